@@ -1,0 +1,51 @@
+package checker
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Tally is what is left of a history when only its sums were kept: it finds that page views are missing, not
+// whose.
+type Tally struct {
+	Acknowledged int64 // stores that were acknowledged
+	Unknown      int64 // stores that may have taken effect
+	Final        int64 // page views in the counter at the end, over all pages
+}
+
+// Lost is how many acknowledged page views are certainly missing.
+func (t Tally) Lost() int64 { return max(t.Acknowledged-t.Final, 0) }
+
+// Verdict compares the counter with the acknowledged visits. Each store writes one more than a load saw, so the
+// count can never exceed the number of stores; if some may have taken effect without an answer, they may make up
+// for lost ones.
+func (t Tally) Verdict() Verdict {
+	v := Verdict{Checker: "lost-updates"}
+	switch {
+	case t.Lost() > 0:
+		v.Status, v.Cause = Fail, "lost-update"
+		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted",
+			count(t.Lost()), count(t.Acknowledged), count(t.Final))
+	case t.Final > t.Acknowledged+t.Unknown:
+		v.Status, v.Cause = Fail, "duplicate"
+		v.Summary = fmt.Sprintf("%s page views counted, but only %s stored", count(t.Final), count(t.Acknowledged+t.Unknown))
+	case t.Acknowledged == 0:
+		v.Summary = "no page view was stored"
+	case t.Unknown > 0:
+		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, but %s stores had no answer",
+			count(t.Acknowledged), count(t.Final), count(t.Unknown))
+	default:
+		v.Status = Pass
+		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, none lost", count(t.Acknowledged), count(t.Final))
+	}
+	return v
+}
+
+// count writes a number in groups of three digits.
+func count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + " " + s[i:]
+	}
+	return s
+}

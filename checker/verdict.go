@@ -1,0 +1,47 @@
+// Package checker judges histories. It sees no Redis and no clock but the history's, so that anybody can make a
+// verdict again from a file. A verdict is Pass only if enough was tried; in doubt it is Inconclusive.
+package checker
+
+import (
+	"fmt"
+
+	"hammerlock/history"
+)
+
+// Status is what a checker found.
+type Status uint8
+
+// The statuses. The zero value claims nothing.
+const (
+	Inconclusive Status = iota
+	Pass
+	Fail
+)
+
+var statuses = [...]string{"inconclusive", "pass", "fail"}
+
+// String is the status's name in files and reports.
+func (s Status) String() string { return statuses[s] }
+
+// MarshalText writes the status's name.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the status's name.
+func (s *Status) UnmarshalText(text []byte) error {
+	for i, name := range statuses {
+		if name == string(text) {
+			*s = Status(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown status %q", text)
+}
+
+// Verdict is what one checker says of one run.
+type Verdict struct {
+	Checker  string       `json:"checker"`
+	Status   Status       `json:"status"`
+	Cause    string       `json:"cause"` // the class of the worst finding; empty unless it failed
+	Summary  string       `json:"summary"`
+	Evidence []history.Op `json:"evidence"` // the fewest operations that show it
+}

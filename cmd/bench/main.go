@@ -1,0 +1,13 @@
+// Command bench: see the README, or bench --help.
+package main
+
+import (
+	"context"
+	"os"
+
+	"hammerlock/internal/cli"
+)
+
+func main() {
+	os.Exit(cli.Bench(context.Background(), cli.Env{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr}))
+}

@@ -1,0 +1,13 @@
+// Command verify: see the README, or verify --help.
+package main
+
+import (
+	"context"
+	"os"
+
+	"hammerlock/internal/cli"
+)
+
+func main() {
+	os.Exit(cli.Verify(context.Background(), cli.Env{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr}))
+}

@@ -1,0 +1,128 @@
+package history
+
+import "time"
+
+// Merge takes operations out of lanes and hands them on in the order of their returns. It is used by one
+// goroutine. What it keeps is bounded by the longest open call: an operation is handed on as soon as no
+// open call can still return before it.
+type Merge struct {
+	clock   *Clock
+	lanes   []*Lane
+	pending []queue // by lane
+	heap    []int   // lanes with pending operations, the earliest return first
+}
+
+type queue struct {
+	ops  []Op
+	next int
+}
+
+// NewMerge makes a merge over lanes that are stamped by clock.
+func NewMerge(clock *Clock, lanes []*Lane) *Merge {
+	return &Merge{clock: clock, lanes: lanes, pending: make([]queue, len(lanes))}
+}
+
+// Drain hands every operation that is final to emit, which must not keep the pointer, and returns the
+// time up to which the history is complete.
+func (m *Merge) Drain(emit func(*Op)) time.Duration {
+	final := m.take()
+	m.emit(final, emit)
+	return final
+}
+
+// Flush is the last Drain, when no lane is written any more: it hands on everything that was returned, and
+// then every call that is still open, with an Unknown outcome and no return.
+func (m *Merge) Flush(emit func(*Op)) {
+	m.take()
+	m.emit(Forever, emit)
+	for _, l := range m.lanes {
+		if op, open := l.opened(); open {
+			op.Return, op.Outcome = Forever, Unknown
+			emit(&op)
+		}
+	}
+}
+
+// take empties the lanes. A writer that is seen without an open call stamps its next return after this
+// look, so after the clock's reading; one with an open call returns after that call.
+func (m *Merge) take() time.Duration {
+	final := m.clock.Now()
+	for i, l := range m.lanes {
+		if open := l.state.open.Load(); open != 0 {
+			final = min(final, time.Duration(open))
+		}
+		q := &m.pending[i]
+		empty := q.next == len(q.ops)
+		q.ops, q.next = q.ops[:copy(q.ops, q.ops[q.next:])], 0
+		taken, published := l.state.taken.Load(), l.state.published.Load()
+		for ; taken < published; taken++ {
+			q.ops = append(q.ops, l.slots[taken&uint64(len(l.slots)-1)])
+		}
+		l.state.taken.Store(taken)
+		if empty && len(q.ops) > 0 {
+			m.push(i)
+		}
+	}
+	return final
+}
+
+func (m *Merge) emit(final time.Duration, emit func(*Op)) {
+	for len(m.heap) > 0 {
+		i := m.heap[0]
+		q := &m.pending[i]
+		op := &q.ops[q.next]
+		if op.Return >= final {
+			return
+		}
+		emit(op)
+		q.next++
+		if q.next == len(q.ops) {
+			last := len(m.heap) - 1
+			m.heap[0] = m.heap[last]
+			m.heap = m.heap[:last]
+		}
+		m.down()
+	}
+}
+
+func (m *Merge) first(i int) time.Duration {
+	q := &m.pending[i]
+	return q.ops[q.next].Return
+}
+
+func (m *Merge) push(lane int) {
+	m.heap = append(m.heap, lane)
+	for i := len(m.heap) - 1; i > 0; {
+		up := (i - 1) / 2
+		if m.first(m.heap[up]) <= m.first(m.heap[i]) {
+			return
+		}
+		m.heap[up], m.heap[i] = m.heap[i], m.heap[up]
+		i = up
+	}
+}
+
+func (m *Merge) down() {
+	for i := 0; ; {
+		least, left, right := i, 2*i+1, 2*i+2
+		if left < len(m.heap) && m.first(m.heap[left]) < m.first(m.heap[least]) {
+			least = left
+		}
+		if right < len(m.heap) && m.first(m.heap[right]) < m.first(m.heap[least]) {
+			least = right
+		}
+		if least == i {
+			return
+		}
+		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
+		i = least
+	}
+}
+
+// opened copies the open operation. The writer has stopped.
+func (l *Lane) opened() (Op, bool) {
+	if l.state.open.Load() == 0 {
+		return Op{}, false
+	}
+	return l.slots[l.state.published.Load()&uint64(len(l.slots)-1)], true
+}

@@ -1,0 +1,145 @@
+// Package history holds what happened in a run: operations with their outcomes, on one clock.
+// It records without locks and without allocations, and hands operations on in the order of
+// their returns. It uses the standard library only and judges nothing.
+package history
+
+import (
+	"fmt"
+	"time"
+)
+
+// ID names an operation; it is unique in a run. The upper 24 bits are the lane that recorded it
+// (counted from 1), the lower 40 bits its number in that lane. The zero ID names nothing.
+type ID uint64
+
+const idLaneShift = 40
+
+// Lane is the number of the lane that recorded the operation, from 0; -1 for the zero ID.
+func (id ID) Lane() int { return int(id>>idLaneShift) - 1 }
+
+// Number counts the operation in its lane, from 1.
+func (id ID) Number() uint64 { return uint64(id) & (1<<idLaneShift - 1) }
+
+// String writes the ID as lane.number.
+func (id ID) String() string {
+	if id == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d.%d", id.Lane(), id.Number())
+}
+
+// Kind says what an operation did.
+type Kind uint8
+
+// The kinds of operation. Begin and End frame a visit and touch no server.
+const (
+	Begin   Kind = iota + 1 // a visit leaves the queue: Call is when it was due and its worker free, Return when it began
+	Acquire                 // one try to get the lock
+	Extend                  // one try to lengthen the lease of Hold
+	Release                 // gives Hold back
+	Load                    // reads the counter: Value and Seen, the operation that stored it
+	Store                   // writes the counter: Value, and Seen, the operation whose value it replaces
+	End                     // a visit is over: Call is when it began; OK means counted, Failed not counted
+	Fault                   // a fault is injected; Value is its number in the plan
+	Heal                    // a fault is healed; Value is its number in the plan
+)
+
+var kinds = [...]string{"?", "begin", "acquire", "extend", "release", "load", "store", "end", "fault", "heal"}
+
+// String is the kind's name in files and reports.
+func (k Kind) String() string { return name(kinds[:], uint8(k)) }
+
+// Outcome says what is known of an operation's effect. In doubt it is Unknown.
+type Outcome uint8
+
+// The outcomes. Failed means: certainly without effect.
+const (
+	Unknown Outcome = iota
+	OK
+	Failed
+)
+
+var outcomes = [...]string{"unknown", "ok", "failed"}
+
+// String is the outcome's name in files and reports.
+func (o Outcome) String() string { return name(outcomes[:], uint8(o)) }
+
+// Reason is the class of what went wrong; None for an operation that went well.
+type Reason uint8
+
+// The reasons, harmless ones first. Whether an effect is possible is told by the Outcome alone.
+const (
+	None        Reason = iota
+	Busy               // somebody else holds the lock
+	Lost               // the lock is no longer ours
+	Fenced             // the store refused a stale fencing token
+	Conflict           // an optimistic transaction was aborted
+	Unreachable        // no connection could be made
+	Refused            // the server answered that it will not: READONLY, CLUSTERDOWN, NOREPLICAS, LOADING, ...
+	Quorum             // too few sites agreed
+	Expired            // the lease was over before it could be used
+	Impatient          // the visit waited as long as it may
+	Timeout            // no answer in time
+	Dropped            // the connection broke under the command
+	Canceled           // the run was aborted
+	Crashed            // the worker was killed
+	Other              // anything else
+)
+
+var reasons = [...]string{"", "busy", "lost", "fenced", "conflict", "unreachable", "refused", "quorum",
+	"expired", "impatient", "timeout", "dropped", "canceled", "crashed", "other"}
+
+// String is the reason's name in files and reports; None is empty.
+func (r Reason) String() string { return name(reasons[:], uint8(r)) }
+
+// Forever stands for a time that never comes: the end of a hold without expiry, the return of a call that had none.
+const Forever = time.Duration(1<<63 - 1)
+
+// Op is one call and its return on the run's clock. All times count from the start of the run.
+// It holds no pointers, so that a lane can live in memory shared between processes.
+type Op struct {
+	ID     ID
+	Hold   ID            // the Acquire that this operation belongs to; an Acquire names itself
+	Seen   ID            // Load, Store: the Store whose value was read
+	Token  uint64        // Hash of the token that marks the hold in the servers; 0 = none
+	Fence  int64         // fencing token; 0 = none
+	Value  int64         // Load, Store: page views; Fault, Heal: number in the plan
+	Due    time.Duration // when the visit was due
+	Call   time.Duration // before the first byte leaves
+	Return time.Duration // after the reply is parsed; Forever if it never came
+	Until  time.Duration // Acquire, Extend: its holder may believe in the hold before then
+	TTL    time.Duration // Acquire, Extend: the lease that was asked for; 0 = without expiry
+
+	Worker  int32
+	Key     int32
+	Kind    Kind
+	Outcome Outcome
+	Reason  Reason
+}
+
+// Latency is the time from call to return; Forever if the return never came.
+func (op *Op) Latency() time.Duration {
+	if op.Return == Forever {
+		return Forever
+	}
+	return op.Return - op.Call
+}
+
+// Hash condenses a lock's token to the number that operations carry: 64-bit FNV-1a, never 0 for a token.
+func Hash(token string) uint64 {
+	if token == "" {
+		return 0
+	}
+	h := uint64(14695981039346656037)
+	for i := range len(token) {
+		h = (h ^ uint64(token[i])) * 1099511628211
+	}
+	return max(h, 1)
+}
+
+func name(names []string, i uint8) string {
+	if int(i) < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("?%d", i)
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"hammerlock/internal/harness"
+	"hammerlock/results"
+)
+
+// Bench runs the command "bench" and returns its exit code.
+func Bench(ctx context.Context, e Env) int {
+	return e.execute(ctx, &cobra.Command{
+		Use:   "bench",
+		Short: "compare topologies and locks under load",
+		Long: "bench starts Redis deployments, lets workers take a lock that guards a shared page-view counter on\n" +
+			"each, and prints what it costs, who starves, and whether a page view was lost. Without flags: all\n" +
+			"five topologies, each with the lock it is made for.",
+		Example: "  bench\n  bench --topology single,redlock --workers 64 --duration 30s\n" +
+			"  bench --topology single --lock none --workers 16 --duration 2s   # exits 1: page views are lost",
+	})
+}
+
+// Verify runs the command "verify" and returns its exit code.
+func Verify(_ context.Context, e Env) int {
+	_, _ = fmt.Fprintln(e.Stderr, "error: verify is not built yet")
+	return Broken
+}
+
+// execute runs a command that runs a plan.
+func (e Env) execute(ctx context.Context, c *cobra.Command) int {
+	code := Passed
+	c.DisableFlagParsing = true // parse reports all mistakes at once
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.Version = harness.Version()
+	c.SetOut(e.Stdout)
+	c.SetErr(e.Stderr)
+	c.SetArgs(e.Args)
+	c.CompletionOptions.HiddenDefaultCmd = true
+	o := newOptions(c)
+	c.InitDefaultHelpFlag()
+	c.InitDefaultVersionFlag()
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		code = e.run(c, o, args)
+		return nil
+	}
+	if err := c.ExecuteContext(ctx); err != nil {
+		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
+		return Usage
+	}
+	return code
+}
+
+func (e Env) run(c *cobra.Command, o *options, args []string) int {
+	o.parse(c.Flags(), args)
+	for flag, show := range map[string]func() error{
+		"help":    c.Help,
+		"version": func() error { _, err := fmt.Fprintln(e.Stdout, c.Name(), c.Version); return err },
+		"list":    func() error { return writeList(e.Stdout) },
+	} {
+		if f := c.Flags().Lookup(flag); f != nil && f.Changed {
+			if show() != nil {
+				return Broken
+			}
+			return Passed
+		}
+	}
+	ctx, stop, done := onSignals(c.Context())
+	defer done()
+	runs, err := e.carryOut(ctx, stop, c, o)
+	return e.report(o.json, exit(stop, runs, err), runs, err)
+}
+
+func (e Env) carryOut(ctx, stop context.Context, c *cobra.Command, o *options) ([]results.Run, error) {
+	job, err := o.plan.Check(stop, o.mistakes)
+	if err != nil {
+		return nil, err
+	}
+	job.Command = func(x harness.Combination) string { return o.command(c, c.Flags(), x.Topology.Name, x.Lock.Name) }
+	job.Progress = func(harness.Event) {}
+	if !o.quiet {
+		job.Progress = (&progress{w: e.Stderr}).tell
+	}
+	return job.Run(ctx, stop)
+}

@@ -1,0 +1,132 @@
+// Package cli is the command line that both commands share: flags to a plan, events to progress lines, results
+// and errors to output and exit codes.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"hammerlock/checker"
+	"hammerlock/internal/harness"
+	"hammerlock/results"
+)
+
+// The exit codes. If several apply, Violation beats Broken beats Inconclusive beats Regression.
+const (
+	Passed       = 0
+	Violation    = 1 // a safety property failed
+	Usage        = 2
+	Inconclusive = 3
+	Broken       = 4 // the run could not be carried out
+	Regression   = 5 // a latency gate or a comparison failed
+	interrupted  = 128
+)
+
+// Env is what a command is given by the process it runs in.
+type Env struct {
+	Args   []string
+	Stdout io.Writer
+	Stderr io.Writer
+}
+
+// interrupt is the cause of a stop by a signal.
+type interrupt struct{ signal syscall.Signal }
+
+func (i interrupt) Error() string { return "interrupted by " + signalName(i.signal) }
+
+func signalName(s syscall.Signal) string {
+	if s == syscall.SIGTERM {
+		return "SIGTERM"
+	}
+	return "SIGINT"
+}
+
+// onSignals returns a context that is done at the first interrupt, to finish what is in hand, and one that is
+// done at the second, to call it off.
+func onSignals(base context.Context) (ctx, stop context.Context, done func()) {
+	ctx, abort := context.WithCancelCause(base)
+	stop, finish := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	quit, quitted := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(quitted)
+		for end := finish; ; end = abort {
+			select {
+			case s := <-signals:
+				end(interrupt{s.(syscall.Signal)})
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return ctx, stop, func() {
+		signal.Stop(signals)
+		close(quit)
+		<-quitted
+		finish(nil)
+		abort(nil)
+	}
+}
+
+// exit finds the code and reason of a command that carried out runs and may have ended with an error.
+func exit(stop context.Context, runs []results.Run, err error) results.Exit {
+	var failed, undecided []string
+	for i := range runs {
+		status, text := runs[i].Safety()
+		text = runs[i].Topology + " " + runs[i].Lock + ": " + text
+		switch status {
+		case checker.Fail:
+			failed = append(failed, text)
+		case checker.Inconclusive:
+			undecided = append(undecided, text)
+		}
+	}
+	var usage *harness.UsageError
+	var signal interrupt
+	switch {
+	case len(failed) > 0:
+		return results.Exit{Code: Violation, Reason: strings.Join(failed, "; ")}
+	case errors.As(err, &usage):
+		return results.Exit{Code: Usage, Reason: err.Error()}
+	case errors.As(context.Cause(stop), &signal):
+		return results.Exit{Code: interrupted + int(signal.signal), Reason: signal.Error()}
+	case err != nil:
+		return results.Exit{Code: Broken, Reason: err.Error()}
+	case len(undecided) > 0:
+		return results.Exit{Code: Inconclusive, Reason: strings.Join(undecided, "; ")}
+	default:
+		return results.Exit{Code: Passed}
+	}
+}
+
+// report writes the outcome: the result to stdout, what went wrong to stderr.
+func (e Env) report(asJSON bool, x results.Exit, runs []results.Run, err error) int {
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			_, _ = fmt.Fprintln(e.Stderr, "error:", strings.TrimRight(line, "\n"))
+		}
+	}
+	var writeErr error
+	if asJSON {
+		if runs == nil {
+			runs = []results.Run{}
+		}
+		enc := json.NewEncoder(e.Stdout)
+		enc.SetIndent("", "  ")
+		writeErr = enc.Encode(results.Document{Schema: results.Schema, Exit: x, Runs: runs})
+	} else {
+		writeErr = results.WriteText(e.Stdout, runs)
+	}
+	if writeErr != nil && x.Code == Passed {
+		return Broken // the result did not reach its reader
+	}
+	return x.Code
+}

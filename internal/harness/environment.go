@@ -1,0 +1,61 @@
+package harness
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+
+	"hammerlock/results"
+)
+
+// Version names the suite's version: the module's, or the commit it was built from.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
+			version = s.Value
+		}
+	}
+	if version == "" {
+		return "(devel)"
+	}
+	return version
+}
+
+// environment describes this machine.
+var environment = sync.OnceValue(func() results.Environment {
+	e := results.Environment{
+		Suite: Version(), Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH,
+		Cores: runtime.NumCPU(), Procs: runtime.GOMAXPROCS(0),
+		CPU: field("/proc/cpuinfo", "model name"),
+	}
+	if kb, err := strconv.ParseInt(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {
+		e.Memory = kb * 1024
+	}
+	if out, err := exec.Command("uname", "-r").Output(); err == nil {
+		e.Kernel = strings.TrimSpace(string(out))
+	}
+	return e
+})
+
+// field reads a "name: value" line of a file that not every system has.
+func field(path, name string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

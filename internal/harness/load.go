@@ -1,0 +1,125 @@
+package harness
+
+import (
+	"math"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/results"
+)
+
+// sample is a reading of all counters at one time.
+type sample struct {
+	load loadSample
+	cost cost
+}
+
+// loadSample is what this process and this machine have used so far.
+type loadSample struct {
+	at        time.Duration
+	own       time.Duration // CPU time of this process
+	busy, all float64       // CPU time of the machine, in ticks; all is zero if unknown
+	gc        *metrics.Float64Histogram
+	sched     *metrics.Float64Histogram
+	poolWaits int64
+}
+
+const (
+	gcPauses  = "/sched/pauses/total/gc:seconds"
+	latencies = "/sched/latencies:seconds"
+)
+
+func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
+	l := loadSample{at: now}
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err == nil {
+		l.own = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	l.busy, l.all = machineTicks()
+	m := []metrics.Sample{{Name: gcPauses}, {Name: latencies}}
+	metrics.Read(m)
+	l.gc, l.sched = histogram(m[0]), histogram(m[1])
+	for _, c := range clients {
+		l.poolWaits += int64(c.PoolStats().WaitCount)
+	}
+	return l
+}
+
+// histogram copies a metric; the runtime reuses its memory.
+func histogram(s metrics.Sample) *metrics.Float64Histogram {
+	if s.Value.Kind() != metrics.KindFloat64Histogram {
+		return &metrics.Float64Histogram{}
+	}
+	h := s.Value.Float64Histogram()
+	return &metrics.Float64Histogram{Counts: append([]uint64(nil), h.Counts...), Buckets: h.Buckets}
+}
+
+// machineTicks reads the machine's CPU time where the system shows it.
+func machineTicks() (busy, all float64) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	fields := strings.Fields(line)
+	const idle, iowait, guest = 4, 5, 9
+	for i := 1; i < min(len(fields), guest); i++ {
+		ticks, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil {
+			return 0, 0
+		}
+		all += ticks
+		if i != idle && i != iowait {
+			busy += ticks
+		}
+	}
+	return busy, all
+}
+
+// since is what was used between two samples.
+func (l loadSample) since(before loadSample) results.Load {
+	r := results.Load{MachineCPU: -1, PoolWaits: l.poolWaits - before.poolWaits}
+	if wall := l.at - before.at; wall > 0 {
+		r.OwnCPU = float64(l.own-before.own) / float64(wall) / float64(runtime.GOMAXPROCS(0))
+	}
+	if l.all > before.all {
+		r.MachineCPU = (l.busy - before.busy) / (l.all - before.all)
+	}
+	r.GCPauseMax = int64(upper(l.gc, before.gc, 1))
+	r.SchedulingP99 = int64(upper(l.sched, before.sched, 0.99))
+	return r
+}
+
+// upper is the upper edge of the bucket that holds the quantile q of what came between two samples.
+func upper(after, before *metrics.Float64Histogram, q float64) time.Duration {
+	var total, sum uint64
+	count := func(i int) uint64 {
+		if before == nil || i >= len(before.Counts) {
+			return after.Counts[i]
+		}
+		return after.Counts[i] - before.Counts[i]
+	}
+	if after == nil {
+		return 0
+	}
+	for i := range after.Counts {
+		total += count(i)
+	}
+	for i := range after.Counts {
+		if sum += count(i); total > 0 && float64(sum) >= q*float64(total) {
+			edge := after.Buckets[i+1]
+			if math.IsInf(edge, 1) {
+				edge = after.Buckets[i]
+			}
+			return time.Duration(edge * float64(time.Second))
+		}
+	}
+	return 0
+}

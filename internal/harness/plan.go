@@ -1,0 +1,258 @@
+// Package harness makes a plan into runs: it brings topologies up, lets workers loose on locks, measures,
+// judges and saves. It is the only place that knows everybody.
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/locks"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// AutoLock is the name that asks for the lock a topology is made for.
+const AutoLock = "auto"
+
+// The stores of the counter.
+const (
+	RedisCounter    = "redis"
+	MemoryCounter   = "memory"
+	TopologyCounter = "topology"
+)
+
+// Counters lists the stores of the counter with what they are.
+var Counters = []struct{ Name, Doc string }{
+	{RedisCounter, "a single Redis of its own that no fault touches"},
+	{MemoryCounter, "the memory of the suite"},
+	{TopologyCounter, "the system under test, which can lose writes by itself"},
+}
+
+// Plan says what to run: every lock on every topology.
+type Plan struct {
+	Topologies  []string
+	Locks       []string
+	Workload    workload.Plan // but for End, which follows from the next two
+	Warmup      time.Duration
+	Duration    time.Duration
+	Counter     string
+	RedisServer string // a path; empty to look for one; topologies.EmbeddedName
+	Profile     topologies.Profile
+	Out         string
+}
+
+// Default is the plan without any flags.
+func Default() Plan {
+	p := Plan{
+		Locks: []string{AutoLock},
+		Workload: workload.Plan{
+			Workers: 32, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: time.Millisecond,
+			Wait: 10 * time.Second, Retry: time.Millisecond, Arrivals: workload.Poisson,
+		},
+		Warmup: 2 * time.Second, Duration: 10 * time.Second,
+		Counter: RedisCounter, Profile: topologies.Fast, Out: "results/runs",
+	}
+	for _, s := range topologies.All {
+		p.Topologies = append(p.Topologies, s.Name)
+	}
+	return p
+}
+
+// UsageError is a plan that cannot be meant; Mistakes names all of them.
+type UsageError struct{ Mistakes []string }
+
+// Error lists the mistakes.
+func (e *UsageError) Error() string { return strings.Join(e.Mistakes, "\n") }
+
+// SetupError is a machine that a plan cannot be carried out on.
+type SetupError struct{ Problems []string }
+
+// Error lists the problems.
+func (e *SetupError) Error() string { return strings.Join(e.Problems, "\n") }
+
+// limits that keep a typing error from taking the machine down.
+const (
+	maxWorkers = 4096
+	maxKeys    = 1_000_000
+	maxRate    = 1_000_000
+)
+
+// Combination is one run of a plan.
+type Combination struct {
+	Topology topologies.Spec
+	Lock     locks.Spec
+}
+
+// Check finds all mistakes of the plan, those that the command line had already included, and whether this
+// machine can carry it out, before anything is started. It returns a *UsageError or a *SetupError.
+func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
+	c := check{plan: p, mistakes: mistakes}
+	c.numbers()
+	combinations := c.combinations()
+	server := c.server(ctx)
+	c.embedded(server)
+	c.out()
+	switch {
+	case len(c.mistakes) > 0:
+		return nil, &UsageError{append(c.mistakes, c.problems...)}
+	case len(c.problems) > 0:
+		return nil, &SetupError{c.problems}
+	}
+	return &Job{Plan: *p, Combinations: combinations, server: server}, nil
+}
+
+type check struct {
+	plan     *Plan
+	mistakes []string
+	problems []string
+}
+
+func (c *check) mistake(format string, args ...any) {
+	c.mistakes = append(c.mistakes, fmt.Sprintf(format, args...))
+}
+
+func (c *check) numbers() {
+	p, w := c.plan, &c.plan.Workload
+	for _, n := range []struct {
+		flag      string
+		value     int
+		low, high int
+	}{{"workers", w.Workers, 1, maxWorkers}, {"keys", w.Keys, 1, maxKeys}} {
+		if n.value < n.low || n.value > n.high {
+			c.mistake("--%s %d: from %d to %d", n.flag, n.value, n.low, n.high)
+		}
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"ttl", w.TTL, 10 * time.Millisecond}, {"hold", w.Hold, 0}, {"think", w.Think, 0}, {"retry", w.Retry, 0},
+		{"wait", w.Wait, time.Millisecond}, {"warmup", p.Warmup, 0}, {"duration", p.Duration, 100 * time.Millisecond},
+	} {
+		if d.value < d.least {
+			c.mistake("--%s %s: at least %s", d.flag, d.value, d.least)
+		}
+	}
+	if w.Rate < 0 || w.Rate > maxRate {
+		c.mistake("--rate %g/s: more than 0, at most %d/s", w.Rate, maxRate)
+	}
+	if w.Rate > 0 && w.Think > 0 {
+		c.mistake("--think does nothing with --rate: visits are due by the schedule")
+	}
+	oneOf(c, "arrivals", string(w.Arrivals), names(workload.AllArrivals, func(a workload.Arrivals) string { return string(a) }))
+	oneOf(c, "popularity", string(w.Popularity), names(workload.AllPopularities, func(a workload.Popularity) string { return string(a) }))
+	oneOf(c, "profile", string(p.Profile), names(topologies.Profiles, func(a topologies.Profile) string { return string(a) }))
+	oneOf(c, "counter", p.Counter, CounterNames())
+}
+
+func (c *check) combinations() (all []Combination) {
+	if len(c.plan.Topologies) == 0 {
+		c.mistake("--topology names none; there are: %s", strings.Join(TopologyNames(), ", "))
+	}
+	if len(c.plan.Locks) == 0 {
+		c.mistake("--lock names none; there are: %s", strings.Join(LockNames(), ", "))
+	}
+	known := slices.DeleteFunc(slices.Clone(c.plan.Locks), func(name string) bool {
+		return !oneOf(c, "lock", name, LockNames())
+	})
+	for _, name := range c.plan.Topologies {
+		if !oneOf(c, "topology", name, TopologyNames()) {
+			continue
+		}
+		topology, _ := topologies.Find(name)
+		for _, name := range known {
+			if name == AutoLock {
+				name = autoLock(topology)
+			}
+			lock, _ := locks.Find(name)
+			if !lock.Sites.Fits(topology.Sites) {
+				c.mistake("--lock %s lives on one site, topology %s has %d: use --lock %s", name, topology.Name,
+					topology.Sites, autoLock(topology))
+				continue
+			}
+			all = append(all, Combination{topology, lock})
+		}
+	}
+	return all
+}
+
+func autoLock(t topologies.Spec) string {
+	if t.Sites > 1 {
+		return "redlock"
+	}
+	return "lease"
+}
+
+func (c *check) server(ctx context.Context) topologies.Server {
+	server, err := topologies.FindServer(ctx, c.plan.RedisServer)
+	switch {
+	case errors.Is(err, topologies.ErrNoServer):
+		c.problems = append(c.problems, err.Error()+"; to install one: "+topologies.InstallHint(),
+			"for a first look without one: --redis-server embedded --topology single,redlock")
+	case err != nil:
+		c.problems = append(c.problems, "--redis-server: "+err.Error())
+	}
+	return server
+}
+
+func (c *check) embedded(server topologies.Server) {
+	if !server.Embedded() {
+		return
+	}
+	for _, name := range c.plan.Topologies {
+		if t, ok := topologies.Find(name); ok && !t.Embeddable() {
+			c.mistake("--redis-server embedded serves single and redlock, not %s", name)
+		}
+	}
+}
+
+// out makes the directory and tries to write to it.
+func (c *check) out() {
+	err := os.MkdirAll(c.plan.Out, 0o755)
+	if err == nil {
+		var f *os.File
+		if f, err = os.CreateTemp(c.plan.Out, ".writable-*"); err == nil {
+			err = errors.Join(f.Close(), os.Remove(f.Name()))
+		}
+	}
+	if err != nil {
+		c.problems = append(c.problems, fmt.Sprintf("--out %s: %v", c.plan.Out, err))
+	}
+}
+
+func oneOf(c *check, flag, value string, good []string) bool {
+	if slices.Contains(good, value) {
+		return true
+	}
+	c.mistake("--%s %q: there is %s", flag, value, strings.Join(good, ", "))
+	return false
+}
+
+// TopologyNames, LockNames and CounterNames list what the flags take.
+func TopologyNames() []string {
+	return names(topologies.All, func(s topologies.Spec) string { return s.Name })
+}
+
+// LockNames lists the locks and auto.
+func LockNames() []string {
+	return append([]string{AutoLock}, names(locks.All, func(s locks.Spec) string { return s.Name })...)
+}
+
+// CounterNames lists the stores of the counter.
+func CounterNames() []string {
+	return names(Counters, func(s struct{ Name, Doc string }) string { return s.Name })
+}
+
+func names[T any](all []T, name func(T) string) []string {
+	var list []string
+	for _, t := range all {
+		list = append(list, name(t))
+	}
+	return list
+}

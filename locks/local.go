@@ -1,0 +1,45 @@
+package locks
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+var local = Spec{
+	Name:    "local",
+	Doc:     "a mutex inside the process",
+	Source:  "sync.Mutex, as synchronized is in Java",
+	Sites:   NoSite,
+	Assumes: "there is one process",
+	Claims:  Claims{Excludes: true},
+	Open:    func(e Env) (Lock, error) { return localLock{e.Process}, nil },
+}
+
+type localLock struct{ process *Process }
+
+func (l localLock) Acquire(_ context.Context, key string, _ time.Duration) (Lease, error) {
+	if !l.mutex(key).TryLock() {
+		return Lease{}, ErrBusy
+	}
+	return Lease{Key: key}, nil
+}
+
+func (l localLock) Extend(_ context.Context, lease Lease, _ time.Duration) (Lease, error) {
+	return lease, nil
+}
+
+func (l localLock) Release(_ context.Context, lease Lease) error {
+	l.mutex(lease.Key).Unlock()
+	return nil
+}
+
+func (l localLock) Close() error { return nil }
+
+func (l localLock) mutex(key string) *sync.Mutex {
+	m, ok := l.process.mutexes.Load(key)
+	if !ok {
+		m, _ = l.process.mutexes.LoadOrStore(key, &sync.Mutex{})
+	}
+	return m.(*sync.Mutex)
+}

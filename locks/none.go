@@ -1,0 +1,24 @@
+package locks
+
+import (
+	"context"
+	"time"
+)
+
+var none = Spec{
+	Name:   "none",
+	Doc:    "no lock at all: everybody reads, adds one and writes",
+	Source: "the baseline of every article on the subject",
+	Sites:  NoSite,
+	Broken: "guards nothing: two visits read the same count and one of them is lost",
+	Open:   func(Env) (Lock, error) { return noLock{}, nil },
+}
+
+type noLock struct{}
+
+func (noLock) Acquire(_ context.Context, key string, _ time.Duration) (Lease, error) {
+	return Lease{Key: key}, nil
+}
+func (noLock) Extend(_ context.Context, l Lease, _ time.Duration) (Lease, error) { return l, nil }
+func (noLock) Release(context.Context, Lease) error                              { return nil }
+func (noLock) Close() error                                                      { return nil }

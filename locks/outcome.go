@@ -1,0 +1,66 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+	"hammerlock/topologies"
+)
+
+// Classify is the one place that says what an error leaves certain. Failed means that the call had certainly no
+// effect; whatever is not known to be harmless is Unknown.
+func Classify(err error) (history.Outcome, history.Reason) {
+	var reply redis.Error
+	switch {
+	case err == nil:
+		return history.OK, history.None
+	case errors.Is(err, ErrBusy):
+		return history.Failed, history.Busy
+	case errors.Is(err, ErrLost):
+		return history.Failed, history.Lost
+	case errors.Is(err, ErrQuorum):
+		return history.Failed, history.Quorum
+	case errors.Is(err, topologies.ErrUnreachable), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrClosed):
+		return history.Failed, history.Unreachable
+	case errors.As(err, &reply):
+		return answered(err)
+	default:
+		return history.Unknown, silence(err)
+	}
+}
+
+// refusals begin the replies with which a server refuses a command before it runs it.
+var refusals = []string{
+	"READONLY", "CLUSTERDOWN", "NOREPLICAS", "LOADING", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CROSSSLOT",
+	"OOM", "BUSY", "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM", "NOSCRIPT", "EXECABORT",
+}
+
+func answered(err error) (history.Outcome, history.Reason) {
+	for _, prefix := range refusals {
+		if redis.HasErrorPrefix(err, prefix) {
+			return history.Failed, history.Refused
+		}
+	}
+	return history.Unknown, history.Other // a script may have failed halfway
+}
+
+func silence(err error) history.Reason {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return history.Canceled
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return history.Timeout
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return history.Dropped
+	default:
+		return history.Other
+	}
+}

@@ -1,0 +1,59 @@
+package results
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Duration writes a duration with its unit and three significant digits.
+func Duration(d time.Duration) string {
+	if d < time.Microsecond {
+		return strconv.FormatInt(int64(d), 10) + " ns"
+	}
+	unit, name := time.Microsecond, " µs"
+	if d >= roundsUp(time.Millisecond) {
+		unit, name = time.Millisecond, " ms"
+	}
+	if d >= roundsUp(time.Second) {
+		unit, name = time.Second, " s"
+	}
+	return significant(float64(d)/float64(unit)) + name
+}
+
+// roundsUp is the least duration that three digits show as the unit.
+func roundsUp(unit time.Duration) time.Duration { return unit - unit/2000 }
+
+// significant writes a number with three significant digits, or all digits before the point if they are more.
+func significant(x float64) string {
+	if x == 0 {
+		return "0"
+	}
+	places := 2 - int(math.Floor(math.Log10(math.Abs(x))))
+	return strconv.FormatFloat(x, 'f', min(max(places, 0), 6), 64)
+}
+
+// Count writes a number in groups of three digits.
+func Count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + " " + s[i:]
+	}
+	return sign + s
+}
+
+// percent writes a share in percent.
+func percent(share float64) string { return significant(100*share) + " %" }
+
+// quantity counts things: "1 page", "3 pages".
+func quantity(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%s %ss", Count(n), one)
+}

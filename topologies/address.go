@@ -1,0 +1,112 @@
+package topologies
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+)
+
+// block is a range of loopback addresses that this process owns: 127.A.B.0/24, claimed by listening on its
+// last address, which no second run on the machine can do. The claim ends with the process. Where only
+// 127.0.0.1 can be bound the block is a range of ports.
+type block struct {
+	claim *net.TCPListener
+	ip    func(node int) string
+	port  func(node int) (front, back int)
+}
+
+// Ports stay below the ephemeral range, which starts at 32768, also with the 10000 that a cluster's bus adds.
+const (
+	claimPort  = 20999
+	firstPort  = 21000
+	lastPort   = 22600
+	portStep   = 50
+	maxNodes   = 16
+	busOffset  = 10000
+	firstFlat  = 21000
+	flatBlocks = 40
+)
+
+var errNoAddress = errors.New("no free loopback addresses for the nodes")
+
+func claimBlock(flat bool) (*block, error) {
+	if flat || !manyLoopbacks() {
+		return claimPorts()
+	}
+	start := os.Getpid() * 40503 // spread runs that start together
+	for i := range 128 * 256 {
+		n := (start + i) & 0x7fff
+		prefix := fmt.Sprintf("127.%d.%d.", 64+n>>8, n&0xff)
+		claim, err := listen(prefix+"254", claimPort)
+		if err != nil {
+			continue
+		}
+		b := &block{claim: claim, ip: func(node int) string { return prefix + strconv.Itoa(node+1) }}
+		for p := firstPort; p <= lastPort; p += portStep {
+			b.port = func(int) (int, int) { return p, p + 1 }
+			if b.free() {
+				return b, nil
+			}
+		}
+		return nil, errors.Join(errNoAddress, claim.Close())
+	}
+	return nil, errNoAddress
+}
+
+func claimPorts() (*block, error) {
+	for i := range flatBlocks {
+		base := firstFlat + (os.Getpid()+i)%flatBlocks*portStep
+		claim, err := listen("127.0.0.1", base)
+		if err != nil {
+			continue
+		}
+		b := &block{
+			claim: claim,
+			ip:    func(int) string { return "127.0.0.1" },
+			port:  func(node int) (int, int) { return base + 1 + 2*node, base + 2 + 2*node },
+		}
+		if b.free() {
+			return b, nil
+		}
+		if err := claim.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errNoAddress
+}
+
+// node returns the address that clients and peers are told and the one that the server listens on.
+func (b *block) node(i int) (front, back string) {
+	f, p := b.port(i)
+	return net.JoinHostPort(b.ip(i), strconv.Itoa(f)), net.JoinHostPort(b.ip(i), strconv.Itoa(p))
+}
+
+func (b *block) release() error { return b.claim.Close() }
+
+// free tries every port of the block; somebody may listen on 0.0.0.0.
+func (b *block) free() bool {
+	for i := range maxNodes {
+		front, back := b.port(i)
+		for _, port := range []int{front, back, front + busOffset, back + busOffset} {
+			l, err := listen(b.ip(i), port)
+			if err != nil {
+				return false
+			}
+			if l.Close() != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func listen(ip string, port int) (*net.TCPListener, error) {
+	return net.ListenTCP("tcp4", &net.TCPAddr{IP: net.ParseIP(ip), Port: port})
+}
+
+func manyLoopbacks() bool {
+	l, err := listen("127.64.0.253", 0)
+	return err == nil && l.Close() == nil
+}

@@ -1,0 +1,241 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Site is one independent place a lock can live.
+type Site struct {
+	Name    string
+	Master  string // the name that sentinels know the primary by
+	Cluster bool
+	Nodes   []*Node // the nodes that hold its data
+
+	seeds    []*Node
+	password string
+}
+
+// Addrs are the addresses that a client is given: of the sentinels if there are any.
+func (s *Site) Addrs() []string {
+	var a []string
+	for _, n := range s.seeds {
+		a = append(a, n.front)
+	}
+	return a
+}
+
+// ClientOptions are the few things in which the clients of a run differ. All clients are made by Client, so
+// that the traps of the library's defaults are paid for once:
+//   - a retried command can be executed twice and report the second outcome, so nothing is retried;
+//   - context deadlines are ignored while reading unless asked for, so they are asked for;
+//   - a cluster client may stay on a dead node for a minute, so it reloads its map often;
+//   - a full pool of failed dials blocks dialling for a second, so the pool is large.
+type ClientOptions struct {
+	Name        string
+	ReadTimeout time.Duration // for a reply; one second if zero
+	Traffic     *Traffic      // counts, if not nil
+	// LibraryRetries leaves the library's own retry policy on: the bug that the suite must find.
+	LibraryRetries bool
+}
+
+// The settings that all clients share; they stand in the run record.
+const (
+	clientReadTimeout  = time.Second
+	clientDialTimeout  = 300 * time.Millisecond
+	clientReload       = 200 * time.Millisecond
+	clientPoolSize     = 2000
+	clientMaxRedirects = 3
+)
+
+// ClientSettings names the settings of all clients, for the run record.
+func ClientSettings() map[string]string {
+	return map[string]string{
+		"library":                       "go-redis " + redis.Version(),
+		"MaxRetries":                    "-1",
+		"ContextTimeoutEnabled":         "true",
+		"DialTimeout":                   clientDialTimeout.String(),
+		"DialerRetries":                 "1",
+		"ReadTimeout":                   clientReadTimeout.String(),
+		"PoolSize":                      strconv.Itoa(clientPoolSize),
+		"MaxRedirects":                  strconv.Itoa(clientMaxRedirects) + " (MOVED and ASK only)",
+		"ClusterStateReloadInterval":    clientReload.String(),
+		"Protocol":                      "2",
+		"DisableIdentity":               "true",
+		"MaintNotificationsConfig.Mode": "disabled",
+	}
+}
+
+// Traffic counts what clients send. A round trip is one wait for the network: a command, or a pipeline.
+type Traffic struct {
+	RoundTrips atomic.Int64
+	Commands   atomic.Int64
+}
+
+// Client makes a client for the site. The caller closes it.
+func (s *Site) Client(o ClientOptions) redis.UniversalClient {
+	quiet()
+	if o.ReadTimeout == 0 {
+		o.ReadTimeout = clientReadTimeout
+	}
+	var c redis.UniversalClient
+	switch {
+	case s.Cluster:
+		cc := redis.NewClusterClient(s.clusterOptions(o))
+		cc.OnNewNode(func(node *redis.Client) { node.AddHook(dialing{}) })
+		c = cc
+	case s.Master != "":
+		c = redis.NewFailoverClient(s.failoverOptions(o))
+	default:
+		c = redis.NewClient(s.options(o))
+	}
+	c.AddHook(dialing{})
+	if o.Traffic != nil {
+		c.AddHook(counting{o.Traffic})
+	}
+	if s.Cluster && !o.LibraryRetries {
+		c.AddHook(once{})
+	}
+	return c
+}
+
+func (o ClientOptions) retries() int {
+	if o.LibraryRetries {
+		return 0 // the library's default
+	}
+	return -1
+}
+
+func (s *Site) options(o ClientOptions) *redis.Options {
+	return &redis.Options{
+		Addr: s.Addrs()[0], Password: s.password, ClientName: o.Name, Protocol: 2, DisableIdentity: true,
+		MaxRetries: o.retries(), ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
+		DialTimeout: clientDialTimeout, DialerRetries: 1, ReadTimeout: o.ReadTimeout,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+func (s *Site) failoverOptions(o ClientOptions) *redis.FailoverOptions {
+	return &redis.FailoverOptions{
+		MasterName: s.Master, SentinelAddrs: s.Addrs(), Password: s.password, SentinelPassword: s.password,
+		ClientName: o.Name, Protocol: 2, DisableIdentity: true,
+		MaxRetries: o.retries(), ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
+		DialTimeout: clientDialTimeout, DialerRetries: 1, ReadTimeout: o.ReadTimeout,
+	}
+}
+
+func (s *Site) clusterOptions(o ClientOptions) *redis.ClusterOptions {
+	return &redis.ClusterOptions{
+		Addrs: s.Addrs(), Password: s.password, ClientName: o.Name, Protocol: 2, DisableIdentity: true,
+		MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
+		DialTimeout: clientDialTimeout, DialerRetries: 1, ReadTimeout: o.ReadTimeout,
+		ClusterStateReloadInterval: clientReload, DisableRoutingPolicies: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+// newControl makes the suite's own client to one server: small, and past all links.
+func newControl(addr, password string) *redis.Client {
+	quiet()
+	return redis.NewClient(&redis.Options{
+		Addr: addr, Password: password, Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 2,
+		ContextTimeoutEnabled: true, DialTimeout: time.Second, DialerRetries: 1, ReadTimeout: 2 * time.Second,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+// ErrUnreachable marks an error that came before anything was sent: no connection could be made, or nobody
+// knew where to. The command had certainly no effect.
+var ErrUnreachable = errors.New("unreachable")
+
+// dialing marks what goes wrong while a connection is made.
+type dialing struct{}
+
+func (dialing) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		if err != nil && !errors.Is(err, ErrUnreachable) {
+			err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		return conn, err
+	}
+}
+
+func (dialing) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (dialing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// counting counts round trips and commands, but not what the library sends by itself on a new connection.
+type counting struct{ traffic *Traffic }
+
+func (counting) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.count(cmd, 1)
+		return next(ctx, cmd)
+	}
+}
+
+func (c counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.count(cmds[0], len(cmds))
+		return next(ctx, cmds)
+	}
+}
+
+func (c counting) count(first redis.Cmder, commands int) {
+	switch first.Name() {
+	case "hello", "auth", "client", "select", "readonly":
+		return
+	}
+	c.traffic.RoundTrips.Add(1)
+	c.traffic.Commands.Add(int64(commands))
+}
+
+// once keeps a cluster client from repeating a command after a lost reply. Its MaxRedirects cannot say so:
+// it also counts MOVED and ASK, which must be followed.
+type once struct{}
+
+type unrepeatable struct{ redis.Cmder }
+
+func (unrepeatable) NoRetry() bool { return true }
+
+func (once) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (once) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { return next(ctx, unrepeatable{cmd}) }
+}
+
+func (once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		wrapped := make([]redis.Cmder, len(cmds))
+		for i, cmd := range cmds {
+			wrapped[i] = unrepeatable{cmd}
+		}
+		return next(ctx, wrapped)
+	}
+}
+
+// quiet silences the library's logger, which is global and writes to standard error.
+var quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+func splitAddr(addr string) (host, port string) {
+	host, port, _ = net.SplitHostPort(addr)
+	return host, port
+}

@@ -1,0 +1,192 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	clusterPrimaries = 3
+	clusterSlots     = 16384
+)
+
+var cluster = Spec{
+	Name:  "cluster",
+	Doc:   "three primaries that share the keys, each with one asynchronous replica; the majority promotes a replica",
+	Sites: 1,
+	shape: func(t *Topology) {
+		for i := range 2 * clusterPrimaries {
+			role := Primary
+			if i >= clusterPrimaries {
+				role = Replica
+			}
+			t.add(nodeName("n", i), role, clusterNode)
+		}
+		t.site("main", t.Nodes...).Cluster = true
+	},
+	join:    joinCluster,
+	healthy: clusterHealthy,
+}
+
+func clusterNode(n *Node) []directive {
+	_, port := splitAddr(n.back)
+	frontIP, frontPort := splitAddr(n.front)
+	d := []directive{
+		{"cluster-enabled", "yes"}, {"cluster-config-file", "nodes.conf"},
+		{"cluster-replica-validity-factor", "0"}, {"cluster-allow-replica-migration", "no"},
+		{"cluster-require-full-coverage", "no"},
+		{"cluster-port", busPort(port)}, {"cluster-announce-ip", frontIP},
+		{"cluster-announce-port", frontPort}, {"cluster-announce-bus-port", busPort(frontPort)},
+	}
+	if n.topology.Options.Profile == Fast {
+		d = append(d, directive{"cluster-node-timeout", "500"})
+	}
+	n.topology.record(d, "cluster-node-timeout", "cluster-replica-validity-factor", "cluster-allow-replica-migration",
+		"cluster-require-full-coverage")
+	return append(dataNode(n), d...)
+}
+
+func busPort(port string) string {
+	p, _ := strconv.Atoi(port)
+	return strconv.Itoa(p + busOffset)
+}
+
+// joinCluster shares out the slots, introduces every node to every other, so that nobody waits for gossip, and
+// gives each primary its replica.
+func joinCluster(ctx context.Context, t *Topology) error {
+	for i, n := range t.Nodes {
+		commands := [][]any{{"CLUSTER", "SET-CONFIG-EPOCH", i + 1}}
+		if i < clusterPrimaries {
+			from, to := clusterSlots*i/clusterPrimaries, clusterSlots*(i+1)/clusterPrimaries-1
+			commands = append(commands, []any{"CLUSTER", "ADDSLOTSRANGE", from, to})
+		}
+		for _, other := range t.Nodes[:i] {
+			ip, port := splitAddr(other.front)
+			commands = append(commands, []any{"CLUSTER", "MEET", ip, port, busPort(port)})
+		}
+		for _, c := range commands {
+			if err := n.Do(ctx, c...).Err(); err != nil {
+				return fmt.Errorf("node %s: %v: %w", n.Name, c, err)
+			}
+		}
+	}
+	if err := poll(ctx, pollEvery, func() error {
+		return t.each(func(n *Node) error { return met(ctx, n) })
+	}); err != nil {
+		return err
+	}
+	for i, n := range t.Nodes[clusterPrimaries:] {
+		id, err := t.Nodes[i].Do(ctx, "CLUSTER", "MYID").Text()
+		if err != nil {
+			return fmt.Errorf("node %s: CLUSTER MYID: %w", t.Nodes[i].Name, err)
+		}
+		if err := n.Do(ctx, "CLUSTER", "REPLICATE", id).Err(); err != nil {
+			return fmt.Errorf("node %s: CLUSTER REPLICATE: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// member is a line of CLUSTER NODES.
+type member struct {
+	id, addr, flags, primary, link string
+}
+
+func members(ctx context.Context, n *Node) ([]member, error) {
+	text, err := n.control.ClusterNodes(ctx).Result()
+	if err != nil {
+		return nil, err
+	}
+	var all []member
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 8 {
+			return nil, errors.New("CLUSTER NODES: short line " + line)
+		}
+		addr, _, _ := strings.Cut(f[1], "@")
+		all = append(all, member{id: f[0], addr: addr, flags: f[2], primary: f[3], link: f[7]})
+	}
+	return all, nil
+}
+
+// met tells whether a node knows all the others.
+func met(ctx context.Context, n *Node) error {
+	all, err := members(ctx, n)
+	if err != nil {
+		return err
+	}
+	if want := len(n.topology.Nodes); len(all) != want {
+		return fmt.Errorf("knows %d of %d nodes", len(all), want)
+	}
+	for _, m := range all {
+		for _, bad := range []string{"fail", "handshake", "noaddr"} {
+			if strings.Contains(m.flags, bad) {
+				return fmt.Errorf("sees %s with flags %s", m.addr, m.flags)
+			}
+		}
+		if m.link != "connected" {
+			return fmt.Errorf("has no link to %s", m.addr)
+		}
+	}
+	return nil
+}
+
+func clusterHealthy(ctx context.Context, t *Topology) error {
+	if err := t.each(func(n *Node) error { return clusterNodeHealthy(ctx, n) }); err != nil {
+		return err
+	}
+	all, err := members(ctx, t.Nodes[0])
+	if err != nil {
+		return err
+	}
+	byID := map[string]*Node{}
+	for _, m := range all {
+		byID[m.id] = t.byAddr(m.addr)
+	}
+	replicas := map[*Node][]*Node{}
+	for _, m := range all {
+		if p := byID[m.primary]; p != nil {
+			replicas[p] = append(replicas[p], byID[m.id])
+		}
+	}
+	if len(replicas) != clusterPrimaries {
+		return fmt.Errorf("%d of %d primaries have a replica", len(replicas), clusterPrimaries)
+	}
+	for primary, r := range replicas {
+		if err := followed(ctx, primary, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func clusterNodeHealthy(ctx context.Context, n *Node) error {
+	if n.State() != Up {
+		return errors.New("is " + n.State().String())
+	}
+	text, err := n.control.ClusterInfo(ctx).Result()
+	if err != nil {
+		return err
+	}
+	for _, want := range []string{
+		"cluster_state:ok", "cluster_slots_ok:" + strconv.Itoa(clusterSlots),
+		"cluster_known_nodes:" + strconv.Itoa(len(n.topology.Nodes)), "cluster_size:" + strconv.Itoa(clusterPrimaries),
+	} {
+		if !strings.Contains(text, want+"\r\n") {
+			return errors.New("CLUSTER INFO lacks " + want)
+		}
+	}
+	return met(ctx, n)
+}
+
+func (t *Topology) byAddr(addr string) *Node {
+	for _, n := range t.Nodes {
+		if n.front == addr {
+			return n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// dataNode is the configuration of every node that holds data: no persistence, addresses of its own, and a
+// snapshot for new replicas that goes through the disk. A diskless one reports a replica as online up to a
+// second before the stream of commands reaches it, and locks would vanish at a failover for that reason.
+func dataNode(n *Node) []directive {
+	ip, port := splitAddr(n.back)
+	frontIP, frontPort := splitAddr(n.front)
+	d := []directive{
+		{"port", port}, {"bind", ip}, {"bind-source-addr", ip}, {"protected-mode", "no"}, {"daemonize", "no"},
+		{"dir", n.dir}, {"save", `""`}, {"appendonly", "no"}, {"databases", "1"}, {"maxclients", "8000"},
+		{"requirepass", n.topology.password}, {"masterauth", n.topology.password},
+		{"replica-announce-ip", frontIP}, {"replica-announce-port", frontPort},
+		{"repl-diskless-sync", "no"}, {"enable-debug-command", "yes"},
+	}
+	if n.topology.Options.Profile == Fast {
+		d = append(d, directive{"repl-ping-replica-period", "1"}, directive{"repl-timeout", "5"})
+	}
+	n.topology.record(d, "save", "appendonly", "repl-diskless-sync", "repl-ping-replica-period", "repl-timeout")
+	return d
+}
+
+// record copies directives of the given names to the settings of the run record.
+func (t *Topology) record(d []directive, names ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, d := range d {
+		for _, name := range names {
+			if d.name == name {
+				t.Settings[name] = d.value
+			}
+		}
+	}
+}
+
+// follow makes a node a replica at run time, which connects at once; the directive of the same name waits for a
+// timer. It is written to the configuration all the same, so that the node comes back as a replica.
+func follow(ctx context.Context, n, primary *Node) error {
+	ip, port := splitAddr(primary.front)
+	if err := n.Do(ctx, "REPLICAOF", ip, port).Err(); err != nil {
+		return fmt.Errorf("node %s: REPLICAOF: %w", n.Name, err)
+	}
+	if err := n.Do(ctx, "CONFIG", "REWRITE").Err(); err != nil {
+		return fmt.Errorf("node %s: CONFIG REWRITE: %w", n.Name, err)
+	}
+	return nil
+}
+
+// followed tells whether all replicas are linked to the primary and a write reaches each of them. The states
+// that INFO reports come first: WAIT counts a replica before its snapshot has been loaded.
+func followed(ctx context.Context, primary *Node, replicas []*Node) error {
+	for _, n := range replicas {
+		info, err := n.Info(ctx, "replication")
+		if err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		if info["role"] != "slave" || info["master_link_status"] != "up" || info["master_sync_in_progress"] != "0" {
+			return fmt.Errorf("node %s: role %s, link to its primary %s", n.Name, info["role"], info["master_link_status"])
+		}
+	}
+	info, err := primary.Info(ctx, "replication")
+	if err != nil {
+		return fmt.Errorf("node %s: %w", primary.Name, err)
+	}
+	online := 0
+	for name, value := range info {
+		if strings.HasPrefix(name, "slave") && strings.Contains(value, "state=online") {
+			online++
+		}
+	}
+	if info["role"] != "master" || online != len(replicas) {
+		return fmt.Errorf("node %s: role %s, %d of %d replicas online", primary.Name, info["role"], online, len(replicas))
+	}
+	return reached(ctx, primary, len(replicas))
+}
+
+// reached writes a probe and waits until n replicas have it.
+func reached(ctx context.Context, primary *Node, n int) error {
+	conn := primary.control.Conn() // WAIT counts the writes of its own connection
+	defer func() { _ = conn.Close() }()
+	key, err := probe(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("node %s: probe: %w", primary.Name, err)
+	}
+	got, err := conn.Wait(ctx, n, 200*time.Millisecond).Result()
+	if err = errors.Join(err, conn.Del(ctx, key).Err()); err != nil {
+		return fmt.Errorf("node %s: WAIT: %w", primary.Name, err)
+	}
+	if got < int64(n) {
+		return fmt.Errorf("node %s: a write reached %d of %d replicas", primary.Name, got, n)
+	}
+	return nil
+}
+
+// probe writes a key that the node itself may hold; a cluster node refuses the slots of others.
+func probe(ctx context.Context, conn *redis.Conn) (key string, err error) {
+	for i := range 100 {
+		key = "hammerlock:probe:" + strconv.Itoa(i)
+		if err = conn.Set(ctx, key, "1", time.Second).Err(); err == nil || !redis.HasErrorPrefix(err, "MOVED") {
+			break
+		}
+	}
+	return key, err
+}
+
+func nodeName(prefix string, i int) string { return prefix + strconv.Itoa(i+1) }

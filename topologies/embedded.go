@@ -1,0 +1,59 @@
+package topologies
+
+import (
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+// embeddedNode is an in-process stand-in for a server. Its clock does not run by itself: a ticker drives it,
+// so that leases end, to the millisecond.
+type embeddedNode struct {
+	server *miniredis.Miniredis
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+const embeddedTick = time.Millisecond
+
+func (n *Node) startEmbedded() error {
+	server := miniredis.NewMiniRedis()
+	server.RequireAuth(n.topology.password)
+	addr := n.front
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	if err := server.StartAddr(addr); err != nil {
+		return err
+	}
+	n.mini = &embeddedNode{server: server, stop: make(chan struct{}), done: make(chan struct{})}
+	n.front, n.back = server.Addr(), server.Addr()
+	if n.control == nil {
+		n.control = newControl(n.back, n.topology.password)
+	}
+	go n.mini.run()
+	return nil
+}
+
+func (e *embeddedNode) run() {
+	defer close(e.done)
+	ticker := time.NewTicker(embeddedTick)
+	defer ticker.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-e.stop:
+			return
+		case <-ticker.C:
+			now := time.Now()
+			e.server.FastForward(now.Sub(last))
+			last = now
+		}
+	}
+}
+
+func (e *embeddedNode) close() {
+	close(e.stop)
+	<-e.done
+	e.server.Close()
+}

@@ -1,0 +1,278 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Role is what a node was made for; failovers move primaries.
+type Role string
+
+// The roles.
+const (
+	Primary  Role = "primary"
+	Replica  Role = "replica"
+	Watchman Role = "sentinel"
+)
+
+// State is what a node's process is doing.
+type State uint8
+
+// The states.
+const (
+	Down State = iota // not started, or it has ended
+	Up
+	Paused // stopped by a signal: alive, deaf, with its memory
+)
+
+// String is the state's name.
+func (s State) String() string { return [...]string{"down", "up", "paused"}[s] }
+
+// Node is one server process. Its methods may be called from several goroutines.
+type Node struct {
+	Name string
+	Role Role
+
+	topology *Topology
+	config   func(*Node) []directive
+	front    string // announced to clients and peers
+	back     string // where the server listens
+	dir      string
+
+	mu      sync.Mutex
+	process *exec.Cmd
+	ended   chan struct{}
+	paused  bool
+	mini    *embeddedNode
+	control *redis.Client
+}
+
+// directive is one line of a server's configuration.
+type directive struct{ name, value string }
+
+// Addr is the address that clients and peers are told.
+func (n *Node) Addr() string { return n.front }
+
+// State tells what the process is doing.
+func (n *Node) State() State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case !n.alive():
+		return Down
+	case n.paused:
+		return Paused
+	default:
+		return Up
+	}
+}
+
+// Start runs the server and returns when it answers. What its configuration file says by then, with the
+// changes that sentinels and the server itself have made to it, stays in force over a restart.
+func (n *Node) Start(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.alive() {
+		return errors.New("already running")
+	}
+	if n.topology.Options.Server.Embedded() {
+		return n.startEmbedded()
+	}
+	if err := n.spawn(); err != nil {
+		return err
+	}
+	ended := n.ended
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-ended:
+			cancel(errors.New("the server ended"))
+		case <-ctx.Done():
+		}
+	}()
+	err := poll(ctx, 2*time.Millisecond, func() error { return n.answers(ctx) })
+	if err != nil {
+		return fmt.Errorf("start: %w\nits last log lines:\n%s", err, n.LogTail(12))
+	}
+	return nil
+}
+
+// answers tells whether the server is reachable and has loaded its data. It knocks before it lets the client
+// dial: after some failed dials a client's pool tries only once a second.
+func (n *Node) answers(ctx context.Context) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", n.back)
+	if err != nil {
+		return err
+	}
+	if err := conn.Close(); err != nil {
+		return err
+	}
+	return n.control.Ping(ctx).Err()
+}
+
+func (n *Node) spawn() error {
+	if err := n.configure(); err != nil {
+		return err
+	}
+	logFile, err := os.OpenFile(n.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	args := []string{n.confPath()}
+	if n.Role == Watchman {
+		args = append(args, "--sentinel")
+	}
+	cmd := exec.Command(n.topology.Options.Server.Path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = n.dir, logFile, logFile, childAttr()
+	err = errors.Join(n.topology.nursery.start(cmd), logFile.Close())
+	if err != nil {
+		return fmt.Errorf("start %s: %w", n.topology.Options.Server.Path, err)
+	}
+	n.topology.reaper.pid(cmd.Process.Pid)
+	n.process, n.ended, n.paused = cmd, make(chan struct{}), false
+	go func(ended chan struct{}) {
+		_ = cmd.Wait() // how it ended is told by its log; that it ended, by the channel
+		close(ended)
+	}(n.ended)
+	return nil
+}
+
+// configure writes the configuration at the first start. The password stands there and not among the
+// arguments, which everybody on the machine can read.
+func (n *Node) configure() error {
+	if n.control != nil {
+		return nil
+	}
+	if err := os.Mkdir(n.dir, 0o700); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, d := range n.config(n) {
+		fmt.Fprintf(&b, "%s %s\n", d.name, d.value)
+	}
+	if err := os.WriteFile(n.confPath(), []byte(b.String()), 0o600); err != nil {
+		return err
+	}
+	n.control = newControl(n.back, n.topology.password)
+	return nil
+}
+
+func (n *Node) confPath() string { return filepath.Join(n.dir, "node.conf") }
+func (n *Node) logPath() string  { return filepath.Join(n.dir, "node.log") }
+
+// LogTail returns the last lines of the server's log.
+func (n *Node) LogTail(lines int) string {
+	text, err := os.ReadFile(n.logPath())
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
+}
+
+// Kill ends the process at once, as a crash does: nothing is saved, connections break.
+func (n *Node) Kill() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.alive() {
+		return errors.New("not running")
+	}
+	if n.mini != nil {
+		n.mini.close()
+		n.mini = nil
+		return nil
+	}
+	// A stopped process is killed as well, but it is continued first so that its end is never held up.
+	if err := errors.Join(n.signal(syscall.SIGCONT), n.signal(syscall.SIGKILL)); err != nil {
+		return err
+	}
+	<-n.ended
+	return nil
+}
+
+// Pause stops the process without ending it: its connections stay, it answers nothing.
+func (n *Node) Pause() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.alive() || n.paused {
+		return errors.New("not running")
+	}
+	if n.mini != nil {
+		return errors.New("the embedded server cannot be paused")
+	}
+	n.paused = true
+	return n.signal(syscall.SIGSTOP)
+}
+
+// Resume lets a paused process go on where it was.
+func (n *Node) Resume() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.alive() || !n.paused {
+		return errors.New("not paused")
+	}
+	n.paused = false
+	return n.signal(syscall.SIGCONT)
+}
+
+// Do sends a command past all links, on the suite's own connection.
+func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd { return n.control.Do(ctx, args...) }
+
+// Info returns the fields of the given sections of INFO; of all sections if none is given.
+func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string, error) {
+	text, err := n.control.Info(ctx, sections...).Result()
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields, nil
+}
+
+func (n *Node) alive() bool {
+	if n.mini != nil {
+		return true
+	}
+	if n.process == nil {
+		return false
+	}
+	select {
+	case <-n.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+func (n *Node) signal(s syscall.Signal) error { return n.process.Process.Signal(s) }
+
+func (n *Node) close() error {
+	var errs []error
+	if n.State() != Down {
+		errs = append(errs, n.Kill())
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.control != nil {
+		errs = append(errs, n.control.Close())
+		n.control = nil
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,160 @@
+package topologies
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// victimEnv makes the test binary a suite that is about to die.
+const victimEnv = "HAMMERLOCK_TEST_VICTIM"
+
+// victim brings a topology up, tells the numbers of its processes and its directory, and dies as it is told.
+func victim() {
+	ctx := context.Background()
+	s, err := FindServer(ctx, "")
+	if err != nil {
+		panic(err)
+	}
+	var pids []string
+	dir := "-"
+	if os.Getenv(victimEnv) == "reaper only" {
+		pids, dir = victimOfReaper()
+	} else {
+		top, err := sentinel.Up(ctx, Options{Server: s})
+		if err != nil {
+			panic(err)
+		}
+		for _, n := range top.Nodes {
+			pids = append(pids, strconv.Itoa(n.process.Process.Pid))
+		}
+		dir = top.dir
+		if err := top.Nodes[1].Pause(); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println(dir, strings.Join(pids, " "))
+	if os.Getenv(victimEnv) == "panic" {
+		panic("as the test asked for")
+	}
+	<-ctx.Done()
+}
+
+// victimOfReaper starts a process without a parent-death signal, as it is on other systems than Linux.
+func victimOfReaper() (pids []string, dir string) {
+	r, err := startReaper()
+	if err != nil {
+		panic(err)
+	}
+	if dir, err = os.MkdirTemp("", tempPrefix); err != nil {
+		panic(err)
+	}
+	r.dir(dir)
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	r.pid(cmd.Process.Pid)
+	return []string{strconv.Itoa(cmd.Process.Pid)}, dir
+}
+
+func TestNothingSurvivesTheSuite(t *testing.T) {
+	for _, death := range []string{"SIGKILL", "SIGTERM", "panic", "reaper only"} {
+		t.Run(death, func(t *testing.T) {
+			t.Parallel()
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(self)
+			cmd.Env = append(os.Environ(), victimEnv+"="+death)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			line, err := bufio.NewReader(out).ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			words := strings.Fields(line)
+			switch death {
+			case "SIGTERM":
+				err = cmd.Process.Signal(syscall.SIGTERM)
+			case "panic":
+			default:
+				err = cmd.Process.Kill()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // it did not end well, as was asked for
+			mustVanish(t, words[0], words[1:])
+		})
+	}
+}
+
+func mustVanish(t *testing.T, dir string, pids []string) {
+	t.Helper()
+	if len(pids) == 0 {
+		t.Fatal("the victim started nothing")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := poll(ctx, 5*time.Millisecond, func() error {
+		for _, text := range pids {
+			pid, err := strconv.Atoi(text)
+			if err != nil {
+				return err
+			}
+			if !ended(pid) {
+				return fmt.Errorf("process %d is alive", pid)
+			}
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("directory %s is left: %v", dir, err)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// ended tells whether a process is gone or only waits for whoever inherited it to notice.
+func ended(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(rest, "Z")
+}
+
+func TestReaperRemovesOnlyOurDirectories(t *testing.T) {
+	t.Parallel()
+	r, err := startReaper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := t.TempDir() // its name does not begin like ours
+	r.dir(keep)
+	if err := r.close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(keep); err != nil {
+		t.Errorf("the reaper removed a directory that is not ours: %v", err)
+	}
+}

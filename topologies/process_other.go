@@ -1,0 +1,11 @@
+//go:build !linux
+
+package topologies
+
+import "syscall"
+
+// childAttr keeps an interrupt at the terminal from the node. There is no parent-death signal here: the
+// reaper alone ends the nodes of a suite that was killed.
+func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -1,0 +1,96 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// EmbeddedName asks for the in-process stand-in instead of a server binary.
+const EmbeddedName = "embedded"
+
+// ErrNoServer says that no server binary was found.
+var ErrNoServer = errors.New("no redis-server on this machine")
+
+// oldest is the first release that has bind-source-addr and CLUSTER ADDSLOTSRANGE.
+const oldest = 7
+
+var binaries = []string{"redis-server", "valkey-server", "redict-server"}
+
+// Server is the program that runs as every node.
+type Server struct {
+	Path    string
+	Name    string // as it calls itself: Redis, Valkey, Redict
+	Version string
+}
+
+// Embedded tells whether it is the in-process stand-in.
+func (s Server) Embedded() bool { return s.Path == EmbeddedName }
+
+// String is its name and version.
+func (s Server) String() string { return strings.TrimSpace(s.Name + " " + s.Version) }
+
+var versionLine = regexp.MustCompile(`^(Redis|Valkey|Redict) server v=(\S+)`)
+
+// FindServer checks the given binary, or looks for one on the path if the name is empty. It returns
+// ErrNoServer if there is none.
+func FindServer(ctx context.Context, path string) (Server, error) {
+	if path == EmbeddedName {
+		return Server{Path: EmbeddedName, Name: EmbeddedName}, nil
+	}
+	if path == "" {
+		for _, name := range binaries {
+			if found, err := exec.LookPath(name); err == nil {
+				return identify(ctx, found)
+			}
+		}
+		return Server{}, ErrNoServer
+	}
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return Server{}, fmt.Errorf("server binary %q: %w", path, err)
+	}
+	return identify(ctx, found)
+}
+
+func identify(ctx context.Context, path string) (Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return Server{}, fmt.Errorf("%s --version did not end, so it is no Redis server", path)
+	}
+	m := versionLine.FindSubmatch(out)
+	if m == nil {
+		return Server{}, fmt.Errorf("%s is no Redis, Valkey or Redict server: --version printed %.60q (%v)", path, out, err)
+	}
+	s := Server{Path: path, Name: string(m[1]), Version: string(m[2])}
+	major, err := strconv.Atoi(strings.Split(s.Version, ".")[0])
+	if err != nil || major < oldest {
+		return Server{}, fmt.Errorf("%s is %s: %d.0 or newer is needed", path, s, oldest)
+	}
+	return s, nil
+}
+
+// InstallHint is what to type on this system to get a server.
+func InstallHint() string {
+	for _, m := range []struct{ tool, command string }{
+		{"apt-get", "apt-get install redis-server"},
+		{"dnf", "dnf install redis"},
+		{"apk", "apk add redis"},
+		{"brew", "brew install redis"},
+	} {
+		if _, err := exec.LookPath(m.tool); err == nil {
+			return m.command
+		}
+	}
+	return "install Redis 7 or newer for " + runtime.GOOS
+}

@@ -1,0 +1,232 @@
+// Package topologies brings up real Redis deployments as child processes on loopback and takes them down
+// again, whatever happens to the suite. Up returns when a deployment is ready, not when it is started. It
+// knows no locks and judges nothing.
+package topologies
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// All lists the topologies, the simplest first.
+var All = []Spec{single, replica, sentinel, cluster, redlock}
+
+// Spec describes a topology that can be brought up.
+type Spec struct {
+	Name  string
+	Doc   string
+	Sites int // independent places a lock can live
+
+	embeddable bool
+	shape      func(*Topology)                        // adds nodes and sites
+	join       func(context.Context, *Topology) error // makes one deployment of nodes that are up; may be nil
+	healthy    func(context.Context, *Topology) error // what is missing, nil if nothing is
+}
+
+// Embeddable tells whether the in-process stand-in can serve the topology.
+func (s Spec) Embeddable() bool { return s.embeddable }
+
+// Find returns the spec with that name.
+func Find(name string) (Spec, bool) {
+	for _, s := range All {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Spec{}, false
+}
+
+// Options say how to bring a topology up.
+type Options struct {
+	Server  Server
+	Profile Profile
+	Links   bool // put a link in front of every node, so that its traffic can be cut and delayed
+	Flat    bool // one loopback address with a port a node, as where 127.0.0.2 cannot be bound
+}
+
+// Profile chooses how soon a deployment notices that a node has failed.
+type Profile string
+
+// The profiles.
+const (
+	Fast  Profile = "fast"  // timers for tests: failovers take about a second
+	Stock Profile = "stock" // the servers' own defaults: failovers take half a minute
+)
+
+// Profiles lists the profiles.
+var Profiles = []Profile{Fast, Stock}
+
+// Topology is a deployment that is up.
+type Topology struct {
+	Spec     Spec
+	Options  Options
+	Nodes    []*Node
+	Sites    []*Site
+	Settings map[string]string // every setting that shapes its behaviour, for the run record
+
+	mu       sync.Mutex // guards Settings while nodes start
+	dir      string
+	password string
+	block    *block
+	nursery  *nursery
+	reaper   *reaper
+}
+
+const (
+	startTimeout = 20 * time.Second
+	joinTimeout  = 60 * time.Second
+	pollEvery    = 5 * time.Millisecond
+)
+
+// Up brings the topology up and returns when it is ready. If that does not come about, everything that was
+// started is ended and the error says which node lacks what.
+func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
+	if o.Profile == "" {
+		o.Profile = Fast
+	}
+	if o.Server.Embedded() && !s.embeddable {
+		return nil, fmt.Errorf("topology %s needs real servers, the embedded one serves only single and redlock", s.Name)
+	}
+	t = &Topology{Spec: s, Options: o, password: rand.Text(), Settings: map[string]string{
+		"server": o.Server.String(), "profile": string(o.Profile)}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("topology %s: %w", s.Name, err), t.Close())
+			t = nil
+		}
+	}()
+	if err := t.claim(); err != nil {
+		return t, err
+	}
+	s.shape(t)
+	if err := t.start(ctx); err != nil {
+		return t, err
+	}
+	return t, t.ready(ctx)
+}
+
+// claim takes what a deployment owns besides its processes: addresses, a directory, somebody who cleans up.
+func (t *Topology) claim() (err error) {
+	if t.Options.Server.Embedded() {
+		return nil
+	}
+	if t.block, err = claimBlock(t.Options.Flat); err != nil {
+		return err
+	}
+	if t.dir, err = os.MkdirTemp("", tempPrefix); err != nil {
+		return fmt.Errorf("make a directory for the nodes: %w", err)
+	}
+	if t.reaper, err = startReaper(); err != nil {
+		return err
+	}
+	t.reaper.dir(t.dir)
+	t.nursery = openNursery()
+	return nil
+}
+
+func (t *Topology) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return t.each(func(n *Node) error { return n.Start(ctx) })
+}
+
+func (t *Topology) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	if t.Spec.join != nil {
+		if err := t.Spec.join(ctx, t); err != nil {
+			return err
+		}
+	}
+	return t.AwaitHealthy(ctx)
+}
+
+// Healthy returns nil if every node is in its place, and what is missing otherwise.
+func (t *Topology) Healthy(ctx context.Context) error { return t.Spec.healthy(ctx, t) }
+
+// AwaitHealthy polls until the topology is healthy or ctx is done; its error is the last complaint.
+func (t *Topology) AwaitHealthy(ctx context.Context) error {
+	return poll(ctx, pollEvery, func() error { return t.Healthy(ctx) })
+}
+
+// Close ends every process and removes everything that the topology made. It is safe to call twice.
+func (t *Topology) Close() error {
+	var errs []error
+	errs = append(errs, t.each((*Node).close))
+	if t.nursery != nil {
+		t.nursery.close()
+		t.nursery = nil
+	}
+	if t.dir != "" {
+		errs = append(errs, os.RemoveAll(t.dir))
+		t.dir = ""
+	}
+	if t.reaper != nil {
+		errs = append(errs, t.reaper.close())
+		t.reaper = nil
+	}
+	if t.block != nil {
+		errs = append(errs, t.block.release())
+		t.block = nil
+	}
+	return errors.Join(errs...)
+}
+
+// add makes a node; it gets the next address of the block.
+func (t *Topology) add(name string, role Role, config func(*Node) []directive) *Node {
+	n := &Node{Name: name, Role: role, config: config, topology: t}
+	if !t.Options.Server.Embedded() {
+		n.front, n.back = t.block.node(len(t.Nodes))
+		if !t.Options.Links {
+			n.back = n.front
+		}
+		n.dir = filepath.Join(t.dir, name)
+	}
+	t.Nodes = append(t.Nodes, n)
+	return n
+}
+
+// each runs f for all nodes at once and joins the errors.
+func (t *Topology) each(f func(*Node) error) error { return each(t.Nodes, f) }
+
+func each(nodes []*Node, f func(*Node) error) error {
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() {
+			if err := f(n); err != nil {
+				errs[i] = fmt.Errorf("node %s: %w", n.Name, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// poll calls f until it returns nil or ctx is done.
+func poll(ctx context.Context, every time.Duration, f func() error) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var last error
+	for {
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), last)
+		case <-timer.C:
+		}
+		err := f()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		timer.Reset(every)
+	}
+}

@@ -1,0 +1,179 @@
+package workload
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// worker makes one visit after another. It is used by one goroutine.
+type worker struct {
+	crew     *Crew
+	plan     *Plan
+	arrivals *arrivals
+	lane     *history.Lane
+	clock    *history.Clock
+	lock     locks.Lock
+	rand     *rand.Rand
+	keys     *chooser
+	timer    *time.Timer
+	cleanup  context.Context // for giving back what was taken, also when the run is called off
+
+	begun   int64
+	skipped int64
+}
+
+func (w *worker) run(ctx, stop context.Context) {
+	w.cleanup = context.WithoutCancel(ctx)
+	next := w.closed
+	if w.plan.Open() {
+		next = w.open
+	} else {
+		w.keys = newChooser(w.plan, w.rand)
+	}
+	free := w.clock.Now()
+	for {
+		due, key, ok := next(stop)
+		if !ok {
+			return
+		}
+		ready := max(due, free)
+		w.lane.Due = due
+		if w.clock.Now()-due > w.plan.Wait {
+			w.lane.Mark(history.Begin, key, ready, history.Failed, history.Impatient)
+			w.skipped++
+		} else {
+			w.lane.Mark(history.Begin, key, ready, history.OK, history.None)
+			w.begun++
+			w.visit(ctx, key)
+		}
+		free = w.clock.Now()
+	}
+}
+
+// closed makes the next visit due as soon as the worker has thought.
+func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok bool) {
+	if w.plan.Think > 0 && !w.sleep(stop, w.plan.Think) {
+		return 0, 0, false
+	}
+	due = w.clock.Now()
+	return due, w.keys.choose(), due < w.plan.End && stop.Err() == nil
+}
+
+// open takes the next visit of the schedule and waits until it is due.
+func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bool) {
+	if stop.Err() != nil || w.clock.Now() >= w.plan.End {
+		return 0, 0, false
+	}
+	due, key, ok = w.arrivals.take()
+	if !ok {
+		return 0, 0, false
+	}
+	if early := due - w.clock.Now(); early > 0 && !w.sleep(stop, early) {
+		return 0, 0, false
+	}
+	return due, key, true
+}
+
+// visit is what everything is about. A lost update must be possible: load and store are two steps.
+func (w *worker) visit(ctx context.Context, key int32) {
+	begin := w.clock.Now()
+	page := w.crew.Pages[key]
+	hold, lease, reason := w.acquire(ctx, key, page.Lock)
+	if hold == 0 {
+		w.lane.Mark(history.End, key, begin, history.Failed, reason)
+		return
+	}
+	outcome, reason := w.count(ctx, key, page.Views, hold, lease)
+	w.release(key, hold, lease)
+	w.lane.Mark(history.End, key, begin, outcome, reason)
+}
+
+// acquire tries until the lock is granted or the visit's patience ends. It returns the operation that was
+// granted the hold, 0 if none was.
+func (w *worker) acquire(ctx context.Context, key int32, name string) (history.ID, locks.Lease, history.Reason) {
+	for {
+		op := w.lane.Call(history.Acquire, key)
+		lease, err := w.lock.Acquire(ctx, name, w.plan.TTL)
+		outcome, reason := locks.Classify(err)
+		id := op.ID
+		op.Hold, op.TTL, op.Outcome, op.Reason = id, w.plan.TTL, outcome, reason
+		op.Token = history.Hash(lease.Token)
+		if outcome == history.OK {
+			op.Fence, op.Until = lease.Fence, w.until(lease)
+		}
+		w.lane.Return(op)
+		switch {
+		case outcome == history.OK:
+			return id, lease, history.None
+		case outcome == history.Unknown && lease.Token != "":
+			w.release(key, id, lease) // it may have been granted; nobody else will give it back
+		}
+		left := w.lane.Due + w.plan.Wait - w.clock.Now()
+		if ctx.Err() != nil {
+			return 0, lease, history.Canceled
+		}
+		if left <= 0 {
+			return 0, lease, history.Impatient
+		}
+		w.sleep(ctx, min(left, w.backoff()))
+	}
+}
+
+// count reads the counter, stays, and writes one more.
+func (w *worker) count(ctx context.Context, key int32, views string, hold history.ID, lease locks.Lease) (
+	history.Outcome, history.Reason) {
+	op := w.lane.Call(history.Load, key)
+	seen, err := w.crew.Counter.Load(ctx, views)
+	op.Hold, op.Value, op.Seen = hold, seen.Views, seen.Writer
+	outcome, reason := locks.Classify(err)
+	op.Outcome, op.Reason = outcome, reason
+	w.lane.Return(op)
+	if outcome != history.OK {
+		return history.Failed, reason // a load has no effect
+	}
+	if w.plan.Hold > 0 && !w.sleep(ctx, w.plan.Hold) {
+		return history.Failed, history.Canceled
+	}
+	op = w.lane.Call(history.Store, key)
+	err = w.crew.Counter.Store(ctx, views, Count{Views: seen.Views + 1, Writer: op.ID})
+	op.Hold, op.Value, op.Seen, op.Fence = hold, seen.Views+1, seen.Writer, lease.Fence
+	outcome, reason = locks.Classify(err)
+	op.Outcome, op.Reason = outcome, reason
+	w.lane.Return(op)
+	return outcome, reason
+}
+
+func (w *worker) release(key int32, hold history.ID, lease locks.Lease) {
+	op := w.lane.Call(history.Release, key)
+	err := w.lock.Release(w.cleanup, lease)
+	op.Hold, op.Token = hold, history.Hash(lease.Token)
+	op.Outcome, op.Reason = locks.Classify(err)
+	w.lane.Return(op)
+}
+
+func (w *worker) until(l locks.Lease) time.Duration {
+	if l.Until.IsZero() {
+		return history.Forever
+	}
+	return w.clock.At(l.Until)
+}
+
+// backoff draws how long to wait before the next try, so that waiters do not march in step.
+func (w *worker) backoff() time.Duration {
+	return time.Duration((0.5 + w.rand.Float64()) * float64(w.plan.Retry))
+}
+
+// sleep waits and tells whether it could do so to the end.
+func (w *worker) sleep(ctx context.Context, d time.Duration) bool {
+	w.timer.Reset(d)
+	select {
+	case <-w.timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

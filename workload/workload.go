@@ -1,0 +1,126 @@
+// Package workload lets workers visit pages: each visit takes the page's lock, reads the page-view counter,
+// stays for a while, writes the counter and gives the lock back. It records every operation and judges none;
+// it does not know what the locks and the counter run on, so a worker cannot know what is broken.
+package workload
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// Arrivals says how the visits of an open loop are spread.
+type Arrivals string
+
+// The spreads of arrivals.
+const (
+	Poisson Arrivals = "poisson" // independent visitors: exponential gaps
+	Uniform Arrivals = "uniform" // a metronome
+)
+
+// AllArrivals lists the spreads.
+var AllArrivals = []Arrivals{Poisson, Uniform}
+
+// Popularity says how visits choose their page.
+type Popularity string
+
+// The popularities.
+const (
+	Even Popularity = "even"
+	Zipf Popularity = "zipf" // page k is visited about 1/k as often as the first one
+)
+
+// AllPopularities lists the popularities.
+var AllPopularities = []Popularity{Even, Zipf}
+
+// Plan says what the workers do. The clock's zero is the start of the warm-up.
+type Plan struct {
+	Workers    int
+	Keys       int
+	Popularity Popularity
+	TTL        time.Duration // of each lease
+	Hold       time.Duration // between load and store
+	Think      time.Duration // closed loop: between two visits of a worker
+	Wait       time.Duration // a visit gives up this long after it was due
+	Retry      time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it
+	Rate       float64       // visits a second over all workers; 0 = closed loop: as fast as the workers can
+	Arrivals   Arrivals
+	End        time.Duration // no visit is due from then on
+	Seed       uint64
+}
+
+// Open tells whether visits are due by a schedule and not by the workers' leisure.
+func (p *Plan) Open() bool { return p.Rate > 0 }
+
+// Crew is what a run's workers work with.
+type Crew struct {
+	Plan    Plan
+	Clock   *history.Clock
+	Lanes   []*history.Lane // by worker
+	Locks   []locks.Lock    // by worker
+	Counter Counter
+	Pages   []Page // by key
+}
+
+// Page is what a key stands for in the servers.
+type Page struct {
+	Lock  string // the lock's key
+	Views string // the counter's key
+}
+
+// Pages names the pages of a run under a prefix. The braces keep a page's keys in one slot of a cluster.
+func Pages(prefix string, n int) []Page {
+	pages := make([]Page, n)
+	for i := range pages {
+		tag := "{page-" + itoa(i) + "}"
+		pages[i] = Page{Lock: prefix + "lock:" + tag, Views: prefix + "views:" + tag}
+	}
+	return pages
+}
+
+// Due counts the visits that were due: those that a worker began, those whose patience ended before a worker was
+// free, and, in an open loop, those that still waited for a worker when the run ended.
+type Due struct {
+	Begun   int64
+	Skipped int64
+
+	arrivals *arrivals
+	ended    time.Duration
+}
+
+// Unfinished counts the visits that still waited for a worker and shows when each was due.
+func (d *Due) Unfinished(show func(due time.Duration)) int64 {
+	return d.arrivals.remaining(d.ended, show)
+}
+
+// Run lets the workers work until the plan ends or stop is done; visits in hand are finished. When ctx is done
+// calls in progress are called off as well.
+func (c *Crew) Run(ctx, stop context.Context) Due {
+	arrivals := newArrivals(&c.Plan)
+	workers := make([]*worker, c.Plan.Workers)
+	var wg sync.WaitGroup
+	for i := range workers {
+		workers[i] = c.worker(i, arrivals)
+		wg.Go(func() { workers[i].run(ctx, stop) })
+	}
+	wg.Wait()
+	due := Due{ended: min(c.Clock.Now(), c.Plan.End), arrivals: arrivals}
+	for _, w := range workers {
+		due.Begun += w.begun
+		due.Skipped += w.skipped
+	}
+	return due
+}
+
+func (c *Crew) worker(i int, a *arrivals) *worker {
+	timer := time.NewTimer(0)
+	<-timer.C
+	return &worker{
+		crew: c, plan: &c.Plan, arrivals: a, lane: c.Lanes[i], clock: c.Clock, lock: c.Locks[i], timer: timer,
+		rand: rand.New(rand.NewPCG(c.Plan.Seed, uint64(i)+1)),
+	}
+}
