@@ -7,28 +7,26 @@ import (
 )
 
 // Lane is the log of one goroutine: a ring with one writer and one reader, without locks. The writer
-// calls Call and Return; the reader, a Merge, takes what was returned and sees what is still open.
+// calls Call, Return and Mark; the reader, a Merge, takes what was returned and sees what is still open.
+//
+// A run has many lanes, and each is cold when its worker wakes up: what the writer touches for a record is one
+// cache line here and two in the ring.
 type Lane struct {
 	// Due is copied into every operation that is opened; the writer sets it once a visit.
 	Due time.Duration
 
-	clock  *Clock
-	worker int32
-	next   ID
-	wake   chan<- struct{}
-	state  *laneState
-	slots  []Op
-}
+	written atomic.Uint64 // twice the number of operations published, plus one while the next one is open
+	room    uint64        // the writer knows that this many operations may be written in all
+	clock   *Clock
+	slots   []Op
+	worker  int32
+	number  int32
 
-// laneState is what writer and reader share, each word on a cache line of its own.
-type laneState struct {
-	published atomic.Uint64
-	_         [56]byte
-	taken     atomic.Uint64
-	_         [56]byte
-	open      atomic.Int64 // the call of the open operation; 0 = none is open
-	stalls    atomic.Uint64
-	_         [48]byte
+	_      [64]byte
+	taken  atomic.Uint64 // operations that the reader has done with
+	stalls atomic.Uint64
+	wake   chan<- struct{}
+	_      [40]byte
 }
 
 // NewLane makes lane number n, for one worker, with room for slots operations (a power of two) between
@@ -37,14 +35,7 @@ func NewLane(clock *Clock, n int, worker int32, slots int, wake chan<- struct{})
 	if slots < 2 || slots&(slots-1) != 0 {
 		panic("history: a lane's slots must be a power of two")
 	}
-	return &Lane{
-		clock:  clock,
-		worker: worker,
-		next:   ID(n+1) << idLaneShift,
-		wake:   wake,
-		state:  &laneState{},
-		slots:  make([]Op, slots),
-	}
+	return &Lane{clock: clock, number: int32(n), worker: worker, wake: wake, slots: make([]Op, slots), room: uint64(slots)}
 }
 
 // Clock is the clock that stamps the lane's operations.
@@ -55,49 +46,66 @@ func (l *Lane) Clock() *Clock { return l.clock }
 func (l *Lane) Call(kind Kind, key int32) *Op {
 	op := l.slot(kind, key)
 	op.Call = l.clock.Stamp()
-	l.state.open.Store(int64(op.Call))
+	l.written.Store(l.written.Load() + 1)
 	return op
 }
 
 // Return stamps the operation's return and publishes it.
 func (l *Lane) Return(op *Op) {
 	op.Return = l.clock.Stamp()
-	l.publish()
+	l.written.Store(l.written.Load() + 1)
 }
 
-// Mark records an operation that needed no call: it took from call until now.
-func (l *Lane) Mark(kind Kind, key int32, call time.Duration, outcome Outcome, reason Reason) {
-	op := l.slot(kind, key)
-	l.state.open.Store(int64(call))
-	op.Call, op.Outcome, op.Reason = call, outcome, reason
-	op.Return = l.clock.Stamp()
-	l.publish()
+// Mark records something that lasted from call until now and was no call to anybody; the rest of it is copied
+// from what.
+func (l *Lane) Mark(what Op) {
+	op := l.slot(what.Kind, what.Key)
+	op.Call, op.Until, op.Outcome, op.Reason = what.Call, what.Until, what.Outcome, what.Reason
+	l.written.Store(l.written.Load() + 1)
+	l.Return(op)
 }
 
 // Stalls counts how often the writer had to wait for the reader; each is a flaw of the measurement.
-func (l *Lane) Stalls() uint64 { return l.state.stalls.Load() }
+func (l *Lane) Stalls() uint64 { return l.stalls.Load() }
 
 func (l *Lane) slot(kind Kind, key int32) *Op {
-	n := l.state.published.Load()
-	if n-l.state.taken.Load() >= uint64(len(l.slots)) {
-		l.state.stalls.Add(1)
-		for n-l.state.taken.Load() >= uint64(len(l.slots)) {
-			l.signal()
-			runtime.Gosched()
-		}
+	n := l.written.Load() / 2
+	if size := uint64(len(l.slots)); n+size/2 >= l.room {
+		l.makeRoom(n, size)
 	}
-	l.next++
-	op := &l.slots[n&uint64(len(l.slots)-1)]
-	*op = Op{ID: l.next, Worker: l.worker, Kind: kind, Key: key, Due: l.Due}
+	op := l.at(n)
+	*op = Op{ID: ID(l.number+1)<<idLaneShift | ID(n+1), Worker: l.worker, Kind: kind, Key: key, Due: l.Due}
 	return op
 }
 
-func (l *Lane) publish() {
-	n := l.state.published.Add(1)
-	l.state.open.Store(0)
-	if n-l.state.taken.Load() == uint64(len(l.slots)/2) {
-		l.signal()
+// makeRoom looks how far the reader is when the writer knows of less than half a ring of room. It calls the
+// reader, and waits for it if there is no room at all.
+func (l *Lane) makeRoom(n, size uint64) {
+	l.room = l.taken.Load() + size
+	if n+size/2 < l.room {
+		return
 	}
+	l.signal()
+	if n < l.room {
+		return
+	}
+	l.stalls.Add(1)
+	for n >= l.room {
+		l.signal()
+		runtime.Gosched()
+		l.room = l.taken.Load() + size
+	}
+}
+
+func (l *Lane) at(n uint64) *Op { return &l.slots[n&uint64(len(l.slots)-1)] }
+
+// read returns, to the reader, how many operations are published and the call of the one that is open.
+func (l *Lane) read() (published uint64, call time.Duration, open bool) {
+	written := l.written.Load()
+	if published = written / 2; written%2 == 0 {
+		return published, 0, false
+	}
+	return published, l.at(published).Call, true
 }
 
 func (l *Lane) signal() {

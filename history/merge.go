@@ -36,30 +36,35 @@ func (m *Merge) Flush(emit func(*Op)) {
 	m.take()
 	m.emit(Forever, emit)
 	for _, l := range m.lanes {
-		if op, open := l.opened(); open {
+		if n, _, open := l.read(); open {
+			op := *l.at(n)
 			op.Return, op.Outcome = Forever, Unknown
 			emit(&op)
 		}
 	}
 }
 
-// take empties the lanes. A writer that is seen without an open call stamps its next return after this
-// look, so after the clock's reading; one with an open call returns after that call.
+// take empties the lanes. A writer that is seen without an open call stamps its next return after this look, so
+// after the clock's reading; one with an open call returns after that call.
 func (m *Merge) take() time.Duration {
 	final := m.clock.Now()
 	for i, l := range m.lanes {
-		if open := l.state.open.Load(); open != 0 {
-			final = min(final, time.Duration(open))
+		published, call, open := l.read()
+		if open {
+			final = min(final, call)
 		}
 		q := &m.pending[i]
 		empty := q.next == len(q.ops)
 		q.ops, q.next = q.ops[:copy(q.ops, q.ops[q.next:])], 0
-		taken, published := l.state.taken.Load(), l.state.published.Load()
-		for ; taken < published; taken++ {
-			q.ops = append(q.ops, l.slots[taken&uint64(len(l.slots)-1)])
+		taken := l.taken.Load()
+		if taken == published {
+			continue
 		}
-		l.state.taken.Store(taken)
-		if empty && len(q.ops) > 0 {
+		for ; taken < published; taken++ {
+			q.ops = append(q.ops, *l.at(taken))
+		}
+		l.taken.Store(taken)
+		if empty {
 			m.push(i)
 		}
 	}
@@ -117,12 +122,4 @@ func (m *Merge) down() {
 		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
 		i = least
 	}
-}
-
-// opened copies the open operation. The writer has stopped.
-func (l *Lane) opened() (Op, bool) {
-	if l.state.open.Load() == 0 {
-		return Op{}, false
-	}
-	return l.slots[l.state.published.Load()&uint64(len(l.slots)-1)], true
 }

@@ -31,20 +31,20 @@ func (id ID) String() string {
 // Kind says what an operation did.
 type Kind uint8
 
-// The kinds of operation. Begin and End frame a visit and touch no server.
+// The kinds of operation.
 const (
-	Begin   Kind = iota + 1 // a visit leaves the queue: Call is when it was due and its worker free, Return when it began
+	Skip    Kind = iota + 1 // a visit's patience ended before a worker was free
 	Acquire                 // one try to get the lock
 	Extend                  // one try to lengthen the lease of Hold
 	Release                 // gives Hold back
 	Load                    // reads the counter: Value and Seen, the operation that stored it
 	Store                   // writes the counter: Value, and Seen, the operation whose value it replaces
-	End                     // a visit is over: Call is when it began; OK means counted, Failed not counted
+	End                     // a visit is over: Call is when it began, Until when it was due and its worker free; OK means counted
 	Fault                   // a fault is injected; Value is its number in the plan
 	Heal                    // a fault is healed; Value is its number in the plan
 )
 
-var kinds = [...]string{"?", "begin", "acquire", "extend", "release", "load", "store", "end", "fault", "heal"}
+var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "store", "end", "fault", "heal"}
 
 // String is the kind's name in files and reports.
 func (k Kind) String() string { return name(kinds[:], uint8(k)) }
@@ -107,7 +107,7 @@ type Op struct {
 	Due    time.Duration // when the visit was due
 	Call   time.Duration // before the first byte leaves
 	Return time.Duration // after the reply is parsed; Forever if it never came
-	Until  time.Duration // Acquire, Extend: its holder may believe in the hold before then
+	Until  time.Duration // Acquire, Extend: its holder may believe in the hold before then; End: see there
 	TTL    time.Duration // Acquire, Extend: the lease that was asked for; 0 = without expiry
 
 	Worker  int32
@@ -115,6 +115,8 @@ type Op struct {
 	Kind    Kind
 	Outcome Outcome
 	Reason  Reason
+
+	_ [13]byte // to two cache lines
 }
 
 // Latency is the time from call to return; Forever if the return never came.

@@ -16,10 +16,11 @@ import (
 // Classify is the one place that says what an error leaves certain. Failed means that the call had certainly no
 // effect; whatever is not known to be harmless is Unknown.
 func Classify(err error) (history.Outcome, history.Reason) {
+	if err == nil || err == ErrBusy { // the common answers, without a search
+		return quick(err)
+	}
 	var reply redis.Error
 	switch {
-	case err == nil:
-		return history.OK, history.None
 	case errors.Is(err, ErrBusy):
 		return history.Failed, history.Busy
 	case errors.Is(err, ErrLost):
@@ -33,6 +34,13 @@ func Classify(err error) (history.Outcome, history.Reason) {
 	default:
 		return history.Unknown, silence(err)
 	}
+}
+
+func quick(err error) (history.Outcome, history.Reason) {
+	if err == nil {
+		return history.OK, history.None
+	}
+	return history.Failed, history.Busy
 }
 
 // refusals begin the replies with which a server refuses a command before it runs it.

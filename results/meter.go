@@ -11,6 +11,7 @@ import (
 type Meter struct {
 	from, to time.Duration // visits that are due in between are measured
 	excludes bool          // the lock claims to have one holder at a time
+	open     bool          // the visits are due by a schedule
 
 	Acquire  *Latency // from the first try to the grant, granted visits only
 	Response *Latency // from when the visit was due to its end, counted visits only
@@ -57,7 +58,6 @@ type workerMeter struct {
 	granted time.Duration
 	hold    history.ID
 
-	visits  int64
 	finish  int64         // counted visits that ended within the measurement
 	waits   int64         // waits begun
 	waited  time.Duration // sum of all waits, unfinished ones included
@@ -84,13 +84,14 @@ type MeterOptions struct {
 	Keys     int
 	From, To time.Duration
 	Excludes bool // the lock claims to exclude: hand-off and idle time mean something
+	OpenLoop bool
 	Interval func(tag string, from, to time.Duration, l *Latency)
 }
 
 // NewMeter makes a meter.
 func NewMeter(o MeterOptions) *Meter {
 	return &Meter{
-		from: o.From, to: o.To, excludes: o.Excludes,
+		from: o.From, to: o.To, excludes: o.Excludes, open: o.OpenLoop,
 		Acquire: newFine(), Response: newFine(), Hold: newFine(), Release: newFine(), Handoff: newFine(),
 		Tries: newFine(), Waits: newWaits(o.From, o.To), Answers: newWaits(o.From, o.To), Late: newFine(),
 		Errors:  map[string]int64{},
@@ -120,8 +121,8 @@ func (m *Meter) Observe(op *history.Op) {
 	w := &m.workers[op.Worker]
 	measured := op.Due >= m.from && op.Due < m.to
 	switch op.Kind {
-	case history.Begin:
-		m.begin(op, measured)
+	case history.Skip:
+		m.skip(op, measured)
 	case history.Acquire:
 		m.acquire(op, w, measured)
 	case history.Store:
@@ -133,15 +134,10 @@ func (m *Meter) Observe(op *history.Op) {
 	}
 }
 
-func (m *Meter) begin(op *history.Op, measured bool) {
-	switch {
-	case !measured:
-	case op.Outcome == history.OK:
-		m.Visits.Begun++
-		m.Late.record(op.Latency())
-	default:
+func (m *Meter) skip(op *history.Op, measured bool) {
+	m.Answers.record(op.Due, op.Return, false)
+	if measured {
 		m.Visits.Skipped++
-		m.Answers.record(op.Due, op.Return, false)
 	}
 }
 
@@ -257,7 +253,10 @@ func (m *Meter) end(op *history.Op, w *workerMeter, measured bool) {
 	if !measured {
 		return
 	}
-	w.visits++
+	m.Visits.Begun++
+	if m.open {
+		m.Late.record(op.Call - op.Until)
+	}
 	switch {
 	case op.Outcome == history.OK:
 		m.Visits.Done++

@@ -1,11 +1,11 @@
 package workload
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -33,7 +33,7 @@ func NewRedisCounter(client redis.UniversalClient) Counter { return redisCounter
 type redisCounter struct{ client redis.UniversalClient }
 
 func (r redisCounter) Load(ctx context.Context, page string) (Count, error) {
-	text, err := r.client.Get(ctx, page).Bytes()
+	text, err := r.client.Get(ctx, page).Result()
 	if errors.Is(err, redis.Nil) {
 		return Count{}, nil
 	}
@@ -51,13 +51,13 @@ func (r redisCounter) Store(ctx context.Context, page string, c Count) error {
 	return r.client.Set(ctx, page, text, 0).Err()
 }
 
-func parseCount(text []byte) (Count, error) {
-	views, writer, _ := bytes.Cut(text, []byte{' '})
-	v, err := strconv.ParseInt(string(views), 10, 64)
+func parseCount(text string) (Count, error) {
+	views, writer, _ := strings.Cut(text, " ")
+	v, err := strconv.ParseInt(views, 10, 64)
 	if err != nil {
 		return Count{}, fmt.Errorf("page views %.40q: %w", text, err)
 	}
-	w, err := strconv.ParseUint(string(writer), 10, 64)
+	w, err := strconv.ParseUint(writer, 10, 64)
 	if err != nil {
 		return Count{}, fmt.Errorf("page views %.40q: %w", text, err)
 	}

@@ -42,14 +42,16 @@ func (w *worker) run(ctx, stop context.Context) {
 		}
 		ready := max(due, free)
 		w.lane.Due = due
-		if w.clock.Now()-due > w.plan.Wait {
-			w.lane.Mark(history.Begin, key, ready, history.Failed, history.Impatient)
+		begin := w.clock.Now()
+		end := history.Op{Kind: history.Skip, Key: key, Call: begin, Until: ready, Outcome: history.Failed, Reason: history.Impatient}
+		if begin-due > w.plan.Wait {
 			w.skipped++
 		} else {
-			w.lane.Mark(history.Begin, key, ready, history.OK, history.None)
 			w.begun++
-			w.visit(ctx, key)
+			end.Kind = history.End
+			end.Outcome, end.Reason = w.visit(ctx, key)
 		}
+		w.lane.Mark(end)
 		free = w.clock.Now()
 	}
 }
@@ -79,17 +81,15 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 }
 
 // visit is what everything is about. A lost update must be possible: load and store are two steps.
-func (w *worker) visit(ctx context.Context, key int32) {
-	begin := w.clock.Now()
+func (w *worker) visit(ctx context.Context, key int32) (history.Outcome, history.Reason) {
 	page := w.crew.Pages[key]
 	hold, lease, reason := w.acquire(ctx, key, page.Lock)
 	if hold == 0 {
-		w.lane.Mark(history.End, key, begin, history.Failed, reason)
-		return
+		return history.Failed, reason
 	}
 	outcome, reason := w.count(ctx, key, page.Views, hold, lease)
 	w.release(key, hold, lease)
-	w.lane.Mark(history.End, key, begin, outcome, reason)
+	return outcome, reason
 }
 
 // acquire tries until the lock is granted or the visit's patience ends. It returns the operation that was

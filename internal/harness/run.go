@@ -256,7 +256,7 @@ func (s *stage) record(started time.Time) *results.Run {
 // reader, with plenty to spare.
 func lanesFor(clock *history.Clock, workers int, wake chan<- struct{}) []*history.Lane {
 	slots := 1 << 13
-	for slots > 1<<9 && slots*workers > 1<<16 {
+	for slots > 1<<8 && slots*workers > 1<<14 {
 		slots /= 2
 	}
 	lanes := make([]*history.Lane, workers)

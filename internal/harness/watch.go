@@ -12,7 +12,7 @@ import (
 
 // How often the recorded operations are taken in, and how often somebody is told about it.
 const (
-	drainEvery = 10 * time.Millisecond
+	drainEvery = 20 * time.Millisecond
 	tellEvery  = 250 * time.Millisecond
 )
 
@@ -39,7 +39,7 @@ func (s *stage) watch(ctx context.Context, crew *workload.Crew, folder *results.
 	w := &watch{stage: s, from: p.Warmup, to: crew.Plan.End, done: make(chan struct{}), wake: make(chan struct{}, 1)}
 	w.meter = results.NewMeter(results.MeterOptions{
 		Workers: crew.Plan.Workers, Keys: crew.Plan.Keys, From: w.from, To: w.to,
-		Excludes: s.combo.Lock.Claims.Excludes, Interval: folder.Interval,
+		Excludes: s.combo.Lock.Claims.Excludes, OpenLoop: crew.Plan.Open(), Interval: folder.Interval,
 	})
 	w.clock = history.NewClock(0)
 	w.lanes = lanesFor(w.clock, crew.Plan.Workers, w.wake)
@@ -90,9 +90,10 @@ func (w *watch) sample(ctx context.Context) {
 // finish waits for the rest of the operations and returns what the measurement cost. A run that ended early is
 // measured up to then.
 func (w *watch) finish() (results.Load, cost) {
-	w.meter.Cut(w.clock.Now())
+	end := w.clock.Now()
 	close(w.done)
 	w.workers.Wait()
+	w.meter.Cut(end)
 	w.merge.Flush(w.meter.Observe)
 	w.meter.Finish()
 	load := w.after.load.since(w.before.load)

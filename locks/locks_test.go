@@ -1,0 +1,341 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"hammerlock/history"
+	"hammerlock/topologies"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// deployment brings a topology up for a test, with a client for each site.
+func deployment(t *testing.T, name string) (*topologies.Topology, []redis.UniversalClient) {
+	t.Helper()
+	server, err := topologies.FindServer(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _ := topologies.Find(name)
+	top, err := spec.Up(t.Context(), topologies.Options{Server: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clients []redis.UniversalClient
+	for _, site := range top.Sites {
+		clients = append(clients, site.Client(topologies.ClientOptions{}))
+	}
+	t.Cleanup(func() {
+		for _, c := range clients {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := top.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return top, clients
+}
+
+// open opens the lock for two workers of one process.
+func open(t *testing.T, s Spec, sites []redis.UniversalClient) (a, b Lock) {
+	t.Helper()
+	env := Env{Sites: sites, Process: &Process{}, Rand: rand.New(rand.NewPCG(1, 1))}
+	for _, l := range []*Lock{&a, &b} {
+		var err error
+		if *l, err = s.Open(env); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := (*l).Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return a, b
+}
+
+// home is the topology that a lock is at home on.
+func home(s Spec) string {
+	if s.Sites == ManySites {
+		return "redlock"
+	}
+	return "single"
+}
+
+func TestEveryLockThatClaimsToExcludeDoes(t *testing.T) {
+	for _, s := range All {
+		if !s.Claims.Excludes {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			_, sites := deployment(t, home(s))
+			a, b := open(t, s, sites)
+			held, err := a.Acquire(t.Context(), "k", 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Acquire(t.Context(), "k", 10*time.Second); !refused(err) {
+				t.Errorf("a second worker got %v, want a refusal", err)
+			}
+			other, err := b.Acquire(t.Context(), "other", 10*time.Second)
+			if err != nil {
+				t.Errorf("another key: %v", err)
+			}
+			if err := errors.Join(a.Release(t.Context(), held), b.Release(t.Context(), other)); err != nil {
+				t.Fatal(err)
+			}
+			again, err := b.Acquire(t.Context(), "k", 10*time.Second)
+			if err != nil {
+				t.Fatalf("after the release: %v", err)
+			}
+			if err := b.Release(t.Context(), again); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func refused(err error) bool { return errors.Is(err, ErrBusy) || errors.Is(err, ErrQuorum) }
+
+func TestEveryLockThatClaimsToExpireDoes(t *testing.T) {
+	const ttl = 300 * time.Millisecond
+	for _, s := range All {
+		if !s.Claims.Expires {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			_, sites := deployment(t, home(s))
+			a, b := open(t, s, sites)
+			call := time.Now()
+			held, err := a.Acquire(t.Context(), "k", ttl)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if held.Until.After(call.Add(ttl)) || held.Until.Before(call.Add(ttl/2)) {
+				t.Errorf("its holder may believe in it for %v of %v", held.Until.Sub(call), ttl)
+			}
+			first := time.Now()
+			if held, err = a.Extend(t.Context(), held, 2*ttl); err != nil {
+				t.Fatalf("extend: %v", err)
+			}
+			if !held.Until.After(call.Add(ttl)) {
+				t.Error("the extension did not move Until")
+			}
+			taken := waitFor(t, b, "k")
+			if lived := taken.Sub(first); lived < 2*ttl-5*time.Millisecond || lived > 4*ttl {
+				t.Errorf("the extended lease of %v lived for %v", 2*ttl, lived)
+			}
+			if err := a.Release(t.Context(), held); !errors.Is(err, ErrLost) {
+				t.Errorf("release after expiry: got %v, want ErrLost", err)
+			}
+			if _, err := a.Extend(t.Context(), held, ttl); !errors.Is(err, ErrLost) {
+				t.Errorf("extend after expiry: got %v, want ErrLost", err)
+			}
+			if _, err := a.Acquire(t.Context(), "k", ttl); !refused(err) {
+				t.Errorf("the late release took the lock from its new holder: %v", err)
+			}
+		})
+	}
+}
+
+// waitFor tries until the lock is granted and says when that was.
+func waitFor(t *testing.T, l Lock, key string) time.Time {
+	t.Helper()
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	for range 2000 {
+		if _, err := l.Acquire(t.Context(), key, time.Minute); err == nil {
+			return time.Now()
+		}
+		<-ticker.C
+	}
+	t.Fatal("the lock was never granted")
+	return time.Time{}
+}
+
+func TestReleaseDoesNotNeedTheScriptToBeLoaded(t *testing.T) {
+	t.Parallel()
+	_, sites := deployment(t, "single")
+	a, _ := open(t, lease, sites)
+	for range 2 {
+		held, err := a.Acquire(t.Context(), "k", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sites[0].ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Release(t.Context(), held); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRedlockNeedsAMajority(t *testing.T) {
+	t.Parallel()
+	top, sites := deployment(t, "redlock")
+	a, b := open(t, redlock, sites)
+	for down := range 5 {
+		held, err := a.Acquire(t.Context(), "k", 10*time.Second)
+		if granted := err == nil; granted != (down < 3) {
+			t.Errorf("%d of 5 sites down: %v", down, err)
+		}
+		if err == nil {
+			if err := a.Release(t.Context(), held); err != nil {
+				t.Errorf("%d of 5 sites down: release: %v", down, err)
+			}
+		} else if outcome, _ := Classify(err); outcome != history.Failed {
+			t.Errorf("%d of 5 sites down: outcome %s of %v", down, outcome, err)
+		}
+		if _, err := b.Extend(t.Context(), Lease{Key: "k", Token: "not mine"}, time.Second); !errors.Is(err, ErrLost) {
+			t.Errorf("extend of what is not held: %v", err)
+		}
+		if err := top.Nodes[down].Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRedlockPaysForAHungSiteOnlyItsShare pauses a minority: connections stay, nobody answers.
+func TestRedlockPaysForAHungSiteOnlyItsShare(t *testing.T) {
+	t.Parallel()
+	top, sites := deployment(t, "redlock")
+	a, _ := open(t, redlock, sites)
+	for _, n := range top.Nodes[:2] {
+		if err := n.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const ttl = 2 * time.Second
+	start := time.Now()
+	held, err := a.Acquire(t.Context(), "k", ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > ttl/2 {
+		t.Errorf("took %v of a lease of %v", took, ttl)
+	}
+	if err := a.Release(t.Context(), held); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRedlockLeavesNoMinorityBehind lets a try fail on three of five sites and looks at the other two.
+func TestRedlockLeavesNoMinorityBehind(t *testing.T) {
+	t.Parallel()
+	_, sites := deployment(t, "redlock")
+	a, _ := open(t, redlock, sites)
+	for _, c := range sites[:3] {
+		if err := c.Set(t.Context(), "k", "somebody", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.Acquire(t.Context(), "k", time.Minute); !errors.Is(err, ErrQuorum) {
+		t.Errorf("got %v, want ErrQuorum", err)
+	}
+	for i, c := range sites {
+		n, err := c.Exists(t.Context(), "k").Result()
+		if err != nil || (n == 1) != (i < 3) {
+			t.Errorf("site %d: %d keys, %v", i, n, err)
+		}
+	}
+}
+
+func TestRedlockRefusesALeaseThatIsOverBeforeItIsGranted(t *testing.T) {
+	t.Parallel()
+	_, sites := deployment(t, "redlock")
+	a, _ := open(t, redlock, sites)
+	if l, err := a.Acquire(t.Context(), "k", 2*time.Millisecond); err == nil {
+		t.Errorf("granted until %v from now, less than the drift", time.Until(l.Until))
+	}
+}
+
+func TestRedlockReleasesWhenItsCallerIsCalledOff(t *testing.T) {
+	t.Parallel()
+	_, sites := deployment(t, "redlock")
+	a, b := open(t, redlock, sites)
+	held, err := a.Acquire(t.Context(), "k", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.Release(ctx, held); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Acquire(t.Context(), "k", time.Minute); err != nil {
+		t.Errorf("after the release: %v", err)
+	}
+}
+
+// reply is an error that a server answered.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+func TestClassify(t *testing.T) {
+	dial := fmt.Errorf("%w: %w", topologies.ErrUnreachable, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+	cases := map[string]struct {
+		err     error
+		outcome history.Outcome
+		reason  history.Reason
+	}{
+		"nothing wrong":    {nil, history.OK, history.None},
+		"busy":             {fmt.Errorf("try: %w", ErrBusy), history.Failed, history.Busy},
+		"lost":             {ErrLost, history.Failed, history.Lost},
+		"quorum":           {fmt.Errorf("2 of 5: %w", ErrQuorum), history.Failed, history.Quorum},
+		"no connection":    {dial, history.Failed, history.Unreachable},
+		"no pool":          {redis.ErrPoolTimeout, history.Failed, history.Unreachable},
+		"replica":          {reply("READONLY You can't write against a read only replica."), history.Failed, history.Refused},
+		"cluster down":     {reply("CLUSTERDOWN Hash slot not served"), history.Failed, history.Refused},
+		"loading":          {reply("LOADING Redis is loading the dataset in memory"), history.Failed, history.Refused},
+		"script failed":    {reply("ERR user_script:1: boom"), history.Unknown, history.Other},
+		"connection reset": {&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, history.Unknown, history.Dropped},
+		"end of file":      {io.EOF, history.Unknown, history.Dropped},
+		"closed":           {net.ErrClosed, history.Unknown, history.Dropped},
+		"read timeout":     {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, history.Unknown, history.Timeout},
+		"deadline":         {context.DeadlineExceeded, history.Unknown, history.Timeout},
+		"called off":       {context.Canceled, history.Unknown, history.Canceled},
+		"anything else":    {errors.New("surprise"), history.Unknown, history.Other},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if outcome, reason := Classify(c.err); outcome != c.outcome || reason != c.reason {
+				t.Errorf("got %s %s, want %s %s", outcome, reason, c.outcome, c.reason)
+			}
+		})
+	}
+}
+
+func TestCatalogue(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range All {
+		if s.Name == "" || s.Doc == "" || s.Source == "" || s.Open == nil || seen[s.Name] {
+			t.Errorf("%q is not described, or twice there", s.Name)
+		}
+		if (s.Broken == "") == (s.Assumes == "") {
+			t.Errorf("%s: a lock is broken or it assumes something", s.Name)
+		}
+		seen[s.Name] = true
+		if found, ok := Find(s.Name); !ok || found.Name != s.Name {
+			t.Errorf("%s is not found by its name", s.Name)
+		}
+	}
+}

@@ -1,0 +1,346 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// run lets a crew work with the given lock and returns its history.
+func run(t *testing.T, plan Plan, open func(worker int) locks.Lock, stop context.Context) (*Due, []history.Op, Counter) {
+	t.Helper()
+	if plan.Wait == 0 {
+		plan.Wait = 10 * time.Second
+	}
+	if plan.TTL == 0 {
+		plan.TTL = time.Second
+	}
+	wake := make(chan struct{}, 1)
+	clock := history.NewClock(0)
+	crew := Crew{Plan: plan, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("test:", plan.Keys)}
+	for i := range plan.Workers {
+		crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 1<<12, wake))
+		crew.Locks = append(crew.Locks, open(i))
+	}
+	var ops []history.Op
+	merge := history.NewMerge(clock, crew.Lanes)
+	keep := func(op *history.Op) { ops = append(ops, *op) }
+	done, drained := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(drained)
+		for {
+			select {
+			case <-done:
+				return
+			case <-wake:
+				merge.Drain(keep)
+			}
+		}
+	}()
+	due := crew.Run(t.Context(), stop)
+	close(done)
+	<-drained
+	merge.Flush(keep)
+	return &due, ops, crew.Counter
+}
+
+func catalogued(t *testing.T, name string) func(int) locks.Lock {
+	t.Helper()
+	spec, ok := locks.Find(name)
+	if !ok {
+		t.Fatalf("no lock %s", name)
+	}
+	env := locks.Env{Process: &locks.Process{}}
+	return func(int) locks.Lock {
+		l, err := spec.Open(env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+func count(ops []history.Op, kind history.Kind, outcome history.Outcome) (n int64) {
+	for _, op := range ops {
+		if op.Kind == kind && op.Outcome == outcome {
+			n++
+		}
+	}
+	return n
+}
+
+func TestALockedCounterCountsEveryVisit(t *testing.T) {
+	plan := Plan{Workers: 8, Keys: 2, End: 200 * time.Millisecond, Retry: 100 * time.Microsecond}
+	due, ops, counter := run(t, plan, catalogued(t, "local"), t.Context())
+	done := count(ops, history.End, history.OK)
+	if done == 0 || done != due.Begun {
+		t.Errorf("%d of %d visits were counted", done, due.Begun)
+	}
+	var views int64
+	for _, p := range Pages("test:", plan.Keys) {
+		c, err := counter.Load(t.Context(), p.Views)
+		if err != nil {
+			t.Fatal(err)
+		}
+		views += c.Views
+	}
+	if views != done {
+		t.Errorf("%d page views, %d visits", views, done)
+	}
+}
+
+func TestWithoutALockPageViewsAreLost(t *testing.T) {
+	plan := Plan{Workers: 8, Keys: 1, End: 100 * time.Millisecond, Hold: time.Millisecond}
+	_, ops, counter := run(t, plan, catalogued(t, "none"), t.Context())
+	done := count(ops, history.End, history.OK)
+	c, err := counter.Load(t.Context(), Pages("test:", 1)[0].Views)
+	if err != nil || c.Views >= done {
+		t.Errorf("%d page views of %d visits, %v", c.Views, done, err)
+	}
+}
+
+// TestEveryStoreNamesItsWriterAndWhatItSaw follows the chain of stores back to the empty counter.
+func TestEveryStoreNamesItsWriterAndWhatItSaw(t *testing.T) {
+	plan := Plan{Workers: 4, Keys: 1, End: 50 * time.Millisecond, Retry: 100 * time.Microsecond}
+	_, ops, counter := run(t, plan, catalogued(t, "local"), t.Context())
+	stores := map[history.ID]history.Op{}
+	for _, op := range ops {
+		if op.Kind == history.Store {
+			stores[op.ID] = op
+		}
+	}
+	last, err := counter.Load(t.Context(), Pages("test:", 1)[0].Views)
+	if err != nil {
+		t.Fatal(err)
+	}
+	length, at := int64(0), last.Writer
+	for at != 0 {
+		op, ok := stores[at]
+		if !ok {
+			t.Fatalf("store %s is not in the history", at)
+		}
+		if op.Value != last.Views-length {
+			t.Fatalf("store %s wrote %d, want %d", at, op.Value, last.Views-length)
+		}
+		at = op.Seen
+		length++
+	}
+	if length != int64(len(stores)) || length != last.Views {
+		t.Errorf("a chain of %d stores, %d in the history, %d page views", length, len(stores), last.Views)
+	}
+}
+
+type arrival struct {
+	due time.Duration
+	key int32
+}
+
+func schedule(p Plan) (all []arrival) {
+	for a := newArrivals(&p); ; {
+		due, key, ok := a.take()
+		if !ok {
+			return all
+		}
+		all = append(all, arrival{due, key})
+	}
+}
+
+func TestSameSeedSameSchedule(t *testing.T) {
+	for _, arrivals := range AllArrivals {
+		for _, popularity := range AllPopularities {
+			p := Plan{Workers: 1, Keys: 50, Popularity: popularity, Rate: 1000, Arrivals: arrivals, End: 10 * time.Second, Seed: 7}
+			a := schedule(p)
+			p.Workers = 64
+			if b := schedule(p); !slices.Equal(a, b) {
+				t.Errorf("%s %s: the same seed gave another schedule", arrivals, popularity)
+			}
+			p.Seed = 8
+			if b := schedule(p); slices.Equal(a, b) {
+				t.Errorf("%s %s: another seed gave the same schedule", arrivals, popularity)
+			}
+			if n := len(a); n < 9500 || n > 10500 {
+				t.Errorf("%s %s: %d visits in 10 s at 1000/s", arrivals, popularity, n)
+			}
+		}
+	}
+}
+
+func TestZipfPrefersTheFirstPages(t *testing.T) {
+	p := Plan{Keys: 100, Popularity: Zipf, Rate: 10_000, Arrivals: Uniform, End: 10 * time.Second, Seed: 1}
+	hits := make([]int, p.Keys)
+	for _, a := range schedule(p) {
+		hits[a.key]++
+	}
+	if ratio := float64(hits[0]) / float64(hits[9]); ratio < 7 || ratio > 14 {
+		t.Errorf("the first page was visited %.1f times as often as the tenth, want about 10", ratio)
+	}
+}
+
+// scripted is a lock that answers as the test says.
+type scripted struct {
+	mu       sync.Mutex
+	acquire  func(try int) error
+	tries    int
+	released []string
+}
+
+func (s *scripted) Acquire(_ context.Context, key string, _ time.Duration) (locks.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tries++
+	return locks.Lease{Key: key, Token: "t" + itoa(s.tries)}, s.acquire(s.tries)
+}
+
+func (s *scripted) Extend(_ context.Context, l locks.Lease, _ time.Duration) (locks.Lease, error) {
+	return l, nil
+}
+
+func (s *scripted) Release(_ context.Context, l locks.Lease) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.released = append(s.released, l.Token)
+	return nil
+}
+
+func (s *scripted) Close() error { return nil }
+
+func (s *scripted) open(int) locks.Lock { return s }
+
+func TestAVisitGivesUpWhenItsPatienceEnds(t *testing.T) {
+	s := &scripted{acquire: func(int) error { return locks.ErrBusy }}
+	plan := Plan{Workers: 2, Keys: 1, End: 10 * time.Millisecond, Wait: 60 * time.Millisecond, Retry: time.Millisecond}
+	_, ops, _ := run(t, plan, s.open, t.Context())
+	for _, op := range ops {
+		if op.Kind != history.End {
+			continue
+		}
+		if waited := op.Return - op.Due; op.Outcome != history.Failed || op.Reason != history.Impatient ||
+			waited < plan.Wait || waited > 10*plan.Wait {
+			t.Errorf("visit ended %s %s after %v", op.Outcome, op.Reason, waited)
+		}
+	}
+	if n := count(ops, history.End, history.Failed); n != 2 {
+		t.Errorf("%d visits ended, want 2", n)
+	}
+}
+
+// TestAnUnknownAcquireIsUndone lets a grant get lost: nobody else would ever give it back.
+func TestAnUnknownAcquireIsUndone(t *testing.T) {
+	s := &scripted{acquire: func(try int) error {
+		if try == 1 {
+			return io.EOF
+		}
+		return nil
+	}}
+	plan := Plan{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond}
+	_, ops, _ := run(t, plan, s.open, t.Context())
+	if len(s.released) < 2 || s.released[0] != "t1" || s.released[1] != "t2" {
+		t.Errorf("released %v", s.released)
+	}
+	var first []string
+	for _, op := range ops[:3] {
+		first = append(first, op.Kind.String()+" "+op.Outcome.String())
+	}
+	if want := []string{"acquire unknown", "release ok", "acquire ok"}; !slices.Equal(first, want) {
+		t.Errorf("got %v, want %v", first, want)
+	}
+	if ops[1].Hold != ops[0].ID || ops[1].Token != history.Hash("t1") {
+		t.Errorf("the release belongs to %s with token %x", ops[1].Hold, ops[1].Token)
+	}
+}
+
+// TestNoVisitIsDroppedSilently overloads an open loop.
+func TestNoVisitIsDroppedSilently(t *testing.T) {
+	for name, plan := range map[string]Plan{
+		"patient":   {Wait: 10 * time.Second},
+		"impatient": {Wait: 20 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan.Workers, plan.Keys, plan.Rate, plan.Arrivals = 3, 1, 2000, Poisson
+			plan.End, plan.Hold, plan.Retry, plan.Seed = 200*time.Millisecond, 5*time.Millisecond, time.Millisecond, 3
+			due, ops, _ := run(t, plan, catalogued(t, "local"), t.Context())
+			want := int64(len(schedule(plan)))
+			var last time.Duration
+			left := due.Unfinished(func(d time.Duration) { last = d })
+			if got := due.Begun + due.Skipped + left; got != want {
+				t.Errorf("%d begun + %d skipped + %d unfinished = %d, want %d due", due.Begun, due.Skipped, left, got, want)
+			}
+			if left > 0 && last >= plan.End {
+				t.Errorf("a visit due at %v was counted as left over, the end was at %v", last, plan.End)
+			}
+			if name == "impatient" && due.Skipped == 0 {
+				t.Error("nobody ran out of patience")
+			}
+			if skipped := count(ops, history.Skip, history.Failed); skipped != due.Skipped {
+				t.Errorf("%d skipped, %d in the history", due.Skipped, skipped)
+			}
+			if ended := count(ops, history.End, history.OK) + count(ops, history.End, history.Failed); ended != due.Begun {
+				t.Errorf("%d begun, %d ended", due.Begun, ended)
+			}
+		})
+	}
+}
+
+// TestStopFinishesVisitsInHand stops while visits hold the lock.
+func TestStopFinishesVisitsInHand(t *testing.T) {
+	for _, rate := range []float64{0, 500} {
+		stop, cancel := context.WithCancel(t.Context())
+		inside := make(chan struct{}, 1)
+		s := &scripted{acquire: func(try int) error {
+			if try == 3 {
+				inside <- struct{}{}
+			}
+			return nil
+		}}
+		go func() { <-inside; cancel() }()
+		plan := Plan{Workers: 4, Keys: 1, End: time.Hour, Hold: 20 * time.Millisecond, Rate: rate, Arrivals: Uniform}
+		due, ops, _ := run(t, plan, s.open, stop)
+		if done := count(ops, history.End, history.OK); done != due.Begun || done < 3 {
+			t.Errorf("rate %v: %d of %d visits were finished", rate, done, due.Begun)
+		}
+	}
+}
+
+// TestAbortGivesLocksBack calls a run off while visits hold the lock.
+func TestAbortGivesLocksBack(t *testing.T) {
+	s := &scripted{acquire: func(int) error { return nil }}
+	plan := Plan{Workers: 2, Keys: 1, Hold: time.Hour, End: time.Hour, Wait: time.Hour, TTL: time.Hour}
+	clock := history.NewClock(0)
+	crew := Crew{Plan: plan, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("", 1)}
+	for i := range plan.Workers {
+		crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 64, nil))
+		crew.Locks = append(crew.Locks, s)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	crew.Run(ctx, ctx)
+	if len(s.released) != 2 {
+		t.Errorf("%d of 2 holds were given back", len(s.released))
+	}
+}
+
+func TestCountsAreReadAsTheyWereWritten(t *testing.T) {
+	for text, want := range map[string]Count{"1 2": {1, 2}, "-3 18446744073709551615": {-3, 1<<64 - 1}} {
+		if got, err := parseCount(text); err != nil || got != want {
+			t.Errorf("%q: got %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "1", "x 1", "1 x", "1 2 3", "1 -2"} {
+		if got, err := parseCount(text); err == nil {
+			t.Errorf("%q: got %v", text, got)
+		} else if errors.Unwrap(err) == nil {
+			t.Errorf("%q: the error hides its cause: %v", text, err)
+		}
+	}
+}
