@@ -10,7 +10,9 @@ import (
 
 // comparison writes several runs below each other: verdicts, then latency, then cost.
 func (p *printer) comparison(runs []Run) {
-	p.line("%s", runs[0].load())
+	for _, row := range wrap(runs[0].load(), width) {
+		p.line("%s", row)
+	}
 	p.line("")
 	const verdicts = "%-20s %-14s%9s%11s  %-10s %-9s %5s %9s"
 	p.line(verdicts, "", "SAFETY", "lost", "visits/s", "FAIRNESS", "starving", "idle", "GENERATOR")

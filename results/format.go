@@ -2,8 +2,8 @@ package results
 
 import (
 	"fmt"
-	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -30,8 +30,10 @@ func significant(x float64) string {
 	if x == 0 {
 		return "0"
 	}
-	places := 2 - int(math.Floor(math.Log10(math.Abs(x))))
-	return strconv.FormatFloat(x, 'f', min(max(places, 0), 6), 64)
+	// The exponent after rounding: 0.9996 has the places of 1.00.
+	_, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', 2, 64), "e")
+	e, _ := strconv.Atoi(exponent)
+	return strconv.FormatFloat(x, 'f', min(max(2-e, 0), 6), 64)
 }
 
 // Count writes a number in groups of three digits.
