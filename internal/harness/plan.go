@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -212,14 +213,18 @@ func (c *check) embedded(server topologies.Server) {
 	}
 }
 
-// out makes the directory and tries to write to it.
+// out tries to write where the runs would go: in the directory, or in the one that it would be made in.
 func (c *check) out() {
-	err := os.MkdirAll(c.plan.Out, 0o755)
-	if err == nil {
-		var f *os.File
-		if f, err = os.CreateTemp(c.plan.Out, ".writable-*"); err == nil {
-			err = errors.Join(f.Close(), os.Remove(f.Name()))
+	dir := filepath.Clean(c.plan.Out)
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			break
 		}
+		dir = filepath.Dir(dir)
+	}
+	f, err := os.CreateTemp(dir, ".hammerlock-*")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
 	}
 	if err != nil {
 		c.problems = append(c.problems, fmt.Sprintf("--out %s: %v", c.plan.Out, err))

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hammerlock/results"
+)
+
+// build makes the program as users have it. What is measured below is not to be measured through the race
+// detector, which the tests themselves may run under.
+func build(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bench")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// bench runs the program, with something going on beside it, and returns its only run and what it printed.
+func bench(t *testing.T, program string, during func(tmp string), args ...string) (results.Run, string) {
+	t.Helper()
+	tmp := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command(program, append(args, "--out", filepath.Join(tmp, "runs"))...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	during(tmp)
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
+	}
+	r, err := results.ReadRun(filepath.Join(tmp, "runs", "latest"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *r, stdout.String()
+}
+
+// server waits for the only server that runs below a directory and returns its process.
+func server(t *testing.T, tmp string) *os.Process {
+	t.Helper()
+	for range 500 {
+		<-time.After(10 * time.Millisecond)
+		for _, pid := range serversUnder(tmp) {
+			p, err := os.FindProcess(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+	}
+	t.Fatal("no server")
+	return nil
+}
+
+// TestAStallShowsInTheResponse is the test of coordinated omission: the lock's server stands still for a tenth of
+// an open-loop run. Of the visits that were due then a tenth waited for nine tenths of the stall or longer.
+func TestAStallShowsInTheResponse(t *testing.T) {
+	const stall = 700 * time.Millisecond
+	r, text := bench(t, build(t), func(tmp string) {
+		p := server(t, tmp)
+		<-time.After(2 * time.Second)
+		if err := p.Signal(syscall.SIGSTOP); err != nil {
+			t.Error(err)
+		}
+		<-time.After(stall)
+		if err := p.Signal(syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+	}, "--topology", "single", "--counter", "memory", "--workers", "32", "--keys", "1000", "--hold", "0s",
+		"--rate", "1000/s", "--arrivals", "uniform", "--warmup", "300ms", "--duration", "7s")
+	if got := time.Duration(*r.Latency.Response.P99); got < stall*8/10 || got > stall*102/100 {
+		t.Errorf("response p99 %v of a stall of %v", got, stall)
+	}
+	// Only the visits that the workers had in hand saw the stall: 32 of 7000.
+	if got := time.Duration(*r.Latency.Acquire.P99); got > stall/10 {
+		t.Errorf("acquire p99 %v: the test does not show what percentiles of tries hide", got)
+	}
+	if a := r.Arrivals; a.Due != a.Begun+a.Skipped+a.Unfinished || a.Due != 7300 {
+		t.Errorf("arrivals %+v, want 7300 due", a)
+	}
+	for _, row := range []string{"acquire (winners)", "acquire with unfinished", "response (from due)"} {
+		if !strings.Contains(text, row) {
+			t.Errorf("the table lacks %q:\n%s", row, text)
+		}
+	}
+	t.Logf("\n%s", text)
+}
+
+// TestStarvation lets 32 workers fight for one page. With a long backoff the worker that has just released is
+// first again, and others wait for ever; with a short one nobody starves.
+func TestStarvation(t *testing.T) {
+	program := build(t)
+	for retry, starve := range map[string]bool{"50ms": true, "1ms": false} {
+		r, text := bench(t, program, func(string) {}, "--topology", "single", "--workers", "32", "--retry", retry,
+			"--hold", "2ms", "--warmup", "300ms", "--duration", "5s")
+		f := r.Fairness
+		if (f.Jain < 0.8) != starve || (f.Starving > 0) != starve || f.Starving != len(f.StarvingWorkers) {
+			t.Errorf("retry %s: Jain %.2f, starving %v", retry, f.Jain, f.StarvingWorkers)
+		}
+		if strings.Contains(text, "STARVING (w") != starve {
+			t.Errorf("retry %s: the table says\n%s", retry, text)
+		}
+	}
+}
+
+// TestTheDocumentIsWhatWasSaved compares what --json prints with the files.
+func TestTheDocumentIsWhatWasSaved(t *testing.T) {
+	r, text := bench(t, build(t), func(string) {}, "--topology", "single", "--duration", "300ms", "--warmup", "0s", "--json")
+	var d results.Document
+	if err := json.Unmarshal([]byte(text), &d); err != nil || len(d.Runs) != 1 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	a, _ := json.Marshal(d.Runs[0])
+	b, _ := json.Marshal(r)
+	if !bytes.Equal(a, b) {
+		t.Errorf("printed and saved runs differ:\n%s\n%s", a, b)
+	}
+}

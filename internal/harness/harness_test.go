@@ -1,0 +1,183 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hammerlock/checker"
+	"hammerlock/results"
+	"hammerlock/topologies"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// job makes a plan for one combination into a job.
+func job(t testing.TB, change func(*Plan)) *Job {
+	t.Helper()
+	p := Default()
+	p.Topologies, p.Out = []string{"single"}, t.TempDir()
+	p.Workload.Workers, p.Workload.Seed = 4, 1
+	p.Warmup, p.Duration = 100*time.Millisecond, 500*time.Millisecond
+	change(&p)
+	j, err := p.Check(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Command = func(Combination) string { return "" }
+	j.Progress = func(Event) {}
+	return j
+}
+
+// run carries a job of one combination out; during, if not nil, runs beside the workload.
+func run(t testing.TB, j *Job, during func(*stage)) *results.Run {
+	t.Helper()
+	s := &stage{job: j, combo: j.Combinations[0], tell: func(Event) {}}
+	defer func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := s.up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if during != nil {
+			during(s)
+		}
+	}()
+	r, err := s.run(t.Context(), t.Context())
+	<-done
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func pause(d time.Duration) { <-time.After(d) }
+
+func TestEveryCounterCounts(t *testing.T) {
+	for _, counter := range CounterNames() {
+		for lock, want := range map[string]checker.Status{"lease": checker.Pass, "none": checker.Fail} {
+			t.Run(counter+"/"+lock, func(t *testing.T) {
+				r := run(t, job(t, func(p *Plan) { p.Counter, p.Locks = counter, []string{lock} }), nil)
+				if status, text := r.Safety(); status != want {
+					t.Errorf("got %s: %s", status, text)
+				}
+				if (r.Views.Lost > 0) != (want == checker.Fail) || r.Views.Final == 0 {
+					t.Errorf("got %+v", r.Views)
+				}
+			})
+		}
+	}
+}
+
+// TestCostOfAnUncontendedVisit knows what one worker alone must cost: a SET and a script that calls GET and DEL.
+func TestCostOfAnUncontendedVisit(t *testing.T) {
+	for _, c := range []struct {
+		topology        string
+		trips, commands float64
+	}{{"single", 2, 4}, {"redlock", 10, 20}, {"replica", 2, 4 + 3*2}, {"cluster", 2, 4 + 2}} {
+		j := job(t, func(p *Plan) {
+			p.Topologies, p.Workload.Workers, p.Duration = []string{c.topology}, 1, time.Second
+		})
+		r := run(t, j, nil)
+		trips, commands := *r.Cost.RoundTrips, *r.Cost.Commands
+		if !near(trips, c.trips) || !near(commands, c.commands) {
+			t.Errorf("%s: %.2f round trips and %.2f commands a visit, want %v and %v", c.topology, trips, commands, c.trips, c.commands)
+		}
+		if *r.Cost.ServerCPU <= 0 {
+			t.Errorf("%s: no server CPU", c.topology)
+		}
+	}
+}
+
+func near(got, want float64) bool { return got > want*0.97 && got < want*1.03 }
+
+func TestSameSeedSameConfiguration(t *testing.T) {
+	r := run(t, job(t, func(p *Plan) { p.Workload.Seed = 99 }), nil)
+	if r.Seed != 99 || r.Settings["server"] == "" || r.Client["MaxRetries"] != "-1" || r.Environment.Go == "" {
+		t.Errorf("the record does not name its whole configuration: %+v", r)
+	}
+	saved, err := results.ReadRun(r.Name)
+	if err == nil {
+		t.Errorf("a run was saved here: %v", saved)
+	}
+}
+
+// TestAStoppedJobKeepsWhatItHas stops a job of three runs in the middle of the second.
+func TestAStoppedJobKeepsWhatItHas(t *testing.T) {
+	j := job(t, func(p *Plan) { p.Locks = []string{"lease", "local", "none"} })
+	stop, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("enough")
+	j.Progress = func(e Event) {
+		if e.Number == 2 && e.Live.At > 200*time.Millisecond {
+			cancel(cause)
+		}
+	}
+	runs, err := j.Run(t.Context(), stop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(runs) != 2 || runs[0].Partial != "" || runs[1].Partial != cause.Error() {
+		t.Errorf("got %d runs: %+v", len(runs), runs)
+	}
+	if m := time.Duration(runs[1].Measured); m <= 0 || m >= 500*time.Millisecond {
+		t.Errorf("the partial run measured %v", m)
+	}
+}
+
+// TestMemoryDoesNotGrowWithTheRun lets ten times as many operations pass through.
+func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
+	heap := func(d time.Duration) uint64 {
+		var m runtime.MemStats
+		j := job(t, func(p *Plan) { p.Locks, p.Counter, p.Workload.Hold, p.Duration = []string{"none"}, MemoryCounter, 0, d })
+		run(t, j, func(*stage) {
+			pause(d)
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+		})
+		return m.HeapAlloc
+	}
+	short, long := heap(300*time.Millisecond), heap(3*time.Second)
+	if long > short+4<<20 {
+		t.Errorf("%d bytes in use after 0.3 s, %d after 3 s", short, long)
+	}
+}
+
+func TestCheckFindsEveryMistake(t *testing.T) {
+	p := Default()
+	p.Topologies, p.Locks, p.Counter = []string{"single", "star"}, []string{"lease", "padlock"}, "disk"
+	p.Workload.Workers, p.Workload.Keys, p.Workload.TTL, p.Workload.Wait = -1, 0, time.Microsecond, 0
+	p.Workload.Rate, p.Workload.Think = 1e9, time.Second
+	p.Workload.Arrivals, p.Workload.Popularity, p.Profile = "never", "loved", "slow"
+	p.Warmup, p.Duration, p.RedisServer, p.Out = -time.Second, 0, "/bin/ls", "/proc/x"
+	_, err := p.Check(t.Context(), []string{"first of all"})
+	var usage *UsageError
+	if !errors.As(err, &usage) {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{"first of all", `"star"`, `"padlock"`, `"disk"`, "--workers -1", "--keys 0", "--ttl 1µs",
+		"--wait 0s", "--rate 1e+09", "--think", `"never"`, `"loved"`, `"slow"`, "--warmup -1s", "--duration 0s", "/bin/ls", "--out /proc/x"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no word of %q in:\n%v", want, err)
+		}
+	}
+}
+
+// TestATopologyThatDoesNotComeUpLeavesNothing asks for a topology that the server cannot serve.
+func TestATopologyThatDoesNotComeUpIsAnError(t *testing.T) {
+	j := job(t, func(*Plan) {})
+	j.server = topologies.Server{Path: "/bin/false", Name: "Redis", Version: "7"}
+	runs, err := j.Run(t.Context(), t.Context())
+	if err == nil || len(runs) != 0 || !strings.Contains(err.Error(), "single with lock lease: topology single: node n1") {
+		t.Errorf("got %d runs, %v", len(runs), err)
+	}
+}

@@ -1,0 +1,156 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/results"
+	"hammerlock/workload"
+)
+
+// slice is how long each side works before the other has its turn. Machines are noisy: only ratios of
+// neighbouring slices mean something.
+const slice = 500 * time.Millisecond
+
+var crowds = []int{1, 16, 64}
+
+// perfStage is a deployment with many pages, so that nobody waits for a lock, and a lease to guard them.
+func perfStage(b *testing.B, workers int) *stage {
+	b.Helper()
+	j := job(b, func(p *Plan) {
+		p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = workers, 10_000, 0
+		p.Warmup, p.Duration = 0, slice
+	})
+	s := &stage{job: j, combo: j.Combinations[0], tell: func(Event) {}}
+	if err := s.up(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := s.close(); err != nil {
+			b.Error(err)
+		}
+	})
+	bareVisits(b, s, workers) // connections and scripts are there from the start
+	suiteVisits(b, s, workers)
+	return s
+}
+
+// suiteVisits lets the suite work for a slice and returns its visits a second.
+func suiteVisits(b *testing.B, s *stage, workers int) float64 {
+	b.Helper()
+	plan := s.job.Plan.Workload
+	plan.End = slice
+	folder, err := results.OpenFolder(s.job.Plan.Out, rand.Text(), time.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+	runtime.GC()
+	crew := workload.Crew{Plan: plan, Locks: s.locks, Counter: s.counter, Pages: s.pages}
+	w := s.watch(b.Context(), &crew, folder)
+	start := time.Now()
+	due := crew.Run(b.Context(), b.Context())
+	took := time.Since(start)
+	w.finish()
+	if err := folder.Discard(); err != nil {
+		b.Fatal(err)
+	}
+	return float64(due.Begun) / took.Seconds()
+}
+
+// bareVisits sends the same commands for a slice with nothing around them but the loop.
+func bareVisits(b *testing.B, s *stage, workers int) float64 {
+	b.Helper()
+	var total atomic.Int64
+	var wg sync.WaitGroup
+	runtime.GC()
+	start := time.Now()
+	for i := range workers {
+		wg.Go(func() {
+			n := int64(0)
+			for r := mathrand.New(mathrand.NewPCG(1, uint64(i))); time.Since(start) < slice; n++ {
+				if err := bareVisit(b.Context(), s, s.pages[r.IntN(len(s.pages))]); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+			total.Add(n)
+		})
+	}
+	wg.Wait()
+	return float64(total.Load()) / time.Since(start).Seconds()
+}
+
+var bareRelease = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
+
+func bareVisit(ctx context.Context, s *stage, page workload.Page) error {
+	lock, store, token := s.clients[0], s.clients[1], rand.Text()
+	for {
+		err := lock.SetArgs(ctx, page.Lock, token, redis.SetArgs{Mode: "NX", TTL: 5 * time.Second}).Err()
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, redis.Nil) {
+			return err
+		}
+		<-time.After(time.Millisecond)
+	}
+	views, err := store.Get(ctx, page.Views).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	if views == "" {
+		views = "1 1"
+	}
+	if err := store.Set(ctx, page.Views, views, 0).Err(); err != nil {
+		return err
+	}
+	return bareRelease.Run(ctx, lock, []string{page.Lock}, token).Err()
+}
+
+// BenchmarkVisit is a visit through the suite, BenchmarkBareVisit the same commands without it.
+func BenchmarkVisit(b *testing.B)     { benchmarkVisits(b, suiteVisits) }
+func BenchmarkBareVisit(b *testing.B) { benchmarkVisits(b, bareVisits) }
+
+func benchmarkVisits(b *testing.B, visits func(*testing.B, *stage, int) float64) {
+	for _, workers := range crowds {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			s := perfStage(b, workers)
+			var sum float64
+			n := 0
+			for b.Loop() {
+				sum += visits(b, s, workers)
+				n++
+			}
+			b.ReportMetric(sum/float64(n), "visits/s")
+			b.ReportMetric(1e9*float64(n)/sum, "ns/op")
+		})
+	}
+}
+
+// BenchmarkOverhead is the throughput of the suite as a part of that of the bare commands, measured in turns:
+// bare, suite, suite, bare.
+func BenchmarkOverhead(b *testing.B) {
+	for _, workers := range crowds {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			s := perfStage(b, workers)
+			var suite, bare float64
+			for b.Loop() {
+				bare += bareVisits(b, s, workers)
+				suite += suiteVisits(b, s, workers)
+				suite += suiteVisits(b, s, workers)
+				bare += bareVisits(b, s, workers)
+			}
+			b.ReportMetric(100*suite/bare, "%-of-bare")
+		})
+	}
+}
