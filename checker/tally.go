@@ -20,7 +20,7 @@ func (t Tally) Lost() int64 { return max(t.Acknowledged-t.Final, 0) }
 // count can never exceed the number of stores; if some may have taken effect without an answer, they may make up
 // for lost ones.
 func (t Tally) Verdict() Verdict {
-	v := Verdict{Checker: "lost-updates"}
+	v := Verdict{Checker: "lost-updates", Exposed: t.Acknowledged, Violations: t.Lost()}
 	switch {
 	case t.Lost() > 0:
 		v.Status, v.Cause = Fail, "lost-update"

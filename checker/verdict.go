@@ -43,5 +43,11 @@ type Verdict struct {
 	Status   Status       `json:"status"`
 	Cause    string       `json:"cause"` // the class of the worst finding; empty unless it failed
 	Summary  string       `json:"summary"`
-	Evidence []history.Op `json:"evidence"` // the fewest operations that show it
+	Story    []string     `json:"story,omitempty"` // the evidence in sentences, with times
+	Evidence []history.Op `json:"evidence"`        // the fewest operations that show it
+
+	Exposed    int64            `json:"exposed"`          // occasions on which it could have failed
+	Violations int64            `json:"violations"`       // occasions on which it did
+	Causes     map[string]int64 `json:"causes,omitempty"` // violations by cause
+	Misses     map[string]int64 `json:"misses,omitempty"` // what is worth counting and no violation, by name
 }

@@ -40,11 +40,16 @@ const (
 	Load                    // reads the counter: Value and Seen, the operation that stored it
 	Store                   // writes the counter: Value, and Seen, the operation whose value it replaces
 	End                     // a visit is over: Call is when it began, Until when it was due and its worker free; OK means counted
-	Fault                   // a fault is injected; Value is its number in the plan
-	Heal                    // a fault is healed; Value is its number in the plan
+	Fault                   // a fault is injected, from Call to Return; Value is its number in the plan
+	Heal                    // a fault is healed, from Call to Return; Value is its number in the plan
+	Lose                    // the holder was told at Return that Hold is lost; it believes in it no more
+	Crash                   // the worker died at Call: it believes in nothing and does nothing from then on
+	Found                   // after the run the lock's key was found on node number Value: Token, and Until it expires by itself
+	Final                   // after the run: the page has Value views, written by Seen
 )
 
-var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "store", "end", "fault", "heal"}
+var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "store", "end", "fault", "heal", "lose",
+	"crash", "found", "final"}
 
 // String is the kind's name in files and reports.
 func (k Kind) String() string { return name(kinds[:], uint8(k)) }
@@ -95,28 +100,46 @@ func (r Reason) String() string { return name(reasons[:], uint8(r)) }
 // Forever stands for a time that never comes: the end of a hold without expiry, the return of a call that had none.
 const Forever = time.Duration(1<<63 - 1)
 
+// Wake says what made a worker try for the lock.
+type Wake uint8
+
+// The wakes.
+const (
+	AtOnce   Wake = iota // the first try of a visit
+	Poll                 // the backoff was over
+	Signal               // the lock was told that the holder released
+	LeaseEnd             // the lock knew when the holder's lease would end
+)
+
+var wakes = [...]string{"at-once", "poll", "signal", "lease-end"}
+
+// String is the wake's name in files and reports.
+func (w Wake) String() string { return name(wakes[:], uint8(w)) }
+
 // Op is one call and its return on the run's clock. All times count from the start of the run.
 // It holds no pointers, so that a lane can live in memory shared between processes.
 type Op struct {
 	ID     ID
-	Hold   ID            // the Acquire that this operation belongs to; an Acquire names itself
+	Hold   ID            // the Acquire that this operation belongs to; an outermost Acquire names itself, a re-entry the outermost
 	Seen   ID            // Load, Store: the Store whose value was read
 	Token  uint64        // Hash of the token that marks the hold in the servers; 0 = none
 	Fence  int64         // fencing token; 0 = none
-	Value  int64         // Load, Store: page views; Fault, Heal: number in the plan
+	Value  int64         // Load, Store, Final: page views; Fault, Heal: number in the plan; Acquire, Release of a reentrant lock: the holds the owner has then, as the lock says
 	Due    time.Duration // when the visit was due
 	Call   time.Duration // before the first byte leaves
 	Return time.Duration // after the reply is parsed; Forever if it never came
 	Until  time.Duration // Acquire, Extend: its holder may believe in the hold before then; End: see there
 	TTL    time.Duration // Acquire, Extend: the lease that was asked for; 0 = without expiry
 
-	Worker  int32
-	Key     int32
+	Worker  int32 // -1: the suite itself
+	Key     int32 // -1: none
+	Process int16 // of the worker; a process has a clock of its own
 	Kind    Kind
 	Outcome Outcome
 	Reason  Reason
+	Woken   Wake // Acquire: what made the worker try
 
-	_ [13]byte // to two cache lines
+	_ [10]byte // to two cache lines
 }
 
 // Latency is the time from call to return; Forever if the return never came.

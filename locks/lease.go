@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 var lease = Spec{
@@ -15,7 +17,7 @@ var lease = Spec{
 	Source:  "redis.io, SET: patterns; redis.io, Distributed Locks with Redis: a single instance",
 	Sites:   OneSite,
 	Assumes: "the server keeps its keys and its clock for the lease; the holder is done before Until",
-	Claims:  Claims{Excludes: true, Expires: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open:    func(e Env) (Lock, error) { return &leaseLock{e.Sites[0]}, nil },
 }
 

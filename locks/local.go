@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"hammerlock/history"
 )
 
 var local = Spec{
@@ -12,7 +14,7 @@ var local = Spec{
 	Source:  "sync.Mutex, as synchronized is in Java",
 	Sites:   NoSite,
 	Assumes: "there is one process",
-	Claims:  Claims{Excludes: true},
+	Claims:  history.Claims{Excludes: true, Owned: true},
 	Open:    func(e Env) (Lock, error) { return localLock{e.Process}, nil },
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 // All lists the locks, the ones to use first.
@@ -23,7 +25,7 @@ type Spec struct {
 	Sites   Sites
 	Assumes string // what it needs to be safe
 	Broken  string // why it is wrong; empty for a lock that is right within its assumptions
-	Claims  Claims
+	Claims  history.Claims
 	Open    func(Env) (Lock, error)
 }
 
@@ -50,17 +52,14 @@ const (
 // Fits tells whether a lock of this kind can live on a topology with n sites.
 func (s Sites) Fits(n int) bool { return s != OneSite || n == 1 }
 
-// Claims are the promises of a lock beyond its safety within its assumptions.
-type Claims struct {
-	Excludes bool // one holder at a time
-	Expires  bool // a hold ends by itself after the TTL
-}
-
 // Env is what a lock is given when it is opened, once for each worker.
 type Env struct {
 	Sites   []redis.UniversalClient // shared by all workers of the process; the lock must not close them
 	Rand    *rand.Rand              // of this worker alone
 	Process *Process
+	// Renewals is where a lock that renews leases in the background records its extensions, from one goroutine at
+	// a time: an Op that names no Hold but the Token. It is nil unless the lock claims Renews.
+	Renewals *history.Lane
 }
 
 // Process is what the workers of one process share.
@@ -74,6 +73,9 @@ type Lease struct {
 	Token string    // marks the hold in the servers; unique
 	Fence int64     // fencing token; 0 = the lock has none
 	Until time.Time // its holder may believe in it before then; zero = without end
+	Count int64     // holds that the owner of a reentrant lock has with this one; 0 = the lock is not reentrant
+	// Lost is closed when the lock finds out that the hold is lost or can be relied on no more; nil if it never says.
+	Lost <-chan struct{}
 }
 
 // Lock is one worker's access to a lock. A worker calls one method at a time.
@@ -86,6 +88,12 @@ type Lock interface {
 	// Release gives the hold back. ErrLost says that it was no longer ours.
 	Release(ctx context.Context, l Lease) error
 	Close() error
+}
+
+// Waiter is a lock that can wait better than by polling. Wait returns when a try is worth while after an Acquire
+// that was refused, or when ctx is done, and says what made it return; the worker polls no more than it says.
+type Waiter interface {
+	Wait(ctx context.Context, key string) (history.Wake, error)
 }
 
 // ErrBusy and ErrLost say that the call had certainly no effect.

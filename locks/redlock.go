@@ -19,7 +19,7 @@ var redlock = Spec{
 	Source:  "redis.io, Distributed Locks with Redis: the Redlock algorithm",
 	Sites:   ManySites,
 	Assumes: "no majority forgets its keys or steps its clock within a lease; the holder is done before Until",
-	Claims:  Claims{Excludes: true, Expires: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open:    func(e Env) (Lock, error) { return &redlockLock{sites: e.Sites}, nil },
 }
 

@@ -1,0 +1,61 @@
+package history
+
+import "time"
+
+// History is everything that happened in a run.
+type History struct {
+	Header
+	// Ops stand in the order of their returns; calls without a return come last.
+	Ops []Op
+	// Notes say in words what a Fault or Heal did.
+	Notes map[ID]string
+	// Partial says why the end is missing; empty for a history that is whole.
+	Partial string
+}
+
+// Header is what a judge must know of a run besides its operations.
+type Header struct {
+	Name     string    `json:"name"`
+	Started  time.Time `json:"started"`
+	Command  string    `json:"command"` // repeats the run
+	Topology string    `json:"topology"`
+	Lock     string    `json:"lock"`
+
+	Workers   int           `json:"workers"`
+	Processes int           `json:"processes"`
+	Keys      int           `json:"keys"`
+	Retry     time.Duration `json:"retry_ns"` // mean backoff between two tries
+	Wait      time.Duration `json:"wait_ns"`  // patience of a visit
+
+	Claims Claims `json:"claims"`
+	Bounds Bounds `json:"bounds"`
+	// Faults is the plan that was drawn; Op.Value of a Fault counts it from 0.
+	Faults []Planned `json:"faults"`
+}
+
+// Claims are what a lock promises, and so what it is judged by.
+type Claims struct {
+	Excludes  bool `json:"excludes"`  // one holder at a time
+	Expires   bool `json:"expires"`   // a hold ends by itself after the TTL
+	Owned     bool `json:"owned"`     // only the owner can release, and it is told the truth about it
+	Fences    bool `json:"fences"`    // every grant has a greater fencing token than any before
+	Ordered   bool `json:"ordered"`   // waiters are served in the order in which they came
+	Reentrant bool `json:"reentrant"` // a holder can acquire again
+	Renews    bool `json:"renews"`    // a watchdog extends the lease while its holder lives
+}
+
+// Bounds are the errors that times are judged with.
+type Bounds struct {
+	Slack time.Duration `json:"slack_ns"` // by this much the clocks of two worker processes may differ; 0 within a process
+	Rate  float64       `json:"rate"`     // by this part the servers' clocks may run faster or slower
+	Round time.Duration `json:"round_ns"` // by this much a server may round or freeze its clock
+}
+
+// Planned is a fault of the plan.
+type Planned struct {
+	Name string        `json:"name"`
+	At   string        `json:"at"`              // when, as it was asked for: 2s, @granted
+	From time.Duration `json:"from_ns"`         // when it was to begin, if that is a time
+	To   time.Duration `json:"to_ns,omitempty"` // when it was to be healed; 0 = by itself
+	Node string        `json:"node,omitempty"`
+}
