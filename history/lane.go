@@ -60,7 +60,7 @@ func (l *Lane) Return(op *Op) {
 // from what.
 func (l *Lane) Mark(what Op) {
 	op := l.slot(what.Kind, what.Key)
-	op.Call, op.Until, op.Outcome, op.Reason = what.Call, what.Until, what.Outcome, what.Reason
+	op.Call, op.Until, op.Outcome, op.Reason, op.Hold = what.Call, what.Until, what.Outcome, what.Reason, what.Hold
 	l.written.Store(l.written.Load() + 1)
 	l.Return(op)
 }

@@ -16,6 +16,8 @@ type arrivals struct {
 	rand *rand.Rand
 	keys *chooser
 	next time.Duration
+
+	drawn int64
 }
 
 func newArrivals(p *Plan) *arrivals {
@@ -27,7 +29,21 @@ func newArrivals(p *Plan) *arrivals {
 func (a *arrivals) take() (due time.Duration, key int32, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.draw(a.plan.End)
+	return a.mine(a.plan.End)
+}
+
+// mine draws the next visit of this part of the crew.
+func (a *arrivals) mine(end time.Duration) (due time.Duration, key int32, ok bool) {
+	for {
+		due, key, ok = a.draw(end)
+		if !ok {
+			return due, key, ok
+		}
+		a.drawn++
+		if a.plan.Parts == 0 || (a.drawn-1)%int64(a.plan.Parts) == int64(a.plan.Part) {
+			return due, key, ok
+		}
+	}
 }
 
 // draw returns the next visit if it is due before end, and leaves it otherwise.
@@ -52,7 +68,7 @@ func (a *arrivals) remaining(end time.Duration, show func(due time.Duration)) (n
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for {
-		due, _, ok := a.draw(end)
+		due, _, ok := a.mine(end)
 		if !ok {
 			return n
 		}

@@ -17,6 +17,7 @@ type worker struct {
 	lane     *history.Lane
 	clock    *history.Clock
 	lock     locks.Lock
+	number   int // in the crew
 	rand     *rand.Rand
 	keys     *chooser
 	timer    *time.Timer
@@ -87,9 +88,32 @@ func (w *worker) visit(ctx context.Context, key int32) (history.Outcome, history
 	if hold == 0 {
 		return history.Failed, reason
 	}
+	if !w.pass(ctx, Granted, key, hold) {
+		return w.die(key, hold)
+	}
 	outcome, reason := w.count(ctx, key, page.Views, hold, lease)
+	if reason == history.Crashed {
+		return w.die(key, hold)
+	}
 	w.release(key, hold, lease)
 	return outcome, reason
+}
+
+// pass tells whether the worker lives on after a point where faults may take hold of it.
+func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) bool {
+	return w.crew.Gate == nil || w.crew.Gate.pass(ctx, p, int32(w.plan.First+w.number), key, hold)
+}
+
+// die ends the worker's life as a killed process does: nothing is given back. Another one takes its place.
+func (w *worker) die(key int32, hold history.ID) (history.Outcome, history.Reason) {
+	now := w.clock.Now()
+	w.lane.Mark(history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK})
+	_ = w.lock.Close() // nobody is left to hear of it
+	if lock, err := w.crew.Reopen(w.number); err == nil {
+		w.lock = lock
+		w.crew.Locks[w.number] = lock
+	}
+	return history.Failed, history.Crashed
 }
 
 // acquire tries until the lock is granted or the visit's patience ends. It returns the operation that was
@@ -135,8 +159,8 @@ func (w *worker) count(ctx context.Context, key int32, views string, hold histor
 	if outcome != history.OK {
 		return history.Failed, reason // a load has no effect
 	}
-	if w.plan.Hold > 0 && !w.sleep(ctx, w.plan.Hold) {
-		return history.Failed, history.Canceled
+	if reason := w.stay(ctx, key, hold, lease); reason != history.None {
+		return history.Failed, reason
 	}
 	op = w.lane.Call(history.Store, key)
 	err = w.crew.Counter.Store(ctx, views, Count{Views: seen.Views + 1, Writer: op.ID})
@@ -145,6 +169,29 @@ func (w *worker) count(ctx context.Context, key int32, views string, hold histor
 	op.Outcome, op.Reason = outcome, reason
 	w.lane.Return(op)
 	return outcome, reason
+}
+
+// stay is the time between load and store. A holder that is told that its hold is lost acts on it.
+func (w *worker) stay(ctx context.Context, key int32, hold history.ID, lease locks.Lease) history.Reason {
+	if w.plan.Hold > 0 {
+		w.timer.Reset(w.plan.Hold)
+		select {
+		case <-w.timer.C:
+		case <-lease.Lost:
+		case <-ctx.Done():
+			return history.Canceled
+		}
+	}
+	if !w.pass(ctx, Loaded, key, hold) {
+		return history.Crashed
+	}
+	select {
+	case <-lease.Lost:
+		w.lane.Mark(history.Op{Kind: history.Lose, Key: key, Hold: hold, Call: w.clock.Now(), Outcome: history.OK})
+		return history.Lost
+	default:
+		return history.None
+	}
 }
 
 func (w *worker) release(key int32, hold history.ID, lease locks.Lease) {

@@ -51,12 +51,18 @@ type Plan struct {
 	Arrivals   Arrivals
 	End        time.Duration // no visit is due from then on
 	Seed       uint64
+
+	// The workers may be shared out among processes: this one has those from First to First+Workers-1, and every
+	// Parts'th visit of an open loop, beginning with number Part. Parts 0 is all.
+	First int
+	Part  int
+	Parts int
 }
 
 // Open tells whether visits are due by a schedule and not by the workers' leisure.
 func (p *Plan) Open() bool { return p.Rate > 0 }
 
-// Crew is what a run's workers work with.
+// Crew is what the workers of one process work with.
 type Crew struct {
 	Plan    Plan
 	Clock   *history.Clock
@@ -64,6 +70,9 @@ type Crew struct {
 	Locks   []locks.Lock    // by worker
 	Counter Counter
 	Pages   []Page // by key
+	Gate    *Gate  // where faults take hold of workers; nil if there are none
+	// Reopen replaces the lock of a worker that died, counted from 0 in this crew; nil if none can die.
+	Reopen func(worker int) (locks.Lock, error)
 }
 
 // Page is what a key stands for in the servers.
@@ -121,6 +130,6 @@ func (c *Crew) worker(i int, a *arrivals) *worker {
 	<-timer.C
 	return &worker{
 		crew: c, plan: &c.Plan, arrivals: a, lane: c.Lanes[i], clock: c.Clock, lock: c.Locks[i], timer: timer,
-		rand: rand.New(rand.NewPCG(c.Plan.Seed, uint64(i)+1)),
+		number: i, rand: rand.New(rand.NewPCG(c.Plan.Seed, uint64(c.Plan.First+i)+1)),
 	}
 }
