@@ -4,38 +4,56 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 // Lane is the log of one goroutine: a ring with one writer and one reader, without locks. The writer
 // calls Call, Return and Mark; the reader, a Merge, takes what was returned and sees what is still open.
 //
 // A run has many lanes, and each is cold when its worker wakes up: what the writer touches for a record is one
-// cache line here and two in the ring.
+// cache line here and two in the ring. (A lane in shared memory has its counters there, in a line more.)
 type Lane struct {
 	// Due is copied into every operation that is opened; the writer sets it once a visit.
 	Due time.Duration
 
-	written atomic.Uint64 // twice the number of operations published, plus one while the next one is open
-	room    uint64        // the writer knows that this many operations may be written in all
+	own     atomic.Uint64  // what written points to, unless the lane is in shared memory
+	written *atomic.Uint64 // twice the number of operations published, plus one while the next one is open
+	room    uint64         // the writer knows that this many operations may be written in all
 	clock   *Clock
-	slots   []Op
+	slots   unsafe.Pointer // to mask+1 operations
+	mask    uint32
 	worker  int32
 	number  int32
 
-	_      [64]byte
-	taken  atomic.Uint64 // operations that the reader has done with
-	stalls atomic.Uint64
-	wake   chan<- struct{}
-	_      [40]byte
+	// Process is copied into every operation that is opened; the writer sets it before its first one.
+	Process int16
+
+	_        [66]byte
+	taken    *atomic.Uint64 // operations that the reader has done with
+	stalls   *atomic.Uint64
+	wake     chan<- struct{}
+	counters [2]atomic.Uint64 // what taken and stalls point to, unless the lane is in shared memory
+	_        [24]byte
 }
 
 // NewLane makes lane number n, for one worker, with room for slots operations (a power of two) between
 // two visits of the reader. The writer sends on wake, without waiting, when half of the room is used.
 func NewLane(clock *Clock, n int, worker int32, slots int, wake chan<- struct{}) *Lane {
-	if slots < 2 || slots&(slots-1) != 0 {
+	ring := make([]Op, powerOfTwo(slots))
+	l := newLane(clock, n, worker, slots, unsafe.Pointer(&ring[0]))
+	l.written, l.taken, l.stalls, l.wake = &l.own, &l.counters[0], &l.counters[1], wake
+	return l
+}
+
+func newLane(clock *Clock, n int, worker int32, slots int, ring unsafe.Pointer) *Lane {
+	return &Lane{clock: clock, number: int32(n), worker: worker, slots: ring, mask: uint32(slots - 1), room: uint64(slots)}
+}
+
+func powerOfTwo(slots int) int {
+	if slots < 2 || slots > 1<<30 || slots&(slots-1) != 0 {
 		panic("history: a lane's slots must be a power of two")
 	}
-	return &Lane{clock: clock, number: int32(n), worker: worker, wake: wake, slots: make([]Op, slots), room: uint64(slots)}
+	return slots
 }
 
 // Clock is the clock that stamps the lane's operations.
@@ -70,11 +88,12 @@ func (l *Lane) Stalls() uint64 { return l.stalls.Load() }
 
 func (l *Lane) slot(kind Kind, key int32) *Op {
 	n := l.written.Load() / 2
-	if size := uint64(len(l.slots)); n+size/2 >= l.room {
+	if size := uint64(l.mask) + 1; n+size/2 >= l.room {
 		l.makeRoom(n, size)
 	}
 	op := l.at(n)
-	*op = Op{ID: ID(l.number+1)<<idLaneShift | ID(n+1), Worker: l.worker, Kind: kind, Key: key, Due: l.Due}
+	*op = Op{ID: ID(l.number+1)<<idLaneShift | ID(n+1), Worker: l.worker, Kind: kind, Key: key, Due: l.Due,
+		Process: l.Process}
 	return op
 }
 
@@ -97,7 +116,9 @@ func (l *Lane) makeRoom(n, size uint64) {
 	}
 }
 
-func (l *Lane) at(n uint64) *Op { return &l.slots[n&uint64(len(l.slots)-1)] }
+func (l *Lane) at(n uint64) *Op {
+	return (*Op)(unsafe.Add(l.slots, (n&uint64(l.mask))*uint64(unsafe.Sizeof(Op{}))))
+}
 
 // read returns, to the reader, how many operations are published and the call of the one that is open.
 func (l *Lane) read() (published uint64, call time.Duration, open bool) {

@@ -6,6 +6,9 @@ import "time"
 // goroutine. What it keeps is bounded by the longest open call: an operation is handed on as soon as no
 // open call can still return before it.
 type Merge struct {
+	// Slack is by how much a lane's clock may be behind the merge's, if another process writes the lane.
+	Slack time.Duration
+
 	clock   *Clock
 	lanes   []*Lane
 	pending []queue // by lane
@@ -17,7 +20,7 @@ type queue struct {
 	next int
 }
 
-// NewMerge makes a merge over lanes that are stamped by clock.
+// NewMerge makes a merge over lanes that are stamped by clock, or by clocks within Slack of it.
 func NewMerge(clock *Clock, lanes []*Lane) *Merge {
 	return &Merge{clock: clock, lanes: lanes, pending: make([]queue, len(lanes))}
 }
@@ -45,9 +48,9 @@ func (m *Merge) Flush(emit func(*Op)) {
 }
 
 // take empties the lanes. A writer that is seen without an open call stamps its next return after this look, so
-// after the clock's reading; one with an open call returns after that call.
+// after the clock's reading less the slack; one with an open call returns after that call.
 func (m *Merge) take() time.Duration {
-	final := m.clock.Now()
+	final := m.clock.Now() - m.Slack
 	for i, l := range m.lanes {
 		published, call, open := l.read()
 		if open {
