@@ -30,9 +30,10 @@ var mayImport = map[string][]string{
 	"workload":           {"history", "locks"},
 	"results":            {"history", "checker"},
 	"internal/dashboard": {"results"},
-	"internal/harness":   {"history", "topologies", "checker", "locks", "faults", "workload", "results"},
+	"internal/crew":      {"history", "topologies", "locks", "workload", "results"},
+	"internal/harness":   {"history", "topologies", "checker", "locks", "faults", "workload", "results", "internal/crew"},
 	"internal/cli": {"history", "topologies", "checker", "locks", "faults", "workload", "results",
-		"internal/harness", "internal/dashboard"},
+		"internal/crew", "internal/harness", "internal/dashboard"},
 	"cmd/bench":  {"internal/cli"},
 	"cmd/verify": {"internal/cli"},
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hammerlock/internal/crew"
 	"hammerlock/internal/harness"
 	"hammerlock/results"
 )
@@ -31,6 +32,9 @@ func Verify(_ context.Context, e Env) int {
 
 // execute runs a command that runs a plan.
 func (e Env) execute(ctx context.Context, c *cobra.Command) int {
+	if len(e.Args) == 1 && e.Args[0] == crew.Command {
+		return e.work(ctx)
+	}
 	code := Passed
 	c.DisableFlagParsing = true // parse reports all mistakes at once
 	c.SilenceErrors, c.SilenceUsage = true, true
@@ -51,6 +55,15 @@ func (e Env) execute(ctx context.Context, c *cobra.Command) int {
 		return Usage
 	}
 	return code
+}
+
+// work is a worker process. An interrupt at the terminal is the suite's business.
+func (e Env) work(ctx context.Context) int {
+	if err := crew.Child(ctx, e.Stdin, e.Stdout); err != nil {
+		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
+		return Broken
+	}
+	return Passed
 }
 
 func (e Env) run(c *cobra.Command, o *options, args []string) int {

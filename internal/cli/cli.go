@@ -32,6 +32,7 @@ const (
 // Env is what a command is given by the process it runs in.
 type Env struct {
 	Args   []string
+	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
 }

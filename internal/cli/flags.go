@@ -119,6 +119,7 @@ func newOptions(c *cobra.Command) *options {
 	o.names(f, "topology", &p.Topologies, "what to bring up: "+strings.Join(harness.TopologyNames(), ", "))
 	o.names(f, "lock", &p.Locks, "what to take: "+strings.Join(harness.LockNames(), ", "))
 	o.integer(f, "workers", &w.Workers, "how many visit at the same time")
+	o.integer(f, "processes", &p.Processes, "how many processes the workers live in; 1 = in the suite itself")
 	o.integer(f, "keys", &w.Keys, "how many pages there are, each with a lock of its own")
 	o.text(f, "popularity", "name", func(s string) { w.Popularity = workload.Popularity(s) }, string(w.Popularity),
 		"how visits choose a page: even, zipf")

@@ -12,10 +12,9 @@ import (
 
 // cost is what the lock has made its clients and servers do so far.
 type cost struct {
-	known      bool // the servers could be asked
-	roundTrips int64
-	commands   int64
-	cpu        time.Duration
+	known    bool // the servers could be asked
+	commands int64
+	cpu      time.Duration
 }
 
 // housekeeping are the commands that servers, sentinels and the suite itself send all the time.
@@ -27,7 +26,7 @@ var housekeeping = map[string]bool{
 
 // readCost asks every data node what it has executed. Commands in scripts count, and on replicas too.
 func (s *stage) readCost(ctx context.Context) cost {
-	c := cost{known: true, roundTrips: s.traffic.RoundTrips.Load()}
+	c := cost{known: true}
 	for _, n := range s.topology.Nodes {
 		if n.Role == topologies.Watchman {
 			continue
@@ -64,11 +63,11 @@ func calls(value string) int64 {
 }
 
 func (c cost) since(before cost) cost {
-	return cost{c.known && before.known, c.roundTrips - before.roundTrips, c.commands - before.commands, c.cpu - before.cpu}
+	return cost{c.known && before.known, c.commands - before.commands, c.cpu - before.cpu}
 }
 
 // per divides the cost among the counted visits.
-func (c cost) per(visits int64) results.Cost {
+func (c cost) per(visits, roundTrips int64) results.Cost {
 	if visits == 0 {
 		return results.Cost{}
 	}
@@ -76,7 +75,7 @@ func (c cost) per(visits int64) results.Cost {
 		x /= float64(visits)
 		return &x
 	}
-	r := results.Cost{RoundTrips: share(float64(c.roundTrips))}
+	r := results.Cost{RoundTrips: share(float64(roundTrips))}
 	if c.known {
 		r.Commands, r.ServerCPU = share(float64(c.commands)), share(float64(c.cpu))
 	}

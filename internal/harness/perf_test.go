@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/results"
+	"hammerlock/topologies"
 	"hammerlock/workload"
 )
 
@@ -24,8 +25,14 @@ const slice = 500 * time.Millisecond
 
 var crowds = []int{1, 16, 64}
 
+// arena is a stage with a client for those who work without the suite.
+type arena struct {
+	*stage
+	lock redis.UniversalClient
+}
+
 // perfStage is a deployment with many pages, so that nobody waits for a lock, and a lease to guard them.
-func perfStage(b *testing.B, workers int) *stage {
+func perfStage(b *testing.B, workers int) *arena {
 	b.Helper()
 	j := job(b, func(p *Plan) {
 		p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = workers, 10_000, 0
@@ -35,32 +42,36 @@ func perfStage(b *testing.B, workers int) *stage {
 	if err := s.up(b.Context()); err != nil {
 		b.Fatal(err)
 	}
+	a := &arena{stage: s, lock: s.topology.Sites[0].Client(topologies.ClientOptions{})}
 	b.Cleanup(func() {
-		if err := s.close(); err != nil {
+		if err := errors.Join(a.lock.Close(), s.close()); err != nil {
 			b.Error(err)
 		}
 	})
-	bareVisits(b, s, workers) // connections and scripts are there from the start
-	suiteVisits(b, s, workers)
-	return s
+	bareVisits(b, a, workers) // connections and scripts are there from the start
+	suiteVisits(b, a, workers)
+	return a
 }
 
 // suiteVisits lets the suite work for a slice and returns its visits a second.
-func suiteVisits(b *testing.B, s *stage, workers int) float64 {
+func suiteVisits(b *testing.B, s *arena, workers int) float64 {
 	b.Helper()
-	plan := s.job.Plan.Workload
-	plan.End = slice
 	folder, err := results.OpenFolder(s.job.Plan.Out, rand.Text(), time.Now())
 	if err != nil {
 		b.Fatal(err)
 	}
 	runtime.GC()
-	crew := workload.Crew{Plan: plan, Locks: s.locks, Counter: s.counter, Pages: s.pages}
-	w := s.watch(b.Context(), &crew, folder)
+	w, err := s.watch(b.Context(), folder)
+	if err != nil {
+		b.Fatal(err)
+	}
 	start := time.Now()
-	due := crew.Run(b.Context(), b.Context())
+	due, err := s.crew.Run(b.Context(), b.Context())
 	took := time.Since(start)
 	w.finish()
+	if err != nil {
+		b.Fatal(err)
+	}
 	if err := folder.Discard(); err != nil {
 		b.Fatal(err)
 	}
@@ -68,7 +79,7 @@ func suiteVisits(b *testing.B, s *stage, workers int) float64 {
 }
 
 // bareVisits sends the same commands for a slice with nothing around them but the loop.
-func bareVisits(b *testing.B, s *stage, workers int) float64 {
+func bareVisits(b *testing.B, s *arena, workers int) float64 {
 	b.Helper()
 	var total atomic.Int64
 	var wg sync.WaitGroup
@@ -92,8 +103,8 @@ func bareVisits(b *testing.B, s *stage, workers int) float64 {
 
 var bareRelease = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 
-func bareVisit(ctx context.Context, s *stage, page workload.Page) error {
-	lock, store, token := s.clients[0], s.clients[1], rand.Text()
+func bareVisit(ctx context.Context, s *arena, page workload.Page) error {
+	lock, store, token := s.lock, s.client, rand.Text()
 	for {
 		err := lock.SetArgs(ctx, page.Lock, token, redis.SetArgs{Mode: "NX", TTL: 5 * time.Second}).Err()
 		if err == nil {
@@ -121,7 +132,7 @@ func bareVisit(ctx context.Context, s *stage, page workload.Page) error {
 func BenchmarkVisit(b *testing.B)     { benchmarkVisits(b, suiteVisits) }
 func BenchmarkBareVisit(b *testing.B) { benchmarkVisits(b, bareVisits) }
 
-func benchmarkVisits(b *testing.B, visits func(*testing.B, *stage, int) float64) {
+func benchmarkVisits(b *testing.B, visits func(*testing.B, *arena, int) float64) {
 	for _, workers := range crowds {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			s := perfStage(b, workers)

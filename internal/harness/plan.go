@@ -45,6 +45,10 @@ type Plan struct {
 	RedisServer string // a path; empty to look for one; topologies.EmbeddedName
 	Profile     topologies.Profile
 	Out         string
+	Processes   int  // that the workers live in; 1 = in the suite itself
+	Verify      bool // keep and judge every operation
+	// LibraryRetries leaves the client library's own retries on, to show what they do.
+	LibraryRetries bool
 }
 
 // Default is the plan without any flags.
@@ -56,7 +60,7 @@ func Default() Plan {
 			Wait: 10 * time.Second, Retry: time.Millisecond, Arrivals: workload.Poisson,
 		},
 		Warmup: 2 * time.Second, Duration: 10 * time.Second,
-		Counter: RedisCounter, Profile: topologies.Fast, Out: "results/runs",
+		Counter: RedisCounter, Profile: topologies.Fast, Out: "results/runs", Processes: 1,
 	}
 	for _, s := range topologies.All {
 		p.Topologies = append(p.Topologies, s.Name)
@@ -81,6 +85,8 @@ const (
 	maxWorkers = 4096
 	maxKeys    = 1_000_000
 	maxRate    = 1_000_000
+
+	maxProcesses = 64
 )
 
 // Combination is one run of a plan.
@@ -123,7 +129,8 @@ func (c *check) numbers() {
 		flag      string
 		value     int
 		low, high int
-	}{{"workers", w.Workers, 1, maxWorkers}, {"keys", w.Keys, 1, maxKeys}} {
+	}{{"workers", w.Workers, 1, maxWorkers}, {"keys", w.Keys, 1, maxKeys},
+		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}} {
 		if n.value < n.low || n.value > n.high {
 			c.mistake("--%s %d: from %d to %d", n.flag, n.value, n.low, n.high)
 		}
@@ -142,6 +149,9 @@ func (c *check) numbers() {
 	}
 	if w.Rate < 0 || w.Rate > maxRate {
 		c.mistake("--rate %g/s: more than 0, at most %d/s", w.Rate, maxRate)
+	}
+	if p.Processes > 1 && p.Counter == MemoryCounter {
+		c.mistake("--counter %s is the memory of one process, there are --processes %d: use %s", MemoryCounter, p.Processes, RedisCounter)
 	}
 	if w.Rate > 0 && w.Think > 0 {
 		c.mistake("--think does nothing with --rate: visits are due by the schedule")
@@ -205,6 +215,9 @@ func (c *check) server(ctx context.Context) topologies.Server {
 func (c *check) embedded(server topologies.Server) {
 	if !server.Embedded() {
 		return
+	}
+	if c.plan.Processes > 1 {
+		c.mistake("--redis-server embedded lives in the suite: it serves one process, not --processes %d", c.plan.Processes)
 	}
 	for _, name := range c.plan.Topologies {
 		if t, ok := topologies.Find(name); ok && !t.Embeddable() {

@@ -5,15 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/checker"
-	"hammerlock/history"
-	"hammerlock/locks"
+	"hammerlock/internal/crew"
 	"hammerlock/results"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -88,11 +86,9 @@ type stage struct {
 	tell     func(Event)
 	topology *topologies.Topology
 	store    *topologies.Topology // of the counter; nil if it has none of its own
-	clients  []redis.UniversalClient
-	sites    []redis.UniversalClient
-	traffic  topologies.Traffic
-	counter  workload.Counter
-	locks    []locks.Lock
+	counter  workload.Counter     // as the suite itself reads it
+	client   redis.UniversalClient
+	crew     crew.Crew
 	pages    []workload.Page
 }
 
@@ -109,64 +105,70 @@ func (j *Job) one(ctx, stop context.Context, c Combination, tell func(Event)) (r
 }
 
 func (s *stage) up(ctx context.Context) (err error) {
-	o := topologies.Options{Server: s.job.server, Profile: s.job.Plan.Profile}
+	p := &s.job.Plan
+	o := topologies.Options{Server: s.job.server, Profile: p.Profile}
 	if s.topology, err = s.combo.Topology.Up(ctx, o); err != nil {
 		return err
-	}
-	for _, site := range s.topology.Sites {
-		s.sites = append(s.sites, s.client(site, &s.traffic))
 	}
 	if err := s.openCounter(ctx, o); err != nil {
 		return err
 	}
-	s.pages = workload.Pages("hammerlock:", s.job.Plan.Workload.Keys)
-	return s.openLocks()
+	s.pages = workload.Pages(crew.LockPrefix, p.Workload.Keys)
+	orders := crew.Orders{
+		Plan: p.Workload, Lock: s.combo.Lock.Name, Ordered: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
+		Retries: p.LibraryRetries,
+	}
+	orders.Plan.End = p.Warmup + p.Duration
+	for _, site := range s.topology.Sites {
+		orders.Sites = append(orders.Sites, site.Access())
+	}
+	if s.client != nil {
+		access := s.counterSite().Access()
+		orders.Counter = &access
+	}
+	if !s.job.spread() {
+		s.crew, err = crew.Local(orders, s.counter)
+		return err
+	}
+	lanes := crew.Lanes(p.Workload.Workers, s.combo.Lock.Claims)
+	s.crew, err = crew.Spread(ctx, orders, lanes, p.Processes, s.topology.Spawn)
+	return err
 }
 
-func (s *stage) client(site *topologies.Site, t *topologies.Traffic) redis.UniversalClient {
-	c := site.Client(topologies.ClientOptions{Traffic: t})
-	s.clients = append(s.clients, c)
-	return c
+// spread tells whether the workers live in processes of their own.
+func (j *Job) spread() bool { return j.Plan.Processes > 1 }
+
+func (s *stage) counterSite() *topologies.Site {
+	if s.store != nil {
+		return s.store.Sites[0]
+	}
+	return s.topology.Sites[0]
 }
 
 func (s *stage) openCounter(ctx context.Context, o topologies.Options) (err error) {
 	switch s.job.Plan.Counter {
 	case MemoryCounter:
 		s.counter = workload.NewMemoryCounter()
+		return nil
 	case TopologyCounter:
-		s.counter = workload.NewRedisCounter(s.client(s.topology.Sites[0], nil))
 	default:
 		spec, _ := topologies.Find("single")
 		if s.store, err = spec.Up(ctx, o); err != nil {
 			return fmt.Errorf("store of the counter: %w", err)
 		}
-		s.counter = workload.NewRedisCounter(s.client(s.store.Sites[0], nil))
 	}
-	return nil
-}
-
-func (s *stage) openLocks() error {
-	process := &locks.Process{}
-	for i := range s.job.Plan.Workload.Workers {
-		l, err := s.combo.Lock.Open(locks.Env{
-			Sites: s.sites, Process: process,
-			Rand: mathrand.New(mathrand.NewPCG(s.job.Plan.Workload.Seed, uint64(i)|1<<32)),
-		})
-		if err != nil {
-			return fmt.Errorf("open the lock of worker %d: %w", i, err)
-		}
-		s.locks = append(s.locks, l)
-	}
+	s.client = s.counterSite().Client(topologies.ClientOptions{})
+	s.counter = workload.NewRedisCounter(s.client)
 	return nil
 }
 
 func (s *stage) close() error {
 	var errs []error
-	for _, l := range s.locks {
-		errs = append(errs, l.Close())
+	if s.crew != nil {
+		errs = append(errs, s.crew.Close())
 	}
-	for _, c := range s.clients {
-		errs = append(errs, c.Close())
+	if s.client != nil {
+		errs = append(errs, s.client.Close())
 	}
 	for _, t := range []*topologies.Topology{s.topology, s.store} {
 		if t != nil {
@@ -177,28 +179,26 @@ func (s *stage) close() error {
 }
 
 // run lets the workers loose and makes a record of it.
-func (s *stage) run(ctx, stop context.Context) (*results.Run, error) {
-	p := &s.job.Plan
+func (s *stage) run(ctx, stop context.Context) (_ *results.Run, err error) {
 	started := time.Now()
 	run := s.record(started)
-	folder, err := results.OpenFolder(p.Out, run.Name, started)
+	folder, err := results.OpenFolder(s.job.Plan.Out, run.Name, started)
 	if err != nil {
 		return nil, err
 	}
-	plan := p.Workload
-	plan.End = p.Warmup + p.Duration
-	crew := workload.Crew{Plan: plan, Locks: s.locks, Counter: s.counter, Pages: s.pages}
-	watch := s.watch(ctx, &crew, folder)
-	due := crew.Run(ctx, stop)
-	load, cost := watch.finish()
-
+	watch, err := s.watch(ctx, folder)
+	if err != nil {
+		return nil, errors.Join(err, folder.Discard())
+	}
+	report, err := s.crew.Run(ctx, stop)
+	cost := watch.finish()
+	if err != nil {
+		return nil, errors.Join(err, folder.Discard())
+	}
 	if stop.Err() != nil {
 		run.Partial = context.Cause(stop).Error()
 	}
-	left := due.Unfinished(watch.meter.NeverBegun)
-	run.Arrivals = results.Arrivals{Due: due.Begun + due.Skipped + left, Begun: due.Begun, Skipped: due.Skipped, Unfinished: left}
-	watch.meter.Summarize(run, load)
-	run.Cost = cost.per(watch.meter.Finished())
+	s.fill(run, watch, &report, cost)
 	tally, err := s.tally(ctx, watch.meter.Stores)
 	if err != nil {
 		return nil, errors.Join(err, folder.Discard())
@@ -211,6 +211,22 @@ func (s *stage) run(ctx, stop context.Context) (*results.Run, error) {
 	}
 	s.tell(Event{Phase: Saved, Folder: dir})
 	return run, nil
+}
+
+// fill writes what was measured into the record.
+func (s *stage) fill(run *results.Run, w *watch, r *crew.Report, c cost) {
+	for _, due := range r.Unfinished {
+		w.meter.NeverBegun(due)
+	}
+	left := int64(len(r.Unfinished))
+	run.Arrivals = results.Arrivals{Due: r.Begun + r.Skipped + left, Begun: r.Begun, Skipped: r.Skipped, Unfinished: left}
+	load := r.Load
+	load.OpenLoop = s.job.Plan.Workload.Open()
+	for _, l := range w.lanes {
+		load.Stalls += int64(l.Stalls())
+	}
+	w.meter.Summarize(run, load)
+	run.Cost = c.per(w.meter.Finished(), r.RoundTrips)
 }
 
 // tally reads the counter when all workers have gone.
@@ -240,7 +256,7 @@ func (s *stage) record(started time.Time) *results.Run {
 		Name: s.folderName(started), Started: started.UTC(), Command: s.job.Command(s.combo),
 		Topology: s.combo.Topology.Name, Lock: s.combo.Lock.Name, Counter: p.Counter, Faults: []string{},
 		Config: results.Config{
-			Workers: w.Workers, Processes: 1, Keys: w.Keys, Popularity: string(w.Popularity), Rate: w.Rate,
+			Workers: w.Workers, Processes: p.Processes, Keys: w.Keys, Popularity: string(w.Popularity), Rate: w.Rate,
 			Spread: string(w.Arrivals), Seed: w.Seed, TTL: int64(w.TTL), Hold: int64(w.Hold), Think: int64(w.Think),
 			Wait: int64(w.Wait), Retry: int64(w.Retry), Warmup: int64(p.Warmup), Duration: int64(p.Duration),
 		},
@@ -250,18 +266,4 @@ func (s *stage) record(started time.Time) *results.Run {
 		r.Label = embeddedLabel
 	}
 	return r
-}
-
-// lanesFor makes a lane for each worker. Together they have room for what is recorded between two visits of the
-// reader, with plenty to spare.
-func lanesFor(clock *history.Clock, workers int, wake chan<- struct{}) []*history.Lane {
-	slots := 1 << 13
-	for slots > 1<<8 && slots*workers > 1<<14 {
-		slots /= 2
-	}
-	lanes := make([]*history.Lane, workers)
-	for i := range lanes {
-		lanes[i] = history.NewLane(clock, i, int32(i), slots, wake)
-	}
-	return lanes
 }

@@ -7,7 +7,6 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/results"
-	"hammerlock/workload"
 )
 
 // How often the recorded operations are taken in, and how often somebody is told about it.
@@ -29,25 +28,31 @@ type watch struct {
 	done    chan struct{}
 	workers sync.WaitGroup
 	wake    chan struct{}
-	before  sample
-	after   sample
+	before  cost
+	after   cost
 }
 
-// watch gives the crew its clock and lanes and begins to observe. The clock's zero is now.
-func (s *stage) watch(ctx context.Context, crew *workload.Crew, folder *results.Folder) *watch {
+// watch starts the run's clock and begins to observe.
+func (s *stage) watch(ctx context.Context, folder *results.Folder) (*watch, error) {
 	p := &s.job.Plan
-	w := &watch{stage: s, from: p.Warmup, to: crew.Plan.End, done: make(chan struct{}), wake: make(chan struct{}, 1)}
+	w := &watch{
+		stage: s, from: p.Warmup, to: p.Warmup + p.Duration, done: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
 	w.meter = results.NewMeter(results.MeterOptions{
-		Workers: crew.Plan.Workers, Keys: crew.Plan.Keys, From: w.from, To: w.to,
-		Excludes: s.combo.Lock.Claims.Excludes, OpenLoop: crew.Plan.Open(), Interval: folder.Interval,
+		Workers: p.Workload.Workers, Keys: p.Workload.Keys, From: w.from, To: w.to,
+		Excludes: s.combo.Lock.Claims.Excludes, OpenLoop: p.Workload.Open(), Interval: folder.Interval,
 	})
-	w.clock = history.NewClock(0)
-	w.lanes = lanesFor(w.clock, crew.Plan.Workers, w.wake)
+	if err := s.crew.Begin(w.wake); err != nil {
+		return nil, err
+	}
+	w.clock = s.crew.Clock()
+	lanes, slack := s.crew.Lanes()
+	w.lanes = lanes
 	w.merge = history.NewMerge(w.clock, w.lanes)
-	crew.Clock, crew.Lanes = w.clock, w.lanes
+	w.merge.Slack = slack
 	w.workers.Go(w.drain)
 	w.workers.Go(func() { w.sample(ctx) })
-	return w
+	return w, nil
 }
 
 // drain takes in operations until the run is over.
@@ -82,31 +87,26 @@ func (w *watch) sample(ctx context.Context) {
 		}
 	}
 	wait(w.from)
-	w.before = w.stage.sample(ctx, w.clock.Now())
+	w.before = w.stage.sample(ctx)
 	wait(w.to)
-	w.after = w.stage.sample(ctx, w.clock.Now())
+	w.after = w.stage.sample(ctx)
 }
 
 // finish waits for the rest of the operations and returns what the measurement cost. A run that ended early is
 // measured up to then.
-func (w *watch) finish() (results.Load, cost) {
+func (w *watch) finish() cost {
 	end := w.clock.Now()
 	close(w.done)
 	w.workers.Wait()
 	w.meter.Cut(end)
 	w.merge.Flush(w.meter.Observe)
 	w.meter.Finish()
-	load := w.after.load.since(w.before.load)
-	load.OpenLoop = w.stage.job.Plan.Workload.Open()
-	for _, l := range w.lanes {
-		load.Stalls += int64(l.Stalls())
-	}
-	return load, w.after.cost.since(w.before.cost)
+	return w.after.since(w.before)
 }
 
-// sample reads the counters of servers, clients and this process.
-func (s *stage) sample(ctx context.Context, now time.Duration) sample {
+// sample reads the servers' counters.
+func (s *stage) sample(ctx context.Context) cost {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	return sample{load: readLoad(now, s.clients), cost: s.readCost(ctx)}
+	return s.readCost(ctx)
 }

@@ -1,4 +1,4 @@
-package harness
+package crew
 
 import (
 	"math"
@@ -14,12 +14,6 @@ import (
 
 	"hammerlock/results"
 )
-
-// sample is a reading of all counters at one time.
-type sample struct {
-	load loadSample
-	cost cost
-}
 
 // loadSample is what this process and this machine have used so far.
 type loadSample struct {

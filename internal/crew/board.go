@@ -1,0 +1,64 @@
+package crew
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"hammerlock/history"
+	"hammerlock/workload"
+)
+
+// board is the memory that the suite shares with its worker processes: the gate, and every lane. It is a file
+// without a name, so that nothing is left of it when the last process ends.
+type board struct {
+	file   *os.File
+	memory []byte
+	slots  int
+}
+
+// lanesAt is where the lanes begin: the gate has lines of its own.
+const lanesAt = 256
+
+// makeBoard makes the memory for lanes of so many slots.
+func makeBoard(lanes, slots int) (*board, error) {
+	file, err := os.CreateTemp("", "hammerlock-board-")
+	if err != nil {
+		return nil, fmt.Errorf("make the shared memory: %w", err)
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	if err := file.Truncate(int64(lanesAt + lanes*history.LaneSize(slots))); err != nil {
+		return nil, errors.Join(fmt.Errorf("make the shared memory: %w", err), file.Close())
+	}
+	return mapBoard(file, slots)
+}
+
+// mapBoard maps a board that may have been made by another process.
+func mapBoard(file *os.File, slots int) (*board, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	memory, err := syscall.Mmap(int(file.Fd()), 0, int(info.Size()), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map the shared memory: %w", err)
+	}
+	return &board{file: file, memory: memory, slots: slots}, nil
+}
+
+func (b *board) gate() (*workload.Gate, error) { return workload.GateIn(b.memory[:lanesAt]) }
+
+// lane returns lane number n: for its writer in one process, for its reader in another.
+func (b *board) lane(clock *history.Clock, n int, worker int32) *history.Lane {
+	size := history.LaneSize(b.slots)
+	return history.NewLaneIn(b.memory[lanesAt+n*size:][:size], clock, n, worker, b.slots)
+}
+
+func (b *board) close() error {
+	err := errors.Join(syscall.Munmap(b.memory), b.file.Close())
+	b.memory = nil
+	return err
+}

@@ -1,0 +1,102 @@
+package crew
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"hammerlock/history"
+)
+
+// Command is the hidden argument that makes one of the suite's commands a worker process.
+const Command = "worker-process"
+
+// boardFD is where a worker process finds the board.
+const boardFD = 3
+
+// message is what the suite tells a worker process: its orders, then when the clock's zero was. The end of its
+// input tells it to stop.
+type message struct {
+	Orders *Orders `json:"orders,omitempty"`
+	Zero   int64   `json:"zero,omitempty"`
+	First  int     `json:"first"` // of its lanes on the board
+	All    int     `json:"all"`   // workers of all processes
+}
+
+// answer is what it tells the suite: that it is ready, with the doubt of its clock, and then its report.
+type answer struct {
+	Ready  bool          `json:"ready"`
+	Doubt  time.Duration `json:"doubt_ns"`
+	Error  string        `json:"error,omitempty"`
+	Report *Report       `json:"report,omitempty"`
+}
+
+// Child is the worker process: it reads its orders from in and answers on out. It ends when in does, so that it
+// does not outlive the suite.
+func Child(ctx context.Context, in io.Reader, out io.Writer) error {
+	decoder := json.NewDecoder(bufio.NewReader(in))
+	encoder := json.NewEncoder(out)
+	err := work(ctx, decoder, encoder)
+	if err != nil {
+		return errors.Join(err, encoder.Encode(answer{Error: err.Error()}))
+	}
+	return nil
+}
+
+func work(ctx context.Context, in *json.Decoder, out *json.Encoder) (err error) {
+	var m message
+	if err := in.Decode(&m); err != nil || m.Orders == nil {
+		return errors.Join(errors.New("no orders"), err)
+	}
+	t, err := m.Orders.open(nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	b, err := mapBoard(os.NewFile(boardFD, "board"), m.Orders.Slots)
+	if err != nil {
+		return err
+	}
+	moment, shared, doubt := calibrate()
+	if err := out.Encode(answer{Ready: true, Doubt: doubt}); err != nil {
+		return err
+	}
+	var begin message
+	if err := in.Decode(&begin); err != nil {
+		return fmt.Errorf("told to end before the beginning: %w", err)
+	}
+	if err := m.take(t, b, newClock(m.Orders.Ordered, offset(begin.Zero, moment, shared))); err != nil {
+		return err
+	}
+	stop, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		var more message
+		_ = in.Decode(&more) // only the end of the input can come
+		end()
+	}()
+	report := t.run(ctx, stop)
+	return out.Encode(answer{Report: &report})
+}
+
+// take gives the team its lanes on the board.
+func (m *message) take(t *team, b *board, clock *history.Clock) error {
+	plan := &m.Orders.Plan
+	lanes := make([]*history.Lane, Lanes(plan.Workers, t.spec.Claims))
+	for i := range lanes {
+		worker := plan.First + i%plan.Workers
+		number := worker + i/plan.Workers*m.All
+		lanes[i] = b.lane(clock, number, int32(worker))
+		lanes[i].Process = int16(m.Orders.Process)
+	}
+	gate, err := b.gate()
+	if err != nil {
+		return err
+	}
+	return t.begin(clock, lanes, gate)
+}

@@ -1,0 +1,75 @@
+package crew
+
+import (
+	"context"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/workload"
+)
+
+// Crew is the workers of a run, wherever they live.
+type Crew interface {
+	// Begin starts the run's clock: its zero is now.
+	Begin(wake chan<- struct{}) error
+	// Run lets the workers work until their plan ends or stop is done; calls in progress are called off when ctx
+	// is done.
+	Run(ctx, stop context.Context) (Report, error)
+	Clock() *history.Clock
+	// Lanes are all lanes that the workers write. The slack is by how much the clocks of two of them may differ.
+	Lanes() (lanes []*history.Lane, slack time.Duration)
+	Gate() *workload.Gate  // of all of them
+	Processes() []*Process // nil if the workers live in this process
+	Close() error
+}
+
+// laneSlots finds how much room each of n lanes needs: together they hold what is recorded between two visits of
+// the reader, with plenty to spare.
+func laneSlots(n int) int {
+	slots := 1 << 13
+	for slots > 1<<8 && slots*n > 1<<14 {
+		slots /= 2
+	}
+	return slots
+}
+
+func newClock(ordered bool, offset time.Duration) *history.Clock {
+	if ordered {
+		return history.NewOrderedClock(offset)
+	}
+	return history.NewClock(offset)
+}
+
+// local is a crew in this process.
+type local struct {
+	team  *team
+	clock *history.Clock
+	lanes []*history.Lane
+	gate  *workload.Gate
+}
+
+// Local makes a crew in this process. The counter is used if the orders name none.
+func Local(o Orders, counter workload.Counter) (Crew, error) {
+	t, err := o.open(counter)
+	if err != nil {
+		return nil, err
+	}
+	return &local{team: t, gate: workload.NewGate()}, nil
+}
+
+func (l *local) Begin(wake chan<- struct{}) error {
+	n := l.team.orders.Plan.Workers
+	l.clock, l.lanes = newClock(l.team.orders.Ordered, 0), nil
+	count := Lanes(n, l.team.spec.Claims)
+	for i := range count {
+		l.lanes = append(l.lanes, history.NewLane(l.clock, i, int32(i%n), laneSlots(count), wake))
+	}
+	return l.team.begin(l.clock, l.lanes, l.gate)
+}
+
+func (l *local) Run(ctx, stop context.Context) (Report, error) { return l.team.run(ctx, stop), nil }
+func (l *local) Clock() *history.Clock                         { return l.clock }
+func (l *local) Lanes() ([]*history.Lane, time.Duration)       { return l.lanes, 0 }
+func (l *local) Gate() *workload.Gate                          { return l.gate }
+func (l *local) Processes() []*Process                         { return nil }
+func (l *local) Close() error                                  { return l.team.close() }

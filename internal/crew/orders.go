@@ -1,0 +1,162 @@
+// Package crew lets the workers of a run work, in this process or shared out among child processes, as an
+// application's service instances are. All of them record into one set of lanes.
+package crew
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+	"hammerlock/results"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// Orders are what the workers of one process are told. They are plain data, so that they can be sent to one.
+type Orders struct {
+	Plan     workload.Plan
+	Lock     string
+	Sites    []topologies.Access
+	Counter  *topologies.Access // where the counter is; nil = the memory of this process
+	Process  int
+	Ordered  bool          // stamps are to be judged, not only measured
+	From, To time.Duration // what is measured
+	Retries  bool          // leave the client library's own retries on
+	Slots    int           // of each lane
+}
+
+// LockPrefix begins the names of all keys.
+const LockPrefix = "hammerlock:"
+
+// Lanes is how many lanes the workers of a plan need: one each, and one more each for leases that are renewed in
+// the background.
+func Lanes(workers int, c history.Claims) int {
+	if c.Renews {
+		return 2 * workers
+	}
+	return workers
+}
+
+// Report is what a process says when its workers have gone.
+type Report struct {
+	Begun, Skipped int64
+	Unfinished     []time.Duration // when visits were due that still waited for a worker
+	Load           results.Load
+	RoundTrips     int64
+	Error          string
+}
+
+// team is the workers of this process with everything they need.
+type team struct {
+	orders  Orders
+	spec    locks.Spec
+	process *locks.Process
+	sites   []redis.UniversalClient
+	places  []*topologies.Site
+	clients []redis.UniversalClient
+	traffic topologies.Traffic
+	crew    workload.Crew
+	extra   []*history.Lane // for renewals, by worker
+}
+
+// open makes the clients and the locks. Lanes and clock follow when the run begins.
+func (o Orders) open(counter workload.Counter) (t *team, err error) {
+	spec, ok := locks.Find(o.Lock)
+	if !ok {
+		return nil, fmt.Errorf("there is no lock %q", o.Lock)
+	}
+	t = &team{orders: o, spec: spec, process: &locks.Process{}}
+	for _, a := range o.Sites {
+		site := a.Site()
+		t.places = append(t.places, site)
+		t.sites = append(t.sites, t.client(site, &t.traffic))
+	}
+	if o.Counter != nil {
+		counter = workload.NewRedisCounter(t.client(o.Counter.Site(), nil))
+	}
+	t.crew = workload.Crew{Plan: o.Plan, Counter: counter, Pages: workload.Pages(LockPrefix, o.Plan.Keys), Reopen: t.reopen}
+	return t, nil
+}
+
+func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.UniversalClient {
+	c := site.Client(topologies.ClientOptions{Traffic: traffic, LibraryRetries: t.orders.Retries && traffic != nil})
+	t.clients = append(t.clients, c)
+	return c
+}
+
+// begin gives the workers their clock and lanes: the own ones first, then those for renewals, as board makes them.
+func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload.Gate) error {
+	n := t.orders.Plan.Workers
+	t.crew.Clock, t.crew.Lanes, t.crew.Gate = clock, lanes[:n], gate
+	t.extra = lanes[n:]
+	t.crew.Locks = make([]locks.Lock, n)
+	for i := range n {
+		l, err := t.reopen(i)
+		if err != nil {
+			return fmt.Errorf("open the lock of worker %d: %w", t.orders.Plan.First+i, err)
+		}
+		t.crew.Locks[i] = l
+	}
+	return nil
+}
+
+func (t *team) reopen(worker int) (locks.Lock, error) {
+	e := locks.Env{
+		Sites: t.sites, Process: t.process,
+		Rand: rand.New(rand.NewPCG(t.orders.Plan.Seed, uint64(t.orders.Plan.First+worker)|1<<32)),
+	}
+	if t.spec.Claims.Renews {
+		e.Renewals = t.extra[worker]
+	}
+	return t.spec.Open(e)
+}
+
+// run lets the workers work and measures what that costs this process.
+func (t *team) run(ctx, stop context.Context) Report {
+	done := make(chan struct{})
+	measured := make(chan Report, 1)
+	go func() { measured <- t.measure(done) }()
+	due := t.crew.Run(ctx, stop)
+	close(done)
+	r := <-measured
+	r.Begun, r.Skipped = due.Begun, due.Skipped
+	due.Unfinished(func(d time.Duration) { r.Unfinished = append(r.Unfinished, d) })
+	return r
+}
+
+// measure reads the counters when the measurement begins and ends.
+func (t *team) measure(done <-chan struct{}) Report {
+	clock := t.crew.Clock
+	read := func(at time.Duration) (loadSample, int64) {
+		timer := time.NewTimer(at - clock.Now())
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-done:
+		}
+		return readLoad(clock.Now(), t.clients), t.traffic.RoundTrips.Load()
+	}
+	load, trips := read(t.orders.From)
+	endLoad, endTrips := read(t.orders.To)
+	return Report{Load: endLoad.since(load), RoundTrips: endTrips - trips}
+}
+
+// close closes locks and clients.
+func (t *team) close() error {
+	var errs []error
+	for _, l := range t.crew.Locks {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	for _, c := range t.clients {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,239 @@
+package crew
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/workload"
+)
+
+// Process is one worker process.
+type Process struct {
+	Number  int
+	Workers []int32
+
+	cmd    *exec.Cmd
+	input  io.WriteCloser
+	output *json.Decoder
+	stderr bytes.Buffer
+
+	mu      sync.Mutex
+	stopped bool
+	killed  bool
+}
+
+// processes is a crew in child processes.
+type processes struct {
+	orders Orders
+	all    []*Process
+	board  *board
+	gate   *workload.Gate
+	clock  *history.Clock
+	lanes  []*history.Lane
+	doubt  time.Duration // of this process's clock
+	slack  time.Duration
+	moment time.Time
+	shared int64
+}
+
+// Spawn starts a command in a way that it ends with the suite.
+type Spawn func(*exec.Cmd) error
+
+// readyTimeout bounds how long a worker process may take to be ready.
+const readyTimeout = 20 * time.Second
+
+// Spread makes a crew of n processes. Each has its share of the workers and of an open loop's visits.
+func Spread(ctx context.Context, o Orders, lanes, n int, spawn Spawn) (_ Crew, err error) {
+	o.Slots = laneSlots(lanes)
+	p := &processes{orders: o}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	if p.board, err = makeBoard(lanes, o.Slots); err != nil {
+		return nil, err
+	}
+	if p.gate, err = p.board.gate(); err != nil {
+		return nil, err
+	}
+	p.moment, p.shared, p.doubt = calibrate()
+	for i := range n {
+		child, err := p.start(i, n, spawn)
+		if err != nil {
+			return nil, fmt.Errorf("start worker process %d: %w", i, err)
+		}
+		p.all = append(p.all, child)
+	}
+	return p, p.ready(ctx, lanes)
+}
+
+// start starts a process and sends it its orders.
+func (p *processes) start(i, n int, spawn Spawn) (*Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	child := &Process{Number: i, cmd: exec.Command(self, Command)}
+	child.cmd.Stderr = &child.stderr
+	child.cmd.ExtraFiles = []*os.File{p.board.file}
+	if child.input, err = child.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	output, err := child.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	child.output = json.NewDecoder(output)
+	if err := spawn(child.cmd); err != nil {
+		return nil, err
+	}
+	o, all := p.orders, p.orders.Plan.Workers
+	from, to := all*i/n, all*(i+1)/n
+	o.Process, o.Plan.First, o.Plan.Workers, o.Plan.Part, o.Plan.Parts = i, from, to-from, i, n
+	for w := from; w < to; w++ {
+		child.Workers = append(child.Workers, int32(w))
+	}
+	return child, json.NewEncoder(child.input).Encode(message{Orders: &o, First: from, All: all})
+}
+
+// ready waits for every process. The clocks of two of them differ by at most the sum of their doubts.
+func (p *processes) ready(ctx context.Context, lanes int) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		for _, c := range p.all {
+			_ = c.cmd.Process.Kill() // it may have ended by itself
+		}
+	})
+	defer stop()
+	var worst [2]time.Duration
+	for _, c := range p.all {
+		var a answer
+		if err := c.output.Decode(&a); err != nil || !a.Ready {
+			return c.complaint(a, err)
+		}
+		if worst[0] = max(worst[0], a.Doubt); worst[0] > worst[1] {
+			worst[0], worst[1] = worst[1], worst[0]
+		}
+	}
+	p.slack = worst[0] + worst[1] + p.doubt
+	for i := range lanes {
+		p.lanes = append(p.lanes, p.board.lane(nil, i, int32(i%p.orders.Plan.Workers)))
+	}
+	return nil
+}
+
+func (c *Process) complaint(a answer, err error) error {
+	if a.Error != "" {
+		err = errors.New(a.Error)
+	}
+	if text := bytes.TrimSpace(c.stderr.Bytes()); len(text) > 0 {
+		err = fmt.Errorf("%w; it said: %s", err, text)
+	}
+	return fmt.Errorf("worker process %d: %w", c.Number, err)
+}
+
+func (p *processes) Begin(chan<- struct{}) error {
+	zero := p.shared + int64(time.Since(p.moment))
+	p.clock = newClock(p.orders.Ordered, offset(zero, p.moment, p.shared))
+	for _, c := range p.all {
+		if err := json.NewEncoder(c.input).Encode(message{Zero: zero}); err != nil {
+			return fmt.Errorf("worker process %d: %w", c.Number, err)
+		}
+	}
+	return nil
+}
+
+// Run waits for the processes' reports. One that was killed gives none.
+func (p *processes) Run(ctx, stop context.Context) (Report, error) {
+	defer context.AfterFunc(stop, p.stop)()
+	defer context.AfterFunc(ctx, func() {
+		for _, c := range p.all {
+			_ = c.Kill() // nothing else is left to be done
+		}
+	})()
+	var total Report
+	var errs []error
+	for _, c := range p.all {
+		var a answer
+		err := c.output.Decode(&a)
+		switch {
+		case c.Killed():
+		case err != nil || a.Report == nil:
+			errs = append(errs, c.complaint(a, err))
+		default:
+			total.add(a.Report)
+		}
+	}
+	return total, errors.Join(errs...)
+}
+
+// stop lets the processes finish what is in hand.
+func (p *processes) stop() {
+	for _, c := range p.all {
+		_ = c.input.Close() // it may be closed already
+	}
+}
+
+func (r *Report) add(o *Report) {
+	r.Begun += o.Begun
+	r.Skipped += o.Skipped
+	r.Unfinished = append(r.Unfinished, o.Unfinished...)
+	r.RoundTrips += o.RoundTrips
+	l, m := &r.Load, &o.Load
+	l.OwnCPU += m.OwnCPU
+	l.MachineCPU = max(l.MachineCPU, m.MachineCPU)
+	l.GCPauseMax = max(l.GCPauseMax, m.GCPauseMax)
+	l.SchedulingP99 = max(l.SchedulingP99, m.SchedulingP99)
+	l.PoolWaits += m.PoolWaits
+}
+
+func (p *processes) Clock() *history.Clock                   { return p.clock }
+func (p *processes) Lanes() ([]*history.Lane, time.Duration) { return p.lanes, p.slack }
+func (p *processes) Gate() *workload.Gate                    { return p.gate }
+func (p *processes) Processes() []*Process                   { return p.all }
+
+func (p *processes) Close() error {
+	p.stop()
+	for _, c := range p.all {
+		_ = c.Kill()     // it has ended by itself, mostly
+		_ = c.cmd.Wait() // how it ended was told by its report
+	}
+	p.all = nil
+	if p.board == nil {
+		return nil
+	}
+	return p.board.close()
+}
+
+// Kill ends the process at once.
+func (c *Process) Kill() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.killed = true
+	return errors.Join(c.cmd.Process.Signal(syscall.SIGCONT), c.cmd.Process.Kill())
+}
+
+// Killed tells whether the process was killed.
+func (c *Process) Killed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.killed
+}
+
+// Stop stops the process without ending it, as a long pause of its garbage collector would; Continue lets it go on.
+func (c *Process) Stop() error { return c.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Continue lets a stopped process go on.
+func (c *Process) Continue() error { return c.cmd.Process.Signal(syscall.SIGCONT) }
