@@ -1,0 +1,93 @@
+package hammerlock_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSetup runs .ci/setup on machines of which nothing is real but the shell: every tool writes down how it was
+// called, and a package manager makes the programs that it installs appear.
+func TestSetup(t *testing.T) {
+	cases := map[string]struct {
+		tools   string // what the machine has
+		uid     string
+		needs   string
+		want    string // the calls that change something
+		failure string
+	}{
+		"all there":          {tools: "apt-get redis-server gcc", needs: "redis cc"},
+		"valkey will do":     {tools: "apt-get valkey-server", needs: "redis"},
+		"Debian, root":       {tools: "apt-get", needs: "redis cc", want: "apt-get update; apt-get install -y --no-install-recommends redis-server gcc libc6-dev"},
+		"Debian, only redis": {tools: "apt-get gcc", needs: "redis cc", want: "apt-get update; apt-get install -y --no-install-recommends redis-server"},
+		"Debian, a person": {tools: "apt-get sudo", uid: "1000", needs: "redis",
+			want: "sudo apt-get update; apt-get update; sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y --no-install-recommends redis-server; " +
+				"apt-get install -y --no-install-recommends redis-server"},
+		"nobody may":      {tools: "apt-get", uid: "1000", needs: "redis", failure: "needs root to run: apt-get update"},
+		"Fedora":          {tools: "dnf", needs: "redis cc", want: "dnf install -y redis; dnf install -y gcc"},
+		"Alpine":          {tools: "apk", needs: "redis cc", want: "apk add redis gcc musl-dev"},
+		"macOS":           {tools: "brew gcc", uid: "501", needs: "redis cc", want: "brew install redis"},
+		"no manager":      {needs: "redis", failure: "no apt-get, dnf, apk or brew here"},
+		"installs nought": {tools: "apk broken", needs: "redis", want: "apk add redis", failure: "still missing: redis"},
+		"unknown need":    {needs: "disk", failure: "disk: there is redis, cc"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			calls, out, err := runSetup(t, c.tools, c.uid, c.needs)
+			if calls != c.want {
+				t.Errorf("called %q, want %q", calls, c.want)
+			}
+			if (err != nil) != (c.failure != "") || !strings.Contains(out, c.failure) {
+				t.Errorf("got %v and %q, want %q", err, out, c.failure)
+			}
+		})
+	}
+}
+
+// fake is a tool: it notes its call; a package manager then provides what it was asked for.
+const fake = `#!/bin/sh
+me=${0##*/}
+echo "$me $*" >> "$LOG"
+case $me in
+sudo) exec "$@" ;;
+apt-get | dnf | apk | brew)
+	[ ! -e "$BIN/broken" ] || exit 0
+	for p in "$@"; do
+		case $p in redis | redis-server) : > "$BIN/redis-server"; chmod +x "$BIN/redis-server" ;; gcc) : > "$BIN/gcc"; chmod +x "$BIN/gcc" ;; esac
+	done ;;
+esac
+`
+
+func runSetup(t *testing.T, tools, uid, needs string) (calls, out string, err error) {
+	t.Helper()
+	bin, log := t.TempDir(), filepath.Join(t.TempDir(), "log")
+	if uid == "" {
+		uid = "0"
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range strings.FieldsSeq(tools) {
+		write(name, fake)
+	}
+	write("id", "#!/bin/sh\necho "+uid+"\n")
+	write("go", "#!/bin/sh\necho gcc\n")
+	for _, name := range []string{"sh", "sed", "tr", "cut", "env", "chmod"} {
+		real, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(real, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(bin, "sh"), append([]string{".ci/setup"}, strings.Fields(needs)...)...)
+	cmd.Env = []string{"PATH=" + bin, "BIN=" + bin, "LOG=" + log}
+	said, err := cmd.CombinedOutput()
+	noted, _ := os.ReadFile(log) // absent if nothing was called
+	return strings.ReplaceAll(strings.TrimSpace(string(noted)), "\n", "; "), string(said), err
+}
