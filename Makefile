@@ -35,11 +35,13 @@ test:
 
 perf:
 	@sh .ci/setup redis
+	@mkdir -p bin
 	@$(GO) test -run '^$$' ./history ./results ./topologies ./internal/harness >/dev/null
 	@{ $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./results && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime 3x ./topologies && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Overhead' -benchtime $(PERFTIME) -timeout 20m ./internal/harness || \
-	   echo FAIL; } 2>&1 | awk -f .ci/perf.awk
+	   echo FAIL; } 2>&1 | tee bin/perf.txt
+	@awk -f .ci/perf.awk bin/perf.txt
 
 readme:
 	$(GO) test -count 1 -run 'TestReadme|TestArchitecture' . -update
