@@ -12,9 +12,10 @@ import (
 // last address, which no second run on the machine can do. The claim ends with the process. Where only
 // 127.0.0.1 can be bound the block is a range of ports.
 type block struct {
-	claim *net.TCPListener
-	ip    func(node int) string
-	port  func(node int) (front, back int)
+	claim  *net.TCPListener
+	prefix string // of all its addresses; empty where there is only one
+	ip     func(node int) string
+	port   func(node int) (front, back int)
 }
 
 // Ports stay below the ephemeral range, which starts at 32768, also with the 10000 that a cluster's bus adds.
@@ -43,7 +44,7 @@ func claimBlock(flat bool) (*block, error) {
 		if err != nil {
 			continue
 		}
-		b := &block{claim: claim, ip: func(node int) string { return prefix + strconv.Itoa(node+1) }}
+		b := &block{claim: claim, prefix: prefix, ip: func(node int) string { return prefix + strconv.Itoa(node+1) }}
 		for p := firstPort; p <= lastPort; p += portStep {
 			b.port = func(int) (int, int) { return p, p + 1 }
 			if b.free() {

@@ -23,6 +23,7 @@ type Site struct {
 
 	seeds    []*Node
 	password string
+	sources  string // how the source addresses of clients begin; empty without links
 }
 
 // Addrs are the addresses that a client is given: of the sentinels if there are any.
@@ -42,6 +43,7 @@ func (s *Site) Addrs() []string {
 //   - a full pool of failed dials blocks dialling for a second, so the pool is large.
 type ClientOptions struct {
 	Name        string
+	Source      int           // 1 or more: links tell the client apart, as ClientParty(Source)
 	ReadTimeout time.Duration // for a reply; one second if zero
 	Traffic     *Traffic      // counts, if not nil
 	// LibraryRetries leaves the library's own retry policy on: the bug that the suite must find.
@@ -117,7 +119,7 @@ func (o ClientOptions) retries() int {
 
 func (s *Site) options(o ClientOptions) *redis.Options {
 	return &redis.Options{
-		Addr: s.Addrs()[0], Password: s.password, ClientName: o.Name, Protocol: 2, DisableIdentity: true,
+		Dialer: s.dialer(o), Addr: s.Addrs()[0], Password: s.password, ClientName: o.Name, Protocol: 2, DisableIdentity: true,
 		MaxRetries: o.retries(), ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
 		DialTimeout: clientDialTimeout, DialerRetries: 1, ReadTimeout: o.ReadTimeout,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -126,7 +128,7 @@ func (s *Site) options(o ClientOptions) *redis.Options {
 
 func (s *Site) failoverOptions(o ClientOptions) *redis.FailoverOptions {
 	return &redis.FailoverOptions{
-		MasterName: s.Master, SentinelAddrs: s.Addrs(), Password: s.password, SentinelPassword: s.password,
+		Dialer: s.dialer(o), MasterName: s.Master, SentinelAddrs: s.Addrs(), Password: s.password, SentinelPassword: s.password,
 		ClientName: o.Name, Protocol: 2, DisableIdentity: true,
 		MaxRetries: o.retries(), ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
 		DialTimeout: clientDialTimeout, DialerRetries: 1, ReadTimeout: o.ReadTimeout,
@@ -135,12 +137,18 @@ func (s *Site) failoverOptions(o ClientOptions) *redis.FailoverOptions {
 
 func (s *Site) clusterOptions(o ClientOptions) *redis.ClusterOptions {
 	return &redis.ClusterOptions{
-		Addrs: s.Addrs(), Password: s.password, ClientName: o.Name, Protocol: 2, DisableIdentity: true,
+		Dialer: s.dialer(o), Addrs: s.Addrs(), Password: s.password, ClientName: o.Name, Protocol: 2, DisableIdentity: true,
 		MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
 		DialTimeout: clientDialTimeout, DialerRetries: 1, ReadTimeout: o.ReadTimeout,
 		ClusterStateReloadInterval: clientReload, DisableRoutingPolicies: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
+}
+
+// dialer makes connections from the client's own source address.
+func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	d := &net.Dialer{Timeout: clientDialTimeout, LocalAddr: s.sourceAddr(o.Source)}
+	return d.DialContext
 }
 
 // newControl makes the suite's own client to one server: small, and past all links.

@@ -53,6 +53,7 @@ type Node struct {
 	mu      sync.Mutex
 	process *exec.Cmd
 	ended   chan struct{}
+	gate    *gate // nil without a link
 	paused  bool
 	mini    *embeddedNode
 	control *redis.Client
@@ -103,6 +104,9 @@ func (n *Node) Start(ctx context.Context) error {
 		}
 	}()
 	err := poll(ctx, 2*time.Millisecond, func() error { return n.answers(ctx) })
+	if err == nil {
+		err = n.gate.open()
+	}
 	if err != nil {
 		return fmt.Errorf("start: %w\nits last log lines:\n%s", err, n.LogTail(12))
 	}
@@ -143,10 +147,14 @@ func (n *Node) spawn() error {
 	}
 	n.topology.reaper.pid(cmd.Process.Pid)
 	n.process, n.ended, n.paused = cmd, make(chan struct{}), false
-	go func(ended chan struct{}) {
+	if n.topology.network != nil {
+		n.gate = &gate{network: n.topology.network, node: n}
+	}
+	go func(ended chan struct{}, g *gate) {
 		_ = cmd.Wait() // how it ended is told by its log; that it ended, by the channel
+		g.close()
 		close(ended)
-	}(n.ended)
+	}(n.ended, n.gate)
 	return nil
 }
 

@@ -19,6 +19,9 @@ var single = Spec{
 // site adds a site that clients find through the given nodes.
 func (t *Topology) site(name string, seeds ...*Node) *Site {
 	s := &Site{Name: name, Nodes: seeds, seeds: seeds, password: t.password}
+	if t.network != nil {
+		s.sources = t.network.sources
+	}
 	t.Sites = append(t.Sites, s)
 	return s
 }

@@ -74,6 +74,7 @@ type Topology struct {
 	dir      string
 	password string
 	block    *block
+	network  *Network
 	nursery  *nursery
 	reaper   *reaper
 }
@@ -114,9 +115,12 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 // claim takes what a deployment owns besides its processes: addresses, a directory, somebody who cleans up.
 func (t *Topology) claim() (err error) {
 	if t.Options.Server.Embedded() {
-		return nil
+		return t.openNetwork()
 	}
 	if t.block, err = claimBlock(t.Options.Flat); err != nil {
+		return err
+	}
+	if err := t.openNetwork(); err != nil {
 		return err
 	}
 	if t.dir, err = os.MkdirTemp("", tempPrefix); err != nil {
@@ -159,6 +163,9 @@ func (t *Topology) AwaitHealthy(ctx context.Context) error {
 func (t *Topology) Close() error {
 	var errs []error
 	errs = append(errs, t.each((*Node).close))
+	if t.network != nil {
+		t.network.close()
+	}
 	if t.nursery != nil {
 		t.nursery.close()
 		t.nursery = nil
@@ -183,8 +190,11 @@ func (t *Topology) add(name string, role Role, config func(*Node) []directive) *
 	n := &Node{Name: name, Role: role, config: config, topology: t}
 	if !t.Options.Server.Embedded() {
 		n.front, n.back = t.block.node(len(t.Nodes))
-		if !t.Options.Links {
+		if t.network == nil {
 			n.back = n.front
+		} else {
+			ip, _ := splitAddr(n.front)
+			t.network.nodes[ip] = Party(name)
 		}
 		n.dir = filepath.Join(t.dir, name)
 	}

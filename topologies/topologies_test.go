@@ -69,10 +69,10 @@ func write(t testing.TB, top *Topology, key string) {
 
 func TestEveryTopologyIsReadyWhenItIsUp(t *testing.T) {
 	for _, s := range All {
-		for _, layout := range []string{"own addresses", "one address"} {
+		for _, layout := range []string{"own addresses", "one address", "links"} {
 			t.Run(s.Name+"/"+layout, func(t *testing.T) {
 				t.Parallel()
-				top := up(t, s.Name, Options{Flat: layout == "one address"})
+				top := up(t, s.Name, Options{Flat: layout == "one address", Links: layout == "links"})
 				if len(top.Sites) != s.Sites {
 					t.Errorf("got %d sites, want %d", len(top.Sites), s.Sites)
 				}

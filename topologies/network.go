@@ -1,0 +1,274 @@
+package topologies
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Network is every link of a topology: a TCP proxy in front of each node, which tells its visitors apart by
+// their source addresses and applies rules to what they send and are sent. The suite's own connections go past
+// it. Its methods may be called from several goroutines; a nil Network, of a topology without links, refuses.
+type Network struct {
+	nodes   map[string]Party // by address; filled before the first connection
+	sources string           // how the addresses of clients begin
+
+	mu    sync.Mutex
+	rules []*rule // those in force, the oldest first
+	paths map[[2]Party]*path
+	conns map[*connection]struct{}
+
+	wg   sync.WaitGroup
+	lost atomic.Int64
+}
+
+// Party is somebody with an address: a node by its name, a client by ClientParty, or all of a kind.
+type Party string
+
+// The groups.
+const (
+	AllNodes   Party = "nodes"
+	AllClients Party = "clients"
+)
+
+// ClientSources is how many clients can be told apart. Later ones share the addresses of earlier ones.
+const ClientSources = 200
+
+// firstSource follows the addresses of nodes.
+const firstSource = 32
+
+const clientPrefix = "client "
+
+// ClientParty is the client whose ClientOptions have that Source, which is 1 or more.
+func ClientParty(source int) Party {
+	return Party(clientPrefix + strconv.Itoa((source-1)%ClientSources+1))
+}
+
+func sourceIP(prefix string, source int) string {
+	return prefix + strconv.Itoa(firstSource+(source-1)%ClientSources)
+}
+
+// Effect is what a rule does to traffic. Where several rules meet, the greatest effect counts.
+type Effect uint8
+
+// The effects. What a dropped link holds back arrives when it heals, as after TCP's own retransmissions; what a
+// reset link holds is lost with its connections.
+const (
+	Pass      Effect = iota
+	Delay            // bytes arrive later by Latency and up to Jitter more, in order; delays add up
+	Drop             // bytes are held back, so are new connections; nobody is told
+	Reset            // connections are broken, new ones as soon as they are made; it needs no direction
+	LoseReply        // a command of a client is executed, its answer is lost and the connection broken, Count times
+)
+
+// String is the effect's name.
+func (e Effect) String() string {
+	return [...]string{"pass", "delay", "drop", "reset", "lose-reply"}[e]
+}
+
+// Rule says what happens to bytes between two sets of parties.
+type Rule struct {
+	From, To []Party
+	OneWay   bool // only the bytes that From sends to To; of LoseReply always the commands
+	Effect   Effect
+	Latency  time.Duration
+	Jitter   time.Duration
+	Seed     uint64 // draws the jitter
+	Count    int    // replies that LoseReply loses
+}
+
+// rule is a Rule in force.
+type rule struct {
+	Rule
+	replies atomic.Int64 // that are still to be lost
+}
+
+var errNoLinks = errors.New("the topology was brought up without links")
+
+// Apply puts a rule in force, for open connections too, and returns what takes it back. It refuses a rule that
+// names nobody, or somebody who does not exist.
+func (n *Network) Apply(r Rule) (heal func(), err error) {
+	if n == nil {
+		return nil, errNoLinks
+	}
+	if err := n.check(r); err != nil {
+		return nil, err
+	}
+	added := &rule{Rule: r}
+	added.replies.Store(int64(r.Count))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rules = append(n.rules, added)
+	n.enforce()
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.rules = slices.DeleteFunc(n.rules, func(other *rule) bool { return other == added })
+		n.enforce()
+	}, nil
+}
+
+// LostReplies is how many answers LoseReply has lost so far.
+func (n *Network) LostReplies() int64 { return n.lost.Load() }
+
+// apart tells whether something keeps two nodes from talking. Without links nothing does.
+func (n *Network) apart(a, b *Node) bool {
+	if n == nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	there, back := n.verdict(Party(a.Name), Party(b.Name)), n.verdict(Party(b.Name), Party(a.Name))
+	return max(there.effect, back.effect) >= Drop
+}
+
+func (n *Network) check(r Rule) error {
+	if len(r.From) == 0 || len(r.To) == 0 {
+		return errors.New("a rule needs parties on both sides")
+	}
+	for _, p := range slices.Concat(r.From, r.To) {
+		if p == AllNodes || p == AllClients || n.isNode(p) || isClient(p) {
+			continue
+		}
+		good := slices.Sorted(maps.Values(n.nodes))
+		return fmt.Errorf("no party %q: there are %v, %q, %q and %q", p, good, AllNodes, AllClients, ClientParty(1))
+	}
+	if r.Latency < 0 || r.Jitter < 0 || r.Effect > LoseReply {
+		return fmt.Errorf("no rule: effect %d, latency %v, jitter %v", r.Effect, r.Latency, r.Jitter)
+	}
+	if r.Effect == LoseReply && (r.Count < 1 || slices.ContainsFunc(r.From, func(p Party) bool { return !isClient(p) })) {
+		return fmt.Errorf("%s is from clients, once or more, not from %v %d times", r.Effect, r.From, r.Count)
+	}
+	return nil
+}
+
+// isClient tells whether a party is one client, all of them, or one without a source address of its own.
+func isClient(p Party) bool {
+	source, err := strconv.Atoi(strings.TrimPrefix(string(p), clientPrefix))
+	return p == AllClients || err == nil && p == ClientParty(max(source, 1))
+}
+
+func (n *Network) isNode(p Party) bool {
+	for _, node := range n.nodes {
+		if node == p {
+			return true
+		}
+	}
+	return false
+}
+
+// party tells who has an address. A client without a source address of its own belongs to AllClients only.
+func (n *Network) party(ip string) Party {
+	if p, ok := n.nodes[ip]; ok {
+		return p
+	}
+	if last, ok := strings.CutPrefix(ip, n.sources); ok {
+		if source, err := strconv.Atoi(last); err == nil && source >= firstSource {
+			return ClientParty(source - firstSource + 1)
+		}
+	}
+	return AllClients
+}
+
+func has(list []Party, p Party) bool {
+	group := AllNodes
+	if isClient(p) {
+		group = AllClients
+	}
+	return slices.Contains(list, p) || slices.Contains(list, group)
+}
+
+// path is one direction between two parties; all their connections share it.
+type path struct {
+	from, to Party
+	verdict  atomic.Pointer[verdict]
+}
+
+// verdict is what the rules in force come to on a path.
+type verdict struct {
+	effect  Effect
+	delays  []*jitter
+	loses   []*rule
+	changed chan struct{} // closed when another verdict takes its place
+}
+
+// path finds or makes a path; the caller holds the lock.
+func (n *Network) path(from, to Party) *path {
+	key := [2]Party{from, to}
+	p := n.paths[key]
+	if p == nil {
+		p = &path{from: from, to: to}
+		p.verdict.Store(n.verdict(from, to))
+		n.paths[key] = p
+	}
+	return p
+}
+
+// enforce judges all paths anew and breaks what must be broken; the caller holds the lock.
+func (n *Network) enforce() {
+	for _, p := range n.paths {
+		old := p.verdict.Swap(n.verdict(p.from, p.to))
+		close(old.changed)
+	}
+	for c := range n.conns {
+		if c.broken() {
+			c.end()
+		}
+	}
+}
+
+func (n *Network) verdict(from, to Party) *verdict {
+	v := &verdict{changed: make(chan struct{})}
+	for _, r := range n.rules {
+		there := has(r.From, from) && has(r.To, to)
+		back := has(r.From, to) && has(r.To, from)
+		switch {
+		case r.Effect == LoseReply:
+			if there {
+				v.loses = append(v.loses, r)
+			}
+		case there || back && (!r.OneWay || r.Effect == Reset):
+			v.effect = max(v.effect, r.Effect)
+			if r.Effect == Delay {
+				v.delays = append(v.delays, newJitter(r.Rule, from, to))
+			}
+		}
+	}
+	return v
+}
+
+// open registers a connection between two addresses, unless it must be refused.
+func (n *Network) open(from string, to *Node, src *net.TCPConn) *connection {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a, b := n.party(from), Party(to.Name)
+	c := &connection{network: n, src: src, there: n.path(a, b), back: n.path(b, a), done: make(chan struct{})}
+	if c.broken() {
+		return nil
+	}
+	n.conns[c] = struct{}{}
+	return c
+}
+
+func (n *Network) forget(c *connection) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.conns, c)
+}
+
+// close breaks every connection and waits for the goroutines that served them. Nobody listens any more.
+func (n *Network) close() {
+	n.mu.Lock()
+	for c := range n.conns {
+		c.end()
+	}
+	n.mu.Unlock()
+	n.wg.Wait()
+}

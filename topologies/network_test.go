@@ -1,0 +1,394 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// client makes a client of the first site, which is closed with the test.
+func client(t testing.TB, top *Topology, o ClientOptions) redis.UniversalClient {
+	t.Helper()
+	c := top.Sites[0].Client(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func apply(t testing.TB, top *Topology, r Rule) (heal func()) {
+	t.Helper()
+	heal, err := top.Network().Apply(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return heal
+}
+
+func ping(ctx context.Context, c redis.UniversalClient) error {
+	ctx, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
+	defer cancel()
+	return c.Set(ctx, "k", "v", 0).Err()
+}
+
+func TestRuleMeetsOnlyItsParties(t *testing.T) {
+	t.Parallel()
+	top := up(t, "single", Options{Links: true})
+	one, two, nobody := client(t, top, ClientOptions{Source: 1}), client(t, top, ClientOptions{Source: 2}), client(t, top, ClientOptions{})
+	cases := map[string]struct {
+		rule   Rule
+		passes [3]bool // one, two, nobody in particular
+	}{
+		"drop one":        {Rule{From: []Party{ClientParty(1)}, To: []Party{"n1"}, Effect: Drop}, [3]bool{false, true, true}},
+		"reset two":       {Rule{From: []Party{ClientParty(2)}, To: []Party{"n1"}, Effect: Reset}, [3]bool{true, false, true}},
+		"drop answers":    {Rule{From: []Party{"n1"}, To: []Party{ClientParty(1)}, OneWay: true, Effect: Drop}, [3]bool{false, true, true}},
+		"reset, one way":  {Rule{From: []Party{"n1"}, To: []Party{ClientParty(1)}, OneWay: true, Effect: Reset}, [3]bool{false, true, true}},
+		"drop all":        {Rule{From: []Party{AllClients}, To: []Party{AllNodes}, Effect: Drop}, [3]bool{false, false, false}},
+		"reset all":       {Rule{From: []Party{AllClients}, To: []Party{AllNodes}, Effect: Reset}, [3]bool{false, false, false}},
+		"among nodes":     {Rule{From: []Party{AllNodes}, To: []Party{AllNodes}, Effect: Reset}, [3]bool{true, true, true}},
+		"pass is no rule": {Rule{From: []Party{AllClients}, To: []Party{AllNodes}}, [3]bool{true, true, true}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, who := range []redis.UniversalClient{one, two, nobody} {
+				if err := ping(t.Context(), who); err != nil {
+					t.Fatalf("before: %v", err)
+				}
+			}
+			heal := apply(t, top, c.rule)
+			for i, who := range []redis.UniversalClient{one, two, nobody} {
+				if err := ping(t.Context(), who); (err == nil) != c.passes[i] {
+					t.Errorf("client %d: got %v, want to pass: %v", i, err, c.passes[i])
+				}
+			}
+			if err := top.Nodes[0].Do(t.Context(), "PING").Err(); err != nil {
+				t.Errorf("the suite's own connection: %v", err)
+			}
+			heal()
+			heal() // twice is no harm
+			for i, who := range []redis.UniversalClient{one, two, nobody} {
+				if err := ping(t.Context(), who); err != nil {
+					t.Errorf("client %d after the heal: %v", i, err)
+				}
+			}
+		})
+	}
+}
+
+// TestDroppedBytesArriveLater is why a heal can be dangerous: the client gave up long ago.
+func TestDroppedBytesArriveLater(t *testing.T) {
+	t.Parallel()
+	for effect, want := range map[Effect]int64{Drop: 1, Reset: 0} {
+		t.Run(effect.String(), func(t *testing.T) {
+			t.Parallel()
+			top := up(t, "single", Options{Links: true})
+			c, n := client(t, top, ClientOptions{Source: 1}), top.Nodes[0]
+			if err := ping(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			heal := apply(t, top, Rule{From: []Party{AllClients}, To: []Party{"n1"}, OneWay: true, Effect: Drop})
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := c.Incr(ctx, "late").Err(); err == nil {
+				t.Fatal("passed a dropped link")
+			}
+			if got := n.Do(t.Context(), "EXISTS", "late").Val(); got != int64(0) {
+				t.Errorf("got there while dropped: %v", got)
+			}
+			if effect == Reset { // the host that held the bytes dies
+				apply(t, top, Rule{From: []Party{AllClients}, To: []Party{"n1"}, Effect: Reset})()
+			}
+			heal()
+			if err := ping(t.Context(), c); err != nil { // on a new connection
+				t.Fatal(err)
+			}
+			wait, cancel := context.WithTimeout(t.Context(), time.Duration(want)*5*time.Second+100*time.Millisecond)
+			defer cancel()
+			err := poll(wait, time.Millisecond, func() error {
+				if n.Do(wait, "EXISTS", "late").Val() == int64(1) {
+					return nil
+				}
+				return errors.New("not there")
+			})
+			if (err == nil) != (want == 1) {
+				t.Errorf("after the heal: %v", err)
+			}
+		})
+	}
+}
+
+func TestDelay(t *testing.T) {
+	t.Parallel()
+	top := up(t, "single", Options{Links: true})
+	c := client(t, top, ClientOptions{Source: 1})
+	took := func() time.Duration {
+		start := time.Now()
+		if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(start)
+	}
+	took()
+	there := apply(t, top, Rule{From: []Party{AllClients}, To: []Party{AllNodes}, Effect: Delay, Latency: 40 * time.Millisecond})
+	if d := took(); d < 80*time.Millisecond {
+		t.Errorf("both ways by 40 ms each: %v", d)
+	}
+	more := apply(t, top, Rule{From: []Party{"n1"}, To: []Party{ClientParty(1)}, OneWay: true, Effect: Delay,
+		Latency: 30 * time.Millisecond, Jitter: 20 * time.Millisecond, Seed: 7})
+	if d := took(); d < 110*time.Millisecond {
+		t.Errorf("and the answer by 30 ms more: %v", d)
+	}
+	there()
+	if d := took(); d < 30*time.Millisecond {
+		t.Errorf("the answer alone: %v", d)
+	}
+	more()
+	best := time.Hour
+	for range 20 {
+		best = min(best, took())
+	}
+	if best > 10*time.Millisecond {
+		t.Errorf("healed, and yet %v at best", best)
+	}
+}
+
+// TestDelayKeepsOrder sends more than a chunk through a jittering link.
+func TestDelayKeepsOrder(t *testing.T) {
+	t.Parallel()
+	top := up(t, "single", Options{Links: true})
+	c := client(t, top, ClientOptions{Source: 1})
+	defer apply(t, top, Rule{From: []Party{AllClients}, To: []Party{AllNodes}, Effect: Delay, Jitter: 5 * time.Millisecond, Seed: 1})()
+	big := strings.Repeat("0123456789", 100_000)
+	if _, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		for i := range 50 {
+			p.RPush(t.Context(), "list", i)
+		}
+		p.Set(t.Context(), "big", big, 0)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Get(t.Context(), "big").Result(); err != nil || got != big {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+	if got := c.LIndex(t.Context(), "list", 49).Val(); got != "49" {
+		t.Errorf("the last of the list is %q", got)
+	}
+}
+
+func TestJitterIsDrawnByItsSeed(t *testing.T) {
+	t.Parallel()
+	draws := func(seed uint64, to Party) (d []time.Duration) {
+		j := newJitter(Rule{Latency: time.Millisecond, Jitter: time.Second, Seed: seed}, "n1", to)
+		for range 5 {
+			d = append(d, j.draw())
+		}
+		return d
+	}
+	first, again := draws(1, "n2"), draws(1, "n2")
+	for i := range first {
+		if first[i] != again[i] {
+			t.Errorf("draw %d: %v and %v", i, first[i], again[i])
+		}
+		if first[i] < time.Millisecond || first[i] > time.Second+time.Millisecond {
+			t.Errorf("draw %d: %v", i, first[i])
+		}
+	}
+	if other := draws(2, "n2"); other[0] == first[0] {
+		t.Error("another seed draws the same")
+	}
+	if other := draws(1, "n3"); other[0] == first[0] {
+		t.Error("another path draws the same")
+	}
+}
+
+func TestLoseReply(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"single", "sentinel", "cluster"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			top := up(t, name, Options{Links: true})
+			c, other := client(t, top, ClientOptions{Source: 1}), client(t, top, ClientOptions{Source: 2})
+			heal := apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{AllNodes}, Effect: LoseReply, Count: 2})
+			defer heal()
+			for i := range 4 {
+				if err := other.Incr(t.Context(), "other").Err(); err != nil {
+					t.Errorf("a client that is not meant: %v", err)
+				}
+				err := c.Incr(t.Context(), "x").Err()
+				if lost := i < 2; (err != nil) != lost {
+					t.Errorf("command %d: got %v, want its answer lost: %v", i, err, lost)
+				}
+				if errors.Is(err, ErrUnreachable) {
+					t.Errorf("command %d was executed, but: %v", i, err)
+				}
+			}
+			if x, err := c.Get(t.Context(), "x").Int(); err != nil || x != 4 {
+				t.Errorf("executed %d times, want 4, %v", x, err)
+			}
+			if got := top.Network().LostReplies(); got != 2 {
+				t.Errorf("counted %d lost replies, want 2", got)
+			}
+		})
+	}
+}
+
+// TestLibraryRetriesHideALostReply is the bug that the suite must find: the lock is ours, and we are told it is not.
+func TestLibraryRetriesHideALostReply(t *testing.T) {
+	t.Parallel()
+	top := up(t, "single", Options{Links: true})
+	c := client(t, top, ClientOptions{Source: 1, LibraryRetries: true})
+	defer apply(t, top, Rule{From: []Party{AllClients}, To: []Party{"n1"}, Effect: LoseReply, Count: 1})()
+	granted, err := c.SetNX(t.Context(), "lock", "mine", time.Minute).Result()
+	if err != nil || granted {
+		t.Errorf("got %v, %v", granted, err)
+	}
+	if got := c.Get(t.Context(), "lock").Val(); got != "mine" {
+		t.Errorf("the server holds %q", got)
+	}
+}
+
+func TestDeadNodeRefusesBehindItsLink(t *testing.T) {
+	t.Parallel()
+	top := up(t, "single", Options{Links: true})
+	c, n := client(t, top, ClientOptions{Source: 1}), top.Nodes[0]
+	for range 3 {
+		if err := n.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := ping(t.Context(), c); err == nil {
+			t.Fatal("a dead node answers")
+		}
+		if err := ping(t.Context(), c); !errors.Is(err, ErrUnreachable) {
+			t.Errorf("got %v, want ErrUnreachable", err)
+		}
+		if err := n.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := poll(ctx, time.Millisecond, func() error { return ping(ctx, c) }); err != nil {
+			t.Errorf("after the restart: %v", err)
+		}
+	}
+}
+
+func TestNodesSeeTrueAddresses(t *testing.T) {
+	t.Parallel()
+	top := up(t, "replica", Options{Links: true})
+	c := client(t, top, ClientOptions{Source: 7})
+	list, err := c.ClientList(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{sourceIP(top.block.prefix, 7)}
+	for _, n := range top.Nodes[1:] {
+		ip, _ := splitAddr(n.front)
+		want = append(want, ip)
+	}
+	for _, ip := range want {
+		if !strings.Contains(list, " addr="+ip+":") {
+			t.Errorf("nobody from %s in\n%s", ip, list)
+		}
+	}
+}
+
+func TestRulesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	top := up(t, "single", Options{Links: true})
+	n1, clients := []Party{"n1"}, []Party{AllClients}
+	cases := map[string]struct {
+		rule Rule
+		want string
+	}{
+		"nobody":           {Rule{From: n1, Effect: Drop}, "both sides"},
+		"unknown":          {Rule{From: n1, To: []Party{"n9"}, Effect: Drop}, `no party "n9": there are [n1]`},
+		"client 0":         {Rule{From: n1, To: []Party{"client 0"}, Effect: Drop}, "no party"},
+		"negative":         {Rule{From: n1, To: clients, Effect: Delay, Latency: -1}, "latency -1ns"},
+		"replies to nodes": {Rule{From: n1, To: n1, Effect: LoseReply, Count: 1}, "from clients"},
+		"no replies":       {Rule{From: clients, To: n1, Effect: LoseReply}, "once or more"},
+	}
+	for name, c := range cases {
+		if _, err := top.Network().Apply(c.rule); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+	if _, err := up(t, "single", Options{}).Network().Apply(Rule{From: n1, To: clients, Effect: Drop}); err == nil {
+		t.Error("a topology without links took a rule")
+	}
+}
+
+func TestLinksThatAreRefused(t *testing.T) {
+	t.Parallel()
+	embedded := Server{Path: EmbeddedName}
+	for want, o := range map[string]Options{
+		"links need real servers": {Links: true, Server: embedded},
+		"this layout has only":    {Links: true, Flat: true, Server: server(t)},
+	} {
+		if _, err := single.Up(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// TestRulesChangeUnderTraffic changes rules while clients write; nothing may hang or leak afterwards.
+func TestRulesChangeUnderTraffic(t *testing.T) {
+	t.Parallel()
+	top := up(t, "single", Options{Links: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range 8 {
+		c := client(t, top, ClientOptions{Source: i + 1, ReadTimeout: 50 * time.Millisecond})
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				_ = c.Incr(ctx, "x").Err() // most fail, as they must
+			}
+		})
+	}
+	for i := range 60 {
+		heal := apply(t, top, Rule{From: []Party{AllClients}, To: []Party{AllNodes}, OneWay: i%2 == 0,
+			Effect: Effect(1 + i%4), Latency: time.Millisecond, Jitter: time.Millisecond, Count: 3})
+		_ = ping(t.Context(), client(t, top, ClientOptions{Source: 9}))
+		heal()
+	}
+	cancel()
+	wg.Wait()
+	if err := ping(t.Context(), client(t, top, ClientOptions{Source: 10})); err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkLink compares a command through a link with one past it.
+func BenchmarkLink(b *testing.B) {
+	for _, how := range []string{"direct", "link", "link with a delay rule of 0"} {
+		for _, parallel := range []int{1, 8, 64} {
+			b.Run(how+"/clients="+nodeName("", parallel-1), func(b *testing.B) {
+				top := up(b, "single", Options{Links: how != "direct"})
+				if how == "link with a delay rule of 0" {
+					defer apply(b, top, Rule{From: []Party{AllClients}, To: []Party{AllNodes}, Effect: Delay})()
+				}
+				c := client(b, top, ClientOptions{Source: 1})
+				work := make(chan struct{}, 1024)
+				var wg sync.WaitGroup
+				for range parallel {
+					wg.Go(func() {
+						for range work {
+							if err := c.Set(b.Context(), "k", "v", time.Minute).Err(); err != nil {
+								b.Error(err)
+							}
+						}
+					})
+				}
+				b.ResetTimer()
+				for range b.N {
+					work <- struct{}{}
+				}
+				close(work)
+				wg.Wait()
+			})
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package topologies
+
+import (
+	"bytes"
+	"errors"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	chunkSize  = 16 << 10
+	queueDepth = 1024 // chunks under way on a slow path before TCP pushes back
+)
+
+// stream carries the bytes of one direction of a connection. It copies straight through until a delay comes
+// into force; from then on chunks go through a queue whose writer waits until each is due.
+type stream struct {
+	c        *connection
+	path     *path
+	from, to *net.TCPConn
+	commands bool // from a source to a node, and not the answers
+
+	queue   chan chunk
+	pending atomic.Int64 // chunks queued and not yet written
+	last    time.Time    // when the youngest chunk is due
+	writer  sync.WaitGroup
+}
+
+type chunk struct {
+	bytes []byte
+	due   time.Time
+}
+
+func (s *stream) run() {
+	err := s.copy()
+	if s.queue != nil {
+		close(s.queue)
+		s.writer.Wait()
+	}
+	// Like the bytes, the news of the end does not pass a link that holds back.
+	if !s.c.passable(s.path) {
+		return
+	}
+	if !errors.Is(err, io.EOF) || s.to.CloseWrite() != nil {
+		s.c.end()
+	}
+}
+
+func (s *stream) copy() error {
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := s.from.Read(buf)
+		if n > 0 {
+			if err := s.pass(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+var errMuted = errors.New("an answer is lost")
+
+func (s *stream) pass(b []byte) error {
+	v := s.path.verdict.Load()
+	if s.commands {
+		if len(v.loses) > 0 && !s.c.muted.Load() {
+			s.c.mute(v.loses, b)
+		}
+	} else if s.c.muted.Load() {
+		s.c.network.lost.Add(1)
+		s.c.end()
+		return errMuted
+	}
+	if len(v.delays) == 0 && s.pending.Load() == 0 {
+		return s.write(b)
+	}
+	return s.enqueue(b, v)
+}
+
+// write waits while the link holds back, and writes.
+func (s *stream) write(b []byte) error {
+	if !s.c.passable(s.path) {
+		return net.ErrClosed
+	}
+	_, err := s.to.Write(b)
+	return err
+}
+
+func (s *stream) enqueue(b []byte, v *verdict) error {
+	if s.queue == nil {
+		s.queue = make(chan chunk, queueDepth)
+		s.writer.Go(s.drain)
+	}
+	due := time.Now()
+	for _, d := range v.delays {
+		due = due.Add(d.draw())
+	}
+	if due.Before(s.last) {
+		due = s.last
+	}
+	s.last = due
+	s.pending.Add(1)
+	select {
+	case s.queue <- chunk{slices.Clone(b), due}:
+		return nil
+	case <-s.c.done:
+		return net.ErrClosed
+	}
+}
+
+func (s *stream) drain() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for c := range s.queue {
+		if wait := time.Until(c.due); wait > 0 {
+			timer.Reset(wait)
+			select {
+			case <-timer.C:
+			case <-s.c.done:
+			}
+		}
+		if s.write(c.bytes) != nil {
+			s.c.end()
+		}
+		s.pending.Add(-1)
+	}
+}
+
+// jitter draws the delays of one rule on one path, the same ones for the same seed.
+type jitter struct {
+	latency, most time.Duration
+
+	mu   sync.Mutex
+	rand *rand.Rand
+}
+
+func newJitter(r Rule, from, to Party) *jitter {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, string(from)+">"+string(to))
+	return &jitter{latency: r.Latency, most: r.Jitter, rand: rand.New(rand.NewPCG(r.Seed, h.Sum64()))}
+}
+
+func (j *jitter) draw() time.Duration {
+	if j.most == 0 {
+		return j.latency
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.latency + time.Duration(j.rand.Int64N(int64(j.most)+1))
+}
+
+// ownCommands are what the client library sends by itself; losing the answers to them would prove nothing.
+var ownCommands = []string{
+	"auth", "hello", "client", "select", "readonly", "cluster", "command", "info", "ping", "sentinel",
+	"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe",
+}
+
+// mute decides whether the answer to a command that is about to be forwarded gets lost.
+func (c *connection) mute(loses []*rule, b []byte) {
+	name := commandName(b)
+	if name == "" || slices.Contains(ownCommands, name) {
+		return
+	}
+	for _, r := range loses {
+		if r.replies.Add(-1) >= 0 {
+			c.muted.Store(true)
+			return
+		}
+	}
+}
+
+// commandName reads the name from the first bytes of a command: *N, $length and the name are its first lines.
+func commandName(b []byte) string {
+	if len(b) == 0 || b[0] != '*' {
+		return ""
+	}
+	lines := bytes.SplitN(b, []byte("\r\n"), 4)
+	if len(lines) < 4 || len(lines[1]) == 0 || lines[1][0] != '$' {
+		return ""
+	}
+	return strings.ToLower(string(lines[2]))
+}
