@@ -23,11 +23,16 @@ type Site struct {
 
 	seeds    []*Node
 	password string
-	sources  string // how the source addresses of clients begin; empty without links
+	byHand   atomic.Pointer[Node] // the primary, where nobody but an operator moves it
+	sources  string               // how the source addresses of clients begin; empty without links
 }
 
-// Addrs are the addresses that a client is given: of the sentinels if there are any.
+// Addrs are the addresses that a client is given: of the sentinels if there are any, of the present primary
+// where it is moved by hand.
 func (s *Site) Addrs() []string {
+	if n := s.byHand.Load(); n != nil {
+		return []string{n.front}
+	}
 	var a []string
 	for _, n := range s.seeds {
 		a = append(a, n.front)
@@ -145,10 +150,17 @@ func (s *Site) clusterOptions(o ClientOptions) *redis.ClusterOptions {
 	}
 }
 
-// dialer makes connections from the client's own source address.
+// dialer makes connections from the client's own source address. Where the primary is moved by hand, new
+// connections go to where it is now, as if its name had been given another address; the old ones stay until
+// they break, or until their node answers that it is read-only.
 func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: clientDialTimeout, LocalAddr: s.sourceAddr(o.Source)}
-	return d.DialContext
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if n := s.byHand.Load(); n != nil {
+			addr = n.front
+		}
+		return d.DialContext(ctx, network, addr)
+	}
 }
 
 // newControl makes the suite's own client to one server: small, and past all links.

@@ -93,6 +93,8 @@ func joinCluster(ctx context.Context, t *Topology) error {
 // member is a line of CLUSTER NODES.
 type member struct {
 	id, addr, flags, primary, link string
+	epoch                          int
+	slots                          []string
 }
 
 func members(ctx context.Context, n *Node) ([]member, error) {
@@ -107,7 +109,11 @@ func members(ctx context.Context, n *Node) ([]member, error) {
 			return nil, errors.New("CLUSTER NODES: short line " + line)
 		}
 		addr, _, _ := strings.Cut(f[1], "@")
-		all = append(all, member{id: f[0], addr: addr, flags: f[2], primary: f[3], link: f[7]})
+		epoch, err := strconv.Atoi(f[6])
+		if err != nil {
+			return nil, fmt.Errorf("CLUSTER NODES: epoch: %w", err)
+		}
+		all = append(all, member{id: f[0], addr: addr, flags: f[2], primary: f[3], link: f[7], epoch: epoch, slots: f[8:]})
 	}
 	return all, nil
 }
@@ -144,7 +150,7 @@ func clusterHealthy(ctx context.Context, t *Topology) error {
 	}
 	byID := map[string]*Node{}
 	for _, m := range all {
-		byID[m.id] = t.byAddr(m.addr)
+		byID[m.id] = t.Sites[0].byAddr(m.addr)
 	}
 	replicas := map[*Node][]*Node{}
 	for _, m := range all {
@@ -180,13 +186,4 @@ func clusterNodeHealthy(ctx context.Context, n *Node) error {
 		}
 	}
 	return met(ctx, n)
-}
-
-func (t *Topology) byAddr(addr string) *Node {
-	for _, n := range t.Nodes {
-		if n.front == addr {
-			return n
-		}
-	}
-	return nil
 }

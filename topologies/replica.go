@@ -16,12 +16,16 @@ var replica = Spec{
 		}
 		t.site("main", primary)
 		t.Sites[0].Nodes = t.Nodes
+		t.Sites[0].byHand.Store(primary)
 	},
 	join: func(ctx context.Context, t *Topology) error { return followFirst(ctx, t.Nodes) },
 	healthy: func(ctx context.Context, t *Topology) error {
 		primary, replicas, err := roles(ctx, t.Nodes)
 		if err != nil {
 			return err
+		}
+		if current := t.Sites[0].current(); primary != current {
+			return errors.New("node " + primary.Name + " is primary, clients are sent to " + current.Name)
 		}
 		return followed(ctx, primary, replicas)
 	},

@@ -1,0 +1,275 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Primary is the node that serves a key, alive or not, as the deployment tells its clients: the one that most
+// sentinels name, the owner of the key's slot with the highest epoch, or the one that was promoted by hand.
+func (s *Site) Primary(ctx context.Context, key string) (*Node, error) {
+	switch {
+	case s.Cluster:
+		return s.slotOwner(ctx, key)
+	case s.Master != "":
+		return s.elected(ctx)
+	default:
+		return s.current(), nil
+	}
+}
+
+// Replicas are the nodes that are up and follow the given primary.
+func (s *Site) Replicas(ctx context.Context, primary *Node) ([]*Node, error) {
+	var found []*Node
+	for _, n := range s.Nodes {
+		if n == primary || n.State() != Up {
+			continue
+		}
+		info, err := n.Info(ctx, "replication")
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		if info["role"] == "slave" && follows(info, primary) {
+			found = append(found, n)
+		}
+	}
+	return found, nil
+}
+
+func follows(info map[string]string, primary *Node) bool {
+	return net.JoinHostPort(info["master_host"], info["master_port"]) == primary.front
+}
+
+// Failover makes a replica take the primary's place, whether the primary lives or not, and returns it once it
+// accepts writes and clients are told. Nothing waits for the replica to have all of a dead or cut-off primary's
+// writes; what is missing is lost. A single server has nobody to fail over to.
+func (s *Site) Failover(ctx context.Context, primary *Node) (*Node, error) {
+	next, err := s.failover(ctx, primary)
+	if err != nil {
+		return nil, fmt.Errorf("failover from %s: %w", primary.Name, err)
+	}
+	return next, nil
+}
+
+var errNoReplica = errors.New("no replica of it is up")
+
+func (s *Site) failover(ctx context.Context, primary *Node) (*Node, error) {
+	if s.Master != "" {
+		return s.elect(ctx, primary)
+	}
+	next, err := s.freshest(ctx, primary)
+	if err != nil {
+		return nil, err
+	}
+	if s.Cluster {
+		return next, takeOver(ctx, next, primary)
+	}
+	return next, s.promote(ctx, next, primary)
+}
+
+// Mend does what nobody else would in the replica topology: nodes that do not follow the primary are told to,
+// like one that was primary before and is back. Sentinels and clusters do so by themselves.
+func (s *Site) Mend(ctx context.Context) error {
+	primary := s.byHand.Load()
+	if primary == nil {
+		return nil
+	}
+	for _, n := range s.Nodes {
+		if n == primary || n.State() != Up {
+			continue
+		}
+		info, err := n.Info(ctx, "replication")
+		if err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		if info["role"] == "slave" && follows(info, primary) {
+			continue
+		}
+		if err := follow(ctx, n, primary); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// current is the node that clients without sentinels and slots are sent to.
+func (s *Site) current() *Node {
+	if n := s.byHand.Load(); n != nil {
+		return n
+	}
+	return s.seeds[0]
+}
+
+// freshest is the replica that has the most of the primary's writes.
+func (s *Site) freshest(ctx context.Context, primary *Node) (*Node, error) {
+	replicas, err := s.Replicas(ctx, primary)
+	if err != nil {
+		return nil, err
+	}
+	var best *Node
+	most := -1
+	for _, n := range replicas {
+		info, err := n.Info(ctx, "replication")
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		if offset, err := strconv.Atoi(info["slave_repl_offset"]); err == nil && offset > most {
+			best, most = n, offset
+		}
+	}
+	if best == nil {
+		return nil, errNoReplica
+	}
+	return best, nil
+}
+
+// promote is the failover by hand: the replica stops following, clients are sent to it, the others follow it.
+// So does the old primary if an operator could reach it; a zombie stays what it is until Mend.
+func (s *Site) promote(ctx context.Context, next, old *Node) error {
+	for _, command := range [][]any{{"REPLICAOF", "NO", "ONE"}, {"CONFIG", "REWRITE"}} {
+		if err := next.Do(ctx, command...).Err(); err != nil {
+			return fmt.Errorf("node %s: %v: %w", next.Name, command, err)
+		}
+	}
+	s.byHand.Store(next)
+	for _, n := range s.Nodes {
+		if n == next || n.State() != Up || n == old && old.topology.network.apart(old, next) {
+			continue
+		}
+		if err := follow(ctx, n, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeOver is a coordinated failover if primary and replica can talk; otherwise the replica just takes the
+// slots, without asking anybody.
+func takeOver(ctx context.Context, next, primary *Node) error {
+	command := []any{"CLUSTER", "FAILOVER"}
+	if primary.State() != Up || primary.topology.network.apart(primary, next) {
+		command = append(command, "TAKEOVER")
+	}
+	if err := next.Do(ctx, command...).Err(); err != nil {
+		return fmt.Errorf("node %s: %v: %w", next.Name, command, err)
+	}
+	return poll(ctx, pollEvery, func() error { return leads(ctx, next) })
+}
+
+func leads(ctx context.Context, n *Node) error {
+	info, err := n.Info(ctx, "replication")
+	if err == nil && info["role"] != "master" {
+		err = errors.New("is no primary")
+	}
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// elect asks a sentinel for a failover and waits until most of them name the new primary. It asks again only if
+// it was refused: a request granted twice would be two failovers.
+func (s *Site) elect(ctx context.Context, old *Node) (next *Node, err error) {
+	asked := false
+	err = poll(ctx, pollEvery, func() error {
+		if next, err = s.elected(ctx); err == nil && next != old {
+			return leads(ctx, next)
+		}
+		if asked {
+			return errors.Join(errors.New("the sentinels have not settled on another primary"), err)
+		}
+		for _, n := range s.seeds {
+			if n.State() != Up {
+				continue
+			}
+			err := n.Do(ctx, "SENTINEL", "FAILOVER", s.Master).Err()
+			asked = err == nil || redis.HasErrorPrefix(err, "INPROG")
+			if err != nil {
+				return fmt.Errorf("node %s: SENTINEL FAILOVER: %w", n.Name, err)
+			}
+			return errors.New("the failover has begun")
+		}
+		return errors.New("no sentinel is up")
+	})
+	return next, err
+}
+
+// elected is the primary that most sentinels name.
+func (s *Site) elected(ctx context.Context) (*Node, error) {
+	votes := map[string]int{}
+	for _, n := range s.seeds {
+		if n.State() != Up {
+			continue
+		}
+		addr, err := n.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.Master).StringSlice()
+		if err != nil || len(addr) != 2 {
+			return nil, fmt.Errorf("node %s: who is the primary: %v, %w", n.Name, addr, err)
+		}
+		votes[net.JoinHostPort(addr[0], addr[1])]++
+	}
+	for addr, n := range votes {
+		if node := s.byAddr(addr); node != nil && n > len(s.seeds)/2 {
+			return node, nil
+		}
+	}
+	return nil, fmt.Errorf("the sentinels name %v, none by most of %d", votes, len(s.seeds))
+}
+
+// slotOwner believes the highest epoch among what all nodes say: one that is cut off knows no better.
+func (s *Site) slotOwner(ctx context.Context, key string) (*Node, error) {
+	var owner *Node
+	var epoch int
+	slot := -1
+	for _, n := range s.Nodes {
+		if n.State() != Up {
+			continue
+		}
+		if slot < 0 {
+			answer, err := n.Do(ctx, "CLUSTER", "KEYSLOT", key).Int()
+			if err != nil {
+				return nil, fmt.Errorf("node %s: CLUSTER KEYSLOT: %w", n.Name, err)
+			}
+			slot = answer
+		}
+		all, err := members(ctx, n)
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		for _, m := range all {
+			if m.owns(slot) && (owner == nil || m.epoch > epoch) {
+				owner, epoch = s.byAddr(m.addr), m.epoch
+			}
+		}
+	}
+	if owner == nil {
+		return nil, fmt.Errorf("nobody serves slot %d", slot)
+	}
+	return owner, nil
+}
+
+func (m member) owns(slot int) bool {
+	return slices.ContainsFunc(m.slots, func(text string) bool {
+		first, last, isRange := strings.Cut(text, "-")
+		from, err := strconv.Atoi(first) // slots that are being moved stand in brackets
+		to := from
+		if isRange && err == nil {
+			to, err = strconv.Atoi(last)
+		}
+		return err == nil && from <= slot && slot <= to
+	})
+}
+
+func (s *Site) byAddr(addr string) *Node {
+	i := slices.IndexFunc(s.Nodes, func(n *Node) bool { return n.front == addr })
+	if i < 0 {
+		return nil
+	}
+	return s.Nodes[i]
+}
