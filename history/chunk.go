@@ -1,0 +1,83 @@
+package history
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// The native file is a magic number, which ends in the version, and chunks: the header, operations and notes as
+// they happened, the end. FORMAT.md has it byte by byte.
+const (
+	magic      = "\x89hist\r\n\x01"
+	marker     = "\x89chk"
+	headSize   = 24
+	chunkSize  = 64 << 10 // of operations, about
+	maxPayload = 1 << 20  // of any chunk: a longer one is nonsense, not a reason to ask for memory
+	maxNote    = 64 << 10
+)
+
+// The types of chunk.
+const (
+	headerChunk = iota + 1
+	opsChunk
+	noteChunk
+	endChunk
+)
+
+var errNote = fmt.Errorf("a text of more than %d bytes", maxNote)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// FormatError says where a file is wrong: in a native file the byte, in JSON lines the line.
+type FormatError struct {
+	Offset int64 // in bytes from the start of the file
+	Line   int   // from 1; 0 for a native file
+	What   string
+}
+
+// Error gives the position and what is wrong there.
+func (e *FormatError) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("line %d: %s", e.Line, e.What)
+	}
+	return fmt.Sprintf("byte %d: %s", e.Offset, e.What)
+}
+
+// chunkHead is what stands before a chunk's payload: marker, type and sequence number, length and checksum of the
+// payload, and a checksum of the head itself, so that a length can be trusted before anything is read by it.
+type chunkHead struct {
+	kind     uint32
+	sequence uint32
+	length   uint32
+	checksum uint32
+}
+
+func (h chunkHead) put(b []byte) {
+	copy(b, marker)
+	binary.LittleEndian.PutUint32(b[4:], h.kind)
+	binary.LittleEndian.PutUint32(b[8:], h.sequence)
+	binary.LittleEndian.PutUint32(b[12:], h.length)
+	binary.LittleEndian.PutUint32(b[16:], h.checksum)
+	binary.LittleEndian.PutUint32(b[20:], crc32.Checksum(b[:20], castagnoli))
+}
+
+func parseHead(b []byte) (h chunkHead, ok bool) {
+	if len(b) < headSize || string(b[:4]) != marker ||
+		binary.LittleEndian.Uint32(b[20:]) != crc32.Checksum(b[:20], castagnoli) {
+		return h, false
+	}
+	h = chunkHead{
+		kind:     binary.LittleEndian.Uint32(b[4:]),
+		sequence: binary.LittleEndian.Uint32(b[8:]),
+		length:   binary.LittleEndian.Uint32(b[12:]),
+		checksum: binary.LittleEndian.Uint32(b[16:]),
+	}
+	return h, h.length <= maxPayload
+}
+
+// end is the payload of the last chunk.
+type end struct {
+	Partial string `json:"partial"` // why the rest is missing; empty if nothing is
+	Ops     int    `json:"ops"`
+}

@@ -1,0 +1,143 @@
+package history
+
+import "fmt"
+
+// ids turns the ids of a file of JSON lines into IDs. A history of ours is read as it was written. Other systems'
+// ids may be any text: an operation gets a lane by its worker, in the order in which workers appear, and a number by
+// its place among the worker's lines.
+type ids struct {
+	foreign bool
+	symbols map[string]ID  // if foreign: an operation's ID, Hold and Seen are symbols until finish
+	notes   map[int]string // by operation
+}
+
+func (x *ids) note(op int, text string) {
+	if x.notes == nil {
+		x.notes = map[int]string{}
+	}
+	x.notes[op] = text
+}
+
+// read puts the ids of a line into its operation; before are the operations read so far.
+func (x *ids) read(before []Op, l *line) {
+	if !x.foreign {
+		ok := true
+		for text, id := range l.each() {
+			if len(text) > 0 && ok {
+				*id, ok = parseID(text)
+			}
+		}
+		if ok {
+			return
+		}
+		x.symbolize(before)
+	}
+	for text, id := range l.each() {
+		if *id = 0; len(text) > 0 {
+			*id = x.symbol(string(text))
+		}
+	}
+}
+
+func (l *line) each() func(yield func([]byte, *ID) bool) {
+	return func(yield func([]byte, *ID) bool) {
+		_ = yield(l.id, &l.op.ID) && yield(l.hold, &l.op.Hold) && yield(l.seen, &l.op.Seen)
+	}
+}
+
+// symbolize takes the ids read so far for mere text: they have one spelling each.
+func (x *ids) symbolize(ops []Op) {
+	x.foreign, x.symbols = true, make(map[string]ID, len(ops))
+	for i := range ops {
+		for _, id := range []*ID{&ops[i].ID, &ops[i].Hold, &ops[i].Seen} {
+			if *id != 0 {
+				*id = x.symbol(id.String())
+			}
+		}
+	}
+}
+
+func (x *ids) symbol(text string) ID {
+	s, ok := x.symbols[text]
+	if !ok {
+		s = ID(len(x.symbols) + 1)
+		x.symbols[text] = s
+	}
+	return s
+}
+
+// finish gives the operations their IDs when all lines are read.
+func (x *ids) finish(l *lines) error {
+	ops := l.h.Ops
+	if !x.foreign && !dense(ops) {
+		x.symbolize(ops)
+	}
+	if x.foreign {
+		if err := x.assign(l); err != nil {
+			return err
+		}
+	}
+	for i, text := range x.notes {
+		if l.h.Notes == nil {
+			l.h.Notes = make(map[ID]string, len(x.notes))
+		}
+		l.h.Notes[ops[i].ID] = text
+	}
+	return nil
+}
+
+// dense is whether IDs are as lanes give them, so that arrays by lane and number are small.
+func dense(ops []Op) bool {
+	for i := range ops {
+		if most := 4*len(ops) + 1024; ops[i].ID.Lane() > most || ops[i].ID.Number() > uint64(most) {
+			return false
+		}
+	}
+	return true
+}
+
+// track is what one lane records: a worker, and beside it its watchdog.
+type track struct {
+	process  int16
+	worker   int32
+	watchdog bool
+}
+
+func (x *ids) assign(l *lines) error {
+	tracks := map[track]ID{}
+	numbers := []ID{}
+	assigned := make([]ID, len(x.symbols)+1)
+	defined := make([]int32, len(x.symbols)+1)
+	for i := range l.h.Ops {
+		op := &l.h.Ops[i]
+		t := track{op.Process, op.Worker, op.Kind == Extend}
+		lane, ok := tracks[t]
+		if !ok {
+			lane = ID(len(tracks))
+			tracks[t] = lane
+			numbers = append(numbers, 0)
+		}
+		if first := defined[op.ID]; first != 0 {
+			return &FormatError{Line: int(l.at[i]), What: fmt.Sprintf("the id of line %d again", first)}
+		}
+		numbers[lane]++
+		defined[op.ID], assigned[op.ID] = l.at[i], (lane+1)<<idLaneShift|numbers[lane]
+	}
+	lost := ID(0)
+	for i := range l.h.Ops {
+		op := &l.h.Ops[i]
+		for _, id := range []*ID{&op.ID, &op.Hold, &op.Seen} {
+			if *id != 0 && assigned[*id] == 0 {
+				if l.h.Partial == "" {
+					return &FormatError{Line: int(l.at[i]), What: "its hold, or what it has seen, is the id of no operation"}
+				}
+				lost++
+				assigned[*id] = ID(len(tracks)+1)<<idLaneShift | lost
+			}
+			if *id != 0 {
+				*id = assigned[*id]
+			}
+		}
+	}
+	return nil
+}

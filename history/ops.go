@@ -1,0 +1,56 @@
+package history
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"io/fs"
+	"slices"
+)
+
+// maxReserve bounds the room that is reserved by a file's size; the system gives it only when it is used.
+const maxReserve = 1 << 25
+
+// buffered returns r with a buffer that has room for any chunk or line, and how many bytes there are to read, 0 if
+// that is not known.
+func buffered(r io.Reader) (*bufio.Reader, int64) {
+	var size int64
+	room := maxLine
+	switch r := r.(type) {
+	case interface{ Stat() (fs.FileInfo, error) }:
+		if info, err := r.Stat(); err == nil && info.Mode().IsRegular() {
+			size = info.Size()
+		}
+	case interface{ Len() int }:
+		size = int64(r.Len())
+		room = min(room, r.Len()+headSize) // a file may grow while it is read, this does not
+	}
+	return bufio.NewReaderSize(r, room), size
+}
+
+// reserve makes room for all operations of a file of size bytes, judged by those that its first read bytes held.
+func reserve(ops []Op, size, read int64) []Op {
+	more := (size - read) * int64(len(ops)) / max(read, 1) * 33 / 32
+	return slices.Grow(ops, int(max(0, min(more, maxReserve))))
+}
+
+// sortOps brings operations into the order of their returns, and lines with them, if there are any.
+func sortOps(ops []Op, lines []int32) {
+	byReturn := func(a, b Op) int { return cmp.Compare(a.Return, b.Return) }
+	if slices.IsSortedFunc(ops, byReturn) {
+		return
+	}
+	if lines == nil {
+		slices.SortStableFunc(ops, byReturn)
+		return
+	}
+	order := make([]int32, len(ops))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(ops[a].Return, ops[b].Return) })
+	oldOps, oldLines := slices.Clone(ops), slices.Clone(lines)
+	for i, from := range order {
+		ops[i], lines[i] = oldOps[from], oldLines[from]
+	}
+}

@@ -1,0 +1,257 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// maxProblems is how many problems are told; a file that is nonsense has one an operation.
+const maxProblems = 10
+
+// Problem is something in a history that cannot have happened.
+type Problem struct {
+	Index int // into Ops; -1 for the header and the notes
+	ID    ID
+	Line  int // in the file of JSON lines it was read from, from 1; 0 if it was not
+	What  string
+}
+
+// Problems is the error of a history that makes no sense; there may be more than these.
+type Problems []Problem
+
+// Error tells every problem with its position, one a line.
+func (p Problems) Error() string {
+	var b strings.Builder
+	for i, p := range p {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		switch {
+		case p.Line > 0:
+			fmt.Fprintf(&b, "line %d: ", p.Line)
+		case p.Index < 0:
+			b.WriteString("header: ")
+		}
+		if p.Index >= 0 {
+			fmt.Fprintf(&b, "operation %d (%s): ", p.Index, p.ID)
+		}
+		b.WriteString(p.What)
+	}
+	return b.String()
+}
+
+// Validate tells whether the history can be judged: the error is Problems, at most ten. It is near-linear and takes
+// a byte an operation.
+func (h *History) Validate() error {
+	v := validation{h: h}
+	v.header()
+	v.operations()
+	v.references()
+	if len(v.problems) > 0 {
+		return v.problems
+	}
+	return nil
+}
+
+// What is known of an ID.
+const (
+	isThere = 1 << iota
+	isAcquire
+	isStore
+)
+
+type validation struct {
+	h        *History
+	ids      [][]uint8       // by lane and number
+	returned []time.Duration // by lane: the end of the last call in it
+	problems Problems
+}
+
+func (v *validation) full() bool { return len(v.problems) >= maxProblems }
+
+func (v *validation) add(i int, format string, args ...any) {
+	if v.full() {
+		return
+	}
+	p := Problem{Index: i, What: fmt.Sprintf(format, args...)}
+	if i >= 0 {
+		p.ID = v.h.Ops[i].ID
+	}
+	v.problems = append(v.problems, p)
+}
+
+func (v *validation) header() {
+	h := &v.h.Header
+	const most = 1 << 24 // lanes have 24 bits
+	for _, n := range []struct {
+		name string
+		n    int
+		most int
+	}{{"workers", h.Workers, most}, {"processes", h.Processes, math.MaxInt16}, {"keys", h.Keys, math.MaxInt32}} {
+		if n.n < 0 || n.n > n.most {
+			v.add(-1, "%d %s, between 0 and %d are possible", n.n, n.name, n.most)
+		}
+	}
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+		most time.Duration
+	}{
+		{"retry", h.Retry, Forever}, {"wait", h.Wait, Forever},
+		{"slack of the clocks", h.Bounds.Slack, time.Hour}, {"rounding of the servers' clocks", h.Bounds.Round, time.Hour},
+	} {
+		if d.d < 0 || d.d > d.most {
+			v.add(-1, "%s of %v, between 0 and %v are possible", d.name, d.d, d.most)
+		}
+	}
+	if r := h.Bounds.Rate; !(r >= 0 && r <= 0.5) {
+		v.add(-1, "rate of the servers' clocks of %v, between 0 and 0.5 are possible", r)
+	}
+	for i, f := range h.Faults {
+		if f.From < 0 || f.To < 0 || f.To != 0 && f.To < f.From {
+			v.add(-1, "fault %d, %s, from %v to %v", i, f.Name, f.From, f.To)
+		}
+	}
+}
+
+// operations looks at each operation by itself and at the one before it in its lane. Operations stand in the order
+// of their returns, so if those of a lane do not overlap, each begins after the one before has returned.
+func (v *validation) operations() {
+	var prev time.Duration
+	for i := range v.h.Ops {
+		if v.full() {
+			return
+		}
+		op := &v.h.Ops[i]
+		if !plain(op, &v.h.Header) {
+			v.explain(i, op)
+		}
+		if op.Return < prev {
+			v.add(i, "returns at %v, after one that returned at %v", op.Return, prev)
+		}
+		prev = op.Return
+		lane := v.enter(i, op)
+		if lane < 0 || op.Kind < Acquire || op.Kind > Store { // the others are marks, or are made by nobody
+			continue
+		}
+		if op.Call < v.returned[lane] {
+			if v.returned[lane] == Forever {
+				v.add(i, "is called at %v, in a lane with a call that never returned", op.Call)
+			} else {
+				v.add(i, "is called at %v, while the one before in its lane returns at %v", op.Call, v.returned[lane])
+			}
+		}
+		v.returned[lane] = op.Return
+	}
+}
+
+// enter notes an operation's ID and returns its lane, -1 if it is impossible.
+func (v *validation) enter(i int, op *Op) int {
+	lane, n := op.ID.Lane(), op.ID.Number()
+	if most := 4*len(v.h.Ops) + 1024; lane < 0 || n == 0 || lane > most || n > uint64(most) {
+		v.add(i, "impossible id: there are %d operations", len(v.h.Ops))
+		return -1
+	}
+	for lane >= len(v.ids) {
+		v.ids, v.returned = append(v.ids, nil), append(v.returned, 0)
+	}
+	ids := v.ids[lane]
+	if short := int(n) - len(ids); short > 0 {
+		ids = append(ids, make([]uint8, short)...)
+		v.ids[lane] = ids
+	}
+	if ids[n-1] != 0 {
+		v.add(i, "its id was used before")
+	}
+	ids[n-1] = isThere
+	switch op.Kind {
+	case Acquire:
+		ids[n-1] |= isAcquire
+	case Store:
+		ids[n-1] |= isStore
+	}
+	return lane
+}
+
+func (v *validation) known(id ID) uint8 {
+	lane, n := id.Lane(), id.Number()
+	if lane < 0 || lane >= len(v.ids) || n == 0 || n > uint64(len(v.ids[lane])) {
+		return 0
+	}
+	return v.ids[lane][n-1]
+}
+
+// references looks for what operations name. A partial history may have lost it.
+func (v *validation) references() {
+	lost := v.h.Partial != ""
+	for i := range v.h.Ops {
+		if v.full() {
+			return
+		}
+		op := &v.h.Ops[i]
+		if op.Hold != 0 && op.Hold != op.ID {
+			if k := v.known(op.Hold); k&isAcquire == 0 && !(lost && k == 0) {
+				v.add(i, "its hold %s is not an acquire", op.Hold)
+			}
+		} else if op.Hold != 0 && op.Kind != Acquire {
+			v.add(i, "is its own hold but not an acquire")
+		}
+		if op.Seen != 0 {
+			if k := v.known(op.Seen); k&isStore == 0 && !(lost && k == 0) {
+				v.add(i, "has seen %s, which is not a store", op.Seen)
+			}
+		}
+	}
+	for id := range v.h.Notes {
+		if v.known(id) == 0 {
+			v.add(-1, "a note on %s, which is not there", id)
+		}
+	}
+}
+
+// plain is whether an operation by itself is fine.
+func plain(op *Op, h *Header) bool {
+	return op.Kind >= Skip && int(op.Kind) < len(kinds) && int(op.Outcome) < len(outcomes) &&
+		int(op.Reason) < len(reasons) && int(op.Woken) < len(wakes) &&
+		op.Due|op.Call|op.Until|op.TTL >= 0 && op.Return >= op.Call && op.Call < Forever &&
+		uint32(op.Worker+1) <= uint32(h.Workers) && uint32(op.Key+1) <= uint32(h.Keys) &&
+		op.Process >= 0 && int(op.Process) < max(h.Processes, 1) &&
+		!(op.Return == Forever && op.Outcome != Unknown) &&
+		!(op.Until != 0 && op.Until < op.Call && (op.Kind == Acquire || op.Kind == Extend)) &&
+		!((op.Kind == Fault || op.Kind == Heal) && uint64(op.Value) >= uint64(len(h.Faults)))
+}
+
+// explain says what is not plain.
+func (v *validation) explain(i int, op *Op) {
+	h := &v.h.Header
+	for _, p := range []struct {
+		wrong bool
+		what  string
+	}{
+		{op.Kind < Skip || int(op.Kind) >= len(kinds), fmt.Sprintf("unknown kind %d", op.Kind)},
+		{int(op.Outcome) >= len(outcomes), fmt.Sprintf("unknown outcome %d", op.Outcome)},
+		{int(op.Reason) >= len(reasons), fmt.Sprintf("unknown reason %d", op.Reason)},
+		{int(op.Woken) >= len(wakes), fmt.Sprintf("unknown wake %d", op.Woken)},
+		{op.Due < 0, fmt.Sprintf("was due at the negative time %v", op.Due)},
+		{op.Call < 0, fmt.Sprintf("was called at the negative time %v", op.Call)},
+		{op.Call == Forever, "was never called"},
+		{op.Return < 0, fmt.Sprintf("returned at the negative time %v", op.Return)},
+		{op.Until < 0, fmt.Sprintf("holds until the negative time %v", op.Until)},
+		{op.TTL < 0, fmt.Sprintf("negative TTL %v", op.TTL)},
+		{op.Return < op.Call, fmt.Sprintf("returned at %v, before its call at %v", op.Return, op.Call)},
+		{uint32(op.Worker+1) > uint32(h.Workers), fmt.Sprintf("worker %d of %d", op.Worker, h.Workers)},
+		{uint32(op.Key+1) > uint32(h.Keys), fmt.Sprintf("key %d of %d", op.Key, h.Keys)},
+		{op.Process < 0 || int(op.Process) >= max(h.Processes, 1), fmt.Sprintf("process %d of %d", op.Process, max(h.Processes, 1))},
+		{op.Return == Forever && op.Outcome != Unknown, fmt.Sprintf("never returned, but its outcome is %s", op.Outcome)},
+		{op.Until != 0 && op.Until < op.Call && (op.Kind == Acquire || op.Kind == Extend),
+			fmt.Sprintf("holds until %v, before its call at %v", op.Until, op.Call)},
+		{(op.Kind == Fault || op.Kind == Heal) && uint64(op.Value) >= uint64(len(h.Faults)),
+			fmt.Sprintf("is fault %d of a plan of %d", op.Value, len(h.Faults))},
+	} {
+		if p.wrong {
+			v.add(i, "%s", p.what)
+		}
+	}
+}
