@@ -75,10 +75,14 @@ func (l *Lane) Return(op *Op) {
 }
 
 // Mark records something that lasted from call until now and was no call to anybody; the rest of it is copied
-// from what.
+// from what. A lane of nobody, with worker -1, records about any worker.
 func (l *Lane) Mark(what Op) {
 	op := l.slot(what.Kind, what.Key)
-	op.Call, op.Until, op.Outcome, op.Reason, op.Hold = what.Call, what.Until, what.Outcome, what.Reason, what.Hold
+	what.ID, what.Due, what.Process = op.ID, op.Due, op.Process
+	if l.worker >= 0 {
+		what.Worker = l.worker
+	}
+	*op = what
 	l.written.Store(l.written.Load() + 1)
 	l.Return(op)
 }

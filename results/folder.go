@@ -16,6 +16,7 @@ import (
 const (
 	RunFile     = "run.json"
 	LatencyFile = "latency.hlog"
+	HistoryFile = "history.bin"
 	latestLink  = "latest"
 	unfinished  = ".partial"
 )
@@ -66,6 +67,12 @@ func (f *Folder) Commit(r *Run) (string, error) {
 	}
 	return f.dir, f.point()
 }
+
+// Path names a file of the run.
+func (f *Folder) Path(file string) string { return filepath.Join(f.temp, file) }
+
+// Leave lets what was written lie, marked as partial.
+func (f *Folder) Leave() error { return f.log.close() }
 
 // Discard removes what was written of a run that could not be carried out.
 func (f *Folder) Discard() error { return errors.Join(f.log.close(), os.RemoveAll(f.temp)) }

@@ -90,18 +90,7 @@ func (p *printer) run(r *Run) {
 }
 
 // Safety is the worst verdict and its words; the first failing one speaks.
-func (r *Run) Safety() (checker.Status, string) {
-	if len(r.Verdicts) == 0 {
-		return checker.Inconclusive, "nothing was judged"
-	}
-	status, text := checker.Pass, r.Verdicts[0].Summary
-	for _, v := range r.Verdicts {
-		if v.Status == checker.Fail && status != checker.Fail || v.Status == checker.Inconclusive && status == checker.Pass {
-			status, text = v.Status, v.Summary
-		}
-	}
-	return status, text
-}
+func (r *Run) Safety() (checker.Status, string) { return worst(r.Verdicts) }
 
 func (r *Run) fairnessText() string {
 	f := r.Fairness

@@ -17,6 +17,7 @@ var cluster = Spec{
 	Name:  "cluster",
 	Doc:   "three primaries that share the keys, each with one asynchronous replica; the majority promotes a replica",
 	Sites: 1,
+	Nodes: 6,
 	shape: func(t *Topology) {
 		for i := range 2 * clusterPrimaries {
 			role := Primary

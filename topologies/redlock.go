@@ -4,6 +4,7 @@ var redlock = Spec{
 	Name:       "redlock",
 	Doc:        "five independent servers without replicas: a lock needs a majority of them",
 	Sites:      5,
+	Nodes:      5,
 	embeddable: true,
 	shape: func(t *Topology) {
 		for i := range 5 {

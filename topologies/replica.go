@@ -9,6 +9,7 @@ var replica = Spec{
 	Name:  "replica",
 	Doc:   "a primary and three asynchronous replicas; nobody promotes one but by hand",
 	Sites: 1,
+	Nodes: 4,
 	shape: func(t *Topology) {
 		primary := t.add("n1", Primary, dataNode)
 		for i := range 3 {

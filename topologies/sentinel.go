@@ -17,6 +17,7 @@ var sentinel = Spec{
 	Name:  "sentinel",
 	Doc:   "a primary and three asynchronous replicas, watched by three sentinels that promote one when two of them agree",
 	Sites: 1,
+	Nodes: 4,
 	shape: func(t *Topology) {
 		for i := range 4 {
 			role := Replica

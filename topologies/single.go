@@ -9,6 +9,7 @@ var single = Spec{
 	Name:       "single",
 	Doc:        "one server, no replica: no failover, and no lock outlives a restart",
 	Sites:      1,
+	Nodes:      1,
 	embeddable: true,
 	shape: func(t *Topology) {
 		t.site("main", t.add("n1", Primary, dataNode))

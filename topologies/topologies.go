@@ -22,6 +22,7 @@ type Spec struct {
 	Name  string
 	Doc   string
 	Sites int // independent places a lock can live
+	Nodes int // that hold data
 
 	embeddable bool
 	shape      func(*Topology)                        // adds nodes and sites

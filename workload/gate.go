@@ -27,23 +27,42 @@ var points = [...]string{"nowhere", "granted", "loaded", "between"}
 // String is the point's name on the command line.
 func (p Point) String() string { return points[p] }
 
+// FindPoint returns the point with that name.
+func FindPoint(name string) (Point, bool) {
+	for i, p := range points {
+		if p == name && Point(i) != Nowhere {
+			return Point(i), true
+		}
+	}
+	return Nowhere, false
+}
+
 // AnyKey lets a gate catch whoever comes by.
 const AnyKey = -1
 
 // Gate stops one worker at a time at a point, until somebody says how it goes on. It may lie in memory that the
 // suite shares with its worker processes.
-type Gate struct{ words *gateWords }
+type Gate struct {
+	words *gateWords
+	turn  int // of whoever catches
+}
 
+// gateWords has a place for each of the last workers that were caught: one may still be on its way, or its process
+// stopped, when the next is.
 type gateWords struct {
-	armed  atomic.Uint32 // the point; 0 lets everybody pass
+	armed  atomic.Uint32 // the place where the next one is to stand, counted from 1; 0 lets everybody pass
+	_      uint32
+	places [16]place
+}
+
+type place struct {
+	point  atomic.Uint32
 	key    atomic.Int32
 	order  atomic.Uint32
-	worker atomic.Int32 // who was caught
-	page   atomic.Int32 // where
-	_      uint32
-	hold   atomic.Uint64 // with which hold; 0 if it has none yet
-	caught atomic.Uint32 // 1 when the three above are written
-	_      uint32
+	caught atomic.Uint32 // 1 when the next three are written
+	worker atomic.Int32
+	page   atomic.Int32
+	hold   atomic.Uint64 // 0 if it has none yet
 }
 
 // GateSize is the memory that a gate needs, in bytes.
@@ -57,14 +76,14 @@ const (
 )
 
 // NewGate makes a gate.
-func NewGate() *Gate { return &Gate{new(gateWords)} }
+func NewGate() *Gate { return &Gate{words: new(gateWords)} }
 
 // GateIn is the gate in memory that begins with GateSize bytes, zero at first, at a multiple of eight.
 func GateIn(memory []byte) (*Gate, error) {
 	if len(memory) < GateSize || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%8 != 0 {
 		return nil, fmt.Errorf("a gate needs %d bytes at a multiple of eight", GateSize)
 	}
-	return &Gate{(*gateWords)(unsafe.Pointer(unsafe.SliceData(memory)))}, nil
+	return &Gate{words: (*gateWords)(unsafe.Pointer(unsafe.SliceData(memory)))}, nil
 }
 
 // Caught is a worker that stands at a point.
@@ -72,7 +91,7 @@ type Caught struct {
 	Worker int32
 	Key    int32
 	Hold   history.ID // 0 if it has none yet
-	gate   *Gate
+	at     *place
 }
 
 // gatePoll is how often either side looks whether the other has moved.
@@ -81,52 +100,61 @@ const gatePoll = 100 * time.Microsecond
 // ErrNobody says that no worker came by.
 var ErrNobody = errors.New("no worker came by")
 
-// Catch stops the next worker that comes by the point with the key (or AnyKey) and returns when it stands. One
-// worker can be caught at a time.
+// Catch stops the next worker that comes by the point with the key (or AnyKey) and returns when it stands. It is
+// called by one goroutine at a time.
 func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
-	w := g.words
-	w.caught.Store(0)
-	w.order.Store(wait)
-	w.key.Store(key)
-	w.armed.Store(uint32(p))
+	g.turn++
+	number := uint32(g.turn%len(g.words.places)) + 1
+	at := &g.words.places[number-1]
+	at.caught.Store(0)
+	at.order.Store(wait)
+	at.key.Store(key)
+	at.point.Store(uint32(p))
+	g.words.armed.Store(number)
 	timer := time.NewTicker(gatePoll)
 	defer timer.Stop()
-	for w.caught.Load() == 0 {
+	late := false
+	for at.caught.Load() == 0 {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			if w.armed.CompareAndSwap(uint32(p), 0) {
+			if late || g.words.armed.CompareAndSwap(number, 0) {
 				return nil, fmt.Errorf("%w %s: %w", ErrNobody, p, context.Cause(ctx))
 			}
-			ctx = context.WithoutCancel(ctx) // somebody is just being caught
+			// Somebody is just being caught, unless its process was killed that very moment.
+			var cancel context.CancelFunc
+			late = true
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
 		}
 	}
-	return &Caught{Worker: w.worker.Load(), Key: w.page.Load(), Hold: history.ID(w.hold.Load()), gate: g}, nil
+	return &Caught{Worker: at.worker.Load(), Key: at.page.Load(), Hold: history.ID(at.hold.Load()), at: at}, nil
 }
 
 // Go lets the worker go on.
-func (c *Caught) Go() { c.gate.words.order.Store(goOn) }
+func (c *Caught) Go() { c.at.order.CompareAndSwap(wait, goOn) }
 
 // Die ends the worker where it stands: it gives nothing back.
-func (c *Caught) Die() { c.gate.words.order.Store(die) }
+func (c *Caught) Die() { c.at.order.CompareAndSwap(wait, die) }
 
 // pass is called by a worker at a point. It tells whether the worker goes on.
 func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold history.ID) bool {
-	w := g.words
-	if w.armed.Load() != uint32(p) {
+	number := g.words.armed.Load()
+	if number == 0 {
 		return true
 	}
-	if k := w.key.Load(); k != AnyKey && k != key || !w.armed.CompareAndSwap(uint32(p), 0) {
+	at := &g.words.places[number-1]
+	if k := at.key.Load(); at.point.Load() != uint32(p) || k != AnyKey && k != key || !g.words.armed.CompareAndSwap(number, 0) {
 		return true
 	}
-	w.worker.Store(worker)
-	w.page.Store(key)
-	w.hold.Store(uint64(hold))
-	w.caught.Store(1)
+	at.worker.Store(worker)
+	at.page.Store(key)
+	at.hold.Store(uint64(hold))
+	at.caught.Store(1)
 	timer := time.NewTicker(gatePoll)
 	defer timer.Stop()
 	for {
-		switch w.order.Load() {
+		switch at.order.Load() {
 		case goOn:
 			return true
 		case die:

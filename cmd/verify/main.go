@@ -9,5 +9,7 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Verify(context.Background(), cli.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
+	os.Exit(cli.Verify(context.Background(), cli.Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr,
+	}))
 }

@@ -21,17 +21,11 @@ func Bench(ctx context.Context, e Env) int {
 			"five topologies, each with the lock it is made for.",
 		Example: "  bench\n  bench --topology single,redlock --workers 64 --duration 30s\n" +
 			"  bench --topology single --lock none --workers 16 --duration 2s   # exits 1: page views are lost",
-	})
-}
-
-// Verify runs the command "verify" and returns its exit code.
-func Verify(_ context.Context, e Env) int {
-	_, _ = fmt.Fprintln(e.Stderr, "error: verify is not built yet")
-	return Broken
+	}, false)
 }
 
 // execute runs a command that runs a plan.
-func (e Env) execute(ctx context.Context, c *cobra.Command) int {
+func (e Env) execute(ctx context.Context, c *cobra.Command, verify bool) int {
 	if len(e.Args) == 1 && e.Args[0] == crew.Command {
 		return e.work(ctx)
 	}
@@ -43,7 +37,7 @@ func (e Env) execute(ctx context.Context, c *cobra.Command) int {
 	c.SetErr(e.Stderr)
 	c.SetArgs(e.Args)
 	c.CompletionOptions.HiddenDefaultCmd = true
-	o := newOptions(c)
+	o := newOptions(c, verify)
 	c.InitDefaultHelpFlag()
 	c.InitDefaultVersionFlag()
 	c.RunE = func(_ *cobra.Command, args []string) error {
@@ -83,7 +77,7 @@ func (e Env) run(c *cobra.Command, o *options, args []string) int {
 	ctx, stop, done := onSignals(c.Context())
 	defer done()
 	runs, err := e.carryOut(ctx, stop, c, o)
-	return e.report(o.json, exit(stop, runs, err), runs, err)
+	return e.report(o, exit(stop, runs, err), runs, err)
 }
 
 func (e Env) carryOut(ctx, stop context.Context, c *cobra.Command, o *options) ([]results.Run, error) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -33,6 +34,7 @@ const (
 type Env struct {
 	Args   []string
 	Stdin  io.Reader
+	Getenv func(string) string // nil = nothing is set
 	Stdout io.Writer
 	Stderr io.Writer
 }
@@ -109,25 +111,50 @@ func exit(stop context.Context, runs []results.Run, err error) results.Exit {
 }
 
 // report writes the outcome: the result to stdout, what went wrong to stderr.
-func (e Env) report(asJSON bool, x results.Exit, runs []results.Run, err error) int {
+func (e Env) report(o *options, x results.Exit, runs []results.Run, err error) int {
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			_, _ = fmt.Fprintln(e.Stderr, "error:", strings.TrimRight(line, "\n"))
 		}
 	}
+	if runs == nil {
+		runs = []results.Run{}
+	}
 	var writeErr error
-	if asJSON {
-		if runs == nil {
-			runs = []results.Run{}
+	var judged []results.Judgement
+	if o.plan.Verify {
+		for i := range runs {
+			j := runs[i].Judgement()
+			j.Saved = filepath.Join(o.plan.Out, runs[i].Name)
+			judged = append(judged, j)
 		}
-		enc := json.NewEncoder(e.Stdout)
-		enc.SetIndent("", "  ")
-		writeErr = enc.Encode(results.Document{Schema: results.Schema, Exit: x, Runs: runs})
-	} else {
+	}
+	switch {
+	case o.json:
+		writeErr = e.document(results.Document{Schema: results.Schema, Exit: x, Runs: runs})
+	case o.plan.Verify:
+		writeErr = results.WriteVerdicts(e.Stdout, judged)
+	default:
 		writeErr = results.WriteText(e.Stdout, runs)
+	}
+	if len(judged) > 0 {
+		writeErr = errors.Join(writeErr, e.notify(o.plan.Out, judged))
 	}
 	if writeErr != nil && x.Code == Passed {
 		return Broken // the result did not reach its reader
 	}
 	return x.Code
+}
+
+func (e Env) document(d any) error {
+	enc := json.NewEncoder(e.Stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(d)
+}
+
+func (e Env) getenv(name string) string {
+	if e.Getenv == nil {
+		return ""
+	}
+	return e.Getenv(name)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"hammerlock/faults"
 	"hammerlock/internal/harness"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -111,8 +112,11 @@ func short(d time.Duration) string {
 }
 
 // newOptions declares the flags of both commands.
-func newOptions(c *cobra.Command) *options {
+func newOptions(c *cobra.Command, verify bool) *options {
 	o := &options{plan: harness.Default()}
+	if verify {
+		o.plan.Verify, o.plan.Faults, o.plan.Warmup = true, []string{faults.Auto}, 0
+	}
 	o.plan.Workload.Seed = drawSeed()
 	f, p, w := c.Flags(), &o.plan, &o.plan.Workload
 	f.SortFlags = false
@@ -135,6 +139,9 @@ func newOptions(c *cobra.Command) *options {
 		"open loop: how visits are spread: poisson, uniform")
 	o.text(f, "counter", "name", func(s string) { p.Counter = s }, p.Counter,
 		"where the page views are counted: "+strings.Join(harness.CounterNames(), ", "))
+	o.names(f, "fault", &p.Faults, "what breaks: names from --list, with @TIME or @POINT and heal@TIME, as in\nkill-primary@2s,heal@5s; auto: what the lock must survive; none")
+	f.BoolVar(&p.LibraryRetries, "library-retries", false, "")
+	_ = f.MarkHidden("library-retries")
 	o.add(f, "seed", "n", "", "repeats the schedule of another run (default: drawn and printed)", o.seed)
 	o.text(f, "profile", "name", func(s string) { p.Profile = topologies.Profile(s) }, string(p.Profile),
 		"timers of failure detection: fast, for tests; stock, the servers' own")

@@ -36,5 +36,6 @@ func writeList(w io.Writer) error {
 	for _, s := range harness.Counters {
 		line("  %-10s %s", s.Name, s.Doc)
 	}
+	listFaults(line)
 	return err
 }

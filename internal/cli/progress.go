@@ -27,6 +27,8 @@ func (p *progress) tell(e harness.Event) {
 		p.line("%s starting", head)
 	case e.Phase == harness.Saved:
 		p.line("%s saved %s", head, e.Folder)
+	case e.Phase == harness.Judging:
+		p.line("%s judging", head)
 	case e.Live.At == 0:
 		p.line("%s up in %s", head, results.Duration(e.Took))
 	case e.Live.At-p.last >= progressEvery:

@@ -19,7 +19,7 @@ type board struct {
 }
 
 // lanesAt is where the lanes begin: the gate has lines of its own.
-const lanesAt = 256
+const lanesAt = 1024
 
 // makeBoard makes the memory for lanes of so many slots.
 func makeBoard(lanes, slots int) (*board, error) {

@@ -61,7 +61,7 @@ func suiteVisits(b *testing.B, s *arena, workers int) float64 {
 		b.Fatal(err)
 	}
 	runtime.GC()
-	w, err := s.watch(b.Context(), folder)
+	w, err := s.watch(b.Context(), s.record(time.Now()), folder)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/faults"
 	"hammerlock/locks"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -45,8 +46,9 @@ type Plan struct {
 	RedisServer string // a path; empty to look for one; topologies.EmbeddedName
 	Profile     topologies.Profile
 	Out         string
-	Processes   int  // that the workers live in; 1 = in the suite itself
-	Verify      bool // keep and judge every operation
+	Processes   int      // that the workers live in; 1 = in the suite itself
+	Faults      []string // as faults.Parse reads them
+	Verify      bool     // keep and judge every operation
 	// LibraryRetries leaves the client library's own retries on, to show what they do.
 	LibraryRetries bool
 }
@@ -60,7 +62,7 @@ func Default() Plan {
 			Wait: 10 * time.Second, Retry: time.Millisecond, Arrivals: workload.Poisson,
 		},
 		Warmup: 2 * time.Second, Duration: 10 * time.Second,
-		Counter: RedisCounter, Profile: topologies.Fast, Out: "results/runs", Processes: 1,
+		Counter: RedisCounter, Profile: topologies.Fast, Out: "results/runs", Processes: 1, Faults: []string{faults.None},
 	}
 	for _, s := range topologies.All {
 		p.Topologies = append(p.Topologies, s.Name)
@@ -93,6 +95,7 @@ const (
 type Combination struct {
 	Topology topologies.Spec
 	Lock     locks.Spec
+	Steps    []faults.Step // what is broken
 }
 
 // Check finds all mistakes of the plan, those that the command line had already included, and whether this
@@ -101,6 +104,7 @@ func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
 	c := check{plan: p, mistakes: mistakes}
 	c.numbers()
 	combinations := c.combinations()
+	c.faults(combinations)
 	server := c.server(ctx)
 	c.embedded(server)
 	c.out()
@@ -187,10 +191,24 @@ func (c *check) combinations() (all []Combination) {
 					topology.Sites, autoLock(topology))
 				continue
 			}
-			all = append(all, Combination{topology, lock})
+			all = append(all, Combination{Topology: topology, Lock: lock})
 		}
 	}
 	return all
+}
+
+// faults reads the plan of faults for every combination; what is wrong in several is said once.
+func (c *check) faults(all []Combination) {
+	p := c.plan
+	for i := range all {
+		steps, mistakes := faults.Parse(p.Faults, p.scene(all[i]), p.Warmup+p.Duration, p.Workload.Seed)
+		all[i].Steps = steps
+		for _, m := range mistakes {
+			if !slices.Contains(c.mistakes, m) {
+				c.mistakes = append(c.mistakes, m)
+			}
+		}
+	}
 }
 
 func autoLock(t topologies.Spec) string {

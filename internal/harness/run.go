@@ -46,6 +46,7 @@ type Phase string
 const (
 	Starting Phase = "starting"
 	Running  Phase = "running"
+	Judging  Phase = "judging"
 	Saved    Phase = "saved"
 )
 
@@ -107,7 +108,11 @@ func (j *Job) one(ctx, stop context.Context, c Combination, tell func(Event)) (r
 func (s *stage) up(ctx context.Context) (err error) {
 	p := &s.job.Plan
 	o := topologies.Options{Server: s.job.server, Profile: p.Profile}
-	if s.topology, err = s.combo.Topology.Up(ctx, o); err != nil {
+	broken := o
+	for _, step := range s.combo.Steps {
+		broken.Links = broken.Links || step.Fault.Needs.Links
+	}
+	if s.topology, err = s.combo.Topology.Up(ctx, broken); err != nil {
 		return err
 	}
 	if err := s.openCounter(ctx, o); err != nil {
@@ -186,31 +191,69 @@ func (s *stage) run(ctx, stop context.Context) (_ *results.Run, err error) {
 	if err != nil {
 		return nil, err
 	}
-	watch, err := s.watch(ctx, folder)
+	watch, err := s.watch(ctx, run, folder)
 	if err != nil {
 		return nil, errors.Join(err, folder.Discard())
 	}
-	report, err := s.crew.Run(ctx, stop)
-	cost := watch.finish()
-	if err != nil {
-		return nil, errors.Join(err, folder.Discard())
-	}
+	report, cost, err := s.work(ctx, stop, watch)
 	if stop.Err() != nil {
 		run.Partial = context.Cause(stop).Error()
+	} else if err != nil {
+		run.Partial = err.Error()
+	}
+	if err = errors.Join(err, watch.tape.close(run.Partial)); err != nil {
+		return nil, errors.Join(err, s.giveUp(folder))
 	}
 	s.fill(run, watch, &report, cost)
-	tally, err := s.tally(ctx, watch.meter.Stores)
-	if err != nil {
-		return nil, errors.Join(err, folder.Discard())
+	if err := s.verdicts(ctx, run, watch, folder); err != nil {
+		return nil, errors.Join(err, s.giveUp(folder))
 	}
-	run.Views = results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Final: tally.Final, Lost: tally.Lost()}
-	run.Verdicts = []checker.Verdict{tally.Verdict()}
 	dir, err := folder.Commit(run)
 	if err != nil {
 		return run, err
 	}
 	s.tell(Event{Phase: Saved, Folder: dir})
 	return run, nil
+}
+
+// work lets the workers work, breaks what is to be broken meanwhile, and looks at what is left.
+func (s *stage) work(ctx, stop context.Context, w *watch) (crew.Report, cost, error) {
+	ending, end := context.WithCancel(stop)
+	defer end()
+	defer time.AfterFunc(w.to-w.clock.Now(), end).Stop()
+	w.breaker.start(ctx, ending)
+	report, err := s.crew.Run(ctx, stop)
+	end()
+	err = errors.Join(err, w.breaker.wait())
+	if err == nil && s.job.Plan.Verify {
+		err = s.aftermath(ctx, w.own)
+	}
+	return report, w.finish(), err
+}
+
+// verdicts judges the run: by its history if it was kept, by its sums otherwise.
+func (s *stage) verdicts(ctx context.Context, run *results.Run, w *watch, folder *results.Folder) error {
+	tally, err := s.tally(ctx, w.meter.Stores)
+	if err != nil {
+		return err
+	}
+	run.Views = results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Final: tally.Final, Lost: tally.Lost()}
+	if !s.job.Plan.Verify {
+		run.Verdicts = []checker.Verdict{tally.Verdict()}
+		return nil
+	}
+	s.tell(Event{Phase: Judging})
+	run.Verdicts, err = judge(folder.Path(results.HistoryFile))
+	return err
+}
+
+// giveUp removes what was written of a run that could not be carried out, but not a history: what it tells of how
+// things went wrong is all there is.
+func (s *stage) giveUp(folder *results.Folder) error {
+	if s.job.Plan.Verify {
+		return folder.Leave()
+	}
+	return folder.Discard()
 }
 
 // fill writes what was measured into the record.
@@ -261,6 +304,9 @@ func (s *stage) record(started time.Time) *results.Run {
 			Wait: int64(w.Wait), Retry: int64(w.Retry), Warmup: int64(p.Warmup), Duration: int64(p.Duration),
 		},
 		Settings: s.topology.Settings, Client: topologies.ClientSettings(), Environment: environment(),
+	}
+	for _, step := range s.combo.Steps {
+		r.Faults = append(r.Faults, step.String())
 	}
 	if s.job.server.Embedded() {
 		r.Label = embeddedLabel

@@ -2,12 +2,17 @@ package harness
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"hammerlock/history"
 	"hammerlock/results"
 )
+
+// ownSlots is the room of the suite's own lane.
+const ownSlots = 1 << 10
 
 // How often the recorded operations are taken in, and how often somebody is told about it.
 const (
@@ -25,6 +30,10 @@ type watch struct {
 	from  time.Duration
 	to    time.Duration
 
+	tape    *tape // nil if nothing is kept
+	breaker *breaker
+	own     *history.Lane // of the suite itself
+
 	done    chan struct{}
 	workers sync.WaitGroup
 	wake    chan struct{}
@@ -33,7 +42,7 @@ type watch struct {
 }
 
 // watch starts the run's clock and begins to observe.
-func (s *stage) watch(ctx context.Context, folder *results.Folder) (*watch, error) {
+func (s *stage) watch(ctx context.Context, run *results.Run, folder *results.Folder) (*watch, error) {
 	p := &s.job.Plan
 	w := &watch{
 		stage: s, from: p.Warmup, to: p.Warmup + p.Duration, done: make(chan struct{}), wake: make(chan struct{}, 1),
@@ -42,12 +51,21 @@ func (s *stage) watch(ctx context.Context, folder *results.Folder) (*watch, erro
 		Workers: p.Workload.Workers, Keys: p.Workload.Keys, From: w.from, To: w.to,
 		Excludes: s.combo.Lock.Claims.Excludes, OpenLoop: p.Workload.Open(), Interval: folder.Interval,
 	})
+	lanes, slack := s.crew.Lanes()
+	if p.Verify {
+		var err error
+		if w.tape, err = newTape(folder.Path(results.HistoryFile), s.header(run, slack)); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.crew.Begin(w.wake); err != nil {
-		return nil, err
+		return nil, errors.Join(err, w.tape.close(err.Error()))
 	}
 	w.clock = s.crew.Clock()
-	lanes, slack := s.crew.Lanes()
-	w.lanes = lanes
+	lanes, _ = s.crew.Lanes()
+	w.own = history.NewLane(w.clock, len(lanes), -1, ownSlots, w.wake)
+	w.breaker = s.breaker(w.clock, len(lanes)+1, w.wake, w.tape.note)
+	w.lanes = slices.Concat(lanes, []*history.Lane{w.own}, w.breaker.lanes)
 	w.merge = history.NewMerge(w.clock, w.lanes)
 	w.merge.Slack = slack
 	w.workers.Go(w.drain)
@@ -67,11 +85,19 @@ func (w *watch) drain() {
 		case <-w.wake:
 		case <-ticker.C:
 		}
-		w.merge.Drain(w.meter.Observe)
+		w.merge.Drain(w.observe)
+		w.tape.flush(w.clock.Now())
 		if now := w.clock.Now(); now-told >= tellEvery {
 			told = now
 			w.stage.tell(Event{Phase: Running, Live: w.meter.Live(now)})
 		}
+	}
+}
+
+func (w *watch) observe(op *history.Op) {
+	w.meter.Observe(op)
+	if w.tape != nil {
+		w.tape.add(op)
 	}
 }
 
@@ -99,7 +125,7 @@ func (w *watch) finish() cost {
 	close(w.done)
 	w.workers.Wait()
 	w.meter.Cut(end)
-	w.merge.Flush(w.meter.Observe)
+	w.merge.Flush(w.observe)
 	w.meter.Finish()
 	return w.after.since(w.before)
 }

@@ -1,0 +1,90 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+)
+
+var stallWorker = Fault{
+	Name:   "stall-worker",
+	Doc:    "a worker is held between load and store for longer than its lease",
+	Breaks: func(Scene) string { return slowHolder },
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		caught, err := t.holder(ctx, Loaded, -1)
+		if err != nil {
+			return "", nil, err
+		}
+		defer caught.Go()
+		sleep(ctx, t.TTL*13/10)
+		return fmt.Sprintf("held w%02d between load and store for %s", caught.Worker, t.TTL*13/10), nil, nil
+	},
+}
+
+var crashWorker = Fault{
+	Name: "crash-worker",
+	Doc:  "a worker dies between load and store: it never releases",
+	Breaks: func(s Scene) string {
+		if !s.Claims.Expires {
+			return "a holder that dies is never missed: the lock has no lease"
+		}
+		return ""
+	},
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		caught, err := t.holder(ctx, Loaded, -1)
+		if err != nil {
+			return "", nil, err
+		}
+		caught.Die()
+		return fmt.Sprintf("w%02d died between load and store", caught.Worker), nil, nil
+	},
+}
+
+var stopProcess = Fault{
+	Name:   "stop-process",
+	Doc:    "a worker process is stopped (SIGSTOP) with a lock in its hands for longer than the lease: a long garbage collection",
+	Needs:  Needs{Processes: true},
+	Breaks: func(Scene) string { return slowHolder },
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		caught, p, err := t.process(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		err = p.Stop()
+		caught.Go() // it cannot, before its process goes on
+		if err != nil {
+			return "", nil, err
+		}
+		sleep(ctx, t.TTL*13/10)
+		return fmt.Sprintf("stopped the process of w%02d, which held a lock, for %s", caught.Worker, t.TTL*13/10), nil, p.Continue()
+	},
+}
+
+var killProcess = Fault{
+	Name:   "kill-process",
+	Doc:    "a worker process is killed with a lock in its hands and does not come back",
+	Needs:  Needs{Processes: true},
+	Breaks: crashWorker.Breaks,
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		caught, p, err := t.process(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		err = p.Kill()
+		caught.Go() // the gate is free again
+		return fmt.Sprintf("killed the process of w%02d, which held a lock", caught.Worker), nil, err
+	},
+}
+
+// process is one with a worker that stands between load and store.
+func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
+	caught, err := t.holder(ctx, Loaded, -1)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := t.Crew.Process(caught.Worker)
+	if err != nil {
+		caught.Go()
+		return nil, nil, err
+	}
+	return caught, p, nil
+}

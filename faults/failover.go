@@ -1,0 +1,24 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+)
+
+var failover = Fault{
+	Name:   "failover",
+	Doc:    "an operator lets a replica take the primary's place: SENTINEL FAILOVER, CLUSTER FAILOVER TAKEOVER, REPLICAOF NO ONE",
+	On:     needsReplicas,
+	Breaks: failsOver,
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		site, primary, _, err := t.primary(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		next, err := site.Failover(ctx, primary)
+		if err != nil {
+			return "", nil, err
+		}
+		return fmt.Sprintf("%s took the place of %s", next.Name, primary.Name), nil, nil
+	},
+}

@@ -1,0 +1,238 @@
+// Package faults breaks things: one file a fault. Whoever breaks returns the mend. A fault knows the topology
+// and may catch workers, but it knows no lock and judges nothing.
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/topologies"
+)
+
+// All lists the faults: first of nodes, then of links, of clocks and data, of clients.
+var All = []Fault{
+	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, lostGrant,
+	partition, partitionPrimary, dropReply, delay,
+	evict, flush, slowServer,
+	stallWorker, crashWorker, stopProcess, killProcess,
+}
+
+// Fault is a way to break a run.
+type Fault struct {
+	Name  string
+	Doc   string
+	Needs Needs
+	// On says why the fault cannot be had in a scene; empty if it can. Nil = it can anywhere.
+	On func(Scene) string
+	// Breaks says which assumption of a right lock the fault breaks in a scene; empty if such a lock must survive.
+	Breaks func(Scene) string
+	// Inject does it, says what it did and returns what mends it; nil if nothing is left to mend.
+	Inject func(context.Context, *Target) (what string, heal Heal, err error)
+}
+
+// Heal mends what was broken. What it mended is healthy only after a while.
+type Heal func(context.Context) error
+
+// Needs are what a topology must be brought up with.
+type Needs struct {
+	Links     bool // in front of every node
+	Clock     bool // a clock of its own in every node
+	Durable   bool // a log on disk
+	Processes bool // workers in processes of their own
+}
+
+// Or joins two needs.
+func (n Needs) Or(o Needs) Needs {
+	return Needs{n.Links || o.Links, n.Clock || o.Clock, n.Durable || o.Durable, n.Processes || o.Processes}
+}
+
+// Scene is where a fault is to happen.
+type Scene struct {
+	Topology  string
+	Sites     int
+	Nodes     int // that hold data
+	Claims    history.Claims
+	Processes int
+}
+
+// Redundant tells whether replicas can take a primary's place.
+func (s Scene) Redundant() bool { return s.Sites == 1 && s.Nodes > 1 }
+
+// Quorum is how many sites make a majority.
+func (s Scene) Quorum() int { return s.Sites/2 + 1 }
+
+// Target is what a fault may break.
+type Target struct {
+	Scene    Scene
+	Topology *topologies.Topology
+	Crew     Crew
+	Arg      string // what follows the fault's name and a colon
+	Rand     *rand.Rand
+	TTL      time.Duration
+	Keys     int
+	LockKey  func(key int32) string
+	Caught   *Caught // the worker that triggered the fault, if one did
+}
+
+// Crew is the workers, as far as faults can get hold of them.
+type Crew interface {
+	// Catch stops the next worker that comes by a point with the key (or any, if it is negative).
+	Catch(ctx context.Context, point string, key int32) (*Caught, error)
+	// Process returns the process that a worker lives in; an error if it is the suite's own.
+	Process(worker int32) (Process, error)
+}
+
+// Caught is a worker that stands where it was caught until it is told to go on or to die.
+type Caught struct {
+	Worker, Key int32
+	Go, Die     func()
+}
+
+// Process is a worker process.
+type Process interface {
+	Stop() error
+	Continue() error
+	Kill() error
+}
+
+// The points where workers can be caught.
+const (
+	Granted = "granted" // right after a grant was acknowledged
+	Loaded  = "loaded"  // between load and store
+	Between = "between" // between the two commands of a lock that needs two
+)
+
+// Points lists them.
+var Points = []string{Granted, Loaded, Between}
+
+// Find returns the fault with that name.
+func Find(name string) (Fault, bool) {
+	for _, f := range All {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return Fault{}, false
+}
+
+// catchTimeout bounds how long a fault waits for a worker that it needs.
+const catchTimeout = 10 * time.Second
+
+// ErrNobody says that no worker came where a fault waited for one.
+var ErrNobody = errors.New("no worker came by")
+
+// holder is a worker that stands with a grant: the one that triggered the fault, or the next that comes by.
+func (t *Target) holder(ctx context.Context, point string, key int32) (*Caught, error) {
+	if t.Caught != nil {
+		return t.Caught, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
+	defer cancel()
+	return t.Crew.Catch(ctx, point, key)
+}
+
+// key is the page whose lock is to be hit.
+func (t *Target) key() int32 {
+	if t.Caught != nil {
+		return t.Caught.Key
+	}
+	return int32(t.Rand.IntN(t.Keys))
+}
+
+// site is one that has the key: the only one, or any.
+func (t *Target) site() *topologies.Site { return t.Topology.Sites[t.Rand.IntN(len(t.Topology.Sites))] }
+
+// primary is the node that serves a page's lock now.
+func (t *Target) primary(ctx context.Context) (site *topologies.Site, primary *topologies.Node, key int32, err error) {
+	site, key = t.site(), t.key()
+	primary, err = site.Primary(ctx, t.LockKey(key))
+	if err == nil && primary.State() != topologies.Up {
+		err = fmt.Errorf("the primary %s is %s already", primary.Name, primary.State())
+	}
+	return site, primary, key, err
+}
+
+// sleep waits; it is false when ctx was done first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// poll looks every few milliseconds until look says yes; it is false when ctx was done first.
+func poll(ctx context.Context, look func() bool) bool {
+	for !look() {
+		if !sleep(ctx, 2*time.Millisecond) {
+			return false
+		}
+	}
+	return true
+}
+
+// restart is the heal of a killed node.
+func restart(n *topologies.Node) Heal {
+	return func(ctx context.Context) error {
+		if n.State() != topologies.Down {
+			return nil
+		}
+		return n.Start(ctx)
+	}
+}
+
+// resume is the heal of a paused node.
+func resume(n *topologies.Node) Heal {
+	return func(context.Context) error { return n.Resume() }
+}
+
+// The assumptions that faults break.
+const (
+	losesWrites = "replication is asynchronous: a failover can lose an acknowledged grant"
+	losesData   = "the server keeps its keys for as long as the lease"
+	lyingClock  = "the server's clock goes as fast as the others'"
+	slowHolder  = "the holder is done before its lease ends"
+)
+
+func never(Scene) string { return "" }
+
+// failsOver is what breaks where a dead or deaf primary is replaced.
+func failsOver(s Scene) string {
+	if s.Redundant() {
+		return losesWrites
+	}
+	return ""
+}
+
+// forgets is what breaks where a node comes back without its keys.
+func forgets(s Scene) string {
+	return losesData
+}
+
+func needsReplicas(s Scene) string {
+	if !s.Redundant() {
+		return "needs replicas: topology replica, sentinel or cluster"
+	}
+	return ""
+}
+
+func needsQuorum(s Scene) string {
+	if s.Sites < 3 {
+		return "needs independent sites: topology redlock"
+	}
+	return ""
+}
+
+func needsNodes(s Scene) string {
+	if s.Nodes < 2 {
+		return "needs more than one node"
+	}
+	return ""
+}

@@ -1,0 +1,47 @@
+package faults
+
+import (
+	"context"
+
+	"hammerlock/topologies"
+)
+
+var killPrimary = Fault{
+	Name:   "kill-primary",
+	Doc:    "the primary of a page's lock is killed; it comes back empty when it is healed",
+	Breaks: killed,
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		_, primary, _, err := t.primary(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		return "killed " + primary.Name, restart(primary), primary.Kill()
+	},
+}
+
+var killNode = Fault{
+	Name:   "kill-node",
+	Doc:    "a node drawn at random, sentinels included, is killed; it comes back empty when it is healed",
+	Breaks: killed,
+	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		var up []*topologies.Node
+		for _, n := range t.Topology.Nodes {
+			if n.State() == topologies.Up {
+				up = append(up, n)
+			}
+		}
+		if len(up) == 0 {
+			return "", nil, errNoNode
+		}
+		n := up[t.Rand.IntN(len(up))]
+		return "killed " + n.Name, restart(n), n.Kill()
+	},
+}
+
+// killed is what breaks when a node dies and comes back empty, at once or later.
+func killed(s Scene) string {
+	if s.Redundant() {
+		return losesWrites
+	}
+	return losesData
+}

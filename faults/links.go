@@ -1,0 +1,50 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hammerlock/topologies"
+)
+
+const (
+	lostReplies = 20 // enough to hit grants and releases, few enough to leave work to be done
+	lateBy      = 20 * time.Millisecond
+)
+
+var dropReply = Fault{
+	Name:   "drop-reply",
+	Doc:    "commands are executed, but their answers never arrive: 20 of them, drawn by who comes by",
+	Needs:  Needs{Links: true},
+	Breaks: never,
+	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		stop, err := t.Topology.Network().Apply(topologies.Rule{
+			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
+			Effect: topologies.LoseReply, Count: lostReplies,
+		})
+		if err != nil {
+			return "", nil, err
+		}
+		return fmt.Sprintf("the next %d answers to clients are lost", lostReplies),
+			func(context.Context) error { stop(); return nil }, nil
+	},
+}
+
+var delay = Fault{
+	Name:   "delay",
+	Doc:    "what clients send and are sent takes 20 to 40 ms longer",
+	Needs:  Needs{Links: true},
+	Breaks: never,
+	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		stop, err := t.Topology.Network().Apply(topologies.Rule{
+			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
+			Effect: topologies.Delay, Latency: lateBy, Jitter: lateBy, Seed: t.Rand.Uint64(),
+		})
+		if err != nil {
+			return "", nil, err
+		}
+		return fmt.Sprintf("clients are %s to %s away", lateBy, 2*lateBy),
+			func(context.Context) error { stop(); return nil }, nil
+	},
+}

@@ -1,0 +1,86 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"hammerlock/topologies"
+)
+
+var lostGrant = Fault{
+	Name:   "lost-grant",
+	Doc:    "the classic lost lock: a grant is acknowledged while replication is cut, the primary dies, a replica without it is promoted",
+	Needs:  Needs{Links: true},
+	On:     needsReplicas,
+	Breaks: failsOver,
+	Inject: loseGrant,
+}
+
+func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err error) {
+	site, primary, key, err := t.primary(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	replicas, err := site.Replicas(ctx, primary)
+	if err != nil {
+		return "", nil, err
+	}
+	cut, err := t.Topology.Network().Apply(between(primary, replicas, topologies.Drop))
+	if err != nil {
+		return "", nil, err
+	}
+	caught, err := unreplicated(ctx, t, primary, replicas, key)
+	if err != nil {
+		cut()
+		return "", nil, err
+	}
+	defer caught.Go()
+	// What is held back on the links must not arrive after the primary's death.
+	reset, err := t.Topology.Network().Apply(between(primary, replicas, topologies.Reset))
+	if err == nil {
+		err = primary.Kill()
+	}
+	if err == nil {
+		cut()
+		_, err = site.Failover(ctx, primary)
+		reset()
+	}
+	if err != nil {
+		return "", restart(primary), err
+	}
+	t.untilTaken(ctx, site, key)
+	what = fmt.Sprintf("w%02d was granted a lock by %s while its replicas were cut off, then %s was killed and replaced",
+		caught.Worker, primary.Name, primary.Name)
+	return what, restart(primary), nil
+}
+
+func between(primary *topologies.Node, replicas []*topologies.Node, effect topologies.Effect) topologies.Rule {
+	r := topologies.Rule{From: []topologies.Party{topologies.Party(primary.Name)}, Effect: effect}
+	for _, n := range replicas {
+		r.To = append(r.To, topologies.Party(n.Name))
+	}
+	return r
+}
+
+// unreplicated catches a worker whose grant no replica knows. A grant from just before the cut may be known.
+func unreplicated(ctx context.Context, t *Target, primary *topologies.Node, replicas []*topologies.Node, key int32) (*Caught, error) {
+	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
+	defer cancel()
+	name := t.LockKey(key)
+	for {
+		caught, err := t.Crew.Catch(ctx, Granted, key)
+		if err != nil {
+			return nil, errors.Join(err, ErrNobody)
+		}
+		mine := content(ctx, primary, name)
+		known := mine == ""
+		for _, n := range replicas {
+			known = known || content(ctx, n, name) == mine
+		}
+		if !known {
+			return caught, nil
+		}
+		caught.Go()
+	}
+}

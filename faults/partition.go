@@ -1,0 +1,98 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"hammerlock/topologies"
+)
+
+var partition = Fault{
+	Name: "partition",
+	Doc: "links between two sets are cut: partition:n1+clients/n2 both ways, partition:n1>n2+n3 one way; without sets a " +
+		"minority of the nodes drawn at random from all others, clients reach both sides",
+	Needs:  Needs{Links: true},
+	On:     needsNodes,
+	Breaks: failsOver,
+	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		rule, err := t.sides()
+		if err != nil {
+			return "", nil, err
+		}
+		cut, err := t.Topology.Network().Apply(rule)
+		if err != nil {
+			return "", nil, err
+		}
+		what := fmt.Sprintf("cut %s from %s", list(rule.From), list(rule.To))
+		return what, func(context.Context) error { cut(); return nil }, nil
+	},
+}
+
+// sides reads the sets that were asked for, or draws them.
+func (t *Target) sides() (topologies.Rule, error) {
+	r := topologies.Rule{Effect: topologies.Drop}
+	if t.Arg == "" {
+		nodes := t.Topology.Nodes
+		few := 1 + t.Rand.IntN((len(nodes)-1)/2)
+		for place, i := range t.Rand.Perm(len(nodes)) {
+			p := topologies.Party(nodes[i].Name)
+			if place < few {
+				r.From = append(r.From, p)
+			} else {
+				r.To = append(r.To, p)
+			}
+		}
+		return r, nil
+	}
+	from, to, both := strings.Cut(t.Arg, "/")
+	if !both {
+		var oneWay bool
+		if from, to, oneWay = strings.Cut(t.Arg, ">"); !oneWay {
+			return r, fmt.Errorf("partition:%s: two sets, as in n1+clients/n2 or n1>n2", t.Arg)
+		}
+		r.OneWay = true
+	}
+	r.From, r.To = parties(from), parties(to)
+	return r, nil
+}
+
+func parties(text string) (all []topologies.Party) {
+	for name := range strings.SplitSeq(text, "+") {
+		all = append(all, topologies.Party(name))
+	}
+	return all
+}
+
+func list(parties []topologies.Party) string {
+	names := make([]string, len(parties))
+	for i, p := range parties {
+		names[i] = string(p)
+	}
+	return strings.Join(names, "+")
+}
+
+var partitionPrimary = Fault{
+	Name:   "partition-primary",
+	Doc:    "the primary of a page's lock is cut from its peers, but old clients still reach it",
+	Needs:  Needs{Links: true},
+	On:     needsReplicas,
+	Breaks: failsOver,
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		_, primary, _, err := t.primary(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		r := topologies.Rule{Effect: topologies.Drop, From: parties(primary.Name)}
+		for _, n := range t.Topology.Nodes {
+			if n != primary {
+				r.To = append(r.To, topologies.Party(n.Name))
+			}
+		}
+		cut, err := t.Topology.Network().Apply(r)
+		if err != nil {
+			return "", nil, err
+		}
+		return "cut " + primary.Name + " from its peers", func(context.Context) error { cut(); return nil }, nil
+	},
+}

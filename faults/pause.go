@@ -1,0 +1,50 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+var pausePrimary = Fault{
+	Name:   "pause-primary",
+	Doc:    "the primary of a page's lock is stopped (SIGSTOP) and goes on when it is healed: where it was replaced, as a zombie",
+	Breaks: failsOver,
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		_, primary, _, err := t.primary(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		return "paused " + primary.Name, resume(primary), primary.Pause()
+	},
+}
+
+var pauseMinority = Fault{
+	Name:   "pause-minority",
+	Doc:    "as many sites as a quorum can spare are stopped (SIGSTOP) and go on when they are healed",
+	On:     needsQuorum,
+	Breaks: never,
+	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		nodes := t.Topology.Nodes
+		var names []string
+		var heals []Heal
+		var errs []error
+		for _, i := range t.Rand.Perm(len(nodes))[:t.Scene.Sites-t.Scene.Quorum()] {
+			names = append(names, nodes[i].Name)
+			heals = append(heals, resume(nodes[i]))
+			errs = append(errs, nodes[i].Pause())
+		}
+		return "paused " + strings.Join(names, " and "), all(heals), errors.Join(errs...)
+	},
+}
+
+// all heals one after the other.
+func all(heals []Heal) Heal {
+	return func(ctx context.Context) error {
+		var errs []error
+		for _, h := range heals {
+			errs = append(errs, h(ctx))
+		}
+		return errors.Join(errs...)
+	}
+}

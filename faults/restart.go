@@ -1,0 +1,126 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"hammerlock/topologies"
+)
+
+var errNoNode = errors.New("no node is up")
+
+var restartEmpty = Fault{
+	Name: "restart-empty",
+	Doc: "a node that granted a lock is killed and back at once without its data; with independent sites as many as a " +
+		"quorum can spare are down at the grant and come back too",
+	Breaks: forgets,
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		if t.Scene.Sites > 1 {
+			return restartOfQuorum(ctx, t)
+		}
+		caught, err := t.holder(ctx, Granted, -1)
+		if err != nil {
+			return "", nil, err
+		}
+		defer caught.Go()
+		t.Caught = caught
+		site, primary, _, err := t.primary(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		what := fmt.Sprintf("restarted %s without its data while w%02d held a lock", primary.Name, caught.Worker)
+		if err := errors.Join(primary.Kill(), primary.Start(ctx)); err != nil {
+			return what, nil, err
+		}
+		t.untilTaken(ctx, site, caught.Key)
+		return what, nil, nil
+	},
+}
+
+// restartOfQuorum lets a worker hold its lock on exactly a quorum, and one of those sites forget it.
+func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
+	nodes := t.Topology.Nodes
+	order := t.Rand.Perm(len(nodes))
+	spare := order[:t.Scene.Sites-t.Scene.Quorum()]
+	forgetful := nodes[order[len(spare)]]
+	down := make([]string, 0, len(spare))
+	for _, i := range spare {
+		down = append(down, nodes[i].Name)
+		if err := nodes[i].Kill(); err != nil {
+			return "", nil, err
+		}
+	}
+	var errs []error
+	caught, err := t.Crew.Catch(ctx, Granted, -1)
+	for _, i := range spare {
+		errs = append(errs, nodes[i].Start(ctx))
+	}
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return "", nil, err
+	}
+	defer caught.Go()
+	what := fmt.Sprintf("%s were down when w%02d was granted a lock; they came back, and %s restarted without its data",
+		strings.Join(down, " and "), caught.Worker, forgetful.Name)
+	if err := errors.Join(forgetful.Kill(), forgetful.Start(ctx)); err != nil {
+		return what, nil, err
+	}
+	t.untilTaken(ctx, t.Topology.Sites[spare[0]], caught.Key)
+	return what, nil, nil
+}
+
+// untilTaken waits until somebody else has the lock on a site, a little longer than it takes to be told, but not
+// longer than the lease of the worker that stands with it.
+func (t *Target) untilTaken(ctx context.Context, site *topologies.Site, key int32) {
+	ctx, cancel := context.WithTimeout(ctx, t.TTL*8/10)
+	defer cancel()
+	name := t.LockKey(key)
+	first := t.owner(ctx, site, name)
+	poll(ctx, func() bool {
+		now := t.owner(ctx, site, name)
+		return now != "" && now != first
+	})
+	sleep(ctx, t.TTL/20)
+}
+
+// owner is what a lock's key holds on a site, in whatever form; empty if nobody has it or the node does not answer.
+func (t *Target) owner(ctx context.Context, site *topologies.Site, name string) string {
+	primary, err := site.Primary(ctx, name)
+	if err != nil || primary.State() != topologies.Up {
+		return ""
+	}
+	return content(ctx, primary, name)
+}
+
+// content reads a key of any type that locks use.
+func content(ctx context.Context, n *topologies.Node, name string) string {
+	if n.Do(ctx, "EXISTS", name).Val() == int64(0) {
+		return ""
+	}
+	if text, err := n.Do(ctx, "GET", name).Text(); err == nil {
+		return text
+	}
+	if fields, err := n.Do(ctx, "HKEYS", name).StringSlice(); err == nil {
+		return strings.Join(fields, " ")
+	}
+	return ""
+}
+
+var restartLate = Fault{
+	Name:   "restart-late",
+	Doc:    "the primary of a page's lock is killed and back, empty, after the longest lease is over",
+	Breaks: failsOver,
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		_, primary, _, err := t.primary(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		if err := primary.Kill(); err != nil {
+			return "", nil, err
+		}
+		what := fmt.Sprintf("killed %s and restarted it %s later", primary.Name, t.TTL*11/10)
+		sleep(ctx, t.TTL*11/10)
+		return what, nil, primary.Start(context.WithoutCancel(ctx))
+	},
+}

@@ -1,0 +1,127 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"hammerlock/topologies"
+)
+
+var evict = Fault{
+	Name:   "evict",
+	Doc:    "a server runs out of memory and evicts the least recently used keys, a lock that is held among them (allkeys-lru)",
+	Breaks: func(Scene) string { return losesData },
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		return t.forget(ctx, "evicted by %s: the lock that w%02d held", pushOut)
+	},
+}
+
+var flush = Fault{
+	Name:   "flush",
+	Doc:    "somebody types FLUSHALL and SCRIPT FLUSH on a server while a lock is held",
+	Breaks: func(Scene) string { return losesData },
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		return t.forget(ctx, "flushed %s while w%02d held a lock", func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {
+			return nil, errors.Join(n.Do(ctx, "FLUSHALL").Err(), n.Do(ctx, "SCRIPT", "FLUSH").Err())
+		})
+	},
+}
+
+// forget lets the sites of a held lock lose its key, a quorum of them if there are several, and holds the worker
+// until somebody else has the lock.
+func (t *Target) forget(ctx context.Context, text string,
+	lose func(context.Context, *topologies.Node, string) (Heal, error)) (string, Heal, error) {
+	caught, err := t.holder(ctx, Granted, -1)
+	if err != nil {
+		return "", nil, err
+	}
+	defer caught.Go()
+	name := t.LockKey(caught.Key)
+	var names []string
+	var heals []Heal
+	order := t.Rand.Perm(len(t.Topology.Sites))[:t.Scene.Quorum()]
+	for _, i := range order {
+		primary, err := t.Topology.Sites[i].Primary(ctx, name)
+		if err != nil {
+			return "", all(heals), err
+		}
+		heal, err := lose(ctx, primary, name)
+		if heal != nil {
+			heals = append(heals, heal)
+		}
+		if err != nil {
+			return "", all(heals), fmt.Errorf("node %s: %w", primary.Name, err)
+		}
+		names = append(names, primary.Name)
+	}
+	t.untilTaken(ctx, t.Topology.Sites[order[0]], caught.Key)
+	return fmt.Sprintf(text, strings.Join(names, "+"), caught.Worker), all(heals), nil
+}
+
+// room is the memory, in bytes, that a server has for keys before it evicts.
+const room = 2 << 20
+
+// pushOut fills a server until the key is gone: what is written is used more recently than the lock.
+func pushOut(ctx context.Context, n *topologies.Node, name string) (Heal, error) {
+	info, err := n.Info(ctx, "memory")
+	if err != nil {
+		return nil, err
+	}
+	var used int64
+	if _, err := fmt.Sscan(info["used_memory"], &used); err != nil {
+		return nil, err
+	}
+	heal := func(ctx context.Context) error {
+		return errors.Join(
+			n.Do(ctx, "EVAL", `for i = 1, 4096 do redis.call("DEL", KEYS[1] .. i) end`, 1, filler(name)).Err(),
+			n.Do(ctx, "CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction").Err())
+	}
+	if err := n.Do(ctx, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", used+room,
+		"maxmemory-samples", 64).Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
+	defer cancel()
+	for i := 0; n.Do(ctx, "EXISTS", name).Val() != int64(0); i++ {
+		if ctx.Err() != nil {
+			return heal, fmt.Errorf("the lock was not evicted: %w", context.Cause(ctx))
+		}
+		if err := n.Do(ctx, "SET", fmt.Sprintf("%s%d", filler(name), i%4096), strings.Repeat("x", 16<<10)).Err(); err != nil {
+			return heal, err
+		}
+	}
+	return heal, nil
+}
+
+// filler names keys in the lock's slot.
+func filler(name string) string { return name + ":filler:" }
+
+// busyFor is how long the busy script runs; longer would look like a failure to sentinels and clusters.
+const busyFor = 250 * time.Millisecond
+
+var slowServer = Fault{
+	Name:   "slow-server",
+	Doc:    "a script keeps the primary of a page's lock busy for about 250 ms, twice",
+	Breaks: never,
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		_, primary, _, err := t.primary(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		turns := 1_000_000
+		for range 3 { // the first one measures
+			start := time.Now()
+			if err := primary.Do(ctx, "EVAL", "local x = 0 for i = 1, tonumber(ARGV[1]) do x = x + i end return x", 0, turns).Err(); err != nil {
+				return "", nil, err
+			}
+			if turns == 1_000_000 {
+				turns = int(float64(turns) * float64(busyFor) / float64(max(time.Since(start), time.Millisecond)))
+			}
+			sleep(ctx, busyFor)
+		}
+		return "kept " + primary.Name + " busy twice for about " + busyFor.String(), nil, nil
+	},
+}

@@ -1,0 +1,87 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"hammerlock/history"
+)
+
+// flushEvery is how much of a history a crash of the suite may cost.
+const flushEvery = 250 * time.Millisecond
+
+// tape is the history of a run on its way to a file. A nil tape keeps nothing.
+type tape struct {
+	file    *os.File
+	writer  *history.Writer
+	flushed time.Duration
+	err     error
+
+	mu    sync.Mutex
+	notes []note
+}
+
+type note struct {
+	id   history.ID
+	text string
+}
+
+func newTape(path string, h history.Header) (*tape, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("make the history: %w", err)
+	}
+	writer, err := history.Create(file, h)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make the history: %w", err), file.Close())
+	}
+	return &tape{file: file, writer: writer}, nil
+}
+
+// note keeps words for an operation; any goroutine may call it.
+func (t *tape) note(id history.ID, text string) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notes = append(t.notes, note{id, text})
+}
+
+// add writes an operation. What goes wrong is told at the end.
+func (t *tape) add(op *history.Op) {
+	if t.err == nil {
+		t.err = t.writer.Add(op)
+	}
+}
+
+// flush writes what came since the last flush if that is long enough ago.
+func (t *tape) flush(now time.Duration) {
+	if t == nil || t.err != nil || now-t.flushed < flushEvery {
+		return
+	}
+	t.flushed = now
+	t.err = errors.Join(t.writeNotes(), t.writer.Flush())
+}
+
+func (t *tape) writeNotes() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var errs []error
+	for _, n := range t.notes {
+		errs = append(errs, t.writer.Note(n.id, n.text))
+	}
+	t.notes = nil
+	return errors.Join(errs...)
+}
+
+// close ends the history; partial says why the run ended early.
+func (t *tape) close(partial string) error {
+	if t == nil {
+		return nil
+	}
+	return errors.Join(t.err, t.writeNotes(), t.writer.Close(partial), t.file.Close())
+}

@@ -1,0 +1,71 @@
+package results
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"hammerlock/checker"
+)
+
+// The parts of a JUnit report that CI systems read: a suite a run, a case a property.
+type (
+	junitSuites struct {
+		XMLName xml.Name     `xml:"testsuites"`
+		Suites  []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Skipped  int         `xml:"skipped,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		Failure *junitMessage `xml:"failure"`
+		Skipped *junitMessage `xml:"skipped"`
+		Output  string        `xml:"system-out,omitempty"`
+	}
+	junitMessage struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr,omitempty"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// WriteJUnit writes the verdicts as JUnit XML. What is inconclusive is skipped: it is neither passed nor failed.
+func WriteJUnit(w io.Writer, all []Judgement) error {
+	var report junitSuites
+	for i := range all {
+		j := &all[i]
+		suite := junitSuite{Name: strings.Join(append([]string{j.Topology, j.Lock}, j.Faults...), " ")}
+		for _, v := range j.Verdicts {
+			c := junitCase{Class: "hammerlock." + j.Topology + "." + j.Lock, Name: v.Checker, Output: v.Summary}
+			story := strings.Join(append(append([]string{}, v.Story...), "repeat: "+j.Command), "\n")
+			switch v.Status {
+			case checker.Fail:
+				c.Failure = &junitMessage{Message: v.Summary, Type: v.Cause, Text: story}
+				suite.Failures++
+			case checker.Inconclusive:
+				c.Skipped = &junitMessage{Message: v.Summary}
+				suite.Skipped++
+			}
+			suite.Cases = append(suite.Cases, c)
+		}
+		suite.Tests = len(suite.Cases)
+		report.Suites = append(report.Suites, suite)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(report); err != nil {
+		return fmt.Errorf("write JUnit: %w", err)
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
