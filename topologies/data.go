@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// dataNode is the configuration of every node that holds data: no persistence, addresses of its own, and a
+// dataNode is the configuration of every node that holds data: no persistence unless asked for, addresses of its own, and a
 // snapshot for new replicas that goes through the disk. A diskless one reports a replica as online up to a
 // second before the stream of commands reaches it, and locks would vanish at a failover for that reason.
 func dataNode(n *Node) []directive {
@@ -19,15 +19,21 @@ func dataNode(n *Node) []directive {
 	frontIP, frontPort := splitAddr(n.front)
 	d := []directive{
 		{"port", port}, {"bind", ip}, {"bind-source-addr", ip}, {"protected-mode", "no"}, {"daemonize", "no"},
-		{"dir", n.dir}, {"save", `""`}, {"appendonly", "no"}, {"databases", "1"}, {"maxclients", "8000"},
+		{"dir", n.dir}, {"save", `""`}, {"databases", "1"}, {"maxclients", "8000"},
 		{"requirepass", n.topology.password}, {"masterauth", n.topology.password},
 		{"replica-announce-ip", frontIP}, {"replica-announce-port", frontPort},
 		{"repl-diskless-sync", "no"}, {"enable-debug-command", "yes"},
 	}
+	if sync := n.topology.Options.Durable; sync == "" {
+		d = append(d, directive{"appendonly", "no"})
+	} else { // a log that is never rewritten: only what is appended can be lost
+		d = append(d, directive{"appendonly", "yes"}, directive{"appendfsync", string(sync)},
+			directive{"auto-aof-rewrite-percentage", "0"})
+	}
 	if n.topology.Options.Profile == Fast {
 		d = append(d, directive{"repl-ping-replica-period", "1"}, directive{"repl-timeout", "5"})
 	}
-	n.topology.record(d, "save", "appendonly", "repl-diskless-sync", "repl-ping-replica-period", "repl-timeout")
+	n.topology.record(d, "save", "appendonly", "appendfsync", "repl-diskless-sync", "repl-ping-replica-period", "repl-timeout")
 	return d
 }
 

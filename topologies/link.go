@@ -179,8 +179,6 @@ func (t *Topology) openNetwork() error {
 	switch {
 	case !t.Options.Links:
 		return nil
-	case t.Options.Server.Embedded():
-		return errors.New("links need real servers, the embedded one has none")
 	case t.block.prefix == "":
 		return errors.New("links tell nodes apart by their loopback addresses and this layout has only one: " +
 			"use Linux, or add 127.64.0.0/10 to the loopback interface, and do not ask for one address")

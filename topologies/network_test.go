@@ -325,8 +325,8 @@ func TestLinksThatAreRefused(t *testing.T) {
 	t.Parallel()
 	embedded := Server{Path: EmbeddedName}
 	for want, o := range map[string]Options{
-		"links need real servers": {Links: true, Server: embedded},
-		"this layout has only":    {Links: true, Flat: true, Server: server(t)},
+		"need real servers":    {Links: true, Server: embedded},
+		"this layout has only": {Links: true, Flat: true, Server: server(t)},
 	} {
 		if _, err := single.Up(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

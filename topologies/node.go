@@ -57,6 +57,8 @@ type Node struct {
 	paused  bool
 	mini    *embeddedNode
 	control *redis.Client
+
+	clockSet int64 // counts the settings of its clock
 }
 
 // directive is one line of a server's configuration.
@@ -141,6 +143,7 @@ func (n *Node) spawn() error {
 	}
 	cmd := exec.Command(n.topology.Options.Server.Path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = n.dir, logFile, logFile, childAttr()
+	cmd.Env = append(cmd.Environ(), n.shimEnv()...)
 	err = errors.Join(n.topology.nursery.start(cmd), logFile.Close())
 	if err != nil {
 		return fmt.Errorf("start %s: %w", n.topology.Options.Server.Path, err)
@@ -172,6 +175,9 @@ func (n *Node) configure() error {
 		fmt.Fprintf(&b, "%s %s\n", d.name, d.value)
 	}
 	if err := os.WriteFile(n.confPath(), []byte(b.String()), 0o600); err != nil {
+		return err
+	}
+	if err := n.shimFiles(); err != nil {
 		return err
 	}
 	n.control = newControl(n.back, n.topology.password)

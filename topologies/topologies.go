@@ -49,7 +49,23 @@ type Options struct {
 	Profile Profile
 	Links   bool // put a link in front of every node, so that its traffic can be cut and delayed
 	Flat    bool // one loopback address with a port a node, as where 127.0.0.2 cannot be bound
+	Clock   bool // let SetClock set the nodes' clocks; Linux with a C compiler
+	Durable Durability
 }
+
+// Durability is how eagerly nodes sync their log of writes to the disk. With one of them PowerLoss works, on
+// Linux with a C compiler; the zero value is no log at all.
+type Durability string
+
+// The durabilities, as appendfsync knows them.
+const (
+	SyncAlways      Durability = "always"
+	SyncEverySecond Durability = "everysec"
+	SyncNever       Durability = "no" // by the operating system, some day
+)
+
+// Durabilities lists the durabilities.
+var Durabilities = []Durability{SyncAlways, SyncEverySecond, SyncNever}
 
 // Profile chooses how soon a deployment notices that a node has failed.
 type Profile string
@@ -76,6 +92,7 @@ type Topology struct {
 	password string
 	block    *block
 	network  *Network
+	shims    []string // libraries that are loaded into every server
 	nursery  *nursery
 	reaper   *reaper
 }
@@ -103,7 +120,7 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 			t = nil
 		}
 	}()
-	if err := t.claim(); err != nil {
+	if err := t.claim(ctx); err != nil {
 		return t, err
 	}
 	s.shape(t)
@@ -114,9 +131,9 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 }
 
 // claim takes what a deployment owns besides its processes: addresses, a directory, somebody who cleans up.
-func (t *Topology) claim() (err error) {
+func (t *Topology) claim(ctx context.Context) (err error) {
 	if t.Options.Server.Embedded() {
-		return t.openNetwork()
+		return t.plainOnly()
 	}
 	if t.block, err = claimBlock(t.Options.Flat); err != nil {
 		return err
@@ -131,7 +148,18 @@ func (t *Topology) claim() (err error) {
 		return err
 	}
 	t.reaper.dir(t.dir)
+	if err := t.buildShims(ctx); err != nil {
+		return err
+	}
 	t.nursery = openNursery()
+	return nil
+}
+
+// plainOnly refuses what the embedded server cannot be asked for.
+func (t *Topology) plainOnly() error {
+	if o := t.Options; o.Links || o.Clock || o.Durable != "" {
+		return errors.New("links, clocks and durability need real servers, the embedded one has none of them")
+	}
 	return nil
 }
 

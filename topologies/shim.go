@@ -1,0 +1,218 @@
+package topologies
+
+import (
+	"context"
+	"embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The shims are small libraries that the dynamic linker loads into a server before its own: one shows it another
+// time, one notes what it has synced. They are built when first needed. Prebuilt ones are looked for beside the
+// suite's binary, named as here.
+const (
+	clockShim = "clock"
+	fsyncShim = "fsync"
+)
+
+//go:embed shim/*.c
+var shimSources embed.FS
+
+// ErrNoCompiler says that a clock or a power loss was asked for and the C compiler for it is missing.
+var ErrNoCompiler = errors.New("no C compiler (cc) on this machine; to set clocks and lose power, install one: apt-get install gcc")
+
+const buildTimeout = 30 * time.Second
+
+// buildShims makes the libraries that the options ask for.
+func (t *Topology) buildShims(ctx context.Context) error {
+	var names []string
+	if t.Options.Clock {
+		names = append(names, clockShim)
+	}
+	if d := t.Options.Durable; d != "" {
+		if !slices.Contains(Durabilities, d) {
+			return fmt.Errorf("no durability %q: there are %q", d, Durabilities)
+		}
+		names = append(names, fsyncShim)
+	}
+	if len(names) > 0 && runtime.GOOS != "linux" {
+		return fmt.Errorf("clocks and durability need LD_PRELOAD, which %s does not have", runtime.GOOS)
+	}
+	for _, name := range names {
+		path, err := buildShim(ctx, t.dir, name)
+		if err != nil {
+			return err
+		}
+		t.shims = append(t.shims, path)
+	}
+	return nil
+}
+
+func buildShim(ctx context.Context, dir, name string) (path string, err error) {
+	if self, err := os.Executable(); err == nil {
+		path = filepath.Join(filepath.Dir(self), "hammerlock-"+name+".so")
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	compiler, err := exec.LookPath("cc")
+	if err != nil {
+		return "", fmt.Errorf("%w (%w)", ErrNoCompiler, err)
+	}
+	text, err := shimSources.ReadFile("shim/" + name + ".c")
+	if err != nil {
+		return "", err
+	}
+	source, path := filepath.Join(dir, name+".c"), filepath.Join(dir, name+".so")
+	if err := os.WriteFile(source, text, 0o600); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, compiler, "-O2", "-shared", "-fPIC", "-o", path, source).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build %s.c: %w\n%s", name, err, out)
+	}
+	return path, nil
+}
+
+func (n *Node) clockPath() string  { return filepath.Join(n.dir, "clock") }
+func (n *Node) syncedPath() string { return filepath.Join(n.dir, "synced") }
+
+func (n *Node) shimEnv() []string {
+	if len(n.topology.shims) == 0 {
+		return nil
+	}
+	return []string{
+		"LD_PRELOAD=" + strings.Join(n.topology.shims, " "),
+		"HAMMERLOCK_CLOCK=" + n.clockPath(), "HAMMERLOCK_SYNCED=" + n.syncedPath(),
+	}
+}
+
+// The files that the shims map. They outlive the server: a machine's clock and disk outlive it too.
+const (
+	clockSize   = 32
+	syncedSlots = 4096
+	slotSize    = 16
+)
+
+func (n *Node) shimFiles() error {
+	if len(n.topology.shims) == 0 {
+		return nil
+	}
+	return errors.Join(
+		os.WriteFile(n.clockPath(), make([]byte, clockSize), 0o600),
+		os.WriteFile(n.syncedPath(), make([]byte, syncedSlots*slotSize), 0o600))
+}
+
+// SetClock makes the node's wall clock show true time plus the offset now, and run at the rate from now on: 2 is
+// twice as fast, 1 is true. SetClock(0, 1) mends it. The change counts at once and outlives a restart of the node.
+// Its monotonic clock, by which it runs its own timers, stays true.
+func (n *Node) SetClock(offset time.Duration, rate float64) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.topology.Options.Clock || n.control == nil {
+		return fmt.Errorf("node %s: the topology was brought up without clocks", n.Name)
+	}
+	if math.IsNaN(rate) || rate < 0 || rate > 1000 {
+		return fmt.Errorf("node %s: a clock runs at a rate from 0 to 1000, not %v", n.Name, rate)
+	}
+	f, err := os.OpenFile(n.clockPath(), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	n.clockSet += 2
+	err = errors.Join(
+		writeNumbers(f, 0, n.clockSet-1), // odd: readers wait
+		writeNumbers(f, 8, int64(offset), time.Now().UnixNano(), int64((rate-1)*1e9)),
+		writeNumbers(f, 0, n.clockSet))
+	return errors.Join(err, f.Close())
+}
+
+func writeNumbers(f *os.File, at int64, numbers ...int64) error {
+	var b []byte
+	for _, x := range numbers {
+		b = binary.NativeEndian.AppendUint64(b, uint64(x))
+	}
+	_, err := f.WriteAt(b, at)
+	return err
+}
+
+// PowerLoss kills the server and cuts off its log what was never synced, as if the machine had lost power: the
+// worst that may legally happen, as a disk may have kept more. Torn sectors and lost directory entries are not
+// modelled. Start brings the node back. (Kill alone is no power loss: the operating system keeps what was written.)
+func (n *Node) PowerLoss() error {
+	if n.topology.Options.Durable == "" {
+		return fmt.Errorf("node %s: the topology was brought up without durability: it keeps nothing that power could lose", n.Name)
+	}
+	if n.Role == Watchman {
+		return fmt.Errorf("node %s: a sentinel keeps no log that power could lose", n.Name)
+	}
+	if err := n.Kill(); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.forgetUnsynced()
+}
+
+// forgetUnsynced truncates the logs and begins a new table: what is left is on the disk.
+func (n *Node) forgetUnsynced() error {
+	synced, err := readSynced(n.syncedPath())
+	if err != nil {
+		return err
+	}
+	table := make([]byte, syncedSlots*slotSize)
+	err = filepath.WalkDir(n.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".aof" {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		inode := info.Sys().(*syscall.Stat_t).Ino
+		size := min(info.Size(), int64(synced[inode]))
+		fill(table, inode, uint64(size))
+		return os.Truncate(path, size)
+	})
+	return errors.Join(err, os.WriteFile(n.syncedPath(), table, 0o600))
+}
+
+// readSynced reads how long each file was, by its inode, when it was last synced.
+func readSynced(path string) (map[uint64]uint64, error) {
+	table, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	synced := map[uint64]uint64{}
+	for slot := range slices.Chunk(table, slotSize) {
+		if inode := binary.NativeEndian.Uint64(slot); inode != 0 {
+			synced[inode] = binary.NativeEndian.Uint64(slot[8:])
+		}
+	}
+	return synced, nil
+}
+
+// fill puts a file where the shim looks for it.
+func fill(table []byte, inode, size uint64) {
+	for i := range uint64(syncedSlots) {
+		slot := table[(inode+i)%syncedSlots*slotSize:]
+		if binary.NativeEndian.Uint64(slot) == 0 {
+			binary.NativeEndian.PutUint64(slot, inode)
+			binary.NativeEndian.PutUint64(slot[8:], size)
+			return
+		}
+	}
+}
