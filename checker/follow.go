@@ -1,67 +1,120 @@
 package checker
 
 import (
+	"cmp"
+	"slices"
 	"sort"
+	"time"
 
 	"hammerlock/history"
 )
 
 // follow gives every operation to its hold. A watchdog's extensions know only the token.
 func (c *Case) follow() {
-	var tokens map[uint64]int32
-	crashes := map[int32][]int32{}
+	var tokens []token
+	crashes := map[int32][]time.Duration{}
+	var extends, reenters []link
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
 		case history.Crash:
-			crashes[op.Worker] = append(crashes[op.Worker], int32(i))
+			crashes[op.Worker] = append(crashes[op.Worker], op.Call)
 			continue
-		case history.Extend:
-			if op.Hold == 0 && tokens == nil {
-				tokens = c.tokens()
-			}
+		case history.Fault, history.Heal, history.Found:
+			c.events = append(c.events, int32(i))
+			continue
+		case history.Skip, history.End, history.Final:
+			continue
 		}
 		at := c.index.hold(op.Hold)
-		if at < 0 && op.Kind == history.Extend && op.Hold == 0 {
-			if n, ok := tokens[op.Token]; ok {
-				at = n
+		if at < 0 && op.Kind == history.Extend && op.Hold == 0 && op.Token != 0 {
+			if tokens == nil {
+				tokens = c.tokens()
 			}
+			at = holder(tokens, op.Token)
 		}
-		if at >= 0 {
-			c.give(&c.Holds[at], int32(i))
+		if at < 0 {
+			if (op.Kind == history.Release || op.Kind == history.Extend) && op.Outcome == history.OK {
+				c.events = append(c.events, int32(i)) // of an acquire that was reported to have failed
+			}
+			continue
 		}
+		switch h := &c.Holds[at]; {
+		case op.Kind == history.Extend:
+			extends = append(extends, link{at, int32(i)})
+		case op.Kind == history.Acquire && op.ID != h.ID,
+			op.Kind == history.Release && op.Value > 0 && op.Outcome == history.OK: // the owner still has it
+			reenters = append(reenters, link{at, int32(i)})
+		default:
+			c.give(h, int32(i))
+		}
+	}
+	c.bind(extends, func(h *Hold, list []int32) { h.Extends = list })
+	c.bind(reenters, func(h *Hold, list []int32) { h.Reenters = list })
+	for _, list := range crashes {
+		slices.Sort(list)
 	}
 	for i := range c.Holds {
 		h := &c.Holds[i]
-		byCall(c.Ops, h.Extends)
-		byCall(c.Ops, h.Reenters)
 		c.settle(h, crashes[h.Worker])
 	}
 }
 
-func (c *Case) tokens() map[uint64]int32 {
-	m := make(map[uint64]int32, len(c.Holds))
+// link says that an operation belongs to a hold.
+type link struct{ hold, op int32 }
+
+// bind gives every hold its part of one array.
+func (c *Case) bind(links []link, set func(*Hold, []int32)) {
+	slices.SortFunc(links, func(a, b link) int {
+		if a.hold != b.hold {
+			return cmp.Compare(a.hold, b.hold)
+		}
+		if x, y := c.Ops[a.op].Call, c.Ops[b.op].Call; x != y {
+			return cmp.Compare(x, y)
+		}
+		return cmp.Compare(a.op, b.op)
+	})
+	list := make([]int32, len(links))
+	for from := 0; from < len(links); {
+		to := from
+		for ; to < len(links) && links[to].hold == links[from].hold; to++ {
+			list[to] = links[to].op
+		}
+		set(&c.Holds[links[from].hold], list[from:to:to])
+		from = to
+	}
+}
+
+// token finds a hold by what marks it in the servers.
+type token struct {
+	token uint64
+	hold  int32
+}
+
+func (c *Case) tokens() []token {
+	list := make([]token, 0, len(c.Holds))
 	for i := range c.Holds {
 		if t := c.Holds[i].Token; t != 0 {
-			m[t] = int32(i)
+			list = append(list, token{t, int32(i)})
 		}
 	}
-	return m
+	slices.SortFunc(list, func(a, b token) int { return cmp.Compare(a.token, b.token) })
+	return list
+}
+
+func holder(tokens []token, t uint64) int32 {
+	i := sort.Search(len(tokens), func(i int) bool { return tokens[i].token >= t })
+	if i == len(tokens) || tokens[i].token != t {
+		return -1
+	}
+	return tokens[i].hold
 }
 
 func (c *Case) give(h *Hold, i int32) {
 	op := &c.Ops[i]
 	switch op.Kind {
-	case history.Acquire:
-		if op.ID != h.ID {
-			h.Reenters = append(h.Reenters, i)
-		}
-	case history.Extend:
-		h.Extends = append(h.Extends, i)
 	case history.Release:
-		if op.Value > 0 && op.Outcome == history.OK {
-			h.Reenters = append(h.Reenters, i) // the owner still has it
-		} else if h.Release < 0 || op.Call < c.Ops[h.Release].Call {
+		if h.Release < 0 || op.Call < c.Ops[h.Release].Call {
 			h.Release = i
 		}
 	case history.Load:
@@ -74,24 +127,47 @@ func (c *Case) give(h *Hold, i int32) {
 }
 
 // settle finds the holder's last belief and its death.
-func (c *Case) settle(h *Hold, crashes []int32) {
+func (c *Case) settle(h *Hold, crashes []time.Duration) {
 	for _, i := range h.Extends {
 		op := &c.Ops[i]
 		if op.Outcome == history.OK {
-			h.Until = op.Until
+			if op.Until != 0 {
+				h.Until = op.Until
+			}
 		} else if op.Outcome == history.Failed && op.Reason == history.Lost {
 			h.Lost = min(h.Lost, op.Return)
 		}
 	}
-	for _, i := range crashes {
-		if at := c.Ops[i].Call; at >= h.Call {
-			h.Crashed = min(h.Crashed, at)
+	if n, _ := slices.BinarySearch(crashes, h.Call); n < len(crashes) {
+		h.Crashed = crashes[n]
+	}
+}
+
+// contend marks the holds that were put to the test: another worker tried for the lock while its holder had it.
+// One look at every try is enough: a try that began before a grant returned is seen as that of the next holder.
+func (c *Case) contend() {
+	last := map[int32]int32{} // by key: the grant that was the last to return
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if op.Kind != history.Acquire || op.Hold != op.ID && op.Hold != 0 {
+			continue
+		}
+		if n, ok := last[op.Key]; ok {
+			if h := &c.Holds[n]; !h.Contended && h.Worker != op.Worker && op.Call < c.believed(h) {
+				h.Contended = true
+			}
+		}
+		if n := c.index.hold(op.ID); n >= 0 && op.Outcome == history.OK {
+			last[op.Key] = n
 		}
 	}
 }
 
-func byCall(ops []history.Op, list []int32) {
-	if len(list) > 1 {
-		sort.Slice(list, func(i, j int) bool { return ops[list[i]].Call < ops[list[j]].Call })
+// believed is when the holder stopped to believe in the hold: the end of B.
+func (c *Case) believed(h *Hold) time.Duration {
+	end := min(h.Until, h.Lost, h.Crashed)
+	if h.Release >= 0 {
+		end = min(end, c.Ops[h.Release].Call)
 	}
+	return end
 }

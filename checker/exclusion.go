@@ -1,0 +1,282 @@
+package checker
+
+import (
+	"fmt"
+
+	"hammerlock/history"
+)
+
+var exclusion = Checker{
+	Name:    "exclusion",
+	Doc:     "no two holders at a time: neither believes in the lock, nor uses it, while it is another's",
+	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
+	Check:   checkExclusion,
+}
+
+// severity orders the causes: what is wrong with the lock itself first, what its holder did last.
+var severity = []string{"double-grant", "foreign-release", "service-loss", "silent-reacquire", "over-claim",
+	"renewal-failure", "phantom", "overrun"}
+
+// finding is one violation with its cause.
+type finding struct {
+	cause string
+	pair  pair  // the earlier hold and the one it collides with; -1 if there is none
+	op    int32 // into Ops: what else shows it; -1 if nothing does
+}
+
+// findings are what the exclusion checker found.
+type findings struct {
+	shown  map[string]finding // the first of each cause
+	losses []pair             // that the servers cannot have granted, the first few
+	causes map[string]int64
+	misses map[string]int64
+	total  int64
+}
+
+const keptLosses = 8 // witnesses that porcupine is asked about
+
+// examine finds all violations of exclusion, once for all checkers.
+func (c *Case) examine() *findings {
+	c.once.Do(func() {
+		x := newExaminer(c, knobs{})
+		for _, holds := range c.byKey {
+			x.key(holds)
+		}
+		x.phantoms()
+		c.findings = x.findings
+	})
+	return &c.findings
+}
+
+func checkExclusion(c *Case) Verdict {
+	f := c.examine()
+	v := Verdict{Violations: f.total, Causes: f.causes, Misses: f.misses}
+	for i := range c.Holds {
+		if c.Holds[i].Contended && c.Holds[i].Outcome == history.OK {
+			v.Exposed++
+		}
+	}
+	for _, cause := range severity {
+		if f.causes[cause] > 0 {
+			v.Status, v.Cause = Fail, cause
+			tell(c, &v, f.shown[cause])
+			return v
+		}
+	}
+	switch {
+	case f.misses["possible"] > 0:
+		v.Summary = fmt.Sprintf("%s overlaps are shorter than the %v by which the processes' clocks may differ",
+			count(f.misses["possible"]), c.Bounds.Slack)
+	case v.Exposed == 0:
+		v.Summary = "no hold was contended"
+	default:
+		v.Status = Pass
+		v.Summary = none("violations", v.Exposed, "contended holds")
+	}
+	return v
+}
+
+// none says that nothing was found, and how much that is worth: with no case among n, the rate is below 3/n with
+// 95 % confidence (the rule of three).
+func none(what string, n int64, of string) string {
+	return fmt.Sprintf("0 %s in %s %s: below %.2g with 95 %% confidence", what, count(n), of, min(3/float64(n), 1))
+}
+
+// examiner judges one key after another.
+type examiner struct {
+	findings
+	c       *Case
+	sweeper *sweeper
+	windows []window
+	blamed  map[int32]bool
+	racy    bool // a double grant was seen that no fault explains
+}
+
+func newExaminer(c *Case, k knobs) *examiner {
+	return &examiner{c: c, sweeper: newSweeper(c, k), windows: c.windows(), findings: findings{
+		shown: map[string]finding{}, causes: map[string]int64{}, misses: map[string]int64{}}}
+}
+
+// key finds what is wrong with the holds of a key. A hold is blamed once, by the strongest evidence.
+func (x *examiner) key(holds []int32) {
+	x.blamed = map[int32]bool{}
+	s := x.sweeper
+	s.beliefs(holds, func(p pair, certain bool) {
+		if x.blamed[p.second] = true; certain {
+			x.collision(p)
+		} else {
+			x.misses["possible"]++
+		}
+	})
+	s.half = s.slack / 2
+	s.losses(holds, true, x.loss)
+	s.proven(holds, x.loss)
+	if s.half = 0; s.slack > 0 {
+		s.losses(holds, true, func(p pair) {
+			if !x.blamed[p.second] {
+				x.misses["possible"]++
+			}
+		})
+	}
+	s.overruns(holds, func(p pair) {
+		if p.second < 0 {
+			x.misses["overrun"]++
+		} else {
+			x.add(finding{"overrun", p, x.c.Holds[p.first].Uses[1]})
+		}
+	})
+}
+
+func (x *examiner) add(f finding) {
+	if _, ok := x.shown[f.cause]; !ok {
+		x.shown[f.cause] = f
+	}
+	x.causes[f.cause]++
+	x.total++
+}
+
+// loss is a grant that the servers cannot have given while they kept their promises.
+func (x *examiner) loss(p pair) {
+	if len(x.losses) < keptLosses {
+		x.losses = append(x.losses, p)
+	}
+	if !x.blamed[p.second] {
+		x.blamed[p.second] = true
+		x.add(x.broken(p))
+	}
+}
+
+// collision names the cause of two beliefs that overlap.
+func (x *examiner) collision(p pair) {
+	i, j := &x.c.Holds[p.first], &x.c.Holds[p.second]
+	s := x.sweeper
+	over := s.assured(i)
+	if op := x.reacquired(i, j); op >= 0 {
+		x.add(finding{"silent-reacquire", p, op})
+		return
+	}
+	granted := j.Return
+	if i.Process != j.Process {
+		granted = plus(granted, s.slack)
+	}
+	if granted < over {
+		x.add(x.broken(p))
+		return
+	}
+	// The first lease was over: its holder should not have believed in it any more.
+	if _, stalled := active(x.windows, i.Call, j.Return, ofHolders); x.c.Claims.Renews && i.Until > over {
+		if stalled {
+			x.add(finding{"overrun", p, -1})
+		} else {
+			x.add(finding{"renewal-failure", p, -1})
+		}
+		return
+	}
+	if i.Until > over {
+		x.add(finding{"over-claim", p, -1})
+		return
+	}
+	x.add(x.broken(p))
+}
+
+// reacquired finds an extension of i that succeeded after its lease had been over long enough for j to be granted.
+func (x *examiner) reacquired(i, j *Hold) int32 {
+	proof := plus(i.Call, x.sweeper.least(i.TTL))
+	for _, n := range i.Extends {
+		op := &x.c.Ops[n]
+		if op.Outcome == history.Failed {
+			continue
+		}
+		if op.Outcome == history.OK && op.Call > proof && j.Return > proof && j.Call < op.Return {
+			return n
+		}
+		proof = max(proof, plus(op.Call, x.sweeper.least(op.TTL)))
+	}
+	return -1
+}
+
+// broken names the cause of a promise that the servers broke: a release that was another's, an acquire that is not
+// atomic, or, if neither is shown, the service itself.
+func (x *examiner) broken(p pair) finding {
+	i, j := &x.c.Holds[p.first], &x.c.Holds[p.second]
+	if op := x.foreign(p); op >= 0 {
+		return finding{"foreign-release", p, op}
+	}
+	_, begun := active(x.windows, 0, j.Return, ofServers)
+	if !begun {
+		x.racy = true
+		return finding{"double-grant", p, -1}
+	}
+	w, now := active(x.windows, i.Call, j.Return, ofServers)
+	if x.racy && !now {
+		return finding{"double-grant", p, -1} // as before the fault
+	}
+	if !now {
+		w, _ = active(x.windows, 0, j.Return, ofServers)
+	}
+	return finding{"service-loss", p, w.fault}
+}
+
+const foreignReach = 256 // holds that are searched for one whose release ended another's
+
+// foreign finds the release of a third hold, between the two grants, that ended the first one: its own lease had
+// been over, or the lock does not ask who releases.
+func (x *examiner) foreign(p pair) int32 {
+	i, j := &x.c.Holds[p.first], &x.c.Holds[p.second]
+	for n, left := p.second-1, foreignReach; n >= 0 && left > 0; n-- {
+		k := &x.c.Holds[n]
+		if k.Key != i.Key {
+			continue
+		}
+		if left--; n == p.first || k.Release < 0 {
+			continue
+		}
+		op := &x.c.Ops[k.Release]
+		if op.Outcome == history.Failed || op.Return <= i.Call || op.Call >= j.Return {
+			continue
+		}
+		outlived := op.Outcome == history.OK && x.sweeper.assured(k) < op.Return
+		if outlived || !x.c.Claims.Owned && k.Call < i.Return {
+			return k.Release
+		}
+	}
+	return -1
+}
+
+// phantoms finds acquires that were reported as refused although their token was found in the servers, or was
+// released or extended.
+func (x *examiner) phantoms() {
+	var found map[uint64]int32
+	for _, n := range x.c.events {
+		op := &x.c.Ops[n]
+		switch op.Kind {
+		case history.Found:
+			if op.Token != 0 {
+				if found == nil {
+					found = map[uint64]int32{}
+				}
+				found[op.Token] = n
+			}
+		case history.Release, history.Extend:
+			if a := x.c.Op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
+				x.add(finding{"phantom", pair{x.c.index.at(a.ID), -1}, n})
+			}
+		}
+	}
+	if found == nil {
+		return
+	}
+	for i := range x.c.Ops {
+		op := &x.c.Ops[i]
+		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Token == 0 {
+			continue
+		}
+		if n, ok := found[op.Token]; ok {
+			if op.Reason == history.Quorum {
+				x.misses["minority"]++ // what a minority granted could not be given back: known, and no hold
+			} else {
+				x.add(finding{"phantom", pair{int32(i), -1}, n})
+			}
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package checker
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+)
+
+// window is a fault as the history tells it.
+type window struct {
+	fault, heal int32 // into Ops; heal is -1 if it was never healed
+	from, to    time.Duration
+	name        string
+	note        string
+}
+
+// onClients are faults that befall workers and answers, not servers: they explain no promise that a server broke.
+var onClients = map[string]bool{
+	"stall-worker": true, "crash-worker": true, "stop-process": true, "kill-process": true,
+	"drop-reply": true, "delay": true,
+}
+
+// onHolders are faults that keep a holder from renewing its lease in time.
+var onHolders = map[string]bool{"stop-process": true, "kill-process": true, "crash-worker": true}
+
+// windows pairs the faults with their heals.
+func (c *Case) windows() []window {
+	var list []window
+	for _, i := range c.events {
+		op := &c.Ops[i]
+		switch op.Kind {
+		case history.Fault:
+			w := window{fault: i, heal: -1, from: op.Call, to: history.Forever, name: "a fault", note: c.Notes[op.ID]}
+			if n := op.Value; n >= 0 && n < int64(len(c.Faults)) {
+				w.name = c.Faults[n].Name
+			}
+			list = append(list, w)
+		case history.Heal:
+			for k := range list {
+				if w := &list[k]; w.heal < 0 && c.Ops[w.fault].Value == op.Value {
+					w.heal, w.to = i, op.Return
+				}
+			}
+		}
+	}
+	return list
+}
+
+// String tells the fault with its times.
+func (w window) String() string {
+	s := fmt.Sprintf("%s from %s", w.name, clock(w.from))
+	if w.to != history.Forever {
+		s += " to " + clock(w.to)
+	}
+	if w.note != "" {
+		s += ": " + w.note
+	}
+	return s
+}
+
+// active tells whether a fault of the kind that is asked for was at work between two moments; with before, whether
+// one had begun by then: what it has done may show long after it was healed.
+func active(list []window, from, to time.Duration, kind func(name string) bool) (window, bool) {
+	for _, w := range list {
+		if kind(w.name) && w.from <= to && w.to >= from {
+			return w, true
+		}
+	}
+	return window{}, false
+}
+
+func ofServers(name string) bool { return !onClients[name] }
+func ofHolders(name string) bool { return onHolders[name] }
+
+// clock writes a time of the run.
+func clock(t time.Duration) string {
+	if t == history.Forever {
+		return "for ever"
+	}
+	return fmt.Sprintf("%.6fs", t.Seconds())
+}
+
+// who names a worker.
+func who(worker int32) string {
+	if worker < 0 {
+		return "the suite"
+	}
+	return fmt.Sprintf("w%02d", worker)
+}
+
+// name names a hold: by its token in a few digits if it has one.
+func (h *Hold) name() string {
+	if h.Token == 0 {
+		return "hold " + h.ID.String()
+	}
+	return fmt.Sprintf("token %04x", h.Token>>48)
+}

@@ -1,0 +1,218 @@
+package checker
+
+import (
+	"time"
+
+	"hammerlock/history"
+)
+
+// knobs make the interval builder wrong on purpose: the tests show that each error is caught.
+type knobs struct {
+	beliefFromCall     bool // belief begins with the call of the acquire, before anybody was told
+	proofFromReturn    bool // a lease is counted from the answer
+	unknownReleaseHeld bool // a release without an answer is taken for none
+	closedEnds         bool // intervals that touch are taken to overlap
+	crashIgnored       bool // the dead go on believing
+}
+
+// ruler measures holds. Its times may be history.Forever.
+type ruler struct {
+	c     *Case
+	knobs knobs
+	half  time.Duration // half of the slack between two processes; 0 to read every clock as it is
+}
+
+// least is T1, the shortest life that a server may give a lease; Forever if leases do not expire.
+func (r *ruler) least(ttl time.Duration) time.Duration {
+	if !r.c.Claims.Expires || ttl <= 0 {
+		return history.Forever
+	}
+	return max(ttl-r.drift(ttl), 0)
+}
+
+// most is T2, the longest life that a server may give a lease.
+func (r *ruler) most(ttl time.Duration) time.Duration {
+	if !r.c.Claims.Expires || ttl <= 0 {
+		return history.Forever
+	}
+	return plus(ttl, r.drift(ttl))
+}
+
+func (r *ruler) drift(ttl time.Duration) time.Duration {
+	return time.Duration(float64(ttl)*r.c.Bounds.Rate) + r.c.Bounds.Round
+}
+
+// plus adds a duration to a time; beyond the last time it is Forever.
+func plus(t, d time.Duration) time.Duration {
+	if t == history.Forever || d == history.Forever || t > history.Forever-d {
+		return history.Forever
+	}
+	return t + d
+}
+
+// minus takes a duration from a time. Forever before anything is long ago.
+func minus(t, d time.Duration) time.Duration {
+	switch {
+	case t == history.Forever:
+		return t
+	case d == history.Forever:
+		return -history.Forever
+	}
+	return t - d
+}
+
+// ending says what is known of the end of a hold in the servers.
+type ending uint8
+
+const (
+	endless  ending = iota // nobody asked for its end: it ends by itself
+	returned               // its release took effect between call and return
+	maybe                  // its release may have taken effect at any time from the call on
+	gone                   // its release was told that it was over
+)
+
+// ended tells how a hold was released, and when it was called and answered.
+func (r *ruler) ended(h *Hold) (kind ending, call, ret time.Duration) {
+	if h.Release < 0 {
+		return endless, history.Forever, history.Forever
+	}
+	op := &r.c.Ops[h.Release]
+	switch {
+	case op.Outcome == history.OK:
+		kind = returned
+	case op.Outcome == history.Failed && op.Reason == history.Lost:
+		kind = gone
+	case r.knobs.unknownReleaseHeld:
+		return endless, history.Forever, history.Forever
+	default:
+		kind = maybe
+	}
+	return kind, op.Call - r.half, plus(op.Return, r.half)
+}
+
+// believed is B: from grant to the first of release call, deadline, loss signal and death.
+func (r *ruler) believed(h *Hold) (from, to time.Duration) {
+	from, to = h.Return, min(h.Until, h.Lost)
+	if r.knobs.beliefFromCall {
+		from = h.Call
+	}
+	if !r.knobs.crashIgnored {
+		to = min(to, h.Crashed)
+	}
+	if _, call, _ := r.ended(h); call != history.Forever {
+		to = min(to, call+r.half)
+	}
+	return from, to
+}
+
+// began is when the lease that a call was granted has begun at the earliest.
+func (r *ruler) began(call, ret time.Duration) time.Duration {
+	if r.knobs.proofFromReturn {
+		return plus(ret, r.half)
+	}
+	return call - r.half
+}
+
+// assured is when the lease is over at the earliest if nobody gives it back: last proof + T1. Of extensions that
+// overlap, any may have been the last; one that may have failed can only have made the lease shorter.
+func (r *ruler) assured(h *Hold) time.Duration {
+	end, next := history.Forever, history.Forever
+	for k := len(h.Extends) - 1; k >= 0; k-- {
+		op := &r.c.Ops[h.Extends[k]]
+		if op.Outcome == history.Failed {
+			continue
+		}
+		if op.Outcome == history.OK && op.Return < next && next != history.Forever {
+			return end
+		}
+		end = min(end, plus(r.began(op.Call, op.Return), r.least(op.TTL)))
+		if op.Outcome == history.OK {
+			next = min(next, op.Call)
+		}
+	}
+	if next != history.Forever {
+		return end
+	}
+	return min(end, plus(r.began(h.Call, h.Return), r.least(h.TTL)))
+}
+
+// guaranteed is G: from grant to the first of release call and last proof + T1.
+func (r *ruler) guaranteed(h *Hold) (from, to time.Duration) {
+	_, call, _ := r.ended(h)
+	return h.Return, min(call, r.assured(h))
+}
+
+// slot says when a hold may have begun in the servers, and when it has ended at the earliest then.
+type slot struct {
+	lo, hi time.Duration // it began in [lo, hi]
+	kind   ending
+	call   time.Duration // of the release
+	least  time.Duration // T1, counted from the start; Forever if the end does not depend on the start
+	over   time.Duration // last proof + T1
+	early  bool          // it was told to be over while it was guaranteed
+}
+
+// slot finds the bounds of a hold's start. The last extension binds the start from behind: the lease has to reach
+// from one to the next, and to a release that succeeded. (Algorithm L of the method.)
+func (r *ruler) slot(h *Hold, coupled bool) slot {
+	kind, call, ret := r.ended(h)
+	s := slot{lo: h.Call - r.half, hi: plus(h.Return, r.half), kind: kind, call: call, over: r.assured(h)}
+	s.least = r.least(h.TTL)
+	need := -history.Forever // the lease was alive then
+	if kind == returned {
+		need = call
+	}
+	refreshed := false
+	for k := len(h.Extends) - 1; k >= 0; k-- {
+		op := &r.c.Ops[h.Extends[k]]
+		if op.Outcome != history.OK {
+			refreshed = refreshed || op.Outcome == history.Unknown // it may have made the lease shorter or longer
+			continue
+		}
+		refreshed = true
+		need = max(op.Call-r.half, minus(need, r.most(op.TTL)))
+	}
+	if kind == gone && s.over > ret {
+		s.kind, s.early = maybe, true
+		kind = maybe
+	}
+	if refreshed {
+		s.least = history.Forever // the end does not depend on the start
+	} else if kind == gone {
+		s.hi = min(s.hi, minus(ret, s.least))
+	}
+	if need > -history.Forever && !unknownBetween(r.c, h) {
+		s.lo = max(s.lo, minus(need, r.most(h.TTL)))
+	}
+	if !coupled {
+		s.lo, s.hi, s.least = h.Call-r.half, plus(h.Return, r.half), history.Forever
+	}
+	s.lo = min(s.lo, s.hi)
+	return s
+}
+
+// unknownBetween tells whether an extension without an answer may have carried the lease further than is known.
+func unknownBetween(c *Case, h *Hold) bool {
+	for _, i := range h.Extends {
+		if c.Ops[i].Outcome == history.Unknown {
+			return true
+		}
+	}
+	return false
+}
+
+// end is when a hold that began at x has ended at the earliest.
+func (s *slot) end(x time.Duration) time.Duration {
+	over := s.over
+	if s.least != history.Forever {
+		over = max(over, plus(x, s.least))
+	}
+	switch s.kind {
+	case returned:
+		return max(s.call, x)
+	case maybe:
+		return max(min(s.call, over), x)
+	default:
+		return max(over, x)
+	}
+}

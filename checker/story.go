@@ -1,0 +1,137 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// tell writes a verdict's summary, story and evidence from a finding.
+func tell(c *Case, v *Verdict, f finding) {
+	if f.cause == "phantom" {
+		tellPhantom(c, v, f)
+		return
+	}
+	i, j := &c.Holds[f.pair.first], &c.Holds[f.pair.second]
+	r := ruler{c: c}
+	v.Summary = fmt.Sprintf("%s of %s contended holds violated, first by %s and %s at %s: %s",
+		count(v.Violations), count(v.Exposed), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
+	v.Evidence = append(v.Evidence, *c.Op(i.ID), *c.Op(j.ID))
+	v.Story = append(v.Story, granted(c, i), promise(&r, i))
+	if n := lastProof(c, i); n >= 0 && f.cause != "silent-reacquire" {
+		v.Story = append(v.Story, fmt.Sprintf("%s extended %s at %s", who(i.Worker), i.name(), clock(c.Ops[n].Return)))
+	}
+	if f.op >= 0 && f.cause != "service-loss" && f.cause != "overrun" {
+		v.Evidence = append(v.Evidence, c.Ops[f.op])
+	}
+	if f.cause == "foreign-release" {
+		op := &c.Ops[f.op]
+		v.Story = append(v.Story, fmt.Sprintf("%s released its own, earlier hold at %s; that freed the lock of %s",
+			who(op.Worker), clock(op.Call), who(i.Worker)))
+	}
+	if j.Outcome == history.OK {
+		v.Story = append(v.Story, granted(c, j))
+	} else {
+		v.Story = append(v.Story, fmt.Sprintf("%s asked for the lock at %s and got no answer, but %s existed: its release succeeded",
+			who(j.Worker), clock(j.Call), j.name()))
+	}
+	v.Story = append(v.Story, consequence(c, &r, f)...)
+	if i.Uses[1] >= 0 && (f.cause == "overrun" || c.Ops[i.Uses[1]].Call > j.Return) {
+		op := c.Ops[i.Uses[1]]
+		v.Evidence = append(v.Evidence, op)
+		v.Story = append(v.Story, fmt.Sprintf("%s stored at %s, when the lock had been granted to %s", who(i.Worker), clock(op.Call), who(j.Worker)))
+	}
+	slices.SortStableFunc(v.Evidence, func(a, b history.Op) int { return stamp{a.Return, 0}.compare(stamp{b.Return, 0}) })
+	for _, w := range c.windows() {
+		if w.from <= j.Return && w.to >= i.Call {
+			v.Story = append(v.Story, "the fault "+w.String())
+		}
+	}
+}
+
+func tellPhantom(c *Case, v *Verdict, f finding) {
+	a, b := c.Ops[f.pair.first], c.Ops[f.op]
+	v.Summary = fmt.Sprintf("%s acquires were reported as refused although their token was in the servers: phantom",
+		count(v.Causes["phantom"]))
+	v.Evidence = []history.Op{a, b}
+	v.Story = []string{fmt.Sprintf("%s was told at %s that token %04x was refused (%v)", who(a.Worker), clock(a.Return), a.Token>>48, a.Reason)}
+	if b.Kind == history.Found {
+		v.Story = append(v.Story, fmt.Sprintf("after the run that token was found on node %d, to expire at %s", b.Value, clock(b.Until)))
+	} else {
+		v.Story = append(v.Story, fmt.Sprintf("%s succeeded to %v it at %s", who(b.Worker), b.Kind, clock(b.Return)))
+	}
+}
+
+func granted(c *Case, h *Hold) string {
+	s := fmt.Sprintf("%s was granted %s of page %d at %s", who(h.Worker), h.name(), h.Key, clock(h.Return))
+	if h.TTL > 0 && c.Claims.Expires {
+		s += fmt.Sprintf(" for %v counted from %s", h.TTL, clock(h.Call))
+	}
+	return s
+}
+
+// promise says until when the first hold excluded all others.
+func promise(r *ruler, h *Hold) string {
+	kind, call, _ := r.ended(h)
+	over := r.assured(h)
+	s := "it never expires"
+	if over != history.Forever {
+		s = fmt.Sprintf("so nobody else may hold it before %s", clock(over))
+		if r.c.Bounds.Rate > 0 {
+			s += fmt.Sprintf(" (clocks within %.2g %%)", 100*r.c.Bounds.Rate)
+		}
+	}
+	switch kind {
+	case returned:
+		s += fmt.Sprintf(", and it was released at %s", clock(call))
+	case maybe:
+		s += fmt.Sprintf(", or its release, called at %s, whose effect is unknown", clock(call))
+	case gone:
+		s += fmt.Sprintf("; its release at %s was told that it was no longer its own", clock(call))
+	}
+	return s
+}
+
+func lastProof(c *Case, h *Hold) int32 {
+	last := int32(-1)
+	for _, n := range h.Extends {
+		if c.Ops[n].Outcome == history.OK {
+			last = n
+		}
+	}
+	return last
+}
+
+// consequence says why the pair is a violation, and whose.
+func consequence(c *Case, r *ruler, f finding) []string {
+	i, j := &c.Holds[f.pair.first], &c.Holds[f.pair.second]
+	_, believed := r.believed(i)
+	switch f.cause {
+	case "service-loss":
+		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}
+	case "double-grant":
+		return []string{"no lease was over and no fault of a server explains it: the acquire is not atomic"}
+	case "over-claim":
+		return []string{fmt.Sprintf("%s believed in the lock until %s, %v longer than the lease was sure to last",
+			who(i.Worker), clock(believed), longer(believed, r.assured(i)))}
+	case "renewal-failure":
+		return []string{fmt.Sprintf("%s was alive and nothing renewed its lease", who(i.Worker))}
+	case "silent-reacquire":
+		op := &c.Ops[f.op]
+		return []string{fmt.Sprintf("%s extended its hold at %s, after it was over: that took the lock away from %s",
+			who(i.Worker), clock(op.Return), who(j.Worker))}
+	case "overrun":
+		return []string{fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after that; only fencing helps",
+			who(i.Worker), clock(min(i.Until, i.Lost)))}
+	}
+	return nil
+}
+
+func longer(a, b time.Duration) any {
+	if a == history.Forever {
+		return "endlessly"
+	}
+	return a - b
+}

@@ -1,0 +1,220 @@
+package checker
+
+import (
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// pair is a hold and an earlier one that it collides with.
+type pair struct{ first, second int32 }
+
+// sweeper finds the pairs of holds of one key that collide. Its arrays are used for one key after another.
+type sweeper struct {
+	ruler
+	order []stamp // the holds by the start of what is compared
+	slack time.Duration
+}
+
+func newSweeper(c *Case, k knobs) *sweeper {
+	s := &sweeper{ruler: ruler{c: c, knobs: k}}
+	if c.Processes > 1 {
+		s.slack = c.Bounds.Slack
+	}
+	return s
+}
+
+// reach is a hold whose interval reached furthest of all so far.
+type reach struct {
+	hold     int32
+	process  int16
+	from, to time.Duration
+}
+
+// beliefs calls found for each hold whose holder believed in it while an earlier one still believed in its own,
+// with the one that believed longest, and tells whether that is certain in spite of the processes' clocks.
+// One sort and one sweep: O(n log n), exact within a process.
+func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
+	s.order = s.order[:0]
+	for _, n := range holds {
+		h := &s.c.Holds[n]
+		if from, to := s.believed(h); h.Outcome == history.OK && from < to {
+			s.order = append(s.order, stamp{from, n})
+		}
+	}
+	slices.SortFunc(s.order, stamp.compare)
+	best, other := reach{hold: -1}, reach{hold: -1} // the other is of another process than the best
+	for _, o := range s.order {
+		h := &s.c.Holds[o.index]
+		from, to := s.believed(h)
+		now := reach{o.index, h.Process, from, to}
+		first, certain := s.collide(best, other, now)
+		if first >= 0 {
+			found(pair{first, o.index}, certain)
+		}
+		switch {
+		case best.hold < 0 || now.process == best.process:
+			if best.hold < 0 || to > best.to {
+				best = now
+			}
+		case to > best.to:
+			best, other = now, best
+		case other.hold < 0 || to > other.to:
+			other = now
+		}
+	}
+}
+
+// collide finds which of the two that reach furthest overlaps the new one. Times of different processes may be off
+// by the slack in either direction.
+func (s *sweeper) collide(best, other, now reach) (first int32, certain bool) {
+	first = -1
+	for _, r := range [...]reach{best, other} {
+		if r.hold < 0 || now.from > r.to || now.from == r.to && !s.knobs.closedEnds {
+			continue
+		}
+		if r.process == now.process || now.from+s.slack < r.to && r.from+s.slack < now.to {
+			return r.hold, true
+		}
+		if first < 0 {
+			first = r.hold
+		}
+	}
+	return first, false
+}
+
+// losses calls found for each hold that the servers cannot have granted while they kept every promise to the
+// earlier ones: algorithm L of the method. Holds whose lease may have been over before the answer arrived promise
+// nothing and are left out, so that the order of all others is forced: O(n log n), and exact if there are none.
+func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
+	s.order = s.order[:0]
+	for _, n := range holds {
+		h := &s.c.Holds[n]
+		if h.Outcome != history.OK {
+			continue
+		}
+		if t := s.slot(h, coupled); t.end(t.lo) > t.hi {
+			s.order = append(s.order, stamp{t.hi, n})
+		}
+	}
+	slices.SortFunc(s.order, stamp.compare)
+	now, last := -history.Forever, int32(-1)
+	for _, o := range s.order {
+		t := s.slot(&s.c.Holds[o.index], coupled)
+		x := max(t.lo, now)
+		if x > t.hi || x == t.hi && x == now && s.knobs.closedEnds {
+			found(pair{last, o.index})
+			x = t.lo // go on as if only the newer one existed, so that one loss counts once
+		}
+		now, last = t.end(x), o.index
+	}
+}
+
+// proven calls found for each acquire without an answer that is known, by a release or an extension that
+// succeeded, to have been granted at a moment at which the servers had promised the lock to another. What an
+// unproven one did cannot be known; that it did nothing is always possible, so it is dropped.
+func (s *sweeper) proven(holds []int32, found func(p pair)) {
+	var points []stamp
+	for _, n := range holds {
+		if h := &s.c.Holds[n]; h.Outcome != history.OK {
+			if op := s.proof(h); op >= 0 {
+				points = append(points, stamp{s.c.Ops[op].Call - s.half, n})
+			}
+		}
+	}
+	if len(points) == 0 {
+		return
+	}
+	s.order = s.order[:0]
+	for _, n := range holds {
+		if h := &s.c.Holds[n]; h.Outcome == history.OK {
+			t := s.slot(h, true)
+			s.order = append(s.order, stamp{t.hi, n})
+		}
+	}
+	slices.SortFunc(s.order, stamp.compare)
+	slices.SortFunc(points, stamp.compare)
+	at, best, end := 0, int32(-1), -history.Forever
+	for _, p := range points {
+		for ; at < len(s.order) && s.order[at].at < p.at; at++ {
+			t := s.slot(&s.c.Holds[s.order[at].index], true)
+			if e := t.end(t.lo); e > end {
+				best, end = s.order[at].index, e
+			}
+		}
+		op := s.c.Ops[s.proof(&s.c.Holds[p.index])]
+		if best >= 0 && plus(op.Return, s.half) < end {
+			found(pair{best, p.index})
+		}
+	}
+}
+
+// proof is the first extension or release that shows that a hold existed, -1 if there is none.
+func (s *sweeper) proof(h *Hold) int32 {
+	for _, i := range h.Extends {
+		if s.c.Ops[i].Outcome == history.OK {
+			return i
+		}
+	}
+	if h.Release >= 0 && s.c.Ops[h.Release].Outcome == history.OK {
+		return h.Release
+	}
+	return -1
+}
+
+// overruns calls found for each hold whose holder stored after it had ceased to believe, with a hold that was
+// granted in between and not yet over when the first one's visit was at work; -1 if nobody's was.
+func (s *sweeper) overruns(holds []int32, found func(p pair)) {
+	s.order = s.order[:0]
+	late := false
+	for _, n := range holds {
+		h := &s.c.Holds[n]
+		if from, to := s.believed(h); h.Outcome == history.OK && from < to {
+			s.order = append(s.order, stamp{from, n})
+		}
+		late = late || s.late(h)
+	}
+	if !late {
+		return
+	}
+	slices.SortFunc(s.order, stamp.compare)
+	for _, n := range holds {
+		if h := &s.c.Holds[n]; s.late(h) {
+			found(pair{n, s.meets(n, h)})
+		}
+	}
+}
+
+// late tells whether a holder stored although it knew, or could have known, that the lock was no longer its own.
+func (s *sweeper) late(h *Hold) bool {
+	if h.Outcome != history.OK || h.Uses[1] < 0 {
+		return false
+	}
+	op := &s.c.Ops[h.Uses[1]]
+	return op.Outcome != history.Failed && op.Call > min(h.Until, h.Lost)
+}
+
+// meets finds a hold that was granted after another's belief had ended and before it stored.
+func (s *sweeper) meets(n int32, h *Hold) int32 {
+	end, store := min(h.Until, h.Lost), s.c.Ops[h.Uses[1]].Call
+	begin := end
+	if h.Uses[0] >= 0 {
+		begin = max(begin, s.c.Ops[h.Uses[0]].Call)
+	}
+	at, _ := slices.BinarySearchFunc(s.order, end, func(o stamp, t time.Duration) int {
+		return stamp{o.at, 0}.compare(stamp{t, 0})
+	})
+	for ; at < len(s.order) && s.order[at].at < store; at++ {
+		o := &s.c.Holds[s.order[at].index]
+		from, to := s.believed(o)
+		slack := s.slack
+		if o.Process == h.Process {
+			slack = 0
+		}
+		if s.order[at].index != n && from+slack < store && begin+slack < to {
+			return s.order[at].index
+		}
+	}
+	return -1
+}
