@@ -17,7 +17,7 @@ import (
 var All = []Fault{
 	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, lostGrant,
 	partition, partitionPrimary, dropReply, delay,
-	evict, flush, slowServer,
+	clockJump, clockRate, powerLoss, evict, flush, slowServer,
 	stallWorker, crashWorker, stopProcess, killProcess,
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/checker"
+	"hammerlock/faults"
 	"hammerlock/internal/crew"
 	"hammerlock/results"
 	"hammerlock/topologies"
@@ -108,11 +109,7 @@ func (j *Job) one(ctx, stop context.Context, c Combination, tell func(Event)) (r
 func (s *stage) up(ctx context.Context) (err error) {
 	p := &s.job.Plan
 	o := topologies.Options{Server: s.job.server, Profile: p.Profile}
-	broken := o
-	for _, step := range s.combo.Steps {
-		broken.Links = broken.Links || step.Fault.Needs.Links
-	}
-	if s.topology, err = s.combo.Topology.Up(ctx, broken); err != nil {
+	if s.topology, err = s.combo.Topology.Up(ctx, s.breakable(o)); err != nil {
 		return err
 	}
 	if err := s.openCounter(ctx, o); err != nil {
@@ -138,6 +135,19 @@ func (s *stage) up(ctx context.Context) (err error) {
 	lanes := crew.Lanes(p.Workload.Workers, s.combo.Lock.Claims)
 	s.crew, err = crew.Spread(ctx, orders, lanes, p.Processes, s.topology.Spawn)
 	return err
+}
+
+// breakable adds what the plan of faults needs. What nobody breaks is measured without it.
+func (s *stage) breakable(o topologies.Options) topologies.Options {
+	var needs faults.Needs
+	for _, step := range s.combo.Steps {
+		needs = needs.Or(step.Fault.Needs)
+	}
+	o.Links, o.Clock = needs.Links, needs.Clock
+	if needs.Durable {
+		o.Durable = topologies.SyncEverySecond
+	}
+	return o
 }
 
 // spread tells whether the workers live in processes of their own.

@@ -1,0 +1,48 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"hammerlock/topologies"
+)
+
+var clockJump = Fault{
+	Name: "clock-jump",
+	Doc: "the clock of a lock's primary, or of a quorum of sites, steps forward by twice the lease while the lock is held " +
+		"(clock-jump:back: it steps back)",
+	Needs:  Needs{Clock: true},
+	Breaks: func(Scene) string { return lyingClock },
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		offset := 2 * t.TTL
+		if t.Arg == "back" {
+			offset = -offset
+		} else if t.Arg != "" && t.Arg != "forward" {
+			return "", nil, fmt.Errorf("clock-jump:%s: forward or back", t.Arg)
+		}
+		return t.clocks(ctx, offset, 1, fmt.Sprintf("the clock of %%s jumped by %s while w%%02d held a lock", offset))
+	},
+}
+
+// fastRate makes a lease end in a third of its time.
+const fastRate = 3
+
+var clockRate = Fault{
+	Name:   "clock-rate",
+	Doc:    "the clock of a lock's primary, or of a quorum of sites, runs three times as fast",
+	Needs:  Needs{Clock: true},
+	Breaks: func(Scene) string { return lyingClock },
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		return t.clocks(ctx, 0, fastRate, fmt.Sprintf("the clock of %%s ran %d times as fast while w%%02d held a lock", fastRate))
+	},
+}
+
+// clocks sets the clocks that a held lock depends on, and holds the worker until somebody else has the lock.
+func (t *Target) clocks(ctx context.Context, offset time.Duration, rate float64, text string) (string, Heal, error) {
+	what, heal, err := t.forget(ctx, text, func(_ context.Context, n *topologies.Node, _ string) (Heal, error) {
+		return func(context.Context) error { return n.SetClock(0, 1) }, n.SetClock(offset, rate)
+	})
+	return strings.ReplaceAll(what, "  ", " "), heal, err
+}
