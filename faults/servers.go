@@ -76,7 +76,7 @@ func pushOut(ctx context.Context, n *topologies.Node, name string) (Heal, error)
 	}
 	heal := func(ctx context.Context) error {
 		return errors.Join(
-			n.Do(ctx, "EVAL", `for i = 1, 4096 do redis.call("DEL", KEYS[1] .. i) end`, 1, filler(name)).Err(),
+			n.Do(ctx, "EVAL", `for i = 0, 4095 do redis.call("DEL", KEYS[1] .. i) end return 1`, 1, filler(name)).Err(),
 			n.Do(ctx, "CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction").Err())
 	}
 	if err := n.Do(ctx, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", used+room,
