@@ -2,8 +2,6 @@ package topologies
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"sync"
@@ -150,19 +148,6 @@ func (s *Site) clusterOptions(o ClientOptions) *redis.ClusterOptions {
 	}
 }
 
-// dialer makes connections from the client's own source address. Where the primary is moved by hand, new
-// connections go to where it is now, as if its name had been given another address; the old ones stay until
-// they break, or until their node answers that it is read-only.
-func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	d := &net.Dialer{Timeout: clientDialTimeout, LocalAddr: s.sourceAddr(o.Source)}
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if n := s.byHand.Load(); n != nil {
-			addr = n.front
-		}
-		return d.DialContext(ctx, network, addr)
-	}
-}
-
 // newControl makes the suite's own client to one server: small, and past all links.
 func newControl(addr, password string) *redis.Client {
 	quiet()
@@ -171,29 +156,6 @@ func newControl(addr, password string) *redis.Client {
 		ContextTimeoutEnabled: true, DialTimeout: time.Second, DialerRetries: 1, ReadTimeout: 2 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-}
-
-// ErrUnreachable marks an error that came before anything was sent: no connection could be made, or nobody
-// knew where to. The command had certainly no effect.
-var ErrUnreachable = errors.New("unreachable")
-
-// dialing marks what goes wrong while a connection is made.
-type dialing struct{}
-
-func (dialing) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := next(ctx, network, addr)
-		if err != nil && !errors.Is(err, ErrUnreachable) {
-			err = fmt.Errorf("%w: %w", ErrUnreachable, err)
-		}
-		return conn, err
-	}
-}
-
-func (dialing) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (dialing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // counting counts round trips and commands, but not what the library sends by itself on a new connection.

@@ -159,16 +159,17 @@ func (j *jitter) draw() time.Duration {
 	return j.latency + time.Duration(j.rand.Int64N(int64(j.most)+1))
 }
 
-// ownCommands are what the client library sends by itself; losing the answers to them would prove nothing.
-var ownCommands = []string{
-	"auth", "hello", "client", "select", "readonly", "cluster", "command", "info", "ping", "sentinel",
+// idle are commands that change no data and that the client library sends by itself, between handshakes; losing
+// the answers to them would prove nothing.
+var idle = []string{
+	"cluster", "command", "info", "ping", "sentinel",
 	"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe",
 }
 
 // mute decides whether the answer to a command that is about to be forwarded gets lost.
 func (c *connection) mute(loses []*rule, b []byte) {
 	name := commandName(b)
-	if name == "" || slices.Contains(ownCommands, name) {
+	if name == "" || slices.Contains(handshake, name) || slices.Contains(idle, name) {
 		return
 	}
 	for _, r := range loses {

@@ -1,0 +1,82 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrUnreachable marks an error that came before the command was sent: no connection could be made, nobody knew
+// where to, or nobody answered the handshake. The command had certainly no effect.
+var ErrUnreachable = errors.New("unreachable")
+
+// dialing marks what goes wrong while a connection is made.
+type dialing struct{}
+
+func (dialing) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		if err != nil && !errors.Is(err, ErrUnreachable) {
+			err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		return conn, err
+	}
+}
+
+func (dialing) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (dialing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// dialer makes connections from the client's own source address. Where the primary is moved by hand, new
+// connections go to where it is now, as if its name had been given another address; the old ones stay until
+// they break, or until their node answers that it is read-only.
+func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	d := &net.Dialer{Timeout: clientDialTimeout, LocalAddr: s.sourceAddr(o.Source)}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if n := s.byHand.Load(); n != nil {
+			addr = n.front
+		}
+		conn, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &fresh{TCPConn: conn.(*net.TCPConn)}, nil
+	}
+}
+
+// handshake is what the client library sends on a new connection.
+var handshake = []string{"auth", "hello", "client", "select", "readonly"}
+
+// fresh is a connection that marks what goes wrong before the first command of its user: behind a link that holds
+// back, or before a stopped server, connecting succeeds and the handshake does not.
+type fresh struct {
+	*net.TCPConn
+	used atomic.Bool
+}
+
+func (f *fresh) Write(b []byte) (int, error) {
+	if !f.used.Load() && !slices.Contains(handshake, commandName(b)) {
+		f.used.Store(true)
+	}
+	n, err := f.TCPConn.Write(b)
+	return n, f.mark(err)
+}
+
+func (f *fresh) Read(b []byte) (int, error) {
+	n, err := f.TCPConn.Read(b)
+	return n, f.mark(err)
+}
+
+func (f *fresh) mark(err error) error {
+	if err == nil || f.used.Load() {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}

@@ -1,0 +1,70 @@
+package topologies
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestUnreachableIsCertain counts what was executed: at most what succeeded or ended in doubt, never what was
+// called unreachable. It also sees that the mark is given: a command on a new connection ends without doubt.
+func TestUnreachableIsCertain(t *testing.T) {
+	t.Parallel()
+	breaks := map[string]func(*testing.T, *Topology) (mend func()){
+		"drop": func(t *testing.T, top *Topology) func() {
+			return apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{"n1"}, Effect: Drop})
+		},
+		"drop answers": func(t *testing.T, top *Topology) func() {
+			return apply(t, top, Rule{From: []Party{"n1"}, To: []Party{ClientParty(1)}, OneWay: true, Effect: Drop})
+		},
+		"reset": func(t *testing.T, top *Topology) func() {
+			return apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{"n1"}, Effect: Reset})
+		},
+		"pause": func(t *testing.T, top *Topology) func() {
+			if err := top.Nodes[0].Pause(); err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				if err := top.Nodes[0].Resume(); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	}
+	for name, f := range breaks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			top := up(t, "single", Options{Links: true})
+			c := client(t, top, ClientOptions{Source: 1, ReadTimeout: 100 * time.Millisecond})
+			if err := c.Incr(t.Context(), "x").Err(); err != nil {
+				t.Fatal(err)
+			}
+			mend := f(t, top)
+			doubts, last := 1, error(nil) // the first of them succeeded
+			for range 4 {
+				if last = c.Incr(t.Context(), "x").Err(); !errors.Is(last, ErrUnreachable) {
+					doubts++
+				}
+			}
+			if last == nil || doubts > 2 {
+				t.Errorf("%d of 5 commands may have been executed; the last says %v", doubts, last)
+			}
+			mend()
+			after := client(t, top, ClientOptions{Source: 2})
+			_ = c.Close()
+			if err := poll(within(t, 5*time.Second), time.Millisecond, func() error {
+				list, err := after.ClientList(t.Context()).Result()
+				if err == nil && strings.Contains(list, " addr="+sourceIP(top.block.prefix, 1)+":") {
+					err = errors.New("late bytes may still be on their way")
+				}
+				return err
+			}); err != nil {
+				t.Error(err)
+			}
+			if x, err := after.Get(t.Context(), "x").Int(); err != nil || x < 1 || x > doubts {
+				t.Errorf("executed %d times, at most %d could be, %v", x, doubts, err)
+			}
+		})
+	}
+}
