@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -251,5 +252,31 @@ func TestSparseIDsAreForeign(t *testing.T) {
 {"end":"complete"}`))
 	if err != nil || h.Ops[0].ID != lane0|1 {
 		t.Errorf("got %+v, %v", h, err)
+	}
+}
+
+// TestFormatExample reads the example of FORMAT.md.
+func TestFormatExample(t *testing.T) {
+	doc, err := os.ReadFile("FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(doc), "```json\n")
+	example, _, _ = strings.Cut(example, "```")
+	h, err := ReadJSONL(strings.NewReader(example))
+	if err != nil || len(h.Ops) != 5 || h.Partial != "" {
+		t.Fatalf("got %+v, %v", h, err)
+	}
+	for name := range fields {
+		if !strings.Contains(string(doc), "| `"+name+"` |") {
+			t.Errorf("FORMAT.md does not have the field %s", name)
+		}
+	}
+	for _, names := range [][]string{kinds[1:], outcomes[:], reasons[1:], wakes[:]} {
+		for _, name := range names {
+			if !strings.Contains(string(doc), "`"+name+"`") {
+				t.Errorf("FORMAT.md does not have the name %s", name)
+			}
+		}
 	}
 }
