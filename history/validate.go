@@ -185,21 +185,23 @@ func (v *validation) known(id ID) uint8 {
 
 // references looks for what operations name. A partial history may have lost it.
 func (v *validation) references() {
-	lost := v.h.Partial != ""
+	lost := func(id ID, known uint8) bool {
+		return v.h.Partial != "" && known == 0 && id.Lane() >= 0 && id.Number() > 0
+	}
 	for i := range v.h.Ops {
 		if v.full() {
 			return
 		}
 		op := &v.h.Ops[i]
 		if op.Hold != 0 && op.Hold != op.ID {
-			if k := v.known(op.Hold); k&isAcquire == 0 && !(lost && k == 0) {
+			if k := v.known(op.Hold); k&isAcquire == 0 && !lost(op.Hold, k) {
 				v.add(i, "its hold %s is not an acquire", op.Hold)
 			}
 		} else if op.Hold != 0 && op.Kind != Acquire {
 			v.add(i, "is its own hold but not an acquire")
 		}
 		if op.Seen != 0 {
-			if k := v.known(op.Seen); k&isStore == 0 && !(lost && k == 0) {
+			if k := v.known(op.Seen); k&isStore == 0 && !lost(op.Seen, k) {
 				v.add(i, "has seen %s, which is not a store", op.Seen)
 			}
 		}

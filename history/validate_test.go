@@ -104,6 +104,9 @@ func TestPartialHistoryMayHaveLostWhatItNames(t *testing.T) {
 	if h.Partial = "killed"; h.Validate() != nil {
 		t.Error(h.Validate())
 	}
+	if h.Ops[0].Hold = lane0; h.Validate() == nil {
+		t.Error("a hold that no lane can have named was only lost")
+	}
 }
 
 func TestValidateTellsTenProblems(t *testing.T) {
