@@ -14,10 +14,11 @@ import (
 // Case is a history that was prepared for the checkers: its holds, and where each operation stands.
 type Case struct {
 	*history.History
-	Holds  []Hold // in the order of their acquires' calls
-	index  index
-	byKey  [][]int32 // into Holds: those of a key, by call
-	events []int32   // into Ops: faults and heals, keys that were found, releases and extensions of what is no hold
+	Holds   []Hold // in the order of their acquires' calls
+	index   index
+	byKey   [][]int32 // into Holds: those of a key, by call
+	repeats []int32   // into Ops: releases of what had been released
+	events  []int32   // into Ops: faults and heals, keys that were found, releases and extensions of what is no hold
 
 	once     sync.Once
 	findings findings // of the exclusion checker, which others need too

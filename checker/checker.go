@@ -1,9 +1,18 @@
 package checker
 
-import "hammerlock/history"
+import (
+	"fmt"
+
+	"hammerlock/history"
+)
 
 // All lists the checkers in the order in which their verdicts are shown.
-var All = []Checker{}
+var All = []Checker{
+	exclusion,
+	leaseValidity,
+	release,
+	linearizable,
+}
 
 // Checker judges one property.
 type Checker struct {
@@ -15,16 +24,21 @@ type Checker struct {
 	Check   func(*Case) Verdict
 }
 
-// Judge lets every checker judge the case whose property applies to it.
-func Judge(c *Case) []Verdict {
+// Judge lets every checker judge the case whose property applies to it. An error says that the checkers contradict
+// each other: no verdict can be trusted then.
+func Judge(c *Case) ([]Verdict, error) {
 	verdicts := make([]Verdict, 0, len(All))
+	var wrong error
 	for _, k := range All {
 		if k.Applies != nil && !k.Applies(&c.Header) {
 			continue
 		}
 		v := k.Check(c)
 		v.Checker = k.Name
+		if v.Cause == harnessError {
+			wrong = fmt.Errorf("an error of the checkers themselves: %s", v.Summary)
+		}
 		verdicts = append(verdicts, v)
 	}
-	return verdicts
+	return verdicts, wrong
 }

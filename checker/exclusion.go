@@ -110,7 +110,7 @@ func (x *examiner) key(holds []int32) {
 	})
 	s.half = s.slack / 2
 	s.losses(holds, true, x.loss)
-	s.proven(holds, x.loss)
+	s.proven(holds, true, x.loss)
 	if s.half = 0; s.slack > 0 {
 		s.losses(holds, true, func(p pair) {
 			if !x.blamed[p.second] {
@@ -201,6 +201,9 @@ func (x *examiner) broken(p pair) finding {
 	i, j := &x.c.Holds[p.first], &x.c.Holds[p.second]
 	if op := x.foreign(p); op >= 0 {
 		return finding{"foreign-release", p, op}
+	}
+	if kind, call, _ := x.sweeper.ended(i); kind == returned && call > j.Return && j.Return > x.sweeper.assured(i) {
+		return finding{"foreign-release", p, i.Release} // it can only have released the other's
 	}
 	_, begun := active(x.windows, 0, j.Return, ofServers)
 	if !begun {

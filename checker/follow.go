@@ -114,9 +114,14 @@ func (c *Case) give(h *Hold, i int32) {
 	op := &c.Ops[i]
 	switch op.Kind {
 	case history.Release:
-		if h.Release < 0 || op.Call < c.Ops[h.Release].Call {
+		if h.Release < 0 {
 			h.Release = i
+			return
 		}
+		if op.Call < c.Ops[h.Release].Call {
+			h.Release, i = i, h.Release
+		}
+		c.repeats = append(c.repeats, i)
 	case history.Load:
 		h.Uses[0] = i
 	case history.Store:

@@ -66,7 +66,7 @@ type ending uint8
 
 const (
 	endless  ending = iota // nobody asked for its end: it ends by itself
-	returned               // its release took effect between call and return
+	returned               // its release took effect between call and return, so that it was held until the call
 	maybe                  // its release may have taken effect at any time from the call on
 	gone                   // its release was told that it was over
 )
@@ -78,7 +78,7 @@ func (r *ruler) ended(h *Hold) (kind ending, call, ret time.Duration) {
 	}
 	op := &r.c.Ops[h.Release]
 	switch {
-	case op.Outcome == history.OK:
+	case op.Outcome == history.OK && r.c.Claims.Owned:
 		kind = returned
 	case op.Outcome == history.Failed && op.Reason == history.Lost:
 		kind = gone

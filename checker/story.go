@@ -16,7 +16,7 @@ func tell(c *Case, v *Verdict, f finding) {
 	}
 	i, j := &c.Holds[f.pair.first], &c.Holds[f.pair.second]
 	r := ruler{c: c}
-	v.Summary = fmt.Sprintf("%s of %s contended holds violated, first by %s and %s at %s: %s",
+	v.Summary = fmt.Sprintf("%s violations in %s contended holds, one by %s and %s at %s: %s",
 		count(v.Violations), count(v.Exposed), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
 	v.Evidence = append(v.Evidence, *c.Op(i.ID), *c.Op(j.ID))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
@@ -28,8 +28,12 @@ func tell(c *Case, v *Verdict, f finding) {
 	}
 	if f.cause == "foreign-release" {
 		op := &c.Ops[f.op]
-		v.Story = append(v.Story, fmt.Sprintf("%s released its own, earlier hold at %s; that freed the lock of %s",
-			who(op.Worker), clock(op.Call), who(i.Worker)))
+		victim := i
+		if f.op == i.Release {
+			victim = j
+		}
+		v.Story = append(v.Story, fmt.Sprintf("%s released at %s what was its own no more; that freed the lock of %s",
+			who(op.Worker), clock(op.Call), who(victim.Worker)))
 	}
 	if j.Outcome == history.OK {
 		v.Story = append(v.Story, granted(c, j))

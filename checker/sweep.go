@@ -114,7 +114,7 @@ func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 // proven calls found for each acquire without an answer that is known, by a release or an extension that
 // succeeded, to have been granted at a moment at which the servers had promised the lock to another. What an
 // unproven one did cannot be known; that it did nothing is always possible, so it is dropped.
-func (s *sweeper) proven(holds []int32, found func(p pair)) {
+func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 	var points []stamp
 	for _, n := range holds {
 		if h := &s.c.Holds[n]; h.Outcome != history.OK {
@@ -129,7 +129,7 @@ func (s *sweeper) proven(holds []int32, found func(p pair)) {
 	s.order = s.order[:0]
 	for _, n := range holds {
 		if h := &s.c.Holds[n]; h.Outcome == history.OK {
-			t := s.slot(h, true)
+			t := s.slot(h, coupled)
 			s.order = append(s.order, stamp{t.hi, n})
 		}
 	}
@@ -138,7 +138,7 @@ func (s *sweeper) proven(holds []int32, found func(p pair)) {
 	at, best, end := 0, int32(-1), -history.Forever
 	for _, p := range points {
 		for ; at < len(s.order) && s.order[at].at < p.at; at++ {
-			t := s.slot(&s.c.Holds[s.order[at].index], true)
+			t := s.slot(&s.c.Holds[s.order[at].index], coupled)
 			if e := t.end(t.lo); e > end {
 				best, end = s.order[at].index, e
 			}

@@ -1,0 +1,210 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+var leaseValidity = Checker{
+	Name:    "lease-validity",
+	Doc:     "a lease lasts as long as it was granted for, and its holder never believes in it for longer",
+	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
+	Check:   checkLeaseValidity,
+}
+
+// leases gathers what is wrong with the leases of a case.
+type leases struct {
+	ruler
+	windows []window
+	v       *Verdict
+	worst   int // rank of the verdict's cause in leaseCauses
+
+	late    int64         // deadlines beyond call + T1 that a stall before the send would explain
+	late1   [2]int32      // the first of them: hold and operation
+	quick   time.Duration // the quickest answer among them
+	answers []time.Duration
+}
+
+// leaseCauses are the causes, the worst first.
+var leaseCauses = []string{"silent-reacquire", "over-claim", "renewal-failure", "premature-loss"}
+
+func checkLeaseValidity(c *Case) Verdict {
+	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
+	l := &leases{ruler: ruler{c: c}, windows: c.windows(), v: &v, worst: len(leaseCauses), quick: history.Forever}
+	for i := range c.Holds {
+		if h := &c.Holds[i]; h.Outcome == history.OK {
+			v.Exposed++
+			l.claims(int32(i), h)
+			l.loss(h)
+			l.reacquire(h)
+		}
+	}
+	l.habit()
+	switch {
+	case v.Violations > 0:
+		v.Status = Fail
+		v.Summary = fmt.Sprintf("%s of %s leases are wrong, the worst by %s", count(v.Violations), count(v.Exposed), v.Cause)
+	case v.Exposed == 0:
+		v.Summary = "no lease was granted"
+	default:
+		v.Status = Pass
+		v.Summary = none("wrong leases", v.Exposed, "leases")
+		if n := v.Misses["premature-loss"]; n > 0 {
+			v.Summary += fmt.Sprintf("; a fault ended %s early", count(n))
+		}
+	}
+	return v
+}
+
+// fail counts a violation and keeps the first of the worst cause.
+func (l *leases) fail(cause, story string, evidence ...history.Op) {
+	l.v.Violations++
+	l.v.Causes[cause]++
+	if rank := slices.Index(leaseCauses, cause); rank < l.worst {
+		l.worst = rank
+		l.v.Cause, l.v.Story, l.v.Evidence = cause, []string{story}, evidence
+	}
+}
+
+// claims compares each deadline with the life that is sure. The library takes its own time between the recorder's
+// stamp and the send: if that explains the difference, the case is only counted here, and judged by habit.
+func (l *leases) claims(n int32, h *Hold) {
+	l.claim(n, l.c.index.at(h.ID), h)
+	for _, i := range h.Extends {
+		if l.c.Ops[i].Outcome == history.OK {
+			l.claim(n, i, h)
+		}
+	}
+}
+
+func (l *leases) claim(n, i int32, h *Hold) {
+	op := &l.c.Ops[i]
+	life := l.least(op.TTL)
+	if life == history.Forever || op.Until == 0 {
+		return
+	}
+	if op.Until == history.Forever {
+		if _, to := l.believed(h); !l.c.Claims.Renews && to > plus(l.assured(h), l.late0(h)) && i == l.c.index.at(h.ID) {
+			l.fail("over-claim", fmt.Sprintf("%s was told no end of %s and believed in it until %s; the lease was sure until %s only",
+				who(op.Worker), h.name(), clock(to), clock(l.assured(h))), *op)
+		}
+		return
+	}
+	l.answers = append(l.answers, op.Return-op.Call)
+	switch {
+	case op.Until <= op.Call+life:
+	case op.Until > op.Return+life:
+		l.fail("over-claim", fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %v asked for at %s are sure until %s only",
+			who(op.Worker), clock(op.Return), h.name(), clock(op.Until), op.TTL, clock(op.Call), clock(op.Call+life)), *op)
+	default:
+		if l.late == 0 {
+			l.late1 = [2]int32{n, i}
+		}
+		l.late++
+		l.quick = min(l.quick, op.Return-op.Call)
+	}
+}
+
+// late0 is by how much the lease may have begun after its call.
+func (l *leases) late0(h *Hold) time.Duration {
+	if n := lastProof(l.c, h); n >= 0 {
+		return l.c.Ops[n].Return - l.c.Ops[n].Call
+	}
+	return h.Return - h.Call
+}
+
+// habit judges the deadlines that count from somewhere between call and return. A stall before the send looks like
+// a library that counts from the reply, but it hits few of the slow answers, and the library all of them.
+func (l *leases) habit() {
+	slow := int64(0)
+	for _, d := range l.answers {
+		if d >= l.quick {
+			slow++
+		}
+	}
+	if l.late < 3 || 2*l.late < slow {
+		if l.late > 0 {
+			l.v.Misses["late-stamp"] += l.late
+		}
+		return
+	}
+	h, op := &l.c.Holds[l.late1[0]], &l.c.Ops[l.late1[1]]
+	l.fail("over-claim", fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
+		"but the %v asked for at %s are sure until %s only", count(l.late), count(slow), who(op.Worker), clock(op.Return), h.name(),
+		clock(op.Until), op.TTL, clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
+	l.v.Violations += l.late - 1
+	l.v.Causes["over-claim"] += l.late - 1
+}
+
+// loss judges a hold that was told to be over. Before last proof + T1 the service has lost it: a near miss that a
+// fault of a server explains, and a violation if none does. After it, the watchdog has failed if there is one.
+func (l *leases) loss(h *Hold) {
+	told := int32(-1)
+	if h.Release >= 0 {
+		if op := &l.c.Ops[h.Release]; op.Outcome == history.Failed && op.Reason == history.Lost {
+			told = h.Release
+		}
+	}
+	for k := len(h.Extends) - 1; k >= 0; k-- {
+		if op := &l.c.Ops[h.Extends[k]]; op.Outcome == history.Failed && op.Reason == history.Lost {
+			told = h.Extends[k]
+		}
+	}
+	if told < 0 && (h.Lost == history.Forever || !l.c.Claims.Renews) {
+		return
+	}
+	begin, at, evidence := h.Call, h.Lost, []history.Op{*l.c.Op(h.ID)}
+	if n := lastProof(l.c, h); n >= 0 {
+		begin = l.c.Ops[n].Call
+	}
+	if told >= 0 {
+		at, evidence = l.c.Ops[told].Return, append(evidence, l.c.Ops[told])
+	}
+	over := l.assured(h)
+	if told >= 0 && over > at {
+		if _, begun := active(l.windows, 0, at, func(name string) bool { return ofServers(name) || name == "drop-reply" }); begun {
+			l.v.Misses["premature-loss"]++
+			return
+		}
+		l.fail("premature-loss", fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
+			who(h.Worker), clock(at), h.name(), clock(begin), clock(over)), evidence...)
+		return
+	}
+	if !l.c.Claims.Renews || h.Crashed <= at {
+		return
+	}
+	if _, explained := active(l.windows, begin, at, func(name string) bool { return ofServers(name) || name != "stall-worker" }); explained {
+		l.v.Misses["renewal-failure"]++
+		return
+	}
+	l.fail("renewal-failure", fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and there was no fault since",
+		who(h.Worker), h.name(), clock(at), clock(begin)), evidence...)
+}
+
+// reacquire finds an extension that succeeded although everything before it had certainly expired.
+func (l *leases) reacquire(h *Hold) {
+	last := plus(h.Return, l.most(h.TTL))
+	for k, i := range h.Extends {
+		op := &l.c.Ops[i]
+		if op.Outcome == history.Failed {
+			continue
+		}
+		if op.Outcome == history.OK && op.Call > last {
+			if _, shifted := active(l.windows, 0, op.Return, ofServers); shifted {
+				l.v.Misses["over-life"]++ // a server's clock or a migration may have stretched the lease
+				return
+			}
+			before := *l.c.Op(h.ID)
+			if k > 0 {
+				before = l.c.Ops[h.Extends[k-1]]
+			}
+			l.fail("silent-reacquire", fmt.Sprintf("%s extended %s at %s with success, but it had expired by %s: the extension took the lock anew",
+				who(h.Worker), h.name(), clock(op.Call), clock(last)), before, *op)
+			return
+		}
+		last = max(last, plus(op.Return, l.most(op.TTL)))
+	}
+}

@@ -1,0 +1,206 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"hammerlock/history"
+)
+
+var linearizable = Checker{
+	Name:    "linearizable",
+	Doc:     "a second opinion: porcupine agrees with the exact checkers around every witness and in random windows",
+	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
+	Check:   checkLinearizable,
+}
+
+const (
+	aroundWitness = 150 // holds on either side of a witness
+	quietWindows  = 8
+	quietHolds    = 300
+	secondOpinion = 10 * time.Second // for one window
+
+	harnessError = "harness-error" // the cause of a verdict that proves an error of ours
+)
+
+func checkLinearizable(c *Case) Verdict {
+	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
+	for _, p := range c.examine().losses {
+		c.ask(&v, c.around(p.second))
+	}
+	for _, holds := range c.quiet() {
+		c.ask(&v, holds)
+	}
+	switch {
+	case v.Cause == harnessError:
+	case v.Violations > 0:
+		v.Status, v.Cause = Fail, "not-linearizable"
+		v.Causes[v.Cause] = v.Violations
+		v.Summary = fmt.Sprintf("porcupine finds no order for %s of the windows, the exact checkers agree", count(v.Violations))
+	case v.Misses["timeout"] > 0:
+		v.Summary = fmt.Sprintf("porcupine gave up on %s windows", count(v.Misses["timeout"]))
+	case v.Exposed == 0:
+		v.Summary = "no window has two holds"
+	default:
+		v.Status = Pass
+		v.Summary = fmt.Sprintf("porcupine finds an order for all windows, with %s holds", count(v.Exposed))
+	}
+	return v
+}
+
+// around lists the holds near one, of its key.
+func (c *Case) around(hold int32) []int32 {
+	for _, holds := range c.byKey {
+		if len(holds) == 0 || c.Holds[holds[0]].Key != c.Holds[hold].Key {
+			continue
+		}
+		at, _ := slices.BinarySearch(holds, hold)
+		return holds[max(at-aroundWitness, 0):min(at+aroundWitness, len(holds))]
+	}
+	return nil
+}
+
+// quiet draws random windows; the history is the seed.
+func (c *Case) quiet() [][]int32 {
+	var windows [][]int32
+	r := rand.New(rand.NewPCG(uint64(len(c.Ops)), uint64(len(c.Holds))))
+	for n := 0; n < quietWindows && len(c.Holds) > 0; n++ {
+		holds := c.around(int32(r.IntN(len(c.Holds))))
+		windows = append(windows, holds[:min(len(holds), quietHolds)])
+	}
+	return windows
+}
+
+// ask compares porcupine with the exact checker on a window. Porcupine knows no clock: it is told that a lease may
+// end at any time after last proof + T1, so it is compared with the sweep that assumes the same. What it finds
+// without the order that only clocks give is a violation too.
+func (c *Case) ask(v *Verdict, holds []int32) {
+	s := newSweeper(c, knobs{})
+	s.half = s.slack / 2
+	holds = s.certain(holds)
+	if len(holds) < 2 {
+		return
+	}
+	v.Exposed += int64(len(holds))
+	var first *pair
+	found := func(p pair) {
+		if first == nil {
+			first = &p
+		}
+	}
+	s.losses(holds, false, found)
+	s.proven(holds, false, found)
+	result := porcupine.CheckOperationsTimeout(leaseModel, s.encode(holds), secondOpinion)
+	switch {
+	case result == porcupine.Unknown:
+		v.Misses["timeout"]++
+	case (result == porcupine.Illegal) != (first != nil):
+		v.Status, v.Cause = Fail, harnessError
+		v.Summary = fmt.Sprintf("porcupine and the exact checker disagree on %d holds of page %d: porcupine says %s",
+			len(holds), c.Holds[holds[0]].Key, result)
+		v.Evidence = []history.Op{*c.Op(c.Holds[holds[0]].ID), *c.Op(c.Holds[holds[len(holds)-1]].ID)}
+	case first != nil:
+		v.Violations++
+		if v.Evidence == nil {
+			v.Evidence = []history.Op{*c.Op(c.Holds[first.first].ID), *c.Op(c.Holds[first.second].ID)}
+		}
+	}
+}
+
+// certain leaves out the holds that are dropped by the exact checker: unproven ones, and those whose lease may have
+// been over before the answer arrived.
+func (s *sweeper) certain(holds []int32) []int32 {
+	var list []int32
+	for _, n := range holds {
+		h := &s.c.Holds[n]
+		if h.Outcome == history.OK {
+			if t := s.slot(h, false); t.end(t.lo) <= t.hi {
+				continue
+			}
+		} else if s.proof(h) < 0 {
+			continue
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// step is what the model of a lock is asked to do.
+type step struct {
+	kind step1
+	hold int32
+}
+
+type step1 uint8
+
+const (
+	take step1 = iota // the lock must be free
+	give              // it must be the hold's
+	lose              // it is free from now on if it was the hold's
+)
+
+func (k step1) String() string { return [...]string{"acquire", "release", "expire"}[k] }
+
+// leaseModel is a lock whose leases may expire: the state is the hold that has it, -1 if none has.
+var leaseModel = porcupine.Model{
+	Partition: nil,
+	Init:      func() any { return int32(-1) },
+	Step: func(state, input, _ any) (bool, any) {
+		owner, in := state.(int32), input.(step)
+		switch in.kind {
+		case take:
+			return owner == -1, in.hold
+		case give:
+			return owner == in.hold, int32(-1)
+		default:
+			if owner == in.hold {
+				owner = -1
+			}
+			return true, owner
+		}
+	},
+	Hash:              func(state any) uint64 { return uint64(state.(int32)+1) * 0x9e3779b97f4a7c15 },
+	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%v %d", input.(step).kind, input.(step).hold) },
+	DescribeState: func(state any) string {
+		if state.(int32) < 0 {
+			return "free"
+		}
+		return fmt.Sprintf("held by %d", state)
+	},
+}
+
+// encode turns holds into an ordinary history. An expiry is an operation that may happen at any time after last
+// proof + T1; a release whose effect is unknown is one that may happen at any time from its call on. Touching
+// times count as concurrent in porcupine and here.
+func (s *sweeper) encode(holds []int32) []porcupine.Operation {
+	var list []porcupine.Operation
+	add := func(k step1, n int32, call, ret time.Duration) {
+		h := &s.c.Holds[n]
+		list = append(list, porcupine.Operation{ClientId: int(max(h.Worker, 0)), Input: step{k, n}, Call: int64(call), Return: int64(ret)})
+	}
+	for _, n := range holds {
+		h := &s.c.Holds[n]
+		if h.Outcome != history.OK {
+			op := &s.c.Ops[s.proof(h)]
+			add(take, n, h.Call-s.half, plus(op.Return, s.half))
+			add(give, n, op.Call-s.half, plus(op.Return, s.half))
+			continue
+		}
+		t := s.slot(h, false)
+		add(take, n, t.lo, t.hi)
+		switch {
+		case t.kind == returned:
+			_, call, ret := s.ended(h)
+			add(give, n, call, ret)
+		case t.kind == maybe && t.call < t.over:
+			add(lose, n, t.call, history.Forever)
+		case t.over != history.Forever:
+			add(lose, n, t.over, history.Forever)
+		}
+	}
+	return list
+}

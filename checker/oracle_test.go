@@ -1,0 +1,356 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"pgregory.net/rapid"
+
+	"hammerlock/history"
+)
+
+// Small random histories of one page are compared with oracles that try every order and every instant. Times are
+// whole nanoseconds, few enough to be tried one by one.
+
+const (
+	tinyTTL = 9 // T1 = 8, T2 = 10
+	horizon = 64
+)
+
+// tiny draws a history of a few holds whose intervals are nothing anybody would have planned.
+func tiny(draw func(n int) int) *history.History {
+	s := newScript()
+	s.Bounds = history.Bounds{Round: 1}
+	s.Claims.Expires = draw(4) > 0
+	holds := 2 + draw(3)
+	for w := range int32(holds) {
+		call := time.Duration(draw(24))
+		ret := call + 1 + time.Duration(draw(3))
+		id := s.acquire(w, 0, 0, 0)
+		op := s.last()
+		op.Call, op.Return, op.TTL, op.Until = call, ret, tinyTTL, call+time.Duration(2+draw(12))
+		if draw(8) == 0 {
+			op.Outcome, op.Until = history.Unknown, 0
+		}
+		at := ret + 1 + time.Duration(draw(4))
+		if op.Outcome == history.OK && draw(3) == 0 {
+			x := s.extend(id, 0, 0, 0)
+			x.Call, x.Return, x.TTL, x.Until = at, at+1+time.Duration(draw(3)), tinyTTL, at+time.Duration(2+draw(12))
+			at = x.Return + 1 + time.Duration(draw(4))
+		}
+		if draw(4) == 0 {
+			x := s.on(id, history.Load, 0, 0)
+			x.Call, x.Return = at, at+1
+			at += 1 + time.Duration(draw(12))
+			x = s.on(id, history.Store, 0, 0)
+			x.Call, x.Return = at, at+1
+			at++
+		}
+		if draw(6) == 0 {
+			x := s.op(history.Crash, w, 0, 0)
+			x.Call = ret + time.Duration(draw(8))
+			x.Return = x.Call
+		}
+		if outcome := draw(5); outcome < 4 {
+			x := s.release(id, 0, 0)
+			x.Call = at + time.Duration(draw(10))
+			x.Return, x.Outcome = x.Call+1+time.Duration(draw(3)), []history.Outcome{history.OK, history.OK, history.Unknown, history.Failed}[outcome]
+			if x.Outcome == history.Failed {
+				x.Reason = history.Lost
+			}
+		}
+	}
+	return &s.History
+}
+
+func prepared(t testing.TB, h *history.History) *Case {
+	s := script{History: *h}
+	return s.prepare(t)
+}
+
+// told are a hold's operations as the oracles look them up: one by one, without the code under test.
+type told struct {
+	acquire, extend, load, store, release, crash *history.Op
+}
+
+func read(h *history.History) []told {
+	var list []told
+	for i := range h.Ops {
+		if a := &h.Ops[i]; a.Kind == history.Acquire && a.Outcome != history.Failed {
+			t := told{acquire: a}
+			for k := range h.Ops {
+				op := &h.Ops[k]
+				if op.Kind == history.Crash && op.Worker == a.Worker {
+					t.crash = op
+				}
+				if op.Hold != a.ID {
+					continue
+				}
+				switch op.Kind {
+				case history.Extend:
+					t.extend = op
+				case history.Load:
+					t.load = op
+				case history.Store:
+					t.store = op
+				case history.Release:
+					t.release = op
+				}
+			}
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// believesAt tells whether a holder believed in its hold just after instant t.
+func (t told) believesAt(at int) bool {
+	now := time.Duration(at)
+	until := t.acquire.Until
+	if t.extend != nil {
+		until = t.extend.Until
+	}
+	return t.acquire.Outcome == history.OK && now >= t.acquire.Return && now < until &&
+		(t.release == nil || now < t.release.Call) && (t.crash == nil || now < t.crash.Call)
+}
+
+// twoBelieve tries every instant.
+func twoBelieve(list []told) bool {
+	for at := range horizon {
+		n := 0
+		for _, t := range list {
+			if t.believesAt(at) {
+				n++
+			}
+		}
+		if n > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// lives lists, for every instant at which a hold may have begun in the servers, the first at which it may have
+// ended, trying all instants of its extension, its release and its expiry. coupled leases have a clock.
+func (t told) lives(expires bool) [][2]int {
+	t1, t2 := tinyTTL-1, tinyTTL+1
+	if !expires {
+		t1, t2 = 10*horizon, 10*horizon
+	}
+	var list [][2]int
+	for x := int(t.acquire.Call); x <= int(t.acquire.Return); x++ {
+		first := -1
+		from, to := x, x
+		if t.extend != nil {
+			from, to = int(t.extend.Call), int(t.extend.Return)
+		}
+		for w := from; w <= to; w++ {
+			if expires && w > x+t2 {
+				continue // there was nothing left to extend
+			}
+			for life := t1; life <= t2; life++ {
+				if end := t.endAfter(x, w+life); end >= 0 && (first < 0 || end < first) {
+					first = end
+				}
+			}
+		}
+		if first >= 0 {
+			list = append(list, [2]int{x, first})
+		}
+	}
+	return list
+}
+
+// endAfter is the first instant at which a hold that began at x and would expire at expiry can have ended, -1 if it
+// cannot have been answered so.
+func (t told) endAfter(x, expiry int) int {
+	if t.release == nil {
+		return expiry
+	}
+	rc, rr := int(t.release.Call), int(t.release.Return)
+	switch t.release.Outcome {
+	case history.OK:
+		if rc <= expiry {
+			return max(rc, x)
+		}
+		return -1
+	case history.Unknown:
+		return min(max(rc, x), expiry)
+	default:
+		if expiry <= rr {
+			return expiry
+		}
+		return -1
+	}
+}
+
+// possible tries all orders and instants: is there one in which no two holds overlap? Sound is false if a hold
+// alone cannot have been answered as it was: that is for another checker.
+func possible(list []told, expires bool) (legal, sound bool) {
+	var lives [][][2]int
+	for _, t := range list {
+		if t.acquire.Outcome != history.OK {
+			continue
+		}
+		l := t.lives(expires)
+		if len(l) == 0 {
+			return false, false
+		}
+		lives = append(lives, l)
+	}
+	var place func(n int, taken [][2]int) bool
+	place = func(n int, taken [][2]int) bool {
+		if n == len(lives) {
+			return true
+		}
+		for _, life := range lives[n] {
+			free := true
+			for _, o := range taken {
+				free = free && (life[1] <= o[0] || o[1] <= life[0])
+			}
+			if free && place(n+1, append(taken, life)) {
+				return true
+			}
+		}
+		return false
+	}
+	return place(0, nil), true
+}
+
+// disagreement compares the sweeps, with errors put in by the knobs, with the oracles.
+func disagreement(t testing.TB, h *history.History, k knobs) string {
+	c := prepared(t, h)
+	list := read(h)
+	s := newSweeper(c, k)
+	for _, holds := range c.byKey {
+		collided := false
+		s.beliefs(holds, func(pair, bool) { collided = true })
+		if want := twoBelieve(list); collided != want {
+			return fmt.Sprintf("beliefs: got %v, want %v", collided, want)
+		}
+		lost := false
+		s.losses(holds, true, func(pair) { lost = true })
+		if legal, sound := possible(list, h.Claims.Expires); sound && lost == legal {
+			return fmt.Sprintf("losses: got %v, want %v", lost, !legal)
+		}
+		late := false
+		s.overruns(holds, func(p pair) { late = late || p.second >= 0 })
+		if want := interleaved(list); late != want {
+			return fmt.Sprintf("overruns: got %v, want %v", late, want)
+		}
+	}
+	return ""
+}
+
+// interleaved tries every instant: somebody began to believe after another's belief was due to end, and believed
+// or had believed at a moment of that other's visit, before the other stored.
+func interleaved(list []told) bool {
+	for _, t := range list {
+		if t.store == nil || t.acquire.Outcome != history.OK {
+			continue
+		}
+		until := t.acquire.Until
+		if t.extend != nil {
+			until = t.extend.Until
+		}
+		for _, o := range list {
+			if o.acquire == t.acquire || o.acquire.Return < until {
+				continue
+			}
+			for at := int(max(until, t.load.Call)); at < int(t.store.Call); at++ {
+				if o.believesAt(at) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func dump(h *history.History) string {
+	s := fmt.Sprintf("expires %v\n", h.Claims.Expires)
+	for _, op := range h.Ops {
+		s += fmt.Sprintf("w%d %v [%d, %d] %v until %d\n", op.Worker, op.Kind, op.Call, op.Return, op.Outcome, op.Until)
+	}
+	return s
+}
+
+func TestSweepsAgainstOracle(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 120_000 {
+		h := tiny(r.IntN)
+		if wrong := disagreement(t, h, knobs{}); wrong != "" {
+			t.Fatalf("%s\n%s", wrong, dump(h))
+		}
+	}
+}
+
+func TestSweepsAgainstOracleShrinking(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		h := tiny(func(n int) int { return rapid.IntRange(0, n-1).Draw(r, "n") })
+		if wrong := disagreement(t, h, knobs{}); wrong != "" {
+			r.Fatalf("%s\n%s", wrong, dump(h))
+		}
+	})
+}
+
+// A checker that is wrong in one of these ways must not survive the comparison.
+func TestMutantsAreCaught(t *testing.T) {
+	for name, k := range map[string]knobs{
+		"belief from the call":          {beliefFromCall: true},
+		"guarantee from the return":     {proofFromReturn: true},
+		"unknown release taken as held": {unknownReleaseHeld: true},
+		"closed ends":                   {closedEnds: true},
+		"a crash ignored":               {crashIgnored: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(3, 4))
+			for n := range 20_000 {
+				if wrong := disagreement(t, tiny(r.IntN), k); wrong != "" {
+					t.Logf("caught by history %d: %s", n, wrong)
+					return
+				}
+			}
+			t.Error("20 000 histories did not catch it")
+		})
+	}
+}
+
+// The exact sweep and porcupine say the same of histories in which leases have no clock.
+func TestPorcupineAgrees(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	illegal := 0
+	for range 20_000 {
+		h := tiny(r.IntN)
+		c := prepared(t, h)
+		var v Verdict
+		v.Misses = map[string]int64{}
+		c.ask(&v, c.byKey[0])
+		if v.Cause == harnessError {
+			t.Fatalf("%s\n%s", v.Summary, dump(h))
+		}
+		illegal += int(v.Violations)
+	}
+	if illegal < 1000 || illegal > 19_000 {
+		t.Errorf("got %d illegal histories of 20000, want both kinds", illegal)
+	}
+}
+
+// What the sweep that knows clocks calls legal is legal for porcupine, which does not.
+func TestClocksOnlyForbid(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 10_000 {
+		h := tiny(r.IntN)
+		c := prepared(t, h)
+		s := newSweeper(c, knobs{})
+		lost := false
+		s.losses(c.byKey[0], true, func(pair) { lost = true })
+		s.proven(c.byKey[0], true, func(pair) { lost = true })
+		if !lost && porcupine.CheckOperationsTimeout(leaseModel, s.encode(s.certain(c.byKey[0])), 0) == porcupine.Illegal {
+			t.Fatalf("porcupine finds more than the sweep\n%s", dump(h))
+		}
+	}
+}

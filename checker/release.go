@@ -1,0 +1,110 @@
+package checker
+
+import (
+	"fmt"
+	"sort"
+
+	"hammerlock/history"
+)
+
+var release = Checker{
+	Name:    "release",
+	Doc:     "only the owner can release, once, and it is told the truth about it",
+	Applies: func(h *history.Header) bool { return h.Claims.Owned },
+	Check:   checkRelease,
+}
+
+func checkRelease(c *Case) Verdict {
+	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
+	s := newSweeper(c, knobs{})
+	fail := func(cause string, evidence []history.Op, story ...string) {
+		v.Violations++
+		v.Causes[cause]++
+		if v.Status != Fail {
+			v.Status, v.Cause, v.Evidence, v.Story = Fail, cause, evidence, story
+		}
+	}
+	for _, holds := range c.byKey {
+		for at, n := range holds {
+			h := &c.Holds[n]
+			if h.Outcome != history.OK || h.Release < 0 || c.Ops[h.Release].Outcome == history.Unknown {
+				continue
+			}
+			v.Exposed++
+			if j := s.liar(holds, at); j >= 0 {
+				o := &c.Holds[j]
+				fail("false-release", []history.Op{*c.Op(h.ID), *c.Op(o.ID), c.Ops[h.Release]}, granted(c, h), granted(c, o),
+					fmt.Sprintf("%s was told at %s that it had released %s, which had been over since %s was granted the lock",
+						who(h.Worker), clock(c.Ops[h.Release].Return), h.name(), who(o.Worker)))
+			}
+		}
+	}
+	c.again(fail)
+	switch {
+	case v.Status == Fail:
+		v.Summary = fmt.Sprintf("%s of %s releases were answered wrongly: %s", count(v.Violations), count(v.Exposed), v.Cause)
+	case v.Exposed == 0:
+		v.Summary = "no release was answered"
+	default:
+		v.Status = Pass
+		v.Summary = none("wrong answers", v.Exposed, "releases")
+	}
+	return v
+}
+
+// liar finds a hold that was granted after the one at that place had begun and before its release was called, when
+// the lease was over: the release cannot have found it, and yet succeeded. A grant within the lease is for
+// exclusion to judge. Only releases after their lease have to be looked at.
+func (s *sweeper) liar(holds []int32, at int) int32 {
+	h := &s.c.Holds[holds[at]]
+	op := &s.c.Ops[h.Release]
+	over := s.assured(h)
+	if op.Outcome != history.OK || op.Call <= over {
+		return -1
+	}
+	n := at + 1 + sort.Search(len(holds)-at-1, func(i int) bool { return s.c.Holds[holds[at+1+i]].Call > h.Return })
+	for ; n < len(holds) && s.c.Holds[holds[n]].Call < op.Call; n++ {
+		o := &s.c.Holds[holds[n]]
+		slack := s.slack
+		if o.Process == h.Process {
+			slack = 0
+		}
+		if o.Outcome == history.OK && o.Return > over && o.Call-slack > h.Return && plus(o.Return, slack) < op.Call && !s.revived(h, o) {
+			return holds[n]
+		}
+	}
+	return -1
+}
+
+// revived tells whether an extension of h succeeded after o was granted: that has been judged, and explains the
+// release.
+func (s *sweeper) revived(h, o *Hold) bool {
+	for _, i := range h.Extends {
+		if op := &s.c.Ops[i]; op.Outcome == history.OK && op.Return > o.Call {
+			return true
+		}
+	}
+	return false
+}
+
+// again finds holds that were released twice with success, and holds that were denied their owner although they
+// were still there later.
+func (c *Case) again(fail func(cause string, evidence []history.Op, story ...string)) {
+	for _, i := range c.repeats {
+		op := &c.Ops[i]
+		h := c.Hold(op.Hold)
+		if op.Outcome != history.OK || h.Outcome != history.OK {
+			continue
+		}
+		first := c.Ops[h.Release]
+		switch {
+		case first.Return > op.Call:
+		case first.Outcome == history.OK:
+			fail("double-release", []history.Op{first, *op}, fmt.Sprintf("%s released %s at %s and again at %s, both with success",
+				who(op.Worker), h.name(), clock(first.Return), clock(op.Return)))
+		case first.Outcome == history.Failed && first.Reason == history.Lost:
+			fail("false-refusal", []history.Op{first, *op}, fmt.Sprintf("%s was told at %s that %s is not its own, but released it at %s",
+				who(op.Worker), clock(first.Return), h.name(), clock(op.Return)))
+		}
+	}
+}

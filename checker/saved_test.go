@@ -1,0 +1,251 @@
+package checker
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// saved are histories with the verdict that each checker has to give: status and cause.
+var saved = map[string]struct {
+	checker Checker
+	write   func(s *script)
+	status  Status
+	cause   string
+}{
+	"exclusion: hand-offs": {exclusion, handOffs, Pass, ""},
+	"exclusion: nobody contended": {exclusion, func(s *script) {
+		s.release(s.acquire(1, 0, 1, 300), 10, 11)
+	}, Inconclusive, ""},
+	"exclusion: nothing": {exclusion, func(*script) {}, Inconclusive, ""},
+	"exclusion: lost by the service": {exclusion, func(s *script) {
+		a := s.acquire(1, 10, 12, 300)
+		s.fault("kill-primary", 20, 60)
+		b := s.acquire(2, 70, 72, 300)
+		s.denied(a, 100, 101)
+		s.release(b, 110, 111)
+	}, Fail, "service-loss"},
+	"exclusion: an acquire in two steps": {exclusion, func(s *script) {
+		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
+		s.release(a, 20, 21)
+		s.release(b, 20, 21)
+	}, Fail, "double-grant"},
+	"exclusion: a stalled worker explains no double grant": {exclusion, func(s *script) {
+		s.fault("stall-worker", 1, 5)
+		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
+		s.release(a, 20, 21)
+		s.release(b, 20, 21)
+	}, Fail, "double-grant"},
+	"exclusion: a dead holder's lease is lost": {exclusion, func(s *script) {
+		s.acquire(1, 10, 12, 300)
+		s.op(history.Crash, 1, 15, 15)
+		s.fault("restart-empty", 20, 30)
+		s.release(s.acquire(2, 70, 72, 300), 80, 81)
+	}, Fail, "service-loss"},
+	"exclusion: a dead holder's lease ends": {exclusion, func(s *script) {
+		s.acquire(1, 10, 12, 300)
+		s.op(history.Crash, 1, 15, 15)
+		s.busy(2, 13, 14)
+		s.release(s.acquire(2, 320, 322, 300), 330, 331)
+	}, Pass, ""},
+	"exclusion: released by another": {exclusion, func(s *script) {
+		a := s.acquire(1, 0, 2, 300)
+		b := s.acquire(2, 310, 312, 300)
+		s.release(a, 320, 321) // it overran its lease and deletes b's
+		c := s.acquire(3, 330, 332, 300)
+		s.denied(b, 340, 341)
+		s.release(c, 350, 351)
+	}, Fail, "foreign-release"},
+	"exclusion: counted from the reply": {exclusion, func(s *script) {
+		a := s.acquire(1, 0, 60, 300)
+		s.last().Until = 360 * ms
+		b := s.acquire(2, 320, 321, 300)
+		s.denied(a, 362, 363)
+		s.release(b, 370, 371)
+	}, Fail, "over-claim"},
+	"exclusion: a holder that went on": {exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.on(a, history.Load, 2, 3)
+		b := s.acquire(2, 310, 311, 300)
+		s.on(b, history.Load, 312, 313)
+		s.on(a, history.Store, 314, 315)
+		s.denied(a, 316, 317)
+		s.release(b, 320, 321)
+	}, Fail, "overrun"},
+	"exclusion: a holder that went on alone": {exclusion, func(s *script) {
+		handOffs(s)
+		a := s.acquire(9, 9000, 9001, 300)
+		s.on(a, history.Load, 9002, 9003)
+		s.on(a, history.Store, 9314, 9315)
+		s.denied(a, 9316, 9317)
+	}, Pass, ""},
+	"exclusion: an extension takes the lock anew": {exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 310, 311, 300)
+		s.extend(a, 320, 321, 300)
+		s.release(a, 330, 331)
+		s.denied(b, 340, 341)
+	}, Fail, "silent-reacquire"},
+	"exclusion: a watchdog that slept": {exclusion, func(s *script) {
+		s.Claims.Renews = true
+		a := s.acquire(1, 0, 1, 300)
+		s.last().Until = history.Forever
+		b := s.acquire(2, 310, 311, 300)
+		s.last().Until = history.Forever
+		s.denied(a, 330, 331)
+		s.release(b, 340, 341)
+	}, Fail, "renewal-failure"},
+	"exclusion: refused, yet there": {exclusion, func(s *script) {
+		handOffs(s)
+		token := s.busy(7, 9000, 9001).Token
+		found := s.op(history.Found, -1, 9900, 9901)
+		found.Token, found.Until = token, 9999*ms
+	}, Fail, "phantom"},
+	"exclusion: no answer, but it was granted": {exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 10, 20, 300)
+		s.last().Outcome, s.last().Until = history.Unknown, 0
+		s.release(b, 21, 22)
+		s.release(a, 30, 31)
+	}, Fail, "double-grant"},
+	"exclusion: no answer, never proven": {exclusion, func(s *script) {
+		handOffs(s)
+		b := s.acquire(2, 10, 20, 300)
+		s.last().Outcome, s.last().Until = history.Unknown, 0
+		s.denied(b, 21, 22)
+	}, Pass, ""},
+	"exclusion: less than the clocks may differ": {exclusion, func(s *script) {
+		s.Processes, s.Bounds.Slack = 2, 5*ms
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 28, 29, 300)
+		s.last().Process = 1
+		s.release(a, 31, 32)
+		s.release(b, 60, 61)
+		s.last().Process = 1
+	}, Inconclusive, ""},
+	"exclusion: more than the clocks may differ": {exclusion, func(s *script) {
+		s.Processes, s.Bounds.Slack = 2, 5*ms
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 18, 19, 300)
+		s.last().Process = 1
+		s.release(a, 31, 32)
+		s.release(b, 60, 61)
+		s.last().Process = 1
+	}, Fail, "double-grant"},
+
+	"lease-validity: hand-offs": {leaseValidity, handOffs, Pass, ""},
+	"lease-validity: nothing":   {leaseValidity, func(*script) {}, Inconclusive, ""},
+	"lease-validity: past every reply": {leaseValidity, func(s *script) {
+		s.release(s.acquire(1, 0, 1, 300), 9, 10)
+		s.Ops[0].Until = 302 * ms
+	}, Fail, "over-claim"},
+	"lease-validity: from the reply, each time": {leaseValidity, func(s *script) {
+		for n := range 4 {
+			at := 1000 * time.Duration(n)
+			a := s.acquire(1, at, at+60, 300)
+			s.last().Until = s.last().Return + 295*ms
+			s.release(a, at+70, at+71)
+		}
+	}, Fail, "over-claim"},
+	"lease-validity: one stall before the send": {leaseValidity, func(s *script) {
+		a := s.acquire(1, 0, 60, 300)
+		s.last().Until = 310 * ms
+		s.release(a, 70, 71)
+	}, Pass, ""},
+	"lease-validity: gone early": {leaseValidity, func(s *script) {
+		s.denied(s.acquire(1, 0, 1, 300), 100, 101)
+	}, Fail, "premature-loss"},
+	"lease-validity: gone early by a fault": {leaseValidity, func(s *script) {
+		s.fault("restart-empty", 20, 30)
+		s.denied(s.acquire(1, 0, 1, 300), 100, 101)
+	}, Pass, ""},
+	"lease-validity: expired as it should": {leaseValidity, func(s *script) {
+		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
+	}, Pass, ""},
+	"lease-validity: extended after the end": {leaseValidity, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.extend(a, 400, 401, 300)
+		s.release(a, 410, 411)
+	}, Fail, "silent-reacquire"},
+	"lease-validity: not renewed": {leaseValidity, func(s *script) {
+		s.Claims.Renews = true
+		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
+	}, Fail, "renewal-failure"},
+
+	"release: hand-offs": {release, handOffs, Pass, ""},
+	"release: nothing":   {release, func(s *script) { s.acquire(1, 0, 1, 300) }, Inconclusive, ""},
+	"release: of what was another's by then": {release, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 310, 311, 300)
+		s.release(a, 320, 321)
+		s.denied(b, 330, 331)
+	}, Fail, "false-release"},
+	"release: twice": {release, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.release(a, 20, 21)
+		s.release(a, 30, 31)
+	}, Fail, "double-release"},
+	"release: refused, then done": {release, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.denied(a, 20, 21)
+		s.release(a, 30, 31)
+	}, Fail, "false-refusal"},
+
+	"linearizable: hand-offs": {linearizable, handOffs, Pass, ""},
+	"linearizable: one hold":  {linearizable, func(s *script) { s.acquire(1, 0, 1, 300) }, Inconclusive, ""},
+	"linearizable: granted twice": {linearizable, func(s *script) {
+		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
+		s.release(a, 20, 21)
+		s.release(b, 20, 21)
+	}, Fail, "not-linearizable"},
+}
+
+// handOffs are eight workers that wait for each other.
+func handOffs(s *script) {
+	for n := range 80 {
+		at := 10 * time.Duration(n)
+		s.busy(int32((n+1)%8), at+3, at+4)
+		a := s.acquire(int32(n%8), at+1, at+2, 300)
+		s.on(a, history.Load, at+3, at+4)
+		s.on(a, history.Store, at+5, at+6)
+		s.release(a, at+7, at+8)
+	}
+}
+
+func TestSaved(t *testing.T) {
+	for name, test := range saved {
+		t.Run(name, func(t *testing.T) {
+			s := newScript()
+			test.write(s)
+			c := s.prepare(t)
+			v := test.checker.Check(c)
+			if v.Status != test.status || v.Cause != test.cause {
+				t.Fatalf("got %v %q, want %v %q\n%s\n%s", v.Status, v.Cause, test.status, test.cause, v.Summary, strings.Join(v.Story, "\n"))
+			}
+			if v.Summary == "" || v.Status == Fail && test.cause != "not-linearizable" && (len(v.Story) == 0 || len(v.Evidence) == 0) {
+				t.Errorf("got no summary, story or evidence: %+v", v)
+			}
+			if v.Status == Fail {
+				t.Logf("%s\n%s", v.Summary, strings.Join(v.Story, "\n"))
+				if v.Checker = test.checker.Name; test.checker.Name == "exclusion" && test.cause != "phantom" {
+					var page bytes.Buffer
+					if err := WriteVisualization(&page, c, v); err != nil || page.Len() < 1000 {
+						t.Errorf("the picture has %d bytes: %v", page.Len(), err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestJudgeAgrees(t *testing.T) {
+	s := newScript()
+	handOffs(s)
+	verdicts, err := Judge(s.prepare(t))
+	if err != nil || len(verdicts) == 0 {
+		t.Fatalf("got %d verdicts, %v", len(verdicts), err)
+	}
+}
