@@ -20,6 +20,8 @@ type Case struct {
 	repeats []int32   // into Ops: releases of what had been released
 	events  []int32   // into Ops: faults and heals, keys that were found, releases and extensions of what is no hold
 
+	workers, keys int // one more than the greatest number of each
+
 	once     sync.Once
 	findings findings // of the exclusion checker, which others need too
 }
@@ -107,13 +109,21 @@ func Prepare(h *history.History) (*Case, error) {
 	return c, nil
 }
 
+// most bounds what a worker or a key may be numbered, so that arrays by number stay small.
+const most = 1 << 24
+
 // number builds the index of the operations. A file that nobody wrote honestly must not make it huge.
 func (c *Case) number() error {
 	type span struct{ first, last uint64 }
 	var lanes []span
 	room := uint64(8*len(c.Ops)) + 4096
 	for i := range c.Ops {
-		id := c.Ops[i].ID
+		op := &c.Ops[i]
+		if op.Worker >= most || op.Key >= most {
+			return fmt.Errorf("operation %d has the impossible worker %d or key %d", i, op.Worker, op.Key)
+		}
+		c.workers, c.keys = max(c.workers, int(op.Worker)+1), max(c.keys, int(op.Key)+1)
+		id := op.ID
 		lane, n := id.Lane(), id.Number()
 		if lane < 0 || n == 0 || uint64(lane) > room {
 			return fmt.Errorf("operation %d has the impossible id %s", i, id)

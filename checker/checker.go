@@ -8,9 +8,15 @@ import (
 
 // All lists the checkers in the order in which their verdicts are shown.
 var All = []Checker{
+	activity,
 	exclusion,
+	lostUpdates,
+	fencing,
 	leaseValidity,
 	release,
+	liveness,
+	reentrancy,
+	fairness,
 	linearizable,
 }
 

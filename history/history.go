@@ -27,11 +27,18 @@ type Header struct {
 	Retry     time.Duration `json:"retry_ns"` // mean backoff between two tries
 	Wait      time.Duration `json:"wait_ns"`  // patience of a visit
 
+	Sites   int    `json:"sites,omitempty"`   // independent sites that the lock stands on; 0 = one
+	Counter string `json:"counter,omitempty"` // the page views' store; CounterOnTopology = what the lock stands on too
+	Fenced  bool   `json:"fenced,omitempty"`  // the store refuses a fencing token smaller than one that it took
+
 	Claims Claims `json:"claims"`
 	Bounds Bounds `json:"bounds"`
 	// Faults is the plan that was drawn; Op.Value of a Fault counts it from 0.
 	Faults []Planned `json:"faults"`
 }
+
+// CounterOnTopology is the Counter that shares its servers, and their faults, with the lock.
+const CounterOnTopology = "topology"
 
 // Claims are what a lock promises, and so what it is judged by.
 type Claims struct {

@@ -139,7 +139,7 @@ type Op struct {
 	Reason  Reason
 	Woken   Wake // Acquire: what made the worker try
 
-	_ [10]byte // to two cache lines
+	_ [26]byte // to two cache lines
 }
 
 // Latency is the time from call to return; Forever if the return never came.

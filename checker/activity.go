@@ -1,0 +1,166 @@
+package checker
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+)
+
+var activity = Checker{
+	Name:  "activity",
+	Doc:   "enough was tried: hand-offs under contention, faults that met somebody, few unknown outcomes",
+	Check: func(c *Case) Verdict { return judgeActivity(c, sound) },
+}
+
+// Less than this tells nothing: a lock that is never passed on under contention is not tested, and in a run with too
+// many unknown outcomes anything may have happened.
+const (
+	enoughHandOffs  = 20
+	tooManyUnknowns = 0.1
+)
+
+const (
+	flawActivityOwn     flaw = iota + 1 // a worker that takes the lock again counts as a hand-off
+	flawActivityOpening                 // a fault meets only who returns after it, however late they called
+)
+
+// judgeActivity never fails a run. It says whether the other verdicts stand on anything.
+func judgeActivity(c *Case, f flaw) Verdict {
+	a := c.effort(f)
+	v := Verdict{Exposed: a.holds, Misses: map[string]int64{"hand-offs": a.handOffs, "unknown": a.unknown}}
+	doubts := c.idleFaults(f)
+	if c.Partial != "" {
+		doubts = append(doubts, "the history is partial: "+c.Partial)
+	}
+	if a.handOffs < enoughHandOffs {
+		doubts = append(doubts, fmt.Sprintf("%s contended hand-offs between workers, at least %d are needed",
+			count(a.handOffs), enoughHandOffs))
+	}
+	if a.known > 0 && float64(a.unknown) > tooManyUnknowns*float64(a.known+a.unknown) || a.known == 0 && a.unknown > 0 {
+		doubts = append(doubts, fmt.Sprintf("%s of %s outcomes are unknown", count(a.unknown), count(a.known+a.unknown)))
+	}
+	if len(doubts) > 0 {
+		v.Summary = strings.Join(doubts, "; ")
+		return v
+	}
+	v.Status = Pass
+	v.Summary = fmt.Sprintf("%s holds, %s contended hand-offs, %d faults that met somebody; 0 violations in %s holds: at most %s",
+		count(a.holds), count(a.handOffs), len(c.Faults), count(a.holds), atMost(a.holds))
+	return v
+}
+
+// atMost is the 95 % upper bound of a rate of which n occasions showed nothing: the rule of three.
+func atMost(n int64) string {
+	return strings.Replace(fmt.Sprintf("%.1e", 3/float64(max(n, 1))), "e-0", "e-", 1)
+}
+
+type effort struct{ holds, handOffs, known, unknown int64 }
+
+// effort counts. A hand-off is contended if the new holder waited while the one before held, or if anybody was
+// refused between the two grants.
+func (c *Case) effort(f flaw) (e effort) {
+	type last struct {
+		hold    int32 // plus one
+		refused bool
+	}
+	keys := make([]last, c.keys)
+	since := make([]time.Duration, c.workers) // the first try of each worker's wait; 0 = it does not wait
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		switch op.Kind {
+		case history.Acquire, history.Release, history.Store, history.Extend:
+			if op.Outcome == history.Unknown {
+				e.unknown++
+			} else if op.Outcome == history.OK {
+				e.known++
+			}
+		}
+		if op.Worker < 0 || op.Key < 0 {
+			continue
+		}
+		if op.Kind == history.End {
+			since[op.Worker] = 0
+		}
+		if op.Kind != history.Acquire || op.Hold != op.ID && op.Hold != 0 {
+			continue
+		}
+		if since[op.Worker] == 0 {
+			since[op.Worker] = op.Call
+		}
+		k := &keys[op.Key]
+		if op.Outcome != history.OK {
+			k.refused = k.refused || op.Reason == history.Busy || op.Reason == history.Quorum
+			continue
+		}
+		e.holds++
+		if k.hold > 0 {
+			h := &c.Holds[k.hold-1]
+			contended := k.refused || since[op.Worker] < c.gone(h)
+			if contended && (h.Worker != op.Worker || f == flawActivityOwn) {
+				e.handOffs++
+			}
+		}
+		*k, since[op.Worker] = last{hold: c.index.hold(op.ID) + 1}, 0
+	}
+	return e
+}
+
+// gone is when a hold's holder was done with it.
+func (c *Case) gone(h *Hold) time.Duration {
+	end := c.lapse(h)
+	if h.Release >= 0 {
+		end = min(end, c.Ops[h.Release].Return)
+	}
+	return end
+}
+
+// idleFaults names the planned faults that were not injected or met neither a holder nor a waiter.
+func (c *Case) idleFaults(f flaw) (doubts []string) {
+	if len(c.Faults) == 0 {
+		return nil
+	}
+	injected, met := make([]bool, len(c.Faults)), make([]bool, len(c.Faults))
+	for _, s := range c.strikes() {
+		if s.outcome == history.Failed || s.number < 0 || s.number >= int64(len(c.Faults)) {
+			continue
+		}
+		injected[s.number] = true
+		if !met[s.number] {
+			met[s.number] = c.busy(s.period, f)
+		}
+	}
+	for i, p := range c.Faults {
+		if !injected[i] {
+			doubts = append(doubts, fmt.Sprintf("fault %d, %s, was planned and not injected", i, p.Name))
+		} else if !met[i] {
+			doubts = append(doubts, fmt.Sprintf("fault %d, %s, met no open hold and no waiting worker", i, p.Name))
+		}
+	}
+	return doubts
+}
+
+// busy tells whether anybody held the lock or waited for it in a period. It stops at the first who did.
+func (c *Case) busy(w period, f flaw) bool {
+	first := sort.Search(len(c.Ops), func(i int) bool { return c.Ops[i].Return >= w.from })
+	for i := range c.Ops[first:] {
+		op := &c.Ops[first+i]
+		if op.Kind == history.Acquire && (op.Call <= w.to || f == flawActivityOpening) {
+			return true
+		}
+	}
+	for i := range c.Holds {
+		h := &c.Holds[i]
+		if h.Call > w.to {
+			break
+		}
+		if h.Outcome == history.OK && w.meets(h.Call, c.gone(h)) {
+			return true
+		}
+	}
+	met := false
+	c.waits(func(v *wait) { met = met || w.meets(v.start, v.stop) })
+	return met
+}

@@ -1,0 +1,219 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+var fairness = Checker{
+	Name:  "fairness",
+	Doc:   "who waits is served; a lock that claims an order is held to it, of others the numbers are told",
+	Check: func(c *Case) Verdict { return judgeFairness(c, sound) },
+}
+
+const (
+	flawFairnessGiven flaw = iota + 40 // a waiter is still waiting until its grant returns
+	flawFairnessCall                   // a waiter has its place from the call of its first try
+)
+
+type bypasses struct {
+	*Case
+	flaw    flaw
+	waits   []wait // in the order of their stops
+	overs   []int64
+	grants  []int64 // by worker
+	longest *wait
+
+	inverted, excused int64
+	evidence          [2]*wait // who was passed over, and who came later
+}
+
+func judgeFairness(c *Case, f flaw) Verdict {
+	v, _ := weighFairness(c, f)
+	return v
+}
+
+// weighFairness returns, with the verdict, how many earlier waiters each grant passed over.
+func weighFairness(c *Case, f flaw) (Verdict, []int64) {
+	b := &bypasses{Case: c, flaw: f, grants: make([]int64, max(c.workers, c.Workers))}
+	c.waits(func(w *wait) { b.waits = append(b.waits, *w) })
+	if len(b.waits) == 0 {
+		return Verdict{Summary: "nobody waited"}, nil
+	}
+	for i := range b.waits {
+		w := &b.waits[i]
+		if w.hold >= 0 {
+			b.grants[w.worker]++
+		}
+		if b.longest == nil || w.stop-w.start > b.longest.stop-b.longest.start {
+			b.longest = w
+		}
+	}
+	b.bypassed()
+	if c.Claims.Ordered {
+		b.inversions()
+	}
+	return b.verdict(), b.overs
+}
+
+// bypassed counts, for each grant, who came earlier and still waited: METHOD 3.4 Fa, with a Fenwick tree (Fenwick, A New
+// Data Structure for Cumulative Frequency Tables, 1994) over the waits by their start.
+func (b *bypasses) bypassed() {
+	byStart := make([]int32, len(b.waits))
+	for i := range byStart {
+		byStart[i] = int32(i)
+	}
+	slices.SortFunc(byStart, func(i, j int32) int {
+		if x, y := &b.waits[i], &b.waits[j]; x.key != y.key {
+			return int(x.key) - int(y.key)
+		} else if x.start != y.start {
+			return int(x.start - y.start)
+		}
+		return int(i) - int(j)
+	})
+	rank := make([]int32, len(b.waits))
+	base := make([]int32, b.keys) // the rank of a key's first wait
+	tree := make([]int32, len(b.waits)+1)
+	for r, i := range byStart {
+		rank[i] = int32(r)
+		if r == 0 || b.waits[byStart[r-1]].key != b.waits[i].key {
+			base[b.waits[i].key] = int32(r)
+		}
+	}
+	for i := 1; i < len(tree); i++ {
+		tree[i] = int32(i & -i) // everybody waits
+	}
+	below := func(r int32) (n int64) {
+		for ; r > 0; r &= r - 1 {
+			n += int64(tree[r])
+		}
+		return n
+	}
+	for i := range b.waits {
+		for r := rank[i] + 1; int(r) < len(tree); r += r & -r {
+			tree[r]--
+		}
+		if w := &b.waits[i]; w.hold >= 0 {
+			b.overs = append(b.overs, below(rank[i])-below(base[w.key]))
+		}
+	}
+}
+
+// inversions finds grants to who came after somebody that was refused before it came, and that was refused or granted by
+// a later try. Waits are taken by their first call; of those that were queued before, it is enough to know the one that
+// asked last.
+func (b *bypasses) inversions() {
+	disturbed := b.disturbed(b.grace())
+	byCall, byQueue := make([]int32, len(b.waits)), make([]int32, len(b.waits))
+	for i := range byCall {
+		byCall[i], byQueue[i] = int32(i), int32(i)
+	}
+	slices.SortFunc(byCall, func(i, j int32) int { return int(b.waits[i].start - b.waits[j].start) })
+	queued := func(w *wait) time.Duration {
+		if b.flaw == flawFairnessCall {
+			return w.start
+		}
+		return w.queued
+	}
+	asked := func(w *wait) time.Duration {
+		if b.flaw == flawFairnessGiven {
+			return w.stop
+		}
+		return w.asked
+	}
+	slices.SortFunc(byQueue, func(i, j int32) int { return int(queued(&b.waits[i]) - queued(&b.waits[j])) })
+	last := make([]int32, b.keys) // who asked last, plus one
+	next := 0
+	for _, j := range byCall {
+		w := &b.waits[j]
+		for ; next < len(byQueue) && b.before(queued(&b.waits[byQueue[next]]), w.start); next++ {
+			i := byQueue[next]
+			if l := &last[b.waits[i].key]; *l == 0 || asked(&b.waits[i]) > asked(&b.waits[*l-1]) {
+				*l = i + 1
+			}
+		}
+		if w.hold < 0 || last[w.key] == 0 {
+			continue
+		}
+		if earlier := &b.waits[last[w.key]-1]; b.before(w.stop, asked(earlier)) {
+			b.invert(earlier, w, disturbed)
+		}
+	}
+}
+
+func (b *bypasses) invert(earlier, later *wait, disturbed []period) {
+	if slices.ContainsFunc(disturbed, func(w period) bool { return w.meets(earlier.start, later.stop) }) {
+		b.excused++
+		return
+	}
+	if b.inverted++; b.inverted == 1 {
+		b.evidence = [2]*wait{earlier, later}
+	}
+}
+
+func (b *bypasses) verdict() Verdict {
+	v := Verdict{Exposed: int64(len(b.overs)), Violations: b.inverted, Misses: map[string]int64{}}
+	if b.excused > 0 {
+		v.Misses["order inverted around a fault"] = b.excused
+	}
+	slices.Sort(b.overs)
+	numbers := "no grant"
+	if n := len(b.overs); n > 0 {
+		numbers = fmt.Sprintf("%s grants passed over at most %s earlier waiters, p99 %s; Jain index %.3f; longest wait %s of %s",
+			count(int64(n)), count(b.overs[n-1]), count(b.overs[(n-1)*99/100]), b.jain(),
+			(b.longest.stop - b.longest.start).Round(time.Microsecond), who(b.longest.worker))
+	}
+	v.Summary = numbers
+	switch {
+	case b.inverted > 0:
+		v.Status, v.Cause, v.Causes = Fail, "order", map[string]int64{"order": b.inverted}
+		v.Summary = fmt.Sprintf("%s grants out of order; %s", count(b.inverted), numbers)
+		b.tell(&v)
+	case len(b.overs) == 0:
+	case b.Claims.Ordered && b.longest.queued == history.Forever && !b.queues():
+		v.Summary = "nobody was refused, so nothing shows an order; " + numbers
+	default:
+		v.Status = Pass
+	}
+	return v
+}
+
+// queues tells whether anybody was refused: otherwise there was no order to keep.
+func (b *bypasses) queues() bool {
+	return slices.ContainsFunc(b.waits, func(w wait) bool { return w.queued != history.Forever })
+}
+
+// jain is Jain's index of the workers' grants (Jain, Chiu, Hawe 1984): 1 if all have the same, 1/n if one has all.
+func (b *bypasses) jain() float64 {
+	var sum, squares float64
+	for _, n := range b.grants {
+		sum += float64(n)
+		squares += float64(n) * float64(n)
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(b.grants)) * squares)
+}
+
+// tell shows the refusals of who was passed over, before and after, around the later one's grant.
+func (b *bypasses) tell(v *Verdict) {
+	earlier, later := b.evidence[0], b.evidence[1]
+	for i := range b.Ops {
+		op := &b.Ops[i]
+		mine := op.Worker == earlier.worker && (op.Return == earlier.queued || op.Call == earlier.asked)
+		theirs := op.Worker == later.worker && op.Return == later.stop
+		if op.Kind == history.Acquire && (mine || theirs) {
+			v.Evidence = append(v.Evidence, *op)
+		}
+	}
+	v.Story = []string{
+		fmt.Sprintf("%s was refused, and so in the queue, at %s", who(earlier.worker), clock(earlier.queued)),
+		fmt.Sprintf("%s asked for the first time at %s and was granted the lock at %s", who(later.worker),
+			clock(later.start), clock(later.stop)),
+		fmt.Sprintf("%s still waited then: it asked again at %s", who(earlier.worker), clock(earlier.asked)),
+	}
+}

@@ -1,0 +1,202 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+func TestFairness(t *testing.T) {
+	tests := map[string]struct {
+		write       func(*drama)
+		ordered     bool
+		status      Status
+		cause, word string
+	}{
+		"nobody": {func(*drama) {}, true, Inconclusive, "", "nobody waited"},
+		"nobody was refused": {func(s *drama) {
+			s.grant(1, 0, 1, 100)
+			s.done(1, 0, 5)
+		}, true, Inconclusive, "", "nobody was refused"},
+		"in order": {func(s *drama) {
+			s.refuse(1, 0, 1)
+			s.refuse(2, 2, 3)
+			s.grant(1, 10, 11, 100)
+			s.grant(2, 20, 21, 100)
+			s.done(1, 0, 30)
+			s.done(2, 2, 30)
+		}, true, Pass, "", "at most 0 earlier"},
+		"out of order":                          {overtaken, true, Fail, "order", "1 grants out of order"},
+		"out of order, and nothing was claimed": {overtaken, false, Pass, "", "at most 1 earlier waiters"},
+		"nobody knows who came first": {func(s *drama) {
+			s.refuse(1, 0, 5)
+			s.refuse(2, 2, 3)
+			s.grant(2, 10, 11, 100)
+			s.grant(1, 20, 21, 100)
+			s.done(2, 2, 30)
+			s.done(1, 0, 30)
+		}, true, Pass, "", ""},
+		"who came first may have had it first": {func(s *drama) {
+			s.refuse(1, 0, 1)
+			s.grant(1, 5, 40, 100)
+			s.grant(2, 10, 11, 100)
+			s.done(2, 2, 50)
+			s.done(1, 0, 50)
+		}, true, Pass, "", ""},
+		"out of order around a fault": {func(s *drama) {
+			overtaken(s)
+			s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 5, Return: 6})
+		}, true, Pass, "", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newDrama()
+			s.h.Claims.Ordered = tt.ordered
+			tt.write(s)
+			expect(t, judgeFairness(s.prepared(), sound), tt.status, tt.cause, tt.word)
+		})
+	}
+}
+
+func overtaken(s *drama) {
+	s.refuse(1, 0, 1)
+	s.grant(2, 10, 11, 100)
+	s.grant(1, 20, 21, 100)
+	s.done(2, 10, 30)
+	s.done(1, 0, 30)
+}
+
+// drawWaits lets a few workers try, be refused, give up and be granted, in any order.
+func drawWaits(r *rand.Rand) *drama {
+	s := newDrama()
+	s.h.Claims.Ordered = true
+	s.h.Bounds.Slack = dur(r.IntN(3) * int(s.tick))
+	for w := range int32(2 + r.IntN(4)) {
+		now := r.IntN(20)
+		for range 1 + r.IntN(3) {
+			key, begin := int32(r.IntN(2)), now
+			for end := false; !end; {
+				call := now
+				now += 1 + r.IntN(8)
+				op := history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(call), Return: dur(now), TTL: 15,
+					Outcome: history.Failed, Reason: history.Busy}
+				switch r.IntN(8) {
+				case 0, 1, 2:
+					op.Outcome, op.Reason, end = history.OK, history.None, true
+				case 3:
+					op.Outcome, op.Reason = history.Unknown, history.Timeout
+				case 4:
+					end = true
+				}
+				s.add(op)
+				now += 1 + r.IntN(10)
+				if r.IntN(12) == 0 {
+					now += 15
+				}
+			}
+			s.add(history.Op{Kind: history.End, Worker: w, Key: key, Call: dur(begin), Return: dur(now)})
+			now++
+		}
+	}
+	return s
+}
+
+// tries are a visit's acquires, as an oracle reads them.
+type tries struct {
+	ops     []*history.Op
+	stop    time.Duration
+	granted bool
+}
+
+func readTries(c *Case) (all []tries) {
+	for w := range int32(c.workers) {
+		var v tries
+		for i := range c.Ops {
+			op := &c.Ops[i]
+			if op.Worker != w || len(v.ops) == 0 && op.Kind == history.End {
+				continue
+			}
+			if op.Kind == history.Acquire {
+				v.ops = append(v.ops, op)
+				v.granted = op.Outcome == history.OK
+			}
+			if v.stop = op.Return; v.granted || op.Kind == history.End {
+				all = append(all, v)
+				v = tries{}
+			}
+		}
+	}
+	return all
+}
+
+// queued is when the last unbroken row of refusals of a visit began; Forever if it has none.
+func (v *tries) queued() time.Duration {
+	at := history.Forever
+	for i, op := range v.ops {
+		if i > 0 && op.Call-v.ops[i-1].Return > op.TTL {
+			at = history.Forever
+		}
+		if op.Outcome == history.Failed {
+			at = min(at, op.Return)
+		} else if op.Outcome == history.Unknown {
+			at = history.Forever
+		}
+	}
+	return at
+}
+
+// everyPairOfVisits counts, by the definitions, who was passed over and who was inverted.
+func everyPairOfVisits(c *Case) string {
+	visits := readTries(c)
+	inverted, most, sum := 0, 0, 0
+	for j := range visits {
+		y := &visits[j]
+		if !y.granted {
+			continue
+		}
+		wrong, over := false, 0
+		for i := range visits {
+			x := &visits[i]
+			if i == j || x.ops[0].Key != y.ops[0].Key {
+				continue
+			}
+			if x.ops[0].Call < y.ops[0].Call && x.stop > y.stop {
+				over++
+			}
+			last := x.ops[len(x.ops)-1].Call
+			q := x.queued()
+			wrong = wrong || q != history.Forever && q+c.Bounds.Slack < y.ops[0].Call && y.stop+c.Bounds.Slack < last
+		}
+		if wrong {
+			inverted++
+		}
+		most, sum = max(most, over), sum+over
+	}
+	return fmt.Sprintf("%v %d %d %d", inverted > 0, inverted, most, sum)
+}
+
+func TestFairnessAgainstEveryPairOfVisits(t *testing.T) {
+	p := property{
+		histories: 120_000, oracle: everyPairOfVisits, flaws: []flaw{flawFairnessGiven, flawFairnessCall},
+		draw: func(r *rand.Rand) *drama {
+			s := drawWaits(r)
+			for i := range s.h.Ops { // an ordered clock gives no stamp twice
+				s.h.Ops[i].Call += time.Duration(s.h.Ops[i].Worker)
+				s.h.Ops[i].Return += time.Duration(s.h.Ops[i].Worker)
+			}
+			return s
+		},
+		check: func(c *Case, f flaw) string {
+			v, overs := weighFairness(c, f)
+			most, sum := int64(0), int64(0)
+			for _, n := range overs {
+				most, sum = max(most, n), sum+n
+			}
+			return fmt.Sprintf("%v %d %d %d", v.Status == Fail, v.Violations, most, sum)
+		},
+	}
+	p.run(t)
+}

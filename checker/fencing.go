@@ -1,0 +1,173 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+
+	"hammerlock/history"
+)
+
+var fencing = Checker{
+	Name:    "fencing",
+	Doc:     "every grant has a greater fencing token than any before, and a fenced counter takes no older one",
+	Applies: func(h *history.Header) bool { return h.Claims.Fences },
+	Check:   func(c *Case) Verdict { return judgeFencing(c, sound) },
+}
+
+const (
+	flawFencingEqual flaw = iota + 20 // an equal token passes for a greater one
+	flawFencingCalls                  // grants that were only called count as returned
+)
+
+// fenceCauses are the causes, the worst first.
+var fenceCauses = []string{"stale-store", "repeated", "regressed", "no-token"}
+
+// fences is what the check of METHOD 3.4 F knows.
+type fences struct {
+	*Case
+	flaw     flaw
+	grants   int64
+	stores   int64
+	refused  int64
+	unfenced int64 // stale stores that a counter without a fence took
+	causes   map[string]int64
+	first    map[string][2]int32
+}
+
+func judgeFencing(c *Case, f flaw) Verdict {
+	g := &fences{Case: c, flaw: f, causes: map[string]int64{}, first: map[string][2]int32{}}
+	g.repeats()
+	g.order()
+	g.resource()
+	return g.verdict()
+}
+
+func (g *fences) blame(cause string, before, after int32) {
+	if g.causes[cause]++; g.causes[cause] == 1 {
+		g.first[cause] = [2]int32{before, after}
+	}
+}
+
+func isGrant(op *history.Op) bool {
+	return op.Kind == history.Acquire && op.Outcome == history.OK && op.Key >= 0 && (op.Hold == op.ID || op.Hold == 0)
+}
+
+// repeats finds tokens that were given twice, whatever the order.
+func (g *fences) repeats() {
+	var grants []int32
+	for i := range g.Ops {
+		if op := &g.Ops[i]; isGrant(op) {
+			if g.grants++; op.Fence == 0 {
+				g.blame("no-token", int32(i), -1)
+				continue
+			}
+			grants = append(grants, int32(i))
+		}
+	}
+	slices.SortFunc(grants, func(a, b int32) int {
+		x, y := &g.Ops[a], &g.Ops[b]
+		switch {
+		case x.Key != y.Key:
+			return int(x.Key) - int(y.Key)
+		case x.Fence < y.Fence:
+			return -1
+		case x.Fence > y.Fence:
+			return 1
+		}
+		return int(a) - int(b)
+	})
+	for i := 1; i < len(grants) && g.flaw != flawFencingEqual; i++ {
+		if x, y := &g.Ops[grants[i-1]], &g.Ops[grants[i]]; x.Key == y.Key && x.Fence == y.Fence {
+			g.blame("repeated", grants[i-1], grants[i])
+		}
+	}
+}
+
+// greatest keeps, by key, the operation with the greatest token, plus one.
+type greatest []int32
+
+func (m greatest) add(ops []history.Op, i int32) {
+	if k := ops[i].Key; m[k] == 0 || ops[i].Fence > ops[m[k]-1].Fence {
+		m[k] = i + 1
+	}
+}
+
+// order demands of each grant a token greater than that of every grant that returned before its call.
+func (g *fences) order() {
+	top := make(greatest, g.keys)
+	returned := func(i int32) { top.add(g.Ops, i) }
+	g.inRealTime(func(op *history.Op) bool { return isGrant(op) && op.Fence != 0 }, returned, func(i int32) {
+		if best := top[g.Ops[i].Key] - 1; best >= 0 && g.Ops[i].Fence < g.Ops[best].Fence {
+			g.blame("regressed", best, i)
+		}
+		if g.flaw == flawFencingCalls {
+			returned(i)
+		}
+	})
+}
+
+// resource demands that the counter took no store with a smaller token than one it had taken: than the store that it
+// replaced, and than any that had returned before its call. A refusal is the fence doing its work.
+func (g *fences) resource() {
+	top := make(greatest, g.keys)
+	store := func(op *history.Op) bool { return op.Kind == history.Store && op.Key >= 0 && op.Fence != 0 }
+	g.inRealTime(store, func(i int32) {
+		if g.Ops[i].Outcome == history.OK {
+			top.add(g.Ops, i)
+		}
+	}, func(i int32) {
+		op := &g.Ops[i]
+		if op.Outcome == history.Failed && op.Reason == history.Fenced {
+			g.refused++
+		}
+		if op.Outcome != history.OK {
+			return
+		}
+		g.stores++
+		older := top[op.Key] - 1
+		if p := g.index.at(op.Seen); p >= 0 && store(&g.Ops[p]) && g.Ops[p].Key == op.Key && g.Ops[p].Fence > op.Fence {
+			older = p
+		}
+		if older < 0 || g.Ops[older].Fence <= op.Fence {
+			return
+		}
+		if !g.Fenced {
+			g.unfenced++
+			return
+		}
+		g.blame("stale-store", older, i)
+	})
+}
+
+func (g *fences) verdict() Verdict {
+	v := Verdict{Exposed: g.grants, Misses: map[string]int64{"fenced": g.refused}}
+	if g.unfenced > 0 {
+		v.Misses["stale stores of a counter without a fence"] = g.unfenced
+	}
+	for _, cause := range fenceCauses {
+		n := g.causes[cause]
+		if n > 0 && v.Cause == "" {
+			v.Status, v.Cause, v.Causes = Fail, cause, g.causes
+			for _, i := range g.first[cause] {
+				if i >= 0 {
+					op := &g.Ops[i]
+					v.Evidence = append(v.Evidence, *op)
+					v.Story = append(v.Story, fmt.Sprintf("%s: %s %s with fencing token %d, called at %s, returned at %s",
+						who(op.Worker), op.Kind, op.Outcome, op.Fence, clock(op.Call), clock(op.Return)))
+				}
+			}
+		}
+		v.Violations += n
+	}
+	switch {
+	case v.Status == Fail:
+		v.Summary = fmt.Sprintf("%s faults in the order of %s fencing tokens: %s", count(v.Violations), count(g.grants), v.Cause)
+	case g.grants < 2:
+		v.Summary = "fewer than two grants have no order"
+	default:
+		v.Status = Pass
+		v.Summary = fmt.Sprintf("%s fencing tokens in order: at most %s; %s stale stores refused",
+			count(g.grants), atMost(g.grants), count(g.refused))
+	}
+	return v
+}

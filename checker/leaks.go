@@ -1,0 +1,105 @@
+package checker
+
+import (
+	"fmt"
+
+	"hammerlock/history"
+)
+
+// owner is what the history says of a token that was found after the run.
+type owner struct {
+	hold    *Hold
+	refused int32 // into Ops, plus one: an acquire that was told that somebody else holds the lock
+	sites   int   // where it was found
+}
+
+// leaks judges the keys that were found after quiescence. It tells whether there were any.
+func (l *lives) leaks() bool {
+	owners := map[uint64]*owner{}
+	scanned := false
+	for i := range l.Ops {
+		if op := &l.Ops[i]; op.Kind == history.Found && op.Outcome != history.Failed {
+			scanned = true
+			if owners[op.Token] == nil {
+				owners[op.Token] = &owner{}
+			}
+			owners[op.Token].sites++
+		}
+	}
+	if !scanned {
+		return false
+	}
+	for i := range l.Ops {
+		if op := &l.Ops[i]; op.Kind == history.Acquire && op.Outcome == history.Failed && op.Token != 0 {
+			if o := owners[op.Token]; o != nil && op.Reason == history.Busy {
+				o.refused = int32(i) + 1
+			}
+		}
+	}
+	for i := range l.Holds {
+		if h := &l.Holds[i]; h.Token != 0 {
+			if o := owners[h.Token]; o != nil {
+				o.hold = h
+			}
+		}
+	}
+	for i := range l.Ops {
+		if op := &l.Ops[i]; op.Kind == history.Found && op.Outcome != history.Failed {
+			l.found(op, owners[op.Token])
+		}
+	}
+	return true
+}
+
+// found judges one key. One that expires by itself may stay behind on a minority of the sites, and wherever a fault
+// was in between: then it is only told.
+func (l *lives) found(op *history.Op, o *owner) {
+	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))
+	switch {
+	case op.Until == history.Forever:
+		l.blame("leak", l.trace(op, o), where+" and never expires")
+		return
+	case op.Until <= op.Call:
+		return // it is over, only not yet swept
+	case op.Until-op.Return > l.longest(l.ttl()) && l.ttl() > 0:
+		l.blame("ttl-too-long", l.trace(op, o),
+			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), l.ttl()))
+		return
+	}
+	cause, since := "", op.Call
+	if o.hold != nil {
+		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK {
+			cause, since = "leak", o.hold.Call
+			where += fmt.Sprintf(", though %s was told at %s that hold %s is released", who(o.hold.Worker),
+				clock(l.Ops[r].Return), o.hold.ID)
+		}
+	} else if o.refused > 0 && l.flaw != flawLeakBusy {
+		try := &l.Ops[o.refused-1]
+		cause, since = "phantom", try.Call
+		where += fmt.Sprintf(", though %s was told at %s that somebody else holds it", who(try.Worker), clock(try.Return))
+	}
+	switch {
+	case cause == "":
+		l.misses["found, and to expire"]++
+	case 2*o.sites <= l.Sites:
+		l.misses["left on a minority of the sites"]++
+	case l.meets(since, op.Return):
+		l.misses["left behind around a fault"]++
+	default:
+		l.blame(cause, l.trace(op, o), where)
+	}
+}
+
+// trace is the evidence of a key that was found: who asked for it, who gave it back, where it was.
+func (l *lives) trace(op *history.Op, o *owner) []history.Op {
+	var list []history.Op
+	if o.hold != nil {
+		list = append(list, *l.Op(o.hold.ID))
+		if r := o.hold.Release; r >= 0 {
+			list = append(list, l.Ops[r])
+		}
+	} else if o.refused > 0 {
+		list = append(list, l.Ops[o.refused-1])
+	}
+	return append(list, *op)
+}

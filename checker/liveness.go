@@ -1,0 +1,339 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+var liveness = Checker{
+	Name:  "liveness",
+	Doc:   "the lock is not idle for long while somebody waits, and no key outlives its holder and its lease",
+	Check: func(c *Case) Verdict { return judgeLiveness(c, sound) },
+}
+
+const (
+	flawLivenessRelease flaw = iota + 50 // a release without an answer frees the lock at once
+	flawLivenessCrash                    // a crash is not noticed
+	flawLivenessWaits                    // the lock is dead also when nobody waits
+	flawLeakBusy                         // a refused token that is found is nobody's
+)
+
+// patience is what the lock may be idle beyond what the run explains, so that a loaded machine is no finding.
+const patience = 2 * time.Second
+
+// liveCauses are the causes, the worst first.
+var liveCauses = []string{"deadlock", "stuck", "phantom", "leak", "ttl-too-long"}
+
+// stretch is a stretch of time on one page.
+type stretch struct {
+	period
+	key int32
+}
+
+type lives struct {
+	*Case
+	flaw      flaw
+	waits     int64
+	disturbed []period
+	bound     time.Duration // dead for longer is stuck
+	dead      time.Duration // the longest dead time, by the belief of the holders
+	deadAll   time.Duration
+	deadFault time.Duration // the longest that a fault explains
+	misses    map[string]int64
+	causes    map[string]int64
+	evidence  map[string][]history.Op
+	story     map[string][]string
+}
+
+// judgeLiveness follows METHOD 3.4 Li with one change: a lock is stuck only if it was idle after the last moment at
+// which any server may still have kept it for somebody, so expiries and unknown outcomes need no bound of their own.
+func judgeLiveness(c *Case, f flaw) Verdict {
+	v, _ := weighLiveness(c, f)
+	return v
+}
+
+// weighLiveness returns, with the verdict, the times that it was made of.
+func weighLiveness(c *Case, f flaw) (Verdict, *lives) {
+	l := &lives{Case: c, flaw: f, disturbed: c.disturbed(c.grace()), misses: map[string]int64{},
+		causes: map[string]int64{}, evidence: map[string][]history.Op{}, story: map[string][]string{}}
+	l.bound = c.Retry*3/2 + l.slowest() + patience
+	waiting := l.waiting()
+	for _, s := range intersect(l.idle(l.believed), waiting) {
+		l.dead = max(l.dead, s.to-s.from)
+		l.deadAll += s.to - s.from
+	}
+	l.stuck(intersect(l.idle(l.kept), waiting))
+	scanned := l.leaks()
+	return l.verdict(scanned), l
+}
+
+// slowest is the longest that a call that waits for nothing took while no fault explains it.
+func (l *lives) slowest() (most time.Duration) {
+	for i := range l.Ops {
+		op := &l.Ops[i]
+		switch op.Kind {
+		case history.Release, history.Extend, history.Load, history.Store:
+			if t := op.Latency(); t != history.Forever && t > most && !l.meets(op.Call, op.Return) {
+				most = t
+			}
+		}
+	}
+	return most
+}
+
+func (l *lives) meets(from, to time.Duration) bool {
+	return slices.ContainsFunc(l.disturbed, func(w period) bool { return w.meets(from, to) })
+}
+
+func byKeyAndTime(a, b stretch) int {
+	if a.key != b.key {
+		return int(a.key) - int(b.key)
+	}
+	return int(a.from - b.from)
+}
+
+// waiting lists when anybody waited for a page's lock.
+func (l *lives) waiting() []stretch {
+	var list []stretch
+	l.Case.waits(func(w *wait) {
+		if w.key >= 0 {
+			list = append(list, stretch{period{w.start, w.stop}, w.key})
+		}
+	})
+	l.waits = int64(len(list))
+	if l.flaw == flawLivenessWaits {
+		list = list[:0]
+		for k := range l.keys {
+			list = append(list, stretch{period{0, l.end()}, int32(k)})
+		}
+	}
+	slices.SortFunc(list, byKeyAndTime)
+	n := 0
+	for i, s := range list {
+		if i > 0 && list[n-1].key == s.key && s.from <= list[n-1].to {
+			list[n-1].to = max(list[n-1].to, s.to)
+			continue
+		}
+		list[n] = s
+		n++
+	}
+	return list[:n]
+}
+
+// idle lists when no hold covers a page. held says when one does.
+func (l *lives) idle(held func(*Hold) period) []stretch {
+	holds := make([]stretch, 0, len(l.Holds))
+	for i := range l.Holds {
+		if h := &l.Holds[i]; h.Key >= 0 {
+			if w := held(h); w.to > w.from {
+				holds = append(holds, stretch{w, h.Key})
+			}
+		}
+	}
+	slices.SortFunc(holds, byKeyAndTime)
+	gaps := make([]stretch, 0, len(holds)+l.keys)
+	end, next := l.end(), 0
+	for k := range int32(l.keys) {
+		free := time.Duration(0)
+		for ; next < len(holds) && holds[next].key == k; next++ {
+			if h := &holds[next]; h.from > free {
+				gaps = append(gaps, stretch{period{free, h.from}, k})
+			}
+			free = max(free, holds[next].to)
+		}
+		if end > free {
+			gaps = append(gaps, stretch{period{free, end}, k})
+		}
+	}
+	return gaps
+}
+
+// believed is when a hold's holder believed in it.
+func (l *lives) believed(h *Hold) period {
+	if h.Outcome != history.OK {
+		return period{}
+	}
+	end := l.trusted(h)
+	if l.flaw == flawLivenessCrash {
+		end = max(end, min(h.Until, h.Lost))
+	}
+	return period{h.Return, end}
+}
+
+// kept is when a server may have kept the lock for a hold.
+func (l *lives) kept(h *Hold) period {
+	w := period{h.Return, 0}
+	if h.Outcome != history.OK {
+		w.from = h.Call
+	}
+	proof, ttl := min(h.Return, h.Crashed), h.TTL
+	for _, i := range h.Extends {
+		if op := &l.Ops[i]; op.Outcome != history.Failed {
+			proof, ttl = max(proof, min(op.Return, max(h.Crashed, op.Call))), max(ttl, op.TTL)
+		}
+	}
+	switch {
+	case ttl == 0 && h.Outcome == history.OK:
+		w.to = l.trusted(h)
+	case ttl == 0:
+		w.to = proof
+	case proof == history.Forever:
+		w.to = history.Forever
+	default:
+		w.to = proof + l.longest(ttl)
+	}
+	if h.Release < 0 {
+		return w
+	}
+	switch op := &l.Ops[h.Release]; {
+	case op.Outcome == history.OK, op.Outcome == history.Failed && op.Reason == history.Lost && h.Outcome == history.OK:
+		w.to = min(w.to, op.Return)
+		if ttl == 0 {
+			w.to = op.Return
+		}
+	case l.flaw == flawLivenessRelease:
+		w.to = min(w.to, op.Call)
+	}
+	return w
+}
+
+// intersect lists what two sorted lists have in common.
+func intersect(a, b []stretch) (both []stretch) {
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		x, y := &a[i], &b[j]
+		if x.key == y.key {
+			if from, to := max(x.from, y.from), min(x.to, y.to); from < to {
+				both = append(both, stretch{period{from, to}, x.key})
+			}
+		}
+		if x.key < y.key || x.key == y.key && x.to < y.to {
+			i++
+		} else {
+			j++
+		}
+	}
+	return both
+}
+
+// stuck blames the stretches in which the lock was nobody's for too long though it was asked for. What a fault may
+// explain is cut out and only told.
+func (l *lives) stuck(dead []stretch) {
+	var left []stretch
+	for _, s := range dead {
+		if s.to-s.from > l.bound {
+			left = append(left, l.cut(s)...)
+		}
+	}
+	refusals := l.refusals(left)
+	last := make([]time.Duration, l.keys) // when a page's lock was granted for the last time
+	for i := range l.Holds {
+		if h := &l.Holds[i]; h.Key >= 0 && h.Outcome == history.OK {
+			last[h.Key] = max(last[h.Key], h.Return)
+		}
+	}
+	for i, s := range left {
+		if refusals[i] < 0 {
+			l.misses["idle and not asked for"]++
+			continue
+		}
+		cause := "stuck"
+		if s.from >= last[s.key] && s.to-s.from > 2*l.longest(l.ttl()) {
+			cause = "deadlock"
+		}
+		l.blame(cause, []history.Op{l.Ops[refusals[i]]}, fmt.Sprintf(
+			"page %d: nobody can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
+			s.key, clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call), l.bound))
+	}
+}
+
+// cut takes the disturbed times out of a stretch and returns what is still too long.
+func (l *lives) cut(s stretch) []stretch {
+	rest := []stretch{s}
+	for _, d := range l.disturbed {
+		var next []stretch
+		for _, r := range rest {
+			if !d.meets(r.from, r.to) {
+				next = append(next, r)
+				continue
+			}
+			l.deadFault = max(l.deadFault, min(r.to, d.to)-max(r.from, d.from))
+			if d.from > r.from {
+				next = append(next, stretch{period{r.from, d.from}, r.key})
+			}
+			if d.to < r.to {
+				next = append(next, stretch{period{d.to, r.to}, r.key})
+			}
+		}
+		rest = next
+	}
+	return slices.DeleteFunc(rest, func(r stretch) bool { return r.to-r.from <= l.bound })
+}
+
+// refusals finds, for each stretch, a try that proves it: one that was refused though it was called in its second half
+// bound or later, or one that stayed without an answer all that time. If nobody tried, nobody was kept waiting.
+func (l *lives) refusals(list []stretch) []int32 {
+	proofs := make([]int32, len(list))
+	for i := range proofs {
+		proofs[i] = -1
+	}
+	if len(list) == 0 {
+		return proofs
+	}
+	slices.SortFunc(list, byKeyAndTime)
+	for i := range l.Ops {
+		op := &l.Ops[i]
+		if op.Kind != history.Acquire || op.Worker < 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(list, op.Key, func(s stretch, key int32) int { return int(s.key) - int(key) })
+		for ; at < len(list) && list[at].key == op.Key; at++ {
+			late := list[at].from + l.bound/2
+			refused := op.Outcome == history.Failed && (op.Reason == history.Busy || op.Reason == history.Quorum)
+			again := refused && op.Call >= late && op.Return <= list[at].to
+			hung := op.Call <= late && op.Return >= list[at].from+l.bound
+			if proofs[at] < 0 && (again || hung) {
+				proofs[at] = int32(i)
+			}
+		}
+	}
+	return proofs
+}
+
+func (l *lives) blame(cause string, evidence []history.Op, story ...string) {
+	if l.causes[cause]++; l.causes[cause] == 1 {
+		l.evidence[cause], l.story[cause] = evidence, story
+	}
+}
+
+func (l *lives) verdict(scanned bool) Verdict {
+	v := Verdict{Exposed: l.waits, Misses: l.misses}
+	for _, cause := range liveCauses {
+		n := l.causes[cause]
+		if n > 0 && v.Cause == "" {
+			v.Status, v.Cause, v.Causes = Fail, cause, l.causes
+			v.Evidence, v.Story = l.evidence[cause], l.story[cause]
+		}
+		v.Violations += n
+	}
+	dead := fmt.Sprintf("longest dead time %s, %s in all", l.dead.Round(time.Microsecond), l.deadAll.Round(time.Microsecond))
+	if l.deadFault > 0 {
+		dead += fmt.Sprintf(", of which a fault explains up to %s at a time", l.deadFault.Round(time.Microsecond))
+		l.misses["dead around a fault"]++
+	}
+	if !scanned {
+		dead += "; nothing was found left behind, or nobody looked"
+	}
+	switch {
+	case v.Status == Fail:
+		v.Summary = fmt.Sprintf("%s: %s; %s", v.Cause, v.Story[0], dead)
+	case l.waits == 0:
+		v.Summary = "nobody waited"
+	default:
+		v.Status = Pass
+		v.Summary = dead
+	}
+	return v
+}

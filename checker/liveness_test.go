@@ -1,0 +1,368 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// found adds a key that was found after the run.
+func (s *drama) found(at int, token uint64, until time.Duration) {
+	s.add(history.Op{Kind: history.Found, Outcome: history.OK, Worker: -1, Call: dur(at), Return: dur(at), Token: token, Until: until})
+}
+
+// marked gives the last operation a token.
+func (s *drama) marked(token uint64) { s.h.Ops[len(s.h.Ops)-1].Token = token }
+
+// asking lets a worker ask in vain, once a tick.
+func (s *drama) asking(w int32, from, to int) {
+	for at := from; at < to; at++ {
+		s.refuse(w, dur(at), dur(at+1))
+	}
+	s.done(w, dur(from), dur(to))
+}
+
+var livenessCases = map[string]struct {
+	write       func(*drama)
+	status      Status
+	cause, word string
+}{
+	"nobody": {func(*drama) {}, Inconclusive, "", "nobody waited"},
+	"passed on": {func(s *drama) {
+		h := s.grant(1, 0, 1, 5)
+		s.release(1, h, 4, 5, history.OK)
+		s.refuse(2, 2, 3)
+		h = s.grant(2, 5, 6, 5)
+		s.release(2, h, 7, 8, history.OK)
+	}, Pass, "", "longest dead time"},
+	"a crash costs a lease": {func(s *drama) {
+		s.grant(1, 0, 1, 8)
+		s.add(history.Op{Kind: history.Crash, Worker: 1, Call: 2, Return: 2})
+		s.asking(2, 2, 9)
+		s.grant(2, 9, 10, 8)
+	}, Pass, "", "longest dead time 8s"},
+	"nobody can have it": {func(s *drama) {
+		h := s.grant(1, 0, 1, 3)
+		s.release(1, h, 2, 3, history.OK)
+		s.asking(2, 4, 14)
+		s.grant(3, 14, 15, 3)
+	}, Fail, "stuck", "asked for it in vain"},
+	"nobody gets it any more": {func(s *drama) {
+		h := s.grant(1, 0, 1, 3)
+		s.release(1, h, 2, 3, history.OK)
+		s.asking(2, 4, 20)
+	}, Fail, "deadlock", ""},
+	"a lost wake-up": {func(s *drama) {
+		h := s.grant(1, 0, 1, 3)
+		s.refuse(2, 1, 30)
+		s.release(1, h, 2, 3, history.OK)
+		s.done(2, 1, 31)
+	}, Fail, "deadlock", ""},
+	"a fault explains it": {func(s *drama) {
+		h := s.grant(1, 0, 1, 3)
+		s.release(1, h, 2, 3, history.OK)
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 2, Return: 3})
+		s.asking(2, 4, 14)
+		s.grant(3, 14, 15, 3)
+	}, Pass, "", "a fault explains"},
+	"a machine that slept": {func(s *drama) {
+		h := s.grant(1, 0, 1, 3)
+		s.release(1, h, 2, 3, history.OK)
+		s.refuse(2, 2, 3)
+		s.grant(2, 40, 41, 3)
+		s.done(2, 2, 42)
+	}, Pass, "", ""},
+	"a key for ever": {func(s *drama) {
+		s.grant(1, 0, 1, 3)
+		s.found(50, 7, history.Forever)
+	}, Fail, "leak", "never expires"},
+	"a lease too long": {func(s *drama) {
+		s.grant(1, 0, 1, 3)
+		s.found(50, 7, 60)
+	}, Fail, "ttl-too-long", ""},
+	"a key that was given back": {func(s *drama) {
+		h := s.grant(1, 0, 1, 3)
+		s.marked(7)
+		s.release(1, h, 2, 3, history.OK)
+		s.found(3, 7, 5)
+	}, Fail, "leak", "is released"},
+	"a key that was given back around a fault": {func(s *drama) {
+		h := s.grant(1, 0, 1, 3)
+		s.marked(7)
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 2, Return: 3})
+		s.release(1, h, 2, 3, history.OK)
+		s.found(3, 7, 5)
+	}, Pass, "", ""},
+	"a key on one site of five": {func(s *drama) {
+		s.h.Sites = 5
+		h := s.grant(1, 0, 1, 3)
+		s.marked(7)
+		s.release(1, h, 2, 3, history.OK)
+		s.found(3, 7, 5)
+	}, Pass, "", ""},
+	"refused, and there": {func(s *drama) {
+		s.grant(2, 0, 1, 3)
+		s.refuse(1, 0, 1)
+		s.marked(7)
+		s.found(1, 7, 3)
+	}, Fail, "phantom", "somebody else holds it"},
+}
+
+func TestLiveness(t *testing.T) {
+	for name, tt := range livenessCases {
+		t.Run(name, func(t *testing.T) {
+			s := newDrama()
+			s.tick = time.Second
+			tt.write(s)
+			expect(t, judgeLiveness(s.prepared(), sound), tt.status, tt.cause, tt.word)
+		})
+	}
+}
+
+// drawLives lets workers wait, hold, forget and die; afterwards somebody looks for keys.
+func drawLives(r *rand.Rand) *drama {
+	s := newDrama()
+	s.tick = time.Second
+	token := uint64(0)
+	s.done(9, 0, 0) // so that tries without an End are a visit's all the same
+	for w := range int32(1 + r.IntN(3)) {
+		now := r.IntN(6)
+		for range 1 + r.IntN(3) {
+			key, begin := int32(r.IntN(5)/4), now
+			for range r.IntN(9) {
+				token++
+				s.add(history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(now), Return: dur(now + 1), TTL: 3,
+					Outcome: history.Failed, Reason: history.Busy, Token: token})
+				now += 1 + r.IntN(2)
+			}
+			op := history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(now), Return: dur(now + 1), TTL: 3, Token: token + 1,
+				Outcome: history.OK, Until: dur(now + 3)}
+			token++
+			if r.IntN(6) == 0 {
+				op.Outcome, op.Until = history.Unknown, 0
+			}
+			hold := s.add(op)
+			now += 1 + r.IntN(3)
+			if op.Outcome == history.OK && r.IntN(5) == 0 {
+				s.add(history.Op{Kind: history.Extend, Worker: w, Key: key, Hold: hold, Call: dur(now), Return: dur(now + 1), TTL: 3,
+					Outcome: history.Outcome(r.IntN(2)), Until: dur(now + 3)})
+				now += 1 + r.IntN(2)
+			}
+			if op.Outcome == history.OK && r.IntN(8) == 0 {
+				s.add(history.Op{Kind: history.Crash, Worker: w, Key: -1, Call: dur(now), Return: dur(now)})
+				break
+			}
+			if r.IntN(4) > 0 {
+				rel := history.Op{Kind: history.Release, Worker: w, Key: key, Hold: hold, Call: dur(now), Return: dur(now + 1),
+					Outcome: history.Outcome(r.IntN(3))}
+				if rel.Outcome == history.Failed {
+					rel.Reason = history.Lost
+				}
+				s.add(rel)
+				now++
+			}
+			s.add(history.Op{Kind: history.End, Worker: w, Key: key, Call: dur(begin), Return: dur(now)})
+			now += 1 + r.IntN(3)
+		}
+	}
+	if r.IntN(3) == 0 {
+		at := r.IntN(20)
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(at), Return: dur(at + r.IntN(3))})
+	}
+	if r.IntN(3) == 0 {
+		until := 40*time.Second + time.Duration(r.IntN(6))*time.Second
+		if r.IntN(8) == 0 {
+			until = history.Forever
+		}
+		s.h.Sites = 1 + 2*r.IntN(2)
+		s.add(history.Op{Kind: history.Found, Outcome: history.OK, Worker: -1, Call: 40, Return: 40, Token: 1 + uint64(r.IntN(int(token)+1))})
+		s.h.Ops[len(s.h.Ops)-1].Until = until
+	}
+	return s
+}
+
+// span is the longest row of seconds for which something is true, and how many there are.
+func span(is []bool) (longest, all int) {
+	row := 0
+	for _, b := range is {
+		if row++; !b {
+			row = 0
+		} else {
+			all++
+		}
+		longest = max(longest, row)
+	}
+	return longest, all
+}
+
+const seconds = 80
+
+// held marks the seconds in which a hold of a key was believed in, and those in which a server may have kept it.
+func held(c *Case, key int32) (believed, kept []bool) {
+	believed, kept = make([]bool, seconds), make([]bool, seconds)
+	for i := range c.Ops {
+		a := &c.Ops[i]
+		if a.Kind != history.Acquire || a.Outcome == history.Failed || a.Key != key {
+			continue
+		}
+		until, proof, crash := a.Until, a.Return, history.Forever
+		back := history.Op{Call: history.Forever, Return: history.Forever}
+		for j := range c.Ops {
+			op := &c.Ops[j]
+			switch {
+			case op.Kind == history.Extend && op.Hold == a.ID:
+				proof = op.Return
+				if op.Outcome == history.OK {
+					until = op.Until
+				}
+			case op.Kind == history.Crash && op.Worker == a.Worker && op.Call >= a.Call:
+				crash = op.Call
+			case op.Kind == history.Release && op.Hold == a.ID:
+				back = *op
+			}
+		}
+		from, end := a.Return, min(proof, max(crash, proof-time.Second))+3*time.Second
+		if a.Outcome == history.Unknown {
+			from = a.Call
+		}
+		if back.Outcome == history.OK || back.Outcome == history.Failed && a.Outcome == history.OK {
+			end = min(end, back.Return)
+		}
+		for u := range time.Duration(seconds) {
+			t := u * time.Second
+			if a.Outcome == history.OK && a.Return <= t && t < min(until, crash, back.Call) {
+				believed[u] = true
+			}
+			if from <= t && t < end {
+				kept[u] = true
+			}
+		}
+	}
+	return believed, kept
+}
+
+// explanations are what a dead time may be explained by: slow calls, leases, and the seconds in which a fault is felt.
+func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Duration, felt []bool,
+	explains func(from, to time.Duration) bool) {
+	slowest := time.Duration(0)
+	grants = map[int32]time.Duration{}
+	felt = make([]bool, seconds)
+	for _, op := range c.Ops {
+		ttl = max(ttl, op.TTL)
+		if op.Kind == history.Acquire && op.Outcome == history.OK {
+			grants[op.Key] = max(grants[op.Key], op.Return)
+		}
+	}
+	fault := period{-1, -1}
+	for _, op := range c.Ops {
+		if op.Kind == history.Fault {
+			fault = period{op.Call, op.Return + 2*ttl + 5*time.Second}
+			for u := range time.Duration(seconds) {
+				felt[u] = felt[u] || fault.from <= u*time.Second && u*time.Second < fault.to
+			}
+		}
+	}
+	explains = func(from, to time.Duration) bool { return fault.to >= 0 && from <= fault.to && to >= fault.from }
+	for _, op := range c.Ops {
+		if (op.Kind == history.Release || op.Kind == history.Extend) && !explains(op.Call, op.Return) {
+			slowest = max(slowest, op.Return-op.Call)
+		}
+	}
+	return slowest + 2*time.Second, ttl, grants, felt, explains
+}
+
+// everySecond looks at every second of every page, and at every found key.
+func everySecond(c *Case) string {
+	bound, ttl, grants, felt, explains := explanations(c)
+	stuck, deadlock, longest, all := 0, 0, 0, 0
+	visits := readTries(c)
+	for key := range int32(c.keys) {
+		believed, kept := held(c, key)
+		dead, idle := make([]bool, seconds), make([]bool, seconds)
+		for u := range time.Duration(seconds) {
+			for i := range visits {
+				if v := &visits[i]; v.ops[0].Key == key && v.ops[0].Call <= u*time.Second && u*time.Second < v.stop {
+					dead[u], idle[u] = !believed[u], !kept[u]
+				}
+			}
+		}
+		n, sum := span(dead)
+		longest, all = max(longest, n), all+sum
+		for u := 0; u < seconds; u++ {
+			from := u
+			for ; u < seconds && idle[u] && !felt[u]; u++ {
+			}
+			a, b := time.Duration(from)*time.Second, time.Duration(u)*time.Second
+			proven := false
+			for i := range c.Ops {
+				op := &c.Ops[i]
+				if b-a <= bound || op.Kind != history.Acquire || op.Key != key {
+					continue
+				}
+				refused := op.Outcome == history.Failed && op.Call >= a+bound/2 && op.Return <= b
+				proven = proven || refused || op.Call <= a+bound/2 && op.Return >= a+bound
+			}
+			if b-a <= bound || !proven {
+				continue
+			}
+			if a >= grants[key] && b-a > 2*ttl {
+				deadlock++
+			} else {
+				stuck++
+			}
+		}
+	}
+	kind := leaked(c, ttl, explains)
+	return fmt.Sprintf("%v %d %d %d %d %s", stuck+deadlock > 0 || kind != "", stuck, deadlock, longest, all, kind)
+}
+
+// leaked classifies the only key that was found.
+func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bool) string {
+	for _, f := range c.Ops {
+		if f.Kind != history.Found {
+			continue
+		}
+		if f.Until == history.Forever {
+			return "leak"
+		}
+		if f.Until-f.Return > ttl {
+			return "ttl-too-long"
+		}
+		for _, a := range c.Ops {
+			if a.Kind != history.Acquire || a.Token != f.Token || f.Until <= f.Call || c.Sites > 1 || explains(a.Call, f.Return) {
+				continue
+			}
+			if a.Outcome == history.Failed {
+				return "phantom"
+			}
+			for _, r := range c.Ops {
+				if r.Kind == history.Release && r.Hold == a.ID && r.Outcome == history.OK {
+					return "leak"
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func TestLivenessAgainstEverySecond(t *testing.T) {
+	p := property{
+		histories: 100_000, draw: drawLives, oracle: everySecond,
+		flaws: []flaw{flawLivenessRelease, flawLivenessCrash, flawLivenessWaits, flawLeakBusy},
+		check: func(c *Case, f flaw) string {
+			v, l := weighLiveness(c, f)
+			kind := ""
+			for _, cause := range []string{"phantom", "leak", "ttl-too-long"} {
+				if v.Causes[cause] > 0 {
+					kind = cause
+				}
+			}
+			return fmt.Sprintf("%v %d %d %d %d %s", v.Status == Fail, v.Causes["stuck"], v.Causes["deadlock"],
+				l.dead/time.Second, l.deadAll/time.Second, kind)
+		},
+	}
+	p.run(t)
+}

@@ -1,0 +1,234 @@
+package checker
+
+import "hammerlock/history"
+
+var lostUpdates = Checker{
+	Name:  "lost-updates",
+	Doc:   "every acknowledged page view is in the chain of stores that ends in the final count",
+	Check: func(c *Case) Verdict { return judgeLostUpdates(c, sound) },
+}
+
+const (
+	flawUpdatesUnknown flaw = iota + 10 // a store without an answer took effect, named or not
+	flawUpdatesFork                     // only forks count; a chain that ends too early is not noticed
+	flawUpdatesStale                    // the sign of the order of loads and stores is wrong
+)
+
+// updateCauses are the causes, the worst first.
+var updateCauses = []string{"exclusion", "stale-read", "store-loss", "overwritten", "duplicate", "corrupt", "phantom",
+	"zombie-write", "overrun"}
+
+// updates is the tree of stores: each names the one that it replaces. The counter's history is one path of it, the
+// chain that ends in what was read at the end; every other store is lost.
+type updates struct {
+	*Case
+	flaw  flaw
+	named []bool  // by operation: a store that somebody saw
+	place []int32 // by operation: a store's place in its chain, growing; 0 outside
+	link  []int32 // by operation, plus one: in the chain, its next; outside, where its branch left the chain
+	pages []page  // by key
+
+	acknowledged, unknown, lost int64
+	unseen                      int64 // acknowledged by nobody, seen, and lost
+	strangers                   int64 // reads of stores that the history does not hold
+	causes                      map[string]int64
+	first                       map[string]witness
+}
+
+type page struct {
+	end     int32 // the last store of the chain, plus one
+	first   int32 // the first store of the chain, plus one
+	stores  bool
+	final   bool // the page was read at the end
+	cropped bool // the chain leads to a store that the history does not hold
+}
+
+// finding is what one violation is told with.
+type witness struct{ store, other int32 } // into Ops; -1 = none
+
+// judgeLostUpdates follows METHOD 3.4 C: Elle's idea of making the order of writes observable by the writes' names.
+func judgeLostUpdates(c *Case, f flaw) Verdict {
+	u := &updates{Case: c, flaw: f, named: make([]bool, len(c.Ops)), place: make([]int32, len(c.Ops)),
+		link: make([]int32, len(c.Ops)), pages: make([]page, c.keys), causes: map[string]int64{}, first: map[string]witness{}}
+	u.read()
+	u.deepest()
+	for k := range u.pages {
+		u.walk(&u.pages[k])
+	}
+	u.missing()
+	u.stale()
+	return u.verdict()
+}
+
+// blame counts a violation and keeps the first of its cause.
+func (u *updates) blame(cause string, store, other int32) {
+	if u.causes[cause]++; u.causes[cause] == 1 {
+		u.first[cause] = witness{store, other}
+	}
+}
+
+// read finds out which stores were seen, and compares what was read with what was written.
+func (u *updates) read() {
+	for i := range u.Ops {
+		op := &u.Ops[i]
+		if op.Key < 0 {
+			continue
+		}
+		wrote := int64(0)
+		switch {
+		case op.Kind == history.Store:
+			u.pages[op.Key].stores = u.pages[op.Key].stores || op.Outcome == history.OK
+			if op.Outcome == history.OK {
+				u.acknowledged++
+			} else if op.Outcome == history.Unknown {
+				u.unknown++
+			}
+			wrote = 1
+		case op.Kind == history.Final && op.Outcome == history.OK:
+			u.pages[op.Key].final = true
+			u.pages[op.Key].end = u.index.at(op.Seen) + 1
+		case op.Kind != history.Load || op.Outcome != history.OK:
+			continue
+		}
+		seen := u.seen(op)
+		if seen >= 0 {
+			u.see(seen, int32(i))
+			wrote += u.Ops[seen].Value
+		} else if op.Seen != 0 {
+			u.strangers++
+			u.pages[op.Key].cropped = u.pages[op.Key].cropped || op.Kind == history.Final
+			continue
+		}
+		if op.Kind == history.Store && op.Outcome == history.Failed {
+			continue // it wrote nothing
+		}
+		if op.Value > wrote {
+			u.blame("duplicate", int32(i), seen)
+		} else if op.Value < wrote {
+			u.blame("corrupt", int32(i), seen)
+		}
+	}
+}
+
+// seen is the store that an operation read, -1 if there was none or it is unknown.
+func (u *updates) seen(op *history.Op) int32 {
+	i := u.index.at(op.Seen)
+	if i < 0 || u.Ops[i].Kind != history.Store || u.Ops[i].Key != op.Key {
+		return -1
+	}
+	return i
+}
+
+func (u *updates) see(store, by int32) {
+	if !u.named[store] && u.Ops[store].Outcome == history.Failed {
+		u.blame("phantom", store, by)
+	}
+	u.named[store] = true
+}
+
+// effective tells whether a store certainly took effect: it was acknowledged, or somebody saw it.
+func (u *updates) effective(i int32) bool {
+	op := &u.Ops[i]
+	return op.Kind == history.Store && op.Key >= 0 &&
+		(op.Outcome == history.OK || u.named[i] || u.flaw == flawUpdatesUnknown && op.Outcome == history.Unknown)
+}
+
+// deepest gives every page that was not read at the end the end that loses the fewest acknowledged stores.
+func (u *updates) deepest() {
+	unread := false
+	for k := range u.pages {
+		unread = unread || !u.pages[k].final
+	}
+	if !unread {
+		return
+	}
+	const acknowledged = 1 << 32
+	depth := make([]int64, len(u.Ops)) // stores up to there, acknowledged ones first; -1 = being counted
+	best := make([]int64, u.keys)
+	var path []int32
+	for i := range u.Ops {
+		if !u.effective(int32(i)) || u.pages[u.Ops[i].Key].final {
+			continue
+		}
+		path = path[:0]
+		at := int32(i)
+		for at >= 0 && depth[at] == 0 {
+			depth[at] = -1
+			path = append(path, at)
+			at = u.seen(&u.Ops[at])
+		}
+		d := int64(0)
+		if at >= 0 {
+			d = max(depth[at], 0)
+		}
+		for j := len(path) - 1; j >= 0; j-- {
+			if d++; u.Ops[path[j]].Outcome == history.OK {
+				d += acknowledged
+			}
+			depth[path[j]] = d
+		}
+		if k := u.Ops[i].Key; depth[i] > best[k] {
+			best[k], u.pages[k].end = depth[i], int32(i)+1
+		}
+	}
+}
+
+// walk marks the chain that ends in the page's end.
+func (u *updates) walk(p *page) {
+	next := int32(0)
+	for at, place := p.end-1, int32(len(u.Ops)); at >= 0; place-- {
+		op := &u.Ops[at]
+		if op.Kind != history.Store || u.place[at] > 0 {
+			u.blame("corrupt", at, next-1) // the chain bites its tail
+			return
+		}
+		u.place[at], u.link[at] = place, next
+		p.first, next = at+1, at+1
+		if at = u.seen(op); at < 0 && op.Seen != 0 {
+			p.cropped = true
+		}
+	}
+}
+
+// missing blames somebody for every acknowledged store outside of its chain.
+func (u *updates) missing() {
+	for i := range u.Ops {
+		if !u.effective(int32(i)) || u.place[i] > 0 || u.pages[u.Ops[i].Key].cropped {
+			continue
+		}
+		left := u.left(int32(i))
+		cause, other := u.cause(left)
+		if u.flaw == flawUpdatesFork && other < 0 {
+			continue
+		}
+		if u.Ops[i].Outcome != history.OK {
+			u.unseen++
+			continue
+		}
+		u.lost++
+		u.blame(cause, left, other)
+	}
+}
+
+// left is the store with which a lost store's branch left the chain. Each branch is followed once.
+func (u *updates) left(i int32) int32 {
+	var path []int32
+	at := i
+	for u.link[at] == 0 {
+		u.link[at] = -1 // being followed
+		path = append(path, at)
+		up := u.seen(&u.Ops[at])
+		if up < 0 || u.place[up] > 0 {
+			break
+		}
+		at = up
+	}
+	root := at
+	if u.link[at] > 0 {
+		root = u.link[at] - 1
+	}
+	for _, j := range path {
+		u.link[j] = root + 1
+	}
+	return root
+}

@@ -1,0 +1,320 @@
+package checker
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// visit is a whole visit of one tick an operation from call on: it saw a store and replaced it.
+func (s *drama) visit(w int32, call int, seen history.ID, value int64) history.ID {
+	at := func(n int) (d int) { return call + 2*n }
+	hold := s.grant(w, dur(at(0)), dur(at(0)+1), 100)
+	s.load(w, hold, dur(at(1)), seen, value)
+	store := s.store(w, hold, dur(at(2)), seen, value+1)
+	s.release(w, hold, dur(at(3)), dur(at(3)+1), history.OK)
+	return store
+}
+
+var lostUpdateCases = map[string]struct {
+	write       func(*drama)
+	status      Status
+	cause, word string
+}{
+	"in turn": {func(s *drama) {
+		a := s.visit(1, 0, 0, 0)
+		b := s.visit(2, 20, a, 1)
+		s.final(100, b, 2)
+	}, Pass, "", "2 page views"},
+	"nothing stored": {func(s *drama) { s.final(0, 0, 0) }, Inconclusive, "", "no page view"},
+	"no final count": {func(s *drama) { s.visit(1, 0, 0, 0) }, Inconclusive, "", "not read"},
+	"a stranger's store": {func(s *drama) {
+		s.visit(1, 0, 0, 0)
+		s.final(100, 12345<<40|1, 7)
+	}, Inconclusive, "", "does not hold"},
+	"at once": {func(s *drama) {
+		s.visit(1, 0, 0, 0)
+		b := s.visit(2, 1, 0, 0)
+		s.final(100, b, 1)
+	}, Fail, "exclusion", "1 of 2"},
+	"a slow holder": {func(s *drama) {
+		hold := s.grant(1, 0, 1, 10)
+		s.load(1, hold, 2, 0, 0)
+		b := s.visit(2, 20, 0, 0)
+		slow := s.store(1, hold, 40, 0, 1)
+		_ = b
+		s.final(100, slow, 1)
+	}, Fail, "overrun", "1 of 2"},
+	"a store that comes late": {func(s *drama) {
+		hold := s.grant(1, 0, 1, 10)
+		s.load(1, hold, 2, 0, 0)
+		late := s.add(history.Op{Kind: history.Store, Hold: hold, Value: 1, Worker: 1, Call: 4, Return: 9})
+		s.visit(2, 20, 0, 0)
+		s.final(100, late, 1)
+	}, Fail, "zombie-write", "1 of 1"},
+	"an older count is loaded": {func(s *drama) {
+		a := s.visit(1, 0, 0, 0)
+		s.visit(2, 20, a, 1)
+		c := s.visit(3, 40, a, 1)
+		s.final(100, c, 2)
+	}, Fail, "stale-read", "1 of 3"},
+	"the counter went back with its topology": {func(s *drama) {
+		s.h.Counter = history.CounterOnTopology
+		s.visit(1, 0, 0, 0)
+		b := s.visit(2, 20, 0, 0)
+		s.final(100, b, 1)
+	}, Fail, "store-loss", "1 of 2"},
+	"the end is not the end": {func(s *drama) {
+		a := s.visit(1, 0, 0, 0)
+		s.visit(2, 20, a, 1)
+		s.final(100, a, 1)
+	}, Fail, "overwritten", "1 of 2"},
+	"counted twice": {func(s *drama) {
+		a := s.visit(1, 0, 0, 0)
+		s.final(100, a, 2)
+	}, Fail, "duplicate", "0 of 1"},
+	"a store that certainly failed is seen": {func(s *drama) {
+		hold := s.grant(1, 0, 1, 10)
+		f := s.add(history.Op{Kind: history.Store, Hold: hold, Value: 1, Worker: 1, Call: 4, Return: 9, Outcome: history.Failed})
+		b := s.visit(2, 20, f, 1)
+		s.final(100, b, 2)
+	}, Fail, "phantom", "0 of 1"},
+}
+
+func TestLostUpdates(t *testing.T) {
+	for name, tt := range lostUpdateCases {
+		t.Run(name, func(t *testing.T) {
+			s := newDrama()
+			tt.write(s)
+			expect(t, judgeLostUpdates(s.prepared(), sound), tt.status, tt.cause, tt.word)
+		})
+	}
+}
+
+// TestLostUpdateShowsTheTwoVisits demands exactly the loads and stores of the two visits.
+func TestLostUpdateShowsTheTwoVisits(t *testing.T) {
+	s := newDrama()
+	a := s.visit(1, 0, 0, 0)
+	b := s.visit(2, 20, a, 1)
+	c := s.visit(3, 21, a, 1)
+	d := s.visit(4, 60, c, 2)
+	s.final(100, d, 3)
+	v := judgeLostUpdates(s.prepared(), sound)
+	stores, loads := []history.ID{}, 0
+	for _, op := range v.Evidence {
+		if op.Kind == history.Store {
+			stores = append(stores, op.ID)
+		} else if op.Kind == history.Load && op.Seen == a {
+			loads++
+		}
+	}
+	slices.Sort(stores)
+	if want := []history.ID{b, c}; !slices.Equal(stores, want) || loads != 2 || len(v.Evidence) != 4 {
+		t.Errorf("evidence %v", v.Evidence)
+	}
+	if tally := (Tally{Acknowledged: 4, Final: 3}); v.Violations != tally.Lost() {
+		t.Errorf("%d lost, the sums say %d", v.Violations, tally.Lost())
+	}
+}
+
+// register is a counter as it really is, with whatever can happen to it.
+type register struct {
+	id    history.ID
+	views int64
+}
+
+// drawUpdates lets visits run against a register, mostly in turn, and breaks what can break.
+func drawUpdates(r *rand.Rand) *drama {
+	s := newDrama()
+	var reg register
+	var past []register
+	type open struct {
+		w    int32
+		seen register
+	}
+	var visits []open
+	var late []register
+	wild := r.IntN(3) // 0: in turn
+	now := 0
+	write := func(v register) { past = append(past, reg); reg = v }
+	visitors := int32(1 + r.IntN(5))
+	for next := int32(0); next < visitors || len(visits) > 0; now += 3 {
+		if wild == 2 && len(past) > 0 && r.IntN(12) == 0 {
+			reg = past[r.IntN(len(past))] // the store forgets
+		}
+		if len(late) > 0 && r.IntN(2) == 0 {
+			write(late[0])
+			late = late[1:]
+		}
+		if next < visitors && (len(visits) == 0 || wild > 0 && r.IntN(3) == 0) {
+			s.load(next, 0, dur(now), reg.id, reg.views)
+			visits = append(visits, open{next, reg})
+			next++
+			continue
+		}
+		if len(visits) == 0 {
+			continue
+		}
+		i := r.IntN(len(visits))
+		v := visits[i]
+		visits = slices.Delete(visits, i, i+1)
+		op := history.Op{Kind: history.Store, Worker: v.w, Seen: v.seen.id, Value: v.seen.views + 1, Call: dur(now), Return: dur(now + 1)}
+		takes := r.IntN(8)
+		if takes > 1 {
+			op.Outcome = history.OK
+		} else if takes == 1 && r.IntN(2) == 0 {
+			op.Outcome = history.Failed
+		}
+		new := register{s.add(op), op.Value}
+		switch {
+		case op.Outcome == history.OK:
+			write(new)
+		case op.Outcome == history.Unknown && r.IntN(2) == 0:
+			late = append(late, new)
+		case op.Outcome == history.Unknown && r.IntN(2) == 0, op.Outcome == history.Failed && r.IntN(10) == 0:
+			write(new)
+		}
+	}
+	if r.IntN(3) == 0 {
+		s.load(visitors, 0, dur(now), reg.id, reg.views)
+	}
+	if r.IntN(8) > 0 {
+		s.final(dur(now+3), reg.id, reg.views)
+	}
+	return s
+}
+
+// orders tries every order of the acknowledged stores and of any of those that may have taken effect: is there one in
+// which each replaced the one before, that ends in the final count, and in which no load came too late for what it saw?
+func orders(c *Case) bool {
+	var stores, loads []*history.Op
+	var final *history.Op
+	acknowledged := 0
+	for i := range c.Ops {
+		switch op := &c.Ops[i]; {
+		case op.Kind == history.Store && op.Outcome != history.Failed:
+			stores = append(stores, op)
+			if op.Outcome == history.OK {
+				acknowledged++
+			}
+		case op.Kind == history.Load:
+			loads = append(loads, op)
+		case op.Kind == history.Final:
+			final = op
+		}
+	}
+	var try func(chain []*history.Op, included int) bool
+	try = func(chain []*history.Op, included int) bool {
+		if included == acknowledged && readable(chain, loads, stores, final) {
+			return true
+		}
+		last := register{}
+		if len(chain) > 0 {
+			last = register{chain[len(chain)-1].ID, chain[len(chain)-1].Value}
+		}
+		for _, s := range stores {
+			if s.Seen == last.id && s.Value == last.views+1 && !slices.Contains(chain, s) {
+				n := included
+				if s.Outcome == history.OK {
+					n++
+				}
+				if try(append(slices.Clone(chain), s), n) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return try(nil, 0)
+}
+
+func readable(chain, loads, stores []*history.Op, final *history.Op) bool {
+	place := map[history.ID]int{0: 0}
+	for i, s := range chain {
+		place[s.ID] = i + 1
+	}
+	if final != nil && place[final.Seen] != len(chain) {
+		return false
+	}
+	for _, l := range append(slices.Clone(loads), stores...) {
+		if l.Kind == history.Store && l.Outcome == history.Unknown {
+			if _, in := place[l.ID]; !in {
+				if _, saw := place[l.Seen]; !saw {
+					return false // its load saw what never was
+				}
+				continue
+			}
+		}
+		seen, in := place[l.Seen]
+		if !in {
+			return false
+		}
+		for _, s := range chain {
+			if l.Kind == history.Load && s.Outcome == history.OK && s.Return < l.Call && place[s.ID] > seen {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func TestLostUpdatesAgainstEveryOrder(t *testing.T) {
+	p := property{
+		histories: 120_000, draw: drawUpdates, flaws: []flaw{flawUpdatesUnknown, flawUpdatesFork, flawUpdatesStale},
+		check: func(c *Case, f flaw) string {
+			if v := judgeLostUpdates(c, f); v.Status == Fail && len(v.Evidence) == 0 {
+				return "unproven"
+			} else if v.Status == Fail && v.Misses["unacknowledged page views lost"] == 0 || len(v.Misses) > 0 {
+				return "wrong"
+			}
+			return "right"
+		},
+		oracle: func(c *Case) string {
+			for _, op := range c.Ops { // a store that certainly failed is in no order
+				if seen := c.Op(op.Seen); seen != nil && seen.Outcome == history.Failed {
+					return "wrong"
+				}
+			}
+			if orders(c) {
+				return "right"
+			}
+			return "wrong"
+		},
+	}
+	p.run(t)
+}
+
+// TestLostUpdatesCountsWhatTheSumsCount compares the number of lost page views with the sums where both are exact.
+func TestLostUpdatesCountsWhatTheSumsCount(t *testing.T) {
+	compared := 0
+	for seed := range 20_000 {
+		c := drawUpdates(rand.New(rand.NewPCG(uint64(seed), 2))).prepared()
+		tally, exact := Tally{}, false
+		for _, op := range c.Ops {
+			switch {
+			case op.Kind == history.Store && op.Outcome == history.OK:
+				tally.Acknowledged++
+			case op.Kind == history.Store:
+				tally.Unknown++
+			case op.Kind == history.Final:
+				tally.Final, exact = op.Value, true
+			}
+		}
+		v := judgeLostUpdates(c, sound)
+		if !exact || tally.Unknown > 0 || v.Causes["stale-read"] > 0 {
+			continue
+		}
+		compared++
+		if v.Violations != tally.Lost() {
+			t.Fatalf("seed %d: %d lost, the sums say %d\n%s", seed, v.Violations, tally.Lost(), show(c))
+		}
+	}
+	if compared < 1000 {
+		t.Errorf("only %d histories could be compared", compared)
+	}
+}
+
+func dur(n int) time.Duration { return time.Duration(n) }

@@ -1,0 +1,213 @@
+package checker
+
+import (
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// flaw breaks a checker on purpose, so that tests can show that their oracles notice. Outside of tests it is sound.
+type flaw uint8
+
+const sound flaw = 0
+
+// inRealTime shows the picked operations in the order of their calls. Before one is shown as called, every picked
+// operation that had certainly returned is shown as returned: the clocks of two processes may differ by the slack.
+func (c *Case) inRealTime(pick func(*history.Op) bool, returned, called func(i int32)) {
+	var byReturn []int32 // as the history is sorted
+	for i := range c.Ops {
+		if pick(&c.Ops[i]) {
+			byReturn = append(byReturn, int32(i))
+		}
+	}
+	byCall := slices.Clone(byReturn)
+	slices.SortFunc(byCall, func(a, b int32) int { return int(c.Ops[a].Call - c.Ops[b].Call) })
+	next := 0
+	for _, i := range byCall {
+		for next < len(byReturn) && c.before(c.Ops[byReturn[next]].Return, c.Ops[i].Call) {
+			returned(byReturn[next])
+			next++
+		}
+		called(i)
+	}
+}
+
+// before tells whether a return came before a call for certain.
+func (c *Case) before(ret, call time.Duration) bool {
+	return ret != history.Forever && ret < call-c.Bounds.Slack
+}
+
+// trusted is when a hold's holder stopped believing in it.
+func (c *Case) trusted(h *Hold) time.Duration {
+	end := c.lapse(h)
+	if h.Release >= 0 {
+		end = min(end, c.Ops[h.Release].Call)
+	}
+	return end
+}
+
+// lapse is when the holder's belief would have ended without a release.
+func (c *Case) lapse(h *Hold) time.Duration {
+	end := min(h.Lost, h.Crashed)
+	if h.Until > 0 {
+		end = min(end, h.Until)
+	}
+	return end
+}
+
+// end is the last moment that the workers' history knows.
+func (c *Case) end() time.Duration {
+	var last time.Duration
+	for i := len(c.Ops) - 1; i >= 0; i-- {
+		if c.Ops[i].Worker < 0 {
+			continue
+		}
+		last = max(last, c.Ops[i].Call)
+		if c.Ops[i].Return != history.Forever {
+			return max(last, c.Ops[i].Return)
+		}
+	}
+	return last
+}
+
+// longest is the longest life that a server may give to a lease that was asked for.
+func (c *Case) longest(ttl time.Duration) time.Duration {
+	return time.Duration(float64(ttl)*(1+c.Bounds.Rate)) + c.Bounds.Round
+}
+
+// wait is one worker's wait for a lock, over all the tries of a visit.
+type wait struct {
+	start  time.Duration // the call of the first try
+	stop   time.Duration // the return of the grant, or when the visit gave up
+	asked  time.Duration // the call of the last try
+	queued time.Duration // the return of the first refusal since when the lock knew of it without a break; or Forever
+	last   time.Duration // the return of the last try
+	hold   int32         // into Holds: what it was granted; -1 if nothing
+	key    int32
+	worker int32
+}
+
+// waits shows every wait, in the order of their stops. In a history without End operations nobody knows which
+// tries belong together, and each is a wait of its own.
+func (c *Case) waits(emit func(*wait)) {
+	visits := slices.ContainsFunc(c.Ops, func(op history.Op) bool { return op.Kind == history.End })
+	open := make([]wait, c.workers)
+	for i := range open {
+		open[i].worker = -1
+	}
+	stop := func(w *wait, at time.Duration) {
+		if w.worker >= 0 {
+			w.stop = at
+			emit(w)
+			w.worker = -1
+		}
+	}
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if op.Worker < 0 {
+			continue
+		}
+		w := &open[op.Worker]
+		switch {
+		case op.Kind == history.End && w.worker >= 0 && w.key == op.Key:
+			stop(w, op.Return)
+		case op.Kind == history.Crash:
+			stop(w, op.Call)
+		case op.Kind == history.Acquire && (op.Hold == op.ID || op.Hold == 0):
+			if w.worker >= 0 && w.key != op.Key {
+				stop(w, w.last)
+			}
+			w.try(op)
+			if op.Outcome == history.OK {
+				w.hold = c.index.hold(op.ID)
+			}
+			if w.hold >= 0 || !visits && op.Return != history.Forever {
+				stop(w, op.Return)
+			}
+		}
+	}
+	for i := range open {
+		stop(&open[i], c.end())
+	}
+}
+
+// try adds a try. A waiter may lose its place when a try of it ended in any other way than by a plain refusal, and
+// when it stayed away for longer than a lease.
+func (w *wait) try(op *history.Op) {
+	if w.worker < 0 {
+		*w = wait{start: op.Call, queued: history.Forever, last: op.Call, hold: -1, key: op.Key, worker: op.Worker}
+	}
+	if op.TTL > 0 && op.Call-w.last > op.TTL {
+		w.queued = history.Forever
+	}
+	w.asked, w.last = op.Call, op.Return
+	switch {
+	case op.Outcome == history.OK:
+	case op.Outcome != history.Failed || op.Reason != history.Busy:
+		w.queued = history.Forever
+	case w.queued == history.Forever:
+		w.queued = op.Return
+	}
+}
+
+// period is a stretch of time.
+type period struct{ from, to time.Duration }
+
+// meets tells whether two stretches have a moment in common.
+func (w period) meets(from, to time.Duration) bool { return from <= w.to && to >= w.from }
+
+// strike is one injection of a fault and when it was in effect: to Forever if it was not healed and does not heal by
+// itself.
+type strike struct {
+	period
+	number  int64 // in the plan
+	outcome history.Outcome
+}
+
+// strikes lists the injections of faults.
+func (c *Case) strikes() []strike {
+	var list []strike
+	open := map[int64]int{} // by number, plus one
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		switch op.Kind {
+		case history.Fault:
+			s := strike{period{op.Call, op.Return}, op.Value, op.Outcome}
+			if op.Value >= 0 && op.Value < int64(len(c.Faults)) && c.Faults[op.Value].To > 0 {
+				s.to = history.Forever
+			}
+			list = append(list, s)
+			open[op.Value] = len(list)
+		case history.Heal:
+			if n := open[op.Value]; n > 0 {
+				list[n-1].to = op.Return
+			}
+		}
+	}
+	return list
+}
+
+// disturbed lists when a fault was in effect or might still be felt: until grace after it was healed.
+func (c *Case) disturbed(grace time.Duration) []period {
+	var list []period
+	for _, s := range c.strikes() {
+		if s.to != history.Forever {
+			s.to += grace
+		}
+		list = append(list, s.period)
+	}
+	return list
+}
+
+// grace is how long after a fault was healed its effects may still be felt: what was granted before runs out, clients
+// come back.
+func (c *Case) grace() time.Duration { return 2*c.longest(c.ttl()) + 5*time.Second }
+
+// ttl is the longest lease that was asked for.
+func (c *Case) ttl() (ttl time.Duration) {
+	for i := range c.Ops {
+		ttl = max(ttl, c.Ops[i].TTL)
+	}
+	return ttl
+}

@@ -1,0 +1,183 @@
+package checker
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+)
+
+var reentrancy = Checker{
+	Name:    "reentrancy",
+	Doc:     "an owner that acquires again is told the right count, keeps its token, and is free after as many releases",
+	Applies: func(h *history.Header) bool { return h.Claims.Reentrant },
+	Check:   func(c *Case) Verdict { return judgeReentrancy(c, sound) },
+}
+
+const (
+	flawReentrancyUnknown flaw = iota + 30 // an operation without an answer took effect
+	flawReentrancyExpiry                   // a lease never ends
+)
+
+// nested is what is known of a hold's count: it lies between two bounds, which part with every unknown outcome.
+type nested struct {
+	least, most int64
+	proof       time.Duration // the call of the last grant or extension that was acknowledged
+	ttl         time.Duration
+	over        bool // the owner was told that the hold is over, or it may have expired: nothing more is promised
+	inner       bool
+}
+
+type reentries struct {
+	*Case
+	flaw    flaw
+	holds   []nested
+	exposed int64
+	causes  map[string]int64
+	first   map[string][2]int32
+}
+
+// judgeReentrancy replays each hold's count. The operations of a hold are one worker's, so the order of their returns
+// is the order of their calls.
+func judgeReentrancy(c *Case, f flaw) Verdict {
+	r := &reentries{Case: c, flaw: f, holds: make([]nested, len(c.Holds)), causes: map[string]int64{}, first: map[string][2]int32{}}
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		switch op.Kind {
+		case history.Acquire, history.Release, history.Extend:
+		default:
+			continue
+		}
+		at := c.index.hold(op.Hold)
+		if op.Kind == history.Acquire && op.Hold == 0 {
+			at = c.index.hold(op.ID)
+		}
+		if at >= 0 {
+			r.step(&r.holds[at], &c.Holds[at], int32(i))
+		}
+	}
+	return r.verdict()
+}
+
+func (r *reentries) step(n *nested, h *Hold, i int32) {
+	op := &r.Ops[i]
+	if op.ID == h.ID {
+		*n = nested{least: 1, most: 1, proof: op.Call, ttl: op.TTL, over: op.Outcome != history.OK}
+		r.told(n, h, i)
+		return
+	}
+	if !n.over && n.ttl > 0 && r.flaw != flawReentrancyExpiry {
+		life := time.Duration(float64(n.ttl)*(1-r.Bounds.Rate)) - r.Bounds.Round
+		n.over = op.Return > n.proof+life
+	}
+	if n.over {
+		return
+	}
+	switch op.Kind {
+	case history.Extend:
+		if op.Outcome == history.OK {
+			n.proof, n.ttl = op.Call, op.TTL
+		}
+		n.over = op.Outcome == history.Failed && op.Reason == history.Lost
+	case history.Acquire:
+		r.enter(n, h, i)
+	case history.Release:
+		r.leave(n, h, i)
+	}
+}
+
+func (r *reentries) enter(n *nested, h *Hold, i int32) {
+	op := &r.Ops[i]
+	if !n.inner {
+		n.inner = true
+		r.exposed++
+	}
+	switch op.Outcome {
+	case history.OK:
+		free := n.least == 0 // an unknown release may have ended the hold: this one may be new
+		n.least, n.most = n.least+1, n.most+1
+		if op.TTL > 0 {
+			n.proof, n.ttl = op.Call, op.TTL
+		}
+		if !free && (op.Fence != h.Fence || op.Token != 0 && h.Token != 0 && op.Token != h.Token) {
+			r.blame("token-changed", h, i)
+		}
+		r.told(n, h, i)
+	case history.Failed:
+		if op.Reason == history.Busy {
+			r.blame("self-refusal", h, i)
+		}
+	default:
+		if n.most++; r.flaw == flawReentrancyUnknown {
+			n.least++
+		}
+	}
+}
+
+func (r *reentries) leave(n *nested, h *Hold, i int32) {
+	op := &r.Ops[i]
+	switch op.Outcome {
+	case history.OK:
+		n.least, n.most = max(n.least-1, 0), n.most-1
+		if op.Value == 0 {
+			if n.least > 0 || n.most < 0 {
+				r.blame("count", h, i)
+			}
+			n.over = true
+			return
+		}
+		r.told(n, h, i)
+	case history.Failed:
+		n.over = op.Reason == history.Lost
+	default:
+		if n.least = max(n.least-1, 0); r.flaw == flawReentrancyUnknown {
+			n.most = max(n.most-1, 0)
+		}
+	}
+}
+
+// told compares the count with what the lock said, and believes the lock from then on.
+func (r *reentries) told(n *nested, h *Hold, i int32) {
+	said := r.Ops[i].Value
+	if n.over || said == 0 {
+		return
+	}
+	if said < n.least || said > n.most {
+		r.blame("count", h, i)
+	}
+	n.least, n.most = said, said
+}
+
+func (r *reentries) blame(cause string, h *Hold, i int32) {
+	if r.causes[cause]++; r.causes[cause] == 1 {
+		r.first[cause] = [2]int32{r.index.at(h.ID), i}
+	}
+}
+
+func (r *reentries) verdict() Verdict {
+	v := Verdict{Exposed: r.exposed}
+	for _, cause := range []string{"count", "token-changed", "self-refusal"} {
+		n := r.causes[cause]
+		if n > 0 && v.Cause == "" {
+			v.Status, v.Cause, v.Causes = Fail, cause, r.causes
+			for j, i := range r.first[cause] {
+				if op := &r.Ops[i]; j == 0 || i != r.first[cause][0] {
+					v.Evidence = append(v.Evidence, *op)
+					v.Story = append(v.Story, fmt.Sprintf("%s: %s of hold %s %s at %s, told %d holds, fencing token %d",
+						who(op.Worker), op.Kind, op.Hold, op.Outcome, clock(op.Return), op.Value, op.Fence))
+				}
+			}
+		}
+		v.Violations += n
+	}
+	switch {
+	case v.Status == Fail:
+		v.Summary = fmt.Sprintf("%s wrong answers in %s holds that were re-entered", count(v.Violations), count(r.exposed))
+	case r.exposed == 0:
+		v.Summary = "no hold was re-entered"
+	default:
+		v.Status = Pass
+		v.Summary = fmt.Sprintf("%s holds re-entered, counts and tokens right: at most %s", count(r.exposed), atMost(r.exposed))
+	}
+	return v
+}

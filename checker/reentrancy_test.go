@@ -1,0 +1,165 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"hammerlock/history"
+)
+
+// enter adds an acquire of a hold that the worker has, or its first.
+func (s *drama) enter(hold history.ID, at int, out history.Outcome, told, fence int64) history.ID {
+	return s.add(history.Op{Kind: history.Acquire, Outcome: out, Hold: hold, Worker: 1, Call: dur(at), Return: dur(at + 1),
+		Value: told, Fence: fence, TTL: 1000})
+}
+
+func (s *drama) leave(hold history.ID, at int, out history.Outcome, told int64) {
+	s.add(history.Op{Kind: history.Release, Outcome: out, Hold: hold, Worker: 1, Call: dur(at), Return: dur(at + 1), Value: told})
+}
+
+func TestReentrancy(t *testing.T) {
+	const ok, unknown = history.OK, history.Unknown
+	tests := map[string]struct {
+		write       func(*drama)
+		status      Status
+		cause, word string
+	}{
+		"twice in, twice out": {func(s *drama) {
+			h := s.enter(0, 0, ok, 1, 5)
+			s.enter(h, 2, ok, 2, 5)
+			s.leave(h, 4, ok, 1)
+			s.leave(h, 6, ok, 0)
+		}, Pass, "", "1 holds re-entered"},
+		"never re-entered": {func(s *drama) { s.leave(s.enter(0, 0, ok, 1, 5), 2, ok, 0) }, Inconclusive, "", "no hold"},
+		"a retried acquire counts twice": {func(s *drama) {
+			h := s.enter(0, 0, ok, 1, 5)
+			s.enter(h, 2, ok, 3, 5)
+		}, Fail, "count", ""},
+		"an unknown acquire may count": {func(s *drama) {
+			h := s.enter(0, 0, ok, 1, 5)
+			s.enter(h, 2, unknown, 0, 0)
+			s.enter(h, 4, ok, 3, 5)
+		}, Pass, "", ""},
+		"free after the first release": {func(s *drama) {
+			h := s.enter(0, 0, ok, 1, 5)
+			s.enter(h, 2, ok, 2, 5)
+			s.leave(h, 4, ok, 0)
+		}, Fail, "count", ""},
+		"another token inside": {func(s *drama) {
+			h := s.enter(0, 0, ok, 1, 5)
+			s.enter(h, 2, ok, 2, 6)
+		}, Fail, "token-changed", ""},
+		"the owner is refused": {func(s *drama) {
+			h := s.enter(0, 0, ok, 1, 5)
+			s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Hold: h, Worker: 1, Call: 2, Return: 3})
+		}, Fail, "self-refusal", ""},
+		"a new hold after the lease": {func(s *drama) {
+			h := s.enter(0, 0, ok, 1, 5)
+			s.enter(h, 2, ok, 2, 5)
+			s.enter(h, 2000, ok, 1, 6)
+		}, Pass, "", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newDrama()
+			tt.write(s)
+			expect(t, judgeReentrancy(s.prepared(), sound), tt.status, tt.cause, tt.word)
+		})
+	}
+}
+
+// drawNested lets one owner go in and out of a lock that counts, mostly right.
+func drawNested(r *rand.Rand) *drama {
+	s := newDrama()
+	n, now := int64(1), 0
+	hold := s.enter(0, 0, history.OK, 1, 0)
+	wild := r.IntN(2) == 0
+	for range 1 + r.IntN(8) {
+		now += 2 + r.IntN(30)
+		if r.IntN(40) == 0 {
+			now += 1000 + r.IntN(20)
+			n = 0
+		}
+		out, takes := history.OK, true
+		if r.IntN(4) == 0 {
+			out, takes = history.Unknown, r.IntN(2) == 0
+		}
+		in := r.IntN(2) == 0
+		if !in && n == 0 && out == history.OK {
+			in = true
+		}
+		if in && takes {
+			n++
+		} else if !in && takes {
+			n = max(n-1, 0)
+		}
+		told := n
+		if wild && r.IntN(5) == 0 {
+			told = int64(r.IntN(4))
+		}
+		if out == history.Unknown {
+			told = 0
+		}
+		if in {
+			s.enter(hold, now, out, told, 0)
+		} else {
+			s.leave(hold, now, out, told)
+		}
+	}
+	return s
+}
+
+// explained tries every choice of which unknown operations took effect, and tells whether one explains every answer.
+// It looks no further than the moment at which the lease may have ended, or the owner was told that it is free.
+func explained(c *Case) string {
+	var ops []*history.Op
+	proof, inner := c.Ops[0].Call, false
+	for i := range c.Ops[1:] {
+		op := &c.Ops[i+1]
+		if op.Return > proof+1000*1_000_000 {
+			break
+		}
+		ops = append(ops, op)
+		inner = inner || op.Kind == history.Acquire
+		if op.Kind == history.Acquire && op.Outcome == history.OK {
+			proof = op.Call
+		}
+		if op.Kind == history.Release && op.Outcome == history.OK && op.Value == 0 {
+			break
+		}
+	}
+	right := false
+	for choice := range 1 << len(ops) {
+		n, fits := int64(1), true
+		for i, op := range ops {
+			if op.Outcome == history.Unknown && choice>>i&1 == 0 {
+				continue
+			}
+			if op.Kind == history.Acquire {
+				n++
+			} else if n == 0 {
+				fits = fits && op.Outcome != history.OK
+			} else {
+				n--
+			}
+			final := op.Kind == history.Release && op.Outcome == history.OK && op.Value == 0
+			if op.Outcome == history.OK && (op.Value != 0 || final) && op.Value != n {
+				fits = false
+			}
+		}
+		right = right || fits
+	}
+	return fmt.Sprintf("%v %v", right, inner)
+}
+
+func TestReentrancyAgainstEveryChoice(t *testing.T) {
+	p := property{
+		histories: 120_000, draw: drawNested, oracle: explained, flaws: []flaw{flawReentrancyUnknown, flawReentrancyExpiry},
+		check: func(c *Case, f flaw) string {
+			v := judgeReentrancy(c, f)
+			return fmt.Sprintf("%v %v", v.Status != Fail, v.Exposed > 0)
+		},
+	}
+	p.run(t)
+}

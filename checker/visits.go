@@ -1,0 +1,194 @@
+package checker
+
+import (
+	"fmt"
+	"sort"
+
+	"hammerlock/history"
+)
+
+// cause says why the branch that begins with a store was lost, and which store of the chain replaced it, -1 if none.
+func (u *updates) cause(branch int32) (string, int32) {
+	op := &u.Ops[branch]
+	rival := int32(-1)
+	if up := u.seen(op); up >= 0 && u.place[up] > 0 {
+		rival = u.link[up] - 1
+	} else if op.Seen == 0 {
+		rival = u.pages[op.Key].first - 1
+	}
+	if rival < 0 {
+		return u.forgotten("overwritten"), -1
+	}
+	return u.conflict(branch, rival), rival
+}
+
+// forgotten names the loss of a store that the counter acknowledged and no longer knew. Only a counter that stands on
+// the topology may lose anything by itself.
+func (u *updates) forgotten(otherwise string) string {
+	if u.Counter == history.CounterOnTopology {
+		return "store-loss"
+	}
+	return otherwise
+}
+
+// conflict says how two stores could replace the same one.
+func (u *updates) conflict(a, b int32) string {
+	for _, pair := range [2][2]int32{{a, b}, {b, a}} {
+		store, load := &u.Ops[pair[0]], u.load(pair[1])
+		if load < 0 || !u.before(store.Return, u.Ops[load].Call) {
+			continue
+		}
+		if store.Outcome == history.OK {
+			return u.forgotten("stale-read") // it was stored, and then it was not there
+		}
+		return "zombie-write" // it came after its visit had given it up
+	}
+	cause := "exclusion"
+	for _, i := range [2]int32{a, b} {
+		h := u.Hold(u.Ops[i].Hold)
+		if h == nil {
+			continue
+		}
+		if end := u.trusted(h); u.Ops[i].Call >= end {
+			return "overrun"
+		} else if load := u.load(i); load >= 0 && u.Ops[load].Call >= end {
+			return "overrun"
+		}
+		if u.Ops[i].Return > u.lapse(h) {
+			cause = "zombie-write"
+		}
+	}
+	return cause
+}
+
+// load is the load whose value a store replaced, -1 if it is not known.
+func (u *updates) load(store int32) int32 {
+	op := &u.Ops[store]
+	h := u.Hold(op.Hold)
+	if h == nil || h.Uses[0] < 0 || u.Ops[h.Uses[0]].Seen != op.Seen || u.Ops[h.Uses[0]].Call > op.Call {
+		return -1
+	}
+	return h.Uses[0]
+}
+
+// stale finds loads that saw an older store than one that had returned before their call. A load whose visit lost its
+// store is blamed there. Only the chain is looked at: a page with another branch has failed already.
+func (u *updates) stale() {
+	newest := make([]int32, u.keys) // by page: the last store of the chain that returned, plus one
+	loadOrStore := func(op *history.Op) bool {
+		return op.Key >= 0 && op.Outcome == history.OK && (op.Kind == history.Load || op.Kind == history.Store)
+	}
+	u.inRealTime(loadOrStore, func(i int32) {
+		op := &u.Ops[i]
+		if n := &newest[op.Key]; op.Kind == history.Store && u.place[i] > 0 && (*n == 0 || u.place[*n-1] < u.place[i]) {
+			*n = i + 1
+		}
+	}, func(i int32) {
+		op := &u.Ops[i]
+		if op.Kind != history.Load || newest[op.Key] == 0 || u.pages[op.Key].cropped {
+			return
+		}
+		seen, returned := u.seen(op), newest[op.Key]-1
+		if op.Seen != 0 && (seen < 0 || u.place[seen] == 0) {
+			return
+		}
+		older := seen < 0 || u.place[seen] < u.place[returned]
+		if u.flaw == flawUpdatesStale {
+			older = seen >= 0 && u.place[seen] > u.place[returned]
+		}
+		if !older {
+			return
+		}
+		if h := u.Hold(op.Hold); h != nil && h.Uses[1] >= 0 {
+			if s := h.Uses[1]; u.Ops[s].Outcome == history.OK && u.Ops[s].Seen == op.Seen && u.place[s] == 0 {
+				return
+			}
+		}
+		u.blame("stale-read", returned, i)
+	})
+}
+
+// verdict puts the worst first.
+func (u *updates) verdict() Verdict {
+	v := Verdict{Exposed: u.acknowledged, Misses: map[string]int64{}}
+	for _, cause := range updateCauses {
+		if n := u.causes[cause]; n > 0 {
+			if v.Cause == "" {
+				v.Status, v.Cause = Fail, cause
+				u.tell(&v, u.first[cause])
+			}
+			v.Violations += n
+		}
+	}
+	if u.unseen > 0 {
+		v.Misses["unacknowledged page views lost"] = u.unseen
+	}
+	unread := 0
+	for k := range u.pages {
+		if p := &u.pages[k]; p.stores && !p.final {
+			unread++
+		}
+	}
+	switch {
+	case v.Status == Fail:
+		v.Causes = u.causes
+		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost", count(u.lost), count(u.acknowledged))
+		if unread > 0 {
+			v.Summary += fmt.Sprintf(", at least: %d pages were not read at the end", unread)
+		} else if u.lost == 0 {
+			v.Summary += ", but the counter showed what it should not"
+		}
+	case u.acknowledged == 0:
+		v.Summary = "no page view was stored"
+	case u.strangers > 0:
+		v.Summary = fmt.Sprintf("%s reads saw stores that the history does not hold", count(u.strangers))
+	case unread > 0:
+		v.Summary = fmt.Sprintf("%d pages were not read at the end", unread)
+	default:
+		v.Status = Pass
+		v.Summary = fmt.Sprintf("%s page views acknowledged, none lost: at most %s", count(u.acknowledged), atMost(u.acknowledged))
+	}
+	return v
+}
+
+// tell puts the two visits of a finding into the verdict: their loads and stores in the order of their calls.
+func (u *updates) tell(v *Verdict, f witness) {
+	var list []int32
+	for _, i := range [2]int32{f.store, f.other} {
+		if i < 0 {
+			continue
+		}
+		list = append(list, i)
+		if u.Ops[i].Kind == history.Store {
+			if load := u.load(i); load >= 0 {
+				list = append(list, load)
+			}
+		}
+		if h := u.Hold(u.Ops[i].Hold); h != nil {
+			v.Story = append(v.Story, granted(u.Case, h))
+		}
+	}
+	sort.Slice(list, func(i, j int) bool { return u.Ops[list[i]].Call < u.Ops[list[j]].Call })
+	for _, i := range list {
+		v.Evidence = append(v.Evidence, u.Ops[i])
+		v.Story = append(v.Story, u.sentence(&u.Ops[i]))
+	}
+}
+
+// sentence tells what an operation did to the counter.
+func (u *updates) sentence(op *history.Op) string {
+	s := ""
+	switch op.Kind {
+	case history.Load:
+		s = fmt.Sprintf("%s loaded %d, by %s, at %s", who(op.Worker), op.Value, op.Seen, clock(op.Return))
+	case history.Store:
+		s = fmt.Sprintf("%s stored %d in place of %s at %s, answered %s at %s", who(op.Worker), op.Value, op.Seen,
+			clock(op.Call), op.Outcome, clock(op.Return))
+	default:
+		return fmt.Sprintf("at the end, at %s, page %d had %d views, by %s", clock(op.Return), op.Key, op.Value, op.Seen)
+	}
+	if h := u.Hold(op.Hold); h != nil && op.Call >= u.trusted(h) {
+		s += fmt.Sprintf(", without the lock: it had ended at %s", clock(u.trusted(h)))
+	}
+	return s
+}
