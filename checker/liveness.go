@@ -175,6 +175,9 @@ func (l *lives) kept(h *Hold) period {
 			proof, ttl = max(proof, min(op.Return, max(h.Crashed, op.Call))), max(ttl, op.TTL)
 		}
 	}
+	if !l.Claims.Expires {
+		ttl = 0
+	}
 	switch {
 	case ttl == 0 && h.Outcome == history.OK:
 		w.to = l.trusted(h)

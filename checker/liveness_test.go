@@ -115,6 +115,7 @@ func TestLiveness(t *testing.T) {
 	for name, tt := range livenessCases {
 		t.Run(name, func(t *testing.T) {
 			s := newDrama()
+			s.h.Claims.Expires = true
 			s.tick = time.Second
 			tt.write(s)
 			expect(t, judgeLiveness(s.prepared(), sound), tt.status, tt.cause, tt.word)
@@ -125,6 +126,7 @@ func TestLiveness(t *testing.T) {
 // drawLives lets workers wait, hold, forget and die; afterwards somebody looks for keys.
 func drawLives(r *rand.Rand) *drama {
 	s := newDrama()
+	s.h.Claims.Expires = true
 	s.tick = time.Second
 	token := uint64(0)
 	s.done(9, 0, 0) // so that tries without an End are a visit's all the same

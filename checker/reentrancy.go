@@ -66,7 +66,7 @@ func (r *reentries) step(n *nested, h *Hold, i int32) {
 		r.told(n, h, i)
 		return
 	}
-	if !n.over && n.ttl > 0 && r.flaw != flawReentrancyExpiry {
+	if !n.over && n.ttl > 0 && r.Claims.Expires && r.flaw != flawReentrancyExpiry {
 		life := time.Duration(float64(n.ttl)*(1-r.Bounds.Rate)) - r.Bounds.Round
 		n.over = op.Return > n.proof+life
 	}

@@ -63,6 +63,7 @@ func TestReentrancy(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := newDrama()
+			s.h.Claims.Expires = true
 			tt.write(s)
 			expect(t, judgeReentrancy(s.prepared(), sound), tt.status, tt.cause, tt.word)
 		})
@@ -72,6 +73,7 @@ func TestReentrancy(t *testing.T) {
 // drawNested lets one owner go in and out of a lock that counts, mostly right.
 func drawNested(r *rand.Rand) *drama {
 	s := newDrama()
+	s.h.Claims.Expires = true
 	n, now := int64(1), 0
 	hold := s.enter(0, 0, history.OK, 1, 0)
 	wild := r.IntN(2) == 0
