@@ -37,6 +37,7 @@ type Hold struct {
 
 	Outcome   history.Outcome // of the acquire: OK or Unknown; one that Failed is no hold
 	Contended bool            // another worker tried for the lock while the holder had it
+	ending    ending          // what is known of its release
 
 	Call     time.Duration // of the acquire
 	Return   time.Duration // of the acquire
@@ -48,6 +49,8 @@ type Hold struct {
 	Lost     time.Duration // when the holder was told that it is lost; Forever if it was not
 	Crashed  time.Duration // when its worker died; Forever if it did not
 	Reenters []int32       // into Ops: inner acquires and releases, by call
+
+	releaseCall, releaseReturn, stored time.Duration // copies, near at hand; Forever if there are none
 }
 
 // Op returns the operation with that ID, nil if there is none.
@@ -186,6 +189,7 @@ func (c *Case) grants() {
 			ID: op.ID, Token: op.Token, Fence: op.Fence, Worker: op.Worker, Key: op.Key, Process: op.Process,
 			Outcome: op.Outcome, Call: op.Call, Return: op.Return, TTL: op.TTL, Until: op.Until,
 			Release: -1, Uses: [2]int32{-1, -1}, Lost: history.Forever, Crashed: history.Forever,
+			releaseCall: history.Forever, releaseReturn: history.Forever, stored: history.Forever,
 		}
 		if op.Until == 0 {
 			c.Holds[i].Until = history.Forever // it was told no end

@@ -125,14 +125,25 @@ func (c *Case) give(h *Hold, i int32) {
 	case history.Load:
 		h.Uses[0] = i
 	case history.Store:
-		h.Uses[1] = i
+		if h.Uses[1] = i; op.Outcome != history.Failed {
+			h.stored = op.Call
+		}
 	case history.Lose:
 		h.Lost = min(h.Lost, op.Return)
 	}
 }
 
-// settle finds the holder's last belief and its death.
+// settle finds the end of a hold, the holder's last belief and its death.
 func (c *Case) settle(h *Hold, crashes []time.Duration) {
+	if h.Release >= 0 {
+		op := &c.Ops[h.Release]
+		h.releaseCall, h.releaseReturn, h.ending = op.Call, op.Return, maybe
+		if op.Outcome == history.OK && c.Claims.Owned {
+			h.ending = returned
+		} else if op.Outcome == history.Failed && op.Reason == history.Lost {
+			h.ending = gone
+		}
+	}
 	for _, i := range h.Extends {
 		op := &c.Ops[i]
 		if op.Outcome == history.OK {
@@ -151,28 +162,29 @@ func (c *Case) settle(h *Hold, crashes []time.Duration) {
 // contend marks the holds that were put to the test: another worker tried for the lock while its holder had it.
 // One look at every try is enough: a try that began before a grant returned is seen as that of the next holder.
 func (c *Case) contend() {
-	last := map[int32]int32{} // by key: the grant that was the last to return
+	last := map[int32]*int32{} // by key: one more than the grant that was the last to return
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		if op.Kind != history.Acquire || op.Hold != op.ID && op.Hold != 0 {
 			continue
 		}
-		if n, ok := last[op.Key]; ok {
-			if h := &c.Holds[n]; !h.Contended && h.Worker != op.Worker && op.Call < c.believed(h) {
+		now := last[op.Key]
+		if now == nil {
+			now = new(int32)
+			last[op.Key] = now
+		}
+		if n := *now - 1; n >= 0 {
+			if h := &c.Holds[n]; !h.Contended && h.Worker != op.Worker && op.Call < h.believed() {
 				h.Contended = true
 			}
 		}
-		if n := c.index.hold(op.ID); n >= 0 && op.Outcome == history.OK {
-			last[op.Key] = n
+		if op.Outcome == history.OK {
+			*now = c.index.hold(op.ID) + 1
 		}
 	}
 }
 
 // believed is when the holder stopped to believe in the hold: the end of B.
-func (c *Case) believed(h *Hold) time.Duration {
-	end := min(h.Until, h.Lost, h.Crashed)
-	if h.Release >= 0 {
-		end = min(end, c.Ops[h.Release].Call)
-	}
-	return end
+func (h *Hold) believed() time.Duration {
+	return min(h.Until, h.Lost, h.Crashed, h.releaseCall)
 }

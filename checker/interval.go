@@ -73,21 +73,10 @@ const (
 
 // ended tells how a hold was released, and when it was called and answered.
 func (r *ruler) ended(h *Hold) (kind ending, call, ret time.Duration) {
-	if h.Release < 0 {
+	if h.ending == endless || h.ending == maybe && r.knobs.unknownReleaseHeld {
 		return endless, history.Forever, history.Forever
 	}
-	op := &r.c.Ops[h.Release]
-	switch {
-	case op.Outcome == history.OK && r.c.Claims.Owned:
-		kind = returned
-	case op.Outcome == history.Failed && op.Reason == history.Lost:
-		kind = gone
-	case r.knobs.unknownReleaseHeld:
-		return endless, history.Forever, history.Forever
-	default:
-		kind = maybe
-	}
-	return kind, op.Call - r.half, plus(op.Return, r.half)
+	return h.ending, h.releaseCall - r.half, plus(h.releaseReturn, r.half)
 }
 
 // believed is B: from grant to the first of release call, deadline, loss signal and death.

@@ -14,7 +14,72 @@ type pair struct{ first, second int32 }
 type sweeper struct {
 	ruler
 	order []stamp // the holds by the start of what is compared
+	queue []timed // those that may yet be overtaken by a later call
 	slack time.Duration
+}
+
+// timed is a hold with what is compared, and when that begins.
+type timed struct {
+	at   time.Duration
+	hold int32
+	slot slot
+}
+
+// inOrder visits the holds that measure keeps in the order in which what it measures begins. The holds stand in the
+// order of their calls, and nothing begins before its call: few have to be kept, so that time and memory hardly
+// depend on how many there are.
+func (s *sweeper) inOrder(holds []int32, measure func(h *Hold) (t timed, keep bool), visit func(t *timed)) {
+	s.queue = s.queue[:0]
+	for _, n := range holds {
+		h := &s.c.Holds[n]
+		for call := h.Call - s.half; len(s.queue) > 0 && s.queue[0].at < call; {
+			visit(&s.queue[0])
+			s.pop()
+		}
+		if t, keep := measure(h); keep {
+			t.hold = n
+			s.push(t)
+		}
+	}
+	for len(s.queue) > 0 {
+		visit(&s.queue[0])
+		s.pop()
+	}
+}
+
+func (t *timed) before(u *timed) bool { return t.at < u.at || t.at == u.at && t.hold < u.hold }
+
+func (s *sweeper) push(t timed) {
+	s.queue = append(s.queue, t)
+	q := s.queue
+	for i := len(q) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !q[i].before(&q[up]) {
+			return
+		}
+		q[i], q[up] = q[up], q[i]
+		i = up
+	}
+}
+
+func (s *sweeper) pop() {
+	last := len(s.queue) - 1
+	s.queue[0] = s.queue[last]
+	s.queue = s.queue[:last]
+	q := s.queue
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
+			if q[child].before(&q[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		q[i], q[least] = q[least], q[i]
+		i = least
+	}
 }
 
 func newSweeper(c *Case, k knobs) *sweeper {
@@ -34,36 +99,28 @@ type reach struct {
 
 // beliefs calls found for each hold whose holder believed in it while an earlier one still believed in its own,
 // with the one that believed longest, and tells whether that is certain in spite of the processes' clocks.
-// One sort and one sweep: O(n log n), exact within a process.
+// One sort and one sweep: O(n log n) at worst, exact within a process.
 func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
-	s.order = s.order[:0]
-	for _, n := range holds {
-		h := &s.c.Holds[n]
-		if from, to := s.believed(h); h.Outcome == history.OK && from < to {
-			s.order = append(s.order, stamp{from, n})
-		}
-	}
-	slices.SortFunc(s.order, stamp.compare)
 	best, other := reach{hold: -1}, reach{hold: -1} // the other is of another process than the best
-	for _, o := range s.order {
-		h := &s.c.Holds[o.index]
+	s.inOrder(holds, func(h *Hold) (timed, bool) {
 		from, to := s.believed(h)
-		now := reach{o.index, h.Process, from, to}
-		first, certain := s.collide(best, other, now)
-		if first >= 0 {
-			found(pair{first, o.index}, certain)
+		return timed{at: from, slot: slot{hi: to}}, h.Outcome == history.OK && from < to
+	}, func(t *timed) {
+		now := reach{t.hold, s.c.Holds[t.hold].Process, t.at, t.slot.hi}
+		if first, certain := s.collide(best, other, now); first >= 0 {
+			found(pair{first, t.hold}, certain)
 		}
 		switch {
 		case best.hold < 0 || now.process == best.process:
-			if best.hold < 0 || to > best.to {
+			if best.hold < 0 || now.to > best.to {
 				best = now
 			}
-		case to > best.to:
+		case now.to > best.to:
 			best, other = now, best
-		case other.hold < 0 || to > other.to:
+		case other.hold < 0 || now.to > other.to:
 			other = now
 		}
-	}
+	})
 }
 
 // collide finds which of the two that reach furthest overlaps the new one. Times of different processes may be off
@@ -86,29 +143,21 @@ func (s *sweeper) collide(best, other, now reach) (first int32, certain bool) {
 
 // losses calls found for each hold that the servers cannot have granted while they kept every promise to the
 // earlier ones: algorithm L of the method. Holds whose lease may have been over before the answer arrived promise
-// nothing and are left out, so that the order of all others is forced: O(n log n), and exact if there are none.
+// nothing and are left out, so that the order of all others is forced: O(n log n) at worst, and exact if there are none.
 func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
-	s.order = s.order[:0]
-	for _, n := range holds {
-		h := &s.c.Holds[n]
-		if h.Outcome != history.OK {
-			continue
-		}
-		if t := s.slot(h, coupled); t.end(t.lo) > t.hi {
-			s.order = append(s.order, stamp{t.hi, n})
-		}
-	}
-	slices.SortFunc(s.order, stamp.compare)
 	now, last := -history.Forever, int32(-1)
-	for _, o := range s.order {
-		t := s.slot(&s.c.Holds[o.index], coupled)
+	s.inOrder(holds, func(h *Hold) (timed, bool) {
+		t := s.slot(h, coupled)
+		return timed{at: t.hi, slot: t}, h.Outcome == history.OK && t.end(t.lo) > t.hi
+	}, func(o *timed) {
+		t := &o.slot
 		x := max(t.lo, now)
 		if x > t.hi || x == t.hi && x == now && s.knobs.closedEnds {
-			found(pair{last, o.index})
+			found(pair{last, o.hold})
 			x = t.lo // go on as if only the newer one existed, so that one loss counts once
 		}
-		now, last = t.end(x), o.index
-	}
+		now, last = t.end(x), o.hold
+	})
 }
 
 // proven calls found for each acquire without an answer that is known, by a release or an extension that
@@ -166,38 +215,32 @@ func (s *sweeper) proof(h *Hold) int32 {
 // overruns calls found for each hold whose holder stored after it had ceased to believe, with a hold that was
 // granted in between and not yet over when the first one's visit was at work; -1 if nobody's was.
 func (s *sweeper) overruns(holds []int32, found func(p pair)) {
+	if !slices.ContainsFunc(holds, func(n int32) bool { return s.c.Holds[n].late() }) {
+		return
+	}
 	s.order = s.order[:0]
-	late := false
 	for _, n := range holds {
 		h := &s.c.Holds[n]
 		if from, to := s.believed(h); h.Outcome == history.OK && from < to {
 			s.order = append(s.order, stamp{from, n})
 		}
-		late = late || s.late(h)
-	}
-	if !late {
-		return
 	}
 	slices.SortFunc(s.order, stamp.compare)
 	for _, n := range holds {
-		if h := &s.c.Holds[n]; s.late(h) {
+		if h := &s.c.Holds[n]; h.late() {
 			found(pair{n, s.meets(n, h)})
 		}
 	}
 }
 
 // late tells whether a holder stored although it knew, or could have known, that the lock was no longer its own.
-func (s *sweeper) late(h *Hold) bool {
-	if h.Outcome != history.OK || h.Uses[1] < 0 {
-		return false
-	}
-	op := &s.c.Ops[h.Uses[1]]
-	return op.Outcome != history.Failed && op.Call > min(h.Until, h.Lost)
+func (h *Hold) late() bool {
+	return h.Outcome == history.OK && h.stored != history.Forever && h.stored > min(h.Until, h.Lost)
 }
 
 // meets finds a hold that was granted after another's belief had ended and before it stored.
 func (s *sweeper) meets(n int32, h *Hold) int32 {
-	end, store := min(h.Until, h.Lost), s.c.Ops[h.Uses[1]].Call
+	end, store := min(h.Until, h.Lost), h.stored
 	begin := end
 	if h.Uses[0] >= 0 {
 		begin = max(begin, s.c.Ops[h.Uses[0]].Call)

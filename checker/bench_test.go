@@ -1,0 +1,166 @@
+package checker
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"hammerlock/history"
+)
+
+// synthetic writes a legal history of about n operations: 32 workers that contend for a few pages, each visit with
+// a refused try of another, a grant, a load, a store, a release and its end, some with an extension.
+func synthetic(n int) *history.History {
+	const workers, keys = 32, 8
+	h := &history.History{Ops: make([]history.Op, 0, n)}
+	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true}
+	h.Bounds = history.Bounds{Rate: 0.001, Round: 2 * time.Millisecond}
+	h.Workers, h.Processes, h.Keys = workers, 1, keys
+	h.Retry, h.Wait = time.Millisecond, 10*time.Second
+	numbers := [workers]uint64{}
+	var stored [keys]history.ID
+	var views [keys]int64
+	const ttl = 5 * time.Second
+	add := func(kind history.Kind, worker, key int, call, ret time.Duration) *history.Op {
+		numbers[worker]++
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind, Outcome: history.OK,
+			Worker: int32(worker), Key: int32(key), Call: call, Return: ret, Due: call})
+		return &h.Ops[len(h.Ops)-1]
+	}
+	for v := 0; len(h.Ops)+7 <= n; v++ {
+		key, worker := v%keys, (v*13+v/32)%workers
+		t := time.Duration(v) * 100 * time.Microsecond
+		a := add(history.Acquire, worker, key, t+1000, t+3000)
+		a.Hold, a.Token, a.Fence, a.TTL, a.Until = a.ID, uint64(a.ID)*0x9e3779b97f4a7c15, int64(v/keys)+1, ttl, t+ttl-ttl/100
+		id, fence := a.ID, a.Fence
+		refused := add(history.Acquire, (worker+1)%workers, key, t+4000, t+5000)
+		refused.Hold, refused.Outcome, refused.Reason = refused.ID, history.Failed, history.Busy
+		load := add(history.Load, worker, key, t+6000, t+7000)
+		load.Hold, load.Value, load.Seen = id, views[key], stored[key]
+		if v%8 == 0 {
+			x := add(history.Extend, worker, key, t+7100, t+7900)
+			x.Hold, x.TTL, x.Until = id, ttl, t+ttl-ttl/100
+		}
+		store := add(history.Store, worker, key, t+8000, t+9000)
+		views[key]++
+		store.Hold, store.Value, store.Seen, store.Fence = id, views[key], stored[key], fence
+		stored[key] = store.ID
+		add(history.Release, worker, key, t+10_000, t+11_000).Hold = id
+		end := add(history.End, worker, key, t+1000, t+12_000)
+		end.Until, end.Due = t+1000, t+1000
+	}
+	return h
+}
+
+// The largest size takes gigabytes: it is for those who ask for it, with CHECKER_BENCH=10000000.
+func sizes() []int {
+	list := []int{1e4, 1e5, 1e6}
+	if n, err := strconv.Atoi(os.Getenv("CHECKER_BENCH")); err == nil && n > 0 {
+		list = append(list, n)
+	}
+	return list
+}
+
+func BenchmarkCheckers(b *testing.B) {
+	for _, k := range All {
+		for _, n := range sizes() {
+			b.Run(fmt.Sprintf("%s/%d", k.Name, n), func(b *testing.B) {
+				h := synthetic(n)
+				c, err := Prepare(h)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					c.once = sync.Once{} // what the checkers share is found again
+					if v := k.Check(c); v.Status != Pass {
+						b.Fatalf("%v: %s", v.Status, v.Summary)
+					}
+				}
+				perOp(b, n)
+			})
+		}
+	}
+}
+
+// BenchmarkJudge is everything that a judge does with a history that was read: prepare it and ask every checker.
+func BenchmarkJudge(b *testing.B) {
+	for _, n := range sizes() {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			h := synthetic(n)
+			b.ReportAllocs()
+			for b.Loop() {
+				c, err := Prepare(h)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := Judge(c); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perOp(b, n)
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			b.ReportMetric(float64(m.Sys)/1e6, "MB-sys")
+		})
+	}
+}
+
+func perOp(b *testing.B, n int) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/history-op")
+}
+
+// contended is one page for which all workers try at once: each grant is called when the visit before has just begun.
+func contended(n int) *history.History {
+	h := synthetic(0)
+	h.Claims.Expires = false
+	const workers = 16
+	numbers := [workers]uint64{}
+	for v := range n / 2 {
+		worker := v % workers
+		t := time.Duration(v) * 100
+		call := max(t-60*workers/10, 0)
+		numbers[worker]++
+		id := history.ID(uint64(worker+1)<<40 | numbers[worker])
+		h.Ops = append(h.Ops, history.Op{ID: id, Hold: id, Worker: int32(worker), Kind: history.Acquire, Outcome: history.OK,
+			Call: call, Return: t + 10, Until: history.Forever})
+		numbers[worker]++
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Hold: id, Worker: int32(worker),
+			Kind: history.Release, Outcome: history.OK, Call: t + 50, Return: t + 90})
+	}
+	return h
+}
+
+// BenchmarkAgainstPorcupine judges the same contended history with the exact checker and with porcupine.
+func BenchmarkAgainstPorcupine(b *testing.B) {
+	for _, n := range []int{5000, 50_000} {
+		c, err := Prepare(contended(n))
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := newSweeper(c, knobs{})
+		var ours, theirs time.Duration
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			for b.Loop() {
+				begin := time.Now()
+				s.losses(c.byKey[0], true, func(pair) { b.Fatal("lost") })
+				s.beliefs(c.byKey[0], func(pair, bool) { b.Fatal("two believe") })
+				ours += time.Since(begin)
+				begin = time.Now()
+				if !porcupine.CheckOperations(leaseModel, s.encode(c.byKey[0])) {
+					b.Fatal("porcupine disagrees")
+				}
+				theirs += time.Since(begin)
+			}
+			b.ReportMetric(float64(theirs)/float64(ours), "times-faster")
+			b.ReportMetric(ours.Seconds()*1e3/float64(b.N), "ms-ours")
+			b.ReportMetric(theirs.Seconds()*1e3/float64(b.N), "ms-porcupine")
+		})
+	}
+}
