@@ -12,10 +12,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
+	"hammerlock/topologies"
 )
 
-// All lists the locks, the ones to use first.
-var All = []Spec{lease, redlock, local, none}
+// All lists the locks: right ones first, then libraries as people use them, then the wrong ones.
+var All = []Spec{
+	lease, watch, watchdog, reentrant, redisson, fair, spin, fenced, multi, wait, ifeq,
+	redlock, redlockSerial, redlockExtend, local,
+	libRedsync, libRedislock, libRueidislock,
+	none, bit, setnx, setnxExpire, expireSeconds, timestamp, timestampDel, plainDel, getDel, watchLax, watchUnheard,
+	blindWatchdog, watchdogByName, renewRecreates, lateBelief, replyValidity, weakToken, localReentry, fenceAfter,
+	halfQuorum, noElapsed, keepsMinority, waitAll,
+}
 
 // Spec describes a lock.
 type Spec struct {
@@ -23,10 +31,24 @@ type Spec struct {
 	Doc     string
 	Source  string // where the algorithm is described
 	Sites   Sites
-	Assumes string // what it needs to be safe
-	Broken  string // why it is wrong; empty for a lock that is right within its assumptions
+	Assumes string    // what it needs to be safe
+	Broken  string    // why it is wrong; empty for a lock that is right within its assumptions
+	Caught  []Symptom // how a broken lock shows, the surest way first
+	Needs   []Release // the servers that have its commands, any of them; empty for a lock that runs on all
 	Claims  history.Claims
 	Open    func(Env) (Lock, error)
+}
+
+// Symptom is a verdict on a broken lock and what brings it about.
+type Symptom struct {
+	Cause string // as the checkers name it
+	Fault string // as it is asked for on the command line; "none" = load alone
+}
+
+// Release is a server that has what a lock needs, from a version on.
+type Release struct {
+	Name  string // as the server calls itself
+	Since string // major.minor
 }
 
 // Find returns the spec with that name.
@@ -60,11 +82,29 @@ type Env struct {
 	// Renewals is where a lock that renews leases in the background records its extensions, from one goroutine at
 	// a time: an Op that names no Hold but the Token. It is nil unless the lock claims Renews.
 	Renewals *history.Lane
+	// Places are what Sites lead to, in the same order, for libraries that make connections of their own.
+	Places []*topologies.Site
+	// Server is what runs at the sites; zero if that is not known, as of a deployment of somebody else's.
+	Server topologies.Server
+	// Pause is called between the two commands of a lock that needs two, so that a fault can hold or kill the worker
+	// there. An error ends the call at once, with nothing undone. It is nil if no fault asks for it.
+	Pause func(ctx context.Context, key string) error
 }
 
-// Process is what the workers of one process share.
+func (e Env) between(ctx context.Context, key string) error {
+	if e.Pause == nil {
+		return nil
+	}
+	return e.Pause(ctx, key)
+}
+
+// Process is what the workers of one process share. Its zero value is ready.
 type Process struct {
 	mutexes sync.Map // of *sync.Mutex by key
+	renewed sync.Map // of *renewal by key: what watchdog-by-name keeps
+
+	mu     sync.Mutex
+	shared map[any]*shared
 }
 
 // Lease is a hold as its holder knows it. It is plain data.
@@ -74,6 +114,9 @@ type Lease struct {
 	Fence int64     // fencing token; 0 = the lock has none
 	Until time.Time // its holder may believe in it before then; zero = without end
 	Count int64     // holds that the owner of a reentrant lock has with this one; 0 = the lock is not reentrant
+	// Spent is the part of the TTL that was over when Acquire was called: a lock that waits by itself may have been
+	// granted before.
+	Spent time.Duration
 	// Lost is closed when the lock finds out that the hold is lost or can be relied on no more; nil if it never says.
 	Lost <-chan struct{}
 }
@@ -87,11 +130,14 @@ type Lock interface {
 	Extend(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 	// Release gives the hold back. ErrLost says that it was no longer ours.
 	Release(ctx context.Context, l Lease) error
+	// Close ends what runs in the background. It gives nothing back: that is how a worker dies, too.
 	Close() error
 }
 
 // Waiter is a lock that can wait better than by polling. Wait returns when a try is worth while after an Acquire
-// that was refused, or when ctx is done, and says what made it return; the worker polls no more than it says.
+// that was refused; it says what made it return, and the worker polls no more than that. It returns an error when ctx
+// is done or when it cannot wait: then the worker polls. After a Wait without error the worker tries at least once: it may be the only one that was woken. A
+// visit that gives up lets ctx be done in a last Wait, so that it can leave a queue.
 type Waiter interface {
 	Wait(ctx context.Context, key string) (history.Wake, error)
 }
@@ -101,6 +147,12 @@ var (
 	ErrBusy = errors.New("the lock is held by somebody else")
 	ErrLost = errors.New("the lock is no longer ours")
 )
+
+// ErrCrashed says that the worker was killed in the middle of the call. What was done stays done.
+var ErrCrashed = errors.New("the worker was killed")
+
+// ErrServer says that the servers lack what a lock needs.
+var ErrServer = errors.New("the servers cannot run this lock")
 
 // ErrQuorum says that too few sites granted the lock to hold it; what they granted has been given back.
 var ErrQuorum = errors.New("no quorum")

@@ -50,94 +50,135 @@ func deployment(t *testing.T, name string) (*topologies.Topology, []redis.Univer
 	return top, clients
 }
 
-// open opens the lock for two workers of one process.
-func open(t *testing.T, s Spec, sites []redis.UniversalClient) (a, b Lock) {
-	t.Helper()
-	env := Env{Sites: sites, Process: &Process{}, Rand: rand.New(rand.NewPCG(1, 1))}
-	for _, l := range []*Lock{&a, &b} {
-		var err error
-		if *l, err = s.Open(env); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := (*l).Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	return a, b
+// bench is a deployment that tests of several locks share, each with a key of its own.
+type bench struct {
+	top   *topologies.Topology
+	sites []redis.UniversalClient
 }
 
-// home is the topology that a lock is at home on.
-func home(s Spec) string {
-	if s.Sites == ManySites {
-		return "redlock"
+func newBench(t *testing.T, topology string) *bench {
+	top, sites := deployment(t, topology)
+	return &bench{top, sites}
+}
+
+func (b *bench) env() Env {
+	return Env{Sites: b.sites, Process: &Process{}, Rand: rand.New(rand.NewPCG(1, 1)), Places: b.top.Sites,
+		Server: b.top.Options.Server}
+}
+
+// open opens the lock for a worker.
+func open(t *testing.T, s Spec, e Env) Lock {
+	t.Helper()
+	l, err := s.Open(e)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return "single"
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// pair opens the lock for two workers of one process.
+func (b *bench) pair(t *testing.T, s Spec) (Lock, Lock) {
+	t.Helper()
+	e := b.env()
+	return open(t, s, e), open(t, s, e)
+}
+
+// homes are the topologies that the locks are at home on.
+func homes(t *testing.T) func(Spec) *bench {
+	single, many := newBench(t, "single"), newBench(t, "redlock")
+	return func(s Spec) *bench {
+		if s.Sites == ManySites {
+			return many
+		}
+		return single
+	}
+}
+
+// runs tells whether this machine's server has what the lock needs.
+func (b *bench) runs(s Spec) bool { return s.Runs(b.top.Options.Server) == nil }
+
+// must fails the test if there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// grant acquires the lock.
+func grant(t *testing.T, l Lock, key string, ttl time.Duration) Lease {
+	t.Helper()
+	held, err := l.Acquire(t.Context(), key, ttl)
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	return held
 }
 
 func TestEveryLockThatClaimsToExcludeDoes(t *testing.T) {
+	home := homes(t)
 	for _, s := range All {
-		if !s.Claims.Excludes {
+		if !s.Claims.Excludes || !home(s).runs(s) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
-			_, sites := deployment(t, home(s))
-			a, b := open(t, s, sites)
-			held, err := a.Acquire(t.Context(), "k", 10*time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := b.Acquire(t.Context(), "k", 10*time.Second); !refused(err) {
-				t.Errorf("a second worker got %v, want a refusal", err)
-			}
-			other, err := b.Acquire(t.Context(), "other", 10*time.Second)
-			if err != nil {
-				t.Errorf("another key: %v", err)
-			}
-			if err := errors.Join(a.Release(t.Context(), held), b.Release(t.Context(), other)); err != nil {
-				t.Fatal(err)
-			}
-			again, err := b.Acquire(t.Context(), "k", 10*time.Second)
-			if err != nil {
-				t.Fatalf("after the release: %v", err)
-			}
-			if err := b.Release(t.Context(), again); err != nil {
-				t.Error(err)
-			}
+			a, b := home(s).pair(t, s)
+			excludes(t, a, b, s.Name)
 		})
 	}
+}
+
+// excludes is what every lock does in fair weather, also the broken ones.
+func excludes(t *testing.T, a, b Lock, key string) {
+	t.Helper()
+	held := grant(t, a, key, 10*time.Second)
+	if _, err := b.Acquire(t.Context(), key, 10*time.Second); !refused(err) {
+		t.Errorf("a second worker got %v, want a refusal", err)
+	}
+	other, err := b.Acquire(t.Context(), key+"-other", 10*time.Second)
+	if err != nil {
+		t.Errorf("another key: %v", err)
+	}
+	must(t, errors.Join(a.Release(t.Context(), held), b.Release(t.Context(), other)))
+	again := grant(t, b, key, 10*time.Second)
+	if _, err := a.Acquire(t.Context(), key, 10*time.Second); !refused(err) {
+		t.Errorf("after it changed hands: %v, want a refusal", err)
+	}
+	must(t, b.Release(t.Context(), again))
 }
 
 func refused(err error) bool { return errors.Is(err, ErrBusy) || errors.Is(err, ErrQuorum) }
 
 func TestEveryLockThatClaimsToExpireDoes(t *testing.T) {
 	const ttl = 300 * time.Millisecond
+	home := homes(t)
 	for _, s := range All {
-		if !s.Claims.Expires {
+		if !s.Claims.Expires || s.Claims.Renews || s.Broken != "" || !home(s).runs(s) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			_, sites := deployment(t, home(s))
-			a, b := open(t, s, sites)
+			a, b := home(s).pair(t, s)
+			key := s.Name
 			call := time.Now()
-			held, err := a.Acquire(t.Context(), "k", ttl)
-			if err != nil {
-				t.Fatal(err)
-			}
+			held := grant(t, a, key, ttl)
 			if held.Until.After(call.Add(ttl)) || held.Until.Before(call.Add(ttl/2)) {
 				t.Errorf("its holder may believe in it for %v of %v", held.Until.Sub(call), ttl)
 			}
 			first := time.Now()
-			if held, err = a.Extend(t.Context(), held, 2*ttl); err != nil {
+			held, err := a.Extend(t.Context(), held, 2*ttl)
+			if err != nil {
 				t.Fatalf("extend: %v", err)
 			}
 			if !held.Until.After(call.Add(ttl)) {
 				t.Error("the extension did not move Until")
 			}
-			taken := waitFor(t, b, "k")
+			taken := waitFor(t, b, key)
 			if lived := taken.Sub(first); lived < 2*ttl-5*time.Millisecond || lived > 4*ttl {
 				t.Errorf("the extended lease of %v lived for %v", 2*ttl, lived)
 			}
@@ -147,7 +188,7 @@ func TestEveryLockThatClaimsToExpireDoes(t *testing.T) {
 			if _, err := a.Extend(t.Context(), held, ttl); !errors.Is(err, ErrLost) {
 				t.Errorf("extend after expiry: got %v, want ErrLost", err)
 			}
-			if _, err := a.Acquire(t.Context(), "k", ttl); !refused(err) {
+			if _, err := a.Acquire(t.Context(), key, ttl); !refused(err) {
 				t.Errorf("the late release took the lock from its new holder: %v", err)
 			}
 		})
@@ -171,8 +212,9 @@ func waitFor(t *testing.T, l Lock, key string) time.Time {
 
 func TestReleaseDoesNotNeedTheScriptToBeLoaded(t *testing.T) {
 	t.Parallel()
-	_, sites := deployment(t, "single")
-	a, _ := open(t, lease, sites)
+	home := newBench(t, "single")
+	sites := home.sites
+	a, _ := home.pair(t, lease)
 	for range 2 {
 		held, err := a.Acquire(t.Context(), "k", time.Minute)
 		if err != nil {
@@ -189,8 +231,9 @@ func TestReleaseDoesNotNeedTheScriptToBeLoaded(t *testing.T) {
 
 func TestRedlockNeedsAMajority(t *testing.T) {
 	t.Parallel()
-	top, sites := deployment(t, "redlock")
-	a, b := open(t, redlock, sites)
+	home := newBench(t, "redlock")
+	top := home.top
+	a, b := home.pair(t, redlock)
 	for down := range 5 {
 		held, err := a.Acquire(t.Context(), "k", 10*time.Second)
 		if granted := err == nil; granted != (down < 3) {
@@ -215,8 +258,9 @@ func TestRedlockNeedsAMajority(t *testing.T) {
 // TestRedlockPaysForAHungSiteOnlyItsShare pauses a minority: connections stay, nobody answers.
 func TestRedlockPaysForAHungSiteOnlyItsShare(t *testing.T) {
 	t.Parallel()
-	top, sites := deployment(t, "redlock")
-	a, _ := open(t, redlock, sites)
+	home := newBench(t, "redlock")
+	top := home.top
+	a, _ := home.pair(t, redlock)
 	for _, n := range top.Nodes[:2] {
 		if err := n.Pause(); err != nil {
 			t.Fatal(err)
@@ -239,8 +283,9 @@ func TestRedlockPaysForAHungSiteOnlyItsShare(t *testing.T) {
 // TestRedlockLeavesNoMinorityBehind lets a try fail on three of five sites and looks at the other two.
 func TestRedlockLeavesNoMinorityBehind(t *testing.T) {
 	t.Parallel()
-	_, sites := deployment(t, "redlock")
-	a, _ := open(t, redlock, sites)
+	home := newBench(t, "redlock")
+	sites := home.sites
+	a, _ := home.pair(t, redlock)
 	for _, c := range sites[:3] {
 		if err := c.Set(t.Context(), "k", "somebody", 0).Err(); err != nil {
 			t.Fatal(err)
@@ -259,8 +304,7 @@ func TestRedlockLeavesNoMinorityBehind(t *testing.T) {
 
 func TestRedlockRefusesALeaseThatIsOverBeforeItIsGranted(t *testing.T) {
 	t.Parallel()
-	_, sites := deployment(t, "redlock")
-	a, _ := open(t, redlock, sites)
+	a, _ := newBench(t, "redlock").pair(t, redlock)
 	if l, err := a.Acquire(t.Context(), "k", 2*time.Millisecond); err == nil {
 		t.Errorf("granted until %v from now, less than the drift", time.Until(l.Until))
 	}
@@ -268,8 +312,7 @@ func TestRedlockRefusesALeaseThatIsOverBeforeItIsGranted(t *testing.T) {
 
 func TestRedlockReleasesWhenItsCallerIsCalledOff(t *testing.T) {
 	t.Parallel()
-	_, sites := deployment(t, "redlock")
-	a, b := open(t, redlock, sites)
+	a, b := newBench(t, "redlock").pair(t, redlock)
 	held, err := a.Acquire(t.Context(), "k", time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -300,6 +343,9 @@ func TestClassify(t *testing.T) {
 		"nothing wrong":    {nil, history.OK, history.None},
 		"busy":             {fmt.Errorf("try: %w", ErrBusy), history.Failed, history.Busy},
 		"lost":             {ErrLost, history.Failed, history.Lost},
+		"aborted":          {fmt.Errorf("exec: %w", redis.TxFailedErr), history.Failed, history.Conflict},
+		"killed":           {ErrCrashed, history.Unknown, history.Crashed},
+		"after the grant":  {afterGrant(ErrBusy), history.Unknown, history.Other},
 		"quorum":           {fmt.Errorf("2 of 5: %w", ErrQuorum), history.Failed, history.Quorum},
 		"no connection":    {dial, history.Failed, history.Unreachable},
 		"no pool":          {redis.ErrPoolTimeout, history.Failed, history.Unreachable},
@@ -325,14 +371,18 @@ func TestClassify(t *testing.T) {
 }
 
 func TestCatalogue(t *testing.T) {
-	seen := map[string]bool{}
+	seen, broken := map[string]bool{}, false
 	for _, s := range All {
 		if s.Name == "" || s.Doc == "" || s.Source == "" || s.Open == nil || seen[s.Name] {
 			t.Errorf("%q is not described, or twice there", s.Name)
 		}
-		if (s.Broken == "") == (s.Assumes == "") {
-			t.Errorf("%s: a lock is broken or it assumes something", s.Name)
+		if (s.Broken == "") == (s.Assumes == "") || (s.Broken == "") != (len(s.Caught) == 0) {
+			t.Errorf("%s: a lock is broken, and it is said how that shows, or it assumes something", s.Name)
 		}
+		if broken && s.Broken == "" {
+			t.Errorf("%s: the right ones come first", s.Name)
+		}
+		broken = s.Broken != ""
 		seen[s.Name] = true
 		if found, ok := Find(s.Name); !ok || found.Name != s.Name {
 			t.Errorf("%s is not found by its name", s.Name)

@@ -25,6 +25,10 @@ func Classify(err error) (history.Outcome, history.Reason) {
 		return history.Failed, history.Busy
 	case errors.Is(err, ErrLost):
 		return history.Failed, history.Lost
+	case errors.Is(err, redis.TxFailedErr):
+		return history.Failed, history.Conflict
+	case errors.Is(err, ErrCrashed):
+		return history.Unknown, history.Crashed
 	case errors.Is(err, ErrQuorum):
 		return history.Failed, history.Quorum
 	case errors.Is(err, topologies.ErrUnreachable), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrClosed):
@@ -72,3 +76,16 @@ func silence(err error) history.Reason {
 		return history.Other
 	}
 }
+
+// afterGrant keeps an error of a lock's second command from being taken for harmless: the first one had its effect.
+func afterGrant(err error) error {
+	if outcome, _ := Classify(err); outcome == history.Failed {
+		return errAfterGrant{err.Error()}
+	}
+	return err
+}
+
+// errAfterGrant hides the error that it tells of.
+type errAfterGrant struct{ text string }
+
+func (e errAfterGrant) Error() string { return "after the grant: " + e.text }

@@ -20,7 +20,7 @@ var redlock = Spec{
 	Sites:   ManySites,
 	Assumes: "no majority forgets its keys or steps its clock within a lease; the holder is done before Until",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
-	Open:    func(e Env) (Lock, error) { return &redlockLock{sites: e.Sites}, nil },
+	Open:    func(e Env) (Lock, error) { return newRedlock(e), nil },
 }
 
 // A site that does not answer costs a try this part of the lease, within bounds.
@@ -30,27 +30,36 @@ const (
 	maxSiteTimeout   = 500 * time.Millisecond
 )
 
-type redlockLock struct{ sites []redis.UniversalClient }
+type redlockLock struct {
+	sites   []redis.UniversalClient
+	quorum  int
+	patient bool           // waits for a site as long as its client does
+	each    func([]func()) // asks the sites
+}
 
-func (l *redlockLock) quorum() int { return len(l.sites)/2 + 1 }
+func newRedlock(e Env) *redlockLock {
+	return &redlockLock{sites: e.Sites, quorum: len(e.Sites)/2 + 1, each: atOnce}
+}
 
 func (l *redlockLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
 	lease := Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
-	v := l.poll(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) error {
-		return setNX(ctx, c, key, lease.Token, ttl)
-	})
+	v := l.grant(ctx, lease, ttl)
 	lease.Until = until(call, ttl)
-	if v.ok >= l.quorum() && time.Now().Before(lease.Until) {
+	if v.ok >= l.quorum && time.Now().Before(lease.Until) {
 		return lease, nil
 	}
 	lease.Until = time.Time{}
-	// What a minority granted would stand in everybody's way until it expires.
+	return lease, l.giveUp(ctx, lease, ttl, v)
+}
+
+// giveUp undoes a try that found no quorum: what a minority granted would stand in everybody's way until it expires.
+func (l *redlockLock) giveUp(ctx context.Context, lease Lease, ttl time.Duration, v votes) error {
 	undone := l.release(ctx, lease, ttl)
-	if v.ok+v.unknown < l.quorum() || v.unknown+undone.unknown < l.quorum() {
-		return lease, fmt.Errorf("%d of %d sites granted: %w", v.ok, len(l.sites), ErrQuorum)
+	if v.ok+v.unknown < l.quorum || v.unknown+undone.unknown < l.quorum {
+		return fmt.Errorf("%d of %d sites granted: %w", v.ok, len(l.sites), ErrQuorum)
 	}
-	return lease, fmt.Errorf("acquire: %w", errors.Join(append(v.errs, undone.errs...)...))
+	return fmt.Errorf("acquire: %w", errors.Join(append(v.errs, undone.errs...)...))
 }
 
 func (l *redlockLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
@@ -59,7 +68,7 @@ func (l *redlockLock) Extend(ctx context.Context, lease Lease, ttl time.Duration
 		return extendOwned(ctx, c, lease.Key, lease.Token, ttl)
 	})
 	end := until(call, ttl)
-	if v.ok >= l.quorum() && time.Now().Before(end) {
+	if v.ok >= l.quorum && time.Now().Before(end) {
 		lease.Until = end
 		return lease, nil
 	}
@@ -68,6 +77,13 @@ func (l *redlockLock) Extend(ctx context.Context, lease Lease, ttl time.Duration
 
 func (l *redlockLock) Release(ctx context.Context, lease Lease) error {
 	return l.decide(l.release(ctx, lease, maxSiteTimeout*siteTimeoutShare), "release")
+}
+
+// grant asks every site for the lock.
+func (l *redlockLock) grant(ctx context.Context, lease Lease, ttl time.Duration) votes {
+	return l.poll(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) error {
+		return setNX(ctx, c, lease.Key, lease.Token, ttl)
+	})
 }
 
 // release asks every site, in a context of its own: a lock must be given back also when its user was called off.
@@ -88,26 +104,54 @@ type votes struct {
 // decide says what the majority makes of a call on a held lock.
 func (l *redlockLock) decide(v votes, what string) error {
 	switch {
-	case v.ok >= l.quorum():
+	case v.ok >= l.quorum:
 		return nil
-	case v.ok+v.unknown < l.quorum():
+	case v.ok+v.unknown < l.quorum:
 		return ErrLost
 	default:
 		return fmt.Errorf("%s: %w", what, errors.Join(v.errs...))
 	}
 }
 
-// poll asks all sites at once and waits for all answers, each no longer than its share of the lease.
+// poll asks all sites and waits for all answers, for each no longer than its share of the lease.
 func (l *redlockLock) poll(ctx context.Context, ttl time.Duration,
 	ask func(context.Context, redis.UniversalClient) error) votes {
-	ctx, cancel := context.WithTimeout(ctx, min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout))
-	defer cancel()
 	errs := make([]error, len(l.sites))
-	var wg sync.WaitGroup
+	questions := make([]func(), len(l.sites))
 	for i, c := range l.sites {
-		wg.Go(func() { errs[i] = ask(ctx, c) })
+		questions[i] = func() {
+			ctx, cancel := l.share(ctx, ttl)
+			defer cancel()
+			errs[i] = ask(ctx, c)
+		}
+	}
+	l.each(questions)
+	return count(errs)
+}
+
+// share is the time that a site has for its answer.
+func (l *redlockLock) share(ctx context.Context, ttl time.Duration) (context.Context, context.CancelFunc) {
+	if l.patient {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout))
+}
+
+func atOnce(questions []func()) {
+	var wg sync.WaitGroup
+	for _, ask := range questions {
+		wg.Go(ask)
 	}
 	wg.Wait()
+}
+
+func inTurn(questions []func()) {
+	for _, ask := range questions {
+		ask()
+	}
+}
+
+func count(errs []error) votes {
 	var v votes
 	for _, err := range errs {
 		switch outcome, _ := Classify(err); outcome {

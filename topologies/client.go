@@ -38,6 +38,9 @@ func (s *Site) Addrs() []string {
 	return a
 }
 
+// Password is what its nodes ask a client for, and its sentinels too.
+func (s *Site) Password() string { return s.password }
+
 // ClientOptions are the few things in which the clients of a run differ. All clients are made by Client, so
 // that the traps of the library's defaults are paid for once:
 //   - a retried command can be executed twice and report the second outcome, so nothing is retried;

@@ -1,0 +1,34 @@
+package locks
+
+import (
+	"context"
+	"time"
+
+	"hammerlock/history"
+)
+
+var blindWatchdog = Spec{
+	Name:   "blind-watchdog",
+	Doc:    "lease with a watchdog that sends PEXPIRE without asking whose lock it is",
+	Source: "watchdogs written as a ticker and an EXPIRE",
+	Sites:  OneSite,
+	Broken: "a holder that has lost its lock goes on prolonging its successor's, and believes that it is its own",
+	Caught: []Symptom{{"silent-reacquire", "flush"}, {"silent-reacquire", "stop-process"}},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Renews: true},
+	Open:   func(e Env) (Lock, error) { return renew(&blindLock{leaseLock{e.Sites[0]}}, e), nil },
+}
+
+type blindLock struct{ leaseLock }
+
+func (l *blindLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
+	call := time.Now()
+	there, err := l.client.PExpire(ctx, lease.Key, ttl).Result()
+	if err != nil {
+		return lease, err
+	}
+	if !there {
+		return lease, ErrLost
+	}
+	lease.Until = until(call, ttl)
+	return lease, nil
+}

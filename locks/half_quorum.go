@@ -1,0 +1,18 @@
+package locks
+
+import "hammerlock/history"
+
+var halfQuorum = Spec{
+	Name:   "half-quorum",
+	Doc:    "redlock that takes half of the sites, rounded down, for a majority",
+	Source: "n/2 where n/2+1 was meant",
+	Sites:  ManySites,
+	Broken: "two of five sites are enough, and there are two disjoint pairs",
+	Caught: []Symptom{{"double-grant", "none"}, {"service-loss", "partition"}},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true},
+	Open: func(e Env) (Lock, error) {
+		l := newRedlock(e)
+		l.quorum = max(len(e.Sites)/2, 1)
+		return l, nil
+	},
+}

@@ -1,0 +1,67 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+)
+
+var ifeq = Spec{
+	Name:    "ifeq",
+	Doc:     "SET NX PX; extended by SET IFEQ PX and released by DELEX IFEQ (Redis) or DELIFEQ (Valkey), without scripts",
+	Source:  "redis.io, SET and DELEX (8.4); valkey.io, SET (8.1) and DELIFEQ (9.0)",
+	Sites:   OneSite,
+	Assumes: lease.Assumes,
+	Needs:   ifeqNeeds,
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Open: func(e Env) (Lock, error) {
+		l := &ifeqLock{leaseLock: leaseLock{e.Sites[0]}, remove: delex}
+		if e.Server.Name == valkey {
+			l.remove = delifeq
+		}
+		return l, Spec{Name: "ifeq", Needs: ifeqNeeds}.Runs(e.Server)
+	},
+}
+
+const valkey = "Valkey"
+
+var ifeqNeeds = []Release{{"Redis", "8.4"}, {valkey, "9.0"}}
+
+type ifeqLock struct {
+	leaseLock
+	remove func(ctx context.Context, c redis.UniversalClient, key, token string) *redis.IntCmd
+}
+
+func (l *ifeqLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
+	call := time.Now()
+	err := l.client.SetIFEQ(ctx, lease.Key, lease.Token, lease.Token, ttl).Err()
+	if errors.Is(err, redis.Nil) {
+		return lease, ErrLost
+	}
+	if err == nil {
+		lease.Until = until(call, ttl)
+	}
+	return lease, err
+}
+
+func (l *ifeqLock) Release(ctx context.Context, lease Lease) error {
+	n, err := l.remove(ctx, l.client, lease.Key, lease.Token).Result()
+	if err == nil && n == 0 {
+		return ErrLost
+	}
+	return err
+}
+
+func delex(ctx context.Context, c redis.UniversalClient, key, token string) *redis.IntCmd {
+	return c.DelExArgs(ctx, key, redis.DelExArgs{Mode: "IFEQ", MatchValue: token})
+}
+
+func delifeq(ctx context.Context, c redis.UniversalClient, key, token string) *redis.IntCmd {
+	cmd := redis.NewIntCmd(ctx, "DELIFEQ", key, token)
+	_ = c.Process(ctx, cmd) // the command has it
+	return cmd
+}

@@ -1,0 +1,121 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+
+	"hammerlock/history"
+)
+
+var libRedsync = Spec{
+	Name:    "redsync",
+	Doc:     "go-redsync/redsync with its defaults, believed in until its Until(); waits as long between two tries as the library",
+	Source:  "github.com/go-redsync/redsync/v4 v4.18.1",
+	Sites:   ManySites,
+	Assumes: redlock.Assumes,
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Open: func(e Env) (Lock, error) {
+		l := &redsyncLock{held: map[string]*redsync.Mutex{}, sites: len(e.Sites), rand: e.Rand}
+		var pools []redis.Pool
+		for _, c := range e.Sites {
+			pools = append(pools, goredis.NewPool(c))
+		}
+		l.redsync = redsync.New(pools...)
+		return l, nil
+	},
+}
+
+type redsyncLock struct {
+	redsync *redsync.Redsync
+	held    map[string]*redsync.Mutex // by token
+	sites   int
+	rand    *rand.Rand
+}
+
+func (l *redsyncLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+	lease := Lease{Key: key}
+	m := l.redsync.NewMutex(key, redsync.WithExpiry(ttl))
+	if err := m.TryLockContext(ctx); err != nil {
+		return lease, l.classify(err, ErrBusy)
+	}
+	lease.Token, lease.Until = m.Value(), m.Until()
+	l.held[lease.Token] = m
+	return lease, nil
+}
+
+// Extend keeps the expiry that the mutex was made with: the library knows no other.
+func (l *redsyncLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
+	m, ok := l.held[lease.Token]
+	if !ok {
+		return lease, ErrLost
+	}
+	redsync.WithExpiry(ttl).Apply(m)
+	done, err := m.ExtendContext(ctx)
+	if done {
+		lease.Until = m.Until()
+		return lease, nil
+	}
+	return lease, l.classify(err, ErrLost)
+}
+
+func (l *redsyncLock) Release(ctx context.Context, lease Lease) error {
+	m, ok := l.held[lease.Token]
+	if !ok {
+		return ErrLost
+	}
+	delete(l.held, lease.Token)
+	done, err := m.UnlockContext(ctx)
+	if done {
+		return nil
+	}
+	return l.classify(err, ErrLost)
+}
+
+// Wait is the library's own delay between two tries of Lock.
+func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) {
+	const least, most = 50, 250
+	return history.Poll, pause(ctx, time.Duration(least+l.rand.IntN(most-least))*time.Millisecond)
+}
+
+func (l *redsyncLock) Close() error { return nil }
+
+// classify reads the library's errors. No means that so many sites said no that there can be no majority for yes: a
+// site is for yes, too, if nothing is known of it.
+func (l *redsyncLock) classify(err, no error) error {
+	var taken *redsync.ErrTaken
+	if errors.As(err, &taken) {
+		return fmt.Errorf("%w: %w", no, err)
+	}
+	refused := 0
+	for _, e := range split(err) {
+		var node *redsync.ErrNodeTaken
+		outcome, _ := Classify(e)
+		if errors.As(e, &node) || errors.Is(e, redsync.ErrLockAlreadyExpired) || outcome == history.Failed {
+			refused++
+		}
+	}
+	if refused >= l.sites-l.sites/2 {
+		return fmt.Errorf("%d of %d sites: %w", refused, l.sites, no)
+	}
+	return fmt.Errorf("%d of %d sites said no: %w", refused, l.sites, afterGrant(err))
+}
+
+// split takes joined errors apart.
+func split(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, split(e)...)
+	}
+	return all
+}

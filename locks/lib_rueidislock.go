@@ -1,0 +1,191 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"hammerlock/history"
+	"hammerlock/topologies"
+)
+
+var libRueidislock = Spec{
+	Name: "rueidislock",
+	Doc: "redis/rueidis/rueidislock with its defaults, KeyValidity being the TTL: three keys, renewed at half of it; " +
+		"believed in until its context is canceled; waits for push invalidations",
+	Source:  "github.com/redis/rueidis/rueidislock v1.0.79",
+	Sites:   OneSite,
+	Assumes: "the server keeps its keys for the lease and its clock agrees with the client's; the holder heeds its context",
+	Needs:   rueidisNeeds,
+	Claims:  history.Claims{Excludes: true, Expires: true, Renews: true},
+	Open: func(e Env) (Lock, error) {
+		if err := (Spec{Name: "rueidislock", Needs: rueidisNeeds}).Runs(e.Server); err != nil {
+			return nil, err
+		}
+		if len(e.Places) != 1 {
+			return nil, fmt.Errorf("%w: rueidislock makes its own connections and was not told where to", ErrServer)
+		}
+		return &rueidisLock{env: e, held: map[string]*rueidisHold{}, ready: map[string]*rueidisHold{}}, nil
+	},
+}
+
+// The library needs RESP3 and client tracking.
+var rueidisNeeds = []Release{{"Redis", "7.0"}, {valkey, "7.2"}, {"Redict", "7.3"}}
+
+// rueidisLock shares one locker with the workers of its process, as an application does.
+type rueidisLock struct {
+	env    Env
+	locker *rueidisLocker
+	ttl    time.Duration           // of the locker
+	held   map[string]*rueidisHold // by token
+	ready  map[string]*rueidisHold // granted while waiting, by key
+}
+
+// rueidisLocker is what a process shares: the TTL belongs to the locker and not to a hold.
+type rueidisLocker struct{ rueidislock.Locker }
+
+type rueidisKey struct {
+	site *topologies.Site
+	ttl  time.Duration
+}
+
+func (l *rueidisLocker) Close() error {
+	l.Locker.Close()
+	return nil
+}
+
+func (l *rueidisLock) open(ttl time.Duration) error {
+	if l.locker != nil && l.ttl == ttl {
+		return nil
+	}
+	if err := l.drop(); err != nil {
+		return err
+	}
+	site := l.env.Places[0]
+	locker, err := share(l.env.Process, rueidisKey{site, ttl}, func() (*rueidisLocker, error) {
+		locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
+			ClientOption: rueidisOptions(site), KeyValidity: ttl,
+			ClientBuilder: func(o rueidis.ClientOption) (rueidis.Client, error) {
+				c, err := rueidis.NewClient(o)
+				return overheard{c}, err
+			},
+		})
+		return &rueidisLocker{locker}, err
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", topologies.ErrUnreachable, err)
+	}
+	l.locker, l.ttl = locker, ttl
+	return nil
+}
+
+func rueidisOptions(site *topologies.Site) rueidis.ClientOption {
+	o := rueidis.ClientOption{InitAddress: site.Addrs(), Password: site.Password()}
+	if site.Master != "" {
+		o.Sentinel = rueidis.SentinelOption{MasterSet: site.Master, Password: site.Password()}
+	}
+	o.ForceSingleClient = site.Master == "" && !site.Cluster
+	return o
+}
+
+func (l *rueidisLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+	if h, ok := l.ready[key]; ok {
+		delete(l.ready, key)
+		if h.ctx.Err() == nil {
+			return l.hold(h, time.Since(h.asked())), nil
+		}
+		h.end()
+	}
+	if err := l.open(ttl); err != nil {
+		return Lease{Key: key}, err
+	}
+	h := newRueidisHold(key, ttl, l.env.Renewals)
+	var err error
+	h.ctx, h.cancel, err = l.locker.TryWithContext(h.within(ctx), key)
+	switch {
+	case errors.Is(err, rueidislock.ErrNotLocked):
+		return Lease{Key: key}, ErrBusy
+	case err != nil:
+		return Lease{Key: key, Token: h.name()}, afterGrant(err)
+	}
+	return l.hold(h, 0), nil
+}
+
+func (l *rueidisLock) hold(h *rueidisHold, spent time.Duration) Lease {
+	token := h.name()
+	l.held[token] = h
+	return Lease{Key: h.key, Token: token, Spent: spent, Lost: h.ctx.Done()}
+}
+
+// Extend does nothing: the library renews by itself and offers no more.
+func (l *rueidisLock) Extend(_ context.Context, lease Lease, _ time.Duration) (Lease, error) {
+	h, ok := l.held[lease.Token]
+	if !ok || h.ctx.Err() != nil {
+		return lease, ErrLost
+	}
+	return lease, nil
+}
+
+// Release cancels the hold. The library says nothing of what came of it, but it has said before if the hold was lost.
+func (l *rueidisLock) Release(_ context.Context, lease Lease) error {
+	h, ok := l.held[lease.Token]
+	if !ok {
+		return ErrLost // the library undoes by itself what it did not get
+	}
+	delete(l.held, lease.Token)
+	lost := h.ctx.Err() != nil
+	h.end()
+	if lost {
+		return ErrLost
+	}
+	return nil
+}
+
+// Wait is the library's own blocking call. What it is granted waits for the next try.
+func (l *rueidisLock) Wait(ctx context.Context, key string) (history.Wake, error) {
+	if l.locker == nil {
+		return history.Poll, nil
+	}
+	h := newRueidisHold(key, l.ttl, l.env.Renewals)
+	granted, cancel := context.WithCancel(h.within(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	var err error
+	var release context.CancelFunc
+	h.ctx, release, err = l.locker.WithContext(granted, key)
+	if err != nil {
+		cancel()
+		return history.Poll, err
+	}
+	h.cancel = func() { release(); cancel() }
+	if !stop() { // the visit has given up at the same moment
+		h.end()
+		return history.Poll, context.Cause(ctx)
+	}
+	l.ready[key] = h
+	return history.Signal, nil
+}
+
+func (l *rueidisLock) drop() error {
+	if l.locker == nil {
+		return nil
+	}
+	l.locker = nil
+	return l.env.Process.drop(rueidisKey{l.env.Places[0], l.ttl})
+}
+
+// Close gives back what is held: the library renews in its own goroutines and cannot be made to forget.
+func (l *rueidisLock) Close() error {
+	for _, h := range l.held {
+		h.end()
+	}
+	for _, h := range l.ready {
+		h.end()
+	}
+	clear(l.held)
+	clear(l.ready)
+	return l.drop()
+}

@@ -1,0 +1,41 @@
+package locks
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"hammerlock/topologies"
+)
+
+// Runs says whether the lock's commands are known to the server: nil, or an ErrServer that names the version it has
+// and the ones it would need. A server whose version is not known is given a try.
+func (s Spec) Runs(server topologies.Server) error {
+	if len(s.Needs) == 0 || server == (topologies.Server{}) {
+		return nil
+	}
+	var wants []string
+	for _, r := range s.Needs {
+		if r.Name == server.Name && !older(server.Version, r.Since) {
+			return nil
+		}
+		wants = append(wants, r.Name+" "+r.Since)
+	}
+	return fmt.Errorf("%w: %s needs %s or newer, this is %s", ErrServer, s.Name, strings.Join(wants, ", "), server)
+}
+
+// older compares dotted versions by their numbers.
+func older(version, since string) bool {
+	have, want := strings.Split(version, "."), strings.Split(since, ".")
+	for i, w := range want {
+		if i >= len(have) {
+			return true
+		}
+		h, err := strconv.Atoi(have[i])
+		n, _ := strconv.Atoi(w)
+		if err != nil || h != n {
+			return err != nil || h < n
+		}
+	}
+	return false
+}

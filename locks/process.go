@@ -1,0 +1,38 @@
+package locks
+
+// shared is something that the workers of a process use together.
+type shared struct {
+	value interface{ Close() error }
+	users int
+}
+
+// share returns what stands under the key; the first user opens it. Who is done with it calls drop.
+func share[T interface{ Close() error }](p *Process, key any, open func() (T, error)) (T, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s, ok := p.shared[key]; ok {
+		s.users++
+		return s.value.(T), nil
+	}
+	value, err := open()
+	if err != nil {
+		return value, err
+	}
+	if p.shared == nil {
+		p.shared = map[any]*shared{}
+	}
+	p.shared[key] = &shared{value: value, users: 1}
+	return value, nil
+}
+
+// drop closes what stands under the key if it had its last user.
+func (p *Process) drop(key any) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.shared[key]
+	if s.users--; s.users > 0 {
+		return nil
+	}
+	delete(p.shared, key)
+	return s.value.Close()
+}

@@ -1,0 +1,50 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"hammerlock/history"
+)
+
+var redisson = Spec{
+	Name:    "redisson",
+	Doc:     "reentrant with a watchdog (30 s, renewed every 10 s, unless a lease is given) and waiters woken by pub/sub",
+	Source:  "Redisson, RLock.lock: it excludes a Redisson client on the same key",
+	Sites:   OneSite,
+	Assumes: watchdog.Assumes,
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: true, Renews: true},
+	Open: func(e Env) (Lock, error) {
+		return &redissonLock{renewing: renew(newReentrant(e.Sites[0]), e), waiting: waiting{client: e.Sites[0], process: e.Process}}, nil
+	},
+}
+
+// redissonLease is what Redisson's watchdog keeps alive if its user names no lease.
+const redissonLease = 30 * time.Second
+
+type redissonLock struct {
+	*renewing
+	waiting
+}
+
+func (l *redissonLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+	if ttl == 0 {
+		ttl = redissonLease
+	}
+	return l.renewing.Acquire(ctx, key, ttl)
+}
+
+// Wait subscribes, looks whether the lock has become free meanwhile, and waits for the message of a release, but no
+// longer than the holder's lease.
+func (l *redissonLock) Wait(ctx context.Context, key string) (history.Wake, error) {
+	return l.wait(ctx, sibling(redissonChannel, key), func(ctx context.Context) (time.Duration, history.Wake, error) {
+		left, err := l.client.PTTL(ctx, key).Result()
+		return left, history.LeaseEnd, err
+	})
+}
+
+func (l *redissonLock) Close() error {
+	err := l.renewing.Close()
+	return errors.Join(err, l.waiting.close())
+}

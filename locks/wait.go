@@ -1,0 +1,135 @@
+package locks
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+	"hammerlock/topologies"
+)
+
+var wait = Spec{
+	Name:    "wait",
+	Doc:     "lease that counts as granted when WAIT on the same connection says that all replicas have it; undone otherwise",
+	Source:  "redis.io, WAIT: safety; Kingsbury, Jepsen: Redis, on what WAIT does not promise",
+	Sites:   OneSite,
+	Assumes: "as lease; the replica that is promoted has not lost what it acknowledged; all replicas are there",
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Open: func(e Env) (Lock, error) {
+		l := &waitLock{leaseLock: leaseLock{e.Sites[0]}}
+		if len(e.Places) > 0 {
+			l.replicas = replicas(e.Places[0])
+		}
+		return l, nil
+	},
+}
+
+type waitLock struct {
+	leaseLock
+	replicas int // of each primary
+}
+
+// replicas is how many copies a key of the site has besides the first.
+func replicas(site *topologies.Site) int {
+	var primaries int
+	for _, n := range site.Nodes {
+		if n.Role == topologies.Primary {
+			primaries++
+		}
+	}
+	return len(site.Nodes)/max(primaries, 1) - 1
+}
+
+// errReplicas says that too few replicas have the grant; it has been undone.
+var errReplicas = errors.New("too few replicas have it")
+
+func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+	lease := Lease{Key: key, Token: rand.Text()}
+	conn, err := l.conn(ctx, key)
+	if err != nil {
+		return lease, err
+	}
+	defer func() { _ = conn.Close() }() // back to the pool
+	call := time.Now()
+	if err := setNX(ctx, conn, key, lease.Token, ttl); err != nil {
+		return lease, err
+	}
+	if err := l.copied(ctx, conn, lease, ttl); err != nil {
+		return lease, err
+	}
+	lease.Until = until(call, ttl)
+	if !time.Now().Before(lease.Until) {
+		return lease, l.undo(ctx, conn, lease, errReplicas)
+	}
+	return lease, nil
+}
+
+// copied waits until the replicas have what this connection wrote, for a part of the lease.
+func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, lease Lease, ttl time.Duration) error {
+	if l.replicas == 0 {
+		return nil
+	}
+	n, err := conn.Wait(ctx, l.replicas, min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout)).Result()
+	if err != nil {
+		return l.undo(ctx, conn, lease, afterGrant(err))
+	}
+	if int(n) < l.replicas {
+		return l.undo(ctx, conn, lease, fmt.Errorf("%d of %d: %w", n, l.replicas, errReplicas))
+	}
+	return nil
+}
+
+// undo gives the grant back on the connection that it came by. The result tells what is certain then.
+func (l *waitLock) undo(ctx context.Context, conn *redis.Conn, lease Lease, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxSiteTimeout)
+	defer cancel()
+	if err := deleteOwned(ctx, conn, lease.Key, lease.Token); err != nil && !errors.Is(err, ErrLost) {
+		return errors.Join(afterGrant(why), err)
+	}
+	if errors.Is(why, errReplicas) {
+		return fmt.Errorf("%w: %w", why, ErrQuorum)
+	}
+	return why
+}
+
+// Extend counts when the replicas have it as well; if not, the lease is what it was.
+func (l *waitLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
+	conn, err := l.conn(ctx, lease.Key)
+	if err != nil {
+		return lease, err
+	}
+	defer func() { _ = conn.Close() }() // back to the pool
+	call := time.Now()
+	if err := extendOwned(ctx, conn, lease.Key, lease.Token, ttl); err != nil {
+		return lease, err
+	}
+	if l.replicas > 0 {
+		n, err := conn.Wait(ctx, l.replicas, min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout)).Result()
+		if err != nil || int(n) < l.replicas {
+			return lease, afterGrant(errors.Join(fmt.Errorf("%d of %d: %w", n, l.replicas, errReplicas), err))
+		}
+	}
+	lease.Until = until(call, ttl)
+	return lease, nil
+}
+
+// conn is a connection to the primary of the key: WAIT asks for what its own connection wrote.
+func (l *waitLock) conn(ctx context.Context, key string) (*redis.Conn, error) {
+	switch c := l.client.(type) {
+	case *redis.Client:
+		return c.Conn(), nil
+	case *redis.ClusterClient:
+		node, err := c.MasterForKey(ctx, key)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", topologies.ErrUnreachable, err)
+		}
+		return node.Conn(), nil
+	default:
+		return nil, fmt.Errorf("%w: no single connection from %T", ErrServer, c)
+	}
+}

@@ -1,0 +1,39 @@
+package locks
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"time"
+
+	"hammerlock/history"
+)
+
+var weakToken = Spec{
+	Name:   "weak-token",
+	Doc:    "lease with the host's name and the process number for a token",
+	Source: "locks that store who holds them, for people to read",
+	Sites:  OneSite,
+	Broken: "all workers of a process have the same token: a late holder's release passes the comparison",
+	Caught: []Symptom{{"foreign-release", "stall-worker@loaded"}},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true},
+	Open: func(e Env) (Lock, error) {
+		host, err := os.Hostname()
+		return &weakTokenLock{leaseLock{e.Sites[0]}, host + ":" + strconv.Itoa(os.Getpid())}, err
+	},
+}
+
+type weakTokenLock struct {
+	leaseLock
+	token string
+}
+
+func (l *weakTokenLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+	lease := Lease{Key: key, Token: l.token}
+	call := time.Now()
+	if err := setNX(ctx, l.client, key, lease.Token, ttl); err != nil {
+		return lease, err
+	}
+	lease.Until = until(call, ttl)
+	return lease, nil
+}
