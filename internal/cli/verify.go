@@ -148,8 +148,8 @@ func judgement(h *history.History) (results.Judgement, error) {
 	if err != nil {
 		return j, err
 	}
-	j.Verdicts = checker.Judge(c)
-	return j, nil
+	j.Verdicts, err = checker.Judge(c)
+	return j, err
 }
 
 // worstOf is the exit that judged histories ask for.

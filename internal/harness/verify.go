@@ -130,5 +130,5 @@ func judge(path string) ([]checker.Verdict, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the history is not sound: %w", err)
 	}
-	return checker.Judge(c), nil
+	return checker.Judge(c)
 }
