@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"hammerlock/topologies"
 )
@@ -26,13 +27,8 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 	if err != nil {
 		return "", nil, err
 	}
-	cut, err := t.Topology.Network().Apply(between(primary, replicas, topologies.Drop))
+	caught, cut, err := unreplicated(ctx, t, primary, replicas, key)
 	if err != nil {
-		return "", nil, err
-	}
-	caught, err := unreplicated(ctx, t, primary, replicas, key)
-	if err != nil {
-		cut()
 		return "", nil, err
 	}
 	defer caught.Go()
@@ -63,24 +59,33 @@ func between(primary *topologies.Node, replicas []*topologies.Node, effect topol
 	return r
 }
 
-// unreplicated catches a worker whose grant no replica knows. A grant from just before the cut may be known.
-func unreplicated(ctx context.Context, t *Target, primary *topologies.Node, replicas []*topologies.Node, key int32) (*Caught, error) {
+// unreplicated cuts the replicas off while the lock is free there, and catches a worker whose grant they do not
+// know. If they know a grant from before the cut they would keep it, as its release does not reach them: then it is
+// tried again.
+func unreplicated(ctx context.Context, t *Target, primary *topologies.Node, replicas []*topologies.Node, key int32) (
+	*Caught, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
 	defer cancel()
 	name := t.LockKey(key)
 	for {
+		cut, err := t.Topology.Network().Apply(between(primary, replicas, topologies.Drop))
+		if err != nil {
+			return nil, nil, err
+		}
 		caught, err := t.Crew.Catch(ctx, Granted, key)
 		if err != nil {
-			return nil, errors.Join(err, ErrNobody)
+			cut()
+			return nil, nil, errors.Join(err, ErrNobody)
 		}
-		mine := content(ctx, primary, name)
-		known := mine == ""
+		known := content(ctx, primary, name) == ""
 		for _, n := range replicas {
-			known = known || content(ctx, n, name) == mine
+			known = known || content(ctx, n, name) != ""
 		}
 		if !known {
-			return caught, nil
+			return caught, cut, nil
 		}
 		caught.Go()
+		cut()
+		sleep(ctx, time.Duration(1+t.Rand.IntN(10))*time.Millisecond)
 	}
 }

@@ -21,6 +21,7 @@ type Site struct {
 
 	seeds    []*Node
 	password string
+	moved    string               // see Access
 	byHand   atomic.Pointer[Node] // the primary, where nobody but an operator moves it
 	sources  string               // how the source addresses of clients begin; empty without links
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"sync/atomic"
 
@@ -40,8 +41,8 @@ func (dialing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: clientDialTimeout, LocalAddr: s.sourceAddr(o.Source)}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if n := s.byHand.Load(); n != nil {
-			addr = n.front
+		if to := s.movedTo(); to != "" {
+			addr = to
 		}
 		conn, err := d.DialContext(ctx, network, addr)
 		if err != nil {
@@ -49,6 +50,27 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 		}
 		return &fresh{TCPConn: conn.(*net.TCPConn)}, nil
 	}
+}
+
+// movedTo is where an operator has moved the primary, as clients of all processes are told; empty if nobody has.
+func (s *Site) movedTo() string {
+	if n := s.byHand.Load(); n != nil || s.moved == "" {
+		return n.address()
+	}
+	text, err := os.ReadFile(s.moved)
+	if err != nil {
+		return "" // it was never moved
+	}
+	return string(text)
+}
+
+// tell writes the primary's address where clients of other processes look for it.
+func (s *Site) tell(primary *Node) error {
+	aside := s.moved + ".new"
+	if err := os.WriteFile(aside, []byte(primary.front), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(aside, s.moved)
 }
 
 // handshake is what the client library sends on a new connection.

@@ -139,6 +139,9 @@ func (s *Site) promote(ctx context.Context, next, old *Node) error {
 		}
 	}
 	s.byHand.Store(next)
+	if err := s.tell(next); err != nil {
+		return fmt.Errorf("tell clients of %s: %w", next.Name, err)
+	}
 	for _, n := range s.Nodes {
 		if n == next || n.State() != Up || n == old && old.topology.network.apart(old, next) {
 			continue

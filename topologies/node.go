@@ -67,6 +67,14 @@ type directive struct{ name, value string }
 // Addr is the address that clients and peers are told.
 func (n *Node) Addr() string { return n.front }
 
+// address is the node's address, empty for no node.
+func (n *Node) address() string {
+	if n == nil {
+		return ""
+	}
+	return n.front
+}
+
 // State tells what the process is doing.
 func (n *Node) State() State {
 	n.mu.Lock()

@@ -3,6 +3,7 @@ package topologies
 import (
 	"context"
 	"errors"
+	"path/filepath"
 )
 
 var replica = Spec{
@@ -18,6 +19,7 @@ var replica = Spec{
 		t.site("main", primary)
 		t.Sites[0].Nodes = t.Nodes
 		t.Sites[0].byHand.Store(primary)
+		t.Sites[0].moved = filepath.Join(t.dir, "primary")
 	},
 	join: func(ctx context.Context, t *Topology) error { return followFirst(ctx, t.Nodes) },
 	healthy: func(ctx context.Context, t *Topology) error {

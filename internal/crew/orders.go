@@ -22,6 +22,7 @@ import (
 type Orders struct {
 	Plan     workload.Plan
 	Lock     string
+	Server   topologies.Server
 	Sites    []topologies.Access
 	Counter  *topologies.Access // where the counter is; nil = the memory of this process
 	Process  int
@@ -85,7 +86,7 @@ func (o Orders) open(counter workload.Counter) (t *team, err error) {
 }
 
 func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.UniversalClient {
-	c := site.Client(topologies.ClientOptions{Traffic: traffic, LibraryRetries: t.orders.Retries && traffic != nil})
+	c := site.Client(topologies.ClientOptions{Source: t.orders.Process + 1, Traffic: traffic, LibraryRetries: t.orders.Retries && traffic != nil})
 	t.clients = append(t.clients, c)
 	return c
 }
@@ -108,7 +109,7 @@ func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload
 
 func (t *team) reopen(worker int) (locks.Lock, error) {
 	e := locks.Env{
-		Sites: t.sites, Process: t.process,
+		Sites: t.sites, Places: t.places, Server: t.orders.Server, Process: t.process,
 		Rand: rand.New(rand.NewPCG(t.orders.Plan.Seed, uint64(t.orders.Plan.First+worker)|1<<32)),
 	}
 	if t.spec.Claims.Renews {

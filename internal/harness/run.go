@@ -118,7 +118,7 @@ func (s *stage) up(ctx context.Context) (err error) {
 	s.pages = workload.Pages(crew.LockPrefix, p.Workload.Keys)
 	orders := crew.Orders{
 		Plan: p.Workload, Lock: s.combo.Lock.Name, Ordered: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
-		Retries: p.LibraryRetries,
+		Retries: p.LibraryRetries, Server: s.job.server,
 	}
 	orders.Plan.End = p.Warmup + p.Duration
 	for _, site := range s.topology.Sites {
