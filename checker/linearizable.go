@@ -195,7 +195,7 @@ func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 		switch {
 		case t.kind == returned:
 			_, call, ret := s.ended(h)
-			add(give, n, call, ret)
+			add(give, n, call-s.half, plus(ret, s.half))
 		case t.kind == maybe && t.call < t.over:
 			add(lose, n, t.call, history.Forever)
 		case t.over != history.Forever:
