@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"runtime"
 
 	"hammerlock/history"
 )
@@ -30,6 +31,9 @@ type Checker struct {
 	Check   func(*Case) Verdict
 }
 
+// manyOps make a history whose judgement takes gigabytes.
+const manyOps = 1 << 20
+
 // Judge lets every checker judge the case whose property applies to it. An error says that the checkers contradict
 // each other: no verdict can be trusted then.
 func Judge(c *Case) ([]Verdict, error) {
@@ -38,6 +42,9 @@ func Judge(c *Case) ([]Verdict, error) {
 	for _, k := range All {
 		if k.Applies != nil && !k.Applies(&c.Header) {
 			continue
+		}
+		if len(c.Ops) >= manyOps {
+			runtime.GC() // what the last checker left behind is a large part of the machine
 		}
 		v := k.Check(c)
 		v.Checker = k.Name

@@ -76,7 +76,7 @@ func (r *ruler) ended(h *Hold) (kind ending, call, ret time.Duration) {
 	if h.ending == endless || h.ending == maybe && r.knobs.unknownReleaseHeld {
 		return endless, history.Forever, history.Forever
 	}
-	return h.ending, h.releaseCall - r.half, plus(h.releaseReturn, r.half)
+	return h.ending, h.releaseCall, h.releaseReturn
 }
 
 // believed is B: from grant to the first of release call, deadline, loss signal and death.
@@ -88,18 +88,17 @@ func (r *ruler) believed(h *Hold) (from, to time.Duration) {
 	if !r.knobs.crashIgnored {
 		to = min(to, h.Crashed)
 	}
-	if _, call, _ := r.ended(h); call != history.Forever {
-		to = min(to, call+r.half)
-	}
+	_, call, _ := r.ended(h)
+	to = min(to, call)
 	return from, to
 }
 
 // began is when the lease that a call was granted has begun at the earliest.
 func (r *ruler) began(call, ret time.Duration) time.Duration {
 	if r.knobs.proofFromReturn {
-		return plus(ret, r.half)
+		return ret
 	}
-	return call - r.half
+	return call
 }
 
 // assured is when the lease is over at the earliest if nobody gives it back: last proof + T1. Of extensions that
@@ -142,10 +141,11 @@ type slot struct {
 }
 
 // slot finds the bounds of a hold's start. The last extension binds the start from behind: the lease has to reach
-// from one to the next, and to a release that succeeded. (Algorithm L of the method.)
+// from one to the next, and to a release that succeeded. (Algorithm L of the method.) All of a
+// hold is on one clock; compared with others it may be off by half of the slack.
 func (r *ruler) slot(h *Hold, coupled bool) slot {
 	kind, call, ret := r.ended(h)
-	s := slot{lo: h.Call - r.half, hi: plus(h.Return, r.half), kind: kind, call: call, over: r.assured(h)}
+	s := slot{lo: h.Call, hi: h.Return, kind: kind, call: call, over: r.assured(h)}
 	s.least = r.least(h.TTL)
 	need := -history.Forever // the lease was alive then
 	if kind == returned {
@@ -159,7 +159,7 @@ func (r *ruler) slot(h *Hold, coupled bool) slot {
 			continue
 		}
 		refreshed = true
-		need = max(op.Call-r.half, minus(need, r.most(op.TTL)))
+		need = max(op.Call, minus(need, r.most(op.TTL)))
 	}
 	if kind == gone && s.over > ret {
 		s.kind, s.early = maybe, true
@@ -174,9 +174,10 @@ func (r *ruler) slot(h *Hold, coupled bool) slot {
 		s.lo = max(s.lo, minus(need, r.most(h.TTL)))
 	}
 	if !coupled {
-		s.lo, s.hi, s.least = h.Call-r.half, plus(h.Return, r.half), history.Forever
+		s.lo, s.hi, s.least = h.Call, h.Return, history.Forever
 	}
-	s.lo = min(s.lo, s.hi)
+	s.lo = min(s.lo, s.hi) - r.half
+	s.hi, s.call, s.over = plus(s.hi, r.half), minus(s.call, r.half), minus(s.over, r.half)
 	return s
 }
 

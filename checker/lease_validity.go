@@ -22,10 +22,10 @@ type leases struct {
 	v       *Verdict
 	worst   int // rank of the verdict's cause in leaseCauses
 
-	late    int64         // deadlines beyond call + T1 that a stall before the send would explain
-	late1   [2]int32      // the first of them: hold and operation
-	quick   time.Duration // the quickest answer among them
-	answers []time.Duration
+	late      int64         // deadlines beyond call + T1 that a stall before the send would explain
+	firstLate [2]int32      // the first of them: hold and operation
+	quick     time.Duration // the quickest answer among them
+	answers   []time.Duration
 }
 
 // leaseCauses are the causes, the worst first.
@@ -87,7 +87,7 @@ func (l *leases) claim(n, i int32, h *Hold) {
 		return
 	}
 	if op.Until == history.Forever {
-		if _, to := l.believed(h); !l.c.Claims.Renews && to > plus(l.assured(h), l.late0(h)) && i == l.c.index.at(h.ID) {
+		if _, to := l.believed(h); !l.c.Claims.Renews && to > plus(l.assured(h), l.lag(h)) && i == l.c.index.at(h.ID) {
 			l.fail("over-claim", fmt.Sprintf("%s was told no end of %s and believed in it until %s; the lease was sure until %s only",
 				who(op.Worker), h.name(), clock(to), clock(l.assured(h))), *op)
 		}
@@ -101,15 +101,15 @@ func (l *leases) claim(n, i int32, h *Hold) {
 			who(op.Worker), clock(op.Return), h.name(), clock(op.Until), op.TTL, clock(op.Call), clock(op.Call+life)), *op)
 	default:
 		if l.late == 0 {
-			l.late1 = [2]int32{n, i}
+			l.firstLate = [2]int32{n, i}
 		}
 		l.late++
 		l.quick = min(l.quick, op.Return-op.Call)
 	}
 }
 
-// late0 is by how much the lease may have begun after its call.
-func (l *leases) late0(h *Hold) time.Duration {
+// lag is by how much the lease may have begun after its call.
+func (l *leases) lag(h *Hold) time.Duration {
 	if n := lastProof(l.c, h); n >= 0 {
 		return l.c.Ops[n].Return - l.c.Ops[n].Call
 	}
@@ -131,7 +131,7 @@ func (l *leases) habit() {
 		}
 		return
 	}
-	h, op := &l.c.Holds[l.late1[0]], &l.c.Ops[l.late1[1]]
+	h, op := &l.c.Holds[l.firstLate[0]], &l.c.Ops[l.firstLate[1]]
 	l.fail("over-claim", fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
 		"but the %v asked for at %s are sure until %s only", count(l.late), count(slow), who(op.Worker), clock(op.Return), h.name(),
 		clock(op.Until), op.TTL, clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)

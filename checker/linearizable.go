@@ -21,7 +21,6 @@ var linearizable = Checker{
 const (
 	aroundWitness = 150 // holds on either side of a witness
 	quietWindows  = 8
-	quietHolds    = 300
 	secondOpinion = 10 * time.Second // for one window
 
 	harnessError = "harness-error" // the cause of a verdict that proves an error of ours
@@ -69,8 +68,7 @@ func (c *Case) quiet() [][]int32 {
 	var windows [][]int32
 	r := rand.New(rand.NewPCG(uint64(len(c.Ops)), uint64(len(c.Holds))))
 	for n := 0; n < quietWindows && len(c.Holds) > 0; n++ {
-		holds := c.around(int32(r.IntN(len(c.Holds))))
-		windows = append(windows, holds[:min(len(holds), quietHolds)])
+		windows = append(windows, c.around(int32(r.IntN(len(c.Holds)))))
 	}
 	return windows
 }
@@ -131,24 +129,23 @@ func (s *sweeper) certain(holds []int32) []int32 {
 
 // step is what the model of a lock is asked to do.
 type step struct {
-	kind step1
+	kind action
 	hold int32
 }
 
-type step1 uint8
+type action uint8
 
 const (
-	take step1 = iota // the lock must be free
-	give              // it must be the hold's
-	lose              // it is free from now on if it was the hold's
+	take action = iota // the lock must be free
+	give               // it must be the hold's
+	lose               // it is free from now on if it was the hold's
 )
 
-func (k step1) String() string { return [...]string{"acquire", "release", "expire"}[k] }
+func (k action) String() string { return [...]string{"acquire", "release", "expire"}[k] }
 
 // leaseModel is a lock whose leases may expire: the state is the hold that has it, -1 if none has.
 var leaseModel = porcupine.Model{
-	Partition: nil,
-	Init:      func() any { return int32(-1) },
+	Init: func() any { return int32(-1) },
 	Step: func(state, input, _ any) (bool, any) {
 		owner, in := state.(int32), input.(step)
 		switch in.kind {
@@ -178,7 +175,7 @@ var leaseModel = porcupine.Model{
 // times count as concurrent in porcupine and here.
 func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 	var list []porcupine.Operation
-	add := func(k step1, n int32, call, ret time.Duration) {
+	add := func(k action, n int32, call, ret time.Duration) {
 		h := &s.c.Holds[n]
 		list = append(list, porcupine.Operation{ClientId: int(max(h.Worker, 0)), Input: step{k, n}, Call: int64(call), Return: int64(ret)})
 	}
@@ -195,7 +192,7 @@ func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 		switch {
 		case t.kind == returned:
 			_, call, ret := s.ended(h)
-			add(give, n, call, ret)
+			add(give, n, call-s.half, plus(ret, s.half))
 		case t.kind == maybe && t.call < t.over:
 			add(lose, n, t.call, history.Forever)
 		case t.over != history.Forever:

@@ -77,15 +77,6 @@ func (s *script) fault(name string, from, to time.Duration) {
 
 func (s *script) last() *history.Op { return &s.Ops[len(s.Ops)-1] }
 
-// set changes the operation with that ID.
-func (s *script) set(id history.ID, change func(*history.Op)) {
-	for i := range s.Ops {
-		if s.Ops[i].ID == id {
-			change(&s.Ops[i])
-		}
-	}
-}
-
 func (s *script) prepare(t testing.TB) *Case {
 	t.Helper()
 	slices.SortStableFunc(s.Ops, func(a, b history.Op) int { return stamp{a.Return, 0}.compare(stamp{b.Return, 0}) })

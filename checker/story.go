@@ -16,8 +16,8 @@ func tell(c *Case, v *Verdict, f finding) {
 	}
 	i, j := &c.Holds[f.pair.first], &c.Holds[f.pair.second]
 	r := ruler{c: c}
-	v.Summary = fmt.Sprintf("%s violations in %s contended holds, one by %s and %s at %s: %s",
-		count(v.Violations), count(v.Exposed), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
+	v.Summary = fmt.Sprintf("exclusion was violated %s times in %s holds, once by %s and %s at %s: %s",
+		count(v.Violations), count(max(v.Exposed, v.Violations)), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
 	v.Evidence = append(v.Evidence, *c.Op(i.ID), *c.Op(j.ID))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
 	if n := lastProof(c, i); n >= 0 && f.cause != "silent-reacquire" {
