@@ -83,25 +83,19 @@ func (g *fences) repeats() {
 	}
 }
 
-// greatest keeps, by key, the operation with the greatest token, plus one.
-type greatest []int32
-
-func (m greatest) add(ops []history.Op, i int32) {
-	if k := ops[i].Key; m[k] == 0 || ops[i].Fence > ops[m[k]-1].Fence {
-		m[k] = i + 1
+func (g *fences) fence(i int32) int64 {
+	if op := &g.Ops[i]; op.Outcome == history.OK {
+		return op.Fence
 	}
+	return -1
 }
 
 // order demands of each grant a token greater than that of every grant that returned before its call.
 func (g *fences) order() {
-	top := make(greatest, g.keys)
-	returned := func(i int32) { top.add(g.Ops, i) }
-	g.inRealTime(func(op *history.Op) bool { return isGrant(op) && op.Fence != 0 }, returned, func(i int32) {
-		if best := top[g.Ops[i].Key] - 1; best >= 0 && g.Ops[i].Fence < g.Ops[best].Fence {
+	fencedGrant := func(op *history.Op) bool { return isGrant(op) && op.Fence != 0 }
+	g.inRealTime(fencedGrant, g.fence, g.flaw == flawFencingCalls, func(i, best int32) {
+		if best >= 0 && g.Ops[i].Fence < g.Ops[best].Fence {
 			g.blame("regressed", best, i)
-		}
-		if g.flaw == flawFencingCalls {
-			returned(i)
 		}
 	})
 }
@@ -109,13 +103,8 @@ func (g *fences) order() {
 // resource demands that the counter took no store with a smaller token than one it had taken: than the store that it
 // replaced, and than any that had returned before its call. A refusal is the fence doing its work.
 func (g *fences) resource() {
-	top := make(greatest, g.keys)
 	store := func(op *history.Op) bool { return op.Kind == history.Store && op.Key >= 0 && op.Fence != 0 }
-	g.inRealTime(store, func(i int32) {
-		if g.Ops[i].Outcome == history.OK {
-			top.add(g.Ops, i)
-		}
-	}, func(i int32) {
+	g.inRealTime(store, g.fence, false, func(i, older int32) {
 		op := &g.Ops[i]
 		if op.Outcome == history.Failed && op.Reason == history.Fenced {
 			g.refused++
@@ -124,7 +113,6 @@ func (g *fences) resource() {
 			return
 		}
 		g.stores++
-		older := top[op.Key] - 1
 		if p := g.index.at(op.Seen); p >= 0 && store(&g.Ops[p]) && g.Ops[p].Key == op.Key && g.Ops[p].Fence > op.Fence {
 			older = p
 		}

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -110,17 +111,41 @@ func (l *lives) waiting() []stretch {
 			list = append(list, stretch{period{0, l.end()}, int32(k)})
 		}
 	}
-	slices.SortFunc(list, byKeyAndTime)
-	n := 0
-	for i, s := range list {
-		if i > 0 && list[n-1].key == s.key && s.from <= list[n-1].to {
-			list[n-1].to = max(list[n-1].to, s.to)
-			continue
+	pages := bucket(list, l.keys)
+	list = list[:0]
+	byStop := func(a, b stretch) int { return cmp.Compare(a.to, b.to) }
+	for _, page := range pages {
+		if !slices.IsSortedFunc(page, byStop) {
+			slices.SortFunc(page, byStop)
 		}
-		list[n] = s
-		n++
+		// What a wait meets, of those that stopped before it, are the last.
+		first := len(list)
+		for _, s := range page {
+			for n := len(list); n > first && list[n-1].to >= s.from; n = len(list) {
+				s.from = min(s.from, list[n-1].from)
+				s.to = max(s.to, list[n-1].to)
+				list = list[:n-1]
+			}
+			list = append(list, s)
+		}
 	}
-	return list[:n]
+	return list
+}
+
+// bucket lists the stretches of each page, in the order that they have, in one array.
+func bucket(list []stretch, keys int) [][]stretch {
+	sizes := make([]int, keys)
+	for i := range list {
+		sizes[list[i].key]++
+	}
+	all, pages := make([]stretch, len(list)), make([][]stretch, keys)
+	for k, n := range sizes {
+		pages[k], all = all[:0:n], all[n:]
+	}
+	for _, s := range list {
+		pages[s.key] = append(pages[s.key], s)
+	}
+	return pages
 }
 
 // idle lists when no hold covers a page. held says when one does.
@@ -133,19 +158,21 @@ func (l *lives) idle(held func(*Hold) period) []stretch {
 			}
 		}
 	}
-	slices.SortFunc(holds, byKeyAndTime)
 	gaps := make([]stretch, 0, len(holds)+l.keys)
-	end, next := l.end(), 0
-	for k := range int32(l.keys) {
+	end := l.end()
+	for k, page := range bucket(holds, l.keys) {
+		if !slices.IsSortedFunc(page, byKeyAndTime) {
+			slices.SortFunc(page, byKeyAndTime)
+		}
 		free := time.Duration(0)
-		for ; next < len(holds) && holds[next].key == k; next++ {
-			if h := &holds[next]; h.from > free {
-				gaps = append(gaps, stretch{period{free, h.from}, k})
+		for _, h := range page {
+			if h.from > free {
+				gaps = append(gaps, stretch{period{free, h.from}, int32(k)})
 			}
-			free = max(free, holds[next].to)
+			free = max(free, h.to)
 		}
 		if end > free {
-			gaps = append(gaps, stretch{period{free, end}, k})
+			gaps = append(gaps, stretch{period{free, end}, int32(k)})
 		}
 	}
 	return gaps
