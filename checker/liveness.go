@@ -62,11 +62,17 @@ func weighLiveness(c *Case, f flaw) (Verdict, *lives) {
 		causes: map[string]int64{}, evidence: map[string][]history.Op{}, story: map[string][]string{}}
 	l.bound = c.Retry*3/2 + l.slowest() + patience
 	waiting := l.waiting()
-	for _, s := range intersect(l.idle(l.believed), waiting) {
+	intersect(l.idle(l.believed), waiting, func(s stretch) {
 		l.dead = max(l.dead, s.to-s.from)
 		l.deadAll += s.to - s.from
-	}
-	l.stuck(intersect(l.idle(l.kept), waiting))
+	})
+	var left []stretch
+	intersect(l.idle(l.kept), waiting, func(s stretch) {
+		if s.to-s.from > l.bound {
+			left = append(left, l.cut(s)...)
+		}
+	})
+	l.stuck(left)
 	scanned := l.leaks()
 	return l.verdict(scanned), l
 }
@@ -98,7 +104,7 @@ func byKeyAndTime(a, b stretch) int {
 
 // waiting lists when anybody waited for a page's lock.
 func (l *lives) waiting() []stretch {
-	var list []stretch
+	list := make([]stretch, 0, len(l.Holds)+l.workers)
 	l.Case.waits(func(w *wait) {
 		if w.key >= 0 {
 			list = append(list, stretch{period{w.start, w.stop}, w.key})
@@ -150,17 +156,22 @@ func bucket(list []stretch, keys int) [][]stretch {
 
 // idle lists when no hold covers a page. held says when one does.
 func (l *lives) idle(held func(*Hold) period) []stretch {
-	holds := make([]stretch, 0, len(l.Holds))
-	for i := range l.Holds {
-		if h := &l.Holds[i]; h.Key >= 0 {
-			if w := held(h); w.to > w.from {
-				holds = append(holds, stretch{w, h.Key})
-			}
+	pages := make([][]int32, l.keys)
+	for _, holds := range l.byKey {
+		if k := l.Holds[holds[0]].Key; k >= 0 {
+			pages[k] = holds
 		}
 	}
-	gaps := make([]stretch, 0, len(holds)+l.keys)
+	gaps := make([]stretch, 0, len(l.Holds)+l.keys)
 	end := l.end()
-	for k, page := range bucket(holds, l.keys) {
+	var page []stretch
+	for k, holds := range pages {
+		page = page[:0]
+		for _, i := range holds {
+			if w := held(&l.Holds[i]); w.to > w.from {
+				page = append(page, stretch{w, int32(k)})
+			}
+		}
 		if !slices.IsSortedFunc(page, byKeyAndTime) {
 			slices.SortFunc(page, byKeyAndTime)
 		}
@@ -230,13 +241,13 @@ func (l *lives) kept(h *Hold) period {
 	return w
 }
 
-// intersect lists what two sorted lists have in common.
-func intersect(a, b []stretch) (both []stretch) {
+// intersect shows what two sorted lists have in common.
+func intersect(a, b []stretch, emit func(stretch)) {
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		x, y := &a[i], &b[j]
 		if x.key == y.key {
 			if from, to := max(x.from, y.from), min(x.to, y.to); from < to {
-				both = append(both, stretch{period{from, to}, x.key})
+				emit(stretch{period{from, to}, x.key})
 			}
 		}
 		if x.key < y.key || x.key == y.key && x.to < y.to {
@@ -245,18 +256,10 @@ func intersect(a, b []stretch) (both []stretch) {
 			j++
 		}
 	}
-	return both
 }
 
-// stuck blames the stretches in which the lock was nobody's for too long though it was asked for. What a fault may
-// explain is cut out and only told.
-func (l *lives) stuck(dead []stretch) {
-	var left []stretch
-	for _, s := range dead {
-		if s.to-s.from > l.bound {
-			left = append(left, l.cut(s)...)
-		}
-	}
+// stuck blames the stretches in which the lock was nobody's for too long though it was asked for.
+func (l *lives) stuck(left []stretch) {
 	refusals := l.refusals(left)
 	last := make([]time.Duration, l.keys) // when a page's lock was granted for the last time
 	for i := range l.Holds {
@@ -279,7 +282,7 @@ func (l *lives) stuck(dead []stretch) {
 	}
 }
 
-// cut takes the disturbed times out of a stretch and returns what is still too long.
+// cut takes out of a stretch what a fault may explain, which is only told, and returns what is still too long.
 func (l *lives) cut(s stretch) []stretch {
 	rest := []stretch{s}
 	for _, d := range l.disturbed {

@@ -196,7 +196,7 @@ type strike struct {
 func (c *Case) strikes() []strike {
 	var list []strike
 	open := map[int64]int{} // by number, plus one
-	for i := range c.Ops {
+	for _, i := range c.events {
 		op := &c.Ops[i]
 		switch op.Kind {
 		case history.Fault:
@@ -233,8 +233,11 @@ func (c *Case) grace() time.Duration { return 2*c.longest(c.ttl()) + 5*time.Seco
 
 // ttl is the longest lease that was asked for.
 func (c *Case) ttl() (ttl time.Duration) {
-	for i := range c.Ops {
-		ttl = max(ttl, c.Ops[i].TTL)
+	for i := range c.Holds {
+		ttl = max(ttl, c.Holds[i].TTL)
+		for _, x := range c.Holds[i].Extends {
+			ttl = max(ttl, c.Ops[x].TTL)
+		}
 	}
 	return ttl
 }
