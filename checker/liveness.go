@@ -225,6 +225,9 @@ func (l *lives) kept(h *Hold) period {
 		w.to = history.Forever
 	default:
 		w.to = proof + l.longest(ttl)
+		if h.Until != history.Forever {
+			w.to = max(w.to, h.Until) // a lock may have a longer lease of its own
+		}
 	}
 	if h.Release < 0 {
 		return w

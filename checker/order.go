@@ -231,12 +231,19 @@ func (c *Case) disturbed(grace time.Duration) []period {
 // come back.
 func (c *Case) grace() time.Duration { return 2*c.longest(c.ttl()) + 5*time.Second }
 
-// ttl is the longest lease that was asked for.
+// ttl is the longest lease that was asked for, or that a lock with a lease of its own spoke of.
 func (c *Case) ttl() (ttl time.Duration) {
 	for i := range c.Holds {
-		ttl = max(ttl, c.Holds[i].TTL)
-		for _, x := range c.Holds[i].Extends {
-			ttl = max(ttl, c.Ops[x].TTL)
+		h := &c.Holds[i]
+		since := h.Call
+		ttl = max(ttl, h.TTL)
+		for _, x := range h.Extends {
+			if op := &c.Ops[x]; op.Outcome == history.OK {
+				since, ttl = op.Call, max(ttl, op.TTL)
+			}
+		}
+		if h.Until != history.Forever {
+			ttl = max(ttl, h.Until-since)
 		}
 	}
 	return ttl
