@@ -137,7 +137,10 @@ func (g *fences) resource() {
 }
 
 func (g *fences) verdict() Verdict {
-	v := Verdict{Exposed: g.grants, Misses: map[string]int64{"fenced": g.refused}}
+	v := Verdict{Exposed: g.grants, Misses: map[string]int64{}}
+	if g.refused > 0 {
+		v.Misses["fenced"] = g.refused
+	}
 	if g.unfenced > 0 {
 		v.Misses["stale stores of a counter without a fence"] = g.unfenced
 	}

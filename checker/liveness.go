@@ -360,7 +360,7 @@ func (l *lives) verdict(scanned bool) Verdict {
 		l.misses["dead around a fault"]++
 	}
 	if !scanned {
-		dead += "; nothing was found left behind, or nobody looked"
+		dead += "; no key was found left behind"
 	}
 	switch {
 	case v.Status == Fail:
