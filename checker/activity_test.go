@@ -26,7 +26,7 @@ func TestActivity(t *testing.T) {
 		status Status
 		word   string
 	}{
-		"enough":  {func(s *drama) { s.passOn(30) }, Pass, "0 violations in 30 holds: at most 1.0e-1"},
+		"enough":  {func(s *drama) { s.passOn(30) }, Pass, "0 violations in 30 holds would mean at most 1.0e-1"},
 		"nothing": {func(*drama) {}, Inconclusive, "0 contended hand-offs"},
 		"too few": {func(s *drama) { s.passOn(10) }, Inconclusive, "9 contended hand-offs between workers, at least 20"},
 		"one worker alone": {func(s *drama) {

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -39,7 +40,15 @@ func judgeFairness(c *Case, f flaw) Verdict {
 // weighFairness returns, with the verdict, how many earlier waiters each grant passed over.
 func weighFairness(c *Case, f flaw) (Verdict, []int64) {
 	b := &bypasses{Case: c, flaw: f, grants: make([]int64, max(c.workers, c.Workers))}
-	c.waits(func(w *wait) { b.waits = append(b.waits, *w) })
+	b.waits = make([]wait, 0, len(c.Holds)+c.workers)
+	c.waits(func(w *wait) {
+		if w.key >= 0 {
+			b.waits = append(b.waits, *w)
+		}
+	})
+	if byStop := func(x, y wait) int { return cmp.Compare(x.stop, y.stop) }; !slices.IsSortedFunc(b.waits, byStop) {
+		slices.SortStableFunc(b.waits, byStop)
+	}
 	if len(b.waits) == 0 {
 		return Verdict{Summary: "nobody waited"}, nil
 	}
@@ -62,24 +71,19 @@ func weighFairness(c *Case, f flaw) (Verdict, []int64) {
 // bypassed counts, for each grant, who came earlier and still waited: METHOD 3.4 Fa, with a Fenwick tree (Fenwick, A New
 // Data Structure for Cumulative Frequency Tables, 1994) over the waits by their start.
 func (b *bypasses) bypassed() {
-	byStart := make([]int32, len(b.waits))
+	byStart := make([]stamp, len(b.waits))
 	for i := range byStart {
-		byStart[i] = int32(i)
+		byStart[i] = stamp{b.waits[i].start, int32(i)}
 	}
-	slices.SortFunc(byStart, func(i, j int32) int {
-		if x, y := &b.waits[i], &b.waits[j]; x.key != y.key {
-			return int(x.key) - int(y.key)
-		} else if x.start != y.start {
-			return int(x.start - y.start)
-		}
-		return int(i) - int(j)
-	})
+	slices.SortFunc(byStart, stamp.compare)
+	byStart = b.byPage(byStart)
 	rank := make([]int32, len(b.waits))
 	base := make([]int32, b.keys) // the rank of a key's first wait
 	tree := make([]int32, len(b.waits)+1)
-	for r, i := range byStart {
+	for r, s := range byStart {
+		i := s.index
 		rank[i] = int32(r)
-		if r == 0 || b.waits[byStart[r-1]].key != b.waits[i].key {
+		if r == 0 || b.waits[byStart[r-1].index].key != b.waits[i].key {
 			base[b.waits[i].key] = int32(r)
 		}
 	}
@@ -100,6 +104,24 @@ func (b *bypasses) bypassed() {
 			b.overs = append(b.overs, below(rank[i])-below(base[w.key]))
 		}
 	}
+}
+
+// byPage puts the waits of each page together and keeps their order.
+func (b *bypasses) byPage(list []stamp) []stamp {
+	next := make([]int32, b.keys+1)
+	for _, s := range list {
+		next[b.waits[s.index].key+1]++
+	}
+	for k := range b.keys {
+		next[k+1] += next[k]
+	}
+	sorted := make([]stamp, len(list))
+	for _, s := range list {
+		k := b.waits[s.index].key
+		sorted[next[k]] = s
+		next[k]++
+	}
+	return sorted
 }
 
 // inversions finds grants to who came after somebody that was refused before it came, and that was refused or granted by

@@ -17,7 +17,7 @@ type owner struct {
 func (l *lives) leaks() bool {
 	owners := map[uint64]*owner{}
 	scanned := false
-	for i := range l.Ops {
+	for _, i := range l.events {
 		if op := &l.Ops[i]; op.Kind == history.Found && op.Outcome != history.Failed {
 			scanned = true
 			if owners[op.Token] == nil {
@@ -43,7 +43,7 @@ func (l *lives) leaks() bool {
 			}
 		}
 	}
-	for i := range l.Ops {
+	for _, i := range l.events {
 		if op := &l.Ops[i]; op.Kind == history.Found && op.Outcome != history.Failed {
 			l.found(op, owners[op.Token])
 		}

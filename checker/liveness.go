@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -61,11 +62,17 @@ func weighLiveness(c *Case, f flaw) (Verdict, *lives) {
 		causes: map[string]int64{}, evidence: map[string][]history.Op{}, story: map[string][]string{}}
 	l.bound = c.Retry*3/2 + l.slowest() + patience
 	waiting := l.waiting()
-	for _, s := range intersect(l.idle(l.believed), waiting) {
+	intersect(l.idle(l.believed), waiting, func(s stretch) {
 		l.dead = max(l.dead, s.to-s.from)
 		l.deadAll += s.to - s.from
-	}
-	l.stuck(intersect(l.idle(l.kept), waiting))
+	})
+	var left []stretch
+	intersect(l.idle(l.kept), waiting, func(s stretch) {
+		if s.to-s.from > l.bound {
+			left = append(left, l.cut(s)...)
+		}
+	})
+	l.stuck(left)
 	scanned := l.leaks()
 	return l.verdict(scanned), l
 }
@@ -97,7 +104,7 @@ func byKeyAndTime(a, b stretch) int {
 
 // waiting lists when anybody waited for a page's lock.
 func (l *lives) waiting() []stretch {
-	var list []stretch
+	list := make([]stretch, 0, len(l.Holds)+l.workers)
 	l.Case.waits(func(w *wait) {
 		if w.key >= 0 {
 			list = append(list, stretch{period{w.start, w.stop}, w.key})
@@ -110,42 +117,73 @@ func (l *lives) waiting() []stretch {
 			list = append(list, stretch{period{0, l.end()}, int32(k)})
 		}
 	}
-	slices.SortFunc(list, byKeyAndTime)
-	n := 0
-	for i, s := range list {
-		if i > 0 && list[n-1].key == s.key && s.from <= list[n-1].to {
-			list[n-1].to = max(list[n-1].to, s.to)
-			continue
+	pages := bucket(list, l.keys)
+	list = list[:0]
+	byStop := func(a, b stretch) int { return cmp.Compare(a.to, b.to) }
+	for _, page := range pages {
+		if !slices.IsSortedFunc(page, byStop) {
+			slices.SortFunc(page, byStop)
 		}
-		list[n] = s
-		n++
+		// What a wait meets, of those that stopped before it, are the last.
+		first := len(list)
+		for _, s := range page {
+			for n := len(list); n > first && list[n-1].to >= s.from; n = len(list) {
+				s.from = min(s.from, list[n-1].from)
+				s.to = max(s.to, list[n-1].to)
+				list = list[:n-1]
+			}
+			list = append(list, s)
+		}
 	}
-	return list[:n]
+	return list
+}
+
+// bucket lists the stretches of each page, in the order that they have, in one array.
+func bucket(list []stretch, keys int) [][]stretch {
+	sizes := make([]int, keys)
+	for i := range list {
+		sizes[list[i].key]++
+	}
+	all, pages := make([]stretch, len(list)), make([][]stretch, keys)
+	for k, n := range sizes {
+		pages[k], all = all[:0:n], all[n:]
+	}
+	for _, s := range list {
+		pages[s.key] = append(pages[s.key], s)
+	}
+	return pages
 }
 
 // idle lists when no hold covers a page. held says when one does.
 func (l *lives) idle(held func(*Hold) period) []stretch {
-	holds := make([]stretch, 0, len(l.Holds))
-	for i := range l.Holds {
-		if h := &l.Holds[i]; h.Key >= 0 {
-			if w := held(h); w.to > w.from {
-				holds = append(holds, stretch{w, h.Key})
-			}
+	pages := make([][]int32, l.keys)
+	for _, holds := range l.byKey {
+		if k := l.Holds[holds[0]].Key; k >= 0 {
+			pages[k] = holds
 		}
 	}
-	slices.SortFunc(holds, byKeyAndTime)
-	gaps := make([]stretch, 0, len(holds)+l.keys)
-	end, next := l.end(), 0
-	for k := range int32(l.keys) {
-		free := time.Duration(0)
-		for ; next < len(holds) && holds[next].key == k; next++ {
-			if h := &holds[next]; h.from > free {
-				gaps = append(gaps, stretch{period{free, h.from}, k})
+	gaps := make([]stretch, 0, len(l.Holds)+l.keys)
+	end := l.end()
+	var page []stretch
+	for k, holds := range pages {
+		page = page[:0]
+		for _, i := range holds {
+			if w := held(&l.Holds[i]); w.to > w.from {
+				page = append(page, stretch{w, int32(k)})
 			}
-			free = max(free, holds[next].to)
+		}
+		if !slices.IsSortedFunc(page, byKeyAndTime) {
+			slices.SortFunc(page, byKeyAndTime)
+		}
+		free := time.Duration(0)
+		for _, h := range page {
+			if h.from > free {
+				gaps = append(gaps, stretch{period{free, h.from}, int32(k)})
+			}
+			free = max(free, h.to)
 		}
 		if end > free {
-			gaps = append(gaps, stretch{period{free, end}, k})
+			gaps = append(gaps, stretch{period{free, end}, int32(k)})
 		}
 	}
 	return gaps
@@ -187,6 +225,9 @@ func (l *lives) kept(h *Hold) period {
 		w.to = history.Forever
 	default:
 		w.to = proof + l.longest(ttl)
+		if h.Until != history.Forever {
+			w.to = max(w.to, h.Until) // a lock may have a longer lease of its own
+		}
 	}
 	if h.Release < 0 {
 		return w
@@ -203,13 +244,13 @@ func (l *lives) kept(h *Hold) period {
 	return w
 }
 
-// intersect lists what two sorted lists have in common.
-func intersect(a, b []stretch) (both []stretch) {
+// intersect shows what two sorted lists have in common.
+func intersect(a, b []stretch, emit func(stretch)) {
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		x, y := &a[i], &b[j]
 		if x.key == y.key {
 			if from, to := max(x.from, y.from), min(x.to, y.to); from < to {
-				both = append(both, stretch{period{from, to}, x.key})
+				emit(stretch{period{from, to}, x.key})
 			}
 		}
 		if x.key < y.key || x.key == y.key && x.to < y.to {
@@ -218,18 +259,10 @@ func intersect(a, b []stretch) (both []stretch) {
 			j++
 		}
 	}
-	return both
 }
 
-// stuck blames the stretches in which the lock was nobody's for too long though it was asked for. What a fault may
-// explain is cut out and only told.
-func (l *lives) stuck(dead []stretch) {
-	var left []stretch
-	for _, s := range dead {
-		if s.to-s.from > l.bound {
-			left = append(left, l.cut(s)...)
-		}
-	}
+// stuck blames the stretches in which the lock was nobody's for too long though it was asked for.
+func (l *lives) stuck(left []stretch) {
 	refusals := l.refusals(left)
 	last := make([]time.Duration, l.keys) // when a page's lock was granted for the last time
 	for i := range l.Holds {
@@ -252,7 +285,7 @@ func (l *lives) stuck(dead []stretch) {
 	}
 }
 
-// cut takes the disturbed times out of a stretch and returns what is still too long.
+// cut takes out of a stretch what a fault may explain, which is only told, and returns what is still too long.
 func (l *lives) cut(s stretch) []stretch {
 	rest := []stretch{s}
 	for _, d := range l.disturbed {
@@ -327,7 +360,7 @@ func (l *lives) verdict(scanned bool) Verdict {
 		l.misses["dead around a fault"]++
 	}
 	if !scanned {
-		dead += "; nothing was found left behind, or nobody looked"
+		dead += "; no key was found left behind"
 	}
 	switch {
 	case v.Status == Fail:

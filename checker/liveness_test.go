@@ -149,8 +149,8 @@ func drawLives(r *rand.Rand) *drama {
 			hold := s.add(op)
 			now += 1 + r.IntN(3)
 			if op.Outcome == history.OK && r.IntN(5) == 0 {
-				s.add(history.Op{Kind: history.Extend, Worker: w, Key: key, Hold: hold, Call: dur(now), Return: dur(now + 1), TTL: 3,
-					Outcome: history.Outcome(r.IntN(2)), Until: dur(now + 3)})
+				s.add(history.Op{Kind: history.Extend, Outcome: history.Outcome(r.IntN(2)), Worker: w, Key: key, Hold: hold,
+					Call: dur(now), Return: dur(now + 1), TTL: 3, Until: dur(now + 3)})
 				now += 1 + r.IntN(2)
 			}
 			if op.Outcome == history.OK && r.IntN(8) == 0 {
@@ -158,12 +158,11 @@ func drawLives(r *rand.Rand) *drama {
 				break
 			}
 			if r.IntN(4) > 0 {
-				rel := history.Op{Kind: history.Release, Worker: w, Key: key, Hold: hold, Call: dur(now), Return: dur(now + 1),
-					Outcome: history.Outcome(r.IntN(3))}
-				if rel.Outcome == history.Failed {
+				s.release(w, hold, dur(now), dur(now+1), history.Outcome(r.IntN(3)))
+				rel := &s.h.Ops[len(s.h.Ops)-1]
+				if rel.Key = key; rel.Outcome == history.Failed {
 					rel.Reason = history.Lost
 				}
-				s.add(rel)
 				now++
 			}
 			s.add(history.Op{Kind: history.End, Worker: w, Key: key, Call: dur(begin), Return: dur(now)})

@@ -12,25 +12,52 @@ type flaw uint8
 
 const sound flaw = 0
 
-// inRealTime shows the picked operations in the order of their calls. Before one is shown as called, every picked
-// operation that had certainly returned is shown as returned: the clocks of two processes may differ by the slack.
-func (c *Case) inRealTime(pick func(*history.Op) bool, returned, called func(i int32)) {
-	var byReturn []int32 // as the history is sorted
-	for i := range c.Ops {
-		if pick(&c.Ops[i]) {
-			byReturn = append(byReturn, int32(i))
+// row is what is known of one page's operations in the order of their returns.
+type row struct {
+	returns []time.Duration
+	best    []int32 // the operation with the greatest value up to there
+}
+
+// inRealTime shows every picked operation together with the one of the greatest value that had certainly returned
+// before its call; -1 if there is none. A negative value does not count. It needs no sorting: the operations stand in
+// the order of their returns, and few return while another is open. early makes it wrong on purpose.
+func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, early bool, called func(i, best int32)) {
+	rows := make([]row, c.keys)
+	for n := range c.Ops {
+		op, i := &c.Ops[n], int32(n)
+		if op.Key < 0 || !pick(op) {
+			continue
+		}
+		r := &rows[op.Key]
+		at := r.before(op.Call - c.Bounds.Slack)
+		if early {
+			at = len(r.returns)
+		}
+		if at > 0 {
+			called(i, r.best[at-1])
+		} else {
+			called(i, -1)
+		}
+		if v := value(i); v >= 0 && op.Return != history.Forever {
+			best := i
+			if n := len(r.best); n > 0 && value(r.best[n-1]) >= v {
+				best = r.best[n-1]
+			}
+			r.returns, r.best = append(r.returns, op.Return), append(r.best, best)
 		}
 	}
-	byCall := slices.Clone(byReturn)
-	slices.SortFunc(byCall, func(a, b int32) int { return int(c.Ops[a].Call - c.Ops[b].Call) })
-	next := 0
-	for _, i := range byCall {
-		for next < len(byReturn) && c.before(c.Ops[byReturn[next]].Return, c.Ops[i].Call) {
-			returned(byReturn[next])
-			next++
-		}
-		called(i)
+}
+
+// before counts the returns before a time. It looks from the end, in steps that double.
+func (r *row) before(t time.Duration) int {
+	high, step := len(r.returns), 1
+	for high-step >= 0 && r.returns[high-step] >= t {
+		high -= step
+		step *= 2
 	}
+	low := max(high-step, 0)
+	n, _ := slices.BinarySearch(r.returns[low:high], t)
+	return low + n
 }
 
 // before tells whether a return came before a call for certain.
@@ -88,7 +115,7 @@ type wait struct {
 	worker int32
 }
 
-// waits shows every wait, in the order of their stops. In a history without End operations nobody knows which
+// waits shows every wait, in the order of their stops but for those that were given up without an End. In a history without End operations nobody knows which
 // tries belong together, and each is a wait of its own.
 func (c *Case) waits(emit func(*wait)) {
 	visits := slices.ContainsFunc(c.Ops, func(op history.Op) bool { return op.Kind == history.End })
@@ -169,7 +196,7 @@ type strike struct {
 func (c *Case) strikes() []strike {
 	var list []strike
 	open := map[int64]int{} // by number, plus one
-	for i := range c.Ops {
+	for _, i := range c.events {
 		op := &c.Ops[i]
 		switch op.Kind {
 		case history.Fault:
@@ -204,10 +231,20 @@ func (c *Case) disturbed(grace time.Duration) []period {
 // come back.
 func (c *Case) grace() time.Duration { return 2*c.longest(c.ttl()) + 5*time.Second }
 
-// ttl is the longest lease that was asked for.
+// ttl is the longest lease that was asked for, or that a lock with a lease of its own spoke of.
 func (c *Case) ttl() (ttl time.Duration) {
-	for i := range c.Ops {
-		ttl = max(ttl, c.Ops[i].TTL)
+	for i := range c.Holds {
+		h := &c.Holds[i]
+		since := h.Call
+		ttl = max(ttl, h.TTL)
+		for _, x := range h.Extends {
+			if op := &c.Ops[x]; op.Outcome == history.OK {
+				since, ttl = op.Call, max(ttl, op.TTL)
+			}
+		}
+		if h.Until != history.Forever {
+			ttl = max(ttl, h.Until-since)
+		}
 	}
 	return ttl
 }

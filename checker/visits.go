@@ -74,21 +74,21 @@ func (u *updates) load(store int32) int32 {
 // stale finds loads that saw an older store than one that had returned before their call. A load whose visit lost its
 // store is blamed there. Only the chain is looked at: a page with another branch has failed already.
 func (u *updates) stale() {
-	newest := make([]int32, u.keys) // by page: the last store of the chain that returned, plus one
 	loadOrStore := func(op *history.Op) bool {
-		return op.Key >= 0 && op.Outcome == history.OK && (op.Kind == history.Load || op.Kind == history.Store)
+		return op.Outcome == history.OK && (op.Kind == history.Load || op.Kind == history.Store)
 	}
-	u.inRealTime(loadOrStore, func(i int32) {
-		op := &u.Ops[i]
-		if n := &newest[op.Key]; op.Kind == history.Store && u.place[i] > 0 && (*n == 0 || u.place[*n-1] < u.place[i]) {
-			*n = i + 1
+	place := func(i int32) int64 {
+		if u.Ops[i].Kind == history.Store && u.place[i] > 0 {
+			return int64(u.place[i])
 		}
-	}, func(i int32) {
+		return -1
+	}
+	u.inRealTime(loadOrStore, place, false, func(i, returned int32) {
 		op := &u.Ops[i]
-		if op.Kind != history.Load || newest[op.Key] == 0 || u.pages[op.Key].cropped {
+		if op.Kind != history.Load || returned < 0 || u.pages[op.Key].cropped {
 			return
 		}
-		seen, returned := u.seen(op), newest[op.Key]-1
+		seen := u.seen(op)
 		if op.Seen != 0 && (seen < 0 || u.place[seen] == 0) {
 			return
 		}
