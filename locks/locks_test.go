@@ -90,6 +90,7 @@ func (b *bench) pair(t *testing.T, s Spec) (Lock, Lock) {
 
 // homes are the topologies that the locks are at home on.
 func homes(t *testing.T) func(Spec) *bench {
+	t.Helper()
 	single, many := newBench(t, "single"), newBench(t, "redlock")
 	return func(s Spec) *bench {
 		if s.Sites == ManySites {
@@ -97,6 +98,13 @@ func homes(t *testing.T) func(Spec) *bench {
 		}
 		return single
 	}
+}
+
+func homeName(s Spec) string {
+	if s.Sites == ManySites {
+		return "redlock"
+	}
+	return "single"
 }
 
 // runs tells whether this machine's server has what the lock needs.
