@@ -62,9 +62,11 @@ func newBench(t *testing.T, topology string) *bench {
 }
 
 func (b *bench) env() Env {
-	return Env{Sites: b.sites, Process: &Process{}, Rand: rand.New(rand.NewPCG(1, 1)), Places: b.top.Sites,
+	return Env{Sites: b.sites, Process: &Process{}, Rand: newRand(), Places: b.top.Sites,
 		Server: b.top.Options.Server}
 }
+
+func newRand() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
 
 // open opens the lock for a worker.
 func open(t *testing.T, s Spec, e Env) Lock {
