@@ -62,9 +62,11 @@ func newBench(t *testing.T, topology string) *bench {
 }
 
 func (b *bench) env() Env {
-	return Env{Sites: b.sites, Process: &Process{}, Rand: rand.New(rand.NewPCG(1, 1)), Places: b.top.Sites,
+	return Env{Sites: b.sites, Process: &Process{}, Rand: newRand(), Places: b.top.Sites,
 		Server: b.top.Options.Server}
 }
+
+func newRand() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
 
 // open opens the lock for a worker.
 func open(t *testing.T, s Spec, e Env) Lock {
@@ -90,6 +92,7 @@ func (b *bench) pair(t *testing.T, s Spec) (Lock, Lock) {
 
 // homes are the topologies that the locks are at home on.
 func homes(t *testing.T) func(Spec) *bench {
+	t.Helper()
 	single, many := newBench(t, "single"), newBench(t, "redlock")
 	return func(s Spec) *bench {
 		if s.Sites == ManySites {
@@ -97,6 +100,13 @@ func homes(t *testing.T) func(Spec) *bench {
 		}
 		return single
 	}
+}
+
+func homeName(s Spec) string {
+	if s.Sites == ManySites {
+		return "redlock"
+	}
+	return "single"
 }
 
 // runs tells whether this machine's server has what the lock needs.

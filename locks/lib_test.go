@@ -1,0 +1,90 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+
+	"hammerlock/history"
+	"hammerlock/topologies"
+)
+
+func TestRedsyncTellsWhatIsCertain(t *testing.T) {
+	t.Parallel()
+	home := newBench(t, "redlock")
+	a, b := home.pair(t, libRedsync)
+	for down := range 5 {
+		held, err := a.Acquire(t.Context(), "k", 10*time.Second)
+		if granted := err == nil; granted != (down < 3) {
+			t.Errorf("%d of 5 sites down: %v", down, err)
+		}
+		if err == nil {
+			if _, busy := b.Acquire(t.Context(), "k", 10*time.Second); !refused(busy) {
+				t.Errorf("%d of 5 sites down, and taken: %v", down, busy)
+			}
+			must(t, a.Release(t.Context(), held))
+		} else if outcome, _ := Classify(err); outcome != history.Failed {
+			t.Errorf("%d of 5 sites down: outcome %s of %v", down, outcome, err)
+		}
+		must(t, home.top.Nodes[down].Kill())
+	}
+}
+
+func TestRedsyncErrors(t *testing.T) {
+	unreachable := &redsync.RedisError{Err: fmt.Errorf("%w: dial", topologies.ErrUnreachable)}
+	silent := &redsync.RedisError{Err: io.EOF}
+	taken := &redsync.ErrNodeTaken{}
+	cases := map[string]struct {
+		err     error
+		outcome history.Outcome
+	}{
+		"a majority has it":              {&redsync.ErrTaken{Nodes: []int{0, 1, 2}}, history.Failed},
+		"two taken, one down":            {errors.Join(errors.Join(taken, unreachable), taken), history.Failed},
+		"two taken":                      {errors.Join(taken, taken), history.Unknown},
+		"two taken, one silent":          {errors.Join(taken, taken, silent), history.Unknown},
+		"all silent":                     {errors.Join(silent, silent, silent, silent, silent), history.Unknown},
+		"all expired":                    {errors.Join(redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired), history.Failed},
+		"granted, but too late":          {redsync.ErrFailed, history.Unknown},
+		"extended, but too late":         {redsync.ErrExtendFailed, history.Unknown},
+		"one expired, the others silent": {errors.Join(redsync.ErrLockAlreadyExpired, silent, silent), history.Unknown},
+	}
+	l := &redsyncLock{sites: 5}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if outcome, _ := Classify(l.classify(c.err, ErrLost)); outcome != c.outcome {
+				t.Errorf("got %s, want %s", outcome, c.outcome)
+			}
+		})
+	}
+}
+
+func TestRedsyncWaitsAsItsOwnLockDoes(t *testing.T) {
+	t.Parallel()
+	a := open(t, libRedsync, Env{Rand: newRand()})
+	start := time.Now()
+	wake, err := a.(Waiter).Wait(t.Context(), "k")
+	if took := time.Since(start); err != nil || wake != history.Poll || took < 50*time.Millisecond {
+		t.Errorf("by %s after %v: %v", wake, took, err)
+	}
+}
+
+// TestLibrariesLeaveNothingWhenAVisitIsCalledOff calls off a visit and looks that nothing is left behind.
+func TestLibrariesLeaveNothingWhenAVisitIsCalledOff(t *testing.T) {
+	home := homes(t)
+	for _, s := range []Spec{libRedsync, libRedislock, libRueidislock} {
+		t.Run(s.Name, func(t *testing.T) {
+			a, b := home(s).pair(t, s)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if held, err := a.Acquire(ctx, s.Name, 10*time.Second); err == nil {
+				must(t, a.Release(t.Context(), held))
+			}
+			must(t, b.Release(t.Context(), grant(t, b, s.Name, 10*time.Second)))
+		})
+	}
+}

@@ -1,0 +1,259 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// awoken is what a Wait came to.
+type awoken struct {
+	wake history.Wake
+	err  error
+	took time.Duration
+}
+
+func startWait(ctx context.Context, w Lock, key string) <-chan awoken {
+	done := make(chan awoken, 1)
+	start := time.Now()
+	go func() {
+		wake, err := w.(Waiter).Wait(ctx, key)
+		done <- awoken{wake, err, time.Since(start)}
+	}()
+	return done
+}
+
+// subscribed waits until the server knows of a channel. A waiter that is told so looks at the lock once more, so a
+// release after it cannot be missed.
+func (b *bench) subscribed(t *testing.T) {
+	t.Helper()
+	for range 1000 {
+		channels, err := b.sites[0].PubSubChannels(t.Context(), "*").Result()
+		must(t, err)
+		if len(channels) > 0 {
+			return
+		}
+		outlive(2 * time.Millisecond)
+	}
+	t.Fatal("nobody subscribed")
+}
+
+func TestWaitersAreWokenByARelease(t *testing.T) {
+	for _, s := range []Spec{redisson, fair} {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			home := newBench(t, "single")
+			// Two processes: a message must reach both.
+			a, b := open(t, s, home.env()), open(t, s, home.env())
+			held := grant(t, a, "k", 20*time.Second)
+			if _, err := b.Acquire(t.Context(), "k", 20*time.Second); !refused(err) {
+				t.Fatal(err)
+			}
+			done := startWait(t.Context(), b, "k")
+			home.subscribed(t)
+			must(t, a.Release(t.Context(), held))
+			got := <-done
+			// The release may come before the waiter looks: then it finds the lock free.
+			if got.err != nil || got.took > 2*time.Second {
+				t.Errorf("woken by %s after %v: %v", got.wake, got.took, got.err)
+			}
+			must(t, b.Release(t.Context(), grant(t, b, "k", time.Second)))
+		})
+	}
+}
+
+// TestAMessageWakesAWaiterThatSleeps gives the hub a message by hand, so that nothing else can have woken it.
+func TestAMessageWakesAWaiterThatSleeps(t *testing.T) {
+	t.Parallel()
+	home := newBench(t, "single")
+	a, b := home.pair(t, redisson)
+	grant(t, a, "k", 20*time.Second)
+	done := startWait(t.Context(), b, "k")
+	home.subscribed(t)
+	must(t, home.sites[0].Publish(t.Context(), "redisson_lock__channel:{k}", "0").Err())
+	if got := <-done; got.err != nil || got.wake != history.Signal {
+		t.Errorf("woken by %s: %v, want a signal", got.wake, got.err)
+	}
+}
+
+func TestOneMessageWakesOneWaiterOfAProcess(t *testing.T) {
+	t.Parallel()
+	home := newBench(t, "single")
+	e := home.env()
+	a, b, c := open(t, redisson, e), open(t, redisson, e), open(t, redisson, e)
+	grant(t, a, "k", 20*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	first, second := startWait(ctx, b, "k"), startWait(ctx, c, "k")
+	home.subscribed(t)
+	must(t, home.sites[0].Publish(t.Context(), "redisson_lock__channel:{k}", "0").Err())
+	select {
+	case <-first:
+		first = second
+	case <-second:
+	}
+	select {
+	case got := <-first:
+		t.Errorf("the other one was woken, too, by %s", got.wake)
+	case <-time.After(100 * time.Millisecond):
+	}
+	cancel()
+	if got := <-first; !errors.Is(got.err, context.Canceled) {
+		t.Errorf("called off, it says %v", got.err)
+	}
+}
+
+// TestWaitersDoNotOutsleepALease lets a holder die: nobody sends a message.
+func TestWaitersDoNotOutsleepALease(t *testing.T) {
+	const ttl = 300 * time.Millisecond
+	for _, s := range []Spec{redisson, fair} {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			home := newBench(t, "single")
+			a, err := s.Open(home.env())
+			must(t, err)
+			b := open(t, s, home.env())
+			grant(t, a, "k", ttl)
+			must(t, a.Close())
+			start := time.Now()
+			ended := false
+			for time.Since(start) < 5*time.Second {
+				if _, err := b.Acquire(t.Context(), "k", ttl); err == nil {
+					break
+				}
+				wake, err := b.(Waiter).Wait(t.Context(), "k")
+				must(t, err)
+				ended = ended || wake == history.LeaseEnd
+			}
+			if took := time.Since(start); took > 4*ttl || !ended {
+				t.Errorf("waited for %v after a lease of %v, told of its end: %v", took, ttl, ended)
+			}
+		})
+	}
+}
+
+func TestFairServesInOrder(t *testing.T) {
+	t.Parallel()
+	const ttl = 20 * time.Second
+	home := newBench(t, "single")
+	var crew []Lock
+	for range 5 {
+		crew = append(crew, open(t, fair, home.env()))
+	}
+	held := grant(t, crew[0], "k", ttl)
+	for _, l := range crew[1:] { // they come in this order
+		if _, err := l.Acquire(t.Context(), "k", ttl); !errors.Is(err, ErrBusy) {
+			t.Fatal(err)
+		}
+	}
+	last := crew[0]
+	for i, next := range crew[1:] {
+		must(t, last.Release(t.Context(), held))
+		for _, eager := range crew[i+2:] {
+			if _, err := eager.Acquire(t.Context(), "k", ttl); !errors.Is(err, ErrBusy) {
+				t.Errorf("somebody overtook waiter %d: %v", i, err)
+			}
+		}
+		held, last = grant(t, next, "k", ttl), next
+	}
+	must(t, last.Release(t.Context(), held))
+}
+
+func TestFairDropsDeadWaiters(t *testing.T) {
+	t.Parallel()
+	home := newBench(t, "single")
+	a, dead, b := open(t, fair, home.env()), open(t, fair, home.env()), open(t, fair, home.env())
+	held := grant(t, a, "k", 20*time.Second)
+	if _, err := dead.Acquire(t.Context(), "k", briefly); !errors.Is(err, ErrBusy) {
+		t.Fatal(err)
+	}
+	if _, err := b.Acquire(t.Context(), "k", 20*time.Second); !errors.Is(err, ErrBusy) {
+		t.Fatal(err)
+	}
+	outlive(2 * briefly)
+	must(t, a.Release(t.Context(), held))
+	must(t, b.Release(t.Context(), grant(t, b, "k", 20*time.Second)))
+}
+
+func TestFairLetsGoOfAPlace(t *testing.T) {
+	t.Parallel()
+	home := newBench(t, "single")
+	a, b, c := open(t, fair, home.env()), open(t, fair, home.env()), open(t, fair, home.env())
+	held := grant(t, a, "k", 20*time.Second)
+	for _, l := range []Lock{b, c} {
+		if _, err := l.Acquire(t.Context(), "k", 20*time.Second); !errors.Is(err, ErrBusy) {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.(Waiter).Wait(ctx, "k"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a visit that gives up is told %v", err)
+	}
+	must(t, a.Release(t.Context(), held))
+	must(t, c.Release(t.Context(), grant(t, c, "k", 20*time.Second)))
+	if keys := home.sites[0].Keys(t.Context(), "*").Val(); len(keys) > 0 {
+		t.Errorf("the queue leaves %v", keys)
+	}
+}
+
+func TestSpinBacksOffUpToACap(t *testing.T) {
+	t.Parallel()
+	l := &spinLock{rand: rand.New(rand.NewPCG(1, 1))}
+	var total time.Duration
+	for i := range 12 {
+		start := time.Now()
+		wake, err := l.Wait(t.Context(), "k")
+		must(t, err)
+		total += time.Since(start)
+		if want := min(firstSpin<<i, maxSpin); l.bound != want || wake != history.Poll {
+			t.Errorf("try %d: bound %v, want %v, by %s", i, l.bound, want, wake)
+		}
+	}
+	if total > 12*maxSpin {
+		t.Errorf("12 waits took %v", total)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.Wait(ctx, "k"); err == nil || l.bound != 0 {
+		t.Errorf("called off: %v, bound %v", err, l.bound)
+	}
+}
+
+func TestRueidislockWaitsByItself(t *testing.T) {
+	t.Parallel()
+	home := newBench(t, "single")
+	e := home.env()
+	for name, other := range map[string]Env{"one process": e, "two processes": home.env()} {
+		t.Run(name, func(t *testing.T) {
+			a, b := open(t, libRueidislock, e), open(t, libRueidislock, other)
+			held := grant(t, a, "k", 2*time.Second)
+			if _, err := b.Acquire(t.Context(), "k", 2*time.Second); !errors.Is(err, ErrBusy) {
+				t.Fatal(err)
+			}
+			done := startWait(t.Context(), b, "k")
+			must(t, a.Release(t.Context(), held))
+			got := <-done
+			if got.err != nil || got.wake != history.Signal || got.took > time.Second {
+				t.Fatalf("woken by %s after %v: %v", got.wake, got.took, got.err)
+			}
+			if _, err := a.Acquire(t.Context(), "k", 2*time.Second); !errors.Is(err, ErrBusy) {
+				t.Errorf("a waiter was granted the lock, and somebody else got %v", err)
+			}
+			outlive(50 * time.Millisecond)
+			held = grant(t, b, "k", 2*time.Second)
+			if held.Spent < 50*time.Millisecond || held.Token == "" {
+				t.Errorf("granted %v ago with token %q, want at least 50 ms", held.Spent, held.Token)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := a.(Waiter).Wait(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+				t.Errorf("a visit that gives up is told %v", err)
+			}
+			must(t, b.Release(t.Context(), held))
+		})
+	}
+}
