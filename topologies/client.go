@@ -152,14 +152,19 @@ func (s *Site) clusterOptions(o ClientOptions) *redis.ClusterOptions {
 	}
 }
 
-// newControl makes the suite's own client to one server: small, and past all links.
-func newControl(addr, password string) *redis.Client {
+// newControl makes the suite's own client to one server: small, and past all links. It may read from replicas of a
+// cluster, which would send it to their primary otherwise.
+func newControl(addr, password string, clustered bool) *redis.Client {
 	quiet()
-	return redis.NewClient(&redis.Options{
+	o := &redis.Options{
 		Addr: addr, Password: password, Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 2,
 		ContextTimeoutEnabled: true, DialTimeout: time.Second, DialerRetries: 1, ReadTimeout: 2 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	}
+	if clustered {
+		o.OnConnect = func(ctx context.Context, conn *redis.Conn) error { return conn.Do(ctx, "READONLY").Err() }
+	}
+	return redis.NewClient(o)
 }
 
 // counting counts round trips and commands, but not what the library sends by itself on a new connection.

@@ -188,7 +188,7 @@ func (n *Node) configure() error {
 	if err := n.shimFiles(); err != nil {
 		return err
 	}
-	n.control = newControl(n.back, n.topology.password)
+	n.control = newControl(n.back, n.topology.password, n.topology.clustered())
 	return nil
 }
 

@@ -35,6 +35,10 @@ func (s *stage) header(run *results.Run, slack time.Duration) history.Header {
 		Workers: w.Workers, Processes: s.job.Plan.Processes, Keys: w.Keys, Retry: w.Retry, Wait: w.Wait,
 		Claims: s.combo.Lock.Claims, Bounds: history.Bounds{Slack: slack, Round: serverRound},
 	}
+	h.Sites = s.combo.Topology.Sites
+	if s.job.Plan.Counter == TopologyCounter {
+		h.Counter = history.CounterOnTopology
+	}
 	for _, step := range s.combo.Steps {
 		h.Faults = append(h.Faults, step.Planned())
 	}
