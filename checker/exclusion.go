@@ -246,27 +246,20 @@ func (x *examiner) foreign(p pair) int32 {
 	return -1
 }
 
-// phantoms finds acquires that were reported as refused although their token was found in the servers, or was
-// released or extended.
+// phantoms finds acquires that were reported as refused although their token was in the servers, or was released
+// or extended.
 func (x *examiner) phantoms() {
-	var found map[uint64]int32
+	seen := x.sights()
 	for _, n := range x.c.events {
 		op := &x.c.Ops[n]
-		switch op.Kind {
-		case history.Found:
-			if op.Token != 0 {
-				if found == nil {
-					found = map[uint64]int32{}
-				}
-				found[op.Token] = n
-			}
-		case history.Release, history.Extend:
-			if a := x.c.Op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
-				x.add(finding{"phantom", pair{x.c.index.at(a.ID), -1}, n})
-			}
+		if op.Kind != history.Release && op.Kind != history.Extend {
+			continue
+		}
+		if a := x.c.Op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
+			x.add(finding{"phantom", pair{x.c.index.at(a.ID), -1}, n})
 		}
 	}
-	if found == nil {
+	if len(seen) == 0 {
 		return
 	}
 	for i := range x.c.Ops {
@@ -274,12 +267,33 @@ func (x *examiner) phantoms() {
 		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Token == 0 {
 			continue
 		}
-		if n, ok := found[op.Token]; ok {
-			if op.Reason == history.Quorum {
-				x.misses["minority"]++ // what a minority granted could not be given back: known, and no hold
-			} else {
-				x.add(finding{"phantom", pair{int32(i), -1}, n})
-			}
+		n, ok := seen[op.Token]
+		switch {
+		case !ok || x.c.Ops[n].Call < op.Return:
+		case op.Reason == history.Quorum:
+			x.misses["minority"]++ // what a minority granted could not be given back: known, and no hold
+		default:
+			x.add(finding{"phantom", pair{int32(i), -1}, n})
 		}
 	}
+}
+
+// sights are the tokens that were seen in the servers and belong to no hold, with the operation that saw each last:
+// what an owner's token has from another of its holds says nothing. What is seen during the run on one of several
+// sites may be a minority's, on its way out.
+func (x *examiner) sights() map[uint64]int32 {
+	seen := map[uint64]int32{}
+	for _, n := range x.c.events {
+		op := &x.c.Ops[n]
+		if op.Token != 0 && (op.Kind == history.Found || op.Kind == history.Sight && x.c.Sites < 2) {
+			seen[op.Token] = n
+		}
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	for i := range x.c.Holds {
+		delete(seen, x.c.Holds[i].Token)
+	}
+	return seen
 }

@@ -20,7 +20,7 @@ func (c *Case) follow() {
 		case history.Crash:
 			crashes[op.Worker] = append(crashes[op.Worker], op.Call)
 			continue
-		case history.Fault, history.Heal, history.Found:
+		case history.Fault, history.Heal, history.Found, history.Sight:
 			c.events = append(c.events, int32(i))
 			continue
 		case history.Skip, history.End, history.Final:

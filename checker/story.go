@@ -61,9 +61,12 @@ func tellPhantom(c *Case, v *Verdict, f finding) {
 		count(v.Causes["phantom"]))
 	v.Evidence = []history.Op{a, b}
 	v.Story = []string{fmt.Sprintf("%s was told at %s that token %04x was refused (%v)", who(a.Worker), clock(a.Return), a.Token>>48, a.Reason)}
-	if b.Kind == history.Found {
+	switch b.Kind {
+	case history.Sight:
+		v.Story = append(v.Story, fmt.Sprintf("at %s that token was seen on node %d, to expire at %s", clock(b.Call), b.Value, clock(b.Until)))
+	case history.Found:
 		v.Story = append(v.Story, fmt.Sprintf("after the run that token was found on node %d, to expire at %s", b.Value, clock(b.Until)))
-	} else {
+	default:
 		v.Story = append(v.Story, fmt.Sprintf("%s succeeded to %v it at %s", who(b.Worker), b.Kind, clock(b.Return)))
 	}
 }

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	lostReplies = 20 // enough to hit grants and releases, few enough to leave work to be done
+	lostReplies = 200 // enough to hit grants and releases among the many refusals
 	lateBy      = 20 * time.Millisecond
 )
 
 var dropReply = Fault{
 	Name:   "drop-reply",
-	Doc:    "commands are executed, but their answers never arrive: 20 of them, drawn by who comes by",
+	Doc:    "commands are executed, but their answers never arrive: the next 200 of them",
 	Needs:  Needs{Links: true},
 	Breaks: never,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {

@@ -46,10 +46,11 @@ const (
 	Crash                   // the worker died at Call: it believes in nothing and does nothing from then on
 	Found                   // after the run the lock's key was found on node number Value: Token, and Until it expires by itself
 	Final                   // after the run: the page has Value views, written by Seen
+	Sight                   // during the run the lock's key was seen on node number Value: Token, and Until it expires by itself
 )
 
 var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "store", "end", "fault", "heal", "lose",
-	"crash", "found", "final"}
+	"crash", "found", "final", "sight"}
 
 // String is the kind's name in files and reports.
 func (k Kind) String() string { return name(kinds[:], uint8(k)) }

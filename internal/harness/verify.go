@@ -90,6 +90,27 @@ func (s *stage) leftovers(ctx context.Context, lane *history.Lane, number int, n
 	return nil
 }
 
+// sight records the locks that a node has during the run. A node that cannot be asked is not.
+func (s *stage) sight(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) {
+	if n.Role == topologies.Watchman || n.State() != topologies.Up {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	for key, page := range s.pages[:min(lookPages, len(s.pages))] {
+		call := lane.Clock().Now()
+		token, until, err := holding(ctx, n, page.Lock, lane.Clock())
+		if err != nil {
+			return
+		}
+		if token != 0 {
+			lane.Mark(history.Op{
+				Kind: history.Sight, Key: int32(key), Call: call, Value: int64(number), Token: token, Until: until, Outcome: history.OK,
+			})
+		}
+	}
+}
+
 // holding reads a lock's key: the hash of its token, 0 if there is none, and when the server lets go of it by itself.
 func holding(ctx context.Context, n *topologies.Node, name string, clock *history.Clock) (uint64, time.Duration, error) {
 	text, err := n.Do(ctx, "TYPE", name).Text()

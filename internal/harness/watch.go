@@ -14,6 +14,13 @@ import (
 // ownSlots is the room of the suite's own lane.
 const ownSlots = 1 << 10
 
+// How often the servers are looked into, for how many pages and for how long at most.
+const (
+	lookEvery   = 100 * time.Millisecond
+	lookPages   = 4
+	lookTimeout = 50 * time.Millisecond
+)
+
 // How often the recorded operations are taken in, and how often somebody is told about it.
 const (
 	drainEvery = 20 * time.Millisecond
@@ -33,6 +40,7 @@ type watch struct {
 	tape    *tape // nil if nothing is kept
 	breaker *breaker
 	own     *history.Lane // of the suite itself
+	sights  *history.Lane // of locks' keys that are seen in the servers
 
 	done    chan struct{}
 	workers sync.WaitGroup
@@ -64,12 +72,16 @@ func (s *stage) watch(ctx context.Context, run *results.Run, folder *results.Fol
 	w.clock = s.crew.Clock()
 	lanes, _ = s.crew.Lanes()
 	w.own = history.NewLane(w.clock, len(lanes), -1, ownSlots, w.wake)
-	w.breaker = s.breaker(w.clock, len(lanes)+1, w.wake, w.tape.note)
-	w.lanes = slices.Concat(lanes, []*history.Lane{w.own}, w.breaker.lanes)
+	w.sights = history.NewLane(w.clock, len(lanes)+1, -1, ownSlots, w.wake)
+	w.breaker = s.breaker(w.clock, len(lanes)+2, w.wake, w.tape.note)
+	w.lanes = slices.Concat(lanes, []*history.Lane{w.own, w.sights}, w.breaker.lanes)
 	w.merge = history.NewMerge(w.clock, w.lanes)
 	w.merge.Slack = slack
 	w.workers.Go(w.drain)
 	w.workers.Go(func() { w.sample(ctx) })
+	if p.Verify {
+		w.workers.Go(func() { w.look(ctx) })
+	}
 	return w, nil
 }
 
@@ -116,6 +128,22 @@ func (w *watch) sample(ctx context.Context) {
 	w.before = w.stage.sample(ctx)
 	wait(w.to)
 	w.after = w.stage.sample(ctx)
+}
+
+// look looks into the servers now and then, past all links: a lock that was reported as refused must not be there.
+func (w *watch) look(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-w.done:
+			return
+		case <-ticker.C:
+		}
+		for i, n := range w.stage.topology.Nodes {
+			w.stage.sight(ctx, w.sights, i, n)
+		}
+	}
 }
 
 // finish waits for the rest of the operations and returns what the measurement cost. A run that ended early is
