@@ -95,7 +95,7 @@ func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 		if outcome != history.OK {
 			next = earlier(time.Now().Add(t.ttl/againShare), r.end(t))
 		}
-		if reason == history.Lost || !time.Now().Before(r.end(t)) {
+		if reason == history.Lost {
 			if ctx.Err() == nil {
 				close(t.lost)
 			}
