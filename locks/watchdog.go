@@ -27,7 +27,8 @@ const (
 // renewing keeps the leases of a lock alive while they are held.
 type renewing struct {
 	Lock
-	lane *history.Lane // may be nil
+	lane     *history.Lane // may be nil
+	trusting bool          // a lease is lost only when the server says so, however late it is: for wrong ones
 
 	mu    sync.Mutex // guards the map
 	tasks map[string]*renewal
@@ -87,14 +88,14 @@ func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 		}
 		call = time.Now()
 		outcome, reason := history.Failed, history.Lost
-		if call.Before(t.lease.Until) {
+		if call.Before(r.end(t)) {
 			outcome, reason = r.once(ctx, t)
 		}
 		next := call.Add(t.ttl / renewShare)
 		if outcome != history.OK {
-			next = earlier(time.Now().Add(t.ttl/againShare), t.lease.Until)
+			next = earlier(time.Now().Add(t.ttl/againShare), r.end(t))
 		}
-		if reason == history.Lost || !time.Now().Before(t.lease.Until) {
+		if reason == history.Lost {
 			if ctx.Err() == nil {
 				close(t.lost)
 			}
@@ -104,9 +105,17 @@ func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 	}
 }
 
+// end is when a hold that could not be renewed is given up.
+func (r *renewing) end(t *renewal) time.Time {
+	if r.trusting {
+		return time.Now().Add(t.ttl)
+	}
+	return t.lease.Until
+}
+
 // once makes one try to renew and records it. An answer that comes after the lease is over is of no use.
 func (r *renewing) once(ctx context.Context, t *renewal) (history.Outcome, history.Reason) {
-	ctx, cancel := context.WithDeadline(ctx, earlier(time.Now().Add(t.ttl/renewShare), t.lease.Until))
+	ctx, cancel := context.WithDeadline(ctx, earlier(time.Now().Add(t.ttl/renewShare), r.end(t)))
 	defer cancel()
 	r.turn.Lock()
 	defer r.turn.Unlock()
