@@ -146,11 +146,10 @@ func (c *Case) settle(h *Hold, crashes []time.Duration) {
 	}
 	for _, i := range h.Extends {
 		op := &c.Ops[i]
-		if op.Outcome == history.OK {
-			if op.Until != 0 {
-				h.Until = op.Until
-			}
-		} else if op.Outcome == history.Failed && op.Reason == history.Lost {
+		if op.Until != 0 && op.Outcome != history.Failed {
+			h.Until = op.Until // the holder believes what it was told, also if nobody answered for it
+		}
+		if op.Outcome == history.Failed && op.Reason == history.Lost {
 			h.Lost = min(h.Lost, op.Return)
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"hammerlock/history"
+	"hammerlock/locks"
 )
 
 // Point is a place in a visit where a fault may take hold of the worker.
@@ -136,6 +138,21 @@ func (c *Caught) Go() { c.at.order.CompareAndSwap(wait, goOn) }
 
 // Die ends the worker where it stands: it gives nothing back.
 func (c *Caught) Die() { c.at.order.CompareAndSwap(wait, die) }
+
+// Pause returns what a lock calls between two commands that belong together, for a worker of the crew: it stands
+// there if it is caught, and dies if it is told to.
+func (c *Crew) Pause(worker int) func(ctx context.Context, name string) error {
+	return func(ctx context.Context, name string) error {
+		if c.Gate == nil || c.Gate.words.armed.Load() == 0 {
+			return nil
+		}
+		key := slices.IndexFunc(c.Pages, func(p Page) bool { return p.Lock == name })
+		if c.Gate.pass(ctx, Between, int32(c.Plan.First+worker), int32(key), 0) {
+			return nil
+		}
+		return locks.ErrCrashed
+	}
+}
 
 // pass is called by a worker at a point. It tells whether the worker goes on.
 func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold history.ID) bool {

@@ -85,7 +85,11 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 func (w *worker) visit(ctx context.Context, key int32) (history.Outcome, history.Reason) {
 	page := w.crew.Pages[key]
 	hold, lease, reason := w.acquire(ctx, key, page.Lock)
-	if hold == 0 {
+	switch {
+	case reason == history.Crashed:
+		return w.die(key, 0)
+	case hold == 0:
+		w.giveUp(page.Lock)
 		return history.Failed, reason
 	}
 	if !w.pass(ctx, Granted, key, hold) {
@@ -95,7 +99,7 @@ func (w *worker) visit(ctx context.Context, key int32) (history.Outcome, history
 	if reason == history.Crashed {
 		return w.die(key, hold)
 	}
-	w.release(key, hold, lease)
+	w.release(key, hold, lease, 0)
 	return outcome, reason
 }
 
@@ -119,22 +123,21 @@ func (w *worker) die(key int32, hold history.ID) (history.Outcome, history.Reaso
 // acquire tries until the lock is granted or the visit's patience ends. It returns the operation that was
 // granted the hold, 0 if none was.
 func (w *worker) acquire(ctx context.Context, key int32, name string) (history.ID, locks.Lease, history.Reason) {
-	for {
+	for woken := history.AtOnce; ; {
 		op := w.lane.Call(history.Acquire, key)
 		lease, err := w.lock.Acquire(ctx, name, w.plan.TTL)
-		outcome, reason := locks.Classify(err)
 		id := op.ID
-		op.Hold, op.TTL, op.Outcome, op.Reason = id, w.plan.TTL, outcome, reason
-		op.Token = history.Hash(lease.Token)
-		if outcome == history.OK {
-			op.Fence, op.Until = lease.Fence, w.until(lease)
-		}
+		op.Hold, op.Woken = id, woken
+		w.granted(op, lease, err)
+		outcome, reason := op.Outcome, op.Reason
 		w.lane.Return(op)
 		switch {
 		case outcome == history.OK:
 			return id, lease, history.None
+		case reason == history.Crashed:
+			return 0, lease, reason
 		case outcome == history.Unknown && lease.Token != "":
-			w.release(key, id, lease) // it may have been granted; nobody else will give it back
+			w.release(key, id, lease, 0) // it may have been granted; nobody else will give it back
 		}
 		left := w.lane.Due + w.plan.Wait - w.clock.Now()
 		if ctx.Err() != nil {
@@ -143,7 +146,7 @@ func (w *worker) acquire(ctx context.Context, key int32, name string) (history.I
 		if left <= 0 {
 			return 0, lease, history.Impatient
 		}
-		w.sleep(ctx, min(left, w.backoff()))
+		woken = w.await(ctx, name, left)
 	}
 }
 
@@ -161,6 +164,9 @@ func (w *worker) count(ctx context.Context, key int32, views string, hold histor
 	}
 	if reason := w.stay(ctx, key, hold, lease); reason != history.None {
 		return history.Failed, reason
+	}
+	if !w.reenter(ctx, key, w.crew.Pages[key].Lock, hold) {
+		return history.Failed, history.Lost
 	}
 	op = w.lane.Call(history.Store, key)
 	err = w.crew.Counter.Store(ctx, views, Count{Views: seen.Views + 1, Writer: op.ID})
@@ -194,10 +200,11 @@ func (w *worker) stay(ctx context.Context, key int32, hold history.ID, lease loc
 	}
 }
 
-func (w *worker) release(key int32, hold history.ID, lease locks.Lease) {
+// release gives a hold back; left is how many the owner of a reentrant lock has then.
+func (w *worker) release(key int32, hold history.ID, lease locks.Lease, left int64) {
 	op := w.lane.Call(history.Release, key)
 	err := w.lock.Release(w.cleanup, lease)
-	op.Hold, op.Token = hold, history.Hash(lease.Token)
+	op.Hold, op.Token, op.Value = hold, history.Hash(lease.Token), left
 	op.Outcome, op.Reason = locks.Classify(err)
 	w.lane.Return(op)
 }

@@ -71,6 +71,7 @@ type Crew struct {
 	Counter Counter
 	Pages   []Page // by key
 	Gate    *Gate  // where faults take hold of workers; nil if there are none
+	Reenter bool   // some visits take the lock again
 	// Reopen replaces the lock of a worker that died, counted from 0 in this crew; nil if none can die.
 	Reopen func(worker int) (locks.Lock, error)
 }

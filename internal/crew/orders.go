@@ -82,6 +82,7 @@ func (o Orders) open(counter workload.Counter) (t *team, err error) {
 		counter = workload.NewRedisCounter(t.client(o.Counter.Site(), nil))
 	}
 	t.crew = workload.Crew{Plan: o.Plan, Counter: counter, Pages: workload.Pages(LockPrefix, o.Plan.Keys), Reopen: t.reopen}
+	t.crew.Reenter = spec.Claims.Reentrant
 	return t, nil
 }
 
@@ -110,7 +111,8 @@ func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload
 func (t *team) reopen(worker int) (locks.Lock, error) {
 	e := locks.Env{
 		Sites: t.sites, Places: t.places, Server: t.orders.Server, Process: t.process,
-		Rand: rand.New(rand.NewPCG(t.orders.Plan.Seed, uint64(t.orders.Plan.First+worker)|1<<32)),
+		Pause: t.crew.Pause(worker),
+		Rand:  rand.New(rand.NewPCG(t.orders.Plan.Seed, uint64(t.orders.Plan.First+worker)|1<<32)),
 	}
 	if t.spec.Claims.Renews {
 		e.Renewals = t.extra[worker]

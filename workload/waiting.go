@@ -1,0 +1,73 @@
+package workload
+
+import (
+	"context"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// await waits until a try is worth while: the lock knows, or else the backoff is over. It says what ended the wait.
+// A lock that waits is told when the visit gives up, so that it can leave its queue.
+func (w *worker) await(ctx context.Context, name string, left time.Duration) history.Wake {
+	waiter, ok := w.lock.(locks.Waiter)
+	if !ok {
+		w.sleep(ctx, min(left, w.backoff()))
+		return history.Poll
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	wake, err := waiter.Wait(ctx, name)
+	if err != nil && ctx.Err() == nil {
+		w.sleep(ctx, min(left, w.backoff())) // the lock cannot wait now
+		return history.Poll
+	}
+	return wake
+}
+
+// giveUp lets a lock that waits leave its queue.
+func (w *worker) giveUp(name string) {
+	waiter, ok := w.lock.(locks.Waiter)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithCancel(w.cleanup)
+	cancel()
+	_, _ = waiter.Wait(ctx, name) // it says that its context is done
+}
+
+// reenterOdds is one in how many visits takes a reentrant lock again.
+const reenterOdds = 4
+
+// reenter takes a reentrant lock again and gives it back, as a function that calls another which locks. It tells
+// whether the hold is still there; a holder that hears otherwise acts on it.
+func (w *worker) reenter(ctx context.Context, key int32, name string, hold history.ID) bool {
+	if !w.crew.Reenter || w.rand.IntN(reenterOdds) > 0 {
+		return true
+	}
+	op := w.lane.Call(history.Acquire, key)
+	lease, err := w.lock.Acquire(ctx, name, w.plan.TTL)
+	op.Hold, op.Value = hold, lease.Count
+	w.granted(op, lease, err)
+	outcome := op.Outcome
+	w.lane.Return(op)
+	switch outcome {
+	case history.Unknown:
+		return true // whether there is something to give back is not known; the lease will end it
+	case history.Failed:
+		w.lane.Mark(history.Op{Kind: history.Lose, Key: key, Hold: hold, Call: w.clock.Now(), Outcome: history.OK})
+		return false
+	}
+	w.release(key, hold, lease, lease.Count-1)
+	return true
+}
+
+// granted writes down what an acquire came to.
+func (w *worker) granted(op *history.Op, lease locks.Lease, err error) {
+	op.Outcome, op.Reason = locks.Classify(err)
+	op.TTL, op.Token = w.plan.TTL-lease.Spent, history.Hash(lease.Token)
+	if op.Outcome == history.OK {
+		op.Fence, op.Until, op.Value = lease.Fence, w.until(lease), lease.Count
+	}
+}
