@@ -216,7 +216,7 @@ func held(c *Case, key int32) (believed, kept []bool) {
 			switch {
 			case op.Kind == history.Extend && op.Hold == a.ID:
 				proof = op.Return
-				if op.Outcome == history.OK {
+				if op.Outcome != history.Failed {
 					until = op.Until
 				}
 			case op.Kind == history.Crash && op.Worker == a.Worker && op.Call >= a.Call:

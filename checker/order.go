@@ -238,7 +238,7 @@ func (c *Case) ttl() (ttl time.Duration) {
 		since := h.Call
 		ttl = max(ttl, h.TTL)
 		for _, x := range h.Extends {
-			if op := &c.Ops[x]; op.Outcome == history.OK {
+			if op := &c.Ops[x]; op.Outcome != history.Failed && op.Until != 0 {
 				since, ttl = op.Call, max(ttl, op.TTL)
 			}
 		}
