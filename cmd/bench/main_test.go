@@ -1,98 +1,13 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"hammerlock/internal/scripts"
 )
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"bench": main}) }
 
-// TestScripts runs the command as a user would. Every script ends with nothing left behind.
-func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
-		Setup: func(e *testscript.Env) error {
-			// Nodes live below the temporary directory, which tells them from everybody else's.
-			e.Setenv("TMPDIR", filepath.Join(e.WorkDir, "tmp"))
-			e.Setenv("BIN", filepath.SplitList(e.Getenv("PATH"))[0])
-			return os.Mkdir(filepath.Join(e.WorkDir, "tmp"), 0o755)
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "servers": servers, "terminate": terminate},
-	})
-}
-
-// exits CODE PROGRAM ARGS... runs a program and wants its exit code.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits code program args...")
-	}
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	err = ts.Exec(args[1], args[2:]...)
-	got := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		got = exit.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if got != want {
-		ts.Fatalf("exit code %d, want %d", got, want)
-	}
-}
-
-// servers N waits until N servers of this script are alive; with 0, also until no directory of theirs is left.
-func servers(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: servers count")
-	}
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	state := ""
-	for range 2000 {
-		tmp := ts.Getenv("TMPDIR")
-		alive := serversUnder(tmp)
-		dirs, _ := filepath.Glob(filepath.Join(tmp, "hammerlock-*"))
-		if len(alive) == want && (want > 0 || len(dirs) == 0) {
-			return
-		}
-		state = fmt.Sprintf("servers %v alive, directories %v", alive, dirs)
-		<-ticker.C
-	}
-	ts.Fatalf("%s, want %d", state, want)
-}
-
-// terminate sends SIGTERM to the programs in the background.
-func terminate(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: terminate")
-	}
-	for _, c := range ts.BackgroundCmds() {
-		ts.Check(c.Process.Signal(syscall.SIGTERM))
-	}
-}
-
-// serversUnder returns the processes that work in a directory below the given one.
-func serversUnder(dir string) (pids []int) {
-	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
-	for _, link := range links {
-		if cwd, err := os.Readlink(link); err == nil && strings.HasPrefix(cwd, dir+"/hammerlock-") {
-			if pid, err := strconv.Atoi(strings.Split(link, "/")[2]); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
-}
+func TestScripts(t *testing.T) { scripts.Run(t) }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"hammerlock/internal/scripts"
 	"hammerlock/results"
 )
 
@@ -53,7 +54,7 @@ func server(t *testing.T, tmp string) *os.Process {
 	t.Helper()
 	for range 500 {
 		<-time.After(10 * time.Millisecond)
-		for _, pid := range serversUnder(tmp) {
+		for _, pid := range scripts.ServersUnder(tmp) {
 			p, err := os.FindProcess(pid)
 			if err != nil {
 				t.Fatal(err)

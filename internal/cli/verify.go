@@ -84,12 +84,9 @@ func (e Env) saved(ctx context.Context) int {
 }
 
 // fileError is a history that cannot be judged.
-type fileError struct {
-	path string
-	err  error
-}
+type fileError struct{ err error }
 
-func (f *fileError) Error() string { return f.path + ": " + f.err.Error() }
+func (f *fileError) Error() string { return f.err.Error() }
 func (f *fileError) Unwrap() error { return f.err }
 
 // open reads a history from a file, or from the directory of a run.
@@ -106,7 +103,7 @@ func open(path string) (*history.History, string, error) {
 		err = h.Validate()
 	}
 	if err != nil {
-		return nil, path, &fileError{path, err}
+		return nil, path, &fileError{err}
 	}
 	return h, path, nil
 }
@@ -121,7 +118,7 @@ func (e Env) check(paths []string, asJSON bool) (int, error) {
 		}
 		j, err := judgement(h)
 		if err != nil {
-			return Broken, &fileError{file, err}
+			return Broken, &fileError{fmt.Errorf("%s: %w", file, err)}
 		}
 		j.Saved = file
 		all = append(all, j)
