@@ -23,6 +23,7 @@ type Step struct {
 	From  time.Duration // since the run's start; when to look for a worker if there is a Point
 	To    time.Duration // when it is healed; 0 = by itself, or at the end
 	Point string        // catch a worker there first; empty = none
+	Alone bool          // placed by the seed: it waits until others that were are over
 }
 
 // Planned is the step as the history's header keeps it.
@@ -143,6 +144,7 @@ func place(steps []Step, open []int, duration time.Duration, seed uint64) {
 	for n, i := range open {
 		part := duration / time.Duration(len(open))
 		begin := part * time.Duration(n)
+		steps[i].Alone = true
 		steps[i].From = begin + time.Duration((0.05+0.25*r.Float64())*float64(part))
 		steps[i].To = begin + time.Duration((0.40+0.20*r.Float64())*float64(part))
 	}

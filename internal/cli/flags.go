@@ -116,6 +116,7 @@ func newOptions(c *cobra.Command, verify bool) *options {
 	o := &options{plan: harness.Default()}
 	if verify {
 		o.plan.Verify, o.plan.Faults, o.plan.Warmup = true, []string{faults.Auto}, 0
+		o.plan.Workload.TTL = time.Second // faults and what follows from them fit into a short run
 	}
 	o.plan.Workload.Seed = drawSeed()
 	f, p, w := c.Flags(), &o.plan, &o.plan.Workload

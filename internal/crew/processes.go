@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -25,7 +26,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	input  io.WriteCloser
 	output *json.Decoder
-	stderr bytes.Buffer
+	stderr said
 
 	mu      sync.Mutex
 	stopped bool
@@ -44,6 +45,25 @@ type processes struct {
 	slack  time.Duration
 	moment time.Time
 	shared int64
+}
+
+// said is what a process has written to its standard error so far.
+type said struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(b)
+}
+
+func (s *said) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.TrimSpace(s.buf.String())
 }
 
 // Spawn starts a command in a way that it ends with the suite.
@@ -138,7 +158,7 @@ func (c *Process) complaint(a answer, err error) error {
 	if a.Error != "" {
 		err = errors.New(a.Error)
 	}
-	if text := bytes.TrimSpace(c.stderr.Bytes()); len(text) > 0 {
+	if text := c.stderr.text(); text != "" {
 		err = fmt.Errorf("%w; it said: %s", err, text)
 	}
 	return fmt.Errorf("worker process %d: %w", c.Number, err)

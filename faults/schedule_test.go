@@ -1,0 +1,135 @@
+package faults
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+var (
+	single   = Scene{Topology: "single", Sites: 1, Nodes: 1, Claims: history.Claims{Excludes: true, Expires: true}, Processes: 1}
+	sentinel = Scene{Topology: "sentinel", Sites: 1, Nodes: 4, Claims: single.Claims, Processes: 1}
+	redlock  = Scene{Topology: "redlock", Sites: 5, Nodes: 5, Claims: single.Claims, Processes: 2}
+)
+
+func texts(steps []Step) []string {
+	var all []string
+	for _, s := range steps {
+		all = append(all, s.String())
+	}
+	return all
+}
+
+func TestParse(t *testing.T) {
+	for name, c := range map[string]struct {
+		items string
+		scene Scene
+		want  string // the steps with their times, or the mistakes
+	}{
+		"none":             {"none", single, ""},
+		"times":            {"kill-primary@2s,heal@5s", single, "kill-primary@2s-5s"},
+		"one heal for all": {"kill-primary@1s,flush@2s,heal@5s,delay@6s", single, "kill-primary@1s-5s flush@2s-5s delay@6s-0s"},
+		"a point":          {"flush@granted", single, "flush@granted-0s"},
+		"an argument":      {"partition:n1+clients/n2@1s", sentinel, "partition:n1+clients/n2@1s-0s"},
+		"unknown":          {"melt", single, "--fault melt: there is kill-primary"},
+		"nowhere to go":    {"failover", single, "--fault failover: needs replicas"},
+		"no quorum":        {"pause-minority", sentinel, "--fault pause-minority: needs independent sites"},
+		"no process":       {"stop-process", single, "--fault stop-process: needs workers in processes"},
+		"too late":         {"flush@10s", single, "--fault flush@10s: @ takes a time from 0s to the run's end at 10s"},
+		"heal when":        {"heal", single, "--fault heal: when? As in heal@5s"},
+		"all at once":      {"melt,failover,heal", single, "--fault melt: | --fault failover: | --fault heal: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps, mistakes := Parse(strings.Split(c.items, ","), c.scene, 10*time.Second, 1)
+			var got []string
+			for _, s := range steps {
+				got = append(got, s.String()+"-"+s.To.String())
+			}
+			if len(mistakes) == 0 {
+				if text := strings.Join(got, " "); text != c.want {
+					t.Errorf("got %q, want %q", text, c.want)
+				}
+				return
+			}
+			all := strings.Join(mistakes, "\n")
+			for want := range strings.SplitSeq(c.want, " | ") {
+				if !strings.Contains(all, want) {
+					t.Errorf("got %q, want %q", all, want)
+				}
+			}
+		})
+	}
+}
+
+// TestSameSeedSamePlan places many faults: the same seed draws the same plan, another seed another one, and no two
+// faults overlap or leave the run.
+func TestSameSeedSamePlan(t *testing.T) {
+	items := []string{"kill-primary", "delay", "flush", "slow-server", "drop-reply"}
+	const run = 10 * time.Second
+	for seed := range uint64(200) {
+		a, _ := Parse(items, single, run, seed)
+		b, _ := Parse(items, single, run, seed)
+		other, _ := Parse(items, single, run, seed+1)
+		if !slices.Equal(texts(a), texts(b)) || slices.Equal(texts(a), texts(other)) {
+			t.Fatalf("seed %d: %v, again %v, next %v", seed, texts(a), texts(b), texts(other))
+		}
+		slices.SortFunc(a, func(x, y Step) int { return int(x.From - y.From) })
+		end := time.Duration(0)
+		for _, s := range a {
+			if s.From <= end || s.To <= s.From || s.To >= run {
+				t.Fatalf("seed %d: %v begins at %v after %v, heals at %v", seed, s, s.From, end, s.To)
+			}
+			end = s.To
+		}
+	}
+}
+
+// TestAutoIsWhatARightLockSurvives compares the list with what every fault says of itself.
+func TestAutoIsWhatARightLockSurvives(t *testing.T) {
+	for _, s := range []Scene{single, sentinel, redlock} {
+		steps, mistakes := Parse([]string{Auto}, s, time.Minute, 1)
+		if len(mistakes) > 0 || len(steps) == 0 {
+			t.Errorf("%s: %d steps, mistakes %v", s.Topology, len(steps), mistakes)
+		}
+		for _, step := range steps {
+			if why := step.Fault.Breaks(s); why != "" {
+				t.Errorf("%s: %s breaks what a right lock assumes: %s", s.Topology, step.Fault.Name, why)
+			}
+		}
+	}
+	for _, name := range []string{"lost-grant", "stall-worker", "flush", "clock-jump", "restart-empty"} {
+		if f, _ := Find(name); f.Breaks(sentinel) == "" {
+			t.Errorf("no lock survives %s, but it breaks nothing", name)
+		}
+	}
+}
+
+func TestSidesOfAPartition(t *testing.T) {
+	for arg, want := range map[string]string{
+		"n1+clients/n2": "n1+clients|n2|false", "n1>n2+n3": "n1|n2+n3|true", "n1": "error",
+	} {
+		target := &Target{Arg: arg, Rand: rand.New(rand.NewPCG(1, 1))}
+		rule, err := target.sides()
+		got := list(rule.From) + "|" + list(rule.To) + "|" + map[bool]string{true: "true", false: "false"}[rule.OneWay]
+		if err != nil {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%s: got %s, want %s", arg, got, want)
+		}
+	}
+}
+
+func TestEveryFaultSaysWhatItIs(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range All {
+		if f.Name == "" || f.Doc == "" || f.Breaks == nil || f.Inject == nil || seen[f.Name] {
+			t.Errorf("fault %q is incomplete or twice there", f.Name)
+		}
+		seen[f.Name] = true
+	}
+}

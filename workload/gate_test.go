@@ -1,0 +1,85 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// passers come by a point again and again until stop is done; it returns how many were told to die.
+func passers(stop context.Context, g *Gate, n int, p Point) (died *atomic.Int32, wait func()) {
+	died = new(atomic.Int32)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			for stop.Err() == nil {
+				if !g.pass(stop, p, int32(i), int32(i%3), 7) {
+					died.Add(1)
+				}
+			}
+		})
+	}
+	return died, wg.Wait
+}
+
+// TestGateCatchesOneAtATime catches workers while others come by, in memory that could be shared.
+func TestGateCatchesOneAtATime(t *testing.T) {
+	g, err := GateIn(make([]byte, GateSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, end := context.WithCancel(t.Context())
+	died, wait := passers(stop, g, 8, Loaded)
+	const catches = 100
+	for i := range catches {
+		key := int32(i%4 - 1) // AnyKey, 0, 1, 2
+		c, err := g.Catch(t.Context(), Loaded, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key != AnyKey && c.Key != key || c.Worker%3 != c.Key || c.Hold != 7 {
+			t.Fatalf("asked for key %d, got %+v", key, c)
+		}
+		if i%2 == 0 {
+			c.Go()
+			c.Die() // too late
+		} else {
+			c.Die()
+		}
+	}
+	// The last ones are told before the others stop.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for died.Load() < catches/2 && ctx.Err() == nil {
+		<-time.After(time.Millisecond)
+	}
+	end()
+	wait()
+	if died.Load() != catches/2 {
+		t.Errorf("%d died, want %d", died.Load(), catches/2)
+	}
+}
+
+// TestGateLetsPass asks for somebody who does not come: nobody is held afterwards.
+func TestGateLetsPass(t *testing.T) {
+	g := NewGate()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	if _, err := g.Catch(ctx, Granted, AnyKey); !errors.Is(err, ErrNobody) {
+		t.Errorf("got %v", err)
+	}
+	if !g.pass(t.Context(), Granted, 1, 1, 1) || !g.pass(t.Context(), Loaded, 1, 1, 1) {
+		t.Error("a worker was told to die")
+	}
+}
+
+func TestGateNeedsMemory(t *testing.T) {
+	for _, memory := range [][]byte{nil, make([]byte, GateSize-1), make([]byte, GateSize+8)[1:]} {
+		if _, err := GateIn(memory); err == nil {
+			t.Errorf("%d bytes were enough", len(memory))
+		}
+	}
+}
