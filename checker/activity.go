@@ -74,7 +74,7 @@ func (c *Case) effort(f flaw) (e effort) {
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
-		case history.Acquire, history.Release, history.Store: // an extension that is unknown moves nothing
+		case history.Release, history.Store: // unknown acquires and extensions are left out of judgement, and hide nothing
 			if op.Outcome == history.Unknown {
 				e.unknown++
 			} else if op.Outcome == history.OK {

@@ -41,7 +41,7 @@ func TestActivity(t *testing.T) {
 			for i := range 20 {
 				s.release(3, 0, dur(i), dur(i+1), history.Unknown)
 			}
-		}, Inconclusive, "20 of 80 outcomes are unknown"},
+		}, Inconclusive, "20 of 50 outcomes are unknown"},
 		"a fault that was never injected": {func(s *drama) { s.passOn(30); s.h.Faults = plan }, Inconclusive,
 			"fault 0, kill-primary, was planned and not injected"},
 		"a fault that met nobody": {func(s *drama) {

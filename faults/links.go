@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	lostReplies = 200 // enough to hit grants and releases among the many refusals
+	lostReplies = 100 // enough to hit grants and releases among the many refusals
 	lateBy      = 20 * time.Millisecond
 )
 
 var dropReply = Fault{
 	Name:   "drop-reply",
-	Doc:    "commands are executed, but their answers never arrive: the next 200 of them",
+	Doc:    "commands are executed, but their answers never arrive: the next 100 of them",
 	Needs:  Needs{Links: true},
 	Breaks: never,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
