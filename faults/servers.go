@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -114,7 +115,8 @@ var slowServer = Fault{
 		turns := 1_000_000
 		for range 3 { // the first one measures
 			start := time.Now()
-			if err := primary.Do(ctx, "EVAL", "local x = 0 for i = 1, tonumber(ARGV[1]) do x = x + i end return x", 0, turns).Err(); err != nil {
+			err := primary.Do(ctx, "EVAL", "local x = 0 for i = 1, tonumber(ARGV[1]) do x = x + i end return x", 0, turns).Err()
+			if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) { // on a busy machine it is slower than it was to be
 				return "", nil, err
 			}
 			if turns == 1_000_000 {
