@@ -22,6 +22,8 @@ func Verify(ctx context.Context, e Env) int {
 		switch e.Args[0] {
 		case "check", "export":
 			return e.saved(ctx)
+		case "matrix":
+			return e.matrix(ctx)
 		case "run":
 			e.Args = e.Args[1:]
 		}
@@ -33,7 +35,8 @@ func Verify(ctx context.Context, e Env) int {
 			"things meanwhile, keeps every operation and judges the history. Its exit code is the verdict.\n\n" +
 			"  verify [run]               load plus faults, then judge\n" +
 			"  verify check FILE|RUN      judge a saved history again, without Redis\n" +
-			"  verify export RUN          print a saved history as JSON lines",
+			"  verify export RUN          print a saved history as JSON lines\n" +
+			"  verify matrix              locks x topologies x faults against the expected outcomes",
 		Example: "  verify --topology single --lock lease\n" +
 			"  verify --topology sentinel --fault lost-grant\n" +
 			"  verify --topology redlock --fault kill-node@2s,heal@5s --seed 7",

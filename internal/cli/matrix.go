@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hammerlock/internal/matrix"
+	"hammerlock/results"
+	"hammerlock/topologies"
+)
+
+// matrixOptions are the flags of "verify matrix".
+type matrixOptions struct {
+	options
+	choice       matrix.Pattern
+	parallel     int
+	resume       string
+	markdown     string
+	expectations string
+}
+
+// inParallel is how many cells are run at a time: most of their time they wait for leases.
+const inParallel = 3
+
+func (e Env) matrix(ctx context.Context) int {
+	code := Passed
+	o := &matrixOptions{parallel: inParallel}
+	o.plan.Out, o.plan.Workload.Seed = "results/runs", drawSeed()
+	c := &cobra.Command{
+		Use: "matrix", Short: "locks x topologies x faults against the expected outcomes",
+		Long: "matrix runs locks on topologies under faults, a short run each, judges them and compares what was found with\n" +
+			"what is expected: right locks must pass where nothing they rely on is broken, wrong ones must be caught. A\n" +
+			"cell that must fail and passes is as red as one that must pass and fails.",
+		Example: "  verify matrix\n  verify matrix --lock lease,plain-del --topology single\n  verify matrix --resume results/runs/matrix-20260102-150405",
+	}
+	o.flags(c)
+	root := &cobra.Command{Use: "verify", SilenceErrors: true, SilenceUsage: true}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	c.DisableFlagParsing = true
+	c.InitDefaultHelpFlag()
+	c.RunE = func(c *cobra.Command, args []string) error {
+		o.parse(c.Flags(), args)
+		if c.Flags().Changed("help") {
+			return c.Help()
+		}
+		ctx, stop, done := onSignals(c.Context())
+		defer done()
+		code = e.carryMatrix(ctx, stop, o)
+		return nil
+	}
+	root.AddCommand(c)
+	root.SetArgs(e.Args)
+	root.SetOut(e.Stdout)
+	root.SetErr(e.Stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
+		return Usage
+	}
+	return code
+}
+
+func (o *matrixOptions) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.SortFlags = false
+	o.names(f, "lock", &o.choice.Locks, "these locks, with wildcards; right, broken (default: a set that shows what matters)")
+	o.names(f, "topology", &o.choice.Topologies, "on these topologies")
+	o.names(f, "fault", &o.choice.Faults, "with these faults; none, survived, fatal, caught")
+	o.names(f, "counter", &o.choice.Counters, "with the page views counted there")
+	o.integer(f, "processes", &o.choice.Processes, "how many processes the workers live in")
+	o.integer(f, "parallel", &o.parallel, "how many cells are run at a time")
+	o.add(f, "seed", "n", "", "repeats another matrix (default: drawn and printed)", o.seed)
+	o.text(f, "resume", "dir", func(s string) { o.resume = s }, "", "go on with a matrix that was interrupted")
+	o.text(f, "expectations", "file", func(s string) { o.expectations = s }, "", "what is expected, instead of what the suite comes with")
+	o.text(f, "markdown", "file", func(s string) { o.markdown = s }, "", "write the table as Markdown, too")
+	o.text(f, "redis-server", "path", func(s string) { o.plan.RedisServer = s }, "", "the server to start (default: looked for)")
+	o.text(f, "out", "dir", func(s string) { o.plan.Out = s }, o.plan.Out, "where the matrix is saved")
+	f.BoolVar(&o.json, "json", false, "print one JSON document instead of a table")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress lines")
+}
+
+// carryMatrix runs the matrix and answers for it.
+func (e Env) carryMatrix(ctx, stop context.Context, o *matrixOptions) int {
+	fail := func(code int, err error) int {
+		for line := range strings.Lines(err.Error()) {
+			_, _ = fmt.Fprintln(e.Stderr, "error:", strings.TrimRight(line, "\n"))
+		}
+		return code
+	}
+	o.mistakes = append(o.mistakes, matrix.Select(o.choice)...)
+	expected, err := o.expect()
+	if err != nil {
+		o.mistakes = append(o.mistakes, err.Error())
+	}
+	if o.parallel < 1 || o.parallel > 64 {
+		o.mistake("--parallel %d: from 1 to 64", o.parallel)
+	}
+	if len(o.mistakes) > 0 {
+		return fail(Usage, errors.New(strings.Join(o.mistakes, "\n")))
+	}
+	server, err := topologies.FindServer(stop, o.plan.RedisServer)
+	if err != nil {
+		return fail(Broken, err)
+	}
+	run := &matrix.Run{Expectations: expected, Seed: o.plan.Workload.Seed, Parallel: o.parallel, RedisServer: o.plan.RedisServer}
+	if run.Log, err = o.log(run); err != nil {
+		return fail(Usage, err)
+	}
+	choice := matrix.Choose(o.patterns(expected), server)
+	run.Cells = choice.Cells
+	run.Tell = e.tellCell(o.quiet)
+	start := time.Now()
+	all, err := run.Carry(ctx, stop)
+	err = errors.Join(err, run.Log.Close())
+	s := matrix.Summarize(all)
+	s.Seed, s.LeftOut, s.Took = run.Seed, choice.LeftOut, time.Since(start)
+	x := matrixExit(stop, s, err)
+	if werr := e.writeMatrix(o, all, s, x); werr != nil {
+		return fail(max(x.Code, Broken), werr)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(e.Stderr, "error: %v\nto go on: verify matrix --resume %s\n", err, run.Dir)
+	}
+	return x.Code
+}
+
+// expect reads the expectations.
+func (o *matrixOptions) expect() (*matrix.Expectations, error) {
+	if o.expectations == "" {
+		return matrix.BuiltIn()
+	}
+	text, err := os.ReadFile(o.expectations)
+	if err != nil {
+		return nil, err
+	}
+	return matrix.ParseExpectations(o.expectations, text)
+}
+
+// log opens the matrix's directory: a new one, or the one to go on with, whose seed counts.
+func (o *matrixOptions) log(run *matrix.Run) (log *matrix.Log, err error) {
+	if o.resume != "" {
+		run.Dir = o.resume
+		log, run.Seed, err = matrix.Resume(run.Dir)
+		return log, err
+	}
+	run.Dir = filepath.Join(o.plan.Out, fmt.Sprintf("matrix-%s-%d", time.Now().UTC().Format("20060102-150405"), run.Seed))
+	return matrix.Create(run.Dir, run.Seed)
+}
+
+// patterns are what flags choose; without any, the set of the expectations.
+func (o *matrixOptions) patterns(e *matrix.Expectations) []matrix.Pattern {
+	p := o.choice
+	if len(slices.Concat(p.Locks, p.Topologies, p.Faults, p.Counters)) == 0 && p.Processes == 0 {
+		return e.Set
+	}
+	return []matrix.Pattern{p}
+}
+
+func (e Env) tellCell(quiet bool) func(int, int, *matrix.Result) {
+	return func(done, of int, r *matrix.Result) {
+		if quiet && !r.Red {
+			return
+		}
+		word := "as expected"
+		if r.Red {
+			word = "RED: " + r.Why
+		}
+		_, _ = fmt.Fprintf(e.Stderr, "[%d/%d] %s: %s, %s (%s)\n", done, of, r.Cell, cmp.Or(r.Cause(), r.Status.String()), word,
+			r.Took.Round(100*time.Millisecond))
+	}
+}
+
+// matrixExit finds the code and the reason. Red beats what could not be run, which beats an interrupt.
+func matrixExit(stop context.Context, s matrix.Summary, err error) results.Exit {
+	var signal interrupt
+	switch {
+	case s.Red > s.Broken:
+		return results.Exit{Code: Violation, Reason: fmt.Sprintf("%d of %d cells are red", s.Red, s.Cells)}
+	case s.Broken > 0:
+		return results.Exit{Code: Broken, Reason: fmt.Sprintf("%d of %d cells could not be run", s.Broken, s.Cells)}
+	case errors.As(context.Cause(stop), &signal):
+		return results.Exit{Code: interrupted + int(signal.signal), Reason: signal.Error()}
+	case err != nil:
+		return results.Exit{Code: Broken, Reason: err.Error()}
+	case s.Cells == 0:
+		return results.Exit{Code: Inconclusive, Reason: "no cell was chosen that can be run here"}
+	default:
+		return results.Exit{Code: Passed}
+	}
+}
+
+func (e Env) writeMatrix(o *matrixOptions, all []matrix.Result, s matrix.Summary, x results.Exit) error {
+	if o.markdown != "" {
+		file, err := os.Create(o.markdown)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(matrix.WriteMarkdown(file, all, s), file.Close()); err != nil {
+			return err
+		}
+	}
+	if !o.json {
+		return matrix.WriteText(e.Stdout, all, s)
+	}
+	if all == nil {
+		all = []matrix.Result{}
+	}
+	return e.document(struct {
+		Schema int             `json:"schema"`
+		Exit   results.Exit    `json:"exit"`
+		Matrix matrix.Summary  `json:"matrix"`
+		Cells  []matrix.Result `json:"cells"`
+	}{results.Schema, x, s, all})
+}

@@ -1,0 +1,129 @@
+package matrix
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"hammerlock/faults"
+	"hammerlock/internal/harness"
+	"hammerlock/locks"
+)
+
+// Pattern says which cells are meant. An empty list means all; a name may have wildcards; "!name" takes out.
+type Pattern struct {
+	Locks      []string `yaml:"locks"`      // and: right, broken
+	Topologies []string `yaml:"topologies"` //
+	Faults     []string `yaml:"faults"`     // with or without their points, and: survived, fatal, caught
+	Counters   []string `yaml:"counters"`
+	Processes  int      `yaml:"processes"` // 0 = any
+}
+
+// The words for what the catalogues say.
+const (
+	right    = "right"    // locks that are right within their assumptions
+	wrong    = "broken"   // locks that are not
+	survived = "survived" // faults that break no assumption of a right lock
+	fatal    = "fatal"    // faults that do
+	caught   = "caught"   // faults that a broken lock is known to be caught with
+)
+
+// matches tells whether the cell is meant.
+func (p *Pattern) matches(c Cell) bool {
+	lock, _ := c.specs()
+	return (p.Processes == 0 || p.Processes == c.Processes) &&
+		among(p.Locks, func(name string) bool { return isLock(name, lock) }) &&
+		among(p.Topologies, func(name string) bool { return glob(name, c.Topology) }) &&
+		among(p.Counters, func(name string) bool { return glob(name, c.Counter) }) &&
+		among(p.Faults, func(name string) bool { return isFault(name, c) })
+}
+
+// among tells whether a list means something: a name that takes out beats one that puts in.
+func among(list []string, is func(name string) bool) bool {
+	in, asked := false, false
+	for _, name := range list {
+		if out, ok := strings.CutPrefix(name, "!"); ok {
+			if is(out) {
+				return false
+			}
+			continue
+		}
+		asked = true
+		in = in || is(name)
+	}
+	return in || !asked
+}
+
+func glob(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+func isLock(name string, lock locks.Spec) bool {
+	switch name {
+	case right:
+		return lock.Broken == ""
+	case wrong:
+		return lock.Broken != ""
+	default:
+		return glob(name, lock.Name)
+	}
+}
+
+func isFault(name string, c Cell) bool {
+	switch name {
+	case survived:
+		return c.Fault != faults.None && c.assumption() == ""
+	case fatal:
+		return c.assumption() != ""
+	case caught:
+		lock, _ := c.specs()
+		return len(symptoms(lock, c.Fault)) > 0
+	default:
+		return glob(name, c.Fault) || glob(name, faultName(c.Fault))
+	}
+}
+
+// items lists the faults that a pattern can mean for a lock: what it names, and what is in the catalogues.
+func (p *Pattern) items(lock locks.Spec) []string {
+	list := append([]string{faults.None}, faults.Names()...)
+	for _, s := range lock.Caught {
+		list = append(list, s.Fault)
+	}
+	for _, name := range p.Faults {
+		if strings.ContainsAny(name, "@:") && !strings.HasPrefix(name, "!") && !strings.ContainsAny(name, "*?[") {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// unknown says what is wrong with the pattern's names; empty if nothing is.
+func (p *Pattern) unknown(list, name string) string {
+	bare := strings.TrimPrefix(name, "!")
+	var good, words []string
+	switch list {
+	case "locks":
+		good, words = harness.LockNames()[1:], []string{right, wrong}
+	case "topologies":
+		good = harness.TopologyNames()
+	case "counters":
+		good = harness.CounterNames()
+	default:
+		good, words = append([]string{faults.None}, faults.Names()...), []string{survived, fatal, caught}
+		if before, at, timed := strings.Cut(bare, "@"); timed && !strings.ContainsAny(bare, "*?[") && !slices.Contains(faults.Points, at) {
+			return "after @ comes " + strings.Join(faults.Points, ", ") + ", not " + at
+		} else if timed {
+			bare = before
+		}
+		bare = faultName(bare)
+	}
+	if slices.Contains(words, bare) || slices.ContainsFunc(good, func(g string) bool { return glob(bare, g) }) {
+		return ""
+	}
+	if len(words) > 0 {
+		return "there is " + strings.Join(good, ", ") + ", and the words " + strings.Join(words, ", ")
+	}
+	return "there is " + strings.Join(good, ", ")
+}

@@ -1,0 +1,151 @@
+package matrix
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// Record is what the run of a cell showed.
+type Record struct {
+	Cell
+	Seed     uint64         `json:"seed"`
+	Tries    int            `json:"tries"`
+	Status   checker.Status `json:"status"`
+	Findings []Finding      `json:"findings,omitempty"` // what failed, the checker that speaks for all first
+	Summary  string         `json:"summary"`
+
+	Holds      int64         `json:"holds"` // that were exposed to what is judged
+	Violations int64         `json:"violations"`
+	Detected   time.Duration `json:"detected_ns,omitempty"` // when the first violation was complete, since the run's start
+	Took       time.Duration `json:"took_ns"`
+	Saved      string        `json:"saved,omitempty"` // where the history is
+	Command    string        `json:"command"`
+	Error      string        `json:"error,omitempty"` // why it could not be run
+}
+
+// Finding is what one checker found.
+type Finding struct {
+	Checker string `json:"checker"`
+	Cause   string `json:"cause"`
+	Others  string `json:"others,omitempty"` // further causes, by commas
+}
+
+// observe writes what a run showed into the record.
+func (r *Record) observe(run *results.Run) {
+	r.Status, r.Summary = run.Safety()
+	r.Findings, r.Detected, r.Violations = nil, 0, 0
+	for i := range run.Verdicts {
+		v := &run.Verdicts[i]
+		if v.Checker == "activity" || v.Checker == "exclusion" && v.Exposed > 0 {
+			r.Holds = v.Exposed
+		}
+		if v.Status != checker.Fail {
+			continue
+		}
+		r.Findings = append(r.Findings, Finding{v.Checker, v.Cause, others(v)})
+		r.Violations = cmp.Or(r.Violations, v.Violations)
+		if at := complete(v); at > 0 && (r.Detected == 0 || at < r.Detected) {
+			r.Detected = at
+		}
+	}
+}
+
+func others(v *checker.Verdict) string {
+	var list []string
+	for cause, n := range v.Causes {
+		if cause != v.Cause && n > 0 {
+			list = append(list, cause)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ",")
+}
+
+// complete is when the evidence of a verdict was complete; 0 if it has none.
+func complete(v *checker.Verdict) (at time.Duration) {
+	for i := range v.Evidence {
+		op := &v.Evidence[i]
+		if op.Return != history.Forever {
+			at = max(at, op.Return)
+		} else {
+			at = max(at, op.Call)
+		}
+	}
+	return at
+}
+
+// Cause is what the cell failed with, in a word; empty if it did not.
+func (r *Record) Cause() string {
+	if len(r.Findings) == 0 {
+		return ""
+	}
+	return cmp.Or(r.Findings[0].Cause, r.Findings[0].Checker)
+}
+
+// shows tells whether a cause was found. It may be named with its checker, as in fencing:stale-store, or be a
+// checker's name alone.
+func (r *Record) shows(cause string) bool {
+	name, of, both := strings.Cut(cause, ":")
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool {
+		if both {
+			return f.Checker == name && f.has(of)
+		}
+		return f.Checker == cause || f.has(cause)
+	})
+}
+
+func (f *Finding) has(cause string) bool {
+	return f.Cause == cause || slices.Contains(strings.Split(f.Others, ","), cause)
+}
+
+// Bound is the 95 % upper bound of the rate of violations in a cell where none was seen: the rule of three.
+func (r *Record) Bound() float64 { return min(3/float64(max(r.Holds, 1)), 1) }
+
+// Result is a cell with what was expected of it.
+type Result struct {
+	Record
+	Expected Expectation `json:"expected"`
+	Red      bool        `json:"red"`
+	Why      string      `json:"why,omitempty"` // it is red
+	Upper    float64     `json:"upper_95,omitempty"`
+}
+
+// Compare says whether a record is as it was expected.
+func Compare(r Record, e Expectation) Result {
+	x := Result{Record: r, Expected: e}
+	if r.Status == checker.Pass {
+		x.Upper = r.Bound()
+	}
+	switch {
+	case r.Error != "":
+		x.Why = "it could not be run: " + r.Error
+	case e.Want == MayFail:
+	case e.Want == MustPass && r.Status == checker.Pass:
+	case e.Want == MustPass:
+		x.Why = "it must pass: " + r.Summary
+	case e.Want == MustFail && r.Status == checker.Fail:
+		if !slices.ContainsFunc(e.Causes, r.shows) {
+			x.Why = fmt.Sprintf("it must fail with %s, not with %s", strings.Join(e.Causes, " or "), r.Cause())
+		}
+	case e.Want == MustFail && r.Status == checker.Pass:
+		x.Why = fmt.Sprintf("it must fail with %s and passed", strings.Join(e.Causes, " or "))
+	case e.Want == MustFail:
+		x.Why = fmt.Sprintf("it must fail with %s: %s", strings.Join(e.Causes, " or "), r.Summary)
+	default:
+		x.Why = "nothing was expected of it"
+	}
+	x.Red = x.Why != ""
+	return x
+}
+
+// again tells whether a record is worth another try: it does not say what must be said.
+func again(r *Record, e Expectation) bool {
+	return r.Error != "" || r.Status == checker.Inconclusive && (e.Want == MustPass || e.Want == MustFail)
+}

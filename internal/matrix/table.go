@@ -1,0 +1,243 @@
+package matrix
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/results"
+	"hammerlock/topologies"
+)
+
+// Summary is a matrix as a whole.
+type Summary struct {
+	Seed    uint64        `json:"seed"`
+	Cells   int           `json:"cells"`
+	Green   int           `json:"as_expected"`
+	Red     int           `json:"red"`
+	Broken  int           `json:"not_run"` // red for that
+	Caught  int           `json:"caught"`  // that had to fail and did
+	Median  time.Duration `json:"median_detection_ns"`
+	Slowest time.Duration `json:"slowest_detection_ns"`
+	Holds   int64         `json:"holds"`
+	Took    time.Duration `json:"took_ns"`
+	LeftOut []LeftOut     `json:"left_out"`
+}
+
+// Summarize counts the results.
+func Summarize(all []Result) Summary {
+	s := Summary{Cells: len(all)}
+	var detected []time.Duration
+	for i := range all {
+		r := &all[i]
+		s.Holds += r.Holds
+		switch {
+		case r.Red:
+			s.Red++
+			if r.Error != "" {
+				s.Broken++
+			}
+		default:
+			s.Green++
+		}
+		if r.Status == checker.Fail && r.Expected.Want == MustFail && !r.Red {
+			s.Caught++
+			detected = append(detected, r.Detected)
+		}
+	}
+	if len(detected) > 0 {
+		slices.Sort(detected)
+		s.Median, s.Slowest = detected[len(detected)/2], detected[len(detected)-1]
+	}
+	return s
+}
+
+// WriteText writes the matrix for people: what passed as expected in a row for each lock and topology, everything
+// else in rows of its own, and what is red once more at the end with the command that repeats it.
+func WriteText(w io.Writer, all []Result, s Summary) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	p := printer{w: t}
+	p.line("LOCK\tTOPOLOGY\tFAULT\tRESULT\tEXPECTED\tHOLDS\tVIOLATIONS\t95 %% BOUND\tDETECTED")
+	for _, g := range rows(all) {
+		p.line("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", g.lock, g.topology, g.faults(), g.result, g.expected,
+			results.Count(g.holds), g.violations(), g.bound(), g.detection())
+	}
+	if err := cmp.Or(p.err, t.Flush()); err != nil {
+		return err
+	}
+	p = printer{w: w}
+	for i := range all {
+		if r := &all[i]; r.Red {
+			p.line("\nRED  %s: %s", r.Cell, r.Why)
+			p.line("     history %s", cmp.Or(r.Saved, "none"))
+			p.line("     repeat  %s", r.Command)
+		}
+	}
+	p.line("")
+	s.write(&p)
+	return p.err
+}
+
+func (s *Summary) write(p *printer) {
+	p.line("%d cells, %d as expected, %d RED, %s holds, seed %d, %s", s.Cells, s.Green, s.Red, results.Count(s.Holds), s.Seed,
+		s.Took.Round(time.Second))
+	if s.Caught > 0 {
+		p.line("%d had to fail and did: the first violation was complete after %s (median), %s at the latest", s.Caught,
+			results.Duration(s.Median), results.Duration(s.Slowest))
+	}
+	for _, l := range s.LeftOut {
+		p.line("left out: %s cells: %s", results.Count(int64(l.Cells)), l.Why)
+	}
+}
+
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+// row is a line of the table: one cell, or several that passed.
+type row struct {
+	lock, topology, result, expected string
+	cells                            []string // what is special about each
+	holds, bad                       int64
+	detected                         time.Duration
+	failed                           bool
+}
+
+// rows makes the lines. All that passed as expected share one.
+func rows(all []Result) (list []row) {
+	var passed *row
+	for i := range all {
+		r := &all[i]
+		special := r.Fault
+		if r.Counter != "redis" {
+			special += " [" + r.Counter + "]"
+		}
+		if r.Processes > 1 {
+			special += fmt.Sprintf(" [%d processes]", r.Processes)
+		}
+		plain := !r.Red && r.Status == checker.Pass
+		if plain && passed != nil && passed.lock == r.Lock && passed.topology == r.Topology && passed.expected == r.Expected.Want.String() {
+			passed.cells, passed.holds = append(passed.cells, special), passed.holds+r.Holds
+			continue
+		}
+		n := row{lock: r.Lock, topology: r.Topology, result: r.word(), expected: r.Expected.Want.String(), holds: r.Holds,
+			cells: []string{special}, bad: r.Violations, detected: r.Detected, failed: r.Status == checker.Fail}
+		if r.Red {
+			n.expected = "RED: " + strings.Join(append([]string{n.expected}, r.Expected.Causes...), " ")
+		}
+		list = append(list, n)
+		passed = nil
+		if plain {
+			passed = &list[len(list)-1]
+		}
+	}
+	return list
+}
+
+// word is the result in a word.
+func (r *Result) word() string {
+	switch {
+	case r.Error != "":
+		return "not run"
+	case r.Status == checker.Fail:
+		return r.Cause()
+	case r.Status == checker.Pass:
+		return "PASS"
+	default:
+		return "inconclusive"
+	}
+}
+
+const fewFaults = 4 // that are named in a row
+
+func (g *row) faults() string {
+	if len(g.cells) <= fewFaults {
+		return strings.Join(g.cells, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(g.cells[:fewFaults-1], ", "), len(g.cells)-fewFaults+1)
+}
+
+func (g *row) violations() string { return results.Count(g.bad) }
+
+func (g *row) bound() string {
+	if g.failed || g.holds == 0 {
+		return "-"
+	}
+	return strings.Replace(fmt.Sprintf("%.1e", min(3/float64(g.holds), 1)), "e-0", "e-", 1)
+}
+
+func (g *row) detection() string {
+	if !g.failed || g.detected == 0 {
+		return "-"
+	}
+	return results.Duration(g.detected)
+}
+
+// WriteMarkdown writes the matrix as a table: a row for each lock, a column for each topology.
+func WriteMarkdown(w io.Writer, all []Result, s Summary) error {
+	p := printer{w: w}
+	var columns []string
+	for _, t := range topologies.All {
+		if slices.ContainsFunc(all, func(r Result) bool { return r.Topology == t.Name }) {
+			columns = append(columns, t.Name)
+		}
+	}
+	p.line("| lock | %s |", strings.Join(columns, " | "))
+	p.line("|---%s|", strings.Repeat("|---", len(columns)))
+	for i := 0; i < len(all); {
+		end := i
+		for end < len(all) && all[end].Lock == all[i].Lock {
+			end++
+		}
+		line := "| `" + all[i].Lock + "` |"
+		for _, topology := range columns {
+			line += " " + markdownCell(all[i:end], topology) + " |"
+		}
+		p.line("%s", line)
+		i = end
+	}
+	p.line("")
+	p.line("%d cells, %d as expected, %d red, %s holds; %d had to fail and did, the first violation complete after %s (median).",
+		s.Cells, s.Green, s.Red, results.Count(s.Holds), s.Caught, results.Duration(s.Median))
+	return p.err
+}
+
+func markdownCell(all []Result, topology string) string {
+	var parts []string
+	passed, holds := 0, int64(0)
+	for i := range all {
+		r := &all[i]
+		switch {
+		case r.Topology != topology:
+		case r.Status == checker.Pass && !r.Red:
+			passed, holds = passed+1, holds+r.Holds
+		default:
+			text := r.word() + " (" + r.Fault
+			if r.Processes > 1 {
+				text += fmt.Sprintf(", %d processes", r.Processes)
+			}
+			text += ")"
+			if r.Red {
+				text = "**RED** " + text
+			}
+			parts = append(parts, text)
+		}
+	}
+	if passed > 0 {
+		g := row{holds: holds}
+		parts = append([]string{fmt.Sprintf("pass %d/%s", passed, g.bound())}, parts...)
+	}
+	return strings.Join(parts, "<br>")
+}
