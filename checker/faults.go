@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"hammerlock/history"
@@ -34,6 +35,8 @@ func (c *Case) windows() []window {
 			w := window{fault: i, heal: -1, from: op.Call, to: history.Forever, name: "a fault", note: c.Notes[op.ID]}
 			if n := op.Value; n >= 0 && n < int64(len(c.Faults)) {
 				w.name = c.Faults[n].Name
+			} else if text, ok := strings.CutPrefix(w.note, history.ByKey); ok {
+				w.name, _, _ = strings.Cut(text, ":")
 			}
 			list = append(list, w)
 		case history.Heal:

@@ -201,7 +201,7 @@ func (c *Case) strikes() []strike {
 		switch op.Kind {
 		case history.Fault:
 			s := strike{period{op.Call, op.Return}, op.Value, op.Outcome}
-			if op.Value >= 0 && op.Value < int64(len(c.Faults)) && c.Faults[op.Value].To > 0 {
+			if op.Value < 0 || op.Value < int64(len(c.Faults)) && c.Faults[op.Value].To > 0 {
 				s.to = history.Forever
 			}
 			list = append(list, s)

@@ -101,37 +101,49 @@ type reach struct {
 // with the one that believed longest, and tells whether that is certain in spite of the processes' clocks.
 // One sort and one sweep: O(n log n) at worst, exact within a process.
 func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
-	best, other := reach{hold: -1}, reach{hold: -1} // the other is of another process than the best
+	far := skyline{best: reach{hold: -1}, other: reach{hold: -1}, slack: s.slack, closed: s.knobs.closedEnds}
 	s.inOrder(holds, func(h *Hold) (timed, bool) {
 		from, to := s.believed(h)
 		return timed{at: from, slot: slot{hi: to}}, h.Outcome == history.OK && from < to
 	}, func(t *timed) {
 		now := reach{t.hold, s.c.Holds[t.hold].Process, t.at, t.slot.hi}
-		if first, certain := s.collide(best, other, now); first >= 0 {
+		if first, certain := far.collide(now); first >= 0 {
 			found(pair{first, t.hold}, certain)
 		}
-		switch {
-		case best.hold < 0 || now.process == best.process:
-			if best.hold < 0 || now.to > best.to {
-				best = now
-			}
-		case now.to > best.to:
-			best, other = now, best
-		case other.hold < 0 || now.to > other.to:
-			other = now
-		}
+		far.add(now)
 	})
+}
+
+// skyline is how far the beliefs of a key reach, taken in the order in which they begin.
+type skyline struct {
+	best, other reach // the other is of another process than the best
+	slack       time.Duration
+	closed      bool // intervals that touch overlap
+}
+
+// add takes a belief in.
+func (z *skyline) add(now reach) {
+	switch {
+	case z.best.hold < 0 || now.process == z.best.process:
+		if z.best.hold < 0 || now.to > z.best.to {
+			z.best = now
+		}
+	case now.to > z.best.to:
+		z.best, z.other = now, z.best
+	case z.other.hold < 0 || now.to > z.other.to:
+		z.other = now
+	}
 }
 
 // collide finds which of the two that reach furthest overlaps the new one. Times of different processes may be off
 // by the slack in either direction.
-func (s *sweeper) collide(best, other, now reach) (first int32, certain bool) {
+func (z *skyline) collide(now reach) (first int32, certain bool) {
 	first = -1
-	for _, r := range [...]reach{best, other} {
-		if r.hold < 0 || now.from > r.to || now.from == r.to && !s.knobs.closedEnds {
+	for _, r := range [...]reach{z.best, z.other} {
+		if r.hold < 0 || now.from > r.to || now.from == r.to && !z.closed {
 			continue
 		}
-		if r.process == now.process || now.from+s.slack < r.to && r.from+s.slack < now.to {
+		if r.process == now.process || now.from+z.slack < r.to && r.from+z.slack < now.to {
 			return r.hold, true
 		}
 		if first < 0 {

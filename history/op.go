@@ -40,7 +40,7 @@ const (
 	Load                    // reads the counter: Value and Seen, the operation that stored it
 	Store                   // writes the counter: Value, and Seen, the operation whose value it replaces
 	End                     // a visit is over: Call is when it began, Until when it was due and its worker free; OK means counted
-	Fault                   // a fault is injected, from Call to Return; Value is its number in the plan
+	Fault                   // a fault is injected, from Call to Return; Value is its number in the plan; negative if it was not planned (ByKey)
 	Heal                    // a fault is healed, from Call to Return; Value is its number in the plan
 	Lose                    // the holder was told at Return that Hold is lost; it believes in it no more
 	Crash                   // the worker died at Call: it believes in nothing and does nothing from then on
@@ -97,6 +97,10 @@ var reasons = [...]string{"", "busy", "lost", "fenced", "conflict", "unreachable
 
 // String is the reason's name in files and reports; None is empty.
 func (r Reason) String() string { return name(reasons[:], uint8(r)) }
+
+// ByKey begins the note of a Fault that a person injected while the run went on: it is followed by the fault's name, a
+// colon and what was done. Such faults count down from -1.
+const ByKey = "by key: "
 
 // Forever stands for a time that never comes: the end of a hold without expiry, the return of a call that had none.
 const Forever = time.Duration(1<<63 - 1)

@@ -222,7 +222,7 @@ func plain(op *Op, h *Header) bool {
 		op.Process >= 0 && int(op.Process) < max(h.Processes, 1) &&
 		!(op.Return == Forever && op.Outcome != Unknown) &&
 		!(op.Until != 0 && op.Until < op.Call && (op.Kind == Acquire || op.Kind == Extend)) &&
-		!((op.Kind == Fault || op.Kind == Heal) && uint64(op.Value) >= uint64(len(h.Faults)))
+		!((op.Kind == Fault || op.Kind == Heal) && op.Value >= int64(len(h.Faults)))
 }
 
 // explain says what is not plain.
@@ -249,7 +249,7 @@ func (v *validation) explain(i int, op *Op) {
 		{op.Return == Forever && op.Outcome != Unknown, fmt.Sprintf("never returned, but its outcome is %s", op.Outcome)},
 		{op.Until != 0 && op.Until < op.Call && (op.Kind == Acquire || op.Kind == Extend),
 			fmt.Sprintf("holds until %v, before its call at %v", op.Until, op.Call)},
-		{(op.Kind == Fault || op.Kind == Heal) && uint64(op.Value) >= uint64(len(h.Faults)),
+		{(op.Kind == Fault || op.Kind == Heal) && op.Value >= int64(len(h.Faults)),
 			fmt.Sprintf("is fault %d of a plan of %d", op.Value, len(h.Faults))},
 	} {
 		if p.wrong {

@@ -1,0 +1,94 @@
+package checker
+
+import "hammerlock/history"
+
+// mostParents is how many page views back a store may be said to replace another; those that somebody has loaded and
+// not yet replaced are kept for longer.
+const mostParents = 1 << 15
+
+// chains remembers for page views who replaced them. A second acknowledged store that names the same one is a fork,
+// of which one branch is lost.
+type chains struct {
+	parents map[parent]*replaced
+	ring    []parent         // the oldest first, from next on
+	next    int              // where the oldest is, when the ring is full
+	loaded  map[int32]parent // by worker: what it will replace
+}
+
+// parent is a page view: a page and the store that wrote it.
+type parent struct {
+	key  int32
+	seen history.ID
+}
+
+type replaced struct {
+	child  history.ID // 0 = by nobody yet
+	worker int32
+	pins   int32 // workers that have loaded it
+}
+
+func newChains() chains {
+	return chains{parents: map[parent]*replaced{}, loaded: map[int32]parent{}}
+}
+
+// observe takes a load or a store in and returns who had replaced the same page view before.
+func (c *chains) observe(op *history.Op) *replaced {
+	if op.Key < 0 {
+		return nil
+	}
+	p := parent{op.Key, op.Seen}
+	if op.Kind == history.Load {
+		if op.Outcome == history.OK {
+			c.unpin(op.Worker)
+			c.entry(p).pins++
+			c.loaded[op.Worker] = p
+		}
+		return nil
+	}
+	defer c.unpin(op.Worker)
+	if op.Outcome != history.OK {
+		return nil // it may not have happened
+	}
+	e := c.entry(p)
+	if e.child != 0 {
+		first := *e
+		return &first
+	}
+	e.child, e.worker = op.ID, op.Worker
+	return nil
+}
+
+func (c *chains) unpin(worker int32) {
+	p, ok := c.loaded[worker]
+	if !ok {
+		return
+	}
+	delete(c.loaded, worker)
+	c.parents[p].pins--
+}
+
+// entry finds a page view or adds it; what was added longest ago and is pinned by nobody goes.
+func (c *chains) entry(p parent) *replaced {
+	if e := c.parents[p]; e != nil {
+		return e
+	}
+	e := new(replaced)
+	c.parents[p] = e
+	if len(c.ring) < mostParents {
+		c.ring = append(c.ring, p)
+		return e
+	}
+	for range c.ring {
+		old := &c.ring[c.next]
+		c.next = (c.next + 1) % len(c.ring)
+		if o := c.parents[*old]; o.pins == 0 {
+			delete(c.parents, *old)
+			c.parents[p] = o // its memory is used again
+			*o = replaced{}
+			*old = p
+			return o
+		}
+	}
+	c.ring = append(c.ring, p) // all are pinned, by as many workers
+	return e
+}

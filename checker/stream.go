@@ -1,0 +1,266 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// Stream judges while the run goes on, with bounded memory: two holders that believe in one lock at a time, and two
+// acknowledged stores that replace the same page view. What it finds is proved; the judges of the whole history find
+// more, and have the last word. It is shown operations in the order of their returns, by one goroutine.
+type Stream struct {
+	excludes bool
+	slack    time.Duration
+	now      time.Duration // everything that returned by then was seen
+
+	keys    map[int32]*line
+	holds   map[history.ID]*belief // those whose end is not known
+	tokens  map[uint64]*belief     // of them, for extensions that know only the token
+	waiting int                    // beliefs in all lines
+	free    []*belief
+	dead    []history.ID  // killed, perhaps under a release that nobody has seen yet
+	blind   time.Duration // from then on too much was open to be kept; Forever if it never was
+	updates chains
+	found   []Sighting
+	count   int64
+}
+
+// Sighting is a violation that was proved while the run went on.
+type Sighting struct {
+	Checker string // that will say so too
+	Text    string
+	Key     int32
+	At      time.Duration // when it happened
+	Seen    time.Duration // when it was proved
+	Workers [2]int32
+	Ops     [2]history.ID // the two grants, or the two stores
+}
+
+const (
+	keptSightings = 64      // the rest is counted
+	mostBeliefs   = 1 << 16 // that may wait for the end of an earlier one
+)
+
+// belief is a hold, from its grant to the first of release call, deadline, loss signal and death.
+type belief struct {
+	id       history.ID
+	token    uint64
+	worker   int32
+	key      int32
+	process  int16
+	settled  bool
+	call     time.Duration
+	from, to time.Duration
+	extended time.Duration // call of the last extension that counts
+	lost     time.Duration
+	dead     time.Duration // when its worker was killed
+}
+
+// line is what is known of a page: beliefs in the order of their grants, the first of which has not ended yet.
+type line struct {
+	queue []*belief
+	far   skyline
+	who   [2]belief // what the skyline's numbers stand for
+	n     int32
+}
+
+// NewStream makes a stream for a run with that header.
+func NewStream(h *history.Header) *Stream {
+	s := &Stream{excludes: h.Claims.Excludes, keys: map[int32]*line{}, holds: map[history.ID]*belief{},
+		tokens: map[uint64]*belief{}, blind: history.Forever, updates: newChains()}
+	if h.Processes > 1 {
+		s.slack = h.Bounds.Slack
+	}
+	return s
+}
+
+// Observe takes an operation in.
+func (s *Stream) Observe(op *history.Op) {
+	if op.Return != history.Forever {
+		s.now = max(s.now, op.Return)
+	}
+	switch op.Kind {
+	case history.Acquire:
+		if s.excludes && op.Outcome == history.OK && (op.Hold == op.ID || op.Hold == 0) {
+			s.grant(op)
+		}
+	case history.Extend:
+		s.extend(op)
+	case history.Release:
+		if b := s.holds[op.Hold]; b != nil && !(op.Value > 0 && op.Outcome == history.OK) {
+			s.settle(b, op.Call)
+		}
+	case history.Lose:
+		if b := s.holds[op.Hold]; b != nil {
+			b.lost = min(b.lost, op.Return)
+		}
+	case history.Crash:
+		for _, b := range s.holds {
+			if b.worker == op.Worker && b.call <= op.Call {
+				b.dead = min(b.dead, op.Call)
+				s.dead = append(s.dead, b.id)
+			}
+		}
+	case history.Load, history.Store:
+		if first := s.updates.observe(op); first != nil {
+			s.sight(Sighting{Checker: lostUpdates.Name, Key: op.Key, At: op.Return, Seen: s.now,
+				Workers: [2]int32{first.worker, op.Worker}, Ops: [2]history.ID{first.child, op.ID},
+				Text: fmt.Sprintf("%s and %s both replaced page view %d of page %d: one is lost", who(first.worker),
+					who(op.Worker), op.Value-1, op.Key)})
+		}
+	}
+}
+
+// UpTo says that every operation that was called before now was observed, or has no return: see history.Merge.Drain.
+func (s *Stream) UpTo(now time.Duration) {
+	s.now = max(s.now, now)
+	s.dead = slices.DeleteFunc(s.dead, func(id history.ID) bool {
+		b := s.holds[id]
+		if b != nil && b.dead >= now {
+			return false
+		}
+		if b != nil {
+			s.settle(b, b.dead)
+		}
+		return true
+	})
+}
+
+// Finish settles what is still open: those holds lasted as long as their holders were told.
+func (s *Stream) Finish() {
+	for _, b := range s.holds {
+		b.settled, b.to = true, min(b.to, b.lost, b.dead)
+	}
+	clear(s.holds)
+	clear(s.tokens)
+	for _, l := range s.keys {
+		s.judge(l)
+	}
+}
+
+// SafeUpTo is the time up to which everything was judged: what is found later happened later.
+func (s *Stream) SafeUpTo() time.Duration {
+	safe := min(s.now, s.blind)
+	for _, l := range s.keys {
+		if len(l.queue) > 0 {
+			safe = min(safe, l.queue[0].from)
+		}
+	}
+	return safe
+}
+
+// Violations returns how many were proved, and the first of them; the slice only ever grows.
+func (s *Stream) Violations() (int64, []Sighting) { return s.count, s.found }
+
+func (s *Stream) sight(v Sighting) {
+	if s.count++; len(s.found) < keptSightings {
+		s.found = append(s.found, v)
+	}
+}
+
+func (s *Stream) grant(op *history.Op) {
+	l := s.keys[op.Key]
+	if l == nil {
+		l = &line{far: skyline{best: reach{hold: -1}, other: reach{hold: -1}, slack: s.slack}}
+		s.keys[op.Key] = l
+	}
+	if s.waiting >= mostBeliefs {
+		s.blind = min(s.blind, op.Return)
+		return
+	}
+	b := s.belief()
+	*b = belief{id: op.ID, token: op.Token, worker: op.Worker, key: op.Key, process: op.Process, call: op.Call, from: op.Return,
+		to: op.Until, lost: history.Forever, dead: history.Forever}
+	if b.to == 0 {
+		b.to = history.Forever // it was told no end
+	}
+	s.holds[b.id] = b
+	if b.token != 0 {
+		s.tokens[b.token] = b
+	}
+	l.queue = append(l.queue, b)
+	s.waiting++
+}
+
+func (s *Stream) extend(op *history.Op) {
+	b := s.holds[op.Hold]
+	if b == nil && op.Hold == 0 && op.Token != 0 {
+		b = s.tokens[op.Token]
+	}
+	switch {
+	case b == nil:
+	case op.Outcome == history.OK && op.Until != 0 && op.Call >= b.extended:
+		b.to, b.extended = op.Until, op.Call
+	case op.Outcome == history.Failed && op.Reason == history.Lost:
+		b.lost = min(b.lost, op.Return)
+	}
+}
+
+// settle ends a belief at the latest at the given time, and judges what waited for that.
+func (s *Stream) settle(b *belief, at time.Duration) {
+	b.settled, b.to = true, min(b.to, b.lost, b.dead, at)
+	delete(s.holds, b.id)
+	if b.token != 0 && s.tokens[b.token] == b {
+		delete(s.tokens, b.token)
+	}
+	if l := s.keys[b.key]; l.queue[0] == b {
+		s.judge(l)
+	}
+}
+
+// judge compares the beliefs at the head of a line whose ends are known, as the exclusion checker does.
+func (s *Stream) judge(l *line) {
+	n := 0
+	for ; n < len(l.queue) && l.queue[n].settled; n++ {
+		b := l.queue[n]
+		if b.from < b.to {
+			l.n++
+			now := reach{l.n, b.process, b.from, b.to}
+			if first, certain := l.far.collide(now); first >= 0 && certain {
+				s.overlap(l, first, b)
+			}
+			l.add(now, b)
+		}
+		s.free = append(s.free, b)
+	}
+	s.waiting -= n
+	l.queue = l.queue[:copy(l.queue, l.queue[n:])]
+}
+
+func (l *line) add(now reach, b *belief) {
+	other := l.far.other
+	l.far.add(now)
+	switch {
+	case l.far.best.hold != now.hold && l.far.other.hold == now.hold:
+		l.who[1] = *b
+	case l.far.best.hold == now.hold && l.far.other != other:
+		l.who[0], l.who[1] = *b, l.who[0]
+	case l.far.best.hold == now.hold:
+		l.who[0] = *b
+	}
+}
+
+func (s *Stream) overlap(l *line, first int32, b *belief) {
+	a := &l.who[0]
+	if first != l.far.best.hold {
+		a = &l.who[1]
+	}
+	s.sight(Sighting{Checker: exclusion.Name, Key: b.key, At: b.from, Seen: s.now,
+		Workers: [2]int32{a.worker, b.worker}, Ops: [2]history.ID{a.id, b.id},
+		Text: fmt.Sprintf("%s was granted page %d at %s while %s, granted at %s, believed in it until %s", who(b.worker), b.key,
+			clock(b.from), who(a.worker), clock(a.from), clock(a.to))})
+}
+
+// belief takes one that was judged, or makes one.
+func (s *Stream) belief() *belief {
+	n := len(s.free)
+	if n == 0 {
+		return new(belief)
+	}
+	b := s.free[n-1]
+	s.free = s.free[:n-1]
+	return b
+}
