@@ -53,6 +53,8 @@ type reader struct {
 	next   uint32 // sequence number
 	ended  bool
 	h      History
+	each   func(*Op) // is handed the operations instead of h; nil = none is
+	passed int       // operations handed on
 }
 
 func readNative(br *bufio.Reader, size int64) (*History, error) {
@@ -219,8 +221,8 @@ func (r *reader) payload(kind uint32) error {
 		if len(e.Partial) > maxNote {
 			return r.wrong("end: %v", errNote)
 		}
-		if e.Ops != len(r.h.Ops) {
-			return r.wrong("the file has %d operations, and %d by its end", len(r.h.Ops), e.Ops)
+		if n := len(r.h.Ops) + r.passed; e.Ops != n {
+			return r.wrong("the file has %d operations, and %d by its end", n, e.Ops)
 		}
 		r.h.Partial, r.ended = e.Partial, true
 	default:
@@ -245,6 +247,10 @@ func (r *reader) records() error {
 			prev = op.Return
 		}
 		p = next
+	}
+	if r.each != nil {
+		r.handOn()
+		return nil
 	}
 	if before == 0 {
 		r.h.Ops = reserve(r.h.Ops, r.size-r.offset, int64(n))

@@ -15,6 +15,8 @@ type Fairness struct {
 	// IdleShare is the part of the time in which the lock was held or waited for that it stood idle although
 	// somebody waited. Null if the lock does not exclude.
 	IdleShare *float64 `json:"idle_share"`
+	// Workers are what all workers got, by number; nil in runs saved before it was kept.
+	Workers []Worker `json:"workers,omitempty"`
 }
 
 // Worker is what one worker got.
@@ -46,10 +48,15 @@ func (m *Meter) fairness() Fairness {
 		}
 	}
 	f.Starving = len(f.StarvingWorkers)
-	worst := m.workers[f.Worst.Worker]
-	f.Worst.Visits, f.Worst.Longest = worst.finish, int64(worst.longest)
-	if worst.waits > 0 {
-		f.Worst.Mean = int64(worst.waited / time.Duration(worst.waits))
+	for i, w := range m.workers {
+		worker := Worker{Worker: i, Visits: w.finish, Longest: int64(w.longest)}
+		if w.waits > 0 {
+			worker.Mean = int64(w.waited / time.Duration(w.waits))
+		}
+		f.Workers = append(f.Workers, worker)
+	}
+	if len(f.Workers) > 0 {
+		f.Worst = f.Workers[f.Worst.Worker]
 	}
 	if wanted := m.held + m.idleWaited; m.excludes && wanted > 0 {
 		share := float64(m.idleWaited) / float64(wanted)

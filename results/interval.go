@@ -6,6 +6,7 @@ import "time"
 const (
 	acquireTag  = "acquire"
 	responseTag = "response"
+	handoffTag  = "handoff"
 )
 
 const intervalWidth = time.Second
@@ -19,11 +20,12 @@ type interval struct {
 }
 
 func newInterval(o MeterOptions) interval {
-	return interval{emit: o.Interval, from: o.From, tags: []string{acquireTag, responseTag},
-		now: map[string]*Latency{acquireTag: newCoarse(), responseTag: newCoarse()}}
+	return interval{emit: o.Interval, from: o.From, tags: []string{acquireTag, responseTag, handoffTag},
+		now: map[string]*Latency{acquireTag: newCoarse(), responseTag: newCoarse(), handoffTag: newCoarse()}}
 }
 
-// record adds a duration that came to its end at the given time. Times ascend.
+// record adds a duration that came to its end at the given time. Times ascend; what is a little late counts in the
+// current second.
 func (i *interval) record(tag string, at, d time.Duration) {
 	if at >= i.from+intervalWidth {
 		i.flush(at)

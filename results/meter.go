@@ -30,6 +30,7 @@ type Meter struct {
 	workers []workerMeter
 	pages   []pageMeter
 
+	faults     []FaultWindow
 	ops        int64
 	held       time.Duration // of all pages, within the measurement
 	idleWaited time.Duration // nobody held the page's lock while somebody waited for it
@@ -116,6 +117,7 @@ func (m *Meter) Observe(op *history.Op) {
 		m.Errors[op.Kind.String()+" "+op.Outcome.String()+" "+op.Reason.String()]++
 	}
 	if op.Worker < 0 {
+		m.broken(op)
 		return
 	}
 	w := &m.workers[op.Worker]
@@ -226,6 +228,7 @@ func (m *Meter) pair(p *pageMeter) {
 	m.idleWaited += m.within(max(p.release, p.oldest), p.grant)
 	if p.grantee != p.releaser && p.since < p.release && p.release >= m.from && p.grant <= m.to {
 		m.Handoff.record(p.grant - p.release)
+		m.interval.record(handoffTag, p.grant, p.grant-p.release)
 	}
 }
 

@@ -47,6 +47,7 @@ type Run struct {
 	Fairness   Fairness          `json:"fairness"`
 	Cost       Cost              `json:"cost"`
 	Generator  Generator         `json:"generator"`
+	Windows    []FaultWindow     `json:"fault_windows,omitempty"`
 	Errors     map[string]int64  `json:"errors"` // operations that did not go well: "kind outcome reason"
 	Verdicts   []checker.Verdict `json:"verdicts"`
 
@@ -147,6 +148,7 @@ func (m *Meter) Summarize(r *Run, load Load) {
 	r.Fairness = m.fairness()
 	r.Generator = m.judge(load)
 	r.Errors = m.Errors
+	r.Windows = m.faults
 }
 
 func (m *Meter) waiting() Waiting {
