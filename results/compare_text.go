@@ -1,0 +1,117 @@
+package results
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteText writes the comparison for people. A difference within the noise is "~".
+func (c *Comparison) WriteText(w io.Writer) error {
+	p := &printer{w: w}
+	for _, g := range c.Groups {
+		p.line("%s", strings.TrimSpace(g.Name))
+		p.compared("", c.Sides, func(k int) string { return "change" })
+		for _, row := range g.Rows {
+			var cells []string
+			for i := range row.Cells {
+				cells = append(cells, row.metric.cell(&row.Cells[i]))
+			}
+			p.compared(row.Metric, cells, func(k int) string { return row.Cells[k].verdict() })
+		}
+		p.line("")
+	}
+	for _, note := range c.Notes {
+		p.wrapped(note)
+	}
+	p.line("medians with their %.0f %% confidence intervals; ~ is noise: Mann-Whitney U tests, %.0f %% for the whole table (Holm)",
+		100*confidence, 100*familyAlpha)
+	p.gates(c.Gates)
+	return p.err
+}
+
+// compared writes a row of columns, the change against the first after each of the others.
+func (p *printer) compared(label string, cells []string, change func(int) string) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-26s", label)
+	for k, cell := range cells {
+		fmt.Fprintf(&b, " %-20s", cell)
+		if k > 0 {
+			fmt.Fprintf(&b, " %-24s", change(k))
+		}
+	}
+	p.line("%s", b.String())
+}
+
+func (p *printer) wrapped(text string) {
+	for i, row := range wrap(text, width-2) {
+		if i > 0 {
+			row = "  " + row
+		}
+		p.line("%s", row)
+	}
+}
+
+// cell writes a median with half the width of its interval.
+func (m Metric) cell(c *Cell) string {
+	if c.Runs == 0 {
+		return "-"
+	}
+	if c.Low == nil || c.High == nil {
+		return m.Format(c.Median) + " ± ?"
+	}
+	if c.Median == 0 {
+		return m.Format(c.Median) + fmt.Sprintf(" (%s..%s)", m.Format(*c.Low), m.Format(*c.High))
+	}
+	return m.Format(c.Median) + fmt.Sprintf(" ± %.0f %%", 100*max(c.Median-*c.Low, *c.High-c.Median)/c.Median)
+}
+
+// verdict writes the change against the first side.
+func (c *Cell) verdict() string {
+	switch c.Effect {
+	case None:
+		return "-"
+	case Noise:
+		return fmt.Sprintf("~ (p=%.3f)", c.P)
+	default:
+		return fmt.Sprintf("%s %s (p=%.3f)", signed(c.Change), c.Effect, c.P)
+	}
+}
+
+// WriteText writes the trial for people.
+func (t *Trial) WriteText(w io.Writer) error {
+	p := &printer{w: w}
+	p.line("A  %s", t.A)
+	p.line("B  %s", t.B)
+	p.line("")
+	const row = "%-26s %-12s %-12s %-10s %-20s %-12s %s"
+	p.line(row, "", "A", "B", "change", fmt.Sprintf("interval (n=%d)", t.Pairs), "noise floor", "")
+	for _, c := range t.Effects {
+		if c.Effect == None {
+			p.line(row, c.Metric, "-", "-", "-", "-", "-", "nothing is known of it")
+			continue
+		}
+		interval, floor := "too few pairs", "?"
+		if c.Low != nil && c.High != nil {
+			interval = signed(*c.Low) + " .. " + signed(*c.High)
+		}
+		if c.Floor != nil {
+			floor = "± " + percent(*c.Floor)
+		}
+		text := string(c.Effect)
+		if c.Effect != Noise {
+			text = "B is " + text
+		}
+		p.line(row, c.Metric, c.metric.Format(c.A), c.metric.Format(c.B), signed(*c.Change), interval, floor, text)
+	}
+	p.line("")
+	for _, s := range t.Summary {
+		p.wrapped(s)
+	}
+	for _, note := range t.Notes {
+		p.wrapped(note)
+	}
+	p.line("the noise floor is what A shows against A in turns with B; the intervals of B/A hold for all rows at once (%.0f %%)", 100*confidence)
+	p.gates(t.Gates)
+	return p.err
+}

@@ -1,0 +1,227 @@
+package results
+
+import (
+	"fmt"
+	"io"
+	"math"
+)
+
+// Probe is one look of a search: whether the objective held there.
+type Probe struct {
+	At     float64    `json:"at"`
+	Result GateResult `json:"result"`
+}
+
+// Search looks for the highest value of a setting at which an objective holds.
+type Search struct {
+	From, Most float64 // where it begins, and beyond what it does not look
+	Step       float64 // how close to the edge it goes, as a share
+	Whole      bool    // the setting is a whole number
+	// Try looks at one value.
+	Try func(at float64) (GateResult, error)
+}
+
+// Found is the end of a search: the highest value at which the objective held, and the one above at which it did not.
+type Found struct {
+	Objective string     `json:"objective"`
+	Over      string     `json:"over"`
+	Holds     *float64   `json:"holds"` // null if it held nowhere
+	Breaks    *float64   `json:"breaks"`
+	Status    GateStatus `json:"status"` // pass: both sides were confirmed
+	Reason    string     `json:"reason"`
+	Probes    []Probe    `json:"probes"`
+}
+
+// A side is confirmed if the objective holds, or breaks, in most of so many looks.
+const (
+	looks    = 3
+	majority = looks/2 + 1
+	attempts = 4 // to find an edge that can be confirmed
+)
+
+// search is one in progress.
+type search struct {
+	Search
+	found Found
+	err   error
+}
+
+// Run searches: exponentially until the objective breaks, then by bisection, then with more looks at both sides of
+// the edge. If a side does not stand, the edge is looked for there again.
+func (s Search) Run() (Found, error) {
+	w := &search{Search: s}
+	low, high := w.bracket()
+	for range attempts {
+		if w.over() || low == 0 || math.IsInf(high, 1) {
+			break
+		}
+		low, high = w.bisect(low, high)
+		if w.over() || low == 0 {
+			break
+		}
+		switch {
+		case !w.confirm(low, GatePass):
+			high = low
+			low = w.lower(low)
+		case !w.confirm(high, GateFail):
+			low = high
+			high = w.upper(high)
+		default:
+			return w.end(low, high, GatePass, "confirmed from both sides")
+		}
+	}
+	switch {
+	case w.err != nil:
+		return w.end(low, high, GateNoData, w.err.Error())
+	case w.found.Status != "":
+		return w.end(low, high, w.found.Status, w.found.Reason)
+	case low == 0:
+		return w.end(low, high, GateFail, "the objective holds nowhere from "+significant(s.least())+" on")
+	case math.IsInf(high, 1):
+		return w.end(low, high, GateInconclusive, "the objective holds as far as was looked")
+	default:
+		return w.end(low, high, GateUnderpowered, "the edge moves about: longer looks (--duration) would be steadier")
+	}
+}
+
+// over tells whether a look said nothing, or could not be taken: then the search cannot go on.
+func (w *search) over() bool { return w.err != nil || w.found.Status != "" }
+
+// least is under what it makes no sense to look.
+func (s *Search) least() float64 {
+	if s.Whole {
+		return 1
+	}
+	return s.From / 1024
+}
+
+// look tells whether the objective holds; what says nothing ends the search.
+func (w *search) look(at float64) bool {
+	if w.over() {
+		return false
+	}
+	r, err := w.Try(at)
+	if err != nil {
+		w.err = err
+		return false
+	}
+	w.found.Probes = append(w.found.Probes, Probe{at, r})
+	if r.Status != GatePass && r.Status != GateFail {
+		w.found.Status, w.found.Reason = r.Status, fmt.Sprintf("at %s: %s", significant(at), r.Summary)
+	}
+	return r.Status == GatePass
+}
+
+// bracket finds a value that holds, zero if none does, and one that breaks, infinite if none does.
+func (w *search) bracket() (low, high float64) {
+	if w.look(w.From) {
+		return w.From, w.upper(w.From)
+	}
+	if w.over() {
+		return 0, math.Inf(1)
+	}
+	return w.lower(w.From), w.From
+}
+
+// upper doubles from a value that holds until one breaks.
+func (w *search) upper(low float64) float64 {
+	for at := low; at < w.Most; {
+		at = min(2*at, w.Most)
+		if !w.look(at) && !w.over() {
+			return at
+		}
+		if w.over() {
+			return math.Inf(1)
+		}
+	}
+	return math.Inf(1)
+}
+
+// lower halves from a value that breaks until one holds.
+func (w *search) lower(high float64) float64 {
+	for at := high; at > w.least(); {
+		at = w.round(max(at/2, w.least()))
+		if w.look(at) {
+			return at
+		}
+		if w.over() {
+			break
+		}
+	}
+	return 0
+}
+
+func (w *search) round(x float64) float64 {
+	if w.Whole {
+		return math.Floor(x)
+	}
+	return x
+}
+
+// bisect narrows the edge, in the middle of the logarithms, until it is as close as was asked for.
+func (w *search) bisect(low, high float64) (float64, float64) {
+	for high/low > 1+w.Step && !(w.Whole && high-low <= 1) {
+		at := w.round(math.Sqrt(low * high))
+		if w.Whole {
+			at = max(at, low+1)
+		}
+		holds := w.look(at)
+		switch {
+		case w.over():
+			return low, high
+		case holds:
+			low = at
+		default:
+			high = at
+		}
+	}
+	return low, high
+}
+
+// confirm looks again until most of the looks agree, the one that led here included.
+func (w *search) confirm(at float64, want GateStatus) bool {
+	agree, differ := 1, 0
+	for agree < majority && differ < majority {
+		holds := w.look(at)
+		if w.over() {
+			return false
+		}
+		if holds == (want == GatePass) {
+			agree++
+		} else {
+			differ++
+		}
+	}
+	return agree >= majority
+}
+
+func (w *search) end(low, high float64, status GateStatus, reason string) (Found, error) {
+	f := w.found
+	f.Status, f.Reason, f.Breaks = status, reason, finite(high)
+	if low > 0 {
+		f.Holds = &low
+	}
+	return f, w.err
+}
+
+// WriteText writes what a search found, for people.
+func (f *Found) WriteText(w io.Writer) error {
+	p := &printer{w: w}
+	p.line("%s over %s", f.Objective, f.Over)
+	p.line("")
+	for _, probe := range f.Probes {
+		p.line("%12s  %-13s %s", significant(probe.At), string(probe.Result.Status), probe.Result.Summary)
+	}
+	p.line("")
+	switch {
+	case f.Holds == nil && f.Breaks == nil:
+		p.fact(f.Over, "unknown: "+f.Reason)
+	case f.Holds == nil:
+		p.fact(f.Over, fmt.Sprintf("breaks at %s: %s", significant(*f.Breaks), f.Reason))
+	case f.Breaks == nil:
+		p.fact(f.Over, fmt.Sprintf("holds at %s; more is unknown: %s", significant(*f.Holds), f.Reason))
+	default:
+		p.fact(f.Over, fmt.Sprintf("holds at %s, breaks at %s: %s", significant(*f.Holds), significant(*f.Breaks), f.Reason))
+	}
+	return p.err
+}
