@@ -175,7 +175,7 @@ func TestAStoppedJobKeepsWhatItHas(t *testing.T) {
 func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 	heap := func(d time.Duration) uint64 {
 		var m runtime.MemStats
-		j := job(t, func(p *Plan) { p.Locks, p.Counter, p.Workload.Hold, p.Duration = []string{"none"}, MemoryCounter, 0, d })
+		j := job(t, func(p *Plan) { p.Locks, p.Counter, p.Workload.Hold, p.Duration = []string{"none"}, "memory", 0, d })
 		run(t, j, func(*stage) {
 			pause(d)
 			runtime.GC()
