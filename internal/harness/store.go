@@ -98,7 +98,9 @@ func (c *check) counter(all []Combination) {
 	spec, _ := workload.FindCounter(p.Counter)
 	if p.Processes > 1 && spec.Place == workload.InMemory {
 		c.mistake("--counter %s is the memory of one process, there are --processes %d: use %s", spec.Name, p.Processes,
-			strings.Join(countersBut(func(s workload.CounterSpec) bool { return s.Place == spec.Place || s.Fenced != spec.Fenced || s.Broken != "" }), ", "))
+			strings.Join(countersBut(func(s workload.CounterSpec) bool {
+				return s.Place == spec.Place || s.Fenced != spec.Fenced || s.Broken != ""
+			}), ", "))
 	}
 	said := map[string]bool{}
 	for _, combo := range all {
