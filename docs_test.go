@@ -16,6 +16,7 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/locks"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // update writes the generated parts of the documents again instead of comparing them: make readme.
@@ -122,8 +123,12 @@ func lockTable() string {
 
 func counterTable() string {
 	rows := "| counter | where the page views are |\n|---|---|\n"
-	for _, s := range harness.Counters {
-		rows += fmt.Sprintf("| `%s` | %s |\n", s.Name, s.Doc)
+	for _, s := range workload.AllCounters {
+		doc := s.Doc
+		if s.Broken != "" {
+			doc += "; **broken:** " + s.Broken
+		}
+		rows += fmt.Sprintf("| `%s` | %s |\n", s.Name, doc)
 	}
 	return rows
 }

@@ -30,7 +30,7 @@ type updates struct {
 
 	acknowledged, unknown, lost int64
 	unseen                      int64 // acknowledged by nobody, seen, and lost
-	strangers                   int64 // reads of stores that the history does not hold
+	strangers                   int64 // reads of stores that the history does not hold, or not what they wrote
 	causes                      map[string]int64
 	first                       map[string]witness
 }
@@ -94,7 +94,15 @@ func (u *updates) read() {
 		if seen >= 0 {
 			u.see(seen, int32(i))
 			wrote += u.Ops[seen].Value
-		} else if op.Seen != 0 {
+		}
+		if blank(op) {
+			continue
+		}
+		if seen >= 0 && blank(&u.Ops[seen]) {
+			u.strangers++
+			continue
+		}
+		if seen < 0 && op.Seen != 0 {
 			u.strangers++
 			u.pages[op.Key].cropped = u.pages[op.Key].cropped || op.Kind == history.Final
 			continue
@@ -108,6 +116,11 @@ func (u *updates) read() {
 			u.blame("corrupt", int32(i), seen)
 		}
 	}
+}
+
+// blank tells whether a store had no answer and does not say what it wrote, nor what it replaced: an increment.
+func blank(op *history.Op) bool {
+	return op.Kind == history.Store && op.Outcome == history.Unknown && op.Value == 0
 }
 
 // seen is the store that an operation read, -1 if there was none or it is unknown.
@@ -184,7 +197,7 @@ func (u *updates) walk(p *page) {
 		}
 		u.place[at], u.link[at] = place, next
 		p.first, next = at+1, at+1
-		if at = u.seen(op); at < 0 && op.Seen != 0 {
+		if at = u.seen(op); at < 0 && (op.Seen != 0 || blank(op)) {
 			p.cropped = true
 		}
 	}

@@ -72,6 +72,18 @@ var lostUpdateCases = map[string]struct {
 		s.visit(2, 20, a, 1)
 		s.final(100, a, 1)
 	}, Fail, "overwritten", "1 of 2"},
+	"an increment without an answer that nobody saw": {func(s *drama) {
+		a := s.visit(1, 0, 0, 0)
+		s.add(history.Op{Kind: history.Store, Worker: 2, Call: 20, Return: history.Forever})
+		b := s.visit(3, 40, a, 1)
+		s.final(100, b, 2)
+	}, Pass, "", "2 page views"},
+	"an increment without an answer that took effect": {func(s *drama) {
+		s.visit(1, 0, 0, 0)
+		u := s.add(history.Op{Kind: history.Store, Worker: 2, Call: 20, Return: history.Forever})
+		b := s.visit(3, 40, u, 2)
+		s.final(100, b, 3)
+	}, Inconclusive, "", "does not hold"},
 	"counted twice": {func(s *drama) {
 		a := s.visit(1, 0, 0, 0)
 		s.final(100, a, 2)

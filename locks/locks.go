@@ -18,7 +18,7 @@ import (
 // All lists the locks: right ones first, then libraries as people use them, then the wrong ones.
 var All = []Spec{
 	lease, watch, watchdog, reentrant, redisson, fair, spin, fenced, multi, wait, ifeq,
-	redlock, redlockSerial, redlockExtend, local,
+	redlock, redlockSerial, redlockExtend, local, incr, optimistic,
 	libRedsync, libRedislock, libRueidislock,
 	none, bit, setnx, setnxExpire, expireSeconds, timestamp, timestampDel, plainDel, getDel, watchLax, watchUnheard,
 	blindWatchdog, watchdogByName, renewRecreates, lateBelief, replyValidity, weakToken, localReentry, fenceAfter,
@@ -36,8 +36,20 @@ type Spec struct {
 	Caught  []Symptom // how a broken lock shows, the surest way first
 	Needs   []Release // the servers that have its commands, any of them; empty for a lock that runs on all
 	Claims  history.Claims
-	Open    func(Env) (Lock, error)
+	// Counting is how visits count under it. What is not TwoSteps is no lock but a baseline: it does without one.
+	Counting Counting
+	Open     func(Env) (Lock, error)
 }
+
+// Counting says how a visit adds its page view to the counter.
+type Counting int
+
+// The ways to count.
+const (
+	TwoSteps   Counting = iota // load, stay, store: what a lock has to guard
+	OneStep                    // the store adds one by itself
+	Optimistic                 // a store that has no effect if anybody else stored since the load; it is repeated
+)
 
 // Symptom is a verdict on a broken lock and what brings it about.
 type Symptom struct {
@@ -146,6 +158,14 @@ type Waiter interface {
 var (
 	ErrBusy = errors.New("the lock is held by somebody else")
 	ErrLost = errors.New("the lock is no longer ours")
+)
+
+// ErrFenced says that the store has taken a greater fencing token, ErrConflict that somebody else stored since the
+// load, ErrRefused that the store answered that it will not. Nothing was written.
+var (
+	ErrFenced   = errors.New("the store refused a stale fencing token")
+	ErrConflict = errors.New("somebody else stored in between")
+	ErrRefused  = errors.New("the store refused")
 )
 
 // ErrCrashed says that the worker was killed in the middle of the call. What was done stays done.

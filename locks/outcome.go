@@ -25,7 +25,11 @@ func Classify(err error) (history.Outcome, history.Reason) {
 		return history.Failed, history.Busy
 	case errors.Is(err, ErrLost):
 		return history.Failed, history.Lost
-	case errors.Is(err, redis.TxFailedErr):
+	case errors.Is(err, ErrFenced):
+		return history.Failed, history.Fenced
+	case errors.Is(err, ErrRefused):
+		return history.Failed, history.Refused
+	case errors.Is(err, redis.TxFailedErr), errors.Is(err, ErrConflict):
 		return history.Failed, history.Conflict
 	case errors.Is(err, ErrCrashed):
 		return history.Unknown, history.Crashed

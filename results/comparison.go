@@ -76,6 +76,9 @@ func (p *printer) notes(runs []Run) {
 		if len(r.Fairness.StarvingWorkers) > 0 {
 			note(r, "FAIRNESS: "+starving(r.Fairness.StarvingWorkers))
 		}
+		if r.Views.Fenced > 0 {
+			note(r, "FENCE: "+fencedText(r.Views.Fenced))
+		}
 		if len(r.Errors) > 0 {
 			note(r, "errors: "+r.errorsText())
 		}

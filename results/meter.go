@@ -50,6 +50,7 @@ type Visits struct {
 type Stores struct {
 	Acknowledged int64
 	Unknown      int64
+	Fenced       int64 // refused by the counter's fence
 }
 
 type workerMeter struct {
@@ -113,7 +114,7 @@ func (m *Meter) NeverBegun(due time.Duration) { m.Answers.record(due, m.to, fals
 // Observe takes one operation into account.
 func (m *Meter) Observe(op *history.Op) {
 	m.ops++
-	if op.Outcome != history.OK && op.Reason != history.Busy {
+	if op.Outcome != history.OK && op.Reason != history.Busy && op.Reason != history.Fenced {
 		m.Errors[op.Kind.String()+" "+op.Outcome.String()+" "+op.Reason.String()]++
 	}
 	if op.Worker < 0 {
@@ -237,11 +238,13 @@ func (m *Meter) within(from, to time.Duration) time.Duration {
 }
 
 func (m *Meter) store(op *history.Op) {
-	switch op.Outcome {
-	case history.OK:
+	switch {
+	case op.Outcome == history.OK:
 		m.Stores.Acknowledged++
-	case history.Unknown:
+	case op.Outcome == history.Unknown:
 		m.Stores.Unknown++
+	case op.Reason == history.Fenced:
+		m.Stores.Fenced++
 	}
 }
 

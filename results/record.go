@@ -89,6 +89,7 @@ type Views struct {
 	Unknown      int64 `json:"unknown"`
 	Final        int64 `json:"final"`
 	Lost         int64 `json:"lost"`
+	Fenced       int64 `json:"fenced"` // stale stores that a fenced counter refused
 }
 
 // Latencies are the distributions of a run.

@@ -83,6 +83,9 @@ func (p *printer) run(r *Run) {
 	p.fact("throughput", fmt.Sprintf("%s visits/s counted in %s", significant(r.Throughput), Duration(time.Duration(r.Measured))))
 	p.fact("visits", r.visitsText())
 	p.fact("cost a visit", r.costText())
+	if r.Views.Fenced > 0 {
+		p.fact("fence", fencedText(r.Views.Fenced))
+	}
 	if len(r.Errors) > 0 {
 		p.fact("errors", r.errorsText())
 	}
@@ -174,6 +177,9 @@ func (r *Run) costText() string {
 	return fmt.Sprintf("%s round trips, %s commands on the servers, %s of their CPU",
 		optional(c.RoundTrips), optional(c.Commands), optionalDuration(c.ServerCPU))
 }
+
+// fencedText tells of the fence doing its work: no error.
+func fencedText(n int64) string { return quantity(n, "stale store") + " refused by the counter" }
 
 func optional(x *float64) string {
 	if x == nil {

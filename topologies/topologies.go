@@ -188,6 +188,10 @@ func (t *Topology) AwaitHealthy(ctx context.Context) error {
 	return poll(ctx, pollEvery, func() error { return t.Healthy(ctx) })
 }
 
+// Dir is the directory of what belongs to the deployment's life and no longer: it is removed when the topology is
+// closed, or when the suite is killed. It is empty for the embedded server, which has none.
+func (t *Topology) Dir() string { return t.dir }
+
 // Close ends every process and removes everything that the topology made. It is safe to call twice.
 func (t *Topology) Close() error {
 	var errs []error

@@ -2,11 +2,9 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,41 +16,89 @@ import (
 type Counter interface {
 	// Load reads a page's count; the zero Count if it was never written.
 	Load(ctx context.Context, page string) (Count, error)
+	// Store writes a page's count. A fenced counter answers locks.ErrFenced to a stale one, and keeps what it has.
 	Store(ctx context.Context, page string, c Count) error
+	// Close gives up what the counter opened by itself.
+	Close() error
+}
+
+// Atomic is a counter that can do without a lock: what the baselines use.
+type Atomic interface {
+	Counter
+	// Add adds one view in one step and returns the count that it replaced.
+	Add(ctx context.Context, page string, writer history.ID) (replaced Count, err error)
+	// Transact shows a page's count to visit, which may store once: locks.ErrConflict if anybody stored meanwhile. It
+	// returns the error of the load, if that failed and visit was never called, or what visit returned.
+	Transact(ctx context.Context, page string, visit func(seen Count, store func(Count) error) error) error
 }
 
 // Count is a number of page views and the operation that wrote it, so that every load says whose store it saw.
 type Count struct {
 	Views  int64
 	Writer history.ID
+	Fence  int64 // fencing token of the writer's hold; 0 = its lock has none
 }
 
-// NewRedisCounter keeps the counts in a Redis server, as "views writer". The caller closes the client.
-func NewRedisCounter(client redis.UniversalClient) Counter { return redisCounter{client} }
+// AllCounters lists the stores of the counter.
+var AllCounters = []CounterSpec{
+	redisStore, redisFenced, topologyStore, topologyFenced, memoryStore, memoryFenced, sqliteStore, sqliteFenced,
+	backstopStore,
+}
 
-type redisCounter struct{ client redis.UniversalClient }
+// CounterSpec describes a store of the counter.
+type CounterSpec struct {
+	Name   string
+	Doc    string
+	Place  Place
+	Fenced bool   // a stale fencing token is refused, or is said to be
+	Broken string // why the fence does not hold; empty for a store that does as it says
+	// Open opens the counter; a worker process opens one of its own.
+	Open func(CounterEnv) (Counter, error)
+}
 
-func (r redisCounter) Load(ctx context.Context, page string) (Count, error) {
-	text, err := r.client.Get(ctx, page).Result()
-	if errors.Is(err, redis.Nil) {
-		return Count{}, nil
+// Place says where a counter lives.
+type Place int
+
+// The places.
+const (
+	OwnServer  Place = iota // a server of its own that no fault touches
+	OnTopology              // the servers of the lock
+	InMemory                // this process; no other can share it
+	InFile                  // a file that processes share
+)
+
+// CounterEnv is what a counter is opened with: what its place asks for.
+type CounterEnv struct {
+	Client redis.UniversalClient // OwnServer, OnTopology; the caller closes it
+	File   string                // InFile
+}
+
+// FindCounter returns the spec with that name.
+func FindCounter(name string) (CounterSpec, bool) {
+	for _, s := range AllCounters {
+		if s.Name == name {
+			return s, true
+		}
 	}
-	if err != nil {
-		return Count{}, err
+	return CounterSpec{}, false
+}
+
+// text writes a count as "views writer", or as "views writer fence".
+func (c Count) text(fenced bool) []byte {
+	b := strconv.AppendInt(make([]byte, 0, 64), c.Views, 10)
+	b = append(b, ' ')
+	b = strconv.AppendUint(b, uint64(c.Writer), 10)
+	if fenced {
+		b = append(b, ' ')
+		b = strconv.AppendInt(b, c.Fence, 10)
 	}
-	return parseCount(text)
+	return b
 }
 
-func (r redisCounter) Store(ctx context.Context, page string, c Count) error {
-	var buf [48]byte
-	text := strconv.AppendInt(buf[:0], c.Views, 10)
-	text = append(text, ' ')
-	text = strconv.AppendUint(text, uint64(c.Writer), 10)
-	return r.client.Set(ctx, page, text, 0).Err()
-}
-
+// parseCount reads what text wrote.
 func parseCount(text string) (Count, error) {
-	views, writer, _ := strings.Cut(text, " ")
+	views, rest, _ := strings.Cut(text, " ")
+	writer, fence, fenced := strings.Cut(rest, " ")
 	v, err := strconv.ParseInt(views, 10, 64)
 	if err != nil {
 		return Count{}, fmt.Errorf("page views %.40q: %w", text, err)
@@ -61,26 +107,11 @@ func parseCount(text string) (Count, error) {
 	if err != nil {
 		return Count{}, fmt.Errorf("page views %.40q: %w", text, err)
 	}
-	return Count{Views: v, Writer: history.ID(w)}, nil
-}
-
-// NewMemoryCounter keeps the counts in this process. Each step is atomic, the two together are not.
-func NewMemoryCounter() Counter { return &memoryCounter{counts: map[string]Count{}} }
-
-type memoryCounter struct {
-	mu     sync.Mutex
-	counts map[string]Count
-}
-
-func (m *memoryCounter) Load(_ context.Context, page string) (Count, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.counts[page], nil
-}
-
-func (m *memoryCounter) Store(_ context.Context, page string, c Count) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.counts[page] = c
-	return nil
+	c := Count{Views: v, Writer: history.ID(w)}
+	if fenced {
+		if c.Fence, err = strconv.ParseInt(fence, 10, 64); err != nil {
+			return Count{}, fmt.Errorf("page views %.40q: %w", text, err)
+		}
+	}
+	return c, nil
 }

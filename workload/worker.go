@@ -95,7 +95,7 @@ func (w *worker) visit(ctx context.Context, key int32) (history.Outcome, history
 	if !w.pass(ctx, Granted, key, hold) {
 		return w.die(key, hold)
 	}
-	outcome, reason := w.count(ctx, key, page.Views, hold, lease)
+	outcome, reason := w.count(ctx, grant{hold, lease, key, page})
 	if reason == history.Crashed {
 		return w.die(key, hold)
 	}
@@ -150,50 +150,75 @@ func (w *worker) acquire(ctx context.Context, key int32, name string) (history.I
 	}
 }
 
-// count reads the counter, stays, and writes one more.
-func (w *worker) count(ctx context.Context, key int32, views string, hold history.ID, lease locks.Lease) (
-	history.Outcome, history.Reason) {
-	op := w.lane.Call(history.Load, key)
-	seen, err := w.crew.Counter.Load(ctx, views)
-	op.Hold, op.Value, op.Seen = hold, seen.Views, seen.Writer
+// grant is what a visit goes on with when it has the lock.
+type grant struct {
+	hold  history.ID
+	lease locks.Lease
+	key   int32
+	page  Page
+}
+
+// count adds a page view: under a lock, or by what stands in for one.
+func (w *worker) count(ctx context.Context, g grant) (history.Outcome, history.Reason) {
+	switch w.crew.Counting {
+	case locks.OneStep:
+		return w.increment(ctx, g)
+	case locks.Optimistic:
+		return w.optimistic(ctx, g)
+	}
+	return w.twoSteps(ctx, g)
+}
+
+// twoSteps reads the counter, stays, and writes one more.
+func (w *worker) twoSteps(ctx context.Context, g grant) (history.Outcome, history.Reason) {
+	op := w.lane.Call(history.Load, g.key)
+	op.Hold = g.hold
+	seen, err := w.crew.Counter.Load(ctx, g.page.Views)
+	op.Value, op.Seen = seen.Views, seen.Writer
 	outcome, reason := locks.Classify(err)
 	op.Outcome, op.Reason = outcome, reason
 	w.lane.Return(op)
 	if outcome != history.OK {
 		return history.Failed, reason // a load has no effect
 	}
-	if reason := w.stay(ctx, key, hold, lease); reason != history.None {
+	if reason := w.stay(ctx, g); reason != history.None {
 		return history.Failed, reason
 	}
-	if !w.reenter(ctx, key, w.crew.Pages[key].Lock, hold) {
+	if !w.reenter(ctx, g.key, g.page.Lock, g.hold) {
 		return history.Failed, history.Lost
 	}
-	op = w.lane.Call(history.Store, key)
-	err = w.crew.Counter.Store(ctx, views, Count{Views: seen.Views + 1, Writer: op.ID})
-	op.Hold, op.Value, op.Seen, op.Fence = hold, seen.Views+1, seen.Writer, lease.Fence
-	outcome, reason = locks.Classify(err)
+	return w.store(g, seen, func(c Count) error { return w.crew.Counter.Store(ctx, g.page.Views, c) })
+}
+
+// store writes one more than was seen. What it is about to write is recorded before it does, for the worker may be
+// killed meanwhile.
+func (w *worker) store(g grant, seen Count, write func(Count) error) (history.Outcome, history.Reason) {
+	op := w.lane.Call(history.Store, g.key)
+	op.Hold, op.Value, op.Seen, op.Fence = g.hold, seen.Views+1, seen.Writer, g.lease.Fence
+	err := write(Count{Views: op.Value, Writer: op.ID, Fence: op.Fence})
+	outcome, reason := locks.Classify(err)
 	op.Outcome, op.Reason = outcome, reason
 	w.lane.Return(op)
 	return outcome, reason
 }
 
 // stay is the time between load and store. A holder that is told that its hold is lost acts on it.
-func (w *worker) stay(ctx context.Context, key int32, hold history.ID, lease locks.Lease) history.Reason {
+func (w *worker) stay(ctx context.Context, g grant) history.Reason {
 	if w.plan.Hold > 0 {
 		w.timer.Reset(w.plan.Hold)
 		select {
 		case <-w.timer.C:
-		case <-lease.Lost:
+		case <-g.lease.Lost:
 		case <-ctx.Done():
 			return history.Canceled
 		}
 	}
-	if !w.pass(ctx, Loaded, key, hold) {
+	if !w.pass(ctx, Loaded, g.key, g.hold) {
 		return history.Crashed
 	}
 	select {
-	case <-lease.Lost:
-		w.lane.Mark(history.Op{Kind: history.Lose, Key: key, Hold: hold, Call: w.clock.Now(), Outcome: history.OK})
+	case <-g.lease.Lost:
+		w.lane.Mark(history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Now(), Outcome: history.OK})
 		return history.Lost
 	default:
 		return history.None

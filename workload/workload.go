@@ -69,9 +69,11 @@ type Crew struct {
 	Lanes   []*history.Lane // by worker
 	Locks   []locks.Lock    // by worker
 	Counter Counter
-	Pages   []Page // by key
-	Gate    *Gate  // where faults take hold of workers; nil if there are none
-	Reenter bool   // some visits take the lock again
+	// Counting is how visits count: what is not locks.TwoSteps needs a Counter that is Atomic.
+	Counting locks.Counting
+	Pages    []Page // by key
+	Gate     *Gate  // where faults take hold of workers; nil if there are none
+	Reenter  bool   // some visits take the lock again
 	// Reopen replaces the lock of a worker that died, counted from 0 in this crew; nil if none can die.
 	Reopen func(worker int) (locks.Lock, error)
 }

@@ -331,12 +331,12 @@ func TestAbortGivesLocksBack(t *testing.T) {
 }
 
 func TestCountsAreReadAsTheyWereWritten(t *testing.T) {
-	for text, want := range map[string]Count{"1 2": {1, 2}, "-3 18446744073709551615": {-3, 1<<64 - 1}} {
+	for text, want := range map[string]Count{"1 2": {1, 2, 0}, "-3 18446744073709551615": {-3, 1<<64 - 1, 0}, "1 2 3": {1, 2, 3}} {
 		if got, err := parseCount(text); err != nil || got != want {
 			t.Errorf("%q: got %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "1", "x 1", "1 x", "1 2 3", "1 -2"} {
+	for _, text := range []string{"", "1", "x 1", "1 x", "1 2 3 4", "1 2 ", "1 -2"} {
 		if got, err := parseCount(text); err == nil {
 			t.Errorf("%q: got %v", text, got)
 		} else if errors.Unwrap(err) == nil {

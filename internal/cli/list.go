@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 
-	"hammerlock/internal/harness"
 	"hammerlock/locks"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // writeList prints every catalogue: what there is, and what it is.
@@ -33,8 +33,11 @@ func writeList(w io.Writer) error {
 		}
 	}
 	line("\ncounters")
-	for _, s := range harness.Counters {
-		line("  %-10s %s", s.Name, s.Doc)
+	for _, s := range workload.AllCounters {
+		line("  %-16s %s", s.Name, s.Doc)
+		if s.Broken != "" {
+			line("  %-16s BROKEN: %s", "", s.Broken)
+		}
 	}
 	listFaults(line)
 	return err

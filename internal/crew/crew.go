@@ -48,7 +48,7 @@ type local struct {
 	gate  *workload.Gate
 }
 
-// Local makes a crew in this process. The counter is used if the orders name none.
+// Local makes a crew in this process. The counter is one of its memory; nil if the orders say where it is.
 func Local(o Orders, counter workload.Counter) (Crew, error) {
 	t, err := o.open(counter)
 	if err != nil {

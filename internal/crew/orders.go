@@ -24,12 +24,19 @@ type Orders struct {
 	Lock     string
 	Server   topologies.Server
 	Sites    []topologies.Access
-	Counter  *topologies.Access // where the counter is; nil = the memory of this process
+	Counter  Counter
 	Process  int
 	Ordered  bool          // stamps are to be judged, not only measured
 	From, To time.Duration // what is measured
 	Retries  bool          // leave the client library's own retries on
 	Slots    int           // of each lane
+}
+
+// Counter says where the page views are counted: in one of workload.AllCounters.
+type Counter struct {
+	Name   string
+	Access *topologies.Access // of its server; nil if it has none
+	File   string             // empty if it has none
 }
 
 // LockPrefix begins the names of all keys.
@@ -63,7 +70,8 @@ type team struct {
 	clients []redis.UniversalClient
 	traffic topologies.Traffic
 	crew    workload.Crew
-	extra   []*history.Lane // for renewals, by worker
+	counter workload.Counter // if it was opened here
+	extra   []*history.Lane  // for renewals, by worker
 }
 
 // open makes the clients and the locks. Lanes and clock follow when the run begins.
@@ -78,12 +86,35 @@ func (o Orders) open(counter workload.Counter) (t *team, err error) {
 		t.places = append(t.places, site)
 		t.sites = append(t.sites, t.client(site, &t.traffic))
 	}
-	if o.Counter != nil {
-		counter = workload.NewRedisCounter(t.client(o.Counter.Site(), nil))
+	t.crew = workload.Crew{
+		Plan: o.Plan, Counter: counter, Counting: spec.Counting, Pages: workload.Pages(LockPrefix, o.Plan.Keys), Reopen: t.reopen,
+		Reenter: spec.Claims.Reentrant,
 	}
-	t.crew = workload.Crew{Plan: o.Plan, Counter: counter, Pages: workload.Pages(LockPrefix, o.Plan.Keys), Reopen: t.reopen}
-	t.crew.Reenter = spec.Claims.Reentrant
+	if counter == nil {
+		if err := t.openCounter(); err != nil {
+			return nil, errors.Join(err, t.close())
+		}
+	}
+	if _, ok := t.crew.Counter.(workload.Atomic); !ok && spec.Counting != locks.TwoSteps {
+		return nil, errors.Join(fmt.Errorf("lock %s: counter %s cannot do without a lock", o.Lock, o.Counter.Name), t.close())
+	}
 	return t, nil
+}
+
+// openCounter opens the counter for the workers of this process.
+func (t *team) openCounter() (err error) {
+	o := &t.orders.Counter
+	spec, ok := workload.FindCounter(o.Name)
+	if !ok {
+		return fmt.Errorf("there is no counter %q", o.Name)
+	}
+	env := workload.CounterEnv{File: o.File}
+	if o.Access != nil {
+		env.Client = t.client(o.Access.Site(), nil)
+	}
+	t.counter, err = spec.Open(env)
+	t.crew.Counter = t.counter
+	return err
 }
 
 func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.UniversalClient {
@@ -157,6 +188,9 @@ func (t *team) close() error {
 		if l != nil {
 			errs = append(errs, l.Close())
 		}
+	}
+	if t.counter != nil {
+		errs = append(errs, t.counter.Close())
 	}
 	for _, c := range t.clients {
 		errs = append(errs, c.Close())

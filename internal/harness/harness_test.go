@@ -74,22 +74,6 @@ func run(t testing.TB, j *Job, during func(*stage)) *results.Run {
 
 func pause(d time.Duration) { <-time.After(d) }
 
-func TestEveryCounterCounts(t *testing.T) {
-	for _, counter := range CounterNames() {
-		for lock, want := range map[string]checker.Status{"lease": checker.Pass, "none": checker.Fail} {
-			t.Run(counter+"/"+lock, func(t *testing.T) {
-				r := run(t, job(t, func(p *Plan) { p.Counter, p.Locks = counter, []string{lock} }), nil)
-				if status, text := r.Safety(); status != want {
-					t.Errorf("got %s: %s", status, text)
-				}
-				if (r.Views.Lost > 0) != (want == checker.Fail) || r.Views.Final == 0 {
-					t.Errorf("got %+v", r.Views)
-				}
-			})
-		}
-	}
-}
-
 // TestProcessesShareALockOfTheServerOnly lets two service instances use a mutex of their own, and a lease.
 func TestProcessesShareALockOfTheServerOnly(t *testing.T) {
 	for lock, want := range map[string]checker.Status{"lease": checker.Pass, "local": checker.Fail} {
@@ -175,7 +159,7 @@ func TestAStoppedJobKeepsWhatItHas(t *testing.T) {
 func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 	heap := func(d time.Duration) uint64 {
 		var m runtime.MemStats
-		j := job(t, func(p *Plan) { p.Locks, p.Counter, p.Workload.Hold, p.Duration = []string{"none"}, MemoryCounter, 0, d })
+		j := job(t, func(p *Plan) { p.Locks, p.Counter, p.Workload.Hold, p.Duration = []string{"none"}, "memory", 0, d })
 		run(t, j, func(*stage) {
 			pause(d)
 			runtime.GC()

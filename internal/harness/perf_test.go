@@ -104,7 +104,7 @@ func bareVisits(b *testing.B, s *arena, workers int) float64 {
 var bareRelease = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 
 func bareVisit(ctx context.Context, s *arena, page workload.Page) error {
-	lock, store, token := s.lock, s.client, rand.Text()
+	lock, store, token := s.lock, s.store.client, rand.Text()
 	for {
 		err := lock.SetArgs(ctx, page.Lock, token, redis.SetArgs{Mode: "NX", TTL: 5 * time.Second}).Err()
 		if err == nil {

@@ -21,19 +21,8 @@ import (
 // AutoLock is the name that asks for the lock a topology is made for.
 const AutoLock = "auto"
 
-// The stores of the counter.
-const (
-	RedisCounter    = "redis"
-	MemoryCounter   = "memory"
-	TopologyCounter = "topology"
-)
-
-// Counters lists the stores of the counter with what they are.
-var Counters = []struct{ Name, Doc string }{
-	{RedisCounter, "a single Redis of its own that no fault touches"},
-	{MemoryCounter, "the memory of the suite"},
-	{TopologyCounter, "the system under test, which can lose writes by itself"},
-}
+// RedisCounter is the store of the counter unless another is asked for.
+const RedisCounter = "redis"
 
 // Plan says what to run: every lock on every topology.
 type Plan struct {
@@ -42,7 +31,7 @@ type Plan struct {
 	Workload    workload.Plan // but for End, which follows from the next two
 	Warmup      time.Duration
 	Duration    time.Duration
-	Counter     string
+	Counter     string // one of workload.AllCounters
 	RedisServer string // a path; empty to look for one; topologies.EmbeddedName
 	Profile     topologies.Profile
 	Out         string
@@ -104,6 +93,7 @@ func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
 	c := check{plan: p, mistakes: mistakes}
 	c.numbers()
 	combinations := c.combinations()
+	c.counter(combinations)
 	c.faults(combinations)
 	server := c.server(ctx)
 	c.embedded(server)
@@ -154,16 +144,12 @@ func (c *check) numbers() {
 	if w.Rate < 0 || w.Rate > maxRate {
 		c.mistake("--rate %g/s: more than 0, at most %d/s", w.Rate, maxRate)
 	}
-	if p.Processes > 1 && p.Counter == MemoryCounter {
-		c.mistake("--counter %s is the memory of one process, there are --processes %d: use %s", MemoryCounter, p.Processes, RedisCounter)
-	}
 	if w.Rate > 0 && w.Think > 0 {
 		c.mistake("--think does nothing with --rate: visits are due by the schedule")
 	}
 	oneOf(c, "arrivals", string(w.Arrivals), names(workload.AllArrivals, func(a workload.Arrivals) string { return string(a) }))
 	oneOf(c, "popularity", string(w.Popularity), names(workload.AllPopularities, func(a workload.Popularity) string { return string(a) }))
 	oneOf(c, "profile", string(p.Profile), names(topologies.Profiles, func(a topologies.Profile) string { return string(a) }))
-	oneOf(c, "counter", p.Counter, CounterNames())
 }
 
 func (c *check) combinations() (all []Combination) {
@@ -282,7 +268,7 @@ func LockNames() []string {
 
 // CounterNames lists the stores of the counter.
 func CounterNames() []string {
-	return names(Counters, func(s struct{ Name, Doc string }) string { return s.Name })
+	return names(workload.AllCounters, func(s workload.CounterSpec) string { return s.Name })
 }
 
 func names[T any](all []T, name func(T) string) []string {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"hammerlock/checker"
 	"hammerlock/faults"
 	"hammerlock/internal/crew"
@@ -87,9 +85,7 @@ type stage struct {
 	combo    Combination
 	tell     func(Event)
 	topology *topologies.Topology
-	store    *topologies.Topology // of the counter; nil if it has none of its own
-	counter  workload.Counter     // as the suite itself reads it
-	client   redis.UniversalClient
+	store    store
 	crew     crew.Crew
 	pages    []workload.Page
 }
@@ -112,24 +108,20 @@ func (s *stage) up(ctx context.Context) (err error) {
 	if s.topology, err = s.combo.Topology.Up(ctx, s.breakable(o)); err != nil {
 		return err
 	}
-	if err := s.openCounter(ctx, o); err != nil {
-		return err
+	if err := s.openStore(ctx, o); err != nil {
+		return fmt.Errorf("store of the counter: %w", err)
 	}
 	s.pages = workload.Pages(crew.LockPrefix, p.Workload.Keys)
 	orders := crew.Orders{
 		Plan: p.Workload, Lock: s.combo.Lock.Name, Ordered: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
-		Retries: p.LibraryRetries, Server: s.job.server,
+		Retries: p.LibraryRetries, Server: s.job.server, Counter: s.store.orders,
 	}
 	orders.Plan.End = p.Warmup + p.Duration
 	for _, site := range s.topology.Sites {
 		orders.Sites = append(orders.Sites, site.Access())
 	}
-	if s.client != nil {
-		access := s.counterSite().Access()
-		orders.Counter = &access
-	}
 	if !s.job.spread() {
-		s.crew, err = crew.Local(orders, s.counter)
+		s.crew, err = crew.Local(orders, s.store.inMemory())
 		return err
 	}
 	lanes := crew.Lanes(p.Workload.Workers, s.combo.Lock.Claims)
@@ -153,42 +145,14 @@ func (s *stage) breakable(o topologies.Options) topologies.Options {
 // spread tells whether the workers live in processes of their own.
 func (j *Job) spread() bool { return j.Plan.Processes > 1 }
 
-func (s *stage) counterSite() *topologies.Site {
-	if s.store != nil {
-		return s.store.Sites[0]
-	}
-	return s.topology.Sites[0]
-}
-
-func (s *stage) openCounter(ctx context.Context, o topologies.Options) (err error) {
-	switch s.job.Plan.Counter {
-	case MemoryCounter:
-		s.counter = workload.NewMemoryCounter()
-		return nil
-	case TopologyCounter:
-	default:
-		spec, _ := topologies.Find("single")
-		if s.store, err = spec.Up(ctx, o); err != nil {
-			return fmt.Errorf("store of the counter: %w", err)
-		}
-	}
-	s.client = s.counterSite().Client(topologies.ClientOptions{})
-	s.counter = workload.NewRedisCounter(s.client)
-	return nil
-}
-
 func (s *stage) close() error {
 	var errs []error
 	if s.crew != nil {
 		errs = append(errs, s.crew.Close())
 	}
-	if s.client != nil {
-		errs = append(errs, s.client.Close())
-	}
-	for _, t := range []*topologies.Topology{s.topology, s.store} {
-		if t != nil {
-			errs = append(errs, t.Close())
-		}
+	errs = append(errs, s.store.close())
+	if s.topology != nil {
+		errs = append(errs, s.topology.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -247,7 +211,8 @@ func (s *stage) verdicts(ctx context.Context, run *results.Run, w *watch, folder
 	if err != nil {
 		return err
 	}
-	run.Views = results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Final: tally.Final, Lost: tally.Lost()}
+	run.Views = results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Final: tally.Final,
+		Lost: tally.Lost(), Fenced: w.meter.Stores.Fenced}
 	if !s.job.Plan.Verify {
 		run.Verdicts = []checker.Verdict{tally.Verdict()}
 		return nil
@@ -288,7 +253,7 @@ func (s *stage) tally(ctx context.Context, stores results.Stores) (checker.Tally
 	defer cancel()
 	t := checker.Tally{Acknowledged: stores.Acknowledged, Unknown: stores.Unknown}
 	for _, page := range s.pages {
-		c, err := s.counter.Load(ctx, page.Views)
+		c, err := s.store.counter.Load(ctx, page.Views)
 		if err != nil {
 			return t, fmt.Errorf("read the counter at the end: %w", err)
 		}

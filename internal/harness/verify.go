@@ -14,6 +14,7 @@ import (
 	"hammerlock/history"
 	"hammerlock/results"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // Servers round times to milliseconds and read their clock once a command.
@@ -36,7 +37,7 @@ func (s *stage) header(run *results.Run, slack time.Duration) history.Header {
 		Claims: s.combo.Lock.Claims, Bounds: history.Bounds{Slack: slack, Round: serverRound},
 	}
 	h.Sites = s.combo.Topology.Sites
-	if s.job.Plan.Counter == TopologyCounter {
+	if h.Fenced = s.store.spec.Fenced; s.store.spec.Place == workload.OnTopology {
 		h.Counter = history.CounterOnTopology
 	}
 	for _, step := range s.combo.Steps {
@@ -50,7 +51,7 @@ func (s *stage) aftermath(ctx context.Context, lane *history.Lane) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
 	for key, page := range s.pages {
-		c, err := s.counter.Load(ctx, page.Views)
+		c, err := s.store.counter.Load(ctx, page.Views)
 		if err != nil {
 			return fmt.Errorf("read the counter at the end: %w", err)
 		}

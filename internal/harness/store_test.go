@@ -1,0 +1,205 @@
+package harness
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/locks"
+	"hammerlock/results"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// counts runs a lock on a counter and expects that page views are lost, or that none is.
+func counts(t *testing.T, counter, lock string, processes int, want checker.Status) *results.Run {
+	t.Helper()
+	r := run(t, job(t, func(p *Plan) {
+		p.Counter, p.Locks, p.Processes, p.Duration = counter, []string{lock}, processes, 300*time.Millisecond
+	}), nil)
+	if status, text := r.Safety(); status != want {
+		t.Errorf("got %s: %s", status, text)
+	}
+	if (r.Views.Lost > 0) != (want == checker.Fail) || r.Views.Final == 0 || r.Counter != counter {
+		t.Errorf("got %+v", r.Views)
+	}
+	return r
+}
+
+// rightLock is one that goes with the counter.
+func rightLock(s workload.CounterSpec) string {
+	if s.Fenced {
+		return "fenced"
+	}
+	return "lease"
+}
+
+func TestEveryCounterCounts(t *testing.T) {
+	for _, s := range workload.AllCounters {
+		t.Run(s.Name, func(t *testing.T) {
+			counts(t, s.Name, rightLock(s), 1, checker.Pass)
+			if !s.Fenced {
+				counts(t, s.Name, "none", 1, checker.Fail)
+			}
+		})
+	}
+}
+
+func TestProcessesShareACounter(t *testing.T) {
+	for _, s := range workload.AllCounters {
+		if s.Place == workload.InMemory {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			counts(t, s.Name, rightLock(s), 2, checker.Pass)
+			if s.Place == workload.InFile && !s.Fenced {
+				counts(t, s.Name, "none", 2, checker.Fail)
+			}
+		})
+	}
+}
+
+// TestBaselinesLoseNothing lets workers of two processes do without a lock.
+func TestBaselinesLoseNothing(t *testing.T) {
+	for _, lock := range locks.All {
+		if lock.Counting == locks.TwoSteps {
+			continue
+		}
+		for _, s := range workload.AllCounters {
+			if s.Fenced {
+				continue
+			}
+			t.Run(lock.Name+"/"+s.Name, func(t *testing.T) {
+				processes := 2
+				if s.Place == workload.InMemory {
+					processes = 1
+				}
+				r := counts(t, s.Name, lock.Name, processes, checker.Pass)
+				if n := r.Errors["store failed conflict"]; (n > 0) != (lock.Counting == locks.Optimistic) {
+					t.Errorf("%d conflicts", n)
+				}
+			})
+		}
+	}
+}
+
+// TestBaselinesAreJudgedByTheirHistory looks at what they recorded.
+func TestBaselinesAreJudgedByTheirHistory(t *testing.T) {
+	for _, lock := range []string{"incr", "optimistic"} {
+		r := run(t, job(t, func(p *Plan) { p.Verify, p.Processes, p.Locks = true, 2, []string{lock} }), nil)
+		v := verdict(t, r, "lost-updates")
+		if v.Status != checker.Pass || v.Exposed != r.Views.Acknowledged || v.Exposed != r.Views.Final {
+			t.Errorf("%s: %s: %s", lock, v.Status, v.Summary)
+		}
+	}
+}
+
+func verdict(t *testing.T, r *results.Run, name string) checker.Verdict {
+	t.Helper()
+	for _, v := range r.Verdicts {
+		if v.Checker == name {
+			return v
+		}
+	}
+	t.Fatalf("no verdict %s", name)
+	return checker.Verdict{}
+}
+
+// stalled holds a worker between load and store for longer than its lease.
+func stalled(t *testing.T, counter string, processes int) *results.Run {
+	t.Helper()
+	return run(t, job(t, func(p *Plan) {
+		p.Verify, p.Counter, p.Processes, p.Locks = true, counter, processes, []string{"fenced"}
+		p.Faults, p.Workload.TTL, p.Duration = []string{"stall-worker@300ms"}, 400*time.Millisecond, 1200*time.Millisecond
+	}), nil)
+}
+
+func TestAFenceStopsWhoSleptThroughTheLease(t *testing.T) {
+	for _, s := range workload.AllCounters {
+		if !s.Fenced || s.Broken != "" {
+			continue
+		}
+		processes := 2
+		if s.Place == workload.InMemory {
+			processes = 1
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			r := stalled(t, s.Name, processes)
+			if v := verdict(t, r, "lost-updates"); v.Status != checker.Pass {
+				t.Errorf("lost-updates: %s: %s", v.Status, v.Summary)
+			}
+			if v := verdict(t, r, "fencing"); v.Status != checker.Pass || v.Misses["fenced"] != 1 || r.Views.Fenced != 1 {
+				t.Errorf("fencing: %s: %s, %v, %+v", v.Status, v.Summary, v.Misses, r.Views)
+			}
+			var text strings.Builder
+			if err := results.WriteText(&text, []results.Run{*r}); err != nil || !strings.Contains(text.String(), "1 stale store refused") {
+				t.Errorf("the table does not say it: %v\n%s", err, text.String())
+			}
+		})
+	}
+}
+
+// TestWithoutAFenceTheSameHolderOverwrites is the same on a plain counter, and on one whose fence is none.
+func TestWithoutAFenceTheSameHolderOverwrites(t *testing.T) {
+	for counter, fencing := range map[string]checker.Status{"redis": checker.Pass, "backstop": checker.Fail} {
+		r := stalled(t, counter, 1)
+		if v := verdict(t, r, "lost-updates"); v.Status != checker.Fail || v.Cause != "overrun" {
+			t.Errorf("%s: lost-updates: %s %s: %s", counter, v.Status, v.Cause, v.Summary)
+		}
+		v := verdict(t, r, "fencing")
+		if v.Status != fencing || fencing == checker.Fail && v.Cause != "stale-store" {
+			t.Errorf("%s: fencing: %s %s: %s", counter, v.Status, v.Cause, v.Summary)
+		}
+	}
+}
+
+// TestACounterLeavesNoFile looks for the database on real servers and on the embedded ones, which have no directory.
+func TestACounterLeavesNoFile(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for _, server := range []string{"", topologies.EmbeddedName} {
+		j := job(t, func(p *Plan) { p.Counter, p.RedisServer, p.Duration = "sqlite", server, 200*time.Millisecond })
+		seen := 0
+		run(t, j, func(s *stage) {
+			if _, err := os.Stat(s.store.orders.File); err == nil {
+				seen++
+			}
+		})
+		left, err := filepath.Glob(filepath.Join(os.TempDir(), "*"))
+		if err != nil || len(left) > 0 || seen != 1 {
+			t.Errorf("server %q: %v, %v left, seen %d times", server, err, left, seen)
+		}
+	}
+}
+
+func TestACounterMustGoWithTheLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Plan)
+		words  []string
+	}{
+		"no token":  {func(p *Plan) { p.Counter = "redis-fenced" }, []string{"--lock lease draws none", "fenced, fence-after"}},
+		"no lock":   {func(p *Plan) { p.Counter, p.Locks = "sqlite-fenced", []string{"incr"} }, []string{"--lock incr is no lock", "redis, topology, memory, sqlite"}},
+		"no memory": {func(p *Plan) { p.Counter, p.Processes = "memory", 2 }, []string{"--processes 2", "use redis, topology, sqlite"}},
+		"unshared": {func(p *Plan) { p.Counter, p.Processes, p.Locks = "memory-fenced", 2, []string{"fenced"} },
+			[]string{"--processes 2", "use redis-fenced, topology-fenced, sqlite-fenced"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Default()
+			p.Topologies, p.Out = []string{"single"}, t.TempDir()
+			c.change(&p)
+			_, err := p.Check(t.Context(), nil)
+			var usage *UsageError
+			if !errors.As(err, &usage) || len(usage.Mistakes) != 1 {
+				t.Fatalf("got %v", err)
+			}
+			for _, word := range c.words {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("no word of %q in: %v", word, err)
+				}
+			}
+		})
+	}
+}

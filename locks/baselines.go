@@ -1,0 +1,21 @@
+package locks
+
+var incr = Spec{
+	Name:     "incr",
+	Doc:      "no lock: the counter adds one by itself, as INCR does, in a script that also says whom it replaced",
+	Source:   "redis.io, INCR: what a page-view counter needs, and no lock",
+	Sites:    NoSite,
+	Assumes:  "what is guarded can do the whole update in one step",
+	Counting: OneStep,
+	Open:     none.Open,
+}
+
+var optimistic = Spec{
+	Name:     "optimistic",
+	Doc:      "no lock: WATCH, read, MULTI, SET, EXEC, and all of it again if somebody else wrote in between",
+	Source:   "redis.io, Transactions: optimistic locking using check-and-set",
+	Sites:    NoSite,
+	Assumes:  "what is guarded can compare and write in one step",
+	Counting: Optimistic,
+	Open:     none.Open,
+}

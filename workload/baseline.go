@@ -1,0 +1,73 @@
+package workload
+
+import (
+	"context"
+	"errors"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// increment counts in one step of the store. The visit stays as long as others do, but holds nothing meanwhile. Of a
+// step without an answer it is not known what it replaced: its operation has no value.
+func (w *worker) increment(ctx context.Context, g grant) (history.Outcome, history.Reason) {
+	if reason := w.stay(ctx, g); reason != history.None {
+		return history.Failed, reason
+	}
+	op := w.lane.Call(history.Store, g.key)
+	op.Hold = g.hold
+	seen, err := w.crew.Counter.(Atomic).Add(ctx, g.page.Views, op.ID)
+	outcome, reason := locks.Classify(err)
+	if outcome == history.OK {
+		op.Value, op.Seen = seen.Views+1, seen.Writer
+	}
+	op.Outcome, op.Reason = outcome, reason
+	w.lane.Return(op)
+	return outcome, reason
+}
+
+// optimistic repeats load and store until nobody else stored in between, or the visit's patience ends.
+func (w *worker) optimistic(ctx context.Context, g grant) (history.Outcome, history.Reason) {
+	for {
+		outcome, reason := w.transact(ctx, g)
+		if reason != history.Conflict {
+			return outcome, reason
+		}
+		left := w.lane.Due + w.plan.Wait - w.clock.Now()
+		if ctx.Err() != nil {
+			return history.Failed, history.Canceled
+		}
+		if left <= 0 {
+			return history.Failed, history.Impatient
+		}
+		w.sleep(ctx, min(left, w.backoff()))
+	}
+}
+
+// transact is one try.
+func (w *worker) transact(ctx context.Context, g grant) (outcome history.Outcome, reason history.Reason) {
+	load := w.lane.Call(history.Load, g.key)
+	load.Hold = g.hold
+	loaded := false
+	err := w.crew.Counter.(Atomic).Transact(ctx, g.page.Views, func(seen Count, store func(Count) error) error {
+		loaded = true
+		load.Value, load.Seen, load.Outcome = seen.Views, seen.Writer, history.OK
+		w.lane.Return(load)
+		if reason = w.stay(ctx, g); reason != history.None {
+			outcome = history.Failed
+			return errLeft
+		}
+		outcome, reason = w.store(g, seen, store)
+		return nil
+	})
+	if loaded {
+		return outcome, reason
+	}
+	load.Outcome, load.Reason = locks.Classify(err)
+	reason = load.Reason
+	w.lane.Return(load)
+	return history.Failed, reason // a load has no effect
+}
+
+// errLeft ends a transaction without a store.
+var errLeft = errors.New("the visit left")

@@ -1,0 +1,82 @@
+package workload
+
+import (
+	"context"
+	"sync"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+var memoryStore = CounterSpec{
+	Name:  "memory",
+	Doc:   "the memory of the suite; one process only",
+	Place: InMemory,
+	Open:  func(CounterEnv) (Counter, error) { return NewMemoryCounter(), nil },
+}
+
+var memoryFenced = CounterSpec{
+	Name:   "memory-fenced",
+	Doc:    "the same, fenced under its mutex",
+	Place:  InMemory,
+	Fenced: true,
+	Open: func(CounterEnv) (Counter, error) {
+		return &memoryFencedCounter{memoryCounter{counts: map[string]Count{}}}, nil
+	},
+}
+
+// NewMemoryCounter keeps the counts in this process. Each step is atomic, the two together are not.
+func NewMemoryCounter() Counter { return &memoryCounter{counts: map[string]Count{}} }
+
+type memoryCounter struct {
+	mu     sync.Mutex
+	counts map[string]Count
+}
+
+func (m *memoryCounter) Load(_ context.Context, page string) (Count, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.counts[page], nil
+}
+
+func (m *memoryCounter) Store(_ context.Context, page string, c Count) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts[page] = c
+	return nil
+}
+
+func (*memoryCounter) Close() error { return nil }
+
+func (m *memoryCounter) Add(_ context.Context, page string, writer history.ID) (Count, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := m.counts[page]
+	m.counts[page] = Count{Views: old.Views + 1, Writer: writer}
+	return old, nil
+}
+
+func (m *memoryCounter) Transact(ctx context.Context, page string, visit func(Count, func(Count) error) error) error {
+	seen, _ := m.Load(ctx, page) // memory does not fail
+	return visit(seen, func(c Count) error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.counts[page] != seen {
+			return locks.ErrConflict
+		}
+		m.counts[page] = c
+		return nil
+	})
+}
+
+type memoryFencedCounter struct{ memoryCounter }
+
+func (m *memoryFencedCounter) Store(_ context.Context, page string, c Count) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c.Fence <= m.counts[page].Fence {
+		return locks.ErrFenced
+	}
+	m.counts[page] = c
+	return nil
+}

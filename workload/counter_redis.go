@@ -1,0 +1,112 @@
+package workload
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+var redisStore = CounterSpec{
+	Name: "redis",
+	Doc:  "a single Redis of its own that no fault touches",
+	Open: openRedis,
+}
+
+var redisFenced = CounterSpec{
+	Name:   "redis-fenced",
+	Doc:    "the same, with a script that writes only with a fencing token greater than any before",
+	Fenced: true,
+	Open:   openRedisFenced,
+}
+
+func openRedis(e CounterEnv) (Counter, error) { return redisCounter{e.Client}, nil }
+
+func openRedisFenced(e CounterEnv) (Counter, error) {
+	return redisFencedCounter{redisCounter{e.Client}}, nil
+}
+
+// redisCounter keeps a page's count in a string.
+type redisCounter struct{ client redis.UniversalClient }
+
+func (r redisCounter) Load(ctx context.Context, page string) (Count, error) {
+	return loadFrom(ctx, r.client, page)
+}
+
+func loadFrom(ctx context.Context, client redis.Cmdable, page string) (Count, error) {
+	text, err := client.Get(ctx, page).Result()
+	if errors.Is(err, redis.Nil) {
+		return Count{}, nil
+	}
+	if err != nil {
+		return Count{}, err
+	}
+	return parseCount(text)
+}
+
+func (r redisCounter) Store(ctx context.Context, page string, c Count) error {
+	return r.client.Set(ctx, page, c.text(false), 0).Err()
+}
+
+func (redisCounter) Close() error { return nil }
+
+// addOne is INCR for a count that names its writer. INCR itself would not say whom it replaced.
+var addOne = redis.NewScript(`
+local old = redis.call("GET", KEYS[1])
+local views = old and tonumber(string.match(old, "^%d+")) or 0
+redis.call("SET", KEYS[1], string.format("%d %s", views + 1, ARGV[1]))
+return old or ""`)
+
+func (r redisCounter) Add(ctx context.Context, page string, writer history.ID) (Count, error) {
+	text, err := addOne.Run(ctx, r.client, []string{page}, uint64(writer)).Text()
+	if err != nil || text == "" {
+		return Count{}, err
+	}
+	return parseCount(text)
+}
+
+func (r redisCounter) Transact(ctx context.Context, page string, visit func(Count, func(Count) error) error) error {
+	return r.client.Watch(ctx, func(tx *redis.Tx) error {
+		seen, err := loadFrom(ctx, tx, page)
+		if err != nil {
+			return err
+		}
+		return visit(seen, func(c Count) error {
+			_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				p.Set(ctx, page, c.text(false), 0)
+				return nil
+			})
+			if errors.Is(err, redis.TxFailedErr) {
+				return locks.ErrConflict
+			}
+			return err
+		})
+	}, page)
+}
+
+// redisFencedCounter keeps the last fencing token with the count, and compares and writes in one step.
+type redisFencedCounter struct{ redisCounter }
+
+// storeIfNewer compares numbers: a token is the number of a grant, far below the 2^53 up to which Lua is exact. A hold
+// stores once, so that an equal token is somebody else's.
+var storeIfNewer = redis.NewScript(`
+local old = redis.call("GET", KEYS[1])
+local fence = old and tonumber(string.match(old, "%d+$")) or 0
+if tonumber(ARGV[2]) <= fence then return 0 end
+redis.call("SET", KEYS[1], ARGV[1])
+return 1`)
+
+func (r redisFencedCounter) Store(ctx context.Context, page string, c Count) error {
+	return accepted(storeIfNewer.Run(ctx, r.client, []string{page}, c.text(true), c.Fence).Int64())
+}
+
+// accepted reads the answer of a fence.
+func accepted(written int64, err error) error {
+	if err == nil && written == 0 {
+		return locks.ErrFenced
+	}
+	return err
+}
