@@ -13,6 +13,7 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/locks"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // Cell is one place of the matrix.
@@ -84,7 +85,7 @@ func (c Cell) fits(server topologies.Server) string {
 	if err := lock.Runs(server); err != nil {
 		return err.Error()
 	}
-	if c.Processes > 1 && c.Counter == harness.MemoryCounter {
+	if counter, _ := workload.FindCounter(c.Counter); c.Processes > 1 && counter.Place == workload.InMemory {
 		return "the memory of one process counts for one process"
 	}
 	_, _, why := c.step()
