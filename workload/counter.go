@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
+	"hammerlock/locks"
 )
 
 // Counter is the store of the page views. Load and Store are two steps on purpose: a lost update must be
@@ -81,6 +82,17 @@ func FindCounter(name string) (CounterSpec, bool) {
 		}
 	}
 	return CounterSpec{}, false
+}
+
+// Fits says why the counter does not go with a lock or with so many processes; empty if it does.
+func (s CounterSpec) Fits(lock locks.Spec, processes int) string {
+	switch {
+	case s.Place == InMemory && processes > 1:
+		return "the memory of one process counts for one process"
+	case s.Fenced && !lock.Claims.Fences:
+		return "a fence asks for a token, the lock draws none"
+	}
+	return ""
 }
 
 // text writes a count as "views writer", or as "views writer fence".

@@ -105,7 +105,7 @@ func (c *check) counter(all []Combination) {
 	said := map[string]bool{}
 	for _, combo := range all {
 		lock := combo.Lock
-		if !spec.Fenced || lock.Claims.Fences || said[lock.Name] {
+		if spec.Fits(lock, 1) == "" || said[lock.Name] {
 			continue
 		}
 		said[lock.Name] = true

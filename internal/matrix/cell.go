@@ -85,8 +85,9 @@ func (c Cell) fits(server topologies.Server) string {
 	if err := lock.Runs(server); err != nil {
 		return err.Error()
 	}
-	if counter, _ := workload.FindCounter(c.Counter); c.Processes > 1 && counter.Place == workload.InMemory {
-		return "the memory of one process counts for one process"
+	counter, _ := workload.FindCounter(c.Counter)
+	if why := counter.Fits(lock, c.Processes); why != "" {
+		return why
 	}
 	_, _, why := c.step()
 	return why
