@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"internal/dashboard": {"results"},
 	"internal/crew":      {"history", "topologies", "locks", "workload", "results"},
 	"internal/harness":   {"history", "topologies", "checker", "locks", "faults", "workload", "results", "internal/crew"},
-	"internal/matrix":    {"history", "topologies", "checker", "locks", "faults", "results", "internal/harness"},
+	"internal/matrix":    {"history", "topologies", "checker", "locks", "faults", "workload", "results", "internal/harness"},
 	"internal/cli": {"history", "topologies", "checker", "locks", "faults", "workload", "results",
 		"internal/crew", "internal/harness", "internal/matrix", "internal/dashboard"},
 	"internal/scripts": {},

@@ -13,6 +13,7 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/locks"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // Cell is one place of the matrix.
@@ -84,8 +85,12 @@ func (c Cell) fits(server topologies.Server) string {
 	if err := lock.Runs(server); err != nil {
 		return err.Error()
 	}
-	if c.Processes > 1 && c.Counter == harness.MemoryCounter {
+	counter, _ := workload.FindCounter(c.Counter)
+	switch {
+	case c.Processes > 1 && counter.Place == workload.InMemory:
 		return "the memory of one process counts for one process"
+	case counter.Fenced && !lock.Claims.Fences:
+		return "the lock draws no fencing token"
 	}
 	_, _, why := c.step()
 	return why
