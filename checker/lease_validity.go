@@ -173,7 +173,8 @@ func (l *leases) loss(h *Hold) {
 			who(h.Worker), clock(at), h.name(), clock(begin), clock(over)), evidence...)
 		return
 	}
-	if !l.c.Claims.Renews || h.Crashed <= at {
+	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // on the way of a release that was in time
+	if !l.c.Claims.Renews || h.Crashed <= at || ranOut {
 		return
 	}
 	if _, explained := active(l.windows, begin, at, func(name string) bool { return ofServers(name) || name != "stall-worker" }); explained {

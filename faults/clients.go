@@ -49,12 +49,12 @@ var stopProcess = Fault{
 		if err != nil {
 			return "", nil, err
 		}
-		err = p.Stop()
-		caught.Go() // it cannot, before its process goes on
-		if err != nil {
+		defer caught.Go()
+		if err := p.Stop(); err != nil {
 			return "", nil, err
 		}
 		sleep(ctx, t.TTL*13/10)
+		caught.Go() // not before: the signal may arrive later than an order at the gate
 		return fmt.Sprintf("stopped the process of w%02d, which held a lock, for %s", caught.Worker, t.TTL*13/10), nil, p.Continue()
 	},
 }
@@ -70,7 +70,7 @@ var killProcess = Fault{
 			return "", nil, err
 		}
 		err = p.Kill()
-		caught.Go() // the gate is free again
+		caught.Die() // the order at the gate may arrive before the signal
 		return fmt.Sprintf("killed the process of w%02d, which held a lock", caught.Worker), nil, err
 	},
 }

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"hammerlock/topologies"
@@ -15,18 +16,25 @@ const (
 
 var dropReply = Fault{
 	Name:   "drop-reply",
-	Doc:    "commands are executed, but their answers never arrive: the next 100 of them",
+	Doc:    "commands are executed, but their answers never arrive: the next 100 of them (drop-reply:40: the next 40)",
 	Needs:  Needs{Links: true},
 	Breaks: never,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		count := lostReplies
+		if t.Arg != "" {
+			var err error
+			if count, err = strconv.Atoi(t.Arg); err != nil || count < 1 {
+				return "", nil, fmt.Errorf("drop-reply:%s: how many answers, as in drop-reply:40", t.Arg)
+			}
+		}
 		stop, err := t.Topology.Network().Apply(topologies.Rule{
 			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
-			Effect: topologies.LoseReply, Count: lostReplies,
+			Effect: topologies.LoseReply, Count: count,
 		})
 		if err != nil {
 			return "", nil, err
 		}
-		return fmt.Sprintf("the next %d answers to clients are lost", lostReplies),
+		return fmt.Sprintf("the next %d answers to clients are lost", count),
 			func(context.Context) error { stop(); return nil }, nil
 	},
 }

@@ -29,7 +29,7 @@ type matrixOptions struct {
 }
 
 // inParallel is how many cells are run at a time: most of their time they wait for leases.
-const inParallel = 3
+const inParallel = 4
 
 func (e Env) matrix(ctx context.Context) int {
 	code := Passed

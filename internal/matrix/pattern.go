@@ -14,7 +14,7 @@ import (
 type Pattern struct {
 	Locks      []string `yaml:"locks"`      // and: right, broken
 	Topologies []string `yaml:"topologies"` //
-	Faults     []string `yaml:"faults"`     // with or without their points, and: survived, fatal, caught
+	Faults     []string `yaml:"faults"`     // with or without what follows the name, and: survived, fatal, caught
 	Counters   []string `yaml:"counters"`
 	Processes  int      `yaml:"processes"` // 0 = any
 }
@@ -32,24 +32,25 @@ const (
 func (p *Pattern) matches(c Cell) bool {
 	lock, _ := c.specs()
 	return (p.Processes == 0 || p.Processes == c.Processes) &&
-		among(p.Locks, func(name string) bool { return isLock(name, lock) }) &&
-		among(p.Topologies, func(name string) bool { return glob(name, c.Topology) }) &&
-		among(p.Counters, func(name string) bool { return glob(name, c.Counter) }) &&
-		among(p.Faults, func(name string) bool { return isFault(name, c) })
+		among(p.Locks, func(name string, _ bool) bool { return isLock(name, lock) }) &&
+		among(p.Topologies, func(name string, _ bool) bool { return glob(name, c.Topology) }) &&
+		among(p.Counters, func(name string, _ bool) bool { return glob(name, c.Counter) }) &&
+		among(p.Faults, func(name string, out bool) bool { return isFault(name, out, c) })
 }
 
-// among tells whether a list means something: a name that takes out beats one that puts in.
-func among(list []string, is func(name string) bool) bool {
+// among tells whether a list means something: a name that takes out beats one that puts in. A fault that is taken out
+// is the one without argument and point.
+func among(list []string, is func(name string, out bool) bool) bool {
 	in, asked := false, false
 	for _, name := range list {
 		if out, ok := strings.CutPrefix(name, "!"); ok {
-			if is(out) {
+			if is(out, true) {
 				return false
 			}
 			continue
 		}
 		asked = true
-		in = in || is(name)
+		in = in || is(name, false)
 	}
 	return in || !asked
 }
@@ -70,7 +71,7 @@ func isLock(name string, lock locks.Spec) bool {
 	}
 }
 
-func isFault(name string, c Cell) bool {
+func isFault(name string, out bool, c Cell) bool {
 	switch name {
 	case survived:
 		return c.Fault != faults.None && c.assumption() == ""
@@ -80,7 +81,7 @@ func isFault(name string, c Cell) bool {
 		lock, _ := c.specs()
 		return len(symptoms(lock, c.Fault)) > 0
 	default:
-		return glob(name, c.Fault) || glob(name, faultName(c.Fault))
+		return glob(name, c.Fault) || !out && glob(name, faultName(c.Fault))
 	}
 }
 
