@@ -12,6 +12,9 @@ import (
 // acknowledged stores that replace the same page view. What it finds is proved; the judges of the whole history find
 // more, and have the last word. It is shown operations in the order of their returns, by one goroutine.
 type Stream struct {
+	// Overlap, if it is not nil, is told of every two beliefs that overlap: whose, and from when to when.
+	Overlap func(workers [2]int32, from, to time.Duration)
+
 	excludes bool
 	slack    time.Duration
 	now      time.Duration // everything that returned by then was seen
@@ -247,6 +250,9 @@ func (s *Stream) overlap(l *line, first int32, b *belief) {
 	a := &l.who[0]
 	if first != l.far.best.hold {
 		a = &l.who[1]
+	}
+	if s.Overlap != nil {
+		s.Overlap([2]int32{a.worker, b.worker}, b.from, min(a.to, b.to))
 	}
 	s.sight(Sighting{Checker: exclusion.Name, Key: b.key, At: b.from, Seen: s.now,
 		Workers: [2]int32{a.worker, b.worker}, Ops: [2]history.ID{a.id, b.id},
