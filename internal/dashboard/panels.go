@@ -98,8 +98,11 @@ func throughput(c canvas, s *results.Snapshot) {
 		now = float64(x.Done)
 		values, most = append(values, now), max(most, now)
 	}
-	c.put(0, 0, plain, fmt.Sprintf("now %s/s  peak %s/s  done %s  errors %s", results.Count(int64(now)), results.Count(int64(most)),
-		results.Count(s.Done), results.Count(s.Errors)))
+	text := fmt.Sprintf("now %s/s  peak %s/s  errors %s", results.Count(int64(now)), results.Count(int64(most)), results.Count(s.Errors))
+	if c.w >= 56 {
+		text += "  done " + results.Count(s.Done)
+	}
+	c.put(0, 0, plain, text)
 	if c.h < 3 {
 		return
 	}
@@ -188,8 +191,9 @@ func fairness(c canvas, s *results.Snapshot, long bool) {
 		t = warning
 	}
 	x := c.put(0, 0, plain, fmt.Sprintf("Jain %.3f  ", f.Jain))
-	c.put(x, 0, t, fmt.Sprintf("starving %d of %d  worst w%02d: %s, waited %s", f.Starving, len(s.Shares), f.Worst.Worker,
-		results.Count(f.Worst.Visits), results.Duration(time.Duration(f.Worst.Longest))))
+	x = c.put(x, 0, t, fmt.Sprintf("starving %d  ", f.Starving))
+	c.put(x, 0, plain, cut(fmt.Sprintf("worst w%02d %s, %s", f.Worst.Worker, results.Count(f.Worst.Visits),
+		results.Duration(time.Duration(f.Worst.Longest))), c.w-x))
 	most := int64(0)
 	for _, n := range s.Shares {
 		most = max(most, n)
