@@ -26,7 +26,8 @@ type Viewer struct {
 	open    map[int64]int   // faults that are not healed, by number: place in events, from the first ever
 	events  []Event
 	dropped int
-	found   int // sightings that became events
+	found   int   // sightings that became events
+	counted int64 // violations without a sighting that did
 	// by worker: somebody makes it stand; set by whoever does
 	stopped []atomic.Bool
 }
@@ -170,7 +171,7 @@ func (v *Viewer) event(e Event) int {
 
 // sightings makes events of what the stream has proved.
 func (v *Viewer) sightings() {
-	_, all := v.stream.Violations()
+	count, all := v.stream.Violations()
 	for _, s := range all[v.found:] {
 		v.event(Event{Kind: ViolationEvent, At: s.At, Text: s.Text, Detail: []string{
 			"what: " + s.Checker, "happened " + at(s.At) + ", proved " + at(s.Seen),
@@ -178,6 +179,11 @@ func (v *Viewer) sightings() {
 		}})
 	}
 	v.found = len(all)
+	if more := count - v.counted - int64(len(all)); more > 0 {
+		v.counted += more
+		v.event(Event{Kind: ViolationEvent, At: v.stream.SafeUpTo(), Text: "more violations"})
+		v.events[len(v.events)-1].Count += more - 1
+	}
 }
 
 // Roles says who became what between two looks at the servers.

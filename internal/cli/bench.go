@@ -13,6 +13,9 @@ import (
 
 // Bench runs the command "bench" and returns its exit code.
 func Bench(ctx context.Context, e Env) int {
+	if len(e.Args) > 0 && e.Args[0] == "replay" {
+		return e.replay(ctx)
+	}
 	return e.execute(ctx, &cobra.Command{
 		Use:   "bench",
 		Short: "compare topologies and locks under load",

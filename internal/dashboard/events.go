@@ -51,10 +51,11 @@ func eventTone(e *results.Event) tone {
 
 // eventText is an event on a row.
 func eventText(e *results.Event) string {
-	text := fmt.Sprintf("%8.3f %-9s %s", e.At.Seconds(), e.Kind, e.Text)
+	text := fmt.Sprintf("%8.3f %-9s ", e.At.Seconds(), e.Kind)
 	if e.Count > 1 {
-		text += fmt.Sprintf("  (%s times)", results.Count(e.Count))
+		text += results.Count(e.Count) + "x "
 	}
+	text += e.Text
 	if e.Kind == results.FaultEvent {
 		if e.To == 0 {
 			text += "  AT WORK"
@@ -88,7 +89,7 @@ func window(c canvas, s *results.Snapshot, e *results.Event) {
 	}
 	x := 4 + int((e.At-e.Begin)/results.StripStep)*width/max(len(e.Around[0].Cells), 1)
 	strips.put(x, len(e.Around), strong, fmt.Sprintf("▲ %.3f s", e.At.Seconds()))
-	strips.put(4, len(e.Around)+1, faint, fmt.Sprintf("from %.3f s to %.3f s", e.Begin.Seconds(),
+	strips.put(4, len(e.Around)+1, faint, fmt.Sprintf("from %.3f s to %.3f s", max(e.Begin, 0).Seconds(),
 		(e.Begin+results.StripStep*time.Duration(len(e.Around[0].Cells))).Seconds()))
 }
 

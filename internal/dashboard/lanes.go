@@ -24,7 +24,7 @@ var marks = []struct {
 }
 
 func legend() (text string) {
-	for _, m := range slices.Backward(marks) {
+	for _, m := range marks {
 		text += m.letter + " " + m.name + "  "
 	}
 	return text

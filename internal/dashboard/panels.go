@@ -154,7 +154,7 @@ func latency(c canvas, s *results.Snapshot) {
 			y++
 		}
 	}
-	longest, t := "longest wait now -", plain
+	longest, t := "longest now -", plain
 	if s.LongestBy >= 0 {
 		longest = fmt.Sprintf("longest now %s by w%02d", results.Duration(s.Longest), s.LongestBy)
 	}

@@ -10,20 +10,21 @@ import (
 	"hammerlock/results"
 )
 
-const helpText = `1 all panels   2 who holds the lock   3 latency   4 fairness   5 nodes   6 events
+const helpText = `1 all panels  2 who holds the lock  3 latency  4 fairness  5 nodes  6 events
+up down  choose an event (in 5 a node)    enter   open the event's window
+/        show only what has a word        esc     close, forget word and choice
+p        freeze the picture               ctrl-l  draw all of it again
+f        inject a fault for 3 seconds     k       kill the node, or bring it back
++ -      rate of an open loop             ctrl-z  suspend the whole suite
+q        finish what is in hand           q q     stop at once
 
-up down   choose an event (a node in view 5)      enter   open the event's window
-/         show only what has a word in it         esc     close, forget filter and choice
-p         freeze the picture; the run goes on     ctrl-l  draw all of it again
-f         inject a fault, healed after 3 s        k       kill the chosen node, bring it back
-+ -       rate of an open loop                    ctrl-z  suspend (stands in the history)
-q         finish what is in hand                  q q     stop at once
+A replay: left and right seek by a second, with shift by a tenth; home, end;
+space stops.
 
-A replay: left and right seek by a second, with shift by a tenth, home, end, space stops.
-
-What is done to the run by f, k, + and - stands in its history and marks it as interactive.
-SAFETY is what a judge that sees the stream has proved; the verdict at the end sees more.
-A lane: `
+What f, k, + and - do to the run, and ctrl-z, stands in its history and marks
+it as interactive. SAFETY is what a judge that sees the stream has proved; the
+verdict at the end sees more. A lane, the most important mark first:
+`
 
 func (d *Dashboard) open(name string, p tview.Primitive, w, h int) {
 	d.popup = name
@@ -42,7 +43,7 @@ func (d *Dashboard) closePopup() {
 func (d *Dashboard) text(s string) string { return strings.Map(d.look().letter, s) }
 
 func (d *Dashboard) help() {
-	t := tview.NewTextView().SetText(d.text(helpText + legend()))
+	t := tview.NewTextView().SetText(d.text(helpText + strings.ReplaceAll(legend(), "  ", "   ")))
 	t.SetTextStyle(tcell.StyleDefault).SetBorder(true).SetTitle(" help: esc closes ")
 	t.SetBorderStyle(tcell.StyleDefault)
 	d.open("help", t, 78, 20)
@@ -119,6 +120,9 @@ func (b *eventBox) Draw(screen tcell.Screen) {
 	c := canvas{screen, b.dashboard.look(), x, y, w, h}
 	for row := range h {
 		c.row(row, plain, "")
+		c.put(0, row, faint, "│")
+		c.put(w-1, row, faint, "│")
 	}
-	window(c, b.snapshot, &b.event)
+	c.put(0, h-1, faint, strings.Repeat("─", w))
+	window(c.part(1, 0, w-2, h-1), b.snapshot, &b.event)
 }
