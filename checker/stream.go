@@ -12,6 +12,9 @@ import (
 // acknowledged stores that replace the same page view. What it finds is proved; the judges of the whole history find
 // more, and have the last word. It is shown operations in the order of their returns, by one goroutine.
 type Stream struct {
+	// Overlap, if it is not nil, is told of every two beliefs that overlap: whose, and from when to when.
+	Overlap func(workers [2]int32, from, to time.Duration)
+
 	excludes bool
 	slack    time.Duration
 	now      time.Duration // everything that returned by then was seen
@@ -84,7 +87,7 @@ func (s *Stream) Observe(op *history.Op) {
 	}
 	switch op.Kind {
 	case history.Acquire:
-		if s.excludes && op.Outcome == history.OK && (op.Hold == op.ID || op.Hold == 0) {
+		if op.Outcome == history.OK && (op.Hold == op.ID || op.Hold == 0) {
 			s.grant(op)
 		}
 	case history.Extend:
@@ -143,6 +146,9 @@ func (s *Stream) Finish() {
 
 // SafeUpTo is the time up to which everything was judged: what is found later happened later.
 func (s *Stream) SafeUpTo() time.Duration {
+	if !s.excludes {
+		return s.now
+	}
 	safe := min(s.now, s.blind)
 	for _, l := range s.keys {
 		if len(l.queue) > 0 {
@@ -247,6 +253,12 @@ func (s *Stream) overlap(l *line, first int32, b *belief) {
 	a := &l.who[0]
 	if first != l.far.best.hold {
 		a = &l.who[1]
+	}
+	if s.Overlap != nil {
+		s.Overlap([2]int32{a.worker, b.worker}, b.from, min(a.to, b.to))
+	}
+	if !s.excludes {
+		return // nobody promised anything
 	}
 	s.sight(Sighting{Checker: exclusion.Name, Key: b.key, At: b.from, Seen: s.now,
 		Workers: [2]int32{a.worker, b.worker}, Ops: [2]history.ID{a.id, b.id},

@@ -29,8 +29,10 @@ type Run struct {
 	Name    string    `json:"name"`
 	Started time.Time `json:"started"`
 	Partial string    `json:"partial,omitempty"` // why the run ended early; empty if it did not
-	Label   string    `json:"label,omitempty"`   // what to keep in mind about every number in it
-	Command string    `json:"command"`           // repeats the run
+	// Interactive says that a person has meddled by key: the history names what was done, gates decide nothing.
+	Interactive bool   `json:"interactive,omitempty"`
+	Label       string `json:"label,omitempty"` // what to keep in mind about every number in it
+	Command     string `json:"command"`         // repeats the run
 
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`

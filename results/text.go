@@ -70,6 +70,9 @@ func (p *printer) run(r *Run) {
 	if r.Label != "" {
 		p.fact("NOTE", r.Label)
 	}
+	if r.Interactive {
+		p.fact("INTERACTIVE", "a person has meddled by key: see the faults by key in the history")
+	}
 	if r.Partial != "" {
 		p.fact("PARTIAL", "the run ended early: "+r.Partial)
 	}

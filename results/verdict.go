@@ -12,21 +12,24 @@ import (
 
 // Judgement is a history that was judged, as far as a reader wants to know of it.
 type Judgement struct {
-	Topology string            `json:"topology"`
-	Lock     string            `json:"lock"`
-	Faults   []string          `json:"faults"`
-	Load     string            `json:"load,omitempty"`
-	Command  string            `json:"command"`
-	Partial  string            `json:"partial,omitempty"`
-	Saved    string            `json:"saved,omitempty"` // where the history is
-	Verdicts []checker.Verdict `json:"verdicts"`
+	Topology string   `json:"topology"`
+	Lock     string   `json:"lock"`
+	Faults   []string `json:"faults"`
+	Load     string   `json:"load,omitempty"`
+	Command  string   `json:"command"`
+	Partial  string   `json:"partial,omitempty"`
+	// Interactive: see Run.
+	Interactive bool              `json:"interactive,omitempty"`
+	Saved       string            `json:"saved,omitempty"` // where the history is
+	Verdicts    []checker.Verdict `json:"verdicts"`
 }
 
 // Judgement is what a judged run says.
 func (r *Run) Judgement() Judgement {
 	return Judgement{
 		Topology: r.Topology, Lock: r.Lock, Faults: r.Faults, Load: r.load(), Command: r.Command, Partial: r.Partial,
-		Verdicts: r.Verdicts,
+		Interactive: r.Interactive,
+		Verdicts:    r.Verdicts,
 	}
 }
 
@@ -66,6 +69,9 @@ func (p *printer) judgement(j *Judgement) {
 	p.fact(j.Topology, "lock "+j.Lock+" · faults: "+orNone(j.Faults))
 	if j.Load != "" {
 		p.fact("", j.Load)
+	}
+	if j.Interactive {
+		p.fact("INTERACTIVE", "a person has meddled by key: see the faults by key in the history")
 	}
 	if j.Partial != "" {
 		p.fact("PARTIAL", "the end of the history is missing: "+j.Partial)

@@ -115,6 +115,19 @@ func (n *Network) Apply(r Rule) (heal func(), err error) {
 	}, nil
 }
 
+// Rules are those in force, the oldest first.
+func (n *Network) Rules() (list []Rule) {
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range n.rules {
+		list = append(list, r.Rule)
+	}
+	return list
+}
+
 // LostReplies is how many answers LoseReply has lost so far.
 func (n *Network) LostReplies() int64 { return n.lost.Load() }
 

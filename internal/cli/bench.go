@@ -13,6 +13,9 @@ import (
 
 // Bench runs the command "bench" and returns its exit code.
 func Bench(ctx context.Context, e Env) int {
+	if len(e.Args) > 0 && e.Args[0] == "replay" {
+		return e.replay(ctx)
+	}
 	return e.execute(ctx, &cobra.Command{
 		Use:   "bench",
 		Short: "compare topologies and locks under load",
@@ -74,21 +77,17 @@ func (e Env) run(c *cobra.Command, o *options, args []string) int {
 			return Passed
 		}
 	}
-	ctx, stop, done := onSignals(c.Context())
+	ctx, s, done := onSignals(c.Context())
 	defer done()
-	runs, err := e.carryOut(ctx, stop, c, o)
-	return e.report(o, exit(stop, runs, err), runs, err)
+	runs, err := e.carryOut(ctx, s, c, o)
+	return e.report(o, exit(s.stop, runs, err), runs, err)
 }
 
-func (e Env) carryOut(ctx, stop context.Context, c *cobra.Command, o *options) ([]results.Run, error) {
-	job, err := o.plan.Check(stop, o.mistakes)
+func (e Env) carryOut(ctx context.Context, s signals, c *cobra.Command, o *options) ([]results.Run, error) {
+	job, err := o.plan.Check(s.stop, o.mistakes)
 	if err != nil {
 		return nil, err
 	}
 	job.Command = func(x harness.Combination) string { return o.command(c, c.Flags(), x.Topology.Name, x.Lock.Name) }
-	job.Progress = func(harness.Event) {}
-	if !o.quiet {
-		job.Progress = (&progress{w: e.Stderr}).tell
-	}
-	return job.Run(ctx, stop)
+	return e.watched(ctx, s, o, job)
 }

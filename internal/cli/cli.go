@@ -39,10 +39,18 @@ type Env struct {
 	Stderr io.Writer
 }
 
-// interrupt is the cause of a stop by a signal.
-type interrupt struct{ signal syscall.Signal }
+// interrupt is the cause of a stop by a signal, or by a key that stands for it.
+type interrupt struct {
+	signal syscall.Signal
+	key    bool
+}
 
-func (i interrupt) Error() string { return "interrupted by " + signalName(i.signal) }
+func (i interrupt) Error() string {
+	if i.key {
+		return "ended by a key"
+	}
+	return "interrupted by " + signalName(i.signal)
+}
 
 func signalName(s syscall.Signal) string {
 	if s == syscall.SIGTERM {
@@ -51,27 +59,40 @@ func signalName(s syscall.Signal) string {
 	return "SIGINT"
 }
 
-// onSignals returns a context that is done at the first interrupt, to finish what is in hand, and one that is
-// done at the second, to call it off.
-func onSignals(base context.Context) (ctx, stop context.Context, done func()) {
+// signals is how a person ends a command: the first interrupt finishes what is in hand, the second calls it off.
+type signals struct {
+	stop  context.Context
+	press func() // does what an interrupt does
+}
+
+// onSignals returns a context that is done at the second interrupt; the first ends signals.stop.
+func onSignals(base context.Context) (ctx context.Context, s signals, done func()) {
 	ctx, abort := context.WithCancelCause(base)
 	stop, finish := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	caught, pressed := make(chan os.Signal, 4), make(chan struct{}, 4)
+	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM)
 	quit, quitted := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(quitted)
 		for end := finish; ; end = abort {
 			select {
-			case s := <-signals:
-				end(interrupt{s.(syscall.Signal)})
+			case s := <-caught:
+				end(interrupt{signal: s.(syscall.Signal)})
+			case <-pressed:
+				end(interrupt{syscall.SIGINT, true})
 			case <-quit:
 				return
 			}
 		}
 	}()
-	return ctx, stop, func() {
-		signal.Stop(signals)
+	press := func() {
+		select {
+		case pressed <- struct{}{}:
+		default: // enough of them are on their way
+		}
+	}
+	return ctx, signals{stop, press}, func() {
+		signal.Stop(caught)
 		close(quit)
 		<-quitted
 		finish(nil)

@@ -23,6 +23,7 @@ type options struct {
 	json  bool
 	quiet bool
 	list  bool
+	tui   string
 
 	mistakes []string
 }
@@ -151,6 +152,8 @@ func newOptions(c *cobra.Command, verify bool) *options {
 	o.text(f, "out", "dir", func(s string) { p.Out = s }, p.Out, "where runs are saved")
 	f.BoolVar(&o.json, "json", false, "print one JSON document instead of tables")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress lines")
+	o.tui = tuiAuto
+	o.add(f, "tui", "auto|on|off", o.tui, "the dashboard: auto = if stdout and stderr are a terminal", o.tuiMode)
 	f.BoolVar(&o.list, "list", false, "print what there is to choose from")
 	return o
 }
@@ -255,7 +258,7 @@ func (o *options) command(c *cobra.Command, f *pflag.FlagSet, topology, lock str
 	parts := []string{c.CommandPath(), "--topology", topology, "--lock", lock}
 	f.Visit(func(flag *pflag.Flag) {
 		switch flag.Name {
-		case "topology", "lock", "seed", "json", "quiet", "list", "out":
+		case "topology", "lock", "seed", "json", "quiet", "list", "out", "tui":
 		default:
 			parts = append(parts, "--"+flag.Name, quote(flag.Value.String()))
 		}

@@ -73,3 +73,6 @@ func (l *local) Lanes() ([]*history.Lane, time.Duration)       { return l.lanes,
 func (l *local) Gate() *workload.Gate                          { return l.gate }
 func (l *local) Processes() []*Process                         { return nil }
 func (l *local) Close() error                                  { return l.team.close() }
+
+// RoundTrips is how many round trips the locks' clients of this process have made.
+func (l *local) RoundTrips() int64 { return l.team.traffic.RoundTrips.Load() }

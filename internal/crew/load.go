@@ -117,3 +117,13 @@ func upper(after, before *metrics.Float64Histogram, q float64) time.Duration {
 	}
 	return 0
 }
+
+// Probe measures what this process and its machine use from one look to the next. It is used by one goroutine.
+type Probe struct{ last loadSample }
+
+// Look is what was used since the last look; false at the first one.
+func (p *Probe) Look(now time.Duration) (results.Load, bool) {
+	before := p.last
+	p.last = readLoad(now, nil)
+	return p.last.since(before), before.all > 0 || before.own > 0
+}

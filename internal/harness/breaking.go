@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hammerlock/faults"
@@ -22,15 +23,27 @@ type breaker struct {
 	stage *stage
 	clock *history.Clock
 	gate  gate
-	// Two lanes a step: its own operations, and the deaths of workers that it causes meanwhile.
-	lanes []*history.Lane
-	note  func(history.ID, string)
+	// Two lanes a step: its own operations, and the deaths of workers that it causes meanwhile. Those of faults that
+	// a person injects follow, if anybody watches.
+	lanes   []*history.Lane
+	note    func(history.ID, string)
+	stops   func(worker int32, stands bool) // is told of workers that stand; nil if nobody watches
+	meddled atomic.Bool                     // a person has injected something
 
 	alone  sync.Mutex // held by a fault that the seed placed: they do not overlap, however long each takes
 	mu     sync.Mutex
 	active int // faults that are not healed
 	errs   []error
+	closed bool  // nothing new may be injected
+	keys   int64 // faults that a person has injected
+	free   []int // places in lanes for those
 	steps  sync.WaitGroup
+}
+
+// act is a fault on its way: its number in the plan, negative if it is in none, and the place of its lanes.
+type act struct {
+	number int64
+	place  int
 }
 
 // faultSlots is the room of a fault's lane: a few operations, a few deaths.
@@ -39,7 +52,14 @@ const faultSlots = 128
 // breaker makes the breaker; its lanes are numbered from first.
 func (s *stage) breaker(clock *history.Clock, first int, wake chan<- struct{}, note func(history.ID, string)) *breaker {
 	b := &breaker{stage: s, clock: clock, note: note, gate: gate{gate: s.crew.Gate()}}
-	for i := range 2 * len(s.combo.Steps) {
+	places := len(s.combo.Steps)
+	if s.job.Watched {
+		for i := range keyPlaces {
+			b.free = append(b.free, places+i)
+		}
+		places += keyPlaces
+	}
+	for i := range 2 * places {
 		b.lanes = append(b.lanes, history.NewLane(clock, first+i, -1, faultSlots, wake))
 	}
 	return b
@@ -49,17 +69,24 @@ func (s *stage) breaker(clock *history.Clock, first int, wake chan<- struct{}, n
 func (b *breaker) start(ctx, ending context.Context) {
 	for i, step := range b.stage.combo.Steps {
 		b.steps.Go(func() {
-			if err := b.step(ctx, ending, i, step); err != nil {
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				b.errs = append(b.errs, fmt.Errorf("fault %s: %w", step, err))
-			}
+			b.failed(step, b.step(ctx, ending, act{int64(i), i}, step))
 		})
+	}
+}
+
+func (b *breaker) failed(step faults.Step, err error) {
+	if err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.errs = append(b.errs, fmt.Errorf("fault %s: %w", step, err))
 	}
 }
 
 // wait returns when everything is healed; its error says what is not.
 func (b *breaker) wait() error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
 	b.steps.Wait()
 	return errors.Join(b.errs...)
 }
@@ -75,10 +102,11 @@ func (b *breaker) until(ctx context.Context, at time.Duration) bool {
 	}
 }
 
-func (b *breaker) step(ctx, ending context.Context, i int, step faults.Step) error {
+func (b *breaker) step(ctx, ending context.Context, a act, step faults.Step) error {
 	if !b.until(ending, step.From) {
 		return nil // activity will say that it never happened
 	}
+<<<<<<< HEAD
 	if step.Alone {
 		b.alone.Lock()
 		defer b.alone.Unlock()
@@ -88,6 +116,10 @@ func (b *breaker) step(ctx, ending context.Context, i int, step faults.Step) err
 	}
 	lane := b.lanes[2*i]
 	target := b.target(i, step)
+=======
+	lane := b.lanes[2*a.place]
+	target := b.target(a.place, step)
+>>>>>>> 7d2c139 (dashboard: a run while it goes on, in panels; harness: snapshots and controls for who watches)
 	if step.Point != "" {
 		caught, err := target.Crew.Catch(ending, step.Point, -1)
 		if err != nil {
@@ -103,12 +135,15 @@ func (b *breaker) step(ctx, ending context.Context, i int, step faults.Step) err
 	}
 	op := lane.Call(history.Fault, key)
 	what, heal, err := step.Fault.Inject(ending, target)
-	op.Value, op.Outcome = int64(i), history.OK
+	op.Value, op.Outcome = a.number, history.OK
 	if err != nil {
 		op.Outcome, what = history.Failed, err.Error()
 		if errors.Is(err, faults.ErrNobody) || errors.Is(err, workload.ErrNobody) {
 			err = nil // the run says so, as a fault that met nobody
 		}
+	}
+	if a.number < 0 {
+		what = history.ByKey + step.Fault.Name + ": " + what
 	}
 	b.note(op.ID, what)
 	lane.Return(op)
@@ -120,11 +155,11 @@ func (b *breaker) step(ctx, ending context.Context, i int, step faults.Step) err
 	if target.Caught != nil {
 		target.Caught.Go()
 	}
-	return errors.Join(err, b.heal(ctx, lane, i, heal))
+	return errors.Join(err, b.heal(ctx, lane, a.number, heal))
 }
 
 // heal mends, and waits for health if nothing else is broken.
-func (b *breaker) heal(ctx context.Context, lane *history.Lane, i int, heal faults.Heal) (err error) {
+func (b *breaker) heal(ctx context.Context, lane *history.Lane, number int64, heal faults.Heal) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
 	defer cancel()
 	op := lane.Call(history.Heal, -1)
@@ -134,7 +169,7 @@ func (b *breaker) heal(ctx context.Context, lane *history.Lane, i int, heal faul
 	if b.count(-1) == 0 {
 		err = errors.Join(err, b.healthy(ctx))
 	}
-	op.Value, op.Outcome = int64(i), history.OK
+	op.Value, op.Outcome = number, history.OK
 	if err != nil {
 		op.Outcome = history.Failed
 	}
@@ -196,7 +231,12 @@ func (h *hands) Catch(ctx context.Context, point string, key int32) (*faults.Cau
 	if err != nil {
 		return nil, err
 	}
-	return &faults.Caught{Worker: caught.Worker, Key: caught.Key, Go: caught.Go, Die: caught.Die}, nil
+	h.breaker.stands(caught.Worker, true)
+	return &faults.Caught{
+		Worker: caught.Worker, Key: caught.Key,
+		Go:  func() { h.breaker.stands(caught.Worker, false); caught.Go() },
+		Die: func() { h.breaker.stands(caught.Worker, false); caught.Die() },
+	}, nil
 }
 
 // Process implements faults.Crew.
@@ -209,6 +249,12 @@ func (h *hands) Process(worker int32) (faults.Process, error) {
 		}
 	}
 	return nil, errors.New("the workers live in the suite's own process")
+}
+
+func (b *breaker) stands(worker int32, stands bool) {
+	if b.stops != nil {
+		b.stops(worker, stands)
+	}
 }
 
 // victim is a process whose death is recorded.
@@ -224,4 +270,17 @@ func (v *victim) Kill() error {
 		v.hands.lane.Mark(history.Op{Kind: history.Crash, Key: -1, Worker: w, Call: now, Outcome: history.OK})
 	}
 	return v.Process.Kill()
+}
+
+// Stop implements faults.Process.
+func (v *victim) Stop() error { return v.stand(true, v.Process.Stop) }
+
+// Continue implements faults.Process.
+func (v *victim) Continue() error { return v.stand(false, v.Process.Continue) }
+
+func (v *victim) stand(stands bool, signal func() error) error {
+	for _, w := range v.Workers {
+		v.hands.breaker.stands(w, stands)
+	}
+	return signal()
 }

@@ -24,6 +24,8 @@ type Job struct {
 	Command func(Combination) string
 	// Progress is told what goes on; it may be called from one goroutine at a time and must not block.
 	Progress func(Event)
+	// Watched makes events carry snapshots and controls. It must be set before Run.
+	Watched bool
 
 	server topologies.Server
 }
@@ -34,8 +36,11 @@ type Event struct {
 	Number, Of  int
 	Phase       Phase
 	Live        results.Live // while the workload runs
-	Took        time.Duration
-	Folder      string // of a run that was saved
+	// Of a job that is watched: while the workload runs; the controls come once, when it begins.
+	Snapshot *results.Snapshot
+	Controls *results.Controls
+	Took     time.Duration
+	Folder   string // of a run that was saved
 }
 
 // Phase is what a job is doing.
@@ -196,6 +201,9 @@ func (s *stage) work(ctx, stop context.Context, w *watch) (crew.Report, cost, er
 	defer end()
 	defer time.AfterFunc(w.to-w.clock.Now(), end).Stop()
 	w.breaker.start(ctx, ending)
+	if w.public != nil {
+		s.tell(Event{Phase: Running, Controls: s.controls(ctx, ending, w)})
+	}
 	report, err := s.crew.Run(ctx, stop)
 	end()
 	err = errors.Join(err, w.breaker.wait())
@@ -244,6 +252,7 @@ func (s *stage) fill(run *results.Run, w *watch, r *crew.Report, c cost) {
 		load.Stalls += int64(l.Stalls())
 	}
 	w.meter.Summarize(run, load)
+	run.Interactive = w.breaker.meddled.Load()
 	run.Cost = c.per(w.meter.Finished(), r.RoundTrips)
 }
 

@@ -41,6 +41,7 @@ type watch struct {
 	breaker *breaker
 	own     *history.Lane // of the suite itself
 	sights  *history.Lane // of locks' keys that are seen in the servers
+	public  *public       // nil if nobody watches
 
 	done    chan struct{}
 	workers sync.WaitGroup
@@ -73,7 +74,13 @@ func (s *stage) watch(ctx context.Context, run *results.Run, folder *results.Fol
 	lanes, _ = s.crew.Lanes()
 	w.own = history.NewLane(w.clock, len(lanes), -1, ownSlots, w.wake)
 	w.sights = history.NewLane(w.clock, len(lanes)+1, -1, ownSlots, w.wake)
-	w.breaker = s.breaker(w.clock, len(lanes)+2, w.wake, w.tape.note)
+	if s.job.Watched {
+		w.public = s.public(w, s.header(run, slack))
+	}
+	w.breaker = s.breaker(w.clock, len(lanes)+2, w.wake, w.note)
+	if w.public != nil {
+		w.breaker.stops = w.public.viewer.Stop
+	}
 	w.lanes = slices.Concat(lanes, []*history.Lane{w.own, w.sights}, w.breaker.lanes)
 	w.merge = history.NewMerge(w.clock, w.lanes)
 	w.merge.Slack = slack
@@ -81,6 +88,9 @@ func (s *stage) watch(ctx context.Context, run *results.Run, folder *results.Fol
 	w.workers.Go(func() { w.sample(ctx) })
 	if p.Verify {
 		w.workers.Go(func() { w.look(ctx) })
+	}
+	if w.public != nil {
+		w.workers.Go(func() { w.public.look(ctx, w.done) })
 	}
 	return w, nil
 }
@@ -97,17 +107,20 @@ func (w *watch) drain() {
 		case <-w.wake:
 		case <-ticker.C:
 		}
-		w.merge.Drain(w.observe)
+		final := w.merge.Drain(w.observe)
 		w.tape.flush(w.clock.Now())
 		if now := w.clock.Now(); now-told >= tellEvery {
 			told = now
-			w.stage.tell(Event{Phase: Running, Live: w.meter.Live(now)})
+			w.stage.tell(w.event(now, final))
 		}
 	}
 }
 
 func (w *watch) observe(op *history.Op) {
 	w.meter.Observe(op)
+	if w.public != nil {
+		w.public.viewer.Observe(op)
+	}
 	if w.tape != nil {
 		w.tape.add(op)
 	}

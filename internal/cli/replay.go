@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hammerlock/internal/dashboard"
+	"hammerlock/internal/harness"
+	"hammerlock/results"
+)
+
+// frameEvery is how often a replay moves on.
+const frameEvery = 100 * time.Millisecond
+
+// replay shows a saved run in the dashboard.
+func (e Env) replay(ctx context.Context) int {
+	root := &cobra.Command{Use: "bench", SilenceErrors: true, SilenceUsage: true}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(&cobra.Command{
+		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: cobra.ExactArgs(1),
+		Long: "replay shows a saved run of verify in the dashboard: its history has every operation. Left and right seek\n" +
+			"by a second, with shift by a tenth; home and end; space stops and goes on; q ends.",
+		RunE: func(c *cobra.Command, args []string) error { return e.play(c.Context(), args[0]) },
+	})
+	root.SetArgs(e.Args)
+	root.SetOut(e.Stdout)
+	root.SetErr(e.Stderr)
+	err := root.ExecuteContext(ctx)
+	var file *fileError
+	switch {
+	case err == nil:
+		return Passed
+	case errors.As(err, &file):
+		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
+		return Broken
+	default:
+		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
+		return Usage
+	}
+}
+
+func (e Env) play(ctx context.Context, path string) error {
+	run, err := results.ReadRun(path)
+	h, file, openErr := open(path)
+	if openErr != nil && err == nil {
+		return fmt.Errorf("%s has no history: bench keeps sums only; runs of verify can be replayed", path)
+	}
+	if openErr != nil {
+		return openErr
+	}
+	if run == nil {
+		run, _ = results.ReadRun(filepath.Dir(file)) // a history may lie alone
+	}
+	ctx, s, done := onSignals(ctx)
+	defer done()
+	t, err := e.theatre(&options{tui: tuiOn}, dashboard.Options{Replay: true, Quit: func(int) { s.press() }})
+	var usage *harness.UsageError
+	if errors.As(err, &usage) {
+		return fmt.Errorf("a replay needs a terminal: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	p := &player{replay: results.NewReplay(h, run), moved: make(chan struct{}, 1)}
+	t.dashboard.Control(&results.Controls{Seek: p.seek, Hold: p.hold})
+	p.run(s.stop, t.dashboard)
+	return t.close()
+}
+
+// player moves through a replay as time goes by, and as a person wants.
+type player struct {
+	replay *results.Replay
+	moved  chan struct{}
+
+	mu   sync.Mutex
+	at   time.Duration
+	held bool
+}
+
+func (p *player) seek(by time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	end := p.replay.End()
+	switch {
+	case by >= end:
+		p.at = end
+	case by <= -end:
+		p.at = 0
+	default:
+		p.at = min(max(p.at+by, 0), end)
+	}
+	p.wake()
+}
+
+func (p *player) hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = !p.held
+	p.wake()
+}
+
+func (p *player) wake() {
+	select {
+	case p.moved <- struct{}{}:
+	default:
+	}
+}
+
+// step goes on by what has passed and says where it is.
+func (p *player) step(passed time.Duration) (at time.Duration, held bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.held {
+		p.at = min(p.at+passed, p.replay.End())
+	}
+	return p.at, p.held
+}
+
+// run plays until ctx is done.
+func (p *player) run(ctx context.Context, d *dashboard.Dashboard) {
+	ticker := time.NewTicker(frameEvery)
+	defer ticker.Stop()
+	last := time.Now()
+	for {
+		now := time.Now()
+		at, held := p.step(now.Sub(last))
+		last = now
+		s := p.replay.At(at)
+		s.Paused = held
+		d.Publish(s)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-p.moved:
+		}
+	}
+}

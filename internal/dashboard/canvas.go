@@ -1,0 +1,145 @@
+package dashboard
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gdamore/tcell/v2"
+)
+
+// look is what the terminal can show. Nothing is ever said by colour alone.
+type look struct {
+	ascii bool
+	color bool
+}
+
+// tone is what a text means.
+type tone uint8
+
+const (
+	plain tone = iota
+	faint
+	strong
+	good
+	warning
+	bad
+	chosen
+)
+
+// style keeps the terminal's own colours for text and background, so that light and dark ones both work.
+func (l look) style(t tone) tcell.Style {
+	s := tcell.StyleDefault
+	switch t {
+	case faint:
+		s = s.Dim(true)
+	case strong:
+		s = s.Bold(true)
+	case good:
+		s = l.tint(s, tcell.ColorGreen)
+	case warning:
+		s = l.tint(s.Bold(true), tcell.ColorOlive)
+	case bad:
+		s = l.tint(s.Bold(true).Reverse(true), tcell.ColorMaroon)
+	case chosen:
+		s = s.Reverse(true)
+	}
+	return s
+}
+
+func (l look) tint(s tcell.Style, c tcell.Color) tcell.Style {
+	if l.color {
+		return s.Foreground(c)
+	}
+	return s
+}
+
+// plainLetters replace what a terminal without Unicode cannot show.
+var plainLetters = map[rune]rune{
+	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '‖': '=', '▲': '^', '→': '>', '…': '.', '×': 'x',
+	'▁': '.', '▂': '.', '▃': ':', '▄': ':', '▅': '+', '▆': '+', '▇': '#',
+}
+
+func (l look) letter(r rune) rune {
+	if !l.ascii || r < utf8.RuneSelf {
+		return r
+	}
+	if p, ok := plainLetters[r]; ok {
+		return p
+	}
+	return '?'
+}
+
+// canvas is a part of the screen. What does not fit is cut.
+type canvas struct {
+	screen     tcell.Screen
+	look       look
+	x, y, w, h int
+}
+
+// part is a rectangle of the canvas.
+func (c canvas) part(x, y, w, h int) canvas {
+	w, h = max(min(w, c.w-x), 0), max(min(h, c.h-y), 0)
+	return canvas{c.screen, c.look, c.x + x, c.y + y, w, h}
+}
+
+// put writes a text and returns the column after it.
+func (c canvas) put(x, y int, t tone, text string) int {
+	style := c.look.style(t)
+	for _, r := range text {
+		if x >= c.w {
+			return x
+		}
+		if x >= 0 && y >= 0 && y < c.h {
+			c.screen.SetContent(c.x+x, c.y+y, c.look.letter(r), nil, style)
+		}
+		x++
+	}
+	return x
+}
+
+// right writes a text that ends at the right edge.
+func (c canvas) right(y int, t tone, text string) {
+	c.put(max(c.w-utf8.RuneCountInString(text), 0), y, t, text)
+}
+
+// row paints a whole row.
+func (c canvas) row(y int, t tone, text string) {
+	c.put(0, y, t, text+strings.Repeat(" ", max(c.w-utf8.RuneCountInString(text), 0)))
+}
+
+// panel draws a heading and returns what is below it.
+func (c canvas) panel(title, more string) canvas {
+	if c.h == 0 {
+		return c
+	}
+	c.put(0, 0, faint, strings.Repeat("─", c.w))
+	x := c.put(1, 0, strong, " "+title+" ")
+	if more != "" && x+utf8.RuneCountInString(more)+2 < c.w {
+		c.put(x+1, 0, faint, " "+more+" ")
+	}
+	return c.part(0, 1, c.w, c.h-1)
+}
+
+// bars are the eighths of a bar, from nothing to full.
+var bars = []rune(" ▁▂▃▄▅▆▇█")
+
+// spark draws values as columns over all rows of the canvas, the last at the right edge, and returns where the
+// first one stands.
+func (c canvas) spark(values []float64, most float64, toneOf func(i int) tone) int {
+	values = values[max(len(values)-c.w, 0):]
+	left := c.w - len(values)
+	for i, v := range values {
+		eighths := 0
+		if most > 0 {
+			eighths = int(v/most*float64(8*c.h) + 0.5)
+		}
+		if v > 0 {
+			eighths = max(eighths, 1)
+		}
+		for row := range c.h {
+			part := min(max(eighths-8*(c.h-1-row), 0), 8)
+			c.put(left+i, row, toneOf(i), string(bars[part]))
+		}
+	}
+	return left
+}

@@ -1,0 +1,151 @@
+// Package dashboard shows a run while it goes on, or a saved one, from snapshots that are published to it. One
+// goroutine draws, four times a second at most; who publishes never waits for it and never touches the screen.
+package dashboard
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+
+	"hammerlock/results"
+)
+
+// redrawEvery is how often the screen is drawn when nobody presses a key.
+const redrawEvery = 250 * time.Millisecond
+
+// tick is a key that no keyboard has: it asks the drawing goroutine to draw. The screen's own queue takes it
+// without ever waiting, before the application runs and after it has stopped, which the application's does not.
+const tick = tcell.KeyF64
+
+// Options say what a dashboard may show and whom it tells.
+type Options struct {
+	ASCII bool
+	Color bool
+	// Quit is told that a person wants the end: at the first time what is in hand is to be finished.
+	Quit   func(times int)
+	Replay bool
+}
+
+// Dashboard is a screen. Its exported methods may be called from any goroutine.
+type Dashboard struct {
+	options Options
+	screen  tcell.Screen
+	app     *tview.Application
+	pages   *tview.Pages
+	main    *board
+	latest  atomic.Pointer[results.Snapshot]
+	control atomic.Pointer[results.Controls]
+
+	closing chan struct{}
+	once    sync.Once
+	ended   chan struct{}
+	err     error
+	ticks   sync.WaitGroup
+
+	// The rest belongs to the drawing goroutine.
+	state state
+	shown *results.Snapshot
+	popup string
+	quits int
+}
+
+// Open takes a screen, which must have been initialized, and begins to draw.
+func Open(screen tcell.Screen, o Options) *Dashboard {
+	d := &Dashboard{options: o, screen: screen, closing: make(chan struct{}), ended: make(chan struct{}),
+		state: state{view: allView, replay: o.Replay}, shown: &results.Snapshot{Phase: "starting", LongestBy: -1}}
+	d.dress()
+	d.main = &board{Box: tview.NewBox(), dashboard: d}
+	d.pages = tview.NewPages().AddPage("main", d.main, true, true)
+	d.app = tview.NewApplication().SetRoot(d.pages, true).SetInputCapture(d.key)
+	d.app.SetScreen(kept{screen})
+	go func() {
+		defer close(d.ended)
+		d.err = d.app.Run()
+	}()
+	d.ticks.Go(d.tick)
+	return d
+}
+
+// kept is a screen that was initialized by who made it.
+type kept struct{ tcell.Screen }
+
+// Init does nothing.
+func (kept) Init() error { return nil }
+
+// Publish shows a snapshot at the next occasion.
+func (d *Dashboard) Publish(s *results.Snapshot) { d.latest.Store(s) }
+
+// Control says what may be done to the run; nil = nothing.
+func (d *Dashboard) Control(c *results.Controls) { d.control.Store(c) }
+
+// Close gives the screen back and returns when that is done.
+func (d *Dashboard) Close() error {
+	d.once.Do(func() { close(d.closing) })
+	d.ticks.Wait()
+	<-d.ended
+	return d.err
+}
+
+// tick lets the screen be drawn, and its last order is to end. A full queue means that a tick is on its way.
+func (d *Dashboard) tick() {
+	ticker := time.NewTicker(redrawEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-d.ended:
+			return
+		case <-d.closing:
+			_ = d.screen.PostEvent(tcell.NewEventKey(tick, 0, tcell.ModNone))
+			<-ticker.C // again, if the queue was full
+			continue
+		case <-ticker.C:
+			_ = d.screen.PostEvent(tcell.NewEventKey(tick, 0, tcell.ModNone))
+		}
+	}
+}
+
+// isClosing tells whether the dashboard is to end.
+func (d *Dashboard) isClosing() bool {
+	select {
+	case <-d.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// refresh takes the newest snapshot, unless the picture is frozen.
+func (d *Dashboard) refresh() {
+	if s := d.latest.Load(); s != nil && !d.state.frozen {
+		d.shown = s
+	}
+}
+
+// dress makes the application's own parts use the terminal's colours.
+func (d *Dashboard) dress() {
+	tview.Styles = tview.Theme{PrimaryTextColor: tcell.ColorDefault}
+	if d.options.ASCII {
+		b := &tview.Borders
+		b.Horizontal, b.Vertical, b.HorizontalFocus, b.VerticalFocus = '-', '|', '-', '|'
+		b.TopLeft, b.TopRight, b.BottomLeft, b.BottomRight = '+', '+', '+', '+'
+		b.TopLeftFocus, b.TopRightFocus, b.BottomLeftFocus, b.BottomRightFocus = '+', '+', '+', '+'
+	}
+}
+
+func (d *Dashboard) look() look { return look{ascii: d.options.ASCII, color: d.options.Color} }
+
+// board is what lies under all pop-ups.
+type board struct {
+	*tview.Box
+	dashboard *Dashboard
+}
+
+// Draw implements tview.Primitive.
+func (b *board) Draw(screen tcell.Screen) {
+	x, y, w, h := b.GetRect()
+	d := b.dashboard
+	draw(canvas{screen, d.look(), x, y, w, h}, d.shown, &d.state, time.Now())
+}

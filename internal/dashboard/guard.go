@@ -1,0 +1,59 @@
+package dashboard
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"syscall"
+)
+
+// Guard gives the terminal back when this process cannot: a goroutine panics, or the process is killed. It is a shell
+// that waits for the end of its input and knows how the terminal was.
+type Guard struct {
+	shell *exec.Cmd
+	pipe  *os.File
+}
+
+// guardScript puts the terminal back as it was, unless it is told that this was done, and then says what it was told:
+// the runtime writes a crash to the guard too, for what it writes to the terminal itself goes away with the screen.
+const guardScript = `trap '' INT TERM HUP QUIT TSTP TTOU TTIN
+saved=$(stty -g </dev/tty) || exit 1
+echo ready
+said=$(cat)
+[ "$said" = ok ] && exit 0
+stty "$saved" </dev/tty
+printf '\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?2004l\033[?1l\033>\033[?7h\033[0m\033[?25h\033[?1049l' >/dev/tty
+printf '%s\n' "$said" >&2
+`
+
+// NewGuard starts a guard. It must stand before the terminal is taken.
+func NewGuard() (*Guard, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	g := &Guard{shell: exec.Command("/bin/sh", "-c", guardScript), pipe: write}
+	g.shell.Stdin, g.shell.Stderr, g.shell.SysProcAttr = read, os.Stderr, &syscall.SysProcAttr{Setpgid: true}
+	answer, err := g.shell.StdoutPipe()
+	if err == nil {
+		err = g.shell.Start()
+	}
+	err = errors.Join(err, read.Close())
+	if err != nil {
+		return nil, errors.Join(err, write.Close())
+	}
+	if line, err := bufio.NewReader(answer).ReadString('\n'); err != nil || line != "ready\n" {
+		return nil, errors.Join(fmt.Errorf("the terminal's settings cannot be read: %v", err), write.Close(), g.shell.Wait())
+	}
+	return g, debug.SetCrashOutput(write, debug.CrashOptions{})
+}
+
+// Dismiss says that the terminal was given back.
+func (g *Guard) Dismiss() error {
+	_, err := io.WriteString(g.pipe, "ok\n")
+	return errors.Join(err, debug.SetCrashOutput(nil, debug.CrashOptions{}), g.pipe.Close(), g.shell.Wait())
+}

@@ -1,0 +1,137 @@
+package dashboard
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/results"
+)
+
+// marks are the letters of what a worker did, the most important first.
+var marks = []struct {
+	cell   results.Cell
+	letter string
+	tone   tone
+	name   string
+}{
+	{results.Overlap, "X", bad, "OVERLAP"},
+	{results.Stopped, "‖", warning, "stopped"},
+	{results.Overtaken, "!", warning, "after its lease"},
+	{results.Held, "█", good, "holds"},
+	{results.Ghost, "░", warning, "lease left behind"},
+	{results.Waited, "·", plain, "waits"},
+}
+
+func legend() (text string) {
+	for _, m := range marks {
+		text += m.letter + " " + m.name + "  "
+	}
+	return text
+}
+
+// laneText is the room for what a worker does now.
+const laneText = 21
+
+// holders shows who holds the lock: a lane a worker.
+func holders(c canvas, s *results.Snapshot, st *state) {
+	c = c.panel("who holds the lock", legend())
+	lanes := pick(st.lanes(s), c.h)
+	cells := c.w - 5 - laneText
+	if cells < 10 || c.h == 0 {
+		return
+	}
+	each := max((2500/int(results.StripStep/time.Millisecond)+cells-1)/cells, 1)
+	for y, l := range lanes {
+		c.put(0, y, plain, fmt.Sprintf("w%02d", l.Worker))
+		paintStrip(c.part(4, y, cells, 1), l.Cells, each)
+		text, t := doing(&l, s.Head.Keys > 1)
+		c.put(c.w-laneText, y, t, text)
+	}
+	seconds := float64(min(cells*each, results.StripCells)) * results.StripStep.Seconds()
+	canvas{c.screen, c.look, c.x, c.y - 1, c.w, 1}.right(0, faint, rest(len(st.lanes(s))-len(lanes)+s.Hidden)+fmt.Sprintf(" last %.1f s ", seconds))
+}
+
+func rest(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %d workers more,", n)
+}
+
+// paintStrip paints the newest cells that fit; each column stands for several.
+func paintStrip(c canvas, cells []results.Cell, each int) {
+	for x := range c.w {
+		last := len(cells) - (c.w-1-x)*each
+		var sum results.Cell
+		for i := max(last-each, 0); i < last; i++ {
+			sum |= cells[i]
+		}
+		for _, m := range marks {
+			if sum&m.cell != 0 {
+				c.put(x, 0, m.tone, m.letter)
+				break
+			}
+		}
+	}
+}
+
+// doing says what a worker does now.
+func doing(l *results.Strip, pages bool) (string, tone) {
+	page := ""
+	if pages {
+		page = fmt.Sprintf(" p%d", l.Page)
+	}
+	lease := ""
+	if l.Lease > 0 && l.Lease != forever {
+		lease = ", lease " + short(l.Lease)
+	}
+	switch {
+	case l.Mode&results.Stopped != 0:
+		return " STOPPED " + short(l.Since) + lease, warning
+	case l.Mode&results.Overtaken != 0:
+		return " LEASE OVER" + page, warning
+	case l.Mode&results.Held != 0:
+		return " holds" + page + " " + short(l.Since) + lease, strong
+	case l.Mode&results.Ghost != 0:
+		return " gone" + page + lease, warning
+	case l.Mode&results.Waited != 0:
+		return " waits " + short(l.Since), plain
+	default:
+		return "", plain
+	}
+}
+
+// short writes a duration in a few letters.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return "<1ms"
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	default:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+}
+
+// pick chooses as many lanes as there is room for: those that something happened to, then the others by number.
+func pick(lanes []results.Strip, room int) []results.Strip {
+	if len(lanes) <= room {
+		return lanes
+	}
+	var chosen, others []results.Strip
+	for _, l := range lanes {
+		special := l.Mode&results.Stopped != 0
+		for _, c := range l.Cells {
+			special = special || c&(results.Overlap|results.Stopped|results.Overtaken|results.Ghost) != 0
+		}
+		if special && len(chosen) < room {
+			chosen = append(chosen, l)
+		} else {
+			others = append(others, l)
+		}
+	}
+	chosen = append(chosen, others[:max(room-len(chosen), 0)]...)
+	slices.SortFunc(chosen, func(a, b results.Strip) int { return a.Worker - b.Worker })
+	return chosen
+}

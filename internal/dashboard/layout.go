@@ -1,0 +1,112 @@
+package dashboard
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/results"
+)
+
+// The least screen that has room for panels.
+const (
+	MinWidth  = 80
+	MinHeight = 24
+)
+
+// draw paints a snapshot.
+func draw(c canvas, s *results.Snapshot, st *state, now time.Time) {
+	if c.w < MinWidth || c.h < MinHeight {
+		drawLines(c, s)
+		return
+	}
+	header(c.part(0, 0, c.w, 2), s, st)
+	footer(c.part(0, c.h-1, c.w, 1), st, now)
+	body := c.part(0, 2, c.w, c.h-3)
+	switch st.view {
+	case holdersView:
+		holders(body, s, st)
+	case latencyView:
+		latency(body.part(0, 0, body.w, 9), s)
+		throughput(body.part(0, 9, body.w, body.h-12), s)
+		cost(body.part(0, body.h-3, body.w, 3), s)
+	case fairnessView:
+		fairness(body, s, true)
+	case nodesView:
+		nodes(body.part(0, 0, body.w, body.h-5), s, st)
+		cost(body.part(0, body.h-5, body.w, 5), s)
+	case eventsView:
+		events(body, s, st)
+	default:
+		overview(body, s, st)
+	}
+}
+
+// overview has all panels: in two columns where there is room, one above the other elsewhere.
+func overview(c canvas, s *results.Snapshot, st *state) {
+	top := 7
+	if c.h >= 28 {
+		top = 8
+	}
+	if c.w >= 140 && c.h >= 40 {
+		left := c.w * 3 / 5
+		right := c.w - left - 1
+		eventRows := max(c.h/4, 6)
+		latency(c.part(left+1, 0, right, 8), s)
+		fairness(c.part(left+1, 8, right, 6), s, false)
+		cost(c.part(left+1, 14, right, 6), s)
+		nodes(c.part(left+1, 20, right, c.h-20-eventRows), s, st)
+		throughput(c.part(0, 0, left, 12), s)
+		holders(c.part(0, 12, left, c.h-12-eventRows), s, st)
+		events(c.part(0, c.h-eventRows, c.w, eventRows), s, st)
+		return
+	}
+	half := c.w / 2
+	low := 5
+	if c.h >= 28 {
+		low = 8
+	}
+	eventRows := max((c.h-top-low)*2/5, 4)
+	throughput(c.part(0, 0, half-1, top), s)
+	latency(c.part(half, 0, c.w-half, top), s)
+	holders(c.part(0, top, c.w, c.h-top-low-eventRows), s, st)
+	y := c.h - low - eventRows
+	fairness(c.part(0, y, half-1, min(low, 5)), s, false)
+	if low > 5 {
+		cost(c.part(0, y+5, half-1, low-5), s)
+	}
+	nodes(c.part(half, y, c.w-half, low), s, st)
+	events(c.part(0, c.h-eventRows, c.w, eventRows), s, st)
+}
+
+func footer(c canvas, st *state, now time.Time) {
+	if st.message != "" && now.Sub(st.told) < messageFor {
+		c.row(0, strong, " "+st.message)
+		return
+	}
+	keys := "1 all 2 locks 3 latency 4 fairness 5 nodes 6 events  ? help  / filter  p freeze  f fault  q end"
+	if st.replay {
+		keys = "1-6 views  left right seek  home end  space stop  ? help  / filter  p freeze  q end"
+	}
+	if c.w < 100 && !st.replay {
+		keys = "1 all 2 locks 3 latency 4 fair 5 nodes 6 events ? help / p freeze f fault q end"
+	}
+	if st.filter != "" {
+		keys = "filter " + st.filter + "  " + keys
+	}
+	c.row(0, faint, keys)
+}
+
+// drawLines is what is left of the dashboard where there is no room for it.
+func drawLines(c canvas, s *results.Snapshot) {
+	safety, safetyTone := safetyText(s)
+	generator, generatorTone := generatorText(s)
+	c.put(0, 0, plain, fmt.Sprintf("%s %s: %s %.1f s", s.Head.Topology, s.Head.Lock, s.Phase, s.At.Seconds()))
+	c.put(0, 1, plain, fmt.Sprintf("%s visits, acquire p50 %s p99 %s, %d waiting, %d errors", results.Count(s.Done),
+		results.Duration(s.P50), results.Duration(s.P99), s.Waiting, s.Errors))
+	c.put(0, 2, safetyTone, safety)
+	c.put(0, 3, generatorTone, generator)
+	for i, f := range s.Active {
+		c.put(0, 4+i, bad, "FAULT "+f)
+	}
+	c.put(0, c.h-1, faint, fmt.Sprintf("%d x %d; panels need %d x %d", c.w, c.h, MinWidth, MinHeight))
+}

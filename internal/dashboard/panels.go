@@ -1,0 +1,327 @@
+package dashboard
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"hammerlock/results"
+)
+
+// forever is a time that never comes.
+const forever = time.Duration(1<<63 - 1)
+
+// header says which run it is, how far it is, whether it is safe and whether its numbers can be believed.
+func header(c canvas, s *results.Snapshot, st *state) {
+	h := &s.Head
+	loop := "closed loop"
+	if h.Rate > 0 {
+		loop = fmt.Sprintf("%.0f/s", h.Rate)
+	}
+	title := fmt.Sprintf("%s %s  %d workers  %d page%s  %s", h.Topology, h.Lock, h.Workers, h.Keys, plural(h.Keys), loop)
+	if h.Of > 1 {
+		title = fmt.Sprintf("[%d/%d] ", h.Number, h.Of) + title
+	}
+	if h.Interactive {
+		title += "  INTERACTIVE"
+	}
+	x := c.put(0, 0, strong, title)
+	switch {
+	case len(s.Active) > 0:
+		text := "FAULT " + s.Active[len(s.Active)-1]
+		if n := len(s.Active); n > 1 {
+			text = fmt.Sprintf("%d FAULTS, last %s", n, s.Active[n-1])
+		}
+		text = cut(" "+text+" ", c.w-x-1)
+		c.right(0, bad, text)
+	case h.Label != "":
+		c.right(0, faint, cut(h.Label, c.w-x-2))
+	default:
+		c.right(0, faint, "no fault at work")
+	}
+	safety, tone := safetyText(s)
+	generator, generatorTone := generatorText(s)
+	phase := s.Phase
+	if st.frozen {
+		phase = "FROZEN"
+	} else if s.Paused {
+		phase = "PAUSED"
+	}
+	left := phase
+	if s.At > 0 {
+		left += fmt.Sprintf(" %.1f of %s", s.At.Seconds(), span(s.To))
+	}
+	x = c.put(0, 1, strong, left) + 1
+	tail := c.w - len(safety) - len(generator) - 4
+	if s.To > 0 && s.At > 0 && tail-x >= 4 {
+		width := min(tail-x-1, 40)
+		done := min(int(float64(s.At)/float64(s.To)*float64(width)), width)
+		c.put(x, 1, plain, strings.Repeat("█", done)+strings.Repeat("░", width-done))
+	}
+	x = c.put(max(tail+1, x), 1, tone, " "+safety+" ")
+	c.put(x, 1, generatorTone, " "+generator)
+}
+
+func safetyText(s *results.Snapshot) (string, tone) {
+	switch {
+	case s.Safety.Violations > 0:
+		return fmt.Sprintf("SAFETY VIOLATED %sx", results.Count(s.Safety.Violations)), bad
+	case s.At == 0:
+		return "SAFETY not tried yet", plain
+	case !s.Safety.Excludes:
+		return fmt.Sprintf("SAFETY no update lost up to %.1f s", s.Safety.SafeUpTo.Seconds()), good
+	default:
+		return fmt.Sprintf("SAFETY proved up to %.1f s", s.Safety.SafeUpTo.Seconds()), good
+	}
+}
+
+func generatorText(s *results.Snapshot) (string, tone) {
+	switch s.Generator.State {
+	case "":
+		return "GENERATOR ?", plain
+	case results.GeneratorOK:
+		return "GENERATOR OK", good
+	case results.Suspect:
+		return "GENERATOR SUSPECT", warning
+	default:
+		return "GENERATOR SATURATED", bad
+	}
+}
+
+// throughput is the last minute, second by second.
+func throughput(c canvas, s *results.Snapshot) {
+	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last one goes on
+	c = c.panel("throughput", "visits a second, ▲ fault at work")
+	var values []float64
+	var most, now float64
+	for _, x := range seconds {
+		now = float64(x.Done)
+		values, most = append(values, now), max(most, now)
+	}
+	text := fmt.Sprintf("now %s/s  peak %s/s  errors %s", results.Count(int64(now)), results.Count(int64(most)), results.Count(s.Errors))
+	if c.w >= 56 {
+		text += "  done " + results.Count(s.Done)
+	}
+	c.put(0, 0, plain, text)
+	if c.h < 3 {
+		return
+	}
+	width := 1
+	if c.w >= 2*60 {
+		width = 2
+	}
+	wide, marks := make([]float64, 0, len(values)*width), make([]bool, 0, len(values)*width)
+	for i, v := range values {
+		for range width {
+			wide, marks = append(wide, v), append(marks, seconds[i].Fault)
+		}
+	}
+	marks = marks[max(len(marks)-c.w, 0):]
+	graph := c.part(0, 1, c.w, c.h-2)
+	left := graph.spark(wide, most, func(i int) tone {
+		if marks[i] {
+			return warning
+		}
+		return plain
+	})
+	c.put(0, c.h-1, faint, strings.Repeat("─", c.w))
+	for i, fault := range marks {
+		if fault {
+			c.put(left+i, c.h-1, warning, "▲")
+		}
+	}
+}
+
+// latency is the table of what workers see, and what the percentiles hide.
+func latency(c canvas, s *results.Snapshot) {
+	c = c.panel("latency", "")
+	column := max(min((c.w-12)/3, 12), 8)
+	for i, head := range []string{"now", "10 s", "run"} {
+		c.put(12+(i+1)*column-len(head), 0, faint, head)
+	}
+	y := 1
+	for _, r := range s.Latency {
+		for i, p := range []string{"p50", "p99"} {
+			name := ""
+			if i == 0 {
+				name = r.Name
+			}
+			c.put(0, y, plain, fmt.Sprintf("%-8s %s", name, p))
+			for k, q := range []results.Quantiles{r.Now, r.Ten, r.Run} {
+				text := quantile(q, i == 1)
+				c.put(12+(k+1)*column-len([]rune(text)), y, plain, text)
+			}
+			y++
+		}
+	}
+	longest, t := "longest now -", plain
+	if s.LongestBy >= 0 {
+		longest = fmt.Sprintf("longest now %s by w%02d", results.Duration(s.Longest), s.LongestBy)
+	}
+	if s.Longest > 10*max(s.Random.P50, time.Millisecond) && s.Random.Count > 0 {
+		t = warning
+	}
+	random := "random waiter " + quantile(s.Random, false)
+	if c.h > y+1 {
+		c.put(0, y, plain, random+"  p99 "+quantile(s.Random, true))
+		c.put(0, y+1, t, longest)
+		return
+	}
+	c.put(c.put(0, y, plain, random)+2, y, t, longest)
+}
+
+// quantile is one of a distribution, if there is enough of it.
+func quantile(q results.Quantiles, high bool) string {
+	switch {
+	case q.Count == 0 || high && q.Count < 100:
+		return "-"
+	case high:
+		return results.Duration(q.P99)
+	default:
+		return results.Duration(q.P50)
+	}
+}
+
+// fairness says who gets how much.
+func fairness(c canvas, s *results.Snapshot, long bool) {
+	c = c.panel("fairness", "visits by worker")
+	f := &s.Fairness
+	t := plain
+	if f.Starving > 0 {
+		t = warning
+	}
+	x := c.put(0, 0, plain, fmt.Sprintf("Jain %.3f  ", f.Jain))
+	x = c.put(x, 0, t, fmt.Sprintf("starving %d  ", f.Starving))
+	c.put(x, 0, plain, cut(fmt.Sprintf("worst w%02d %s, %s", f.Worst.Worker, results.Count(f.Worst.Visits),
+		results.Duration(time.Duration(f.Worst.Longest))), c.w-x))
+	most := int64(0)
+	for _, n := range s.Shares {
+		most = max(most, n)
+	}
+	if !long {
+		values := make([]float64, 0, len(s.Shares))
+		for i, n := range s.Shares {
+			if i < c.w {
+				values = append(values, float64(n))
+			}
+		}
+		graph := c.part(0, 1, min(c.w, len(values)), min(c.h-1, 3))
+		graph.spark(values, float64(most), func(int) tone { return plain })
+		return
+	}
+	columns := max(min(c.w/40, (len(s.Shares)+c.h-2)/max(c.h-1, 1)), 1)
+	for i, n := range s.Shares {
+		column := c.part(i/max(c.h-1, 1)*(c.w/columns), 1, c.w/columns-1, c.h-1)
+		if i/max(c.h-1, 1) >= columns {
+			c.right(0, faint, fmt.Sprintf("%d workers more", len(s.Shares)-i))
+			break
+		}
+		share := 0.0
+		if most > 0 {
+			share = float64(n) / float64(most)
+		}
+		y := i % max(c.h-1, 1)
+		x := column.put(0, y, plain, fmt.Sprintf("w%02d %9s ", i, results.Count(n)))
+		column.put(x, y, plain, strings.Repeat("█", int(share*float64(max(column.w-x, 0))+0.5)))
+	}
+}
+
+// nodes shows the servers and the links that are cut.
+func nodes(c canvas, s *results.Snapshot, st *state) {
+	c = c.panel("topology", "")
+	y := 0
+	for i, n := range st.nodes(s) {
+		text := fmt.Sprintf("%-10s %-8s %-9s", n.Name, n.Role, n.State)
+		if n.Role == "replica" {
+			link := "link DOWN"
+			if n.Linked {
+				link = "lag " + size(n.Lag)
+			}
+			text += fmt.Sprintf(" of %s, %s", n.Of, link)
+		} else if n.State == "up" {
+			text += fmt.Sprintf(" %d clients", n.Clients)
+		}
+		t := plain
+		switch {
+		case st.view == nodesView && i == st.node:
+			t = chosen
+		case n.State != "up":
+			t = bad
+		case n.Role == "primary":
+			t = strong
+		}
+		c.put(0, y, t, text)
+		y++
+	}
+	for _, rule := range s.Cuts {
+		c.put(0, y, bad, "LINK "+rule)
+		y++
+	}
+	if y > c.h {
+		c.right(c.h-1, faint, fmt.Sprintf(" %d more: 5", y-c.h+1))
+	}
+	if y == 0 {
+		c.put(0, 0, faint, "not looked at yet")
+	}
+}
+
+// cost is what a visit makes clients and servers do.
+func cost(c canvas, s *results.Snapshot) {
+	c = c.panel("cost a visit", "of the last seconds")
+	number := func(x *float64, format string) string {
+		if x == nil {
+			return "-"
+		}
+		return fmt.Sprintf(format, *x)
+	}
+	cpu := "-"
+	if s.Cost.ServerCPU != nil {
+		cpu = results.Duration(time.Duration(*s.Cost.ServerCPU))
+	}
+	c.put(0, 0, plain, fmt.Sprintf("round trips %s  commands %s  server CPU %s", number(s.Cost.RoundTrips, "%.2f"),
+		number(s.Cost.Commands, "%.2f"), cpu))
+	for i, reason := range s.Generator.Reasons {
+		c.put(0, 1+i, faint, "generator: "+reason)
+	}
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+// cut shortens a text to a width.
+func cut(text string, width int) string {
+	r := []rune(text)
+	switch {
+	case width <= 0:
+		return ""
+	case len(r) <= width:
+		return text
+	default:
+		return string(r[:width-1]) + "…"
+	}
+}
+
+func size(bytes int64) string {
+	switch {
+	case bytes < 0:
+		return "?"
+	case bytes < 10_000:
+		return fmt.Sprintf("%d B", bytes)
+	case bytes < 10_000_000:
+		return fmt.Sprintf("%d kB", bytes/1000)
+	default:
+		return fmt.Sprintf("%d MB", bytes/1_000_000)
+	}
+}
+
+// span writes a length of time that somebody has chosen.
+func span(d time.Duration) string {
+	if d == forever {
+		return "?"
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}

@@ -1,0 +1,52 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/gdamore/tcell/v2"
+	"golang.org/x/term"
+)
+
+// ErrSmall says that a terminal has no room for panels.
+var ErrSmall = fmt.Errorf("the terminal is smaller than %d x %d", MinWidth, MinHeight)
+
+// Fits says why a terminal that both files are, in that environment, has no dashboard by itself; nil if it has.
+func Fits(out, err *os.File, getenv func(string) string) error {
+	switch {
+	case out == nil || err == nil || !term.IsTerminal(int(out.Fd())) || !term.IsTerminal(int(err.Fd())):
+		return errors.New("stdout and stderr are not both terminals")
+	case getenv("TERM") == "" || getenv("TERM") == "dumb":
+		return errors.New("TERM names no terminal that can be drawn on")
+	case getenv("CI") != "" && getenv("CI") != "false":
+		return errors.New("CI is set")
+	}
+	w, h, e := term.GetSize(int(out.Fd()))
+	if e == nil && (w < MinWidth || h < MinHeight) {
+		return ErrSmall
+	}
+	return nil
+}
+
+// Shows reads from the environment what the terminal can show: https://no-color.org, and the locale's letters.
+func Shows(getenv func(string) string) Options {
+	locale := getenv("LC_ALL")
+	for _, name := range []string{"LC_CTYPE", "LANG"} {
+		if locale == "" {
+			locale = getenv(name)
+		}
+	}
+	locale = strings.ToLower(strings.ReplaceAll(locale, "-", ""))
+	return Options{ASCII: !strings.Contains(locale, "utf8"), Color: getenv("NO_COLOR") == ""}
+}
+
+// Terminal takes the terminal. Whoever gets it must give it back: Guard does if nobody else can.
+func Terminal() (tcell.Screen, error) {
+	screen, err := tcell.NewScreen()
+	if err != nil {
+		return nil, err
+	}
+	return screen, screen.Init()
+}
