@@ -1,0 +1,275 @@
+// The charts. uPlot draws axes, lines and bars; what it has no name for is drawn into its canvas.
+const drawings = {};
+const height = 230;
+const styles = [["blue", []], ["orange", [7, 4]], ["green", [2, 3]], ["pink", [10, 3, 2, 3]], ["gold", [4, 4]], ["sky", [12, 5]]];
+
+function axis(more) {
+  return Object.assign({
+    stroke: () => color("muted"), font: "11px system-ui, sans-serif", labelFont: "11px system-ui, sans-serif",
+    grid: {stroke: () => color("line"), width: 1}, ticks: {stroke: () => color("line"), width: 1, size: 4},
+  }, more);
+}
+
+const seconds = axis({size: 30, values: (u, all) => all.map(v => significantTick(v) + " s"), space: 60});
+const lengths = axis({size: 58, values: (u, all) => all.map(v => v == null ? "" : tick(v)), space: 26});
+const logScale = {distr: 3, log: 10, range: (u, lo, hi) => logRange(lo, hi)};
+
+function significantTick(v) { return String(Math.round(v * 1000) / 1000); }
+
+// logRange is at least a factor of ten, in steps of a half.
+function logRange(lo, hi) {
+  if (!(lo > 0) || !(hi > 0)) return [1e3, 1e9];
+  let a = Math.floor(2 * Math.log10(lo)) / 2, b = Math.ceil(2 * Math.log10(hi)) / 2;
+  if (b - a < 1) { a -= 0.5; b = Math.max(b, a + 1); }
+  return [10 ** a, 10 ** b];
+}
+
+function hatch(ctx, x, y, w, h, stroke, step = 7) {
+  ctx.save();
+  ctx.beginPath(); ctx.rect(x, y, w, h); ctx.clip();
+  ctx.strokeStyle = stroke; ctx.globalAlpha *= 0.55; ctx.lineWidth = 1;
+  ctx.beginPath();
+  for (let i = Math.floor((x - h) / step) * step; i < x + w; i += step) { ctx.moveTo(i, y + h); ctx.lineTo(i + h, y); }
+  ctx.stroke();
+  ctx.restore();
+}
+
+// faults shades the windows of faults behind a chart over time.
+function faults(run) {
+  return {hooks: {drawClear: u => {
+    const {ctx, bbox} = u;
+    for (const f of run.faults) {
+      const a = Math.max(u.valToPos(f.from / 1e9, "x", true), bbox.left);
+      const b = Math.min(f.to < 0 ? Infinity : u.valToPos(f.to / 1e9, "x", true), bbox.left + bbox.width);
+      if (b < bbox.left || a > bbox.left + bbox.width) continue;
+      const w = Math.max(b - a, 2);
+      ctx.save();
+      ctx.fillStyle = color("fault"); ctx.fillRect(a, bbox.top, w, bbox.height);
+      hatch(ctx, a, bbox.top, w, bbox.height, color("faultline"), 9 * devicePixelRatio);
+      ctx.restore();
+    }
+  }, draw: u => {
+    const {ctx, bbox} = u;
+    ctx.save();
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`; ctx.textBaseline = "top";
+    let free = 0, row = 0;
+    for (const f of run.faults) {
+      const a = Math.max(u.valToPos(f.from / 1e9, "x", true), bbox.left);
+      if (a > bbox.left + bbox.width) continue;
+      const text = f.name.split("@")[0], w = ctx.measureText(text).width;
+      row = a < free ? row + 1 : 0;
+      free = Math.max(free, a + w + 8);
+      const x = Math.min(a + 3, bbox.left + bbox.width - w - 2), y = bbox.top + 3 + row * 13 * devicePixelRatio;
+      ctx.globalAlpha = 0.85; ctx.fillStyle = color("card"); ctx.fillRect(x - 2, y - 1, w + 4, 13 * devicePixelRatio);
+      ctx.globalAlpha = 1; ctx.fillStyle = color("faultline"); ctx.fillText(text, x, y);
+    }
+    ctx.restore();
+  }}};
+}
+
+// chart makes a uPlot that follows its box's width and the theme.
+function chart(box, options, data) {
+  const size = () => ({width: Math.max(box.clientWidth, 200), height: options.height || height});
+  const u = new uPlot(Object.assign({padding: [8, 10, 0, 0], legend: {live: true}}, options, size()), data, box);
+  new ResizeObserver(() => { const s = size(); if (s.width !== u.width) u.setSize(s); }).observe(box);
+  return {redraw: () => u.redraw(false, true), plot: u};
+}
+
+function stroke(i) { return {stroke: () => color(styles[i % styles.length][0]), width: 2, dash: styles[i % styles.length][1]}; }
+
+const inSeconds = {label: "at", value: (u, v) => v == null ? "-" : significantTick(v) + " s"};
+
+drawings.rate = (box, run) => {
+  const s = run.series;
+  if (!s) return null;
+  const points = {show: s.at.length < 80, size: 4};
+  return chart(box, {
+    scales: {x: {time: false, range: (u, a, b) => [a, Math.max(b, a + 1)]}, y: {range: (u, a, b) => [0, (b || 1) * 1.12]}}, cursor: {sync: {key: run.id}},
+    axes: [seconds, axis({size: 50, values: (u, all) => all.map(v => count(v))})],
+    series: [inSeconds, Object.assign(stroke(0), {label: "visits/s", points, value: (u, v) => v == null ? "-" : significant(v)})],
+    plugins: [faults(run)],
+  }, [s.at, s.rate]);
+};
+
+drawings.latency = (box, run) => {
+  const s = run.series;
+  if (!s) return null;
+  const lines = [], data = [s.at];
+  const points = {show: s.at.length < 80, size: 4};
+  for (const [tag, dash] of [["response", []], ["acquire", [7, 4]]]) for (const [q, name, width] of [["p50", "blue", 1.5], ["p99", "orange", 2.2]]) {
+    if (!s.lines[tag]) continue;
+    lines.push({label: `${tag} ${q}`, stroke: () => color(name), dash, width, points, value: (u, v) => duration(v)});
+    data.push(s.lines[tag][q]);
+  }
+  return chart(box, {
+    scales: {x: {time: false, range: (u, a, b) => [a, Math.max(b, a + 1)]}, y: logScale}, cursor: {sync: {key: run.id}},
+    axes: [seconds, lengths], series: [inSeconds, ...lines], plugins: [faults(run)],
+  }, data);
+};
+
+const percentile = x => {
+  if (x <= 1.0001) return "min";
+  const places = Math.max(0, Math.round(Math.log10(x)) - 2);
+  return "p" + (100 * (1 - 1 / x)).toFixed(x < 5 ? 0 : places);
+};
+
+// percentiles draws distributions over 1/(1-q): every factor of ten is another nine.
+function percentiles(box, all) {
+  all = all.filter(l => l.points && l.points.length);
+  if (!all.length) return null;
+  const data = uPlot.join(all.map(l => [l.points.map(p => p[0]), l.points.map(p => Math.max(p[1], 1))]));
+  const most = Math.max(...all.map(l => l.points.at(-1)[0]));
+  return chart(box, {
+    scales: {x: {time: false, distr: 3, range: () => [1, Math.max(10, most * 1.1)]}, y: logScale},
+    axes: [axis({size: 30, space: 46, values: (u, v) => v.map(x => x == null ? "" : Math.abs(Math.log10(x) - Math.round(Math.log10(x))) < 1e-6 ? percentile(x) : "")}), lengths],
+    series: [{label: "percentile", value: (u, v) => v == null ? "-" : percentile(v)},
+      ...all.map((l, i) => Object.assign(stroke(i), {label: l.label, spanGaps: true, points: {show: false}, value: (u, v) => v == null ? "-" : duration(v)}))],
+  }, data);
+}
+
+const distribution = (run, tag, label) => ({label, points: run.series && run.series.lines[tag] && run.series.lines[tag].spectrum});
+
+drawings.spectrum = (box, run) => percentiles(box, [distribution(run, "response", "response"), distribution(run, "acquire", "acquire")]);
+drawings.handoff = (box, run) => percentiles(box, [distribution(run, "handoff", "hand-off")]) || empty(box, "No hand-off was seen: nobody waited, or the lock does not exclude.");
+drawings.spectra = box => percentiles(box, page.runs.map(r => distribution(r, "response", r.name)));
+
+function empty(box, text) {
+  box.append(element("p", {class: "note", text}));
+  return null;
+}
+
+const ramps = {
+  light: [[232, 240, 196], [94, 201, 160], [33, 128, 141], [59, 58, 128], [43, 10, 61]],
+  dark: [[34, 36, 63], [51, 80, 141], [33, 144, 141], [108, 205, 90], [247, 226, 37]],
+};
+
+function ramp(x) {
+  const stops = ramps[dark() ? "dark" : "light"], at = Math.min(Math.max(x, 0), 0.9999) * (stops.length - 1), i = Math.floor(at);
+  return `rgb(${stops[i].map((c, k) => Math.round(c + (stops[i + 1][k] - c) * (at - i))).join()})`;
+}
+
+drawings.heat = (box, run, tag) => {
+  const s = run.series, m = s && s.heat[tag];
+  if (!m || !m.cells.length) return empty(box, "Nothing to show.");
+  const most = Math.log(1 + Math.max(...m.cells.map(c => c[2])));
+  const edge = row => 10 ** (row / m.per);
+  const first = s.at[0], last = s.at.at(-1) + s.step;
+  const cells = u => {
+    const {ctx, bbox} = u;
+    ctx.save();
+    ctx.beginPath(); ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height); ctx.clip();
+    for (const [i, row, n] of m.cells) {
+      const x = u.valToPos(s.at[i], "x", true), right = u.valToPos(s.at[i] + s.step, "x", true);
+      const y = u.valToPos(edge(row + 1), "y", true), below = u.valToPos(edge(row), "y", true);
+      ctx.fillStyle = ramp(Math.log(1 + n) / most);
+      ctx.fillRect(Math.floor(x), Math.floor(y), Math.ceil(right - x), Math.ceil(below - y));
+    }
+    ctx.restore();
+  };
+  return chart(box, {
+    legend: {show: false}, cursor: {sync: {key: run.id}, y: false},
+    scales: {x: {time: false, range: () => [first, last]}, y: {distr: 3, log: 10, range: () => [edge(m.first), edge(m.first + Math.max(m.rows, m.per))]}},
+    axes: [seconds, lengths], series: [{}, {points: {show: false}}],
+    plugins: [faults(run), {hooks: {drawAxes: cells}}],
+  }, [[first, last], [null, null]]);
+};
+
+function level(value, text) {
+  return {hooks: {draw: u => {
+    const {ctx, bbox} = u, y = u.valToPos(value(), "y", true);
+    ctx.save();
+    ctx.strokeStyle = color("orange"); ctx.lineWidth = 1.5 * devicePixelRatio; ctx.setLineDash([6, 4]);
+    ctx.beginPath(); ctx.moveTo(bbox.left, y); ctx.lineTo(bbox.left + bbox.width, y); ctx.stroke();
+    ctx.restore();
+  }}};
+}
+
+function bars(box, run, values, more) {
+  const x = values.map((_, i) => i);
+  const fill = () => color("blue") + "b0";
+  return chart(box, Object.assign({
+    scales: {x: {time: false, range: [-0.7, values.length - 0.3]}, y: more.scale},
+    axes: [axis({size: 30, space: 34, incrs: [1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100, 200, 500, 1000], values: (u, all) => all.map(v => Number.isInteger(v) ? worker(v) : "")}), more.axis],
+    series: [{label: "worker", value: (u, v) => v == null ? "-" : worker(v)},
+      {label: more.label, stroke: () => color("blue"), fill, width: 1, points: {show: false}, value: more.value, paths: uPlot.paths.bars({size: [0.8, 40]})}],
+    plugins: more.plugins || [],
+  }), [x, values]);
+}
+
+drawings.shares = (box, run) => {
+  const visits = (run.workers || []).map(w => w.visits);
+  if (!visits.length) return null;
+  const fair = visits.reduce((a, b) => a + b, 0) / visits.length;
+  return bars(box, run, visits, {
+    label: "visits", scale: {range: (u, a, b) => [0, Math.max(b, fair, 1) * 1.1]}, value: (u, v) => v == null ? "-" : count(v),
+    axis: axis({size: 50, values: (u, all) => all.map(count)}), plugins: [level(() => fair)],
+  });
+};
+
+drawings.waits = (box, run) => {
+  const waits = (run.workers || []).map(w => Math.max(w.longest_wait_ns, 1));
+  if (!waits.length) return null;
+  return bars(box, run, waits, {label: "longest wait", scale: {range: (u, a, b) => [0, b * 1.1]}, value: (u, v) => v == null ? "-" : duration(v), axis: lengths});
+};
+
+drawings.lorenz = (box, run) => {
+  const visits = (run.workers || []).map(w => w.visits).sort((a, b) => a - b);
+  const sum = visits.reduce((a, b) => a + b, 0);
+  if (!sum) return empty(box, "No visit was counted.");
+  let so = 0;
+  const x = [0], y = [0];
+  visits.forEach((v, i) => { so += v; x.push(100 * (i + 1) / visits.length); y.push(100 * so / sum); });
+  const share = axis({size: 44, values: (u, all) => all.map(v => v + " %")});
+  const format = (u, v) => v == null ? "-" : significant(v) + " %";
+  return chart(box, {
+    scales: {x: {time: false, range: [0, 100]}, y: {range: [0, 100]}}, axes: [axis({size: 30, values: share.values}), share],
+    series: [{label: "poorest workers", value: format},
+      Object.assign(stroke(0), {label: "their visits", fill: () => color("blue") + "22", points: {show: false}, value: format}),
+      Object.assign(stroke(1), {label: "if equal", points: {show: false}, value: format})],
+  }, [x, y, x]);
+};
+
+// mark draws a run's verdict as a shape: a disc passed, a cross failed, an empty square is undecided.
+function mark(ctx, status, x, y, r) {
+  ctx.lineWidth = r / 2.2; ctx.setLineDash([]);
+  ctx.strokeStyle = ctx.fillStyle = color({pass: "pass", fail: "fail"}[status] || "unsure");
+  ctx.beginPath();
+  if (status === "pass") { ctx.arc(x, y, r, 0, 7); ctx.fill(); }
+  else if (status === "fail") { ctx.moveTo(x - r, y - r); ctx.lineTo(x + r, y + r); ctx.moveTo(x + r, y - r); ctx.lineTo(x - r, y + r); ctx.stroke(); }
+  else { ctx.rect(x - r, y - r, 2 * r, 2 * r); ctx.stroke(); }
+}
+
+drawings.pareto = box => {
+  const all = page.runs.filter(r => r.trips != null && r.p99 != null && r.p99 > 0).sort((a, b) => a.trips - b.trips || a.p99 - b.p99);
+  if (!all.length) return empty(box, "No run has both a cost and a p99.");
+  let best = Infinity;
+  const front = all.filter(r => r.status === "pass" && r.p99 < best && (best = r.p99));
+  const shapes = u => {
+    const {ctx, bbox} = u, r = 5 * devicePixelRatio;
+    ctx.save();
+    ctx.strokeStyle = color("pass"); ctx.lineWidth = 1.5 * devicePixelRatio; ctx.setLineDash([5, 4]);
+    ctx.beginPath();
+    for (const f of front) ctx.lineTo(u.valToPos(f.trips, "x", true), u.valToPos(f.p99, "y", true));
+    ctx.stroke();
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`; ctx.textBaseline = "middle";
+    const taken = [];
+    for (const run of all) {
+      const x = u.valToPos(run.trips, "x", true), y = u.valToPos(run.p99, "y", true);
+      mark(ctx, run.status, x, y, r);
+      const w = ctx.measureText(run.name).width, left = x + w + 3 * r > bbox.left + bbox.width;
+      let ty = y;
+      while (taken.some(t => Math.abs(t.y - ty) < 13 * devicePixelRatio && Math.abs(t.x - x) < t.w + w)) ty += 13 * devicePixelRatio;
+      taken.push({x, y: ty, w});
+      ctx.fillStyle = color("ink");
+      ctx.fillText(run.name, left ? x - 2 * r - w : x + 2 * r, ty);
+    }
+    ctx.restore();
+  };
+  const made = chart(box, {
+    legend: {show: false}, scales: {x: {time: false, range: (u, a, b) => [Math.max(0, a - 0.15 * (b - a) - 0.5), b + 0.15 * (b - a) + 0.5]}, y: logScale},
+    axes: [axis({size: 46, label: "round trips a visit", labelSize: 16}), lengths],
+    series: [{}, {points: {show: false}, stroke: () => "transparent"}], plugins: [{hooks: {draw: shapes}}],
+  }, [all.map(r => r.trips), all.map(r => r.p99)]);
+  box.append(element("p", {class: "note", text: "● passed   ✕ a property failed   □ inconclusive"}));
+  return made;
+};

@@ -1,0 +1,427 @@
+// The ownership strip: a lane a worker, from the whole run down to microseconds.
+const gutter = 44, rails = 34, foot = 22;
+
+function readVisits(at) {
+  const n = new Numbers(at), rows = [];
+  let w = -1, from = 0, id = 0, value = 0;
+  while (n.more) {
+    const v = {worker: n.next(), key: n.next()};
+    if (v.worker !== w) { from = 0; id = 0; w = v.worker; }
+    from += n.next();
+    const flags = n.next();
+    Object.assign(v, {from, store: flags & 3, release: flags >> 2 & 3, outcome: flags >> 4 & 3, crashed: flags >> 6 & 1,
+      unknown: flags >> 7 & 1, reason: n.next(), tries: n.next(), end: n.after(from), grant: n.after(from)});
+    if (v.grant !== Infinity) {
+      v.call = v.grant - n.next();
+      id += n.next();
+      v.id = `${Math.floor(id / 2 ** 40) - 1}.${id % 2 ** 40}`;
+      v.load = n.after(v.grant); v.storeCall = n.after(v.grant); v.storeReturn = n.after(v.grant);
+      value += n.next(); v.value = value;
+      v.relCall = n.after(v.grant); v.relReturn = n.after(v.grant); v.until = n.after(v.grant); v.lost = n.after(v.grant);
+      v.held = Math.min(v.relCall, v.end);
+      v.believed = Math.min(v.held, v.until, v.lost);
+    } else v.held = v.from;
+    (rows[v.worker] ||= []).push(v);
+  }
+  return rows;
+}
+
+function readOverlaps(at) {
+  const n = new Numbers(at), all = [];
+  let from = 0;
+  while (n.more) {
+    from += n.next();
+    all.push({from, to: from + n.next(), a: n.next(), b: n.next(), key: n.next(), late: n.next() === 1});
+  }
+  return all;
+}
+
+const outcomes = ["unknown", "ok", "failed"];
+const reasons = ["", "busy", "lost", "fenced", "conflict", "unreachable", "refused", "quorum", "expired", "impatient", "timeout",
+  "dropped", "canceled", "crashed", "other"];
+
+class Strip {
+  constructor(box, run) {
+    this.box = box; this.run = run; this.s = run.strip;
+    this.rows = readVisits(this.s.rows);
+    this.overlaps = readOverlaps(this.s.meets);
+    this.current = -1;
+    this.view = [0, this.s.end];
+    this.build();
+    new ResizeObserver(() => this.redraw()).observe(this.canvas);
+  }
+
+  build() {
+    const button = (text, title, on) => element("button", {type: "button", text, title, onclick: on});
+    this.span = element("span", {class: "span"});
+    const jumps = [];
+    if (this.overlaps.length) jumps.push(
+      button("‹", "overlap before (p)", () => this.jump(-1)),
+      this.number = element("span", {class: "span", text: `${count(this.s.overlaps)} overlaps`}),
+      button("›", "next overlap (n)", () => this.jump(1)));
+    const tools = element("div", {class: "tools"},
+      button("Whole run", "0", () => this.show(0, this.s.end)), button("−", "zoom out (-)", () => this.zoom(2)),
+      button("+", "zoom in (+)", () => this.zoom(0.5)), button("←", "earlier", () => this.pan(-0.5)), button("→", "later", () => this.pan(0.5)),
+      this.span, element("span", {class: "gap"}), ...jumps);
+    this.canvas = element("canvas", {tabindex: "0", role: "img",
+      "aria-label": "Who held the lock: a lane a worker. Keys: arrows move, plus and minus zoom, n and p go from overlap to overlap."});
+    this.detail = element("div", {class: "detail", "aria-live": "polite"});
+    this.detail.hidden = true;
+    this.box.append(tools, this.canvas, this.legend(), this.detail);
+    this.listen();
+  }
+
+  legend() {
+    const box = element("div", {class: "legend"});
+    const item = (text, paint) => {
+      const c = element("canvas", {width: 44, height: 24});
+      c.className = "swatch";
+      box.append(element("span", {}, c, " " + text));
+      return () => { const x = c.getContext("2d"); x.clearRect(0, 0, 44, 24); paint(x); };
+    };
+    this.swatches = [
+      item("holds", x => { x.fillStyle = color("hold"); x.fillRect(2, 3, 40, 18); }),
+      item("waits", x => { x.fillStyle = color("wait"); x.fillRect(2, 9, 40, 6); }),
+      item("goes on after its lease", x => late(x, 2, 3, 40, 18)),
+      item("overlap", x => { x.fillStyle = color("hold"); x.fillRect(2, 3, 40, 18); clash(x, 12, 3, 20, 18, false); }),
+      item("evidence of a verdict", x => diamond(x, 22, 12, 8)),
+      item("fault", x => { x.fillStyle = color("fault"); x.fillRect(2, 3, 40, 18); hatch(x, 2, 3, 40, 18, color("faultline")); }),
+    ];
+    box.append(element("span", {text: "Drag moves, double click or + zooms, a click shows operations."}));
+    return box;
+  }
+
+  listen() {
+    const c = this.canvas;
+    let grabbed = null, moved = false;
+    c.addEventListener("pointerdown", e => { grabbed = {x: e.offsetX, view: [...this.view]}; moved = false; c.setPointerCapture(e.pointerId); });
+    c.addEventListener("pointermove", e => {
+      if (!grabbed) return;
+      const d = e.offsetX - grabbed.x;
+      if (Math.abs(d) > 3) moved = true;
+      if (moved) { const t = d * (grabbed.view[1] - grabbed.view[0]) / this.width; this.show(grabbed.view[0] - t, grabbed.view[1] - t); }
+    });
+    c.addEventListener("pointerup", e => { if (grabbed && !moved) this.click(e.offsetX, e.offsetY); grabbed = null; });
+    c.addEventListener("dblclick", e => this.zoom(1 / 8, this.time(e.offsetX)));
+    c.addEventListener("wheel", e => {
+      if (!e.ctrlKey && document.activeElement !== c) return; // the page scrolls
+      e.preventDefault();
+      this.zoom(Math.exp(e.deltaY / 300), this.time(e.offsetX));
+    }, {passive: false});
+    c.addEventListener("keydown", e => {
+      const act = {ArrowLeft: () => this.pan(-0.25), ArrowRight: () => this.pan(0.25), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5),
+        "-": () => this.zoom(2), 0: () => this.show(0, this.s.end), n: () => this.jump(1), p: () => this.jump(-1)}[e.key];
+      if (act) { e.preventDefault(); act(); }
+    });
+  }
+
+  show(from, to) {
+    const span = Math.min(Math.max(to - from, 1e3), this.s.end);
+    from = Math.min(Math.max(from, 0), this.s.end - span);
+    this.view = [from, from + span];
+    this.redraw();
+  }
+
+  zoom(by, around = (this.view[0] + this.view[1]) / 2) {
+    const [a, b] = this.view;
+    this.show(around - (around - a) * by, around + (b - around) * by);
+  }
+
+  pan(by) { const d = by * (this.view[1] - this.view[0]); this.show(this.view[0] + d, this.view[1] + d); }
+
+  // jump shows the next overlap, large enough to see what happened.
+  jump(step, span) {
+    const n = this.overlaps.length;
+    if (!n) return;
+    this.current = (this.current + step + n) % n;
+    if (step > 0 && this.current < 0) this.current = 0;
+    const o = this.overlaps[this.current], edge = span ? (span - (o.to - o.from)) / 2 : Math.max((o.to - o.from) * 0.7, 5e4);
+    this.number.textContent = `${count(this.current * this.s.every + 1)} of ${count(this.s.overlaps)} overlaps`;
+    this.show(span ? (o.from + o.to - span) / 2 : o.from - edge, span ? (o.from + o.to + span) / 2 : o.to + edge);
+    this.tell(o.from, o.to, o.key, `${worker(o.a)} and ${worker(o.b)} held page ${o.key} at the same time for ${duration(o.to - o.from)}, from ${clock(o.from)}`,
+      v => v.worker === o.a || v.worker === o.b);
+  }
+
+  time(x) { return this.view[0] + (x - gutter) * (this.view[1] - this.view[0]) / this.width; }
+  at(t) { return gutter + (t - this.view[0]) * this.width / (this.view[1] - this.view[0]); }
+
+  layout() {
+    const n = this.s.workers, ratio = devicePixelRatio || 1, wide = this.canvas.clientWidth || 600;
+    this.lane = Math.max(3, Math.min(18, Math.floor(520 / n)));
+    this.width = wide - gutter - 4;
+    const high = rails + n * this.lane + foot;
+    if (this.canvas.width !== Math.round(wide * ratio) || this.canvas.height !== Math.round(high * ratio)) {
+      this.canvas.width = Math.round(wide * ratio); this.canvas.height = Math.round(high * ratio);
+      this.canvas.height = Math.round(high * ratio);
+      this.canvas.style.height = high + "px";
+    }
+    const ctx = this.canvas.getContext("2d");
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.clearRect(0, 0, wide, high);
+    return ctx;
+  }
+
+  redraw() {
+    for (const paint of this.swatches) paint();
+    const ctx = this.layout(), n = this.s.workers, [a, b] = this.view;
+    this.colors = {hold: color("hold"), wait: color("wait"), muted: color("muted"), line: color("line"), soft: color("soft"), overlap: color("overlap")};
+    this.span.textContent = `${clock(a, b - a < 1e8 ? 6 : 3)} + ${duration(b - a)}`;
+    ctx.fillStyle = this.colors.soft;
+    ctx.fillRect(gutter, rails, this.width, n * this.lane);
+    this.background(ctx);
+    ctx.save();
+    ctx.beginPath(); ctx.rect(gutter, 0, this.width, rails + n * this.lane); ctx.clip();
+    const parts = this.parts();
+    for (let w = 0; w < n; w++) for (const p of parts) p.exact ? this.exactly(ctx, w, p) : this.roughly(ctx, w, p);
+    this.clashes(ctx);
+    ctx.restore();
+    this.labels(ctx);
+  }
+
+  // parts cuts the view into pieces of which all visits are kept and others.
+  parts() {
+    const [a, b] = this.view, parts = [];
+    let at = a;
+    for (const w of this.s.windows) {
+      if (w.to < a || w.from > b) continue;
+      const from = Math.max(w.from, a), to = Math.min(w.to, b);
+      if (from > at) parts.push({from: at, to: from});
+      parts.push({from, to, exact: this.few(from, to)});
+      at = to;
+    }
+    if (at < b) parts.push({from: at, to: b});
+    return parts;
+  }
+
+  few(from, to) {
+    let n = 0;
+    for (const row of this.rows) if (row) n += this.below(row, to) - this.below(row, from);
+    return n < 6000 && n < 12 * this.width * (to - from) / (this.view[1] - this.view[0]) + 200;
+  }
+
+  // below is how many visits of a row begin before t.
+  below(row, t) {
+    let lo = 0, hi = row.length;
+    while (lo < hi) { const m = (lo + hi) >> 1; row[m].from < t ? lo = m + 1 : hi = m; }
+    return lo;
+  }
+
+  exactly(ctx, w, {from, to}) {
+    const row = this.rows[w];
+    if (!row) return;
+    const y = rails + w * this.lane, h = this.lane - 1, x0 = this.at(from), x1 = this.at(to);
+    const bar = (a, b, top, high) => {
+      const l = Math.max(this.at(a), x0), r = Math.min(this.at(b), x1);
+      if (r >= l) ctx.fillRect(l, top, Math.max(r - l, 0.6), high);
+    };
+    for (let i = Math.max(this.below(row, from) - 1, 0); i < row.length && row[i].from <= to; i++) {
+      const v = row[i];
+      if (v.end < from) continue;
+      ctx.fillStyle = this.colors.wait;
+      bar(v.from, v.grant === Infinity ? v.end : v.grant, y + h * 0.35, Math.max(h * 0.3, 1));
+      if (v.grant === Infinity) continue;
+      ctx.fillStyle = this.colors.hold;
+      bar(v.grant, v.believed, y, h);
+      if (v.held > v.believed) {
+        const l = Math.max(this.at(v.believed), x0), r = Math.min(this.at(v.held), x1);
+        if (r > l) late(ctx, l, y, r - l, h);
+      }
+    }
+  }
+
+  roughly(ctx, w, {from, to}) {
+    const spans = this.view[1] - this.view[0];
+    let k = this.s.tiers.length - 1;
+    while (k > 0 && this.s.tiers[k].buckets * spans / this.s.end > 6 * this.width) k--;
+    const n = this.s.tiers[k].buckets, wide = this.s.end / n, y = rails + w * this.lane, h = this.lane - 1;
+    const plane = i => page.bytes.subarray(this.s.planes[k][i].at + w * n, this.s.planes[k][i].at + (w + 1) * n);
+    const hold = plane(0), wait = plane(1);
+    const x0 = Math.floor(this.at(from)), x1 = Math.ceil(this.at(to));
+    let start = x0, last = -1;
+    const flush = x => {
+      if (last > 0) {
+        const hv = last >> 8, wv = last & 255;
+        if (wv) { ctx.globalAlpha = 0.25 + 0.75 * wv / 255; ctx.fillStyle = this.colors.wait; ctx.fillRect(start, y + h * 0.35, x - start, Math.max(h * 0.3, 1)); }
+        if (hv) { ctx.globalAlpha = 0.15 + 0.85 * hv / 255; ctx.fillStyle = this.colors.hold; ctx.fillRect(start, y, x - start, h); }
+      }
+      start = x;
+    };
+    for (let x = x0; x < x1; x++) {
+      const a = Math.max(0, Math.min(n - 1, Math.floor(this.time(x) / wide))), b = Math.max(a + 1, Math.min(n, Math.ceil(this.time(x + 1) / wide)));
+      let hs = 0, ws = 0;
+      for (let i = a; i < b; i++) { hs += hold[i] * hold[i]; ws = Math.max(ws, wait[i]); }
+      const now = Math.min(255, Math.ceil(Math.sqrt(hs / (b - a)) / 8) * 8) << 8 | ws & 0xf0;
+      if (now !== last) { flush(x); last = now; }
+    }
+    flush(x1);
+    ctx.globalAlpha = 1;
+  }
+
+  // clashes draws overlaps over everything, never narrower than can be seen, and in the rail above the lanes.
+  clashes(ctx) {
+    const [a, b] = this.view, seen = new Set();
+    const paint = (w, x0, x1, old) => {
+      const key = w * 65536 + Math.round(x0);
+      if (x1 - x0 < 3) { if (seen.has(key)) return; seen.add(key); }
+      const wide = Math.max(x1 - x0, 3);
+      clash(ctx, x0 - (wide - (x1 - x0)) / 2, rails + w * this.lane, wide, this.lane - 1, old);
+    };
+    const rail = new Map();
+    const up = (x0, x1, old) => { for (let x = Math.round(x0); x <= Math.max(x0 + 2, Math.min(x1, gutter + this.width)); x += 3) rail.set(Math.round(x / 3), (rail.get(Math.round(x / 3)) ?? true) && old); };
+    for (const o of this.overlaps) {
+      if (o.to < a || o.from > b) continue;
+      const x0 = Math.max(this.at(o.from), gutter), x1 = Math.min(this.at(o.to), gutter + this.width);
+      paint(o.a, x0, x1, o.late); paint(o.b, x0, x1, o.late); up(x0, x1, o.late);
+    }
+    if (this.s.every > 1) this.traces(paint, up);
+    for (const [x, old] of rail) { ctx.fillStyle = color(old || !this.s.excludes ? "late" : "overlap"); ctx.fillRect(x * 3 - 1, 20, 3, 10); }
+    for (const m of this.s.marks) {
+      if (m.to < a || m.from > b) continue;
+      diamond(ctx, Math.max(this.at(m.from), gutter + 4), rails + m.worker * this.lane + this.lane / 2, Math.min(5, this.lane / 2 + 1));
+      diamond(ctx, Math.max(this.at(m.from), gutter + 4), 25, 5);
+    }
+  }
+
+  // traces draws what is not listed one by one.
+  traces(paint, up) {
+    const k = this.s.tiers.length - 1, n = this.s.tiers[k].buckets, wide = this.s.end / n, at = this.s.planes[k][2].at;
+    const first = Math.max(0, Math.floor(this.view[0] / wide)), last = Math.min(n - 1, Math.floor(this.view[1] / wide));
+    for (let w = 0; w < this.s.workers; w++) for (let i = first; i <= last; i++) if (page.bytes[at + w * n + i]) {
+      const x0 = this.at(i * wide), x1 = this.at((i + 1) * wide);
+      if (x1 - x0 < 6) { paint(w, x0, x1, false); up(x0, x1, false); } else up(x0, x0 + 1, false);
+    }
+  }
+
+  background(ctx) {
+    const n = this.s.workers;
+    for (const f of this.run.faults) {
+      const x = Math.max(this.at(f.from), gutter), end = Math.min(f.to < 0 ? Infinity : this.at(f.to), gutter + this.width);
+      if (end <= gutter || x >= gutter + this.width) continue;
+      ctx.fillStyle = color("fault"); ctx.fillRect(x, 0, Math.max(end - x, 2), rails + n * this.lane);
+      hatch(ctx, x, 16, Math.max(end - x, 2), rails + n * this.lane - 16, color("faultline"), 11);
+    }
+  }
+
+  labels(ctx) {
+    const n = this.s.workers, [a, b] = this.view;
+    ctx.font = "11px system-ui, sans-serif"; ctx.textBaseline = "middle";
+    ctx.fillStyle = this.colors.muted; ctx.textAlign = "right";
+    const each = Math.max(1, Math.ceil(12 / this.lane));
+    for (let w = 0; w < n; w += each) ctx.fillText(worker(w), gutter - 6, rails + w * this.lane + this.lane / 2);
+    ctx.textAlign = "left";
+    let free = gutter;
+    for (const f of this.run.faults) {
+      const end = f.to < 0 ? Infinity : this.at(f.to), x = Math.max(this.at(f.from) + 3, free);
+      if (end < gutter || this.at(f.from) > gutter + this.width) continue;
+      const text = f.name.split("@")[0], w = ctx.measureText(text).width;
+      if (x + w > gutter + this.width) continue;
+      ctx.fillStyle = color("faultline"); ctx.fillText(text, x, 8);
+      free = x + w + 10;
+    }
+    ctx.fillStyle = this.colors.muted; ctx.strokeStyle = this.colors.line; ctx.textAlign = "center";
+    const raw = (b - a) / (this.width / 110), p = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].map(m => m * p).find(m => m >= raw);
+    const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9))));
+    const y = rails + n * this.lane;
+    ctx.beginPath();
+    for (let t = Math.ceil(a / step) * step; t <= b; t += step) {
+      const x = this.at(t);
+      ctx.moveTo(x, y); ctx.lineTo(x, y + 4);
+      if (x > gutter + 30 && x < gutter + this.width - 30) ctx.fillText((t / 1e9).toFixed(digits) + " s", x, y + 13);
+    }
+    ctx.stroke();
+  }
+
+  click(x, y) {
+    if (y < rails) {
+      const t = this.time(x);
+      let best = -1;
+      this.overlaps.forEach((o, i) => { if (best < 0 || Math.abs(o.from - t) < Math.abs(this.overlaps[best].from - t)) best = i; });
+      if (best >= 0) { this.current = best; this.jump(0); }
+      return;
+    }
+    const w = Math.floor((y - rails) / this.lane), row = this.rows[w] || [], t = this.time(x), near = 4 * (this.view[1] - this.view[0]) / this.width;
+    let found = null;
+    for (let i = Math.max(0, this.below(row, t - near) - 1); i < row.length && row[i].from <= t + near; i++) if (row[i].end >= t - near) found = row[i];
+    if (!found) {
+      const near = this.s.windows.some(p => p.from <= t && p.to >= t);
+      this.message(near ? `${worker(w)} did nothing at ${clock(t)}` : `Of ${clock(t)} only sums are kept, in pieces of ${duration(this.s.end / this.s.tiers.at(-1).buckets)}: single visits are kept around overlaps, evidence and faults, and in a few windows drawn at random.`);
+      return;
+    }
+    const upto = found.grant === Infinity ? found.end : found.held, since = found.grant === Infinity ? found.from : found.grant;
+    this.tell(since, upto, found.key, `${worker(w)} at ${clock(t)}, and who else held page ${found.key} meanwhile`, v => v === found || v.grant < upto && v.held > since);
+  }
+
+  message(text) { this.detail.hidden = false; this.detail.replaceChildren(element("p", {class: "note", text})); }
+
+  // tell lists the operations of visits that were there between from and to.
+  tell(from, to, key, title, wanted) {
+    const ops = [];
+    for (const row of this.rows) if (row) for (let i = Math.max(0, this.below(row, from) - 1); i < row.length && row[i].from <= to; i++) {
+      const v = row[i];
+      if (v.key === key && v.end >= from && wanted(v)) operations(v, ops);
+    }
+    ops.sort((a, b) => a.at - b.at);
+    const table = element("table", {class: "two"}, element("thead", {}, element("tr", {}, ...["Worker", "At", "Returned", "Took", "Operation"].map(text => element("th", {scope: "col", text})))));
+    const body = element("tbody");
+    for (const o of ops.slice(0, 60)) {
+      const row = element("tr", {}, ...[worker(o.worker), clock(o.at), o.back === Infinity ? "never" : clock(o.back), o.back === Infinity ? "-" : duration(o.back - o.at), o.text].map(text => element("td", {text})));
+      if (o.hot) row.className = "hot";
+      body.append(row);
+    }
+    table.append(body);
+    this.detail.hidden = false;
+    this.detail.replaceChildren(element("h4", {text: title}), ops.length ? element("div", {class: "scroll"}, table) : element("p", {class: "note", text: "The operations of this moment are not kept."}));
+    if (ops.length > 60) this.detail.append(element("p", {class: "note", text: `The first 60 of ${count(ops.length)} operations.`}));
+  }
+}
+
+function operations(v, ops) {
+  const add = (at, back, text, hot) => ops.push({worker: v.worker, at, back, text, hot});
+  if (v.grant === Infinity) {
+    add(v.from, v.end, `waits for page ${v.key}: ${v.tries} tries, no grant (${outcomes[v.outcome]} ${reasons[v.reason]})`);
+    return;
+  }
+  if (v.tries > 1) add(v.from, v.call, `tries ${v.tries - 1} times for page ${v.key}`);
+  add(v.call, v.grant, `acquire ok, hold ${v.id}` + (v.until === Infinity ? "" : `, to be believed until ${clock(v.until)}`));
+  if (v.load !== Infinity) add(v.load, v.load, "load returns");
+  if (v.storeCall !== Infinity) add(v.storeCall, v.storeReturn, `store ${count(v.value)}: ${outcomes[v.store]}`, v.storeCall > v.believed);
+  if (v.lost !== Infinity) add(v.lost, v.lost, v.crashed ? "dies" : "is told that the hold is lost", true);
+  if (v.until < v.held) add(v.until, v.until, "its lease is over, it goes on", true);
+  if (v.relCall !== Infinity) add(v.relCall, v.relReturn, `release: ${outcomes[v.release]}`, v.release !== 1);
+}
+
+function late(ctx, x, y, w, h) {
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = color("late");
+  ctx.globalAlpha = 0.35; ctx.fillRect(x, y, w, h);
+  ctx.globalAlpha = 1.6; hatch(ctx, x, y, w, h, color("late"), 5);
+  ctx.restore();
+}
+
+// clash marks an overlap: a colour and a cross, or a bar across the lane where there is no room for one.
+function clash(ctx, x, y, w, h, old) {
+  ctx.save();
+  ctx.fillStyle = color(old ? "late" : "overlap");
+  ctx.fillRect(x, y, w, h);
+  if (w > 12 && h > 7) {
+    const r = Math.min(h / 2 - 2, 4), cx = Math.min(x + w / 2, x + 40), cy = y + h / 2;
+    ctx.strokeStyle = "#fff"; ctx.lineWidth = 1.6;
+    ctx.beginPath(); ctx.moveTo(cx - r, cy - r); ctx.lineTo(cx + r, cy + r); ctx.moveTo(cx + r, cy - r); ctx.lineTo(cx - r, cy + r); ctx.stroke();
+  }
+  ctx.restore();
+}
+
+function diamond(ctx, x, y, r) {
+  ctx.save();
+  ctx.fillStyle = color("ink"); ctx.strokeStyle = color("card"); ctx.lineWidth = 1;
+  ctx.beginPath(); ctx.moveTo(x, y - r); ctx.lineTo(x + r, y); ctx.lineTo(x, y + r); ctx.lineTo(x - r, y); ctx.closePath(); ctx.fill(); ctx.stroke();
+  ctx.restore();
+}
+
+drawings.strip = (box, run) => {
+  if (!run.strip) return null;
+  return page.strips[run.id] = new Strip(box, run);
+};
+
+start();

@@ -1,0 +1,166 @@
+package results
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// pageLimit is what the page may take without its data, sizeLimit what that of the longest run may.
+const (
+	pageLimit = 500 << 10
+	sizeLimit = 5 << 20
+)
+
+func TestReportOfTenMillionOperationsIsSmall(t *testing.T) {
+	c := crowd{workers: 64, visits: 2_000_000, intrude: 40, seed: 1}
+	began := time.Now()
+	run := &Run{Name: "long", Config: Config{Keys: 1, Workers: c.workers, Seed: 1}, Faults: []string{}}
+	s, err := buildStrip(c.play, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := writePage(&page, []reported{{Run: run, strip: s}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d visits, %d overlaps: %d bytes, %d visits kept in %d windows, in %v", s.Visits, s.Overlaps, page.Len(), s.Kept,
+		len(s.Windows), time.Since(began).Round(10*time.Millisecond))
+	if page.Len() > sizeLimit {
+		t.Errorf("the report takes %d bytes, want at most %d", page.Len(), sizeLimit)
+	}
+	if s.Visits < c.visits || s.Overlaps < c.visits/c.intrude/2 || s.Kept == 0 {
+		t.Errorf("got %d visits, %d overlaps and %d kept", s.Visits, s.Overlaps, s.Kept)
+	}
+	if traces(s) != traces(wholeStrip(t, c)) {
+		t.Error("an overlap left no trace")
+	}
+}
+
+// wholeStrip is the strip with every overlap listed, painted one by one.
+func wholeStrip(t *testing.T, c crowd) *strip {
+	t.Helper()
+	var all []overlap
+	finder := newOverlapFinder(func(o overlap) { all = append(all, o) })
+	r := &visitReader{granted: finder.granted, done: finder.done}
+	if err := c.play(r.observe); err != nil {
+		t.Fatal(err)
+	}
+	r.finish()
+	s := &strip{Workers: c.workers, End: int64(r.last)}
+	s.Tiers = append(s.Tiers, s.tier(stripCoarse, 256, 2048))
+	for _, o := range all {
+		for _, w := range []int32{o.a, o.b} {
+			s.paint(func(t *stripTier) []float32 { return t.overlap }, w, o.from, o.to)
+		}
+	}
+	return s
+}
+
+// traces counts the buckets of the coarsest tier in which something overlapped.
+func traces(s *strip) (n int) {
+	for _, b := range shares(s.Tiers[0].overlap) {
+		if b > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func TestOverlapsAreFoundAsByComparingAllPairs(t *testing.T) {
+	c := crowd{workers: 5, visits: 400, intrude: 3, seed: 3}
+	var visits []stripVisit
+	found := map[[2]time.Duration]int{}
+	finder := newOverlapFinder(func(o overlap) { found[[2]time.Duration{o.from, o.to}]++ })
+	r := &visitReader{granted: finder.granted, done: func(v *stripVisit) { visits = append(visits, *v); finder.done(v) }}
+	if err := c.play(r.observe); err != nil {
+		t.Fatal(err)
+	}
+	r.finish()
+	want := map[[2]time.Duration]int{}
+	for i := range visits {
+		for k := range visits[:i] {
+			a, b := &visits[i], &visits[k]
+			if from, to := max(a.grant, b.grant), min(a.held(), b.held()); from < to && a.worker != b.worker {
+				want[[2]time.Duration{from, to}]++
+			}
+		}
+	}
+	if len(want) < 50 || len(found) != len(want) {
+		t.Fatalf("found %d overlaps, want %d, more than 50", len(found), len(want))
+	}
+	for o, n := range want {
+		if found[o] != n {
+			t.Errorf("overlap %v: found %d times, want %d", o, found[o], n)
+		}
+	}
+}
+
+func TestAHolderAfterItsLeaseIsLateAndNoViolation(t *testing.T) {
+	id := func(w, n uint64) history.ID { return history.ID((w+1)<<40 | n) }
+	ops := []history.Op{
+		{ID: id(0, 1), Hold: id(0, 1), Kind: history.Acquire, Outcome: history.OK, Call: 1, Return: 2, Until: 10 * ms},
+		{ID: id(1, 1), Hold: id(1, 1), Worker: 1, Kind: history.Acquire, Outcome: history.OK, Call: 2, Return: 12 * ms, Until: 30 * ms},
+		{ID: id(0, 2), Hold: id(0, 1), Kind: history.Release, Outcome: history.Failed, Reason: history.Lost, Call: 15 * ms, Return: 16 * ms},
+		{ID: id(1, 2), Hold: id(1, 1), Worker: 1, Kind: history.Release, Outcome: history.OK, Call: 20 * ms, Return: 21 * ms},
+	}
+	s, err := buildStrip(func(each func(*history.Op)) error {
+		for i := range ops {
+			each(&ops[i])
+		}
+		return nil
+	}, &Run{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.overlaps) != 1 || !s.overlaps[0].late || s.overlaps[0].from != 12*ms || s.overlaps[0].to != 15*ms || s.Late != 1 {
+		t.Errorf("got %+v", s.overlaps)
+	}
+}
+
+func TestReportIsOneFileThatCarriesNothingIn(t *testing.T) {
+	const evil = `</script><script>alert(1)</script><img src=x onerror="alert(2)">`
+	out := t.TempDir()
+	dir := crowd{workers: 8, visits: 1500, intrude: 100, seed: 2}.save(t, out, func(r *Run) {
+		r.Lock, r.Command = evil, evil
+		r.Settings[evil] = evil
+	})
+	if err := SaveReport(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, ReportFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := regexp.MustCompile(`(?s)id="data">(.*?)</script>`).FindSubmatch(text)
+	if len(data) != 2 || len(text)-len(data[1]) > pageLimit {
+		t.Errorf("the page takes %d bytes without its data, want at most %d", len(text)-len(data[1]), pageLimit)
+	}
+	page := string(text)
+	if strings.Contains(page, "<script>alert") || strings.Contains(page, "<img") || strings.Count(page, "<script") != 2 {
+		t.Error("a name became part of the page")
+	}
+	for _, bad := range []string{` src="`, "@import", "<link rel=\"stylesheet\"", "url("} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %s", bad)
+		}
+	}
+	for _, want := range []string{"default-src &#39;none&#39;", "Copyright (c) 2022 Leon Sorokin", "service-loss", "was killed &lt;b&gt;and"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*"+unfinished))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left lying: %v %v", left, err)
+	}
+	if err := SaveReport(filepath.Join(out, "nothing")); err == nil {
+		t.Error("a report of no run was written")
+	}
+}
