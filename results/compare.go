@@ -44,12 +44,12 @@ type Group struct {
 // Row is one metric.
 type Row struct {
 	Metric string `json:"metric"`
-	Cells  []Cell `json:"cells"` // one a side
+	Cells  []Figure `json:"cells"` // one a side
 	metric Metric
 }
 
-// Cell is what one side says of a metric.
-type Cell struct {
+// Figure is what one side says of a metric.
+type Figure struct {
 	Runs   int      `json:"runs"` // that say anything of it
 	Median float64  `json:"median"`
 	Low    *float64 `json:"low"` // of the median's 95 % confidence interval; null if the runs are too few for one
@@ -102,7 +102,7 @@ func Compare(sides []Side, by []string, metrics []Metric) *Comparison {
 		for _, m := range metrics {
 			row := Row{Metric: m.Name, metric: m}
 			for i := range sides {
-				row.Cells = append(row.Cells, newCell(m, grouped[name][i]))
+				row.Cells = append(row.Cells, newFigure(m, grouped[name][i]))
 			}
 			row.compare()
 			g.Rows = append(g.Rows, row)
@@ -160,10 +160,10 @@ func groupSides(sides []Side, by []string) (names []string, groups map[string][]
 	return names, groups
 }
 
-// newCell summarizes what runs say of a metric.
-func newCell(m Metric, runs []*Run) Cell {
+// newFigure summarizes what runs say of a metric.
+func newFigure(m Metric, runs []*Run) Figure {
 	var values []float64
-	c := Cell{P: 1}
+	c := Figure{P: 1}
 	for _, r := range runs {
 		c.saturated = c.saturated || r.Generator.State == Saturated
 		if x := m.Of(r); x.Support >= AtLeast {
@@ -219,7 +219,7 @@ func change(from, to float64) float64 {
 // ascending, each against alpha by the number of those that are left, until one is not small enough.
 func (c *Comparison) decide() {
 	type test struct {
-		cell *Cell
+		cell *Figure
 		more bool
 	}
 	var tests []test

@@ -53,7 +53,7 @@ func (p *printer) wrapped(text string) {
 }
 
 // cell writes a median with half the width of its interval.
-func (m Metric) cell(c *Cell) string {
+func (m Metric) cell(c *Figure) string {
 	if c.Runs == 0 {
 		return "-"
 	}
@@ -67,7 +67,7 @@ func (m Metric) cell(c *Cell) string {
 }
 
 // verdict writes the change against the first side.
-func (c *Cell) verdict() string {
+func (c *Figure) verdict() string {
 	switch c.Effect {
 	case None:
 		return "-"

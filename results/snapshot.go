@@ -64,7 +64,7 @@ type Quantiles struct {
 	P50, P99 time.Duration
 }
 
-// StripStep is the time that a cell of a strip stands for, StripCells how many there are.
+// StripStep is the time that a cell of a ribbon stands for, StripCells how many there are.
 const (
 	StripStep  = 25 * time.Millisecond
 	StripCells = 400

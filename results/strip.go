@@ -6,8 +6,8 @@ import (
 	"hammerlock/history"
 )
 
-// strip is what a worker did in the last seconds, in a ring of cells.
-type strip struct {
+// ribbon is what a worker did in the last seconds, in a ring of cells.
+type ribbon struct {
 	cells [StripCells]Cell
 	head  int64 // number of the newest cell
 
@@ -23,7 +23,7 @@ type strip struct {
 }
 
 // paint marks what lies between two times.
-func (s *strip) paint(from, to time.Duration, mark Cell) {
+func (s *ribbon) paint(from, to time.Duration, mark Cell) {
 	if to <= from {
 		to = from + 1
 	}
@@ -35,7 +35,7 @@ func (s *strip) paint(from, to time.Duration, mark Cell) {
 }
 
 // advance makes room up to cell n.
-func (s *strip) advance(n int64) {
+func (s *ribbon) advance(n int64) {
 	if n-s.head >= StripCells {
 		s.cells = [StripCells]Cell{}
 		s.head = n
@@ -47,7 +47,7 @@ func (s *strip) advance(n int64) {
 }
 
 // show copies the n cells up to the one that ends at or after a time.
-func (s *strip) show(end int64, n int) []Cell {
+func (s *ribbon) show(end int64, n int) []Cell {
 	cells := make([]Cell, n)
 	for i := range cells {
 		if k := end - int64(n) + 1 + int64(i); k >= 0 && k <= s.head && k > s.head-StripCells {
@@ -57,8 +57,8 @@ func (s *strip) show(end int64, n int) []Cell {
 	return cells
 }
 
-// strip paints an operation.
-func (v *Viewer) strip(op *history.Op) {
+// ribbon paints an operation.
+func (v *Viewer) ribbon(op *history.Op) {
 	if op.Worker < 0 || int(op.Worker) >= len(v.strips) {
 		return
 	}
@@ -93,7 +93,7 @@ func (v *Viewer) strip(op *history.Op) {
 }
 
 // tried paints a try for the lock.
-func (v *Viewer) tried(op *history.Op, s *strip) {
+func (v *Viewer) tried(op *history.Op, s *ribbon) {
 	if !s.waiting {
 		s.waiting, s.tried, s.drawn = true, op.Call, op.Call
 	}
@@ -117,13 +117,13 @@ func (v *Viewer) tried(op *history.Op, s *strip) {
 }
 
 // end paints the rest of a hold.
-func (s *strip) end(at time.Duration) {
+func (s *ribbon) end(at time.Duration) {
 	s.held(at)
 	s.hold = 0
 }
 
 // held paints the hold up to a time.
-func (s *strip) held(to time.Duration) {
+func (s *ribbon) held(to time.Duration) {
 	s.paint(s.drawn, min(to, s.until), Held)
 	if to > s.until {
 		s.paint(max(s.until, s.drawn), to, Overtaken)
@@ -140,7 +140,7 @@ func (v *Viewer) haunt(worker int32, from time.Duration) {
 	}
 }
 
-func (s *strip) haunted(now time.Duration) {
+func (s *ribbon) haunted(now time.Duration) {
 	if s.ghost == 0 {
 		return
 	}
@@ -151,7 +151,7 @@ func (s *strip) haunted(now time.Duration) {
 }
 
 // now paints what goes on up to now and says what it is.
-func (s *strip) now(worker int, now time.Duration, stopped bool) Strip {
+func (s *ribbon) now(worker int, now time.Duration, stopped bool) Strip {
 	r := Strip{Worker: worker, Page: s.page}
 	s.haunted(now)
 	switch {

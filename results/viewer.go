@@ -21,7 +21,7 @@ type Viewer struct {
 	second  int64 // number of the current one
 	acquire recent
 	answer  recent
-	strips  []strip
+	strips  []ribbon
 	ghosts  map[int32]int32 // by page: the worker whose lease is left over
 	open    map[int64]int   // faults that are not healed, by number: place in events, from the first ever
 	events  []Event
@@ -51,7 +51,7 @@ type ViewerOptions struct {
 // NewViewer makes a viewer of what the meter measures.
 func NewViewer(m *Meter, o ViewerOptions) *Viewer {
 	v := &Viewer{meter: m, stream: checker.NewStream(&o.Header), head: o.Head, header: o.Header, note: o.Note,
-		strips: make([]strip, len(m.workers)), ghosts: map[int32]int32{}, open: map[int64]int{},
+		strips: make([]ribbon, len(m.workers)), ghosts: map[int32]int32{}, open: map[int64]int{},
 		stopped: make([]atomic.Bool, len(m.workers)), acquire: newRecent(), answer: newRecent()}
 	v.stream.Overlap = func(workers [2]int32, from, to time.Duration) {
 		for _, w := range workers {
@@ -77,7 +77,7 @@ func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
 // Observe takes an operation in.
 func (v *Viewer) Observe(op *history.Op) {
 	v.stream.Observe(op)
-	v.strip(op)
+	v.ribbon(op)
 	switch op.Kind {
 	case history.Acquire:
 		if op.Outcome == history.OK && op.Return != history.Forever && op.Worker >= 0 {

@@ -106,7 +106,6 @@ func (b *breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 	if !b.until(ending, step.From) {
 		return nil // activity will say that it never happened
 	}
-<<<<<<< HEAD
 	if step.Alone {
 		b.alone.Lock()
 		defer b.alone.Unlock()
@@ -114,12 +113,8 @@ func (b *breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 			return nil
 		}
 	}
-	lane := b.lanes[2*i]
-	target := b.target(i, step)
-=======
 	lane := b.lanes[2*a.place]
 	target := b.target(a.place, step)
->>>>>>> 7d2c139 (dashboard: a run while it goes on, in panels; harness: snapshots and controls for who watches)
 	if step.Point != "" {
 		caught, err := target.Crew.Catch(ending, step.Point, -1)
 		if err != nil {
