@@ -43,7 +43,7 @@ type Group struct {
 
 // Row is one metric.
 type Row struct {
-	Metric string `json:"metric"`
+	Metric string   `json:"metric"`
 	Cells  []Figure `json:"cells"` // one a side
 	metric Metric
 }

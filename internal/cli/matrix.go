@@ -52,9 +52,9 @@ func (e Env) matrix(ctx context.Context) int {
 		if c.Flags().Changed("help") {
 			return c.Help()
 		}
-		ctx, stop, done := onSignals(c.Context())
+		ctx, s, done := onSignals(c.Context())
 		defer done()
-		code = e.carryMatrix(ctx, stop, o)
+		code = e.carryMatrix(ctx, s.stop, o)
 		return nil
 	}
 	root.AddCommand(c)
