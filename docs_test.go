@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"hammerlock/checker"
+	"hammerlock/faults"
 	"hammerlock/internal/cli"
 	"hammerlock/internal/harness"
 	"hammerlock/locks"
@@ -30,15 +32,21 @@ func TestReadme(t *testing.T) {
 		"topologies": topologyTable(t),
 		"locks":      lockTable(),
 		"counters":   counterTable(),
+		"faults":     faultTable(),
+		"checks":     checkTable(),
 	})
 	known := flagsOf(t, cli.Bench)
+	maps.Copy(known, flagsOf(t, cli.Verify))
 	for _, name := range regexp.MustCompile(`--[a-z][a-z-]*`).FindAllString(text, -1) {
 		if !known[name] {
-			t.Errorf("README.md speaks of %s, bench --help does not", name)
+			t.Errorf("README.md speaks of %s, neither bench --help nor verify --help does", name)
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^    bin/bench ([^#|\n]*)`).FindAllStringSubmatch(text, -1) {
 		mustBeMeant(t, cli.Bench, m[1])
+	}
+	for _, m := range regexp.MustCompile(`(?m)^    bin/verify (-[^#|\n]*)`).FindAllStringSubmatch(text, -1) {
+		mustBeMeant(t, cli.Verify, m[1])
 	}
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
@@ -117,6 +125,22 @@ func lockTable() string {
 			safe = "**never:** " + s.Broken
 		}
 		rows += fmt.Sprintf("| `%s` | %s | %s | %s |\n", s.Name, s.Doc, safe, s.Source)
+	}
+	return rows
+}
+
+func faultTable() string {
+	rows := "| fault | what it does |\n|---|---|\n"
+	for _, f := range faults.All {
+		rows += fmt.Sprintf("| `%s` | %s |\n", f.Name, f.Doc)
+	}
+	return rows
+}
+
+func checkTable() string {
+	rows := "| check | what it finds |\n|---|---|\n"
+	for _, c := range checker.All {
+		rows += fmt.Sprintf("| `%s` | %s |\n", c.Name, c.Doc)
 	}
 	return rows
 }

@@ -117,7 +117,8 @@ func newOptions(c *cobra.Command, verify bool) *options {
 	o := &options{plan: harness.Default()}
 	if verify {
 		o.plan.Verify, o.plan.Faults, o.plan.Warmup = true, []string{faults.Auto}, 0
-		o.plan.Workload.TTL = time.Second // faults and what follows from them fit into a short run
+		o.plan.Workload.TTL = 3 * time.Second // longer than a failover, and short enough to end in the run
+		o.plan.Duration = 20 * time.Second
 	}
 	o.plan.Workload.Seed = drawSeed()
 	f, p, w := c.Flags(), &o.plan, &o.plan.Workload
