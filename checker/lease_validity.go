@@ -149,7 +149,7 @@ func (l *leases) loss(h *Hold) {
 		}
 	}
 	for k := len(h.Extends) - 1; k >= 0; k-- {
-		if op := &l.c.Ops[h.Extends[k]]; op.Outcome == history.Failed && op.Reason == history.Lost {
+		if op := &l.c.Ops[h.Extends[k]]; op.Outcome == history.Failed && op.Reason == history.Lost && !l.released(h, op.Return) {
 			told = h.Extends[k]
 		}
 	}
@@ -183,6 +183,11 @@ func (l *leases) loss(h *Hold) {
 	}
 	l.fail("renewal-failure", fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and there was no fault since",
 		who(h.Worker), h.name(), clock(at), clock(begin)), evidence...)
+}
+
+// released tells whether a hold may have been given back by then: whoever tries to extend it is told so.
+func (l *leases) released(h *Hold, by time.Duration) bool {
+	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call <= by
 }
 
 // reacquire finds an extension that succeeded although everything before it had certainly expired.
