@@ -60,9 +60,12 @@ func (t *Target) sides(ctx context.Context) (topologies.Rule, error) {
 	return r, errors.Join(t.name(ctx, r.From), t.name(ctx, r.To))
 }
 
+// Holder is the party of a partition that stands for the process of a worker with a lock.
+const Holder = "holder"
+
 // name puts the clients of a worker that was just granted a lock in the place of "holder".
 func (t *Target) name(ctx context.Context, list []topologies.Party) error {
-	i := slices.Index(list, "holder")
+	i := slices.Index(list, Holder)
 	if i < 0 {
 		return nil
 	}
