@@ -128,7 +128,7 @@ func (b *bypasses) byPage(list []stamp) []stamp {
 // a later try. Waits are taken by their first call; of those that were queued before, it is enough to know the one that
 // asked last.
 func (b *bypasses) inversions() {
-	disturbed := b.disturbed(b.grace())
+	disturbed := b.disturbed(b.grace(), nil)
 	byCall, byQueue := make([]int32, len(b.waits)), make([]int32, len(b.waits))
 	for i := range byCall {
 		byCall[i], byQueue[i] = int32(i), int32(i)

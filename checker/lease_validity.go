@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -149,7 +150,7 @@ func (l *leases) loss(h *Hold) {
 		}
 	}
 	for k := len(h.Extends) - 1; k >= 0; k-- {
-		if op := &l.c.Ops[h.Extends[k]]; op.Outcome == history.Failed && op.Reason == history.Lost {
+		if op := &l.c.Ops[h.Extends[k]]; op.Outcome == history.Failed && op.Reason == history.Lost && !l.released(h, op.Return) {
 			told = h.Extends[k]
 		}
 	}
@@ -185,10 +186,30 @@ func (l *leases) loss(h *Hold) {
 		who(h.Worker), h.name(), clock(at), clock(begin)), evidence...)
 }
 
-// reacquire finds an extension that succeeded although everything before it had certainly expired.
+// prolongs lists what lengthens a hold: its extensions and its re-entries, by call.
+func (l *leases) prolongs(h *Hold) []int32 {
+	list := h.Extends
+	for _, i := range h.Reenters {
+		if l.c.Ops[i].Kind == history.Acquire {
+			list = append(list[:len(list):len(list)], i)
+		}
+	}
+	if len(list) > len(h.Extends) {
+		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(l.c.Ops[a].Call, l.c.Ops[b].Call) })
+	}
+	return list
+}
+
+// released tells whether a hold may have been given back by then: whoever tries to extend it is told so.
+func (l *leases) released(h *Hold, by time.Duration) bool {
+	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call <= by
+}
+
+// reacquire finds an extension, or a re-entry, that succeeded although everything before it had certainly expired.
 func (l *leases) reacquire(h *Hold) {
 	last := plus(h.Return, l.most(h.TTL))
-	for k, i := range h.Extends {
+	list := l.prolongs(h)
+	for k, i := range list {
 		op := &l.c.Ops[i]
 		if op.Outcome == history.Failed {
 			continue
@@ -200,10 +221,14 @@ func (l *leases) reacquire(h *Hold) {
 			}
 			before := *l.c.Op(h.ID)
 			if k > 0 {
-				before = l.c.Ops[h.Extends[k-1]]
+				before = l.c.Ops[list[k-1]]
 			}
-			l.fail("silent-reacquire", fmt.Sprintf("%s extended %s at %s with success, but it had expired by %s: the extension took the lock anew",
-				who(h.Worker), h.name(), clock(op.Call), clock(last)), before, *op)
+			did := "extended"
+			if op.Kind == history.Acquire {
+				did = "re-entered"
+			}
+			l.fail("silent-reacquire", fmt.Sprintf("%s %s %s at %s with success, but it had expired by %s: it was nobody's to give",
+				who(h.Worker), did, h.name(), clock(op.Call), clock(last)), before, *op)
 			return
 		}
 		last = max(last, plus(op.Return, l.most(op.TTL)))

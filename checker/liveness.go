@@ -28,6 +28,10 @@ const patience = 2 * time.Second
 // liveCauses are the causes, the worst first.
 var liveCauses = []string{"deadlock", "stuck", "phantom", "leak", "ttl-too-long"}
 
+// spares are faults that leave a quorum of the servers untouched: they excuse nobody from serving. Those who ask wait
+// for the untouched ones only.
+var spares = map[string]bool{"pause-minority": true}
+
 // stretch is a stretch of time on one page.
 type stretch struct {
 	period
@@ -58,7 +62,7 @@ func judgeLiveness(c *Case, f flaw) Verdict {
 
 // weighLiveness returns, with the verdict, the times that it was made of.
 func weighLiveness(c *Case, f flaw) (Verdict, *lives) {
-	l := &lives{Case: c, flaw: f, disturbed: c.disturbed(c.grace()), misses: map[string]int64{},
+	l := &lives{Case: c, flaw: f, disturbed: c.disturbed(c.grace(), spares), misses: map[string]int64{},
 		causes: map[string]int64{}, evidence: map[string][]history.Op{}, story: map[string][]string{}}
 	l.bound = c.Retry*3/2 + l.slowest() + patience
 	waiting := l.waiting()

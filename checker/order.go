@@ -215,10 +215,14 @@ func (c *Case) strikes() []strike {
 	return list
 }
 
-// disturbed lists when a fault was in effect or might still be felt: until grace after it was healed.
-func (c *Case) disturbed(grace time.Duration) []period {
+// disturbed lists when a fault was in effect or might still be felt: until grace after it was healed. Those that
+// are harmless by their name do not count.
+func (c *Case) disturbed(grace time.Duration, harmless map[string]bool) []period {
 	var list []period
 	for _, s := range c.strikes() {
+		if s.number >= 0 && s.number < int64(len(c.Faults)) && harmless[c.Faults[s.number].Name] {
+			continue
+		}
 		if s.to != history.Forever {
 			s.to += grace
 		}

@@ -97,6 +97,7 @@ type Process interface {
 	Stop() error
 	Continue() error
 	Kill() error
+	Source() int // of its clients, as topologies.ClientParty takes it
 }
 
 // The points where workers can be caught.

@@ -2,7 +2,9 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"hammerlock/topologies"
@@ -10,13 +12,14 @@ import (
 
 var partition = Fault{
 	Name: "partition",
-	Doc: "links between two sets are cut: partition:n1+clients/n2 both ways, partition:n1>n2+n3 one way; without sets a " +
+	Doc: "links between two sets are cut: partition:n1+clients/n2 both ways, partition:n1>n2+n3 one way; " +
+		"holder is the process of a worker with a lock; without sets a " +
 		"minority of the nodes drawn at random from all others, clients reach both sides",
 	Needs:  Needs{Links: true},
 	On:     needsNodes,
 	Breaks: failsOver,
-	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
-		rule, err := t.sides()
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		rule, err := t.sides(ctx)
 		if err != nil {
 			return "", nil, err
 		}
@@ -30,7 +33,7 @@ var partition = Fault{
 }
 
 // sides reads the sets that were asked for, or draws them.
-func (t *Target) sides() (topologies.Rule, error) {
+func (t *Target) sides(ctx context.Context) (topologies.Rule, error) {
 	r := topologies.Rule{Effect: topologies.Drop}
 	if t.Arg == "" {
 		nodes := t.Topology.Nodes
@@ -54,7 +57,29 @@ func (t *Target) sides() (topologies.Rule, error) {
 		r.OneWay = true
 	}
 	r.From, r.To = parties(from), parties(to)
-	return r, nil
+	return r, errors.Join(t.name(ctx, r.From), t.name(ctx, r.To))
+}
+
+// Holder is the party of a partition that stands for the process of a worker with a lock.
+const Holder = "holder"
+
+// name puts the clients of a worker that was just granted a lock in the place of "holder".
+func (t *Target) name(ctx context.Context, list []topologies.Party) error {
+	i := slices.Index(list, Holder)
+	if i < 0 {
+		return nil
+	}
+	caught, err := t.holder(ctx, Granted, -1)
+	if err != nil {
+		return err
+	}
+	defer caught.Go()
+	p, err := t.Crew.Process(caught.Worker)
+	if err != nil {
+		return err
+	}
+	list[i] = topologies.ClientParty(p.Source())
+	return nil
 }
 
 func parties(text string) (all []topologies.Party) {

@@ -64,6 +64,9 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 		if mistake == "" && !heal {
 			mistake = possible(step.Fault, s)
 		}
+		if mistake == "" && strings.Contains(step.Arg, Holder) && s.Processes < 2 {
+			mistake = processesNeeded
+		}
 		switch {
 		case mistake != "":
 			mistakes = append(mistakes, "--fault "+item+": "+mistake)
@@ -110,6 +113,8 @@ func parse(item string, duration time.Duration) (step Step, heal bool, mistake s
 	return step, heal, ""
 }
 
+const processesNeeded = "needs workers in processes of their own: --processes 2 or more"
+
 // possible says why a fault cannot be had in a scene; empty if it can.
 func possible(f Fault, s Scene) string {
 	if f.On != nil {
@@ -118,7 +123,7 @@ func possible(f Fault, s Scene) string {
 		}
 	}
 	if f.Needs.Processes && s.Processes < 2 {
-		return "needs workers in processes of their own: --processes 2 or more"
+		return processesNeeded
 	}
 	return ""
 }

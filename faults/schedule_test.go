@@ -113,7 +113,7 @@ func TestSidesOfAPartition(t *testing.T) {
 		"n1+clients/n2": "n1+clients|n2|false", "n1>n2+n3": "n1|n2+n3|true", "n1": "error",
 	} {
 		target := &Target{Arg: arg, Rand: rand.New(rand.NewPCG(1, 1))}
-		rule, err := target.sides()
+		rule, err := target.sides(t.Context())
 		got := list(rule.From) + "|" + list(rule.To) + "|" + map[bool]string{true: "true", false: "false"}[rule.OneWay]
 		if err != nil {
 			got = "error"

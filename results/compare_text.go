@@ -44,7 +44,7 @@ func (p *printer) compared(label string, cells []string, change func(int) string
 }
 
 func (p *printer) wrapped(text string) {
-	for i, row := range wrap(text, width-2) {
+	for i, row := range Wrap(text, width-2) {
 		if i > 0 {
 			row = "  " + row
 		}

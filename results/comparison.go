@@ -10,7 +10,7 @@ import (
 
 // comparison writes several runs below each other: verdicts, then latency, then cost.
 func (p *printer) comparison(runs []Run) {
-	for _, row := range wrap(runs[0].load(), width) {
+	for _, row := range Wrap(runs[0].load(), width) {
 		p.line("%s", row)
 	}
 	p.line("")
@@ -84,7 +84,7 @@ func (p *printer) notes(runs []Run) {
 		}
 	}
 	for _, text := range order {
-		for i, row := range wrap(strings.Join(about[text], ", ")+": "+text, width-2) {
+		for i, row := range Wrap(strings.Join(about[text], ", ")+": "+text, width-2) {
 			if i > 0 {
 				row = "  " + row
 			}

@@ -41,7 +41,7 @@ func (p *printer) line(format string, args ...any) {
 
 // fact writes a labelled text, wrapped to the width.
 func (p *printer) fact(label, text string) {
-	for i, row := range wrap(text, width-14) {
+	for i, row := range Wrap(text, width-14) {
 		if i > 0 {
 			label = ""
 		}
@@ -49,7 +49,8 @@ func (p *printer) fact(label, text string) {
 	}
 }
 
-func wrap(text string, columns int) []string {
+// Wrap breaks a text into rows of at most so many columns, between words.
+func Wrap(text string, columns int) []string {
 	rows := []string{""}
 	for _, word := range strings.Split(text, " ") {
 		last := &rows[len(rows)-1]

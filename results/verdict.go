@@ -55,7 +55,7 @@ func WriteVerdicts(w io.Writer, all []Judgement) error {
 
 // fact2 is a row of the closing table.
 func (p *printer) fact2(what, status, text string) {
-	for i, row := range wrap(text, width-40) {
+	for i, row := range Wrap(text, width-40) {
 		if i > 0 {
 			what, status = "", ""
 		}
@@ -110,7 +110,7 @@ func (p *printer) property(v *checker.Verdict) {
 	for _, name := range slices.Sorted(maps.Keys(v.Misses)) {
 		text += fmt.Sprintf("; %s %s", Count(v.Misses[name]), name)
 	}
-	for i, row := range wrap(text, width-34) {
+	for i, row := range Wrap(text, width-34) {
 		if i > 0 {
 			p.line("%-33s %s", "", row)
 			continue

@@ -37,13 +37,35 @@ func (w *worker) giveUp(name string) {
 	_, _ = waiter.Wait(ctx, name) // it says that its context is done
 }
 
-// reenterOdds is one in how many visits takes a reentrant lock again.
-const reenterOdds = 4
+// extend lengthens a lease that the visit may outlast. It tells whether the hold is still there.
+func (w *worker) extend(ctx context.Context, g *grant) bool {
+	if w.plan.Extend == 0 {
+		return true
+	}
+	op := w.lane.Call(history.Extend, g.key)
+	lease, err := w.lock.Extend(ctx, g.lease, w.plan.Extend)
+	op.Hold, op.Token, op.TTL = g.hold, history.Hash(lease.Token), w.plan.Extend
+	outcome, reason := locks.Classify(err)
+	if op.Outcome, op.Reason = outcome, reason; outcome == history.OK {
+		op.Until = w.until(lease)
+		g.lease = lease
+	}
+	w.lane.Return(op)
+	return w.still(g.key, g.hold, reason != history.Lost)
+}
+
+// still tells whether a hold is still there; a holder that hears otherwise acts on it.
+func (w *worker) still(key int32, hold history.ID, there bool) bool {
+	if !there {
+		w.lane.Mark(history.Op{Kind: history.Lose, Key: key, Hold: hold, Call: w.clock.Now(), Outcome: history.OK})
+	}
+	return there
+}
 
 // reenter takes a reentrant lock again and gives it back, as a function that calls another which locks. It tells
-// whether the hold is still there; a holder that hears otherwise acts on it.
+// whether the hold is still there.
 func (w *worker) reenter(ctx context.Context, key int32, name string, hold history.ID) bool {
-	if !w.crew.Reenter || w.rand.IntN(reenterOdds) > 0 {
+	if !w.crew.Reenter || w.rand.IntN(max(w.plan.Reenter, 1)) > 0 {
 		return true
 	}
 	op := w.lane.Call(history.Acquire, key)
@@ -56,8 +78,7 @@ func (w *worker) reenter(ctx context.Context, key int32, name string, hold histo
 	case history.Unknown:
 		return true // whether there is something to give back is not known; the lease will end it
 	case history.Failed:
-		w.lane.Mark(history.Op{Kind: history.Lose, Key: key, Hold: hold, Call: w.clock.Now(), Outcome: history.OK})
-		return false
+		return w.still(key, hold, false)
 	}
 	w.release(key, hold, lease, lease.Count-1)
 	return true

@@ -184,7 +184,7 @@ func (w *worker) twoSteps(ctx context.Context, g grant) (history.Outcome, histor
 	if reason := w.stay(ctx, g); reason != history.None {
 		return history.Failed, reason
 	}
-	if !w.reenter(ctx, g.key, g.page.Lock, g.hold) {
+	if !w.extend(ctx, &g) || !w.reenter(ctx, g.key, g.page.Lock, g.hold) {
 		return history.Failed, history.Lost
 	}
 	return w.store(g, seen, func(c Count) error { return w.crew.Counter.Store(ctx, g.page.Views, c) })

@@ -47,6 +47,8 @@ type Plan struct {
 	Think      time.Duration // closed loop: between two visits of a worker
 	Wait       time.Duration // a visit gives up this long after it was due
 	Retry      time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it
+	Extend     time.Duration // a visit lengthens its lease to this before it stores; 0 = it does not
+	Reenter    int           // one in how many visits takes a reentrant lock again; 0 = each does
 	Rate       float64       // visits a second over all workers; 0 = closed loop: as fast as the workers can
 	Arrivals   Arrivals
 	End        time.Duration // no visit is due from then on

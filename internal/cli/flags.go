@@ -137,6 +137,8 @@ func newOptions(c *cobra.Command, verify bool) *options {
 	o.duration(f, "think", &w.Think, "closed loop: how long a worker rests between visits")
 	o.duration(f, "wait", &w.Wait, "a visit gives up this long after it was due")
 	o.duration(f, "retry", &w.Retry, "mean backoff between two tries, jittered by half of it")
+	o.duration(f, "extend", &w.Extend, "a visit lengthens its lease to this before it stores; 0s = it does not")
+	o.integer(f, "reenter", &w.Reenter, "one in how many visits takes a reentrant lock again")
 	o.add(f, "rate", "n/s", "", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)", o.rate)
 	o.text(f, "arrivals", "name", func(s string) { w.Arrivals = workload.Arrivals(s) }, string(w.Arrivals),
 		"open loop: how visits are spread: poisson, uniform")

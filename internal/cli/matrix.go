@@ -43,30 +43,45 @@ func (e Env) matrix(ctx context.Context) int {
 		Example: "  verify matrix\n  verify matrix --lock lease,plain-del --topology single\n  verify matrix --resume results/runs/matrix-20260102-150405",
 	}
 	o.flags(c)
-	root := &cobra.Command{Use: "verify", SilenceErrors: true, SilenceUsage: true}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	c.DisableFlagParsing = true
-	c.InitDefaultHelpFlag()
-	c.RunE = func(c *cobra.Command, args []string) error {
+	err := e.subcommand(ctx, c, func(c *cobra.Command, args []string) {
 		o.parse(c.Flags(), args)
 		if c.Flags().Changed("help") {
-			return c.Help()
+			_ = c.Help() // nothing else is to be done
+			return
 		}
 		ctx, s, done := onSignals(c.Context())
 		defer done()
 		code = e.carryMatrix(ctx, s.stop, o)
-		return nil
+	})
+	if err != nil {
+		return e.fail(Usage, err)
 	}
+	return code
+}
+
+// subcommand runs a command of verify that reads its flags by itself.
+func (e Env) subcommand(ctx context.Context, c *cobra.Command, run func(c *cobra.Command, args []string)) error {
+	root := &cobra.Command{Use: "verify", SilenceErrors: true, SilenceUsage: true}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	c.DisableFlagParsing = true // parse reports all mistakes at once
+	c.InitDefaultHelpFlag()
+	c.Run = run
 	root.AddCommand(c)
 	root.SetArgs(e.Args)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
-	if err := root.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
-		return Usage
+	return root.ExecuteContext(ctx)
+}
+
+// fail says what went wrong and returns the code for it.
+func (e Env) fail(code int, err error) int {
+	for line := range strings.Lines(err.Error()) {
+		_, _ = fmt.Fprintln(e.Stderr, "error:", strings.TrimRight(line, "\n"))
 	}
 	return code
 }
+
+func joined(mistakes []string) string { return strings.Join(mistakes, "\n") }
 
 func (o *matrixOptions) flags(c *cobra.Command) {
 	f := c.Flags()
@@ -89,12 +104,6 @@ func (o *matrixOptions) flags(c *cobra.Command) {
 
 // carryMatrix runs the matrix and answers for it.
 func (e Env) carryMatrix(ctx, stop context.Context, o *matrixOptions) int {
-	fail := func(code int, err error) int {
-		for line := range strings.Lines(err.Error()) {
-			_, _ = fmt.Fprintln(e.Stderr, "error:", strings.TrimRight(line, "\n"))
-		}
-		return code
-	}
 	o.mistakes = append(o.mistakes, matrix.Select(o.choice)...)
 	expected, err := o.expect()
 	if err != nil {
@@ -104,15 +113,15 @@ func (e Env) carryMatrix(ctx, stop context.Context, o *matrixOptions) int {
 		o.mistake("--parallel %d: from 1 to 64", o.parallel)
 	}
 	if len(o.mistakes) > 0 {
-		return fail(Usage, errors.New(strings.Join(o.mistakes, "\n")))
+		return e.fail(Usage, errors.New(joined(o.mistakes)))
 	}
 	server, err := topologies.FindServer(stop, o.plan.RedisServer)
 	if err != nil {
-		return fail(Broken, err)
+		return e.fail(Broken, err)
 	}
 	run := &matrix.Run{Expectations: expected, Seed: o.plan.Workload.Seed, Parallel: o.parallel, RedisServer: o.plan.RedisServer}
 	if run.Log, err = o.log(run); err != nil {
-		return fail(Usage, err)
+		return e.fail(Usage, err)
 	}
 	choice := matrix.Choose(o.patterns(expected), server)
 	run.Cells = choice.Cells
@@ -124,7 +133,7 @@ func (e Env) carryMatrix(ctx, stop context.Context, o *matrixOptions) int {
 	s.Seed, s.LeftOut, s.Took = run.Seed, choice.LeftOut, time.Since(start)
 	x := matrixExit(stop, s, err)
 	if werr := e.writeMatrix(o, all, s, x); werr != nil {
-		return fail(max(x.Code, Broken), werr)
+		return e.fail(max(x.Code, Broken), werr)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintf(e.Stderr, "error: %v\nto go on: verify matrix --resume %s\n", err, run.Dir)

@@ -24,6 +24,8 @@ func Verify(ctx context.Context, e Env) int {
 			return e.saved(ctx)
 		case "matrix":
 			return e.matrix(ctx)
+		case "tour":
+			return e.tour(ctx)
 		case "run":
 			e.Args = e.Args[1:]
 		}
@@ -36,7 +38,8 @@ func Verify(ctx context.Context, e Env) int {
 			"  verify [run]               load plus faults, then judge\n" +
 			"  verify check FILE|RUN      judge a saved history again, without Redis\n" +
 			"  verify export RUN          print a saved history as JSON lines\n" +
-			"  verify matrix              locks x topologies x faults against the expected outcomes",
+			"  verify matrix              locks x topologies x faults against the expected outcomes\n" +
+			"  verify tour                how locks fail, and why, in about a minute",
 		Example: "  verify --topology single --lock lease\n" +
 			"  verify --topology sentinel --fault lost-grant\n" +
 			"  verify --topology redlock --fault kill-node@2s,heal@5s --seed 7",

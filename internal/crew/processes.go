@@ -252,6 +252,9 @@ func (c *Process) Killed() bool {
 	return c.killed
 }
 
+// Source marks the clients of the process: a topology tells them from those of others by it.
+func (c *Process) Source() int { return c.Number + 1 }
+
 // Stop stops the process without ending it, as a long pause of its garbage collector would; Continue lets it go on.
 func (c *Process) Stop() error { return c.cmd.Process.Signal(syscall.SIGSTOP) }
 

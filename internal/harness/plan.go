@@ -48,7 +48,7 @@ func Default() Plan {
 		Locks: []string{AutoLock},
 		Workload: workload.Plan{
 			Workers: 32, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: time.Millisecond,
-			Wait: 10 * time.Second, Retry: time.Millisecond, Arrivals: workload.Poisson,
+			Wait: 10 * time.Second, Retry: time.Millisecond, Reenter: 4, Arrivals: workload.Poisson,
 		},
 		Warmup: 2 * time.Second, Duration: 10 * time.Second,
 		Counter: RedisCounter, Profile: topologies.Fast, Out: "results/runs", Processes: 1, Faults: []string{faults.None},
@@ -78,6 +78,7 @@ const (
 	maxRate    = 1_000_000
 
 	maxProcesses = 64
+	maxReenter   = 1_000_000
 )
 
 // Combination is one run of a plan.
@@ -123,7 +124,7 @@ func (c *check) numbers() {
 		flag      string
 		value     int
 		low, high int
-	}{{"workers", w.Workers, 1, maxWorkers}, {"keys", w.Keys, 1, maxKeys},
+	}{{"workers", w.Workers, 1, maxWorkers}, {"keys", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter},
 		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}} {
 		if n.value < n.low || n.value > n.high {
 			c.mistake("--%s %d: from %d to %d", n.flag, n.value, n.low, n.high)
@@ -134,7 +135,7 @@ func (c *check) numbers() {
 		value time.Duration
 		least time.Duration
 	}{
-		{"ttl", w.TTL, 10 * time.Millisecond}, {"hold", w.Hold, 0}, {"think", w.Think, 0}, {"retry", w.Retry, 0},
+		{"ttl", w.TTL, 10 * time.Millisecond}, {"hold", w.Hold, 0}, {"think", w.Think, 0}, {"retry", w.Retry, 0}, {"extend", w.Extend, 0},
 		{"wait", w.Wait, time.Millisecond}, {"warmup", p.Warmup, 0}, {"duration", p.Duration, 100 * time.Millisecond},
 	} {
 		if d.value < d.least {

@@ -111,7 +111,7 @@ func faultName(item string) string {
 
 // processesFor is how many processes a fault needs at least.
 func processesFor(item string) int {
-	if f, ok := faults.Find(faultName(item)); ok && f.Needs.Processes {
+	if f, ok := faults.Find(faultName(item)); ok && f.Needs.Processes || strings.Contains(item, faults.Holder) {
 		return 2
 	}
 	return 1

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"hammerlock/internal/harness"
+	"hammerlock/locks"
 )
 
 //go:embed expectations.yaml
@@ -59,6 +60,8 @@ type Conditions struct {
 	Retry    time.Duration `yaml:"retry"`
 	Wait     time.Duration `yaml:"wait"`
 	Duration time.Duration `yaml:"duration"`
+	Extend   time.Duration `yaml:"extend"`
+	Reenter  int           `yaml:"reenter"`
 }
 
 // Setting is how the cells that it means are run: all settings that mean a cell count, later ones more.
@@ -184,7 +187,7 @@ func (r *reader) decode(n *yaml.Node, to any) {
 func (r *reader) setting(n *yaml.Node) (s Setting) {
 	conditions := map[string]any{
 		"workers": &s.Workers, "keys": &s.Keys, "ttl": &s.TTL, "hold": &s.Hold, "think": &s.Think, "retry": &s.Retry,
-		"wait": &s.Wait, "duration": &s.Duration,
+		"wait": &s.Wait, "duration": &s.Duration, "extend": &s.Extend, "reenter": &s.Reenter,
 	}
 	s.Pattern = r.pattern(n, func(key, value *yaml.Node) bool {
 		to, ok := conditions[key.Value]
@@ -238,9 +241,9 @@ func (e *Expectations) Expect(c Cell) Expectation {
 			return r.Expectation
 		}
 	}
-	lock, _ := c.specs()
+	lock, topology := c.specs()
 	if lock.Broken != "" {
-		if causes := symptoms(lock, c.Fault); len(causes) > 0 {
+		if causes := symptoms(lock, c.Fault); len(causes) > 0 && (lock.Sites != locks.ManySites || topology.Sites > 1) {
 			return Expectation{Want: MustFail, Causes: causes, Reason: lock.Broken}
 		}
 		return Expectation{Want: MayFail, Reason: lock.Broken}
@@ -271,6 +274,8 @@ func (c Conditions) with(o Conditions) Conditions {
 	replace(&c.Retry, o.Retry)
 	replace(&c.Wait, o.Wait)
 	replace(&c.Duration, o.Duration)
+	replace(&c.Extend, o.Extend)
+	replace(&c.Reenter, o.Reenter)
 	return c
 }
 
@@ -292,4 +297,6 @@ func (c Conditions) into(p *harness.Plan) {
 	replace(&w.Retry, c.Retry)
 	replace(&w.Wait, c.Wait)
 	replace(&p.Duration, c.Duration)
+	replace(&w.Extend, c.Extend)
+	replace(&w.Reenter, c.Reenter)
 }

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
@@ -100,6 +101,12 @@ func (p *Pattern) items(lock locks.Spec) []string {
 	return slices.Compact(list)
 }
 
+// isWhen tells whether something can follow a fault's @.
+func isWhen(at string) bool {
+	_, err := time.ParseDuration(at)
+	return err == nil || slices.Contains(faults.Points, at)
+}
+
 // unknown says what is wrong with the pattern's names; empty if nothing is.
 func (p *Pattern) unknown(list, name string) string {
 	bare := strings.TrimPrefix(name, "!")
@@ -113,8 +120,8 @@ func (p *Pattern) unknown(list, name string) string {
 		good = harness.CounterNames()
 	default:
 		good, words = append([]string{faults.None}, faults.Names()...), []string{survived, fatal, caught}
-		if before, at, timed := strings.Cut(bare, "@"); timed && !strings.ContainsAny(bare, "*?[") && !slices.Contains(faults.Points, at) {
-			return "after @ comes " + strings.Join(faults.Points, ", ") + ", not " + at
+		if before, at, timed := strings.Cut(bare, "@"); timed && !strings.ContainsAny(bare, "*?[") && !isWhen(at) {
+			return "after @ comes a time or " + strings.Join(faults.Points, ", ") + ", not " + at
 		} else if timed {
 			bare = before
 		}

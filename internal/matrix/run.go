@@ -145,6 +145,12 @@ func command(p *harness.Plan) string {
 	parts := []string{"verify", "--topology", p.Topologies[0], "--lock", p.Locks[0], "--fault", p.Faults[0],
 		"--workers", strconv.Itoa(w.Workers), "--keys", strconv.Itoa(w.Keys), "--ttl", w.TTL.String(), "--hold", w.Hold.String(),
 		"--think", w.Think.String(), "--retry", w.Retry.String(), "--wait", w.Wait.String(), "--duration", p.Duration.String()}
+	if w.Extend > 0 {
+		parts = append(parts, "--extend", w.Extend.String())
+	}
+	if usual := harness.Default(); w.Reenter != usual.Workload.Reenter {
+		parts = append(parts, "--reenter", strconv.Itoa(w.Reenter))
+	}
 	if p.Processes > 1 {
 		parts = append(parts, "--processes", strconv.Itoa(p.Processes))
 	}

@@ -1,0 +1,200 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/internal/harness"
+	"hammerlock/results"
+)
+
+// Chapter is a part of the tour: what is shown, why it comes out as it does, and the cell that shows it.
+type Chapter struct {
+	Title string
+	Text  string
+	Cell  Cell
+	With  Conditions
+}
+
+// Chapters lists the tour's chapters in the order in which they are told.
+var Chapters = []Chapter{
+	{"No lock", "Eight workers read a counter, wait two milliseconds, and write one more. Two who read the same value " +
+		"write the same value: a page view is lost.", on("none", "single", "none"), Conditions{}},
+	{"A mutex, in two processes", "A mutex of the language is a perfect lock, until the service runs twice. Each process " +
+		"has a mutex of its own, and they know nothing of each other.",
+		Cell{Lock: "local", Topology: "single", Fault: "none", Counter: harness.RedisCounter, Processes: 2}, Conditions{}},
+	{"SETNX and DEL", "The first recipe: who creates the key has the lock. It has no expiry, so when a holder dies nobody " +
+		"gets the lock ever again.", on("setnx", "single", "crash-worker"), Conditions{}},
+	{"SETNX, then EXPIRE", "An expiry, as a second command. Between the two the worker can die: the key stays for ever, " +
+		"only more seldom.", on("setnx-expire", "single", "crash-worker@between"), Conditions{}},
+	{"SET NX PX, and a plain DEL", "The expiry is atomic now. But whose key does the DEL delete? A holder that was slow deletes " +
+		"that of its successor, who never notices.", on("plain-del", "single", "stall-worker"), slow},
+	{"Compare, then DEL", "So look first whether the key is still ours. In two commands: between the comparison and the DEL " +
+		"the lease ends, and the DEL hits somebody else.", on("get-del", "single", "stall-worker@between"), slow},
+	{"Deadlines by the clients' clocks", "The deadline is the key's value, and who finds it passed takes over by GETSET: for " +
+		"years the official recipe. The late holder's DEL is still a plain one.", on("timestamp", "single", "stall-worker"), slow},
+	{"The lease, done right", "SET NX PX with a random token, compared and deleted in one script, believed in from before the " +
+		"call. Answers are lost on the way, and no page view is.", on("lease", "single", "drop-reply:40"), Conditions{}},
+	{"The same lease, on a sentinel", "Replication is asynchronous. A grant is acknowledged, the primary dies, the replica that " +
+		"takes its place has never heard of it, and grants the lock again.", on("lease", "sentinel", "lost-grant@300ms"),
+		failingOver},
+	{"Redlock, two of five hung", "Five independent servers, a majority must grant. Two stop answering, and the lock goes " +
+		"on: nothing is lost.", on("redlock", "redlock", "pause-minority@300ms"),
+		Conditions{Workers: 4, Duration: 4 * time.Second}},
+	{"Redlock, a server that forgets", "But a server of the majority that restarts without its keys grants again what it had " +
+		"granted. Without fsync, or a delayed restart, Redlock cannot know.", on("redlock", "redlock", "restart-empty"), Conditions{}},
+	{"The holder that was away", "The best lease ends while its holder still works: a long pause of the garbage collector, a " +
+		"stalled disk. No lock can prevent that.", on("lease", "single", "stall-worker"), slow},
+	{"The fence", "So every grant draws a number, and the store refuses a smaller one than it has seen. The holder is late " +
+		"again, its write is refused, and no page view is lost.",
+		Cell{Lock: "fenced", Topology: "single", Fault: "stall-worker", Counter: "redis-fenced", Processes: 1}, slow},
+}
+
+// Most chapters take two seconds; a hand-off that goes wrong shows only while somebody has the lock, and a failover
+// takes its time.
+var (
+	chapterLength = Conditions{Duration: 2 * time.Second}
+	slow          = Conditions{Hold: 15 * time.Millisecond, Think: time.Millisecond}
+	failingOver   = Conditions{TTL: 4 * time.Second, Duration: 4 * time.Second, Wait: 4 * time.Second}
+)
+
+// tourWidth is how wide the text runs.
+const tourWidth = 92
+
+func on(lock, topology, fault string) Cell {
+	return Cell{Lock: lock, Topology: topology, Fault: fault, Counter: harness.RedisCounter, Processes: 1}
+}
+
+// Tour tells the chapters, each with a run.
+type Tour struct {
+	Dir         string // where the runs are saved
+	Seed        uint64
+	RedisServer string
+	Out         io.Writer
+}
+
+// told is a chapter that is ready to be told.
+type told struct {
+	run     *harness.Prepared
+	command string
+	err     error
+}
+
+// Tell tells all chapters. While one goes on the servers of the next come up. It returns how many did not come out as
+// their texts say.
+func (t *Tour) Tell(ctx, stop context.Context) (wrong int, err error) {
+	expected, err := BuiltIn()
+	if err != nil {
+		return 0, err
+	}
+	next := t.prepare(stop, expected, 0)
+	for i, c := range Chapters {
+		ready := <-next
+		if i+1 < len(Chapters) {
+			next = t.prepare(stop, expected, i+1)
+		}
+		ok, cerr := t.chapter(ctx, stop, i, &c, &ready, expected.Expect(c.Cell))
+		if !ok {
+			wrong++
+		}
+		if err = errors.Join(err, cerr); err != nil || stop.Err() != nil {
+			if i+1 < len(Chapters) {
+				if unused := <-next; unused.run != nil {
+					err = errors.Join(err, unused.run.Close())
+				}
+			}
+			return wrong, errors.Join(err, context.Cause(stop))
+		}
+	}
+	return wrong, nil
+}
+
+// prepare makes a chapter ready beside the one that is told.
+func (t *Tour) prepare(stop context.Context, e *Expectations, number int) <-chan told {
+	out := make(chan told, 1)
+	go func() {
+		c := &Chapters[number]
+		m := Run{Expectations: e, Seed: t.Seed, Dir: t.Dir, RedisServer: t.RedisServer}
+		p := m.plan(c.Cell)
+		chapterLength.into(&p)
+		c.With.into(&p)
+		d := told{command: command(&p)}
+		var job *harness.Job
+		if job, d.err = p.Check(stop, nil); d.err == nil {
+			job.Command = func(harness.Combination) string { return d.command }
+			job.Progress = func(harness.Event) {}
+			d.run, d.err = job.Prepare(stop)
+		}
+		out <- d
+	}()
+	return out
+}
+
+// chapter tells one: what and why, then the run, then what came of it.
+func (t *Tour) chapter(ctx, stop context.Context, number int, c *Chapter, ready *told, want Expectation) (bool, error) {
+	p := printer{w: t.Out}
+	p.line("%d. %s", number+1, strings.ToUpper(c.Title))
+	for _, row := range results.Wrap(c.Text, tourWidth) {
+		p.line("   %s", row)
+	}
+	if ready.err != nil {
+		return false, errors.Join(p.err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, ready.err))
+	}
+	run, err := ready.run.Run(ctx, stop)
+	err = errors.Join(err, ready.run.Close())
+	if err != nil || stop.Err() != nil {
+		return false, errors.Join(p.err, err)
+	}
+	r := Record{Cell: c.Cell}
+	r.observe(run)
+	x := Compare(r, want)
+	p.line("")
+	p.line("   %s", verdictLine(&r, run))
+	for _, sentence := range story(run, want.Causes) {
+		for i, row := range results.Wrap(sentence, tourWidth-4) {
+			p.line("   %s %s", []string{"-", " "}[min(i, 1)], row)
+		}
+	}
+	if x.Red {
+		p.line("   NOT AS TOLD: %s", x.Why)
+	}
+	p.line("   %s", ready.command)
+	p.line("")
+	return !x.Red, p.err
+}
+
+// verdictLine says what came of a chapter's run in a line.
+func verdictLine(r *Record, run *results.Run) string {
+	views := fmt.Sprintf("%s page views, %s lost", results.Count(run.Views.Acknowledged), results.Count(run.Views.Lost))
+	if run.Views.Fenced > 0 {
+		views += fmt.Sprintf(", %s stale writes refused", results.Count(run.Views.Fenced))
+	}
+	if r.Status == checker.Pass {
+		return "PASS  " + views
+	}
+	return strings.ToUpper(r.Status.String()) + "  " + r.Cause() + "; " + views
+}
+
+// story is the evidence of the verdict that shows one of the causes, or of the first that failed.
+func story(run *results.Run, causes []string) []string {
+	var first []string
+	for i := range run.Verdicts {
+		v := &run.Verdicts[i]
+		if v.Status != checker.Fail || len(v.Story) == 0 {
+			continue
+		}
+		if first == nil || slices.Contains(causes, v.Cause) && !slices.Contains(causes, run.Verdicts[0].Cause) {
+			first = v.Story
+		}
+		if slices.Contains(causes, v.Cause) {
+			return v.Story
+		}
+	}
+	return first
+}
