@@ -6,6 +6,7 @@
 /^Benchmark/ { for (i = 3; i < NF; i += 2) value[name, part, $(i + 1)] = $i }
 /^BenchmarkUp/ { ups[++up] = part }
 /^BenchmarkOverhead/ { crowds[++crowd] = part }
+/^BenchmarkVerify/ { kepts[++kept] = part }
 /^BenchmarkRecord/ { records[++record] = part }
 
 END {
@@ -25,7 +26,10 @@ END {
 			sprintf("in turns (wanted: 95 %% or more); one after the other %.0f and %.0f visits/s",
 				value["BenchmarkVisit", c, "visits/s"], value["BenchmarkBareVisit", c, "visits/s"]))
 	}
-	if (failed || !record || !up || !crowd) { print "\nperf: a benchmark failed"; exit 1 }
+	for (i = 1; i <= kept; i++)
+		row("throughput with every operation kept, " kepts[i], sprintf("%.1f %%", value["BenchmarkVerify", kepts[i], "%-of-bench"]),
+			"of that without, in turns (wanted: 90 % or more)")
+	if (failed || !record || !up || !crowd || !kept) { print "\nperf: a benchmark failed"; exit 1 }
 }
 
 function row(what, number, note) { printf "%-44s %8s  %s\n", what, number, note }

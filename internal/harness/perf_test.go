@@ -32,9 +32,10 @@ type arena struct {
 }
 
 // perfStage is a deployment with many pages, so that nobody waits for a lock, and a lease to guard them.
-func perfStage(b *testing.B, workers int) *arena {
+func perfStage(b *testing.B, workers int, verify bool) *arena {
 	b.Helper()
 	j := job(b, func(p *Plan) {
+		p.Verify = verify
 		p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = workers, 10_000, 0
 		p.Warmup, p.Duration = 0, slice
 	})
@@ -69,7 +70,7 @@ func suiteVisits(b *testing.B, s *arena, workers int) float64 {
 	due, err := s.crew.Run(b.Context(), b.Context())
 	took := time.Since(start)
 	w.finish()
-	if err != nil {
+	if err := errors.Join(err, w.tape.close("")); err != nil {
 		b.Fatal(err)
 	}
 	if err := folder.Discard(); err != nil {
@@ -135,7 +136,7 @@ func BenchmarkBareVisit(b *testing.B) { benchmarkVisits(b, bareVisits) }
 func benchmarkVisits(b *testing.B, visits func(*testing.B, *arena, int) float64) {
 	for _, workers := range crowds {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			s := perfStage(b, workers)
+			s := perfStage(b, workers, false)
 			var sum float64
 			n := 0
 			for b.Loop() {
@@ -153,7 +154,7 @@ func benchmarkVisits(b *testing.B, visits func(*testing.B, *arena, int) float64)
 func BenchmarkOverhead(b *testing.B) {
 	for _, workers := range crowds {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			s := perfStage(b, workers)
+			s := perfStage(b, workers, false)
 			var suite, bare float64
 			for b.Loop() {
 				bare += bareVisits(b, s, workers)
@@ -162,6 +163,24 @@ func BenchmarkOverhead(b *testing.B) {
 				bare += bareVisits(b, s, workers)
 			}
 			b.ReportMetric(100*suite/bare, "%-of-bare")
+		})
+	}
+}
+
+// BenchmarkVerify is the throughput with every operation kept, to be judged, as a part of that without, measured in
+// turns. Nothing is broken.
+func BenchmarkVerify(b *testing.B) {
+	for _, workers := range crowds {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			bench, verify := perfStage(b, workers, false), perfStage(b, workers, true)
+			var without, with float64
+			for b.Loop() {
+				without += suiteVisits(b, bench, workers)
+				with += suiteVisits(b, verify, workers)
+				with += suiteVisits(b, verify, workers)
+				without += suiteVisits(b, bench, workers)
+			}
+			b.ReportMetric(100*with/without, "%-of-bench")
 		})
 	}
 }
