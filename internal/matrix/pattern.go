@@ -56,8 +56,9 @@ func among(list []string, is func(name string, out bool) bool) bool {
 	return in || !asked
 }
 
+// glob matches with wildcards; a slash is a letter as any other.
 func glob(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
+	ok, err := path.Match(strings.ReplaceAll(pattern, "/", ";"), strings.ReplaceAll(name, "/", ";"))
 	return ok && err == nil
 }
 
