@@ -91,7 +91,7 @@ func (e Env) writePage(page string, dirs []string) error {
 		}
 	}
 	if err := results.WriteReportFile(page, dirs); err != nil {
-		return &fileError{page, err}
+		return &fileError{err}
 	}
 	_, _ = fmt.Fprintln(e.Stderr, "wrote", page)
 	return nil
