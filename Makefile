@@ -27,7 +27,7 @@ bench:
 # Packages one after the other: tests that measure are not to share the cores with other tests. What they need is
 # compiled beforehand for the same reason.
 test:
-	@sh .ci/setup redis cc
+	@sh .ci/setup redis cc chromium
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	CGO_ENABLED=1 $(GO) test -race -run '^$$' ./... >/dev/null

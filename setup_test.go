@@ -31,7 +31,11 @@ func TestSetup(t *testing.T) {
 		"macOS":           {tools: "brew gcc", uid: "501", needs: "redis cc", want: "brew install redis"},
 		"no manager":      {needs: "redis", failure: "no apt-get, dnf, apk or brew here"},
 		"installs nought": {tools: "apk broken", needs: "redis", want: "apk add redis", failure: "still missing: redis"},
-		"unknown need":    {needs: "disk", failure: "disk: there is redis, cc"},
+		"a browser":       {tools: "apt-get redis-server", needs: "redis chromium", want: "apt-get update; apt-get install -y --no-install-recommends chromium fonts-dejavu-core"},
+		"Chrome will do":  {tools: "apt-get google-chrome", needs: "chromium"},
+		"Fedora, browser": {tools: "dnf", needs: "chromium", want: "dnf install -y chromium dejavu-sans-fonts"},
+		"Alpine, browser": {tools: "apk", needs: "chromium", want: "apk add chromium font-dejavu"},
+		"unknown need":    {needs: "disk", failure: "disk: there is redis, cc, chromium"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +59,7 @@ sudo) exec "$@" ;;
 apt-get | dnf | apk | brew)
 	[ ! -e "$BIN/broken" ] || exit 0
 	for p in "$@"; do
-		case $p in redis | redis-server) : > "$BIN/redis-server"; chmod +x "$BIN/redis-server" ;; gcc) : > "$BIN/gcc"; chmod +x "$BIN/gcc" ;; esac
+		case $p in redis | redis-server) : > "$BIN/redis-server"; chmod +x "$BIN/redis-server" ;; gcc | chromium) : > "$BIN/$p"; chmod +x "$BIN/$p" ;; esac
 	done ;;
 esac
 `

@@ -72,7 +72,7 @@ func WriteReport(w io.Writer, dirs []string) error {
 type reported struct {
 	*Run
 	series *series
-	strip  *strip
+	strip  *ownership
 	notes  map[int64]string // what the faults did, by number
 	why    string           // there is no strip
 }

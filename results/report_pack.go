@@ -49,16 +49,16 @@ func (p *pack) text(document any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// packedStrip is a strip with the places of its bytes.
+// packedStrip is the strip with the places of its bytes.
 type packedStrip struct {
-	*strip
+	*ownership
 	Planes [][3]packed `json:"planes"` // a tier: held, waited, overlapped
 	Rows   packed      `json:"rows"`   // visits
 	Meets  packed      `json:"meets"`  // overlaps
 }
 
-func (p *pack) strip(s *strip) *packedStrip {
-	k := &packedStrip{strip: s}
+func (p *pack) strip(s *ownership) *packedStrip {
+	k := &packedStrip{ownership: s}
 	for i := range s.Tiers {
 		t := &s.Tiers[i]
 		k.Planes = append(k.Planes, [3]packed{p.add(shares(t.hold)), p.add(shares(t.wait)), p.add(shares(t.overlap))})

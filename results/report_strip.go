@@ -25,8 +25,8 @@ const (
 // stripSource hands on the operations of a run; it can be asked twice.
 type stripSource func(each func(*history.Op)) error
 
-// strip is who held the lock when, ready to be drawn.
-type strip struct {
+// ownership is who held the lock when, ready to be drawn.
+type ownership struct {
 	Workers  int          `json:"workers"`
 	End      int64        `json:"end"`
 	Visits   int          `json:"visits"` // of the run
@@ -70,8 +70,8 @@ type stripTier struct {
 }
 
 // buildStrip reads the operations twice: first what there was, then what of it to keep.
-func buildStrip(source stripSource, run *Run) (*strip, error) {
-	s := &strip{Keys: run.Keys, Every: 1, Marks: marks(run), Windows: []stripRange{}}
+func buildStrip(source stripSource, run *Run) (*ownership, error) {
+	s := &ownership{Keys: run.Keys, Every: 1, Marks: marks(run), Windows: []stripRange{}}
 	survey := &visitReader{}
 	finder := newOverlapFinder(s.found)
 	survey.granted = finder.granted
@@ -107,7 +107,7 @@ func buildStrip(source stripSource, run *Run) (*strip, error) {
 
 // found lists an overlap. When the list is full every second one is dropped, and from then on so many are passed
 // over.
-func (s *strip) found(o overlap) {
+func (s *ownership) found(o overlap) {
 	if o.late {
 		s.Late++
 	}
@@ -143,7 +143,7 @@ func marks(run *Run) []stripMark {
 }
 
 // choose finds the windows: all of it, or parts that hold about as many visits each.
-func (s *strip) choose(run *Run) {
+func (s *ownership) choose(run *Run) {
 	if s.Visits <= stripVisits {
 		s.Windows = append(s.Windows, stripRange{0, s.End, "the whole run"})
 		return
@@ -184,7 +184,7 @@ func (s *strip) choose(run *Run) {
 }
 
 // merge puts the windows in order and joins those that meet.
-func (s *strip) merge() {
+func (s *ownership) merge() {
 	slices.SortFunc(s.Windows, func(a, b stripRange) int { return cmp.Compare(a.From, b.From) })
 	merged := s.Windows[:1]
 	for _, w := range s.Windows[1:] {
@@ -201,14 +201,14 @@ func (s *strip) merge() {
 	s.Windows = merged
 }
 
-func (s *strip) tier(cells, least, most int) stripTier {
+func (s *ownership) tier(cells, least, most int) stripTier {
 	n := min(max(cells/s.Workers, least), most)
 	all := n * s.Workers
 	return stripTier{n, make([]float32, all), make([]float32, all), make([]float32, all)}
 }
 
 // take paints a visit and keeps it if it lies in a window.
-func (s *strip) take(v *stripVisit) {
+func (s *ownership) take(v *stripVisit) {
 	waited := v.end
 	if v.grant != history.Forever {
 		waited = v.grant
@@ -225,7 +225,7 @@ func (s *strip) take(v *stripVisit) {
 }
 
 // paint adds the time between from and to to a worker's buckets of every tier.
-func (s *strip) paint(plane func(*stripTier) []float32, worker int32, from, to time.Duration) {
+func (s *ownership) paint(plane func(*stripTier) []float32, worker int32, from, to time.Duration) {
 	to = min(to, time.Duration(s.End))
 	if to < from || int(worker) >= s.Workers {
 		return

@@ -91,7 +91,7 @@ func (r *reported) faultTable() tableView {
 // overlapsMost bounds the rows of the table of overlaps.
 const overlapsMost = 20
 
-func (s *strip) table() tableView {
+func (s *ownership) table() tableView {
 	t := tableView{Head: []string{"From", "For", "Page", "Holders", "What"}}
 	for _, o := range s.overlaps[:min(len(s.overlaps), overlapsMost)] {
 		what := "both believed that they held it"

@@ -44,7 +44,7 @@ func TestReportOfTenMillionOperationsIsSmall(t *testing.T) {
 }
 
 // wholeStrip is the strip with every overlap listed, painted one by one.
-func wholeStrip(t *testing.T, c crowd) *strip {
+func wholeStrip(t *testing.T, c crowd) *ownership {
 	t.Helper()
 	var all []overlap
 	finder := newOverlapFinder(func(o overlap) { all = append(all, o) })
@@ -53,7 +53,7 @@ func wholeStrip(t *testing.T, c crowd) *strip {
 		t.Fatal(err)
 	}
 	r.finish()
-	s := &strip{Workers: c.workers, End: int64(r.last)}
+	s := &ownership{Workers: c.workers, End: int64(r.last)}
 	s.Tiers = append(s.Tiers, s.tier(stripCoarse, 256, 2048))
 	for _, o := range all {
 		for _, w := range []int32{o.a, o.b} {
@@ -64,7 +64,7 @@ func wholeStrip(t *testing.T, c crowd) *strip {
 }
 
 // traces counts the buckets of the coarsest tier in which something overlapped.
-func traces(s *strip) (n int) {
+func traces(s *ownership) (n int) {
 	for _, b := range shares(s.Tiers[0].overlap) {
 		if b > 0 {
 			n++

@@ -52,6 +52,7 @@ type tableView struct {
 	Rows        [][]cellView
 	Facts       bool // two columns: what, and its value
 	Words       bool // more words than numbers
+	Ops         bool // operations
 }
 
 type cellView struct {
@@ -137,7 +138,7 @@ func view(r *reported, number int) runView {
 	return v
 }
 
-func overlapText(s *strip) string {
+func overlapText(s *ownership) string {
 	text := quantity(int64(s.Overlaps), "overlap")
 	if s.Overlaps == 0 {
 		return "no two workers ever held one page at the same time"
@@ -197,7 +198,7 @@ func (r *Run) stories() []storyView {
 			continue
 		}
 		s := storyView{Title: v.Checker + ": " + headline(&v), Lines: v.Story, Checker: v.Checker}
-		s.Ops = tableView{Head: []string{"Call", "Return", "Worker", "Operation", "Page", "Outcome", "Value", "Took"}}
+		s.Ops = tableView{Head: []string{"Call", "Return", "Worker", "Operation", "Page", "Outcome", "Value", "Took"}, Ops: true}
 		from, to := history.Forever, time.Duration(0)
 		for i := range v.Evidence {
 			op := &v.Evidence[i]

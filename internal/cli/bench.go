@@ -13,15 +13,21 @@ import (
 
 // Bench runs the command "bench" and returns its exit code.
 func Bench(ctx context.Context, e Env) int {
-	if len(e.Args) > 0 && e.Args[0] == "replay" {
-		return e.replay(ctx)
+	if len(e.Args) > 0 {
+		switch e.Args[0] {
+		case "replay":
+			return e.replay(ctx)
+		case "report":
+			return e.reportSaved(ctx)
+		}
 	}
 	return e.execute(ctx, &cobra.Command{
 		Use:   "bench",
 		Short: "compare topologies and locks under load",
 		Long: "bench starts Redis deployments, lets workers take a lock that guards a shared page-view counter on\n" +
 			"each, and prints what it costs, who starves, and whether a page view was lost. Without flags: all\n" +
-			"five topologies, each with the lock it is made for.",
+			"five topologies, each with the lock it is made for.\n\n" +
+			"  bench report RUN...        print saved runs again; --html FILE writes them as one page",
 		Example: "  bench\n  bench --topology single,redlock --workers 64 --duration 30s\n" +
 			"  bench --topology single --lock none --workers 16 --duration 2s   # exits 1: page views are lost",
 	}, false)
@@ -89,5 +95,12 @@ func (e Env) carryOut(ctx context.Context, s signals, c *cobra.Command, o *optio
 		return nil, err
 	}
 	job.Command = func(x harness.Combination) string { return o.command(c, c.Flags(), x.Topology.Name, x.Lock.Name) }
-	return e.watched(ctx, s, o, job)
+	var kept reports
+	job.Kept = kept.save
+	runs, err := e.watched(ctx, s, o, job)
+	kept.compare(o.plan.Out)
+	for _, problem := range kept.problems {
+		_, _ = fmt.Fprintln(e.Stderr, "warning:", problem) // a run is a run without its report
+	}
+	return runs, err
 }

@@ -26,6 +26,8 @@ type Job struct {
 	Progress func(Event)
 	// Watched makes events carry snapshots and controls. It must be set before Run.
 	Watched bool
+	// Kept is told the directory of every run that was saved, before the next one begins; nil = nobody asks.
+	Kept func(dir string)
 
 	server topologies.Server
 }
@@ -190,6 +192,9 @@ func (s *stage) run(ctx, stop context.Context) (_ *results.Run, err error) {
 	dir, err := folder.Commit(run)
 	if err != nil {
 		return run, err
+	}
+	if s.job.Kept != nil {
+		s.job.Kept(dir)
 	}
 	s.tell(Event{Phase: Saved, Folder: dir})
 	return run, nil

@@ -12,6 +12,19 @@ function axis(more) {
 
 const seconds = axis({size: 30, values: (u, all) => all.map(v => significantTick(v) + " s"), space: 60});
 const lengths = axis({size: 58, values: (u, all) => all.map(v => v == null ? "" : tick(v)), space: 26});
+const logLengths = Object.assign({}, lengths, {splits: (u, i, lo, hi) => rounds(lo, hi, u.bbox.height / devicePixelRatio / 24), filter: (u, all) => all});
+
+// rounds are round numbers on a logarithmic axis, not more than fit.
+function rounds(lo, hi, most) {
+  for (const steps of [[1, 2, 5], [1, 3], [1]]) {
+    const all = [];
+    for (let p = Math.floor(Math.log10(lo)); p <= Math.ceil(Math.log10(hi)); p++) for (const m of steps) {
+      const v = m * 10 ** p;
+      if (v >= lo * 0.999 && v <= hi * 1.001) all.push(v);
+    }
+    if (all.length <= most || steps.length === 1) return all;
+  }
+}
 const logScale = {distr: 3, log: 10, range: (u, lo, hi) => logRange(lo, hi)};
 
 function significantTick(v) { return String(Math.round(v * 1000) / 1000); }
@@ -103,7 +116,7 @@ drawings.latency = (box, run) => {
   }
   return chart(box, {
     scales: {x: {time: false, range: (u, a, b) => [a, Math.max(b, a + 1)]}, y: logScale}, cursor: {sync: {key: run.id}},
-    axes: [seconds, lengths], series: [inSeconds, ...lines], plugins: [faults(run)],
+    axes: [seconds, logLengths], series: [inSeconds, ...lines], plugins: [faults(run)],
   }, data);
 };
 
@@ -121,7 +134,7 @@ function percentiles(box, all) {
   const most = Math.max(...all.map(l => l.points.at(-1)[0]));
   return chart(box, {
     scales: {x: {time: false, distr: 3, range: () => [1, Math.max(10, most * 1.1)]}, y: logScale},
-    axes: [axis({size: 30, space: 46, values: (u, v) => v.map(x => x == null ? "" : Math.abs(Math.log10(x) - Math.round(Math.log10(x))) < 1e-6 ? percentile(x) : "")}), lengths],
+    axes: [axis({size: 30, space: 46, values: (u, v) => v.map(x => x == null ? "" : Math.abs(Math.log10(x) - Math.round(Math.log10(x))) < 1e-6 ? percentile(x) : "")}), logLengths],
     series: [{label: "percentile", value: (u, v) => v == null ? "-" : percentile(v)},
       ...all.map((l, i) => Object.assign(stroke(i), {label: l.label, spanGaps: true, points: {show: false}, value: (u, v) => v == null ? "-" : duration(v)}))],
   }, data);
@@ -169,7 +182,7 @@ drawings.heat = (box, run, tag) => {
   return chart(box, {
     legend: {show: false}, cursor: {sync: {key: run.id}, y: false},
     scales: {x: {time: false, range: () => [first, last]}, y: {distr: 3, log: 10, range: () => [edge(m.first), edge(m.first + Math.max(m.rows, m.per))]}},
-    axes: [seconds, lengths], series: [{}, {points: {show: false}}],
+    axes: [seconds, logLengths], series: [{}, {points: {show: false}}],
     plugins: [faults(run), {hooks: {drawAxes: cells}}],
   }, [[first, last], [null, null]]);
 };
@@ -267,7 +280,7 @@ drawings.pareto = box => {
   };
   const made = chart(box, {
     legend: {show: false}, scales: {x: {time: false, range: (u, a, b) => [Math.max(0, a - 0.15 * (b - a) - 0.5), b + 0.15 * (b - a) + 0.5]}, y: logScale},
-    axes: [axis({size: 46, label: "round trips a visit", labelSize: 16}), lengths],
+    axes: [axis({size: 46, label: "round trips a visit", labelSize: 16}), logLengths],
     series: [{}, {points: {show: false}, stroke: () => "transparent"}], plugins: [{hooks: {draw: shapes}}],
   }, [all.map(r => r.trips), all.map(r => r.p99)]);
   box.append(element("p", {class: "note", text: "● passed   ✕ a property failed   □ inconclusive"}));

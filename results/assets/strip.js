@@ -365,7 +365,7 @@ class Strip {
     const table = element("table", {class: "two"}, element("thead", {}, element("tr", {}, ...["Worker", "At", "Returned", "Took", "Operation"].map(text => element("th", {scope: "col", text})))));
     const body = element("tbody");
     for (const o of ops.slice(0, 60)) {
-      const row = element("tr", {}, ...[worker(o.worker), clock(o.at), o.back === Infinity ? "never" : clock(o.back), o.back === Infinity ? "-" : duration(o.back - o.at), o.text].map(text => element("td", {text})));
+      const row = element("tr", {}, ...[worker(o.worker), clock(o.at), o.back === Infinity ? "never" : clock(o.back), o.back === Infinity || o.back === o.at ? "-" : duration(o.back - o.at), o.text].map(text => element("td", {text})));
       if (o.hot) row.className = "hot";
       body.append(row);
     }
