@@ -77,6 +77,17 @@ func (c crowd) play(each func(*history.Op)) error {
 	return nil
 }
 
+// verdicts are what is to be read of the crowd.
+func (c crowd) verdicts(evidence []history.Op) []checker.Verdict {
+	if c.intrude == 0 {
+		return []checker.Verdict{{Checker: "exclusion", Status: checker.Pass, Summary: "0 violations", Exposed: 1000}}
+	}
+	return []checker.Verdict{
+		{Checker: "exclusion", Status: checker.Fail, Cause: "service-loss", Summary: "exclusion was violated", Story: []string{"w00 was granted the page", "and so was w01"}, Evidence: evidence, Exposed: 1000, Violations: 3},
+		{Checker: "liveness", Status: checker.Pass, Summary: "no dead time"},
+	}
+}
+
 // save writes the run that the crowd makes into a directory, with everything that a report shows.
 func (c crowd) save(t *testing.T, out string, change func(*Run)) string {
 	t.Helper()
@@ -128,14 +139,7 @@ func (c crowd) save(t *testing.T, out string, change func(*Run)) string {
 	m.Summarize(run, Load{MachineCPU: 0.4})
 	trips := 4.2
 	run.Cost.RoundTrips = &trips
-	if c.intrude > 0 {
-		run.Verdicts = []checker.Verdict{
-			{Checker: "exclusion", Status: checker.Fail, Cause: "service-loss", Summary: "exclusion was violated", Story: []string{"w00 was granted the page", "and so was w01"}, Evidence: evidence, Exposed: 1000, Violations: 3},
-			{Checker: "liveness", Status: checker.Pass, Summary: "no dead time"},
-		}
-	} else {
-		run.Verdicts = []checker.Verdict{{Checker: "exclusion", Status: checker.Pass, Summary: "0 violations", Exposed: 1000}}
-	}
+	run.Verdicts = c.verdicts(evidence)
 	if err = errors.Join(err, w.Close(""), file.Close()); err != nil {
 		t.Fatal(err)
 	}
