@@ -31,7 +31,7 @@ func legend() (text string) {
 }
 
 // laneText is the room for what a worker does now.
-const laneText = 21
+const laneText = 24
 
 // holders shows who holds the lock: a lane a worker.
 func holders(c canvas, s *results.Snapshot, st *state) {

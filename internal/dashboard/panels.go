@@ -230,8 +230,17 @@ func fairness(c canvas, s *results.Snapshot, long bool) {
 func nodes(c canvas, s *results.Snapshot, st *state) {
 	c = c.panel("topology", "")
 	y := 0
-	for i, n := range st.nodes(s) {
-		text := fmt.Sprintf("%-10s %-8s %-9s", n.Name, n.Role, n.State)
+	for _, rule := range s.Cuts {
+		c.put(0, y, bad, "LINK "+rule)
+		y++
+	}
+	all := st.nodes(s)
+	var name, role, condition int
+	for _, n := range all {
+		name, role, condition = max(name, len(n.Name)), max(role, len(roleText(&n))), max(condition, len(n.State))
+	}
+	for i, n := range all {
+		text := fmt.Sprintf("%-*s %-*s %-*s", name, n.Name, role, roleText(&n), condition, n.State)
 		if n.Role == "replica" {
 			link := "link DOWN"
 			if n.Linked {
@@ -253,16 +262,20 @@ func nodes(c canvas, s *results.Snapshot, st *state) {
 		c.put(0, y, t, text)
 		y++
 	}
-	for _, rule := range s.Cuts {
-		c.put(0, y, bad, "LINK "+rule)
-		y++
-	}
 	if y > c.h {
 		c.right(c.h-1, faint, fmt.Sprintf(" %d more: 5", y-c.h+1))
 	}
 	if y == 0 {
 		c.put(0, 0, faint, "not looked at yet")
 	}
+}
+
+// roleText is what a node is; one that does not say was made for something.
+func roleText(n *results.NodeState) string {
+	if n.Role == "?" {
+		return n.Made + "?"
+	}
+	return n.Role
 }
 
 // cost is what a visit makes clients and servers do.

@@ -11,18 +11,18 @@ import (
 )
 
 const helpText = `1 all panels  2 who holds the lock  3 latency  4 fairness  5 nodes  6 events
-up down  choose an event (in 5 a node)    enter   open the event's window
-/        show only what has a word        esc     close, forget word and choice
-p        freeze the picture               ctrl-l  draw all of it again
-f        inject a fault for 3 seconds     k       kill the node, or bring it back
-+ -      rate of an open loop             ctrl-z  suspend the whole suite
-q        finish what is in hand           q q     stop at once
+up down  choose an event, in 5 a node    enter   open the event
+/        show only what has a word       esc     close, forget the word
+p        freeze the picture              ctrl-l  draw all of it again
+f        inject a fault for 3 seconds    k       kill the node, start it
++ -      rate of an open loop            ctrl-z  suspend the whole suite
+q        finish what is in hand          q q     stop at once
 
-A replay: left and right seek by a second, with shift by a tenth; home, end;
-space stops.
+A replay: left and right seek by a second, with shift by a tenth; home,
+end; space stops and goes on.
 
-What f, k, + and - do to the run, and ctrl-z, stands in its history and marks
-it as interactive. SAFETY is what a judge that sees the stream has proved; the
+What a person does to the run stands in its history and marks the run as
+interactive. SAFETY is what a judge that sees the stream has proved; the
 verdict at the end sees more. A lane, the most important mark first:
 `
 
@@ -95,7 +95,7 @@ func (d *Dashboard) faults() {
 // openEvent shows the chosen event, or the newest.
 func (d *Dashboard) openEvent() {
 	if e := d.opened(); e != nil {
-		d.open("event", &eventBox{tview.NewBox(), d, d.shown, *e}, 78, 22)
+		d.open("event", &eventBox{tview.NewBox(), d, d.shown, *e}, 78, 20)
 	}
 }
 

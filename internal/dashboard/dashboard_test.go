@@ -1,0 +1,199 @@
+package dashboard
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+
+	"hammerlock/results"
+)
+
+// stage is a dashboard on a screen in memory.
+type stage struct {
+	*Dashboard
+	t      *testing.T
+	screen tcell.SimulationScreen
+	quits  atomic.Int64
+}
+
+func opened(t *testing.T, o Options) *stage {
+	t.Helper()
+	s := &stage{t: t, screen: simulation(t, 80, 24)}
+	o.Quit = func(n int) { s.quits.Store(int64(n)) }
+	s.Dashboard = Open(s.screen, o)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *stage) press(keys ...any) {
+	for _, k := range keys {
+		switch k := k.(type) {
+		case rune:
+			s.screen.InjectKey(tcell.KeyRune, k, tcell.ModNone)
+		case tcell.Key:
+			s.screen.InjectKey(k, 0, tcell.ModNone)
+		}
+	}
+}
+
+// shows waits until a text is on the screen, or is gone from it, and returns the frame.
+func (s *stage) shows(text string, there bool) string {
+	s.t.Helper()
+	got, before := "", ""
+	for range 400 { // a frame counts that stands still: it may be read while it is drawn
+		before, got = got, frame(s.screen, false)
+		if strings.Contains(got, text) == there && got == before {
+			return got
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	s.t.Fatalf("%q there: %v, wanted %v:\n%s", text, !there, there, got)
+	return ""
+}
+
+func TestKeys(t *testing.T) {
+	s := opened(t, Options{Color: true})
+	s.shows("starting", true)
+	s.Publish(picture())
+	s.shows("sentinel lease", true)
+	s.press('?')
+	golden(t, "help", s.shows("help: esc closes", true))
+	s.press(tcell.KeyEscape)
+	s.shows("help: esc closes", false)
+	s.press('6')
+	s.shows("throughput", false)
+	s.press(tcell.KeyUp, tcell.KeyEnter)
+	golden(t, "window", s.shows("the workers around it", true))
+	s.press(tcell.KeyEscape, '/', 'r', 'o', 'l', 'e', tcell.KeyEnter)
+	s.shows("filter role", true)
+	s.shows("w02 was told", false)
+	s.press(tcell.KeyEscape, '1')
+	s.shows("throughput", true)
+	s.press('q')
+	s.shows("q again stops", true)
+	if s.quits.Load() != 1 {
+		t.Errorf("quit %d times", s.quits.Load())
+	}
+	s.press(tcell.KeyCtrlC)
+	for range 400 {
+		if s.quits.Load() == 2 {
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	t.Error("ctrl-c is not a second q")
+}
+
+func TestFreeze(t *testing.T) {
+	s := opened(t, Options{})
+	s.Publish(picture())
+	s.shows("running 41.2", true)
+	s.press('p')
+	s.shows("FROZEN", true)
+	later := picture()
+	later.At = 50 * time.Second
+	s.Publish(later)
+	<-time.After(3 * redrawEvery)
+	s.shows("FROZEN 41.2", true)
+	s.press('p')
+	s.shows("running 50.0", true)
+}
+
+// TestOrders: what a person does reaches the run, and what cannot be done is said.
+func TestOrders(t *testing.T) {
+	var mu sync.Mutex
+	var did []string
+	do := func(what string) { mu.Lock(); defer mu.Unlock(); did = append(did, what) }
+	s := opened(t, Options{})
+	s.Publish(picture())
+	s.shows("sentinel lease", true)
+	s.press('k')
+	s.shows("no node can be killed now", true)
+	s.Control(&results.Controls{
+		Faults: []results.Choice{{Name: "delay", Doc: "late", Refused: "needs links"}, {Name: "flush", Doc: "FLUSHALL"}},
+		Inject: func(f string) error { do("inject " + f); return nil },
+		Kill:   func(n string) error { do("kill " + n); return errors.New("no " + n) },
+	})
+	s.press('f')
+	s.shows("delay (not here)", true)
+	s.press(tcell.KeyEnter)
+	s.shows("inject flush: done", true)
+	s.press('k')
+	s.shows("choose one there", true)
+	s.press('5', tcell.KeyDown, tcell.KeyDown, 'k')
+	s.shows("no n3", true)
+	s.press('+')
+	s.shows("only in an open loop", true)
+	mu.Lock()
+	defer mu.Unlock()
+	if got := strings.Join(did, ", "); got != "inject flush, kill n3" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestResizeStorm changes the size all the time; the last one counts.
+func TestResizeStorm(t *testing.T) {
+	s := opened(t, Options{})
+	s.Publish(picture())
+	for i := range 300 {
+		w, h := 20+(i*37)%200, 5+(i*17)%60
+		s.screen.SetSize(w, h)
+		_ = s.screen.PostEvent(tcell.NewEventResize(w, h))
+	}
+	s.screen.SetSize(100, 30)
+	_ = s.screen.PostEvent(tcell.NewEventResize(100, 30))
+	s.shows("who holds the lock", true)
+	s.screen.SetSize(40, 10)
+	_ = s.screen.PostEvent(tcell.NewEventResize(40, 10))
+	s.shows("panels need", true)
+}
+
+// TestClose gives the screen back at once, whenever it is called, and publishing goes on being harmless.
+func TestClose(t *testing.T) {
+	for range 20 {
+		screen := simulation(t, 80, 24)
+		d := Open(screen, Options{})
+		begun := time.Now()
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("took %s", took)
+		}
+		for range 1000 {
+			d.Publish(picture())
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestShows(t *testing.T) {
+	for name, tt := range map[string]struct {
+		env  map[string]string
+		want Options
+	}{
+		"utf-8":       {map[string]string{"LANG": "en_US.UTF-8"}, Options{Color: true}},
+		"C":           {map[string]string{"LANG": "C"}, Options{ASCII: true, Color: true}},
+		"nothing":     {map[string]string{}, Options{ASCII: true, Color: true}},
+		"all wins":    {map[string]string{"LC_ALL": "de_DE.ISO-8859-1", "LANG": "de_DE.utf8"}, Options{ASCII: true, Color: true}},
+		"ctype wins":  {map[string]string{"LC_CTYPE": "C.UTF-8", "LANG": "C"}, Options{Color: true}},
+		"no colour":   {map[string]string{"LANG": "C.utf8", "NO_COLOR": "1"}, Options{}},
+		"empty is no": {map[string]string{"LANG": "C.utf8", "NO_COLOR": ""}, Options{Color: true}},
+	} {
+		got := Shows(func(k string) string { return tt.env[k] })
+		if got.ASCII != tt.want.ASCII || got.Color != tt.want.Color {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
