@@ -99,8 +99,10 @@ func (d *Dashboard) tick() {
 			return
 		case <-d.closing:
 			_ = d.screen.PostEvent(tcell.NewEventKey(tick, 0, tcell.ModNone))
-			<-ticker.C // again, if the queue was full
-			continue
+			select { // again, if the queue was full
+			case <-ticker.C:
+			case <-d.ended:
+			}
 		case <-ticker.C:
 			_ = d.screen.PostEvent(tcell.NewEventKey(tick, 0, tcell.ModNone))
 		}

@@ -144,7 +144,7 @@ func TestOrders(t *testing.T) {
 func TestResizeStorm(t *testing.T) {
 	s := opened(t, Options{})
 	s.Publish(picture())
-	for i := range 300 {
+	for i := range 100 {
 		w, h := 20+(i*37)%200, 5+(i*17)%60
 		s.screen.SetSize(w, h)
 		_ = s.screen.PostEvent(tcell.NewEventResize(w, h))
@@ -159,7 +159,7 @@ func TestResizeStorm(t *testing.T) {
 
 // TestClose gives the screen back at once, whenever it is called, and publishing goes on being harmless.
 func TestClose(t *testing.T) {
-	for range 20 {
+	for range 8 {
 		screen := simulation(t, 80, 24)
 		d := Open(screen, Options{})
 		begun := time.Now()

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"hammerlock/results"
+)
+
+// seat is a person at a terminal in which a program runs.
+type seat struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	tty    *os.File
+	out    string
+	before unix.Termios
+
+	mu   sync.Mutex
+	seen bytes.Buffer
+	done chan struct{}
+}
+
+// sit starts a program in a terminal of that size.
+func sit(t *testing.T, w, h uint16, env []string, program string, args ...string) *seat {
+	t.Helper()
+	s := &seat{t: t, cmd: exec.Command(program, args...), out: t.TempDir(), done: make(chan struct{})}
+	s.cmd.Env = append(append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "CI=", "NO_COLOR=", "TMPDIR="+s.out, "PS1=$ "), env...)
+	s.cmd.Dir = s.out
+	size := &pty.Winsize{Rows: h, Cols: w}
+	tty, err := pty.StartWithSize(s.cmd, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tty = tty
+	s.before = s.settings()
+	go func() {
+		defer close(s.done)
+		chunk := make([]byte, 4096)
+		for {
+			n, err := tty.Read(chunk)
+			s.mu.Lock()
+			s.seen.Write(chunk[:n])
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		_ = tty.Close()
+		<-s.done
+	})
+	return s
+}
+
+func (s *seat) settings() unix.Termios {
+	s.t.Helper()
+	got, err := unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return *got
+}
+
+func (s *seat) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen.String()
+}
+
+func (s *seat) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.Reset()
+}
+
+// sees waits until something was written.
+func (s *seat) sees(text string) {
+	s.t.Helper()
+	for range 2000 {
+		if strings.Contains(s.text(), text) {
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	s.t.Fatalf("never saw %q in %q", text, s.text())
+}
+
+func (s *seat) types(keys string) {
+	s.t.Helper()
+	if _, err := s.tty.WriteString(keys); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// leaves waits for the program's end, and wants its exit code and the terminal as it was.
+func (s *seat) leaves(code int) {
+	s.t.Helper()
+	ended := make(chan struct{})
+	go func() { _ = s.cmd.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		s.t.Fatalf("did not end: %q", s.text())
+	}
+	if got := s.cmd.ProcessState.ExitCode(); got != code {
+		s.t.Errorf("exit code %d, want %d: %q", got, code, s.text())
+	}
+	s.isRestored()
+}
+
+const leaveScreen = "\x1b[?1049l"
+
+func (s *seat) isRestored() {
+	s.t.Helper()
+	s.sees(leaveScreen)
+	for range 500 {
+		if s.settings() == s.before {
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	s.t.Errorf("the terminal was %+v and is %+v", s.before, s.settings())
+}
+
+func (s *seat) run() *results.Run {
+	s.t.Helper()
+	r, err := results.ReadRun(filepath.Join(s.out, "runs", "latest"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+var long = []string{"--topology", "single", "--workers", "4", "--warmup", "0s", "--duration", "60s", "--out", "runs"}
+
+const panels = "who holds the lock"
+
+func TestTerminalQuit(t *testing.T) {
+	program := build(t)
+	for name, keys := range map[string]string{"q": "q", "ctrl-c": "\x03"} {
+		t.Run(name, func(t *testing.T) {
+			s := sit(t, 100, 30, nil, program, long...)
+			s.sees(panels)
+			s.sees("proved up to")
+			s.types(keys)
+			s.leaves(130)
+			after := s.text()[strings.LastIndex(s.text(), leaveScreen):]
+			if !strings.Contains(after, "the run ended early: ended by a key") || !strings.Contains(after, "throughput") {
+				t.Errorf("after the dashboard came %q", after)
+			}
+			if r := s.run(); r.Partial == "" || r.Interactive || r.Visits.Done == 0 {
+				t.Errorf("saved %+v", r)
+			}
+		})
+	}
+}
+
+// TestTerminalQuitTwice does not wait for visits that take a minute.
+func TestTerminalQuitTwice(t *testing.T) {
+	s := sit(t, 100, 30, nil, build(t), append(long, "--hold", "60s", "--ttl", "90s", "--wait", "90s")...)
+	s.sees(panels)
+	s.sees("holds ")
+	begun := time.Now()
+	s.types("q")
+	s.sees("q again stops at once")
+	s.types("q")
+	s.leaves(130)
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestTerminalResize(t *testing.T) {
+	s := sit(t, 100, 30, nil, build(t), long...)
+	s.sees(panels)
+	for i := range 50 {
+		size := &pty.Winsize{Cols: uint16(30 + i*13%150), Rows: uint16(8 + i*7%50)}
+		if err := pty.Setsize(s.tty, size); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	if err := pty.Setsize(s.tty, &pty.Winsize{Cols: 60, Rows: 12}); err != nil {
+		t.Fatal(err)
+	}
+	s.sees("60 x 12; panels need 80 x 24")
+	s.forget()
+	if err := pty.Setsize(s.tty, &pty.Winsize{Cols: 120, Rows: 40}); err != nil {
+		t.Fatal(err)
+	}
+	s.sees(panels)
+	s.types("q")
+	s.leaves(130)
+}
+
+// TestTerminalSuspend suspends the command under a shell with job control and brings it back.
+func TestTerminalSuspend(t *testing.T) {
+	s := sit(t, 100, 30, nil, "/bin/sh", "-i")
+	s.sees("$ ")
+	s.types(build(t) + " " + strings.Join(long, " ") + "\n")
+	s.sees("proved up to")
+	s.forget()
+	s.types("\x1a")
+	s.sees(leaveScreen)
+	s.sees("topped")
+	s.types("echo back$((40 + 2))\n")
+	s.sees("back42")
+	s.forget()
+	s.types("fg; echo code=$?\n")
+	s.sees(panels)
+	s.types("q")
+	s.sees("code=130")
+	s.sees(leaveScreen)
+	s.types("exit\n")
+	r := s.run()
+	if !r.Interactive {
+		t.Error("a suspended run is not marked as interactive")
+	}
+}
+
+// TestTerminalSurvivesUs: whatever ends the program, the terminal is as it was. A crash leaves its words.
+func TestTerminalSurvivesUs(t *testing.T) {
+	program := build(t)
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGQUIT, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			// A terminal goes away with the first process of its session: as everywhere, that is a shell.
+			s := sit(t, 100, 30, nil, "/bin/sh", "-c", program+" "+strings.Join(long, " ")+" & echo pid=$!. >&2; wait $!; read line")
+			s.sees("proved up to")
+			_, after, _ := strings.Cut(s.text(), "pid=")
+			number, _, _ := strings.Cut(after, ".")
+			pid, err := strconv.Atoi(number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Kill(pid, signal); err != nil {
+				t.Fatal(err)
+			}
+			s.isRestored()
+			if signal == syscall.SIGQUIT {
+				s.sees("goroutine ")
+				for range 300 {
+					if after := s.text()[strings.Index(s.text(), leaveScreen):]; strings.Contains(after, "goroutine ") {
+						return
+					}
+					<-time.After(10 * time.Millisecond)
+				}
+				t.Errorf("the crash is told to nobody: %q", s.text())
+			}
+		})
+	}
+}
+
+// TestTerminalPlain: where a dashboard makes no sense there are lines.
+func TestTerminalPlain(t *testing.T) {
+	program := build(t)
+	short := []string{"--topology", "single", "--workers", "4", "--warmup", "0s", "--duration", "500ms", "--out", "runs"}
+	for name, tt := range map[string]struct {
+		w, h uint16
+		env  []string
+		args []string
+	}{
+		"small": {60, 20, nil, nil}, "dumb": {100, 30, []string{"TERM=dumb"}, nil}, "ci": {100, 30, []string{"CI=true"}, nil},
+		"off": {100, 30, nil, []string{"--tui", "off"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sit(t, tt.w, tt.h, tt.env, program, append(short, tt.args...)...)
+			_ = s.cmd.Wait()
+			s.sees("single lease: saved runs")
+			if text := s.text(); strings.Contains(text, "\x1b") {
+				t.Errorf("got %q", text)
+			}
+		})
+	}
+}
+
+// TestTerminalLooks: no colour where none is wanted, and no letters that the locale has not.
+func TestTerminalLooks(t *testing.T) {
+	program := build(t)
+	s := sit(t, 100, 30, []string{"NO_COLOR=1", "LC_ALL=C"}, program, append(long, "--lock", "none")...)
+	s.sees("VIOLATED")
+	s.types("q")
+	s.leaves(1)
+	shown := s.text()[:strings.LastIndex(s.text(), leaveScreen)]
+	if i := strings.IndexFunc(shown, func(r rune) bool { return r > 126 }); i >= 0 {
+		t.Errorf("wrote %q", shown[i:min(i+20, len(shown))])
+	}
+	for c := range 8 {
+		for _, code := range []string{fmt.Sprintf("\x1b[3%dm", c), fmt.Sprintf("\x1b[9%dm", c), fmt.Sprintf("\x1b[4%dm", c)} {
+			if strings.Contains(shown, code) {
+				t.Errorf("wrote the colour %q", code)
+			}
+		}
+	}
+}
