@@ -39,7 +39,7 @@ perf:
 	@$(GO) test -run '^$$' ./history ./results ./topologies ./internal/harness >/dev/null
 	@{ $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./results && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime 3x ./topologies && \
-	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Overhead|Verify' -benchtime $(PERFTIME) -timeout 20m ./internal/harness || \
+	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Overhead|Verify|Dashboard' -benchtime $(PERFTIME) -timeout 20m ./internal/harness || \
 	   echo FAIL; } 2>&1 | tee bin/perf.txt
 	@awk -f .ci/perf.awk bin/perf.txt
 

@@ -5,6 +5,7 @@
 /^Benchmark/ { sub(/-[0-9]+$/, "", $1); at = index($1, "/"); name = at ? substr($1, 1, at - 1) : $1; part = at ? substr($1, at + 1) : "" }
 /^Benchmark/ { for (i = 3; i < NF; i += 2) value[name, part, $(i + 1)] = $i }
 /^BenchmarkUp/ { ups[++up] = part }
+/^BenchmarkDashboard/ { watched[++watch] = part }
 /^BenchmarkOverhead/ { crowds[++crowd] = part }
 /^BenchmarkVerify/ { kepts[++kept] = part }
 /^BenchmarkRecord/ { records[++record] = part }
@@ -29,7 +30,14 @@ END {
 	for (i = 1; i <= kept; i++)
 		row("throughput with every operation kept, " kepts[i], sprintf("%.1f %%", value["BenchmarkVerify", kepts[i], "%-of-bench"]),
 			"of that without, in turns (wanted: 90 % or more)")
-	if (failed || !record || !up || !crowd || !kept) { print "\nperf: a benchmark failed"; exit 1 }
+	for (i = 1; i <= watch; i++) {
+		d = watched[i]
+		row("with the dashboard on, " d " loop: visits", sprintf("%.1f %%", value["BenchmarkDashboard", d, "%-visits"]),
+			sprintf("of those without it, in turns; two without it differ up to %.1f %%", value["BenchmarkDashboard", d, "%-noise-visits"] - 100))
+		row("with the dashboard on, " d " loop: p99", sprintf("%.1f %%", value["BenchmarkDashboard", d, "%-p99"]),
+			sprintf("of that without it, in turns; two without it differ up to %.1f %%", value["BenchmarkDashboard", d, "%-noise-p99"] - 100))
+	}
+	if (failed || !record || !up || !crowd || !kept || !watch) { print "\nperf: a benchmark failed"; exit 1 }
 }
 
 function row(what, number, note) { printf "%-44s %8s  %s\n", what, number, note }

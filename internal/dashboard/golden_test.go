@@ -51,6 +51,7 @@ func picture() *results.Snapshot {
 		Generator: results.Generator{State: results.Suspect,
 			Reasons: []string{"closed loop on the servers' cores"}},
 	}
+	s.Lanes, s.Shares = pictureLanes()
 	for i := range 41 {
 		done := int64(4000 + 97*((i*37)%23))
 		if i > 30 && i < 35 {
@@ -58,8 +59,23 @@ func picture() *results.Snapshot {
 		}
 		s.Seconds = append(s.Seconds, results.Second{At: time.Duration(i) * time.Second, Done: done, Fault: i >= 31})
 	}
+	s.Events = []results.Event{
+		{Kind: results.FaultEvent, At: 8 * time.Second, To: 9 * time.Second, Count: 1, Text: "delay: clients are 20ms to 40ms away"},
+		{Kind: results.FaultEvent, At: 31_004 * ms, Count: 1, Text: "kill-primary: killed n1"},
+		{Kind: results.ElectionEvent, At: 32_190 * ms, Count: 1, Text: "n3 became primary"},
+		{Kind: results.LostEvent, At: 33 * time.Second, Count: 4, Text: "w02 was told that its hold is lost"},
+		{Kind: results.ViolationEvent, At: 33_170 * ms, Count: 3,
+			Text:   "w03 was granted page 0 at 33.170000s while w05, granted at 30.990000s, believed in it until 35.980000s",
+			Detail: []string{"what: exclusion", "happened at 33.170 s, proved at 33.181 s"},
+			Around: s.Lanes[2:6], Begin: 32 * time.Second},
+	}
+	return s
+}
+
+func pictureLanes() (lanes []results.Strip, shares []int64) {
+	ms := time.Millisecond
 	for w := range 16 {
-		l := results.Strip{Worker: w, Cells: make([]results.Mark, results.StripCells), Mode: results.Waited, Since: time.Duration(w) * 11 * ms}
+		l := results.Strip{Worker: w, Cells: make([]results.Cell, results.StripCells), Mode: results.Waited, Since: time.Duration(w) * 11 * ms}
 		for i := range l.Cells {
 			switch at := results.StripCells - i; {
 			case w == 3 && at < 40:
@@ -74,23 +90,13 @@ func picture() *results.Snapshot {
 				l.Cells[i] = results.Waited
 			}
 		}
-		s.Lanes = append(s.Lanes, l)
-		s.Shares = append(s.Shares, int64(100+w*w*10))
+		lanes = append(lanes, l)
+		shares = append(shares, int64(100+w*w*10))
 	}
-	s.Lanes[3].Mode, s.Lanes[3].Lease = results.Held, 4200*ms
-	s.Lanes[5].Mode, s.Lanes[5].Since = results.Held|results.Stopped, 1750*ms
-	s.Lanes[9].Mode, s.Lanes[9].Lease = results.Ghost, 3100*ms
-	s.Events = []results.Event{
-		{Kind: results.FaultEvent, At: 8 * time.Second, To: 9 * time.Second, Count: 1, Text: "delay: clients are 20ms to 40ms away"},
-		{Kind: results.FaultEvent, At: 31_004 * ms, Count: 1, Text: "kill-primary: killed n1"},
-		{Kind: results.ElectionEvent, At: 32_190 * ms, Count: 1, Text: "n3 became primary"},
-		{Kind: results.LostEvent, At: 33 * time.Second, Count: 4, Text: "w02 was told that its hold is lost"},
-		{Kind: results.ViolationEvent, At: 33_170 * ms, Count: 3,
-			Text:   "w03 was granted page 0 at 33.170000s while w05, granted at 30.990000s, believed in it until 35.980000s",
-			Detail: []string{"what: exclusion", "happened at 33.170 s, proved at 33.181 s"},
-			Around: s.Lanes[2:6], Begin: 32 * time.Second},
-	}
-	return s
+	lanes[3].Mode, lanes[3].Lease = results.Held, 4200*ms
+	lanes[5].Mode, lanes[5].Since = results.Held|results.Stopped, 1750*ms
+	lanes[9].Mode, lanes[9].Lease = results.Ghost, 3100*ms
+	return lanes, shares
 }
 
 // simulation is a screen in memory.

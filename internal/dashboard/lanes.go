@@ -17,17 +17,17 @@ var marks = []struct {
 }{
 	{results.Overlap, "X", bad, "OVERLAP"},
 	{results.Stopped, "‖", warning, "stopped"},
-	{results.Overtaken, "!", warning, "after its lease"},
+	{results.Overtaken, "!", warning, "too late"},
 	{results.Held, "█", good, "holds"},
-	{results.Ghost, "░", warning, "lease left behind"},
+	{results.Ghost, "░", warning, "lease left"},
 	{results.Waited, "·", plain, "waits"},
 }
 
 func legend() (text string) {
 	for _, m := range marks {
-		text += m.letter + " " + m.name + "  "
+		text += m.letter + " " + m.name + " "
 	}
-	return text
+	return text[:len(text)-1]
 }
 
 // laneText is the room for what a worker does now.
@@ -35,10 +35,12 @@ const laneText = 24
 
 // holders shows who holds the lock: a lane a worker.
 func holders(c canvas, s *results.Snapshot, st *state) {
-	c = c.panel("who holds the lock", legend())
+	heading := c.part(0, 0, c.w, 1)
+	c = c.part(0, 1, c.w, c.h-1)
 	lanes := pick(st.lanes(s), c.h)
 	cells := c.w - 5 - laneText
 	if cells < 10 || c.h == 0 {
+		heading.panel("who holds the lock", "")
 		return
 	}
 	each := max((2500/int(results.StripStep/time.Millisecond)+cells-1)/cells, 1)
@@ -49,14 +51,16 @@ func holders(c canvas, s *results.Snapshot, st *state) {
 		c.put(c.w-laneText, y, t, text)
 	}
 	seconds := float64(min(cells*each, results.StripCells)) * results.StripStep.Seconds()
-	canvas{c.screen, c.look, c.x, c.y - 1, c.w, 1}.right(0, faint, rest(len(st.lanes(s))-len(lanes)+s.Hidden)+fmt.Sprintf(" last %.1f s ", seconds))
-}
-
-func rest(n int) string {
-	if n <= 0 {
-		return ""
+	text := fmt.Sprintf(" last %.1f s ", seconds)
+	if rest := len(st.lanes(s)) - len(lanes) + s.Hidden; rest > 0 {
+		text = fmt.Sprintf(" +%d workers,", rest) + text
 	}
-	return fmt.Sprintf(" %d workers more,", n)
+	marks := legend()
+	if 25+len([]rune(marks))+len(text) > c.w {
+		marks = ""
+	}
+	heading.panel("who holds the lock", marks)
+	heading.right(0, faint, text)
 }
 
 // paintStrip paints the newest cells that fit; each column stands for several.

@@ -265,7 +265,11 @@ func nodes(c canvas, s *results.Snapshot, st *state) {
 	if y > c.h {
 		c.right(c.h-1, faint, fmt.Sprintf(" %d more: 5", y-c.h+1))
 	}
-	if y == 0 {
+	switch {
+	case y > 0:
+	case st.replay:
+		c.put(0, 0, faint, "a history does not tell: see its events")
+	default:
 		c.put(0, 0, faint, "not looked at yet")
 	}
 }
@@ -291,8 +295,8 @@ func cost(c canvas, s *results.Snapshot) {
 	if s.Cost.ServerCPU != nil {
 		cpu = results.Duration(time.Duration(*s.Cost.ServerCPU))
 	}
-	c.put(0, 0, plain, fmt.Sprintf("round trips %s  commands %s  server CPU %s", number(s.Cost.RoundTrips, "%.2f"),
-		number(s.Cost.Commands, "%.2f"), cpu))
+	c.put(0, 0, plain, fmt.Sprintf("%s round trips  %s commands  %s CPU", number(s.Cost.RoundTrips, "%.1f"),
+		number(s.Cost.Commands, "%.1f"), cpu))
 	for i, reason := range s.Generator.Reasons {
 		c.put(0, 1+i, faint, "generator: "+reason)
 	}

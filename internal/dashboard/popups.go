@@ -43,7 +43,7 @@ func (d *Dashboard) closePopup() {
 func (d *Dashboard) text(s string) string { return strings.Map(d.look().letter, s) }
 
 func (d *Dashboard) help() {
-	t := tview.NewTextView().SetText(d.text(helpText + strings.ReplaceAll(legend(), "  ", "   ")))
+	t := tview.NewTextView().SetText(d.text(helpText + legend()))
 	t.SetTextStyle(tcell.StyleDefault).SetBorder(true).SetTitle(" help: esc closes ")
 	t.SetBorderStyle(tcell.StyleDefault)
 	d.open("help", t, 78, 20)

@@ -137,8 +137,8 @@ func (b *breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 			err = nil // the run says so, as a fault that met nobody
 		}
 	}
-	if a.number < 0 {
-		what = history.ByKey + step.Fault.Name + ": " + what
+	if a.number < 0 { // a person who asked for what cannot be had has not broken the run
+		what, err = history.ByKey+step.Fault.Name+": "+what, nil
 	}
 	b.note(op.ID, what)
 	lane.Return(op)

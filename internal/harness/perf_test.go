@@ -32,12 +32,15 @@ type arena struct {
 }
 
 // perfStage is a deployment with many pages, so that nobody waits for a lock, and a lease to guard them.
-func perfStage(b *testing.B, workers int, verify bool) *arena {
+func perfStage(b *testing.B, workers int, verify bool, change ...func(*Plan)) *arena {
 	b.Helper()
 	j := job(b, func(p *Plan) {
 		p.Verify = verify
 		p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = workers, 10_000, 0
 		p.Warmup, p.Duration = 0, slice
+		for _, f := range change {
+			f(p)
+		}
 	})
 	s := &stage{job: j, combo: j.Combinations[0], tell: func(Event) {}}
 	if err := s.up(b.Context()); err != nil {

@@ -20,9 +20,12 @@ import (
 // things cost is measured.
 const (
 	visitEvery   = 400 * time.Millisecond
-	visitTimeout = 150 * time.Millisecond
+	visitTimeout = 350 * time.Millisecond
 	costEvery    = 2 * time.Second
 )
+
+// noAnswer is the state of a node that runs and does not answer.
+const noAnswer = "deaf"
 
 // public is what is done for somebody who watches, and only then.
 type public struct {
@@ -31,6 +34,7 @@ type public struct {
 	viewer *results.Viewer
 	around atomic.Pointer[results.Surroundings]
 	roles  []results.NodeState // as the viewer was told last
+	heard  []results.NodeState // by node, the last answer of each that runs; of the looking goroutine
 	visits atomic.Int64        // counted, within the measurement
 
 	mu    sync.Mutex
@@ -154,6 +158,16 @@ func (p *public) nodes(ctx context.Context) []results.NodeState {
 		visits.Go(func() { states[i], offsets[i], masters[i] = visit(ctx, n) })
 	}
 	visits.Wait()
+	if p.heard == nil {
+		p.heard = make([]results.NodeState, len(all))
+	}
+	for i := range states {
+		if late := states[i].State == noAnswer; late && p.heard[i].Name != "" {
+			states[i], p.heard[i] = p.heard[i], results.NodeState{} // once is no news
+		} else if !late {
+			p.heard[i] = states[i]
+		}
+	}
 	for i := range states {
 		of := slices.IndexFunc(all, func(n *topologies.Node) bool { return n.Addr() == masters[i] })
 		if masters[i] == "" || of < 0 {
@@ -177,7 +191,7 @@ func visit(ctx context.Context, n *topologies.Node) (s results.NodeState, offset
 	defer cancel()
 	info, err := n.Info(ctx, "replication", "clients")
 	if err != nil {
-		s.State = "no answer"
+		s.State = noAnswer
 		return s, 0, ""
 	}
 	s.Clients, _ = strconv.ParseInt(info["connected_clients"], 10, 64)

@@ -1,0 +1,92 @@
+package harness
+
+import (
+	"crypto/rand"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+
+	"hammerlock/internal/dashboard"
+	"hammerlock/results"
+)
+
+// watchedSlice is long enough for a dashboard to draw some frames.
+const watchedSlice = 2 * time.Second
+
+// work lets the suite work for a slice, before the eyes of a dashboard or of nobody, and returns its visits a second
+// and the p99 of their responses.
+func work(b *testing.B, a *arena, watched bool) (visits float64, p99 time.Duration) {
+	b.Helper()
+	a.job.Watched = watched
+	a.tell = func(Event) {}
+	if watched {
+		screen := tcell.NewSimulationScreen("UTF-8")
+		if err := screen.Init(); err != nil {
+			b.Fatal(err)
+		}
+		screen.SetSize(200, 60)
+		d := dashboard.Open(screen, dashboard.Options{Color: true})
+		defer func() {
+			if err := d.Close(); err != nil {
+				b.Error(err)
+			}
+		}()
+		a.tell = func(e Event) { d.Publish(e.Snapshot) }
+	}
+	folder, err := results.OpenFolder(a.job.Plan.Out, rand.Text(), time.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+	w, err := a.watch(b.Context(), a.record(time.Now()), folder)
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := time.Now()
+	due, err := a.crew.Run(b.Context(), b.Context())
+	took := time.Since(start)
+	w.finish()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := folder.Discard(); err != nil {
+		b.Fatal(err)
+	}
+	return float64(due.Begun) / took.Seconds(), w.meter.Response.Quantile(0.99)
+}
+
+// BenchmarkDashboard compares a run that is watched with one that is not, in turns: off, on, on, off. It reports the
+// ratios, and beside them the ratios of two halves of what nobody watched: what the machine does by itself.
+func BenchmarkDashboard(b *testing.B) {
+	for _, load := range []struct {
+		name string
+		rate float64
+	}{{"closed", 0}, {"open", 1000}} {
+		b.Run(load.name, func(b *testing.B) {
+			a := perfStage(b, 16, false, func(p *Plan) { p.Workload.Rate, p.Duration = load.rate, watchedSlice })
+			var through, tail, noiseThrough, noiseTail []float64
+			for b.Loop() {
+				v1, t1 := work(b, a, false)
+				v2, t2 := work(b, a, true)
+				v3, t3 := work(b, a, true)
+				v4, t4 := work(b, a, false)
+				through = append(through, (v2+v3)/(v1+v4))
+				tail = append(tail, float64(t2+t3)/float64(t1+t4))
+				noiseThrough = append(noiseThrough, max(v1/v4, v4/v1))
+				noiseTail = append(noiseTail, math.Max(float64(t1)/float64(t4), float64(t4)/float64(t1)))
+			}
+			b.ReportMetric(100*median(through), "%-visits")
+			b.ReportMetric(100*median(tail), "%-p99")
+			b.ReportMetric(100*median(noiseThrough), "%-noise-visits")
+			b.ReportMetric(100*median(noiseTail), "%-noise-p99")
+		})
+	}
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	n := len(list)
+	return (list[(n-1)/2] + list[n/2]) / 2
+}
