@@ -34,6 +34,7 @@ END {
 		d = watched[i]
 		row("with the dashboard on, " d " loop: visits", sprintf("%.1f %%", value["BenchmarkDashboard", d, "%-visits"]),
 			sprintf("of those without it, in turns; two without it differ up to %.1f %%", value["BenchmarkDashboard", d, "%-noise-visits"] - 100))
+		row("with the dashboard on, " d " loop: own CPU", sprintf("%.1f %%", value["BenchmarkDashboard", d, "%-cpu"]), "a visit, of that without it")
 		row("with the dashboard on, " d " loop: p99", sprintf("%.1f %%", value["BenchmarkDashboard", d, "%-p99"]),
 			sprintf("of that without it, in turns; two without it differ up to %.1f %%", value["BenchmarkDashboard", d, "%-noise-p99"] - 100))
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"math"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,9 +17,9 @@ import (
 // watchedSlice is long enough for a dashboard to draw some frames.
 const watchedSlice = 2 * time.Second
 
-// work lets the suite work for a slice, before the eyes of a dashboard or of nobody, and returns its visits a second
-// and the p99 of their responses.
-func work(b *testing.B, a *arena, watched bool) (visits float64, p99 time.Duration) {
+// work lets the suite work for a slice, before the eyes of a dashboard or of nobody, and returns its visits a second,
+// the p99 of their responses.
+func work(b *testing.B, a *arena, watched bool) (visits float64, p99, cpu time.Duration) {
 	b.Helper()
 	a.job.Watched = watched
 	a.tell = func(Event) {}
@@ -44,9 +45,10 @@ func work(b *testing.B, a *arena, watched bool) (visits float64, p99 time.Durati
 	if err != nil {
 		b.Fatal(err)
 	}
-	start := time.Now()
+	start, used := time.Now(), ownCPU(b)
 	due, err := a.crew.Run(b.Context(), b.Context())
 	took := time.Since(start)
+	used = ownCPU(b) - used
 	w.finish()
 	if err != nil {
 		b.Fatal(err)
@@ -54,7 +56,16 @@ func work(b *testing.B, a *arena, watched bool) (visits float64, p99 time.Durati
 	if err := folder.Discard(); err != nil {
 		b.Fatal(err)
 	}
-	return float64(due.Begun) / took.Seconds(), w.meter.Response.Quantile(0.99)
+	return float64(due.Begun) / took.Seconds(), w.meter.Response.Quantile(0.99), used / time.Duration(max(due.Begun, 1))
+}
+
+func ownCPU(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkDashboard compares a run that is watched with one that is not, in turns: off, on, on, off. It reports the
@@ -66,19 +77,21 @@ func BenchmarkDashboard(b *testing.B) {
 	}{{"closed", 0}, {"open", 1000}} {
 		b.Run(load.name, func(b *testing.B) {
 			a := perfStage(b, 16, false, func(p *Plan) { p.Workload.Rate, p.Duration = load.rate, watchedSlice })
-			var through, tail, noiseThrough, noiseTail []float64
+			var through, tail, own, noiseThrough, noiseTail []float64
 			for b.Loop() {
-				v1, t1 := work(b, a, false)
-				v2, t2 := work(b, a, true)
-				v3, t3 := work(b, a, true)
-				v4, t4 := work(b, a, false)
+				v1, t1, c1 := work(b, a, false)
+				v2, t2, c2 := work(b, a, true)
+				v3, t3, c3 := work(b, a, true)
+				v4, t4, c4 := work(b, a, false)
 				through = append(through, (v2+v3)/(v1+v4))
 				tail = append(tail, float64(t2+t3)/float64(t1+t4))
+				own = append(own, float64(c2+c3)/float64(c1+c4))
 				noiseThrough = append(noiseThrough, max(v1/v4, v4/v1))
 				noiseTail = append(noiseTail, math.Max(float64(t1)/float64(t4), float64(t4)/float64(t1)))
 			}
 			b.ReportMetric(100*median(through), "%-visits")
 			b.ReportMetric(100*median(tail), "%-p99")
+			b.ReportMetric(100*median(own), "%-cpu")
 			b.ReportMetric(100*median(noiseThrough), "%-noise-visits")
 			b.ReportMetric(100*median(noiseTail), "%-noise-p99")
 		})
