@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -213,6 +214,17 @@ func groupRuns(runs []Run) (groups [][]*Run) {
 		groups[at[key]] = append(groups[at[key]], &runs[i])
 	}
 	return groups
+}
+
+// WriteGates writes how gates came out, for people.
+func WriteGates(w io.Writer, all []GateResult) error {
+	if len(all) == 0 {
+		return nil
+	}
+	p := &printer{w: w}
+	p.line("")
+	p.gates(all)
+	return p.err
 }
 
 // gates writes how gates came out, for people.

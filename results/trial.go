@@ -43,13 +43,13 @@ type Pair [arms]Run
 
 // Trial is the outcome of a paired comparison of two settings.
 type Trial struct {
-	A       string     `json:"a"`
-	B       string     `json:"b"`
-	Pairs   int        `json:"pairs"`
-	Effects []Contrast `json:"effects"`
-	Summary []string   `json:"summary"`
-	Notes   []string   `json:"notes"`
-	Gates   Verdicts   `json:"gates,omitempty"`
+	A       string       `json:"a"`
+	B       string       `json:"b"`
+	Pairs   int          `json:"pairs"`
+	Effects []Contrast   `json:"effects"`
+	Summary []string     `json:"summary"`
+	Notes   []string     `json:"notes"`
+	Gates   []GateResult `json:"gates,omitempty"`
 }
 
 // Contrast is what a trial says of one metric.
