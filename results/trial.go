@@ -168,7 +168,7 @@ func (m Metric) ratio(from, to float64) float64 {
 func (t *Trial) conclude() {
 	facets := map[Effect][]string{}
 	for _, effect := range []Effect{Better, Worse} {
-		for _, facet := range []Facet{Fair, Expense, Speed, Work, Accident} {
+		for _, facet := range []Facet{Fair, Patience, Expense, Speed, Work, Accident} {
 			var details []string
 			for _, c := range t.Effects {
 				if c.Effect == effect && c.metric.Facet == facet {

@@ -203,6 +203,7 @@ func saveDocument(path string, doc any) error {
 	return writeFile(path, os.O_TRUNC, func(w io.Writer) error {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
 		return enc.Encode(doc)
 	})
 }

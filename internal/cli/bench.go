@@ -58,13 +58,16 @@ func (e Env) runPlan(base context.Context, c *command, _ []string) int {
 // carryOut runs the plan as often as was asked for, each time with the next seed.
 func (e Env) carryOut(ctx context.Context, s signals, c *command) (runs []results.Run, err error) {
 	o := c.o
+	if o.count < 1 || o.count > maxCount {
+		o.mistake("--count %d: from 1 to %d", o.count, maxCount)
+	}
 	metrics, err := o.openMetrics(e)
 	if err != nil {
 		o.mistake("%v", err)
 	}
 	defer metrics.close(ctx)
 	seed := o.plan.Workload.Seed
-	for i := range max(o.count, 1) {
+	for i := range max(o.count, 1) { // without a round nothing would be checked
 		o.plan.Workload.Seed = seed + uint64(i)
 		job, err := o.plan.Check(s.stop, o.mistakes)
 		if err != nil {

@@ -113,7 +113,7 @@ func exit(stop context.Context, runs []results.Run, gates []results.GateResult, 
 		}
 	}
 	for _, g := range gates {
-		text := strings.TrimSpace(g.Topology+" "+g.Lock) + ": " + g.Gate + ": "
+		text := strings.TrimPrefix(strings.TrimSpace(g.Topology+" "+g.Lock)+": ", ": ") + g.Gate + ": "
 		switch g.Status {
 		case results.GatePass:
 		case results.GateFail:
@@ -189,6 +189,7 @@ func (e Env) end(x results.Exit, writeErr error) int {
 func (e Env) document(d any) error {
 	enc := json.NewEncoder(e.Stdout)
 	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
 	return enc.Encode(d)
 }
 
