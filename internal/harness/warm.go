@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"hammerlock/topologies"
 )
@@ -31,7 +32,7 @@ func (w *Warm) takeBack(ctx context.Context, s *stage, sound bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
-	if s.crew == nil || errors.Join(s.crew.Close(), empty(ctx, s.topology)) != nil {
+	if s.crew == nil || errors.Join(s.crew.Close(), s.store.remove(), empty(ctx, s.topology)) != nil {
 		return
 	}
 	if w.up == nil {
@@ -39,6 +40,20 @@ func (w *Warm) takeBack(ctx context.Context, s *stage, sound bool) {
 	}
 	s.crew = nil
 	w.up[s.deployment()], s.topology = s.topology, nil
+}
+
+// remove closes the store and takes its file away, which may lie where the deployment lives on.
+func (s *store) remove() error {
+	err := s.close()
+	if file := s.orders.File; file != "" {
+		for _, path := range []string{file, file + "-wal", file + "-shm"} {
+			if gone := os.Remove(path); !errors.Is(gone, os.ErrNotExist) {
+				err = errors.Join(err, gone)
+			}
+		}
+	}
+	*s = store{}
+	return err
 }
 
 // empty removes every key from every primary. The servers are the suite's own.
