@@ -176,7 +176,8 @@ func (e Env) ab(base context.Context, c *command, with *abFlags, args []string) 
 		Saved  string         `json:"saved"`
 		Trial  *results.Trial `json:"trial"`
 	}{results.Schema, x, t.out, result}
-	writeErr := errors.Join(saveDocument(filepath.Join(t.out, "trial.json"), doc), e.notify(t.out, gateJudgements(result.Gates)))
+	writeErr := errors.Join(saveDocument(filepath.Join(t.out, "trial.json"), doc), e.notify(t.out, gateJudgements(result.Gates)),
+		e.summarize("bench ab", result.WriteText))
 	if c.o.json {
 		return e.end(x, errors.Join(writeErr, e.document(doc)))
 	}

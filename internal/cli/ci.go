@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -116,4 +117,17 @@ func (o *options) writeBenchmarks(runs []results.Run) error {
 		return nil
 	}
 	return writeFile(o.benchfmt, os.O_TRUNC, func(w io.Writer) error { return results.WriteBenchmarks(w, runs) })
+}
+
+// summarize puts a table into the summary of a CI step, if there is one.
+func (e Env) summarize(title string, write func(io.Writer) error) error {
+	path := e.getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return nil
+	}
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
+		return err
+	}
+	return writeFile(path, os.O_APPEND, func(w io.Writer) error { return results.WriteSummaryText(w, title, text.String()) })
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,7 +108,7 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	c := results.Compare(sides, by, with.metrics)
 	c.CheckGates(with.gates)
 	x := exit(ctx, nil, c.Gates, nil)
-	err := e.announce(gateJudgements(c.Gates))
+	err := errors.Join(e.announce(gateJudgements(c.Gates)), e.summarize("bench compare", c.WriteText))
 	if o.json {
 		return e.end(x, e.document(struct {
 			Schema     int                 `json:"schema"`
