@@ -5,13 +5,16 @@ GO = go
 # How often each perf benchmark is repeated; more is calmer and slower.
 PERFTIME = 5x
 
-.PHONY: help build bench test perf readme clean
+.PHONY: help build bench test perf aa baselines man completions readme clean
 
 help:
 	@echo 'make bench   five topologies under load, one table (installs redis-server if it is missing)'
 	@echo 'make test    vet, staticcheck and every test under the race detector'
 	@echo 'make perf    what the suite itself costs'
+	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
 	@echo 'make build   bin/bench and bin/verify'
+	@echo 'make man     manual pages in bin/man; make completions: shell completion in bin/completions'
+	@echo 'make baselines  write down again what a visit costs without contention'
 	@echo 'make readme  write the generated parts of README.md and ARCHITECTURE.md again'
 
 build:
@@ -42,6 +45,27 @@ perf:
 	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Overhead|Verify|Dashboard' -benchtime $(PERFTIME) -timeout 20m ./internal/harness || \
 	   echo FAIL; } 2>&1 | tee bin/perf.txt
 	@awk -f .ci/perf.awk bin/perf.txt
+
+# How often a real deployment is compared with itself. The machine should have nothing else to do.
+AA = 20
+
+aa:
+	@sh .ci/setup redis
+	$(GO) test ./internal/harness -count 1 -timeout 60m -v -run 'RealPairs|RealDifference' -aa $(AA)
+
+# What a visit costs without contention is known: results/baselines. This writes it again.
+baselines:
+	@sh .ci/setup redis
+	$(GO) test ./internal/harness -count 1 -run TestBaselines -update
+
+man: build
+	@mkdir -p bin/man
+	bin/bench man bin/man
+	bin/verify man bin/man
+
+completions: build
+	@mkdir -p bin/completions
+	@for p in bench verify; do for s in bash zsh fish; do bin/$$p completion $$s > bin/completions/$$p.$$s || exit 1; done; done
 
 readme:
 	$(GO) test -count 1 -run 'TestReadme|TestArchitecture' . -update

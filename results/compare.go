@@ -25,15 +25,12 @@ type Side struct {
 // Comparison is a table: for each group of runs and each metric, what every side says and whether it differs from
 // the first.
 type Comparison struct {
-	Sides  []string `json:"sides"`
-	By     []string `json:"by"`
-	Groups []Group  `json:"groups"`
-	Notes  []string `json:"notes"`
-	Gates  Verdicts `json:"gates,omitempty"`
+	Sides  []string     `json:"sides"`
+	By     []string     `json:"by"`
+	Groups []Group      `json:"groups"`
+	Notes  []string     `json:"notes"`
+	Gates  []GateResult `json:"gates,omitempty"`
 }
-
-// Verdicts are gates that were checked.
-type Verdicts []GateResult
 
 // Group is what is compared with each other, as the runs of one topology.
 type Group struct {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/perf/benchfmt"
 )
 
 // machine makes up runs as a shared machine would: latencies that vary log-normally from run to run, now and then a
@@ -337,5 +339,114 @@ func TestComparisonsAreGrouped(t *testing.T) {
 		if !strings.Contains(notes, "not made in turns") {
 			t.Errorf("%s: no word of turns in %s", want, notes)
 		}
+	}
+}
+
+func TestGates(t *testing.T) {
+	ms := func(n int64) *int64 { n *= int64(time.Millisecond); return &n }
+	trips := 2.0
+	sound := Run{
+		Config: Config{Workers: 4, Measured: 1}, Throughput: 1500, Visits: Visits{Begun: 10, Done: 10}, Views: Views{Acknowledged: 10},
+		Fairness: Fairness{Jain: 0.85}, Cost: Cost{RoundTrips: &trips},
+		Latency: Latencies{Response: Percentiles{Count: 600, P50: ms(1), P99: ms(40), Max: 45e6}},
+		Waiting: Waiting{Unfinished: Percentiles{Count: 9, P50: ms(10), P99: new(int64), Max: 90e6}},
+	}
+	*sound.Waiting.Unfinished.P99 = int64(Beyond)
+	saturated, slower := sound, sound
+	saturated.Generator = Generator{State: Saturated, Reasons: []string{"machine 100 % busy"}}
+	slower.Latency.Response.P99 = ms(80)
+	for _, c := range []struct {
+		gate string
+		runs []*Run
+		want GateStatus
+	}{
+		{"response.p99<50ms", []*Run{&sound}, GatePass},
+		{"response.p99 < 40ms", []*Run{&sound}, GateFail},
+		{"response.p99<=40ms", []*Run{&sound}, GatePass},
+		{"response.p99<50ms", []*Run{&sound, &slower, &sound}, GatePass}, // the median
+		{"response.p99<50ms", []*Run{&slower, &slower, &sound}, GateFail},
+		{"response.p999<1h", []*Run{&sound}, GateUnderpowered},
+		{"response.p99<50ms", []*Run{&saturated}, GateInconclusive},
+		{"response.p99<1ns", []*Run{&sound, &saturated}, GateInconclusive},
+		{"throughput>1000/s", []*Run{&saturated}, GateInconclusive},
+		{"cost.round_trips<=2.1", []*Run{&saturated}, GatePass},
+		{"throughput>1000/s", []*Run{&sound}, GatePass},
+		{"throughput>2000", []*Run{&sound}, GateFail},
+		{"fairness.jain>0.8", []*Run{&sound}, GatePass},
+		{"fairness.jain>90%", []*Run{&sound}, GateFail},
+		{"fairness.starving==0", []*Run{&sound}, GatePass},
+		{"handoff.p50<1h", []*Run{&sound}, GateNoData},
+		{"cost.commands<1000", []*Run{&sound}, GateNoData},
+		{"acquire_with_unfinished.p99<80ms", []*Run{&sound}, GateFail},          // it is more than the longest that was seen
+		{"acquire_with_unfinished.p99<100ms", []*Run{&sound}, GateUnderpowered}, // nobody knows by how much
+		{"response.p99<50ms", nil, GateNoData},
+	} {
+		g, err := ParseGate(c.gate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := g.Check(c.runs); got.Status != c.want || got.Gate != strings.ReplaceAll(c.gate, " ", "") {
+			t.Errorf("%s: got %+v, want %s", c.gate, got, c.want)
+		}
+	}
+	if (GateResult{}).Status == GatePass {
+		t.Error("a gate that nobody checked passes")
+	}
+}
+
+func TestMistakesInGates(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                     "METRIC OPERATOR VALUE",
+		"response.p99":         "METRIC OPERATOR VALUE",
+		"response.p99<":        "is a duration with a unit",
+		"response.p99<50":      "is a duration with a unit",
+		"response.p99=50ms":    "the operators are <= >= < > ==",
+		"reponse.p99<50ms":     "there is acquire, acquire_with_unfinished, random_waiter, response,",
+		"throughput>fast":      "is compared with a number",
+		"fairness.jain>0.8x":   "is compared with a number",
+		"cost.round_trips<2ms": "is compared with a number",
+		"response.p99<+x%":     "a change is written +10% or -5%",
+		"response.p99==+1%":    "no change is ever exactly so much",
+	} {
+		if _, err := ParseGate(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+	for _, text := range []string{"response.p99<50ms", "regressions", "response.p99<+x%"} {
+		if _, err := ParseChangeGate(text); err == nil {
+			t.Errorf("%q: no mistake", text)
+		}
+	}
+}
+
+// TestBenchmarkFormat reads what was written with the parser of benchstat.
+func TestBenchmarkFormat(t *testing.T) {
+	m := newMachine(1)
+	runs := []Run{m.run(effect{}), m.run(effect{}), {Topology: "single", Lock: "empty"}}
+	runs[1].Lock, runs[0].Settings, runs[0].Environment = "watch", map[string]string{"server": "Redis 7"}, Environment{Procs: 2, OS: "linux"}
+	var text bytes.Buffer
+	if err := WriteBenchmarks(&text, runs); err != nil {
+		t.Fatal(err)
+	}
+	reader, seen := benchfmt.NewReader(&text, "bench.txt"), map[string]float64{}
+	for reader.Scan() {
+		switch r := reader.Result().(type) {
+		case *benchfmt.Result:
+			trips, _ := r.Value("trips/op")
+			seen[string(r.Name)] = trips
+			if got := r.GetConfig("server"); strings.Contains(string(r.Name), "lease") && got != "Redis 7" {
+				t.Errorf("%s: server %q", r.Name, got)
+			}
+			if ns, ok := r.Value("response-p99-sec"); !ok || ns < 1e-3 || ns > 1e-2 {
+				if ns, ok := r.Value("response-p99-ns"); !ok || ns < 1e6 || ns > 1e7 {
+					t.Errorf("%s: response p99 %g, %v", r.Name, ns, ok)
+				}
+			}
+		case *benchfmt.SyntaxError:
+			t.Error(r)
+		}
+	}
+	if seen["Visit/topology=single/lock=lease/workers=8/keys=8-2"] < 2 || seen["Visit/topology=single/lock=watch/workers=8/keys=8-1"] < 2 || len(seen) != 2 {
+		t.Errorf("got %v", seen)
 	}
 }

@@ -62,10 +62,21 @@ func (f *Folder) Commit(r *Run) (string, error) {
 	if err := os.WriteFile(filepath.Join(f.temp, RunFile), append(text, '\n'), 0o644); err != nil {
 		return "", fmt.Errorf("save the run: %w", err)
 	}
+	if err := f.benchmark(r); err != nil {
+		return "", fmt.Errorf("save the run as a benchmark: %w", err)
+	}
 	if err := os.Rename(f.temp, f.dir); err != nil {
 		return "", fmt.Errorf("save the run: %w", err)
 	}
 	return f.dir, f.point()
+}
+
+func (f *Folder) benchmark(r *Run) error {
+	file, err := os.Create(filepath.Join(f.temp, BenchmarkFile))
+	if err != nil {
+		return err
+	}
+	return errors.Join(WriteBenchmarks(file, []Run{*r}), file.Close())
 }
 
 // Path names a file of the run.

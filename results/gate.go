@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -142,21 +143,23 @@ func (g *Gate) Check(runs []*Run) GateResult {
 	}
 	r.Topology, r.Lock = runs[0].Topology, runs[0].Lock
 	readings := make([]Reading, 0, len(runs))
-	weakest := Supported
+	weakest, saturated := Supported, ""
 	for _, run := range runs {
 		reading := g.Metric.Of(run)
-		if run.Generator.State == Saturated && g.Metric.Timed() {
-			r.Status, r.Summary = GateInconclusive, "the generator was saturated: "+strings.Join(run.Generator.Reasons, "; ")
-			return r
-		}
 		readings = append(readings, reading)
 		weakest = min(weakest, reading.Support)
+		if run.Generator.State == Saturated {
+			saturated = strings.Join(run.Generator.Reasons, "; ")
+		}
 	}
-	switch weakest {
-	case NoData:
+	switch {
+	case weakest == NoData:
 		return r
-	case Underfed:
+	case weakest == Underfed:
 		r.Status, r.Summary = GateUnderpowered, "too few visits to support "+g.Metric.Name+": run longer"
+		return r
+	case saturated != "" && g.Metric.Timed():
+		r.Status, r.Summary = GateInconclusive, "the generator was saturated: "+saturated
 		return r
 	}
 	slices.SortFunc(readings, func(a, b Reading) int { return cmp.Compare(a.Value, b.Value) })
@@ -213,6 +216,17 @@ func groupRuns(runs []Run) (groups [][]*Run) {
 		groups[at[key]] = append(groups[at[key]], &runs[i])
 	}
 	return groups
+}
+
+// WriteGates writes how gates came out, for people.
+func WriteGates(w io.Writer, all []GateResult) error {
+	if len(all) == 0 {
+		return nil
+	}
+	p := &printer{w: w}
+	p.line("")
+	p.gates(all)
+	return p.err
 }
 
 // gates writes how gates came out, for people.

@@ -35,11 +35,22 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 			fmt.Fprintf(&b, "\n    %s\n", all[i].Command)
 		}
 	}
-	text := b.String()
-	if len(text) > summaryLimit {
-		text = text[:summaryLimit] + "\n\n(cut)\n"
+	_, err := io.WriteString(w, cut(b.String()))
+	return err
+}
+
+// cut keeps a summary within its limit, and says so.
+func cut(text string) string {
+	const note = "\n\n(cut)\n"
+	if len(text) <= summaryLimit {
+		return text
 	}
-	_, err := io.WriteString(w, text)
+	return strings.ToValidUTF8(text[:summaryLimit-len(note)], "") + note
+}
+
+// WriteSummaryText writes a text with its columns kept, for the summary of a CI step.
+func WriteSummaryText(w io.Writer, title, text string) error {
+	_, err := io.WriteString(w, cut(fmt.Sprintf("\n### %s\n\n```\n%s```\n", title, strings.ReplaceAll(text, "```", "'''"))))
 	return err
 }
 

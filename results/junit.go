@@ -39,11 +39,15 @@ type (
 // WriteJUnit writes the verdicts as JUnit XML. What is inconclusive is skipped: it is neither passed nor failed.
 func WriteJUnit(w io.Writer, all []Judgement) error {
 	var report junitSuites
+	seen := map[string]int{}
 	for i := range all {
 		j := &all[i]
 		suite := junitSuite{Name: strings.Join(append([]string{j.Topology, j.Lock}, j.Faults...), " ")}
 		for _, v := range j.Verdicts {
 			c := junitCase{Class: "hammerlock." + j.Topology + "." + j.Lock, Name: v.Checker, Output: v.Summary}
+			if seen[c.Class+c.Name]++; seen[c.Class+c.Name] > 1 {
+				c.Name += fmt.Sprintf(" #%d", seen[c.Class+c.Name]) // readers tell cases by their names
+			}
 			story := strings.Join(append(append([]string{}, v.Story...), "repeat: "+j.Command), "\n")
 			switch v.Status {
 			case checker.Fail:

@@ -35,6 +35,7 @@ type Facet string
 // The facets.
 const (
 	Speed    Facet = "faster"
+	Patience Facet = "kinder to those who wait"
 	Work     Facet = "more productive"
 	Fair     Facet = "fairer"
 	Expense  Facet = "cheaper"
@@ -61,17 +62,18 @@ type Reading struct {
 // distributions are the latencies that a metric can be a percentile of.
 var distributions = []struct {
 	name, doc string
+	facet     Facet
 	of        func(*Run) Percentiles
 }{
-	{"acquire", "wait of the winners", func(r *Run) Percentiles { return r.Latency.Acquire }},
-	{"acquire_with_unfinished", "wait, unfinished ones included", func(r *Run) Percentiles { return r.Waiting.Unfinished }},
-	{"random_waiter", "wait that a random waiter is in", func(r *Run) Percentiles { return r.Waiting.RandomWaiter }},
-	{"response", "visit, from when it was due", func(r *Run) Percentiles { return r.Latency.Response }},
-	{"response_with_unfinished", "as response, unfinished ones included", func(r *Run) Percentiles { return r.Waiting.Response }},
-	{"handoff", "from release to the next grant", func(r *Run) Percentiles { return r.Latency.Handoff }},
-	{"hold", "from grant to release", func(r *Run) Percentiles { return r.Latency.Hold }},
-	{"release", "a release", func(r *Run) Percentiles { return r.Latency.Release }},
-	{"try", "one try", func(r *Run) Percentiles { return r.Latency.Try }},
+	{"acquire", "wait of the winners", Speed, func(r *Run) Percentiles { return r.Latency.Acquire }},
+	{"acquire_with_unfinished", "wait, unfinished ones included", Patience, func(r *Run) Percentiles { return r.Waiting.Unfinished }},
+	{"random_waiter", "wait that a random waiter is in", Patience, func(r *Run) Percentiles { return r.Waiting.RandomWaiter }},
+	{"response", "visit, from when it was due", Speed, func(r *Run) Percentiles { return r.Latency.Response }},
+	{"response_with_unfinished", "as response, unfinished ones included", Speed, func(r *Run) Percentiles { return r.Waiting.Response }},
+	{"handoff", "from release to the next grant", Speed, func(r *Run) Percentiles { return r.Latency.Handoff }},
+	{"hold", "from grant to release", Speed, func(r *Run) Percentiles { return r.Latency.Hold }},
+	{"release", "a release", Speed, func(r *Run) Percentiles { return r.Latency.Release }},
+	{"try", "one try", Speed, func(r *Run) Percentiles { return r.Latency.Try }},
 }
 
 // statistics are what a metric can say of a distribution.
@@ -141,7 +143,7 @@ var Headline = []string{"throughput", "response.p50", "response.p99", "random_wa
 func latencyMetrics() (all []Metric) {
 	for _, d := range distributions {
 		for _, s := range statistics {
-			all = append(all, Metric{Name: d.name + "." + s.name, Doc: d.doc, Unit: Nanoseconds, Facet: Speed,
+			all = append(all, Metric{Name: d.name + "." + s.name, Doc: d.doc, Unit: Nanoseconds, Facet: d.facet,
 				Of: func(r *Run) Reading { return s.of(d.of(r)) }})
 		}
 	}
@@ -202,4 +204,4 @@ func (m Metric) Format(v float64) string {
 }
 
 // Timed tells whether the metric is about time, so that a generator that is too slow spoils it.
-func (m Metric) Timed() bool { return m.Facet == Speed || m.Facet == Work }
+func (m Metric) Timed() bool { return m.Facet == Speed || m.Facet == Patience || m.Facet == Work }

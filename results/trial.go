@@ -43,13 +43,13 @@ type Pair [arms]Run
 
 // Trial is the outcome of a paired comparison of two settings.
 type Trial struct {
-	A       string     `json:"a"`
-	B       string     `json:"b"`
-	Pairs   int        `json:"pairs"`
-	Effects []Contrast `json:"effects"`
-	Summary []string   `json:"summary"`
-	Notes   []string   `json:"notes"`
-	Gates   Verdicts   `json:"gates,omitempty"`
+	A       string       `json:"a"`
+	B       string       `json:"b"`
+	Pairs   int          `json:"pairs"`
+	Effects []Contrast   `json:"effects"`
+	Summary []string     `json:"summary"`
+	Notes   []string     `json:"notes"`
+	Gates   []GateResult `json:"gates,omitempty"`
 }
 
 // Contrast is what a trial says of one metric.
@@ -168,7 +168,7 @@ func (m Metric) ratio(from, to float64) float64 {
 func (t *Trial) conclude() {
 	facets := map[Effect][]string{}
 	for _, effect := range []Effect{Better, Worse} {
-		for _, facet := range []Facet{Fair, Expense, Speed, Work, Accident} {
+		for _, facet := range []Facet{Fair, Patience, Expense, Speed, Work, Accident} {
 			var details []string
 			for _, c := range t.Effects {
 				if c.Effect == effect && c.metric.Facet == facet {

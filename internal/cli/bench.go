@@ -21,7 +21,12 @@ func Bench(ctx context.Context, e Env) int {
 			return e.reportSaved(ctx)
 		}
 	}
-	return e.execute(ctx, &cobra.Command{
+	return e.dispatch(ctx, e.benchCommands())
+}
+
+// benchCommands are bench and what stands below it.
+func (e Env) benchCommands() []*command {
+	return []*command{e.planned(&cobra.Command{
 		Use:   "bench",
 		Short: "compare topologies and locks under load",
 		Long: "bench starts Redis deployments, lets workers take a lock that guards a shared page-view counter on\n" +
@@ -29,35 +34,14 @@ func Bench(ctx context.Context, e Env) int {
 			"five topologies, each with the lock it is made for.\n\n" +
 			"  bench report RUN...        print saved runs again; --html FILE writes them as one page",
 		Example: "  bench\n  bench --topology single,redlock --workers 64 --duration 30s\n" +
-			"  bench --topology single --lock none --workers 16 --duration 2s   # exits 1: page views are lost",
-	}, false)
+			"  bench --topology single --lock none --workers 16 --duration 2s   # exits 1: page views are lost\n" +
+			"  bench --topology single --gate 'response.p99<50ms' --count 6     # exits 5 if it is slower",
+	}, false), e.compareCommand(), e.abCommand(), e.searchCommand()}
 }
 
-// execute runs a command that runs a plan.
-func (e Env) execute(ctx context.Context, c *cobra.Command, verify bool) int {
-	if len(e.Args) == 1 && e.Args[0] == crew.Command {
-		return e.work(ctx)
-	}
-	code := Passed
-	c.DisableFlagParsing = true // parse reports all mistakes at once
-	c.SilenceErrors, c.SilenceUsage = true, true
-	c.Version = harness.Version()
-	c.SetOut(e.Stdout)
-	c.SetErr(e.Stderr)
-	c.SetArgs(e.Args)
-	c.CompletionOptions.HiddenDefaultCmd = true
-	o := newOptions(c, verify)
-	c.InitDefaultHelpFlag()
-	c.InitDefaultVersionFlag()
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		code = e.run(c, o, args)
-		return nil
-	}
-	if err := c.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
-		return Usage
-	}
-	return code
+// planned is a command that carries out a plan.
+func (e Env) planned(c *cobra.Command, verify bool) *command {
+	return &command{Command: c, o: newOptions(c, verify), run: e.runPlan}
 }
 
 // work is a worker process. An interrupt at the terminal is the suite's business.
@@ -69,38 +53,44 @@ func (e Env) work(ctx context.Context) int {
 	return Passed
 }
 
-func (e Env) run(c *cobra.Command, o *options, args []string) int {
-	o.parse(c.Flags(), args)
-	for flag, show := range map[string]func() error{
-		"help":    c.Help,
-		"version": func() error { _, err := fmt.Fprintln(e.Stdout, c.Name(), c.Version); return err },
-		"list":    func() error { return writeList(e.Stdout) },
-	} {
-		if f := c.Flags().Lookup(flag); f != nil && f.Changed {
-			if show() != nil {
-				return Broken
-			}
-			return Passed
-		}
-	}
-	ctx, s, done := onSignals(c.Context())
+func (e Env) runPlan(base context.Context, c *command, _ []string) int {
+	ctx, s, done := onSignals(base)
 	defer done()
-	runs, err := e.carryOut(ctx, s, c, o)
-	return e.report(o, exit(s.stop, runs, err), runs, err)
+	runs, err := e.carryOut(ctx, s, c)
+	gates := results.CheckGates(c.o.gates, runs)
+	return e.report(c.o, exit(s.stop, runs, gates, err), runs, gates, err)
 }
 
-func (e Env) carryOut(ctx context.Context, s signals, c *cobra.Command, o *options) ([]results.Run, error) {
-	job, err := o.plan.Check(s.stop, o.mistakes)
+// carryOut runs the plan as often as was asked for, each time with the next seed.
+func (e Env) carryOut(ctx context.Context, s signals, c *command) (runs []results.Run, err error) {
+	o := c.o
+	if o.count < 1 || o.count > maxCount {
+		o.mistake("--count %d: from 1 to %d", o.count, maxCount)
+	}
+	metrics, err := o.openMetrics(e)
 	if err != nil {
-		return nil, err
+		o.mistake("%v", err)
 	}
-	job.Command = func(x harness.Combination) string { return o.command(c, c.Flags(), x.Topology.Name, x.Lock.Name) }
+	defer metrics.close(ctx)
 	var kept reports
-	job.Kept = kept.save
-	runs, err := e.watched(ctx, s, o, job)
-	kept.compare(o.plan.Out)
-	for _, problem := range kept.problems {
-		_, _ = fmt.Fprintln(e.Stderr, "warning:", problem) // a run is a run without its report
+	defer kept.close(e, o.plan.Out)
+	seed := o.plan.Workload.Seed
+	for i := range max(o.count, 1) { // without a round nothing would be checked
+		o.plan.Workload.Seed = seed + uint64(i)
+		job, err := o.plan.Check(s.stop, o.mistakes)
+		if err != nil {
+			return runs, err
+		}
+		if o.count > 1 && !o.quiet {
+			_, _ = fmt.Fprintf(e.Stderr, "round %d of %d\n", i+1, o.count)
+		}
+		job.Command = func(x harness.Combination) string { return o.repeat(c, x.Topology.Name, x.Lock.Name) }
+		job.Kept = kept.save
+		more, err := e.watched(ctx, s, o, job, metrics)
+		runs = append(runs, more...)
+		if err != nil || s.stop.Err() != nil {
+			return runs, err
+		}
 	}
-	return runs, err
+	return runs, nil
 }

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -101,8 +100,8 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 }
 
 // exit finds the code and reason of a command that carried out runs and may have ended with an error.
-func exit(stop context.Context, runs []results.Run, err error) results.Exit {
-	var failed, undecided []string
+func exit(stop context.Context, runs []results.Run, gates []results.GateResult, err error) results.Exit {
+	var failed, undecided, regressed []string
 	for i := range runs {
 		status, text := runs[i].Safety()
 		text = runs[i].Topology + " " + runs[i].Lock + ": " + text
@@ -111,6 +110,16 @@ func exit(stop context.Context, runs []results.Run, err error) results.Exit {
 			failed = append(failed, text)
 		case checker.Inconclusive:
 			undecided = append(undecided, text)
+		}
+	}
+	for _, g := range gates {
+		text := strings.TrimPrefix(strings.TrimSpace(g.Topology+" "+g.Lock)+": ", ": ") + g.Gate + ": "
+		switch g.Status {
+		case results.GatePass:
+		case results.GateFail:
+			regressed = append(regressed, text+g.Summary)
+		default:
+			undecided = append(undecided, text+string(g.Status)+": "+g.Summary)
 		}
 	}
 	var usage *harness.UsageError
@@ -125,42 +134,52 @@ func exit(stop context.Context, runs []results.Run, err error) results.Exit {
 	case err != nil:
 		return results.Exit{Code: Broken, Reason: err.Error()}
 	case len(undecided) > 0:
-		return results.Exit{Code: Inconclusive, Reason: strings.Join(undecided, "; ")}
+		return results.Exit{Code: Inconclusive, Reason: strings.Join(append(undecided, regressed...), "; ")}
+	case len(regressed) > 0:
+		return results.Exit{Code: Regression, Reason: strings.Join(regressed, "; ")}
 	default:
 		return results.Exit{Code: Passed}
 	}
 }
 
 // report writes the outcome: the result to stdout, what went wrong to stderr.
-func (e Env) report(o *options, x results.Exit, runs []results.Run, err error) int {
-	if err != nil {
-		for line := range strings.Lines(err.Error()) {
-			_, _ = fmt.Fprintln(e.Stderr, "error:", strings.TrimRight(line, "\n"))
-		}
-	}
+func (e Env) report(o *options, x results.Exit, runs []results.Run, gates []results.GateResult, err error) int {
+	e.complain(err)
 	if runs == nil {
 		runs = []results.Run{}
 	}
+	judged := judgements(o.plan.Out, runs, gates)
 	var writeErr error
-	var judged []results.Judgement
-	if o.plan.Verify {
-		for i := range runs {
-			j := runs[i].Judgement()
-			j.Saved = filepath.Join(o.plan.Out, runs[i].Name)
-			judged = append(judged, j)
-		}
-	}
 	switch {
 	case o.json:
-		writeErr = e.document(results.Document{Schema: results.Schema, Exit: x, Runs: runs})
+		writeErr = e.document(results.Document{Schema: results.Schema, Exit: x, Runs: runs, Gates: gates})
 	case o.plan.Verify:
-		writeErr = results.WriteVerdicts(e.Stdout, judged)
+		writeErr = results.WriteVerdicts(e.Stdout, judged[:len(runs)])
 	default:
 		writeErr = results.WriteText(e.Stdout, runs)
 	}
-	if len(judged) > 0 {
-		writeErr = errors.Join(writeErr, e.notify(o.plan.Out, judged))
+	if !o.json {
+		writeErr = errors.Join(writeErr, results.WriteGates(e.Stdout, gates))
 	}
+	if len(runs) > 0 {
+		writeErr = errors.Join(writeErr, o.writeBenchmarks(runs), e.notify(o.plan.Out, judged))
+	}
+	return e.end(x, writeErr)
+}
+
+// complain writes every line of an error.
+func (e Env) complain(err error) {
+	if err == nil {
+		return
+	}
+	for line := range strings.Lines(err.Error()) {
+		_, _ = fmt.Fprintln(e.Stderr, "error:", strings.TrimRight(line, "\n"))
+	}
+}
+
+// end is the exit code of a command whose result was written, or was not.
+func (e Env) end(x results.Exit, writeErr error) int {
+	e.complain(writeErr)
 	if writeErr != nil && x.Code == Passed {
 		return Broken // the result did not reach its reader
 	}
@@ -170,6 +189,7 @@ func (e Env) report(o *options, x results.Exit, runs []results.Run, err error) i
 func (e Env) document(d any) error {
 	enc := json.NewEncoder(e.Stdout)
 	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
 	return enc.Encode(d)
 }
 

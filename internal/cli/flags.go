@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
+	"hammerlock/results"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -24,6 +26,11 @@ type options struct {
 	quiet bool
 	list  bool
 	tui   string
+
+	count    int
+	gates    []results.Gate
+	benchfmt string
+	metrics  string
 
 	mistakes []string
 }
@@ -114,7 +121,7 @@ func short(d time.Duration) string {
 
 // newOptions declares the flags of both commands.
 func newOptions(c *cobra.Command, verify bool) *options {
-	o := &options{plan: harness.Default()}
+	o := &options{plan: harness.Default(), count: 1}
 	if verify {
 		o.plan.Verify, o.plan.Faults, o.plan.Warmup = true, []string{faults.Auto}, 0
 		o.plan.Workload.TTL = 3 * time.Second // longer than a failover, and short enough to end in the run
@@ -153,11 +160,13 @@ func newOptions(c *cobra.Command, verify bool) *options {
 	o.text(f, "redis-server", "path", func(s string) { p.RedisServer = s }, "",
 		"the server to start, also Valkey's or Redict's; or embedded (default: looked for)")
 	o.text(f, "out", "dir", func(s string) { p.Out = s }, p.Out, "where runs are saved")
+	o.ciFlags(f)
 	f.BoolVar(&o.json, "json", false, "print one JSON document instead of tables")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress lines")
 	o.tui = tuiAuto
 	o.add(f, "tui", "auto|on|off", o.tui, "the dashboard: auto = if stdout and stderr are a terminal", o.tuiMode)
 	f.BoolVar(&o.list, "list", false, "print what there is to choose from")
+	completions(c)
 	return o
 }
 
@@ -187,9 +196,9 @@ func (o *options) seed(text string) error {
 	return nil
 }
 
-// parse reads the arguments. The flag library stops at the first flag it does not know, so those are looked for
+// parse reads the flags and returns the arguments. The flag library stops at the first flag it does not know, so those are looked for
 // beforehand and taken out.
-func (o *options) parse(f *pflag.FlagSet, args []string) {
+func (o *options) parse(f *pflag.FlagSet, args []string) []string {
 	var known []string
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -216,9 +225,7 @@ func (o *options) parse(f *pflag.FlagSet, args []string) {
 	if err := f.Parse(known); err != nil {
 		o.mistake("%v", err)
 	}
-	for _, arg := range f.Args() {
-		o.mistake("%q: an argument that nobody asked for", arg)
-	}
+	return f.Args()
 }
 
 // suggestion names the flag that was probably meant.
@@ -256,13 +263,15 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// command writes the command that repeats one run: every flag that was given, the seed always.
-func (o *options) command(c *cobra.Command, f *pflag.FlagSet, topology, lock string) string {
-	parts := []string{c.CommandPath(), "--topology", topology, "--lock", lock}
-	f.Visit(func(flag *pflag.Flag) {
-		switch flag.Name {
-		case "topology", "lock", "seed", "json", "quiet", "list", "out", "tui":
-		default:
+// notRepeated are the flags that say nothing of a single run.
+var notRepeated = []string{"topology", "lock", "seed", "json", "quiet", "list", "out", "tui", "count", "gate", "benchfmt", "metrics",
+	"pairs", "show", "slo", "over", "precision"}
+
+// repeat writes the command that repeats one run: every flag that was given, the seed always.
+func (o *options) repeat(c *command, topology, lock string) string {
+	parts := []string{c.Root().Name(), "--topology", topology, "--lock", lock}
+	c.Flags().Visit(func(flag *pflag.Flag) {
+		if !slices.Contains(notRepeated, flag.Name) {
 			parts = append(parts, "--"+flag.Name, quote(flag.Value.String()))
 		}
 	})

@@ -31,8 +31,7 @@ type matrixOptions struct {
 // inParallel is how many cells are run at a time: most of their time they wait for leases.
 const inParallel = 4
 
-func (e Env) matrix(ctx context.Context) int {
-	code := Passed
+func (e Env) matrixCommand() *command {
 	o := &matrixOptions{parallel: inParallel}
 	o.plan.Out, o.plan.Workload.Seed = "results/runs", drawSeed()
 	c := &cobra.Command{
@@ -43,41 +42,17 @@ func (e Env) matrix(ctx context.Context) int {
 		Example: "  verify matrix\n  verify matrix --lock lease,plain-del --topology single\n  verify matrix --resume results/runs/matrix-20260102-150405",
 	}
 	o.flags(c)
-	err := e.subcommand(ctx, c, func(c *cobra.Command, args []string) {
-		o.parse(c.Flags(), args)
-		if c.Flags().Changed("help") {
-			_ = c.Help() // nothing else is to be done
-			return
-		}
-		ctx, s, done := onSignals(c.Context())
+	completions(c)
+	return &command{Command: c, o: &o.options, run: func(base context.Context, _ *command, _ []string) int {
+		ctx, s, done := onSignals(base)
 		defer done()
-		code = e.carryMatrix(ctx, s.stop, o)
-	})
-	if err != nil {
-		return e.fail(Usage, err)
-	}
-	return code
-}
-
-// subcommand runs a command of verify that reads its flags by itself.
-func (e Env) subcommand(ctx context.Context, c *cobra.Command, run func(c *cobra.Command, args []string)) error {
-	root := &cobra.Command{Use: "verify", SilenceErrors: true, SilenceUsage: true}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	c.DisableFlagParsing = true // parse reports all mistakes at once
-	c.InitDefaultHelpFlag()
-	c.Run = run
-	root.AddCommand(c)
-	root.SetArgs(e.Args)
-	root.SetOut(e.Stdout)
-	root.SetErr(e.Stderr)
-	return root.ExecuteContext(ctx)
+		return e.carryMatrix(ctx, s.stop, o)
+	}}
 }
 
 // fail says what went wrong and returns the code for it.
 func (e Env) fail(code int, err error) int {
-	for line := range strings.Lines(err.Error()) {
-		_, _ = fmt.Fprintln(e.Stderr, "error:", strings.TrimRight(line, "\n"))
-	}
+	e.complain(err)
 	return code
 }
 

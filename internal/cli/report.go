@@ -36,6 +36,14 @@ func (r *reports) compare(out string) {
 	}
 }
 
+// close writes what is to be written of all runs together and says what went wrong: a run is a run without its report.
+func (r *reports) close(e Env, out string) {
+	r.compare(out)
+	for _, problem := range r.problems {
+		_, _ = fmt.Fprintln(e.Stderr, "warning:", problem)
+	}
+}
+
 // reportSaved prints saved runs again, or writes them as one page.
 func (e Env) reportSaved(ctx context.Context) int {
 	var page, out string

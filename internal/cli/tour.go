@@ -12,11 +12,10 @@ import (
 	"hammerlock/internal/matrix"
 )
 
-// tour tells the story of locks, each chapter with a run.
-func (e Env) tour(ctx context.Context) int {
+// tourCommand tells the story of locks, each chapter with a run.
+func (e Env) tourCommand() *command {
 	o := &options{}
 	o.plan.Out, o.plan.Workload.Seed = "results/runs", drawSeed()
-	code := Passed
 	c := &cobra.Command{
 		Use: "tour", Short: "how locks fail, and why, told with a run for each chapter in about a minute",
 		Long: "tour tells how locks fail, recipe by recipe, up to the one that does not and to what no lock can prevent. Each\n" +
@@ -27,24 +26,14 @@ func (e Env) tour(ctx context.Context) int {
 	o.add(f, "seed", "n", "", "repeats another tour (default: drawn)", o.seed)
 	o.text(f, "redis-server", "path", func(s string) { o.plan.RedisServer = s }, "", "the server to start (default: looked for)")
 	o.text(f, "out", "dir", func(s string) { o.plan.Out = s }, o.plan.Out, "where the runs are saved")
-	err := e.subcommand(ctx, c, func(c *cobra.Command, args []string) {
-		o.parse(f, args)
-		if f.Changed("help") {
-			_ = c.Help() // nothing else is to be done
-			return
-		}
+	return &command{Command: c, o: o, run: func(base context.Context, _ *command, _ []string) int {
 		if len(o.mistakes) > 0 {
-			code = e.fail(Usage, errors.New(joined(o.mistakes)))
-			return
+			return e.fail(Usage, errors.New(joined(o.mistakes)))
 		}
-		ctx, s, done := onSignals(c.Context())
+		ctx, s, done := onSignals(base)
 		defer done()
-		code = e.tellTour(ctx, s.stop, o)
-	})
-	if err != nil {
-		return e.fail(Usage, err)
-	}
-	return code
+		return e.tellTour(ctx, s.stop, o)
+	}}
 }
 
 func (e Env) tellTour(ctx, stop context.Context, o *options) int {

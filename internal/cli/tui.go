@@ -106,8 +106,8 @@ func (t *theatre) tell(e harness.Event) {
 	t.dashboard.Publish(s)
 }
 
-// watched carries a job out before the eyes of whoever watches.
-func (e Env) watched(ctx context.Context, s signals, o *options, job *harness.Job) (runs []results.Run, err error) {
+// watched carries a job out before the eyes of whoever watches; metrics may be nil.
+func (e Env) watched(ctx context.Context, s signals, o *options, job *harness.Job, metrics *metricsServer) (runs []results.Run, err error) {
 	t, err := e.theatre(o, dashboard.Options{Quit: func(int) { s.press() }})
 	if err != nil {
 		return nil, err
@@ -119,6 +119,12 @@ func (e Env) watched(ctx context.Context, s signals, o *options, job *harness.Jo
 		job.Progress = func(harness.Event) {}
 	default:
 		job.Progress = (&progress{w: e.Stderr}).tell
+	}
+	if show := job.Progress; metrics != nil {
+		job.Progress = func(event harness.Event) {
+			metrics.tell(event)
+			show(event)
+		}
 	}
 	defer func() {
 		err = errors.Join(err, t.close())

@@ -22,15 +22,10 @@ func Verify(ctx context.Context, e Env) int {
 		switch e.Args[0] {
 		case "check", "export":
 			return e.saved(ctx)
-		case "matrix":
-			return e.matrix(ctx)
-		case "tour":
-			return e.tour(ctx)
-		case "run":
-			e.Args = e.Args[1:]
 		}
 	}
-	return e.execute(ctx, &cobra.Command{
+	code := Passed
+	verify := e.planned(&cobra.Command{
 		Use:   "verify",
 		Short: "load plus faults, then judge",
 		Long: "verify starts Redis deployments, lets workers take a lock that guards a shared page-view counter, breaks\n" +
@@ -44,6 +39,8 @@ func Verify(ctx context.Context, e Env) int {
 			"  verify --topology sentinel --fault lost-grant\n" +
 			"  verify --topology redlock --fault kill-node@2s,heal@5s --seed 7",
 	}, true)
+	verify.AddCommand(e.savedCommands(&code)...)
+	return e.dispatch(ctx, []*command{verify, e.matrixCommand(), e.tourCommand()})
 }
 
 // saved is what works on histories that lie in files.
@@ -51,27 +48,7 @@ func (e Env) saved(ctx context.Context) int {
 	code := Passed
 	root := &cobra.Command{Use: "verify", SilenceErrors: true, SilenceUsage: true}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	var asJSON bool
-	check := &cobra.Command{
-		Use: "check FILE|RUN...", Short: "judge a saved history again, without Redis", Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			var err error
-			code, err = e.check(args, asJSON)
-			return err
-		},
-	}
-	check.Flags().BoolVar(&asJSON, "json", false, "print one JSON document instead of text")
-	export := &cobra.Command{
-		Use: "export RUN", Short: "print a saved history as JSON lines", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			h, _, err := open(args[0])
-			if err != nil {
-				return err
-			}
-			return history.WriteJSONL(e.Stdout, h)
-		},
-	}
-	root.AddCommand(check, export)
+	root.AddCommand(e.savedCommands(&code)...)
 	root.SetArgs(e.Args)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
@@ -87,6 +64,32 @@ func (e Env) saved(ctx context.Context) int {
 		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
 		return Usage
 	}
+}
+
+// savedCommands work on saved runs; code is where check leaves its exit code.
+func (e Env) savedCommands(code *int) []*cobra.Command {
+	var asJSON bool
+	check := &cobra.Command{
+		Use: "check FILE|RUN...", Short: "judge a saved history again, without Redis", Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeRuns,
+		RunE: func(_ *cobra.Command, args []string) (err error) {
+			*code, err = e.check(args, asJSON)
+			return err
+		},
+	}
+	check.Flags().BoolVar(&asJSON, "json", false, "print one JSON document instead of text")
+	export := &cobra.Command{
+		Use: "export RUN", Short: "print a saved history as JSON lines", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: completeRuns,
+		RunE: func(_ *cobra.Command, args []string) error {
+			h, _, err := open(args[0])
+			if err != nil {
+				return err
+			}
+			return history.WriteJSONL(e.Stdout, h)
+		},
+	}
+	return []*cobra.Command{check, export}
 }
 
 // fileError is a history that cannot be judged.
@@ -173,8 +176,16 @@ func worstOf(all []results.Judgement) results.Exit {
 // notify tells CI systems that are there: a JUnit file beside the runs, a step's summary and annotations.
 func (e Env) notify(out string, all []results.Judgement) error {
 	err := writeFile(filepath.Join(out, "junit.xml"), os.O_TRUNC, func(w io.Writer) error { return results.WriteJUnit(w, all) })
+	return errors.Join(err, e.announce(all))
+}
+
+// announce writes a step's summary and annotations.
+func (e Env) announce(all []results.Judgement) (err error) {
+	if len(all) == 0 {
+		return nil
+	}
 	if path := e.getenv("GITHUB_STEP_SUMMARY"); path != "" {
-		err = errors.Join(err, writeFile(path, os.O_APPEND, func(w io.Writer) error { return results.WriteSummary(w, all) }))
+		err = writeFile(path, os.O_APPEND, func(w io.Writer) error { return results.WriteSummary(w, all) })
 	}
 	if e.getenv("GITHUB_ACTIONS") == "true" {
 		err = errors.Join(err, results.WriteAnnotations(e.Stderr, all))

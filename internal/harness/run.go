@@ -28,6 +28,8 @@ type Job struct {
 	Watched bool
 	// Kept is told the directory of every run that was saved, before the next one begins; nil = nobody asks.
 	Kept func(dir string)
+	// Warm keeps deployments up for the next job that is given it; nil if every run has one of its own.
+	Warm *Warm
 
 	server topologies.Server
 }
@@ -101,6 +103,8 @@ func (j *Job) one(ctx, stop context.Context, c Combination, tell func(Event)) (r
 	s := &stage{job: j, combo: c, tell: tell}
 	tell(Event{Phase: Starting})
 	defer func() { err = errors.Join(err, s.close()) }()
+	j.Warm.lend(s)
+	defer func() { j.Warm.takeBack(ctx, s, err == nil) }()
 	start := time.Now()
 	if err := s.up(stop); err != nil {
 		return nil, err
@@ -112,8 +116,10 @@ func (j *Job) one(ctx, stop context.Context, c Combination, tell func(Event)) (r
 func (s *stage) up(ctx context.Context) (err error) {
 	p := &s.job.Plan
 	o := topologies.Options{Server: s.job.server, Profile: p.Profile}
-	if s.topology, err = s.combo.Topology.Up(ctx, s.breakable(o)); err != nil {
-		return err
+	if s.topology == nil {
+		if s.topology, err = s.combo.Topology.Up(ctx, s.breakable(o)); err != nil {
+			return err
+		}
 	}
 	if err := s.openStore(ctx, o); err != nil {
 		return fmt.Errorf("store of the counter: %w", err)

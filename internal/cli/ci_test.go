@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hammerlock/checker"
+	"hammerlock/internal/harness"
+	"hammerlock/locks"
+	"hammerlock/results"
+	"hammerlock/topologies"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func verdictRun(s checker.Status) results.Run {
+	return results.Run{Verdicts: []checker.Verdict{{Status: s, Summary: s.String()}}}
+}
+
+// TestTheWorstCodeWins knows the order: a violation, a broken run, one that is inconclusive, a regression.
+func TestTheWorstCodeWins(t *testing.T) {
+	pass, fail, unsure := verdictRun(checker.Pass), verdictRun(checker.Fail), verdictRun(checker.Inconclusive)
+	gate := func(s results.GateStatus) results.GateResult { return results.GateResult{Gate: "g", Status: s} }
+	broken := errors.New("no server")
+	for name, c := range map[string]struct {
+		runs  []results.Run
+		gates []results.GateResult
+		err   error
+		want  int
+	}{
+		"all is well":             {[]results.Run{pass}, []results.GateResult{gate(results.GatePass)}, nil, Passed},
+		"a gate failed":           {[]results.Run{pass}, []results.GateResult{gate(results.GateFail)}, nil, Regression},
+		"no data beats a gate":    {[]results.Run{pass}, []results.GateResult{gate(results.GateFail), gate(results.GateNoData)}, nil, Inconclusive},
+		"underpowered":            {[]results.Run{pass}, []results.GateResult{gate(results.GateUnderpowered)}, nil, Inconclusive},
+		"not to be believed":      {[]results.Run{pass}, []results.GateResult{gate(results.GateInconclusive)}, nil, Inconclusive},
+		"a verdict beats a gate":  {[]results.Run{unsure}, []results.GateResult{gate(results.GateFail)}, nil, Inconclusive},
+		"broken beats unsure":     {[]results.Run{unsure}, []results.GateResult{gate(results.GateFail)}, broken, Broken},
+		"a violation beats all":   {[]results.Run{unsure, fail}, []results.GateResult{gate(results.GateFail)}, broken, Violation},
+		"an unset gate is unsure": {[]results.Run{pass}, []results.GateResult{{}}, nil, Inconclusive},
+	} {
+		if got := exit(t.Context(), c.runs, c.gates, c.err); got.Code != c.want {
+			t.Errorf("%s: got %+v, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestMetricsShowTheLastEvent scrapes before, during and after runs, and gives the port back.
+func TestMetricsShowTheLastEvent(t *testing.T) {
+	m, err := serveMetrics("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := serveMetrics(m.address()); err == nil {
+		t.Error("an address was given away twice")
+	}
+	address := m.address()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	scrape := func() string {
+		t.Helper()
+		r, err := client.Get("http://" + address + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r.Body)
+		if err = errors.Join(err, r.Body.Close()); err != nil || r.StatusCode != http.StatusOK {
+			t.Fatal(r.Status, err)
+		}
+		return string(text)
+	}
+	if text := scrape(); strings.Contains(text, "hammerlock_visits_total{") {
+		t.Errorf("there are visits before the first run:\n%s", text)
+	}
+	combo := harness.Combination{Topology: topologies.Spec{Name: "single"}, Lock: locks.Spec{Name: "lease"}}
+	live := results.Live{At: 2 * time.Second, Done: 1234, Errors: 5, Waiting: 3, P50: time.Millisecond, P99: 20 * time.Millisecond}
+	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Phase: harness.Running, Live: live})
+	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Phase: harness.Judging})
+	text := scrape()
+	for _, want := range []string{
+		`hammerlock_visits_total{lock="lease",topology="single"} 1234`, `hammerlock_errors_total{lock="lease",topology="single"} 5`,
+		`hammerlock_waiting_workers{lock="lease",topology="single"} 3`, `hammerlock_elapsed_seconds{lock="lease",topology="single"} 2`,
+		`hammerlock_acquire_seconds{lock="lease",quantile="0.99",topology="single"} 0.02`,
+		`hammerlock_phase{lock="lease",phase="judging",topology="single"} 1`, `hammerlock_run{lock="lease",of="2",topology="single"} 1`,
+		"# TYPE hammerlock_visits_total counter",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no word of %s in:\n%s", want, text)
+		}
+	}
+	m.tell(harness.Event{Combination: combo, Number: 2, Of: 2, Phase: harness.Starting})
+	if text := scrape(); !strings.Contains(text, `hammerlock_visits_total{lock="lease",topology="single"} 0`) {
+		t.Errorf("the next run shows the visits of the last one:\n%s", text)
+	}
+	m.close(t.Context())
+	if again, err := serveMetrics(address); err != nil {
+		t.Errorf("the port was not given back: %v", err)
+	} else {
+		again.close(t.Context())
+	}
+}
+
+func TestMetricsAreOnLoopbackUnlessAskedFor(t *testing.T) {
+	for text, want := range map[string]string{
+		":9464": "127.0.0.1:9464", "localhost:0": "localhost:0", "[::1]:80": "[::1]:80", "0.0.0.0:1": "0.0.0.0:1", // that was asked for
+		"9464": "", "": "", "host:port": "", "a:b:c": "", ":99999": "",
+	} {
+		got, err := listenAddress(text)
+		if got != want || (err != nil) != (want == "") {
+			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for text, c := range map[string]struct{ args, program, err string }{
+		"lock=redsync":                         {"--lock=redsync", "", ""},
+		"lock=redsync,retry=1ms":               {"--lock=redsync --retry=1ms", "", ""},
+		"fault=kill-primary@2s,heal@5s,keys=2": {"--fault=kill-primary@2s,heal@5s --keys=2", "", ""},
+		"bench=base/bench, --hold=2ms":         {"--hold=2ms", "base/bench", ""},
+		"redsync":                              {"", "", "NAME=VALUE"},
+		"":                                     {"", "", "NAME=VALUE"},
+		"seed=1":                               {"", "", "not a setting of one side"},
+	} {
+		args, program, err := settings(text)
+		if strings.Join(args, " ") != c.args || program != c.program || (err == nil) != (c.err == "") ||
+			err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%q: got %q, %q, %v", text, args, program, err)
+		}
+	}
+}
+
+// TestAnInterruptIsNoVerdict keeps the code of a signal below that of a violation.
+func TestAnInterruptIsNoVerdict(t *testing.T) {
+	stop, cancel := context.WithCancelCause(t.Context())
+	cancel(interrupt{signal: 2})
+	if got := exit(stop, []results.Run{verdictRun(checker.Pass)}, nil, nil); got.Code != 130 {
+		t.Errorf("got %+v", got)
+	}
+	if got := exit(stop, []results.Run{verdictRun(checker.Fail)}, nil, nil); got.Code != Violation {
+		t.Errorf("got %+v", got)
+	}
+}

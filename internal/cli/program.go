@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"hammerlock/results"
+)
+
+// programTimeout is how long another build has to end when it was told to.
+const programTimeout = 20 * time.Second
+
+// byProgram makes one run of a side by a build of bench, this one if the side names none.
+func (t *trial) byProgram(ctx, stop context.Context, s side) (*results.Run, error) {
+	program := s.program
+	if program == "" {
+		var err error
+		if program, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	args := flagsGiven(s.c.Flags())
+	p := &s.c.o.plan
+	for _, f := range [][2]string{{"topology", strings.Join(p.Topologies, ",")}, {"duration", short(p.Duration)}, {"warmup", short(p.Warmup)},
+		{"seed", strconv.FormatUint(p.Workload.Seed, 10)}, {"out", t.out}} {
+		args = append(args, "--"+f[0]+"="+f[1]) // the last one counts
+	}
+	cmd := exec.CommandContext(ctx, program, append(args, "--json", "--quiet")...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = programTimeout
+	defer context.AfterFunc(stop, func() {
+		if cmd.Process != nil {
+			_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended by itself
+		}
+	})()
+	err := cmd.Run()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		return nil, fmt.Errorf("%s: %w", program, err)
+	}
+	var d results.Document
+	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != 1 {
+		return nil, fmt.Errorf("%s: exit code %d and no run: %s", program, cmd.ProcessState.ExitCode(), strings.TrimSpace(stderr.String()))
+	}
+	return &d.Runs[0], nil
+}

@@ -1,0 +1,184 @@
+package harness
+
+import (
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/locks"
+	"hammerlock/topologies"
+)
+
+// update writes the baselines again instead of comparing them: make baselines.
+var update = flag.Bool("update", false, "write results/baselines again")
+
+// baselineFile holds what an uncontended visit costs with every lock on topology single.
+var baselineFile = filepath.Join("..", "..", "results", "baselines", "costs.json")
+
+// baseline is nearly free of noise: it counts, and one worker alone is in nobody's way.
+type baseline struct {
+	RoundTrips float64 `json:"round_trips"`
+	Commands   float64 `json:"commands"`
+}
+
+// Counts of a short run are off by what is under way when it begins and ends, and by late timers. What has changed
+// is still changed when it is looked at again.
+const (
+	baselineTolerance = 0.04
+	baselineLooks     = 5
+)
+
+// TestBaselines runs one worker with every lock that this server serves and compares what a visit costs with what it
+// is known to cost.
+func TestBaselines(t *testing.T) {
+	want := map[string]baseline{}
+	if text, err := os.ReadFile(baselineFile); err == nil {
+		if err := json.Unmarshal(text, &want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var warm Warm
+	defer func() {
+		if err := warm.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	got := map[string]baseline{}
+	for _, lock := range locks.All {
+		j := baselineJob(t, lock)
+		if j == nil {
+			if old, known := want[lock.Name]; known {
+				got[lock.Name] = old // measured where it can be
+			}
+			continue
+		}
+		j.Warm = &warm
+		b := costOfAVisit(t, j, want[lock.Name])
+		got[lock.Name] = b
+		if !*update && !b.near(want[lock.Name]) {
+			t.Errorf("%s: a visit costs %+v, known is %+v; if that is meant: make baselines", lock.Name, b, want[lock.Name])
+		}
+	}
+	if !*update {
+		return
+	}
+	text, err := json.MarshalIndent(got, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(baselineFile, append(text, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// baselineJob is nil if the lock cannot live on this server.
+func baselineJob(t *testing.T, lock locks.Spec) *Job {
+	p := Default()
+	p.Topologies, p.Locks, p.Out, p.Counter = []string{"single"}, []string{lock.Name}, t.TempDir(), "memory"
+	if lock.Counting != locks.TwoSteps {
+		p.Counter = "redis"
+	}
+	p.Workload.Workers, p.Workload.Seed, p.Workload.Hold = 1, 1, 0
+	p.Warmup, p.Duration = 50*time.Millisecond, 250*time.Millisecond
+	j, err := p.Check(t.Context(), nil)
+	if err != nil || len(j.Combinations) != 1 || lock.Runs(j.server) != nil {
+		return nil
+	}
+	j.Command = func(Combination) string { return "" }
+	j.Progress = func(Event) {}
+	return j
+}
+
+// costOfAVisit looks until it sees what is known, or says what it saw in most of its looks.
+func costOfAVisit(t *testing.T, j *Job, want baseline) baseline {
+	t.Helper()
+	var trips, commands []float64
+	for range baselineLooks {
+		runs, err := j.Run(t.Context(), t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, text := runs[0].Safety(); status == checker.Fail && j.Combinations[0].Lock.Broken == "" {
+			t.Errorf("%s: %s", runs[0].Lock, text)
+		}
+		b := baseline{*runs[0].Cost.RoundTrips, *runs[0].Cost.Commands}.rounded()
+		if b.near(want) && !*update {
+			return b
+		}
+		trips, commands = append(trips, b.RoundTrips), append(commands, b.Commands)
+	}
+	slices.Sort(trips)
+	slices.Sort(commands)
+	return baseline{trips[baselineLooks/2], commands[baselineLooks/2]}
+}
+
+func (b baseline) near(want baseline) bool {
+	close := func(got, want float64) bool { return math.Abs(got-want) <= baselineTolerance*math.Max(want, 0.25) }
+	return close(b.RoundTrips, want.RoundTrips) && close(b.Commands, want.Commands)
+}
+
+// rounded leaves out what is under way when a run begins and ends. No lock of the catalogue pays less than a tenth
+// of a trip a visit for something.
+func (b baseline) rounded() baseline {
+	return baseline{math.Round(b.RoundTrips*10) / 10, math.Round(b.Commands*10) / 10}
+}
+
+// TestWarmDeploymentsAreUsedAgain runs on one deployment twice and on another in between: the servers are the same,
+// and empty.
+func TestWarmDeploymentsAreUsedAgain(t *testing.T) {
+	for _, counter := range []string{"redis", "topology", "sqlite"} {
+		var warm Warm
+		seen := map[string]bool{}
+		for _, topology := range []string{"replica", "single", "replica", "single"} {
+			j := job(t, func(p *Plan) { p.Topologies, p.Counter, p.Duration = []string{topology}, counter, 300*time.Millisecond })
+			j.Warm = &warm
+			before := warm.up[topologyKey(j)]
+			runs, err := j.Run(t.Context(), t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status, text := runs[0].Safety(); status != checker.Pass {
+				t.Errorf("%s: %s: %s", counter, topology, text)
+			}
+			after := warm.up[topologyKey(j)]
+			if after == nil || seen[topology] && before != after {
+				t.Errorf("%s: the deployment %s was not kept", counter, topology)
+			}
+			seen[topology] = true
+			for _, n := range after.Nodes {
+				if size := n.Do(t.Context(), "DBSIZE").Val(); size != int64(0) && n.Role != topologies.Replica {
+					t.Errorf("%s: %s has %v keys left", counter, n.Name, size)
+				}
+			}
+		}
+		if err := warm.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func topologyKey(j *Job) string {
+	s := &stage{job: j, combo: j.Combinations[0]}
+	return s.deployment()
+}
+
+// TestWhatWasBrokenIsNotKept injects a fault into a warm deployment.
+func TestWhatWasBrokenIsNotKept(t *testing.T) {
+	var warm Warm
+	j := job(t, func(p *Plan) {
+		p.Topologies, p.Faults, p.Duration = []string{"replica"}, []string{"kill-primary@100ms", "heal@300ms"}, time.Second
+	})
+	j.Warm = &warm
+	if _, err := j.Run(t.Context(), t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(warm.up) != 0 {
+		t.Error("it was kept")
+	}
+}

@@ -1,0 +1,74 @@
+package results
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+)
+
+// BenchmarkFile holds a saved run in the format of Go benchmarks, as benchstat reads it.
+const BenchmarkFile = "bench.txt"
+
+// benchmarked are the metrics of a Go benchmark, with the units that say to benchstat what they are.
+var benchmarked = []struct{ metric, unit string }{
+	{"response.mean", "ns/op"},
+	{"response.p50", "response-p50-ns"},
+	{"response.p99", "response-p99-ns"},
+	{"acquire.p50", "acquire-p50-ns"},
+	{"acquire.p99", "acquire-p99-ns"},
+	{"random_waiter.p50", "random-waiter-p50-ns"},
+	{"handoff.p50", "handoff-p50-ns"},
+	{"throughput", "visits/s"},
+	{"fairness.jain", "jain"},
+	{"cost.round_trips", "trips/op"},
+	{"cost.commands", "commands/op"},
+	{"cost.server_cpu", "server-cpu-ns/op"},
+}
+
+// WriteBenchmarks writes runs as results of Go benchmarks (golang.org/design/14313-benchmark-format), each with its
+// configuration.
+func WriteBenchmarks(w io.Writer, runs []Run) error {
+	b := benchfmt.NewWriter(w)
+	higher := &benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: "jain", Key: "better"}, OrigUnit: "jain", Value: "higher"}
+	if err := b.Write(higher); err != nil {
+		return err
+	}
+	for i := range runs {
+		r := &runs[i]
+		if r.Visits.Done == 0 {
+			continue // a benchmark without an iteration is none
+		}
+		result := &benchfmt.Result{Iters: int(r.Visits.Done), Name: r.benchmarkName()}
+		for _, c := range [][2]string{
+			{"goos", r.Environment.OS}, {"cpu", r.Environment.CPU}, {"suite", r.Environment.Suite}, {"server", r.Settings["server"]},
+			{"counter", r.Counter}, {"faults", strings.Join(r.Faults, " ")}, {"load", r.load()}, {"seed", fmt.Sprint(r.Seed)}, {"run", r.Name},
+		} {
+			if c[1] != "" {
+				result.SetConfig(c[0], c[1])
+				at, _ := result.ConfigIndex(c[0])
+				result.Config[at].File = true
+			}
+		}
+		for _, m := range benchmarked {
+			metric, err := FindMetric(m.metric)
+			if err != nil {
+				return err
+			}
+			if x := metric.Of(r); x.Support == Supported {
+				result.Values = append(result.Values, benchfmt.Value{Value: x.Value, Unit: m.unit})
+			}
+		}
+		if err := b.Write(result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// benchmarkName has what benchstat groups by.
+func (r *Run) benchmarkName() benchfmt.Name {
+	return benchfmt.Name(fmt.Sprintf("Visit/topology=%s/lock=%s/workers=%d/keys=%d-%d", r.Topology, r.Lock, r.Workers, r.Keys,
+		max(r.Environment.Procs, 1)))
+}

@@ -1,0 +1,63 @@
+package results
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"hammerlock/checker"
+)
+
+// TestJUnitTellsCasesApart reads the file as a CI system does: by names, which must be the same from run to run.
+func TestJUnitTellsCasesApart(t *testing.T) {
+	j := Judgement{Topology: "single", Lock: "lease", Verdicts: []checker.Verdict{
+		{Checker: "lost-updates", Status: checker.Pass}, {Checker: "response.p99<50ms", Status: checker.Fail, Cause: "gate", Summary: "60 ms"},
+		{Checker: "handoff.p50<1ms", Status: checker.Inconclusive},
+	}}
+	var text bytes.Buffer
+	if err := WriteJUnit(&text, []Judgement{j, j}); err != nil {
+		t.Fatal(err)
+	}
+	var report junitSuites
+	if err := xml.Unmarshal(text.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, s := range report.Suites {
+		if s.Tests != 3 || s.Failures != 1 || s.Skipped != 1 {
+			t.Errorf("got %+v", s)
+		}
+		for _, c := range s.Cases {
+			seen[c.Class+" "+c.Name] = true
+		}
+	}
+	if len(seen) != 6 || !seen["hammerlock.single.lease response.p99<50ms"] || !seen["hammerlock.single.lease response.p99<50ms #2"] {
+		t.Errorf("got %v", seen)
+	}
+}
+
+// TestSummaryAndAnnotationsAreLimited fails so much that it would be cut off by whoever shows it.
+func TestSummaryAndAnnotationsAreLimited(t *testing.T) {
+	var all []Judgement
+	for i := range 3000 {
+		all = append(all, Judgement{Topology: "single", Lock: fmt.Sprint("lock", i), Command: "repeat", Verdicts: []checker.Verdict{
+			{Checker: "exclusion", Status: checker.Fail, Cause: "service-loss", Summary: strings.Repeat("µ", 300), Story: []string{"it was so"}}}})
+	}
+	var summary, notes bytes.Buffer
+	if WriteSummary(&summary, all) != nil || WriteAnnotations(&notes, all) != nil {
+		t.Fatal("not written")
+	}
+	if n := summary.Len(); n > 512<<10 || n < 500<<10 || !utf8.Valid(summary.Bytes()) || !strings.HasSuffix(summary.String(), "(cut)\n") {
+		t.Errorf("the summary has %d bytes", n)
+	}
+	if n := strings.Count(notes.String(), "::error "); n != 10 {
+		t.Errorf("%d annotations", n)
+	}
+	summary.Reset()
+	if err := WriteSummaryText(&summary, "title", strings.Repeat("row\n", 1<<18)); err != nil || summary.Len() > 512<<10 {
+		t.Errorf("a table of %d bytes, %v", summary.Len(), err)
+	}
+}
