@@ -154,7 +154,7 @@ func (l *leases) loss(h *Hold) {
 			told = h.Extends[k]
 		}
 	}
-	if told < 0 && (h.Lost == history.Forever || !l.c.Claims.Renews) {
+	if told < 0 && (h.Lost == history.Forever || !l.c.Claims.Renews || l.released(h, h.Lost)) {
 		return
 	}
 	begin, at, evidence := h.Call, h.Lost, []history.Op{*l.c.Op(h.ID)}

@@ -68,6 +68,14 @@ var livenessCases = map[string]struct {
 		s.asking(2, 4, 14)
 		s.grant(3, 14, 15, 3)
 	}, Pass, "", "a fault explains"},
+	"a minority that hangs excuses nobody": {func(s *drama) {
+		s.h.Faults = []history.Planned{{Name: "pause-minority"}}
+		h := s.grant(1, 0, 1, 3)
+		s.release(1, h, 2, 3, history.OK)
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 2, Return: 3})
+		s.asking(2, 4, 14)
+		s.grant(3, 14, 15, 3)
+	}, Fail, "stuck", ""},
 	"a machine that slept": {func(s *drama) {
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.OK)

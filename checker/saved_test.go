@@ -174,6 +174,24 @@ var saved = map[string]struct {
 		s.Claims.Renews = true
 		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
 	}, Fail, "renewal-failure"},
+	"lease-validity: ran out on the way of its release": {leaseValidity, func(s *script) {
+		s.Claims.Renews = true
+		s.denied(s.acquire(1, 0, 1, 300), 200, 310)
+	}, Pass, ""},
+	"lease-validity: extended while it is given back": {leaseValidity, func(s *script) {
+		s.Claims.Renews = true
+		a := s.acquire(1, 0, 1, 300)
+		s.extend(a, 30, 31, 300)
+		s.last().Outcome, s.last().Reason, s.last().Until = history.Failed, history.Lost, 0
+		s.release(a, 20, 40)
+	}, Pass, ""},
+	"lease-validity: re-entered after the end": {leaseValidity, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.acquire(1, 400, 401, 300)
+		s.last().Hold = a
+		s.release(a, 410, 411)
+	}, Fail, "silent-reacquire"},
 
 	"release: hand-offs": {release, handOffs, Pass, ""},
 	"release: nothing":   {release, func(s *script) { s.acquire(1, 0, 1, 300) }, Inconclusive, ""},

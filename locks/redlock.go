@@ -98,18 +98,25 @@ func (l *redlockLock) Close() error { return nil }
 // votes are the outcomes of one question to all sites.
 type votes struct {
 	ok, failed, unknown int
+	lost                int // of those that failed: the site has the key no more
 	errs                []error
+	refusals            []error
 }
 
-// decide says what the majority makes of a call on a held lock.
+// decide says what the majority makes of a call on a held lock. It is lost when too few sites can still have it: one
+// that was not reached has said nothing.
 func (l *redlockLock) decide(v votes, what string) error {
 	switch {
 	case v.ok >= l.quorum:
 		return nil
-	case v.ok+v.unknown < l.quorum:
+	case len(l.sites)-v.lost < l.quorum:
 		return ErrLost
-	default:
+	case v.unknown > 0:
 		return fmt.Errorf("%s: %w", what, errors.Join(v.errs...))
+	case v.ok+v.lost > 0:
+		return fmt.Errorf("%s: %d of %d sites did it: %v", what, v.ok, len(l.sites), errors.Join(v.refusals...)) // not harmless
+	default:
+		return fmt.Errorf("%s: %w", what, errors.Join(v.refusals...))
 	}
 }
 
@@ -159,6 +166,10 @@ func count(errs []error) votes {
 			v.ok++
 		case history.Failed:
 			v.failed++
+			v.refusals = append(v.refusals, err)
+			if errors.Is(err, ErrLost) {
+				v.lost++
+			}
 		default:
 			v.unknown++
 			v.errs = append(v.errs, err)
