@@ -274,7 +274,7 @@ class Strip {
       paint(o.a, x0, x1, o.late); paint(o.b, x0, x1, o.late); up(x0, x1, o.late);
     }
     if (this.s.every > 1) this.traces(paint, up);
-    for (const [x, old] of rail) { ctx.fillStyle = color(old || !this.s.excludes ? "late" : "overlap"); ctx.fillRect(x * 3 - 1, 20, 3, 10); }
+    for (const [x, old] of rail) { ctx.fillStyle = color(old ? "late" : "overlap"); ctx.fillRect(x * 3 - 1, 20, 3, 10); }
     for (const m of this.s.marks) {
       if (m.to < a || m.from > b) continue;
       diamond(ctx, Math.max(this.at(m.from), gutter + 4), rails + m.worker * this.lane + this.lane / 2, Math.min(5, this.lane / 2 + 1));
