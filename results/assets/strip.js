@@ -230,10 +230,7 @@ class Strip {
   }
 
   roughly(ctx, w, {from, to}) {
-    const spans = this.view[1] - this.view[0];
-    let k = this.s.tiers.length - 1;
-    while (k > 0 && this.s.tiers[k].buckets * spans / this.s.end > 6 * this.width) k--;
-    const n = this.s.tiers[k].buckets, wide = this.s.end / n, y = rails + w * this.lane, h = this.lane - 1;
+    const k = this.tier(), n = this.s.tiers[k].buckets, wide = this.s.end / n, y = rails + w * this.lane, h = this.lane - 1;
     const plane = i => page.bytes.subarray(this.s.planes[k][i].at + w * n, this.s.planes[k][i].at + (w + 1) * n);
     const hold = plane(0), wait = plane(1);
     const x0 = Math.floor(this.at(from)), x1 = Math.ceil(this.at(to));
@@ -255,6 +252,13 @@ class Strip {
     }
     flush(x1);
     ctx.globalAlpha = 1;
+  }
+
+  // tier is the finest picture of the run that is not much finer than the screen.
+  tier() {
+    let k = this.s.tiers.length - 1;
+    while (k > 0 && this.s.tiers[k].buckets * (this.view[1] - this.view[0]) / this.s.end > 4 * this.width) k--;
+    return k;
   }
 
   // clashes draws overlaps over everything, never narrower than can be seen, and in the rail above the lanes.
@@ -284,7 +288,7 @@ class Strip {
 
   // traces draws what is not listed one by one.
   traces(paint, up) {
-    const k = this.s.tiers.length - 1, n = this.s.tiers[k].buckets, wide = this.s.end / n, at = this.s.planes[k][2].at;
+    const k = this.tier(), n = this.s.tiers[k].buckets, wide = this.s.end / n, at = this.s.planes[k][2].at;
     const first = Math.max(0, Math.floor(this.view[0] / wide)), last = Math.min(n - 1, Math.floor(this.view[1] / wide));
     for (let w = 0; w < this.s.workers; w++) for (let i = first; i <= last; i++) if (page.bytes[at + w * n + i]) {
       const x0 = this.at(i * wide), x1 = this.at((i + 1) * wide);
