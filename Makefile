@@ -41,6 +41,7 @@ perf:
 	@mkdir -p bin
 	@$(GO) test -run '^$$' ./history ./results ./topologies ./internal/harness >/dev/null
 	@{ $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./results && \
+	   $(GO) test -p 1 -run '^$$' -bench 'Report' -benchtime 1x ./results && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime 3x ./topologies && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Overhead|Verify|Dashboard' -benchtime $(PERFTIME) -timeout 20m ./internal/harness || \
 	   echo FAIL; } 2>&1 | tee bin/perf.txt

@@ -19,6 +19,9 @@ END {
 	}
 	if (("BenchmarkObserve", "", "ns/op") in value)
 		row("take a visit into account", sprintf("%.0f ns", value["BenchmarkObserve", "", "ns/op"]), "not in the workers but beside them")
+	if (("BenchmarkReport", "", "ns/op") in value)
+		row("report of 10 000 000 operations", sprintf("%.1f s", value["BenchmarkReport", "", "ns/op"] / 1e9),
+			sprintf("%.1f MB (wanted: under 5)", value["BenchmarkReport", "", "page-bytes"] / 1e6))
 	for (i = 1; i <= up; i++)
 		row("bring up: " ups[i], sprintf("%.0f ms", value["BenchmarkUp", ups[i], "ns/op"] / 1e6), "until it is ready")
 	for (i = 1; i <= crowd; i++) {

@@ -303,6 +303,15 @@ func TestReportOfSeveralRunsInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := openBrowser(t, 1280, 900)
+	full, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, b, chromedp.Navigate("file://"+full))
+	run(t, b, chromedp.WaitVisible(chromedp.CSS("[data-chart=pareto][data-drawn=yes]"))) // what is in sight is drawn unasked
+	if late := b.text(t, `document.querySelector("#run2 [data-chart=lorenz]").dataset.drawn || "not yet"`); late != "not yet" {
+		t.Errorf("what is far out of sight is drawn at once: %s", late)
+	}
 	b.open(t, path)
 	n := 0
 	for _, p := range b.panels(t) {

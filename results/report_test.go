@@ -18,9 +18,9 @@ const (
 	sizeLimit = 5 << 20
 )
 
-func TestReportOfTenMillionOperationsIsSmall(t *testing.T) {
-	c := crowd{workers: 64, visits: 2_000_000, intrude: 40, seed: 1}
-	began := time.Now()
+// longReport makes the page of a run that never was.
+func longReport(t testing.TB, c crowd) (*ownership, int) {
+	t.Helper()
 	run := &Run{Name: "long", Config: Config{Keys: 1, Workers: c.workers, Seed: 1}, Faults: []string{}}
 	s, err := buildStrip(c.play, run)
 	if err != nil {
@@ -30,16 +30,33 @@ func TestReportOfTenMillionOperationsIsSmall(t *testing.T) {
 	if err := writePage(&page, []reported{{Run: run, strip: s}}); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d visits, %d overlaps: %d bytes, %d visits kept in %d windows, in %v", s.Visits, s.Overlaps, page.Len(), s.Kept,
-		len(s.Windows), time.Since(began).Round(10*time.Millisecond))
 	if page.Len() > sizeLimit {
-		t.Errorf("the report takes %d bytes, want at most %d", page.Len(), sizeLimit)
+		t.Errorf("the report of %d visits takes %d bytes, want at most %d", s.Visits, page.Len(), sizeLimit)
 	}
-	if s.Visits < c.visits || s.Overlaps < c.visits/c.intrude/2 || s.Kept == 0 {
-		t.Errorf("got %d visits, %d overlaps and %d kept", s.Visits, s.Overlaps, s.Kept)
+	return s, page.Len()
+}
+
+// BenchmarkReport is what the report of 10^7 operations takes, in time and in bytes.
+func BenchmarkReport(b *testing.B) {
+	for b.Loop() {
+		s, size := longReport(b, crowd{workers: 64, visits: 2_000_000, intrude: 40, seed: 1})
+		b.ReportMetric(float64(size), "page-bytes")
+		b.ReportMetric(float64(s.Kept), "visits-kept")
 	}
-	if traces(s) != traces(wholeStrip(t, c)) {
-		t.Error("an overlap left no trace")
+}
+
+// TestReportOfALongRunIsSmall has as many visits and overlaps as are needed to reach every limit; BenchmarkReport
+// has ten times as many.
+func TestReportOfALongRunIsSmall(t *testing.T) {
+	c := crowd{workers: 64, visits: 200_000, intrude: 8, seed: 1}
+	s, size := longReport(t, c)
+	t.Logf("%d visits, %d overlaps: %d bytes, %d visits kept in %d windows", s.Visits, s.Overlaps, size, s.Kept, len(s.Windows))
+	if s.Visits < c.visits || s.Overlaps < stripOverlaps || s.Every < 2 || s.Kept == 0 || len(s.Tiers) != 2 {
+		t.Errorf("got %d visits, %d overlaps, one of %d listed, %d kept, %d tiers: the limits are not reached", s.Visits, s.Overlaps,
+			s.Every, s.Kept, len(s.Tiers))
+	}
+	if got, want := traces(s), traces(wholeStrip(t, c)); got != want || got == 0 {
+		t.Errorf("overlaps left traces in %d buckets, want %d", got, want)
 	}
 }
 

@@ -64,7 +64,7 @@ function faults(run) {
   }, draw: u => {
     const {ctx, bbox} = u;
     ctx.save();
-    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`; ctx.textBaseline = "top";
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`; ctx.textBaseline = "top"; ctx.textAlign = "left";
     let free = 0, row = 0;
     for (const f of run.faults) {
       const a = Math.max(u.valToPos(f.from / 1e9, "x", true), bbox.left);
@@ -264,7 +264,7 @@ drawings.pareto = box => {
     ctx.beginPath();
     for (const f of front) ctx.lineTo(u.valToPos(f.trips, "x", true), u.valToPos(f.p99, "y", true));
     ctx.stroke();
-    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`; ctx.textBaseline = "middle";
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`; ctx.textBaseline = "middle"; ctx.textAlign = "left";
     const taken = [];
     for (const run of all) {
       const x = u.valToPos(run.trips, "x", true), y = u.valToPos(run.p99, "y", true);

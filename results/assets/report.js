@@ -2,7 +2,12 @@
 // What all parts share: the data, units, colours that follow the theme, and drawing when something comes into sight.
 const page = {runs: [], bytes: null, drawn: [], waiting: new Map(), strips: {}};
 
-const color = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const palette = new Map(); // of the theme that is shown
+
+function color(name) {
+  if (!palette.has(name)) palette.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
+  return palette.get(name);
+}
 
 function significant(x) {
   if (x === 0) return "0";
@@ -69,6 +74,7 @@ function dark() {
 
 function theme(name) {
   if (name) document.documentElement.dataset.theme = name;
+  palette.clear();
   document.getElementById("theme").textContent = dark() ? "Light" : "Dark";
   for (const d of page.drawn) d.redraw();
 }

@@ -148,7 +148,7 @@ class Strip {
   layout() {
     const n = this.s.workers, ratio = devicePixelRatio || 1, wide = this.canvas.clientWidth || 600;
     this.lane = Math.max(3, Math.min(18, Math.floor(520 / n)));
-    this.width = wide - gutter - 4;
+    this.width = Math.max(Math.floor(wide - gutter - 4), 50);
     const high = rails + n * this.lane + foot;
     if (this.canvas.width !== Math.round(wide * ratio) || this.canvas.height !== Math.round(high * ratio)) {
       this.canvas.width = Math.round(wide * ratio); this.canvas.height = Math.round(high * ratio);
@@ -172,7 +172,8 @@ class Strip {
     ctx.save();
     ctx.beginPath(); ctx.rect(gutter, 0, this.width, rails + n * this.lane); ctx.clip();
     const parts = this.parts();
-    for (let w = 0; w < n; w++) for (const p of parts) p.exact ? this.exactly(ctx, w, p) : this.roughly(ctx, w, p);
+    this.roughly(ctx, parts.filter(p => !p.exact));
+    for (const p of parts) if (p.exact) for (let w = 0; w < n; w++) this.exactly(ctx, w, p);
     this.clashes(ctx);
     ctx.restore();
     this.labels(ctx);
@@ -229,52 +230,65 @@ class Strip {
     }
   }
 
-  roughly(ctx, w, {from, to}) {
-    const spans = this.view[1] - this.view[0];
-    let k = this.s.tiers.length - 1;
-    while (k > 0 && this.s.tiers[k].buckets * spans / this.s.end > 6 * this.width) k--;
-    const n = this.s.tiers[k].buckets, wide = this.s.end / n, y = rails + w * this.lane, h = this.lane - 1;
-    const plane = i => page.bytes.subarray(this.s.planes[k][i].at + w * n, this.s.planes[k][i].at + (w + 1) * n);
-    const hold = plane(0), wait = plane(1);
-    const x0 = Math.floor(this.at(from)), x1 = Math.ceil(this.at(to));
-    let start = x0, last = -1;
-    const flush = x => {
-      if (last > 0) {
-        const hv = last >> 8, wv = last & 255;
-        if (wv) { ctx.globalAlpha = 0.25 + 0.75 * wv / 255; ctx.fillStyle = this.colors.wait; ctx.fillRect(start, y + h * 0.35, x - start, Math.max(h * 0.3, 1)); }
-        if (hv) { ctx.globalAlpha = 0.15 + 0.85 * hv / 255; ctx.fillStyle = this.colors.hold; ctx.fillRect(start, y, x - start, h); }
+  // roughly paints shares: a picture with a row a worker, stretched to the lanes.
+  roughly(ctx, parts) {
+    if (!parts.length) return;
+    const k = this.tier(), n = this.s.tiers[k].buckets, wide = this.s.end / n, W = this.width, rows = this.s.workers;
+    const image = (plane, name, least) => {
+      const c = new OffscreenCanvas(W, rows), x = c.getContext("2d"), data = x.createImageData(W, rows), ink = channels(this.colors[name]);
+      for (const p of parts) for (let i = Math.max(0, Math.floor(this.at(p.from) - gutter)); i < Math.min(W, Math.ceil(this.at(p.to) - gutter)); i++) {
+        const a = Math.max(0, Math.min(n - 1, Math.floor(this.time(gutter + i) / wide)));
+        const b = Math.max(a + 1, Math.min(n, Math.ceil(this.time(gutter + i + 1) / wide)));
+        for (let w = 0, at = this.s.planes[k][plane].at; w < rows; w++, at += n) {
+          let sum = 0;
+          for (let q = a; q < b; q++) sum += page.bytes[at + q] ** 2;
+          if (!sum) continue;
+          const o = 4 * (w * W + i);
+          data.data[o] = ink[0]; data.data[o + 1] = ink[1]; data.data[o + 2] = ink[2];
+          data.data[o + 3] = least + (255 - least) * Math.sqrt(sum / (b - a)) / 255;
+        }
       }
-      start = x;
+      x.putImageData(data, 0, 0);
+      return c;
     };
-    for (let x = x0; x < x1; x++) {
-      const a = Math.max(0, Math.min(n - 1, Math.floor(this.time(x) / wide))), b = Math.max(a + 1, Math.min(n, Math.ceil(this.time(x + 1) / wide)));
-      let hs = 0, ws = 0;
-      for (let i = a; i < b; i++) { hs += hold[i] * hold[i]; ws = Math.max(ws, wait[i]); }
-      const now = Math.min(255, Math.ceil(Math.sqrt(hs / (b - a)) / 8) * 8) << 8 | ws & 0xf0;
-      if (now !== last) { flush(x); last = now; }
+    const wait = image(1, "wait", 60), hold = image(0, "hold", 40), h = this.lane - 1;
+    ctx.imageSmoothingEnabled = false;
+    for (let w = 0; w < rows; w++) {
+      const y = rails + w * this.lane;
+      ctx.drawImage(wait, 0, w, W, 1, gutter, y + h * 0.35, W, Math.max(h * 0.3, 1));
+      ctx.drawImage(hold, 0, w, W, 1, gutter, y, W, h);
     }
-    flush(x1);
-    ctx.globalAlpha = 1;
+  }
+
+  // tier is the finest picture of the run that is not much finer than the screen.
+  tier() {
+    let k = this.s.tiers.length - 1;
+    while (k > 0 && this.s.tiers[k].buckets * (this.view[1] - this.view[0]) / this.s.end > 4 * this.width) k--;
+    return k;
   }
 
   // clashes draws overlaps over everything, never narrower than can be seen, and in the rail above the lanes.
   clashes(ctx) {
-    const [a, b] = this.view, seen = new Set();
-    const paint = (w, x0, x1, old) => {
-      const key = w * 65536 + Math.round(x0);
-      if (x1 - x0 < 3) { if (seen.has(key)) return; seen.add(key); }
-      const wide = Math.max(x1 - x0, 3);
-      clash(ctx, x0 - (wide - (x1 - x0)) / 2, rails + w * this.lane, wide, this.lane - 1, old);
+    const [a, b] = this.view, W = this.width, dots = Array.from({length: this.s.workers + 1}, () => new Uint8Array(W + 4));
+    const dot = (row, x0, x1, old) => { // 2: an overlap, 1: one after a lease
+      for (let x = Math.max(0, Math.round(x0 - gutter) - 1); x <= Math.min(W, Math.max(x1, x0 + 1) - gutter + 1); x++) if (row[x] < 2) row[x] = old ? 1 : 2;
     };
-    const rail = new Map();
-    const up = (x0, x1, old) => { for (let x = Math.round(x0); x <= Math.max(x0 + 2, Math.min(x1, gutter + this.width)); x += 3) rail.set(Math.round(x / 3), (rail.get(Math.round(x / 3)) ?? true) && old); };
+    const rail = dots[this.s.workers], large = [];
     for (const o of this.overlaps) {
       if (o.to < a || o.from > b) continue;
-      const x0 = Math.max(this.at(o.from), gutter), x1 = Math.min(this.at(o.to), gutter + this.width);
-      paint(o.a, x0, x1, o.late); paint(o.b, x0, x1, o.late); up(x0, x1, o.late);
+      const x0 = Math.max(this.at(o.from), gutter), x1 = Math.min(this.at(o.to), gutter + W);
+      dot(rail, x0, x1, o.late);
+      for (const w of [o.a, o.b]) x1 - x0 > 12 ? large.push([w, x0, x1, o.late]) : dot(dots[w], x0, x1, o.late);
     }
-    if (this.s.every > 1) this.traces(paint, up);
-    for (const [x, old] of rail) { ctx.fillStyle = color(old || !this.s.excludes ? "late" : "overlap"); ctx.fillRect(x * 3 - 1, 20, 3, 10); }
+    if (this.s.every > 1) this.traces(ctx, dots, dot);
+    dots.forEach((row, w) => {
+      const y = w < this.s.workers ? rails + w * this.lane : 20, h = w < this.s.workers ? this.lane - 1 : 10;
+      for (let x = 0, from = 0; x <= W; x++) if (row[x] !== row[x + 1]) {
+        if (row[x]) { ctx.fillStyle = color(row[x] === 2 ? "overlap" : "late"); ctx.fillRect(gutter + from, y, x + 1 - from, h); }
+        from = x + 1;
+      }
+    });
+    for (const [w, x0, x1, old] of large) clash(ctx, x0, rails + w * this.lane, x1 - x0, this.lane - 1, old);
     for (const m of this.s.marks) {
       if (m.to < a || m.from > b) continue;
       diamond(ctx, Math.max(this.at(m.from), gutter + 4), rails + m.worker * this.lane + this.lane / 2, Math.min(5, this.lane / 2 + 1));
@@ -282,13 +296,16 @@ class Strip {
     }
   }
 
-  // traces draws what is not listed one by one.
-  traces(paint, up) {
-    const k = this.s.tiers.length - 1, n = this.s.tiers[k].buckets, wide = this.s.end / n, at = this.s.planes[k][2].at;
+  // traces draws what is not listed one by one: a mark, or a line where all that is known is that it was somewhere in there.
+  traces(ctx, dots, dot) {
+    const k = this.tier(), n = this.s.tiers[k].buckets, wide = this.s.end / n, at = this.s.planes[k][2].at;
     const first = Math.max(0, Math.floor(this.view[0] / wide)), last = Math.min(n - 1, Math.floor(this.view[1] / wide));
+    ctx.fillStyle = color("overlap");
     for (let w = 0; w < this.s.workers; w++) for (let i = first; i <= last; i++) if (page.bytes[at + w * n + i]) {
       const x0 = this.at(i * wide), x1 = this.at((i + 1) * wide);
-      if (x1 - x0 < 6) { paint(w, x0, x1, false); up(x0, x1, false); } else up(x0, x0 + 1, false);
+      if (x1 - x0 < 6) { dot(dots[w], x0, x1, false); dot(dots[this.s.workers], x0, x1, false); continue; }
+      ctx.fillRect(x0, rails + w * this.lane + this.lane - 2, x1 - x0, 1);
+      ctx.fillRect(x0, 29, x1 - x0, 1);
     }
   }
 
@@ -390,6 +407,9 @@ function operations(v, ops) {
   if (v.until < v.held) add(v.until, v.until, "its lease is over, it goes on", true);
   if (v.relCall !== Infinity) add(v.relCall, v.relReturn, `release: ${outcomes[v.release]}`, v.release !== 1);
 }
+
+// channels are the red, green and blue of a colour as the style sheet writes it: #rrggbb.
+function channels(text) { return [1, 3, 5].map(i => parseInt(text.slice(i, i + 2), 16)); }
 
 function late(ctx, x, y, w, h) {
   ctx.save();
