@@ -191,6 +191,7 @@ func TestZipfPrefersTheFirstPages(t *testing.T) {
 type scripted struct {
 	mu       sync.Mutex
 	acquire  func(try int) error
+	extend   func() error // nil = it works
 	tries    int
 	released []string
 }
@@ -202,7 +203,11 @@ func (s *scripted) Acquire(_ context.Context, key string, _ time.Duration) (lock
 	return locks.Lease{Key: key, Token: "t" + itoa(s.tries)}, s.acquire(s.tries)
 }
 
-func (s *scripted) Extend(_ context.Context, l locks.Lease, _ time.Duration) (locks.Lease, error) {
+func (s *scripted) Extend(_ context.Context, l locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	if s.extend != nil {
+		return l, s.extend()
+	}
+	l.Until = time.Now().Add(ttl)
 	return l, nil
 }
 
@@ -232,6 +237,35 @@ func TestAVisitGivesUpWhenItsPatienceEnds(t *testing.T) {
 	}
 	if n := count(ops, history.End, history.Failed); n != 2 {
 		t.Errorf("%d visits ended, want 2", n)
+	}
+}
+
+// TestAVisitExtendsItsLease counts on what the extension says: who is told that the lock is lost stores nothing.
+func TestAVisitExtendsItsLease(t *testing.T) {
+	plan := Plan{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond, Extend: time.Minute}
+	for name, c := range map[string]struct {
+		err  error
+		want []string // from the first load on
+	}{
+		"extended": {nil, []string{"load ok", "extend ok", "store ok", "release ok"}},
+		"lost":     {locks.ErrLost, []string{"load ok", "extend failed", "lose ok", "release ok"}},
+		"unknown":  {io.EOF, []string{"load ok", "extend unknown", "store ok", "release ok"}},
+	} {
+		s := &scripted{acquire: func(int) error { return nil }}
+		if c.err != nil {
+			s.extend = func() error { return c.err }
+		}
+		_, ops, _ := run(t, plan, s.open, t.Context())
+		var got []string
+		for _, op := range ops[1:5] {
+			got = append(got, op.Kind.String()+" "+op.Outcome.String())
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+		if op := ops[2]; op.TTL != time.Minute || op.Hold != ops[0].ID || (op.Until > 0) != (c.err == nil) {
+			t.Errorf("%s: ttl %s of %s, believed until %s", name, op.TTL, op.Hold, op.Until)
+		}
 	}
 }
 
