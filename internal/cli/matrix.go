@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,7 +156,7 @@ func (e Env) tellCell(quiet bool) func(int, int, *matrix.Result) {
 		if r.Red {
 			word = "RED: " + r.Why
 		}
-		_, _ = fmt.Fprintf(e.Stderr, "[%d/%d] %s: %s, %s (%s)\n", done, of, r.Cell, cmp.Or(r.Cause(), r.Status.String()), word,
+		_, _ = fmt.Fprintf(e.Stderr, "[%d/%d] %s: %s, %s (%s)\n", done, of, r.Cell, r.Word(), word,
 			r.Took.Round(100*time.Millisecond))
 	}
 }

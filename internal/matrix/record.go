@@ -145,6 +145,24 @@ func Compare(r Record, e Expectation) Result {
 	return x
 }
 
+// Word is the result in a word: of what it failed with, the cause that was expected.
+func (r *Result) Word() string {
+	switch {
+	case r.Error != "":
+		return "not run"
+	case r.Status == checker.Pass:
+		return "PASS"
+	case r.Status == checker.Inconclusive:
+		return "inconclusive"
+	}
+	for _, cause := range r.Expected.Causes {
+		if r.shows(cause) {
+			return cause
+		}
+	}
+	return r.Cause()
+}
+
 // again tells whether a record is worth another try: it does not say what must be said.
 func again(r *Record, e Expectation) bool {
 	return r.Error != "" || r.Status == checker.Inconclusive && (e.Want == MustPass || e.Want == MustFail)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hammerlock/checker"
+	"hammerlock/internal/harness"
 	"hammerlock/results"
 	"hammerlock/topologies"
 )
@@ -120,19 +121,13 @@ func rows(all []Result) (list []row) {
 	var passed *row
 	for i := range all {
 		r := &all[i]
-		special := r.Fault
-		if r.Counter != "redis" {
-			special += " [" + r.Counter + "]"
-		}
-		if r.Processes > 1 {
-			special += fmt.Sprintf(" [%d processes]", r.Processes)
-		}
+		special := r.special()
 		plain := !r.Red && r.Status == checker.Pass
 		if plain && passed != nil && passed.lock == r.Lock && passed.topology == r.Topology && passed.expected == r.Expected.Want.String() {
 			passed.cells, passed.holds = append(passed.cells, special), passed.holds+r.Holds
 			continue
 		}
-		n := row{lock: r.Lock, topology: r.Topology, result: r.word(), expected: r.Expected.Want.String(), holds: r.Holds,
+		n := row{lock: r.Lock, topology: r.Topology, result: r.Word(), expected: r.Expected.Want.String(), holds: r.Holds,
 			cells: []string{special}, bad: r.Violations, detected: r.Detected, failed: r.Status == checker.Fail}
 		if r.Red {
 			n.expected = "RED: " + strings.Join(append([]string{n.expected}, r.Expected.Causes...), " ")
@@ -146,18 +141,16 @@ func rows(all []Result) (list []row) {
 	return list
 }
 
-// word is the result in a word.
-func (r *Result) word() string {
-	switch {
-	case r.Error != "":
-		return "not run"
-	case r.Status == checker.Fail:
-		return r.Cause()
-	case r.Status == checker.Pass:
-		return "PASS"
-	default:
-		return "inconclusive"
+// special is what tells a cell from others of its lock and topology.
+func (c *Cell) special() string {
+	s := c.Fault
+	if c.Counter != harness.RedisCounter {
+		s += " [" + c.Counter + "]"
 	}
+	if c.Processes > 1 {
+		s += fmt.Sprintf(" [%d processes]", c.Processes)
+	}
+	return s
 }
 
 const fewFaults = 4 // that are named in a row
@@ -214,30 +207,36 @@ func WriteMarkdown(w io.Writer, all []Result, s Summary) error {
 	return p.err
 }
 
+// markdownCell says how many cells passed with which bound, and what the others failed with.
 func markdownCell(all []Result, topology string) string {
-	var parts []string
+	var words []string
+	with := map[string][]string{}
 	passed, holds := 0, int64(0)
 	for i := range all {
 		r := &all[i]
 		switch {
 		case r.Topology != topology:
+			continue
 		case r.Status == checker.Pass && !r.Red:
 			passed, holds = passed+1, holds+r.Holds
-		default:
-			text := r.word() + " (" + r.Fault
-			if r.Processes > 1 {
-				text += fmt.Sprintf(", %d processes", r.Processes)
-			}
-			text += ")"
-			if r.Red {
-				text = "**RED** " + text
-			}
-			parts = append(parts, text)
+			continue
 		}
+		word := r.Word()
+		if r.Red {
+			word = "**RED** " + word
+		}
+		if with[word] == nil {
+			words = append(words, word)
+		}
+		with[word] = append(with[word], r.special())
 	}
+	var parts []string
 	if passed > 0 {
 		g := row{holds: holds}
-		parts = append([]string{fmt.Sprintf("pass %d/%s", passed, g.bound())}, parts...)
+		parts = []string{fmt.Sprintf("pass %d/%s", passed, g.bound())}
+	}
+	for _, word := range words {
+		parts = append(parts, fmt.Sprintf("%s (%s)", word, strings.Join(with[word], ", ")))
 	}
 	return strings.Join(parts, "<br>")
 }
