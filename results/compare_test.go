@@ -352,7 +352,8 @@ func TestGates(t *testing.T) {
 		Waiting: Waiting{Unfinished: Percentiles{Count: 9, P50: ms(10), P99: new(int64), Max: 90e6}},
 	}
 	*sound.Waiting.Unfinished.P99 = int64(Beyond)
-	saturated, slower := sound, sound
+	saturated, slower, meddled := sound, sound, sound
+	meddled.Interactive = true
 	saturated.Generator = Generator{State: Saturated, Reasons: []string{"machine 100 % busy"}}
 	slower.Latency.Response.P99 = ms(80)
 	for _, c := range []struct {
@@ -380,6 +381,7 @@ func TestGates(t *testing.T) {
 		{"acquire_with_unfinished.p99<80ms", []*Run{&sound}, GateFail},          // it is more than the longest that was seen
 		{"acquire_with_unfinished.p99<100ms", []*Run{&sound}, GateUnderpowered}, // nobody knows by how much
 		{"response.p99<50ms", nil, GateNoData},
+		{"cost.round_trips<=2.1", []*Run{&sound, &meddled}, GateInconclusive},
 	} {
 		g, err := ParseGate(c.gate)
 		if err != nil {

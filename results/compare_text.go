@@ -115,3 +115,26 @@ func (t *Trial) WriteText(w io.Writer) error {
 	p.gates(t.Gates)
 	return p.err
 }
+
+// WriteSpread writes what repeated runs of each topology and lock say together: medians with their intervals.
+func WriteSpread(w io.Writer, runs []Run) error {
+	var metrics []Metric
+	for _, name := range Headline {
+		m, err := FindMetric(name)
+		if err != nil {
+			return err
+		}
+		metrics = append(metrics, m)
+	}
+	p := &printer{w: w}
+	p.line("")
+	for _, g := range Compare([]Side{{Runs: runs}}, []string{"topology", "lock"}, metrics).Groups {
+		p.line("%s", g.Name)
+		for _, row := range g.Rows {
+			p.line("%-26s %-20s %s", row.Metric, row.metric.cell(&row.Cells[0]), quantity(int64(row.Cells[0].Runs), "run"))
+		}
+		p.line("")
+	}
+	p.line("medians with their %.0f %% confidence intervals", 100*confidence)
+	return p.err
+}

@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,9 @@ func (p *printer) notes(runs []Run) {
 		if len(about[text]) == 0 {
 			order = append(order, text)
 		}
-		about[text] = append(about[text], r.short())
+		if !slices.Contains(about[text], r.short()) {
+			about[text] = append(about[text], r.short())
+		}
 	}
 	for i := range runs {
 		r := &runs[i]

@@ -143,16 +143,20 @@ func (g *Gate) Check(runs []*Run) GateResult {
 	}
 	r.Topology, r.Lock = runs[0].Topology, runs[0].Lock
 	readings := make([]Reading, 0, len(runs))
-	weakest, saturated := Supported, ""
+	weakest, saturated, interactive := Supported, "", false
 	for _, run := range runs {
 		reading := g.Metric.Of(run)
 		readings = append(readings, reading)
 		weakest = min(weakest, reading.Support)
+		interactive = interactive || run.Interactive
 		if run.Generator.State == Saturated {
 			saturated = strings.Join(run.Generator.Reasons, "; ")
 		}
 	}
 	switch {
+	case interactive:
+		r.Status, r.Summary = GateInconclusive, "a person has meddled by key"
+		return r
 	case weakest == NoData:
 		return r
 	case weakest == Underfed:

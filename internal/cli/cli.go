@@ -158,6 +158,9 @@ func (e Env) report(o *options, x results.Exit, runs []results.Run, gates []resu
 	default:
 		writeErr = results.WriteText(e.Stdout, runs)
 	}
+	if o.count > 1 && len(runs) > 0 && !o.json && !o.plan.Verify {
+		writeErr = errors.Join(writeErr, results.WriteSpread(e.Stdout, runs))
+	}
 	if !o.json {
 		writeErr = errors.Join(writeErr, results.WriteGates(e.Stdout, gates))
 	}
