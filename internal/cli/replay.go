@@ -57,7 +57,7 @@ func (e Env) play(ctx context.Context, path string) error {
 	if run == nil {
 		run, _ = results.ReadRun(filepath.Dir(file)) // a history may lie alone
 	}
-	ctx, s, done := onSignals(ctx)
+	_, s, done := onSignals(ctx)
 	defer done()
 	t, err := e.theatre(&options{tui: tuiOn}, dashboard.Options{Replay: true, Quit: func(int) { s.press() }})
 	var usage *harness.UsageError

@@ -28,9 +28,8 @@ type Process struct {
 	output *json.Decoder
 	stderr said
 
-	mu      sync.Mutex
-	stopped bool
-	killed  bool
+	mu     sync.Mutex
+	killed bool
 }
 
 // processes is a crew in child processes.

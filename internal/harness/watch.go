@@ -60,7 +60,7 @@ func (s *stage) watch(ctx context.Context, run *results.Run, folder *results.Fol
 		Workers: p.Workload.Workers, Keys: p.Workload.Keys, From: w.from, To: w.to,
 		Excludes: s.combo.Lock.Claims.Excludes, OpenLoop: p.Workload.Open(), Interval: folder.Interval,
 	})
-	lanes, slack := s.crew.Lanes()
+	_, slack := s.crew.Lanes()
 	if p.Verify {
 		var err error
 		if w.tape, err = newTape(folder.Path(results.HistoryFile), s.header(run, slack)); err != nil {
@@ -71,7 +71,7 @@ func (s *stage) watch(ctx context.Context, run *results.Run, folder *results.Fol
 		return nil, errors.Join(err, w.tape.close(err.Error()))
 	}
 	w.clock = s.crew.Clock()
-	lanes, _ = s.crew.Lanes()
+	lanes, _ := s.crew.Lanes()
 	w.own = history.NewLane(w.clock, len(lanes), -1, ownSlots, w.wake)
 	w.sights = history.NewLane(w.clock, len(lanes)+1, -1, ownSlots, w.wake)
 	if s.job.Watched {
