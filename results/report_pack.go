@@ -33,10 +33,7 @@ func (p *pack) text(document any) (string, error) {
 		return "", err
 	}
 	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return "", err
-	}
+	z := gzip.NewWriter(&b)
 	head := binary.LittleEndian.AppendUint32(nil, uint32(len(doc)))
 	for _, part := range [][]byte{head, doc, p.bytes} {
 		if _, err := z.Write(part); err != nil {
