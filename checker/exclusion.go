@@ -179,13 +179,19 @@ func (x *examiner) collision(p pair) {
 	x.add(x.broken(p))
 }
 
-// reacquired finds an extension of i that succeeded after its lease had been over long enough for j to be granted.
+// reacquired finds an extension of i that succeeded after its lease had been over long enough for j to be granted, or
+// after the server had forgotten it and granted j.
 func (x *examiner) reacquired(i, j *Hold) int32 {
 	proof := plus(i.Call, x.sweeper.least(i.TTL))
+	_, forgot := active(x.windows, i.Call, j.Return, func(name string) bool { return forgetful[name] })
+	forgot = forgot && x.c.Sites < 2
 	for _, n := range i.Extends {
 		op := &x.c.Ops[n]
 		if op.Outcome == history.Failed {
 			continue
+		}
+		if forgot && op.Outcome == history.OK && op.Call > j.Return {
+			return n
 		}
 		if op.Outcome == history.OK && op.Call > proof && j.Return > proof && j.Call < op.Return {
 			return n

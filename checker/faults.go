@@ -25,6 +25,10 @@ var onClients = map[string]bool{
 // onHolders are faults that keep a holder from renewing its lease in time.
 var onHolders = map[string]bool{"stop-process": true, "kill-process": true, "crash-worker": true}
 
+// forgetful are faults that make a server lose keys while nobody else serves them: whoever is granted the lock after
+// that has it.
+var forgetful = map[string]bool{"flush": true, "evict": true, "restart-empty": true, "power-loss": true}
+
 // windows pairs the faults with their heals.
 func (c *Case) windows() []window {
 	var list []window

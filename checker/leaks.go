@@ -83,7 +83,7 @@ func (l *lives) found(op *history.Op, o *owner) {
 		l.misses["found, and to expire"]++
 	case 2*o.sites <= l.Sites:
 		l.misses["left on a minority of the sites"]++
-	case l.meets(since, op.Return):
+	case meets(l.disturbed, since, op.Return):
 		l.misses["left behind around a fault"]++
 	default:
 		l.blame(cause, l.trace(op, o), where)

@@ -81,13 +81,14 @@ func weighLiveness(c *Case, f flaw) (Verdict, *lives) {
 	return l.verdict(scanned), l
 }
 
-// slowest is the longest that a call that waits for nothing took while no fault explains it.
+// slowest is the longest that a call that waits for nothing took while no fault explains it, of whatever kind.
 func (l *lives) slowest() (most time.Duration) {
+	faults := l.Case.disturbed(l.grace(), nil)
 	for i := range l.Ops {
 		op := &l.Ops[i]
 		switch op.Kind {
 		case history.Release, history.Extend, history.Load, history.Store:
-			if t := op.Latency(); t != history.Forever && t > most && !l.meets(op.Call, op.Return) {
+			if t := op.Latency(); t != history.Forever && t > most && !meets(faults, op.Call, op.Return) {
 				most = t
 			}
 		}
@@ -95,8 +96,8 @@ func (l *lives) slowest() (most time.Duration) {
 	return most
 }
 
-func (l *lives) meets(from, to time.Duration) bool {
-	return slices.ContainsFunc(l.disturbed, func(w period) bool { return w.meets(from, to) })
+func meets(list []period, from, to time.Duration) bool {
+	return slices.ContainsFunc(list, func(w period) bool { return w.meets(from, to) })
 }
 
 func byKeyAndTime(a, b stretch) int {

@@ -89,6 +89,14 @@ var saved = map[string]struct {
 		s.release(a, 330, 331)
 		s.denied(b, 340, 341)
 	}, Fail, "silent-reacquire"},
+	"exclusion: extended what the server forgot and gave to another": {exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.fault("flush", 10, 20)
+		b := s.acquire(2, 30, 31, 300)
+		s.extend(a, 40, 41, 300)
+		s.denied(a, 50, 51)
+		s.release(b, 60, 61)
+	}, Fail, "silent-reacquire"},
 	"exclusion: a watchdog that slept": {exclusion, func(s *script) {
 		s.Claims.Renews = true
 		a := s.acquire(1, 0, 1, 300)
