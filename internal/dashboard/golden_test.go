@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,7 +109,36 @@ func simulation(t testing.TB, w, h int) tcell.SimulationScreen {
 		t.Fatal(err)
 	}
 	screen.SetSize(w, h)
-	return screen
+	return &still{SimulationScreen: screen}
+}
+
+// still is a screen in memory that can be read while somebody draws on it: the last whole frame is kept.
+type still struct {
+	tcell.SimulationScreen
+	mu    sync.Mutex
+	cells []tcell.SimCell
+	w, h  int
+}
+
+func (s *still) Show() { s.keep(s.SimulationScreen.Show) }
+func (s *still) Sync() { s.keep(s.SimulationScreen.Sync) }
+
+func (s *still) keep(draw func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	draw()
+	cells, w, h := s.SimulationScreen.GetContents()
+	s.cells, s.w, s.h = make([]tcell.SimCell, len(cells)), w, h
+	for i, c := range cells {
+		c.Runes = slices.Clone(c.Runes)
+		s.cells[i] = c
+	}
+}
+
+func (s *still) GetContents() ([]tcell.SimCell, int, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cells, s.w, s.h
 }
 
 // frame reads what is on a screen: its letters, and below them, if wanted, what stands out: b bold, r reverse, c in
