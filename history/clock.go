@@ -38,10 +38,13 @@ func (c *Clock) At(t time.Time) time.Duration { return t.Sub(c.zero) + c.offset 
 // Stamp reads the clock for a record. An ordered clock returns a time greater than every stamp before; it passes
 // through an atomic exchange, so that a stamp that was taken before another began is the smaller one.
 func (c *Clock) Stamp() time.Duration {
-	now := int64(c.Now())
 	if c.order == nil {
-		return time.Duration(now)
+		return c.Now()
 	}
+	return c.ordered(int64(c.Now()))
+}
+
+func (c *Clock) ordered(now int64) time.Duration {
 	for {
 		last := c.order.Load()
 		now = max(now, last+1)
