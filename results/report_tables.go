@@ -13,26 +13,17 @@ import (
 
 func (r *Run) latencyTable() tableView {
 	t := tableView{Head: []string{"", "Count", "p50", "p90", "p99", "p99.9", "Max", "Mean"}}
-	add := func(name string, l Percentiles) {
-		if l.Count == 0 {
-			t.Rows = append(t.Rows, texts(name, "0", "-", "-", "-", "-", "-", "-"))
-			return
+	for _, l := range r.latencies() {
+		var cells []string
+		for _, c := range l {
+			cells = append(cells, fmt.Sprint(c))
 		}
-		t.Rows = append(t.Rows, texts(name, Count(l.Count), quantile(l.P50, l.Max), quantile(l.P90, l.Max), quantile(l.P99, l.Max),
-			quantile(l.P999, l.Max), Duration(time.Duration(l.Max)), Duration(time.Duration(l.Mean))))
+		cells[0] = strings.ToUpper(cells[0][:1]) + cells[0][1:]
+		t.Rows = append(t.Rows, texts(cells...))
 	}
-	add("Acquire (winners)", r.Latency.Acquire)
-	add("Acquire with unfinished", r.Waiting.Unfinished)
-	add("A random waiter's wait", r.Waiting.RandomWaiter)
-	add("Response (from due)", r.Latency.Response)
-	add("Response with unfinished", r.Waiting.Response)
-	add("Hand-off", r.Latency.Handoff)
-	add("One try", r.Latency.Try)
-	add("Hold", r.Latency.Hold)
-	add("Release", r.Latency.Release)
 	t.Note = "A percentile with fewer than five observations beyond it is left out."
 	if r.Waiting.Censored > 0 {
-		t.Note += " " + quantity(r.Waiting.Censored, "wait") + " ended without a grant or outlasted the measurement; they count with what was seen of them."
+		t.Note += " " + r.censoredText() + "."
 	}
 	return t
 }

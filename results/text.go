@@ -129,27 +129,38 @@ func starving(workers []int) string {
 func (p *printer) latencies(r *Run) {
 	const row = "%-26s%9s%9s%9s%9s%9s%9s%9s"
 	p.line(row, "latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean")
-	show := func(name string, l Percentiles) {
-		if l.Count == 0 {
-			p.line(row, name, "0", "-", "-", "-", "-", "-", "-")
-			return
-		}
-		p.line(row, name, Count(l.Count), quantile(l.P50, l.Max), quantile(l.P90, l.Max), quantile(l.P99, l.Max),
-			quantile(l.P999, l.Max), Duration(time.Duration(l.Max)), Duration(time.Duration(l.Mean)))
+	for _, l := range r.latencies() {
+		p.line(row, l...)
 	}
-	show("acquire (winners)", r.Latency.Acquire)
-	show("acquire with unfinished", r.Waiting.Unfinished)
-	show("a random waiter's wait", r.Waiting.RandomWaiter)
-	show("response (from due)", r.Latency.Response)
-	show("response with unfinished", r.Waiting.Response)
-	show("hand-off", r.Latency.Handoff)
-	show("one try", r.Latency.Try)
-	show("hold", r.Latency.Hold)
-	show("release", r.Latency.Release)
 	if r.Waiting.Censored > 0 {
-		p.line("%s ended without a grant or outlasted the measurement; they count with what was seen of them",
-			quantity(r.Waiting.Censored, "wait"))
+		p.line("%s", r.censoredText())
 	}
+}
+
+// latencies are the rows of a table: name, count, p50, p90, p99, p99.9, max, mean.
+func (r *Run) latencies() [][]any {
+	row := func(name string, l Percentiles) []any {
+		if l.Count == 0 {
+			return []any{name, "0", "-", "-", "-", "-", "-", "-"}
+		}
+		return []any{name, Count(l.Count), quantile(l.P50, l.Max), quantile(l.P90, l.Max), quantile(l.P99, l.Max),
+			quantile(l.P999, l.Max), Duration(time.Duration(l.Max)), Duration(time.Duration(l.Mean))}
+	}
+	return [][]any{
+		row("acquire (winners)", r.Latency.Acquire),
+		row("acquire with unfinished", r.Waiting.Unfinished),
+		row("a random waiter's wait", r.Waiting.RandomWaiter),
+		row("response (from due)", r.Latency.Response),
+		row("response with unfinished", r.Waiting.Response),
+		row("hand-off", r.Latency.Handoff),
+		row("one try", r.Latency.Try),
+		row("hold", r.Latency.Hold),
+		row("release", r.Latency.Release),
+	}
+}
+
+func (r *Run) censoredText() string {
+	return quantity(r.Waiting.Censored, "wait") + " ended without a grant or outlasted the measurement; they count with what was seen of them"
 }
 
 // quantile writes a percentile: "-" if the count does not support it, ">" if waits without end hide it.

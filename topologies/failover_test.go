@@ -106,15 +106,7 @@ func TestPrimaryAndReplicas(t *testing.T) {
 func TestKilledPrimaryIsReplacedAndComesBack(t *testing.T) {
 	t.Parallel()
 	each3(t, func(t *testing.T, top *Topology) {
-		const key = "k"
-		c := client(t, top, ClientOptions{Source: 1})
-		if err := c.Set(t.Context(), key, "v", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		old := primaryOf(t, top, key)
-		if err := reached(t.Context(), old, 1); err != nil {
-			t.Fatal(err)
-		}
+		c, old := writtenKey(t, top)
 		if err := old.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -135,6 +127,22 @@ func TestKilledPrimaryIsReplacedAndComesBack(t *testing.T) {
 	})
 }
 
+const key = "k"
+
+// writtenKey writes a key that replicas have, and returns who wrote it and its primary.
+func writtenKey(t *testing.T, top *Topology) (redis.UniversalClient, *Node) {
+	t.Helper()
+	c := client(t, top, ClientOptions{Source: 1})
+	if err := c.Set(t.Context(), key, "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	primary := primaryOf(t, top, key)
+	if err := reached(t.Context(), primary, 1); err != nil {
+		t.Fatal(err)
+	}
+	return c, primary
+}
+
 func containsNode(list []*Node, n *Node) bool {
 	for _, other := range list {
 		if other == n {
@@ -147,15 +155,7 @@ func containsNode(list []*Node, n *Node) bool {
 func TestFailoverOfALivingPrimaryKeepsTheData(t *testing.T) {
 	t.Parallel()
 	each3(t, func(t *testing.T, top *Topology) {
-		const key = "k"
-		c := client(t, top, ClientOptions{Source: 1})
-		if err := c.Set(t.Context(), key, "v", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		old := primaryOf(t, top, key)
-		if err := reached(t.Context(), old, 1); err != nil {
-			t.Fatal(err)
-		}
+		c, old := writtenKey(t, top)
 		next := failover(t, top, old)
 		if next == old || primaryOf(t, top, key) != next {
 			t.Errorf("moved from %s to %s, primary is %s", old.Name, next.Name, primaryOf(t, top, key).Name)
