@@ -76,17 +76,9 @@ func (s *stage) leftovers(ctx context.Context, lane *history.Lane, number int, n
 		return nil
 	}
 	for key, page := range s.pages {
-		call := lane.Clock().Now()
-		token, until, err := holding(ctx, n, page.Lock, lane.Clock())
-		if err != nil {
+		if err := see(ctx, lane, history.Found, key, page.Lock, number, n); err != nil {
 			return err
 		}
-		if token == 0 {
-			continue
-		}
-		lane.Mark(history.Op{
-			Kind: history.Found, Key: int32(key), Call: call, Value: int64(number), Token: token, Until: until, Outcome: history.OK,
-		})
 	}
 	return nil
 }
@@ -99,17 +91,22 @@ func (s *stage) sight(ctx context.Context, lane *history.Lane, number int, n *to
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	for key, page := range s.pages[:min(lookPages, len(s.pages))] {
-		call := lane.Clock().Now()
-		token, until, err := holding(ctx, n, page.Lock, lane.Clock())
-		if err != nil {
+		if see(ctx, lane, history.Sight, key, page.Lock, number, n) != nil {
 			return
 		}
-		if token != 0 {
-			lane.Mark(history.Op{
-				Kind: history.Sight, Key: int32(key), Call: call, Value: int64(number), Token: token, Until: until, Outcome: history.OK,
-			})
-		}
 	}
+}
+
+// see records the lock of a page if a node has it.
+func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lock string, number int, n *topologies.Node) error {
+	call := lane.Clock().Now()
+	token, until, err := holding(ctx, n, lock, lane.Clock())
+	if err == nil && token != 0 {
+		lane.Mark(history.Op{
+			Kind: kind, Key: int32(key), Call: call, Value: int64(number), Token: token, Until: until, Outcome: history.OK,
+		})
+	}
+	return err
 }
 
 // holding reads a lock's key: the hash of its token, 0 if there is none, and when the server lets go of it by itself.
