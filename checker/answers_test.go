@@ -62,7 +62,7 @@ func wrongLeases(list []told, expires bool) map[string]int64 {
 			}
 		}
 		if r := t.release; r != nil && r.Outcome == history.Failed && t.sure(expires) > r.Return {
-			n["premature-loss"]++
+			n[lossCause(list, t, expires)]++
 		}
 		if t.extend != nil && expires && t.extend.Call > t.acquire.Return+tinyTTL+1 {
 			n["silent-reacquire"]++
@@ -81,6 +81,18 @@ func wrongLeases(list []told, expires bool) map[string]int64 {
 		n["over-claim"] += int64(len(between))
 	}
 	return n
+}
+
+// lossCause looks among all other holds for one whose release, after its lease, may have ended this one.
+func lossCause(list []told, t told, expires bool) string {
+	for _, k := range list {
+		r := k.release
+		if k.acquire != t.acquire && r != nil && r.Outcome == history.OK && k.sure(expires) < r.Return &&
+			r.Return > t.acquire.Call && r.Call < t.release.Return {
+			return "foreign-release"
+		}
+	}
+	return "premature-loss"
 }
 
 func answersDisagree(t testing.TB, h *history.History) string {
@@ -125,7 +137,7 @@ func TestAnswersAgainstOracle(t *testing.T) {
 			seen["false-release"]++
 		}
 	}
-	for _, cause := range []string{"over-claim", "premature-loss", "silent-reacquire", "false-release"} {
+	for _, cause := range []string{"over-claim", "premature-loss", "foreign-release", "silent-reacquire", "false-release"} {
 		if seen[cause] < 100 {
 			t.Errorf("%s was seen %d times, too seldom to test it", cause, seen[cause])
 		}

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"time"
 
 	"hammerlock/history"
 )
@@ -205,13 +206,16 @@ func (x *examiner) reacquired(i, j *Hold) int32 {
 // atomic, or, if neither is shown, the service itself.
 func (x *examiner) broken(p pair) finding {
 	i, j := &x.c.Holds[p.first], &x.c.Holds[p.second]
-	if op := x.foreign(p); op >= 0 {
+	if op := x.sweeper.foreign(i, p.second-1, j.Return); op >= 0 {
 		return finding{"foreign-release", p, op}
 	}
 	if kind, call, _ := x.sweeper.ended(i); kind == returned && call > j.Return && j.Return > x.sweeper.assured(i) {
 		return finding{"foreign-release", p, i.Release} // it can only have released the other's
 	}
 	_, begun := active(x.windows, 0, j.Return, ofServers)
+	if op := x.sweeper.succeeded(i, p.second-1, j.Return); !begun && op >= 0 {
+		return finding{"foreign-release", p, op}
+	}
 	if !begun {
 		x.racy = true
 		return finding{"double-grant", p, -1}
@@ -228,24 +232,45 @@ func (x *examiner) broken(p pair) finding {
 
 const foreignReach = 256 // holds that are searched for one whose release ended another's
 
-// foreign finds the release of a third hold, between the two grants, that ended the first one: its own lease had
-// been over, or the lock does not ask who releases.
-func (x *examiner) foreign(p pair) int32 {
-	i, j := &x.c.Holds[p.first], &x.c.Holds[p.second]
-	for n, left := p.second-1, foreignReach; n >= 0 && left > 0; n-- {
-		k := &x.c.Holds[n]
+// foreign finds the release, begun before the given time, that ended hold i although it was another's: of a hold
+// that had expired, or of any if the lock does not ask who releases. The holds from last backwards are looked at.
+func (r *ruler) foreign(i *Hold, last int32, by time.Duration) int32 {
+	for n, left := last, foreignReach; n >= 0 && left > 0; n-- {
+		k := &r.c.Holds[n]
 		if k.Key != i.Key {
 			continue
 		}
-		if left--; n == p.first || k.Release < 0 {
+		if left--; k == i || k.Release < 0 {
 			continue
 		}
-		op := &x.c.Ops[k.Release]
-		if op.Outcome == history.Failed || op.Return <= i.Call || op.Call >= j.Return {
+		op := &r.c.Ops[k.Release]
+		if op.Outcome == history.Failed || op.Return <= i.Call || op.Call >= by {
 			continue
 		}
-		outlived := op.Outcome == history.OK && x.sweeper.assured(k) < op.Return
-		if outlived || !x.c.Claims.Owned && k.Call < i.Return {
+		outlived := op.Outcome == history.OK && r.assured(k) < op.Return
+		if outlived || !r.c.Claims.Owned && k.Call < i.Return {
+			return k.Release
+		}
+	}
+	return -1
+}
+
+// succeeded finds the release of a hold that was granted before i and released with success after i was granted
+// and before the given time: the server had i's key then, or none. It is what follows a foreign release, whose
+// victim takes the next hold away. It says nothing of a lock on several sites, or after a fault.
+func (r *ruler) succeeded(i *Hold, last int32, by time.Duration) int32 {
+	if r.c.Sites > 1 {
+		return -1
+	}
+	for n, left := last, foreignReach; n >= 0 && left > 0; n-- {
+		k := &r.c.Holds[n]
+		if k.Key != i.Key {
+			continue
+		}
+		if left--; k.Process != i.Process || k.Return >= i.Call || k.Release < 0 {
+			continue
+		}
+		if op := &r.c.Ops[k.Release]; op.Outcome == history.OK && op.Call > i.Return && op.Call < by {
 			return k.Release
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"hammerlock/history"
@@ -30,7 +31,7 @@ type leases struct {
 }
 
 // leaseCauses are the causes, the worst first.
-var leaseCauses = []string{"silent-reacquire", "over-claim", "renewal-failure", "premature-loss"}
+var leaseCauses = []string{"silent-reacquire", "over-claim", "renewal-failure", "foreign-release", "premature-loss"}
 
 func checkLeaseValidity(c *Case) Verdict {
 	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
@@ -141,7 +142,7 @@ func (l *leases) habit() {
 }
 
 // loss judges a hold that was told to be over. Before last proof + T1 the service has lost it: a near miss that a
-// fault of a server explains, and a violation if none does. After it, the watchdog has failed if there is one.
+// fault of a server explains, and a violation if none does: another's release, if one is found. After it, the watchdog has failed if there is one.
 func (l *leases) loss(h *Hold) {
 	told := int32(-1)
 	if h.Release >= 0 {
@@ -168,6 +169,12 @@ func (l *leases) loss(h *Hold) {
 	if told >= 0 && over > at {
 		if _, begun := active(l.windows, 0, at, func(name string) bool { return ofServers(name) || name == "drop-reply" }); begun {
 			l.v.Misses["premature-loss"]++
+			return
+		}
+		before := sort.Search(len(l.c.Holds), func(n int) bool { return l.c.Holds[n].Call >= at })
+		if op := l.foreign(h, int32(before)-1, at); op >= 0 {
+			l.fail("foreign-release", fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own lease was over",
+				who(h.Worker), clock(at), h.name(), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
 			return
 		}
 		l.fail("premature-loss", fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",

@@ -119,6 +119,15 @@ var saved = map[string]struct {
 		s.release(b, 21, 22)
 		s.release(a, 30, 31)
 	}, Fail, "double-grant"},
+	"exclusion: one foreign release, and all that follow": {exclusion, func(s *script) {
+		a, b := s.acquire(1, 0, 1, 300), s.acquire(2, 310, 311, 300)
+		s.release(a, 320, 321) // takes b's away
+		c := s.acquire(3, 330, 331, 300)
+		s.release(b, 340, 341) // takes c's away
+		d := s.acquire(4, 350, 351, 300)
+		s.release(c, 360, 361)
+		s.denied(d, 370, 371)
+	}, Fail, "foreign-release"},
 	"exclusion: no answer, never proven": {exclusion, func(s *script) {
 		handOffs(s)
 		b := s.acquire(2, 10, 20, 300)
@@ -166,6 +175,11 @@ var saved = map[string]struct {
 	"lease-validity: gone early": {leaseValidity, func(s *script) {
 		s.denied(s.acquire(1, 0, 1, 300), 100, 101)
 	}, Fail, "premature-loss"},
+	"lease-validity: gone early by another's release": {leaseValidity, func(s *script) {
+		a, b := s.acquire(1, 0, 1, 300), s.acquire(2, 310, 311, 300)
+		s.release(a, 320, 321)
+		s.denied(b, 330, 331)
+	}, Fail, "foreign-release"},
 	"lease-validity: gone early by a fault": {leaseValidity, func(s *script) {
 		s.fault("restart-empty", 20, 30)
 		s.denied(s.acquire(1, 0, 1, 300), 100, 101)

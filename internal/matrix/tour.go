@@ -60,7 +60,7 @@ var Chapters = []Chapter{
 // takes its time.
 var (
 	chapterLength = Conditions{Duration: 2 * time.Second}
-	slow          = Conditions{Hold: 15 * time.Millisecond, Think: time.Millisecond}
+	slow          = Conditions{Hold: 30 * time.Millisecond, Think: time.Millisecond}
 	failingOver   = Conditions{TTL: 4 * time.Second, Duration: 4 * time.Second, Wait: 4 * time.Second}
 )
 
