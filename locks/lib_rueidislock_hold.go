@@ -21,7 +21,7 @@ type rueidisHold struct {
 
 	mu        sync.Mutex
 	token     string
-	first     time.Time        // when it was asked for
+	first     time.Time        // when it was asked for with this token
 	deadlines map[string]int64 // the last one asked for, by key in the server
 	rounds    map[string]int   // extensions so far, by key in the server
 	round     int              // the extension that is going on, or went last
@@ -78,11 +78,11 @@ func (h *rueidisHold) call(script, key, token, deadline string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	end, _ := strconv.ParseInt(deadline, 10, 64)
+	if token != h.token {
+		h.begin(token)
+	}
 	last, known := h.deadlines[key]
 	h.deadlines[key] = max(end, last)
-	if h.token = token; h.first.IsZero() {
-		h.first = time.Now()
-	}
 	if known && end == last && script == "EVAL" {
 		return h.rounds[key] // again, because the server did not know the script by its hash
 	}
@@ -98,6 +98,14 @@ func (h *rueidisHold) call(script, key, token, deadline string) int {
 		}
 	}
 	return h.rounds[key]
+}
+
+// begin forgets the tries before: one that waits draws a token for each, and undoes one before it makes the next.
+func (h *rueidisHold) begin(token string) {
+	h.decide(history.Unknown, history.Canceled)
+	h.token, h.first, h.round = token, time.Now(), 0
+	clear(h.deadlines)
+	clear(h.rounds)
 }
 
 // answer counts what the keys say of an extension: a majority decides.

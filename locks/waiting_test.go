@@ -257,3 +257,39 @@ func TestRueidislockWaitsByItself(t *testing.T) {
 		})
 	}
 }
+
+// TestRueidislocksRefusedTriesAreNoExtensions wakes a waiter for nothing a few times: it draws a new token each time,
+// and its lease counts from the try that was granted.
+func TestRueidislocksRefusedTriesAreNoExtensions(t *testing.T) {
+	t.Parallel()
+	home := newBench(t, "single")
+	e := home.env()
+	recorded := renewals(&e)
+	a, b := open(t, libRueidislock, home.env()), open(t, libRueidislock, e)
+	const ttl = 10 * time.Second // nobody renews within the test
+	held := grant(t, a, "k", ttl)
+	if _, err := b.Acquire(t.Context(), "k", ttl); !errors.Is(err, ErrBusy) {
+		t.Fatal(err)
+	}
+	done := startWait(t.Context(), b, "k")
+	var second time.Time
+	for round := range 5 {
+		outlive(50 * time.Millisecond)
+		if round == 1 {
+			second = time.Now()
+		}
+		must(t, home.sites[0].PExpire(t.Context(), "rueidislock:0:k", ttl).Err())
+	}
+	must(t, a.Release(t.Context(), held))
+	if got := <-done; got.err != nil {
+		t.Fatalf("woken by %s after %v: %v", got.wake, got.took, got.err)
+	}
+	held = grant(t, b, "k", ttl)
+	if held.Spent > time.Since(second) {
+		t.Errorf("the lease counts from %v ago, not from the try that was granted", held.Spent)
+	}
+	must(t, b.Release(t.Context(), held))
+	if ops := recorded(); len(ops) > 0 {
+		t.Errorf("%d extensions of a hold that nobody renewed, the first %+v", len(ops), ops[0])
+	}
+}
