@@ -29,6 +29,7 @@ type Meter struct {
 	Errors  map[string]int64 // operations that did not go well, by kind, outcome and reason
 	workers []workerMeter
 	pages   []pageMeter
+	wakes   [kindsOfWake]wakeMeter
 
 	faults     []FaultWindow
 	ops        int64
@@ -76,6 +77,7 @@ type pageMeter struct {
 	grant    time.Duration
 	grantee  int32
 	since    time.Duration // when the grantee's wait began
+	woken    history.Wake  // what made the grantee try
 	oldest   time.Duration // first try of the longest waiting worker at the grant
 	pending  bool          // a grant waits for the release before it
 }
@@ -155,6 +157,7 @@ func (m *Meter) acquire(op *history.Op, w *workerMeter, measured bool) {
 	}
 	if measured {
 		m.Tries.record(op.Latency())
+		m.wakes[op.Woken].try(op.Outcome == history.OK)
 	}
 	if op.Outcome != history.OK {
 		return
@@ -192,7 +195,7 @@ func (m *Meter) stopWaiting(worker int32, w *workerMeter, at time.Duration, gran
 
 // grant and release pair up whichever comes second.
 func (m *Meter) grant(op *history.Op, since time.Duration, p *pageMeter) {
-	p.grant, p.grantee, p.since, p.pending = op.Return, op.Worker, since, true
+	p.grant, p.grantee, p.since, p.woken, p.pending = op.Return, op.Worker, since, op.Woken, true
 	p.oldest = since
 	for _, other := range p.waiting {
 		p.oldest = min(p.oldest, m.workers[other].first)
@@ -229,6 +232,7 @@ func (m *Meter) pair(p *pageMeter) {
 	m.idleWaited += m.within(max(p.release, p.oldest), p.grant)
 	if p.grantee != p.releaser && p.since < p.release && p.release >= m.from && p.grant <= m.to {
 		m.Handoff.record(p.grant - p.release)
+		m.wakes[p.woken].handed(p.grant - p.release)
 		m.interval.record(handoffTag, p.grant, p.grant-p.release)
 	}
 }

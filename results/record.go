@@ -116,6 +116,8 @@ type Waiting struct {
 	Response Percentiles `json:"response_with_unfinished"`
 	// RandomWaiter is the length of the wait that somebody is in who waits at a random instant.
 	RandomWaiter Percentiles `json:"random_waiter"`
+	// Woken splits tries and hand-offs by what made the worker try; nil in runs saved before it was kept.
+	Woken []Woken `json:"woken,omitempty"`
 }
 
 // Cost is what a counted visit took, on average; null if it was not measured.
@@ -156,7 +158,7 @@ func (m *Meter) Summarize(r *Run, load Load) {
 }
 
 func (m *Meter) waiting() Waiting {
-	w := Waiting{Censored: m.Waits.censored.count, Longest: int64(m.Waits.longest())}
+	w := Waiting{Censored: m.Waits.censored.count, Longest: int64(m.Waits.longest()), Woken: m.wokenBy()}
 	w.Unfinished, w.RandomWaiter = m.Waits.summary()
 	w.Response, _ = m.Answers.summary()
 	return w

@@ -25,6 +25,9 @@ func (r *Run) latencyTable() tableView {
 	if r.Waiting.Censored > 0 {
 		t.Note += " " + r.censoredText() + "."
 	}
+	if len(r.Waiting.Woken) > 0 {
+		t.Note += " How those who got the lock were woken: " + r.wokenText() + "."
+	}
 	return t
 }
 

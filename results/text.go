@@ -86,6 +86,9 @@ func (p *printer) run(r *Run) {
 	p.line("")
 	p.fact("throughput", fmt.Sprintf("%s visits/s counted in %s", significant(r.Throughput), Duration(time.Duration(r.Measured))))
 	p.fact("visits", r.visitsText())
+	if len(r.Waiting.Woken) > 0 {
+		p.fact("woken", r.wokenText())
+	}
 	p.fact("cost a visit", r.costText())
 	if r.Views.Fenced > 0 {
 		p.fact("fence", fencedText(r.Views.Fenced))
@@ -146,17 +149,18 @@ func (r *Run) latencies() [][]any {
 		return []any{name, Count(l.Count), quantile(l.P50, l.Max), quantile(l.P90, l.Max), quantile(l.P99, l.Max),
 			quantile(l.P999, l.Max), Duration(time.Duration(l.Max)), Duration(time.Duration(l.Mean))}
 	}
-	return [][]any{
+	rows := [][]any{
 		row("acquire (winners)", r.Latency.Acquire),
 		row("acquire with unfinished", r.Waiting.Unfinished),
 		row("a random waiter's wait", r.Waiting.RandomWaiter),
 		row("response (from due)", r.Latency.Response),
 		row("response with unfinished", r.Waiting.Response),
 		row("hand-off", r.Latency.Handoff),
-		row("one try", r.Latency.Try),
-		row("hold", r.Latency.Hold),
-		row("release", r.Latency.Release),
 	}
+	for _, w := range r.handoffs() {
+		rows = append(rows, row("hand-off, woken by "+w.By, w.Handoff))
+	}
+	return append(rows, row("one try", r.Latency.Try), row("hold", r.Latency.Hold), row("release", r.Latency.Release))
 }
 
 func (r *Run) censoredText() string {
