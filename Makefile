@@ -5,7 +5,7 @@ GO = go
 # How often each perf benchmark is repeated; more is calmer and slower.
 PERFTIME = 5x
 
-.PHONY: help build bench test perf aa baselines man completions readme clean
+.PHONY: help build bench test perf aa baselines waiting matrix man completions readme clean
 
 help:
 	@echo 'make bench   five topologies under load, one table (installs redis-server if it is missing)'
@@ -15,6 +15,8 @@ help:
 	@echo 'make build   bin/bench and bin/verify'
 	@echo 'make man     manual pages in bin/man; make completions: shell completion in bin/completions'
 	@echo 'make baselines  write down again what a visit costs without contention'
+	@echo 'make waiting  compare how locks wait for one hot page, and write it into README.md; four minutes'
+	@echo 'make matrix  run the matrix with two seeds, write docs/MATRIX.md and its part of README.md; forty minutes'
 	@echo 'make readme  write the generated parts of README.md and ARCHITECTURE.md again'
 
 build:
@@ -42,6 +44,7 @@ perf:
 	@$(GO) test -run '^$$' ./history ./results ./topologies ./internal/harness >/dev/null
 	@{ $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./results && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Report' -benchtime 1x ./results && \
+	   $(GO) test -p 1 -run '^$$' -bench 'Waiting' -benchtime 1x -timeout 20m ./internal/harness && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime 3x ./topologies && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Overhead|Verify|Dashboard' -benchtime $(PERFTIME) -timeout 20m ./internal/harness || \
 	   echo FAIL; } 2>&1 | tee bin/perf.txt
@@ -59,6 +62,22 @@ baselines:
 	@sh .ci/setup redis
 	$(GO) test ./internal/harness -count 1 -run TestBaselines -update
 
+# How locks wait for one hot page: what the README shows. The machine should have nothing else to do for four minutes.
+waiting:
+	@sh .ci/setup redis
+	$(GO) test -p 1 -run '^$$' -bench 'Waiting' -benchtime 1x -timeout 20m ./internal/harness -update
+	@$(MAKE) readme
+
+# Every lock where it must pass and where it must be caught, with one seed after the other: docs/MATRIX.md and the table in
+# the README. It stops at a matrix that is red. The machine should have nothing else to do; 20 minutes each.
+SEEDS = 1 2
+
+matrix: build
+	@sh .ci/setup redis
+	@for s in $(SEEDS); do bin/verify matrix --seed $$s --json > bin/matrix-$$s.json || exit 1; done
+	$(GO) test -count 1 -run 'TestMatrix$$' . -update -matrix "$$(for s in $(SEEDS); do printf '%sbin/matrix-%s.json' "$$comma" $$s; comma=,; done)"
+	@$(MAKE) readme
+
 man: build
 	@mkdir -p bin/man
 	bin/bench man bin/man
@@ -69,7 +88,7 @@ completions: build
 	@for p in bench verify; do for s in bash zsh fish; do bin/$$p completion $$s > bin/completions/$$p.$$s || exit 1; done; done
 
 readme:
-	$(GO) test -count 1 -run 'TestReadme|TestArchitecture' . -update
+	$(GO) test -count 1 -run 'TestReadme|TestArchitecture|TestMatrix' . -update
 
 clean:
 	rm -rf bin

@@ -34,6 +34,8 @@ func TestReadme(t *testing.T) {
 		"counters":   counterTable(),
 		"faults":     faultTable(),
 		"checks":     checkTable(),
+		"waiting":    waitingTable(t),
+		"matrix":     readMatrix(t).short(),
 	})
 	known := flagsOf(t, cli.Bench)
 	maps.Copy(known, flagsOf(t, cli.Verify))

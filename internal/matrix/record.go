@@ -112,6 +112,7 @@ func (r *Record) Bound() float64 { return min(3/float64(max(r.Holds, 1)), 1) }
 type Result struct {
 	Record
 	Expected Expectation `json:"expected"`
+	Found    string      `json:"found"` // in a word
 	Red      bool        `json:"red"`
 	Why      string      `json:"why,omitempty"` // it is red
 	Upper    float64     `json:"upper_95,omitempty"`
@@ -141,7 +142,7 @@ func Compare(r Record, e Expectation) Result {
 	default:
 		x.Why = "nothing was expected of it"
 	}
-	x.Red = x.Why != ""
+	x.Red, x.Found = x.Why != "", x.Word()
 	return x
 }
 
