@@ -10,7 +10,7 @@ PERFTIME = 5x
 help:
 	@echo 'make bench   five topologies under load, one table (installs redis-server if it is missing)'
 	@echo 'make test    vet, staticcheck and every test under the race detector'
-	@echo 'make perf    what the suite itself costs'
+	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page'
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
 	@echo 'make build   bin/bench and bin/verify'
 	@echo 'make man     manual pages in bin/man; make completions: shell completion in bin/completions'

@@ -1,4 +1,5 @@
-# Reads the output of go test -bench and writes a table of what was asked: what does the suite itself cost? Fails if
+# Reads the output of go test -bench and writes a table of what was asked: what does the suite itself cost, and how do locks wait?
+# Fails if
 # a benchmark failed or is missing.
 
 /^FAIL|^--- FAIL|^panic:/ { failed = 1 }
