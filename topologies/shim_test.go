@@ -83,10 +83,10 @@ func TestClockRate(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Clock: true})
 	n := top.Nodes[0]
+	start := time.Now()
 	if err := n.SetClock(0, 100); err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
 	if err := poll(within(t, 10*time.Second), time.Millisecond, func() error {
 		if shown(t, n) < 20*time.Second {
 			return errors.New("too slow")
