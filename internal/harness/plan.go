@@ -98,6 +98,7 @@ func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
 	c.faults(combinations)
 	server := c.server(ctx)
 	c.embedded(server)
+	c.commands(server, combinations)
 	c.out()
 	switch {
 	case len(c.mistakes) > 0:
@@ -228,6 +229,17 @@ func (c *check) embedded(server topologies.Server) {
 		if t, ok := topologies.Find(name); ok && !t.Embeddable() {
 			c.mistake("--redis-server embedded serves single and redlock, not %s", name)
 		}
+	}
+}
+
+// commands asks whether the server knows the locks' commands.
+func (c *check) commands(server topologies.Server, all []Combination) {
+	asked := map[string]bool{}
+	for _, combo := range all {
+		if err := combo.Lock.Runs(server); err != nil && !asked[combo.Lock.Name] {
+			c.mistake("--lock %s: %v", combo.Lock.Name, err)
+		}
+		asked[combo.Lock.Name] = true
 	}
 }
 
