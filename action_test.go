@@ -1,0 +1,181 @@
+package hammerlock_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestTheAction carries out the steps of action.yml in order, as a runner does, on a clone with a base. Real are the
+// shell, git and the scripts of .ci; go builds commands that note how they were called and end as the case says.
+func TestTheAction(t *testing.T) {
+	const verified = "verify --topology single,replica --quiet --out REPORT/verify"
+	const compared = "; bench ab bench=BASE/bin/bench bench=ROOT/bin/bench --workers 8 --keys 8 " +
+		"--gate cost.round_trips<+5% --gate response.p99<+25% --quiet --out REPORT/ab"
+	cases := map[string]struct {
+		inputs        map[string]string
+		verify, bench string // exit codes of the commands
+		calls, code   string
+	}{
+		"no base":           {verify: "0", calls: verified, code: "0"},
+		"a violation":       {verify: "1", calls: verified, code: "1"},
+		"nothing worse":     {inputs: map[string]string{"base": "HEAD~1"}, verify: "0", bench: "0", calls: verified + compared, code: "0"},
+		"a regression":      {inputs: map[string]string{"base": "HEAD~1"}, verify: "0", bench: "5", calls: verified + compared, code: "5"},
+		"a violation first": {inputs: map[string]string{"base": "HEAD~1"}, verify: "1", bench: "5", calls: verified + compared, code: "1"},
+		"inconclusive":      {inputs: map[string]string{"base": "HEAD~1"}, verify: "3", bench: "5", calls: verified + compared, code: "3"},
+		"no such base":      {inputs: map[string]string{"base": "0123456789abcdef0123456789abcdef01234567"}, verify: "0", calls: verified, code: "4"},
+		"flags, no shell": {inputs: map[string]string{"verify": "--lock $(touch${IFS}hacked);touch hacked *"}, verify: "0",
+			calls: "verify --lock $(touch${IFS}hacked);touch hacked * --quiet --out REPORT/verify", code: "0"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newRunner(t, "VERIFY_ENDS="+c.verify, "BENCH_ENDS="+c.bench)
+			r.git("commit", "--quiet", "--allow-empty", "-m", "the change")
+			failed := r.run(c.inputs)
+			if got := r.calls(); got != c.calls {
+				t.Errorf("called\n%s\nwant\n%s", got, c.calls)
+			}
+			if got := r.values["steps.judge.outputs.exit-code"]; got != c.code || failed != (c.code != "0") {
+				t.Errorf("got exit code %q, failed %v, want %s", got, failed, c.code)
+			}
+			if left := r.git("worktree", "list"); strings.Count(left, "\n") != 1 {
+				t.Errorf("the base's tree was left behind:\n%s", left)
+			}
+			if _, err := os.Stat(filepath.Join(r.root, "hacked")); err == nil {
+				t.Error("a flag was run as a command")
+			}
+		})
+	}
+}
+
+// runner is as much of a runner of GitHub's as composite actions need.
+type runner struct {
+	t         *testing.T
+	root, bin string // the clone, and what stands before everything else on the path
+	env       []string
+	values    map[string]string // of expressions
+}
+
+// fakeGo builds what notes its call; a server is there, so nothing is installed.
+const fakeGo = `#!/bin/sh
+for command in bench verify; do
+	ends=$(echo "$command" | tr a-z A-Z)_ENDS
+	printf '#!/bin/sh\necho "%s $*" >> "$CALLS"\nexit "$%s"\n' "$command" "$ends" > "bin/$command"
+	chmod 755 "bin/$command"
+done
+`
+
+func newRunner(t *testing.T, env ...string) *runner {
+	t.Helper()
+	dir := t.TempDir()
+	r := &runner{t: t, root: filepath.Join(dir, "work"), bin: filepath.Join(dir, "bin")}
+	for _, file := range []string{".ci/setup", ".ci/pull-request", "action.yml"} {
+		r.write(filepath.Join(r.root, file), read(t, file))
+	}
+	r.write(filepath.Join(r.bin, "go"), fakeGo)
+	r.write(filepath.Join(r.bin, "redis-server"), "#!/bin/sh\n")
+	r.env = append(os.Environ(), append(env, "PATH="+r.bin+":"+os.Getenv("PATH"), "CALLS="+filepath.Join(dir, "calls"),
+		"TMPDIR="+dir, "GITHUB_OUTPUT="+filepath.Join(dir, "output"), "GITHUB_WORKSPACE="+r.root,
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")...)
+	r.git("init", "--quiet")
+	r.git("add", "--all")
+	r.git("commit", "--quiet", "-m", "the base")
+	return r
+}
+
+func (r *runner) write(file, text string) {
+	r.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *runner) git(args ...string) string {
+	r.t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir, cmd.Env = r.root, r.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// run carries out the steps of the runner's own shells, until one fails.
+func (r *runner) run(inputs map[string]string) (failed bool) {
+	r.t.Helper()
+	var action struct {
+		Inputs map[string]struct{ Default string }
+		Runs   struct {
+			Steps []struct {
+				ID, Shell, Run string
+				Env            map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(r.t, "action.yml")), &action); err != nil {
+		r.t.Fatal(err)
+	}
+	r.values = map[string]string{"github.action_path": r.root + "/./", "github.workspace": r.root}
+	for name, input := range action.Inputs {
+		r.values["inputs."+name] = input.Default
+	}
+	for name, value := range inputs {
+		r.values["inputs."+name] = value
+	}
+	for _, step := range action.Runs.Steps {
+		if step.Run == "" || failed {
+			continue
+		}
+		file := filepath.Join(r.bin, "step.sh")
+		r.write(file, step.Run)
+		cmd := exec.Command(step.Shell, "-e", file)
+		cmd.Dir, cmd.Env = r.root, r.env
+		for name, value := range step.Env {
+			cmd.Env = append(cmd.Env, name+"="+r.expand(value))
+		}
+		out, err := cmd.CombinedOutput()
+		r.t.Logf("%s%v", out, err)
+		failed = err != nil
+		r.outputs(step.ID)
+	}
+	return failed
+}
+
+var expression = regexp.MustCompile(`\$\{\{ *(\S+) *\}\}`)
+
+func (r *runner) expand(text string) string {
+	return expression.ReplaceAllStringFunc(text, func(e string) string {
+		value, known := r.values[expression.FindStringSubmatch(e)[1]]
+		if !known {
+			r.t.Errorf("the runner knows no %s", e)
+		}
+		return value
+	})
+}
+
+// outputs reads what a step has handed on.
+func (r *runner) outputs(id string) {
+	text, _ := os.ReadFile(filepath.Join(filepath.Dir(r.bin), "output")) // absent until a step writes it
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && id != "" {
+			r.values["steps."+id+".outputs."+name] = value
+		}
+	}
+}
+
+// calls are the commands' calls, with names for the directories in them.
+func (r *runner) calls() string {
+	text, _ := os.ReadFile(filepath.Join(filepath.Dir(r.bin), "calls")) // absent if nothing was called
+	said := regexp.MustCompile(regexp.QuoteMeta(filepath.Dir(r.root))+`/tmp\.\w+/base`).ReplaceAllString(string(text), "BASE")
+	said = strings.ReplaceAll(said, r.root+"/hammerlock-report", "REPORT")
+	return strings.ReplaceAll(strings.TrimSpace(strings.ReplaceAll(said, r.root, "ROOT")), "\n", "; ")
+}
