@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -109,6 +110,49 @@ func TestOpenCallHoldsLaterReturnsBack(t *testing.T) {
 	a.Return(op)
 	if n := count(); n != 2 {
 		t.Errorf("got %d operations after the call returned, want 2", n)
+	}
+}
+
+// TestAnAbandonedLaneHoldsNothingBack: what a dead writer published is handed on in its place, also what nobody had
+// taken yet, and its open call comes at the end.
+func TestAnAbandonedLaneHoldsNothingBack(t *testing.T) {
+	clock := NewOrderedClock(0)
+	dead := NewLane(clock, 0, 0, 8, nil)
+	other := NewLane(clock, 1, 1, 8, nil)
+	idle := NewLane(clock, 2, 2, 8, nil)
+	merge := NewMerge(clock, []*Lane{dead, other, idle})
+	var got []ID
+	keep := func(op *Op) {
+		got = append(got, op.ID)
+	}
+	record := func(l *Lane) ID {
+		op := l.Call(Load, 0)
+		id := op.ID
+		l.Return(op)
+		return id
+	}
+	want := []ID{record(other), record(dead)}
+	merge.Drain(keep)
+	want = append(want, record(dead), record(other), record(dead)) // taken after the death
+	open := dead.Call(Acquire, 0)
+	open.Outcome = OK // it was about to return
+	at, last := open.Call, open.ID
+	want = append(want, record(other), record(idle))
+	if final := merge.Drain(keep); final != at || len(got) != 5 {
+		t.Errorf("a call that is open since %v: complete to %v, %d operations", at, final, len(got))
+	}
+	merge.Abandon(0)
+	if final := merge.Drain(keep); final <= at {
+		t.Errorf("complete to %v, nothing but a dead call was open since %v", final, at)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("handed on %v, want %v", got, want)
+	}
+	want = append(want, record(other), last)
+	var end Op
+	merge.Flush(func(op *Op) { keep(op); end = *op })
+	if !slices.Equal(got, want) || end.Return != Forever || end.Outcome != Unknown {
+		t.Errorf("handed on %v, want %v; at the end %+v", got, want, end)
 	}
 }
 

@@ -11,6 +11,7 @@ type Merge struct {
 
 	clock   *Clock
 	lanes   []*Lane
+	left    []bool  // by lane: nobody will ever write it again
 	pending []queue // by lane
 	heap    []int   // lanes with pending operations, the earliest return first
 }
@@ -22,8 +23,13 @@ type queue struct {
 
 // NewMerge makes a merge over lanes that are stamped by clock, or by clocks within Slack of it.
 func NewMerge(clock *Clock, lanes []*Lane) *Merge {
-	return &Merge{clock: clock, lanes: lanes, pending: make([]queue, len(lanes))}
+	return &Merge{clock: clock, lanes: lanes, left: make([]bool, len(lanes)), pending: make([]queue, len(lanes))}
 }
+
+// Abandon says that lane number i will never be written again, because its writer is known to be dead. What it
+// published is handed on as ever; its open call, which can no longer return, holds nothing back and follows at the
+// end, when Flush hands on what never returned. It is called by the goroutine that drains.
+func (m *Merge) Abandon(i int) { m.left[i] = true }
 
 // Drain hands every operation that is final to emit, which must not keep the pointer, and returns the
 // time up to which the history is complete.
@@ -53,7 +59,7 @@ func (m *Merge) take() time.Duration {
 	final := m.clock.Now() - m.Slack
 	for i, l := range m.lanes {
 		published, call, open := l.read()
-		if open {
+		if open && !m.left[i] {
 			final = min(final, call)
 		}
 		q := &m.pending[i]

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 type Process struct {
 	Number  int
 	Workers []int32
+	Lanes   []int // numbers of those that it writes
 
 	cmd    *exec.Cmd
 	input  io.WriteCloser
@@ -30,6 +32,7 @@ type Process struct {
 
 	mu     sync.Mutex
 	killed bool
+	dead   atomic.Bool
 }
 
 // processes is a crew in child processes.
@@ -150,6 +153,13 @@ func (p *processes) ready(ctx context.Context, lanes int) error {
 	for i := range lanes {
 		p.lanes = append(p.lanes, p.board.lane(nil, i, int32(i%p.orders.Plan.Workers)))
 	}
+	for _, c := range p.all {
+		for _, w := range c.Workers {
+			for n := int(w); n < lanes; n += p.orders.Plan.Workers {
+				c.Lanes = append(c.Lanes, n)
+			}
+		}
+	}
 	return nil
 }
 
@@ -182,20 +192,37 @@ func (p *processes) Run(ctx, stop context.Context) (Report, error) {
 			_ = c.Kill() // nothing else is left to be done
 		}
 	})()
+	reports := make([]*Report, len(p.all))
+	errs := make([]error, len(p.all))
+	var waits sync.WaitGroup
+	for i, c := range p.all {
+		waits.Go(func() { reports[i], errs[i] = c.report() })
+	}
+	waits.Wait()
 	var total Report
-	var errs []error
-	for _, c := range p.all {
-		var a answer
-		err := c.output.Decode(&a)
-		switch {
-		case c.Killed():
-		case err != nil || a.Report == nil:
-			errs = append(errs, c.complaint(a, err))
-		default:
-			total.add(a.Report)
+	for _, r := range reports {
+		if r != nil {
+			total.add(r)
 		}
 	}
 	return total, errors.Join(errs...)
+}
+
+// report waits for the process's report, or for its death; one that was killed owes none.
+func (c *Process) report() (*Report, error) {
+	var a answer
+	err := c.output.Decode(&a)
+	if err == nil && a.Report != nil {
+		return a.Report, nil
+	}
+	killed := c.Killed()
+	_ = c.Kill()     // it says no more
+	_ = c.cmd.Wait() // how it ended is told by what it said
+	c.dead.Store(true)
+	if killed {
+		return nil, nil
+	}
+	return nil, c.complaint(a, err)
 }
 
 // stop lets the processes finish what is in hand.
@@ -241,7 +268,15 @@ func (c *Process) Kill() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.killed = true
-	return errors.Join(c.cmd.Process.Signal(syscall.SIGCONT), c.cmd.Process.Kill())
+	return errors.Join(c.signal(syscall.SIGCONT), c.signal(syscall.SIGKILL))
+}
+
+// signal sends a signal. To a process that is gone nothing more can be done.
+func (c *Process) signal(s syscall.Signal) error {
+	if err := c.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
 }
 
 // Killed tells whether the process was killed.
@@ -251,11 +286,14 @@ func (c *Process) Killed() bool {
 	return c.killed
 }
 
+// Dead tells whether the process has ended before its time and nothing of it is left: it writes no lane any more.
+func (c *Process) Dead() bool { return c.dead.Load() }
+
 // Source marks the clients of the process: a topology tells them from those of others by it.
 func (c *Process) Source() int { return c.Number + 1 }
 
 // Stop stops the process without ending it, as a long pause of its garbage collector would; Continue lets it go on.
-func (c *Process) Stop() error { return c.cmd.Process.Signal(syscall.SIGSTOP) }
+func (c *Process) Stop() error { return c.signal(syscall.SIGSTOP) }
 
 // Continue lets a stopped process go on.
-func (c *Process) Continue() error { return c.cmd.Process.Signal(syscall.SIGCONT) }
+func (c *Process) Continue() error { return c.signal(syscall.SIGCONT) }

@@ -107,11 +107,23 @@ func (w *watch) drain() {
 		case <-w.wake:
 		case <-ticker.C:
 		}
+		w.bury()
 		final := w.merge.Drain(w.observe)
 		w.tape.flush(w.clock.Now())
 		if now := w.clock.Now(); now-told >= tellEvery {
 			told = now
 			w.stage.tell(w.event(now, final))
+		}
+	}
+}
+
+// bury lets the history go on without processes that are dead: their open calls would hold it back until the end.
+func (w *watch) bury() {
+	for _, p := range w.stage.crew.Processes() {
+		if p.Dead() {
+			for _, lane := range p.Lanes {
+				w.merge.Abandon(lane)
+			}
 		}
 	}
 }

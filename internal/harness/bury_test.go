@@ -1,0 +1,50 @@
+package harness
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// TestThePictureGoesOnWithoutADeadProcess kills a process in the middle of an acquire. Who watches must hear of it
+// while the run goes on, and of what the others do afterwards.
+func TestThePictureGoesOnWithoutADeadProcess(t *testing.T) {
+	j := job(t, func(p *Plan) {
+		p.Verify, p.Processes, p.Locks, p.Faults = true, 2, []string{"fence-after"}, []string{"kill-process@between"}
+		p.Workload.TTL, p.Workload.Retry, p.Duration = 100*time.Millisecond, time.Millisecond, 20*time.Second
+	})
+	j.Watched = true
+	stop, end := context.WithCancel(t.Context())
+	defer end()
+	var seen *results.Snapshot
+	j.Progress = func(e Event) {
+		if e.Snapshot == nil || seen != nil {
+			return
+		}
+		for _, event := range e.Snapshot.Events {
+			if event.Kind == results.CrashEvent && e.Snapshot.Safety.SafeUpTo > event.At+500*time.Millisecond {
+				seen = e.Snapshot
+				end()
+			}
+		}
+	}
+	runs, err := j.Run(t.Context(), stop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen == nil {
+		t.Fatal("until the end nothing was seen of what came after the kill")
+	}
+	h, err := history.Open(filepath.Join(j.Plan.Out, runs[0].Name, results.HistoryFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.Acquire && op.Return == history.Forever }) {
+		t.Error("the acquire that was never answered is not in the history")
+	}
+}
