@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"hammerlock/history"
@@ -13,6 +14,7 @@ import (
 func (c *Case) follow() {
 	var tokens []token
 	crashes := map[int32][]time.Duration{}
+	calm := map[int64]bool{} // numbers of what a person changed that breaks nothing
 	var extends, reenters []link
 	for i := range c.Ops {
 		op := &c.Ops[i]
@@ -20,7 +22,15 @@ func (c *Case) follow() {
 		case history.Crash:
 			crashes[op.Worker] = append(crashes[op.Worker], op.Call)
 			continue
-		case history.Fault, history.Heal, history.Found, history.Sight:
+		case history.Fault, history.Heal:
+			if op.Kind == history.Fault && strings.HasPrefix(c.Notes[op.ID], history.RateByKey) {
+				calm[op.Value] = true
+			}
+			if !calm[op.Value] {
+				c.events = append(c.events, int32(i))
+			}
+			continue
+		case history.Found, history.Sight:
 			c.events = append(c.events, int32(i))
 			continue
 		case history.Skip, history.End, history.Final:

@@ -39,6 +39,19 @@ var saved = map[string]struct {
 		s.release(a, 20, 21)
 		s.release(b, 20, 21)
 	}, Fail, "double-grant"},
+	"exclusion: another rate explains no double grant": {exclusion, func(s *script) {
+		s.byKey(history.RateByKey+"100/s became 125/s", -1, 1, 5)
+		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
+		s.release(a, 20, 21)
+		s.release(b, 20, 21)
+	}, Fail, "double-grant"},
+	"exclusion: a fault by key explains it": {exclusion, func(s *script) {
+		s.byKey(history.RateByKey+"100/s became 125/s", -1, 1, 5)
+		s.byKey(history.ByKey+"kill-node: killed n1", -2, 6, 8)
+		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
+		s.release(a, 20, 21)
+		s.release(b, 20, 21)
+	}, Fail, "service-loss"},
 	"exclusion: a dead holder's lease is lost": {exclusion, func(s *script) {
 		s.acquire(1, 10, 12, 300)
 		s.op(history.Crash, 1, 15, 15)

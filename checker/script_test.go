@@ -75,6 +75,17 @@ func (s *script) fault(name string, from, to time.Duration) {
 	s.op(history.Heal, -1, to, to+1).Value = n
 }
 
+// byKey is what a person did beside the plan.
+func (s *script) byKey(note string, number int64, from, to time.Duration) {
+	op := s.op(history.Fault, -1, from, from+1)
+	op.Value = number
+	if s.Notes == nil {
+		s.Notes = map[history.ID]string{}
+	}
+	s.Notes[op.ID] = note
+	s.op(history.Heal, -1, to, to+1).Value = number
+}
+
 func (s *script) last() *history.Op { return &s.Ops[len(s.Ops)-1] }
 
 func (s *script) prepare(t testing.TB) *Case {

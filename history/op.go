@@ -102,6 +102,10 @@ func (r Reason) String() string { return name(reasons[:], uint8(r)) }
 // colon and what was done. Such faults count down from -1.
 const ByKey = "by key: "
 
+// RateByKey begins the note of a change of the rate of visits, which is written as a Fault that is healed at once: a
+// person did it, but nothing was broken by it, and it explains nothing.
+const RateByKey = ByKey + "rate: "
+
 // Forever stands for a time that never comes: the end of a hold without expiry, the return of a call that had none.
 const Forever = time.Duration(1<<63 - 1)
 

@@ -36,6 +36,9 @@ func significant(x float64) string {
 	return strconv.FormatFloat(x, 'f', min(max(2-e, 0), 6), 64)
 }
 
+// Rate writes a number of visits a second.
+func Rate(perSecond float64) string { return significant(perSecond) }
+
 // Count writes a number in groups of three digits.
 func Count(n int64) string {
 	s := strconv.FormatInt(n, 10)

@@ -111,6 +111,7 @@ type EventKind string
 // The kinds of event.
 const (
 	FaultEvent     EventKind = "fault"
+	RateEvent      EventKind = "rate" // a person changed it
 	ElectionEvent  EventKind = "role"
 	LostEvent      EventKind = "lost"
 	CrashEvent     EventKind = "crash"
@@ -142,8 +143,8 @@ type Safety struct {
 type Controls struct {
 	Faults []Choice
 	Inject func(fault string) error
-	Kill   func(node string) error // the node comes back empty if it is killed again
-	Rate   func(factor float64) (float64, error)
+	Kill   func(node string) error               // the node comes back empty if it is killed again
+	Rate   func(factor float64) (float64, error) // of visits still to come; returns the new one, in visits a second
 	// Pause says that the whole suite is about to be stopped, and returns what says that it goes on.
 	Pause func(why string) (resume func())
 	// Seek moves a replay: by so much, or to the beginning or the end with Seek(±history.Forever); Hold stops it or

@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -71,6 +72,9 @@ func (v *Viewer) Stop(worker int32, stands bool) {
 // Meddled says that a person has meddled.
 func (v *Viewer) Meddled() { v.head.Interactive = true }
 
+// Rate says how many visits a second are due by now; 0 in a closed loop.
+func (v *Viewer) Rate(perSecond float64) { v.head.Rate = perSecond }
+
 // UpTo says that everything that was called before then was observed.
 func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
 
@@ -133,6 +137,10 @@ func (v *Viewer) fault(op *history.Op) {
 	if v.note != nil {
 		what = v.note(op.ID)
 	}
+	if rate, ok := strings.CutPrefix(what, history.RateByKey); ok {
+		v.event(Event{Kind: RateEvent, At: op.Call, Text: rate})
+		return
+	}
 	if n := op.Value; n >= 0 && n < int64(len(v.header.Faults)) {
 		name = v.header.Faults[n].Name
 		what = name + ": " + what
@@ -155,7 +163,7 @@ const (
 // event adds an event, or counts it if it is the last one once more, and returns its number.
 func (v *Viewer) event(e Event) int {
 	e.Count = 1
-	if n := len(v.events); n > 0 && e.Kind != FaultEvent {
+	if n := len(v.events); n > 0 && e.Kind != FaultEvent && e.Kind != RateEvent {
 		if last := &v.events[n-1]; last.Kind == e.Kind && e.At-last.At < oneEvent {
 			last.Count++
 			return v.dropped + n - 1

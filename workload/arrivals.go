@@ -5,74 +5,134 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"hammerlock/history"
 )
 
 // arrivals is the schedule of an open loop. It is a function of the plan alone: which worker takes a visit, and
 // when, changes nothing in it. It is no queue: a visit that no worker has taken yet is one that was not drawn yet,
 // so nothing is dropped and nothing grows.
+//
+// When a visit is due may change after it was taken, with the tempo; which visits there are does not.
 type arrivals struct {
-	mu   sync.Mutex
-	plan *Plan
-	rand *rand.Rand
-	keys *chooser
-	next time.Duration
+	mu    sync.Mutex
+	plan  *Plan
+	tempo *Tempo // nil if the rate stays as it is
+	rand  *rand.Rand
+	keys  *chooser
+	next  time.Duration
 
-	drawn int64
+	drawn   int64
+	back    []visit       // taken, and not begun
+	changed chan struct{} // closed at the next change of the tempo
 }
 
-func newArrivals(p *Plan) *arrivals {
+// visit is one of the schedule.
+type visit struct {
+	planned time.Duration // when it is due if the rate stays as planned
+	key     int32
+}
+
+func newArrivals(p *Plan, t *Tempo) *arrivals {
 	r := rand.New(rand.NewPCG(p.Seed, 0))
-	return &arrivals{plan: p, rand: r, keys: newChooser(p, r)}
+	return &arrivals{plan: p, tempo: t, rand: r, keys: newChooser(p, r), changed: make(chan struct{})}
 }
 
-// take draws the next visit. It returns false when no more visits are due.
-func (a *arrivals) take() (due time.Duration, key int32, ok bool) {
+// take draws the next visit. It returns false when no more visits can be due.
+func (a *arrivals) take() (v visit, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.mine(a.plan.End)
+	end := a.plan.End
+	if a.tempo != nil {
+		end = history.Forever // it is due before the end if the rate rises
+	}
+	return a.mine(end)
+}
+
+// giveBack takes a visit back that is not begun.
+func (a *arrivals) giveBack(v visit) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.back = append(a.back, v)
+}
+
+// change is closed when visits are due at other times than before.
+func (a *arrivals) change() <-chan struct{} {
+	if a.tempo == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.changed
+}
+
+// follow wakes those who wait for a visit when the tempo changes, until done is closed.
+func (a *arrivals) follow(done <-chan struct{}) {
+	ticker := time.NewTicker(tempoPoll)
+	defer ticker.Stop()
+	for seen := 0; ; {
+		if n := a.tempo.changes(); n > seen {
+			seen = n
+			a.mu.Lock()
+			close(a.changed)
+			a.changed = make(chan struct{})
+			a.mu.Unlock()
+		}
+		select {
+		case <-ticker.C:
+		case <-done:
+			return
+		}
+	}
 }
 
 // mine draws the next visit of this part of the crew.
-func (a *arrivals) mine(end time.Duration) (due time.Duration, key int32, ok bool) {
+func (a *arrivals) mine(end time.Duration) (v visit, ok bool) {
 	for {
-		due, key, ok = a.draw(end)
+		v, ok = a.draw(end)
 		if !ok {
-			return due, key, ok
+			return v, ok
 		}
 		a.drawn++
 		if a.plan.Parts == 0 || (a.drawn-1)%int64(a.plan.Parts) == int64(a.plan.Part) {
-			return due, key, ok
+			return v, ok
 		}
 	}
 }
 
 // draw returns the next visit if it is due before end, and leaves it otherwise.
-func (a *arrivals) draw(end time.Duration) (due time.Duration, key int32, ok bool) {
-	due = a.next
-	if due >= end {
-		return 0, 0, false
+func (a *arrivals) draw(end time.Duration) (v visit, ok bool) {
+	if v.planned = a.next; a.tempo.due(v.planned) >= end {
+		return v, false
 	}
 	gap := float64(time.Second) / a.plan.Rate
 	if a.plan.Arrivals == Poisson {
 		gap *= a.rand.ExpFloat64()
 	}
 	a.next += time.Duration(gap)
-	return due, a.keys.choose(), true
+	v.key = a.keys.choose()
+	return v, true
 }
 
-// remaining draws what was due before end, shows and counts it.
+// remaining shows and counts what was due before end and was not begun.
 func (a *arrivals) remaining(end time.Duration, show func(due time.Duration)) (n int64) {
 	if !a.plan.Open() {
 		return 0
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for _, v := range a.back {
+		if due := a.tempo.due(v.planned); due < end {
+			show(due)
+			n++
+		}
+	}
 	for {
-		due, _, ok := a.mine(end)
+		v, ok := a.mine(end)
 		if !ok {
 			return n
 		}
-		show(due)
+		show(a.tempo.due(v.planned))
 		n++
 	}
 }

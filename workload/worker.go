@@ -66,19 +66,34 @@ func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok 
 	return due, w.keys.choose(), due < w.plan.End && stop.Err() == nil
 }
 
-// open takes the next visit of the schedule and waits until it is due.
+// open takes the next visit of the schedule and waits until it is due, which may change meanwhile.
 func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bool) {
 	if stop.Err() != nil || w.clock.Now() >= w.plan.End {
 		return 0, 0, false
 	}
-	due, key, ok = w.arrivals.take()
+	v, ok := w.arrivals.take()
 	if !ok {
 		return 0, 0, false
 	}
-	if early := due - w.clock.Now(); early > 0 && !w.sleep(stop, early) {
-		return 0, 0, false
+	for stop.Err() == nil {
+		changed := w.arrivals.change() // asked for before the tempo is: no change is missed
+		due = w.arrivals.tempo.due(v.planned)
+		early := min(due, w.plan.End) - w.clock.Now()
+		if early <= 0 && due < w.plan.End {
+			return due, v.key, true
+		}
+		if early <= 0 {
+			break
+		}
+		w.timer.Reset(early)
+		select {
+		case <-w.timer.C:
+		case <-changed:
+		case <-stop.Done():
+		}
 	}
-	return due, key, true
+	w.arrivals.giveBack(v)
+	return 0, 0, false
 }
 
 // visit is what everything is about. A lost update must be possible: load and store are two steps.

@@ -75,6 +75,7 @@ type Crew struct {
 	Counting locks.Counting
 	Pages    []Page // by key
 	Gate     *Gate  // where faults take hold of workers; nil if there are none
+	Tempo    *Tempo // how fast the schedule of an open loop runs; nil if as planned
 	Reenter  bool   // some visits take the lock again
 	// Reopen replaces the lock of a worker that died, counted from 0 in this crew; nil if none can die.
 	Reopen func(worker int) (locks.Lock, error)
@@ -114,7 +115,12 @@ func (d *Due) Unfinished(show func(due time.Duration)) int64 {
 // Run lets the workers work until the plan ends or stop is done; visits in hand are finished. When ctx is done
 // calls in progress are called off as well.
 func (c *Crew) Run(ctx, stop context.Context) Due {
-	arrivals := newArrivals(&c.Plan)
+	arrivals := newArrivals(&c.Plan, c.Tempo)
+	var follower sync.WaitGroup
+	done := make(chan struct{})
+	if c.Tempo != nil && c.Plan.Open() {
+		follower.Go(func() { arrivals.follow(done) })
+	}
 	workers := make([]*worker, c.Plan.Workers)
 	var wg sync.WaitGroup
 	for i := range workers {
@@ -122,6 +128,8 @@ func (c *Crew) Run(ctx, stop context.Context) Due {
 		wg.Go(func() { workers[i].run(ctx, stop) })
 	}
 	wg.Wait()
+	close(done)
+	follower.Wait()
 	due := Due{ended: min(c.Clock.Now(), c.Plan.End), arrivals: arrivals}
 	for _, w := range workers {
 		due.Begun += w.begun

@@ -20,6 +20,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // run lets a crew work with the given lock and returns its history.
 func run(t *testing.T, plan Plan, open func(worker int) locks.Lock, stop context.Context) (*Due, []history.Op, Counter) {
 	t.Helper()
+	return runWith(t, plan, open, stop, nil)
+}
+
+// runWith lets the rate change meanwhile.
+func runWith(t *testing.T, plan Plan, open func(worker int) locks.Lock, stop context.Context, tempo *Tempo) (*Due, []history.Op, Counter) {
+	t.Helper()
 	if plan.Wait == 0 {
 		plan.Wait = 10 * time.Second
 	}
@@ -28,7 +34,7 @@ func run(t *testing.T, plan Plan, open func(worker int) locks.Lock, stop context
 	}
 	wake := make(chan struct{}, 1)
 	clock := history.NewClock(0)
-	crew := Crew{Plan: plan, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("test:", plan.Keys)}
+	crew := Crew{Plan: plan, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("test:", plan.Keys), Tempo: tempo}
 	for i := range plan.Workers {
 		crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 1<<12, wake))
 		crew.Locks = append(crew.Locks, open(i))
@@ -147,12 +153,12 @@ type arrival struct {
 }
 
 func schedule(p Plan) (all []arrival) {
-	for a := newArrivals(&p); ; {
-		due, key, ok := a.take()
+	for a := newArrivals(&p, nil); ; {
+		v, ok := a.take()
 		if !ok {
 			return all
 		}
-		all = append(all, arrival{due, key})
+		all = append(all, arrival{v.planned, v.key})
 	}
 }
 

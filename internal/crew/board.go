@@ -10,16 +10,19 @@ import (
 	"hammerlock/workload"
 )
 
-// board is the memory that the suite shares with its worker processes: the gate, and every lane. It is a file
-// without a name, so that nothing is left of it when the last process ends.
+// board is the memory that the suite shares with its worker processes: the gate, the tempo, and every lane. It is a
+// file without a name, so that nothing is left of it when the last process ends.
 type board struct {
 	file   *os.File
 	memory []byte
 	slots  int
 }
 
-// lanesAt is where the lanes begin: the gate has lines of its own.
-const lanesAt = 1024
+// tempoAt and lanesAt are where the tempo and the lanes begin: the gate has lines of its own.
+const (
+	tempoAt = 1024
+	lanesAt = 8192
+)
 
 // makeBoard makes the memory for lanes of so many slots.
 func makeBoard(lanes, slots int) (*board, error) {
@@ -49,7 +52,9 @@ func mapBoard(file *os.File, slots int) (*board, error) {
 	return &board{file: file, memory: memory, slots: slots}, nil
 }
 
-func (b *board) gate() (*workload.Gate, error) { return workload.GateIn(b.memory[:lanesAt]) }
+func (b *board) gate() (*workload.Gate, error) { return workload.GateIn(b.memory[:tempoAt]) }
+
+func (b *board) tempo() (*workload.Tempo, error) { return workload.TempoIn(b.memory[tempoAt:lanesAt]) }
 
 // lane returns lane number n: for its writer in one process, for its reader in another.
 func (b *board) lane(clock *history.Clock, n int, worker int32) *history.Lane {

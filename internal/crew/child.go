@@ -98,5 +98,9 @@ func (m *message) take(t *team, b *board, clock *history.Clock) error {
 	if err != nil {
 		return err
 	}
-	return t.begin(clock, lanes, gate)
+	tempo, err := b.tempo()
+	if err != nil {
+		return err
+	}
+	return t.begin(clock, lanes, gate, tempo)
 }

@@ -18,8 +18,9 @@ type Crew interface {
 	Clock() *history.Clock
 	// Lanes are all lanes that the workers write. The slack is by how much the clocks of two of them may differ.
 	Lanes() (lanes []*history.Lane, slack time.Duration)
-	Gate() *workload.Gate  // of all of them
-	Processes() []*Process // nil if the workers live in this process
+	Gate() *workload.Gate   // of all of them
+	Tempo() *workload.Tempo // of their open loop, if the orders let it be changed
+	Processes() []*Process  // nil if the workers live in this process
 	Close() error
 }
 
@@ -46,6 +47,7 @@ type local struct {
 	clock *history.Clock
 	lanes []*history.Lane
 	gate  *workload.Gate
+	tempo *workload.Tempo
 }
 
 // Local makes a crew in this process. The counter is one of its memory; nil if the orders say where it is.
@@ -54,7 +56,7 @@ func Local(o Orders, counter workload.Counter) (Crew, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &local{team: t, gate: workload.NewGate()}, nil
+	return &local{team: t, gate: workload.NewGate(), tempo: workload.NewTempo()}, nil
 }
 
 func (l *local) Begin(wake chan<- struct{}) error {
@@ -64,13 +66,14 @@ func (l *local) Begin(wake chan<- struct{}) error {
 	for i := range count {
 		l.lanes = append(l.lanes, history.NewLane(l.clock, i, int32(i%n), laneSlots(count), wake))
 	}
-	return l.team.begin(l.clock, l.lanes, l.gate)
+	return l.team.begin(l.clock, l.lanes, l.gate, l.tempo)
 }
 
 func (l *local) Run(ctx, stop context.Context) (Report, error) { return l.team.run(ctx, stop), nil }
 func (l *local) Clock() *history.Clock                         { return l.clock }
 func (l *local) Lanes() ([]*history.Lane, time.Duration)       { return l.lanes, 0 }
 func (l *local) Gate() *workload.Gate                          { return l.gate }
+func (l *local) Tempo() *workload.Tempo                        { return l.tempo }
 func (l *local) Processes() []*Process                         { return nil }
 func (l *local) Close() error                                  { return l.team.close() }
 

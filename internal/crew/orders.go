@@ -30,6 +30,7 @@ type Orders struct {
 	From, To time.Duration // what is measured
 	Retries  bool          // leave the client library's own retries on
 	Slots    int           // of each lane
+	Steered  bool          // somebody may change the rate of an open loop meanwhile
 }
 
 // Counter says where the page views are counted: in one of workload.AllCounters.
@@ -124,9 +125,12 @@ func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.
 }
 
 // begin gives the workers their clock and lanes: the own ones first, then those for renewals, as board makes them.
-func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload.Gate) error {
+func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload.Gate, tempo *workload.Tempo) error {
 	n := t.orders.Plan.Workers
 	t.crew.Clock, t.crew.Lanes, t.crew.Gate = clock, lanes[:n], gate
+	if t.orders.Steered {
+		t.crew.Tempo = tempo
+	}
 	t.extra = lanes[n:]
 	t.crew.Locks = make([]locks.Lock, n)
 	for i := range n {

@@ -41,6 +41,7 @@ type processes struct {
 	all    []*Process
 	board  *board
 	gate   *workload.Gate
+	tempo  *workload.Tempo
 	clock  *history.Clock
 	lanes  []*history.Lane
 	doubt  time.Duration // of this process's clock
@@ -87,6 +88,9 @@ func Spread(ctx context.Context, o Orders, lanes, n int, spawn Spawn) (_ Crew, e
 		return nil, err
 	}
 	if p.gate, err = p.board.gate(); err != nil {
+		return nil, err
+	}
+	if p.tempo, err = p.board.tempo(); err != nil {
 		return nil, err
 	}
 	p.moment, p.shared, p.doubt = calibrate()
@@ -248,6 +252,7 @@ func (r *Report) add(o *Report) {
 func (p *processes) Clock() *history.Clock                   { return p.clock }
 func (p *processes) Lanes() ([]*history.Lane, time.Duration) { return p.lanes, p.slack }
 func (p *processes) Gate() *workload.Gate                    { return p.gate }
+func (p *processes) Tempo() *workload.Tempo                  { return p.tempo }
 func (p *processes) Processes() []*Process                   { return p.all }
 
 func (p *processes) Close() error {

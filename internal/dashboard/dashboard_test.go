@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,10 +119,19 @@ func TestOrders(t *testing.T) {
 	s.shows("sentinel lease", true)
 	s.press('k')
 	s.shows("no node can be killed now", true)
+	s.press('+')
+	s.shows("the rate cannot be changed now", true)
 	s.Control(&results.Controls{
 		Faults: []results.Choice{{Name: "delay", Doc: "late", Refused: "needs links"}, {Name: "flush", Doc: "FLUSHALL"}},
 		Inject: func(f string) error { do("inject " + f); return nil },
 		Kill:   func(n string) error { do("kill " + n); return errors.New("no " + n) },
+		Rate: func(factor float64) (float64, error) {
+			do(fmt.Sprint("rate ", factor))
+			if factor < 1 {
+				return 0, errors.New("as slow as it goes")
+			}
+			return 100 * factor, nil
+		},
 	})
 	s.press('f')
 	s.shows("delay (not here)", true)
@@ -132,10 +142,12 @@ func TestOrders(t *testing.T) {
 	s.press('5', tcell.KeyDown, tcell.KeyDown, 'k')
 	s.shows("no n3", true)
 	s.press('+')
-	s.shows("only in an open loop", true)
+	s.shows("125 visits a second from now on; the run is marked interactive", true)
+	s.press('-')
+	s.shows("as slow as it goes", true)
 	mu.Lock()
 	defer mu.Unlock()
-	if got := strings.Join(did, ", "); got != "inject flush, kill n3" {
+	if got := strings.Join(did, ", "); got != "inject flush, kill n3, rate 1.25, rate 0.8" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -78,9 +78,9 @@ func (d *Dashboard) letter(r rune) {
 	case r == 'k':
 		d.kill()
 	case r == '+':
-		d.rate(1.25)
+		d.rate(faster)
 	case r == '-':
-		d.rate(0.8)
+		d.rate(slower)
 	}
 }
 
@@ -144,10 +144,17 @@ func (d *Dashboard) kill() {
 	}
 }
 
+// What a key makes of the rate; one undoes the other.
+const (
+	faster = 1.25
+	slower = 1 / faster
+)
+
+// rate changes how fast visits follow each other. Why it cannot is for the run to say.
 func (d *Dashboard) rate(factor float64) {
 	c := d.control.Load()
 	if c == nil || c.Rate == nil {
-		d.state.say(time.Now(), "the rate can be changed only in an open loop: --rate")
+		d.state.say(time.Now(), "the rate cannot be changed now")
 		return
 	}
 	now, err := c.Rate(factor)
@@ -155,7 +162,7 @@ func (d *Dashboard) rate(factor float64) {
 		d.tell("", err)
 		return
 	}
-	d.state.say(time.Now(), "%.0f visits a second from now on; the run is marked interactive", now)
+	d.state.say(time.Now(), "%s visits a second from now on; the run is marked interactive", results.Rate(now))
 }
 
 // tell says what came of an order.

@@ -16,7 +16,7 @@ func header(c canvas, s *results.Snapshot, st *state) {
 	h := &s.Head
 	loop := "closed loop"
 	if h.Rate > 0 {
-		loop = fmt.Sprintf("%.0f/s", h.Rate)
+		loop = results.Rate(h.Rate) + "/s"
 	}
 	title := fmt.Sprintf("%s %s  %d workers  %d page%s  %s", h.Topology, h.Lock, h.Workers, h.Keys, plural(h.Keys), loop)
 	if h.Of > 1 {

@@ -15,7 +15,7 @@ up down  choose an event, in 5 a node    enter   open the event
 /        show only what has a word       esc     close, forget the word
 p        freeze the picture              ctrl-l  draw all of it again
 f        inject a fault for 3 seconds    k       kill the node, start it
-+ -      rate of an open loop            ctrl-z  suspend the whole suite
++ -      rate x1.25 or /1.25, open loop  ctrl-z  suspend the whole suite
 q        finish what is in hand          q q     stop at once
 
 A replay: left and right seek by a second, with shift by a tenth; home,

@@ -30,6 +30,7 @@ type breaker struct {
 	stops   func(worker int32, stands bool) // is told of workers that stand; nil if nobody watches
 	meddled atomic.Bool                     // a person has injected something
 
+	pace   sync.Mutex // held by whoever changes the rate
 	alone  sync.Mutex // held by a fault that the seed placed: they do not overlap, however long each takes
 	mu     sync.Mutex
 	active int // faults that are not healed

@@ -22,7 +22,7 @@ var errOver = errors.New("the run is about to end")
 // controls are what a person may do to the run. Everything is recorded as what it is: a fault.
 func (s *stage) controls(ctx, ending context.Context, w *watch) *results.Controls {
 	b := w.breaker
-	c := &results.Controls{Kill: func(node string) error { return b.killByKey(ctx, ending, node) }, Pause: b.pauseByKey}
+	c := &results.Controls{Kill: func(node string) error { return b.killByKey(ctx, ending, node) }, Pause: b.pauseByKey, Rate: b.rateByKey}
 	scene := s.job.Plan.scene(s.combo)
 	known := map[string]faults.Fault{}
 	for _, f := range faults.All {
@@ -107,6 +107,50 @@ func (b *breaker) killByKey(ctx, ending context.Context, name string) error {
 		}}, 0)
 	}
 	return fmt.Errorf("there is no node %s", name)
+}
+
+// The rate of a plan may be changed to so many times what it was.
+const (
+	slowest = 1.0 / 100
+	fastest = 100.0
+)
+
+// rateByKey lets the visits that are still to come follow each other faster or slower by a factor, and returns the new
+// rate. It breaks nothing, so it is over as soon as it has begun.
+func (b *breaker) rateByKey(factor float64) (float64, error) {
+	plan := b.stage.job.Plan.Workload.Rate
+	if plan == 0 {
+		return 0, errors.New("a closed loop has no rate: its workers go on as soon as they can; --rate 100/s makes an open one")
+	}
+	b.pace.Lock()
+	defer b.pace.Unlock()
+	tempo := b.stage.crew.Tempo()
+	before, after := plan*tempo.Speed(), plan*tempo.Speed()*factor
+	if after > maxRate || after > plan*fastest || after < plan*slowest {
+		return before, fmt.Errorf("%s visits a second is as far as it goes: at most %s, at least %s, of %s planned", results.Rate(before),
+			results.Rate(min(maxRate, plan*fastest)), results.Rate(plan*slowest), results.Rate(plan))
+	}
+	a, err := b.place()
+	if err != nil {
+		return before, err
+	}
+	defer b.steps.Done()
+	defer b.giveBack(a)
+	lane := b.lanes[2*a.place]
+	op := lane.Call(history.Fault, -1)
+	from, err := tempo.Change(b.clock.Now(), after/plan)
+	op.Value, op.Outcome = a.number, history.OK
+	if err != nil {
+		op.Outcome, after = history.Failed, before
+		b.note(op.ID, history.RateByKey+err.Error())
+	} else {
+		b.note(op.ID, fmt.Sprintf("%s%s/s became %s/s from %.3f s on", history.RateByKey, results.Rate(before), results.Rate(after), from.Seconds()))
+	}
+	lane.Return(op)
+	op = lane.Call(history.Heal, -1)
+	op.Value, op.Outcome = a.number, history.OK
+	lane.Return(op)
+	return after, err
 }
 
 // pauseByKey records that the whole suite stands still, as a person at a terminal can make it.

@@ -86,6 +86,7 @@ func (w *watch) event(now, final time.Duration) Event {
 	if w.breaker.meddled.Load() {
 		p.viewer.Meddled()
 	}
+	p.viewer.Rate(w.stage.job.Plan.Workload.Rate * w.stage.crew.Tempo().Speed())
 	around := p.around.Load()
 	if around != nil {
 		p.viewer.Roles(now, p.roles, around.Nodes)

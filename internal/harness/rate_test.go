@@ -1,0 +1,104 @@
+package harness
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// steered carries out a watched run in which somebody uses the controls once the workers work.
+func steered(t *testing.T, change func(*Plan), use func(*results.Controls)) (*results.Run, *results.Snapshot, *history.History) {
+	t.Helper()
+	j := job(t, change)
+	j.Watched = true
+	var last *results.Snapshot
+	controls := make(chan *results.Controls, 1)
+	j.Progress = func(e Event) {
+		if e.Controls != nil {
+			controls <- e.Controls
+		}
+		if e.Snapshot != nil {
+			last = e.Snapshot
+		}
+	}
+	used := make(chan struct{})
+	go func() {
+		defer close(used)
+		use(<-controls)
+	}()
+	runs, err := j.Run(t.Context(), t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-used
+	if !j.Plan.Verify {
+		return &runs[0], last, nil
+	}
+	h, err := history.Open(filepath.Join(j.Plan.Out, runs[0].Name, results.HistoryFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &runs[0], last, h
+}
+
+// TestARateByKey makes an open loop four times as fast, in this process and in two: the visits are there, all of them
+// accounted for, and the history says who asked for them.
+func TestARateByKey(t *testing.T) {
+	for name, processes := range map[string]int{"local": 1, "two processes": 2} {
+		t.Run(name, func(t *testing.T) {
+			run, seen, h := steered(t, func(p *Plan) {
+				p.Verify, p.Processes, p.Locks = true, processes, []string{"lease"}
+				p.Workload.Rate, p.Workload.Keys, p.Warmup, p.Duration = 40, 50, 0, 2*time.Second
+			}, func(c *results.Controls) {
+				for _, factor := range []float64{8, 0.5} {
+					if _, err := c.Rate(factor); err != nil {
+						t.Error(err)
+					}
+				}
+				if now, err := c.Rate(1000); err == nil || now != 160 || !strings.Contains(err.Error(), "at most 4000") {
+					t.Errorf("%v visits a second, %v", now, err)
+				}
+			})
+			if a := run.Arrivals; a.Due != a.Begun+a.Skipped+a.Unfinished || a.Due < 100 || a.Due > 400 {
+				t.Errorf("%+v, want about 310 visits", a)
+			}
+			if !run.Interactive || run.Rate != 40 {
+				t.Errorf("interactive: %v, a rate of %v in the configuration", run.Interactive, run.Rate)
+			}
+			if seen == nil || seen.Head.Rate != 160 || !seen.Head.Interactive || len(seen.Active) > 0 ||
+				!slices.ContainsFunc(seen.Events, func(e results.Event) bool { return e.Kind == results.RateEvent }) {
+				t.Errorf("who watched saw %+v", seen)
+			}
+			if err := h.Validate(); err != nil {
+				t.Error(err)
+			}
+			var texts []string
+			for i := range h.Ops {
+				if op := &h.Ops[i]; op.Kind == history.Fault && op.Value < 0 && op.Outcome == history.OK {
+					texts = append(texts, h.Notes[op.ID])
+				}
+			}
+			if len(texts) != 2 || !strings.HasPrefix(texts[0], "by key: rate: 40.0/s became 320/s from ") ||
+				!strings.HasPrefix(texts[1], "by key: rate: 320/s became 160/s from ") {
+				t.Errorf("the history says %q", texts)
+			}
+		})
+	}
+}
+
+// TestAClosedLoopHasNoRate: the key says why it does nothing.
+func TestAClosedLoopHasNoRate(t *testing.T) {
+	run, _, _ := steered(t, func(p *Plan) { p.Locks = []string{"none"} }, func(c *results.Controls) {
+		if _, err := c.Rate(1.25); err == nil || !strings.Contains(err.Error(), "a closed loop has no rate") {
+			t.Errorf("got %v", err)
+		}
+	})
+	if run.Interactive {
+		t.Error("a run that nobody could meddle with is marked as interactive")
+	}
+}
