@@ -3,10 +3,15 @@ package workload
 import (
 	"context"
 	"errors"
+	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"hammerlock/history"
+	"hammerlock/locks"
 )
 
 // passers come by a point again and again until stop is done; it returns how many were told to die.
@@ -81,5 +86,47 @@ func TestGateNeedsMemory(t *testing.T) {
 		if _, err := GateIn(memory); err == nil {
 			t.Errorf("%d bytes were enough", len(memory))
 		}
+	}
+}
+
+// TestAPlaceThatStaysEmptyIsAnError lets a worker die that nobody can replace: it makes no more visits, with a lock
+// that is closed, and whoever asked for the run hears of it.
+func TestAPlaceThatStaysEmptyIsAnError(t *testing.T) {
+	for name, reopen := range map[string]func(int) (locks.Lock, error){
+		"nobody": nil, "no connection": func(int) (locks.Lock, error) { return nil, io.ErrUnexpectedEOF },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scripted{acquire: func(int) error { return nil }}
+			clock := history.NewClock(0)
+			crew := Crew{
+				Plan:  Plan{Workers: 1, Keys: 1, Wait: time.Minute, TTL: time.Minute, End: time.Minute, First: 6},
+				Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("", 1), Gate: NewGate(), Reopen: reopen,
+				Lanes: []*history.Lane{history.NewLane(clock, 0, 6, 64, nil)}, Locks: []locks.Lock{s},
+			}
+			go func() {
+				c, err := crew.Gate.Catch(t.Context(), Loaded, AnyKey)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				c.Die()
+			}()
+			for crew.Gate.words.armed.Load() == 0 {
+				<-time.After(time.Millisecond)
+			}
+			due := crew.Run(t.Context(), t.Context())
+			if due.Err == nil || !strings.Contains(due.Err.Error(), "take the place of worker 6, which died") {
+				t.Errorf("got %v", due.Err)
+			}
+			if reopen != nil && !errors.Is(due.Err, io.ErrUnexpectedEOF) {
+				t.Errorf("%v hides its cause", due.Err)
+			}
+			if crew.Locks[0] != nil {
+				t.Error("a closed lock is still there")
+			}
+			if took := clock.Now(); took > 30*time.Second {
+				t.Errorf("the worker went on for %v", took)
+			}
+		})
 	}
 }

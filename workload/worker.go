@@ -2,6 +2,8 @@ package workload
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -25,6 +27,7 @@ type worker struct {
 
 	begun   int64
 	skipped int64
+	err     error // nobody took its place when it died
 }
 
 func (w *worker) run(ctx, stop context.Context) {
@@ -53,6 +56,9 @@ func (w *worker) run(ctx, stop context.Context) {
 			end.Outcome, end.Reason = w.visit(ctx, key)
 		}
 		w.lane.Mark(end)
+		if w.err != nil {
+			return
+		}
 		free = w.clock.Now()
 	}
 }
@@ -123,16 +129,28 @@ func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) 
 	return w.crew.Gate == nil || w.crew.Gate.pass(ctx, p, int32(w.plan.First+w.number), key, hold)
 }
 
-// die ends the worker's life as a killed process does: nothing is given back. Another one takes its place.
+// die ends the worker's life as a killed process does: nothing is given back. Another one takes its place; if none can,
+// the place stays empty and the run is not what was asked for.
 func (w *worker) die(key int32, hold history.ID) (history.Outcome, history.Reason) {
 	now := w.clock.Now()
 	w.lane.Mark(history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK})
 	_ = w.lock.Close() // nobody is left to hear of it
-	if lock, err := w.crew.Reopen(w.number); err == nil {
-		w.lock = lock
-		w.crew.Locks[w.number] = lock
-	}
+	w.lock, w.err = w.crew.reopen(w.number)
+	w.crew.Locks[w.number] = w.lock
 	return history.Failed, history.Crashed
+}
+
+// reopen opens a lock for whoever takes the place of a worker that died.
+func (c *Crew) reopen(worker int) (lock locks.Lock, err error) {
+	if c.Reopen == nil {
+		err = errors.New("nobody can")
+	} else {
+		lock, err = c.Reopen(worker)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take the place of worker %d, which died: %w", c.Plan.First+worker, err)
+	}
+	return lock, nil
 }
 
 // acquire tries until the lock is granted or the visit's patience ends. It returns the operation that was

@@ -5,6 +5,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -102,6 +103,7 @@ func Pages(prefix string, n int) []Page {
 type Due struct {
 	Begun   int64
 	Skipped int64
+	Err     error // workers died and have no successor
 
 	arrivals *arrivals
 	ended    time.Duration
@@ -134,6 +136,7 @@ func (c *Crew) Run(ctx, stop context.Context) Due {
 	for _, w := range workers {
 		due.Begun += w.begun
 		due.Skipped += w.skipped
+		due.Err = errors.Join(due.Err, w.err)
 	}
 	return due
 }

@@ -69,13 +69,17 @@ func (l *local) Begin(wake chan<- struct{}) error {
 	return l.team.begin(l.clock, l.lanes, l.gate, l.tempo)
 }
 
-func (l *local) Run(ctx, stop context.Context) (Report, error) { return l.team.run(ctx, stop), nil }
-func (l *local) Clock() *history.Clock                         { return l.clock }
-func (l *local) Lanes() ([]*history.Lane, time.Duration)       { return l.lanes, 0 }
-func (l *local) Gate() *workload.Gate                          { return l.gate }
-func (l *local) Tempo() *workload.Tempo                        { return l.tempo }
-func (l *local) Processes() []*Process                         { return nil }
-func (l *local) Close() error                                  { return l.team.close() }
+func (l *local) Run(ctx, stop context.Context) (Report, error) {
+	r := l.team.run(ctx, stop)
+	return r, r.err()
+}
+
+func (l *local) Clock() *history.Clock                   { return l.clock }
+func (l *local) Lanes() ([]*history.Lane, time.Duration) { return l.lanes, 0 }
+func (l *local) Gate() *workload.Gate                    { return l.gate }
+func (l *local) Tempo() *workload.Tempo                  { return l.tempo }
+func (l *local) Processes() []*Process                   { return nil }
+func (l *local) Close() error                            { return l.team.close() }
 
 // RoundTrips is how many round trips the locks' clients of this process have made.
 func (l *local) RoundTrips() int64 { return l.team.traffic.RoundTrips.Load() }

@@ -3,10 +3,12 @@ package crew
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/locks"
 	"hammerlock/workload"
 )
 
@@ -60,6 +62,49 @@ func TestADeadProcessHoldsNothingBack(t *testing.T) {
 	}
 	if err := errors.Join(victim.Kill(), victim.Stop(), victim.Continue()); err != nil {
 		t.Errorf("signals to a dead process: %v", err)
+	}
+}
+
+// TestAnEmptyPlaceEndsInAnError lets a worker die whose successor cannot be opened.
+func TestAnEmptyPlaceEndsInAnError(t *testing.T) {
+	o, _ := deployment(t)
+	c, err := Local(o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := c.Begin(make(chan struct{}, 1)); err != nil {
+		t.Fatal(err)
+	}
+	lanes, _ := c.Lanes()
+	m := history.NewMerge(c.Clock(), lanes)
+	nothing := errors.New("no room")
+	c.(*local).team.crew.Reopen = func(int) (locks.Lock, error) { return nil, nothing }
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Run(t.Context(), t.Context())
+		done <- err
+	}()
+	caught, err := c.Gate().Catch(t.Context(), workload.Loaded, workload.AnyKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caught.Die()
+	until(t, func() bool {
+		m.Drain(func(*history.Op) {})
+		select {
+		case err = <-done:
+			return true
+		default:
+			return false
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "no room") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -58,7 +58,14 @@ type Report struct {
 	Unfinished     []time.Duration // when visits were due that still waited for a worker
 	Load           results.Load
 	RoundTrips     int64
-	Error          string
+	Error          string // what went wrong with its workers; empty if nothing did
+}
+
+func (r *Report) err() error {
+	if r.Error == "" {
+		return nil
+	}
+	return errors.New(r.Error)
 }
 
 // team is the workers of this process with everything they need.
@@ -164,6 +171,9 @@ func (t *team) run(ctx, stop context.Context) Report {
 	close(done)
 	r := <-measured
 	r.Begun, r.Skipped = due.Begun, due.Skipped
+	if due.Err != nil {
+		r.Error = due.Err.Error()
+	}
 	due.Unfinished(func(d time.Duration) { r.Unfinished = append(r.Unfinished, d) })
 	return r
 }

@@ -217,6 +217,9 @@ func (c *Process) report() (*Report, error) {
 	var a answer
 	err := c.output.Decode(&a)
 	if err == nil && a.Report != nil {
+		if err := a.Report.err(); err != nil {
+			return a.Report, c.complaint(a, err)
+		}
 		return a.Report, nil
 	}
 	killed := c.Killed()
