@@ -15,10 +15,9 @@ import (
 func Bench(ctx context.Context, e Env) int {
 	if len(e.Args) > 0 {
 		switch e.Args[0] {
-		case "replay":
-			return e.replay(ctx)
-		case "report":
-			return e.reportSaved(ctx)
+		case "replay", "report":
+			code := Passed
+			return e.saved(ctx, "bench", &code, e.replayCommand(), e.reportCommand())
 		}
 	}
 	return e.dispatch(ctx, e.benchCommands())
@@ -26,17 +25,20 @@ func Bench(ctx context.Context, e Env) int {
 
 // benchCommands are bench and what stands below it.
 func (e Env) benchCommands() []*command {
-	return []*command{e.planned(&cobra.Command{
+	bench := e.planned(&cobra.Command{
 		Use:   "bench",
 		Short: "compare topologies and locks under load",
 		Long: "bench starts Redis deployments, lets workers take a lock that guards a shared page-view counter on\n" +
 			"each, and prints what it costs, who starves, and whether a page view was lost. Without flags: all\n" +
 			"five topologies, each with the lock it is made for.\n\n" +
-			"  bench report RUN...        print saved runs again; --html FILE writes them as one page",
+			"  bench report RUN...        print saved runs again; --html FILE writes them as one page\n" +
+			"  bench replay RUN           show a saved run of verify in the dashboard",
 		Example: "  bench\n  bench --topology single,redlock --workers 64 --duration 30s\n" +
 			"  bench --topology single --lock none --workers 16 --duration 2s   # exits 1: page views are lost\n" +
 			"  bench --topology single --gate 'response.p99<50ms' --count 6     # exits 5 if it is slower",
-	}, false), e.compareCommand(), e.abCommand(), e.searchCommand()}
+	}, false)
+	bench.AddCommand(e.replayCommand(), e.reportCommand())
+	return []*command{bench, e.compareCommand(), e.abCommand(), e.searchCommand()}
 }
 
 // planned is a command that carries out a plan.

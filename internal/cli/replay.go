@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"sync"
 	"time"
@@ -18,40 +19,30 @@ import (
 // frameEvery is how often a replay moves on.
 const frameEvery = 100 * time.Millisecond
 
-// replay shows a saved run in the dashboard.
-func (e Env) replay(ctx context.Context) int {
-	root := &cobra.Command{Use: "bench", SilenceErrors: true, SilenceUsage: true}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(&cobra.Command{
-		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: cobra.ExactArgs(1),
-		Long: "replay shows a saved run of verify in the dashboard: its history has every operation. Left and right seek\n" +
-			"by a second, with shift by a tenth; home and end; space stops and goes on; q ends.",
-		RunE: func(c *cobra.Command, args []string) error { return e.play(c.Context(), args[0]) },
-	})
-	root.SetArgs(e.Args)
-	root.SetOut(e.Stdout)
-	root.SetErr(e.Stderr)
-	err := root.ExecuteContext(ctx)
-	var file *fileError
-	switch {
-	case err == nil:
-		return Passed
-	case errors.As(err, &file):
-		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
-		return Broken
-	default:
-		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
-		return Usage
+// replayCommand shows a saved run in the dashboard.
+func (e Env) replayCommand() *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: cobra.ExactArgs(1), ValidArgsFunction: completeRuns,
+		Long: "replay shows a saved run of verify in the dashboard: its history has every operation. A run is a directory, or\n" +
+			"the name of one where runs are saved, as in latest. Left and right seek by a second, with shift by a tenth;\n" +
+			"home and end; space stops and goes on; q ends.",
+		Example: "  bench replay latest",
+		RunE:    func(c *cobra.Command, args []string) error { return e.play(c.Context(), savedRun(args[0], out)) },
 	}
+	c.Flags().StringVar(&out, "out", harness.Default().Out, "where runs are saved")
+	return c
 }
 
 func (e Env) play(ctx context.Context, path string) error {
 	run, err := results.ReadRun(path)
 	h, file, openErr := open(path)
-	if openErr != nil && err == nil {
+	switch {
+	case errors.Is(openErr, fs.ErrNotExist) && err == nil:
 		return fmt.Errorf("%s has no history: bench keeps sums only; runs of verify can be replayed", path)
-	}
-	if openErr != nil {
+	case errors.Is(openErr, fs.ErrNotExist):
+		return err
+	case openErr != nil:
 		return openErr
 	}
 	if run == nil {

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,11 +42,12 @@ func (r *reports) close(e Env, out string) {
 	}
 }
 
-// reportSaved prints saved runs again, or writes them as one page.
-func (e Env) reportSaved(ctx context.Context) int {
+// reportCommand prints saved runs again, or writes them as one page.
+func (e Env) reportCommand() *cobra.Command {
 	var page, out string
 	c := &cobra.Command{
 		Use: "report RUN...", Short: "print saved runs again, or write them as one page", Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeRuns,
 		Long: "report prints the tables of saved runs: a run is a directory, or the name of one where runs are saved, as in\n" +
 			"latest. With --html it writes one page instead, which needs no network: verdicts, latency, who held the lock\n" +
 			"when, fairness, cost, faults, and all runs compared.",
@@ -66,22 +65,7 @@ func (e Env) reportSaved(ctx context.Context) int {
 	}
 	c.Flags().StringVar(&page, "html", "", "write one page to this file instead of printing tables")
 	c.Flags().StringVar(&out, "out", harness.Default().Out, "where runs are saved")
-	root := &cobra.Command{Use: "bench", SilenceErrors: true, SilenceUsage: true}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(c)
-	root.SetArgs(e.Args)
-	root.SetOut(e.Stdout)
-	root.SetErr(e.Stderr)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return Passed
-	}
-	_, _ = fmt.Fprintln(e.Stderr, "error:", err)
-	var file *fileError
-	if errors.As(err, &file) {
-		return Broken
-	}
-	return Usage
+	return c
 }
 
 // savedRun finds the directory that a person means.

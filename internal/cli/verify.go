@@ -21,7 +21,8 @@ func Verify(ctx context.Context, e Env) int {
 	if len(e.Args) > 0 {
 		switch e.Args[0] {
 		case "check", "export":
-			return e.saved(ctx)
+			code := Passed
+			return e.saved(ctx, "verify", &code, e.savedCommands(&code)...)
 		}
 	}
 	code := Passed
@@ -41,29 +42,6 @@ func Verify(ctx context.Context, e Env) int {
 	}, true)
 	verify.AddCommand(e.savedCommands(&code)...)
 	return e.dispatch(ctx, []*command{verify, e.matrixCommand(), e.tourCommand()})
-}
-
-// saved is what works on histories that lie in files.
-func (e Env) saved(ctx context.Context) int {
-	code := Passed
-	root := &cobra.Command{Use: "verify", SilenceErrors: true, SilenceUsage: true}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(e.savedCommands(&code)...)
-	root.SetArgs(e.Args)
-	root.SetOut(e.Stdout)
-	root.SetErr(e.Stderr)
-	err := root.ExecuteContext(ctx)
-	var file *fileError
-	switch {
-	case err == nil:
-		return code
-	case errors.As(err, &file):
-		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
-		return Broken
-	default:
-		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
-		return Usage
-	}
 }
 
 // savedCommands work on saved runs; code is where check leaves its exit code.
@@ -91,12 +69,6 @@ func (e Env) savedCommands(code *int) []*cobra.Command {
 	}
 	return []*cobra.Command{check, export}
 }
-
-// fileError is a history that cannot be judged.
-type fileError struct{ err error }
-
-func (f *fileError) Error() string { return f.err.Error() }
-func (f *fileError) Unwrap() error { return f.err }
 
 // open reads a history from a file, or from the directory of a run.
 func open(path string) (*history.History, string, error) {
