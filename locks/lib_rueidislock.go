@@ -2,8 +2,10 @@ package locks
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -68,7 +70,7 @@ func (l *rueidisLock) open(ttl time.Duration) error {
 	site := l.env.Places[0]
 	locker, err := share(l.env.Process, rueidisKey{site, ttl}, func() (*rueidisLocker, error) {
 		locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-			ClientOption: rueidisOptions(site), KeyValidity: ttl,
+			ClientOption: rueidisOptions(site, l.env.Source), KeyValidity: ttl,
 			ClientBuilder: func(o rueidis.ClientOption) (rueidis.Client, error) {
 				c, err := rueidis.NewClient(o)
 				return overheard{c}, err
@@ -83,8 +85,14 @@ func (l *rueidisLock) open(ttl time.Duration) error {
 	return nil
 }
 
-func rueidisOptions(site *topologies.Site) rueidis.ClientOption {
+// rueidisOptions connects as the suite's own clients do: links tell processes apart, and a primary that is moved by
+// hand is found again.
+func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
+	dial := site.Dialer(source)
 	o := rueidis.ClientOption{InitAddress: site.Addrs(), Password: site.Password()}
+	o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return dial(ctx, "tcp", addr)
+	}
 	if site.Master != "" {
 		o.Sentinel = rueidis.SentinelOption{MasterSet: site.Master, Password: site.Password()}
 	}
@@ -108,8 +116,10 @@ func (l *rueidisLock) Acquire(ctx context.Context, key string, ttl time.Duration
 	h.ctx, h.cancel, err = l.locker.TryWithContext(h.within(ctx), key)
 	switch {
 	case errors.Is(err, rueidislock.ErrNotLocked):
+		h.end()
 		return Lease{Key: key}, ErrBusy
 	case err != nil:
+		h.end()
 		return Lease{Key: key, Token: h.name()}, afterGrant(err)
 	}
 	return l.hold(h, 0), nil
@@ -157,7 +167,8 @@ func (l *rueidisLock) Wait(ctx context.Context, key string) (history.Wake, error
 	var release context.CancelFunc
 	h.ctx, release, err = l.locker.WithContext(granted, key)
 	if err != nil {
-		cancel()
+		h.cancel = cancel
+		h.end()
 		return history.Poll, err
 	}
 	h.cancel = func() { release(); cancel() }

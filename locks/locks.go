@@ -96,6 +96,8 @@ type Env struct {
 	Renewals *history.Lane
 	// Places are what Sites lead to, in the same order, for libraries that make connections of their own.
 	Places []*topologies.Site
+	// Source is what links tell the process's clients from others by, for the same libraries; 0 = nothing.
+	Source int
 	// Server is what runs at the sites; zero if that is not known, as of a deployment of somebody else's.
 	Server topologies.Server
 	// Pause is called between the two commands of a lock that needs two, so that a fault can hold or kill the worker

@@ -52,6 +52,12 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 	}
 }
 
+// Dialer connects as the site's own clients do, for a library that makes connections by itself. Links tell them apart
+// as ClientParty(source).
+func (s *Site) Dialer(source int) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return s.dialer(ClientOptions{Source: source})
+}
+
 // movedTo is where an operator has moved the primary, as clients of all processes are told; empty if nobody has.
 func (s *Site) movedTo() string {
 	if n := s.byHand.Load(); n != nil || s.moved == "" {

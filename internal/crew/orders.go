@@ -152,7 +152,7 @@ func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload
 
 func (t *team) reopen(worker int) (locks.Lock, error) {
 	e := locks.Env{
-		Sites: t.sites, Places: t.places, Server: t.orders.Server, Process: t.process,
+		Sites: t.sites, Places: t.places, Source: t.orders.Process + 1, Server: t.orders.Server, Process: t.process,
 		Pause: t.crew.Pause(worker),
 		Rand:  rand.New(rand.NewPCG(t.orders.Plan.Seed, uint64(t.orders.Plan.First+worker)|1<<32)),
 	}
