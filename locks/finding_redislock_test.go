@@ -1,0 +1,107 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/bsm/redislock"
+
+	"hammerlock/topologies"
+)
+
+func TestFindingRedislockTokenPrefixTakesTheLock(t *testing.T) {
+	t.Parallel()
+	p := newPeople(t, "single", topologies.Options{})
+	locker := redislock.New(p.clients[0])
+	obtain := func(token string) (*redislock.Lock, error) {
+		return locker.Obtain(t.Context(), "k", time.Minute, &redislock.Options{Token: token})
+	}
+	held, err := obtain("worker-12")
+	must(t, err)
+	if _, err := obtain("worker-2"); !errors.Is(err, redislock.ErrNotObtained) {
+		t.Errorf("worker-2 was told %v", err)
+	}
+	other, err := obtain("worker-1")
+	if err != nil {
+		t.Fatalf("worker-1 was refused what worker-12 holds: %v", err)
+	}
+	if err := held.Refresh(t.Context(), time.Minute, nil); !errors.Is(err, redislock.ErrNotObtained) {
+		t.Errorf("worker-12 still holds it: %v", err)
+	}
+	must(t, other.Release(t.Context()))
+}
+
+func TestFindingRedislockRefreshForNothingDeletes(t *testing.T) {
+	t.Parallel()
+	p := newPeople(t, "single", topologies.Options{})
+	locker := redislock.New(p.clients[0])
+	for _, ttl := range []time.Duration{500 * time.Microsecond, 0, -time.Second} {
+		held, err := locker.Obtain(t.Context(), "k", time.Minute, nil)
+		must(t, err)
+		if err := held.Refresh(t.Context(), ttl, nil); err != nil {
+			t.Errorf("refreshed for %v: %v", ttl, err)
+		}
+		if left := p.left(t, 0, "k"); left >= 0 {
+			t.Errorf("refreshed for %v: %v left", ttl, left)
+		}
+	}
+}
+
+func TestFindingRedislockDeadlineLeavesTheLock(t *testing.T) {
+	t.Parallel()
+	p := newPeople(t, "single", topologies.Options{Links: true})
+	locker := redislock.New(p.strict(t, 0))
+	warm, err := locker.Obtain(t.Context(), "warm", time.Minute, nil)
+	must(t, err)
+	must(t, warm.Release(t.Context()))
+	p.apply(t, p.slow(300*time.Millisecond))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if held, err := locker.Obtain(ctx, "k", time.Minute, nil); !errors.Is(err, context.DeadlineExceeded) || held != nil {
+		t.Errorf("obtain: %v", err)
+	}
+	p.await(t, func() bool { return p.left(t, 0, "k") > 0 })
+	outlive(time.Second)
+	if left := p.left(t, 0, "k"); left < 30*time.Second {
+		t.Errorf("nobody has it, and %v are left", left)
+	}
+}
+
+func TestFindingRedislockRetriesAreCountedOverAllCalls(t *testing.T) {
+	t.Parallel()
+	p := newPeople(t, "single", topologies.Options{})
+	locker := redislock.New(p.clients[0])
+	_, err := locker.Obtain(t.Context(), "k", time.Minute, nil)
+	must(t, err)
+	o := &redislock.Options{RetryStrategy: redislock.LimitRetry(redislock.LinearBackoff(50*time.Millisecond), 5)}
+	first := took(func() { _, err = locker.Obtain(t.Context(), "k", time.Minute, o) })
+	if !errors.Is(err, redislock.ErrNotObtained) || first < 250*time.Millisecond {
+		t.Errorf("the first call: %v after %v", err, first)
+	}
+	tries := p.calls(t)["evalsha"]
+	if _, err := locker.Obtain(t.Context(), "k", time.Minute, o); !errors.Is(err, redislock.ErrNotObtained) {
+		t.Errorf("the second call: %v", err)
+	}
+	if tries = p.calls(t)["evalsha"] - tries; tries != 1 {
+		t.Errorf("the second call tried %d times", tries)
+	}
+}
+
+func TestFindingRedislockReleaseDeniesWhatItDid(t *testing.T) {
+	t.Parallel()
+	p := newPeople(t, "single", topologies.Options{Links: true})
+	locker := redislock.New(p.clients[0])
+	held, err := locker.Obtain(t.Context(), "k", time.Minute, nil)
+	must(t, err)
+	must(t, held.Release(t.Context()))
+	heal := p.apply(t, p.loseReply())
+	held, err = locker.Obtain(t.Context(), "k", time.Minute, nil)
+	must(t, err) // sent again, and recognized by its token
+	heal()
+	p.apply(t, p.loseReply())
+	if err := held.Release(t.Context()); !errors.Is(err, redislock.ErrLockNotHeld) {
+		t.Errorf("release: %v", err)
+	}
+}

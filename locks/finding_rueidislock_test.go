@@ -1,0 +1,277 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis/rueidislock"
+
+	"hammerlock/topologies"
+)
+
+// locker is a locker as an application makes it; links know it by its source.
+func (p *people) locker(t *testing.T, source int, o rueidislock.LockerOption) rueidislock.Locker {
+	t.Helper()
+	uncached := o.ClientOption.DisableCache
+	o.ClientOption = rueidisOptions(p.top.Sites[0], source)
+	o.ClientOption.DisableCache = uncached
+	l, err := rueidislock.NewLocker(o)
+	must(t, err)
+	t.Cleanup(l.Close)
+	_, release, err := l.WithContext(t.Context(), fmt.Sprint("warm", source)) // the server knows the scripts
+	must(t, err)
+	release()
+	return l
+}
+
+// lockerKinds are the options that change how a locker hears of changes.
+var lockerKinds = map[string]rueidislock.LockerOption{
+	"default":             {},
+	"NoLoopTracking":      {NoLoopTracking: true},
+	"as in the README":    {NoLoopTracking: true, KeyMajority: 1},
+	"DisableCache":        uncached(),
+	"NoLoopTracking, 1 s": {NoLoopTracking: true, TryNextAfter: time.Second},
+}
+
+func uncached() (o rueidislock.LockerOption) {
+	o.ClientOption.DisableCache = true
+	return o
+}
+
+func TestFindingRueidislockPartitionedHolderIsToldTooLate(t *testing.T) {
+	const validity = 2 * time.Second
+	for name, o := range lockerKinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeople(t, "single", topologies.Options{Links: true})
+			o.KeyValidity = validity
+			a, b := p.locker(t, 1, o), p.locker(t, 2, o)
+			held, release, err := a.WithContext(t.Context(), "k")
+			must(t, err)
+			start := time.Now()
+			heal := p.apply(t, topologies.Rule{
+				From: []topologies.Party{topologies.ClientParty(1)}, To: []topologies.Party{topologies.AllNodes},
+				Effect: topologies.Drop,
+			})
+			_, other, err := b.WithContext(t.Context(), "k")
+			must(t, err)
+			granted := time.Now()
+			if held.Err() != nil {
+				t.Error("the holder was told in time")
+			}
+			<-held.Done()
+			both := time.Since(granted)
+			if both < validity/4 {
+				t.Errorf("two holders for %v only", both)
+			}
+			t.Logf("granted to another after %v, two holders for %v", granted.Sub(start), both)
+			heal()
+			other()
+			release()
+		})
+	}
+}
+
+// TestFindingRueidislockExtendsAllTheTime: an extension is a change, a change is told to who made it, and who is told of
+// a change extends. It is not parallel: it keeps the server and a core busy.
+func TestFindingRueidislockExtendsAllTheTime(t *testing.T) {
+	extended := map[string]int{}
+	for _, name := range []string{"default", "NoLoopTracking", "DisableCache"} {
+		o := lockerKinds[name]
+		p := newPeople(t, "single", topologies.Options{})
+		o.KeyValidity = time.Second
+		l := p.locker(t, 0, o)
+		_, release, err := l.WithContext(t.Context(), "k")
+		must(t, err)
+		outlive(1300 * time.Millisecond)
+		extended[name] = p.calls(t)["pexpireat"]
+		release()
+	}
+	for name, n := range extended {
+		if storm := n > 100; storm != (name == "default") {
+			t.Errorf("%s: %d extensions in 1.3 s of a hold that needs 6", name, n)
+		}
+	}
+	t.Log(extended)
+}
+
+// TestFindingRueidislockRoundTripsOver20ms: every answer comes after the library has stopped to wait for it.
+func TestFindingRueidislockRoundTripsOver20ms(t *testing.T) {
+	for name, o := range lockerKinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeople(t, "single", topologies.Options{Links: true})
+			l := p.locker(t, 1, o)
+			heal := p.apply(t, p.slow(60*time.Millisecond))
+			granted := 0
+			for i := range 20 {
+				_, release, err := l.TryWithContext(t.Context(), fmt.Sprint("free", i))
+				if err == nil {
+					granted++
+					release()
+				} else if !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			}
+			if patient := o.TryNextAfter > 0; patient != (granted > 10) { // a busy machine can hide a late answer
+				t.Errorf("%d of 20 free locks granted", granted)
+			}
+			before := p.calls(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, release, err := l.WithContext(ctx, "k")
+			if err == nil {
+				release()
+			}
+			t.Logf("%d of 20 free locks granted; WithContext: %v after %d SETs", granted, err, p.calls(t)["set"]-before["set"])
+			heal()
+		})
+	}
+}
+
+// TestFindingRueidislockSleepsForEver: the server hangs for a tenth of a second while the only client asks for a lock
+// that nobody has.
+func TestFindingRueidislockSleepsForEver(t *testing.T) {
+	for name, o := range lockerKinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeople(t, "single", topologies.Options{})
+			l := p.locker(t, 1, o)
+			must(t, p.top.Nodes[0].Pause())
+			done := make(chan struct{})
+			time.AfterFunc(150*time.Millisecond, func() { defer close(done); must(t, p.top.Nodes[0].Resume()) })
+			ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+			defer cancel()
+			var release context.CancelFunc
+			var err error
+			d := took(func() { _, release, err = l.WithContext(ctx, "k") })
+			<-done
+			sleeps := o.NoLoopTracking && o.TryNextAfter == 0
+			if forever := err != nil; forever != sleeps {
+				t.Errorf("%v after %v", err, d)
+			}
+			for i := range 3 {
+				if left := p.left(t, 0, fmt.Sprintf("rueidislock:%d:k", i)); err != nil && left >= 0 {
+					t.Errorf("key %d has %v left", i, left)
+				}
+			}
+			if err == nil {
+				release()
+			}
+			t.Logf("WithContext on a free lock: %v after %v", err, d)
+		})
+	}
+}
+
+// TestFindingRueidislockServerClockAhead: deadlines are times of the client's clock, and past ones are granted.
+func TestFindingRueidislockServerClockAhead(t *testing.T) {
+	for name, o := range lockerKinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeople(t, "single", topologies.Options{Clock: true})
+			a, b := p.locker(t, 0, o), p.locker(t, 1, o)
+			must(t, p.top.Nodes[0].SetClock(6*time.Second, 1))
+			first, release, err := a.TryWithContext(t.Context(), "k")
+			must(t, err)
+			second, release2, err := b.TryWithContext(t.Context(), "k")
+			must(t, err)
+			both := took(func() {
+				select {
+				case <-first.Done():
+				case <-second.Done():
+				}
+			})
+			if late := both > time.Second; late != o.ClientOption.DisableCache {
+				t.Errorf("two holders for %v", both)
+			}
+			t.Logf("two holders for %v", both)
+			release()
+			release2()
+		})
+	}
+}
+
+func TestFindingRueidislockForceOverlaps(t *testing.T) {
+	for name, o := range lockerKinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeople(t, "single", topologies.Options{})
+			a, b := p.locker(t, 0, o), p.locker(t, 1, o)
+			first, release, err := a.WithContext(t.Context(), "k")
+			must(t, err)
+			_, release2, err := b.ForceWithContext(t.Context(), "k")
+			must(t, err)
+			both := took(func() { <-first.Done() })
+			if late := both > time.Second; late != o.ClientOption.DisableCache {
+				t.Errorf("two holders for %v", both)
+			}
+			t.Logf("two holders for %v", both)
+			release()
+			release2()
+		})
+	}
+}
+
+func TestFindingRueidislockTryWaitsForAHungServer(t *testing.T) {
+	t.Parallel()
+	p := newPeople(t, "single", topologies.Options{})
+	l := p.locker(t, 0, rueidislock.LockerOption{NoLoopTracking: true})
+	_, release, err := l.WithContext(t.Context(), "held")
+	must(t, err)
+	p.pause(t, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	try := took(func() { _, _, err = l.TryWithContext(ctx, "k") })
+	if err == nil || try < 2*time.Second {
+		t.Errorf("try: %v after %v", err, try)
+	}
+	t.Logf("try: %v after %v, though its context was canceled after 100 ms; release after %v more", err, try, took(release))
+}
+
+// TestFindingRueidislockLostReplyIsAnothersLock: the client sends the command again and meets its own key.
+func TestFindingRueidislockLostReplyIsAnothersLock(t *testing.T) {
+	t.Parallel()
+	p := newPeople(t, "single", topologies.Options{Links: true})
+	o := rueidislock.LockerOption{NoLoopTracking: true, TryNextAfter: time.Second}
+	l := p.locker(t, 1, o)
+	p.apply(t, p.loseReply())
+	_, _, err := l.TryWithContext(t.Context(), "k")
+	left := p.left(t, 0, "rueidislock:0:k")
+	if !errors.Is(err, rueidislock.ErrNotLocked) || left < 2*time.Second {
+		t.Errorf("try: %v, %v left", err, left)
+	}
+	t.Logf("try: %v; %v left", err, left)
+	if _, _, err := l.TryWithContext(t.Context(), "k"); !errors.Is(err, rueidislock.ErrNotLocked) {
+		t.Errorf("again: %v", err)
+	}
+}
+
+func TestFindingRueidislockCloseLeavesItsKeys(t *testing.T) {
+	t.Parallel()
+	p := newPeople(t, "single", topologies.Options{})
+	b := p.locker(t, 0, rueidislock.LockerOption{NoLoopTracking: true})
+	refused := 0
+	for i := range 10 {
+		l, err := rueidislock.NewLocker(rueidislock.LockerOption{ClientOption: rueidisOptions(p.top.Sites[0], 0), NoLoopTracking: true})
+		must(t, err)
+		key := fmt.Sprint(i)
+		held, release, err := l.WithContext(t.Context(), key)
+		must(t, err)
+		l.Close()
+		<-held.Done()
+		outlive(50 * time.Millisecond)
+		if _, release, err := b.TryWithContext(t.Context(), key); err != nil {
+			refused++
+		} else {
+			release()
+		}
+		release()
+	}
+	t.Logf("%d of 10 locks are still taken after Close", refused)
+	if refused == 0 {
+		t.Error("Close gives everything back")
+	}
+}
