@@ -48,6 +48,9 @@ func TestEveryBrokenLockShowsItsFault(t *testing.T) {
 		"no-elapsed":       {believesTooLongWithHungSites, redlock},
 		"keeps-minority":   {leavesKeys, redlock},
 		"wait-all":         {starvesWithAHungSite, redlock},
+
+		"redislock-token":      {firstOfTwelveTakesTheLast, libRedislock},
+		"redsync-setnx-extend": {extendsWhatHasEnded, libRedsync},
 	}
 	home := homes(t)
 	for _, s := range All {

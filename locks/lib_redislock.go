@@ -29,9 +29,13 @@ type redislockLock struct {
 
 // Acquire returns no token with an error: the library does not say which one it sent.
 func (l *redislockLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+	return l.obtain(ctx, key, ttl, nil)
+}
+
+func (l *redislockLock) obtain(ctx context.Context, key string, ttl time.Duration, o *redislock.Options) (Lease, error) {
 	lease := Lease{Key: key}
 	call := time.Now()
-	held, err := l.client.Obtain(ctx, key, ttl, nil)
+	held, err := l.client.Obtain(ctx, key, ttl, o)
 	if errors.Is(err, redislock.ErrNotObtained) {
 		return lease, ErrBusy
 	}

@@ -21,19 +21,22 @@ var libRedsync = Spec{
 	Sites:   ManySites,
 	Assumes: redlock.Assumes,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
-	Open: func(e Env) (Lock, error) {
-		l := &redsyncLock{held: map[string]*redsync.Mutex{}, sites: len(e.Sites), rand: e.Rand}
-		var pools []redis.Pool
-		for _, c := range e.Sites {
-			pools = append(pools, goredis.NewPool(c))
-		}
-		l.redsync = redsync.New(pools...)
-		return l, nil
-	},
+	Open:    func(e Env) (Lock, error) { return newRedsync(e), nil },
+}
+
+func newRedsync(e Env, o ...redsync.Option) *redsyncLock {
+	l := &redsyncLock{held: map[string]*redsync.Mutex{}, sites: len(e.Sites), rand: e.Rand, options: o}
+	var pools []redis.Pool
+	for _, c := range e.Sites {
+		pools = append(pools, goredis.NewPool(c))
+	}
+	l.redsync = redsync.New(pools...)
+	return l
 }
 
 type redsyncLock struct {
 	redsync *redsync.Redsync
+	options []redsync.Option
 	held    map[string]*redsync.Mutex // by token
 	sites   int
 	rand    *rand.Rand
@@ -41,7 +44,7 @@ type redsyncLock struct {
 
 func (l *redsyncLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
 	lease := Lease{Key: key}
-	m := l.redsync.NewMutex(key, redsync.WithExpiry(ttl))
+	m := l.redsync.NewMutex(key, append([]redsync.Option{redsync.WithExpiry(ttl)}, l.options...)...)
 	if err := m.TryLockContext(ctx); err != nil {
 		return lease, l.classify(err, ErrBusy)
 	}

@@ -24,15 +24,29 @@ var libRueidislock = Spec{
 	Assumes: "the server keeps its keys for the lease and its clock agrees with the client's; the holder heeds its context",
 	Needs:   rueidisNeeds,
 	Claims:  history.Claims{Excludes: true, Expires: true, Renews: true},
-	Open: func(e Env) (Lock, error) {
-		if err := (Spec{Name: "rueidislock", Needs: rueidisNeeds}).Runs(e.Server); err != nil {
-			return nil, err
-		}
-		if len(e.Places) != 1 {
-			return nil, fmt.Errorf("%w: rueidislock makes its own connections and was not told where to", ErrServer)
-		}
-		return &rueidisLock{env: e, held: map[string]*rueidisHold{}, ready: map[string]*rueidisHold{}}, nil
-	},
+	Open:    func(e Env) (Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
+}
+
+// libRueidislockNoLoop is what the library's README recommends, but for one key instead of three.
+var libRueidislockNoLoop = Spec{
+	Name:    "rueidislock-noloop",
+	Doc:     "rueidislock with NoLoopTracking: it is not told of its own changes, each of which it would answer with an extension",
+	Source:  "github.com/redis/rueidis/rueidislock v1.0.79, README",
+	Sites:   OneSite,
+	Assumes: libRueidislock.Assumes,
+	Needs:   rueidisNeeds,
+	Claims:  libRueidislock.Claims,
+	Open:    func(e Env) (Lock, error) { return newRueidis(e, rueidislock.LockerOption{NoLoopTracking: true}) },
+}
+
+func newRueidis(e Env, o rueidislock.LockerOption) (Lock, error) {
+	if err := (Spec{Name: "rueidislock", Needs: rueidisNeeds}).Runs(e.Server); err != nil {
+		return nil, err
+	}
+	if len(e.Places) != 1 {
+		return nil, fmt.Errorf("%w: rueidislock makes its own connections and was not told where to", ErrServer)
+	}
+	return &rueidisLock{env: e, option: o, held: map[string]*rueidisHold{}, ready: map[string]*rueidisHold{}}, nil
 }
 
 // The library needs RESP3 and client tracking.
@@ -41,6 +55,7 @@ var rueidisNeeds = []Release{{"Redis", "7.0"}, {valkey, "7.2"}, {"Redict", "7.3"
 // rueidisLock shares one locker with the workers of its process, as an application does.
 type rueidisLock struct {
 	env    Env
+	option rueidislock.LockerOption
 	locker *rueidisLocker
 	ttl    time.Duration           // of the locker
 	held   map[string]*rueidisHold // by token
@@ -51,8 +66,13 @@ type rueidisLock struct {
 type rueidisLocker struct{ rueidislock.Locker }
 
 type rueidisKey struct {
-	site *topologies.Site
-	ttl  time.Duration
+	site   *topologies.Site
+	ttl    time.Duration
+	noLoop bool
+}
+
+func (l *rueidisLock) key(ttl time.Duration) rueidisKey {
+	return rueidisKey{l.env.Places[0], ttl, l.option.NoLoopTracking}
 }
 
 func (l *rueidisLocker) Close() error {
@@ -67,15 +87,14 @@ func (l *rueidisLock) open(ttl time.Duration) error {
 	if err := l.drop(); err != nil {
 		return err
 	}
-	site := l.env.Places[0]
-	locker, err := share(l.env.Process, rueidisKey{site, ttl}, func() (*rueidisLocker, error) {
-		locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-			ClientOption: rueidisOptions(site, l.env.Source), KeyValidity: ttl,
-			ClientBuilder: func(o rueidis.ClientOption) (rueidis.Client, error) {
-				c, err := rueidis.NewClient(o)
-				return overheard{c}, err
-			},
-		})
+	locker, err := share(l.env.Process, l.key(ttl), func() (*rueidisLocker, error) {
+		o := l.option
+		o.ClientOption, o.KeyValidity = rueidisOptions(l.env.Places[0], l.env.Source), ttl
+		o.ClientBuilder = func(o rueidis.ClientOption) (rueidis.Client, error) {
+			c, err := rueidis.NewClient(o)
+			return overheard{c}, err
+		}
+		locker, err := rueidislock.NewLocker(o)
 		return &rueidisLocker{locker}, err
 	})
 	if err != nil {
@@ -185,7 +204,7 @@ func (l *rueidisLock) drop() error {
 		return nil
 	}
 	l.locker = nil
-	return l.env.Process.drop(rueidisKey{l.env.Places[0], l.ttl})
+	return l.env.Process.drop(l.key(l.ttl))
 }
 
 // Close gives back what is held: the library renews in its own goroutines and cannot be made to forget.

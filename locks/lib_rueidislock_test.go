@@ -8,6 +8,10 @@ import (
 	"hammerlock/history"
 )
 
+func isRueidislock(s Spec) bool {
+	return s.Name == libRueidislock.Name || s.Name == libRueidislockNoLoop.Name
+}
+
 // TestRueidislockRecordsNoExtensionOfWhatItDoesNotHold lets a worker wait in vain while the lock changes hands, so that
 // the library tries often, and then hold the lock for some renewals.
 func TestRueidislockRecordsNoExtensionOfWhatItDoesNotHold(t *testing.T) {

@@ -88,3 +88,28 @@ func TestLibrariesLeaveNothingWhenAVisitIsCalledOff(t *testing.T) {
 		})
 	}
 }
+
+// firstOfTwelveTakesTheLast lets the first worker of a process try what the twelfth one holds.
+func firstOfTwelveTakesTheLast(t *testing.T, home *bench, s Spec, key string) bool {
+	e := home.env()
+	var workers []Lock
+	for range 12 {
+		workers = append(workers, open(t, s, e))
+	}
+	held := grant(t, workers[11], key, 10*time.Second)
+	if _, err := workers[1].Acquire(t.Context(), key, 10*time.Second); !refused(err) {
+		t.Errorf("the second of twelve: %v", err)
+	}
+	_, err := workers[0].Acquire(t.Context(), key, 10*time.Second)
+	return err == nil && errors.Is(workers[11].Release(t.Context(), held), ErrLost)
+}
+
+// extendsWhatHasEnded lets somebody else have the lock in between.
+func extendsWhatHasEnded(t *testing.T, home *bench, s Spec, key string) bool {
+	a, b := home.pair(t, s)
+	held := grant(t, a, key, briefly)
+	outlive(2 * briefly)
+	must(t, b.Release(t.Context(), grant(t, b, key, 10*time.Second)))
+	_, err := a.Extend(t.Context(), held, 10*time.Second)
+	return err == nil
+}

@@ -19,10 +19,10 @@ import (
 var All = []Spec{
 	lease, watch, watchdog, reentrant, redisson, fair, spin, fenced, multi, wait, ifeq,
 	redlock, redlockSerial, redlockExtend, local, incr, optimistic,
-	libRedsync, libRedislock, libRueidislock,
+	libRedsync, libRedislock, libRueidislock, libRueidislockNoLoop,
 	none, bit, setnx, setnxExpire, expireSeconds, timestamp, timestampDel, plainDel, getDel, watchLax, watchUnheard,
 	blindWatchdog, watchdogByName, renewRecreates, lateBelief, replyValidity, weakToken, localReentry, fenceAfter,
-	halfQuorum, noElapsed, keepsMinority, waitAll,
+	halfQuorum, noElapsed, keepsMinority, waitAll, libRedislockToken, libRedsyncSetNX,
 }
 
 // Spec describes a lock.
