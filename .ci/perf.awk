@@ -1,6 +1,5 @@
-# Reads the output of go test -bench and writes a table of what was asked: what does the suite itself cost, and how do locks wait?
-# Fails if
-# a benchmark failed or is missing.
+# Reads the output of go test -bench and writes a table of what was asked: what does the suite itself cost, and how do
+# locks wait? Fails if a benchmark failed or is missing.
 
 /^FAIL|^--- FAIL|^panic:/ { failed = 1 }
 /^Benchmark/ { sub(/-[0-9]+$/, "", $1); at = index($1, "/"); name = at ? substr($1, 1, at - 1) : $1; part = at ? substr($1, at + 1) : "" }
