@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -240,7 +241,8 @@ func TestEveryWaiterIsCompared(t *testing.T) {
 		}
 		if _, waits := lock.(locks.Waiter); waits {
 			waiters++
-			if !slices.ContainsFunc(strategies, func(s strategy) bool { return s.Lock == spec.Name && s.Backoff == 0 }) {
+			library, _, _ := strings.Cut(spec.Name, "-") // with another option it waits in the same way
+			if !slices.ContainsFunc(strategies, func(s strategy) bool { return s.Lock == library && s.Backoff == 0 }) {
 				t.Errorf("%s waits by itself and is not compared", spec.Name)
 			}
 		}
