@@ -48,6 +48,7 @@ func (e Env) play(ctx context.Context, path string) error {
 	if run == nil {
 		run, _ = results.ReadRun(filepath.Dir(file)) // a history may lie alone
 	}
+	p := &player{replay: results.NewReplay(h, run), moved: make(chan struct{}, 1)}
 	_, s, done := onSignals(ctx)
 	defer done()
 	t, err := e.theatre(&options{tui: tuiOn}, dashboard.Options{Replay: true, Quit: func(int) { s.press() }})
@@ -58,7 +59,6 @@ func (e Env) play(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	p := &player{replay: results.NewReplay(h, run), moved: make(chan struct{}, 1)}
 	t.dashboard.Control(&results.Controls{Seek: p.seek, Hold: p.hold})
 	p.run(s.stop, t.dashboard)
 	return t.close()

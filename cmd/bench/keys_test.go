@@ -1,0 +1,184 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// Keys as a terminal sends them.
+const (
+	redraw   = "\x0c" // ctrl-l
+	rightKey = "\x1bOC"
+	leftKey  = "\x1bOD"
+	homeKey  = "\x1bOH"
+	endKey   = "\x1bOF"
+)
+
+// shows waits until a pattern is on the screen that satisfies ok, and returns what the groups of it match. A screen
+// writes only what is new; so it is asked for all of it, again and again.
+func (s *seat) shows(pattern string, ok func(groups []string) bool) []string {
+	s.t.Helper()
+	s.forget()
+	re := regexp.MustCompile(pattern)
+	for range 300 {
+		s.types(redraw)
+		<-time.After(100 * time.Millisecond)
+		all := re.FindAllStringSubmatch(s.text(), -1)
+		for _, groups := range slices.Backward(all) {
+			if ok == nil || ok(groups) {
+				return groups
+			}
+		}
+	}
+	s.t.Fatalf("the screen never showed %q as it should: %q", pattern, s.text())
+	return nil
+}
+
+// alone is a long run of verify with one worker: what is done to its server costs it time and nothing else.
+func alone(t *testing.T) *seat {
+	return sit(t, 100, 30, nil, linked(t, "verify"), "--topology", "single", "--workers", "1", "--warmup", "0s",
+		"--duration", "60s", "--ttl", "200ms", "--fault", "none", "--out", "runs")
+}
+
+// byKey are the notes of what a person did, from the history of the seat's run, and how many of it were healed.
+func (s *seat) byKey() (notes []string, healed int) {
+	s.t.Helper()
+	h, err := history.Open(filepath.Join(s.out, "runs", "latest", results.HistoryFile))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range h.Ops {
+		switch op := &h.Ops[i]; {
+		case op.Kind == history.Fault && op.Value < 0 && op.Outcome == history.OK:
+			notes = append(notes, h.Notes[op.ID])
+		case op.Kind == history.Heal && op.Value < 0 && op.Outcome == history.OK:
+			healed++
+		}
+	}
+	return notes, healed
+}
+
+// TestTerminalInjects takes the first fault of the list: it happens, is seen, and stands in the history.
+func TestTerminalInjects(t *testing.T) {
+	s := alone(t)
+	s.sees("proved up to")
+	s.types("f")
+	s.shows("inject a fault: enter, or esc", nil)
+	s.types("\r")
+	fault := s.shows("inject ([a-z-]+): done; the run is marked interactive", nil)[1]
+	s.types("6")
+	s.shows("fault +by key: "+fault+": ", nil)
+	s.shows("  INTERACTIVE", nil)
+	s.types("q")
+	s.leaves(130)
+	if r := s.run(); !r.Interactive {
+		t.Error("the run is not marked as interactive")
+	}
+	notes, healed := s.byKey()
+	if len(notes) != 1 || !strings.HasPrefix(notes[0], history.ByKey+fault+": ") || healed != 1 {
+		t.Errorf("%s was injected, the history knows %q, %d healed", fault, notes, healed)
+	}
+}
+
+// TestTerminalKills kills a node and brings it back.
+func TestTerminalKills(t *testing.T) {
+	s := alone(t)
+	s.sees("proved up to")
+	s.types("k")
+	s.shows("5 shows the nodes: choose one there with the arrows, then k", nil)
+	s.types("5")
+	node := s.shows(`(n\d+) +primary +up`, nil)[1]
+	s.types("k")
+	s.shows("kill "+node+" .k again brings it back.: done; the run is marked interactive", nil)
+	s.shows(node+" .* down", nil)
+	s.types("k6")
+	s.shows(node+" is up", nil)
+	s.types("q")
+	s.leaves(130)
+	if r := s.run(); !r.Interactive {
+		t.Error("the run is not marked as interactive")
+	}
+	notes, healed := s.byKey()
+	want := []string{"by key: kill-node: killed " + node, "by key: start-node: started " + node}
+	if !slices.Equal(notes, want) || healed != 2 {
+		t.Errorf("the history knows %q, %d healed, want %q", notes, healed, want)
+	}
+}
+
+// TestTerminalChangesTheRate of an open loop, and says why it cannot of a closed one. A gate decides nothing then.
+func TestTerminalChangesTheRate(t *testing.T) {
+	program := linked(t, "bench")
+	s := sit(t, 100, 30, nil, program, "--topology", "single", "--workers", "2", "--warmup", "0s", "--duration", "10s",
+		"--rate", "50/s", "--gate", "throughput>1/s", "--out", "runs")
+	s.shows("2 workers  1 page  50.0/s", nil)
+	s.types("+")
+	s.shows("62.5 visits a second from now on; the run is marked interactive", nil)
+	s.types("-")
+	s.shows("50.0 visits a second from now on; the run is marked interactive", nil)
+	s.types("++6")
+	s.shows("2 workers  1 page  78.1/s", nil)
+	s.shows(`rate +50.0/s became 62.5/s from \d+\.\d+ s on`, nil)
+	s.leaves(3)
+	r := s.run()
+	if a := r.Arrivals; !r.Interactive || r.Partial != "" || a.Due != a.Begun+a.Skipped+a.Unfinished || a.Due < 520 {
+		t.Errorf("interactive: %v, partial: %q, %+v", r.Interactive, r.Partial, r.Arrivals)
+	}
+
+	s = sit(t, 100, 30, nil, program, long...)
+	s.sees("proved up to")
+	s.types("+")
+	s.shows("a closed loop has no rate: its workers go on as soon as they can; --rate 100/s makes an open one", nil)
+	s.types("q")
+	s.leaves(130)
+	if s.run().Interactive {
+		t.Error("nothing was done to the run, and it is marked as interactive")
+	}
+}
+
+// TestTerminalReplay opens a saved run, seeks in it and quits.
+func TestTerminalReplay(t *testing.T) {
+	dir := t.TempDir()
+	made := exec.Command(linked(t, "verify"), "--topology", "single", "--workers", "2", "--warmup", "0s", "--duration", "3s",
+		"--fault", "none", "--out", filepath.Join(dir, "runs"), "--tui", "off")
+	if out, err := made.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s := sit(t, 100, 30, nil, linked(t, "bench"), "replay", "latest", "--out", filepath.Join(dir, "runs"))
+	s.shows("replay \\d", nil)
+	const clock = `PAUSED (\d+\.\d) of (\d+\.\d) s`
+	s.types(" " + endKey)
+	end := s.shows(clock, func(g []string) bool { return g[1] == g[2] })[2]
+	s.types(homeKey + rightKey)
+	s.shows(clock, func(g []string) bool { return g[1] == "1.0" && g[2] == end })
+	s.types(rightKey)
+	s.shows(clock, func(g []string) bool { return g[1] == "2.0" })
+	s.types(leftKey)
+	s.shows(clock, func(g []string) bool { return g[1] == "1.0" })
+	s.types(endKey + " ")
+	s.shows("replay "+end+" of "+end+" s", nil)
+	s.types("+")
+	s.shows("the rate cannot be changed now", nil)
+	s.types("q")
+	s.leaves(0)
+}
+
+// TestTerminalReplayOfNothing leaves the terminal alone.
+func TestTerminalReplayOfNothing(t *testing.T) {
+	s := sit(t, 100, 30, nil, linked(t, "bench"), "replay", "nowhere")
+	_ = s.cmd.Wait()
+	s.sees("error: results/runs/nowhere is no saved run")
+	if code := s.cmd.ProcessState.ExitCode(); code != 2 {
+		t.Errorf("exit code %d, want 2", code)
+	}
+	if strings.Contains(s.text(), "\x1b") {
+		t.Errorf("the screen was taken: %q", s.text())
+	}
+}
