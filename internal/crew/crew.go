@@ -16,8 +16,9 @@ type Crew interface {
 	// is done.
 	Run(ctx, stop context.Context) (Report, error)
 	Clock() *history.Clock
-	// Lanes are all lanes that the workers write. The slack is by how much the clocks of two of them may differ.
-	Lanes() (lanes []*history.Lane, slack time.Duration)
+	// Lanes are all lanes that the workers write, once the run has begun.
+	Lanes() []*history.Lane
+	Slack() time.Duration   // by how much the clocks of two lanes may differ
 	Gate() *workload.Gate   // of all of them
 	Tempo() *workload.Tempo // of their open loop, if the orders let it be changed
 	Processes() []*Process  // nil if the workers live in this process
@@ -74,12 +75,13 @@ func (l *local) Run(ctx, stop context.Context) (Report, error) {
 	return r, r.err()
 }
 
-func (l *local) Clock() *history.Clock                   { return l.clock }
-func (l *local) Lanes() ([]*history.Lane, time.Duration) { return l.lanes, 0 }
-func (l *local) Gate() *workload.Gate                    { return l.gate }
-func (l *local) Tempo() *workload.Tempo                  { return l.tempo }
-func (l *local) Processes() []*Process                   { return nil }
-func (l *local) Close() error                            { return l.team.close() }
+func (l *local) Clock() *history.Clock  { return l.clock }
+func (l *local) Lanes() []*history.Lane { return l.lanes }
+func (l *local) Slack() time.Duration   { return 0 }
+func (l *local) Gate() *workload.Gate   { return l.gate }
+func (l *local) Tempo() *workload.Tempo { return l.tempo }
+func (l *local) Processes() []*Process  { return nil }
+func (l *local) Close() error           { return l.team.close() }
 
 // RoundTrips is how many round trips the locks' clients of this process have made.
 func (l *local) RoundTrips() int64 { return l.team.traffic.RoundTrips.Load() }

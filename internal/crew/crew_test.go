@@ -67,7 +67,7 @@ func play(t *testing.T, during func(Crew)) (*history.History, Report) {
 	if err := c.Begin(nil); err != nil {
 		t.Fatal(err)
 	}
-	lanes, slack := c.Lanes()
+	lanes, slack := c.Lanes(), c.Slack()
 	if slack <= 0 || slack > time.Millisecond {
 		t.Errorf("slack %v", slack)
 	}

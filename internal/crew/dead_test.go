@@ -16,7 +16,7 @@ import (
 // not to as soon as nothing is left of its process. What others do afterwards is seen while they do it.
 func TestADeadProcessHoldsNothingBack(t *testing.T) {
 	c, finish := begun(t, func(o *Orders) { o.Lock, o.Plan.TTL = "fence-after", 100*time.Millisecond })
-	lanes, slack := c.Lanes()
+	lanes, slack := c.Lanes(), c.Slack()
 	m := history.NewMerge(c.Clock(), lanes)
 	m.Slack = slack
 	h := &history.History{Header: history.Header{Workers: 6, Processes: 3, Keys: 1}}
@@ -80,7 +80,7 @@ func TestAnEmptyPlaceEndsInAnError(t *testing.T) {
 	if err := c.Begin(make(chan struct{}, 1)); err != nil {
 		t.Fatal(err)
 	}
-	lanes, _ := c.Lanes()
+	lanes := c.Lanes()
 	m := history.NewMerge(c.Clock(), lanes)
 	nothing := errors.New("no room")
 	c.(*local).team.crew.Reopen = func(int) (locks.Lock, error) { return nil, nothing }

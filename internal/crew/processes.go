@@ -252,11 +252,12 @@ func (r *Report) add(o *Report) {
 	l.PoolWaits += m.PoolWaits
 }
 
-func (p *processes) Clock() *history.Clock                   { return p.clock }
-func (p *processes) Lanes() ([]*history.Lane, time.Duration) { return p.lanes, p.slack }
-func (p *processes) Gate() *workload.Gate                    { return p.gate }
-func (p *processes) Tempo() *workload.Tempo                  { return p.tempo }
-func (p *processes) Processes() []*Process                   { return p.all }
+func (p *processes) Clock() *history.Clock  { return p.clock }
+func (p *processes) Lanes() []*history.Lane { return p.lanes }
+func (p *processes) Slack() time.Duration   { return p.slack }
+func (p *processes) Gate() *workload.Gate   { return p.gate }
+func (p *processes) Tempo() *workload.Tempo { return p.tempo }
+func (p *processes) Processes() []*Process  { return p.all }
 
 func (p *processes) Close() error {
 	p.stop()

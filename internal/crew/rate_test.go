@@ -18,7 +18,7 @@ func TestARateThatChangesIsOneForAllProcesses(t *testing.T) {
 		o.Plan.Rate, o.Plan.Arrivals, o.Plan.Hold, o.Plan.Wait = rate, workload.Uniform, 0, time.Minute
 		o.Plan.End, o.To = end, end
 	})
-	lanes, slack := c.Lanes()
+	lanes, slack := c.Lanes(), c.Slack()
 	m := history.NewMerge(c.Clock(), lanes)
 	m.Slack = slack
 	var due []time.Duration

@@ -60,10 +60,10 @@ func (s *stage) watch(ctx context.Context, run *results.Run, folder *results.Fol
 		Workers: p.Workload.Workers, Keys: p.Workload.Keys, From: w.from, To: w.to,
 		Excludes: s.combo.Lock.Claims.Excludes, OpenLoop: p.Workload.Open(), Interval: folder.Interval,
 	})
-	_, slack := s.crew.Lanes()
+	header := s.header(run, s.crew.Slack())
 	if p.Verify {
 		var err error
-		if w.tape, err = newTape(folder.Path(results.HistoryFile), s.header(run, slack)); err != nil {
+		if w.tape, err = newTape(folder.Path(results.HistoryFile), header); err != nil {
 			return nil, err
 		}
 	}
@@ -71,11 +71,11 @@ func (s *stage) watch(ctx context.Context, run *results.Run, folder *results.Fol
 		return nil, errors.Join(err, w.tape.close(err.Error()))
 	}
 	w.clock = s.crew.Clock()
-	lanes, _ := s.crew.Lanes()
+	lanes := s.crew.Lanes()
 	w.own = history.NewLane(w.clock, len(lanes), -1, ownSlots, w.wake)
 	w.sights = history.NewLane(w.clock, len(lanes)+1, -1, ownSlots, w.wake)
 	if s.job.Watched {
-		w.public = s.public(w, s.header(run, slack))
+		w.public = s.public(w, header)
 	}
 	w.breaker = s.breaker(w.clock, len(lanes)+2, w.wake, w.note)
 	if w.public != nil {
@@ -83,7 +83,7 @@ func (s *stage) watch(ctx context.Context, run *results.Run, folder *results.Fol
 	}
 	w.lanes = slices.Concat(lanes, []*history.Lane{w.own, w.sights}, w.breaker.lanes)
 	w.merge = history.NewMerge(w.clock, w.lanes)
-	w.merge.Slack = slack
+	w.merge.Slack = s.crew.Slack()
 	w.workers.Go(w.drain)
 	w.workers.Go(func() { w.sample(ctx) })
 	if p.Verify {
