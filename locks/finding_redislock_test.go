@@ -38,6 +38,9 @@ func TestFindingRedislockRefreshForNothingDeletes(t *testing.T) {
 	p := newPeople(t, "single", topologies.Options{})
 	locker := redislock.New(p.clients[0])
 	for _, ttl := range []time.Duration{500 * time.Microsecond, 0, -time.Second} {
+		if _, err := locker.Obtain(t.Context(), "k", ttl, nil); err == nil || errors.Is(err, redislock.ErrNotObtained) {
+			t.Errorf("obtained for %v: %v", ttl, err)
+		}
 		held, err := locker.Obtain(t.Context(), "k", time.Minute, nil)
 		must(t, err)
 		if err := held.Refresh(t.Context(), ttl, nil); err != nil {
@@ -53,19 +56,27 @@ func TestFindingRedislockDeadlineLeavesTheLock(t *testing.T) {
 	t.Parallel()
 	p := newPeople(t, "single", topologies.Options{Links: true})
 	locker := redislock.New(p.strict(t, 0))
-	warm, err := locker.Obtain(t.Context(), "warm", time.Minute, nil)
-	must(t, err)
-	must(t, warm.Release(t.Context()))
-	p.apply(t, p.slow(300*time.Millisecond))
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if held, err := locker.Obtain(ctx, "k", time.Minute, nil); !errors.Is(err, context.DeadlineExceeded) || held != nil {
-		t.Errorf("obtain: %v", err)
+	for key, o := range map[string]*redislock.Options{"random": nil, "own": {Token: "mine"}} {
+		warm, err := locker.Obtain(t.Context(), "warm", time.Minute, nil) // there is a connection
+		must(t, err)
+		must(t, warm.Release(t.Context()))
+		heal := p.apply(t, p.slow(300*time.Millisecond))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if held, err := locker.Obtain(ctx, key, time.Minute, o); !errors.Is(err, context.DeadlineExceeded) || held != nil {
+			t.Errorf("obtain: %v", err)
+		}
+		cancel()
+		p.await(t, func() bool { return p.left(t, 0, key) > 0 })
+		heal()
 	}
-	p.await(t, func() bool { return p.left(t, 0, "k") > 0 })
 	outlive(time.Second)
-	if left := p.left(t, 0, "k"); left < 30*time.Second {
-		t.Errorf("nobody has it, and %v are left", left)
+	left := p.left(t, 0, "random")
+	if _, err := locker.Obtain(t.Context(), "random", time.Minute, nil); !errors.Is(err, redislock.ErrNotObtained) || left < 30*time.Second {
+		t.Errorf("nobody has it, %v are left, and the next one is told %v", left, err)
+	}
+	t.Logf("nobody has it, and %v are left", left)
+	if _, err := locker.Obtain(t.Context(), "own", time.Minute, &redislock.Options{Token: "mine"}); err != nil {
+		t.Errorf("again with the same token: %v", err)
 	}
 }
 

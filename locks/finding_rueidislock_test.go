@@ -222,7 +222,12 @@ func TestFindingRueidislockTryWaitsForAHungServer(t *testing.T) {
 	_, release, err := l.WithContext(t.Context(), "held")
 	must(t, err)
 	p.pause(t, 0)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if heeded := took(func() { _, _, err = l.TryWithContext(ctx, "k") }); err == nil || heeded > 2*time.Second {
+		t.Errorf("try with a deadline: %v after %v", err, heeded)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
 	try := took(func() { _, _, err = l.TryWithContext(ctx, "k") })
 	if err == nil || try < 2*time.Second {
