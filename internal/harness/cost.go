@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/topologies"
 )
@@ -66,8 +67,9 @@ func (c cost) since(before cost) cost {
 	return cost{c.known && before.known, c.commands - before.commands, c.cpu - before.cpu}
 }
 
-// per divides the cost among the counted visits.
-func (c cost) per(visits, roundTrips int64) results.Cost {
+// per divides the cost among the counted visits. A lock that lives on sites and sent them nothing through the suite's
+// clients makes connections of its own: nobody counts what goes over them.
+func (c cost) per(visits, roundTrips int64, on locks.Sites) results.Cost {
 	if visits == 0 {
 		return results.Cost{}
 	}
@@ -75,7 +77,10 @@ func (c cost) per(visits, roundTrips int64) results.Cost {
 		x /= float64(visits)
 		return &x
 	}
-	r := results.Cost{RoundTrips: share(float64(roundTrips))}
+	var r results.Cost
+	if roundTrips > 0 || on == locks.NoSite {
+		r.RoundTrips = share(float64(roundTrips))
+	}
 	if c.known {
 		r.Commands, r.ServerCPU = share(float64(c.commands)), share(float64(c.cpu))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/internal/crew"
+	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/topologies"
 )
@@ -113,7 +114,7 @@ func (p *public) look(ctx context.Context, done <-chan struct{}) {
 			now.Load, now.Loaded = probe.Look(at)
 			now.Load.OpenLoop = p.stage.job.Plan.Workload.Open()
 			after := p.spent(ctx)
-			now.Cost, before = after.since(before), after
+			now.Cost, before = after.since(before, p.stage.combo.Lock.Sites), after
 		}
 		around := now
 		p.around.Store(&around)
@@ -140,8 +141,8 @@ func (p *public) spent(ctx context.Context) spent {
 	return s
 }
 
-func (s spent) since(before spent) results.Cost {
-	c := s.cost.since(before.cost).per(s.visits-before.visits, s.trips-before.trips)
+func (s spent) since(before spent, on locks.Sites) results.Cost {
+	c := s.cost.since(before.cost).per(s.visits-before.visits, s.trips-before.trips, on)
 	if !s.counted {
 		c.RoundTrips = nil
 	}

@@ -264,7 +264,7 @@ func (s *stage) fill(run *results.Run, w *watch, r *crew.Report, c cost) {
 	}
 	w.meter.Summarize(run, load)
 	run.Interactive = w.breaker.meddled.Load()
-	run.Cost = c.per(w.meter.Finished(), r.RoundTrips)
+	run.Cost = c.per(w.meter.Finished(), r.RoundTrips, s.combo.Lock.Sites)
 }
 
 // tally reads the counter when all workers have gone.
