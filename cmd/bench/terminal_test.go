@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,9 +33,27 @@ type seat struct {
 	done chan struct{}
 }
 
+// needTerminals skips a test where nobody could have a terminal, as in a container without devpts.
+func needTerminals(t *testing.T) {
+	t.Helper()
+	master, tty, err := pty.Open()
+	for _, none := range []error{unix.ENOENT, unix.ENODEV, unix.ENXIO, unix.EACCES, unix.EPERM} {
+		if errors.Is(err, none) {
+			t.Skipf("this machine has no pseudo-terminals (is devpts mounted?): %v", err)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(master.Close(), tty.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // sit starts a program in a terminal of that size.
 func sit(t *testing.T, w, h uint16, env []string, program string, args ...string) *seat {
 	t.Helper()
+	needTerminals(t)
 	s := &seat{t: t, cmd: exec.Command(program, args...), out: t.TempDir(), done: make(chan struct{})}
 	s.cmd.Env = append(append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "CI=", "NO_COLOR=", "TMPDIR="+s.out, "PS1=$ "), env...)
 	s.cmd.Dir = s.out
