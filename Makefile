@@ -3,7 +3,7 @@
 
 GO = go
 # How often each perf benchmark is repeated; more is calmer and slower.
-PERFTIME = 5x
+PERFTIME = 3x
 
 .PHONY: help build bench test perf aa baselines waiting matrix man completions readme clean
 

@@ -202,6 +202,26 @@ func TestFullLaneWaitsForItsReader(t *testing.T) {
 	}
 }
 
+// TestCallAtTrustsAReading takes the reading that it is given, except where stamps must order.
+func TestCallAtTrustsAReading(t *testing.T) {
+	lane := NewLane(NewClock(time.Hour), 0, 0, 8, nil)
+	if op := lane.CallAt(Load, 1, 7); op.Call != 7 {
+		t.Errorf("the call is at %v, the reading was 7 ns", op.Call)
+	} else if at := lane.Return(op); at != op.Return || at < time.Hour {
+		t.Errorf("returned %v, recorded %v", at, op.Return)
+	}
+	clock := NewOrderedClock(0)
+	ordered := NewLane(clock, 0, 0, 8, nil)
+	before := clock.Stamp()
+	op := ordered.CallAt(Load, 1, before)
+	if op.Call <= before {
+		t.Errorf("an ordered call is at %v, the stamp before it was %v", op.Call, before)
+	}
+	if at := ordered.Mark(Op{Kind: Lose}); at <= op.Call {
+		t.Errorf("a mark returned at %v, after a call at %v", at, op.Call)
+	}
+}
+
 func TestHash(t *testing.T) {
 	if Hash("") != 0 || Hash("a") == 0 || Hash("a") == Hash("b") {
 		t.Errorf("Hash: %d %d %d", Hash(""), Hash("a"), Hash("b"))

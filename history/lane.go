@@ -68,15 +68,29 @@ func (l *Lane) Call(kind Kind, key int32) *Op {
 	return op
 }
 
-// Return stamps the operation's return and publishes it.
-func (l *Lane) Return(op *Op) {
-	op.Return = l.clock.Stamp()
+// CallAt is Call for a writer that has just read the clock and sent nothing since: the reading is the call, which saves
+// another. A clock that orders its stamps is asked all the same.
+func (l *Lane) CallAt(kind Kind, key int32, at time.Duration) *Op {
+	if l.clock.order != nil {
+		return l.Call(kind, key)
+	}
+	op := l.slot(kind, key)
+	op.Call = at
 	l.written.Store(l.written.Load() + 1)
+	return op
+}
+
+// Return stamps the operation's return, publishes it and returns the stamp.
+func (l *Lane) Return(op *Op) time.Duration {
+	at := l.clock.Stamp()
+	op.Return = at
+	l.written.Store(l.written.Load() + 1)
+	return at
 }
 
 // Mark records something that lasted from call until now and was no call to anybody; the rest of it is copied
-// from what. A lane of nobody, with worker -1, records about any worker.
-func (l *Lane) Mark(what Op) {
+// from what. A lane of nobody, with worker -1, records about any worker. It returns the stamp of the return.
+func (l *Lane) Mark(what Op) time.Duration {
 	op := l.slot(what.Kind, what.Key)
 	what.ID, what.Due, what.Process = op.ID, op.Due, op.Process
 	if l.worker >= 0 {
@@ -84,7 +98,7 @@ func (l *Lane) Mark(what Op) {
 	}
 	*op = what
 	l.written.Store(l.written.Load() + 1)
-	l.Return(op)
+	return l.Return(op)
 }
 
 // Stalls counts how often the writer had to wait for the reader; each is a flaw of the measurement.

@@ -89,7 +89,7 @@ func TestAChangedRateLosesNoVisit(t *testing.T) {
 					}
 				}
 			}()
-			due, ops, _ := runWith(t, plan, catalogued(t, "none"), t.Context(), tempo)
+			due, ops, _ := runWith(t, plan, catalogued(t, "none"), t.Context(), func(c *Crew) { c.Tempo = tempo })
 			<-changed
 			got, early := begun(t, ops, plan.End)
 			n := len(got)

@@ -44,7 +44,7 @@ func (w *worker) extend(ctx context.Context, g *grant) bool {
 	}
 	op := w.lane.Call(history.Extend, g.key)
 	lease, err := w.lock.Extend(ctx, g.lease, w.plan.Extend)
-	op.Hold, op.Token, op.TTL = g.hold, history.Hash(lease.Token), w.plan.Extend
+	op.Hold, op.Token, op.TTL = g.hold, w.token(lease), w.plan.Extend
 	outcome, reason := locks.Classify(err)
 	if op.Outcome, op.Reason = outcome, reason; outcome == history.OK {
 		op.Until = w.until(lease)
@@ -87,7 +87,7 @@ func (w *worker) reenter(ctx context.Context, key int32, name string, hold histo
 // granted writes down what an acquire came to.
 func (w *worker) granted(op *history.Op, lease locks.Lease, err error) {
 	op.Outcome, op.Reason = locks.Classify(err)
-	op.TTL, op.Token = max(w.plan.TTL-lease.Spent, 1), history.Hash(lease.Token) // 0 would be a lease without end
+	op.TTL, op.Token = max(w.plan.TTL-lease.Spent, 1), w.token(lease) // 0 would be a lease without end
 	if op.Outcome == history.OK {
 		op.Fence, op.Until, op.Value = lease.Fence, w.until(lease), lease.Count
 	}

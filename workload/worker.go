@@ -23,6 +23,7 @@ type worker struct {
 	rand     *rand.Rand
 	keys     *chooser
 	timer    *time.Timer
+	now      time.Duration   // a reading of the clock since which nothing was sent: they are not cheap
 	cleanup  context.Context // for giving back what was taken, also when the run is called off
 
 	begun   int64
@@ -38,43 +39,43 @@ func (w *worker) run(ctx, stop context.Context) {
 	} else {
 		w.keys = newChooser(w.plan, w.rand)
 	}
-	free := w.clock.Now()
+	w.now = w.clock.Now()
 	for {
+		free := w.now
 		due, key, ok := next(stop)
 		if !ok {
 			return
 		}
-		ready := max(due, free)
 		w.lane.Due = due
-		begin := w.clock.Now()
-		end := history.Op{Kind: history.Skip, Key: key, Call: begin, Until: ready, Outcome: history.Failed, Reason: history.Impatient}
-		if begin-due > w.plan.Wait {
+		end := history.Op{Kind: history.Skip, Key: key, Call: w.now, Until: max(due, free), Outcome: history.Failed, Reason: history.Impatient}
+		if w.now-due > w.plan.Wait {
 			w.skipped++
 		} else {
 			w.begun++
 			end.Kind = history.End
 			end.Outcome, end.Reason = w.visit(ctx, key)
 		}
-		w.lane.Mark(end)
+		w.now = w.lane.Mark(end)
 		if w.err != nil {
 			return
 		}
-		free = w.clock.Now()
 	}
 }
 
 // closed makes the next visit due as soon as the worker has thought.
 func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok bool) {
-	if w.plan.Think > 0 && !w.sleep(stop, w.plan.Think) {
-		return 0, 0, false
+	if w.plan.Think > 0 {
+		if !w.sleep(stop, w.plan.Think) {
+			return 0, 0, false
+		}
+		w.now = w.clock.Now()
 	}
-	due = w.clock.Now()
-	return due, w.keys.choose(), due < w.plan.End && stop.Err() == nil
+	return w.now, w.keys.choose(), w.now < w.plan.End && stop.Err() == nil
 }
 
 // open takes the next visit of the schedule and waits until it is due, which may change meanwhile.
 func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bool) {
-	if stop.Err() != nil || w.clock.Now() >= w.plan.End {
+	if stop.Err() != nil || w.now >= w.plan.End {
 		return 0, 0, false
 	}
 	v, ok := w.arrivals.take()
@@ -84,7 +85,8 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 	for stop.Err() == nil {
 		changed := w.arrivals.change() // asked for before the tempo is: no change is missed
 		due = w.arrivals.tempo.due(v.planned)
-		early := min(due, w.plan.End) - w.clock.Now()
+		w.now = w.clock.Now()
+		early := min(due, w.plan.End) - w.now
 		if early <= 0 && due < w.plan.End {
 			return due, v.key, true
 		}
@@ -156,14 +158,14 @@ func (c *Crew) reopen(worker int) (lock locks.Lock, err error) {
 // acquire tries until the lock is granted or the visit's patience ends. It returns the operation that was
 // granted the hold, 0 if none was.
 func (w *worker) acquire(ctx context.Context, key int32, name string) (history.ID, locks.Lease, history.Reason) {
-	for woken := history.AtOnce; ; {
-		op := w.lane.Call(history.Acquire, key)
+	op := w.lane.CallAt(history.Acquire, key, w.now)
+	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, key) {
 		lease, err := w.lock.Acquire(ctx, name, w.plan.TTL)
 		id := op.ID
 		op.Hold, op.Woken = id, woken
 		w.granted(op, lease, err)
 		outcome, reason := op.Outcome, op.Reason
-		w.lane.Return(op)
+		w.now = w.lane.Return(op)
 		switch {
 		case outcome == history.OK:
 			return id, lease, history.None
@@ -204,13 +206,7 @@ func (w *worker) count(ctx context.Context, g grant) (history.Outcome, history.R
 
 // twoSteps reads the counter, stays, and writes one more.
 func (w *worker) twoSteps(ctx context.Context, g grant) (history.Outcome, history.Reason) {
-	op := w.lane.Call(history.Load, g.key)
-	op.Hold = g.hold
-	seen, err := w.crew.Counter.Load(ctx, g.page.Views)
-	op.Value, op.Seen = seen.Views, seen.Writer
-	outcome, reason := locks.Classify(err)
-	op.Outcome, op.Reason = outcome, reason
-	w.lane.Return(op)
+	seen, outcome, reason := w.load(ctx, g)
 	if outcome != history.OK {
 		return history.Failed, reason // a load has no effect
 	}
@@ -221,6 +217,26 @@ func (w *worker) twoSteps(ctx context.Context, g grant) (history.Outcome, histor
 		return history.Failed, history.Lost
 	}
 	return w.store(g, seen, func(c Count) error { return w.crew.Counter.Store(ctx, g.page.Views, c) })
+}
+
+// load reads the counter. Where nobody judges, only a load that failed is of interest.
+func (w *worker) load(ctx context.Context, g grant) (Count, history.Outcome, history.Reason) {
+	if !w.crew.Judged {
+		seen, err := w.crew.Counter.Load(ctx, g.page.Views)
+		outcome, reason := locks.Classify(err)
+		if outcome != history.OK {
+			w.lane.Mark(history.Op{Kind: history.Load, Key: g.key, Hold: g.hold, Call: w.now, Outcome: outcome, Reason: reason})
+		}
+		return seen, outcome, reason
+	}
+	op := w.lane.Call(history.Load, g.key)
+	op.Hold = g.hold
+	seen, err := w.crew.Counter.Load(ctx, g.page.Views)
+	op.Value, op.Seen = seen.Views, seen.Writer
+	outcome, reason := locks.Classify(err)
+	op.Outcome, op.Reason = outcome, reason
+	w.lane.Return(op)
+	return seen, outcome, reason
 }
 
 // store writes one more than was seen. What it is about to write is recorded before it does, for the worker may be
@@ -262,9 +278,17 @@ func (w *worker) stay(ctx context.Context, g grant) history.Reason {
 func (w *worker) release(key int32, hold history.ID, lease locks.Lease, left int64) {
 	op := w.lane.Call(history.Release, key)
 	err := w.lock.Release(w.cleanup, lease)
-	op.Hold, op.Token, op.Value = hold, history.Hash(lease.Token), left
+	op.Hold, op.Token, op.Value = hold, w.token(lease), left
 	op.Outcome, op.Reason = locks.Classify(err)
 	w.lane.Return(op)
+}
+
+// token is a lease's token in a record, for those who judge.
+func (w *worker) token(l locks.Lease) uint64 {
+	if !w.crew.Judged {
+		return 0
+	}
+	return history.Hash(l.Token)
 }
 
 func (w *worker) until(l locks.Lease) time.Duration {

@@ -1,5 +1,5 @@
 // Package workload lets workers visit pages: each visit takes the page's lock, reads the page-view counter,
-// stays for a while, writes the counter and gives the lock back. It records every operation and judges none;
+// stays for a while, writes the counter and gives the lock back. It records its operations and judges none;
 // it does not know what the locks and the counter run on, so a worker cannot know what is broken.
 package workload
 
@@ -78,6 +78,7 @@ type Crew struct {
 	Gate     *Gate  // where faults take hold of workers; nil if there are none
 	Tempo    *Tempo // how fast the schedule of an open loop runs; nil if as planned
 	Reenter  bool   // some visits take the lock again
+	Judged   bool   // the history is kept: what only a checker asks for is recorded too
 	// Reopen replaces the lock of a worker that died, counted from 0 in this crew; nil if none can die.
 	Reopen func(worker int) (locks.Lock, error)
 }

@@ -3,9 +3,11 @@ package workload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,11 +22,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // run lets a crew work with the given lock and returns its history.
 func run(t *testing.T, plan Plan, open func(worker int) locks.Lock, stop context.Context) (*Due, []history.Op, Counter) {
 	t.Helper()
-	return runWith(t, plan, open, stop, nil)
+	return runWith(t, plan, open, stop, func(*Crew) {})
 }
 
-// runWith lets the rate change meanwhile.
-func runWith(t *testing.T, plan Plan, open func(worker int) locks.Lock, stop context.Context, tempo *Tempo) (*Due, []history.Op, Counter) {
+// runWith changes the crew before it works.
+func runWith(t *testing.T, plan Plan, open func(worker int) locks.Lock, stop context.Context, change func(*Crew)) (*Due, []history.Op, Counter) {
 	t.Helper()
 	if plan.Wait == 0 {
 		plan.Wait = 10 * time.Second
@@ -34,7 +36,8 @@ func runWith(t *testing.T, plan Plan, open func(worker int) locks.Lock, stop con
 	}
 	wake := make(chan struct{}, 1)
 	clock := history.NewClock(0)
-	crew := Crew{Plan: plan, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("test:", plan.Keys), Tempo: tempo}
+	crew := Crew{Plan: plan, Judged: true, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("test:", plan.Keys)}
+	change(&crew)
 	for i := range plan.Workers {
 		crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 1<<12, wake))
 		crew.Locks = append(crew.Locks, open(i))
@@ -159,6 +162,75 @@ func schedule(p Plan) (all []arrival) {
 			return all
 		}
 		all = append(all, arrival{v.planned, v.key})
+	}
+}
+
+// dull is a counter that cannot be read every third time.
+type dull struct {
+	Counter
+	loads, failed atomic.Int64
+}
+
+func (d *dull) Load(ctx context.Context, page string) (Count, error) {
+	if d.loads.Add(1)%3 == 0 {
+		d.failed.Add(1)
+		return Count{}, io.ErrUnexpectedEOF
+	}
+	return d.Counter.Load(ctx, page)
+}
+
+// named is a lock whose holds have tokens.
+type named struct{ locks.Lock }
+
+func (n named) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease, err := n.Lock.Acquire(ctx, key, ttl)
+	lease.Token = "token"
+	return lease, err
+}
+
+// TestWhereNobodyJudgesGoodLoadsAreSilent compares what is recorded for checkers with what is for meters: the same but
+// for loads that went well and the hashes of tokens.
+func TestWhereNobodyJudgesGoodLoadsAreSilent(t *testing.T) {
+	for _, judged := range []bool{true, false} {
+		t.Run(fmt.Sprintf("judged=%v", judged), func(t *testing.T) {
+			counter := &dull{Counter: NewMemoryCounter()}
+			plan := Plan{Workers: 4, Keys: 3, End: 50 * time.Millisecond}
+			local := catalogued(t, "local")
+			due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return named{local(i)} }, t.Context(), func(c *Crew) { c.Judged, c.Counter = judged, counter })
+			good, bad := counter.loads.Load()-counter.failed.Load(), counter.failed.Load()
+			if bad == 0 || good == 0 || due.Begun != good+bad {
+				t.Fatalf("%d visits, %d good loads, %d bad ones", due.Begun, good, bad)
+			}
+			if !judged {
+				if n := count(ops, history.Load, history.OK); n != 0 {
+					t.Errorf("%d loads that went well were recorded", n)
+				}
+			} else if n := count(ops, history.Load, history.OK); n != good {
+				t.Errorf("%d of %d loads that went well were recorded", n, good)
+			}
+			for kind, want := range map[history.Kind]int64{history.Acquire: good + bad, history.Store: good, history.Release: good + bad, history.End: good} {
+				if n := count(ops, kind, history.OK); n != want {
+					t.Errorf("%d of %d were recorded: %v", n, want, kind)
+				}
+			}
+			var failed int64
+			last := map[int32]time.Duration{}
+			for _, op := range ops {
+				if op.Kind == history.Load && op.Outcome == history.Unknown && op.Reason == history.Dropped {
+					failed++
+				}
+				if op.Token != 0 != (judged && (op.Kind == history.Acquire || op.Kind == history.Release)) {
+					t.Fatalf("token %x of %v", op.Token, op.Kind)
+				}
+				if op.Call > op.Return || op.Kind != history.End && op.Call < last[op.Worker] {
+					t.Fatalf("%v from %v to %v, the one before returned at %v", op.Kind, op.Call, op.Return, last[op.Worker])
+				}
+				last[op.Worker] = op.Return
+			}
+			if failed != bad {
+				t.Errorf("%d of %d failed loads were recorded", failed, bad)
+			}
+		})
 	}
 }
 

@@ -70,7 +70,7 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder) (err error) 
 	if err := in.Decode(&begin); err != nil {
 		return fmt.Errorf("told to end before the beginning: %w", err)
 	}
-	if err := m.take(t, b, newClock(m.Orders.Ordered, offset(begin.Zero, moment, shared))); err != nil {
+	if err := m.take(t, b, newClock(m.Orders.Judged, offset(begin.Zero, moment, shared))); err != nil {
 		return err
 	}
 	stop, end := context.WithCancel(ctx)

@@ -62,7 +62,7 @@ func Local(o Orders, counter workload.Counter) (Crew, error) {
 
 func (l *local) Begin(wake chan<- struct{}) error {
 	n := l.team.orders.Plan.Workers
-	l.clock, l.lanes = newClock(l.team.orders.Ordered, 0), nil
+	l.clock, l.lanes = newClock(l.team.orders.Judged, 0), nil
 	count := Lanes(n, l.team.spec.Claims)
 	for i := range count {
 		l.lanes = append(l.lanes, history.NewLane(l.clock, i, int32(i%n), laneSlots(count), wake))

@@ -47,7 +47,7 @@ func deployment(t *testing.T) (Orders, *topologies.Topology) {
 			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: 5 * time.Second,
 			Retry: time.Millisecond, End: time.Second, Seed: 1,
 		},
-		Lock: "lease", Sites: []topologies.Access{access}, Counter: Counter{Name: "redis", Access: &access}, Ordered: true, To: time.Second,
+		Lock: "lease", Sites: []topologies.Access{access}, Counter: Counter{Name: "redis", Access: &access}, Judged: true, To: time.Second,
 	}, top
 }
 

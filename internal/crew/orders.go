@@ -26,7 +26,7 @@ type Orders struct {
 	Sites    []topologies.Access
 	Counter  Counter
 	Process  int
-	Ordered  bool          // stamps are to be judged, not only measured
+	Judged   bool          // the history is kept: stamps are ordered, and what only a checker asks for is recorded too
 	From, To time.Duration // what is measured
 	Retries  bool          // leave the client library's own retries on
 	Slots    int           // of each lane
@@ -96,7 +96,7 @@ func (o Orders) open(counter workload.Counter) (t *team, err error) {
 	}
 	t.crew = workload.Crew{
 		Plan: o.Plan, Counter: counter, Counting: spec.Counting, Pages: workload.Pages(LockPrefix, o.Plan.Keys), Reopen: t.reopen,
-		Reenter: spec.Claims.Reentrant,
+		Reenter: spec.Claims.Reentrant, Judged: o.Judged,
 	}
 	if counter == nil {
 		if err := t.openCounter(); err != nil {

@@ -179,7 +179,7 @@ func (c *Process) complaint(a answer, err error) error {
 
 func (p *processes) Begin(chan<- struct{}) error {
 	zero := p.shared + int64(time.Since(p.moment))
-	p.clock = newClock(p.orders.Ordered, offset(zero, p.moment, p.shared))
+	p.clock = newClock(p.orders.Judged, offset(zero, p.moment, p.shared))
 	for _, c := range p.all {
 		if err := json.NewEncoder(c.input).Encode(message{Zero: zero}); err != nil {
 			return fmt.Errorf("worker process %d: %w", c.Number, err)

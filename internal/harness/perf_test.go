@@ -19,9 +19,10 @@ import (
 	"hammerlock/workload"
 )
 
-// slice is how long each side works before the other has its turn. Machines are noisy: only ratios of
-// neighbouring slices mean something.
-const slice = 500 * time.Millisecond
+// slice is how long each side works before the other has its turn: long enough for what a run does once, when it begins
+// and ends, to count for little, as in a run that somebody would start. Machines are noisy: only ratios of neighbouring
+// slices mean something.
+const slice = 2 * time.Second
 
 var crowds = []int{1, 16, 64}
 

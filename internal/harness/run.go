@@ -126,7 +126,7 @@ func (s *stage) up(ctx context.Context) (err error) {
 	}
 	s.pages = workload.Pages(crew.LockPrefix, p.Workload.Keys)
 	orders := crew.Orders{
-		Plan: p.Workload, Lock: s.combo.Lock.Name, Ordered: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
+		Plan: p.Workload, Lock: s.combo.Lock.Name, Judged: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
 		Retries: p.LibraryRetries, Server: s.job.server, Counter: s.store.orders, Steered: s.job.Watched,
 	}
 	orders.Plan.End = p.Warmup + p.Duration
