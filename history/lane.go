@@ -91,11 +91,12 @@ func (l *Lane) Return(op *Op) time.Duration {
 // Mark records something that lasted from call until now and was no call to anybody; the rest of it is copied
 // from what. A lane of nobody, with worker -1, records about any worker. It returns the stamp of the return.
 func (l *Lane) Mark(what Op) time.Duration {
-	op := l.slot(what.Kind, what.Key)
-	what.ID, what.Due, what.Process = op.ID, op.Due, op.Process
+	n := l.next()
+	what.ID, what.Due, what.Process = l.id(n), l.Due, l.Process
 	if l.worker >= 0 {
 		what.Worker = l.worker
 	}
+	op := l.at(n)
 	*op = what
 	l.written.Store(l.written.Load() + 1)
 	return l.Return(op)
@@ -105,15 +106,22 @@ func (l *Lane) Mark(what Op) time.Duration {
 func (l *Lane) Stalls() uint64 { return l.stalls.Load() }
 
 func (l *Lane) slot(kind Kind, key int32) *Op {
+	n := l.next()
+	op := l.at(n)
+	*op = Op{ID: l.id(n), Worker: l.worker, Kind: kind, Key: key, Due: l.Due, Process: l.Process}
+	return op
+}
+
+// next is the number of the operation that may be written now, counted from 0.
+func (l *Lane) next() uint64 {
 	n := l.written.Load() / 2
 	if size := uint64(l.mask) + 1; n+size/2 >= l.room {
 		l.makeRoom(n, size)
 	}
-	op := l.at(n)
-	*op = Op{ID: ID(l.number+1)<<idLaneShift | ID(n+1), Worker: l.worker, Kind: kind, Key: key, Due: l.Due,
-		Process: l.Process}
-	return op
+	return n
 }
+
+func (l *Lane) id(n uint64) ID { return ID(l.number+1)<<idLaneShift | ID(n+1) }
 
 // makeRoom looks how far the reader is when the writer knows of less than half a ring of room. It calls the
 // reader, and waits for it if there is no room at all.

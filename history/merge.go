@@ -13,7 +13,13 @@ type Merge struct {
 	lanes   []*Lane
 	left    []bool  // by lane: nobody will ever write it again
 	pending []queue // by lane
-	heap    []int   // lanes with pending operations, the earliest return first
+	heap    []first // of the lanes with pending operations, the earliest return first
+}
+
+// first is the first pending operation of a lane.
+type first struct {
+	returned time.Duration
+	lane     int
 }
 
 type queue struct {
@@ -81,16 +87,13 @@ func (m *Merge) take() time.Duration {
 }
 
 func (m *Merge) emit(final time.Duration, emit func(*Op)) {
-	for len(m.heap) > 0 {
-		i := m.heap[0]
-		q := &m.pending[i]
-		op := &q.ops[q.next]
-		if op.Return >= final {
-			return
-		}
-		emit(op)
+	for len(m.heap) > 0 && m.heap[0].returned < final {
+		q := &m.pending[m.heap[0].lane]
+		emit(&q.ops[q.next])
 		q.next++
-		if q.next == len(q.ops) {
+		if q.next < len(q.ops) {
+			m.heap[0].returned = q.ops[q.next].Return
+		} else {
 			last := len(m.heap) - 1
 			m.heap[0] = m.heap[last]
 			m.heap = m.heap[:last]
@@ -99,16 +102,12 @@ func (m *Merge) emit(final time.Duration, emit func(*Op)) {
 	}
 }
 
-func (m *Merge) first(i int) time.Duration {
-	q := &m.pending[i]
-	return q.ops[q.next].Return
-}
-
 func (m *Merge) push(lane int) {
-	m.heap = append(m.heap, lane)
+	q := &m.pending[lane]
+	m.heap = append(m.heap, first{q.ops[q.next].Return, lane})
 	for i := len(m.heap) - 1; i > 0; {
 		up := (i - 1) / 2
-		if m.first(m.heap[up]) <= m.first(m.heap[i]) {
+		if m.heap[up].returned <= m.heap[i].returned {
 			return
 		}
 		m.heap[up], m.heap[i] = m.heap[i], m.heap[up]
@@ -119,10 +118,10 @@ func (m *Merge) push(lane int) {
 func (m *Merge) down() {
 	for i := 0; ; {
 		least, left, right := i, 2*i+1, 2*i+2
-		if left < len(m.heap) && m.first(m.heap[left]) < m.first(m.heap[least]) {
+		if left < len(m.heap) && m.heap[left].returned < m.heap[least].returned {
 			least = left
 		}
-		if right < len(m.heap) && m.first(m.heap[right]) < m.first(m.heap[least]) {
+		if right < len(m.heap) && m.heap[right].returned < m.heap[least].returned {
 			least = right
 		}
 		if least == i {

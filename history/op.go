@@ -128,17 +128,14 @@ func (w Wake) String() string { return name(wakes[:], uint8(w)) }
 // Op is one call and its return on the run's clock. All times count from the start of the run.
 // It holds no pointers, so that a lane can live in memory shared between processes.
 type Op struct {
+	// What is written after the reply, when the worker may have woken up on another core, stands in the first of two
+	// cache lines, as far as a measurement asks for it.
 	ID     ID
 	Hold   ID            // the Acquire that this operation belongs to; an outermost Acquire names itself, a re-entry the outermost
-	Seen   ID            // Load, Store: the Store whose value was read
-	Token  uint64        // Hash of the token that marks the hold in the servers; 0 = none
-	Fence  int64         // fencing token; 0 = none
-	Value  int64         // Load, Store, Final: page views; Fault, Heal: number in the plan; Acquire, Release of a reentrant lock: the holds the owner has then, as the lock says
 	Due    time.Duration // when the visit was due
 	Call   time.Duration // before the first byte leaves
 	Return time.Duration // after the reply is parsed; Forever if it never came
 	Until  time.Duration // Acquire, Extend: its holder may believe in the hold before then; End: see there
-	TTL    time.Duration // Acquire, Extend: the lease that was asked for; 0 = without expiry
 
 	Worker  int32 // -1: the suite itself
 	Key     int32 // -1: none
@@ -148,7 +145,15 @@ type Op struct {
 	Reason  Reason
 	Woken   Wake // Acquire: what made the worker try
 
-	_ [26]byte // to two cache lines
+	_ [2]byte
+
+	Seen  ID            // Load, Store: the Store whose value was read
+	Token uint64        // Hash of the token that marks the hold in the servers; 0 = none
+	Fence int64         // fencing token; 0 = none
+	Value int64         // Load, Store, Final: page views; Fault, Heal: number in the plan; Acquire, Release of a reentrant lock: the holds the owner has then, as the lock says
+	TTL   time.Duration // Acquire, Extend: the lease that was asked for; 0 = without expiry
+
+	_ [24]byte
 }
 
 // Latency is the time from call to return; Forever if the return never came.

@@ -87,8 +87,14 @@ func (w *worker) reenter(ctx context.Context, key int32, name string, hold histo
 // granted writes down what an acquire came to.
 func (w *worker) granted(op *history.Op, lease locks.Lease, err error) {
 	op.Outcome, op.Reason = locks.Classify(err)
+	if op.Outcome == history.OK {
+		op.Until = w.until(lease)
+	}
+	if !w.crew.Judged {
+		return
+	}
 	op.TTL, op.Token = max(w.plan.TTL-lease.Spent, 1), w.token(lease) // 0 would be a lease without end
 	if op.Outcome == history.OK {
-		op.Fence, op.Until, op.Value = lease.Fence, w.until(lease), lease.Count
+		op.Fence, op.Value = lease.Fence, lease.Count
 	}
 }

@@ -277,8 +277,8 @@ func (w *worker) stay(ctx context.Context, g grant) history.Reason {
 // release gives a hold back; left is how many the owner of a reentrant lock has then.
 func (w *worker) release(key int32, hold history.ID, lease locks.Lease, left int64) {
 	op := w.lane.Call(history.Release, key)
-	err := w.lock.Release(w.cleanup, lease)
 	op.Hold, op.Token, op.Value = hold, w.token(lease), left
+	err := w.lock.Release(w.cleanup, lease)
 	op.Outcome, op.Reason = locks.Classify(err)
 	w.lane.Return(op)
 }
