@@ -221,21 +221,19 @@ func (w *worker) twoSteps(ctx context.Context, g grant) (history.Outcome, histor
 
 // load reads the counter. Where nobody judges, only a load that failed is of interest.
 func (w *worker) load(ctx context.Context, g grant) (Count, history.Outcome, history.Reason) {
-	if !w.crew.Judged {
-		seen, err := w.crew.Counter.Load(ctx, g.page.Views)
-		outcome, reason := locks.Classify(err)
-		if outcome != history.OK {
-			w.lane.Mark(history.Op{Kind: history.Load, Key: g.key, Hold: g.hold, Call: w.now, Outcome: outcome, Reason: reason})
-		}
-		return seen, outcome, reason
+	var op *history.Op
+	if w.crew.Judged {
+		op = w.lane.Call(history.Load, g.key)
+		op.Hold = g.hold
 	}
-	op := w.lane.Call(history.Load, g.key)
-	op.Hold = g.hold
 	seen, err := w.crew.Counter.Load(ctx, g.page.Views)
-	op.Value, op.Seen = seen.Views, seen.Writer
 	outcome, reason := locks.Classify(err)
-	op.Outcome, op.Reason = outcome, reason
-	w.lane.Return(op)
+	if op != nil {
+		op.Value, op.Seen, op.Outcome, op.Reason = seen.Views, seen.Writer, outcome, reason
+		w.lane.Return(op)
+	} else if outcome != history.OK {
+		w.lane.Mark(history.Op{Kind: history.Load, Key: g.key, Hold: g.hold, Call: w.now, Outcome: outcome, Reason: reason})
+	}
 	return seen, outcome, reason
 }
 
