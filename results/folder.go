@@ -145,7 +145,7 @@ func (l *latencyLog) write(tag string, from, to time.Duration, latency *Latency)
 	if l.err != nil {
 		return
 	}
-	h := latency.hist
+	h := latency.histogram()
 	h.SetTag(tag)
 	h.SetStartTimeMs(from.Milliseconds())
 	h.SetEndTimeMs(to.Milliseconds())

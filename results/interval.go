@@ -15,33 +15,34 @@ const intervalWidth = time.Second
 type interval struct {
 	emit func(tag string, from, to time.Duration, l *Latency)
 	from time.Duration
-	tags []string
-	now  map[string]*Latency
+
+	acquire, response, handoff *Latency
 }
 
 func newInterval(o MeterOptions) interval {
-	return interval{emit: o.Interval, from: o.From, tags: []string{acquireTag, responseTag, handoffTag},
-		now: map[string]*Latency{acquireTag: newCoarse(), responseTag: newCoarse(), handoffTag: newCoarse()}}
+	return interval{emit: o.Interval, from: o.From, acquire: newCoarse(), response: newCoarse(), handoff: newCoarse()}
 }
 
-// record adds a duration that came to its end at the given time. Times ascend; what is a little late counts in the
-// current second.
-func (i *interval) record(tag string, at, d time.Duration) {
+// record adds to one of its histograms a duration that came to its end at the given time. Times ascend; what is a little
+// late counts in the current second.
+func (i *interval) record(l *Latency, at, d time.Duration) {
 	if at >= i.from+intervalWidth {
 		i.flush(at)
 	}
-	i.now[tag].record(d)
+	l.record(d)
 }
 
 // flush hands the second on and begins the one that holds the given time.
 func (i *interval) flush(at time.Duration) {
-	for _, tag := range i.tags {
-		l := i.now[tag]
-		if l.count > 0 && i.emit != nil {
-			i.emit(tag, i.from, i.from+intervalWidth, l)
-		}
-		l.hist.Reset()
-		*l = Latency{hist: l.hist}
-	}
+	i.hand(acquireTag, i.acquire)
+	i.hand(responseTag, i.response)
+	i.hand(handoffTag, i.handoff)
 	i.from += (at - i.from) / intervalWidth * intervalWidth
+}
+
+func (i *interval) hand(tag string, l *Latency) {
+	if l.count > 0 && i.emit != nil {
+		i.emit(tag, i.from, i.from+intervalWidth, l)
+	}
+	l.clear()
 }

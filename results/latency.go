@@ -19,12 +19,21 @@ const (
 // Latency is a distribution of durations with its exact extremes and sum, which a histogram only has to within
 // its buckets. It is used by one goroutine.
 type Latency struct {
-	hist  *hdrhistogram.Histogram
+	hist  *hdrhistogram.Histogram // without what is still noted; histogram has all
+	noted []note
 	min   time.Duration
 	max   time.Duration
 	sum   float64
 	count int64
 }
+
+// note is a duration that was recorded n times.
+type note struct{ duration, times int64 }
+
+// mostNotes is how many durations are noted before they are counted in the histogram. A histogram is large, and a meter
+// has a dozen of them: counted one by one, each finds the histogram out of the cache; counted together, they do not wait
+// for one another.
+const mostNotes = 256
 
 func newFine() *Latency { return &Latency{hist: hdrhistogram.New(lowest, highest, fineDigits)} }
 
@@ -46,9 +55,29 @@ func (l *Latency) recordTimes(d time.Duration, n int64) {
 	l.max = max(l.max, d)
 	l.sum += float64(d) * float64(n)
 	l.count += n
-	if err := l.hist.RecordValues(min(int64(d), highest), n); err != nil {
-		panic("results: a clamped value is out of the histogram's range: " + err.Error())
+	if l.noted == nil {
+		l.noted = make([]note, 0, mostNotes)
 	}
+	if l.noted = append(l.noted, note{min(int64(d), highest), n}); len(l.noted) == mostNotes {
+		l.histogram()
+	}
+}
+
+// histogram counts what was noted.
+func (l *Latency) histogram() *hdrhistogram.Histogram {
+	for _, n := range l.noted {
+		if err := l.hist.RecordValues(n.duration, n.times); err != nil {
+			panic("results: a clamped value is out of the histogram's range: " + err.Error())
+		}
+	}
+	l.noted = l.noted[:0]
+	return l.hist
+}
+
+// clear forgets everything.
+func (l *Latency) clear() {
+	l.hist.Reset()
+	*l = Latency{hist: l.hist, noted: l.noted[:0]}
 }
 
 // Count is the number of durations.
@@ -62,7 +91,7 @@ func (l *Latency) Quantile(q float64) time.Duration {
 	if l.count == 0 {
 		return 0
 	}
-	return min(time.Duration(l.hist.ValueAtQuantile(q*100)), l.max)
+	return min(time.Duration(l.histogram().ValueAtQuantile(q*100)), l.max)
 }
 
 // minBeyond is how many observations must lie beyond a percentile for it to be more than an anecdote.

@@ -14,7 +14,7 @@ type Live struct {
 
 // Live describes the run at the given time.
 func (m *Meter) Live(at time.Duration) Live {
-	a := m.interval.now[acquireTag]
+	a := m.interval.acquire
 	l := Live{At: at, Done: m.Visits.Done, P50: a.Quantile(0.5), P99: a.Quantile(0.99)}
 	for _, n := range m.Errors {
 		l.Errors += n

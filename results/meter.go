@@ -57,6 +57,7 @@ type Stores struct {
 type workerMeter struct {
 	waiting bool
 	key     int32         // of the page that it waits for
+	next    int32         // another one who waits for it, as in pageMeter
 	first   time.Duration // call of the first try
 	granted time.Duration
 	hold    history.ID
@@ -70,16 +71,16 @@ type workerMeter struct {
 // pageMeter pairs a release with the next grant. Operations come in the order of their returns, so a release may
 // come after the grant that it made possible.
 type pageMeter struct {
-	waiting  []int32 // workers
 	release  time.Duration
-	releaser int32
-	released bool // a release waits for its grant
 	grant    time.Duration
-	grantee  int32
 	since    time.Duration // when the grantee's wait began
-	woken    history.Wake  // what made the grantee try
 	oldest   time.Duration // first try of the longest waiting worker at the grant
-	pending  bool          // a grant waits for the release before it
+	waiting  int32         // the first of the workers who wait, counted from 1; the others follow by next; 0 = nobody
+	releaser int32
+	grantee  int32
+	woken    history.Wake // what made the grantee try
+	released bool         // a release waits for its grant
+	pending  bool         // a grant waits for the release before it
 }
 
 // MeterOptions say what a meter is to expect.
@@ -153,7 +154,7 @@ func (m *Meter) acquire(op *history.Op, w *workerMeter, measured bool) {
 	p := &m.pages[op.Key]
 	if !w.waiting {
 		w.waiting, w.key, w.first = true, op.Key, op.Call
-		p.waiting = append(p.waiting, op.Worker)
+		w.next, p.waiting = p.waiting, op.Worker+1
 	}
 	if measured {
 		m.Tries.record(op.Latency())
@@ -171,22 +172,18 @@ func (m *Meter) acquire(op *history.Op, w *workerMeter, measured bool) {
 
 // stopWaiting books a wait. After the end of the measurement the crowd thins out; a wait that ends then is only
 // known to have lasted until the end.
-func (m *Meter) stopWaiting(worker int32, w *workerMeter, at time.Duration, granted, measured bool) {
+func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, granted, measured bool) {
 	w.waiting = false
-	p := &m.pages[w.key]
-	for i, other := range p.waiting {
-		if other == worker {
-			last := len(p.waiting) - 1
-			p.waiting[i] = p.waiting[last]
-			p.waiting = p.waiting[:last]
-			break
-		}
+	at := &m.pages[w.key].waiting
+	for *at != worker+1 {
+		at = &m.workers[*at-1].next
 	}
+	*at = w.next
 	if granted && measured {
-		m.Acquire.record(at - w.first)
-		m.interval.record(acquireTag, at, at-w.first)
+		m.Acquire.record(now - w.first)
+		m.interval.record(m.interval.acquire, now, now-w.first)
 	}
-	if seen, in := m.Waits.record(w.first, at, granted); in {
+	if seen, in := m.Waits.record(w.first, now, granted); in {
 		w.waits++
 		w.waited += seen
 		w.longest = max(w.longest, seen)
@@ -197,8 +194,8 @@ func (m *Meter) stopWaiting(worker int32, w *workerMeter, at time.Duration, gran
 func (m *Meter) grant(op *history.Op, since time.Duration, p *pageMeter) {
 	p.grant, p.grantee, p.since, p.woken, p.pending = op.Return, op.Worker, since, op.Woken, true
 	p.oldest = since
-	for _, other := range p.waiting {
-		p.oldest = min(p.oldest, m.workers[other].first)
+	for n := p.waiting; n != 0; n = m.workers[n-1].next {
+		p.oldest = min(p.oldest, m.workers[n-1].first)
 	}
 	m.pair(p)
 }
@@ -233,7 +230,7 @@ func (m *Meter) pair(p *pageMeter) {
 	if p.grantee != p.releaser && p.since < p.release && p.release >= m.from && p.grant <= m.to {
 		m.Handoff.record(p.grant - p.release)
 		m.wakes[p.woken].handed(p.grant - p.release)
-		m.interval.record(handoffTag, p.grant, p.grant-p.release)
+		m.interval.record(m.interval.handoff, p.grant, p.grant-p.release)
 	}
 }
 
@@ -271,7 +268,7 @@ func (m *Meter) end(op *history.Op, w *workerMeter, measured bool) {
 	case op.Outcome == history.OK:
 		m.Visits.Done++
 		m.Response.record(op.Return - op.Due)
-		m.interval.record(responseTag, op.Return, op.Return-op.Due)
+		m.interval.record(m.interval.response, op.Return, op.Return-op.Due)
 	case op.Outcome == history.Unknown:
 		m.Visits.Unknown++
 	case op.Reason == history.Impatient:

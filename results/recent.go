@@ -52,11 +52,6 @@ func (r *recent) roll(at time.Duration) {
 	}
 }
 
-func (l *Latency) clear() {
-	l.hist.Reset()
-	*l = Latency{hist: l.hist}
-}
-
 // merge adds another distribution of the same geometry.
 func (l *Latency) merge(o *Latency) {
 	if o.count == 0 {
@@ -66,7 +61,7 @@ func (l *Latency) merge(o *Latency) {
 		l.min = o.min
 	}
 	l.max, l.sum, l.count = max(l.max, o.max), l.sum+o.sum, l.count+o.count
-	l.hist.Merge(o.hist)
+	l.hist.Merge(o.histogram())
 }
 
 func (l *Latency) quantiles() Quantiles {

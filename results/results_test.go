@@ -506,7 +506,7 @@ func TestIntervalsAddUp(t *testing.T) {
 		}
 	}})
 	for k := range 100 {
-		i.record(acquireTag, time.Second+time.Duration(k*k)*ms, ms)
+		i.record(i.acquire, time.Second+time.Duration(k*k)*ms, ms)
 	}
 	i.flush(time.Hour)
 	if total != 100 {

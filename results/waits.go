@@ -117,7 +117,7 @@ func walk(f func(length time.Duration, counts []int64) bool, all ...*Latency) {
 	bars := make([][]hdrhistogram.Bar, len(all))
 	longest := 0
 	for i, l := range all {
-		bars[i] = l.hist.Distribution()
+		bars[i] = l.histogram().Distribution()
 		longest = max(longest, len(bars[i]))
 	}
 	counts := make([]int64, len(all))
