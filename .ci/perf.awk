@@ -19,7 +19,8 @@ END {
 			value["BenchmarkRecord", r, "allocs/op"] " allocations" (r ~ /^call/ ? " (wanted: under 100 ns, 0)" : ", with the merge's part"))
 	}
 	if (("BenchmarkObserve", "", "ns/op") in value)
-		row("take a visit into account", sprintf("%.0f ns", value["BenchmarkObserve", "", "ns/op"]), "not in the workers but beside them")
+		row("take a visit into account", sprintf("%.0f ns", value["BenchmarkObserve", "", "ns/op"]),
+			sprintf("not in the workers but beside them; %.0f ns where others have had the caches", value["BenchmarkObserveCold", "", "ns/visit"]))
 	if (("BenchmarkReport", "", "ns/op") in value)
 		row("report of 10 000 000 operations", sprintf("%.1f s", value["BenchmarkReport", "", "ns/op"] / 1e9),
 			sprintf("%.1f MB (wanted: under 5)", value["BenchmarkReport", "", "page-bytes"] / 1e6))
@@ -28,8 +29,8 @@ END {
 	for (i = 1; i <= crowd; i++) {
 		c = crowds[i]
 		row("throughput beside bare commands, " c, sprintf("%.1f %%", value["BenchmarkOverhead", c, "%-of-bare"]),
-			sprintf("in turns (wanted: 95 %% or more); one after the other %.0f and %.0f visits/s",
-				value["BenchmarkVisit", c, "visits/s"], value["BenchmarkBareVisit", c, "visits/s"]))
+			sprintf("+-%.1f, in turns (wanted: 95 %% or more); one after the other %.0f and %.0f visits/s",
+				value["BenchmarkOverhead", c, "%-error"], value["BenchmarkVisit", c, "visits/s"], value["BenchmarkBareVisit", c, "visits/s"]))
 	}
 	for (i = 1; i <= kept; i++)
 		row("throughput with every operation kept, " kepts[i], sprintf("%.1f %%", value["BenchmarkVerify", kepts[i], "%-of-bench"]),

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	mathrand "math/rand/v2"
 	"runtime"
 	"sync"
@@ -35,13 +36,23 @@ type arena struct {
 // perfStage is a deployment with many pages, so that nobody waits for a lock, and a lease to guard them.
 func perfStage(b *testing.B, workers int, verify bool, change ...func(*Plan)) *arena {
 	b.Helper()
-	j := job(b, func(p *Plan) {
+	a := perfArena(b, workers, func(p *Plan) {
 		p.Verify = verify
-		p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = workers, 10_000, 0
-		p.Warmup, p.Duration = 0, slice
 		for _, f := range change {
 			f(p)
 		}
+	})
+	bareVisits(b, a, workers) // connections and scripts are there from the start
+	suiteVisits(b, a, workers)
+	return a
+}
+
+func perfArena(b *testing.B, workers int, change func(*Plan)) *arena {
+	b.Helper()
+	j := job(b, func(p *Plan) {
+		p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = workers, 10_000, 0
+		p.Warmup, p.Duration = 0, slice
+		change(p)
 	})
 	s := &stage{job: j, combo: j.Combinations[0], tell: func(Event) {}}
 	if err := s.up(b.Context()); err != nil {
@@ -53,8 +64,6 @@ func perfStage(b *testing.B, workers int, verify bool, change ...func(*Plan)) *a
 			b.Error(err)
 		}
 	})
-	bareVisits(b, a, workers) // connections and scripts are there from the start
-	suiteVisits(b, a, workers)
 	return a
 }
 
@@ -153,22 +162,45 @@ func benchmarkVisits(b *testing.B, visits func(*testing.B, *arena, int) float64)
 	}
 }
 
-// BenchmarkOverhead is the throughput of the suite as a part of that of the bare commands, measured in turns:
-// bare, suite, suite, bare.
+// BenchmarkOverhead is the throughput of the suite as a part of that of the bare commands, measured in turns: bare, suite,
+// suite, bare. It is given with its standard error.
 func BenchmarkOverhead(b *testing.B) {
 	for _, workers := range crowds {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			s := perfStage(b, workers, false)
+			t := newTurns()
+			name := t.addLock(b)
+			s := perfArena(b, workers, func(p *Plan) { p.Locks, p.Duration = []string{name}, time.Hour })
+			defer t.start(b, s, workers)()
+			for range 4 { // connections and scripts
+				t.give(bareSide)
+				t.give(suiteSide)
+			}
 			var suite, bare float64
+			var ratios []float64
 			for b.Loop() {
-				bare += bareVisits(b, s, workers)
-				suite += suiteVisits(b, s, workers)
-				suite += suiteVisits(b, s, workers)
-				bare += bareVisits(b, s, workers)
+				first := t.give(bareSide)
+				own := t.give(suiteSide) + t.give(suiteSide)
+				both := first + t.give(bareSide)
+				suite, bare = suite+own, bare+both
+				ratios = append(ratios, own/both)
 			}
 			b.ReportMetric(100*suite/bare, "%-of-bare")
+			b.ReportMetric(bare/float64(2*len(ratios)), "bare-visits/s")
+			b.ReportMetric(100*standardError(ratios), "%-error")
 		})
 	}
+}
+
+// standardError is that of the mean.
+func standardError(x []float64) float64 {
+	var mean, squares float64
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		squares += (v - mean) * (v - mean)
+	}
+	return math.Sqrt(squares / float64(max(len(x)-1, 1)*len(x)))
 }
 
 // BenchmarkVerify is the throughput with every operation kept, to be judged, as a part of that without, measured in

@@ -1,0 +1,201 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	mathrand "math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hammerlock/locks"
+	"hammerlock/results"
+)
+
+// The sides of turns.
+const (
+	nobody int32 = iota
+	bareSide
+	suiteSide
+)
+
+// turn is how long a side works before the other has its turn: so short that a machine's pace, which changes for seconds
+// and minutes, is the same for both. What a side leaves to be done beside its workers is done in settle.
+const (
+	turn   = 250 * time.Millisecond
+	settle = 2 * drainEvery
+)
+
+// turns lets two crews of workers, both of them in the middle of a long run, work one after the other. Who stands is out
+// of a lock's call, and costs nothing.
+type turns struct {
+	whose    atomic.Int32
+	over     atomic.Bool
+	mu       sync.Mutex
+	change   *sync.Cond
+	standing map[int32]int
+	tallies  map[int32][]*tally
+}
+
+// tally counts the visits that a worker has ended in a turn of its side.
+type tally struct {
+	n atomic.Int64
+	_ [120]byte
+}
+
+func newTurns() *turns {
+	t := &turns{standing: map[int32]int{}, tallies: map[int32][]*tally{}}
+	t.change = sync.NewCond(&t.mu)
+	return t
+}
+
+// join adds a worker.
+func (t *turns) join(side int32) *tally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	mine := &tally{}
+	t.tallies[side] = append(t.tallies[side], mine)
+	return mine
+}
+
+// begin is called by a worker before a visit: it stands until its side has its turn.
+func (t *turns) begin(side int32) {
+	if t.whose.Load() == side {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.standing[side]++
+	t.change.Broadcast()
+	for t.whose.Load() != side && !t.over.Load() {
+		t.change.Wait()
+	}
+	t.standing[side]--
+}
+
+// end is called by a worker after a visit.
+func (t *turns) end(side int32, mine *tally) {
+	if t.whose.Load() == side {
+		mine.n.Add(1)
+	}
+}
+
+// give lets one side work for a turn and returns its visits a second. It comes back when all workers stand.
+func (t *turns) give(side int32) float64 {
+	t.stand(side)
+	<-time.After(settle)
+	before := t.sum(side)
+	start := time.Now()
+	t.pass(side)
+	<-time.After(turn)
+	t.whose.Store(nobody)
+	rate := float64(t.sum(side)-before) / time.Since(start).Seconds()
+	t.stand(side)
+	return rate
+}
+
+func (t *turns) pass(side int32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.whose.Store(side)
+	t.change.Broadcast()
+}
+
+func (t *turns) stand(side int32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.standing[side] < len(t.tallies[side]) {
+		t.change.Wait()
+	}
+}
+
+func (t *turns) sum(side int32) (n int64) {
+	for _, mine := range t.tallies[side] {
+		n += mine.n.Load()
+	}
+	return n
+}
+
+// finish lets everybody leave.
+func (t *turns) finish() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over.Store(true)
+	t.change.Broadcast()
+}
+
+// inTurns is a lock whose workers take turns.
+type inTurns struct {
+	locks.Lock
+	turns *turns
+	mine  *tally
+}
+
+func (l inTurns) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	l.turns.begin(suiteSide)
+	return l.Lock.Acquire(ctx, key, ttl)
+}
+
+func (l inTurns) Release(ctx context.Context, lease locks.Lease) error {
+	err := l.Lock.Release(ctx, lease)
+	l.turns.end(suiteSide, l.mine)
+	return err
+}
+
+// addLock puts the lease, in turns, into the catalogue for as long as the benchmark goes on.
+func (t *turns) addLock(b *testing.B) string {
+	spec, _ := locks.Find("lease")
+	open, all := spec.Open, locks.All
+	spec.Name = "lease-in-turns"
+	spec.Open = func(e locks.Env) (locks.Lock, error) {
+		l, err := open(e)
+		return inTurns{l, t, t.join(suiteSide)}, err
+	}
+	locks.All = append(locks.All[:len(all):len(all)], spec)
+	b.Cleanup(func() { locks.All = all })
+	return spec.Name
+}
+
+// start lets both crews begin; the function that is returned ends them.
+func (t *turns) start(b *testing.B, s *arena, workers int) (finish func()) {
+	b.Helper()
+	folder, err := results.OpenFolder(s.job.Plan.Out, rand.Text(), time.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+	w, err := s.watch(b.Context(), s.record(time.Now()), folder)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var crews sync.WaitGroup
+	stop, cancel := context.WithCancel(b.Context())
+	crews.Go(func() {
+		if _, err := s.crew.Run(b.Context(), stop); err != nil {
+			b.Error(err)
+		}
+	})
+	for i := range workers {
+		mine := t.join(bareSide)
+		crews.Go(func() {
+			r := mathrand.New(mathrand.NewPCG(1, uint64(i)))
+			for t.begin(bareSide); !t.over.Load(); t.begin(bareSide) {
+				if err := bareVisit(b.Context(), s, s.pages[r.IntN(len(s.pages))]); err != nil {
+					b.Error(err)
+					return
+				}
+				t.end(bareSide, mine)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		t.finish()
+		crews.Wait()
+		w.finish()
+		if err := errors.Join(w.tape.close(""), folder.Discard()); err != nil {
+			b.Error(err)
+		}
+	}
+}
