@@ -217,7 +217,7 @@ func TestCallAtTrustsAReading(t *testing.T) {
 	if op.Call <= before {
 		t.Errorf("an ordered call is at %v, the stamp before it was %v", op.Call, before)
 	}
-	if at := ordered.Mark(Op{Kind: Lose}); at <= op.Call {
+	if at := ordered.Mark(&Op{Kind: Lose}); at <= op.Call {
 		t.Errorf("a mark returned at %v, after a call at %v", at, op.Call)
 	}
 }

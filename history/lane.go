@@ -90,14 +90,14 @@ func (l *Lane) Return(op *Op) time.Duration {
 
 // Mark records something that lasted from call until now and was no call to anybody; the rest of it is copied
 // from what. A lane of nobody, with worker -1, records about any worker. It returns the stamp of the return.
-func (l *Lane) Mark(what Op) time.Duration {
+func (l *Lane) Mark(what *Op) time.Duration {
 	n := l.next()
-	what.ID, what.Due, what.Process = l.id(n), l.Due, l.Process
-	if l.worker >= 0 {
-		what.Worker = l.worker
-	}
 	op := l.at(n)
-	*op = what
+	*op = *what
+	op.ID, op.Due, op.Process = l.id(n), l.Due, l.Process
+	if l.worker >= 0 {
+		op.Worker = l.worker
+	}
 	l.written.Store(l.written.Load() + 1)
 	return l.Return(op)
 }

@@ -22,7 +22,7 @@ func (w *worker) increment(ctx context.Context, g grant) (history.Outcome, histo
 		op.Value, op.Seen = seen.Views+1, seen.Writer
 	}
 	op.Outcome, op.Reason = outcome, reason
-	w.lane.Return(op)
+	w.now = w.lane.Return(op)
 	return outcome, reason
 }
 
@@ -60,6 +60,7 @@ func (w *worker) transact(ctx context.Context, g grant) (outcome history.Outcome
 		outcome, reason = w.store(g, seen, store)
 		return nil
 	})
+	w.now = 0 // the transaction sent more after the store
 	if loaded {
 		return outcome, reason
 	}

@@ -57,7 +57,7 @@ func (w *worker) extend(ctx context.Context, g *grant) bool {
 // still tells whether a hold is still there; a holder that hears otherwise acts on it.
 func (w *worker) still(key int32, hold history.ID, there bool) bool {
 	if !there {
-		w.lane.Mark(history.Op{Kind: history.Lose, Key: key, Hold: hold, Call: w.clock.Now(), Outcome: history.OK})
+		w.lane.Mark(&history.Op{Kind: history.Lose, Key: key, Hold: hold, Call: w.clock.Now(), Outcome: history.OK})
 	}
 	return there
 }

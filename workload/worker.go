@@ -23,7 +23,7 @@ type worker struct {
 	rand     *rand.Rand
 	keys     *chooser
 	timer    *time.Timer
-	now      time.Duration   // a reading of the clock since which nothing was sent: they are not cheap
+	now      time.Duration   // a reading of the clock since which nothing was sent or waited for: they are not cheap; 0 = none
 	cleanup  context.Context // for giving back what was taken, also when the run is called off
 
 	begun   int64
@@ -47,7 +47,7 @@ func (w *worker) run(ctx, stop context.Context) {
 			return
 		}
 		w.lane.Due = due
-		end := history.Op{Kind: history.Skip, Key: key, Call: w.now, Until: max(due, free), Outcome: history.Failed, Reason: history.Impatient}
+		end := &history.Op{Kind: history.Skip, Key: key, Call: w.now, Until: max(due, free), Outcome: history.Failed, Reason: history.Impatient}
 		if w.now-due > w.plan.Wait {
 			w.skipped++
 		} else {
@@ -118,7 +118,9 @@ func (w *worker) visit(ctx context.Context, key int32) (history.Outcome, history
 	if !w.pass(ctx, Granted, key, hold) {
 		return w.die(key, hold)
 	}
-	outcome, reason := w.count(ctx, grant{hold, lease, key, page})
+	g := grant{hold, lease, w.now, key, page}
+	w.now = 0
+	outcome, reason := w.count(ctx, g)
 	if reason == history.Crashed {
 		return w.die(key, hold)
 	}
@@ -135,7 +137,7 @@ func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) 
 // the place stays empty and the run is not what was asked for.
 func (w *worker) die(key int32, hold history.ID) (history.Outcome, history.Reason) {
 	now := w.clock.Now()
-	w.lane.Mark(history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK})
+	w.lane.Mark(&history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK})
 	_ = w.lock.Close() // nobody is left to hear of it
 	w.lock, w.err = w.crew.reopen(w.number)
 	w.crew.Locks[w.number] = w.lock
@@ -158,7 +160,7 @@ func (c *Crew) reopen(worker int) (lock locks.Lock, err error) {
 // acquire tries until the lock is granted or the visit's patience ends. It returns the operation that was
 // granted the hold, 0 if none was.
 func (w *worker) acquire(ctx context.Context, key int32, name string) (history.ID, locks.Lease, history.Reason) {
-	op := w.lane.CallAt(history.Acquire, key, w.now)
+	op := w.call(history.Acquire, key)
 	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, key) {
 		lease, err := w.lock.Acquire(ctx, name, w.plan.TTL)
 		id := op.ID
@@ -174,7 +176,7 @@ func (w *worker) acquire(ctx context.Context, key int32, name string) (history.I
 		case outcome == history.Unknown && lease.Token != "":
 			w.release(key, id, lease, 0) // it may have been granted; nobody else will give it back
 		}
-		left := w.lane.Due + w.plan.Wait - w.clock.Now()
+		left := w.lane.Due + w.plan.Wait - w.now
 		if ctx.Err() != nil {
 			return 0, lease, history.Canceled
 		}
@@ -189,6 +191,7 @@ func (w *worker) acquire(ctx context.Context, key int32, name string) (history.I
 type grant struct {
 	hold  history.ID
 	lease locks.Lease
+	at    time.Duration // when the worker heard of it
 	key   int32
 	page  Page
 }
@@ -232,7 +235,7 @@ func (w *worker) load(ctx context.Context, g grant) (Count, history.Outcome, his
 		op.Value, op.Seen, op.Outcome, op.Reason = seen.Views, seen.Writer, outcome, reason
 		w.lane.Return(op)
 	} else if outcome != history.OK {
-		w.lane.Mark(history.Op{Kind: history.Load, Key: g.key, Hold: g.hold, Call: w.now, Outcome: outcome, Reason: reason})
+		w.lane.Mark(&history.Op{Kind: history.Load, Key: g.key, Hold: g.hold, Call: g.at, Outcome: outcome, Reason: reason})
 	}
 	return seen, outcome, reason
 }
@@ -245,7 +248,7 @@ func (w *worker) store(g grant, seen Count, write func(Count) error) (history.Ou
 	err := write(Count{Views: op.Value, Writer: op.ID, Fence: op.Fence})
 	outcome, reason := locks.Classify(err)
 	op.Outcome, op.Reason = outcome, reason
-	w.lane.Return(op)
+	w.now = w.lane.Return(op)
 	return outcome, reason
 }
 
@@ -265,7 +268,7 @@ func (w *worker) stay(ctx context.Context, g grant) history.Reason {
 	}
 	select {
 	case <-g.lease.Lost:
-		w.lane.Mark(history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Now(), Outcome: history.OK})
+		w.lane.Mark(&history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Now(), Outcome: history.OK})
 		return history.Lost
 	default:
 		return history.None
@@ -274,11 +277,19 @@ func (w *worker) stay(ctx context.Context, g grant) history.Reason {
 
 // release gives a hold back; left is how many the owner of a reentrant lock has then.
 func (w *worker) release(key int32, hold history.ID, lease locks.Lease, left int64) {
-	op := w.lane.Call(history.Release, key)
+	op := w.call(history.Release, key)
 	op.Hold, op.Token, op.Value = hold, w.token(lease), left
 	err := w.lock.Release(w.cleanup, lease)
 	op.Outcome, op.Reason = locks.Classify(err)
-	w.lane.Return(op)
+	w.now = w.lane.Return(op)
+}
+
+// call opens an operation, with the last reading of the clock if that is still good.
+func (w *worker) call(kind history.Kind, key int32) *history.Op {
+	if w.now == 0 {
+		return w.lane.Call(kind, key)
+	}
+	return w.lane.CallAt(kind, key, w.now)
 }
 
 // token is a lease's token in a record, for those who judge.

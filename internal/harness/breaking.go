@@ -263,7 +263,7 @@ type victim struct {
 func (v *victim) Kill() error {
 	now := v.hands.breaker.clock.Now()
 	for _, w := range v.Workers {
-		v.hands.lane.Mark(history.Op{Kind: history.Crash, Key: -1, Worker: w, Call: now, Outcome: history.OK})
+		v.hands.lane.Mark(&history.Op{Kind: history.Crash, Key: -1, Worker: w, Call: now, Outcome: history.OK})
 	}
 	return v.Process.Kill()
 }

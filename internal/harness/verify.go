@@ -55,7 +55,7 @@ func (s *stage) aftermath(ctx context.Context, lane *history.Lane) error {
 		if err != nil {
 			return fmt.Errorf("read the counter at the end: %w", err)
 		}
-		lane.Mark(history.Op{
+		lane.Mark(&history.Op{
 			Kind: history.Final, Key: int32(key), Call: lane.Clock().Now(), Value: c.Views, Seen: c.Writer, Outcome: history.OK,
 		})
 	}
@@ -102,7 +102,7 @@ func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lo
 	call := lane.Clock().Now()
 	token, until, err := holding(ctx, n, lock, lane.Clock())
 	if err == nil && token != 0 {
-		lane.Mark(history.Op{
+		lane.Mark(&history.Op{
 			Kind: kind, Key: int32(key), Call: call, Value: int64(number), Token: token, Until: until, Outcome: history.OK,
 		})
 	}
