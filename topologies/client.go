@@ -84,13 +84,6 @@ func ClientSettings() map[string]string {
 	}
 }
 
-// Traffic counts what clients send. A round trip is one wait for the network: a command, or a pipeline.
-type Traffic struct {
-	_          [64]byte // a cache line of its own: all cores write it, and what stands beside it is read all the time
-	RoundTrips atomic.Int64
-	_          [56]byte
-}
-
 // Client makes a client for the site. The caller closes it.
 func (s *Site) Client(o ClientOptions) redis.UniversalClient {
 	quiet()
@@ -166,33 +159,6 @@ func newControl(addr, password string, clustered bool) *redis.Client {
 		o.OnConnect = func(ctx context.Context, conn *redis.Conn) error { return conn.Do(ctx, "READONLY").Err() }
 	}
 	return redis.NewClient(o)
-}
-
-// counting counts round trips, but not what the library sends by itself on a new connection.
-type counting struct{ traffic *Traffic }
-
-func (counting) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (c counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		c.count(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-func (c counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		c.count(cmds[0])
-		return next(ctx, cmds)
-	}
-}
-
-func (c counting) count(first redis.Cmder) {
-	switch first.Name() {
-	case "hello", "auth", "client", "select", "readonly":
-		return
-	}
-	c.traffic.RoundTrips.Add(1)
 }
 
 // once keeps a cluster client from repeating a command after a lost reply. Its MaxRedirects cannot say so:

@@ -394,8 +394,16 @@ func TestTrafficIsCounted(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if r := traffic.RoundTrips.Load(); r != 4 {
-			t.Errorf("%s: got %d round trips, want 4", name, r)
+		for range 2 {
+			own := traffic.Apart(t.Context())
+			for _, ctx := range []context.Context{own, context.WithoutCancel(own)} {
+				if err := c.Get(ctx, "a").Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if r := traffic.RoundTrips(); r != 4+4 {
+			t.Errorf("%s: got %d round trips, want 8", name, r)
 		}
 	}
 }

@@ -84,4 +84,4 @@ func (l *local) Processes() []*Process  { return nil }
 func (l *local) Close() error           { return l.team.close() }
 
 // RoundTrips is how many round trips the locks' clients of this process have made.
-func (l *local) RoundTrips() int64 { return l.team.traffic.RoundTrips.Load() }
+func (l *local) RoundTrips() int64 { return l.team.traffic.RoundTrips() }

@@ -96,7 +96,7 @@ func (o Orders) open(counter workload.Counter) (t *team, err error) {
 	}
 	t.crew = workload.Crew{
 		Plan: o.Plan, Counter: counter, Counting: spec.Counting, Pages: workload.Pages(LockPrefix, o.Plan.Keys), Reopen: t.reopen,
-		Reenter: spec.Claims.Reentrant, Judged: o.Judged,
+		Reenter: spec.Claims.Reentrant, Judged: o.Judged, Apart: t.traffic.Apart,
 	}
 	if counter == nil {
 		if err := t.openCounter(); err != nil {
@@ -188,7 +188,7 @@ func (t *team) measure(done <-chan struct{}) Report {
 		case <-timer.C:
 		case <-done:
 		}
-		return readLoad(clock.Now(), t.clients), t.traffic.RoundTrips.Load()
+		return readLoad(clock.Now(), t.clients), t.traffic.RoundTrips()
 	}
 	load, trips := read(t.orders.From)
 	endLoad, endTrips := read(t.orders.To)
