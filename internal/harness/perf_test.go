@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"math"
 	mathrand "math/rand/v2"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -133,10 +136,12 @@ func bareVisit(ctx context.Context, s *arena, page workload.Page) error {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return err
 	}
-	if views == "" {
-		views = "1 1"
+	count, writer, _ := strings.Cut(views, " ")
+	n, err := strconv.ParseInt(count, 10, 64)
+	if err != nil && count != "" {
+		return err
 	}
-	if err := store.Set(ctx, page.Views, views, 0).Err(); err != nil {
+	if err := store.Set(ctx, page.Views, strconv.FormatInt(n+1, 10)+" "+cmp.Or(writer, "1"), 0).Err(); err != nil {
 		return err
 	}
 	return bareRelease.Run(ctx, lock, []string{page.Lock}, token).Err()
