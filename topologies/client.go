@@ -102,9 +102,6 @@ func (s *Site) Client(o ClientOptions) redis.UniversalClient {
 		c = redis.NewClient(s.options(o))
 	}
 	c.AddHook(dialing{})
-	if o.Traffic != nil {
-		c.AddHook(counting{o.Traffic})
-	}
 	if s.Cluster && !o.LibraryRetries {
 		c.AddHook(once{})
 	}

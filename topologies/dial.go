@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -48,7 +47,9 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 		if err != nil {
 			return nil, err
 		}
-		return &fresh{TCPConn: conn.(*net.TCPConn)}, nil
+		f := &fresh{TCPConn: conn.(*net.TCPConn), traffic: o.Traffic}
+		o.Traffic.add(f)
+		return f, nil
 	}
 }
 
@@ -83,16 +84,17 @@ func (s *Site) tell(primary *Node) error {
 var handshake = []string{"auth", "hello", "client", "select", "readonly"}
 
 // fresh is a connection that marks what goes wrong before the first command of its user: behind a link that holds
-// back, or before a stopped server, connecting succeeds and the handshake does not.
+// back, or before a stopped server, connecting succeeds and the handshake does not. It counts what is sent.
 type fresh struct {
 	*net.TCPConn
-	used atomic.Bool
+	used    atomic.Bool
+	aside   bool         // the library keeps it for itself
+	trips   atomic.Int64 // round trips
+	traffic *Traffic     // what they are summed up in; nil if in nothing
 }
 
 func (f *fresh) Write(b []byte) (int, error) {
-	if !f.used.Load() && !slices.Contains(handshake, commandName(b)) {
-		f.used.Store(true)
-	}
+	f.count(b)
 	n, err := f.TCPConn.Write(b)
 	return n, f.mark(err)
 }
@@ -100,6 +102,12 @@ func (f *fresh) Write(b []byte) (int, error) {
 func (f *fresh) Read(b []byte) (int, error) {
 	n, err := f.TCPConn.Read(b)
 	return n, f.mark(err)
+}
+
+// Close closes the connection.
+func (f *fresh) Close() error {
+	f.traffic.remove(f)
+	return f.TCPConn.Close()
 }
 
 func (f *fresh) mark(err error) error {

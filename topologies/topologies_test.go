@@ -377,7 +377,7 @@ func TestPasswordIsNotAmongTheArguments(t *testing.T) {
 
 func TestTrafficIsCounted(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"single", "cluster"} {
+	for _, name := range []string{"single", "sentinel", "cluster"} {
 		top := up(t, name, Options{})
 		var traffic Traffic
 		c := top.Sites[0].Client(ClientOptions{Traffic: &traffic})
@@ -394,16 +394,17 @@ func TestTrafficIsCounted(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 {
-			own := traffic.Apart(t.Context())
-			for _, ctx := range []context.Context{own, context.WithoutCancel(own)} {
-				if err := c.Get(ctx, "a").Err(); err != nil {
-					t.Fatal(err)
-				}
-			}
+		s := c.Subscribe(t.Context(), "news")
+		if _, err := s.Receive(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		if r := traffic.RoundTrips(); r != 4+4 {
-			t.Errorf("%s: got %d round trips, want 8", name, r)
+		_ = s.Close()
+		if r := traffic.RoundTrips(); r != 4 {
+			t.Errorf("%s: got %d round trips, want 4", name, r)
+		}
+		_ = c.Close()
+		if r := traffic.RoundTrips(); r != 4 {
+			t.Errorf("%s: got %d round trips when all connections were closed, want 4", name, r)
 		}
 	}
 }

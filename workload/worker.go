@@ -33,9 +33,6 @@ type worker struct {
 
 func (w *worker) run(ctx, stop context.Context) {
 	w.cleanup = context.WithoutCancel(ctx)
-	if apart := w.crew.Apart; apart != nil {
-		ctx, w.cleanup = apart(ctx), apart(w.cleanup)
-	}
 	next := w.closed
 	if w.plan.Open() {
 		next = w.open

@@ -79,8 +79,6 @@ type Crew struct {
 	Tempo    *Tempo // how fast the schedule of an open loop runs; nil if as planned
 	Reenter  bool   // some visits take the lock again
 	Judged   bool   // the history is kept: what only a checker asks for is recorded too
-	// Apart makes the context with which one worker sends: what it sends is counted apart; nil if nobody counts.
-	Apart func(context.Context) context.Context
 	// Reopen replaces the lock of a worker that died, counted from 0 in this crew; nil if none can die.
 	Reopen func(worker int) (locks.Lock, error)
 }

@@ -96,7 +96,7 @@ func (o Orders) open(counter workload.Counter) (t *team, err error) {
 	}
 	t.crew = workload.Crew{
 		Plan: o.Plan, Counter: counter, Counting: spec.Counting, Pages: workload.Pages(LockPrefix, o.Plan.Keys), Reopen: t.reopen,
-		Reenter: spec.Claims.Reentrant, Judged: o.Judged, Apart: t.traffic.Apart,
+		Reenter: spec.Claims.Reentrant, Judged: o.Judged,
 	}
 	if counter == nil {
 		if err := t.openCounter(); err != nil {
