@@ -82,7 +82,17 @@ func (l *Lane) CallAt(kind Kind, key int32, at time.Duration) *Op {
 
 // Return stamps the operation's return, publishes it and returns the stamp.
 func (l *Lane) Return(op *Op) time.Duration {
-	at := l.clock.Stamp()
+	op.Return = l.clock.Stamp()
+	l.written.Store(l.written.Load() + 1)
+	return op.Return
+}
+
+// ReturnAt is Return for a writer that read the clock when the answer came and has kept the operation open since. A clock
+// that orders its stamps knows no other time than now.
+func (l *Lane) ReturnAt(op *Op, at time.Duration) time.Duration {
+	if l.clock.order != nil {
+		return l.Return(op)
+	}
 	op.Return = at
 	l.written.Store(l.written.Load() + 1)
 	return at

@@ -52,8 +52,18 @@ const (
 var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "store", "end", "fault", "heal", "lose",
 	"crash", "found", "final", "sight"}
 
+// Visit is what follows the Acquire of a visit that went well, in one: the Store was called at Call and answered at
+// Released, when the Release was called; that was answered at Return, with which the visit ended. Until is End's. It is
+// for those who only measure and never stands in a file.
+const Visit Kind = 255
+
 // String is the kind's name in files and reports.
-func (k Kind) String() string { return name(kinds[:], uint8(k)) }
+func (k Kind) String() string {
+	if k == Visit {
+		return "visit"
+	}
+	return name(kinds[:], uint8(k))
+}
 
 // Outcome says what is known of an operation's effect. In doubt it is Unknown.
 type Outcome uint8
@@ -153,7 +163,9 @@ type Op struct {
 	Value int64         // Load, Store, Final: page views; Fault, Heal: number in the plan; Acquire, Release of a reentrant lock: the holds the owner has then, as the lock says
 	TTL   time.Duration // Acquire, Extend: the lease that was asked for; 0 = without expiry
 
-	_ [24]byte
+	Released time.Duration // Visit: see there
+
+	_ [16]byte
 }
 
 // Latency is the time from call to return; Forever if the return never came.

@@ -98,7 +98,7 @@ func NewMeter(o MeterOptions) *Meter {
 	return &Meter{
 		from: o.From, to: o.To, excludes: o.Excludes, open: o.OpenLoop,
 		Acquire: newFine(), Response: newFine(), Hold: newFine(), Release: newFine(), Handoff: newFine(),
-		Tries: newFine(), Waits: newWaits(o.From, o.To), Answers: newWaits(o.From, o.To), Late: newFine(),
+		Tries: newFine(), Waits: newWaits(o.From, o.To), Answers: newAnswers(o.From, o.To), Late: newFine(),
 		Errors:  map[string]int64{},
 		workers: make([]workerMeter, o.Workers), pages: make([]pageMeter, o.Keys),
 		interval: newInterval(o),
@@ -137,7 +137,19 @@ func (m *Meter) Observe(op *history.Op) {
 		m.release(op, w, measured)
 	case history.End:
 		m.end(op, w, measured)
+	case history.Visit:
+		m.visit(op, w, measured)
 	}
+}
+
+// visit takes apart what brief crews tell in one.
+func (m *Meter) visit(op *history.Op, w *workerMeter, measured bool) {
+	m.store(op)
+	part := *op
+	part.Call = op.Released
+	m.release(&part, w, measured)
+	part.Call = w.first
+	m.end(&part, w, measured)
 }
 
 func (m *Meter) skip(op *history.Op, measured bool) {

@@ -159,7 +159,7 @@ func (m *Meter) Summarize(r *Run, load Load) {
 
 func (m *Meter) waiting() Waiting {
 	w := Waiting{Censored: m.Waits.censored.count, Longest: int64(m.Waits.longest()), Woken: m.wokenBy()}
-	w.Unfinished, w.RandomWaiter = m.Waits.summary()
-	w.Response, _ = m.Answers.summary()
+	w.Unfinished, w.RandomWaiter = m.Waits.unfinished(), m.Waits.randomWaiter()
+	w.Response = m.Answers.unfinished()
 	return w
 }

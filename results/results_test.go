@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -511,5 +512,43 @@ func TestIntervalsAddUp(t *testing.T) {
 	i.flush(time.Hour)
 	if total != 100 {
 		t.Errorf("%d durations came out of the intervals, want 100", total)
+	}
+}
+
+// TestAMeterReadsBriefVisits shows the same visits to two meters, operation by operation and in brief.
+func TestAMeterReadsBriefVisits(t *testing.T) {
+	full := lonelyVisits(5000, 3)
+	stores, releases := map[history.ID]history.Op{}, map[history.ID]history.Op{}
+	var brief []history.Op
+	for _, op := range full {
+		switch op.Kind {
+		case history.Store:
+			stores[op.Hold] = op
+		case history.Release:
+			releases[op.Hold] = op
+		case history.End:
+			store, release := stores[op.Hold], releases[op.Hold]
+			op.Kind, op.ID, op.Call, op.Released = history.Visit, store.ID, store.Call, release.Call
+			brief = append(brief, op)
+		default:
+			brief = append(brief, op)
+		}
+	}
+	measure := func(ops []history.Op) *Run {
+		m := NewMeter(MeterOptions{Workers: 64, Keys: 3, From: 100 * ms, To: 900 * ms, Excludes: true, OpenLoop: true})
+		for i := range ops {
+			m.Observe(&ops[i])
+		}
+		m.Finish()
+		if m.Handoff.Count() == 0 || m.Late.Count() == 0 || m.Stores.Acknowledged != 5000 || m.idleWaited == 0 {
+			t.Fatalf("%d hand-offs, %d late, %d stores, %v idle: nothing to compare", m.Handoff.Count(), m.Late.Count(), m.Stores.Acknowledged, m.idleWaited)
+		}
+		r := &Run{}
+		m.Summarize(r, Load{})
+		return r
+	}
+	a, b := measure(full), measure(brief)
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("operation by operation:\n%+v\nin brief:\n%+v", a, b)
 	}
 }

@@ -16,11 +16,16 @@ type Waits struct {
 	granted  *Latency // lengths of the waits that were granted within the window
 	censored *Latency // lengths seen of the others
 	entered  *Latency // ages of the truncated ones when the window opened
-	random   *Latency // lengths, each counted once for every microsecond of it within the window
+	random   *Latency // lengths, each counted once for every microsecond of it within the window; nil if nobody asks
 }
 
 func newWaits(from, to time.Duration) *Waits {
 	return &Waits{from: from, to: to, granted: newFine(), censored: newFine(), entered: newFine(), random: newFine()}
+}
+
+// newAnswers makes Waits that nobody asks for the random waiter.
+func newAnswers(from, to time.Duration) *Waits {
+	return &Waits{from: from, to: to, granted: newFine(), censored: newFine(), entered: newFine()}
 }
 
 // record adds a wait from first to last, unless it lies outside the window. Its length as far as it was seen is
@@ -41,7 +46,9 @@ func (w *Waits) record(first, last time.Duration, granted bool) (seen time.Durat
 	if first < w.from {
 		w.entered.record(w.from - first)
 	}
-	w.random.recordTimes(seen, int64((last-max(first, w.from))/time.Microsecond))
+	if w.random != nil {
+		w.random.recordTimes(seen, int64((last-max(first, w.from))/time.Microsecond))
+	}
 	return seen, true
 }
 
@@ -96,19 +103,23 @@ func (w *Waits) Quantiles(qs ...float64) []time.Duration {
 // in long ones.
 func (w *Waits) RandomWaiter(q float64) time.Duration { return min(w.random.Quantile(q), w.longest()) }
 
-// summary is the estimate with unfinished waits, and what a random waiter is in.
-func (w *Waits) summary() (unfinished, random Percentiles) {
+// unfinished summarizes the estimate with the waits that came to nothing.
+func (w *Waits) unfinished() Percentiles {
 	reached := w.Quantiles(quantiles[:]...)
 	next := 0
-	unfinished = summarize(w.count(), func(float64) time.Duration { next++; return reached[next-1] })
-	random = summarize(w.count(), w.RandomWaiter)
-	for _, p := range []*Percentiles{&unfinished, &random} {
-		p.Max, p.Mean = int64(w.longest()), int64(w.mean())
-	}
+	p := summarize(w.count(), func(float64) time.Duration { next++; return reached[next-1] })
+	p.Max, p.Mean = int64(w.longest()), int64(w.mean())
+	return p
+}
+
+// randomWaiter summarizes what a random waiter is in.
+func (w *Waits) randomWaiter() Percentiles {
+	p := summarize(w.count(), w.RandomWaiter)
+	p.Max, p.Mean = int64(w.longest()), int64(w.mean())
 	if w.random.count > 0 {
-		random.Mean = int64(w.random.sum / float64(w.random.count))
+		p.Mean = int64(w.random.sum / float64(w.random.count))
 	}
-	return unfinished, random
+	return p
 }
 
 // walk goes through distributions of one geometry by ascending length, with the counts of each, until f returns

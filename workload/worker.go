@@ -24,6 +24,8 @@ type worker struct {
 	keys     *chooser
 	timer    *time.Timer
 	now      time.Duration   // a reading of the clock since which nothing was sent or waited for: they are not cheap; 0 = none
+	free     time.Duration   // when the visit was due and the worker free
+	stored   *history.Op     // of a brief crew: the store that the visit's end will be told with; nil = none
 	cleanup  context.Context // for giving back what was taken, also when the run is called off
 
 	begun   int64
@@ -41,25 +43,31 @@ func (w *worker) run(ctx, stop context.Context) {
 	}
 	w.now = w.clock.Now()
 	for {
-		free := w.now
+		w.free = w.now
 		due, key, ok := next(stop)
 		if !ok {
 			return
 		}
-		w.lane.Due = due
-		end := &history.Op{Kind: history.Skip, Key: key, Call: w.now, Until: max(due, free), Outcome: history.Failed, Reason: history.Impatient}
+		w.free, w.lane.Due = max(due, w.free), due
 		if w.now-due > w.plan.Wait {
 			w.skipped++
-		} else {
-			w.begun++
-			end.Kind = history.End
-			end.Outcome, end.Reason = w.visit(ctx, key)
+			w.end(history.Skip, key, w.now, history.Failed, history.Impatient)
+			continue
 		}
-		w.now = w.lane.Mark(end)
+		w.begun++
+		began := w.now
+		if outcome, reason, told := w.visit(ctx, key); !told {
+			w.end(history.End, key, began, outcome, reason)
+		}
 		if w.err != nil {
 			return
 		}
 	}
+}
+
+// end tells that a visit is over, and how.
+func (w *worker) end(kind history.Kind, key int32, began time.Duration, outcome history.Outcome, reason history.Reason) {
+	w.now = w.lane.Mark(&history.Op{Kind: kind, Key: key, Call: began, Until: w.free, Outcome: outcome, Reason: reason})
 }
 
 // closed makes the next visit due as soon as the worker has thought.
@@ -104,8 +112,9 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 	return 0, 0, false
 }
 
-// visit is what everything is about. A lost update must be possible: load and store are two steps.
-func (w *worker) visit(ctx context.Context, key int32) (history.Outcome, history.Reason) {
+// visit is what everything is about. A lost update must be possible: load and store are two steps. It says how the visit
+// came out, unless that is told.
+func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome, reason history.Reason, told bool) {
 	page := w.crew.Pages[key]
 	hold, lease, reason := w.acquire(ctx, key, page.Lock)
 	switch {
@@ -113,19 +122,22 @@ func (w *worker) visit(ctx context.Context, key int32) (history.Outcome, history
 		return w.die(key, 0)
 	case hold == 0:
 		w.giveUp(page.Lock)
-		return history.Failed, reason
+		return history.Failed, reason, false
 	}
 	if !w.pass(ctx, Granted, key, hold) {
 		return w.die(key, hold)
 	}
 	g := grant{hold, lease, w.now, key, page}
 	w.now = 0
-	outcome, reason := w.count(ctx, g)
+	outcome, reason = w.count(ctx, g)
 	if reason == history.Crashed {
 		return w.die(key, hold)
 	}
+	if w.stored != nil {
+		return outcome, reason, w.releaseStored(lease)
+	}
 	w.release(key, hold, lease, 0)
-	return outcome, reason
+	return outcome, reason, false
 }
 
 // pass tells whether the worker lives on after a point where faults may take hold of it.
@@ -135,13 +147,13 @@ func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) 
 
 // die ends the worker's life as a killed process does: nothing is given back. Another one takes its place; if none can,
 // the place stays empty and the run is not what was asked for.
-func (w *worker) die(key int32, hold history.ID) (history.Outcome, history.Reason) {
+func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reason history.Reason, told bool) {
 	now := w.clock.Now()
 	w.lane.Mark(&history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK})
 	_ = w.lock.Close() // nobody is left to hear of it
 	w.lock, w.err = w.crew.reopen(w.number)
 	w.crew.Locks[w.number] = w.lock
-	return history.Failed, history.Crashed
+	return history.Failed, history.Crashed, false
 }
 
 // reopen opens a lock for whoever takes the place of a worker that died.
@@ -248,7 +260,11 @@ func (w *worker) store(g grant, seen Count, write func(Count) error) (history.Ou
 	err := write(Count{Views: op.Value, Writer: op.ID, Fence: op.Fence})
 	outcome, reason := locks.Classify(err)
 	op.Outcome, op.Reason = outcome, reason
-	w.now = w.lane.Return(op)
+	if w.crew.Brief && outcome == history.OK {
+		w.stored, w.now = op, w.clock.Now()
+	} else {
+		w.now = w.lane.Return(op)
+	}
 	return outcome, reason
 }
 
@@ -282,6 +298,27 @@ func (w *worker) release(key int32, hold history.ID, lease locks.Lease, left int
 	err := w.lock.Release(w.cleanup, lease)
 	op.Outcome, op.Reason = locks.Classify(err)
 	w.now = w.lane.Return(op)
+}
+
+// releaseStored gives a hold back whose store is still open. It tells whether all went well: then the store was told of
+// together with the release and the visit's end.
+func (w *worker) releaseStored(lease locks.Lease) (told bool) {
+	op := w.stored
+	w.stored = nil
+	if w.now == 0 {
+		w.now = w.clock.Now()
+	}
+	op.Released = w.now
+	outcome, reason := locks.Classify(w.lock.Release(w.cleanup, lease))
+	if outcome == history.OK {
+		op.Kind, op.Until = history.Visit, w.free
+		w.now = w.lane.Return(op)
+		return true
+	}
+	release := &history.Op{Kind: history.Release, Key: op.Key, Hold: op.Hold, Call: op.Released, Outcome: outcome, Reason: reason}
+	w.lane.ReturnAt(op, op.Released)
+	w.now = w.lane.Mark(release)
+	return false
 }
 
 // call opens an operation, with the last reading of the clock if that is still good.

@@ -79,6 +79,8 @@ type Crew struct {
 	Tempo    *Tempo // how fast the schedule of an open loop runs; nil if as planned
 	Reenter  bool   // some visits take the lock again
 	Judged   bool   // the history is kept: what only a checker asks for is recorded too
+	// Brief crews are only measured, neither judged nor watched: a visit that goes well is an Acquire and a Visit.
+	Brief bool
 	// Reopen replaces the lock of a worker that died, counted from 0 in this crew; nil if none can die.
 	Reopen func(worker int) (locks.Lock, error)
 }

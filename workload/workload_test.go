@@ -456,3 +456,56 @@ func TestCountsAreReadAsTheyWereWritten(t *testing.T) {
 		}
 	}
 }
+
+// clumsy is a lock whose release goes wrong every third time.
+type clumsy struct {
+	locks.Lock
+	releases, failed *atomic.Int64
+}
+
+func (c clumsy) Release(ctx context.Context, l locks.Lease) error {
+	err := c.Lock.Release(ctx, l)
+	if c.releases.Add(1)%3 == 0 {
+		c.failed.Add(1)
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// TestBriefCrewsTellOfAVisitInOne has visits that go well, whose load fails and whose release fails.
+func TestBriefCrewsTellOfAVisitInOne(t *testing.T) {
+	var releases, failed atomic.Int64
+	counter := &dull{Counter: NewMemoryCounter()}
+	local := catalogued(t, "local")
+	plan := Plan{Workers: 4, Keys: 3, End: 50 * time.Millisecond}
+	due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return clumsy{local(i), &releases, &failed} }, t.Context(),
+		func(c *Crew) { c.Judged, c.Brief, c.Counter = false, true, counter })
+	unread := counter.failed.Load()
+	visits, stores := count(ops, history.Visit, history.OK), count(ops, history.Store, history.OK)
+	lost, empty := count(ops, history.Release, history.Unknown), count(ops, history.Release, history.OK)
+	if visits == 0 || stores == 0 || unread == 0 {
+		t.Fatalf("%d visits went well, %d stored and could not release, %d could not load", visits, stores, unread)
+	}
+	if lost != failed.Load() || lost+empty != stores+unread || visits+stores+unread != due.Begun {
+		t.Errorf("%d visits: %d told in one, %d stores, %d failed loads, %d releases failed (%d told), %d others",
+			due.Begun, visits, stores, unread, failed.Load(), lost, empty)
+	}
+	if n, m := count(ops, history.End, history.OK), count(ops, history.End, history.Failed); n != stores || m != unread {
+		t.Errorf("%d good and %d bad ends, want %d and %d", n, m, stores, unread)
+	}
+	last := map[int32]history.Op{}
+	for _, op := range ops {
+		before := last[op.Worker]
+		switch {
+		case op.Kind == history.End:
+			continue
+		case op.Call < before.Return || op.Return < op.Call:
+			t.Fatalf("%v from %v to %v, the one before returned at %v", op.Kind, op.Call, op.Return, before.Return)
+		case op.Kind == history.Visit && (op.Released < op.Call || op.Return < op.Released || op.Until > before.Call):
+			t.Fatalf("stored from %v, released from %v to %v, was free at %v, tried at %v", op.Call, op.Released, op.Return, op.Until, before.Call)
+		case (op.Kind == history.Visit || op.Kind == history.Release) && op.Hold != before.Hold:
+			t.Fatalf("%v of hold %v after %v of %v", op.Kind, op.Hold, before.Kind, before.Hold)
+		}
+		last[op.Worker] = op
+	}
+}
