@@ -53,9 +53,30 @@ var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "st
 	"crash", "found", "final", "sight"}
 
 // Visit is what follows the Acquire of a visit that went well, in one: the Store was called at Call and answered at
-// Released, when the Release was called; that was answered at Return, with which the visit ended. Until is End's. It is
-// for those who only measure and never stands in a file.
+// Released, when the Release was called; that was answered at Return, with which the visit ended. It began at Began;
+// Until is End's. It is for those who only measure and never stands in a file.
 const Visit Kind = 255
+
+// PartsOfVisit are the kinds of the operations that a Visit stands for.
+var PartsOfVisit = [...]Kind{Store, Release, End}
+
+// Part makes one of the operations that a Visit stands for, in place of what was in part.
+func (op *Op) Part(kind Kind, part *Op) *Op {
+	*part = *op
+	part.Kind, part.Began, part.Released = kind, 0, 0
+	switch kind {
+	case Store:
+		part.Return, part.Until = op.Released, 0
+	case Release:
+		part.Call, part.Until = op.Released, 0
+	case End:
+		part.Call, part.Hold = op.Began, 0
+	}
+	if kind != Store {
+		part.Value, part.Seen, part.Fence = 0, 0, 0
+	}
+	return part
+}
 
 // String is the kind's name in files and reports.
 func (k Kind) String() string {
@@ -164,8 +185,9 @@ type Op struct {
 	TTL   time.Duration // Acquire, Extend: the lease that was asked for; 0 = without expiry
 
 	Released time.Duration // Visit: see there
+	Began    time.Duration // Visit: see there
 
-	_ [16]byte
+	_ [8]byte
 }
 
 // Latency is the time from call to return; Forever if the return never came.

@@ -31,6 +31,7 @@ type Meter struct {
 	pages   []pageMeter
 	wakes   [kindsOfWake]wakeMeter
 
+	part       history.Op // of a Visit
 	faults     []FaultWindow
 	ops        int64
 	held       time.Duration // of all pages, within the measurement
@@ -116,6 +117,12 @@ func (m *Meter) NeverBegun(due time.Duration) { m.Answers.record(due, m.to, fals
 
 // Observe takes one operation into account.
 func (m *Meter) Observe(op *history.Op) {
+	if op.Kind == history.Visit {
+		for _, kind := range history.PartsOfVisit {
+			m.Observe(op.Part(kind, &m.part))
+		}
+		return
+	}
 	m.ops++
 	if op.Outcome != history.OK && op.Reason != history.Busy && op.Reason != history.Fenced {
 		m.Errors[op.Kind.String()+" "+op.Outcome.String()+" "+op.Reason.String()]++
@@ -137,19 +144,7 @@ func (m *Meter) Observe(op *history.Op) {
 		m.release(op, w, measured)
 	case history.End:
 		m.end(op, w, measured)
-	case history.Visit:
-		m.visit(op, w, measured)
 	}
-}
-
-// visit takes apart what brief crews tell in one.
-func (m *Meter) visit(op *history.Op, w *workerMeter, measured bool) {
-	m.store(op)
-	part := *op
-	part.Call = op.Released
-	m.release(&part, w, measured)
-	part.Call = w.first
-	m.end(&part, w, measured)
 }
 
 func (m *Meter) skip(op *history.Op, measured bool) {

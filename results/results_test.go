@@ -515,11 +515,11 @@ func TestIntervalsAddUp(t *testing.T) {
 	}
 }
 
-// TestAMeterReadsBriefVisits shows the same visits to two meters, operation by operation and in brief.
-func TestAMeterReadsBriefVisits(t *testing.T) {
+// TestAMeterTakesVisitsApart shows the same visits to two meters, operation by operation and in one.
+func TestAMeterTakesVisitsApart(t *testing.T) {
 	full := lonelyVisits(5000, 3)
 	stores, releases := map[history.ID]history.Op{}, map[history.ID]history.Op{}
-	var brief []history.Op
+	var short []history.Op
 	for _, op := range full {
 		switch op.Kind {
 		case history.Store:
@@ -528,10 +528,10 @@ func TestAMeterReadsBriefVisits(t *testing.T) {
 			releases[op.Hold] = op
 		case history.End:
 			store, release := stores[op.Hold], releases[op.Hold]
-			op.Kind, op.ID, op.Call, op.Released = history.Visit, store.ID, store.Call, release.Call
-			brief = append(brief, op)
+			op.Kind, op.ID, op.Began, op.Call, op.Released = history.Visit, store.ID, op.Call, store.Call, release.Call
+			short = append(short, op)
 		default:
-			brief = append(brief, op)
+			short = append(short, op)
 		}
 	}
 	measure := func(ops []history.Op) *Run {
@@ -547,8 +547,8 @@ func TestAMeterReadsBriefVisits(t *testing.T) {
 		m.Summarize(r, Load{})
 		return r
 	}
-	a, b := measure(full), measure(brief)
+	a, b := measure(full), measure(short)
 	if !reflect.DeepEqual(a, b) {
-		t.Errorf("operation by operation:\n%+v\nin brief:\n%+v", a, b)
+		t.Errorf("operation by operation:\n%+v\nin one:\n%+v", a, b)
 	}
 }

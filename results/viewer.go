@@ -14,6 +14,7 @@ import (
 // goroutine; its memory depends on the numbers of workers and pages, not on the length of the run.
 type Viewer struct {
 	meter   *Meter
+	part    history.Op // of a Visit
 	stream  *checker.Stream
 	head    Head
 	header  history.Header
@@ -80,6 +81,12 @@ func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
 
 // Observe takes an operation in.
 func (v *Viewer) Observe(op *history.Op) {
+	if op.Kind == history.Visit {
+		for _, kind := range history.PartsOfVisit {
+			v.Observe(op.Part(kind, &v.part))
+		}
+		return
+	}
 	v.stream.Observe(op)
 	v.ribbon(op)
 	switch op.Kind {

@@ -25,7 +25,8 @@ type worker struct {
 	timer    *time.Timer
 	now      time.Duration   // a reading of the clock since which nothing was sent or waited for: they are not cheap; 0 = none
 	free     time.Duration   // when the visit was due and the worker free
-	stored   *history.Op     // of a brief crew: the store that the visit's end will be told with; nil = none
+	began    time.Duration   // when the visit was begun
+	stored   *history.Op     // where nobody judges: the store that the visit's end will be told with; nil = none
 	cleanup  context.Context // for giving back what was taken, also when the run is called off
 
 	begun   int64
@@ -49,15 +50,15 @@ func (w *worker) run(ctx, stop context.Context) {
 			return
 		}
 		w.free, w.lane.Due = max(due, w.free), due
+		w.began = w.now
 		if w.now-due > w.plan.Wait {
 			w.skipped++
-			w.end(history.Skip, key, w.now, history.Failed, history.Impatient)
+			w.end(history.Skip, key, history.Failed, history.Impatient)
 			continue
 		}
 		w.begun++
-		began := w.now
 		if outcome, reason, told := w.visit(ctx, key); !told {
-			w.end(history.End, key, began, outcome, reason)
+			w.end(history.End, key, outcome, reason)
 		}
 		if w.err != nil {
 			return
@@ -66,8 +67,8 @@ func (w *worker) run(ctx, stop context.Context) {
 }
 
 // end tells that a visit is over, and how.
-func (w *worker) end(kind history.Kind, key int32, began time.Duration, outcome history.Outcome, reason history.Reason) {
-	w.now = w.lane.Mark(&history.Op{Kind: kind, Key: key, Call: began, Until: w.free, Outcome: outcome, Reason: reason})
+func (w *worker) end(kind history.Kind, key int32, outcome history.Outcome, reason history.Reason) {
+	w.now = w.lane.Mark(&history.Op{Kind: kind, Key: key, Call: w.began, Until: w.free, Outcome: outcome, Reason: reason})
 }
 
 // closed makes the next visit due as soon as the worker has thought.
@@ -260,7 +261,7 @@ func (w *worker) store(g grant, seen Count, write func(Count) error) (history.Ou
 	err := write(Count{Views: op.Value, Writer: op.ID, Fence: op.Fence})
 	outcome, reason := locks.Classify(err)
 	op.Outcome, op.Reason = outcome, reason
-	if w.crew.Brief && outcome == history.OK {
+	if !w.crew.Judged && outcome == history.OK {
 		w.stored, w.now = op, w.clock.Now()
 	} else {
 		w.now = w.lane.Return(op)
@@ -311,7 +312,7 @@ func (w *worker) releaseStored(lease locks.Lease) (told bool) {
 	op.Released = w.now
 	outcome, reason := locks.Classify(w.lock.Release(w.cleanup, lease))
 	if outcome == history.OK {
-		op.Kind, op.Until = history.Visit, w.free
+		op.Kind, op.Began, op.Until = history.Visit, w.began, w.free
 		w.now = w.lane.Return(op)
 		return true
 	}

@@ -78,9 +78,7 @@ type Crew struct {
 	Gate     *Gate  // where faults take hold of workers; nil if there are none
 	Tempo    *Tempo // how fast the schedule of an open loop runs; nil if as planned
 	Reenter  bool   // some visits take the lock again
-	Judged   bool   // the history is kept: what only a checker asks for is recorded too
-	// Brief crews are only measured, neither judged nor watched: a visit that goes well is an Acquire and a Visit.
-	Brief bool
+	Judged   bool   // the history is kept: what only a checker asks for is recorded too, and no visit in one
 	// Reopen replaces the lock of a worker that died, counted from 0 in this crew; nil if none can die.
 	Reopen func(worker int) (locks.Lock, error)
 }

@@ -30,7 +30,7 @@ type Orders struct {
 	From, To time.Duration // what is measured
 	Retries  bool          // leave the client library's own retries on
 	Slots    int           // of each lane
-	Steered  bool          // somebody watches, and may change the rate of an open loop meanwhile
+	Steered  bool          // somebody may change the rate of an open loop meanwhile
 }
 
 // Counter says where the page views are counted: in one of workload.AllCounters.
@@ -96,7 +96,7 @@ func (o Orders) open(counter workload.Counter) (t *team, err error) {
 	}
 	t.crew = workload.Crew{
 		Plan: o.Plan, Counter: counter, Counting: spec.Counting, Pages: workload.Pages(LockPrefix, o.Plan.Keys), Reopen: t.reopen,
-		Reenter: spec.Claims.Reentrant, Judged: o.Judged, Brief: !o.Judged && !o.Steered,
+		Reenter: spec.Claims.Reentrant, Judged: o.Judged,
 	}
 	if counter == nil {
 		if err := t.openCounter(); err != nil {
