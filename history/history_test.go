@@ -217,8 +217,17 @@ func TestCallAtTrustsAReading(t *testing.T) {
 	if op.Call <= before {
 		t.Errorf("an ordered call is at %v, the stamp before it was %v", op.Call, before)
 	}
-	if at := ordered.Mark(&Op{Kind: Lose}); at <= op.Call {
-		t.Errorf("a mark returned at %v, after a call at %v", at, op.Call)
+	ordered.ReturnAt(op, before)
+	if op.Return <= op.Call {
+		t.Errorf("called at %v, returned at %v", op.Call, op.Return)
+	}
+	if at := ordered.Mark(&Op{Kind: Lose}); at <= op.Return {
+		t.Errorf("a mark returned at %v, after a return at %v", at, op.Return)
+	}
+	op = lane.CallAt(Load, 1, 7)
+	lane.ReturnAt(op, 9)
+	if op.Return != 9 {
+		t.Errorf("returned at %v, the reading was 9 ns", op.Return)
 	}
 }
 
