@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"crypto/rand"
 	"math"
 	"slices"
 	"syscall"
@@ -11,7 +10,6 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"hammerlock/internal/dashboard"
-	"hammerlock/results"
 )
 
 // watchedSlice is long enough for a dashboard to draw some frames.
@@ -37,23 +35,12 @@ func work(b *testing.B, a *arena, watched bool) (visits float64, p99, cpu time.D
 		}()
 		a.tell = func(e Event) { d.Publish(e.Snapshot) }
 	}
-	folder, err := results.OpenFolder(a.job.Plan.Out, rand.Text(), time.Now())
-	if err != nil {
-		b.Fatal(err)
-	}
-	w, err := a.watch(b.Context(), a.record(time.Now()), folder)
-	if err != nil {
-		b.Fatal(err)
-	}
+	w, end := a.observe(b)
 	start, used := time.Now(), ownCPU(b)
 	due, err := a.crew.Run(b.Context(), b.Context())
 	took := time.Since(start)
 	used = ownCPU(b) - used
-	w.finish()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := folder.Discard(); err != nil {
+	if end(); err != nil {
 		b.Fatal(err)
 	}
 	return float64(due.Begun) / took.Seconds(), w.meter.Response.Quantile(0.99), used / time.Duration(max(due.Begun, 1))

@@ -70,26 +70,33 @@ func perfArena(b *testing.B, workers int, change func(*Plan)) *arena {
 	return a
 }
 
-// suiteVisits lets the suite work for a slice and returns its visits a second.
-func suiteVisits(b *testing.B, s *arena, workers int) float64 {
+// observe begins to observe a run; the function that is returned ends that, and throws away what would be saved.
+func (s *arena) observe(b *testing.B) (w *watch, end func()) {
 	b.Helper()
 	folder, err := results.OpenFolder(s.job.Plan.Out, rand.Text(), time.Now())
 	if err != nil {
 		b.Fatal(err)
 	}
-	runtime.GC()
-	w, err := s.watch(b.Context(), s.record(time.Now()), folder)
-	if err != nil {
+	if w, err = s.watch(b.Context(), s.record(time.Now()), folder); err != nil {
 		b.Fatal(err)
 	}
+	return w, func() {
+		w.finish()
+		if err := errors.Join(w.tape.close(""), folder.Discard()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// suiteVisits lets the suite work for a slice and returns its visits a second.
+func suiteVisits(b *testing.B, s *arena, workers int) float64 {
+	b.Helper()
+	runtime.GC()
+	_, end := s.observe(b)
 	start := time.Now()
 	due, err := s.crew.Run(b.Context(), b.Context())
 	took := time.Since(start)
-	w.finish()
-	if err := errors.Join(err, w.tape.close("")); err != nil {
-		b.Fatal(err)
-	}
-	if err := folder.Discard(); err != nil {
+	if end(); err != nil {
 		b.Fatal(err)
 	}
 	return float64(due.Begun) / took.Seconds()
@@ -196,7 +203,7 @@ func BenchmarkOverhead(b *testing.B) {
 	}
 }
 
-// standardError is that of the mean.
+// standardError is that of the mean; one number alone has none.
 func standardError(x []float64) float64 {
 	var mean, squares float64
 	for _, v := range x {
@@ -205,7 +212,7 @@ func standardError(x []float64) float64 {
 	for _, v := range x {
 		squares += (v - mean) * (v - mean)
 	}
-	return math.Sqrt(squares / float64(max(len(x)-1, 1)*len(x)))
+	return math.Sqrt(squares / float64((len(x)-1)*len(x)))
 }
 
 // BenchmarkVerify is the throughput with every operation kept, to be judged, as a part of that without, measured in

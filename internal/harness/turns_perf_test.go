@@ -2,8 +2,6 @@ package harness
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	mathrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -11,7 +9,6 @@ import (
 	"time"
 
 	"hammerlock/locks"
-	"hammerlock/results"
 )
 
 // The sides of turns.
@@ -161,14 +158,7 @@ func (t *turns) addLock(b *testing.B) string {
 // start lets both crews begin; the function that is returned ends them.
 func (t *turns) start(b *testing.B, s *arena, workers int) (finish func()) {
 	b.Helper()
-	folder, err := results.OpenFolder(s.job.Plan.Out, rand.Text(), time.Now())
-	if err != nil {
-		b.Fatal(err)
-	}
-	w, err := s.watch(b.Context(), s.record(time.Now()), folder)
-	if err != nil {
-		b.Fatal(err)
-	}
+	_, end := s.observe(b)
 	var crews sync.WaitGroup
 	stop, cancel := context.WithCancel(b.Context())
 	crews.Go(func() {
@@ -193,9 +183,6 @@ func (t *turns) start(b *testing.B, s *arena, workers int) (finish func()) {
 		cancel()
 		t.finish()
 		crews.Wait()
-		w.finish()
-		if err := errors.Join(w.tape.close(""), folder.Discard()); err != nil {
-			b.Error(err)
-		}
+		end()
 	}
 }
