@@ -48,30 +48,63 @@ func (l *leaseLock) Release(ctx context.Context, lease Lease) error {
 
 func (l *leaseLock) Close() error { return nil }
 
-// setNX sets the key to the token if nobody has it.
-func setNX(ctx context.Context, c redis.Cmdable, key, token string, ttl time.Duration) error {
-	err := c.SetArgs(ctx, key, token, redis.SetArgs{Mode: "NX", TTL: ttl}).Err()
+// setNX sets the key to the token if nobody has it; without a ttl, for good.
+func setNX(ctx context.Context, c sender, key, token string, ttl time.Duration) error {
+	args := []any{"set", key, token, "nx", "px", max(ttl.Milliseconds(), 1)}
+	if ttl == 0 {
+		args = args[:4]
+	}
+	err := c.Process(ctx, redis.NewStatusCmd(ctx, args...))
 	if errors.Is(err, redis.Nil) {
 		return ErrBusy
 	}
 	return err
 }
 
+// sender sends commands: a client, or one connection. Every visit sends the commands of this file, so they are made here
+// with few allocations: the library's own functions for them cost half as much again, or twice as much (BenchmarkCommand).
+type sender interface {
+	redis.Scripter
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// ownedScript does something with one key if it holds the token, its first argument, and answers 0 if not.
+type ownedScript struct {
+	*redis.Script
+	digest any
+}
+
+func newOwnedScript(text string) ownedScript {
+	s := redis.NewScript(text)
+	return ownedScript{s, s.Hash()}
+}
+
 var (
-	compareAndDelete = redis.NewScript(
+	compareAndDelete = newOwnedScript(
 		`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
-	compareAndExpire = redis.NewScript(
+	compareAndExpire = newOwnedScript(
 		`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
 )
 
+// run sends the script's digest, or its text to a server that does not know it: EVALSHA digest 1 key token ...
+func (s ownedScript) run(ctx context.Context, c sender, evalsha []any) error {
+	cmd := redis.NewCmd(ctx, evalsha...)
+	if err := c.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return owned(s.Eval(ctx, c, []string{evalsha[3].(string)}, evalsha[4:]...))
+	}
+	return owned(cmd)
+}
+
 // deleteOwned deletes the key if it holds the token.
-func deleteOwned(ctx context.Context, c redis.Scripter, key, token string) error {
-	return owned(compareAndDelete.Run(ctx, c, []string{key}, token))
+func deleteOwned(ctx context.Context, c sender, key, token string) error {
+	s := compareAndDelete
+	return s.run(ctx, c, []any{"evalsha", s.digest, 1, key, token})
 }
 
 // extendOwned gives the key a new time to live if it holds the token.
-func extendOwned(ctx context.Context, c redis.Scripter, key, token string, ttl time.Duration) error {
-	return owned(compareAndExpire.Run(ctx, c, []string{key}, token, ttl.Milliseconds()))
+func extendOwned(ctx context.Context, c sender, key, token string, ttl time.Duration) error {
+	s := compareAndExpire
+	return s.run(ctx, c, []any{"evalsha", s.digest, 1, key, token, ttl.Milliseconds()})
 }
 
 // owned reads the reply of a script that answers 0 if the key was not ours.

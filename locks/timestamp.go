@@ -29,7 +29,7 @@ type timestampLock struct {
 	client redis.UniversalClient
 	env    Env
 	// takeOver replaces the deadline that was seen by a new one and tells whether this worker was the one to do it.
-	takeOver func(ctx context.Context, c redis.Cmdable, key, seen, deadline string) (bool, error)
+	takeOver func(ctx context.Context, c redis.UniversalClient, key, seen, deadline string) (bool, error)
 }
 
 func (l *timestampLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
@@ -64,7 +64,7 @@ func (l *timestampLock) replace(ctx context.Context, key, token string) error {
 }
 
 // getSet takes over if nobody else did since the deadline was seen.
-func getSet(ctx context.Context, c redis.Cmdable, key, seen, deadline string) (bool, error) {
+func getSet(ctx context.Context, c redis.UniversalClient, key, seen, deadline string) (bool, error) {
 	old, err := c.SetArgs(ctx, key, deadline, redis.SetArgs{Get: true}).Result()
 	if errors.Is(err, redis.Nil) {
 		return true, nil

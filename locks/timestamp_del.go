@@ -22,7 +22,7 @@ var timestampDel = Spec{
 	},
 }
 
-func deleteAndSet(ctx context.Context, c redis.Cmdable, key, _, deadline string) (bool, error) {
+func deleteAndSet(ctx context.Context, c redis.UniversalClient, key, _, deadline string) (bool, error) {
 	if err := c.Del(ctx, key).Err(); err != nil {
 		return false, err
 	}
