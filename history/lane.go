@@ -117,7 +117,8 @@ func (l *Lane) Stalls() uint64 { return l.stalls.Load() }
 func (l *Lane) slot(kind Kind, key int32) *Op {
 	n := l.next()
 	op := l.at(n)
-	*op = Op{ID: l.id(n), Worker: l.worker, Kind: kind, Key: key, Due: l.Due, Process: l.Process}
+	*op = Op{} // then the rest: a whole value would be made elsewhere and copied
+	op.ID, op.Worker, op.Kind, op.Key, op.Due, op.Process = l.id(n), l.worker, kind, key, l.Due, l.Process
 	return op
 }
 

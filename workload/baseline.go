@@ -10,7 +10,7 @@ import (
 
 // increment counts in one step of the store. The visit stays as long as others do, but holds nothing meanwhile. Of a
 // step without an answer it is not known what it replaced: its operation has no value.
-func (w *worker) increment(ctx context.Context, g grant) (history.Outcome, history.Reason) {
+func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	if reason := w.stay(ctx, g); reason != history.None {
 		return history.Failed, reason
 	}
@@ -27,7 +27,7 @@ func (w *worker) increment(ctx context.Context, g grant) (history.Outcome, histo
 }
 
 // optimistic repeats load and store until nobody else stored in between, or the visit's patience ends.
-func (w *worker) optimistic(ctx context.Context, g grant) (history.Outcome, history.Reason) {
+func (w *worker) optimistic(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	for {
 		outcome, reason := w.transact(ctx, g)
 		if reason != history.Conflict {
@@ -45,7 +45,7 @@ func (w *worker) optimistic(ctx context.Context, g grant) (history.Outcome, hist
 }
 
 // transact is one try.
-func (w *worker) transact(ctx context.Context, g grant) (outcome history.Outcome, reason history.Reason) {
+func (w *worker) transact(ctx context.Context, g *grant) (outcome history.Outcome, reason history.Reason) {
 	load := w.lane.Call(history.Load, g.key)
 	load.Hold = g.hold
 	loaded := false

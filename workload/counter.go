@@ -97,7 +97,7 @@ func (s CounterSpec) Fits(lock locks.Spec, processes int) string {
 
 // text writes a count as "views writer", or as "views writer fence".
 func (c Count) text(fenced bool) []byte {
-	b := strconv.AppendInt(make([]byte, 0, 64), c.Views, 10)
+	b := strconv.AppendInt(make([]byte, 0, 48), c.Views, 10)
 	b = append(b, ' ')
 	b = strconv.AppendUint(b, uint64(c.Writer), 10)
 	if fenced {

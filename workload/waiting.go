@@ -44,10 +44,10 @@ func (w *worker) extend(ctx context.Context, g *grant) bool {
 	}
 	op := w.lane.Call(history.Extend, g.key)
 	lease, err := w.lock.Extend(ctx, g.lease, w.plan.Extend)
-	op.Hold, op.Token, op.TTL = g.hold, w.token(lease), w.plan.Extend
+	op.Hold, op.Token, op.TTL = g.hold, w.token(&lease), w.plan.Extend
 	outcome, reason := locks.Classify(err)
 	if op.Outcome, op.Reason = outcome, reason; outcome == history.OK {
-		op.Until = w.until(lease)
+		op.Until = w.until(&lease)
 		g.lease = lease
 	}
 	w.lane.Return(op)
@@ -71,7 +71,7 @@ func (w *worker) reenter(ctx context.Context, key int32, name string, hold histo
 	op := w.lane.Call(history.Acquire, key)
 	lease, err := w.lock.Acquire(ctx, name, w.plan.TTL)
 	op.Hold, op.Value = hold, lease.Count
-	w.granted(op, lease, err)
+	w.granted(op, &lease, err)
 	outcome := op.Outcome
 	w.lane.Return(op)
 	switch outcome {
@@ -80,12 +80,12 @@ func (w *worker) reenter(ctx context.Context, key int32, name string, hold histo
 	case history.Failed:
 		return w.still(key, hold, false)
 	}
-	w.release(key, hold, lease, lease.Count-1)
+	w.release(key, hold, &lease, lease.Count-1)
 	return true
 }
 
 // granted writes down what an acquire came to.
-func (w *worker) granted(op *history.Op, lease locks.Lease, err error) {
+func (w *worker) granted(op *history.Op, lease *locks.Lease, err error) {
 	op.Outcome, op.Reason = locks.Classify(err)
 	if op.Outcome == history.OK {
 		op.Until = w.until(lease)

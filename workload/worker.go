@@ -26,6 +26,7 @@ type worker struct {
 	now      time.Duration   // a reading of the clock since which nothing was sent or waited for: they are not cheap; 0 = none
 	free     time.Duration   // when the visit was due and the worker free
 	began    time.Duration   // when the visit was begun
+	grant    grant           // of the visit
 	stored   *history.Op     // where nobody judges: the store that the visit's end will be told with; nil = none
 	cleanup  context.Context // for giving back what was taken, also when the run is called off
 
@@ -116,28 +117,28 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 // visit is what everything is about. A lost update must be possible: load and store are two steps. It says how the visit
 // came out, unless that is told.
 func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome, reason history.Reason, told bool) {
-	page := w.crew.Pages[key]
-	hold, lease, reason := w.acquire(ctx, key, page.Lock)
+	g := &w.grant
+	g.hold, g.key, g.page = 0, key, &w.crew.Pages[key]
+	reason = w.acquire(ctx, g)
 	switch {
 	case reason == history.Crashed:
 		return w.die(key, 0)
-	case hold == 0:
-		w.giveUp(page.Lock)
+	case g.hold == 0:
+		w.giveUp(g.page.Lock)
 		return history.Failed, reason, false
 	}
-	if !w.pass(ctx, Granted, key, hold) {
-		return w.die(key, hold)
+	if !w.pass(ctx, Granted, key, g.hold) {
+		return w.die(key, g.hold)
 	}
-	g := grant{hold, lease, w.now, key, page}
-	w.now = 0
+	g.at, w.now = w.now, 0
 	outcome, reason = w.count(ctx, g)
 	if reason == history.Crashed {
-		return w.die(key, hold)
+		return w.die(key, g.hold)
 	}
 	if w.stored != nil {
-		return outcome, reason, w.releaseStored(lease)
+		return outcome, reason, w.releaseStored(g)
 	}
-	w.release(key, hold, lease, 0)
+	w.release(key, g.hold, &g.lease, 0)
 	return outcome, reason, false
 }
 
@@ -170,47 +171,48 @@ func (c *Crew) reopen(worker int) (lock locks.Lock, err error) {
 	return lock, nil
 }
 
-// acquire tries until the lock is granted or the visit's patience ends. It returns the operation that was
-// granted the hold, 0 if none was.
-func (w *worker) acquire(ctx context.Context, key int32, name string) (history.ID, locks.Lease, history.Reason) {
-	op := w.call(history.Acquire, key)
-	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, key) {
-		lease, err := w.lock.Acquire(ctx, name, w.plan.TTL)
+// grant is what a visit goes on with when it has the lock. A worker has one at a time: it is large, and stays where it is.
+type grant struct {
+	hold  history.ID // the operation that was granted it; 0 = none
+	lease locks.Lease
+	at    time.Duration // when the worker heard of it
+	key   int32
+	page  *Page
+}
+
+// acquire tries until the lock is granted or the visit's patience ends.
+func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
+	op := w.call(history.Acquire, g.key)
+	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, g.key) {
+		var err error
+		g.lease, err = w.lock.Acquire(ctx, g.page.Lock, w.plan.TTL)
 		id := op.ID
 		op.Hold, op.Woken = id, woken
-		w.granted(op, lease, err)
+		w.granted(op, &g.lease, err)
 		outcome, reason := op.Outcome, op.Reason
 		w.now = w.lane.Return(op)
 		switch {
 		case outcome == history.OK:
-			return id, lease, history.None
+			g.hold = id
+			return history.None
 		case reason == history.Crashed:
-			return 0, lease, reason
-		case outcome == history.Unknown && lease.Token != "":
-			w.release(key, id, lease, 0) // it may have been granted; nobody else will give it back
+			return reason
+		case outcome == history.Unknown && g.lease.Token != "":
+			w.release(g.key, id, &g.lease, 0) // it may have been granted; nobody else will give it back
 		}
 		left := w.lane.Due + w.plan.Wait - w.now
 		if ctx.Err() != nil {
-			return 0, lease, history.Canceled
+			return history.Canceled
 		}
 		if left <= 0 {
-			return 0, lease, history.Impatient
+			return history.Impatient
 		}
-		woken = w.await(ctx, name, left)
+		woken = w.await(ctx, g.page.Lock, left)
 	}
 }
 
-// grant is what a visit goes on with when it has the lock.
-type grant struct {
-	hold  history.ID
-	lease locks.Lease
-	at    time.Duration // when the worker heard of it
-	key   int32
-	page  Page
-}
-
 // count adds a page view: under a lock, or by what stands in for one.
-func (w *worker) count(ctx context.Context, g grant) (history.Outcome, history.Reason) {
+func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	switch w.crew.Counting {
 	case locks.OneStep:
 		return w.increment(ctx, g)
@@ -221,7 +223,7 @@ func (w *worker) count(ctx context.Context, g grant) (history.Outcome, history.R
 }
 
 // twoSteps reads the counter, stays, and writes one more.
-func (w *worker) twoSteps(ctx context.Context, g grant) (history.Outcome, history.Reason) {
+func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	seen, outcome, reason := w.load(ctx, g)
 	if outcome != history.OK {
 		return history.Failed, reason // a load has no effect
@@ -229,14 +231,14 @@ func (w *worker) twoSteps(ctx context.Context, g grant) (history.Outcome, histor
 	if reason := w.stay(ctx, g); reason != history.None {
 		return history.Failed, reason
 	}
-	if !w.extend(ctx, &g) || !w.reenter(ctx, g.key, g.page.Lock, g.hold) {
+	if !w.extend(ctx, g) || !w.reenter(ctx, g.key, g.page.Lock, g.hold) {
 		return history.Failed, history.Lost
 	}
 	return w.store(g, seen, func(c Count) error { return w.crew.Counter.Store(ctx, g.page.Views, c) })
 }
 
 // load reads the counter. Where nobody judges, only a load that failed is of interest.
-func (w *worker) load(ctx context.Context, g grant) (Count, history.Outcome, history.Reason) {
+func (w *worker) load(ctx context.Context, g *grant) (Count, history.Outcome, history.Reason) {
 	var op *history.Op
 	if w.crew.Judged {
 		op = w.lane.Call(history.Load, g.key)
@@ -255,7 +257,7 @@ func (w *worker) load(ctx context.Context, g grant) (Count, history.Outcome, his
 
 // store writes one more than was seen. What it is about to write is recorded before it does, for the worker may be
 // killed meanwhile.
-func (w *worker) store(g grant, seen Count, write func(Count) error) (history.Outcome, history.Reason) {
+func (w *worker) store(g *grant, seen Count, write func(Count) error) (history.Outcome, history.Reason) {
 	op := w.lane.Call(history.Store, g.key)
 	op.Hold, op.Value, op.Seen, op.Fence = g.hold, seen.Views+1, seen.Writer, g.lease.Fence
 	err := write(Count{Views: op.Value, Writer: op.ID, Fence: op.Fence})
@@ -270,7 +272,7 @@ func (w *worker) store(g grant, seen Count, write func(Count) error) (history.Ou
 }
 
 // stay is the time between load and store. A holder that is told that its hold is lost acts on it.
-func (w *worker) stay(ctx context.Context, g grant) history.Reason {
+func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	if w.plan.Hold > 0 {
 		w.timer.Reset(w.plan.Hold)
 		select {
@@ -285,7 +287,7 @@ func (w *worker) stay(ctx context.Context, g grant) history.Reason {
 	}
 	select {
 	case <-g.lease.Lost:
-		w.lane.Mark(&history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Now(), Outcome: history.OK})
+		w.still(g.key, g.hold, false)
 		return history.Lost
 	default:
 		return history.None
@@ -293,24 +295,24 @@ func (w *worker) stay(ctx context.Context, g grant) history.Reason {
 }
 
 // release gives a hold back; left is how many the owner of a reentrant lock has then.
-func (w *worker) release(key int32, hold history.ID, lease locks.Lease, left int64) {
+func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left int64) {
 	op := w.call(history.Release, key)
 	op.Hold, op.Token, op.Value = hold, w.token(lease), left
-	err := w.lock.Release(w.cleanup, lease)
+	err := w.lock.Release(w.cleanup, *lease)
 	op.Outcome, op.Reason = locks.Classify(err)
 	w.now = w.lane.Return(op)
 }
 
 // releaseStored gives a hold back whose store is still open. It tells whether all went well: then the store was told of
 // together with the release and the visit's end.
-func (w *worker) releaseStored(lease locks.Lease) (told bool) {
+func (w *worker) releaseStored(g *grant) (told bool) {
 	op := w.stored
 	w.stored = nil
 	if w.now == 0 {
 		w.now = w.clock.Now()
 	}
 	op.Released = w.now
-	outcome, reason := locks.Classify(w.lock.Release(w.cleanup, lease))
+	outcome, reason := locks.Classify(w.lock.Release(w.cleanup, g.lease))
 	if outcome == history.OK {
 		op.Kind, op.Began, op.Until = history.Visit, w.began, w.free
 		w.now = w.lane.Return(op)
@@ -331,14 +333,14 @@ func (w *worker) call(kind history.Kind, key int32) *history.Op {
 }
 
 // token is a lease's token in a record, for those who judge.
-func (w *worker) token(l locks.Lease) uint64 {
+func (w *worker) token(l *locks.Lease) uint64 {
 	if !w.crew.Judged {
 		return 0
 	}
 	return history.Hash(l.Token)
 }
 
-func (w *worker) until(l locks.Lease) time.Duration {
+func (w *worker) until(l *locks.Lease) time.Duration {
 	if l.Until.IsZero() {
 		return history.Forever
 	}
