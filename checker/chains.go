@@ -9,10 +9,10 @@ const mostParents = 1 << 15
 // chains remembers for page views who replaced them. A second acknowledged store that names the same one is a fork,
 // of which one branch is lost.
 type chains struct {
-	parents map[parent]*replaced
-	ring    []parent         // the oldest first, from next on
-	next    int              // where the oldest is, when the ring is full
-	loaded  map[int32]parent // by worker: what it will replace
+	places map[parent]int32 // in ring
+	ring   []replaced       // the oldest first, from next on
+	next   int              // where the oldest is, when the ring is full
+	loaded map[int32]parent // by worker: what it will replace
 }
 
 // parent is a page view: a page and the store that wrote it.
@@ -21,14 +21,16 @@ type parent struct {
 	seen history.ID
 }
 
+// replaced is a page view, and what is known of who replaced it.
 type replaced struct {
+	view   parent
 	child  history.ID // 0 = by nobody yet
 	worker int32
 	pins   int32 // workers that have loaded it
 }
 
 func newChains() chains {
-	return chains{parents: map[parent]*replaced{}, loaded: map[int32]parent{}}
+	return chains{places: map[parent]int32{}, loaded: map[int32]parent{}}
 }
 
 // observe takes a load or a store in and returns who had replaced the same page view before.
@@ -64,31 +66,27 @@ func (c *chains) unpin(worker int32) {
 		return
 	}
 	delete(c.loaded, worker)
-	c.parents[p].pins--
+	c.ring[c.places[p]].pins--
 }
 
-// entry finds a page view or adds it; what was added longest ago and is pinned by nobody goes.
+// entry finds a page view or adds it, until the next one is; what was added longest ago and is pinned by nobody goes.
 func (c *chains) entry(p parent) *replaced {
-	if e := c.parents[p]; e != nil {
-		return e
+	if at, ok := c.places[p]; ok {
+		return &c.ring[at]
 	}
-	e := new(replaced)
-	c.parents[p] = e
-	if len(c.ring) < mostParents {
-		c.ring = append(c.ring, p)
-		return e
+	if len(c.ring) >= mostParents {
+		for range c.ring {
+			at := c.next
+			c.next = (c.next + 1) % len(c.ring)
+			if old := &c.ring[at]; old.pins == 0 {
+				delete(c.places, old.view)
+				c.places[p] = int32(at)
+				*old = replaced{view: p}
+				return old
+			}
+		} // all are pinned, by as many workers
 	}
-	for range c.ring {
-		old := &c.ring[c.next]
-		c.next = (c.next + 1) % len(c.ring)
-		if o := c.parents[*old]; o.pins == 0 {
-			delete(c.parents, *old)
-			c.parents[p] = o // its memory is used again
-			*o = replaced{}
-			*old = p
-			return o
-		}
-	}
-	c.ring = append(c.ring, p) // all are pinned, by as many workers
-	return e
+	c.places[p] = int32(len(c.ring))
+	c.ring = append(c.ring, replaced{view: p})
+	return &c.ring[len(c.ring)-1]
 }

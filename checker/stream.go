@@ -19,7 +19,7 @@ type Stream struct {
 	slack    time.Duration
 	now      time.Duration // everything that returned by then was seen
 
-	keys    map[int32]*line
+	lines   []*line                // by key; nil if nobody had the page yet
 	holds   map[history.ID]*belief // those whose end is not known
 	tokens  map[uint64]*belief     // of them, for extensions that know only the token
 	waiting int                    // beliefs in all lines
@@ -72,7 +72,7 @@ type line struct {
 
 // NewStream makes a stream for a run with that header.
 func NewStream(h *history.Header) *Stream {
-	s := &Stream{excludes: h.Claims.Excludes, keys: map[int32]*line{}, holds: map[history.ID]*belief{},
+	s := &Stream{excludes: h.Claims.Excludes, holds: map[history.ID]*belief{},
 		tokens: map[uint64]*belief{}, blind: history.Forever, updates: newChains()}
 	if h.Processes > 1 {
 		s.slack = h.Bounds.Slack
@@ -110,9 +110,10 @@ func (s *Stream) Observe(op *history.Op) {
 	case history.Load, history.Store:
 		if first := s.updates.observe(op); first != nil {
 			s.sight(Sighting{Checker: lostUpdates.Name, Key: op.Key, At: op.Return, Seen: s.now,
-				Workers: [2]int32{first.worker, op.Worker}, Ops: [2]history.ID{first.child, op.ID},
-				Text: fmt.Sprintf("%s and %s both replaced page view %d of page %d: one is lost", who(first.worker),
-					who(op.Worker), op.Value-1, op.Key)})
+				Workers: [2]int32{first.worker, op.Worker}, Ops: [2]history.ID{first.child, op.ID}}, func() string {
+				return fmt.Sprintf("%s and %s both replaced page view %d of page %d: one is lost", who(first.worker),
+					who(op.Worker), op.Value-1, op.Key)
+			})
 		}
 	}
 }
@@ -139,8 +140,10 @@ func (s *Stream) Finish() {
 	}
 	clear(s.holds)
 	clear(s.tokens)
-	for _, l := range s.keys {
-		s.judge(l)
+	for _, l := range s.lines {
+		if l != nil {
+			s.judge(l)
+		}
 	}
 }
 
@@ -150,8 +153,8 @@ func (s *Stream) SafeUpTo() time.Duration {
 		return s.now
 	}
 	safe := min(s.now, s.blind)
-	for _, l := range s.keys {
-		if len(l.queue) > 0 {
+	for _, l := range s.lines {
+		if l != nil && len(l.queue) > 0 {
 			safe = min(safe, l.queue[0].from)
 		}
 	}
@@ -161,18 +164,16 @@ func (s *Stream) SafeUpTo() time.Duration {
 // Violations returns how many were proved, and the first of them; the slice only ever grows.
 func (s *Stream) Violations() (int64, []Sighting) { return s.count, s.found }
 
-func (s *Stream) sight(v Sighting) {
+// sight counts a violation, and keeps it with its words if it is one of the first.
+func (s *Stream) sight(v Sighting, text func() string) {
 	if s.count++; len(s.found) < keptSightings {
+		v.Text = text()
 		s.found = append(s.found, v)
 	}
 }
 
 func (s *Stream) grant(op *history.Op) {
-	l := s.keys[op.Key]
-	if l == nil {
-		l = &line{far: skyline{best: reach{hold: -1}, other: reach{hold: -1}, slack: s.slack}}
-		s.keys[op.Key] = l
-	}
+	l := s.line(op.Key)
 	if s.waiting >= mostBeliefs {
 		s.blind = min(s.blind, op.Return)
 		return
@@ -189,6 +190,17 @@ func (s *Stream) grant(op *history.Op) {
 	}
 	l.queue = append(l.queue, b)
 	s.waiting++
+}
+
+// line is a page's.
+func (s *Stream) line(key int32) *line {
+	if more := int(key) + 1 - len(s.lines); more > 0 {
+		s.lines = append(s.lines, make([]*line, more)...)
+	}
+	if s.lines[key] == nil {
+		s.lines[key] = &line{far: skyline{best: reach{hold: -1}, other: reach{hold: -1}, slack: s.slack}}
+	}
+	return s.lines[key]
 }
 
 func (s *Stream) extend(op *history.Op) {
@@ -212,7 +224,7 @@ func (s *Stream) settle(b *belief, at time.Duration) {
 	if b.token != 0 && s.tokens[b.token] == b {
 		delete(s.tokens, b.token)
 	}
-	if l := s.keys[b.key]; l.queue[0] == b {
+	if l := s.lines[b.key]; l.queue[0] == b {
 		s.judge(l)
 	}
 }
@@ -261,9 +273,10 @@ func (s *Stream) overlap(l *line, first int32, b *belief) {
 		return // nobody promised anything
 	}
 	s.sight(Sighting{Checker: exclusion.Name, Key: b.key, At: b.from, Seen: s.now,
-		Workers: [2]int32{a.worker, b.worker}, Ops: [2]history.ID{a.id, b.id},
-		Text: fmt.Sprintf("%s was granted page %d at %s while %s, granted at %s, believed in it until %s", who(b.worker), b.key,
-			clock(b.from), who(a.worker), clock(a.from), clock(a.to))})
+		Workers: [2]int32{a.worker, b.worker}, Ops: [2]history.ID{a.id, b.id}}, func() string {
+		return fmt.Sprintf("%s was granted page %d at %s while %s, granted at %s, believed in it until %s", who(b.worker), b.key,
+			clock(b.from), who(a.worker), clock(a.from), clock(a.to))
+	})
 }
 
 // belief takes one that was judged, or makes one.

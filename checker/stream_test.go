@@ -151,8 +151,8 @@ func TestStreamKeepsWhatIsLoaded(t *testing.T) {
 		at(history.Load, 2, id-1, 0)
 		at(history.Store, 2, id-1, id)
 	}
-	if len(c.parents) > mostParents || len(c.ring) > mostParents {
-		t.Errorf("%d page views are kept", len(c.parents))
+	if len(c.places) > mostParents || len(c.ring) > mostParents {
+		t.Errorf("%d page views are kept", len(c.places))
 	}
 	if first := at(history.Store, 1, 5, 1); first == nil || first.child != 6 || first.worker != 2 {
 		t.Errorf("got %+v", first)
