@@ -70,7 +70,11 @@ func identify(ctx context.Context, path string) (Server, error) {
 	}
 	m := versionLine.FindSubmatch(out)
 	if m == nil {
-		return Server{}, fmt.Errorf("%s is no Redis, Valkey or Redict server: --version printed %.60q (%v)", path, out, err)
+		ended := ""
+		if err != nil {
+			ended = fmt.Sprintf(" and ended with %v", err)
+		}
+		return Server{}, fmt.Errorf("%s is no Redis, Valkey or Redict server: --version printed %.60q%s", path, out, ended)
 	}
 	s := Server{Path: path, Name: string(m[1]), Version: string(m[2])}
 	major, err := strconv.Atoi(strings.Split(s.Version, ".")[0])

@@ -236,8 +236,8 @@ func TestFindServer(t *testing.T) {
 	}
 	cases := map[string]struct{ path, want string }{
 		"missing":   {filepath.Join(dir, "nothing"), "no such file"},
-		"no server": {"/bin/sh", "is no Redis"},
-		"other":     {fake("other", "Memcached 1.6"), "is no Redis"},
+		"no server": {fake("broken", "'; exit 3; '"), `is no Redis, Valkey or Redict server: --version printed "\n" and ended with exit status 3`},
+		"other":     {fake("other", "Memcached 1.6"), `--version printed "Memcached 1.6\n"`},
 		"too old":   {fake("old", "Redis server v=6.0.16 sha=0"), "7.0 or newer"},
 	}
 	for name, c := range cases {
