@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,6 +26,35 @@ func (silent) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 
 func (silent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
+}
+
+// heard keeps the arguments of the last command, and answers it.
+type heard struct {
+	silent
+	args *[]any
+}
+
+func (h heard) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	answer := h.silent.ProcessHook(next)
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		*h.args = cmd.Args()
+		return answer(ctx, cmd)
+	}
+}
+
+// TestSetNXRoundsNoLifetimeToNothing: a server refuses a lifetime of zero, and none at all is for good.
+func TestSetNXRoundsNoLifetimeToNothing(t *testing.T) {
+	c := redis.NewClient(&redis.Options{})
+	defer func() { _ = c.Close() }()
+	var args []any
+	c.AddHook(heard{args: &args})
+	for ttl, want := range map[time.Duration]string{
+		0: "[set page token nx]", time.Microsecond: "[set page token nx px 1]", 5 * time.Second: "[set page token nx px 5000]",
+	} {
+		if err := setNX(t.Context(), c, "page", "token", ttl); err != nil || fmt.Sprint(args) != want {
+			t.Errorf("%v: sent %v, %v, want %s", ttl, args, err, want)
+		}
+	}
 }
 
 // BenchmarkCommand is what making a command costs a worker, without sending it: as the lease does it, and by the library's
