@@ -86,7 +86,7 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder) (err error) 
 
 // take gives the team its lanes on the board.
 func (m *message) take(t *team, b *board, clock *history.Clock) error {
-	plan := &m.Orders.Plan
+	plan := &m.Orders.Shape
 	lanes := make([]*history.Lane, Lanes(plan.Workers, t.spec.Claims))
 	for i := range lanes {
 		worker := plan.First + i%plan.Workers

@@ -61,7 +61,7 @@ func Local(o Orders, counter workload.Counter) (Crew, error) {
 }
 
 func (l *local) Begin(wake chan<- struct{}) error {
-	n := l.team.orders.Plan.Workers
+	n := l.team.orders.Shape.Workers
 	l.clock, l.lanes = newClock(l.team.orders.Judged, 0), nil
 	count := Lanes(n, l.team.spec.Claims)
 	for i := range count {

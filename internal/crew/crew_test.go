@@ -43,7 +43,7 @@ func deployment(t *testing.T) (Orders, *topologies.Topology) {
 	})
 	access := top.Sites[0].Access()
 	return Orders{
-		Plan: workload.Plan{
+		Shape: workload.Shape{
 			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: 5 * time.Second,
 			Retry: time.Millisecond, End: time.Second, Seed: 1,
 		},

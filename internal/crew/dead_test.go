@@ -15,7 +15,7 @@ import (
 // TestADeadProcessHoldsNothingBack kills a process in the middle of an acquire: the call never returns, and is known
 // not to as soon as nothing is left of its process. What others do afterwards is seen while they do it.
 func TestADeadProcessHoldsNothingBack(t *testing.T) {
-	c, finish := begun(t, func(o *Orders) { o.Lock, o.Plan.TTL = "fence-after", 100*time.Millisecond })
+	c, finish := begun(t, func(o *Orders) { o.Lock, o.Shape.TTL = "fence-after", 100*time.Millisecond })
 	lanes, slack := c.Lanes(), c.Slack()
 	m := history.NewMerge(c.Clock(), lanes)
 	m.Slack = slack
@@ -112,7 +112,7 @@ func TestAnEmptyPlaceEndsInAnError(t *testing.T) {
 func begun(t *testing.T, change func(*Orders)) (c Crew, finish func() Report) {
 	t.Helper()
 	o, top := deployment(t)
-	o.Plan.End, o.To = time.Minute, time.Minute
+	o.Shape.End, o.To = time.Minute, time.Minute
 	change(&o)
 	c, err := Spread(t.Context(), o, 6, 3, top.Spawn)
 	if err != nil {

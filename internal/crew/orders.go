@@ -20,7 +20,7 @@ import (
 
 // Orders are what the workers of one process are told. They are plain data, so that they can be sent to one.
 type Orders struct {
-	Plan     workload.Plan
+	Shape    workload.Shape
 	Lock     string
 	Server   topologies.Server
 	Sites    []topologies.Access
@@ -77,7 +77,7 @@ type team struct {
 	places  []*topologies.Site
 	clients []redis.UniversalClient
 	traffic topologies.Traffic
-	crew    workload.Crew
+	crew    workload.Workers
 	counter workload.Counter // if it was opened here
 	extra   []*history.Lane  // for renewals, by worker
 }
@@ -94,8 +94,8 @@ func (o Orders) open(counter workload.Counter) (t *team, err error) {
 		t.places = append(t.places, site)
 		t.sites = append(t.sites, t.client(site, &t.traffic))
 	}
-	t.crew = workload.Crew{
-		Plan: o.Plan, Counter: counter, Counting: spec.Counting, Pages: workload.Pages(LockPrefix, o.Plan.Keys), Reopen: t.reopen,
+	t.crew = workload.Workers{
+		Shape: o.Shape, Counter: counter, Counting: spec.Counting, Pages: workload.Pages(LockPrefix, o.Shape.Keys), Reopen: t.reopen,
 		Reenter: spec.Claims.Reentrant, Judged: o.Judged,
 	}
 	if counter == nil {
@@ -133,7 +133,7 @@ func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.
 
 // begin gives the workers their clock and lanes: the own ones first, then those for renewals, as board makes them.
 func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload.Gate, tempo *workload.Tempo) error {
-	n := t.orders.Plan.Workers
+	n := t.orders.Shape.Workers
 	t.crew.Clock, t.crew.Lanes, t.crew.Gate = clock, lanes[:n], gate
 	if t.orders.Steered {
 		t.crew.Tempo = tempo
@@ -143,7 +143,7 @@ func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload
 	for i := range n {
 		l, err := t.reopen(i)
 		if err != nil {
-			return fmt.Errorf("open the lock of worker %d: %w", t.orders.Plan.First+i, err)
+			return fmt.Errorf("open the lock of worker %d: %w", t.orders.Shape.First+i, err)
 		}
 		t.crew.Locks[i] = l
 	}
@@ -154,7 +154,7 @@ func (t *team) reopen(worker int) (locks.Lock, error) {
 	e := locks.Env{
 		Sites: t.sites, Places: t.places, Source: t.orders.Process + 1, Server: t.orders.Server, Process: t.process,
 		Pause: t.crew.Pause(worker),
-		Rand:  rand.New(rand.NewPCG(t.orders.Plan.Seed, uint64(t.orders.Plan.First+worker)|1<<32)),
+		Rand:  rand.New(rand.NewPCG(t.orders.Shape.Seed, uint64(t.orders.Shape.First+worker)|1<<32)),
 	}
 	if t.spec.Claims.Renews {
 		e.Renewals = t.extra[worker]

@@ -124,9 +124,9 @@ func (p *processes) start(i, n int, spawn Spawn) (*Process, error) {
 	if err := spawn(child.cmd); err != nil {
 		return nil, err
 	}
-	o, all := p.orders, p.orders.Plan.Workers
+	o, all := p.orders, p.orders.Shape.Workers
 	from, to := all*i/n, all*(i+1)/n
-	o.Process, o.Plan.First, o.Plan.Workers, o.Plan.Part, o.Plan.Parts = i, from, to-from, i, n
+	o.Process, o.Shape.First, o.Shape.Workers, o.Shape.Part, o.Shape.Parts = i, from, to-from, i, n
 	for w := from; w < to; w++ {
 		child.Workers = append(child.Workers, int32(w))
 	}
@@ -155,11 +155,11 @@ func (p *processes) ready(ctx context.Context, lanes int) error {
 	}
 	p.slack = worst[0] + worst[1] + p.doubt
 	for i := range lanes {
-		p.lanes = append(p.lanes, p.board.lane(nil, i, int32(i%p.orders.Plan.Workers)))
+		p.lanes = append(p.lanes, p.board.lane(nil, i, int32(i%p.orders.Shape.Workers)))
 	}
 	for _, c := range p.all {
 		for _, w := range c.Workers {
-			for n := int(w); n < lanes; n += p.orders.Plan.Workers {
+			for n := int(w); n < lanes; n += p.orders.Shape.Workers {
 				c.Lanes = append(c.Lanes, n)
 			}
 		}

@@ -15,8 +15,8 @@ func TestARateThatChangesIsOneForAllProcesses(t *testing.T) {
 	const rate, speed, at, end = 100, 5, 500 * time.Millisecond, 1200 * time.Millisecond
 	c, finish := begun(t, func(o *Orders) {
 		o.Lock, o.Steered = "none", true
-		o.Plan.Rate, o.Plan.Arrivals, o.Plan.Hold, o.Plan.Wait = rate, workload.Uniform, 0, time.Minute
-		o.Plan.End, o.To = end, end
+		o.Shape.Rate, o.Shape.Arrivals, o.Shape.Hold, o.Shape.Wait = rate, workload.Uniform, 0, time.Minute
+		o.Shape.End, o.To = end, end
 	})
 	lanes, slack := c.Lanes(), c.Slack()
 	m := history.NewMerge(c.Clock(), lanes)

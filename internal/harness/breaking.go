@@ -117,7 +117,7 @@ func (b *breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 	lane := b.lanes[2*a.place]
 	target := b.target(a.place, step)
 	if step.Point != "" {
-		caught, err := target.Crew.Catch(ending, step.Point, -1)
+		caught, err := target.Workers.Catch(ending, step.Point, -1)
 		if err != nil {
 			return nil
 		}
@@ -198,7 +198,7 @@ func (b *breaker) target(i int, step faults.Step) *faults.Target {
 		Scene: b.stage.job.Plan.scene(b.stage.combo), Topology: b.stage.topology, Arg: step.Arg,
 		Rand: rand.New(rand.NewPCG(w.Seed, uint64(i)|1<<34)), TTL: w.TTL, Keys: w.Keys,
 		LockKey: func(key int32) string { return b.stage.pages[key].Lock },
-		Crew:    &hands{b, b.lanes[2*i+1]},
+		Workers: &hands{b, b.lanes[2*i+1]},
 	}
 }
 

@@ -28,7 +28,7 @@ const RedisCounter = "redis"
 type Plan struct {
 	Topologies  []string
 	Locks       []string
-	Workload    workload.Plan // but for End, which follows from the next two
+	Workload    workload.Shape // but for End, which follows from the next two
 	Warmup      time.Duration
 	Duration    time.Duration
 	Counter     string // one of workload.AllCounters
@@ -46,7 +46,7 @@ type Plan struct {
 func Default() Plan {
 	p := Plan{
 		Locks: []string{AutoLock},
-		Workload: workload.Plan{
+		Workload: workload.Shape{
 			Workers: 32, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: time.Millisecond,
 			Wait: 10 * time.Second, Retry: time.Millisecond, Reenter: 4, Arrivals: workload.Poisson,
 		},

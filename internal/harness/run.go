@@ -126,10 +126,10 @@ func (s *stage) up(ctx context.Context) (err error) {
 	}
 	s.pages = workload.Pages(crew.LockPrefix, p.Workload.Keys)
 	orders := crew.Orders{
-		Plan: p.Workload, Lock: s.combo.Lock.Name, Judged: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
+		Shape: p.Workload, Lock: s.combo.Lock.Name, Judged: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
 		Retries: p.LibraryRetries, Server: s.job.server, Counter: s.store.orders, Steered: s.job.Watched,
 	}
-	orders.Plan.End = p.Warmup + p.Duration
+	orders.Shape.End = p.Warmup + p.Duration
 	for _, site := range s.topology.Sites {
 		orders.Sites = append(orders.Sites, site.Access())
 	}
