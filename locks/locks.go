@@ -73,6 +73,23 @@ func Find(name string) (Spec, bool) {
 	return Spec{}, false
 }
 
+// Names lists the locks.
+func Names() []string {
+	var names []string
+	for _, s := range All {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Auto is the lock that a topology with so many sites is made for.
+func Auto(sites int) Spec {
+	if sites > 1 {
+		return redlock
+	}
+	return lease
+}
+
 // Sites says on how many sites a lock lives.
 type Sites int
 

@@ -35,15 +35,15 @@ func work(b *testing.B, a *arena, watched bool) (visits float64, p99, cpu time.D
 		}()
 		a.tell = func(e Event) { d.Publish(e.Snapshot) }
 	}
-	w, end := a.observe(b)
+	x, end := a.observe(b)
 	start, used := time.Now(), ownCPU(b)
-	due, err := a.crew.Run(b.Context(), b.Context())
+	due, err := a.deployment.Crew.Run(b.Context(), b.Context())
 	took := time.Since(start)
 	used = ownCPU(b) - used
 	if end(); err != nil {
 		b.Fatal(err)
 	}
-	return float64(due.Begun) / took.Seconds(), w.meter.Response.Quantile(0.99), used / time.Duration(max(due.Begun, 1))
+	return float64(due.Begun) / took.Seconds(), x.meter.Response.Quantile(0.99), used / time.Duration(max(due.Begun, 1))
 }
 
 func ownCPU(b *testing.B) time.Duration {
