@@ -25,6 +25,8 @@ var All = []Checker{
 type Checker struct {
 	Name string
 	Doc  string
+	// Causes are what its verdicts fail with, the worst first.
+	Causes []string
 	// Applies says whether the property was promised in the run; nil = always. A verdict on what nobody
 	// promised could only be a pass for nothing.
 	Applies func(*history.Header) bool

@@ -10,6 +10,7 @@ import (
 var exclusion = Checker{
 	Name:    "exclusion",
 	Doc:     "no two holders at a time: neither believes in the lock, nor uses it, while it is another's",
+	Causes:  severity,
 	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
 	Check:   checkExclusion,
 }

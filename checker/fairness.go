@@ -10,9 +10,10 @@ import (
 )
 
 var fairness = Checker{
-	Name:  "fairness",
-	Doc:   "who waits is served; a lock that claims an order is held to it, of others the numbers are told",
-	Check: func(c *Case) Verdict { return judgeFairness(c, sound) },
+	Name:   "fairness",
+	Doc:    "who waits is served; a lock that claims an order is held to it, of others the numbers are told",
+	Causes: []string{"order"},
+	Check:  func(c *Case) Verdict { return judgeFairness(c, sound) },
 }
 
 const (

@@ -11,6 +11,7 @@ import (
 var fencing = Checker{
 	Name:    "fencing",
 	Doc:     "every grant has a greater fencing token than any before, and a fenced counter takes no older one",
+	Causes:  fenceCauses,
 	Applies: func(h *history.Header) bool { return h.Claims.Fences },
 	Check:   func(c *Case) Verdict { return judgeFencing(c, sound) },
 }

@@ -13,6 +13,7 @@ import (
 var leaseValidity = Checker{
 	Name:    "lease-validity",
 	Doc:     "a lease lasts as long as it was granted for, and its holder never believes in it for longer",
+	Causes:  leaseCauses,
 	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
 	Check:   checkLeaseValidity,
 }

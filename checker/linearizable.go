@@ -14,6 +14,7 @@ import (
 var linearizable = Checker{
 	Name:    "linearizable",
 	Doc:     "a second opinion: porcupine agrees with the exact checkers around every witness and in random windows",
+	Causes:  []string{"not-linearizable"},
 	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
 	Check:   checkLinearizable,
 }

@@ -10,9 +10,10 @@ import (
 )
 
 var liveness = Checker{
-	Name:  "liveness",
-	Doc:   "the lock is not idle for long while somebody waits, and no key outlives its holder and its lease",
-	Check: func(c *Case) Verdict { return judgeLiveness(c, sound) },
+	Name:   "liveness",
+	Doc:    "the lock is not idle for long while somebody waits, and no key outlives its holder and its lease",
+	Causes: liveCauses,
+	Check:  func(c *Case) Verdict { return judgeLiveness(c, sound) },
 }
 
 const (

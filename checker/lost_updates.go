@@ -3,9 +3,10 @@ package checker
 import "hammerlock/history"
 
 var lostUpdates = Checker{
-	Name:  "lost-updates",
-	Doc:   "every acknowledged page view is in the chain of stores that ends in the final count",
-	Check: func(c *Case) Verdict { return judgeLostUpdates(c, sound) },
+	Name:   "lost-updates",
+	Doc:    "every acknowledged page view is in the chain of stores that ends in the final count",
+	Causes: updateCauses,
+	Check:  func(c *Case) Verdict { return judgeLostUpdates(c, sound) },
 }
 
 const (

@@ -10,6 +10,7 @@ import (
 var reentrancy = Checker{
 	Name:    "reentrancy",
 	Doc:     "an owner that acquires again is told the right count, keeps its token, and is free after as many releases",
+	Causes:  reentryCauses,
 	Applies: func(h *history.Header) bool { return h.Claims.Reentrant },
 	Check:   func(c *Case) Verdict { return judgeReentrancy(c, sound) },
 }
@@ -18,6 +19,9 @@ const (
 	flawReentrancyUnknown flaw = iota + 30 // an operation without an answer took effect
 	flawReentrancyExpiry                   // a lease never ends
 )
+
+// reentryCauses are the causes, the worst first.
+var reentryCauses = []string{"count", "token-changed", "self-refusal"}
 
 // nested is what is known of a hold's count: it lies between two bounds, which part with every unknown outcome.
 type nested struct {
@@ -156,7 +160,7 @@ func (r *reentries) blame(cause string, h *Hold, i int32) {
 
 func (r *reentries) verdict() Verdict {
 	v := Verdict{Exposed: r.exposed}
-	for _, cause := range []string{"count", "token-changed", "self-refusal"} {
+	for _, cause := range reentryCauses {
 		n := r.causes[cause]
 		if n > 0 && v.Cause == "" {
 			v.Status, v.Cause, v.Causes = Fail, cause, r.causes

@@ -10,6 +10,7 @@ import (
 var release = Checker{
 	Name:    "release",
 	Doc:     "only the owner can release, once, and it is told the truth about it",
+	Causes:  []string{"false-release", "double-release", "false-refusal"},
 	Applies: func(h *history.Header) bool { return h.Claims.Owned },
 	Check:   checkRelease,
 }

@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -107,18 +106,3 @@ func byCatalogue(a, b Cell) int {
 	bl, bt, bf := place(b)
 	return cmp.Or(al-bl, at-bt, af-bf, cmp.Compare(a.Fault, b.Fault), cmp.Compare(a.Counter, b.Counter), a.Processes-b.Processes)
 }
-
-// Select is the pattern of a command line: names that are not there are answered with the good ones.
-func Select(p Pattern) (mistakes []string) {
-	for flag, list := range map[string][]string{"locks": p.Locks, "topologies": p.Topologies, "faults": p.Faults, "counters": p.Counters} {
-		for _, name := range list {
-			if why := p.unknown(flag, name); why != "" {
-				mistakes = append(mistakes, fmt.Sprintf("--%s %q: %s", singular[flag], name, why))
-			}
-		}
-	}
-	slices.Sort(mistakes)
-	return mistakes
-}
-
-var singular = map[string]string{"locks": "lock", "topologies": "topology", "faults": "fault", "counters": "counter"}

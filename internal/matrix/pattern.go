@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -13,11 +14,11 @@ import (
 
 // Pattern says which cells are meant. An empty list means all; a name may have wildcards; "!name" takes out.
 type Pattern struct {
-	Locks      []string `yaml:"locks"`      // and: right, broken
-	Topologies []string `yaml:"topologies"` //
-	Faults     []string `yaml:"faults"`     // with or without what follows the name, and: survived, fatal, caught
-	Counters   []string `yaml:"counters"`
-	Processes  int      `yaml:"processes"` // 0 = any
+	Locks      []string // and: right, broken
+	Topologies []string
+	Faults     []string // with or without what follows the name, and: survived, fatal, caught
+	Counters   []string
+	Processes  int // 0 = any
 }
 
 // The words for what the catalogues say.
@@ -55,6 +56,8 @@ func among(list []string, is func(name string, out bool) bool) bool {
 	}
 	return in || !asked
 }
+
+const wildcards = "*?["
 
 // glob matches with wildcards; a slash is a letter as any other.
 func glob(pattern, name string) bool {
@@ -94,7 +97,7 @@ func (p *Pattern) items(lock locks.Spec) []string {
 		list = append(list, s.Fault)
 	}
 	for _, name := range p.Faults {
-		if strings.ContainsAny(name, "@:") && !strings.HasPrefix(name, "!") && !strings.ContainsAny(name, "*?[") {
+		if strings.ContainsAny(name, "@:") && !strings.HasPrefix(name, "!") && !strings.ContainsAny(name, wildcards) {
 			list = append(list, name)
 		}
 	}
@@ -102,37 +105,51 @@ func (p *Pattern) items(lock locks.Spec) []string {
 	return slices.Compact(list)
 }
 
-// isWhen tells whether something can follow a fault's @.
-func isWhen(at string) bool {
-	_, err := time.ParseDuration(at)
-	return err == nil || slices.Contains(faults.Points, at)
+// Select names what is wrong in the pattern of a command line.
+func Select(p Pattern) (mistakes []string) {
+	for _, m := range p.mistakes() {
+		mistakes = append(mistakes, "--"+m)
+	}
+	return mistakes
 }
 
-// unknown says what is wrong with the pattern's names; empty if nothing is.
-func (p *Pattern) unknown(list, name string) string {
-	bare := strings.TrimPrefix(name, "!")
-	var good, words []string
-	switch list {
-	case "locks":
-		good, words = harness.LockNames()[1:], []string{right, wrong}
-	case "topologies":
-		good = harness.TopologyNames()
-	case "counters":
-		good = harness.CounterNames()
-	default:
-		good, words = append([]string{faults.None}, faults.Names()...), []string{survived, fatal, caught}
-		if before, at, timed := strings.Cut(bare, "@"); timed && !strings.ContainsAny(bare, "*?[") && !isWhen(at) {
-			return "after @ comes a time or " + strings.Join(faults.Points, ", ") + ", not " + at
-		} else if timed {
-			bare = before
+// mistakes answers names that do not exist with those that do.
+func (p *Pattern) mistakes() (list []string) {
+	faultNames := append([]string{faults.None}, faults.Names()...)
+	for _, l := range []struct {
+		what               string
+		given, good, words []string
+	}{
+		{"counter", p.Counters, harness.CounterNames(), nil},
+		{"fault", p.Faults, faultNames, []string{survived, fatal, caught}},
+		{"lock", p.Locks, harness.LockNames()[1:], []string{right, wrong}},
+		{"topology", p.Topologies, harness.TopologyNames(), nil},
+	} {
+		for _, name := range l.given {
+			bare, why := strings.TrimPrefix(name, "!"), ""
+			if l.what == "fault" {
+				bare, why = cutFault(bare)
+			}
+			known := slices.Contains(l.words, bare) || slices.ContainsFunc(l.good, func(g string) bool { return glob(bare, g) })
+			if why == "" && !known {
+				why = "there is " + strings.Join(l.good, ", ")
+				if l.words != nil {
+					why += ", and the words " + strings.Join(l.words, ", ")
+				}
+			}
+			if why != "" {
+				list = append(list, fmt.Sprintf("%s %q: %s", l.what, name, why))
+			}
 		}
-		bare = faultName(bare)
 	}
-	if slices.Contains(words, bare) || slices.ContainsFunc(good, func(g string) bool { return glob(bare, g) }) {
-		return ""
+	return list
+}
+
+// cutFault returns a fault's name without its argument, time or point, and why what follows the @ is neither time nor point.
+func cutFault(item string) (name, why string) {
+	_, at, timed := strings.Cut(item, "@")
+	if _, err := time.ParseDuration(at); timed && !strings.ContainsAny(item, wildcards) && err != nil && !slices.Contains(faults.Points, at) {
+		why = "after @ comes a time or " + strings.Join(faults.Points, ", ") + ", not " + at
 	}
-	if len(words) > 0 {
-		return "there is " + strings.Join(good, ", ") + ", and the words " + strings.Join(words, ", ")
-	}
-	return "there is " + strings.Join(good, ", ")
+	return faultName(item), why
 }

@@ -135,7 +135,7 @@ func (m *Run) plan(c Cell) harness.Plan {
 	p.Topologies, p.Locks, p.Faults = []string{c.Topology}, []string{c.Lock}, []string{c.Fault}
 	p.Counter, p.Processes, p.Verify, p.Warmup = c.Counter, c.Processes, true, 0
 	p.RedisServer, p.Out, p.Workload.Seed = m.RedisServer, m.Dir, c.Seed(m.Seed)
-	m.Expectations.Conditions(c).into(&p)
+	m.Expectations.prepare(c, &p)
 	return p
 }
 
