@@ -9,7 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-var activity = Checker{
+// Activity says whether enough was tried.
+var Activity = Checker{
 	Name:  "activity",
 	Doc:   "enough was tried: hand-offs under contention, faults that met somebody, few unknown outcomes",
 	Check: func(c *Case) Verdict { return judgeActivity(c, sound) },

@@ -9,8 +9,8 @@ import (
 
 // All lists the checkers in the order in which their verdicts are shown.
 var All = []Checker{
-	activity,
-	exclusion,
+	Activity,
+	Exclusion,
 	lostUpdates,
 	fencing,
 	leaseValidity,

@@ -7,7 +7,8 @@ import (
 	"hammerlock/history"
 )
 
-var exclusion = Checker{
+// Exclusion judges whether two holders had the lock at a time.
+var Exclusion = Checker{
 	Name:    "exclusion",
 	Doc:     "no two holders at a time: neither believes in the lock, nor uses it, while it is another's",
 	Causes:  severity,

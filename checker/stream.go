@@ -272,7 +272,7 @@ func (s *Stream) overlap(l *line, first int32, b *belief) {
 	if !s.excludes {
 		return // nobody promised anything
 	}
-	s.sight(Sighting{Checker: exclusion.Name, Key: b.key, At: b.from, Seen: s.now,
+	s.sight(Sighting{Checker: Exclusion.Name, Key: b.key, At: b.from, Seen: s.now,
 		Workers: [2]int32{a.worker, b.worker}, Ops: [2]history.ID{a.id, b.id}}, func() string {
 		return fmt.Sprintf("%s was granted page %d at %s while %s, granted at %s, believed in it until %s", who(b.worker), b.key,
 			clock(b.from), who(a.worker), clock(a.from), clock(a.to))

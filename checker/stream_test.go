@@ -65,7 +65,7 @@ func TestStreamAgreesOnExclusion(t *testing.T) {
 		for _, holds := range c.byKey {
 			sweep.beliefs(holds, func(pair, bool) { want++ })
 		}
-		got := streamed(h).of(exclusion.Name)
+		got := streamed(h).of(Exclusion.Name)
 		if got != want || (got > 0) != twoBelieve(read(h)) {
 			r.Fatalf("the stream found %d, the sweep %d, the oracle %v", got, want, twoBelieve(read(h)))
 		}

@@ -11,20 +11,20 @@ import (
 	"hammerlock/topologies"
 )
 
-// Choice is the cells that are to be run and a word on those that are not.
+// Choice is the cells to run, and why the others are left out.
 type Choice struct {
 	Cells   []Cell
 	LeftOut []LeftOut
 }
 
-// LeftOut counts cells that are not run, for a reason.
+// LeftOut counts the cells that are not run for one reason.
 type LeftOut struct {
 	Cells int    `json:"cells"`
 	Why   string `json:"why"`
 }
 
-// Choose lists the cells that the patterns mean and that can be had on the server, each once, in the order of the
-// catalogues. What the patterns leave open is everything, but for the counter: that is redis.
+// Choose lists the cells that match a pattern and are possible on the server, each once, in the order of the
+// catalogues. A pattern without counters means redis.
 func Choose(patterns []Pattern, server topologies.Server) Choice {
 	in, impossible := map[Cell]bool{}, map[string]int{}
 	for _, p := range patterns {
@@ -52,7 +52,7 @@ func Choose(patterns []Pattern, server topologies.Server) Choice {
 	return choice
 }
 
-// leftOut says which kind of cell was not chosen.
+// leftOut says what kind of cell was not chosen.
 func leftOut(c Cell) string {
 	lock, _ := c.specs()
 	switch {
@@ -69,7 +69,7 @@ func leftOut(c Cell) string {
 	}
 }
 
-// cells goes through what a pattern means.
+// cells yields what matches a pattern; where a fault needs it, with more processes than the pattern says.
 func (p *Pattern) cells() func(func(Cell) bool) {
 	counters := p.Counters
 	if len(counters) == 0 {
@@ -82,9 +82,8 @@ func (p *Pattern) cells() func(func(Cell) bool) {
 			for _, topology := range topologies.All {
 				for _, fault := range p.items(lock) {
 					for _, counter := range harness.CounterNames() {
-						c := Cell{Lock: lock.Name, Topology: topology.Name, Fault: fault, Counter: counter,
-							Processes: max(p.Processes, processesFor(fault), 1)}
-						if asked.matches(c) && !yield(c) {
+						c := Cell{Lock: lock.Name, Topology: topology.Name, Fault: fault, Counter: counter, Processes: max(p.Processes, 1)}
+						if c = c.enoughProcesses(); asked.matches(c) && !yield(c) {
 							return
 						}
 					}
@@ -94,7 +93,7 @@ func (p *Pattern) cells() func(func(Cell) bool) {
 	}
 }
 
-// byCatalogue orders cells as the catalogues are.
+// byCatalogue compares cells by their places in the catalogues.
 func byCatalogue(a, b Cell) int {
 	place := func(c Cell) (lock, topology, fault int) {
 		lock = slices.IndexFunc(locks.All, func(s locks.Spec) bool { return s.Name == c.Lock })

@@ -14,7 +14,7 @@ import (
 )
 
 func cell(lock, topology, fault string) Cell {
-	return Cell{Lock: lock, Topology: topology, Fault: fault, Counter: "redis", Processes: processesFor(fault)}
+	return Cell{Lock: lock, Topology: topology, Fault: fault, Counter: "redis", Processes: 1}.enoughProcesses()
 }
 
 func TestMistakesInExpectationsAreNamed(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // CellsFile is the file in a matrix's directory that grows by a line a cell.
 const CellsFile = "cells.jsonl"
 
-// key names a record that need not be made again.
+// key identifies a run of a cell.
 type key struct {
 	cell Cell
 	seed uint64
@@ -43,7 +43,7 @@ func Create(dir string, seed uint64) (*Log, error) {
 	return l, l.line(head{seed})
 }
 
-// Resume opens the log of a matrix and returns its seed. A last line that an interrupt cut short is dropped.
+// Resume opens the log of a matrix and returns its seed. An incomplete last line, which an interrupt leaves, is dropped.
 func Resume(dir string) (l *Log, seed uint64, err error) {
 	path := filepath.Join(dir, CellsFile)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -96,7 +96,7 @@ func (l *Log) read(line []byte, number int, seed *uint64) error {
 	return nil
 }
 
-// Done returns the record of a cell that was run before. One that could not be run is to be tried again.
+// Done returns the record of a cell that was run before; false if there is none, or the run could not be made.
 func (l *Log) Done(c Cell, seed uint64) (Record, bool) {
 	r, ok := l.done[key{c, c.Seed(seed)}]
 	return r, ok && r.Error == ""

@@ -12,7 +12,7 @@ import (
 	"hammerlock/locks"
 )
 
-// Pattern says which cells are meant. An empty list means all; a name may have wildcards; "!name" takes out.
+// Pattern selects cells. An empty list selects all; a name may have wildcards; "!name" excludes.
 type Pattern struct {
 	Locks      []string // and: right, broken
 	Topologies []string
@@ -21,7 +21,7 @@ type Pattern struct {
 	Processes  int // 0 = any
 }
 
-// The words for what the catalogues say.
+// The words that select by what the catalogues say.
 const (
 	right    = "right"    // locks that are right within their assumptions
 	wrong    = "broken"   // locks that are not
@@ -30,7 +30,7 @@ const (
 	caught   = "caught"   // faults that a broken lock is known to be caught with
 )
 
-// matches tells whether the cell is meant.
+// matches tells whether the pattern selects the cell.
 func (p *Pattern) matches(c Cell) bool {
 	lock, _ := c.specs()
 	return (p.Processes == 0 || p.Processes == c.Processes) &&
@@ -40,8 +40,8 @@ func (p *Pattern) matches(c Cell) bool {
 		among(p.Faults, func(name string, out bool) bool { return isFault(name, out, c) })
 }
 
-// among tells whether a list means something: a name that takes out beats one that puts in. A fault that is taken out
-// is the one without argument and point.
+// among tells whether a list selects something: an excluding name beats the others. An excluded fault is the one
+// without argument and point.
 func among(list []string, is func(name string, out bool) bool) bool {
 	in, asked := false, false
 	for _, name := range list {
@@ -59,7 +59,7 @@ func among(list []string, is func(name string, out bool) bool) bool {
 
 const wildcards = "*?["
 
-// glob matches with wildcards; a slash is a letter as any other.
+// glob matches with wildcards; a slash is an ordinary character.
 func glob(pattern, name string) bool {
 	ok, err := path.Match(strings.ReplaceAll(pattern, "/", ";"), strings.ReplaceAll(name, "/", ";"))
 	return ok && err == nil
@@ -90,7 +90,7 @@ func isFault(name string, out bool, c Cell) bool {
 	}
 }
 
-// items lists the faults that a pattern can mean for a lock: what it names, and what is in the catalogues.
+// items lists the faults that a pattern can select for a lock: those that it names, and those of the catalogues.
 func (p *Pattern) items(lock locks.Spec) []string {
 	list := append([]string{faults.None}, faults.Names()...)
 	for _, s := range lock.Caught {

@@ -18,10 +18,10 @@ type Record struct {
 	Seed     uint64         `json:"seed"`
 	Tries    int            `json:"tries"`
 	Status   checker.Status `json:"status"`
-	Findings []Finding      `json:"findings,omitempty"` // what failed, the checker that speaks for all first
+	Findings []Finding      `json:"findings,omitempty"` // what failed, the most telling checker first
 	Summary  string         `json:"summary"`
 
-	Holds      int64         `json:"holds"` // that were exposed to what is judged
+	Holds      int64         `json:"holds"` // that were judged: contended ones, or all if exclusion was not judged
 	Violations int64         `json:"violations"`
 	Detected   time.Duration `json:"detected_ns,omitempty"` // when the first violation was complete, since the run's start
 	Took       time.Duration `json:"took_ns"`
@@ -43,7 +43,7 @@ func (r *Record) observe(run *results.Run) {
 	r.Findings, r.Detected, r.Violations = nil, 0, 0
 	for i := range run.Verdicts {
 		v := &run.Verdicts[i]
-		if v.Checker == "activity" || v.Checker == "exclusion" && v.Exposed > 0 {
+		if v.Checker == checker.Activity.Name || v.Checker == checker.Exclusion.Name && v.Exposed > 0 {
 			r.Holds = v.Exposed
 		}
 		if v.Status != checker.Fail {
@@ -68,7 +68,7 @@ func others(v *checker.Verdict) string {
 	return strings.Join(list, ",")
 }
 
-// complete is when the evidence of a verdict was complete; 0 if it has none.
+// complete is the time of the last operation in the evidence of a verdict; 0 if it has none.
 func complete(v *checker.Verdict) (at time.Duration) {
 	for i := range v.Evidence {
 		op := &v.Evidence[i]
@@ -81,7 +81,7 @@ func complete(v *checker.Verdict) (at time.Duration) {
 	return at
 }
 
-// Cause is what the cell failed with, in a word; empty if it did not.
+// Cause is the first cause that the cell failed with; empty if it did not fail.
 func (r *Record) Cause() string {
 	if len(r.Findings) == 0 {
 		return ""
@@ -105,24 +105,24 @@ func (f *Finding) has(cause string) bool {
 	return f.Cause == cause || slices.Contains(strings.Split(f.Others, ","), cause)
 }
 
-// Bound is the 95 % upper bound of the rate of violations in a cell where none was seen: the rule of three.
-func (r *Record) Bound() float64 { return min(3/float64(max(r.Holds, 1)), 1) }
+// bound is the 95 % upper bound of the rate of violations if none was seen in so many holds: the rule of three.
+func bound(holds int64) float64 { return min(3/float64(max(holds, 1)), 1) }
 
 // Result is a cell with what was expected of it.
 type Result struct {
 	Record
 	Expected Expectation `json:"expected"`
-	Found    string      `json:"found"` // in a word
+	Found    string      `json:"found"` // see Word
 	Red      bool        `json:"red"`
 	Why      string      `json:"why,omitempty"` // it is red
 	Upper    float64     `json:"upper_95,omitempty"`
 }
 
-// Compare says whether a record is as it was expected.
+// Compare compares a record with what was expected.
 func Compare(r Record, e Expectation) Result {
 	x := Result{Record: r, Expected: e}
 	if r.Status == checker.Pass {
-		x.Upper = r.Bound()
+		x.Upper = bound(r.Holds)
 	}
 	switch {
 	case r.Error != "":
@@ -146,7 +146,7 @@ func Compare(r Record, e Expectation) Result {
 	return x
 }
 
-// Word is the result in a word: of what it failed with, the cause that was expected.
+// Word is the result in a word: the expected cause, if the cell failed with it.
 func (r *Result) Word() string {
 	switch {
 	case r.Error != "":
@@ -164,7 +164,7 @@ func (r *Result) Word() string {
 	return r.Cause()
 }
 
-// again tells whether a record is worth another try: it does not say what must be said.
+// again tells whether to run a cell once more, because the record does not settle what is expected.
 func again(r *Record, e Expectation) bool {
 	return r.Error != "" || r.Status == checker.Inconclusive && (e.Want == MustPass || e.Want == MustFail)
 }

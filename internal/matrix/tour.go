@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"hammerlock/checker"
+	"hammerlock/faults"
 	"hammerlock/internal/harness"
 	"hammerlock/results"
 )
 
-// Chapter is a part of the tour: what is shown, why it comes out as it does, and the cell that shows it.
+// Chapter is a part of the tour: what is shown, why it happens, and the cell that shows it.
 type Chapter struct {
 	Title string
 	Text  string
@@ -22,13 +23,13 @@ type Chapter struct {
 	With  Conditions
 }
 
-// Chapters lists the tour's chapters in the order in which they are told.
+// Chapters lists the tour's chapters in order.
 var Chapters = []Chapter{
 	{"No lock", "Eight workers read a counter, wait two milliseconds, and write one more. Two who read the same value " +
-		"write the same value: a page view is lost.", on("none", "single", "none"), Conditions{}},
+		"write the same value: a page view is lost.", on("none", "single", faults.None), Conditions{}},
 	{"A mutex, in two processes", "A mutex of the language is a perfect lock, until the service runs twice. Each process " +
 		"has a mutex of its own, and they know nothing of each other.",
-		Cell{Lock: "local", Topology: "single", Fault: "none", Counter: harness.RedisCounter, Processes: 2}, Conditions{}},
+		Cell{Lock: "local", Topology: "single", Fault: faults.None, Counter: harness.RedisCounter, Processes: 2}, Conditions{}},
 	{"SETNX and DEL", "The first recipe: who creates the key has the lock. It has no expiry, so when a holder dies nobody " +
 		"gets the lock ever again.", on("setnx", "single", "crash-worker"), Conditions{}},
 	{"SETNX, then EXPIRE", "An expiry, as a second command. Between the two the worker can die: the key stays for ever, " +
@@ -56,8 +57,8 @@ var Chapters = []Chapter{
 		Cell{Lock: "fenced", Topology: "single", Fault: "stall-worker", Counter: "redis-fenced", Processes: 1}, slow},
 }
 
-// Most chapters take two seconds; a hand-off that goes wrong shows only while somebody has the lock, and a failover
-// takes its time.
+// Most chapters take two seconds. A wrong hand-off is a violation only while somebody holds, and a failover takes
+// longer.
 var (
 	chapterLength = Conditions{Duration: 2 * time.Second}
 	slow          = Conditions{Hold: 30 * time.Millisecond, Think: time.Millisecond}
@@ -71,7 +72,7 @@ func on(lock, topology, fault string) Cell {
 	return Cell{Lock: lock, Topology: topology, Fault: fault, Counter: harness.RedisCounter, Processes: 1}
 }
 
-// Tour tells the chapters, each with a run.
+// Tour shows the chapters, each with a run.
 type Tour struct {
 	Dir         string // where the runs are saved
 	Seed        uint64
@@ -79,23 +80,22 @@ type Tour struct {
 	Out         io.Writer
 }
 
-// told is a chapter that is ready to be told.
-type told struct {
+// ready is a chapter whose servers are up.
+type ready struct {
 	run     *harness.Prepared
 	command string
 	err     error
 }
 
-// Tell tells all chapters. While one goes on the servers of the next come up. It returns how many did not come out as
-// their texts say.
+// Tell shows all chapters. While one runs, the servers of the next start. It returns how many did not end as expected.
 func (t *Tour) Tell(ctx, stop context.Context) (wrong int, err error) {
 	next := t.prepare(stop, 0)
 	for i, c := range Chapters {
-		ready := <-next
+		r := <-next
 		if i+1 < len(Chapters) {
 			next = t.prepare(stop, i+1)
 		}
-		ok, cerr := t.chapter(ctx, stop, i, &c, &ready, BuiltIn.Expect(c.Cell))
+		ok, cerr := t.chapter(ctx, stop, i, &c, &r, BuiltIn.Expect(c.Cell))
 		if !ok {
 			wrong++
 		}
@@ -111,16 +111,16 @@ func (t *Tour) Tell(ctx, stop context.Context) (wrong int, err error) {
 	return wrong, nil
 }
 
-// prepare makes a chapter ready beside the one that is told.
-func (t *Tour) prepare(stop context.Context, number int) <-chan told {
-	out := make(chan told, 1)
+// prepare starts the servers of a chapter while the one before it runs.
+func (t *Tour) prepare(stop context.Context, number int) <-chan ready {
+	out := make(chan ready, 1)
 	go func() {
 		c := &Chapters[number]
 		m := Run{Expectations: BuiltIn, Seed: t.Seed, Dir: t.Dir, RedisServer: t.RedisServer}
 		p := m.plan(c.Cell)
 		chapterLength.into(&p)
 		c.With.into(&p)
-		d := told{command: command(&p)}
+		d := ready{command: command(&p)}
 		var job *harness.Job
 		if job, d.err = p.Check(stop, nil); d.err == nil {
 			job.Command = func(harness.Combination) string { return d.command }
@@ -132,26 +132,26 @@ func (t *Tour) prepare(stop context.Context, number int) <-chan told {
 	return out
 }
 
-// chapter tells one: what and why, then the run, then what came of it.
-func (t *Tour) chapter(ctx, stop context.Context, number int, c *Chapter, ready *told, want Expectation) (bool, error) {
+// chapter shows one: its text, then the run, then the verdict.
+func (t *Tour) chapter(ctx, stop context.Context, number int, c *Chapter, r *ready, want Expectation) (bool, error) {
 	p := printer{w: t.Out}
 	p.line("%d. %s", number+1, strings.ToUpper(c.Title))
 	for _, row := range results.Wrap(c.Text, tourWidth) {
 		p.line("   %s", row)
 	}
-	if ready.err != nil {
-		return false, errors.Join(p.err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, ready.err))
+	if r.err != nil {
+		return false, errors.Join(p.err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, r.err))
 	}
-	run, err := ready.run.Run(ctx, stop)
-	err = errors.Join(err, ready.run.Close())
+	run, err := r.run.Run(ctx, stop)
+	err = errors.Join(err, r.run.Close())
 	if err != nil || stop.Err() != nil {
 		return false, errors.Join(p.err, err)
 	}
-	r := Record{Cell: c.Cell}
-	r.observe(run)
-	x := Compare(r, want)
+	record := Record{Cell: c.Cell}
+	record.observe(run)
+	x := Compare(record, want)
 	p.line("")
-	p.line("   %s", verdictLine(&r, run))
+	p.line("   %s", verdictLine(&record, run))
 	for _, sentence := range story(run, want.Causes) {
 		for i, row := range results.Wrap(sentence, tourWidth-4) {
 			p.line("   %s %s", []string{"-", " "}[min(i, 1)], row)
@@ -160,12 +160,12 @@ func (t *Tour) chapter(ctx, stop context.Context, number int, c *Chapter, ready 
 	if x.Red {
 		p.line("   NOT AS TOLD: %s", x.Why)
 	}
-	p.line("   %s", ready.command)
+	p.line("   %s", r.command)
 	p.line("")
 	return !x.Red, p.err
 }
 
-// verdictLine says what came of a chapter's run in a line.
+// verdictLine is the verdict of a chapter's run in a line.
 func verdictLine(r *Record, run *results.Run) string {
 	views := fmt.Sprintf("%s page views, %s lost", results.Count(run.Views.Acknowledged), results.Count(run.Views.Lost))
 	if run.Views.Fenced > 0 {
