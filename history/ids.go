@@ -22,8 +22,8 @@ func (x *ids) note(op int, text string) {
 func (x *ids) read(before []Op, l *line) {
 	if !x.foreign {
 		ok := true
-		for text, id := range l.each() {
-			if len(text) > 0 && ok {
+		for i, id := range l.op.ids() {
+			if text := l.ids[i]; len(text) > 0 && ok {
 				*id, ok = parseID(text)
 			}
 		}
@@ -32,16 +32,10 @@ func (x *ids) read(before []Op, l *line) {
 		}
 		x.symbolize(before)
 	}
-	for text, id := range l.each() {
-		if *id = 0; len(text) > 0 {
-			*id = x.symbol(string(text))
+	for i, id := range l.op.ids() {
+		if *id = 0; len(l.ids[i]) > 0 {
+			*id = x.symbol(string(l.ids[i]))
 		}
-	}
-}
-
-func (l *line) each() func(yield func([]byte, *ID) bool) {
-	return func(yield func([]byte, *ID) bool) {
-		_ = yield(l.id, &l.op.ID) && yield(l.hold, &l.op.Hold) && yield(l.seen, &l.op.Seen)
 	}
 }
 
@@ -49,7 +43,7 @@ func (l *line) each() func(yield func([]byte, *ID) bool) {
 func (x *ids) symbolize(ops []Op) {
 	x.foreign, x.symbols = true, make(map[string]ID, len(ops))
 	for i := range ops {
-		for _, id := range []*ID{&ops[i].ID, &ops[i].Hold, &ops[i].Seen} {
+		for _, id := range ops[i].ids() {
 			if *id != 0 {
 				*id = x.symbol(id.String())
 			}
@@ -126,7 +120,7 @@ func (x *ids) assign(l *lines) error {
 	lost := ID(0)
 	for i := range l.h.Ops {
 		op := &l.h.Ops[i]
-		for _, id := range []*ID{&op.ID, &op.Hold, &op.Seen} {
+		for _, id := range op.ids() {
 			if *id != 0 && assigned[*id] == 0 {
 				if l.h.Partial == "" {
 					return &FormatError{Line: int(l.at[i]), What: "its hold, or what it has seen, is the id of no operation"}

@@ -205,7 +205,7 @@ func (l *lines) op(text []byte) error {
 	if err := p.parse(text); err != nil {
 		return err
 	}
-	if len(p.id) == 0 {
+	if len(p.ids[0]) == 0 {
 		return errors.New(`"id" is missing`)
 	}
 	l.ids.read(l.h.Ops, p)

@@ -13,7 +13,7 @@ type Merge struct {
 	lanes   []*Lane
 	left    []bool  // by lane: nobody will ever write it again
 	pending []queue // by lane
-	heap    []first // of the lanes with pending operations, the earliest return first
+	heap    []first // of the lanes with pending operations, the earliest return at the root
 }
 
 // first is the first pending operation of a lane.
@@ -59,29 +59,31 @@ func (m *Merge) Flush(emit func(*Op)) {
 	}
 }
 
-// take empties the lanes. A writer that is seen without an open call stamps its next return after this look, so
-// after the clock's reading less the slack; one with an open call returns after that call.
+// take empties the lanes and makes the heap of what is pending. A writer that is seen without an open call stamps its
+// next return after this look, so after the clock's reading less the slack; one with an open call returns after that
+// call.
 func (m *Merge) take() time.Duration {
 	final := m.clock.Now() - m.Slack
+	m.heap = m.heap[:0]
 	for i, l := range m.lanes {
 		published, call, open := l.read()
 		if open && !m.left[i] {
 			final = min(final, call)
 		}
 		q := &m.pending[i]
-		empty := q.next == len(q.ops)
 		q.ops, q.next = q.ops[:copy(q.ops, q.ops[q.next:])], 0
-		taken := l.taken.Load()
-		if taken == published {
-			continue
+		if taken := l.taken.Load(); taken < published {
+			for ; taken < published; taken++ {
+				q.ops = append(q.ops, *l.at(taken))
+			}
+			l.taken.Store(taken)
 		}
-		for ; taken < published; taken++ {
-			q.ops = append(q.ops, *l.at(taken))
+		if len(q.ops) > 0 {
+			m.heap = append(m.heap, first{q.ops[0].Return, i})
 		}
-		l.taken.Store(taken)
-		if empty {
-			m.push(i)
-		}
+	}
+	for i := len(m.heap)/2 - 1; i >= 0; i-- {
+		m.down(i)
 	}
 	return final
 }
@@ -98,36 +100,25 @@ func (m *Merge) emit(final time.Duration, emit func(*Op)) {
 			m.heap[0] = m.heap[last]
 			m.heap = m.heap[:last]
 		}
-		m.down()
+		m.down(0)
 	}
 }
 
-func (m *Merge) push(lane int) {
-	q := &m.pending[lane]
-	m.heap = append(m.heap, first{q.ops[q.next].Return, lane})
-	for i := len(m.heap) - 1; i > 0; {
-		up := (i - 1) / 2
-		if m.heap[up].returned <= m.heap[i].returned {
+// down restores the heap below i. It is not container/heap because emit calls it for every operation: with 32 lanes an
+// operation takes 25 ns here, 36 ns with container/heap, and 42 ns if each batch is sorted (BenchmarkMerge).
+func (m *Merge) down(i int) {
+	for h := m.heap; ; {
+		child := 2*i + 1
+		if child >= len(h) {
 			return
 		}
-		m.heap[up], m.heap[i] = m.heap[i], m.heap[up]
-		i = up
-	}
-}
-
-func (m *Merge) down() {
-	for i := 0; ; {
-		least, left, right := i, 2*i+1, 2*i+2
-		if left < len(m.heap) && m.heap[left].returned < m.heap[least].returned {
-			least = left
+		if next := child + 1; next < len(h) && h[next].returned < h[child].returned {
+			child = next
 		}
-		if right < len(m.heap) && m.heap[right].returned < m.heap[least].returned {
-			least = right
-		}
-		if least == i {
+		if h[i].returned <= h[child].returned {
 			return
 		}
-		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
-		i = least
+		h[i], h[child] = h[child], h[i]
+		i = child
 	}
 }
