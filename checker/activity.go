@@ -13,7 +13,7 @@ import (
 var Activity = Checker{
 	Name:  "activity",
 	Doc:   "enough was tried: hand-offs under contention, faults that met somebody, few unknown outcomes",
-	Check: func(c *Case) Verdict { return judgeActivity(c, sound) },
+	Check: judgeActivity,
 }
 
 // Less than this tells nothing: a lock that is never passed on under contention is not tested, and in a run with too
@@ -23,19 +23,14 @@ const (
 	tooManyUnknowns = 0.1
 )
 
-const (
-	flawActivityOwn     flaw = iota + 1 // a worker that takes the lock again counts as a hand-off
-	flawActivityOpening                 // a fault meets only who returns after it, however late they called
-)
-
 // judgeActivity never fails a run. It says whether the other verdicts stand on anything.
-func judgeActivity(c *Case, f flaw) Verdict {
-	a := c.effort(f)
+func judgeActivity(c *Case) Verdict {
+	a := c.effort()
 	v := Verdict{Exposed: a.holds, Misses: map[string]int64{"hand-offs": a.handOffs}}
 	if a.unknown > 0 {
 		v.Misses["unknown"] = a.unknown
 	}
-	doubts := c.idleFaults(f)
+	doubts := c.idleFaults()
 	if c.Partial != "" {
 		doubts = append(doubts, "the history is partial: "+c.Partial)
 	}
@@ -65,7 +60,7 @@ type effort struct{ holds, handOffs, known, unknown int64 }
 
 // effort counts. A hand-off is contended if the new holder waited while the one before held, or if anybody was
 // refused between the two grants.
-func (c *Case) effort(f flaw) (e effort) {
+func (c *Case) effort() (e effort) {
 	type last struct {
 		hold    int32 // plus one
 		refused bool
@@ -103,7 +98,7 @@ func (c *Case) effort(f flaw) (e effort) {
 		if k.hold > 0 {
 			h := &c.Holds[k.hold-1]
 			contended := k.refused || since[op.Worker] < c.gone(h)
-			if contended && (h.Worker != op.Worker || f == flawActivityOwn) {
+			if contended && h.Worker != op.Worker {
 				e.handOffs++
 			}
 		}
@@ -122,7 +117,7 @@ func (c *Case) gone(h *Hold) time.Duration {
 }
 
 // idleFaults names the planned faults that were not injected or met neither a holder nor a waiter.
-func (c *Case) idleFaults(f flaw) (doubts []string) {
+func (c *Case) idleFaults() (doubts []string) {
 	if len(c.Faults) == 0 {
 		return nil
 	}
@@ -133,7 +128,7 @@ func (c *Case) idleFaults(f flaw) (doubts []string) {
 		}
 		injected[s.number] = true
 		if !met[s.number] {
-			met[s.number] = c.busy(s.period, f)
+			met[s.number] = c.busy(s.period)
 		}
 	}
 	for i, p := range c.Faults {
@@ -147,11 +142,11 @@ func (c *Case) idleFaults(f flaw) (doubts []string) {
 }
 
 // busy tells whether anybody held the lock or waited for it in a period. It stops at the first who did.
-func (c *Case) busy(w period, f flaw) bool {
+func (c *Case) busy(w period) bool {
 	first := sort.Search(len(c.Ops), func(i int) bool { return c.Ops[i].Return >= w.from })
 	for i := range c.Ops[first:] {
 		op := &c.Ops[first+i]
-		if op.Kind == history.Acquire && (op.Call <= w.to || f == flawActivityOpening) {
+		if op.Kind == history.Acquire && op.Call <= w.to {
 			return true
 		}
 	}

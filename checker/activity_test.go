@@ -59,7 +59,7 @@ func TestActivity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newDrama()
 			tt.write(s)
-			expect(t, judgeActivity(s.prepared(), sound), tt.status, "", tt.word)
+			expect(t, judgeActivity(s.prepared()), tt.status, "", tt.word)
 		})
 	}
 }
@@ -186,9 +186,9 @@ func everyMoment(c *Case) string {
 
 func TestActivityAgainstEveryMoment(t *testing.T) {
 	p := property{
-		histories: 100_000, draw: drawBusy, oracle: everyMoment, flaws: []flaw{flawActivityOwn, flawActivityOpening},
-		check: func(c *Case, f flaw) string {
-			v := judgeActivity(c, f)
+		histories: 100_000, draw: drawBusy, oracle: everyMoment,
+		check: func(c *Case) string {
+			v := judgeActivity(c)
 			idle := strings.Count(v.Summary, "was planned and not injected") + strings.Count(v.Summary, "met no open hold")
 			return fmt.Sprintf("%v %d %d", idle > 0, v.Misses["hand-offs"], idle)
 		},

@@ -187,7 +187,7 @@ func TestSlackAgainstOracle(t *testing.T) {
 		}
 		h.Processes, h.Bounds.Slack = 2, 2
 		c := prepared(t, h)
-		s := newSweeper(c, knobs{})
+		s := newSweeper(c)
 		list := read(h)
 		certain, possible2 := false, false
 		s.beliefs(c.byKey[0], func(_ pair, sure bool) { certain, possible2 = certain || sure, possible2 || !sure })

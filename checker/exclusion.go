@@ -41,7 +41,7 @@ const keptLosses = 8 // witnesses that porcupine is asked about
 // examine finds all violations of exclusion, once for all checkers.
 func (c *Case) examine() *findings {
 	c.once.Do(func() {
-		x := newExaminer(c, knobs{})
+		x := newExaminer(c)
 		for _, holds := range c.byKey {
 			x.key(holds)
 		}
@@ -95,8 +95,8 @@ type examiner struct {
 	racy    bool // a double grant was seen that no fault explains
 }
 
-func newExaminer(c *Case, k knobs) *examiner {
-	return &examiner{c: c, sweeper: newSweeper(c, k), windows: c.windows(), findings: findings{
+func newExaminer(c *Case) *examiner {
+	return &examiner{c: c, sweeper: newSweeper(c), windows: c.windows(), findings: findings{
 		shown: map[string]finding{}, causes: map[string]int64{}, misses: map[string]int64{}}}
 }
 
@@ -211,7 +211,7 @@ func (x *examiner) broken(p pair) finding {
 	if op := x.sweeper.foreign(i, p.second-1, j.Return); op >= 0 {
 		return finding{"foreign-release", p, op}
 	}
-	if kind, call, _ := x.sweeper.ended(i); kind == returned && call > j.Return && j.Return > x.sweeper.assured(i) {
+	if i.ending == returned && i.releaseCall > j.Return && j.Return > x.sweeper.assured(i) {
 		return finding{"foreign-release", p, i.Release} // it can only have released the other's
 	}
 	_, begun := active(x.windows, 0, j.Return, ofServers)

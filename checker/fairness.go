@@ -13,17 +13,11 @@ var fairness = Checker{
 	Name:   "fairness",
 	Doc:    "who waits is served; a lock that claims an order is held to it, of others the numbers are told",
 	Causes: []string{"order"},
-	Check:  func(c *Case) Verdict { return judgeFairness(c, sound) },
+	Check:  judgeFairness,
 }
-
-const (
-	flawFairnessGiven flaw = iota + 40 // a waiter is still waiting until its grant returns
-	flawFairnessCall                   // a waiter has its place from the call of its first try
-)
 
 type bypasses struct {
 	*Case
-	flaw    flaw
 	waits   []wait // in the order of their stops
 	overs   []int64
 	grants  []int64 // by worker
@@ -33,14 +27,14 @@ type bypasses struct {
 	evidence          [2]*wait // who was passed over, and who came later
 }
 
-func judgeFairness(c *Case, f flaw) Verdict {
-	v, _ := weighFairness(c, f)
+func judgeFairness(c *Case) Verdict {
+	v, _ := weighFairness(c)
 	return v
 }
 
 // weighFairness returns, with the verdict, how many earlier waiters each grant passed over.
-func weighFairness(c *Case, f flaw) (Verdict, []int64) {
-	b := &bypasses{Case: c, flaw: f, grants: make([]int64, max(c.workers, c.Workers))}
+func weighFairness(c *Case) (Verdict, []int64) {
+	b := &bypasses{Case: c, grants: make([]int64, max(c.workers, c.Workers))}
 	b.waits = make([]wait, 0, len(c.Holds)+c.workers)
 	c.waits(func(w *wait) {
 		if w.key >= 0 {
@@ -135,33 +129,21 @@ func (b *bypasses) inversions() {
 		byCall[i], byQueue[i] = int32(i), int32(i)
 	}
 	slices.SortFunc(byCall, func(i, j int32) int { return int(b.waits[i].start - b.waits[j].start) })
-	queued := func(w *wait) time.Duration {
-		if b.flaw == flawFairnessCall {
-			return w.start
-		}
-		return w.queued
-	}
-	asked := func(w *wait) time.Duration {
-		if b.flaw == flawFairnessGiven {
-			return w.stop
-		}
-		return w.asked
-	}
-	slices.SortFunc(byQueue, func(i, j int32) int { return int(queued(&b.waits[i]) - queued(&b.waits[j])) })
+	slices.SortFunc(byQueue, func(i, j int32) int { return int(b.waits[i].queued - b.waits[j].queued) })
 	last := make([]int32, b.keys) // who asked last, plus one
 	next := 0
 	for _, j := range byCall {
 		w := &b.waits[j]
-		for ; next < len(byQueue) && b.before(queued(&b.waits[byQueue[next]]), w.start); next++ {
+		for ; next < len(byQueue) && b.before(b.waits[byQueue[next]].queued, w.start); next++ {
 			i := byQueue[next]
-			if l := &last[b.waits[i].key]; *l == 0 || asked(&b.waits[i]) > asked(&b.waits[*l-1]) {
+			if l := &last[b.waits[i].key]; *l == 0 || b.waits[i].asked > b.waits[*l-1].asked {
 				*l = i + 1
 			}
 		}
 		if w.hold < 0 || last[w.key] == 0 {
 			continue
 		}
-		if earlier := &b.waits[last[w.key]-1]; b.before(w.stop, asked(earlier)) {
+		if earlier := &b.waits[last[w.key]-1]; b.before(w.stop, earlier.asked) {
 			b.invert(earlier, w, disturbed)
 		}
 	}

@@ -56,7 +56,7 @@ func TestFairness(t *testing.T) {
 			s := newDrama()
 			s.h.Claims.Ordered = tt.ordered
 			tt.write(s)
-			expect(t, judgeFairness(s.prepared(), sound), tt.status, tt.cause, tt.word)
+			expect(t, judgeFairness(s.prepared()), tt.status, tt.cause, tt.word)
 		})
 	}
 }
@@ -180,7 +180,7 @@ func everyPairOfVisits(c *Case) string {
 
 func TestFairnessAgainstEveryPairOfVisits(t *testing.T) {
 	p := property{
-		histories: 120_000, oracle: everyPairOfVisits, flaws: []flaw{flawFairnessGiven, flawFairnessCall},
+		histories: 120_000, oracle: everyPairOfVisits,
 		draw: func(r *rand.Rand) *drama {
 			s := drawWaits(r)
 			for i := range s.h.Ops { // an ordered clock gives no stamp twice
@@ -189,8 +189,8 @@ func TestFairnessAgainstEveryPairOfVisits(t *testing.T) {
 			}
 			return s
 		},
-		check: func(c *Case, f flaw) string {
-			v, overs := weighFairness(c, f)
+		check: func(c *Case) string {
+			v, overs := weighFairness(c)
 			most, sum := int64(0), int64(0)
 			for _, n := range overs {
 				most, sum = max(most, n), sum+n

@@ -13,13 +13,8 @@ var fencing = Checker{
 	Doc:     "every grant has a greater fencing token than any before, and a fenced counter takes no older one",
 	Causes:  fenceCauses,
 	Applies: func(h *history.Header) bool { return h.Claims.Fences },
-	Check:   func(c *Case) Verdict { return judgeFencing(c, sound) },
+	Check:   judgeFencing,
 }
-
-const (
-	flawFencingEqual flaw = iota + 20 // an equal token passes for a greater one
-	flawFencingCalls                  // grants that were only called count as returned
-)
 
 // fenceCauses are the causes, the worst first.
 var fenceCauses = []string{"stale-store", "repeated", "regressed", "no-token"}
@@ -27,7 +22,6 @@ var fenceCauses = []string{"stale-store", "repeated", "regressed", "no-token"}
 // fences is what the check of METHOD 3.4 F knows.
 type fences struct {
 	*Case
-	flaw     flaw
 	grants   int64
 	stores   int64
 	refused  int64
@@ -36,8 +30,8 @@ type fences struct {
 	first    map[string][2]int32
 }
 
-func judgeFencing(c *Case, f flaw) Verdict {
-	g := &fences{Case: c, flaw: f, causes: map[string]int64{}, first: map[string][2]int32{}}
+func judgeFencing(c *Case) Verdict {
+	g := &fences{Case: c, causes: map[string]int64{}, first: map[string][2]int32{}}
 	g.repeats()
 	g.order()
 	g.resource()
@@ -73,7 +67,7 @@ func (g *fences) repeats() {
 			suspect[op.Key], doubts = true, true
 		}
 	}
-	if !doubts || g.flaw == flawFencingEqual {
+	if !doubts {
 		return
 	}
 	var grants []int32
@@ -103,7 +97,7 @@ func (g *fences) fence(i int32) int64 {
 // order demands of each grant a token greater than that of every grant that returned before its call.
 func (g *fences) order() {
 	fencedGrant := func(op *history.Op) bool { return isGrant(op) && op.Fence != 0 }
-	g.inRealTime(fencedGrant, g.fence, g.flaw == flawFencingCalls, func(i, best int32) {
+	g.inRealTime(fencedGrant, g.fence, func(i, best int32) {
 		if best >= 0 && g.Ops[i].Fence < g.Ops[best].Fence {
 			g.blame("regressed", best, i)
 		}
@@ -114,7 +108,7 @@ func (g *fences) order() {
 // replaced, and than any that had returned before its call. A refusal is the fence doing its work.
 func (g *fences) resource() {
 	store := func(op *history.Op) bool { return op.Kind == history.Store && op.Key >= 0 && op.Fence != 0 }
-	g.inRealTime(store, g.fence, false, func(i, older int32) {
+	g.inRealTime(store, g.fence, func(i, older int32) {
 		op := &g.Ops[i]
 		if op.Outcome == history.Failed && op.Reason == history.Fenced {
 			g.refused++

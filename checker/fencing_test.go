@@ -69,7 +69,7 @@ func TestFencing(t *testing.T) {
 			s := newDrama()
 			s.h.Claims.Fences = true
 			tt.write(s)
-			expect(t, judgeFencing(s.prepared(), sound), tt.status, tt.cause, tt.word)
+			expect(t, judgeFencing(s.prepared()), tt.status, tt.cause, tt.word)
 		})
 	}
 }
@@ -135,9 +135,9 @@ func pairs(c *Case) string {
 
 func TestFencingAgainstEveryPair(t *testing.T) {
 	p := property{
-		histories: 120_000, draw: drawFences, oracle: pairs, flaws: []flaw{flawFencingEqual, flawFencingCalls},
-		check: func(c *Case, f flaw) string {
-			v := judgeFencing(c, f)
+		histories: 120_000, draw: drawFences, oracle: pairs,
+		check: func(c *Case) string {
+			v := judgeFencing(c)
 			return fmt.Sprintf("%v %d %d %d %d", v.Status == Fail, v.Causes["regressed"], v.Causes["repeated"],
 				v.Causes["no-token"], v.Causes["stale-store"])
 		},

@@ -183,7 +183,8 @@ func (c *Case) contend() {
 			last[op.Key] = now
 		}
 		if n := *now - 1; n >= 0 {
-			if h := &c.Holds[n]; !h.Contended && h.Worker != op.Worker && op.Call < h.believed() {
+			h := &c.Holds[n]
+			if _, to := h.believed(); h.Worker != op.Worker && op.Call < to {
 				h.Contended = true
 			}
 		}
@@ -191,9 +192,4 @@ func (c *Case) contend() {
 			*now = c.index.hold(op.ID) + 1
 		}
 	}
-}
-
-// believed is when the holder stopped to believe in the hold: the end of B.
-func (h *Hold) believed() time.Duration {
-	return min(h.Until, h.Lost, h.Crashed, h.releaseCall)
 }

@@ -6,20 +6,10 @@ import (
 	"hammerlock/history"
 )
 
-// knobs make the interval builder wrong on purpose: the tests show that each error is caught.
-type knobs struct {
-	beliefFromCall     bool // belief begins with the call of the acquire, before anybody was told
-	proofFromReturn    bool // a lease is counted from the answer
-	unknownReleaseHeld bool // a release without an answer is taken for none
-	closedEnds         bool // intervals that touch are taken to overlap
-	crashIgnored       bool // the dead go on believing
-}
-
 // ruler measures holds. Its times may be history.Forever.
 type ruler struct {
-	c     *Case
-	knobs knobs
-	half  time.Duration // half of the slack between two processes; 0 to read every clock as it is
+	c    *Case
+	half time.Duration // half of the slack between two processes; 0 to read every clock as it is
 }
 
 // least is T1, the shortest life that a server may give a lease; Forever if leases do not expire.
@@ -71,34 +61,9 @@ const (
 	gone                   // its release was told that it was over
 )
 
-// ended tells how a hold was released, and when it was called and answered.
-func (r *ruler) ended(h *Hold) (kind ending, call, ret time.Duration) {
-	if h.ending == endless || h.ending == maybe && r.knobs.unknownReleaseHeld {
-		return endless, history.Forever, history.Forever
-	}
-	return h.ending, h.releaseCall, h.releaseReturn
-}
-
 // believed is B: from grant to the first of release call, deadline, loss signal and death.
-func (r *ruler) believed(h *Hold) (from, to time.Duration) {
-	from, to = h.Return, min(h.Until, h.Lost)
-	if r.knobs.beliefFromCall {
-		from = h.Call
-	}
-	if !r.knobs.crashIgnored {
-		to = min(to, h.Crashed)
-	}
-	_, call, _ := r.ended(h)
-	to = min(to, call)
-	return from, to
-}
-
-// began is when the lease that a call was granted has begun at the earliest.
-func (r *ruler) began(call, ret time.Duration) time.Duration {
-	if r.knobs.proofFromReturn {
-		return ret
-	}
-	return call
+func (h *Hold) believed() (from, to time.Duration) {
+	return h.Return, min(h.Until, h.Lost, h.Crashed, h.releaseCall)
 }
 
 // assured is when the lease is over at the earliest if nobody gives it back: last proof + T1. Of extensions that
@@ -113,7 +78,7 @@ func (r *ruler) assured(h *Hold) time.Duration {
 		if op.Outcome == history.OK && op.Return < next && next != history.Forever {
 			return end
 		}
-		end = min(end, plus(r.began(op.Call, op.Return), r.least(op.TTL)))
+		end = min(end, plus(op.Call, r.least(op.TTL)))
 		if op.Outcome == history.OK {
 			next = min(next, op.Call)
 		}
@@ -121,13 +86,12 @@ func (r *ruler) assured(h *Hold) time.Duration {
 	if next != history.Forever {
 		return end
 	}
-	return min(end, plus(r.began(h.Call, h.Return), r.least(h.TTL)))
+	return min(end, plus(h.Call, r.least(h.TTL)))
 }
 
 // guaranteed is G: from grant to the first of release call and last proof + T1.
 func (r *ruler) guaranteed(h *Hold) (from, to time.Duration) {
-	_, call, _ := r.ended(h)
-	return h.Return, min(call, r.assured(h))
+	return h.Return, min(h.releaseCall, r.assured(h))
 }
 
 // slot says when a hold may have begun in the servers, and when it has ended at the earliest then.
@@ -137,19 +101,16 @@ type slot struct {
 	call   time.Duration // of the release
 	least  time.Duration // T1, counted from the start; Forever if the end does not depend on the start
 	over   time.Duration // last proof + T1
-	early  bool          // it was told to be over while it was guaranteed
 }
 
 // slot finds the bounds of a hold's start. The last extension binds the start from behind: the lease has to reach
 // from one to the next, and to a release that succeeded. (Algorithm L of the method.) All of a
 // hold is on one clock; compared with others it may be off by half of the slack.
 func (r *ruler) slot(h *Hold, coupled bool) slot {
-	kind, call, ret := r.ended(h)
-	s := slot{lo: h.Call, hi: h.Return, kind: kind, call: call, over: r.assured(h)}
-	s.least = r.least(h.TTL)
+	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h), least: r.least(h.TTL)}
 	need := -history.Forever // the lease was alive then
-	if kind == returned {
-		need = call
+	if s.kind == returned {
+		need = s.call
 	}
 	refreshed := false
 	for k := len(h.Extends) - 1; k >= 0; k-- {
@@ -161,14 +122,13 @@ func (r *ruler) slot(h *Hold, coupled bool) slot {
 		refreshed = true
 		need = max(op.Call, minus(need, r.most(op.TTL)))
 	}
-	if kind == gone && s.over > ret {
-		s.kind, s.early = maybe, true
-		kind = maybe
+	if s.kind == gone && s.over > h.releaseReturn {
+		s.kind = maybe // it was told to be over while it was guaranteed
 	}
 	if refreshed {
 		s.least = history.Forever // the end does not depend on the start
-	} else if kind == gone {
-		s.hi = min(s.hi, minus(ret, s.least))
+	} else if s.kind == gone {
+		s.hi = min(s.hi, minus(h.releaseReturn, s.least))
 	}
 	if need > -history.Forever && !unknownBetween(r.c, h) {
 		s.lo = max(s.lo, minus(need, r.most(h.TTL)))

@@ -73,7 +73,7 @@ func (l *lives) found(op *history.Op, o *owner) {
 			where += fmt.Sprintf(", though %s was told at %s that hold %s is released", who(o.hold.Worker),
 				clock(l.Ops[r].Return), o.hold.ID)
 		}
-	} else if o.refused > 0 && l.flaw != flawLeakBusy {
+	} else if o.refused > 0 {
 		try := &l.Ops[o.refused-1]
 		cause, since = "phantom", try.Call
 		where += fmt.Sprintf(", though %s was told at %s that somebody else holds it", who(try.Worker), clock(try.Return))

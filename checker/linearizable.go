@@ -78,7 +78,7 @@ func (c *Case) quiet() [][]int32 {
 // end at any time after last proof + T1, so it is compared with the sweep that assumes the same. What it finds
 // without the order that only clocks give is a violation too.
 func (c *Case) ask(v *Verdict, holds []int32) {
-	s := newSweeper(c, knobs{})
+	s := newSweeper(c)
 	s.half = s.slack / 2
 	holds = s.certain(holds)
 	if len(holds) < 2 {
@@ -192,8 +192,7 @@ func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 		add(take, n, t.lo, t.hi)
 		switch {
 		case t.kind == returned:
-			_, call, ret := s.ended(h)
-			add(give, n, call-s.half, plus(ret, s.half))
+			add(give, n, h.releaseCall-s.half, plus(h.releaseReturn, s.half))
 		case t.kind == maybe && t.call < t.over:
 			add(lose, n, t.call, history.Forever)
 		case t.over != history.Forever:

@@ -13,15 +13,8 @@ var liveness = Checker{
 	Name:   "liveness",
 	Doc:    "the lock is not idle for long while somebody waits, and no key outlives its holder and its lease",
 	Causes: liveCauses,
-	Check:  func(c *Case) Verdict { return judgeLiveness(c, sound) },
+	Check:  judgeLiveness,
 }
-
-const (
-	flawLivenessRelease flaw = iota + 50 // a release without an answer frees the lock at once
-	flawLivenessCrash                    // a crash is not noticed
-	flawLivenessWaits                    // the lock is dead also when nobody waits
-	flawLeakBusy                         // a refused token that is found is nobody's
-)
 
 // patience is what the lock may be idle beyond what the run explains, so that a loaded machine is no finding.
 const patience = 2 * time.Second
@@ -41,7 +34,6 @@ type stretch struct {
 
 type lives struct {
 	*Case
-	flaw      flaw
 	waits     int64
 	disturbed []period
 	bound     time.Duration // dead for longer is stuck
@@ -56,14 +48,14 @@ type lives struct {
 
 // judgeLiveness follows METHOD 3.4 Li with one change: a lock is stuck only if it was idle after the last moment at
 // which any server may still have kept it for somebody, so expiries and unknown outcomes need no bound of their own.
-func judgeLiveness(c *Case, f flaw) Verdict {
-	v, _ := weighLiveness(c, f)
+func judgeLiveness(c *Case) Verdict {
+	v, _ := weighLiveness(c)
 	return v
 }
 
 // weighLiveness returns, with the verdict, the times that it was made of.
-func weighLiveness(c *Case, f flaw) (Verdict, *lives) {
-	l := &lives{Case: c, flaw: f, disturbed: c.disturbed(c.grace(), spares), misses: map[string]int64{},
+func weighLiveness(c *Case) (Verdict, *lives) {
+	l := &lives{Case: c, disturbed: c.disturbed(c.grace(), spares), misses: map[string]int64{},
 		causes: map[string]int64{}, evidence: map[string][]history.Op{}, story: map[string][]string{}}
 	l.bound = c.Retry*3/2 + l.slowest() + patience
 	waiting := l.waiting()
@@ -117,12 +109,6 @@ func (l *lives) waiting() []stretch {
 		}
 	})
 	l.waits = int64(len(list))
-	if l.flaw == flawLivenessWaits {
-		list = list[:0]
-		for k := range l.keys {
-			list = append(list, stretch{period{0, l.end()}, int32(k)})
-		}
-	}
 	pages := bucket(list, l.keys)
 	list = list[:0]
 	byStop := func(a, b stretch) int { return cmp.Compare(a.to, b.to) }
@@ -200,11 +186,7 @@ func (l *lives) believed(h *Hold) period {
 	if h.Outcome != history.OK {
 		return period{}
 	}
-	end := l.trusted(h)
-	if l.flaw == flawLivenessCrash {
-		end = max(end, min(h.Until, h.Lost))
-	}
-	return period{h.Return, end}
+	return period{h.Return, l.trusted(h)}
 }
 
 // kept is when a server may have kept the lock for a hold.
@@ -244,8 +226,6 @@ func (l *lives) kept(h *Hold) period {
 		if ttl == 0 {
 			w.to = op.Return
 		}
-	case l.flaw == flawLivenessRelease:
-		w.to = min(w.to, op.Call)
 	}
 	return w
 }

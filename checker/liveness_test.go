@@ -126,7 +126,7 @@ func TestLiveness(t *testing.T) {
 			s.h.Claims.Expires = true
 			s.tick = time.Second
 			tt.write(s)
-			expect(t, judgeLiveness(s.prepared(), sound), tt.status, tt.cause, tt.word)
+			expect(t, judgeLiveness(s.prepared()), tt.status, tt.cause, tt.word)
 		})
 	}
 }
@@ -360,9 +360,8 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 func TestLivenessAgainstEverySecond(t *testing.T) {
 	p := property{
 		histories: 100_000, draw: drawLives, oracle: everySecond,
-		flaws: []flaw{flawLivenessRelease, flawLivenessCrash, flawLivenessWaits, flawLeakBusy},
-		check: func(c *Case, f flaw) string {
-			v, l := weighLiveness(c, f)
+		check: func(c *Case) string {
+			v, l := weighLiveness(c)
 			kind := ""
 			for _, cause := range []string{"phantom", "leak", "ttl-too-long"} {
 				if v.Causes[cause] > 0 {

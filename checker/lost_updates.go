@@ -6,14 +6,8 @@ var lostUpdates = Checker{
 	Name:   "lost-updates",
 	Doc:    "every acknowledged page view is in the chain of stores that ends in the final count",
 	Causes: updateCauses,
-	Check:  func(c *Case) Verdict { return judgeLostUpdates(c, sound) },
+	Check:  judgeLostUpdates,
 }
-
-const (
-	flawUpdatesUnknown flaw = iota + 10 // a store without an answer took effect, named or not
-	flawUpdatesFork                     // only forks count; a chain that ends too early is not noticed
-	flawUpdatesStale                    // the sign of the order of loads and stores is wrong
-)
 
 // updateCauses are the causes, the worst first.
 var updateCauses = []string{"exclusion", "stale-read", "store-loss", "overwritten", "duplicate", "corrupt", "phantom",
@@ -23,7 +17,6 @@ var updateCauses = []string{"exclusion", "stale-read", "store-loss", "overwritte
 // chain that ends in what was read at the end; every other store is lost.
 type updates struct {
 	*Case
-	flaw  flaw
 	named []bool  // by operation: a store that somebody saw
 	place []int32 // by operation: a store's place in its chain, growing; 0 outside
 	link  []int32 // by operation, plus one: in the chain, its next; outside, where its branch left the chain
@@ -48,8 +41,8 @@ type page struct {
 type witness struct{ store, other int32 } // into Ops; -1 = none
 
 // judgeLostUpdates follows METHOD 3.4 C: Elle's idea of making the order of writes observable by the writes' names.
-func judgeLostUpdates(c *Case, f flaw) Verdict {
-	u := &updates{Case: c, flaw: f, named: make([]bool, len(c.Ops)), place: make([]int32, len(c.Ops)),
+func judgeLostUpdates(c *Case) Verdict {
+	u := &updates{Case: c, named: make([]bool, len(c.Ops)), place: make([]int32, len(c.Ops)),
 		link: make([]int32, len(c.Ops)), pages: make([]page, c.keys), causes: map[string]int64{}, first: map[string]witness{}}
 	u.read()
 	u.deepest()
@@ -144,7 +137,7 @@ func (u *updates) see(store, by int32) {
 func (u *updates) effective(i int32) bool {
 	op := &u.Ops[i]
 	return op.Kind == history.Store && op.Key >= 0 &&
-		(op.Outcome == history.OK || u.named[i] || u.flaw == flawUpdatesUnknown && op.Outcome == history.Unknown)
+		(op.Outcome == history.OK || u.named[i])
 }
 
 // deepest gives every page that was not read at the end the end that loses the fewest acknowledged stores.
@@ -212,9 +205,6 @@ func (u *updates) missing() {
 		}
 		left := u.left(int32(i))
 		cause, other := u.cause(left)
-		if u.flaw == flawUpdatesFork && other < 0 {
-			continue
-		}
 		if u.Ops[i].Outcome != history.OK {
 			u.unseen++
 			continue

@@ -7,11 +7,6 @@ import (
 	"hammerlock/history"
 )
 
-// flaw breaks a checker on purpose, so that tests can show that their oracles notice. Outside of tests it is sound.
-type flaw uint8
-
-const sound flaw = 0
-
 // row is what is known of one page's operations in the order of their returns.
 type row struct {
 	returns []time.Duration
@@ -20,8 +15,8 @@ type row struct {
 
 // inRealTime shows every picked operation together with the one of the greatest value that had certainly returned
 // before its call; -1 if there is none. A negative value does not count. It needs no sorting: the operations stand in
-// the order of their returns, and few return while another is open. early makes it wrong on purpose.
-func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, early bool, called func(i, best int32)) {
+// the order of their returns, and few return while another is open.
+func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {
 	rows := make([]row, c.keys)
 	for n := range c.Ops {
 		op, i := &c.Ops[n], int32(n)
@@ -29,11 +24,7 @@ func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64
 			continue
 		}
 		r := &rows[op.Key]
-		at := r.before(op.Call - c.Bounds.Slack)
-		if early {
-			at = len(r.returns)
-		}
-		if at > 0 {
+		if at := r.before(op.Call - c.Bounds.Slack); at > 0 {
 			called(i, r.best[at-1])
 		} else {
 			called(i, -1)

@@ -17,7 +17,7 @@ func WriteVisualization(w io.Writer, c *Case, v Verdict) error {
 	if err != nil {
 		return err
 	}
-	s := newSweeper(c, knobs{})
+	s := newSweeper(c)
 	_, info := porcupine.CheckOperationsVerbose(leaseModel, s.encode(s.certain(holds)), secondOpinion)
 	from, to := c.Holds[holds[0]].Call, c.Holds[holds[len(holds)-1]].Return
 	for _, n := range holds {
@@ -25,7 +25,7 @@ func WriteVisualization(w io.Writer, c *Case, v Verdict) error {
 		if h.Outcome != history.OK {
 			continue
 		}
-		for kind, interval := range map[string]func(*Hold) (time.Duration, time.Duration){"guaranteed": s.guaranteed, "believed": s.believed} {
+		for kind, interval := range map[string]func(*Hold) (time.Duration, time.Duration){"guaranteed": s.guaranteed, "believed": (*Hold).believed} {
 			if a, b := interval(h); a < b {
 				info.AddAnnotations([]porcupine.Annotation{{Tag: who(h.Worker) + " " + kind, Start: int64(a), End: int64(b),
 					Description: h.name(), Details: fmt.Sprintf("%s %s from %s to %s", h.name(), kind, clock(a), clock(b))}})

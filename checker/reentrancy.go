@@ -12,13 +12,8 @@ var reentrancy = Checker{
 	Doc:     "an owner that acquires again is told the right count, keeps its token, and is free after as many releases",
 	Causes:  reentryCauses,
 	Applies: func(h *history.Header) bool { return h.Claims.Reentrant },
-	Check:   func(c *Case) Verdict { return judgeReentrancy(c, sound) },
+	Check:   judgeReentrancy,
 }
-
-const (
-	flawReentrancyUnknown flaw = iota + 30 // an operation without an answer took effect
-	flawReentrancyExpiry                   // a lease never ends
-)
 
 // reentryCauses are the causes, the worst first.
 var reentryCauses = []string{"count", "token-changed", "self-refusal"}
@@ -34,7 +29,6 @@ type nested struct {
 
 type reentries struct {
 	*Case
-	flaw    flaw
 	holds   []nested
 	exposed int64
 	causes  map[string]int64
@@ -43,8 +37,8 @@ type reentries struct {
 
 // judgeReentrancy replays each hold's count. The operations of a hold are one worker's, so the order of their returns
 // is the order of their calls.
-func judgeReentrancy(c *Case, f flaw) Verdict {
-	r := &reentries{Case: c, flaw: f, holds: make([]nested, len(c.Holds)), causes: map[string]int64{}, first: map[string][2]int32{}}
+func judgeReentrancy(c *Case) Verdict {
+	r := &reentries{Case: c, holds: make([]nested, len(c.Holds)), causes: map[string]int64{}, first: map[string][2]int32{}}
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
@@ -70,7 +64,7 @@ func (r *reentries) step(n *nested, h *Hold, i int32) {
 		r.told(n, h, i)
 		return
 	}
-	if !n.over && n.ttl > 0 && r.Claims.Expires && r.flaw != flawReentrancyExpiry {
+	if !n.over && n.ttl > 0 && r.Claims.Expires {
 		life := time.Duration(float64(n.ttl)*(1-r.Bounds.Rate)) - r.Bounds.Round
 		n.over = op.Return > n.proof+life
 	}
@@ -112,9 +106,7 @@ func (r *reentries) enter(n *nested, h *Hold, i int32) {
 			r.blame("self-refusal", h, i)
 		}
 	default:
-		if n.most++; r.flaw == flawReentrancyUnknown {
-			n.least++
-		}
+		n.most++
 	}
 }
 
@@ -134,9 +126,7 @@ func (r *reentries) leave(n *nested, h *Hold, i int32) {
 	case history.Failed:
 		n.over = op.Reason == history.Lost
 	default:
-		if n.least = max(n.least-1, 0); r.flaw == flawReentrancyUnknown {
-			n.most = max(n.most-1, 0)
-		}
+		n.least = max(n.least-1, 0)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestReentrancy(t *testing.T) {
 			s := newDrama()
 			s.h.Claims.Expires = true
 			tt.write(s)
-			expect(t, judgeReentrancy(s.prepared(), sound), tt.status, tt.cause, tt.word)
+			expect(t, judgeReentrancy(s.prepared()), tt.status, tt.cause, tt.word)
 		})
 	}
 }
@@ -157,9 +157,9 @@ func explained(c *Case) string {
 
 func TestReentrancyAgainstEveryChoice(t *testing.T) {
 	p := property{
-		histories: 120_000, draw: drawNested, oracle: explained, flaws: []flaw{flawReentrancyUnknown, flawReentrancyExpiry},
-		check: func(c *Case, f flaw) string {
-			v := judgeReentrancy(c, f)
+		histories: 120_000, draw: drawNested, oracle: explained,
+		check: func(c *Case) string {
+			v := judgeReentrancy(c)
 			return fmt.Sprintf("%v %v", v.Status != Fail, v.Exposed > 0)
 		},
 	}

@@ -17,7 +17,7 @@ var release = Checker{
 
 func checkRelease(c *Case) Verdict {
 	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
-	s := newSweeper(c, knobs{})
+	s := newSweeper(c)
 	fail := func(cause string, evidence []history.Op, story ...string) {
 		v.Violations++
 		v.Causes[cause]++

@@ -81,7 +81,6 @@ func granted(c *Case, h *Hold) string {
 
 // promise says until when the first hold excluded all others.
 func promise(r *ruler, h *Hold) string {
-	kind, call, _ := r.ended(h)
 	over := r.assured(h)
 	s := "it never expires"
 	if over != history.Forever {
@@ -90,13 +89,13 @@ func promise(r *ruler, h *Hold) string {
 			s += fmt.Sprintf(" (clocks within %.2g %%)", 100*r.c.Bounds.Rate)
 		}
 	}
-	switch kind {
+	switch h.ending {
 	case returned:
-		s += fmt.Sprintf(", and it was released at %s", clock(call))
+		s += fmt.Sprintf(", and it was released at %s", clock(h.releaseCall))
 	case maybe:
-		s += fmt.Sprintf(", or its release, called at %s, whose effect is unknown", clock(call))
+		s += fmt.Sprintf(", or its release, called at %s, whose effect is unknown", clock(h.releaseCall))
 	case gone:
-		s += fmt.Sprintf("; its release at %s was told that it was no longer its own", clock(call))
+		s += fmt.Sprintf("; its release at %s was told that it was no longer its own", clock(h.releaseCall))
 	}
 	return s
 }
@@ -114,7 +113,7 @@ func lastProof(c *Case, h *Hold) int32 {
 // consequence says why the pair is a violation, and whose.
 func consequence(c *Case, r *ruler, f finding) []string {
 	i, j := &c.Holds[f.pair.first], &c.Holds[f.pair.second]
-	_, believed := r.believed(i)
+	_, believed := i.believed()
 	switch f.cause {
 	case "service-loss":
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}

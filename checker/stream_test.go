@@ -61,7 +61,7 @@ func TestStreamAgreesOnExclusion(t *testing.T) {
 		}
 		c := prepared(t, h)
 		want := int64(0)
-		sweep := newSweeper(c, knobs{})
+		sweep := newSweeper(c)
 		for _, holds := range c.byKey {
 			sweep.beliefs(holds, func(pair, bool) { want++ })
 		}
@@ -124,7 +124,7 @@ func TestStreamAgreesOnLostUpdates(t *testing.T) {
 	for seed := range uint64(2000) {
 		h := race(rand.New(rand.NewPCG(seed, 1)), 2+int(seed%12))
 		s := streamed(h)
-		v := judgeLostUpdates(prepared(t, h), sound)
+		v := judgeLostUpdates(prepared(t, h))
 		if forks := s.of(lostUpdates.Name); (forks > 0) != (v.Violations > 0) || forks > v.Violations {
 			t.Fatalf("seed %d: the stream found %d forks, the judge %d lost: %s", seed, forks, v.Violations, v.Summary)
 		}

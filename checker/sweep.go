@@ -82,8 +82,8 @@ func (s *sweeper) pop() {
 	}
 }
 
-func newSweeper(c *Case, k knobs) *sweeper {
-	s := &sweeper{ruler: ruler{c: c, knobs: k}}
+func newSweeper(c *Case) *sweeper {
+	s := &sweeper{ruler: ruler{c: c}}
 	if c.Processes > 1 {
 		s.slack = c.Bounds.Slack
 	}
@@ -101,9 +101,9 @@ type reach struct {
 // with the one that believed longest, and tells whether that is certain in spite of the processes' clocks.
 // One sort and one sweep: O(n log n) at worst, exact within a process.
 func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
-	far := skyline{best: reach{hold: -1}, other: reach{hold: -1}, slack: s.slack, closed: s.knobs.closedEnds}
+	far := skyline{best: reach{hold: -1}, other: reach{hold: -1}, slack: s.slack}
 	s.inOrder(holds, func(h *Hold) (timed, bool) {
-		from, to := s.believed(h)
+		from, to := h.believed()
 		return timed{at: from, slot: slot{hi: to}}, h.Outcome == history.OK && from < to
 	}, func(t *timed) {
 		now := reach{t.hold, s.c.Holds[t.hold].Process, t.at, t.slot.hi}
@@ -118,7 +118,6 @@ func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
 type skyline struct {
 	best, other reach // the other is of another process than the best
 	slack       time.Duration
-	closed      bool // intervals that touch overlap
 }
 
 // add takes a belief in.
@@ -140,7 +139,7 @@ func (z *skyline) add(now reach) {
 func (z *skyline) collide(now reach) (first int32, certain bool) {
 	first = -1
 	for _, r := range [...]reach{z.best, z.other} {
-		if r.hold < 0 || now.from > r.to || now.from == r.to && !z.closed {
+		if r.hold < 0 || now.from >= r.to {
 			continue
 		}
 		if r.process == now.process || now.from+z.slack < r.to && r.from+z.slack < now.to {
@@ -164,7 +163,7 @@ func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 	}, func(o *timed) {
 		t := &o.slot
 		x := max(t.lo, now)
-		if x > t.hi || x == t.hi && x == now && s.knobs.closedEnds {
+		if x > t.hi {
 			found(pair{last, o.hold})
 			x = t.lo // go on as if only the newer one existed, so that one loss counts once
 		}
@@ -233,7 +232,7 @@ func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	s.order = s.order[:0]
 	for _, n := range holds {
 		h := &s.c.Holds[n]
-		if from, to := s.believed(h); h.Outcome == history.OK && from < to {
+		if from, to := h.believed(); h.Outcome == history.OK && from < to {
 			s.order = append(s.order, stamp{from, n})
 		}
 	}
@@ -262,7 +261,7 @@ func (s *sweeper) meets(n int32, h *Hold) int32 {
 	})
 	for ; at < len(s.order) && s.order[at].at < store; at++ {
 		o := &s.c.Holds[s.order[at].index]
-		from, to := s.believed(o)
+		from, to := o.believed()
 		slack := s.slack
 		if o.Process == h.Process {
 			slack = 0

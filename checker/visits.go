@@ -83,7 +83,7 @@ func (u *updates) stale() {
 		}
 		return -1
 	}
-	u.inRealTime(loadOrStore, place, false, func(i, returned int32) {
+	u.inRealTime(loadOrStore, place, func(i, returned int32) {
 		op := &u.Ops[i]
 		if op.Kind != history.Load || returned < 0 || u.pages[op.Key].cropped {
 			return
@@ -92,11 +92,7 @@ func (u *updates) stale() {
 		if op.Seen != 0 && (seen < 0 || u.place[seen] == 0) {
 			return
 		}
-		older := seen < 0 || u.place[seen] < u.place[returned]
-		if u.flaw == flawUpdatesStale {
-			older = seen >= 0 && u.place[seen] > u.place[returned]
-		}
-		if !older {
+		if seen >= 0 && u.place[seen] >= u.place[returned] {
 			return
 		}
 		if h := u.Hold(op.Hold); h != nil && h.Uses[1] >= 0 {
