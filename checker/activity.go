@@ -97,7 +97,7 @@ func (c *Case) effort() (e effort) {
 		e.holds++
 		if k.hold > 0 {
 			h := &c.Holds[k.hold-1]
-			contended := k.refused || since[op.Worker] < c.gone(h)
+			contended := k.refused || since[op.Worker] < min(h.lapse(), h.releaseReturn)
 			if contended && h.Worker != op.Worker {
 				e.handOffs++
 			}
@@ -105,15 +105,6 @@ func (c *Case) effort() (e effort) {
 		*k, since[op.Worker] = last{hold: c.index.hold(op.ID) + 1}, 0
 	}
 	return e
-}
-
-// gone is when a hold's holder was done with it.
-func (c *Case) gone(h *Hold) time.Duration {
-	end := c.lapse(h)
-	if h.Release >= 0 {
-		end = min(end, c.Ops[h.Release].Return)
-	}
-	return end
 }
 
 // idleFaults names the planned faults that were not injected or met neither a holder nor a waiter.
@@ -155,7 +146,7 @@ func (c *Case) busy(w period) bool {
 		if h.Call > w.to {
 			break
 		}
-		if h.Outcome == history.OK && w.meets(h.Call, c.gone(h)) {
+		if h.Outcome == history.OK && w.meets(h.Call, min(h.lapse(), h.releaseReturn)) {
 			return true
 		}
 	}

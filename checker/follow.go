@@ -183,8 +183,7 @@ func (c *Case) contend() {
 			last[op.Key] = now
 		}
 		if n := *now - 1; n >= 0 {
-			h := &c.Holds[n]
-			if _, to := h.believed(); h.Worker != op.Worker && op.Call < to {
+			if h := &c.Holds[n]; h.Worker != op.Worker && op.Call < h.trusted() {
 				h.Contended = true
 			}
 		}

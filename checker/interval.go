@@ -61,10 +61,14 @@ const (
 	gone                   // its release was told that it was over
 )
 
-// believed is B: from grant to the first of release call, deadline, loss signal and death.
-func (h *Hold) believed() (from, to time.Duration) {
-	return h.Return, min(h.Until, h.Lost, h.Crashed, h.releaseCall)
-}
+// believed is B: from grant to the first of release call, deadline, loss signal and crash.
+func (h *Hold) believed() (from, to time.Duration) { return h.Return, h.trusted() }
+
+// lapse is when B would have ended without a release.
+func (h *Hold) lapse() time.Duration { return min(h.Until, h.Lost, h.Crashed) }
+
+// trusted is the end of B.
+func (h *Hold) trusted() time.Duration { return min(h.lapse(), h.releaseCall) }
 
 // assured is when the lease is over at the earliest if nobody gives it back: last proof + T1. Of extensions that
 // overlap, any may have been the last; one that may have failed can only have made the lease shorter.
@@ -87,11 +91,6 @@ func (r *ruler) assured(h *Hold) time.Duration {
 		return end
 	}
 	return min(end, plus(h.Call, r.least(h.TTL)))
-}
-
-// guaranteed is G: from grant to the first of release call and last proof + T1.
-func (r *ruler) guaranteed(h *Hold) (from, to time.Duration) {
-	return h.Return, min(h.releaseCall, r.assured(h))
 }
 
 // slot says when a hold may have begun in the servers, and when it has ended at the earliest then.

@@ -90,7 +90,7 @@ func (l *leases) claim(n, i int32, h *Hold) {
 		return
 	}
 	if op.Until == history.Forever {
-		if _, to := h.believed(); !l.c.Claims.Renews && to > plus(l.assured(h), l.lag(h)) && i == l.c.index.at(h.ID) {
+		if to := h.trusted(); !l.c.Claims.Renews && to > plus(l.assured(h), l.lag(h)) && i == l.c.index.at(h.ID) {
 			l.fail("over-claim", fmt.Sprintf("%s was told no end of %s and believed in it until %s; the lease was sure until %s only",
 				who(op.Worker), h.name(), clock(to), clock(l.assured(h))), *op)
 		}

@@ -142,8 +142,6 @@ const (
 	lose               // it is free from now on if it was the hold's
 )
 
-func (k action) String() string { return [...]string{"acquire", "release", "expire"}[k] }
-
 // leaseModel is a lock whose leases may expire: the state is the hold that has it, -1 if none has.
 var leaseModel = porcupine.Model{
 	Init: func() any { return int32(-1) },
@@ -161,14 +159,7 @@ var leaseModel = porcupine.Model{
 			return true, owner
 		}
 	},
-	Hash:              func(state any) uint64 { return uint64(state.(int32)+1) * 0x9e3779b97f4a7c15 },
-	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%v %d", input.(step).kind, input.(step).hold) },
-	DescribeState: func(state any) string {
-		if state.(int32) < 0 {
-			return "free"
-		}
-		return fmt.Sprintf("held by %d", state)
-	},
+	Hash: func(state any) uint64 { return uint64(state.(int32)+1) * 0x9e3779b97f4a7c15 },
 }
 
 // encode turns holds into an ordinary history. An expiry is an operation that may happen at any time after last

@@ -186,7 +186,7 @@ func (l *lives) believed(h *Hold) period {
 	if h.Outcome != history.OK {
 		return period{}
 	}
-	return period{h.Return, l.trusted(h)}
+	return period{h.Return, h.trusted()}
 }
 
 // kept is when a server may have kept the lock for a hold.
@@ -206,7 +206,7 @@ func (l *lives) kept(h *Hold) period {
 	}
 	switch {
 	case ttl == 0 && h.Outcome == history.OK:
-		w.to = l.trusted(h)
+		w.to = h.trusted()
 	case ttl == 0:
 		w.to = proof
 	case proof == history.Forever:

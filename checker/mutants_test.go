@@ -24,9 +24,9 @@ var mutants = map[string]mutant{
 		[]string{"op.Kind == history.Acquire && op.Call <= w.to {", "op.Kind == history.Acquire {"}},
 
 	"exclusion: belief begins with the call": {"interval.go", "TestSweepsAgainstOracle",
-		[]string{"return h.Return, min(h.Until, h.Lost, h.Crashed, h.releaseCall)", "return h.Call, min(h.Until, h.Lost, h.Crashed, h.releaseCall)"}},
+		[]string{"return h.Return, h.trusted()", "return h.Call, h.trusted()"}},
 	"exclusion: a dead worker goes on believing": {"interval.go", "TestSweepsAgainstOracle",
-		[]string{"min(h.Until, h.Lost, h.Crashed, h.releaseCall)", "min(h.Until, h.Lost, h.releaseCall)"}},
+		[]string{"return min(h.Until, h.Lost, h.Crashed)", "return min(h.Until, h.Lost)"}},
 	"exclusion: a lease is counted from the answer": {"interval.go", "TestSweepsAgainstOracle",
 		[]string{"plus(op.Call, r.least(op.TTL))", "plus(op.Return, r.least(op.TTL))", "plus(h.Call, r.least(h.TTL))", "plus(h.Return, r.least(h.TTL))"}},
 	"exclusion: a release without an answer is none": {"follow.go", "TestSweepsAgainstOracle",
@@ -51,7 +51,7 @@ var mutants = map[string]mutant{
 	"liveness: a release without an answer frees the lock": {"liveness.go", "TestLivenessAgainstEverySecond",
 		[]string{"			w.to = op.Return\n		}\n", "			w.to = op.Return\n		}\n	default:\n		w.to = min(w.to, op.Call)\n"}},
 	"liveness: a crash is ignored": {"liveness.go", "TestLivenessAgainstEverySecond",
-		[]string{"return period{h.Return, l.trusted(h)}", "return period{h.Return, max(l.trusted(h), min(h.Until, h.Lost))}"}},
+		[]string{"return period{h.Return, h.trusted()}", "return period{h.Return, max(h.trusted(), min(h.Until, h.Lost))}"}},
 	"liveness: somebody always waits": {"liveness.go", "TestLivenessAgainstEverySecond",
 		[]string{"	l.waits = int64(len(list))\n", "	l.waits, list = int64(len(list)), nil\n	for k := range l.keys {\n" +
 			"		list = append(list, stretch{period{0, l.end()}, int32(k)})\n	}\n"}},
@@ -62,7 +62,7 @@ var mutants = map[string]mutant{
 		[]string{"		n.most++\n", "		n.most++\n		n.least++\n",
 			"	default:\n		n.least = max(n.least-1, 0)\n", "	default:\n		n.least, n.most = max(n.least-1, 0), max(n.most-1, 0)\n"}},
 	"reentrancy: a lease never ends": {"reentrancy.go", "TestReentrancyAgainstEveryChoice",
-		[]string{"n.ttl > 0 && r.Claims.Expires {", "n.ttl > 0 && false {"}},
+		[]string{"n.over = op.Return > plus(n.proof, r.least(n.ttl))", "n.over = false"}},
 
 	"fairness: a waiter waits until its grant returns": {"fairness.go", "TestFairnessAgainstEveryPairOfVisits",
 		[]string{"b.waits[i].asked > b.waits[*l-1].asked", "b.waits[i].stop > b.waits[*l-1].stop", "b.before(w.stop, earlier.asked)", "b.before(w.stop, earlier.stop)"}},

@@ -56,24 +56,6 @@ func (c *Case) before(ret, call time.Duration) bool {
 	return ret != history.Forever && ret < call-c.Bounds.Slack
 }
 
-// trusted is when a hold's holder stopped believing in it.
-func (c *Case) trusted(h *Hold) time.Duration {
-	end := c.lapse(h)
-	if h.Release >= 0 {
-		end = min(end, c.Ops[h.Release].Call)
-	}
-	return end
-}
-
-// lapse is when the holder's belief would have ended without a release.
-func (c *Case) lapse(h *Hold) time.Duration {
-	end := min(h.Lost, h.Crashed)
-	if h.Until > 0 {
-		end = min(end, h.Until)
-	}
-	return end
-}
-
 // end is the last moment that the workers' history knows.
 func (c *Case) end() time.Duration {
 	var last time.Duration

@@ -29,6 +29,7 @@ type nested struct {
 
 type reentries struct {
 	*Case
+	ruler
 	holds   []nested
 	exposed int64
 	causes  map[string]int64
@@ -38,7 +39,7 @@ type reentries struct {
 // judgeReentrancy replays each hold's count. The operations of a hold are one worker's, so the order of their returns
 // is the order of their calls.
 func judgeReentrancy(c *Case) Verdict {
-	r := &reentries{Case: c, holds: make([]nested, len(c.Holds)), causes: map[string]int64{}, first: map[string][2]int32{}}
+	r := &reentries{Case: c, ruler: ruler{c: c}, holds: make([]nested, len(c.Holds)), causes: map[string]int64{}, first: map[string][2]int32{}}
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
@@ -64,9 +65,8 @@ func (r *reentries) step(n *nested, h *Hold, i int32) {
 		r.told(n, h, i)
 		return
 	}
-	if !n.over && n.ttl > 0 && r.Claims.Expires {
-		life := time.Duration(float64(n.ttl)*(1-r.Bounds.Rate)) - r.Bounds.Round
-		n.over = op.Return > n.proof+life
+	if !n.over {
+		n.over = op.Return > plus(n.proof, r.least(n.ttl))
 	}
 	if n.over {
 		return

@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -283,12 +282,6 @@ func TestSaved(t *testing.T) {
 			}
 			if v.Status == Fail {
 				t.Logf("%s\n%s", v.Summary, strings.Join(v.Story, "\n"))
-				if v.Checker = test.checker.Name; test.checker.Name == "exclusion" && test.cause != "phantom" {
-					var page bytes.Buffer
-					if err := WriteVisualization(&page, c, v); err != nil || page.Len() < 1000 {
-						t.Errorf("the picture has %d bytes: %v", page.Len(), err)
-					}
-				}
 			}
 		})
 	}

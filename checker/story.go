@@ -113,7 +113,6 @@ func lastProof(c *Case, h *Hold) int32 {
 // consequence says why the pair is a violation, and whose.
 func consequence(c *Case, r *ruler, f finding) []string {
 	i, j := &c.Holds[f.pair.first], &c.Holds[f.pair.second]
-	_, believed := i.believed()
 	switch f.cause {
 	case "service-loss":
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}
@@ -121,7 +120,7 @@ func consequence(c *Case, r *ruler, f finding) []string {
 		return []string{"no lease was over and no fault of a server explains it: the acquire is not atomic"}
 	case "over-claim":
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %v longer than the lease was sure to last",
-			who(i.Worker), clock(believed), longer(believed, r.assured(i)))}
+			who(i.Worker), clock(i.trusted()), longer(i.trusted(), r.assured(i)))}
 	case "renewal-failure":
 		return []string{fmt.Sprintf("%s was alive and nothing renewed its lease", who(i.Worker))}
 	case "silent-reacquire":

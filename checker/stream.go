@@ -133,20 +133,6 @@ func (s *Stream) UpTo(now time.Duration) {
 	})
 }
 
-// Finish settles what is still open: those holds lasted as long as their holders were told.
-func (s *Stream) Finish() {
-	for _, b := range s.holds {
-		b.settled, b.to = true, min(b.to, b.lost, b.dead)
-	}
-	clear(s.holds)
-	clear(s.tokens)
-	for _, l := range s.lines {
-		if l != nil {
-			s.judge(l)
-		}
-	}
-}
-
 // SafeUpTo is the time up to which everything was judged: what is found later happened later.
 func (s *Stream) SafeUpTo() time.Duration {
 	if !s.excludes {

@@ -32,13 +32,27 @@ func streamed(h *history.History) *Stream {
 		safe = s.SafeUpTo()
 	}
 	before := s.count
-	s.Finish()
+	s.finish()
 	for _, v := range s.found[min(before, int64(len(s.found))):] {
 		if v.At < safe {
 			panic("a violation within what was said to be safe")
 		}
 	}
 	return s
+}
+
+// finish ends the holds that are still open when their holders were told they end.
+func (s *Stream) finish() {
+	for _, b := range s.holds {
+		b.settled, b.to = true, min(b.to, b.lost, b.dead)
+	}
+	clear(s.holds)
+	clear(s.tokens)
+	for _, l := range s.lines {
+		if l != nil {
+			s.judge(l)
+		}
+	}
 }
 
 func (s *Stream) of(checker string) (n int64) {
@@ -172,7 +186,7 @@ func TestStreamIsBounded(t *testing.T) {
 	if s.waiting > mostBeliefs || s.SafeUpTo() > 11 {
 		t.Errorf("%d kept, safe up to %s", s.waiting, s.SafeUpTo())
 	}
-	s.Finish()
+	s.finish()
 	if n, _ := s.Violations(); n == 0 || s.SafeUpTo() > 10*(mostBeliefs+2) {
 		t.Errorf("%d violations, safe up to %s", n, s.SafeUpTo())
 	}

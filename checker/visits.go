@@ -49,12 +49,12 @@ func (u *updates) conflict(a, b int32) string {
 		if h == nil {
 			continue
 		}
-		if end := u.trusted(h); u.Ops[i].Call >= end {
+		if end := h.trusted(); u.Ops[i].Call >= end {
 			return "overrun"
 		} else if load := u.load(i); load >= 0 && u.Ops[load].Call >= end {
 			return "overrun"
 		}
-		if u.Ops[i].Return > u.lapse(h) {
+		if u.Ops[i].Return > h.lapse() {
 			cause = "zombie-write"
 		}
 	}
@@ -183,8 +183,8 @@ func (u *updates) sentence(op *history.Op) string {
 	default:
 		return fmt.Sprintf("at the end, at %s, page %d had %d views, by %s", clock(op.Return), op.Key, op.Value, op.Seen)
 	}
-	if h := u.Hold(op.Hold); h != nil && op.Call >= u.trusted(h) {
-		s += fmt.Sprintf(", without the lock: it had ended at %s", clock(u.trusted(h)))
+	if h := u.Hold(op.Hold); h != nil && op.Call >= h.trusted() {
+		s += fmt.Sprintf(", without the lock: it had ended at %s", clock(h.trusted()))
 	}
 	return s
 }
