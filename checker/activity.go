@@ -16,14 +16,14 @@ var Activity = Checker{
 	Check: judgeActivity,
 }
 
-// Less than this tells nothing: a lock that is never passed on under contention is not tested, and in a run with too
-// many unknown outcomes anything may have happened.
+// A run with less proves nothing: a lock that is never handed off under contention is not tested, and too many unknown
+// outcomes can hide anything.
 const (
 	enoughHandOffs  = 20
 	tooManyUnknowns = 0.1
 )
 
-// judgeActivity never fails a run. It says whether the other verdicts stand on anything.
+// judgeActivity never fails a run. It says whether enough happened for the other verdicts to mean something.
 func judgeActivity(c *Case) Verdict {
 	a := c.effort()
 	v := Verdict{Exposed: a.holds, Misses: map[string]int64{"hand-offs": a.handOffs}}
@@ -51,14 +51,14 @@ func judgeActivity(c *Case) Verdict {
 	return v
 }
 
-// atMost is the 95 % upper bound of a rate of which n occasions showed nothing: the rule of three.
+// atMost is the 95 % upper bound of a rate when n occasions showed no violation: the rule of three.
 func atMost(n int64) string {
 	return strings.Replace(fmt.Sprintf("%.1e", 3/float64(max(n, 1))), "e-0", "e-", 1)
 }
 
 type effort struct{ holds, handOffs, known, unknown int64 }
 
-// effort counts. A hand-off is contended if the new holder waited while the one before held, or if anybody was
+// effort counts holds, hand-offs and outcomes. A hand-off is contended if the new holder waited while the one before held, or if anybody was
 // refused between the two grants.
 func (c *Case) effort() (e effort) {
 	type last struct {
@@ -70,7 +70,7 @@ func (c *Case) effort() (e effort) {
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
-		case history.Release, history.Store: // unknown acquires and extensions are left out of judgement, and hide nothing
+		case history.Release, history.Store: // unknown acquires and extensions are not judged, and hide nothing
 			if op.Outcome == history.Unknown {
 				e.unknown++
 			} else if op.Outcome == history.OK {
@@ -96,7 +96,7 @@ func (c *Case) effort() (e effort) {
 		}
 		e.holds++
 		if k.hold > 0 {
-			h := &c.Holds[k.hold-1]
+			h := &c.holds[k.hold-1]
 			contended := k.refused || since[op.Worker] < min(h.lapse(), h.releaseReturn)
 			if contended && h.Worker != op.Worker {
 				e.handOffs++
@@ -107,13 +107,13 @@ func (c *Case) effort() (e effort) {
 	return e
 }
 
-// idleFaults names the planned faults that were not injected or met neither a holder nor a waiter.
+// idleFaults names the planned faults that were not injected, or that coincided with neither a holder nor a waiter.
 func (c *Case) idleFaults() (doubts []string) {
 	if len(c.Faults) == 0 {
 		return nil
 	}
 	injected, met := make([]bool, len(c.Faults)), make([]bool, len(c.Faults))
-	for _, s := range c.strikes() {
+	for _, s := range c.injections() {
 		if s.outcome == history.Failed || s.number < 0 || s.number >= int64(len(c.Faults)) {
 			continue
 		}
@@ -132,7 +132,7 @@ func (c *Case) idleFaults() (doubts []string) {
 	return doubts
 }
 
-// busy tells whether anybody held the lock or waited for it in a period. It stops at the first who did.
+// busy tells whether anybody held the lock or waited for it in a period.
 func (c *Case) busy(w period) bool {
 	first := sort.Search(len(c.Ops), func(i int) bool { return c.Ops[i].Return >= w.from })
 	for i := range c.Ops[first:] {
@@ -141,8 +141,8 @@ func (c *Case) busy(w period) bool {
 			return true
 		}
 	}
-	for i := range c.Holds {
-		h := &c.Holds[i]
+	for i := range c.holds {
+		h := &c.holds[i]
 		if h.Call > w.to {
 			break
 		}

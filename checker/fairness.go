@@ -24,7 +24,7 @@ type bypasses struct {
 	longest *wait
 
 	inverted, excused int64
-	evidence          [2]*wait // who was passed over, and who came later
+	evidence          [2]*wait // the wait that was passed over, and the later one
 }
 
 func judgeFairness(c *Case) Verdict {
@@ -35,7 +35,7 @@ func judgeFairness(c *Case) Verdict {
 // weighFairness returns, with the verdict, how many earlier waiters each grant passed over.
 func weighFairness(c *Case) (Verdict, []int64) {
 	b := &bypasses{Case: c, grants: make([]int64, max(c.workers, c.Workers))}
-	b.waits = make([]wait, 0, len(c.Holds)+c.workers)
+	b.waits = make([]wait, 0, len(c.holds)+c.workers)
 	c.waits(func(w *wait) {
 		if w.key >= 0 {
 			b.waits = append(b.waits, *w)
@@ -63,8 +63,8 @@ func weighFairness(c *Case) (Verdict, []int64) {
 	return b.verdict(), b.overs
 }
 
-// bypassed counts, for each grant, who came earlier and still waited: METHOD 3.4 Fa, with a Fenwick tree (Fenwick, A New
-// Data Structure for Cumulative Frequency Tables, 1994) over the waits by their start.
+// bypassed counts, for each grant, the waits that began earlier and went on, with a Fenwick tree over the waits by their
+// start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
 func (b *bypasses) bypassed() {
 	byStart := make([]stamp, len(b.waits))
 	for i := range byStart {
@@ -83,7 +83,7 @@ func (b *bypasses) bypassed() {
 		}
 	}
 	for i := 1; i < len(tree); i++ {
-		tree[i] = int32(i & -i) // everybody waits
+		tree[i] = int32(i & -i) // all wait
 	}
 	below := func(r int32) (n int64) {
 		for ; r > 0; r &= r - 1 {
@@ -119,9 +119,9 @@ func (b *bypasses) byPage(list []stamp) []stamp {
 	return sorted
 }
 
-// inversions finds grants to who came after somebody that was refused before it came, and that was refused or granted by
-// a later try. Waits are taken by their first call; of those that were queued before, it is enough to know the one that
-// asked last.
+// inversions finds grants of waits that began after another wait was queued, which called another try after that grant.
+// It takes the waits by their first call; of those that were queued before, the one that called its last try last is
+// enough.
 func (b *bypasses) inversions() {
 	disturbed := b.disturbed(b.grace(), nil)
 	byCall, byQueue := make([]int32, len(b.waits)), make([]int32, len(b.waits))
@@ -130,7 +130,7 @@ func (b *bypasses) inversions() {
 	}
 	slices.SortFunc(byCall, func(i, j int32) int { return int(b.waits[i].start - b.waits[j].start) })
 	slices.SortFunc(byQueue, func(i, j int32) int { return int(b.waits[i].queued - b.waits[j].queued) })
-	last := make([]int32, b.keys) // who asked last, plus one
+	last := make([]int32, b.keys) // the wait that called its last try last, plus one
 	next := 0
 	for _, j := range byCall {
 		w := &b.waits[j]
@@ -186,7 +186,7 @@ func (b *bypasses) verdict() Verdict {
 	return v
 }
 
-// queues tells whether anybody was refused: otherwise there was no order to keep.
+// queues tells whether anybody was refused: otherwise no order is observable.
 func (b *bypasses) queues() bool {
 	return slices.ContainsFunc(b.waits, func(w wait) bool { return w.queued != history.Forever })
 }
@@ -204,7 +204,7 @@ func (b *bypasses) jain() float64 {
 	return sum * sum / (float64(len(b.grants)) * squares)
 }
 
-// tell shows the refusals of who was passed over, before and after, around the later one's grant.
+// tell puts into the verdict the refusals of the earlier wait, before and after the later one's grant.
 func (b *bypasses) tell(v *Verdict) {
 	earlier, later := b.evidence[0], b.evidence[1]
 	for i := range b.Ops {

@@ -40,7 +40,7 @@ func plus(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// minus takes a duration from a time. Forever before anything is long ago.
+// minus takes a duration from a time. Forever before any time is -Forever.
 func minus(t, d time.Duration) time.Duration {
 	switch {
 	case t == history.Forever:
@@ -51,28 +51,28 @@ func minus(t, d time.Duration) time.Duration {
 	return t - d
 }
 
-// ending says what is known of the end of a hold in the servers.
+// ending is what is known of how a hold ended in the servers.
 type ending uint8
 
 const (
-	endless  ending = iota // nobody asked for its end: it ends by itself
+	endless  ending = iota // no release: it ends by expiry, or never
 	returned               // its release took effect between call and return, so that it was held until the call
 	maybe                  // its release may have taken effect at any time from the call on
-	gone                   // its release was told that it was over
+	gone                   // its release was answered that it was over
 )
 
 // believed is B: from grant to the first of release call, deadline, loss signal and crash.
-func (h *Hold) believed() (from, to time.Duration) { return h.Return, h.trusted() }
+func (h *hold) believed() (from, to time.Duration) { return h.Return, h.trusted() }
 
 // lapse is when B would have ended without a release.
-func (h *Hold) lapse() time.Duration { return min(h.Until, h.Lost, h.Crashed) }
+func (h *hold) lapse() time.Duration { return min(h.Until, h.Lost, h.Crashed) }
 
 // trusted is the end of B.
-func (h *Hold) trusted() time.Duration { return min(h.lapse(), h.releaseCall) }
+func (h *hold) trusted() time.Duration { return min(h.lapse(), h.releaseCall) }
 
 // assured is when the lease is over at the earliest if nobody gives it back: last proof + T1. Of extensions that
 // overlap, any may have been the last; one that may have failed can only have made the lease shorter.
-func (r *ruler) assured(h *Hold) time.Duration {
+func (r *ruler) assured(h *hold) time.Duration {
 	end, next := history.Forever, history.Forever
 	for k := len(h.Extends) - 1; k >= 0; k-- {
 		op := &r.c.Ops[h.Extends[k]]
@@ -105,7 +105,7 @@ type slot struct {
 // slot finds the bounds of a hold's start. The last extension binds the start from behind: the lease has to reach
 // from one to the next, and to a release that succeeded. (Algorithm L of the method.) All of a
 // hold is on one clock; compared with others it may be off by half of the slack.
-func (r *ruler) slot(h *Hold, coupled bool) slot {
+func (r *ruler) slot(h *hold, coupled bool) slot {
 	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h), least: r.least(h.TTL)}
 	need := -history.Forever // the lease was alive then
 	if s.kind == returned {
@@ -122,7 +122,7 @@ func (r *ruler) slot(h *Hold, coupled bool) slot {
 		need = max(op.Call, minus(need, r.most(op.TTL)))
 	}
 	if s.kind == gone && s.over > h.releaseReturn {
-		s.kind = maybe // it was told to be over while it was guaranteed
+		s.kind = maybe // it was answered to be over while it was guaranteed
 	}
 	if refreshed {
 		s.least = history.Forever // the end does not depend on the start
@@ -141,7 +141,7 @@ func (r *ruler) slot(h *Hold, coupled bool) slot {
 }
 
 // unknownBetween tells whether an extension without an answer may have carried the lease further than is known.
-func unknownBetween(c *Case, h *Hold) bool {
+func unknownBetween(c *Case, h *hold) bool {
 	for _, i := range h.Extends {
 		if c.Ops[i].Outcome == history.Unknown {
 			return true

@@ -17,14 +17,14 @@ var updateCauses = []string{"exclusion", "stale-read", "store-loss", "overwritte
 // chain that ends in what was read at the end; every other store is lost.
 type updates struct {
 	*Case
-	named []bool  // by operation: a store that somebody saw
+	named []bool  // by operation: a store that an operation saw
 	place []int32 // by operation: a store's place in its chain, growing; 0 outside
 	link  []int32 // by operation, plus one: in the chain, its next; outside, where its branch left the chain
 	pages []page  // by key
 
 	acknowledged, unknown, lost int64
-	unseen                      int64 // acknowledged by nobody, seen, and lost
-	strangers                   int64 // reads of stores that the history does not hold, or not what they wrote
+	unseen                      int64 // not acknowledged, but seen, and lost
+	unexplained                 int64 // reads of stores that the history does not have, or whose value it does not have
 	causes                      map[string]int64
 	first                       map[string]witness
 }
@@ -34,13 +34,13 @@ type page struct {
 	first   int32 // the first store of the chain, plus one
 	stores  bool
 	final   bool // the page was read at the end
-	cropped bool // the chain leads to a store that the history does not hold
+	cropped bool // the chain leads to a store that the history does not have
 }
 
-// finding is what one violation is told with.
+// witness is the evidence of a violation.
 type witness struct{ store, other int32 } // into Ops; -1 = none
 
-// judgeLostUpdates follows METHOD 3.4 C: Elle's idea of making the order of writes observable by the writes' names.
+// judgeLostUpdates uses the idea of Elle (Kingsbury, Alvaro 2020): writes have names, so that their order is observable.
 func judgeLostUpdates(c *Case) Verdict {
 	u := &updates{Case: c, named: make([]bool, len(c.Ops)), place: make([]int32, len(c.Ops)),
 		link: make([]int32, len(c.Ops)), pages: make([]page, c.keys), causes: map[string]int64{}, first: map[string]witness{}}
@@ -93,11 +93,11 @@ func (u *updates) read() {
 			continue
 		}
 		if seen >= 0 && blank(&u.Ops[seen]) {
-			u.strangers++
+			u.unexplained++
 			continue
 		}
 		if seen < 0 && op.Seen != 0 {
-			u.strangers++
+			u.unexplained++
 			u.pages[op.Key].cropped = u.pages[op.Key].cropped || op.Kind == history.Final
 			continue
 		}
@@ -112,7 +112,7 @@ func (u *updates) read() {
 	}
 }
 
-// blank tells whether a store had no answer and does not say what it wrote, nor what it replaced: an increment.
+// blank tells whether a store is an increment without an answer: what it wrote and replaced is unknown.
 func blank(op *history.Op) bool {
 	return op.Kind == history.Store && op.Outcome == history.Unknown && op.Value == 0
 }
@@ -133,7 +133,7 @@ func (u *updates) see(store, by int32) {
 	u.named[store] = true
 }
 
-// effective tells whether a store certainly took effect: it was acknowledged, or somebody saw it.
+// effective tells whether a store certainly took effect: it was acknowledged, or an operation saw it.
 func (u *updates) effective(i int32) bool {
 	op := &u.Ops[i]
 	return op.Kind == history.Store && op.Key >= 0 &&
@@ -186,7 +186,7 @@ func (u *updates) walk(p *page) {
 	for at, place := p.end-1, int32(len(u.Ops)); at >= 0; place-- {
 		op := &u.Ops[at]
 		if op.Kind != history.Store || u.place[at] > 0 {
-			u.blame("corrupt", at, next-1) // the chain bites its tail
+			u.blame("corrupt", at, next-1) // the chain is a cycle
 			return
 		}
 		u.place[at], u.link[at] = place, next
@@ -197,7 +197,7 @@ func (u *updates) walk(p *page) {
 	}
 }
 
-// missing blames somebody for every acknowledged store outside of its chain.
+// missing names the cause of every acknowledged store outside of its chain.
 func (u *updates) missing() {
 	for i := range u.Ops {
 		if !u.effective(int32(i)) || u.place[i] > 0 || u.pages[u.Ops[i].Key].cropped {

@@ -306,7 +306,7 @@ func TestPorcupineAgrees(t *testing.T) {
 		c := prepared(t, h)
 		var v Verdict
 		v.Misses = map[string]int64{}
-		c.ask(&v, c.byKey[0])
+		c.compareWithPorcupine(&v, c.byKey[0])
 		if v.Cause == harnessError {
 			t.Fatalf("%s\n%s", v.Summary, dump(h))
 		}

@@ -18,12 +18,12 @@ var reentrancy = Checker{
 // reentryCauses are the causes, the worst first.
 var reentryCauses = []string{"count", "token-changed", "self-refusal"}
 
-// nested is what is known of a hold's count: it lies between two bounds, which part with every unknown outcome.
+// nested is the count of a hold: it lies between two bounds, which diverge with every unknown outcome.
 type nested struct {
 	least, most int64
 	proof       time.Duration // the call of the last grant or extension that was acknowledged
 	ttl         time.Duration
-	over        bool // the owner was told that the hold is over, or it may have expired: nothing more is promised
+	over        bool // the owner was answered so, or it may have expired: nothing more is claimed
 	inner       bool
 }
 
@@ -39,7 +39,7 @@ type reentries struct {
 // judgeReentrancy replays each hold's count. The operations of a hold are one worker's, so the order of their returns
 // is the order of their calls.
 func judgeReentrancy(c *Case) Verdict {
-	r := &reentries{Case: c, ruler: ruler{c: c}, holds: make([]nested, len(c.Holds)), causes: map[string]int64{}, first: map[string][2]int32{}}
+	r := &reentries{Case: c, ruler: ruler{c: c}, holds: make([]nested, len(c.holds)), causes: map[string]int64{}, first: map[string][2]int32{}}
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
@@ -52,13 +52,13 @@ func judgeReentrancy(c *Case) Verdict {
 			at = c.index.hold(op.ID)
 		}
 		if at >= 0 {
-			r.step(&r.holds[at], &c.Holds[at], int32(i))
+			r.step(&r.holds[at], &c.holds[at], int32(i))
 		}
 	}
 	return r.verdict()
 }
 
-func (r *reentries) step(n *nested, h *Hold, i int32) {
+func (r *reentries) step(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
 	if op.ID == h.ID {
 		*n = nested{least: 1, most: 1, proof: op.Call, ttl: op.TTL, over: op.Outcome != history.OK}
@@ -84,7 +84,7 @@ func (r *reentries) step(n *nested, h *Hold, i int32) {
 	}
 }
 
-func (r *reentries) enter(n *nested, h *Hold, i int32) {
+func (r *reentries) enter(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
 	if !n.inner {
 		n.inner = true
@@ -110,7 +110,7 @@ func (r *reentries) enter(n *nested, h *Hold, i int32) {
 	}
 }
 
-func (r *reentries) leave(n *nested, h *Hold, i int32) {
+func (r *reentries) leave(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
 	switch op.Outcome {
 	case history.OK:
@@ -130,8 +130,8 @@ func (r *reentries) leave(n *nested, h *Hold, i int32) {
 	}
 }
 
-// told compares the count with what the lock said, and believes the lock from then on.
-func (r *reentries) told(n *nested, h *Hold, i int32) {
+// told compares the count with the lock's answer, and takes that answer from then on.
+func (r *reentries) told(n *nested, h *hold, i int32) {
 	said := r.Ops[i].Value
 	if n.over || said == 0 {
 		return
@@ -142,7 +142,7 @@ func (r *reentries) told(n *nested, h *Hold, i int32) {
 	n.least, n.most = said, said
 }
 
-func (r *reentries) blame(cause string, h *Hold, i int32) {
+func (r *reentries) blame(cause string, h *hold, i int32) {
 	if r.causes[cause]++; r.causes[cause] == 1 {
 		r.first[cause] = [2]int32{r.index.at(h.ID), i}
 	}

@@ -44,7 +44,7 @@ func streamed(h *history.History) *Stream {
 // finish ends the holds that are still open when their holders were told they end.
 func (s *Stream) finish() {
 	for _, b := range s.holds {
-		b.settled, b.to = true, min(b.to, b.lost, b.dead)
+		b.settled, b.to = true, min(b.to, b.lost, b.crashed)
 	}
 	clear(s.holds)
 	clear(s.tokens)
