@@ -85,13 +85,13 @@ func appendOp(b []byte, op *Op, note string) []byte {
 	number("ttl_ns", int64(op.TTL), 0)
 	text("woken", op.Woken.String(), "at-once")
 	if note != "" {
-		quoted, _ := json.Marshal(note) // a string always has a JSON
+		quoted, _ := json.Marshal(note) // a string can always be marshalled
 		b = append(append(b, `,"note":`...), quoted...)
 	}
 	return append(b, '}')
 }
 
-// line is what a line says: an operation whose ids are still text. The text is valid until the next line is parsed.
+// line is a parsed line: an operation whose ids are still text, which is valid until the next line is parsed.
 type line struct {
 	op   Op
 	ids  [3][]byte
@@ -236,7 +236,7 @@ func atoi(b []byte) (int64, bool) {
 	return n, err == nil
 }
 
-// parseID reads an ID in the one way in which it is written.
+// parseID reads an ID as String writes it.
 func parseID(b []byte) (ID, bool) {
 	left, right, ok := bytes.Cut(b, []byte("."))
 	lane, ok1 := atoi(left)

@@ -9,11 +9,11 @@ type Merge struct {
 	// Slack is by how much a lane's clock may be behind the merge's, if another process writes the lane.
 	Slack time.Duration
 
-	clock   *Clock
-	lanes   []*Lane
-	left    []bool  // by lane: nobody will ever write it again
-	pending []queue // by lane
-	heap    []first // of the lanes with pending operations, the earliest return at the root
+	clock     *Clock
+	lanes     []*Lane
+	abandoned []bool  // by lane: it was abandoned
+	pending   []queue // by lane
+	heap      []first // of the lanes with pending operations, the earliest return at the root
 }
 
 // first is the first pending operation of a lane.
@@ -29,13 +29,13 @@ type queue struct {
 
 // NewMerge makes a merge over lanes that are stamped by clock, or by clocks within Slack of it.
 func NewMerge(clock *Clock, lanes []*Lane) *Merge {
-	return &Merge{clock: clock, lanes: lanes, left: make([]bool, len(lanes)), pending: make([]queue, len(lanes))}
+	return &Merge{clock: clock, lanes: lanes, abandoned: make([]bool, len(lanes)), pending: make([]queue, len(lanes))}
 }
 
-// Abandon says that lane number i will never be written again, because its writer is known to be dead. What it
-// published is handed on as ever; its open call, which can no longer return, holds nothing back and follows at the
-// end, when Flush hands on what never returned. It is called by the goroutine that drains.
-func (m *Merge) Abandon(i int) { m.left[i] = true }
+// Abandon says that lane number i will never be written again, because its writer has ended. What was published is still
+// handed on; the open call, which can no longer return, delays nothing, and Flush hands it on. The goroutine that drains
+// calls it.
+func (m *Merge) Abandon(i int) { m.abandoned[i] = true }
 
 // Drain hands every operation that is final to emit, which must not keep the pointer, and returns the
 // time up to which the history is complete.
@@ -67,7 +67,7 @@ func (m *Merge) take() time.Duration {
 	m.heap = m.heap[:0]
 	for i, l := range m.lanes {
 		published, call, open := l.read()
-		if open && !m.left[i] {
+		if open && !m.abandoned[i] {
 			final = min(final, call)
 		}
 		q := &m.pending[i]
