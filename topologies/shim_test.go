@@ -207,7 +207,7 @@ func TestShimsThatAreRefused(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, o := range []Options{{Clock: true}, {Durable: SyncAlways}} {
 		o.Server = s
-		if _, err := single.Up(t.Context(), o); !errors.Is(err, ErrNoCompiler) {
+		if _, err := single.Up(t.Context(), o); !errors.Is(err, errNoCompiler) {
 			t.Errorf("got %v, want ErrNoCompiler", err)
 		}
 	}
