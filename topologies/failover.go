@@ -73,9 +73,9 @@ func (s *Site) failover(ctx context.Context, primary *Node) (*Node, error) {
 	return next, s.promote(ctx, next, primary)
 }
 
-// Mend makes nodes of the replica topology follow the primary if they do not, like a former primary that has restarted.
+// Repair makes nodes of the replica topology follow the primary if they do not, like a former primary that has restarted.
 // Sentinels and clusters do so by themselves.
-func (s *Site) Mend(ctx context.Context) error {
+func (s *Site) Repair(ctx context.Context) error {
 	primary := s.byHand.Load()
 	if primary == nil {
 		return nil
@@ -130,7 +130,7 @@ func (s *Site) freshest(ctx context.Context, primary *Node) (*Node, error) {
 }
 
 // promote is the failover by hand: the replica stops following, clients are sent to it, the others follow it. So does the
-// old primary, unless it is cut off: then it stays a primary until Mend.
+// old primary, unless it is cut off: then it stays a primary until Repair.
 func (s *Site) promote(ctx context.Context, next, old *Node) error {
 	if err := next.run(ctx, []any{"REPLICAOF", "NO", "ONE"}, []any{"CONFIG", "REWRITE"}); err != nil {
 		return err

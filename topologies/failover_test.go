@@ -60,7 +60,7 @@ func moved(t testing.TB, top *Topology, key string, from *Node) *Node {
 func mended(t testing.TB, top *Topology, c redis.UniversalClient, key string) {
 	t.Helper()
 	ctx := within(t, 30*time.Second)
-	if err := errors.Join(top.Sites[0].Mend(ctx), top.AwaitHealthy(ctx)); err != nil {
+	if err := errors.Join(top.Sites[0].Repair(ctx), top.AwaitHealthy(ctx)); err != nil {
 		t.Fatalf("not healthy again: %v", err)
 	}
 	if err := poll(ctx, pollEvery, func() error { return c.Set(ctx, key, "again", 0).Err() }); err != nil {

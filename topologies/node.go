@@ -23,7 +23,7 @@ type Role string
 const (
 	Primary  Role = "primary"
 	Replica  Role = "replica"
-	Watchman Role = "sentinel"
+	Sentinel Role = "sentinel"
 )
 
 // State is what a node's process is doing.
@@ -146,7 +146,7 @@ func (n *Node) spawn() error {
 		return err
 	}
 	args := []string{n.confPath()}
-	if n.Role == Watchman {
+	if n.Role == Sentinel {
 		args = append(args, "--sentinel")
 	}
 	cmd := exec.Command(n.topology.Options.Server.Path, args...)

@@ -29,7 +29,7 @@ var sentinel = Spec{
 		}
 		data := t.Nodes
 		for i := range 3 {
-			t.add(nodeName("s", i), Watchman, sentinelNode)
+			t.add(nodeName("s", i), Sentinel, sentinelNode)
 		}
 		s := t.site("main", t.Nodes[4:]...)
 		s.Master, s.Nodes = masterName, data
@@ -58,7 +58,7 @@ var sentinel = Spec{
 }
 
 func (t *Topology) sentinels() []*Node {
-	return slices.DeleteFunc(slices.Clone(t.Nodes), func(n *Node) bool { return n.Role != Watchman })
+	return slices.DeleteFunc(slices.Clone(t.Nodes), func(n *Node) bool { return n.Role != Sentinel })
 }
 
 func sentinelNode(n *Node) []directive {

@@ -161,7 +161,7 @@ func (n *Node) PowerLoss() error {
 	if n.topology.Options.Durable == "" {
 		return fmt.Errorf("node %s: the topology was brought up without durability: it keeps nothing that power could lose", n.Name)
 	}
-	if n.Role == Watchman {
+	if n.Role == Sentinel {
 		return fmt.Errorf("node %s: a sentinel keeps no log that power could lose", n.Name)
 	}
 	if err := n.Kill(); err != nil {

@@ -175,7 +175,7 @@ func (b *breaker) heal(ctx context.Context, lane *history.Lane, number int64, he
 
 func (b *breaker) healthy(ctx context.Context) error {
 	for _, site := range b.stage.topology.Sites {
-		if err := site.Mend(ctx); err != nil {
+		if err := site.Repair(ctx); err != nil {
 			return fmt.Errorf("mend: %w", err)
 		}
 	}

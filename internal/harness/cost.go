@@ -29,7 +29,7 @@ var housekeeping = map[string]bool{
 func (s *stage) readCost(ctx context.Context) cost {
 	c := cost{known: true}
 	for _, n := range s.topology.Nodes {
-		if n.Role == topologies.Watchman {
+		if n.Role == topologies.Sentinel {
 			continue
 		}
 		info, err := n.Info(ctx, "commandstats", "cpu")

@@ -198,8 +198,8 @@ func visit(ctx context.Context, n *topologies.Node) (s results.NodeState, offset
 	}
 	s.Clients, _ = strconv.ParseInt(info["connected_clients"], 10, 64)
 	switch {
-	case n.Role == topologies.Watchman:
-		s.Role = string(topologies.Watchman)
+	case n.Role == topologies.Sentinel:
+		s.Role = string(topologies.Sentinel)
 	case info["role"] == "slave":
 		s.Role, s.Linked = string(topologies.Replica), info["master_link_status"] == "up"
 		offset, _ = strconv.ParseInt(info["slave_repl_offset"], 10, 64)

@@ -69,7 +69,7 @@ func (s *stage) aftermath(ctx context.Context, lane *history.Lane) error {
 
 // leftovers records the locks that a primary still has.
 func (s *stage) leftovers(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) error {
-	if n.Role == topologies.Watchman || n.State() != topologies.Up {
+	if n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return nil
 	}
 	if info, err := n.Info(ctx, "replication"); err == nil && info["role"] == "slave" {
@@ -85,7 +85,7 @@ func (s *stage) leftovers(ctx context.Context, lane *history.Lane, number int, n
 
 // sight records the locks that a node has during the run. A node that cannot be asked is not.
 func (s *stage) sight(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) {
-	if n.Role == topologies.Watchman || n.State() != topologies.Up {
+	if n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)

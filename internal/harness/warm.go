@@ -59,7 +59,7 @@ func (s *store) remove() error {
 // empty removes every key from every primary. The servers are the suite's own.
 func empty(ctx context.Context, t *topologies.Topology) error {
 	for _, n := range t.Nodes {
-		if n.Role == topologies.Watchman {
+		if n.Role == topologies.Sentinel {
 			continue
 		}
 		if info, err := n.Info(ctx, "replication"); err != nil {
