@@ -8,15 +8,15 @@ import (
 
 type list = []string
 
-// BuiltIn is what "verify matrix" runs, how, and what it must find. What no rule says follows from the catalogues: see
-// Expect.
+// BuiltIn is what "verify matrix" runs, how, and what it must find. A cell without a rule expects what follows from the
+// catalogues.
 var BuiltIn = &Expectations{Set: set, Settings: settings, Rules: rules}
 
-func mustFail(reason string, causes ...string) Expectation {
-	return Expectation{Want: MustFail, Causes: causes, Reason: reason}
+func expectFailure(reason string, causes ...string) expectation {
+	return expectation{Want: mustFail, Causes: causes, Reason: reason}
 }
 
-func mayFail(reason string) Expectation { return Expectation{Want: MayFail, Reason: reason} }
+func allowFailure(reason string) expectation { return expectation{Want: mayFail, Reason: reason} }
 
 var set = []Pattern{
 	// To a lock a process that dies is the same as a worker that dies, so one of the two faults is enough. No fault of
@@ -47,106 +47,106 @@ var set = []Pattern{
 	{Locks: list{"fence-after"}, Topologies: list{"single"}, Faults: list{"stall-worker@between"}, Counters: list{"redis-fenced"}},
 }
 
-var settings = []Setting{
+var settings = []setting{
 	{Pattern{},
-		Conditions{Workers: 8, Keys: 1, TTL: time.Second, Hold: 2 * time.Millisecond, Think: 2 * time.Millisecond,
+		conditions{Workers: 8, Keys: 1, TTL: time.Second, Hold: 2 * time.Millisecond, Think: 2 * time.Millisecond,
 			Retry: 2 * time.Millisecond, Wait: 3 * time.Second, Duration: 2500 * time.Millisecond}},
 	// Its error shows only with leases under one second.
 	{Pattern{Locks: list{"expire-seconds"}},
-		Conditions{TTL: 700 * time.Millisecond}},
+		conditions{TTL: 700 * time.Millisecond}},
 	// A failover must end before the lease does.
 	{Pattern{Topologies: list{"sentinel", "cluster"}, Faults: list{"lost-grant"}},
-		Conditions{TTL: 4 * time.Second, Wait: 6 * time.Second, Duration: 5 * time.Second}},
+		conditions{TTL: 4 * time.Second, Wait: 6 * time.Second, Duration: 5 * time.Second}},
 	// A foreign release is a violation only while its victim still holds.
 	{Pattern{Locks: list{wrong}, Faults: list{"stall-worker"}},
-		Conditions{Hold: 30 * time.Millisecond, Think: time.Millisecond}},
+		conditions{Hold: 30 * time.Millisecond, Think: time.Millisecond}},
 	// Many workers must see the deadline pass at the same time.
 	{Pattern{Locks: list{"timestamp-del"}, Faults: list{"crash-worker"}},
-		Conditions{Workers: 32, Retry: time.Millisecond}},
+		conditions{Workers: 32, Retry: time.Millisecond}},
 	{Pattern{Locks: list{"watch-unheard"}},
-		Conditions{Extend: 3 * time.Second}},
+		conditions{Extend: 3 * time.Second}},
 	{Pattern{Locks: list{"local-reentry"}},
-		Conditions{Reenter: 1}},
+		conditions{Reenter: 1}},
 	// A hold must last longer than a lease to be renewed.
 	{Pattern{Locks: list{"watchdog-by-name"}, Faults: list{"stall-worker@between"}},
-		Conditions{Workers: 4, TTL: 400 * time.Millisecond, Hold: 600 * time.Millisecond, Wait: 6 * time.Second,
+		conditions{Workers: 4, TTL: 400 * time.Millisecond, Hold: 600 * time.Millisecond, Wait: 6 * time.Second,
 			Duration: 4 * time.Second}},
 	{Pattern{Locks: list{"late-belief", "watchdog", "rueidislock-noloop"}, Faults: list{"partition:holder/nodes@granted"}},
-		Conditions{Workers: 4, TTL: 600 * time.Millisecond, Hold: 1500 * time.Millisecond, Wait: 6 * time.Second,
+		conditions{Workers: 4, TTL: 600 * time.Millisecond, Hold: 1500 * time.Millisecond, Wait: 6 * time.Second,
 			Duration: 3 * time.Second}},
 	// The holder must still hold when its process goes on, and nobody else may have its page by then.
 	{Pattern{Locks: list{"renew-recreates"}, Faults: list{"stop-process@granted"}},
-		Conditions{Workers: 4, Keys: 8, TTL: 500 * time.Millisecond, Hold: 1500 * time.Millisecond,
+		conditions{Workers: 4, Keys: 8, TTL: 500 * time.Millisecond, Hold: 1500 * time.Millisecond,
 			Wait: 8 * time.Second, Duration: 6 * time.Second}},
 	{Pattern{Locks: list{"blind-watchdog", "watchdog"}, Faults: list{"flush"}},
-		Conditions{Workers: 4, Hold: 500 * time.Millisecond, Wait: 6 * time.Second, Duration: 4 * time.Second}},
+		conditions{Workers: 4, Hold: 500 * time.Millisecond, Wait: 6 * time.Second, Duration: 4 * time.Second}},
 	{Pattern{Locks: list{"wait-all"}, Faults: list{"pause-minority@500ms"}},
-		Conditions{Wait: 10 * time.Second, Duration: 9 * time.Second}},
+		conditions{Wait: 10 * time.Second, Duration: 9 * time.Second}},
 	// With twelve workers some numbers are prefixes of others.
 	{Pattern{Locks: list{"redislock-token"}},
-		Conditions{Workers: 12}},
+		conditions{Workers: 12}},
 	// Nobody else may take an expired lock before its holder extends it, so there are many pages.
 	{Pattern{Locks: list{"redsync-setnx-extend"}},
-		Conditions{Keys: 100, TTL: 500 * time.Millisecond, Extend: 500 * time.Millisecond}},
+		conditions{Keys: 100, TTL: 500 * time.Millisecond, Extend: 500 * time.Millisecond}},
 	// Simultaneous tries split the votes; and five servers are more work for the machine.
 	{Pattern{Locks: list{right}, Topologies: list{"redlock"}},
-		Conditions{Workers: 4, Think: 5 * time.Millisecond, Retry: 10 * time.Millisecond, Duration: 3500 * time.Millisecond}},
+		conditions{Workers: 4, Think: 5 * time.Millisecond, Retry: 10 * time.Millisecond, Duration: 3500 * time.Millisecond}},
 	// It takes time to fill the memory of five servers.
 	{Pattern{Topologies: list{"redlock"}, Faults: list{"evict"}},
-		Conditions{TTL: 3 * time.Second, Wait: 6 * time.Second, Duration: 5 * time.Second}},
+		conditions{TTL: 3 * time.Second, Wait: 6 * time.Second, Duration: 5 * time.Second}},
 }
 
-var rules = []Rule{
+var rules = []rule{
 	{Pattern{Locks: list{"local"}, Processes: 2},
-		mustFail("a mutex excludes nobody outside its process", "double-grant")},
+		expectFailure("a mutex excludes nobody outside its process", "double-grant")},
 	{Pattern{Locks: list{"lease"}, Faults: list{"lost-grant"}},
-		mustFail("replication is asynchronous, and the primary dies with the only copy of the grant", "service-loss")},
+		expectFailure("replication is asynchronous, and the primary dies with the only copy of the grant", "service-loss")},
 	{Pattern{Locks: list{"lease", "redlock"}, Topologies: list{"single", "redlock"},
 		Faults: list{"restart-empty", "flush", "evict", "power-loss", "clock-jump", "clock-rate"}},
-		mustFail("the servers of a quorum do not keep the key for as long as the lease", "service-loss")},
+		expectFailure("the servers of a quorum do not keep the key for as long as the lease", "service-loss")},
 	{Pattern{Locks: list{"lease", "redlock"}, Faults: list{"stall-worker", "stop-process"}},
-		mustFail("the holder went on after its lease; only fencing helps", "overrun")},
+		expectFailure("the holder went on after its lease; only fencing helps", "overrun")},
 	{Pattern{Locks: list{"setnx", "setnx-expire"}, Faults: list{"crash-worker*"}},
-		mustFail("nothing ends the hold of a holder that died", "deadlock", "stuck", "leak")},
+		expectFailure("nothing ends the hold of a holder that died", "deadlock", "stuck", "leak")},
 	{Pattern{Locks: list{"bit"}, Faults: list{"crash-worker"}},
-		mustFail("it never expires, but it is broken so soon that somebody always frees it", "double-grant")},
+		expectFailure("it never expires, but it is broken so soon that somebody always frees it", "double-grant")},
 	{Pattern{Locks: list{"late-belief"}, Faults: list{"pause-primary", "partition"}},
-		mayFail("while the server is deaf to all, nobody else gets what the holder wrongly believes in")},
+		allowFailure("while the server is deaf to all, nobody else gets what the holder wrongly believes in")},
 	{Pattern{Locks: list{"late-belief"}, Faults: list{"partition:holder*"}},
-		mustFail("nobody acknowledged the extension that its holder goes by", "over-claim", "renewal-failure")},
+		expectFailure("nobody acknowledged the extension that its holder goes by", "over-claim", "renewal-failure")},
 	{Pattern{Locks: list{"rueidislock-noloop"}, Faults: list{"partition:holder*"}},
-		mustFail("it waits for an answer to its extension for half a lease longer than it has (docs/FINDINGS.md)", "renewal-failure")},
+		expectFailure("it waits for an answer to its extension for half a lease longer than it has (docs/FINDINGS.md)", "renewal-failure")},
 	{Pattern{Locks: list{"renew-recreates"}, Faults: list{"stop-process"}},
-		mayFail("it makes the key again only if nobody has the lock when its process goes on")},
+		allowFailure("it makes the key again only if nobody has the lock when its process goes on")},
 	{Pattern{Locks: list{"renew-recreates"}, Faults: list{"stop-process@granted"}},
-		mustFail("the holder that goes on after its lease makes the key again, and is told that it had it all the time",
+		expectFailure("the holder that goes on after its lease makes the key again, and is told that it had it all the time",
 			"silent-reacquire")},
 	{Pattern{Locks: list{"blind-watchdog"}, Faults: list{"stop-process"}},
-		mayFail("its holder gives up when its own lease is over; whether it renews before that is a race")},
+		allowFailure("its holder gives up when its own lease is over; whether it renews before that is a race")},
 	{Pattern{Locks: list{"blind-watchdog"}, Faults: list{"flush"}},
-		mustFail("it renews the lease of whoever was granted the lock after the server forgot its own", "silent-reacquire")},
+		expectFailure("it renews the lease of whoever was granted the lock after the server forgot its own", "silent-reacquire")},
 	{Pattern{Locks: list{"watchdog"}, Topologies: list{"single"}, Faults: list{"flush"}},
-		mustFail("the server does not keep the key for as long as the lease", "service-loss")},
+		expectFailure("the server does not keep the key for as long as the lease", "service-loss")},
 	{Pattern{Locks: list{"rueidislock*"}, Faults: list{"crash-worker"}},
-		mayFail("closing the library gives the lock back, so a worker that dies in the suite's process does not take it along")},
+		allowFailure("closing the library gives the lock back, so a worker that dies in the suite's process does not take it along")},
 	{Pattern{Locks: list{"timestamp-del"}, Faults: list{"crash-worker"}},
-		mustFail("who sees the deadline passed deletes the key, also one that was set after that", "double-grant", "over-claim")},
+		expectFailure("who sees the deadline passed deletes the key, also one that was set after that", "double-grant", "over-claim")},
 	{Pattern{Locks: list{"watch-unheard"}, Faults: list{"stall-worker@between"}},
-		mustFail("its holder believes in an extension that EXEC did not carry out", "double-grant")},
+		expectFailure("its holder believes in an extension that EXEC did not carry out", "double-grant")},
 	{Pattern{Locks: list{"local-reentry"}, Faults: list{"stall-worker"}},
-		mustFail("a re-entry is granted from a counter in the client when the lease is over", "silent-reacquire")},
+		expectFailure("a re-entry is granted from a counter in the client when the lease is over", "silent-reacquire")},
 	{Pattern{Locks: list{"no-elapsed"}, Topologies: list{"redlock"}, Faults: list{"pause-minority@500ms"}},
-		mustFail("the time that the hung sites took is not subtracted from the lease", "over-claim")},
+		expectFailure("the time that the hung sites took is not subtracted from the lease", "over-claim")},
 	{Pattern{Locks: list{"wait-all"}, Topologies: list{"redlock"}, Faults: list{"pause-minority"}},
-		mayFail("it shows only if the sites hang for longer than anybody waits")},
+		allowFailure("it shows only if the sites hang for longer than anybody waits")},
 	{Pattern{Locks: list{"wait-all"}, Topologies: list{"redlock"}, Faults: list{"pause-minority@500ms"}},
-		mustFail("two hung sites of five keep everybody from a lock that a quorum would grant", "stuck")},
+		expectFailure("two hung sites of five keep everybody from a lock that a quorum would grant", "stuck")},
 	{Pattern{Locks: list{"fenced"}, Faults: list{"stall-worker"}},
-		mustFail("the holder went on after its lease", "overrun")},
+		expectFailure("the holder went on after its lease", "overrun")},
 	{Pattern{Locks: list{"fenced"}, Faults: list{"stall-worker"}, Counters: list{"*-fenced"}},
-		Expectation{Want: MustPass}},
+		expectation{Want: mustPass}},
 	{Pattern{Locks: list{"fenced"}, Topologies: list{"single"}, Faults: list{"restart-late"}},
-		mustFail("the server that comes back empty counts its tokens from one again; a fence needs a server that keeps them", "fencing")},
+		expectFailure("the server that comes back empty counts its tokens from one again; a fence needs a server that keeps them", "fencing")},
 	{Pattern{Locks: list{"fence-after"}, Faults: list{"stall-worker@between"}},
-		mustFail("who drew its token after its lease was over has a greater one than the lock's holder", "overrun")},
+		expectFailure("who drew its token after its lease was over has a greater one than the lock's holder", "overrun")},
 }

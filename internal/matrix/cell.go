@@ -40,8 +40,8 @@ func (c Cell) String() string {
 	return s
 }
 
-// Seed derives the cell's own seed from the matrix's, so that the choice of other cells does not change it.
-func (c Cell) Seed(matrix uint64) uint64 {
+// seed derives the cell's own seed from the matrix's, so that the choice of other cells does not change it.
+func (c Cell) seed(matrix uint64) uint64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(strings.Join([]string{c.Lock, c.Topology, c.Fault, c.Counter, strconv.Itoa(c.Processes)}, " "))) // never fails
 	return uint64(h.Sum32()) ^ matrix

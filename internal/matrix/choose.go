@@ -11,8 +11,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// Choice is the cells to run, and why the others are left out.
-type Choice struct {
+// choice is the cells to run, and why the others are left out.
+type choice struct {
 	Cells   []Cell
 	LeftOut []LeftOut
 }
@@ -25,7 +25,7 @@ type LeftOut struct {
 
 // Choose lists the cells that match a pattern and are possible on the server, each once, in the order of the
 // catalogues. A pattern without counters means redis.
-func Choose(patterns []Pattern, server topologies.Server) Choice {
+func Choose(patterns []Pattern, server topologies.Server) choice {
 	in, impossible := map[Cell]bool{}, map[string]int{}
 	for _, p := range patterns {
 		for c := range p.cells() {
@@ -37,7 +37,7 @@ func Choose(patterns []Pattern, server topologies.Server) Choice {
 			}
 		}
 	}
-	choice := Choice{Cells: slices.SortedFunc(maps.Keys(in), byCatalogue)}
+	choice := choice{Cells: slices.SortedFunc(maps.Keys(in), byCatalogue)}
 	out := map[string]int{}
 	everything := Pattern{Counters: []string{"*"}}
 	for c := range everything.cells() {

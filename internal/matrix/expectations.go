@@ -15,66 +15,66 @@ import (
 	"hammerlock/locks"
 )
 
-// Want is what is expected of a cell.
-type Want uint8
+// want is what is expected of a cell.
+type want uint8
 
 // What can be expected. The zero value expects nothing and makes every result red.
 const (
-	Nothing Want = iota
-	MustPass
-	MustFail
-	MayFail
+	nothing want = iota
+	mustPass
+	mustFail
+	mayFail
 )
 
 var wants = [...]string{"nothing", "must-pass", "must-fail", "may-fail"}
 
 // String is the word in files and reports.
-func (w Want) String() string { return wants[w] }
+func (w want) String() string { return wants[w] }
 
 // MarshalText writes the word.
-func (w Want) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+func (w want) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
 // UnmarshalText reads the word of something that can be expected.
-func (w *Want) UnmarshalText(text []byte) error {
+func (w *want) UnmarshalText(text []byte) error {
 	i := slices.Index(wants[:], string(text))
 	if i <= 0 {
 		return fmt.Errorf("expect %q: there is %s", text, strings.Join(wants[1:], ", "))
 	}
-	*w = Want(i)
+	*w = want(i)
 	return nil
 }
 
-// Expectation is what a cell is compared with.
-type Expectation struct {
-	Want   Want     `json:"want" yaml:"expect"`
+// expectation is what a cell is compared with.
+type expectation struct {
+	Want   want     `json:"want" yaml:"expect"`
 	Causes []string `json:"causes,omitempty"` // one of them must be found if it must fail
 	Reason string   `json:"reason,omitempty"` // why, or the assumption that is broken
 }
 
-// Rule expects something of the cells that match its pattern.
-type Rule struct {
+// rule expects something of the cells that match its pattern.
+type rule struct {
 	Pattern     `yaml:",inline"`
-	Expectation `yaml:",inline"`
+	expectation `yaml:",inline"`
 }
 
-// Conditions are how a cell is run; zero values are as before.
-type Conditions struct {
+// conditions are how a cell is run; zero values are as before.
+type conditions struct {
 	Workers, Keys                                   int
 	TTL, Hold, Think, Retry, Wait, Duration, Extend time.Duration
 	Reenter                                         int
 }
 
-// Setting is how the cells that match its pattern are run.
-type Setting struct {
+// setting is how the cells that match its pattern are run.
+type setting struct {
 	Pattern    `yaml:",inline"`
-	Conditions `yaml:",inline"`
+	conditions `yaml:",inline"`
 }
 
 // Expectations say what is run, how, and what it must find.
 type Expectations struct {
 	Set      []Pattern // what is run if nothing is chosen
-	Settings []Setting // all that match a cell count, later ones more
-	Rules    []Rule    // the last one that matches a cell decides
+	Settings []setting // all that match a cell count, later ones more
+	Rules    []rule    // the last one that matches a cell decides
 }
 
 // ParseExpectations reads expectations in YAML; the name of their file is for the errors.
@@ -107,25 +107,25 @@ func (e *Expectations) check() error {
 		wrong("settings", i, s.mistakes())
 	}
 	for i, r := range e.Rules {
-		wrong("rules", i, append(r.Pattern.mistakes(), r.Expectation.mistakes()...))
+		wrong("rules", i, append(r.Pattern.mistakes(), r.expectation.mistakes()...))
 	}
 	return errors.Join(errs...)
 }
 
-func (x *Expectation) mistakes() (list []string) {
+func (x *expectation) mistakes() (list []string) {
 	for _, cause := range x.Causes {
 		if !canBeFound(cause) {
 			list = append(list, fmt.Sprintf("cause %q: no checker names it", cause))
 		}
 	}
 	switch {
-	case x.Want == Nothing:
+	case x.Want == nothing:
 		list = append(list, "it does not say what to expect: "+strings.Join(wants[1:], ", "))
-	case x.Want == MustFail && len(x.Causes) == 0:
+	case x.Want == mustFail && len(x.Causes) == 0:
 		list = append(list, "must-fail needs causes")
-	case x.Want != MustFail && len(x.Causes) > 0:
+	case x.Want != mustFail && len(x.Causes) > 0:
 		list = append(list, "only must-fail has causes")
-	case x.Want != MustPass && x.Reason == "":
+	case x.Want != mustPass && x.Reason == "":
 		list = append(list, "a reason is missing: what is wrong, or which assumption is broken")
 	}
 	return list
@@ -144,7 +144,7 @@ func canBeFound(cause string) bool {
 }
 
 // rule is the one that decides a cell; nil if none matches it.
-func (e *Expectations) rule(c Cell) *Rule {
+func (e *Expectations) rule(c Cell) *rule {
 	for i := range slices.Backward(e.Rules) {
 		if e.Rules[i].matches(c) {
 			return &e.Rules[i]
@@ -153,22 +153,23 @@ func (e *Expectations) rule(c Cell) *Rule {
 	return nil
 }
 
-// Expect returns what is expected of a cell: what the last rule that means it says, or what the catalogues do.
-func (e *Expectations) Expect(c Cell) Expectation {
+// expect returns what is expected of a cell: by the last rule that matches it, or else by the catalogues: a right lock
+// must pass with every fault that breaks none of its assumptions, and a broken lock must fail as its symptoms say.
+func (e *Expectations) expect(c Cell) expectation {
 	if r := e.rule(c); r != nil {
-		return r.Expectation
+		return r.expectation
 	}
 	lock, topology := c.specs()
 	if lock.Broken != "" {
 		if causes := symptoms(lock, c.Fault); len(causes) > 0 && (lock.Sites != locks.ManySites || topology.Sites > 1) {
-			return Expectation{Want: MustFail, Causes: causes, Reason: lock.Broken}
+			return expectation{Want: mustFail, Causes: causes, Reason: lock.Broken}
 		}
-		return Expectation{Want: MayFail, Reason: lock.Broken}
+		return expectation{Want: mayFail, Reason: lock.Broken}
 	}
 	if why := c.assumption(); why != "" {
-		return Expectation{Want: MayFail, Reason: "not given: " + why}
+		return expectation{Want: mayFail, Reason: "not given: " + why}
 	}
-	return Expectation{Want: MustPass}
+	return expectation{Want: mustPass}
 }
 
 // prepare writes into a plan how a cell is run.
@@ -181,7 +182,7 @@ func (e *Expectations) prepare(c Cell, p *harness.Plan) {
 }
 
 // into lets the conditions that are given replace those of a plan.
-func (c Conditions) into(p *harness.Plan) {
+func (c conditions) into(p *harness.Plan) {
 	w := &p.Workload
 	replace(&w.Workers, c.Workers)
 	replace(&w.Keys, c.Keys)

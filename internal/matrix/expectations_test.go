@@ -73,10 +73,10 @@ rules: [{faults: [flush], expect: must-fail, causes: [overrun, "fencing:stale-st
 	want := &Expectations{
 		Set: []Pattern{{Locks: list{"rueidislock*", "!none"}, Topologies: list{"single"}, Faults: list{survived, "flush@granted"},
 			Counters: list{"*"}, Processes: 2}},
-		Settings: []Setting{{Pattern{Locks: list{"lease"}}, Conditions{Workers: 8, Keys: 2, TTL: time.Second, Hold: 2 * time.Millisecond,
+		Settings: []setting{{Pattern{Locks: list{"lease"}}, conditions{Workers: 8, Keys: 2, TTL: time.Second, Hold: 2 * time.Millisecond,
 			Think: 3 * time.Millisecond, Retry: 4 * time.Millisecond, Wait: 5 * time.Second, Duration: 2500 * time.Millisecond,
 			Extend: 6 * time.Second, Reenter: 7}}},
-		Rules: []Rule{{Pattern{Faults: list{"flush"}}, mustFail("r", "overrun", "fencing:stale-store")}},
+		Rules: []rule{{Pattern{Faults: list{"flush"}}, expectFailure("r", "overrun", "fencing:stale-store")}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -84,43 +84,43 @@ rules: [{faults: [flush], expect: must-fail, causes: [overrun, "fencing:stale-st
 }
 
 func TestTheLastRuleDecides(t *testing.T) {
-	e := &Expectations{Rules: []Rule{
-		{Pattern{Locks: list{"lease"}}, mayFail("first")},
-		{Pattern{Locks: list{"l*"}, Faults: list{"flush"}}, mustFail("second", "overrun")},
-		{Pattern{Locks: list{"lease"}, Topologies: list{"!cluster"}, Faults: list{"flush"}}, Expectation{Want: MustPass, Reason: "third"}},
+	e := &Expectations{Rules: []rule{
+		{Pattern{Locks: list{"lease"}}, allowFailure("first")},
+		{Pattern{Locks: list{"l*"}, Faults: list{"flush"}}, expectFailure("second", "overrun")},
+		{Pattern{Locks: list{"lease"}, Topologies: list{"!cluster"}, Faults: list{"flush"}}, expectation{Want: mustPass, Reason: "third"}},
 	}}
 	cases := map[string]struct {
 		cell Cell
-		want Want
+		want want
 		rule string // its reason
 	}{
-		"only the first":         {cell("lease", "single", "none"), MayFail, "first"},
-		"the third of three":     {cell("lease", "single", "flush"), MustPass, "third"},
-		"taken out of the third": {cell("lease", "cluster", "flush"), MustFail, "second"},
-		"with its point":         {cell("lease", "single", "flush@granted"), MustPass, "third"},
-		"none: survived":         {cell("watch", "single", "delay"), MustPass, ""},
-		"none: not survived":     {cell("watch", "single", "flush"), MayFail, ""},
-		"none: caught":           {cell("setnx-expire", "single", "crash-worker@between"), MustFail, ""},
-		"none: broken":           {cell("setnx-expire", "single", "none"), MayFail, ""},
-		"none: broken elsewhere": {cell("half-quorum", "single", "none"), MayFail, ""},
-		"none: broken there":     {cell("half-quorum", "redlock", "none"), MustFail, ""},
+		"only the first":         {cell("lease", "single", "none"), mayFail, "first"},
+		"the third of three":     {cell("lease", "single", "flush"), mustPass, "third"},
+		"taken out of the third": {cell("lease", "cluster", "flush"), mustFail, "second"},
+		"with its point":         {cell("lease", "single", "flush@granted"), mustPass, "third"},
+		"none: survived":         {cell("watch", "single", "delay"), mustPass, ""},
+		"none: not survived":     {cell("watch", "single", "flush"), mayFail, ""},
+		"none: caught":           {cell("setnx-expire", "single", "crash-worker@between"), mustFail, ""},
+		"none: broken":           {cell("setnx-expire", "single", "none"), mayFail, ""},
+		"none: broken elsewhere": {cell("half-quorum", "single", "none"), mayFail, ""},
+		"none: broken there":     {cell("half-quorum", "redlock", "none"), mustFail, ""},
 	}
 	for name, c := range cases {
 		by := ""
 		if r := e.rule(c.cell); r != nil {
 			by = r.Reason
 		}
-		if got := e.Expect(c.cell); got.Want != c.want || by != c.rule {
+		if got := e.expect(c.cell); got.Want != c.want || by != c.rule {
 			t.Errorf("%s: got %v by rule %q, want %v by %q", name, got.Want, by, c.want, c.rule)
 		}
 	}
 }
 
 func TestLaterSettingsCountMore(t *testing.T) {
-	e := &Expectations{Settings: []Setting{
-		{Pattern{}, Conditions{Workers: 8, TTL: time.Second, Hold: 2 * time.Millisecond}},
-		{Pattern{Locks: list{wrong}}, Conditions{TTL: 300 * time.Millisecond}},
-		{Pattern{Faults: list{faults.None}}, Conditions{Workers: 2}},
+	e := &Expectations{Settings: []setting{
+		{Pattern{}, conditions{Workers: 8, TTL: time.Second, Hold: 2 * time.Millisecond}},
+		{Pattern{Locks: list{wrong}}, conditions{TTL: 300 * time.Millisecond}},
+		{Pattern{Faults: list{faults.None}}, conditions{Workers: 2}},
 	}}
 	for name, c := range map[string]struct {
 		cell    Cell
@@ -144,12 +144,12 @@ func TestTheSetShowsEveryLock(t *testing.T) {
 	e := BuiltIn
 	choice := Choose(e.Set, topologies.Server{})
 	for _, lock := range locks.All {
-		want, tried := MustPass, 0
+		want, tried := mustPass, 0
 		if lock.Broken != "" {
-			want = MustFail
+			want = mustFail
 		}
 		for _, c := range choice.Cells {
-			if c.Lock == lock.Name && e.Expect(c).Want == want {
+			if c.Lock == lock.Name && e.expect(c).Want == want {
 				tried++
 			}
 		}
@@ -159,7 +159,7 @@ func TestTheSetShowsEveryLock(t *testing.T) {
 	}
 	for i := range e.Rules {
 		r := &e.Rules[i]
-		if !slices.ContainsFunc(choice.Cells, func(c Cell) bool { return e.rule(c) == r }) && r.Want != MayFail {
+		if !slices.ContainsFunc(choice.Cells, func(c Cell) bool { return e.rule(c) == r }) && r.Want != mayFail {
 			t.Errorf("rule %+v decides no cell of the set", *r)
 		}
 	}
@@ -218,7 +218,7 @@ func TestEveryChapterCanBeTold(t *testing.T) {
 		if why := c.Cell.fits(topologies.Server{}); why != "" {
 			t.Errorf("chapter %d, %s: %s", i+1, c.Cell, why)
 		}
-		if want := e.Expect(c.Cell).Want; want != MustPass && want != MustFail {
+		if want := e.expect(c.Cell).Want; want != mustPass && want != mustFail {
 			t.Errorf("chapter %d, %s: %s, so it may come out either way", i+1, c.Cell, want)
 		}
 	}

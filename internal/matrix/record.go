@@ -18,7 +18,7 @@ type Record struct {
 	Seed     uint64         `json:"seed"`
 	Tries    int            `json:"tries"`
 	Status   checker.Status `json:"status"`
-	Findings []Finding      `json:"findings,omitempty"` // what failed, the most telling checker first
+	Findings []finding      `json:"findings,omitempty"` // what failed, the most telling checker first
 	Summary  string         `json:"summary"`
 
 	Holds      int64         `json:"holds"` // that were judged: contended ones, or all if exclusion was not judged
@@ -30,8 +30,8 @@ type Record struct {
 	Error      string        `json:"error,omitempty"` // why it could not be run
 }
 
-// Finding is what one checker found.
-type Finding struct {
+// finding is what one checker found.
+type finding struct {
 	Checker string `json:"checker"`
 	Cause   string `json:"cause"`
 	Others  string `json:"others,omitempty"` // further causes, by commas
@@ -49,7 +49,7 @@ func (r *Record) observe(run *results.Run) {
 		if v.Status != checker.Fail {
 			continue
 		}
-		r.Findings = append(r.Findings, Finding{v.Checker, v.Cause, others(v)})
+		r.Findings = append(r.Findings, finding{v.Checker, v.Cause, others(v)})
 		r.Violations = cmp.Or(r.Violations, v.Violations)
 		if at := complete(v); at > 0 && (r.Detected == 0 || at < r.Detected) {
 			r.Detected = at
@@ -81,8 +81,8 @@ func complete(v *checker.Verdict) (at time.Duration) {
 	return at
 }
 
-// Cause is the first cause that the cell failed with; empty if it did not fail.
-func (r *Record) Cause() string {
+// cause is the first cause that the cell failed with; empty if it did not fail.
+func (r *Record) cause() string {
 	if len(r.Findings) == 0 {
 		return ""
 	}
@@ -93,7 +93,7 @@ func (r *Record) Cause() string {
 // checker's name alone.
 func (r *Record) shows(cause string) bool {
 	name, of, both := strings.Cut(cause, ":")
-	return slices.ContainsFunc(r.Findings, func(f Finding) bool {
+	return slices.ContainsFunc(r.Findings, func(f finding) bool {
 		if both {
 			return f.Checker == name && f.has(of)
 		}
@@ -101,7 +101,7 @@ func (r *Record) shows(cause string) bool {
 	})
 }
 
-func (f *Finding) has(cause string) bool {
+func (f *finding) has(cause string) bool {
 	return f.Cause == cause || slices.Contains(strings.Split(f.Others, ","), cause)
 }
 
@@ -111,15 +111,15 @@ func bound(holds int64) float64 { return min(3/float64(max(holds, 1)), 1) }
 // Result is a cell with what was expected of it.
 type Result struct {
 	Record
-	Expected Expectation `json:"expected"`
+	Expected expectation `json:"expected"`
 	Found    string      `json:"found"` // see Word
 	Red      bool        `json:"red"`
 	Why      string      `json:"why,omitempty"` // it is red
 	Upper    float64     `json:"upper_95,omitempty"`
 }
 
-// Compare compares a record with what was expected.
-func Compare(r Record, e Expectation) Result {
+// compare compares a record with what was expected.
+func compare(r Record, e expectation) Result {
 	x := Result{Record: r, Expected: e}
 	if r.Status == checker.Pass {
 		x.Upper = bound(r.Holds)
@@ -127,17 +127,17 @@ func Compare(r Record, e Expectation) Result {
 	switch {
 	case r.Error != "":
 		x.Why = "it could not be run: " + r.Error
-	case e.Want == MayFail:
-	case e.Want == MustPass && r.Status == checker.Pass:
-	case e.Want == MustPass:
+	case e.Want == mayFail:
+	case e.Want == mustPass && r.Status == checker.Pass:
+	case e.Want == mustPass:
 		x.Why = "it must pass: " + r.Summary
-	case e.Want == MustFail && r.Status == checker.Fail:
+	case e.Want == mustFail && r.Status == checker.Fail:
 		if !slices.ContainsFunc(e.Causes, r.shows) {
-			x.Why = fmt.Sprintf("it must fail with %s, not with %s", strings.Join(e.Causes, " or "), r.Cause())
+			x.Why = fmt.Sprintf("it must fail with %s, not with %s", strings.Join(e.Causes, " or "), r.cause())
 		}
-	case e.Want == MustFail && r.Status == checker.Pass:
+	case e.Want == mustFail && r.Status == checker.Pass:
 		x.Why = fmt.Sprintf("it must fail with %s and passed", strings.Join(e.Causes, " or "))
-	case e.Want == MustFail:
+	case e.Want == mustFail:
 		x.Why = fmt.Sprintf("it must fail with %s: %s", strings.Join(e.Causes, " or "), r.Summary)
 	default:
 		x.Why = "nothing was expected of it"
@@ -161,10 +161,10 @@ func (r *Result) Word() string {
 			return cause
 		}
 	}
-	return r.Cause()
+	return r.cause()
 }
 
 // again tells whether to run a cell once more, because the record does not settle what is expected.
-func again(r *Record, e Expectation) bool {
-	return r.Error != "" || r.Status == checker.Inconclusive && (e.Want == MustPass || e.Want == MustFail)
+func again(r *Record, e expectation) bool {
+	return r.Error != "" || r.Status == checker.Inconclusive && (e.Want == mustPass || e.Want == mustFail)
 }

@@ -40,13 +40,13 @@ func (m *Run) Carry(ctx, stop context.Context) ([]Result, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if fresh {
-			if err := m.Log.Add(&r); err != nil {
+			if err := m.Log.add(&r); err != nil {
 				errs = append(errs, err)
 				giveUp(err)
 			}
 		}
 		done++
-		x := Compare(r, m.Expectations.Expect(r.Cell))
+		x := compare(r, m.Expectations.expect(r.Cell))
 		found[i] = &x
 		m.Tell(done, len(m.Cells), &x)
 	}
@@ -61,7 +61,7 @@ func (m *Run) Carry(ctx, stop context.Context) ([]Result, error) {
 		})
 	}
 	for i, c := range m.Cells {
-		if r, ok := m.Log.Done(c, m.Seed); ok {
+		if r, ok := m.Log.find(c, m.Seed); ok {
 			keep(i, r, false)
 			continue
 		}
@@ -87,7 +87,7 @@ func (m *Run) Carry(ctx, stop context.Context) ([]Result, error) {
 // cell runs a cell, and once more, twice as long and with another seed, if the first run does not settle it. It is
 // false if the run was interrupted.
 func (m *Run) cell(ctx, stop context.Context, c Cell) (Record, bool) {
-	e := m.Expectations.Expect(c)
+	e := m.Expectations.expect(c)
 	r := Record{Cell: c}
 	start := time.Now()
 	for r.Tries = 1; ; r.Tries++ {
@@ -134,7 +134,7 @@ func (m *Run) plan(c Cell) harness.Plan {
 	p := harness.Default()
 	p.Topologies, p.Locks, p.Faults = []string{c.Topology}, []string{c.Lock}, []string{c.Fault}
 	p.Counter, p.Processes, p.Verify, p.Warmup = c.Counter, c.Processes, true, 0
-	p.RedisServer, p.Out, p.Workload.Seed = m.RedisServer, m.Dir, c.Seed(m.Seed)
+	p.RedisServer, p.Out, p.Workload.Seed = m.RedisServer, m.Dir, c.seed(m.Seed)
 	m.Expectations.prepare(c, &p)
 	return p
 }

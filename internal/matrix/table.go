@@ -46,7 +46,7 @@ func Summarize(all []Result) Summary {
 		default:
 			s.Green++
 		}
-		if r.Status == checker.Fail && r.Expected.Want == MustFail && !r.Red {
+		if r.Status == checker.Fail && r.Expected.Want == mustFail && !r.Red {
 			s.Caught++
 			detected = append(detected, r.Detected)
 		}

@@ -15,25 +15,25 @@ import (
 	"hammerlock/results"
 )
 
-// Chapter is a part of the tour: what is shown, why it happens, and the cell that shows it.
-type Chapter struct {
+// chapter is a part of the tour: what is shown, why it happens, and the cell that shows it.
+type chapter struct {
 	Title string
 	Text  string
 	Cell  Cell
-	With  Conditions
+	With  conditions
 }
 
 // Chapters lists the tour's chapters in order.
-var Chapters = []Chapter{
+var Chapters = []chapter{
 	{"No lock", "Eight workers read a counter, wait two milliseconds, and write one more. Two who read the same value " +
-		"write the same value: a page view is lost.", on("none", "single", faults.None), Conditions{}},
+		"write the same value: a page view is lost.", on("none", "single", faults.None), conditions{}},
 	{"A mutex, in two processes", "A mutex of the language is a perfect lock, until the service runs twice. Each process " +
 		"has a mutex of its own, and they know nothing of each other.",
-		Cell{Lock: "local", Topology: "single", Fault: faults.None, Counter: harness.RedisCounter, Processes: 2}, Conditions{}},
+		Cell{Lock: "local", Topology: "single", Fault: faults.None, Counter: harness.RedisCounter, Processes: 2}, conditions{}},
 	{"SETNX and DEL", "The first recipe: who creates the key has the lock. It has no expiry, so when a holder dies nobody " +
-		"gets the lock ever again.", on("setnx", "single", "crash-worker"), Conditions{}},
+		"gets the lock ever again.", on("setnx", "single", "crash-worker"), conditions{}},
 	{"SETNX, then EXPIRE", "An expiry, as a second command. Between the two the worker can die: the key stays for ever, " +
-		"only more seldom.", on("setnx-expire", "single", "crash-worker@between"), Conditions{}},
+		"only more seldom.", on("setnx-expire", "single", "crash-worker@between"), conditions{}},
 	{"SET NX PX, and a plain DEL", "The expiry is atomic now. But whose key does the DEL delete? A holder that was slow deletes " +
 		"that of its successor, who never notices.", on("plain-del", "single", "stall-worker"), slow},
 	{"Compare, then DEL", "So look first whether the key is still ours. In two commands: between the comparison and the DEL " +
@@ -41,15 +41,15 @@ var Chapters = []Chapter{
 	{"Deadlines by the clients' clocks", "The deadline is the key's value, and who finds it passed takes over by GETSET: for " +
 		"years the official recipe. The late holder's DEL is still a plain one.", on("timestamp", "single", "stall-worker"), slow},
 	{"The lease, done right", "SET NX PX with a random token, compared and deleted in one script, believed in from before the " +
-		"call. Answers are lost on the way, and no page view is.", on("lease", "single", "drop-reply:40"), Conditions{}},
+		"call. Answers are lost on the way, and no page view is.", on("lease", "single", "drop-reply:40"), conditions{}},
 	{"The same lease, on a sentinel", "Replication is asynchronous. A grant is acknowledged, the primary dies, the replica that " +
 		"takes its place has never heard of it, and grants the lock again.", on("lease", "sentinel", "lost-grant@300ms"),
 		failingOver},
 	{"Redlock, two of five hung", "Five independent servers, a majority must grant. Two stop answering, and the lock goes " +
 		"on: nothing is lost.", on("redlock", "redlock", "pause-minority@300ms"),
-		Conditions{Workers: 4, Duration: 4 * time.Second}},
+		conditions{Workers: 4, Duration: 4 * time.Second}},
 	{"Redlock, a server that forgets", "But a server of the majority that restarts without its keys grants again what it had " +
-		"granted. Without fsync, or a delayed restart, Redlock cannot know.", on("redlock", "redlock", "restart-empty"), Conditions{}},
+		"granted. Without fsync, or a delayed restart, Redlock cannot know.", on("redlock", "redlock", "restart-empty"), conditions{}},
 	{"The holder that was away", "The best lease ends while its holder still works: a long pause of the garbage collector, a " +
 		"stalled disk. No lock can prevent that.", on("lease", "single", "stall-worker"), slow},
 	{"The fence", "So every grant draws a number, and the store refuses a smaller one than it has seen. The holder is late " +
@@ -60,9 +60,9 @@ var Chapters = []Chapter{
 // Most chapters take two seconds. A wrong hand-off is a violation only while somebody holds, and a failover takes
 // longer.
 var (
-	chapterLength = Conditions{Duration: 2 * time.Second}
-	slow          = Conditions{Hold: 30 * time.Millisecond, Think: time.Millisecond}
-	failingOver   = Conditions{TTL: 4 * time.Second, Duration: 4 * time.Second, Wait: 4 * time.Second}
+	chapterLength = conditions{Duration: 2 * time.Second}
+	slow          = conditions{Hold: 30 * time.Millisecond, Think: time.Millisecond}
+	failingOver   = conditions{TTL: 4 * time.Second, Duration: 4 * time.Second, Wait: 4 * time.Second}
 )
 
 // tourWidth is how wide the text runs.
@@ -95,7 +95,7 @@ func (t *Tour) Tell(ctx, stop context.Context) (wrong int, err error) {
 		if i+1 < len(Chapters) {
 			next = t.prepare(stop, i+1)
 		}
-		ok, cerr := t.chapter(ctx, stop, i, &c, &r, BuiltIn.Expect(c.Cell))
+		ok, cerr := t.chapter(ctx, stop, i, &c, &r, BuiltIn.expect(c.Cell))
 		if !ok {
 			wrong++
 		}
@@ -133,7 +133,7 @@ func (t *Tour) prepare(stop context.Context, number int) <-chan ready {
 }
 
 // chapter shows one: its text, then the run, then the verdict.
-func (t *Tour) chapter(ctx, stop context.Context, number int, c *Chapter, r *ready, want Expectation) (bool, error) {
+func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r *ready, want expectation) (bool, error) {
 	p := printer{w: t.Out}
 	p.line("%d. %s", number+1, strings.ToUpper(c.Title))
 	for _, row := range results.Wrap(c.Text, tourWidth) {
@@ -149,7 +149,7 @@ func (t *Tour) chapter(ctx, stop context.Context, number int, c *Chapter, r *rea
 	}
 	record := Record{Cell: c.Cell}
 	record.observe(run)
-	x := Compare(record, want)
+	x := compare(record, want)
 	p.line("")
 	p.line("   %s", verdictLine(&record, run))
 	for _, sentence := range story(run, want.Causes) {
@@ -174,7 +174,7 @@ func verdictLine(r *Record, run *results.Run) string {
 	if r.Status == checker.Pass {
 		return "PASS  " + views
 	}
-	return strings.ToUpper(r.Status.String()) + "  " + r.Cause() + "; " + views
+	return strings.ToUpper(r.Status.String()) + "  " + r.cause() + "; " + views
 }
 
 // story is the evidence of the verdict that shows one of the causes, or of the first that failed.
