@@ -9,32 +9,28 @@ import (
 	"hammerlock/history"
 )
 
-var activity = Checker{
+// Activity says whether enough was tried.
+var Activity = Checker{
 	Name:  "activity",
 	Doc:   "enough was tried: hand-offs under contention, faults that met somebody, few unknown outcomes",
-	Check: func(c *Case) Verdict { return judgeActivity(c, sound) },
+	Check: judgeActivity,
 }
 
-// Less than this tells nothing: a lock that is never passed on under contention is not tested, and in a run with too
-// many unknown outcomes anything may have happened.
+// A run with less proves nothing: a lock that is never handed off under contention is not tested, and too many unknown
+// outcomes can hide anything.
 const (
 	enoughHandOffs  = 20
 	tooManyUnknowns = 0.1
 )
 
-const (
-	flawActivityOwn     flaw = iota + 1 // a worker that takes the lock again counts as a hand-off
-	flawActivityOpening                 // a fault meets only who returns after it, however late they called
-)
-
-// judgeActivity never fails a run. It says whether the other verdicts stand on anything.
-func judgeActivity(c *Case, f flaw) Verdict {
-	a := c.effort(f)
+// judgeActivity never fails a run. It says whether enough happened for the other verdicts to mean something.
+func judgeActivity(c *Case) Verdict {
+	a := c.effort()
 	v := Verdict{Exposed: a.holds, Misses: map[string]int64{"hand-offs": a.handOffs}}
 	if a.unknown > 0 {
 		v.Misses["unknown"] = a.unknown
 	}
-	doubts := c.idleFaults(f)
+	doubts := c.idleFaults()
 	if c.Partial != "" {
 		doubts = append(doubts, "the history is partial: "+c.Partial)
 	}
@@ -55,16 +51,16 @@ func judgeActivity(c *Case, f flaw) Verdict {
 	return v
 }
 
-// atMost is the 95 % upper bound of a rate of which n occasions showed nothing: the rule of three.
+// atMost is the 95 % upper bound of a rate when n occasions showed no violation: the rule of three.
 func atMost(n int64) string {
 	return strings.Replace(fmt.Sprintf("%.1e", 3/float64(max(n, 1))), "e-0", "e-", 1)
 }
 
 type effort struct{ holds, handOffs, known, unknown int64 }
 
-// effort counts. A hand-off is contended if the new holder waited while the one before held, or if anybody was
+// effort counts holds, hand-offs and outcomes. A hand-off is contended if the new holder waited while the one before held, or if anybody was
 // refused between the two grants.
-func (c *Case) effort(f flaw) (e effort) {
+func (c *Case) effort() (e effort) {
 	type last struct {
 		hold    int32 // plus one
 		refused bool
@@ -74,7 +70,7 @@ func (c *Case) effort(f flaw) (e effort) {
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
-		case history.Release, history.Store: // unknown acquires and extensions are left out of judgement, and hide nothing
+		case history.Release, history.Store: // unknown acquires and extensions are not judged, and hide nothing
 			if op.Outcome == history.Unknown {
 				e.unknown++
 			} else if op.Outcome == history.OK {
@@ -100,9 +96,9 @@ func (c *Case) effort(f flaw) (e effort) {
 		}
 		e.holds++
 		if k.hold > 0 {
-			h := &c.Holds[k.hold-1]
-			contended := k.refused || since[op.Worker] < c.gone(h)
-			if contended && (h.Worker != op.Worker || f == flawActivityOwn) {
+			h := &c.holds[k.hold-1]
+			contended := k.refused || since[op.Worker] < min(h.lapse(), h.releaseReturn)
+			if contended && h.Worker != op.Worker {
 				e.handOffs++
 			}
 		}
@@ -111,28 +107,19 @@ func (c *Case) effort(f flaw) (e effort) {
 	return e
 }
 
-// gone is when a hold's holder was done with it.
-func (c *Case) gone(h *Hold) time.Duration {
-	end := c.lapse(h)
-	if h.Release >= 0 {
-		end = min(end, c.Ops[h.Release].Return)
-	}
-	return end
-}
-
-// idleFaults names the planned faults that were not injected or met neither a holder nor a waiter.
-func (c *Case) idleFaults(f flaw) (doubts []string) {
+// idleFaults names the planned faults that were not injected, or that coincided with neither a holder nor a waiter.
+func (c *Case) idleFaults() (doubts []string) {
 	if len(c.Faults) == 0 {
 		return nil
 	}
 	injected, met := make([]bool, len(c.Faults)), make([]bool, len(c.Faults))
-	for _, s := range c.strikes() {
+	for _, s := range c.injections() {
 		if s.outcome == history.Failed || s.number < 0 || s.number >= int64(len(c.Faults)) {
 			continue
 		}
 		injected[s.number] = true
 		if !met[s.number] {
-			met[s.number] = c.busy(s.period, f)
+			met[s.number] = c.busy(s.period)
 		}
 	}
 	for i, p := range c.Faults {
@@ -145,21 +132,21 @@ func (c *Case) idleFaults(f flaw) (doubts []string) {
 	return doubts
 }
 
-// busy tells whether anybody held the lock or waited for it in a period. It stops at the first who did.
-func (c *Case) busy(w period, f flaw) bool {
+// busy tells whether anybody held the lock or waited for it in a period.
+func (c *Case) busy(w period) bool {
 	first := sort.Search(len(c.Ops), func(i int) bool { return c.Ops[i].Return >= w.from })
 	for i := range c.Ops[first:] {
 		op := &c.Ops[first+i]
-		if op.Kind == history.Acquire && (op.Call <= w.to || f == flawActivityOpening) {
+		if op.Kind == history.Acquire && op.Call <= w.to {
 			return true
 		}
 	}
-	for i := range c.Holds {
-		h := &c.Holds[i]
+	for i := range c.holds {
+		h := &c.holds[i]
 		if h.Call > w.to {
 			break
 		}
-		if h.Outcome == history.OK && w.meets(h.Call, c.gone(h)) {
+		if h.Outcome == history.OK && w.meets(h.Call, min(h.lapse(), h.releaseReturn)) {
 			return true
 		}
 	}

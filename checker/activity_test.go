@@ -11,7 +11,7 @@ import (
 )
 
 // passOn lets two workers hand a lock to and fro, each waiting while the other holds.
-func (s *drama) passOn(times int) {
+func (s *builder) passOn(times int) {
 	for i := range times {
 		w, at := int32(i%2), dur(10*i)
 		hold := s.grant(w, at-5+20, at+20, 100)
@@ -22,34 +22,34 @@ func (s *drama) passOn(times int) {
 func TestActivity(t *testing.T) {
 	plan := []history.Planned{{Name: "kill-primary"}}
 	tests := map[string]struct {
-		write  func(*drama)
+		write  func(*builder)
 		status Status
 		word   string
 	}{
-		"enough":  {func(s *drama) { s.passOn(30) }, Pass, "0 violations in 30 holds would mean at most 1.0e-1"},
-		"nothing": {func(*drama) {}, Inconclusive, "0 contended hand-offs"},
-		"too few": {func(s *drama) { s.passOn(10) }, Inconclusive, "9 contended hand-offs between workers, at least 20"},
-		"one worker alone": {func(s *drama) {
+		"enough":  {func(s *builder) { s.passOn(30) }, Pass, "0 violations in 30 holds would mean at most 1.0e-1"},
+		"nothing": {func(*builder) {}, Inconclusive, "0 contended hand-offs"},
+		"too few": {func(s *builder) { s.passOn(10) }, Inconclusive, "9 contended hand-offs between workers, at least 20"},
+		"one worker alone": {func(s *builder) {
 			for i := range 50 {
 				h := s.grant(1, dur(10*i), dur(10*i+1), 100)
 				s.release(1, h, dur(10*i+2), dur(10*i+3), history.OK)
 			}
 		}, Inconclusive, "0 contended hand-offs"},
-		"partial": {func(s *drama) { s.passOn(30); s.h.Partial = "cut at byte 7" }, Inconclusive, "partial: cut at byte 7"},
-		"many unknown": {func(s *drama) {
+		"partial": {func(s *builder) { s.passOn(30); s.h.Partial = "cut at byte 7" }, Inconclusive, "partial: cut at byte 7"},
+		"many unknown": {func(s *builder) {
 			s.passOn(30)
 			for i := range 20 {
 				s.release(3, 0, dur(i), dur(i+1), history.Unknown)
 			}
 		}, Inconclusive, "20 of 50 outcomes are unknown"},
-		"a fault that was never injected": {func(s *drama) { s.passOn(30); s.h.Faults = plan }, Inconclusive,
+		"a fault that was never injected": {func(s *builder) { s.passOn(30); s.h.Faults = plan }, Inconclusive,
 			"fault 0, kill-primary, was planned and not injected"},
-		"a fault that met nobody": {func(s *drama) {
+		"a fault that met nobody": {func(s *builder) {
 			s.passOn(30)
 			s.h.Faults = plan
 			s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 900, Return: 901})
 		}, Inconclusive, "fault 0, kill-primary, met no open hold"},
-		"a fault that met somebody": {func(s *drama) {
+		"a fault that met somebody": {func(s *builder) {
 			s.passOn(30)
 			s.h.Faults = plan
 			s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 55, Return: 56})
@@ -57,16 +57,16 @@ func TestActivity(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := newDrama()
+			s := newBuilder()
 			tt.write(s)
-			expect(t, judgeActivity(s.prepared(), sound), tt.status, "", tt.word)
+			expect(t, judgeActivity(s.prepared()), tt.status, "", tt.word)
 		})
 	}
 }
 
 // drawBusy lets workers come and go, and injects faults wherever it likes.
-func drawBusy(r *rand.Rand) *drama {
-	s := newDrama()
+func drawBusy(r *rand.Rand) *builder {
+	s := newBuilder()
 	ends := r.IntN(4) > 0
 	for w := range int32(1 + r.IntN(3)) {
 		now := r.IntN(30)
@@ -186,9 +186,9 @@ func everyMoment(c *Case) string {
 
 func TestActivityAgainstEveryMoment(t *testing.T) {
 	p := property{
-		histories: 100_000, draw: drawBusy, oracle: everyMoment, flaws: []flaw{flawActivityOwn, flawActivityOpening},
-		check: func(c *Case, f flaw) string {
-			v := judgeActivity(c, f)
+		histories: 100_000, draw: drawBusy, oracle: everyMoment,
+		check: func(c *Case) string {
+			v := judgeActivity(c)
 			idle := strings.Count(v.Summary, "was planned and not injected") + strings.Count(v.Summary, "met no open hold")
 			return fmt.Sprintf("%v %d %d", idle > 0, v.Misses["hand-offs"], idle)
 		},

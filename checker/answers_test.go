@@ -22,9 +22,9 @@ func (t told) sure(expires bool) time.Duration {
 	return t.acquire.Call + tinyTTL - 1
 }
 
-// liars counts the releases that succeeded after another's grant that was possible only if the hold was over:
+// falseReleases counts the releases that succeeded after another's grant that was possible only if the hold was over:
 // all pairs are tried.
-func liars(list []told, expires bool) int64 {
+func falseReleases(list []told, expires bool) int64 {
 	n := int64(0)
 	for _, i := range list {
 		if i.acquire.Outcome != history.OK || i.release == nil || i.release.Outcome != history.OK {
@@ -98,7 +98,7 @@ func lossCause(list []told, t told, expires bool) string {
 func answersDisagree(t testing.TB, h *history.History) string {
 	c := prepared(t, h)
 	list := read(h)
-	if got, want := checkRelease(c).Violations, liars(list, h.Claims.Expires); got != want {
+	if got, want := checkRelease(c).Violations, falseReleases(list, h.Claims.Expires); got != want {
 		return fmt.Sprintf("release: got %d, want %d", got, want)
 	}
 	got, want := checkLeaseValidity(c).Causes, wrongLeases(list, h.Claims.Expires)
@@ -133,7 +133,7 @@ func TestAnswersAgainstOracle(t *testing.T) {
 		for cause := range wrongLeases(read(h), h.Claims.Expires) {
 			seen[cause]++
 		}
-		if liars(read(h), h.Claims.Expires) > 0 {
+		if falseReleases(read(h), h.Claims.Expires) > 0 {
 			seen["false-release"]++
 		}
 	}
@@ -187,7 +187,7 @@ func TestSlackAgainstOracle(t *testing.T) {
 		}
 		h.Processes, h.Bounds.Slack = 2, 2
 		c := prepared(t, h)
-		s := newSweeper(c, knobs{})
+		s := newSweeper(c)
 		list := read(h)
 		certain, possible2 := false, false
 		s.beliefs(c.byKey[0], func(_ pair, sure bool) { certain, possible2 = certain || sure, possible2 || !sure })
@@ -225,7 +225,7 @@ func TestHarnessError(t *testing.T) {
 	c := s.prepare(t)
 	saved := All
 	defer func() { All = saved }()
-	All = []Checker{{Name: "liar", Check: func(*Case) Verdict { return Verdict{Status: Fail, Cause: harnessError, Summary: "we disagree"} }}}
+	All = []Checker{{Name: "wrong", Check: func(*Case) Verdict { return Verdict{Status: Fail, Cause: harnessError, Summary: "we disagree"} }}}
 	if _, err := Judge(c); err == nil {
 		t.Error("got no error, want one")
 	}

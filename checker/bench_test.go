@@ -150,7 +150,7 @@ func BenchmarkAgainstPorcupine(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s := newSweeper(c, knobs{})
+		s := newSweeper(c)
 		var ours, theirs time.Duration
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			for b.Loop() {

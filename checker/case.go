@@ -11,14 +11,14 @@ import (
 	"hammerlock/history"
 )
 
-// Case is a history that was prepared for the checkers: its holds, and where each operation stands.
+// Case is a history prepared for the checkers: its holds, and an index of its operations.
 type Case struct {
 	*history.History
-	Holds   []Hold // in the order of their acquires' calls
+	holds   []hold // in the order of their acquires' calls
 	index   index
-	byKey   [][]int32 // into Holds: those of a key, by call
-	repeats []int32   // into Ops: releases of what had been released
-	events  []int32   // into Ops: faults and heals, keys that were found, releases and extensions of what is no hold
+	byKey   [][]int32 // into holds: those of a key, by call
+	repeats []int32   // into Ops: second releases of a hold
+	events  []int32   // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
 
 	workers, keys int // one more than the greatest number of each
 
@@ -26,8 +26,8 @@ type Case struct {
 	findings findings // of the exclusion checker, which others need too
 }
 
-// Hold is one token: everything that was asked for it and answered, and what its holder did with it.
-type Hold struct {
+// hold is an acquire that was granted or may have been, with all operations that belong to it.
+type hold struct {
 	ID      history.ID // of the acquire
 	Token   uint64
 	Fence   int64
@@ -36,40 +36,40 @@ type Hold struct {
 	Process int16
 
 	Outcome   history.Outcome // of the acquire: OK or Unknown; one that Failed is no hold
-	Contended bool            // another worker tried for the lock while the holder had it
+	Contended bool            // another worker tried for the lock during it
 	ending    ending          // what is known of its release
 
 	Call     time.Duration // of the acquire
 	Return   time.Duration // of the acquire
 	TTL      time.Duration // 0 = without expiry
-	Until    time.Duration // its holder may believe in it before then, by the last answer that said so
+	Until    time.Duration // its holder may believe in it before then, by the last answer
 	Extends  []int32       // into Ops: its extensions, by call
 	Release  int32         // into Ops: its first release, -1 if there is none
 	Uses     [2]int32      // into Ops: its load and its store, -1 if there is none
 	Lost     time.Duration // when the holder was told that it is lost; Forever if it was not
-	Crashed  time.Duration // when its worker died; Forever if it did not
+	Crashed  time.Duration // when its worker was killed; Forever if it was not
 	Reenters []int32       // into Ops: inner acquires and releases, by call
 
-	releaseCall, releaseReturn, stored time.Duration // copies, near at hand; Forever if there are none
+	releaseCall, releaseReturn, stored time.Duration // copies from Ops; Forever if there are none
 }
 
-// Op returns the operation with that ID, nil if there is none.
-func (c *Case) Op(id history.ID) *history.Op {
+// op returns the operation with that ID, nil if there is none.
+func (c *Case) op(id history.ID) *history.Op {
 	if i := c.index.at(id); i >= 0 {
 		return &c.Ops[i]
 	}
 	return nil
 }
 
-// Hold returns the hold of an acquire, nil if there is none.
-func (c *Case) Hold(acquire history.ID) *Hold {
+// hold returns the hold of an acquire, nil if there is none.
+func (c *Case) hold(acquire history.ID) *hold {
 	if i := c.index.hold(acquire); i >= 0 {
-		return &c.Holds[i]
+		return &c.holds[i]
 	}
 	return nil
 }
 
-// index finds operations by ID. IDs are nearly dense in every lane, so it is an array a lane and no map.
+// index finds operations by ID. IDs are nearly dense in every lane, so it is an array for each lane.
 type index struct {
 	ops, holds []numbers // by lane
 }
@@ -115,7 +115,7 @@ func Prepare(h *history.History) (*Case, error) {
 // most bounds what a worker or a key may be numbered, so that arrays by number stay small.
 const most = 1 << 24
 
-// number builds the index of the operations. A file that nobody wrote honestly must not make it huge.
+// number builds the index of the operations. It refuses IDs that would make it huge.
 func (c *Case) number() error {
 	type span struct{ first, last uint64 }
 	var lanes []span
@@ -178,21 +178,21 @@ func (c *Case) grants() {
 		}
 	}
 	slices.SortFunc(order, stamp.compare)
-	c.Holds = make([]Hold, n)
+	c.holds = make([]hold, n)
 	c.index.holds = make([]numbers, len(c.index.ops))
 	for lane, l := range c.index.ops {
 		c.index.holds[lane] = numbers{l.first, make([]int32, len(l.places))}
 	}
 	for i, s := range order {
 		op := &c.Ops[s.index]
-		c.Holds[i] = Hold{
+		c.holds[i] = hold{
 			ID: op.ID, Token: op.Token, Fence: op.Fence, Worker: op.Worker, Key: op.Key, Process: op.Process,
 			Outcome: op.Outcome, Call: op.Call, Return: op.Return, TTL: op.TTL, Until: op.Until,
 			Release: -1, Uses: [2]int32{-1, -1}, Lost: history.Forever, Crashed: history.Forever,
 			releaseCall: history.Forever, releaseReturn: history.Forever, stored: history.Forever,
 		}
 		if op.Until == 0 {
-			c.Holds[i].Until = history.Forever // it was told no end
+			c.holds[i].Until = history.Forever // without an end
 		}
 		l := &c.index.holds[op.ID.Lane()]
 		l.places[op.ID.Number()-l.first] = int32(i) + 1
@@ -204,7 +204,7 @@ func opens(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Outcome != history.Failed && (op.Hold == op.ID || op.Hold == 0)
 }
 
-// stamp is a time and what happened then. Sorting stamps moves 16 bytes where sorting operations moves 128.
+// stamp is a time and the index of what happened then. Sorting stamps moves 16 bytes where sorting operations moves 128.
 type stamp struct {
 	at    time.Duration
 	index int32
@@ -230,16 +230,16 @@ func (c *Case) group() {
 		}
 		return n
 	}
-	for i := range c.Holds {
-		sizes[number(c.Holds[i].Key)]++
+	for i := range c.holds {
+		sizes[number(c.holds[i].Key)]++
 	}
-	all := make([]int32, len(c.Holds))
+	all := make([]int32, len(c.holds))
 	c.byKey = make([][]int32, len(sizes))
 	for n, size := range sizes {
 		c.byKey[n], all = all[:0:size], all[size:]
 	}
-	for i := range c.Holds {
-		n := number(c.Holds[i].Key)
+	for i := range c.holds {
+		n := number(c.holds[i].Key)
 		c.byKey[n] = append(c.byKey[n], int32(i))
 	}
 }

@@ -2,11 +2,10 @@ package checker
 
 import "hammerlock/history"
 
-// mostParents is how many page views back a store may be said to replace another; those that somebody has loaded and
-// not yet replaced are kept for longer.
+// mostParents is how many page views are kept. Those that a worker has loaded and not yet replaced are kept for longer.
 const mostParents = 1 << 15
 
-// chains remembers for page views who replaced them. A second acknowledged store that names the same one is a fork,
+// chains keeps which store replaced each of the last page views. A second acknowledged store that names the same one is a fork,
 // of which one branch is lost.
 type chains struct {
 	places map[parent]int32 // in ring
@@ -21,10 +20,10 @@ type parent struct {
 	seen history.ID
 }
 
-// replaced is a page view, and what is known of who replaced it.
+// replaced is a page view, and which store replaced it.
 type replaced struct {
 	view   parent
-	child  history.ID // 0 = by nobody yet
+	child  history.ID // 0 = none yet
 	worker int32
 	pins   int32 // workers that have loaded it
 }
@@ -33,7 +32,7 @@ func newChains() chains {
 	return chains{places: map[parent]int32{}, loaded: map[int32]parent{}}
 }
 
-// observe takes a load or a store in and returns who had replaced the same page view before.
+// observe takes a load or a store in and returns the earlier store that replaced the same page view, if there is one.
 func (c *chains) observe(op *history.Op) *replaced {
 	if op.Key < 0 {
 		return nil
@@ -69,7 +68,7 @@ func (c *chains) unpin(worker int32) {
 	c.ring[c.places[p]].pins--
 }
 
-// entry finds a page view or adds it, until the next one is; what was added longest ago and is pinned by nobody goes.
+// entry finds a page view or adds it in place of the oldest one without pins. It is valid until the next one is added.
 func (c *chains) entry(p parent) *replaced {
 	if at, ok := c.places[p]; ok {
 		return &c.ring[at]

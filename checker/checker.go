@@ -9,8 +9,8 @@ import (
 
 // All lists the checkers in the order in which their verdicts are shown.
 var All = []Checker{
-	activity,
-	exclusion,
+	Activity,
+	Exclusion,
 	lostUpdates,
 	fencing,
 	leaseValidity,
@@ -25,17 +25,18 @@ var All = []Checker{
 type Checker struct {
 	Name string
 	Doc  string
-	// Applies says whether the property was promised in the run; nil = always. A verdict on what nobody
-	// promised could only be a pass for nothing.
+	// Causes are what its verdicts fail with, the worst first.
+	Causes []string
+	// Applies says whether the lock claims the property; nil = always. What it does not claim gets no verdict.
 	Applies func(*history.Header) bool
 	Check   func(*Case) Verdict
 }
 
-// manyOps make a history whose judgement takes gigabytes.
+// manyOps is the size from which a checker may take gigabytes.
 const manyOps = 1 << 20
 
-// Judge lets every checker judge the case whose property applies to it. An error says that the checkers contradict
-// each other: no verdict can be trusted then.
+// Judge returns the verdict of every checker that applies to the case. An error says that checkers contradict each
+// other, so that no verdict can be trusted.
 func Judge(c *Case) ([]Verdict, error) {
 	verdicts := make([]Verdict, 0, len(All))
 	var wrong error
@@ -44,7 +45,7 @@ func Judge(c *Case) ([]Verdict, error) {
 			continue
 		}
 		if len(c.Ops) >= manyOps {
-			runtime.GC() // what the last checker left behind is a large part of the machine
+			runtime.GC() // the garbage of the last checker is a large part of the memory
 		}
 		v := k.Check(c)
 		v.Checker = k.Name

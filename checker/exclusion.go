@@ -7,14 +7,16 @@ import (
 	"hammerlock/history"
 )
 
-var exclusion = Checker{
+// Exclusion judges whether two holders had the lock at a time.
+var Exclusion = Checker{
 	Name:    "exclusion",
 	Doc:     "no two holders at a time: neither believes in the lock, nor uses it, while it is another's",
+	Causes:  severity,
 	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
 	Check:   checkExclusion,
 }
 
-// severity orders the causes: what is wrong with the lock itself first, what its holder did last.
+// severity lists the causes, the worst first: errors of the lock before those of the service and of the holder.
 var severity = []string{"double-grant", "foreign-release", "service-loss", "silent-reacquire", "over-claim",
 	"renewal-failure", "phantom", "overrun"}
 
@@ -22,13 +24,13 @@ var severity = []string{"double-grant", "foreign-release", "service-loss", "sile
 type finding struct {
 	cause string
 	pair  pair  // the earlier hold and the one it collides with; -1 if there is none
-	op    int32 // into Ops: what else shows it; -1 if nothing does
+	op    int32 // into Ops: further evidence; -1 if there is none
 }
 
 // findings are what the exclusion checker found.
 type findings struct {
 	shown  map[string]finding // the first of each cause
-	losses []pair             // that the servers cannot have granted, the first few
+	losses []pair             // the first few grants that the servers cannot have given
 	causes map[string]int64
 	misses map[string]int64
 	total  int64
@@ -36,10 +38,10 @@ type findings struct {
 
 const keptLosses = 8 // witnesses that porcupine is asked about
 
-// examine finds all violations of exclusion, once for all checkers.
+// examine finds all violations of exclusion. Several checkers use the result.
 func (c *Case) examine() *findings {
 	c.once.Do(func() {
-		x := newExaminer(c, knobs{})
+		x := newExaminer(c)
 		for _, holds := range c.byKey {
 			x.key(holds)
 		}
@@ -52,8 +54,8 @@ func (c *Case) examine() *findings {
 func checkExclusion(c *Case) Verdict {
 	f := c.examine()
 	v := Verdict{Violations: f.total, Causes: f.causes, Misses: f.misses}
-	for i := range c.Holds {
-		if c.Holds[i].Contended && c.Holds[i].Outcome == history.OK {
+	for i := range c.holds {
+		if c.holds[i].Contended && c.holds[i].Outcome == history.OK {
 			v.Exposed++
 		}
 	}
@@ -77,8 +79,7 @@ func checkExclusion(c *Case) Verdict {
 	return v
 }
 
-// none says that nothing was found, and how much that is worth: with no case among n, the rate is below 3/n with
-// 95 % confidence (the rule of three).
+// none says that nothing was found among n, with the 95 % upper bound of the rate: 3/n (the rule of three).
 func none(what string, n int64, of string) string {
 	return fmt.Sprintf("0 %s in %s %s: below %.2g with 95 %% confidence", what, count(n), of, min(3/float64(n), 1))
 }
@@ -93,12 +94,12 @@ type examiner struct {
 	racy    bool // a double grant was seen that no fault explains
 }
 
-func newExaminer(c *Case, k knobs) *examiner {
-	return &examiner{c: c, sweeper: newSweeper(c, k), windows: c.windows(), findings: findings{
+func newExaminer(c *Case) *examiner {
+	return &examiner{c: c, sweeper: newSweeper(c), windows: c.windows(), findings: findings{
 		shown: map[string]finding{}, causes: map[string]int64{}, misses: map[string]int64{}}}
 }
 
-// key finds what is wrong with the holds of a key. A hold is blamed once, by the strongest evidence.
+// key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.
 func (x *examiner) key(holds []int32) {
 	x.blamed = map[int32]bool{}
 	s := x.sweeper
@@ -123,7 +124,7 @@ func (x *examiner) key(holds []int32) {
 		if p.second < 0 {
 			x.misses["overrun"]++
 		} else {
-			x.add(finding{"overrun", p, x.c.Holds[p.first].Uses[1]})
+			x.add(finding{"overrun", p, x.c.holds[p.first].Uses[1]})
 		}
 	})
 }
@@ -149,7 +150,7 @@ func (x *examiner) loss(p pair) {
 
 // collision names the cause of two beliefs that overlap.
 func (x *examiner) collision(p pair) {
-	i, j := &x.c.Holds[p.first], &x.c.Holds[p.second]
+	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	s := x.sweeper
 	over := s.assured(i)
 	if op := x.reacquired(i, j); op >= 0 {
@@ -180,9 +181,9 @@ func (x *examiner) collision(p pair) {
 	x.add(x.broken(p))
 }
 
-// reacquired finds an extension of i that succeeded after its lease had been over long enough for j to be granted, or
-// after the server had forgotten it and granted j.
-func (x *examiner) reacquired(i, j *Hold) int32 {
+// reacquired finds an extension of i that succeeded although its lease had ended, or the server had lost it, and j had
+// been granted.
+func (x *examiner) reacquired(i, j *hold) int32 {
 	proof := plus(i.Call, x.sweeper.least(i.TTL))
 	_, forgot := active(x.windows, i.Call, j.Return, func(name string) bool { return forgetful[name] })
 	forgot = forgot && x.c.Sites < 2
@@ -202,15 +203,15 @@ func (x *examiner) reacquired(i, j *Hold) int32 {
 	return -1
 }
 
-// broken names the cause of a promise that the servers broke: a release that was another's, an acquire that is not
-// atomic, or, if neither is shown, the service itself.
+// broken names the cause of a broken guarantee: a foreign release, an acquire that is not atomic, or, if there is no
+// evidence of either, the service.
 func (x *examiner) broken(p pair) finding {
-	i, j := &x.c.Holds[p.first], &x.c.Holds[p.second]
+	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	if op := x.sweeper.foreign(i, p.second-1, j.Return); op >= 0 {
 		return finding{"foreign-release", p, op}
 	}
-	if kind, call, _ := x.sweeper.ended(i); kind == returned && call > j.Return && j.Return > x.sweeper.assured(i) {
-		return finding{"foreign-release", p, i.Release} // it can only have released the other's
+	if i.ending == returned && i.releaseCall > j.Return && j.Return > x.sweeper.assured(i) {
+		return finding{"foreign-release", p, i.Release} // it can only have released j
 	}
 	_, begun := active(x.windows, 0, j.Return, ofServers)
 	if op := x.sweeper.succeeded(i, p.second-1, j.Return); !begun && op >= 0 {
@@ -230,13 +231,13 @@ func (x *examiner) broken(p pair) finding {
 	return finding{"service-loss", p, w.fault}
 }
 
-const foreignReach = 256 // holds that are searched for one whose release ended another's
+const foreignReach = 256 // holds that are searched for a foreign release
 
-// foreign finds the release, begun before the given time, that ended hold i although it was another's: of a hold
-// that had expired, or of any if the lock does not ask who releases. The holds from last backwards are looked at.
-func (r *ruler) foreign(i *Hold, last int32, by time.Duration) int32 {
+// foreign finds a release of another hold, called before the given time, that ended hold i: of a hold that had expired,
+// or of any if the lock does not check the owner. It searches the holds from last backwards.
+func (r *ruler) foreign(i *hold, last int32, by time.Duration) int32 {
 	for n, left := last, foreignReach; n >= 0 && left > 0; n-- {
-		k := &r.c.Holds[n]
+		k := &r.c.holds[n]
 		if k.Key != i.Key {
 			continue
 		}
@@ -255,15 +256,14 @@ func (r *ruler) foreign(i *Hold, last int32, by time.Duration) int32 {
 	return -1
 }
 
-// succeeded finds the release of a hold that was granted before i and released with success after i was granted
-// and before the given time: the server had i's key then, or none. It is what follows a foreign release, whose
-// victim takes the next hold away. It says nothing of a lock on several sites, or after a fault.
-func (r *ruler) succeeded(i *Hold, last int32, by time.Duration) int32 {
+// succeeded finds the release of a hold that was granted before i, which was called after i's grant and before the given
+// time and succeeded: it found i's key, or none. That proves nothing for a lock on several sites, or after a fault.
+func (r *ruler) succeeded(i *hold, last int32, by time.Duration) int32 {
 	if r.c.Sites > 1 {
 		return -1
 	}
 	for n, left := last, foreignReach; n >= 0 && left > 0; n-- {
-		k := &r.c.Holds[n]
+		k := &r.c.holds[n]
 		if k.Key != i.Key {
 			continue
 		}
@@ -280,13 +280,13 @@ func (r *ruler) succeeded(i *Hold, last int32, by time.Duration) int32 {
 // phantoms finds acquires that were reported as refused although their token was in the servers, or was released
 // or extended.
 func (x *examiner) phantoms() {
-	seen := x.sights()
+	seen := x.unownedTokens()
 	for _, n := range x.c.events {
 		op := &x.c.Ops[n]
 		if op.Kind != history.Release && op.Kind != history.Extend {
 			continue
 		}
-		if a := x.c.Op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
+		if a := x.c.op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
 			x.add(finding{"phantom", pair{x.c.index.at(a.ID), -1}, n})
 		}
 	}
@@ -302,17 +302,16 @@ func (x *examiner) phantoms() {
 		switch {
 		case !ok || x.c.Ops[n].Call < op.Return:
 		case op.Reason == history.Quorum:
-			x.misses["minority"]++ // what a minority granted could not be given back: known, and no hold
+			x.misses["minority"]++ // a minority of the sites granted it and could not be asked to release it
 		default:
 			x.add(finding{"phantom", pair{int32(i), -1}, n})
 		}
 	}
 }
 
-// sights are the tokens that were seen in the servers and belong to no hold, with the operation that saw each last:
-// what an owner's token has from another of its holds says nothing. What is seen during the run on one of several
-// sites may be a minority's, on its way out.
-func (x *examiner) sights() map[uint64]int32 {
+// unownedTokens are the tokens that were seen in the servers and belong to no hold, with the last operation that saw
+// each. What is seen during the run on one of several sites does not count: a minority's grant may be on its way out.
+func (x *examiner) unownedTokens() map[uint64]int32 {
 	seen := map[uint64]int32{}
 	for _, n := range x.c.events {
 		op := &x.c.Ops[n]
@@ -323,8 +322,8 @@ func (x *examiner) sights() map[uint64]int32 {
 	if len(seen) == 0 {
 		return nil
 	}
-	for i := range x.c.Holds {
-		delete(seen, x.c.Holds[i].Token)
+	for i := range x.c.holds {
+		delete(seen, x.c.holds[i].Token)
 	}
 	return seen
 }

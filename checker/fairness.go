@@ -10,37 +10,32 @@ import (
 )
 
 var fairness = Checker{
-	Name:  "fairness",
-	Doc:   "who waits is served; a lock that claims an order is held to it, of others the numbers are told",
-	Check: func(c *Case) Verdict { return judgeFairness(c, sound) },
+	Name:   "fairness",
+	Doc:    "who waits is served; a lock that claims an order is held to it, of others the numbers are told",
+	Causes: []string{"order"},
+	Check:  judgeFairness,
 }
-
-const (
-	flawFairnessGiven flaw = iota + 40 // a waiter is still waiting until its grant returns
-	flawFairnessCall                   // a waiter has its place from the call of its first try
-)
 
 type bypasses struct {
 	*Case
-	flaw    flaw
 	waits   []wait // in the order of their stops
 	overs   []int64
 	grants  []int64 // by worker
 	longest *wait
 
 	inverted, excused int64
-	evidence          [2]*wait // who was passed over, and who came later
+	evidence          [2]*wait // the wait that was passed over, and the later one
 }
 
-func judgeFairness(c *Case, f flaw) Verdict {
-	v, _ := weighFairness(c, f)
+func judgeFairness(c *Case) Verdict {
+	v, _ := weighFairness(c)
 	return v
 }
 
 // weighFairness returns, with the verdict, how many earlier waiters each grant passed over.
-func weighFairness(c *Case, f flaw) (Verdict, []int64) {
-	b := &bypasses{Case: c, flaw: f, grants: make([]int64, max(c.workers, c.Workers))}
-	b.waits = make([]wait, 0, len(c.Holds)+c.workers)
+func weighFairness(c *Case) (Verdict, []int64) {
+	b := &bypasses{Case: c, grants: make([]int64, max(c.workers, c.Workers))}
+	b.waits = make([]wait, 0, len(c.holds)+c.workers)
 	c.waits(func(w *wait) {
 		if w.key >= 0 {
 			b.waits = append(b.waits, *w)
@@ -68,8 +63,8 @@ func weighFairness(c *Case, f flaw) (Verdict, []int64) {
 	return b.verdict(), b.overs
 }
 
-// bypassed counts, for each grant, who came earlier and still waited: METHOD 3.4 Fa, with a Fenwick tree (Fenwick, A New
-// Data Structure for Cumulative Frequency Tables, 1994) over the waits by their start.
+// bypassed counts, for each grant, the waits that began earlier and went on, with a Fenwick tree over the waits by their
+// start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
 func (b *bypasses) bypassed() {
 	byStart := make([]stamp, len(b.waits))
 	for i := range byStart {
@@ -88,7 +83,7 @@ func (b *bypasses) bypassed() {
 		}
 	}
 	for i := 1; i < len(tree); i++ {
-		tree[i] = int32(i & -i) // everybody waits
+		tree[i] = int32(i & -i) // all wait
 	}
 	below := func(r int32) (n int64) {
 		for ; r > 0; r &= r - 1 {
@@ -124,9 +119,9 @@ func (b *bypasses) byPage(list []stamp) []stamp {
 	return sorted
 }
 
-// inversions finds grants to who came after somebody that was refused before it came, and that was refused or granted by
-// a later try. Waits are taken by their first call; of those that were queued before, it is enough to know the one that
-// asked last.
+// inversions finds grants of waits that began after another wait was queued, which called another try after that grant.
+// It takes the waits by their first call; of those that were queued before, the one that called its last try last is
+// enough.
 func (b *bypasses) inversions() {
 	disturbed := b.disturbed(b.grace(), nil)
 	byCall, byQueue := make([]int32, len(b.waits)), make([]int32, len(b.waits))
@@ -134,33 +129,21 @@ func (b *bypasses) inversions() {
 		byCall[i], byQueue[i] = int32(i), int32(i)
 	}
 	slices.SortFunc(byCall, func(i, j int32) int { return int(b.waits[i].start - b.waits[j].start) })
-	queued := func(w *wait) time.Duration {
-		if b.flaw == flawFairnessCall {
-			return w.start
-		}
-		return w.queued
-	}
-	asked := func(w *wait) time.Duration {
-		if b.flaw == flawFairnessGiven {
-			return w.stop
-		}
-		return w.asked
-	}
-	slices.SortFunc(byQueue, func(i, j int32) int { return int(queued(&b.waits[i]) - queued(&b.waits[j])) })
-	last := make([]int32, b.keys) // who asked last, plus one
+	slices.SortFunc(byQueue, func(i, j int32) int { return int(b.waits[i].queued - b.waits[j].queued) })
+	last := make([]int32, b.keys) // the wait that called its last try last, plus one
 	next := 0
 	for _, j := range byCall {
 		w := &b.waits[j]
-		for ; next < len(byQueue) && b.before(queued(&b.waits[byQueue[next]]), w.start); next++ {
+		for ; next < len(byQueue) && b.before(b.waits[byQueue[next]].queued, w.start); next++ {
 			i := byQueue[next]
-			if l := &last[b.waits[i].key]; *l == 0 || asked(&b.waits[i]) > asked(&b.waits[*l-1]) {
+			if l := &last[b.waits[i].key]; *l == 0 || b.waits[i].asked > b.waits[*l-1].asked {
 				*l = i + 1
 			}
 		}
 		if w.hold < 0 || last[w.key] == 0 {
 			continue
 		}
-		if earlier := &b.waits[last[w.key]-1]; b.before(w.stop, asked(earlier)) {
+		if earlier := &b.waits[last[w.key]-1]; b.before(w.stop, earlier.asked) {
 			b.invert(earlier, w, disturbed)
 		}
 	}
@@ -203,7 +186,7 @@ func (b *bypasses) verdict() Verdict {
 	return v
 }
 
-// queues tells whether anybody was refused: otherwise there was no order to keep.
+// queues tells whether anybody was refused: otherwise no order is observable.
 func (b *bypasses) queues() bool {
 	return slices.ContainsFunc(b.waits, func(w wait) bool { return w.queued != history.Forever })
 }
@@ -221,7 +204,7 @@ func (b *bypasses) jain() float64 {
 	return sum * sum / (float64(len(b.grants)) * squares)
 }
 
-// tell shows the refusals of who was passed over, before and after, around the later one's grant.
+// tell puts into the verdict the refusals of the earlier wait, before and after the later one's grant.
 func (b *bypasses) tell(v *Verdict) {
 	earlier, later := b.evidence[0], b.evidence[1]
 	for i := range b.Ops {

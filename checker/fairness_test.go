@@ -11,17 +11,17 @@ import (
 
 func TestFairness(t *testing.T) {
 	tests := map[string]struct {
-		write       func(*drama)
+		write       func(*builder)
 		ordered     bool
 		status      Status
 		cause, word string
 	}{
-		"nobody": {func(*drama) {}, true, Inconclusive, "", "nobody waited"},
-		"nobody was refused": {func(s *drama) {
+		"nobody": {func(*builder) {}, true, Inconclusive, "", "nobody waited"},
+		"nobody was refused": {func(s *builder) {
 			s.grant(1, 0, 1, 100)
 			s.done(1, 0, 5)
 		}, true, Inconclusive, "", "nobody was refused"},
-		"in order": {func(s *drama) {
+		"in order": {func(s *builder) {
 			s.refuse(1, 0, 1)
 			s.refuse(2, 2, 3)
 			s.grant(1, 10, 11, 100)
@@ -31,7 +31,7 @@ func TestFairness(t *testing.T) {
 		}, true, Pass, "", "at most 0 earlier"},
 		"out of order":                          {overtaken, true, Fail, "order", "1 grants out of order"},
 		"out of order, and nothing was claimed": {overtaken, false, Pass, "", "at most 1 earlier waiters"},
-		"nobody knows who came first": {func(s *drama) {
+		"nobody knows who came first": {func(s *builder) {
 			s.refuse(1, 0, 5)
 			s.refuse(2, 2, 3)
 			s.grant(2, 10, 11, 100)
@@ -39,29 +39,29 @@ func TestFairness(t *testing.T) {
 			s.done(2, 2, 30)
 			s.done(1, 0, 30)
 		}, true, Pass, "", ""},
-		"who came first may have had it first": {func(s *drama) {
+		"who came first may have had it first": {func(s *builder) {
 			s.refuse(1, 0, 1)
 			s.grant(1, 5, 40, 100)
 			s.grant(2, 10, 11, 100)
 			s.done(2, 2, 50)
 			s.done(1, 0, 50)
 		}, true, Pass, "", ""},
-		"out of order around a fault": {func(s *drama) {
+		"out of order around a fault": {func(s *builder) {
 			overtaken(s)
 			s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 5, Return: 6})
 		}, true, Pass, "", ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := newDrama()
+			s := newBuilder()
 			s.h.Claims.Ordered = tt.ordered
 			tt.write(s)
-			expect(t, judgeFairness(s.prepared(), sound), tt.status, tt.cause, tt.word)
+			expect(t, judgeFairness(s.prepared()), tt.status, tt.cause, tt.word)
 		})
 	}
 }
 
-func overtaken(s *drama) {
+func overtaken(s *builder) {
 	s.refuse(1, 0, 1)
 	s.grant(2, 10, 11, 100)
 	s.grant(1, 20, 21, 100)
@@ -70,8 +70,8 @@ func overtaken(s *drama) {
 }
 
 // drawWaits lets a few workers try, be refused, give up and be granted, in any order.
-func drawWaits(r *rand.Rand) *drama {
-	s := newDrama()
+func drawWaits(r *rand.Rand) *builder {
+	s := newBuilder()
 	s.h.Claims.Ordered = true
 	s.h.Bounds.Slack = dur(r.IntN(3) * int(s.tick))
 	for w := range int32(2 + r.IntN(4)) {
@@ -180,8 +180,8 @@ func everyPairOfVisits(c *Case) string {
 
 func TestFairnessAgainstEveryPairOfVisits(t *testing.T) {
 	p := property{
-		histories: 120_000, oracle: everyPairOfVisits, flaws: []flaw{flawFairnessGiven, flawFairnessCall},
-		draw: func(r *rand.Rand) *drama {
+		histories: 120_000, oracle: everyPairOfVisits,
+		draw: func(r *rand.Rand) *builder {
 			s := drawWaits(r)
 			for i := range s.h.Ops { // an ordered clock gives no stamp twice
 				s.h.Ops[i].Call += time.Duration(s.h.Ops[i].Worker)
@@ -189,8 +189,8 @@ func TestFairnessAgainstEveryPairOfVisits(t *testing.T) {
 			}
 			return s
 		},
-		check: func(c *Case, f flaw) string {
-			v, overs := weighFairness(c, f)
+		check: func(c *Case) string {
+			v, overs := weighFairness(c)
 			most, sum := int64(0), int64(0)
 			for _, n := range overs {
 				most, sum = max(most, n), sum+n

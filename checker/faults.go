@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// window is a fault as the history tells it.
+// window is an injected fault with its heal.
 type window struct {
 	fault, heal int32 // into Ops; heal is -1 if it was never healed
 	from, to    time.Duration
@@ -16,7 +16,7 @@ type window struct {
 	note        string
 }
 
-// onClients are faults that befall workers and answers, not servers: they explain no promise that a server broke.
+// onClients are faults of workers and of the network. They do not explain a guarantee that a server broke.
 var onClients = map[string]bool{
 	"stall-worker": true, "crash-worker": true, "stop-process": true, "kill-process": true,
 	"drop-reply": true, "delay": true,
@@ -25,8 +25,7 @@ var onClients = map[string]bool{
 // onHolders are faults that keep a holder from renewing its lease in time.
 var onHolders = map[string]bool{"stop-process": true, "kill-process": true, "crash-worker": true}
 
-// forgetful are faults that make a server lose keys while nobody else serves them: whoever is granted the lock after
-// that has it.
+// forgetful are faults by which a server loses keys while no other server has them.
 var forgetful = map[string]bool{"flush": true, "evict": true, "restart-empty": true, "power-loss": true}
 
 // windows pairs the faults with their heals.
@@ -54,7 +53,7 @@ func (c *Case) windows() []window {
 	return list
 }
 
-// String tells the fault with its times.
+// String names the fault with its times.
 func (w window) String() string {
 	s := fmt.Sprintf("%s from %s", w.name, clock(w.from))
 	if w.to != history.Forever {
@@ -66,8 +65,7 @@ func (w window) String() string {
 	return s
 }
 
-// active tells whether a fault of the kind that is asked for was at work between two moments; with before, whether
-// one had begun by then: what it has done may show long after it was healed.
+// active returns the first fault of a kind that was active between two moments.
 func active(list []window, from, to time.Duration, kind func(name string) bool) (window, bool) {
 	for _, w := range list {
 		if kind(w.name) && w.from <= to && w.to >= from {
@@ -97,7 +95,7 @@ func who(worker int32) string {
 }
 
 // name names a hold: by its token in a few digits if it has one.
-func (h *Hold) name() string {
+func (h *hold) name() string {
 	if h.Token == 0 {
 		return "hold " + h.ID.String()
 	}

@@ -11,32 +11,27 @@ import (
 var fencing = Checker{
 	Name:    "fencing",
 	Doc:     "every grant has a greater fencing token than any before, and a fenced counter takes no older one",
+	Causes:  fenceCauses,
 	Applies: func(h *history.Header) bool { return h.Claims.Fences },
-	Check:   func(c *Case) Verdict { return judgeFencing(c, sound) },
+	Check:   judgeFencing,
 }
-
-const (
-	flawFencingEqual flaw = iota + 20 // an equal token passes for a greater one
-	flawFencingCalls                  // grants that were only called count as returned
-)
 
 // fenceCauses are the causes, the worst first.
 var fenceCauses = []string{"stale-store", "repeated", "regressed", "no-token"}
 
-// fences is what the check of METHOD 3.4 F knows.
+// fences is the state of the fencing checker.
 type fences struct {
 	*Case
-	flaw     flaw
 	grants   int64
 	stores   int64
 	refused  int64
-	unfenced int64 // stale stores that a counter without a fence took
+	unfenced int64 // stale stores that a counter without a fence accepted
 	causes   map[string]int64
 	first    map[string][2]int32
 }
 
-func judgeFencing(c *Case, f flaw) Verdict {
-	g := &fences{Case: c, flaw: f, causes: map[string]int64{}, first: map[string][2]int32{}}
+func judgeFencing(c *Case) Verdict {
+	g := &fences{Case: c, causes: map[string]int64{}, first: map[string][2]int32{}}
 	g.repeats()
 	g.order()
 	g.resource()
@@ -53,8 +48,7 @@ func isGrant(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Outcome == history.OK && op.Key >= 0 && (op.Hold == op.ID || op.Hold == 0)
 }
 
-// repeats finds tokens that were given twice, whatever the order. As long as tokens grow in the order of the grants'
-// returns none can be a repeat, and nothing needs to be sorted.
+// repeats finds tokens that were given twice. It sorts only if tokens do not grow in the order of the grants' returns.
 func (g *fences) repeats() {
 	grown := make([]int64, g.keys)
 	suspect := make([]bool, g.keys)
@@ -72,7 +66,7 @@ func (g *fences) repeats() {
 			suspect[op.Key], doubts = true, true
 		}
 	}
-	if !doubts || g.flaw == flawFencingEqual {
+	if !doubts {
 		return
 	}
 	var grants []int32
@@ -99,21 +93,21 @@ func (g *fences) fence(i int32) int64 {
 	return -1
 }
 
-// order demands of each grant a token greater than that of every grant that returned before its call.
+// order finds grants whose token is not greater than that of every grant that returned before their call.
 func (g *fences) order() {
 	fencedGrant := func(op *history.Op) bool { return isGrant(op) && op.Fence != 0 }
-	g.inRealTime(fencedGrant, g.fence, g.flaw == flawFencingCalls, func(i, best int32) {
+	g.inRealTime(fencedGrant, g.fence, func(i, best int32) {
 		if best >= 0 && g.Ops[i].Fence < g.Ops[best].Fence {
 			g.blame("regressed", best, i)
 		}
 	})
 }
 
-// resource demands that the counter took no store with a smaller token than one it had taken: than the store that it
-// replaced, and than any that had returned before its call. A refusal is the fence doing its work.
+// resource finds stores that the counter accepted with a smaller token than that of the store that they replaced, or of
+// one that had returned before their call. A refused store is correct.
 func (g *fences) resource() {
 	store := func(op *history.Op) bool { return op.Kind == history.Store && op.Key >= 0 && op.Fence != 0 }
-	g.inRealTime(store, g.fence, false, func(i, older int32) {
+	g.inRealTime(store, g.fence, func(i, older int32) {
 		op := &g.Ops[i]
 		if op.Outcome == history.Failed && op.Reason == history.Fenced {
 			g.refused++

@@ -10,11 +10,11 @@ import (
 	"hammerlock/history"
 )
 
-// follow gives every operation to its hold. A watchdog's extensions know only the token.
+// follow assigns every operation to its hold. A watchdog's extensions have only the token.
 func (c *Case) follow() {
 	var tokens []token
 	crashes := map[int32][]time.Duration{}
-	calm := map[int64]bool{} // numbers of what a person changed that breaks nothing
+	rateChanges := map[int64]bool{} // numbers of interactive changes of the rate, which break nothing
 	var extends, reenters []link
 	for i := range c.Ops {
 		op := &c.Ops[i]
@@ -24,9 +24,9 @@ func (c *Case) follow() {
 			continue
 		case history.Fault, history.Heal:
 			if op.Kind == history.Fault && strings.HasPrefix(c.Notes[op.ID], history.RateByKey) {
-				calm[op.Value] = true
+				rateChanges[op.Value] = true
 			}
-			if !calm[op.Value] {
+			if !rateChanges[op.Value] {
 				c.events = append(c.events, int32(i))
 			}
 			continue
@@ -45,27 +45,27 @@ func (c *Case) follow() {
 		}
 		if at < 0 {
 			if (op.Kind == history.Release || op.Kind == history.Extend) && op.Outcome == history.OK {
-				c.events = append(c.events, int32(i)) // of an acquire that was reported to have failed
+				c.events = append(c.events, int32(i)) // of an acquire that was reported as failed
 			}
 			continue
 		}
-		switch h := &c.Holds[at]; {
+		switch h := &c.holds[at]; {
 		case op.Kind == history.Extend:
 			extends = append(extends, link{at, int32(i)})
 		case op.Kind == history.Acquire && op.ID != h.ID,
 			op.Kind == history.Release && op.Value > 0 && op.Outcome == history.OK: // the owner still has it
 			reenters = append(reenters, link{at, int32(i)})
 		default:
-			c.give(h, int32(i))
+			c.assign(h, int32(i))
 		}
 	}
-	c.bind(extends, func(h *Hold, list []int32) { h.Extends = list })
-	c.bind(reenters, func(h *Hold, list []int32) { h.Reenters = list })
+	c.bind(extends, func(h *hold, list []int32) { h.Extends = list })
+	c.bind(reenters, func(h *hold, list []int32) { h.Reenters = list })
 	for _, list := range crashes {
 		slices.Sort(list)
 	}
-	for i := range c.Holds {
-		h := &c.Holds[i]
+	for i := range c.holds {
+		h := &c.holds[i]
 		c.settle(h, crashes[h.Worker])
 	}
 }
@@ -73,8 +73,8 @@ func (c *Case) follow() {
 // link says that an operation belongs to a hold.
 type link struct{ hold, op int32 }
 
-// bind gives every hold its part of one array.
-func (c *Case) bind(links []link, set func(*Hold, []int32)) {
+// bind hands every hold its part of one array, by call.
+func (c *Case) bind(links []link, set func(*hold, []int32)) {
 	slices.SortFunc(links, func(a, b link) int {
 		if a.hold != b.hold {
 			return cmp.Compare(a.hold, b.hold)
@@ -90,21 +90,21 @@ func (c *Case) bind(links []link, set func(*Hold, []int32)) {
 		for ; to < len(links) && links[to].hold == links[from].hold; to++ {
 			list[to] = links[to].op
 		}
-		set(&c.Holds[links[from].hold], list[from:to:to])
+		set(&c.holds[links[from].hold], list[from:to:to])
 		from = to
 	}
 }
 
-// token finds a hold by what marks it in the servers.
+// token leads from a token to its hold.
 type token struct {
 	token uint64
 	hold  int32
 }
 
 func (c *Case) tokens() []token {
-	list := make([]token, 0, len(c.Holds))
-	for i := range c.Holds {
-		if t := c.Holds[i].Token; t != 0 {
+	list := make([]token, 0, len(c.holds))
+	for i := range c.holds {
+		if t := c.holds[i].Token; t != 0 {
 			list = append(list, token{t, int32(i)})
 		}
 	}
@@ -120,7 +120,7 @@ func holder(tokens []token, t uint64) int32 {
 	return tokens[i].hold
 }
 
-func (c *Case) give(h *Hold, i int32) {
+func (c *Case) assign(h *hold, i int32) {
 	op := &c.Ops[i]
 	switch op.Kind {
 	case history.Release:
@@ -143,8 +143,8 @@ func (c *Case) give(h *Hold, i int32) {
 	}
 }
 
-// settle finds the end of a hold, the holder's last belief and its death.
-func (c *Case) settle(h *Hold, crashes []time.Duration) {
+// settle finds the end of a hold, the holder's last deadline and its crash.
+func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if h.Release >= 0 {
 		op := &c.Ops[h.Release]
 		h.releaseCall, h.releaseReturn, h.ending = op.Call, op.Return, maybe
@@ -157,7 +157,7 @@ func (c *Case) settle(h *Hold, crashes []time.Duration) {
 	for _, i := range h.Extends {
 		op := &c.Ops[i]
 		if op.Until != 0 && op.Outcome != history.Failed {
-			h.Until = op.Until // the holder believes what it was told, also if nobody answered for it
+			h.Until = op.Until // the holder believes it, also if the extension had no answer
 		}
 		if op.Outcome == history.Failed && op.Reason == history.Lost {
 			h.Lost = min(h.Lost, op.Return)
@@ -168,8 +168,8 @@ func (c *Case) settle(h *Hold, crashes []time.Duration) {
 	}
 }
 
-// contend marks the holds that were put to the test: another worker tried for the lock while its holder had it.
-// One look at every try is enough: a try that began before a grant returned is seen as that of the next holder.
+// contend marks the holds during which another worker tried for the lock. It compares each try with the last grant that
+// returned before it did.
 func (c *Case) contend() {
 	last := map[int32]*int32{} // by key: one more than the grant that was the last to return
 	for i := range c.Ops {
@@ -183,7 +183,7 @@ func (c *Case) contend() {
 			last[op.Key] = now
 		}
 		if n := *now - 1; n >= 0 {
-			if h := &c.Holds[n]; !h.Contended && h.Worker != op.Worker && op.Call < h.believed() {
+			if h := &c.holds[n]; h.Worker != op.Worker && op.Call < h.trusted() {
 				h.Contended = true
 			}
 		}
@@ -191,9 +191,4 @@ func (c *Case) contend() {
 			*now = c.index.hold(op.ID) + 1
 		}
 	}
-}
-
-// believed is when the holder stopped to believe in the hold: the end of B.
-func (h *Hold) believed() time.Duration {
-	return min(h.Until, h.Lost, h.Crashed, h.releaseCall)
 }

@@ -6,20 +6,10 @@ import (
 	"hammerlock/history"
 )
 
-// knobs make the interval builder wrong on purpose: the tests show that each error is caught.
-type knobs struct {
-	beliefFromCall     bool // belief begins with the call of the acquire, before anybody was told
-	proofFromReturn    bool // a lease is counted from the answer
-	unknownReleaseHeld bool // a release without an answer is taken for none
-	closedEnds         bool // intervals that touch are taken to overlap
-	crashIgnored       bool // the dead go on believing
-}
-
 // ruler measures holds. Its times may be history.Forever.
 type ruler struct {
-	c     *Case
-	knobs knobs
-	half  time.Duration // half of the slack between two processes; 0 to read every clock as it is
+	c    *Case
+	half time.Duration // half of the slack between two processes; 0 to read every clock as it is
 }
 
 // least is T1, the shortest life that a server may give a lease; Forever if leases do not expire.
@@ -50,7 +40,7 @@ func plus(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// minus takes a duration from a time. Forever before anything is long ago.
+// minus takes a duration from a time. Forever before any time is -Forever.
 func minus(t, d time.Duration) time.Duration {
 	switch {
 	case t == history.Forever:
@@ -61,49 +51,28 @@ func minus(t, d time.Duration) time.Duration {
 	return t - d
 }
 
-// ending says what is known of the end of a hold in the servers.
+// ending is what is known of how a hold ended in the servers.
 type ending uint8
 
 const (
-	endless  ending = iota // nobody asked for its end: it ends by itself
+	endless  ending = iota // no release: it ends by expiry, or never
 	returned               // its release took effect between call and return, so that it was held until the call
 	maybe                  // its release may have taken effect at any time from the call on
-	gone                   // its release was told that it was over
+	gone                   // its release was answered that it was over
 )
 
-// ended tells how a hold was released, and when it was called and answered.
-func (r *ruler) ended(h *Hold) (kind ending, call, ret time.Duration) {
-	if h.ending == endless || h.ending == maybe && r.knobs.unknownReleaseHeld {
-		return endless, history.Forever, history.Forever
-	}
-	return h.ending, h.releaseCall, h.releaseReturn
-}
+// believed is B: from grant to the first of release call, deadline, loss signal and crash.
+func (h *hold) believed() (from, to time.Duration) { return h.Return, h.trusted() }
 
-// believed is B: from grant to the first of release call, deadline, loss signal and death.
-func (r *ruler) believed(h *Hold) (from, to time.Duration) {
-	from, to = h.Return, min(h.Until, h.Lost)
-	if r.knobs.beliefFromCall {
-		from = h.Call
-	}
-	if !r.knobs.crashIgnored {
-		to = min(to, h.Crashed)
-	}
-	_, call, _ := r.ended(h)
-	to = min(to, call)
-	return from, to
-}
+// lapse is when B would have ended without a release.
+func (h *hold) lapse() time.Duration { return min(h.Until, h.Lost, h.Crashed) }
 
-// began is when the lease that a call was granted has begun at the earliest.
-func (r *ruler) began(call, ret time.Duration) time.Duration {
-	if r.knobs.proofFromReturn {
-		return ret
-	}
-	return call
-}
+// trusted is the end of B.
+func (h *hold) trusted() time.Duration { return min(h.lapse(), h.releaseCall) }
 
 // assured is when the lease is over at the earliest if nobody gives it back: last proof + T1. Of extensions that
 // overlap, any may have been the last; one that may have failed can only have made the lease shorter.
-func (r *ruler) assured(h *Hold) time.Duration {
+func (r *ruler) assured(h *hold) time.Duration {
 	end, next := history.Forever, history.Forever
 	for k := len(h.Extends) - 1; k >= 0; k-- {
 		op := &r.c.Ops[h.Extends[k]]
@@ -113,7 +82,7 @@ func (r *ruler) assured(h *Hold) time.Duration {
 		if op.Outcome == history.OK && op.Return < next && next != history.Forever {
 			return end
 		}
-		end = min(end, plus(r.began(op.Call, op.Return), r.least(op.TTL)))
+		end = min(end, plus(op.Call, r.least(op.TTL)))
 		if op.Outcome == history.OK {
 			next = min(next, op.Call)
 		}
@@ -121,13 +90,7 @@ func (r *ruler) assured(h *Hold) time.Duration {
 	if next != history.Forever {
 		return end
 	}
-	return min(end, plus(r.began(h.Call, h.Return), r.least(h.TTL)))
-}
-
-// guaranteed is G: from grant to the first of release call and last proof + T1.
-func (r *ruler) guaranteed(h *Hold) (from, to time.Duration) {
-	_, call, _ := r.ended(h)
-	return h.Return, min(call, r.assured(h))
+	return min(end, plus(h.Call, r.least(h.TTL)))
 }
 
 // slot says when a hold may have begun in the servers, and when it has ended at the earliest then.
@@ -137,19 +100,16 @@ type slot struct {
 	call   time.Duration // of the release
 	least  time.Duration // T1, counted from the start; Forever if the end does not depend on the start
 	over   time.Duration // last proof + T1
-	early  bool          // it was told to be over while it was guaranteed
 }
 
 // slot finds the bounds of a hold's start. The last extension binds the start from behind: the lease has to reach
 // from one to the next, and to a release that succeeded. (Algorithm L of the method.) All of a
 // hold is on one clock; compared with others it may be off by half of the slack.
-func (r *ruler) slot(h *Hold, coupled bool) slot {
-	kind, call, ret := r.ended(h)
-	s := slot{lo: h.Call, hi: h.Return, kind: kind, call: call, over: r.assured(h)}
-	s.least = r.least(h.TTL)
+func (r *ruler) slot(h *hold, coupled bool) slot {
+	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h), least: r.least(h.TTL)}
 	need := -history.Forever // the lease was alive then
-	if kind == returned {
-		need = call
+	if s.kind == returned {
+		need = s.call
 	}
 	refreshed := false
 	for k := len(h.Extends) - 1; k >= 0; k-- {
@@ -161,14 +121,13 @@ func (r *ruler) slot(h *Hold, coupled bool) slot {
 		refreshed = true
 		need = max(op.Call, minus(need, r.most(op.TTL)))
 	}
-	if kind == gone && s.over > ret {
-		s.kind, s.early = maybe, true
-		kind = maybe
+	if s.kind == gone && s.over > h.releaseReturn {
+		s.kind = maybe // it was answered to be over while it was guaranteed
 	}
 	if refreshed {
 		s.least = history.Forever // the end does not depend on the start
-	} else if kind == gone {
-		s.hi = min(s.hi, minus(ret, s.least))
+	} else if s.kind == gone {
+		s.hi = min(s.hi, minus(h.releaseReturn, s.least))
 	}
 	if need > -history.Forever && !unknownBetween(r.c, h) {
 		s.lo = max(s.lo, minus(need, r.most(h.TTL)))
@@ -182,7 +141,7 @@ func (r *ruler) slot(h *Hold, coupled bool) slot {
 }
 
 // unknownBetween tells whether an extension without an answer may have carried the lease further than is known.
-func unknownBetween(c *Case, h *Hold) bool {
+func unknownBetween(c *Case, h *hold) bool {
 	for _, i := range h.Extends {
 		if c.Ops[i].Outcome == history.Unknown {
 			return true

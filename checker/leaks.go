@@ -6,15 +6,15 @@ import (
 	"hammerlock/history"
 )
 
-// owner is what the history says of a token that was found after the run.
+// owner is what the history has of a token that was found after the run.
 type owner struct {
-	hold    *Hold
-	refused int32 // into Ops, plus one: an acquire that was told that somebody else holds the lock
+	hold    *hold
+	refused int32 // into Ops, plus one: an acquire that was refused as busy
 	sites   int   // where it was found
 }
 
-// leaks judges the keys that were found after quiescence. It tells whether there were any.
-func (l *lives) leaks() bool {
+// leaks judges the keys that were found after the run. It is false if there were none.
+func (l *livenessCheck) leaks() bool {
 	owners := map[uint64]*owner{}
 	scanned := false
 	for _, i := range l.events {
@@ -36,8 +36,8 @@ func (l *lives) leaks() bool {
 			}
 		}
 	}
-	for i := range l.Holds {
-		if h := &l.Holds[i]; h.Token != 0 {
+	for i := range l.holds {
+		if h := &l.holds[i]; h.Token != 0 {
 			if o := owners[h.Token]; o != nil {
 				o.hold = h
 			}
@@ -51,16 +51,15 @@ func (l *lives) leaks() bool {
 	return true
 }
 
-// found judges one key. One that expires by itself may stay behind on a minority of the sites, and wherever a fault
-// was in between: then it is only told.
-func (l *lives) found(op *history.Op, o *owner) {
+// found judges one key. A key that expires is no violation on a minority of the sites, or after a fault: it is counted.
+func (l *livenessCheck) found(op *history.Op, o *owner) {
 	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))
 	switch {
 	case op.Until == history.Forever:
 		l.blame("leak", l.trace(op, o), where+" and never expires")
 		return
 	case op.Until <= op.Call:
-		return // it is over, only not yet swept
+		return // it has expired and is not yet removed
 	case op.Until-op.Return > l.longest(l.ttl()) && l.ttl() > 0:
 		l.blame("ttl-too-long", l.trace(op, o),
 			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), l.ttl()))
@@ -73,7 +72,7 @@ func (l *lives) found(op *history.Op, o *owner) {
 			where += fmt.Sprintf(", though %s was told at %s that hold %s is released", who(o.hold.Worker),
 				clock(l.Ops[r].Return), o.hold.ID)
 		}
-	} else if o.refused > 0 && l.flaw != flawLeakBusy {
+	} else if o.refused > 0 {
 		try := &l.Ops[o.refused-1]
 		cause, since = "phantom", try.Call
 		where += fmt.Sprintf(", though %s was told at %s that somebody else holds it", who(try.Worker), clock(try.Return))
@@ -91,10 +90,10 @@ func (l *lives) found(op *history.Op, o *owner) {
 }
 
 // trace is the evidence of a key that was found: who asked for it, who gave it back, where it was.
-func (l *lives) trace(op *history.Op, o *owner) []history.Op {
+func (l *livenessCheck) trace(op *history.Op, o *owner) []history.Op {
 	var list []history.Op
 	if o.hold != nil {
-		list = append(list, *l.Op(o.hold.ID))
+		list = append(list, *l.op(o.hold.ID))
 		if r := o.hold.Release; r >= 0 {
 			list = append(list, l.Ops[r])
 		}

@@ -13,6 +13,7 @@ import (
 var leaseValidity = Checker{
 	Name:    "lease-validity",
 	Doc:     "a lease lasts as long as it was granted for, and its holder never believes in it for longer",
+	Causes:  leaseCauses,
 	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
 	Check:   checkLeaseValidity,
 }
@@ -36,8 +37,8 @@ var leaseCauses = []string{"silent-reacquire", "over-claim", "renewal-failure", 
 func checkLeaseValidity(c *Case) Verdict {
 	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
 	l := &leases{ruler: ruler{c: c}, windows: c.windows(), v: &v, worst: len(leaseCauses), quick: history.Forever}
-	for i := range c.Holds {
-		if h := &c.Holds[i]; h.Outcome == history.OK {
+	for i := range c.holds {
+		if h := &c.holds[i]; h.Outcome == history.OK {
 			v.Exposed++
 			l.claims(int32(i), h)
 			l.loss(h)
@@ -71,9 +72,9 @@ func (l *leases) fail(cause, story string, evidence ...history.Op) {
 	}
 }
 
-// claims compares each deadline with the life that is sure. The library takes its own time between the recorder's
-// stamp and the send: if that explains the difference, the case is only counted here, and judged by habit.
-func (l *leases) claims(n int32, h *Hold) {
+// claims compares each deadline with the guaranteed end of its lease. A library may count from a moment between the
+// recorder's stamp and the send: a difference that this explains is only counted here, and judged by habit.
+func (l *leases) claims(n int32, h *hold) {
 	l.claim(n, l.c.index.at(h.ID), h)
 	for _, i := range h.Extends {
 		if l.c.Ops[i].Outcome == history.OK {
@@ -82,14 +83,14 @@ func (l *leases) claims(n int32, h *Hold) {
 	}
 }
 
-func (l *leases) claim(n, i int32, h *Hold) {
+func (l *leases) claim(n, i int32, h *hold) {
 	op := &l.c.Ops[i]
 	life := l.least(op.TTL)
 	if life == history.Forever || op.Until == 0 {
 		return
 	}
 	if op.Until == history.Forever {
-		if _, to := l.believed(h); !l.c.Claims.Renews && to > plus(l.assured(h), l.lag(h)) && i == l.c.index.at(h.ID) {
+		if to := h.trusted(); !l.c.Claims.Renews && to > plus(l.assured(h), l.lag(h)) && i == l.c.index.at(h.ID) {
 			l.fail("over-claim", fmt.Sprintf("%s was told no end of %s and believed in it until %s; the lease was sure until %s only",
 				who(op.Worker), h.name(), clock(to), clock(l.assured(h))), *op)
 		}
@@ -111,15 +112,15 @@ func (l *leases) claim(n, i int32, h *Hold) {
 }
 
 // lag is by how much the lease may have begun after its call.
-func (l *leases) lag(h *Hold) time.Duration {
+func (l *leases) lag(h *hold) time.Duration {
 	if n := lastProof(l.c, h); n >= 0 {
 		return l.c.Ops[n].Return - l.c.Ops[n].Call
 	}
 	return h.Return - h.Call
 }
 
-// habit judges the deadlines that count from somewhere between call and return. A stall before the send looks like
-// a library that counts from the reply, but it hits few of the slow answers, and the library all of them.
+// habit judges the deadlines that count from a moment between call and return. A stall before the send looks like a
+// library that counts from the reply. But a stall is rare among slow answers, and the library does it every time.
 func (l *leases) habit() {
 	slow := int64(0)
 	for _, d := range l.answers {
@@ -133,7 +134,7 @@ func (l *leases) habit() {
 		}
 		return
 	}
-	h, op := &l.c.Holds[l.firstLate[0]], &l.c.Ops[l.firstLate[1]]
+	h, op := &l.c.holds[l.firstLate[0]], &l.c.Ops[l.firstLate[1]]
 	l.fail("over-claim", fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
 		"but the %v asked for at %s are sure until %s only", count(l.late), count(slow), who(op.Worker), clock(op.Return), h.name(),
 		clock(op.Until), op.TTL, clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
@@ -141,9 +142,10 @@ func (l *leases) habit() {
 	l.v.Causes["over-claim"] += l.late - 1
 }
 
-// loss judges a hold that was told to be over. Before last proof + T1 the service has lost it: a near miss that a
-// fault of a server explains, and a violation if none does: another's release, if one is found. After it, the watchdog has failed if there is one.
-func (l *leases) loss(h *Hold) {
+// loss judges a hold that was answered to be over. Before last proof + T1 a fault of a server explains it as a near miss;
+// without one it is a foreign release, if one is found, or a premature loss. After it, the watchdog failed, if there is
+// one.
+func (l *leases) loss(h *hold) {
 	told := int32(-1)
 	if h.Release >= 0 {
 		if op := &l.c.Ops[h.Release]; op.Outcome == history.Failed && op.Reason == history.Lost {
@@ -158,7 +160,7 @@ func (l *leases) loss(h *Hold) {
 	if told < 0 && (h.Lost == history.Forever || !l.c.Claims.Renews || l.released(h, h.Lost)) {
 		return
 	}
-	begin, at, evidence := h.Call, h.Lost, []history.Op{*l.c.Op(h.ID)}
+	begin, at, evidence := h.Call, h.Lost, []history.Op{*l.c.op(h.ID)}
 	if n := lastProof(l.c, h); n >= 0 {
 		begin = l.c.Ops[n].Call
 	}
@@ -171,7 +173,7 @@ func (l *leases) loss(h *Hold) {
 			l.v.Misses["premature-loss"]++
 			return
 		}
-		before := sort.Search(len(l.c.Holds), func(n int) bool { return l.c.Holds[n].Call >= at })
+		before := sort.Search(len(l.c.holds), func(n int) bool { return l.c.holds[n].Call >= at })
 		if op := l.foreign(h, int32(before)-1, at); op >= 0 {
 			l.fail("foreign-release", fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own lease was over",
 				who(h.Worker), clock(at), h.name(), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
@@ -181,7 +183,7 @@ func (l *leases) loss(h *Hold) {
 			who(h.Worker), clock(at), h.name(), clock(begin), clock(over)), evidence...)
 		return
 	}
-	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // on the way of a release that was in time
+	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // it expired after its release was called
 	if !l.c.Claims.Renews || h.Crashed <= at || ranOut {
 		return
 	}
@@ -194,7 +196,7 @@ func (l *leases) loss(h *Hold) {
 }
 
 // prolongs lists what lengthens a hold: its extensions and its re-entries, by call.
-func (l *leases) prolongs(h *Hold) []int32 {
+func (l *leases) prolongs(h *hold) []int32 {
 	list := h.Extends
 	for _, i := range h.Reenters {
 		if l.c.Ops[i].Kind == history.Acquire {
@@ -207,13 +209,13 @@ func (l *leases) prolongs(h *Hold) []int32 {
 	return list
 }
 
-// released tells whether a hold may have been given back by then: whoever tries to extend it is told so.
-func (l *leases) released(h *Hold, by time.Duration) bool {
+// released tells whether a hold may have been released by then, so that its extension fails.
+func (l *leases) released(h *hold, by time.Duration) bool {
 	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call <= by
 }
 
 // reacquire finds an extension, or a re-entry, that succeeded although everything before it had certainly expired.
-func (l *leases) reacquire(h *Hold) {
+func (l *leases) reacquire(h *hold) {
 	last := plus(h.Return, l.most(h.TTL))
 	list := l.prolongs(h)
 	for k, i := range list {
@@ -226,7 +228,7 @@ func (l *leases) reacquire(h *Hold) {
 				l.v.Misses["over-life"]++ // a server's clock or a migration may have stretched the lease
 				return
 			}
-			before := *l.c.Op(h.ID)
+			before := *l.c.op(h.ID)
 			if k > 0 {
 				before = l.c.Ops[list[k-1]]
 			}

@@ -14,25 +14,26 @@ import (
 var linearizable = Checker{
 	Name:    "linearizable",
 	Doc:     "a second opinion: porcupine agrees with the exact checkers around every witness and in random windows",
+	Causes:  []string{"not-linearizable"},
 	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
 	Check:   checkLinearizable,
 }
 
 const (
-	aroundWitness = 150 // holds on either side of a witness
-	quietWindows  = 8
-	secondOpinion = 10 * time.Second // for one window
+	aroundWitness   = 150 // holds on either side of a witness
+	windowsAtRandom = 8
+	secondOpinion   = 10 * time.Second // for one window
 
-	harnessError = "harness-error" // the cause of a verdict that proves an error of ours
+	harnessError = "harness-error" // the cause of a verdict that proves an error of the suite
 )
 
 func checkLinearizable(c *Case) Verdict {
 	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
 	for _, p := range c.examine().losses {
-		c.ask(&v, c.around(p.second))
+		c.compareWithPorcupine(&v, c.around(p.second))
 	}
-	for _, holds := range c.quiet() {
-		c.ask(&v, holds)
+	for _, holds := range c.randomWindows() {
+		c.compareWithPorcupine(&v, holds)
 	}
 	switch {
 	case v.Cause == harnessError:
@@ -54,7 +55,7 @@ func checkLinearizable(c *Case) Verdict {
 // around lists the holds near one, of its key.
 func (c *Case) around(hold int32) []int32 {
 	for _, holds := range c.byKey {
-		if len(holds) == 0 || c.Holds[holds[0]].Key != c.Holds[hold].Key {
+		if len(holds) == 0 || c.holds[holds[0]].Key != c.holds[hold].Key {
 			continue
 		}
 		at, _ := slices.BinarySearch(holds, hold)
@@ -63,21 +64,21 @@ func (c *Case) around(hold int32) []int32 {
 	return nil
 }
 
-// quiet draws random windows; the history is the seed.
-func (c *Case) quiet() [][]int32 {
+// randomWindows draws windows, seeded by the sizes of the history.
+func (c *Case) randomWindows() [][]int32 {
 	var windows [][]int32
-	r := rand.New(rand.NewPCG(uint64(len(c.Ops)), uint64(len(c.Holds))))
-	for n := 0; n < quietWindows && len(c.Holds) > 0; n++ {
-		windows = append(windows, c.around(int32(r.IntN(len(c.Holds)))))
+	r := rand.New(rand.NewPCG(uint64(len(c.Ops)), uint64(len(c.holds))))
+	for n := 0; n < windowsAtRandom && len(c.holds) > 0; n++ {
+		windows = append(windows, c.around(int32(r.IntN(len(c.holds)))))
 	}
 	return windows
 }
 
-// ask compares porcupine with the exact checker on a window. Porcupine knows no clock: it is told that a lease may
-// end at any time after last proof + T1, so it is compared with the sweep that assumes the same. What it finds
-// without the order that only clocks give is a violation too.
-func (c *Case) ask(v *Verdict, holds []int32) {
-	s := newSweeper(c, knobs{})
+// compareWithPorcupine compares porcupine with the exact checker on a window. Porcupine has no clock: for it a lease may
+// end at any time after last proof + T1, so it is compared with the sweep that assumes the same. A violation without
+// clocks is one with clocks, too.
+func (c *Case) compareWithPorcupine(v *Verdict, holds []int32) {
+	s := newSweeper(c)
 	s.half = s.slack / 2
 	holds = s.certain(holds)
 	if len(holds) < 2 {
@@ -99,22 +100,22 @@ func (c *Case) ask(v *Verdict, holds []int32) {
 	case (result == porcupine.Illegal) != (first != nil):
 		v.Status, v.Cause = Fail, harnessError
 		v.Summary = fmt.Sprintf("porcupine and the exact checker disagree on %d holds of page %d: porcupine says %s",
-			len(holds), c.Holds[holds[0]].Key, result)
-		v.Evidence = []history.Op{*c.Op(c.Holds[holds[0]].ID), *c.Op(c.Holds[holds[len(holds)-1]].ID)}
+			len(holds), c.holds[holds[0]].Key, result)
+		v.Evidence = []history.Op{*c.op(c.holds[holds[0]].ID), *c.op(c.holds[holds[len(holds)-1]].ID)}
 	case first != nil:
 		v.Violations++
 		if v.Evidence == nil {
-			v.Evidence = []history.Op{*c.Op(c.Holds[first.first].ID), *c.Op(c.Holds[first.second].ID)}
+			v.Evidence = []history.Op{*c.op(c.holds[first.first].ID), *c.op(c.holds[first.second].ID)}
 		}
 	}
 }
 
-// certain leaves out the holds that are dropped by the exact checker: unproven ones, and those whose lease may have
-// been over before the answer arrived.
+// certain leaves out the holds that the exact checker drops: unproven ones, and those whose lease may have ended before
+// the answer arrived.
 func (s *sweeper) certain(holds []int32) []int32 {
 	var list []int32
 	for _, n := range holds {
-		h := &s.c.Holds[n]
+		h := &s.c.holds[n]
 		if h.Outcome == history.OK {
 			if t := s.slot(h, false); t.end(t.lo) <= t.hi {
 				continue
@@ -127,7 +128,7 @@ func (s *sweeper) certain(holds []int32) []int32 {
 	return list
 }
 
-// step is what the model of a lock is asked to do.
+// step is an operation of the model of a lock.
 type step struct {
 	kind action
 	hold int32
@@ -140,8 +141,6 @@ const (
 	give               // it must be the hold's
 	lose               // it is free from now on if it was the hold's
 )
-
-func (k action) String() string { return [...]string{"acquire", "release", "expire"}[k] }
 
 // leaseModel is a lock whose leases may expire: the state is the hold that has it, -1 if none has.
 var leaseModel = porcupine.Model{
@@ -160,14 +159,7 @@ var leaseModel = porcupine.Model{
 			return true, owner
 		}
 	},
-	Hash:              func(state any) uint64 { return uint64(state.(int32)+1) * 0x9e3779b97f4a7c15 },
-	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%v %d", input.(step).kind, input.(step).hold) },
-	DescribeState: func(state any) string {
-		if state.(int32) < 0 {
-			return "free"
-		}
-		return fmt.Sprintf("held by %d", state)
-	},
+	Hash: func(state any) uint64 { return uint64(state.(int32)+1) * 0x9e3779b97f4a7c15 },
 }
 
 // encode turns holds into an ordinary history. An expiry is an operation that may happen at any time after last
@@ -176,11 +168,11 @@ var leaseModel = porcupine.Model{
 func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 	var list []porcupine.Operation
 	add := func(k action, n int32, call, ret time.Duration) {
-		h := &s.c.Holds[n]
+		h := &s.c.holds[n]
 		list = append(list, porcupine.Operation{ClientId: int(max(h.Worker, 0)), Input: step{k, n}, Call: int64(call), Return: int64(ret)})
 	}
 	for _, n := range holds {
-		h := &s.c.Holds[n]
+		h := &s.c.holds[n]
 		if h.Outcome != history.OK {
 			op := &s.c.Ops[s.proof(h)]
 			add(take, n, h.Call-s.half, plus(op.Return, s.half))
@@ -191,8 +183,7 @@ func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 		add(take, n, t.lo, t.hi)
 		switch {
 		case t.kind == returned:
-			_, call, ret := s.ended(h)
-			add(give, n, call-s.half, plus(ret, s.half))
+			add(give, n, h.releaseCall-s.half, plus(h.releaseReturn, s.half))
 		case t.kind == maybe && t.call < t.over:
 			add(lose, n, t.call, history.Forever)
 		case t.over != history.Forever:

@@ -10,40 +10,32 @@ import (
 )
 
 var liveness = Checker{
-	Name:  "liveness",
-	Doc:   "the lock is not idle for long while somebody waits, and no key outlives its holder and its lease",
-	Check: func(c *Case) Verdict { return judgeLiveness(c, sound) },
+	Name:   "liveness",
+	Doc:    "the lock is not idle for long while somebody waits, and no key outlives its holder and its lease",
+	Causes: liveCauses,
+	Check:  judgeLiveness,
 }
 
-const (
-	flawLivenessRelease flaw = iota + 50 // a release without an answer frees the lock at once
-	flawLivenessCrash                    // a crash is not noticed
-	flawLivenessWaits                    // the lock is dead also when nobody waits
-	flawLeakBusy                         // a refused token that is found is nobody's
-)
-
-// patience is what the lock may be idle beyond what the run explains, so that a loaded machine is no finding.
+// patience is how long the lock may be idle beyond what the run explains, so that a loaded machine is no violation.
 const patience = 2 * time.Second
 
 // liveCauses are the causes, the worst first.
 var liveCauses = []string{"deadlock", "stuck", "phantom", "leak", "ttl-too-long"}
 
-// spares are faults that leave a quorum of the servers untouched: they excuse nobody from serving. Those who ask wait
-// for the untouched ones only.
-var spares = map[string]bool{"pause-minority": true}
+// quorumIntact are faults that leave a quorum of the servers intact, so they explain no dead time.
+var quorumIntact = map[string]bool{"pause-minority": true}
 
-// stretch is a stretch of time on one page.
+// stretch is a period on one page.
 type stretch struct {
 	period
 	key int32
 }
 
-type lives struct {
+type livenessCheck struct {
 	*Case
-	flaw      flaw
 	waits     int64
 	disturbed []period
-	bound     time.Duration // dead for longer is stuck
+	bound     time.Duration // a longer dead time is "stuck"
 	dead      time.Duration // the longest dead time, by the belief of the holders
 	deadAll   time.Duration
 	deadFault time.Duration // the longest that a fault explains
@@ -53,16 +45,16 @@ type lives struct {
 	story     map[string][]string
 }
 
-// judgeLiveness follows METHOD 3.4 Li with one change: a lock is stuck only if it was idle after the last moment at
-// which any server may still have kept it for somebody, so expiries and unknown outcomes need no bound of their own.
-func judgeLiveness(c *Case, f flaw) Verdict {
-	v, _ := weighLiveness(c, f)
+// judgeLiveness calls a lock stuck only if it was idle after the last moment at which any server may have kept it for a
+// holder, so expiries and unknown outcomes need no bound of their own.
+func judgeLiveness(c *Case) Verdict {
+	v, _ := weighLiveness(c)
 	return v
 }
 
-// weighLiveness returns, with the verdict, the times that it was made of.
-func weighLiveness(c *Case, f flaw) (Verdict, *lives) {
-	l := &lives{Case: c, flaw: f, disturbed: c.disturbed(c.grace(), spares), misses: map[string]int64{},
+// weighLiveness returns, with the verdict, the times behind it.
+func weighLiveness(c *Case) (Verdict, *livenessCheck) {
+	l := &livenessCheck{Case: c, disturbed: c.disturbed(c.grace(), quorumIntact), misses: map[string]int64{},
 		causes: map[string]int64{}, evidence: map[string][]history.Op{}, story: map[string][]string{}}
 	l.bound = c.Retry*3/2 + l.slowest() + patience
 	waiting := l.waiting()
@@ -81,8 +73,8 @@ func weighLiveness(c *Case, f flaw) (Verdict, *lives) {
 	return l.verdict(scanned), l
 }
 
-// slowest is the longest that a call that waits for nothing took while no fault explains it, of whatever kind.
-func (l *lives) slowest() (most time.Duration) {
+// slowest is the longest call outside of faults, of those that do not wait for a lock.
+func (l *livenessCheck) slowest() (most time.Duration) {
 	faults := l.Case.disturbed(l.grace(), nil)
 	for i := range l.Ops {
 		op := &l.Ops[i]
@@ -108,20 +100,14 @@ func byKeyAndTime(a, b stretch) int {
 }
 
 // waiting lists when anybody waited for a page's lock.
-func (l *lives) waiting() []stretch {
-	list := make([]stretch, 0, len(l.Holds)+l.workers)
+func (l *livenessCheck) waiting() []stretch {
+	list := make([]stretch, 0, len(l.holds)+l.workers)
 	l.Case.waits(func(w *wait) {
 		if w.key >= 0 {
 			list = append(list, stretch{period{w.start, w.stop}, w.key})
 		}
 	})
 	l.waits = int64(len(list))
-	if l.flaw == flawLivenessWaits {
-		list = list[:0]
-		for k := range l.keys {
-			list = append(list, stretch{period{0, l.end()}, int32(k)})
-		}
-	}
 	pages := bucket(list, l.keys)
 	list = list[:0]
 	byStop := func(a, b stretch) int { return cmp.Compare(a.to, b.to) }
@@ -129,7 +115,7 @@ func (l *lives) waiting() []stretch {
 		if !slices.IsSortedFunc(page, byStop) {
 			slices.SortFunc(page, byStop)
 		}
-		// What a wait meets, of those that stopped before it, are the last.
+		// Of the waits that stopped before this one, it overlaps the last ones.
 		first := len(list)
 		for _, s := range page {
 			for n := len(list); n > first && list[n-1].to >= s.from; n = len(list) {
@@ -159,21 +145,21 @@ func bucket(list []stretch, keys int) [][]stretch {
 	return pages
 }
 
-// idle lists when no hold covers a page. held says when one does.
-func (l *lives) idle(held func(*Hold) period) []stretch {
+// idle lists when no hold covers a page. held is the period that a hold covers.
+func (l *livenessCheck) idle(held func(*hold) period) []stretch {
 	pages := make([][]int32, l.keys)
 	for _, holds := range l.byKey {
-		if k := l.Holds[holds[0]].Key; k >= 0 {
+		if k := l.holds[holds[0]].Key; k >= 0 {
 			pages[k] = holds
 		}
 	}
-	gaps := make([]stretch, 0, len(l.Holds)+l.keys)
+	gaps := make([]stretch, 0, len(l.holds)+l.keys)
 	end := l.end()
 	var page []stretch
 	for k, holds := range pages {
 		page = page[:0]
 		for _, i := range holds {
-			if w := held(&l.Holds[i]); w.to > w.from {
+			if w := held(&l.holds[i]); w.to > w.from {
 				page = append(page, stretch{w, int32(k)})
 			}
 		}
@@ -195,19 +181,15 @@ func (l *lives) idle(held func(*Hold) period) []stretch {
 }
 
 // believed is when a hold's holder believed in it.
-func (l *lives) believed(h *Hold) period {
+func (l *livenessCheck) believed(h *hold) period {
 	if h.Outcome != history.OK {
 		return period{}
 	}
-	end := l.trusted(h)
-	if l.flaw == flawLivenessCrash {
-		end = max(end, min(h.Until, h.Lost))
-	}
-	return period{h.Return, end}
+	return period{h.Return, h.trusted()}
 }
 
 // kept is when a server may have kept the lock for a hold.
-func (l *lives) kept(h *Hold) period {
+func (l *livenessCheck) kept(h *hold) period {
 	w := period{h.Return, 0}
 	if h.Outcome != history.OK {
 		w.from = h.Call
@@ -223,7 +205,7 @@ func (l *lives) kept(h *Hold) period {
 	}
 	switch {
 	case ttl == 0 && h.Outcome == history.OK:
-		w.to = l.trusted(h)
+		w.to = h.trusted()
 	case ttl == 0:
 		w.to = proof
 	case proof == history.Forever:
@@ -243,8 +225,6 @@ func (l *lives) kept(h *Hold) period {
 		if ttl == 0 {
 			w.to = op.Return
 		}
-	case l.flaw == flawLivenessRelease:
-		w.to = min(w.to, op.Call)
 	}
 	return w
 }
@@ -266,12 +246,12 @@ func intersect(a, b []stretch, emit func(stretch)) {
 	}
 }
 
-// stuck blames the stretches in which the lock was nobody's for too long though it was asked for.
-func (l *lives) stuck(left []stretch) {
+// stuck blames the stretches in which nobody had the lock for too long although somebody tried for it.
+func (l *livenessCheck) stuck(left []stretch) {
 	refusals := l.refusals(left)
 	last := make([]time.Duration, l.keys) // when a page's lock was granted for the last time
-	for i := range l.Holds {
-		if h := &l.Holds[i]; h.Key >= 0 && h.Outcome == history.OK {
+	for i := range l.holds {
+		if h := &l.holds[i]; h.Key >= 0 && h.Outcome == history.OK {
 			last[h.Key] = max(last[h.Key], h.Return)
 		}
 	}
@@ -290,8 +270,8 @@ func (l *lives) stuck(left []stretch) {
 	}
 }
 
-// cut takes out of a stretch what a fault may explain, which is only told, and returns what is still too long.
-func (l *lives) cut(s stretch) []stretch {
+// cut takes out of a stretch what a fault may explain, and returns the parts that are still too long.
+func (l *livenessCheck) cut(s stretch) []stretch {
 	rest := []stretch{s}
 	for _, d := range l.disturbed {
 		var next []stretch
@@ -313,9 +293,9 @@ func (l *lives) cut(s stretch) []stretch {
 	return slices.DeleteFunc(rest, func(r stretch) bool { return r.to-r.from <= l.bound })
 }
 
-// refusals finds, for each stretch, a try that proves it: one that was refused though it was called in its second half
-// bound or later, or one that stayed without an answer all that time. If nobody tried, nobody was kept waiting.
-func (l *lives) refusals(list []stretch) []int32 {
+// refusals finds, for each stretch, a try that proves it, or -1: one that was called half a bound after its start or
+// later and was refused, or one that had no answer for a whole bound.
+func (l *livenessCheck) refusals(list []stretch) []int32 {
 	proofs := make([]int32, len(list))
 	for i := range proofs {
 		proofs[i] = -1
@@ -343,13 +323,13 @@ func (l *lives) refusals(list []stretch) []int32 {
 	return proofs
 }
 
-func (l *lives) blame(cause string, evidence []history.Op, story ...string) {
+func (l *livenessCheck) blame(cause string, evidence []history.Op, story ...string) {
 	if l.causes[cause]++; l.causes[cause] == 1 {
 		l.evidence[cause], l.story[cause] = evidence, story
 	}
 }
 
-func (l *lives) verdict(scanned bool) Verdict {
+func (l *livenessCheck) verdict(scanned bool) Verdict {
 	v := Verdict{Exposed: l.waits, Misses: l.misses}
 	for _, cause := range liveCauses {
 		n := l.causes[cause]

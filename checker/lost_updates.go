@@ -3,16 +3,11 @@ package checker
 import "hammerlock/history"
 
 var lostUpdates = Checker{
-	Name:  "lost-updates",
-	Doc:   "every acknowledged page view is in the chain of stores that ends in the final count",
-	Check: func(c *Case) Verdict { return judgeLostUpdates(c, sound) },
+	Name:   "lost-updates",
+	Doc:    "every acknowledged page view is in the chain of stores that ends in the final count",
+	Causes: updateCauses,
+	Check:  judgeLostUpdates,
 }
-
-const (
-	flawUpdatesUnknown flaw = iota + 10 // a store without an answer took effect, named or not
-	flawUpdatesFork                     // only forks count; a chain that ends too early is not noticed
-	flawUpdatesStale                    // the sign of the order of loads and stores is wrong
-)
 
 // updateCauses are the causes, the worst first.
 var updateCauses = []string{"exclusion", "stale-read", "store-loss", "overwritten", "duplicate", "corrupt", "phantom",
@@ -22,15 +17,14 @@ var updateCauses = []string{"exclusion", "stale-read", "store-loss", "overwritte
 // chain that ends in what was read at the end; every other store is lost.
 type updates struct {
 	*Case
-	flaw  flaw
-	named []bool  // by operation: a store that somebody saw
+	named []bool  // by operation: a store that an operation saw
 	place []int32 // by operation: a store's place in its chain, growing; 0 outside
 	link  []int32 // by operation, plus one: in the chain, its next; outside, where its branch left the chain
 	pages []page  // by key
 
 	acknowledged, unknown, lost int64
-	unseen                      int64 // acknowledged by nobody, seen, and lost
-	strangers                   int64 // reads of stores that the history does not hold, or not what they wrote
+	unseen                      int64 // not acknowledged, but seen, and lost
+	unexplained                 int64 // reads of stores that the history does not have, or whose value it does not have
 	causes                      map[string]int64
 	first                       map[string]witness
 }
@@ -40,15 +34,15 @@ type page struct {
 	first   int32 // the first store of the chain, plus one
 	stores  bool
 	final   bool // the page was read at the end
-	cropped bool // the chain leads to a store that the history does not hold
+	cropped bool // the chain leads to a store that the history does not have
 }
 
-// finding is what one violation is told with.
+// witness is the evidence of a violation.
 type witness struct{ store, other int32 } // into Ops; -1 = none
 
-// judgeLostUpdates follows METHOD 3.4 C: Elle's idea of making the order of writes observable by the writes' names.
-func judgeLostUpdates(c *Case, f flaw) Verdict {
-	u := &updates{Case: c, flaw: f, named: make([]bool, len(c.Ops)), place: make([]int32, len(c.Ops)),
+// judgeLostUpdates uses the idea of Elle (Kingsbury, Alvaro 2020): writes have names, so that their order is observable.
+func judgeLostUpdates(c *Case) Verdict {
+	u := &updates{Case: c, named: make([]bool, len(c.Ops)), place: make([]int32, len(c.Ops)),
 		link: make([]int32, len(c.Ops)), pages: make([]page, c.keys), causes: map[string]int64{}, first: map[string]witness{}}
 	u.read()
 	u.deepest()
@@ -99,11 +93,11 @@ func (u *updates) read() {
 			continue
 		}
 		if seen >= 0 && blank(&u.Ops[seen]) {
-			u.strangers++
+			u.unexplained++
 			continue
 		}
 		if seen < 0 && op.Seen != 0 {
-			u.strangers++
+			u.unexplained++
 			u.pages[op.Key].cropped = u.pages[op.Key].cropped || op.Kind == history.Final
 			continue
 		}
@@ -118,7 +112,7 @@ func (u *updates) read() {
 	}
 }
 
-// blank tells whether a store had no answer and does not say what it wrote, nor what it replaced: an increment.
+// blank tells whether a store is an increment without an answer: what it wrote and replaced is unknown.
 func blank(op *history.Op) bool {
 	return op.Kind == history.Store && op.Outcome == history.Unknown && op.Value == 0
 }
@@ -139,11 +133,11 @@ func (u *updates) see(store, by int32) {
 	u.named[store] = true
 }
 
-// effective tells whether a store certainly took effect: it was acknowledged, or somebody saw it.
+// effective tells whether a store certainly took effect: it was acknowledged, or an operation saw it.
 func (u *updates) effective(i int32) bool {
 	op := &u.Ops[i]
 	return op.Kind == history.Store && op.Key >= 0 &&
-		(op.Outcome == history.OK || u.named[i] || u.flaw == flawUpdatesUnknown && op.Outcome == history.Unknown)
+		(op.Outcome == history.OK || u.named[i])
 }
 
 // deepest gives every page that was not read at the end the end that loses the fewest acknowledged stores.
@@ -192,7 +186,7 @@ func (u *updates) walk(p *page) {
 	for at, place := p.end-1, int32(len(u.Ops)); at >= 0; place-- {
 		op := &u.Ops[at]
 		if op.Kind != history.Store || u.place[at] > 0 {
-			u.blame("corrupt", at, next-1) // the chain bites its tail
+			u.blame("corrupt", at, next-1) // the chain is a cycle
 			return
 		}
 		u.place[at], u.link[at] = place, next
@@ -203,7 +197,7 @@ func (u *updates) walk(p *page) {
 	}
 }
 
-// missing blames somebody for every acknowledged store outside of its chain.
+// missing names the cause of every acknowledged store outside of its chain.
 func (u *updates) missing() {
 	for i := range u.Ops {
 		if !u.effective(int32(i)) || u.place[i] > 0 || u.pages[u.Ops[i].Key].cropped {
@@ -211,9 +205,6 @@ func (u *updates) missing() {
 		}
 		left := u.left(int32(i))
 		cause, other := u.cause(left)
-		if u.flaw == flawUpdatesFork && other < 0 {
-			continue
-		}
 		if u.Ops[i].Outcome != history.OK {
 			u.unseen++
 			continue

@@ -7,12 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// flaw breaks a checker on purpose, so that tests can show that their oracles notice. Outside of tests it is sound.
-type flaw uint8
-
-const sound flaw = 0
-
-// row is what is known of one page's operations in the order of their returns.
+// row is one page's operations in the order of their returns.
 type row struct {
 	returns []time.Duration
 	best    []int32 // the operation with the greatest value up to there
@@ -20,8 +15,8 @@ type row struct {
 
 // inRealTime shows every picked operation together with the one of the greatest value that had certainly returned
 // before its call; -1 if there is none. A negative value does not count. It needs no sorting: the operations stand in
-// the order of their returns, and few return while another is open. early makes it wrong on purpose.
-func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, early bool, called func(i, best int32)) {
+// the order of their returns, and few return while another is open.
+func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {
 	rows := make([]row, c.keys)
 	for n := range c.Ops {
 		op, i := &c.Ops[n], int32(n)
@@ -29,11 +24,7 @@ func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64
 			continue
 		}
 		r := &rows[op.Key]
-		at := r.before(op.Call - c.Bounds.Slack)
-		if early {
-			at = len(r.returns)
-		}
-		if at > 0 {
+		if at := r.before(op.Call - c.Bounds.Slack); at > 0 {
 			called(i, r.best[at-1])
 		} else {
 			called(i, -1)
@@ -65,24 +56,6 @@ func (c *Case) before(ret, call time.Duration) bool {
 	return ret != history.Forever && ret < call-c.Bounds.Slack
 }
 
-// trusted is when a hold's holder stopped believing in it.
-func (c *Case) trusted(h *Hold) time.Duration {
-	end := c.lapse(h)
-	if h.Release >= 0 {
-		end = min(end, c.Ops[h.Release].Call)
-	}
-	return end
-}
-
-// lapse is when the holder's belief would have ended without a release.
-func (c *Case) lapse(h *Hold) time.Duration {
-	end := min(h.Lost, h.Crashed)
-	if h.Until > 0 {
-		end = min(end, h.Until)
-	}
-	return end
-}
-
 // end is the last moment that the workers' history knows.
 func (c *Case) end() time.Duration {
 	var last time.Duration
@@ -110,13 +83,13 @@ type wait struct {
 	asked  time.Duration // the call of the last try
 	queued time.Duration // the return of the first refusal since when the lock knew of it without a break; or Forever
 	last   time.Duration // the return of the last try
-	hold   int32         // into Holds: what it was granted; -1 if nothing
+	hold   int32         // into holds: what it was granted; -1 if nothing
 	key    int32
 	worker int32
 }
 
-// waits shows every wait, in the order of their stops but for those that were given up without an End. In a history without End operations nobody knows which
-// tries belong together, and each is a wait of its own.
+// waits emits every wait, in the order of their stops but for those without an End. In a history without End operations
+// it is unknown which tries belong together, so each is a wait of its own.
 func (c *Case) waits(emit func(*wait)) {
 	visits := slices.ContainsFunc(c.Ops, func(op history.Op) bool { return op.Kind == history.End })
 	open := make([]wait, c.workers)
@@ -178,29 +151,28 @@ func (w *wait) try(op *history.Op) {
 	}
 }
 
-// period is a stretch of time.
+// period is a span of time.
 type period struct{ from, to time.Duration }
 
-// meets tells whether two stretches have a moment in common.
+// meets tells whether two periods have a moment in common.
 func (w period) meets(from, to time.Duration) bool { return from <= w.to && to >= w.from }
 
-// strike is one injection of a fault and when it was in effect: to Forever if it was not healed and does not heal by
-// itself.
-type strike struct {
+// injection is one injection of a fault and its period: to Forever if it was not healed and does not heal by itself.
+type injection struct {
 	period
 	number  int64 // in the plan
 	outcome history.Outcome
 }
 
-// strikes lists the injections of faults.
-func (c *Case) strikes() []strike {
-	var list []strike
+// injections lists the injections of faults.
+func (c *Case) injections() []injection {
+	var list []injection
 	open := map[int64]int{} // by number, plus one
 	for _, i := range c.events {
 		op := &c.Ops[i]
 		switch op.Kind {
 		case history.Fault:
-			s := strike{period{op.Call, op.Return}, op.Value, op.Outcome}
+			s := injection{period{op.Call, op.Return}, op.Value, op.Outcome}
 			if op.Value < 0 || op.Value < int64(len(c.Faults)) && c.Faults[op.Value].To > 0 {
 				s.to = history.Forever
 			}
@@ -215,11 +187,10 @@ func (c *Case) strikes() []strike {
 	return list
 }
 
-// disturbed lists when a fault was in effect or might still be felt: until grace after it was healed. Those that
-// are harmless by their name do not count.
+// disturbed lists when a fault was active, and a grace after it was healed. Harmless faults, by name, do not count.
 func (c *Case) disturbed(grace time.Duration, harmless map[string]bool) []period {
 	var list []period
-	for _, s := range c.strikes() {
+	for _, s := range c.injections() {
 		if s.number >= 0 && s.number < int64(len(c.Faults)) && harmless[c.Faults[s.number].Name] {
 			continue
 		}
@@ -231,14 +202,13 @@ func (c *Case) disturbed(grace time.Duration, harmless map[string]bool) []period
 	return list
 }
 
-// grace is how long after a fault was healed its effects may still be felt: what was granted before runs out, clients
-// come back.
+// grace is how long the effects of a fault may last after it was healed: leases expire, clients reconnect.
 func (c *Case) grace() time.Duration { return 2*c.longest(c.ttl()) + 5*time.Second }
 
-// ttl is the longest lease that was asked for, or that a lock with a lease of its own spoke of.
+// ttl is the longest lease that was asked for, or that a lock with a lease of its own named.
 func (c *Case) ttl() (ttl time.Duration) {
-	for i := range c.Holds {
-		h := &c.Holds[i]
+	for i := range c.holds {
+		h := &c.holds[i]
 		since := h.Call
 		ttl = max(ttl, h.TTL)
 		for _, x := range h.Extends {

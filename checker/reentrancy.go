@@ -10,27 +10,26 @@ import (
 var reentrancy = Checker{
 	Name:    "reentrancy",
 	Doc:     "an owner that acquires again is told the right count, keeps its token, and is free after as many releases",
+	Causes:  reentryCauses,
 	Applies: func(h *history.Header) bool { return h.Claims.Reentrant },
-	Check:   func(c *Case) Verdict { return judgeReentrancy(c, sound) },
+	Check:   judgeReentrancy,
 }
 
-const (
-	flawReentrancyUnknown flaw = iota + 30 // an operation without an answer took effect
-	flawReentrancyExpiry                   // a lease never ends
-)
+// reentryCauses are the causes, the worst first.
+var reentryCauses = []string{"count", "token-changed", "self-refusal"}
 
-// nested is what is known of a hold's count: it lies between two bounds, which part with every unknown outcome.
+// nested is the count of a hold: it lies between two bounds, which diverge with every unknown outcome.
 type nested struct {
 	least, most int64
 	proof       time.Duration // the call of the last grant or extension that was acknowledged
 	ttl         time.Duration
-	over        bool // the owner was told that the hold is over, or it may have expired: nothing more is promised
+	over        bool // the owner was answered so, or it may have expired: nothing more is claimed
 	inner       bool
 }
 
 type reentries struct {
 	*Case
-	flaw    flaw
+	ruler
 	holds   []nested
 	exposed int64
 	causes  map[string]int64
@@ -39,8 +38,8 @@ type reentries struct {
 
 // judgeReentrancy replays each hold's count. The operations of a hold are one worker's, so the order of their returns
 // is the order of their calls.
-func judgeReentrancy(c *Case, f flaw) Verdict {
-	r := &reentries{Case: c, flaw: f, holds: make([]nested, len(c.Holds)), causes: map[string]int64{}, first: map[string][2]int32{}}
+func judgeReentrancy(c *Case) Verdict {
+	r := &reentries{Case: c, ruler: ruler{c: c}, holds: make([]nested, len(c.holds)), causes: map[string]int64{}, first: map[string][2]int32{}}
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
@@ -53,22 +52,21 @@ func judgeReentrancy(c *Case, f flaw) Verdict {
 			at = c.index.hold(op.ID)
 		}
 		if at >= 0 {
-			r.step(&r.holds[at], &c.Holds[at], int32(i))
+			r.step(&r.holds[at], &c.holds[at], int32(i))
 		}
 	}
 	return r.verdict()
 }
 
-func (r *reentries) step(n *nested, h *Hold, i int32) {
+func (r *reentries) step(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
 	if op.ID == h.ID {
 		*n = nested{least: 1, most: 1, proof: op.Call, ttl: op.TTL, over: op.Outcome != history.OK}
 		r.told(n, h, i)
 		return
 	}
-	if !n.over && n.ttl > 0 && r.Claims.Expires && r.flaw != flawReentrancyExpiry {
-		life := time.Duration(float64(n.ttl)*(1-r.Bounds.Rate)) - r.Bounds.Round
-		n.over = op.Return > n.proof+life
+	if !n.over {
+		n.over = op.Return > plus(n.proof, r.least(n.ttl))
 	}
 	if n.over {
 		return
@@ -86,7 +84,7 @@ func (r *reentries) step(n *nested, h *Hold, i int32) {
 	}
 }
 
-func (r *reentries) enter(n *nested, h *Hold, i int32) {
+func (r *reentries) enter(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
 	if !n.inner {
 		n.inner = true
@@ -108,13 +106,11 @@ func (r *reentries) enter(n *nested, h *Hold, i int32) {
 			r.blame("self-refusal", h, i)
 		}
 	default:
-		if n.most++; r.flaw == flawReentrancyUnknown {
-			n.least++
-		}
+		n.most++
 	}
 }
 
-func (r *reentries) leave(n *nested, h *Hold, i int32) {
+func (r *reentries) leave(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
 	switch op.Outcome {
 	case history.OK:
@@ -130,14 +126,12 @@ func (r *reentries) leave(n *nested, h *Hold, i int32) {
 	case history.Failed:
 		n.over = op.Reason == history.Lost
 	default:
-		if n.least = max(n.least-1, 0); r.flaw == flawReentrancyUnknown {
-			n.most = max(n.most-1, 0)
-		}
+		n.least = max(n.least-1, 0)
 	}
 }
 
-// told compares the count with what the lock said, and believes the lock from then on.
-func (r *reentries) told(n *nested, h *Hold, i int32) {
+// told compares the count with the lock's answer, and takes that answer from then on.
+func (r *reentries) told(n *nested, h *hold, i int32) {
 	said := r.Ops[i].Value
 	if n.over || said == 0 {
 		return
@@ -148,7 +142,7 @@ func (r *reentries) told(n *nested, h *Hold, i int32) {
 	n.least, n.most = said, said
 }
 
-func (r *reentries) blame(cause string, h *Hold, i int32) {
+func (r *reentries) blame(cause string, h *hold, i int32) {
 	if r.causes[cause]++; r.causes[cause] == 1 {
 		r.first[cause] = [2]int32{r.index.at(h.ID), i}
 	}
@@ -156,7 +150,7 @@ func (r *reentries) blame(cause string, h *Hold, i int32) {
 
 func (r *reentries) verdict() Verdict {
 	v := Verdict{Exposed: r.exposed}
-	for _, cause := range []string{"count", "token-changed", "self-refusal"} {
+	for _, cause := range reentryCauses {
 		n := r.causes[cause]
 		if n > 0 && v.Cause == "" {
 			v.Status, v.Cause, v.Causes = Fail, cause, r.causes

@@ -10,13 +10,14 @@ import (
 var release = Checker{
 	Name:    "release",
 	Doc:     "only the owner can release, once, and it is told the truth about it",
+	Causes:  []string{"false-release", "double-release", "false-refusal"},
 	Applies: func(h *history.Header) bool { return h.Claims.Owned },
 	Check:   checkRelease,
 }
 
 func checkRelease(c *Case) Verdict {
 	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
-	s := newSweeper(c, knobs{})
+	s := newSweeper(c)
 	fail := func(cause string, evidence []history.Op, story ...string) {
 		v.Violations++
 		v.Causes[cause]++
@@ -26,14 +27,14 @@ func checkRelease(c *Case) Verdict {
 	}
 	for _, holds := range c.byKey {
 		for at, n := range holds {
-			h := &c.Holds[n]
+			h := &c.holds[n]
 			if h.Outcome != history.OK || h.Release < 0 || c.Ops[h.Release].Outcome == history.Unknown {
 				continue
 			}
 			v.Exposed++
-			if j := s.liar(holds, at); j >= 0 {
-				o := &c.Holds[j]
-				fail("false-release", []history.Op{*c.Op(h.ID), *c.Op(o.ID), c.Ops[h.Release]}, granted(c, h), granted(c, o),
+			if j := s.regranted(holds, at); j >= 0 {
+				o := &c.holds[j]
+				fail("false-release", []history.Op{*c.op(h.ID), *c.op(o.ID), c.Ops[h.Release]}, granted(c, h), granted(c, o),
 					fmt.Sprintf("%s was told at %s that it had released %s, which had been over since %s was granted the lock",
 						who(h.Worker), clock(c.Ops[h.Release].Return), h.name(), who(o.Worker)))
 			}
@@ -52,33 +53,32 @@ func checkRelease(c *Case) Verdict {
 	return v
 }
 
-// liar finds a hold that was granted after the one at that place had begun and before its release was called, when
-// the lease was over: the release cannot have found it, and yet succeeded. A grant within the lease is for
-// exclusion to judge. Only releases after their lease have to be looked at.
-func (s *sweeper) liar(holds []int32, at int) int32 {
-	h := &s.c.Holds[holds[at]]
+// regranted finds a hold that was granted after the one at that place had expired and before its release was called: that
+// release cannot have succeeded, and was answered that it had. A grant within the lease is for exclusion to judge.
+func (s *sweeper) regranted(holds []int32, at int) int32 {
+	h := &s.c.holds[holds[at]]
 	op := &s.c.Ops[h.Release]
 	over := s.assured(h)
 	if op.Outcome != history.OK || op.Call <= over {
 		return -1
 	}
-	n := at + 1 + sort.Search(len(holds)-at-1, func(i int) bool { return s.c.Holds[holds[at+1+i]].Call > h.Return })
-	for ; n < len(holds) && s.c.Holds[holds[n]].Call < op.Call; n++ {
-		o := &s.c.Holds[holds[n]]
+	n := at + 1 + sort.Search(len(holds)-at-1, func(i int) bool { return s.c.holds[holds[at+1+i]].Call > h.Return })
+	for ; n < len(holds) && s.c.holds[holds[n]].Call < op.Call; n++ {
+		o := &s.c.holds[holds[n]]
 		slack := s.slack
 		if o.Process == h.Process {
 			slack = 0
 		}
-		if o.Outcome == history.OK && o.Return > over && o.Call-slack > h.Return && plus(o.Return, slack) < op.Call && !s.revived(h, o) {
+		if o.Outcome == history.OK && o.Return > over && o.Call-slack > h.Return && plus(o.Return, slack) < op.Call && !s.extendedAfter(h, o) {
 			return holds[n]
 		}
 	}
 	return -1
 }
 
-// revived tells whether an extension of h succeeded after o was granted: that has been judged, and explains the
-// release.
-func (s *sweeper) revived(h, o *Hold) bool {
+// extendedAfter tells whether an extension of h succeeded after o was granted: that is judged elsewhere, and explains
+// the release.
+func (s *sweeper) extendedAfter(h, o *hold) bool {
 	for _, i := range h.Extends {
 		if op := &s.c.Ops[i]; op.Outcome == history.OK && op.Return > o.Call {
 			return true
@@ -87,12 +87,12 @@ func (s *sweeper) revived(h, o *Hold) bool {
 	return false
 }
 
-// again finds holds that were released twice with success, and holds that were denied their owner although they
-// were still there later.
+// again finds holds that were released twice with success, and those whose first release was refused and whose second
+// succeeded.
 func (c *Case) again(fail func(cause string, evidence []history.Op, story ...string)) {
 	for _, i := range c.repeats {
 		op := &c.Ops[i]
-		h := c.Hold(op.Hold)
+		h := c.hold(op.Hold)
 		if op.Outcome != history.OK || h.Outcome != history.OK {
 			continue
 		}

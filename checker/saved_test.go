@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -16,55 +15,55 @@ var saved = map[string]struct {
 	status  Status
 	cause   string
 }{
-	"exclusion: hand-offs": {exclusion, handOffs, Pass, ""},
-	"exclusion: nobody contended": {exclusion, func(s *script) {
+	"exclusion: hand-offs": {Exclusion, handOffs, Pass, ""},
+	"exclusion: nobody contended": {Exclusion, func(s *script) {
 		s.release(s.acquire(1, 0, 1, 300), 10, 11)
 	}, Inconclusive, ""},
-	"exclusion: nothing": {exclusion, func(*script) {}, Inconclusive, ""},
-	"exclusion: lost by the service": {exclusion, func(s *script) {
+	"exclusion: nothing": {Exclusion, func(*script) {}, Inconclusive, ""},
+	"exclusion: lost by the service": {Exclusion, func(s *script) {
 		a := s.acquire(1, 10, 12, 300)
 		s.fault("kill-primary", 20, 60)
 		b := s.acquire(2, 70, 72, 300)
 		s.denied(a, 100, 101)
 		s.release(b, 110, 111)
 	}, Fail, "service-loss"},
-	"exclusion: an acquire in two steps": {exclusion, func(s *script) {
+	"exclusion: an acquire in two steps": {Exclusion, func(s *script) {
 		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
 		s.release(a, 20, 21)
 		s.release(b, 20, 21)
 	}, Fail, "double-grant"},
-	"exclusion: a stalled worker explains no double grant": {exclusion, func(s *script) {
+	"exclusion: a stalled worker explains no double grant": {Exclusion, func(s *script) {
 		s.fault("stall-worker", 1, 5)
 		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
 		s.release(a, 20, 21)
 		s.release(b, 20, 21)
 	}, Fail, "double-grant"},
-	"exclusion: another rate explains no double grant": {exclusion, func(s *script) {
+	"exclusion: another rate explains no double grant": {Exclusion, func(s *script) {
 		s.byKey(history.RateByKey+"100/s became 125/s", -1, 1, 5)
 		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
 		s.release(a, 20, 21)
 		s.release(b, 20, 21)
 	}, Fail, "double-grant"},
-	"exclusion: a fault by key explains it": {exclusion, func(s *script) {
+	"exclusion: a fault by key explains it": {Exclusion, func(s *script) {
 		s.byKey(history.RateByKey+"100/s became 125/s", -1, 1, 5)
 		s.byKey(history.ByKey+"kill-node: killed n1", -2, 6, 8)
 		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
 		s.release(a, 20, 21)
 		s.release(b, 20, 21)
 	}, Fail, "service-loss"},
-	"exclusion: a dead holder's lease is lost": {exclusion, func(s *script) {
+	"exclusion: a dead holder's lease is lost": {Exclusion, func(s *script) {
 		s.acquire(1, 10, 12, 300)
 		s.op(history.Crash, 1, 15, 15)
 		s.fault("restart-empty", 20, 30)
 		s.release(s.acquire(2, 70, 72, 300), 80, 81)
 	}, Fail, "service-loss"},
-	"exclusion: a dead holder's lease ends": {exclusion, func(s *script) {
+	"exclusion: a dead holder's lease ends": {Exclusion, func(s *script) {
 		s.acquire(1, 10, 12, 300)
 		s.op(history.Crash, 1, 15, 15)
 		s.busy(2, 13, 14)
 		s.release(s.acquire(2, 320, 322, 300), 330, 331)
 	}, Pass, ""},
-	"exclusion: released by another": {exclusion, func(s *script) {
+	"exclusion: released by another": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 2, 300)
 		b := s.acquire(2, 310, 312, 300)
 		s.release(a, 320, 321) // it overran its lease and deletes b's
@@ -72,14 +71,14 @@ var saved = map[string]struct {
 		s.denied(b, 340, 341)
 		s.release(c, 350, 351)
 	}, Fail, "foreign-release"},
-	"exclusion: counted from the reply": {exclusion, func(s *script) {
+	"exclusion: counted from the reply": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 60, 300)
 		s.last().Until = 360 * ms
 		b := s.acquire(2, 320, 321, 300)
 		s.denied(a, 362, 363)
 		s.release(b, 370, 371)
 	}, Fail, "over-claim"},
-	"exclusion: a holder that went on": {exclusion, func(s *script) {
+	"exclusion: a holder that went on": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		s.on(a, history.Load, 2, 3)
 		b := s.acquire(2, 310, 311, 300)
@@ -88,21 +87,21 @@ var saved = map[string]struct {
 		s.denied(a, 316, 317)
 		s.release(b, 320, 321)
 	}, Fail, "overrun"},
-	"exclusion: a holder that went on alone": {exclusion, func(s *script) {
+	"exclusion: a holder that went on alone": {Exclusion, func(s *script) {
 		handOffs(s)
 		a := s.acquire(9, 9000, 9001, 300)
 		s.on(a, history.Load, 9002, 9003)
 		s.on(a, history.Store, 9314, 9315)
 		s.denied(a, 9316, 9317)
 	}, Pass, ""},
-	"exclusion: an extension takes the lock anew": {exclusion, func(s *script) {
+	"exclusion: an extension takes the lock anew": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		b := s.acquire(2, 310, 311, 300)
 		s.extend(a, 320, 321, 300)
 		s.release(a, 330, 331)
 		s.denied(b, 340, 341)
 	}, Fail, "silent-reacquire"},
-	"exclusion: extended what the server forgot and gave to another": {exclusion, func(s *script) {
+	"exclusion: extended what the server forgot and gave to another": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		s.fault("flush", 10, 20)
 		b := s.acquire(2, 30, 31, 300)
@@ -110,7 +109,7 @@ var saved = map[string]struct {
 		s.denied(a, 50, 51)
 		s.release(b, 60, 61)
 	}, Fail, "silent-reacquire"},
-	"exclusion: a watchdog that slept": {exclusion, func(s *script) {
+	"exclusion: a watchdog that slept": {Exclusion, func(s *script) {
 		s.Claims.Renews = true
 		a := s.acquire(1, 0, 1, 300)
 		s.last().Until = history.Forever
@@ -119,20 +118,20 @@ var saved = map[string]struct {
 		s.denied(a, 330, 331)
 		s.release(b, 340, 341)
 	}, Fail, "renewal-failure"},
-	"exclusion: refused, yet there": {exclusion, func(s *script) {
+	"exclusion: refused, yet there": {Exclusion, func(s *script) {
 		handOffs(s)
 		token := s.busy(7, 9000, 9001).Token
 		found := s.op(history.Found, -1, 9900, 9901)
 		found.Token, found.Until = token, 9999*ms
 	}, Fail, "phantom"},
-	"exclusion: no answer, but it was granted": {exclusion, func(s *script) {
+	"exclusion: no answer, but it was granted": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		b := s.acquire(2, 10, 20, 300)
 		s.last().Outcome, s.last().Until = history.Unknown, 0
 		s.release(b, 21, 22)
 		s.release(a, 30, 31)
 	}, Fail, "double-grant"},
-	"exclusion: one foreign release, and all that follow": {exclusion, func(s *script) {
+	"exclusion: one foreign release, and all that follow": {Exclusion, func(s *script) {
 		a, b := s.acquire(1, 0, 1, 300), s.acquire(2, 310, 311, 300)
 		s.release(a, 320, 321) // takes b's away
 		c := s.acquire(3, 330, 331, 300)
@@ -141,13 +140,13 @@ var saved = map[string]struct {
 		s.release(c, 360, 361)
 		s.denied(d, 370, 371)
 	}, Fail, "foreign-release"},
-	"exclusion: no answer, never proven": {exclusion, func(s *script) {
+	"exclusion: no answer, never proven": {Exclusion, func(s *script) {
 		handOffs(s)
 		b := s.acquire(2, 10, 20, 300)
 		s.last().Outcome, s.last().Until = history.Unknown, 0
 		s.denied(b, 21, 22)
 	}, Pass, ""},
-	"exclusion: less than the clocks may differ": {exclusion, func(s *script) {
+	"exclusion: less than the clocks may differ": {Exclusion, func(s *script) {
 		s.Processes, s.Bounds.Slack = 2, 5*ms
 		a := s.acquire(1, 0, 1, 300)
 		b := s.acquire(2, 28, 29, 300)
@@ -156,7 +155,7 @@ var saved = map[string]struct {
 		s.release(b, 60, 61)
 		s.last().Process = 1
 	}, Inconclusive, ""},
-	"exclusion: more than the clocks may differ": {exclusion, func(s *script) {
+	"exclusion: more than the clocks may differ": {Exclusion, func(s *script) {
 		s.Processes, s.Bounds.Slack = 2, 5*ms
 		a := s.acquire(1, 0, 1, 300)
 		b := s.acquire(2, 18, 19, 300)
@@ -283,12 +282,6 @@ func TestSaved(t *testing.T) {
 			}
 			if v.Status == Fail {
 				t.Logf("%s\n%s", v.Summary, strings.Join(v.Story, "\n"))
-				if v.Checker = test.checker.Name; test.checker.Name == "exclusion" && test.cause != "phantom" {
-					var page bytes.Buffer
-					if err := WriteVisualization(&page, c, v); err != nil || page.Len() < 1000 {
-						t.Errorf("the picture has %d bytes: %v", page.Len(), err)
-					}
-				}
 			}
 		})
 	}

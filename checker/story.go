@@ -14,11 +14,11 @@ func tell(c *Case, v *Verdict, f finding) {
 		tellPhantom(c, v, f)
 		return
 	}
-	i, j := &c.Holds[f.pair.first], &c.Holds[f.pair.second]
+	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
 	r := ruler{c: c}
 	v.Summary = fmt.Sprintf("exclusion was violated %s times in %s holds, once by %s and %s at %s: %s",
 		count(v.Violations), count(max(v.Exposed, v.Violations)), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
-	v.Evidence = append(v.Evidence, *c.Op(i.ID), *c.Op(j.ID))
+	v.Evidence = append(v.Evidence, *c.op(i.ID), *c.op(j.ID))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
 	if n := lastProof(c, i); n >= 0 && f.cause != "silent-reacquire" {
 		v.Story = append(v.Story, fmt.Sprintf("%s extended %s at %s", who(i.Worker), i.name(), clock(c.Ops[n].Return)))
@@ -71,7 +71,7 @@ func tellPhantom(c *Case, v *Verdict, f finding) {
 	}
 }
 
-func granted(c *Case, h *Hold) string {
+func granted(c *Case, h *hold) string {
 	s := fmt.Sprintf("%s was granted %s of page %d at %s", who(h.Worker), h.name(), h.Key, clock(h.Return))
 	if h.TTL > 0 && c.Claims.Expires {
 		s += fmt.Sprintf(" for %v counted from %s", h.TTL, clock(h.Call))
@@ -80,8 +80,7 @@ func granted(c *Case, h *Hold) string {
 }
 
 // promise says until when the first hold excluded all others.
-func promise(r *ruler, h *Hold) string {
-	kind, call, _ := r.ended(h)
+func promise(r *ruler, h *hold) string {
 	over := r.assured(h)
 	s := "it never expires"
 	if over != history.Forever {
@@ -90,18 +89,18 @@ func promise(r *ruler, h *Hold) string {
 			s += fmt.Sprintf(" (clocks within %.2g %%)", 100*r.c.Bounds.Rate)
 		}
 	}
-	switch kind {
+	switch h.ending {
 	case returned:
-		s += fmt.Sprintf(", and it was released at %s", clock(call))
+		s += fmt.Sprintf(", and it was released at %s", clock(h.releaseCall))
 	case maybe:
-		s += fmt.Sprintf(", or its release, called at %s, whose effect is unknown", clock(call))
+		s += fmt.Sprintf(", or its release, called at %s, whose effect is unknown", clock(h.releaseCall))
 	case gone:
-		s += fmt.Sprintf("; its release at %s was told that it was no longer its own", clock(call))
+		s += fmt.Sprintf("; its release at %s was told that it was no longer its own", clock(h.releaseCall))
 	}
 	return s
 }
 
-func lastProof(c *Case, h *Hold) int32 {
+func lastProof(c *Case, h *hold) int32 {
 	last := int32(-1)
 	for _, n := range h.Extends {
 		if c.Ops[n].Outcome == history.OK {
@@ -113,8 +112,7 @@ func lastProof(c *Case, h *Hold) int32 {
 
 // consequence says why the pair is a violation, and whose.
 func consequence(c *Case, r *ruler, f finding) []string {
-	i, j := &c.Holds[f.pair.first], &c.Holds[f.pair.second]
-	_, believed := r.believed(i)
+	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
 	switch f.cause {
 	case "service-loss":
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}
@@ -122,7 +120,7 @@ func consequence(c *Case, r *ruler, f finding) []string {
 		return []string{"no lease was over and no fault of a server explains it: the acquire is not atomic"}
 	case "over-claim":
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %v longer than the lease was sure to last",
-			who(i.Worker), clock(believed), longer(believed, r.assured(i)))}
+			who(i.Worker), clock(i.trusted()), longer(i.trusted(), r.assured(i)))}
 	case "renewal-failure":
 		return []string{fmt.Sprintf("%s was alive and nothing renewed its lease", who(i.Worker))}
 	case "silent-reacquire":

@@ -8,32 +8,32 @@ import (
 	"hammerlock/history"
 )
 
-// Stream judges while the run goes on, with bounded memory: two holders that believe in one lock at a time, and two
-// acknowledged stores that replace the same page view. What it finds is proved; the judges of the whole history find
-// more, and have the last word. It is shown operations in the order of their returns, by one goroutine.
+// Stream judges during the run, with bounded memory: it finds two holders that believe in one lock at a time, and two
+// acknowledged stores that replace the same page view. What it finds is certain; the checkers of the whole history find
+// more. It takes operations in the order of their returns, from one goroutine.
 type Stream struct {
-	// Overlap, if it is not nil, is told of every two beliefs that overlap: whose, and from when to when.
+	// Overlap, if it is not nil, is called for every two beliefs that overlap, with their workers and the period.
 	Overlap func(workers [2]int32, from, to time.Duration)
 
 	excludes bool
 	slack    time.Duration
 	now      time.Duration // everything that returned by then was seen
 
-	lines   []*line                // by key; nil if nobody had the page yet
-	holds   map[history.ID]*belief // those whose end is not known
-	tokens  map[uint64]*belief     // of them, for extensions that know only the token
-	waiting int                    // beliefs in all lines
-	free    []*belief
-	dead    []history.ID  // killed, perhaps under a release that nobody has seen yet
-	blind   time.Duration // from then on too much was open to be kept; Forever if it never was
-	updates chains
-	found   []Sighting
-	count   int64
+	lines          []*line                // by key; nil if the page had no hold yet
+	holds          map[history.ID]*belief // those whose end is unknown
+	tokens         map[uint64]*belief     // of them, for extensions that have only the token
+	waiting        int                    // beliefs in all lines
+	free           []*belief
+	crashed        []history.ID  // their workers were killed, perhaps during a release that was not observed yet
+	incompleteFrom time.Duration // from then on some holds were not kept; Forever if all were
+	updates        chains
+	found          []Violation
+	count          int64
 }
 
-// Sighting is a violation that was proved while the run went on.
-type Sighting struct {
-	Checker string // that will say so too
+// Violation is one that was found during the run.
+type Violation struct {
+	Checker string // that finds it, too
 	Text    string
 	Key     int32
 	At      time.Duration // when it happened
@@ -43,11 +43,11 @@ type Sighting struct {
 }
 
 const (
-	keptSightings = 64      // the rest is counted
-	mostBeliefs   = 1 << 16 // that may wait for the end of an earlier one
+	keptViolations = 64      // the others are only counted
+	mostBeliefs    = 1 << 16 // that may wait for the end of an earlier one
 )
 
-// belief is a hold, from its grant to the first of release call, deadline, loss signal and death.
+// belief is a hold, from its grant to the first of release call, deadline, loss signal and crash.
 type belief struct {
 	id       history.ID
 	token    uint64
@@ -59,21 +59,21 @@ type belief struct {
 	from, to time.Duration
 	extended time.Duration // call of the last extension that counts
 	lost     time.Duration
-	dead     time.Duration // when its worker was killed
+	crashed  time.Duration // when its worker was killed
 }
 
-// line is what is known of a page: beliefs in the order of their grants, the first of which has not ended yet.
+// line is a page's beliefs in the order of their grants, from the first one that has not ended.
 type line struct {
-	queue []*belief
-	far   skyline
-	who   [2]belief // what the skyline's numbers stand for
-	n     int32
+	queue   []*belief
+	far     frontier
+	beliefs [2]belief // those of the frontier
+	n       int32
 }
 
 // NewStream makes a stream for a run with that header.
 func NewStream(h *history.Header) *Stream {
 	s := &Stream{excludes: h.Claims.Excludes, holds: map[history.ID]*belief{},
-		tokens: map[uint64]*belief{}, blind: history.Forever, updates: newChains()}
+		tokens: map[uint64]*belief{}, incompleteFrom: history.Forever, updates: newChains()}
 	if h.Processes > 1 {
 		s.slack = h.Bounds.Slack
 	}
@@ -103,13 +103,13 @@ func (s *Stream) Observe(op *history.Op) {
 	case history.Crash:
 		for _, b := range s.holds {
 			if b.worker == op.Worker && b.call <= op.Call {
-				b.dead = min(b.dead, op.Call)
-				s.dead = append(s.dead, b.id)
+				b.crashed = min(b.crashed, op.Call)
+				s.crashed = append(s.crashed, b.id)
 			}
 		}
 	case history.Load, history.Store:
 		if first := s.updates.observe(op); first != nil {
-			s.sight(Sighting{Checker: lostUpdates.Name, Key: op.Key, At: op.Return, Seen: s.now,
+			s.report(Violation{Checker: lostUpdates.Name, Key: op.Key, At: op.Return, Seen: s.now,
 				Workers: [2]int32{first.worker, op.Worker}, Ops: [2]history.ID{first.child, op.ID}}, func() string {
 				return fmt.Sprintf("%s and %s both replaced page view %d of page %d: one is lost", who(first.worker),
 					who(op.Worker), op.Value-1, op.Key)
@@ -121,30 +121,16 @@ func (s *Stream) Observe(op *history.Op) {
 // UpTo says that every operation that was called before now was observed, or has no return: see history.Merge.Drain.
 func (s *Stream) UpTo(now time.Duration) {
 	s.now = max(s.now, now)
-	s.dead = slices.DeleteFunc(s.dead, func(id history.ID) bool {
+	s.crashed = slices.DeleteFunc(s.crashed, func(id history.ID) bool {
 		b := s.holds[id]
-		if b != nil && b.dead >= now {
+		if b != nil && b.crashed >= now {
 			return false
 		}
 		if b != nil {
-			s.settle(b, b.dead)
+			s.settle(b, b.crashed)
 		}
 		return true
 	})
-}
-
-// Finish settles what is still open: those holds lasted as long as their holders were told.
-func (s *Stream) Finish() {
-	for _, b := range s.holds {
-		b.settled, b.to = true, min(b.to, b.lost, b.dead)
-	}
-	clear(s.holds)
-	clear(s.tokens)
-	for _, l := range s.lines {
-		if l != nil {
-			s.judge(l)
-		}
-	}
 }
 
 // SafeUpTo is the time up to which everything was judged: what is found later happened later.
@@ -152,7 +138,7 @@ func (s *Stream) SafeUpTo() time.Duration {
 	if !s.excludes {
 		return s.now
 	}
-	safe := min(s.now, s.blind)
+	safe := min(s.now, s.incompleteFrom)
 	for _, l := range s.lines {
 		if l != nil && len(l.queue) > 0 {
 			safe = min(safe, l.queue[0].from)
@@ -162,11 +148,11 @@ func (s *Stream) SafeUpTo() time.Duration {
 }
 
 // Violations returns how many were proved, and the first of them; the slice only ever grows.
-func (s *Stream) Violations() (int64, []Sighting) { return s.count, s.found }
+func (s *Stream) Violations() (int64, []Violation) { return s.count, s.found }
 
-// sight counts a violation, and keeps it with its words if it is one of the first.
-func (s *Stream) sight(v Sighting, text func() string) {
-	if s.count++; len(s.found) < keptSightings {
+// report counts a violation, and keeps it with its words if it is one of the first.
+func (s *Stream) report(v Violation, text func() string) {
+	if s.count++; len(s.found) < keptViolations {
 		v.Text = text()
 		s.found = append(s.found, v)
 	}
@@ -175,12 +161,12 @@ func (s *Stream) sight(v Sighting, text func() string) {
 func (s *Stream) grant(op *history.Op) {
 	l := s.line(op.Key)
 	if s.waiting >= mostBeliefs {
-		s.blind = min(s.blind, op.Return)
+		s.incompleteFrom = min(s.incompleteFrom, op.Return)
 		return
 	}
 	b := s.belief()
 	*b = belief{id: op.ID, token: op.Token, worker: op.Worker, key: op.Key, process: op.Process, call: op.Call, from: op.Return,
-		to: op.Until, lost: history.Forever, dead: history.Forever}
+		to: op.Until, lost: history.Forever, crashed: history.Forever}
 	if b.to == 0 {
 		b.to = history.Forever // it was told no end
 	}
@@ -198,7 +184,7 @@ func (s *Stream) line(key int32) *line {
 		s.lines = append(s.lines, make([]*line, more)...)
 	}
 	if s.lines[key] == nil {
-		s.lines[key] = &line{far: skyline{best: reach{hold: -1}, other: reach{hold: -1}, slack: s.slack}}
+		s.lines[key] = &line{far: frontier{best: reach{hold: -1}, other: reach{hold: -1}, slack: s.slack}}
 	}
 	return s.lines[key]
 }
@@ -219,7 +205,7 @@ func (s *Stream) extend(op *history.Op) {
 
 // settle ends a belief at the latest at the given time, and judges what waited for that.
 func (s *Stream) settle(b *belief, at time.Duration) {
-	b.settled, b.to = true, min(b.to, b.lost, b.dead, at)
+	b.settled, b.to = true, min(b.to, b.lost, b.crashed, at)
 	delete(s.holds, b.id)
 	if b.token != 0 && s.tokens[b.token] == b {
 		delete(s.tokens, b.token)
@@ -253,18 +239,18 @@ func (l *line) add(now reach, b *belief) {
 	l.far.add(now)
 	switch {
 	case l.far.best.hold != now.hold && l.far.other.hold == now.hold:
-		l.who[1] = *b
+		l.beliefs[1] = *b
 	case l.far.best.hold == now.hold && l.far.other != other:
-		l.who[0], l.who[1] = *b, l.who[0]
+		l.beliefs[0], l.beliefs[1] = *b, l.beliefs[0]
 	case l.far.best.hold == now.hold:
-		l.who[0] = *b
+		l.beliefs[0] = *b
 	}
 }
 
 func (s *Stream) overlap(l *line, first int32, b *belief) {
-	a := &l.who[0]
+	a := &l.beliefs[0]
 	if first != l.far.best.hold {
-		a = &l.who[1]
+		a = &l.beliefs[1]
 	}
 	if s.Overlap != nil {
 		s.Overlap([2]int32{a.worker, b.worker}, b.from, min(a.to, b.to))
@@ -272,7 +258,7 @@ func (s *Stream) overlap(l *line, first int32, b *belief) {
 	if !s.excludes {
 		return // nobody promised anything
 	}
-	s.sight(Sighting{Checker: exclusion.Name, Key: b.key, At: b.from, Seen: s.now,
+	s.report(Violation{Checker: Exclusion.Name, Key: b.key, At: b.from, Seen: s.now,
 		Workers: [2]int32{a.worker, b.worker}, Ops: [2]history.ID{a.id, b.id}}, func() string {
 		return fmt.Sprintf("%s was granted page %d at %s while %s, granted at %s, believed in it until %s", who(b.worker), b.key,
 			clock(b.from), who(a.worker), clock(a.from), clock(a.to))

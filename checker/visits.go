@@ -45,16 +45,16 @@ func (u *updates) conflict(a, b int32) string {
 	}
 	cause := "exclusion"
 	for _, i := range [2]int32{a, b} {
-		h := u.Hold(u.Ops[i].Hold)
+		h := u.hold(u.Ops[i].Hold)
 		if h == nil {
 			continue
 		}
-		if end := u.trusted(h); u.Ops[i].Call >= end {
+		if end := h.trusted(); u.Ops[i].Call >= end {
 			return "overrun"
 		} else if load := u.load(i); load >= 0 && u.Ops[load].Call >= end {
 			return "overrun"
 		}
-		if u.Ops[i].Return > u.lapse(h) {
+		if u.Ops[i].Return > h.lapse() {
 			cause = "zombie-write"
 		}
 	}
@@ -64,7 +64,7 @@ func (u *updates) conflict(a, b int32) string {
 // load is the load whose value a store replaced, -1 if it is not known.
 func (u *updates) load(store int32) int32 {
 	op := &u.Ops[store]
-	h := u.Hold(op.Hold)
+	h := u.hold(op.Hold)
 	if h == nil || h.Uses[0] < 0 || u.Ops[h.Uses[0]].Seen != op.Seen || u.Ops[h.Uses[0]].Call > op.Call {
 		return -1
 	}
@@ -83,7 +83,7 @@ func (u *updates) stale() {
 		}
 		return -1
 	}
-	u.inRealTime(loadOrStore, place, false, func(i, returned int32) {
+	u.inRealTime(loadOrStore, place, func(i, returned int32) {
 		op := &u.Ops[i]
 		if op.Kind != history.Load || returned < 0 || u.pages[op.Key].cropped {
 			return
@@ -92,14 +92,10 @@ func (u *updates) stale() {
 		if op.Seen != 0 && (seen < 0 || u.place[seen] == 0) {
 			return
 		}
-		older := seen < 0 || u.place[seen] < u.place[returned]
-		if u.flaw == flawUpdatesStale {
-			older = seen >= 0 && u.place[seen] > u.place[returned]
-		}
-		if !older {
+		if seen >= 0 && u.place[seen] >= u.place[returned] {
 			return
 		}
-		if h := u.Hold(op.Hold); h != nil && h.Uses[1] >= 0 {
+		if h := u.hold(op.Hold); h != nil && h.Uses[1] >= 0 {
 			if s := h.Uses[1]; u.Ops[s].Outcome == history.OK && u.Ops[s].Seen == op.Seen && u.place[s] == 0 {
 				return
 			}
@@ -140,8 +136,8 @@ func (u *updates) verdict() Verdict {
 		}
 	case u.acknowledged == 0:
 		v.Summary = "no page view was stored"
-	case u.strangers > 0:
-		v.Summary = fmt.Sprintf("%s reads saw stores that the history does not hold", count(u.strangers))
+	case u.unexplained > 0:
+		v.Summary = fmt.Sprintf("%s reads saw stores that the history does not hold", count(u.unexplained))
 	case unread > 0:
 		v.Summary = fmt.Sprintf("%d pages were not read at the end", unread)
 	default:
@@ -164,7 +160,7 @@ func (u *updates) tell(v *Verdict, f witness) {
 				list = append(list, load)
 			}
 		}
-		if h := u.Hold(u.Ops[i].Hold); h != nil {
+		if h := u.hold(u.Ops[i].Hold); h != nil {
 			v.Story = append(v.Story, granted(u.Case, h))
 		}
 	}
@@ -187,8 +183,8 @@ func (u *updates) sentence(op *history.Op) string {
 	default:
 		return fmt.Sprintf("at the end, at %s, page %d had %d views, by %s", clock(op.Return), op.Key, op.Value, op.Seen)
 	}
-	if h := u.Hold(op.Hold); h != nil && op.Call >= u.trusted(h) {
-		s += fmt.Sprintf(", without the lock: it had ended at %s", clock(u.trusted(h)))
+	if h := u.hold(op.Hold); h != nil && op.Call >= h.trusted() {
+		s += fmt.Sprintf(", without the lock: it had ended at %s", clock(h.trusted()))
 	}
 	return s
 }

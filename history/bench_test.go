@@ -131,6 +131,31 @@ func BenchmarkValidate(b *testing.B) {
 	}
 }
 
+// BenchmarkMerge is the price of an operation in a drain, by the number of lanes.
+func BenchmarkMerge(b *testing.B) {
+	for _, n := range []int{1, 32, 256} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			clock := NewClock(0)
+			lanes := make([]*Lane, n)
+			for i := range lanes {
+				lanes[i] = NewLane(clock, i, int32(i), 1<<12, nil)
+			}
+			merge := NewMerge(clock, lanes)
+			ops, drained := 0, time.Duration(0)
+			for b.Loop() {
+				l := lanes[uint32(ops)*2654435761%uint32(n)]
+				l.Return(l.Call(Load, 1))
+				if ops++; ops%1024 == 0 {
+					start := time.Now()
+					merge.Drain(func(*Op) {})
+					drained += time.Since(start)
+				}
+			}
+			b.ReportMetric(float64(drained)/float64(ops), "ns/drained")
+		})
+	}
+}
+
 // BenchmarkJSON is an operation in evidence.
 func BenchmarkJSON(b *testing.B) {
 	op := visits(5).Ops[0]

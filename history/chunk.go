@@ -6,14 +6,14 @@ import (
 	"hash/crc32"
 )
 
-// The native file is a magic number, which ends in the version, and chunks: the header, operations and notes as
-// they happened, the end. FORMAT.md has it byte by byte.
+// A native file is a magic number, which ends in the version, and chunks: the header, operations and notes in the order
+// in which they happened, and the end. FORMAT.md describes every byte.
 const (
 	magic      = "\x89hist\r\n\x01"
 	marker     = "\x89chk"
 	headSize   = 24
 	chunkSize  = 64 << 10 // of operations, about
-	maxPayload = 1 << 20  // of any chunk: a longer one is nonsense, not a reason to ask for memory
+	maxPayload = 1 << 20  // of any chunk, so that a corrupt length allocates no memory
 	maxNote    = 64 << 10
 )
 
@@ -29,23 +29,23 @@ var errNote = fmt.Errorf("a text of more than %d bytes", maxNote)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// FormatError says where a file is wrong: in a native file the byte, in JSON lines the line.
-type FormatError struct {
+// formatError says where a file is wrong: in a native file the byte, in JSON lines the line.
+type formatError struct {
 	Offset int64 // in bytes from the start of the file
 	Line   int   // from 1; 0 for a native file
 	What   string
 }
 
 // Error gives the position and what is wrong there.
-func (e *FormatError) Error() string {
+func (e *formatError) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("line %d: %s", e.Line, e.What)
 	}
 	return fmt.Sprintf("byte %d: %s", e.Offset, e.What)
 }
 
-// chunkHead is what stands before a chunk's payload: marker, type and sequence number, length and checksum of the
-// payload, and a checksum of the head itself, so that a length can be trusted before anything is read by it.
+// chunkHead stands before a chunk's payload: marker, type and sequence number, length and checksum of the payload, and a
+// checksum of the head itself, so that the length can be trusted.
 type chunkHead struct {
 	kind     uint32
 	sequence uint32

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Clock is the one clock of a run, in nanoseconds since its start. The clocks of several processes of a machine
-// agree to within the error with which their offsets were measured.
+// Clock is the clock of a run, in nanoseconds since its start. The clocks of several processes of a machine agree within
+// the error of their measured offsets.
 type Clock struct {
 	zero   time.Time
 	offset time.Duration
 	order  *atomic.Int64 // the last stamp; nil if stamps need no order
 }
 
-// NewClock starts a clock that reads offset now, for measuring: its stamps are as good as the machine's clock.
+// NewClock starts a clock that reads offset now, for measuring: its stamps are readings of the machine's clock.
 func NewClock(offset time.Duration) *Clock {
 	return &Clock{zero: time.Now(), offset: offset}
 }
 
 // NewOrderedClock starts a clock that reads offset now, for judging: within the process its stamps are strictly
-// increasing, so that a stamp is an order and a time at once. They cost more when several cores take them.
+// increasing, so that a stamp is an order and a time at once. They cost more when several cores take stamps.
 func NewOrderedClock(offset time.Duration) *Clock {
 	c := NewClock(offset)
 	c.order = &new(struct {
@@ -29,15 +29,15 @@ func NewOrderedClock(offset time.Duration) *Clock {
 	return c
 }
 
-// Now reads the clock. Readings may repeat; they order nothing.
+// Now reads the clock. Readings may repeat, so they are no order.
 func (c *Clock) Now() time.Duration { return time.Since(c.zero) + c.offset }
 
 // At translates a moment of this process to the clock.
 func (c *Clock) At(t time.Time) time.Duration { return t.Sub(c.zero) + c.offset }
 
-// Stamp reads the clock for a record. An ordered clock returns a time greater than every stamp before; it passes
+// stamp reads the clock for a record. An ordered clock returns a time greater than every stamp before; it passes
 // through an atomic exchange, so that a stamp that was taken before another began is the smaller one.
-func (c *Clock) Stamp() time.Duration {
+func (c *Clock) stamp() time.Duration {
 	if c.order == nil {
 		return c.Now()
 	}

@@ -114,13 +114,33 @@ func equal(t *testing.T, got, want *History) {
 	}
 }
 
+func write(w io.Writer, h *History) error {
+	f, err := Create(w, h.Header)
+	if err != nil {
+		return err
+	}
+	for i := range h.Ops {
+		if err := f.Add(&h.Ops[i]); err != nil {
+			return err
+		}
+		if note, ok := h.Notes[h.Ops[i].ID]; ok {
+			if err := f.Note(h.Ops[i].ID, note); err != nil {
+				return err
+			}
+		}
+	}
+	return f.Close(h.Partial)
+}
+
+func readJSONL(r io.Reader) (*History, error) { return readLines(buffered(r)) }
+
 type format struct {
 	write func(io.Writer, *History) error
 	read  func(io.Reader) (*History, error)
 }
 
-var formats = map[string]format{"native": {Write, Read}, "lines": {WriteJSONL, ReadJSONL}, "native by magic": {Write, ReadAny},
-	"lines by magic": {WriteJSONL, ReadAny}}
+var formats = map[string]format{"native": {write, Read}, "lines": {WriteJSONL, readJSONL}, "native by magic": {write, readAny},
+	"lines by magic": {WriteJSONL, readAny}}
 
 func TestHistoriesRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
@@ -238,7 +258,7 @@ func TestEveryTruncationIsNoticed(t *testing.T) {
 // noticed expects an error with a position, or a partial history that is the beginning of the whole one.
 func noticed(t *testing.T, where string, whole, got *History, err error) {
 	t.Helper()
-	var wrong *FormatError
+	var wrong *formatError
 	switch {
 	case errors.As(err, &wrong):
 		if wrong.Offset < 0 || wrong.Line < 0 || wrong.What == "" {
@@ -336,7 +356,7 @@ func TestChunksOutOfPlaceAreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Read(bytes.NewReader(file))
-			var wrong *FormatError
+			var wrong *formatError
 			if !errors.As(err, &wrong) {
 				t.Fatalf("got %v, want a FormatError", err)
 			}

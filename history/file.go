@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Writer writes a native file while the run goes on: what it was given before the last Flush can be read whatever
-// happens then. It is used by one goroutine. After an error it writes nothing more and repeats the error.
+// Writer writes a native file during the run: whatever happens, what was added before the last Flush can be read. One
+// goroutine uses it. After an error it writes nothing more and repeats the error.
 type Writer struct {
 	w        io.Writer
 	buf      []byte // room for a head, then records
@@ -36,7 +36,7 @@ func Create(w io.Writer, h Header) (*Writer, error) {
 	return f, f.chunk(headerChunk, append(make([]byte, headSize), header...))
 }
 
-// Add writes an operation, sooner or later. Operations come in the order of their returns.
+// Add writes an operation, at the latest with the next Flush. Operations come in the order of their returns.
 func (f *Writer) Add(op *Op) error {
 	if f.err != nil {
 		return f.err
@@ -52,7 +52,7 @@ func (f *Writer) Add(op *Op) error {
 	return nil
 }
 
-// Note writes, at once, what an operation did in words: at most 64 KiB.
+// Note writes at once what an operation did, in words: at most 64 KiB.
 func (f *Writer) Note(id ID, text string) error {
 	if len(text) > maxNote/3 && len(strings.ToValidUTF8(text, "\uFFFD")) > maxNote {
 		return errNote
@@ -71,7 +71,7 @@ func (f *Writer) Flush() error {
 	return err
 }
 
-// Close writes the rest and the end: partial says why the history is not whole, it is empty if it is. The
+// Close writes the rest and the end: partial says why the history is not whole; it is empty for a whole one. The
 // underlying writer stays open.
 func (f *Writer) Close(partial string) error {
 	if len(partial) > maxNote {
@@ -106,23 +106,4 @@ func (f *Writer) chunk(kind uint32, b []byte) error {
 		f.err = fmt.Errorf("write history: %w", err)
 	}
 	return f.err
-}
-
-// Write writes a whole history in the native format.
-func Write(w io.Writer, h *History) error {
-	f, err := Create(w, h.Header)
-	if err != nil {
-		return err
-	}
-	for i := range h.Ops {
-		if err := f.Add(&h.Ops[i]); err != nil {
-			return err
-		}
-		if note, ok := h.Notes[h.Ops[i].ID]; ok {
-			if err := f.Note(h.Ops[i].ID, note); err != nil {
-				return err
-			}
-		}
-	}
-	return f.Close(h.Partial)
 }

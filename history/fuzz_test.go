@@ -30,8 +30,8 @@ func reseal(file []byte) []byte {
 func accept(t *testing.T, file []byte, read func(io.Reader) (*History, error)) {
 	h, err := read(bytes.NewReader(file))
 	if err != nil {
-		var wrong *FormatError
-		var problems Problems
+		var wrong *formatError
+		var problems problemList
 		switch {
 		case errors.As(err, &wrong) && (wrong.Line > 0 || wrong.Offset >= 0 && wrong.Offset <= int64(len(file))):
 		case errors.As(err, &problems) && len(problems) > 0 && len(problems) <= maxProblems:
@@ -79,7 +79,7 @@ func FuzzReadJSONL(f *testing.F) {
 	}
 	f.Add([]byte(opening + `{"op":"store","id":"s","worker":0,"call_ns":1,"hold":"a","seen":"1.2","note":"\u00e9","token":"t"}`))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		accept(t, file, ReadJSONL)
-		accept(t, file, ReadAny)
+		accept(t, file, readJSONL)
+		accept(t, file, readAny)
 	})
 }

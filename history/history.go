@@ -44,18 +44,18 @@ const CounterOnTopology = "topology"
 type Claims struct {
 	Excludes  bool `json:"excludes"`  // one holder at a time
 	Expires   bool `json:"expires"`   // a hold ends by itself after the TTL
-	Owned     bool `json:"owned"`     // only the owner can release, and it is told the truth about it
+	Owned     bool `json:"owned"`     // only the owner can release, and it gets the correct answer
 	Fences    bool `json:"fences"`    // every grant has a greater fencing token than any before
 	Ordered   bool `json:"ordered"`   // waiters are served in the order in which they came
 	Reentrant bool `json:"reentrant"` // a holder can acquire again
-	Renews    bool `json:"renews"`    // a watchdog extends the lease while its holder lives
+	Renews    bool `json:"renews"`    // a watchdog extends the lease until its holder releases or crashes
 }
 
-// Bounds are the errors that times are judged with.
+// Bounds are the errors that judges allow for times.
 type Bounds struct {
-	Slack time.Duration `json:"slack_ns"` // by this much the clocks of two worker processes may differ; 0 within a process
-	Rate  float64       `json:"rate"`     // by this part the servers' clocks may run faster or slower
-	Round time.Duration `json:"round_ns"` // by this much a server may round or freeze its clock
+	Slack time.Duration `json:"slack_ns"` // how much the clocks of two worker processes may differ; 0 within a process
+	Rate  float64       `json:"rate"`     // by which share the servers' clocks may run faster or slower
+	Round time.Duration `json:"round_ns"` // how much a server may round or freeze its clock
 }
 
 // Planned is a fault of the plan.

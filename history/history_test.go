@@ -16,7 +16,7 @@ func TestStampsOrderConcurrentCallers(t *testing.T) {
 	for w := range workers {
 		wg.Go(func() {
 			for range each {
-				stamps[w] = append(stamps[w], clock.Stamp())
+				stamps[w] = append(stamps[w], clock.stamp())
 			}
 		})
 	}
@@ -212,7 +212,7 @@ func TestCallAtTrustsAReading(t *testing.T) {
 	}
 	clock := NewOrderedClock(0)
 	ordered := NewLane(clock, 0, 0, 8, nil)
-	before := clock.Stamp()
+	before := clock.stamp()
 	op := ordered.CallAt(Load, 1, before)
 	if op.Call <= before {
 		t.Errorf("an ordered call is at %v, the stamp before it was %v", op.Call, before)

@@ -2,9 +2,9 @@ package history
 
 import "fmt"
 
-// ids turns the ids of a file of JSON lines into IDs. A history of ours is read as it was written. Other systems'
-// ids may be any text: an operation gets a lane by its worker, in the order in which workers appear, and a number by
-// its place among the worker's lines.
+// ids turns the ids of a file of JSON lines into IDs. IDs of our own histories stay as they are. Other systems' ids may be
+// any text: an operation gets a lane by its worker, in the order in which workers appear, and a number by its place among
+// the worker's lines.
 type ids struct {
 	foreign bool
 	symbols map[string]ID  // if foreign: an operation's ID, Hold and Seen are symbols until finish
@@ -22,8 +22,8 @@ func (x *ids) note(op int, text string) {
 func (x *ids) read(before []Op, l *line) {
 	if !x.foreign {
 		ok := true
-		for text, id := range l.each() {
-			if len(text) > 0 && ok {
+		for i, id := range l.op.ids() {
+			if text := l.ids[i]; len(text) > 0 && ok {
 				*id, ok = parseID(text)
 			}
 		}
@@ -32,24 +32,18 @@ func (x *ids) read(before []Op, l *line) {
 		}
 		x.symbolize(before)
 	}
-	for text, id := range l.each() {
-		if *id = 0; len(text) > 0 {
-			*id = x.symbol(string(text))
+	for i, id := range l.op.ids() {
+		if *id = 0; len(l.ids[i]) > 0 {
+			*id = x.symbol(string(l.ids[i]))
 		}
 	}
 }
 
-func (l *line) each() func(yield func([]byte, *ID) bool) {
-	return func(yield func([]byte, *ID) bool) {
-		_ = yield(l.id, &l.op.ID) && yield(l.hold, &l.op.Hold) && yield(l.seen, &l.op.Seen)
-	}
-}
-
-// symbolize takes the ids read so far for mere text: they have one spelling each.
+// symbolize replaces the IDs read so far by symbols for their texts.
 func (x *ids) symbolize(ops []Op) {
 	x.foreign, x.symbols = true, make(map[string]ID, len(ops))
 	for i := range ops {
-		for _, id := range []*ID{&ops[i].ID, &ops[i].Hold, &ops[i].Seen} {
+		for _, id := range ops[i].ids() {
 			if *id != 0 {
 				*id = x.symbol(id.String())
 			}
@@ -118,7 +112,7 @@ func (x *ids) assign(l *lines) error {
 			numbers = append(numbers, 0)
 		}
 		if first := defined[op.ID]; first != 0 {
-			return &FormatError{Line: int(l.at[i]), What: fmt.Sprintf("the id of line %d again", first)}
+			return &formatError{Line: int(l.at[i]), What: fmt.Sprintf("the id of line %d again", first)}
 		}
 		numbers[lane]++
 		defined[op.ID], assigned[op.ID] = l.at[i], (lane+1)<<idLaneShift|numbers[lane]
@@ -126,10 +120,10 @@ func (x *ids) assign(l *lines) error {
 	lost := ID(0)
 	for i := range l.h.Ops {
 		op := &l.h.Ops[i]
-		for _, id := range []*ID{&op.ID, &op.Hold, &op.Seen} {
+		for _, id := range op.ids() {
 			if *id != 0 && assigned[*id] == 0 {
 				if l.h.Partial == "" {
-					return &FormatError{Line: int(l.at[i]), What: "its hold, or what it has seen, is the id of no operation"}
+					return &formatError{Line: int(l.at[i]), What: "its hold, or what it has seen, is the id of no operation"}
 				}
 				lost++
 				assigned[*id] = ID(len(tracks)+1)<<idLaneShift | lost

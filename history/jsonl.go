@@ -65,13 +65,6 @@ func WriteJSONL(w io.Writer, h *History) error {
 	return bw.Flush()
 }
 
-// ReadJSONL reads JSON lines and validates the history. A file without its last line, or with a torn one, is
-// partial; anything else that is wrong is a *FormatError with its line, or Problems.
-func ReadJSONL(r io.Reader) (*History, error) {
-	br, size := buffered(r)
-	return readLines(br, size)
-}
-
 type lines struct {
 	r      *bufio.Reader
 	size   int64
@@ -86,13 +79,15 @@ type lines struct {
 	parsed line
 }
 
+// readLines reads JSON lines and validates the history. A file without its last line, or with a torn one, is partial;
+// anything else that is wrong is a *formatError with its line, or a problemList.
 func readLines(br *bufio.Reader, size int64) (*History, error) {
 	l := &lines{r: br, size: size}
 	if err := l.all(); err != nil {
 		return nil, err
 	}
 	if !l.begun {
-		return nil, &FormatError{Line: 1, What: "the file is empty"}
+		return nil, &formatError{Line: 1, What: "the file is empty"}
 	}
 	if err := l.ids.finish(l); err != nil {
 		return nil, err
@@ -102,7 +97,7 @@ func readLines(br *bufio.Reader, size int64) (*History, error) {
 	if err == nil {
 		return &l.h, nil
 	}
-	problems, _ := err.(Problems)
+	problems, _ := err.(problemList)
 	for i, p := range problems {
 		problems[i].Line = 1
 		if p.Index >= 0 {
@@ -205,11 +200,11 @@ func (l *lines) op(text []byte) error {
 	if err := p.parse(text); err != nil {
 		return err
 	}
-	if len(p.id) == 0 {
+	if len(p.ids[0]) == 0 {
 		return errors.New(`"id" is missing`)
 	}
 	l.ids.read(l.h.Ops, p)
-	if len(l.h.Ops) == 1<<10 { // how many more, by the size of these
+	if len(l.h.Ops) == 1<<10 { // these say how many more there are
 		l.h.Ops = reserve(l.h.Ops, l.size, l.start)
 		l.at = slices.Grow(l.at, cap(l.h.Ops)-len(l.at))
 	}
@@ -222,5 +217,5 @@ func (l *lines) op(text []byte) error {
 }
 
 func (l *lines) wrong(format string, args ...any) error {
-	return &FormatError{Offset: l.start, Line: l.n, What: fmt.Sprintf(format, args...)}
+	return &formatError{Offset: l.start, Line: l.n, What: fmt.Sprintf(format, args...)}
 }

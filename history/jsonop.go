@@ -15,23 +15,25 @@ func (op Op) MarshalJSON() ([]byte, error) { return appendOp(nil, &op, ""), nil 
 
 // UnmarshalJSON reads what MarshalJSON writes; ids must have the form lane.number.
 func (op *Op) UnmarshalJSON(b []byte) error {
-	l := line{strict: true}
+	var l line
 	if err := l.parse(b); err != nil {
 		return err
 	}
-	for _, x := range []struct {
-		text []byte
-		id   *ID
-	}{{l.id, &l.op.ID}, {l.hold, &l.op.Hold}, {l.seen, &l.op.Seen}} {
-		id, ok := parseID(x.text)
-		if !ok && len(x.text) > 0 {
-			return fmt.Errorf("%q is not an id of the form lane.number", x.text)
+	if l.has&fields["note"] != 0 {
+		return errors.New(`unknown field "note"`)
+	}
+	for i, id := range l.op.ids() {
+		ok := true
+		if *id, ok = parseID(l.ids[i]); !ok && len(l.ids[i]) > 0 {
+			return fmt.Errorf("%q is not an id of the form lane.number", l.ids[i])
 		}
-		*x.id = id
 	}
 	*op = l.op
 	return nil
 }
+
+// ids are the operation's own ID and those that it names.
+func (op *Op) ids() [3]*ID { return [...]*ID{&op.ID, &op.Hold, &op.Seen} }
 
 // appendOp appends the JSON of an operation. What has its usual value is left out.
 func appendOp(b []byte, op *Op, note string) []byte {
@@ -83,19 +85,18 @@ func appendOp(b []byte, op *Op, note string) []byte {
 	number("ttl_ns", int64(op.TTL), 0)
 	text("woken", op.Woken.String(), "at-once")
 	if note != "" {
-		quoted, _ := json.Marshal(note) // a string always has a JSON
+		quoted, _ := json.Marshal(note) // a string can always be marshalled
 		b = append(append(b, `,"note":`...), quoted...)
 	}
 	return append(b, '}')
 }
 
-// line is what a line says: an operation whose ids are still text. The text is valid until the next line is parsed.
+// line is a parsed line: an operation whose ids are still text, which is valid until the next line is parsed.
 type line struct {
-	op             Op
-	id, hold, seen []byte
-	note           string
-	strict         bool // without a note
-	has            uint32
+	op   Op
+	ids  [3][]byte
+	note string
+	has  uint32
 }
 
 // The fields of a line, in the order of their bits in has.
@@ -106,7 +107,7 @@ var fields = map[string]uint32{
 }
 
 func (l *line) parse(b []byte) error {
-	*l = line{op: Op{Key: -1, Return: Forever}, strict: l.strict}
+	*l = line{op: Op{Key: -1, Return: Forever}}
 	if err := object(b, l.field); err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (l *line) parse(b []byte) error {
 
 func (l *line) field(name []byte, v value) (err error) {
 	bit := fields[string(name)]
-	if bit == 0 || bit == fields["note"] && l.strict {
+	if bit == 0 {
 		return fmt.Errorf("unknown field %q", name)
 	}
 	if l.has&bit != 0 {
@@ -132,11 +133,11 @@ func (l *line) field(name []byte, v value) (err error) {
 	case "op":
 		op.Kind, err = choose[Kind](kinds[:], v)
 	case "id":
-		l.id, err = v.name()
+		l.ids[0], err = v.name()
 	case "hold":
-		l.hold, err = v.name()
+		l.ids[1], err = v.name()
 	case "seen":
-		l.seen, err = v.name()
+		l.ids[2], err = v.name()
 	case "worker":
 		op.Worker, err = integer[int32](v)
 	case "key":
@@ -228,23 +229,14 @@ func integer[T ~int16 | ~int32 | ~int64](v value) (T, error) {
 // atoi reads a whole number as JSON writes it.
 func atoi(b []byte) (int64, bool) {
 	digits := bytes.TrimPrefix(b, []byte("-"))
-	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && len(b) > 1 {
+	if len(digits) == 0 || digits[0] == '+' || digits[0] == '0' && len(b) > 1 {
 		return 0, false
 	}
-	var n uint64
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	if len(b) > len(digits) {
-		return -int64(n), n <= 1<<63
-	}
-	return int64(n), n < 1<<63
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	return n, err == nil
 }
 
-// parseID reads an ID in the one way in which it is written.
+// parseID reads an ID as String writes it.
 func parseID(b []byte) (ID, bool) {
 	left, right, ok := bytes.Cut(b, []byte("."))
 	lane, ok1 := atoi(left)

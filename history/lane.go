@@ -10,8 +10,8 @@ import (
 // Lane is the log of one goroutine: a ring with one writer and one reader, without locks. The writer
 // calls Call, Return and Mark; the reader, a Merge, takes what was returned and sees what is still open.
 //
-// A run has many lanes, and each is cold when its worker wakes up: what the writer touches for a record is one
-// cache line here and two in the ring. (A lane in shared memory has its counters there, in a line more.)
+// A run has many lanes, and a lane is out of the cache when its worker wakes up. So the writer touches one cache line
+// here and two in the ring for a record. (A lane in shared memory has its counters there, in one more line.)
 type Lane struct {
 	// Due is copied into every operation that is opened; the writer sets it once a visit.
 	Due time.Duration
@@ -37,7 +37,7 @@ type Lane struct {
 }
 
 // NewLane makes lane number n, for one worker, with room for slots operations (a power of two) between
-// two visits of the reader. The writer sends on wake, without waiting, when half of the room is used.
+// two drains by the reader. The writer sends on wake, without waiting, when half of the room is used.
 func NewLane(clock *Clock, n int, worker int32, slots int, wake chan<- struct{}) *Lane {
 	ring := make([]Op, powerOfTwo(slots))
 	l := newLane(clock, n, worker, slots, unsafe.Pointer(&ring[0]))
@@ -59,17 +59,17 @@ func powerOfTwo(slots int) int {
 // Clock is the clock that stamps the lane's operations.
 func (l *Lane) Clock() *Clock { return l.clock }
 
-// Call opens an operation: its call is stamped now, nothing may have been sent before. The operation
-// lives in the lane; it is valid until Return.
+// Call opens an operation and stamps its call: nothing may have been sent before. The operation lives in the lane; it is
+// valid until Return.
 func (l *Lane) Call(kind Kind, key int32) *Op {
 	op := l.slot(kind, key)
-	op.Call = l.clock.Stamp()
+	op.Call = l.clock.stamp()
 	l.written.Store(l.written.Load() + 1)
 	return op
 }
 
-// CallAt is Call for a writer that has just read the clock and sent nothing since: the reading is the call, which saves
-// another. A clock that orders its stamps is asked all the same.
+// CallAt is Call for a writer that has just read the clock and sent nothing since: it saves another reading. An ordered
+// clock is read in any case.
 func (l *Lane) CallAt(kind Kind, key int32, at time.Duration) *Op {
 	if l.clock.order != nil {
 		return l.Call(kind, key)
@@ -82,23 +82,23 @@ func (l *Lane) CallAt(kind Kind, key int32, at time.Duration) *Op {
 
 // Return stamps the operation's return, publishes it and returns the stamp.
 func (l *Lane) Return(op *Op) time.Duration {
-	op.Return = l.clock.Stamp()
+	op.Return = l.clock.stamp()
 	l.written.Store(l.written.Load() + 1)
 	return op.Return
 }
 
-// ReturnAt is Return for a writer that read the clock when the answer came and has kept the operation open since. A clock
-// that orders its stamps knows no other time than now.
+// ReturnAt is Return for a writer that read the clock when the answer came and kept the operation open since. An ordered
+// clock is read in any case.
 func (l *Lane) ReturnAt(op *Op, at time.Duration) {
 	if l.clock.order != nil {
-		at = l.clock.Stamp()
+		at = l.clock.stamp()
 	}
 	op.Return = at
 	l.written.Store(l.written.Load() + 1)
 }
 
-// Mark records something that lasted from call until now and was no call to anybody; the rest of it is copied
-// from what. A lane of nobody, with worker -1, records about any worker. It returns the stamp of the return.
+// Mark records something that lasted from what.Call until now without a request to a server; the rest is copied from
+// what. A lane with worker -1 records about any worker. It returns the stamp of the return.
 func (l *Lane) Mark(what *Op) time.Duration {
 	n := l.next()
 	op := l.at(n)
@@ -117,7 +117,7 @@ func (l *Lane) Stalls() uint64 { return l.stalls.Load() }
 func (l *Lane) slot(kind Kind, key int32) *Op {
 	n := l.next()
 	op := l.at(n)
-	*op = Op{} // then the rest: a whole value would be made elsewhere and copied
+	*op = Op{} // a literal with all fields would be made elsewhere and copied
 	op.ID, op.Worker, op.Kind, op.Key, op.Due, op.Process = l.id(n), l.worker, kind, key, l.Due, l.Process
 	return op
 }
@@ -133,8 +133,8 @@ func (l *Lane) next() uint64 {
 
 func (l *Lane) id(n uint64) ID { return ID(l.number+1)<<idLaneShift | ID(n+1) }
 
-// makeRoom looks how far the reader is when the writer knows of less than half a ring of room. It calls the
-// reader, and waits for it if there is no room at all.
+// makeRoom looks how far the reader is when less than half of the ring is known to be free. It wakes the reader, and
+// waits for it if the ring is full.
 func (l *Lane) makeRoom(n, size uint64) {
 	l.room = l.taken.Load() + size
 	if n+size/2 < l.room {

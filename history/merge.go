@@ -9,11 +9,11 @@ type Merge struct {
 	// Slack is by how much a lane's clock may be behind the merge's, if another process writes the lane.
 	Slack time.Duration
 
-	clock   *Clock
-	lanes   []*Lane
-	left    []bool  // by lane: nobody will ever write it again
-	pending []queue // by lane
-	heap    []first // of the lanes with pending operations, the earliest return first
+	clock     *Clock
+	lanes     []*Lane
+	abandoned []bool  // by lane: it was abandoned
+	pending   []queue // by lane
+	heap      []first // of the lanes with pending operations, the earliest return at the root
 }
 
 // first is the first pending operation of a lane.
@@ -29,13 +29,13 @@ type queue struct {
 
 // NewMerge makes a merge over lanes that are stamped by clock, or by clocks within Slack of it.
 func NewMerge(clock *Clock, lanes []*Lane) *Merge {
-	return &Merge{clock: clock, lanes: lanes, left: make([]bool, len(lanes)), pending: make([]queue, len(lanes))}
+	return &Merge{clock: clock, lanes: lanes, abandoned: make([]bool, len(lanes)), pending: make([]queue, len(lanes))}
 }
 
-// Abandon says that lane number i will never be written again, because its writer is known to be dead. What it
-// published is handed on as ever; its open call, which can no longer return, holds nothing back and follows at the
-// end, when Flush hands on what never returned. It is called by the goroutine that drains.
-func (m *Merge) Abandon(i int) { m.left[i] = true }
+// Abandon says that lane number i will never be written again, because its writer has ended. What was published is still
+// handed on; the open call, which can no longer return, delays nothing, and Flush hands it on. The goroutine that drains
+// calls it.
+func (m *Merge) Abandon(i int) { m.abandoned[i] = true }
 
 // Drain hands every operation that is final to emit, which must not keep the pointer, and returns the
 // time up to which the history is complete.
@@ -59,29 +59,31 @@ func (m *Merge) Flush(emit func(*Op)) {
 	}
 }
 
-// take empties the lanes. A writer that is seen without an open call stamps its next return after this look, so
-// after the clock's reading less the slack; one with an open call returns after that call.
+// take empties the lanes and makes the heap of what is pending. A writer that is seen without an open call stamps its
+// next return after this look, so after the clock's reading less the slack; one with an open call returns after that
+// call.
 func (m *Merge) take() time.Duration {
 	final := m.clock.Now() - m.Slack
+	m.heap = m.heap[:0]
 	for i, l := range m.lanes {
 		published, call, open := l.read()
-		if open && !m.left[i] {
+		if open && !m.abandoned[i] {
 			final = min(final, call)
 		}
 		q := &m.pending[i]
-		empty := q.next == len(q.ops)
 		q.ops, q.next = q.ops[:copy(q.ops, q.ops[q.next:])], 0
-		taken := l.taken.Load()
-		if taken == published {
-			continue
+		if taken := l.taken.Load(); taken < published {
+			for ; taken < published; taken++ {
+				q.ops = append(q.ops, *l.at(taken))
+			}
+			l.taken.Store(taken)
 		}
-		for ; taken < published; taken++ {
-			q.ops = append(q.ops, *l.at(taken))
+		if len(q.ops) > 0 {
+			m.heap = append(m.heap, first{q.ops[0].Return, i})
 		}
-		l.taken.Store(taken)
-		if empty {
-			m.push(i)
-		}
+	}
+	for i := len(m.heap)/2 - 1; i >= 0; i-- {
+		m.down(i)
 	}
 	return final
 }
@@ -98,36 +100,25 @@ func (m *Merge) emit(final time.Duration, emit func(*Op)) {
 			m.heap[0] = m.heap[last]
 			m.heap = m.heap[:last]
 		}
-		m.down()
+		m.down(0)
 	}
 }
 
-func (m *Merge) push(lane int) {
-	q := &m.pending[lane]
-	m.heap = append(m.heap, first{q.ops[q.next].Return, lane})
-	for i := len(m.heap) - 1; i > 0; {
-		up := (i - 1) / 2
-		if m.heap[up].returned <= m.heap[i].returned {
+// down restores the heap below i. It is not container/heap because emit calls it for every operation: with 32 lanes an
+// operation takes 25 ns here, 36 ns with container/heap, and 42 ns if each batch is sorted (BenchmarkMerge).
+func (m *Merge) down(i int) {
+	for h := m.heap; ; {
+		child := 2*i + 1
+		if child >= len(h) {
 			return
 		}
-		m.heap[up], m.heap[i] = m.heap[i], m.heap[up]
-		i = up
-	}
-}
-
-func (m *Merge) down() {
-	for i := 0; ; {
-		least, left, right := i, 2*i+1, 2*i+2
-		if left < len(m.heap) && m.heap[left].returned < m.heap[least].returned {
-			least = left
+		if next := child + 1; next < len(h) && h[next].returned < h[child].returned {
+			child = next
 		}
-		if right < len(m.heap) && m.heap[right].returned < m.heap[least].returned {
-			least = right
-		}
-		if least == i {
+		if h[i].returned <= h[child].returned {
 			return
 		}
-		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
-		i = least
+		h[i], h[child] = h[child], h[i]
+		i = child
 	}
 }

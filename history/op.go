@@ -42,8 +42,8 @@ const (
 	End                     // a visit is over: Call is when it began, Until when it was due and its worker free; OK means counted
 	Fault                   // a fault is injected, from Call to Return; Value is its number in the plan; negative if it was not planned (ByKey)
 	Heal                    // a fault is healed, from Call to Return; Value is its number in the plan
-	Lose                    // the holder was told at Return that Hold is lost; it believes in it no more
-	Crash                   // the worker died at Call: it believes in nothing and does nothing from then on
+	Lose                    // the holder was told at Return that Hold is lost, and believes in it no longer
+	Crash                   // the worker was killed at Call: it believes in no hold from then on
 	Found                   // after the run the lock's key was found on node number Value: Token, and Until it expires by itself
 	Final                   // after the run: the page has Value views, written by Seen
 	Sight                   // during the run the lock's key was seen on node number Value: Token, and Until it expires by itself
@@ -52,9 +52,9 @@ const (
 var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "store", "end", "fault", "heal", "lose",
 	"crash", "found", "final", "sight"}
 
-// Visit is what follows the Acquire of a visit that went well, in one: the Store was called at Call and answered at
-// Released, when the Release was called; that was answered at Return, with which the visit ended. It began at Began;
-// Until is End's. It is for those who only measure and never stands in a file.
+// Visit stands for all that follows the Acquire of a visit that went well: the Store was called at Call and answered at
+// Released, when the Release was called; Return is the answer to that and the end of the visit. It began at Began; Until
+// is End's. Only measurements use it; it never stands in a file.
 const Visit Kind = 255
 
 // PartsOfVisit are the kinds of the operations that a Visit stands for.
@@ -104,7 +104,7 @@ func (o Outcome) String() string { return name(outcomes[:], uint8(o)) }
 // Reason is the class of what went wrong; None for an operation that went well.
 type Reason uint8
 
-// The reasons, harmless ones first. Whether an effect is possible is told by the Outcome alone.
+// The reasons, harmless ones first. Only the Outcome says whether an effect is possible.
 const (
 	None        Reason = iota
 	Busy               // somebody else holds the lock
@@ -112,7 +112,7 @@ const (
 	Fenced             // the store refused a stale fencing token
 	Conflict           // an optimistic transaction was aborted
 	Unreachable        // no connection could be made
-	Refused            // the server answered that it will not: READONLY, CLUSTERDOWN, NOREPLICAS, LOADING, ...
+	Refused            // the server refused the command: READONLY, CLUSTERDOWN, NOREPLICAS, LOADING, ...
 	Quorum             // too few sites agreed
 	Expired            // the lease was over before it could be used
 	Impatient          // the visit waited as long as it may
@@ -129,15 +129,15 @@ var reasons = [...]string{"", "busy", "lost", "fenced", "conflict", "unreachable
 // String is the reason's name in files and reports; None is empty.
 func (r Reason) String() string { return name(reasons[:], uint8(r)) }
 
-// ByKey begins the note of a Fault that a person injected while the run went on: it is followed by the fault's name, a
-// colon and what was done. Such faults count down from -1.
+// ByKey begins the note of a Fault that was injected interactively: the fault's name, a colon and what was done follow.
+// Such faults count down from -1.
 const ByKey = "by key: "
 
-// RateByKey begins the note of a change of the rate of visits, which is written as a Fault that is healed at once: a
-// person did it, but nothing was broken by it, and it explains nothing.
+// RateByKey begins the note of an interactive change of the rate of visits. It is written as a Fault that is healed at
+// once, but breaks nothing and explains nothing.
 const RateByKey = ByKey + "rate: "
 
-// Forever stands for a time that never comes: the end of a hold without expiry, the return of a call that had none.
+// Forever stands for no time: the end of a hold without expiry, the return of a call that had none.
 const Forever = time.Duration(1<<63 - 1)
 
 // Wake says what made a worker try for the lock.
@@ -147,7 +147,7 @@ type Wake uint8
 const (
 	AtOnce   Wake = iota // the first try of a visit
 	Poll                 // the backoff was over
-	Signal               // the lock was told that the holder released
+	Signal               // the lock was notified that the holder released
 	LeaseEnd             // the lock knew when the holder's lease would end
 )
 
@@ -159,8 +159,7 @@ func (w Wake) String() string { return name(wakes[:], uint8(w)) }
 // Op is one call and its return on the run's clock. All times count from the start of the run.
 // It holds no pointers, so that a lane can live in memory shared between processes.
 type Op struct {
-	// What is written after the reply, when the worker may have woken up on another core, stands in the first of two
-	// cache lines, as far as a measurement asks for it.
+	// The first of two cache lines has what a measurement writes after the reply, when the worker may run on another core.
 	ID     ID
 	Hold   ID            // the Acquire that this operation belongs to; an outermost Acquire names itself, a re-entry the outermost
 	Due    time.Duration // when the visit was due
@@ -198,7 +197,7 @@ func (op *Op) Latency() time.Duration {
 	return op.Return - op.Call
 }
 
-// Hash condenses a lock's token to the number that operations carry: 64-bit FNV-1a, never 0 for a token.
+// Hash is the number that stands for a lock's token in operations: 64-bit FNV-1a, never 0 for a token.
 func Hash(token string) uint64 {
 	if token == "" {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// maxReserve bounds the room that is reserved by a file's size; the system gives it only when it is used.
+// maxReserve bounds the operations that are reserved by a file's size.
 const maxReserve = 1 << 25
 
 // buffered returns r with a buffer that has room for any chunk or line, and how many bytes there are to read, 0 if
@@ -23,12 +23,12 @@ func buffered(r io.Reader) (*bufio.Reader, int64) {
 		}
 	case interface{ Len() int }:
 		size = int64(r.Len())
-		room = min(room, r.Len()+headSize) // a file may grow while it is read, this does not
+		room = min(room, r.Len()+headSize) // unlike a file it cannot grow during the read
 	}
 	return bufio.NewReaderSize(r, room), size
 }
 
-// reserve makes room for all operations of a file of size bytes, judged by those that its first read bytes held.
+// reserve makes room for all operations of a file of size bytes, estimated by those of its first read bytes.
 func reserve(ops []Op, size, read int64) []Op {
 	more := (size - read) * int64(len(ops)) / max(read, 1) * 33 / 32
 	return slices.Grow(ops, int(max(0, min(more, maxReserve))))

@@ -15,15 +15,15 @@ import (
 )
 
 // Read reads a native file and validates it. A file that ends too early, or in a piece that is torn with
-// nothing whole behind it, is what a crash leaves: the history up to there is returned, and Partial says so. Anything
-// else that is wrong is a *FormatError, or Problems.
+// nothing whole behind it, was left by a crash: the history up to there is returned, and Partial says so. Anything
+// else that is wrong is a *formatError, or a problemList.
 func Read(r io.Reader) (*History, error) {
 	br, size := buffered(r)
 	return readNative(br, size)
 }
 
-// ReadAny reads a native file or JSON lines, whichever it is.
-func ReadAny(r io.Reader) (*History, error) {
+// readAny reads a native file or JSON lines, whichever it is.
+func readAny(r io.Reader) (*History, error) {
 	br, size := buffered(r)
 	if first, err := br.Peek(1); err == nil && first[0] == magic[0] {
 		return readNative(br, size)
@@ -38,7 +38,7 @@ func Open(path string) (*History, error) {
 		return nil, err
 	}
 	defer f.Close()
-	h, err := ReadAny(f)
+	h, err := readAny(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -53,28 +53,14 @@ type reader struct {
 	next   uint32 // sequence number
 	ended  bool
 	h      History
-	each   func(*Op) // is handed the operations instead of h; nil = none is
+	each   func(*Op) // takes the operations instead of h, if it is not nil
 	passed int       // operations handed on
 }
 
 func readNative(br *bufio.Reader, size int64) (*History, error) {
-	r := &reader{r: br, size: size, buf: make([]byte, 0, chunkSize+2*(recordMax+recordSlack))}
-	start, _ := br.Peek(len(magic))
-	switch {
-	case len(start) == len(magic) && string(start[:7]) == magic[:7] && start[7] != magic[7]:
-		return nil, &FormatError{What: fmt.Sprintf("version %d of the format; this program reads version %d", start[7], magic[7])}
-	case string(start) != magic:
-		return nil, &FormatError{What: "not the beginning of a history"}
-	}
-	r.discard(len(magic))
-	for {
-		more, err := r.chunk()
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			break
-		}
+	r := &reader{r: br, size: size}
+	if err := r.chunks(); err != nil {
+		return nil, err
 	}
 	sortOps(r.h.Ops, nil)
 	r.dropNotes()
@@ -82,6 +68,24 @@ func readNative(br *bufio.Reader, size int64) (*History, error) {
 		return nil, err
 	}
 	return &r.h, nil
+}
+
+// chunks reads the whole file.
+func (r *reader) chunks() error {
+	r.buf = make([]byte, 0, chunkSize+2*(recordMax+recordSlack))
+	start, _ := r.r.Peek(len(magic))
+	switch {
+	case len(start) == len(magic) && string(start[:7]) == magic[:7] && start[7] != magic[7]:
+		return &formatError{What: fmt.Sprintf("version %d of the format; this program reads version %d", start[7], magic[7])}
+	case string(start) != magic:
+		return &formatError{What: "not the beginning of a history"}
+	}
+	r.discard(len(magic))
+	for {
+		if more, err := r.chunk(); !more || err != nil {
+			return err
+		}
+	}
 }
 
 // chunk reads the next chunk; there is no more after a torn one and at the end of the file.
@@ -149,8 +153,7 @@ func (r *reader) window(n int) ([]byte, error) {
 	return b, nil
 }
 
-// torn decides whether a crash left what stands here, or whether a file that was whole is corrupt: then there
-// are whole chunks behind it.
+// torn decides whether a crash left what stands here, or whether the file is corrupt: then whole chunks follow.
 func (r *reader) torn() error {
 	at := r.offset
 	for {
@@ -173,11 +176,11 @@ func (r *reader) torn() error {
 			return err
 		}
 		if found == whole {
-			return &FormatError{Offset: at, What: fmt.Sprintf("corrupt: a chunk's checksum is wrong, yet there is a whole chunk at byte %d", r.offset)}
+			return &formatError{Offset: at, What: fmt.Sprintf("corrupt: a chunk's checksum is wrong, yet there is a whole chunk at byte %d", r.offset)}
 		}
 	}
 	if r.next == 0 {
-		return &FormatError{Offset: at, What: "the header is torn or corrupt"}
+		return &formatError{Offset: at, What: "the header is torn or corrupt"}
 	}
 	r.h.Partial = fmt.Sprintf("the file is torn at byte %d: its writer was killed", at)
 	return nil
@@ -241,7 +244,7 @@ func (r *reader) records() error {
 		op := &r.h.Ops[len(r.h.Ops)-1]
 		next, ok := record(r.buf, p, op, prev)
 		if !ok || next > n {
-			return &FormatError{Offset: r.offset + headSize + int64(p), What: "not an operation"}
+			return &formatError{Offset: r.offset + headSize + int64(p), What: "not an operation"}
 		}
 		if op.Return != Forever {
 			prev = op.Return
@@ -258,7 +261,7 @@ func (r *reader) records() error {
 	return nil
 }
 
-// dropNotes forgets what is said of operations that a torn file has lost.
+// dropNotes drops the notes on operations that a torn file has lost.
 func (r *reader) dropNotes() {
 	if r.ended || len(r.h.Notes) == 0 {
 		return
@@ -280,7 +283,7 @@ func (r *reader) discard(n int) {
 }
 
 func (r *reader) wrong(format string, args ...any) error {
-	return &FormatError{Offset: r.offset, What: fmt.Sprintf(format, args...)}
+	return &formatError{Offset: r.offset, What: fmt.Sprintf(format, args...)}
 }
 
 func strictJSON(b []byte, v any) error {

@@ -8,7 +8,7 @@ import (
 
 // A record is an operation in a chunk: eight bytes that give the lengths of fifteen numbers, four bits each, and
 // four flags; kind, outcome, reason and wake, a byte each; and the numbers, little endian without their leading
-// zeros. Times are differences, so that they are short. Neither side branches on what it finds.
+// zeros. Times are differences, so that they are short. Neither side branches on the values.
 const (
 	recordFields = 15
 	recordMin    = 12

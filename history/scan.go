@@ -5,21 +5,14 @@ import (
 	"io"
 )
 
-// Scan reads a native file and hands its operations on, one after the other in the order of the file, without
-// keeping them: a long history takes no more memory than a short one. An operation must not be kept longer than the
-// call. The history that is returned has everything but operations. Unlike Read, Scan does not validate.
+// Scan reads a native file and calls each for its operations in the order of the file, without keeping them: a long
+// history takes no more memory than a short one. An operation is valid during the call only. The history that is returned
+// has everything but operations. Unlike Read, Scan does not validate.
 func Scan(r io.Reader, each func(*Op)) (*History, error) {
 	br, size := buffered(r)
-	s := &reader{r: br, size: size, each: each, buf: make([]byte, 0, chunkSize+2*(recordMax+recordSlack))}
-	if start, _ := br.Peek(len(magic)); string(start) != magic {
-		return nil, &FormatError{What: "not the beginning of a history that can be scanned"}
-	}
-	s.discard(len(magic))
-	for more := true; more; {
-		var err error
-		if more, err = s.chunk(); err != nil {
-			return nil, fmt.Errorf("scan: %w", err)
-		}
+	s := &reader{r: br, size: size, each: each}
+	if err := s.chunks(); err != nil {
+		return nil, fmt.Errorf("scan: %w", err)
 	}
 	return &s.h, nil
 }

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// maxProblems is how many problems are told; a file that is nonsense has one an operation.
+// maxProblems is how many problems are listed: a wrong file may have one in every operation.
 const maxProblems = 10
 
-// Problem is something in a history that cannot have happened.
-type Problem struct {
+// problem is something in a history that is impossible.
+type problem struct {
 	Index int // into Ops; -1 for the header and the notes
 	ID    ID
 	Line  int // in the file of JSON lines it was read from, from 1; 0 if it was not
 	What  string
 }
 
-// Problems is the error of a history that makes no sense; there may be more than these.
-type Problems []Problem
+// problemList is the error of an invalid history; there may be more problems.
+type problemList []problem
 
-// Error tells every problem with its position, one a line.
-func (p Problems) Error() string {
+// Error lists every problem with its position, one a line.
+func (p problemList) Error() string {
 	var b strings.Builder
 	for i, p := range p {
 		if i > 0 {
@@ -42,8 +42,8 @@ func (p Problems) Error() string {
 	return b.String()
 }
 
-// Validate tells whether the history can be judged: the error is Problems, at most ten. It is near-linear and takes
-// a byte an operation.
+// Validate returns an error that lists at most ten problems if the history is invalid, so that it cannot be judged. It is
+// near-linear and takes a byte an operation.
 func (h *History) Validate() error {
 	v := validation{h: h}
 	v.header()
@@ -66,7 +66,7 @@ type validation struct {
 	h        *History
 	ids      [][]uint8       // by lane and number
 	returned []time.Duration // by lane: the end of the last call in it
-	problems Problems
+	problems problemList
 }
 
 func (v *validation) full() bool { return len(v.problems) >= maxProblems }
@@ -75,7 +75,7 @@ func (v *validation) add(i int, format string, args ...any) {
 	if v.full() {
 		return
 	}
-	p := Problem{Index: i, What: fmt.Sprintf(format, args...)}
+	p := problem{Index: i, What: fmt.Sprintf(format, args...)}
 	if i >= 0 {
 		p.ID = v.h.Ops[i].ID
 	}
@@ -133,7 +133,7 @@ func (v *validation) operations() {
 		}
 		prev = op.Return
 		lane := v.enter(i, op)
-		if lane < 0 || op.Kind < Acquire || op.Kind > Store { // the others are marks, or are made by nobody
+		if lane < 0 || op.Kind < Acquire || op.Kind > Store { // the others are no calls
 			continue
 		}
 		if op.Call < v.returned[lane] {
@@ -183,7 +183,7 @@ func (v *validation) known(id ID) uint8 {
 	return v.ids[lane][n-1]
 }
 
-// references looks for what operations name. A partial history may have lost it.
+// references looks for the operations that others name. A partial history may have lost them.
 func (v *validation) references() {
 	lost := func(id ID, known uint8) bool {
 		return v.h.Partial != "" && known == 0 && id.Lane() >= 0 && id.Number() > 0
@@ -213,7 +213,7 @@ func (v *validation) references() {
 	}
 }
 
-// plain is whether an operation by itself is fine.
+// plain is whether an operation by itself is valid.
 func plain(op *Op, h *Header) bool {
 	return op.Kind >= Skip && int(op.Kind) < len(kinds) && int(op.Outcome) < len(outcomes) &&
 		int(op.Reason) < len(reasons) && int(op.Woken) < len(wakes) &&
@@ -225,7 +225,7 @@ func plain(op *Op, h *Header) bool {
 		!((op.Kind == Fault || op.Kind == Heal) && op.Value >= int64(len(h.Faults)))
 }
 
-// explain says what is not plain.
+// explain says why an operation is not plain.
 func (v *validation) explain(i int, op *Op) {
 	h := &v.h.Header
 	for _, p := range []struct {

@@ -87,7 +87,7 @@ func TestValidateFindsNonsense(t *testing.T) {
 			h := small()
 			c.spoil(h)
 			err := h.Validate()
-			var problems Problems
+			var problems problemList
 			if !errors.As(err, &problems) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v\nwant %s", err, c.want)
 			}
@@ -114,7 +114,7 @@ func TestValidateTellsTenProblems(t *testing.T) {
 	for range 100 {
 		h.Ops = append(h.Ops, Op{})
 	}
-	var problems Problems
+	var problems problemList
 	if err := h.Validate(); !errors.As(err, &problems) || len(problems) != 10 {
 		t.Errorf("got %v", err)
 	}
@@ -197,7 +197,7 @@ func TestLinesAreJudgedByLine(t *testing.T) {
 		"long": {opening + strings.Repeat(" ", maxLine), "line 2: is longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := ReadJSONL(strings.NewReader(c.file))
+			h, err := readJSONL(strings.NewReader(c.file))
 			if c.want == "" {
 				if err != nil || h.Partial == "" {
 					t.Errorf("got %v, want a partial history", err)
@@ -213,7 +213,7 @@ func TestLinesAreJudgedByLine(t *testing.T) {
 
 // TestForeignIDs reads a history of another system.
 func TestForeignIDs(t *testing.T) {
-	h, err := ReadJSONL(strings.NewReader(opening + ` { "op" : "store", "id": "1.1", "worker": 1, "key": 0, "call_ns": 50, "return_ns": 60, "hold":"\u0041 1", "seen":"s" }
+	h, err := readJSONL(strings.NewReader(opening + ` { "op" : "store", "id": "1.1", "worker": 1, "key": 0, "call_ns": 50, "return_ns": 60, "hold":"\u0041 1", "seen":"s" }
 {"op":"store","id":"s","worker":0,"key":0,"call_ns":20,"return_ns":30,"value":7,"hold":"held"}
 {"op":"acquire","id":"held","worker":0,"key":0,"call_ns":0,"return_ns":10,"outcome":"ok","token":"secret","until_ns":"forever","note":"first"}
 {"op":"extend","id":"x","worker":0,"key":0,"call_ns":5,"return_ns":25,"hold":"held"}
@@ -242,7 +242,7 @@ func TestForeignIDs(t *testing.T) {
 	if err := WriteJSONL(&b, h); err != nil {
 		t.Fatal(err)
 	}
-	again, err := ReadJSONL(&b)
+	again, err := readJSONL(&b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestForeignIDs(t *testing.T) {
 
 // TestSparseIDsAreForeign: ids that look like ours but are not dense need no room by their size.
 func TestSparseIDsAreForeign(t *testing.T) {
-	h, err := ReadJSONL(strings.NewReader(opening + `{"op":"load","id":"20240101.1099511627775","worker":0,"call_ns":1,"return_ns":2}
+	h, err := readJSONL(strings.NewReader(opening + `{"op":"load","id":"20240101.1099511627775","worker":0,"call_ns":1,"return_ns":2}
 {"end":"complete"}`))
 	if err != nil || h.Ops[0].ID != lane0|1 {
 		t.Errorf("got %+v, %v", h, err)
@@ -266,7 +266,7 @@ func TestFormatExample(t *testing.T) {
 	}
 	_, example, _ := strings.Cut(string(doc), "```json\n")
 	example, _, _ = strings.Cut(example, "```")
-	h, err := ReadJSONL(strings.NewReader(example))
+	h, err := readJSONL(strings.NewReader(example))
 	if err != nil || len(h.Ops) != 5 || h.Partial != "" {
 		t.Fatalf("got %+v, %v", h, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 )
 
-// Access is what a client must know of a site. It is plain data, so that worker processes can be told.
+// Access is what a client needs to reach a site. It is plain data, so that it can be sent to worker processes.
 type Access struct {
 	Name     string   `json:"name"`
 	Master   string   `json:"master,omitempty"`
@@ -13,17 +13,17 @@ type Access struct {
 	Addrs    []string `json:"addrs"`
 	Password string   `json:"password"`
 	Moved    string   `json:"moved,omitempty"`   // a file that names the primary's address once an operator has moved it
-	Sources  string   `json:"sources,omitempty"` // how the addresses of clients begin that links tell apart
 	Copies   int      `json:"copies,omitempty"`  // replicas that each of its primaries has
+	Sources  string   `json:"sources,omitempty"` // how the source addresses of clients begin; empty without links
 }
 
-// Access tells how to reach the site.
+// Access returns what a client needs to reach the site.
 func (s *Site) Access() Access {
 	return Access{Name: s.Name, Master: s.Master, Cluster: s.Cluster, Addrs: s.Addrs(), Password: s.password,
 		Moved: s.moved, Sources: s.sources, Copies: s.Copies()}
 }
 
-// Site is the site as clients of another process see it: it has no nodes to be asked for.
+// Site is the site for clients in another process: without nodes.
 func (a Access) Site() *Site {
 	s := &Site{Name: a.Name, Master: a.Master, Cluster: a.Cluster, password: a.Password,
 		moved: a.Moved, sources: a.Sources, copies: a.Copies}
@@ -35,11 +35,11 @@ func (a Access) Site() *Site {
 
 // Spawn starts a process that ends with the topology, whatever happens to the suite: a worker process.
 func (t *Topology) Spawn(cmd *exec.Cmd) error {
-	if t.nursery == nil {
+	if t.spawner == nil {
 		return errors.New("worker processes need real servers")
 	}
 	cmd.SysProcAttr = childAttr()
-	if err := t.nursery.start(cmd); err != nil {
+	if err := t.spawner.start(cmd); err != nil {
 		return err
 	}
 	t.reaper.pid(cmd.Process.Pid)

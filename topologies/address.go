@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// block is a range of loopback addresses that this process owns: 127.A.B.0/24, claimed by listening on its
-// last address, which no second run on the machine can do. The claim ends with the process. Where only
-// 127.0.0.1 can be bound the block is a range of ports.
+// block is a range of loopback addresses that this process owns: 127.A.B.0/24, claimed by listening on its last address,
+// so that a second run on the machine cannot claim it. The claim ends with the process. Where only 127.0.0.1 can be bound
+// the block is a range of ports.
 type block struct {
 	claim  *net.TCPListener
 	prefix string // of all its addresses; empty where there is only one
@@ -78,7 +78,7 @@ func claimPorts() (*block, error) {
 	return nil, errNoAddress
 }
 
-// node returns the address that clients and peers are told and the one that the server listens on.
+// node returns the address that is announced to clients and peers, and the one that the server listens on.
 func (b *block) node(i int) (front, back string) {
 	f, p := b.port(i)
 	return net.JoinHostPort(b.ip(i), strconv.Itoa(f)), net.JoinHostPort(b.ip(i), strconv.Itoa(p))
@@ -86,7 +86,7 @@ func (b *block) node(i int) (front, back string) {
 
 func (b *block) release() error { return b.claim.Close() }
 
-// free tries every port of the block; somebody may listen on 0.0.0.0.
+// free tries every port of the block: another process may listen on 0.0.0.0.
 func (b *block) free() bool {
 	for i := range maxNodes {
 		front, back := b.port(i)

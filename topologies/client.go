@@ -22,8 +22,8 @@ type Site struct {
 	seeds    []*Node
 	password string
 	moved    string               // see Access
-	byHand   atomic.Pointer[Node] // the primary, where nobody but an operator moves it
 	copies   int                  // see Access: what a site without nodes was told
+	byHand   atomic.Pointer[Node] // the primary, where only an operator moves it
 	sources  string               // how the source addresses of clients begin; empty without links
 }
 
@@ -54,18 +54,18 @@ func (s *Site) Copies() int {
 	return len(s.Nodes)/max(primaries, 1) - 1
 }
 
-// Password is what its nodes ask a client for, and its sentinels too.
+// Password is the password of its nodes and its sentinels.
 func (s *Site) Password() string { return s.password }
 
-// ClientOptions are the few things in which the clients of a run differ. All clients are made by Client, so
-// that the traps of the library's defaults are paid for once:
+// ClientOptions are what differs between the clients of a run. Client makes all clients, so that the traps of the
+// library's defaults are avoided in one place:
 //   - a retried command can be executed twice and report the second outcome, so nothing is retried;
 //   - context deadlines are ignored while reading unless asked for, so they are asked for;
 //   - a cluster client may stay on a dead node for a minute, so it reloads its map often;
 //   - a full pool of failed dials blocks dialling for a second, so the pool is large.
 type ClientOptions struct {
 	Name        string
-	Source      int           // 1 or more: links tell the client apart, as ClientParty(Source)
+	Source      int           // 1 or more: links identify the client as ClientParty(Source)
 	ReadTimeout time.Duration // for a reply; one second if zero
 	Traffic     *Traffic      // counts, if not nil
 	// LibraryRetries leaves the library's own retry policy on: the bug that the suite must find.
@@ -108,13 +108,15 @@ func (s *Site) Client(o ClientOptions) redis.UniversalClient {
 	var c redis.UniversalClient
 	switch {
 	case s.Cluster:
-		cc := redis.NewClusterClient(s.clusterOptions(o))
+		options := s.options(o).Cluster()
+		options.MaxRetries, options.ClusterStateReloadInterval, options.DisableRoutingPolicies = 0, clientReload, true
+		cc := redis.NewClusterClient(options)
 		cc.OnNewNode(func(node *redis.Client) { node.AddHook(dialing{}) })
 		c = cc
 	case s.Master != "":
-		c = redis.NewFailoverClient(s.failoverOptions(o))
+		c = redis.NewFailoverClient(s.options(o).Failover())
 	default:
-		c = redis.NewClient(s.options(o))
+		c = redis.NewClient(s.options(o).Simple())
 	}
 	c.AddHook(dialing{})
 	if s.Cluster && !o.LibraryRetries {
@@ -123,43 +125,22 @@ func (s *Site) Client(o ClientOptions) redis.UniversalClient {
 	return c
 }
 
-func (o ClientOptions) retries() int {
-	if o.LibraryRetries {
-		return 0 // the library's default
-	}
-	return -1
-}
-
-func (s *Site) options(o ClientOptions) *redis.Options {
-	return &redis.Options{
-		Dialer: s.dialer(o), Addr: s.Addrs()[0], Password: s.password, ClientName: o.Name, Protocol: 2, DisableIdentity: true,
-		MaxRetries: o.retries(), ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
-		DialTimeout: clientDialTimeout, DialerRetries: 1, ReadTimeout: o.ReadTimeout,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
-}
-
-func (s *Site) failoverOptions(o ClientOptions) *redis.FailoverOptions {
-	return &redis.FailoverOptions{
-		Dialer: s.dialer(o), MasterName: s.Master, SentinelAddrs: s.Addrs(), Password: s.password, SentinelPassword: s.password,
+func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
+	u := &redis.UniversalOptions{
+		Dialer: s.dialer(o), Addrs: s.Addrs(), MasterName: s.Master, Password: s.password, SentinelPassword: s.password,
 		ClientName: o.Name, Protocol: 2, DisableIdentity: true,
-		MaxRetries: o.retries(), ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
+		MaxRetries: -1, MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
 		DialTimeout: clientDialTimeout, DialerRetries: 1, ReadTimeout: o.ReadTimeout,
-	}
-}
-
-func (s *Site) clusterOptions(o ClientOptions) *redis.ClusterOptions {
-	return &redis.ClusterOptions{
-		Dialer: s.dialer(o), Addrs: s.Addrs(), Password: s.password, ClientName: o.Name, Protocol: 2, DisableIdentity: true,
-		MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
-		DialTimeout: clientDialTimeout, DialerRetries: 1, ReadTimeout: o.ReadTimeout,
-		ClusterStateReloadInterval: clientReload, DisableRoutingPolicies: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
+	if o.LibraryRetries {
+		u.MaxRetries = 0 // the library's default
+	}
+	return u
 }
 
-// newControl makes the suite's own client to one server: small, and past all links. It may read from replicas of a
-// cluster, which would send it to their primary otherwise.
+// newControl makes the suite's own client of one server: small, and not through a link. It may read from replicas of a
+// cluster, which would redirect it to their primary otherwise.
 func newControl(addr, password string, clustered bool) *redis.Client {
 	quiet()
 	o := &redis.Options{
@@ -173,8 +154,8 @@ func newControl(addr, password string, clustered bool) *redis.Client {
 	return redis.NewClient(o)
 }
 
-// once keeps a cluster client from repeating a command after a lost reply. Its MaxRedirects cannot say so:
-// it also counts MOVED and ASK, which must be followed.
+// once keeps a cluster client from repeating a command after a lost reply. MaxRedirects cannot do that: it also bounds
+// MOVED and ASK, which must be followed.
 type once struct{}
 
 type unrepeatable struct{ redis.Cmder }

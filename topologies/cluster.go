@@ -55,8 +55,8 @@ func busPort(port string) string {
 	return strconv.Itoa(p + busOffset)
 }
 
-// joinCluster shares out the slots, introduces every node to every other, so that nobody waits for gossip, and
-// gives each primary its replica.
+// joinCluster assigns the slots, makes every node meet every other, so that none waits for gossip, and gives each primary
+// its replica.
 func joinCluster(ctx context.Context, t *Topology) error {
 	for i, n := range t.Nodes {
 		commands := [][]any{{"CLUSTER", "SET-CONFIG-EPOCH", i + 1}}
@@ -68,10 +68,8 @@ func joinCluster(ctx context.Context, t *Topology) error {
 			ip, port := splitAddr(other.front)
 			commands = append(commands, []any{"CLUSTER", "MEET", ip, port, busPort(port)})
 		}
-		for _, c := range commands {
-			if err := n.Do(ctx, c...).Err(); err != nil {
-				return fmt.Errorf("node %s: %v: %w", n.Name, c, err)
-			}
+		if err := n.run(ctx, commands...); err != nil {
+			return err
 		}
 	}
 	if err := poll(ctx, pollEvery, func() error {
@@ -84,8 +82,8 @@ func joinCluster(ctx context.Context, t *Topology) error {
 		if err != nil {
 			return fmt.Errorf("node %s: CLUSTER MYID: %w", t.Nodes[i].Name, err)
 		}
-		if err := n.Do(ctx, "CLUSTER", "REPLICATE", id).Err(); err != nil {
-			return fmt.Errorf("node %s: CLUSTER REPLICATE: %w", n.Name, err)
+		if err := n.run(ctx, []any{"CLUSTER", "REPLICATE", id}); err != nil {
+			return err
 		}
 	}
 	return nil

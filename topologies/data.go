@@ -11,19 +11,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// anyNode is the configuration that all nodes share.
+func anyNode(n *Node) []directive {
+	ip, port := splitAddr(n.back)
+	return []directive{
+		{"port", port}, {"bind", ip}, {"bind-source-addr", ip}, {"protected-mode", "no"}, {"daemonize", "no"},
+		{"dir", n.dir}, {"requirepass", n.topology.password},
+	}
+}
+
 // dataNode is the configuration of every node that holds data: no persistence unless asked for, addresses of its own, and a
 // snapshot for new replicas that goes through the disk. A diskless one reports a replica as online up to a
-// second before the stream of commands reaches it, and locks would vanish at a failover for that reason.
+// second before the stream of commands reaches it, so that a failover would lose locks.
 func dataNode(n *Node) []directive {
-	ip, port := splitAddr(n.back)
 	frontIP, frontPort := splitAddr(n.front)
-	d := []directive{
-		{"port", port}, {"bind", ip}, {"bind-source-addr", ip}, {"protected-mode", "no"}, {"daemonize", "no"},
-		{"dir", n.dir}, {"save", `""`}, {"databases", "1"}, {"maxclients", "8000"},
-		{"requirepass", n.topology.password}, {"masterauth", n.topology.password},
+	d := append(anyNode(n), []directive{
+		{"save", `""`}, {"databases", "1"}, {"maxclients", "8000"}, {"masterauth", n.topology.password},
 		{"replica-announce-ip", frontIP}, {"replica-announce-port", frontPort},
 		{"repl-diskless-sync", "no"}, {"enable-debug-command", "yes"},
-	}
+	}...)
 	if sync := n.topology.Options.Durable; sync == "" {
 		d = append(d, directive{"appendonly", "no"})
 	} else { // a log that is never rewritten: only what is appended can be lost
@@ -50,34 +56,28 @@ func (t *Topology) record(d []directive, names ...string) {
 	}
 }
 
-// follow makes a node a replica at run time, which connects at once; the directive of the same name waits for a
-// timer. It is written to the configuration all the same, so that the node comes back as a replica.
+// follow makes a node a replica at run time, so that it connects at once; the directive of the same name waits for a
+// timer. It is written to the configuration as well, so that the node restarts as a replica.
 func follow(ctx context.Context, n, primary *Node) error {
 	ip, port := splitAddr(primary.front)
-	if err := n.Do(ctx, "REPLICAOF", ip, port).Err(); err != nil {
-		return fmt.Errorf("node %s: REPLICAOF: %w", n.Name, err)
-	}
-	if err := n.Do(ctx, "CONFIG", "REWRITE").Err(); err != nil {
-		return fmt.Errorf("node %s: CONFIG REWRITE: %w", n.Name, err)
-	}
-	return nil
+	return n.run(ctx, []any{"REPLICAOF", ip, port}, []any{"CONFIG", "REWRITE"})
 }
 
 // followed tells whether all replicas are linked to the primary and a write reaches each of them. The states
 // that INFO reports come first: WAIT counts a replica before its snapshot has been loaded.
 func followed(ctx context.Context, primary *Node, replicas []*Node) error {
 	for _, n := range replicas {
-		info, err := n.Info(ctx, "replication")
+		info, err := n.replication(ctx)
 		if err != nil {
-			return fmt.Errorf("node %s: %w", n.Name, err)
+			return err
 		}
 		if info["role"] != "slave" || info["master_link_status"] != "up" || info["master_sync_in_progress"] != "0" {
 			return fmt.Errorf("node %s: role %s, link to its primary %s", n.Name, info["role"], info["master_link_status"])
 		}
 	}
-	info, err := primary.Info(ctx, "replication")
+	info, err := primary.replication(ctx)
 	if err != nil {
-		return fmt.Errorf("node %s: %w", primary.Name, err)
+		return err
 	}
 	online := 0
 	for name, value := range info {

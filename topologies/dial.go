@@ -11,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrUnreachable marks an error that came before the command was sent: no connection could be made, nobody knew
-// where to, or nobody answered the handshake. The command had certainly no effect.
+// ErrUnreachable marks an error before the command was sent: there was no address, no connection, or no answer to the
+// handshake. The command had certainly no effect.
 var ErrUnreachable = errors.New("unreachable")
 
-// dialing marks what goes wrong while a connection is made.
+// dialing marks the errors of making a connection.
 type dialing struct{}
 
 func (dialing) DialHook(next redis.DialHook) redis.DialHook {
@@ -53,13 +53,13 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 	}
 }
 
-// Dialer connects as the site's own clients do, for a library that makes connections by itself. Links tell them apart
-// as ClientParty(source).
+// Dialer connects as the site's own clients do, for a library that makes connections by itself. Links identify them as
+// ClientParty(source).
 func (s *Site) Dialer(source int) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.dialer(ClientOptions{Source: source})
 }
 
-// movedTo is where an operator has moved the primary, as clients of all processes are told; empty if nobody has.
+// movedTo is where an operator has moved the primary, for clients of all processes; empty if it was not moved.
 func (s *Site) movedTo() string {
 	if n := s.byHand.Load(); n != nil || s.moved == "" {
 		return n.address()
@@ -71,8 +71,8 @@ func (s *Site) movedTo() string {
 	return string(text)
 }
 
-// tell writes the primary's address where clients of other processes look for it.
-func (s *Site) tell(primary *Node) error {
+// publish writes the primary's address where clients of other processes look for it.
+func (s *Site) publish(primary *Node) error {
 	aside := s.moved + ".new"
 	if err := os.WriteFile(aside, []byte(primary.front), 0o600); err != nil {
 		return err
@@ -83,8 +83,8 @@ func (s *Site) tell(primary *Node) error {
 // handshake is what the client library sends on a new connection.
 var handshake = []string{"auth", "hello", "client", "select", "readonly"}
 
-// fresh is a connection that marks what goes wrong before the first command of its user: behind a link that holds
-// back, or before a stopped server, connecting succeeds and the handshake does not. It counts what is sent.
+// fresh is a connection that marks the errors before the first command of its user: with a link that holds back, or a
+// stopped server, connecting succeeds and the handshake fails. It counts what is sent.
 type fresh struct {
 	*net.TCPConn
 	used    atomic.Bool

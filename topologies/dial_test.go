@@ -11,7 +11,7 @@ import (
 // called unreachable. It also sees that the mark is given: a command on a new connection ends without doubt.
 func TestUnreachableIsCertain(t *testing.T) {
 	t.Parallel()
-	breaks := map[string]func(*testing.T, *Topology) (mend func()){
+	breaks := map[string]func(*testing.T, *Topology) (heal func()){
 		"drop": func(t *testing.T, top *Topology) func() {
 			return apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{"n1"}, Effect: Drop})
 		},
@@ -40,7 +40,7 @@ func TestUnreachableIsCertain(t *testing.T) {
 			if err := c.Incr(t.Context(), "x").Err(); err != nil {
 				t.Fatal(err)
 			}
-			mend := f(t, top)
+			heal := f(t, top)
 			doubts, last := 1, error(nil) // the first of them succeeded
 			for range 4 {
 				if last = c.Incr(t.Context(), "x").Err(); !errors.Is(last, ErrUnreachable) {
@@ -50,7 +50,7 @@ func TestUnreachableIsCertain(t *testing.T) {
 			if last == nil || doubts > 2 {
 				t.Errorf("%d of 5 commands may have been executed; the last says %v", doubts, last)
 			}
-			mend()
+			heal()
 			after := client(t, top, ClientOptions{Source: 2})
 			_ = c.Close()
 			if err := poll(within(t, 5*time.Second), time.Millisecond, func() error {

@@ -6,9 +6,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// embeddedNode is an in-process stand-in for a server. Its clock does not run by itself: a ticker drives it,
-// so that leases end, to the millisecond; on a busy machine it stays behind rather than catch up, for what is caught
-// up at once shortens a lease that was taken meanwhile.
+// embeddedNode is an in-process stand-in for a server. A ticker drives its clock, so that leases end, to the millisecond.
+// On a busy machine it falls behind and does not catch up, because a jump would shorten leases.
 type embeddedNode struct {
 	server *miniredis.Miniredis
 	stop   chan struct{}

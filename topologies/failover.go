@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Primary is the node that serves a key, alive or not, as the deployment tells its clients: the one that most
-// sentinels name, the owner of the key's slot with the highest epoch, or the one that was promoted by hand.
+// Primary is the node that serves a key, up or down, according to the deployment: the one that most sentinels name, the
+// owner of the key's slot with the highest epoch, or the one that was promoted by hand.
 func (s *Site) Primary(ctx context.Context, key string) (*Node, error) {
 	switch {
 	case s.Cluster:
@@ -32,9 +32,9 @@ func (s *Site) Replicas(ctx context.Context, primary *Node) ([]*Node, error) {
 		if n == primary || n.State() != Up {
 			continue
 		}
-		info, err := n.Info(ctx, "replication")
+		info, err := n.replication(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+			return nil, err
 		}
 		if info["role"] == "slave" && follows(info, primary) {
 			found = append(found, n)
@@ -47,9 +47,8 @@ func follows(info map[string]string, primary *Node) bool {
 	return net.JoinHostPort(info["master_host"], info["master_port"]) == primary.front
 }
 
-// Failover makes a replica take the primary's place, whether the primary lives or not, and returns it once it
-// accepts writes and clients are told. Nothing waits for the replica to have all of a dead or cut-off primary's
-// writes; what is missing is lost. A single server has nobody to fail over to.
+// Failover makes a replica take the primary's place, whether the primary is up or not, and returns it once it accepts
+// writes and clients can find it. Writes that the replica does not have are lost. A single server has no replica.
 func (s *Site) Failover(ctx context.Context, primary *Node) (*Node, error) {
 	next, err := s.failover(ctx, primary)
 	if err != nil {
@@ -74,9 +73,9 @@ func (s *Site) failover(ctx context.Context, primary *Node) (*Node, error) {
 	return next, s.promote(ctx, next, primary)
 }
 
-// Mend does what nobody else would in the replica topology: nodes that do not follow the primary are told to,
-// like one that was primary before and is back. Sentinels and clusters do so by themselves.
-func (s *Site) Mend(ctx context.Context) error {
+// Repair makes nodes of the replica topology follow the primary if they do not, like a former primary that has restarted.
+// Sentinels and clusters do so by themselves.
+func (s *Site) Repair(ctx context.Context) error {
 	primary := s.byHand.Load()
 	if primary == nil {
 		return nil
@@ -85,9 +84,9 @@ func (s *Site) Mend(ctx context.Context) error {
 		if n == primary || n.State() != Up {
 			continue
 		}
-		info, err := n.Info(ctx, "replication")
+		info, err := n.replication(ctx)
 		if err != nil {
-			return fmt.Errorf("node %s: %w", n.Name, err)
+			return err
 		}
 		if info["role"] == "slave" && follows(info, primary) {
 			continue
@@ -116,9 +115,9 @@ func (s *Site) freshest(ctx context.Context, primary *Node) (*Node, error) {
 	var best *Node
 	most := -1
 	for _, n := range replicas {
-		info, err := n.Info(ctx, "replication")
+		info, err := n.replication(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+			return nil, err
 		}
 		if offset, err := strconv.Atoi(info["slave_repl_offset"]); err == nil && offset > most {
 			best, most = n, offset
@@ -130,17 +129,15 @@ func (s *Site) freshest(ctx context.Context, primary *Node) (*Node, error) {
 	return best, nil
 }
 
-// promote is the failover by hand: the replica stops following, clients are sent to it, the others follow it.
-// So does the old primary if an operator could reach it; a zombie stays what it is until Mend.
+// promote is the failover by hand: the replica stops following, clients are sent to it, the others follow it. So does the
+// old primary, unless it is cut off: then it stays a primary until Repair.
 func (s *Site) promote(ctx context.Context, next, old *Node) error {
-	for _, command := range [][]any{{"REPLICAOF", "NO", "ONE"}, {"CONFIG", "REWRITE"}} {
-		if err := next.Do(ctx, command...).Err(); err != nil {
-			return fmt.Errorf("node %s: %v: %w", next.Name, command, err)
-		}
+	if err := next.run(ctx, []any{"REPLICAOF", "NO", "ONE"}, []any{"CONFIG", "REWRITE"}); err != nil {
+		return err
 	}
 	s.byHand.Store(next)
-	if err := s.tell(next); err != nil {
-		return fmt.Errorf("tell clients of %s: %w", next.Name, err)
+	if err := s.publish(next); err != nil {
+		return fmt.Errorf("publish the address of %s: %w", next.Name, err)
 	}
 	for _, n := range s.Nodes {
 		if n == next || n.State() != Up || n == old && old.topology.network.apart(old, next) {
@@ -153,28 +150,25 @@ func (s *Site) promote(ctx context.Context, next, old *Node) error {
 	return nil
 }
 
-// takeOver is a coordinated failover if primary and replica can talk; otherwise the replica just takes the
-// slots, without asking anybody.
+// takeOver is a coordinated failover if primary and replica are connected; otherwise the replica takes the slots without
+// a vote.
 func takeOver(ctx context.Context, next, primary *Node) error {
 	command := []any{"CLUSTER", "FAILOVER"}
 	if primary.State() != Up || primary.topology.network.apart(primary, next) {
 		command = append(command, "TAKEOVER")
 	}
-	if err := next.Do(ctx, command...).Err(); err != nil {
-		return fmt.Errorf("node %s: %v: %w", next.Name, command, err)
+	if err := next.run(ctx, command); err != nil {
+		return err
 	}
 	return poll(ctx, pollEvery, func() error { return leads(ctx, next) })
 }
 
 func leads(ctx context.Context, n *Node) error {
-	info, err := n.Info(ctx, "replication")
+	info, err := n.replication(ctx)
 	if err == nil && info["role"] != "master" {
-		err = errors.New("is no primary")
+		err = fmt.Errorf("node %s is no primary", n.Name)
 	}
-	if err != nil {
-		return fmt.Errorf("node %s: %w", n.Name, err)
-	}
-	return nil
+	return err
 }
 
 // elect asks a sentinel for a failover and waits until most of them name the new primary. It asks again only if
@@ -225,7 +219,7 @@ func (s *Site) elected(ctx context.Context) (*Node, error) {
 	return nil, fmt.Errorf("the sentinels name %v, none by most of %d", votes, len(s.seeds))
 }
 
-// slotOwner believes the highest epoch among what all nodes say: one that is cut off knows no better.
+// slotOwner takes the answer with the highest epoch of all nodes: a node that is cut off has an older one.
 func (s *Site) slotOwner(ctx context.Context, key string) (*Node, error) {
 	var owner *Node
 	var epoch int

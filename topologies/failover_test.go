@@ -56,11 +56,11 @@ func moved(t testing.TB, top *Topology, key string, from *Node) *Node {
 	return next
 }
 
-// mended is the end of every fault: the deployment is whole again and clients can write.
-func mended(t testing.TB, top *Topology, c redis.UniversalClient, key string) {
+// healthyAgain is the end of every fault: the deployment is whole again and clients can write.
+func healthyAgain(t testing.TB, top *Topology, c redis.UniversalClient, key string) {
 	t.Helper()
 	ctx := within(t, 30*time.Second)
-	if err := errors.Join(top.Sites[0].Mend(ctx), top.AwaitHealthy(ctx)); err != nil {
+	if err := errors.Join(top.Sites[0].Repair(ctx), top.AwaitHealthy(ctx)); err != nil {
 		t.Fatalf("not healthy again: %v", err)
 	}
 	if err := poll(ctx, pollEvery, func() error { return c.Set(ctx, key, "again", 0).Err() }); err != nil {
@@ -117,7 +117,7 @@ func TestKilledPrimaryIsReplacedAndComesBack(t *testing.T) {
 		if err := old.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		mended(t, top, c, key)
+		healthyAgain(t, top, c, key)
 		if now := primaryOf(t, top, key); now != next {
 			t.Errorf("%s is primary again, not %s", now.Name, next.Name)
 		}
@@ -163,7 +163,7 @@ func TestFailoverOfALivingPrimaryKeepsTheData(t *testing.T) {
 		if got, err := next.Do(t.Context(), "GET", key).Text(); err != nil || got != "v" {
 			t.Errorf("the new primary has %q, %v", got, err)
 		}
-		mended(t, top, c, key)
+		healthyAgain(t, top, c, key)
 	})
 }
 
@@ -215,13 +215,13 @@ func TestLostWrite(t *testing.T) {
 			if err := old.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			mended(t, top, c, key)
+			healthyAgain(t, top, c, key)
 		}
 	})
 }
 
-// TestZombiePrimary cuts the primary off, or stops it: another takes its place while it still believes.
-func TestZombiePrimary(t *testing.T) {
+// TestCutOffPrimary cuts the primary off, or stops it: another takes its place while it still serves.
+func TestCutOffPrimary(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"partition", "pause"} {
 		t.Run(how, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestZombiePrimary(t *testing.T) {
 				if err := heal(); err != nil {
 					t.Fatal(err)
 				}
-				mended(t, top, c, key)
+				healthyAgain(t, top, c, key)
 				if now := primaryOf(t, top, key); now != next {
 					t.Errorf("%s is primary, not %s", now.Name, next.Name)
 				}
@@ -283,6 +283,6 @@ func TestReplicaThatSleptThroughAFailover(t *testing.T) {
 		if err := sleeper.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		mended(t, top, c, key)
+		healthyAgain(t, top, c, key)
 	})
 }

@@ -10,8 +10,8 @@ import (
 
 const linkDialTimeout = time.Second
 
-// gate is the front of a node while one process of it lives: it opens when the server answers and is closed by
-// the process's end, so that nobody who knocks at a dead node is let in.
+// gate listens on a node's front for one process of it: it opens when the server answers and closes when the process
+// ends, so that connections to a node that is down are refused.
 type gate struct {
 	network *Network
 	node    *Node
@@ -59,7 +59,7 @@ func (g *gate) listen(front, back string) error {
 				return
 			}
 			if err != nil {
-				continue // the visitor has gone again
+				continue // the client has closed it already
 			}
 			g.network.wg.Go(func() { g.serve(conn.(*net.TCPConn), back) })
 		}
@@ -92,7 +92,7 @@ func (g *gate) serve(src *net.TCPConn, back string) {
 	if !c.passable(c.there) {
 		return
 	}
-	// The node sees its visitor's own address.
+	// The node sees the client's own address.
 	d := net.Dialer{Timeout: linkDialTimeout, LocalAddr: &net.TCPAddr{IP: from.IP}}
 	conn, err := d.Dial("tcp4", back)
 	if err != nil {
@@ -108,7 +108,7 @@ func abort(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// connection is one visit: from its source to the link, and on to the node.
+// connection is one proxied connection: from its source to the link, and from there to the node.
 type connection struct {
 	network     *Network
 	there, back *path
@@ -174,7 +174,7 @@ func (c *connection) carry(dst *net.TCPConn) {
 // clustered tells whether the nodes have a cluster bus.
 func (t *Topology) clustered() bool { return len(t.Sites) > 0 && t.Sites[0].Cluster }
 
-// openNetwork makes the links' common part; it refuses where visitors cannot be told apart.
+// openNetwork makes the links' common part; it refuses where source addresses do not identify clients.
 func (t *Topology) openNetwork() error {
 	switch {
 	case !t.Options.Links:

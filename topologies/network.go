@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Network is every link of a topology: a TCP proxy in front of each node, which tells its visitors apart by
-// their source addresses and applies rules to what they send and are sent. The suite's own connections go past
-// it. Its methods may be called from several goroutines; a nil Network, of a topology without links, refuses.
+// Network is every link of a topology: a TCP proxy in front of each node, which identifies clients and peers by their
+// source addresses and applies rules to what they send and receive. The suite's own connections bypass it. Its methods
+// may be called from several goroutines; a nil Network, of a topology without links, refuses.
 type Network struct {
 	nodes   map[string]Party // by address; filled before the first connection
 	sources string           // how the addresses of clients begin
@@ -25,11 +25,10 @@ type Network struct {
 	paths map[[2]Party]*path
 	conns map[*connection]struct{}
 
-	wg   sync.WaitGroup
-	lost atomic.Int64
+	wg sync.WaitGroup
 }
 
-// Party is somebody with an address: a node by its name, a client by ClientParty, or all of a kind.
+// Party is one end of a connection: a node by its name, a client by ClientParty, or all of a kind.
 type Party string
 
 // The groups.
@@ -38,8 +37,8 @@ const (
 	AllClients Party = "clients"
 )
 
-// ClientSources is how many clients can be told apart. Later ones share the addresses of earlier ones.
-const ClientSources = 200
+// clientSources is how many clients have an address of their own. Later ones share the addresses of earlier ones.
+const clientSources = 200
 
 // firstSource follows the addresses of nodes.
 const firstSource = 32
@@ -48,22 +47,22 @@ const clientPrefix = "client "
 
 // ClientParty is the client whose ClientOptions have that Source, which is 1 or more.
 func ClientParty(source int) Party {
-	return Party(clientPrefix + strconv.Itoa((source-1)%ClientSources+1))
+	return Party(clientPrefix + strconv.Itoa((source-1)%clientSources+1))
 }
 
 func sourceIP(prefix string, source int) string {
-	return prefix + strconv.Itoa(firstSource+(source-1)%ClientSources)
+	return prefix + strconv.Itoa(firstSource+(source-1)%clientSources)
 }
 
 // Effect is what a rule does to traffic. Where several rules meet, the greatest effect counts.
 type Effect uint8
 
-// The effects. What a dropped link holds back arrives when it heals, as after TCP's own retransmissions; what a
-// reset link holds is lost with its connections.
+// The effects. What a dropped link holds back arrives when it heals, as with TCP's retransmissions; what a reset link
+// holds is lost with its connections.
 const (
 	Pass      Effect = iota
 	Delay            // bytes arrive later by Latency and up to Jitter more, in order; delays add up
-	Drop             // bytes are held back, so are new connections; nobody is told
+	Drop             // bytes and new connections are held back, without an error
 	Reset            // connections are broken, new ones as soon as they are made; it needs no direction
 	LoseReply        // a command of a client is executed, its answer is lost and the connection broken, Count times
 )
@@ -92,8 +91,8 @@ type rule struct {
 
 var errNoLinks = errors.New("the topology was brought up without links")
 
-// Apply puts a rule in force, for open connections too, and returns what takes it back. It refuses a rule that
-// names nobody, or somebody who does not exist.
+// Apply puts a rule in force, for open connections too, and returns what removes it. It refuses a rule without parties,
+// or with one that does not exist.
 func (n *Network) Apply(r Rule) (heal func(), err error) {
 	if n == nil {
 		return nil, errNoLinks
@@ -128,10 +127,7 @@ func (n *Network) Rules() (list []Rule) {
 	return list
 }
 
-// LostReplies is how many answers LoseReply has lost so far.
-func (n *Network) LostReplies() int64 { return n.lost.Load() }
-
-// apart tells whether something keeps two nodes from talking. Without links nothing does.
+// apart tells whether a rule cuts two nodes off from each other.
 func (n *Network) apart(a, b *Node) bool {
 	if n == nil {
 		return false
@@ -177,7 +173,7 @@ func (n *Network) isNode(p Party) bool {
 	return false
 }
 
-// party tells who has an address. A client without a source address of its own belongs to AllClients only.
+// party identifies an address. A client without a source address of its own belongs to AllClients only.
 func (n *Network) party(ip string) Party {
 	if p, ok := n.nodes[ip]; ok {
 		return p
@@ -204,7 +200,7 @@ type path struct {
 	verdict  atomic.Pointer[verdict]
 }
 
-// verdict is what the rules in force come to on a path.
+// verdict is the joint effect of the rules on a path.
 type verdict struct {
 	effect  Effect
 	delays  []*jitter
@@ -224,7 +220,7 @@ func (n *Network) path(from, to Party) *path {
 	return p
 }
 
-// enforce judges all paths anew and breaks what must be broken; the caller holds the lock.
+// enforce computes all verdicts again and breaks the connections that a rule resets; the caller holds the lock.
 func (n *Network) enforce() {
 	for _, p := range n.paths {
 		old := p.verdict.Swap(n.verdict(p.from, p.to))
@@ -276,7 +272,7 @@ func (n *Network) forget(c *connection) {
 	delete(n.conns, c)
 }
 
-// close breaks every connection and waits for the goroutines that served them. Nobody listens any more.
+// close breaks every connection and waits for the goroutines that serve them. The gates are closed before.
 func (n *Network) close() {
 	n.mu.Lock()
 	for c := range n.conns {

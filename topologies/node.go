@@ -23,7 +23,7 @@ type Role string
 const (
 	Primary  Role = "primary"
 	Replica  Role = "replica"
-	Watchman Role = "sentinel"
+	Sentinel Role = "sentinel"
 )
 
 // State is what a node's process is doing.
@@ -33,7 +33,7 @@ type State uint8
 const (
 	Down State = iota // not started, or it has ended
 	Up
-	Paused // stopped by a signal: alive, deaf, with its memory
+	Paused // stopped by a signal: it keeps its memory and answers nothing
 )
 
 // String is the state's name.
@@ -64,7 +64,7 @@ type Node struct {
 // directive is one line of a server's configuration.
 type directive struct{ name, value string }
 
-// Addr is the address that clients and peers are told.
+// Addr is the address that is announced to clients and peers.
 func (n *Node) Addr() string { return n.front }
 
 // address is the node's address, empty for no node.
@@ -89,8 +89,8 @@ func (n *Node) State() State {
 	}
 }
 
-// Start runs the server and returns when it answers. What its configuration file says by then, with the
-// changes that sentinels and the server itself have made to it, stays in force over a restart.
+// Start runs the server and returns when it answers. A restart keeps the changes that sentinels and the server itself
+// made to its configuration file.
 func (n *Node) Start(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,13 +118,13 @@ func (n *Node) Start(ctx context.Context) error {
 		err = n.gate.open()
 	}
 	if err != nil {
-		return fmt.Errorf("start: %w\nits last log lines:\n%s", err, n.LogTail(12))
+		return fmt.Errorf("start: %w\nits last log lines:\n%s", err, n.logTail(12))
 	}
 	return nil
 }
 
-// answers tells whether the server is reachable and has loaded its data. It knocks before it lets the client
-// dial: after some failed dials a client's pool tries only once a second.
+// answers returns nil if the server is reachable and has loaded its data. It dials by itself first: after some failed
+// dials a client's pool tries only once a second.
 func (n *Node) answers(ctx context.Context) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", n.back)
@@ -146,13 +146,13 @@ func (n *Node) spawn() error {
 		return err
 	}
 	args := []string{n.confPath()}
-	if n.Role == Watchman {
+	if n.Role == Sentinel {
 		args = append(args, "--sentinel")
 	}
 	cmd := exec.Command(n.topology.Options.Server.Path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = n.dir, logFile, logFile, childAttr()
 	cmd.Env = append(cmd.Environ(), n.shimEnv()...)
-	err = errors.Join(n.topology.nursery.start(cmd), logFile.Close())
+	err = errors.Join(n.topology.spawner.start(cmd), logFile.Close())
 	if err != nil {
 		return fmt.Errorf("start %s: %w", n.topology.Options.Server.Path, err)
 	}
@@ -162,15 +162,15 @@ func (n *Node) spawn() error {
 		n.gate = &gate{network: n.topology.network, node: n}
 	}
 	go func(ended chan struct{}, g *gate) {
-		_ = cmd.Wait() // how it ended is told by its log; that it ended, by the channel
+		_ = cmd.Wait() // the log says how it ended
 		g.close()
 		close(ended)
 	}(n.ended, n.gate)
 	return nil
 }
 
-// configure writes the configuration at the first start. The password stands there and not among the
-// arguments, which everybody on the machine can read.
+// configure writes the configuration at the first start. The password stands there and not in the arguments, which every
+// user of the machine can read.
 func (n *Node) configure() error {
 	if n.control != nil {
 		return nil
@@ -195,8 +195,8 @@ func (n *Node) configure() error {
 func (n *Node) confPath() string { return filepath.Join(n.dir, "node.conf") }
 func (n *Node) logPath() string  { return filepath.Join(n.dir, "node.log") }
 
-// LogTail returns the last lines of the server's log.
-func (n *Node) LogTail(lines int) string {
+// logTail returns the last lines of the server's log.
+func (n *Node) logTail(lines int) string {
 	text, err := os.ReadFile(n.logPath())
 	if err != nil {
 		return err.Error()
@@ -205,7 +205,7 @@ func (n *Node) LogTail(lines int) string {
 	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
 }
 
-// Kill ends the process at once, as a crash does: nothing is saved, connections break.
+// Kill ends the process at once, like a crash: nothing is saved, connections break.
 func (n *Node) Kill() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -217,7 +217,7 @@ func (n *Node) Kill() error {
 		n.mini = nil
 		return nil
 	}
-	// A stopped process is killed as well, but it is continued first so that its end is never held up.
+	// A stopped process would be killed too, but it is continued first so that its end is not delayed.
 	if err := errors.Join(n.signal(syscall.SIGCONT), n.signal(syscall.SIGKILL)); err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (n *Node) Resume() error {
 	return n.signal(syscall.SIGCONT)
 }
 
-// Do sends a command past all links, on the suite's own connection.
+// Do sends a command on the suite's own connection, which bypasses all links.
 func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd { return n.control.Do(ctx, args...) }
 
 // Info returns the fields of the given sections of INFO; of all sections if none is given.
@@ -266,6 +266,25 @@ func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string,
 		}
 	}
 	return fields, nil
+}
+
+// replication returns the node's part of INFO on replication.
+func (n *Node) replication(ctx context.Context) (map[string]string, error) {
+	info, err := n.Info(ctx, "replication")
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	return info, nil
+}
+
+// run sends commands until one fails. Errors show two words of a command: the others may be a password.
+func (n *Node) run(ctx context.Context, commands ...[]any) error {
+	for _, c := range commands {
+		if err := n.Do(ctx, c...).Err(); err != nil {
+			return fmt.Errorf("node %s: %v: %w", n.Name, c[:2], err)
+		}
+	}
+	return nil
 }
 
 func (n *Node) alive() bool {

@@ -10,9 +10,9 @@ import (
 // tempPrefix begins the name of every directory that the reaper may remove.
 const tempPrefix = "hammerlock-"
 
-// reaper is a shell that outlives the suite by a moment: when its input ends, however the suite ended, it
-// kills the processes that it was told of, unless their numbers have been given to others since, and removes
-// the directories. It backs up the parent-death signal, which only Linux has, and which removes no directories.
+// reaper is a shell that outlives the suite by a moment: when its input ends, however the suite ended, it kills the
+// processes and removes the directories that it knows. It checks that a process number was not reused. It backs up the
+// parent-death signal, which only Linux has, and which removes no directories.
 type reaper struct {
 	mu    sync.Mutex
 	input io.WriteCloser
@@ -53,7 +53,7 @@ func startReaper() (*reaper, error) {
 	return &reaper{input: input, cmd: cmd}, nil
 }
 
-// pid and dir tell the reaper what to clean up. A reaper that is gone is no reason to stop a run.
+// pid and dir name what the reaper cleans up. A run goes on without a reaper.
 func (r *reaper) pid(pid int)     { r.tell("pid %d\n", pid) }
 func (r *reaper) dir(path string) { r.tell("dir %s\n", path) }
 
@@ -63,7 +63,7 @@ func (r *reaper) tell(format string, arg any) {
 	_, _ = fmt.Fprintf(r.input, format, arg)
 }
 
-// close lets the reaper go; it kills and removes what is still there.
+// close ends the reaper; it kills and removes what is left.
 func (r *reaper) close() error {
 	if err := r.input.Close(); err != nil {
 		return err

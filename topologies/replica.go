@@ -38,15 +38,15 @@ func followFirst(ctx context.Context, nodes []*Node) error {
 	return each(nodes[1:], func(n *Node) error { return follow(ctx, n, nodes[0]) })
 }
 
-// roles asks the data nodes who they are. There must be one primary.
+// roles asks the data nodes for their roles. There must be one primary.
 func roles(ctx context.Context, nodes []*Node) (primary *Node, replicas []*Node, err error) {
 	for _, n := range nodes {
 		if n.State() != Up {
 			return nil, nil, errors.New("node " + n.Name + " is " + n.State().String())
 		}
-		info, err := n.Info(ctx, "replication")
+		info, err := n.replication(ctx)
 		if err != nil {
-			return nil, nil, errors.New("node " + n.Name + ": " + err.Error())
+			return nil, nil, err
 		}
 		switch {
 		case info["role"] != "master":

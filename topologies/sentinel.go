@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,7 +29,7 @@ var sentinel = Spec{
 		}
 		data := t.Nodes
 		for i := range 3 {
-			t.add(nodeName("s", i), Watchman, watchman)
+			t.add(nodeName("s", i), Sentinel, sentinelNode)
 		}
 		s := t.site("main", t.Nodes[4:]...)
 		s.Master, s.Nodes = masterName, data
@@ -42,40 +43,30 @@ var sentinel = Spec{
 		if err := poll(ctx, pollEvery, func() error { return followed(ctx, data[0], data[1:]) }); err != nil {
 			return err
 		}
-		return each(t.watchmen(), func(n *Node) error { return watch(ctx, n, t.Nodes[0]) })
+		return each(t.sentinels(), func(n *Node) error { return watch(ctx, n, t.Nodes[0]) })
 	},
 	healthy: func(ctx context.Context, t *Topology) error {
 		primary, replicas, err := roles(ctx, t.Sites[0].Nodes)
 		if err != nil {
 			return err
 		}
-		if err := each(t.watchmen(), func(n *Node) error { return agrees(ctx, n, primary, replicas) }); err != nil {
+		if err := each(t.sentinels(), func(n *Node) error { return agrees(ctx, n, primary, replicas) }); err != nil {
 			return err
 		}
 		return followed(ctx, primary, replicas)
 	},
 }
 
-// watchmen are the sentinels.
-func (t *Topology) watchmen() []*Node {
-	var w []*Node
-	for _, n := range t.Nodes {
-		if n.Role == Watchman {
-			w = append(w, n)
-		}
-	}
-	return w
+func (t *Topology) sentinels() []*Node {
+	return slices.DeleteFunc(slices.Clone(t.Nodes), func(n *Node) bool { return n.Role != Sentinel })
 }
 
-func watchman(n *Node) []directive {
-	ip, port := splitAddr(n.back)
+func sentinelNode(n *Node) []directive {
 	frontIP, frontPort := splitAddr(n.front)
-	return []directive{
-		{"port", port}, {"bind", ip}, {"bind-source-addr", ip}, {"protected-mode", "no"}, {"daemonize", "no"},
-		{"dir", n.dir}, {"requirepass", n.topology.password},
+	return append(anyNode(n), []directive{
 		{"sentinel announce-ip", frontIP}, {"sentinel announce-port", frontPort},
 		{"sentinel resolve-hostnames", "no"}, {"sentinel sentinel-pass", n.topology.password},
-	}
+	}...)
 }
 
 // The timers of the fast profile. A PING-PERIOD under 300 ms makes failovers fail: a replica is promoted only
@@ -106,10 +97,8 @@ func watch(ctx context.Context, n, primary *Node) error {
 		}
 		commands = append(commands, set)
 	}
-	for _, c := range commands {
-		if err := n.Do(ctx, c...).Err(); err != nil {
-			return fmt.Errorf("%v: %w", c[:2], err)
-		}
+	if err := n.run(ctx, commands...); err != nil {
+		return err
 	}
 	t.recordWatch()
 	return nil
@@ -130,8 +119,8 @@ func (t *Topology) recordWatch() {
 	}
 }
 
-// agrees tells whether a sentinel knows the primary, all replicas and the other sentinels, and finds nothing
-// wrong with any of them. A failover that begins before that may not come to an end.
+// agrees returns nil if a sentinel knows the primary, all replicas and the other sentinels, and finds nothing wrong with
+// any of them. A failover that begins before that may never end.
 func agrees(ctx context.Context, n, primary *Node, replicas []*Node) error {
 	m, err := n.control.Do(ctx, "SENTINEL", "MASTER", masterName).Slice()
 	if err != nil {
@@ -141,7 +130,7 @@ func agrees(ctx context.Context, n, primary *Node, replicas []*Node) error {
 	if got := master["ip"] + ":" + master["port"]; got != primary.front {
 		return fmt.Errorf("takes %s for the primary, not %s", got, primary.front)
 	}
-	others := len(n.topology.watchmen()) - 1
+	others := len(n.topology.sentinels()) - 1
 	if master["flags"] != "master" || master["num-slaves"] != strconv.Itoa(len(replicas)) ||
 		master["num-other-sentinels"] != strconv.Itoa(others) {
 		return fmt.Errorf("sees flags %s, %s replicas, %s other sentinels",
@@ -173,9 +162,9 @@ func allFlagged(ctx context.Context, n *Node, list, flag string) error {
 	return nil
 }
 
-// settled tells whether a sentinel finds nothing wrong with a replica or another sentinel. That the other one once
-// said that the primary was down does not count: Valkey 9.1 goes on showing that of a failover long over, and every
-// sentinel is asked for what it finds itself.
+// settled tells whether a sentinel finds nothing wrong with a replica or another sentinel. A flag that the other one
+// reported the primary as down does not count: Valkey 9.1 shows it long after a failover, and every sentinel is asked for
+// its own view.
 func settled(entry map[string]string, flag string) bool {
 	if flag == "sentinel" {
 		return strings.TrimSuffix(entry["flags"], ",master_down") == flag

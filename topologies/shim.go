@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// The shims are small libraries that the dynamic linker loads into a server before its own: one shows it another
-// time, one notes what it has synced. They are built when first needed. Prebuilt ones are looked for beside the
-// suite's binary, named as here.
+// The shims are small libraries that the dynamic linker loads into a server before its own: one changes the time that it
+// reads, one records what it has synced. They are built when needed. A prebuilt one beside the suite's binary, named as
+// here, is used instead.
 const (
 	clockShim = "clock"
 	fsyncShim = "fsync"
@@ -29,8 +29,8 @@ const (
 //go:embed shim/*.c
 var shimSources embed.FS
 
-// ErrNoCompiler says that a clock or a power loss was asked for and the C compiler for it is missing.
-var ErrNoCompiler = errors.New("no C compiler (cc) on this machine; to set clocks and lose power, install one: apt-get install gcc")
+// errNoCompiler says that the C compiler for clocks and power loss is missing.
+var errNoCompiler = errors.New("no C compiler (cc) on this machine; to set clocks and lose power, install one: apt-get install gcc")
 
 const buildTimeout = 30 * time.Second
 
@@ -41,8 +41,8 @@ func (t *Topology) buildShims(ctx context.Context) error {
 		names = append(names, clockShim)
 	}
 	if d := t.Options.Durable; d != "" {
-		if !slices.Contains(Durabilities, d) {
-			return fmt.Errorf("no durability %q: there are %q", d, Durabilities)
+		if !slices.Contains(durabilities, d) {
+			return fmt.Errorf("no durability %q: there are %q", d, durabilities)
 		}
 		names = append(names, fsyncShim)
 	}
@@ -68,7 +68,7 @@ func buildShim(ctx context.Context, dir, name string) (path string, err error) {
 	}
 	compiler, err := exec.LookPath("cc")
 	if err != nil {
-		return "", fmt.Errorf("%w (%w)", ErrNoCompiler, err)
+		return "", fmt.Errorf("%w (%w)", errNoCompiler, err)
 	}
 	text, err := shimSources.ReadFile("shim/" + name + ".c")
 	if err != nil {
@@ -100,7 +100,7 @@ func (n *Node) shimEnv() []string {
 	}
 }
 
-// The files that the shims map. They outlive the server: a machine's clock and disk outlive it too.
+// The files that the shims map. Like a machine's clock and disk they outlive the server.
 const (
 	clockSize   = 32
 	syncedSlots = 4096
@@ -116,13 +116,13 @@ func (n *Node) shimFiles() error {
 		os.WriteFile(n.syncedPath(), make([]byte, syncedSlots*slotSize), 0o600))
 }
 
-// clockCache is longer than a server goes without looking at the clock: Valkey 9.1 looks once a millisecond and counts
+// clockCache is longer than a server may go without reading the clock: Valkey 9.1 reads it once a millisecond and counts
 // the processor's ticks in between.
 const clockCache = 5 * time.Millisecond
 
 // SetClock makes the node's wall clock show true time plus the offset now, and run at the rate from now on: 2 is
-// twice as fast, 1 is true. SetClock(0, 1) mends it. The change counts when it returns and outlives a restart of the node.
-// Its monotonic clock, by which it runs its own timers, stays true.
+// twice as fast, 1 is true. SetClock(0, 1) heals it. The change is in force when it returns and outlives a restart of the
+// node. The node's monotonic clock, which drives its own timers, stays true.
 func (n *Node) SetClock(offset time.Duration, rate float64) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -154,14 +154,14 @@ func writeNumbers(f *os.File, at int64, numbers ...int64) error {
 	return err
 }
 
-// PowerLoss kills the server and cuts off its log what was never synced, as if the machine had lost power: the
-// worst that may legally happen, as a disk may have kept more. Torn sectors and lost directory entries are not
-// modelled. Start brings the node back. (Kill alone is no power loss: the operating system keeps what was written.)
+// PowerLoss kills the server and truncates its log to what was synced, as if the machine had lost power: the worst case,
+// as a disk may have kept more. Torn sectors and lost directory entries are not modelled. Start brings the node back.
+// (Kill alone is no power loss: the operating system keeps what was written.)
 func (n *Node) PowerLoss() error {
 	if n.topology.Options.Durable == "" {
 		return fmt.Errorf("node %s: the topology was brought up without durability: it keeps nothing that power could lose", n.Name)
 	}
-	if n.Role == Watchman {
+	if n.Role == Sentinel {
 		return fmt.Errorf("node %s: a sentinel keeps no log that power could lose", n.Name)
 	}
 	if err := n.Kill(); err != nil {
@@ -189,7 +189,7 @@ func (n *Node) forgetUnsynced() error {
 		}
 		inode := info.Sys().(*syscall.Stat_t).Ino
 		size := min(info.Size(), int64(synced[inode]))
-		fill(table, inode, uint64(size))
+		setSynced(table, inode, uint64(size))
 		return os.Truncate(path, size)
 	})
 	return errors.Join(err, os.WriteFile(n.syncedPath(), table, 0o600))
@@ -210,8 +210,8 @@ func readSynced(path string) (map[uint64]uint64, error) {
 	return synced, nil
 }
 
-// fill puts a file where the shim looks for it.
-func fill(table []byte, inode, size uint64) {
+// setSynced enters a file's size into the table that the shim reads.
+func setSynced(table []byte, inode, size uint64) {
 	for i := range uint64(syncedSlots) {
 		slot := table[(inode+i)%syncedSlots*slotSize:]
 		if binary.NativeEndian.Uint64(slot) == 0 {

@@ -102,7 +102,7 @@ func TestClockRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := shown(t, n); got.Abs() > 500*time.Millisecond {
-		t.Errorf("mended, and off by %v", got)
+		t.Errorf("healed, and off by %v", got)
 	}
 	for _, rate := range []float64{-1, math.NaN(), 1e6} {
 		if n.SetClock(0, rate) == nil {
@@ -207,7 +207,7 @@ func TestShimsThatAreRefused(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, o := range []Options{{Clock: true}, {Durable: SyncAlways}} {
 		o.Server = s
-		if _, err := single.Up(t.Context(), o); !errors.Is(err, ErrNoCompiler) {
+		if _, err := single.Up(t.Context(), o); !errors.Is(err, errNoCompiler) {
 			t.Errorf("got %v, want ErrNoCompiler", err)
 		}
 	}
@@ -227,7 +227,7 @@ func TestEveryTopologyWithAllOptions(t *testing.T) {
 			if err := errors.Join(n.PowerLoss(), n.Start(t.Context())); err != nil {
 				t.Fatal(err)
 			}
-			mended(t, top, c, "k")
+			healthyAgain(t, top, c, "k")
 			if err := n.SetClock(time.Second, 1); err != nil {
 				t.Error(err)
 			}

@@ -44,7 +44,7 @@ func (s *stream) run() {
 		close(s.queue)
 		s.writer.Wait()
 	}
-	// Like the bytes, the news of the end does not pass a link that holds back.
+	// Like bytes, the end of the stream does not pass a link that holds back.
 	if !s.c.passable(s.path) {
 		return
 	}
@@ -77,7 +77,6 @@ func (s *stream) pass(b []byte) error {
 			s.c.mute(v.loses, b)
 		}
 	} else if s.c.muted.Load() {
-		s.c.network.lost.Add(1)
 		s.c.end()
 		return errMuted
 	}
@@ -159,8 +158,8 @@ func (j *jitter) draw() time.Duration {
 	return j.latency + time.Duration(j.rand.Int64N(int64(j.most)+1))
 }
 
-// idle are commands that change no data and that the client library sends by itself, between handshakes; losing
-// the answers to them would prove nothing.
+// idle are commands that change no data and that the client library sends by itself. Their answers are not lost on
+// purpose, because that would test nothing.
 var idle = []string{
 	"cluster", "command", "info", "ping", "sentinel",
 	"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe",

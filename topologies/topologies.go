@@ -1,6 +1,5 @@
-// Package topologies brings up real Redis deployments as child processes on loopback and takes them down
-// again, whatever happens to the suite. Up returns when a deployment is ready, not when it is started. It
-// knows no locks and judges nothing.
+// Package topologies starts real Redis deployments as child processes on loopback and ends them again, whatever happens
+// to the suite. Up returns when a deployment is ready, not when it is started. It knows no locks and judges nothing.
 package topologies
 
 import (
@@ -27,7 +26,7 @@ type Spec struct {
 	embeddable bool
 	shape      func(*Topology)                        // adds nodes and sites
 	join       func(context.Context, *Topology) error // makes one deployment of nodes that are up; may be nil
-	healthy    func(context.Context, *Topology) error // what is missing, nil if nothing is
+	healthy    func(context.Context, *Topology) error // nil, or what is missing
 }
 
 // Embeddable tells whether the in-process stand-in can serve the topology.
@@ -62,8 +61,8 @@ type Options struct {
 	Durable Durability
 }
 
-// Durability is how eagerly nodes sync their log of writes to the disk. With one of them PowerLoss works, on
-// Linux with a C compiler; the zero value is no log at all.
+// Durability is how often nodes sync their log of writes to the disk. With one of them PowerLoss works, on Linux with a
+// C compiler; the zero value is no log at all.
 type Durability string
 
 // The durabilities, as appendfsync knows them.
@@ -73,8 +72,8 @@ const (
 	SyncNever       Durability = "no" // by the operating system, some day
 )
 
-// Durabilities lists the durabilities.
-var Durabilities = []Durability{SyncAlways, SyncEverySecond, SyncNever}
+// durabilities lists the durabilities.
+var durabilities = []Durability{SyncAlways, SyncEverySecond, SyncNever}
 
 // Profile chooses how soon a deployment notices that a node has failed.
 type Profile string
@@ -102,7 +101,7 @@ type Topology struct {
 	block    *block
 	network  *Network
 	shims    []string // libraries that are loaded into every server
-	nursery  *nursery
+	spawner  *spawner
 	reaper   *reaper
 }
 
@@ -112,8 +111,8 @@ const (
 	pollEvery    = 5 * time.Millisecond
 )
 
-// Up brings the topology up and returns when it is ready. If that does not come about, everything that was
-// started is ended and the error says which node lacks what.
+// Up starts the topology and returns when it is ready. If that fails, it ends everything that it started, and the error
+// says which node lacks what.
 func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 	if o.Profile == "" {
 		o.Profile = Fast
@@ -139,7 +138,7 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 	return t, t.ready(ctx)
 }
 
-// claim takes what a deployment owns besides its processes: addresses, a directory, somebody who cleans up.
+// claim takes what a deployment owns besides its nodes: addresses, a directory, a reaper.
 func (t *Topology) claim(ctx context.Context) (err error) {
 	if t.Options.Server.Embedded() {
 		return t.plainOnly()
@@ -160,11 +159,11 @@ func (t *Topology) claim(ctx context.Context) (err error) {
 	if err := t.buildShims(ctx); err != nil {
 		return err
 	}
-	t.nursery = openNursery()
+	t.spawner = openSpawner()
 	return nil
 }
 
-// plainOnly refuses what the embedded server cannot be asked for.
+// plainOnly refuses what the embedded server does not have.
 func (t *Topology) plainOnly() error {
 	if o := t.Options; o.Links || o.Clock || o.Durable != "" {
 		return errors.New("links, clocks and durability need real servers, the embedded one has none of them")
@@ -189,16 +188,16 @@ func (t *Topology) ready(ctx context.Context) error {
 	return t.AwaitHealthy(ctx)
 }
 
-// Healthy returns nil if every node is in its place, and what is missing otherwise.
-func (t *Topology) Healthy(ctx context.Context) error { return t.Spec.healthy(ctx, t) }
+// healthy returns nil if every node has its role and its links, and what is missing otherwise.
+func (t *Topology) healthy(ctx context.Context) error { return t.Spec.healthy(ctx, t) }
 
-// AwaitHealthy polls until the topology is healthy or ctx is done; its error is the last complaint.
+// AwaitHealthy polls until the topology is healthy or ctx is done; its error says what was missing last.
 func (t *Topology) AwaitHealthy(ctx context.Context) error {
-	return poll(ctx, pollEvery, func() error { return t.Healthy(ctx) })
+	return poll(ctx, pollEvery, func() error { return t.healthy(ctx) })
 }
 
-// Dir is the directory of what belongs to the deployment's life and no longer: it is removed when the topology is
-// closed, or when the suite is killed. It is empty for the embedded server, which has none.
+// Dir is a directory that is removed when the topology is closed, or when the suite is killed. It is empty for the embedded
+// server, which has none.
 func (t *Topology) Dir() string { return t.dir }
 
 // Close ends every process and removes everything that the topology made. It is safe to call twice.
@@ -208,9 +207,9 @@ func (t *Topology) Close() error {
 	if t.network != nil {
 		t.network.close()
 	}
-	if t.nursery != nil {
-		t.nursery.close()
-		t.nursery = nil
+	if t.spawner != nil {
+		t.spawner.close()
+		t.spawner = nil
 	}
 	if t.dir != "" {
 		errs = append(errs, os.RemoveAll(t.dir))

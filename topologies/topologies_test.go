@@ -79,7 +79,7 @@ func TestEveryTopologyIsReadyWhenItIsUp(t *testing.T) {
 				for i := range 20 {
 					write(t, top, "key-"+nodeName("", i))
 				}
-				if err := top.Healthy(t.Context()); err != nil {
+				if err := top.healthy(t.Context()); err != nil {
 					t.Errorf("healthy no more: %v", err)
 				}
 			})
@@ -118,7 +118,7 @@ func TestHealthyNamesWhatIsMissing(t *testing.T) {
 			if err := n.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			if err := top.Healthy(t.Context()); err == nil {
+			if err := top.healthy(t.Context()); err == nil {
 				t.Errorf("healthy without %s", node)
 			}
 			if err := n.Start(t.Context()); err != nil {
@@ -340,7 +340,7 @@ func TestNodesOutliveThreads(t *testing.T) {
 			t.Errorf("node %s is %s", n.Name, n.State())
 		}
 	}
-	if err := top.Healthy(t.Context()); err != nil {
+	if err := top.healthy(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

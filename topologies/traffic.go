@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Traffic counts what clients send. A round trip is one wait for the network: a command, or a pipeline. It is counted
-// where it is written, by each connection for itself: cores that count in one place wait for each other. What the library
-// sends by itself is not counted: handshakes, questions for a primary or for a cluster's map, subscriptions.
+// Traffic counts what clients send. A round trip is one wait for the network: a command, or a pipeline. Each connection
+// counts for itself when it writes, because a shared counter would be contended. What the library sends by itself is not
+// counted: handshakes, requests for a primary or for a cluster's map, subscriptions.
 type Traffic struct {
 	mu     sync.Mutex
 	open   map[*fresh]bool
-	closed int64 // round trips of connections that are no more
+	closed int64 // round trips of connections that were closed
 }
 
 // RoundTrips is how many there were so far.
@@ -52,10 +52,10 @@ func (t *Traffic) remove(f *fresh) {
 	}
 }
 
-// aside begins the use of a connection that the library keeps for itself.
+// aside are the first commands on a connection that the library keeps for itself.
 var aside = []string{"sentinel", "subscribe", "psubscribe", "ssubscribe"}
 
-// clusterMap begins the question for a cluster's map, which goes over any connection.
+// clusterMap is how the request for a cluster's map begins, which may use any connection.
 var clusterMap = []byte("*2\r\n$7\r\ncluster\r\n")
 
 // count takes what is written into account.

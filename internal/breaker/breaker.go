@@ -192,7 +192,7 @@ func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error)
 
 func (b *Breaker) healthy(ctx context.Context) error {
 	for _, site := range b.d.Topology.Sites {
-		if err := site.Mend(ctx); err != nil {
+		if err := site.Repair(ctx); err != nil {
 			return fmt.Errorf("repair: %w", err)
 		}
 	}

@@ -118,7 +118,7 @@ func (e Env) carryMatrix(ctx, stop context.Context, o *matrixOptions) int {
 // expect reads the expectations.
 func (o *matrixOptions) expect() (*matrix.Expectations, error) {
 	if o.expectations == "" {
-		return matrix.BuiltIn()
+		return matrix.BuiltIn, nil
 	}
 	text, err := os.ReadFile(o.expectations)
 	if err != nil {

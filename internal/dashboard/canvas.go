@@ -7,7 +7,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 )
 
-// look is what the terminal can show. Nothing is ever said by colour alone.
+// look is what the terminal can show. Nothing is shown by colour alone.
 type look struct {
 	ascii bool
 	color bool
@@ -26,7 +26,7 @@ const (
 	chosen
 )
 
-// style keeps the terminal's own colours for text and background, so that light and dark ones both work.
+// style keeps the terminal's own colours for text and background, so that both light and dark ones work.
 func (l look) style(t tone) tcell.Style {
 	s := tcell.StyleDefault
 	switch t {
@@ -53,8 +53,8 @@ func (l look) tint(s tcell.Style, c tcell.Color) tcell.Style {
 	return s
 }
 
-// plainLetters replace what a terminal without Unicode cannot show.
-var plainLetters = map[rune]rune{
+// asciiLetters replace the others on a terminal without Unicode.
+var asciiLetters = map[rune]rune{
 	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '‖': '=', '▲': '^', '→': '>', '…': '.', '×': 'x',
 	'▁': '.', '▂': '.', '▃': ':', '▄': ':', '▅': '+', '▆': '+', '▇': '#',
 }
@@ -63,7 +63,7 @@ func (l look) letter(r rune) rune {
 	if !l.ascii || r < utf8.RuneSelf {
 		return r
 	}
-	if p, ok := plainLetters[r]; ok {
+	if p, ok := asciiLetters[r]; ok {
 		return p
 	}
 	return '?'
@@ -123,8 +123,7 @@ func (c canvas) panel(title, more string) canvas {
 // bars are the eighths of a bar, from nothing to full.
 var bars = []rune(" ▁▂▃▄▅▆▇█")
 
-// spark draws values as columns over all rows of the canvas, the last at the right edge, and returns where the
-// first one stands.
+// spark draws values as columns over all rows of the canvas, the last at the right edge, and returns the x of the first.
 func (c canvas) spark(values []float64, most float64, toneOf func(i int) tone) int {
 	values = values[max(len(values)-c.w, 0):]
 	left := c.w - len(values)

@@ -1,5 +1,5 @@
-// Package dashboard shows a run while it goes on, or a saved one, from snapshots that are published to it. One
-// goroutine draws, four times a second at most; who publishes never waits for it and never touches the screen.
+// Package dashboard shows a run during the run, or a saved one, from snapshots that are published to it. One goroutine
+// draws, four times a second and after a key; publishing never waits for it and never touches the screen.
 package dashboard
 
 import (
@@ -16,15 +16,15 @@ import (
 // redrawEvery is how often the screen is drawn when nobody presses a key.
 const redrawEvery = 250 * time.Millisecond
 
-// tick is a key that no keyboard has: it asks the drawing goroutine to draw. The screen's own queue takes it
-// without ever waiting, before the application runs and after it has stopped, which the application's does not.
+// tick is a key that no keyboard has: it makes the drawing goroutine draw. It goes through the screen's queue, which,
+// unlike the application's, never blocks before the application runs and after it has stopped.
 const tick = tcell.KeyF64
 
-// Options say what a dashboard may show and whom it tells.
+// Options say what the terminal can show, and what the dashboard is for.
 type Options struct {
 	ASCII bool
 	Color bool
-	// Quit is told that a person wants the end: at the first time what is in hand is to be finished.
+	// Quit is called when q is pressed, with how often: the first time the run finishes what it has begun.
 	Quit   func(times int)
 	Replay bool
 }
@@ -56,11 +56,11 @@ type Dashboard struct {
 func Open(screen tcell.Screen, o Options) *Dashboard {
 	d := &Dashboard{options: o, screen: screen, closing: make(chan struct{}), ended: make(chan struct{}),
 		state: state{view: allView, replay: o.Replay}, shown: &results.Snapshot{Phase: "starting", LongestBy: -1}}
-	d.dress()
+	d.setTheme()
 	d.main = &board{Box: tview.NewBox(), dashboard: d}
 	d.pages = tview.NewPages().AddPage("main", d.main, true, true)
 	d.app = tview.NewApplication().SetRoot(d.pages, true).SetInputCapture(d.key)
-	d.app.SetScreen(kept{screen})
+	d.app.SetScreen(initialized{screen})
 	go func() {
 		defer close(d.ended)
 		d.err = d.app.Run()
@@ -69,19 +69,19 @@ func Open(screen tcell.Screen, o Options) *Dashboard {
 	return d
 }
 
-// kept is a screen that was initialized by who made it.
-type kept struct{ tcell.Screen }
+// initialized is a screen that is initialized already.
+type initialized struct{ tcell.Screen }
 
 // Init does nothing.
-func (kept) Init() error { return nil }
+func (initialized) Init() error { return nil }
 
-// Publish shows a snapshot at the next occasion.
+// Publish sets the snapshot that is drawn next.
 func (d *Dashboard) Publish(s *results.Snapshot) { d.latest.Store(s) }
 
-// Control says what may be done to the run; nil = nothing.
+// Control sets what keys can do to the run; nil = nothing.
 func (d *Dashboard) Control(c *results.Controls) { d.control.Store(c) }
 
-// Close gives the screen back and returns when that is done.
+// Close ends the dashboard and returns when the screen is restored.
 func (d *Dashboard) Close() error {
 	d.once.Do(func() { close(d.closing) })
 	d.ticks.Wait()
@@ -89,7 +89,7 @@ func (d *Dashboard) Close() error {
 	return d.err
 }
 
-// tick lets the screen be drawn, and its last order is to end. A full queue means that a tick is on its way.
+// tick posts the key tick until the dashboard has ended. If the queue is full a tick is in it already.
 func (d *Dashboard) tick() {
 	ticker := time.NewTicker(redrawEvery)
 	defer ticker.Stop()
@@ -109,7 +109,7 @@ func (d *Dashboard) tick() {
 	}
 }
 
-// isClosing tells whether the dashboard is to end.
+// isClosing tells whether Close was called.
 func (d *Dashboard) isClosing() bool {
 	select {
 	case <-d.closing:
@@ -119,15 +119,15 @@ func (d *Dashboard) isClosing() bool {
 	}
 }
 
-// refresh takes the newest snapshot, unless the picture is frozen.
+// refresh takes the newest snapshot, unless the display is frozen.
 func (d *Dashboard) refresh() {
 	if s := d.latest.Load(); s != nil && !d.state.frozen {
 		d.shown = s
 	}
 }
 
-// dress makes the application's own parts use the terminal's colours.
-func (d *Dashboard) dress() {
+// setTheme makes the pop-ups use the terminal's own colours and letters.
+func (d *Dashboard) setTheme() {
 	tview.Styles = tview.Theme{PrimaryTextColor: tcell.ColorDefault}
 	if d.options.ASCII {
 		b := &tview.Borders
@@ -139,7 +139,7 @@ func (d *Dashboard) dress() {
 
 func (d *Dashboard) look() look { return look{ascii: d.options.ASCII, color: d.options.Color} }
 
-// board is what lies under all pop-ups.
+// board is the page below the pop-ups.
 type board struct {
 	*tview.Box
 	dashboard *Dashboard

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"hammerlock/results"
@@ -49,7 +48,7 @@ func eventTone(e *results.Event) tone {
 	}
 }
 
-// eventText is an event on a row.
+// eventText is an event in one row.
 func eventText(e *results.Event) string {
 	text := fmt.Sprintf("%8.3f %-9s ", e.At.Seconds(), e.Kind)
 	if e.Count > 1 {
@@ -71,7 +70,7 @@ func window(c canvas, s *results.Snapshot, e *results.Event) {
 	body := c.panel(fmt.Sprintf("%s at %.3f s", e.Kind, e.At.Seconds()), "esc closes")
 	y := 0
 	for _, text := range append([]string{e.Text}, e.Detail...) {
-		for _, row := range wrap(text, body.w) {
+		for _, row := range results.Wrap(text, body.w) {
 			body.put(0, y, plain, row)
 			y++
 		}
@@ -91,19 +90,4 @@ func window(c canvas, s *results.Snapshot, e *results.Event) {
 	strips.put(x, len(e.Around), strong, fmt.Sprintf("▲ %.3f s", e.At.Seconds()))
 	strips.put(4, len(e.Around)+1, faint, fmt.Sprintf("from %.3f s to %.3f s", max(e.Begin, 0).Seconds(),
 		(e.Begin+results.StripStep*time.Duration(len(e.Around[0].Cells))).Seconds()))
-}
-
-// wrap breaks a text into rows.
-func wrap(text string, width int) (rows []string) {
-	row := ""
-	for _, word := range strings.Fields(text) {
-		if row != "" && len(row)+1+len(word) > width {
-			rows, row = append(rows, row), ""
-		}
-		if row != "" {
-			row += " "
-		}
-		row += word
-	}
-	return append(rows, row)
 }

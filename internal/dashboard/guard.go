@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// Guard gives the terminal back when this process cannot: a goroutine panics, or the process is killed. It is a shell
-// that waits for the end of its input and knows how the terminal was.
+// Guard restores the terminal when this process cannot: after a panic, or when it was killed. It is a shell that has the
+// terminal's settings and waits for the end of its input.
 type Guard struct {
 	shell *exec.Cmd
 	pipe  *os.File
 }
 
-// guardScript puts the terminal back as it was, unless it is told that this was done, and then says what it was told:
-// the runtime writes a crash to the guard too, for what it writes to the terminal itself goes away with the screen.
+// guardScript restores the terminal, unless its input is "ok", and prints its input: the runtime writes a crash to the
+// guard, too, because what it writes to the terminal disappears with the screen.
 const guardScript = `trap '' INT TERM HUP QUIT TSTP TTOU TTIN
 saved=$(stty -g </dev/tty) || exit 1
 echo ready
@@ -30,7 +30,7 @@ printf '\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?2004l\033[?1l\033>\033
 printf '%s\n' "$said" >&2
 `
 
-// NewGuard starts a guard. It must stand before the terminal is taken.
+// NewGuard starts a guard. Call it before Terminal.
 func NewGuard() (*Guard, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -52,7 +52,7 @@ func NewGuard() (*Guard, error) {
 	return g, debug.SetCrashOutput(write, debug.CrashOptions{})
 }
 
-// Dismiss says that the terminal was given back.
+// Dismiss ends the guard after the terminal was restored.
 func (g *Guard) Dismiss() error {
 	_, err := io.WriteString(g.pipe, "ok\n")
 	return errors.Join(err, debug.SetCrashOutput(nil, debug.CrashOptions{}), g.pipe.Close(), g.shell.Wait())

@@ -8,7 +8,7 @@ import (
 	"hammerlock/results"
 )
 
-// key is told every key. It runs on the drawing goroutine, which draws after it.
+// key handles every key. It runs on the drawing goroutine, which draws after it.
 func (d *Dashboard) key(e *tcell.EventKey) *tcell.EventKey {
 	switch e.Key() {
 	case tick:
@@ -65,7 +65,7 @@ func (d *Dashboard) letter(r rune) {
 	case r == '?':
 		d.help()
 	case r == '/':
-		d.ask()
+		d.askFilter()
 	case r == 'p':
 		st.frozen = !st.frozen
 		d.refresh()
@@ -128,7 +128,7 @@ func (d *Dashboard) seek(k tcell.Key, m tcell.ModMask) {
 	}
 }
 
-// kill kills the chosen node, or brings it back.
+// kill kills the chosen node, or restarts it.
 func (d *Dashboard) kill() {
 	st := &d.state
 	c := d.control.Load()
@@ -140,17 +140,17 @@ func (d *Dashboard) kill() {
 		st.say(time.Now(), "5 shows the nodes: choose one there with the arrows, then k")
 	case st.node < len(nodes):
 		name := nodes[st.node].Name
-		d.tell("kill "+name+" (k again brings it back)", c.Kill(name))
+		d.confirm("kill "+name+" (k again brings it back)", c.Kill(name))
 	}
 }
 
-// What a key makes of the rate; one undoes the other.
+// The factors of the keys for the rate; one undoes the other.
 const (
 	faster = 1.25
 	slower = 1 / faster
 )
 
-// rate changes how fast visits follow each other. Why it cannot is for the run to say.
+// rate changes the rate of visits; an error of the run says why it cannot.
 func (d *Dashboard) rate(factor float64) {
 	c := d.control.Load()
 	if c == nil || c.Rate == nil {
@@ -159,14 +159,14 @@ func (d *Dashboard) rate(factor float64) {
 	}
 	now, err := c.Rate(factor)
 	if err != nil {
-		d.tell("", err)
+		d.confirm("", err)
 		return
 	}
 	d.state.say(time.Now(), "%s visits a second from now on; the run is marked interactive", results.Rate(now))
 }
 
-// tell says what came of an order.
-func (d *Dashboard) tell(what string, err error) {
+// confirm shows what was done, or the error.
+func (d *Dashboard) confirm(what string, err error) {
 	if err != nil {
 		d.state.say(time.Now(), "%v", err)
 		return
@@ -174,8 +174,8 @@ func (d *Dashboard) tell(what string, err error) {
 	d.state.say(time.Now(), "%s: done; the run is marked interactive", what)
 }
 
-// opened finds the chosen event.
-func (d *Dashboard) opened() *results.Event {
+// chosenEvent is the chosen event, or the newest; nil if there is none.
+func (d *Dashboard) chosenEvent() *results.Event {
 	all := d.state.events(d.shown)
 	at := d.state.chosen(len(all))
 	if len(all) == 0 {

@@ -30,7 +30,7 @@ func legend() (text string) {
 	return text[:len(text)-1]
 }
 
-// laneText is the room for what a worker does now.
+// laneText is the width of the text of a lane.
 const laneText = 24
 
 // holders shows who holds the lock: a lane a worker.
@@ -118,7 +118,7 @@ func short(d time.Duration) string {
 	}
 }
 
-// pick chooses as many lanes as there is room for: those that something happened to, then the others by number.
+// pick chooses as many lanes as there is room for: those with something unusual, then the others by number.
 func pick(lanes []results.Strip, room int) []results.Strip {
 	if len(lanes) <= room {
 		return lanes

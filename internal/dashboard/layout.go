@@ -7,15 +7,15 @@ import (
 	"hammerlock/results"
 )
 
-// The least screen that has room for panels.
+// The smallest screen that has room for panels.
 const (
-	MinWidth  = 80
-	MinHeight = 24
+	minWidth  = 80
+	minHeight = 24
 )
 
 // draw paints a snapshot.
 func draw(c canvas, s *results.Snapshot, st *state, now time.Time) {
-	if c.w < MinWidth || c.h < MinHeight {
+	if c.w < minWidth || c.h < minHeight {
 		drawLines(c, s)
 		return
 	}
@@ -41,7 +41,7 @@ func draw(c canvas, s *results.Snapshot, st *state, now time.Time) {
 	}
 }
 
-// overview has all panels: in two columns where there is room, one above the other elsewhere.
+// overview has all panels: in two columns on a large screen, in rows on others.
 func overview(c canvas, s *results.Snapshot, st *state) {
 	top := 7
 	if c.h >= 28 {
@@ -79,7 +79,7 @@ func overview(c canvas, s *results.Snapshot, st *state) {
 }
 
 func footer(c canvas, st *state, now time.Time) {
-	if st.message != "" && now.Sub(st.told) < messageFor {
+	if st.message != "" && now.Sub(st.said) < messageFor {
 		c.row(0, strong, " "+st.message)
 		return
 	}
@@ -96,7 +96,7 @@ func footer(c canvas, st *state, now time.Time) {
 	c.row(0, faint, keys)
 }
 
-// drawLines is what is left of the dashboard where there is no room for it.
+// drawLines draws a few lines on a screen without room for panels.
 func drawLines(c canvas, s *results.Snapshot) {
 	safety, safetyTone := safetyText(s)
 	generator, generatorTone := generatorText(s)
@@ -108,5 +108,5 @@ func drawLines(c canvas, s *results.Snapshot) {
 	for i, f := range s.Active {
 		c.put(0, 4+i, bad, "FAULT "+f)
 	}
-	c.put(0, c.h-1, faint, fmt.Sprintf("%d x %d; panels need %d x %d", c.w, c.h, MinWidth, MinHeight))
+	c.put(0, c.h-1, faint, fmt.Sprintf("%d x %d; panels need %d x %d", c.w, c.h, minWidth, minHeight))
 }

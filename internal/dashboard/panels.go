@@ -8,10 +8,10 @@ import (
 	"hammerlock/results"
 )
 
-// forever is a time that never comes.
+// forever stands for no time.
 const forever = time.Duration(1<<63 - 1)
 
-// header says which run it is, how far it is, whether it is safe and whether its numbers can be believed.
+// header shows the run, its progress, its safety, and whether its generator can be trusted.
 func header(c canvas, s *results.Snapshot, st *state) {
 	h := &s.Head
 	loop := "closed loop"
@@ -90,7 +90,7 @@ func generatorText(s *results.Snapshot) (string, tone) {
 
 // throughput is the last minute, second by second.
 func throughput(c canvas, s *results.Snapshot) {
-	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last one goes on
+	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last one is not over
 	c = c.panel("throughput", "visits a second, ▲ fault at work")
 	var values []float64
 	var most, now float64
@@ -132,7 +132,7 @@ func throughput(c canvas, s *results.Snapshot) {
 	}
 }
 
-// latency is the table of what workers see, and what the percentiles hide.
+// latency is the table of percentiles, with the random waiter and the longest wait, which percentiles hide.
 func latency(c canvas, s *results.Snapshot) {
 	c = c.panel("latency", "")
 	column := max(min((c.w-12)/3, 12), 8)
@@ -170,7 +170,7 @@ func latency(c canvas, s *results.Snapshot) {
 	c.put(c.put(0, y, plain, random)+2, y, t, longest)
 }
 
-// quantile is one of a distribution, if there is enough of it.
+// quantile is one of a distribution, if its count supports it.
 func quantile(q results.Quantiles, high bool) string {
 	switch {
 	case q.Count == 0 || high && q.Count < 100:
@@ -182,7 +182,7 @@ func quantile(q results.Quantiles, high bool) string {
 	}
 }
 
-// fairness says who gets how much.
+// fairness shows the workers' shares of the visits.
 func fairness(c canvas, s *results.Snapshot, long bool) {
 	c = c.panel("fairness", "visits by worker")
 	f := &s.Fairness
@@ -274,7 +274,7 @@ func nodes(c canvas, s *results.Snapshot, st *state) {
 	}
 }
 
-// roleText is what a node is; one that does not say was made for something.
+// roleText is the role of a node; of one that does not answer, the role that it was made for.
 func roleText(n *results.NodeState) string {
 	if n.Role == "?" {
 		return n.Made + "?"
@@ -282,7 +282,7 @@ func roleText(n *results.NodeState) string {
 	return n.Role
 }
 
-// cost is what a visit makes clients and servers do.
+// cost is what a visit costs clients and servers.
 func cost(c canvas, s *results.Snapshot) {
 	c = c.panel("cost a visit", "of the last seconds")
 	number := func(x *float64, format string) string {
@@ -335,7 +335,7 @@ func size(bytes int64) string {
 	}
 }
 
-// span writes a length of time that somebody has chosen.
+// span writes the length of a run.
 func span(d time.Duration) string {
 	if d == forever {
 		return "?"

@@ -39,7 +39,7 @@ func (d *Dashboard) closePopup() {
 	d.app.SetFocus(d.main)
 }
 
-// text folds what the terminal cannot show.
+// text replaces what the terminal cannot show.
 func (d *Dashboard) text(s string) string { return strings.Map(d.look().letter, s) }
 
 func (d *Dashboard) help() {
@@ -49,8 +49,8 @@ func (d *Dashboard) help() {
 	d.open("help", t, 78, 20)
 }
 
-// ask reads the filter.
-func (d *Dashboard) ask() {
+// askFilter reads the filter.
+func (d *Dashboard) askFilter() {
 	f := tview.NewInputField().SetLabel("show only what has in it: ").SetText(d.state.filter).SetFieldWidth(30)
 	f.SetLabelStyle(tcell.StyleDefault).SetFieldStyle(tcell.StyleDefault.Underline(true)).SetBorder(true).
 		SetBorderStyle(tcell.StyleDefault)
@@ -61,7 +61,7 @@ func (d *Dashboard) ask() {
 	d.open("filter", f, 64, 3)
 }
 
-// faults offers what can be injected.
+// faults lists what can be injected, and why the rest cannot.
 func (d *Dashboard) faults() {
 	c := d.control.Load()
 	if c == nil || c.Inject == nil {
@@ -78,7 +78,7 @@ func (d *Dashboard) faults() {
 		}
 		l.AddItem(f.Name, d.text(tview.Escape(cut(f.Doc, 70))), 0, func() {
 			d.closePopup()
-			d.tell("inject "+f.Name, c.Inject(f.Name))
+			d.confirm("inject "+f.Name, c.Inject(f.Name))
 		})
 	}
 	for _, f := range c.Faults {
@@ -94,12 +94,12 @@ func (d *Dashboard) faults() {
 
 // openEvent shows the chosen event, or the newest.
 func (d *Dashboard) openEvent() {
-	if e := d.opened(); e != nil {
+	if e := d.chosenEvent(); e != nil {
 		d.open("event", &eventBox{tview.NewBox(), d, d.shown, *e}, 78, 20)
 	}
 }
 
-// eventBox is the window of an event.
+// eventBox is the pop-up of an event.
 type eventBox struct {
 	*tview.Box
 	dashboard *Dashboard
@@ -107,7 +107,7 @@ type eventBox struct {
 	event     results.Event
 }
 
-// Draw implements tview.Primitive. An event whose picture was not ready when it was opened is looked up again.
+// Draw implements tview.Primitive. It looks an event up again whose surroundings were not known when it was opened.
 func (b *eventBox) Draw(screen tcell.Screen) {
 	if b.event.Around == nil {
 		for _, e := range b.dashboard.shown.Events {

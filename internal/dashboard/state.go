@@ -20,7 +20,7 @@ const (
 	eventsView
 )
 
-// state is what the person at the keys has chosen. Only the drawing goroutine touches it.
+// state is what was chosen by keys. Only the drawing goroutine uses it.
 type state struct {
 	view    view
 	frozen  bool
@@ -28,22 +28,22 @@ type state struct {
 	event   int // from the newest, counted from 1; 0 = none is chosen
 	node    int
 	message string
-	told    time.Time // when the message came
+	said    time.Time // when the message came
 	replay  bool
 }
 
-// messageFor is how long a message stands.
+// messageFor is how long a message is shown.
 const messageFor = 5 * time.Second
 
 func (st *state) say(now time.Time, format string, args ...any) {
-	st.message, st.told = fmt.Sprintf(format, args...), now
+	st.message, st.said = fmt.Sprintf(format, args...), now
 }
 
 func (st *state) passes(text string) bool {
 	return st.filter == "" || strings.Contains(strings.ToLower(text), strings.ToLower(st.filter))
 }
 
-// events, lanes and nodes are those that pass the filter. A filter that no lane or node passes is not meant for them.
+// events, lanes and nodes are those that match the filter. If no lane or node matches, all of them are shown.
 func (st *state) events(s *results.Snapshot) (list []results.Event) {
 	for _, e := range s.Events {
 		if st.passes(string(e.Kind) + " " + e.Text) {
@@ -54,27 +54,22 @@ func (st *state) events(s *results.Snapshot) (list []results.Event) {
 }
 
 func (st *state) lanes(s *results.Snapshot) []results.Strip {
-	var list []results.Strip
-	for _, l := range s.Lanes {
-		if st.passes(fmt.Sprintf("w%02d", l.Worker)) {
-			list = append(list, l)
-		}
-	}
-	if list == nil {
-		return s.Lanes
-	}
-	return list
+	return matching(s.Lanes, func(l results.Strip) bool { return st.passes(fmt.Sprintf("w%02d", l.Worker)) })
 }
 
 func (st *state) nodes(s *results.Snapshot) []results.NodeState {
-	var list []results.NodeState
-	for _, n := range s.Nodes {
-		if st.passes(n.Name + " " + n.Role) {
-			list = append(list, n)
+	return matching(s.Nodes, func(n results.NodeState) bool { return st.passes(n.Name + " " + n.Role) })
+}
+
+// matching are the elements that match, or all if none does.
+func matching[T any](all []T, match func(T) bool) (list []T) {
+	for _, x := range all {
+		if match(x) {
+			list = append(list, x)
 		}
 	}
 	if list == nil {
-		return s.Nodes
+		return all
 	}
 	return list
 }

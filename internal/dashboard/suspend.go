@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopped is how long the system may take to stop this process; one that nobody could bring back is not stopped.
-const stopped = 300 * time.Millisecond
+// stopTimeout is how long the system may take to stop this process; one that nobody could bring back is not stopTimeout.
+const stopTimeout = 300 * time.Millisecond
 
-// suspend gives the terminal back to the shell until it brings this process to the foreground again. The whole
-// suite stands still meanwhile, which the history has to say.
+// suspend gives the terminal to the shell until it brings this process to the foreground again. The whole suite is stopped
+// meanwhile, which the history records.
 func (d *Dashboard) suspend() {
 	resume := func() {}
 	if c := d.control.Load(); c != nil && c.Pause != nil {
@@ -26,25 +26,25 @@ func (d *Dashboard) suspend() {
 		resume()
 		return
 	}
-	timer := time.NewTimer(stopped)
+	timer := time.NewTimer(stopTimeout)
 	defer timer.Stop()
 	if err := syscall.Kill(0, syscall.SIGTSTP); err == nil {
 		select {
 		case <-continued:
-		case <-timer.C: // nobody stops a process that nobody could continue
+		case <-timer.C: // the system has not stopped the process
 		}
 	}
 	resume()
 	d.foreground()
 	if d.isClosing() && !foreground() {
-		return // the screen is not ours any more; it is as the shell wants it
+		return // the screen belongs to the shell
 	}
 	if err := d.screen.Resume(); err != nil {
 		d.quit()
 	}
 }
 
-// foreground waits until the terminal is ours again: the shell may have continued us in the background.
+// foreground waits until this process has the terminal again: the shell may have continued it in the background.
 func (d *Dashboard) foreground() {
 	ticker := time.NewTicker(redrawEvery)
 	defer ticker.Stop()

@@ -11,9 +11,9 @@ import (
 )
 
 // ErrSmall says that a terminal has no room for panels.
-var ErrSmall = fmt.Errorf("the terminal is smaller than %d x %d", MinWidth, MinHeight)
+var ErrSmall = fmt.Errorf("the terminal is smaller than %d x %d", minWidth, minHeight)
 
-// Fits says why a terminal that both files are, in that environment, has no dashboard by itself; nil if it has.
+// Fits returns nil if both files are a terminal that can show the dashboard, or why they are not.
 func Fits(out, err *os.File, getenv func(string) string) error {
 	switch {
 	case out == nil || err == nil || !term.IsTerminal(int(out.Fd())) || !term.IsTerminal(int(err.Fd())):
@@ -24,13 +24,13 @@ func Fits(out, err *os.File, getenv func(string) string) error {
 		return errors.New("CI is set")
 	}
 	w, h, e := term.GetSize(int(out.Fd()))
-	if e == nil && (w < MinWidth || h < MinHeight) {
+	if e == nil && (w < minWidth || h < minHeight) {
 		return ErrSmall
 	}
 	return nil
 }
 
-// Shows reads from the environment what the terminal can show: https://no-color.org, and the locale's letters.
+// Shows reads from the environment what the terminal can show: colours (https://no-color.org) and the locale's letters.
 func Shows(getenv func(string) string) Options {
 	locale := getenv("LC_ALL")
 	for _, name := range []string{"LC_CTYPE", "LANG"} {
@@ -42,7 +42,7 @@ func Shows(getenv func(string) string) Options {
 	return Options{ASCII: !strings.Contains(locale, "utf8"), Color: getenv("NO_COLOR") == ""}
 }
 
-// Terminal takes the terminal. Whoever gets it must give it back: Guard does if nobody else can.
+// Terminal opens the terminal. The caller must restore it; Guard does if the caller cannot.
 func Terminal() (tcell.Screen, error) {
 	screen, err := tcell.NewScreen()
 	if err != nil {

@@ -37,7 +37,7 @@ func (d *Deployment) Cost(ctx context.Context) Cost {
 	defer cancel()
 	c := Cost{Known: true}
 	for _, n := range d.Topology.Nodes {
-		if n.Role == topologies.Watchman {
+		if n.Role == topologies.Sentinel {
 			continue
 		}
 		info, err := n.Info(ctx, "commandstats", "cpu")

@@ -37,7 +37,7 @@ func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *
 
 // sight records the locks that a node has. A node that cannot be asked is left out.
 func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) {
-	if n.Role == topologies.Watchman || n.State() != topologies.Up {
+	if n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -70,7 +70,7 @@ func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
 
 // leftovers records the locks that a primary still has.
 func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) error {
-	if n.Role == topologies.Watchman || n.State() != topologies.Up {
+	if n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return nil
 	}
 	if info, err := n.Info(ctx, "replication"); err == nil && info["role"] == "slave" {

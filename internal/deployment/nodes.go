@@ -81,8 +81,8 @@ func ask(ctx context.Context, n *topologies.Node) reply {
 		return reply{state: s}
 	}
 	s.Clients, _ = strconv.ParseInt(info["connected_clients"], 10, 64)
-	if n.Role == topologies.Watchman {
-		s.Role = string(topologies.Watchman)
+	if n.Role == topologies.Sentinel {
+		s.Role = string(topologies.Sentinel)
 		return reply{state: s}
 	}
 	if info["role"] == "slave" {

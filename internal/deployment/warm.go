@@ -67,7 +67,7 @@ func (s Spec) key() string { return fmt.Sprint(s.Topology.Name, s.Options) }
 // empty removes every key from every primary. The servers are the suite's own.
 func empty(ctx context.Context, t *topologies.Topology) error {
 	for _, n := range t.Nodes {
-		if n.Role == topologies.Watchman {
+		if n.Role == topologies.Sentinel {
 			continue
 		}
 		if info, err := n.Info(ctx, "replication"); err != nil {

@@ -1,5 +1,5 @@
 // Package matrix runs locks x topologies x faults x stores, a short run each, and compares what the checkers say with
-// what is expected. A right lock that fails is as red as a wrong one that passes.
+// what is expected. A broken lock that passes is an error of the suite, as much as a right one that fails.
 package matrix
 
 import (
@@ -15,7 +15,7 @@ import (
 	"hammerlock/workload"
 )
 
-// Cell is one place of the matrix.
+// Cell is one combination of the matrix.
 type Cell struct {
 	Lock      string `json:"lock"`
 	Topology  string `json:"topology"`
@@ -24,7 +24,7 @@ type Cell struct {
 	Processes int    `json:"processes"` // that the workers live in
 }
 
-// String names the cell in few words: what is as usual is left out.
+// String names the cell; what has its default is left out.
 func (c Cell) String() string {
 	s := c.Lock + " on " + c.Topology
 	if c.Fault != faults.None {
@@ -39,14 +39,14 @@ func (c Cell) String() string {
 	return s
 }
 
-// Seed is the cell's own: the same cell of a matrix with the same seed is run in the same way, whatever else is chosen.
-func (c Cell) Seed(matrix uint64) uint64 {
+// seed derives the cell's own seed from the matrix's, so that the choice of other cells does not change it.
+func (c Cell) seed(matrix uint64) uint64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(strings.Join([]string{c.Lock, c.Topology, c.Fault, c.Counter, strconv.Itoa(c.Processes)}, " "))) // never fails
 	return uint64(h.Sum32()) ^ matrix
 }
 
-// specs looks the cell's names up; they are known to be right.
+// specs looks the cell's names up; they are known to exist.
 func (c Cell) specs() (locks.Spec, topologies.Spec) {
 	lock, _ := locks.Find(c.Lock)
 	topology, _ := topologies.Find(c.Topology)
@@ -60,22 +60,34 @@ func (c Cell) scene() faults.Scene {
 	}
 }
 
-// placed is long enough for a plan of faults to be read; when they come is of no interest then.
-const placed = time.Minute
+// anyDuration is long enough for every time that a fault may name.
+const anyDuration = time.Minute
 
-// step reads the cell's fault. It says why the cell cannot be had; empty if it can.
-func (c Cell) step() (step faults.Step, broken bool, why string) {
-	steps, mistakes := faults.Parse([]string{c.Fault}, c.scene(), placed, 0)
-	if len(mistakes) > 0 {
-		return step, false, mistakes[0]
+// fault parses the cell's fault: nil if the cell has none, or if it is impossible there, and why.
+func (c Cell) fault() (f *faults.Fault, why string) {
+	steps, mistakes := faults.Parse([]string{c.Fault}, c.scene(), anyDuration, 0)
+	switch {
+	case len(mistakes) > 0:
+		return nil, mistakes[0]
+	case len(steps) == 0:
+		return nil, ""
 	}
-	if len(steps) == 0 {
-		return step, false, ""
-	}
-	return steps[0], true, ""
+	return &steps[0].Fault, ""
 }
 
-// fits says why the cell cannot be had; empty if it can.
+// enoughProcesses gives the cell a second process if its fault is possible only with one.
+func (c Cell) enoughProcesses() Cell {
+	if _, why := c.fault(); why != "" {
+		two := c
+		two.Processes = max(c.Processes, 2)
+		if _, why = two.fault(); why == "" {
+			return two
+		}
+	}
+	return c
+}
+
+// fits says why the cell is impossible; empty if it is not.
 func (c Cell) fits(server topologies.Server) string {
 	lock, topology := c.specs()
 	if !lock.Sites.Fits(topology.Sites) {
@@ -88,17 +100,17 @@ func (c Cell) fits(server topologies.Server) string {
 	if why := counter.Fits(lock, c.Processes); why != "" {
 		return why
 	}
-	_, _, why := c.step()
+	_, why := c.fault()
 	return why
 }
 
-// assumption is what the cell's fault breaks of what a right lock relies on; empty if it must survive.
+// assumption is the one of a right lock that the cell's fault breaks; empty if such a lock must survive it.
 func (c Cell) assumption() string {
-	step, broken, _ := c.step()
-	if !broken {
+	f, _ := c.fault()
+	if f == nil {
 		return ""
 	}
-	return step.Fault.Breaks(c.scene())
+	return f.Breaks(c.scene())
 }
 
 // faultName is the fault without its argument, time or point.
@@ -106,14 +118,6 @@ func faultName(item string) string {
 	name, _, _ := strings.Cut(item, "@")
 	name, _, _ = strings.Cut(name, ":")
 	return name
-}
-
-// processesFor is how many processes a fault needs at least.
-func processesFor(item string) int {
-	if f, ok := faults.Find(faultName(item)); ok && f.Needs.Processes || strings.Contains(item, faults.Holder) {
-		return 2
-	}
-	return 1
 }
 
 // symptoms are the causes that a broken lock shows with a fault.

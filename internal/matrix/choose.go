@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -12,21 +11,21 @@ import (
 	"hammerlock/workload"
 )
 
-// Choice is the cells that are to be run and a word on those that are not.
-type Choice struct {
+// choice is the cells to run, and why the others are left out.
+type choice struct {
 	Cells   []Cell
 	LeftOut []LeftOut
 }
 
-// LeftOut counts cells that are not run, for a reason.
+// LeftOut counts the cells that are not run for one reason.
 type LeftOut struct {
 	Cells int    `json:"cells"`
 	Why   string `json:"why"`
 }
 
-// Choose lists the cells that the patterns mean and that can be had on the server, each once, in the order of the
-// catalogues. What the patterns leave open is everything, but for the counter: that is redis.
-func Choose(patterns []Pattern, server topologies.Server) Choice {
+// Choose lists the cells that match a pattern and are possible on the server, each once, in the order of the
+// catalogues. A pattern without counters means redis.
+func Choose(patterns []Pattern, server topologies.Server) choice {
 	in, impossible := map[Cell]bool{}, map[string]int{}
 	for _, p := range patterns {
 		for c := range p.cells() {
@@ -38,7 +37,7 @@ func Choose(patterns []Pattern, server topologies.Server) Choice {
 			}
 		}
 	}
-	choice := Choice{Cells: slices.SortedFunc(maps.Keys(in), byCatalogue)}
+	choice := choice{Cells: slices.SortedFunc(maps.Keys(in), byCatalogue)}
 	out := map[string]int{}
 	everything := Pattern{Counters: []string{"*"}}
 	for c := range everything.cells() {
@@ -53,7 +52,7 @@ func Choose(patterns []Pattern, server topologies.Server) Choice {
 	return choice
 }
 
-// leftOut says which kind of cell was not chosen.
+// leftOut says what kind of cell was not chosen.
 func leftOut(c Cell) string {
 	lock, _ := c.specs()
 	switch {
@@ -70,7 +69,7 @@ func leftOut(c Cell) string {
 	}
 }
 
-// cells goes through what a pattern means.
+// cells yields what matches a pattern; where a fault needs it, with more processes than the pattern says.
 func (p *Pattern) cells() func(func(Cell) bool) {
 	counters := p.Counters
 	if len(counters) == 0 {
@@ -83,9 +82,8 @@ func (p *Pattern) cells() func(func(Cell) bool) {
 			for _, topology := range topologies.All {
 				for _, fault := range p.items(lock) {
 					for _, counter := range workload.CounterNames() {
-						c := Cell{Lock: lock.Name, Topology: topology.Name, Fault: fault, Counter: counter,
-							Processes: max(p.Processes, processesFor(fault), 1)}
-						if asked.matches(c) && !yield(c) {
+						c := Cell{Lock: lock.Name, Topology: topology.Name, Fault: fault, Counter: counter, Processes: max(p.Processes, 1)}
+						if c = c.enoughProcesses(); asked.matches(c) && !yield(c) {
 							return
 						}
 					}
@@ -95,7 +93,7 @@ func (p *Pattern) cells() func(func(Cell) bool) {
 	}
 }
 
-// byCatalogue orders cells as the catalogues are.
+// byCatalogue compares cells by their places in the catalogues.
 func byCatalogue(a, b Cell) int {
 	place := func(c Cell) (lock, topology, fault int) {
 		lock = slices.IndexFunc(locks.All, func(s locks.Spec) bool { return s.Name == c.Lock })
@@ -107,18 +105,3 @@ func byCatalogue(a, b Cell) int {
 	bl, bt, bf := place(b)
 	return cmp.Or(al-bl, at-bt, af-bf, cmp.Compare(a.Fault, b.Fault), cmp.Compare(a.Counter, b.Counter), a.Processes-b.Processes)
 }
-
-// Select is the pattern of a command line: names that are not there are answered with the good ones.
-func Select(p Pattern) (mistakes []string) {
-	for flag, list := range map[string][]string{"locks": p.Locks, "topologies": p.Topologies, "faults": p.Faults, "counters": p.Counters} {
-		for _, name := range list {
-			if why := p.unknown(flag, name); why != "" {
-				mistakes = append(mistakes, fmt.Sprintf("--%s %q: %s", singular[flag], name, why))
-			}
-		}
-	}
-	slices.Sort(mistakes)
-	return mistakes
-}
-
-var singular = map[string]string{"locks": "lock", "topologies": "topology", "faults": "fault", "counters": "counter"}

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 )
 
-// CellsFile is the file in a matrix's directory that grows by a line a cell.
-const CellsFile = "cells.jsonl"
+// cellsFile is the file in a matrix's directory that grows by a line a cell.
+const cellsFile = "cells.jsonl"
 
-// key names a record that need not be made again.
+// key identifies a run of a cell.
 type key struct {
 	cell Cell
 	seed uint64
@@ -35,7 +35,7 @@ func Create(dir string, seed uint64) (*Log, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the matrix's directory: %w", err)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, CellsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(filepath.Join(dir, cellsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("make the matrix's log: %w", err)
 	}
@@ -43,9 +43,9 @@ func Create(dir string, seed uint64) (*Log, error) {
 	return l, l.line(head{seed})
 }
 
-// Resume opens the log of a matrix and returns its seed. A last line that an interrupt cut short is dropped.
+// Resume opens the log of a matrix and returns its seed. An incomplete last line, which an interrupt leaves, is dropped.
 func Resume(dir string) (l *Log, seed uint64, err error) {
-	path := filepath.Join(dir, CellsFile)
+	path := filepath.Join(dir, cellsFile)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, 0, fmt.Errorf("resume a matrix: %w", err)
@@ -92,18 +92,18 @@ func (l *Log) read(line []byte, number int, seed *uint64) error {
 	if err := json.Unmarshal(line, &r); err != nil {
 		return err
 	}
-	l.done[key{r.Cell, r.Cell.Seed(*seed)}] = r
+	l.done[key{r.Cell, r.Cell.seed(*seed)}] = r
 	return nil
 }
 
-// Done returns the record of a cell that was run before. One that could not be run is to be tried again.
-func (l *Log) Done(c Cell, seed uint64) (Record, bool) {
-	r, ok := l.done[key{c, c.Seed(seed)}]
+// find returns the record of a cell that was run before; false if there is none, or the run could not be made.
+func (l *Log) find(c Cell, seed uint64) (Record, bool) {
+	r, ok := l.done[key{c, c.seed(seed)}]
 	return r, ok && r.Error == ""
 }
 
-// Add keeps a record. It is called by one goroutine at a time.
-func (l *Log) Add(r *Record) error { return l.line(r) }
+// add keeps a record. It is called by one goroutine at a time.
+func (l *Log) add(r *Record) error { return l.line(r) }
 
 func (l *Log) line(v any) error {
 	text, err := json.Marshal(v)

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -12,16 +13,16 @@ import (
 	"hammerlock/workload"
 )
 
-// Pattern says which cells are meant. An empty list means all; a name may have wildcards; "!name" takes out.
+// Pattern selects cells. An empty list selects all; a name may have wildcards; "!name" excludes.
 type Pattern struct {
-	Locks      []string `yaml:"locks"`      // and: right, broken
-	Topologies []string `yaml:"topologies"` //
-	Faults     []string `yaml:"faults"`     // with or without what follows the name, and: survived, fatal, caught
-	Counters   []string `yaml:"counters"`
-	Processes  int      `yaml:"processes"` // 0 = any
+	Locks      []string // and: right, broken
+	Topologies []string
+	Faults     []string // with or without what follows the name, and: survived, fatal, caught
+	Counters   []string
+	Processes  int // 0 = any
 }
 
-// The words for what the catalogues say.
+// The words that select by what the catalogues say.
 const (
 	right    = "right"    // locks that are right within their assumptions
 	wrong    = "broken"   // locks that are not
@@ -30,7 +31,7 @@ const (
 	caught   = "caught"   // faults that a broken lock is known to be caught with
 )
 
-// matches tells whether the cell is meant.
+// matches tells whether the pattern selects the cell.
 func (p *Pattern) matches(c Cell) bool {
 	lock, _ := c.specs()
 	return (p.Processes == 0 || p.Processes == c.Processes) &&
@@ -40,8 +41,8 @@ func (p *Pattern) matches(c Cell) bool {
 		among(p.Faults, func(name string, out bool) bool { return isFault(name, out, c) })
 }
 
-// among tells whether a list means something: a name that takes out beats one that puts in. A fault that is taken out
-// is the one without argument and point.
+// among tells whether a list selects something: an excluding name beats the others. An excluded fault is the one
+// without argument and point.
 func among(list []string, is func(name string, out bool) bool) bool {
 	in, asked := false, false
 	for _, name := range list {
@@ -57,7 +58,9 @@ func among(list []string, is func(name string, out bool) bool) bool {
 	return in || !asked
 }
 
-// glob matches with wildcards; a slash is a letter as any other.
+const wildcards = "*?["
+
+// glob matches with wildcards; a slash is an ordinary character.
 func glob(pattern, name string) bool {
 	ok, err := path.Match(strings.ReplaceAll(pattern, "/", ";"), strings.ReplaceAll(name, "/", ";"))
 	return ok && err == nil
@@ -88,14 +91,14 @@ func isFault(name string, out bool, c Cell) bool {
 	}
 }
 
-// items lists the faults that a pattern can mean for a lock: what it names, and what is in the catalogues.
+// items lists the faults that a pattern can select for a lock: those that it names, and those of the catalogues.
 func (p *Pattern) items(lock locks.Spec) []string {
 	list := append([]string{faults.None}, faults.Names()...)
 	for _, s := range lock.Caught {
 		list = append(list, s.Fault)
 	}
 	for _, name := range p.Faults {
-		if strings.ContainsAny(name, "@:") && !strings.HasPrefix(name, "!") && !strings.ContainsAny(name, "*?[") {
+		if strings.ContainsAny(name, "@:") && !strings.HasPrefix(name, "!") && !strings.ContainsAny(name, wildcards) {
 			list = append(list, name)
 		}
 	}
@@ -103,37 +106,51 @@ func (p *Pattern) items(lock locks.Spec) []string {
 	return slices.Compact(list)
 }
 
-// isWhen tells whether something can follow a fault's @.
-func isWhen(at string) bool {
-	_, err := time.ParseDuration(at)
-	return err == nil || slices.Contains(faults.Points, at)
+// Select names what is wrong in the pattern of a command line.
+func Select(p Pattern) (mistakes []string) {
+	for _, m := range p.mistakes() {
+		mistakes = append(mistakes, "--"+m)
+	}
+	return mistakes
 }
 
-// unknown says what is wrong with the pattern's names; empty if nothing is.
-func (p *Pattern) unknown(list, name string) string {
-	bare := strings.TrimPrefix(name, "!")
-	var good, words []string
-	switch list {
-	case "locks":
-		good, words = locks.Names(), []string{right, wrong}
-	case "topologies":
-		good = topologies.Names()
-	case "counters":
-		good = workload.CounterNames()
-	default:
-		good, words = append([]string{faults.None}, faults.Names()...), []string{survived, fatal, caught}
-		if before, at, timed := strings.Cut(bare, "@"); timed && !strings.ContainsAny(bare, "*?[") && !isWhen(at) {
-			return "after @ comes a time or " + strings.Join(faults.Points, ", ") + ", not " + at
-		} else if timed {
-			bare = before
+// mistakes answers names that do not exist with those that do.
+func (p *Pattern) mistakes() (list []string) {
+	faultNames := append([]string{faults.None}, faults.Names()...)
+	for _, l := range []struct {
+		what               string
+		given, good, words []string
+	}{
+		{"counter", p.Counters, workload.CounterNames(), nil},
+		{"fault", p.Faults, faultNames, []string{survived, fatal, caught}},
+		{"lock", p.Locks, locks.Names(), []string{right, wrong}},
+		{"topology", p.Topologies, topologies.Names(), nil},
+	} {
+		for _, name := range l.given {
+			bare, why := strings.TrimPrefix(name, "!"), ""
+			if l.what == "fault" {
+				bare, why = cutFault(bare)
+			}
+			known := slices.Contains(l.words, bare) || slices.ContainsFunc(l.good, func(g string) bool { return glob(bare, g) })
+			if why == "" && !known {
+				why = "there is " + strings.Join(l.good, ", ")
+				if l.words != nil {
+					why += ", and the words " + strings.Join(l.words, ", ")
+				}
+			}
+			if why != "" {
+				list = append(list, fmt.Sprintf("%s %q: %s", l.what, name, why))
+			}
 		}
-		bare = faultName(bare)
 	}
-	if slices.Contains(words, bare) || slices.ContainsFunc(good, func(g string) bool { return glob(bare, g) }) {
-		return ""
+	return list
+}
+
+// cutFault returns a fault's name without its argument, time or point, and why what follows the @ is neither time nor point.
+func cutFault(item string) (name, why string) {
+	_, at, timed := strings.Cut(item, "@")
+	if _, err := time.ParseDuration(at); timed && !strings.ContainsAny(item, wildcards) && err != nil && !slices.Contains(faults.Points, at) {
+		why = "after @ comes a time or " + strings.Join(faults.Points, ", ") + ", not " + at
 	}
-	if len(words) > 0 {
-		return "there is " + strings.Join(good, ", ") + ", and the words " + strings.Join(words, ", ")
-	}
-	return "there is " + strings.Join(good, ", ")
+	return faultName(item), why
 }

@@ -18,10 +18,10 @@ type Record struct {
 	Seed     uint64         `json:"seed"`
 	Tries    int            `json:"tries"`
 	Status   checker.Status `json:"status"`
-	Findings []Finding      `json:"findings,omitempty"` // what failed, the checker that speaks for all first
+	Findings []finding      `json:"findings,omitempty"` // what failed, the most telling checker first
 	Summary  string         `json:"summary"`
 
-	Holds      int64         `json:"holds"` // that were exposed to what is judged
+	Holds      int64         `json:"holds"` // that were judged: contended ones, or all if exclusion was not judged
 	Violations int64         `json:"violations"`
 	Detected   time.Duration `json:"detected_ns,omitempty"` // when the first violation was complete, since the run's start
 	Took       time.Duration `json:"took_ns"`
@@ -30,8 +30,8 @@ type Record struct {
 	Error      string        `json:"error,omitempty"` // why it could not be run
 }
 
-// Finding is what one checker found.
-type Finding struct {
+// finding is what one checker found.
+type finding struct {
 	Checker string `json:"checker"`
 	Cause   string `json:"cause"`
 	Others  string `json:"others,omitempty"` // further causes, by commas
@@ -43,13 +43,13 @@ func (r *Record) observe(run *results.Run) {
 	r.Findings, r.Detected, r.Violations = nil, 0, 0
 	for i := range run.Verdicts {
 		v := &run.Verdicts[i]
-		if v.Checker == "activity" || v.Checker == "exclusion" && v.Exposed > 0 {
+		if v.Checker == checker.Activity.Name || v.Checker == checker.Exclusion.Name && v.Exposed > 0 {
 			r.Holds = v.Exposed
 		}
 		if v.Status != checker.Fail {
 			continue
 		}
-		r.Findings = append(r.Findings, Finding{v.Checker, v.Cause, others(v)})
+		r.Findings = append(r.Findings, finding{v.Checker, v.Cause, others(v)})
 		r.Violations = cmp.Or(r.Violations, v.Violations)
 		if at := complete(v); at > 0 && (r.Detected == 0 || at < r.Detected) {
 			r.Detected = at
@@ -68,7 +68,7 @@ func others(v *checker.Verdict) string {
 	return strings.Join(list, ",")
 }
 
-// complete is when the evidence of a verdict was complete; 0 if it has none.
+// complete is the time of the last operation in the evidence of a verdict; 0 if it has none.
 func complete(v *checker.Verdict) (at time.Duration) {
 	for i := range v.Evidence {
 		op := &v.Evidence[i]
@@ -81,8 +81,8 @@ func complete(v *checker.Verdict) (at time.Duration) {
 	return at
 }
 
-// Cause is what the cell failed with, in a word; empty if it did not.
-func (r *Record) Cause() string {
+// cause is the first cause that the cell failed with; empty if it did not fail.
+func (r *Record) cause() string {
 	if len(r.Findings) == 0 {
 		return ""
 	}
@@ -93,7 +93,7 @@ func (r *Record) Cause() string {
 // checker's name alone.
 func (r *Record) shows(cause string) bool {
 	name, of, both := strings.Cut(cause, ":")
-	return slices.ContainsFunc(r.Findings, func(f Finding) bool {
+	return slices.ContainsFunc(r.Findings, func(f finding) bool {
 		if both {
 			return f.Checker == name && f.has(of)
 		}
@@ -101,43 +101,43 @@ func (r *Record) shows(cause string) bool {
 	})
 }
 
-func (f *Finding) has(cause string) bool {
+func (f *finding) has(cause string) bool {
 	return f.Cause == cause || slices.Contains(strings.Split(f.Others, ","), cause)
 }
 
-// Bound is the 95 % upper bound of the rate of violations in a cell where none was seen: the rule of three.
-func (r *Record) Bound() float64 { return min(3/float64(max(r.Holds, 1)), 1) }
+// bound is the 95 % upper bound of the rate of violations if none was seen in so many holds: the rule of three.
+func bound(holds int64) float64 { return min(3/float64(max(holds, 1)), 1) }
 
 // Result is a cell with what was expected of it.
 type Result struct {
 	Record
-	Expected Expectation `json:"expected"`
-	Found    string      `json:"found"` // in a word
+	Expected expectation `json:"expected"`
+	Found    string      `json:"found"` // see Word
 	Red      bool        `json:"red"`
 	Why      string      `json:"why,omitempty"` // it is red
 	Upper    float64     `json:"upper_95,omitempty"`
 }
 
-// Compare says whether a record is as it was expected.
-func Compare(r Record, e Expectation) Result {
+// compare compares a record with what was expected.
+func compare(r Record, e expectation) Result {
 	x := Result{Record: r, Expected: e}
 	if r.Status == checker.Pass {
-		x.Upper = r.Bound()
+		x.Upper = bound(r.Holds)
 	}
 	switch {
 	case r.Error != "":
 		x.Why = "it could not be run: " + r.Error
-	case e.Want == MayFail:
-	case e.Want == MustPass && r.Status == checker.Pass:
-	case e.Want == MustPass:
+	case e.Want == mayFail:
+	case e.Want == mustPass && r.Status == checker.Pass:
+	case e.Want == mustPass:
 		x.Why = "it must pass: " + r.Summary
-	case e.Want == MustFail && r.Status == checker.Fail:
+	case e.Want == mustFail && r.Status == checker.Fail:
 		if !slices.ContainsFunc(e.Causes, r.shows) {
-			x.Why = fmt.Sprintf("it must fail with %s, not with %s", strings.Join(e.Causes, " or "), r.Cause())
+			x.Why = fmt.Sprintf("it must fail with %s, not with %s", strings.Join(e.Causes, " or "), r.cause())
 		}
-	case e.Want == MustFail && r.Status == checker.Pass:
+	case e.Want == mustFail && r.Status == checker.Pass:
 		x.Why = fmt.Sprintf("it must fail with %s and passed", strings.Join(e.Causes, " or "))
-	case e.Want == MustFail:
+	case e.Want == mustFail:
 		x.Why = fmt.Sprintf("it must fail with %s: %s", strings.Join(e.Causes, " or "), r.Summary)
 	default:
 		x.Why = "nothing was expected of it"
@@ -146,7 +146,7 @@ func Compare(r Record, e Expectation) Result {
 	return x
 }
 
-// Word is the result in a word: of what it failed with, the cause that was expected.
+// Word is the result in a word: the expected cause, if the cell failed with it.
 func (r *Result) Word() string {
 	switch {
 	case r.Error != "":
@@ -161,10 +161,10 @@ func (r *Result) Word() string {
 			return cause
 		}
 	}
-	return r.Cause()
+	return r.cause()
 }
 
-// again tells whether a record is worth another try: it does not say what must be said.
-func again(r *Record, e Expectation) bool {
-	return r.Error != "" || r.Status == checker.Inconclusive && (e.Want == MustPass || e.Want == MustFail)
+// again tells whether to run a cell once more, because the record does not settle what is expected.
+func again(r *Record, e expectation) bool {
+	return r.Error != "" || r.Status == checker.Inconclusive && (e.Want == mustPass || e.Want == mustFail)
 }

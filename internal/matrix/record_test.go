@@ -15,20 +15,20 @@ import (
 )
 
 func TestRedAndGreen(t *testing.T) {
-	failed := Record{Status: checker.Fail, Findings: []Finding{{"exclusion", "double-grant", "overrun"}, {"lost-updates", "stale-read", ""}}}
+	failed := Record{Status: checker.Fail, Findings: []finding{{"exclusion", "double-grant", "overrun"}, {"lost-updates", "stale-read", ""}}}
 	passed := Record{Status: checker.Pass, Holds: 300}
 	unsure := Record{Status: checker.Inconclusive, Summary: "3 contended hand-offs"}
 	stopped := Record{Error: "no server"}
-	must := func(causes ...string) Expectation { return Expectation{Want: MustFail, Causes: causes} }
+	must := func(causes ...string) expectation { return expectation{Want: mustFail, Causes: causes} }
 	cases := map[string]struct {
 		record Record
-		want   Expectation
+		want   expectation
 		why    string // red, if it is not empty
 		again  bool
 	}{
-		"passes as it must":           {passed, Expectation{Want: MustPass}, "", false},
-		"fails, but must pass":        {failed, Expectation{Want: MustPass}, "it must pass", false},
-		"unsure, but must pass":       {unsure, Expectation{Want: MustPass}, "it must pass: 3 contended", true},
+		"passes as it must":           {passed, expectation{Want: mustPass}, "", false},
+		"fails, but must pass":        {failed, expectation{Want: mustPass}, "it must pass", false},
+		"unsure, but must pass":       {unsure, expectation{Want: mustPass}, "it must pass: 3 contended", true},
 		"fails as it must":            {failed, must("double-grant"), "", false},
 		"fails with one of them":      {failed, must("leak", "stale-read"), "", false},
 		"with a cause that is second": {failed, must("overrun"), "", false},
@@ -38,14 +38,14 @@ func TestRedAndGreen(t *testing.T) {
 		"with another cause":          {failed, must("leak"), "it must fail with leak, not with double-grant", false},
 		"passes, but must fail":       {passed, must("leak", "stuck"), "it must fail with leak or stuck and passed", false},
 		"unsure, but must fail":       {unsure, must("leak"), "it must fail with leak: 3 contended", true},
-		"may fail: fails":             {failed, Expectation{Want: MayFail}, "", false},
-		"may fail: passes":            {passed, Expectation{Want: MayFail}, "", false},
-		"may fail: unsure":            {unsure, Expectation{Want: MayFail}, "", false},
-		"may fail, but was not run":   {stopped, Expectation{Want: MayFail}, "could not be run: no server", true},
-		"nothing expected":            {passed, Expectation{}, "nothing was expected", false},
+		"may fail: fails":             {failed, expectation{Want: mayFail}, "", false},
+		"may fail: passes":            {passed, expectation{Want: mayFail}, "", false},
+		"may fail: unsure":            {unsure, expectation{Want: mayFail}, "", false},
+		"may fail, but was not run":   {stopped, expectation{Want: mayFail}, "could not be run: no server", true},
+		"nothing expected":            {passed, expectation{}, "nothing was expected", false},
 	}
 	for name, c := range cases {
-		x := Compare(c.record, c.want)
+		x := compare(c.record, c.want)
 		if x.Red != (c.why != "") || !strings.Contains(x.Why, c.why) {
 			t.Errorf("%s: red %v, %q; want %q", name, x.Red, x.Why, c.why)
 		}
@@ -53,7 +53,7 @@ func TestRedAndGreen(t *testing.T) {
 			t.Errorf("%s: another try %v, want %v", name, got, c.again)
 		}
 	}
-	if x := Compare(passed, Expectation{Want: MustPass}); x.Upper != 0.01 {
+	if x := compare(passed, expectation{Want: mustPass}); x.Upper != 0.01 {
 		t.Errorf("0 of 300 holds: bound %g, want 0.01", x.Upper)
 	}
 }
@@ -75,7 +75,7 @@ func TestARecordSaysWhenTheFirstViolationWasComplete(t *testing.T) {
 	run.Verdicts[2].Evidence[2].Call = 65
 	var r Record
 	r.observe(run)
-	if r.Status != checker.Fail || r.Cause() != "overrun" || !r.shows("phantom") || r.shows("leak") || r.Holds != 400 || r.Violations != 3 || r.Detected != 65 {
+	if r.Status != checker.Fail || r.cause() != "overrun" || !r.shows("phantom") || r.shows("leak") || r.Holds != 400 || r.Violations != 3 || r.Detected != 65 {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -88,7 +88,7 @@ func TestAMatrixGoesOnWhereItStopped(t *testing.T) {
 	}
 	a, b, c := cell("lease", "single", "none"), cell("lease", "single", "flush"), cell("lease", "replica", "none")
 	for _, r := range []Record{{Cell: a, Status: checker.Pass, Holds: 5}, {Cell: b, Error: "no server"}} {
-		if err := log.Add(&r); err != nil {
+		if err := log.add(&r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestAMatrixGoesOnWhereItStopped(t *testing.T) {
 	if _, err := Create(dir, 8); err == nil {
 		t.Error("a matrix was begun where one is")
 	}
-	path := filepath.Join(dir, CellsFile)
+	path := filepath.Join(dir, cellsFile)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -110,18 +110,18 @@ func TestAMatrixGoesOnWhereItStopped(t *testing.T) {
 	if err != nil || seed != 7 {
 		t.Fatalf("seed %d, %v", seed, err)
 	}
-	if r, ok := log.Done(a, 7); !ok || r.Holds != 5 || r.Status != checker.Pass {
+	if r, ok := log.find(a, 7); !ok || r.Holds != 5 || r.Status != checker.Pass {
 		t.Errorf("got %+v, %v", r, ok)
 	}
 	for name, x := range map[string]struct {
 		cell Cell
 		seed uint64
 	}{"that could not be run": {b, 7}, "never run": {c, 7}, "with another seed": {a, 8}} {
-		if _, ok := log.Done(x.cell, x.seed); ok {
+		if _, ok := log.find(x.cell, x.seed); ok {
 			t.Errorf("a cell %s is done", name)
 		}
 	}
-	if err := errors.Join(log.Add(&Record{Cell: c, Status: checker.Fail}), log.Close()); err != nil {
+	if err := errors.Join(log.add(&Record{Cell: c, Status: checker.Fail}), log.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := os.ReadFile(path); err != nil || !bytes.HasPrefix(after, whole) || bytes.Count(after, []byte("\n")) != 4 {
@@ -133,11 +133,11 @@ func TestALogThatCannotBeReadIsNamedWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                   "which seed",
 		"{\"matrix_seed\":7":                 "which seed",
-		"seed 7\n":                           CellsFile + ":1: ",
-		"{\"matrix_seed\":7}\n{}\n{\"lock\n": CellsFile + ":3: ",
+		"seed 7\n":                           cellsFile + ":1: ",
+		"{\"matrix_seed\":7}\n{}\n{\"lock\n": cellsFile + ":3: ",
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, CellsFile), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, cellsFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := Resume(dir); err == nil || !strings.Contains(err.Error(), want) {
@@ -151,12 +151,12 @@ func TestALogThatCannotBeReadIsNamedWithItsLine(t *testing.T) {
 
 func TestTheTableSaysWhatIsRed(t *testing.T) {
 	all := []Result{
-		Compare(Record{Cell: cell("lease", "single", "none"), Status: checker.Pass, Holds: 100}, Expectation{Want: MustPass}),
-		Compare(Record{Cell: cell("lease", "single", "delay"), Status: checker.Pass, Holds: 200}, Expectation{Want: MustPass}),
-		Compare(Record{Cell: cell("lease", "single", "flush"), Status: checker.Fail, Holds: 50, Violations: 2, Detected: 1500 * time.Millisecond,
-			Findings: []Finding{{"exclusion", "service-loss", ""}}}, Expectation{Want: MustFail, Causes: []string{"service-loss"}}),
-		Compare(Record{Cell: cell("bit", "single", "none"), Status: checker.Pass, Holds: 30, Command: "verify --lock bit"},
-			Expectation{Want: MustFail, Causes: []string{"double-grant"}}),
+		compare(Record{Cell: cell("lease", "single", "none"), Status: checker.Pass, Holds: 100}, expectation{Want: mustPass}),
+		compare(Record{Cell: cell("lease", "single", "delay"), Status: checker.Pass, Holds: 200}, expectation{Want: mustPass}),
+		compare(Record{Cell: cell("lease", "single", "flush"), Status: checker.Fail, Holds: 50, Violations: 2, Detected: 1500 * time.Millisecond,
+			Findings: []finding{{"exclusion", "service-loss", ""}}}, expectation{Want: mustFail, Causes: []string{"service-loss"}}),
+		compare(Record{Cell: cell("bit", "single", "none"), Status: checker.Pass, Holds: 30, Command: "verify --lock bit"},
+			expectation{Want: mustFail, Causes: []string{"double-grant"}}),
 	}
 	s := Summarize(all)
 	if s.Cells != 4 || s.Green != 3 || s.Red != 1 || s.Caught != 1 || s.Median != 1500*time.Millisecond || s.Holds != 380 || s.Broken != 0 {

@@ -17,20 +17,20 @@ import (
 	"hammerlock/workload"
 )
 
-// Run is a matrix that is to be carried out.
+// Run is a matrix to run.
 type Run struct {
 	Expectations *Expectations
 	Cells        []Cell
 	Seed         uint64
-	Parallel     int    // cells that are run at a time
+	Parallel     int    // cells at a time
 	Dir          string // where everything is kept
 	RedisServer  string // as harness.Plan takes it
 	Log          *Log
 	Tell         func(done, of int, r *Result) // one call at a time
 }
 
-// Carry runs the cells that were not run before and returns the results in the order of the cells. When stop is done
-// no new cell is begun and those in hand end early and do not count; the error says why cells are missing.
+// Carry runs the cells that the log does not have and returns all results in the order of the cells. When stop is done
+// it starts no new cell and drops those that are running; the error says why cells are missing.
 func (m *Run) Carry(ctx, stop context.Context) ([]Result, error) {
 	stop, giveUp := context.WithCancelCause(stop)
 	defer giveUp(nil)
@@ -43,13 +43,13 @@ func (m *Run) Carry(ctx, stop context.Context) ([]Result, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if fresh {
-			if err := m.Log.Add(&r); err != nil {
+			if err := m.Log.add(&r); err != nil {
 				errs = append(errs, err)
 				giveUp(err)
 			}
 		}
 		done++
-		x := Compare(r, m.Expectations.Expect(r.Cell))
+		x := compare(r, m.Expectations.expect(r.Cell))
 		found[i] = &x
 		m.Tell(done, len(m.Cells), &x)
 	}
@@ -64,7 +64,7 @@ func (m *Run) Carry(ctx, stop context.Context) ([]Result, error) {
 		})
 	}
 	for i, c := range m.Cells {
-		if r, ok := m.Log.Done(c, m.Seed); ok {
+		if r, ok := m.Log.find(c, m.Seed); ok {
 			keep(i, r, false)
 			continue
 		}
@@ -87,10 +87,10 @@ func (m *Run) Carry(ctx, stop context.Context) ([]Result, error) {
 	return all, errors.Join(errs...)
 }
 
-// cell runs a cell, and once more, longer and with another seed, if the first run does not tell enough. It is false
-// if the run was interrupted.
+// cell runs a cell, and once more, twice as long and with another seed, if the first run does not settle it. It is
+// false if the run was interrupted.
 func (m *Run) cell(ctx, stop context.Context, c Cell) (Record, bool) {
-	e := m.Expectations.Expect(c)
+	e := m.Expectations.expect(c)
 	r := Record{Cell: c}
 	start := time.Now()
 	for r.Tries = 1; ; r.Tries++ {
@@ -105,7 +105,7 @@ func (m *Run) cell(ctx, stop context.Context, c Cell) (Record, bool) {
 	}
 }
 
-// try carries out one run of a cell.
+// try makes one run of a cell.
 func (m *Run) try(ctx, stop context.Context, r *Record) {
 	p := m.plan(r.Cell)
 	if r.Tries > 1 {
@@ -139,8 +139,8 @@ func (m *Run) plan(c Cell) harness.Plan {
 	p.Topologies, p.Locks, p.Faults = []topologies.Spec{topology}, []locks.Spec{lock}, []string{c.Fault}
 	p.Counter, _ = workload.FindCounter(c.Counter)
 	p.Processes, p.Verify, p.Warmup = c.Processes, true, 0
-	p.RedisServer, p.Out, p.Workload.Seed = m.RedisServer, m.Dir, c.Seed(m.Seed)
-	m.Expectations.Conditions(c).into(&p)
+	p.RedisServer, p.Out, p.Workload.Seed = m.RedisServer, m.Dir, c.seed(m.Seed)
+	m.Expectations.prepare(c, &p)
 	return p
 }
 

@@ -46,7 +46,7 @@ func Summarize(all []Result) Summary {
 		default:
 			s.Green++
 		}
-		if r.Status == checker.Fail && r.Expected.Want == MustFail && !r.Red {
+		if r.Status == checker.Fail && r.Expected.Want == mustFail && !r.Red {
 			s.Caught++
 			detected = append(detected, r.Detected)
 		}
@@ -58,8 +58,8 @@ func Summarize(all []Result) Summary {
 	return s
 }
 
-// WriteText writes the matrix for people: what passed as expected in a row for each lock and topology, everything
-// else in rows of its own, and what is red once more at the end with the command that repeats it.
+// WriteText writes the matrix as a table: one row for what passed as expected with a lock on a topology, a row for
+// every other cell, and at the end what is red with the command that repeats it.
 func WriteText(w io.Writer, all []Result, s Summary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	p := printer{w: t}
@@ -116,7 +116,7 @@ type row struct {
 	failed                           bool
 }
 
-// rows makes the lines. All that passed as expected share one.
+// rows makes the lines: neighbours of one lock and topology that passed as expected share one.
 func rows(all []Result) (list []row) {
 	var passed *row
 	for i := range all {
@@ -141,7 +141,7 @@ func rows(all []Result) (list []row) {
 	return list
 }
 
-// special is what tells a cell from others of its lock and topology.
+// special names a cell among those of its lock and topology.
 func (c *Cell) special() string {
 	s := c.Fault
 	if c.Counter != workload.RedisCounter.Name {
@@ -168,7 +168,7 @@ func (g *row) bound() string {
 	if g.failed || g.holds == 0 {
 		return "-"
 	}
-	return strings.Replace(fmt.Sprintf("%.1e", min(3/float64(g.holds), 1)), "e-0", "e-", 1)
+	return strings.Replace(fmt.Sprintf("%.1e", bound(g.holds)), "e-0", "e-", 1)
 }
 
 func (g *row) detection() string {

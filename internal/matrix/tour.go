@@ -10,30 +10,31 @@ import (
 	"time"
 
 	"hammerlock/checker"
+	"hammerlock/faults"
 	"hammerlock/internal/harness"
 	"hammerlock/results"
 	"hammerlock/workload"
 )
 
-// Chapter is a part of the tour: what is shown, why it comes out as it does, and the cell that shows it.
-type Chapter struct {
+// chapter is a part of the tour: what is shown, why it happens, and the cell that shows it.
+type chapter struct {
 	Title string
 	Text  string
 	Cell  Cell
-	With  Conditions
+	With  conditions
 }
 
-// Chapters lists the tour's chapters in the order in which they are told.
-var Chapters = []Chapter{
+// Chapters lists the tour's chapters in order.
+var Chapters = []chapter{
 	{"No lock", "Eight workers read a counter, wait two milliseconds, and write one more. Two who read the same value " +
-		"write the same value: a page view is lost.", on("none", "single", "none"), Conditions{}},
+		"write the same value: a page view is lost.", on("none", "single", faults.None), conditions{}},
 	{"A mutex, in two processes", "A mutex of the language is a perfect lock, until the service runs twice. Each process " +
 		"has a mutex of its own, and they know nothing of each other.",
-		Cell{Lock: "local", Topology: "single", Fault: "none", Counter: workload.RedisCounter.Name, Processes: 2}, Conditions{}},
+		Cell{Lock: "local", Topology: "single", Fault: faults.None, Counter: workload.RedisCounter.Name, Processes: 2}, conditions{}},
 	{"SETNX and DEL", "The first recipe: who creates the key has the lock. It has no expiry, so when a holder dies nobody " +
-		"gets the lock ever again.", on("setnx", "single", "crash-worker"), Conditions{}},
+		"gets the lock ever again.", on("setnx", "single", "crash-worker"), conditions{}},
 	{"SETNX, then EXPIRE", "An expiry, as a second command. Between the two the worker can die: the key stays for ever, " +
-		"only more seldom.", on("setnx-expire", "single", "crash-worker@between"), Conditions{}},
+		"only more seldom.", on("setnx-expire", "single", "crash-worker@between"), conditions{}},
 	{"SET NX PX, and a plain DEL", "The expiry is atomic now. But whose key does the DEL delete? A holder that was slow deletes " +
 		"that of its successor, who never notices.", on("plain-del", "single", "stall-worker"), slow},
 	{"Compare, then DEL", "So look first whether the key is still ours. In two commands: between the comparison and the DEL " +
@@ -41,15 +42,15 @@ var Chapters = []Chapter{
 	{"Deadlines by the clients' clocks", "The deadline is the key's value, and who finds it passed takes over by GETSET: for " +
 		"years the official recipe. The late holder's DEL is still a plain one.", on("timestamp", "single", "stall-worker"), slow},
 	{"The lease, done right", "SET NX PX with a random token, compared and deleted in one script, believed in from before the " +
-		"call. Answers are lost on the way, and no page view is.", on("lease", "single", "drop-reply:40"), Conditions{}},
+		"call. Answers are lost on the way, and no page view is.", on("lease", "single", "drop-reply:40"), conditions{}},
 	{"The same lease, on a sentinel", "Replication is asynchronous. A grant is acknowledged, the primary dies, the replica that " +
 		"takes its place has never heard of it, and grants the lock again.", on("lease", "sentinel", "lost-grant@300ms"),
 		failingOver},
 	{"Redlock, two of five hung", "Five independent servers, a majority must grant. Two stop answering, and the lock goes " +
 		"on: nothing is lost.", on("redlock", "redlock", "pause-minority@300ms"),
-		Conditions{Workers: 4, Duration: 4 * time.Second}},
+		conditions{Workers: 4, Duration: 4 * time.Second}},
 	{"Redlock, a server that forgets", "But a server of the majority that restarts without its keys grants again what it had " +
-		"granted. Without fsync, or a delayed restart, Redlock cannot know.", on("redlock", "redlock", "restart-empty"), Conditions{}},
+		"granted. Without fsync, or a delayed restart, Redlock cannot know.", on("redlock", "redlock", "restart-empty"), conditions{}},
 	{"The holder that was away", "The best lease ends while its holder still works: a long pause of the garbage collector, a " +
 		"stalled disk. No lock can prevent that.", on("lease", "single", "stall-worker"), slow},
 	{"The fence", "So every grant draws a number, and the store refuses a smaller one than it has seen. The holder is late " +
@@ -57,12 +58,12 @@ var Chapters = []Chapter{
 		Cell{Lock: "fenced", Topology: "single", Fault: "stall-worker", Counter: "redis-fenced", Processes: 1}, slow},
 }
 
-// Most chapters take two seconds; a hand-off that goes wrong shows only while somebody has the lock, and a failover
-// takes its time.
+// Most chapters take two seconds. A wrong hand-off is a violation only while somebody holds, and a failover takes
+// longer.
 var (
-	chapterLength = Conditions{Duration: 2 * time.Second}
-	slow          = Conditions{Hold: 30 * time.Millisecond, Think: time.Millisecond}
-	failingOver   = Conditions{TTL: 4 * time.Second, Duration: 4 * time.Second, Wait: 4 * time.Second}
+	chapterLength = conditions{Duration: 2 * time.Second}
+	slow          = conditions{Hold: 30 * time.Millisecond, Think: time.Millisecond}
+	failingOver   = conditions{TTL: 4 * time.Second, Duration: 4 * time.Second, Wait: 4 * time.Second}
 )
 
 // tourWidth is how wide the text runs.
@@ -72,7 +73,7 @@ func on(lock, topology, fault string) Cell {
 	return Cell{Lock: lock, Topology: topology, Fault: fault, Counter: workload.RedisCounter.Name, Processes: 1}
 }
 
-// Tour tells the chapters, each with a run.
+// Tour shows the chapters, each with a run.
 type Tour struct {
 	Dir         string // where the runs are saved
 	Seed        uint64
@@ -80,27 +81,22 @@ type Tour struct {
 	Out         io.Writer
 }
 
-// told is a chapter that is ready to be told.
-type told struct {
+// ready is a chapter whose servers are up.
+type ready struct {
 	run     *harness.Prepared
 	command string
 	err     error
 }
 
-// Tell tells all chapters. While one goes on the servers of the next come up. It returns how many did not come out as
-// their texts say.
+// Tell shows all chapters. While one runs, the servers of the next start. It returns how many did not end as expected.
 func (t *Tour) Tell(ctx, stop context.Context) (wrong int, err error) {
-	expected, err := BuiltIn()
-	if err != nil {
-		return 0, err
-	}
-	next := t.prepare(stop, expected, 0)
+	next := t.prepare(stop, 0)
 	for i, c := range Chapters {
-		ready := <-next
+		r := <-next
 		if i+1 < len(Chapters) {
-			next = t.prepare(stop, expected, i+1)
+			next = t.prepare(stop, i+1)
 		}
-		ok, cerr := t.chapter(ctx, stop, i, &c, &ready, expected.Expect(c.Cell))
+		ok, cerr := t.chapter(ctx, stop, i, &c, &r, BuiltIn.expect(c.Cell))
 		if !ok {
 			wrong++
 		}
@@ -116,16 +112,16 @@ func (t *Tour) Tell(ctx, stop context.Context) (wrong int, err error) {
 	return wrong, nil
 }
 
-// prepare makes a chapter ready beside the one that is told.
-func (t *Tour) prepare(stop context.Context, e *Expectations, number int) <-chan told {
-	out := make(chan told, 1)
+// prepare starts the servers of a chapter while the one before it runs.
+func (t *Tour) prepare(stop context.Context, number int) <-chan ready {
+	out := make(chan ready, 1)
 	go func() {
 		c := &Chapters[number]
-		m := Run{Expectations: e, Seed: t.Seed, Dir: t.Dir, RedisServer: t.RedisServer}
+		m := Run{Expectations: BuiltIn, Seed: t.Seed, Dir: t.Dir, RedisServer: t.RedisServer}
 		p := m.plan(c.Cell)
 		chapterLength.into(&p)
 		c.With.into(&p)
-		d := told{command: command(&p)}
+		d := ready{command: command(&p)}
 		var job *harness.Job
 		if job, d.err = p.Check(stop, nil); d.err == nil {
 			job.Command = func(harness.Combination) string { return d.command }
@@ -137,26 +133,26 @@ func (t *Tour) prepare(stop context.Context, e *Expectations, number int) <-chan
 	return out
 }
 
-// chapter tells one: what and why, then the run, then what came of it.
-func (t *Tour) chapter(ctx, stop context.Context, number int, c *Chapter, ready *told, want Expectation) (bool, error) {
+// chapter shows one: its text, then the run, then the verdict.
+func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r *ready, want expectation) (bool, error) {
 	p := printer{w: t.Out}
 	p.line("%d. %s", number+1, strings.ToUpper(c.Title))
 	for _, row := range results.Wrap(c.Text, tourWidth) {
 		p.line("   %s", row)
 	}
-	if ready.err != nil {
-		return false, errors.Join(p.err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, ready.err))
+	if r.err != nil {
+		return false, errors.Join(p.err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, r.err))
 	}
-	run, err := ready.run.Run(ctx, stop)
-	err = errors.Join(err, ready.run.Close())
+	run, err := r.run.Run(ctx, stop)
+	err = errors.Join(err, r.run.Close())
 	if err != nil || stop.Err() != nil {
 		return false, errors.Join(p.err, err)
 	}
-	r := Record{Cell: c.Cell}
-	r.observe(run)
-	x := Compare(r, want)
+	record := Record{Cell: c.Cell}
+	record.observe(run)
+	x := compare(record, want)
 	p.line("")
-	p.line("   %s", verdictLine(&r, run))
+	p.line("   %s", verdictLine(&record, run))
 	for _, sentence := range story(run, want.Causes) {
 		for i, row := range results.Wrap(sentence, tourWidth-4) {
 			p.line("   %s %s", []string{"-", " "}[min(i, 1)], row)
@@ -165,12 +161,12 @@ func (t *Tour) chapter(ctx, stop context.Context, number int, c *Chapter, ready 
 	if x.Red {
 		p.line("   NOT AS TOLD: %s", x.Why)
 	}
-	p.line("   %s", ready.command)
+	p.line("   %s", r.command)
 	p.line("")
 	return !x.Red, p.err
 }
 
-// verdictLine says what came of a chapter's run in a line.
+// verdictLine is the verdict of a chapter's run in a line.
 func verdictLine(r *Record, run *results.Run) string {
 	views := fmt.Sprintf("%s page views, %s lost", results.Count(run.Views.Acknowledged), results.Count(run.Views.Lost))
 	if run.Views.Fenced > 0 {
@@ -179,7 +175,7 @@ func verdictLine(r *Record, run *results.Run) string {
 	if r.Status == checker.Pass {
 		return "PASS  " + views
 	}
-	return strings.ToUpper(r.Status.String()) + "  " + r.Cause() + "; " + views
+	return strings.ToUpper(r.Status.String()) + "  " + r.cause() + "; " + views
 }
 
 // story is the evidence of the verdict that shows one of the causes, or of the first that failed.

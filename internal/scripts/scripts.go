@@ -16,12 +16,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Run runs the scripts in testdata. Every script should end with nothing left behind.
+// Run runs the scripts in testdata. Every script should leave no server and no directory.
 func Run(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
-			// Nodes live below the temporary directory, which tells them from everybody else's.
+			// Nodes run below this temporary directory, so that those of one script can be counted.
 			e.Setenv("TMPDIR", filepath.Join(e.WorkDir, "tmp"))
 			e.Setenv("BIN", filepath.SplitList(e.Getenv("PATH"))[0])
 			return os.Mkdir(filepath.Join(e.WorkDir, "tmp"), 0o755)
@@ -85,7 +85,7 @@ func terminate(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// ServersUnder returns the processes that work in a directory below the given one.
+// ServersUnder returns the processes whose working directory is below the given one.
 func ServersUnder(dir string) (pids []int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {
