@@ -3,6 +3,8 @@ package results
 import (
 	"fmt"
 	"math"
+
+	"hammerlock/internal/human"
 )
 
 // RegressionGate is the gate that nothing may have become worse.
@@ -106,9 +108,9 @@ func signed(x float64) string {
 	case x == 0:
 		return "0 %"
 	case x > 0:
-		return "+" + percent(x)
+		return "+" + human.Percent(x)
 	default:
-		return "-" + percent(-x)
+		return "-" + human.Percent(-x)
 	}
 }
 

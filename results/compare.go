@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/perf/benchmath"
+
+	"hammerlock/internal/human"
 )
 
 // The significance that comparisons ask for. It is that of a whole table: five tables in a hundred that compare a
@@ -78,9 +80,9 @@ var Groupings = []struct {
 	{"topology", func(r *Run) string { return r.Topology }},
 	{"lock", func(r *Run) string { return r.Lock }},
 	{"workers", func(r *Run) string { return fmt.Sprint(r.Workers) + " workers" }},
-	{"keys", func(r *Run) string { return quantity(int64(r.Keys), "page") }},
+	{"keys", func(r *Run) string { return human.Quantity(r.Keys, "page") }},
 	{"counter", func(r *Run) string { return r.Counter }},
-	{"faults", func(r *Run) string { return orNone(r.Faults) }},
+	{"faults", func(r *Run) string { return human.List(r.Faults) }},
 }
 
 // Compare compares every side with the first. Runs are grouped by the named keys; without any, by topology and
@@ -272,7 +274,7 @@ func (c *Comparison) enough() {
 	}
 	if need := runsNeeded(tests); fewest < need {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s a side: %d are needed to tell a difference from noise in %s at %.0f %%; "+
-			"more runs (--count), or fewer numbers (--show)", quantity(int64(fewest), "run"), need, quantity(int64(tests), "comparison"), 100*confidence))
+			"more runs (--count), or fewer numbers (--show)", human.Quantity(fewest, "run"), need, human.Quantity(tests, "comparison"), 100*confidence))
 	}
 }
 
@@ -342,7 +344,7 @@ var configuration = []struct {
 	}},
 	{"processes", func(r *Run) string { return fmt.Sprint(r.Processes) }},
 	{"counter", func(r *Run) string { return r.Counter }},
-	{"faults", func(r *Run) string { return orNone(r.Faults) }},
+	{"faults", func(r *Run) string { return human.List(r.Faults) }},
 	{"server", func(r *Run) string { return r.Settings["server"] }},
 	{"suite", func(r *Run) string { return r.Environment.Suite }},
 	{"machine", func(r *Run) string { return fmt.Sprintf("%s, %d cores", r.Environment.CPU, r.Environment.Cores) }},

@@ -4,34 +4,36 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"hammerlock/internal/human"
 )
 
 // WriteText writes the comparison for people. A difference within the noise is "~".
 func (c *Comparison) WriteText(w io.Writer) error {
-	p := &printer{w: w}
+	p := &human.Printer{W: w}
 	for _, g := range c.Groups {
-		p.line("%s", strings.TrimSpace(g.Name))
-		p.compared("", c.Sides, func(k int) string { return "change" })
+		p.Line("%s", strings.TrimSpace(g.Name))
+		writeRow(p, "", c.Sides, func(k int) string { return "change" })
 		for _, row := range g.Rows {
 			var cells []string
 			for i := range row.Cells {
 				cells = append(cells, row.metric.cell(&row.Cells[i]))
 			}
-			p.compared(row.Metric, cells, func(k int) string { return row.Cells[k].verdict() })
+			writeRow(p, row.Metric, cells, func(k int) string { return row.Cells[k].verdict() })
 		}
-		p.line("")
+		p.Line("")
 	}
 	for _, note := range c.Notes {
-		p.wrapped(note)
+		p.Wrapped("", 2, note)
 	}
-	p.line("medians with their %.0f %% confidence intervals; ~ is noise: Mann-Whitney U tests, %.0f %% for the whole table (Holm)",
+	p.Line("medians with their %.0f %% confidence intervals; ~ is noise: Mann-Whitney U tests, %.0f %% for the whole table (Holm)",
 		100*confidence, 100*familyAlpha)
-	p.gates(c.Gates)
-	return p.err
+	writeGates(p, c.Gates)
+	return p.Err
 }
 
-// compared writes a row of columns, the change against the first after each of the others.
-func (p *printer) compared(label string, cells []string, change func(int) string) {
+// writeRow writes a row of columns, the change against the first after each of the others.
+func writeRow(p *human.Printer, label string, cells []string, change func(int) string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-26s", label)
 	for k, cell := range cells {
@@ -40,16 +42,7 @@ func (p *printer) compared(label string, cells []string, change func(int) string
 			fmt.Fprintf(&b, " %-24s", change(k))
 		}
 	}
-	p.line("%s", b.String())
-}
-
-func (p *printer) wrapped(text string) {
-	for i, row := range Wrap(text, width-2) {
-		if i > 0 {
-			row = "  " + row
-		}
-		p.line("%s", row)
-	}
+	p.Line("%s", b.String())
 }
 
 // cell writes a median with half the width of its interval.
@@ -80,15 +73,15 @@ func (c *Figure) verdict() string {
 
 // WriteText writes the trial for people.
 func (t *Trial) WriteText(w io.Writer) error {
-	p := &printer{w: w}
-	p.line("A  %s", t.A)
-	p.line("B  %s", t.B)
-	p.line("")
+	p := &human.Printer{W: w}
+	p.Line("A  %s", t.A)
+	p.Line("B  %s", t.B)
+	p.Line("")
 	const row = "%-26s %-12s %-12s %-10s %-20s %-12s %s"
-	p.line(row, "", "A", "B", "change", fmt.Sprintf("interval (n=%d)", t.Pairs), "noise floor", "")
+	p.Line(row, "", "A", "B", "change", fmt.Sprintf("interval (n=%d)", t.Pairs), "noise floor", "")
 	for _, c := range t.Effects {
 		if c.Effect == None {
-			p.line(row, c.Metric, "-", "-", "-", "-", "-", "nothing is known of it")
+			p.Line(row, c.Metric, "-", "-", "-", "-", "-", "nothing is known of it")
 			continue
 		}
 		interval, floor := "too few pairs", "?"
@@ -96,24 +89,24 @@ func (t *Trial) WriteText(w io.Writer) error {
 			interval = signed(*c.Low) + " .. " + signed(*c.High)
 		}
 		if c.Floor != nil {
-			floor = "± " + percent(*c.Floor)
+			floor = "± " + human.Percent(*c.Floor)
 		}
 		text := string(c.Effect)
 		if c.Effect != Noise {
 			text = "B is " + text
 		}
-		p.line(row, c.Metric, c.metric.Format(c.A), c.metric.Format(c.B), signed(*c.Change), interval, floor, text)
+		p.Line(row, c.Metric, c.metric.Format(c.A), c.metric.Format(c.B), signed(*c.Change), interval, floor, text)
 	}
-	p.line("")
+	p.Line("")
 	for _, s := range t.Summary {
-		p.wrapped(s)
+		p.Wrapped("", 2, s)
 	}
 	for _, note := range t.Notes {
-		p.wrapped(note)
+		p.Wrapped("", 2, note)
 	}
-	p.line("the noise floor is what A shows against A in turns with B; the intervals of B/A hold for all rows at once (%.0f %%)", 100*confidence)
-	p.gates(t.Gates)
-	return p.err
+	p.Line("the noise floor is what A shows against A in turns with B; the intervals of B/A hold for all rows at once (%.0f %%)", 100*confidence)
+	writeGates(p, t.Gates)
+	return p.Err
 }
 
 // WriteSpread writes what repeated runs of each topology and lock say together: medians with their intervals.
@@ -126,15 +119,15 @@ func WriteSpread(w io.Writer, runs []Run) error {
 		}
 		metrics = append(metrics, m)
 	}
-	p := &printer{w: w}
-	p.line("")
+	p := &human.Printer{W: w}
+	p.Line("")
 	for _, g := range Compare([]Side{{Runs: runs}}, []string{"topology", "lock"}, metrics).Groups {
-		p.line("%s", g.Name)
+		p.Line("%s", g.Name)
 		for _, row := range g.Rows {
-			p.line("%-26s %-20s %s", row.Metric, row.metric.cell(&row.Cells[0]), quantity(int64(row.Cells[0].Runs), "run"))
+			p.Line("%-26s %-20s %s", row.Metric, row.metric.cell(&row.Cells[0]), human.Quantity(row.Cells[0].Runs, "run"))
 		}
-		p.line("")
+		p.Line("")
 	}
-	p.line("medians with their %.0f %% confidence intervals", 100*confidence)
-	return p.err
+	p.Line("medians with their %.0f %% confidence intervals", 100*confidence)
+	return p.Err
 }

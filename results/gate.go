@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hammerlock/internal/human"
 )
 
 // Gate is a condition that a run must meet, as in "response.p99<50ms", or a change that a comparison must not show,
@@ -227,14 +229,13 @@ func WriteGates(w io.Writer, all []GateResult) error {
 	if len(all) == 0 {
 		return nil
 	}
-	p := &printer{w: w}
-	p.line("")
-	p.gates(all)
-	return p.err
+	p := &human.Printer{W: w}
+	p.Line("")
+	writeGates(p, all)
+	return p.Err
 }
 
-// gates writes how gates came out, for people.
-func (p *printer) gates(all []GateResult) {
+func writeGates(p *human.Printer, all []GateResult) {
 	for i := range all {
 		g := &all[i]
 		about := strings.TrimSpace(g.Topology + " " + g.Lock)
@@ -242,6 +243,6 @@ func (p *printer) gates(all []GateResult) {
 		if about != "" {
 			text = about + ": " + text
 		}
-		p.fact("GATE", text)
+		p.Fact("GATE", text)
 	}
 }

@@ -3,6 +3,8 @@ package results
 import (
 	"fmt"
 	"time"
+
+	"hammerlock/internal/human"
 )
 
 // GeneratorState is how far the load generator can be trusted.
@@ -50,13 +52,13 @@ func (m *Meter) judge(l Load) Generator {
 	limits := []limit{
 		{l.MachineCPU, 0.75, 0.95, fmt.Sprintf("machine %.0f %% busy", 100*l.MachineCPU)},
 		{l.OwnCPU, 0.50, 0.85, fmt.Sprintf("generator uses %.0f %% of the cores", 100*l.OwnCPU)},
-		{float64(l.GCPauseMax), 2 * ms, 20 * ms, fmt.Sprintf("a GC pause of %s", Duration(time.Duration(l.GCPauseMax)))},
-		{float64(l.SchedulingP99), 2 * ms, 20 * ms, fmt.Sprintf("goroutines wait %s for a core (p99)", Duration(time.Duration(l.SchedulingP99)))},
-		{float64(l.PoolWaits), 1, float64(max(m.Visits.Begun/10, 2)), fmt.Sprintf("%s waits for a connection", Count(l.PoolWaits))},
-		{float64(l.Stalls), 1, float64(max(m.ops/1000, 2)), fmt.Sprintf("%s waits to record", Count(l.Stalls))},
+		{float64(l.GCPauseMax), 2 * ms, 20 * ms, fmt.Sprintf("a GC pause of %s", human.Duration(time.Duration(l.GCPauseMax)))},
+		{float64(l.SchedulingP99), 2 * ms, 20 * ms, fmt.Sprintf("goroutines wait %s for a core (p99)", human.Duration(time.Duration(l.SchedulingP99)))},
+		{float64(l.PoolWaits), 1, float64(max(m.Visits.Begun/10, 2)), fmt.Sprintf("%s waits for a connection", human.Count(l.PoolWaits))},
+		{float64(l.Stalls), 1, float64(max(m.ops/1000, 2)), fmt.Sprintf("%s waits to record", human.Count(l.Stalls))},
 	}
 	if l.OpenLoop {
-		limits = append(limits, limit{float64(late), 1 * ms, 10 * ms, fmt.Sprintf("visits begin %s late (p99)", Duration(late))})
+		limits = append(limits, limit{float64(late), 1 * ms, 10 * ms, fmt.Sprintf("visits begin %s late (p99)", human.Duration(late))})
 	} else {
 		g.State = Suspect
 		g.Reasons = append(g.Reasons, "closed loop on the servers' cores")

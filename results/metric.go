@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"hammerlock/internal/human"
 )
 
 // Metric is a number of a run that can be compared, gated and searched for.
@@ -195,11 +197,11 @@ func MetricNames() string {
 func (m Metric) Format(v float64) string {
 	switch m.Unit {
 	case Nanoseconds:
-		return Duration(time.Duration(v))
+		return human.Duration(time.Duration(v))
 	case PerSecond:
-		return significant(v) + "/s"
+		return human.Number(v) + "/s"
 	default:
-		return significant(v)
+		return human.Number(v)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 func (r *Run) latencyTable() tableView {
@@ -44,10 +45,10 @@ func (r *Run) workerTable() tableView {
 	}
 	slices.SortStableFunc(all, func(a, b Worker) int { return int(a.Visits - b.Visits) })
 	for _, w := range all[:min(len(all), workersMost)] {
-		row := texts(fmt.Sprintf("w%02d", w.Worker), Count(w.Visits), "-", Duration(time.Duration(w.Mean)), Duration(time.Duration(w.Longest)))
+		row := texts(fmt.Sprintf("w%02d", w.Worker), human.Count(w.Visits), "-", human.Duration(time.Duration(w.Mean)), human.Duration(time.Duration(w.Longest)))
 		if sum > 0 {
 			fair := float64(w.Visits) * float64(len(all)) / float64(sum)
-			row[2] = cellView{Text: percent(fair), Bar: int(100 * w.Visits / most)}
+			row[2] = cellView{Text: human.Percent(fair), Bar: int(100 * w.Visits / most)}
 			if fair < starvingShare {
 				row[0].State = &state{"fail", "✕", "starving"}
 			}
@@ -92,11 +93,11 @@ func (s *ownership) table() tableView {
 		if o.late {
 			what = "one went on after its lease"
 		}
-		t.Rows = append(t.Rows, texts(clockText(o.from), Duration(o.to-o.from), strconv.Itoa(int(o.key)),
+		t.Rows = append(t.Rows, texts(clockText(o.from), human.Duration(o.to-o.from), strconv.Itoa(int(o.key)),
 			fmt.Sprintf("w%02d and w%02d", o.a, o.b), what))
 	}
 	if s.Overlaps > len(t.Rows) {
-		t.Note = fmt.Sprintf("The first %d of %s.", len(t.Rows), Count(int64(s.Overlaps)))
+		t.Note = fmt.Sprintf("The first %d of %s.", len(t.Rows), human.Count(int64(s.Overlaps)))
 	}
 	return t
 }
@@ -115,16 +116,16 @@ func (r *Run) healthTable() tableView {
 	g := &r.Generator
 	machine := "unknown"
 	if g.MachineCPU >= 0 {
-		machine = percent(g.MachineCPU)
+		machine = human.Percent(g.MachineCPU)
 	}
 	loop := "closed: a worker's next visit waits for its last"
 	if g.OpenLoop {
 		loop = "open: visits are due by a schedule"
 	}
-	t := facts("Loop", loop, "Generator's share of its cores", percent(g.OwnCPU), "Machine busy", machine,
-		"Longest GC pause", Duration(time.Duration(g.GCPauseMax)), "Goroutines waited for a core (p99)", Duration(time.Duration(g.SchedulingP99)),
-		"Waits for a connection", Count(g.PoolWaits), "Waits to record", Count(g.Stalls),
-		"Visits begun late (p99)", Duration(time.Duration(g.LateP99)), "Visits begun late (max)", Duration(time.Duration(g.LateMax)))
+	t := facts("Loop", loop, "Generator's share of its cores", human.Percent(g.OwnCPU), "Machine busy", machine,
+		"Longest GC pause", human.Duration(time.Duration(g.GCPauseMax)), "Goroutines waited for a core (p99)", human.Duration(time.Duration(g.SchedulingP99)),
+		"Waits for a connection", human.Count(g.PoolWaits), "Waits to record", human.Count(g.Stalls),
+		"Visits begun late (p99)", human.Duration(time.Duration(g.LateP99)), "Visits begun late (max)", human.Duration(time.Duration(g.LateMax)))
 	t.Note = strings.Join(g.Reasons, "; ")
 	return t
 }
@@ -133,18 +134,18 @@ func (r *Run) costTable() tableView {
 	t := facts("Round trips a visit", optional(r.Cost.RoundTrips), "Commands a visit, on the servers", optional(r.Cost.Commands),
 		"Servers' CPU a visit", optionalDuration(r.Cost.ServerCPU), "Visits", r.visitsText())
 	for _, what := range slices.Sorted(maps.Keys(r.Errors)) {
-		t.Rows = append(t.Rows, texts("Error: "+what, Count(r.Errors[what])))
+		t.Rows = append(t.Rows, texts("Error: "+what, human.Count(r.Errors[what])))
 	}
 	return t
 }
 
 func (r *Run) configTable() tableView {
-	d := func(ns int64) string { return Duration(time.Duration(ns)) }
+	d := func(ns int64) string { return human.Duration(time.Duration(ns)) }
 	rate := "closed loop"
 	if r.Rate > 0 {
-		rate = significant(r.Rate) + " visits/s, " + r.Spread
+		rate = human.Number(r.Rate) + " visits/s, " + r.Spread
 	}
-	t := facts("Topology", r.Topology, "Lock", r.Lock, "Counter", r.Counter, "Faults", orNone(r.Faults), "Workers", strconv.Itoa(r.Workers),
+	t := facts("Topology", r.Topology, "Lock", r.Lock, "Counter", r.Counter, "Faults", human.List(r.Faults), "Workers", strconv.Itoa(r.Workers),
 		"Processes", strconv.Itoa(r.Processes), "Pages", strconv.Itoa(r.Keys), "Popularity", r.Popularity, "Rate", rate,
 		"Seed", strconv.FormatUint(r.Seed, 10), "Lease", d(r.TTL), "Hold", d(r.Hold), "Think", d(r.Think), "Patience", d(r.Wait),
 		"Backoff", d(r.Retry), "Warm-up", d(r.Warmup), "Duration", d(r.Duration), "Measured", d(r.Measured))
@@ -160,7 +161,7 @@ func (r *Run) configTable() tableView {
 func (r *Run) environmentTable() tableView {
 	e := &r.Environment
 	return facts("Suite", e.Suite, "Go", e.Go, "System", e.OS, "Kernel", e.Kernel, "Processor", e.CPU, "Cores", strconv.Itoa(e.Cores),
-		"GOMAXPROCS", strconv.Itoa(e.Procs), "Memory", significant(float64(e.Memory)/(1<<30))+" GiB", "Run", r.Name)
+		"GOMAXPROCS", strconv.Itoa(e.Procs), "Memory", human.Number(float64(e.Memory)/(1<<30))+" GiB", "Run", r.Name)
 }
 
 // compareTables set several runs side by side.
@@ -172,7 +173,7 @@ func compareTables(runs []reported) []tableView {
 		status, _ := r.Safety()
 		s, g := stateOf(status), generatorState(&r.Generator)
 		a, q, h := r.Latency.Acquire, r.Latency.Response, r.Latency.Handoff
-		row := texts(r.short(), "", Count(r.Views.Lost), significant(r.Throughput), quantile(a.P50, a.Max), quantile(a.P99, a.Max),
+		row := texts(r.short(), "", human.Count(r.Views.Lost), human.Number(r.Throughput), quantile(a.P50, a.Max), quantile(a.P99, a.Max),
 			quantile(q.P50, q.Max), quantile(q.P99, q.Max), quantile(h.P50, h.Max), fmt.Sprintf("%.2f", r.Fairness.Jain),
 			fmt.Sprintf("%d of %d", r.Fairness.Starving, r.Workers), optional(r.Cost.RoundTrips), optional(r.Cost.Commands), "")
 		row[1].State, row[13].State = &s, &g

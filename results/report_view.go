@@ -2,14 +2,13 @@ package results
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"hammerlock/checker"
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // state is a verdict for the eye: a word, a sign and a colour, never the colour alone.
@@ -105,7 +104,7 @@ func banner(runs []reported) bannerView {
 		_, b.Text = runs[0].Safety()
 		return b
 	}
-	b.Text = fmt.Sprintf("%s: %d passed, %d failed, %d inconclusive", quantity(int64(len(runs)), "run"),
+	b.Text = fmt.Sprintf("%s: %d passed, %d failed, %d inconclusive", human.Quantity(len(runs), "run"),
 		counts[checker.Pass], counts[checker.Fail], counts[checker.Inconclusive])
 	for i := range runs {
 		if s, text := runs[i].Safety(); s != checker.Pass {
@@ -132,19 +131,19 @@ func view(r *reported, number int) runView {
 		v.Banner.Notes = append(v.Banner.Notes, "The run ended early: "+r.Partial)
 	}
 	if s := r.strip; s != nil {
-		v.StripText = fmt.Sprintf("%s of %s; %s", quantity(int64(s.Visits), "visit"), quantity(int64(s.Workers), "worker"), overlapText(s))
+		v.StripText = fmt.Sprintf("%s of %s; %s", human.Quantity(s.Visits, "visit"), human.Quantity(s.Workers, "worker"), overlapText(s))
 		v.Overlaps = s.table()
 	}
 	return v
 }
 
 func overlapText(s *ownership) string {
-	text := quantity(int64(s.Overlaps), "overlap")
+	text := human.Quantity(s.Overlaps, "overlap")
 	if s.Overlaps == 0 {
 		return "no two workers ever held one page at the same time"
 	}
 	if s.Late > 0 {
-		text += fmt.Sprintf(", %s of them only because a worker went on after its lease", Count(int64(s.Late)))
+		text += fmt.Sprintf(", %s of them only because a worker went on after its lease", human.Count(int64(s.Late)))
 	}
 	if !s.Excludes {
 		text += "; this lock does not claim to exclude"
@@ -155,13 +154,13 @@ func overlapText(s *ownership) string {
 func (r *Run) tiles() []tileView {
 	response, acquire, handoff := r.Latency.Response, r.Latency.Acquire, r.Latency.Handoff
 	return []tileView{
-		{"Throughput", significant(r.Throughput) + "/s", Count(r.Visits.Done) + " visits counted"},
+		{"Throughput", human.Number(r.Throughput) + "/s", human.Count(r.Visits.Done) + " visits counted"},
 		{"Response p99", quantile(response.P99, response.Max), "median " + quantile(response.P50, response.Max)},
 		{"Acquire p99", quantile(acquire.P99, acquire.Max), "median " + quantile(acquire.P50, acquire.Max)},
 		{"Hand-off p50", quantile(handoff.P50, handoff.Max), "p99 " + quantile(handoff.P99, handoff.Max)},
 		{"Fairness", "Jain " + fmt.Sprintf("%.2f", r.Fairness.Jain), fmt.Sprintf("%d of %d starving", r.Fairness.Starving, r.Workers)},
 		{"Cost a visit", optional(r.Cost.RoundTrips) + " trips", optional(r.Cost.Commands) + " commands"},
-		{"Views lost", Count(r.Views.Lost), "of " + Count(r.Views.Acknowledged)},
+		{"Views lost", human.Count(r.Views.Lost), "of " + human.Count(r.Views.Acknowledged)},
 	}
 }
 
@@ -176,15 +175,12 @@ func texts(all ...string) []cellView {
 func (r *Run) verdictTable() tableView {
 	t := tableView{Head: []string{"Property", "Verdict", "Exposed", "Violations", "What was found"}, Words: true}
 	for _, v := range r.Verdicts {
-		text := v.Summary
-		for _, name := range slices.Sorted(maps.Keys(v.Misses)) {
-			text += fmt.Sprintf("; %s %s", Count(v.Misses[name]), name)
-		}
+		text := finding(&v)
 		if v.Cause != "" {
 			text = v.Cause + ": " + text
 		}
 		s := stateOf(v.Status)
-		row := texts(v.Checker, "", Count(v.Exposed), Count(v.Violations), text)
+		row := texts(v.Checker, "", human.Count(v.Exposed), human.Count(v.Violations), text)
 		row[1].State = &s
 		t.Rows = append(t.Rows, row)
 	}
@@ -197,7 +193,7 @@ func (r *Run) stories() []storyView {
 		if v.Status != checker.Fail || len(v.Story)+len(v.Evidence) == 0 {
 			continue
 		}
-		s := storyView{Title: v.Checker + ": " + headline(&v), Lines: v.Story, Checker: v.Checker}
+		s := storyView{Title: title(&v), Lines: v.Story, Checker: v.Checker}
 		s.Ops = tableView{Head: []string{"Call", "Return", "Worker", "Operation", "Page", "Outcome", "Value", "Took"}, Ops: true}
 		from, to := history.Forever, time.Duration(0)
 		for i := range v.Evidence {
@@ -206,11 +202,11 @@ func (r *Run) stories() []storyView {
 			back, took := "never", "-"
 			if op.Return != history.Forever {
 				to = max(to, op.Return)
-				back, took = clockText(op.Return), Duration(op.Latency())
+				back, took = clockText(op.Return), human.Duration(op.Latency())
 			}
 			value := "-"
 			if op.Kind == history.Load || op.Kind == history.Store {
-				value = Count(op.Value)
+				value = human.Count(op.Value)
 			}
 			outcome := strings.TrimSpace(op.Outcome.String() + " " + op.Reason.String())
 			s.Ops.Rows = append(s.Ops.Rows, texts(clockText(op.Call), back, fmt.Sprintf("w%02d", op.Worker), op.Kind.String(),

@@ -19,6 +19,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 const ms = time.Millisecond
@@ -322,25 +323,6 @@ func TestGeneratorJudgesItself(t *testing.T) {
 	}
 }
 
-func TestDuration(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 1234567: "1.23 ms", 999_600: "1.00 ms", 999_400: "999 µs",
-		12345 * time.Microsecond: "12.3 ms", 999_700 * time.Microsecond: "1.00 s", 90 * time.Second: "90.0 s", time.Hour: "3600 s",
-	} {
-		if got := Duration(d); got != want {
-			t.Errorf("%d: got %q, want %q", int64(d), got, want)
-		}
-	}
-}
-
-func TestCount(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 1234567: "1 234 567", -1234: "-1 234"} {
-		if got := Count(n); got != want {
-			t.Errorf("%d: got %q, want %q", n, got, want)
-		}
-	}
-}
-
 // sample is a record with long numbers everywhere.
 func sample(topology, lock string) Run {
 	s := &script{}
@@ -372,7 +354,7 @@ func TestTablesFitTheirWidthAndSayTheVerdictFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, line := range strings.Split(b.String(), "\n") {
-			if n := utf8.RuneCountInString(line); n > width && !strings.Contains(line, "repeat") && name == "many" {
+			if n := utf8.RuneCountInString(line); n > human.Width && !strings.Contains(line, "repeat") && name == "many" {
 				t.Errorf("%s: %d columns: %s", name, n, line)
 			}
 		}

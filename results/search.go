@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"hammerlock/internal/human"
 )
 
 // Probe is one look of a search: whether the objective held there.
@@ -76,7 +78,7 @@ func (s Search) Run() (Found, error) {
 	case w.found.Status != "":
 		return w.end(low, high, w.found.Status, w.found.Reason)
 	case low == 0:
-		return w.end(low, high, GateFail, "the objective holds nowhere from "+significant(s.least())+" on")
+		return w.end(low, high, GateFail, "the objective holds nowhere from "+human.Number(s.least())+" on")
 	case math.IsInf(high, 1):
 		return w.end(low, high, GateInconclusive, "the objective holds as far as was looked")
 	default:
@@ -107,7 +109,7 @@ func (w *search) look(at float64) bool {
 	}
 	w.found.Probes = append(w.found.Probes, Probe{at, r})
 	if r.Status != GatePass && r.Status != GateFail {
-		w.found.Status, w.found.Reason = r.Status, fmt.Sprintf("at %s: %s", significant(at), r.Summary)
+		w.found.Status, w.found.Reason = r.Status, fmt.Sprintf("at %s: %s", human.Number(at), r.Summary)
 	}
 	return r.Status == GatePass
 }
@@ -206,22 +208,22 @@ func (w *search) end(low, high float64, status GateStatus, reason string) (Found
 
 // WriteText writes what a search found, for people.
 func (f *Found) WriteText(w io.Writer) error {
-	p := &printer{w: w}
-	p.line("%s over %s", f.Objective, f.Over)
-	p.line("")
+	p := &human.Printer{W: w}
+	p.Line("%s over %s", f.Objective, f.Over)
+	p.Line("")
 	for _, probe := range f.Probes {
-		p.line("%12s  %-13s %s", significant(probe.At), string(probe.Result.Status), probe.Result.Summary)
+		p.Line("%12s  %-13s %s", human.Number(probe.At), string(probe.Result.Status), probe.Result.Summary)
 	}
-	p.line("")
+	p.Line("")
 	switch {
 	case f.Holds == nil && f.Breaks == nil:
-		p.fact(f.Over, "unknown: "+f.Reason)
+		p.Fact(f.Over, "unknown: "+f.Reason)
 	case f.Holds == nil:
-		p.fact(f.Over, fmt.Sprintf("breaks at %s: %s", significant(*f.Breaks), f.Reason))
+		p.Fact(f.Over, fmt.Sprintf("breaks at %s: %s", human.Number(*f.Breaks), f.Reason))
 	case f.Breaks == nil:
-		p.fact(f.Over, fmt.Sprintf("holds at %s; more is unknown: %s", significant(*f.Holds), f.Reason))
+		p.Fact(f.Over, fmt.Sprintf("holds at %s; more is unknown: %s", human.Number(*f.Holds), f.Reason))
 	default:
-		p.fact(f.Over, fmt.Sprintf("holds at %s, breaks at %s: %s", significant(*f.Holds), significant(*f.Breaks), f.Reason))
+		p.Fact(f.Over, fmt.Sprintf("holds at %s, breaks at %s: %s", human.Number(*f.Holds), human.Number(*f.Breaks), f.Reason))
 	}
-	return p.err
+	return p.Err
 }

@@ -6,97 +6,58 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"hammerlock/checker"
+	"hammerlock/internal/human"
 )
-
-// width is how many columns the tables take at most.
-const width = 100
 
 // WriteText writes the result for people: every run by itself if there is one, a comparison if there are more.
 func WriteText(w io.Writer, runs []Run) error {
-	p := &printer{w: w}
+	p := &human.Printer{W: w}
 	switch len(runs) {
 	case 0:
 	case 1:
-		p.run(&runs[0])
+		runs[0].write(p)
 	default:
-		p.comparison(runs)
+		writeComparison(p, runs)
 	}
-	return p.err
+	return p.Err
 }
 
-// printer writes lines and remembers the first error.
-type printer struct {
-	w   io.Writer
-	err error
-}
+// interactiveText is what a reader of numbers must know first.
+const interactiveText = "a person has meddled by key: see the faults by key in the history"
 
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintln(p.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
-	}
-}
-
-// fact writes a labelled text, wrapped to the width.
-func (p *printer) fact(label, text string) {
-	for i, row := range Wrap(text, width-14) {
-		if i > 0 {
-			label = ""
-		}
-		p.line("%-13s %s", label, row)
-	}
-}
-
-// Wrap breaks a text into rows of at most so many columns, between words.
-func Wrap(text string, columns int) []string {
-	rows := []string{""}
-	for _, word := range strings.Split(text, " ") {
-		last := &rows[len(rows)-1]
-		switch {
-		case *last == "":
-			*last = word
-		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) > columns:
-			rows = append(rows, word)
-		default:
-			*last += " " + word
-		}
-	}
-	return rows
-}
-
-func (p *printer) run(r *Run) {
-	p.fact(r.Topology, "lock "+r.Lock+" · "+r.load())
+func (r *Run) write(p *human.Printer) {
+	p.Fact(r.Topology, "lock "+r.Lock+" · "+r.load())
 	if r.Label != "" {
-		p.fact("NOTE", r.Label)
+		p.Fact("NOTE", r.Label)
 	}
 	if r.Interactive {
-		p.fact("INTERACTIVE", "a person has meddled by key: see the faults by key in the history")
+		p.Fact("INTERACTIVE", interactiveText)
 	}
 	if r.Partial != "" {
-		p.fact("PARTIAL", "the run ended early: "+r.Partial)
+		p.Fact("PARTIAL", "the run ended early: "+r.Partial)
 	}
 	status, text := r.Safety()
-	p.fact("SAFETY", strings.ToUpper(status.String())+"  "+text)
-	p.fact("GENERATOR", string(r.Generator.State)+"  "+strings.Join(r.Generator.Reasons, "; "))
-	p.fact("FAIRNESS", r.fairnessText())
-	p.line("")
-	p.latencies(r)
-	p.line("")
-	p.fact("throughput", fmt.Sprintf("%s visits/s counted in %s", significant(r.Throughput), Duration(time.Duration(r.Measured))))
-	p.fact("visits", r.visitsText())
+	p.Fact("SAFETY", strings.ToUpper(status.String())+"  "+text)
+	p.Fact("GENERATOR", string(r.Generator.State)+"  "+strings.Join(r.Generator.Reasons, "; "))
+	p.Fact("FAIRNESS", r.fairnessText())
+	p.Line("")
+	r.writeLatencies(p)
+	p.Line("")
+	p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput), human.Duration(time.Duration(r.Measured))))
+	p.Fact("visits", r.visitsText())
 	if len(r.Waiting.Woken) > 0 {
-		p.fact("woken", r.wokenText())
+		p.Fact("woken", r.wokenText())
 	}
-	p.fact("cost a visit", r.costText())
+	p.Fact("cost a visit", r.costText())
 	if r.Views.Fenced > 0 {
-		p.fact("fence", fencedText(r.Views.Fenced))
+		p.Fact("fence", fencedText(r.Views.Fenced))
 	}
 	if len(r.Errors) > 0 {
-		p.fact("errors", r.errorsText())
+		p.Fact("errors", r.errorsText())
 	}
-	p.fact("repeat", r.Command)
+	p.Fact("repeat", r.Command)
 }
 
 // Safety is the worst verdict and its words; the first failing one speaks.
@@ -104,11 +65,11 @@ func (r *Run) Safety() (checker.Status, string) { return worst(r.Verdicts) }
 
 func (r *Run) fairnessText() string {
 	f := r.Fairness
-	text := fmt.Sprintf("Jain %.2f over %s; %s", f.Jain, quantity(int64(r.Workers), "worker"), starving(f.StarvingWorkers))
-	text += fmt.Sprintf("; worst w%02d: %s, mean wait %s, longest %s", f.Worst.Worker, quantity(f.Worst.Visits, "visit"),
-		Duration(time.Duration(f.Worst.Mean)), Duration(time.Duration(f.Worst.Longest)))
+	text := fmt.Sprintf("Jain %.2f over %s; %s", f.Jain, human.Quantity(r.Workers, "worker"), starving(f.StarvingWorkers))
+	text += fmt.Sprintf("; worst w%02d: %s, mean wait %s, longest %s", f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"),
+		human.Duration(time.Duration(f.Worst.Mean)), human.Duration(time.Duration(f.Worst.Longest)))
 	if f.IdleShare != nil {
-		text += fmt.Sprintf("; lock idle while somebody waited %s of the time", percent(*f.IdleShare))
+		text += fmt.Sprintf("; lock idle while somebody waited %s of the time", human.Percent(*f.IdleShare))
 	}
 	return text
 }
@@ -129,14 +90,14 @@ func starving(workers []int) string {
 	return text + ")"
 }
 
-func (p *printer) latencies(r *Run) {
+func (r *Run) writeLatencies(p *human.Printer) {
 	const row = "%-26s%9s%9s%9s%9s%9s%9s%9s"
-	p.line(row, "latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean")
+	p.Line(row, "latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean")
 	for _, l := range r.latencies() {
-		p.line(row, l...)
+		p.Line(row, l...)
 	}
 	if r.Waiting.Censored > 0 {
-		p.line("%s", r.censoredText())
+		p.Line("%s", r.censoredText())
 	}
 }
 
@@ -146,8 +107,8 @@ func (r *Run) latencies() [][]any {
 		if l.Count == 0 {
 			return []any{name, "0", "-", "-", "-", "-", "-", "-"}
 		}
-		return []any{name, Count(l.Count), quantile(l.P50, l.Max), quantile(l.P90, l.Max), quantile(l.P99, l.Max),
-			quantile(l.P999, l.Max), Duration(time.Duration(l.Max)), Duration(time.Duration(l.Mean))}
+		return []any{name, human.Count(l.Count), quantile(l.P50, l.Max), quantile(l.P90, l.Max), quantile(l.P99, l.Max),
+			quantile(l.P999, l.Max), human.Duration(time.Duration(l.Max)), human.Duration(time.Duration(l.Mean))}
 	}
 	rows := [][]any{
 		row("acquire (winners)", r.Latency.Acquire),
@@ -164,7 +125,7 @@ func (r *Run) latencies() [][]any {
 }
 
 func (r *Run) censoredText() string {
-	return quantity(r.Waiting.Censored, "wait") + " ended without a grant or outlasted the measurement; they count with what was seen of them"
+	return human.Quantity(r.Waiting.Censored, "wait") + " ended without a grant or outlasted the measurement; they count with what was seen of them"
 }
 
 // quantile writes a percentile: "-" if the count does not support it, ">" if waits without end hide it.
@@ -173,20 +134,20 @@ func quantile(v *int64, longest int64) string {
 	case v == nil:
 		return "-"
 	case *v == int64(Beyond):
-		return ">" + Duration(time.Duration(longest))
+		return ">" + human.Duration(time.Duration(longest))
 	default:
-		return Duration(time.Duration(*v))
+		return human.Duration(time.Duration(*v))
 	}
 }
 
 func (r *Run) visitsText() string {
 	v := r.Visits
 	text := fmt.Sprintf("%s begun, %s counted, %s timed out, %s failed, %s unknown",
-		Count(v.Begun), Count(v.Done), Count(v.Timeout), Count(v.Failed), Count(v.Unknown))
+		human.Count(v.Begun), human.Count(v.Done), human.Count(v.Timeout), human.Count(v.Failed), human.Count(v.Unknown))
 	if r.Rate > 0 {
 		a := r.Arrivals
 		text += fmt.Sprintf("; with the warm-up %s due = %s begun + %s skipped + %s unfinished",
-			Count(a.Due), Count(a.Begun), Count(a.Skipped), Count(a.Unfinished))
+			human.Count(a.Due), human.Count(a.Begun), human.Count(a.Skipped), human.Count(a.Unfinished))
 	}
 	return text
 }
@@ -198,26 +159,26 @@ func (r *Run) costText() string {
 }
 
 // fencedText tells of the fence doing its work: no error.
-func fencedText(n int64) string { return quantity(n, "stale store") + " refused by the counter" }
+func fencedText(n int64) string { return human.Quantity(n, "stale store") + " refused by the counter" }
 
 func optional(x *float64) string {
 	if x == nil {
 		return "-"
 	}
-	return significant(*x)
+	return human.Number(*x)
 }
 
 func optionalDuration(x *float64) string {
 	if x == nil {
 		return "-"
 	}
-	return Duration(time.Duration(*x))
+	return human.Duration(time.Duration(*x))
 }
 
 func (r *Run) errorsText() string {
 	var all []string
 	for what, n := range r.Errors {
-		all = append(all, Count(n)+" "+what)
+		all = append(all, human.Count(n)+" "+what)
 	}
 	slices.Sort(all)
 	return strings.Join(all, ", ")

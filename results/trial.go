@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/perf/benchmath"
+
+	"hammerlock/internal/human"
 )
 
 // Arm is one of the three of a trial. The twin has the first arm's settings: what differs between these two is noise.
@@ -78,7 +80,7 @@ func NewTrial(a, b string, pairs []Pair, metrics []Metric) *Trial {
 	t.conclude()
 	if need := pairsNeeded(len(metrics)); len(pairs) < need {
 		t.Notes = append(t.Notes, fmt.Sprintf("%s: %d are needed to tell a difference from noise in %s at %.0f %%",
-			quantity(int64(len(pairs)), "pair"), need, quantity(int64(len(metrics)), "metric"), 100*confidence))
+			human.Quantity(len(pairs), "pair"), need, human.Quantity(len(metrics), "metric"), 100*confidence))
 	}
 	for arm, name := range []string{a, b} {
 		if n := saturatedRuns(pairs, Arm(arm)); n > 0 {

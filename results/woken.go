@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // Woken says what came of the tries that one kind of wake-up made workers begin.
@@ -65,11 +66,11 @@ func (r *Run) wokenText() string {
 	var parts []string
 	for _, w := range r.Waiting.Woken {
 		if w.Grants == 0 {
-			parts = append(parts, w.By+" never granted, tried "+Count(w.Tries)+" times")
+			parts = append(parts, w.By+" never granted, tried "+human.Count(w.Tries)+" times")
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s %s of the grants (%s tries each)", w.By, percent(float64(w.Grants)/float64(sum)),
-			significant(float64(w.Tries)/float64(w.Grants))))
+		parts = append(parts, fmt.Sprintf("%s %s of the grants (%s tries each)", w.By, human.Percent(float64(w.Grants)/float64(sum)),
+			human.Number(float64(w.Tries)/float64(w.Grants))))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/internal/human"
 	"hammerlock/results"
 )
 
@@ -53,7 +54,7 @@ func eventTone(e *results.Event) tone {
 func eventText(e *results.Event) string {
 	text := fmt.Sprintf("%8.3f %-9s ", e.At.Seconds(), e.Kind)
 	if e.Count > 1 {
-		text += results.Count(e.Count) + "x "
+		text += human.Count(e.Count) + "x "
 	}
 	text += e.Text
 	if e.Kind == results.FaultEvent {

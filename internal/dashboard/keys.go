@@ -5,6 +5,7 @@ import (
 
 	"github.com/gdamore/tcell/v2"
 
+	"hammerlock/internal/human"
 	"hammerlock/results"
 )
 
@@ -162,7 +163,7 @@ func (d *Dashboard) rate(factor float64) {
 		d.tell("", err)
 		return
 	}
-	d.state.say(time.Now(), "%s visits a second from now on; the run is marked interactive", results.Rate(now))
+	d.state.say(time.Now(), "%s visits a second from now on; the run is marked interactive", human.Number(now))
 }
 
 // tell says what came of an order.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/internal/human"
 	"hammerlock/results"
 )
 
@@ -16,7 +17,7 @@ func header(c canvas, s *results.Snapshot, st *state) {
 	h := &s.Head
 	loop := "closed loop"
 	if h.Rate > 0 {
-		loop = results.Rate(h.Rate) + "/s"
+		loop = human.Number(h.Rate) + "/s"
 	}
 	title := fmt.Sprintf("%s %s  %d workers  %d page%s  %s", h.Topology, h.Lock, h.Workers, h.Keys, plural(h.Keys), loop)
 	if h.Of > 1 {
@@ -65,7 +66,7 @@ func header(c canvas, s *results.Snapshot, st *state) {
 func safetyText(s *results.Snapshot) (string, tone) {
 	switch {
 	case s.Safety.Violations > 0:
-		return fmt.Sprintf("SAFETY VIOLATED %sx", results.Count(s.Safety.Violations)), bad
+		return fmt.Sprintf("SAFETY VIOLATED %sx", human.Count(s.Safety.Violations)), bad
 	case s.At == 0:
 		return "SAFETY not tried yet", plain
 	case !s.Safety.Excludes:
@@ -98,9 +99,9 @@ func throughput(c canvas, s *results.Snapshot) {
 		now = float64(x.Done)
 		values, most = append(values, now), max(most, now)
 	}
-	text := fmt.Sprintf("now %s/s  peak %s/s  errors %s", results.Count(int64(now)), results.Count(int64(most)), results.Count(s.Errors))
+	text := fmt.Sprintf("now %s/s  peak %s/s  errors %s", human.Count(int64(now)), human.Count(int64(most)), human.Count(s.Errors))
 	if c.w >= 56 {
-		text += "  done " + results.Count(s.Done)
+		text += "  done " + human.Count(s.Done)
 	}
 	c.put(0, 0, plain, text)
 	if c.h < 3 {
@@ -156,7 +157,7 @@ func latency(c canvas, s *results.Snapshot) {
 	}
 	longest, t := "longest now -", plain
 	if s.LongestBy >= 0 {
-		longest = fmt.Sprintf("longest now %s by w%02d", results.Duration(s.Longest), s.LongestBy)
+		longest = fmt.Sprintf("longest now %s by w%02d", human.Duration(s.Longest), s.LongestBy)
 	}
 	if s.Longest > 10*max(s.Random.P50, time.Millisecond) && s.Random.Count > 0 {
 		t = warning
@@ -176,9 +177,9 @@ func quantile(q results.Quantiles, high bool) string {
 	case q.Count == 0 || high && q.Count < 100:
 		return "-"
 	case high:
-		return results.Duration(q.P99)
+		return human.Duration(q.P99)
 	default:
-		return results.Duration(q.P50)
+		return human.Duration(q.P50)
 	}
 }
 
@@ -192,8 +193,8 @@ func fairness(c canvas, s *results.Snapshot, long bool) {
 	}
 	x := c.put(0, 0, plain, fmt.Sprintf("Jain %.3f  ", f.Jain))
 	x = c.put(x, 0, t, fmt.Sprintf("starving %d  ", f.Starving))
-	c.put(x, 0, plain, cut(fmt.Sprintf("worst w%02d %s, %s", f.Worst.Worker, results.Count(f.Worst.Visits),
-		results.Duration(time.Duration(f.Worst.Longest))), c.w-x))
+	c.put(x, 0, plain, cut(fmt.Sprintf("worst w%02d %s, %s", f.Worst.Worker, human.Count(f.Worst.Visits),
+		human.Duration(time.Duration(f.Worst.Longest))), c.w-x))
 	most := int64(0)
 	for _, n := range s.Shares {
 		most = max(most, n)
@@ -221,7 +222,7 @@ func fairness(c canvas, s *results.Snapshot, long bool) {
 			share = float64(n) / float64(most)
 		}
 		y := i % max(c.h-1, 1)
-		x := column.put(0, y, plain, fmt.Sprintf("w%02d %9s ", i, results.Count(n)))
+		x := column.put(0, y, plain, fmt.Sprintf("w%02d %9s ", i, human.Count(n)))
 		column.put(x, y, plain, strings.Repeat("█", int(share*float64(max(column.w-x, 0))+0.5)))
 	}
 }
@@ -293,7 +294,7 @@ func cost(c canvas, s *results.Snapshot) {
 	}
 	cpu := "-"
 	if s.Cost.ServerCPU != nil {
-		cpu = results.Duration(time.Duration(*s.Cost.ServerCPU))
+		cpu = human.Duration(time.Duration(*s.Cost.ServerCPU))
 	}
 	c.put(0, 0, plain, fmt.Sprintf("%s round trips  %s commands  %s CPU", number(s.Cost.RoundTrips, "%.1f"),
 		number(s.Cost.Commands, "%.1f"), cpu))

@@ -8,6 +8,7 @@ import (
 
 	"hammerlock/faults"
 	"hammerlock/history"
+	"hammerlock/internal/human"
 	"hammerlock/results"
 	"hammerlock/topologies"
 )
@@ -127,8 +128,8 @@ func (b *breaker) rateByKey(factor float64) (float64, error) {
 	tempo := b.stage.crew.Tempo()
 	before, after := plan*tempo.Speed(), plan*tempo.Speed()*factor
 	if after > maxRate || after > plan*fastest || after < plan*slowest {
-		return before, fmt.Errorf("%s visits a second is as far as it goes: at most %s, at least %s, of %s planned", results.Rate(before),
-			results.Rate(min(maxRate, plan*fastest)), results.Rate(plan*slowest), results.Rate(plan))
+		return before, fmt.Errorf("%s visits a second is as far as it goes: at most %s, at least %s, of %s planned", human.Number(before),
+			human.Number(min(maxRate, plan*fastest)), human.Number(plan*slowest), human.Number(plan))
 	}
 	a, err := b.place()
 	if err != nil {
@@ -144,7 +145,7 @@ func (b *breaker) rateByKey(factor float64) (float64, error) {
 		op.Outcome, after = history.Failed, before
 		b.note(op.ID, history.RateByKey+err.Error())
 	} else {
-		b.note(op.ID, fmt.Sprintf("%s%s/s became %s/s from %.3f s on", history.RateByKey, results.Rate(before), results.Rate(after), from.Seconds()))
+		b.note(op.ID, fmt.Sprintf("%s%s/s became %s/s from %.3f s on", history.RateByKey, human.Number(before), human.Number(after), from.Seconds()))
 	}
 	lane.Return(op)
 	op = lane.Call(history.Heal, -1)

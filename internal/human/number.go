@@ -1,4 +1,6 @@
-package results
+// Package human writes for people: durations, numbers and counts in one notation, and lines of bounded width.
+// It knows nothing of runs or verdicts, and writes no markup.
+package human
 
 import (
 	"fmt"
@@ -19,14 +21,14 @@ func Duration(d time.Duration) string {
 	if d >= roundsUp(time.Second) {
 		unit, name = time.Second, " s"
 	}
-	return significant(float64(d)/float64(unit)) + name
+	return Number(float64(d)/float64(unit)) + name
 }
 
-// roundsUp is the least duration that three digits show as the unit.
+// roundsUp is the shortest duration that three digits show as the unit.
 func roundsUp(unit time.Duration) time.Duration { return unit - unit/2000 }
 
-// significant writes a number with three significant digits, or all digits before the point if they are more.
-func significant(x float64) string {
+// Number writes a number with three significant digits, or all digits before the point if they are more.
+func Number(x float64) string {
 	if x == 0 {
 		return "0"
 	}
@@ -36,8 +38,8 @@ func significant(x float64) string {
 	return strconv.FormatFloat(x, 'f', min(max(2-e, 0), 6), 64)
 }
 
-// Rate writes a number of visits a second.
-func Rate(perSecond float64) string { return significant(perSecond) }
+// Percent writes a share in percent.
+func Percent(share float64) string { return Number(100*share) + " %" }
 
 // Count writes a number in groups of three digits.
 func Count(n int64) string {
@@ -52,13 +54,18 @@ func Count(n int64) string {
 	return sign + s
 }
 
-// percent writes a share in percent.
-func percent(share float64) string { return significant(100*share) + " %" }
-
-// quantity counts things: "1 page", "3 pages".
-func quantity(n int64, one string) string {
+// Quantity counts things: "1 page", "3 pages".
+func Quantity[N ~int | ~int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return fmt.Sprintf("%s %ss", Count(n), one)
+	return fmt.Sprintf("%s %ss", Count(int64(n)), one)
+}
+
+// List writes names with commas in between, and "none" if there are none.
+func List(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
