@@ -339,7 +339,7 @@ var configuration = []struct {
 	{"topology", func(r *Run) string { return r.Topology }},
 	{"lock", func(r *Run) string { return r.Lock }},
 	{"load", func(r *Run) string {
-		load, _, _ := strings.Cut(r.load(), " each")
+		load, _, _ := strings.Cut(r.Workload(), " each")
 		return load
 	}},
 	{"processes", func(r *Run) string { return fmt.Sprint(r.Processes) }},

@@ -214,7 +214,7 @@ func CheckGates(gates []Gate, runs []Run) (all []GateResult) {
 func groupRuns(runs []Run) (groups [][]*Run) {
 	at := map[string]int{}
 	for i := range runs {
-		key := runs[i].short()
+		key := runs[i].Combination()
 		if _, known := at[key]; !known {
 			at[key] = len(groups)
 			groups = append(groups, nil)

@@ -11,6 +11,9 @@ import (
 	"hammerlock/internal/human"
 )
 
+// interactiveText is what a reader of numbers or verdicts must know first.
+const interactiveText = "a person has meddled by key: see the faults by key in the history"
+
 // Judgement is a history that was judged, as far as a reader wants to know of it.
 type Judgement struct {
 	Topology string   `json:"topology"`
@@ -28,7 +31,7 @@ type Judgement struct {
 // Judgement is what a judged run says.
 func (r *Run) Judgement() Judgement {
 	return Judgement{
-		Topology: r.Topology, Lock: r.Lock, Faults: r.Faults, Load: r.load(), Command: r.Command, Partial: r.Partial,
+		Topology: r.Topology, Lock: r.Lock, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
 		Interactive: r.Interactive,
 		Verdicts:    r.Verdicts,
 	}
@@ -70,14 +73,14 @@ func (j *Judgement) write(p *human.Printer) {
 	p.Fact("VERDICT", strings.ToUpper(status.String())+"  "+text)
 	p.Line("")
 	for _, v := range j.Verdicts {
-		p.Wrapped(fmt.Sprintf("  %-16s %-14s ", v.Checker, strings.ToUpper(v.Status.String())), 34, finding(&v))
+		p.Wrapped(fmt.Sprintf("  %-16s %-14s ", v.Checker, strings.ToUpper(v.Status.String())), 34, Finding(&v))
 	}
 	for _, v := range j.Verdicts {
 		if len(v.Story) == 0 {
 			continue
 		}
 		p.Line("")
-		p.Line("%s", title(&v))
+		p.Line("%s", Title(&v))
 		for _, sentence := range v.Story {
 			p.Fact("", sentence)
 		}
@@ -89,16 +92,16 @@ func (j *Judgement) write(p *human.Printer) {
 	p.Fact("repeat", j.Command)
 }
 
-// title names a verdict by its property and what became of it.
-func title(v *checker.Verdict) string {
+// Title names a verdict by its property and what became of it.
+func Title(v *checker.Verdict) string {
 	if v.Cause == "" {
 		return v.Checker + ": " + v.Status.String()
 	}
 	return v.Checker + ": " + v.Cause
 }
 
-// finding is what a verdict found, near misses included.
-func finding(v *checker.Verdict) string {
+// Finding is what a verdict found, near misses included.
+func Finding(v *checker.Verdict) string {
 	text := v.Summary
 	for _, name := range slices.Sorted(maps.Keys(v.Misses)) {
 		text += fmt.Sprintf("; %s %s", human.Count(v.Misses[name]), name)
@@ -119,7 +122,7 @@ func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	}
 	text := best.Summary
 	if best.Status == checker.Fail && len(verdicts) > 1 && best.Cause != "" {
-		text = title(&best) + ": " + text
+		text = Title(&best) + ": " + text
 	}
 	return best.Status, text
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"hammerlock/internal/human"
-	"hammerlock/results"
+	"hammerlock/internal/measure"
 )
 
 // key is told every key. It runs on the drawing goroutine, which draws after it.
@@ -71,8 +71,8 @@ func (d *Dashboard) letter(r rune) {
 		st.frozen = !st.frozen
 		d.refresh()
 	case r == ' ' && d.options.Replay:
-		if c := d.control.Load(); c != nil && c.Hold != nil {
-			c.Hold()
+		if c := d.control.Load(); c != nil && c.PlayPause != nil {
+			c.PlayPause()
 		}
 	case r == 'f':
 		d.faults()
@@ -176,7 +176,7 @@ func (d *Dashboard) tell(what string, err error) {
 }
 
 // opened finds the chosen event.
-func (d *Dashboard) opened() *results.Event {
+func (d *Dashboard) opened() *measure.Event {
 	all := d.state.events(d.shown)
 	at := d.state.chosen(len(all))
 	if len(all) == 0 {

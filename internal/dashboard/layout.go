@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"hammerlock/internal/human"
-	"hammerlock/results"
+	"hammerlock/internal/measure"
 )
 
 // The least screen that has room for panels.
@@ -15,7 +15,7 @@ const (
 )
 
 // draw paints a snapshot.
-func draw(c canvas, s *results.Snapshot, st *state, now time.Time) {
+func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	if c.w < MinWidth || c.h < MinHeight {
 		drawLines(c, s)
 		return
@@ -43,7 +43,7 @@ func draw(c canvas, s *results.Snapshot, st *state, now time.Time) {
 }
 
 // overview has all panels: in two columns where there is room, one above the other elsewhere.
-func overview(c canvas, s *results.Snapshot, st *state) {
+func overview(c canvas, s *measure.Snapshot, st *state) {
 	top := 7
 	if c.h >= 28 {
 		top = 8
@@ -98,7 +98,7 @@ func footer(c canvas, st *state, now time.Time) {
 }
 
 // drawLines is what is left of the dashboard where there is no room for it.
-func drawLines(c canvas, s *results.Snapshot) {
+func drawLines(c canvas, s *measure.Snapshot) {
 	safety, safetyTone := safetyText(s)
 	generator, generatorTone := generatorText(s)
 	c.put(0, 0, plain, fmt.Sprintf("%s %s: %s %.1f s", s.Head.Topology, s.Head.Lock, s.Phase, s.At.Seconds()))

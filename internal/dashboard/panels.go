@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
 	"hammerlock/results"
 )
 
@@ -13,7 +14,7 @@ import (
 const forever = time.Duration(1<<63 - 1)
 
 // header says which run it is, how far it is, whether it is safe and whether its numbers can be believed.
-func header(c canvas, s *results.Snapshot, st *state) {
+func header(c canvas, s *measure.Snapshot, st *state) {
 	h := &s.Head
 	loop := "closed loop"
 	if h.Rate > 0 {
@@ -63,7 +64,7 @@ func header(c canvas, s *results.Snapshot, st *state) {
 	c.put(x, 1, generatorTone, " "+generator)
 }
 
-func safetyText(s *results.Snapshot) (string, tone) {
+func safetyText(s *measure.Snapshot) (string, tone) {
 	switch {
 	case s.Safety.Violations > 0:
 		return fmt.Sprintf("SAFETY VIOLATED %sx", human.Count(s.Safety.Violations)), bad
@@ -76,7 +77,7 @@ func safetyText(s *results.Snapshot) (string, tone) {
 	}
 }
 
-func generatorText(s *results.Snapshot) (string, tone) {
+func generatorText(s *measure.Snapshot) (string, tone) {
 	switch s.Generator.State {
 	case "":
 		return "GENERATOR ?", plain
@@ -90,7 +91,7 @@ func generatorText(s *results.Snapshot) (string, tone) {
 }
 
 // throughput is the last minute, second by second.
-func throughput(c canvas, s *results.Snapshot) {
+func throughput(c canvas, s *measure.Snapshot) {
 	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last one goes on
 	c = c.panel("throughput", "visits a second, ▲ fault at work")
 	var values []float64
@@ -134,7 +135,7 @@ func throughput(c canvas, s *results.Snapshot) {
 }
 
 // latency is the table of what workers see, and what the percentiles hide.
-func latency(c canvas, s *results.Snapshot) {
+func latency(c canvas, s *measure.Snapshot) {
 	c = c.panel("latency", "")
 	column := max(min((c.w-12)/3, 12), 8)
 	for i, head := range []string{"now", "10 s", "run"} {
@@ -148,7 +149,7 @@ func latency(c canvas, s *results.Snapshot) {
 				name = r.Name
 			}
 			c.put(0, y, plain, fmt.Sprintf("%-8s %s", name, p))
-			for k, q := range []results.Quantiles{r.Now, r.Ten, r.Run} {
+			for k, q := range []measure.Quantiles{r.Now, r.Ten, r.Run} {
 				text := quantile(q, i == 1)
 				c.put(12+(k+1)*column-len([]rune(text)), y, plain, text)
 			}
@@ -172,7 +173,7 @@ func latency(c canvas, s *results.Snapshot) {
 }
 
 // quantile is one of a distribution, if there is enough of it.
-func quantile(q results.Quantiles, high bool) string {
+func quantile(q measure.Quantiles, high bool) string {
 	switch {
 	case q.Count == 0 || high && q.Count < 100:
 		return "-"
@@ -184,7 +185,7 @@ func quantile(q results.Quantiles, high bool) string {
 }
 
 // fairness says who gets how much.
-func fairness(c canvas, s *results.Snapshot, long bool) {
+func fairness(c canvas, s *measure.Snapshot, long bool) {
 	c = c.panel("fairness", "visits by worker")
 	f := &s.Fairness
 	t := plain
@@ -228,7 +229,7 @@ func fairness(c canvas, s *results.Snapshot, long bool) {
 }
 
 // nodes shows the servers and the links that are cut.
-func nodes(c canvas, s *results.Snapshot, st *state) {
+func nodes(c canvas, s *measure.Snapshot, st *state) {
 	c = c.panel("topology", "")
 	y := 0
 	for _, rule := range s.Cuts {
@@ -276,7 +277,7 @@ func nodes(c canvas, s *results.Snapshot, st *state) {
 }
 
 // roleText is what a node is; one that does not say was made for something.
-func roleText(n *results.NodeState) string {
+func roleText(n *measure.NodeState) string {
 	if n.Role == "?" {
 		return n.Made + "?"
 	}
@@ -284,7 +285,7 @@ func roleText(n *results.NodeState) string {
 }
 
 // cost is what a visit makes clients and servers do.
-func cost(c canvas, s *results.Snapshot) {
+func cost(c canvas, s *measure.Snapshot) {
 	c = c.panel("cost a visit", "of the last seconds")
 	number := func(x *float64, format string) string {
 		if x == nil {

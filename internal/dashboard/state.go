@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"hammerlock/results"
+	"hammerlock/internal/measure"
 )
 
 // view is one of the arrangements that number keys choose.
@@ -44,7 +44,7 @@ func (st *state) passes(text string) bool {
 }
 
 // events, lanes and nodes are those that pass the filter. A filter that no lane or node passes is not meant for them.
-func (st *state) events(s *results.Snapshot) (list []results.Event) {
+func (st *state) events(s *measure.Snapshot) (list []measure.Event) {
 	for _, e := range s.Events {
 		if st.passes(string(e.Kind) + " " + e.Text) {
 			list = append(list, e)
@@ -53,8 +53,8 @@ func (st *state) events(s *results.Snapshot) (list []results.Event) {
 	return list
 }
 
-func (st *state) lanes(s *results.Snapshot) []results.Strip {
-	var list []results.Strip
+func (st *state) lanes(s *measure.Snapshot) []measure.Strip {
+	var list []measure.Strip
 	for _, l := range s.Lanes {
 		if st.passes(fmt.Sprintf("w%02d", l.Worker)) {
 			list = append(list, l)
@@ -66,8 +66,8 @@ func (st *state) lanes(s *results.Snapshot) []results.Strip {
 	return list
 }
 
-func (st *state) nodes(s *results.Snapshot) []results.NodeState {
-	var list []results.NodeState
+func (st *state) nodes(s *measure.Snapshot) []measure.NodeState {
+	var list []measure.NodeState
 	for _, n := range s.Nodes {
 		if st.passes(n.Name + " " + n.Role) {
 			list = append(list, n)

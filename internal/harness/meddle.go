@@ -9,7 +9,7 @@ import (
 	"hammerlock/faults"
 	"hammerlock/history"
 	"hammerlock/internal/human"
-	"hammerlock/results"
+	"hammerlock/internal/measure"
 	"hammerlock/topologies"
 )
 
@@ -21,14 +21,14 @@ const (
 var errOver = errors.New("the run is about to end")
 
 // controls are what a person may do to the run. Everything is recorded as what it is: a fault.
-func (s *stage) controls(ctx, ending context.Context, w *watch) *results.Controls {
+func (s *stage) controls(ctx, ending context.Context, w *watch) *measure.Controls {
 	b := w.breaker
-	c := &results.Controls{Kill: func(node string) error { return b.killByKey(ctx, ending, node) }, Pause: b.pauseByKey, Rate: b.rateByKey}
+	c := &measure.Controls{Kill: func(node string) error { return b.killByKey(ctx, ending, node) }, Pause: b.pauseByKey, Rate: b.rateByKey}
 	scene := s.job.Plan.scene(s.combo)
 	known := map[string]faults.Fault{}
 	for _, f := range faults.All {
 		refused := f.Refused(scene, s.topology.Options)
-		c.Faults = append(c.Faults, results.Choice{Name: f.Name, Doc: f.Doc, Refused: refused})
+		c.Faults = append(c.Faults, measure.Choice{Name: f.Name, Doc: f.Doc, Refused: refused})
 		if refused == "" {
 			known[f.Name] = f
 		}

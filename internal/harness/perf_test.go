@@ -73,7 +73,7 @@ func perfArena(b *testing.B, workers int, change func(*Plan)) *arena {
 // observe begins to observe a run; the function that is returned ends that, and throws away what would be saved.
 func (s *arena) observe(b *testing.B) (w *watch, end func()) {
 	b.Helper()
-	folder, err := results.OpenFolder(s.job.Plan.Out, rand.Text(), time.Now())
+	folder, err := results.OpenFolder(s.job.Plan.Out, rand.Text())
 	if err != nil {
 		b.Fatal(err)
 	}

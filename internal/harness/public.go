@@ -12,6 +12,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/internal/crew"
+	"hammerlock/internal/measure"
 	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/topologies"
@@ -32,10 +33,10 @@ const noAnswer = "deaf"
 type public struct {
 	stage  *stage
 	clock  *history.Clock
-	viewer *results.Viewer
-	around atomic.Pointer[results.Surroundings]
-	roles  []results.NodeState // as the viewer was told last
-	heard  []results.NodeState // by node, the last answer of each that runs; of the looking goroutine
+	viewer *measure.Viewer
+	around atomic.Pointer[measure.Surroundings]
+	roles  []measure.NodeState // as the viewer was told last
+	heard  []measure.NodeState // by node, the last answer of each that runs; of the looking goroutine
 	visits atomic.Int64        // counted, within the measurement
 
 	mu    sync.Mutex
@@ -45,7 +46,7 @@ type public struct {
 func (s *stage) public(w *watch, h history.Header) *public {
 	p := &public{stage: s, clock: w.clock, notes: map[history.ID]string{}}
 	plan := &s.job.Plan.Workload
-	head := results.Head{
+	head := measure.Head{
 		Topology: s.combo.Topology.Name, Lock: s.combo.Lock.Name, Workers: plan.Workers, Keys: plan.Keys, Rate: plan.Rate,
 		TTL: plan.TTL, Command: h.Command,
 	}
@@ -55,7 +56,7 @@ func (s *stage) public(w *watch, h history.Header) *public {
 	if s.job.server.Embedded() {
 		head.Label = embeddedLabel
 	}
-	p.viewer = results.NewViewer(w.meter, results.ViewerOptions{Head: head, Header: h, Note: p.words})
+	p.viewer = measure.NewViewer(w.meter, head, h, p.words)
 	return p
 }
 
@@ -85,7 +86,7 @@ func (w *watch) event(now, final time.Duration) Event {
 	p.visits.Store(w.meter.Finished())
 	p.viewer.UpTo(final)
 	if w.breaker.meddled.Load() {
-		p.viewer.Meddled()
+		p.viewer.Interactive()
 	}
 	p.viewer.Rate(w.stage.job.Plan.Workload.Rate * w.stage.crew.Tempo().Speed())
 	around := p.around.Load()
@@ -106,13 +107,13 @@ func (p *public) look(ctx context.Context, done <-chan struct{}) {
 	var probe crew.Probe
 	var last time.Duration
 	var before spent
-	now := results.Surroundings{}
+	now := measure.Surroundings{}
 	for {
 		now.Nodes, now.Cuts = p.nodes(ctx), cuts(p.stage.topology.Network())
 		if at := p.clock.Now(); at-last >= costEvery || last == 0 {
 			last = at
-			now.Load, now.Loaded = probe.Look(at)
-			now.Load.OpenLoop = p.stage.job.Plan.Workload.Open()
+			now.Usage, now.Measured = probe.Look(at)
+			now.Usage.OpenLoop = p.stage.job.Plan.Workload.Open()
 			after := p.spent(ctx)
 			now.Cost, before = after.since(before, p.stage.combo.Lock.Sites), after
 		}
@@ -150,9 +151,9 @@ func (s spent) since(before spent, on locks.Sites) results.Cost {
 }
 
 // nodes asks every server what it is, all at once.
-func (p *public) nodes(ctx context.Context) []results.NodeState {
+func (p *public) nodes(ctx context.Context) []measure.NodeState {
 	all := p.stage.topology.Nodes
-	states := make([]results.NodeState, len(all))
+	states := make([]measure.NodeState, len(all))
 	offsets := make([]int64, len(all))
 	masters := make([]string, len(all))
 	var visits sync.WaitGroup
@@ -161,11 +162,11 @@ func (p *public) nodes(ctx context.Context) []results.NodeState {
 	}
 	visits.Wait()
 	if p.heard == nil {
-		p.heard = make([]results.NodeState, len(all))
+		p.heard = make([]measure.NodeState, len(all))
 	}
 	for i := range states {
 		if late := states[i].State == noAnswer; late && p.heard[i].Name != "" {
-			states[i], p.heard[i] = p.heard[i], results.NodeState{} // once is no news
+			states[i], p.heard[i] = p.heard[i], measure.NodeState{} // once is no news
 		} else if !late {
 			p.heard[i] = states[i]
 		}
@@ -184,8 +185,8 @@ func (p *public) nodes(ctx context.Context) []results.NodeState {
 }
 
 // visit asks one server.
-func visit(ctx context.Context, n *topologies.Node) (s results.NodeState, offset int64, master string) {
-	s = results.NodeState{Name: n.Name, Role: "?", Made: string(n.Role), State: n.State().String(), Lag: -1}
+func visit(ctx context.Context, n *topologies.Node) (s measure.NodeState, offset int64, master string) {
+	s = measure.NodeState{Name: n.Name, Role: "?", Made: string(n.Role), State: n.State().String(), Lag: -1}
 	if n.State() != topologies.Up {
 		return s, 0, ""
 	}

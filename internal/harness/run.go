@@ -11,6 +11,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/faults"
 	"hammerlock/internal/crew"
+	"hammerlock/internal/measure"
 	"hammerlock/results"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -39,10 +40,10 @@ type Event struct {
 	Combination Combination
 	Number, Of  int
 	Phase       Phase
-	Live        results.Live // while the workload runs
+	Live        measure.Live // while the workload runs
 	// Of a job that is watched: while the workload runs; the controls come once, when it begins.
-	Snapshot *results.Snapshot
-	Controls *results.Controls
+	Snapshot *measure.Snapshot
+	Controls *measure.Controls
 	Took     time.Duration
 	Folder   string // of a run that was saved
 }
@@ -174,7 +175,7 @@ func (s *stage) close() error {
 func (s *stage) run(ctx, stop context.Context) (_ *results.Run, err error) {
 	started := time.Now()
 	run := s.record(started)
-	folder, err := results.OpenFolder(s.job.Plan.Out, run.Name, started)
+	folder, err := results.OpenFolder(s.job.Plan.Out, run.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +269,7 @@ func (s *stage) fill(run *results.Run, w *watch, r *crew.Report, c cost) {
 }
 
 // tally reads the counter when all workers have gone.
-func (s *stage) tally(ctx context.Context, stores results.Stores) (checker.Tally, error) {
+func (s *stage) tally(ctx context.Context, stores measure.Stores) (checker.Tally, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
 	t := checker.Tally{Acknowledged: stores.Acknowledged, Unknown: stores.Unknown}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/measure"
 	"hammerlock/results"
 )
 
@@ -30,7 +31,7 @@ const (
 // watch observes a run from beside it: it takes in what the workers record and samples what the run costs.
 type watch struct {
 	stage *stage
-	meter *results.Meter
+	meter *measure.Meter
 	clock *history.Clock
 	merge *history.Merge
 	lanes []*history.Lane
@@ -56,9 +57,9 @@ func (s *stage) watch(ctx context.Context, run *results.Run, folder *results.Fol
 	w := &watch{
 		stage: s, from: p.Warmup, to: p.Warmup + p.Duration, done: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	w.meter = results.NewMeter(results.MeterOptions{
+	w.meter = measure.NewMeter(measure.Options{
 		Workers: p.Workload.Workers, Keys: p.Workload.Keys, From: w.from, To: w.to,
-		Excludes: s.combo.Lock.Claims.Excludes, OpenLoop: p.Workload.Open(), Interval: folder.Interval,
+		Excludes: s.combo.Lock.Claims.Excludes, OpenLoop: p.Workload.Open(), Log: folder.Log(), Started: run.Started,
 	})
 	header := s.header(run, s.crew.Slack())
 	if p.Verify {
