@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/perf/benchfmt"
+
 	"hammerlock/checker"
 	"hammerlock/internal/human"
 )
@@ -163,5 +165,39 @@ func TestReadRunSaysWhatIsWrong(t *testing.T) {
 	var syntax *json.SyntaxError
 	if _, err := ReadRun(dir); !errors.As(err, &syntax) {
 		t.Errorf("half a record: %v", err)
+	}
+}
+
+// TestBenchmarkFormat reads what was written with the parser of benchstat.
+func TestBenchmarkFormat(t *testing.T) {
+	trips, p99 := 2.5, int64(2*ms)
+	run := Run{Topology: "single", Lock: "lease", Config: Config{Workers: 8, Keys: 8}, Visits: Visits{Begun: 10_000, Done: 10_000},
+		Latency: Latencies{Response: Percentiles{Count: 10_000, P99: &p99}}, Cost: Cost{RoundTrips: &trips}}
+	runs := []Run{run, run, {Topology: "single", Lock: "empty"}}
+	runs[1].Lock, runs[0].Settings, runs[0].Environment = "watch", map[string]string{"server": "Redis 7"}, Environment{Procs: 2, OS: "linux"}
+	var text bytes.Buffer
+	if err := WriteBenchmarks(&text, runs); err != nil {
+		t.Fatal(err)
+	}
+	reader, seen := benchfmt.NewReader(&text, "bench.txt"), map[string]float64{}
+	for reader.Scan() {
+		switch r := reader.Result().(type) {
+		case *benchfmt.Result:
+			trips, _ := r.Value("trips/op")
+			seen[string(r.Name)] = trips
+			if got := r.GetConfig("server"); strings.Contains(string(r.Name), "lease") && got != "Redis 7" {
+				t.Errorf("%s: server %q", r.Name, got)
+			}
+			if ns, ok := r.Value("response-p99-sec"); !ok || ns < 1e-3 || ns > 1e-2 {
+				if ns, ok := r.Value("response-p99-ns"); !ok || ns < 1e6 || ns > 1e7 {
+					t.Errorf("%s: response p99 %g, %v", r.Name, ns, ok)
+				}
+			}
+		case *benchfmt.SyntaxError:
+			t.Error(r)
+		}
+	}
+	if seen["Visit/topology=single/lock=lease/workers=8/keys=8-2"] < 2 || seen["Visit/topology=single/lock=watch/workers=8/keys=8-1"] < 2 || len(seen) != 2 {
+		t.Errorf("got %v", seen)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"hammerlock/checker"
 	"hammerlock/internal/human"
 )
 
@@ -25,9 +24,6 @@ func (r *Run) Workload() string {
 		human.Duration(time.Duration(r.Duration)) + " each", r.Settings["server"],
 	}, " · ")
 }
-
-// Safety is the worst verdict and its words; the first failing one speaks.
-func (r *Run) Safety() (checker.Status, string) { return worst(r.Verdicts) }
 
 // FairnessText says how visits and waits are shared among the workers.
 func (r *Run) FairnessText() string {

@@ -127,5 +127,8 @@ func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	return best.Status, text
 }
 
-// Status is the worst status of a judgement and its words.
+// Safety is the worst verdict of a run and its words.
+func (r *Run) Safety() (checker.Status, string) { return worst(r.Verdicts) }
+
+// Status is the worst verdict of a judgement and its words.
 func (j *Judgement) Status() (checker.Status, string) { return worst(j.Verdicts) }

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"errors"
+	"io"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -20,13 +21,13 @@ type interval struct {
 	acquire, response, handoff *histogram
 }
 
-func newInterval(o *Options) interval {
-	i := interval{from: o.From, acquire: newCoarse(), response: newCoarse(), handoff: newCoarse()}
-	if o.Log == nil {
+func newInterval(from time.Duration, log io.Writer, started time.Time) interval {
+	i := interval{from: from, acquire: newCoarse(), response: newCoarse(), handoff: newCoarse()}
+	if log == nil {
 		return i
 	}
-	i.log = hdrhistogram.NewHistogramLogWriter(o.Log)
-	ms := o.Started.UnixMilli()
+	i.log = hdrhistogram.NewHistogramLogWriter(log)
+	ms := started.UnixMilli()
 	// Whoever gave the writer asks it for its error.
 	_ = errors.Join(
 		i.log.OutputComment("[Logged with Hammerlock: latencies in ns, maxima in ms]"),

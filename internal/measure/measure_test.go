@@ -352,7 +352,7 @@ func TestASummaryLeavesOutWhatFewObservationsDoNotSupport(t *testing.T) {
 func TestIntervalsAddUp(t *testing.T) {
 	var log bytes.Buffer
 	started := time.Unix(1e9, 0)
-	i := newInterval(&Options{From: time.Second, Log: &log, Started: started})
+	i := newInterval(time.Second, &log, started)
 	for k := range 100 {
 		i.record(i.acquire, time.Second+time.Duration(k*k)*ms, 5*ms)
 	}

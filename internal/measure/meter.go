@@ -95,7 +95,7 @@ func NewMeter(o Options) *Meter {
 		tries: newFine(), waits: newWaits(o.From, o.To), answers: newWaits(o.From, o.To), late: newFine(),
 		errors:  map[string]int64{},
 		workers: make([]workerMeter, o.Workers), pages: make([]pageMeter, o.Keys),
-		interval: newInterval(&o),
+		interval: newInterval(o.From, o.Log, o.Started),
 	}
 	m.waits.random = newFine()
 	return m

@@ -1,4 +1,4 @@
-package results
+package compare
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hammerlock/internal/human"
+	"hammerlock/results"
 )
 
 // WriteText writes the comparison for people. A difference within the noise is "~".
@@ -17,7 +18,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 		for _, row := range g.Rows {
 			var cells []string
 			for i := range row.Cells {
-				cells = append(cells, row.metric.cell(&row.Cells[i]))
+				cells = append(cells, row.Cells[i].text(row.metric))
 			}
 			writeRow(p, row.Metric, cells, func(k int) string { return row.Cells[k].verdict() })
 		}
@@ -45,8 +46,8 @@ func writeRow(p *human.Printer, label string, cells []string, change func(int) s
 	p.Line("%s", b.String())
 }
 
-// cell writes a median with half the width of its interval.
-func (m Metric) cell(c *Figure) string {
+// text writes a median with half the width of its interval.
+func (c *figure) text(m results.Metric) string {
 	if c.Runs == 0 {
 		return "-"
 	}
@@ -60,11 +61,11 @@ func (m Metric) cell(c *Figure) string {
 }
 
 // verdict writes the change against the first side.
-func (c *Figure) verdict() string {
+func (c *figure) verdict() string {
 	switch c.Effect {
-	case None:
+	case none:
 		return "-"
-	case Noise:
+	case noise:
 		return fmt.Sprintf("~ (p=%.3f)", c.P)
 	default:
 		return fmt.Sprintf("%s %s (p=%.3f)", signed(c.Change), c.Effect, c.P)
@@ -80,7 +81,7 @@ func (t *Trial) WriteText(w io.Writer) error {
 	const row = "%-26s %-12s %-12s %-10s %-20s %-12s %s"
 	p.Line(row, "", "A", "B", "change", fmt.Sprintf("interval (n=%d)", t.Pairs), "noise floor", "")
 	for _, c := range t.Effects {
-		if c.Effect == None {
+		if c.Effect == none {
 			p.Line(row, c.Metric, "-", "-", "-", "-", "-", "nothing is known of it")
 			continue
 		}
@@ -92,7 +93,7 @@ func (t *Trial) WriteText(w io.Writer) error {
 			floor = "± " + human.Percent(*c.Floor)
 		}
 		text := string(c.Effect)
-		if c.Effect != Noise {
+		if c.Effect != noise {
 			text = "B is " + text
 		}
 		p.Line(row, c.Metric, c.metric.Format(c.A), c.metric.Format(c.B), signed(*c.Change), interval, floor, text)
@@ -110,10 +111,10 @@ func (t *Trial) WriteText(w io.Writer) error {
 }
 
 // WriteSpread writes what repeated runs of each topology and lock say together: medians with their intervals.
-func WriteSpread(w io.Writer, runs []Run) error {
-	var metrics []Metric
-	for _, name := range Headline {
-		m, err := FindMetric(name)
+func WriteSpread(w io.Writer, runs []results.Run) error {
+	var metrics []results.Metric
+	for _, name := range results.Headline {
+		m, err := results.FindMetric(name)
 		if err != nil {
 			return err
 		}
@@ -121,10 +122,10 @@ func WriteSpread(w io.Writer, runs []Run) error {
 	}
 	p := &human.Printer{W: w}
 	p.Line("")
-	for _, g := range Compare([]Side{{Runs: runs}}, []string{"topology", "lock"}, metrics).Groups {
+	for _, g := range New([]Side{{Runs: runs}}, []string{"topology", "lock"}, metrics).Groups {
 		p.Line("%s", g.Name)
 		for _, row := range g.Rows {
-			p.Line("%-26s %-20s %s", row.Metric, row.metric.cell(&row.Cells[0]), human.Quantity(row.Cells[0].Runs, "run"))
+			p.Line("%-26s %-20s %s", row.Metric, row.Cells[0].text(row.metric), human.Quantity(row.Cells[0].Runs, "run"))
 		}
 		p.Line("")
 	}

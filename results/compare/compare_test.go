@@ -1,4 +1,4 @@
-package results
+package compare
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/perf/benchfmt"
+	"hammerlock/results"
 )
 
 // machine makes up runs as a shared machine would: latencies that vary log-normally from run to run, now and then a
@@ -28,10 +28,10 @@ func newMachine(seed uint64) *machine {
 	return &machine{rand: rand.New(rand.NewPCG(seed, 5)), at: time.Unix(1e9, 0), noise: 0.05}
 }
 
-// effect is what was planted in a run.
-type effect struct{ p50, p99, trips, jain float64 }
+// planted is what was changed in a run.
+type planted struct{ p50, p99, trips, jain float64 }
 
-func (m *machine) run(e effect) Run {
+func (m *machine) run(e planted) results.Run {
 	m.at = m.at.Add(time.Second)
 	m.mood = m.wander*m.mood + m.rand.NormFloat64()*m.noise/2 + m.drift
 	slow := m.mood + m.rand.NormFloat64()*m.noise
@@ -45,17 +45,17 @@ func (m *machine) run(e effect) Run {
 	}
 	trips := 2 + e.trips + math.Round(m.rand.Float64()*4)/1000 // a visit at the edge of the measurement
 	commands := 4 + 2*e.trips + math.Round(m.rand.Float64()*8)/1000
-	return Run{
+	return results.Run{
 		Topology: "single", Lock: "lease", Started: m.at,
-		Config: Config{Workers: 8, Keys: 8, Measured: int64(time.Second)}, Visits: Visits{Begun: 10_000, Done: 10_000}, Views: Views{Acknowledged: 1},
-		Latency:    Latencies{Response: Percentiles{Count: 10_000, P50: ns(3e5, e.p50, slow), P99: ns(2e6, e.p99, tail)}},
-		Waiting:    Waiting{RandomWaiter: Percentiles{Count: 10_000, P50: ns(5e6, e.p50, slow+m.rand.NormFloat64()*m.noise)}},
-		Throughput: 10_000 * math.Exp(-slow), Fairness: Fairness{Jain: min(0.9*(1+e.jain)*math.Exp(m.rand.NormFloat64()*0.02), 1)},
-		Cost: Cost{RoundTrips: &trips, Commands: &commands},
+		Config: results.Config{Workers: 8, Keys: 8, Measured: int64(time.Second)}, Visits: results.Visits{Begun: 10_000, Done: 10_000}, Views: results.Views{Acknowledged: 1},
+		Latency:    results.Latencies{Response: results.Percentiles{Count: 10_000, P50: ns(3e5, e.p50, slow), P99: ns(2e6, e.p99, tail)}},
+		Waiting:    results.Waiting{RandomWaiter: results.Percentiles{Count: 10_000, P50: ns(5e6, e.p50, slow+m.rand.NormFloat64()*m.noise)}},
+		Throughput: 10_000 * math.Exp(-slow), Fairness: results.Fairness{Jain: min(0.9*(1+e.jain)*math.Exp(m.rand.NormFloat64()*0.02), 1)},
+		Cost: results.Cost{RoundTrips: &trips, Commands: &commands},
 	}
 }
 
-func (m *machine) pairs(n int, seed uint64, a, b effect) []Pair {
+func (m *machine) pairs(n int, seed uint64, a, b planted) []Pair {
 	pairs := make([]Pair, n)
 	for i, arm := range Schedule(n, seed) {
 		e := a
@@ -76,9 +76,9 @@ func sides(pairs []Pair) []Side {
 	return s
 }
 
-func headlines(t testing.TB) (all []Metric) {
-	for _, name := range Headline {
-		m, err := FindMetric(name)
+func headlines(t testing.TB) (all []results.Metric) {
+	for _, name := range results.Headline {
+		m, err := results.FindMetric(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,11 +126,11 @@ func TestFalseAlarms(t *testing.T) {
 		for seed := range uint64(comparisons) {
 			m := newMachine(seed)
 			change(m)
-			pairs := m.pairs(12, seed, effect{}, effect{})
+			pairs := m.pairs(12, seed, planted{}, planted{})
 			if len(NewTrial("A", "A", pairs, metrics).found()) > 0 {
 				trials++
 			}
-			if len(Compare(sides(pairs), nil, metrics).found()) > 0 {
+			if len(New(sides(pairs), nil, metrics).found()) > 0 {
 				tables++
 			}
 		}
@@ -146,28 +146,28 @@ func TestPlantedDifferencesAreFound(t *testing.T) {
 	const experiments, least = 100, 90
 	metrics := headlines(t)
 	for name, c := range map[string]struct {
-		planted effect
+		planted planted
 		metric  string
-		effect  Effect
+		effect  effect
 	}{
-		"p99 +25 %":            {effect{p99: 0.25}, "response.p99", Worse},
-		"p99 -20 %":            {effect{p99: -0.20}, "response.p99", Better},
-		"one more round trip":  {effect{trips: 1}, "cost.round_trips", Worse},
-		"a tenth of a trip":    {effect{trips: 0.1}, "cost.round_trips", Worse},
-		"a third of fairness":  {effect{jain: -0.33}, "fairness.jain", Worse},
-		"one round trip saved": {effect{trips: -1}, "cost.round_trips", Better},
+		"p99 +25 %":            {planted{p99: 0.25}, "response.p99", Worse},
+		"p99 -20 %":            {planted{p99: -0.20}, "response.p99", Better},
+		"one more round trip":  {planted{trips: 1}, "cost.round_trips", Worse},
+		"a tenth of a trip":    {planted{trips: 0.1}, "cost.round_trips", Worse},
+		"a third of fairness":  {planted{jain: -0.33}, "fairness.jain", Worse},
+		"one round trip saved": {planted{trips: -1}, "cost.round_trips", Better},
 	} {
 		trials, tables := 0, 0
 		for seed := range uint64(experiments) {
 			m := newMachine(seed)
 			m.drift = 0.002
-			pairs := m.pairs(16, seed, effect{}, c.planted)
+			pairs := m.pairs(16, seed, planted{}, c.planted)
 			for _, e := range NewTrial("A", "B", pairs, metrics).Effects {
 				if e.Metric == c.metric && e.Effect == c.effect {
 					trials++
 				}
 			}
-			for _, r := range Compare(sides(pairs), nil, metrics).Groups[0].Rows {
+			for _, r := range New(sides(pairs), nil, metrics).Groups[0].Rows {
 				if r.Metric == c.metric && r.Cells[1].Effect == c.effect {
 					tables++
 				}
@@ -182,8 +182,8 @@ func TestPlantedDifferencesAreFound(t *testing.T) {
 
 func TestTooFewRunsAreNoise(t *testing.T) {
 	metrics := headlines(t)
-	pairs := newMachine(1).pairs(3, 1, effect{}, effect{trips: 5, p99: 5})
-	trial, table := NewTrial("A", "B", pairs, metrics), Compare(sides(pairs), nil, metrics)
+	pairs := newMachine(1).pairs(3, 1, planted{}, planted{trips: 5, p99: 5})
+	trial, table := NewTrial("A", "B", pairs, metrics), New(sides(pairs), nil, metrics)
 	if len(trial.found())+len(table.found()) > 0 {
 		t.Errorf("three runs prove %v, %v", trial.found(), table.found())
 	}
@@ -213,14 +213,14 @@ func TestTooFewRunsAreNoise(t *testing.T) {
 // TestEnoughRunsAreEnough takes the numbers that the notes ask for, and one less.
 func TestEnoughRunsAreEnough(t *testing.T) {
 	metrics := headlines(t)
-	apart := effect{p50: 9, p99: 9, trips: 9, jain: -0.9}
+	apart := planted{p50: 9, p99: 9, trips: 9, jain: -0.9}
 	for _, less := range []int{0, 1} {
-		pairs := newMachine(3).pairs(pairsNeeded(len(metrics))-less, 3, effect{}, apart)
+		pairs := newMachine(3).pairs(pairsNeeded(len(metrics))-less, 3, planted{}, apart)
 		if got := len(NewTrial("A", "B", pairs, metrics).found()) > 0; got != (less == 0) {
 			t.Errorf("%d pairs: found %v", len(pairs), got)
 		}
-		pairs = newMachine(3).pairs(runsNeeded(len(metrics))-less, 3, effect{}, apart)
-		if got := len(Compare(sides(pairs), nil, metrics).found()) > 0; got != (less == 0) {
+		pairs = newMachine(3).pairs(runsNeeded(len(metrics))-less, 3, planted{}, apart)
+		if got := len(New(sides(pairs), nil, metrics).found()) > 0; got != (less == 0) {
 			t.Errorf("%d runs a side: found %v", len(pairs), got)
 		}
 	}
@@ -255,7 +255,7 @@ func TestScheduleTakesTurns(t *testing.T) {
 
 // TestNeitherDominates plants a trade: fairer and dearer.
 func TestNeitherDominates(t *testing.T) {
-	pairs := newMachine(1).pairs(12, 1, effect{jain: -0.5}, effect{trips: 20})
+	pairs := newMachine(1).pairs(12, 1, planted{jain: -0.5}, planted{trips: 20})
 	trial := NewTrial("retry=50ms", "retry=1ms", pairs, headlines(t))
 	text := strings.Join(trial.Summary, "\n")
 	for _, want := range []string{"retry=1ms is fairer", "retry=50ms is cheaper", "neither dominates"} {
@@ -273,19 +273,19 @@ func TestNeitherDominates(t *testing.T) {
 func TestChangeGates(t *testing.T) {
 	metrics := headlines(t)
 	for name, c := range map[string]struct {
-		planted effect
+		planted planted
 		noise   float64
 		gate    string
 		want    GateStatus
 	}{
-		"slower than allowed":     {effect{p99: 0.5}, 0.02, "response.p99<+10%", GateFail},
-		"slower as allowed":       {effect{p99: 0.2}, 0.02, "response.p99<+90%", GatePass},
-		"as ever":                 {effect{}, 0.02, "response.p99<+25%", GatePass},
-		"too noisy to tell":       {effect{}, 0.4, "response.p99<+5%", GateUnderpowered},
-		"nothing became worse":    {effect{p99: -0.3}, 0.02, RegressionGate, GatePass},
-		"something became worse":  {effect{p99: 0.5}, 0.02, RegressionGate, GateFail},
-		"an improvement required": {effect{p99: -0.5}, 0.02, "response.p99<-30%", GatePass},
-		"not improved enough":     {effect{p99: -0.2}, 0.02, "response.p99<-30%", GateFail},
+		"slower than allowed":     {planted{p99: 0.5}, 0.02, "response.p99<+10%", GateFail},
+		"slower as allowed":       {planted{p99: 0.2}, 0.02, "response.p99<+90%", GatePass},
+		"as ever":                 {planted{}, 0.02, "response.p99<+25%", GatePass},
+		"too noisy to tell":       {planted{}, 0.4, "response.p99<+5%", GateUnderpowered},
+		"nothing became worse":    {planted{p99: -0.3}, 0.02, RegressionGate, GatePass},
+		"something became worse":  {planted{p99: 0.5}, 0.02, RegressionGate, GateFail},
+		"an improvement required": {planted{p99: -0.5}, 0.02, "response.p99<-30%", GatePass},
+		"not improved enough":     {planted{p99: -0.2}, 0.02, "response.p99<-30%", GateFail},
 	} {
 		g, err := ParseChangeGate(c.gate)
 		if err != nil {
@@ -293,8 +293,8 @@ func TestChangeGates(t *testing.T) {
 		}
 		m := newMachine(7)
 		m.noise = c.noise
-		pairs := m.pairs(16, 7, effect{}, c.planted)
-		trial, table := NewTrial("A", "B", pairs, metrics), Compare(sides(pairs), nil, metrics)
+		pairs := m.pairs(16, 7, planted{}, c.planted)
+		trial, table := NewTrial("A", "B", pairs, metrics), New(sides(pairs), nil, metrics)
 		trial.CheckGates([]ChangeGate{g})
 		table.CheckGates([]ChangeGate{g})
 		if trial.Gates[0].Status != c.want || table.Gates[0].Status != c.want {
@@ -309,7 +309,7 @@ func TestComparisonsAreGrouped(t *testing.T) {
 		s := Side{Name: name}
 		for range 3 {
 			for _, lock := range locks {
-				r := m.run(effect{})
+				r := m.run(planted{})
 				r.Lock = lock
 				s.Runs = append(s.Runs, r)
 			}
@@ -325,9 +325,9 @@ func TestComparisonsAreGrouped(t *testing.T) {
 	}
 	metrics := headlines(t)
 	for want, c := range map[string]*Comparison{
-		"single lease,single watch": Compare([]Side{side("A", "lease", "watch"), side("B", "lease", "watch")}, nil, metrics),
-		"single":                    Compare([]Side{side("A", "lease"), side("B", "watch")}, nil, metrics),
-		"lease,watch":               Compare([]Side{side("A", "lease"), side("B", "watch")}, []string{"lock"}, metrics),
+		"single lease,single watch": New([]Side{side("A", "lease", "watch"), side("B", "lease", "watch")}, nil, metrics),
+		"single":                    New([]Side{side("A", "lease"), side("B", "watch")}, nil, metrics),
+		"lease,watch":               New([]Side{side("A", "lease"), side("B", "watch")}, []string{"lock"}, metrics),
 	} {
 		if got := names(c); got != want {
 			t.Errorf("grouped into %q, want %q", got, want)
@@ -345,43 +345,43 @@ func TestComparisonsAreGrouped(t *testing.T) {
 func TestGates(t *testing.T) {
 	ms := func(n int64) *int64 { n *= int64(time.Millisecond); return &n }
 	trips := 2.0
-	sound := Run{
-		Config: Config{Workers: 4, Measured: 1}, Throughput: 1500, Visits: Visits{Begun: 10, Done: 10}, Views: Views{Acknowledged: 10},
-		Fairness: Fairness{Jain: 0.85}, Cost: Cost{RoundTrips: &trips},
-		Latency: Latencies{Response: Percentiles{Count: 600, P50: ms(1), P99: ms(40), Max: 45e6}},
-		Waiting: Waiting{Unfinished: Percentiles{Count: 9, P50: ms(10), P99: new(int64), Max: 90e6}},
+	sound := results.Run{
+		Config: results.Config{Workers: 4, Measured: 1}, Throughput: 1500, Visits: results.Visits{Begun: 10, Done: 10}, Views: results.Views{Acknowledged: 10},
+		Fairness: results.Fairness{Jain: 0.85}, Cost: results.Cost{RoundTrips: &trips},
+		Latency: results.Latencies{Response: results.Percentiles{Count: 600, P50: ms(1), P99: ms(40), Max: 45e6}},
+		Waiting: results.Waiting{Unfinished: results.Percentiles{Count: 9, P50: ms(10), P99: new(int64), Max: 90e6}},
 	}
-	*sound.Waiting.Unfinished.P99 = int64(Beyond)
+	*sound.Waiting.Unfinished.P99 = int64(results.Beyond)
 	saturated, slower, meddled := sound, sound, sound
 	meddled.Interactive = true
-	saturated.Generator = Generator{State: Saturated, Reasons: []string{"machine 100 % busy"}}
+	saturated.Generator = results.Generator{State: results.Saturated, Reasons: []string{"machine 100 % busy"}}
 	slower.Latency.Response.P99 = ms(80)
 	for _, c := range []struct {
 		gate string
-		runs []*Run
+		runs []*results.Run
 		want GateStatus
 	}{
-		{"response.p99<50ms", []*Run{&sound}, GatePass},
-		{"response.p99 < 40ms", []*Run{&sound}, GateFail},
-		{"response.p99<=40ms", []*Run{&sound}, GatePass},
-		{"response.p99<50ms", []*Run{&sound, &slower, &sound}, GatePass}, // the median
-		{"response.p99<50ms", []*Run{&slower, &slower, &sound}, GateFail},
-		{"response.p999<1h", []*Run{&sound}, GateUnderpowered},
-		{"response.p99<50ms", []*Run{&saturated}, GateInconclusive},
-		{"response.p99<1ns", []*Run{&sound, &saturated}, GateInconclusive},
-		{"throughput>1000/s", []*Run{&saturated}, GateInconclusive},
-		{"cost.round_trips<=2.1", []*Run{&saturated}, GatePass},
-		{"throughput>1000/s", []*Run{&sound}, GatePass},
-		{"throughput>2000", []*Run{&sound}, GateFail},
-		{"fairness.jain>0.8", []*Run{&sound}, GatePass},
-		{"fairness.jain>90%", []*Run{&sound}, GateFail},
-		{"fairness.starving==0", []*Run{&sound}, GatePass},
-		{"handoff.p50<1h", []*Run{&sound}, GateNoData},
-		{"cost.commands<1000", []*Run{&sound}, GateNoData},
-		{"acquire_with_unfinished.p99<80ms", []*Run{&sound}, GateFail},          // it is more than the longest that was seen
-		{"acquire_with_unfinished.p99<100ms", []*Run{&sound}, GateUnderpowered}, // nobody knows by how much
+		{"response.p99<50ms", []*results.Run{&sound}, GatePass},
+		{"response.p99 < 40ms", []*results.Run{&sound}, GateFail},
+		{"response.p99<=40ms", []*results.Run{&sound}, GatePass},
+		{"response.p99<50ms", []*results.Run{&sound, &slower, &sound}, GatePass}, // the median
+		{"response.p99<50ms", []*results.Run{&slower, &slower, &sound}, GateFail},
+		{"response.p999<1h", []*results.Run{&sound}, GateUnderpowered},
+		{"response.p99<50ms", []*results.Run{&saturated}, GateInconclusive},
+		{"response.p99<1ns", []*results.Run{&sound, &saturated}, GateInconclusive},
+		{"throughput>1000/s", []*results.Run{&saturated}, GateInconclusive},
+		{"cost.round_trips<=2.1", []*results.Run{&saturated}, GatePass},
+		{"throughput>1000/s", []*results.Run{&sound}, GatePass},
+		{"throughput>2000", []*results.Run{&sound}, GateFail},
+		{"fairness.jain>0.8", []*results.Run{&sound}, GatePass},
+		{"fairness.jain>90%", []*results.Run{&sound}, GateFail},
+		{"fairness.starving==0", []*results.Run{&sound}, GatePass},
+		{"handoff.p50<1h", []*results.Run{&sound}, GateNoData},
+		{"cost.commands<1000", []*results.Run{&sound}, GateNoData},
+		{"acquire_with_unfinished.p99<80ms", []*results.Run{&sound}, GateFail},          // it is more than the longest that was seen
+		{"acquire_with_unfinished.p99<100ms", []*results.Run{&sound}, GateUnderpowered}, // nobody knows by how much
 		{"response.p99<50ms", nil, GateNoData},
-		{"cost.round_trips<=2.1", []*Run{&sound, &meddled}, GateInconclusive},
+		{"cost.round_trips<=2.1", []*results.Run{&sound, &meddled}, GateInconclusive},
 	} {
 		g, err := ParseGate(c.gate)
 		if err != nil {
@@ -418,37 +418,5 @@ func TestMistakesInGates(t *testing.T) {
 		if _, err := ParseChangeGate(text); err == nil {
 			t.Errorf("%q: no mistake", text)
 		}
-	}
-}
-
-// TestBenchmarkFormat reads what was written with the parser of benchstat.
-func TestBenchmarkFormat(t *testing.T) {
-	m := newMachine(1)
-	runs := []Run{m.run(effect{}), m.run(effect{}), {Topology: "single", Lock: "empty"}}
-	runs[1].Lock, runs[0].Settings, runs[0].Environment = "watch", map[string]string{"server": "Redis 7"}, Environment{Procs: 2, OS: "linux"}
-	var text bytes.Buffer
-	if err := WriteBenchmarks(&text, runs); err != nil {
-		t.Fatal(err)
-	}
-	reader, seen := benchfmt.NewReader(&text, "bench.txt"), map[string]float64{}
-	for reader.Scan() {
-		switch r := reader.Result().(type) {
-		case *benchfmt.Result:
-			trips, _ := r.Value("trips/op")
-			seen[string(r.Name)] = trips
-			if got := r.GetConfig("server"); strings.Contains(string(r.Name), "lease") && got != "Redis 7" {
-				t.Errorf("%s: server %q", r.Name, got)
-			}
-			if ns, ok := r.Value("response-p99-sec"); !ok || ns < 1e-3 || ns > 1e-2 {
-				if ns, ok := r.Value("response-p99-ns"); !ok || ns < 1e6 || ns > 1e7 {
-					t.Errorf("%s: response p99 %g, %v", r.Name, ns, ok)
-				}
-			}
-		case *benchfmt.SyntaxError:
-			t.Error(r)
-		}
-	}
-	if seen["Visit/topology=single/lock=lease/workers=8/keys=8-2"] < 2 || seen["Visit/topology=single/lock=watch/workers=8/keys=8-1"] < 2 || len(seen) != 2 {
-		t.Errorf("got %v", seen)
 	}
 }

@@ -1,4 +1,4 @@
-package results
+package compare
 
 import (
 	"fmt"
@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/perf/benchmath"
-
 	"hammerlock/internal/human"
+	"hammerlock/results"
 )
 
 // Arm is one of the three of a trial. The twin has the first arm's settings: what differs between these two is noise.
@@ -41,21 +40,21 @@ func Schedule(pairs int, seed uint64) (order []Arm) {
 }
 
 // Pair is what ran side by side.
-type Pair [arms]Run
+type Pair [arms]results.Run
 
 // Trial is the outcome of a paired comparison of two settings.
 type Trial struct {
 	A       string       `json:"a"`
 	B       string       `json:"b"`
 	Pairs   int          `json:"pairs"`
-	Effects []Contrast   `json:"effects"`
+	Effects []contrast   `json:"effects"`
 	Summary []string     `json:"summary"`
 	Notes   []string     `json:"notes"`
 	Gates   []GateResult `json:"gates,omitempty"`
 }
 
-// Contrast is what a trial says of one metric.
-type Contrast struct {
+// contrast is what a trial says of one metric.
+type contrast struct {
 	Metric string   `json:"metric"`
 	Pairs  int      `json:"pairs"` // that say anything of it
 	A      float64  `json:"a"`     // median
@@ -64,15 +63,15 @@ type Contrast struct {
 	Low    *float64 `json:"low"`    // of its confidence interval; null if the pairs are too few for one
 	High   *float64 `json:"high"`
 	Floor  *float64 `json:"noise_floor"` // how far the interval of twin/A reaches from no change
-	Effect Effect   `json:"effect"`
+	Effect effect   `json:"effect"`
 
-	metric    Metric
+	metric    results.Metric
 	saturated bool // the generator, in most runs of an arm
 }
 
 // NewTrial compares the two settings. The intervals hold for all metrics at once (Bonferroni); a change counts if
 // its interval leaves out no change and it is greater than what a thing shows against itself.
-func NewTrial(a, b string, pairs []Pair, metrics []Metric) *Trial {
+func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 	t := &Trial{A: a, B: b, Pairs: len(pairs)}
 	for _, m := range metrics {
 		t.Effects = append(t.Effects, newContrast(m, pairs, 1-familyAlpha/float64(len(metrics))))
@@ -93,7 +92,7 @@ func NewTrial(a, b string, pairs []Pair, metrics []Metric) *Trial {
 
 func saturatedRuns(pairs []Pair, arm Arm) (n int) {
 	for i := range pairs {
-		if pairs[i][arm].Generator.State == Saturated {
+		if pairs[i][arm].Generator.State == results.Saturated {
 			n++
 		}
 	}
@@ -110,26 +109,23 @@ func pairsNeeded(metrics int) int {
 	return n
 }
 
-// nothing is what a value of zero is taken for where two are divided, by unit: half of what can be told from it.
-var nothing = map[Unit]float64{Number: 0.5, Share: 0.005, PerSecond: 0.5, Nanoseconds: 0.5}
-
-func newContrast(m Metric, pairs []Pair, level float64) Contrast {
+func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 	most := len(pairs) / 2
-	c := Contrast{Metric: m.Name, metric: m, saturated: saturatedRuns(pairs, ArmA) > most || saturatedRuns(pairs, ArmB) > most}
+	c := contrast{Metric: m.Name, metric: m, saturated: saturatedRuns(pairs, ArmA) > most || saturatedRuns(pairs, ArmB) > most}
 	var a, b, ab, aa []float64
 	for i := range pairs {
 		x, y, z := m.Of(&pairs[i][ArmA]), m.Of(&pairs[i][ArmB]), m.Of(&pairs[i][ArmTwin])
-		if min(x.Support, y.Support, z.Support) < AtLeast {
+		if min(x.Support, y.Support, z.Support) < results.AtLeast {
 			continue
 		}
 		a, b = append(a, x.Value), append(b, y.Value)
-		ab = append(ab, m.ratio(x.Value, y.Value))
-		aa = append(aa, m.ratio(x.Value, z.Value))
+		ab = append(ab, ratio(x.Value, y.Value, m.Least()))
+		aa = append(aa, ratio(x.Value, z.Value, m.Least()))
 	}
 	if c.Pairs = len(a); c.Pairs == 0 {
 		return c
 	}
-	c.A, c.B, c.Effect = median(a, level).Center, median(b, level).Center, Noise
+	c.A, c.B, c.Effect = median(a, level).Center, median(b, level).Center, noise
 	change, twin := median(ab, level), median(aa, confidence)
 	floor := max(math.Abs(twin.Lo), math.Abs(twin.Hi))
 	c.Change, c.Floor = finite(math.Expm1(change.Center)), finite(math.Expm1(floor))
@@ -147,70 +143,77 @@ func newContrast(m Metric, pairs []Pair, level float64) Contrast {
 	return c
 }
 
-// median is a sample's with the interval of order statistics that holds it at the given level.
-func median(values []float64, level float64) benchmath.Summary {
-	return benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), level)
-}
-
-// ratio is the logarithm of to/from.
-func (m Metric) ratio(from, to float64) float64 {
+// ratio is the logarithm of to/from; what is not positive counts as the least value.
+func ratio(from, to, least float64) float64 {
 	if to == from {
 		return 0
 	}
-	some := func(x float64) float64 {
+	positive := func(x float64) float64 {
 		if x <= 0 {
-			return nothing[m.Unit]
+			return least
 		}
 		return x
 	}
-	return math.Log(some(to) / some(from))
+	return math.Log(positive(to) / positive(from))
 }
 
 // conclude says which side is better in what, and whether one of them dominates.
 func (t *Trial) conclude() {
-	facets := map[Effect][]string{}
-	for _, effect := range []Effect{Better, Worse} {
-		for _, facet := range []Facet{Fair, Patience, Expense, Speed, Work, Accident} {
-			var details []string
-			for _, c := range t.Effects {
-				if c.Effect == effect && c.metric.Facet == facet {
-					details = append(details, fmt.Sprintf("%s %s against %s", c.Metric, c.metric.Format(c.of(effect)), c.metric.Format(c.against(effect))))
-				}
-			}
-			if len(details) > 0 {
-				facets[effect] = append(facets[effect], fmt.Sprintf("%s (%s)", facet, strings.Join(details, ", ")))
-			}
-		}
+	b, a := t.facets(Better), t.facets(Worse)
+	if b != "" {
+		t.Summary = append(t.Summary, t.B+" is "+b)
 	}
-	if b := facets[Better]; len(b) > 0 {
-		t.Summary = append(t.Summary, t.B+" is "+strings.Join(b, " and "))
+	if a != "" {
+		t.Summary = append(t.Summary, t.A+" is "+a)
 	}
-	if a := facets[Worse]; len(a) > 0 {
-		t.Summary = append(t.Summary, t.A+" is "+strings.Join(a, " and "))
-	}
+	const dominates = " dominates: better in these, no worse in the rest as far as noise lets tell"
 	switch {
-	case len(facets[Better]) > 0 && len(facets[Worse]) > 0:
+	case a != "" && b != "":
 		t.Summary = append(t.Summary, "neither dominates the other")
-	case len(facets[Better]) > 0:
-		t.Summary = append(t.Summary, t.B+" dominates: better in these, no worse in the rest as far as noise lets tell")
-	case len(facets[Worse]) > 0:
-		t.Summary = append(t.Summary, t.A+" dominates: better in these, no worse in the rest as far as noise lets tell")
+	case b != "":
+		t.Summary = append(t.Summary, t.B+dominates)
+	case a != "":
+		t.Summary = append(t.Summary, t.A+dominates)
 	default:
 		t.Summary = append(t.Summary, "no difference that is more than noise")
 	}
 }
 
-// of is the value of the side that an effect is good for, against that of the other.
-func (c *Contrast) of(e Effect) float64 {
-	if e == Better {
-		return c.B
+// facets says in what the side is better that an effect is good for.
+func (t *Trial) facets(e effect) string {
+	var all []string
+	for _, facet := range results.Facets {
+		var details []string
+		for _, c := range t.Effects {
+			if c.Effect != e || c.metric.Facet != facet {
+				continue
+			}
+			better, other := c.B, c.A
+			if e == Worse {
+				better, other = c.A, c.B
+			}
+			details = append(details, fmt.Sprintf("%s %s against %s", c.Metric, c.metric.Format(better), c.metric.Format(other)))
+		}
+		if len(details) > 0 {
+			all = append(all, fmt.Sprintf("%s (%s)", facet, strings.Join(details, ", ")))
+		}
 	}
-	return c.A
+	return strings.Join(all, " and ")
 }
 
-func (c *Contrast) against(e Effect) float64 {
-	if e == Better {
-		return c.A
+// CheckGates checks gates on the change between the sides.
+func (t *Trial) CheckGates(gates []ChangeGate) {
+	var all []difference
+	for _, c := range t.Effects {
+		d := difference{metric: c.metric, runs: c.Pairs, effect: c.Effect, saturated: c.saturated,
+			low: math.Inf(-1), high: math.Inf(1), floor: math.Inf(1)}
+		if c.Change != nil {
+			d.change = *c.Change
+		}
+		if c.Low != nil && c.High != nil && c.Floor != nil {
+			d.low, d.high, d.floor = *c.Low, *c.High, *c.Floor
+		}
+		all = append(all, d)
 	}
-	return c.B
+	t.Gates = append(t.Gates, checkAll(gates, all)...)
 }

@@ -1,4 +1,4 @@
-package results
+package compare
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Probe is one look of a search: whether the objective held there.
-type Probe struct {
+// probe is one look of a search: whether the objective held there.
+type probe struct {
 	At     float64    `json:"at"`
 	Result GateResult `json:"result"`
 }
@@ -31,7 +31,7 @@ type Found struct {
 	Breaks    *float64   `json:"breaks"`
 	Status    GateStatus `json:"status"` // pass: both sides were confirmed
 	Reason    string     `json:"reason"`
-	Probes    []Probe    `json:"probes"`
+	Probes    []probe    `json:"probes"`
 }
 
 // A side is confirmed if the objective holds, or breaks, in most of so many looks.
@@ -107,7 +107,7 @@ func (w *search) look(at float64) bool {
 		w.err = err
 		return false
 	}
-	w.found.Probes = append(w.found.Probes, Probe{at, r})
+	w.found.Probes = append(w.found.Probes, probe{at, r})
 	if r.Status != GatePass && r.Status != GateFail {
 		w.found.Status, w.found.Reason = r.Status, fmt.Sprintf("at %s: %s", human.Number(at), r.Summary)
 	}
