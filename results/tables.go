@@ -41,7 +41,11 @@ func (r *Run) write(p *human.Printer) {
 	p.Fact("FAIRNESS", r.FairnessText())
 	p.Line("")
 	for _, row := range append([][]string{{"latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean"}}, r.LatencyRows()...) {
-		p.Line("%-26s%9s%9s%9s%9s%9s%9s%9s", anys(row)...)
+		line := fmt.Sprintf("%-26s", row[0])
+		for _, cell := range row[1:] {
+			line += fmt.Sprintf("%9s", cell)
+		}
+		p.Line("%s", line)
 	}
 	if r.Waiting.Censored > 0 {
 		p.Line("%s", r.CensoredText())
@@ -61,14 +65,6 @@ func (r *Run) write(p *human.Printer) {
 		p.Fact("errors", r.errorsText())
 	}
 	p.Fact("repeat", r.Command)
-}
-
-func anys(row []string) []any {
-	all := make([]any, len(row))
-	for i, cell := range row {
-		all[i] = cell
-	}
-	return all
 }
 
 // writeComparison writes several runs below each other: verdicts, then latency, then cost.

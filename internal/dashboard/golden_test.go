@@ -54,7 +54,7 @@ func picture() *measure.Snapshot {
 		Generator: results.Generator{State: results.Suspect,
 			Reasons: []string{"closed loop on the servers' cores"}},
 	}
-	s.Lanes, s.Shares = pictureLanes()
+	s.Lanes, s.Fairness.Workers = pictureLanes()
 	for i := range 41 {
 		done := int64(4000 + 97*((i*37)%23))
 		if i > 30 && i < 35 {
@@ -75,7 +75,7 @@ func picture() *measure.Snapshot {
 	return s
 }
 
-func pictureLanes() (lanes []measure.Strip, shares []int64) {
+func pictureLanes() (lanes []measure.Strip, workers []results.Worker) {
 	ms := time.Millisecond
 	for w := range 16 {
 		l := measure.Strip{Worker: w, Cells: make([]measure.Cell, measure.StripCells), Mode: measure.Waited, Since: time.Duration(w) * 11 * ms}
@@ -94,12 +94,12 @@ func pictureLanes() (lanes []measure.Strip, shares []int64) {
 			}
 		}
 		lanes = append(lanes, l)
-		shares = append(shares, int64(100+w*w*10))
+		workers = append(workers, results.Worker{Worker: w, Visits: int64(100 + w*w*10)})
 	}
 	lanes[3].Mode, lanes[3].Lease = measure.Held, 4200*ms
 	lanes[5].Mode, lanes[5].Since = measure.Held|measure.Stopped, 1750*ms
 	lanes[9].Mode, lanes[9].Lease = measure.Orphaned, 3100*ms
-	return lanes, shares
+	return lanes, workers
 }
 
 // simulation is a screen in memory.

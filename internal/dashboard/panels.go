@@ -197,33 +197,31 @@ func fairness(c canvas, s *measure.Snapshot, long bool) {
 	c.put(x, 0, plain, cut(fmt.Sprintf("worst w%02d %s, %s", f.Worst.Worker, human.Count(f.Worst.Visits),
 		human.Duration(time.Duration(f.Worst.Longest))), c.w-x))
 	most := int64(0)
-	for _, n := range s.Shares {
-		most = max(most, n)
+	for _, w := range f.Workers {
+		most = max(most, w.Visits)
 	}
 	if !long {
-		values := make([]float64, 0, len(s.Shares))
-		for i, n := range s.Shares {
-			if i < c.w {
-				values = append(values, float64(n))
-			}
+		var values []float64
+		for _, w := range f.Workers[:min(len(f.Workers), max(c.w, 0))] {
+			values = append(values, float64(w.Visits))
 		}
 		graph := c.part(0, 1, min(c.w, len(values)), min(c.h-1, 3))
 		graph.spark(values, float64(most), func(int) tone { return plain })
 		return
 	}
-	columns := max(min(c.w/40, (len(s.Shares)+c.h-2)/max(c.h-1, 1)), 1)
-	for i, n := range s.Shares {
+	columns := max(min(c.w/40, (len(f.Workers)+c.h-2)/max(c.h-1, 1)), 1)
+	for i, w := range f.Workers {
 		column := c.part(i/max(c.h-1, 1)*(c.w/columns), 1, c.w/columns-1, c.h-1)
 		if i/max(c.h-1, 1) >= columns {
-			c.right(0, faint, fmt.Sprintf("%d workers more", len(s.Shares)-i))
+			c.right(0, faint, fmt.Sprintf("%d workers more", len(f.Workers)-i))
 			break
 		}
 		share := 0.0
 		if most > 0 {
-			share = float64(n) / float64(most)
+			share = float64(w.Visits) / float64(most)
 		}
 		y := i % max(c.h-1, 1)
-		x := column.put(0, y, plain, fmt.Sprintf("w%02d %9s ", i, human.Count(n)))
+		x := column.put(0, y, plain, fmt.Sprintf("w%02d %9s ", i, human.Count(w.Visits)))
 		column.put(x, y, plain, strings.Repeat("█", int(share*float64(max(column.w-x, 0))+0.5)))
 	}
 }

@@ -23,7 +23,6 @@ type Snapshot struct {
 	LanesEnd  time.Duration // when their last cell ends
 	Hidden    int           // workers without a lane
 	Fairness  results.Fairness
-	Shares    []int64 // counted visits by worker
 	Nodes     []NodeState
 	Cuts      []string // rules of links that are in force
 	Cost      results.Cost

@@ -36,7 +36,7 @@ func (v *Viewer) Snapshot(now time.Duration, phase string, s *Surroundings) *Sna
 	}
 	r.Random = Quantiles{Count: m.waits.random.count, P50: m.waits.randomWaiter(0.5), P99: m.waits.randomWaiter(0.99)}
 	r.Fairness = m.fairness()
-	v.workers(r, now)
+	v.longest(r, now)
 	v.lanes(r, now)
 	v.around(now)
 	r.Events = slices.Clone(v.events.list)
@@ -71,14 +71,11 @@ func (v *Viewer) violations() {
 	}
 }
 
-// workers says what each worker got, and who waits longest.
-func (v *Viewer) workers(r *Snapshot, now time.Duration) {
+// longest says who waits longest.
+func (v *Viewer) longest(r *Snapshot, now time.Duration) {
 	r.LongestBy = -1
-	r.Shares = make([]int64, len(v.meter.workers))
 	for i := range v.meter.workers {
-		w := &v.meter.workers[i]
-		r.Shares[i] = w.finish
-		if w.waiting && now-w.first > r.Longest {
+		if w := &v.meter.workers[i]; w.waiting && now-w.first > r.Longest {
 			r.Longest, r.LongestBy = now-w.first, i
 		}
 	}

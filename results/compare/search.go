@@ -63,11 +63,9 @@ func (s Search) Run() (Found, error) {
 		}
 		switch {
 		case !w.confirm(low, GatePass):
-			high = low
-			low = w.lower(low)
+			low, high = w.lower(low), low
 		case !w.confirm(high, GateFail):
-			low = high
-			high = w.upper(high)
+			low, high = high, w.upper(high)
 		default:
 			return w.end(low, high, GatePass, "confirmed from both sides")
 		}
@@ -116,24 +114,21 @@ func (w *search) look(at float64) bool {
 
 // bracket finds a value that holds, zero if none does, and one that breaks, infinite if none does.
 func (w *search) bracket() (low, high float64) {
-	if w.look(w.From) {
+	switch {
+	case w.look(w.From):
 		return w.From, w.upper(w.From)
-	}
-	if w.over() {
+	case w.over():
 		return 0, math.Inf(1)
+	default:
+		return w.lower(w.From), w.From
 	}
-	return w.lower(w.From), w.From
 }
 
 // upper doubles from a value that holds until one breaks.
 func (w *search) upper(low float64) float64 {
-	for at := low; at < w.Most; {
-		at = min(2*at, w.Most)
-		if !w.look(at) && !w.over() {
+	for at := low; at < w.Most && !w.over(); {
+		if at = min(2*at, w.Most); !w.look(at) && !w.over() {
 			return at
-		}
-		if w.over() {
-			return math.Inf(1)
 		}
 	}
 	return math.Inf(1)
@@ -141,13 +136,9 @@ func (w *search) upper(low float64) float64 {
 
 // lower halves from a value that breaks until one holds.
 func (w *search) lower(high float64) float64 {
-	for at := high; at > w.least(); {
-		at = w.round(max(at/2, w.least()))
-		if w.look(at) {
+	for at := high; at > w.least() && !w.over(); {
+		if at = w.round(max(at/2, w.least())); w.look(at) {
 			return at
-		}
-		if w.over() {
-			break
 		}
 	}
 	return 0
@@ -167,12 +158,11 @@ func (w *search) bisect(low, high float64) (float64, float64) {
 		if w.Whole {
 			at = max(at, low+1)
 		}
-		holds := w.look(at)
 		switch {
+		case w.look(at):
+			low = at
 		case w.over():
 			return low, high
-		case holds:
-			low = at
 		default:
 			high = at
 		}
@@ -183,18 +173,14 @@ func (w *search) bisect(low, high float64) (float64, float64) {
 // confirm looks again until most of the looks agree, the one that led here included.
 func (w *search) confirm(at float64, want GateStatus) bool {
 	agree, differ := 1, 0
-	for agree < majority && differ < majority {
-		holds := w.look(at)
-		if w.over() {
-			return false
-		}
-		if holds == (want == GatePass) {
+	for agree < majority && differ < majority && !w.over() {
+		if w.look(at) == (want == GatePass) {
 			agree++
 		} else {
 			differ++
 		}
 	}
-	return agree >= majority
+	return agree >= majority && !w.over()
 }
 
 func (w *search) end(low, high float64, status GateStatus, reason string) (Found, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -49,10 +50,10 @@ type heatMap struct {
 	Cells [][3]float64 `json:"cells"`
 }
 
-// second is one interval of the log.
+// second is the histogram of one interval, which began at a time of the run.
 type second struct {
+	*hdrhistogram.Histogram
 	from time.Duration
-	hist *hdrhistogram.Histogram
 }
 
 // readSeries reads the latency log of a saved run. A run without one has no series.
@@ -76,19 +77,17 @@ func readSeries(dir string, run *results.Run) (*series, error) {
 			return newSeries(tags), nil
 		}
 		from := time.Duration(h.StartTimeMs())*time.Millisecond - time.Duration(run.Started.Unix())*time.Second // a log counts from whole seconds
-		tags[h.Tag()] = append(tags[h.Tag()], second{from.Round(100 * time.Millisecond), h})
+		tags[h.Tag()] = append(tags[h.Tag()], second{h, from.Round(100 * time.Millisecond)})
 	}
 }
 
 func newSeries(tags map[string][]second) *series {
-	first, last := time.Duration(math.MaxInt64), time.Duration(0)
-	for _, seconds := range tags {
-		for _, s := range seconds {
-			first, last = min(first, s.from), max(last, s.from)
-		}
-	}
 	if len(tags) == 0 {
 		return nil
+	}
+	first, last := time.Duration(math.MaxInt64), time.Duration(0)
+	for _, s := range slices.Concat(slices.Collect(maps.Values(tags))...) {
+		first, last = min(first, s.from), max(last, s.from)
 	}
 	step := time.Second * ((last-first)/time.Second/seriesMost + 1)
 	n := int((last-first)/step) + 1
@@ -98,14 +97,14 @@ func newSeries(tags map[string][]second) *series {
 	}
 	for tag, seconds := range tags {
 		merged := make([]*hdrhistogram.Histogram, n)
-		all := empty(seconds[0].hist)
-		for _, sec := range seconds {
-			i := int((sec.from - first) / step)
+		all := empty(seconds[0])
+		for _, h := range seconds {
+			i := int((h.from - first) / step)
 			if merged[i] == nil {
-				merged[i] = empty(sec.hist)
+				merged[i] = empty(h)
 			}
-			merged[i].Merge(sec.hist)
-			all.Merge(sec.hist)
+			merged[i].Merge(h.Histogram)
+			all.Merge(h.Histogram)
 		}
 		s.Lines[tag], s.Heat[tag] = newLine(merged, all), newHeat(merged)
 		if tag == "response" {
@@ -120,7 +119,7 @@ func newSeries(tags map[string][]second) *series {
 }
 
 // empty makes an empty histogram of the same geometry.
-func empty(h *hdrhistogram.Histogram) *hdrhistogram.Histogram {
+func empty(h second) *hdrhistogram.Histogram {
 	return hdrhistogram.New(h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures()))
 }
 
@@ -162,8 +161,8 @@ func spectrum(h *hdrhistogram.Histogram) [][2]float64 {
 }
 
 func newHeat(seconds []*hdrhistogram.Histogram) *heatMap {
-	m := &heatMap{Per: heatRows, First: math.MaxInt32, Cells: [][3]float64{}}
-	last := 0
+	m := &heatMap{Per: heatRows, Cells: [][3]float64{}}
+	first, last := math.MaxInt32, 0
 	for i, h := range seconds {
 		if h == nil {
 			continue
@@ -175,12 +174,12 @@ func newHeat(seconds []*hdrhistogram.Histogram) *heatMap {
 			}
 		}
 		for row, n := range rows {
-			m.First, last = min(m.First, row), max(last, row)
+			first, last = min(first, row), max(last, row)
 			m.Cells = append(m.Cells, [3]float64{float64(i), float64(row), float64(n)})
 		}
 	}
-	if len(m.Cells) == 0 {
-		m.First = 0
+	if len(m.Cells) > 0 {
+		m.First = first
 	}
 	m.Rows = last - m.First + 1
 	slices.SortFunc(m.Cells, func(a, b [3]float64) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
