@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"hammerlock/faults"
-	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
 	"hammerlock/internal/matrix"
 	"hammerlock/locks"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // matrices are what verify matrix --json has printed, a file for each seed: make matrix.
@@ -153,7 +153,7 @@ func (m *keptMatrix) put(text []byte) error {
 }
 
 func (k *keptCell) unusual(c matrix.Cell) {
-	if c.Counter != harness.RedisCounter {
+	if c.Counter != workload.RedisCounter.Name {
 		k.Counter = c.Counter
 	}
 	if c.Processes > 1 {

@@ -15,7 +15,6 @@ import (
 	"hammerlock/checker"
 	"hammerlock/faults"
 	"hammerlock/internal/cli"
-	"hammerlock/internal/harness"
 	"hammerlock/locks"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -29,7 +28,7 @@ const maxArchitectureRows = 150
 
 func TestReadme(t *testing.T) {
 	text := generated(t, "README.md", map[string]string{
-		"topologies": topologyTable(t),
+		"topologies": topologyTable(),
 		"locks":      lockTable(),
 		"counters":   counterTable(),
 		"faults":     faultTable(),
@@ -105,16 +104,10 @@ func generated(t *testing.T, file string, parts map[string]string) string {
 	return text
 }
 
-func topologyTable(t *testing.T) string {
+func topologyTable() string {
 	rows := "| topology | what it is | `--lock auto` |\n|---|---|---|\n"
 	for _, s := range topologies.All {
-		p := harness.Default()
-		p.Topologies, p.Out = []string{s.Name}, t.TempDir()
-		job, err := p.Check(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows += fmt.Sprintf("| `%s` | %s | `%s` |\n", s.Name, s.Doc, job.Combinations[0].Lock.Name)
+		rows += fmt.Sprintf("| `%s` | %s | `%s` |\n", s.Name, s.Doc, locks.Auto(s.Sites).Name)
 	}
 	return rows
 }

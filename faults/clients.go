@@ -81,7 +81,7 @@ func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := t.Crew.Process(caught.Worker)
+	p, err := t.Workers.Process(caught.Worker)
 	if err != nil {
 		caught.Go()
 		return nil, nil, err

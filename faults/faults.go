@@ -69,7 +69,7 @@ func (s Scene) Quorum() int { return s.Sites/2 + 1 }
 type Target struct {
 	Scene    Scene
 	Topology *topologies.Topology
-	Crew     Crew
+	Workers  Workers
 	Arg      string // what follows the fault's name and a colon
 	Rand     *rand.Rand
 	TTL      time.Duration
@@ -78,8 +78,8 @@ type Target struct {
 	Caught   *Caught // the worker that triggered the fault, if one did
 }
 
-// Crew is the workers, as far as faults can get hold of them.
-type Crew interface {
+// Workers is the workers, as far as faults can get hold of them.
+type Workers interface {
 	// Catch stops the next worker that comes by a point with the key (or any, if it is negative).
 	Catch(ctx context.Context, point string, key int32) (*Caught, error)
 	// Process returns the process that a worker lives in; an error if it is the suite's own.
@@ -133,7 +133,7 @@ func (t *Target) holder(ctx context.Context, point string, key int32) (*Caught, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
 	defer cancel()
-	return t.Crew.Catch(ctx, point, key)
+	return t.Workers.Catch(ctx, point, key)
 }
 
 // key is the page whose lock is to be hit.

@@ -38,6 +38,20 @@ var killNode = Fault{
 	},
 }
 
+// KillThis is the fault that kills one node and starts it again, empty, when it is healed.
+func KillThis(n *topologies.Node) Fault {
+	return Fault{Name: killNode.Name, Inject: func(context.Context, *Target) (string, Heal, error) {
+		return "killed " + n.Name, restart(n), n.Kill()
+	}}
+}
+
+// StartNode is what somebody does who starts a node that is down: recorded as a fault, because it is in no plan.
+func StartNode(n *topologies.Node) Fault {
+	return Fault{Name: "start-node", Inject: func(ctx context.Context, _ *Target) (string, Heal, error) {
+		return "started " + n.Name, nil, n.Start(ctx)
+	}}
+}
+
 // killed is what breaks when a node dies and comes back empty, at once or later.
 func killed(s Scene) string {
 	if s.Redundant() {

@@ -72,7 +72,7 @@ func unreplicated(ctx context.Context, t *Target, primary *topologies.Node, repl
 		if err != nil {
 			return nil, nil, err
 		}
-		caught, err := t.Crew.Catch(ctx, Granted, key)
+		caught, err := t.Workers.Catch(ctx, Granted, key)
 		if err != nil {
 			cut()
 			return nil, nil, errors.Join(err, ErrNobody)

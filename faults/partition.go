@@ -74,7 +74,7 @@ func (t *Target) name(ctx context.Context, list []topologies.Party) error {
 		return err
 	}
 	defer caught.Go()
-	p, err := t.Crew.Process(caught.Worker)
+	p, err := t.Workers.Process(caught.Worker)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 		}
 	}
 	var errs []error
-	caught, err := t.Crew.Catch(ctx, Granted, -1)
+	caught, err := t.Workers.Catch(ctx, Granted, -1)
 	for _, i := range spare {
 		errs = append(errs, nodes[i].Start(ctx))
 	}

@@ -16,7 +16,7 @@ var fair = Spec{
 	Doc:     "lease with a queue: first come, first served; a waiter not heard of for a lease is dropped; by the server's clock",
 	Source:  "Redisson, getFairLock",
 	Sites:   OneSite,
-	Assumes: "the server keeps its keys and its clock for the lease; the holder is done before Until; waiters try again in time",
+	Assumes: keepsKeys + doneInTime + "; waiters try again in time",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Ordered: true},
 	Open: func(e Env) (Lock, error) {
 		return &fairLock{leaseLock: leaseLock{e.Sites[0]}, places: map[string]place{},

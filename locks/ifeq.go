@@ -15,7 +15,7 @@ var ifeq = Spec{
 	Doc:     "SET NX PX; extended by SET IFEQ PX and released by DELEX IFEQ (Redis) or DELIFEQ (Valkey), without scripts",
 	Source:  "redis.io, SET and DELEX (8.4); valkey.io, SET (8.1) and DELIFEQ (9.0)",
 	Sites:   OneSite,
-	Assumes: lease.Assumes,
+	Assumes: keepsKeys + doneInTime,
 	Needs:   ifeqNeeds,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open: func(e Env) (Lock, error) {

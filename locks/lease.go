@@ -16,7 +16,7 @@ var lease = Spec{
 	Doc:     "SET NX PX with a unique token; released and extended by a script that compares it",
 	Source:  "redis.io, SET: patterns; redis.io, Distributed Locks with Redis: a single instance",
 	Sites:   OneSite,
-	Assumes: "the server keeps its keys and its clock for the lease; the holder is done before Until",
+	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open:    func(e Env) (Lock, error) { return &leaseLock{e.Sites[0]}, nil },
 }

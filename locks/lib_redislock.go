@@ -15,7 +15,7 @@ var libRedislock = Spec{
 	Doc:     "bsm/redislock with its defaults; it names no deadline, so its user counts the lease from the call",
 	Source:  "github.com/bsm/redislock v0.9.4",
 	Sites:   OneSite,
-	Assumes: lease.Assumes,
+	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open: func(e Env) (Lock, error) {
 		return &redislockLock{client: redislock.New(e.Sites[0]), held: map[string]*redislock.Lock{}}, nil

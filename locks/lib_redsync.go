@@ -19,7 +19,7 @@ var libRedsync = Spec{
 	Doc:     "go-redsync/redsync with its defaults, believed in until its Until(); waits as long between two tries as the library",
 	Source:  "github.com/go-redsync/redsync/v4 v4.18.1",
 	Sites:   ManySites,
-	Assumes: redlock.Assumes,
+	Assumes: keepsQuorum + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open:    func(e Env) (Lock, error) { return newRedsync(e), nil },
 }

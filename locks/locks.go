@@ -1,5 +1,6 @@
-// Package locks holds the lock algorithms under test, right and wrong ones, one file each. A lock makes one
-// try and says what is certain about its outcome; waiting, backing off and judging are for others.
+// Package locks holds the lock algorithms under test, one file each: right ones, libraries (lib_) and wrong ones
+// (broken_). A lock makes one try and says what is certain about its outcome; waiting, backing off and judging are for
+// others.
 package locks
 
 import (
@@ -41,6 +42,14 @@ type Spec struct {
 	Open     func(Env) (Lock, error)
 }
 
+// What right locks rely on. A lock adds what else it needs.
+const (
+	keepsKeys   = "the server keeps its keys and its clock for the lease; "
+	keepsQuorum = "no majority forgets its keys or steps its clock within a lease; "
+	doneInTime  = "the holder is done before Until"
+	heedsLost   = "the holder heeds Lost"
+)
+
 // Counting says how a visit adds its page view to the counter.
 type Counting int
 
@@ -71,6 +80,23 @@ func Find(name string) (Spec, bool) {
 		}
 	}
 	return Spec{}, false
+}
+
+// Names lists the locks.
+func Names() []string {
+	var names []string
+	for _, s := range All {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Auto is the lock that a topology with so many sites is made for.
+func Auto(sites int) Spec {
+	if sites > 1 {
+		return redlock
+	}
+	return lease
 }
 
 // Sites says on how many sites a lock lives.

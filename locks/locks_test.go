@@ -61,9 +61,13 @@ func newBench(t *testing.T, topology string) *bench {
 	return &bench{top, sites}
 }
 
+// env is what a run gives its locks: places are what worker processes are told of the sites.
 func (b *bench) env() Env {
-	return Env{Sites: b.sites, Process: &Process{}, Rand: newRand(), Places: b.top.Sites,
-		Server: b.top.Options.Server}
+	e := Env{Sites: b.sites, Process: &Process{}, Rand: newRand(), Server: b.top.Options.Server}
+	for _, s := range b.top.Sites {
+		e.Places = append(e.Places, s.Access().Site())
+	}
+	return e
 }
 
 func newRand() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }

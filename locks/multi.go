@@ -16,7 +16,7 @@ var multi = Spec{
 	Doc:     "three keys at once, all or nothing, by one script",
 	Source:  "Redisson, getMultiLock, in one slot and so in one step",
 	Sites:   OneSite,
-	Assumes: lease.Assumes,
+	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open:    func(e Env) (Lock, error) { return &multiLock{e.Sites[0]}, nil },
 }

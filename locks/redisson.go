@@ -13,7 +13,7 @@ var redisson = Spec{
 	Doc:     "reentrant with a watchdog (30 s, renewed every 10 s, unless a lease is given) and waiters woken by pub/sub",
 	Source:  "Redisson, RLock.lock: it excludes a Redisson client on the same key",
 	Sites:   OneSite,
-	Assumes: watchdog.Assumes,
+	Assumes: keepsKeys + heedsLost,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: true, Renews: true},
 	Open: func(e Env) (Lock, error) {
 		return &redissonLock{renewing: renew(newReentrant(e.Sites[0]), e), waiting: waiting{client: e.Sites[0], process: e.Process}}, nil

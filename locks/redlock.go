@@ -18,7 +18,7 @@ var redlock = Spec{
 	Doc:     "the same token on a majority of independent sites, asked in parallel within a part of the lease",
 	Source:  "redis.io, Distributed Locks with Redis: the Redlock algorithm",
 	Sites:   ManySites,
-	Assumes: "no majority forgets its keys or steps its clock within a lease; the holder is done before Until",
+	Assumes: keepsQuorum + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open:    func(e Env) (Lock, error) { return newRedlock(e), nil },
 }

@@ -7,7 +7,7 @@ var redlockExtend = Spec{
 	Doc:     "redlock with a watchdog: a majority extends at a third of the lease",
 	Source:  "redis.io, Distributed Locks with Redis: making the algorithm more reliable, extending the lock",
 	Sites:   ManySites,
-	Assumes: "no majority forgets its keys or steps its clock within a lease; the holder heeds Lost",
+	Assumes: keepsQuorum + heedsLost,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Renews: true},
 	Open:    func(e Env) (Lock, error) { return renew(newRedlock(e), e), nil },
 }

@@ -7,7 +7,7 @@ var redlockSerial = Spec{
 	Doc:     "redlock that asks its sites one after another",
 	Source:  "redis.io, Distributed Locks with Redis: the Redlock algorithm, step 2 as it is written",
 	Sites:   ManySites,
-	Assumes: redlock.Assumes,
+	Assumes: keepsQuorum + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open: func(e Env) (Lock, error) {
 		l := newRedlock(e)

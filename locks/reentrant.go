@@ -17,7 +17,7 @@ var reentrant = Spec{
 	Doc:     "a hash with the owner as its field and the number of its holds as the value; any command may be repeated",
 	Source:  "Redisson, RLock: its keys, channel and unlock latch",
 	Sites:   OneSite,
-	Assumes: lease.Assumes,
+	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: true},
 	Open:    func(e Env) (Lock, error) { return newReentrant(e.Sites[0]), nil },
 }

@@ -106,16 +106,6 @@ func TestWaitWantsAllReplicas(t *testing.T) {
 	must(t, home.top.Nodes[3].Resume())
 }
 
-func TestReplicasOfASite(t *testing.T) {
-	node := func(r topologies.Role) *topologies.Node { return &topologies.Node{Role: r} }
-	p, r := node(topologies.Primary), node(topologies.Replica)
-	for want, nodes := range map[int][]*topologies.Node{0: {p}, 3: {p, r, r, r}, 1: {p, p, p, r, r, r}} {
-		if got := replicas(&topologies.Site{Nodes: nodes}); got != want {
-			t.Errorf("%d nodes: %d replicas, want %d", len(nodes), got, want)
-		}
-	}
-}
-
 func TestNeeds(t *testing.T) {
 	cases := map[string]struct {
 		server topologies.Server

@@ -13,7 +13,7 @@ var spin = Spec{
 	Doc:     "lease, waited for by polling with a jittered backoff that doubles up to a cap",
 	Source:  "Redisson, getSpinLock; Brooker, Exponential Backoff And Jitter: full jitter",
 	Sites:   OneSite,
-	Assumes: lease.Assumes,
+	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open: func(e Env) (Lock, error) {
 		return &spinLock{leaseLock: leaseLock{e.Sites[0]}, rand: e.Rand}, nil

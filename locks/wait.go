@@ -21,28 +21,16 @@ var wait = Spec{
 	Assumes: "as lease; the replica that is promoted has not lost what it acknowledged; all replicas are there",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open: func(e Env) (Lock, error) {
-		l := &waitLock{leaseLock: leaseLock{e.Sites[0]}}
-		if len(e.Places) > 0 {
-			l.replicas = replicas(e.Places[0])
+		if len(e.Places) != 1 {
+			return nil, fmt.Errorf("%w: wait was not told how many replicas there are", ErrServer)
 		}
-		return l, nil
+		return &waitLock{leaseLock{e.Sites[0]}, e.Places[0].Copies()}, nil
 	},
 }
 
 type waitLock struct {
 	leaseLock
 	replicas int // of each primary
-}
-
-// replicas is how many copies a key of the site has besides the first.
-func replicas(site *topologies.Site) int {
-	var primaries int
-	for _, n := range site.Nodes {
-		if n.Role == topologies.Primary {
-			primaries++
-		}
-	}
-	return len(site.Nodes)/max(primaries, 1) - 1
 }
 
 // errReplicas says that too few replicas have the grant; it has been undone.

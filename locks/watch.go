@@ -15,7 +15,7 @@ var watch = Spec{
 	Doc:     "SET NX PX; released and extended by WATCH, GET, a comparison, MULTI and EXEC",
 	Source:  "redis.io, Transactions: check-and-set; the lock of Redis in Action, 6.2",
 	Sites:   OneSite,
-	Assumes: lease.Assumes,
+	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
 	Open:    func(e Env) (Lock, error) { return &watchLock{leaseLock{e.Sites[0]}, e}, nil },
 }

@@ -13,7 +13,7 @@ var watchdog = Spec{
 	Doc:     "lease, renewed in the background at a third of it; its holder is told when the last acknowledged renewal runs out",
 	Source:  "Redisson, lock watchdog; redis.io, Distributed Locks with Redis: extending the lock",
 	Sites:   OneSite,
-	Assumes: "the server keeps its keys and its clock for the lease; the holder heeds Lost",
+	Assumes: keepsKeys + heedsLost,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Renews: true},
 	Open:    func(e Env) (Lock, error) { return renew(&leaseLock{e.Sites[0]}, e), nil },
 }

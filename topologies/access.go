@@ -14,18 +14,19 @@ type Access struct {
 	Password string   `json:"password"`
 	Moved    string   `json:"moved,omitempty"`   // a file that names the primary's address once an operator has moved it
 	Sources  string   `json:"sources,omitempty"` // how the addresses of clients begin that links tell apart
+	Copies   int      `json:"copies,omitempty"`  // replicas that each of its primaries has
 }
 
 // Access tells how to reach the site.
 func (s *Site) Access() Access {
 	return Access{Name: s.Name, Master: s.Master, Cluster: s.Cluster, Addrs: s.Addrs(), Password: s.password,
-		Moved: s.moved, Sources: s.sources}
+		Moved: s.moved, Sources: s.sources, Copies: s.Copies()}
 }
 
 // Site is the site as clients of another process see it: it has no nodes to be asked for.
 func (a Access) Site() *Site {
 	s := &Site{Name: a.Name, Master: a.Master, Cluster: a.Cluster, password: a.Password,
-		moved: a.Moved, sources: a.Sources}
+		moved: a.Moved, sources: a.Sources, copies: a.Copies}
 	for _, addr := range a.Addrs {
 		s.seeds = append(s.seeds, &Node{front: addr})
 	}

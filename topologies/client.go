@@ -23,6 +23,7 @@ type Site struct {
 	password string
 	moved    string               // see Access
 	byHand   atomic.Pointer[Node] // the primary, where nobody but an operator moves it
+	copies   int                  // see Access: what a site without nodes was told
 	sources  string               // how the source addresses of clients begin; empty without links
 }
 
@@ -37,6 +38,20 @@ func (s *Site) Addrs() []string {
 		a = append(a, n.front)
 	}
 	return a
+}
+
+// Copies is how many replicas each of its primaries was brought up with.
+func (s *Site) Copies() int {
+	if len(s.Nodes) == 0 {
+		return s.copies
+	}
+	primaries := 0
+	for _, n := range s.Nodes {
+		if n.Role == Primary {
+			primaries++
+		}
+	}
+	return len(s.Nodes)/max(primaries, 1) - 1
 }
 
 // Password is what its nodes ask a client for, and its sentinels too.

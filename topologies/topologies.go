@@ -43,6 +43,15 @@ func Find(name string) (Spec, bool) {
 	return Spec{}, false
 }
 
+// Names lists the topologies.
+func Names() []string {
+	var names []string
+	for _, s := range All {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // Options say how to bring a topology up.
 type Options struct {
 	Server  Server

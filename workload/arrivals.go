@@ -16,7 +16,7 @@ import (
 // When a visit is due may change after it was taken, with the tempo; which visits there are does not.
 type arrivals struct {
 	mu    sync.Mutex
-	plan  *Plan
+	shape *Shape
 	tempo *Tempo // nil if the rate stays as it is
 	rand  *rand.Rand
 	keys  *chooser
@@ -33,16 +33,16 @@ type visit struct {
 	key     int32
 }
 
-func newArrivals(p *Plan, t *Tempo) *arrivals {
+func newArrivals(p *Shape, t *Tempo) *arrivals {
 	r := rand.New(rand.NewPCG(p.Seed, 0))
-	return &arrivals{plan: p, tempo: t, rand: r, keys: newChooser(p, r), changed: make(chan struct{})}
+	return &arrivals{shape: p, tempo: t, rand: r, keys: newChooser(p, r), changed: make(chan struct{})}
 }
 
 // take draws the next visit. It returns false when no more visits can be due.
 func (a *arrivals) take() (v visit, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	end := a.plan.End
+	end := a.shape.End
 	if a.tempo != nil {
 		end = history.Forever // it is due before the end if the rate rises
 	}
@@ -94,7 +94,7 @@ func (a *arrivals) mine(end time.Duration) (v visit, ok bool) {
 			return v, ok
 		}
 		a.drawn++
-		if a.plan.Parts == 0 || (a.drawn-1)%int64(a.plan.Parts) == int64(a.plan.Part) {
+		if a.shape.Parts == 0 || (a.drawn-1)%int64(a.shape.Parts) == int64(a.shape.Part) {
 			return v, ok
 		}
 	}
@@ -105,8 +105,8 @@ func (a *arrivals) draw(end time.Duration) (v visit, ok bool) {
 	if v.planned = a.next; a.tempo.due(v.planned) >= end {
 		return v, false
 	}
-	gap := float64(time.Second) / a.plan.Rate
-	if a.plan.Arrivals == Poisson {
+	gap := float64(time.Second) / a.shape.Rate
+	if a.shape.Arrivals == Poisson {
 		gap *= a.rand.ExpFloat64()
 	}
 	a.next += time.Duration(gap)
@@ -116,7 +116,7 @@ func (a *arrivals) draw(end time.Duration) (v visit, ok bool) {
 
 // remaining shows and counts what was due before end and was not begun.
 func (a *arrivals) remaining(end time.Duration, show func(due time.Duration)) (n int64) {
-	if !a.plan.Open() {
+	if !a.shape.Open() {
 		return 0
 	}
 	a.mu.Lock()
@@ -147,7 +147,7 @@ type chooser struct {
 // zipfExponent is just above 1, the least that the generator takes: the classic harmonic popularity.
 const zipfExponent = 1.0001
 
-func newChooser(p *Plan, r *rand.Rand) *chooser {
+func newChooser(p *Shape, r *rand.Rand) *chooser {
 	c := &chooser{rand: r, n: p.Keys}
 	if p.Popularity == Zipf {
 		c.zipf = rand.NewZipf(r, zipfExponent, 1, uint64(p.Keys-1))

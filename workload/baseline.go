@@ -16,7 +16,7 @@ func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, hist
 	}
 	op := w.lane.Call(history.Store, g.key)
 	op.Hold = g.hold
-	seen, err := w.crew.Counter.(Atomic).Add(ctx, g.page.Views, op.ID)
+	seen, err := w.group.Counter.(Atomic).Add(ctx, g.page.Views, op.ID)
 	outcome, reason := locks.Classify(err)
 	if outcome == history.OK {
 		op.Value, op.Seen = seen.Views+1, seen.Writer
@@ -33,7 +33,7 @@ func (w *worker) optimistic(ctx context.Context, g *grant) (history.Outcome, his
 		if reason != history.Conflict {
 			return outcome, reason
 		}
-		left := w.lane.Due + w.plan.Wait - w.clock.Now()
+		left := w.lane.Due + w.shape.Wait - w.clock.Now()
 		if ctx.Err() != nil {
 			return history.Failed, history.Canceled
 		}
@@ -49,7 +49,7 @@ func (w *worker) transact(ctx context.Context, g *grant) (outcome history.Outcom
 	load := w.lane.Call(history.Load, g.key)
 	load.Hold = g.hold
 	loaded := false
-	err := w.crew.Counter.(Atomic).Transact(ctx, g.page.Views, func(seen Count, store func(Count) error) error {
+	err := w.group.Counter.(Atomic).Transact(ctx, g.page.Views, func(seen Count, store func(Count) error) error {
 		loaded = true
 		load.Value, load.Seen, load.Outcome = seen.Views, seen.Writer, history.OK
 		w.lane.Return(load)

@@ -42,7 +42,7 @@ type Count struct {
 
 // AllCounters lists the stores of the counter.
 var AllCounters = []CounterSpec{
-	redisStore, redisFenced, topologyStore, topologyFenced, memoryStore, memoryFenced, sqliteStore, sqliteFenced,
+	RedisCounter, redisFenced, topologyStore, topologyFenced, memoryStore, memoryFenced, sqliteStore, sqliteFenced,
 	backstopStore,
 }
 
@@ -82,6 +82,15 @@ func FindCounter(name string) (CounterSpec, bool) {
 		}
 	}
 	return CounterSpec{}, false
+}
+
+// CounterNames lists the stores of the counter.
+func CounterNames() []string {
+	var names []string
+	for _, s := range AllCounters {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // Fits says why the counter does not go with a lock or with so many processes; empty if it does.

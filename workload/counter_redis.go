@@ -10,7 +10,8 @@ import (
 	"hammerlock/locks"
 )
 
-var redisStore = CounterSpec{
+// RedisCounter is the store of the counter unless another is asked for.
+var RedisCounter = CounterSpec{
 	Name: "redis",
 	Doc:  "a single Redis of its own that no fault touches",
 	Open: openRedis,

@@ -141,13 +141,13 @@ func (c *Caught) Die() { c.at.order.CompareAndSwap(wait, die) }
 
 // Pause returns what a lock calls between two commands that belong together, for a worker of the crew: it stands
 // there if it is caught, and dies if it is told to.
-func (c *Crew) Pause(worker int) func(ctx context.Context, name string) error {
+func (c *Workers) Pause(worker int) func(ctx context.Context, name string) error {
 	return func(ctx context.Context, name string) error {
 		if c.Gate == nil || c.Gate.words.armed.Load() == 0 {
 			return nil
 		}
 		key := slices.IndexFunc(c.Pages, func(p Page) bool { return p.Lock == name })
-		if c.Gate.pass(ctx, Between, int32(c.Plan.First+worker), int32(key), 0) {
+		if c.Gate.pass(ctx, Between, int32(c.Shape.First+worker), int32(key), 0) {
 			return nil
 		}
 		return locks.ErrCrashed

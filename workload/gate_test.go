@@ -98,8 +98,8 @@ func TestAPlaceThatStaysEmptyIsAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &scripted{acquire: func(int) error { return nil }}
 			clock := history.NewClock(0)
-			crew := Crew{
-				Plan:  Plan{Workers: 1, Keys: 1, Wait: time.Minute, TTL: time.Minute, End: time.Minute, First: 6},
+			crew := Workers{
+				Shape: Shape{Workers: 1, Keys: 1, Wait: time.Minute, TTL: time.Minute, End: time.Minute, First: 6},
 				Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("", 1), Gate: NewGate(), Reopen: reopen,
 				Lanes: []*history.Lane{history.NewLane(clock, 0, 6, 64, nil)}, Locks: []locks.Lock{s},
 			}

@@ -78,7 +78,7 @@ func TestAChangedRateLosesNoVisit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tempo := NewTempo()
-			plan := Plan{Workers: 8, Keys: 3, Rate: c.rate, Arrivals: Poisson, End: 800 * time.Millisecond, Seed: 5, Wait: time.Minute}
+			plan := Shape{Workers: 8, Keys: 3, Rate: c.rate, Arrivals: Poisson, End: 800 * time.Millisecond, Seed: 5, Wait: time.Minute}
 			changed := make(chan struct{})
 			go func() {
 				defer close(changed)
@@ -89,7 +89,7 @@ func TestAChangedRateLosesNoVisit(t *testing.T) {
 					}
 				}
 			}()
-			due, ops, _ := runWith(t, plan, catalogued(t, "none"), t.Context(), func(c *Crew) { c.Tempo = tempo })
+			due, ops, _ := runWith(t, plan, catalogued(t, "none"), t.Context(), func(c *Workers) { c.Tempo = tempo })
 			<-changed
 			got, early := begun(t, ops, plan.End)
 			n := len(got)
@@ -128,7 +128,7 @@ func begun(t *testing.T, ops []history.Op, end time.Duration) (due []time.Durati
 }
 
 // bent is when visits are due before the end, at the tempo.
-func bent(plan Plan, tempo *Tempo, end time.Duration) (due []time.Duration) {
+func bent(plan Shape, tempo *Tempo, end time.Duration) (due []time.Duration) {
 	plan.End *= 300 // as much of the schedule as the fastest tempo can bring
 	for _, a := range schedule(plan) {
 		if d := tempo.due(a.due); d < end {

@@ -39,12 +39,12 @@ func (w *worker) giveUp(name string) {
 
 // extend lengthens a lease that the visit may outlast. It tells whether the hold is still there.
 func (w *worker) extend(ctx context.Context, g *grant) bool {
-	if w.plan.Extend == 0 {
+	if w.shape.Extend == 0 {
 		return true
 	}
 	op := w.lane.Call(history.Extend, g.key)
-	lease, err := w.lock.Extend(ctx, g.lease, w.plan.Extend)
-	op.Hold, op.Token, op.TTL = g.hold, w.token(&lease), w.plan.Extend
+	lease, err := w.lock.Extend(ctx, g.lease, w.shape.Extend)
+	op.Hold, op.Token, op.TTL = g.hold, w.token(&lease), w.shape.Extend
 	outcome, reason := locks.Classify(err)
 	if op.Outcome, op.Reason = outcome, reason; outcome == history.OK {
 		op.Until = w.until(&lease)
@@ -65,11 +65,11 @@ func (w *worker) still(key int32, hold history.ID, there bool) bool {
 // reenter takes a reentrant lock again and gives it back, as a function that calls another which locks. It tells
 // whether the hold is still there.
 func (w *worker) reenter(ctx context.Context, key int32, name string, hold history.ID) bool {
-	if !w.crew.Reenter || w.rand.IntN(max(w.plan.Reenter, 1)) > 0 {
+	if !w.group.Reenter || w.rand.IntN(max(w.shape.Reenter, 1)) > 0 {
 		return true
 	}
 	op := w.lane.Call(history.Acquire, key)
-	lease, err := w.lock.Acquire(ctx, name, w.plan.TTL)
+	lease, err := w.lock.Acquire(ctx, name, w.shape.TTL)
 	op.Hold, op.Value = hold, lease.Count
 	w.granted(op, &lease, err)
 	outcome := op.Outcome
@@ -90,10 +90,10 @@ func (w *worker) granted(op *history.Op, lease *locks.Lease, err error) {
 	if op.Outcome == history.OK {
 		op.Until = w.until(lease)
 	}
-	if !w.crew.Judged {
+	if !w.group.Judged {
 		return
 	}
-	op.TTL, op.Token = max(w.plan.TTL-lease.Spent, 1), w.token(lease) // 0 would be a lease without end
+	op.TTL, op.Token = max(w.shape.TTL-lease.Spent, 1), w.token(lease) // 0 would be a lease without end
 	if op.Outcome == history.OK {
 		op.Fence, op.Value = lease.Fence, lease.Count
 	}

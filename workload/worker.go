@@ -13,8 +13,8 @@ import (
 
 // worker makes one visit after another. It is used by one goroutine.
 type worker struct {
-	crew     *Crew
-	plan     *Plan
+	group    *Workers
+	shape    *Shape
 	arrivals *arrivals
 	lane     *history.Lane
 	clock    *history.Clock
@@ -38,10 +38,10 @@ type worker struct {
 func (w *worker) run(ctx, stop context.Context) {
 	w.cleanup = context.WithoutCancel(ctx)
 	next := w.closed
-	if w.plan.Open() {
+	if w.shape.Open() {
 		next = w.open
 	} else {
-		w.keys = newChooser(w.plan, w.rand)
+		w.keys = newChooser(w.shape, w.rand)
 	}
 	w.now = w.clock.Now()
 	for {
@@ -52,7 +52,7 @@ func (w *worker) run(ctx, stop context.Context) {
 		}
 		w.free, w.lane.Due = max(due, w.free), due
 		w.began = w.now
-		if w.now-due > w.plan.Wait {
+		if w.now-due > w.shape.Wait {
 			w.skipped++
 			w.end(history.Skip, key, history.Failed, history.Impatient)
 			continue
@@ -74,18 +74,18 @@ func (w *worker) end(kind history.Kind, key int32, outcome history.Outcome, reas
 
 // closed makes the next visit due as soon as the worker has thought.
 func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok bool) {
-	if w.plan.Think > 0 {
-		if !w.sleep(stop, w.plan.Think) {
+	if w.shape.Think > 0 {
+		if !w.sleep(stop, w.shape.Think) {
 			return 0, 0, false
 		}
 		w.now = w.clock.Now()
 	}
-	return w.now, w.keys.choose(), w.now < w.plan.End && stop.Err() == nil
+	return w.now, w.keys.choose(), w.now < w.shape.End && stop.Err() == nil
 }
 
 // open takes the next visit of the schedule and waits until it is due, which may change meanwhile.
 func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bool) {
-	if stop.Err() != nil || w.now >= w.plan.End {
+	if stop.Err() != nil || w.now >= w.shape.End {
 		return 0, 0, false
 	}
 	v, ok := w.arrivals.take()
@@ -96,8 +96,8 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 		changed := w.arrivals.change() // asked for before the tempo is: no change is missed
 		due = w.arrivals.tempo.due(v.planned)
 		w.now = w.clock.Now()
-		early := min(due, w.plan.End) - w.now
-		if early <= 0 && due < w.plan.End {
+		early := min(due, w.shape.End) - w.now
+		if early <= 0 && due < w.shape.End {
 			return due, v.key, true
 		}
 		if early <= 0 {
@@ -118,7 +118,7 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 // came out, unless that is told.
 func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome, reason history.Reason, told bool) {
 	g := &w.grant
-	g.hold, g.key, g.page = 0, key, &w.crew.Pages[key]
+	g.hold, g.key, g.page = 0, key, &w.group.Pages[key]
 	reason = w.acquire(ctx, g)
 	switch {
 	case reason == history.Crashed:
@@ -144,7 +144,7 @@ func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome,
 
 // pass tells whether the worker lives on after a point where faults may take hold of it.
 func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) bool {
-	return w.crew.Gate == nil || w.crew.Gate.pass(ctx, p, int32(w.plan.First+w.number), key, hold)
+	return w.group.Gate == nil || w.group.Gate.pass(ctx, p, int32(w.shape.First+w.number), key, hold)
 }
 
 // die ends the worker's life as a killed process does: nothing is given back. Another one takes its place; if none can,
@@ -153,20 +153,20 @@ func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reaso
 	now := w.clock.Now()
 	w.lane.Mark(&history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK})
 	_ = w.lock.Close() // nobody is left to hear of it
-	w.lock, w.err = w.crew.reopen(w.number)
-	w.crew.Locks[w.number] = w.lock
+	w.lock, w.err = w.group.reopen(w.number)
+	w.group.Locks[w.number] = w.lock
 	return history.Failed, history.Crashed, false
 }
 
 // reopen opens a lock for whoever takes the place of a worker that died.
-func (c *Crew) reopen(worker int) (lock locks.Lock, err error) {
+func (c *Workers) reopen(worker int) (lock locks.Lock, err error) {
 	if c.Reopen == nil {
 		err = errors.New("nobody can")
 	} else {
 		lock, err = c.Reopen(worker)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("take the place of worker %d, which died: %w", c.Plan.First+worker, err)
+		return nil, fmt.Errorf("take the place of worker %d, which died: %w", c.Shape.First+worker, err)
 	}
 	return lock, nil
 }
@@ -185,7 +185,7 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	op := w.call(history.Acquire, g.key)
 	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, g.key) {
 		var err error
-		g.lease, err = w.lock.Acquire(ctx, g.page.Lock, w.plan.TTL)
+		g.lease, err = w.lock.Acquire(ctx, g.page.Lock, w.shape.TTL)
 		id := op.ID
 		op.Hold, op.Woken = id, woken
 		w.granted(op, &g.lease, err)
@@ -200,7 +200,7 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 		case outcome == history.Unknown && g.lease.Token != "":
 			w.release(g.key, id, &g.lease, 0) // it may have been granted; nobody else will give it back
 		}
-		left := w.lane.Due + w.plan.Wait - w.now
+		left := w.lane.Due + w.shape.Wait - w.now
 		if ctx.Err() != nil {
 			return history.Canceled
 		}
@@ -213,7 +213,7 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 
 // count adds a page view: under a lock, or by what stands in for one.
 func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
-	switch w.crew.Counting {
+	switch w.group.Counting {
 	case locks.OneStep:
 		return w.increment(ctx, g)
 	case locks.Optimistic:
@@ -234,17 +234,17 @@ func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, histo
 	if !w.extend(ctx, g) || !w.reenter(ctx, g.key, g.page.Lock, g.hold) {
 		return history.Failed, history.Lost
 	}
-	return w.store(g, seen, func(c Count) error { return w.crew.Counter.Store(ctx, g.page.Views, c) })
+	return w.store(g, seen, func(c Count) error { return w.group.Counter.Store(ctx, g.page.Views, c) })
 }
 
 // load reads the counter. Where nobody judges, only a load that failed is of interest.
 func (w *worker) load(ctx context.Context, g *grant) (Count, history.Outcome, history.Reason) {
 	var op *history.Op
-	if w.crew.Judged {
+	if w.group.Judged {
 		op = w.lane.Call(history.Load, g.key)
 		op.Hold = g.hold
 	}
-	seen, err := w.crew.Counter.Load(ctx, g.page.Views)
+	seen, err := w.group.Counter.Load(ctx, g.page.Views)
 	outcome, reason := locks.Classify(err)
 	if op != nil {
 		op.Value, op.Seen, op.Outcome, op.Reason = seen.Views, seen.Writer, outcome, reason
@@ -263,7 +263,7 @@ func (w *worker) store(g *grant, seen Count, write func(Count) error) (history.O
 	err := write(Count{Views: op.Value, Writer: op.ID, Fence: op.Fence})
 	outcome, reason := locks.Classify(err)
 	op.Outcome, op.Reason = outcome, reason
-	if !w.crew.Judged && outcome == history.OK {
+	if !w.group.Judged && outcome == history.OK {
 		w.stored, w.now = op, w.clock.Now()
 	} else {
 		w.now = w.lane.Return(op)
@@ -273,8 +273,8 @@ func (w *worker) store(g *grant, seen Count, write func(Count) error) (history.O
 
 // stay is the time between load and store. A holder that is told that its hold is lost acts on it.
 func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
-	if w.plan.Hold > 0 {
-		w.timer.Reset(w.plan.Hold)
+	if w.shape.Hold > 0 {
+		w.timer.Reset(w.shape.Hold)
 		select {
 		case <-w.timer.C:
 		case <-g.lease.Lost:
@@ -334,7 +334,7 @@ func (w *worker) call(kind history.Kind, key int32) *history.Op {
 
 // token is a lease's token in a record, for those who judge.
 func (w *worker) token(l *locks.Lease) uint64 {
-	if !w.crew.Judged {
+	if !w.group.Judged {
 		return 0
 	}
 	return history.Hash(l.Token)
@@ -349,7 +349,7 @@ func (w *worker) until(l *locks.Lease) time.Duration {
 
 // backoff draws how long to wait before the next try, so that waiters do not march in step.
 func (w *worker) backoff() time.Duration {
-	return time.Duration((0.5 + w.rand.Float64()) * float64(w.plan.Retry))
+	return time.Duration((0.5 + w.rand.Float64()) * float64(w.shape.Retry))
 }
 
 // sleep waits and tells whether it could do so to the end.

@@ -38,8 +38,8 @@ const (
 // AllPopularities lists the popularities.
 var AllPopularities = []Popularity{Even, Zipf}
 
-// Plan says what the workers do. The clock's zero is the start of the warm-up.
-type Plan struct {
+// Shape is the shape of a load: what the workers do, and how fast. The clock's zero is the start of the warm-up.
+type Shape struct {
 	Workers    int
 	Keys       int
 	Popularity Popularity
@@ -63,11 +63,11 @@ type Plan struct {
 }
 
 // Open tells whether visits are due by a schedule and not by the workers' leisure.
-func (p *Plan) Open() bool { return p.Rate > 0 }
+func (s *Shape) Open() bool { return s.Rate > 0 }
 
-// Crew is what the workers of one process work with.
-type Crew struct {
-	Plan    Plan
+// Workers is what the workers of one process work with.
+type Workers struct {
+	Shape   Shape
 	Clock   *history.Clock
 	Lanes   []*history.Lane // by worker
 	Locks   []locks.Lock    // by worker
@@ -117,14 +117,14 @@ func (d *Due) Unfinished(show func(due time.Duration)) int64 {
 
 // Run lets the workers work until the plan ends or stop is done; visits in hand are finished. When ctx is done
 // calls in progress are called off as well.
-func (c *Crew) Run(ctx, stop context.Context) Due {
-	arrivals := newArrivals(&c.Plan, c.Tempo)
+func (c *Workers) Run(ctx, stop context.Context) Due {
+	arrivals := newArrivals(&c.Shape, c.Tempo)
 	var follower sync.WaitGroup
 	done := make(chan struct{})
-	if c.Tempo != nil && c.Plan.Open() {
+	if c.Tempo != nil && c.Shape.Open() {
 		follower.Go(func() { arrivals.follow(done) })
 	}
-	workers := make([]*worker, c.Plan.Workers)
+	workers := make([]*worker, c.Shape.Workers)
 	var wg sync.WaitGroup
 	for i := range workers {
 		workers[i] = c.worker(i, arrivals)
@@ -133,7 +133,7 @@ func (c *Crew) Run(ctx, stop context.Context) Due {
 	wg.Wait()
 	close(done)
 	follower.Wait()
-	due := Due{ended: min(c.Clock.Now(), c.Plan.End), arrivals: arrivals}
+	due := Due{ended: min(c.Clock.Now(), c.Shape.End), arrivals: arrivals}
 	for _, w := range workers {
 		due.Begun += w.begun
 		due.Skipped += w.skipped
@@ -142,11 +142,11 @@ func (c *Crew) Run(ctx, stop context.Context) Due {
 	return due
 }
 
-func (c *Crew) worker(i int, a *arrivals) *worker {
+func (c *Workers) worker(i int, a *arrivals) *worker {
 	timer := time.NewTimer(0)
 	<-timer.C
 	return &worker{
-		crew: c, plan: &c.Plan, arrivals: a, lane: c.Lanes[i], clock: c.Clock, lock: c.Locks[i], timer: timer,
-		number: i, rand: rand.New(rand.NewPCG(c.Plan.Seed, uint64(c.Plan.First+i)+1)),
+		group: c, shape: &c.Shape, arrivals: a, lane: c.Lanes[i], clock: c.Clock, lock: c.Locks[i], timer: timer,
+		number: i, rand: rand.New(rand.NewPCG(c.Shape.Seed, uint64(c.Shape.First+i)+1)),
 	}
 }

@@ -20,13 +20,13 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // run lets a crew work with the given lock and returns its history.
-func run(t *testing.T, plan Plan, open func(worker int) locks.Lock, stop context.Context) (*Due, []history.Op, Counter) {
+func run(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop context.Context) (*Due, []history.Op, Counter) {
 	t.Helper()
-	return runWith(t, plan, open, stop, func(*Crew) {})
+	return runWith(t, plan, open, stop, func(*Workers) {})
 }
 
 // runWith changes the crew before it works.
-func runWith(t *testing.T, plan Plan, open func(worker int) locks.Lock, stop context.Context, change func(*Crew)) (*Due, []history.Op, Counter) {
+func runWith(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop context.Context, change func(*Workers)) (*Due, []history.Op, Counter) {
 	t.Helper()
 	if plan.Wait == 0 {
 		plan.Wait = 10 * time.Second
@@ -36,7 +36,7 @@ func runWith(t *testing.T, plan Plan, open func(worker int) locks.Lock, stop con
 	}
 	wake := make(chan struct{}, 1)
 	clock := history.NewClock(0)
-	crew := Crew{Plan: plan, Judged: true, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("test:", plan.Keys)}
+	crew := Workers{Shape: plan, Judged: true, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("test:", plan.Keys)}
 	change(&crew)
 	for i := range plan.Workers {
 		crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 1<<12, wake))
@@ -90,7 +90,7 @@ func count(ops []history.Op, kind history.Kind, outcome history.Outcome) (n int6
 }
 
 func TestALockedCounterCountsEveryVisit(t *testing.T) {
-	plan := Plan{Workers: 8, Keys: 2, End: 200 * time.Millisecond, Retry: 100 * time.Microsecond}
+	plan := Shape{Workers: 8, Keys: 2, End: 200 * time.Millisecond, Retry: 100 * time.Microsecond}
 	due, ops, counter := run(t, plan, catalogued(t, "local"), t.Context())
 	done := count(ops, history.End, history.OK)
 	if done == 0 || done != due.Begun {
@@ -110,7 +110,7 @@ func TestALockedCounterCountsEveryVisit(t *testing.T) {
 }
 
 func TestWithoutALockPageViewsAreLost(t *testing.T) {
-	plan := Plan{Workers: 8, Keys: 1, End: 100 * time.Millisecond, Hold: time.Millisecond}
+	plan := Shape{Workers: 8, Keys: 1, End: 100 * time.Millisecond, Hold: time.Millisecond}
 	_, ops, counter := run(t, plan, catalogued(t, "none"), t.Context())
 	done := count(ops, history.End, history.OK)
 	c, err := counter.Load(t.Context(), Pages("test:", 1)[0].Views)
@@ -121,7 +121,7 @@ func TestWithoutALockPageViewsAreLost(t *testing.T) {
 
 // TestEveryStoreNamesItsWriterAndWhatItSaw follows the chain of stores back to the empty counter.
 func TestEveryStoreNamesItsWriterAndWhatItSaw(t *testing.T) {
-	plan := Plan{Workers: 4, Keys: 1, End: 50 * time.Millisecond, Retry: 100 * time.Microsecond}
+	plan := Shape{Workers: 4, Keys: 1, End: 50 * time.Millisecond, Retry: 100 * time.Microsecond}
 	_, ops, counter := run(t, plan, catalogued(t, "local"), t.Context())
 	stores := map[history.ID]history.Op{}
 	for _, op := range ops {
@@ -155,7 +155,7 @@ type arrival struct {
 	key int32
 }
 
-func schedule(p Plan) (all []arrival) {
+func schedule(p Shape) (all []arrival) {
 	for a := newArrivals(&p, nil); ; {
 		v, ok := a.take()
 		if !ok {
@@ -209,9 +209,9 @@ func TestWhereNobodyJudgesGoodLoadsAreSilent(t *testing.T) {
 	for _, judged := range []bool{true, false} {
 		t.Run(fmt.Sprintf("judged=%v", judged), func(t *testing.T) {
 			counter := &dull{Counter: NewMemoryCounter()}
-			plan := Plan{Workers: 4, Keys: 3, End: 300 * time.Millisecond}
+			plan := Shape{Workers: 4, Keys: 3, End: 300 * time.Millisecond}
 			local := catalogued(t, "local")
-			due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return named{local(i)} }, t.Context(), func(c *Crew) { c.Judged, c.Counter = judged, counter })
+			due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return named{local(i)} }, t.Context(), func(c *Workers) { c.Judged, c.Counter = judged, counter })
 			good, bad := counter.loads.Load()-counter.failed.Load(), counter.failed.Load()
 			if n := count(ops, history.Visit, history.OK); judged && n != 0 || !judged && n != good {
 				t.Errorf("%d of %d visits were told in one", n, good)
@@ -256,7 +256,7 @@ func TestWhereNobodyJudgesGoodLoadsAreSilent(t *testing.T) {
 func TestSameSeedSameSchedule(t *testing.T) {
 	for _, arrivals := range AllArrivals {
 		for _, popularity := range AllPopularities {
-			p := Plan{Workers: 1, Keys: 50, Popularity: popularity, Rate: 1000, Arrivals: arrivals, End: 10 * time.Second, Seed: 7}
+			p := Shape{Workers: 1, Keys: 50, Popularity: popularity, Rate: 1000, Arrivals: arrivals, End: 10 * time.Second, Seed: 7}
 			a := schedule(p)
 			p.Workers = 64
 			if b := schedule(p); !slices.Equal(a, b) {
@@ -274,7 +274,7 @@ func TestSameSeedSameSchedule(t *testing.T) {
 }
 
 func TestZipfPrefersTheFirstPages(t *testing.T) {
-	p := Plan{Keys: 100, Popularity: Zipf, Rate: 10_000, Arrivals: Uniform, End: 10 * time.Second, Seed: 1}
+	p := Shape{Keys: 100, Popularity: Zipf, Rate: 10_000, Arrivals: Uniform, End: 10 * time.Second, Seed: 1}
 	hits := make([]int, p.Keys)
 	for _, a := range schedule(p) {
 		hits[a.key]++
@@ -321,7 +321,7 @@ func (s *scripted) open(int) locks.Lock { return s }
 
 func TestAVisitGivesUpWhenItsPatienceEnds(t *testing.T) {
 	s := &scripted{acquire: func(int) error { return locks.ErrBusy }}
-	plan := Plan{Workers: 2, Keys: 1, End: 10 * time.Millisecond, Wait: 60 * time.Millisecond, Retry: time.Millisecond}
+	plan := Shape{Workers: 2, Keys: 1, End: 10 * time.Millisecond, Wait: 60 * time.Millisecond, Retry: time.Millisecond}
 	_, ops, _ := run(t, plan, s.open, t.Context())
 	for _, op := range ops {
 		if op.Kind != history.End {
@@ -339,7 +339,7 @@ func TestAVisitGivesUpWhenItsPatienceEnds(t *testing.T) {
 
 // TestAVisitExtendsItsLease counts on what the extension says: who is told that the lock is lost stores nothing.
 func TestAVisitExtendsItsLease(t *testing.T) {
-	plan := Plan{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond, Extend: time.Minute}
+	plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond, Extend: time.Minute}
 	for name, c := range map[string]struct {
 		err  error
 		want []string // from the first load on
@@ -374,7 +374,7 @@ func TestAnUnknownAcquireIsUndone(t *testing.T) {
 		}
 		return nil
 	}}
-	plan := Plan{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond}
+	plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond}
 	_, ops, _ := run(t, plan, s.open, t.Context())
 	if len(s.released) < 2 || s.released[0] != "t1" || s.released[1] != "t2" {
 		t.Errorf("released %v", s.released)
@@ -393,7 +393,7 @@ func TestAnUnknownAcquireIsUndone(t *testing.T) {
 
 // TestNoVisitIsDroppedSilently overloads an open loop.
 func TestNoVisitIsDroppedSilently(t *testing.T) {
-	for name, plan := range map[string]Plan{
+	for name, plan := range map[string]Shape{
 		"patient":   {Wait: 10 * time.Second},
 		"impatient": {Wait: 20 * time.Millisecond},
 	} {
@@ -435,7 +435,7 @@ func TestStopFinishesVisitsInHand(t *testing.T) {
 			return nil
 		}}
 		go func() { <-inside; cancel() }()
-		plan := Plan{Workers: 4, Keys: 1, End: time.Hour, Hold: 20 * time.Millisecond, Rate: rate, Arrivals: Uniform}
+		plan := Shape{Workers: 4, Keys: 1, End: time.Hour, Hold: 20 * time.Millisecond, Rate: rate, Arrivals: Uniform}
 		due, ops, _ := run(t, plan, s.open, stop)
 		if done := count(ops, history.End, history.OK); done != due.Begun || done < 3 {
 			t.Errorf("rate %v: %d of %d visits were finished", rate, done, due.Begun)
@@ -446,9 +446,9 @@ func TestStopFinishesVisitsInHand(t *testing.T) {
 // TestAbortGivesLocksBack calls a run off while visits hold the lock.
 func TestAbortGivesLocksBack(t *testing.T) {
 	s := &scripted{acquire: func(int) error { return nil }}
-	plan := Plan{Workers: 2, Keys: 1, Hold: time.Hour, End: time.Hour, Wait: time.Hour, TTL: time.Hour}
+	plan := Shape{Workers: 2, Keys: 1, Hold: time.Hour, End: time.Hour, Wait: time.Hour, TTL: time.Hour}
 	clock := history.NewClock(0)
-	crew := Crew{Plan: plan, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("", 1)}
+	crew := Workers{Shape: plan, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("", 1)}
 	for i := range plan.Workers {
 		crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 64, nil))
 		crew.Locks = append(crew.Locks, s)
@@ -496,9 +496,9 @@ func TestWhereNobodyJudgesAVisitIsToldInOne(t *testing.T) {
 	var releases, failed atomic.Int64
 	counter := &dull{Counter: NewMemoryCounter()}
 	local := catalogued(t, "local")
-	plan := Plan{Workers: 4, Keys: 3, End: 300 * time.Millisecond}
+	plan := Shape{Workers: 4, Keys: 3, End: 300 * time.Millisecond}
 	due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return clumsy{local(i), &releases, &failed} }, t.Context(),
-		func(c *Crew) { c.Judged, c.Counter = false, counter })
+		func(c *Workers) { c.Judged, c.Counter = false, counter })
 	unread := counter.failed.Load()
 	visits, stores := count(ops, history.Visit, history.OK), count(ops, history.Store, history.OK)
 	lost, empty := count(ops, history.Release, history.Unknown), count(ops, history.Release, history.OK)

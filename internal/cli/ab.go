@@ -19,6 +19,7 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/results"
 	"hammerlock/results/compare"
+	"hammerlock/topologies"
 )
 
 // What a trial does unless it is asked for something else: many short runs tell more than few long ones.
@@ -61,7 +62,7 @@ func (e Env) abCommand() *command {
 func newTrialOptions(c *cobra.Command, with *abFlags) *options {
 	o := newOptions(c, false)
 	p, f := &o.plan, c.Flags()
-	p.Topologies, p.Duration, p.Warmup = []string{"single"}, abDuration, abWarmup
+	p.Topologies, p.Duration, p.Warmup = topologies.All[:1], abDuration, abWarmup
 	for name, preset := range map[string]string{"topology": "single", "duration": short(abDuration), "warmup": short(abWarmup)} {
 		f.Lookup(name).DefValue, f.Lookup(name).Value.(*value).text = preset, preset
 	}

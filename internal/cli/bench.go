@@ -49,7 +49,7 @@ func (e Env) planned(c *cobra.Command, verify bool) *command {
 
 // work is a worker process. An interrupt at the terminal is the suite's business.
 func (e Env) work(ctx context.Context) int {
-	if err := crew.Child(ctx, e.Stdin, e.Stdout); err != nil {
+	if err := crew.Child(ctx, e.Stdin, e.Stdout, workersKnow()); err != nil {
 		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
 		return Broken
 	}

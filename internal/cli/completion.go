@@ -19,10 +19,10 @@ import (
 // completions lets a shell complete the values of flags. What a command does not have is left out.
 func completions(c *cobra.Command) {
 	for flag, names := range map[string]func() []string{
-		"topology":   harness.TopologyNames,
-		"lock":       harness.LockNames,
+		"topology":   topologies.Names,
+		"lock":       lockNames,
 		"fault":      faultNames,
-		"counter":    harness.CounterNames,
+		"counter":    workload.CounterNames,
 		"show":       metricNames,
 		"by":         compare.Groupings,
 		"over":       func() []string { return searchable },

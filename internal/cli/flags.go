@@ -100,6 +100,28 @@ func (o *options) names(f *pflag.FlagSet, name string, to *[]string, usage strin
 	})
 }
 
+// choose declares a flag that takes values of a catalogue by their names.
+func choose[T any](o *options, f *pflag.FlagSet, flag string, to *[]T, all []T, name func(T) string, usage string) {
+	good := strings.Join(names(all, name), ", ")
+	o.add(f, flag, "name,...", strings.Join(names(*to, name), ","), usage, func(text string) error {
+		*to = nil
+		for item := range strings.SplitSeq(text, ",") {
+			if item = strings.TrimSpace(item); item == "" {
+				continue
+			}
+			if i := slices.IndexFunc(all, func(t T) bool { return name(t) == item }); i >= 0 {
+				*to = append(*to, all[i])
+			} else {
+				o.mistake("--%s %q: there is %s", flag, item, good)
+			}
+		}
+		if strings.Trim(text, ", ") == "" {
+			o.mistake("--%s names none; there are: %s", flag, good)
+		}
+		return nil
+	})
+}
+
 func (o *options) text(f *pflag.FlagSet, name, kind string, to func(string), preset, usage string) {
 	o.add(f, name, kind, preset, usage, func(text string) error { to(text); return nil })
 }
@@ -130,8 +152,8 @@ func newOptions(c *cobra.Command, verify bool) *options {
 	o.plan.Workload.Seed = drawSeed()
 	f, p, w := c.Flags(), &o.plan, &o.plan.Workload
 	f.SortFlags = false
-	o.names(f, "topology", &p.Topologies, "what to bring up: "+strings.Join(harness.TopologyNames(), ", "))
-	o.names(f, "lock", &p.Locks, "what to take: "+strings.Join(harness.LockNames(), ", "))
+	choose(o, f, "topology", &p.Topologies, topologies.All, topologyName, "what to bring up: "+strings.Join(topologies.Names(), ", "))
+	choose(o, f, "lock", &p.Locks, allLocks(), lockName, "what to take: "+strings.Join(lockNames(), ", "))
 	o.integer(f, "workers", &w.Workers, "how many visit at the same time")
 	o.integer(f, "processes", &p.Processes, "how many processes the workers live in; 1 = in the suite itself")
 	o.integer(f, "keys", &w.Keys, "how many pages there are, each with a lock of its own")
@@ -149,8 +171,7 @@ func newOptions(c *cobra.Command, verify bool) *options {
 	o.add(f, "rate", "n/s", "", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)", o.rate)
 	o.text(f, "arrivals", "name", func(s string) { w.Arrivals = workload.Arrivals(s) }, string(w.Arrivals),
 		"open loop: how visits are spread: poisson, uniform")
-	o.text(f, "counter", "name", func(s string) { p.Counter = s }, p.Counter,
-		"where the page views are counted: "+strings.Join(harness.CounterNames(), ", "))
+	o.add(f, "counter", "name", p.Counter.Name, "where the page views are counted: "+strings.Join(workload.CounterNames(), ", "), o.counter)
 	o.names(f, "fault", &p.Faults, "what breaks: names from --list, with @TIME or @POINT and heal@TIME, as in\nkill-primary@2s,heal@5s; auto: what the lock must survive; none")
 	f.BoolVar(&p.LibraryRetries, "library-retries", false, "")
 	_ = f.MarkHidden("library-retries")
@@ -184,6 +205,15 @@ func (o *options) rate(text string) error {
 		return fmt.Errorf("visits a second, as in 1000/s")
 	}
 	o.plan.Workload.Rate = n
+	return nil
+}
+
+func (o *options) counter(name string) error {
+	spec, ok := workload.FindCounter(name)
+	if !ok {
+		return fmt.Errorf("there is %s", strings.Join(workload.CounterNames(), ", "))
+	}
+	o.plan.Counter = spec
 	return nil
 }
 

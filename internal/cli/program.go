@@ -30,7 +30,7 @@ func (t *trial) byProgram(ctx, stop context.Context, s side) (*results.Run, erro
 	}
 	args := flagsGiven(s.c.Flags())
 	p := &s.c.o.plan
-	for _, f := range [][2]string{{"topology", strings.Join(p.Topologies, ",")}, {"duration", short(p.Duration)}, {"warmup", short(p.Warmup)},
+	for _, f := range [][2]string{{"topology", strings.Join(names(p.Topologies, topologyName), ",")}, {"duration", short(p.Duration)}, {"warmup", short(p.Warmup)},
 		{"seed", strconv.FormatUint(p.Workload.Seed, 10)}, {"out", t.out}} {
 		args = append(args, "--"+f[0]+"="+f[1]) // the last one counts
 	}

@@ -16,6 +16,7 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/results"
 	"hammerlock/results/compare"
+	"hammerlock/topologies"
 )
 
 // searchable are the settings that a search can go over.
@@ -50,7 +51,7 @@ func (e Env) searchCommand() *command {
 	}
 	o := newOptions(c, false)
 	p, f := &o.plan, c.Flags()
-	p.Topologies, p.Duration, p.Warmup = []string{"single"}, searchDuration, searchWarmup
+	p.Topologies, p.Duration, p.Warmup = topologies.All[:1], searchDuration, searchWarmup
 	for name, preset := range map[string]string{"topology": "single", "duration": short(searchDuration), "warmup": short(searchWarmup)} {
 		f.Lookup(name).DefValue, f.Lookup(name).Value.(*value).text = preset, preset
 	}

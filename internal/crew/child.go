@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/locks"
+	"hammerlock/workload"
 )
 
 // Command is the hidden argument that makes one of the suite's commands a worker process.
@@ -19,13 +22,21 @@ const Command = "worker-process"
 // boardFD is where a worker process finds the board.
 const boardFD = 3
 
+// Catalogue is what a worker process knows by name.
+type Catalogue struct {
+	Locks    []locks.Spec
+	Counters []workload.CounterSpec
+}
+
 // message is what the suite tells a worker process: its orders, then when the clock's zero was. The end of its
 // input tells it to stop.
 type message struct {
-	Orders *Orders `json:"orders,omitempty"`
-	Zero   int64   `json:"zero,omitempty"`
-	First  int     `json:"first"` // of its lanes on the board
-	All    int     `json:"all"`   // workers of all processes
+	Orders  *Orders `json:"orders,omitempty"`
+	Lock    string  `json:"lock,omitempty"`
+	Counter string  `json:"counter,omitempty"`
+	Zero    int64   `json:"zero,omitempty"`
+	First   int     `json:"first"` // of its lanes on the board
+	All     int     `json:"all"`   // workers of all processes
 }
 
 // answer is what it tells the suite: that it is ready, with the doubt of its clock, and then its report.
@@ -38,20 +49,23 @@ type answer struct {
 
 // Child is the worker process: it reads its orders from in and answers on out. It ends when in does, so that it
 // does not outlive the suite.
-func Child(ctx context.Context, in io.Reader, out io.Writer) error {
+func Child(ctx context.Context, in io.Reader, out io.Writer, known Catalogue) error {
 	decoder := json.NewDecoder(bufio.NewReader(in))
 	encoder := json.NewEncoder(out)
-	err := work(ctx, decoder, encoder)
+	err := work(ctx, decoder, encoder, known)
 	if err != nil {
 		return errors.Join(err, encoder.Encode(answer{Error: err.Error()}))
 	}
 	return nil
 }
 
-func work(ctx context.Context, in *json.Decoder, out *json.Encoder) (err error) {
+func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalogue) (err error) {
 	var m message
 	if err := in.Decode(&m); err != nil || m.Orders == nil {
 		return errors.Join(errors.New("no orders"), err)
+	}
+	if err := m.resolve(known); err != nil {
+		return err
 	}
 	t, err := m.Orders.open(nil)
 	if err != nil {
@@ -84,10 +98,21 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder) (err error) 
 	return out.Encode(answer{Report: &report})
 }
 
+// resolve looks up what the orders name.
+func (m *message) resolve(known Catalogue) error {
+	lock := slices.IndexFunc(known.Locks, func(s locks.Spec) bool { return s.Name == m.Lock })
+	counter := slices.IndexFunc(known.Counters, func(s workload.CounterSpec) bool { return s.Name == m.Counter })
+	if lock < 0 || counter < 0 {
+		return fmt.Errorf("this program has no lock %q or no counter %q", m.Lock, m.Counter)
+	}
+	m.Orders.Lock, m.Orders.Counter.Spec = known.Locks[lock], known.Counters[counter]
+	return nil
+}
+
 // take gives the team its lanes on the board.
 func (m *message) take(t *team, b *board, clock *history.Clock) error {
-	plan := &m.Orders.Plan
-	lanes := make([]*history.Lane, Lanes(plan.Workers, t.spec.Claims))
+	plan := &m.Orders.Shape
+	lanes := make([]*history.Lane, t.orders.lanes())
 	for i := range lanes {
 		worker := plan.First + i%plan.Workers
 		number := worker + i/plan.Workers*m.All

@@ -10,19 +10,34 @@ import (
 
 // Crew is the workers of a run, wherever they live.
 type Crew interface {
-	// Begin starts the run's clock: its zero is now.
-	Begin(wake chan<- struct{}) error
+	// Begin starts the run's clock: its zero is now. Workers send on wake when their lanes fill up.
+	Begin(wake chan<- struct{}) (*Session, error)
 	// Run lets the workers work until their plan ends or stop is done; calls in progress are called off when ctx
 	// is done.
 	Run(ctx, stop context.Context) (Report, error)
-	Clock() *history.Clock
-	// Lanes are all lanes that the workers write, once the run has begun.
-	Lanes() []*history.Lane
-	Slack() time.Duration   // by how much the clocks of two lanes may differ
-	Gate() *workload.Gate   // of all of them
-	Tempo() *workload.Tempo // of their open loop, if the orders let it be changed
-	Processes() []*Process  // nil if the workers live in this process
+	// RoundTrips is how many round trips the locks' clients have made so far; false if that is not known before the end.
+	RoundTrips() (int64, bool)
 	Close() error
+}
+
+// Session is what a run has of its crew from the start of the clock on.
+type Session struct {
+	Clock     *history.Clock
+	Lanes     []*history.Lane // all that the workers write
+	Slack     time.Duration   // by how much the clocks of two lanes may differ
+	Gate      *workload.Gate  // of all workers
+	Tempo     *workload.Tempo // of their open loop, if the orders let it be changed
+	Processes []*Process      // nil if the workers live in this process
+}
+
+// Dead lists the lanes, by number, of processes that have ended before their time.
+func (s *Session) Dead() (lanes []int) {
+	for _, p := range s.Processes {
+		if p.Dead() {
+			lanes = append(lanes, p.Lanes...)
+		}
+	}
+	return lanes
 }
 
 // laneSlots finds how much room each of n lanes needs: together they hold what is recorded between two visits of
@@ -43,13 +58,7 @@ func newClock(ordered bool, offset time.Duration) *history.Clock {
 }
 
 // local is a crew in this process.
-type local struct {
-	team  *team
-	clock *history.Clock
-	lanes []*history.Lane
-	gate  *workload.Gate
-	tempo *workload.Tempo
-}
+type local struct{ team *team }
 
 // Local makes a crew in this process. The counter is one of its memory; nil if the orders say where it is.
 func Local(o Orders, counter workload.Counter) (Crew, error) {
@@ -57,17 +66,17 @@ func Local(o Orders, counter workload.Counter) (Crew, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &local{team: t, gate: workload.NewGate(), tempo: workload.NewTempo()}, nil
+	return &local{t}, nil
 }
 
-func (l *local) Begin(wake chan<- struct{}) error {
-	n := l.team.orders.Plan.Workers
-	l.clock, l.lanes = newClock(l.team.orders.Judged, 0), nil
-	count := Lanes(n, l.team.spec.Claims)
+func (l *local) Begin(wake chan<- struct{}) (*Session, error) {
+	o := &l.team.orders
+	s := &Session{Clock: newClock(o.Judged, 0), Gate: workload.NewGate(), Tempo: workload.NewTempo()}
+	count := o.lanes()
 	for i := range count {
-		l.lanes = append(l.lanes, history.NewLane(l.clock, i, int32(i%n), laneSlots(count), wake))
+		s.Lanes = append(s.Lanes, history.NewLane(s.Clock, i, int32(i%o.Shape.Workers), laneSlots(count), wake))
 	}
-	return l.team.begin(l.clock, l.lanes, l.gate, l.tempo)
+	return s, l.team.begin(s.Clock, s.Lanes, s.Gate, s.Tempo)
 }
 
 func (l *local) Run(ctx, stop context.Context) (Report, error) {
@@ -75,13 +84,5 @@ func (l *local) Run(ctx, stop context.Context) (Report, error) {
 	return r, r.err()
 }
 
-func (l *local) Clock() *history.Clock  { return l.clock }
-func (l *local) Lanes() []*history.Lane { return l.lanes }
-func (l *local) Slack() time.Duration   { return 0 }
-func (l *local) Gate() *workload.Gate   { return l.gate }
-func (l *local) Tempo() *workload.Tempo { return l.tempo }
-func (l *local) Processes() []*Process  { return nil }
-func (l *local) Close() error           { return l.team.close() }
-
-// RoundTrips is how many round trips the locks' clients of this process have made.
-func (l *local) RoundTrips() int64 { return l.team.traffic.RoundTrips() }
+func (l *local) RoundTrips() (int64, bool) { return l.team.traffic.RoundTrips(), true }
+func (l *local) Close() error              { return l.team.close() }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/locks"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -16,7 +17,7 @@ import (
 // TestMain is a worker process if it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Command {
-		if Child(context.Background(), os.Stdin, os.Stdout) != nil {
+		if Child(context.Background(), os.Stdin, os.Stdout, Catalogue{Locks: locks.All, Counters: workload.AllCounters}) != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -43,19 +44,29 @@ func deployment(t *testing.T) (Orders, *topologies.Topology) {
 	})
 	access := top.Sites[0].Access()
 	return Orders{
-		Plan: workload.Plan{
+		Shape: workload.Shape{
 			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: 5 * time.Second,
 			Retry: time.Millisecond, End: time.Second, Seed: 1,
 		},
-		Lock: "lease", Sites: []topologies.Access{access}, Counter: Counter{Name: "redis", Access: &access}, Judged: true, To: time.Second,
+		Lock: locks.Auto(1), Sites: []topologies.Access{access}, Counter: Counter{Spec: workload.RedisCounter, Access: &access}, Judged: true, To: time.Second,
 	}, top
 }
 
+// named is a lock of the catalogue.
+func named(t *testing.T, name string) locks.Spec {
+	t.Helper()
+	s, ok := locks.Find(name)
+	if !ok {
+		t.Fatalf("no lock %s", name)
+	}
+	return s
+}
+
 // play runs a crew of three processes and returns its history. During runs beside it.
-func play(t *testing.T, during func(Crew)) (*history.History, Report) {
+func play(t *testing.T, during func(*Session)) (*history.History, Report) {
 	t.Helper()
 	o, top := deployment(t)
-	c, err := Spread(t.Context(), o, 6, 3, top.Spawn)
+	c, err := Spread(t.Context(), o, 3, top.Spawn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,14 +75,15 @@ func play(t *testing.T, during func(Crew)) (*history.History, Report) {
 			t.Error(err)
 		}
 	}()
-	if err := c.Begin(nil); err != nil {
+	s, err := c.Begin(nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	lanes, slack := c.Lanes(), c.Slack()
+	lanes, slack := s.Lanes, s.Slack
 	if slack <= 0 || slack > time.Millisecond {
 		t.Errorf("slack %v", slack)
 	}
-	m := history.NewMerge(c.Clock(), lanes)
+	m := history.NewMerge(s.Clock, lanes)
 	m.Slack = slack
 	h := &history.History{Header: history.Header{Workers: 6, Processes: 3, Keys: 1}}
 	h.Bounds.Slack = slack
@@ -85,7 +97,7 @@ func play(t *testing.T, during func(Crew)) (*history.History, Report) {
 		done <- r
 	}()
 	if during != nil {
-		go during(c)
+		go during(s)
 	}
 	for ticker := time.NewTicker(5 * time.Millisecond); ; {
 		select {
@@ -126,13 +138,13 @@ func TestProcessesGiveOneHistory(t *testing.T) {
 // of its other worker may be open.
 func TestAKilledProcessLeavesItsHistory(t *testing.T) {
 	var caught *workload.Caught
-	h, _ := play(t, func(c Crew) {
+	h, _ := play(t, func(c *Session) {
 		var err error
-		if caught, err = c.Gate().Catch(t.Context(), workload.Loaded, workload.AnyKey); err != nil {
+		if caught, err = c.Gate.Catch(t.Context(), workload.Loaded, workload.AnyKey); err != nil {
 			t.Error(err)
 			return
 		}
-		if err := c.Processes()[caught.Worker/2].Kill(); err != nil {
+		if err := c.Processes[caught.Worker/2].Kill(); err != nil {
 			t.Error(err)
 		}
 		caught.Go()
@@ -161,10 +173,10 @@ func TestAKilledProcessLeavesItsHistory(t *testing.T) {
 func TestAProcessThatCannotStart(t *testing.T) {
 	o, _ := deployment(t)
 	nothing := errors.New("no room")
-	if _, err := Spread(t.Context(), o, 6, 2, func(*exec.Cmd) error { return nothing }); !errors.Is(err, nothing) {
+	if _, err := Spread(t.Context(), o, 2, func(*exec.Cmd) error { return nothing }); !errors.Is(err, nothing) {
 		t.Errorf("got %v", err)
 	}
-	o.Lock = "padlock"
+	o.Lock.Name = "padlock"
 	spec, _ := topologies.Find("single")
 	server, _ := topologies.FindServer(t.Context(), "")
 	top, err := spec.Up(t.Context(), topologies.Options{Server: server})
@@ -172,7 +184,7 @@ func TestAProcessThatCannotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = top.Close() }()
-	if _, err := Spread(t.Context(), o, 6, 2, top.Spawn); err == nil || err.Error() != `worker process 0: there is no lock "padlock"` {
+	if _, err := Spread(t.Context(), o, 2, top.Spawn); err == nil || err.Error() != `worker process 0: this program has no lock "padlock" or no counter "redis"` {
 		t.Errorf("got %v", err)
 	}
 }

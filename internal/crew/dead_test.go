@@ -15,23 +15,23 @@ import (
 // TestADeadProcessHoldsNothingBack kills a process in the middle of an acquire: the call never returns, and is known
 // not to as soon as nothing is left of its process. What others do afterwards is seen while they do it.
 func TestADeadProcessHoldsNothingBack(t *testing.T) {
-	c, finish := begun(t, func(o *Orders) { o.Lock, o.Plan.TTL = "fence-after", 100*time.Millisecond })
-	lanes, slack := c.Lanes(), c.Slack()
-	m := history.NewMerge(c.Clock(), lanes)
+	c, finish := begun(t, func(o *Orders) { o.Lock, o.Shape.TTL = named(t, "fence-after"), 100*time.Millisecond })
+	lanes, slack := c.Lanes, c.Slack
+	m := history.NewMerge(c.Clock, lanes)
 	m.Slack = slack
 	h := &history.History{Header: history.Header{Workers: 6, Processes: 3, Keys: 1}}
 	h.Bounds.Slack = slack
 	emit := func(op *history.Op) { h.Ops = append(h.Ops, *op) }
 
-	caught, err := c.Gate().Catch(t.Context(), workload.Between, workload.AnyKey)
+	caught, err := c.Gate.Catch(t.Context(), workload.Between, workload.AnyKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	victim := c.Processes()[caught.Worker/2]
+	victim := c.Processes[caught.Worker/2]
 	if err := victim.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	killed := c.Clock().Now()
+	killed := c.Clock.Now()
 	until(t, func() bool { m.Drain(emit); return victim.Dead() })
 	if final := m.Drain(emit); final >= killed {
 		t.Errorf("complete to %v, but a call of w%02d was open when it was killed at %v", final, caught.Worker, killed)
@@ -77,11 +77,11 @@ func TestAnEmptyPlaceEndsInAnError(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := c.Begin(make(chan struct{}, 1)); err != nil {
+	s, err := c.Begin(make(chan struct{}, 1))
+	if err != nil {
 		t.Fatal(err)
 	}
-	lanes := c.Lanes()
-	m := history.NewMerge(c.Clock(), lanes)
+	m := history.NewMerge(s.Clock, s.Lanes)
 	nothing := errors.New("no room")
 	c.(*local).team.crew.Reopen = func(int) (locks.Lock, error) { return nil, nothing }
 	done := make(chan error, 1)
@@ -89,7 +89,7 @@ func TestAnEmptyPlaceEndsInAnError(t *testing.T) {
 		_, err := c.Run(t.Context(), t.Context())
 		done <- err
 	}()
-	caught, err := c.Gate().Catch(t.Context(), workload.Loaded, workload.AnyKey)
+	caught, err := s.Gate.Catch(t.Context(), workload.Loaded, workload.AnyKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +109,12 @@ func TestAnEmptyPlaceEndsInAnError(t *testing.T) {
 }
 
 // begun lets a crew of three processes work until finish is called, which returns its report.
-func begun(t *testing.T, change func(*Orders)) (c Crew, finish func() Report) {
+func begun(t *testing.T, change func(*Orders)) (s *Session, finish func() Report) {
 	t.Helper()
 	o, top := deployment(t)
-	o.Plan.End, o.To = time.Minute, time.Minute
+	o.Shape.End, o.To = time.Minute, time.Minute
 	change(&o)
-	c, err := Spread(t.Context(), o, 6, 3, top.Spawn)
+	c, err := Spread(t.Context(), o, 3, top.Spawn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func begun(t *testing.T, change func(*Orders)) (c Crew, finish func() Report) {
 			t.Error(err)
 		}
 	})
-	if err := c.Begin(nil); err != nil {
+	if s, err = c.Begin(nil); err != nil {
 		t.Fatal(err)
 	}
 	stop, end := context.WithCancel(t.Context())
@@ -135,7 +135,7 @@ func begun(t *testing.T, change func(*Orders)) (c Crew, finish func() Report) {
 		}
 		done <- r
 	}()
-	return c, func() Report {
+	return s, func() Report {
 		end()
 		return <-done
 	}

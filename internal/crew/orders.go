@@ -18,10 +18,11 @@ import (
 	"hammerlock/workload"
 )
 
-// Orders are what the workers of one process are told. They are plain data, so that they can be sent to one.
+// Orders are what the workers of one process are told. But for the lock and the counter, which a process knows by their
+// names, they are plain data, so that they can be sent to one.
 type Orders struct {
-	Plan     workload.Plan
-	Lock     string
+	Shape    workload.Shape
+	Lock     locks.Spec `json:"-"`
 	Server   topologies.Server
 	Sites    []topologies.Access
 	Counter  Counter
@@ -33,23 +34,22 @@ type Orders struct {
 	Steered  bool          // somebody may change the rate of an open loop meanwhile
 }
 
-// Counter says where the page views are counted: in one of workload.AllCounters.
+// Counter says where the page views are counted.
 type Counter struct {
-	Name   string
-	Access *topologies.Access // of its server; nil if it has none
-	File   string             // empty if it has none
+	Spec   workload.CounterSpec `json:"-"`
+	Access *topologies.Access   // of its server; nil if it has none
+	File   string               // empty if it has none
 }
 
 // LockPrefix begins the names of all keys.
 const LockPrefix = "hammerlock:"
 
-// Lanes is how many lanes the workers of a plan need: one each, and one more each for leases that are renewed in
-// the background.
-func Lanes(workers int, c history.Claims) int {
-	if c.Renews {
-		return 2 * workers
+// lanes is how many lanes the workers need: one each, and one more each for leases that are renewed in the background.
+func (o *Orders) lanes() int {
+	if o.Lock.Claims.Renews {
+		return 2 * o.Shape.Workers
 	}
-	return workers
+	return o.Shape.Workers
 }
 
 // Report is what a process says when its workers have gone.
@@ -71,40 +71,35 @@ func (r *Report) err() error {
 // team is the workers of this process with everything they need.
 type team struct {
 	orders  Orders
-	spec    locks.Spec
 	process *locks.Process
 	sites   []redis.UniversalClient
 	places  []*topologies.Site
 	clients []redis.UniversalClient
 	traffic topologies.Traffic
-	crew    workload.Crew
+	crew    workload.Workers
 	counter workload.Counter // if it was opened here
 	extra   []*history.Lane  // for renewals, by worker
 }
 
 // open makes the clients and the locks. Lanes and clock follow when the run begins.
 func (o Orders) open(counter workload.Counter) (t *team, err error) {
-	spec, ok := locks.Find(o.Lock)
-	if !ok {
-		return nil, fmt.Errorf("there is no lock %q", o.Lock)
-	}
-	t = &team{orders: o, spec: spec, process: &locks.Process{}}
+	t = &team{orders: o, process: &locks.Process{}}
 	for _, a := range o.Sites {
 		site := a.Site()
 		t.places = append(t.places, site)
 		t.sites = append(t.sites, t.client(site, &t.traffic))
 	}
-	t.crew = workload.Crew{
-		Plan: o.Plan, Counter: counter, Counting: spec.Counting, Pages: workload.Pages(LockPrefix, o.Plan.Keys), Reopen: t.reopen,
-		Reenter: spec.Claims.Reentrant, Judged: o.Judged,
+	t.crew = workload.Workers{
+		Shape: o.Shape, Counter: counter, Counting: o.Lock.Counting, Pages: workload.Pages(LockPrefix, o.Shape.Keys), Reopen: t.reopen,
+		Reenter: o.Lock.Claims.Reentrant, Judged: o.Judged,
 	}
 	if counter == nil {
 		if err := t.openCounter(); err != nil {
 			return nil, errors.Join(err, t.close())
 		}
 	}
-	if _, ok := t.crew.Counter.(workload.Atomic); !ok && spec.Counting != locks.TwoSteps {
-		return nil, errors.Join(fmt.Errorf("lock %s: counter %s cannot do without a lock", o.Lock, o.Counter.Name), t.close())
+	if _, ok := t.crew.Counter.(workload.Atomic); !ok && o.Lock.Counting != locks.TwoSteps {
+		return nil, errors.Join(fmt.Errorf("lock %s: counter %s cannot do without a lock", o.Lock.Name, o.Counter.Spec.Name), t.close())
 	}
 	return t, nil
 }
@@ -112,15 +107,11 @@ func (o Orders) open(counter workload.Counter) (t *team, err error) {
 // openCounter opens the counter for the workers of this process.
 func (t *team) openCounter() (err error) {
 	o := &t.orders.Counter
-	spec, ok := workload.FindCounter(o.Name)
-	if !ok {
-		return fmt.Errorf("there is no counter %q", o.Name)
-	}
 	env := workload.CounterEnv{File: o.File}
 	if o.Access != nil {
 		env.Client = t.client(o.Access.Site(), nil)
 	}
-	t.counter, err = spec.Open(env)
+	t.counter, err = o.Spec.Open(env)
 	t.crew.Counter = t.counter
 	return err
 }
@@ -133,7 +124,7 @@ func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.
 
 // begin gives the workers their clock and lanes: the own ones first, then those for renewals, as board makes them.
 func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload.Gate, tempo *workload.Tempo) error {
-	n := t.orders.Plan.Workers
+	n := t.orders.Shape.Workers
 	t.crew.Clock, t.crew.Lanes, t.crew.Gate = clock, lanes[:n], gate
 	if t.orders.Steered {
 		t.crew.Tempo = tempo
@@ -143,7 +134,7 @@ func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload
 	for i := range n {
 		l, err := t.reopen(i)
 		if err != nil {
-			return fmt.Errorf("open the lock of worker %d: %w", t.orders.Plan.First+i, err)
+			return fmt.Errorf("open the lock of worker %d: %w", t.orders.Shape.First+i, err)
 		}
 		t.crew.Locks[i] = l
 	}
@@ -154,12 +145,12 @@ func (t *team) reopen(worker int) (locks.Lock, error) {
 	e := locks.Env{
 		Sites: t.sites, Places: t.places, Source: t.orders.Process + 1, Server: t.orders.Server, Process: t.process,
 		Pause: t.crew.Pause(worker),
-		Rand:  rand.New(rand.NewPCG(t.orders.Plan.Seed, uint64(t.orders.Plan.First+worker)|1<<32)),
+		Rand:  rand.New(rand.NewPCG(t.orders.Shape.Seed, uint64(t.orders.Shape.First+worker)|1<<32)),
 	}
-	if t.spec.Claims.Renews {
+	if t.orders.Lock.Claims.Renews {
 		e.Renewals = t.extra[worker]
 	}
-	return t.spec.Open(e)
+	return t.orders.Lock.Open(e)
 }
 
 // run lets the workers work and measures what that costs this process.

@@ -14,9 +14,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"hammerlock/history"
-	"hammerlock/workload"
 )
 
 // Process is one worker process.
@@ -37,17 +34,13 @@ type Process struct {
 
 // processes is a crew in child processes.
 type processes struct {
-	orders Orders
-	all    []*Process
-	board  *board
-	gate   *workload.Gate
-	tempo  *workload.Tempo
-	clock  *history.Clock
-	lanes  []*history.Lane
-	doubt  time.Duration // of this process's clock
-	slack  time.Duration
-	moment time.Time
-	shared int64
+	orders  Orders
+	all     []*Process
+	board   *board
+	session Session
+	doubt   time.Duration // of this process's clock
+	moment  time.Time
+	shared  int64
 }
 
 // said is what a process has written to its standard error so far.
@@ -76,7 +69,8 @@ type Spawn func(*exec.Cmd) error
 const readyTimeout = 20 * time.Second
 
 // Spread makes a crew of n processes. Each has its share of the workers and of an open loop's visits.
-func Spread(ctx context.Context, o Orders, lanes, n int, spawn Spawn) (_ Crew, err error) {
+func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (_ Crew, err error) {
+	lanes := o.lanes()
 	o.Slots = laneSlots(lanes)
 	p := &processes{orders: o}
 	defer func() {
@@ -87,10 +81,10 @@ func Spread(ctx context.Context, o Orders, lanes, n int, spawn Spawn) (_ Crew, e
 	if p.board, err = makeBoard(lanes, o.Slots); err != nil {
 		return nil, err
 	}
-	if p.gate, err = p.board.gate(); err != nil {
+	if p.session.Gate, err = p.board.gate(); err != nil {
 		return nil, err
 	}
-	if p.tempo, err = p.board.tempo(); err != nil {
+	if p.session.Tempo, err = p.board.tempo(); err != nil {
 		return nil, err
 	}
 	p.moment, p.shared, p.doubt = calibrate()
@@ -124,13 +118,13 @@ func (p *processes) start(i, n int, spawn Spawn) (*Process, error) {
 	if err := spawn(child.cmd); err != nil {
 		return nil, err
 	}
-	o, all := p.orders, p.orders.Plan.Workers
+	o, all := p.orders, p.orders.Shape.Workers
 	from, to := all*i/n, all*(i+1)/n
-	o.Process, o.Plan.First, o.Plan.Workers, o.Plan.Part, o.Plan.Parts = i, from, to-from, i, n
+	o.Process, o.Shape.First, o.Shape.Workers, o.Shape.Part, o.Shape.Parts = i, from, to-from, i, n
 	for w := from; w < to; w++ {
 		child.Workers = append(child.Workers, int32(w))
 	}
-	return child, json.NewEncoder(child.input).Encode(message{Orders: &o, First: from, All: all})
+	return child, json.NewEncoder(child.input).Encode(message{Orders: &o, Lock: o.Lock.Name, Counter: o.Counter.Spec.Name, First: from, All: all})
 }
 
 // ready waits for every process. The clocks of two of them differ by at most the sum of their doubts.
@@ -153,13 +147,13 @@ func (p *processes) ready(ctx context.Context, lanes int) error {
 			worst[0], worst[1] = worst[1], worst[0]
 		}
 	}
-	p.slack = worst[0] + worst[1] + p.doubt
+	p.session.Slack = worst[0] + worst[1] + p.doubt
 	for i := range lanes {
-		p.lanes = append(p.lanes, p.board.lane(nil, i, int32(i%p.orders.Plan.Workers)))
+		p.session.Lanes = append(p.session.Lanes, p.board.lane(nil, i, int32(i%p.orders.Shape.Workers)))
 	}
 	for _, c := range p.all {
 		for _, w := range c.Workers {
-			for n := int(w); n < lanes; n += p.orders.Plan.Workers {
+			for n := int(w); n < lanes; n += p.orders.Shape.Workers {
 				c.Lanes = append(c.Lanes, n)
 			}
 		}
@@ -177,15 +171,16 @@ func (c *Process) complaint(a answer, err error) error {
 	return fmt.Errorf("worker process %d: %w", c.Number, err)
 }
 
-func (p *processes) Begin(chan<- struct{}) error {
+func (p *processes) Begin(chan<- struct{}) (*Session, error) {
 	zero := p.shared + int64(time.Since(p.moment))
-	p.clock = newClock(p.orders.Judged, offset(zero, p.moment, p.shared))
+	p.session.Clock = newClock(p.orders.Judged, offset(zero, p.moment, p.shared))
 	for _, c := range p.all {
 		if err := json.NewEncoder(c.input).Encode(message{Zero: zero}); err != nil {
-			return fmt.Errorf("worker process %d: %w", c.Number, err)
+			return nil, fmt.Errorf("worker process %d: %w", c.Number, err)
 		}
 	}
-	return nil
+	p.session.Processes = p.all
+	return &p.session, nil
 }
 
 // Run waits for the processes' reports. One that was killed gives none.
@@ -252,12 +247,8 @@ func (r *Report) add(o *Report) {
 	l.PoolWaits += m.PoolWaits
 }
 
-func (p *processes) Clock() *history.Clock  { return p.clock }
-func (p *processes) Lanes() []*history.Lane { return p.lanes }
-func (p *processes) Slack() time.Duration   { return p.slack }
-func (p *processes) Gate() *workload.Gate   { return p.gate }
-func (p *processes) Tempo() *workload.Tempo { return p.tempo }
-func (p *processes) Processes() []*Process  { return p.all }
+// RoundTrips implements Crew: the processes tell when they are done.
+func (p *processes) RoundTrips() (int64, bool) { return 0, false }
 
 func (p *processes) Close() error {
 	p.stop()

@@ -14,12 +14,12 @@ import (
 func TestARateThatChangesIsOneForAllProcesses(t *testing.T) {
 	const rate, speed, at, end = 100, 5, 500 * time.Millisecond, 1200 * time.Millisecond
 	c, finish := begun(t, func(o *Orders) {
-		o.Lock, o.Steered = "none", true
-		o.Plan.Rate, o.Plan.Arrivals, o.Plan.Hold, o.Plan.Wait = rate, workload.Uniform, 0, time.Minute
-		o.Plan.End, o.To = end, end
+		o.Lock, o.Steered = named(t, "none"), true
+		o.Shape.Rate, o.Shape.Arrivals, o.Shape.Hold, o.Shape.Wait = rate, workload.Uniform, 0, time.Minute
+		o.Shape.End, o.To = end, end
 	})
-	lanes, slack := c.Lanes(), c.Slack()
-	m := history.NewMerge(c.Clock(), lanes)
+	lanes, slack := c.Lanes, c.Slack
+	m := history.NewMerge(c.Clock, lanes)
 	m.Slack = slack
 	var due []time.Duration
 	emit := func(op *history.Op) {
@@ -27,7 +27,7 @@ func TestARateThatChangesIsOneForAllProcesses(t *testing.T) {
 			due = append(due, op.Due)
 		}
 	}
-	from, err := c.Tempo().Change(at, speed) // long before it comes to pass
+	from, err := c.Tempo.Change(at, speed) // long before it comes to pass
 	if err != nil {
 		t.Fatal(err)
 	}

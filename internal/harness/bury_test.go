@@ -16,7 +16,7 @@ import (
 // while the run goes on, and of what the others do afterwards.
 func TestThePictureGoesOnWithoutADeadProcess(t *testing.T) {
 	j := job(t, func(p *Plan) {
-		p.Verify, p.Processes, p.Locks, p.Faults = true, 2, []string{"fence-after"}, []string{"kill-process@between"}
+		p.Verify, p.Processes, p.Locks, p.Faults = true, 2, lockNamed("fence-after"), []string{"kill-process@between"}
 		p.Workload.TTL, p.Workload.Retry, p.Duration = 100*time.Millisecond, time.Millisecond, 20*time.Second
 	})
 	j.Watched = true

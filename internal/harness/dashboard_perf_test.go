@@ -36,16 +36,16 @@ func work(b *testing.B, a *arena, watched bool) (visits float64, p99, cpu time.D
 		}()
 		a.tell = func(e Event) { d.Publish(e.Snapshot) }
 	}
-	w, end := a.observe(b)
+	x, end := a.observe(b)
 	start, used := time.Now(), ownCPU(b)
-	due, err := a.crew.Run(b.Context(), b.Context())
+	due, err := a.deployment.Crew.Run(b.Context(), b.Context())
 	took := time.Since(start)
 	used = ownCPU(b) - used
 	if end(); err != nil {
 		b.Fatal(err)
 	}
 	var run results.Run
-	w.meter.Summarize(&run, results.Usage{})
+	x.meter.Summarize(&run, results.Usage{})
 	if ns := run.Latency.Response.P99; ns != nil {
 		p99 = time.Duration(*ns)
 	}

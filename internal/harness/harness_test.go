@@ -13,14 +13,16 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/internal/crew"
+	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // TestMain is a worker process if it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == crew.Command {
-		if crew.Child(context.Background(), os.Stdin, os.Stdout) != nil {
+		if crew.Child(context.Background(), os.Stdin, os.Stdout, crew.Catalogue{Locks: locks.All, Counters: workload.AllCounters}) != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 func job(t testing.TB, change func(*Plan)) *Job {
 	t.Helper()
 	p := Default()
-	p.Topologies, p.Out = []string{"single"}, t.TempDir()
+	p.Topologies, p.Out = on("single"), t.TempDir()
 	p.Workload.Workers, p.Workload.Seed = 4, 1
 	p.Warmup, p.Duration = 100*time.Millisecond, 500*time.Millisecond
 	change(&p)
@@ -45,26 +47,50 @@ func job(t testing.TB, change func(*Plan)) *Job {
 	return j
 }
 
+// on, lockNamed and counterNamed look up what a plan holds.
+func on(names ...string) []topologies.Spec {
+	return all(topologies.Find, names)
+}
+
+func lockNamed(names ...string) []locks.Spec {
+	return all(locks.Find, names)
+}
+
+func counterNamed(name string) workload.CounterSpec {
+	return all(workload.FindCounter, []string{name})[0]
+}
+
+func all[T any](find func(string) (T, bool), names []string) (list []T) {
+	for _, name := range names {
+		t, ok := find(name)
+		if !ok {
+			panic("there is no " + name)
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
 // run carries a job of one combination out; during, if not nil, runs beside the workload.
-func run(t testing.TB, j *Job, during func(*stage)) *results.Run {
+func run(t testing.TB, j *Job, during func()) *results.Run {
 	t.Helper()
-	s := &stage{job: j, combo: j.Combinations[0], tell: func(Event) {}}
+	p, err := j.Prepare(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer func() {
-		if err := s.close(); err != nil {
+		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	if err := s.up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if during != nil {
-			during(s)
+			during()
 		}
 	}()
-	r, err := s.run(t.Context(), t.Context())
+	r, err := p.Run(t.Context(), t.Context())
 	<-done
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +103,7 @@ func pause(d time.Duration) { <-time.After(d) }
 // TestProcessesShareALockOfTheServerOnly lets two service instances use a mutex of their own, and a lease.
 func TestProcessesShareALockOfTheServerOnly(t *testing.T) {
 	for lock, want := range map[string]checker.Status{"lease": checker.Pass, "local": checker.Fail} {
-		r := run(t, job(t, func(p *Plan) { p.Processes, p.Locks = 2, []string{lock} }), nil)
+		r := run(t, job(t, func(p *Plan) { p.Processes, p.Locks = 2, lockNamed(lock) }), nil)
 		if status, text := r.Safety(); status != want {
 			t.Errorf("%s: got %s: %s", lock, status, text)
 		}
@@ -91,7 +117,7 @@ func TestProcessesShareALockOfTheServerOnly(t *testing.T) {
 func TestProcessesShareASchedule(t *testing.T) {
 	due := func(processes int) int64 {
 		r := run(t, job(t, func(p *Plan) {
-			p.Processes, p.Workload.Rate, p.Workload.Keys, p.Locks = processes, 500, 50, []string{"none"}
+			p.Processes, p.Workload.Rate, p.Workload.Keys, p.Locks = processes, 500, 50, lockNamed("none")
 		}), nil)
 		return r.Arrivals.Due
 	}
@@ -107,7 +133,7 @@ func TestCostOfAnUncontendedVisit(t *testing.T) {
 		trips, commands float64
 	}{{"single", 2, 4}, {"redlock", 10, 20}, {"replica", 2, 4 + 3*2}, {"cluster", 2, 4 + 2}} {
 		j := job(t, func(p *Plan) {
-			p.Topologies, p.Workload.Workers, p.Duration = []string{c.topology}, 1, time.Second
+			p.Topologies, p.Workload.Workers, p.Duration = on(c.topology), 1, time.Second
 		})
 		r := run(t, j, nil)
 		trips, commands := *r.Cost.RoundTrips, *r.Cost.Commands
@@ -135,7 +161,7 @@ func TestSameSeedSameConfiguration(t *testing.T) {
 
 // TestAStoppedJobKeepsWhatItHas stops a job of three runs in the middle of the second.
 func TestAStoppedJobKeepsWhatItHas(t *testing.T) {
-	j := job(t, func(p *Plan) { p.Locks = []string{"lease", "local", "none"} })
+	j := job(t, func(p *Plan) { p.Locks = lockNamed("lease", "local", "none") })
 	stop, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
 	j.Progress = func(e Event) {
@@ -159,8 +185,10 @@ func TestAStoppedJobKeepsWhatItHas(t *testing.T) {
 func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 	heap := func(d time.Duration) uint64 {
 		var m runtime.MemStats
-		j := job(t, func(p *Plan) { p.Locks, p.Counter, p.Workload.Hold, p.Duration = []string{"none"}, "memory", 0, d })
-		run(t, j, func(*stage) {
+		j := job(t, func(p *Plan) {
+			p.Locks, p.Counter, p.Workload.Hold, p.Duration = lockNamed("none"), counterNamed("memory"), 0, d
+		})
+		run(t, j, func() {
 			pause(d)
 			runtime.GC()
 			runtime.ReadMemStats(&m)
@@ -175,7 +203,6 @@ func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 
 func TestCheckFindsEveryMistake(t *testing.T) {
 	p := Default()
-	p.Topologies, p.Locks, p.Counter = []string{"single", "star"}, []string{"lease", "padlock"}, "disk"
 	p.Workload.Workers, p.Workload.Keys, p.Workload.TTL, p.Workload.Wait = -1, 0, time.Microsecond, 0
 	p.Workload.Rate, p.Workload.Think = 1e9, time.Second
 	p.Workload.Arrivals, p.Workload.Popularity, p.Profile = "never", "loved", "slow"
@@ -185,7 +212,7 @@ func TestCheckFindsEveryMistake(t *testing.T) {
 	if !errors.As(err, &usage) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"first of all", `"star"`, `"padlock"`, `"disk"`, "--workers -1", "--keys 0", "--ttl 1µs",
+	for _, want := range []string{"first of all", "--workers -1", "--keys 0", "--ttl 1µs",
 		"--wait 0s", "--rate 1e+09", "--think", `"never"`, `"loved"`, `"slow"`, "--warmup -1s", "--duration 0s", "/bin/ls", "--out /proc/x"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no word of %q in:\n%v", want, err)

@@ -20,7 +20,7 @@ const (
 
 // realPlan is a load that supports a p99 within a moment.
 func realPlan(p *Plan) {
-	p.Counter = "memory"
+	p.Counter = counterNamed("memory")
 	p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = 4, 1000, 0
 	p.Warmup, p.Duration = 50*time.Millisecond, 250*time.Millisecond
 }
@@ -125,7 +125,7 @@ func TestARealDifferenceIsFound(t *testing.T) {
 		metric          string
 		long            bool
 	}{
-		"one more round trip": {realPlan, func(p *Plan) { p.Locks = []string{"wait"} }, "cost.round_trips", false},
+		"one more round trip": {realPlan, func(p *Plan) { p.Locks = lockNamed("wait") }, "cost.round_trips", false},
 		"p99 +25 %":           {holding(160 * time.Millisecond), func(p *Plan) { p.Workload.Hold = 200 * time.Millisecond }, "response.p99", true},
 	} {
 		if c.long && *aa < manyComparisons {

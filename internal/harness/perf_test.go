@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -32,7 +33,7 @@ var crowds = []int{1, 16, 64}
 
 // arena is a stage with a client for those who work without the suite.
 type arena struct {
-	*stage
+	*Prepared
 	lock redis.UniversalClient
 }
 
@@ -57,13 +58,13 @@ func perfArena(b *testing.B, workers int, change func(*Plan)) *arena {
 		p.Warmup, p.Duration = 0, slice
 		change(p)
 	})
-	s := &stage{job: j, combo: j.Combinations[0], tell: func(Event) {}}
-	if err := s.up(b.Context()); err != nil {
+	p, err := j.Prepare(b.Context())
+	if err != nil {
 		b.Fatal(err)
 	}
-	a := &arena{stage: s, lock: s.topology.Sites[0].Client(topologies.ClientOptions{})}
+	a := &arena{Prepared: p, lock: p.deployment.Topology.Sites[0].Client(topologies.ClientOptions{})}
 	b.Cleanup(func() {
-		if err := errors.Join(a.lock.Close(), s.close()); err != nil {
+		if err := errors.Join(a.lock.Close(), p.Close()); err != nil {
 			b.Error(err)
 		}
 	})
@@ -71,18 +72,20 @@ func perfArena(b *testing.B, workers int, change func(*Plan)) *arena {
 }
 
 // observe begins to observe a run; the function that is returned ends that, and throws away what would be saved.
-func (s *arena) observe(b *testing.B) (w *watch, end func()) {
+func (s *arena) observe(b *testing.B) (x *execution, end func()) {
 	b.Helper()
-	folder, err := results.OpenFolder(s.job.Plan.Out, rand.Text())
-	if err != nil {
+	x = &execution{Prepared: s.Prepared, run: s.describe(time.Now())}
+	var err error
+	if x.folder, err = results.OpenFolder(s.job.Plan.Out, rand.Text()); err != nil {
 		b.Fatal(err)
 	}
-	if w, err = s.watch(b.Context(), s.record(time.Now()), folder); err != nil {
+	if err = x.begin(); err != nil {
 		b.Fatal(err)
 	}
-	return w, func() {
-		w.finish()
-		if err := errors.Join(w.tape.close(""), folder.Discard()); err != nil {
+	over := x.beside(b.Context())
+	return x, func() {
+		over()
+		if err := errors.Join(x.record.Close(""), x.folder.Discard()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -94,7 +97,7 @@ func suiteVisits(b *testing.B, s *arena, workers int) float64 {
 	runtime.GC()
 	_, end := s.observe(b)
 	start := time.Now()
-	due, err := s.crew.Run(b.Context(), b.Context())
+	due, err := s.deployment.Crew.Run(b.Context(), b.Context())
 	took := time.Since(start)
 	if end(); err != nil {
 		b.Fatal(err)
@@ -113,7 +116,7 @@ func bareVisits(b *testing.B, s *arena, workers int) float64 {
 		wg.Go(func() {
 			n := int64(0)
 			for r := mathrand.New(mathrand.NewPCG(1, uint64(i))); time.Since(start) < slice; n++ {
-				if err := bareVisit(b.Context(), s, s.pages[r.IntN(len(s.pages))]); err != nil {
+				if err := bareVisit(b.Context(), s, s.deployment.Pages[r.IntN(len(s.deployment.Pages))]); err != nil {
 					b.Error(err)
 					return
 				}
@@ -128,7 +131,7 @@ func bareVisits(b *testing.B, s *arena, workers int) float64 {
 var bareRelease = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 
 func bareVisit(ctx context.Context, s *arena, page workload.Page) error {
-	lock, store, token := s.lock, s.store.client, rand.Text()
+	lock, store, token := s.lock, s.deployment.CounterClient(), rand.Text()
 	for {
 		err := lock.SetArgs(ctx, page.Lock, token, redis.SetArgs{Mode: "NX", TTL: 5 * time.Second}).Err()
 		if err == nil {
@@ -180,8 +183,7 @@ func BenchmarkOverhead(b *testing.B) {
 	for _, workers := range crowds {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			t := newTurns()
-			name := t.addLock(b)
-			s := perfArena(b, workers, func(p *Plan) { p.Locks, p.Duration = []string{name}, time.Hour })
+			s := perfArena(b, workers, func(p *Plan) { p.Locks, p.Duration = []locks.Spec{t.lock()}, time.Hour })
 			defer t.start(b, s, workers)()
 			for range 4 { // connections and scripts
 				t.give(bareSide)

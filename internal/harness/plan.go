@@ -18,20 +18,14 @@ import (
 	"hammerlock/workload"
 )
 
-// AutoLock is the name that asks for the lock a topology is made for.
-const AutoLock = "auto"
-
-// RedisCounter is the store of the counter unless another is asked for.
-const RedisCounter = "redis"
-
 // Plan says what to run: every lock on every topology.
 type Plan struct {
-	Topologies  []string
-	Locks       []string
-	Workload    workload.Plan // but for End, which follows from the next two
+	Topologies  []topologies.Spec
+	Locks       []locks.Spec   // the zero Spec stands for the lock that a topology is made for
+	Workload    workload.Shape // but for End, which follows from the next two
 	Warmup      time.Duration
 	Duration    time.Duration
-	Counter     string // one of workload.AllCounters
+	Counter     workload.CounterSpec
 	RedisServer string // a path; empty to look for one; topologies.EmbeddedName
 	Profile     topologies.Profile
 	Out         string
@@ -44,22 +38,18 @@ type Plan struct {
 
 // Default is the plan without any flags.
 func Default() Plan {
-	p := Plan{
-		Locks: []string{AutoLock},
-		Workload: workload.Plan{
+	return Plan{
+		Topologies: slices.Clone(topologies.All), Locks: make([]locks.Spec, 1), Counter: workload.RedisCounter,
+		Workload: workload.Shape{
 			Workers: 32, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: time.Millisecond,
 			Wait: 10 * time.Second, Retry: time.Millisecond, Reenter: 4, Arrivals: workload.Poisson,
 		},
 		Warmup: 2 * time.Second, Duration: 10 * time.Second,
-		Counter: RedisCounter, Profile: topologies.Fast, Out: "results/runs", Processes: 1, Faults: []string{faults.None},
+		Profile: topologies.Fast, Out: "results/runs", Processes: 1, Faults: []string{faults.None},
 	}
-	for _, s := range topologies.All {
-		p.Topologies = append(p.Topologies, s.Name)
-	}
-	return p
 }
 
-// UsageError is a plan that cannot be meant; Mistakes names all of them.
+// UsageError is a plan that cannot be carried out anywhere; Mistakes names all that is wrong with it.
 type UsageError struct{ Mistakes []string }
 
 // Error lists the mistakes.
@@ -155,28 +145,14 @@ func (c *check) numbers() {
 }
 
 func (c *check) combinations() (all []Combination) {
-	if len(c.plan.Topologies) == 0 {
-		c.mistake("--topology names none; there are: %s", strings.Join(TopologyNames(), ", "))
-	}
-	if len(c.plan.Locks) == 0 {
-		c.mistake("--lock names none; there are: %s", strings.Join(LockNames(), ", "))
-	}
-	known := slices.DeleteFunc(slices.Clone(c.plan.Locks), func(name string) bool {
-		return !oneOf(c, "lock", name, LockNames())
-	})
-	for _, name := range c.plan.Topologies {
-		if !oneOf(c, "topology", name, TopologyNames()) {
-			continue
-		}
-		topology, _ := topologies.Find(name)
-		for _, name := range known {
-			if name == AutoLock {
-				name = autoLock(topology)
+	for _, topology := range c.plan.Topologies {
+		for _, lock := range c.plan.Locks {
+			if lock.Open == nil {
+				lock = locks.Auto(topology.Sites)
 			}
-			lock, _ := locks.Find(name)
 			if !lock.Sites.Fits(topology.Sites) {
-				c.mistake("--lock %s lives on one site, topology %s has %d: use --lock %s", name, topology.Name,
-					topology.Sites, autoLock(topology))
+				c.mistake("--lock %s lives on one site, topology %s has %d: use --lock %s", lock.Name, topology.Name,
+					topology.Sites, locks.Auto(topology.Sites).Name)
 				continue
 			}
 			all = append(all, Combination{Topology: topology, Lock: lock})
@@ -199,13 +175,6 @@ func (c *check) faults(all []Combination) {
 	}
 }
 
-func autoLock(t topologies.Spec) string {
-	if t.Sites > 1 {
-		return "redlock"
-	}
-	return "lease"
-}
-
 func (c *check) server(ctx context.Context) topologies.Server {
 	server, err := topologies.FindServer(ctx, c.plan.RedisServer)
 	switch {
@@ -225,9 +194,9 @@ func (c *check) embedded(server topologies.Server) {
 	if c.plan.Processes > 1 {
 		c.mistake("--redis-server embedded lives in the suite: it serves one process, not --processes %d", c.plan.Processes)
 	}
-	for _, name := range c.plan.Topologies {
-		if t, ok := topologies.Find(name); ok && !t.Embeddable() {
-			c.mistake("--redis-server embedded serves single and redlock, not %s", name)
+	for _, t := range c.plan.Topologies {
+		if !t.Embeddable() {
+			c.mistake("--redis-server embedded serves single and redlock, not %s", t.Name)
 		}
 	}
 }
@@ -267,21 +236,6 @@ func oneOf(c *check, flag, value string, good []string) bool {
 	}
 	c.mistake("--%s %q: there is %s", flag, value, strings.Join(good, ", "))
 	return false
-}
-
-// TopologyNames, LockNames and CounterNames list what the flags take.
-func TopologyNames() []string {
-	return names(topologies.All, func(s topologies.Spec) string { return s.Name })
-}
-
-// LockNames lists the locks and auto.
-func LockNames() []string {
-	return append([]string{AutoLock}, names(locks.All, func(s locks.Spec) string { return s.Name })...)
-}
-
-// CounterNames lists the stores of the counter.
-func CounterNames() []string {
-	return names(workload.AllCounters, func(s workload.CounterSpec) string { return s.Name })
 }
 
 func names[T any](all []T, name func(T) string) []string {

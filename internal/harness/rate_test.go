@@ -53,7 +53,7 @@ func TestARateByKey(t *testing.T) {
 	for name, processes := range map[string]int{"local": 1, "two processes": 2} {
 		t.Run(name, func(t *testing.T) {
 			run, seen, h := steered(t, func(p *Plan) {
-				p.Verify, p.Processes, p.Locks = true, processes, []string{"lease"}
+				p.Verify, p.Processes, p.Locks = true, processes, lockNamed("lease")
 				p.Workload.Rate, p.Workload.Keys, p.Warmup, p.Duration = 40, 50, 0, 2*time.Second
 			}, func(c *measure.Controls) {
 				for _, factor := range []float64{8, 0.5} {
@@ -94,7 +94,7 @@ func TestARateByKey(t *testing.T) {
 
 // TestAClosedLoopHasNoRate: the key says why it does nothing.
 func TestAClosedLoopHasNoRate(t *testing.T) {
-	run, _, _ := steered(t, func(p *Plan) { p.Locks = []string{"none"} }, func(c *measure.Controls) {
+	run, _, _ := steered(t, func(p *Plan) { p.Locks = lockNamed("none") }, func(c *measure.Controls) {
 		if _, err := c.Rate(1.25); err == nil || !strings.Contains(err.Error(), "a closed loop has no rate") {
 			t.Errorf("got %v", err)
 		}

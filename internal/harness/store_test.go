@@ -19,7 +19,7 @@ import (
 func counts(t *testing.T, counter, lock string, processes int, want checker.Status) *results.Run {
 	t.Helper()
 	r := run(t, job(t, func(p *Plan) {
-		p.Counter, p.Locks, p.Processes, p.Duration = counter, []string{lock}, processes, 300*time.Millisecond
+		p.Counter, p.Locks, p.Processes, p.Duration = counterNamed(counter), lockNamed(lock), processes, 300*time.Millisecond
 	}), nil)
 	if status, text := r.Safety(); status != want {
 		t.Errorf("got %s: %s", status, text)
@@ -90,7 +90,7 @@ func TestBaselinesLoseNothing(t *testing.T) {
 // TestBaselinesAreJudgedByTheirHistory looks at what they recorded.
 func TestBaselinesAreJudgedByTheirHistory(t *testing.T) {
 	for _, lock := range []string{"incr", "optimistic"} {
-		r := run(t, job(t, func(p *Plan) { p.Verify, p.Processes, p.Locks = true, 2, []string{lock} }), nil)
+		r := run(t, job(t, func(p *Plan) { p.Verify, p.Processes, p.Locks = true, 2, lockNamed(lock) }), nil)
 		v := verdict(t, r, "lost-updates")
 		if v.Status != checker.Pass || v.Exposed != r.Views.Acknowledged || v.Exposed != r.Views.Final {
 			t.Errorf("%s: %s: %s", lock, v.Status, v.Summary)
@@ -113,7 +113,7 @@ func verdict(t *testing.T, r *results.Run, name string) checker.Verdict {
 func stalled(t *testing.T, counter string, processes int) *results.Run {
 	t.Helper()
 	return run(t, job(t, func(p *Plan) {
-		p.Verify, p.Counter, p.Processes, p.Locks = true, counter, processes, []string{"fenced"}
+		p.Verify, p.Counter, p.Processes, p.Locks = true, counterNamed(counter), processes, lockNamed("fenced")
 		p.Faults, p.Workload.TTL, p.Duration = []string{"stall-worker@300ms"}, 400*time.Millisecond, 1200*time.Millisecond
 	}), nil)
 }
@@ -161,12 +161,14 @@ func TestWithoutAFenceTheSameHolderOverwrites(t *testing.T) {
 func TestACounterLeavesNoFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, server := range []string{"", topologies.EmbeddedName} {
-		j := job(t, func(p *Plan) { p.Counter, p.RedisServer, p.Duration = "sqlite", server, 200*time.Millisecond })
+		j := job(t, func(p *Plan) {
+			p.Counter, p.RedisServer, p.Duration = counterNamed("sqlite"), server, 200*time.Millisecond
+		})
 		seen := 0
-		run(t, j, func(s *stage) {
-			if _, err := os.Stat(s.store.orders.File); err == nil {
-				seen++
-			}
+		run(t, j, func() {
+			pause(100 * time.Millisecond)
+			files, _ := filepath.Glob(filepath.Join(os.TempDir(), "*", "counter.sqlite"))
+			seen = len(files)
 		})
 		left, err := filepath.Glob(filepath.Join(os.TempDir(), "*"))
 		if err != nil || len(left) > 0 || seen != 1 {
@@ -180,15 +182,15 @@ func TestACounterMustGoWithTheLock(t *testing.T) {
 		change func(*Plan)
 		words  []string
 	}{
-		"no token":  {func(p *Plan) { p.Counter = "redis-fenced" }, []string{"--lock lease draws none", "fenced, fence-after"}},
-		"no lock":   {func(p *Plan) { p.Counter, p.Locks = "sqlite-fenced", []string{"incr"} }, []string{"--lock incr is no lock", "redis, topology, memory, sqlite"}},
-		"no memory": {func(p *Plan) { p.Counter, p.Processes = "memory", 2 }, []string{"--processes 2", "use redis, topology, sqlite"}},
-		"unshared": {func(p *Plan) { p.Counter, p.Processes, p.Locks = "memory-fenced", 2, []string{"fenced"} },
+		"no token":  {func(p *Plan) { p.Counter = counterNamed("redis-fenced") }, []string{"--lock lease draws none", "fenced, fence-after"}},
+		"no lock":   {func(p *Plan) { p.Counter, p.Locks = counterNamed("sqlite-fenced"), lockNamed("incr") }, []string{"--lock incr is no lock", "redis, topology, memory, sqlite"}},
+		"no memory": {func(p *Plan) { p.Counter, p.Processes = counterNamed("memory"), 2 }, []string{"--processes 2", "use redis, topology, sqlite"}},
+		"unshared": {func(p *Plan) { p.Counter, p.Processes, p.Locks = counterNamed("memory-fenced"), 2, lockNamed("fenced") },
 			[]string{"--processes 2", "use redis-fenced, topology-fenced, sqlite-fenced"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Default()
-			p.Topologies, p.Out = []string{"single"}, t.TempDir()
+			p.Topologies, p.Out = on("single"), t.TempDir()
 			c.change(&p)
 			_, err := p.Check(t.Context(), nil)
 			var usage *UsageError

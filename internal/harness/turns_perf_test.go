@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"hammerlock/internal/recording"
 	"hammerlock/locks"
 )
 
@@ -22,7 +23,7 @@ const (
 // and minutes, is the same for both. What a side leaves to be done beside its workers is done in settle.
 const (
 	turn   = 250 * time.Millisecond
-	settle = 2 * drainEvery
+	settle = 2 * recording.DrainEvery
 )
 
 // turns lets two crews of workers, both of them in the middle of a long run, work one after the other. Who stands is out
@@ -141,18 +142,16 @@ func (l inTurns) Release(ctx context.Context, lease locks.Lease) error {
 	return err
 }
 
-// addLock puts the lease, in turns, into the catalogue for as long as the benchmark goes on.
-func (t *turns) addLock(b *testing.B) string {
-	spec, _ := locks.Find("lease")
-	open, all := spec.Open, locks.All
+// lock is the lease, in turns.
+func (t *turns) lock() locks.Spec {
+	spec := locks.Auto(1)
+	open := spec.Open
 	spec.Name = "lease-in-turns"
 	spec.Open = func(e locks.Env) (locks.Lock, error) {
 		l, err := open(e)
 		return inTurns{l, t, t.join(suiteSide)}, err
 	}
-	locks.All = append(locks.All[:len(all):len(all)], spec)
-	b.Cleanup(func() { locks.All = all })
-	return spec.Name
+	return spec
 }
 
 // start lets both crews begin; the function that is returned ends them.
@@ -162,7 +161,7 @@ func (t *turns) start(b *testing.B, s *arena, workers int) (finish func()) {
 	var crews sync.WaitGroup
 	stop, cancel := context.WithCancel(b.Context())
 	crews.Go(func() {
-		if _, err := s.crew.Run(b.Context(), stop); err != nil {
+		if _, err := s.deployment.Crew.Run(b.Context(), stop); err != nil {
 			b.Error(err)
 		}
 	})
@@ -171,7 +170,7 @@ func (t *turns) start(b *testing.B, s *arena, workers int) (finish func()) {
 		crews.Go(func() {
 			r := mathrand.New(mathrand.NewPCG(1, uint64(i)))
 			for t.begin(bareSide); !t.over.Load(); t.begin(bareSide) {
-				if err := bareVisit(b.Context(), s, s.pages[r.IntN(len(s.pages))]); err != nil {
+				if err := bareVisit(b.Context(), s, s.deployment.Pages[r.IntN(len(s.deployment.Pages))]); err != nil {
 					b.Error(err)
 					return
 				}

@@ -88,7 +88,7 @@ type waitingRecord struct {
 func waitingJob(b *testing.B, warm *Warm, s strategy, workers, round int) *Job {
 	j := job(b, func(p *Plan) {
 		w := &p.Workload
-		p.Locks, p.Warmup, p.Duration = []string{s.Lock}, waitingWarmup, waitingWindow
+		p.Locks, p.Warmup, p.Duration = lockNamed(s.Lock), waitingWarmup, waitingWindow
 		w.Workers, w.Keys, w.Hold, w.Wait, w.Seed = workers, 1, waitingHold, time.Minute, uint64(round+1)
 		if s.Backoff > 0 {
 			w.Retry = s.Backoff

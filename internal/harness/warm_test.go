@@ -2,6 +2,7 @@ package harness
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"math"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/locks"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // update writes the baselines again instead of comparing them: make baselines.
@@ -81,9 +83,9 @@ func TestBaselines(t *testing.T) {
 // baselineJob is nil if the lock cannot live on this server.
 func baselineJob(t *testing.T, lock locks.Spec) *Job {
 	p := Default()
-	p.Topologies, p.Locks, p.Out, p.Counter = []string{"single"}, []string{lock.Name}, t.TempDir(), "memory"
+	p.Topologies, p.Locks, p.Out, p.Counter = on("single"), []locks.Spec{lock}, t.TempDir(), counterNamed("memory")
 	if lock.Counting != locks.TwoSteps {
-		p.Counter = "redis"
+		p.Counter = workload.RedisCounter
 	}
 	p.Workload.Workers, p.Workload.Seed, p.Workload.Hold = 1, 1, 0
 	p.Warmup, p.Duration = 50*time.Millisecond, 250*time.Millisecond
@@ -136,56 +138,34 @@ func (b baseline) rounded() baseline {
 	return baseline{math.Round(b.RoundTrips*10) / 10, math.Round(b.Commands*10) / 10}
 }
 
-// TestWarmDeploymentsAreUsedAgain runs on one deployment twice and on another in between: the servers are the same,
-// and empty.
-func TestWarmDeploymentsAreUsedAgain(t *testing.T) {
-	for _, counter := range []string{"redis", "topology", "sqlite"} {
-		var warm Warm
-		seen := map[string]bool{}
-		for _, topology := range []string{"replica", "single", "replica", "single"} {
-			j := job(t, func(p *Plan) { p.Topologies, p.Counter, p.Duration = []string{topology}, counter, 300*time.Millisecond })
-			j.Warm = &warm
-			before := warm.up[topologyKey(j)]
-			runs, err := j.Run(t.Context(), t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if status, text := runs[0].Safety(); status != checker.Pass {
-				t.Errorf("%s: %s: %s", counter, topology, text)
-			}
-			after := warm.up[topologyKey(j)]
-			if after == nil || seen[topology] && before != after {
-				t.Errorf("%s: the deployment %s was not kept", counter, topology)
-			}
-			seen[topology] = true
-			for _, n := range after.Nodes {
-				if size := n.Do(t.Context(), "DBSIZE").Val(); size != int64(0) && n.Role != topologies.Replica {
-					t.Errorf("%s: %s has %v keys left", counter, n.Name, size)
+// TestWhatWasBrokenIsNotKept runs with and without a fault: the next run has the same servers, or others.
+func TestWhatWasBrokenIsNotKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults []string
+		kept   bool
+	}{"unbroken": {[]string{"none"}, true}, "broken": {[]string{"kill-primary@100ms", "heal@300ms"}, false}} {
+		t.Run(name, func(t *testing.T) {
+			var warm Warm
+			j := job(t, func(p *Plan) { p.Topologies, p.Faults, p.Duration = on("replica"), c.faults, time.Second })
+			var before *topologies.Topology
+			for round := range 2 {
+				p, err := j.prepare(t.Context(), 0, &warm)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if round == 0 {
+					before = p.deployment.Topology
+					_, err = p.Run(t.Context(), t.Context())
+				} else if kept := p.deployment.Topology == before; kept != c.kept {
+					t.Errorf("kept: %v", kept)
+				}
+				if err := errors.Join(err, p.release(t.Context(), &warm, err == nil)); err != nil {
+					t.Fatal(err)
 				}
 			}
-		}
-		if err := warm.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-func topologyKey(j *Job) string {
-	s := &stage{job: j, combo: j.Combinations[0]}
-	return s.deployment()
-}
-
-// TestWhatWasBrokenIsNotKept injects a fault into a warm deployment.
-func TestWhatWasBrokenIsNotKept(t *testing.T) {
-	var warm Warm
-	j := job(t, func(p *Plan) {
-		p.Topologies, p.Faults, p.Duration = []string{"replica"}, []string{"kill-primary@100ms", "heal@300ms"}, time.Second
-	})
-	j.Warm = &warm
-	if _, err := j.Run(t.Context(), t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if len(warm.up) != 0 {
-		t.Error("it was kept")
+			if err := warm.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"hammerlock/faults"
-	"hammerlock/internal/harness"
 	"hammerlock/locks"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -31,7 +30,7 @@ func (c Cell) String() string {
 	if c.Fault != faults.None {
 		s += " with " + c.Fault
 	}
-	if c.Counter != harness.RedisCounter {
+	if c.Counter != workload.RedisCounter.Name {
 		s += ", counter " + c.Counter
 	}
 	if c.Processes > 1 {

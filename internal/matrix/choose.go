@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"hammerlock/faults"
-	"hammerlock/internal/harness"
 	"hammerlock/locks"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // Choice is the cells that are to be run and a word on those that are not.
@@ -57,7 +57,7 @@ func Choose(patterns []Pattern, server topologies.Server) Choice {
 func leftOut(c Cell) string {
 	lock, _ := c.specs()
 	switch {
-	case c.Counter != harness.RedisCounter:
+	case c.Counter != workload.RedisCounter.Name:
 		return "with the counter elsewhere: --counter " + c.Counter
 	case lock.Broken != "" && len(symptoms(lock, c.Fault)) == 0:
 		return "a broken lock where nothing shows what is wrong with it"
@@ -74,7 +74,7 @@ func leftOut(c Cell) string {
 func (p *Pattern) cells() func(func(Cell) bool) {
 	counters := p.Counters
 	if len(counters) == 0 {
-		counters = []string{harness.RedisCounter}
+		counters = []string{workload.RedisCounter.Name}
 	}
 	asked := *p
 	asked.Processes, asked.Counters = 0, counters
@@ -82,7 +82,7 @@ func (p *Pattern) cells() func(func(Cell) bool) {
 		for _, lock := range locks.All {
 			for _, topology := range topologies.All {
 				for _, fault := range p.items(lock) {
-					for _, counter := range harness.CounterNames() {
+					for _, counter := range workload.CounterNames() {
 						c := Cell{Lock: lock.Name, Topology: topology.Name, Fault: fault, Counter: counter,
 							Processes: max(p.Processes, processesFor(fault), 1)}
 						if asked.matches(c) && !yield(c) {

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"hammerlock/faults"
-	"hammerlock/internal/harness"
 	"hammerlock/locks"
+	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // Pattern says which cells are meant. An empty list means all; a name may have wildcards; "!name" takes out.
@@ -114,11 +115,11 @@ func (p *Pattern) unknown(list, name string) string {
 	var good, words []string
 	switch list {
 	case "locks":
-		good, words = harness.LockNames()[1:], []string{right, wrong}
+		good, words = locks.Names(), []string{right, wrong}
 	case "topologies":
-		good = harness.TopologyNames()
+		good = topologies.Names()
 	case "counters":
-		good = harness.CounterNames()
+		good = workload.CounterNames()
 	default:
 		good, words = append([]string{faults.None}, faults.Names()...), []string{survived, fatal, caught}
 		if before, at, timed := strings.Cut(bare, "@"); timed && !strings.ContainsAny(bare, "*?[") && !isWhen(at) {

@@ -12,6 +12,9 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/internal/harness"
+	"hammerlock/locks"
+	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // Run is a matrix that is to be carried out.
@@ -132,8 +135,10 @@ func (m *Run) try(ctx, stop context.Context, r *Record) {
 // plan is how a cell is run.
 func (m *Run) plan(c Cell) harness.Plan {
 	p := harness.Default()
-	p.Topologies, p.Locks, p.Faults = []string{c.Topology}, []string{c.Lock}, []string{c.Fault}
-	p.Counter, p.Processes, p.Verify, p.Warmup = c.Counter, c.Processes, true, 0
+	lock, topology := c.specs()
+	p.Topologies, p.Locks, p.Faults = []topologies.Spec{topology}, []locks.Spec{lock}, []string{c.Fault}
+	p.Counter, _ = workload.FindCounter(c.Counter)
+	p.Processes, p.Verify, p.Warmup = c.Processes, true, 0
 	p.RedisServer, p.Out, p.Workload.Seed = m.RedisServer, m.Dir, c.Seed(m.Seed)
 	m.Expectations.Conditions(c).into(&p)
 	return p
@@ -142,7 +147,7 @@ func (m *Run) plan(c Cell) harness.Plan {
 // command repeats a plan by hand.
 func command(p *harness.Plan) string {
 	w := &p.Workload
-	parts := []string{"verify", "--topology", p.Topologies[0], "--lock", p.Locks[0], "--fault", p.Faults[0],
+	parts := []string{"verify", "--topology", p.Topologies[0].Name, "--lock", p.Locks[0].Name, "--fault", p.Faults[0],
 		"--workers", strconv.Itoa(w.Workers), "--keys", strconv.Itoa(w.Keys), "--ttl", w.TTL.String(), "--hold", w.Hold.String(),
 		"--think", w.Think.String(), "--retry", w.Retry.String(), "--wait", w.Wait.String(), "--duration", p.Duration.String()}
 	if w.Extend > 0 {
@@ -154,8 +159,8 @@ func command(p *harness.Plan) string {
 	if p.Processes > 1 {
 		parts = append(parts, "--processes", strconv.Itoa(p.Processes))
 	}
-	if p.Counter != harness.RedisCounter {
-		parts = append(parts, "--counter", p.Counter)
+	if p.Counter.Name != workload.RedisCounter.Name {
+		parts = append(parts, "--counter", p.Counter.Name)
 	}
 	return strings.Join(append(parts, "--seed", fmt.Sprint(w.Seed)), " ")
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"hammerlock/checker"
-	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // Summary is a matrix as a whole.
@@ -133,7 +133,7 @@ func rows(all []Result) (list []row) {
 // special is what tells a cell from others of its lock and topology.
 func (c *Cell) special() string {
 	s := c.Fault
-	if c.Counter != harness.RedisCounter {
+	if c.Counter != workload.RedisCounter.Name {
 		s += " [" + c.Counter + "]"
 	}
 	if c.Processes > 1 {

@@ -13,6 +13,7 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
 	"hammerlock/results"
+	"hammerlock/workload"
 )
 
 // Chapter is a part of the tour: what is shown, why it comes out as it does, and the cell that shows it.
@@ -29,7 +30,7 @@ var Chapters = []Chapter{
 		"write the same value: a page view is lost.", on("none", "single", "none"), Conditions{}},
 	{"A mutex, in two processes", "A mutex of the language is a perfect lock, until the service runs twice. Each process " +
 		"has a mutex of its own, and they know nothing of each other.",
-		Cell{Lock: "local", Topology: "single", Fault: "none", Counter: harness.RedisCounter, Processes: 2}, Conditions{}},
+		Cell{Lock: "local", Topology: "single", Fault: "none", Counter: workload.RedisCounter.Name, Processes: 2}, Conditions{}},
 	{"SETNX and DEL", "The first recipe: who creates the key has the lock. It has no expiry, so when a holder dies nobody " +
 		"gets the lock ever again.", on("setnx", "single", "crash-worker"), Conditions{}},
 	{"SETNX, then EXPIRE", "An expiry, as a second command. Between the two the worker can die: the key stays for ever, " +
@@ -69,7 +70,7 @@ var (
 const tourWidth = 92
 
 func on(lock, topology, fault string) Cell {
-	return Cell{Lock: lock, Topology: topology, Fault: fault, Counter: harness.RedisCounter, Processes: 1}
+	return Cell{Lock: lock, Topology: topology, Fault: fault, Counter: workload.RedisCounter.Name, Processes: 1}
 }
 
 // Tour tells the chapters, each with a run.

@@ -1,4 +1,4 @@
-package harness
+package recording
 
 import (
 	"errors"
@@ -53,7 +53,7 @@ func (t *tape) note(id history.ID, text string) {
 
 // add writes an operation. What goes wrong is told at the end.
 func (t *tape) add(op *history.Op) {
-	if t.err == nil {
+	if t != nil && t.err == nil {
 		t.err = t.writer.Add(op)
 	}
 }

@@ -1,0 +1,218 @@
+// Package breaker carries out the faults of a run: those of its plan, and those that somebody injects meanwhile. It
+// records each fault and each heal as operations, and waits until the deployment is healthy again. What a fault does is
+// the fault's own affair.
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"hammerlock/faults"
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/internal/deployment"
+	"hammerlock/internal/recording"
+	"hammerlock/workload"
+)
+
+// healthTimeout bounds how long a deployment may take to be healthy again after the last fault was healed.
+const healthTimeout = 30 * time.Second
+
+// Options say what is broken.
+type Options struct {
+	Steps []faults.Step
+	Scene faults.Scene
+	Shape *workload.Shape
+	// Extra is how many faults that are in no plan may be at work at the same time.
+	Extra int
+	// Stopped is told of workers that a fault holds, and that go on; nil = nobody wants to know.
+	Stopped func(worker int32, stopped bool)
+}
+
+// Breaker breaks a deployment, and repairs it.
+type Breaker struct {
+	o       Options
+	d       *deployment.Deployment
+	r       *recording.Recording
+	session *crew.Session
+	gate    sync.Mutex // of the crew's gate: it serves one fault at a time
+	// Two lanes a fault: its own operations, and the deaths of workers that it causes meanwhile. Those of faults that are
+	// in no plan follow.
+	lanes []*history.Lane
+
+	alone  sync.Mutex // held by a fault that the seed placed: they do not overlap, however long each takes
+	mu     sync.Mutex
+	active int // faults that are not healed
+	errs   []error
+	closed bool  // nothing new may be injected
+	extras int64 // faults so far that are in no plan
+	free   []int // places in lanes for those
+	steps  sync.WaitGroup
+}
+
+// act is a fault on its way: its number in the plan, negative if it is in none, and the place of its lanes.
+type act struct {
+	number int64
+	place  int
+}
+
+// faultSlots is the room of a fault's lane: a few operations, a few deaths.
+const faultSlots = 128
+
+// New makes a breaker. It adds its lanes to the recording, which must not have been started.
+func New(d *deployment.Deployment, r *recording.Recording, s *crew.Session, o Options) *Breaker {
+	b := &Breaker{o: o, d: d, r: r, session: s}
+	for i := range o.Extra {
+		b.free = append(b.free, len(o.Steps)+i)
+	}
+	for range 2 * (len(o.Steps) + o.Extra) {
+		b.lanes = append(b.lanes, r.Lane(faultSlots))
+	}
+	return b
+}
+
+// Start lets the plan begin. When ending is done nothing new is broken, and everything is healed.
+func (b *Breaker) Start(ctx, ending context.Context) {
+	for i, step := range b.o.Steps {
+		b.steps.Go(func() {
+			b.failed(step, b.step(ctx, ending, act{int64(i), i}, step))
+		})
+	}
+}
+
+// Wait returns when everything is healed; its error says what is not.
+func (b *Breaker) Wait() error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.steps.Wait()
+	return errors.Join(b.errs...)
+}
+
+func (b *Breaker) failed(step faults.Step, err error) {
+	if err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.errs = append(b.errs, fmt.Errorf("fault %s: %w", step, err))
+	}
+}
+
+func (b *Breaker) until(ctx context.Context, at time.Duration) bool {
+	timer := time.NewTimer(at - b.r.Clock().Now())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// step waits for its time, and for a worker at its point, then breaks and heals.
+func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) error {
+	if !b.until(ending, step.From) {
+		return nil // activity will say that it never happened
+	}
+	if step.Alone {
+		b.alone.Lock()
+		defer b.alone.Unlock()
+		if ending.Err() != nil {
+			return nil
+		}
+	}
+	target := b.target(a.place, step)
+	if step.Point != "" {
+		caught, err := target.Workers.Catch(ending, step.Point, -1)
+		if err != nil {
+			return nil
+		}
+		target.Caught = caught
+		defer caught.Go()
+	}
+	heal, err := b.inject(ending, a, step, target)
+	if heal != nil && step.To > 0 {
+		b.until(ending, step.To)
+	} else if heal != nil {
+		<-ending.Done()
+	}
+	if target.Caught != nil {
+		target.Caught.Go()
+	}
+	return errors.Join(err, b.heal(ctx, a, heal))
+}
+
+// inject breaks, and records it.
+func (b *Breaker) inject(ctx context.Context, a act, step faults.Step, target *faults.Target) (faults.Heal, error) {
+	b.count(1)
+	key := int32(-1)
+	if target.Caught != nil {
+		key = target.Caught.Key
+	}
+	lane := b.lanes[2*a.place]
+	op := lane.Call(history.Fault, key)
+	what, heal, err := step.Fault.Inject(ctx, target)
+	op.Value, op.Outcome = a.number, history.OK
+	if err != nil {
+		op.Outcome, what = history.Failed, err.Error()
+		if errors.Is(err, faults.ErrNobody) || errors.Is(err, workload.ErrNobody) {
+			err = nil // the run says so, as a fault that coincided with nobody
+		}
+	}
+	if a.number < 0 { // who asks for a fault that cannot be injected has not broken the run
+		what, err = history.ByKey+step.Fault.Name+": "+what, nil
+	}
+	b.r.Note(op.ID, what)
+	lane.Return(op)
+	return heal, err
+}
+
+// heal repairs, and waits for health if nothing else is broken.
+func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
+	defer cancel()
+	lane := b.lanes[2*a.place]
+	op := lane.Call(history.Heal, -1)
+	if heal != nil {
+		err = heal(ctx)
+	}
+	if b.count(-1) == 0 {
+		err = errors.Join(err, b.healthy(ctx))
+	}
+	op.Value, op.Outcome = a.number, history.OK
+	if err != nil {
+		op.Outcome = history.Failed
+	}
+	lane.Return(op)
+	return err
+}
+
+func (b *Breaker) healthy(ctx context.Context) error {
+	for _, site := range b.d.Topology.Sites {
+		if err := site.Mend(ctx); err != nil {
+			return fmt.Errorf("repair: %w", err)
+		}
+	}
+	if err := b.d.Topology.AwaitHealthy(ctx); err != nil {
+		return fmt.Errorf("the deployment did not come back: %w", err)
+	}
+	return nil
+}
+
+func (b *Breaker) count(n int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.active += n
+	return b.active
+}
+
+func (b *Breaker) target(place int, step faults.Step) *faults.Target {
+	return &faults.Target{
+		Scene: b.o.Scene, Topology: b.d.Topology, Arg: step.Arg, Rand: rand.New(rand.NewPCG(b.o.Shape.Seed, uint64(place)|1<<34)),
+		TTL: b.o.Shape.TTL, Keys: b.o.Shape.Keys, LockKey: func(key int32) string { return b.d.Pages[key].Lock },
+		Workers: &hands{b, b.lanes[2*place+1]},
+	}
+}

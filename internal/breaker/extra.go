@@ -1,0 +1,88 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hammerlock/faults"
+	"hammerlock/history"
+)
+
+// errOver says that a run takes no more faults.
+var errOver = errors.New("the run is about to end")
+
+// Inject lets a fault happen now, beside the plan. It is healed after a while; 0 = at the end.
+func (b *Breaker) Inject(ctx, ending context.Context, f faults.Fault, healed time.Duration) error {
+	a, err := b.place()
+	if err != nil {
+		return err
+	}
+	step := faults.Step{Fault: f, From: b.r.Clock().Now()}
+	if healed > 0 {
+		step.To = step.From + healed
+	}
+	go func() {
+		defer b.steps.Done()
+		defer b.giveBack(a)
+		b.failed(step, b.step(ctx, ending, a, step))
+	}()
+	return nil
+}
+
+// Record records something that was done to the run from outside, from now until over is called; what it was is noted
+// when do returns. An error of do is recorded as one, and returned.
+func (b *Breaker) Record(do func() (what string, err error)) (over func(), err error) {
+	a, err := b.place()
+	if err != nil {
+		return func() {}, err
+	}
+	lane := b.lanes[2*a.place]
+	op := lane.Call(history.Fault, -1)
+	what, err := do()
+	op.Value, op.Outcome = a.number, history.OK
+	if err != nil {
+		op.Outcome = history.Failed
+	}
+	b.r.Note(op.ID, what)
+	lane.Return(op)
+	return func() {
+		defer b.steps.Done()
+		op := lane.Call(history.Heal, -1)
+		op.Value, op.Outcome = a.number, history.OK
+		lane.Return(op)
+		b.giveBack(a)
+	}, err
+}
+
+// Interactive tells whether anything was done that is in no plan.
+func (b *Breaker) Interactive() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.extras > 0
+}
+
+// place finds room for a fault that is in no plan. Who gets it calls steps.Done when it is over.
+func (b *Breaker) place() (act, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return act{}, errOver
+	case len(b.free) == 0:
+		return act{}, fmt.Errorf("%d faults that were injected by hand are at work, there is no room for more", b.o.Extra)
+	}
+	last := len(b.free) - 1
+	a := act{number: -b.extras - 1, place: b.free[last]}
+	b.free = b.free[:last]
+	b.extras++
+	b.steps.Add(1)
+	return a, nil
+}
+
+func (b *Breaker) giveBack(a act) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free = append(b.free, a.place)
+}

@@ -1,0 +1,84 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"hammerlock/faults"
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/workload"
+)
+
+// hands are what one fault gets hold of workers with.
+type hands struct {
+	breaker *Breaker
+	lane    *history.Lane
+}
+
+// Catch implements faults.Workers.
+func (h *hands) Catch(ctx context.Context, point string, key int32) (*faults.Caught, error) {
+	b := h.breaker
+	b.gate.Lock()
+	defer b.gate.Unlock()
+	p, ok := workload.FindPoint(point)
+	if !ok {
+		return nil, fmt.Errorf("no point %q", point)
+	}
+	caught, err := b.session.Gate.Catch(ctx, p, key)
+	if err != nil {
+		return nil, err
+	}
+	b.stopped(caught.Worker, true)
+	return &faults.Caught{
+		Worker: caught.Worker, Key: caught.Key,
+		Go:  func() { b.stopped(caught.Worker, false); caught.Go() },
+		Die: func() { b.stopped(caught.Worker, false); caught.Die() },
+	}, nil
+}
+
+// Process implements faults.Workers.
+func (h *hands) Process(worker int32) (faults.Process, error) {
+	for _, p := range h.breaker.session.Processes {
+		if slices.Contains(p.Workers, worker) {
+			return &victim{p, h}, nil
+		}
+	}
+	return nil, errors.New("the workers live in the suite's own process")
+}
+
+func (b *Breaker) stopped(worker int32, stopped bool) {
+	if b.o.Stopped != nil {
+		b.o.Stopped(worker, stopped)
+	}
+}
+
+// victim is a process whose death is recorded.
+type victim struct {
+	*crew.Process
+	hands *hands
+}
+
+// Kill implements faults.Process. Its workers believe in nothing from before the kill.
+func (v *victim) Kill() error {
+	now := v.hands.breaker.r.Clock().Now()
+	for _, w := range v.Workers {
+		v.hands.lane.Mark(&history.Op{Kind: history.Crash, Key: -1, Worker: w, Call: now, Outcome: history.OK})
+	}
+	return v.Process.Kill()
+}
+
+// Stop implements faults.Process.
+func (v *victim) Stop() error { return v.signal(true, v.Process.Stop) }
+
+// Continue implements faults.Process.
+func (v *victim) Continue() error { return v.signal(false, v.Process.Continue) }
+
+func (v *victim) signal(stopped bool, send func() error) error {
+	for _, w := range v.Workers {
+		v.hands.breaker.stopped(w, stopped)
+	}
+	return send()
+}

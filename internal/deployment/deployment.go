@@ -1,0 +1,88 @@
+// Package deployment is what a run works on: the servers of a topology, the store of the page views, and the crew of
+// workers. It brings them up, looks into them and takes them down; it measures no lock, breaks nothing and judges
+// nothing.
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/internal/crew"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// Spec says what to bring up.
+type Spec struct {
+	Topology topologies.Spec
+	Options  topologies.Options
+	Counter  workload.CounterSpec
+	// Orders are those of the workers, but for the sites and the counter, which follow from the servers.
+	Orders    crew.Orders
+	Processes int // that the workers live in; 1 = in this one
+}
+
+// Deployment is up until Close.
+type Deployment struct {
+	Topology *topologies.Topology
+	Crew     crew.Crew
+	Pages    []workload.Page
+
+	spec  Spec
+	store store
+}
+
+// Up brings everything up: servers, then the store, then the workers, who begin later. After an error nothing is left.
+func (s Spec) Up(ctx context.Context) (*Deployment, error) {
+	t, err := s.Topology.Up(ctx, s.Options)
+	if err != nil {
+		return nil, err
+	}
+	return s.on(ctx, t)
+}
+
+// on brings up what a run needs besides its topology. After an error nothing is left, the topology neither.
+func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, err error) {
+	d := &Deployment{Topology: t, spec: s, Pages: workload.Pages(crew.LockPrefix, s.Orders.Shape.Keys)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if err := d.openStore(ctx); err != nil {
+		return nil, fmt.Errorf("store of the counter: %w", err)
+	}
+	o := s.Orders
+	o.Counter = d.store.access
+	for _, site := range t.Sites {
+		o.Sites = append(o.Sites, site.Access())
+	}
+	if s.Processes > 1 {
+		d.Crew, err = crew.Spread(ctx, o, s.Processes, t.Spawn)
+	} else {
+		d.Crew, err = crew.Local(o, d.store.inMemory())
+	}
+	return d, err
+}
+
+// Counter is the store of the page views, as the suite itself reads it.
+func (d *Deployment) Counter() workload.Counter { return d.store.counter }
+
+// CounterClient leads to the server of the page views; nil if they are on none.
+func (d *Deployment) CounterClient() redis.UniversalClient { return d.store.client }
+
+// Close takes everything down.
+func (d *Deployment) Close() error {
+	var errs []error
+	if d.Crew != nil {
+		errs = append(errs, d.Crew.Close())
+	}
+	errs = append(errs, d.store.close())
+	if d.Topology != nil {
+		errs = append(errs, d.Topology.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,127 @@
+package deployment
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/topologies"
+)
+
+// How often the servers are looked into during a run, for how many pages and for how long at most.
+const (
+	lookEvery   = 100 * time.Millisecond
+	lookPages   = 4
+	lookTimeout = 50 * time.Millisecond
+)
+
+// WatchKeys records, until done is closed, which locks the servers have, past all links: a lock that was reported as
+// refused must not be there.
+func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *history.Lane) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+		}
+		for i, n := range d.Topology.Nodes {
+			d.sight(ctx, lane, i, n)
+		}
+	}
+}
+
+// sight records the locks that a node has. A node that cannot be asked is left out.
+func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) {
+	if n.Role == topologies.Watchman || n.State() != topologies.Up {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	for key, page := range d.Pages[:min(lookPages, len(d.Pages))] {
+		if see(ctx, lane, history.Sight, key, page.Lock, number, n) != nil {
+			return
+		}
+	}
+}
+
+// Leftovers records what is left when all workers have gone: the page views, and keys of locks on every primary.
+func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
+	for key, page := range d.Pages {
+		c, err := d.store.counter.Load(ctx, page.Views)
+		if err != nil {
+			return fmt.Errorf("read the counter at the end: %w", err)
+		}
+		lane.Mark(&history.Op{
+			Kind: history.Final, Key: int32(key), Call: lane.Clock().Now(), Value: c.Views, Seen: c.Writer, Outcome: history.OK,
+		})
+	}
+	for i, n := range d.Topology.Nodes {
+		if err := d.leftovers(ctx, lane, i, n); err != nil {
+			return fmt.Errorf("look for keys on %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// leftovers records the locks that a primary still has.
+func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) error {
+	if n.Role == topologies.Watchman || n.State() != topologies.Up {
+		return nil
+	}
+	if info, err := n.Info(ctx, "replication"); err == nil && info["role"] == "slave" {
+		return nil
+	}
+	for key, page := range d.Pages {
+		if err := see(ctx, lane, history.Found, key, page.Lock, number, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// see records the lock of a page if a node has it.
+func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lock string, number int, n *topologies.Node) error {
+	call := lane.Clock().Now()
+	token, until, err := holding(ctx, n, lock, lane.Clock())
+	if err == nil && token != 0 {
+		lane.Mark(&history.Op{
+			Kind: kind, Key: int32(key), Call: call, Value: int64(number), Token: token, Until: until, Outcome: history.OK,
+		})
+	}
+	return err
+}
+
+// holding reads a lock's key: the hash of its token, 0 if there is none, and when the server removes it by itself.
+func holding(ctx context.Context, n *topologies.Node, name string, clock *history.Clock) (uint64, time.Duration, error) {
+	text, err := n.Do(ctx, "TYPE", name).Text()
+	if err != nil && strings.HasPrefix(err.Error(), "MOVED") {
+		return 0, 0, nil // another node of the cluster has it
+	}
+	var token string
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case text == "string":
+		token, err = n.Do(ctx, "GET", name).Text()
+	case text == "hash":
+		var fields []string
+		fields, err = n.Do(ctx, "HKEYS", name).StringSlice()
+		token = strings.Join(fields, " ")
+	default:
+		return 0, 0, nil
+	}
+	if err != nil || token == "" {
+		return 0, 0, nil // it has just expired
+	}
+	left, err := strconv.ParseInt(fmt.Sprint(n.Do(ctx, "PTTL", name).Val()), 10, 64)
+	until := history.Forever
+	if err == nil && left >= 0 {
+		until = clock.Now() + time.Duration(left)*time.Millisecond
+	}
+	return history.Hash(token), until, nil
+}

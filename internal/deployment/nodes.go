@@ -1,0 +1,115 @@
+package deployment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"hammerlock/internal/measure"
+	"hammerlock/topologies"
+)
+
+// noAnswer is the state of a node that runs and does not answer.
+const noAnswer = "no answer"
+
+// askTimeout bounds how long a node may take to say what it is.
+const askTimeout = 350 * time.Millisecond
+
+// Survey asks all nodes of a topology again and again what they are. It is used by one goroutine.
+type Survey struct {
+	topology *topologies.Topology
+	heard    []measure.NodeState // by node, the last answer of each that runs
+}
+
+// Survey begins a survey.
+func (d *Deployment) Survey() *Survey {
+	return &Survey{topology: d.Topology, heard: make([]measure.NodeState, len(d.Topology.Nodes))}
+}
+
+// reply is what a node says of itself: the primary that it follows, and how far it has come, both empty if unknown.
+type reply struct {
+	state   measure.NodeState
+	offset  int64
+	primary string
+}
+
+// Look asks every node, all at once. One that does not answer once is said to be as it was.
+func (s *Survey) Look(ctx context.Context) []measure.NodeState {
+	all := s.topology.Nodes
+	replies := make([]reply, len(all))
+	var asks sync.WaitGroup
+	for i, n := range all {
+		asks.Go(func() { replies[i] = ask(ctx, n) })
+	}
+	asks.Wait()
+	states := make([]measure.NodeState, len(all))
+	for i, r := range replies {
+		states[i] = r.state
+		if late := r.state.State == noAnswer; late && s.heard[i].Name != "" {
+			states[i], s.heard[i] = s.heard[i], measure.NodeState{}
+		} else if !late {
+			s.heard[i] = r.state
+		}
+	}
+	for i, r := range replies {
+		of := slices.IndexFunc(all, func(n *topologies.Node) bool { return n.Addr() == r.primary })
+		if r.primary == "" || of < 0 {
+			continue
+		}
+		states[i].Of, states[i].Lag = all[of].Name, -1
+		if replies[of].offset > 0 && r.offset > 0 {
+			states[i].Lag = max(replies[of].offset-r.offset, 0)
+		}
+	}
+	return states
+}
+
+func ask(ctx context.Context, n *topologies.Node) reply {
+	s := measure.NodeState{Name: n.Name, Role: "?", Made: string(n.Role), State: n.State().String(), Lag: -1}
+	if n.State() != topologies.Up {
+		return reply{state: s}
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	info, err := n.Info(ctx, "replication", "clients")
+	if err != nil {
+		s.State = noAnswer
+		return reply{state: s}
+	}
+	s.Clients, _ = strconv.ParseInt(info["connected_clients"], 10, 64)
+	if n.Role == topologies.Watchman {
+		s.Role = string(topologies.Watchman)
+		return reply{state: s}
+	}
+	if info["role"] == "slave" {
+		s.Role, s.Linked = string(topologies.Replica), info["master_link_status"] == "up"
+		offset, _ := strconv.ParseInt(info["slave_repl_offset"], 10, 64)
+		return reply{s, offset, info["master_host"] + ":" + info["master_port"]}
+	}
+	s.Role = string(topologies.Primary)
+	offset, _ := strconv.ParseInt(info["master_repl_offset"], 10, 64)
+	return reply{s, offset, ""}
+}
+
+// Cuts writes the rules of links that are in force.
+func (d *Deployment) Cuts() (list []string) {
+	names := func(all []topologies.Party) string {
+		words := make([]string, len(all))
+		for i, p := range all {
+			words[i] = string(p)
+		}
+		return strings.Join(words, ",")
+	}
+	for _, r := range d.Topology.Network().Rules() {
+		arrow := "<->"
+		if r.OneWay {
+			arrow = "->"
+		}
+		list = append(list, fmt.Sprintf("%s %s%s%s", r.Effect, names(r.From), arrow, names(r.To)))
+	}
+	return list
+}

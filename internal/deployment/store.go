@@ -1,0 +1,100 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/internal/crew"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// counterFile is the name of a counter's file in the deployment's directory.
+const counterFile = "counter.sqlite"
+
+// store is what the page views of a run are kept in.
+type store struct {
+	spec    workload.CounterSpec
+	counter workload.Counter // as the suite itself reads it
+	access  crew.Counter     // how workers get to it
+
+	own    *topologies.Topology // nil if it has no servers of its own
+	client redis.UniversalClient
+	dir    string // to be removed; empty if it has none of its own
+}
+
+// openStore opens the counter before the workers do, who find it made.
+func (d *Deployment) openStore(ctx context.Context) (err error) {
+	s := &d.store
+	s.spec = d.spec.Counter
+	s.access.Spec = s.spec
+	switch s.spec.Place {
+	case workload.OwnServer:
+		single, _ := topologies.Find("single")
+		if s.own, err = single.Up(ctx, topologies.Options{Server: d.spec.Options.Server, Profile: d.spec.Options.Profile}); err != nil {
+			return err
+		}
+		s.reach(s.own.Sites[0])
+	case workload.OnTopology:
+		s.reach(d.Topology.Sites[0])
+	case workload.InFile:
+		dir := d.Topology.Dir()
+		if dir == "" {
+			if dir, err = os.MkdirTemp("", "hammerlock-"); err != nil {
+				return err
+			}
+			s.dir = dir
+		}
+		s.access.File = filepath.Join(dir, counterFile)
+	}
+	s.counter, err = s.spec.Open(workload.CounterEnv{Client: s.client, File: s.access.File})
+	return err
+}
+
+func (s *store) reach(site *topologies.Site) {
+	access := site.Access()
+	s.client, s.access.Access = site.Client(topologies.ClientOptions{}), &access
+}
+
+// inMemory is the counter if the workers of this process must use the very same.
+func (s *store) inMemory() workload.Counter {
+	if s.spec.Place == workload.InMemory {
+		return s.counter
+	}
+	return nil
+}
+
+func (s *store) close() error {
+	var errs []error
+	if s.counter != nil {
+		errs = append(errs, s.counter.Close())
+	}
+	if s.client != nil {
+		errs = append(errs, s.client.Close())
+	}
+	if s.own != nil {
+		errs = append(errs, s.own.Close())
+	}
+	if s.dir != "" {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// remove closes the store and takes its file away, which may lie where the topology lives on.
+func (s *store) remove() error {
+	err := s.close()
+	if file := s.access.File; file != "" {
+		for _, path := range []string{file, file + "-wal", file + "-shm"} {
+			if gone := os.Remove(path); !errors.Is(gone, os.ErrNotExist) {
+				err = errors.Join(err, gone)
+			}
+		}
+	}
+	*s = store{}
+	return err
+}

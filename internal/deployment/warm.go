@@ -1,0 +1,83 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hammerlock/topologies"
+)
+
+// Warm keeps topologies up between runs, so that runs that are compared have the same servers under them and none
+// waits for a start. The zero value is ready, and a nil one keeps nothing; it is used by one goroutine.
+type Warm struct {
+	up map[string]*topologies.Topology
+}
+
+// Up brings a deployment up, on servers that are up already if there are some as it asks for.
+func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
+	if w == nil {
+		return s.Up(ctx)
+	}
+	if t, ok := w.up[s.key()]; ok {
+		delete(w.up, s.key())
+		return s.on(ctx, t)
+	}
+	return s.Up(ctx)
+}
+
+// emptyTimeout bounds how long it may take to empty the servers for the next run.
+const emptyTimeout = 10 * time.Second
+
+// Keep takes a deployment down but for its servers, which it empties for the next run. What cannot be emptied is not
+// kept.
+func (w *Warm) Keep(ctx context.Context, d *Deployment) error {
+	if w == nil {
+		return d.Close()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), emptyTimeout)
+	defer cancel()
+	if err := errors.Join(d.Crew.Close(), d.store.remove()); err != nil {
+		return errors.Join(err, d.Topology.Close())
+	}
+	if empty(ctx, d.Topology) != nil {
+		return d.Topology.Close()
+	}
+	if w.up == nil {
+		w.up = map[string]*topologies.Topology{}
+	}
+	w.up[d.spec.key()] = d.Topology
+	return nil
+}
+
+// Close takes down what is still up.
+func (w *Warm) Close() error {
+	var errs []error
+	for _, t := range w.up {
+		errs = append(errs, t.Close())
+	}
+	w.up = nil
+	return errors.Join(errs...)
+}
+
+// key tells apart the topologies that a deployment cannot share.
+func (s Spec) key() string { return fmt.Sprint(s.Topology.Name, s.Options) }
+
+// empty removes every key from every primary. The servers are the suite's own.
+func empty(ctx context.Context, t *topologies.Topology) error {
+	for _, n := range t.Nodes {
+		if n.Role == topologies.Watchman {
+			continue
+		}
+		if info, err := n.Info(ctx, "replication"); err != nil {
+			return err
+		} else if info["role"] == "slave" {
+			continue
+		}
+		if err := n.Do(ctx, "FLUSHALL").Err(); err != nil {
+			return fmt.Errorf("empty %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}

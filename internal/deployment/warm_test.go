@@ -1,0 +1,65 @@
+package deployment
+
+import (
+	"testing"
+	"time"
+
+	"hammerlock/internal/crew"
+	"hammerlock/locks"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// spec is a deployment that nobody works on.
+func spec(t *testing.T, topology, counter string) Spec {
+	t.Helper()
+	server, err := topologies.FindServer(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Spec{Options: topologies.Options{Server: server}, Processes: 1, Orders: crew.Orders{
+		Shape: workload.Shape{Workers: 1, Keys: 1, TTL: time.Second}, Lock: locks.Auto(1),
+	}}
+	s.Topology, _ = topologies.Find(topology)
+	s.Counter, _ = workload.FindCounter(counter)
+	return s
+}
+
+// TestWarmDeploymentsAreUsedAgain brings one up twice, and another in between: the servers are the same, and empty.
+func TestWarmDeploymentsAreUsedAgain(t *testing.T) {
+	for _, counter := range []string{"redis", "topology", "sqlite"} {
+		t.Run(counter, func(t *testing.T) {
+			t.Parallel()
+			var warm Warm
+			seen := map[string]*topologies.Topology{}
+			for _, topology := range []string{"replica", "single", "replica", "single"} {
+				d, err := warm.Up(t.Context(), spec(t, topology, counter))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if before := seen[topology]; before != nil && before != d.Topology {
+					t.Errorf("the deployment %s was not kept", topology)
+				}
+				seen[topology] = d.Topology
+				if c, err := d.Counter().Load(t.Context(), d.Pages[0].Views); err != nil || c.Views != 0 {
+					t.Errorf("%s: the counter begins with %+v, %v", topology, c, err)
+				}
+				if n := d.Topology.Nodes[0].Do(t.Context(), "DBSIZE").Val(); n != int64(0) {
+					t.Errorf("%s has %v keys left", topology, n)
+				}
+				if err := d.Topology.Nodes[0].Do(t.Context(), "SET", d.Pages[0].Lock, "left").Err(); err != nil {
+					t.Fatal(err)
+				}
+				if err := d.Counter().Store(t.Context(), d.Pages[0].Views, workload.Count{Views: 7, Writer: 1}); err != nil {
+					t.Fatal(err)
+				}
+				if err := warm.Keep(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := warm.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"hammerlock/faults"
+	"hammerlock/history"
+	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
+	"hammerlock/topologies"
+)
+
+const (
+	keyPlaces = 8               // faults that a person can have at work at the same time
+	keyHeals  = 3 * time.Second // after that a fault that a person injected is healed
+)
+
+// controls are what a person may do to the run. Everything is recorded as what it is: a fault.
+func (x *execution) controls(ctx, ending context.Context) *measure.Controls {
+	inject := func(f faults.Fault, healed time.Duration) error { return x.breaker.Inject(ctx, ending, f, healed) }
+	c := &measure.Controls{
+		Kill:  func(node string) error { return x.killOrStart(inject, node) },
+		Pause: x.pauseSuite,
+		Rate:  x.changeRate(),
+	}
+	scene := x.job.Plan.scene(x.combo)
+	known := map[string]faults.Fault{}
+	for _, f := range faults.All {
+		refused := f.Refused(scene, x.deployment.Topology.Options)
+		c.Faults = append(c.Faults, measure.Choice{Name: f.Name, Doc: f.Doc, Refused: refused})
+		if refused == "" {
+			known[f.Name] = f
+		}
+	}
+	c.Inject = func(name string) error {
+		f, ok := known[name]
+		if !ok {
+			return fmt.Errorf("%s: unavailable here", name)
+		}
+		return inject(f, keyHeals)
+	}
+	return c
+}
+
+// killOrStart kills a node, or starts one that is down.
+func (x *execution) killOrStart(inject func(faults.Fault, time.Duration) error, name string) error {
+	for _, n := range x.deployment.Topology.Nodes {
+		if n.Name != name {
+			continue
+		}
+		if n.State() == topologies.Down {
+			return inject(faults.StartNode(n), time.Millisecond)
+		}
+		return inject(faults.KillThis(n), 0)
+	}
+	return fmt.Errorf("there is no node %s", name)
+}
+
+// The rate of a plan may be changed to so many times what it was.
+const (
+	slowest = 1.0 / 100
+	fastest = 100.0
+)
+
+// changeRate returns a function that lets the visits that are still to come follow each other faster or slower by a
+// factor, and returns the new rate. It breaks nothing, so it is over as soon as it has begun.
+func (x *execution) changeRate() func(factor float64) (float64, error) {
+	var one sync.Mutex
+	plan := x.job.Plan.Workload.Rate
+	return func(factor float64) (float64, error) {
+		if plan == 0 {
+			return 0, errors.New("a closed loop has no rate: its workers go on as soon as they can; --rate 100/s makes an open one")
+		}
+		one.Lock()
+		defer one.Unlock()
+		tempo := x.session.Tempo
+		before, after := plan*tempo.Speed(), plan*tempo.Speed()*factor
+		if after > maxRate || after > plan*fastest || after < plan*slowest {
+			return before, fmt.Errorf("%s visits a second is as far as it goes: at most %s, at least %s, of %s planned", human.Number(before),
+				human.Number(min(maxRate, plan*fastest)), human.Number(plan*slowest), human.Number(plan))
+		}
+		over, err := x.breaker.Record(func() (string, error) {
+			from, err := tempo.Change(x.session.Clock.Now(), after/plan)
+			if err != nil {
+				return history.RateByKey + err.Error(), err
+			}
+			return fmt.Sprintf("%s%s/s became %s/s from %.3f s on", history.RateByKey, human.Number(before), human.Number(after), from.Seconds()), nil
+		})
+		over()
+		if err != nil {
+			return before, err
+		}
+		return after, nil
+	}
+}
+
+// pauseSuite records that the whole suite stands still, as a person at a terminal can make it.
+func (x *execution) pauseSuite(why string) (resume func()) {
+	over, _ := x.breaker.Record(func() (string, error) { // a run that is about to end records no more
+		return history.ByKey + "stop-process: " + why, nil
+	})
+	return over
+}

@@ -1,0 +1,55 @@
+package harness
+
+import (
+	"strings"
+
+	"hammerlock/locks"
+	"hammerlock/workload"
+)
+
+// counter finds out whether the counter goes with the processes and the locks.
+func (c *check) counter(all []Combination) {
+	p, spec := c.plan, c.plan.Counter
+	if p.Processes > 1 && spec.Place == workload.InMemory {
+		c.mistake("--counter %s is the memory of one process, there are --processes %d: use %s", spec.Name, p.Processes,
+			strings.Join(countersBut(func(s workload.CounterSpec) bool {
+				return s.Place == spec.Place || s.Fenced != spec.Fenced || s.Broken != ""
+			}), ", "))
+	}
+	said := map[string]bool{}
+	for _, combo := range all {
+		lock := combo.Lock
+		if spec.Fits(lock, 1) == "" || said[lock.Name] {
+			continue
+		}
+		said[lock.Name] = true
+		if lock.Counting != locks.TwoSteps {
+			c.mistake("--counter %s asks every store for a fencing token, --lock %s is no lock and has none: use --counter %s",
+				spec.Name, lock.Name, strings.Join(countersBut(func(s workload.CounterSpec) bool { return s.Fenced }), ", "))
+			continue
+		}
+		c.mistake("--counter %s asks every store for a fencing token, --lock %s draws none: use --lock %s", spec.Name,
+			lock.Name, strings.Join(fencingLocks(), ", "))
+	}
+}
+
+func countersBut(not func(workload.CounterSpec) bool) []string {
+	var list []string
+	for _, s := range workload.AllCounters {
+		if !not(s) {
+			list = append(list, s.Name)
+		}
+	}
+	return list
+}
+
+// fencingLocks names the locks that draw fencing tokens, the wrong ones too.
+func fencingLocks() []string {
+	var list []string
+	for _, s := range locks.All {
+		if s.Claims.Fences {
+			list = append(list, s.Name)
+		}
+	}
+	return list
+}

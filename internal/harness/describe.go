@@ -1,0 +1,127 @@
+package harness
+
+import (
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"hammerlock/faults"
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/internal/deployment"
+	"hammerlock/locks"
+	"hammerlock/results"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// embeddedLabel marks every run on the in-process stand-in.
+const embeddedLabel = "embedded: functional only; its latencies and costs say nothing about Redis"
+
+// serverRound is how exact servers are: they round times to milliseconds and read their clock once a command.
+const serverRound = 2 * time.Millisecond
+
+// deployment is what a combination needs. Links, clocks and logs are there only if a planned fault needs them: what
+// nobody breaks is measured without.
+func (j *Job) deployment(c Combination) deployment.Spec {
+	var needs faults.Needs
+	for _, step := range c.Steps {
+		needs = needs.Or(step.Fault.Needs)
+	}
+	p := &j.Plan
+	s := deployment.Spec{
+		Topology: c.Topology, Counter: p.Counter, Processes: p.Processes,
+		Options: topologies.Options{Server: j.server, Profile: p.Profile, Links: needs.Links, Clock: needs.Clock},
+		Orders: crew.Orders{
+			Shape: p.Workload, Lock: c.Lock, Judged: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
+			Retries: p.LibraryRetries, Server: j.server, Steered: j.Watched,
+		},
+	}
+	s.Orders.Shape.End = p.Warmup + p.Duration
+	if needs.Durable {
+		s.Options.Durable = topologies.SyncEverySecond
+	}
+	return s
+}
+
+// scene is where the faults of a combination would happen.
+func (p *Plan) scene(c Combination) faults.Scene {
+	return faults.Scene{
+		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, Claims: c.Lock.Claims,
+		Processes: p.Processes,
+	}
+}
+
+// describe fills in what is known of a run without measuring.
+func (p *Prepared) describe(started time.Time) *results.Run {
+	plan, w, c := &p.job.Plan, &p.job.Plan.Workload, &p.combo
+	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, c.Lock.Name, strings.ToLower(rand.Text()[:6])}
+	r := &results.Run{
+		Name: strings.Join(name, "-"), Started: started.UTC(), Command: p.job.Command(*c),
+		Topology: c.Topology.Name, Lock: c.Lock.Name, Counter: plan.Counter.Name, Faults: []string{},
+		Config: results.Config{
+			Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Popularity: string(w.Popularity), Rate: w.Rate,
+			Spread: string(w.Arrivals), Seed: w.Seed, TTL: int64(w.TTL), Hold: int64(w.Hold), Think: int64(w.Think),
+			Wait: int64(w.Wait), Retry: int64(w.Retry), Warmup: int64(plan.Warmup), Duration: int64(plan.Duration),
+		},
+		Settings: p.deployment.Topology.Settings, Client: topologies.ClientSettings(), Environment: environment(),
+	}
+	for _, step := range c.Steps {
+		r.Faults = append(r.Faults, step.String())
+	}
+	if p.job.server.Embedded() {
+		r.Label = embeddedLabel
+	}
+	return r
+}
+
+// header is what a judge must know of the run.
+func (x *execution) header() history.Header {
+	plan, w, c, run := &x.job.Plan, &x.job.Plan.Workload, &x.combo, x.run
+	h := history.Header{
+		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
+		Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
+		Fenced: plan.Counter.Fenced, Claims: c.Lock.Claims, Bounds: history.Bounds{Slack: x.session.Slack, Round: serverRound},
+	}
+	if plan.Counter.Place == workload.OnTopology {
+		h.Counter = history.CounterOnTopology
+	}
+	for _, step := range c.Steps {
+		h.Faults = append(h.Faults, step.Planned())
+	}
+	return h
+}
+
+// fill writes what was measured into the record.
+func (x *execution) fill(r *crew.Report, c deployment.Cost) {
+	for _, due := range r.Unfinished {
+		x.meter.NeverBegun(due)
+	}
+	left := int64(len(r.Unfinished))
+	x.run.Arrivals = results.Arrivals{Due: r.Begun + r.Skipped + left, Begun: r.Begun, Skipped: r.Skipped, Unfinished: left}
+	load := r.Load
+	load.OpenLoop, load.Stalls = x.job.Plan.Workload.Open(), load.Stalls+x.stalls
+	x.meter.Summarize(x.run, load)
+	x.run.Interactive = x.breaker.Interactive()
+	x.run.Cost = share(c, x.meter.Finished(), r.RoundTrips, x.combo.Lock.Sites)
+}
+
+// share divides a cost among the counted visits. A lock that lives on sites and sent them nothing through the suite's
+// clients makes connections of its own: nobody counts what goes over them.
+func share(c deployment.Cost, visits, roundTrips int64, on locks.Sites) results.Cost {
+	if visits == 0 {
+		return results.Cost{}
+	}
+	of := func(x float64) *float64 {
+		x /= float64(visits)
+		return &x
+	}
+	var r results.Cost
+	if roundTrips > 0 || on == locks.NoSite {
+		r.RoundTrips = of(float64(roundTrips))
+	}
+	if c.Known {
+		r.Commands, r.ServerCPU = of(float64(c.Commands)), of(float64(c.CPU))
+	}
+	return r
+}

@@ -1,0 +1,136 @@
+// Package recording takes in what the workers and the suite record during a run: it merges their lanes into one stream,
+// in the order of the returns, shows it to whoever observes, and writes it to a file. It knows neither servers nor
+// faults, and measures and judges nothing.
+package recording
+
+import (
+	"sync"
+	"time"
+
+	"hammerlock/history"
+)
+
+// How often the recorded operations are taken in, and how often somebody is told about it.
+const (
+	DrainEvery = 20 * time.Millisecond
+	tellEvery  = 250 * time.Millisecond
+)
+
+// Options say what is recorded, and who sees it.
+type Options struct {
+	Clock *history.Clock
+	Lanes []*history.Lane // of the workers
+	Slack time.Duration   // by which the clocks of two lanes may differ
+	Wake  chan struct{}   // workers call for a drain on it
+	// Abandoned lists the lanes, by number, whose writers are dead; nil = none dies.
+	Abandoned func() []int
+	// Observe sees every operation, in one goroutine; it must not keep the pointer.
+	Observe func(*history.Op)
+	// Tell is told now and then, in the same goroutine, up to when everything was observed.
+	Tell func(now, final time.Duration)
+	// File is where the history is kept; empty = nowhere.
+	File   string
+	Header history.Header
+	// Noted is told the words of a Fault or a Heal, in any goroutine, before its operation is observed; nil = nobody is.
+	Noted func(history.ID, string)
+}
+
+// Recording is what a run records. Lanes of the suite itself are added before Start.
+type Recording struct {
+	o     Options
+	lanes []*history.Lane
+	merge *history.Merge
+	tape  *tape // nil if nothing is kept
+	done  chan struct{}
+	drain sync.WaitGroup
+}
+
+// New opens the file, if there is to be one.
+func New(o Options) (r *Recording, err error) {
+	r = &Recording{o: o, lanes: o.Lanes, done: make(chan struct{})}
+	if o.File != "" {
+		r.tape, err = newTape(o.File, o.Header)
+	}
+	return r, err
+}
+
+// Lane adds a lane of the suite itself, with room for so many operations.
+func (r *Recording) Lane(slots int) *history.Lane {
+	lane := history.NewLane(r.o.Clock, len(r.lanes), -1, slots, r.o.Wake)
+	r.lanes = append(r.lanes[:len(r.lanes):len(r.lanes)], lane)
+	return lane
+}
+
+// Clock is the run's clock.
+func (r *Recording) Clock() *history.Clock { return r.o.Clock }
+
+// Note keeps words for a Fault or a Heal; any goroutine may call it.
+func (r *Recording) Note(id history.ID, text string) {
+	r.tape.note(id, text)
+	if r.o.Noted != nil {
+		r.o.Noted(id, text)
+	}
+}
+
+// Start begins to take in what is recorded.
+func (r *Recording) Start() {
+	r.merge = history.NewMerge(r.o.Clock, r.lanes)
+	r.merge.Slack = r.o.Slack
+	r.drain.Go(r.run)
+}
+
+func (r *Recording) run() {
+	ticker := time.NewTicker(DrainEvery)
+	defer ticker.Stop()
+	told := time.Duration(0)
+	for {
+		select {
+		case <-r.done:
+			return
+		case <-r.o.Wake:
+		case <-ticker.C:
+		}
+		r.abandon()
+		final := r.merge.Drain(r.observe)
+		now := r.o.Clock.Now()
+		r.tape.flush(now)
+		if now-told >= tellEvery {
+			told = now
+			r.o.Tell(now, final)
+		}
+	}
+}
+
+// abandon lets the history go on without processes that are dead: their open calls would hold it back until the end.
+func (r *Recording) abandon() {
+	if r.o.Abandoned == nil {
+		return
+	}
+	for _, lane := range r.o.Abandoned() {
+		r.merge.Abandon(lane)
+	}
+}
+
+func (r *Recording) observe(op *history.Op) {
+	r.o.Observe(op)
+	r.tape.add(op)
+}
+
+// Stop ends the taking in; nothing is observed any more until Flush.
+func (r *Recording) Stop() {
+	close(r.done)
+	r.drain.Wait()
+}
+
+// Flush takes in the rest, after Stop, when no lane is written any more. It counts how often writers had to wait for
+// the reader.
+func (r *Recording) Flush() (stalls int64) {
+	r.merge.Flush(r.observe)
+	for _, l := range r.lanes {
+		stalls += int64(l.Stalls())
+	}
+	return stalls
+}
+
+// Close ends the file, after Flush, or of a run that did not begin; partial says why the run ended early.
+func (r *Recording) Close(partial string) error { return r.tape.close(partial) }
