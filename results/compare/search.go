@@ -58,10 +58,8 @@ func (s Search) Run() (Found, error) {
 			break
 		}
 		low, high = w.bisect(low, high)
-		if w.over() || low == 0 {
-			break
-		}
 		switch {
+		case w.over():
 		case !w.confirm(low, GatePass):
 			low, high = w.lower(low), low
 		case !w.confirm(high, GateFail):
@@ -71,9 +69,7 @@ func (s Search) Run() (Found, error) {
 		}
 	}
 	switch {
-	case w.err != nil:
-		return w.end(low, high, GateNoData, w.err.Error())
-	case w.found.Status != "":
+	case w.over():
 		return w.end(low, high, w.found.Status, w.found.Reason)
 	case low == 0:
 		return w.end(low, high, GateFail, "the objective holds nowhere from "+human.Number(s.least())+" on")
@@ -84,8 +80,8 @@ func (s Search) Run() (Found, error) {
 	}
 }
 
-// over tells whether a look said nothing, or could not be taken: then the search cannot go on.
-func (w *search) over() bool { return w.err != nil || w.found.Status != "" }
+// over tells whether a look had no answer: then the search cannot go on.
+func (w *search) over() bool { return w.found.Status != "" }
 
 // least is under what it makes no sense to look.
 func (s *Search) least() float64 {
@@ -102,7 +98,7 @@ func (w *search) look(at float64) bool {
 	}
 	r, err := w.Try(at)
 	if err != nil {
-		w.err = err
+		w.err, w.found.Status, w.found.Reason = err, GateNoData, err.Error()
 		return false
 	}
 	w.found.Probes = append(w.found.Probes, probe{at, r})
