@@ -22,7 +22,7 @@ type Percentiles struct {
 // Beyond marks a percentile that was not reached: more than the longest wait that was seen.
 const Beyond = time.Duration(-1)
 
-// Supports tells whether n observations support the quantile q: fewer than five beyond it are an anecdote.
+// Supports tells whether n observations support the quantile q: at least five lie beyond it.
 func Supports(q float64, n int64) bool { return float64(n)*(1-q) >= 5-1e-6 }
 
 // Text writes a percentile: "-" if the count does not support it, ">" and the maximum if it is Beyond.

@@ -12,9 +12,9 @@ import (
 )
 
 // interactiveText is what a reader of numbers or verdicts must know first.
-const interactiveText = "a person has meddled by key: see the faults by key in the history"
+const interactiveText = "changed interactively: the history has each change as a fault by key"
 
-// Judgement is a history that was judged, as far as a reader wants to know of it.
+// Judgement is the outcome of a judged history, for people and for CI systems.
 type Judgement struct {
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
@@ -28,7 +28,7 @@ type Judgement struct {
 	Verdicts    []checker.Verdict `json:"verdicts"`
 }
 
-// Judgement is what a judged run says.
+// Judgement is that of a judged run.
 func (r *Run) Judgement() Judgement {
 	return Judgement{
 		Topology: r.Topology, Lock: r.Lock, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
@@ -57,7 +57,7 @@ func WriteVerdicts(w io.Writer, all []Judgement) error {
 	return p.Err
 }
 
-// judgement writes one block: the verdict first, then each property, then the story of what failed.
+// write writes one block: the verdict first, then each property, then the evidence of what failed.
 func (j *Judgement) write(p *human.Printer) {
 	status, text := worst(j.Verdicts)
 	p.Fact(j.Topology, "lock "+j.Lock+" · faults: "+human.List(j.Faults))

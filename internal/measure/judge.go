@@ -15,7 +15,7 @@ type limit struct {
 }
 
 // judge reads the symptoms of the generator. The limits are conventions: a tenth of a millisecond of lateness is the
-// timers' own, ten are a queue; above three quarters of the machine latencies begin to be about its cores.
+// timers' own, ten are a queue; above three quarters of the machine latencies depend on its cores.
 func (m *Meter) judge(u results.Usage) results.Generator {
 	late := m.late.quantile(0.99)
 	g := results.Generator{State: results.GeneratorOK, Reasons: []string{}, Usage: u, LateP99: int64(late), LateMax: int64(m.late.max)}

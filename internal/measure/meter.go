@@ -172,7 +172,7 @@ func (m *Meter) tried(op *history.Op, w *workerMeter, measured bool) {
 	}
 }
 
-// stopWaiting books a wait. After the end of the measurement the crowd thins out; a wait that ends then is only
+// stopWaiting records a wait. After the end of the measurement fewer workers compete; a wait that ends then is only
 // known to have lasted until the end.
 func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, granted, measured bool) {
 	w.waiting = false

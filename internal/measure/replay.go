@@ -82,7 +82,7 @@ func (r *Replay) At(now time.Duration) *Snapshot {
 	return s
 }
 
-// look lets the viewer keep what it keeps of every moment.
+// look makes a snapshot; the viewer keeps of it what it keeps of every moment.
 func (r *Replay) look() *Snapshot {
 	r.viewer.UpTo(min(r.now, r.never))
 	return r.viewer.Snapshot(r.now, "replay", nil)

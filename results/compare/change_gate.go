@@ -49,7 +49,7 @@ func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
 }
 
 // check tells whether the differences meet the gate. What is within the noise passes, unless so much noise would
-// hide what the gate is for.
+// hide a change that the gate forbids.
 func (g *ChangeGate) check(all []difference) (checked []GateResult) {
 	if g.Metric.Name == "" {
 		return []GateResult{regressions(all)}
@@ -62,7 +62,7 @@ func (g *ChangeGate) check(all []difference) (checked []GateResult) {
 		}
 	}
 	if len(checked) == 0 {
-		checked = []GateResult{{Gate: g.Text, Status: GateNoData, Summary: "no two sides say anything of it"}}
+		checked = []GateResult{{Gate: g.Text, Status: GateNoData, Summary: "no two sides have data for it"}}
 	}
 	return checked
 }
@@ -71,7 +71,7 @@ func (g *ChangeGate) judge(d *difference) GateResult {
 	r := GateResult{Value: &d.change, Summary: fmt.Sprintf("%s changed by %s", d.metric.Name, signed(d.change))}
 	switch {
 	case d.effect == none:
-		r.Status, r.Value, r.Summary = GateNoData, nil, "nothing is known of "+d.metric.Name
+		r.Status, r.Value, r.Summary = GateNoData, nil, "no data for "+d.metric.Name
 	case d.spoiled():
 		r.Status, r.Summary = GateInconclusive, "the generator was saturated"
 	case d.effect != noise && !g.holds(d.change):

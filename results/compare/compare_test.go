@@ -408,7 +408,7 @@ func TestMistakesInGates(t *testing.T) {
 		"fairness.jain>0.8x":   "is compared with a number",
 		"cost.round_trips<2ms": "is compared with a number",
 		"response.p99<+x%":     "a change is written +10% or -5%",
-		"response.p99==+1%":    "no change is ever exactly so much",
+		"response.p99==+1%":    "a change is never exactly equal",
 	} {
 		if _, err := ParseGate(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)

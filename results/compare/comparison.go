@@ -38,7 +38,7 @@ type row struct {
 
 // figure is what one side says of a metric.
 type figure struct {
-	Runs   int      `json:"runs"` // that say anything of it
+	Runs   int      `json:"runs"` // that have data for it
 	Median float64  `json:"median"`
 	Low    *float64 `json:"low"` // of the median's 95 % confidence interval; null if the runs are too few for one
 	High   *float64 `json:"high"`
@@ -165,7 +165,7 @@ func (c *Comparison) enough() {
 		}
 	})
 	if tests == 0 {
-		c.Notes = append(c.Notes, "the sides have nothing in common that could be compared")
+		c.Notes = append(c.Notes, "the sides have no data in common")
 	} else if need := runsNeeded(tests); fewest < need {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s a side: %d are needed to tell a difference from noise in %s at %.0f %%; "+
 			"more runs (--count), or fewer numbers (--show)", human.Quantity(fewest, "run"), need, human.Quantity(tests, "comparison"), 100*confidence))
@@ -208,7 +208,7 @@ func notes(sides []Side, by []string) (all []string) {
 	}
 	for _, s := range sides {
 		if slices.ContainsFunc(s.Runs, func(r results.Run) bool { return r.Generator.State == results.Saturated }) {
-			all = append(all, s.Name+": the generator was saturated: its times are about this machine")
+			all = append(all, s.Name+": the generator was saturated: its times measure this machine")
 		}
 		if slices.ContainsFunc(s.Runs, func(r results.Run) bool { return r.Partial != "" }) {
 			all = append(all, s.Name+": a run ended early")

@@ -55,7 +55,7 @@ func (g *Gate) parseLimit(text string) (err error) {
 			return fmt.Errorf("%q: a change is written +10%% or -5%%", text)
 		}
 		if g.limit, g.Relative = x/100, true; g.op == "==" {
-			return errors.New("no change is ever exactly so much: use <, <=, > or >=")
+			return errors.New("a change is never exactly equal to a value: use <, <=, > or >=")
 		}
 	case g.Metric.Name != "":
 		g.limit, err = g.Metric.Parse(text)
@@ -104,7 +104,7 @@ type GateResult struct {
 
 // Check tells whether repeated runs of one thing meet the gate: their median speaks for them.
 func (g *Gate) Check(runs []*results.Run) GateResult {
-	r := GateResult{Gate: g.Text, Status: GateNoData, Runs: len(runs), Summary: "no run says anything of it"}
+	r := GateResult{Gate: g.Text, Status: GateNoData, Runs: len(runs), Summary: "no run has data for it"}
 	if len(runs) == 0 {
 		return r
 	}
@@ -122,7 +122,7 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 	}
 	switch {
 	case interactive:
-		r.Status, r.Summary = GateInconclusive, "a person has meddled by key"
+		r.Status, r.Summary = GateInconclusive, "a run was changed interactively"
 		return r
 	case weakest == results.NoData:
 		return r

@@ -49,7 +49,7 @@ type search struct {
 }
 
 // Run searches: exponentially until the objective breaks, then by bisection, then with more looks at both sides of
-// the edge. If a side does not stand, the edge is looked for there again.
+// the edge. If a side is not confirmed, the search goes on there.
 func (s Search) Run() (Found, error) {
 	w := &search{Search: s}
 	low, high := w.bracket()
@@ -72,11 +72,11 @@ func (s Search) Run() (Found, error) {
 	case w.over():
 		return w.end(low, high, w.found.Status, w.found.Reason)
 	case low == 0:
-		return w.end(low, high, GateFail, "the objective holds nowhere from "+human.Number(s.least())+" on")
+		return w.end(low, high, GateFail, "the objective holds at no value from "+human.Number(s.least())+" on")
 	case math.IsInf(high, 1):
-		return w.end(low, high, GateInconclusive, "the objective holds as far as was looked")
+		return w.end(low, high, GateInconclusive, "the objective holds at every value that was tried")
 	default:
-		return w.end(low, high, GateUnderpowered, "the edge moves about: longer looks (--duration) would be steadier")
+		return w.end(low, high, GateUnderpowered, "the limit could not be confirmed: it varies from run to run; longer runs (--duration) vary less")
 	}
 }
 

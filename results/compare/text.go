@@ -82,7 +82,7 @@ func (t *Trial) WriteText(w io.Writer) error {
 	p.Line(row, "", "A", "B", "change", fmt.Sprintf("interval (n=%d)", t.Pairs), "noise floor", "")
 	for _, c := range t.Effects {
 		if c.Effect == none {
-			p.Line(row, c.Metric, "-", "-", "-", "-", "-", "nothing is known of it")
+			p.Line(row, c.Metric, "-", "-", "-", "-", "-", "no data")
 			continue
 		}
 		interval, floor := "too few pairs", "?"

@@ -56,7 +56,7 @@ type Trial struct {
 // contrast is what a trial says of one metric.
 type contrast struct {
 	Metric string   `json:"metric"`
-	Pairs  int      `json:"pairs"` // that say anything of it
+	Pairs  int      `json:"pairs"` // that have data for it
 	A      float64  `json:"a"`     // median
 	B      float64  `json:"b"`
 	Change *float64 `json:"change"` // median of B/A - 1 over the pairs
@@ -70,7 +70,7 @@ type contrast struct {
 }
 
 // NewTrial compares the two settings. The intervals hold for all metrics at once (Bonferroni); a change counts if
-// its interval leaves out no change and it is greater than what a thing shows against itself.
+// its interval leaves out no change and it is greater than the noise floor.
 func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 	t := &Trial{A: a, B: b, Pairs: len(pairs)}
 	for _, m := range metrics {
@@ -83,7 +83,7 @@ func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 	}
 	for arm, name := range []string{a, b} {
 		if n := saturatedRuns(pairs, Arm(arm)); n > 0 {
-			t.Notes = append(t.Notes, fmt.Sprintf("%s: the generator was saturated in %d of %d runs: their times are about this machine",
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: the generator was saturated in %d of %d runs: their times measure this machine",
 				name, n, len(pairs)))
 		}
 	}
@@ -166,7 +166,7 @@ func (t *Trial) conclude() {
 	if a != "" {
 		t.Summary = append(t.Summary, t.A+" is "+a)
 	}
-	const dominates = " dominates: better in these, no worse in the rest as far as noise lets tell"
+	const dominates = " dominates: better in these, and no worse in the others beyond noise"
 	switch {
 	case a != "" && b != "":
 		t.Summary = append(t.Summary, "neither dominates the other")

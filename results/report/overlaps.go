@@ -44,8 +44,8 @@ func (f *overlapFinder) granted(v *stripVisit) {
 	k.active = append(k.active, pageHold{worker: v.worker, from: v.grant})
 }
 
-// done compares a hold with all that ended before it and may have met it. Grants come in the order of their
-// returns, so what ended before the oldest active grant meets nobody any more.
+// done compares a hold with all that ended before it and may overlap it. Grants come in the order of their returns,
+// so what ended before the oldest active grant overlaps nothing that is still to come.
 func (f *overlapFinder) done(v *stripVisit) {
 	k := f.keys[v.key]
 	if k == nil || v.grant == history.Forever {

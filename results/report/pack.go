@@ -26,7 +26,7 @@ func (p *pack) add(b []byte) packed {
 	return at
 }
 
-// text is the length of the document, the document and the bytes, compressed, in the alphabet that HTML leaves alone.
+// text is the length of the document, the document and the bytes, compressed, as base64url: HTML needs no escapes for it.
 func (p *pack) text(document any) (string, error) {
 	doc, err := json.Marshal(document)
 	if err != nil {

@@ -34,7 +34,7 @@ func readSaved(dir string) (*saved, error) {
 	return r, r.readHistory(path)
 }
 
-// readHistory makes the strip, and takes the words of the faults on the way.
+// readHistory makes the strip, and collects what the faults did.
 func (r *saved) readHistory(path string) (err error) {
 	faults := map[history.ID]int64{}
 	var h *history.History

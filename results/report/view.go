@@ -10,7 +10,7 @@ import (
 	"hammerlock/results"
 )
 
-// bannerView is what is to be seen first.
+// bannerView is the verdict at the top of a page or a run.
 type bannerView struct {
 	State state
 	Text  string

@@ -19,8 +19,8 @@ type stripVisit struct {
 	value       int64 // stored
 	relCall     time.Duration
 	relReturn   time.Duration
-	until       time.Duration // its holder may believe in it before then
-	lost        time.Duration // it was told so, or died
+	until       time.Duration // the lease ends, as far as its holder was told
+	lost        time.Duration // its holder was told that the lease is lost, or crashed
 	end         time.Duration
 	store       history.Outcome
 	release     history.Outcome
@@ -34,7 +34,7 @@ type stripVisit struct {
 // held is when its worker stopped acting as the holder.
 func (v *stripVisit) held() time.Duration { return min(v.relCall, v.end) }
 
-// believed is when its worker had to stop.
+// believed is when its worker had to stop acting as the holder.
 func (v *stripVisit) believed() time.Duration { return min(v.held(), v.until, v.lost) }
 
 // visitReader makes visits of operations in the order of their returns.
