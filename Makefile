@@ -43,9 +43,9 @@ test:
 perf:
 	@sh .ci/setup redis
 	@mkdir -p bin
-	@$(GO) test -run '^$$' ./history ./results ./topologies ./internal/harness >/dev/null
-	@{ $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./results && \
-	   $(GO) test -p 1 -run '^$$' -bench 'Report' -benchtime 1x ./results && \
+	@$(GO) test -run '^$$' ./history ./internal/measure ./results/report ./topologies ./internal/harness >/dev/null
+	@{ $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./internal/measure && \
+	   $(GO) test -p 1 -run '^$$' -bench 'Report' -benchtime 1x ./results/report && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Waiting' -benchtime 1x -timeout 20m ./internal/harness && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime 3x ./topologies && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Overhead' -benchtime $(TURNS) -timeout 20m ./internal/harness && \

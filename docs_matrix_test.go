@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"hammerlock/faults"
+	"hammerlock/internal/human"
 	"hammerlock/internal/matrix"
 	"hammerlock/locks"
-	"hammerlock/results"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -231,13 +231,13 @@ func (m *keptMatrix) summary() string {
 	}
 	seeds := strings.Trim(fmt.Sprint(m.Seeds), "[]")
 	text := fmt.Sprintf("%d cells with each of the seeds %s, all as expected; %s holds in all; %s on %d cores.", len(m.Cells),
-		strings.ReplaceAll(seeds, " ", ", "), results.Count(holds), m.Server, m.Cores)
+		strings.ReplaceAll(seeds, " ", ", "), human.Count(holds), m.Server, m.Cores)
 	if len(detected) > 0 {
 		slices.Sort(detected)
 		text += fmt.Sprintf(" In what had to fail the first violation was complete after %s (median), %s at the latest.",
-			results.Duration(detected[len(detected)/2]), results.Duration(detected[len(detected)-1]))
+			human.Duration(detected[len(detected)/2]), human.Duration(detected[len(detected)-1]))
 	}
-	return strings.Join(results.Wrap(text, 118), "\n") + "\n"
+	return strings.Join(human.Wrap(text, 118), "\n") + "\n"
 }
 
 // full is a row for all that passed of a lock on a topology, and one for each cell that did not.
@@ -258,14 +258,14 @@ func (m *keptMatrix) full() string {
 			bound = fmt.Sprintf("%.1e", min(3/float64(c.Holds), 1))
 		}
 		rows += fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", c.Lock, c.Topology, strings.Join(names, "; "), c.Want,
-			c.causes(), results.Count(c.Holds), results.Count(c.Violations), bound)
+			c.causes(), human.Count(c.Holds), human.Count(c.Violations), bound)
 	}
 	rows += "\n" + m.summary()
 	if len(m.LeftOut) > 0 {
 		rows += "\nNot in the matrix:\n\n"
 	}
 	for _, l := range m.LeftOut {
-		rows += fmt.Sprintf("* %s cells: %s\n", results.Count(int64(l.Cells)), l.Why)
+		rows += fmt.Sprintf("* %s cells: %s\n", human.Count(int64(l.Cells)), l.Why)
 	}
 	return rows
 }

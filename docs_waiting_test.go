@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hammerlock/internal/human"
 	"hammerlock/results"
 )
 
@@ -38,16 +39,16 @@ func waitingTable(t *testing.T) string {
 		rows += r.line(t)
 		apart = max(apart, r.Spread)
 		for _, what := range slices.Sorted(maps.Keys(r.Errors)) {
-			errors += fmt.Sprintf("; `%s`, %d workers: %s times %s", r.Lock, r.Workers, results.Count(r.Errors[what]), what)
+			errors += fmt.Sprintf("; `%s`, %d workers: %s times %s", r.Lock, r.Workers, human.Count(r.Errors[what]), what)
 		}
 	}
 	if errors != "" {
 		errors = " What did not go well, although no visit failed:" + errors[1:] + "."
 	}
 	conditions := fmt.Sprintf("Measured on %d cores with the server, %s, on the same machine: one page, hold %s, %d rounds of %s each way in turns; "+
-		"the visits of two rounds differed by up to %.0f %%.%s", kept.Cores, kept.Server, results.Duration(kept.Hold), kept.Rounds,
-		results.Duration(kept.Window), 100*apart, errors)
-	return rows + "\n" + strings.Join(results.Wrap(conditions, 118), "\n") + "\n"
+		"the visits of two rounds differed by up to %.0f %%.%s", kept.Cores, kept.Server, human.Duration(kept.Hold), kept.Rounds,
+		human.Duration(kept.Window), 100*apart, errors)
+	return rows + "\n" + strings.Join(human.Wrap(conditions, 118), "\n") + "\n"
 }
 
 type waitingRow struct {
@@ -71,9 +72,9 @@ func (r *waitingRow) line(t *testing.T) string {
 	p99 := "-"
 	switch {
 	case r.AtLeast:
-		p99 = "> " + results.Duration(r.P99)
+		p99 = "> " + human.Duration(r.P99)
 	case r.P99 > 0:
-		p99 = results.Duration(r.P99)
+		p99 = human.Duration(r.P99)
 	}
 	var woken []string
 	ways := slices.SortedFunc(maps.Keys(r.Woken), func(a, b string) int { return strings.Compare(b, a) })

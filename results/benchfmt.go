@@ -8,8 +8,8 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// BenchmarkFile holds a saved run in the format of Go benchmarks, as benchstat reads it.
-const BenchmarkFile = "bench.txt"
+// benchmarkFile holds a saved run in the format of Go benchmarks, as benchstat reads it.
+const benchmarkFile = "bench.txt"
 
 // benchmarked are the metrics of a Go benchmark, with the units that say to benchstat what they are.
 var benchmarked = []struct{ metric, unit string }{
@@ -43,7 +43,7 @@ func WriteBenchmarks(w io.Writer, runs []Run) error {
 		result := &benchfmt.Result{Iters: int(r.Visits.Done), Name: r.benchmarkName()}
 		for _, c := range [][2]string{
 			{"goos", r.Environment.OS}, {"cpu", r.Environment.CPU}, {"suite", r.Environment.Suite}, {"server", r.Settings["server"]},
-			{"counter", r.Counter}, {"faults", strings.Join(r.Faults, " ")}, {"load", r.load()}, {"seed", fmt.Sprint(r.Seed)}, {"run", r.Name},
+			{"counter", r.Counter}, {"faults", strings.Join(r.Faults, " ")}, {"load", r.Workload()}, {"seed", fmt.Sprint(r.Seed)}, {"run", r.Name},
 		} {
 			if c[1] != "" {
 				result.SetConfig(c[0], c[1])

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hammerlock/checker"
+	"hammerlock/internal/human"
 )
 
 // A step summary may have 1 MiB, and more than ten annotations of a step are not shown.
@@ -20,7 +21,7 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 	b.WriteString("| topology | lock | faults | verdict | why |\n|---|---|---|---|---|\n")
 	for i := range all {
 		status, text := all[i].Status()
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", all[i].Topology, all[i].Lock, cell(orNone(all[i].Faults)),
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", all[i].Topology, all[i].Lock, cell(human.List(all[i].Faults)),
 			strings.ToUpper(status.String()), cell(text))
 	}
 	for i := range all {

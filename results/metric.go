@@ -4,43 +4,44 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"hammerlock/internal/human"
 )
 
 // Metric is a number of a run that can be compared, gated and searched for.
 type Metric struct {
 	Name  string
-	Doc   string
-	Unit  Unit
-	More  bool  // more is better
-	Facet Facet // what it is about
+	More  bool   // more is better
+	Facet string // what is said of the better one: one of Facets
 	Of    func(*Run) Reading
+	unit  unit
 }
 
-// Unit says how the numbers of a metric are written.
-type Unit string
+// unit says how the numbers of a metric are written.
+type unit int
 
-// The units.
 const (
-	Nanoseconds Unit = "ns"
-	PerSecond   Unit = "/s"
-	Share       Unit = "share" // 0 to 1
-	Number      Unit = ""
+	number unit = iota
+	nanoseconds
+	perSecond
+	share // 0 to 1
 )
 
-// Facet is the side of a lock that a metric shows.
-type Facet string
-
-// The facets.
+// The facets of a lock that metrics show.
 const (
-	Speed    Facet = "faster"
-	Patience Facet = "kinder to those who wait"
-	Work     Facet = "more productive"
-	Fair     Facet = "fairer"
-	Expense  Facet = "cheaper"
-	Accident Facet = "calmer"
+	fair     = "fairer"
+	patience = "kinder to those who wait"
+	expense  = "cheaper"
+	speed    = "faster"
+	work     = "more productive"
+	accident = "calmer"
 )
+
+// Facets lists the facets in the order in which a comparison tells of them.
+var Facets = []string{fair, patience, expense, speed, work, accident}
 
 // Support says what stands behind a reading.
 type Support int
@@ -48,7 +49,7 @@ type Support int
 // The supports.
 const (
 	NoData    Support = iota
-	Underfed          // there is data, but not enough to support this percentile
+	TooFew            // there is data, but not enough to support this percentile
 	AtLeast           // the true value is this or more: too many waits had no end
 	Supported         // the value is what was measured
 )
@@ -59,42 +60,41 @@ type Reading struct {
 	Support Support
 }
 
-// distributions are the latencies that a metric can be a percentile of.
+// distributions are the latencies that a metric can be a statistic of.
 var distributions = []struct {
-	name, doc string
-	facet     Facet
-	of        func(*Run) Percentiles
+	name, facet string
+	of          func(*Run) *Percentiles
 }{
-	{"acquire", "wait of the winners", Speed, func(r *Run) Percentiles { return r.Latency.Acquire }},
-	{"acquire_with_unfinished", "wait, unfinished ones included", Patience, func(r *Run) Percentiles { return r.Waiting.Unfinished }},
-	{"random_waiter", "wait that a random waiter is in", Patience, func(r *Run) Percentiles { return r.Waiting.RandomWaiter }},
-	{"response", "visit, from when it was due", Speed, func(r *Run) Percentiles { return r.Latency.Response }},
-	{"response_with_unfinished", "as response, unfinished ones included", Speed, func(r *Run) Percentiles { return r.Waiting.Response }},
-	{"handoff", "from release to the next grant", Speed, func(r *Run) Percentiles { return r.Latency.Handoff }},
-	{"hold", "from grant to release", Speed, func(r *Run) Percentiles { return r.Latency.Hold }},
-	{"release", "a release", Speed, func(r *Run) Percentiles { return r.Latency.Release }},
-	{"try", "one try", Speed, func(r *Run) Percentiles { return r.Latency.Try }},
+	{"acquire", speed, func(r *Run) *Percentiles { return &r.Latency.Acquire }},
+	{"acquire_with_unfinished", patience, func(r *Run) *Percentiles { return &r.Waiting.Unfinished }},
+	{"random_waiter", patience, func(r *Run) *Percentiles { return &r.Waiting.RandomWaiter }},
+	{"response", speed, func(r *Run) *Percentiles { return &r.Latency.Response }},
+	{"response_with_unfinished", speed, func(r *Run) *Percentiles { return &r.Waiting.Response }},
+	{"handoff", speed, func(r *Run) *Percentiles { return &r.Latency.Handoff }},
+	{"hold", speed, func(r *Run) *Percentiles { return &r.Latency.Hold }},
+	{"release", speed, func(r *Run) *Percentiles { return &r.Latency.Release }},
+	{"try", speed, func(r *Run) *Percentiles { return &r.Latency.Try }},
 }
 
 // statistics are what a metric can say of a distribution.
 var statistics = []struct {
 	name string
-	of   func(Percentiles) Reading
+	of   func(*Percentiles) *int64
 }{
-	{"p50", func(p Percentiles) Reading { return p.reading(p.P50) }},
-	{"p90", func(p Percentiles) Reading { return p.reading(p.P90) }},
-	{"p99", func(p Percentiles) Reading { return p.reading(p.P99) }},
-	{"p999", func(p Percentiles) Reading { return p.reading(p.P999) }},
-	{"max", func(p Percentiles) Reading { return p.reading(&p.Max) }},
-	{"mean", func(p Percentiles) Reading { return p.reading(&p.Mean) }},
+	{"p50", func(p *Percentiles) *int64 { return p.P50 }},
+	{"p90", func(p *Percentiles) *int64 { return p.P90 }},
+	{"p99", func(p *Percentiles) *int64 { return p.P99 }},
+	{"p999", func(p *Percentiles) *int64 { return p.P999 }},
+	{"max", func(p *Percentiles) *int64 { return &p.Max }},
+	{"mean", func(p *Percentiles) *int64 { return &p.Mean }},
 }
 
-func (p Percentiles) reading(v *int64) Reading {
+func (p *Percentiles) reading(v *int64) Reading {
 	switch {
 	case p.Count == 0:
 		return Reading{}
 	case v == nil:
-		return Reading{Support: Underfed}
+		return Reading{Support: TooFew}
 	case *v == int64(Beyond):
 		return Reading{float64(p.Max), AtLeast}
 	default:
@@ -104,35 +104,18 @@ func (p Percentiles) reading(v *int64) Reading {
 
 // Metrics lists the metrics.
 var Metrics = slices.Concat(latencyMetrics(), []Metric{
-	{"throughput", "counted visits a second", PerSecond, true, Work, func(r *Run) Reading {
-		return known(r.Throughput, r.Measured > 0)
-	}},
-	{"fairness.jain", "Jain's index of the workers' visits", Share, true, Fair, func(r *Run) Reading {
-		return known(r.Fairness.Jain, r.Visits.Done > 0)
-	}},
-	{"fairness.starving", "workers with less than a tenth of their share", Number, false, Fair, func(r *Run) Reading {
-		return known(float64(r.Fairness.Starving), r.Visits.Done > 0)
-	}},
-	{"fairness.idle", "share of the time in which the lock stood idle although somebody waited", Share, false, Work,
-		func(r *Run) Reading { return maybe(r.Fairness.IdleShare) }},
-	{"cost.round_trips", "round trips a visit", Number, false, Expense, func(r *Run) Reading { return maybe(r.Cost.RoundTrips) }},
-	{"cost.commands", "commands a visit, on all servers", Number, false, Expense, func(r *Run) Reading { return maybe(r.Cost.Commands) }},
-	{"cost.server_cpu", "CPU time of the servers a visit", Nanoseconds, false, Expense, func(r *Run) Reading { return maybe(r.Cost.ServerCPU) }},
-	{"visits.timeout", "visits that gave up waiting", Number, false, Accident, func(r *Run) Reading {
-		return known(float64(r.Visits.Timeout), r.attempted())
-	}},
-	{"visits.failed", "visits that failed", Number, false, Accident, func(r *Run) Reading {
-		return known(float64(r.Visits.Failed), r.attempted())
-	}},
-	{"visits.unknown", "visits that were perhaps counted", Number, false, Accident, func(r *Run) Reading {
-		return known(float64(r.Visits.Unknown), r.attempted())
-	}},
-	{"visits.skipped", "visits whose patience ended before a worker was free", Number, false, Accident, func(r *Run) Reading {
-		return known(float64(r.Visits.Skipped), r.attempted())
-	}},
-	{"counter.lost", "page views that were lost", Number, false, Accident, func(r *Run) Reading {
-		return known(float64(r.Views.Lost), r.Views.Acknowledged > 0)
-	}},
+	{"throughput", true, work, func(r *Run) Reading { return known(r.Throughput, r.Measured > 0) }, perSecond},
+	{"fairness.jain", true, fair, func(r *Run) Reading { return known(r.Fairness.Jain, r.Visits.Done > 0) }, share},
+	{"fairness.starving", false, fair, func(r *Run) Reading { return known(float64(r.Fairness.Starving), r.Visits.Done > 0) }, number},
+	{"fairness.idle", false, work, func(r *Run) Reading { return maybe(r.Fairness.IdleShare) }, share},
+	{"cost.round_trips", false, expense, func(r *Run) Reading { return maybe(r.Cost.RoundTrips) }, number},
+	{"cost.commands", false, expense, func(r *Run) Reading { return maybe(r.Cost.Commands) }, number},
+	{"cost.server_cpu", false, expense, func(r *Run) Reading { return maybe(r.Cost.ServerCPU) }, nanoseconds},
+	{"visits.timeout", false, accident, attempted(func(v *Visits) int64 { return v.Timeout }), number},
+	{"visits.failed", false, accident, attempted(func(v *Visits) int64 { return v.Failed }), number},
+	{"visits.unknown", false, accident, attempted(func(v *Visits) int64 { return v.Unknown }), number},
+	{"visits.skipped", false, accident, attempted(func(v *Visits) int64 { return v.Skipped }), number},
+	{"counter.lost", false, accident, func(r *Run) Reading { return known(float64(r.Views.Lost), r.Views.Acknowledged > 0) }, number},
 })
 
 // Headline are the metrics of a comparison unless others are asked for. They are few, because each one more makes
@@ -143,8 +126,8 @@ var Headline = []string{"throughput", "response.p50", "response.p99", "random_wa
 func latencyMetrics() (all []Metric) {
 	for _, d := range distributions {
 		for _, s := range statistics {
-			all = append(all, Metric{Name: d.name + "." + s.name, Doc: d.doc, Unit: Nanoseconds, Facet: d.facet,
-				Of: func(r *Run) Reading { return s.of(d.of(r)) }})
+			all = append(all, Metric{Name: d.name + "." + s.name, unit: nanoseconds, Facet: d.facet,
+				Of: func(r *Run) Reading { p := d.of(r); return p.reading(s.of(p)) }})
 		}
 	}
 	return all
@@ -164,7 +147,9 @@ func maybe(x *float64) Reading {
 	return Reading{*x, Supported}
 }
 
-func (r *Run) attempted() bool { return r.Visits.Begun+r.Visits.Skipped > 0 }
+func attempted(of func(*Visits) int64) func(*Run) Reading {
+	return func(r *Run) Reading { return known(float64(of(&r.Visits)), r.Visits.Begun+r.Visits.Skipped > 0) }
+}
 
 // FindMetric returns the metric with that name; the error names the good ones.
 func FindMetric(name string) (Metric, error) {
@@ -193,15 +178,45 @@ func MetricNames() string {
 
 // Format writes a value of the metric with its unit.
 func (m Metric) Format(v float64) string {
-	switch m.Unit {
-	case Nanoseconds:
-		return Duration(time.Duration(v))
-	case PerSecond:
-		return significant(v) + "/s"
+	switch m.unit {
+	case nanoseconds:
+		return human.Duration(time.Duration(v))
+	case perSecond:
+		return human.Number(v) + "/s"
 	default:
-		return significant(v)
+		return human.Number(v)
 	}
 }
 
+// Parse reads a value of the metric with its unit.
+func (m Metric) Parse(text string) (float64, error) {
+	switch {
+	case m.unit == nanoseconds:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, fmt.Errorf("%q: %s is a duration with a unit, as in 500us, 50ms or 1.5s", text, m.Name)
+		}
+		return float64(d), nil
+	case m.unit == perSecond:
+		text = strings.TrimSuffix(text, "/s")
+	case m.unit == share && strings.HasSuffix(text, "%"):
+		x, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+		return x / 100, err
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(x) {
+		return 0, fmt.Errorf("%q: %s is compared with a number", text, m.Name)
+	}
+	return x, nil
+}
+
+// Least is what a value of zero counts as where two are divided: half of the smallest value that can be told from it.
+func (m Metric) Least() float64 {
+	if m.unit == share {
+		return 0.005
+	}
+	return 0.5
+}
+
 // Timed tells whether the metric is about time, so that a generator that is too slow spoils it.
-func (m Metric) Timed() bool { return m.Facet == Speed || m.Facet == Patience || m.Facet == Work }
+func (m Metric) Timed() bool { return m.Facet == speed || m.Facet == patience || m.Facet == work }

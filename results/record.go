@@ -1,5 +1,5 @@
-// Package results holds what is kept and shown of a run: what was measured, the verdicts, the environment; as a
-// table, as JSON, and as files of a saved run. It makes no measurement by itself but of what it is shown.
+// Package results holds what is kept of a run: the record, the verdicts and the readings of its metrics, as tables,
+// as JSON, for CI systems and in the files of a saved run. It measures nothing and compares nothing.
 package results
 
 import (
@@ -8,29 +8,12 @@ import (
 	"hammerlock/checker"
 )
 
-// Schema is the version of the JSON document.
-const Schema = 1
-
-// Document is what --json prints: all runs of a command and how it ended.
-type Document struct {
-	Schema int          `json:"schema"`
-	Exit   Exit         `json:"exit"`
-	Runs   []Run        `json:"runs"`
-	Gates  []GateResult `json:"gates,omitempty"`
-}
-
-// Exit says how a command ended.
-type Exit struct {
-	Code   int    `json:"code"`
-	Reason string `json:"reason"`
-}
-
 // Run is everything that is kept of one run. Durations are in nanoseconds.
 type Run struct {
 	Name    string    `json:"name"`
 	Started time.Time `json:"started"`
 	Partial string    `json:"partial,omitempty"` // why the run ended early; empty if it did not
-	// Interactive says that a person has meddled by key: the history names what was done, gates decide nothing.
+	// Interactive says that the run was changed by key: the history names what was done, gates decide nothing.
 	Interactive bool   `json:"interactive,omitempty"`
 	Label       string `json:"label,omitempty"` // what to keep in mind about every number in it
 	Command     string `json:"command"`         // repeats the run
@@ -51,7 +34,7 @@ type Run struct {
 	Cost       Cost              `json:"cost"`
 	Generator  Generator         `json:"generator"`
 	Windows    []FaultWindow     `json:"fault_windows,omitempty"`
-	Errors     map[string]int64  `json:"errors"` // operations that did not go well: "kind outcome reason"
+	Errors     map[string]int64  `json:"errors"` // operations that were not OK, by "kind outcome reason"
 	Verdicts   []checker.Verdict `json:"verdicts"`
 
 	Settings    map[string]string `json:"settings"`       // of the servers
@@ -59,7 +42,7 @@ type Run struct {
 	Environment Environment       `json:"environment"`
 }
 
-// Config is the load of a run.
+// Config is the workload of a run.
 type Config struct {
 	Workers    int     `json:"workers"`
 	Processes  int     `json:"processes"`
@@ -86,7 +69,17 @@ type Arrivals struct {
 	Unfinished int64 `json:"unfinished"` // still waited for a worker when the run ended
 }
 
-// Views compares the counter with what was acknowledged, over the whole run.
+// Visits counts the visits that were due within the measurement.
+type Visits struct {
+	Begun   int64 `json:"begun"`
+	Done    int64 `json:"done"`    // counted: the store was acknowledged
+	Timeout int64 `json:"timeout"` // gave up waiting for the lock
+	Failed  int64 `json:"failed"`  // certainly not counted, for another reason
+	Unknown int64 `json:"unknown"` // perhaps counted
+	Skipped int64 `json:"skipped"` // patience ended before a worker was free
+}
+
+// Views compares the counter with the acknowledged page views, over the whole run.
 type Views struct {
 	Acknowledged int64 `json:"acknowledged"`
 	Unknown      int64 `json:"unknown"`
@@ -97,18 +90,18 @@ type Views struct {
 
 // Latencies are the distributions of a run.
 type Latencies struct {
-	Acquire  Percentiles `json:"acquire"`
-	Response Percentiles `json:"response"`
-	Hold     Percentiles `json:"hold"`
+	Acquire  Percentiles `json:"acquire"`  // from the first try to the grant, granted visits only
+	Response Percentiles `json:"response"` // from when the visit was due to its end, counted visits only
+	Hold     Percentiles `json:"hold"`     // from the grant to the call of the release
 	Release  Percentiles `json:"release"`
-	Handoff  Percentiles `json:"handoff"`
-	Try      Percentiles `json:"try"`
+	Handoff  Percentiles `json:"handoff"` // from the release's call to the grant of another worker that was waiting by then
+	Try      Percentiles `json:"try"`     // each try by itself, granted or not
 }
 
 // Waiting is what the percentiles of the winners hide.
 type Waiting struct {
 	// Unfinished estimates how long a wait for the lock takes, timed-out and unfinished waits included. A
-	// percentile that was not reached, because too many waits had no end, is -1: more than Longest.
+	// percentile that was not reached, because too many waits had no end, is Beyond.
 	Unfinished Percentiles `json:"acquire_with_unfinished"`
 	Censored   int64       `json:"unfinished"` // waits without a grant within the measurement
 	Longest    int64       `json:"longest_ns"`
@@ -120,11 +113,85 @@ type Waiting struct {
 	Woken []Woken `json:"woken,omitempty"`
 }
 
+// Woken says what came of the tries that one kind of wake-up made workers begin.
+type Woken struct {
+	By      string      `json:"by"`      // as history.Wake has it
+	Tries   int64       `json:"tries"`   // of the visits that were due within the measurement
+	Grants  int64       `json:"grants"`  // of these tries
+	Handoff Percentiles `json:"handoff"` // to a worker that was woken so
+}
+
+// StarvingShare is the part of its fair share under which a worker starves.
+const StarvingShare = 0.1
+
+// Fairness says how the lock was shared among the workers.
+type Fairness struct {
+	// Jain is Jain's index of the workers' counted visits (DEC-TR-301, 1984): 1 if all had as many, 1/n if one had all.
+	Jain            float64 `json:"jain"`
+	Starving        int     `json:"starving"`
+	StarvingWorkers []int   `json:"starving_workers"`
+	Worst           Worker  `json:"worst_worker"` // with the fewest visits, of those the one with the longest wait
+	// IdleShare is the part of the time in which the lock was held or waited for that it stood idle although
+	// somebody waited. Null if the lock does not exclude.
+	IdleShare *float64 `json:"idle_share"`
+	// Workers are what all workers got, by number; nil in runs saved before it was kept.
+	Workers []Worker `json:"workers,omitempty"`
+}
+
+// Worker is what one worker got.
+type Worker struct {
+	Worker  int   `json:"worker"`
+	Visits  int64 `json:"visits"`
+	Mean    int64 `json:"mean_wait_ns"`    // unfinished waits count with what was seen of them
+	Longest int64 `json:"longest_wait_ns"` // as above
+}
+
 // Cost is what a counted visit took, on average; null if it was not measured.
 type Cost struct {
 	RoundTrips *float64 `json:"round_trips"`   // of the lock's clients
 	Commands   *float64 `json:"commands"`      // executed by the lock's servers, in scripts and on replicas as well
 	ServerCPU  *float64 `json:"server_cpu_ns"` // of the lock's servers
+}
+
+// GeneratorState is how far the load generator can be trusted.
+type GeneratorState string
+
+// The states.
+const (
+	GeneratorOK GeneratorState = "OK"
+	Suspect     GeneratorState = "SUSPECT"
+	Saturated   GeneratorState = "SATURATED"
+)
+
+// Generator is the generator's judgement of itself.
+type Generator struct {
+	State   GeneratorState `json:"state"`
+	Reasons []string       `json:"reasons"`
+	Usage
+	LateP99 int64 `json:"late_p99_ns"` // of the open loop's schedule
+	LateMax int64 `json:"late_max_ns"`
+}
+
+// Usage is what the generator used of this machine during the measurement.
+type Usage struct {
+	OpenLoop      bool    `json:"open_loop"`
+	OwnCPU        float64 `json:"own_cpu"`     // share of the cores this process may use
+	MachineCPU    float64 `json:"machine_cpu"` // share of all cores; negative if unknown
+	GCPauseMax    int64   `json:"gc_pause_max_ns"`
+	SchedulingP99 int64   `json:"scheduling_p99_ns"` // goroutines that could run but did not
+	PoolWaits     int64   `json:"pool_waits"`        // times a worker waited for a connection
+	Stalls        int64   `json:"stalls"`            // times a worker waited to record
+}
+
+// FaultWindow is when a fault of the plan was in force. Times count from the start of the run; one that never came
+// is history.Forever.
+type FaultWindow struct {
+	Fault    int64         `json:"fault"`       // its number in Run.Faults
+	From     time.Duration `json:"from_ns"`     // the injection began
+	Injected time.Duration `json:"injected_ns"` // it was done
+	Healing  time.Duration `json:"healing_ns"`  // the mend began
+	To       time.Duration `json:"to_ns"`       // everything was healthy again
+	Failed   bool          `json:"failed,omitempty"`
 }
 
 // Environment is where a run was made.
@@ -137,29 +204,4 @@ type Environment struct {
 	Cores  int    `json:"cores"`
 	Procs  int    `json:"gomaxprocs"`
 	Memory int64  `json:"memory_bytes"`
-}
-
-// Summarize fills in what the meter measured.
-func (m *Meter) Summarize(r *Run, load Load) {
-	r.Measured = int64(max(m.to-m.from, 0))
-	r.Visits = m.Visits
-	r.Latency = Latencies{
-		Acquire: m.Acquire.Summary(), Response: m.Response.Summary(), Hold: m.Hold.Summary(),
-		Release: m.Release.Summary(), Handoff: m.Handoff.Summary(), Try: m.Tries.Summary(),
-	}
-	r.Waiting = m.waiting()
-	if r.Measured > 0 {
-		r.Throughput = float64(m.Finished()) / time.Duration(r.Measured).Seconds()
-	}
-	r.Fairness = m.fairness()
-	r.Generator = m.judge(load)
-	r.Errors = m.Errors
-	r.Windows = m.faults
-}
-
-func (m *Meter) waiting() Waiting {
-	w := Waiting{Censored: m.Waits.censored.count, Longest: int64(m.Waits.longest()), Woken: m.wokenBy()}
-	w.Unfinished, w.RandomWaiter = m.Waits.unfinished(), m.Waits.randomWaiter()
-	w.Response = m.Answers.unfinished()
-	return w
 }

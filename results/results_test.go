@@ -4,55 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-	"pgregory.net/rapid"
+	"golang.org/x/perf/benchfmt"
 
 	"hammerlock/checker"
-	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 const ms = time.Millisecond
-
-func TestLatencyIsExactWhereAHistogramIsNot(t *testing.T) {
-	l := newFine()
-	for _, d := range []time.Duration{1234567, 3 * time.Hour, 17} {
-		l.record(d)
-	}
-	s := l.Summary()
-	if s.Min != 17 || s.Max != int64(3*time.Hour) || s.Count != 3 || s.Mean != (1234567+int64(3*time.Hour)+17)/3 {
-		t.Errorf("got %+v", s)
-	}
-	if q := l.Quantile(1); q < time.Hour || q > time.Hour+2*time.Second {
-		t.Errorf("what lies beyond the range stands at %v in the percentiles, want an hour", q)
-	}
-}
-
-func TestQuantilesAreWithinThreeDigits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.Int64Range(int64(10*time.Microsecond), int64(time.Minute)), 1, 300).Draw(t, "values")
-		q := rapid.Float64Range(0.01, 1).Draw(t, "q")
-		l := newFine()
-		for _, v := range values {
-			l.record(time.Duration(v))
-		}
-		slices.Sort(values)
-		nearest := min(max(int(q*float64(len(values))+0.5), 1), len(values))
-		want := float64(values[nearest-1])
-		if got := float64(l.Quantile(q)); math.Abs(got-want) > want/500+32 {
-			t.Errorf("quantile %v of %d values: got %v, want %v", q, len(values), got, want)
-		}
-	})
-}
 
 func TestAPercentileNeedsObservationsBeyondIt(t *testing.T) {
 	for _, c := range []struct {
@@ -60,307 +25,32 @@ func TestAPercentileNeedsObservationsBeyondIt(t *testing.T) {
 		n    int64
 		want bool
 	}{{0.5, 9, false}, {0.5, 10, true}, {0.99, 499, false}, {0.99, 500, true}, {0.999, 4999, false}, {0.999, 5000, true}} {
-		if got := supported(c.q, c.n); got != c.want {
+		if got := Supports(c.q, c.n); got != c.want {
 			t.Errorf("quantile %v of %d: supported %v", c.q, c.n, got)
-		}
-	}
-	l := newFine()
-	for range 50 {
-		l.record(ms)
-	}
-	if s := l.Summary(); s.P50 == nil || s.P90 == nil || s.P99 != nil || s.P999 != nil {
-		t.Errorf("50 observations gave %+v", s)
-	}
-}
-
-// aWait is a wait as the oracles see it.
-type aWait struct {
-	first, last time.Duration
-	granted     bool
-}
-
-var window = struct{ from, to time.Duration }{100 * ms, 300 * ms}
-
-// clip says what is seen of a wait within the window: its length, the age at which it came into sight, its end.
-func (w aWait) clip() (length, entry time.Duration, granted, in bool) {
-	if w.last < window.from || w.first >= window.to {
-		return 0, 0, false, false
-	}
-	last, granted := w.last, w.granted
-	if last > window.to {
-		last, granted = window.to, false
-	}
-	return last - w.first, max(window.from-w.first, 0), granted, true
-}
-
-// survival is the textbook's product: at every length with grants, one minus grants over those at risk.
-func survival(waits []aWait, upTo time.Duration) float64 {
-	left := 1.0
-	lengths := map[time.Duration]bool{}
-	for _, w := range waits {
-		if length, _, granted, in := w.clip(); in && granted && length <= upTo {
-			lengths[length] = true
-		}
-	}
-	for at := range lengths {
-		var risk, grants float64
-		for _, w := range waits {
-			length, entry, granted, in := w.clip()
-			if in && entry <= at && length >= at {
-				risk++
-				if granted && length == at {
-					grants++
-				}
-			}
-		}
-		left *= 1 - grants/risk
-	}
-	return left
-}
-
-func TestWaitsAgreeWithTheTextbook(t *testing.T) {
-	// Whole milliseconds, so that every length has a bucket of its own.
-	when := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.IntRange(0, 400).Draw(t, "ms")) * ms })
-	wait := rapid.Custom(func(t *rapid.T) aWait {
-		a, b := when.Draw(t, "a"), when.Draw(t, "b")
-		return aWait{min(a, b), max(a, b) + ms, rapid.Bool().Draw(t, "granted")}
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		all := rapid.SliceOfN(wait, 1, 40).Draw(t, "waits")
-		w := newWaits(window.from, window.to)
-		for _, x := range all {
-			w.record(x.first, x.last, x.granted)
-		}
-		qs := []float64{0.1, 0.5, 0.9, 0.99}
-		for i, got := range w.Quantiles(qs...) {
-			q := qs[i]
-			switch reached := 1 - survival(all, time.Hour); {
-			case got == Beyond:
-				if reached >= q+1e-9 {
-					t.Fatalf("quantile %v was not reached, but %v of the waits end", q, reached)
-				}
-			case 1-survival(all, got+ms/2) < q-1e-9:
-				t.Fatalf("quantile %v is %v, but only %v have ended by then", q, got, 1-survival(all, got+ms/2))
-			case 1-survival(all, got-ms/2) >= q+1e-9:
-				t.Fatalf("quantile %v is %v, but %v have ended before", q, got, 1-survival(all, got-ms/2))
-			}
-		}
-		checkRandomWaiter(t, w, all)
-	})
-}
-
-// checkRandomWaiter asks at every instant of the window how long the waits in progress are.
-func checkRandomWaiter(t *rapid.T, w *Waits, all []aWait) {
-	var lengths []time.Duration
-	for at := window.from + ms/2; at < window.to; at += ms {
-		for _, x := range all {
-			if length, _, _, in := x.clip(); in && x.first <= at && at < x.last {
-				lengths = append(lengths, length)
-			}
-		}
-	}
-	if len(lengths) == 0 {
-		return
-	}
-	slices.Sort(lengths)
-	for _, q := range []float64{0.25, 0.5, 0.75} {
-		low := lengths[max(int(q*float64(len(lengths)))-1, 0)] - ms/2
-		high := lengths[min(int(q*float64(len(lengths)))+1, len(lengths)-1)] + ms/2
-		if got := w.RandomWaiter(q); got < low || got > high {
-			t.Fatalf("random waiter's quantile %v: got %v, want %v to %v", q, got, low, high)
-		}
-	}
-}
-
-// script makes operations by hand; they are shown to a meter in the order of their returns, as in a run.
-type script struct {
-	ops  []history.Op
-	next history.ID
-}
-
-func (s *script) op(worker int32, kind history.Kind, due, call, ret time.Duration, o history.Outcome, r history.Reason) history.ID {
-	s.next++
-	s.ops = append(s.ops, history.Op{ID: s.next, Worker: worker, Kind: kind, Due: due, Call: call, Return: ret, Outcome: o, Reason: r})
-	return s.next
-}
-
-// visit waits from due, with a failed try, is granted and gives the lock back.
-func (s *script) visit(worker int32, due, grant, release time.Duration) {
-	s.op(worker, history.Acquire, due, due, due+ms/10, history.Failed, history.Busy)
-	id := s.op(worker, history.Acquire, due, grant-ms/10, grant, history.OK, history.None)
-	s.op(worker, history.Store, due, release-ms/10, release-ms/20, history.OK, history.None)
-	rel := s.op(worker, history.Release, due, release, release+3*ms, history.OK, history.None)
-	s.ops[rel-1].Hold = id
-	s.op(worker, history.End, due, due, release+3*ms, history.OK, history.None)
-}
-
-func (s *script) meter(o MeterOptions) *Meter {
-	m := NewMeter(o)
-	slices.SortStableFunc(s.ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
-	for i := range s.ops {
-		m.Observe(&s.ops[i])
-	}
-	m.Finish()
-	return m
-}
-
-func TestHandoffGoesFromTheReleasesCallToTheNextGrant(t *testing.T) {
-	s := &script{}
-	s.visit(0, 10*ms, 11*ms, 20*ms)
-	s.visit(1, 12*ms, 22*ms, 30*ms) // granted 2 ms after the call of w00's release, before that returns
-	s.visit(0, 40*ms, 45*ms, 50*ms) // nobody waited when w01 gave the lock back at 30 ms
-	s.visit(1, 46*ms, 57*ms, 60*ms) // 7 ms
-	m := s.meter(MeterOptions{Workers: 2, Keys: 1, To: time.Second, Excludes: true})
-	if n, mean := m.Handoff.Count(), m.Handoff.Summary().Mean; n != 2 || mean != int64(45*ms/10) {
-		t.Errorf("got %d hand-offs of %v on average, want 2 of 4.5ms", n, time.Duration(mean))
-	}
-	// Held: 9+8+5+3 ms. Idle while somebody waited: 2, 40 to 45, 7 ms.
-	if f := m.fairness(); math.Abs(*f.IdleShare-14.0/39) > 1e-9 {
-		t.Errorf("idle share %v, want %v", *f.IdleShare, 14.0/39)
-	}
-}
-
-func TestTheMeasurementLeavesOutTheWarmUp(t *testing.T) {
-	s := &script{}
-	s.visit(0, 10*ms, 11*ms, 20*ms)
-	s.visit(0, 110*ms, 111*ms, 120*ms)
-	s.visit(0, 190*ms, 191*ms, 230*ms) // due within, ends without
-	s.visit(0, 300*ms, 301*ms, 310*ms)
-	m := s.meter(MeterOptions{Workers: 1, Keys: 1, From: 100 * ms, To: 200 * ms, Excludes: true})
-	if m.Visits.Done != 2 || m.Response.Count() != 2 || m.Acquire.Count() != 2 {
-		t.Errorf("measured %+v, %d responses, %d acquires, want 2 of each", m.Visits, m.Response.Count(), m.Acquire.Count())
-	}
-	if m.Finished() != 1 {
-		t.Errorf("%d visits finished within the measurement, want 1", m.Finished())
-	}
-	if m.Stores.Acknowledged != 4 {
-		t.Errorf("%d stores in the whole run, want 4", m.Stores.Acknowledged)
-	}
-}
-
-func TestOutcomesOfVisitsAreToldApart(t *testing.T) {
-	s := &script{}
-	for i, c := range []struct {
-		outcome history.Outcome
-		reason  history.Reason
-	}{{history.OK, 0}, {history.Failed, history.Impatient}, {history.Failed, history.Refused}, {history.Unknown, history.Timeout}} {
-		due := time.Duration(i+1) * ms
-		s.op(0, history.End, due, due, due+ms/2, c.outcome, c.reason)
-	}
-	s.op(0, history.Skip, 9*ms, 9*ms, 9*ms, history.Failed, history.Impatient)
-	m := s.meter(MeterOptions{Workers: 1, Keys: 1, To: time.Second})
-	if want := (Visits{Begun: 4, Done: 1, Timeout: 1, Failed: 1, Unknown: 1, Skipped: 1}); m.Visits != want {
-		t.Errorf("got %+v, want %+v", m.Visits, want)
-	}
-	if n := m.Errors["end unknown timeout"]; n != 1 {
-		t.Errorf("errors: %v", m.Errors)
-	}
-}
-
-func TestAWaitWithoutEndIsSeen(t *testing.T) {
-	s := &script{}
-	for i := range 100 {
-		at := time.Duration(10+i) * ms
-		s.visit(0, at, at+ms/2, at+ms*6/10)
-	}
-	s.op(1, history.Acquire, 5*ms, 5*ms, 6*ms, history.Failed, history.Busy)
-	m := s.meter(MeterOptions{Workers: 2, Keys: 1, From: 10 * ms, To: 200 * ms, Excludes: true})
-	w := m.waiting()
-	if w.Censored != 1 || w.Longest != int64(195*ms) {
-		t.Errorf("%d unfinished waits, the longest %v; want 1 of 195ms", w.Censored, time.Duration(w.Longest))
-	}
-	if half := time.Duration(*w.RandomWaiter.P50); half < 190*ms {
-		t.Errorf("a random waiter's median wait is %v, want the long one", half)
-	}
-	if f := m.fairness(); f.Starving != 1 || f.StarvingWorkers[0] != 1 || f.Worst.Worker != 1 || f.Worst.Longest != w.Longest {
-		t.Errorf("got %+v", f)
-	}
-}
-
-func TestJain(t *testing.T) {
-	for _, c := range []struct {
-		visits []int64
-		want   float64
-	}{{[]int64{5, 5, 5, 5}, 1}, {[]int64{8, 0, 0, 0}, 0.25}, {[]int64{1, 2, 3}, 36.0 / 42}, {[]int64{0, 0}, 0}} {
-		m := NewMeter(MeterOptions{Workers: len(c.visits), Keys: 1, To: time.Second})
-		for i, v := range c.visits {
-			m.workers[i].finish = v
-		}
-		if got := m.fairness().Jain; math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("%v: got %v, want %v", c.visits, got, c.want)
-		}
-	}
-}
-
-func TestGeneratorJudgesItself(t *testing.T) {
-	calm := Load{OpenLoop: true, OwnCPU: 0.1, MachineCPU: 0.3}
-	with := func(f func(*Load)) Load { l := calm; f(&l); return l }
-	for name, c := range map[string]struct {
-		load Load
-		late time.Duration
-		want GeneratorState
-	}{
-		"calm":                {calm, 0, GeneratorOK},
-		"closed loop":         {with(func(l *Load) { l.OpenLoop = false }), 0, Suspect},
-		"busy":                {with(func(l *Load) { l.MachineCPU = 0.8 }), 0, Suspect},
-		"full":                {with(func(l *Load) { l.MachineCPU = 0.97 }), 0, Saturated},
-		"late":                {calm, 2 * ms, Suspect},
-		"very late":           {calm, 50 * ms, Saturated},
-		"late but closed":     {with(func(l *Load) { l.OpenLoop = false }), 50 * ms, Suspect},
-		"unknown machine":     {with(func(l *Load) { l.MachineCPU = -1 }), 0, GeneratorOK},
-		"collector":           {with(func(l *Load) { l.GCPauseMax = int64(30 * ms) }), 0, Saturated},
-		"waits for a core":    {with(func(l *Load) { l.SchedulingP99 = int64(3 * ms) }), 0, Suspect},
-		"waits for a conn":    {with(func(l *Load) { l.PoolWaits = 1 }), 0, Suspect},
-		"waits for recording": {with(func(l *Load) { l.Stalls = 1 }), 0, Suspect},
-	} {
-		m := NewMeter(MeterOptions{Workers: 1, Keys: 1, To: time.Second})
-		m.Late.record(c.late)
-		g := m.judge(c.load)
-		if g.State != c.want || (g.State != GeneratorOK) != (len(g.Reasons) > 0) {
-			t.Errorf("%s: got %s %v, want %s", name, g.State, g.Reasons, c.want)
-		}
-	}
-}
-
-func TestDuration(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 1234567: "1.23 ms", 999_600: "1.00 ms", 999_400: "999 µs",
-		12345 * time.Microsecond: "12.3 ms", 999_700 * time.Microsecond: "1.00 s", 90 * time.Second: "90.0 s", time.Hour: "3600 s",
-	} {
-		if got := Duration(d); got != want {
-			t.Errorf("%d: got %q, want %q", int64(d), got, want)
-		}
-	}
-}
-
-func TestCount(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 1234567: "1 234 567", -1234: "-1 234"} {
-		if got := Count(n); got != want {
-			t.Errorf("%d: got %q, want %q", n, got, want)
 		}
 	}
 }
 
 // sample is a record with long numbers everywhere.
 func sample(topology, lock string) Run {
-	s := &script{}
-	for i := range int32(600) {
-		at := time.Duration(i) * 10 * ms
-		s.visit(i%32, at+ms, at+3*ms, at+8*ms)
-	}
-	m := s.meter(MeterOptions{Workers: 32, Keys: 1, To: 7 * time.Second, Excludes: true})
 	cost := 281.25
-	r := Run{
+	ns := func(d time.Duration) *int64 { n := int64(d); return &n }
+	p := Percentiles{Count: 123456, P50: ns(281 * ms), P90: ns(12345 * ms), P99: ns(Beyond), P999: ns(Beyond), Max: int64(3599 * time.Second), Mean: int64(999 * ms)}
+	starving := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	return Run{
 		Topology: topology, Lock: lock, Command: "bench --topology " + topology, Settings: map[string]string{"server": "Redis 7.0.15"},
 		Config: Config{Workers: 32, Keys: 1, TTL: int64(5 * time.Second), Hold: int64(ms), Duration: int64(7 * time.Second)},
 		Cost:   Cost{RoundTrips: &cost, Commands: &cost, ServerCPU: &cost},
 		Views:  Views{Acknowledged: 123456, Final: 1234, Lost: 122222},
 		Verdicts: []checker.Verdict{{Checker: "lost-updates", Status: checker.Fail, Cause: "lost-update",
 			Summary: "122 222 of 123 456 acknowledged page views lost, 1 234 counted"}},
+		Latency: Latencies{Acquire: p, Response: p, Hold: p, Release: p, Handoff: p, Try: p},
+		Waiting: Waiting{Unfinished: p, Censored: 123456, Response: p, RandomWaiter: p, Woken: []Woken{{"poll", 12, 3, p}, {"signal", 1, 1, p}}},
+		Fairness: Fairness{Jain: 0.123, Starving: len(starving), StarvingWorkers: starving,
+			Worst: Worker{Worker: 3, Visits: 12, Mean: int64(12345 * ms), Longest: int64(12345 * ms)}},
+		Generator: Generator{State: Saturated, Reasons: []string{"closed loop on the servers' cores", "machine 99 % busy"}},
+		Errors:    map[string]int64{"acquire failed quorum": 9399, "acquire unknown timeout": 12, "release unknown dropped": 3},
 	}
-	m.Summarize(&r, Load{MachineCPU: 0.99, SchedulingP99: int64(30 * ms)})
-	r.Errors = map[string]int64{"acquire failed quorum": 9399, "acquire unknown timeout": 12, "release unknown dropped": 3}
-	return r
 }
 
 func TestTablesFitTheirWidthAndSayTheVerdictFirst(t *testing.T) {
@@ -372,7 +62,7 @@ func TestTablesFitTheirWidthAndSayTheVerdictFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, line := range strings.Split(b.String(), "\n") {
-			if n := utf8.RuneCountInString(line); n > width && !strings.Contains(line, "repeat") && name == "many" {
+			if n := utf8.RuneCountInString(line); n > human.Width && !strings.Contains(line, "repeat") && name == "many" {
 				t.Errorf("%s: %d columns: %s", name, n, line)
 			}
 		}
@@ -414,14 +104,13 @@ func TestSafetyIsTheWorstVerdict(t *testing.T) {
 
 func TestASavedRunIsWhole(t *testing.T) {
 	out := t.TempDir()
-	start := time.Now()
-	f, err := OpenFolder(out, "run-1", start)
+	f, err := OpenFolder(out, "run-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newCoarse()
-	l.record(5 * ms)
-	f.Interval(acquireTag, 0, time.Second, l)
+	if _, err := f.Log().Write([]byte("a second\n")); err != nil {
+		t.Fatal(err)
+	}
 	if entries, _ := os.ReadDir(out); len(entries) != 1 || !strings.HasSuffix(entries[0].Name(), unfinished) {
 		t.Errorf("before the commit there is %v", entries)
 	}
@@ -439,9 +128,11 @@ func TestASavedRunIsWhole(t *testing.T) {
 	if !bytes.Equal(a, b) {
 		t.Errorf("what was read is not what was written:\n%s\n%s", a, b)
 	}
-	checkLatencyLog(t, filepath.Join(dir, LatencyFile))
+	if log, err := os.ReadFile(filepath.Join(dir, LatencyFile)); err != nil || string(log) != "a second\n" {
+		t.Errorf("the latency log is %q, %v", log, err)
+	}
 
-	second, err := OpenFolder(out, "run-2", start)
+	second, err := OpenFolder(out, "run-2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +142,7 @@ func TestASavedRunIsWhole(t *testing.T) {
 	if to, err := os.Readlink(filepath.Join(out, latestLink)); err != nil || to != "run-2" {
 		t.Errorf("latest points to %s, %v", to, err)
 	}
-	third, err := OpenFolder(out, "run-3", start)
+	third, err := OpenFolder(out, "run-3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,22 +151,6 @@ func TestASavedRunIsWhole(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(out); len(entries) != 3 {
 		t.Errorf("left behind: %v", entries)
-	}
-}
-
-func checkLatencyLog(t *testing.T, path string) {
-	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	h, err := hdrhistogram.NewHistogramLogReader(file).NextIntervalHistogram()
-	if err != nil || h == nil {
-		t.Fatalf("no histogram in the log: %v", err)
-	}
-	if h.Tag() != acquireTag || h.TotalCount() != 1 || !h.ValuesAreEquivalent(h.Max(), int64(5*ms)) || h.EndTimeMs()-h.StartTimeMs() != 1000 {
-		t.Errorf("read %s with %d values, the greatest %d, over %d ms", h.Tag(), h.TotalCount(), h.Max(), h.EndTimeMs()-h.StartTimeMs())
 	}
 }
 
@@ -493,62 +168,36 @@ func TestReadRunSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestIntervalsAddUp hands on every duration exactly once, in the second that it ended in.
-func TestIntervalsAddUp(t *testing.T) {
-	var total int64
-	var last time.Duration
-	i := newInterval(MeterOptions{From: time.Second, Interval: func(tag string, from, to time.Duration, l *Latency) {
-		if from < last || to != from+intervalWidth {
-			t.Errorf("interval %v to %v after %v", from, to, last)
-		}
-		last = from
-		if tag == acquireTag {
-			total += l.Count()
-		}
-	}})
-	for k := range 100 {
-		i.record(i.acquire, time.Second+time.Duration(k*k)*ms, ms)
+// TestBenchmarkFormat reads what was written with the parser of benchstat.
+func TestBenchmarkFormat(t *testing.T) {
+	trips, p99 := 2.5, int64(2*ms)
+	run := Run{Topology: "single", Lock: "lease", Config: Config{Workers: 8, Keys: 8}, Visits: Visits{Begun: 10_000, Done: 10_000},
+		Latency: Latencies{Response: Percentiles{Count: 10_000, P99: &p99}}, Cost: Cost{RoundTrips: &trips}}
+	runs := []Run{run, run, {Topology: "single", Lock: "empty"}}
+	runs[1].Lock, runs[0].Settings, runs[0].Environment = "watch", map[string]string{"server": "Redis 7"}, Environment{Procs: 2, OS: "linux"}
+	var text bytes.Buffer
+	if err := WriteBenchmarks(&text, runs); err != nil {
+		t.Fatal(err)
 	}
-	i.flush(time.Hour)
-	if total != 100 {
-		t.Errorf("%d durations came out of the intervals, want 100", total)
-	}
-}
-
-// TestAMeterTakesVisitsApart shows the same visits to two meters, operation by operation and in one.
-func TestAMeterTakesVisitsApart(t *testing.T) {
-	full := lonelyVisits(5000, 3)
-	stores, releases := map[history.ID]history.Op{}, map[history.ID]history.Op{}
-	var short []history.Op
-	for _, op := range full {
-		switch op.Kind {
-		case history.Store:
-			stores[op.Hold] = op
-		case history.Release:
-			releases[op.Hold] = op
-		case history.End:
-			store, release := stores[op.Hold], releases[op.Hold]
-			op.Kind, op.ID, op.Began, op.Call, op.Released = history.Visit, store.ID, op.Call, store.Call, release.Call
-			short = append(short, op)
-		default:
-			short = append(short, op)
+	reader, seen := benchfmt.NewReader(&text, "bench.txt"), map[string]float64{}
+	for reader.Scan() {
+		switch r := reader.Result().(type) {
+		case *benchfmt.Result:
+			trips, _ := r.Value("trips/op")
+			seen[string(r.Name)] = trips
+			if got := r.GetConfig("server"); strings.Contains(string(r.Name), "lease") && got != "Redis 7" {
+				t.Errorf("%s: server %q", r.Name, got)
+			}
+			if ns, ok := r.Value("response-p99-sec"); !ok || ns < 1e-3 || ns > 1e-2 {
+				if ns, ok := r.Value("response-p99-ns"); !ok || ns < 1e6 || ns > 1e7 {
+					t.Errorf("%s: response p99 %g, %v", r.Name, ns, ok)
+				}
+			}
+		case *benchfmt.SyntaxError:
+			t.Error(r)
 		}
 	}
-	measure := func(ops []history.Op) *Run {
-		m := NewMeter(MeterOptions{Workers: 64, Keys: 3, From: 100 * ms, To: 900 * ms, Excludes: true, OpenLoop: true})
-		for i := range ops {
-			m.Observe(&ops[i])
-		}
-		m.Finish()
-		if m.Handoff.Count() == 0 || m.Late.Count() == 0 || m.Stores.Acknowledged != 5000 || m.idleWaited == 0 {
-			t.Fatalf("%d hand-offs, %d late, %d stores, %v idle: nothing to compare", m.Handoff.Count(), m.Late.Count(), m.Stores.Acknowledged, m.idleWaited)
-		}
-		r := &Run{}
-		m.Summarize(r, Load{})
-		return r
-	}
-	a, b := measure(full), measure(short)
-	if !reflect.DeepEqual(a, b) {
-		t.Errorf("operation by operation:\n%+v\nin one:\n%+v", a, b)
+	if seen["Visit/topology=single/lock=lease/workers=8/keys=8-2"] < 2 || seen["Visit/topology=single/lock=watch/workers=8/keys=8-1"] < 2 || len(seen) != 2 {
+		t.Errorf("got %v", seen)
 	}
 }

@@ -8,9 +8,13 @@ import (
 	"strings"
 
 	"hammerlock/checker"
+	"hammerlock/internal/human"
 )
 
-// Judgement is a history that was judged, as far as a reader wants to know of it.
+// interactiveText is what a reader of numbers or verdicts must know first.
+const interactiveText = "changed interactively: the history has each change as a fault by key"
+
+// Judgement is the outcome of a judged history, for people and for CI systems.
 type Judgement struct {
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
@@ -24,10 +28,10 @@ type Judgement struct {
 	Verdicts    []checker.Verdict `json:"verdicts"`
 }
 
-// Judgement is what a judged run says.
+// Judgement is that of a judged run.
 func (r *Run) Judgement() Judgement {
 	return Judgement{
-		Topology: r.Topology, Lock: r.Lock, Faults: r.Faults, Load: r.load(), Command: r.Command, Partial: r.Partial,
+		Topology: r.Topology, Lock: r.Lock, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
 		Interactive: r.Interactive,
 		Verdicts:    r.Verdicts,
 	}
@@ -35,95 +39,74 @@ func (r *Run) Judgement() Judgement {
 
 // WriteVerdicts writes what was judged for people: a block for each, and a table if there are several.
 func WriteVerdicts(w io.Writer, all []Judgement) error {
-	p := &printer{w: w}
+	p := &human.Printer{W: w}
 	for i := range all {
 		if i > 0 {
-			p.line("")
+			p.Line("")
 		}
-		p.judgement(&all[i])
+		all[i].write(p)
 	}
 	if len(all) > 1 {
-		p.line("")
-		p.line("%-24s %-14s %s", "", "VERDICT", "")
+		p.Line("")
+		p.Line("%-24s VERDICT", "")
 		for i := range all {
 			status, text := worst(all[i].Verdicts)
-			p.fact2(all[i].Topology+" "+all[i].Lock, strings.ToUpper(status.String()), text)
+			p.Wrapped(fmt.Sprintf("%-24s %-14s ", all[i].Topology+" "+all[i].Lock, strings.ToUpper(status.String())), 40, text)
 		}
 	}
-	return p.err
+	return p.Err
 }
 
-// fact2 is a row of the closing table.
-func (p *printer) fact2(what, status, text string) {
-	for i, row := range Wrap(text, width-40) {
-		if i > 0 {
-			what, status = "", ""
-		}
-		p.line("%-24s %-14s %s", what, status, row)
-	}
-}
-
-// judgement writes one block: the verdict first, then each property, then the story of what failed.
-func (p *printer) judgement(j *Judgement) {
+// write writes one block: the verdict first, then each property, then the evidence of what failed.
+func (j *Judgement) write(p *human.Printer) {
 	status, text := worst(j.Verdicts)
-	p.fact(j.Topology, "lock "+j.Lock+" · faults: "+orNone(j.Faults))
+	p.Fact(j.Topology, "lock "+j.Lock+" · faults: "+human.List(j.Faults))
 	if j.Load != "" {
-		p.fact("", j.Load)
+		p.Fact("", j.Load)
 	}
 	if j.Interactive {
-		p.fact("INTERACTIVE", "a person has meddled by key: see the faults by key in the history")
+		p.Fact("INTERACTIVE", interactiveText)
 	}
 	if j.Partial != "" {
-		p.fact("PARTIAL", "the end of the history is missing: "+j.Partial)
+		p.Fact("PARTIAL", "the end of the history is missing: "+j.Partial)
 	}
-	p.fact("VERDICT", strings.ToUpper(status.String())+"  "+text)
-	p.line("")
+	p.Fact("VERDICT", strings.ToUpper(status.String())+"  "+text)
+	p.Line("")
 	for _, v := range j.Verdicts {
-		p.property(&v)
+		p.Wrapped(fmt.Sprintf("  %-16s %-14s ", v.Checker, strings.ToUpper(v.Status.String())), 34, Finding(&v))
 	}
 	for _, v := range j.Verdicts {
 		if len(v.Story) == 0 {
 			continue
 		}
-		p.line("")
-		p.line("%s: %s", v.Checker, headline(&v))
+		p.Line("")
+		p.Line("%s", Title(&v))
 		for _, sentence := range v.Story {
-			p.fact("", sentence)
+			p.Fact("", sentence)
 		}
 	}
-	p.line("")
+	p.Line("")
 	if j.Saved != "" {
-		p.fact("history", j.Saved)
+		p.Fact("history", j.Saved)
 	}
-	p.fact("repeat", j.Command)
+	p.Fact("repeat", j.Command)
 }
 
-func headline(v *checker.Verdict) string {
+// Title names a verdict by its property and what became of it.
+func Title(v *checker.Verdict) string {
 	if v.Cause == "" {
-		return v.Status.String()
+		return v.Checker + ": " + v.Status.String()
 	}
-	return v.Cause
+	return v.Checker + ": " + v.Cause
 }
 
-func (p *printer) property(v *checker.Verdict) {
+// Finding is what a verdict found, near misses included.
+func Finding(v *checker.Verdict) string {
 	text := v.Summary
 	for _, name := range slices.Sorted(maps.Keys(v.Misses)) {
-		text += fmt.Sprintf("; %s %s", Count(v.Misses[name]), name)
+		text += fmt.Sprintf("; %s %s", human.Count(v.Misses[name]), name)
 	}
-	for i, row := range Wrap(text, width-34) {
-		if i > 0 {
-			p.line("%-33s %s", "", row)
-			continue
-		}
-		p.line("  %-16s %-14s %s", v.Checker, strings.ToUpper(v.Status.String()), row)
-	}
-}
-
-func orNone(list []string) string {
-	if len(list) == 0 {
-		return "none"
-	}
-	return strings.Join(list, ", ")
+	return text
 }
 
 // worst is the verdict that speaks for all: a failing one before an inconclusive one, the first of its kind.
@@ -138,13 +121,14 @@ func worst(verdicts []checker.Verdict) (checker.Status, string) {
 		}
 	}
 	text := best.Summary
-	if best.Status == checker.Fail {
-		if len(verdicts) > 1 && best.Cause != "" {
-			text = best.Checker + ": " + best.Cause + ": " + text
-		}
+	if best.Status == checker.Fail && len(verdicts) > 1 && best.Cause != "" {
+		text = Title(&best) + ": " + text
 	}
 	return best.Status, text
 }
 
-// Status is the worst status of a judgement and its words.
+// Safety is the worst verdict of a run and its words.
+func (r *Run) Safety() (checker.Status, string) { return worst(r.Verdicts) }
+
+// Status is the worst verdict of a judgement and its words.
 func (j *Judgement) Status() (checker.Status, string) { return worst(j.Verdicts) }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"hammerlock/internal/cli"
 	"hammerlock/internal/scripts"
 	"hammerlock/results"
 )
@@ -121,7 +122,7 @@ func TestStarvation(t *testing.T) {
 // TestTheDocumentIsWhatWasSaved compares what --json prints with the files.
 func TestTheDocumentIsWhatWasSaved(t *testing.T) {
 	r, text := bench(t, build(t), func(string) {}, "--topology", "single", "--duration", "300ms", "--warmup", "0s", "--json")
-	var d results.Document
+	var d cli.Document
 	if err := json.Unmarshal([]byte(text), &d); err != nil || len(d.Runs) != 1 {
 		t.Fatalf("%v: %s", err, text)
 	}

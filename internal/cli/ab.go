@@ -18,6 +18,7 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/results"
+	"hammerlock/results/compare"
 	"hammerlock/topologies"
 )
 
@@ -162,7 +163,7 @@ func (e Env) ab(base context.Context, c *command, with *abFlags, args []string) 
 		x := exit(stop, nil, nil, err)
 		return e.refuse(c.o, x.Code, strings.Split(x.Reason, "\n")...)
 	}
-	result := results.NewTrial(t.sides[0].name, t.sides[1].name, t.pairs, with.metrics)
+	result := compare.NewTrial(t.sides[0].name, t.sides[1].name, t.pairs, with.metrics)
 	result.CheckGates(with.gates)
 	e.complain(err)
 	x := exit(stop, nil, result.Gates, err)
@@ -173,10 +174,10 @@ func (e Env) ab(base context.Context, c *command, with *abFlags, args []string) 
 	}
 	doc := struct {
 		Schema int            `json:"schema"`
-		Exit   results.Exit   `json:"exit"`
+		Exit   Exit           `json:"exit"`
 		Saved  string         `json:"saved"`
-		Trial  *results.Trial `json:"trial"`
-	}{results.Schema, x, t.out, result}
+		Trial  *compare.Trial `json:"trial"`
+	}{schema, x, t.out, result}
 	writeErr := errors.Join(saveDocument(filepath.Join(t.out, "trial.json"), doc), e.notify(t.out, gateJudgements(result.Gates)),
 		e.summarize("bench ab", result.WriteText))
 	if c.o.json {
@@ -190,7 +191,7 @@ func (e Env) ab(base context.Context, c *command, with *abFlags, args []string) 
 
 // worse is the exit that beats the other: a violation, a run that could not be carried out, one that is not
 // conclusive, a regression.
-func worse(a, b results.Exit) results.Exit {
+func worse(a, b Exit) Exit {
 	order := []int{Passed, Regression, Inconclusive, Broken, Violation}
 	if slices.Index(order, b.Code) > slices.Index(order, a.Code) {
 		return b
@@ -219,7 +220,7 @@ type trial struct {
 	jobs  [2]*harness.Job
 	warm  harness.Warm
 	watch *metricsServer
-	pairs []results.Pair
+	pairs []compare.Pair
 }
 
 // check finds every mistake of both sides, those that both make once.
@@ -282,9 +283,9 @@ func (t *trial) run(ctx, stop context.Context, pairs int) (err error) {
 		return err
 	}
 	seed := t.c.o.plan.Workload.Seed
-	var pair results.Pair
-	done := map[results.Arm]bool{}
-	for i, arm := range results.Schedule(pairs, seed) {
+	var pair compare.Pair
+	done := map[compare.Arm]bool{}
+	for i, arm := range compare.Schedule(pairs, seed) {
 		s := t.sides[int(arm)%2]
 		if !t.c.o.quiet {
 			_, _ = fmt.Fprintf(t.e.Stderr, "pair %d of %d: %s  %s\n", i/len(pair)+1, pairs, armNames[arm], s.name)
@@ -296,13 +297,13 @@ func (t *trial) run(ctx, stop context.Context, pairs int) (err error) {
 		pair[arm], done[arm] = *r, true
 		if len(done) == len(pair) {
 			t.pairs = append(t.pairs, pair)
-			maps.DeleteFunc(done, func(results.Arm, bool) bool { return true })
+			maps.DeleteFunc(done, func(compare.Arm, bool) bool { return true })
 		}
 	}
 	return nil
 }
 
-var armNames = map[results.Arm]string{results.ArmA: "A ", results.ArmB: "B ", results.ArmTwin: "A'"}
+var armNames = map[compare.Arm]string{compare.ArmA: "A ", compare.ArmB: "B ", compare.ArmTwin: "A'"}
 
 // one makes one run of a side. As soon as one side is another build, both are run as programs of their own, so that
 // the way of running them is no difference.

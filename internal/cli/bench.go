@@ -9,6 +9,7 @@ import (
 	"hammerlock/internal/crew"
 	"hammerlock/internal/harness"
 	"hammerlock/results"
+	"hammerlock/results/compare"
 )
 
 // Bench runs the command "bench" and returns its exit code.
@@ -59,7 +60,7 @@ func (e Env) runPlan(base context.Context, c *command, _ []string) int {
 	ctx, s, done := onSignals(base)
 	defer done()
 	runs, err := e.carryOut(ctx, s, c)
-	gates := results.CheckGates(c.o.gates, runs)
+	gates := compare.CheckGates(c.o.gates, runs)
 	return e.report(c.o, exit(s.stop, runs, gates, err), runs, gates, err)
 }
 

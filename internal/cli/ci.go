@@ -13,6 +13,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/results"
+	"hammerlock/results/compare"
 )
 
 // maxCount keeps a typing error from running for days.
@@ -22,7 +23,7 @@ const maxCount = 1000
 func (o *options) ciFlags(f *pflag.FlagSet) {
 	o.integer(f, "count", &o.count, "how often to run everything, each time with the next seed")
 	o.gateFlag(f, "what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", func(text string) error {
-		g, err := results.ParseGate(text)
+		g, err := compare.ParseGate(text)
 		if err == nil && g.Relative {
 			err = errors.New("a change needs something to change from: bench ab and bench compare have that")
 		}
@@ -73,7 +74,7 @@ func (o *options) openMetrics(e Env) (*metricsServer, error) {
 }
 
 // judgements are what CI systems are told: of every run what was judged, and of gates how they came out.
-func judgements(out string, runs []results.Run, gates []results.GateResult) (all []results.Judgement) {
+func judgements(out string, runs []results.Run, gates []compare.GateResult) (all []results.Judgement) {
 	for i := range runs {
 		j := runs[i].Judgement()
 		j.Saved = filepath.Join(out, runs[i].Name)
@@ -83,7 +84,7 @@ func judgements(out string, runs []results.Run, gates []results.GateResult) (all
 }
 
 // gateJudgements makes verdicts of gates, one judgement for everything that they were checked of.
-func gateJudgements(gates []results.GateResult) (all []results.Judgement) {
+func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 	at := map[string]int{}
 	for _, g := range gates {
 		key := g.Topology + " " + g.Lock
@@ -94,9 +95,9 @@ func gateJudgements(gates []results.GateResult) (all []results.Judgement) {
 		j := &all[at[key]]
 		v := checker.Verdict{Checker: g.Gate, Status: checker.Inconclusive, Cause: string(g.Status), Summary: g.Gate + ": " + g.Summary}
 		switch g.Status {
-		case results.GatePass:
+		case compare.GatePass:
 			v.Status, v.Cause = checker.Pass, ""
-		case results.GateFail:
+		case compare.GateFail:
 			v.Status, v.Cause = checker.Fail, "gate"
 		}
 		j.Verdicts = append(j.Verdicts, v)

@@ -13,8 +13,10 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/measure"
 	"hammerlock/locks"
 	"hammerlock/results"
+	"hammerlock/results/compare"
 	"hammerlock/topologies"
 )
 
@@ -27,23 +29,23 @@ func verdictRun(s checker.Status) results.Run {
 // TestTheWorstCodeWins knows the order: a violation, a broken run, one that is inconclusive, a regression.
 func TestTheWorstCodeWins(t *testing.T) {
 	pass, fail, unsure := verdictRun(checker.Pass), verdictRun(checker.Fail), verdictRun(checker.Inconclusive)
-	gate := func(s results.GateStatus) results.GateResult { return results.GateResult{Gate: "g", Status: s} }
+	gate := func(s compare.GateStatus) compare.GateResult { return compare.GateResult{Gate: "g", Status: s} }
 	broken := errors.New("no server")
 	for name, c := range map[string]struct {
 		runs  []results.Run
-		gates []results.GateResult
+		gates []compare.GateResult
 		err   error
 		want  int
 	}{
-		"all is well":             {[]results.Run{pass}, []results.GateResult{gate(results.GatePass)}, nil, Passed},
-		"a gate failed":           {[]results.Run{pass}, []results.GateResult{gate(results.GateFail)}, nil, Regression},
-		"no data beats a gate":    {[]results.Run{pass}, []results.GateResult{gate(results.GateFail), gate(results.GateNoData)}, nil, Inconclusive},
-		"underpowered":            {[]results.Run{pass}, []results.GateResult{gate(results.GateUnderpowered)}, nil, Inconclusive},
-		"not to be believed":      {[]results.Run{pass}, []results.GateResult{gate(results.GateInconclusive)}, nil, Inconclusive},
-		"a verdict beats a gate":  {[]results.Run{unsure}, []results.GateResult{gate(results.GateFail)}, nil, Inconclusive},
-		"broken beats unsure":     {[]results.Run{unsure}, []results.GateResult{gate(results.GateFail)}, broken, Broken},
-		"a violation beats all":   {[]results.Run{unsure, fail}, []results.GateResult{gate(results.GateFail)}, broken, Violation},
-		"an unset gate is unsure": {[]results.Run{pass}, []results.GateResult{{}}, nil, Inconclusive},
+		"all is well":             {[]results.Run{pass}, []compare.GateResult{gate(compare.GatePass)}, nil, Passed},
+		"a gate failed":           {[]results.Run{pass}, []compare.GateResult{gate(compare.GateFail)}, nil, Regression},
+		"no data beats a gate":    {[]results.Run{pass}, []compare.GateResult{gate(compare.GateFail), gate(compare.GateNoData)}, nil, Inconclusive},
+		"underpowered":            {[]results.Run{pass}, []compare.GateResult{gate(compare.GateUnderpowered)}, nil, Inconclusive},
+		"not to be believed":      {[]results.Run{pass}, []compare.GateResult{gate(compare.GateInconclusive)}, nil, Inconclusive},
+		"a verdict beats a gate":  {[]results.Run{unsure}, []compare.GateResult{gate(compare.GateFail)}, nil, Inconclusive},
+		"broken beats unsure":     {[]results.Run{unsure}, []compare.GateResult{gate(compare.GateFail)}, broken, Broken},
+		"a violation beats all":   {[]results.Run{unsure, fail}, []compare.GateResult{gate(compare.GateFail)}, broken, Violation},
+		"an unset gate is unsure": {[]results.Run{pass}, []compare.GateResult{{}}, nil, Inconclusive},
 	} {
 		if got := exit(t.Context(), c.runs, c.gates, c.err); got.Code != c.want {
 			t.Errorf("%s: got %+v, want %d", name, got, c.want)
@@ -78,7 +80,7 @@ func TestMetricsShowTheLastEvent(t *testing.T) {
 		t.Errorf("there are visits before the first run:\n%s", text)
 	}
 	combo := harness.Combination{Topology: topologies.Spec{Name: "single"}, Lock: locks.Spec{Name: "lease"}}
-	live := results.Live{At: 2 * time.Second, Done: 1234, Errors: 5, Waiting: 3, P50: time.Millisecond, P99: 20 * time.Millisecond}
+	live := measure.Live{At: 2 * time.Second, Done: 1234, Errors: 5, Waiting: 3, P50: time.Millisecond, P99: 20 * time.Millisecond}
 	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Phase: harness.Running, Live: live})
 	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Phase: harness.Judging})
 	text := scrape()

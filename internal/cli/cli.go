@@ -16,6 +16,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/internal/harness"
 	"hammerlock/results"
+	"hammerlock/results/compare"
 )
 
 // The exit codes. If several apply, Violation beats Broken beats Inconclusive beats Regression.
@@ -100,7 +101,7 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 }
 
 // exit finds the code and reason of a command that carried out runs and may have ended with an error.
-func exit(stop context.Context, runs []results.Run, gates []results.GateResult, err error) results.Exit {
+func exit(stop context.Context, runs []results.Run, gates []compare.GateResult, err error) Exit {
 	var failed, undecided, regressed []string
 	for i := range runs {
 		status, text := runs[i].Safety()
@@ -115,8 +116,8 @@ func exit(stop context.Context, runs []results.Run, gates []results.GateResult, 
 	for _, g := range gates {
 		text := strings.TrimPrefix(strings.TrimSpace(g.Topology+" "+g.Lock)+": ", ": ") + g.Gate + ": "
 		switch g.Status {
-		case results.GatePass:
-		case results.GateFail:
+		case compare.GatePass:
+		case compare.GateFail:
 			regressed = append(regressed, text+g.Summary)
 		default:
 			undecided = append(undecided, text+string(g.Status)+": "+g.Summary)
@@ -126,24 +127,24 @@ func exit(stop context.Context, runs []results.Run, gates []results.GateResult, 
 	var signal interrupt
 	switch {
 	case len(failed) > 0:
-		return results.Exit{Code: Violation, Reason: strings.Join(failed, "; ")}
+		return Exit{Code: Violation, Reason: strings.Join(failed, "; ")}
 	case errors.As(err, &usage):
-		return results.Exit{Code: Usage, Reason: err.Error()}
+		return Exit{Code: Usage, Reason: err.Error()}
 	case errors.As(context.Cause(stop), &signal):
-		return results.Exit{Code: interrupted + int(signal.signal), Reason: signal.Error()}
+		return Exit{Code: interrupted + int(signal.signal), Reason: signal.Error()}
 	case err != nil:
-		return results.Exit{Code: Broken, Reason: err.Error()}
+		return Exit{Code: Broken, Reason: err.Error()}
 	case len(undecided) > 0:
-		return results.Exit{Code: Inconclusive, Reason: strings.Join(append(undecided, regressed...), "; ")}
+		return Exit{Code: Inconclusive, Reason: strings.Join(append(undecided, regressed...), "; ")}
 	case len(regressed) > 0:
-		return results.Exit{Code: Regression, Reason: strings.Join(regressed, "; ")}
+		return Exit{Code: Regression, Reason: strings.Join(regressed, "; ")}
 	default:
-		return results.Exit{Code: Passed}
+		return Exit{Code: Passed}
 	}
 }
 
 // report writes the outcome: the result to stdout, what went wrong to stderr.
-func (e Env) report(o *options, x results.Exit, runs []results.Run, gates []results.GateResult, err error) int {
+func (e Env) report(o *options, x Exit, runs []results.Run, gates []compare.GateResult, err error) int {
 	e.complain(err)
 	if runs == nil {
 		runs = []results.Run{}
@@ -152,17 +153,17 @@ func (e Env) report(o *options, x results.Exit, runs []results.Run, gates []resu
 	var writeErr error
 	switch {
 	case o.json:
-		writeErr = e.document(results.Document{Schema: results.Schema, Exit: x, Runs: runs, Gates: gates})
+		writeErr = e.document(Document{Schema: schema, Exit: x, Runs: runs, Gates: gates})
 	case o.plan.Verify:
 		writeErr = results.WriteVerdicts(e.Stdout, judged[:len(runs)])
 	default:
 		writeErr = results.WriteText(e.Stdout, runs)
 	}
 	if o.count > 1 && len(runs) > 0 && !o.json && !o.plan.Verify {
-		writeErr = errors.Join(writeErr, results.WriteSpread(e.Stdout, runs))
+		writeErr = errors.Join(writeErr, compare.WriteSpread(e.Stdout, runs))
 	}
 	if !o.json {
-		writeErr = errors.Join(writeErr, results.WriteGates(e.Stdout, gates))
+		writeErr = errors.Join(writeErr, compare.WriteGates(e.Stdout, gates))
 	}
 	if len(runs) > 0 {
 		writeErr = errors.Join(writeErr, o.writeBenchmarks(runs), e.notify(o.plan.Out, judged))
@@ -181,7 +182,7 @@ func (e Env) complain(err error) {
 }
 
 // end is the exit code of a command whose result was written, or was not.
-func (e Env) end(x results.Exit, writeErr error) int {
+func (e Env) end(x Exit, writeErr error) int {
 	e.complain(writeErr)
 	if writeErr != nil && x.Code == Passed {
 		return Broken // the result did not reach its reader

@@ -97,11 +97,11 @@ func (e Env) refuse(o *options, code int, lines ...string) int {
 		_, _ = fmt.Fprintln(e.Stderr, "error:", line)
 	}
 	if o.json {
-		x := results.Exit{Code: code}
+		x := Exit{Code: code}
 		if len(lines) > 0 {
 			x.Reason = lines[0]
 		}
-		_ = e.document(results.Document{Schema: results.Schema, Exit: x, Runs: []results.Run{}})
+		_ = e.document(Document{Schema: schema, Exit: x, Runs: []results.Run{}})
 	}
 	return code
 }

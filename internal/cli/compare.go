@@ -12,13 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"hammerlock/results"
+	"hammerlock/results/compare"
 )
 
 // comparing is what comparisons are asked for.
 type comparing struct {
 	names   []string
 	metrics []results.Metric
-	gates   []results.ChangeGate
+	gates   []compare.ChangeGate
 }
 
 // comparingFlags declares the flags of commands that compare.
@@ -31,9 +32,9 @@ func (o *options) comparingFlags(c *cobra.Command, to *comparing) {
 	}
 	gate := f.Lookup("gate")
 	gate.Usage = "what may not become worse, or the exit code is 5; may be given several times: a change with its sign, as in\nresponse.p99<+10%, or " +
-		results.RegressionGate + ", for anything that is more than noise"
+		compare.RegressionGate + ", for anything that is more than noise"
 	gate.Value.(*value).set = func(text string) error {
-		g, err := results.ParseChangeGate(text)
+		g, err := compare.ParseChangeGate(text)
 		to.gates = append(to.gates, g)
 		return err
 	}
@@ -74,7 +75,7 @@ func (e Env) compareCommand() *command {
 	var by []string
 	f := c.Flags()
 	f.SortFlags = false
-	o.names(f, "by", &by, "what to compare apart: "+strings.Join(groupingNames(), ", ")+" (default: topology and lock, if all sides have the same)")
+	o.names(f, "by", &by, "what to compare apart: "+strings.Join(compare.Groupings(), ", ")+" (default: topology and lock, if all sides have the same)")
 	o.comparingFlags(c, &with)
 	f.BoolVar(&o.json, "json", false, "print one JSON document instead of tables")
 	completions(c)
@@ -86,16 +87,16 @@ func (e Env) compareCommand() *command {
 func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args []string) int {
 	o.chosen(with)
 	for _, name := range by {
-		if !slices.Contains(groupingNames(), name) {
-			o.mistake("--by %q: there is %s", name, strings.Join(groupingNames(), ", "))
+		if !slices.Contains(compare.Groupings(), name) {
+			o.mistake("--by %q: there is %s", name, strings.Join(compare.Groupings(), ", "))
 		}
 	}
 	if len(args) < 2 {
 		o.mistake("compare takes two sides or more: bench compare A B")
 	}
-	var sides []results.Side
+	var sides []compare.Side
 	for _, arg := range args {
-		side := results.Side{Name: sideName(arg)}
+		side := compare.Side{Name: sideName(arg)}
 		var err error
 		if side.Runs, err = savedRuns(arg); err != nil {
 			o.mistake("%v", err)
@@ -105,16 +106,16 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	if len(o.mistakes) > 0 {
 		return e.refuse(o, Usage, o.mistakes...)
 	}
-	c := results.Compare(sides, by, with.metrics)
+	c := compare.New(sides, by, with.metrics)
 	c.CheckGates(with.gates)
 	x := exit(ctx, nil, c.Gates, nil)
 	err := errors.Join(e.announce(gateJudgements(c.Gates)), e.summarize("bench compare", c.WriteText))
 	if o.json {
 		return e.end(x, e.document(struct {
 			Schema     int                 `json:"schema"`
-			Exit       results.Exit        `json:"exit"`
-			Comparison *results.Comparison `json:"comparison"`
-		}{results.Schema, x, c}))
+			Exit       Exit                `json:"exit"`
+			Comparison *compare.Comparison `json:"comparison"`
+		}{schema, x, c}))
 	}
 	if err == nil {
 		err = c.WriteText(e.Stdout)

@@ -11,6 +11,7 @@ import (
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
 	"hammerlock/results"
+	"hammerlock/results/compare"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -23,7 +24,7 @@ func completions(c *cobra.Command) {
 		"fault":      faultNames,
 		"counter":    workload.CounterNames,
 		"show":       metricNames,
-		"by":         groupingNames,
+		"by":         compare.Groupings,
 		"over":       func() []string { return searchable },
 		"gate":       metricNames,
 		"slo":        metricNames,
@@ -55,13 +56,6 @@ func faultNames() []string {
 func metricNames() (all []string) {
 	for _, m := range results.Metrics {
 		all = append(all, m.Name)
-	}
-	return all
-}
-
-func groupingNames() (all []string) {
-	for _, g := range results.Groupings {
-		all = append(all, g.Name)
 	}
 	return all
 }

@@ -14,7 +14,7 @@ import (
 
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
-	"hammerlock/results"
+	"hammerlock/results/compare"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -28,7 +28,7 @@ type options struct {
 	tui   string
 
 	count    int
-	gates    []results.Gate
+	gates    []compare.Gate
 	benchfmt string
 	metrics  string
 

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"hammerlock/internal/matrix"
-	"hammerlock/results"
 	"hammerlock/topologies"
 )
 
@@ -162,25 +161,25 @@ func (e Env) tellCell(quiet bool) func(int, int, *matrix.Result) {
 }
 
 // matrixExit finds the code and the reason. Red beats what could not be run, which beats an interrupt.
-func matrixExit(stop context.Context, s matrix.Summary, err error) results.Exit {
+func matrixExit(stop context.Context, s matrix.Summary, err error) Exit {
 	var signal interrupt
 	switch {
 	case s.Red > s.Broken:
-		return results.Exit{Code: Violation, Reason: fmt.Sprintf("%d of %d cells are red", s.Red, s.Cells)}
+		return Exit{Code: Violation, Reason: fmt.Sprintf("%d of %d cells are red", s.Red, s.Cells)}
 	case s.Broken > 0:
-		return results.Exit{Code: Broken, Reason: fmt.Sprintf("%d of %d cells could not be run", s.Broken, s.Cells)}
+		return Exit{Code: Broken, Reason: fmt.Sprintf("%d of %d cells could not be run", s.Broken, s.Cells)}
 	case errors.As(context.Cause(stop), &signal):
-		return results.Exit{Code: interrupted + int(signal.signal), Reason: signal.Error()}
+		return Exit{Code: interrupted + int(signal.signal), Reason: signal.Error()}
 	case err != nil:
-		return results.Exit{Code: Broken, Reason: err.Error()}
+		return Exit{Code: Broken, Reason: err.Error()}
 	case s.Cells == 0:
-		return results.Exit{Code: Inconclusive, Reason: "no cell was chosen that can be run here"}
+		return Exit{Code: Inconclusive, Reason: "no cell was chosen that can be run here"}
 	default:
-		return results.Exit{Code: Passed}
+		return Exit{Code: Passed}
 	}
 }
 
-func (e Env) writeMatrix(o *matrixOptions, all []matrix.Result, s matrix.Summary, x results.Exit) error {
+func (e Env) writeMatrix(o *matrixOptions, all []matrix.Result, s matrix.Summary, x Exit) error {
 	if o.markdown != "" {
 		file, err := os.Create(o.markdown)
 		if err != nil {
@@ -198,8 +197,8 @@ func (e Env) writeMatrix(o *matrixOptions, all []matrix.Result, s matrix.Summary
 	}
 	return e.document(struct {
 		Schema int             `json:"schema"`
-		Exit   results.Exit    `json:"exit"`
+		Exit   Exit            `json:"exit"`
 		Matrix matrix.Summary  `json:"matrix"`
 		Cells  []matrix.Result `json:"cells"`
-	}{results.Schema, x, s, all})
+	}{schema, x, s, all})
 }

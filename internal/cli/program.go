@@ -49,7 +49,7 @@ func (t *trial) byProgram(ctx, stop context.Context, s side) (*results.Run, erro
 	if err != nil && !errors.As(err, &ended) {
 		return nil, fmt.Errorf("%s: %w", program, err)
 	}
-	var d results.Document
+	var d Document
 	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != 1 {
 		return nil, fmt.Errorf("%s: exit code %d and no run: %s", program, cmd.ProcessState.ExitCode(), strings.TrimSpace(stderr.String()))
 	}

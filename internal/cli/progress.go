@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hammerlock/internal/harness"
-	"hammerlock/results"
+	"hammerlock/internal/human"
 )
 
 // progressEvery is how often a run shows that it is alive when no terminal is watched.
@@ -30,13 +30,13 @@ func (p *progress) tell(e harness.Event) {
 	case e.Phase == harness.Judging:
 		p.line("%s judging", head)
 	case e.Live.At == 0:
-		p.line("%s up in %s", head, results.Duration(e.Took))
+		p.line("%s up in %s", head, human.Duration(e.Took))
 	case e.Live.At-p.last >= progressEvery:
 		l := e.Live
 		rate := float64(l.Done-p.done) / (l.At - p.last).Seconds()
 		p.line("%s %s  %s visits (%.0f/s)  acquire p50 %s p99 %s  %d waiting  %d errors", head,
-			l.At.Truncate(100*time.Millisecond), results.Count(l.Done), rate, results.Duration(l.P50),
-			results.Duration(l.P99), l.Waiting, l.Errors)
+			l.At.Truncate(100*time.Millisecond), human.Count(l.Done), rate, human.Duration(l.P50),
+			human.Duration(l.P99), l.Waiting, l.Errors)
 		p.last, p.done = l.At, l.Done
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"hammerlock/internal/dashboard"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/measure"
 	"hammerlock/results"
 )
 
@@ -48,7 +49,7 @@ func (e Env) play(ctx context.Context, path string) error {
 	if run == nil {
 		run, _ = results.ReadRun(filepath.Dir(file)) // a history may lie alone
 	}
-	p := &player{replay: results.NewReplay(h, run), moved: make(chan struct{}, 1)}
+	p := &player{replay: measure.NewReplay(h, run), moved: make(chan struct{}, 1)}
 	_, s, done := onSignals(ctx)
 	defer done()
 	t, err := e.theatre(&options{tui: tuiOn}, dashboard.Options{Replay: true, Quit: func(int) { s.press() }})
@@ -59,14 +60,14 @@ func (e Env) play(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	t.dashboard.Control(&results.Controls{Seek: p.seek, Hold: p.hold})
+	t.dashboard.Control(&measure.Controls{Seek: p.seek, PlayPause: p.hold})
 	p.run(s.stop, t.dashboard)
 	return t.close()
 }
 
 // player moves through a replay as time goes by, and as a person wants.
 type player struct {
-	replay *results.Replay
+	replay *measure.Replay
 	moved  chan struct{}
 
 	mu   sync.Mutex

@@ -9,6 +9,7 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/results"
+	"hammerlock/results/report"
 )
 
 // reports writes the reports of runs as they are saved, and remembers what went wrong.
@@ -19,7 +20,7 @@ type reports struct {
 
 func (r *reports) save(dir string) {
 	r.dirs = append(r.dirs, dir)
-	if err := results.SaveReport(dir); err != nil {
+	if err := report.Write(filepath.Join(dir, report.File), []string{dir}); err != nil {
 		r.problems = append(r.problems, err)
 	}
 }
@@ -29,7 +30,7 @@ func (r *reports) compare(out string) {
 	if len(r.dirs) < 2 {
 		return
 	}
-	if err := results.WriteReportFile(filepath.Join(out, results.ReportFile), r.dirs); err != nil {
+	if err := report.Write(filepath.Join(out, report.File), r.dirs); err != nil {
 		r.problems = append(r.problems, err)
 	}
 }
@@ -82,7 +83,7 @@ func (e Env) writePage(page string, dirs []string) error {
 			return err
 		}
 	}
-	if err := results.WriteReportFile(page, dirs); err != nil {
+	if err := report.Write(page, dirs); err != nil {
 		return &fileError{err}
 	}
 	_, _ = fmt.Fprintln(e.Stderr, "wrote", page)

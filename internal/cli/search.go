@@ -15,6 +15,7 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/results"
+	"hammerlock/results/compare"
 	"hammerlock/topologies"
 )
 
@@ -35,7 +36,7 @@ const (
 // searching is what a search is asked for.
 type searching struct {
 	over      string
-	slo       results.Gate
+	slo       compare.Gate
 	precision float64
 }
 
@@ -59,7 +60,7 @@ func (e Env) searchCommand() *command {
 	}
 	s := searching{over: "rate", precision: 0.05}
 	o.add(f, "slo", "expr", "", "the objective, as in response.p99<50ms", func(text string) (err error) {
-		if s.slo, err = results.ParseGate(text); err == nil && s.slo.Relative {
+		if s.slo, err = compare.ParseGate(text); err == nil && s.slo.Relative {
 			err = errors.New("an objective is compared with a value, not with a change")
 		}
 		return err
@@ -84,7 +85,7 @@ type quest struct {
 	warm      harness.Warm
 	metrics   *metricsServer
 	lines     *progress // nil if nobody reads them
-	violation results.Exit
+	violation Exit
 }
 
 func (e Env) search(base context.Context, c *command, s *searching) int {
@@ -92,7 +93,7 @@ func (e Env) search(base context.Context, c *command, s *searching) int {
 	stop := signals.stop
 	defer done()
 	o := c.o
-	if s.slo.Op == "" && !given(c.Flags(), "slo") {
+	if s.slo.Text == "" && !given(c.Flags(), "slo") {
 		o.mistake("--slo is missing: the objective, as in --slo 'response.p99<50ms'")
 	}
 	if !slices.Contains(searchable, s.over) {
@@ -123,10 +124,10 @@ func (e Env) search(base context.Context, c *command, s *searching) int {
 	e.complain(err)
 	doc := struct {
 		Schema int           `json:"schema"`
-		Exit   results.Exit  `json:"exit"`
+		Exit   Exit          `json:"exit"`
 		Saved  string        `json:"saved"`
-		Search results.Found `json:"search"`
-	}{results.Schema, q.end(stop, found, err), q.out, found}
+		Search compare.Found `json:"search"`
+	}{schema, q.end(stop, found, err), q.out, found}
 	writeErr := saveDocument(filepath.Join(q.out, "search.json"), doc)
 	if o.json {
 		return e.end(doc.Exit, errors.Join(writeErr, e.document(doc)))
@@ -134,15 +135,15 @@ func (e Env) search(base context.Context, c *command, s *searching) int {
 	return e.end(doc.Exit, errors.Join(writeErr, found.WriteText(e.Stdout)))
 }
 
-func (q *quest) start(ctx, stop context.Context) (results.Found, error) {
-	search := results.Search{From: firstRate, Most: mostRate, Step: q.s.precision}
+func (q *quest) start(ctx, stop context.Context) (compare.Found, error) {
+	search := compare.Search{From: firstRate, Most: mostRate, Step: q.s.precision}
 	if q.s.over == "workers" {
-		search = results.Search{From: firstWorkers, Most: mostWorkers, Step: q.s.precision, Whole: true}
+		search = compare.Search{From: firstWorkers, Most: mostWorkers, Step: q.s.precision, Whole: true}
 	}
 	if given(q.c.Flags(), q.s.over) {
 		search.From = q.setting()
 	}
-	search.Try = func(at float64) (results.GateResult, error) { return q.look(ctx, stop, at) }
+	search.Try = func(at float64) (compare.GateResult, error) { return q.look(ctx, stop, at) }
 	found, err := search.Run()
 	found.Objective, found.Over = q.s.slo.Text, q.s.over
 	return found, err
@@ -163,7 +164,7 @@ func (q *quest) setting() float64 {
 }
 
 // look runs the plan at one value, longer if there is too little to see.
-func (q *quest) look(ctx, stop context.Context, at float64) (results.GateResult, error) {
+func (q *quest) look(ctx, stop context.Context, at float64) (compare.GateResult, error) {
 	p := q.c.o.plan
 	p.Out = q.out
 	if q.s.over == "workers" {
@@ -175,7 +176,7 @@ func (q *quest) look(ctx, stop context.Context, at float64) (results.GateResult,
 		p.Duration = q.c.o.plan.Duration * longer
 		job, err := p.Check(stop, nil)
 		if err != nil {
-			return results.GateResult{}, err
+			return compare.GateResult{}, err
 		}
 		job.Warm = &q.warm
 		job.Command = func(x harness.Combination) string {
@@ -184,30 +185,30 @@ func (q *quest) look(ctx, stop context.Context, at float64) (results.GateResult,
 		job.Progress = q.tell
 		runs, err := job.Run(ctx, stop)
 		if err != nil || len(runs) == 0 || stop.Err() != nil {
-			return results.GateResult{}, errors.Join(err, context.Cause(stop))
+			return compare.GateResult{}, errors.Join(err, context.Cause(stop))
 		}
 		if x := exit(stop, runs, nil, nil); x.Code == Violation {
 			q.violation = x
 		}
 		r := q.s.slo.Check([]*results.Run{&runs[0]})
-		if r.Status != results.GateUnderpowered || longer >= longestLook {
+		if r.Status != compare.GateUnderpowered || longer >= longestLook {
 			return r, nil
 		}
 	}
 }
 
 // end is the exit of a search: a pass is an edge that both sides confirm.
-func (q *quest) end(stop context.Context, f results.Found, err error) results.Exit {
+func (q *quest) end(stop context.Context, f compare.Found, err error) Exit {
 	switch {
 	case q.violation.Code == Violation:
 		return q.violation
 	case err != nil:
 		return exit(stop, nil, nil, err)
-	case f.Status == results.GatePass:
-		return results.Exit{Code: Passed}
-	case f.Status == results.GateFail:
-		return results.Exit{Code: Regression, Reason: f.Reason}
+	case f.Status == compare.GatePass:
+		return Exit{Code: Passed}
+	case f.Status == compare.GateFail:
+		return Exit{Code: Regression, Reason: f.Reason}
 	default:
-		return results.Exit{Code: Inconclusive, Reason: f.Reason}
+		return Exit{Code: Inconclusive, Reason: f.Reason}
 	}
 }

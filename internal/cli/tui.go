@@ -8,6 +8,7 @@ import (
 
 	"hammerlock/internal/dashboard"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/measure"
 	"hammerlock/results"
 )
 
@@ -32,7 +33,7 @@ func (o *options) tuiMode(text string) error {
 type theatre struct {
 	dashboard *dashboard.Dashboard
 	guard     *dashboard.Guard
-	last      *results.Snapshot
+	last      *measure.Snapshot
 	saved     []string
 }
 
@@ -88,7 +89,7 @@ func (t *theatre) tell(e harness.Event) {
 		t.dashboard.Control(e.Controls)
 		return
 	}
-	s := &results.Snapshot{LongestBy: -1, Head: results.Head{
+	s := &measure.Snapshot{LongestBy: -1, Head: measure.Head{
 		Topology: e.Combination.Topology.Name, Lock: e.Combination.Lock.Name,
 	}}
 	switch {

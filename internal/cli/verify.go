@@ -108,9 +108,9 @@ func (e Env) check(paths []string, asJSON bool) (int, error) {
 	if asJSON {
 		return x.Code, e.document(struct {
 			Schema int                 `json:"schema"`
-			Exit   results.Exit        `json:"exit"`
+			Exit   Exit                `json:"exit"`
 			Runs   []results.Judgement `json:"runs"`
-		}{results.Schema, x, all})
+		}{schema, x, all})
 	}
 	return x.Code, results.WriteVerdicts(e.Stdout, all)
 }
@@ -131,15 +131,15 @@ func judgement(h *history.History) (results.Judgement, error) {
 }
 
 // worstOf is the exit that judged histories ask for.
-func worstOf(all []results.Judgement) results.Exit {
-	x := results.Exit{Code: Passed}
+func worstOf(all []results.Judgement) Exit {
+	x := Exit{Code: Passed}
 	for i := range all {
 		status, text := all[i].Status()
 		switch {
 		case status == checker.Fail:
-			return results.Exit{Code: Violation, Reason: text}
+			return Exit{Code: Violation, Reason: text}
 		case status == checker.Inconclusive && x.Code == Passed:
-			x = results.Exit{Code: Inconclusive, Reason: text}
+			x = Exit{Code: Inconclusive, Reason: text}
 		}
 	}
 	return x

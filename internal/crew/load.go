@@ -78,8 +78,8 @@ func machineTicks() (busy, all float64) {
 }
 
 // since is what was used between two samples.
-func (l loadSample) since(before loadSample) results.Load {
-	r := results.Load{MachineCPU: -1, PoolWaits: l.poolWaits - before.poolWaits}
+func (l loadSample) since(before loadSample) results.Usage {
+	r := results.Usage{MachineCPU: -1, PoolWaits: l.poolWaits - before.poolWaits}
 	if wall := l.at - before.at; wall > 0 {
 		r.OwnCPU = float64(l.own-before.own) / float64(wall) / float64(runtime.GOMAXPROCS(0))
 	}
@@ -122,7 +122,7 @@ func upper(after, before *metrics.Float64Histogram, q float64) time.Duration {
 type Probe struct{ last loadSample }
 
 // Look is what was used since the last look; false at the first one.
-func (p *Probe) Look(now time.Duration) (results.Load, bool) {
+func (p *Probe) Look(now time.Duration) (results.Usage, bool) {
 	before := p.last
 	p.last = readLoad(now, nil)
 	return p.last.since(before), before.all > 0 || before.own > 0

@@ -56,7 +56,7 @@ func (o *Orders) lanes() int {
 type Report struct {
 	Begun, Skipped int64
 	Unfinished     []time.Duration // when visits were due that still waited for a worker
-	Load           results.Load
+	Load           results.Usage
 	RoundTrips     int64
 	Error          string // what went wrong with its workers; empty if nothing did
 }

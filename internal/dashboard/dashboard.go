@@ -10,7 +10,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/tview"
 
-	"hammerlock/results"
+	"hammerlock/internal/measure"
 )
 
 // redrawEvery is how often the screen is drawn when nobody presses a key.
@@ -36,8 +36,8 @@ type Dashboard struct {
 	app     *tview.Application
 	pages   *tview.Pages
 	main    *board
-	latest  atomic.Pointer[results.Snapshot]
-	control atomic.Pointer[results.Controls]
+	latest  atomic.Pointer[measure.Snapshot]
+	control atomic.Pointer[measure.Controls]
 
 	closing chan struct{}
 	once    sync.Once
@@ -47,7 +47,7 @@ type Dashboard struct {
 
 	// The rest belongs to the drawing goroutine.
 	state state
-	shown *results.Snapshot
+	shown *measure.Snapshot
 	popup string
 	quits int
 }
@@ -55,7 +55,7 @@ type Dashboard struct {
 // Open takes a screen, which must have been initialized, and begins to draw.
 func Open(screen tcell.Screen, o Options) *Dashboard {
 	d := &Dashboard{options: o, screen: screen, closing: make(chan struct{}), ended: make(chan struct{}),
-		state: state{view: allView, replay: o.Replay}, shown: &results.Snapshot{Phase: "starting", LongestBy: -1}}
+		state: state{view: allView, replay: o.Replay}, shown: &measure.Snapshot{Phase: "starting", LongestBy: -1}}
 	d.setTheme()
 	d.main = &board{Box: tview.NewBox(), dashboard: d}
 	d.pages = tview.NewPages().AddPage("main", d.main, true, true)
@@ -76,10 +76,10 @@ type initialized struct{ tcell.Screen }
 func (initialized) Init() error { return nil }
 
 // Publish sets the snapshot that is drawn next.
-func (d *Dashboard) Publish(s *results.Snapshot) { d.latest.Store(s) }
+func (d *Dashboard) Publish(s *measure.Snapshot) { d.latest.Store(s) }
 
 // Control sets what keys can do to the run; nil = nothing.
-func (d *Dashboard) Control(c *results.Controls) { d.control.Store(c) }
+func (d *Dashboard) Control(c *measure.Controls) { d.control.Store(c) }
 
 // Close ends the dashboard and returns when the screen is restored.
 func (d *Dashboard) Close() error {

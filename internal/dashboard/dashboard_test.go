@@ -11,7 +11,7 @@ import (
 
 	"github.com/gdamore/tcell/v2"
 
-	"hammerlock/results"
+	"hammerlock/internal/measure"
 )
 
 // stage is a dashboard on a screen in memory.
@@ -121,8 +121,8 @@ func TestOrders(t *testing.T) {
 	s.shows("no node can be killed now", true)
 	s.press('+')
 	s.shows("the rate cannot be changed now", true)
-	s.Control(&results.Controls{
-		Faults: []results.Choice{{Name: "delay", Doc: "late", Refused: "needs links"}, {Name: "flush", Doc: "FLUSHALL"}},
+	s.Control(&measure.Controls{
+		Faults: []measure.Choice{{Name: "delay", Doc: "late", Refused: "needs links"}, {Name: "flush", Doc: "FLUSHALL"}},
 		Inject: func(f string) error { do("inject " + f); return nil },
 		Kill:   func(n string) error { do("kill " + n); return errors.New("no " + n) },
 		Rate: func(factor float64) (float64, error) {

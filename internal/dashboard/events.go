@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"time"
 
-	"hammerlock/results"
+	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
 )
 
 // events lists what happened, the newest last.
-func events(c canvas, s *results.Snapshot, st *state) {
+func events(c canvas, s *measure.Snapshot, st *state) {
 	more := "enter opens one"
 	if st.filter != "" {
 		more = "only those with " + st.filter
@@ -37,11 +38,11 @@ func events(c canvas, s *results.Snapshot, st *state) {
 	}
 }
 
-func eventTone(e *results.Event) tone {
+func eventTone(e *measure.Event) tone {
 	switch e.Kind {
-	case results.ViolationEvent:
+	case measure.ViolationEvent:
 		return bad
-	case results.FaultEvent:
+	case measure.FaultEvent:
 		return warning
 	default:
 		return plain
@@ -49,13 +50,13 @@ func eventTone(e *results.Event) tone {
 }
 
 // eventText is an event in one row.
-func eventText(e *results.Event) string {
+func eventText(e *measure.Event) string {
 	text := fmt.Sprintf("%8.3f %-9s ", e.At.Seconds(), e.Kind)
 	if e.Count > 1 {
-		text += results.Count(e.Count) + "x "
+		text += human.Count(e.Count) + "x "
 	}
 	text += e.Text
-	if e.Kind == results.FaultEvent {
+	if e.Kind == measure.FaultEvent {
 		if e.To == 0 {
 			text += "  AT WORK"
 		} else {
@@ -66,11 +67,11 @@ func eventText(e *results.Event) string {
 }
 
 // window shows one event and what the workers did around it.
-func window(c canvas, s *results.Snapshot, e *results.Event) {
+func window(c canvas, s *measure.Snapshot, e *measure.Event) {
 	body := c.panel(fmt.Sprintf("%s at %.3f s", e.Kind, e.At.Seconds()), "esc closes")
 	y := 0
 	for _, text := range append([]string{e.Text}, e.Detail...) {
-		for _, row := range results.Wrap(text, body.w) {
+		for _, row := range human.Wrap(text, body.w) {
 			body.put(0, y, plain, row)
 			y++
 		}
@@ -86,8 +87,8 @@ func window(c canvas, s *results.Snapshot, e *results.Event) {
 		strips.put(0, i, plain, fmt.Sprintf("w%02d", l.Worker))
 		paintStrip(strips.part(4, i, width, 1), l.Cells, (len(l.Cells)+width-1)/max(width, 1))
 	}
-	x := 4 + int((e.At-e.Begin)/results.StripStep)*width/max(len(e.Around[0].Cells), 1)
+	x := 4 + int((e.At-e.Begin)/measure.StripStep)*width/max(len(e.Around[0].Cells), 1)
 	strips.put(x, len(e.Around), strong, fmt.Sprintf("▲ %.3f s", e.At.Seconds()))
 	strips.put(4, len(e.Around)+1, faint, fmt.Sprintf("from %.3f s to %.3f s", max(e.Begin, 0).Seconds(),
-		(e.Begin+results.StripStep*time.Duration(len(e.Around[0].Cells))).Seconds()))
+		(e.Begin+measure.StripStep*time.Duration(len(e.Around[0].Cells))).Seconds()))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 	"go.uber.org/goleak"
 
+	"hammerlock/internal/measure"
 	"hammerlock/results"
 )
 
@@ -22,24 +23,24 @@ var update = flag.Bool("update", false, "write the golden frames")
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // picture is a snapshot in which everything happens at once, and always the same.
-func picture() *results.Snapshot {
+func picture() *measure.Snapshot {
 	ms := time.Millisecond
-	q := func(n int64, p50, p99 time.Duration) results.Quantiles {
-		return results.Quantiles{Count: n, P50: p50, P99: p99}
+	q := func(n int64, p50, p99 time.Duration) measure.Quantiles {
+		return measure.Quantiles{Count: n, P50: p50, P99: p99}
 	}
 	cpu, trips, commands := 41_500.0, 2.04, 4.11
-	s := &results.Snapshot{
+	s := &measure.Snapshot{
 		Phase: "running", From: 2 * time.Second, To: 62 * time.Second,
-		Head: results.Head{Number: 3, Of: 5, Topology: "sentinel", Lock: "lease", Workers: 16, Keys: 1, TTL: 5 * time.Second,
+		Head: measure.Head{Number: 3, Of: 5, Topology: "sentinel", Lock: "lease", Workers: 16, Keys: 1, TTL: 5 * time.Second,
 			Faults: []string{"kill-primary@20s"}},
-		Live: results.Live{At: 41_200 * ms, Done: 203_456, Errors: 1_234, Waiting: 14, P50: 54 * time.Microsecond, P99: 3 * ms},
-		Latency: []results.LatencyRow{
+		Live: measure.Live{At: 41_200 * ms, Done: 203_456, Errors: 1_234, Waiting: 14, P50: 54 * time.Microsecond, P99: 3 * ms},
+		Latency: []measure.LatencyRow{
 			{Name: "acquire", Now: q(5000, 54_200, 3*ms), Ten: q(50_000, 51_000, 2_900_000), Run: q(200_000, 56_100, 346*ms)},
 			{Name: "response", Now: q(50, 1_300_000, 9*ms), Ten: q(50_000, 1_280_000, 8*ms), Run: q(200_000, 1_310_000, 351*ms)},
 		},
 		Random: q(200_000, 346*ms, 1200*ms), Longest: 5170 * ms, LongestBy: 7, LanesEnd: 41_200 * ms, Hidden: 0,
 		Fairness: results.Fairness{Jain: 0.871, Starving: 2, Worst: results.Worker{Worker: 7, Visits: 12, Longest: int64(5170 * ms)}},
-		Nodes: []results.NodeState{
+		Nodes: []measure.NodeState{
 			{Name: "n1", Role: "?", Made: "primary", State: "down", Lag: -1},
 			{Name: "n2", Role: "replica", Made: "replica", State: "up", Of: "n3", Linked: true, Lag: 1_234_567, Clients: 2},
 			{Name: "n3", Role: "primary", Made: "replica", State: "up", Clients: 33, Lag: -1},
@@ -49,24 +50,24 @@ func picture() *results.Snapshot {
 		Cuts:   []string{"drop n3<->n4"},
 		Cost:   results.Cost{RoundTrips: &trips, Commands: &commands, ServerCPU: &cpu},
 		Active: []string{"kill-primary: killed n1"},
-		Safety: results.Safety{Violations: 3, Excludes: true, SafeUpTo: 20 * time.Second, First: "two holders"},
+		Safety: measure.Safety{Violations: 3, Excludes: true, SafeUpTo: 20 * time.Second, First: "two holders"},
 		Generator: results.Generator{State: results.Suspect,
 			Reasons: []string{"closed loop on the servers' cores"}},
 	}
-	s.Lanes, s.Shares = pictureLanes()
+	s.Lanes, s.Fairness.Workers = pictureLanes()
 	for i := range 41 {
 		done := int64(4000 + 97*((i*37)%23))
 		if i > 30 && i < 35 {
 			done = int64(i) - 31
 		}
-		s.Seconds = append(s.Seconds, results.Second{At: time.Duration(i) * time.Second, Done: done, Fault: i >= 31})
+		s.Seconds = append(s.Seconds, measure.Second{At: time.Duration(i) * time.Second, Done: done, Fault: i >= 31})
 	}
-	s.Events = []results.Event{
-		{Kind: results.FaultEvent, At: 8 * time.Second, To: 9 * time.Second, Count: 1, Text: "delay: clients are 20ms to 40ms away"},
-		{Kind: results.FaultEvent, At: 31_004 * ms, Count: 1, Text: "kill-primary: killed n1"},
-		{Kind: results.ElectionEvent, At: 32_190 * ms, Count: 1, Text: "n3 became primary"},
-		{Kind: results.LostEvent, At: 33 * time.Second, Count: 4, Text: "w02 was told that its hold is lost"},
-		{Kind: results.ViolationEvent, At: 33_170 * ms, Count: 3,
+	s.Events = []measure.Event{
+		{Kind: measure.FaultEvent, At: 8 * time.Second, To: 9 * time.Second, Count: 1, Text: "delay: clients are 20ms to 40ms away"},
+		{Kind: measure.FaultEvent, At: 31_004 * ms, Count: 1, Text: "kill-primary: killed n1"},
+		{Kind: measure.RoleEvent, At: 32_190 * ms, Count: 1, Text: "n3 became primary"},
+		{Kind: measure.LeaseLostEvent, At: 33 * time.Second, Count: 4, Text: "w02 was told that its hold is lost"},
+		{Kind: measure.ViolationEvent, At: 33_170 * ms, Count: 3,
 			Text:   "w03 was granted page 0 at 33.170000s while w05, granted at 30.990000s, believed in it until 35.980000s",
 			Detail: []string{"what: exclusion", "happened at 33.170 s, proved at 33.181 s"},
 			Around: s.Lanes[2:6], Begin: 32 * time.Second},
@@ -74,31 +75,31 @@ func picture() *results.Snapshot {
 	return s
 }
 
-func pictureLanes() (lanes []results.Strip, shares []int64) {
+func pictureLanes() (lanes []measure.Strip, workers []results.Worker) {
 	ms := time.Millisecond
 	for w := range 16 {
-		l := results.Strip{Worker: w, Cells: make([]results.Cell, results.StripCells), Mode: results.Waited, Since: time.Duration(w) * 11 * ms}
+		l := measure.Strip{Worker: w, Cells: make([]measure.Cell, measure.StripCells), Mode: measure.Waited, Since: time.Duration(w) * 11 * ms}
 		for i := range l.Cells {
-			switch at := results.StripCells - i; {
+			switch at := measure.StripCells - i; {
 			case w == 3 && at < 40:
-				l.Cells[i] = results.Held | results.Overlap
+				l.Cells[i] = measure.Held | measure.Overlap
 			case w == 5 && at < 70:
-				l.Cells[i] = results.Stopped | results.Held
+				l.Cells[i] = measure.Stopped | measure.Held
 			case w == 9 && at < 55:
-				l.Cells[i] = results.Ghost
+				l.Cells[i] = measure.Orphaned
 			case (i/4+w)%16 == 0:
-				l.Cells[i] = results.Held
+				l.Cells[i] = measure.Held
 			default:
-				l.Cells[i] = results.Waited
+				l.Cells[i] = measure.Waited
 			}
 		}
 		lanes = append(lanes, l)
-		shares = append(shares, int64(100+w*w*10))
+		workers = append(workers, results.Worker{Worker: w, Visits: int64(100 + w*w*10)})
 	}
-	lanes[3].Mode, lanes[3].Lease = results.Held, 4200*ms
-	lanes[5].Mode, lanes[5].Since = results.Held|results.Stopped, 1750*ms
-	lanes[9].Mode, lanes[9].Lease = results.Ghost, 3100*ms
-	return lanes, shares
+	lanes[3].Mode, lanes[3].Lease = measure.Held, 4200*ms
+	lanes[5].Mode, lanes[5].Since = measure.Held|measure.Stopped, 1750*ms
+	lanes[9].Mode, lanes[9].Lease = measure.Orphaned, 3100*ms
+	return lanes, workers
 }
 
 // simulation is a screen in memory.
@@ -200,7 +201,7 @@ func TestFrames(t *testing.T) {
 	for name, tt := range map[string]struct {
 		w, h   int
 		look   look
-		change func(*results.Snapshot, *state)
+		change func(*measure.Snapshot, *state)
 		styles bool
 	}{
 		"80x24":       {80, 24, color, nil, true},
@@ -208,16 +209,16 @@ func TestFrames(t *testing.T) {
 		"200x60":      {200, 60, color, nil, false},
 		"ascii":       {80, 24, look{ascii: true}, nil, true},
 		"small":       {60, 15, color, nil, false},
-		"starting":    {80, 24, color, func(s *results.Snapshot, _ *state) { *s = results.Snapshot{Phase: "starting", LongestBy: -1} }, false},
-		"safe":        {80, 24, color, func(s *results.Snapshot, _ *state) { s.Safety.Violations, s.Active = 0, nil }, false},
-		"locks":       {100, 34, color, func(_ *results.Snapshot, st *state) { st.view = holdersView }, false},
-		"latency":     {100, 34, color, func(_ *results.Snapshot, st *state) { st.view = latencyView }, false},
-		"fairness":    {100, 34, color, func(_ *results.Snapshot, st *state) { st.view = fairnessView }, false},
-		"nodes":       {100, 34, color, func(_ *results.Snapshot, st *state) { st.view, st.node = nodesView, 2 }, true},
-		"events":      {100, 34, color, func(_ *results.Snapshot, st *state) { st.view, st.event = eventsView, 2 }, true},
-		"filtered":    {100, 34, color, func(_ *results.Snapshot, st *state) { st.filter = "killed" }, false},
-		"frozen":      {80, 24, color, func(_ *results.Snapshot, st *state) { st.frozen, st.message = true, "said" }, false},
-		"interactive": {80, 24, color, func(s *results.Snapshot, _ *state) { s.Head.Interactive = true; s.Head.Rate = 1000 }, false},
+		"starting":    {80, 24, color, func(s *measure.Snapshot, _ *state) { *s = measure.Snapshot{Phase: "starting", LongestBy: -1} }, false},
+		"safe":        {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Safety.Violations, s.Active = 0, nil }, false},
+		"locks":       {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = holdersView }, false},
+		"latency":     {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, false},
+		"fairness":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = fairnessView }, false},
+		"nodes":       {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.node = nodesView, 2 }, true},
+		"events":      {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.event = eventsView, 2 }, true},
+		"filtered":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.filter = "killed" }, false},
+		"frozen":      {80, 24, color, func(_ *measure.Snapshot, st *state) { st.frozen, st.message = true, "said" }, false},
+		"interactive": {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Head.Interactive = true; s.Head.Rate = 1000 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			screen := simulation(t, tt.w, tt.h)
@@ -244,13 +245,13 @@ func TestFrames(t *testing.T) {
 func TestEverySizeCanBeDrawn(t *testing.T) {
 	screen := simulation(t, 300, 100)
 	defer screen.Fini()
-	for _, s := range []*results.Snapshot{picture(), {Phase: "starting", LongestBy: -1}} {
+	for _, s := range []*measure.Snapshot{picture(), {Phase: "starting", LongestBy: -1}} {
 		for w := 0; w <= 300; w += 7 {
 			for h := 0; h <= 100; h += 3 {
 				for v := allView; v <= eventsView; v++ {
 					draw(canvas{screen, look{}, 0, 0, w, h}, s, &state{view: v}, time.Time{})
 				}
-				window(canvas{screen, look{}, 0, 0, w, h}, s, &results.Event{Around: s.Lanes[:min(3, len(s.Lanes))]})
+				window(canvas{screen, look{}, 0, 0, w, h}, s, &measure.Event{Around: s.Lanes[:min(3, len(s.Lanes))]})
 			}
 		}
 	}

@@ -5,7 +5,8 @@ import (
 
 	"github.com/gdamore/tcell/v2"
 
-	"hammerlock/results"
+	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
 )
 
 // key handles every key. It runs on the drawing goroutine, which draws after it.
@@ -70,8 +71,8 @@ func (d *Dashboard) letter(r rune) {
 		st.frozen = !st.frozen
 		d.refresh()
 	case r == ' ' && d.options.Replay:
-		if c := d.control.Load(); c != nil && c.Hold != nil {
-			c.Hold()
+		if c := d.control.Load(); c != nil && c.PlayPause != nil {
+			c.PlayPause()
 		}
 	case r == 'f':
 		d.faults()
@@ -162,7 +163,7 @@ func (d *Dashboard) rate(factor float64) {
 		d.confirm("", err)
 		return
 	}
-	d.state.say(time.Now(), "%s visits a second from now on; the run is marked interactive", results.Rate(now))
+	d.state.say(time.Now(), "%s visits a second from now on; the run is marked interactive", human.Number(now))
 }
 
 // confirm shows what was done, or the error.
@@ -175,7 +176,7 @@ func (d *Dashboard) confirm(what string, err error) {
 }
 
 // chosenEvent is the chosen event, or the newest; nil if there is none.
-func (d *Dashboard) chosenEvent() *results.Event {
+func (d *Dashboard) chosenEvent() *measure.Event {
 	all := d.state.events(d.shown)
 	at := d.state.chosen(len(all))
 	if len(all) == 0 {

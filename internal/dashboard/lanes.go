@@ -5,22 +5,22 @@ import (
 	"slices"
 	"time"
 
-	"hammerlock/results"
+	"hammerlock/internal/measure"
 )
 
 // marks are the letters of what a worker did, the most important first.
 var marks = []struct {
-	cell   results.Cell
+	cell   measure.Cell
 	letter string
 	tone   tone
 	name   string
 }{
-	{results.Overlap, "X", bad, "OVERLAP"},
-	{results.Stopped, "‖", warning, "stopped"},
-	{results.Overtaken, "!", warning, "too late"},
-	{results.Held, "█", good, "holds"},
-	{results.Ghost, "░", warning, "lease left"},
-	{results.Waited, "·", plain, "waits"},
+	{measure.Overlap, "X", bad, "OVERLAP"},
+	{measure.Stopped, "‖", warning, "stopped"},
+	{measure.Expired, "!", warning, "too late"},
+	{measure.Held, "█", good, "holds"},
+	{measure.Orphaned, "░", warning, "lease left"},
+	{measure.Waited, "·", plain, "waits"},
 }
 
 func legend() (text string) {
@@ -34,7 +34,7 @@ func legend() (text string) {
 const laneText = 24
 
 // holders shows who holds the lock: a lane a worker.
-func holders(c canvas, s *results.Snapshot, st *state) {
+func holders(c canvas, s *measure.Snapshot, st *state) {
 	heading := c.part(0, 0, c.w, 1)
 	c = c.part(0, 1, c.w, c.h-1)
 	lanes := pick(st.lanes(s), c.h)
@@ -43,14 +43,14 @@ func holders(c canvas, s *results.Snapshot, st *state) {
 		heading.panel("who holds the lock", "")
 		return
 	}
-	each := max((2500/int(results.StripStep/time.Millisecond)+cells-1)/cells, 1)
+	each := max((2500/int(measure.StripStep/time.Millisecond)+cells-1)/cells, 1)
 	for y, l := range lanes {
 		c.put(0, y, plain, fmt.Sprintf("w%02d", l.Worker))
 		paintStrip(c.part(4, y, cells, 1), l.Cells, each)
 		text, t := doing(&l, s.Head.Keys > 1)
 		c.put(c.w-laneText, y, t, text)
 	}
-	seconds := float64(min(cells*each, results.StripCells)) * results.StripStep.Seconds()
+	seconds := float64(min(cells*each, measure.StripCells)) * measure.StripStep.Seconds()
 	text := fmt.Sprintf(" last %.1f s ", seconds)
 	if rest := len(st.lanes(s)) - len(lanes) + s.Hidden; rest > 0 {
 		text = fmt.Sprintf(" +%d workers,", rest) + text
@@ -64,10 +64,10 @@ func holders(c canvas, s *results.Snapshot, st *state) {
 }
 
 // paintStrip paints the newest cells that fit; each column stands for several.
-func paintStrip(c canvas, cells []results.Cell, each int) {
+func paintStrip(c canvas, cells []measure.Cell, each int) {
 	for x := range c.w {
 		last := len(cells) - (c.w-1-x)*each
-		var sum results.Cell
+		var sum measure.Cell
 		for i := max(last-each, 0); i < last; i++ {
 			sum |= cells[i]
 		}
@@ -81,7 +81,7 @@ func paintStrip(c canvas, cells []results.Cell, each int) {
 }
 
 // doing says what a worker does now.
-func doing(l *results.Strip, pages bool) (string, tone) {
+func doing(l *measure.Strip, pages bool) (string, tone) {
 	page := ""
 	if pages {
 		page = fmt.Sprintf(" p%d", l.Page)
@@ -91,15 +91,15 @@ func doing(l *results.Strip, pages bool) (string, tone) {
 		lease = ", lease " + short(l.Lease)
 	}
 	switch {
-	case l.Mode&results.Stopped != 0:
+	case l.Mode&measure.Stopped != 0:
 		return " STOPPED " + short(l.Since) + lease, warning
-	case l.Mode&results.Overtaken != 0:
+	case l.Mode&measure.Expired != 0:
 		return " LEASE OVER" + page, warning
-	case l.Mode&results.Held != 0:
+	case l.Mode&measure.Held != 0:
 		return " holds" + page + " " + short(l.Since) + lease, strong
-	case l.Mode&results.Ghost != 0:
+	case l.Mode&measure.Orphaned != 0:
 		return " gone" + page + lease, warning
-	case l.Mode&results.Waited != 0:
+	case l.Mode&measure.Waited != 0:
 		return " waits " + short(l.Since), plain
 	default:
 		return "", plain
@@ -119,15 +119,15 @@ func short(d time.Duration) string {
 }
 
 // pick chooses as many lanes as there is room for: those with something unusual, then the others by number.
-func pick(lanes []results.Strip, room int) []results.Strip {
+func pick(lanes []measure.Strip, room int) []measure.Strip {
 	if len(lanes) <= room {
 		return lanes
 	}
-	var chosen, others []results.Strip
+	var chosen, others []measure.Strip
 	for _, l := range lanes {
-		special := l.Mode&results.Stopped != 0
+		special := l.Mode&measure.Stopped != 0
 		for _, c := range l.Cells {
-			special = special || c&(results.Overlap|results.Stopped|results.Overtaken|results.Ghost) != 0
+			special = special || c&(measure.Overlap|measure.Stopped|measure.Expired|measure.Orphaned) != 0
 		}
 		if special && len(chosen) < room {
 			chosen = append(chosen, l)
@@ -136,6 +136,6 @@ func pick(lanes []results.Strip, room int) []results.Strip {
 		}
 	}
 	chosen = append(chosen, others[:max(room-len(chosen), 0)]...)
-	slices.SortFunc(chosen, func(a, b results.Strip) int { return a.Worker - b.Worker })
+	slices.SortFunc(chosen, func(a, b measure.Strip) int { return a.Worker - b.Worker })
 	return chosen
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"hammerlock/results"
+	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
 )
 
 // The smallest screen that has room for panels.
@@ -14,7 +15,7 @@ const (
 )
 
 // draw paints a snapshot.
-func draw(c canvas, s *results.Snapshot, st *state, now time.Time) {
+func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	if c.w < minWidth || c.h < minHeight {
 		drawLines(c, s)
 		return
@@ -42,7 +43,7 @@ func draw(c canvas, s *results.Snapshot, st *state, now time.Time) {
 }
 
 // overview has all panels: in two columns on a large screen, in rows on others.
-func overview(c canvas, s *results.Snapshot, st *state) {
+func overview(c canvas, s *measure.Snapshot, st *state) {
 	top := 7
 	if c.h >= 28 {
 		top = 8
@@ -97,12 +98,12 @@ func footer(c canvas, st *state, now time.Time) {
 }
 
 // drawLines draws a few lines on a screen without room for panels.
-func drawLines(c canvas, s *results.Snapshot) {
+func drawLines(c canvas, s *measure.Snapshot) {
 	safety, safetyTone := safetyText(s)
 	generator, generatorTone := generatorText(s)
 	c.put(0, 0, plain, fmt.Sprintf("%s %s: %s %.1f s", s.Head.Topology, s.Head.Lock, s.Phase, s.At.Seconds()))
-	c.put(0, 1, plain, fmt.Sprintf("%s visits, acquire p50 %s p99 %s, %d waiting, %d errors", results.Count(s.Done),
-		results.Duration(s.P50), results.Duration(s.P99), s.Waiting, s.Errors))
+	c.put(0, 1, plain, fmt.Sprintf("%s visits, acquire p50 %s p99 %s, %d waiting, %d errors", human.Count(s.Done),
+		human.Duration(s.P50), human.Duration(s.P99), s.Waiting, s.Errors))
 	c.put(0, 2, safetyTone, safety)
 	c.put(0, 3, generatorTone, generator)
 	for i, f := range s.Active {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
 	"hammerlock/results"
 )
 
@@ -12,11 +14,11 @@ import (
 const forever = time.Duration(1<<63 - 1)
 
 // header shows the run, its progress, its safety, and whether its generator can be trusted.
-func header(c canvas, s *results.Snapshot, st *state) {
+func header(c canvas, s *measure.Snapshot, st *state) {
 	h := &s.Head
 	loop := "closed loop"
 	if h.Rate > 0 {
-		loop = results.Rate(h.Rate) + "/s"
+		loop = human.Number(h.Rate) + "/s"
 	}
 	title := fmt.Sprintf("%s %s  %d workers  %d page%s  %s", h.Topology, h.Lock, h.Workers, h.Keys, plural(h.Keys), loop)
 	if h.Of > 1 {
@@ -62,10 +64,10 @@ func header(c canvas, s *results.Snapshot, st *state) {
 	c.put(x, 1, generatorTone, " "+generator)
 }
 
-func safetyText(s *results.Snapshot) (string, tone) {
+func safetyText(s *measure.Snapshot) (string, tone) {
 	switch {
 	case s.Safety.Violations > 0:
-		return fmt.Sprintf("SAFETY VIOLATED %sx", results.Count(s.Safety.Violations)), bad
+		return fmt.Sprintf("SAFETY VIOLATED %sx", human.Count(s.Safety.Violations)), bad
 	case s.At == 0:
 		return "SAFETY not tried yet", plain
 	case !s.Safety.Excludes:
@@ -75,7 +77,7 @@ func safetyText(s *results.Snapshot) (string, tone) {
 	}
 }
 
-func generatorText(s *results.Snapshot) (string, tone) {
+func generatorText(s *measure.Snapshot) (string, tone) {
 	switch s.Generator.State {
 	case "":
 		return "GENERATOR ?", plain
@@ -89,7 +91,7 @@ func generatorText(s *results.Snapshot) (string, tone) {
 }
 
 // throughput is the last minute, second by second.
-func throughput(c canvas, s *results.Snapshot) {
+func throughput(c canvas, s *measure.Snapshot) {
 	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last one is not over
 	c = c.panel("throughput", "visits a second, ▲ fault at work")
 	var values []float64
@@ -98,9 +100,9 @@ func throughput(c canvas, s *results.Snapshot) {
 		now = float64(x.Done)
 		values, most = append(values, now), max(most, now)
 	}
-	text := fmt.Sprintf("now %s/s  peak %s/s  errors %s", results.Count(int64(now)), results.Count(int64(most)), results.Count(s.Errors))
+	text := fmt.Sprintf("now %s/s  peak %s/s  errors %s", human.Count(int64(now)), human.Count(int64(most)), human.Count(s.Errors))
 	if c.w >= 56 {
-		text += "  done " + results.Count(s.Done)
+		text += "  done " + human.Count(s.Done)
 	}
 	c.put(0, 0, plain, text)
 	if c.h < 3 {
@@ -133,7 +135,7 @@ func throughput(c canvas, s *results.Snapshot) {
 }
 
 // latency is the table of percentiles, with the random waiter and the longest wait, which percentiles hide.
-func latency(c canvas, s *results.Snapshot) {
+func latency(c canvas, s *measure.Snapshot) {
 	c = c.panel("latency", "")
 	column := max(min((c.w-12)/3, 12), 8)
 	for i, head := range []string{"now", "10 s", "run"} {
@@ -147,7 +149,7 @@ func latency(c canvas, s *results.Snapshot) {
 				name = r.Name
 			}
 			c.put(0, y, plain, fmt.Sprintf("%-8s %s", name, p))
-			for k, q := range []results.Quantiles{r.Now, r.Ten, r.Run} {
+			for k, q := range []measure.Quantiles{r.Now, r.Ten, r.Run} {
 				text := quantile(q, i == 1)
 				c.put(12+(k+1)*column-len([]rune(text)), y, plain, text)
 			}
@@ -156,7 +158,7 @@ func latency(c canvas, s *results.Snapshot) {
 	}
 	longest, t := "longest now -", plain
 	if s.LongestBy >= 0 {
-		longest = fmt.Sprintf("longest now %s by w%02d", results.Duration(s.Longest), s.LongestBy)
+		longest = fmt.Sprintf("longest now %s by w%02d", human.Duration(s.Longest), s.LongestBy)
 	}
 	if s.Longest > 10*max(s.Random.P50, time.Millisecond) && s.Random.Count > 0 {
 		t = warning
@@ -171,19 +173,19 @@ func latency(c canvas, s *results.Snapshot) {
 }
 
 // quantile is one of a distribution, if its count supports it.
-func quantile(q results.Quantiles, high bool) string {
+func quantile(q measure.Quantiles, high bool) string {
 	switch {
 	case q.Count == 0 || high && q.Count < 100:
 		return "-"
 	case high:
-		return results.Duration(q.P99)
+		return human.Duration(q.P99)
 	default:
-		return results.Duration(q.P50)
+		return human.Duration(q.P50)
 	}
 }
 
 // fairness shows the workers' shares of the visits.
-func fairness(c canvas, s *results.Snapshot, long bool) {
+func fairness(c canvas, s *measure.Snapshot, long bool) {
 	c = c.panel("fairness", "visits by worker")
 	f := &s.Fairness
 	t := plain
@@ -192,42 +194,40 @@ func fairness(c canvas, s *results.Snapshot, long bool) {
 	}
 	x := c.put(0, 0, plain, fmt.Sprintf("Jain %.3f  ", f.Jain))
 	x = c.put(x, 0, t, fmt.Sprintf("starving %d  ", f.Starving))
-	c.put(x, 0, plain, cut(fmt.Sprintf("worst w%02d %s, %s", f.Worst.Worker, results.Count(f.Worst.Visits),
-		results.Duration(time.Duration(f.Worst.Longest))), c.w-x))
+	c.put(x, 0, plain, cut(fmt.Sprintf("worst w%02d %s, %s", f.Worst.Worker, human.Count(f.Worst.Visits),
+		human.Duration(time.Duration(f.Worst.Longest))), c.w-x))
 	most := int64(0)
-	for _, n := range s.Shares {
-		most = max(most, n)
+	for _, w := range f.Workers {
+		most = max(most, w.Visits)
 	}
 	if !long {
-		values := make([]float64, 0, len(s.Shares))
-		for i, n := range s.Shares {
-			if i < c.w {
-				values = append(values, float64(n))
-			}
+		var values []float64
+		for _, w := range f.Workers[:min(len(f.Workers), max(c.w, 0))] {
+			values = append(values, float64(w.Visits))
 		}
 		graph := c.part(0, 1, min(c.w, len(values)), min(c.h-1, 3))
 		graph.spark(values, float64(most), func(int) tone { return plain })
 		return
 	}
-	columns := max(min(c.w/40, (len(s.Shares)+c.h-2)/max(c.h-1, 1)), 1)
-	for i, n := range s.Shares {
+	columns := max(min(c.w/40, (len(f.Workers)+c.h-2)/max(c.h-1, 1)), 1)
+	for i, w := range f.Workers {
 		column := c.part(i/max(c.h-1, 1)*(c.w/columns), 1, c.w/columns-1, c.h-1)
 		if i/max(c.h-1, 1) >= columns {
-			c.right(0, faint, fmt.Sprintf("%d workers more", len(s.Shares)-i))
+			c.right(0, faint, fmt.Sprintf("%d workers more", len(f.Workers)-i))
 			break
 		}
 		share := 0.0
 		if most > 0 {
-			share = float64(n) / float64(most)
+			share = float64(w.Visits) / float64(most)
 		}
 		y := i % max(c.h-1, 1)
-		x := column.put(0, y, plain, fmt.Sprintf("w%02d %9s ", i, results.Count(n)))
+		x := column.put(0, y, plain, fmt.Sprintf("w%02d %9s ", i, human.Count(w.Visits)))
 		column.put(x, y, plain, strings.Repeat("█", int(share*float64(max(column.w-x, 0))+0.5)))
 	}
 }
 
 // nodes shows the servers and the links that are cut.
-func nodes(c canvas, s *results.Snapshot, st *state) {
+func nodes(c canvas, s *measure.Snapshot, st *state) {
 	c = c.panel("topology", "")
 	y := 0
 	for _, rule := range s.Cuts {
@@ -275,7 +275,7 @@ func nodes(c canvas, s *results.Snapshot, st *state) {
 }
 
 // roleText is the role of a node; of one that does not answer, the role that it was made for.
-func roleText(n *results.NodeState) string {
+func roleText(n *measure.NodeState) string {
 	if n.Role == "?" {
 		return n.Made + "?"
 	}
@@ -283,7 +283,7 @@ func roleText(n *results.NodeState) string {
 }
 
 // cost is what a visit costs clients and servers.
-func cost(c canvas, s *results.Snapshot) {
+func cost(c canvas, s *measure.Snapshot) {
 	c = c.panel("cost a visit", "of the last seconds")
 	number := func(x *float64, format string) string {
 		if x == nil {
@@ -293,7 +293,7 @@ func cost(c canvas, s *results.Snapshot) {
 	}
 	cpu := "-"
 	if s.Cost.ServerCPU != nil {
-		cpu = results.Duration(time.Duration(*s.Cost.ServerCPU))
+		cpu = human.Duration(time.Duration(*s.Cost.ServerCPU))
 	}
 	c.put(0, 0, plain, fmt.Sprintf("%s round trips  %s commands  %s CPU", number(s.Cost.RoundTrips, "%.1f"),
 		number(s.Cost.Commands, "%.1f"), cpu))

@@ -7,7 +7,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/tview"
 
-	"hammerlock/results"
+	"hammerlock/internal/measure"
 )
 
 const helpText = `1 all panels  2 who holds the lock  3 latency  4 fairness  5 nodes  6 events
@@ -103,8 +103,8 @@ func (d *Dashboard) openEvent() {
 type eventBox struct {
 	*tview.Box
 	dashboard *Dashboard
-	snapshot  *results.Snapshot
-	event     results.Event
+	snapshot  *measure.Snapshot
+	event     measure.Event
 }
 
 // Draw implements tview.Primitive. It looks an event up again whose surroundings were not known when it was opened.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"hammerlock/results"
+	"hammerlock/internal/measure"
 )
 
 // view is one of the arrangements that number keys choose.
@@ -44,7 +44,7 @@ func (st *state) passes(text string) bool {
 }
 
 // events, lanes and nodes are those that match the filter. If no lane or node matches, all of them are shown.
-func (st *state) events(s *results.Snapshot) (list []results.Event) {
+func (st *state) events(s *measure.Snapshot) (list []measure.Event) {
 	for _, e := range s.Events {
 		if st.passes(string(e.Kind) + " " + e.Text) {
 			list = append(list, e)
@@ -53,12 +53,12 @@ func (st *state) events(s *results.Snapshot) (list []results.Event) {
 	return list
 }
 
-func (st *state) lanes(s *results.Snapshot) []results.Strip {
-	return matching(s.Lanes, func(l results.Strip) bool { return st.passes(fmt.Sprintf("w%02d", l.Worker)) })
+func (st *state) lanes(s *measure.Snapshot) []measure.Strip {
+	return matching(s.Lanes, func(l measure.Strip) bool { return st.passes(fmt.Sprintf("w%02d", l.Worker)) })
 }
 
-func (st *state) nodes(s *results.Snapshot) []results.NodeState {
-	return matching(s.Nodes, func(n results.NodeState) bool { return st.passes(n.Name + " " + n.Role) })
+func (st *state) nodes(s *measure.Snapshot) []measure.NodeState {
+	return matching(s.Nodes, func(n measure.NodeState) bool { return st.passes(n.Name + " " + n.Role) })
 }
 
 // matching are the elements that match, or all if none does.

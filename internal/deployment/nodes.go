@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"hammerlock/results"
+	"hammerlock/internal/measure"
 	"hammerlock/topologies"
 )
 
@@ -22,23 +22,23 @@ const askTimeout = 350 * time.Millisecond
 // Survey asks all nodes of a topology again and again what they are. It is used by one goroutine.
 type Survey struct {
 	topology *topologies.Topology
-	heard    []results.NodeState // by node, the last answer of each that runs
+	heard    []measure.NodeState // by node, the last answer of each that runs
 }
 
 // Survey begins a survey.
 func (d *Deployment) Survey() *Survey {
-	return &Survey{topology: d.Topology, heard: make([]results.NodeState, len(d.Topology.Nodes))}
+	return &Survey{topology: d.Topology, heard: make([]measure.NodeState, len(d.Topology.Nodes))}
 }
 
 // reply is what a node says of itself: the primary that it follows, and how far it has come, both empty if unknown.
 type reply struct {
-	state   results.NodeState
+	state   measure.NodeState
 	offset  int64
 	primary string
 }
 
 // Look asks every node, all at once. One that does not answer once is said to be as it was.
-func (s *Survey) Look(ctx context.Context) []results.NodeState {
+func (s *Survey) Look(ctx context.Context) []measure.NodeState {
 	all := s.topology.Nodes
 	replies := make([]reply, len(all))
 	var asks sync.WaitGroup
@@ -46,11 +46,11 @@ func (s *Survey) Look(ctx context.Context) []results.NodeState {
 		asks.Go(func() { replies[i] = ask(ctx, n) })
 	}
 	asks.Wait()
-	states := make([]results.NodeState, len(all))
+	states := make([]measure.NodeState, len(all))
 	for i, r := range replies {
 		states[i] = r.state
 		if late := r.state.State == noAnswer; late && s.heard[i].Name != "" {
-			states[i], s.heard[i] = s.heard[i], results.NodeState{}
+			states[i], s.heard[i] = s.heard[i], measure.NodeState{}
 		} else if !late {
 			s.heard[i] = r.state
 		}
@@ -69,7 +69,7 @@ func (s *Survey) Look(ctx context.Context) []results.NodeState {
 }
 
 func ask(ctx context.Context, n *topologies.Node) reply {
-	s := results.NodeState{Name: n.Name, Role: "?", Made: string(n.Role), State: n.State().String(), Lag: -1}
+	s := measure.NodeState{Name: n.Name, Role: "?", Made: string(n.Role), State: n.State().String(), Lag: -1}
 	if n.State() != topologies.Up {
 		return reply{state: s}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/measure"
 	"hammerlock/results"
 )
 
@@ -21,13 +22,13 @@ func TestThePictureGoesOnWithoutADeadProcess(t *testing.T) {
 	j.Watched = true
 	stop, end := context.WithCancel(t.Context())
 	defer end()
-	var seen *results.Snapshot
+	var seen *measure.Snapshot
 	j.Progress = func(e Event) {
 		if e.Snapshot == nil || seen != nil {
 			return
 		}
 		for _, event := range e.Snapshot.Events {
-			if event.Kind == results.CrashEvent && e.Snapshot.Safety.SafeUpTo > event.At+500*time.Millisecond {
+			if event.Kind == measure.CrashEvent && e.Snapshot.Safety.SafeUpTo > event.At+500*time.Millisecond {
 				seen = e.Snapshot
 				end()
 			}

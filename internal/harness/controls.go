@@ -9,7 +9,8 @@ import (
 
 	"hammerlock/faults"
 	"hammerlock/history"
-	"hammerlock/results"
+	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
 	"hammerlock/topologies"
 )
 
@@ -19,9 +20,9 @@ const (
 )
 
 // controls are what a person may do to the run. Everything is recorded as what it is: a fault.
-func (x *execution) controls(ctx, ending context.Context) *results.Controls {
+func (x *execution) controls(ctx, ending context.Context) *measure.Controls {
 	inject := func(f faults.Fault, healed time.Duration) error { return x.breaker.Inject(ctx, ending, f, healed) }
-	c := &results.Controls{
+	c := &measure.Controls{
 		Kill:  func(node string) error { return x.killOrStart(inject, node) },
 		Pause: x.pauseSuite,
 		Rate:  x.changeRate(),
@@ -30,7 +31,7 @@ func (x *execution) controls(ctx, ending context.Context) *results.Controls {
 	known := map[string]faults.Fault{}
 	for _, f := range faults.All {
 		refused := f.Refused(scene, x.deployment.Topology.Options)
-		c.Faults = append(c.Faults, results.Choice{Name: f.Name, Doc: f.Doc, Refused: refused})
+		c.Faults = append(c.Faults, measure.Choice{Name: f.Name, Doc: f.Doc, Refused: refused})
 		if refused == "" {
 			known[f.Name] = f
 		}
@@ -79,15 +80,15 @@ func (x *execution) changeRate() func(factor float64) (float64, error) {
 		tempo := x.session.Tempo
 		before, after := plan*tempo.Speed(), plan*tempo.Speed()*factor
 		if after > maxRate || after > plan*fastest || after < plan*slowest {
-			return before, fmt.Errorf("%s visits a second is as far as it goes: at most %s, at least %s, of %s planned", results.Rate(before),
-				results.Rate(min(maxRate, plan*fastest)), results.Rate(plan*slowest), results.Rate(plan))
+			return before, fmt.Errorf("%s visits a second is as far as it goes: at most %s, at least %s, of %s planned", human.Number(before),
+				human.Number(min(maxRate, plan*fastest)), human.Number(plan*slowest), human.Number(plan))
 		}
 		over, err := x.breaker.Record(func() (string, error) {
 			from, err := tempo.Change(x.session.Clock.Now(), after/plan)
 			if err != nil {
 				return history.RateByKey + err.Error(), err
 			}
-			return fmt.Sprintf("%s%s/s became %s/s from %.3f s on", history.RateByKey, results.Rate(before), results.Rate(after), from.Seconds()), nil
+			return fmt.Sprintf("%s%s/s became %s/s from %.3f s on", history.RateByKey, human.Number(before), human.Number(after), from.Seconds()), nil
 		})
 		over()
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"hammerlock/internal/dashboard"
+	"hammerlock/results"
 )
 
 // watchedSlice is long enough for a dashboard to draw some frames.
@@ -43,7 +44,12 @@ func work(b *testing.B, a *arena, watched bool) (visits float64, p99, cpu time.D
 	if end(); err != nil {
 		b.Fatal(err)
 	}
-	return float64(due.Begun) / took.Seconds(), x.meter.Response.Quantile(0.99), used / time.Duration(max(due.Begun, 1))
+	var run results.Run
+	x.meter.Summarize(&run, results.Usage{})
+	if ns := run.Latency.Response.P99; ns != nil {
+		p99 = time.Duration(*ns)
+	}
+	return float64(due.Begun) / took.Seconds(), p99, used / time.Duration(max(due.Begun, 1))
 }
 
 func ownCPU(b *testing.B) time.Duration {

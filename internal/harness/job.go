@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hammerlock/internal/deployment"
+	"hammerlock/internal/measure"
 	"hammerlock/results"
 	"hammerlock/topologies"
 )
@@ -37,10 +38,10 @@ type Event struct {
 	Combination Combination
 	Number, Of  int
 	Phase       Phase
-	Live        results.Live // while the workload runs
+	Live        measure.Live // while the workload runs
 	// Of a job that is watched: while the workload runs; the controls come once, when it begins.
-	Snapshot *results.Snapshot
-	Controls *results.Controls
+	Snapshot *measure.Snapshot
+	Controls *measure.Controls
 	Took     time.Duration
 	Folder   string // of a run that was saved
 }

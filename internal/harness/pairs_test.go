@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hammerlock/results"
+	"hammerlock/results/compare"
 )
 
 // aa is how many real comparisons of a thing with itself are made: make aa makes 20.
@@ -25,7 +26,7 @@ func realPlan(p *Plan) {
 }
 
 // realTrial runs pairs on warm deployments, B with a change.
-func realTrial(t *testing.T, seed uint64, common, planted func(*Plan)) []results.Pair {
+func realTrial(t *testing.T, seed uint64, common, planted func(*Plan)) []compare.Pair {
 	t.Helper()
 	var warm Warm
 	defer func() {
@@ -33,13 +34,13 @@ func realTrial(t *testing.T, seed uint64, common, planted func(*Plan)) []results
 			t.Error(err)
 		}
 	}()
-	pairs := make([]results.Pair, realPairs)
-	for i, arm := range results.Schedule(realPairs, seed) {
+	pairs := make([]compare.Pair, realPairs)
+	for i, arm := range compare.Schedule(realPairs, seed) {
 		n := i / len(pairs[0])
 		j := job(t, func(p *Plan) {
 			common(p)
 			p.Workload.Seed = seed*1000 + uint64(n)
-			if arm == results.ArmB {
+			if arm == compare.ArmB {
 				planted(p)
 			}
 		})
@@ -66,18 +67,18 @@ func metricsOf(t *testing.T, names ...string) (all []results.Metric) {
 }
 
 // differences are the metrics in which a trial, and a comparison of the same runs, see one.
-func differences(pairs []results.Pair, metrics []results.Metric) (trial, table []string) {
-	sides := []results.Side{{Name: "A"}, {Name: "B"}}
+func differences(pairs []compare.Pair, metrics []results.Metric) (trial, table []string) {
+	sides := []compare.Side{{Name: "A"}, {Name: "B"}}
 	for _, p := range pairs {
-		sides[0].Runs, sides[1].Runs = append(sides[0].Runs, p[results.ArmA]), append(sides[1].Runs, p[results.ArmB])
+		sides[0].Runs, sides[1].Runs = append(sides[0].Runs, p[compare.ArmA]), append(sides[1].Runs, p[compare.ArmB])
 	}
-	for _, c := range results.NewTrial("A", "B", pairs, metrics).Effects {
-		if c.Effect == results.Better || c.Effect == results.Worse {
+	for _, c := range compare.NewTrial("A", "B", pairs, metrics).Effects {
+		if c.Effect == compare.Better || c.Effect == compare.Worse {
 			trial = append(trial, c.Metric)
 		}
 	}
-	for _, r := range results.Compare(sides, nil, metrics).Groups[0].Rows {
-		if e := r.Cells[1].Effect; e == results.Better || e == results.Worse {
+	for _, r := range compare.New(sides, nil, metrics).Groups[0].Rows {
+		if e := r.Cells[1].Effect; e == compare.Better || e == compare.Worse {
 			table = append(table, r.Metric)
 		}
 	}
@@ -91,7 +92,7 @@ func TestRealPairsRaiseNoAlarm(t *testing.T) {
 	trials, tables := 0, 0
 	for seed := range uint64(*aa) {
 		pairs := realTrial(t, seed+1, realPlan, func(*Plan) {})
-		for _, c := range results.NewTrial("A", "A", pairs, metrics).Effects {
+		for _, c := range compare.NewTrial("A", "A", pairs, metrics).Effects {
 			if c.Metric == "cost.round_trips" && (c.Pairs < realPairs/2 || c.Floor == nil) {
 				t.Errorf("%s: %d pairs: nothing could be seen", c.Metric, c.Pairs)
 			}
@@ -132,7 +133,7 @@ func TestARealDifferenceIsFound(t *testing.T) {
 		}
 		pairs := realTrial(t, 1, c.common, c.planted)
 		trial, table := differences(pairs, metricsOf(t, c.metric))
-		effect := results.NewTrial("A", "B", pairs, metricsOf(t, c.metric)).Effects[0]
+		effect := compare.NewTrial("A", "B", pairs, metricsOf(t, c.metric)).Effects[0]
 		if effect.Change == nil || effect.Floor == nil {
 			t.Errorf("%s: %+v", name, effect)
 			continue

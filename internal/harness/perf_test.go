@@ -76,7 +76,7 @@ func (s *arena) observe(b *testing.B) (x *execution, end func()) {
 	b.Helper()
 	x = &execution{Prepared: s.Prepared, run: s.describe(time.Now())}
 	var err error
-	if x.folder, err = results.OpenFolder(s.job.Plan.Out, rand.Text(), time.Now()); err != nil {
+	if x.folder, err = results.OpenFolder(s.job.Plan.Out, rand.Text()); err != nil {
 		b.Fatal(err)
 	}
 	if err = x.begin(); err != nil {

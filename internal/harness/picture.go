@@ -9,6 +9,7 @@ import (
 	"hammerlock/history"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/deployment"
+	"hammerlock/internal/measure"
 	"hammerlock/results"
 )
 
@@ -21,9 +22,9 @@ const (
 // picture is what is published of a run for somebody who watches it.
 type picture struct {
 	x      *execution
-	viewer *results.Viewer
-	around atomic.Pointer[results.Surroundings]
-	roles  []results.NodeState // as the viewer was told last
+	viewer *measure.Viewer
+	around atomic.Pointer[measure.Surroundings]
+	roles  []measure.NodeState // as the viewer was told last
 	visits atomic.Int64        // counted, within the measurement
 
 	mu    sync.Mutex
@@ -33,11 +34,11 @@ type picture struct {
 func newPicture(x *execution, h history.Header) *picture {
 	p := &picture{x: x, notes: map[history.ID]string{}}
 	w := &x.job.Plan.Workload
-	head := results.Head{
+	head := measure.Head{
 		Topology: x.run.Topology, Lock: x.run.Lock, Faults: x.run.Faults, Label: x.run.Label, Command: x.run.Command,
 		Workers: w.Workers, Keys: w.Keys, Rate: w.Rate, TTL: w.TTL,
 	}
-	p.viewer = results.NewViewer(x.meter, results.ViewerOptions{Head: head, Header: h, Note: p.words})
+	p.viewer = measure.NewViewer(x.meter, head, h, p.words)
 	return p
 }
 
@@ -65,7 +66,7 @@ func (p *picture) publish(now, final time.Duration) {
 	p.visits.Store(p.x.meter.Finished())
 	p.viewer.UpTo(final)
 	if p.x.breaker.Interactive() {
-		p.viewer.Meddled()
+		p.viewer.Interactive()
 	}
 	p.viewer.Rate(p.x.job.Plan.Workload.Rate * p.x.session.Tempo.Speed())
 	around := p.around.Load()
@@ -86,13 +87,13 @@ func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 	var probe crew.Probe
 	var last time.Duration
 	var before spent
-	now := results.Surroundings{}
+	now := measure.Surroundings{}
 	for {
 		now.Nodes, now.Cuts = nodes.Look(ctx), d.Cuts()
 		if at := p.x.session.Clock.Now(); at-last >= costEvery || last == 0 {
 			last = at
-			now.Load, now.Loaded = probe.Look(at)
-			now.Load.OpenLoop = p.x.job.Plan.Workload.Open()
+			now.Usage, now.Measured = probe.Look(at)
+			now.Usage.OpenLoop = p.x.job.Plan.Workload.Open()
 			after := p.spent(ctx)
 			now.Cost, before = p.since(after, before), after
 		}

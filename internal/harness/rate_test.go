@@ -8,16 +8,17 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/measure"
 	"hammerlock/results"
 )
 
 // steered carries out a watched run in which somebody uses the controls once the workers work.
-func steered(t *testing.T, change func(*Plan), use func(*results.Controls)) (*results.Run, *results.Snapshot, *history.History) {
+func steered(t *testing.T, change func(*Plan), use func(*measure.Controls)) (*results.Run, *measure.Snapshot, *history.History) {
 	t.Helper()
 	j := job(t, change)
 	j.Watched = true
-	var last *results.Snapshot
-	controls := make(chan *results.Controls, 1)
+	var last *measure.Snapshot
+	controls := make(chan *measure.Controls, 1)
 	j.Progress = func(e Event) {
 		if e.Controls != nil {
 			controls <- e.Controls
@@ -54,7 +55,7 @@ func TestARateByKey(t *testing.T) {
 			run, seen, h := steered(t, func(p *Plan) {
 				p.Verify, p.Processes, p.Locks = true, processes, lockNamed("lease")
 				p.Workload.Rate, p.Workload.Keys, p.Warmup, p.Duration = 40, 50, 0, 2*time.Second
-			}, func(c *results.Controls) {
+			}, func(c *measure.Controls) {
 				for _, factor := range []float64{8, 0.5} {
 					if _, err := c.Rate(factor); err != nil {
 						t.Error(err)
@@ -71,7 +72,7 @@ func TestARateByKey(t *testing.T) {
 				t.Errorf("interactive: %v, a rate of %v in the configuration", run.Interactive, run.Rate)
 			}
 			if seen == nil || seen.Head.Rate != 160 || !seen.Head.Interactive || len(seen.Active) > 0 ||
-				!slices.ContainsFunc(seen.Events, func(e results.Event) bool { return e.Kind == results.RateEvent }) {
+				!slices.ContainsFunc(seen.Events, func(e measure.Event) bool { return e.Kind == measure.RateEvent }) {
 				t.Errorf("who watched saw %+v", seen)
 			}
 			if err := h.Validate(); err != nil {
@@ -93,7 +94,7 @@ func TestARateByKey(t *testing.T) {
 
 // TestAClosedLoopHasNoRate: the key says why it does nothing.
 func TestAClosedLoopHasNoRate(t *testing.T) {
-	run, _, _ := steered(t, func(p *Plan) { p.Locks = lockNamed("none") }, func(c *results.Controls) {
+	run, _, _ := steered(t, func(p *Plan) { p.Locks = lockNamed("none") }, func(c *measure.Controls) {
 		if _, err := c.Rate(1.25); err == nil || !strings.Contains(err.Error(), "a closed loop has no rate") {
 			t.Errorf("got %v", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"hammerlock/internal/breaker"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/deployment"
+	"hammerlock/internal/measure"
 	"hammerlock/internal/recording"
 	"hammerlock/results"
 )
@@ -27,7 +28,7 @@ type execution struct {
 	*Prepared
 	run     *results.Run
 	folder  *results.Folder
-	meter   *results.Meter
+	meter   *measure.Meter
 	session *crew.Session
 	record  *recording.Recording
 	breaker *breaker.Breaker
@@ -40,7 +41,7 @@ type execution struct {
 // Run lets the workers work and makes a record of it: it records, breaks, judges and saves.
 func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	x := &execution{Prepared: p, run: p.describe(time.Now())}
-	if x.folder, err = results.OpenFolder(p.job.Plan.Out, x.run.Name, x.run.Started); err != nil {
+	if x.folder, err = results.OpenFolder(p.job.Plan.Out, x.run.Name); err != nil {
 		return nil, err
 	}
 	if err := x.begin(); err != nil {
@@ -77,9 +78,9 @@ func (x *execution) begin() (err error) {
 	if x.session, err = x.deployment.Crew.Begin(wake); err != nil {
 		return err
 	}
-	x.meter = results.NewMeter(results.MeterOptions{
+	x.meter = measure.NewMeter(measure.Options{
 		Workers: plan.Workload.Workers, Keys: plan.Workload.Keys, From: plan.Warmup, To: plan.Warmup + plan.Duration,
-		Excludes: x.combo.Lock.Claims.Excludes, OpenLoop: plan.Workload.Open(), Interval: x.folder.Interval,
+		Excludes: x.combo.Lock.Claims.Excludes, OpenLoop: plan.Workload.Open(), Log: x.folder.Log(), Started: x.run.Started,
 	})
 	o := recording.Options{
 		Clock: x.session.Clock, Lanes: x.session.Lanes, Slack: x.session.Slack, Wake: wake, Abandoned: x.session.Dead,

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hammerlock/checker"
-	"hammerlock/results"
+	"hammerlock/internal/human"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -62,48 +62,37 @@ func Summarize(all []Result) Summary {
 // every other cell, and at the end what is red with the command that repeats it.
 func WriteText(w io.Writer, all []Result, s Summary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	p := printer{w: t}
-	p.line("LOCK\tTOPOLOGY\tFAULT\tRESULT\tEXPECTED\tHOLDS\tVIOLATIONS\t95 %% BOUND\tDETECTED")
+	p := human.Printer{W: t}
+	p.Line("LOCK\tTOPOLOGY\tFAULT\tRESULT\tEXPECTED\tHOLDS\tVIOLATIONS\t95 %% BOUND\tDETECTED")
 	for _, g := range rows(all) {
-		p.line("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", g.lock, g.topology, g.faults(), g.result, g.expected,
-			results.Count(g.holds), g.violations(), g.bound(), g.detection())
+		p.Line("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", g.lock, g.topology, g.faults(), g.result, g.expected,
+			human.Count(g.holds), g.violations(), g.bound(), g.detection())
 	}
-	if err := cmp.Or(p.err, t.Flush()); err != nil {
+	if err := cmp.Or(p.Err, t.Flush()); err != nil {
 		return err
 	}
-	p = printer{w: w}
+	p = human.Printer{W: w}
 	for i := range all {
 		if r := &all[i]; r.Red {
-			p.line("\nRED  %s: %s", r.Cell, r.Why)
-			p.line("     history %s", cmp.Or(r.Saved, "none"))
-			p.line("     repeat  %s", r.Command)
+			p.Line("\nRED  %s: %s", r.Cell, r.Why)
+			p.Line("     history %s", cmp.Or(r.Saved, "none"))
+			p.Line("     repeat  %s", r.Command)
 		}
 	}
-	p.line("")
+	p.Line("")
 	s.write(&p)
-	return p.err
+	return p.Err
 }
 
-func (s *Summary) write(p *printer) {
-	p.line("%d cells, %d as expected, %d RED, %s holds, seed %d, %s", s.Cells, s.Green, s.Red, results.Count(s.Holds), s.Seed,
+func (s *Summary) write(p *human.Printer) {
+	p.Line("%d cells, %d as expected, %d RED, %s holds, seed %d, %s", s.Cells, s.Green, s.Red, human.Count(s.Holds), s.Seed,
 		s.Took.Round(time.Second))
 	if s.Caught > 0 {
-		p.line("%d had to fail and did: the first violation was complete after %s (median), %s at the latest", s.Caught,
-			results.Duration(s.Median), results.Duration(s.Slowest))
+		p.Line("%d had to fail and did: the first violation was complete after %s (median), %s at the latest", s.Caught,
+			human.Duration(s.Median), human.Duration(s.Slowest))
 	}
 	for _, l := range s.LeftOut {
-		p.line("left out: %s cells: %s", results.Count(int64(l.Cells)), l.Why)
-	}
-}
-
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+		p.Line("left out: %s cells: %s", human.Count(int64(l.Cells)), l.Why)
 	}
 }
 
@@ -162,7 +151,7 @@ func (g *row) faults() string {
 	return fmt.Sprintf("%s and %d more", strings.Join(g.cells[:fewFaults-1], ", "), len(g.cells)-fewFaults+1)
 }
 
-func (g *row) violations() string { return results.Count(g.bad) }
+func (g *row) violations() string { return human.Count(g.bad) }
 
 func (g *row) bound() string {
 	if g.failed || g.holds == 0 {
@@ -175,20 +164,20 @@ func (g *row) detection() string {
 	if !g.failed || g.detected == 0 {
 		return "-"
 	}
-	return results.Duration(g.detected)
+	return human.Duration(g.detected)
 }
 
 // WriteMarkdown writes the matrix as a table: a row for each lock, a column for each topology.
 func WriteMarkdown(w io.Writer, all []Result, s Summary) error {
-	p := printer{w: w}
+	p := human.Printer{W: w}
 	var columns []string
 	for _, t := range topologies.All {
 		if slices.ContainsFunc(all, func(r Result) bool { return r.Topology == t.Name }) {
 			columns = append(columns, t.Name)
 		}
 	}
-	p.line("| lock | %s |", strings.Join(columns, " | "))
-	p.line("|---%s|", strings.Repeat("|---", len(columns)))
+	p.Line("| lock | %s |", strings.Join(columns, " | "))
+	p.Line("|---%s|", strings.Repeat("|---", len(columns)))
 	for i := 0; i < len(all); {
 		end := i
 		for end < len(all) && all[end].Lock == all[i].Lock {
@@ -198,13 +187,13 @@ func WriteMarkdown(w io.Writer, all []Result, s Summary) error {
 		for _, topology := range columns {
 			line += " " + markdownCell(all[i:end], topology) + " |"
 		}
-		p.line("%s", line)
+		p.Line("%s", line)
 		i = end
 	}
-	p.line("")
-	p.line("%d cells, %d as expected, %d red, %s holds; %d had to fail and did, the first violation complete after %s (median).",
-		s.Cells, s.Green, s.Red, results.Count(s.Holds), s.Caught, results.Duration(s.Median))
-	return p.err
+	p.Line("")
+	p.Line("%d cells, %d as expected, %d red, %s holds; %d had to fail and did, the first violation complete after %s (median).",
+		s.Cells, s.Green, s.Red, human.Count(s.Holds), s.Caught, human.Duration(s.Median))
+	return p.Err
 }
 
 // markdownCell says how many cells passed with which bound, and what the others failed with.

@@ -12,6 +12,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
 	"hammerlock/results"
 	"hammerlock/workload"
 )
@@ -135,42 +136,42 @@ func (t *Tour) prepare(stop context.Context, number int) <-chan ready {
 
 // chapter shows one: its text, then the run, then the verdict.
 func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r *ready, want expectation) (bool, error) {
-	p := printer{w: t.Out}
-	p.line("%d. %s", number+1, strings.ToUpper(c.Title))
-	for _, row := range results.Wrap(c.Text, tourWidth) {
-		p.line("   %s", row)
+	p := human.Printer{W: t.Out}
+	p.Line("%d. %s", number+1, strings.ToUpper(c.Title))
+	for _, row := range human.Wrap(c.Text, tourWidth) {
+		p.Line("   %s", row)
 	}
 	if r.err != nil {
-		return false, errors.Join(p.err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, r.err))
+		return false, errors.Join(p.Err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, r.err))
 	}
 	run, err := r.run.Run(ctx, stop)
 	err = errors.Join(err, r.run.Close())
 	if err != nil || stop.Err() != nil {
-		return false, errors.Join(p.err, err)
+		return false, errors.Join(p.Err, err)
 	}
 	record := Record{Cell: c.Cell}
 	record.observe(run)
 	x := compare(record, want)
-	p.line("")
-	p.line("   %s", verdictLine(&record, run))
+	p.Line("")
+	p.Line("   %s", verdictLine(&record, run))
 	for _, sentence := range story(run, want.Causes) {
-		for i, row := range results.Wrap(sentence, tourWidth-4) {
-			p.line("   %s %s", []string{"-", " "}[min(i, 1)], row)
+		for i, row := range human.Wrap(sentence, tourWidth-4) {
+			p.Line("   %s %s", []string{"-", " "}[min(i, 1)], row)
 		}
 	}
 	if x.Red {
-		p.line("   NOT AS TOLD: %s", x.Why)
+		p.Line("   NOT AS TOLD: %s", x.Why)
 	}
-	p.line("   %s", r.command)
-	p.line("")
-	return !x.Red, p.err
+	p.Line("   %s", r.command)
+	p.Line("")
+	return !x.Red, p.Err
 }
 
 // verdictLine is the verdict of a chapter's run in a line.
 func verdictLine(r *Record, run *results.Run) string {
-	views := fmt.Sprintf("%s page views, %s lost", results.Count(run.Views.Acknowledged), results.Count(run.Views.Lost))
+	views := fmt.Sprintf("%s page views, %s lost", human.Count(run.Views.Acknowledged), human.Count(run.Views.Lost))
 	if run.Views.Fenced > 0 {
-		views += fmt.Sprintf(", %s stale writes refused", results.Count(run.Views.Fenced))
+		views += fmt.Sprintf(", %s stale writes refused", human.Count(run.Views.Fenced))
 	}
 	if r.Status == checker.Pass {
 		return "PASS  " + views

@@ -1,0 +1,58 @@
+package human
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 1234567: "1.23 ms", 999_600: "1.00 ms", 999_400: "999 µs",
+		12345 * time.Microsecond: "12.3 ms", 999_700 * time.Microsecond: "1.00 s", 90 * time.Second: "90.0 s", time.Hour: "3600 s",
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("%d: got %q, want %q", int64(d), got, want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 1234567: "1 234 567", -1234: "-1 234"} {
+		if got := Count(n); got != want {
+			t.Errorf("%d: got %q, want %q", n, got, want)
+		}
+	}
+}
+
+// TestWrappedStaysWithinItsWidth wraps by columns, not by bytes, and indents what follows the first row.
+func TestWrappedStaysWithinItsWidth(t *testing.T) {
+	var b bytes.Buffer
+	p := &Printer{W: &b}
+	p.Fact("LABEL", strings.Repeat("µµµµ ", 40))
+	rows := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	if len(rows) != 3 || !strings.HasPrefix(rows[0], "LABEL         µ") || !strings.HasPrefix(rows[1], strings.Repeat(" ", 14)+"µ") {
+		t.Errorf("got %q", rows)
+	}
+	for _, row := range rows {
+		if n := len([]rune(row)); n > Width || strings.HasSuffix(row, " ") {
+			t.Errorf("%d columns: %q", n, row)
+		}
+	}
+}
+
+type broken struct{ writes int }
+
+func (b *broken) Write([]byte) (int, error) { b.writes++; return 0, errors.New("full") }
+
+func TestPrinterStopsAtTheFirstError(t *testing.T) {
+	b := &broken{}
+	p := Printer{W: b}
+	p.Line("one")
+	p.Line("two")
+	if p.Err == nil || b.writes != 1 {
+		t.Errorf("%d writes, error %v", b.writes, p.Err)
+	}
+}

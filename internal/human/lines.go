@@ -1,0 +1,55 @@
+package human
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Width is how many columns a table or a wrapped text takes at most.
+const Width = 100
+
+// Printer writes lines to W and keeps the first error.
+type Printer struct {
+	W   io.Writer
+	Err error
+}
+
+// Line writes one line, without blanks at its end.
+func (p *Printer) Line(format string, args ...any) {
+	if p.Err == nil {
+		_, p.Err = fmt.Fprintln(p.W, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	}
+}
+
+// Wrapped writes a text after a head. Its rows end at Width if the head has as many columns as the further rows are
+// indented by.
+func (p *Printer) Wrapped(head string, indent int, text string) {
+	for i, row := range Wrap(text, Width-indent) {
+		if i > 0 {
+			head = strings.Repeat(" ", indent)
+		}
+		p.Line("%s%s", head, row)
+	}
+}
+
+// Fact writes a text with a label in a column of its own.
+func (p *Printer) Fact(label, text string) { p.Wrapped(fmt.Sprintf("%-13s ", label), 14, text) }
+
+// Wrap breaks a text into rows of at most so many columns, between words.
+func Wrap(text string, columns int) []string {
+	rows := []string{""}
+	for _, word := range strings.Split(text, " ") {
+		last := &rows[len(rows)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) > columns:
+			rows = append(rows, word)
+		default:
+			*last += " " + word
+		}
+	}
+	return rows
+}

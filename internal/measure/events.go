@@ -1,0 +1,68 @@
+package measure
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+)
+
+const (
+	keptEvents = 200
+	oneEvent   = 500 * time.Millisecond // what happens again so soon is the same event
+)
+
+// events are the latest events of a run.
+type events struct {
+	list    []Event
+	dropped int
+	open    map[int64]int // faults that are not healed, by number: place in list, from the first ever
+}
+
+// add adds an event, or counts it if it is the last one once more, and returns its place.
+func (v *events) add(e Event) int {
+	e.Count = 1
+	if n := len(v.list); n > 0 && e.Kind != FaultEvent && e.Kind != RateEvent {
+		if last := &v.list[n-1]; last.Kind == e.Kind && e.At-last.At < oneEvent {
+			last.Count++
+			return v.dropped + n - 1
+		}
+	}
+	if len(v.list) == keptEvents {
+		v.list = append(v.list[:0], v.list[1:]...)
+		v.dropped++
+	}
+	v.list = append(v.list, e)
+	return v.dropped + len(v.list) - 1
+}
+
+func (v *events) fault(op *history.Op, what string) {
+	e := Event{Kind: FaultEvent, At: op.Call, Text: what, Detail: []string{"began " + at(op.Call) + ", was in force " + at(op.Return)}}
+	if op.Outcome == history.Failed {
+		e.Text, e.To = "failed: "+what, op.Return
+		v.add(e)
+		return
+	}
+	v.open[op.Value] = v.add(e)
+}
+
+func (v *events) heal(op *history.Op) {
+	n, ok := v.open[op.Value]
+	delete(v.open, op.Value)
+	if n -= v.dropped; ok && n >= 0 {
+		v.list[n].To = op.Return
+		v.list[n].Detail = append(v.list[n].Detail, "healed at "+at(op.Return))
+	}
+}
+
+// faultIn tells whether a fault was in force at some time between from and to.
+func (v *events) faultIn(from, to time.Duration) bool {
+	for i := range v.list {
+		if e := &v.list[i]; e.Kind == FaultEvent && e.At < to && (e.To == 0 || e.To >= from) {
+			return true
+		}
+	}
+	return false
+}
+
+func at(t time.Duration) string { return fmt.Sprintf("at %.3f s", t.Seconds()) }

@@ -1,0 +1,27 @@
+package measure
+
+import (
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// faultWindows are the faults that were seen, in the order of their injections.
+type faultWindows []results.FaultWindow
+
+// observe takes a fault or its mend into account.
+func (f *faultWindows) observe(op *history.Op) {
+	switch op.Kind {
+	case history.Fault:
+		*f = append(*f, results.FaultWindow{
+			Fault: op.Value, From: op.Call, Injected: op.Return, Healing: history.Forever, To: history.Forever,
+			Failed: op.Outcome != history.OK,
+		})
+	case history.Heal:
+		for i := len(*f) - 1; i >= 0; i-- {
+			if w := &(*f)[i]; w.Fault == op.Value && w.Healing == history.Forever {
+				w.Healing, w.To = op.Call, op.Return
+				return
+			}
+		}
+	}
+}

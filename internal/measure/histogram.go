@@ -1,0 +1,138 @@
+package measure
+
+import (
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"hammerlock/results"
+)
+
+// The two geometries of all histograms, in nanoseconds: fine ones for a whole run (three significant digits,
+// 213 KB each), coarse ones where there are many (two digits).
+const (
+	lowest       = int64(50)
+	highest      = int64(time.Hour)
+	fineDigits   = 3
+	coarseDigits = 2
+)
+
+// histogram is a distribution of durations with its exact extremes and sum, which an HdrHistogram only has to within
+// its buckets. It is used by one goroutine.
+type histogram struct {
+	hist  *hdrhistogram.Histogram // without the buffered durations; buckets has all
+	buf   []repeated
+	min   time.Duration
+	max   time.Duration
+	sum   float64
+	count int64
+}
+
+// repeated is a duration that was recorded n times.
+type repeated struct{ duration, n int64 }
+
+// buffered is how many durations are collected before they are counted. A histogram is large, and a meter has a dozen
+// of them: counted one by one, each finds the histogram out of the cache; counted together, they do not wait for one
+// another.
+const buffered = 256
+
+func newFine() *histogram { return &histogram{hist: hdrhistogram.New(lowest, highest, fineDigits)} }
+
+func newCoarse() *histogram { return &histogram{hist: hdrhistogram.New(lowest, highest, coarseDigits)} }
+
+// record adds one duration. What lies beyond an hour counts as an hour in the percentiles and as itself in the
+// extremes and the sum.
+func (h *histogram) record(d time.Duration) { h.recordTimes(d, 1) }
+
+// recordTimes adds one duration n times.
+func (h *histogram) recordTimes(d time.Duration, n int64) {
+	if n == 0 {
+		return
+	}
+	d = max(d, 0)
+	if h.count == 0 || d < h.min {
+		h.min = d
+	}
+	h.max = max(h.max, d)
+	h.sum += float64(d) * float64(n)
+	h.count += n
+	if h.buf == nil {
+		h.buf = make([]repeated, 0, buffered)
+	}
+	if h.buf = append(h.buf, repeated{min(int64(d), highest), n}); len(h.buf) == buffered {
+		h.buckets()
+	}
+}
+
+// buckets counts the buffered durations.
+func (h *histogram) buckets() *hdrhistogram.Histogram {
+	for _, r := range h.buf {
+		if err := h.hist.RecordValues(r.duration, r.n); err != nil {
+			panic("measure: a clamped value is out of the histogram's range: " + err.Error())
+		}
+	}
+	h.buf = h.buf[:0]
+	return h.hist
+}
+
+// merge adds another distribution of the same geometry.
+func (h *histogram) merge(o *histogram) {
+	if o.count == 0 {
+		return
+	}
+	if h.count == 0 || o.min < h.min {
+		h.min = o.min
+	}
+	h.max, h.sum, h.count = max(h.max, o.max), h.sum+o.sum, h.count+o.count
+	h.hist.Merge(o.buckets())
+}
+
+// clear forgets everything.
+func (h *histogram) clear() {
+	h.hist.Reset()
+	*h = histogram{hist: h.hist, buf: h.buf[:0]}
+}
+
+// quantile is the duration that a share q of all does not exceed.
+func (h *histogram) quantile(q float64) time.Duration {
+	if h.count == 0 {
+		return 0
+	}
+	return min(time.Duration(h.buckets().ValueAtQuantile(q*100)), h.max)
+}
+
+// percentiles are those of a results.Percentiles.
+var percentiles = [...]float64{0.5, 0.9, 0.99, 0.999}
+
+// summary is the distribution's percentiles.
+func (h *histogram) summary() results.Percentiles {
+	p := summarize(h.count, h.quantile)
+	p.Min, p.Max = int64(h.min), int64(h.max)
+	if h.count > 0 {
+		p.Mean = int64(math.Round(h.sum / float64(h.count)))
+	}
+	return p
+}
+
+// summarize fills in the percentiles that n observations support.
+func summarize(n int64, quantile func(float64) time.Duration) results.Percentiles {
+	p := results.Percentiles{Count: n}
+	for i, to := range []**int64{&p.P50, &p.P90, &p.P99, &p.P999} {
+		if q := percentiles[i]; results.Supports(q, n) {
+			v := int64(quantile(q))
+			*to = &v
+		}
+	}
+	return p
+}
+
+// Quantiles are two of a distribution, with the number that they stand on.
+type Quantiles struct {
+	Count    int64
+	P50, P99 time.Duration
+}
+
+func (h *histogram) quantiles() Quantiles {
+	return Quantiles{Count: h.count, P50: h.quantile(0.5), P99: h.quantile(0.99)}
+}

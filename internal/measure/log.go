@@ -1,0 +1,68 @@
+package measure
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// intervalWidth is the time that one histogram of the log stands for.
+const intervalWidth = time.Second
+
+// interval keeps coarse histograms of the current second and writes them to a log when it is over: in the HdrHistogram
+// log format, version 2 of the encoding, with values in nanoseconds and maxima in milliseconds, as the usual tools
+// read them.
+type interval struct {
+	log  *hdrhistogram.HistogramLogWriter // nil: nobody keeps them
+	from time.Duration
+
+	acquire, response, handoff *histogram
+}
+
+func newInterval(from time.Duration, log io.Writer, started time.Time) interval {
+	i := interval{from: from, acquire: newCoarse(), response: newCoarse(), handoff: newCoarse()}
+	if log == nil {
+		return i
+	}
+	i.log = hdrhistogram.NewHistogramLogWriter(log)
+	ms := started.UnixMilli()
+	// Whoever gave the writer asks it for its error.
+	_ = errors.Join(
+		i.log.OutputComment("[Logged with Hammerlock: latencies in ns, maxima in ms]"),
+		i.log.OutputLogFormatVersion(),
+		i.log.OutputStartTime(ms),
+		i.log.OutputBaseTime(ms),
+		i.log.OutputLegend(),
+	)
+	return i
+}
+
+// record adds to one of its histograms a duration that came to its end at the given time. Times ascend; what is a little
+// late counts in the current second.
+func (i *interval) record(h *histogram, at, d time.Duration) {
+	if at >= i.from+intervalWidth {
+		i.flush(at)
+	}
+	h.record(d)
+}
+
+// flush writes the second and begins the one that holds the given time.
+func (i *interval) flush(at time.Duration) {
+	i.write("acquire", i.acquire)
+	i.write("response", i.response)
+	i.write("handoff", i.handoff)
+	i.from += (at - i.from) / intervalWidth * intervalWidth
+}
+
+func (i *interval) write(tag string, h *histogram) {
+	if h.count > 0 && i.log != nil {
+		b := h.buckets()
+		b.SetTag(tag)
+		b.SetStartTimeMs(i.from.Milliseconds())
+		b.SetEndTimeMs((i.from + intervalWidth).Milliseconds())
+		_ = i.log.OutputIntervalHistogram(b) // as above
+	}
+	h.clear()
+}

@@ -1,0 +1,291 @@
+// Package measure measures a run while it goes on, from the operations that it is shown, and makes snapshots of it
+// for whoever watches. Its memory depends on the numbers of workers and pages, not on the length of the run. It sends
+// nothing to a server and stores nothing.
+package measure
+
+import (
+	"io"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// Meter measures a run while it goes on. It is shown every operation, in the order of returns, by one goroutine;
+// its memory depends on the numbers of workers and pages, not on the length of the run.
+type Meter struct {
+	from, to time.Duration // visits that are due in between are measured
+	excludes bool          // the lock claims to have one holder at a time
+	open     bool          // the visits are due by a schedule
+
+	acquire, response, hold, release, handoff, tries *histogram // as results.Latencies has them
+
+	waits    *waits     // as acquire, with the waits without a grant
+	answers  *waits     // as response, with the visits that were not counted
+	late     *histogram // open loop: from when a visit was due and a worker free to its begin
+	interval interval
+
+	// Stores is read by others, between or after observations.
+	Stores  Stores
+	visits  results.Visits
+	errors  map[string]int64 // operations that were not OK, by kind, outcome and reason
+	workers []workerMeter
+	pages   []pageMeter
+	wakes   wakes
+
+	part       history.Op // of a Visit
+	faults     faultWindows
+	ops        int64
+	held       time.Duration // of all pages, within the measurement
+	idleWaited time.Duration // nobody held the page's lock while somebody waited for it
+}
+
+// Stores counts the writes of the counter over the whole run, the warm-up included.
+type Stores struct {
+	Acknowledged int64
+	Unknown      int64
+	Fenced       int64 // refused by the counter's fence
+}
+
+type workerMeter struct {
+	waiting bool
+	key     int32         // of the page that it waits for
+	next    int32         // another one who waits for it, as in pageMeter
+	first   time.Duration // call of the first try
+	granted time.Duration
+	hold    history.ID
+
+	finish  int64         // counted visits that ended within the measurement
+	waits   int64         // waits begun
+	waited  time.Duration // sum of all waits, unfinished ones included
+	longest time.Duration
+}
+
+// pageMeter pairs a release with the next grant. Operations come in the order of their returns, so a release may
+// come after the grant that it made possible.
+type pageMeter struct {
+	release  time.Duration
+	grant    time.Duration
+	since    time.Duration // when the grantee's wait began
+	oldest   time.Duration // first try of the longest waiting worker at the grant
+	waiting  int32         // the first of the workers who wait, counted from 1; the others follow by next; 0 = nobody
+	releaser int32
+	grantee  int32
+	woken    history.Wake // what made the grantee try
+	released bool         // a release waits for its grant
+	pending  bool         // a grant waits for the release before it
+}
+
+// Options say what a meter is to expect.
+type Options struct {
+	Workers  int
+	Keys     int
+	From, To time.Duration
+	Excludes bool // the lock claims to exclude: hand-off and idle time mean something
+	OpenLoop bool
+	Log      io.Writer // takes the latency log; nil if nobody keeps it. Its errors are its own.
+	Started  time.Time // what the times of the log count from
+}
+
+// NewMeter makes a meter.
+func NewMeter(o Options) *Meter {
+	m := &Meter{
+		from: o.From, to: o.To, excludes: o.Excludes, open: o.OpenLoop,
+		acquire: newFine(), response: newFine(), hold: newFine(), release: newFine(), handoff: newFine(),
+		tries: newFine(), waits: newWaits(o.From, o.To), answers: newWaits(o.From, o.To), late: newFine(),
+		errors:  map[string]int64{},
+		workers: make([]workerMeter, o.Workers), pages: make([]pageMeter, o.Keys),
+		interval: newInterval(o.From, o.Log, o.Started),
+	}
+	m.waits.random = newFine()
+	return m
+}
+
+// Cut ends the measurement early; visits that are due later are not measured.
+func (m *Meter) Cut(to time.Duration) {
+	m.to = min(m.to, to)
+	m.waits.to, m.answers.to = m.to, m.to
+}
+
+// NeverBegun takes a visit into account that still waited for a worker when the run ended.
+func (m *Meter) NeverBegun(due time.Duration) { m.answers.record(due, m.to, false) }
+
+// Observe takes one operation into account.
+func (m *Meter) Observe(op *history.Op) {
+	if op.Kind == history.Visit {
+		for _, kind := range history.PartsOfVisit {
+			m.Observe(op.Part(kind, &m.part))
+		}
+		return
+	}
+	m.ops++
+	if op.Outcome != history.OK && op.Reason != history.Busy && op.Reason != history.Fenced {
+		m.errors[op.Kind.String()+" "+op.Outcome.String()+" "+op.Reason.String()]++
+	}
+	if op.Worker < 0 {
+		m.faults.observe(op)
+		return
+	}
+	w := &m.workers[op.Worker]
+	measured := op.Due >= m.from && op.Due < m.to
+	switch op.Kind {
+	case history.Skip:
+		m.skipped(op, measured)
+	case history.Acquire:
+		m.tried(op, w, measured)
+	case history.Store:
+		m.stored(op)
+	case history.Release:
+		m.released(op, w, measured)
+	case history.End:
+		m.ended(op, w, measured)
+	}
+}
+
+func (m *Meter) skipped(op *history.Op, measured bool) {
+	m.answers.record(op.Due, op.Return, false)
+	if measured {
+		m.visits.Skipped++
+	}
+}
+
+func (m *Meter) tried(op *history.Op, w *workerMeter, measured bool) {
+	if op.Return == history.Forever {
+		return
+	}
+	p := &m.pages[op.Key]
+	if !w.waiting {
+		w.waiting, w.key, w.first = true, op.Key, op.Call
+		w.next, p.waiting = p.waiting, op.Worker+1
+	}
+	if measured {
+		m.tries.record(op.Latency())
+		m.wakes.try(op.Woken, op.Outcome == history.OK)
+	}
+	if op.Outcome != history.OK {
+		return
+	}
+	m.stopWaiting(op.Worker, w, op.Return, true, measured)
+	w.granted, w.hold = op.Return, op.ID
+	if m.excludes {
+		m.granted(op, w.first, p)
+	}
+}
+
+// stopWaiting records a wait. After the end of the measurement fewer workers compete; a wait that ends then is only
+// known to have lasted until the end.
+func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, granted, measured bool) {
+	w.waiting = false
+	at := &m.pages[w.key].waiting
+	for *at != worker+1 {
+		at = &m.workers[*at-1].next
+	}
+	*at = w.next
+	if granted && measured {
+		m.acquire.record(now - w.first)
+		m.interval.record(m.interval.acquire, now, now-w.first)
+	}
+	if seen, in := m.waits.record(w.first, now, granted); in {
+		w.waits++
+		w.waited += seen
+		w.longest = max(w.longest, seen)
+	}
+}
+
+// granted and released pair up whichever comes second.
+func (m *Meter) granted(op *history.Op, since time.Duration, p *pageMeter) {
+	p.grant, p.grantee, p.since, p.woken, p.pending = op.Return, op.Worker, since, op.Woken, true
+	p.oldest = since
+	for n := p.waiting; n != 0; n = m.workers[n-1].next {
+		p.oldest = min(p.oldest, m.workers[n-1].first)
+	}
+	m.pair(p)
+}
+
+func (m *Meter) released(op *history.Op, w *workerMeter, measured bool) {
+	if op.Return == history.Forever || op.Hold != w.hold {
+		return // a cleanup after an unknown acquire ends no hold
+	}
+	w.hold = 0
+	if measured {
+		m.release.record(op.Latency())
+		m.hold.record(op.Call - w.granted)
+	}
+	m.held += m.within(w.granted, op.Call)
+	if !m.excludes {
+		return
+	}
+	p := &m.pages[op.Key]
+	if p.pending && p.grantee == op.Worker {
+		p.pending = false // the grant of the hold that now ends: the release before it was never seen
+	}
+	p.release, p.releaser, p.released = op.Call, op.Worker, true
+	m.pair(p)
+}
+
+func (m *Meter) pair(p *pageMeter) {
+	if !p.pending || !p.released || p.grant < p.release {
+		return
+	}
+	p.pending, p.released = false, false
+	m.idleWaited += m.within(max(p.release, p.oldest), p.grant)
+	if p.grantee != p.releaser && p.since < p.release && p.release >= m.from && p.grant <= m.to {
+		m.handoff.record(p.grant - p.release)
+		m.wakes.handedOff(p.woken, p.grant-p.release)
+		m.interval.record(m.interval.handoff, p.grant, p.grant-p.release)
+	}
+}
+
+func (m *Meter) within(from, to time.Duration) time.Duration {
+	return max(min(to, m.to)-max(from, m.from), 0)
+}
+
+func (m *Meter) stored(op *history.Op) {
+	switch {
+	case op.Outcome == history.OK:
+		m.Stores.Acknowledged++
+	case op.Outcome == history.Unknown:
+		m.Stores.Unknown++
+	case op.Reason == history.Fenced:
+		m.Stores.Fenced++
+	}
+}
+
+func (m *Meter) ended(op *history.Op, w *workerMeter, measured bool) {
+	if w.waiting {
+		m.stopWaiting(op.Worker, w, op.Return, false, measured)
+	}
+	if op.Outcome == history.OK && op.Return >= m.from && op.Return < m.to {
+		w.finish++
+	}
+	m.answers.record(op.Due, op.Return, op.Outcome == history.OK)
+	if !measured {
+		return
+	}
+	m.visits.Begun++
+	if m.open {
+		m.late.record(op.Call - op.Until)
+	}
+	switch {
+	case op.Outcome == history.OK:
+		m.visits.Done++
+		m.response.record(op.Return - op.Due)
+		m.interval.record(m.interval.response, op.Return, op.Return-op.Due)
+	case op.Outcome == history.Unknown:
+		m.visits.Unknown++
+	case op.Reason == history.Impatient:
+		m.visits.Timeout++
+	default:
+		m.visits.Failed++
+	}
+}
+
+// Finish ends the observation: waits that are still open are censored, and the last interval is handed on.
+func (m *Meter) Finish() {
+	for i := range m.workers {
+		if w := &m.workers[i]; w.waiting {
+			m.stopWaiting(int32(i), w, m.to, false, false)
+		}
+	}
+	m.interval.flush(m.to + intervalWidth)
+}

@@ -1,0 +1,89 @@
+package measure
+
+import (
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// Replay makes snapshots of a saved run, at any moment of it.
+type Replay struct {
+	history *history.History
+	run     *results.Run
+	end     time.Duration // of the last operation that returned
+	never   time.Duration // call of the first operation that never returned
+	meter   *Meter
+	viewer  *Viewer
+	next    int
+	now     time.Duration
+}
+
+// NewReplay prepares a replay; run is the record of the run, nil if only the history is left.
+func NewReplay(h *history.History, run *results.Run) *Replay {
+	r := &Replay{history: h, run: run, never: history.Forever}
+	for i := range h.Ops {
+		if op := &h.Ops[i]; op.Return == history.Forever {
+			r.never = min(r.never, op.Call)
+		} else {
+			r.end = max(r.end, op.Return)
+		}
+	}
+	r.rewind()
+	return r
+}
+
+// End is when the last thing happened.
+func (r *Replay) End() time.Duration { return r.end }
+
+// rewind goes to the beginning.
+func (r *Replay) rewind() {
+	h := &r.history.Header
+	o := Options{Workers: h.Workers, Keys: h.Keys, To: r.end, Excludes: h.Claims.Excludes}
+	head := Head{Topology: h.Topology, Lock: h.Lock, Workers: h.Workers, Keys: h.Keys, Command: h.Command, Number: 1, Of: 1}
+	for _, f := range h.Faults {
+		head.Faults = append(head.Faults, f.Name+f.At)
+	}
+	if run := r.run; run != nil {
+		o.From, o.OpenLoop = time.Duration(run.Warmup), run.Rate > 0
+		o.To = o.From + time.Duration(run.Measured)
+		head.Rate, head.TTL, head.Label, head.Interactive = run.Rate, time.Duration(run.TTL), run.Label, run.Interactive
+	}
+	r.meter = NewMeter(o)
+	r.viewer = NewViewer(r.meter, head, *h, func(id history.ID) string { return r.history.Notes[id] })
+	r.next, r.now = 0, 0
+}
+
+// At is what could be said of the run at a moment. To go back it begins anew.
+func (r *Replay) At(now time.Duration) *Snapshot {
+	now = min(max(now, 0), r.end)
+	if now < r.now {
+		r.rewind()
+	}
+	ops := r.history.Ops
+	for ; r.next < len(ops); r.next++ {
+		op := &ops[r.next]
+		if op.Return > now && !(now == r.end && op.Return == history.Forever) {
+			break
+		}
+		r.meter.Observe(op)
+		r.viewer.Observe(op)
+		if op.Return != history.Forever && (r.next == 0 || op.Return-r.now >= aroundAfter) {
+			r.now = op.Return
+			r.look()
+		}
+	}
+	r.now = now
+	s := r.look()
+	if r.run != nil {
+		s.Cost, s.Generator = r.run.Cost, r.run.Generator
+	}
+	s.To = r.end
+	return s
+}
+
+// look makes a snapshot; the viewer keeps of it what it keeps of every moment.
+func (r *Replay) look() *Snapshot {
+	r.viewer.UpTo(min(r.now, r.never))
+	return r.viewer.Snapshot(r.now, "replay", nil)
+}

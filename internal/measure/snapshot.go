@@ -1,0 +1,154 @@
+package measure
+
+import (
+	"time"
+
+	"hammerlock/results"
+)
+
+// Snapshot is what can be said of a run at a moment. Once it was published nobody changes it or what it points to, so
+// that whoever draws it needs no lock and the run never waits for a screen.
+type Snapshot struct {
+	Live
+	Head      Head
+	Phase     string        // starting, running, judging, saved, replay
+	From, To  time.Duration // what is measured
+	Paused    bool          // of a replay
+	Seconds   []Second      // the last minute, the oldest first; the last one goes on
+	Latency   []LatencyRow
+	Random    Quantiles // the wait that somebody is in who waits at a random instant
+	Longest   time.Duration
+	LongestBy int // worker; -1 = nobody waits
+	Lanes     []Strip
+	LanesEnd  time.Duration // when their last cell ends
+	Hidden    int           // workers without a lane
+	Fairness  results.Fairness
+	Nodes     []NodeState
+	Cuts      []string // rules of links that are in force
+	Cost      results.Cost
+	Events    []Event // the oldest first
+	Dropped   int     // older events that are no longer kept
+	Active    []string
+	Safety    Safety
+	Generator results.Generator
+}
+
+// Head says which run it is.
+type Head struct {
+	Number, Of     int
+	Topology, Lock string
+	Faults         []string
+	Workers, Keys  int
+	Rate           float64 // 0 = closed loop
+	TTL            time.Duration
+	Command        string
+	Label          string
+	Interactive    bool // the run was changed by key
+}
+
+// Second is what was finished within one second of the run.
+type Second struct {
+	At      time.Duration
+	Done    int64
+	Errors  int64
+	Waiting int  // at its end
+	Fault   bool // a fault was in force
+}
+
+// LatencyRow is a distribution over the last second, the last ten, and the whole measurement.
+type LatencyRow struct {
+	Name          string
+	Now, Ten, Run Quantiles
+}
+
+// StripStep is the time that a cell of a strip stands for, StripCells how many there are.
+const (
+	StripStep  = 25 * time.Millisecond
+	StripCells = 400
+)
+
+// Cell says what a worker did within one step: any of the marks.
+type Cell uint8
+
+// The marks.
+const (
+	Waited   Cell = 1 << iota // for the lock
+	Held                      // its lease was valid
+	Orphaned                  // its lease was still in the servers after its hold had ended
+	Stopped                   // a fault stopped it
+	Overlap                   // another worker held the same lock with a valid lease
+	Expired                   // it went on as the holder after its lease
+)
+
+// Strip is what a worker did in the last seconds.
+type Strip struct {
+	Worker int
+	Page   int32 // of the last hold
+	Cells  []Cell
+	Mode   Cell          // what it does now
+	Since  time.Duration // for how long
+	Lease  time.Duration // what is left of its lease; 0 = none, history.Forever without expiry
+}
+
+// NodeState is a server as it was seen last.
+type NodeState struct {
+	Name    string
+	Role    string // primary, replica, sentinel; ? if it does not say
+	Made    string // the role that it was made for
+	State   string // up, down, paused, or "deaf": it runs and does not answer
+	Of      string // replica: its primary
+	Linked  bool   // replica: the link to its primary is up
+	Lag     int64  // replica: bytes behind its primary; -1 = unknown
+	Clients int64
+}
+
+// EventKind sorts events.
+type EventKind string
+
+// The kinds of event.
+const (
+	FaultEvent     EventKind = "fault"
+	RateEvent      EventKind = "rate" // changed by key
+	RoleEvent      EventKind = "role"
+	LeaseLostEvent EventKind = "lost"
+	CrashEvent     EventKind = "crash"
+	ViolationEvent EventKind = "VIOLATION"
+)
+
+// Event is something that happened in a run, beside visits.
+type Event struct {
+	Kind   EventKind
+	At     time.Duration
+	To     time.Duration // fault: when it was healed; 0 = not yet
+	Count  int64         // how often it happened in a row
+	Text   string
+	Detail []string
+	Around []Strip       // what the workers did around it; nil while that is not over
+	Begin  time.Duration // of the strips' first cells
+}
+
+// Safety is what the streaming judge has proved.
+type Safety struct {
+	Violations int64
+	First      string
+	Excludes   bool
+	SafeUpTo   time.Duration
+}
+
+// Controls are what a person may do to a run while it goes on; a nil function is unavailable. All of them may be
+// called from any goroutine, return at once, and are recorded.
+type Controls struct {
+	Faults []Choice
+	Inject func(fault string) error
+	Kill   func(node string) error               // a node that is down is started instead, empty
+	Rate   func(factor float64) (float64, error) // of visits still to come; returns the new one, in visits a second
+	// Pause says that the whole suite is about to be stopped; it returns the function that says that it goes on.
+	Pause func(why string) (resume func())
+	// Seek moves a replay: by so much, or to the beginning or the end with Seek(±history.Forever). PlayPause stops it or
+	// lets it go on.
+	Seek      func(by time.Duration)
+	PlayPause func()
+}
+
+// Choice is a fault that can be injected, or why it cannot.
+type Choice struct{ Name, Doc, Refused string }

@@ -1,0 +1,197 @@
+package measure
+
+import (
+	"time"
+
+	"hammerlock/history"
+)
+
+// strips are what all workers did in the last seconds.
+type strips struct {
+	workers []strip
+	orphans map[int32]int32 // by page: the worker whose lease is still in the servers after its hold
+}
+
+func newStrips(workers int) strips {
+	return strips{make([]strip, workers), map[int32]int32{}}
+}
+
+// strip is what a worker did in the last seconds, in a ring of cells.
+type strip struct {
+	cells [StripCells]Cell
+	head  int64 // number of the newest cell
+
+	tried   time.Duration // first try of the current wait
+	waiting bool
+	hold    history.ID // 0 = none
+	page    int32
+	from    time.Duration // of the hold
+	until   time.Duration // of its lease, as far as its holder was told
+	painted time.Duration // the hold or wait was painted up to then
+
+	orphanEnd     time.Duration // when the lease of a hold that was not released ends; 0 = there is none
+	orphanPainted time.Duration // it was painted up to then
+}
+
+// paint marks the cells between two times.
+func (s *strip) paint(from, to time.Duration, mark Cell) {
+	if to <= from {
+		to = from + 1
+	}
+	first, last := int64(max(from, 0)/StripStep), int64((to-1)/StripStep)
+	s.advance(last)
+	for n := max(first, s.head-StripCells+1); n <= last; n++ {
+		s.cells[n%StripCells] |= mark
+	}
+}
+
+// advance makes room up to cell n.
+func (s *strip) advance(n int64) {
+	if n-s.head >= StripCells {
+		s.cells = [StripCells]Cell{}
+		s.head = n
+	}
+	for s.head < n {
+		s.head++
+		s.cells[s.head%StripCells] = 0
+	}
+}
+
+// last copies n cells, up to the one with the number end.
+func (s *strip) last(n int, end int64) []Cell {
+	cells := make([]Cell, n)
+	for i := range cells {
+		if k := end - int64(n) + 1 + int64(i); k >= 0 && k <= s.head && k > s.head-StripCells {
+			cells[i] = s.cells[k%StripCells]
+		}
+	}
+	return cells
+}
+
+// observe paints an operation.
+func (all *strips) observe(op *history.Op) {
+	if op.Worker < 0 || int(op.Worker) >= len(all.workers) {
+		return
+	}
+	s := &all.workers[op.Worker]
+	switch op.Kind {
+	case history.Acquire:
+		if s.tries(op) {
+			all.endOrphan(op.Key, op.Return)
+			s.granted(op)
+		}
+	case history.Extend:
+		if op.Outcome == history.OK && s.hold != 0 && (op.Hold == s.hold || op.Hold == 0) && op.Until != 0 {
+			s.until = op.Until
+		}
+	case history.Release:
+		if op.Hold != s.hold || op.Value > 0 && op.Outcome == history.OK {
+			return
+		}
+		s.endHold(op.Call)
+		if op.Outcome == history.Unknown {
+			all.beginOrphan(op.Worker, op.Call)
+		}
+	case history.Crash:
+		if s.hold != 0 {
+			s.endHold(op.Call)
+			all.beginOrphan(op.Worker, op.Call)
+		}
+		s.waiting = false
+	case history.End:
+		if s.waiting {
+			s.paint(s.painted, op.Return, Waited)
+			s.waiting = false
+		}
+	}
+}
+
+// tries paints a try for the lock, and tells whether it was granted.
+func (s *strip) tries(op *history.Op) (granted bool) {
+	if !s.waiting {
+		s.waiting, s.tried, s.painted = true, op.Call, op.Call
+	}
+	if op.Return == history.Forever {
+		return false
+	}
+	s.paint(s.painted, op.Return, Waited)
+	s.painted = op.Return
+	return op.Outcome == history.OK && (op.Hold == op.ID || op.Hold == 0)
+}
+
+func (s *strip) granted(op *history.Op) {
+	s.waiting, s.hold, s.page, s.from, s.until = false, op.ID, op.Key, op.Return, op.Until
+	if s.until == 0 {
+		s.until = history.Forever
+	}
+}
+
+// paintHold paints the hold up to a time.
+func (s *strip) paintHold(to time.Duration) {
+	s.paint(s.painted, min(to, s.until), Held)
+	if to > s.until {
+		s.paint(max(s.until, s.painted), to, Expired)
+	}
+	s.painted = to
+}
+
+func (s *strip) endHold(at time.Duration) {
+	s.paintHold(at)
+	s.hold = 0
+}
+
+// beginOrphan remembers the lease of a hold that ended without a release.
+func (all *strips) beginOrphan(worker int32, from time.Duration) {
+	if s := &all.workers[worker]; s.until > from {
+		s.orphanEnd, s.orphanPainted = s.until, from
+		all.orphans[s.page] = worker
+	}
+}
+
+// endOrphan ends the lease that was left on a page: somebody else was granted it.
+func (all *strips) endOrphan(page int32, at time.Duration) {
+	if worker, ok := all.orphans[page]; ok {
+		s := &all.workers[worker]
+		s.paintOrphan(at)
+		s.orphanEnd = 0
+		delete(all.orphans, page)
+	}
+}
+
+func (s *strip) paintOrphan(now time.Duration) {
+	if s.orphanEnd == 0 {
+		return
+	}
+	s.paint(min(s.orphanPainted, s.orphanEnd), min(now, s.orphanEnd), Orphaned)
+	if s.orphanPainted = now; now >= s.orphanEnd {
+		s.orphanEnd = 0
+	}
+}
+
+// now paints what goes on up to now and says what it is.
+func (s *strip) now(worker int, now time.Duration, stopped bool) Strip {
+	r := Strip{Worker: worker, Page: s.page}
+	s.paintOrphan(now)
+	switch {
+	case s.hold != 0:
+		s.paintHold(now)
+		r.Mode, r.Since, r.Lease = Held, now-s.from, max(s.until-now, 0)
+		if s.until == history.Forever {
+			r.Lease = history.Forever
+		} else if now > s.until {
+			r.Mode = Expired
+		}
+	case s.waiting:
+		s.paint(s.painted, now, Waited)
+		s.painted = now
+		r.Mode, r.Since = Waited, now-s.tried
+	case s.orphanEnd != 0:
+		r.Mode, r.Lease = Orphaned, s.orphanEnd-now
+	}
+	if stopped {
+		s.paint(now-StripStep, now, Stopped)
+		r.Mode |= Stopped
+	}
+	s.advance(int64(now / StripStep))
+	return r
+}

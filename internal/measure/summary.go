@@ -1,0 +1,99 @@
+package measure
+
+import (
+	"time"
+
+	"hammerlock/results"
+)
+
+// Live is what can be said of a run while it goes on. It is plain data.
+type Live struct {
+	At      time.Duration
+	Done    int64 // counted visits within the measurement so far
+	Errors  int64
+	Waiting int // workers that wait for a lock
+	P50     time.Duration
+	P99     time.Duration // of the acquires of the current second
+}
+
+// Live describes the run at the given time.
+func (m *Meter) Live(at time.Duration) Live {
+	a := m.interval.acquire
+	l := Live{At: at, Done: m.visits.Done, Waiting: m.waiting(), P50: a.quantile(0.5), P99: a.quantile(0.99)}
+	for _, n := range m.errors {
+		l.Errors += n
+	}
+	return l
+}
+
+// waiting is how many workers wait for a lock.
+func (m *Meter) waiting() (n int) {
+	for i := range m.workers {
+		if m.workers[i].waiting {
+			n++
+		}
+	}
+	return n
+}
+
+// Finished is the number of counted visits that ended within the measurement.
+func (m *Meter) Finished() (n int64) {
+	for i := range m.workers {
+		n += m.workers[i].finish
+	}
+	return n
+}
+
+// Summarize fills in what was measured.
+func (m *Meter) Summarize(r *results.Run, used results.Usage) {
+	r.Measured = int64(max(m.to-m.from, 0))
+	r.Visits = m.visits
+	r.Latency = results.Latencies{
+		Acquire: m.acquire.summary(), Response: m.response.summary(), Hold: m.hold.summary(),
+		Release: m.release.summary(), Handoff: m.handoff.summary(), Try: m.tries.summary(),
+	}
+	r.Waiting = results.Waiting{
+		Unfinished: m.waits.summary(), Censored: m.waits.censored.count, Longest: int64(m.waits.longest()),
+		Response: m.answers.summary(), RandomWaiter: m.waits.randomSummary(), Woken: m.wakes.summary(),
+	}
+	if r.Measured > 0 {
+		r.Throughput = float64(m.Finished()) / time.Duration(r.Measured).Seconds()
+	}
+	r.Fairness = m.fairness()
+	r.Generator = m.judge(used)
+	r.Errors = m.errors
+	r.Windows = m.faults
+}
+
+func (m *Meter) fairness() results.Fairness {
+	f := results.Fairness{StarvingWorkers: []int{}}
+	var sum, squares float64
+	for _, w := range m.workers {
+		v := float64(w.finish)
+		sum += v
+		squares += v * v
+	}
+	n := float64(len(m.workers))
+	if sum > 0 {
+		f.Jain = sum * sum / (n * squares)
+	}
+	for i, w := range m.workers {
+		worker := results.Worker{Worker: i, Visits: w.finish, Longest: int64(w.longest)}
+		if w.waits > 0 {
+			worker.Mean = int64(w.waited / time.Duration(w.waits))
+		}
+		f.Workers = append(f.Workers, worker)
+		if float64(w.finish) < results.StarvingShare*sum/n {
+			f.StarvingWorkers = append(f.StarvingWorkers, i)
+		}
+		if i == 0 || w.finish < f.Worst.Visits || w.finish == f.Worst.Visits && worker.Longest > f.Worst.Longest {
+			f.Worst = worker
+		}
+	}
+	f.Starving = len(f.StarvingWorkers)
+	if wanted := m.held + m.idleWaited; m.excludes && wanted > 0 {
+		share := float64(m.idleWaited) / float64(wanted)
+		f.IdleShare = &share
+	}
+	return f
+}

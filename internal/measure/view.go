@@ -1,0 +1,162 @@
+package measure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+const (
+	keptLanes   = 64                     // workers with a lane in a snapshot
+	aroundLanes = 12                     // workers in the picture of an event
+	aroundAfter = 750 * time.Millisecond // that the picture shows after the event, and as much before
+	aroundCells = int(2 * aroundAfter / StripStep)
+)
+
+// Snapshot describes the run at the given time, with what else was seen of it.
+func (v *Viewer) Snapshot(now time.Duration, phase string, s *Surroundings) *Snapshot {
+	v.violations()
+	v.roll(now)
+	v.acquire.roll(now)
+	v.answer.roll(now)
+	m := v.meter
+	r := &Snapshot{Live: m.Live(now), Head: v.head, Phase: phase, From: m.from, To: m.to, Dropped: v.events.dropped}
+	if s != nil {
+		r.Nodes, r.Cuts, r.Cost = s.Nodes, s.Cuts, s.Cost
+		if s.Measured {
+			r.Generator = m.judge(s.Usage)
+		}
+	}
+	r.Latency = []LatencyRow{
+		{"acquire", v.acquire.now, v.acquire.ten, m.acquire.quantiles()},
+		{"response", v.answer.now, v.answer.ten, m.response.quantiles()},
+	}
+	r.Random = Quantiles{Count: m.waits.random.count, P50: m.waits.randomWaiter(0.5), P99: m.waits.randomWaiter(0.99)}
+	r.Fairness = m.fairness()
+	v.longest(r, now)
+	v.lanes(r, now)
+	v.around(now)
+	r.Events = slices.Clone(v.events.list)
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Kind == FaultEvent && e.To == 0 {
+			r.Active = append(r.Active, e.Text)
+		}
+	}
+	v.minute(r)
+	n, found := v.stream.Violations()
+	r.Safety = Safety{Violations: n, Excludes: v.header.Claims.Excludes, SafeUpTo: v.stream.SafeUpTo()}
+	if len(found) > 0 {
+		r.Safety.First = found[0].Text
+	}
+	return r
+}
+
+// violations makes events of what the stream has proved.
+func (v *Viewer) violations() {
+	count, all := v.stream.Violations()
+	for _, s := range all[v.seen:] {
+		v.events.add(Event{Kind: ViolationEvent, At: s.At, Text: s.Text, Detail: []string{
+			"what: " + s.Checker, "happened " + at(s.At) + ", proved " + at(s.Seen),
+			fmt.Sprintf("operations %s of w%02d and %s of w%02d", s.Ops[0], s.Workers[0], s.Ops[1], s.Workers[1]),
+		}})
+	}
+	v.seen = len(all)
+	if more := count - v.counted - int64(len(all)); more > 0 {
+		v.counted += more
+		v.events.add(Event{Kind: ViolationEvent, At: v.stream.SafeUpTo(), Text: "more violations"})
+		v.events.list[len(v.events.list)-1].Count += more - 1
+	}
+}
+
+// longest says who waits longest.
+func (v *Viewer) longest(r *Snapshot, now time.Duration) {
+	r.LongestBy = -1
+	for i := range v.meter.workers {
+		if w := &v.meter.workers[i]; w.waiting && now-w.first > r.Longest {
+			r.Longest, r.LongestBy = now-w.first, i
+		}
+	}
+}
+
+// minute lists the seconds of the last minute, and which of them had a fault.
+func (v *Viewer) minute(r *Snapshot) {
+	for n := max(v.second-int64(len(v.seconds))+1, 0); n <= v.second; n++ {
+		s := v.seconds[n%int64(len(v.seconds))]
+		s.Fault = v.events.faultIn(s.At, s.At+time.Second)
+		r.Seconds = append(r.Seconds, s)
+	}
+}
+
+// lanes shows the workers' strips: all of them, or those that something happened to.
+func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
+	all := make([]Strip, len(v.strips.workers))
+	for i := range all {
+		all[i] = v.strips.workers[i].now(i, now, v.stopped[i].Load())
+	}
+	r.Hidden = max(len(all)-keptLanes, 0)
+	r.Lanes = heaviest(all, keptLanes, interest)
+	end := int64(now / StripStep)
+	for i := range r.Lanes {
+		l := &r.Lanes[i]
+		l.Cells = v.strips.workers[l.Worker].last(StripCells, end)
+	}
+	r.LanesEnd = time.Duration(end+1) * StripStep
+}
+
+// around keeps a picture of what the workers did around the latest events, as soon as that is over.
+func (v *Viewer) around(now time.Duration) {
+	for i := len(v.events.list) - 1; i >= 0 && now-v.events.list[i].At < 5*time.Second; i-- {
+		e := &v.events.list[i]
+		if e.Around != nil || now < e.At+aroundAfter {
+			continue
+		}
+		end := int64((e.At + aroundAfter) / StripStep)
+		e.Begin = time.Duration(end-int64(aroundCells)+1) * StripStep
+		all := make([]Strip, len(v.strips.workers))
+		for w := range all {
+			s := &v.strips.workers[w]
+			all[w] = Strip{Worker: w, Page: s.page, Cells: s.last(aroundCells, end)}
+		}
+		e.Around = heaviest(all, aroundLanes, busyness)
+	}
+}
+
+// heaviest keeps the n strips with the greatest weights, in the order of the workers.
+func heaviest(all []Strip, n int, weight func(*Strip) int64) []Strip {
+	if len(all) <= n {
+		return all
+	}
+	slices.SortStableFunc(all, func(a, b Strip) int { return cmp.Compare(weight(&b), weight(&a)) })
+	slices.SortFunc(all[:n], func(a, b Strip) int { return cmp.Compare(a.Worker, b.Worker) })
+	return all[:n]
+}
+
+// interest weighs what workers do now: those that are stopped or late, then holders, then who waits longest.
+func interest(s *Strip) int64 {
+	switch {
+	case s.Mode&(Stopped|Expired) != 0:
+		return int64(history.Forever)
+	case s.Mode&(Held|Orphaned) != 0:
+		return int64(history.Forever) - 1
+	default:
+		return int64(s.Since)
+	}
+}
+
+// busyness weighs strips by how much a reader wants to see them.
+func busyness(s *Strip) (n int64) {
+	for _, c := range s.Cells {
+		switch {
+		case c&Overlap != 0:
+			n += 1000
+		case c&(Stopped|Expired|Orphaned) != 0:
+			n += 100
+		case c&Held != 0:
+			n++
+		}
+	}
+	return n
+}

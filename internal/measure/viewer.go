@@ -1,0 +1,143 @@
+package measure
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// Viewer makes snapshots of a run that somebody watches. It is shown every operation after the meter was, by the same
+// goroutine.
+type Viewer struct {
+	meter   *Meter
+	part    history.Op // of a Visit
+	stream  *checker.Stream
+	head    Head
+	header  history.Header
+	note    func(history.ID) string // the words for a fault
+	seconds [61]Second              // a ring
+	second  int64                   // number of the current one
+	acquire recent
+	answer  recent
+	strips  strips
+	stopped []atomic.Bool // by worker: a fault stops it; set by any goroutine
+	events  events
+	seen    int   // violations of the stream that became events
+	counted int64 // violations that the stream did not list that did
+}
+
+// Surroundings are what somebody else has seen of the run beside its operations.
+type Surroundings struct {
+	Nodes    []NodeState
+	Cuts     []string
+	Cost     results.Cost
+	Usage    results.Usage
+	Measured bool // Usage is known
+}
+
+// NewViewer makes a viewer of what the meter measures; note is asked for the words for a fault and may be nil.
+func NewViewer(m *Meter, head Head, header history.Header, note func(history.ID) string) *Viewer {
+	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, note: note,
+		strips: newStrips(len(m.workers)), events: events{open: map[int64]int{}},
+		stopped: make([]atomic.Bool, len(m.workers)), acquire: newRecent(), answer: newRecent()}
+	v.stream.Overlap = func(workers [2]int32, from, to time.Duration) {
+		for _, w := range workers {
+			v.strips.workers[w].paint(from, to, Overlap)
+		}
+	}
+	return v
+}
+
+// Stop says that a fault stops a worker, or that the worker goes on; any goroutine may call it.
+func (v *Viewer) Stop(worker int32, stopped bool) {
+	if worker >= 0 && int(worker) < len(v.stopped) {
+		v.stopped[worker].Store(stopped)
+	}
+}
+
+// Interactive says that the run was changed by key.
+func (v *Viewer) Interactive() { v.head.Interactive = true }
+
+// Rate says how many visits a second are due by now; 0 in a closed loop.
+func (v *Viewer) Rate(perSecond float64) { v.head.Rate = perSecond }
+
+// UpTo says that everything that was called before then was observed.
+func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
+
+// Roles makes events of what changed between two looks at the servers.
+func (v *Viewer) Roles(now time.Duration, before, after []NodeState) {
+	for i := range min(len(before), len(after)) {
+		a, b := &before[i], &after[i]
+		if a.State != b.State {
+			v.events.add(Event{Kind: RoleEvent, At: now, Text: fmt.Sprintf("%s is %s", b.Name, b.State)})
+		}
+		if a.Role != b.Role && b.Role != "?" && a.Role != "?" {
+			v.events.add(Event{Kind: RoleEvent, At: now, Text: fmt.Sprintf("%s became %s", b.Name, b.Role)})
+		}
+	}
+}
+
+// Observe takes an operation in.
+func (v *Viewer) Observe(op *history.Op) {
+	if op.Kind == history.Visit {
+		for _, kind := range history.PartsOfVisit {
+			v.Observe(op.Part(kind, &v.part))
+		}
+		return
+	}
+	v.stream.Observe(op)
+	v.strips.observe(op)
+	switch op.Kind {
+	case history.Acquire:
+		if op.Outcome == history.OK && op.Return != history.Forever && op.Worker >= 0 {
+			v.acquire.record(op.Return, op.Return-v.strips.workers[op.Worker].tried)
+		}
+	case history.End:
+		v.roll(op.Return)
+		if s := &v.seconds[v.second%int64(len(v.seconds))]; op.Outcome == history.OK {
+			s.Done++
+			v.answer.record(op.Return, op.Return-op.Due)
+		} else {
+			s.Errors++
+		}
+	case history.Fault:
+		v.fault(op)
+	case history.Heal:
+		v.events.heal(op)
+	case history.Lose, history.Release, history.Extend:
+		if op.Kind == history.Lose || op.Outcome == history.Failed && op.Reason == history.Lost {
+			v.events.add(Event{Kind: LeaseLostEvent, At: op.Return, Text: fmt.Sprintf("w%02d was told that its hold is lost", op.Worker)})
+		}
+	case history.Crash:
+		v.events.add(Event{Kind: CrashEvent, At: op.Call, Text: fmt.Sprintf("w%02d died", op.Worker)})
+	}
+}
+
+// roll begins a new second when the current one is over.
+func (v *Viewer) roll(now time.Duration) {
+	for n := int64(now / time.Second); v.second < n; {
+		v.seconds[v.second%int64(len(v.seconds))].Waiting = v.meter.waiting()
+		v.second = max(v.second, n-int64(len(v.seconds))) + 1
+		v.seconds[v.second%int64(len(v.seconds))] = Second{At: time.Duration(v.second) * time.Second}
+	}
+}
+
+func (v *Viewer) fault(op *history.Op) {
+	what := ""
+	if v.note != nil {
+		what = v.note(op.ID)
+	}
+	if rate, ok := strings.CutPrefix(what, history.RateByKey); ok {
+		v.events.add(Event{Kind: RateEvent, At: op.Call, Text: rate})
+		return
+	}
+	if n := op.Value; n >= 0 && n < int64(len(v.header.Faults)) {
+		what = v.header.Faults[n].Name + ": " + what
+	}
+	v.events.fault(op, what)
+}

@@ -1,0 +1,138 @@
+package measure
+
+import (
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"hammerlock/results"
+)
+
+// waits is the distribution of waits within a window of time, those without a grant included. A wait that was given
+// up, or still went on when the window closed, is censored: its length is known to be at least so much. A wait that
+// began before the window opened is truncated: had it been shorter, it would not have been seen. It is used by one
+// goroutine.
+type waits struct {
+	from, to time.Duration
+
+	granted  *histogram // lengths of the waits that were granted within the window
+	censored *histogram // lengths seen of the others
+	entered  *histogram // ages of the truncated ones when the window opened
+	random   *histogram // lengths, each counted once for every microsecond of it within the window; nil if nobody asks
+}
+
+func newWaits(from, to time.Duration) *waits {
+	return &waits{from: from, to: to, granted: newFine(), censored: newFine(), entered: newFine()}
+}
+
+// record adds a wait from first to last, unless it lies outside the window. Its length as far as it was seen is
+// returned.
+func (w *waits) record(first, last time.Duration, granted bool) (seen time.Duration, in bool) {
+	if last < w.from || first >= w.to {
+		return 0, false
+	}
+	if last > w.to {
+		last, granted = w.to, false
+	}
+	seen = last - first
+	if granted {
+		w.granted.record(seen)
+	} else {
+		w.censored.record(seen)
+	}
+	if first < w.from {
+		w.entered.record(w.from - first)
+	}
+	if w.random != nil {
+		w.random.recordTimes(seen, int64((last-max(first, w.from))/time.Microsecond))
+	}
+	return seen, true
+}
+
+func (w *waits) count() int64 { return w.granted.count + w.censored.count }
+
+// longest is the longest that was seen of a wait.
+func (w *waits) longest() time.Duration { return max(w.granted.max, w.censored.max) }
+
+// quantiles estimates, for ascending quantiles, how long a wait takes, by the product-limit estimator of Kaplan
+// and Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry: at each length the granted waits lower the share
+// that still waits by their part of those that are known to have waited as long; censored ones only leave, and
+// truncated ones join at the age at which they came into sight. A quantile that is not reached, because too many
+// waits had no end, is results.Beyond.
+func (w *waits) quantiles(qs ...float64) []time.Duration {
+	reached := make([]time.Duration, len(qs))
+	for i := range reached {
+		reached[i] = results.Beyond
+	}
+	atRisk := float64(w.count() - w.entered.count)
+	left, next := 1.0, 0
+	// Within a bucket truncated waits enter first and censored ones leave last, by convention.
+	walk(func(length time.Duration, n []int64) bool {
+		granted, censored, entered := float64(n[0]), float64(n[1]), float64(n[2])
+		atRisk += entered
+		if granted > 0 && atRisk > 0 {
+			left *= max(1-granted/atRisk, 0)
+			for next < len(qs) && 1-left >= qs[next]-1e-12 {
+				reached[next] = min(length, w.granted.max)
+				next++
+			}
+		}
+		atRisk -= granted + censored
+		return next < len(qs)
+	}, w.granted, w.censored, w.entered)
+	return reached
+}
+
+// walk goes through distributions of one geometry by ascending length, with the counts of each, until f returns
+// false.
+func walk(f func(length time.Duration, counts []int64) bool, all ...*histogram) {
+	bars := make([][]hdrhistogram.Bar, len(all))
+	longest := 0
+	for i, h := range all {
+		bars[i] = h.buckets().Distribution()
+		longest = max(longest, len(bars[i]))
+	}
+	counts := make([]int64, len(all))
+	for k := range longest {
+		var length int64
+		for i, b := range bars {
+			counts[i] = 0
+			if k < len(b) {
+				length, counts[i] = b[k].To, b[k].Count
+			}
+		}
+		if !f(time.Duration(length), counts) {
+			return
+		}
+	}
+}
+
+// randomWaiter is the quantile q of the lengths of the waits that somebody is in who waits at a random instant of
+// the window: each wait counts as often as it is long. Hardly anybody is in a short wait; most of those who wait are
+// in long ones.
+func (w *waits) randomWaiter(q float64) time.Duration { return min(w.random.quantile(q), w.longest()) }
+
+// summary summarizes how long waits take, those without a grant included.
+func (w *waits) summary() results.Percentiles {
+	reached := w.quantiles(percentiles[:]...)
+	return w.summarize(func(q float64) time.Duration { return reached[slices.Index(percentiles[:], q)] })
+}
+
+// randomSummary summarizes the waits that a random waiter is in.
+func (w *waits) randomSummary() results.Percentiles {
+	p := w.summarize(w.randomWaiter)
+	if w.random.count > 0 {
+		p.Mean = int64(w.random.sum / float64(w.random.count))
+	}
+	return p
+}
+
+func (w *waits) summarize(quantile func(float64) time.Duration) results.Percentiles {
+	p := summarize(w.count(), quantile)
+	p.Max = int64(w.longest())
+	if n := w.count(); n > 0 {
+		p.Mean = int64((w.granted.sum + w.censored.sum) / float64(n))
+	}
+	return p
+}

@@ -1,0 +1,44 @@
+package measure
+
+import (
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// wakes counts tries and hand-offs by what made the worker try.
+type wakes [int(history.LeaseEnd) + 1]struct {
+	tries, grants int64
+	handoff       *histogram // nil until there is one: most locks know one or two ways
+}
+
+func (w *wakes) try(by history.Wake, granted bool) {
+	if w[by].tries++; granted {
+		w[by].grants++
+	}
+}
+
+func (w *wakes) handedOff(by history.Wake, d time.Duration) {
+	if w[by].handoff == nil {
+		w[by].handoff = newFine()
+	}
+	w[by].handoff.record(d)
+}
+
+// summary lists the ways in which workers were woken, in the order of history's.
+func (w *wakes) summary() []results.Woken {
+	all := []results.Woken{}
+	for i := range w {
+		by := &w[i]
+		if by.tries == 0 {
+			continue
+		}
+		x := results.Woken{By: history.Wake(i).String(), Tries: by.tries, Grants: by.grants}
+		if by.handoff != nil {
+			x.Handoff = by.handoff.summary()
+		}
+		all = append(all, x)
+	}
+	return all
+}

@@ -1,0 +1,422 @@
+package compare
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/results"
+)
+
+// machine makes up runs as a shared machine would: latencies that vary log-normally from run to run, now and then a
+// run that somebody disturbed, and a speed that wanders and drifts while the runs are made.
+type machine struct {
+	rand   *rand.Rand
+	at     time.Time
+	noise  float64 // of a run by itself
+	drift  float64 // a run, steadily
+	wander float64 // how much of it is remembered by the next run
+	mood   float64
+}
+
+func newMachine(seed uint64) *machine {
+	return &machine{rand: rand.New(rand.NewPCG(seed, 5)), at: time.Unix(1e9, 0), noise: 0.05}
+}
+
+// planted is what was changed in a run.
+type planted struct{ p50, p99, trips, jain float64 }
+
+func (m *machine) run(e planted) results.Run {
+	m.at = m.at.Add(time.Second)
+	m.mood = m.wander*m.mood + m.rand.NormFloat64()*m.noise/2 + m.drift
+	slow := m.mood + m.rand.NormFloat64()*m.noise
+	if m.rand.Float64() < 0.05 {
+		slow += m.rand.ExpFloat64() * 0.5 // somebody compiled something
+	}
+	tail := slow + m.rand.NormFloat64()*m.noise
+	ns := func(base, planted, log float64) *int64 {
+		v := int64(base * (1 + planted) * math.Exp(log))
+		return &v
+	}
+	trips := 2 + e.trips + math.Round(m.rand.Float64()*4)/1000 // a visit at the edge of the measurement
+	commands := 4 + 2*e.trips + math.Round(m.rand.Float64()*8)/1000
+	return results.Run{
+		Topology: "single", Lock: "lease", Started: m.at,
+		Config: results.Config{Workers: 8, Keys: 8, Measured: int64(time.Second)}, Visits: results.Visits{Begun: 10_000, Done: 10_000}, Views: results.Views{Acknowledged: 1},
+		Latency:    results.Latencies{Response: results.Percentiles{Count: 10_000, P50: ns(3e5, e.p50, slow), P99: ns(2e6, e.p99, tail)}},
+		Waiting:    results.Waiting{RandomWaiter: results.Percentiles{Count: 10_000, P50: ns(5e6, e.p50, slow+m.rand.NormFloat64()*m.noise)}},
+		Throughput: 10_000 * math.Exp(-slow), Fairness: results.Fairness{Jain: min(0.9*(1+e.jain)*math.Exp(m.rand.NormFloat64()*0.02), 1)},
+		Cost: results.Cost{RoundTrips: &trips, Commands: &commands},
+	}
+}
+
+func (m *machine) pairs(n int, seed uint64, a, b planted) []Pair {
+	pairs := make([]Pair, n)
+	for i, arm := range Schedule(n, seed) {
+		e := a
+		if arm == ArmB {
+			e = b
+		}
+		pairs[i/int(arms)][arm] = m.run(e)
+	}
+	return pairs
+}
+
+// sides are two sides whose runs were made in turns, as from the arms of a trial.
+func sides(pairs []Pair) []Side {
+	s := []Side{{Name: "A"}, {Name: "B"}}
+	for i := range pairs {
+		s[0].Runs, s[1].Runs = append(s[0].Runs, pairs[i][ArmA]), append(s[1].Runs, pairs[i][ArmB])
+	}
+	return s
+}
+
+func headlines(t testing.TB) (all []results.Metric) {
+	for _, name := range results.Headline {
+		m, err := results.FindMetric(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// found are the metrics in which the trial sees a difference.
+func (t *Trial) found() (names []string) {
+	for _, c := range t.Effects {
+		if c.Effect == Better || c.Effect == Worse {
+			names = append(names, c.Metric)
+		}
+	}
+	return names
+}
+
+func (c *Comparison) found() (names []string) {
+	for _, g := range c.Groups {
+		for _, r := range g.Rows {
+			if e := r.Cells[1].Effect; e == Better || e == Worse {
+				names = append(names, r.Metric)
+			}
+		}
+	}
+	return names
+}
+
+// weathers are the machines that both procedures must stand.
+var weathers = map[string]func(*machine){
+	"steady":    func(*machine) {},
+	"noisy":     func(m *machine) { m.noise = 0.2 },
+	"drifting":  func(m *machine) { m.drift = 0.01 },
+	"wandering": func(m *machine) { m.wander = 0.9 },
+}
+
+// TestFalseAlarms compares a thing with itself 200 times: in at most 5 % of the comparisons may any of the numbers
+// look like a difference.
+func TestFalseAlarms(t *testing.T) {
+	const comparisons, most = 200, 10
+	metrics := headlines(t)
+	for name, change := range weathers {
+		trials, tables := 0, 0
+		for seed := range uint64(comparisons) {
+			m := newMachine(seed)
+			change(m)
+			pairs := m.pairs(12, seed, planted{}, planted{})
+			if len(NewTrial("A", "A", pairs, metrics).found()) > 0 {
+				trials++
+			}
+			if len(New(sides(pairs), nil, metrics).found()) > 0 {
+				tables++
+			}
+		}
+		t.Logf("%s: of %d comparisons of a thing with itself, false alarms: ab %d, compare %d", name, comparisons, trials, tables)
+		if trials > most || tables > most {
+			t.Errorf("%s: %d and %d false alarms, at most %d", name, trials, tables, most)
+		}
+	}
+}
+
+// TestPlantedDifferencesAreFound plants differences; 9 of 10 experiments must find them, and call them by their name.
+func TestPlantedDifferencesAreFound(t *testing.T) {
+	const experiments, least = 100, 90
+	metrics := headlines(t)
+	for name, c := range map[string]struct {
+		planted planted
+		metric  string
+		effect  effect
+	}{
+		"p99 +25 %":            {planted{p99: 0.25}, "response.p99", Worse},
+		"p99 -20 %":            {planted{p99: -0.20}, "response.p99", Better},
+		"one more round trip":  {planted{trips: 1}, "cost.round_trips", Worse},
+		"a tenth of a trip":    {planted{trips: 0.1}, "cost.round_trips", Worse},
+		"a third of fairness":  {planted{jain: -0.33}, "fairness.jain", Worse},
+		"one round trip saved": {planted{trips: -1}, "cost.round_trips", Better},
+	} {
+		trials, tables := 0, 0
+		for seed := range uint64(experiments) {
+			m := newMachine(seed)
+			m.drift = 0.002
+			pairs := m.pairs(16, seed, planted{}, c.planted)
+			for _, e := range NewTrial("A", "B", pairs, metrics).Effects {
+				if e.Metric == c.metric && e.Effect == c.effect {
+					trials++
+				}
+			}
+			for _, r := range New(sides(pairs), nil, metrics).Groups[0].Rows {
+				if r.Metric == c.metric && r.Cells[1].Effect == c.effect {
+					tables++
+				}
+			}
+		}
+		t.Logf("%s: found by ab in %d of %d, by compare in %d", name, trials, experiments, tables)
+		if trials < least || tables < least {
+			t.Errorf("%s: found by ab in %d of %d, by compare in %d", name, trials, experiments, tables)
+		}
+	}
+}
+
+func TestTooFewRunsAreNoise(t *testing.T) {
+	metrics := headlines(t)
+	pairs := newMachine(1).pairs(3, 1, planted{}, planted{trips: 5, p99: 5})
+	trial, table := NewTrial("A", "B", pairs, metrics), New(sides(pairs), nil, metrics)
+	if len(trial.found())+len(table.found()) > 0 {
+		t.Errorf("three runs prove %v, %v", trial.found(), table.found())
+	}
+	var text bytes.Buffer
+	if trial.WriteText(&text) != nil || table.WriteText(&text) != nil {
+		t.Fatal("not written")
+	}
+	for _, want := range []string{"3 pairs: 9 are needed", "3 runs a side: 6 are needed"} {
+		if !strings.Contains(strings.Join(strings.Fields(text.String()), " "), want) {
+			t.Errorf("no word of %q:\n%s", want, text.String())
+		}
+	}
+	for gate, want := range map[string]GateStatus{"response.p99<+10%": GateUnderpowered, RegressionGate: GateUnderpowered, "handoff.p99<+1%": GateNoData} {
+		g, err := ParseChangeGate(gate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trial.Gates, table.Gates = nil, nil
+		trial.CheckGates([]ChangeGate{g})
+		table.CheckGates([]ChangeGate{g})
+		if trial.Gates[0].Status != want || table.Gates[0].Status != want {
+			t.Errorf("%s: got %+v and %+v, want %s", gate, trial.Gates[0], table.Gates[0], want)
+		}
+	}
+}
+
+// TestEnoughRunsAreEnough takes the numbers that the notes ask for, and one less.
+func TestEnoughRunsAreEnough(t *testing.T) {
+	metrics := headlines(t)
+	apart := planted{p50: 9, p99: 9, trips: 9, jain: -0.9}
+	for _, less := range []int{0, 1} {
+		pairs := newMachine(3).pairs(pairsNeeded(len(metrics))-less, 3, planted{}, apart)
+		if got := len(NewTrial("A", "B", pairs, metrics).found()) > 0; got != (less == 0) {
+			t.Errorf("%d pairs: found %v", len(pairs), got)
+		}
+		pairs = newMachine(3).pairs(runsNeeded(len(metrics))-less, 3, planted{}, apart)
+		if got := len(New(sides(pairs), nil, metrics).found()) > 0; got != (less == 0) {
+			t.Errorf("%d runs a side: found %v", len(pairs), got)
+		}
+	}
+}
+
+// TestScheduleTakesTurns wants every arm equally often early and late, whatever the seed.
+func TestScheduleTakesTurns(t *testing.T) {
+	for seed := range uint64(50) {
+		order := Schedule(12, seed)
+		var sum, count [arms]int
+		for i, arm := range order {
+			sum[arm] += i
+			count[arm]++
+		}
+		for arm := range arms {
+			if count[arm] != 12 || sum[arm] != sum[0] {
+				t.Fatalf("seed %d: %v", seed, order)
+			}
+		}
+		for i := 0; i < len(order); i += 6 {
+			back := slices.Clone(order[i+3 : i+6])
+			slices.Reverse(back)
+			if !slices.Equal(order[i:i+3], back) {
+				t.Fatalf("seed %d: block %v does not run backwards", seed, order[i:i+6])
+			}
+		}
+	}
+	if slices.Equal(Schedule(12, 1), Schedule(12, 2)) {
+		t.Error("the seed does nothing")
+	}
+}
+
+// TestNeitherDominates plants a trade: fairer and dearer.
+func TestNeitherDominates(t *testing.T) {
+	pairs := newMachine(1).pairs(12, 1, planted{jain: -0.5}, planted{trips: 20})
+	trial := NewTrial("retry=50ms", "retry=1ms", pairs, headlines(t))
+	text := strings.Join(trial.Summary, "\n")
+	for _, want := range []string{"retry=1ms is fairer", "retry=50ms is cheaper", "neither dominates"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no word of %q in:\n%s", want, text)
+		}
+	}
+	var out bytes.Buffer
+	if err := trial.WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", out.String())
+}
+
+func TestChangeGates(t *testing.T) {
+	metrics := headlines(t)
+	for name, c := range map[string]struct {
+		planted planted
+		noise   float64
+		gate    string
+		want    GateStatus
+	}{
+		"slower than allowed":     {planted{p99: 0.5}, 0.02, "response.p99<+10%", GateFail},
+		"slower as allowed":       {planted{p99: 0.2}, 0.02, "response.p99<+90%", GatePass},
+		"as ever":                 {planted{}, 0.02, "response.p99<+25%", GatePass},
+		"too noisy to tell":       {planted{}, 0.4, "response.p99<+5%", GateUnderpowered},
+		"nothing became worse":    {planted{p99: -0.3}, 0.02, RegressionGate, GatePass},
+		"something became worse":  {planted{p99: 0.5}, 0.02, RegressionGate, GateFail},
+		"an improvement required": {planted{p99: -0.5}, 0.02, "response.p99<-30%", GatePass},
+		"not improved enough":     {planted{p99: -0.2}, 0.02, "response.p99<-30%", GateFail},
+	} {
+		g, err := ParseChangeGate(c.gate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := newMachine(7)
+		m.noise = c.noise
+		pairs := m.pairs(16, 7, planted{}, c.planted)
+		trial, table := NewTrial("A", "B", pairs, metrics), New(sides(pairs), nil, metrics)
+		trial.CheckGates([]ChangeGate{g})
+		table.CheckGates([]ChangeGate{g})
+		if trial.Gates[0].Status != c.want || table.Gates[0].Status != c.want {
+			t.Errorf("%s: ab says %+v, compare %+v, want %s", name, trial.Gates[0], table.Gates[0], c.want)
+		}
+	}
+}
+
+func TestComparisonsAreGrouped(t *testing.T) {
+	m := newMachine(1)
+	side := func(name string, locks ...string) Side {
+		s := Side{Name: name}
+		for range 3 {
+			for _, lock := range locks {
+				r := m.run(planted{})
+				r.Lock = lock
+				s.Runs = append(s.Runs, r)
+			}
+		}
+		return s
+	}
+	names := func(c *Comparison) string {
+		var all []string
+		for _, g := range c.Groups {
+			all = append(all, g.Name)
+		}
+		return strings.Join(all, ",")
+	}
+	metrics := headlines(t)
+	for want, c := range map[string]*Comparison{
+		"single lease,single watch": New([]Side{side("A", "lease", "watch"), side("B", "lease", "watch")}, nil, metrics),
+		"single":                    New([]Side{side("A", "lease"), side("B", "watch")}, nil, metrics),
+		"lease,watch":               New([]Side{side("A", "lease"), side("B", "watch")}, []string{"lock"}, metrics),
+	} {
+		if got := names(c); got != want {
+			t.Errorf("grouped into %q, want %q", got, want)
+		}
+		notes := fmt.Sprint(c.Notes)
+		if differs := strings.Contains(notes, "differs: lock: lease | watch"); differs != (want == "single") {
+			t.Errorf("%s: notes %s", want, notes)
+		}
+		if !strings.Contains(notes, "not made in turns") {
+			t.Errorf("%s: no word of turns in %s", want, notes)
+		}
+	}
+}
+
+func TestGates(t *testing.T) {
+	ms := func(n int64) *int64 { n *= int64(time.Millisecond); return &n }
+	trips := 2.0
+	sound := results.Run{
+		Config: results.Config{Workers: 4, Measured: 1}, Throughput: 1500, Visits: results.Visits{Begun: 10, Done: 10}, Views: results.Views{Acknowledged: 10},
+		Fairness: results.Fairness{Jain: 0.85}, Cost: results.Cost{RoundTrips: &trips},
+		Latency: results.Latencies{Response: results.Percentiles{Count: 600, P50: ms(1), P99: ms(40), Max: 45e6}},
+		Waiting: results.Waiting{Unfinished: results.Percentiles{Count: 9, P50: ms(10), P99: new(int64), Max: 90e6}},
+	}
+	*sound.Waiting.Unfinished.P99 = int64(results.Beyond)
+	saturated, slower, meddled := sound, sound, sound
+	meddled.Interactive = true
+	saturated.Generator = results.Generator{State: results.Saturated, Reasons: []string{"machine 100 % busy"}}
+	slower.Latency.Response.P99 = ms(80)
+	for _, c := range []struct {
+		gate string
+		runs []*results.Run
+		want GateStatus
+	}{
+		{"response.p99<50ms", []*results.Run{&sound}, GatePass},
+		{"response.p99 < 40ms", []*results.Run{&sound}, GateFail},
+		{"response.p99<=40ms", []*results.Run{&sound}, GatePass},
+		{"response.p99<50ms", []*results.Run{&sound, &slower, &sound}, GatePass}, // the median
+		{"response.p99<50ms", []*results.Run{&slower, &slower, &sound}, GateFail},
+		{"response.p999<1h", []*results.Run{&sound}, GateUnderpowered},
+		{"response.p99<50ms", []*results.Run{&saturated}, GateInconclusive},
+		{"response.p99<1ns", []*results.Run{&sound, &saturated}, GateInconclusive},
+		{"throughput>1000/s", []*results.Run{&saturated}, GateInconclusive},
+		{"cost.round_trips<=2.1", []*results.Run{&saturated}, GatePass},
+		{"throughput>1000/s", []*results.Run{&sound}, GatePass},
+		{"throughput>2000", []*results.Run{&sound}, GateFail},
+		{"fairness.jain>0.8", []*results.Run{&sound}, GatePass},
+		{"fairness.jain>90%", []*results.Run{&sound}, GateFail},
+		{"fairness.starving==0", []*results.Run{&sound}, GatePass},
+		{"handoff.p50<1h", []*results.Run{&sound}, GateNoData},
+		{"cost.commands<1000", []*results.Run{&sound}, GateNoData},
+		{"acquire_with_unfinished.p99<80ms", []*results.Run{&sound}, GateFail},          // it is more than the longest that was seen
+		{"acquire_with_unfinished.p99<100ms", []*results.Run{&sound}, GateUnderpowered}, // nobody knows by how much
+		{"response.p99<50ms", nil, GateNoData},
+		{"cost.round_trips<=2.1", []*results.Run{&sound, &meddled}, GateInconclusive},
+	} {
+		g, err := ParseGate(c.gate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := g.Check(c.runs); got.Status != c.want || got.Gate != strings.ReplaceAll(c.gate, " ", "") {
+			t.Errorf("%s: got %+v, want %s", c.gate, got, c.want)
+		}
+	}
+	if (GateResult{}).Status == GatePass {
+		t.Error("a gate that nobody checked passes")
+	}
+}
+
+func TestMistakesInGates(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                     "METRIC OPERATOR VALUE",
+		"response.p99":         "METRIC OPERATOR VALUE",
+		"response.p99<":        "is a duration with a unit",
+		"response.p99<50":      "is a duration with a unit",
+		"response.p99=50ms":    "the operators are <= >= < > ==",
+		"reponse.p99<50ms":     "there is acquire, acquire_with_unfinished, random_waiter, response,",
+		"throughput>fast":      "is compared with a number",
+		"fairness.jain>0.8x":   "is compared with a number",
+		"cost.round_trips<2ms": "is compared with a number",
+		"response.p99<+x%":     "a change is written +10% or -5%",
+		"response.p99==+1%":    "a change is never exactly equal",
+	} {
+		if _, err := ParseGate(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+	for _, text := range []string{"response.p99<50ms", "regressions", "response.p99<+x%"} {
+		if _, err := ParseChangeGate(text); err == nil {
+			t.Errorf("%q: no mistake", text)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"golang.org/x/perf/benchmath"
+
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// Comparison is a table: for each group of runs and each metric, what every side says and whether it differs from
+// the first.
+type Comparison struct {
+	Sides  []string     `json:"sides"`
+	By     []string     `json:"by"`
+	Groups []group      `json:"groups"`
+	Notes  []string     `json:"notes"`
+	Gates  []GateResult `json:"gates,omitempty"`
+}
+
+// group is what is compared with each other, as the runs of one topology.
+type group struct {
+	Name string `json:"name"`
+	Rows []row  `json:"rows"`
+}
+
+// row is one metric.
+type row struct {
+	Metric string   `json:"metric"`
+	Cells  []figure `json:"cells"` // one a side
+	metric results.Metric
+}
+
+// figure is what one side says of a metric.
+type figure struct {
+	Runs   int      `json:"runs"` // that have data for it
+	Median float64  `json:"median"`
+	Low    *float64 `json:"low"` // of the median's 95 % confidence interval; null if the runs are too few for one
+	High   *float64 `json:"high"`
+	P      float64  `json:"p"`      // Mann-Whitney U test against the first side
+	Change float64  `json:"change"` // share of the first side
+	Effect effect   `json:"effect"`
+
+	sample    *benchmath.Sample
+	saturated bool // the generator of one of the runs
+}
+
+// New compares every side with the first. Runs are grouped by the named keys; without any, by topology and lock as
+// far as the sides agree in them.
+func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
+	if len(by) == 0 {
+		by = agreement(sides)
+	}
+	c := &Comparison{By: by}
+	names, grouped := groupSides(sides, by)
+	for _, s := range sides {
+		c.Sides = append(c.Sides, s.Name)
+	}
+	for _, name := range names {
+		g := group{Name: name}
+		for _, m := range metrics {
+			r := row{Metric: m.Name, metric: m}
+			for i := range sides {
+				r.Cells = append(r.Cells, newFigure(m, grouped[name][i]))
+			}
+			r.compare()
+			g.Rows = append(g.Rows, r)
+		}
+		c.Groups = append(c.Groups, g)
+	}
+	c.decide()
+	c.Notes = notes(sides, by)
+	c.enough()
+	return c
+}
+
+// newFigure summarizes what runs say of a metric.
+func newFigure(m results.Metric, runs []*results.Run) figure {
+	var values []float64
+	c := figure{P: 1}
+	for _, r := range runs {
+		c.saturated = c.saturated || r.Generator.State == results.Saturated
+		if x := m.Of(r); x.Support >= results.AtLeast {
+			values = append(values, x.Value)
+		}
+	}
+	c.Runs = len(values)
+	if len(values) == 0 {
+		return c
+	}
+	c.sample = benchmath.NewSample(values, &benchmath.DefaultThresholds)
+	s := benchmath.AssumeNothing.Summary(c.sample, confidence)
+	c.Median, c.Low, c.High = s.Center, finite(s.Lo), finite(s.Hi)
+	return c
+}
+
+// compare tests every side against the first.
+func (r *row) compare() {
+	first := &r.Cells[0]
+	for i := range r.Cells[1:] {
+		c := &r.Cells[i+1]
+		if c.Runs == 0 || first.Runs == 0 {
+			continue
+		}
+		c.Effect = noise
+		if p := benchmath.AssumeNothing.Compare(first.sample, c.sample).P; !math.IsNaN(p) {
+			c.P = p
+		}
+		c.Change = change(first.Median, c.Median)
+	}
+}
+
+// each calls f for every cell but those of the first side.
+func (c *Comparison) each(f func(g *group, r *row, k int)) {
+	for i := range c.Groups {
+		for j := range c.Groups[i].Rows {
+			r := &c.Groups[i].Rows[j]
+			for k := range r.Cells[1:] {
+				f(&c.Groups[i], r, k+1)
+			}
+		}
+	}
+}
+
+// decide tells differences from noise, with the procedure of Holm (1979) over all tests of the table: the p-values
+// ascending, each against alpha by the number of those that are left, until one is not small enough.
+func (c *Comparison) decide() {
+	type test struct {
+		*figure
+		more bool
+	}
+	var tests []test
+	c.each(func(_ *group, r *row, k int) {
+		if r.Cells[k].Effect == noise {
+			tests = append(tests, test{&r.Cells[k], r.metric.More})
+		}
+	})
+	slices.SortFunc(tests, func(a, b test) int { return cmp.Compare(a.P, b.P) })
+	for i, t := range tests {
+		if t.P > familyAlpha/float64(len(tests)-i) {
+			return
+		}
+		switch {
+		case t.Change == 0: // the distributions differ, their medians do not
+		case t.Change > 0 == t.more:
+			t.Effect = Better
+		default:
+			t.Effect = Worse
+		}
+	}
+}
+
+// enough says how many runs a side would need so that a difference can be seen at all.
+func (c *Comparison) enough() {
+	tests, fewest := 0, math.MaxInt
+	c.each(func(_ *group, r *row, k int) {
+		if r.Cells[k].Effect != none {
+			tests++
+			fewest = min(fewest, r.Cells[k].Runs, r.Cells[0].Runs)
+		}
+	})
+	if tests == 0 {
+		c.Notes = append(c.Notes, "the sides have no data in common")
+	} else if need := runsNeeded(tests); fewest < need {
+		c.Notes = append(c.Notes, fmt.Sprintf("%s a side: %d are needed to tell a difference from noise in %s at %.0f %%; "+
+			"more runs (--count), or fewer numbers (--show)", human.Quantity(fewest, "run"), need, human.Quantity(tests, "comparison"), 100*confidence))
+	}
+}
+
+// runsNeeded is how many runs a side the U test needs to find the clearest of differences in one of n tests: of
+// all ways to divide 2k runs in two, two are as clear as that.
+func runsNeeded(tests int) int {
+	ways := 1.0
+	for k := 1; ; k++ {
+		ways = ways * float64(2*k) * float64(2*k-1) / float64(k*k)
+		if 2/ways <= familyAlpha/float64(tests) {
+			return k
+		}
+	}
+}
+
+// configuration is what two runs that are compared should have in common.
+var configuration = slices.Concat(groupings[:2], []property{
+	{"load", func(r *results.Run) string {
+		load, _, _ := strings.Cut(r.Workload(), " each")
+		return load
+	}},
+	{"processes", func(r *results.Run) string { return fmt.Sprint(r.Processes) }},
+}, groupings[4:], []property{
+	{"server", func(r *results.Run) string { return r.Settings["server"] }},
+	{"suite", func(r *results.Run) string { return r.Environment.Suite }},
+	{"machine", func(r *results.Run) string {
+		return fmt.Sprintf("%s, %d cores", r.Environment.CPU, r.Environment.Cores)
+	}},
+})
+
+// notes says what else differs between the sides, and when the order of the runs could be taken for a difference.
+func notes(sides []Side, by []string) (all []string) {
+	for _, p := range configuration {
+		if texts, same := p.ofAll(sides); !same && !slices.Contains(by, p.name) {
+			all = append(all, "differs: "+p.name+": "+strings.Join(texts, " | "))
+		}
+	}
+	for _, s := range sides {
+		if slices.ContainsFunc(s.Runs, func(r results.Run) bool { return r.Generator.State == results.Saturated }) {
+			all = append(all, s.Name+": the generator was saturated: its times measure this machine")
+		}
+		if slices.ContainsFunc(s.Runs, func(r results.Run) bool { return r.Partial != "" }) {
+			all = append(all, s.Name+": a run ended early")
+		}
+	}
+	for _, s := range sides[1:] {
+		if apart(sides[0].Runs, s.Runs) {
+			return append(all, fmt.Sprintf("the runs of %s and %s were not made in turns: what else changed on the machine in between "+
+				"looks like a difference (bench ab takes turns)", sides[0].Name, s.Name))
+		}
+	}
+	return all
+}
+
+// apart tells whether all runs of one side were made before those of the other.
+func apart(a, b []results.Run) bool {
+	if len(a) == 0 || len(b) == 0 || len(a)+len(b) < 3 {
+		return false
+	}
+	order := func(x, y results.Run) int { return x.Started.Compare(y.Started) }
+	return slices.MaxFunc(a, order).Started.Before(slices.MinFunc(b, order).Started) ||
+		slices.MaxFunc(b, order).Started.Before(slices.MinFunc(a, order).Started)
+}
+
+// CheckGates checks gates on the change of every side against the first. There is no arm against itself here: what
+// the intervals of both sides leave open is taken for the noise.
+func (c *Comparison) CheckGates(gates []ChangeGate) {
+	var all []difference
+	c.each(func(g *group, r *row, k int) {
+		d := r.difference(k)
+		d.about = strings.TrimSuffix(c.Sides[k]+" "+g.Name, " ")
+		all = append(all, d)
+	})
+	c.Gates = append(c.Gates, checkAll(gates, all)...)
+}
+
+func (r *row) difference(k int) difference {
+	first, cell := &r.Cells[0], &r.Cells[k]
+	d := difference{metric: r.metric, runs: min(first.Runs, cell.Runs), effect: cell.Effect, change: cell.Change,
+		low: math.Inf(-1), high: math.Inf(1), floor: math.Inf(1), saturated: cell.saturated || first.saturated}
+	switch {
+	case first.Low != nil && cell.Low != nil && first.Median != 0:
+		d.low, d.high = change(*first.High, *cell.Low), change(*first.Low, *cell.High)
+		d.floor = max(d.change-d.low, d.high-d.change)
+	case cell.Effect == noise && first.Runs > 0 && first.Median == 0 && cell.Median == 0:
+		d.low, d.high, d.floor = 0, 0, 0
+	}
+	return d
+}

@@ -1,0 +1,183 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// Gate is a condition that a run must meet, as in "response.p99<50ms", or a change that a comparison must not show,
+// as in "response.p99<+10%".
+type Gate struct {
+	Text     string
+	Metric   results.Metric
+	Relative bool // the limit is a share of the first side: 0.1 = ten percent more
+	op       string
+	limit    float64
+}
+
+// operators are those of a gate.
+var operators = []string{"<=", ">=", "<", ">", "=="}
+
+const gateForm = "METRIC OPERATOR VALUE, as in response.p99<50ms, throughput>1000/s, fairness.jain>0.8 or cost.round_trips<=2.1"
+
+// ParseGate reads a gate. The error says what is good in place of what is wrong.
+func ParseGate(text string) (Gate, error) {
+	at := strings.IndexAny(text, "<>=")
+	if at < 0 {
+		return Gate{}, errors.New("a gate is " + gateForm)
+	}
+	g := Gate{Text: strings.ReplaceAll(text, " ", "")}
+	rest := strings.TrimSpace(text[at:])
+	of := slices.IndexFunc(operators, func(op string) bool { return strings.HasPrefix(rest, op) })
+	if of < 0 {
+		return Gate{}, fmt.Errorf("the operators are %s", strings.Join(operators, " "))
+	}
+	g.op = operators[of]
+	var err error
+	g.Metric, err = results.FindMetric(strings.TrimSpace(text[:at]))
+	return g, errors.Join(err, g.parseLimit(strings.TrimSpace(rest[len(g.op):])))
+}
+
+// parseLimit reads a change, or a value of the metric; without a metric it reads no value.
+func (g *Gate) parseLimit(text string) (err error) {
+	number, ok := strings.CutSuffix(text, "%")
+	switch {
+	case ok && strings.ContainsAny(text[:1], "+-"):
+		x, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			return fmt.Errorf("%q: a change is written +10%% or -5%%", text)
+		}
+		if g.limit, g.Relative = x/100, true; g.op == "==" {
+			return errors.New("a change is never exactly equal to a value: use <, <=, > or >=")
+		}
+	case g.Metric.Name != "":
+		g.limit, err = g.Metric.Parse(text)
+	}
+	return err
+}
+
+// holds tells whether a value meets the gate.
+func (g *Gate) holds(v float64) bool {
+	switch g.op {
+	case "<":
+		return v < g.limit
+	case "<=":
+		return v <= g.limit
+	case ">":
+		return v > g.limit
+	case ">=":
+		return v >= g.limit
+	default:
+		return v == g.limit
+	}
+}
+
+// GateStatus is how a gate came out. The zero value is no pass.
+type GateStatus string
+
+// The outcomes of a gate.
+const (
+	GateNoData       GateStatus = "no data"
+	GateUnderpowered GateStatus = "underpowered" // too little was measured to tell
+	GateInconclusive GateStatus = "inconclusive" // what was measured cannot be trusted
+	GateFail         GateStatus = "fail"
+	GatePass         GateStatus = "pass"
+)
+
+// GateResult is a gate that was checked.
+type GateResult struct {
+	Gate     string     `json:"gate"`
+	Topology string     `json:"topology,omitempty"`
+	Lock     string     `json:"lock,omitempty"`
+	Status   GateStatus `json:"status"`
+	Summary  string     `json:"summary"`
+	Value    *float64   `json:"value"` // null if there is none
+	Runs     int        `json:"runs"`
+}
+
+// Check tells whether repeated runs of one thing meet the gate: their median speaks for them.
+func (g *Gate) Check(runs []*results.Run) GateResult {
+	r := GateResult{Gate: g.Text, Status: GateNoData, Runs: len(runs), Summary: "no run has data for it"}
+	if len(runs) == 0 {
+		return r
+	}
+	r.Topology, r.Lock = runs[0].Topology, runs[0].Lock
+	var values []float64
+	weakest, saturated, interactive := results.Supported, "", false
+	for _, run := range runs {
+		reading := g.Metric.Of(run)
+		values = append(values, reading.Value)
+		weakest = min(weakest, reading.Support)
+		interactive = interactive || run.Interactive
+		if run.Generator.State == results.Saturated {
+			saturated = strings.Join(run.Generator.Reasons, "; ")
+		}
+	}
+	switch {
+	case interactive:
+		r.Status, r.Summary = GateInconclusive, "a run was changed interactively"
+		return r
+	case weakest == results.NoData:
+		return r
+	case weakest == results.TooFew:
+		r.Status, r.Summary = GateUnderpowered, "too few visits to support "+g.Metric.Name+": run longer"
+		return r
+	case saturated != "" && g.Metric.Timed():
+		r.Status, r.Summary = GateInconclusive, "the generator was saturated: "+saturated
+		return r
+	}
+	slices.Sort(values)
+	n := len(values)
+	median := (values[(n-1)/2] + values[n/2]) / 2
+	r.Value, r.Status, r.Summary = &median, g.outcome(median, weakest), g.Metric.Name+" is "+g.Metric.Format(median)
+	if weakest == results.AtLeast {
+		r.Summary += " or more: too many waits had no end"
+	}
+	if n > 1 {
+		r.Summary += fmt.Sprintf(" (median of %d runs)", n)
+	}
+	return r
+}
+
+// outcome is that of a value. One that is only known to be this or more can break a bound from above and meet one
+// from below, and says nothing otherwise.
+func (g *Gate) outcome(v float64, support results.Support) GateStatus {
+	holds, fromAbove := g.holds(v), !strings.HasPrefix(g.op, ">")
+	switch {
+	case support == results.AtLeast && holds == fromAbove:
+		return GateUnderpowered
+	case holds:
+		return GatePass
+	default:
+		return GateFail
+	}
+}
+
+// WriteGates writes how gates came out, for people.
+func WriteGates(w io.Writer, all []GateResult) error {
+	if len(all) == 0 {
+		return nil
+	}
+	p := &human.Printer{W: w}
+	p.Line("")
+	writeGates(p, all)
+	return p.Err
+}
+
+func writeGates(p *human.Printer, all []GateResult) {
+	for i := range all {
+		g := &all[i]
+		text := fmt.Sprintf("%s  %s: %s", strings.ToUpper(string(g.Status)), g.Gate, g.Summary)
+		if about := strings.TrimSpace(g.Topology + " " + g.Lock); about != "" {
+			text = about + ": " + text
+		}
+		p.Fact("GATE", text)
+	}
+}

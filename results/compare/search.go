@@ -1,0 +1,211 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"hammerlock/internal/human"
+)
+
+// probe is one look of a search: whether the objective held there.
+type probe struct {
+	At     float64    `json:"at"`
+	Result GateResult `json:"result"`
+}
+
+// Search looks for the highest value of a setting at which an objective holds.
+type Search struct {
+	From, Most float64 // where it begins, and beyond what it does not look
+	Step       float64 // how close to the edge it goes, as a share
+	Whole      bool    // the setting is a whole number
+	// Try looks at one value.
+	Try func(at float64) (GateResult, error)
+}
+
+// Found is the end of a search: the highest value at which the objective held, and the one above at which it did not.
+type Found struct {
+	Objective string     `json:"objective"`
+	Over      string     `json:"over"`
+	Holds     *float64   `json:"holds"` // null if it held nowhere
+	Breaks    *float64   `json:"breaks"`
+	Status    GateStatus `json:"status"` // pass: both sides were confirmed
+	Reason    string     `json:"reason"`
+	Probes    []probe    `json:"probes"`
+}
+
+// A side is confirmed if the objective holds, or breaks, in most of so many looks.
+const (
+	looks    = 3
+	majority = looks/2 + 1
+	attempts = 4 // to find an edge that can be confirmed
+)
+
+// search is one in progress.
+type search struct {
+	Search
+	found Found
+	err   error
+}
+
+// Run searches: exponentially until the objective breaks, then by bisection, then with more looks at both sides of
+// the edge. If a side is not confirmed, the search goes on there.
+func (s Search) Run() (Found, error) {
+	w := &search{Search: s}
+	low, high := w.bracket()
+	for range attempts {
+		if w.over() || low == 0 || math.IsInf(high, 1) {
+			break
+		}
+		low, high = w.bisect(low, high)
+		switch {
+		case w.over():
+		case !w.confirm(low, GatePass):
+			low, high = w.lower(low), low
+		case !w.confirm(high, GateFail):
+			low, high = high, w.upper(high)
+		default:
+			return w.end(low, high, GatePass, "confirmed from both sides")
+		}
+	}
+	switch {
+	case w.over():
+		return w.end(low, high, w.found.Status, w.found.Reason)
+	case low == 0:
+		return w.end(low, high, GateFail, "the objective holds at no value from "+human.Number(s.least())+" on")
+	case math.IsInf(high, 1):
+		return w.end(low, high, GateInconclusive, "the objective holds at every value that was tried")
+	default:
+		return w.end(low, high, GateUnderpowered, "the limit could not be confirmed: it varies from run to run; longer runs (--duration) vary less")
+	}
+}
+
+// over tells whether a look had no answer: then the search cannot go on.
+func (w *search) over() bool { return w.found.Status != "" }
+
+// least is under what it makes no sense to look.
+func (s *Search) least() float64 {
+	if s.Whole {
+		return 1
+	}
+	return s.From / 1024
+}
+
+// look tells whether the objective holds; what says nothing ends the search.
+func (w *search) look(at float64) bool {
+	if w.over() {
+		return false
+	}
+	r, err := w.Try(at)
+	if err != nil {
+		w.err, w.found.Status, w.found.Reason = err, GateNoData, err.Error()
+		return false
+	}
+	w.found.Probes = append(w.found.Probes, probe{at, r})
+	if r.Status != GatePass && r.Status != GateFail {
+		w.found.Status, w.found.Reason = r.Status, fmt.Sprintf("at %s: %s", human.Number(at), r.Summary)
+	}
+	return r.Status == GatePass
+}
+
+// bracket finds a value that holds, zero if none does, and one that breaks, infinite if none does.
+func (w *search) bracket() (low, high float64) {
+	switch {
+	case w.look(w.From):
+		return w.From, w.upper(w.From)
+	case w.over():
+		return 0, math.Inf(1)
+	default:
+		return w.lower(w.From), w.From
+	}
+}
+
+// upper doubles from a value that holds until one breaks.
+func (w *search) upper(low float64) float64 {
+	for at := low; at < w.Most && !w.over(); {
+		if at = min(2*at, w.Most); !w.look(at) && !w.over() {
+			return at
+		}
+	}
+	return math.Inf(1)
+}
+
+// lower halves from a value that breaks until one holds.
+func (w *search) lower(high float64) float64 {
+	for at := high; at > w.least() && !w.over(); {
+		if at = w.round(max(at/2, w.least())); w.look(at) {
+			return at
+		}
+	}
+	return 0
+}
+
+func (w *search) round(x float64) float64 {
+	if w.Whole {
+		return math.Floor(x)
+	}
+	return x
+}
+
+// bisect narrows the edge, in the middle of the logarithms, until it is as close as was asked for.
+func (w *search) bisect(low, high float64) (float64, float64) {
+	for high/low > 1+w.Step && !(w.Whole && high-low <= 1) {
+		at := w.round(math.Sqrt(low * high))
+		if w.Whole {
+			at = max(at, low+1)
+		}
+		switch {
+		case w.look(at):
+			low = at
+		case w.over():
+			return low, high
+		default:
+			high = at
+		}
+	}
+	return low, high
+}
+
+// confirm looks again until most of the looks agree, the one that led here included.
+func (w *search) confirm(at float64, want GateStatus) bool {
+	agree, differ := 1, 0
+	for agree < majority && differ < majority && !w.over() {
+		if w.look(at) == (want == GatePass) {
+			agree++
+		} else {
+			differ++
+		}
+	}
+	return agree >= majority && !w.over()
+}
+
+func (w *search) end(low, high float64, status GateStatus, reason string) (Found, error) {
+	f := w.found
+	f.Status, f.Reason, f.Breaks = status, reason, finite(high)
+	if low > 0 {
+		f.Holds = &low
+	}
+	return f, w.err
+}
+
+// WriteText writes what a search found, for people.
+func (f *Found) WriteText(w io.Writer) error {
+	p := &human.Printer{W: w}
+	p.Line("%s over %s", f.Objective, f.Over)
+	p.Line("")
+	for _, probe := range f.Probes {
+		p.Line("%12s  %-13s %s", human.Number(probe.At), string(probe.Result.Status), probe.Result.Summary)
+	}
+	p.Line("")
+	switch {
+	case f.Holds == nil && f.Breaks == nil:
+		p.Fact(f.Over, "unknown: "+f.Reason)
+	case f.Holds == nil:
+		p.Fact(f.Over, fmt.Sprintf("breaks at %s: %s", human.Number(*f.Breaks), f.Reason))
+	case f.Breaks == nil:
+		p.Fact(f.Over, fmt.Sprintf("holds at %s; more is unknown: %s", human.Number(*f.Holds), f.Reason))
+	default:
+		p.Fact(f.Over, fmt.Sprintf("holds at %s, breaks at %s: %s", human.Number(*f.Holds), human.Number(*f.Breaks), f.Reason))
+	}
+	return p.Err
+}

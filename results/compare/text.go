@@ -1,0 +1,134 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// WriteText writes the comparison for people. A difference within the noise is "~".
+func (c *Comparison) WriteText(w io.Writer) error {
+	p := &human.Printer{W: w}
+	for _, g := range c.Groups {
+		p.Line("%s", strings.TrimSpace(g.Name))
+		writeRow(p, "", c.Sides, func(k int) string { return "change" })
+		for _, row := range g.Rows {
+			var cells []string
+			for i := range row.Cells {
+				cells = append(cells, row.Cells[i].text(row.metric))
+			}
+			writeRow(p, row.Metric, cells, func(k int) string { return row.Cells[k].verdict() })
+		}
+		p.Line("")
+	}
+	for _, note := range c.Notes {
+		p.Wrapped("", 2, note)
+	}
+	p.Line("medians with their %.0f %% confidence intervals; ~ is noise: Mann-Whitney U tests, %.0f %% for the whole table (Holm)",
+		100*confidence, 100*familyAlpha)
+	writeGates(p, c.Gates)
+	return p.Err
+}
+
+// writeRow writes a row of columns, the change against the first after each of the others.
+func writeRow(p *human.Printer, label string, cells []string, change func(int) string) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-26s", label)
+	for k, cell := range cells {
+		fmt.Fprintf(&b, " %-20s", cell)
+		if k > 0 {
+			fmt.Fprintf(&b, " %-24s", change(k))
+		}
+	}
+	p.Line("%s", b.String())
+}
+
+// text writes a median with half the width of its interval.
+func (c *figure) text(m results.Metric) string {
+	if c.Runs == 0 {
+		return "-"
+	}
+	if c.Low == nil || c.High == nil {
+		return m.Format(c.Median) + " ± ?"
+	}
+	if c.Median == 0 {
+		return m.Format(c.Median) + fmt.Sprintf(" (%s..%s)", m.Format(*c.Low), m.Format(*c.High))
+	}
+	return m.Format(c.Median) + fmt.Sprintf(" ± %.0f %%", 100*max(c.Median-*c.Low, *c.High-c.Median)/c.Median)
+}
+
+// verdict writes the change against the first side.
+func (c *figure) verdict() string {
+	switch c.Effect {
+	case none:
+		return "-"
+	case noise:
+		return fmt.Sprintf("~ (p=%.3f)", c.P)
+	default:
+		return fmt.Sprintf("%s %s (p=%.3f)", signed(c.Change), c.Effect, c.P)
+	}
+}
+
+// WriteText writes the trial for people.
+func (t *Trial) WriteText(w io.Writer) error {
+	p := &human.Printer{W: w}
+	p.Line("A  %s", t.A)
+	p.Line("B  %s", t.B)
+	p.Line("")
+	const row = "%-26s %-12s %-12s %-10s %-20s %-12s %s"
+	p.Line(row, "", "A", "B", "change", fmt.Sprintf("interval (n=%d)", t.Pairs), "noise floor", "")
+	for _, c := range t.Effects {
+		if c.Effect == none {
+			p.Line(row, c.Metric, "-", "-", "-", "-", "-", "no data")
+			continue
+		}
+		interval, floor := "too few pairs", "?"
+		if c.Low != nil && c.High != nil {
+			interval = signed(*c.Low) + " .. " + signed(*c.High)
+		}
+		if c.Floor != nil {
+			floor = "± " + human.Percent(*c.Floor)
+		}
+		text := string(c.Effect)
+		if c.Effect != noise {
+			text = "B is " + text
+		}
+		p.Line(row, c.Metric, c.metric.Format(c.A), c.metric.Format(c.B), signed(*c.Change), interval, floor, text)
+	}
+	p.Line("")
+	for _, s := range t.Summary {
+		p.Wrapped("", 2, s)
+	}
+	for _, note := range t.Notes {
+		p.Wrapped("", 2, note)
+	}
+	p.Line("the noise floor is what A shows against A in turns with B; the intervals of B/A hold for all rows at once (%.0f %%)", 100*confidence)
+	writeGates(p, t.Gates)
+	return p.Err
+}
+
+// WriteSpread writes what repeated runs of each topology and lock say together: medians with their intervals.
+func WriteSpread(w io.Writer, runs []results.Run) error {
+	var metrics []results.Metric
+	for _, name := range results.Headline {
+		m, err := results.FindMetric(name)
+		if err != nil {
+			return err
+		}
+		metrics = append(metrics, m)
+	}
+	p := &human.Printer{W: w}
+	p.Line("")
+	for _, g := range New([]Side{{Runs: runs}}, []string{"topology", "lock"}, metrics).Groups {
+		p.Line("%s", g.Name)
+		for _, row := range g.Rows {
+			p.Line("%-26s %-20s %s", row.Metric, row.Cells[0].text(row.metric), human.Quantity(row.Cells[0].Runs, "run"))
+		}
+		p.Line("")
+	}
+	p.Line("medians with their %.0f %% confidence intervals", 100*confidence)
+	return p.Err
+}

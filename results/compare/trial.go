@@ -1,0 +1,219 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// Arm is one of the three of a trial. The twin has the first arm's settings: what differs between these two is noise.
+type Arm int
+
+// The arms.
+const (
+	ArmA Arm = iota
+	ArmB
+	ArmTwin
+	arms
+)
+
+// Schedule is the order of a trial's runs, three for each pair. Every other pair runs backwards what the one before
+// it ran forwards (ABBA), so that a machine that gets steadily slower or faster favours nobody.
+func Schedule(pairs int, seed uint64) (order []Arm) {
+	random := rand.New(rand.NewPCG(seed, uint64(pairs)))
+	var block []Arm
+	for i := range pairs {
+		if i%2 == 0 {
+			block = []Arm{ArmA, ArmB, ArmTwin}
+			random.Shuffle(len(block), func(i, j int) { block[i], block[j] = block[j], block[i] })
+		} else {
+			slices.Reverse(block)
+		}
+		order = append(order, block...)
+	}
+	return order
+}
+
+// Pair is what ran side by side.
+type Pair [arms]results.Run
+
+// Trial is the outcome of a paired comparison of two settings.
+type Trial struct {
+	A       string       `json:"a"`
+	B       string       `json:"b"`
+	Pairs   int          `json:"pairs"`
+	Effects []contrast   `json:"effects"`
+	Summary []string     `json:"summary"`
+	Notes   []string     `json:"notes"`
+	Gates   []GateResult `json:"gates,omitempty"`
+}
+
+// contrast is what a trial says of one metric.
+type contrast struct {
+	Metric string   `json:"metric"`
+	Pairs  int      `json:"pairs"` // that have data for it
+	A      float64  `json:"a"`     // median
+	B      float64  `json:"b"`
+	Change *float64 `json:"change"` // median of B/A - 1 over the pairs
+	Low    *float64 `json:"low"`    // of its confidence interval; null if the pairs are too few for one
+	High   *float64 `json:"high"`
+	Floor  *float64 `json:"noise_floor"` // how far the interval of twin/A reaches from no change
+	Effect effect   `json:"effect"`
+
+	metric    results.Metric
+	saturated bool // the generator, in most runs of an arm
+}
+
+// NewTrial compares the two settings. The intervals hold for all metrics at once (Bonferroni); a change counts if
+// its interval leaves out no change and it is greater than the noise floor.
+func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
+	t := &Trial{A: a, B: b, Pairs: len(pairs)}
+	for _, m := range metrics {
+		t.Effects = append(t.Effects, newContrast(m, pairs, 1-familyAlpha/float64(len(metrics))))
+	}
+	t.conclude()
+	if need := pairsNeeded(len(metrics)); len(pairs) < need {
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: %d are needed to tell a difference from noise in %s at %.0f %%",
+			human.Quantity(len(pairs), "pair"), need, human.Quantity(len(metrics), "metric"), 100*confidence))
+	}
+	for arm, name := range []string{a, b} {
+		if n := saturatedRuns(pairs, Arm(arm)); n > 0 {
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: the generator was saturated in %d of %d runs: their times measure this machine",
+				name, n, len(pairs)))
+		}
+	}
+	return t
+}
+
+func saturatedRuns(pairs []Pair, arm Arm) (n int) {
+	for i := range pairs {
+		if pairs[i][arm].Generator.State == results.Saturated {
+			n++
+		}
+	}
+	return n
+}
+
+// pairsNeeded is how many pairs are needed so that the widest interval, from the least difference to the greatest, has
+// the confidence that n metrics together ask for.
+func pairsNeeded(metrics int) int {
+	n := 1
+	for 2*math.Pow(0.5, float64(n)) > familyAlpha/float64(metrics) {
+		n++
+	}
+	return n
+}
+
+func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
+	most := len(pairs) / 2
+	c := contrast{Metric: m.Name, metric: m, saturated: saturatedRuns(pairs, ArmA) > most || saturatedRuns(pairs, ArmB) > most}
+	var a, b, ab, aa []float64
+	for i := range pairs {
+		x, y, z := m.Of(&pairs[i][ArmA]), m.Of(&pairs[i][ArmB]), m.Of(&pairs[i][ArmTwin])
+		if min(x.Support, y.Support, z.Support) < results.AtLeast {
+			continue
+		}
+		a, b = append(a, x.Value), append(b, y.Value)
+		ab = append(ab, ratio(x.Value, y.Value, m.Least()))
+		aa = append(aa, ratio(x.Value, z.Value, m.Least()))
+	}
+	if c.Pairs = len(a); c.Pairs == 0 {
+		return c
+	}
+	c.A, c.B, c.Effect = median(a, level).Center, median(b, level).Center, noise
+	change, twin := median(ab, level), median(aa, confidence)
+	floor := max(math.Abs(twin.Lo), math.Abs(twin.Hi))
+	c.Change, c.Floor = finite(math.Expm1(change.Center)), finite(math.Expm1(floor))
+	if math.IsInf(change.Lo, 0) || math.IsInf(change.Hi, 0) {
+		return c // too few pairs
+	}
+	c.Low, c.High = finite(math.Expm1(change.Lo)), finite(math.Expm1(change.Hi))
+	if c.Floor == nil || change.Lo <= 0 && change.Hi >= 0 || math.Abs(change.Center) <= floor {
+		return c
+	}
+	c.Effect = Worse
+	if change.Center > 0 == m.More {
+		c.Effect = Better
+	}
+	return c
+}
+
+// ratio is the logarithm of to/from; what is not positive counts as the least value.
+func ratio(from, to, least float64) float64 {
+	if to == from {
+		return 0
+	}
+	positive := func(x float64) float64 {
+		if x <= 0 {
+			return least
+		}
+		return x
+	}
+	return math.Log(positive(to) / positive(from))
+}
+
+// conclude says which side is better in what, and whether one of them dominates.
+func (t *Trial) conclude() {
+	b, a := t.facets(Better), t.facets(Worse)
+	if b != "" {
+		t.Summary = append(t.Summary, t.B+" is "+b)
+	}
+	if a != "" {
+		t.Summary = append(t.Summary, t.A+" is "+a)
+	}
+	const dominates = " dominates: better in these, and no worse in the others beyond noise"
+	switch {
+	case a != "" && b != "":
+		t.Summary = append(t.Summary, "neither dominates the other")
+	case b != "":
+		t.Summary = append(t.Summary, t.B+dominates)
+	case a != "":
+		t.Summary = append(t.Summary, t.A+dominates)
+	default:
+		t.Summary = append(t.Summary, "no difference that is more than noise")
+	}
+}
+
+// facets says in what the side is better that an effect is good for.
+func (t *Trial) facets(e effect) string {
+	var all []string
+	for _, facet := range results.Facets {
+		var details []string
+		for _, c := range t.Effects {
+			if c.Effect != e || c.metric.Facet != facet {
+				continue
+			}
+			better, other := c.B, c.A
+			if e == Worse {
+				better, other = c.A, c.B
+			}
+			details = append(details, fmt.Sprintf("%s %s against %s", c.Metric, c.metric.Format(better), c.metric.Format(other)))
+		}
+		if len(details) > 0 {
+			all = append(all, fmt.Sprintf("%s (%s)", facet, strings.Join(details, ", ")))
+		}
+	}
+	return strings.Join(all, " and ")
+}
+
+// CheckGates checks gates on the change between the sides.
+func (t *Trial) CheckGates(gates []ChangeGate) {
+	var all []difference
+	for _, c := range t.Effects {
+		d := difference{metric: c.metric, runs: c.Pairs, effect: c.Effect, saturated: c.saturated,
+			low: math.Inf(-1), high: math.Inf(1), floor: math.Inf(1)}
+		if c.Change != nil {
+			d.change = *c.Change
+		}
+		if c.Low != nil && c.High != nil && c.Floor != nil {
+			d.low, d.high, d.floor = *c.Low, *c.High, *c.Floor
+		}
+		all = append(all, d)
+	}
+	t.Gates = append(t.Gates, checkAll(gates, all)...)
+}

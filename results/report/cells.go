@@ -1,0 +1,84 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// state is a verdict for the eye: a word, a sign and a colour, never the colour alone.
+type state struct{ Class, Sign, Word string }
+
+func stateOf(s checker.Status) state {
+	switch s {
+	case checker.Pass:
+		return state{"pass", "✓", "PASS"}
+	case checker.Fail:
+		return state{"fail", "✕", "FAIL"}
+	}
+	return state{"unsure", "?", "INCONCLUSIVE"}
+}
+
+func generatorState(g *results.Generator) state {
+	switch g.State {
+	case results.GeneratorOK:
+		return state{"pass", "✓", "OK"}
+	case results.Saturated:
+		return state{"fail", "✕", string(g.State)}
+	}
+	return state{"unsure", "!", string(g.State)}
+}
+
+// tableView is a table of texts.
+type tableView struct {
+	Class, Note string // facts: two columns, what and its value; words: more words than numbers; ops: operations
+	Head        []string
+	Rows        [][]cellView
+}
+
+type cellView struct {
+	Text  string
+	State *state
+	Bar   int // in percent; 0 = none
+}
+
+// add adds a row of texts and returns it.
+func (t *tableView) add(all ...string) []cellView {
+	row := make([]cellView, len(all))
+	for i, text := range all {
+		row[i].Text = text
+	}
+	t.Rows = append(t.Rows, row)
+	return row
+}
+
+// addAll adds what is listed under names, in their order.
+func (t *tableView) addAll(prefix string, values map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		t.add(prefix+name, values[name])
+	}
+}
+
+// facts makes a table of names and values; those without a value are left out.
+func facts(pairs ...string) tableView {
+	t := tableView{Class: "facts"}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			t.add(pairs[i], pairs[i+1])
+		}
+	}
+	return t
+}
+
+// clockText is a time of the run to the microsecond, for what happened is compared by it.
+func clockText(at time.Duration) string {
+	if at == history.Forever {
+		return "never"
+	}
+	return fmt.Sprintf("%.6f s", at.Seconds())
+}

@@ -1,0 +1,56 @@
+package report
+
+import (
+	"strconv"
+
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// runDocument is what the page's script reads of one run.
+type runDocument struct {
+	ID      string           `json:"id"`
+	Name    string           `json:"name"`
+	Status  string           `json:"status"`
+	Trips   *float64         `json:"trips"`
+	P99     *int64           `json:"p99"`
+	Warmup  int64            `json:"warmup"`
+	Series  *series          `json:"series"`
+	Strip   *packedStrip     `json:"strip"`
+	Faults  []faultDocument  `json:"faults"`
+	Workers []results.Worker `json:"workers"`
+}
+
+type faultDocument struct {
+	From int64  `json:"from"`
+	To   int64  `json:"to"` // -1: never healed
+	Name string `json:"name"`
+	Note string `json:"note"`
+}
+
+func document(runs []saved, b *pack) []runDocument {
+	all := []runDocument{}
+	for i := range runs {
+		r := &runs[i]
+		status, _ := r.Safety()
+		d := runDocument{
+			ID: "run" + strconv.Itoa(i), Name: r.Combination(), Status: status.String(), Trips: r.Cost.RoundTrips,
+			P99: r.Latency.Response.P99, Warmup: r.Warmup, Series: r.series, Workers: r.Fairness.Workers, Faults: []faultDocument{},
+		}
+		if r.strip != nil {
+			d.Strip = b.strip(r.strip)
+		}
+		for _, w := range r.Windows {
+			f := faultDocument{From: int64(w.From), To: int64(w.To), Note: r.notes[w.Fault]}
+			if w.To == history.Forever {
+				f.To = -1
+			}
+			if w.Fault >= 0 && w.Fault < int64(len(r.Run.Faults)) {
+				f.Name = r.Run.Faults[w.Fault]
+			}
+			d.Faults = append(d.Faults, f)
+		}
+		all = append(all, d)
+	}
+	return all
+}

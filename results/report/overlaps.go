@@ -1,0 +1,92 @@
+package report
+
+import (
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// overlap is two workers that held one page at the same time.
+type overlap struct {
+	from, to time.Duration
+	a, b     int32
+	key      int32
+	late     bool // only because one went on after its lease
+}
+
+// overlapFinder finds all overlaps of holds.
+type overlapFinder struct {
+	keys  map[int32]*keyHolds
+	found func(overlap)
+}
+
+type keyHolds struct {
+	active []pageHold // of visits that go on
+	closed []pageHold // may still overlap an active one
+}
+
+type pageHold struct {
+	worker               int32
+	from, held, believed time.Duration
+}
+
+func newOverlapFinder(found func(overlap)) *overlapFinder {
+	return &overlapFinder{keys: map[int32]*keyHolds{}, found: found}
+}
+
+func (f *overlapFinder) granted(v *stripVisit) {
+	k := f.keys[v.key]
+	if k == nil {
+		k = &keyHolds{}
+		f.keys[v.key] = k
+	}
+	k.active = append(k.active, pageHold{worker: v.worker, from: v.grant})
+}
+
+// done compares a hold with all that ended before it and may overlap it. Grants come in the order of their returns,
+// so what ended before the oldest active grant overlaps nothing that is still to come.
+func (f *overlapFinder) done(v *stripVisit) {
+	k := f.keys[v.key]
+	if k == nil || v.grant == history.Forever {
+		return
+	}
+	k.active = slices.DeleteFunc(k.active, func(h pageHold) bool { return h.worker == v.worker })
+	h := pageHold{v.worker, v.grant, v.held(), v.believed()}
+	oldest := history.Forever
+	for i := range k.active {
+		oldest = min(oldest, k.active[i].from)
+	}
+	keep := k.closed[:0]
+	for _, c := range k.closed {
+		if from, to := max(c.from, h.from), min(c.held, h.held); from < to {
+			sure := min(c.believed, h.believed)
+			o := overlap{from: from, to: to, a: c.worker, b: h.worker, key: v.key, late: from >= sure}
+			if !o.late {
+				o.to = min(to, sure)
+			}
+			f.found(o)
+		}
+		if c.held > oldest {
+			keep = append(keep, c)
+		}
+	}
+	k.closed = keep
+	if h.held > oldest {
+		k.closed = append(k.closed, h)
+	}
+}
+
+// operations hands on those of a run; it can be asked twice.
+type operations func(each func(*history.Op)) error
+
+// readVisits hands on the visits and the overlaps of a run.
+func readVisits(source operations, found func(overlap), done func(*stripVisit)) (*visitReader, error) {
+	finder := newOverlapFinder(found)
+	r := &visitReader{granted: finder.granted, done: func(v *stripVisit) { finder.done(v); done(v) }}
+	if err := source(r.observe); err != nil {
+		return nil, err
+	}
+	r.finish()
+	return r, nil
+}

@@ -1,0 +1,131 @@
+package report
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+
+	"hammerlock/history"
+)
+
+// pack collects what the page's script reads: one document, and bytes that it points into.
+type pack struct{ bytes []byte }
+
+// packed is where bytes lie.
+type packed struct {
+	At   int `json:"at"`
+	Size int `json:"size"`
+}
+
+func (p *pack) add(b []byte) packed {
+	at := packed{len(p.bytes), len(b)}
+	p.bytes = append(p.bytes, b...)
+	return at
+}
+
+// text is the length of the document, the document and the bytes, compressed, as base64url: HTML needs no escapes for it.
+func (p *pack) text(document any) (string, error) {
+	doc, err := json.Marshal(document)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	head := binary.LittleEndian.AppendUint32(nil, uint32(len(doc)))
+	for _, part := range [][]byte{head, doc, p.bytes} {
+		if _, err := z.Write(part); err != nil {
+			return "", err
+		}
+	}
+	if err := z.Close(); err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(b.Bytes()), nil
+}
+
+// packedStrip is the strip with the places of its bytes.
+type packedStrip struct {
+	*ownership
+	Planes [][planes]packed `json:"planes"` // a tier
+	Rows   packed           `json:"rows"`   // visits
+	Meets  packed           `json:"meets"`  // overlaps
+}
+
+func (p *pack) strip(s *ownership) *packedStrip {
+	k := &packedStrip{ownership: s, Planes: make([][planes]packed, len(s.Tiers))}
+	for i := range s.Tiers {
+		for plane := range planes {
+			k.Planes[i][plane] = p.add(shares(s.Tiers[i].planes[plane]))
+		}
+	}
+	k.Rows = p.add(packVisits(s.visits))
+	k.Meets = p.add(packOverlaps(s.overlaps))
+	return k
+}
+
+// packer writes integers with as few bytes as they need.
+type packer struct{ b []byte }
+
+func (w *packer) numbers(all ...int64) {
+	for _, n := range all {
+		w.b = binary.AppendVarint(w.b, n)
+	}
+}
+
+// after writes times by what they come after; one that never comes is 0, a time is one more than twice itself.
+func (w *packer) after(base time.Duration, all ...time.Duration) {
+	for _, at := range all {
+		if at == history.Forever {
+			w.numbers(0)
+		} else {
+			w.numbers(2*int64(at-base) + 1)
+		}
+	}
+}
+
+// packVisits writes visits, each by its difference to the one before. The page's script reads them in the same order.
+func packVisits(visits []stripVisit) []byte {
+	w := &packer{}
+	var before stripVisit
+	var value int64
+	for i := range visits {
+		v := &visits[i]
+		if v.worker != before.worker {
+			before.from, before.id = 0, 0
+		}
+		// Bits 0, 2 and 4: outcomes; from 6 on: it crashed, a try had no answer, it was told that the hold was lost.
+		flags := int64(v.store) | int64(v.release)<<2 | int64(v.outcome)<<4 |
+			bit(v.crashed)<<6 | bit(v.unknown)<<7 | bit(v.lost != history.Forever)<<8
+		w.numbers(int64(v.worker), int64(v.key), int64(v.from-before.from), flags, int64(v.reason), int64(v.tries))
+		w.after(v.from, v.end, v.grant)
+		if v.grant != history.Forever {
+			w.numbers(int64(v.grant-v.call), int64(v.id)-int64(before.id))
+			w.after(v.grant, v.load, v.storeCall, v.storeReturn)
+			w.numbers(v.value - value)
+			w.after(v.grant, v.relCall, v.relReturn, v.until, v.lost)
+			before.id, value = v.id, v.value
+		}
+		before.worker, before.from = v.worker, v.from
+	}
+	return w.b
+}
+
+func packOverlaps(all []overlap) []byte {
+	w := &packer{}
+	before := time.Duration(0)
+	for _, o := range all {
+		w.numbers(int64(o.from-before), int64(o.to-o.from), int64(o.a), int64(o.b), int64(o.key), bit(o.late))
+		before = o.from
+	}
+	return w.b
+}
+
+func bit(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,129 @@
+// Package report makes one page of saved runs: tables, charts and who held the lock when. The page is made of the
+// runs' files alone, in two passes over a history, and needs nothing but itself: no network, and no script for its
+// tables. It judges nothing and measures nothing.
+package report
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// File is the name of the report in the directory of a saved run.
+const File = "report.html"
+
+// unfinished ends the name of a page that is not yet whole.
+const unfinished = ".partial"
+
+//go:embed assets
+var assets embed.FS
+
+// Write writes a report of saved runs, by their directories, to a file: aside at first, so that there is a whole one
+// or none.
+func Write(path string, dirs []string) (err error) {
+	aside := path + unfinished
+	defer func() {
+		if err == nil {
+			return
+		}
+		if left := os.Remove(aside); !errors.Is(left, fs.ErrNotExist) {
+			err = errors.Join(err, left)
+		}
+		err = fmt.Errorf("write the report %s: %w", path, err)
+	}()
+	file, err := os.Create(aside)
+	if err != nil {
+		return err
+	}
+	buf := bufio.NewWriter(file)
+	if err := errors.Join(writeRuns(buf, dirs), buf.Flush(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(aside, path)
+}
+
+func writeRuns(w io.Writer, dirs []string) error {
+	var runs []saved
+	for _, dir := range dirs {
+		r, err := readSaved(dir)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, *r)
+	}
+	return writePage(w, runs)
+}
+
+// page is what the template sees.
+type page struct {
+	Policy     string
+	Style      template.CSS
+	Script     template.JS
+	Data       string
+	Runs       []runView
+	Banner     bannerView
+	Comparison tableView // of several runs
+}
+
+func writePage(w io.Writer, runs []saved) error {
+	p := page{Banner: banner(runs)}
+	style, err := joined("assets/uplot.min.css", "assets/report.css")
+	if err != nil {
+		return err
+	}
+	script, err := joined("assets/uplot.LICENSE", "assets/uplot.min.js", "assets/report.js", "assets/charts.js", "assets/strip.js")
+	if err != nil {
+		return err
+	}
+	p.Style, p.Script = template.CSS(style), template.JS(script)
+	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
+		digest(script), digest(style))
+	var b pack
+	if p.Data, err = b.text(document(runs, &b)); err != nil {
+		return err
+	}
+	for i := range runs {
+		p.Runs = append(p.Runs, view(&runs[i], i))
+	}
+	if len(runs) > 1 {
+		p.Comparison = comparisonTable(runs)
+	}
+	t, err := template.ParseFS(assets, "assets/report.tmpl")
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, &p)
+}
+
+// joined puts texts together; a licence becomes a comment.
+func joined(names ...string) (string, error) {
+	var b strings.Builder
+	b.WriteString("\n")
+	for _, name := range names {
+		text, err := assets.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		if strings.HasSuffix(name, "LICENSE") {
+			fmt.Fprintf(&b, "/*!\n%s*/\n", text)
+			continue
+		}
+		b.Write(text)
+		b.WriteString("\n")
+	}
+	return b.String(), nil
+}
+
+// digest names a text for a content security policy.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,187 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"hammerlock/results"
+)
+
+// seriesMost bounds the points of a time series; a longer run has several seconds a point.
+const seriesMost = 600
+
+// heatRows is how many rows of the heat map span a factor of ten.
+const heatRows = 8
+
+// series is the latency log of a run, ready to be drawn. Times are in seconds since the start of the run, latencies
+// in nanoseconds; null is a second without any.
+type series struct {
+	Step  float64             `json:"step"`
+	At    []float64           `json:"at"`
+	Rate  []float64           `json:"rate"` // counted visits a second
+	Lines map[string]*line    `json:"lines"`
+	Heat  map[string]*heatMap `json:"heat"`
+}
+
+// line is one distribution: second by second, and over the whole run.
+type line struct {
+	P50      []*int64     `json:"p50"`
+	P99      []*int64     `json:"p99"`
+	Max      []*int64     `json:"max"`
+	Count    int64        `json:"count"`
+	Spectrum [][2]float64 `json:"spectrum"` // 1/(1-q), latency
+}
+
+// heatMap counts latencies by second and by size: row r holds those from 10^((first+r)/heatRows) ns.
+type heatMap struct {
+	First int          `json:"first"`
+	Rows  int          `json:"rows"`
+	Per   int          `json:"per"` // rows to a factor of ten
+	Cells [][3]float64 `json:"cells"`
+}
+
+// second is the histogram of one interval, which began at a time of the run.
+type second struct {
+	*hdrhistogram.Histogram
+	from time.Duration
+}
+
+// readSeries reads the latency log of a saved run. A run without one has no series.
+func readSeries(dir string, run *results.Run) (*series, error) {
+	file, err := os.Open(filepath.Join(dir, results.LatencyFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	log := hdrhistogram.NewHistogramLogReader(file)
+	tags := map[string][]second{}
+	for {
+		h, err := log.NextIntervalHistogram()
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", results.LatencyFile, err)
+		}
+		if h == nil {
+			return newSeries(tags), nil
+		}
+		from := time.Duration(h.StartTimeMs())*time.Millisecond - time.Duration(run.Started.Unix())*time.Second // a log counts from whole seconds
+		tags[h.Tag()] = append(tags[h.Tag()], second{h, from.Round(100 * time.Millisecond)})
+	}
+}
+
+func newSeries(tags map[string][]second) *series {
+	if len(tags) == 0 {
+		return nil
+	}
+	first, last := time.Duration(math.MaxInt64), time.Duration(0)
+	for _, s := range slices.Concat(slices.Collect(maps.Values(tags))...) {
+		first, last = min(first, s.from), max(last, s.from)
+	}
+	step := time.Second * ((last-first)/time.Second/seriesMost + 1)
+	n := int((last-first)/step) + 1
+	s := &series{Step: step.Seconds(), Lines: map[string]*line{}, Heat: map[string]*heatMap{}, Rate: make([]float64, n)}
+	for i := range n {
+		s.At = append(s.At, (first + time.Duration(i)*step).Seconds())
+	}
+	for tag, seconds := range tags {
+		merged := make([]*hdrhistogram.Histogram, n)
+		all := empty(seconds[0])
+		for _, h := range seconds {
+			i := int((h.from - first) / step)
+			if merged[i] == nil {
+				merged[i] = empty(h)
+			}
+			merged[i].Merge(h.Histogram)
+			all.Merge(h.Histogram)
+		}
+		s.Lines[tag], s.Heat[tag] = newLine(merged, all), newHeat(merged)
+		if tag == "response" {
+			for i, h := range merged {
+				if h != nil {
+					s.Rate[i] = float64(h.TotalCount()) / step.Seconds()
+				}
+			}
+		}
+	}
+	return s
+}
+
+// empty makes an empty histogram of the same geometry.
+func empty(h second) *hdrhistogram.Histogram {
+	return hdrhistogram.New(h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures()))
+}
+
+func newLine(seconds []*hdrhistogram.Histogram, all *hdrhistogram.Histogram) *line {
+	l := &line{Count: all.TotalCount(), Spectrum: spectrum(all)}
+	for _, h := range seconds {
+		var p [3]*int64
+		if h != nil && h.TotalCount() > 0 {
+			for i, q := range []float64{0.5, 0.99} {
+				if results.Supports(q, h.TotalCount()) {
+					v := h.ValueAtQuantile(100 * q)
+					p[i] = &v
+				}
+			}
+			v := h.Max()
+			p[2] = &v
+		}
+		l.P50, l.P99, l.Max = append(l.P50, p[0]), append(l.P99, p[1]), append(l.Max, p[2])
+	}
+	return l
+}
+
+// spectrum is a distribution by percentile, as far as there are observations beyond it.
+func spectrum(h *hdrhistogram.Histogram) [][2]float64 {
+	points := [][2]float64{}
+	n := float64(h.TotalCount())
+	const steps = 12 // to a factor of ten
+	for i := 0; n > 0; i++ {
+		x := math.Pow(10, float64(i)/steps)
+		if x > n {
+			break
+		}
+		points = append(points, [2]float64{x, float64(h.ValueAtQuantile(100 * (1 - 1/x)))})
+	}
+	if n > 0 {
+		points = append(points, [2]float64{max(n, 1), float64(h.Max())})
+	}
+	return points
+}
+
+func newHeat(seconds []*hdrhistogram.Histogram) *heatMap {
+	m := &heatMap{Per: heatRows, Cells: [][3]float64{}}
+	first, last := math.MaxInt32, 0
+	for i, h := range seconds {
+		if h == nil {
+			continue
+		}
+		rows := map[int]int64{}
+		for _, bar := range h.Distribution() {
+			if bar.Count > 0 {
+				rows[int(math.Floor(heatRows*math.Log10(float64(max(bar.From, 1)))))] += bar.Count
+			}
+		}
+		for row, n := range rows {
+			first, last = min(first, row), max(last, row)
+			m.Cells = append(m.Cells, [3]float64{float64(i), float64(row), float64(n)})
+		}
+	}
+	if len(m.Cells) > 0 {
+		m.First = first
+	}
+	m.Rows = last - m.First + 1
+	slices.SortFunc(m.Cells, func(a, b [3]float64) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	return m
+}

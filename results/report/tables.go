@@ -1,0 +1,197 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// The most rows of the tables of workers and of overlaps.
+const (
+	workersMost  = 64
+	overlapsMost = 20
+)
+
+func verdictTable(r *results.Run) tableView {
+	t := tableView{Head: []string{"Property", "Verdict", "Exposed", "Violations", "What was found"}, Class: "words"}
+	for i := range r.Verdicts {
+		v := &r.Verdicts[i]
+		text := results.Finding(v)
+		if v.Cause != "" {
+			text = v.Cause + ": " + text
+		}
+		s := stateOf(v.Status)
+		t.add(v.Checker, "", human.Count(v.Exposed), human.Count(v.Violations), text)[1].State = &s
+	}
+	return t
+}
+
+// evidenceTable lists operations, and says from when to when they went.
+func evidenceTable(ops []history.Op) (t tableView, from, to time.Duration) {
+	t = tableView{Head: []string{"Call", "Return", "Worker", "Operation", "Page", "Outcome", "Value", "Took"}, Class: "ops"}
+	from = history.Forever
+	for i := range ops {
+		op := &ops[i]
+		from, to = min(from, op.Call), max(to, op.Call)
+		took, value := "-", "-"
+		if op.Return != history.Forever {
+			to, took = max(to, op.Return), human.Duration(op.Latency())
+		}
+		if op.Kind == history.Load || op.Kind == history.Store {
+			value = human.Count(op.Value)
+		}
+		t.add(clockText(op.Call), clockText(op.Return), fmt.Sprintf("w%02d", op.Worker), op.Kind.String(), strconv.Itoa(int(op.Key)),
+			strings.TrimSpace(op.Outcome.String()+" "+op.Reason.String()), value, took)
+	}
+	return t, from, to
+}
+
+func latencyTable(r *results.Run) tableView {
+	t := tableView{Head: []string{"", "Count", "p50", "p90", "p99", "p99.9", "Max", "Mean"}}
+	for _, cells := range r.LatencyRows() {
+		cells[0] = strings.ToUpper(cells[0][:1]) + cells[0][1:]
+		t.add(cells...)
+	}
+	t.Note = "A percentile with fewer than five observations beyond it is left out."
+	if text := r.CensoredText(); text != "" {
+		t.Note += " " + text + "."
+	}
+	if text := r.WokenText(); text != "" {
+		t.Note += " How those who got the lock were woken: " + text + "."
+	}
+	return t
+}
+
+func workerTable(f *results.Fairness) tableView {
+	t := tableView{Head: []string{"Worker", "Visits", "Of its fair share", "Mean wait", "Longest wait"}}
+	all := slices.Clone(f.Workers)
+	var sum, most int64
+	for _, w := range all {
+		sum += w.Visits
+		most = max(most, w.Visits)
+	}
+	slices.SortStableFunc(all, func(a, b results.Worker) int { return int(a.Visits - b.Visits) })
+	for _, w := range all[:min(len(all), workersMost)] {
+		row := t.add(fmt.Sprintf("w%02d", w.Worker), human.Count(w.Visits), "-", human.Duration(time.Duration(w.Mean)), human.Duration(time.Duration(w.Longest)))
+		if sum > 0 {
+			fair := float64(w.Visits) * float64(len(all)) / float64(sum)
+			row[2] = cellView{Text: human.Percent(fair), Bar: int(100 * w.Visits / most)}
+			if fair < results.StarvingShare {
+				row[0].State = &state{"fail", "✕", "starving"}
+			}
+		}
+	}
+	if len(all) > workersMost {
+		t.Note = fmt.Sprintf("The %d workers with the fewest visits of %d.", workersMost, len(all))
+	}
+	return t
+}
+
+func (r *saved) faultTable() tableView {
+	t := tableView{Head: []string{"Fault", "Began", "In force", "Healing", "Healthy", "What it did"}, Class: "words"}
+	for i, name := range r.Faults {
+		before := len(t.Rows)
+		for _, w := range r.Windows {
+			if w.Fault != int64(i) {
+				continue
+			}
+			what := r.notes[w.Fault]
+			if w.Failed {
+				what = "not injected: " + what
+			}
+			t.add(name, clockText(w.From), clockText(w.Injected), clockText(w.Healing), clockText(w.To), what)
+		}
+		if len(t.Rows) == before {
+			t.add(name, "-", "-", "-", "-", "never happened")
+		}
+	}
+	return t
+}
+
+func overlapTable(s *ownership) tableView {
+	t := tableView{Head: []string{"From", "For", "Page", "Holders", "What"}}
+	for _, o := range s.overlaps[:min(len(s.overlaps), overlapsMost)] {
+		what := "both believed that they held it"
+		if o.late {
+			what = "one went on after its lease"
+		}
+		t.add(clockText(o.from), human.Duration(o.to-o.from), strconv.Itoa(int(o.key)), fmt.Sprintf("w%02d and w%02d", o.a, o.b), what)
+	}
+	if s.Overlaps > len(t.Rows) {
+		t.Note = fmt.Sprintf("The first %d of %s.", len(t.Rows), human.Count(int64(s.Overlaps)))
+	}
+	return t
+}
+
+func healthTable(g *results.Generator) tableView {
+	machine := "unknown"
+	if g.MachineCPU >= 0 {
+		machine = human.Percent(g.MachineCPU)
+	}
+	loop := "closed: a worker's next visit waits for its last"
+	if g.OpenLoop {
+		loop = "open: visits are due by a schedule"
+	}
+	d := func(ns int64) string { return human.Duration(time.Duration(ns)) }
+	t := facts("Loop", loop, "Generator's share of its cores", human.Percent(g.OwnCPU), "Machine busy", machine,
+		"Longest GC pause", d(g.GCPauseMax), "Goroutines waited for a core (p99)", d(g.SchedulingP99),
+		"Waits for a connection", human.Count(g.PoolWaits), "Waits to record", human.Count(g.Stalls),
+		"Visits begun late (p99)", d(g.LateP99), "Visits begun late (max)", d(g.LateMax))
+	t.Note = strings.Join(g.Reasons, "; ")
+	return t
+}
+
+func costTable(r *results.Run) tableView {
+	trips, commands, cpu := r.Cost.Texts()
+	t := facts("Round trips a visit", trips, "Commands a visit, on the servers", commands, "Servers' CPU a visit", cpu, "Visits", r.VisitsText())
+	for _, what := range slices.Sorted(maps.Keys(r.Errors)) {
+		t.add("Error: "+what, human.Count(r.Errors[what]))
+	}
+	return t
+}
+
+func configTable(r *results.Run) tableView {
+	d := func(ns int64) string { return human.Duration(time.Duration(ns)) }
+	rate := "closed loop"
+	if r.Rate > 0 {
+		rate = human.Number(r.Rate) + " visits/s, " + r.Spread
+	}
+	t := facts("Topology", r.Topology, "Lock", r.Lock, "Counter", r.Counter, "Faults", human.List(r.Faults), "Workers", strconv.Itoa(r.Workers),
+		"Processes", strconv.Itoa(r.Processes), "Pages", strconv.Itoa(r.Keys), "Popularity", r.Popularity, "Rate", rate,
+		"Seed", strconv.FormatUint(r.Seed, 10), "Lease", d(r.TTL), "Hold", d(r.Hold), "Think", d(r.Think), "Patience", d(r.Wait),
+		"Backoff", d(r.Retry), "Warm-up", d(r.Warmup), "Duration", d(r.Duration), "Measured", d(r.Measured))
+	t.addAll("Server: ", r.Settings)
+	t.addAll("Client: ", r.Client)
+	return t
+}
+
+func environmentTable(r *results.Run) tableView {
+	e := &r.Environment
+	return facts("Suite", e.Suite, "Go", e.Go, "System", e.OS, "Kernel", e.Kernel, "Processor", e.CPU, "Cores", strconv.Itoa(e.Cores),
+		"GOMAXPROCS", strconv.Itoa(e.Procs), "Memory", human.Number(float64(e.Memory)/(1<<30))+" GiB", "Run", r.Name)
+}
+
+// comparisonTable sets several runs side by side.
+func comparisonTable(runs []saved) tableView {
+	t := tableView{Head: []string{"Run", "Safety", "Lost", "Visits/s", "Acquire p50", "p99", "Response p50", "p99", "Hand-off p50",
+		"Jain", "Starving", "Trips", "Commands", "Generator"}}
+	for i := range runs {
+		r := &runs[i]
+		status, _ := r.Safety()
+		s, g := stateOf(status), generatorState(&r.Generator)
+		a, q, h := &r.Latency.Acquire, &r.Latency.Response, &r.Latency.Handoff
+		trips, commands, _ := r.Cost.Texts()
+		row := t.add(r.Combination(), "", human.Count(r.Views.Lost), human.Number(r.Throughput), a.Text(a.P50), a.Text(a.P99),
+			q.Text(q.P50), q.Text(q.P99), h.Text(h.P50), fmt.Sprintf("%.2f", r.Fairness.Jain),
+			fmt.Sprintf("%d of %d", r.Fairness.Starving, r.Workers), trips, commands, "")
+		row[1].State, row[13].State = &s, &g
+	}
+	return t
+}

@@ -1,0 +1,136 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// bannerView is the verdict at the top of a page or a run.
+type bannerView struct {
+	State state
+	Text  string
+	Notes []string
+}
+
+// tileView is one number that stands for a run.
+type tileView struct{ Name, Value, More string }
+
+// storyView is the evidence of a failed property.
+type storyView struct {
+	Title    string
+	Lines    []string
+	Ops      tableView
+	From, To string // what the strip is to show, in nanoseconds; empty if nothing
+}
+
+// runView is the part of the page about one run.
+type runView struct {
+	ID                            string
+	Title, Load, Command          string
+	Started                       string
+	Banner                        bannerView
+	Generator                     state
+	Tiles                         []tileView
+	Verdicts, Latency, Faults     tableView
+	Fairness, Health, Config, Env tableView
+	Cost, Overlaps                tableView
+	Stories                       []storyView
+	FairnessText                  string
+	Series, Strip                 bool
+	StripText                     string
+}
+
+func banner(runs []saved) bannerView {
+	b := bannerView{}
+	all := checker.Pass
+	counts := map[checker.Status]int{}
+	for i := range runs {
+		s, text := runs[i].Safety()
+		counts[s]++
+		if s == checker.Fail || s == checker.Inconclusive && all == checker.Pass {
+			all = s
+		}
+		if b.Text = text; len(runs) > 1 && s != checker.Pass {
+			b.Notes = append(b.Notes, fmt.Sprintf("%s: %s: %s", runs[i].Combination(), s, text))
+		}
+	}
+	b.State = stateOf(all)
+	if len(runs) > 1 {
+		b.Text = fmt.Sprintf("%s: %d passed, %d failed, %d inconclusive", human.Quantity(len(runs), "run"),
+			counts[checker.Pass], counts[checker.Fail], counts[checker.Inconclusive])
+	}
+	return b
+}
+
+func view(r *saved, number int) runView {
+	status, text := r.Safety()
+	v := runView{
+		ID: "run" + strconv.Itoa(number), Title: r.Topology + " · " + r.Lock, Load: r.Workload(), Command: r.Command,
+		Started: r.Started.Format("2006-01-02 15:04:05 MST"), Banner: bannerView{State: stateOf(status), Text: text},
+		Generator: generatorState(&r.Generator), Series: r.series != nil, Strip: r.strip != nil, StripText: r.why,
+		FairnessText: r.FairnessText(), Verdicts: verdictTable(r.Run), Latency: latencyTable(r.Run), Faults: r.faultTable(),
+		Fairness: workerTable(&r.Fairness), Health: healthTable(&r.Generator), Config: configTable(r.Run), Env: environmentTable(r.Run),
+		Cost: costTable(r.Run), Stories: stories(r.Run), Tiles: tiles(r.Run),
+	}
+	if r.Label != "" {
+		v.Banner.Notes = append(v.Banner.Notes, r.Label)
+	}
+	if r.Partial != "" {
+		v.Banner.Notes = append(v.Banner.Notes, "The run ended early: "+r.Partial)
+	}
+	if s := r.strip; s != nil {
+		v.StripText = fmt.Sprintf("%s of %s; %s", human.Quantity(s.Visits, "visit"), human.Quantity(s.Workers, "worker"), overlapText(s))
+		v.Overlaps = overlapTable(s)
+	}
+	return v
+}
+
+func overlapText(s *ownership) string {
+	text := human.Quantity(s.Overlaps, "overlap")
+	if s.Overlaps == 0 {
+		return "no two workers ever held one page at the same time"
+	}
+	if s.Late > 0 {
+		text += fmt.Sprintf(", %s of them only because a worker went on after its lease", human.Count(int64(s.Late)))
+	}
+	if !s.Excludes {
+		text += "; this lock does not claim to exclude"
+	}
+	return text
+}
+
+func tiles(r *results.Run) []tileView {
+	response, acquire, handoff := &r.Latency.Response, &r.Latency.Acquire, &r.Latency.Handoff
+	trips, commands, _ := r.Cost.Texts()
+	return []tileView{
+		{"Throughput", human.Number(r.Throughput) + "/s", human.Count(r.Visits.Done) + " visits counted"},
+		{"Response p99", response.Text(response.P99), "median " + response.Text(response.P50)},
+		{"Acquire p99", acquire.Text(acquire.P99), "median " + acquire.Text(acquire.P50)},
+		{"Hand-off p50", handoff.Text(handoff.P50), "p99 " + handoff.Text(handoff.P99)},
+		{"Fairness", "Jain " + fmt.Sprintf("%.2f", r.Fairness.Jain), fmt.Sprintf("%d of %d starving", r.Fairness.Starving, r.Workers)},
+		{"Cost a visit", trips + " trips", commands + " commands"},
+		{"Views lost", human.Count(r.Views.Lost), "of " + human.Count(r.Views.Acknowledged)},
+	}
+}
+
+func stories(r *results.Run) (all []storyView) {
+	ns := func(t time.Duration) string { return strconv.FormatInt(int64(t), 10) }
+	for i := range r.Verdicts {
+		v := &r.Verdicts[i]
+		if v.Status != checker.Fail || len(v.Story)+len(v.Evidence) == 0 {
+			continue
+		}
+		s := storyView{Title: results.Title(v), Lines: v.Story}
+		ops, from, to := evidenceTable(v.Evidence)
+		if s.Ops = ops; len(v.Evidence) > 0 {
+			s.From, s.To = ns(from), ns(to)
+		}
+		all = append(all, s)
+	}
+	return all
+}

@@ -1,0 +1,140 @@
+package report
+
+import (
+	"time"
+
+	"hammerlock/history"
+)
+
+// stripVisit is one visit as the ownership strip shows it. Times that never came are history.Forever.
+type stripVisit struct {
+	worker, key int32
+	id          history.ID // of the acquire that was granted
+	tries       int32
+	from        time.Duration // call of the first try
+	call, grant time.Duration // of the try that was granted; Forever if none was
+	load        time.Duration // the load's return
+	storeCall   time.Duration
+	storeReturn time.Duration
+	value       int64 // stored
+	relCall     time.Duration
+	relReturn   time.Duration
+	until       time.Duration // the lease ends, as far as its holder was told
+	lost        time.Duration // its holder was told that the lease is lost, or crashed
+	end         time.Duration
+	store       history.Outcome
+	release     history.Outcome
+	outcome     history.Outcome // of the visit
+	reason      history.Reason
+	crashed     bool
+	unknown     bool // an acquire without an answer was among the tries
+	live        bool // the visit goes on
+}
+
+// held is when its worker stopped acting as the holder.
+func (v *stripVisit) held() time.Duration { return min(v.relCall, v.end) }
+
+// believed is when its worker had to stop acting as the holder.
+func (v *stripVisit) believed() time.Duration { return min(v.held(), v.until, v.lost) }
+
+// visitReader makes visits of operations in the order of their returns.
+type visitReader struct {
+	workers []stripVisit
+	granted func(*stripVisit) // a lock was granted; the visit goes on
+	done    func(*stripVisit)
+	last    time.Duration // the latest time that was seen
+}
+
+// maxRows bounds the workers that the strip shows.
+const maxRows = 1 << 12
+
+func (r *visitReader) observe(op *history.Op) {
+	at := op.Return
+	if at == history.Forever {
+		at = op.Call
+	}
+	r.last = max(r.last, at)
+	if op.Worker < 0 || op.Worker >= maxRows {
+		return
+	}
+	for int(op.Worker) >= len(r.workers) {
+		r.workers = append(r.workers, stripVisit{})
+	}
+	v := &r.workers[op.Worker]
+	switch op.Kind {
+	case history.Acquire:
+		r.acquire(v, op)
+	case history.Load:
+		if op.Hold == v.id {
+			v.load = op.Return
+		}
+	case history.Store:
+		if op.Hold == v.id || op.Hold == 0 {
+			v.storeCall, v.storeReturn, v.store, v.value = op.Call, op.Return, op.Outcome, op.Value
+		}
+	case history.Extend:
+		if op.Outcome == history.OK && op.Hold == v.id {
+			v.until = op.Until
+		}
+	case history.Lose:
+		if op.Hold == v.id {
+			v.lost = min(v.lost, op.Return)
+		}
+	case history.Release:
+		if op.Hold == v.id && v.relCall == history.Forever {
+			v.relCall, v.relReturn, v.release = op.Call, op.Return, op.Outcome
+		}
+	case history.Crash:
+		v.lost, v.crashed = min(v.lost, op.Call), true
+		r.close(v, op.Call)
+	case history.End:
+		v.outcome, v.reason = op.Outcome, op.Reason
+		r.close(v, op.Return)
+	}
+}
+
+func (r *visitReader) acquire(v *stripVisit, op *history.Op) {
+	if op.Hold != 0 && op.Hold != op.ID {
+		return // a re-entry
+	}
+	if v.live && v.grant != history.Forever {
+		r.close(v, min(op.Call, v.relReturn)) // a history without ends of visits
+	}
+	if !v.live {
+		*v = stripVisit{
+			worker: op.Worker, key: op.Key, from: op.Call, live: true, outcome: history.Unknown,
+			call: history.Forever, grant: history.Forever, load: history.Forever, storeCall: history.Forever,
+			storeReturn: history.Forever, relCall: history.Forever, relReturn: history.Forever,
+			until: history.Forever, lost: history.Forever, end: history.Forever,
+		}
+	}
+	v.tries++
+	switch op.Outcome {
+	case history.Unknown:
+		v.unknown = true
+	case history.OK:
+		v.id, v.call, v.grant = op.ID, op.Call, op.Return
+		if op.Until > 0 {
+			v.until = op.Until
+		}
+		if r.granted != nil {
+			r.granted(v)
+		}
+	}
+}
+
+func (r *visitReader) close(v *stripVisit, at time.Duration) {
+	if !v.live {
+		return
+	}
+	v.end, v.live = at, false
+	r.done(v)
+	v.id = 0
+}
+
+// finish closes the visits that go on when the history ends.
+func (r *visitReader) finish() {
+	for i := range r.workers {
+		r.close(&r.workers[i], r.last)
+	}
+}

@@ -1,0 +1,154 @@
+package results
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/internal/human"
+)
+
+// WriteText writes the result for people: every number of a run if there is one, a comparison if there are more.
+func WriteText(w io.Writer, runs []Run) error {
+	p := &human.Printer{W: w}
+	switch len(runs) {
+	case 0:
+	case 1:
+		runs[0].write(p)
+	default:
+		writeComparison(p, runs)
+	}
+	return p.Err
+}
+
+func (r *Run) write(p *human.Printer) {
+	p.Fact(r.Topology, "lock "+r.Lock+" · "+r.Workload())
+	if r.Label != "" {
+		p.Fact("NOTE", r.Label)
+	}
+	if r.Interactive {
+		p.Fact("INTERACTIVE", interactiveText)
+	}
+	if r.Partial != "" {
+		p.Fact("PARTIAL", "the run ended early: "+r.Partial)
+	}
+	status, text := r.Safety()
+	p.Fact("SAFETY", strings.ToUpper(status.String())+"  "+text)
+	p.Fact("GENERATOR", string(r.Generator.State)+"  "+strings.Join(r.Generator.Reasons, "; "))
+	p.Fact("FAIRNESS", r.FairnessText())
+	p.Line("")
+	for _, row := range append([][]string{{"latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean"}}, r.LatencyRows()...) {
+		line := fmt.Sprintf("%-26s", row[0])
+		for _, cell := range row[1:] {
+			line += fmt.Sprintf("%9s", cell)
+		}
+		p.Line("%s", line)
+	}
+	if r.Waiting.Censored > 0 {
+		p.Line("%s", r.CensoredText())
+	}
+	p.Line("")
+	p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput), human.Duration(time.Duration(r.Measured))))
+	p.Fact("visits", r.VisitsText())
+	if len(r.Waiting.Woken) > 0 {
+		p.Fact("woken", r.WokenText())
+	}
+	trips, commands, cpu := r.Cost.Texts()
+	p.Fact("cost a visit", fmt.Sprintf("%s round trips, %s commands on the servers, %s of their CPU", trips, commands, cpu))
+	if r.Views.Fenced > 0 {
+		p.Fact("fence", r.fencedText())
+	}
+	if len(r.Errors) > 0 {
+		p.Fact("errors", r.errorsText())
+	}
+	p.Fact("repeat", r.Command)
+}
+
+// writeComparison writes several runs below each other: verdicts, then latency, then cost.
+func writeComparison(p *human.Printer, runs []Run) {
+	p.Wrapped("", 0, runs[0].Workload())
+	p.Line("")
+	const verdicts = "%-20s %-14s%9s%11s  %-10s %-9s %5s %9s"
+	p.Line(verdicts, "", "SAFETY", "lost", "visits/s", "FAIRNESS", "starving", "idle", "GENERATOR")
+	for i := range runs {
+		r := &runs[i]
+		status, _ := r.Safety()
+		idle := "-"
+		if s := r.Fairness.IdleShare; s != nil {
+			idle = fmt.Sprintf("%.0f %%", 100**s)
+		}
+		p.Line(verdicts, r.Combination(), strings.ToUpper(status.String()), human.Count(r.Views.Lost), human.Number(r.Throughput),
+			fmt.Sprintf("Jain %.2f", r.Fairness.Jain), fmt.Sprintf("%d of %d", r.Fairness.Starving, r.Workers), idle, r.Generator.State)
+	}
+	p.Line("")
+	p.Line("%-20s %-26s%-20s%-18s%-16s", "", "acquire (winners)", "with unfinished", "random waiter", "response")
+	const latency = "%-20s %-8s%-9s%-9s%-10s%-10s%-9s%-9s%-8s%-8s"
+	p.Line(latency, "", "p50", "p99", "max", "p50", "p99", "p50", "p99", "p50", "p99")
+	for i := range runs {
+		r := &runs[i]
+		a, u, w, q := &r.Latency.Acquire, &r.Waiting.Unfinished, &r.Waiting.RandomWaiter, &r.Latency.Response
+		p.Line(latency, r.Combination(), a.Text(a.P50), a.Text(a.P99), a.Text(&a.Max), u.Text(u.P50), u.Text(u.P99), w.Text(w.P50), w.Text(w.P99),
+			q.Text(q.P50), q.Text(q.P99))
+	}
+	p.Line("")
+	p.Line("%-20s %-18s%-18s%-16s%s", "", "hand-off", "release", "worst worker", "a visit costs")
+	const cost = "%-20s %-9s%-9s%-9s%-9s%-7s%-9s%-8s%-9s%s"
+	p.Line(cost, "", "p50", "p99", "p50", "p99", "visits", "longest", "trips", "commands", "server CPU")
+	for i := range runs {
+		r := &runs[i]
+		h, l, worst := &r.Latency.Handoff, &r.Latency.Release, &r.Fairness.Worst
+		trips, commands, cpu := r.Cost.Texts()
+		p.Line(cost, r.Combination(), h.Text(h.P50), h.Text(h.P99), l.Text(l.P50), l.Text(l.P99), human.Count(worst.Visits),
+			human.Duration(time.Duration(worst.Longest)), trips, commands, cpu)
+	}
+	p.Line("")
+	writeNotes(p, runs)
+}
+
+// writeNotes says what each number leaves open, one line for all runs that share it.
+func writeNotes(p *human.Printer, runs []Run) {
+	var order []string
+	about := map[string][]string{}
+	for i := range runs {
+		r := &runs[i]
+		for _, text := range r.notes() {
+			if len(about[text]) == 0 {
+				order = append(order, text)
+			}
+			if !slices.Contains(about[text], r.Combination()) {
+				about[text] = append(about[text], r.Combination())
+			}
+		}
+	}
+	for _, text := range order {
+		p.Wrapped("", 2, strings.Join(about[text], ", ")+": "+text)
+	}
+}
+
+func (r *Run) notes() (all []string) {
+	if status, text := r.Safety(); status != checker.Pass {
+		all = append(all, "SAFETY "+strings.ToUpper(status.String())+": "+text)
+	}
+	if r.Label != "" {
+		all = append(all, r.Label)
+	}
+	if r.Partial != "" {
+		all = append(all, "PARTIAL: "+r.Partial)
+	}
+	if len(r.Generator.Reasons) > 0 {
+		all = append(all, "GENERATOR "+string(r.Generator.State)+": "+strings.Join(r.Generator.Reasons, "; "))
+	}
+	if len(r.Fairness.StarvingWorkers) > 0 {
+		all = append(all, "FAIRNESS: "+starving(r.Fairness.StarvingWorkers))
+	}
+	if r.Views.Fenced > 0 {
+		all = append(all, "FENCE: "+r.fencedText())
+	}
+	if len(r.Errors) > 0 {
+		all = append(all, "errors: "+r.errorsText())
+	}
+	return all
+}
