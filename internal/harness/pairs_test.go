@@ -125,7 +125,7 @@ func TestARealDifferenceIsFound(t *testing.T) {
 		metric          string
 		long            bool
 	}{
-		"one more round trip": {realPlan, func(p *Plan) { p.Locks = lockNamed("wait") }, "cost.round_trips", false},
+		"one more round trip": {realPlan, func(p *Plan) { p.Locks = lockNamed("get-del") }, "cost.round_trips", false},
 		"p99 +25 %":           {holding(160 * time.Millisecond), func(p *Plan) { p.Workload.Hold = 200 * time.Millisecond }, "response.p99", true},
 	} {
 		if c.long && *aa < manyComparisons {
