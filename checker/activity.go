@@ -30,7 +30,7 @@ func judgeActivity(c *Case) Verdict {
 	if a.unknown > 0 {
 		v.Misses["unknown"] = a.unknown
 	}
-	doubts := c.idleFaults()
+	doubts := append(c.failures(), c.idleFaults()...)
 	if c.Partial != "" {
 		doubts = append(doubts, "the history is partial: "+c.Partial)
 	}
@@ -107,22 +107,34 @@ func (c *Case) effort() (e effort) {
 	return e
 }
 
+// failures names the servers that failed by themselves.
+func (c *Case) failures() (doubts []string) {
+	for i := range c.windows {
+		if k := c.Ops[c.windows[i].op].Kind; k == history.Incident || k == history.Role {
+			doubts = append(doubts, c.windows[i].String())
+		}
+	}
+	return doubts
+}
+
 // idleFaults names the planned faults that were not injected, or that coincided with neither a holder nor a waiter.
 func (c *Case) idleFaults() (doubts []string) {
 	if len(c.Faults) == 0 {
 		return nil
 	}
 	injected, met := make([]bool, len(c.Faults)), make([]bool, len(c.Faults))
-	for _, s := range c.injections() {
-		if s.outcome == history.Failed || s.number < 0 || s.number >= int64(len(c.Faults)) {
+	for _, w := range c.windows {
+		if !w.fault || w.failed {
 			continue
 		}
-		injected[s.number] = true
-		if !met[s.number] {
-			met[s.number] = c.busy(s.period)
-		}
+		n := c.Ops[w.op].Value
+		injected[n] = true
+		met[n] = met[n] || c.busy(w.period)
 	}
 	for i, p := range c.Faults {
+		if p.ByHand {
+			continue // in no plan
+		}
 		if !injected[i] {
 			doubts = append(doubts, fmt.Sprintf("fault %d, %s, was planned and not injected", i, p.Name))
 		} else if !met[i] {

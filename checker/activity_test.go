@@ -20,7 +20,7 @@ func (s *builder) passOn(times int) {
 }
 
 func TestActivity(t *testing.T) {
-	plan := []history.Planned{{Name: "kill-primary"}}
+	plan := []history.Injection{{Name: "kill-primary"}}
 	tests := map[string]struct {
 		write  func(*builder)
 		status Status
@@ -94,7 +94,7 @@ func drawBusy(r *rand.Rand) *builder {
 		}
 	}
 	for n := range r.IntN(3) {
-		s.h.Faults = append(s.h.Faults, history.Planned{Name: "f"})
+		s.h.Faults = append(s.h.Faults, history.Injection{Name: "f"})
 		if at := r.IntN(100); r.IntN(5) > 0 {
 			s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(at), Return: dur(at + 1), Value: int64(n), Outcome: history.OK})
 			if r.IntN(2) == 0 {

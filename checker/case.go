@@ -20,6 +20,8 @@ type Case struct {
 	repeats []int32   // into Ops: second releases of a hold
 	events  []int32   // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
 
+	windows []window // what was at work that no lock answers for
+
 	workers, keys int // one more than the greatest number of each
 
 	once     sync.Once
@@ -107,6 +109,7 @@ func Prepare(h *history.History) (*Case, error) {
 	}
 	c.grants()
 	c.follow()
+	c.findWindows()
 	c.group()
 	c.contend()
 	return c, nil
@@ -124,6 +127,9 @@ func (c *Case) number() error {
 		op := &c.Ops[i]
 		if op.Worker >= most || op.Key >= most {
 			return fmt.Errorf("operation %d has the impossible worker %d or key %d", i, op.Worker, op.Key)
+		}
+		if (op.Kind == history.Fault || op.Kind == history.Heal) && uint64(op.Value) >= uint64(len(c.Faults)) {
+			return fmt.Errorf("operation %d is fault %d of %d", i, op.Value, len(c.Faults))
 		}
 		c.workers, c.keys = max(c.workers, int(op.Worker)+1), max(c.keys, int(op.Key)+1)
 		id := op.ID

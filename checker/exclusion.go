@@ -23,8 +23,9 @@ var severity = []string{"double-grant", "foreign-release", "service-loss", "sile
 // finding is one violation with its cause.
 type finding struct {
 	cause string
-	pair  pair  // the earlier hold and the one it collides with; -1 if there is none
-	op    int32 // into Ops: further evidence; -1 if there is none
+	pair  pair    // the earlier hold and the one it collides with; -1 if there is none
+	op    int32   // into Ops: further evidence; -1 if there is none
+	why   *window // what explains it; nil = nothing does
 }
 
 // findings are what the exclusion checker found.
@@ -34,6 +35,7 @@ type findings struct {
 	causes map[string]int64
 	misses map[string]int64
 	total  int64
+	excuse *window // the first that nobody planned and that explains an overlap
 }
 
 const keptLosses = 8 // witnesses that porcupine is asked about
@@ -67,6 +69,8 @@ func checkExclusion(c *Case) Verdict {
 		}
 	}
 	switch {
+	case f.excuse != nil:
+		v.Summary = fmt.Sprintf("%s overlaps are not held against the lock: %s", count(f.misses["unplanned"]), f.excuse)
 	case f.misses["possible"] > 0:
 		v.Summary = fmt.Sprintf("%s overlaps are shorter than the %v by which the processes' clocks may differ",
 			count(f.misses["possible"]), c.Bounds.Slack)
@@ -89,13 +93,11 @@ type examiner struct {
 	findings
 	c       *Case
 	sweeper *sweeper
-	windows []window
 	blamed  map[int32]bool
-	racy    bool // a double grant was seen that no fault explains
 }
 
 func newExaminer(c *Case) *examiner {
-	return &examiner{c: c, sweeper: newSweeper(c), windows: c.windows(), findings: findings{
+	return &examiner{c: c, sweeper: newSweeper(c), findings: findings{
 		shown: map[string]finding{}, causes: map[string]int64{}, misses: map[string]int64{}}}
 }
 
@@ -124,12 +126,25 @@ func (x *examiner) key(holds []int32) {
 		if p.second < 0 {
 			x.misses["overrun"]++
 		} else {
-			x.add(finding{"overrun", p, x.c.holds[p.first].Uses[1]})
+			x.add(x.late(p))
 		}
 	})
 }
 
+// late is an overrun. A process that stood still for as long as the holder was late explains it.
+func (x *examiner) late(p pair) finding {
+	h := &x.c.holds[p.first]
+	return finding{"overrun", p, h.Uses[1], x.c.stoodStill(h.Process, h.Return, h.stored, h.stored-min(h.Until, h.Lost))}
+}
+
+// add counts a violation. What is explained by something that nobody planned is none of the lock's.
 func (x *examiner) add(f finding) {
+	if f.why != nil && !f.why.fault {
+		if x.misses["unplanned"]++; x.excuse == nil {
+			x.excuse = f.why
+		}
+		return
+	}
 	if _, ok := x.shown[f.cause]; !ok {
 		x.shown[f.cause] = f
 	}
@@ -154,7 +169,7 @@ func (x *examiner) collision(p pair) {
 	s := x.sweeper
 	over := s.assured(i)
 	if op := x.reacquired(i, j); op >= 0 {
-		x.add(finding{"silent-reacquire", p, op})
+		x.add(finding{"silent-reacquire", p, op, nil})
 		return
 	}
 	granted := j.Return
@@ -166,27 +181,34 @@ func (x *examiner) collision(p pair) {
 		return
 	}
 	// The first lease was over: its holder should not have believed in it any more.
-	if _, stalled := active(x.windows, i.Call, j.Return, ofHolders); x.c.Claims.Renews && i.Until > over {
-		if stalled {
-			x.add(finding{"overrun", p, -1})
-		} else {
-			x.add(finding{"renewal-failure", p, -1})
-		}
+	if x.c.Claims.Renews && i.Until > over {
+		x.add(x.unrenewed(p))
 		return
 	}
 	if i.Until > over {
-		x.add(finding{"over-claim", p, -1})
+		x.add(finding{"over-claim", p, -1, nil})
 		return
 	}
 	x.add(x.broken(p))
+}
+
+// unrenewed is a lease that ran out under a holder who went on believing in it: its process was stopped, or its lock
+// failed.
+func (x *examiner) unrenewed(p pair) finding {
+	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
+	stopped := func(e *history.Effect) bool { return e.Hit(history.Clients) }
+	if w := x.c.explained(i.Call, j.Return, 0, stopped); w != nil && w.fault {
+		return finding{"overrun", p, -1, w}
+	}
+	return finding{"renewal-failure", p, -1, x.c.stoodStill(i.Process, i.Call, j.Return, margin(i.TTL))}
 }
 
 // reacquired finds an extension of i that succeeded although its lease had ended, or the server had lost it, and j had
 // been granted.
 func (x *examiner) reacquired(i, j *hold) int32 {
 	proof := plus(i.Call, x.sweeper.least(i.TTL))
-	_, forgot := active(x.windows, i.Call, j.Return, func(name string) bool { return forgetful[name] })
-	forgot = forgot && x.c.Sites < 2
+	forgets := func(e *history.Effect) bool { return e.Loses == history.LosesKeys }
+	forgot := x.c.Sites < 2 && x.c.explained(i.Call, j.Return, 0, forgets) != nil
 	for _, n := range i.Extends {
 		op := &x.c.Ops[n]
 		if op.Outcome == history.Failed {
@@ -208,27 +230,18 @@ func (x *examiner) reacquired(i, j *hold) int32 {
 func (x *examiner) broken(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	if op := x.sweeper.foreign(i, p.second-1, j.Return); op >= 0 {
-		return finding{"foreign-release", p, op}
+		return finding{"foreign-release", p, op, nil}
 	}
 	if i.ending == returned && i.releaseCall > j.Return && j.Return > x.sweeper.assured(i) {
-		return finding{"foreign-release", p, i.Release} // it can only have released j
+		return finding{"foreign-release", p, i.Release, nil} // it can only have released the other's
 	}
-	_, begun := active(x.windows, 0, j.Return, ofServers)
-	if op := x.sweeper.succeeded(i, p.second-1, j.Return); !begun && op >= 0 {
-		return finding{"foreign-release", p, op}
+	if w := x.c.brokenPromise(i.Call, j.Return, i.TTL); w != nil {
+		return finding{"service-loss", p, w.op, w}
 	}
-	if !begun {
-		x.racy = true
-		return finding{"double-grant", p, -1}
+	if op := x.sweeper.succeeded(i, p.second-1, j.Return); op >= 0 {
+		return finding{"foreign-release", p, op, nil}
 	}
-	w, now := active(x.windows, i.Call, j.Return, ofServers)
-	if x.racy && !now {
-		return finding{"double-grant", p, -1} // as before the fault
-	}
-	if !now {
-		w, _ = active(x.windows, 0, j.Return, ofServers)
-	}
-	return finding{"service-loss", p, w.fault}
+	return finding{"double-grant", p, -1, nil}
 }
 
 const foreignReach = 256 // holds that are searched for a foreign release
@@ -287,7 +300,7 @@ func (x *examiner) phantoms() {
 			continue
 		}
 		if a := x.c.op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
-			x.add(finding{"phantom", pair{x.c.index.at(a.ID), -1}, n})
+			x.add(finding{"phantom", pair{x.c.index.at(a.ID), -1}, n, nil})
 		}
 	}
 	if len(seen) == 0 {
@@ -304,7 +317,7 @@ func (x *examiner) phantoms() {
 		case op.Reason == history.Quorum:
 			x.misses["minority"]++ // a minority of the sites granted it and could not be asked to release it
 		default:
-			x.add(finding{"phantom", pair{int32(i), -1}, n})
+			x.add(finding{"phantom", pair{int32(i), -1}, n, nil})
 		}
 	}
 }

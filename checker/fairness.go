@@ -123,7 +123,7 @@ func (b *bypasses) byPage(list []stamp) []stamp {
 // It takes the waits by their first call; of those that were queued before, the one that called its last try last is
 // enough.
 func (b *bypasses) inversions() {
-	disturbed := b.disturbed(b.grace(), nil)
+	disturbed := b.disturbed()
 	byCall, byQueue := make([]int32, len(b.waits)), make([]int32, len(b.waits))
 	for i := range byCall {
 		byCall[i], byQueue[i] = int32(i), int32(i)

@@ -48,6 +48,7 @@ func TestFairness(t *testing.T) {
 		}, true, Pass, "", ""},
 		"out of order around a fault": {func(s *builder) {
 			overtaken(s)
+			s.h.Faults = make([]history.Injection, 1)
 			s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 5, Return: 6})
 		}, true, Pass, "", ""},
 	}

@@ -2,59 +2,96 @@ package checker
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"hammerlock/history"
 )
 
-// window is an injected fault with its heal.
+// window is a period in which something was at work that no lock answers for: a fault, or what nobody had planned: a
+// server that ended by itself, a process that stood still.
 type window struct {
-	fault, heal int32 // into Ops; heal is -1 if it was never healed
-	from, to    time.Duration
-	name        string
-	note        string
+	period
+	op, heal int32 // into Ops; heal is -1 if it was never healed
+	name     string
+	note     string
+	effect   *history.Effect
+	fault    bool // it was injected
+	failed   bool // it could not be injected, and may have had an effect all the same
 }
 
-// onClients are faults of workers and of the network. They do not explain a guarantee that a server broke.
-var onClients = map[string]bool{
-	"stall-worker": true, "crash-worker": true, "stop-process": true, "kill-process": true,
-	"drop-reply": true, "delay": true,
-}
+// The effects of what nobody had planned.
+var (
+	unplanned = &history.Effect{} // it may have done anything
+	stoodFor  = &history.Effect{Hits: []history.Party{history.Clients, history.Holders}, Blocks: true}
+)
 
-// onHolders are faults that keep a holder from renewing its lease in time.
-var onHolders = map[string]bool{"stop-process": true, "kill-process": true, "crash-worker": true}
-
-// forgetful are faults by which a server loses keys while no other server has them.
-var forgetful = map[string]bool{"flush": true, "evict": true, "restart-empty": true, "power-loss": true}
-
-// windows pairs the faults with their heals.
-func (c *Case) windows() []window {
-	var list []window
+// findWindows lists what was at work, in the order in which it began to show.
+func (c *Case) findWindows() {
+	open := map[int64]int{} // by the number of the fault, plus one
 	for _, i := range c.events {
 		op := &c.Ops[i]
+		w := window{period: period{op.Call, op.Return}, op: i, heal: -1, note: c.Notes[op.ID]}
 		switch op.Kind {
 		case history.Fault:
-			w := window{fault: i, heal: -1, from: op.Call, to: history.Forever, name: "a fault", note: c.Notes[op.ID]}
-			if n := op.Value; n >= 0 && n < int64(len(c.Faults)) {
-				w.name = c.Faults[n].Name
-			} else if text, ok := strings.CutPrefix(w.note, history.ByKey); ok {
-				w.name, _, _ = strings.Cut(text, ":")
+			f := &c.Faults[op.Value]
+			w.name, w.effect, w.fault, w.failed = f.Name, &f.Effect, true, op.Outcome == history.Failed
+			if f.To > 0 || f.ByHand || c.Partial != "" {
+				w.to = history.Forever // unless it is healed
 			}
-			list = append(list, w)
+			open[op.Value] = len(c.windows) + 1
 		case history.Heal:
-			for k := range list {
-				if w := &list[k]; w.heal < 0 && c.Ops[w.fault].Value == op.Value {
-					w.heal, w.to = i, op.Return
-				}
+			if n := open[op.Value]; n > 0 {
+				c.windows[n-1].heal, c.windows[n-1].to = i, op.Return
+				delete(open, op.Value)
 			}
+			continue
+		case history.Gap:
+			w.name, w.effect = "the machine stood still for "+short(op.Return-op.Call), stoodFor
+		case history.Incident:
+			w.name, w.effect = fmt.Sprintf("node %d failed by itself", op.Value), unplanned
+		case history.Role:
+			w.name, w.effect = fmt.Sprintf("node %d took another role by itself", op.Value), unplanned
+		default:
+			continue
+		}
+		c.windows = append(c.windows, w)
+	}
+	c.windows = c.dropPlanned(c.windows)
+}
+
+// dropPlanned takes out what was to be expected of the faults: roles change while servers are out, and a process that a
+// fault stops stands still.
+func (c *Case) dropPlanned(all []window) (list []window) {
+	for _, w := range all {
+		expected := false
+		for _, f := range all {
+			switch op := &c.Ops[w.op]; {
+			case !f.fault:
+			case op.Kind == history.Role:
+				expected = expected || (f.effect.BreaksPromises() || f.effect.StopsService()) && w.meets(f.from, plus(f.to, c.recovery()))
+			case op.Kind == history.Gap:
+				expected = expected || f.effect.Hit(history.Clients) && w.meets(f.from, f.to)
+			}
+		}
+		if !expected {
+			list = append(list, w)
 		}
 	}
 	return list
 }
 
+// unknownRecovery is what a deployment is given that does not say how long it needs.
+const unknownRecovery = 5 * time.Second
+
+func (c *Case) recovery() time.Duration {
+	if c.Bounds.Recovery == 0 {
+		return unknownRecovery
+	}
+	return c.Bounds.Recovery
+}
+
 // String names the fault with its times.
-func (w window) String() string {
+func (w *window) String() string {
 	s := fmt.Sprintf("%s from %s", w.name, clock(w.from))
 	if w.to != history.Forever {
 		s += " to " + clock(w.to)
@@ -65,18 +102,56 @@ func (w window) String() string {
 	return s
 }
 
-// active returns the first fault of a kind that was active between two moments.
-func active(list []window, from, to time.Duration, kind func(name string) bool) (window, bool) {
-	for _, w := range list {
-		if kind(w.name) && w.from <= to && w.to >= from {
-			return w, true
+// explained returns the first window, of those that can do it, that was at work between two moments, or so shortly before
+// that it may still have been felt. A fault comes before what nobody planned: it was asked for.
+func (c *Case) explained(from, to, felt time.Duration, can func(*history.Effect) bool) *window {
+	var other *window
+	for i := range c.windows {
+		w := &c.windows[i]
+		if !can(w.effect) || w.from > to || plus(w.to, felt) < from {
+			continue
+		}
+		if w.fault {
+			return w
+		}
+		if other == nil {
+			other = w
 		}
 	}
-	return window{}, false
+	return other
 }
 
-func ofServers(name string) bool { return !onClients[name] }
-func ofHolders(name string) bool { return onHolders[name] }
+// brokenPromise finds what may have made the servers give up, between two moments, what they had granted for ttl.
+func (c *Case) brokenPromise(from, to, ttl time.Duration) *window {
+	return c.explained(from, to, c.longest(ttl), (*history.Effect).BreaksPromises)
+}
+
+// margin is how long a process may stand still without that being an explanation for a lease of so long that was not
+// renewed.
+func margin(ttl time.Duration) time.Duration { return ttl / 10 }
+
+// stoodStill finds that a process stood still, for at least so long in all, between two moments; nil if it did not.
+func (c *Case) stoodStill(process int16, from, to, least time.Duration) *window {
+	if sum := c.stood(process, from, to); sum == 0 || sum < least {
+		return nil
+	}
+	for i := range c.windows {
+		if w := &c.windows[i]; c.Ops[w.op].Kind == history.Gap && w.meets(from, to) {
+			return w
+		}
+	}
+	return nil
+}
+
+// stood is how long a process stood still, in all, between two moments, beyond what faults asked for.
+func (c *Case) stood(process int16, from, to time.Duration) (sum time.Duration) {
+	for i := range c.windows {
+		if op := &c.Ops[c.windows[i].op]; op.Kind == history.Gap && (op.Process == process || op.Value != 0) && op.Call < to && op.Return > from {
+			sum += min(op.Return, to) - max(op.Call, from)
+		}
+	}
+	return sum
+}
 
 // clock writes a time of the run.
 func clock(t time.Duration) string {
@@ -85,6 +160,9 @@ func clock(t time.Duration) string {
 	}
 	return fmt.Sprintf("%.6fs", t.Seconds())
 }
+
+// short writes a duration.
+func short(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
 // who names a worker.
 func who(worker int32) string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"hammerlock/history"
@@ -14,7 +13,6 @@ import (
 func (c *Case) follow() {
 	var tokens []token
 	crashes := map[int32][]time.Duration{}
-	rateChanges := map[int64]bool{} // numbers of interactive changes of the rate, which break nothing
 	var extends, reenters []link
 	for i := range c.Ops {
 		op := &c.Ops[i]
@@ -23,14 +21,11 @@ func (c *Case) follow() {
 			crashes[op.Worker] = append(crashes[op.Worker], op.Call)
 			continue
 		case history.Fault, history.Heal:
-			if op.Kind == history.Fault && strings.HasPrefix(c.Notes[op.ID], history.RateByKey) {
-				rateChanges[op.Value] = true
-			}
-			if !rateChanges[op.Value] {
+			if e := &c.Faults[op.Value].Effect; !e.Known() || !e.Hit(history.Nobody) {
 				c.events = append(c.events, int32(i))
 			}
 			continue
-		case history.Found, history.Sight:
+		case history.Found, history.Sight, history.Gap, history.Role, history.Incident:
 			c.events = append(c.events, int32(i))
 			continue
 		case history.Skip, history.End, history.Final:

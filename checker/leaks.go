@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"time"
 
 	"hammerlock/history"
 )
@@ -31,7 +32,7 @@ func (l *livenessCheck) leaks() bool {
 	}
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Kind == history.Acquire && op.Outcome == history.Failed && op.Token != 0 {
-			if o := owners[op.Token]; o != nil && op.Reason == history.Busy {
+			if o := owners[op.Token]; o != nil && (op.Reason == history.Busy || op.Reason == history.Quorum) {
 				o.refused = int32(i) + 1
 			}
 		}
@@ -51,7 +52,8 @@ func (l *livenessCheck) leaks() bool {
 	return true
 }
 
-// found judges one key. A key that expires is no violation on a minority of the sites, or after a fault: it is counted.
+// found judges one key. One that expires by itself is counted, and no violation, after a fault, or on a minority of the
+// sites if the lock may have given a slow one up.
 func (l *livenessCheck) found(op *history.Op, o *owner) {
 	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))
 	switch {
@@ -65,29 +67,41 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), l.ttl()))
 		return
 	}
-	cause, since := "", op.Call
+	cause, since, quick := "", op.Call, false
 	if o.hold != nil {
 		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK {
-			cause, since = "leak", o.hold.Call
+			cause, since, quick = "leak", o.hold.Call, l.quick(l.op(o.hold.ID)) && l.quick(&l.Ops[r])
 			where += fmt.Sprintf(", though %s was told at %s that hold %s is released", who(o.hold.Worker),
 				clock(l.Ops[r].Return), o.hold.ID)
 		}
 	} else if o.refused > 0 {
 		try := &l.Ops[o.refused-1]
-		cause, since = "phantom", try.Call
-		where += fmt.Sprintf(", though %s was told at %s that somebody else holds it", who(try.Worker), clock(try.Return))
+		cause, since, quick = "phantom", try.Call, l.quick(try)
+		where += fmt.Sprintf(", though %s was told at %s that it was not granted the lock", who(try.Worker), clock(try.Return))
+		if try.Reason == history.Quorum {
+			cause = "leftover"
+		}
+	}
+	if 2*o.sites <= l.Sites && cause != "" {
+		cause = "leftover"
 	}
 	switch {
 	case cause == "":
 		l.misses["found, and to expire"]++
-	case 2*o.sites <= l.Sites:
-		l.misses["left on a minority of the sites"]++
 	case meets(l.disturbed, since, op.Return):
 		l.misses["left behind around a fault"]++
+	case cause == "leftover" && !(quick && l.Claims.Cleans):
+		l.misses["left on a minority of the sites"]++
 	default:
 		l.blame(cause, l.trace(op, o), where)
 	}
 }
+
+// patientCall is the shortest time after which a library gives up to wait for a site: what it asked for may then come about
+// without its knowledge.
+const patientCall = 20 * time.Millisecond
+
+func (l *livenessCheck) quick(op *history.Op) bool { return op.Latency() < patientCall }
 
 // trace is the evidence of a key that was found: who asked for it, who gave it back, where it was.
 func (l *livenessCheck) trace(op *history.Op, o *owner) []history.Op {

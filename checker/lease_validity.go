@@ -21,10 +21,10 @@ var leaseValidity = Checker{
 // leases gathers what is wrong with the leases of a case.
 type leases struct {
 	ruler
-	windows []window
-	v       *Verdict
-	worst   int // rank of the verdict's cause in leaseCauses
+	v     *Verdict
+	worst int // rank of the verdict's cause in leaseCauses
 
+	excuse    *window       // the first that nobody planned and that explains a failure
 	late      int64         // deadlines beyond call + T1 that a stall before the send would explain
 	firstLate [2]int32      // the first of them: hold and operation
 	quick     time.Duration // the quickest answer among them
@@ -36,7 +36,7 @@ var leaseCauses = []string{"silent-reacquire", "over-claim", "renewal-failure", 
 
 func checkLeaseValidity(c *Case) Verdict {
 	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
-	l := &leases{ruler: ruler{c: c}, windows: c.windows(), v: &v, worst: len(leaseCauses), quick: history.Forever}
+	l := &leases{ruler: ruler{c: c}, v: &v, worst: len(leaseCauses), quick: history.Forever}
 	for i := range c.holds {
 		if h := &c.holds[i]; h.Outcome == history.OK {
 			v.Exposed++
@@ -50,6 +50,8 @@ func checkLeaseValidity(c *Case) Verdict {
 	case v.Violations > 0:
 		v.Status = Fail
 		v.Summary = fmt.Sprintf("%s of %s leases are wrong, the worst by %s", count(v.Violations), count(v.Exposed), v.Cause)
+	case l.excuse != nil:
+		v.Summary = fmt.Sprintf("%s leases that were not renewed are not held against the lock: %s", count(v.Misses["unplanned"]), l.excuse)
 	case v.Exposed == 0:
 		v.Summary = "no lease was granted"
 	default:
@@ -169,7 +171,7 @@ func (l *leases) loss(h *hold) {
 	}
 	over := l.assured(h)
 	if told >= 0 && over > at {
-		if _, begun := active(l.windows, 0, at, func(name string) bool { return ofServers(name) || name == "drop-reply" }); begun {
+		if l.c.brokenPromise(begin, at, h.TTL) != nil || l.repeated(told) {
 			l.v.Misses["premature-loss"]++
 			return
 		}
@@ -187,12 +189,35 @@ func (l *leases) loss(h *hold) {
 	if !l.c.Claims.Renews || h.Crashed <= at || ranOut {
 		return
 	}
-	if _, explained := active(l.windows, begin, at, func(name string) bool { return ofServers(name) || name != "stall-worker" }); explained {
+	if l.kept(begin, at, h) {
 		l.v.Misses["renewal-failure"]++
+		return
+	}
+	if w := l.c.stoodStill(h.Process, begin, at, margin(h.TTL)); w != nil {
+		if l.v.Misses["unplanned"]++; l.excuse == nil {
+			l.excuse = w
+		}
 		return
 	}
 	l.fail("renewal-failure", fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and there was no fault since",
 		who(h.Worker), h.name(), clock(at), clock(begin)), evidence...)
+}
+
+// repeated tells whether a release may have been sent twice: the first answer was lost, and the second is that nothing
+// was left to release.
+func (l *leases) repeated(told int32) bool {
+	op := &l.c.Ops[told]
+	links := func(e *history.Effect) bool { return e.Hit(history.Links) }
+	return op.Kind == history.Release && l.c.explained(op.Call, op.Return, 0, links) != nil
+}
+
+// kept tells whether a fault kept a live holder's lease from being renewed: nobody was served, or its process did not
+// run. Late and lost messages are no excuse: a renewal can be repeated.
+func (l *leases) kept(from, to time.Duration, h *hold) bool {
+	w := l.c.explained(from, to, 0, func(e *history.Effect) bool {
+		return e.StopsService() || e.BreaksPromises() || e.Hit(history.Clients)
+	})
+	return w != nil && l.c.Ops[w.op].Kind != history.Gap
 }
 
 // prolongs lists what lengthens a hold: its extensions and its re-entries, by call.
@@ -224,7 +249,7 @@ func (l *leases) reacquire(h *hold) {
 			continue
 		}
 		if op.Outcome == history.OK && op.Call > last {
-			if _, shifted := active(l.windows, 0, op.Return, ofServers); shifted {
+			if l.c.brokenPromise(h.Call, op.Return, h.TTL) != nil {
 				l.v.Misses["over-life"]++ // a server's clock or a migration may have stretched the lease
 				return
 			}

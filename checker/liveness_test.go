@@ -61,15 +61,71 @@ var livenessCases = map[string]struct {
 		s.release(1, h, 2, 3, history.OK)
 		s.done(2, 1, 31)
 	}, Fail, "deadlock", ""},
+	"a wake-up that was lost between two tries": {func(s *builder) {
+		h := s.grant(1, 0, 1, 3)
+		s.refuse(2, 1, 2)
+		s.release(1, h, 2, 3, history.OK)
+		s.done(1, 0, 3)
+		h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 20, Return: 21, TTL: 3, Until: 23})
+		s.release(2, h, 21, 22, history.OK)
+		s.done(2, 1, 23)
+		s.h.Bounds.Gap = time.Millisecond
+	}, Fail, "lost-wakeup", "was not woken"},
+	"a sleeper that a lease wakes": {func(s *builder) {
+		h := s.grant(1, 0, 1, 3)
+		s.refuse(2, 1, 2)
+		s.release(1, h, 2, 3, history.OK)
+		s.done(1, 0, 3)
+		h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 5, Return: 6, TTL: 3, Until: 8})
+		s.release(2, h, 7, 8, history.OK)
+		s.done(2, 1, 9)
+		s.h.Bounds.Gap = time.Millisecond
+	}, Pass, "", "longest dead time"},
+	"a sleeper while others go on elsewhere": {func(s *builder) {
+		h := s.grant(1, 0, 1, 3)
+		s.refuse(2, 1, 2)
+		s.release(1, h, 2, 3, history.OK)
+		s.done(1, 0, 3)
+		for at := dur(4); at < 20; at++ {
+			s.add(history.Op{Kind: history.End, Worker: 3, Key: 1, Call: at, Return: at + 1})
+		}
+		h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 20, Return: 21, TTL: 3, Until: 23})
+		s.release(2, h, 21, 22, history.OK)
+		s.done(2, 1, 23)
+	}, Fail, "lost-wakeup", ""},
+	"a machine that is known to have stood still": {func(s *builder) {
+		h := s.grant(1, 0, 1, 3)
+		s.refuse(2, 1, 2)
+		s.release(1, h, 2, 3, history.OK)
+		s.done(1, 0, 3)
+		s.add(history.Op{Kind: history.Gap, Worker: -1, Key: -1, Call: 3, Return: 19})
+		h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 20, Return: 21, TTL: 3, Until: 23})
+		s.release(2, h, 21, 22, history.OK)
+		s.done(2, 1, 23)
+		s.h.Bounds.Gap = time.Millisecond
+		s.asking(3, 40, 41)
+		h = s.grant(3, 41, 41, 3)
+		s.release(3, h, 42, 42, history.OK)
+	}, Pass, "", ""},
+	"faults all the time": {func(s *builder) {
+		s.h.Faults = []history.Injection{{Effect: serverHangs, To: 1}}
+		h := s.grant(1, 0, 1, 3)
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 0, Return: 1})
+		s.refuse(2, 1, 2)
+		s.release(1, h, 2, 3, history.OK)
+		s.grant(2, 4, 5, 3)
+	}, Inconclusive, "", "faults left no time"},
 	"a fault explains it": {func(s *builder) {
+		s.h.Faults = make([]history.Injection, 1)
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.OK)
 		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 2, Return: 3})
-		s.asking(2, 4, 14)
-		s.grant(3, 14, 15, 3)
+		s.asking(2, 4, 11)
+		h = s.grant(3, 11, 12, 3)
+		s.release(3, h, 15, 16, history.OK)
 	}, Pass, "", "a fault explains"},
 	"a minority that hangs excuses nobody": {func(s *builder) {
-		s.h.Faults = []history.Planned{{Name: "pause-minority"}}
+		s.h.Faults = []history.Injection{{Effect: minorityHangs}}
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.OK)
 		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 2, Return: 3})
@@ -100,9 +156,12 @@ var livenessCases = map[string]struct {
 	"a key that was given back around a fault": {func(s *builder) {
 		h := s.grant(1, 0, 1, 3)
 		s.marked(7)
+		s.h.Faults = make([]history.Injection, 1)
 		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 2, Return: 3})
 		s.release(1, h, 2, 3, history.OK)
 		s.found(3, 7, 5)
+		s.asking(2, 30, 31)
+		s.grant(3, 31, 31, 3)
 	}, Pass, "", ""},
 	"a key on one site of five": {func(s *builder) {
 		s.h.Sites = 5
@@ -111,12 +170,27 @@ var livenessCases = map[string]struct {
 		s.release(1, h, 2, 3, history.OK)
 		s.found(3, 7, 5)
 	}, Pass, "", ""},
+	"a key on one site of five that answered at once": {func(s *builder) {
+		s.h.Sites, s.h.Claims.Cleans, s.tick = 5, true, time.Millisecond
+		h := s.grant(1, 0, 1, 300)
+		s.marked(7)
+		s.release(1, h, 2, 3, history.OK)
+		s.found(3, 7, 300)
+	}, Fail, "leftover", "is released"},
+	"a quorum that was not reached leaves a key": {func(s *builder) {
+		s.h.Sites, s.h.Claims.Cleans, s.tick = 5, true, time.Millisecond
+		s.grant(1, 0, 1, 300)
+		s.refuse(2, 0, 2)
+		s.marked(7)
+		s.h.Ops[len(s.h.Ops)-1].Reason = history.Quorum
+		s.found(3, 7, 300)
+	}, Fail, "leftover", "was not granted the lock"},
 	"refused, and there": {func(s *builder) {
 		s.grant(2, 0, 1, 3)
 		s.refuse(1, 0, 1)
 		s.marked(7)
 		s.found(1, 7, 3)
-	}, Fail, "phantom", "somebody else holds it"},
+	}, Fail, "phantom", "was not granted the lock"},
 }
 
 func TestLiveness(t *testing.T) {
@@ -136,6 +210,7 @@ func drawLives(r *rand.Rand) *builder {
 	s := newBuilder()
 	s.h.Claims.Expires = true
 	s.tick = time.Second
+	s.h.Bounds.Gap = time.Duration(r.IntN(2))
 	token := uint64(0)
 	s.done(9, 0, 0) // so that tries without an End are a visit's all the same
 	for w := range int32(1 + r.IntN(3)) {
@@ -147,6 +222,9 @@ func drawLives(r *rand.Rand) *builder {
 				s.add(history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(now), Return: dur(now + 1), TTL: 3,
 					Outcome: history.Failed, Reason: history.Busy, Token: token})
 				now += 1 + r.IntN(2)
+			}
+			if r.IntN(5) == 0 {
+				now += r.IntN(12) // asleep, if it has tried
 			}
 			op := history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(now), Return: dur(now + 1), TTL: 3, Token: token + 1,
 				Outcome: history.OK, Until: dur(now + 3)}
@@ -177,9 +255,17 @@ func drawLives(r *rand.Rand) *builder {
 			now += 1 + r.IntN(3)
 		}
 	}
+	s.happens(r, int(token))
+	return s
+}
+
+// happens adds a fault, and a key that is found.
+func (s *builder) happens(r *rand.Rand, tokens int) {
 	if r.IntN(3) == 0 {
 		at := r.IntN(20)
-		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(at), Return: dur(at + r.IntN(3))})
+		e := []history.Effect{{}, serverHangs, failsOver, minorityHangs, workerLate, processStops, messagesLate}
+		s.h.Faults = []history.Injection{{Effect: e[r.IntN(len(e))]}}
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(at), Return: dur(at + r.IntN(9))})
 	}
 	if r.IntN(3) == 0 {
 		until := 40*time.Second + time.Duration(r.IntN(6))*time.Second
@@ -187,10 +273,9 @@ func drawLives(r *rand.Rand) *builder {
 			until = history.Forever
 		}
 		s.h.Sites = 1 + 2*r.IntN(2)
-		s.add(history.Op{Kind: history.Found, Outcome: history.OK, Worker: -1, Call: 40, Return: 40, Token: 1 + uint64(r.IntN(int(token)+1))})
+		s.add(history.Op{Kind: history.Found, Outcome: history.OK, Worker: -1, Call: 40, Return: 40, Token: 1 + uint64(r.IntN(tokens+1))})
 		s.h.Ops[len(s.h.Ops)-1].Until = until
 	}
-	return s
 }
 
 // span is the longest row of seconds for which something is true, and how many there are.
@@ -218,12 +303,22 @@ func held(c *Case, key int32) (believed, kept []bool) {
 			continue
 		}
 		until, proof, crash := a.Until, a.Return, history.Forever
+		late := func(op *history.Op) time.Duration { // a command without an answer may take effect when the servers answer again
+			for _, f := range c.Ops {
+				if f.Kind == history.Fault && op.Outcome == history.Unknown && f.Call <= op.Return && f.Return >= op.Call &&
+					(c.Faults[0].Effect.Blocks || c.Faults[0].Effect.Hits == nil) {
+					return max(op.Return, f.Return)
+				}
+			}
+			return 0
+		}
+		landed := late(a)
 		back := history.Op{Call: history.Forever, Return: history.Forever}
 		for j := range c.Ops {
 			op := &c.Ops[j]
 			switch {
 			case op.Kind == history.Extend && op.Hold == a.ID:
-				proof = op.Return
+				proof, landed = op.Return, max(landed, late(op))
 				if op.Outcome != history.Failed {
 					until = op.Until
 				}
@@ -233,7 +328,7 @@ func held(c *Case, key int32) (believed, kept []bool) {
 				back = *op
 			}
 		}
-		from, end := a.Return, min(proof, max(crash, proof-time.Second))+3*time.Second
+		from, end := a.Return, max(min(proof, max(crash, proof-time.Second)), landed)+3*time.Second
 		if a.Outcome == history.Unknown {
 			from = a.Call
 		}
@@ -268,7 +363,27 @@ func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Dura
 	fault := period{-1, -1}
 	for _, op := range c.Ops {
 		if op.Kind == history.Fault {
-			fault = period{op.Call, op.Return + 2*ttl + 5*time.Second}
+			grace := map[string]time.Duration{ // TTLs and recovery
+				"": ttl + 5*time.Second, "hangs": 5 * time.Second, "fails over": ttl + 5*time.Second, "stops": ttl, "late": ttl,
+			}
+			name := ""
+			switch e := c.Faults[0].Effect; {
+			case e.Spares, e.Hits != nil && e.Hits[0] == history.Holders:
+				continue
+			case e.Hits == nil:
+			case e.Hits[0] == history.Clients:
+				name = "stops"
+			case e.Hits[0] == history.Links:
+				name = "late"
+			case e.Loses != "":
+				name = "fails over"
+			default:
+				name = "hangs"
+				if c.Sites > 1 {
+					name = "fails over" // leases on a minority
+				}
+			}
+			fault = period{op.Call, op.Return + grace[name]}
 			for u := range time.Duration(seconds) {
 				felt[u] = felt[u] || fault.from <= u*time.Second && u*time.Second < fault.to
 			}
@@ -280,13 +395,13 @@ func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Dura
 			slowest = max(slowest, op.Return-op.Call)
 		}
 	}
-	return slowest + 2*time.Second, ttl, grants, felt, explains
+	return slowest + time.Second, ttl, grants, felt, explains
 }
 
 // everySecond looks at every second of every page, and at every found key.
 func everySecond(c *Case) string {
 	bound, ttl, grants, felt, explains := explanations(c)
-	stuck, deadlock, longest, all := 0, 0, 0, 0
+	stuck, deadlock, unwoken, longest, all := 0, 0, 0, 0, 0
 	visits := readTries(c)
 	for key := range int32(c.keys) {
 		believed, kept := held(c, key)
@@ -314,18 +429,52 @@ func everySecond(c *Case) string {
 				refused := op.Outcome == history.Failed && op.Call >= a+bound/2 && op.Return <= b
 				proven = proven || refused || op.Call <= a+bound/2 && op.Return >= a+bound
 			}
-			if b-a <= bound || !proven {
+			slept := b-a > bound && sleeps(c, visits, key, a, b) > bound+ttl
+			if b-a <= bound || !proven && !slept {
 				continue
 			}
 			if a >= grants[key] && b-a > 2*ttl {
 				deadlock++
-			} else {
+			} else if proven {
 				stuck++
+			} else {
+				unwoken++
 			}
 		}
 	}
 	kind := leaked(c, ttl, explains)
-	return fmt.Sprintf("%v %d %d %d %d %s", stuck+deadlock > 0 || kind != "", stuck, deadlock, longest, all, kind)
+	return fmt.Sprintf("%v %d %d %d %d %d %s", stuck+deadlock+unwoken > 0 || kind != "", stuck, deadlock, unwoken, longest, all, kind)
+}
+
+// sleeps is how long, of the seconds from a to b, somebody waited for a page between two tries; less the longest silence,
+// if nobody recorded when the machine stood still.
+func sleeps(c *Case, visits []tries, key int32, a, b time.Duration) (most time.Duration) {
+	for i := range visits {
+		v := &visits[i]
+		for n, op := range v.ops {
+			next := v.stop
+			if n+1 < len(v.ops) {
+				next = v.ops[n+1].Call
+			}
+			if op.Key == key && op.Outcome == history.Failed {
+				most = max(most, min(next, b)-max(op.Return, a))
+			}
+		}
+	}
+	silence, last := time.Duration(0), a
+	for t := a; t <= b; t += time.Second {
+		heard := t == b
+		for i := range c.Ops {
+			heard = heard || c.Ops[i].Worker >= 0 && (c.Ops[i].Call == t || c.Ops[i].Return == t)
+		}
+		if heard {
+			silence, last = max(silence, t-last), t
+		}
+	}
+	if c.Bounds.Gap > 0 {
+		silence = 0
+	}
+	return most - silence
 }
 
 // leaked classifies the only key that was found.
@@ -368,7 +517,7 @@ func TestLivenessAgainstEverySecond(t *testing.T) {
 					kind = cause
 				}
 			}
-			return fmt.Sprintf("%v %d %d %d %d %s", v.Status == Fail, v.Causes["stuck"], v.Causes["deadlock"],
+			return fmt.Sprintf("%v %d %d %d %d %d %s", v.Status == Fail, v.Causes["stuck"], v.Causes["deadlock"], v.Causes["lost-wakeup"],
 				l.dead/time.Second, l.deadAll/time.Second, kind)
 		},
 	}

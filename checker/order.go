@@ -157,53 +157,28 @@ type period struct{ from, to time.Duration }
 // meets tells whether two periods have a moment in common.
 func (w period) meets(from, to time.Duration) bool { return from <= w.to && to >= w.from }
 
-// injection is one injection of a fault and its period: to Forever if it was not healed and does not heal by itself.
-type injection struct {
-	period
-	number  int64 // in the plan
-	outcome history.Outcome
-}
-
-// injections lists the injections of faults.
-func (c *Case) injections() []injection {
-	var list []injection
-	open := map[int64]int{} // by number, plus one
-	for _, i := range c.events {
-		op := &c.Ops[i]
-		switch op.Kind {
-		case history.Fault:
-			s := injection{period{op.Call, op.Return}, op.Value, op.Outcome}
-			if op.Value < 0 || op.Value < int64(len(c.Faults)) && c.Faults[op.Value].To > 0 {
-				s.to = history.Forever
-			}
-			list = append(list, s)
-			open[op.Value] = len(list)
-		case history.Heal:
-			if n := open[op.Value]; n > 0 {
-				list[n-1].to = op.Return
-			}
-		}
-	}
-	return list
-}
-
-// disturbed lists when a fault was active, and a grace after it was healed. Harmless faults, by name, do not count.
-func (c *Case) disturbed(grace time.Duration, harmless map[string]bool) []period {
+// disturbed lists when the lock cannot be expected to be granted at once: while servers do not serve, and for as long as
+// they need to recover; and until leases have ended that nobody will give back, because keys or answers were lost, the
+// others of a site's minority are late, or whoever waited in a queue does not run. What else befalls a worker ends with
+// its own hold, which is known.
+func (c *Case) disturbed() []period {
 	var list []period
-	for _, s := range c.injections() {
-		if s.number >= 0 && s.number < int64(len(c.Faults)) && harmless[c.Faults[s.number].Name] {
-			continue
+	lease := c.longest(c.ttl())
+	for i := range c.windows {
+		w := &c.windows[i]
+		e, felt := w.effect, -1*time.Nanosecond
+		if e.StopsService() {
+			felt = c.recovery()
 		}
-		if s.to != history.Forever {
-			s.to += grace
+		if e.BreaksPromises() || e.Hit(history.Links) || e.Hit(history.Clients) || e.StopsService() && c.Sites > 1 {
+			felt = max(felt, 0) + lease
 		}
-		list = append(list, s.period)
+		if felt >= 0 {
+			list = append(list, period{w.from, plus(w.to, felt)})
+		}
 	}
 	return list
 }
-
-// grace is how long the effects of a fault may last after it was healed: leases expire, clients reconnect.
-func (c *Case) grace() time.Duration { return 2*c.longest(c.ttl()) + 5*time.Second }
 
 // ttl is the longest lease that was asked for, or that a lock with a lease of its own named.
 func (c *Case) ttl() (ttl time.Duration) {

@@ -22,7 +22,7 @@ var saved = map[string]struct {
 	"exclusion: nothing": {Exclusion, func(*script) {}, Inconclusive, ""},
 	"exclusion: lost by the service": {Exclusion, func(s *script) {
 		a := s.acquire(1, 10, 12, 300)
-		s.fault("kill-primary", 20, 60)
+		s.fault(failsOver, 20, 60)
 		b := s.acquire(2, 70, 72, 300)
 		s.denied(a, 100, 101)
 		s.release(b, 110, 111)
@@ -33,28 +33,99 @@ var saved = map[string]struct {
 		s.release(b, 20, 21)
 	}, Fail, "double-grant"},
 	"exclusion: a stalled worker explains no double grant": {Exclusion, func(s *script) {
-		s.fault("stall-worker", 1, 5)
+		s.fault(workerLate, 1, 5)
 		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
 		s.release(a, 20, 21)
 		s.release(b, 20, 21)
 	}, Fail, "double-grant"},
 	"exclusion: another rate explains no double grant": {Exclusion, func(s *script) {
-		s.byKey(history.RateByKey+"100/s became 125/s", -1, 1, 5)
+		s.fault(nothingBreaks, 1, 5)
 		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
 		s.release(a, 20, 21)
 		s.release(b, 20, 21)
 	}, Fail, "double-grant"},
-	"exclusion: a fault by key explains it": {Exclusion, func(s *script) {
-		s.byKey(history.RateByKey+"100/s became 125/s", -1, 1, 5)
-		s.byKey(history.ByKey+"kill-node: killed n1", -2, 6, 8)
+	"exclusion: a fault by hand explains it": {Exclusion, func(s *script) {
+		s.fault(nothingBreaks, 1, 5)
+		s.fault(serverDies, 6, 8)
+		s.Faults[1].ByHand = true
 		a, b := s.acquire(1, 10, 12, 300), s.acquire(2, 11, 13, 300)
 		s.release(a, 20, 21)
 		s.release(b, 20, 21)
 	}, Fail, "service-loss"},
+	"exclusion: a fault of nobody knows what explains it": {Exclusion, func(s *script) {
+		s.fault(history.Effect{}, 6, 8)
+		doubleGrant(s, 10)
+	}, Fail, "service-loss"},
+	"exclusion: a fault that was healed a lease ago explains nothing": {Exclusion, func(s *script) {
+		s.fault(failsOver, 20, 60)
+		doubleGrant(s, 370)
+	}, Fail, "double-grant"},
+	"exclusion: a fault is felt for a lease": {Exclusion, func(s *script) {
+		s.fault(failsOver, 20, 60)
+		doubleGrant(s, 340)
+	}, Fail, "service-loss"},
+	"exclusion: a minority that hangs explains nothing": {Exclusion, func(s *script) {
+		s.Sites = 5
+		s.fault(minorityHangs, 5, 400)
+		doubleGrant(s, 10)
+	}, Fail, "double-grant"},
+	"exclusion: a server that hangs forgets nothing": {Exclusion, func(s *script) {
+		s.fault(serverHangs, 5, 400)
+		doubleGrant(s, 10)
+	}, Fail, "double-grant"},
+	"exclusion: a server that died by itself": {Exclusion, func(s *script) {
+		handOffs(s)
+		s.op(history.Incident, -1, 9000, 9001)
+		doubleGrant(s, 9010)
+	}, Inconclusive, ""},
+	"exclusion: a holder whose machine stood still": {Exclusion, func(s *script) {
+		handOffs(s)
+		overrunAfter(s, 9000)
+		s.gap(0, 9003, 9314)
+	}, Inconclusive, ""},
+	"exclusion: a gap that is shorter than the holder was late": {Exclusion, func(s *script) {
+		handOffs(s)
+		overrunAfter(s, 9000)
+		s.gap(0, 9003, 9010)
+	}, Fail, "overrun"},
+	"exclusion: a gap of another process": {Exclusion, func(s *script) {
+		s.Processes = 2
+		handOffs(s)
+		overrunAfter(s, 9000)
+		s.gap(1, 9003, 9314)
+	}, Fail, "overrun"},
+	"exclusion: a stopped process stands still as planned": {Exclusion, func(s *script) {
+		handOffs(s)
+		s.fault(processStops, 9002, 9316)
+		overrunAfter(s, 9000)
+		s.gap(0, 9003, 9314)
+	}, Fail, "overrun"},
+	"exclusion: a watchdog whose machine stood still": {Exclusion, func(s *script) {
+		s.Claims.Renews = true
+		handOffs(s)
+		unrenewed(s, 9000)
+		s.gap(0, 9100, 9200)
+	}, Inconclusive, ""},
+	"exclusion: a watchdog that had time enough": {Exclusion, func(s *script) {
+		s.Claims.Renews = true
+		handOffs(s)
+		unrenewed(s, 9000)
+		s.gap(0, 9100, 9120)
+	}, Fail, "renewal-failure"},
+	"exclusion: late messages are no excuse for a watchdog": {Exclusion, func(s *script) {
+		s.Claims.Renews = true
+		s.fault(messagesLate, 9000, 9400)
+		unrenewed(s, 9000)
+	}, Fail, "renewal-failure"},
+	"exclusion: a worker that is held is no excuse for a watchdog": {Exclusion, func(s *script) {
+		s.Claims.Renews = true
+		s.fault(workerLate, 9000, 9400)
+		unrenewed(s, 9000)
+	}, Fail, "renewal-failure"},
 	"exclusion: a dead holder's lease is lost": {Exclusion, func(s *script) {
 		s.acquire(1, 10, 12, 300)
 		s.op(history.Crash, 1, 15, 15)
-		s.fault("restart-empty", 20, 30)
+		s.fault(serverDies, 20, 30)
 		s.release(s.acquire(2, 70, 72, 300), 80, 81)
 	}, Fail, "service-loss"},
 	"exclusion: a dead holder's lease ends": {Exclusion, func(s *script) {
@@ -103,7 +174,7 @@ var saved = map[string]struct {
 	}, Fail, "silent-reacquire"},
 	"exclusion: extended what the server forgot and gave to another": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
-		s.fault("flush", 10, 20)
+		s.fault(serverDies, 10, 20)
 		b := s.acquire(2, 30, 31, 300)
 		s.extend(a, 40, 41, 300)
 		s.denied(a, 50, 51)
@@ -193,7 +264,7 @@ var saved = map[string]struct {
 		s.denied(b, 330, 331)
 	}, Fail, "foreign-release"},
 	"lease-validity: gone early by a fault": {leaseValidity, func(s *script) {
-		s.fault("restart-empty", 20, 30)
+		s.fault(serverDies, 20, 30)
 		s.denied(s.acquire(1, 0, 1, 300), 100, 101)
 	}, Pass, ""},
 	"lease-validity: expired as it should": {leaseValidity, func(s *script) {
@@ -208,6 +279,34 @@ var saved = map[string]struct {
 		s.Claims.Renews = true
 		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
 	}, Fail, "renewal-failure"},
+	"lease-validity: not renewed while messages were late": {leaseValidity, func(s *script) {
+		s.Claims.Renews = true
+		s.fault(messagesLate, 20, 290)
+		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
+	}, Fail, "renewal-failure"},
+	"lease-validity: not renewed while nobody was served": {leaseValidity, func(s *script) {
+		s.Claims.Renews = true
+		s.fault(serverHangs, 20, 290)
+		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
+	}, Pass, ""},
+	"lease-validity: not renewed while the machine stood still": {leaseValidity, func(s *script) {
+		s.Claims.Renews = true
+		s.gap(0, 50, 200)
+		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
+	}, Inconclusive, ""},
+	"lease-validity: gone early, long after a fault": {leaseValidity, func(s *script) {
+		s.fault(serverDies, 20, 30)
+		s.denied(s.acquire(1, 1000, 1001, 300), 1100, 1101)
+	}, Fail, "premature-loss"},
+	"lease-validity: gone early while a minority hangs": {leaseValidity, func(s *script) {
+		s.Sites = 5
+		s.fault(minorityHangs, 0, 300)
+		s.denied(s.acquire(1, 1, 2, 300), 100, 101)
+	}, Fail, "premature-loss"},
+	"lease-validity: a release that was sent twice": {leaseValidity, func(s *script) {
+		s.fault(messagesLate, 50, 110)
+		s.denied(s.acquire(1, 0, 1, 300), 100, 105)
+	}, Pass, ""},
 	"lease-validity: ran out on the way of its release": {leaseValidity, func(s *script) {
 		s.Claims.Renews = true
 		s.denied(s.acquire(1, 0, 1, 300), 200, 310)
@@ -253,6 +352,33 @@ var saved = map[string]struct {
 		s.release(a, 20, 21)
 		s.release(b, 20, 21)
 	}, Fail, "not-linearizable"},
+}
+
+// doubleGrant is a lock that two workers have.
+func doubleGrant(s *script, at time.Duration) {
+	a, b := s.acquire(11, at, at+2, 300), s.acquire(12, at+1, at+3, 300)
+	s.release(a, at+10, at+11)
+	s.release(b, at+10, at+11)
+}
+
+// overrunAfter is a holder that stores when its lease is over and another has the lock.
+func overrunAfter(s *script, at time.Duration) {
+	a := s.acquire(11, at, at+1, 300)
+	s.on(a, history.Load, at+2, at+3)
+	b := s.acquire(12, at+310, at+311, 300)
+	s.on(a, history.Store, at+314, at+315)
+	s.denied(a, at+316, at+317)
+	s.release(b, at+320, at+321)
+}
+
+// unrenewed is a holder that believes in a lease that another has by then.
+func unrenewed(s *script, at time.Duration) {
+	a := s.acquire(11, at, at+1, 300)
+	s.last().Until = history.Forever
+	b := s.acquire(12, at+310, at+311, 300)
+	s.last().Until = history.Forever
+	s.denied(a, at+330, at+331)
+	s.release(b, at+340, at+341)
 }
 
 // handOffs are eight workers that wait for each other.

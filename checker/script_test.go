@@ -68,22 +68,28 @@ func (s *script) extend(hold history.ID, call, ret, ttl time.Duration) *history.
 	return op
 }
 
-func (s *script) fault(name string, from, to time.Duration) {
+// The effects of faults. Their names are nobody's: judges do not read them.
+var (
+	serverDies    = history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
+	serverHangs   = history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}
+	failsOver     = history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesWrites, Blocks: true}
+	minorityHangs = history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: true}
+	workerLate    = history.Effect{Hits: []history.Party{history.Holders}}
+	processStops  = history.Effect{Hits: []history.Party{history.Clients}}
+	messagesLate  = history.Effect{Hits: []history.Party{history.Links}}
+	nothingBreaks = history.Effect{Hits: []history.Party{history.Nobody}}
+)
+
+func (s *script) fault(e history.Effect, from, to time.Duration) {
 	n := int64(len(s.Faults))
-	s.Faults = append(s.Faults, history.Planned{Name: name})
+	s.Faults = append(s.Faults, history.Injection{Name: "something happens", Effect: e, From: from * ms, To: to * ms})
 	s.op(history.Fault, -1, from, from+1).Value = n
 	s.op(history.Heal, -1, to, to+1).Value = n
 }
 
-// byKey is what a person did beside the plan.
-func (s *script) byKey(note string, number int64, from, to time.Duration) {
-	op := s.op(history.Fault, -1, from, from+1)
-	op.Value = number
-	if s.Notes == nil {
-		s.Notes = map[history.ID]string{}
-	}
-	s.Notes[op.ID] = note
-	s.op(history.Heal, -1, to, to+1).Value = number
+// gap lets the worker process of a worker stand still.
+func (s *script) gap(process int16, from, to time.Duration) {
+	s.op(history.Gap, -1, from, to).Process = process
 }
 
 func (s *script) last() *history.Op { return &s.Ops[len(s.Ops)-1] }

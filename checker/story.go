@@ -48,8 +48,8 @@ func tell(c *Case, v *Verdict, f finding) {
 		v.Story = append(v.Story, fmt.Sprintf("%s stored at %s, when the lock had been granted to %s", who(i.Worker), clock(op.Call), who(j.Worker)))
 	}
 	slices.SortStableFunc(v.Evidence, func(a, b history.Op) int { return stamp{a.Return, 0}.compare(stamp{b.Return, 0}) })
-	for _, w := range c.windows() {
-		if w.from <= j.Return && w.to >= i.Call {
+	for n := range c.windows {
+		if w := &c.windows[n]; w.meets(i.Call, j.Return) {
 			v.Story = append(v.Story, "the fault "+w.String())
 		}
 	}

@@ -3,12 +3,15 @@ package faults
 import (
 	"context"
 	"fmt"
+
+	"hammerlock/history"
 )
 
 var stallWorker = Fault{
 	Name:   "stall-worker",
 	Doc:    "a worker is held between load and store for longer than its lease",
-	Breaks: func(Scene) string { return slowHolder },
+	Effect: always(hits(history.Holders)),
+	breaks: func(Scene) string { return slowHolder },
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, err := t.holder(ctx, Loaded, -1)
 		if err != nil {
@@ -21,9 +24,10 @@ var stallWorker = Fault{
 }
 
 var crashWorker = Fault{
-	Name: "crash-worker",
-	Doc:  "a worker dies between load and store: it never releases",
-	Breaks: func(s Scene) string {
+	Name:   "crash-worker",
+	Doc:    "a worker dies between load and store: it never releases",
+	Effect: always(hits(history.Holders)),
+	breaks: func(s Scene) string {
 		if !s.Claims.Expires {
 			return "a holder that dies is never missed: the lock has no lease"
 		}
@@ -43,7 +47,8 @@ var stopProcess = Fault{
 	Name:   "stop-process",
 	Doc:    "a worker process is stopped (SIGSTOP) with a lock in its hands for longer than the lease: a long garbage collection",
 	Needs:  Needs{Processes: true},
-	Breaks: func(Scene) string { return slowHolder },
+	Effect: always(hits(history.Clients)),
+	breaks: func(Scene) string { return slowHolder },
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, p, err := t.process(ctx)
 		if err != nil {
@@ -63,7 +68,8 @@ var killProcess = Fault{
 	Name:   "kill-process",
 	Doc:    "a worker process is killed with a lock in its hands and does not come back",
 	Needs:  Needs{Processes: true},
-	Breaks: crashWorker.Breaks,
+	Effect: always(hits(history.Clients)),
+	breaks: crashWorker.breaks,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, p, err := t.process(ctx)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/topologies"
 )
 
@@ -14,7 +15,7 @@ var clockJump = Fault{
 	Doc: "the clock of a lock's primary, or of a quorum of sites, steps forward by twice the lease while the lock is held " +
 		"(clock-jump:back: it steps back)",
 	Needs:  Needs{Clock: true},
-	Breaks: func(Scene) string { return lyingClock },
+	Effect: always(lying),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		offset := 2 * t.TTL
 		if t.Arg == "back" {
@@ -26,6 +27,9 @@ var clockJump = Fault{
 	},
 }
 
+// lying is the effect of a clock that does not go as the others do.
+var lying = history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}
+
 // fastRate makes a lease end in a third of its time.
 const fastRate = 3
 
@@ -33,7 +37,7 @@ var clockRate = Fault{
 	Name:   "clock-rate",
 	Doc:    "the clock of a lock's primary, or of a quorum of sites, runs three times as fast",
 	Needs:  Needs{Clock: true},
-	Breaks: func(Scene) string { return lyingClock },
+	Effect: always(lying),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.clocks(ctx, 0, fastRate, fmt.Sprintf("the clock of %%s ran %d times as fast while w%%02d held a lock", fastRate))
 	},

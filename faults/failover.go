@@ -9,7 +9,7 @@ var failover = Fault{
 	Name:   "failover",
 	Doc:    "an operator lets a replica take the primary's place: SENTINEL FAILOVER, CLUSTER FAILOVER TAKEOVER, REPLICAOF NO ONE",
 	On:     needsReplicas,
-	Breaks: failsOver,
+	Effect: outage,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		site, primary, _, err := t.primary(ctx)
 		if err != nil {

@@ -28,8 +28,10 @@ type Fault struct {
 	Needs Needs
 	// On says why the fault cannot be had in a scene; empty if it can. Nil = it can anywhere.
 	On func(Scene) string
-	// Breaks says which assumption of a right lock the fault breaks in a scene; empty if such a lock must survive.
-	Breaks func(Scene) string
+	// Effect says whom the fault hits in a scene and what it can do there: judges know nothing else of it.
+	Effect func(Scene) history.Effect
+	// breaks says which assumption of a right lock the fault breaks in a scene; nil = what its effect says.
+	breaks func(Scene) string
 	// Inject does it, says what it did and returns what mends it; nil if nothing is left to mend.
 	Inject func(context.Context, *Target) (what string, heal Heal, err error)
 }
@@ -202,19 +204,53 @@ const (
 	slowHolder  = "the holder is done before its lease ends"
 )
 
-func never(Scene) string { return "" }
-
-// failsOver is what breaks where a dead or deaf primary is replaced.
-func failsOver(s Scene) string {
-	if s.Redundant() {
-		return losesWrites
+// Breaks says which assumption of a right lock the fault breaks in a scene; empty if such a lock must survive.
+func (f Fault) Breaks(s Scene) string {
+	if f.breaks != nil {
+		return f.breaks(s)
 	}
-	return ""
+	e := f.Effect(s)
+	if e.Spares {
+		return ""
+	}
+	return map[history.Loss]string{history.LosesWrites: losesWrites, history.LosesKeys: losesData, history.LosesTime: lyingClock}[e.Loses]
 }
 
-// forgets is what breaks where a node comes back without its keys.
-func forgets(s Scene) string {
-	return losesData
+// always is an effect that is the same in every scene.
+func always(e history.Effect) func(Scene) history.Effect {
+	return func(Scene) history.Effect { return e }
+}
+
+func hits(parties ...history.Party) history.Effect { return history.Effect{Hits: parties} }
+
+// outage is the effect of a server that does not answer: where there are replicas, one takes its place.
+func outage(s Scene) history.Effect {
+	e := history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}
+	if s.Redundant() {
+		e.Loses = history.LosesWrites
+	}
+	return e
+}
+
+// death is that of a server that comes back without its keys, at once or later.
+func death(s Scene) history.Effect {
+	e := outage(s)
+	if !s.Redundant() {
+		e.Loses = history.LosesKeys
+	}
+	return e
+}
+
+// amnesia is that of a server whose keys are gone.
+func amnesia(blocks bool) func(Scene) history.Effect {
+	return always(history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: blocks})
+}
+
+// cut is that of links that carry nothing.
+func cut(s Scene) history.Effect {
+	e := outage(s)
+	e.Hits = []history.Party{history.Links}
+	return e
 }
 
 func needsReplicas(s Scene) string {

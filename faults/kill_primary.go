@@ -3,13 +3,14 @@ package faults
 import (
 	"context"
 
+	"hammerlock/history"
 	"hammerlock/topologies"
 )
 
 var killPrimary = Fault{
 	Name:   "kill-primary",
 	Doc:    "the primary of a page's lock is killed; it comes back empty when it is healed",
-	Breaks: killed,
+	Effect: death,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
 		if err != nil {
@@ -22,7 +23,7 @@ var killPrimary = Fault{
 var killNode = Fault{
 	Name:   "kill-node",
 	Doc:    "a node drawn at random, sentinels included, is killed; it comes back empty when it is healed",
-	Breaks: killed,
+	Effect: death,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		var up []*topologies.Node
 		for _, n := range t.Topology.Nodes {
@@ -40,22 +41,14 @@ var killNode = Fault{
 
 // KillThis is the fault that kills one node and starts it again, empty, when it is healed.
 func KillThis(n *topologies.Node) Fault {
-	return Fault{Name: killNode.Name, Inject: func(context.Context, *Target) (string, Heal, error) {
+	return Fault{Name: killNode.Name, Effect: death, Inject: func(context.Context, *Target) (string, Heal, error) {
 		return "killed " + n.Name, restart(n), n.Kill()
 	}}
 }
 
 // StartNode is what somebody does who starts a node that is down: recorded as a fault, because it is in no plan.
 func StartNode(n *topologies.Node) Fault {
-	return Fault{Name: "start-node", Inject: func(ctx context.Context, _ *Target) (string, Heal, error) {
+	return Fault{Name: "start-node", Effect: always(hits(history.Servers)), Inject: func(ctx context.Context, _ *Target) (string, Heal, error) {
 		return "started " + n.Name, nil, n.Start(ctx)
 	}}
-}
-
-// killed is what breaks when a node dies and comes back empty, at once or later.
-func killed(s Scene) string {
-	if s.Redundant() {
-		return losesWrites
-	}
-	return losesData
 }

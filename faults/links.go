@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/topologies"
 )
 
@@ -18,7 +19,7 @@ var dropReply = Fault{
 	Name:   "drop-reply",
 	Doc:    "commands are executed, but their answers never arrive: the next 100 of them (drop-reply:40: the next 40)",
 	Needs:  Needs{Links: true},
-	Breaks: never,
+	Effect: always(hits(history.Links)),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		count := lostReplies
 		if t.Arg != "" {
@@ -43,7 +44,7 @@ var delay = Fault{
 	Name:   "delay",
 	Doc:    "what clients send and are sent takes 20 to 40 ms longer",
 	Needs:  Needs{Links: true},
-	Breaks: never,
+	Effect: always(hits(history.Links)),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		stop, err := t.Topology.Network().Apply(topologies.Rule{
 			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},

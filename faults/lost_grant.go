@@ -14,7 +14,7 @@ var lostGrant = Fault{
 	Doc:    "the classic lost lock: a grant is acknowledged while replication is cut, the primary dies, a replica without it is promoted",
 	Needs:  Needs{Links: true},
 	On:     needsReplicas,
-	Breaks: failsOver,
+	Effect: outage,
 	Inject: loseGrant,
 }
 

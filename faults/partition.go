@@ -17,18 +17,18 @@ var partition = Fault{
 		"minority of the nodes drawn at random from all others, clients reach both sides",
 	Needs:  Needs{Links: true},
 	On:     needsNodes,
-	Breaks: failsOver,
+	Effect: cut,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		rule, err := t.sides(ctx)
 		if err != nil {
 			return "", nil, err
 		}
-		cut, err := t.Topology.Network().Apply(rule)
+		undo, err := t.Topology.Network().Apply(rule)
 		if err != nil {
 			return "", nil, err
 		}
 		what := fmt.Sprintf("cut %s from %s", list(rule.From), list(rule.To))
-		return what, func(context.Context) error { cut(); return nil }, nil
+		return what, func(context.Context) error { undo(); return nil }, nil
 	},
 }
 
@@ -102,7 +102,7 @@ var partitionPrimary = Fault{
 	Doc:    "the primary of a page's lock is cut from its peers, but old clients still reach it",
 	Needs:  Needs{Links: true},
 	On:     needsReplicas,
-	Breaks: failsOver,
+	Effect: cut,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
 		if err != nil {
@@ -114,10 +114,10 @@ var partitionPrimary = Fault{
 				r.To = append(r.To, topologies.Party(n.Name))
 			}
 		}
-		cut, err := t.Topology.Network().Apply(r)
+		undo, err := t.Topology.Network().Apply(r)
 		if err != nil {
 			return "", nil, err
 		}
-		return "cut " + primary.Name + " from its peers", func(context.Context) error { cut(); return nil }, nil
+		return "cut " + primary.Name + " from its peers", func(context.Context) error { undo(); return nil }, nil
 	},
 }

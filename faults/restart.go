@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"hammerlock/history"
 	"hammerlock/topologies"
 )
 
@@ -15,7 +16,7 @@ var restartEmpty = Fault{
 	Name: "restart-empty",
 	Doc: "a node that granted a lock is killed and back at once without its data; with independent sites as many as a " +
 		"quorum can spare are down at the grant and come back too",
-	Breaks: forgets,
+	Effect: amnesia(true),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		if t.Scene.Sites > 1 {
 			return restartOfQuorum(ctx, t)
@@ -108,9 +109,15 @@ func content(ctx context.Context, n *topologies.Node, name string) string {
 }
 
 var restartLate = Fault{
-	Name:   "restart-late",
-	Doc:    "the primary of a page's lock is killed and back, empty, after the longest lease is over",
-	Breaks: failsOver,
+	Name: "restart-late",
+	Doc:  "the primary of a page's lock is killed and back, empty, after the longest lease is over",
+	Effect: func(s Scene) history.Effect {
+		e := outage(s)
+		if s.Claims.Fences && !s.Redundant() {
+			e.Loses = history.LosesKeys // the leases are over by then, but a fence counts on
+		}
+		return e
+	},
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
 		if err != nil {

@@ -26,9 +26,9 @@ type Step struct {
 	Alone bool          // placed by the seed: it waits until others that were are over
 }
 
-// Planned is the step as the history's header keeps it.
-func (s Step) Planned() history.Planned {
-	return history.Planned{Name: s.name(), At: s.at(), From: s.From, To: s.To}
+// Injection is the step as a history keeps it, in a scene.
+func (s Step) Injection(in Scene) history.Injection {
+	return history.Injection{Name: s.name(), At: s.at(), From: s.From, To: s.To, Effect: s.Fault.Effect(in)}
 }
 
 func (s Step) name() string {

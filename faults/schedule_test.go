@@ -108,6 +108,15 @@ func TestAutoIsWhatARightLockSurvives(t *testing.T) {
 	}
 }
 
+// TestAutoSparesWhatAFenceNeeds: a server that comes back empty has forgotten no lease, but the last fencing token.
+func TestAutoSparesWhatAFenceNeeds(t *testing.T) {
+	fenced := single
+	fenced.Claims.Fences = true
+	if restartLate.Breaks(single) != "" || restartLate.Breaks(fenced) == "" {
+		t.Errorf("restart-late breaks %q of a lease and %q of a fence", restartLate.Breaks(single), restartLate.Breaks(fenced))
+	}
+}
+
 func TestSidesOfAPartition(t *testing.T) {
 	for arg, want := range map[string]string{
 		"n1+clients/n2": "n1+clients|n2|false", "n1>n2+n3": "n1|n2+n3|true", "n1": "error",
@@ -127,7 +136,7 @@ func TestSidesOfAPartition(t *testing.T) {
 func TestEveryFaultSaysWhatItIs(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range All {
-		if f.Name == "" || f.Doc == "" || f.Breaks == nil || f.Inject == nil || seen[f.Name] {
+		if f.Name == "" || f.Doc == "" || f.Effect == nil || f.Inject == nil || seen[f.Name] {
 			t.Errorf("fault %q is incomplete or twice there", f.Name)
 		}
 		seen[f.Name] = true

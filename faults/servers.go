@@ -8,13 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/topologies"
 )
 
 var evict = Fault{
 	Name:   "evict",
 	Doc:    "a server runs out of memory and evicts the least recently used keys, a lock that is held among them (allkeys-lru)",
-	Breaks: func(Scene) string { return losesData },
+	Effect: amnesia(false),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "evicted by %s: the lock that w%02d held", pushOut)
 	},
@@ -23,7 +24,7 @@ var evict = Fault{
 var flush = Fault{
 	Name:   "flush",
 	Doc:    "somebody types FLUSHALL and SCRIPT FLUSH on a server while a lock is held",
-	Breaks: func(Scene) string { return losesData },
+	Effect: amnesia(false),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "flushed %s while w%02d held a lock", func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {
 			return nil, errors.Join(n.Do(ctx, "FLUSHALL").Err(), n.Do(ctx, "SCRIPT", "FLUSH").Err())
@@ -106,7 +107,7 @@ const busyFor = 250 * time.Millisecond
 var slowServer = Fault{
 	Name:   "slow-server",
 	Doc:    "a script keeps the primary of a page's lock busy for about 250 ms, twice",
-	Breaks: never,
+	Effect: always(history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
 		if err != nil {

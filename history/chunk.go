@@ -23,6 +23,7 @@ const (
 	opsChunk
 	noteChunk
 	endChunk
+	faultChunk
 )
 
 var errNote = fmt.Errorf("a text of more than %d bytes", maxNote)

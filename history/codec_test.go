@@ -85,7 +85,9 @@ func generateHeader(r *rand.Rand, workers int) Header {
 		Topology: "single", Lock: "lease", Workers: workers, Processes: 1 + r.IntN(3), Keys: 1 + r.IntN(3),
 		Retry: time.Duration(r.IntN(1e9)), Wait: Forever, Claims: Claims{Excludes: true, Fences: r.IntN(2) == 0},
 		Bounds: Bounds{Slack: 100, Rate: r.Float64() / 2, Round: time.Millisecond},
-		Faults: []Planned{{Name: "kill-primary", At: "2s", From: 2e9, To: 5e9}, {Name: "flush", At: "@granted", Node: "a\u2028b"}},
+		Faults: []Injection{{Name: "kill-primary", At: "2s", From: 2e9, To: 5e9,
+			Effect: Effect{Hits: []Party{Servers, Links}, Loses: LosesWrites, Blocks: true, Spares: true}}, {Name: "flush", At: "@granted", Node: "a\u2028b"},
+			{Name: "kill-node", ByHand: true, Effect: Effect{Hits: []Party{Servers}, Loses: LosesKeys}}},
 	}
 }
 
@@ -115,9 +117,16 @@ func equal(t *testing.T, got, want *History) {
 }
 
 func write(w io.Writer, h *History) error {
-	f, err := Create(w, h.Header)
+	planned := h.Header
+	planned.Faults = slices.DeleteFunc(slices.Clone(h.Faults), func(i Injection) bool { return i.ByHand })
+	f, err := Create(w, planned)
 	if err != nil {
 		return err
+	}
+	for _, i := range h.Faults[len(planned.Faults):] {
+		if err := f.Inject(i); err != nil {
+			return err
+		}
 	}
 	for i := range h.Ops {
 		if err := f.Add(&h.Ops[i]); err != nil {

@@ -61,6 +61,15 @@ func (f *Writer) Note(id ID, text string) error {
 	return f.chunk(noteChunk, append(b, strings.ToValidUTF8(text, "\uFFFD")...))
 }
 
+// Inject writes, at once, a fault that is in no plan. Its operations name it by its place behind those of the header.
+func (f *Writer) Inject(i Injection) error {
+	b, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	return f.chunk(faultChunk, append(make([]byte, headSize), b...))
+}
+
 // Flush writes all operations that were added.
 func (f *Writer) Flush() error {
 	if f.err != nil || f.at == headSize {

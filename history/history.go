@@ -33,8 +33,8 @@ type Header struct {
 
 	Claims Claims `json:"claims"`
 	Bounds Bounds `json:"bounds"`
-	// Faults is the plan that was drawn; Op.Value of a Fault counts it from 0.
-	Faults []Planned `json:"faults"`
+	// Faults are those of the plan, then those that were injected beside it; Op.Value of a Fault counts them from 0.
+	Faults []Injection `json:"faults"`
 }
 
 // CounterOnTopology is the Counter that shares its servers, and their faults, with the lock.
@@ -49,6 +49,7 @@ type Claims struct {
 	Ordered   bool `json:"ordered"`   // waiters are served in the order in which they came
 	Reentrant bool `json:"reentrant"` // a holder can acquire again
 	Renews    bool `json:"renews"`    // a watchdog extends the lease until its holder releases or crashes
+	Cleans    bool `json:"cleans"`    // nothing of a hold stays in the servers when it was released or refused
 }
 
 // Bounds are the errors that judges allow for times.
@@ -56,13 +57,9 @@ type Bounds struct {
 	Slack time.Duration `json:"slack_ns"` // how much the clocks of two worker processes may differ; 0 within a process
 	Rate  float64       `json:"rate"`     // by which share the servers' clocks may run faster or slower
 	Round time.Duration `json:"round_ns"` // how much a server may round or freeze its clock
-}
-
-// Planned is a fault of the plan.
-type Planned struct {
-	Name string        `json:"name"`
-	At   string        `json:"at"`              // when, as it was asked for: 2s, @granted
-	From time.Duration `json:"from_ns"`         // when it was to begin, if that is a time
-	To   time.Duration `json:"to_ns,omitempty"` // when it was to be healed; 0 = by itself
-	Node string        `json:"node,omitempty"`
+	// Recovery is how long clients may need to be served again after servers are healthy, or after one took the place of
+	// another; 0 = not known.
+	Recovery time.Duration `json:"recovery_ns,omitempty"`
+	// Gap is how long a process may stand still before that is recorded as a Gap; 0 = it is not recorded.
+	Gap time.Duration `json:"gap_ns,omitempty"`
 }

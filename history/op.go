@@ -33,24 +33,27 @@ type Kind uint8
 
 // The kinds of operation.
 const (
-	Skip    Kind = iota + 1 // a visit's patience ended before a worker was free
-	Acquire                 // one try to get the lock
-	Extend                  // one try to lengthen the lease of Hold
-	Release                 // gives Hold back
-	Load                    // reads the counter: Value and Seen, the operation that stored it
-	Store                   // writes the counter: Value, and Seen, the operation whose value it replaces
-	End                     // a visit is over: Call is when it began, Until when it was due and its worker free; OK means counted
-	Fault                   // a fault is injected, from Call to Return; Value is its number in the plan; negative if it was not planned (ByKey)
-	Heal                    // a fault is healed, from Call to Return; Value is its number in the plan
-	Lose                    // the holder was told at Return that Hold is lost, and believes in it no longer
-	Crash                   // the worker was killed at Call: it believes in no hold from then on
-	Found                   // after the run the lock's key was found on node number Value: Token, and Until it expires by itself
-	Final                   // after the run: the page has Value views, written by Seen
-	Sight                   // during the run the lock's key was seen on node number Value: Token, and Until it expires by itself
+	Skip     Kind = iota + 1 // a visit's patience ended before a worker was free
+	Acquire                  // one try to get the lock
+	Extend                   // one try to lengthen the lease of Hold
+	Release                  // gives Hold back
+	Load                     // reads the counter: Value and Seen, the operation that stored it
+	Store                    // writes the counter: Value, and Seen, the operation whose value it replaces
+	End                      // a visit is over: Call is when it began, Until when it was due and its worker free; OK means counted
+	Fault                    // a fault is injected, from Call to Return; Value is its place in Header.Faults
+	Heal                     // a fault is healed, from Call to Return; Value is that of the Fault
+	Lose                     // the holder was told at Return that Hold is lost, and believes in it no longer
+	Crash                    // the worker was killed at Call: it believes in no hold from then on
+	Found                    // after the run the lock's key was found on node number Value: Token, and Until it expires by itself
+	Final                    // after the run: the page has Value views, written by Seen
+	Sight                    // during the run the lock's key was seen on node number Value: Token, and Until it expires by itself
+	Gap                      // process number Process, or the suite itself if Value is 1, stood still from Call to Return: nothing of it ran
+	Role                     // node number Value took another role, between Call and Return
+	Incident                 // node number Value ended or did not answer from Call to Return, and no fault had asked for it
 )
 
 var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "store", "end", "fault", "heal", "lose",
-	"crash", "found", "final", "sight"}
+	"crash", "found", "final", "sight", "gap", "role", "incident"}
 
 // Visit stands for all that follows the Acquire of a visit that went well: the Store was called at Call and answered at
 // Released, when the Release was called; Return is the answer to that and the end of the visit. It began at Began; Until
@@ -129,14 +132,6 @@ var reasons = [...]string{"", "busy", "lost", "fenced", "conflict", "unreachable
 // String is the reason's name in files and reports; None is empty.
 func (r Reason) String() string { return name(reasons[:], uint8(r)) }
 
-// ByKey begins the note of a Fault that was injected interactively: the fault's name, a colon and what was done follow.
-// Such faults count down from -1.
-const ByKey = "by key: "
-
-// RateByKey begins the note of an interactive change of the rate of visits. It is written as a Fault that is healed at
-// once, but breaks nothing and explains nothing.
-const RateByKey = ByKey + "rate: "
-
 // Forever stands for no time: the end of a hold without expiry, the return of a call that had none.
 const Forever = time.Duration(1<<63 - 1)
 
@@ -180,7 +175,7 @@ type Op struct {
 	Seen  ID            // Load, Store: the Store whose value was read
 	Token uint64        // Hash of the token that marks the hold in the servers; 0 = none
 	Fence int64         // fencing token; 0 = none
-	Value int64         // Load, Store, Final: page views; Fault, Heal: number in the plan; Acquire, Release of a reentrant lock: the holds the owner has then, as the lock says
+	Value int64         // Load, Store, Final: page views; Fault, Heal: place in Header.Faults; Acquire, Release of a reentrant lock: the holds the owner has then, as the lock says
 	TTL   time.Duration // Acquire, Extend: the lease that was asked for; 0 = without expiry
 
 	Released time.Duration // Visit: see there

@@ -216,6 +216,12 @@ func (r *reader) payload(kind uint32) error {
 			r.h.Notes = map[ID]string{}
 		}
 		r.h.Notes[ID(binary.LittleEndian.Uint64(r.buf))] = string(r.buf[8:])
+	case faultChunk:
+		var i Injection
+		if err := strictJSON(r.buf, &i); err != nil {
+			return r.wrong("fault: %v", err)
+		}
+		r.h.Faults = append(r.h.Faults, i)
 	case endChunk:
 		var e end
 		if err := strictJSON(r.buf, &e); err != nil {

@@ -101,6 +101,7 @@ func (v *validation) header() {
 	}{
 		{"retry", h.Retry, Forever}, {"wait", h.Wait, Forever},
 		{"slack of the clocks", h.Bounds.Slack, time.Hour}, {"rounding of the servers' clocks", h.Bounds.Round, time.Hour},
+		{"recovery", h.Bounds.Recovery, time.Hour},
 	} {
 		if d.d < 0 || d.d > d.most {
 			v.add(-1, "%s of %v, between 0 and %v are possible", d.name, d.d, d.most)
@@ -110,8 +111,8 @@ func (v *validation) header() {
 		v.add(-1, "rate of the servers' clocks of %v, between 0 and 0.5 are possible", r)
 	}
 	for i, f := range h.Faults {
-		if f.From < 0 || f.To < 0 || f.To != 0 && f.To < f.From {
-			v.add(-1, "fault %d, %s, from %v to %v", i, f.Name, f.From, f.To)
+		for _, what := range f.mistakes() {
+			v.add(-1, "fault %d, %s, %s", i, f.Name, what)
 		}
 	}
 }
@@ -222,7 +223,7 @@ func plain(op *Op, h *Header) bool {
 		op.Process >= 0 && int(op.Process) < max(h.Processes, 1) &&
 		!(op.Return == Forever && op.Outcome != Unknown) &&
 		!(op.Until != 0 && op.Until < op.Call && (op.Kind == Acquire || op.Kind == Extend)) &&
-		!((op.Kind == Fault || op.Kind == Heal) && op.Value >= int64(len(h.Faults)))
+		!((op.Kind == Fault || op.Kind == Heal) && uint64(op.Value) >= uint64(len(h.Faults)))
 }
 
 // explain says why an operation is not plain.
@@ -249,8 +250,8 @@ func (v *validation) explain(i int, op *Op) {
 		{op.Return == Forever && op.Outcome != Unknown, fmt.Sprintf("never returned, but its outcome is %s", op.Outcome)},
 		{op.Until != 0 && op.Until < op.Call && (op.Kind == Acquire || op.Kind == Extend),
 			fmt.Sprintf("holds until %v, before its call at %v", op.Until, op.Call)},
-		{(op.Kind == Fault || op.Kind == Heal) && op.Value >= int64(len(h.Faults)),
-			fmt.Sprintf("is fault %d of a plan of %d", op.Value, len(h.Faults))},
+		{(op.Kind == Fault || op.Kind == Heal) && uint64(op.Value) >= uint64(len(h.Faults)),
+			fmt.Sprintf("is fault %d of %d, counted from 0", op.Value, len(h.Faults))},
 	} {
 		if p.wrong {
 			v.add(i, "%s", p.what)

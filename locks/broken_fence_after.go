@@ -14,7 +14,7 @@ var fenceAfter = Spec{
 	Sites:  OneSite,
 	Broken: "who is slow between the two commands draws a greater token than the one who got the lock after it",
 	Caught: []Symptom{{"regressed", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true},
 	Open:   func(e Env) (Lock, error) { return &fenceAfterLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 

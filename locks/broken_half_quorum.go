@@ -9,7 +9,7 @@ var halfQuorum = Spec{
 	Sites:  ManySites,
 	Broken: "two of five sites are enough, and there are two disjoint pairs",
 	Caught: []Symptom{{"double-grant", "none"}, {"service-loss", "partition"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		l := newRedlock(e)
 		l.quorum = max(len(e.Sites)/2, 1)

@@ -13,7 +13,7 @@ var plainDel = Spec{
 	Sites:  OneSite,
 	Broken: "a holder whose lease has expired deletes the lock of its successor",
 	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &plainDelLock{leaseLock{e.Sites[0]}}, nil },
 }
 

@@ -18,7 +18,7 @@ var setnx = Spec{
 	Sites:  OneSite,
 	Broken: "never expires: when its holder dies nobody gets the lock again",
 	Caught: []Symptom{{"deadlock", "crash-worker"}},
-	Claims: history.Claims{Excludes: true, Owned: true},
+	Claims: history.Claims{Excludes: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &setnxLock{client: e.Sites[0]}, nil },
 }
 

@@ -17,7 +17,7 @@ var fair = Spec{
 	Source:  "Redisson, getFairLock",
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime + "; waiters try again in time",
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Ordered: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Ordered: true},
 	Open: func(e Env) (Lock, error) {
 		return &fairLock{leaseLock: leaseLock{e.Sites[0]}, places: map[string]place{},
 			waiting: waiting{client: e.Sites[0], process: e.Process}}, nil

@@ -16,7 +16,7 @@ var fenced = Spec{
 	Source:  "Kleppmann, How to do distributed locking: fencing tokens",
 	Sites:   OneSite,
 	Assumes: "the server keeps the lock and the counter; what is guarded refuses a token that is not greater than all before",
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true},
 	Open:    func(e Env) (Lock, error) { return &fencedLock{leaseLock{e.Sites[0]}}, nil },
 }
 

@@ -17,7 +17,7 @@ var ifeq = Spec{
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Needs:   ifeqNeeds,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		l := &ifeqLock{leaseLock: leaseLock{e.Sites[0]}, remove: delex}
 		if e.Server.Name == valkey {

@@ -17,7 +17,7 @@ var lease = Spec{
 	Source:  "redis.io, SET: patterns; redis.io, Distributed Locks with Redis: a single instance",
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:    func(e Env) (Lock, error) { return &leaseLock{e.Sites[0]}, nil },
 }
 

@@ -16,7 +16,7 @@ var libRedislock = Spec{
 	Source:  "github.com/bsm/redislock v0.9.4",
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		return &redislockLock{client: redislock.New(e.Sites[0]), held: map[string]*redislock.Lock{}}, nil
 	},

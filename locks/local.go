@@ -14,7 +14,7 @@ var local = Spec{
 	Source:  "sync.Mutex, as synchronized is in Java",
 	Sites:   NoSite,
 	Assumes: "there is one process",
-	Claims:  history.Claims{Excludes: true, Owned: true},
+	Claims:  history.Claims{Excludes: true, Owned: true, Cleans: true},
 	Open:    func(e Env) (Lock, error) { return localLock{e.Process}, nil },
 }
 

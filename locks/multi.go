@@ -17,7 +17,7 @@ var multi = Spec{
 	Source:  "Redisson, getMultiLock, in one slot and so in one step",
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:    func(e Env) (Lock, error) { return &multiLock{e.Sites[0]}, nil },
 }
 

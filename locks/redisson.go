@@ -14,7 +14,7 @@ var redisson = Spec{
 	Source:  "Redisson, RLock.lock: it excludes a Redisson client on the same key",
 	Sites:   OneSite,
 	Assumes: keepsKeys + heedsLost,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: true, Renews: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true, Renews: true},
 	Open: func(e Env) (Lock, error) {
 		return &redissonLock{renewing: renew(newReentrant(e.Sites[0]), e), waiting: waiting{client: e.Sites[0], process: e.Process}}, nil
 	},

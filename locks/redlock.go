@@ -19,7 +19,7 @@ var redlock = Spec{
 	Source:  "redis.io, Distributed Locks with Redis: the Redlock algorithm",
 	Sites:   ManySites,
 	Assumes: keepsQuorum + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:    func(e Env) (Lock, error) { return newRedlock(e), nil },
 }
 

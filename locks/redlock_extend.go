@@ -8,6 +8,6 @@ var redlockExtend = Spec{
 	Source:  "redis.io, Distributed Locks with Redis: making the algorithm more reliable, extending the lock",
 	Sites:   ManySites,
 	Assumes: keepsQuorum + heedsLost,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Renews: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
 	Open:    func(e Env) (Lock, error) { return renew(newRedlock(e), e), nil },
 }

@@ -8,7 +8,7 @@ var redlockSerial = Spec{
 	Source:  "redis.io, Distributed Locks with Redis: the Redlock algorithm, step 2 as it is written",
 	Sites:   ManySites,
 	Assumes: keepsQuorum + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		l := newRedlock(e)
 		l.each = inTurn

@@ -18,7 +18,7 @@ var reentrant = Spec{
 	Source:  "Redisson, RLock: its keys, channel and unlock latch",
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true},
 	Open:    func(e Env) (Lock, error) { return newReentrant(e.Sites[0]), nil },
 }
 

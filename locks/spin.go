@@ -14,7 +14,7 @@ var spin = Spec{
 	Source:  "Redisson, getSpinLock; Brooker, Exponential Backoff And Jitter: full jitter",
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		return &spinLock{leaseLock: leaseLock{e.Sites[0]}, rand: e.Rand}, nil
 	},

@@ -19,7 +19,7 @@ var wait = Spec{
 	Source:  "redis.io, WAIT: safety; Kingsbury, Jepsen: Redis, on what WAIT does not promise",
 	Sites:   OneSite,
 	Assumes: "as lease; the replica that is promoted has not lost what it acknowledged; all replicas are there",
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		if len(e.Places) != 1 {
 			return nil, fmt.Errorf("%w: wait was not told how many replicas there are", ErrServer)

@@ -16,7 +16,7 @@ var watch = Spec{
 	Source:  "redis.io, Transactions: check-and-set; the lock of Redis in Action, 6.2",
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:    func(e Env) (Lock, error) { return &watchLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 

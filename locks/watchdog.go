@@ -14,7 +14,7 @@ var watchdog = Spec{
 	Source:  "Redisson, lock watchdog; redis.io, Distributed Locks with Redis: extending the lock",
 	Sites:   OneSite,
 	Assumes: keepsKeys + heedsLost,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Renews: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
 	Open:    func(e Env) (Lock, error) { return renew(&leaseLock{e.Sites[0]}, e), nil },
 }
 

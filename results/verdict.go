@@ -12,7 +12,7 @@ import (
 )
 
 // interactiveText is what a reader of numbers or verdicts must know first.
-const interactiveText = "changed interactively: the history has each change as a fault by key"
+const interactiveText = "changed interactively: the history has each change as a fault by hand"
 
 // Judgement is the outcome of a judged history, for people and for CI systems.
 type Judgement struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -14,10 +15,11 @@ const (
 )
 
 var cluster = Spec{
-	Name:  "cluster",
-	Doc:   "three primaries that share the keys, each with one asynchronous replica; the majority promotes a replica",
-	Sites: 1,
-	Nodes: 6,
+	Name:     "cluster",
+	Doc:      "three primaries that share the keys, each with one asynchronous replica; the majority promotes a replica",
+	Sites:    1,
+	Nodes:    6,
+	Recovery: time.Second,
 	shape: func(t *Topology) {
 		for i := range 2 * clusterPrimaries {
 			role := Primary

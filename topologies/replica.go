@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"time"
 )
 
 var replica = Spec{
-	Name:  "replica",
-	Doc:   "a primary and three asynchronous replicas; nobody promotes one but by hand",
-	Sites: 1,
-	Nodes: 4,
+	Name:     "replica",
+	Doc:      "a primary and three asynchronous replicas; nobody promotes one but by hand",
+	Sites:    1,
+	Nodes:    4,
+	Recovery: 500 * time.Millisecond,
 	shape: func(t *Topology) {
 		primary := t.add("n1", Primary, dataNode)
 		for i := range 3 {

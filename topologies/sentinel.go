@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // masterName is what sentinels call the primary.
@@ -15,10 +16,11 @@ const masterName = "hammerlock"
 const sentinelQuorum = 2
 
 var sentinel = Spec{
-	Name:  "sentinel",
-	Doc:   "a primary and three asynchronous replicas, watched by three sentinels that promote one when two of them agree",
-	Sites: 1,
-	Nodes: 4,
+	Name:     "sentinel",
+	Doc:      "a primary and three asynchronous replicas, watched by three sentinels that promote one when two of them agree",
+	Sites:    1,
+	Nodes:    4,
+	Recovery: time.Second,
 	shape: func(t *Topology) {
 		for i := range 4 {
 			role := Replica

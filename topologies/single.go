@@ -3,6 +3,7 @@ package topologies
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 var single = Spec{
@@ -10,6 +11,7 @@ var single = Spec{
 	Doc:        "one server, no replica: no failover, and no lock outlives a restart",
 	Sites:      1,
 	Nodes:      1,
+	Recovery:   500 * time.Millisecond,
 	embeddable: true,
 	shape: func(t *Topology) {
 		t.site("main", t.add("n1", Primary, dataNode))

@@ -22,6 +22,9 @@ type Spec struct {
 	Doc   string
 	Sites int // independent places a lock can live
 	Nodes int // that hold data
+	// Recovery is how long clients may need to be served when the deployment is healthy again, or one server has taken the
+	// place of another: they reconnect, and ask who the primary is. About twice what was seen.
+	Recovery time.Duration
 
 	embeddable bool
 	shape      func(*Topology)                        // adds nodes and sites

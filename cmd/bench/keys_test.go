@@ -48,8 +48,8 @@ func alone(t *testing.T) *seat {
 		"--duration", "60s", "--ttl", "200ms", "--fault", "none", "--out", "runs")
 }
 
-// byKey are the notes of what a person did, from the history of the seat's run, and how many of it were healed.
-func (s *seat) byKey() (notes []string, healed int) {
+// byHand are the names and notes of what a person did, from the history of the seat's run, and how many of it were healed.
+func (s *seat) byHand() (notes []string, healed int) {
 	s.t.Helper()
 	h, err := history.Open(filepath.Join(s.out, "runs", "latest", results.HistoryFile))
 	if err != nil {
@@ -57,9 +57,9 @@ func (s *seat) byKey() (notes []string, healed int) {
 	}
 	for i := range h.Ops {
 		switch op := &h.Ops[i]; {
-		case op.Kind == history.Fault && op.Value < 0 && op.Outcome == history.OK:
-			notes = append(notes, h.Notes[op.ID])
-		case op.Kind == history.Heal && op.Value < 0 && op.Outcome == history.OK:
+		case op.Kind == history.Fault && h.Faults[op.Value].ByHand && op.Outcome == history.OK:
+			notes = append(notes, h.Faults[op.Value].Name+": "+h.Notes[op.ID])
+		case op.Kind == history.Heal && h.Faults[op.Value].ByHand && op.Outcome == history.OK:
 			healed++
 		}
 	}
@@ -75,15 +75,15 @@ func TestTerminalInjects(t *testing.T) {
 	s.types("\r")
 	fault := s.shows("inject ([a-z-]+): done; the run is marked interactive", nil)[1]
 	s.types("6")
-	s.shows("fault +by key: "+fault+": ", nil)
+	s.shows("fault +by hand: "+fault+": ", nil)
 	s.shows("  INTERACTIVE", nil)
 	s.types("q")
 	s.leaves(130)
 	if r := s.run(); !r.Interactive {
 		t.Error("the run is not marked as interactive")
 	}
-	notes, healed := s.byKey()
-	if len(notes) != 1 || !strings.HasPrefix(notes[0], history.ByKey+fault+": ") || healed != 1 {
+	notes, healed := s.byHand()
+	if len(notes) != 1 || !strings.HasPrefix(notes[0], fault+": ") || healed != 1 {
 		t.Errorf("%s was injected, the history knows %q, %d healed", fault, notes, healed)
 	}
 }
@@ -106,8 +106,8 @@ func TestTerminalKills(t *testing.T) {
 	if r := s.run(); !r.Interactive {
 		t.Error("the run is not marked as interactive")
 	}
-	notes, healed := s.byKey()
-	want := []string{"by key: kill-node: killed " + node, "by key: start-node: started " + node}
+	notes, healed := s.byHand()
+	want := []string{"kill-node: killed " + node, "start-node: started " + node}
 	if !slices.Equal(notes, want) || healed != 2 {
 		t.Errorf("the history knows %q, %d healed, want %q", notes, healed, want)
 	}

@@ -49,15 +49,16 @@ type Breaker struct {
 	active int // faults that are not healed
 	errs   []error
 	closed bool  // nothing new may be injected
-	extras int64 // faults so far that are in no plan
+	extras bool  // faults were injected that are in no plan
 	free   []int // places in lanes for those
 	steps  sync.WaitGroup
 }
 
-// act is a fault on its way: its number in the plan, negative if it is in none, and the place of its lanes.
+// act is a fault on its way: its number in the history, the place of its lanes, and whether it is in no plan.
 type act struct {
 	number int64
 	place  int
+	extra  bool
 }
 
 // faultSlots is the room of a fault's lane: a few operations, a few deaths.
@@ -79,7 +80,7 @@ func New(d *deployment.Deployment, r *recording.Recording, s *crew.Session, o Op
 func (b *Breaker) Start(ctx, ending context.Context) {
 	for i, step := range b.o.Steps {
 		b.steps.Go(func() {
-			b.failed(step, b.step(ctx, ending, act{int64(i), i}, step))
+			b.failed(step, b.step(ctx, ending, act{number: int64(i), place: i}, step))
 		})
 	}
 }
@@ -162,8 +163,8 @@ func (b *Breaker) inject(ctx context.Context, a act, step faults.Step, target *f
 			err = nil // the run says so, as a fault that coincided with nobody
 		}
 	}
-	if a.number < 0 { // who asks for a fault that cannot be injected has not broken the run
-		what, err = history.ByKey+step.Fault.Name+": "+what, nil
+	if a.extra {
+		err = nil // who asks for a fault that cannot be injected has not broken the run
 	}
 	b.r.Note(op.ID, what)
 	lane.Return(op)

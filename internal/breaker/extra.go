@@ -15,13 +15,13 @@ var errOver = errors.New("the run is about to end")
 
 // Inject lets a fault happen now, beside the plan. It is healed after a while; 0 = at the end.
 func (b *Breaker) Inject(ctx, ending context.Context, f faults.Fault, healed time.Duration) error {
-	a, err := b.place()
-	if err != nil {
-		return err
-	}
 	step := faults.Step{Fault: f, From: b.r.Clock().Now()}
 	if healed > 0 {
 		step.To = step.From + healed
+	}
+	a, err := b.place(step.Injection(b.o.Scene))
+	if err != nil {
+		return err
 	}
 	go func() {
 		defer b.steps.Done()
@@ -33,8 +33,9 @@ func (b *Breaker) Inject(ctx, ending context.Context, f faults.Fault, healed tim
 
 // Record records something that was done to the run from outside, from now until over is called; what it was is noted
 // when do returns. An error of do is recorded as one, and returned.
-func (b *Breaker) Record(do func() (what string, err error)) (over func(), err error) {
-	a, err := b.place()
+func (b *Breaker) Record(name string, e history.Effect, do func() (what string, err error)) (over func(), err error) {
+	now := b.r.Clock().Now()
+	a, err := b.place(history.Injection{Name: name, At: "@" + now.Round(time.Millisecond).String(), From: now, Effect: e})
 	if err != nil {
 		return func() {}, err
 	}
@@ -60,11 +61,11 @@ func (b *Breaker) Record(do func() (what string, err error)) (over func(), err e
 func (b *Breaker) Interactive() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.extras > 0
+	return b.extras
 }
 
 // place finds room for a fault that is in no plan. Who gets it calls steps.Done when it is over.
-func (b *Breaker) place() (act, error) {
+func (b *Breaker) place(i history.Injection) (act, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -74,9 +75,10 @@ func (b *Breaker) place() (act, error) {
 		return act{}, fmt.Errorf("%d faults that were injected by hand are at work, there is no room for more", b.o.Extra)
 	}
 	last := len(b.free) - 1
-	a := act{number: -b.extras - 1, place: b.free[last]}
+	i.ByHand = true
+	a := act{number: b.r.Inject(i), place: b.free[last], extra: true}
 	b.free = b.free[:last]
-	b.extras++
+	b.extras = true
 	b.steps.Add(1)
 	return a, nil
 }

@@ -83,12 +83,12 @@ func (x *execution) changeRate() func(factor float64) (float64, error) {
 			return before, fmt.Errorf("%s visits a second is as far as it goes: at most %s, at least %s, of %s planned", human.Number(before),
 				human.Number(min(maxRate, plan*fastest)), human.Number(plan*slowest), human.Number(plan))
 		}
-		over, err := x.breaker.Record(func() (string, error) {
+		over, err := x.breaker.Record("rate", history.Effect{Hits: []history.Party{history.Nobody}}, func() (string, error) {
 			from, err := tempo.Change(x.session.Clock.Now(), after/plan)
 			if err != nil {
-				return history.RateByKey + err.Error(), err
+				return err.Error(), err
 			}
-			return fmt.Sprintf("%s%s/s became %s/s from %.3f s on", history.RateByKey, human.Number(before), human.Number(after), from.Seconds()), nil
+			return fmt.Sprintf("%s/s became %s/s from %.3f s on", human.Number(before), human.Number(after), from.Seconds()), nil
 		})
 		over()
 		if err != nil {
@@ -100,8 +100,7 @@ func (x *execution) changeRate() func(factor float64) (float64, error) {
 
 // pauseSuite records that the whole suite stands still, as a person at a terminal can make it.
 func (x *execution) pauseSuite(why string) (resume func()) {
-	over, _ := x.breaker.Record(func() (string, error) { // a run that is about to end records no more
-		return history.ByKey + "stop-process: " + why, nil
-	})
+	f, _ := faults.Find("stop-process")
+	over, _ := x.breaker.Record(f.Name, f.Effect(x.job.Plan.scene(x.combo)), func() (string, error) { return why, nil }) // a run that is about to end records no more
 	return over
 }

@@ -81,13 +81,13 @@ func (x *execution) header() history.Header {
 	h := history.Header{
 		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
 		Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
-		Fenced: plan.Counter.Fenced, Claims: c.Lock.Claims, Bounds: history.Bounds{Slack: x.session.Slack, Round: serverRound},
+		Fenced: plan.Counter.Fenced, Claims: c.Lock.Claims, Bounds: history.Bounds{Slack: x.session.Slack, Round: serverRound, Recovery: c.Topology.Recovery},
 	}
 	if plan.Counter.Place == workload.OnTopology {
 		h.Counter = history.CounterOnTopology
 	}
 	for _, step := range c.Steps {
-		h.Faults = append(h.Faults, step.Planned())
+		h.Faults = append(h.Faults, step.Injection(plan.scene(*c)))
 	}
 	return h
 }

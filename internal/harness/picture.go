@@ -27,18 +27,19 @@ type picture struct {
 	roles  []measure.NodeState // as the viewer was told last
 	visits atomic.Int64        // counted, within the measurement
 
-	mu    sync.Mutex
-	notes map[history.ID]string
+	mu     sync.Mutex
+	notes  map[history.ID]string
+	faults []history.Injection
 }
 
 func newPicture(x *execution, h history.Header) *picture {
-	p := &picture{x: x, notes: map[history.ID]string{}}
+	p := &picture{x: x, notes: map[history.ID]string{}, faults: h.Faults}
 	w := &x.job.Plan.Workload
 	head := measure.Head{
 		Topology: x.run.Topology, Lock: x.run.Lock, Faults: x.run.Faults, Label: x.run.Label, Command: x.run.Command,
 		Workers: w.Workers, Keys: w.Keys, Rate: w.Rate, TTL: w.TTL,
 	}
-	p.viewer = measure.NewViewer(x.meter, head, h, p.words)
+	p.viewer = measure.NewViewer(x.meter, head, h, p.fault)
 	return p
 }
 
@@ -49,11 +50,19 @@ func (p *picture) note(id history.ID, text string) {
 	p.notes[id] = text
 }
 
-func (p *picture) words(id history.ID) string {
+// inject keeps a fault that is in no plan; any goroutine may call it.
+func (p *picture) inject(i history.Injection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer delete(p.notes, id)
-	return p.notes[id]
+	p.faults = append(p.faults[:len(p.faults):len(p.faults)], i)
+}
+
+// fault is what a Fault injects, and its words.
+func (p *picture) fault(op *history.Op) (history.Injection, string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer delete(p.notes, op.ID)
+	return p.faults[op.Value], p.notes[op.ID]
 }
 
 func (p *picture) observe(op *history.Op) {

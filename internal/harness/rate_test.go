@@ -80,12 +80,12 @@ func TestARateByKey(t *testing.T) {
 			}
 			var texts []string
 			for i := range h.Ops {
-				if op := &h.Ops[i]; op.Kind == history.Fault && op.Value < 0 && op.Outcome == history.OK {
-					texts = append(texts, h.Notes[op.ID])
+				if op := &h.Ops[i]; op.Kind == history.Fault && h.Faults[op.Value].ByHand && op.Outcome == history.OK {
+					texts = append(texts, h.Faults[op.Value].Name+": "+h.Notes[op.ID])
 				}
 			}
-			if len(texts) != 2 || !strings.HasPrefix(texts[0], "by key: rate: 40.0/s became 320/s from ") ||
-				!strings.HasPrefix(texts[1], "by key: rate: 320/s became 160/s from ") {
+			if len(texts) != 2 || !strings.HasPrefix(texts[0], "rate: 40.0/s became 320/s from ") ||
+				!strings.HasPrefix(texts[1], "rate: 320/s became 160/s from ") {
 				t.Errorf("the history says %q", texts)
 			}
 		})

@@ -93,7 +93,7 @@ func (x *execution) begin() (err error) {
 	b := breaker.Options{Steps: x.combo.Steps, Scene: plan.scene(x.combo), Shape: &plan.Workload}
 	if x.job.Watched {
 		x.picture = newPicture(x, o.Header)
-		o.Observe, o.Tell, o.Noted = x.picture.observe, x.picture.publish, x.picture.note
+		o.Observe, o.Tell, o.Noted, o.Injected = x.picture.observe, x.picture.publish, x.picture.note, x.picture.inject
 		b.Extra, b.Stopped = keyPlaces, x.picture.viewer.Stop
 	}
 	if x.record, err = recording.New(o); err != nil {

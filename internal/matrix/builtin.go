@@ -41,7 +41,7 @@ var set = []Pattern{
 	{Locks: list{"local"}, Topologies: list{"single"}, Faults: list{faults.None}, Processes: 2},
 	{Locks: list{"lease"}, Topologies: list{"single"}, Faults: list{faults.None}, Processes: 2},
 	// Fencing.
-	{Locks: list{"fenced"}, Topologies: list{"single"}, Faults: list{"stall-worker"}},
+	{Locks: list{"fenced"}, Topologies: list{"single"}, Faults: list{"stall-worker", "restart-late"}},
 	{Locks: list{"fenced"}, Topologies: list{"single"},
 		Faults: list{faults.None, "stall-worker"}, Counters: list{"redis-fenced", "sqlite-fenced"}},
 	{Locks: list{"fence-after"}, Topologies: list{"single"}, Faults: list{"stall-worker@between"}, Counters: list{"redis-fenced"}},

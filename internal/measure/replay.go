@@ -50,7 +50,9 @@ func (r *Replay) rewind() {
 		head.Rate, head.TTL, head.Label, head.Interactive = run.Rate, time.Duration(run.TTL), run.Label, run.Interactive
 	}
 	r.meter = NewMeter(o)
-	r.viewer = NewViewer(r.meter, head, *h, func(id history.ID) string { return r.history.Notes[id] })
+	r.viewer = NewViewer(r.meter, head, *h, func(op *history.Op) (history.Injection, string) {
+		return h.Faults[op.Value], r.history.Notes[op.ID]
+	})
 	r.next, r.now = 0, 0
 }
 

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,21 +13,21 @@ import (
 // Viewer makes snapshots of a run that somebody watches. It is shown every operation after the meter was, by the same
 // goroutine.
 type Viewer struct {
-	meter   *Meter
-	part    history.Op // of a Visit
-	stream  *checker.Stream
-	head    Head
-	header  history.Header
-	note    func(history.ID) string // the words for a fault
-	seconds [61]Second              // a ring
-	second  int64                   // number of the current one
-	acquire recent
-	answer  recent
-	strips  strips
-	stopped []atomic.Bool // by worker: a fault stops it; set by any goroutine
-	events  events
-	seen    int   // violations of the stream that became events
-	counted int64 // violations that the stream did not list that did
+	meter    *Meter
+	part     history.Op // of a Visit
+	stream   *checker.Stream
+	head     Head
+	header   history.Header
+	injected func(*history.Op) (history.Injection, string) // what a Fault injects, and its words
+	seconds  [61]Second                                    // a ring
+	second   int64                                         // number of the current one
+	acquire  recent
+	answer   recent
+	strips   strips
+	stopped  []atomic.Bool // by worker: a fault stops it; set by any goroutine
+	events   events
+	seen     int   // violations of the stream that became events
+	counted  int64 // violations that the stream did not list that did
 }
 
 // Surroundings are what somebody else has seen of the run beside its operations.
@@ -40,9 +39,10 @@ type Surroundings struct {
 	Measured bool // Usage is known
 }
 
-// NewViewer makes a viewer of what the meter measures; note is asked for the words for a fault and may be nil.
-func NewViewer(m *Meter, head Head, header history.Header, note func(history.ID) string) *Viewer {
-	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, note: note,
+// NewViewer makes a viewer of what the meter measures; injected is asked what a Fault injects, and for its
+// words.
+func NewViewer(m *Meter, head Head, header history.Header, injected func(*history.Op) (history.Injection, string)) *Viewer {
+	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, injected: injected,
 		strips: newStrips(len(m.workers)), events: events{open: map[int64]int{}},
 		stopped: make([]atomic.Bool, len(m.workers)), acquire: newRecent(), answer: newRecent()}
 	v.stream.Overlap = func(workers [2]int32, from, to time.Duration) {
@@ -128,16 +128,14 @@ func (v *Viewer) roll(now time.Duration) {
 }
 
 func (v *Viewer) fault(op *history.Op) {
-	what := ""
-	if v.note != nil {
-		what = v.note(op.ID)
-	}
-	if rate, ok := strings.CutPrefix(what, history.RateByKey); ok {
-		v.events.add(Event{Kind: RateEvent, At: op.Call, Text: rate})
+	i, what := v.injected(op)
+	if i.Effect.Hits != nil && i.Effect.Hit(history.Nobody) {
+		v.events.add(Event{Kind: RateEvent, At: op.Call, Text: what})
 		return
 	}
-	if n := op.Value; n >= 0 && n < int64(len(v.header.Faults)) {
-		what = v.header.Faults[n].Name + ": " + what
+	what = i.Name + ": " + what
+	if i.ByHand {
+		what = "by hand: " + what
 	}
 	v.events.fault(op, what)
 }

@@ -31,8 +31,10 @@ type Options struct {
 	// File is where the history is kept; empty = nowhere.
 	File   string
 	Header history.Header
-	// Noted is told the words of a Fault or a Heal, in any goroutine, before its operation is observed; nil = nobody is.
-	Noted func(history.ID, string)
+	// Noted is told the words of a Fault or a Heal, Injected of a fault that is in no plan: in any goroutine, before
+	// an operation of it is observed; nil = nobody is.
+	Noted    func(history.ID, string)
+	Injected func(history.Injection)
 }
 
 // Recording is what a run records. Lanes of the suite itself are added before Start.
@@ -43,11 +45,14 @@ type Recording struct {
 	tape  *tape // nil if nothing is kept
 	done  chan struct{}
 	drain sync.WaitGroup
+
+	mu     sync.Mutex
+	faults int64 // in the history so far
 }
 
 // New opens the file, if there is to be one.
 func New(o Options) (r *Recording, err error) {
-	r = &Recording{o: o, lanes: o.Lanes, done: make(chan struct{})}
+	r = &Recording{o: o, lanes: o.Lanes, done: make(chan struct{}), faults: int64(len(o.Header.Faults))}
 	if o.File != "" {
 		r.tape, err = newTape(o.File, o.Header)
 	}
@@ -70,6 +75,19 @@ func (r *Recording) Note(id history.ID, text string) {
 	if r.o.Noted != nil {
 		r.o.Noted(id, text)
 	}
+}
+
+// Inject adds a fault that is in no plan to the history and returns the number that its operations name it by; any
+// goroutine may call it.
+func (r *Recording) Inject(i history.Injection) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tape.inject(i)
+	if r.o.Injected != nil {
+		r.o.Injected(i)
+	}
+	r.faults++
+	return r.faults - 1
 }
 
 // Start begins to take in what is recorded.

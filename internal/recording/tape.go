@@ -22,6 +22,7 @@ type tape struct {
 
 	mu    sync.Mutex
 	notes []note
+	extra []history.Injection // faults that are in no plan
 }
 
 type note struct {
@@ -51,9 +52,25 @@ func (t *tape) note(id history.ID, text string) {
 	t.notes = append(t.notes, note{id, text})
 }
 
-// add writes an operation. What goes wrong is told at the end.
+// inject keeps a fault that is in no plan; any goroutine may call it.
+func (t *tape) inject(i history.Injection) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.extra = append(t.extra, i)
+}
+
+// add writes an operation. What goes wrong is told at the end. A fault must be known before an operation names it.
 func (t *tape) add(op *history.Op) {
-	if t != nil && t.err == nil {
+	if t == nil || t.err != nil {
+		return
+	}
+	if op.Kind == history.Fault {
+		t.err = t.writeNotes()
+	}
+	if t.err == nil {
 		t.err = t.writer.Add(op)
 	}
 }
@@ -71,6 +88,10 @@ func (t *tape) writeNotes() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var errs []error
+	for _, i := range t.extra {
+		errs = append(errs, t.writer.Inject(i))
+	}
+	t.extra = nil
 	for _, n := range t.notes {
 		errs = append(errs, t.writer.Note(n.id, n.text))
 	}
