@@ -207,6 +207,9 @@ func TestSlackAgainstOracle(t *testing.T) {
 				t.Fatalf("a loss that is none by the clocks as they are\n%s", dump(h))
 			}
 		}
+		if wrong := overexposed(c, 2); wrong != "" {
+			t.Fatalf("%s\n%s", wrong, dump(h))
+		}
 		if certain {
 			proven++
 		} else if possible2 {
@@ -216,6 +219,43 @@ func TestSlackAgainstOracle(t *testing.T) {
 	if proven < 1000 || possibly < 1000 {
 		t.Errorf("got %d proven and %d possible histories, too few of one kind", proven, possibly)
 	}
+}
+
+// overexposed finds a hold that is said to have been put to the test though no try was surely made during it, whatever the
+// clocks are, or the other way round.
+func overexposed(c *Case, slack time.Duration) string {
+	for i := range c.holds {
+		h := &c.holds[i]
+		want := false
+		for k := range c.Ops {
+			op := &c.Ops[k]
+			if op.Kind != history.Acquire || op.Worker == h.Worker || k <= int(c.index.at(h.ID)) || h.Outcome != history.OK {
+				continue
+			}
+			at, sure := op.Call, true
+			if op.Outcome != history.OK {
+				at = op.Return
+			}
+			for shift := -slack; shift <= slack; shift++ {
+				if op.Process == h.Process && shift != 0 {
+					continue
+				}
+				inside := h.Return < at+shift && at+shift < h.trusted()
+				if op.Process == h.Process {
+					inside = op.Call < h.trusted()
+				}
+				sure = sure && inside
+			}
+			want = want || sure && op.Call < h.trusted()
+			if op.Outcome == history.OK {
+				break // what comes after the next grant is a try for that hold
+			}
+		}
+		if h.Outcome == history.OK && h.Exposed != want {
+			return fmt.Sprintf("the hold of w%d: exposed %v, want %v", h.Worker, h.Exposed, want)
+		}
+	}
+	return ""
 }
 
 // A checker that contradicts porcupine stops the judge.

@@ -178,12 +178,26 @@ func (c *Case) contend() {
 			last[op.Key] = now
 		}
 		if n := *now - 1; n >= 0 {
-			if h := &c.holds[n]; h.Worker != op.Worker && op.Call < h.trusted() {
-				h.Contended = true
-			}
+			c.tried(&c.holds[n], op)
 		}
 		if op.Outcome == history.OK {
 			*now = c.index.hold(op.ID) + 1
 		}
 	}
+}
+
+// tried takes in a try for the lock that returned after h was granted. Two beliefs overlap for certain if each begins
+// before the other ends by more than the clocks of their processes may differ: a try that was refused would have been
+// granted when it returned, another when it was called at the earliest.
+func (c *Case) tried(h *hold, op *history.Op) {
+	if h.Worker == op.Worker || op.Call >= h.trusted() {
+		return
+	}
+	h.Contended = true
+	slack := c.slack(h.Process, op.Process)
+	at := op.Call
+	if op.Outcome != history.OK {
+		at = op.Return
+	}
+	h.Exposed = h.Exposed || slack == 0 || h.Return+slack < at && plus(at, slack) < h.trusted()
 }

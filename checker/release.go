@@ -65,10 +65,7 @@ func (s *sweeper) regranted(holds []int32, at int) int32 {
 	n := at + 1 + sort.Search(len(holds)-at-1, func(i int) bool { return s.c.holds[holds[at+1+i]].Call > h.Return })
 	for ; n < len(holds) && s.c.holds[holds[n]].Call < op.Call; n++ {
 		o := &s.c.holds[holds[n]]
-		slack := s.slack
-		if o.Process == h.Process {
-			slack = 0
-		}
+		slack := s.c.slack(h.Process, o.Process)
 		if o.Outcome == history.OK && o.Return > over && o.Call-slack > h.Return && plus(o.Return, slack) < op.Call && !s.extendedAfter(h, o) {
 			return holds[n]
 		}

@@ -226,6 +226,32 @@ var saved = map[string]struct {
 		s.release(b, 60, 61)
 		s.last().Process = 1
 	}, Inconclusive, ""},
+	"exclusion: hand-offs that are shorter than the clocks may differ": {Exclusion, func(s *script) {
+		s.Processes, s.Bounds.Slack = 2, 10*ms
+		for n := range 80 {
+			at, process := 20*time.Duration(n), int16(n%2)
+			a := s.acquire(int32(1+process), at, at+1, 300)
+			s.last().Process = process
+			s.busy(int32(2-process), at+8, at+9).Process = 1 - process
+			s.release(a, at+16, at+17).Process = process
+		}
+	}, Inconclusive, ""},
+	"exclusion: hand-offs that are longer than the clocks may differ": {Exclusion, func(s *script) {
+		s.Processes, s.Bounds.Slack = 2, 5*ms
+		for n := range 80 {
+			at, process := 20*time.Duration(n), int16(n%2)
+			a := s.acquire(int32(1+process), at, at+1, 300)
+			s.last().Process = process
+			s.busy(int32(2-process), at+8, at+9).Process = 1 - process
+			s.release(a, at+16, at+17).Process = process
+		}
+	}, Pass, ""},
+	"exclusion: no slack within a process": {Exclusion, func(s *script) {
+		s.Processes, s.Bounds.Slack = 2, 50*ms
+		s.acquire(1, 10, 12, 300)
+		s.op(history.Crash, 1, 15, 15)
+		s.release(s.acquire(2, 280, 282, 300), 290, 291)
+	}, Fail, "double-grant"},
 	"exclusion: more than the clocks may differ": {Exclusion, func(s *script) {
 		s.Processes, s.Bounds.Slack = 2, 5*ms
 		a := s.acquire(1, 0, 1, 300)

@@ -263,10 +263,7 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 	for ; at < len(s.order) && s.order[at].at < store; at++ {
 		o := &s.c.holds[s.order[at].index]
 		from, to := o.believed()
-		slack := s.slack
-		if o.Process == h.Process {
-			slack = 0
-		}
+		slack := s.c.slack(h.Process, o.Process)
 		if s.order[at].index != n && from+slack < store && begin+slack < to {
 			return s.order[at].index
 		}
