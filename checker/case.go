@@ -41,6 +41,7 @@ type hold struct {
 	Contended bool            // another worker tried for the lock during it
 	Exposed   bool            // ... and would have been seen to share it, whatever the clocks of their processes are
 	ending    ending          // what is known of its release
+	cut       bool            // the history ends before it does
 
 	Call     time.Duration // of the acquire
 	Return   time.Duration // of the acquire
@@ -110,6 +111,7 @@ func Prepare(h *history.History) (*Case, error) {
 	}
 	c.grants()
 	c.follow()
+	c.cutOff()
 	c.findWindows()
 	c.group()
 	c.contend()

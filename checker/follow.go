@@ -163,6 +163,38 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	}
 }
 
+// cutOff reads the holds of a history whose end is missing. What a worker did after its last record is not known: it may
+// have asked for the release of a hold that it had then, and the lock may have heard of it. A hold is over if its worker
+// ended the visit, or tried for another.
+func (c *Case) cutOff() {
+	if c.Partial == "" {
+		return
+	}
+	last := map[int]time.Duration{} // by lane: the last return
+	open := map[int]int32{}         // by lane: one more than the hold of a visit that goes on
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		lane := op.ID.Lane()
+		if op.Return != history.Forever {
+			last[lane] = op.Return
+		}
+		switch {
+		case op.Kind == history.Acquire && (op.Hold == op.ID || op.Hold == 0):
+			open[lane] = c.index.hold(op.ID) + 1
+		case op.Kind == history.End:
+			delete(open, lane)
+		}
+	}
+	for lane, n := range open {
+		if n == 0 {
+			continue
+		}
+		if h := &c.holds[n-1]; h.ending == endless {
+			h.ending, h.releaseCall, h.cut = maybe, last[lane], true
+		}
+	}
+}
+
 // contend marks the holds during which another worker tried for the lock. It compares each try with the last grant that
 // returned before it did.
 func (c *Case) contend() {

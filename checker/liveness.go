@@ -210,6 +210,9 @@ func (l *livenessCheck) kept(h *hold) period {
 	if h.Outcome != history.OK {
 		w.from = h.Call
 	}
+	if h.cut {
+		return period{w.from, history.Forever}
+	}
 	proof, ttl := min(h.Return, h.Crashed), h.TTL
 	for _, i := range h.Extends {
 		if op := &l.Ops[i]; op.Outcome != history.Failed {

@@ -204,6 +204,9 @@ func (u *updates) missing() {
 			continue
 		}
 		left := u.left(int32(i))
+		if op := &u.Ops[left]; op.Seen != 0 && u.seen(op) < 0 {
+			continue // it replaced a store that the history does not have, which may be in the chain
+		}
 		cause, other := u.cause(left)
 		if u.Ops[i].Outcome != history.OK {
 			u.unseen++
