@@ -16,7 +16,7 @@ func (t told) sure(expires bool) time.Duration {
 	switch {
 	case !expires:
 		return history.Forever
-	case t.extend != nil:
+	case t.extended():
 		return t.extend.Call + tinyTTL - 1
 	}
 	return t.acquire.Call + tinyTTL - 1
@@ -32,7 +32,7 @@ func falseReleases(list []told, expires bool) int64 {
 		}
 		for _, j := range list {
 			between := j.acquire.Outcome == history.OK && j.acquire.Call > i.acquire.Return && j.acquire.Return < i.release.Call
-			taken := i.extend != nil && i.extend.Return > j.acquire.Call
+			taken := i.extended() && i.extend.Return > j.acquire.Call
 			if between && j.acquire.Return > i.sure(expires) && !taken {
 				n++
 				break
@@ -51,7 +51,7 @@ func wrongLeases(list []told, expires bool) map[string]int64 {
 			continue
 		}
 		for _, op := range []*history.Op{t.acquire, t.extend} {
-			if op == nil || !expires {
+			if op == nil || op.Outcome != history.OK || !expires {
 				continue
 			}
 			answers = append(answers, op.Latency())
@@ -64,7 +64,8 @@ func wrongLeases(list []told, expires bool) map[string]int64 {
 		if r := t.release; r != nil && r.Outcome == history.Failed && t.sure(expires) > r.Return {
 			n[lossCause(list, t, expires)]++
 		}
-		if t.extend != nil && expires && t.extend.Call > t.acquire.Return+tinyTTL+1 {
+		back := t.release != nil && t.release.Outcome == history.OK && t.extended() && t.extend.Call > t.release.Return
+		if t.extended() && expires && t.extend.Call > t.acquire.Return+tinyTTL+1 || back {
 			n["silent-reacquire"]++
 		}
 	}

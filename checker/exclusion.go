@@ -163,7 +163,7 @@ func (c *Case) byProcess(holds []int32) [][]int32 {
 // late is an overrun. A process that stood still for as long as the holder was late explains it.
 func (x *examiner) late(p pair) finding {
 	h := &x.c.holds[p.first]
-	return finding{"overrun", p, h.Uses[1], x.c.stoodStill(h.Process, h.Return, h.stored, h.stored-min(h.Until, h.Lost))}
+	return finding{"overrun", p, h.Uses[1], x.c.stoodStill(h.Process, h.Return, h.stored, h.stored-h.given())}
 }
 
 // add counts a violation. What is explained by something that nobody planned is none of the lock's.

@@ -50,6 +50,9 @@ func (c *Case) follow() {
 		case op.Kind == history.Acquire && op.ID != h.ID,
 			op.Kind == history.Release && op.Value > 0 && op.Outcome == history.OK: // the owner still has it
 			reenters = append(reenters, link{at, int32(i)})
+			if op.Kind == history.Acquire && op.Outcome != history.Failed && op.Until != 0 {
+				extends = append(extends, link{at, int32(i)}) // unless it prolongs nothing: see settle
+			}
 		default:
 			c.assign(h, int32(i))
 		}
@@ -149,8 +152,14 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 			h.ending = gone
 		}
 	}
+	h.Extends = slices.DeleteFunc(h.Extends, func(i int32) bool {
+		return c.Ops[i].Kind == history.Acquire && c.Ops[i].Until <= h.Until
+	})
 	for _, i := range h.Extends {
 		op := &c.Ops[i]
+		if op.Outcome == history.OK && h.Outcome == history.Unknown {
+			h.Outcome, h.Return, h.Until = history.OK, op.Return, history.Forever // by then it surely was there
+		}
 		if op.Until != 0 && op.Outcome != history.Failed {
 			h.Until = op.Until // the holder believes it, also if the extension had no answer
 		}

@@ -223,6 +223,8 @@ func (l *livenessCheck) kept(h *hold) period {
 		ttl = 0
 	}
 	switch {
+	case ttl == 0 && l.Claims.Expires && h.Until != history.Forever:
+		w.to = history.Forever // nobody said how long the servers keep it
 	case ttl == 0 && h.Outcome == history.OK:
 		w.to = h.trusted()
 	case ttl == 0:

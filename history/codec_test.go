@@ -24,7 +24,7 @@ func generate(r *rand.Rand, n int) *History {
 	now := make([]time.Duration, 2*workers+1)
 	number := make([]ID, len(now))
 	open := make([]bool, len(now))
-	var acquires, stores []ID
+	var acquires, stores []Op
 	for range n {
 		lane := r.IntN(len(now))
 		if open[lane] {
@@ -60,15 +60,19 @@ func generate(r *rand.Rand, n int) *History {
 		case op.Kind == Acquire && r.IntN(4) > 0:
 			op.Hold = op.ID
 		case len(acquires) > 0 && r.IntN(2) == 0:
-			op.Hold = acquires[r.IntN(len(acquires))]
+			if a := acquires[r.IntN(len(acquires))]; a.Call <= op.Call {
+				op.Hold, op.Key = a.ID, a.Key
+			}
 		}
 		if (op.Kind == Load || op.Kind == Store) && len(stores) > 0 {
-			op.Seen = stores[r.IntN(len(stores))]
+			if s := stores[r.IntN(len(stores))]; s.Call <= op.Return && (s.Key == op.Key || s.Key < 0) {
+				op.Seen = s.ID
+			}
 		}
 		if op.Kind == Acquire {
-			acquires = append(acquires, op.ID)
+			acquires = append(acquires, op)
 		} else if op.Kind == Store {
-			stores = append(stores, op.ID)
+			stores = append(stores, op)
 		}
 		h.Ops = append(h.Ops, op)
 	}
