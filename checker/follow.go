@@ -62,10 +62,57 @@ func (c *Case) follow() {
 	for _, list := range crashes {
 		slices.Sort(list)
 	}
+	c.uncounted()
 	for i := range c.holds {
 		h := &c.holds[i]
 		c.settle(h, crashes[h.Worker])
 	}
+}
+
+// uncounted finds the outermost releases of holds that were re-entered under a lock that tells no counts: there are as many
+// inner ones before as there were re-entries.
+func (c *Case) uncounted() {
+	if !c.Claims.Reentrant {
+		return
+	}
+	again := map[history.ID][]int32{}
+	for _, i := range c.repeats {
+		again[c.Ops[i].Hold] = append(again[c.Ops[i].Hold], i)
+	}
+	inner := map[int32]bool{}
+	for i := range c.holds {
+		h := &c.holds[i]
+		if len(h.Reenters) == 0 || h.Release < 0 || c.op(h.ID).Value != 0 {
+			continue
+		}
+		entries := 0
+		for _, k := range h.Reenters {
+			if op := &c.Ops[k]; op.Kind == history.Acquire && op.Outcome != history.Failed {
+				entries++
+			}
+		}
+		list := slices.DeleteFunc(append(again[h.ID], h.Release), func(k int32) bool { // what had no effect counts nothing
+			return c.Ops[k].Outcome == history.Failed && c.Ops[k].Reason != history.Lost
+		})
+		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+		entries = min(entries, len(list))
+		if lost := slices.IndexFunc(list, func(k int32) bool { return c.Ops[k].Outcome == history.Failed }); lost >= 0 {
+			entries = min(entries, lost) // it is all gone
+		}
+		h.Reenters = append(h.Reenters[:len(h.Reenters):len(h.Reenters)], list[:entries]...)
+		slices.SortFunc(h.Reenters, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+		for _, k := range list[:entries] {
+			inner[k] = true
+		}
+		if len(list) == 0 {
+			continue
+		}
+		if h.Release = -1; entries < len(list) {
+			h.Release = list[entries]
+			inner[h.Release] = true // it is no repetition of another
+		}
+	}
+	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return inner[i] })
 }
 
 // link says that an operation belongs to a hold.

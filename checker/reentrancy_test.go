@@ -31,6 +31,25 @@ func TestReentrancy(t *testing.T) {
 			s.leave(h, 4, ok, 1)
 			s.leave(h, 6, ok, 0)
 		}, Pass, "", "1 holds re-entered"},
+		"without counts": {func(s *builder) {
+			h := s.enter(0, 0, ok, 0, 5)
+			s.enter(h, 2, ok, 0, 5)
+			s.leave(h, 4, ok, 0)
+			s.leave(h, 6, ok, 0)
+		}, Pass, "", "1 holds re-entered"},
+		"without counts, released once too often": {func(s *builder) {
+			h := s.enter(0, 0, ok, 0, 5)
+			s.enter(h, 2, ok, 0, 5)
+			s.leave(h, 4, ok, 0)
+			s.leave(h, 6, ok, 0)
+			s.leave(h, 8, ok, 0)
+		}, Pass, "", ""},
+		"without counts, an unknown acquire may count": {func(s *builder) {
+			h := s.enter(0, 0, ok, 0, 5)
+			s.enter(h, 2, unknown, 0, 0)
+			s.leave(h, 4, ok, 0)
+			s.leave(h, 6, ok, 0)
+		}, Pass, "", ""},
 		"never re-entered": {func(s *builder) { s.leave(s.enter(0, 0, ok, 1, 5), 2, ok, 0) }, Inconclusive, "", "no hold"},
 		"a retried acquire counts twice": {func(s *builder) {
 			h := s.enter(0, 0, ok, 1, 5)

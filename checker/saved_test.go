@@ -462,6 +462,30 @@ var saved = map[string]struct {
 		x.Outcome, x.Reason = history.Unknown, history.Timeout
 		s.release(a, 40, 41)
 	}, Pass, ""},
+	"release: of a re-entered hold that tells no counts": {release, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.reenter(a, 10, 11, 300)
+		s.release(a, 20, 21)
+		s.release(a, 30, 31)
+	}, Pass, ""},
+	"release: of a re-entered hold, once too often": {release, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.reenter(a, 10, 11, 300)
+		s.release(a, 20, 21)
+		s.release(a, 30, 31)
+		s.release(a, 40, 41)
+	}, Fail, "double-release"},
+	"exclusion: granted between an inner and the outer release that tell no counts": {Exclusion, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.reenter(a, 10, 11, 300)
+		s.release(a, 20, 21)
+		b := s.acquire(2, 25, 26, 300)
+		s.release(a, 30, 31)
+		s.release(b, 40, 41)
+	}, Fail, "double-grant"},
 	"release: refused, then done": {release, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		s.denied(a, 20, 21)
