@@ -119,24 +119,6 @@ func TestMetricsAreOnLoopbackUnlessAskedFor(t *testing.T) {
 	}
 }
 
-func TestSettings(t *testing.T) {
-	for text, c := range map[string]struct{ args, program, err string }{
-		"lock=redsync":                         {"--lock=redsync", "", ""},
-		"lock=redsync,retry=1ms":               {"--lock=redsync --retry=1ms", "", ""},
-		"fault=kill-primary@2s,heal@5s,keys=2": {"--fault=kill-primary@2s,heal@5s --keys=2", "", ""},
-		"bench=base/bench, --hold=2ms":         {"--hold=2ms", "base/bench", ""},
-		"redsync":                              {"", "", "NAME=VALUE"},
-		"":                                     {"", "", "NAME=VALUE"},
-		"seed=1":                               {"", "", "not a setting of one side"},
-	} {
-		args, program, err := settings(text)
-		if strings.Join(args, " ") != c.args || program != c.program || (err == nil) != (c.err == "") ||
-			err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%q: got %q, %q, %v", text, args, program, err)
-		}
-	}
-}
-
 // TestAnInterruptIsNoVerdict keeps the code of a signal below that of a violation.
 func TestAnInterruptIsNoVerdict(t *testing.T) {
 	stop, cancel := context.WithCancelCause(t.Context())

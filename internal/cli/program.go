@@ -8,19 +8,19 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"hammerlock/internal/harness"
 	"hammerlock/results"
 )
 
 // programTimeout is how long another build has to end when it was told to.
 const programTimeout = 20 * time.Second
 
-// byProgram makes one run of a side by a build of bench, this one if the side names none.
-func (t *trial) byProgram(ctx, stop context.Context, s side) (*results.Run, error) {
+// byProgram makes one run of a plan by the side's build of bench.
+func (t *trial) byProgram(ctx, stop context.Context, s *side, p harness.Plan) (*results.Run, error) {
 	program := s.program
 	if program == "" {
 		var err error
@@ -28,13 +28,7 @@ func (t *trial) byProgram(ctx, stop context.Context, s side) (*results.Run, erro
 			return nil, err
 		}
 	}
-	args := flagsGiven(s.c.Flags())
-	p := &s.c.o.plan
-	for _, f := range [][2]string{{"topology", strings.Join(names(p.Topologies, topologyName), ",")}, {"duration", short(p.Duration)}, {"warmup", short(p.Warmup)},
-		{"seed", strconv.FormatUint(p.Workload.Seed, 10)}, {"out", t.out}} {
-		args = append(args, "--"+f[0]+"="+f[1]) // the last one counts
-	}
-	cmd := exec.CommandContext(ctx, program, append(args, "--json", "--quiet")...)
+	cmd := exec.CommandContext(ctx, program, append(arguments(t.root, p), "--out", t.dir, "--json", "--quiet")...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -22,27 +20,28 @@ const frameEvery = 100 * time.Millisecond
 
 // replayCommand shows a saved run in the dashboard.
 func (e Env) replayCommand() *cobra.Command {
-	var out string
 	c := &cobra.Command{
-		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: cobra.ExactArgs(1), ValidArgsFunction: completeRuns,
+		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: takes(1, 1), ValidArgsFunction: completeRuns,
 		Long: "replay shows a saved run of verify in the dashboard: its history has every operation. A run is a directory, or\n" +
 			"the name of one where runs are saved, as in latest. Left and right seek by a second, with shift by a tenth;\n" +
 			"home and end; space stops and goes on; q ends.",
 		Example: "  bench replay latest",
-		RunE:    func(c *cobra.Command, args []string) error { return e.play(c.Context(), savedRun(args[0], out)) },
 	}
-	c.Flags().StringVar(&out, "out", harness.Default().Out, "where runs are saved")
-	return c
+	o := newOptions(c, harness.Default())
+	o.tui = tuiOn
+	o.out("where runs are saved")
+	return e.command(c, o, e.simple(o, func(ctx context.Context, args []string) error { return e.replay(ctx, o, savedRun(args[0], o.plan.Out)) }))
 }
 
-func (e Env) play(ctx context.Context, path string) error {
+func (e Env) replay(base context.Context, o *options, path string) error {
 	run, err := results.ReadRun(path)
-	h, file, openErr := open(path)
+	h, file, openErr := openHistory(path)
+	_, missing := os.Stat(file)
 	switch {
-	case errors.Is(openErr, fs.ErrNotExist) && err == nil:
-		return fmt.Errorf("%s has no history: bench keeps sums only; runs of verify can be replayed", path)
-	case errors.Is(openErr, fs.ErrNotExist):
-		return err
+	case missing != nil && err == nil:
+		return usage("%s has no history: bench keeps sums only; runs of verify can be replayed", path)
+	case missing != nil:
+		return usage("%v", err)
 	case openErr != nil:
 		return openErr
 	}
@@ -50,19 +49,15 @@ func (e Env) play(ctx context.Context, path string) error {
 		run, _ = results.ReadRun(filepath.Dir(file)) // a history may lie alone
 	}
 	p := &player{replay: measure.NewReplay(h, run), moved: make(chan struct{}, 1)}
-	_, s, done := onSignals(ctx)
+	_, s, done := onSignals(base)
 	defer done()
-	t, err := e.theatre(&options{tui: tuiOn}, dashboard.Options{Replay: true, Quit: func(int) { s.press() }})
-	var usage *harness.UsageError
-	if errors.As(err, &usage) {
-		return fmt.Errorf("a replay needs a terminal: %w", err)
-	}
+	d, err := e.openDashboard(o, dashboard.Options{Replay: true, Quit: func(int) { s.press() }})
 	if err != nil {
 		return err
 	}
-	t.dashboard.Control(&measure.Controls{Seek: p.seek, PlayPause: p.hold})
-	p.run(s.stop, t.dashboard)
-	return t.close()
+	d.Control(&measure.Controls{Seek: p.seek, PlayPause: p.hold})
+	p.run(s.stop, d)
+	return d.Close()
 }
 
 // player moves through a replay as time goes by, and as a person wants.
