@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func (e Env) abCommand() *cobra.Command {
 	o := newOptions(c, shortPlan(abDuration, abWarmup))
 	t := &trial{e: e, o: o, pairs: abPairs}
 	o.planFlags()
-	o.limited(flag{session, "pairs", "how many pairs to run; each is three runs"}, &t.pairs, maxPairs)
+	o.integer(flag{session, "pairs", "how many pairs to run; each is three runs"}, &t.pairs, maxPairs)
 	o.comparingFlags(&t.comparing)
 	o.runFlags()
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
@@ -88,13 +89,8 @@ func (t *trial) carryOut(ctx, stop context.Context, args []string) int {
 	for i := range t.whole {
 		runs = append(runs, t.whole[i][:]...)
 	}
-	x := exit(stop, runs, outcome.Gates, err)
-	document := struct {
-		Schema int            `json:"schema"`
-		Exit   Exit           `json:"exit"`
-		Saved  string         `json:"saved"`
-		Trial  *compare.Trial `json:"trial"`
-	}{schema, x, t.dir, outcome}
+	x := exit(stop, judgements(t.dir, runs), outcome.Gates, err)
+	document := Document{Schema: schema, Exit: x, Saved: t.dir, Trial: outcome}
 	text := func(w io.Writer) error {
 		p := human.Printer{W: w}
 		if x.Code == Violation {
@@ -108,13 +104,15 @@ func (t *trial) carryOut(ctx, stop context.Context, args []string) int {
 
 // check finds every mistake of both sides, those that both make once.
 func (t *trial) check(stop context.Context, args []string) error {
-	var problems []error
+	var problem error
 	for i, arg := range args[:min(len(args), len(t.sides))] {
 		t.sides[i] = newSide(t.o, arg)
-		problems = append(problems, t.checkSide(stop, t.sides[i]))
+		if err := t.checkSide(stop, t.sides[i]); problem == nil || err != nil && err.Error() != problem.Error() {
+			problem = errors.Join(problem, err)
+		}
 	}
 	t.metrics = t.e.openMetrics(t.o)
-	return errors.Join(append([]error{t.o.invalid()}, problems...)...)
+	return cmp.Or(t.o.invalid(), problem)
 }
 
 // newSide is a side with the flags that hold for both, and its own settings: flags without their dashes.
@@ -191,7 +189,13 @@ func (t *trial) runAll(ctx, stop context.Context) error {
 		}
 		p := s.o.plan
 		p.Workload.Seed += uint64(i / len(pair))
-		r, err := t.one(ctx, stop, s, p)
+		var r *results.Run
+		var err error
+		if t.sides[0].program+t.sides[1].program == "" {
+			r, err = t.run(ctx, stop, p)
+		} else { // both are run as programs, so that the way of running them is no difference
+			r, err = s.runProgram(ctx, stop, append(arguments(t.root, p), "--out", t.dir))
+		}
 		if err = errors.Join(err, context.Cause(stop)); err != nil {
 			return err
 		}
@@ -205,12 +209,3 @@ func (t *trial) runAll(ctx, stop context.Context) error {
 }
 
 var armNames = map[compare.Arm]string{compare.ArmA: "A ", compare.ArmB: "B ", compare.ArmTwin: "A'"}
-
-// one makes one run of a side. As soon as one side is another build, both are run as programs of their own, so that
-// the way of running them is no difference.
-func (t *trial) one(ctx, stop context.Context, s *side, p harness.Plan) (*results.Run, error) {
-	if t.sides[0].program+t.sides[1].program != "" {
-		return t.byProgram(ctx, stop, s, p)
-	}
-	return t.run(ctx, stop, p)
-}

@@ -36,7 +36,7 @@ func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	o := newOptions(c, p)
 	o.count = 1
 	o.planFlags()
-	o.limited(flag{session, "count", "how often to run everything, each time with the next seed"}, &o.count, maxCount)
+	o.integer(flag{session, "count", "how often to run everything, each time with the next seed"}, &o.count, maxCount)
 	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
 		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
 	o.text(flag{session, "benchfmt", "write the runs in the format of Go benchmarks, for benchstat"}, "file", &o.benchfmt)
@@ -57,8 +57,9 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 	}
 	e.complain(err)
 	gates := compare.CheckGates(o.gates, runs)
-	x, judged := exit(s.stop, runs, gates, err), judgements(o.plan.Out, runs)
-	return e.answer(o, result{x, Document{schema, x, runs, gates}, func(w io.Writer) (err error) {
+	judged := judgements(o.plan.Out, runs)
+	x := exit(s.stop, judged, gates, err)
+	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Runs: runs, Gates: gates}, func(w io.Writer) (err error) {
 		switch {
 		case o.plan.Verify:
 			err = results.WriteVerdicts(w, judged)

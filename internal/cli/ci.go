@@ -126,7 +126,7 @@ func (e Env) summarize(title string, table func(io.Writer) error) error {
 }
 
 func (e Env) stepSummary(write func(io.Writer) error) error {
-	if path := e.getenv("GITHUB_STEP_SUMMARY"); path != "" {
+	if path := e.Getenv("GITHUB_STEP_SUMMARY"); path != "" {
 		return writeFile(path, os.O_APPEND, write)
 	}
 	return nil
@@ -144,7 +144,7 @@ func (e Env) announce(all []results.Judgement) (err error) {
 		return nil
 	}
 	err = e.stepSummary(func(w io.Writer) error { return results.WriteSummary(w, all) })
-	if e.getenv("GITHUB_ACTIONS") == "true" {
+	if e.Getenv("GITHUB_ACTIONS") == "true" {
 		err = errors.Join(err, results.WriteAnnotations(e.Stderr, all))
 	}
 	return err

@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func verdictRun(s checker.Status) results.Run {
-	return results.Run{Verdicts: []checker.Verdict{{Status: s, Summary: s.String()}}}
+func verdictRun(s checker.Status) results.Judgement {
+	return results.Judgement{Verdicts: []checker.Verdict{{Status: s, Summary: s.String()}}}
 }
 
 // TestTheWorstCodeWins knows the order: a violation, a broken run, one that is inconclusive, a regression.
@@ -32,20 +32,20 @@ func TestTheWorstCodeWins(t *testing.T) {
 	gate := func(s compare.GateStatus) compare.GateResult { return compare.GateResult{Gate: "g", Status: s} }
 	broken := errors.New("no server")
 	for name, c := range map[string]struct {
-		runs  []results.Run
+		runs  []results.Judgement
 		gates []compare.GateResult
 		err   error
 		want  int
 	}{
-		"all is well":             {[]results.Run{pass}, []compare.GateResult{gate(compare.GatePass)}, nil, Passed},
-		"a gate failed":           {[]results.Run{pass}, []compare.GateResult{gate(compare.GateFail)}, nil, Regression},
-		"no data beats a gate":    {[]results.Run{pass}, []compare.GateResult{gate(compare.GateFail), gate(compare.GateNoData)}, nil, Inconclusive},
-		"underpowered":            {[]results.Run{pass}, []compare.GateResult{gate(compare.GateUnderpowered)}, nil, Inconclusive},
-		"not to be believed":      {[]results.Run{pass}, []compare.GateResult{gate(compare.GateInconclusive)}, nil, Inconclusive},
-		"a verdict beats a gate":  {[]results.Run{unsure}, []compare.GateResult{gate(compare.GateFail)}, nil, Inconclusive},
-		"broken beats unsure":     {[]results.Run{unsure}, []compare.GateResult{gate(compare.GateFail)}, broken, Broken},
-		"a violation beats all":   {[]results.Run{unsure, fail}, []compare.GateResult{gate(compare.GateFail)}, broken, Violation},
-		"an unset gate is unsure": {[]results.Run{pass}, []compare.GateResult{{}}, nil, Inconclusive},
+		"all is well":             {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GatePass)}, nil, Passed},
+		"a gate failed":           {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateFail)}, nil, Regression},
+		"no data beats a gate":    {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateFail), gate(compare.GateNoData)}, nil, Inconclusive},
+		"underpowered":            {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateUnderpowered)}, nil, Inconclusive},
+		"not to be believed":      {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateInconclusive)}, nil, Inconclusive},
+		"a verdict beats a gate":  {[]results.Judgement{unsure}, []compare.GateResult{gate(compare.GateFail)}, nil, Inconclusive},
+		"broken beats unsure":     {[]results.Judgement{unsure}, []compare.GateResult{gate(compare.GateFail)}, broken, Broken},
+		"a violation beats all":   {[]results.Judgement{unsure, fail}, []compare.GateResult{gate(compare.GateFail)}, broken, Violation},
+		"an unset gate is unsure": {[]results.Judgement{pass}, []compare.GateResult{{}}, nil, Inconclusive},
 	} {
 		if got := exit(t.Context(), c.runs, c.gates, c.err); got.Code != c.want {
 			t.Errorf("%s: got %+v, want %d", name, got, c.want)
@@ -123,10 +123,10 @@ func TestMetricsAreOnLoopbackUnlessAskedFor(t *testing.T) {
 func TestAnInterruptIsNoVerdict(t *testing.T) {
 	stop, cancel := context.WithCancelCause(t.Context())
 	cancel(interrupt{signal: 2})
-	if got := exit(stop, []results.Run{verdictRun(checker.Pass)}, nil, nil); got.Code != 130 {
+	if got := exit(stop, []results.Judgement{verdictRun(checker.Pass)}, nil, nil); got.Code != 130 {
 		t.Errorf("got %+v", got)
 	}
-	if got := exit(stop, []results.Run{verdictRun(checker.Fail)}, nil, nil); got.Code != Violation {
+	if got := exit(stop, []results.Judgement{verdictRun(checker.Fail)}, nil, nil); got.Code != Violation {
 		t.Errorf("got %+v", got)
 	}
 }

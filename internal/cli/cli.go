@@ -30,17 +30,20 @@ type Env struct {
 }
 
 // Bench runs the command "bench" and returns its exit code.
-func Bench(ctx context.Context, e Env) int { return e.execute(ctx, e.benchCommand) }
+func Bench(ctx context.Context, e Env) int { return e.execute(ctx, Env.benchCommand) }
 
 // Verify runs the command "verify" and returns its exit code.
-func Verify(ctx context.Context, e Env) int { return e.execute(ctx, e.verifyCommand) }
+func Verify(ctx context.Context, e Env) int { return e.execute(ctx, Env.verifyCommand) }
 
 // execute runs the command that the arguments name. Worker processes are started with one argument and need no commands.
-func (e Env) execute(ctx context.Context, tree func() *cobra.Command) int {
+func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) int {
 	if len(e.Args) == 1 && e.Args[0] == crew.Command {
 		return e.work(ctx)
 	}
-	root := tree()
+	if e.Getenv == nil {
+		e.Getenv = func(string) string { return "" }
+	}
+	root := tree(e)
 	root.AddCommand(e.manualCommand())
 	root.Version = harness.Version()
 	root.SetVersionTemplate(root.Name() + " " + root.Version + "\n")
@@ -61,7 +64,7 @@ func (e Env) execute(ctx context.Context, tree func() *cobra.Command) int {
 	}
 }
 
-// work is a worker process. An interrupt at the terminal is the suite's business.
+// work is a worker process. It does not handle signals: the suite ends it.
 func (e Env) work(ctx context.Context) int {
 	err := crew.Child(ctx, e.Stdin, e.Stdout, workersKnow())
 	e.complain(err)
@@ -76,8 +79,8 @@ type ended int
 
 func (x ended) Error() string { return "exit code " + strconv.Itoa(int(x)) }
 
-// command lets do carry out a command. do gets the arguments; what is wrong with them and with the flags stands in the
-// options by then, so that it can be reported together with what else is wrong.
+// command makes do carry out a command. The library stops at the first mistake; here all of them are collected in the
+// options, and do is called nevertheless: it reports them together with the mistakes that only it can find.
 func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, args []string) int) *cobra.Command {
 	arguments := c.Args
 	c.Args = cobra.ArbitraryArgs
@@ -104,7 +107,7 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 	return c
 }
 
-// simple is for commands that succeed or fail, and have no mistakes but in their flags and arguments.
+// simple is for commands that find no further mistakes and have no exit code of their own.
 func (e Env) simple(o *options, do func(ctx context.Context, args []string) error) func(context.Context, []string) int {
 	return func(ctx context.Context, args []string) int {
 		err := o.invalid()
@@ -118,7 +121,7 @@ func (e Env) simple(o *options, do func(ctx context.Context, args []string) erro
 	}
 }
 
-// takes is for a command with so many arguments. Who gives one too many may have meant a command below.
+// takes checks the number of arguments. The first one that is too many may be the misspelt name of a command.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least {
@@ -131,7 +134,7 @@ func takes(least, most int) cobra.PositionalArgs {
 		var errs []error
 		for i := most; i < len(args); i++ {
 			errs = append(errs, fmt.Errorf("%q: unexpected argument%s", args[i], human.Meant(args[i], below)))
-			below = nil // only the first may be meant as a command
+			below = nil
 		}
 		return errors.Join(errs...)
 	}
@@ -139,13 +142,6 @@ func takes(least, most int) cobra.PositionalArgs {
 
 // unlimited is the most arguments of a command that takes any number of them.
 const unlimited = math.MaxInt
-
-func (e Env) getenv(name string) string {
-	if e.Getenv == nil {
-		return ""
-	}
-	return e.Getenv(name)
-}
 
 // manualCommand writes the manual pages of a command and those below it.
 func (e Env) manualCommand() *cobra.Command {

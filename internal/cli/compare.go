@@ -95,11 +95,7 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	c := compare.New(sides, by, with.shown())
 	c.CheckGates(with.gates)
 	x := exit(ctx, nil, c.Gates, nil)
-	return e.answer(o, result{x, struct {
-		Schema     int                 `json:"schema"`
-		Exit       Exit                `json:"exit"`
-		Comparison *compare.Comparison `json:"comparison"`
-	}{schema, x, c}, c.WriteText, errors.Join(e.announce(gateJudgements(c.Gates)), e.summarize("bench compare", c.WriteText))})
+	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Comparison: c}, c.WriteText, errors.Join(e.announce(gateJudgements(c.Gates)), e.summarize("bench compare", c.WriteText))})
 }
 
 // sideName is what a person calls a side: the last part of its path.

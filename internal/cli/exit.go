@@ -10,6 +10,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/matrix"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 )
@@ -28,12 +29,18 @@ const (
 // schema is the version of the JSON documents.
 const schema = 1
 
-// Document is what --json prints: all runs of a command and how it ended.
+// Document is what --json prints: how a command ended, and what it has made.
 type Document struct {
-	Schema int                  `json:"schema"`
-	Exit   Exit                 `json:"exit"`
-	Runs   []results.Run        `json:"runs"`
-	Gates  []compare.GateResult `json:"gates,omitempty"`
+	Schema     int                  `json:"schema"`
+	Exit       Exit                 `json:"exit"`
+	Saved      string               `json:"saved,omitzero"`
+	Runs       []results.Run        `json:"runs,omitzero"`
+	Gates      []compare.GateResult `json:"gates,omitempty"`
+	Comparison *compare.Comparison  `json:"comparison,omitzero"`
+	Trial      *compare.Trial       `json:"trial,omitzero"`
+	Search     *compare.Found       `json:"search,omitzero"`
+	Matrix     *matrix.Summary      `json:"matrix,omitzero"`
+	Cells      []matrix.Result      `json:"cells,omitzero"`
 }
 
 // Exit says how a command ended.
@@ -42,12 +49,12 @@ type Exit struct {
 	Reason string `json:"reason"`
 }
 
-// exit finds the code and reason of a command that carried out runs and may have ended with an error.
-func exit(stop context.Context, runs []results.Run, gates []compare.GateResult, err error) Exit {
+// exit finds the code and reason of a command whose runs were judged and that may have ended with an error.
+func exit(stop context.Context, judged []results.Judgement, gates []compare.GateResult, err error) Exit {
 	var failed, undecided, regressed []string
-	for i := range runs {
-		status, text := runs[i].Safety()
-		text = runs[i].Combination() + ": " + text
+	for i := range judged {
+		status, text := judged[i].Status()
+		text = judged[i].Topology + " " + judged[i].Lock + ": " + text
 		switch status {
 		case checker.Fail:
 			failed = append(failed, text)
@@ -128,13 +135,15 @@ func (e Env) end(x Exit, writeErr error) int {
 	return x.Code
 }
 
-// complain writes every line of an error.
-func (e Env) complain(err error) {
+func (e Env) complain(err error) { e.lines("error:", err) }
+
+// lines writes every line of an error, if there is one, with a label.
+func (e Env) lines(label string, err error) {
 	if err == nil {
 		return
 	}
 	for line := range strings.Lines(err.Error()) {
-		_, _ = fmt.Fprintln(e.Stderr, "error:", strings.TrimRight(line, "\n"))
+		_, _ = fmt.Fprintln(e.Stderr, label, strings.TrimRight(line, "\n"))
 	}
 }
 

@@ -128,7 +128,7 @@ func (o *options) toggle(f flag, letter string, to *bool) *pflag.Flag {
 }
 
 func (o *options) duration(f flag, to *time.Duration) {
-	o.add(f, "duration", short(*to), func(text string) error {
+	o.add(f, "duration", to.String(), func(text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil {
 			return errors.New("a duration has a unit, as in 500ms, 10s or 1m30s")
@@ -138,23 +138,15 @@ func (o *options) duration(f flag, to *time.Duration) {
 	})
 }
 
-func (o *options) integer(f flag, to *int) {
+// integer declares a flag for a whole number: from 1 to most, or, if most is 0, one that the plan checks.
+func (o *options) integer(f flag, to *int, most int) {
 	o.add(f, "n", strconv.Itoa(*to), func(text string) error {
 		n, err := strconv.Atoi(text)
-		if err != nil {
+		switch {
+		case err != nil:
 			return errors.New("a whole number")
-		}
-		*to = n
-		return nil
-	})
-}
-
-// limited is an integer from 1 on.
-func (o *options) limited(f flag, to *int, most int) {
-	o.add(f, "n", strconv.Itoa(*to), func(text string) error {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > most {
-			return fmt.Errorf("a whole number from 1 to %d", most)
+		case most > 0 && (n < 1 || n > most):
+			return fmt.Errorf("from 1 to %d", most)
 		}
 		*to = n
 		return nil
@@ -222,25 +214,15 @@ func (o *options) unknownFlags(f *pflag.FlagSet, args []string) {
 	f.ParseErrorsAllowlist.UnknownFlags = false
 	var unknown *pflag.NotExistError
 	for errors.As(f.ParseAll(args, func(*pflag.Flag, string) error { return nil }), &unknown) {
-		name := "--" + unknown.GetSpecifiedName()
-		at := slices.IndexFunc(args, func(arg string) bool { return arg == name || strings.HasPrefix(arg, name+"=") })
-		if letters := unknown.GetSpecifiedShortnames(); letters != "" {
+		name, letters := "--"+unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()
+		if letters != "" {
 			name = name[1:]
-			at = slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") && strings.HasSuffix(arg, letters) })
 		}
 		o.mistake("%s: no such flag%s", name, human.Meant(name, good))
+		at := slices.IndexFunc(args, func(arg string) bool {
+			flag, _, _ := strings.Cut(arg, "=")
+			return flag == name || letters != "" && strings.HasPrefix(arg, "-") && strings.HasSuffix(arg, letters)
+		})
 		args = args[at+1:]
 	}
-}
-
-// short writes a duration as a person would type it.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }

@@ -47,8 +47,8 @@ func (e Env) matrixCommand() *cobra.Command {
 	o.names(flag{session, "topology", "on these topologies"}, &o.choice.Topologies, topologies.Names())
 	o.names(flag{session, "fault", "with these faults; none, survived, fatal, caught"}, &o.choice.Faults, faultNames())
 	o.names(flag{session, "counter", "with the page views counted there"}, &o.choice.Counters, workload.CounterNames())
-	o.integer(flag{session, "processes", "how many processes the workers live in"}, &o.choice.Processes)
-	o.limited(flag{session, "parallel", "how many cells are run at a time"}, &o.parallel, mostInParallel)
+	o.integer(flag{session, "processes", "how many processes the workers live in"}, &o.choice.Processes, 0)
+	o.integer(flag{session, "parallel", "how many cells are run at a time"}, &o.parallel, mostInParallel)
 	o.seed("repeats another matrix (default: drawn and printed)")
 	o.text(flag{session, "resume", "go on with a matrix that was interrupted"}, "dir", &o.resume)
 	o.text(flag{session, "expectations", "what is expected, instead of what the suite comes with"}, "file", &o.expectations)
@@ -77,12 +77,8 @@ func (e Env) matrix(ctx, stop context.Context, root *cobra.Command, o *matrixOpt
 	s := matrix.Summarize(all)
 	s.Seed, s.LeftOut, s.Took = run.Seed, leftOut, time.Since(start)
 	x := matrixExit(stop, s, err)
-	return e.answer(&o.options, result{x, struct {
-		Schema int             `json:"schema"`
-		Exit   Exit            `json:"exit"`
-		Matrix matrix.Summary  `json:"matrix"`
-		Cells  []matrix.Result `json:"cells"`
-	}{schema, x, s, append([]matrix.Result{}, all...)}, func(w io.Writer) error { return matrix.WriteText(w, all, s) }, o.writeMarkdown(all, s)})
+	document := Document{Schema: schema, Exit: x, Matrix: &s, Cells: append([]matrix.Result{}, all...)}
+	return e.answer(&o.options, result{x, document, func(w io.Writer) error { return matrix.WriteText(w, all, s) }, o.writeMarkdown(all, s)})
 }
 
 // prepare finds every mistake, chooses the cells and opens the log: a new one, or that of the matrix to go on with, whose

@@ -12,15 +12,14 @@ import (
 	"syscall"
 	"time"
 
-	"hammerlock/internal/harness"
 	"hammerlock/results"
 )
 
 // programTimeout is how long another build has to end when it was told to.
 const programTimeout = 20 * time.Second
 
-// byProgram makes one run of a plan by the side's build of bench.
-func (t *trial) byProgram(ctx, stop context.Context, s *side, p harness.Plan) (*results.Run, error) {
+// runProgram makes one run with the arguments of a plan by the side's build of bench, this one if the side names none.
+func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Run, error) {
 	program := s.program
 	if program == "" {
 		var err error
@@ -28,7 +27,7 @@ func (t *trial) byProgram(ctx, stop context.Context, s *side, p harness.Plan) (*
 			return nil, err
 		}
 	}
-	cmd := exec.CommandContext(ctx, program, append(arguments(t.root, p), "--out", t.dir, "--json", "--quiet")...)
+	cmd := exec.CommandContext(ctx, program, append(args, "--json", "--quiet")...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,84 +47,51 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 	if run == nil {
 		run, _ = results.ReadRun(filepath.Dir(file)) // a history may lie alone
 	}
-	p := &player{replay: measure.NewReplay(h, run), moved: make(chan struct{}, 1)}
 	_, s, done := onSignals(base)
 	defer done()
 	d, err := e.openDashboard(o, dashboard.Options{Replay: true, Quit: func(int) { s.press() }})
 	if err != nil {
 		return err
 	}
-	d.Control(&measure.Controls{Seek: p.seek, PlayPause: p.hold})
-	p.run(s.stop, d)
+	play(s.stop, d, measure.NewReplay(h, run))
 	return d.Close()
 }
 
-// player moves through a replay as time goes by, and as a person wants.
-type player struct {
-	replay *measure.Replay
-	moved  chan struct{}
-
-	mu   sync.Mutex
-	at   time.Duration
-	held bool
-}
-
-func (p *player) seek(by time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	end := p.replay.End()
-	switch {
-	case by >= end:
-		p.at = end
-	case by <= -end:
-		p.at = 0
-	default:
-		p.at = min(max(p.at+by, 0), end)
+// play moves through a replay as time goes by, and as keys ask for, until stop is done.
+func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
+	var at time.Duration
+	held := false
+	keys := make(chan func())
+	pressed := func(do func()) {
+		select {
+		case keys <- do:
+		case <-stop.Done():
+		}
 	}
-	p.wake()
-}
-
-func (p *player) hold() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.held = !p.held
-	p.wake()
-}
-
-func (p *player) wake() {
-	select {
-	case p.moved <- struct{}{}:
-	default:
-	}
-}
-
-// step goes on by what has passed and says where it is.
-func (p *player) step(passed time.Duration) (at time.Duration, held bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.held {
-		p.at = min(p.at+passed, p.replay.End())
-	}
-	return p.at, p.held
-}
-
-// run plays until ctx is done.
-func (p *player) run(ctx context.Context, d *dashboard.Dashboard) {
+	d.Control(&measure.Controls{
+		Seek: func(by time.Duration) {
+			pressed(func() { at = min(max(at+min(max(by, -r.End()), r.End()), 0), r.End()) })
+		},
+		PlayPause: func() { pressed(func() { held = !held }) },
+	})
 	ticker := time.NewTicker(frameEvery)
 	defer ticker.Stop()
-	last := time.Now()
-	for {
-		now := time.Now()
-		at, held := p.step(now.Sub(last))
-		last = now
-		s := p.replay.At(at)
+	for last := time.Now(); ; {
+		s := r.At(at)
 		s.Paused = held
 		d.Publish(s)
+		do := func() {}
 		select {
-		case <-ctx.Done():
+		case <-stop.Done():
 			return
 		case <-ticker.C:
-		case <-p.moved:
+		case do = <-keys:
 		}
+		now := time.Now()
+		if !held {
+			at = min(at+now.Sub(last), r.End())
+		}
+		last = now
+		do()
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 // reports writes the reports of runs as they are saved, and remembers what went wrong.
 type reports struct {
 	dirs     []string
-	problems []error
+	problems error
 }
 
 func (r *reports) save(dir string) {
@@ -25,9 +26,7 @@ func (r *reports) save(dir string) {
 }
 
 func (r *reports) write(to string, dirs ...string) {
-	if err := report.Write(filepath.Join(to, report.File), dirs); err != nil {
-		r.problems = append(r.problems, err)
-	}
+	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs))
 }
 
 // close writes one report of all runs, if there are several, and prints what went wrong: a run is a run without its report.
@@ -35,9 +34,7 @@ func (r *reports) close(e Env, out string) {
 	if len(r.dirs) > 1 {
 		r.write(out, r.dirs...)
 	}
-	for _, problem := range r.problems {
-		_, _ = fmt.Fprintln(e.Stderr, "warning:", problem)
-	}
+	e.lines("warning:", r.problems)
 }
 
 // reportCommand prints saved runs again, or writes them as one page.
@@ -68,10 +65,14 @@ func (e Env) reportCommand() *cobra.Command {
 		if err := o.invalid(); err != nil {
 			return err
 		}
-		if page != "" {
-			return e.writePage(page, dirs)
+		if page == "" {
+			return e.printRuns(dirs, runs)
 		}
-		return e.printRuns(dirs, runs)
+		if err := report.Write(page, dirs); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintln(e.Stderr, "wrote", page)
+		return nil
 	}))
 }
 
@@ -81,14 +82,6 @@ func savedRun(name, out string) string {
 		return filepath.Join(out, name)
 	}
 	return name
-}
-
-func (e Env) writePage(page string, dirs []string) error {
-	if err := report.Write(page, dirs); err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintln(e.Stderr, "wrote", page)
-	return nil
 }
 
 func (e Env) printRuns(dirs []string, runs []results.Run) error {

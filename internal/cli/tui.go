@@ -26,14 +26,14 @@ func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Da
 	}
 	out, _ := e.Stdout.(*os.File)
 	errs, _ := e.Stderr.(*os.File)
-	err := dashboard.Fits(out, errs, e.getenv)
+	err := dashboard.Fits(out, errs, e.Getenv)
 	switch {
 	case err != nil && o.tui == tuiAuto:
 		return nil, nil
 	case err != nil && !errors.Is(err, dashboard.ErrSmall):
 		return nil, usage("the dashboard needs a terminal: %v", err)
 	}
-	d, err := dashboard.Start(options, e.getenv)
+	d, err := dashboard.Start(options, e.Getenv)
 	if err != nil && o.tui == tuiOn {
 		return nil, fmt.Errorf("start the dashboard: %w", err)
 	}

@@ -46,7 +46,7 @@ func (e Env) checkCommand() *cobra.Command {
 		if err != nil {
 			return e.refuse(ctx, o, err)
 		}
-		x := worstOf(all)
+		x := exit(ctx, all, nil, nil)
 		return e.answer(o, result{x, struct {
 			Schema int                 `json:"schema"`
 			Exit   Exit                `json:"exit"`
@@ -115,18 +115,4 @@ func judgement(h *history.History) (results.Judgement, error) {
 	}
 	j.Verdicts, err = checker.Judge(c)
 	return j, err
-}
-
-// worstOf is the exit that judged histories ask for.
-func worstOf(all []results.Judgement) (x Exit) {
-	for i := range all {
-		status, text := all[i].Status()
-		switch {
-		case status == checker.Fail:
-			return Exit{Violation, text}
-		case status == checker.Inconclusive && x.Code == Passed:
-			x = Exit{Inconclusive, text}
-		}
-	}
-	return x
 }
