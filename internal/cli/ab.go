@@ -20,7 +20,7 @@ import (
 	"hammerlock/results/compare"
 )
 
-// What a trial does unless it is asked for something else: many short runs tell more than few long ones.
+// The defaults of a trial. Many short runs show more than few long ones.
 const (
 	abPairs    = 12
 	abDuration = time.Second

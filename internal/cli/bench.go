@@ -72,7 +72,7 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 	}, errors.Join(o.writeBenchmarks(runs), e.notify(o.plan.Out, append(judged, gateJudgements(gates)...)))})
 }
 
-// rounds runs the plan as often as was asked for, each time with the next seed.
+// rounds runs the plan --count times, each time with the next seed.
 func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options) (runs []results.Run, err error) {
 	metrics := e.openMetrics(o)
 	defer metrics.close(ctx)

@@ -26,7 +26,7 @@ func (o *options) gateFlag(usage string, set func(string) error) {
 func (o *options) gate(text string) error {
 	g, err := compare.ParseGate(text)
 	if err == nil && g.Relative {
-		err = errors.New("a change needs something to change from: bench ab and bench compare have that")
+		err = errors.New("a change needs two sides: use bench ab or bench compare")
 	}
 	o.gates = append(o.gates, g)
 	return err
@@ -34,7 +34,7 @@ func (o *options) gate(text string) error {
 
 // runFlags declares how a command that carries out plans shows what it does.
 func (o *options) runFlags() {
-	o.add(flag{session, "metrics", "serve what goes on to Prometheus during the runs, at http://ADDR/metrics;\n" +
+	o.add(flag{session, "metrics", "serve live metrics for Prometheus during the runs, at http://ADDR/metrics;\n" +
 		"without a host: on loopback only, as in :9464"}, "addr", "", func(text string) (err error) {
 		o.metrics, err = listenAddress(text)
 		return err
@@ -45,8 +45,7 @@ func (o *options) runFlags() {
 	o.toggle(flag{session, "list", "print what there is to choose from"}, "", &o.list)
 }
 
-// listenAddress reads host:port. Without a host it is this machine's loopback: nobody else is to see a run unless
-// that was asked for.
+// listenAddress reads host:port. Without a host it is the loopback address, so that no other machine can read it by mistake.
 func listenAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -61,7 +60,7 @@ func listenAddress(text string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// openMetrics serves what was asked for; nil if nothing was. An address that is not available is a mistake.
+// openMetrics serves metrics if there is --metrics; nil if not. An address that is not available is a mistake.
 func (e Env) openMetrics(o *options) *metricsServer {
 	if o.metrics == "" || len(o.mistakes) > 0 {
 		return nil
@@ -77,7 +76,7 @@ func (e Env) openMetrics(o *options) *metricsServer {
 	return m
 }
 
-// judgements are what CI systems are told of runs.
+// judgements are the verdicts of runs, as reports for CI systems show them.
 func judgements(out string, runs []results.Run) (all []results.Judgement) {
 	for i := range runs {
 		j := runs[i].Judgement()
@@ -87,7 +86,7 @@ func judgements(out string, runs []results.Run) (all []results.Judgement) {
 	return all
 }
 
-// gateJudgements makes verdicts of gates, one judgement for everything that they were checked of.
+// gateJudgements shows gates as verdicts, with one judgement for each combination that they were checked on.
 func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 	at := map[string]int{}
 	for _, g := range gates {
@@ -132,7 +131,7 @@ func (e Env) stepSummary(write func(io.Writer) error) error {
 	return nil
 }
 
-// notify tells CI systems that are there: a JUnit file beside the runs, a step's summary and annotations.
+// notify writes what CI systems read: a JUnit file beside the runs, a step's summary and annotations.
 func (e Env) notify(out string, all []results.Judgement) error {
 	err := writeFile(filepath.Join(out, "junit.xml"), os.O_TRUNC, func(w io.Writer) error { return results.WriteJUnit(w, all) })
 	return errors.Join(err, e.announce(all))

@@ -16,21 +16,21 @@ import (
 	"hammerlock/results/compare"
 )
 
-// comparing is what comparisons are asked for.
+// comparing is the metrics and gates of a comparison.
 type comparing struct {
-	asked []results.Metric
+	show  []results.Metric
 	gates []compare.ChangeGate
 }
 
 // comparingFlags declares the flags of commands that compare.
 func (o *options) comparingFlags(to *comparing) {
 	show := func(text string) (err error) {
-		to.asked, err = findMetrics(split(text))
+		to.show, err = findMetrics(split(text))
 		return err
 	}
 	preset := strings.Join(results.Headline, ",")
 	o.add(flag{session, "show", "the numbers to compare"}, "name,...", preset, show).complete = completeList(allMetrics.names(), false)
-	to.asked, _ = findMetrics(results.Headline) // they exist
+	to.show, _ = findMetrics(results.Headline) // they exist
 	o.gateFlag("what may not become worse, or the exit code is 5; may be given several times: a change with its sign, as in\nresponse.p99<+10%, or "+
 		compare.RegressionGate+", for anything that is more than noise", func(text string) error {
 		g, err := compare.ParseChangeGate(text)
@@ -50,9 +50,9 @@ func findMetrics(names []string) (all []results.Metric, err error) {
 	return all, err
 }
 
-// shown are the metrics to compare: those that were asked for, and those of the gates.
+// shown are the metrics to compare: those of --show, and those of the gates.
 func (c *comparing) shown() []results.Metric {
-	all := c.asked
+	all := c.show
 	for _, g := range c.gates {
 		if g.Metric.Name != "" && !slices.ContainsFunc(all, func(m results.Metric) bool { return m.Name == g.Metric.Name }) {
 			all = append(all, g.Metric)
@@ -98,7 +98,7 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Comparison: c}, c.WriteText, errors.Join(e.announce(gateJudgements(c.Gates)), e.summarize("bench compare", c.WriteText))})
 }
 
-// sideName is what a person calls a side: the last part of its path.
+// sideName names a side by the last part of its path.
 func sideName(arg string) string {
 	arg = strings.TrimRight(arg, "/")
 	if strings.ContainsAny(arg, ",*?[") {

@@ -13,7 +13,7 @@ import (
 )
 
 // completeList completes the last of several names with commas in between; those that stand there are not offered
-// again. An open one goes on after the name.
+// again. After an open one no space follows: its text continues.
 func completeList(names []string, open bool) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		head := typed[:strings.LastIndex(typed, ",")+1]

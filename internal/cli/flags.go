@@ -75,7 +75,7 @@ type flag struct {
 	usage string
 }
 
-// value is the value of a flag. Its Set never fails: what is wrong is collected.
+// value is the value of a flag. Its Set never fails, because the library would stop there: mistakes are collected.
 type value struct {
 	part     part
 	kind     string
@@ -202,8 +202,8 @@ func split(text string) (list []string) {
 	return list
 }
 
-// unknownFlags names the flags that a command does not have. The library, which has ignored them, stops at each of them
-// if it may not do so; the search goes on with the argument after it.
+// unknownFlags names the flags that a command does not have. The library has ignored them to read all others. Now it reads
+// the arguments again, without effect, and must stop at each of them; the next turn begins with the argument after it.
 func (o *options) unknownFlags(f *pflag.FlagSet, args []string) {
 	var good []string
 	f.VisitAll(func(flag *pflag.Flag) {

@@ -22,13 +22,13 @@ func (i interrupt) Error() string {
 	return "interrupted by " + unix.SignalName(i.signal)
 }
 
-// signals is how a person ends a command: the first interrupt finishes what is in hand, the second calls it off.
+// signals are the interrupts of a command: the first one finishes the visits in hand, the second one cancels them.
 type signals struct {
 	stop  context.Context
-	press func() // does what an interrupt does
+	press func() // a key that stands for an interrupt
 }
 
-// interruptible is for commands that finish what is in hand. ctx is done at the second interrupt, signals.stop at the first.
+// interruptible is for commands that carry out runs. ctx is done at the second interrupt, signals.stop at the first.
 func interruptible(do func(ctx context.Context, s signals, args []string) int) func(context.Context, []string) int {
 	return func(base context.Context, args []string) int {
 		ctx, s, done := onSignals(base)

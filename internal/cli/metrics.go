@@ -15,7 +15,7 @@ import (
 	"hammerlock/internal/harness"
 )
 
-// metricsServer shows the last event of a job to whoever asks. It knows nothing but what it was told.
+// metricsServer serves the last event of a job as metrics.
 type metricsServer struct {
 	last    atomic.Pointer[harness.Event]
 	listen  net.Listener
@@ -23,7 +23,7 @@ type metricsServer struct {
 	serving sync.WaitGroup
 }
 
-// Prometheus wants to be answered within its scrape interval.
+// Prometheus expects an answer within its scrape interval.
 const (
 	scrapeTimeout   = 5 * time.Second
 	shutdownTimeout = time.Second

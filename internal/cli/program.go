@@ -15,7 +15,7 @@ import (
 	"hammerlock/results"
 )
 
-// programTimeout is how long another build has to end when it was told to.
+// programTimeout is how long another build may take to end after SIGTERM.
 const programTimeout = 20 * time.Second
 
 // runProgram makes one run with the arguments of a plan by the side's build of bench, this one if the side names none.

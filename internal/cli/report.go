@@ -76,7 +76,7 @@ func (e Env) reportCommand() *cobra.Command {
 	}))
 }
 
-// savedRun finds the directory that a person means.
+// savedRun finds the directory of a run: a path, or a name where runs are saved.
 func savedRun(name, out string) string {
 	if _, err := os.Stat(name); err != nil && filepath.Base(name) == name {
 		return filepath.Join(out, name)

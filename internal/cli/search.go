@@ -16,7 +16,7 @@ import (
 	"hammerlock/workload"
 )
 
-// Where a search begins, and how much longer it runs where too little was measured.
+// The defaults of a search, and how many times longer it runs where too little was measured.
 const (
 	searchDuration = 2 * time.Second
 	searchWarmup   = 500 * time.Millisecond
@@ -40,7 +40,7 @@ var variables = catalogue[variable]{[]variable{
 		func(w *workload.Shape, to float64) { w.Workers = int(math.Round(to)) }},
 }, func(v variable) string { return v.name }}
 
-// search is what a search is asked for, and what it has seen.
+// search is a search in progress.
 type search struct {
 	*series
 	o         *options

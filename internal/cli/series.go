@@ -18,7 +18,7 @@ type series struct {
 	dir     string // where the runs are saved
 	warm    harness.Warm
 	metrics *metricsServer
-	lines   *progress // nil if nobody reads them
+	lines   *progress // nil if --quiet
 }
 
 // newSeries is a series with a directory of its own.

@@ -37,10 +37,10 @@ func (e Env) tour(ctx, stop context.Context, root *cobra.Command, o *options) in
 	case err != nil:
 		return e.refuse(stop, o, err)
 	case wrong > 0:
-		e.complain(fmt.Errorf("%d of %d chapters did not come out as they were told", wrong, len(matrix.Chapters)))
+		e.complain(fmt.Errorf("%d of %d chapters had another outcome than expected", wrong, len(matrix.Chapters)))
 		return Violation
 	}
-	_, err = fmt.Fprintf(e.Stdout, "%d chapters, all as they were told, in %s; the runs are in %s\n", len(matrix.Chapters),
+	_, err = fmt.Fprintf(e.Stdout, "%d chapters, all with the expected outcome, in %s; the runs are in %s\n", len(matrix.Chapters),
 		time.Since(start).Round(time.Second), t.Dir)
 	return e.end(Exit{}, err)
 }

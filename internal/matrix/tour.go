@@ -161,7 +161,7 @@ func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r *rea
 		}
 	}
 	if x.Red {
-		p.Line("   NOT AS TOLD: %s", x.Why)
+		p.Line("   UNEXPECTED: %s", x.Why)
 	}
 	p.Line("   %s", r.command)
 	p.Line("")
