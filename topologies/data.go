@@ -16,7 +16,7 @@ func anyNode(n *Node) []directive {
 	ip, port := splitAddr(n.back)
 	return []directive{
 		{"port", port}, {"bind", ip}, {"bind-source-addr", ip}, {"protected-mode", "no"}, {"daemonize", "no"},
-		{"dir", n.dir}, {"requirepass", n.topology.password},
+		{"dir", "."}, {"requirepass", n.topology.password},
 	}
 }
 

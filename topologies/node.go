@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,19 +25,6 @@ const (
 	Replica  Role = "replica"
 	Sentinel Role = "sentinel"
 )
-
-// State is what a node's process is doing.
-type State uint8
-
-// The states.
-const (
-	Down State = iota // not started, or it has ended
-	Up
-	Paused // stopped by a signal: it keeps its memory and answers nothing
-)
-
-// String is the state's name.
-func (s State) String() string { return [...]string{"down", "up", "paused"}[s] }
 
 // Node is one server process. Its methods may be called from several goroutines.
 type Node struct {
@@ -55,10 +42,13 @@ type Node struct {
 	ended   chan struct{}
 	gate    *gate // nil without a link
 	paused  bool
+	killed  bool   // the suite has ended the process
+	runID   string // of the server that the process is
 	mini    *embeddedNode
 	control *redis.Client
 
-	clockSet int64 // counts the settings of its clock
+	clockSet int64        // counts the settings of its clock
+	asleep   atomic.Int32 // commands that keep it from answering
 }
 
 // directive is one line of a server's configuration.
@@ -73,20 +63,6 @@ func (n *Node) address() string {
 		return ""
 	}
 	return n.front
-}
-
-// State tells what the process is doing.
-func (n *Node) State() State {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	switch {
-	case !n.alive():
-		return Down
-	case n.paused:
-		return Paused
-	default:
-		return Up
-	}
 }
 
 // Start runs the server and returns when it answers. A restart keeps the changes that sentinels and the server itself
@@ -115,7 +91,13 @@ func (n *Node) Start(ctx context.Context) error {
 	}()
 	err := poll(ctx, 2*time.Millisecond, func() error { return n.answers(ctx) })
 	if err == nil {
+		err = n.identify(ctx)
+	}
+	if err == nil {
 		err = n.gate.open()
+	}
+	if errors.Is(err, errWrapped) {
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("start: %w\nits last log lines:\n%s", err, n.logTail(12))
@@ -135,38 +117,6 @@ func (n *Node) answers(ctx context.Context) error {
 		return err
 	}
 	return n.control.Ping(ctx).Err()
-}
-
-func (n *Node) spawn() error {
-	if err := n.configure(); err != nil {
-		return err
-	}
-	logFile, err := os.OpenFile(n.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	args := []string{n.confPath()}
-	if n.Role == Sentinel {
-		args = append(args, "--sentinel")
-	}
-	cmd := exec.Command(n.topology.Options.Server.Path, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = n.dir, logFile, logFile, childAttr()
-	cmd.Env = append(cmd.Environ(), n.shimEnv()...)
-	err = errors.Join(n.topology.spawner.start(cmd), logFile.Close())
-	if err != nil {
-		return fmt.Errorf("start %s: %w", n.topology.Options.Server.Path, err)
-	}
-	n.topology.reaper.pid(cmd.Process.Pid)
-	n.process, n.ended, n.paused = cmd, make(chan struct{}), false
-	if n.topology.network != nil {
-		n.gate = &gate{network: n.topology.network, node: n}
-	}
-	go func(ended chan struct{}, g *gate) {
-		_ = cmd.Wait() // the log says how it ended
-		g.close()
-		close(ended)
-	}(n.ended, n.gate)
-	return nil
 }
 
 // configure writes the configuration at the first start. The password stands there and not in the arguments, which every
@@ -205,51 +155,6 @@ func (n *Node) logTail(lines int) string {
 	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
 }
 
-// Kill ends the process at once, like a crash: nothing is saved, connections break.
-func (n *Node) Kill() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.alive() {
-		return errors.New("not running")
-	}
-	if n.mini != nil {
-		n.mini.close()
-		n.mini = nil
-		return nil
-	}
-	// A stopped process would be killed too, but it is continued first so that its end is not delayed.
-	if err := errors.Join(n.signal(syscall.SIGCONT), n.signal(syscall.SIGKILL)); err != nil {
-		return err
-	}
-	<-n.ended
-	return nil
-}
-
-// Pause stops the process without ending it: its connections stay, it answers nothing.
-func (n *Node) Pause() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.alive() || n.paused {
-		return errors.New("not running")
-	}
-	if n.mini != nil {
-		return errors.New("the embedded server cannot be paused")
-	}
-	n.paused = true
-	return n.signal(syscall.SIGSTOP)
-}
-
-// Resume lets a paused process go on where it was.
-func (n *Node) Resume() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.alive() || !n.paused {
-		return errors.New("not paused")
-	}
-	n.paused = false
-	return n.signal(syscall.SIGCONT)
-}
-
 // Do sends a command on the suite's own connection, which bypasses all links.
 func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd { return n.control.Do(ctx, args...) }
 
@@ -286,23 +191,6 @@ func (n *Node) run(ctx context.Context, commands ...[]any) error {
 	}
 	return nil
 }
-
-func (n *Node) alive() bool {
-	if n.mini != nil {
-		return true
-	}
-	if n.process == nil {
-		return false
-	}
-	select {
-	case <-n.ended:
-		return false
-	default:
-		return true
-	}
-}
-
-func (n *Node) signal(s syscall.Signal) error { return n.process.Process.Signal(s) }
 
 func (n *Node) close() error {
 	var errs []error

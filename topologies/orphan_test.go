@@ -50,14 +50,14 @@ func victim() {
 
 // victimOfReaper starts a process without a parent-death signal, as it is on other systems than Linux.
 func victimOfReaper() (pids []string, dir string) {
-	r, err := startReaper()
+	dir, err := makeDir()
 	if err != nil {
 		panic(err)
 	}
-	if dir, err = os.MkdirTemp("", tempPrefix); err != nil {
+	r, err := startReaper(dir)
+	if err != nil {
 		panic(err)
 	}
-	r.dir(dir)
 	cmd := exec.Command("sleep", "600")
 	if err := cmd.Start(); err != nil {
 		panic(err)
@@ -145,12 +145,11 @@ func ended(pid int) bool {
 
 func TestReaperRemovesOnlyOurDirectories(t *testing.T) {
 	t.Parallel()
-	r, err := startReaper()
+	keep := t.TempDir() // its name does not begin like ours
+	r, err := startReaper(keep)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := t.TempDir() // its name does not begin like ours
-	r.dir(keep)
 	if err := r.close(); err != nil {
 		t.Error(err)
 	}

@@ -11,8 +11,8 @@ import (
 const tempPrefix = "hammerlock-"
 
 // reaper is a shell that outlives the suite by a moment: when its input ends, however the suite ended, it kills the
-// processes and removes the directories that it knows. It checks that a process number was not reused. It backs up the
-// parent-death signal, which only Linux has, and which removes no directories.
+// processes that it was told of, with their groups, and removes the directory that it was given. It checks that a process
+// number was not reused. It backs up the parent-death signal, which only Linux has, and which removes no directory.
 type reaper struct {
 	mu    sync.Mutex
 	input io.WriteCloser
@@ -29,19 +29,20 @@ pids=
 while read -r what which; do
 	case $what in
 	pid) pids="$pids $which@$(started "$which")" ;;
-	dir) set -- "$@" "$which" ;;
 	esac
 done
 for p in $pids; do
-	if [ "$(started "${p%%@*}")" = "${p#*@}" ]; then kill -CONT "${p%%@*}"; kill -KILL "${p%%@*}"; fi
+	n=${p%%@*}
+	if [ "$(started "$n")" = "${p#*@}" ]; then
+		for whom in "-$n" "$n"; do kill -CONT "$whom"; kill -KILL "$whom"; done
+	fi
 done 2>/dev/null
-for d in "$@"; do
-	case $d in */` + tempPrefix + `*) rm -rf "$d" ;; esac
-done
+case $1 in */` + tempPrefix + `*) rm -rf "$1" ;; esac
 `
 
-func startReaper() (*reaper, error) {
-	cmd := exec.Command("/bin/sh", "-c", reaperScript)
+// startReaper starts a reaper of processes and of a directory, whose name may have any characters.
+func startReaper(dir string) (*reaper, error) {
+	cmd := exec.Command("/bin/sh", "-c", reaperScript, "reaper", dir)
 	cmd.SysProcAttr = ownSession()
 	input, err := cmd.StdinPipe()
 	if err != nil {
@@ -53,14 +54,11 @@ func startReaper() (*reaper, error) {
 	return &reaper{input: input, cmd: cmd}, nil
 }
 
-// pid and dir name what the reaper cleans up. A run goes on without a reaper.
-func (r *reaper) pid(pid int)     { r.tell("pid %d\n", pid) }
-func (r *reaper) dir(path string) { r.tell("dir %s\n", path) }
-
-func (r *reaper) tell(format string, arg any) {
+// pid names a process that the reaper ends. A run goes on without a reaper.
+func (r *reaper) pid(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, _ = fmt.Fprintf(r.input, format, arg)
+	_, _ = fmt.Fprintf(r.input, "pid %d\n", pid)
 }
 
 // close ends the reaper; it kills and removes what is left.

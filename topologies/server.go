@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -46,13 +47,16 @@ func FindServer(ctx context.Context, path string) (Server, error) {
 	}
 	if path == "" {
 		for _, name := range binaries {
-			if found, err := exec.LookPath(name); err == nil {
-				return identify(ctx, found)
+			if _, err := exec.LookPath(name); err == nil {
+				return FindServer(ctx, name)
 			}
 		}
 		return Server{}, ErrNoServer
 	}
 	found, err := exec.LookPath(path)
+	if err == nil {
+		found, err = filepath.Abs(found) // nodes have directories of their own
+	}
 	if err != nil {
 		return Server{}, fmt.Errorf("server binary %q: %w", path, err)
 	}

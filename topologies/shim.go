@@ -60,10 +60,11 @@ func (t *Topology) buildShims(ctx context.Context) error {
 }
 
 func buildShim(ctx context.Context, dir, name string) (path string, err error) {
+	path = filepath.Join(dir, name+".so")
 	if self, err := os.Executable(); err == nil {
-		path = filepath.Join(filepath.Dir(self), "hammerlock-"+name+".so")
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
+		built := filepath.Join(filepath.Dir(self), "hammerlock-"+name+".so")
+		if _, err := os.Stat(built); err == nil {
+			return path, os.Symlink(built, path)
 		}
 	}
 	compiler, err := exec.LookPath("cc")
@@ -74,7 +75,7 @@ func buildShim(ctx context.Context, dir, name string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	source, path := filepath.Join(dir, name+".c"), filepath.Join(dir, name+".so")
+	source := filepath.Join(dir, name+".c")
 	if err := os.WriteFile(source, text, 0o600); err != nil {
 		return "", err
 	}
@@ -94,8 +95,12 @@ func (n *Node) shimEnv() []string {
 	if len(n.topology.shims) == 0 {
 		return nil
 	}
+	var libraries []string // as the node sees them: the linker takes a space for the end of a name
+	for _, path := range n.topology.shims {
+		libraries = append(libraries, "../"+filepath.Base(path))
+	}
 	return []string{
-		"LD_PRELOAD=" + strings.Join(n.topology.shims, " "),
+		"LD_PRELOAD=" + strings.Join(libraries, " "),
 		"HAMMERLOCK_CLOCK=" + n.clockPath(), "HAMMERLOCK_SYNCED=" + n.syncedPath(),
 	}
 }

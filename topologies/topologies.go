@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -152,18 +153,29 @@ func (t *Topology) claim(ctx context.Context) (err error) {
 	if err := t.openNetwork(); err != nil {
 		return err
 	}
-	if t.dir, err = os.MkdirTemp("", tempPrefix); err != nil {
+	if t.dir, err = makeDir(); err != nil {
 		return fmt.Errorf("make a directory for the nodes: %w", err)
 	}
-	if t.reaper, err = startReaper(); err != nil {
+	if t.reaper, err = startReaper(t.dir); err != nil {
 		return err
 	}
-	t.reaper.dir(t.dir)
 	if err := t.buildShims(ctx); err != nil {
 		return err
 	}
 	t.spawner = openSpawner()
 	return nil
+}
+
+// makeDir makes a directory whose name is good wherever a process stands: TMPDIR may be relative.
+func makeDir() (string, error) {
+	base, err := filepath.Abs(os.TempDir())
+	if err != nil {
+		return "", err
+	}
+	if strings.ContainsAny(base, "*?[") {
+		return "", fmt.Errorf("%q (TMPDIR): servers take * ? and [ in the name of their configuration for patterns", base)
+	}
+	return os.MkdirTemp(base, tempPrefix)
 }
 
 // plainOnly refuses what the embedded server does not have.
@@ -177,7 +189,11 @@ func (t *Topology) plainOnly() error {
 func (t *Topology) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return t.each(func(n *Node) error { return n.Start(ctx) })
+	err := t.each(func(n *Node) error { return n.Start(ctx) })
+	if all, ok := err.(interface{ Unwrap() []error }); ok && errors.Is(err, errWrapped) {
+		return all.Unwrap()[0] // it is the same for every node
+	}
+	return err
 }
 
 func (t *Topology) ready(ctx context.Context) error {

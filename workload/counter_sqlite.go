@@ -57,7 +57,7 @@ type sqliteCounter struct{ db *sql.DB }
 // openSQLite opens the database in the file and makes its table if it is new. Nothing waits for the disk: a process
 // that is killed loses nothing that it wrote, and no run outlives the machine.
 func openSQLite(file string) (*sqliteCounter, error) {
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: file, RawQuery: url.Values{
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: url.Values{
 		"_txlock": {"immediate"}, "_busy_timeout": {sqliteBusy}, "_journal_mode": {"WAL"}, "_synchronous": {"OFF"},
 	}.Encode()}).String())
 	if err != nil {

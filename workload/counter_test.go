@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -240,5 +241,24 @@ func TestADatabaseThatStaysBusyWroteNothing(t *testing.T) {
 	}
 	if got := load(t, c, "page"); got != (Count{}) {
 		t.Errorf("the page has %+v", got)
+	}
+}
+
+// TestADatabaseMayLieAnywhere opens one in a directory whose name has what a URL takes for something else.
+func TestADatabaseMayLieAnywhere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a \"b' c\\d\n#e:%41?$HOME")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "counter")
+	c, err := openSQLite(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Store(t.Context(), "page", Count{Views: 1}), c.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,178 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// State is what a node's process is doing.
+type State uint8
+
+// The states.
+const (
+	Down State = iota // not started, or it has ended
+	Up
+	Paused // it keeps its memory and answers nothing: stopped by a signal, or asleep
+)
+
+// String is the state's name.
+func (s State) String() string { return [...]string{"down", "up", "paused"}[s] }
+
+// Life is what the suite knows of a node's process without asking the server.
+type Life struct {
+	State State
+	RunID string // of the server, as it was when the suite had started it; empty for the embedded one
+	Ended string // how the process ended although nobody had asked for that; empty if it did not
+}
+
+// Life tells what the process is doing, and whether it ended by itself.
+func (n *Node) Life() Life {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case !n.alive():
+		l := Life{RunID: n.runID}
+		if n.process != nil && !n.killed {
+			l.Ended = n.process.ProcessState.String()
+		}
+		return l
+	case n.paused, n.asleep.Load() > 0:
+		return Life{State: Paused, RunID: n.runID}
+	default:
+		return Life{State: Up, RunID: n.runID}
+	}
+}
+
+// State tells what the process is doing.
+func (n *Node) State() State { return n.Life().State }
+
+func (n *Node) spawn() error {
+	if err := n.configure(); err != nil {
+		return err
+	}
+	logFile, err := os.OpenFile(n.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	args := []string{n.confPath()}
+	if n.Role == Sentinel {
+		args = append(args, "--sentinel")
+	}
+	cmd := exec.Command(n.topology.Options.Server.Path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = n.dir, logFile, logFile, childAttr()
+	cmd.Env = append(cmd.Environ(), n.shimEnv()...)
+	err = errors.Join(n.topology.spawner.start(cmd), logFile.Close())
+	if err != nil {
+		return fmt.Errorf("start %s: %w", n.topology.Options.Server.Path, err)
+	}
+	n.topology.reaper.pid(cmd.Process.Pid)
+	n.process, n.ended, n.paused, n.killed = cmd, make(chan struct{}), false, false
+	if n.topology.network != nil {
+		n.gate = &gate{network: n.topology.network, node: n}
+	}
+	go func(ended chan struct{}, g *gate) {
+		_ = cmd.Wait() // its state tells how it ended
+		_ = endGroup(cmd.Process.Pid)
+		g.close()
+		close(ended)
+	}(n.ended, n.gate)
+	return nil
+}
+
+// errWrapped is the error of a program that starts the server as a process of its own.
+var errWrapped = errors.New("a program around the server must exec it")
+
+// identify makes sure that the server is the process that was started: signals would reach something else.
+func (n *Node) identify(ctx context.Context) error {
+	info, err := n.Info(ctx, "server")
+	if err != nil {
+		return err
+	}
+	if pid := strconv.Itoa(n.process.Process.Pid); info["process_id"] != pid {
+		return fmt.Errorf("%s was started as process %s, but the server is process %s, which no fault would reach: %w",
+			n.topology.Options.Server.Path, pid, info["process_id"], errWrapped)
+	}
+	n.runID = info["run_id"]
+	return nil
+}
+
+// Kill ends the process at once, like a crash: nothing is saved, connections break.
+func (n *Node) Kill() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.alive() {
+		return errors.New("not running")
+	}
+	if n.mini != nil {
+		n.mini.close()
+		n.mini = nil
+		return nil
+	}
+	n.killed = true
+	// A stopped process would be killed too, but it is continued first so that its end is not delayed.
+	if err := errors.Join(n.signal(syscall.SIGCONT), n.signal(syscall.SIGKILL)); err != nil {
+		return err
+	}
+	<-n.ended
+	return nil
+}
+
+// Pause stops the process without ending it: its connections stay, it answers nothing.
+func (n *Node) Pause() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.alive() || n.paused {
+		return errors.New("not running")
+	}
+	if n.mini != nil {
+		return errors.New("the embedded server cannot be paused")
+	}
+	n.paused = true
+	return n.signal(syscall.SIGSTOP)
+}
+
+// Resume lets a paused process go on where it was.
+func (n *Node) Resume() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.alive() || !n.paused {
+		return errors.New("not paused")
+	}
+	n.paused = false
+	return n.signal(syscall.SIGCONT)
+}
+
+// Sleep keeps the server from doing anything for a while, as a slow command would, and returns when it is awake. It takes
+// that time and no more, however busy the machine is: a script would take what it gets of the processor.
+func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
+	n.asleep.Add(1)
+	defer n.asleep.Add(-1)
+	return n.Do(ctx, "DEBUG", "SLEEP", d.Seconds()).Err()
+}
+
+func (n *Node) alive() bool {
+	if n.mini != nil {
+		return true
+	}
+	if n.process == nil {
+		return false
+	}
+	select {
+	case <-n.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// signal reaches the server and every process that it has started.
+func (n *Node) signal(s syscall.Signal) error { return syscall.Kill(-n.process.Process.Pid, s) }
+
+// endGroup ends what a process that has just ended leaves behind of its group.
+func endGroup(leader int) error { return syscall.Kill(-leader, syscall.SIGKILL) }
