@@ -53,6 +53,9 @@ type world struct {
 	tokens  uint64
 }
 
+// pause lasts on the simulated clock alone.
+func pause(d time.Duration) { <-time.After(d) }
+
 func (w *world) now() time.Duration { return time.Since(w.start) }
 
 // sleep lasts longer if the process stands still meanwhile.
@@ -61,7 +64,7 @@ func (w *world) sleep(process int16, d time.Duration) {
 	if g := w.gaps[process]; g.to > 0 && to >= g.from && to < g.to {
 		to = g.to + to%time.Microsecond // workers do not wake up at the same instant: a seed is one run
 	}
-	time.Sleep(to - w.now())
+	pause(to - w.now())
 }
 
 // delay draws a duration. The world's mutex is not held.
@@ -106,7 +109,7 @@ func (w *world) send(op *history.Op, lane int, effect func(op *history.Op)) bool
 	done := make(chan struct{})
 	answer := *op
 	w.going.Go(func() {
-		time.Sleep(at - w.now())
+		pause(at - w.now())
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		effect(&answer)
@@ -270,83 +273,31 @@ func (w *world) watch(a *history.Op, stop <-chan struct{}) (until func() time.Du
 
 // visit is what a right user of the lock does.
 func (w *world) visit(worker int32, process int16) {
-	op := func(kind history.Kind) *history.Op {
-		return &history.Op{Kind: kind, Worker: worker, Process: process, TTL: w.ttl}
-	}
 	begun := w.now()
 	defer func() {
 		w.mark(history.Op{Kind: history.End, Worker: worker, Process: process, Call: begun}, int(worker))
 	}()
-	a := op(history.Acquire)
-	for try := 0; ; try++ {
-		if w.acquire(a); a.Outcome == history.OK {
-			break
-		}
-		if a.Outcome == history.Unknown {
-			back := op(history.Release)
-			back.Hold, back.Token = a.ID, a.Token
-			w.release(back)
-		}
-		if try > 30 {
-			return
-		}
-		w.sleep(process, w.delay(4*time.Millisecond))
-		a = op(history.Acquire)
+	v := &visitor{world: w, worker: worker, process: process, count: 1}
+	if !v.enter() {
+		return
 	}
-	hold := func(kind history.Kind) *history.Op {
-		x := op(kind)
-		x.Hold, x.Token, x.Fence = a.ID, a.Token, a.Fence
-		return x
-	}
-	until, count := a.Until, 1
-	renewed, stop := func() time.Duration { return 0 }, make(chan struct{})
+	stop := make(chan struct{})
 	end := sync.OnceFunc(func() { close(stop) })
 	defer end()
-	if w.h.Claims.Renews {
-		renewed = w.watch(a, stop)
+	if v.renewed = func() time.Duration { return v.until }; w.h.Claims.Renews {
+		v.renewed = w.watch(v.grant, stop)
 	}
-	over := func() time.Duration {
-		if w.h.Claims.Renews {
-			return renewed()
-		}
-		return until
-	}
-	heeds := func() bool { return w.now() < over() || w.wrong == lateHolder }
-	load := hold(history.Load)
+	load := v.op(history.Load)
 	ok := w.send(load, int(worker), func(op *history.Op) {
 		op.Outcome, op.Value, op.Seen = history.OK, w.server.views, w.server.writer
 	})
-	if w.one(3) {
-		if x := hold(history.Extend); heeds() {
-			if w.extend(x, int(worker)); x.Outcome == history.OK {
-				until = x.Until
-			} else if x.Outcome == history.Failed {
-				ok = false
-			}
-		}
-	}
-	if w.h.Claims.Reentrant && w.one(2) && heeds() {
-		in := hold(history.Acquire)
-		if w.acquire(in); in.Outcome == history.OK {
-			until, count = in.Until, 2
-		}
-	}
-	w.sleep(process, w.delay(10*time.Millisecond))
-	if w.wrong != nothingWrong && w.one(6) {
-		w.sleep(process, w.ttl) // a late holder
-		if w.wrong == recreates {
-			w.extend(hold(history.Extend), int(worker))
-		}
-	}
-	if w.h.Claims.Renews {
-		w.sleep(process, w.delay(3*w.ttl))
-	}
+	ok = v.stay() && ok
 	if w.one(12) {
 		w.mark(history.Op{Kind: history.Crash, Worker: worker, Process: process, Call: w.now()}, int(worker))
 		return
 	}
-	if ok && (w.now()+4*time.Millisecond < over() || w.wrong == lateHolder) { // it leaves the store time to arrive
-		store := hold(history.Store)
+	if ok && (w.now()+4*time.Millisecond < v.renewed() || w.wrong == lateHolder) { // it leaves the store time to arrive
+		store := v.op(history.Store)
 		store.Value, store.Seen = load.Value+1, load.Seen
 		w.send(store, int(worker), func(op *history.Op) {
 			w.server.views, w.server.writer = op.Value, op.ID
@@ -354,12 +305,82 @@ func (w *world) visit(worker int32, process int16) {
 		})
 	}
 	end()
-	for ; count > 0; count-- {
-		back := hold(history.Release)
+	for ; v.count > 0; v.count-- {
+		back := v.op(history.Release)
 		if w.release(back); back.Outcome != history.OK {
 			break // what became of it is not known: it is left to its lease
 		}
 	}
+}
+
+// visitor is a worker during a visit.
+type visitor struct {
+	*world
+	worker  int32
+	process int16
+	grant   *history.Op
+	until   time.Duration
+	renewed func() time.Duration // when what it knows of its lease ends
+	count   int                  // how often it has entered
+}
+
+// op begins an operation of the visit's hold, or of no hold yet.
+func (v *visitor) op(kind history.Kind) *history.Op {
+	op := &history.Op{Kind: kind, Worker: v.worker, Process: v.process, TTL: v.ttl}
+	if v.grant != nil {
+		op.Hold, op.Token, op.Fence = v.grant.ID, v.grant.Token, v.grant.Fence
+	}
+	return op
+}
+
+// enter tries to get the lock. What had no answer is given back.
+func (v *visitor) enter() bool {
+	for range 32 {
+		a := v.op(history.Acquire)
+		if v.acquire(a); a.Outcome == history.OK {
+			v.grant, v.until = a, a.Until
+			return true
+		}
+		if a.Outcome == history.Unknown {
+			back := v.op(history.Release)
+			back.Hold, back.Token = a.ID, a.Token
+			v.release(back)
+		}
+		v.sleep(v.process, v.delay(4*time.Millisecond))
+	}
+	return false
+}
+
+// stay is what a holder does before its store. It tells whether it still holds the lock as far as it was told.
+func (v *visitor) stay() (ok bool) {
+	ok = true
+	heeds := func() bool { return v.now() < v.renewed() || v.wrong == lateHolder }
+	if v.one(3) {
+		if x := v.op(history.Extend); heeds() {
+			if v.extend(x, int(v.worker)); x.Outcome == history.OK {
+				v.until = x.Until
+			} else if x.Outcome == history.Failed {
+				ok = false
+			}
+		}
+	}
+	if v.h.Claims.Reentrant && v.one(2) && heeds() {
+		in := v.op(history.Acquire)
+		if v.acquire(in); in.Outcome == history.OK {
+			v.until, v.count = in.Until, 2
+		}
+	}
+	v.sleep(v.process, v.delay(10*time.Millisecond))
+	if v.wrong != nothingWrong && v.one(6) {
+		v.sleep(v.process, v.ttl) // a late holder
+		if v.wrong == recreates {
+			v.extend(v.op(history.Extend), int(v.worker))
+		}
+	}
+	if v.h.Claims.Renews {
+		v.sleep(v.process, v.delay(3*v.ttl))
+	}
+	return ok
 }
 
 // misfortune draws what happens in a world.
@@ -417,7 +438,7 @@ func live(t *testing.T, seed uint64, flaw wrong) *history.History {
 		for i := range h.Workers {
 			w.going.Go(func() {
 				process := int16(i % h.Processes)
-				time.Sleep(time.Duration(i))
+				pause(time.Duration(i))
 				for w.now() < 250*time.Millisecond {
 					w.visit(int32(i), process)
 					w.sleep(process, w.delay(5*time.Millisecond))
