@@ -24,6 +24,7 @@ type Case struct {
 	windows []window // what was at work that no lock answers for
 
 	workers, keys, processes int // one more than the greatest number of each
+	waited                   int // how many waits there are; 0 = not counted yet
 
 	once     sync.Once
 	findings findings // of the exclusion checker, which others need too

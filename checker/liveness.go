@@ -117,7 +117,7 @@ func byKeyAndTime(a, b stretch) int {
 
 // waiting lists when anybody waited for a page's lock.
 func (l *livenessCheck) waiting() []stretch {
-	list := make([]stretch, 0, len(l.holds)+l.workers)
+	list := make([]stretch, 0, l.manyWaits())
 	l.Case.waits(func(w *wait) {
 		if w.key >= 0 {
 			list = append(list, stretch{period{w.start, w.stop}, w.key})
