@@ -62,17 +62,16 @@ func (u *updates) byValues() Verdict {
 		if lost == 0 {
 			continue
 		}
-		u.lost += lost
 		cause := u.forgotten("overwritten")
 		if p.doubled > 0 {
 			cause = u.conflict(p.pair.store, p.pair.other)
 		} else {
 			p.pair = witness{p.last(), -1}
 		}
-		if u.causes[cause] == 0 {
-			u.first[cause] = p.pair
+		if u.blame(cause, p.pair.store, p.pair.other) {
+			u.causes[cause] += lost - 1
+			u.lost += lost
 		}
-		u.causes[cause] += lost
 	}
 	return u.ofValues(unread, inexact, more)
 }
@@ -120,6 +119,8 @@ func (u *updates) ofValues(unread int, inexact bool, more int64) Verdict {
 		}
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, by their values: nothing says whose stores were seen",
 			count(u.lost), count(u.acknowledged))
+	case u.excuse != nil:
+		v.Summary = fmt.Sprintf("lost page views are not held against the lock: %s", u.excuse)
 	case u.acknowledged == 0:
 		v.Summary = "no page view was stored"
 	case more > 0:
