@@ -57,6 +57,26 @@ func (c *Case) findWindows() {
 		c.windows = append(c.windows, w)
 	}
 	c.windows = c.dropPlanned(c.windows)
+	c.addUp()
+}
+
+// addUp says of faults that were at work at the same time that they may have left no majority together, though each of them
+// left one.
+func (c *Case) addUp() {
+	spares := func(w *window) bool { return w.effect.Known() && w.effect.Spares }
+	var both []*window
+	for i := range c.windows {
+		for k := range c.windows[:i] {
+			if v, w := &c.windows[k], &c.windows[i]; spares(v) && spares(w) && v.meets(w.from, w.to) {
+				both = append(both, v, w)
+			}
+		}
+	}
+	for _, w := range both {
+		e := *w.effect
+		e.Spares = false
+		w.effect = &e
+	}
 }
 
 // dropPlanned takes out what was to be expected of the faults: roles change while servers are out, and a process that a

@@ -588,6 +588,26 @@ func TestSaved(t *testing.T) {
 	}
 }
 
+// TestMinoritiesAddUp lets a lock be idle while two faults, each of which spares a majority, stop servers: at the same time,
+// and one after the other.
+func TestMinoritiesAddUp(t *testing.T) {
+	for to, want := range map[time.Duration]Status{4000: Inconclusive, 100: Fail} {
+		s := newScript()
+		s.Sites = 5
+		s.release(s.acquire(1, 0, 1, 300), 10, 11)
+		s.fault(minorityHangs, 20, to)
+		s.fault(minorityHangs, 200, 4000)
+		for at := time.Duration(30); at < 4500; at += 50 {
+			s.busy(2, at, at+1)
+		}
+		s.release(s.acquire(2, 4600, 4601, 300), 4610, 4611)
+		s.op(history.End, 2, 30, 4612)
+		if v := judgeLiveness(s.prepare(t)); v.Status != want {
+			t.Errorf("to %d: %s %s, want %s", to, v.Status, v.Summary, want)
+		}
+	}
+}
+
 // TestNamesOfFaultsDecideNothing gives the faults other names, those of the suite's own faults too.
 func TestNamesOfFaultsDecideNothing(t *testing.T) {
 	names := []string{"stall-worker", "kill-primary", "clock-forward", "drop-reply", "mine"}

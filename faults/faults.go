@@ -224,9 +224,15 @@ func always(e history.Effect) func(Scene) history.Effect {
 
 func hits(parties ...history.Party) history.Effect { return history.Effect{Hits: parties} }
 
-// outage is the effect of a server that does not answer: where there are replicas, one takes its place.
+// hang is the effect of one server that does not answer for so short a time that none takes its place. Of independent
+// sites the others go on.
+func hang(s Scene) history.Effect {
+	return history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: s.Sites > 2}
+}
+
+// outage is that of one server that does not answer: where there are replicas, one takes its place.
 func outage(s Scene) history.Effect {
-	e := history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}
+	e := hang(s)
 	if s.Redundant() {
 		e.Loses = history.LosesWrites
 	}
@@ -237,7 +243,7 @@ func outage(s Scene) history.Effect {
 func death(s Scene) history.Effect {
 	e := outage(s)
 	if !s.Redundant() {
-		e.Loses = history.LosesKeys
+		e.Loses, e.Spares = history.LosesKeys, false // what stood on a bare majority of the sites stands no longer
 	}
 	return e
 }
@@ -250,7 +256,7 @@ func amnesia(blocks bool) func(Scene) history.Effect {
 // cut is that of links that carry nothing.
 func cut(s Scene) history.Effect {
 	e := outage(s)
-	e.Hits = []history.Party{history.Links}
+	e.Hits, e.Spares = []history.Party{history.Links}, false // clients may be cut from all sites
 	return e
 }
 

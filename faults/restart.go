@@ -114,7 +114,7 @@ var restartLate = Fault{
 	Effect: func(s Scene) history.Effect {
 		e := outage(s)
 		if s.Claims.Fences && !s.Redundant() {
-			e.Loses = history.LosesKeys // the leases are over by then, but a fence counts on
+			e.Loses, e.Spares = history.LosesKeys, false // the leases are over by then, but a fence counts on
 		}
 		return e
 	},

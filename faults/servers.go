@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"hammerlock/history"
 	"hammerlock/topologies"
 )
 
@@ -107,7 +106,7 @@ const sleepFor = 200 * time.Millisecond
 var slowServer = Fault{
 	Name:   "slow-server",
 	Doc:    "the primary of a page's lock does nothing for 200 ms, as in a slow command, twice",
-	Effect: always(history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}),
+	Effect: hang,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
 		if err != nil {
