@@ -19,6 +19,9 @@ var liveness = Checker{
 // patience is how long the lock may be idle beyond what the run explains, so that a loaded machine is no violation.
 const patience = time.Second
 
+// collisions is how often in a row all who try for independent sites may each get some and nobody a majority.
+const collisions = 4
+
 // liveCauses are the causes, the worst first.
 var liveCauses = []string{"deadlock", "stuck", "lost-wakeup", "phantom", "leak", "leftover", "ttl-too-long"}
 
@@ -55,7 +58,8 @@ func judgeLiveness(c *Case) Verdict {
 func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	l := &livenessCheck{Case: c, disturbed: c.disturbed(), misses: map[string]int64{},
 		visits: slices.ContainsFunc(c.Ops, func(op history.Op) bool { return op.Kind == history.End }), causes: map[string]int64{}, evidence: map[string][]history.Op{}, story: map[string][]string{}}
-	l.bound = c.Retry*3/2 + l.slowest() + patience
+	call, try := l.slowest()
+	l.bound = c.Retry*3/2 + call + collisions*try + patience
 	l.judged = l.undisturbed()
 	waiting := l.waiting()
 	intersect(l.idle(l.believed), waiting, func(s stretch) {
@@ -73,19 +77,26 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	return l.verdict(scanned), l
 }
 
-// slowest is the longest call outside of faults, of those that do not wait for a lock.
-func (l *livenessCheck) slowest() (most time.Duration) {
+// slowest is the longest call outside of faults, of those that do not wait for a lock, and the longest try that found no
+// quorum.
+func (l *livenessCheck) slowest() (call, try time.Duration) {
 	faults := l.Case.disturbed()
 	for i := range l.Ops {
-		op := &l.Ops[i]
+		op, most := &l.Ops[i], &call
 		switch op.Kind {
 		case history.Release, history.Extend, history.Load, history.Store:
-			if t := op.Latency(); t != history.Forever && t > most && !meets(faults, op.Call, op.Return) {
-				most = t
+		case history.Acquire:
+			if most = &try; op.Outcome != history.Failed || op.Reason != history.Quorum {
+				continue
 			}
+		default:
+			continue
+		}
+		if t := op.Latency(); t != history.Forever && t > *most && !meets(faults, op.Call, op.Return) {
+			*most = t
 		}
 	}
-	return most
+	return call, try
 }
 
 // undisturbed is how much time there is, in pieces in which a dead time could be found.

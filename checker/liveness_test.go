@@ -351,7 +351,7 @@ func held(c *Case, key int32) (believed, kept []bool) {
 // explanations are what a dead time may be explained by: slow calls, leases, and the seconds in which a fault is felt.
 func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Duration, felt []bool,
 	explains func(from, to time.Duration) bool) {
-	slowest := time.Duration(0)
+	slowest, try := time.Duration(0), time.Duration(0)
 	grants = map[int32]time.Duration{}
 	felt = make([]bool, seconds)
 	for _, op := range c.Ops {
@@ -393,9 +393,11 @@ func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Dura
 	for _, op := range c.Ops {
 		if (op.Kind == history.Release || op.Kind == history.Extend) && !explains(op.Call, op.Return) {
 			slowest = max(slowest, op.Return-op.Call)
+		} else if op.Kind == history.Acquire && op.Reason == history.Quorum && !explains(op.Call, op.Return) {
+			try = max(try, op.Return-op.Call)
 		}
 	}
-	return slowest + time.Second, ttl, grants, felt, explains
+	return slowest + collisions*try + time.Second, ttl, grants, felt, explains
 }
 
 // everySecond looks at every second of every page, and at every found key.
