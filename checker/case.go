@@ -22,7 +22,7 @@ type Case struct {
 
 	windows []window // what was at work that no lock answers for
 
-	workers, keys int // one more than the greatest number of each
+	workers, keys, processes int // one more than the greatest number of each
 
 	once     sync.Once
 	findings findings // of the exclusion checker, which others need too
@@ -39,7 +39,9 @@ type hold struct {
 
 	Outcome   history.Outcome // of the acquire: OK or Unknown; one that Failed is no hold
 	Contended bool            // another worker tried for the lock during it
+	Exposed   bool            // ... and would have been seen to share it, whatever the clocks of their processes are
 	ending    ending          // what is known of its release
+	cut       bool            // the history ends before it does
 
 	Call     time.Duration // of the acquire
 	Return   time.Duration // of the acquire
@@ -109,6 +111,7 @@ func Prepare(h *history.History) (*Case, error) {
 	}
 	c.grants()
 	c.follow()
+	c.cutOff()
 	c.findWindows()
 	c.group()
 	c.contend()
@@ -131,6 +134,10 @@ func (c *Case) number() error {
 		if (op.Kind == history.Fault || op.Kind == history.Heal) && uint64(op.Value) >= uint64(len(c.Faults)) {
 			return fmt.Errorf("operation %d is fault %d of %d", i, op.Value, len(c.Faults))
 		}
+		if op.Process < 0 {
+			return fmt.Errorf("operation %d has the impossible process %d", i, op.Process)
+		}
+		c.processes = max(c.processes, int(op.Process)+1)
 		c.workers, c.keys = max(c.workers, int(op.Worker)+1), max(c.keys, int(op.Key)+1)
 		id := op.ID
 		lane, n := id.Lane(), id.Number()

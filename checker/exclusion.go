@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"hammerlock/history"
@@ -55,11 +56,19 @@ func (c *Case) examine() *findings {
 
 func checkExclusion(c *Case) Verdict {
 	f := c.examine()
-	v := Verdict{Violations: f.total, Causes: f.causes, Misses: f.misses}
+	v := Verdict{Violations: f.total, Causes: f.causes, Misses: maps.Clone(f.misses)}
+	short := int64(0) // contended, and too short for the clocks' slack
 	for i := range c.holds {
-		if c.holds[i].Contended && c.holds[i].Outcome == history.OK {
+		switch h := &c.holds[i]; {
+		case h.Outcome != history.OK:
+		case h.Exposed:
 			v.Exposed++
+		case h.Contended:
+			short++
 		}
+	}
+	if short > 0 {
+		v.Misses["too short"] = short
 	}
 	for _, cause := range severity {
 		if f.causes[cause] > 0 {
@@ -74,11 +83,17 @@ func checkExclusion(c *Case) Verdict {
 	case f.misses["possible"] > 0:
 		v.Summary = fmt.Sprintf("%s overlaps are shorter than the %v by which the processes' clocks may differ",
 			count(f.misses["possible"]), c.Bounds.Slack)
-	case v.Exposed == 0:
+	case v.Exposed+short == 0:
 		v.Summary = "no hold was contended"
+	case short > 0 && v.Exposed < enoughHandOffs:
+		v.Summary = fmt.Sprintf("%s of %s contended holds were too short to prove anything: the processes' clocks may differ by %v",
+			count(short), count(v.Exposed+short), c.Bounds.Slack)
 	default:
 		v.Status = Pass
 		v.Summary = none("violations", v.Exposed, "contended holds")
+		if short > 0 {
+			v.Summary += fmt.Sprintf("; %s were too short to prove anything", count(short))
+		}
 	}
 	return v
 }
@@ -116,6 +131,10 @@ func (x *examiner) key(holds []int32) {
 	s.losses(holds, true, x.loss)
 	s.proven(holds, true, x.loss)
 	if s.half = 0; s.slack > 0 {
+		for _, own := range x.c.byProcess(holds) {
+			s.losses(own, true, x.loss)
+			s.proven(own, true, x.loss)
+		}
 		s.losses(holds, true, func(p pair) {
 			if !x.blamed[p.second] {
 				x.misses["possible"]++
@@ -131,10 +150,20 @@ func (x *examiner) key(holds []int32) {
 	})
 }
 
+// byProcess lists the holds of each process: within one, no slack excuses anything.
+func (c *Case) byProcess(holds []int32) [][]int32 {
+	list := make([][]int32, c.processes)
+	for _, n := range holds {
+		p := c.holds[n].Process
+		list[p] = append(list[p], n)
+	}
+	return list
+}
+
 // late is an overrun. A process that stood still for as long as the holder was late explains it.
 func (x *examiner) late(p pair) finding {
 	h := &x.c.holds[p.first]
-	return finding{"overrun", p, h.Uses[1], x.c.stoodStill(h.Process, h.Return, h.stored, h.stored-min(h.Until, h.Lost))}
+	return finding{"overrun", p, h.Uses[1], x.c.stoodStill(h.Process, h.Return, h.stored, h.stored-h.given())}
 }
 
 // add counts a violation. What is explained by something that nobody planned is none of the lock's.
@@ -172,11 +201,7 @@ func (x *examiner) collision(p pair) {
 		x.add(finding{"silent-reacquire", p, op, nil})
 		return
 	}
-	granted := j.Return
-	if i.Process != j.Process {
-		granted = plus(granted, s.slack)
-	}
-	if granted < over {
+	if plus(j.Return, x.c.slack(i.Process, j.Process)) < over {
 		x.add(x.broken(p))
 		return
 	}

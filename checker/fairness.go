@@ -23,6 +23,7 @@ type bypasses struct {
 	grants  []int64 // by worker
 	longest *wait
 
+	compared          int64 // grants of waits that began after another wait was queued, for certain
 	inverted, excused int64
 	evidence          [2]*wait // the wait that was passed over, and the later one
 }
@@ -58,7 +59,7 @@ func weighFairness(c *Case) (Verdict, []int64) {
 	}
 	b.bypassed()
 	if c.Claims.Ordered {
-		b.inversions()
+		b.order()
 	}
 	return b.verdict(), b.overs
 }
@@ -119,22 +120,41 @@ func (b *bypasses) byPage(list []stamp) []stamp {
 	return sorted
 }
 
-// inversions finds grants of waits that began after another wait was queued, which called another try after that grant.
-// It takes the waits by their first call; of those that were queued before, the one that called its last try last is
-// enough.
-func (b *bypasses) inversions() {
-	disturbed := b.disturbed()
-	byCall, byQueue := make([]int32, len(b.waits)), make([]int32, len(b.waits))
-	for i := range byCall {
-		byCall[i], byQueue[i] = int32(i), int32(i)
+// order finds the inversions among all waits, with the slack between processes, and then those of each process alone.
+func (b *bypasses) order() {
+	found, seen := make([]bool, len(b.waits)), make([]bool, len(b.waits))
+	all := make([]int32, len(b.waits))
+	of := make([][]int32, b.processes)
+	for i := range b.waits {
+		all[i] = int32(i)
+		p := b.waits[i].process
+		of[p] = append(of[p], int32(i))
 	}
+	b.inversions(all, b.Bounds.Slack, found, seen)
+	if b.processes > 1 && b.Bounds.Slack > 0 {
+		for _, waits := range of {
+			b.inversions(waits, 0, found, seen)
+		}
+	}
+}
+
+// inversions finds grants of waits that began after another wait was queued, which called another try after that grant,
+// and were not found before. It takes the waits by their first call; of those that were queued before, the one that
+// called its last try last is enough.
+func (b *bypasses) inversions(waits []int32, slack time.Duration, found, seen []bool) {
+	disturbed := b.disturbed()
+	byCall, byQueue := slices.Clone(waits), slices.Clone(waits)
+	if b.processes == 1 {
+		slack = 0
+	}
+	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }
 	slices.SortFunc(byCall, func(i, j int32) int { return int(b.waits[i].start - b.waits[j].start) })
 	slices.SortFunc(byQueue, func(i, j int32) int { return int(b.waits[i].queued - b.waits[j].queued) })
 	last := make([]int32, b.keys) // the wait that called its last try last, plus one
 	next := 0
 	for _, j := range byCall {
 		w := &b.waits[j]
-		for ; next < len(byQueue) && b.before(b.waits[byQueue[next]].queued, w.start); next++ {
+		for ; next < len(byQueue) && before(b.waits[byQueue[next]].queued, w.start); next++ {
 			i := byQueue[next]
 			if l := &last[b.waits[i].key]; *l == 0 || b.waits[i].asked > b.waits[*l-1].asked {
 				*l = i + 1
@@ -143,7 +163,12 @@ func (b *bypasses) inversions() {
 		if w.hold < 0 || last[w.key] == 0 {
 			continue
 		}
-		if earlier := &b.waits[last[w.key]-1]; b.before(w.stop, earlier.asked) {
+		if !seen[j] {
+			seen[j] = true
+			b.compared++
+		}
+		if earlier := &b.waits[last[w.key]-1]; !found[j] && before(w.stop, earlier.asked) {
+			found[j] = true
 			b.invert(earlier, w, disturbed)
 		}
 	}
@@ -178,17 +203,12 @@ func (b *bypasses) verdict() Verdict {
 		v.Summary = fmt.Sprintf("%s grants out of order; %s", count(b.inverted), numbers)
 		b.tell(&v)
 	case len(b.overs) == 0:
-	case b.Claims.Ordered && b.longest.queued == history.Forever && !b.queues():
-		v.Summary = "nobody was refused, so nothing shows an order; " + numbers
+	case b.Claims.Ordered && b.compared == 0:
+		v.Summary = "nobody began to wait after another was refused, so nothing shows an order; " + numbers
 	default:
 		v.Status = Pass
 	}
 	return v
-}
-
-// queues tells whether anybody was refused: otherwise no order is observable.
-func (b *bypasses) queues() bool {
-	return slices.ContainsFunc(b.waits, func(w wait) bool { return w.queued != history.Forever })
 }
 
 // jain is Jain's index of the workers' grants (Jain, Chiu, Hawe 1984): 1 if all have the same, 1/n if one has all.

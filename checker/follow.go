@@ -50,6 +50,9 @@ func (c *Case) follow() {
 		case op.Kind == history.Acquire && op.ID != h.ID,
 			op.Kind == history.Release && op.Value > 0 && op.Outcome == history.OK: // the owner still has it
 			reenters = append(reenters, link{at, int32(i)})
+			if op.Kind == history.Acquire && op.Outcome != history.Failed && op.Until != 0 {
+				extends = append(extends, link{at, int32(i)}) // unless it prolongs nothing: see settle
+			}
 		default:
 			c.assign(h, int32(i))
 		}
@@ -59,10 +62,57 @@ func (c *Case) follow() {
 	for _, list := range crashes {
 		slices.Sort(list)
 	}
+	c.uncounted()
 	for i := range c.holds {
 		h := &c.holds[i]
 		c.settle(h, crashes[h.Worker])
 	}
+}
+
+// uncounted finds the outermost releases of holds that were re-entered under a lock that tells no counts: there are as many
+// inner ones before as there were re-entries.
+func (c *Case) uncounted() {
+	if !c.Claims.Reentrant {
+		return
+	}
+	again := map[history.ID][]int32{}
+	for _, i := range c.repeats {
+		again[c.Ops[i].Hold] = append(again[c.Ops[i].Hold], i)
+	}
+	inner := map[int32]bool{}
+	for i := range c.holds {
+		h := &c.holds[i]
+		if len(h.Reenters) == 0 || h.Release < 0 || c.op(h.ID).Value != 0 {
+			continue
+		}
+		entries := 0
+		for _, k := range h.Reenters {
+			if op := &c.Ops[k]; op.Kind == history.Acquire && op.Outcome != history.Failed {
+				entries++
+			}
+		}
+		list := slices.DeleteFunc(append(again[h.ID], h.Release), func(k int32) bool { // what had no effect counts nothing
+			return c.Ops[k].Outcome == history.Failed && c.Ops[k].Reason != history.Lost
+		})
+		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+		entries = min(entries, len(list))
+		if lost := slices.IndexFunc(list, func(k int32) bool { return c.Ops[k].Outcome == history.Failed }); lost >= 0 {
+			entries = min(entries, lost) // it is all gone
+		}
+		h.Reenters = append(h.Reenters[:len(h.Reenters):len(h.Reenters)], list[:entries]...)
+		slices.SortFunc(h.Reenters, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+		for _, k := range list[:entries] {
+			inner[k] = true
+		}
+		if len(list) == 0 {
+			continue
+		}
+		if h.Release = -1; entries < len(list) {
+			h.Release = list[entries]
+			inner[h.Release] = true // it is no repetition of another
+		}
+	}
+	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return inner[i] })
 }
 
 // link says that an operation belongs to a hold.
@@ -149,8 +199,14 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 			h.ending = gone
 		}
 	}
+	h.Extends = slices.DeleteFunc(h.Extends, func(i int32) bool {
+		return c.Ops[i].Kind == history.Acquire && c.Ops[i].Until <= h.Until
+	})
 	for _, i := range h.Extends {
 		op := &c.Ops[i]
+		if op.Outcome == history.OK && h.Outcome == history.Unknown {
+			h.Outcome, h.Return, h.Until = history.OK, op.Return, history.Forever // by then it surely was there
+		}
 		if op.Until != 0 && op.Outcome != history.Failed {
 			h.Until = op.Until // the holder believes it, also if the extension had no answer
 		}
@@ -160,6 +216,38 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	}
 	if n, _ := slices.BinarySearch(crashes, h.Call); n < len(crashes) {
 		h.Crashed = crashes[n]
+	}
+}
+
+// cutOff reads the holds of a history whose end is missing. What a worker did after its last record is not known: it may
+// have asked for the release of a hold that it had then, and the lock may have heard of it. A hold is over if its worker
+// ended the visit, or tried for another.
+func (c *Case) cutOff() {
+	if c.Partial == "" {
+		return
+	}
+	last := map[int]time.Duration{} // by lane: the last return
+	open := map[int]int32{}         // by lane: one more than the hold of a visit that goes on
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		lane := op.ID.Lane()
+		if op.Return != history.Forever {
+			last[lane] = op.Return
+		}
+		switch {
+		case op.Kind == history.Acquire && (op.Hold == op.ID || op.Hold == 0):
+			open[lane] = c.index.hold(op.ID) + 1
+		case op.Kind == history.End:
+			delete(open, lane)
+		}
+	}
+	for lane, n := range open {
+		if n == 0 {
+			continue
+		}
+		if h := &c.holds[n-1]; h.ending == endless {
+			h.ending, h.releaseCall, h.cut = maybe, last[lane], true
+		}
 	}
 }
 
@@ -178,12 +266,26 @@ func (c *Case) contend() {
 			last[op.Key] = now
 		}
 		if n := *now - 1; n >= 0 {
-			if h := &c.holds[n]; h.Worker != op.Worker && op.Call < h.trusted() {
-				h.Contended = true
-			}
+			c.tried(&c.holds[n], op)
 		}
 		if op.Outcome == history.OK {
 			*now = c.index.hold(op.ID) + 1
 		}
 	}
+}
+
+// tried takes in a try for the lock that returned after h was granted. Two beliefs overlap for certain if each begins
+// before the other ends by more than the clocks of their processes may differ: a try that was refused would have been
+// granted when it returned, another when it was called at the earliest.
+func (c *Case) tried(h *hold, op *history.Op) {
+	if h.Worker == op.Worker || op.Call >= h.trusted() {
+		return
+	}
+	h.Contended = true
+	slack := c.slack(h.Process, op.Process)
+	at := op.Call
+	if op.Outcome != history.OK {
+		at = op.Return
+	}
+	h.Exposed = h.Exposed || slack == 0 || h.Return+slack < at && plus(at, slack) < h.trusted()
 }

@@ -82,7 +82,7 @@ func (r *ruler) assured(h *hold) time.Duration {
 		if op.Outcome == history.OK && op.Return < next && next != history.Forever {
 			return end
 		}
-		end = min(end, plus(op.Call, r.least(op.TTL)))
+		end = min(end, r.promised(op))
 		if op.Outcome == history.OK {
 			next = min(next, op.Call)
 		}
@@ -90,7 +90,16 @@ func (r *ruler) assured(h *hold) time.Duration {
 	if next != history.Forever {
 		return end
 	}
-	return min(end, plus(h.Call, r.least(h.TTL)))
+	return min(end, r.promised(r.c.op(h.ID)))
+}
+
+// promised is how long a call that was granted, or may have been, is good for at least: call + T1. Where nobody said what
+// was asked for, it is until the holder was told.
+func (r *ruler) promised(op *history.Op) time.Duration {
+	if op.TTL == 0 && op.Until != 0 && r.c.Claims.Expires {
+		return op.Until
+	}
+	return plus(op.Call, r.least(op.TTL))
 }
 
 // slot says when a hold may have begun in the servers, and when it has ended at the earliest then.
@@ -99,6 +108,7 @@ type slot struct {
 	kind   ending
 	call   time.Duration // of the release
 	least  time.Duration // T1, counted from the start; Forever if the end does not depend on the start
+	most   time.Duration // where an extension without an answer may have shortened that: as far as it is good for
 	over   time.Duration // last proof + T1
 }
 
@@ -106,7 +116,7 @@ type slot struct {
 // from one to the next, and to a release that succeeded. (Algorithm L of the method.) All of a
 // hold is on one clock; compared with others it may be off by half of the slack.
 func (r *ruler) slot(h *hold, coupled bool) slot {
-	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h), least: r.least(h.TTL)}
+	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h), least: r.least(h.TTL), most: history.Forever}
 	need := -history.Forever // the lease was alive then
 	if s.kind == returned {
 		need = s.call
@@ -114,8 +124,10 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	refreshed := false
 	for k := len(h.Extends) - 1; k >= 0; k-- {
 		op := &r.c.Ops[h.Extends[k]]
+		if op.Outcome == history.Unknown {
+			s.most = min(s.most, r.promised(op))
+		}
 		if op.Outcome != history.OK {
-			refreshed = refreshed || op.Outcome == history.Unknown // it may have made the lease shorter or longer
 			continue
 		}
 		refreshed = true
@@ -126,7 +138,7 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	}
 	if refreshed {
 		s.least = history.Forever // the end does not depend on the start
-	} else if s.kind == gone {
+	} else if s.kind == gone && s.least != history.Forever && s.most > h.releaseReturn {
 		s.hi = min(s.hi, minus(h.releaseReturn, s.least))
 	}
 	if need > -history.Forever && !unknownBetween(r.c, h) {
@@ -137,6 +149,7 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	}
 	s.lo = min(s.lo, s.hi) - r.half
 	s.hi, s.call, s.over = plus(s.hi, r.half), minus(s.call, r.half), minus(s.over, r.half)
+	s.most = minus(s.most, r.half)
 	return s
 }
 
@@ -154,7 +167,7 @@ func unknownBetween(c *Case, h *hold) bool {
 func (s *slot) end(x time.Duration) time.Duration {
 	over := s.over
 	if s.least != history.Forever {
-		over = max(over, plus(x, s.least))
+		over = max(over, min(plus(x, s.least), s.most))
 	}
 	switch s.kind {
 	case returned:

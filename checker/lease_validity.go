@@ -224,7 +224,7 @@ func (l *leases) kept(from, to time.Duration, h *hold) bool {
 func (l *leases) prolongs(h *hold) []int32 {
 	list := h.Extends
 	for _, i := range h.Reenters {
-		if l.c.Ops[i].Kind == history.Acquire {
+		if l.c.Ops[i].Kind == history.Acquire && !slices.Contains(h.Extends, i) {
 			list = append(list[:len(list):len(list)], i)
 		}
 	}
@@ -248,6 +248,11 @@ func (l *leases) reacquire(h *hold) {
 		if op.Outcome == history.Failed {
 			continue
 		}
+		if h.Release >= 0 && l.c.Ops[h.Release].Outcome == history.OK && op.Outcome == history.OK && op.Call > l.c.Ops[h.Release].Return {
+			l.fail("silent-reacquire", fmt.Sprintf("%s extended %s at %s with success, but it had given it back by %s",
+				who(h.Worker), h.name(), clock(op.Call), clock(h.releaseReturn)), l.c.Ops[h.Release], *op)
+			return
+		}
 		if op.Outcome == history.OK && op.Call > last {
 			if l.c.brokenPromise(h.Call, op.Return, h.TTL) != nil {
 				l.v.Misses["over-life"]++ // a server's clock or a migration may have stretched the lease
@@ -265,6 +270,10 @@ func (l *leases) reacquire(h *hold) {
 				who(h.Worker), did, h.name(), clock(op.Call), clock(last)), before, *op)
 			return
 		}
-		last = max(last, plus(op.Return, l.most(op.TTL)))
+		if op.Outcome == history.OK {
+			last = max(last, plus(op.Return, l.most(op.TTL)))
+		} else {
+			last = plus(last, l.most(op.TTL)) // it may have landed when nobody waited for it any more, as late as that
+		}
 	}
 }

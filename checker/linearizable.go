@@ -120,7 +120,7 @@ func (s *sweeper) certain(holds []int32) []int32 {
 			if t := s.slot(h, false); t.end(t.lo) <= t.hi {
 				continue
 			}
-		} else if s.proof(h) < 0 {
+		} else if s.proof(h) == nil {
 			continue
 		}
 		list = append(list, n)
@@ -174,7 +174,7 @@ func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 	for _, n := range holds {
 		h := &s.c.holds[n]
 		if h.Outcome != history.OK {
-			op := &s.c.Ops[s.proof(h)]
+			op := s.proof(h)
 			add(take, n, h.Call-s.half, plus(op.Return, s.half))
 			add(give, n, op.Call-s.half, plus(op.Return, s.half))
 			continue

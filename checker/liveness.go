@@ -210,6 +210,9 @@ func (l *livenessCheck) kept(h *hold) period {
 	if h.Outcome != history.OK {
 		w.from = h.Call
 	}
+	if h.cut {
+		return period{w.from, history.Forever}
+	}
 	proof, ttl := min(h.Return, h.Crashed), h.TTL
 	for _, i := range h.Extends {
 		if op := &l.Ops[i]; op.Outcome != history.Failed {
@@ -220,6 +223,8 @@ func (l *livenessCheck) kept(h *hold) period {
 		ttl = 0
 	}
 	switch {
+	case ttl == 0 && l.Claims.Expires && h.Until != history.Forever:
+		w.to = history.Forever // nobody said how long the servers keep it
 	case ttl == 0 && h.Outcome == history.OK:
 		w.to = h.trusted()
 	case ttl == 0:

@@ -32,6 +32,8 @@ type updates struct {
 type page struct {
 	end     int32 // the last store of the chain, plus one
 	first   int32 // the first store of the chain, plus one
+	base    int64 // what it had before the first store
+	based   bool  // ... is known
 	stores  bool
 	final   bool // the page was read at the end
 	cropped bool // the chain leads to a store that the history does not have
@@ -44,6 +46,9 @@ type witness struct{ store, other int32 } // into Ops; -1 = none
 func judgeLostUpdates(c *Case) Verdict {
 	u := &updates{Case: c, named: make([]bool, len(c.Ops)), place: make([]int32, len(c.Ops)),
 		link: make([]int32, len(c.Ops)), pages: make([]page, c.keys), causes: map[string]int64{}, first: map[string]witness{}}
+	if u.nameless() {
+		return u.byValues()
+	}
 	u.read()
 	u.deepest()
 	for k := range u.pages {
@@ -101,6 +106,13 @@ func (u *updates) read() {
 			u.pages[op.Key].cropped = u.pages[op.Key].cropped || op.Kind == history.Final
 			continue
 		}
+		if seen < 0 {
+			if u.begins(op, op.Value-wrote) {
+				continue
+			}
+			u.unexplained++ // it names no store, and has not the value that the page began with
+			continue
+		}
 		if op.Kind == history.Store && op.Outcome == history.Failed {
 			continue // it wrote nothing
 		}
@@ -110,6 +122,28 @@ func (u *updates) read() {
 			u.blame("corrupt", int32(i), seen)
 		}
 	}
+}
+
+// nameless tells whether the history says nowhere whose stores were seen, although some were.
+func (u *updates) nameless() bool {
+	some := false
+	for i := range u.Ops {
+		op := &u.Ops[i]
+		if op.Seen != 0 {
+			return false
+		}
+		some = some || op.Outcome == history.OK && (op.Kind == history.Load && op.Value > 0 || op.Kind == history.Store && op.Value > 1)
+	}
+	return some
+}
+
+// begins tells whether a page began with a value, as the first operation that saw no store says.
+func (u *updates) begins(op *history.Op, value int64) bool {
+	p := &u.pages[op.Key]
+	if !p.based {
+		p.base, p.based = value, true
+	}
+	return value == p.base
 }
 
 // blank tells whether a store is an increment without an answer: what it wrote and replaced is unknown.
@@ -204,6 +238,9 @@ func (u *updates) missing() {
 			continue
 		}
 		left := u.left(int32(i))
+		if op := &u.Ops[left]; op.Seen != 0 && u.seen(op) < 0 {
+			continue // it replaced a store that the history does not have, which may be in the chain
+		}
 		cause, other := u.cause(left)
 		if u.Ops[i].Outcome != history.OK {
 			u.unseen++

@@ -18,25 +18,48 @@ type row struct {
 // the order of their returns, and few return while another is open.
 func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {
 	rows := make([]row, c.keys)
+	own := map[[2]int32]*row{} // by key and process, if there are several: a process has one clock
 	for n := range c.Ops {
 		op, i := &c.Ops[n], int32(n)
 		if op.Key < 0 || !pick(op) {
 			continue
 		}
 		r := &rows[op.Key]
-		if at := r.before(op.Call - c.Bounds.Slack); at > 0 {
-			called(i, r.best[at-1])
-		} else {
-			called(i, -1)
-		}
-		if v := value(i); v >= 0 && op.Return != history.Forever {
-			best := i
-			if n := len(r.best); n > 0 && value(r.best[n-1]) >= v {
-				best = r.best[n-1]
+		best := r.greatest(op.Call - c.Bounds.Slack)
+		mine := r
+		if c.processes > 1 {
+			of := [2]int32{op.Key, int32(op.Process)}
+			if mine = own[of]; mine == nil {
+				mine = &row{}
+				own[of] = mine
 			}
-			r.returns, r.best = append(r.returns, op.Return), append(r.best, best)
+		}
+		if b := mine.greatest(op.Call); b >= 0 && (best < 0 || value(b) > value(best)) {
+			best = b
+		}
+		called(i, best)
+		if v := value(i); v >= 0 && op.Return != history.Forever {
+			r.add(op.Return, i, v, value)
+			if mine != r {
+				mine.add(op.Return, i, v, value)
+			}
 		}
 	}
+}
+
+func (r *row) add(ret time.Duration, i int32, v int64, value func(i int32) int64) {
+	if n := len(r.best); n > 0 && value(r.best[n-1]) >= v {
+		i = r.best[n-1]
+	}
+	r.returns, r.best = append(r.returns, ret), append(r.best, i)
+}
+
+// greatest is the operation of the greatest value that returned before a time, -1 if there is none.
+func (r *row) greatest(t time.Duration) int32 {
+	if at := r.before(t); at > 0 {
+		return r.best[at-1]
+	}
+	return -1
 }
 
 // before counts the returns before a time. It looks from the end, in steps that double.
@@ -51,9 +74,17 @@ func (r *row) before(t time.Duration) int {
 	return low + n
 }
 
-// before tells whether a return came before a call for certain.
-func (c *Case) before(ret, call time.Duration) bool {
-	return ret != history.Forever && ret < call-c.Bounds.Slack
+// slack is by how much the clocks of two processes may differ.
+func (c *Case) slack(a, b int16) time.Duration {
+	if a == b {
+		return 0
+	}
+	return c.Bounds.Slack
+}
+
+// before tells whether a return in one process came before a call in another for certain.
+func (c *Case) before(ret, call time.Duration, a, b int16) bool {
+	return ret != history.Forever && ret < call-c.slack(a, b)
 }
 
 // end is the last moment that the workers' history knows.
@@ -86,6 +117,8 @@ type wait struct {
 	hold   int32         // into holds: what it was granted; -1 if nothing
 	key    int32
 	worker int32
+
+	process int16
 }
 
 // waits emits every wait, in the order of their stops but for those without an End. In a history without End operations
@@ -136,7 +169,7 @@ func (c *Case) waits(emit func(*wait)) {
 // when it stayed away for longer than a lease.
 func (w *wait) try(op *history.Op) {
 	if w.worker < 0 {
-		*w = wait{start: op.Call, queued: history.Forever, last: op.Call, hold: -1, key: op.Key, worker: op.Worker}
+		*w = wait{start: op.Call, queued: history.Forever, last: op.Call, hold: -1, key: op.Key, worker: op.Worker, process: op.Process}
 	}
 	if op.TTL > 0 && op.Call-w.last > op.TTL {
 		w.queued = history.Forever

@@ -25,6 +25,7 @@ type nested struct {
 	ttl         time.Duration
 	over        bool // the owner was answered so, or it may have expired: nothing more is claimed
 	inner       bool
+	counted     bool // the lock tells how many holds there are
 }
 
 type reentries struct {
@@ -61,7 +62,7 @@ func judgeReentrancy(c *Case) Verdict {
 func (r *reentries) step(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
 	if op.ID == h.ID {
-		*n = nested{least: 1, most: 1, proof: op.Call, ttl: op.TTL, over: op.Outcome != history.OK}
+		*n = nested{least: 1, most: 1, proof: op.Call, ttl: op.TTL, over: op.Outcome != history.OK, counted: op.Value != 0}
 		r.told(n, h, i)
 		return
 	}
@@ -115,6 +116,13 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 	switch op.Outcome {
 	case history.OK:
 		n.least, n.most = max(n.least-1, 0), n.most-1
+		if !n.counted {
+			if n.most < 0 {
+				r.blame("count", h, i)
+			}
+			n.over = n.most <= 0
+			return
+		}
 		if op.Value == 0 {
 			if n.least > 0 || n.most < 0 {
 				r.blame("count", h, i)

@@ -18,49 +18,70 @@ func (s *builder) leave(hold history.ID, at int, out history.Outcome, told int64
 	s.add(history.Op{Kind: history.Release, Outcome: out, Hold: hold, Worker: 1, Call: dur(at), Return: dur(at + 1), Value: told})
 }
 
+const ok, unknown = history.OK, history.Unknown
+
+var nestings = map[string]struct {
+	write       func(*builder)
+	status      Status
+	cause, word string
+}{
+	"twice in, twice out": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.enter(h, 2, ok, 2, 5)
+		s.leave(h, 4, ok, 1)
+		s.leave(h, 6, ok, 0)
+	}, Pass, "", "1 holds re-entered"},
+	"without counts": {func(s *builder) {
+		h := s.enter(0, 0, ok, 0, 5)
+		s.enter(h, 2, ok, 0, 5)
+		s.leave(h, 4, ok, 0)
+		s.leave(h, 6, ok, 0)
+	}, Pass, "", "1 holds re-entered"},
+	"without counts, released once too often": {func(s *builder) {
+		h := s.enter(0, 0, ok, 0, 5)
+		s.enter(h, 2, ok, 0, 5)
+		s.leave(h, 4, ok, 0)
+		s.leave(h, 6, ok, 0)
+		s.leave(h, 8, ok, 0)
+	}, Pass, "", ""},
+	"without counts, an unknown acquire may count": {func(s *builder) {
+		h := s.enter(0, 0, ok, 0, 5)
+		s.enter(h, 2, unknown, 0, 0)
+		s.leave(h, 4, ok, 0)
+		s.leave(h, 6, ok, 0)
+	}, Pass, "", ""},
+	"never re-entered": {func(s *builder) { s.leave(s.enter(0, 0, ok, 1, 5), 2, ok, 0) }, Inconclusive, "", "no hold"},
+	"a retried acquire counts twice": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.enter(h, 2, ok, 3, 5)
+	}, Fail, "count", ""},
+	"an unknown acquire may count": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.enter(h, 2, unknown, 0, 0)
+		s.enter(h, 4, ok, 3, 5)
+	}, Pass, "", ""},
+	"free after the first release": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.enter(h, 2, ok, 2, 5)
+		s.leave(h, 4, ok, 0)
+	}, Fail, "count", ""},
+	"another token inside": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.enter(h, 2, ok, 2, 6)
+	}, Fail, "token-changed", ""},
+	"the owner is refused": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Hold: h, Worker: 1, Call: 2, Return: 3})
+	}, Fail, "self-refusal", ""},
+	"a new hold after the lease": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.enter(h, 2, ok, 2, 5)
+		s.enter(h, 2000, ok, 1, 6)
+	}, Pass, "", ""},
+}
+
 func TestReentrancy(t *testing.T) {
-	const ok, unknown = history.OK, history.Unknown
-	tests := map[string]struct {
-		write       func(*builder)
-		status      Status
-		cause, word string
-	}{
-		"twice in, twice out": {func(s *builder) {
-			h := s.enter(0, 0, ok, 1, 5)
-			s.enter(h, 2, ok, 2, 5)
-			s.leave(h, 4, ok, 1)
-			s.leave(h, 6, ok, 0)
-		}, Pass, "", "1 holds re-entered"},
-		"never re-entered": {func(s *builder) { s.leave(s.enter(0, 0, ok, 1, 5), 2, ok, 0) }, Inconclusive, "", "no hold"},
-		"a retried acquire counts twice": {func(s *builder) {
-			h := s.enter(0, 0, ok, 1, 5)
-			s.enter(h, 2, ok, 3, 5)
-		}, Fail, "count", ""},
-		"an unknown acquire may count": {func(s *builder) {
-			h := s.enter(0, 0, ok, 1, 5)
-			s.enter(h, 2, unknown, 0, 0)
-			s.enter(h, 4, ok, 3, 5)
-		}, Pass, "", ""},
-		"free after the first release": {func(s *builder) {
-			h := s.enter(0, 0, ok, 1, 5)
-			s.enter(h, 2, ok, 2, 5)
-			s.leave(h, 4, ok, 0)
-		}, Fail, "count", ""},
-		"another token inside": {func(s *builder) {
-			h := s.enter(0, 0, ok, 1, 5)
-			s.enter(h, 2, ok, 2, 6)
-		}, Fail, "token-changed", ""},
-		"the owner is refused": {func(s *builder) {
-			h := s.enter(0, 0, ok, 1, 5)
-			s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Hold: h, Worker: 1, Call: 2, Return: 3})
-		}, Fail, "self-refusal", ""},
-		"a new hold after the lease": {func(s *builder) {
-			h := s.enter(0, 0, ok, 1, 5)
-			s.enter(h, 2, ok, 2, 5)
-			s.enter(h, 2000, ok, 1, 6)
-		}, Pass, "", ""},
-	}
-	for name, tt := range tests {
+	for name, tt := range nestings {
 		t.Run(name, func(t *testing.T) {
 			s := newBuilder()
 			s.h.Claims.Expires = true

@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"sort"
+	"time"
 
 	"hammerlock/history"
 )
@@ -17,7 +18,7 @@ var release = Checker{
 
 func checkRelease(c *Case) Verdict {
 	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
-	s := newSweeper(c)
+	s := &releases{sweeper: newSweeper(c), again: c.repeated()}
 	fail := func(cause string, evidence []history.Op, story ...string) {
 		v.Violations++
 		v.Causes[cause]++
@@ -28,15 +29,16 @@ func checkRelease(c *Case) Verdict {
 	for _, holds := range c.byKey {
 		for at, n := range holds {
 			h := &c.holds[n]
-			if h.Outcome != history.OK || h.Release < 0 || c.Ops[h.Release].Outcome == history.Unknown {
+			op, over := s.answered(h)
+			if op == nil {
 				continue
 			}
 			v.Exposed++
-			if j := s.regranted(holds, at); j >= 0 {
+			if j := s.regranted(holds, at, op, over); j >= 0 {
 				o := &c.holds[j]
-				fail("false-release", []history.Op{*c.op(h.ID), *c.op(o.ID), c.Ops[h.Release]}, granted(c, h), granted(c, o),
+				fail("false-release", []history.Op{*c.op(h.ID), *c.op(o.ID), *op}, granted(c, h), granted(c, o),
 					fmt.Sprintf("%s was told at %s that it had released %s, which had been over since %s was granted the lock",
-						who(h.Worker), clock(c.Ops[h.Release].Return), h.name(), who(o.Worker)))
+						who(h.Worker), clock(op.Return), h.name(), who(o.Worker)))
 			}
 		}
 	}
@@ -53,22 +55,52 @@ func checkRelease(c *Case) Verdict {
 	return v
 }
 
-// regranted finds a hold that was granted after the one at that place had expired and before its release was called: that
-// release cannot have succeeded, and was answered that it had. A grant within the lease is for exclusion to judge.
-func (s *sweeper) regranted(holds []int32, at int) int32 {
+// releases judges what releases were answered.
+type releases struct {
+	*sweeper
+	again map[history.ID]int32 // by hold: the first release that succeeded, where the first of all had no answer
+}
+
+// repeated lists the releases that succeeded after one without an answer.
+func (c *Case) repeated() map[history.ID]int32 {
+	again := map[history.ID]int32{}
+	for _, i := range c.repeats {
+		op := &c.Ops[i]
+		if h := c.hold(op.Hold); op.Outcome == history.OK && c.Ops[h.Release].Outcome == history.Unknown {
+			if k, ok := again[h.ID]; !ok || c.Ops[k].Call > op.Call {
+				again[h.ID] = i
+			}
+		}
+	}
+	return again
+}
+
+// answered is the release of a hold that had an answer, and when the hold may have been over: with its lease, or by a
+// release before that had none. It is nil if there is none.
+func (s *releases) answered(h *hold) (op *history.Op, over time.Duration) {
+	if h.Outcome != history.OK || h.Release < 0 {
+		return nil, 0
+	}
+	if first := &s.c.Ops[h.Release]; first.Outcome != history.Unknown {
+		return first, s.assured(h)
+	} else if i, ok := s.again[h.ID]; ok {
+		return &s.c.Ops[i], min(s.assured(h), first.Call)
+	}
+	return nil, 0
+}
+
+// regranted finds a hold that was granted when the one at that place may have been over, and before its release was
+// called: that release cannot have succeeded, and was answered that it had. A grant within the lease is for exclusion to
+// judge.
+func (s *releases) regranted(holds []int32, at int, op *history.Op, over time.Duration) int32 {
 	h := &s.c.holds[holds[at]]
-	op := &s.c.Ops[h.Release]
-	over := s.assured(h)
 	if op.Outcome != history.OK || op.Call <= over {
 		return -1
 	}
 	n := at + 1 + sort.Search(len(holds)-at-1, func(i int) bool { return s.c.holds[holds[at+1+i]].Call > h.Return })
 	for ; n < len(holds) && s.c.holds[holds[n]].Call < op.Call; n++ {
 		o := &s.c.holds[holds[n]]
-		slack := s.slack
-		if o.Process == h.Process {
-			slack = 0
-		}
+		slack := s.c.slack(h.Process, o.Process)
 		if o.Outcome == history.OK && o.Return > over && o.Call-slack > h.Return && plus(o.Return, slack) < op.Call && !s.extendedAfter(h, o) {
 			return holds[n]
 		}

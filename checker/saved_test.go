@@ -226,6 +226,91 @@ var saved = map[string]struct {
 		s.release(b, 60, 61)
 		s.last().Process = 1
 	}, Inconclusive, ""},
+	"exclusion: hand-offs that are shorter than the clocks may differ": {Exclusion, func(s *script) {
+		s.Processes, s.Bounds.Slack = 2, 10*ms
+		for n := range 80 {
+			at, process := 20*time.Duration(n), int16(n%2)
+			a := s.acquire(int32(1+process), at, at+1, 300)
+			s.last().Process = process
+			s.busy(int32(2-process), at+8, at+9).Process = 1 - process
+			s.release(a, at+16, at+17).Process = process
+		}
+	}, Inconclusive, ""},
+	"exclusion: hand-offs that are longer than the clocks may differ": {Exclusion, func(s *script) {
+		s.Processes, s.Bounds.Slack = 2, 5*ms
+		for n := range 80 {
+			at, process := 20*time.Duration(n), int16(n%2)
+			a := s.acquire(int32(1+process), at, at+1, 300)
+			s.last().Process = process
+			s.busy(int32(2-process), at+8, at+9).Process = 1 - process
+			s.release(a, at+16, at+17).Process = process
+		}
+	}, Pass, ""},
+	"exclusion: no slack within a process": {Exclusion, func(s *script) {
+		s.Processes, s.Bounds.Slack = 2, 50*ms
+		s.acquire(1, 10, 12, 300)
+		s.op(history.Crash, 1, 15, 15)
+		s.release(s.acquire(2, 280, 282, 300), 290, 291)
+	}, Fail, "double-grant"},
+	"exclusion: a lease without a TTL ends when it was said to": {Exclusion, func(s *script) {
+		handOffs(s)
+		a := s.acquire(11, 9000, 9001, 0)
+		s.last().Until = 9300 * ms
+		s.busy(12, 9100, 9101)
+		b := s.acquire(12, 9310, 9311, 0)
+		s.last().Until = 9600 * ms
+		s.denied(a, 9320, 9321)
+		s.release(b, 9330, 9331)
+	}, Pass, ""},
+	"exclusion: a lease without a TTL that was granted again": {Exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 0)
+		s.last().Until = 300 * ms
+		b := s.acquire(2, 100, 101, 0)
+		s.last().Until = 400 * ms
+		s.release(a, 200, 201)
+		s.release(b, 210, 211)
+	}, Fail, "double-grant"},
+	"exclusion: granted within a lease that a re-entry prolonged": {Exclusion, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.reenter(a, 200, 201, 300)
+		s.op(history.Crash, 1, 210, 210)
+		s.release(s.acquire(2, 400, 401, 300), 410, 411)
+	}, Fail, "double-grant"},
+	"exclusion: a re-entry that prolongs nothing": {Exclusion, func(s *script) {
+		handOffs(s)
+		s.Claims.Reentrant = true
+		a := s.acquire(11, 9000, 9001, 300)
+		until := s.last().Until
+		s.reenter(a, 9200, 9201, 300).Until = until
+		s.op(history.Crash, 11, 9210, 9210)
+		s.release(s.acquire(12, 9400, 9401, 300), 9410, 9411)
+	}, Pass, ""},
+	"exclusion: an acquire without an answer that was extended": {Exclusion, func(s *script) {
+		a := s.acquire(1, 10, 20, 300)
+		s.last().Outcome, s.last().Until = history.Unknown, 0
+		s.extend(a, 40, 41, 300)
+		b := s.acquire(2, 50, 51, 300)
+		s.release(a, 60, 61)
+		s.release(b, 70, 71)
+	}, Fail, "double-grant"},
+	"exclusion: a hold of no length inside of a lease": {Exclusion, func(s *script) {
+		handOffs(s)
+		a := s.acquire(11, 9000, 9001, 300)
+		b := s.acquire(12, 9100, 9101, 300)
+		s.release(b, 9101, 9102)
+		s.op(history.Crash, 11, 9105, 9105)
+		_ = a
+	}, Fail, "double-grant"},
+	"exclusion: a store after the release while another holds": {Exclusion, func(s *script) {
+		handOffs(s)
+		a := s.acquire(11, 9000, 9001, 300)
+		s.on(a, history.Load, 9002, 9003)
+		s.release(a, 9004, 9005)
+		b := s.acquire(12, 9006, 9007, 300)
+		s.on(a, history.Store, 9010, 9011)
+		s.release(b, 9020, 9021)
+	}, Fail, "overrun"},
 	"exclusion: more than the clocks may differ": {Exclusion, func(s *script) {
 		s.Processes, s.Bounds.Slack = 2, 5*ms
 		a := s.acquire(1, 0, 1, 300)
@@ -275,6 +360,24 @@ var saved = map[string]struct {
 		s.extend(a, 400, 401, 300)
 		s.release(a, 410, 411)
 	}, Fail, "silent-reacquire"},
+	"lease-validity: extended after it was given back": {leaseValidity, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.release(a, 10, 11)
+		s.extend(a, 20, 21, 300)
+	}, Fail, "silent-reacquire"},
+	"lease-validity: an extension that landed after its client gave up": {leaseValidity, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		x := s.extend(a, 200, 210, 300)
+		x.Outcome, x.Reason, x.Until = history.Unknown, history.Timeout, 0 // it may have landed at 299
+		s.extend(a, 550, 551, 300)
+		s.release(a, 560, 561)
+	}, Pass, ""},
+	"lease-validity: told lost within the lease that a re-entry prolonged": {leaseValidity, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.reenter(a, 200, 201, 300)
+		s.denied(a, 400, 401)
+	}, Fail, "premature-loss"},
 	"lease-validity: not renewed": {leaseValidity, func(s *script) {
 		s.Claims.Renews = true
 		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
@@ -339,6 +442,50 @@ var saved = map[string]struct {
 		s.release(a, 20, 21)
 		s.release(a, 30, 31)
 	}, Fail, "double-release"},
+	"release: long after the lease, and another came and went": {release, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 310, 311, 300)
+		s.release(b, 320, 321)
+		s.release(a, 900, 901)
+	}, Fail, "false-release"},
+	"release: repeated after one without an answer, and another came": {release, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		x := s.release(a, 10, 20)
+		x.Outcome, x.Reason = history.Unknown, history.Timeout
+		b := s.acquire(2, 30, 31, 300)
+		s.release(a, 40, 41)
+		s.denied(b, 50, 51)
+	}, Fail, "false-release"},
+	"release: repeated after one without an answer": {release, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		x := s.release(a, 10, 20)
+		x.Outcome, x.Reason = history.Unknown, history.Timeout
+		s.release(a, 40, 41)
+	}, Pass, ""},
+	"release: of a re-entered hold that tells no counts": {release, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.reenter(a, 10, 11, 300)
+		s.release(a, 20, 21)
+		s.release(a, 30, 31)
+	}, Pass, ""},
+	"release: of a re-entered hold, once too often": {release, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.reenter(a, 10, 11, 300)
+		s.release(a, 20, 21)
+		s.release(a, 30, 31)
+		s.release(a, 40, 41)
+	}, Fail, "double-release"},
+	"exclusion: granted between an inner and the outer release that tell no counts": {Exclusion, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.reenter(a, 10, 11, 300)
+		s.release(a, 20, 21)
+		b := s.acquire(2, 25, 26, 300)
+		s.release(a, 30, 31)
+		s.release(b, 40, 41)
+	}, Fail, "double-grant"},
 	"release: refused, then done": {release, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		s.denied(a, 20, 21)

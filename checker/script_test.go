@@ -80,6 +80,13 @@ var (
 	nothingBreaks = history.Effect{Hits: []history.Party{history.Nobody}}
 )
 
+// reenter takes a lock again that its worker holds.
+func (s *script) reenter(hold history.ID, call, ret, ttl time.Duration) *history.Op {
+	op := s.on(hold, history.Acquire, call, ret)
+	op.TTL, op.Token, op.Until = ttl*ms, uint64(hold), (call+ttl-ttl/100-2)*ms
+	return op
+}
+
 func (s *script) fault(e history.Effect, from, to time.Duration) {
 	n := int64(len(s.Faults))
 	s.Faults = append(s.Faults, history.Injection{Name: "something happens", Effect: e, From: from * ms, To: to * ms})

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -172,18 +173,42 @@ func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 	})
 }
 
-// proven calls found for each acquire without an answer that is known, by a release or an extension that
-// succeeded, to have been granted at a moment at which the servers had promised the lock to another. What an
-// unproven one did cannot be known; that it did nothing is always possible, so it is dropped.
-func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
-	var points []stamp
+// moment is a time in which a hold surely existed at some instant.
+type moment struct {
+	from, to time.Duration
+	hold     int32
+}
+
+// moments lists those of the holds that losses leaves out: of an acquire without an answer, when a release of it
+// succeeded; of one whose lease may have been over before it was answered, all of the acquire.
+func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 	for _, n := range holds {
-		if h := &s.c.holds[n]; h.Outcome != history.OK {
-			if op := s.proof(h); op >= 0 {
-				points = append(points, stamp{s.c.Ops[op].Call - s.half, n})
+		h := &s.c.holds[n]
+		if h.Outcome != history.OK {
+			if op := s.proof(h); op != nil {
+				list = append(list, moment{op.Call - s.half, plus(op.Return, s.half), n})
 			}
+		} else if t := s.slot(h, coupled); t.end(t.lo) <= t.hi {
+			list = append(list, moment{t.lo, t.hi, n})
 		}
 	}
+	slices.SortFunc(list, func(a, b moment) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.hold, b.hold)) })
+	return list
+}
+
+// proof is the release that shows that an acquire without an answer had been granted, nil if there is none.
+func (s *sweeper) proof(h *hold) *history.Op {
+	if h.Release >= 0 && s.c.Ops[h.Release].Outcome == history.OK {
+		return &s.c.Ops[h.Release]
+	}
+	return nil
+}
+
+// proven calls found for each hold that losses leaves out and that is known to have existed in a moment in which the
+// servers had promised the lock to another. What an acquire without an answer did that is not proved cannot be known;
+// that it did nothing is always possible, so it is dropped.
+func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
+	points := s.moments(holds, coupled)
 	if len(points) == 0 {
 		return
 	}
@@ -195,33 +220,18 @@ func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 		}
 	}
 	slices.SortFunc(s.order, stamp.compare)
-	slices.SortFunc(points, stamp.compare)
 	at, best, end := 0, int32(-1), -history.Forever
 	for _, p := range points {
-		for ; at < len(s.order) && s.order[at].at < p.at; at++ {
+		for ; at < len(s.order) && s.order[at].at < p.from; at++ {
 			t := s.slot(&s.c.holds[s.order[at].index], coupled)
 			if e := t.end(t.lo); e > end {
 				best, end = s.order[at].index, e
 			}
 		}
-		op := s.c.Ops[s.proof(&s.c.holds[p.index])]
-		if best >= 0 && plus(op.Return, s.half) < end {
-			found(pair{best, p.index})
+		if best >= 0 && p.to < end {
+			found(pair{best, p.hold})
 		}
 	}
-}
-
-// proof is the first extension or release that shows that a hold existed, -1 if there is none.
-func (s *sweeper) proof(h *hold) int32 {
-	for _, i := range h.Extends {
-		if s.c.Ops[i].Outcome == history.OK {
-			return i
-		}
-	}
-	if h.Release >= 0 && s.c.Ops[h.Release].Outcome == history.OK {
-		return h.Release
-	}
-	return -1
 }
 
 // overruns calls found for each hold whose holder stored after it had ceased to believe, with a hold that was
@@ -245,14 +255,17 @@ func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	}
 }
 
+// given is until when a hold was its holder's, as far as it knew: a crash does not end that.
+func (h *hold) given() time.Duration { return min(h.Until, h.Lost, h.releaseCall) }
+
 // late tells whether a holder stored although it knew, or could have known, that the lock was no longer its own.
 func (h *hold) late() bool {
-	return h.Outcome == history.OK && h.stored != history.Forever && h.stored > min(h.Until, h.Lost)
+	return h.Outcome == history.OK && h.stored != history.Forever && h.stored > h.given()
 }
 
 // meets finds a hold that was granted after another's belief had ended and before it stored.
 func (s *sweeper) meets(n int32, h *hold) int32 {
-	end, store := min(h.Until, h.Lost), h.stored
+	end, store := h.given(), h.stored
 	begin := end
 	if h.Uses[0] >= 0 {
 		begin = max(begin, s.c.Ops[h.Uses[0]].Call)
@@ -263,10 +276,7 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 	for ; at < len(s.order) && s.order[at].at < store; at++ {
 		o := &s.c.holds[s.order[at].index]
 		from, to := o.believed()
-		slack := s.slack
-		if o.Process == h.Process {
-			slack = 0
-		}
+		slack := s.c.slack(h.Process, o.Process)
 		if s.order[at].index != n && from+slack < store && begin+slack < to {
 			return s.order[at].index
 		}

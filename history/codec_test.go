@@ -22,9 +22,8 @@ func generate(r *rand.Rand, n int) *History {
 	workers := 1 + r.IntN(5)
 	h := &History{Header: generateHeader(r, workers)}
 	now := make([]time.Duration, 2*workers+1)
-	number := make([]ID, len(now))
-	open := make([]bool, len(now))
-	var acquires, stores []ID
+	number, open := make([]ID, len(now)), make([]bool, len(now))
+	var acquires, stores []Op
 	for range n {
 		lane := r.IntN(len(now))
 		if open[lane] {
@@ -51,32 +50,38 @@ func generate(r *rand.Rand, n int) *History {
 		if r.IntN(20) == 0 {
 			op.Return, op.Outcome, open[lane] = Forever, Unknown, true
 		}
-		switch op.Kind {
-		case Acquire, Extend:
-			op.TTL, op.Fence = time.Duration(r.IntN(1e9)), r.Int64()-r.Int64()
-			op.Until = [...]time.Duration{0, Forever, op.Call + op.TTL}[r.IntN(3)]
+		if op.Kind == Acquire || op.Kind == Extend {
+			generateLease(r, &op)
 		}
-		switch {
-		case op.Kind == Acquire && r.IntN(4) > 0:
+		if op.Kind == Acquire && r.IntN(4) > 0 {
 			op.Hold = op.ID
-		case len(acquires) > 0 && r.IntN(2) == 0:
-			op.Hold = acquires[r.IntN(len(acquires))]
+		} else if len(acquires) > 0 && r.IntN(2) == 0 {
+			if a := acquires[r.IntN(len(acquires))]; a.Call <= op.Call {
+				op.Hold, op.Key = a.ID, a.Key
+			}
 		}
 		if (op.Kind == Load || op.Kind == Store) && len(stores) > 0 {
-			op.Seen = stores[r.IntN(len(stores))]
+			if s := stores[r.IntN(len(stores))]; s.Call <= op.Return && (s.Key == op.Key || s.Key < 0) {
+				op.Seen = s.ID
+			}
 		}
-		if op.Kind == Acquire {
-			acquires = append(acquires, op.ID)
-		} else if op.Kind == Store {
-			stores = append(stores, op.ID)
+		switch h.Ops = append(h.Ops, op); op.Kind {
+		case Acquire:
+			acquires = append(acquires, op)
+		case Store:
+			stores = append(stores, op)
 		}
-		h.Ops = append(h.Ops, op)
 	}
 	if r.IntN(3) == 0 {
 		h.Partial = "interrupted"
 	}
 	sortOps(h.Ops, nil)
 	return h
+}
+
+func generateLease(r *rand.Rand, op *Op) {
+	op.TTL, op.Fence = time.Duration(r.IntN(1e9)), r.Int64()-r.Int64()
+	op.Until = [...]time.Duration{0, Forever, op.Call + op.TTL}[r.IntN(3)]
 }
 
 func generateHeader(r *rand.Rand, workers int) Header {

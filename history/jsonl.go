@@ -92,6 +92,9 @@ func readLines(br *bufio.Reader, size int64) (*History, error) {
 	if err := l.ids.finish(l); err != nil {
 		return nil, err
 	}
+	if !l.ended && !slices.IsSortedFunc(l.h.Ops, byReturn) {
+		return nil, &formatError{Line: l.n, What: "the end is missing, and the lines are not in the order of their returns: what is missing cannot be told"}
+	}
 	sortOps(l.h.Ops, l.at)
 	err := l.h.Validate()
 	if err == nil {
@@ -174,6 +177,10 @@ func (l *lines) header(text []byte) error {
 		return fmt.Errorf("version %d of the format; this program reads version %d", first.Version, linesVersion)
 	}
 	l.h.Header = first.Header
+	var said struct{ Claims *Claims }
+	if err := json.Unmarshal(text, &said); err == nil && said.Claims == nil {
+		l.h.Claims.Excludes = true // what a lock is, if nobody says what it promises
+	}
 	return nil
 }
 

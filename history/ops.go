@@ -34,9 +34,14 @@ func reserve(ops []Op, size, read int64) []Op {
 	return slices.Grow(ops, int(max(0, min(more, maxReserve))))
 }
 
+// byReturn orders operations. Of two that returned at the same instant, the one that was called first comes first: a
+// worker may have made both.
+func byReturn(a, b Op) int {
+	return cmp.Or(cmp.Compare(a.Return, b.Return), cmp.Compare(a.Call, b.Call))
+}
+
 // sortOps brings operations into the order of their returns, and lines with them, if there are any.
 func sortOps(ops []Op, lines []int32) {
-	byReturn := func(a, b Op) int { return cmp.Compare(a.Return, b.Return) }
 	if slices.IsSortedFunc(ops, byReturn) {
 		return
 	}
@@ -48,7 +53,7 @@ func sortOps(ops []Op, lines []int32) {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(ops[a].Return, ops[b].Return) })
+	slices.SortStableFunc(order, func(a, b int32) int { return byReturn(ops[a], ops[b]) })
 	oldOps, oldLines := slices.Clone(ops), slices.Clone(lines)
 	for i, from := range order {
 		ops[i], lines[i] = oldOps[from], oldLines[from]

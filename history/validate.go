@@ -43,7 +43,7 @@ func (p problemList) Error() string {
 }
 
 // Validate returns an error that lists at most ten problems if the history is invalid, so that it cannot be judged. It is
-// near-linear and takes a byte an operation.
+// near-linear and takes four bytes an operation.
 func (h *History) Validate() error {
 	v := validation{h: h}
 	v.header()
@@ -55,16 +55,9 @@ func (h *History) Validate() error {
 	return nil
 }
 
-// What is known of an ID.
-const (
-	isThere = 1 << iota
-	isAcquire
-	isStore
-)
-
 type validation struct {
 	h        *History
-	ids      [][]uint8       // by lane and number
+	ids      [][]int32       // by lane and number: the place of the operation, plus one; 0 = there is none
 	returned []time.Duration // by lane: the end of the last call in it
 	problems problemList
 }
@@ -160,57 +153,92 @@ func (v *validation) enter(i int, op *Op) int {
 	}
 	ids := v.ids[lane]
 	if short := int(n) - len(ids); short > 0 {
-		ids = append(ids, make([]uint8, short)...)
+		ids = append(ids, make([]int32, short)...)
 		v.ids[lane] = ids
 	}
 	if ids[n-1] != 0 {
 		v.add(i, "its id was used before")
 	}
-	ids[n-1] = isThere
-	switch op.Kind {
-	case Acquire:
-		ids[n-1] |= isAcquire
-	case Store:
-		ids[n-1] |= isStore
-	}
+	ids[n-1] = int32(i) + 1
 	return lane
 }
 
-func (v *validation) known(id ID) uint8 {
+// op is the operation with an ID, nil if there is none.
+func (v *validation) op(id ID) *Op {
 	lane, n := id.Lane(), id.Number()
-	if lane < 0 || lane >= len(v.ids) || n == 0 || n > uint64(len(v.ids[lane])) {
-		return 0
+	if lane < 0 || lane >= len(v.ids) || n == 0 || n > uint64(len(v.ids[lane])) || v.ids[lane][n-1] == 0 {
+		return nil
 	}
-	return v.ids[lane][n-1]
+	return &v.h.Ops[v.ids[lane][n-1]-1]
 }
 
 // references looks for the operations that others name. A partial history may have lost them.
 func (v *validation) references() {
-	lost := func(id ID, known uint8) bool {
-		return v.h.Partial != "" && known == 0 && id.Lane() >= 0 && id.Number() > 0
-	}
+	stored := map[int32]time.Duration{} // by key: when the last store was called that may have taken effect
 	for i := range v.h.Ops {
 		if v.full() {
 			return
 		}
 		op := &v.h.Ops[i]
+		if op.Kind == Store && op.Outcome != Failed {
+			stored[op.Key] = max(stored[op.Key], op.Call)
+		}
 		if op.Hold != 0 && op.Hold != op.ID {
-			if k := v.known(op.Hold); k&isAcquire == 0 && !lost(op.Hold, k) {
-				v.add(i, "its hold %s is not an acquire", op.Hold)
-			}
+			v.held(i, op)
 		} else if op.Hold != 0 && op.Kind != Acquire {
 			v.add(i, "is its own hold but not an acquire")
 		}
 		if op.Seen != 0 {
-			if k := v.known(op.Seen); k&isStore == 0 && !lost(op.Seen, k) {
-				v.add(i, "has seen %s, which is not a store", op.Seen)
-			}
+			v.saw(i, op)
+		}
+	}
+	for i := range v.h.Ops {
+		if op := &v.h.Ops[i]; op.Kind == Final && op.Outcome == OK && stored[op.Key] > op.Return+v.h.Bounds.Slack {
+			v.add(i, "was read at %v, and a store was called at %v: that is not the end", op.Return, stored[op.Key])
 		}
 	}
 	for id := range v.h.Notes {
-		if v.known(id) == 0 {
+		if v.op(id) == nil {
 			v.add(-1, "a note on %s, which is not there", id)
 		}
+	}
+}
+
+// lost tells whether a partial history may have lost an operation.
+func (v *validation) lost(id ID) bool {
+	return v.h.Partial != "" && v.op(id) == nil && id.Lane() >= 0 && id.Number() > 0
+}
+
+// before tells whether one time was before another for certain.
+func (v *validation) before(t time.Duration, a *Op, u time.Duration, b *Op) bool {
+	slack := v.h.Bounds.Slack
+	if a.Process == b.Process {
+		slack = 0
+	}
+	return t < u-slack
+}
+
+func (v *validation) held(i int, op *Op) {
+	switch hold := v.op(op.Hold); {
+	case hold == nil && v.lost(op.Hold):
+	case hold == nil || hold.Kind != Acquire:
+		v.add(i, "its hold %s is not an acquire", op.Hold)
+	case op.Key >= 0 && hold.Key >= 0 && op.Key != hold.Key:
+		v.add(i, "is of page %d, its hold %s is of page %d", op.Key, op.Hold, hold.Key)
+	case v.before(op.Call, op, hold.Call, hold):
+		v.add(i, "is called at %v, before its hold %s was asked for at %v", op.Call, op.Hold, hold.Call)
+	}
+}
+
+func (v *validation) saw(i int, op *Op) {
+	switch store := v.op(op.Seen); {
+	case store == nil && v.lost(op.Seen):
+	case store == nil || store.Kind != Store:
+		v.add(i, "has seen %s, which is not a store", op.Seen)
+	case op.Key >= 0 && store.Key >= 0 && op.Key != store.Key:
+		v.add(i, "is of page %d, and has seen %s of page %d", op.Key, op.Seen, store.Key)
+	case v.before(op.Return, op, store.Call, store):
+		v.add(i, "returned at %v and has seen %s, which was called at %v", op.Return, op.Seen, store.Call)
 	}
 }
 

@@ -158,7 +158,11 @@ func FindMetric(name string) (Metric, error) {
 			return m, nil
 		}
 	}
-	return Metric{}, fmt.Errorf("no metric %q: there is %s", name, MetricNames())
+	var names []string
+	for _, m := range Metrics {
+		names = append(names, m.Name)
+	}
+	return Metric{}, fmt.Errorf("no metric %q: there is %s%s", name, MetricNames(), human.Meant(name, names))
 }
 
 // MetricNames lists the metrics for people, those of one distribution together.

@@ -283,6 +283,22 @@ func TestTerminalSurvivesUs(t *testing.T) {
 	}
 }
 
+// TestTerminalHangup takes the terminal away: the run is saved.
+func TestTerminalHangup(t *testing.T) {
+	s := sit(t, 100, 30, nil, build(t), long...)
+	s.sees("proved up to")
+	if err := s.tty.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait()
+	if code := s.cmd.ProcessState.ExitCode(); code != 129 {
+		t.Errorf("exit code %d, want 129: %q", code, s.text())
+	}
+	if r := s.run(); r.Partial != "interrupted by SIGHUP" || r.Visits.Done == 0 {
+		t.Errorf("saved %+v", r)
+	}
+}
+
 // TestTerminalPlain: where a dashboard makes no sense there are lines.
 func TestTerminalPlain(t *testing.T) {
 	program := build(t)

@@ -2,31 +2,20 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
-	"hammerlock/internal/crew"
 	"hammerlock/internal/harness"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 )
 
-// Bench runs the command "bench" and returns its exit code.
-func Bench(ctx context.Context, e Env) int {
-	if len(e.Args) > 0 {
-		switch e.Args[0] {
-		case "replay", "report":
-			code := Passed
-			return e.saved(ctx, "bench", &code, e.replayCommand(), e.reportCommand())
-		}
-	}
-	return e.dispatch(ctx, e.benchCommands())
-}
-
-// benchCommands are bench and what stands below it.
-func (e Env) benchCommands() []*command {
-	bench := e.planned(&cobra.Command{
+// benchCommand is bench with the commands below it.
+func (e Env) benchCommand() *cobra.Command {
+	bench := e.planCommand(&cobra.Command{
 		Use:   "bench",
 		Short: "compare topologies and locks under load",
 		Long: "bench starts Redis deployments, lets workers take a lock that guards a shared page-view counter on\n" +
@@ -37,49 +26,59 @@ func (e Env) benchCommands() []*command {
 		Example: "  bench\n  bench --topology single,redlock --workers 64 --duration 30s\n" +
 			"  bench --topology single --lock none --workers 16 --duration 2s   # exits 1: page views are lost\n" +
 			"  bench --topology single --gate 'response.p99<50ms' --count 6     # exits 5 if it is slower",
-	}, false)
-	bench.AddCommand(e.replayCommand(), e.reportCommand())
-	return []*command{bench, e.compareCommand(), e.abCommand(), e.searchCommand()}
+	}, benchPlan())
+	bench.AddCommand(e.abCommand(), e.compareCommand(), e.replayCommand(), e.reportCommand(), e.searchCommand())
+	return bench
 }
 
-// planned is a command that carries out a plan.
-func (e Env) planned(c *cobra.Command, verify bool) *command {
-	return &command{Command: c, o: newOptions(c, verify), run: e.runPlan}
+// planCommand is a command that carries out a plan; it can be called run below its own name.
+func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
+	o := newOptions(c, p)
+	o.count = 1
+	o.planFlags()
+	o.integer(flag{session, "count", "how often to run everything, each time with the next seed"}, &o.count, maxCount)
+	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
+		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
+	o.text(flag{session, "benchfmt", "write the runs in the format of Go benchmarks, for benchstat"}, "file", &o.benchfmt)
+	o.runFlags()
+	do := interruptible(func(ctx context.Context, s signals, _ []string) int { return e.run(ctx, s, c, o) })
+	c.Args = takes(0, 0)
+	run := &cobra.Command{Use: "run", Hidden: true, Short: c.Short, Long: c.Long, Example: c.Example, Args: c.Args}
+	run.Flags().SortFlags = false
+	run.Flags().AddFlagSet(c.Flags())
+	c.AddCommand(e.command(run, o, do))
+	return e.command(c, o, do)
 }
 
-// work is a worker process. An interrupt at the terminal is the suite's business.
-func (e Env) work(ctx context.Context) int {
-	if err := crew.Child(ctx, e.Stdin, e.Stdout, workersKnow()); err != nil {
-		_, _ = fmt.Fprintln(e.Stderr, "error:", err)
-		return Broken
+func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) int {
+	runs, err := e.rounds(ctx, s, c, o)
+	if len(runs) == 0 {
+		return e.refuse(s.stop, o, err)
 	}
-	return Passed
+	e.complain(err)
+	gates := compare.CheckGates(o.gates, runs)
+	judged := judgements(o.plan.Out, runs)
+	x := exit(s.stop, judged, gates, err)
+	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Runs: runs, Gates: gates}, func(w io.Writer) (err error) {
+		switch {
+		case o.plan.Verify:
+			err = results.WriteVerdicts(w, judged)
+		case o.count > 1:
+			err = errors.Join(results.WriteText(w, runs), compare.WriteSpread(w, runs))
+		default:
+			err = results.WriteText(w, runs)
+		}
+		return errors.Join(err, compare.WriteGates(w, gates))
+	}, errors.Join(o.writeBenchmarks(runs), e.notify(o.plan.Out, append(judged, gateJudgements(gates)...)))})
 }
 
-func (e Env) runPlan(base context.Context, c *command, _ []string) int {
-	ctx, s, done := onSignals(base)
-	defer done()
-	runs, err := e.carryOut(ctx, s, c)
-	gates := compare.CheckGates(c.o.gates, runs)
-	return e.report(c.o, exit(s.stop, runs, gates, err), runs, gates, err)
-}
-
-// carryOut runs the plan as often as was asked for, each time with the next seed.
-func (e Env) carryOut(ctx context.Context, s signals, c *command) (runs []results.Run, err error) {
-	o := c.o
-	if o.count < 1 || o.count > maxCount {
-		o.mistake("--count %d: from 1 to %d", o.count, maxCount)
-	}
-	metrics, err := o.openMetrics(e)
-	if err != nil {
-		o.mistake("%v", err)
-	}
+// rounds runs the plan --count times, each time with the next seed.
+func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options) (runs []results.Run, err error) {
+	metrics := e.openMetrics(o)
 	defer metrics.close(ctx)
 	var kept reports
 	defer kept.close(e, o.plan.Out)
-	seed := o.plan.Workload.Seed
-	for i := range max(o.count, 1) { // without a round nothing would be checked
-		o.plan.Workload.Seed = seed + uint64(i)
+	for i := range o.count {
 		job, err := o.plan.Check(s.stop, o.mistakes)
 		if err != nil {
 			return runs, err
@@ -87,13 +86,14 @@ func (e Env) carryOut(ctx context.Context, s signals, c *command) (runs []result
 		if o.count > 1 && !o.quiet {
 			_, _ = fmt.Fprintf(e.Stderr, "round %d of %d\n", i+1, o.count)
 		}
-		job.Command = func(x harness.Combination) string { return o.repeat(c, x.Topology.Name, x.Lock.Name) }
+		job.Command = repeatRun(c, job.Plan)
 		job.Kept = kept.save
-		more, err := e.watched(ctx, s, o, job, metrics)
+		more, err := e.show(ctx, s, o, job, metrics)
 		runs = append(runs, more...)
 		if err != nil || s.stop.Err() != nil {
 			return runs, err
 		}
+		o.plan.Workload.Seed++
 	}
 	return runs, nil
 }

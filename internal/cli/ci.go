@@ -2,14 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
-
-	"github.com/spf13/pflag"
 
 	"hammerlock/checker"
 	"hammerlock/results"
@@ -19,30 +18,34 @@ import (
 // maxCount keeps a typing error from running for days.
 const maxCount = 1000
 
-// ciFlags declares the flags of runs that something is made of afterwards.
-func (o *options) ciFlags(f *pflag.FlagSet) {
-	o.integer(f, "count", &o.count, "how often to run everything, each time with the next seed")
-	o.gateFlag(f, "what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", func(text string) error {
-		g, err := compare.ParseGate(text)
-		if err == nil && g.Relative {
-			err = errors.New("a change needs something to change from: bench ab and bench compare have that")
-		}
-		o.gates = append(o.gates, g)
-		return err
-	})
-	o.text(f, "benchfmt", "file", func(s string) { o.benchfmt = s }, "", "write the runs in the format of Go benchmarks, for benchstat")
-	o.metricsFlag(f)
+// gateFlag declares --gate, which may be given several times.
+func (o *options) gateFlag(usage string, set func(string) error) {
+	o.add(flag{session, "gate", usage}, "expr", "", set).complete = completeList(allMetrics.names(), true)
 }
 
-func (o *options) metricsFlag(f *pflag.FlagSet) {
-	o.add(f, "metrics", "addr", "", "serve what goes on to Prometheus during the runs, at http://ADDR/metrics;\nwithout a host: on loopback only, as in :9464", func(text string) (err error) {
+func (o *options) gate(text string) error {
+	g, err := compare.ParseGate(text)
+	if err == nil && g.Relative {
+		err = errors.New("a change needs two sides: use bench ab or bench compare")
+	}
+	o.gates = append(o.gates, g)
+	return err
+}
+
+// runFlags declares how a command that carries out plans shows what it does.
+func (o *options) runFlags() {
+	o.add(flag{session, "metrics", "serve live metrics for Prometheus during the runs, at http://ADDR/metrics;\n" +
+		"without a host: on loopback only, as in :9464"}, "addr", "", func(text string) (err error) {
 		o.metrics, err = listenAddress(text)
 		return err
 	})
+	o.outputFlags()
+	o.tui = tuiAuto
+	one(o, flag{session, "tui", "the dashboard: auto = if stdout and stderr are a terminal; on; off"}, &o.tui, words(tuiAuto, tuiOn, tuiOff))
+	o.toggle(flag{session, "list", "print what there is to choose from"}, "", &o.list)
 }
 
-// listenAddress reads host:port. Without a host it is this machine's loopback: nobody else is to see a run unless
-// that was asked for.
+// listenAddress reads host:port. Without a host it is the loopback address, so that no other machine can read it by mistake.
 func listenAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -57,40 +60,40 @@ func listenAddress(text string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// openMetrics serves what was asked for; nil if nothing was. An address that cannot be had is a mistake, before
-// anything is started.
-func (o *options) openMetrics(e Env) (*metricsServer, error) {
+// openMetrics serves metrics if there is --metrics; nil if not. An address that is not available is a mistake.
+func (e Env) openMetrics(o *options) *metricsServer {
 	if o.metrics == "" || len(o.mistakes) > 0 {
-		return nil, nil
+		return nil
 	}
 	m, err := serveMetrics(o.metrics)
 	if err != nil {
-		return nil, fmt.Errorf("--metrics %s: %w", o.metrics, err)
+		o.mistake("--metrics %s: %v", o.metrics, err)
+		return nil
 	}
 	if !o.quiet {
 		_, _ = fmt.Fprintf(e.Stderr, "metrics at http://%s/metrics\n", m.address())
 	}
-	return m, nil
+	return m
 }
 
-// judgements are what CI systems are told: of every run what was judged, and of gates how they came out.
-func judgements(out string, runs []results.Run, gates []compare.GateResult) (all []results.Judgement) {
+// judgements are the verdicts of runs, as reports for CI systems show them.
+func judgements(out string, runs []results.Run) (all []results.Judgement) {
 	for i := range runs {
 		j := runs[i].Judgement()
 		j.Saved = filepath.Join(out, runs[i].Name)
 		all = append(all, j)
 	}
-	return append(all, gateJudgements(gates)...)
+	return all
 }
 
-// gateJudgements makes verdicts of gates, one judgement for everything that they were checked of.
+// gateJudgements shows gates as verdicts, with one judgement for each combination that they were checked on.
 func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 	at := map[string]int{}
 	for _, g := range gates {
 		key := g.Topology + " " + g.Lock
 		if _, known := at[key]; !known {
 			at[key] = len(all)
-			all = append(all, results.Judgement{Topology: orWord(g.Topology, "comparison"), Lock: orWord(g.Lock, "gates"), Faults: []string{}})
+			all = append(all, results.Judgement{Topology: cmp.Or(g.Topology, "comparison"), Lock: cmp.Or(g.Lock, "gates"), Faults: []string{}})
 		}
 		j := &all[at[key]]
 		v := checker.Verdict{Checker: g.Gate, Status: checker.Inconclusive, Cause: string(g.Status), Summary: g.Gate + ": " + g.Summary}
@@ -105,13 +108,6 @@ func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 	return all
 }
 
-func orWord(text, word string) string {
-	if text == "" {
-		return word
-	}
-	return text
-}
-
 // writeBenchmarks writes the file that --benchfmt asks for.
 func (o *options) writeBenchmarks(runs []results.Run) error {
 	if o.benchfmt == "" {
@@ -121,14 +117,42 @@ func (o *options) writeBenchmarks(runs []results.Run) error {
 }
 
 // summarize puts a table into the summary of a CI step, if there is one.
-func (e Env) summarize(title string, write func(io.Writer) error) error {
-	path := e.getenv("GITHUB_STEP_SUMMARY")
-	if path == "" {
+func (e Env) summarize(title string, table func(io.Writer) error) error {
+	return e.stepSummary(func(w io.Writer) error {
+		var text bytes.Buffer
+		return errors.Join(table(&text), results.WriteSummaryText(w, title, text.String()))
+	})
+}
+
+func (e Env) stepSummary(write func(io.Writer) error) error {
+	if path := e.Getenv("GITHUB_STEP_SUMMARY"); path != "" {
+		return writeFile(path, os.O_APPEND, write)
+	}
+	return nil
+}
+
+// notify writes what CI systems read: a JUnit file beside the runs, a step's summary and annotations.
+func (e Env) notify(out string, all []results.Judgement) error {
+	err := writeFile(filepath.Join(out, "junit.xml"), os.O_TRUNC, func(w io.Writer) error { return results.WriteJUnit(w, all) })
+	return errors.Join(err, e.announce(all))
+}
+
+// announce writes a step's summary and annotations.
+func (e Env) announce(all []results.Judgement) (err error) {
+	if len(all) == 0 {
 		return nil
 	}
-	var text bytes.Buffer
-	if err := write(&text); err != nil {
+	err = e.stepSummary(func(w io.Writer) error { return results.WriteSummary(w, all) })
+	if e.Getenv("GITHUB_ACTIONS") == "true" {
+		err = errors.Join(err, results.WriteAnnotations(e.Stderr, all))
+	}
+	return err
+}
+
+func writeFile(path string, mode int, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|mode, 0o644)
+	if err != nil {
 		return err
 	}
-	return writeFile(path, os.O_APPEND, func(w io.Writer) error { return results.WriteSummaryText(w, title, text.String()) })
+	return errors.Join(write(f), f.Close())
 }

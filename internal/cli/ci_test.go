@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func verdictRun(s checker.Status) results.Run {
-	return results.Run{Verdicts: []checker.Verdict{{Status: s, Summary: s.String()}}}
+func verdictRun(s checker.Status) results.Judgement {
+	return results.Judgement{Verdicts: []checker.Verdict{{Status: s, Summary: s.String()}}}
 }
 
 // TestTheWorstCodeWins knows the order: a violation, a broken run, one that is inconclusive, a regression.
@@ -32,20 +32,20 @@ func TestTheWorstCodeWins(t *testing.T) {
 	gate := func(s compare.GateStatus) compare.GateResult { return compare.GateResult{Gate: "g", Status: s} }
 	broken := errors.New("no server")
 	for name, c := range map[string]struct {
-		runs  []results.Run
+		runs  []results.Judgement
 		gates []compare.GateResult
 		err   error
 		want  int
 	}{
-		"all is well":             {[]results.Run{pass}, []compare.GateResult{gate(compare.GatePass)}, nil, Passed},
-		"a gate failed":           {[]results.Run{pass}, []compare.GateResult{gate(compare.GateFail)}, nil, Regression},
-		"no data beats a gate":    {[]results.Run{pass}, []compare.GateResult{gate(compare.GateFail), gate(compare.GateNoData)}, nil, Inconclusive},
-		"underpowered":            {[]results.Run{pass}, []compare.GateResult{gate(compare.GateUnderpowered)}, nil, Inconclusive},
-		"not to be believed":      {[]results.Run{pass}, []compare.GateResult{gate(compare.GateInconclusive)}, nil, Inconclusive},
-		"a verdict beats a gate":  {[]results.Run{unsure}, []compare.GateResult{gate(compare.GateFail)}, nil, Inconclusive},
-		"broken beats unsure":     {[]results.Run{unsure}, []compare.GateResult{gate(compare.GateFail)}, broken, Broken},
-		"a violation beats all":   {[]results.Run{unsure, fail}, []compare.GateResult{gate(compare.GateFail)}, broken, Violation},
-		"an unset gate is unsure": {[]results.Run{pass}, []compare.GateResult{{}}, nil, Inconclusive},
+		"all is well":             {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GatePass)}, nil, Passed},
+		"a gate failed":           {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateFail)}, nil, Regression},
+		"no data beats a gate":    {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateFail), gate(compare.GateNoData)}, nil, Inconclusive},
+		"underpowered":            {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateUnderpowered)}, nil, Inconclusive},
+		"not to be believed":      {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateInconclusive)}, nil, Inconclusive},
+		"a verdict beats a gate":  {[]results.Judgement{unsure}, []compare.GateResult{gate(compare.GateFail)}, nil, Inconclusive},
+		"broken beats unsure":     {[]results.Judgement{unsure}, []compare.GateResult{gate(compare.GateFail)}, broken, Broken},
+		"a violation beats all":   {[]results.Judgement{unsure, fail}, []compare.GateResult{gate(compare.GateFail)}, broken, Violation},
+		"an unset gate is unsure": {[]results.Judgement{pass}, []compare.GateResult{{}}, nil, Inconclusive},
 	} {
 		if got := exit(t.Context(), c.runs, c.gates, c.err); got.Code != c.want {
 			t.Errorf("%s: got %+v, want %d", name, got, c.want)
@@ -119,32 +119,14 @@ func TestMetricsAreOnLoopbackUnlessAskedFor(t *testing.T) {
 	}
 }
 
-func TestSettings(t *testing.T) {
-	for text, c := range map[string]struct{ args, program, err string }{
-		"lock=redsync":                         {"--lock=redsync", "", ""},
-		"lock=redsync,retry=1ms":               {"--lock=redsync --retry=1ms", "", ""},
-		"fault=kill-primary@2s,heal@5s,keys=2": {"--fault=kill-primary@2s,heal@5s --keys=2", "", ""},
-		"bench=base/bench, --hold=2ms":         {"--hold=2ms", "base/bench", ""},
-		"redsync":                              {"", "", "NAME=VALUE"},
-		"":                                     {"", "", "NAME=VALUE"},
-		"seed=1":                               {"", "", "not a setting of one side"},
-	} {
-		args, program, err := settings(text)
-		if strings.Join(args, " ") != c.args || program != c.program || (err == nil) != (c.err == "") ||
-			err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%q: got %q, %q, %v", text, args, program, err)
-		}
-	}
-}
-
 // TestAnInterruptIsNoVerdict keeps the code of a signal below that of a violation.
 func TestAnInterruptIsNoVerdict(t *testing.T) {
 	stop, cancel := context.WithCancelCause(t.Context())
 	cancel(interrupt{signal: 2})
-	if got := exit(stop, []results.Run{verdictRun(checker.Pass)}, nil, nil); got.Code != 130 {
+	if got := exit(stop, []results.Judgement{verdictRun(checker.Pass)}, nil, nil); got.Code != 130 {
 		t.Errorf("got %+v", got)
 	}
-	if got := exit(stop, []results.Run{verdictRun(checker.Fail)}, nil, nil); got.Code != Violation {
+	if got := exit(stop, []results.Judgement{verdictRun(checker.Fail)}, nil, nil); got.Code != Violation {
 		t.Errorf("got %+v", got)
 	}
 }

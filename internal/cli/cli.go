@@ -4,30 +4,20 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
+	"strconv"
 
-	"hammerlock/checker"
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+
+	"hammerlock/internal/crew"
 	"hammerlock/internal/harness"
-	"hammerlock/results"
-	"hammerlock/results/compare"
-)
-
-// The exit codes. If several apply, Violation beats Broken beats Inconclusive beats Regression.
-const (
-	Passed       = 0
-	Violation    = 1 // a safety property failed
-	Usage        = 2
-	Inconclusive = 3
-	Broken       = 4 // the run could not be carried out
-	Regression   = 5 // a latency gate or a comparison failed
-	interrupted  = 128
+	"hammerlock/internal/human"
 )
 
 // Env is what a command is given by the process it runs in.
@@ -39,167 +29,129 @@ type Env struct {
 	Stderr io.Writer
 }
 
-// interrupt is the cause of a stop by a signal, or by a key that stands for it.
-type interrupt struct {
-	signal syscall.Signal
-	key    bool
-}
+// Bench runs the command "bench" and returns its exit code.
+func Bench(ctx context.Context, e Env) int { return e.execute(ctx, Env.benchCommand) }
 
-func (i interrupt) Error() string {
-	if i.key {
-		return "ended by a key"
-	}
-	return "interrupted by " + signalName(i.signal)
-}
+// Verify runs the command "verify" and returns its exit code.
+func Verify(ctx context.Context, e Env) int { return e.execute(ctx, Env.verifyCommand) }
 
-func signalName(s syscall.Signal) string {
-	if s == syscall.SIGTERM {
-		return "SIGTERM"
+// execute runs the command that the arguments name. Worker processes are started with one argument and need no commands.
+func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) int {
+	if len(e.Args) == 1 && e.Args[0] == crew.Command {
+		return e.work(ctx)
 	}
-	return "SIGINT"
-}
-
-// signals is how a person ends a command: the first interrupt finishes what is in hand, the second calls it off.
-type signals struct {
-	stop  context.Context
-	press func() // does what an interrupt does
-}
-
-// onSignals returns a context that is done at the second interrupt; the first ends signals.stop.
-func onSignals(base context.Context) (ctx context.Context, s signals, done func()) {
-	ctx, abort := context.WithCancelCause(base)
-	stop, finish := context.WithCancelCause(ctx)
-	caught, pressed := make(chan os.Signal, 4), make(chan struct{}, 4)
-	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM)
-	quit, quitted := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(quitted)
-		for end := finish; ; end = abort {
-			select {
-			case s := <-caught:
-				end(interrupt{signal: s.(syscall.Signal)})
-			case <-pressed:
-				end(interrupt{syscall.SIGINT, true})
-			case <-quit:
-				return
-			}
-		}
-	}()
-	press := func() {
-		select {
-		case pressed <- struct{}{}:
-		default: // enough of them are on their way
-		}
-	}
-	return ctx, signals{stop, press}, func() {
-		signal.Stop(caught)
-		close(quit)
-		<-quitted
-		finish(nil)
-		abort(nil)
-	}
-}
-
-// exit finds the code and reason of a command that carried out runs and may have ended with an error.
-func exit(stop context.Context, runs []results.Run, gates []compare.GateResult, err error) Exit {
-	var failed, undecided, regressed []string
-	for i := range runs {
-		status, text := runs[i].Safety()
-		text = runs[i].Topology + " " + runs[i].Lock + ": " + text
-		switch status {
-		case checker.Fail:
-			failed = append(failed, text)
-		case checker.Inconclusive:
-			undecided = append(undecided, text)
-		}
-	}
-	for _, g := range gates {
-		text := strings.TrimPrefix(strings.TrimSpace(g.Topology+" "+g.Lock)+": ", ": ") + g.Gate + ": "
-		switch g.Status {
-		case compare.GatePass:
-		case compare.GateFail:
-			regressed = append(regressed, text+g.Summary)
-		default:
-			undecided = append(undecided, text+string(g.Status)+": "+g.Summary)
-		}
-	}
-	var usage *harness.UsageError
-	var signal interrupt
-	switch {
-	case len(failed) > 0:
-		return Exit{Code: Violation, Reason: strings.Join(failed, "; ")}
-	case errors.As(err, &usage):
-		return Exit{Code: Usage, Reason: err.Error()}
-	case errors.As(context.Cause(stop), &signal):
-		return Exit{Code: interrupted + int(signal.signal), Reason: signal.Error()}
-	case err != nil:
-		return Exit{Code: Broken, Reason: err.Error()}
-	case len(undecided) > 0:
-		return Exit{Code: Inconclusive, Reason: strings.Join(append(undecided, regressed...), "; ")}
-	case len(regressed) > 0:
-		return Exit{Code: Regression, Reason: strings.Join(regressed, "; ")}
-	default:
-		return Exit{Code: Passed}
-	}
-}
-
-// report writes the outcome: the result to stdout, what went wrong to stderr.
-func (e Env) report(o *options, x Exit, runs []results.Run, gates []compare.GateResult, err error) int {
-	e.complain(err)
-	if runs == nil {
-		runs = []results.Run{}
-	}
-	judged := judgements(o.plan.Out, runs, gates)
-	var writeErr error
-	switch {
-	case o.json:
-		writeErr = e.document(Document{Schema: schema, Exit: x, Runs: runs, Gates: gates})
-	case o.plan.Verify:
-		writeErr = results.WriteVerdicts(e.Stdout, judged[:len(runs)])
-	default:
-		writeErr = results.WriteText(e.Stdout, runs)
-	}
-	if o.count > 1 && len(runs) > 0 && !o.json && !o.plan.Verify {
-		writeErr = errors.Join(writeErr, compare.WriteSpread(e.Stdout, runs))
-	}
-	if !o.json {
-		writeErr = errors.Join(writeErr, compare.WriteGates(e.Stdout, gates))
-	}
-	if len(runs) > 0 {
-		writeErr = errors.Join(writeErr, o.writeBenchmarks(runs), e.notify(o.plan.Out, judged))
-	}
-	return e.end(x, writeErr)
-}
-
-// complain writes every line of an error.
-func (e Env) complain(err error) {
-	if err == nil {
-		return
-	}
-	for line := range strings.Lines(err.Error()) {
-		_, _ = fmt.Fprintln(e.Stderr, "error:", strings.TrimRight(line, "\n"))
-	}
-}
-
-// end is the exit code of a command whose result was written, or was not.
-func (e Env) end(x Exit, writeErr error) int {
-	e.complain(writeErr)
-	if writeErr != nil && x.Code == Passed {
-		return Broken // the result did not reach its reader
-	}
-	return x.Code
-}
-
-func (e Env) document(d any) error {
-	enc := json.NewEncoder(e.Stdout)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(d)
-}
-
-func (e Env) getenv(name string) string {
 	if e.Getenv == nil {
-		return ""
+		e.Getenv = func(string) string { return "" }
 	}
-	return e.Getenv(name)
+	root := tree(e)
+	root.AddCommand(e.manualCommand())
+	root.Version = harness.Version()
+	root.SetVersionTemplate(root.Name() + " " + root.Version + "\n")
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetOut(e.Stdout)
+	root.SetErr(e.Stderr)
+	root.SetArgs(append([]string{}, e.Args...)) // nil would mean those of the process
+	err := root.ExecuteContext(ctx)
+	var done ended
+	switch {
+	case err == nil:
+		return Passed
+	case errors.As(err, &done):
+		return int(done)
+	default: // by a command that comes with the library
+		e.complain(err)
+		return Usage
+	}
+}
+
+// work is a worker process. It does not handle signals: the suite ends it.
+func (e Env) work(ctx context.Context) int {
+	err := crew.Child(ctx, e.Stdin, e.Stdout, workersKnow())
+	e.complain(err)
+	if err != nil {
+		return Broken
+	}
+	return Passed
+}
+
+// ended is the exit code of a command that has reported everything itself.
+type ended int
+
+func (x ended) Error() string { return "exit code " + strconv.Itoa(int(x)) }
+
+// command makes do carry out a command. The library stops at the first mistake; here all of them are collected in the
+// options, and do is called nevertheless: it reports them together with the mistakes that only it can find.
+func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, args []string) int) *cobra.Command {
+	arguments := c.Args
+	c.Args = cobra.ArbitraryArgs
+	c.FParseErrWhitelist.UnknownFlags = true
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		o.mistake("%v", err)
+		return c.RunE(c, c.Flags().Args())
+	})
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if o.list {
+			return ended(e.end(Exit{}, writeList(e.Stdout)))
+		}
+		o.unknownFlags(c.Flags(), e.Args)
+		if err := arguments(c, args); err != nil {
+			o.mistake("%v", err)
+		}
+		return ended(do(c.Context(), args))
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if v, ok := f.Value.(*value); ok && v.complete != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, v.complete) // fails only if done twice
+		}
+	})
+	return c
+}
+
+// simple is for commands that find no further mistakes and have no exit code of their own.
+func (e Env) simple(o *options, do func(ctx context.Context, args []string) error) func(context.Context, []string) int {
+	return func(ctx context.Context, args []string) int {
+		err := o.invalid()
+		if err == nil {
+			err = do(ctx, args)
+		}
+		if err != nil {
+			return e.refuse(ctx, o, err)
+		}
+		return Passed
+	}
+}
+
+// takes checks the number of arguments. The first one that is too many may be the misspelt name of a command.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least {
+			return fmt.Errorf("missing argument: %s; see %s --help", c.UseLine(), c.CommandPath())
+		}
+		var below []string
+		for _, sub := range c.Commands() {
+			below = append(below, sub.Name())
+		}
+		var errs []error
+		for i := most; i < len(args); i++ {
+			errs = append(errs, fmt.Errorf("%q: unexpected argument%s", args[i], human.Meant(args[i], below)))
+			below = nil
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// unlimited is the most arguments of a command that takes any number of them.
+const unlimited = math.MaxInt
+
+// manualCommand writes the manual pages of a command and those below it.
+func (e Env) manualCommand() *cobra.Command {
+	c := &cobra.Command{Use: "man DIR", Short: "write the manual pages to a directory", Hidden: true, Args: takes(1, 1)}
+	o := newOptions(c, harness.Plan{})
+	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
+		if err := os.MkdirAll(args[0], 0o755); err != nil {
+			return err
+		}
+		c.Root().DisableAutoGenTag = true
+		return doc.GenManTree(c.Root(), &doc.GenManHeader{Section: "1", Source: "Hammerlock " + harness.Version(), Manual: "Hammerlock"}, args[0])
+	}))
 }

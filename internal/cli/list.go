@@ -1,9 +1,11 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 
+	"hammerlock/checker"
+	"hammerlock/faults"
+	"hammerlock/internal/human"
 	"hammerlock/locks"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -11,34 +13,37 @@ import (
 
 // writeList prints every catalogue: what there is, and what it is.
 func writeList(w io.Writer) error {
-	var err error
-	line := func(format string, args ...any) {
-		if err == nil {
-			_, err = fmt.Fprintf(w, format+"\n", args...)
-		}
-	}
-	line("topologies")
+	p := &human.Printer{W: w}
+	p.Line("topologies")
 	for _, s := range topologies.All {
-		line("  %-10s %s", s.Name, s.Doc)
+		p.Line("  %-10s %s", s.Name, s.Doc)
 	}
-	line("\nlocks")
+	p.Line("\nlocks")
 	for _, s := range locks.All {
-		line("  %-10s %s", s.Name, s.Doc)
-		line("  %-10s source: %s", "", s.Source)
+		p.Line("  %-10s %s", s.Name, s.Doc)
+		p.Line("  %-10s source: %s", "", s.Source)
 		if s.Assumes != "" {
-			line("  %-10s safe if %s", "", s.Assumes)
+			p.Line("  %-10s safe if %s", "", s.Assumes)
 		}
 		if s.Broken != "" {
-			line("  %-10s BROKEN: %s", "", s.Broken)
+			p.Line("  %-10s BROKEN: %s", "", s.Broken)
 		}
 	}
-	line("\ncounters")
+	p.Line("\ncounters")
 	for _, s := range workload.AllCounters {
-		line("  %-16s %s", s.Name, s.Doc)
+		p.Line("  %-16s %s", s.Name, s.Doc)
 		if s.Broken != "" {
-			line("  %-16s BROKEN: %s", "", s.Broken)
+			p.Line("  %-16s BROKEN: %s", "", s.Broken)
 		}
 	}
-	listFaults(line)
-	return err
+	p.Line("\nfaults")
+	for _, f := range faults.All {
+		p.Line("  %-18s %s", f.Name, f.Doc)
+	}
+	p.Line("  points: %v; %s: those that a right lock survives there; %s", faults.Points, faults.Auto, faults.None)
+	p.Line("\nchecks")
+	for _, c := range checker.All {
+		p.Line("  %-18s %s", c.Name, c.Doc)
+	}
+	return p.Err
 }

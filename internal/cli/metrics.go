@@ -15,7 +15,7 @@ import (
 	"hammerlock/internal/harness"
 )
 
-// metricsServer shows the last event of a job to whoever asks. It knows nothing but what it was told.
+// metricsServer serves the last event of a job as metrics.
 type metricsServer struct {
 	last    atomic.Pointer[harness.Event]
 	listen  net.Listener
@@ -23,7 +23,7 @@ type metricsServer struct {
 	serving sync.WaitGroup
 }
 
-// Prometheus wants to be answered within its scrape interval.
+// Prometheus expects an answer within its scrape interval.
 const (
 	scrapeTimeout   = 5 * time.Second
 	shutdownTimeout = time.Second
@@ -73,40 +73,35 @@ func (m *metricsServer) close(ctx context.Context) {
 	m.serving.Wait()
 }
 
-var live = struct{ up, phase, at, done, errors, waiting, acquire *prometheus.Desc }{
-	up:      describe("run", "number of the run that goes on, and of how many", "of"),
-	phase:   describe("phase", "1 for what the suite is doing", "phase"),
-	at:      describe("elapsed_seconds", "since the workers of the run were let loose"),
-	done:    describe("visits_total", "counted visits of the run within its measurement"),
-	errors:  describe("errors_total", "operations of the run that did not go well"),
-	waiting: describe("waiting_workers", "workers that wait for a lock"),
-	acquire: describe("acquire_seconds", "waits of the winners of the current second", "quantile"),
-}
-
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("hammerlock_"+name, help, append([]string{"topology", "lock"}, labels...), nil)
-}
-
 // Describe and Collect make the server a collector of its own last event.
 func (m *metricsServer) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, to) }
 
-// Collect says what the last event said.
+// Collect sends what the last event reported.
 func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 	e := m.last.Load()
 	if e == nil {
 		return
 	}
-	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
-		labels = append([]string{e.Combination.Topology.Name, e.Combination.Lock.Name}, labels...)
-		to <- prometheus.MustNewConstMetric(d, kind, v, labels...)
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	for _, s := range []struct {
+		name, help string
+		kind       prometheus.ValueType
+		value      float64
+		label, is  string // besides the topology and the lock
+	}{
+		{"run", "number of the run that goes on, and of how many", gauge, float64(e.Number), "of", strconv.Itoa(e.Of)},
+		{"phase", "1 for what the suite is doing", gauge, 1, "phase", string(e.Phase)},
+		{"elapsed_seconds", "since the workers of the run were let loose", gauge, e.Live.At.Seconds(), "", ""},
+		{"visits_total", "counted visits of the run within its measurement", counter, float64(e.Live.Done), "", ""},
+		{"errors_total", "operations of the run that did not go well", counter, float64(e.Live.Errors), "", ""},
+		{"waiting_workers", "workers that wait for a lock", gauge, float64(e.Live.Waiting), "", ""},
+		{"acquire_seconds", "waits of the winners of the current second", gauge, e.Live.P50.Seconds(), "quantile", "0.5"},
+		{"acquire_seconds", "waits of the winners of the current second", gauge, e.Live.P99.Seconds(), "quantile", "0.99"},
+	} {
+		labels := prometheus.Labels{"topology": e.Combination.Topology.Name, "lock": e.Combination.Lock.Name}
+		if s.label != "" {
+			labels[s.label] = s.is
+		}
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_"+s.name, s.help, nil, labels), s.kind, s.value)
 	}
-	l := e.Live
-	send(live.up, prometheus.GaugeValue, float64(e.Number), strconv.Itoa(e.Of))
-	send(live.phase, prometheus.GaugeValue, 1, string(e.Phase))
-	send(live.at, prometheus.GaugeValue, l.At.Seconds())
-	send(live.done, prometheus.CounterValue, float64(l.Done))
-	send(live.errors, prometheus.CounterValue, float64(l.Errors))
-	send(live.waiting, prometheus.GaugeValue, float64(l.Waiting))
-	send(live.acquire, prometheus.GaugeValue, l.P50.Seconds(), "0.5")
-	send(live.acquire, prometheus.GaugeValue, l.P99.Seconds(), "0.99")
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,23 +15,17 @@ import (
 	"hammerlock/results"
 )
 
-// programTimeout is how long another build has to end when it was told to.
+// programTimeout is how long another build may take to end after SIGTERM.
 const programTimeout = 20 * time.Second
 
-// byProgram makes one run of a side by a build of bench, this one if the side names none.
-func (t *trial) byProgram(ctx, stop context.Context, s side) (*results.Run, error) {
+// runProgram makes one run with the arguments of a plan by the side's build of bench, this one if the side names none.
+func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Run, error) {
 	program := s.program
 	if program == "" {
 		var err error
 		if program, err = os.Executable(); err != nil {
 			return nil, err
 		}
-	}
-	args := flagsGiven(s.c.Flags())
-	p := &s.c.o.plan
-	for _, f := range [][2]string{{"topology", strings.Join(names(p.Topologies, topologyName), ",")}, {"duration", short(p.Duration)}, {"warmup", short(p.Warmup)},
-		{"seed", strconv.FormatUint(p.Workload.Seed, 10)}, {"out", t.out}} {
-		args = append(args, "--"+f[0]+"="+f[1]) // the last one counts
 	}
 	cmd := exec.CommandContext(ctx, program, append(args, "--json", "--quiet")...)
 	var stdout, stderr bytes.Buffer

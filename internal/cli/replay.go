@@ -2,11 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
+	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,115 +19,79 @@ const frameEvery = 100 * time.Millisecond
 
 // replayCommand shows a saved run in the dashboard.
 func (e Env) replayCommand() *cobra.Command {
-	var out string
 	c := &cobra.Command{
-		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: cobra.ExactArgs(1), ValidArgsFunction: completeRuns,
+		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: takes(1, 1), ValidArgsFunction: completeRuns,
 		Long: "replay shows a saved run of verify in the dashboard: its history has every operation. A run is a directory, or\n" +
 			"the name of one where runs are saved, as in latest. Left and right seek by a second, with shift by a tenth;\n" +
 			"home and end; space stops and goes on; q ends.",
 		Example: "  bench replay latest",
-		RunE:    func(c *cobra.Command, args []string) error { return e.play(c.Context(), savedRun(args[0], out)) },
 	}
-	c.Flags().StringVar(&out, "out", harness.Default().Out, "where runs are saved")
-	return c
+	o := newOptions(c, harness.Default())
+	o.tui = tuiOn
+	o.out("where runs are saved")
+	return e.command(c, o, e.simple(o, func(ctx context.Context, args []string) error { return e.replay(ctx, o, savedRun(args[0], o.plan.Out)) }))
 }
 
-func (e Env) play(ctx context.Context, path string) error {
+func (e Env) replay(base context.Context, o *options, path string) error {
 	run, err := results.ReadRun(path)
-	h, file, openErr := open(path)
+	h, file, openErr := openHistory(path)
+	_, missing := os.Stat(file)
 	switch {
-	case errors.Is(openErr, fs.ErrNotExist) && err == nil:
-		return fmt.Errorf("%s has no history: bench keeps sums only; runs of verify can be replayed", path)
-	case errors.Is(openErr, fs.ErrNotExist):
-		return err
+	case missing != nil && err == nil:
+		return usage("%s has no history: bench keeps sums only; runs of verify can be replayed", path)
+	case missing != nil:
+		return usage("%v", err)
 	case openErr != nil:
 		return openErr
 	}
 	if run == nil {
 		run, _ = results.ReadRun(filepath.Dir(file)) // a history may lie alone
 	}
-	p := &player{replay: measure.NewReplay(h, run), moved: make(chan struct{}, 1)}
-	_, s, done := onSignals(ctx)
+	_, s, done := onSignals(base)
 	defer done()
-	t, err := e.theatre(&options{tui: tuiOn}, dashboard.Options{Replay: true, Quit: func(int) { s.press() }})
-	var usage *harness.UsageError
-	if errors.As(err, &usage) {
-		return fmt.Errorf("a replay needs a terminal: %w", err)
-	}
+	d, err := e.openDashboard(o, dashboard.Options{Replay: true, Quit: func(int) { s.press() }})
 	if err != nil {
 		return err
 	}
-	t.dashboard.Control(&measure.Controls{Seek: p.seek, PlayPause: p.hold})
-	p.run(s.stop, t.dashboard)
-	return t.close()
+	play(s.stop, d, measure.NewReplay(h, run))
+	return d.Close()
 }
 
-// player moves through a replay as time goes by, and as a person wants.
-type player struct {
-	replay *measure.Replay
-	moved  chan struct{}
-
-	mu   sync.Mutex
-	at   time.Duration
-	held bool
-}
-
-func (p *player) seek(by time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	end := p.replay.End()
-	switch {
-	case by >= end:
-		p.at = end
-	case by <= -end:
-		p.at = 0
-	default:
-		p.at = min(max(p.at+by, 0), end)
+// play moves through a replay as time goes by, and as keys ask for, until stop is done.
+func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
+	var at time.Duration
+	held := false
+	keys := make(chan func())
+	pressed := func(do func()) {
+		select {
+		case keys <- do:
+		case <-stop.Done():
+		}
 	}
-	p.wake()
-}
-
-func (p *player) hold() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.held = !p.held
-	p.wake()
-}
-
-func (p *player) wake() {
-	select {
-	case p.moved <- struct{}{}:
-	default:
-	}
-}
-
-// step goes on by what has passed and says where it is.
-func (p *player) step(passed time.Duration) (at time.Duration, held bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.held {
-		p.at = min(p.at+passed, p.replay.End())
-	}
-	return p.at, p.held
-}
-
-// run plays until ctx is done.
-func (p *player) run(ctx context.Context, d *dashboard.Dashboard) {
+	d.Control(&measure.Controls{
+		Seek: func(by time.Duration) {
+			pressed(func() { at = min(max(at+min(max(by, -r.End()), r.End()), 0), r.End()) })
+		},
+		PlayPause: func() { pressed(func() { held = !held }) },
+	})
 	ticker := time.NewTicker(frameEvery)
 	defer ticker.Stop()
-	last := time.Now()
-	for {
-		now := time.Now()
-		at, held := p.step(now.Sub(last))
-		last = now
-		s := p.replay.At(at)
+	for last := time.Now(); ; {
+		s := r.At(at)
 		s.Paused = held
 		d.Publish(s)
+		do := func() {}
 		select {
-		case <-ctx.Done():
+		case <-stop.Done():
 			return
 		case <-ticker.C:
-		case <-p.moved:
+		case do = <-keys:
 		}
+		now := time.Now()
+		if !held {
+			at = min(at+now.Sub(last), r.End())
+		}
+		last = now
+		do()
 	}
 }

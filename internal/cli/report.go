@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,61 +17,66 @@ import (
 // reports writes the reports of runs as they are saved, and remembers what went wrong.
 type reports struct {
 	dirs     []string
-	problems []error
+	problems error
 }
 
 func (r *reports) save(dir string) {
 	r.dirs = append(r.dirs, dir)
-	if err := report.Write(filepath.Join(dir, report.File), []string{dir}); err != nil {
-		r.problems = append(r.problems, err)
-	}
+	r.write(dir, dir)
 }
 
-// compare writes one report of all runs beside them, if there are several.
-func (r *reports) compare(out string) {
-	if len(r.dirs) < 2 {
-		return
-	}
-	if err := report.Write(filepath.Join(out, report.File), r.dirs); err != nil {
-		r.problems = append(r.problems, err)
-	}
+func (r *reports) write(to string, dirs ...string) {
+	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs))
 }
 
-// close writes what is to be written of all runs together and says what went wrong: a run is a run without its report.
+// close writes one report of all runs, if there are several, and prints what went wrong: a run is a run without its report.
 func (r *reports) close(e Env, out string) {
-	r.compare(out)
-	for _, problem := range r.problems {
-		_, _ = fmt.Fprintln(e.Stderr, "warning:", problem)
+	if len(r.dirs) > 1 {
+		r.write(out, r.dirs...)
 	}
+	e.lines("warning:", r.problems)
 }
 
 // reportCommand prints saved runs again, or writes them as one page.
 func (e Env) reportCommand() *cobra.Command {
-	var page, out string
 	c := &cobra.Command{
-		Use: "report RUN...", Short: "print saved runs again, or write them as one page", Args: cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeRuns,
+		Use: "report RUN...", Short: "print saved runs again, or write them as one page", Args: takes(1, unlimited), ValidArgsFunction: completeRuns,
 		Long: "report prints the tables of saved runs: a run is a directory, or the name of one where runs are saved, as in\n" +
 			"latest. With --html it writes one page instead, which needs no network: verdicts, latency, who held the lock\n" +
 			"when, fairness, cost, faults, and all runs compared.",
 		Example: "  bench report latest\n  bench report results/runs/* --html report.html",
-		RunE: func(_ *cobra.Command, args []string) error {
-			dirs := make([]string, len(args))
-			for i, arg := range args {
-				dirs[i] = savedRun(arg, out)
-			}
-			if page != "" {
-				return e.writePage(page, dirs)
-			}
-			return e.printRuns(dirs)
-		},
 	}
-	c.Flags().StringVar(&page, "html", "", "write one page to this file instead of printing tables")
-	c.Flags().StringVar(&out, "out", harness.Default().Out, "where runs are saved")
-	return c
+	var page string
+	o := newOptions(c, harness.Default())
+	o.text(flag{session, "html", "write one page to this file instead of printing tables"}, "file", &page)
+	o.out("where runs are saved")
+	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
+		var dirs []string
+		var runs []results.Run
+		for _, arg := range args {
+			dir := savedRun(arg, o.plan.Out)
+			run, err := results.ReadRun(dir)
+			if err != nil {
+				o.mistake("%v", err)
+				continue
+			}
+			dirs, runs = append(dirs, dir), append(runs, *run)
+		}
+		if err := o.invalid(); err != nil {
+			return err
+		}
+		if page == "" {
+			return e.printRuns(dirs, runs)
+		}
+		if err := report.Write(page, dirs); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintln(e.Stderr, "wrote", page)
+		return nil
+	}))
 }
 
-// savedRun finds the directory that a person means.
+// savedRun finds the directory of a run: a path, or a name where runs are saved.
 func savedRun(name, out string) string {
 	if _, err := os.Stat(name); err != nil && filepath.Base(name) == name {
 		return filepath.Join(out, name)
@@ -77,30 +84,11 @@ func savedRun(name, out string) string {
 	return name
 }
 
-func (e Env) writePage(page string, dirs []string) error {
-	for _, dir := range dirs {
-		if _, err := results.ReadRun(dir); err != nil {
-			return err
-		}
-	}
-	if err := report.Write(page, dirs); err != nil {
-		return &fileError{err}
-	}
-	_, _ = fmt.Fprintln(e.Stderr, "wrote", page)
-	return nil
-}
-
-func (e Env) printRuns(dirs []string) error {
-	var runs []results.Run
+func (e Env) printRuns(dirs []string, runs []results.Run) error {
 	var judged []results.Judgement
-	for _, dir := range dirs {
-		run, err := results.ReadRun(dir)
-		if err != nil {
-			return err
-		}
-		runs = append(runs, *run)
+	for i, dir := range dirs {
 		if _, err := os.Stat(filepath.Join(dir, results.HistoryFile)); err == nil {
-			j := run.Judgement()
+			j := runs[i].Judgement()
 			j.Saved = dir
 			judged = append(judged, j)
 		}

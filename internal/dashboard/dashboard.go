@@ -3,6 +3,7 @@
 package dashboard
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type Options struct {
 type Dashboard struct {
 	options Options
 	screen  tcell.Screen
+	guard   *guard // nil if somebody else owns the screen
 	app     *tview.Application
 	pages   *tview.Pages
 	main    *board
@@ -86,7 +88,9 @@ func (d *Dashboard) Close() error {
 	d.once.Do(func() { close(d.closing) })
 	d.ticks.Wait()
 	<-d.ended
-	return d.err
+	err := errors.Join(d.err, d.guard.dismiss())
+	d.guard = nil
+	return err
 }
 
 // tick posts the key tick until the dashboard has ended. If the queue is full a tick is in it already.

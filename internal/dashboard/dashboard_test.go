@@ -203,8 +203,8 @@ func TestShows(t *testing.T) {
 		"no colour":   {map[string]string{"LANG": "C.utf8", "NO_COLOR": "1"}, Options{}},
 		"empty is no": {map[string]string{"LANG": "C.utf8", "NO_COLOR": ""}, Options{Color: true}},
 	} {
-		got := Shows(func(k string) string { return tt.env[k] })
-		if got.ASCII != tt.want.ASCII || got.Color != tt.want.Color {
+		var got Options
+		if got.ASCII, got.Color = shows(func(k string) string { return tt.env[k] }); got.ASCII != tt.want.ASCII || got.Color != tt.want.Color {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// Guard restores the terminal when this process cannot: after a panic, or when it was killed. It is a shell that has the
+// guard restores the terminal when this process cannot: after a panic, or when it was killed. It is a shell that has the
 // terminal's settings and waits for the end of its input.
-type Guard struct {
+type guard struct {
 	shell *exec.Cmd
 	pipe  *os.File
 }
@@ -30,13 +30,13 @@ printf '\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?2004l\033[?1l\033>\033
 printf '%s\n' "$said" >&2
 `
 
-// NewGuard starts a guard. Call it before Terminal.
-func NewGuard() (*Guard, error) {
+// newGuard starts a guard. Call it before the terminal's settings change.
+func newGuard() (*guard, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{shell: exec.Command("/bin/sh", "-c", guardScript), pipe: write}
+	g := &guard{shell: exec.Command("/bin/sh", "-c", guardScript), pipe: write}
 	g.shell.Stdin, g.shell.Stderr, g.shell.SysProcAttr = read, os.Stderr, &syscall.SysProcAttr{Setpgid: true}
 	answer, err := g.shell.StdoutPipe()
 	if err == nil {
@@ -52,8 +52,11 @@ func NewGuard() (*Guard, error) {
 	return g, debug.SetCrashOutput(write, debug.CrashOptions{})
 }
 
-// Dismiss ends the guard after the terminal was restored.
-func (g *Guard) Dismiss() error {
+// dismiss ends the guard after the terminal was restored. It is safe on nil.
+func (g *guard) dismiss() error {
+	if g == nil {
+		return nil
+	}
 	_, err := io.WriteString(g.pipe, "ok\n")
 	return errors.Join(err, debug.SetCrashOutput(nil, debug.CrashOptions{}), g.pipe.Close(), g.shell.Wait())
 }

@@ -30,8 +30,27 @@ func Fits(out, err *os.File, getenv func(string) string) error {
 	return nil
 }
 
-// Shows reads from the environment what the terminal can show: colours (https://no-color.org) and the locale's letters.
-func Shows(getenv func(string) string) Options {
+// Start takes the terminal and begins to draw what it can show. If this process dies, a guard restores the terminal.
+func Start(o Options, getenv func(string) string) (*Dashboard, error) {
+	guard, err := newGuard()
+	if err != nil {
+		return nil, err
+	}
+	screen, err := tcell.NewScreen()
+	if err == nil {
+		err = screen.Init()
+	}
+	if err != nil {
+		return nil, errors.Join(err, guard.dismiss())
+	}
+	o.ASCII, o.Color = shows(getenv)
+	d := Open(screen, o)
+	d.guard = guard
+	return d, nil
+}
+
+// shows reads from the environment what the terminal can show: colours (https://no-color.org) and the locale's letters.
+func shows(getenv func(string) string) (ascii, color bool) {
 	locale := getenv("LC_ALL")
 	for _, name := range []string{"LC_CTYPE", "LANG"} {
 		if locale == "" {
@@ -39,14 +58,5 @@ func Shows(getenv func(string) string) Options {
 		}
 	}
 	locale = strings.ToLower(strings.ReplaceAll(locale, "-", ""))
-	return Options{ASCII: !strings.Contains(locale, "utf8"), Color: getenv("NO_COLOR") == ""}
-}
-
-// Terminal opens the terminal. The caller must restore it; Guard does if the caller cannot.
-func Terminal() (tcell.Screen, error) {
-	screen, err := tcell.NewScreen()
-	if err != nil {
-		return nil, err
-	}
-	return screen, screen.Init()
+	return !strings.Contains(locale, "utf8"), getenv("NO_COLOR") == ""
 }

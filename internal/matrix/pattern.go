@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hammerlock/faults"
+	"hammerlock/internal/human"
 	"hammerlock/locks"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -137,6 +138,7 @@ func (p *Pattern) mistakes() (list []string) {
 				if l.words != nil {
 					why += ", and the words " + strings.Join(l.words, ", ")
 				}
+				why += human.Meant(bare, slices.Concat(l.good, l.words))
 			}
 			if why != "" {
 				list = append(list, fmt.Sprintf("%s %q: %s", l.what, name, why))

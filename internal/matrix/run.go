@@ -3,10 +3,7 @@ package matrix
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +23,7 @@ type Run struct {
 	Dir          string // where everything is kept
 	RedisServer  string // as harness.Plan takes it
 	Log          *Log
+	Command      func(harness.Plan) string     // what repeats a run
 	Tell         func(done, of int, r *Result) // one call at a time
 }
 
@@ -113,7 +111,7 @@ func (m *Run) try(ctx, stop context.Context, r *Record) {
 		p.Duration *= 2
 	}
 	r.Seed, r.Error, r.Status = p.Workload.Seed, "", checker.Inconclusive
-	r.Command = command(&p)
+	r.Command = m.Command(p)
 	job, err := p.Check(stop, nil)
 	if err != nil {
 		r.Error = err.Error()
@@ -142,25 +140,4 @@ func (m *Run) plan(c Cell) harness.Plan {
 	p.RedisServer, p.Out, p.Workload.Seed = m.RedisServer, m.Dir, c.seed(m.Seed)
 	m.Expectations.prepare(c, &p)
 	return p
-}
-
-// command repeats a plan by hand.
-func command(p *harness.Plan) string {
-	w := &p.Workload
-	parts := []string{"verify", "--topology", p.Topologies[0].Name, "--lock", p.Locks[0].Name, "--fault", p.Faults[0],
-		"--workers", strconv.Itoa(w.Workers), "--keys", strconv.Itoa(w.Keys), "--ttl", w.TTL.String(), "--hold", w.Hold.String(),
-		"--think", w.Think.String(), "--retry", w.Retry.String(), "--wait", w.Wait.String(), "--duration", p.Duration.String()}
-	if w.Extend > 0 {
-		parts = append(parts, "--extend", w.Extend.String())
-	}
-	if usual := harness.Default(); w.Reenter != usual.Workload.Reenter {
-		parts = append(parts, "--reenter", strconv.Itoa(w.Reenter))
-	}
-	if p.Processes > 1 {
-		parts = append(parts, "--processes", strconv.Itoa(p.Processes))
-	}
-	if p.Counter.Name != workload.RedisCounter.Name {
-		parts = append(parts, "--counter", p.Counter.Name)
-	}
-	return strings.Join(append(parts, "--seed", fmt.Sprint(w.Seed)), " ")
 }

@@ -80,6 +80,7 @@ type Tour struct {
 	Seed        uint64
 	RedisServer string
 	Out         io.Writer
+	Command     func(harness.Plan) string // what repeats a run
 }
 
 // ready is a chapter whose servers are up.
@@ -122,7 +123,7 @@ func (t *Tour) prepare(stop context.Context, number int) <-chan ready {
 		p := m.plan(c.Cell)
 		chapterLength.into(&p)
 		c.With.into(&p)
-		d := ready{command: command(&p)}
+		d := ready{command: t.Command(p)}
 		var job *harness.Job
 		if job, d.err = p.Check(stop, nil); d.err == nil {
 			job.Command = func(harness.Combination) string { return d.command }
@@ -160,7 +161,7 @@ func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r *rea
 		}
 	}
 	if x.Red {
-		p.Line("   NOT AS TOLD: %s", x.Why)
+		p.Line("   UNEXPECTED: %s", x.Why)
 	}
 	p.Line("   %s", r.command)
 	p.Line("")

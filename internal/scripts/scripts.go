@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
 
 // Run runs the scripts in testdata. Every script should leave no server and no directory.
@@ -27,7 +27,7 @@ func Run(t *testing.T) {
 			return os.Mkdir(filepath.Join(e.WorkDir, "tmp"), 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "servers": servers, "terminate": terminate, "spoil": spoil,
+			"exits": exits, "servers": servers, "signal": signal, "spoil": spoil,
 		},
 	})
 }
@@ -75,13 +75,13 @@ func servers(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s, want %d", state, want)
 }
 
-// terminate sends SIGTERM to the programs in the background.
-func terminate(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: terminate")
+// signal NAME sends a signal, such as TERM, to the programs in the background.
+func signal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 || unix.SignalNum("SIG"+args[0]) == 0 {
+		ts.Fatalf("usage: signal NAME")
 	}
 	for _, c := range ts.BackgroundCmds() {
-		ts.Check(c.Process.Signal(syscall.SIGTERM))
+		ts.Check(c.Process.Signal(unix.SignalNum("SIG" + args[0])))
 	}
 }
 

@@ -184,25 +184,10 @@ func runsNeeded(tests int) int {
 	}
 }
 
-// configuration is what two runs that are compared should have in common.
-var configuration = slices.Concat(groupings[:2], []property{
-	{"load", func(r *results.Run) string {
-		load, _, _ := strings.Cut(r.Workload(), " each")
-		return load
-	}},
-	{"processes", func(r *results.Run) string { return fmt.Sprint(r.Processes) }},
-}, groupings[4:], []property{
-	{"server", func(r *results.Run) string { return r.Settings["server"] }},
-	{"suite", func(r *results.Run) string { return r.Environment.Suite }},
-	{"machine", func(r *results.Run) string {
-		return fmt.Sprintf("%s, %d cores", r.Environment.CPU, r.Environment.Cores)
-	}},
-})
-
 // notes says what else differs between the sides, and when the order of the runs could be taken for a difference.
 func notes(sides []Side, by []string) (all []string) {
-	for _, p := range configuration {
-		if texts, same := p.ofAll(sides); !same && !slices.Contains(by, p.name) {
+	for _, p := range properties {
+		if texts, same := p.ofAll(sides); !same && p.use&note != 0 && !slices.Contains(by, p.name) {
 			all = append(all, "differs: "+p.name+": "+strings.Join(texts, " | "))
 		}
 	}

@@ -19,31 +19,53 @@ type Side struct {
 type property struct {
 	name string
 	of   func(*results.Run) string
+	use  use
 }
 
-// groupings are the keys that runs can be grouped by.
-var groupings = []property{
-	{"topology", func(r *results.Run) string { return r.Topology }},
-	{"lock", func(r *results.Run) string { return r.Lock }},
-	{"workers", func(r *results.Run) string { return fmt.Sprint(r.Workers) + " workers" }},
-	{"keys", func(r *results.Run) string { return human.Quantity(r.Keys, "page") }},
-	{"counter", func(r *results.Run) string { return r.Counter }},
-	{"faults", func(r *results.Run) string { return human.List(r.Faults) }},
+// use says what a property is good for.
+type use int
+
+const (
+	key    use = 1 << iota // runs can be grouped by it
+	repeat                 // repeated runs have it in common
+	note                   // a comparison says so if its sides differ in it
+)
+
+// properties lists the properties of runs.
+var properties = []property{
+	{"topology", func(r *results.Run) string { return r.Topology }, key | repeat | note},
+	{"lock", func(r *results.Run) string { return r.Lock }, key | repeat | note},
+	{"load", func(r *results.Run) string { load, _, _ := strings.Cut(r.Workload(), " each"); return load }, note},
+	{"workers", func(r *results.Run) string { return fmt.Sprint(r.Workers) + " workers" }, key},
+	{"keys", func(r *results.Run) string { return human.Quantity(r.Keys, "page") }, key},
+	{"processes", func(r *results.Run) string { return fmt.Sprint(r.Processes) }, note},
+	{"counter", func(r *results.Run) string { return r.Counter }, key | note},
+	{"faults", func(r *results.Run) string { return human.List(r.Faults) }, key | note},
+	{"server", func(r *results.Run) string { return r.Settings["server"] }, note},
+	{"suite", func(r *results.Run) string { return r.Environment.Suite }, note},
+	{"machine", func(r *results.Run) string {
+		return fmt.Sprintf("%s, %d cores", r.Environment.CPU, r.Environment.Cores)
+	}, note},
 }
 
-// Groupings names the keys that runs can be grouped by.
-func Groupings() (names []string) {
-	for _, g := range groupings {
-		names = append(names, g.name)
+// used names the properties that are good for something.
+func used(as use) (names []string) {
+	for _, p := range properties {
+		if p.use&as != 0 {
+			names = append(names, p.name)
+		}
 	}
 	return names
 }
 
+// Groupings names the keys that runs can be grouped by.
+func Groupings() []string { return used(key) }
+
 // agreement is those of topology and lock in which all sides have the same.
 func agreement(sides []Side) (by []string) {
-	for _, g := range groupings[:2] {
-		if _, same := g.ofAll(sides); same {
-			by = append(by, g.name)
+	for _, p := range properties {
+		if _, same := p.ofAll(sides); same && p.use&repeat != 0 {
+			by = append(by, p.name)
 		}
 	}
 	return by
@@ -76,9 +98,9 @@ func groupSides(sides []Side, by []string) (names []string, groups map[string][]
 		for j := range sides[i].Runs {
 			r := &sides[i].Runs[j]
 			var parts []string
-			for _, g := range groupings {
-				if slices.Contains(by, g.name) {
-					parts = append(parts, g.of(r))
+			for _, p := range properties {
+				if slices.Contains(by, p.name) {
+					parts = append(parts, p.of(r))
 				}
 			}
 			name := strings.Join(parts, " ")
@@ -94,7 +116,7 @@ func groupSides(sides []Side, by []string) (names []string, groups map[string][]
 
 // CheckGates checks every gate against the runs of every combination of topology and lock.
 func CheckGates(gates []Gate, runs []results.Run) (all []GateResult) {
-	names, groups := groupSides([]Side{{Runs: runs}}, []string{"topology", "lock"})
+	names, groups := groupSides([]Side{{Runs: runs}}, used(repeat))
 	for _, name := range names {
 		for i := range gates {
 			all = append(all, gates[i].Check(groups[name][0]))

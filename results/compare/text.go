@@ -122,7 +122,7 @@ func WriteSpread(w io.Writer, runs []results.Run) error {
 	}
 	p := &human.Printer{W: w}
 	p.Line("")
-	for _, g := range New([]Side{{Runs: runs}}, []string{"topology", "lock"}, metrics).Groups {
+	for _, g := range New([]Side{{Runs: runs}}, used(repeat), metrics).Groups {
 		p.Line("%s", g.Name)
 		for _, row := range g.Rows {
 			p.Line("%-26s %-20s %s", row.Metric, row.Cells[0].text(row.metric), human.Quantity(row.Cells[0].Runs, "run"))

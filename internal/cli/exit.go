@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"hammerlock/checker"
+	"hammerlock/internal/harness"
+	"hammerlock/internal/matrix"
+	"hammerlock/results"
+	"hammerlock/results/compare"
+)
+
+// The exit codes. If several apply, Violation beats Broken beats Inconclusive beats Regression.
+const (
+	Passed       = 0
+	Violation    = 1 // a safety property failed
+	Usage        = 2
+	Inconclusive = 3
+	Broken       = 4 // the run could not be carried out
+	Regression   = 5 // a latency gate or a comparison failed
+	interrupted  = 128
+)
+
+// schema is the version of the JSON documents.
+const schema = 1
+
+// Document is what --json prints: how a command ended, and what it has made.
+type Document struct {
+	Schema     int                  `json:"schema"`
+	Exit       Exit                 `json:"exit"`
+	Saved      string               `json:"saved,omitzero"`
+	Runs       []results.Run        `json:"runs,omitzero"`
+	Gates      []compare.GateResult `json:"gates,omitempty"`
+	Comparison *compare.Comparison  `json:"comparison,omitzero"`
+	Trial      *compare.Trial       `json:"trial,omitzero"`
+	Search     *compare.Found       `json:"search,omitzero"`
+	Matrix     *matrix.Summary      `json:"matrix,omitzero"`
+	Cells      []matrix.Result      `json:"cells,omitzero"`
+}
+
+// Exit says how a command ended.
+type Exit struct {
+	Code   int    `json:"code"`
+	Reason string `json:"reason"`
+}
+
+// exit finds the code and reason of a command whose runs were judged and that may have ended with an error.
+func exit(stop context.Context, judged []results.Judgement, gates []compare.GateResult, err error) Exit {
+	var failed, undecided, regressed []string
+	for i := range judged {
+		status, text := judged[i].Status()
+		text = judged[i].Topology + " " + judged[i].Lock + ": " + text
+		switch status {
+		case checker.Fail:
+			failed = append(failed, text)
+		case checker.Inconclusive:
+			undecided = append(undecided, text)
+		}
+	}
+	for _, g := range gates {
+		text := strings.TrimPrefix(strings.TrimSpace(g.Topology+" "+g.Lock)+": ", ": ") + g.Gate + ": "
+		switch g.Status {
+		case compare.GatePass:
+		case compare.GateFail:
+			regressed = append(regressed, text+g.Summary)
+		default:
+			undecided = append(undecided, text+string(g.Status)+": "+g.Summary)
+		}
+	}
+	var invalid *harness.UsageError
+	var signal interrupt
+	switch {
+	case len(failed) > 0:
+		return Exit{Violation, joined(failed)}
+	case errors.As(err, &invalid):
+		return Exit{Usage, err.Error()}
+	case errors.As(context.Cause(stop), &signal):
+		return Exit{interrupted + int(signal.signal), signal.Error()}
+	case err != nil:
+		return Exit{Broken, err.Error()}
+	case len(undecided) > 0:
+		return Exit{Inconclusive, joined(append(undecided, regressed...))}
+	case len(regressed) > 0:
+		return Exit{Regression, joined(regressed)}
+	default:
+		return Exit{}
+	}
+}
+
+// joined makes one reason of several; of many, the first few are enough.
+func joined(reasons []string) string {
+	const most = 10
+	if n := len(reasons) - most; n > 0 {
+		reasons = append(reasons[:most:most], fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// result is what a command has to say.
+type result struct {
+	exit     Exit
+	document any // for --json
+	text     func(io.Writer) error
+	err      error // what else could not be written
+}
+
+// answer writes the result of a command to stdout, what could not be written to stderr, and returns the exit code.
+func (e Env) answer(o *options, r result) int {
+	write := r.text
+	if o.json {
+		write = encode(r.document)
+	}
+	return e.end(r.exit, errors.Join(r.err, write(e.Stdout)))
+}
+
+// refuse reports why a command has no result.
+func (e Env) refuse(stop context.Context, o *options, err error) int {
+	e.complain(err)
+	x := exit(stop, nil, nil, err)
+	nothing := func(io.Writer) error { return nil }
+	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Runs: []results.Run{}}, nothing, nil})
+}
+
+// end is the exit code of a command whose result was written, or was not.
+func (e Env) end(x Exit, writeErr error) int {
+	e.complain(writeErr)
+	if writeErr != nil && x.Code == Passed {
+		return Broken // the result did not reach its reader
+	}
+	return x.Code
+}
+
+func (e Env) complain(err error) { e.lines("error:", err) }
+
+// lines writes every line of an error, if there is one, with a label.
+func (e Env) lines(label string, err error) {
+	if err == nil {
+		return
+	}
+	for line := range strings.Lines(err.Error()) {
+		_, _ = fmt.Fprintln(e.Stderr, label, strings.TrimRight(line, "\n"))
+	}
+}
+
+// encode writes a JSON document.
+func encode(document any) func(io.Writer) error {
+	return func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(document)
+	}
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"pgregory.net/rapid"
+
+	"hammerlock/internal/harness"
+)
+
+// planned declares the flags of a plan.
+func planned(p harness.Plan) *options {
+	o := &options{flags: pflag.NewFlagSet("", pflag.ContinueOnError), plan: p}
+	o.planFlags()
+	return o
+}
+
+// texts are the values of all flags that make a plan.
+func texts(p harness.Plan) map[string]string {
+	all := map[string]string{}
+	planned(p).flags.VisitAll(func(f *pflag.Flag) {
+		if v := f.Value.(*value); v.part != session {
+			all[f.Name] = v.text
+		}
+	})
+	return all
+}
+
+// TestASide reads the settings of one side of a comparison.
+func TestASide(t *testing.T) {
+	for text, c := range map[string]struct {
+		set          map[string]string
+		program, err string
+	}{
+		"lock=redsync":                         {map[string]string{"lock": "redsync"}, "", ""},
+		"lock=redsync,retry=3ms":               {map[string]string{"lock": "redsync", "retry": "3ms"}, "", ""},
+		"fault=kill-primary@2s,heal@5s,keys=2": {map[string]string{"fault": "kill-primary@2s,heal@5s", "keys": "2"}, "", ""},
+		"bench=base/bench, --hold=2ms":         {map[string]string{"hold": "2ms"}, "base/bench", ""},
+		"redsync":                              {err: "NAME=VALUE"},
+		"":                                     {err: "NAME=VALUE"},
+		"=1":                                   {err: "NAME=VALUE"},
+		"seed=1":                               {err: `"seed": no such setting of one side: there is topology, lock, `},
+		"gate=throughput<+1%":                  {err: `"gate": no such setting of one side`},
+		"retri=1ms":                            {err: "did you mean retry?"},
+		"retry=soon":                           {err: `--retry "soon": a duration has a unit`},
+	} {
+		common := &options{plan: shortPlan(abDuration, abWarmup)}
+		want := texts(common.plan)
+		maps.Copy(want, c.set)
+		s := newSide(common, text)
+		mistakes := strings.Join(s.o.mistakes, "\n")
+		if got := texts(s.o.plan); (mistakes == "") != (c.err == "") || !strings.Contains(mistakes, c.err) || s.program != c.program || !maps.Equal(got, want) {
+			t.Errorf("%q: got %q, %v, mistakes %q", text, s.program, got, mistakes)
+		}
+	}
+}
+
+// samples are values of every flag that makes a plan.
+func samples(t *testing.T) map[string][]string {
+	all := map[string][]string{}
+	planned(benchPlan()).flags.VisitAll(func(f *pflag.Flag) {
+		switch v := f.Value.(*value); {
+		case v.kind == "dir": // no part of the plan of a run
+		case v.complete != nil:
+			all[f.Name], _ = v.complete(nil, nil, "")
+		case v.kind == "n":
+			all[f.Name] = []string{"1", "3"}
+		case v.kind == "duration":
+			all[f.Name] = []string{"0s", "1ms", "90s", "1h0m0.5s"}
+		case v.kind == "n/s":
+			all[f.Name] = []string{"12.5", "1000000/s"}
+		case v.kind == "path":
+			all[f.Name] = []string{"/opt/it's here/redis-server", "embedded"}
+		case v.kind == "bool":
+			all[f.Name] = []string{"true", "false"}
+		default:
+			t.Fatalf("no values for --%s", f.Name)
+		}
+	})
+	return all
+}
+
+// TestARepeatedCommandIsTheSamePlan changes flags of a plan that has other defaults than the command, writes it as
+// arguments and reads them again.
+func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
+	all := samples(t)
+	for name, command := range map[string]struct {
+		root *cobra.Command
+		plan harness.Plan
+	}{"bench": {Env{}.benchCommand(), benchPlan()}, "verify": {Env{}.verifyCommand(), verifyPlan()}} {
+		rapid.Check(t, func(t *rapid.T) {
+			o := planned(shortPlan(abDuration, abWarmup))
+			for flag, good := range all {
+				if rapid.Bool().Draw(t, "has "+flag) {
+					_ = o.flags.Set(flag, rapid.SampledFrom(good).Draw(t, flag))
+				}
+			}
+			args := arguments(command.root, o.plan)
+			again := planned(command.plan)
+			if err := again.flags.Parse(args); err != nil || len(o.mistakes)+len(again.mistakes)+again.flags.NArg() > 0 {
+				t.Fatalf("%s %q: %v, mistakes %q %q, arguments %q", name, args, err, o.mistakes, again.mistakes, again.flags.Args())
+			}
+			o.plan.Verify = command.plan.Verify
+			if got, want := fmt.Sprint(again.plan), fmt.Sprint(o.plan); got != want {
+				t.Fatalf("%s %q: got %v, want %v", name, args, got, want)
+			}
+		})
+	}
+}
+
+// TestARepeatedCommandCanBePasted into a shell.
+func TestARepeatedCommandCanBePasted(t *testing.T) {
+	p := benchPlan()
+	p.LibraryRetries, p.RedisServer, p.Workload.Seed, p.Out = true, "/opt/it's here", 7, "elsewhere"
+	p.Topologies = p.Topologies[:1]
+	want := `bench --topology single --lock auto --library-retries=true --redis-server '/opt/it'\''s here' --seed 7`
+	if got := repeat(Env{}.benchCommand(), p); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// interrupt is the cause of a stop by a signal, or by a key that stands for it.
+type interrupt struct {
+	signal syscall.Signal
+	key    bool
+}
+
+func (i interrupt) Error() string {
+	if i.key {
+		return "ended by a key"
+	}
+	return "interrupted by " + unix.SignalName(i.signal)
+}
+
+// signals are the interrupts of a command: the first one finishes the visits in hand, the second one cancels them.
+type signals struct {
+	stop  context.Context
+	press func() // a key that stands for an interrupt
+}
+
+// interruptible is for commands that carry out runs. ctx is done at the second interrupt, signals.stop at the first.
+func interruptible(do func(ctx context.Context, s signals, args []string) int) func(context.Context, []string) int {
+	return func(base context.Context, args []string) int {
+		ctx, s, done := onSignals(base)
+		defer done()
+		return do(ctx, s, args)
+	}
+}
+
+func onSignals(base context.Context) (ctx context.Context, s signals, done func()) {
+	ctx, abort := context.WithCancelCause(base)
+	stop, finish := context.WithCancelCause(ctx)
+	caught, pressed := make(chan os.Signal, 4), make(chan struct{}, 4)
+	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(caught, syscall.SIGHUP)
+	}
+	quit, quitted := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(quitted)
+		for end := finish; ; end = abort {
+			select {
+			case s := <-caught:
+				if s == syscall.SIGHUP && stop.Err() != nil {
+					continue // a terminal that goes away sends it, and so does the shell in it
+				}
+				end(interrupt{signal: s.(syscall.Signal)})
+			case <-pressed:
+				end(interrupt{syscall.SIGINT, true})
+			case <-quit:
+				return
+			}
+		}
+	}()
+	press := func() {
+		select {
+		case pressed <- struct{}{}:
+		default: // enough of them are on their way
+		}
+	}
+	return ctx, signals{stop, press}, func() {
+		signal.Stop(caught)
+		close(quit)
+		<-quitted
+		finish(nil)
+		abort(nil)
+	}
+}

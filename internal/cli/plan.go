@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"hammerlock/faults"
+	"hammerlock/internal/harness"
+	"hammerlock/locks"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// benchPlan is what bench does without flags.
+func benchPlan() harness.Plan {
+	p := harness.Default()
+	p.Workload.Seed = drawSeed()
+	return p
+}
+
+// verifyPlan is what verify does without flags.
+func verifyPlan() harness.Plan {
+	p := benchPlan()
+	p.Verify, p.Faults, p.Warmup = true, []string{faults.Auto}, 0
+	p.Workload.TTL = 3 * time.Second // longer than a failover, and short enough to end in the run
+	p.Duration = 20 * time.Second
+	return p
+}
+
+// shortPlan is what a command does that makes many runs on one topology.
+func shortPlan(duration, warmup time.Duration) harness.Plan {
+	p := benchPlan()
+	p.Topologies, p.Duration, p.Warmup = topologies.All[:1], duration, warmup
+	return p
+}
+
+// drawSeed draws a seed that is short enough to be typed.
+func drawSeed() uint64 {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return uint64(binary.LittleEndian.Uint32(b[:]))
+}
+
+// planFlags declares the flags of a plan. Their defaults are what the plan holds already.
+func (o *options) planFlags() {
+	p, w := &o.plan, &o.plan.Workload
+	some(o, flag{axis, "topology", "what to bring up: " + allTopologies.String()}, &p.Topologies, allTopologies)
+	some(o, flag{axis, "lock", "what to take: " + allLocks.String()}, &p.Locks, allLocks)
+	o.names(flag{setting, "fault", "what breaks: names from --list, with @TIME or @POINT and heal@TIME, as in\n" +
+		"kill-primary@2s,heal@5s; auto: what the lock must survive; none"}, &p.Faults, faultNames())
+	o.integer(flag{setting, "workers", "how many visit at the same time"}, &w.Workers, 0)
+	o.integer(flag{setting, "processes", "how many processes the workers live in; 1 = in the suite itself"}, &p.Processes, 0)
+	o.integer(flag{setting, "keys", "how many pages there are, each with a lock of its own"}, &w.Keys, 0)
+	one(o, flag{setting, "popularity", "how visits choose a page: even, zipf"}, &w.Popularity, words(workload.AllPopularities...))
+	o.duration(flag{setting, "duration", "how long to measure"}, &p.Duration)
+	o.duration(flag{setting, "warmup", "how long to work before that"}, &p.Warmup)
+	o.duration(flag{setting, "ttl", "lease of a lock"}, &w.TTL)
+	o.duration(flag{setting, "hold", "how long a visit stays between load and store"}, &w.Hold)
+	o.duration(flag{setting, "think", "closed loop: how long a worker rests between visits"}, &w.Think)
+	o.duration(flag{setting, "wait", "a visit gives up this long after it was due"}, &w.Wait)
+	o.duration(flag{setting, "retry", "mean backoff between two tries, jittered by half of it"}, &w.Retry)
+	o.duration(flag{setting, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"}, &w.Extend)
+	o.integer(flag{setting, "reenter", "one in how many visits takes a reentrant lock again"}, &w.Reenter, 0)
+	o.rate(flag{setting, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"}, &w.Rate)
+	one(o, flag{setting, "arrivals", "open loop: how visits are spread: poisson, uniform"}, &w.Arrivals, words(workload.AllArrivals...))
+	one(o, flag{setting, "counter", "where the page views are counted: " + allCounters.String()}, &p.Counter, allCounters)
+	o.toggle(flag{setting, "library-retries", ""}, "", &p.LibraryRetries).Hidden = true
+	o.seed("repeats the schedule of another run (default: drawn and printed)")
+	one(o, flag{setting, "profile", "timers of failure detection: fast, for tests; stock, the servers' own"}, &p.Profile, words(topologies.Profiles...))
+	o.text(flag{setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded (default: looked for)"}, "path", &p.RedisServer)
+	o.out("where runs are saved")
+}
+
+func (o *options) rate(f flag, to *float64) {
+	preset := ""
+	if *to > 0 {
+		preset = strconv.FormatFloat(*to, 'f', -1, 64) + "/s"
+	}
+	o.add(f, "n/s", preset, func(text string) error {
+		number, unit, _ := strings.Cut(text, "/")
+		n, err := strconv.ParseFloat(number, 64)
+		if err != nil || unit != "" && unit != "s" || n <= 0 {
+			return errors.New("more than 0 visits a second, as in 1000/s")
+		}
+		*to = n
+		return nil
+	})
+}
+
+func (o *options) seed(usage string) {
+	o.add(flag{session, "seed", usage}, "n", "", func(text string) error {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return errors.New("a whole number, 0 or more")
+		}
+		o.plan.Workload.Seed = n
+		return nil
+	})
+}
+
+func (o *options) out(usage string) { o.text(flag{session, "out", usage}, "dir", &o.plan.Out) }
+
+// outputFlags declares how a command shows what it does.
+func (o *options) outputFlags() {
+	o.jsonFlag()
+	o.toggle(flag{session, "quiet", "no progress lines"}, "q", &o.quiet)
+}
+
+func (o *options) jsonFlag() {
+	o.toggle(flag{session, "json", "print one JSON document instead of text"}, "", &o.json)
+}
+
+// arguments are the flags of the command above all others that carry out a plan: topology, lock, seed, and every setting
+// that is not the default.
+func arguments(root *cobra.Command, p harness.Plan) (args []string) {
+	o := &options{flags: &pflag.FlagSet{SortFlags: false}, plan: p}
+	o.planFlags()
+	o.flags.VisitAll(func(f *pflag.Flag) {
+		v := f.Value.(*value)
+		switch {
+		case v.part == session, v.part == setting && v.text == root.Flags().Lookup(f.Name).DefValue:
+		case f.NoOptDefVal != "":
+			args = append(args, "--"+f.Name+"="+v.text)
+		default:
+			args = append(args, "--"+f.Name, v.text)
+		}
+	})
+	return append(args, "--seed", strconv.FormatUint(p.Workload.Seed, 10))
+}
+
+// repeat writes the command that carries out a plan again.
+func repeat(root *cobra.Command, p harness.Plan) string {
+	parts := []string{root.Name()}
+	for _, arg := range arguments(root, p) {
+		parts = append(parts, quote(arg))
+	}
+	return strings.Join(parts, " ")
+}
+
+// repeatRun returns what writes the command that repeats one run of a plan.
+func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) string {
+	return func(x harness.Combination) string {
+		p.Topologies, p.Locks = []topologies.Spec{x.Topology}, []locks.Spec{x.Lock}
+		return repeat(root, p)
+	}
+}
+
+// folder names a directory for runs of a plan that belong together.
+func folder(p harness.Plan, what string) string {
+	return filepath.Join(p.Out, fmt.Sprintf("%s-%s-%d", what, time.Now().UTC().Format("20060102-150405"), p.Workload.Seed))
+}
+
+func quote(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$&|;<>()*?[]{}~#!`") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

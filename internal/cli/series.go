@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hammerlock/internal/harness"
+	"hammerlock/results"
+)
+
+// series makes runs one after the other on servers that stay up.
+type series struct {
+	root    *cobra.Command
+	dir     string // where the runs are saved
+	warm    harness.Warm
+	metrics *metricsServer
+	lines   *progress // nil if --quiet
+}
+
+// newSeries is a series with a directory of its own.
+func newSeries(c *cobra.Command, o *options) *series {
+	stamp := time.Now().UTC().Format("20060102-150405.000") + "-" + c.Name()
+	return &series{root: c.Root(), dir: filepath.Join(o.plan.Out, stamp)}
+}
+
+// run makes one run of a plan with one combination. There is none if stop is done before it begins.
+func (s *series) run(ctx, stop context.Context, p harness.Plan) (*results.Run, error) {
+	p.Out = s.dir
+	job, err := p.Check(stop, nil)
+	if err != nil {
+		return nil, err
+	}
+	job.Warm, job.Command, job.Progress = &s.warm, repeatRun(s.root, p), s.tell
+	runs, err := job.Run(ctx, stop)
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
+	return &runs[0], nil
+}
+
+func (s *series) tell(event harness.Event) {
+	s.metrics.tell(event)
+	if s.lines != nil {
+		s.lines.tell(event)
+	}
+}
+
+// close ends the servers.
+func (s *series) close(ctx context.Context) error {
+	s.metrics.close(ctx)
+	return s.warm.Close()
+}
+
+// save writes a document beside the runs that it is made of.
+func (s *series) save(file string, document any) error {
+	return writeFile(filepath.Join(s.dir, file), os.O_TRUNC, encode(document))
+}

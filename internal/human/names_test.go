@@ -1,0 +1,47 @@
+package human
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestMeant(t *testing.T) {
+	good := []string{"single", "replica", "sentinel", "lease", "none", "kill-primary"}
+	for name, want := range map[string]string{
+		"singel": "single", "leese": "lease", "nope": "none", "kil-primary": "kill-primary", "senti": "sentinel", "lease": "lease",
+		"x": "", "a": "", "": "", "quorum": "", "se": "", "on": "",
+	} {
+		if want != "" {
+			want = "; did you mean " + want + "?"
+		}
+		if got := Meant(name, good); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+	if got := Instead("leese", good[3:5]); got != "there is lease, none; did you mean lease?" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestDistanceIsThatOfItsDefinition compares with the recursive definition.
+func TestDistanceIsThatOfItsDefinition(t *testing.T) {
+	var slow func(a, b string) int
+	slow = func(a, b string) int {
+		switch {
+		case a == "" || b == "":
+			return len(a) + len(b)
+		case a[0] == b[0]:
+			return slow(a[1:], b[1:])
+		default:
+			return 1 + min(slow(a[1:], b), slow(a, b[1:]), slow(a[1:], b[1:]))
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[a-c]{0,6}`)
+		a, b := word.Draw(t, "a"), word.Draw(t, "b")
+		if got, want := distance(a, b), slow(a, b); got != want {
+			t.Fatalf("%q, %q: got %d, want %d", a, b, got, want)
+		}
+	})
+}
