@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +46,7 @@ type watched struct {
 	asked   time.Duration // of Heartbeat.Ran, when the first question was asked that was not answered
 	role    string        // as it said last
 	runID   string        // of a process that took the place of the one that the suite had started
-	trouble string        // empty if it is well; set under the lock of the watch
+	trouble string        // empty if it is well
 }
 
 // WatchOptions say how servers are watched.
@@ -88,17 +87,10 @@ func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 
 // What servers do that nobody has asked for.
 const (
-	ended    = "ended by itself: "
+	ended    = "ended by itself "
 	silent   = "did not answer"
 	replaced = "restarted by itself, or is another server"
 )
-
-// Ailing tells whether a server is in a state that nobody has asked for.
-func (w *Watch) Ailing() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.nodes, func(n *watched) bool { return n.trouble != "" })
-}
 
 // Close records what has not come to an end, after Run, when nobody reads the lanes meanwhile. It tells in words what
 // servers did that nobody had asked for.
@@ -106,12 +98,18 @@ func (w *Watch) Close() []string {
 	for _, n := range w.nodes {
 		if n.trouble != "" {
 			op := n.lane.Call(history.Incident, -1)
-			op.Call, op.Value = n.well, int64(n.number)
+			op.Call, op.Value = n.well, int64(n.number) // it never returns
 			w.note(op.ID, n.says())
-			w.texts = append(w.texts, fmt.Sprintf("%s, from %.3f s on", n.says(), n.well.Seconds()))
+			w.tell(fmt.Sprintf("%s at %.3f s", n.says(), n.well.Seconds()))
 		}
 	}
 	return w.texts
+}
+
+func (w *Watch) tell(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
 }
 
 // name is that of a server in words.
@@ -143,7 +141,7 @@ func (n *watched) look(ctx context.Context) {
 	before := n.node.Life()
 	switch {
 	case before.Ended != "":
-		n.ails(ended + before.Ended)
+		n.ails(ended + "(" + before.Ended + ")")
 		return
 	case before.State != topologies.Up || n.d.embedded():
 		n.recover(begun)
@@ -180,8 +178,6 @@ func (n *watched) look(ctx context.Context) {
 // ails begins an incident. That the server has ended is more than that it does not answer.
 func (n *watched) ails(what string) {
 	if n.trouble == "" || strings.HasPrefix(what, ended) {
-		n.watch.mu.Lock()
-		defer n.watch.mu.Unlock()
 		n.trouble = what
 	}
 }
@@ -191,10 +187,8 @@ func (n *watched) recover(at time.Duration) {
 	if n.trouble != "" {
 		n.watch.note(n.lane.Next(), n.says())
 		to := n.lane.Mark(&history.Op{Kind: history.Incident, Key: -1, Worker: -1, Call: n.well, Value: int64(n.number), Outcome: history.OK})
-		n.watch.mu.Lock()
-		n.watch.texts = append(n.watch.texts, fmt.Sprintf("%s, from %.3f s to %.3f s", n.says(), n.well.Seconds(), to.Seconds()))
+		n.watch.tell(fmt.Sprintf("%s from %.3f s to %.3f s", n.says(), n.well.Seconds(), to.Seconds()))
 		n.trouble = ""
-		n.watch.mu.Unlock()
 	}
 	n.before, n.well, n.asked = n.well, at, 0
 }
@@ -234,26 +228,3 @@ func (d *Deployment) at(addr string) string {
 }
 
 func (d *Deployment) embedded() bool { return d.spec.Options.Server.Embedded() }
-
-// Incidents tells, when a run is over, which servers are not the ones that were started: what can be known of a run that
-// nobody watched.
-func (d *Deployment) Incidents(ctx context.Context) (list []string) {
-	ctx, cancel := context.WithTimeout(ctx, costTimeout)
-	defer cancel()
-	for i, n := range d.servers() {
-		life := n.Life()
-		if life.State != topologies.Up || d.embedded() {
-			if life.Ended != "" {
-				list = append(list, d.name(i)+" "+ended+life.Ended)
-			}
-			continue
-		}
-		switch info, err := n.Info(ctx, "server"); {
-		case err != nil:
-			list = append(list, fmt.Sprintf("%s %s: %v", d.name(i), silent, err))
-		case info["run_id"] != life.RunID:
-			list = append(list, d.name(i)+" "+replaced)
-		}
-	}
-	return list
-}

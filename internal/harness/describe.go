@@ -81,7 +81,7 @@ func (x *execution) header() history.Header {
 	h := history.Header{
 		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
 		Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
-		Fenced: plan.Counter.Fenced, Claims: c.Lock.Claims, Bounds: history.Bounds{Slack: x.session.Slack, Round: serverRound, Recovery: c.Topology.Recovery},
+		Fenced: plan.Counter.Fenced, Claims: c.Lock.Claims, Bounds: history.Bounds{Slack: x.session.Slack, Round: serverRound, Recovery: c.Topology.Recovery, Gap: crew.Gap},
 	}
 	if plan.Counter.Place == workload.OnTopology {
 		h.Counter = history.CounterOnTopology

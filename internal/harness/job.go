@@ -85,7 +85,7 @@ func (j *Job) one(ctx, stop context.Context, number int) (*results.Run, error) {
 		return nil, err
 	}
 	run, err := p.Run(ctx, stop)
-	return run, errors.Join(err, p.release(ctx, j.Warm, err == nil))
+	return run, errors.Join(err, p.release(ctx, j.Warm, err == nil && len(p.ailed) == 0))
 }
 
 // release keeps the servers for the next run, unless they were broken or are in doubt.
@@ -103,6 +103,7 @@ type Prepared struct {
 	combo      Combination
 	deployment *deployment.Deployment
 	tell       func(Event)
+	ailed      []string // what servers did that no fault had asked for
 }
 
 // Prepare brings up what the job's first combination needs.
