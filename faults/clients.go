@@ -26,6 +26,7 @@ var stallWorker = Fault{
 var crashWorker = Fault{
 	Name:   "crash-worker",
 	Doc:    "a worker dies between load and store: it never releases",
+	On:     diesAlone,
 	Effect: always(hits(history.Holders)),
 	breaks: func(s Scene) string {
 		if !s.Claims.Expires {
@@ -41,6 +42,14 @@ var crashWorker = Fault{
 		caught.Die()
 		return fmt.Sprintf("w%02d died between load and store", caught.Worker), nil, nil
 	},
+}
+
+// diesAlone says why a worker cannot die while its process lives on.
+func diesAlone(s Scene) string {
+	if s.Outlives {
+		return "the lock's library goes on for a worker that died: only the end of its process is a crash, as in kill-process with --processes 2"
+	}
+	return ""
 }
 
 var stopProcess = Fault{

@@ -58,6 +58,7 @@ type Scene struct {
 	Sites     int
 	Nodes     int // that hold data
 	Claims    history.Claims
+	Outlives  bool // what a worker holds lives on when the worker has died, but not without its process
 	Processes int
 }
 

@@ -48,7 +48,7 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 func (p *Plan) scene(c Combination) faults.Scene {
 	return faults.Scene{
 		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, Claims: c.Lock.Claims,
-		Processes: p.Processes,
+		Outlives: c.Lock.Outlives, Processes: p.Processes,
 	}
 }
 
