@@ -7,19 +7,23 @@ import (
 	"hammerlock/history"
 )
 
+// stallLasts is for how long a worker or its process is stopped: longer than its lease.
+var stallLasts = length{leases: 1.3}
+
 var stallWorker = Fault{
 	Name:   "stall-worker",
 	Doc:    "a worker is held between load and store for longer than its lease",
 	Effect: always(hits(history.Holders)),
 	breaks: func(Scene) string { return slowHolder },
+	lasts:  stallLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, err := t.holder(ctx, Loaded, -1)
 		if err != nil {
 			return "", nil, err
 		}
 		defer caught.Go()
-		sleep(ctx, t.TTL*13/10)
-		return fmt.Sprintf("held w%02d between load and store for %s", caught.Worker, t.TTL*13/10), nil, nil
+		sleep(ctx, stallLasts.of(t.TTL))
+		return fmt.Sprintf("held w%02d between load and store for %s", caught.Worker, stallLasts.of(t.TTL)), nil, nil
 	},
 }
 
@@ -58,6 +62,7 @@ var stopProcess = Fault{
 	Needs:  Needs{Processes: true},
 	Effect: always(hits(history.Clients)),
 	breaks: func(Scene) string { return slowHolder },
+	lasts:  stallLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, p, err := t.process(ctx)
 		if err != nil {
@@ -67,9 +72,9 @@ var stopProcess = Fault{
 		if err := p.Stop(); err != nil {
 			return "", nil, err
 		}
-		sleep(ctx, t.TTL*13/10)
+		sleep(ctx, stallLasts.of(t.TTL))
 		caught.Go() // not before: the signal may arrive later than an order at the gate
-		return fmt.Sprintf("stopped the process of w%02d, which held a lock, for %s", caught.Worker, t.TTL*13/10), nil, p.Continue()
+		return fmt.Sprintf("stopped the process of w%02d, which held a lock, for %s", caught.Worker, stallLasts.of(t.TTL)), nil, p.Continue()
 	},
 }
 

@@ -47,7 +47,7 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 // scene is where the faults of a combination would happen.
 func (p *Plan) scene(c Combination) faults.Scene {
 	return faults.Scene{
-		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, Claims: c.Lock.Claims,
+		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, TTL: p.Workload.TTL, Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
 		Outlives: c.Lock.Outlives, Processes: p.Processes,
 	}
 }

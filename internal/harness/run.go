@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -140,7 +141,7 @@ func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost de
 // things went wrong is all there is.
 func (x *execution) giveUp() error {
 	if x.job.Plan.Verify {
-		return x.folder.Leave()
+		return errors.Join(x.folder.Leave(), fmt.Errorf("what was recorded is left in %s", filepath.Dir(x.folder.Path(results.HistoryFile))))
 	}
 	return x.folder.Discard()
 }
