@@ -52,8 +52,10 @@ func (s Step) String() string { return s.name() + s.at() }
 // after a colon, perhaps with a time or a point after an @; heal@TIME heals what began before. Those without a time
 // are placed by the seed, each in a part of the run of its own. It returns all mistakes.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes []string) {
+	within := period{0, duration}
 	if slices.Equal(items, []string{Auto}) {
-		items, _ = auto(s, duration, seed)
+		within = amid(s, duration)
+		items, _ = auto(s, within.to-within.from, seed)
 	}
 	var open []int // by place in items: steps that the seed places
 	for _, item := range items {
@@ -83,7 +85,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 			steps = append(steps, step)
 		}
 	}
-	place(steps, open, s, duration, seed)
+	place(steps, open, s, within, seed)
 	return steps, mistakes
 }
 
@@ -128,7 +130,17 @@ func possible(f Fault, s Scene) string {
 	return ""
 }
 
-// auto is every fault that a right lock survives there, as many as the run has time for: the seed chooses.
+// period is a part of a run.
+type period struct{ from, to time.Duration }
+
+// amid is the part of a run that is for faults: without some calm, before and after them, nobody could tell whether
+// the lock is ever stuck.
+func amid(s Scene, duration time.Duration) period {
+	const calm = 1500 * time.Millisecond
+	return period{min(calm, duration/8), duration - min(s.TTL+s.Recovery+calm, duration/4)}
+}
+
+// auto is every fault that a right lock survives there, as many as there is time for: the seed chooses.
 func auto(s Scene, duration time.Duration, seed uint64) (names, late []string) {
 	for _, f := range All {
 		if possible(f, s) == "" && f.Breaks(s) == "" {
@@ -158,7 +170,8 @@ func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 	if why := diesAlone(s); why != "" && crashWorker.Breaks(s) == "" && s.Processes < 2 {
 		lines = append(lines, crashWorker.Name+": "+why)
 	}
-	names, late := auto(s, duration, seed)
+	within := amid(s, duration)
+	names, late := auto(s, within.to-within.from, seed)
 	if len(late) == 0 {
 		return lines
 	}
@@ -169,8 +182,11 @@ func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 		}
 	}
 	slices.Sort(late)
-	return append(lines, fmt.Sprintf("%s: the run is too short, there is time for all faults in %s", strings.Join(late, ", "),
-		(all+time.Second-1).Truncate(time.Second)))
+	enough := duration
+	for within := amid(s, enough); within.to-within.from < all; within = amid(s, enough) {
+		enough = (enough + time.Second).Truncate(time.Second)
+	}
+	return append(lines, fmt.Sprintf("%s: the run is too short, there is time for all faults in %s", strings.Join(late, ", "), enough))
 }
 
 // length is a time in leases, and what comes besides.
@@ -198,17 +214,17 @@ func (f Fault) needs(s Scene) time.Duration {
 	return max(least, time.Duration(float64(over)/(1-latest)))
 }
 
-// place draws when the open steps begin and are healed: each has a part of the run, as long as it needs in proportion,
+// place draws when the open steps begin and are healed: each has a part of the time, as long as it needs in proportion,
 // begins in its first third and is healed in the second.
-func place(steps []Step, open []int, in Scene, duration time.Duration, seed uint64) {
+func place(steps []Step, open []int, in Scene, within period, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1<<33))
 	r.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
-	var all, begin time.Duration
+	all, begin := time.Duration(0), within.from
 	for _, i := range open {
 		all += steps[i].Fault.needs(in)
 	}
 	for _, i := range open {
-		part := time.Duration(float64(duration) * float64(steps[i].Fault.needs(in)) / float64(all))
+		part := time.Duration(float64(within.to-within.from) * float64(steps[i].Fault.needs(in)) / float64(all))
 		steps[i].Alone = true
 		steps[i].From = begin + time.Duration((0.05+(latest-0.05)*r.Float64())*float64(part))
 		steps[i].To = begin + time.Duration((0.40+0.20*r.Float64())*float64(part))
