@@ -54,6 +54,9 @@ func (c *Case) findWindows() {
 		default:
 			continue
 		}
+		if !w.fault && w.note != "" {
+			w.name, w.note = w.note, "" // the words name the node
+		}
 		c.windows = append(c.windows, w)
 	}
 	c.windows = c.dropPlanned(c.windows)

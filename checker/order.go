@@ -214,6 +214,9 @@ func (c *Case) disturbed() []period {
 		if e.BreaksPromises() || e.Hit(history.Links) || e.Hit(history.Clients) || e.StopsService() && c.Sites > 1 {
 			felt = max(felt, 0) + lease
 		}
+		if c.Ops[w.op].Kind == history.Gap && w.to-w.from < margin(lease) {
+			felt = 0 // too short to cost a lease
+		}
 		if felt >= 0 {
 			list = append(list, period{w.from, plus(w.to, felt)})
 		}

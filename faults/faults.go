@@ -30,6 +30,8 @@ type Fault struct {
 	On func(Scene) string
 	// Effect says whom the fault hits in a scene and what it can do there: judges know nothing else of it.
 	Effect func(Scene) history.Effect
+	// lasts is how many leases and how much time besides go by until the fault is done, if it is not healed by a plan.
+	lasts length
 	// breaks says which assumption of a right lock the fault breaks in a scene; nil = what its effect says.
 	breaks func(Scene) string
 	// Inject does it, says what it did and returns what mends it; nil if nothing is left to mend.
@@ -57,7 +59,10 @@ type Scene struct {
 	Topology  string
 	Sites     int
 	Nodes     int // that hold data
+	TTL       time.Duration
+	Recovery  time.Duration // see topologies.Spec
 	Claims    history.Claims
+	Outlives  bool // what a worker holds lives on when the worker has died, but not without its process
 	Processes int
 }
 
@@ -170,6 +175,16 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// actTimeout bounds what a fault does to a server.
+const actTimeout = 20 * time.Second
+
+// act does what must not be left half done: the end of the run does not cut it short.
+func act(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
+	defer cancel()
+	return do(ctx)
 }
 
 // poll looks every few milliseconds until look says yes; it is false when ctx was done first.

@@ -78,7 +78,7 @@ func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (_ Crew, err erro
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	if p.board, err = makeBoard(lanes, o.Slots); err != nil {
+	if p.board, err = makeBoard(lanes+n, o.Slots); err != nil { // each process has one for its heartbeat
 		return nil, err
 	}
 	if p.session.Gate, err = p.board.gate(); err != nil {
@@ -148,7 +148,7 @@ func (p *processes) ready(ctx context.Context, lanes int) error {
 		}
 	}
 	p.session.Slack = worst[0] + worst[1] + p.doubt
-	for i := range lanes {
+	for i := range lanes + len(p.all) {
 		p.session.Lanes = append(p.session.Lanes, p.board.lane(nil, i, int32(i%p.orders.Shape.Workers)))
 	}
 	for _, c := range p.all {
@@ -157,6 +157,7 @@ func (p *processes) ready(ctx context.Context, lanes int) error {
 				c.Lanes = append(c.Lanes, n)
 			}
 		}
+		c.Lanes = append(c.Lanes, lanes+c.Number)
 	}
 	return nil
 }

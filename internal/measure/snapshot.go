@@ -110,6 +110,7 @@ const (
 	FaultEvent     EventKind = "fault"
 	RateEvent      EventKind = "rate" // changed by key
 	RoleEvent      EventKind = "role"
+	UnplannedEvent EventKind = "unplanned" // a server or the machine failed by itself
 	LeaseLostEvent EventKind = "lost"
 	CrashEvent     EventKind = "crash"
 	ViolationEvent EventKind = "VIOLATION"
