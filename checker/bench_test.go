@@ -1,9 +1,11 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -113,6 +115,59 @@ func BenchmarkJudge(b *testing.B) {
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			b.ReportMetric(float64(m.Sys)/1e6, "MB-sys")
+		})
+	}
+}
+
+// violated is a history with so many double grants, or none, over many pages: two workers have one at a time.
+func violated(n, keys, violations int) *history.History {
+	h := &history.History{Ops: make([]history.Op, 0, n)}
+	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true}
+	const workers, ttl = 32, time.Second
+	h.Workers, h.Processes, h.Keys = workers, 1, keys
+	numbers := [workers]uint64{}
+	add := func(kind history.Kind, worker, key int, call, ret time.Duration) *history.Op {
+		numbers[worker]++
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind, Outcome: history.OK,
+			Worker: int32(worker), Key: int32(key), Call: call, Return: ret, Due: call})
+		return &h.Ops[len(h.Ops)-1]
+	}
+	pairs := n / 4
+	for v := range pairs {
+		t := time.Duration(v) * 100 * time.Microsecond
+		late := time.Duration(40_000) // of the second grant
+		if violations > 0 && v%max(pairs/violations, 1) == 0 {
+			late = 12_000
+		}
+		for i, begun := range []time.Duration{t, t + late} {
+			a := add(history.Acquire, (2*v+i)%workers, v%keys, begun, begun+3000)
+			a.Hold, a.Token, a.TTL, a.Until = a.ID, uint64(a.ID)*0x9e3779b97f4a7c15, ttl, begun+ttl
+			add(history.Release, (2*v+i)%workers, v%keys, begun+20_000, begun+23_000).Hold = a.ID
+		}
+	}
+	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+	return h
+}
+
+// BenchmarkViolations shows that violations cost little beside the operations, however many pages there are.
+func BenchmarkViolations(b *testing.B) {
+	for _, n := range []int{0, 1000, 17_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			h := violated(1e6, 1e4, n)
+			for b.Loop() {
+				c, err := Prepare(h)
+				if err != nil {
+					b.Fatal(err)
+				}
+				verdicts, err := Judge(c)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if got := verdicts[1].Violations; verdicts[1].Checker != Exclusion.Name || got < int64(n) || n == 0 && got > 0 {
+					b.Fatalf("%d violations of %d: %s", got, n, verdicts[1].Summary)
+				}
+			}
+			perOp(b, len(h.Ops))
 		})
 	}
 }

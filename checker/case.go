@@ -16,13 +16,15 @@ type Case struct {
 	*history.History
 	holds   []hold // in the order of their acquires' calls
 	index   index
-	byKey   [][]int32 // into holds: those of a key, by call
-	repeats []int32   // into Ops: second releases of a hold
-	events  []int32   // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
+	byKey   [][]int32       // into holds: those of a key, by call
+	place   map[int32]int32 // by key: its place in byKey
+	repeats []int32         // into Ops: second releases of a hold
+	events  []int32         // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
 
 	windows []window // what was at work that no lock answers for
 
 	workers, keys, processes int // one more than the greatest number of each
+	waited                   int // how many waits there are; 0 = not counted yet
 
 	once     sync.Once
 	findings findings // of the exclusion checker, which others need too
@@ -232,13 +234,13 @@ func (s stamp) compare(t stamp) int {
 
 // group lists the holds of every key in one array.
 func (c *Case) group() {
-	numbers := map[int32]int32{}
+	c.place = map[int32]int32{}
 	var sizes []int32
 	number := func(key int32) int32 {
-		n, ok := numbers[key]
+		n, ok := c.place[key]
 		if !ok {
 			n = int32(len(sizes))
-			numbers[key] = n
+			c.place[key] = n
 			sizes = append(sizes, 0)
 		}
 		return n

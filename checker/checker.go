@@ -27,7 +27,7 @@ type Checker struct {
 	Doc  string
 	// Causes are what its verdicts fail with, the worst first.
 	Causes []string
-	// Applies says whether the lock claims the property; nil = always. What it does not claim gets no verdict.
+	// Applies says whether the lock claims the property; nil = always. What it does not claim is not judged.
 	Applies func(*history.Header) bool
 	Check   func(*Case) Verdict
 }
@@ -35,13 +35,14 @@ type Checker struct {
 // manyOps is the size from which a checker may take gigabytes.
 const manyOps = 1 << 20
 
-// Judge returns the verdict of every checker that applies to the case. An error says that checkers contradict each
+// Judge returns the verdict of every checker. An error says that checkers contradict each
 // other, so that no verdict can be trusted.
 func Judge(c *Case) ([]Verdict, error) {
 	verdicts := make([]Verdict, 0, len(All))
 	var wrong error
 	for _, k := range All {
 		if k.Applies != nil && !k.Applies(&c.Header) {
+			verdicts = append(verdicts, Verdict{Checker: k.Name, Status: NotJudged, Summary: "the lock does not claim it"})
 			continue
 		}
 		if len(c.Ops) >= manyOps {

@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -271,15 +272,19 @@ func (x *examiner) broken(p pair) finding {
 
 const foreignReach = 256 // holds that are searched for a foreign release
 
+// upTo lists holds of a key, up to one of any, as many as are searched.
+func (c *Case) upTo(last, key int32) []int32 {
+	holds := c.byKey[c.place[key]]
+	n, _ := slices.BinarySearch(holds, last+1)
+	return holds[max(n-foreignReach, 0):n]
+}
+
 // foreign finds a release of another hold, called before the given time, that ended hold i: of a hold that had expired,
 // or of any if the lock does not check the owner. It searches the holds from last backwards.
 func (r *ruler) foreign(i *hold, last int32, by time.Duration) int32 {
-	for n, left := last, foreignReach; n >= 0 && left > 0; n-- {
+	for _, n := range slices.Backward(r.c.upTo(last, i.Key)) {
 		k := &r.c.holds[n]
-		if k.Key != i.Key {
-			continue
-		}
-		if left--; k == i || k.Release < 0 {
+		if k == i || k.Release < 0 {
 			continue
 		}
 		op := &r.c.Ops[k.Release]
@@ -300,12 +305,9 @@ func (r *ruler) succeeded(i *hold, last int32, by time.Duration) int32 {
 	if r.c.Sites > 1 {
 		return -1
 	}
-	for n, left := last, foreignReach; n >= 0 && left > 0; n-- {
+	for _, n := range slices.Backward(r.c.upTo(last, i.Key)) {
 		k := &r.c.holds[n]
-		if k.Key != i.Key {
-			continue
-		}
-		if left--; k.Process != i.Process || k.Return >= i.Call || k.Release < 0 {
+		if k.Process != i.Process || k.Return >= i.Call || k.Release < 0 {
 			continue
 		}
 		if op := &r.c.Ops[k.Release]; op.Outcome == history.OK && op.Call > i.Return && op.Call < by {

@@ -36,7 +36,7 @@ func judgeFairness(c *Case) Verdict {
 // weighFairness returns, with the verdict, how many earlier waiters each grant passed over.
 func weighFairness(c *Case) (Verdict, []int64) {
 	b := &bypasses{Case: c, grants: make([]int64, max(c.workers, c.Workers))}
-	b.waits = make([]wait, 0, len(c.holds)+c.workers)
+	b.waits = make([]wait, 0, c.manyWaits())
 	c.waits(func(w *wait) {
 		if w.key >= 0 {
 			b.waits = append(b.waits, *w)

@@ -117,7 +117,7 @@ func byKeyAndTime(a, b stretch) int {
 
 // waiting lists when anybody waited for a page's lock.
 func (l *livenessCheck) waiting() []stretch {
-	list := make([]stretch, 0, len(l.holds)+l.workers)
+	list := make([]stretch, 0, l.manyWaits())
 	l.Case.waits(func(w *wait) {
 		if w.key >= 0 {
 			list = append(list, stretch{period{w.start, w.stop}, w.key})
@@ -292,6 +292,14 @@ func (l *livenessCheck) blame(cause string, evidence []history.Op, story ...stri
 	}
 }
 
+// shortage says why there was no time to judge.
+func (l *livenessCheck) shortage() string {
+	if len(l.disturbed) == 0 {
+		return "the run was too short: there was"
+	}
+	return "faults left"
+}
+
 func (l *livenessCheck) verdict(scanned bool) Verdict {
 	v := Verdict{Exposed: l.waits, Misses: l.misses}
 	for _, cause := range liveCauses {
@@ -316,7 +324,7 @@ func (l *livenessCheck) verdict(scanned bool) Verdict {
 	case l.waits == 0:
 		v.Summary = "nobody waited"
 	case l.judged == 0:
-		v.Summary = fmt.Sprintf("faults left no time of more than %s in which a dead lock could be found; %s", l.bound.Round(time.Millisecond), dead)
+		v.Summary = fmt.Sprintf("%s no time of more than %s in which a dead lock could be found; %s", l.shortage(), l.bound.Round(time.Millisecond), dead)
 	default:
 		v.Status = Pass
 		v.Summary = fmt.Sprintf("%s, in %s that were judged", dead, l.judged.Round(time.Millisecond))

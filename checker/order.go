@@ -121,6 +121,14 @@ type wait struct {
 	process int16
 }
 
+// manyWaits is room for all waits: a list that grows as it is written takes twice the memory.
+func (c *Case) manyWaits() int {
+	if c.waited == 0 {
+		c.waits(func(*wait) { c.waited++ })
+	}
+	return c.waited
+}
+
 // waits emits every wait, in the order of their stops but for those without an End. In a history without End operations
 // it is unknown which tries belong together, so each is a wait of its own.
 func (c *Case) waits(emit func(*wait)) {

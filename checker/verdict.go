@@ -16,9 +16,10 @@ const (
 	Inconclusive Status = iota
 	Pass
 	Fail
+	NotJudged // the lock does not claim the property; this counts for nothing
 )
 
-var statuses = [...]string{"inconclusive", "pass", "fail"}
+var statuses = [...]string{"inconclusive", "pass", "fail", "not judged"}
 
 // String is the status's name in files and reports.
 func (s Status) String() string { return statuses[s] }

@@ -78,6 +78,7 @@ type Target struct {
 	Keys     int
 	LockKey  func(key int32) string
 	Caught   *Caught // the worker that triggered the fault, if one did
+	Over     func()  // the fault calls it when nothing more will come of it, so that it is healed before its time
 }
 
 // Workers is the workers, as far as faults can get hold of them.

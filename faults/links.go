@@ -30,7 +30,7 @@ var dropReply = Fault{
 		}
 		stop, err := t.Topology.Network().Apply(topologies.Rule{
 			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
-			Effect: topologies.LoseReply, Count: count,
+			Effect: topologies.LoseReply, Count: count, Spent: t.Over,
 		})
 		if err != nil {
 			return "", nil, err

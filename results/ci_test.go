@@ -3,6 +3,7 @@ package results
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -59,5 +60,29 @@ func TestSummaryAndAnnotationsAreLimited(t *testing.T) {
 	summary.Reset()
 	if err := WriteSummaryText(&summary, "title", strings.Repeat("row\n", 1<<18)); err != nil || summary.Len() > 512<<10 {
 		t.Errorf("a table of %d bytes, %v", summary.Len(), err)
+	}
+}
+
+func TestWhatWasNotJudgedSaysNothing(t *testing.T) {
+	left := checker.Verdict{Checker: "fencing", Status: checker.NotJudged, Summary: "the lock does not claim it"}
+	for want, others := range map[checker.Status][]checker.Verdict{
+		checker.Pass:         {{Checker: "exclusion", Status: checker.Pass}},
+		checker.Fail:         {{Checker: "exclusion", Status: checker.Fail}},
+		checker.Inconclusive: nil,
+	} {
+		j := Judgement{Topology: "single", Lock: "lease", Verdicts: append([]checker.Verdict{left}, others...)}
+		if got, text := j.Status(); got != want || text == left.Summary {
+			t.Errorf("%v: %s %q", others, got, text)
+		}
+		var text, junit strings.Builder
+		if err := errors.Join(WriteVerdicts(&text, []Judgement{j}), WriteJUnit(&junit, []Judgement{j})); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text.String(), "fencing          NOT JUDGED     the lock does not claim it") {
+			t.Errorf("the text does not show it:\n%s", text.String())
+		}
+		if !strings.Contains(junit.String(), `<skipped message="the lock does not claim it">`) {
+			t.Errorf("JUnit does not skip it:\n%s", junit.String())
+		}
 	}
 }

@@ -36,7 +36,7 @@ type (
 	}
 )
 
-// WriteJUnit writes the verdicts as JUnit XML. What is inconclusive is skipped: it is neither passed nor failed.
+// WriteJUnit writes the verdicts as JUnit XML. What is inconclusive or not judged is skipped: it is neither passed nor failed.
 func WriteJUnit(w io.Writer, all []Judgement) error {
 	var report junitSuites
 	seen := map[string]int{}
@@ -53,7 +53,7 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 			case checker.Fail:
 				c.Failure = &junitMessage{Message: v.Summary, Type: v.Cause, Text: story}
 				suite.Failures++
-			case checker.Inconclusive:
+			case checker.Inconclusive, checker.NotJudged:
 				c.Skipped = &junitMessage{Message: v.Summary}
 				suite.Skipped++
 			}

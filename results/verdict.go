@@ -111,6 +111,7 @@ func Finding(v *checker.Verdict) string {
 
 // worst is the verdict that speaks for all: a failing one before an inconclusive one, the first of its kind.
 func worst(verdicts []checker.Verdict) (checker.Status, string) {
+	verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v checker.Verdict) bool { return v.Status == checker.NotJudged })
 	if len(verdicts) == 0 {
 		return checker.Inconclusive, "nothing was judged"
 	}

@@ -81,6 +81,7 @@ type Rule struct {
 	Jitter   time.Duration
 	Seed     uint64 // draws the jitter
 	Count    int    // replies that LoseReply loses
+	Spent    func() // called when LoseReply has lost the last of them, if it is not nil
 }
 
 // rule is a Rule in force.

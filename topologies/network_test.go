@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -212,7 +213,9 @@ func TestLoseReply(t *testing.T) {
 			t.Parallel()
 			top := up(t, name, Options{Links: true})
 			c, other := client(t, top, ClientOptions{Source: 1}), client(t, top, ClientOptions{Source: 2})
-			heal := apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{AllNodes}, Effect: LoseReply, Count: 2})
+			var spent atomic.Int64
+			heal := apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{AllNodes}, Effect: LoseReply, Count: 2,
+				Spent: func() { spent.Add(1) }})
 			defer heal()
 			for i := range 4 {
 				if err := other.Incr(t.Context(), "other").Err(); err != nil {
@@ -221,6 +224,9 @@ func TestLoseReply(t *testing.T) {
 				err := c.Incr(t.Context(), "x").Err()
 				if lost := i < 2; (err != nil) != lost {
 					t.Errorf("command %d: got %v, want its answer lost: %v", i, err, lost)
+				}
+				if over := i > 0; (spent.Load() == 1) != over {
+					t.Errorf("command %d: told %d times that nothing more gets lost", i, spent.Load())
 				}
 				if errors.Is(err, ErrUnreachable) {
 					t.Errorf("command %d was executed, but: %v", i, err)

@@ -172,8 +172,11 @@ func (c *connection) mute(loses []*rule, b []byte) {
 		return
 	}
 	for _, r := range loses {
-		if r.replies.Add(-1) >= 0 {
+		if left := r.replies.Add(-1); left >= 0 {
 			c.muted.Store(true)
+			if left == 0 && r.Spent != nil {
+				r.Spent()
+			}
 			return
 		}
 	}

@@ -125,7 +125,10 @@ func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 			return nil
 		}
 	}
+	ending, over := context.WithCancel(ending)
+	defer over()
 	target := b.target(a.place, step)
+	target.Over = over
 	if step.Point != "" {
 		caught, err := target.Workers.Catch(ending, step.Point, -1)
 		if err != nil {

@@ -27,6 +27,8 @@ type Env struct {
 	Getenv func(string) string // nil = nothing is set
 	Stdout io.Writer
 	Stderr io.Writer
+
+	terminals [2]*os.File // behind Stdout and Stderr, for a dashboard; nil if they are something else
 }
 
 // Bench runs the command "bench" and returns its exit code.
@@ -43,6 +45,9 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) int {
 	if e.Getenv == nil {
 		e.Getenv = func(string) string { return "" }
 	}
+	e.terminals[0], _ = e.Stdout.(*os.File)
+	e.terminals[1], _ = e.Stderr.(*os.File)
+	e.Stdout, e.Stderr = human.Visible(e.Stdout), human.Visible(e.Stderr)
 	root := tree(e)
 	root.AddCommand(e.manualCommand())
 	root.Version = harness.Version()

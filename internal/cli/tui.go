@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"hammerlock/internal/dashboard"
 	"hammerlock/internal/harness"
@@ -24,9 +23,7 @@ func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Da
 	if o.tui == tuiOff || o.tui == tuiAuto && (o.json || o.quiet) {
 		return nil, nil
 	}
-	out, _ := e.Stdout.(*os.File)
-	errs, _ := e.Stderr.(*os.File)
-	err := dashboard.Fits(out, errs, e.Getenv)
+	err := dashboard.Fits(e.terminals[0], e.terminals[1], e.Getenv)
 	switch {
 	case err != nil && o.tui == tuiAuto:
 		return nil, nil

@@ -77,9 +77,6 @@ func openHistory(path string) (*history.History, string, error) {
 		path = filepath.Join(path, results.HistoryFile)
 	}
 	h, err := history.Open(path)
-	if err == nil {
-		err = h.Validate()
-	}
 	return h, path, err
 }
 

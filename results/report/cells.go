@@ -20,6 +20,8 @@ func stateOf(s checker.Status) state {
 		return state{"pass", "✓", "PASS"}
 	case checker.Fail:
 		return state{"fail", "✕", "FAIL"}
+	case checker.NotJudged:
+		return state{"plain", "–", "NOT JUDGED"}
 	}
 	return state{"unsure", "?", "INCONCLUSIVE"}
 }
