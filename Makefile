@@ -7,11 +7,12 @@ PERFTIME = 3x
 # The suite beside the bare commands: how often they have their turns; a second each.
 TURNS = 40x
 
-.PHONY: help build bench test perf aa soak baselines waiting matrix man completions readme clean
+.PHONY: help build bench test test-full perf aa soak baselines waiting matrix man completions readme clean
 
 help:
 	@echo 'make bench   five topologies under load, one table (installs redis-server if it is missing)'
 	@echo 'make test    vet, staticcheck and every test under the race detector'
+	@echo 'make test-full  the same with all random cases, and the mutants of the checkers'
 	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page'
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
 	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m): none may be accused'
@@ -32,14 +33,24 @@ bench:
 	$(GO) build -o bin/ ./cmd/bench ./cmd/verify
 	bin/bench
 
-# Packages one after the other: tests that measure are not to share the cores with other tests. What they need is
-# compiled beforehand for the same reason.
+# Two phases. Tests whose names begin with TestAlone measure: they come last, and share the cores with nobody. All others
+# run side by side, more of them than there are cores, for they wait most of the time. With -short, tests that draw random
+# cases draw some of them.
 test:
 	@sh .ci/setup redis cc chromium
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	CGO_ENABLED=1 $(GO) test -race -run '^$$' ./... >/dev/null
-	CGO_ENABLED=1 $(GO) test -race -p 1 -timeout 20m ./...
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 3 -parallel 4 -skip '^TestAlone' -timeout 10m ./...
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 1 -run '^TestAlone' -timeout 10m $$($(ALONE))
+
+# Beyond make test: all random cases, and every mutant of the checkers. The race detector has seen these tests in make test,
+# and makes them ten times as slow.
+test-full: test
+	$(GO) test -vet=off -timeout 20m $$($(SHORTENED))
+
+# The packages that have tests which measure, and tests which -short makes shorter.
+ALONE = grep -rl --include='*_test.go' '^func TestAlone' . | xargs -n 1 dirname | sort -u
+SHORTENED = grep -rl --include='*_test.go' 'testing\.Short()' . | xargs -n 1 dirname | sort -u
 
 perf:
 	@sh .ci/setup redis
@@ -59,7 +70,7 @@ AA = 20
 
 aa:
 	@sh .ci/setup redis
-	$(GO) test ./internal/harness -count 1 -timeout 60m -v -run 'RealPairs|RealDifference' -aa $(AA)
+	$(GO) test ./internal/harness -count 1 -timeout 60m -v -parallel 1 -run 'RealPairs|RealDifference' -aa $(AA)
 
 # How long right locks are run with faults, also beside busy loops and with pauses of the suite.
 SOAK = 90m
@@ -71,7 +82,7 @@ soak:
 # What a visit costs without contention is known: results/baselines. This writes it again.
 baselines:
 	@sh .ci/setup redis
-	$(GO) test ./internal/harness -count 1 -run TestBaselines -update
+	$(GO) test ./internal/harness -count 1 -run TestAloneBaselines -update
 
 # How locks wait for one hot page: what the README shows. The machine should have nothing else to do for four minutes.
 waiting:

@@ -126,7 +126,8 @@ func late(draw func(n int) int) *history.History {
 func TestAnswersAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	seen := map[string]int{}
-	for range 100_000 {
+	histories := many(100_000)
+	for range histories {
 		h := late(r.IntN)
 		if wrong := answersDisagree(t, h); wrong != "" {
 			t.Fatalf("%s\n%s", wrong, dump(h))
@@ -139,7 +140,7 @@ func TestAnswersAgainstOracle(t *testing.T) {
 		}
 	}
 	for _, cause := range []string{"over-claim", "premature-loss", "foreign-release", "silent-reacquire", "false-release"} {
-		if seen[cause] < 100 {
+		if seen[cause] < histories/1000 {
 			t.Errorf("%s was seen %d times, too seldom to test it", cause, seen[cause])
 		}
 	}
@@ -181,7 +182,8 @@ func certainly(list []told, slack int) bool {
 func TestSlackAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	proven, possibly := 0, 0
-	for range 40_000 {
+	histories := many(40_000)
+	for range histories {
 		h := tiny(r.IntN)
 		for i := range h.Ops {
 			h.Ops[i].Process = int16(h.Ops[i].Worker % 2)
@@ -217,7 +219,7 @@ func TestSlackAgainstOracle(t *testing.T) {
 			possibly++
 		}
 	}
-	if proven < 1000 || possibly < 1000 {
+	if proven < histories/40 || possibly < histories/40 {
 		t.Errorf("got %d proven and %d possible histories, too few of one kind", proven, possibly)
 	}
 }

@@ -90,6 +90,15 @@ func expect(t *testing.T, v Verdict, status Status, cause, word string) {
 	}
 }
 
+// many is how many random histories a test draws: all of them in make test-full, a part in make test, which is -short. The
+// mutants are caught with that part.
+func many(all int) int {
+	if testing.Short() {
+		return all / 20
+	}
+	return all
+}
+
 // property compares a checker with an oracle on random histories. Both answer with text.
 type property struct {
 	histories int
@@ -100,9 +109,7 @@ type property struct {
 
 func (p *property) run(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		p.histories /= 20
-	}
+	p.histories = many(p.histories)
 	answers := map[string]int{}
 	for seed := range p.histories {
 		s := p.draw(rand.New(rand.NewPCG(uint64(seed), 1)))

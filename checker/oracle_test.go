@@ -297,7 +297,7 @@ func dump(h *history.History) string {
 
 func TestSweepsAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 120_000 {
+	for range many(120_000) {
 		h := tiny(r.IntN)
 		if wrong := disagreement(t, h); wrong != "" {
 			t.Fatalf("%s\n%s", wrong, dump(h))
@@ -318,7 +318,8 @@ func TestSweepsAgainstOracleShrinking(t *testing.T) {
 func TestPorcupineAgrees(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	illegal := 0
-	for range 20_000 {
+	histories := many(20_000)
+	for range histories {
 		h := tiny(r.IntN)
 		c := prepared(t, h)
 		var v Verdict
@@ -329,15 +330,15 @@ func TestPorcupineAgrees(t *testing.T) {
 		}
 		illegal += int(v.Violations)
 	}
-	if illegal < 1000 || illegal > 19_000 {
-		t.Errorf("got %d illegal histories of 20000, want both kinds", illegal)
+	if illegal < histories/20 || illegal > histories*19/20 {
+		t.Errorf("got %d illegal histories of %d, want both kinds", illegal, histories)
 	}
 }
 
 // What the sweep that knows clocks calls legal is legal for porcupine, which does not.
 func TestClocksOnlyForbid(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	for range 10_000 {
+	for range many(10_000) {
 		h := tiny(r.IntN)
 		c := prepared(t, h)
 		s := newSweeper(c)

@@ -484,7 +484,7 @@ func accused(t *testing.T, h *history.History) string {
 
 // TestNobodyAccusesARightLock, nor what is left of its history when it is cut anywhere.
 func TestNobodyAccusesARightLock(t *testing.T) {
-	for seed := range uint64(1500) {
+	for seed := range uint64(many(6000)) {
 		h := live(t, seed, nothingWrong)
 		if wrong := accused(t, h); wrong != "" {
 			t.Fatalf("seed %d: %s", seed, wrong)
@@ -499,7 +499,7 @@ func TestNobodyAccusesARightLock(t *testing.T) {
 
 // TestWrongLocksAreAccused, in spite of what befalls them, and the servers are not: they lose nothing.
 func TestWrongLocksAreAccused(t *testing.T) {
-	const lives = 150
+	lives := many(1200)
 	for flaw, want := range map[wrong]struct {
 		least  int
 		causes []string

@@ -158,7 +158,7 @@ var formats = map[string]format{"native": {write, Read}, "lines": {WriteJSONL, r
 
 func TestHistoriesRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for i := range 400 {
+	for i := range many(400) {
 		h := generate(r, r.IntN(300))
 		if i == 0 {
 			h = generate(r, 20_000) // many chunks
@@ -191,10 +191,18 @@ func wild(r *rand.Rand) Op {
 		Reason: Reason(n()), Woken: Wake(n())}
 }
 
+// many is how many cases a test tries: all of them in make test-full, a part in make test, which is -short.
+func many(all int) int {
+	if testing.Short() {
+		return all / 20
+	}
+	return all
+}
+
 func TestRecordKeepsEverything(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	b := make([]byte, 3*recordMax)
-	for range 200_000 {
+	for range many(200_000) {
 		op, prev := wild(r), time.Duration(r.Uint64())
 		var got Op
 		end := putRecord(b, 7, &op, prev)
@@ -222,7 +230,7 @@ func TestRecordRefusesImpossibleLengths(t *testing.T) {
 
 func TestOperationRoundTripsAsJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
-	for range 20_000 {
+	for range many(20_000) {
 		op := wild(r)
 		op.Kind, op.Outcome, op.Reason, op.Woken = 1+op.Kind%13, op.Outcome%3, op.Reason%15, op.Woken%4
 		for _, id := range []*ID{&op.ID, &op.Hold, &op.Seen} {
@@ -241,7 +249,7 @@ func TestOperationRoundTripsAsJSON(t *testing.T) {
 	}
 }
 
-// TestEveryTruncationIsNoticed cuts files at every byte.
+// TestEveryTruncationIsNoticed cuts files at every byte; with -short at some.
 func TestEveryTruncationIsNoticed(t *testing.T) {
 	h := generate(rand.New(rand.NewPCG(4, 4)), 60)
 	h.Partial = ""
@@ -252,7 +260,7 @@ func TestEveryTruncationIsNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			partial := 0
-			for n := range b.Len() {
+			for n := 0; n < b.Len(); n += b.Len() / many(b.Len()) {
 				got, err := f.read(bytes.NewReader(b.Bytes()[:n]))
 				if n == b.Len()-1 && strings.HasPrefix(name, "lines") && err == nil && got.Partial == "" {
 					continue // nothing but the last line feed is missing
@@ -306,7 +314,7 @@ func chunked(t testing.TB, h *History, every int) []byte {
 	return b.Bytes()
 }
 
-// TestEveryCorruptionIsNoticed changes every byte of a file, in every bit and to zero.
+// TestEveryCorruptionIsNoticed changes every byte of a file, with -short some, in every bit and to zero.
 func TestEveryCorruptionIsNoticed(t *testing.T) {
 	h := generate(rand.New(rand.NewPCG(5, 5)), 25)
 	h.Partial, h.Faults, h.Command = "", h.Faults[:1], ""
@@ -322,7 +330,7 @@ func TestEveryCorruptionIsNoticed(t *testing.T) {
 	}
 	equal(t, whole, h)
 	last := bytes.LastIndex(file, []byte(marker))
-	for i := range file {
+	for i := 0; i < len(file); i += len(file) / many(len(file)) {
 		for bit := range 9 {
 			bad := slices.Clone(file)
 			if bad[i] ^= 1 << bit; bit == 8 {

@@ -68,6 +68,7 @@ func (s *seat) byHand() (notes []string, healed int) {
 
 // TestTerminalInjects takes the first fault of the list: it happens, is seen, and stands in the history.
 func TestTerminalInjects(t *testing.T) {
+	t.Parallel()
 	s := alone(t)
 	s.sees("proved up to")
 	s.types("f")
@@ -90,6 +91,7 @@ func TestTerminalInjects(t *testing.T) {
 
 // TestTerminalKills kills a node and brings it back.
 func TestTerminalKills(t *testing.T) {
+	t.Parallel()
 	s := alone(t)
 	s.sees("proved up to")
 	s.types("k")
@@ -115,6 +117,7 @@ func TestTerminalKills(t *testing.T) {
 
 // TestTerminalChangesTheRate of an open loop, and says why it cannot of a closed one. A gate decides nothing then.
 func TestTerminalChangesTheRate(t *testing.T) {
+	t.Parallel()
 	program := linked(t, "bench")
 	s := sit(t, 100, 30, nil, program, "--topology", "single", "--workers", "2", "--warmup", "0s", "--duration", "10s",
 		"--rate", "50/s", "--gate", "throughput>1/s", "--out", "runs")
@@ -145,6 +148,7 @@ func TestTerminalChangesTheRate(t *testing.T) {
 
 // TestTerminalReplay opens a saved run, seeks in it and quits.
 func TestTerminalReplay(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	made := exec.Command(linked(t, "verify"), "--topology", "single", "--workers", "2", "--warmup", "0s", "--duration", "3s",
 		"--fault", "none", "--out", filepath.Join(dir, "runs"), "--tui", "off")
@@ -172,6 +176,7 @@ func TestTerminalReplay(t *testing.T) {
 
 // TestTerminalReplayOfNothing leaves the terminal alone.
 func TestTerminalReplayOfNothing(t *testing.T) {
+	t.Parallel()
 	s := sit(t, 100, 30, nil, linked(t, "bench"), "replay", "nowhere")
 	_ = s.cmd.Wait()
 	s.sees("error: results/runs/nowhere is no saved run")

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -12,7 +14,39 @@ import (
 	"hammerlock/internal/scripts"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"bench": main, "verify": verify}) }
+func TestMain(m *testing.M) {
+	testscript.Main(suite{m}, map[string]func(){"bench": main, "verify": verify})
+}
+
+// suite is all tests of the package. They share the program as users have it: what is measured or watched at a terminal
+// must not run under the race detector, which the tests themselves may run under.
+type suite struct{ *testing.M }
+
+// built is where the program is; build makes it when the first test needs it.
+var (
+	built     string
+	buildOnce = sync.OnceValues(func() ([]byte, error) {
+		return exec.Command("go", "build", "-o", built, ".").CombinedOutput()
+	})
+)
+
+func (s suite) Run() int {
+	dir, err := os.MkdirTemp("", "bench-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	built = filepath.Join(dir, "bench")
+	return s.M.Run()
+}
+
+func build(t *testing.T) string {
+	t.Helper()
+	if out, err := buildOnce(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return built
+}
 
 // verify is the other command: a person goes from one to the other.
 func verify() {

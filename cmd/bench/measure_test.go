@@ -16,18 +16,6 @@ import (
 	"hammerlock/results"
 )
 
-// build makes the program as users have it. What is measured below is not to be measured through the race
-// detector, which the tests themselves may run under.
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "bench")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
-}
-
 // bench runs the program, with something going on beside it, and returns its only run and what it printed.
 func bench(t *testing.T, program string, during func(tmp string), args ...string) (results.Run, string) {
 	t.Helper()
@@ -67,9 +55,9 @@ func server(t *testing.T, tmp string) *os.Process {
 	return nil
 }
 
-// TestAStallShowsInTheResponse is the test of coordinated omission: the lock's server stands still for a tenth of
+// TestAloneAStallShowsInTheResponse is the test of coordinated omission: the lock's server stands still for a tenth of
 // an open-loop run. Of the visits that were due then a tenth waited for nine tenths of the stall or longer.
-func TestAStallShowsInTheResponse(t *testing.T) {
+func TestAloneAStallShowsInTheResponse(t *testing.T) {
 	const stall = 700 * time.Millisecond
 	r, text := bench(t, build(t), func(tmp string) {
 		p := server(t, tmp)
@@ -101,10 +89,10 @@ func TestAStallShowsInTheResponse(t *testing.T) {
 	t.Logf("\n%s", text)
 }
 
-// TestStarvation lets 32 workers fight for one page. With a long backoff the worker that has just released is
+// TestAloneStarvation lets 32 workers fight for one page. With a long backoff the worker that has just released is
 // first again, and others wait for ever; with a short one nobody starves. The longer one looks, the more of those
 // who starve have their turn after all.
-func TestStarvation(t *testing.T) {
+func TestAloneStarvation(t *testing.T) {
 	program := build(t)
 	for retry, duration := range map[string]string{"50ms": "2s", "1ms": "5s"} {
 		r, text := bench(t, program, func(string) {}, "--topology", "single", "--workers", "32", "--retry", retry,
@@ -121,6 +109,7 @@ func TestStarvation(t *testing.T) {
 
 // TestTheDocumentIsWhatWasSaved compares what --json prints with the files.
 func TestTheDocumentIsWhatWasSaved(t *testing.T) {
+	t.Parallel()
 	r, text := bench(t, build(t), func(string) {}, "--topology", "single", "--duration", "300ms", "--warmup", "0s", "--json")
 	var d cli.Document
 	if err := json.Unmarshal([]byte(text), &d); err != nil || len(d.Runs) != 1 {

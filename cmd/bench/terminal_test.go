@@ -169,9 +169,11 @@ var long = []string{"--topology", "single", "--workers", "4", "--warmup", "0s", 
 const panels = "who holds the lock"
 
 func TestTerminalQuit(t *testing.T) {
+	t.Parallel()
 	program := build(t)
 	for name, keys := range map[string]string{"q": "q", "ctrl-c": "\x03"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := sit(t, 100, 30, nil, program, long...)
 			s.sees(panels)
 			s.sees("proved up to")
@@ -190,6 +192,7 @@ func TestTerminalQuit(t *testing.T) {
 
 // TestTerminalQuitTwice does not wait for visits that take a minute.
 func TestTerminalQuitTwice(t *testing.T) {
+	t.Parallel()
 	s := sit(t, 100, 30, nil, build(t), append(long, "--hold", "60s", "--ttl", "90s", "--wait", "90s")...)
 	s.sees(panels)
 	s.sees("holds ")
@@ -204,6 +207,7 @@ func TestTerminalQuitTwice(t *testing.T) {
 }
 
 func TestTerminalResize(t *testing.T) {
+	t.Parallel()
 	s := sit(t, 100, 30, nil, build(t), long...)
 	s.sees(panels)
 	for i := range 50 {
@@ -228,6 +232,7 @@ func TestTerminalResize(t *testing.T) {
 
 // TestTerminalSuspend suspends the command under a shell with job control and brings it back.
 func TestTerminalSuspend(t *testing.T) {
+	t.Parallel()
 	s := sit(t, 100, 30, nil, "/bin/sh", "-i")
 	s.sees("$ ")
 	s.types(build(t) + " " + strings.Join(long, " ") + "\n")
@@ -253,9 +258,11 @@ func TestTerminalSuspend(t *testing.T) {
 
 // TestTerminalSurvivesUs: whatever ends the program, the terminal is as it was. A crash leaves its words.
 func TestTerminalSurvivesUs(t *testing.T) {
+	t.Parallel()
 	program := build(t)
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGQUIT, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
 			// A terminal goes away with the first process of its session: as everywhere, that is a shell.
 			s := sit(t, 100, 30, nil, "/bin/sh", "-c", program+" "+strings.Join(long, " ")+" & echo pid=$!. >&2; wait $!; read line")
 			s.sees("proved up to")
@@ -285,6 +292,7 @@ func TestTerminalSurvivesUs(t *testing.T) {
 
 // TestTerminalHangup takes the terminal away: the run is saved.
 func TestTerminalHangup(t *testing.T) {
+	t.Parallel()
 	s := sit(t, 100, 30, nil, build(t), long...)
 	s.sees("proved up to")
 	if err := s.tty.Close(); err != nil {
@@ -301,6 +309,7 @@ func TestTerminalHangup(t *testing.T) {
 
 // TestTerminalPlain: where a dashboard makes no sense there are lines.
 func TestTerminalPlain(t *testing.T) {
+	t.Parallel()
 	program := build(t)
 	short := []string{"--topology", "single", "--workers", "4", "--warmup", "0s", "--duration", "500ms", "--out", "runs"}
 	for name, tt := range map[string]struct {
@@ -312,6 +321,7 @@ func TestTerminalPlain(t *testing.T) {
 		"off": {100, 30, nil, []string{"--tui", "off"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := sit(t, tt.w, tt.h, tt.env, program, append(short, tt.args...)...)
 			_ = s.cmd.Wait()
 			s.sees("single lease: saved runs")
@@ -324,6 +334,7 @@ func TestTerminalPlain(t *testing.T) {
 
 // TestTerminalLooks: no colour where none is wanted, and no letters that the locale has not.
 func TestTerminalLooks(t *testing.T) {
+	t.Parallel()
 	program := build(t)
 	s := sit(t, 100, 30, []string{"NO_COLOR=1", "LC_ALL=C"}, program, append(long, "--lock", "none")...)
 	s.sees("VIOLATED")

@@ -245,9 +245,13 @@ func TestFrames(t *testing.T) {
 func TestEverySizeCanBeDrawn(t *testing.T) {
 	screen := simulation(t, 300, 100)
 	defer screen.Fini()
+	wider, higher := 7, 3
+	if testing.Short() {
+		wider, higher = 23, 7
+	}
 	for _, s := range []*measure.Snapshot{picture(), {Phase: "starting", LongestBy: -1}} {
-		for w := 0; w <= 300; w += 7 {
-			for h := 0; h <= 100; h += 3 {
+		for w := 0; w <= 300; w += wider {
+			for h := 0; h <= 100; h += higher {
 				for v := allView; v <= eventsView; v++ {
 					draw(canvas{screen, look{}, 0, 0, w, h}, s, &state{view: v}, time.Time{})
 				}

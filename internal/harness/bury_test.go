@@ -15,6 +15,7 @@ import (
 // TestThePictureGoesOnWithoutADeadProcess kills a process in the middle of an acquire. Who watches must hear of it
 // while the run goes on, and of what the others do afterwards.
 func TestThePictureGoesOnWithoutADeadProcess(t *testing.T) {
+	t.Parallel()
 	j := job(t, func(p *Plan) {
 		p.Verify, p.Processes, p.Locks, p.Faults = true, 2, lockNamed("fence-after"), []string{"kill-process@between"}
 		p.Workload.TTL, p.Workload.Retry, p.Duration = 100*time.Millisecond, time.Millisecond, 20*time.Second

@@ -102,6 +102,7 @@ func pause(d time.Duration) { <-time.After(d) }
 
 // TestProcessesShareALockOfTheServerOnly lets two service instances use a mutex of their own, and a lease.
 func TestProcessesShareALockOfTheServerOnly(t *testing.T) {
+	t.Parallel()
 	for lock, want := range map[string]checker.Status{"lease": checker.Pass, "local": checker.Fail} {
 		r := run(t, job(t, func(p *Plan) { p.Processes, p.Locks = 2, lockNamed(lock) }), nil)
 		if status, text := r.Safety(); status != want {
@@ -115,6 +116,7 @@ func TestProcessesShareALockOfTheServerOnly(t *testing.T) {
 
 // TestProcessesShareASchedule splits an open loop: every visit is due once.
 func TestProcessesShareASchedule(t *testing.T) {
+	t.Parallel()
 	due := func(processes int) int64 {
 		r := run(t, job(t, func(p *Plan) {
 			p.Processes, p.Workload.Rate, p.Workload.Keys, p.Locks = processes, 500, 50, lockNamed("none")
@@ -126,8 +128,8 @@ func TestProcessesShareASchedule(t *testing.T) {
 	}
 }
 
-// TestCostOfAnUncontendedVisit knows what one worker alone must cost: a SET and a script that calls GET and DEL.
-func TestCostOfAnUncontendedVisit(t *testing.T) {
+// TestAloneCostOfAnUncontendedVisit knows what one worker alone must cost: a SET and a script that calls GET and DEL.
+func TestAloneCostOfAnUncontendedVisit(t *testing.T) {
 	for _, c := range []struct {
 		topology        string
 		trips, commands float64
@@ -149,6 +151,7 @@ func TestCostOfAnUncontendedVisit(t *testing.T) {
 func near(got, want float64) bool { return got > want*0.97 && got < want*1.03 }
 
 func TestSameSeedSameConfiguration(t *testing.T) {
+	t.Parallel()
 	r := run(t, job(t, func(p *Plan) { p.Workload.Seed = 99 }), nil)
 	if r.Seed != 99 || r.Settings["server"] == "" || r.Client["MaxRetries"] != "-1" || r.Environment.Go == "" {
 		t.Errorf("the record does not name its whole configuration: %+v", r)
@@ -161,6 +164,7 @@ func TestSameSeedSameConfiguration(t *testing.T) {
 
 // TestAStoppedJobKeepsWhatItHas stops a job of three runs in the middle of the second.
 func TestAStoppedJobKeepsWhatItHas(t *testing.T) {
+	t.Parallel()
 	j := job(t, func(p *Plan) { p.Locks = lockNamed("lease", "local", "none") })
 	stop, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
@@ -222,6 +226,7 @@ func TestCheckFindsEveryMistake(t *testing.T) {
 
 // TestATopologyThatDoesNotComeUpLeavesNothing asks for a topology that the server cannot serve.
 func TestATopologyThatDoesNotComeUpIsAnError(t *testing.T) {
+	t.Parallel()
 	j := job(t, func(*Plan) {})
 	j.server = topologies.Server{Path: "/bin/false", Name: "Redis", Version: "7"}
 	runs, err := j.Run(t.Context(), t.Context())

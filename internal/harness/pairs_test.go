@@ -88,6 +88,7 @@ func differences(pairs []compare.Pair, metrics []results.Metric) (trial, table [
 // TestRealPairsRaiseNoAlarm compares a real deployment with itself. One comparison is not enough to judge by, and
 // would fail once in a while; 20 are.
 func TestRealPairsRaiseNoAlarm(t *testing.T) {
+	t.Parallel()
 	metrics := metricsOf(t, results.Headline...)
 	trials, tables := 0, 0
 	for seed := range uint64(*aa) {
@@ -114,6 +115,7 @@ func TestRealPairsRaiseNoAlarm(t *testing.T) {
 
 // TestARealDifferenceIsFound plants one more round trip and, with make aa, visits that take a quarter longer.
 func TestARealDifferenceIsFound(t *testing.T) {
+	t.Parallel()
 	holding := func(d time.Duration) func(*Plan) {
 		return func(p *Plan) {
 			realPlan(p)

@@ -50,8 +50,10 @@ func steered(t *testing.T, change func(*Plan), use func(*measure.Controls)) (*re
 // TestARateByKey makes an open loop four times as fast, in this process and in two: the visits are there, all of them
 // accounted for, and the history says who asked for them.
 func TestARateByKey(t *testing.T) {
+	t.Parallel()
 	for name, processes := range map[string]int{"local": 1, "two processes": 2} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			run, seen, h := steered(t, func(p *Plan) {
 				p.Verify, p.Processes, p.Locks = true, processes, lockNamed("lease")
 				p.Workload.Rate, p.Workload.Keys, p.Warmup, p.Duration = 40, 50, 0, 2*time.Second
@@ -94,6 +96,7 @@ func TestARateByKey(t *testing.T) {
 
 // TestAClosedLoopHasNoRate: the key says why it does nothing.
 func TestAClosedLoopHasNoRate(t *testing.T) {
+	t.Parallel()
 	run, _, _ := steered(t, func(p *Plan) { p.Locks = lockNamed("none") }, func(c *measure.Controls) {
 		if _, err := c.Rate(1.25); err == nil || !strings.Contains(err.Error(), "a closed loop has no rate") {
 			t.Errorf("got %v", err)

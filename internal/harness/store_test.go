@@ -39,8 +39,10 @@ func rightLock(s workload.CounterSpec) string {
 }
 
 func TestEveryCounterCounts(t *testing.T) {
+	t.Parallel()
 	for _, s := range workload.AllCounters {
 		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
 			counts(t, s.Name, rightLock(s), 1, checker.Pass)
 			if !s.Fenced {
 				counts(t, s.Name, "none", 1, checker.Fail)
@@ -50,11 +52,13 @@ func TestEveryCounterCounts(t *testing.T) {
 }
 
 func TestProcessesShareACounter(t *testing.T) {
+	t.Parallel()
 	for _, s := range workload.AllCounters {
 		if s.Place == workload.InMemory {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
 			counts(t, s.Name, rightLock(s), 2, checker.Pass)
 			if s.Place == workload.InFile && !s.Fenced {
 				counts(t, s.Name, "none", 2, checker.Fail)
@@ -65,6 +69,7 @@ func TestProcessesShareACounter(t *testing.T) {
 
 // TestBaselinesLoseNothing lets workers of two processes do without a lock.
 func TestBaselinesLoseNothing(t *testing.T) {
+	t.Parallel()
 	for _, lock := range locks.All {
 		if lock.Counting == locks.TwoSteps {
 			continue
@@ -74,6 +79,7 @@ func TestBaselinesLoseNothing(t *testing.T) {
 				continue
 			}
 			t.Run(lock.Name+"/"+s.Name, func(t *testing.T) {
+				t.Parallel()
 				processes := 2
 				if s.Place == workload.InMemory {
 					processes = 1
@@ -89,6 +95,7 @@ func TestBaselinesLoseNothing(t *testing.T) {
 
 // TestBaselinesAreJudgedByTheirHistory looks at what they recorded.
 func TestBaselinesAreJudgedByTheirHistory(t *testing.T) {
+	t.Parallel()
 	for _, lock := range []string{"incr", "optimistic"} {
 		r := run(t, job(t, func(p *Plan) { p.Verify, p.Processes, p.Locks = true, 2, lockNamed(lock) }), nil)
 		v := verdict(t, r, "lost-updates")
@@ -119,6 +126,7 @@ func stalled(t *testing.T, counter string, processes int) *results.Run {
 }
 
 func TestAFenceStopsWhoSleptThroughTheLease(t *testing.T) {
+	t.Parallel()
 	for _, s := range workload.AllCounters {
 		if !s.Fenced || s.Broken != "" {
 			continue
@@ -128,6 +136,7 @@ func TestAFenceStopsWhoSleptThroughTheLease(t *testing.T) {
 			processes = 1
 		}
 		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
 			r := stalled(t, s.Name, processes)
 			if v := verdict(t, r, "lost-updates"); v.Status != checker.Pass {
 				t.Errorf("lost-updates: %s: %s", v.Status, v.Summary)
@@ -145,6 +154,7 @@ func TestAFenceStopsWhoSleptThroughTheLease(t *testing.T) {
 
 // TestWithoutAFenceTheSameHolderOverwrites is the same on a plain counter, and on one whose fence is none.
 func TestWithoutAFenceTheSameHolderOverwrites(t *testing.T) {
+	t.Parallel()
 	for counter, fencing := range map[string]checker.Status{"redis": checker.Pass, "backstop": checker.Fail} {
 		r := stalled(t, counter, 1)
 		if v := verdict(t, r, "lost-updates"); v.Status != checker.Fail || v.Cause != "overrun" {
@@ -178,6 +188,7 @@ func TestACounterLeavesNoFile(t *testing.T) {
 }
 
 func TestACounterMustGoWithTheLock(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*Plan)
 		words  []string
@@ -189,6 +200,7 @@ func TestACounterMustGoWithTheLock(t *testing.T) {
 			[]string{"--processes 2", "use redis-fenced, topology-fenced, sqlite-fenced"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := Default()
 			p.Topologies, p.Out = on("single"), t.TempDir()
 			c.change(&p)

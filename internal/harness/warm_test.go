@@ -37,9 +37,9 @@ const (
 	baselineLooks     = 5
 )
 
-// TestBaselines runs one worker with every lock that this server serves and compares what a visit costs with what it
+// TestAloneBaselines runs one worker with every lock that this server serves and compares what a visit costs with what it
 // is known to cost.
-func TestBaselines(t *testing.T) {
+func TestAloneBaselines(t *testing.T) {
 	want := map[string]baseline{}
 	if text, err := os.ReadFile(baselineFile); err == nil {
 		if err := json.Unmarshal(text, &want); err != nil {
@@ -140,11 +140,13 @@ func (b baseline) rounded() baseline {
 
 // TestWhatWasBrokenIsNotKept runs with and without a fault: the next run has the same servers, or others.
 func TestWhatWasBrokenIsNotKept(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		faults []string
 		kept   bool
 	}{"unbroken": {[]string{"none"}, true}, "broken": {[]string{"kill-primary@100ms", "heal@300ms"}, false}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var warm Warm
 			j := job(t, func(p *Plan) { p.Topologies, p.Faults, p.Duration = on("replica"), c.faults, time.Second })
 			var before *topologies.Topology

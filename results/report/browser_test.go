@@ -26,14 +26,8 @@ import (
 // artifacts is where pictures of the report are left for a look at them.
 const artifacts = "../../bin/artifacts"
 
-// browser is a headless Chromium that notes what it complains of and what it asks the network for.
-type browser struct {
-	context.Context
-	mu                   sync.Mutex
-	complaints, requests []string
-}
-
-func openBrowser(t *testing.T, wide, high int64) *browser {
+// chromium starts a headless Chromium for the tests that follow.
+func chromium(t *testing.T) context.Context {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -45,15 +39,31 @@ func openBrowser(t *testing.T, wide, high int64) *browser {
 	if path == "" {
 		t.Fatal("no Chromium here: `sh .ci/setup chromium` installs it")
 	}
-	b := &browser{}
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.NoFirstRun, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("headless", "new"),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("force-color-profile", "srgb"),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"), chromedp.ProxyServer("127.0.0.1:9"),
-		chromedp.WindowSize(int(wide), int(high)))
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"), chromedp.ProxyServer("127.0.0.1:9"))
 	t.Cleanup(stop)
-	ctx, cancel := chromedp.NewContext(allocator, chromedp.WithListener(b.note))
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// browser is a tab that notes what it complains of and what it asks the network for.
+type browser struct {
+	context.Context
+	mu                   sync.Mutex
+	complaints, requests []string
+}
+
+func openTab(t *testing.T, chromium context.Context, wide, high int64) *browser {
+	t.Helper()
+	b := &browser{}
+	ctx, cancel := chromedp.NewContext(chromium, chromedp.WithListener(b.note))
 	t.Cleanup(cancel)
 	b.Context = ctx
 	call(t, b, network.Enable, network.EnableParams{})
@@ -225,12 +235,22 @@ func (b *browser) inkOf(t *testing.T, name string) int {
 	})()`, name))
 }
 
+// TestReportInABrowser shows pages in one browser, a tab after the other: it draws what is in front.
 func TestReportInABrowser(t *testing.T) {
+	browser := chromium(t)
+	for name, test := range map[string]func(*testing.T, context.Context){
+		"one run": oneRun, "several runs": severalRuns, "without scripts": withoutScripts, "printed": printed,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, browser) })
+	}
+}
+
+func oneRun(t *testing.T, chromium context.Context) {
 	dir := crowd{workers: 16, visits: 4000, intrude: 400, seed: 5}.save(t, t.TempDir(), func(*results.Run) {})
 	if err := save(dir); err != nil {
 		t.Fatal(err)
 	}
-	b := openBrowser(t, 1280, 900)
+	b := openTab(t, chromium, 1280, 900)
 	b.scheme(t, "light")
 	b.open(t, filepath.Join(dir, File))
 	panels := b.panels(t)
@@ -289,7 +309,7 @@ func (b *browser) strip(t *testing.T) {
 	}
 }
 
-func TestReportOfSeveralRunsInABrowser(t *testing.T) {
+func severalRuns(t *testing.T, chromium context.Context) {
 	out := t.TempDir()
 	var dirs []string
 	for i, c := range []crowd{{8, 2000, 0, 1}, {16, 2000, 200, 2}, {8, 1500, 0, 3}} {
@@ -304,7 +324,7 @@ func TestReportOfSeveralRunsInABrowser(t *testing.T) {
 	if err := Write(path, dirs); err != nil {
 		t.Fatal(err)
 	}
-	b := openBrowser(t, 1280, 900)
+	b := openTab(t, chromium, 1280, 900)
 	full, err := filepath.Abs(path)
 	if err != nil {
 		t.Fatal(err)
@@ -328,12 +348,12 @@ func TestReportOfSeveralRunsInABrowser(t *testing.T) {
 	b.quiet(t)
 }
 
-func TestReportWithoutScripts(t *testing.T) {
+func withoutScripts(t *testing.T, chromium context.Context) {
 	dir := crowd{workers: 8, visits: 1000, intrude: 100, seed: 5}.save(t, t.TempDir(), func(*results.Run) {})
 	if err := save(dir); err != nil {
 		t.Fatal(err)
 	}
-	b := openBrowser(t, 1000, 900)
+	b := openTab(t, chromium, 1000, 900)
 	call(t, b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	full, err := filepath.Abs(filepath.Join(dir, File))
 	if err != nil {
@@ -354,13 +374,13 @@ func TestReportWithoutScripts(t *testing.T) {
 	b.quiet(t)
 }
 
-// TestReportPrints prints the page, charts and all.
-func TestReportPrints(t *testing.T) {
+// printed prints the page, charts and all.
+func printed(t *testing.T, chromium context.Context) {
 	dir := crowd{workers: 8, visits: 1000, intrude: 100, seed: 5}.save(t, t.TempDir(), func(*results.Run) {})
 	if err := save(dir); err != nil {
 		t.Fatal(err)
 	}
-	b := openBrowser(t, 1000, 900)
+	b := openTab(t, chromium, 1000, 900)
 	b.open(t, filepath.Join(dir, File))
 	pdf := run(t, b, chromedp.PrintToPDF(chromedp.PDFPrintBackground()))
 	if !bytes.HasPrefix(pdf, []byte("%PDF")) || len(pdf) < 30_000 {
