@@ -1,4 +1,4 @@
-// Package faults breaks things: one file a fault. Whoever breaks returns the mend. A fault knows the topology
+// Package faults breaks things: one file a fault. Inject returns the function that heals. A fault knows the topology
 // and may catch workers, but it knows no lock and judges nothing.
 package faults
 
@@ -34,11 +34,11 @@ type Fault struct {
 	lasts length
 	// breaks says which assumption of a right lock the fault breaks in a scene; nil = what its effect says.
 	breaks func(Scene) string
-	// Inject does it, says what it did and returns what mends it; nil if nothing is left to mend.
+	// Inject does it, says what it did and returns the function that undoes it; nil if nothing is left to undo.
 	Inject func(context.Context, *Target) (what string, heal Heal, err error)
 }
 
-// Heal mends what was broken. What it mended is healthy only after a while.
+// Heal undoes a fault. What it hit is healthy only after a while.
 type Heal func(context.Context) error
 
 // Needs are what a topology must be brought up with.
