@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -61,6 +62,9 @@ func (c *Case) findWindows() {
 	}
 	c.windows = c.dropPlanned(c.windows)
 	c.addUp()
+	c.lingers = c.Sites > 1 || c.Claims.Ordered || len(c.windows) > 0 && slices.ContainsFunc(c.Ops, func(op history.Op) bool {
+		return op.Woken == history.Signal || op.Woken == history.LeaseEnd
+	})
 }
 
 // addUp says of faults that were at work at the same time that they may have left no majority together, though each of them

@@ -265,7 +265,8 @@ func (s *builder) happens(r *rand.Rand, tokens int) {
 		at := r.IntN(20)
 		e := []history.Effect{{}, serverHangs, failsOver, minorityHangs, workerLate, processStops, messagesLate}
 		s.h.Faults = []history.Injection{{Effect: e[r.IntN(len(e))]}}
-		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(at), Return: dur(at + r.IntN(9))})
+		s.h.Claims.Ordered = r.IntN(2) == 0
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(at), Return: dur(at + 1 + r.IntN(8))})
 	}
 	if r.IntN(3) == 0 {
 		until := 40*time.Second + time.Duration(r.IntN(6))*time.Second
@@ -365,6 +366,9 @@ func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Dura
 		if op.Kind == history.Fault {
 			grace := map[string]time.Duration{ // TTLs and recovery
 				"": ttl + 5*time.Second, "hangs": 5 * time.Second, "fails over": ttl + 5*time.Second, "stops": ttl, "late": ttl,
+			}
+			if c.Sites < 2 && !c.Claims.Ordered {
+				grace["stops"], grace["late"] = 0, 0 // what had no answer is a hold that may be
 			}
 			name := ""
 			switch e := c.Faults[0].Effect; {
