@@ -68,7 +68,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	})
 	var left []stretch
 	intersect(l.idle(l.kept), waiting, func(s stretch) {
-		if s.to-s.from > l.bound {
+		if l.lasted(s.period) > l.bound {
 			left = append(left, l.cut(s)...)
 		}
 	})
@@ -103,8 +103,8 @@ func (l *livenessCheck) slowest() (call, try time.Duration) {
 func (l *livenessCheck) undisturbed() (sum time.Duration) {
 	free := time.Duration(0)
 	piece := func(to time.Duration) {
-		if to-free > l.bound {
-			sum += to - free
+		if lasted := l.lasted(period{free, to}); lasted > l.bound {
+			sum += lasted
 		}
 	}
 	for _, d := range slices.SortedFunc(slices.Values(l.disturbed), func(a, b period) int { return cmp.Compare(a.from, b.from) }) {
@@ -113,6 +113,17 @@ func (l *livenessCheck) undisturbed() (sum time.Duration) {
 	}
 	piece(l.end())
 	return sum
+}
+
+// lasted is how long a period was without the moments in which a process stood still.
+func (l *livenessCheck) lasted(p period) time.Duration {
+	length := p.to - p.from
+	for i := range l.windows {
+		if w := &l.windows[i]; l.isHitch(w) && w.meets(p.from, p.to) {
+			length -= min(w.to, p.to) - max(w.from, p.from)
+		}
+	}
+	return length
 }
 
 func meets(list []period, from, to time.Duration) bool {
@@ -305,10 +316,14 @@ func (l *livenessCheck) blame(cause string, evidence []history.Op, story ...stri
 
 // shortage says why there was no time to judge.
 func (l *livenessCheck) shortage() string {
-	if len(l.disturbed) == 0 {
-		return "the run was too short: there was"
+	unplanned := slices.ContainsFunc(l.windows, func(w window) bool { return !w.fault })
+	switch {
+	case unplanned:
+		return "what nobody had planned, such as processes that stood still, left"
+	case len(l.disturbed) > 0:
+		return "faults left"
 	}
-	return "faults left"
+	return "the run was too short: there was"
 }
 
 func (l *livenessCheck) verdict(scanned bool) Verdict {

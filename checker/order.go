@@ -198,6 +198,11 @@ type period struct{ from, to time.Duration }
 // meets tells whether two periods have a moment in common.
 func (w period) meets(from, to time.Duration) bool { return from <= w.to && to >= w.from }
 
+// isHitch tells whether a process stood still for a moment, as they often do on a busy machine.
+func (c *Case) isHitch(w *window) bool {
+	return c.Ops[w.op].Kind == history.Gap && w.to-w.from < margin(c.longest(c.ttl()))
+}
+
 // disturbed lists when the lock cannot be expected to be granted at once: while servers do not serve, and for as long as
 // they need to recover; and until leases have ended that nobody will give back, because keys were lost. What else befalls a
 // worker ends with its own hold, which is known: what had no answer may be held for a lease. Where more than that is at
@@ -219,8 +224,8 @@ func (c *Case) disturbed() []period {
 		if e.BreaksPromises() || c.lingers && late || e.StopsService() && c.Sites > 1 {
 			felt = max(felt, 0) + lease
 		}
-		if c.Ops[w.op].Kind == history.Gap && w.to-w.from < margin(lease) {
-			felt = 0 // too short to cost a lease
+		if c.isHitch(w) {
+			continue // too short to cost a lease: it makes a time that is judged shorter
 		}
 		if felt >= 0 {
 			list = append(list, period{w.from, plus(w.to, felt)})
