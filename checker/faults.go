@@ -153,6 +153,15 @@ func (c *Case) brokenPromise(from, to, ttl time.Duration) *window {
 	return c.explained(from, to, c.longest(ttl), (*history.Effect).BreaksPromises)
 }
 
+// accident finds what nobody had planned and that may have made the servers give up, between two moments, what they had
+// granted for ttl. A fault that can have done so, too, comes first.
+func (c *Case) accident(from, to, ttl time.Duration) *window {
+	if w := c.brokenPromise(from, to, ttl); w != nil && !w.fault {
+		return w
+	}
+	return nil
+}
+
 // margin is how long a process may stand still without that being an explanation for a lease of so long that was not
 // renewed.
 func margin(ttl time.Duration) time.Duration { return ttl / 10 }
