@@ -3,9 +3,12 @@ package locks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"hammerlock/topologies"
 )
@@ -17,7 +20,7 @@ type scenario func(t *testing.T, home *bench, s Spec, key string) bool
 // briefly is a lease that a test outlives on purpose, renewed one that is to be renewed meanwhile.
 const (
 	briefly = 60 * time.Millisecond
-	renewed = 300 * time.Millisecond
+	renewed = 500 * time.Millisecond
 )
 
 func TestEveryBrokenLockShowsItsFault(t *testing.T) {
@@ -63,7 +66,12 @@ func TestEveryBrokenLockShowsItsFault(t *testing.T) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			if !c.shows(t, home(s), s, s.Name) {
+			t.Parallel()
+			shown := false
+			for try := 0; try < 3 && !shown; try++ { // a busy machine may hide it
+				shown = c.shows(t, home(s), s, fmt.Sprint(s.Name, try))
+			}
+			if !shown {
 				t.Error("does not show its fault")
 			}
 			if c.shows(t, home(c.right), c.right, s.Name+"-right") {
@@ -208,7 +216,18 @@ func comesBackToLife(t *testing.T, home *bench, s Spec, key string) bool {
 	}
 }
 
-func believesInSilence(t *testing.T, home *bench, s Spec, key string) bool {
+func believesInSilence(t *testing.T, _ *bench, s Spec, key string) bool {
+	home := newBench(t, homeName(s)) // nobody else's servers are stopped
+	// Each renewal finds a connection: one that has to be made first has certainly failed, and is no silence.
+	var pool []*redis.Conn
+	for range 10 {
+		c := home.sites[0].(*redis.Client).Conn()
+		must(t, c.Ping(t.Context()).Err())
+		pool = append(pool, c)
+	}
+	for _, c := range pool {
+		must(t, c.Close())
+	}
 	held := grant(t, open(t, s, home.env()), key, renewed)
 	must(t, home.top.Nodes[0].Pause())
 	defer func() { must(t, home.top.Nodes[0].Resume()) }()
@@ -226,7 +245,8 @@ func believesTooLong(t *testing.T, home *bench, s Spec, key string) bool {
 	return grant(t, open(t, s, home.env()), key, ttl).Until.After(call.Add(ttl))
 }
 
-func believesTooLongWithHungSites(t *testing.T, home *bench, s Spec, key string) bool {
+func believesTooLongWithHungSites(t *testing.T, _ *bench, s Spec, key string) bool {
+	home := newBench(t, homeName(s)) // nobody else's servers are stopped
 	for _, n := range home.top.Nodes[:2] {
 		must(t, n.Pause())
 		defer func() { must(t, n.Resume()) }()
@@ -293,7 +313,8 @@ func leavesKeys(t *testing.T, home *bench, s Spec, key string) bool {
 	return left == 1
 }
 
-func starvesWithAHungSite(t *testing.T, home *bench, s Spec, key string) bool {
+func starvesWithAHungSite(t *testing.T, _ *bench, s Spec, key string) bool {
+	home := newBench(t, homeName(s)) // nobody else's servers are stopped
 	const ttl = 2 * time.Second
 	e := home.env()
 	e.Sites = nil
