@@ -122,10 +122,10 @@ func stalled(t *testing.T, counter string, processes int, at ...string) *results
 	return run(t, job(t, func(p *Plan) {
 		p.Verify, p.Counter, p.Processes, p.Locks = true, counterNamed(counter), processes, lockNamed("fenced")
 		p.Workload.TTL, p.Duration = 400*time.Millisecond, time.Duration(len(at))*time.Second+200*time.Millisecond
-		for i, s := range at {
-			at[i] = "stall-worker@" + s
+		p.Faults = nil
+		for _, s := range at {
+			p.Faults = append(p.Faults, "stall-worker@"+s)
 		}
-		p.Faults = []string{strings.Join(at, ",")}
 	}), nil)
 }
 
