@@ -20,7 +20,7 @@ type recipe struct {
 func (r *recipe) thing(t *testing.T) string {
 	t.Helper()
 	before, after, _ := strings.Cut(r.files[0], "*")
-	m := regexp.MustCompile("b/"+regexp.QuoteMeta(before)+`(\w+)`+regexp.QuoteMeta(after)+"\nnew file").FindStringSubmatch(read(t, r.patch))
+	m := regexp.MustCompile("b/" + regexp.QuoteMeta(before) + `(\w+)` + regexp.QuoteMeta(after) + "\nnew file").FindStringSubmatch(read(t, r.patch))
 	if m == nil {
 		t.Fatalf("%s: the patch adds no %s", r.name, r.files[0])
 	}
