@@ -2,10 +2,8 @@
 .POSIX:
 
 GO = go
-# How often each perf benchmark is repeated; more is calmer and slower.
-PERFTIME = 3x
-# The suite beside the bare commands: how often they have their turns; a second each.
-TURNS = 40x
+# make perf takes five minutes, PERF=full twelve: more rounds are calmer.
+PERF = quick
 
 .PHONY: help build bench test test-full perf aa soak baselines waiting matrix man completions readme clean
 
@@ -13,7 +11,7 @@ help:
 	@echo 'make bench   five topologies under load, one table (installs redis-server if it is missing)'
 	@echo 'make test    vet, staticcheck and every test under the race detector'
 	@echo 'make test-full  the same with all random cases, and the mutants of the checkers'
-	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page'
+	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; five minutes, calmer with PERF=full'
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
 	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m): none may be accused'
 	@echo 'make build   bin/bench and bin/verify'
@@ -40,7 +38,7 @@ test:
 	@sh .ci/setup redis cc chromium
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 3 -parallel 4 -skip '^TestAlone' -timeout 10m ./...
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -parallel 4 -skip '^TestAlone' -timeout 10m ./...
 	CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 1 -run '^TestAlone' -timeout 10m $$($(ALONE))
 
 # Beyond make test: all random cases, and every mutant of the checkers. The race detector has seen these tests in make test,
@@ -50,18 +48,20 @@ test-full: test
 
 # The packages that have tests which measure, and tests which -short makes shorter.
 ALONE = grep -rl --include='*_test.go' '^func TestAlone' . | xargs -n 1 dirname | sort -u
-SHORTENED = grep -rl --include='*_test.go' 'testing\.Short()' . | xargs -n 1 dirname | sort -u
+SHORTENED = grep -rl --include='*_test.go' --exclude='*_perf_test.go' 'testing\.Short()' . | xargs -n 1 dirname | sort -u
 
+# Repetitions of the benchmarks; of the turns that the suite and the bare commands have, a second each.
 perf:
 	@sh .ci/setup redis
 	@mkdir -p bin
 	@$(GO) test -run '^$$' ./history ./internal/measure ./results/report ./topologies ./internal/harness >/dev/null
-	@{ $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./internal/measure && \
+	@short=-short times=1x turns=16x; [ $(PERF) != full ] || { short= times=3x turns=40x; }; \
+	 { $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./internal/measure && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Report' -benchtime 1x ./results/report && \
-	   $(GO) test -p 1 -run '^$$' -bench 'Waiting' -benchtime 1x -timeout 20m ./internal/harness && \
-	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime 3x ./topologies && \
-	   $(GO) test -p 1 -run '^$$' -bench 'Overhead' -benchtime $(TURNS) -timeout 20m ./internal/harness && \
-	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Verify|Dashboard' -benchtime $(PERFTIME) -timeout 20m ./internal/harness || \
+	   $(GO) test -p 1 -run '^$$' -bench 'Waiting' -benchtime 1x -timeout 20m $$short ./internal/harness && \
+	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime $$times ./topologies && \
+	   $(GO) test -p 1 -run '^$$' -bench 'Overhead' -benchtime $$turns -timeout 20m ./internal/harness && \
+	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Verify|Dashboard' -benchtime $$times -timeout 20m ./internal/harness || \
 	   echo FAIL; } 2>&1 | tee bin/perf.txt
 	@awk -f .ci/perf.awk bin/perf.txt
 

@@ -55,8 +55,9 @@ func checkRenewals(t *testing.T, ops []history.Op, held Lease) {
 		}
 		if op.Outcome == history.OK {
 			good++
-			if op.Until != history.Forever && (op.Until <= op.Call || op.Until > op.Call+renewed) {
-				t.Errorf("renewed for %v of %v", op.Until-op.Call, renewed)
+			// A busy machine may let time pass between the recorded call and the moment from which the lock counts.
+			if op.Until != history.Forever && (op.Until <= op.Call || op.Until > op.Return+renewed) {
+				t.Errorf("renewed for %v of %v", op.Until-op.Return, renewed)
 			}
 		}
 	}

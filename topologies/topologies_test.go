@@ -58,7 +58,14 @@ func write(t testing.TB, top *Topology, key string) {
 	t.Helper()
 	for _, site := range top.Sites {
 		c := site.Client(ClientOptions{})
-		if err := c.Set(t.Context(), key, "v", 0).Err(); err != nil {
+		err := c.Set(t.Context(), key, "v", 0).Err()
+		for range 10 { // a busy machine may not connect in time
+			if !errors.Is(err, ErrUnreachable) {
+				break
+			}
+			err = c.Set(t.Context(), key, "v", 0).Err()
+		}
+		if err != nil {
 			t.Errorf("site %s: %v", site.Name, err)
 		}
 		if err := c.Close(); err != nil {

@@ -179,6 +179,7 @@ func TestTerminalQuit(t *testing.T) {
 			s.sees("proved up to")
 			s.types(keys)
 			s.leaves(130)
+			s.sees("repeat ")
 			after := s.text()[strings.LastIndex(s.text(), leaveScreen):]
 			if !strings.Contains(after, "the run ended early: ended by a key") || !strings.Contains(after, "throughput") {
 				t.Errorf("after the dashboard came %q", after)

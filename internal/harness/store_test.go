@@ -19,7 +19,7 @@ import (
 func counts(t *testing.T, counter, lock string, processes int, want checker.Status) *results.Run {
 	t.Helper()
 	r := run(t, job(t, func(p *Plan) {
-		p.Counter, p.Locks, p.Processes, p.Duration = counterNamed(counter), lockNamed(lock), processes, 300*time.Millisecond
+		p.Counter, p.Locks, p.Processes, p.Duration = counterNamed(counter), lockNamed(lock), processes, 500*time.Millisecond
 	}), nil)
 	if status, text := r.Safety(); status != want {
 		t.Errorf("got %s: %s", status, text)
@@ -117,11 +117,15 @@ func verdict(t *testing.T, r *results.Run, name string) checker.Verdict {
 }
 
 // stalled holds a worker between load and store for longer than its lease.
-func stalled(t *testing.T, counter string, processes int) *results.Run {
+func stalled(t *testing.T, counter string, processes int, at ...string) *results.Run {
 	t.Helper()
 	return run(t, job(t, func(p *Plan) {
 		p.Verify, p.Counter, p.Processes, p.Locks = true, counterNamed(counter), processes, lockNamed("fenced")
-		p.Faults, p.Workload.TTL, p.Duration = []string{"stall-worker@300ms"}, 400*time.Millisecond, 1200*time.Millisecond
+		p.Workload.TTL, p.Duration = 400*time.Millisecond, time.Duration(len(at))*time.Second+200*time.Millisecond
+		p.Faults = nil
+		for _, s := range at {
+			p.Faults = append(p.Faults, "stall-worker@"+s)
+		}
 	}), nil)
 }
 
@@ -137,7 +141,7 @@ func TestAFenceStopsWhoSleptThroughTheLease(t *testing.T) {
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			r := stalled(t, s.Name, processes)
+			r := stalled(t, s.Name, processes, "300ms")
 			if v := verdict(t, r, "lost-updates"); v.Status != checker.Pass {
 				t.Errorf("lost-updates: %s: %s", v.Status, v.Summary)
 			}
@@ -152,11 +156,12 @@ func TestAFenceStopsWhoSleptThroughTheLease(t *testing.T) {
 	}
 }
 
-// TestWithoutAFenceTheSameHolderOverwrites is the same on a plain counter, and on one whose fence is none.
+// TestWithoutAFenceTheSameHolderOverwrites is the same on a plain counter, and on one whose fence is none: it lets in a
+// holder that is late, unless another stores at that very moment.
 func TestWithoutAFenceTheSameHolderOverwrites(t *testing.T) {
 	t.Parallel()
 	for counter, fencing := range map[string]checker.Status{"redis": checker.Pass, "backstop": checker.Fail} {
-		r := stalled(t, counter, 1)
+		r := stalled(t, counter, 1, "300ms", "1300ms", "2300ms")
 		if v := verdict(t, r, "lost-updates"); v.Status != checker.Fail || v.Cause != "overrun" {
 			t.Errorf("%s: lost-updates: %s %s: %s", counter, v.Status, v.Cause, v.Summary)
 		}

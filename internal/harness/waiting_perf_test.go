@@ -59,6 +59,14 @@ const (
 
 var waitingCrowds = []int{32, 256}
 
+// waitingShape is how long that takes: with -short, which is make perf without PERF=full, long enough to see what is wrong.
+func waitingShape() (rounds int, window, warmup time.Duration) {
+	if testing.Short() {
+		return 1, waitingWindow / 3, waitingWarmup / 2
+	}
+	return waitingRounds, waitingWindow, waitingWarmup
+}
+
 // waited is what a crowd had of a strategy: means of the rounds.
 type waited struct {
 	strategy
@@ -86,9 +94,10 @@ type waitingRecord struct {
 
 // waitingJob lets a crowd wait for one page. Nobody gives up.
 func waitingJob(b *testing.B, warm *Warm, s strategy, workers, round int) *Job {
+	_, window, warmup := waitingShape()
 	j := job(b, func(p *Plan) {
 		w := &p.Workload
-		p.Locks, p.Warmup, p.Duration = lockNamed(s.Lock), waitingWarmup, waitingWindow
+		p.Locks, p.Warmup, p.Duration = lockNamed(s.Lock), warmup, window
 		w.Workers, w.Keys, w.Hold, w.Wait, w.Seed = workers, 1, waitingHold, time.Minute, uint64(round+1)
 		if s.Backoff > 0 {
 			w.Retry = s.Backoff
@@ -123,6 +132,7 @@ func crowd(b *testing.B, warm *Warm, s strategy, workers, round int) *results.Ru
 
 // average makes one of the rounds.
 func average(s strategy, workers int, rounds []*results.Run) waited {
+	_, window, _ := waitingShape()
 	w := waited{strategy: s, Workers: workers, Woken: map[string]float64{}, Errors: map[string]int64{}}
 	n := float64(len(rounds))
 	least, most := rounds[0].Throughput, rounds[0].Throughput
@@ -149,7 +159,7 @@ func average(s strategy, workers int, rounds []*results.Run) waited {
 	for _, p99 := range p99s {
 		w.P99 += p99 / time.Duration(len(p99s))
 		// A wait that is as long as the window was there before it, or is there after it.
-		w.AtLeast = w.AtLeast || p99 > waitingWindow*9/10
+		w.AtLeast = w.AtLeast || p99 > window*9/10
 	}
 	for by := range w.Woken {
 		w.Woken[by] /= grants
@@ -166,10 +176,11 @@ func BenchmarkWaiting(b *testing.B) {
 			b.Error(err)
 		}
 	}()
-	record := waitingRecord{Cores: runtime.NumCPU(), Hold: waitingHold, Window: waitingWindow, Rounds: waitingRounds}
+	n, window, _ := waitingShape()
+	record := waitingRecord{Cores: runtime.NumCPU(), Hold: waitingHold, Window: window, Rounds: n}
 	for _, workers := range waitingCrowds {
 		rounds := map[string][]*results.Run{}
-		for round := range waitingRounds {
+		for round := range n {
 			turn := slices.Clone(strategies)
 			if round%2 == 1 {
 				slices.Reverse(turn)
