@@ -67,19 +67,27 @@ func (c *Case) findWindows() {
 	})
 }
 
-// addUp says of faults that were at work at the same time that they may have left no majority together, though each of them
-// left one.
+// addUp says of a fault that it left no majority, although it would have done so alone, if another one was at work at the
+// same time or less than a lease before: what clients gave up to wait for came about when the sites were back, and stays
+// there until its lease is over.
 func (c *Case) addUp() {
 	spares := func(w *window) bool { return w.effect.Known() && w.effect.Spares }
-	var both []*window
+	lease := c.longest(c.ttl())
+	var alone []*window
 	for i := range c.windows {
-		for k := range c.windows[:i] {
-			if v, w := &c.windows[k], &c.windows[i]; spares(v) && spares(w) && v.meets(w.from, w.to) {
-				both = append(both, v, w)
-			}
+		if w := &c.windows[i]; spares(w) {
+			alone = append(alone, w)
 		}
 	}
-	for _, w := range both {
+	var later []*window
+	for _, w := range alone {
+		if slices.ContainsFunc(alone, func(v *window) bool {
+			return v != w && v.from <= w.from && plus(v.to, lease) >= w.from
+		}) {
+			later = append(later, w)
+		}
+	}
+	for _, w := range later {
 		e := *w.effect
 		e.Spares = false
 		w.effect = &e
