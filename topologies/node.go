@@ -46,6 +46,9 @@ type Node struct {
 	runID   string // of the server that the process is
 	mini    *embeddedNode
 	control *redis.Client
+	sent    sent
+	hellos  *redis.PubSub // nil without sentinels
+	heard   sync.WaitGroup
 
 	clockSet int64        // counts the settings of its clock
 	asleep   atomic.Int32 // commands that keep it from answering
@@ -94,6 +97,7 @@ func (n *Node) Start(ctx context.Context) error {
 		err = n.identify(ctx)
 	}
 	if err == nil {
+		n.hearHellos(ctx)
 		err = n.gate.open()
 	}
 	if errors.Is(err, errWrapped) {
@@ -139,6 +143,7 @@ func (n *Node) configure() error {
 		return err
 	}
 	n.control = newControl(n.back, n.topology.password, n.topology.clustered())
+	n.control.AddHook(&n.sent)
 	return nil
 }
 
@@ -199,6 +204,11 @@ func (n *Node) close() error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.hellos != nil {
+		errs = append(errs, n.hellos.Close())
+		n.heard.Wait()
+		n.hellos = nil
+	}
 	if n.control != nil {
 		errs = append(errs, n.control.Close())
 		n.control = nil

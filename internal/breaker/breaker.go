@@ -29,6 +29,8 @@ type Options struct {
 	Shape *workload.Shape
 	// Extra is how many faults that are in no plan may be at work at the same time.
 	Extra int
+	// Begun is told the number and name of a fault whose injection begins, which may take its time; nil = nobody wants to know.
+	Begun func(number int64, name string, at time.Duration)
 	// Stopped is told of workers that a fault holds, and that go on; nil = nobody wants to know.
 	Stopped func(worker int32, stopped bool)
 }
@@ -161,6 +163,9 @@ func (b *Breaker) inject(ctx context.Context, a act, step faults.Step, target *f
 	}
 	lane := b.lanes[2*a.place]
 	op := lane.Call(history.Fault, key)
+	if b.o.Begun != nil {
+		b.o.Begun(a.number, step.Fault.Name, op.Call)
+	}
 	what, heal, err := step.Fault.Inject(ctx, target)
 	op.Value, op.Outcome = a.number, history.OK
 	if err != nil {

@@ -89,7 +89,7 @@ func (t *trial) carryOut(ctx, stop context.Context, args []string) int {
 	for i := range t.whole {
 		runs = append(runs, t.whole[i][:]...)
 	}
-	x := exit(stop, judgements(t.dir, runs), outcome.Gates, err)
+	x := exit(stop, judgements(t.dir, runs), outcome.Gates, err).undecided(outcome.Undecided())
 	document := Document{Schema: schema, Exit: x, Saved: t.dir, Trial: outcome}
 	text := func(w io.Writer) error {
 		p := human.Printer{W: w}
@@ -110,6 +110,10 @@ func (t *trial) check(stop context.Context, args []string) error {
 		if err := t.checkSide(stop, t.sides[i]); problem == nil || err != nil && err.Error() != problem.Error() {
 			problem = errors.Join(problem, err)
 		}
+	}
+	if need := compare.PairsNeeded(len(t.shown())); t.pairs < need && len(t.o.mistakes) == 0 {
+		t.o.mistake("--pairs %d: at least %d to tell a difference from noise in %s; or fewer numbers (--show)", t.pairs, need,
+			human.Quantity(len(t.shown()), "number"))
 	}
 	t.metrics = t.e.openMetrics(t.o)
 	return cmp.Or(t.o.invalid(), problem)

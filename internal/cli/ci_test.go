@@ -80,7 +80,7 @@ func TestMetricsShowTheLastEvent(t *testing.T) {
 		t.Errorf("there are visits before the first run:\n%s", text)
 	}
 	combo := harness.Combination{Topology: topologies.Spec{Name: "single"}, Lock: locks.Spec{Name: "lease"}}
-	live := measure.Live{At: 2 * time.Second, Done: 1234, Errors: 5, Waiting: 3, P50: time.Millisecond, P99: 20 * time.Millisecond}
+	live := measure.Live{At: 2 * time.Second, Done: 1234, Errors: 5, Waiting: 3, Acquire: measure.Quantiles{Count: 5000, P50: time.Millisecond, P99: 20 * time.Millisecond}}
 	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Phase: harness.Running, Live: live})
 	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Phase: harness.Judging})
 	text := scrape()

@@ -94,7 +94,7 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	}
 	c := compare.New(sides, by, with.shown())
 	c.CheckGates(with.gates)
-	x := exit(ctx, nil, c.Gates, nil)
+	x := exit(ctx, nil, c.Gates, nil).undecided(c.Undecided())
 	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Comparison: c}, c.WriteText, errors.Join(e.announce(gateJudgements(c.Gates)), e.summarize("bench compare", c.WriteText))})
 }
 

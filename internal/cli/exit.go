@@ -92,6 +92,14 @@ func exit(stop context.Context, judged []results.Judgement, gates []compare.Gate
 	}
 }
 
+// undecided is the exit of a command that has failed in nothing and cannot say anything either, if why is not empty.
+func (x Exit) undecided(why string) Exit {
+	if x.Code == Passed && why != "" {
+		return Exit{Inconclusive, why}
+	}
+	return x
+}
+
 // joined makes one reason of several; of many, the first few are enough.
 func joined(reasons []string) string {
 	const most = 10

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"hammerlock/internal/harness"
+	"hammerlock/results"
 )
 
 // metricsServer serves the last event of a job as metrics.
@@ -95,9 +96,12 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		{"visits_total", "counted visits of the run within its measurement", counter, float64(e.Live.Done), "", ""},
 		{"errors_total", "operations of the run that did not go well", counter, float64(e.Live.Errors), "", ""},
 		{"waiting_workers", "workers that wait for a lock", gauge, float64(e.Live.Waiting), "", ""},
-		{"acquire_seconds", "waits of the winners of the current second", gauge, e.Live.P50.Seconds(), "quantile", "0.5"},
-		{"acquire_seconds", "waits of the winners of the current second", gauge, e.Live.P99.Seconds(), "quantile", "0.99"},
+		{"acquire_seconds", "waits of the winners of the current second", gauge, e.Live.Acquire.P50.Seconds(), "quantile", "0.5"},
+		{"acquire_seconds", "waits of the winners of the current second", gauge, e.Live.Acquire.P99.Seconds(), "quantile", "0.99"},
 	} {
+		if q, err := strconv.ParseFloat(s.is, 64); s.label == "quantile" && (err != nil || !results.Supports(q, e.Live.Acquire.Count)) {
+			continue
+		}
 		labels := prometheus.Labels{"topology": e.Combination.Topology.Name, "lock": e.Combination.Lock.Name}
 		if s.label != "" {
 			labels[s.label] = s.is

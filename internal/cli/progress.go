@@ -35,8 +35,8 @@ func (p *progress) tell(e harness.Event) {
 		l := e.Live
 		rate := float64(l.Done-p.done) / (l.At - p.last).Seconds()
 		p.line("%s %s  %s visits (%.0f/s)  acquire p50 %s p99 %s  %d waiting  %d errors", head,
-			l.At.Truncate(100*time.Millisecond), human.Count(l.Done), rate, human.Duration(l.P50),
-			human.Duration(l.P99), l.Waiting, l.Errors)
+			l.At.Truncate(100*time.Millisecond), human.Count(l.Done), rate, l.Acquire.Text(false),
+			l.Acquire.Text(true), l.Waiting, l.Errors)
 		p.last, p.done = l.At, l.Done
 	}
 }

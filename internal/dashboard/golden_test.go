@@ -33,7 +33,7 @@ func picture() *measure.Snapshot {
 		Phase: "running", From: 2 * time.Second, To: 62 * time.Second,
 		Head: measure.Head{Number: 3, Of: 5, Topology: "sentinel", Lock: "lease", Workers: 16, Keys: 1, TTL: 5 * time.Second,
 			Faults: []string{"kill-primary@20s"}},
-		Live: measure.Live{At: 41_200 * ms, Done: 203_456, Errors: 1_234, Waiting: 14, P50: 54 * time.Microsecond, P99: 3 * ms},
+		Live: measure.Live{At: 41_200 * ms, Done: 203_456, Errors: 1_234, Waiting: 14, Acquire: measure.Quantiles{Count: 5000, P50: 54 * time.Microsecond, P99: 3 * ms}},
 		Latency: []measure.LatencyRow{
 			{Name: "acquire", Now: q(5000, 54_200, 3*ms), Ten: q(50_000, 51_000, 2_900_000), Run: q(200_000, 56_100, 346*ms)},
 			{Name: "response", Now: q(50, 1_300_000, 9*ms), Ten: q(50_000, 1_280_000, 8*ms), Run: q(200_000, 1_310_000, 351*ms)},

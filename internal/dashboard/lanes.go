@@ -21,11 +21,14 @@ var marks = []struct {
 	{measure.Held, "█", good, "holds"},
 	{measure.Orphaned, "░", warning, "lease left"},
 	{measure.Waited, "·", plain, "waits"},
+	{measure.NotKnown, "?", faint, ""}, // a lane says so in words
 }
 
 func legend() (text string) {
 	for _, m := range marks {
-		text += m.letter + " " + m.name + " "
+		if m.name != "" {
+			text += m.letter + " " + m.name + " "
+		}
 	}
 	return text[:len(text)-1]
 }
@@ -93,6 +96,8 @@ func doing(l *measure.Strip, pages bool) (string, tone) {
 	switch {
 	case l.Mode&measure.Stopped != 0:
 		return " STOPPED " + short(l.Since) + lease, warning
+	case l.Mode&measure.NotKnown != 0:
+		return " not known yet", faint
 	case l.Mode&measure.Expired != 0:
 		return " LEASE OVER" + page, warning
 	case l.Mode&measure.Held != 0:

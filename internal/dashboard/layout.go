@@ -103,7 +103,7 @@ func drawLines(c canvas, s *measure.Snapshot) {
 	generator, generatorTone := generatorText(s)
 	c.put(0, 0, plain, fmt.Sprintf("%s %s: %s %.1f s", s.Head.Topology, s.Head.Lock, s.Phase, s.At.Seconds()))
 	c.put(0, 1, plain, fmt.Sprintf("%s visits, acquire p50 %s p99 %s, %d waiting, %d errors", human.Count(s.Done),
-		human.Duration(s.P50), human.Duration(s.P99), s.Waiting, s.Errors))
+		s.Acquire.Text(false), s.Acquire.Text(true), s.Waiting, s.Errors))
 	c.put(0, 2, safetyTone, safety)
 	c.put(0, 3, generatorTone, generator)
 	for i, f := range s.Active {

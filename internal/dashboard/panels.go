@@ -150,7 +150,7 @@ func latency(c canvas, s *measure.Snapshot) {
 			}
 			c.put(0, y, plain, fmt.Sprintf("%-8s %s", name, p))
 			for k, q := range []measure.Quantiles{r.Now, r.Ten, r.Run} {
-				text := quantile(q, i == 1)
+				text := q.Text(i == 1)
 				c.put(12+(k+1)*column-len([]rune(text)), y, plain, text)
 			}
 			y++
@@ -163,25 +163,13 @@ func latency(c canvas, s *measure.Snapshot) {
 	if s.Longest > 10*max(s.Random.P50, time.Millisecond) && s.Random.Count > 0 {
 		t = warning
 	}
-	random := "random waiter " + quantile(s.Random, false)
+	random := "random waiter " + s.Random.Text(false)
 	if c.h > y+1 {
-		c.put(0, y, plain, random+"  p99 "+quantile(s.Random, true))
+		c.put(0, y, plain, random+"  p99 "+s.Random.Text(true))
 		c.put(0, y+1, t, longest)
 		return
 	}
 	c.put(c.put(0, y, plain, random)+2, y, t, longest)
-}
-
-// quantile is one of a distribution, if its count supports it.
-func quantile(q measure.Quantiles, high bool) string {
-	switch {
-	case q.Count == 0 || high && q.Count < 100:
-		return "-"
-	case high:
-		return human.Duration(q.P99)
-	default:
-		return human.Duration(q.P50)
-	}
 }
 
 // fairness shows the workers' shares of the visits.

@@ -83,7 +83,9 @@ func TestWhatIsLeftIsNamed(t *testing.T) {
 // TestARunTooShortForAuto is told so before it starts.
 func TestARunTooShortForAuto(t *testing.T) {
 	for duration, short := range map[time.Duration]bool{6 * time.Second: true, 60 * time.Second: false} {
-		j := job(t, func(p *Plan) { p.Verify, p.Faults, p.Duration, p.Workload.TTL = true, []string{"auto"}, duration, 3*time.Second })
+		j := job(t, func(p *Plan) {
+			p.Verify, p.Faults, p.Duration, p.Workload.TTL = true, []string{"auto"}, duration, 3*time.Second
+		})
 		if said := strings.Contains(strings.Join(j.LeftOut, "\n"), "the run is too short"); said != short {
 			t.Errorf("%s: %q", duration, j.LeftOut)
 		}

@@ -55,6 +55,7 @@ func (p *picture) observe(op *history.Op) {
 func (p *picture) publish(now, final time.Duration) {
 	p.visits.Store(p.x.meter.Finished())
 	p.viewer.UpTo(final)
+	p.viewer.Known(final)
 	if p.x.breaker.Interactive() {
 		p.viewer.Interactive()
 	}

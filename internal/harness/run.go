@@ -99,7 +99,7 @@ func (x *execution) begin() (err error) {
 	if x.job.Watched {
 		x.picture = newPicture(x, o.Header)
 		o.Observe, o.Tell = x.picture.observe, x.picture.publish
-		b.Extra, b.Stopped = keyPlaces, x.picture.viewer.Stop
+		b.Extra, b.Stopped, b.Begun = keyPlaces, x.picture.viewer.Stop, x.picture.viewer.Begin
 	}
 	if x.record, err = recording.New(o); err != nil {
 		return err

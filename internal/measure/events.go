@@ -2,6 +2,8 @@ package measure
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"hammerlock/history"
@@ -35,6 +37,33 @@ func (v *events) add(e Event) int {
 	}
 	v.list = append(v.list, e)
 	return v.dropped + len(v.list) - 1
+}
+
+// begun are the faults that are being injected.
+type begun struct {
+	mu   sync.Mutex
+	list []beginning
+}
+
+type beginning struct {
+	number int64
+	event  Event
+}
+
+// end takes out a fault that is in force.
+func (b *begun) end(number int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.list = slices.DeleteFunc(b.list, func(x beginning) bool { return x.number == number })
+}
+
+func (b *begun) events() (list []Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range b.list {
+		list = append(list, x.event)
+	}
+	return list
 }
 
 func (v *events) fault(op *history.Op, what string) {

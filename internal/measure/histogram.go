@@ -6,6 +6,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"hammerlock/internal/human"
 	"hammerlock/results"
 )
 
@@ -131,6 +132,18 @@ func summarize(n int64, quantile func(float64) time.Duration) results.Percentile
 type Quantiles struct {
 	Count    int64
 	P50, P99 time.Duration
+}
+
+// Text writes the median, or the 99th percentile if it is high: "-" if the number does not support it.
+func (q Quantiles) Text(high bool) string {
+	value, of := q.P50, 0.5
+	if high {
+		value, of = q.P99, 0.99
+	}
+	if !results.Supports(of, q.Count) {
+		return "-"
+	}
+	return human.Duration(value)
 }
 
 func (h *histogram) quantiles() Quantiles {

@@ -78,6 +78,7 @@ const (
 	Stopped                   // a fault stopped it
 	Overlap                   // another worker held the same lock with a valid lease
 	Expired                   // it went on as the holder after its lease
+	NotKnown                  // what it did is not known yet
 )
 
 // Strip is what a worker did in the last seconds.

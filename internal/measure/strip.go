@@ -168,30 +168,48 @@ func (s *strip) paintOrphan(now time.Duration) {
 	}
 }
 
-// now paints what goes on up to now and says what it is.
-func (s *strip) now(worker int, now time.Duration, stopped bool) Strip {
+// lateBy is how much of a strip may be unknown before its worker's state is said to be.
+const lateBy = 250 * time.Millisecond
+
+// moment is when a strip is looked at.
+type moment struct {
+	now, known time.Duration // now, and up to when everything was observed
+	stopped    bool          // a fault stops the worker
+}
+
+// now paints what goes on, as far as it is known, and says what it is.
+func (s *strip) now(worker int, at moment) Strip {
 	r := Strip{Worker: worker, Page: s.page}
-	s.paintOrphan(now)
+	if at.known > s.orphanPainted {
+		s.paintOrphan(at.known)
+	}
 	switch {
 	case s.hold != 0:
-		s.paintHold(now)
-		r.Mode, r.Since, r.Lease = Held, now-s.from, max(s.until-now, 0)
+		if at.known > s.painted {
+			s.paintHold(at.known)
+		}
+		r.Mode, r.Since, r.Lease = Held, at.now-s.from, max(s.until-at.now, 0)
 		if s.until == history.Forever {
 			r.Lease = history.Forever
-		} else if now > s.until {
+		} else if at.now > s.until {
 			r.Mode = Expired
 		}
 	case s.waiting:
-		s.paint(s.painted, now, Waited)
-		s.painted = now
-		r.Mode, r.Since = Waited, now-s.tried
+		if at.known > s.painted {
+			s.paint(s.painted, at.known, Waited)
+			s.painted = at.known
+		}
+		r.Mode, r.Since = Waited, at.now-s.tried
 	case s.orphanEnd != 0:
-		r.Mode, r.Lease = Orphaned, s.orphanEnd-now
+		r.Mode, r.Lease = Orphaned, s.orphanEnd-at.now
 	}
-	if stopped {
-		s.paint(now-StripStep, now, Stopped)
+	if at.now-at.known > lateBy {
+		r.Mode, r.Since, r.Lease = NotKnown, at.now-at.known, 0
+	}
+	if at.stopped {
+		s.paint(at.now-StripStep, at.now, Stopped)
 		r.Mode |= Stopped
 	}
-	s.advance(int64(now / StripStep))
+	s.advance(int64(at.now / StripStep))
 	return r
 }

@@ -11,15 +11,16 @@ type Live struct {
 	At      time.Duration
 	Done    int64 // counted visits within the measurement so far
 	Errors  int64
-	Waiting int // workers that wait for a lock
-	P50     time.Duration
-	P99     time.Duration // of the acquires of the current second
+	Waiting int       // workers that wait for a lock
+	Acquire Quantiles // of the current second
 }
 
 // Live describes the run at the given time.
 func (m *Meter) Live(at time.Duration) Live {
-	a := m.interval.acquire
-	l := Live{At: at, Done: m.visits.Done, Waiting: m.waiting(), P50: a.quantile(0.5), P99: a.quantile(0.99)}
+	l := Live{At: at, Done: m.visits.Done, Waiting: m.waiting()}
+	if at < m.interval.from+2*intervalWidth { // nobody has got the lock for a while otherwise
+		l.Acquire = m.interval.acquire.quantiles()
+	}
 	for _, n := range m.errors {
 		l.Errors += n
 	}

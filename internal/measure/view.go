@@ -39,7 +39,8 @@ func (v *Viewer) Snapshot(now time.Duration, phase string, s *Surroundings) *Sna
 	v.longest(r, now)
 	v.lanes(r, now)
 	v.around(now)
-	r.Events = slices.Clone(v.events.list)
+	r.Events = append(slices.Clone(v.events.list), v.begun.events()...)
+	slices.SortStableFunc(r.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	for i := range r.Events {
 		if e := &r.Events[i]; e.Kind == FaultEvent && e.To == 0 {
 			r.Active = append(r.Active, e.Text)
@@ -94,7 +95,7 @@ func (v *Viewer) minute(r *Snapshot) {
 func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	all := make([]Strip, len(v.strips.workers))
 	for i := range all {
-		all[i] = v.strips.workers[i].now(i, now, v.stopped[i].Load())
+		all[i] = v.strips.workers[i].now(i, moment{now, min(now, v.known), v.stopped[i].Load()})
 	}
 	r.Hidden = max(len(all)-keptLanes, 0)
 	r.Lanes = heaviest(all, keptLanes, interest)
@@ -102,6 +103,11 @@ func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	for i := range r.Lanes {
 		l := &r.Lanes[i]
 		l.Cells = v.strips.workers[l.Worker].last(StripCells, end)
+		for k := range l.Cells {
+			if at := time.Duration(end-StripCells+1+int64(k)) * StripStep; at >= v.known && l.Cells[k]&Stopped == 0 {
+				l.Cells[k] = NotKnown
+			}
+		}
 	}
 	r.LanesEnd = time.Duration(end+1) * StripStep
 }

@@ -27,6 +27,8 @@ type Viewer struct {
 	strips  strips
 	stopped []atomic.Bool // by worker: a fault stops it; set by any goroutine
 	events  events
+	known   time.Duration // up to when every operation was observed
+	begun   begun
 	seen    int   // violations of the stream that became events
 	counted int64 // violations that the stream did not list that did
 }
@@ -43,7 +45,7 @@ type Surroundings struct {
 // NewViewer makes a viewer of what the meter measures; told is asked what a Fault injects, and for the words of operations.
 func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op) (history.Injection, string)) *Viewer {
 	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, told: told,
-		strips: newStrips(len(m.workers)), events: events{open: map[int64]int{}},
+		known: history.Forever, strips: newStrips(len(m.workers)), events: events{open: map[int64]int{}},
 		stopped: make([]atomic.Bool, len(m.workers)), acquire: newRecent(), answer: newRecent()}
 	v.stream.Overlap = func(workers [2]int32, from, to time.Duration) {
 		for _, w := range workers {
@@ -68,6 +70,16 @@ func (v *Viewer) Rate(perSecond float64) { v.head.Rate = perSecond }
 
 // UpTo says that everything that was called before then was observed.
 func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
+
+// Known says up to when everything is known that has happened, in a run that goes on.
+func (v *Viewer) Known(now time.Duration) { v.known = now }
+
+// Begin says that the injection of a fault begins: its operation is observed when it is in force. Any goroutine may call it.
+func (v *Viewer) Begin(number int64, name string, at time.Duration) {
+	v.begun.mu.Lock()
+	defer v.begun.mu.Unlock()
+	v.begun.list = append(v.begun.list, beginning{number, Event{Kind: FaultEvent, At: at, Count: 1, Text: name + ": is being injected"}})
+}
 
 // States makes events of what changed between two looks at the servers.
 func (v *Viewer) States(now time.Duration, before, after []NodeState) {
@@ -103,6 +115,7 @@ func (v *Viewer) Observe(op *history.Op) {
 			s.Errors++
 		}
 	case history.Fault:
+		v.begun.end(op.Value)
 		v.fault(op)
 	case history.Heal:
 		v.events.heal(op)

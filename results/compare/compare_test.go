@@ -215,7 +215,7 @@ func TestEnoughRunsAreEnough(t *testing.T) {
 	metrics := headlines(t)
 	apart := planted{p50: 9, p99: 9, trips: 9, jain: -0.9}
 	for _, less := range []int{0, 1} {
-		pairs := newMachine(3).pairs(pairsNeeded(len(metrics))-less, 3, planted{}, apart)
+		pairs := newMachine(3).pairs(PairsNeeded(len(metrics))-less, 3, planted{}, apart)
 		if got := len(NewTrial("A", "B", pairs, metrics).found()) > 0; got != (less == 0) {
 			t.Errorf("%d pairs: found %v", len(pairs), got)
 		}

@@ -167,9 +167,25 @@ func (c *Comparison) enough() {
 	if tests == 0 {
 		c.Notes = append(c.Notes, "the sides have no data in common")
 	} else if need := runsNeeded(tests); fewest < need {
+		c.each(func(_ *group, r *row, k int) {
+			if cell := &r.Cells[k]; cell.Effect == noise && min(cell.Runs, r.Cells[0].Runs) < need {
+				cell.Effect = few
+			}
+		})
 		c.Notes = append(c.Notes, fmt.Sprintf("%s a side: %d are needed to tell a difference from noise in %s at %.0f %%; "+
 			"more runs (--count), or fewer numbers (--show)", human.Quantity(fewest, "run"), need, human.Quantity(tests, "comparison"), 100*confidence))
 	}
+}
+
+// Undecided says why nothing can be said of any difference; empty if something can.
+func (c *Comparison) Undecided() string {
+	undecided := tooFew
+	c.each(func(_ *group, r *row, k int) {
+		if e := r.Cells[k].Effect; e != none && e != few {
+			undecided = ""
+		}
+	})
+	return undecided
 }
 
 // runsNeeded is how many runs a side the U test needs to find the clearest of differences in one of n tests: of
@@ -232,13 +248,13 @@ func (c *Comparison) CheckGates(gates []ChangeGate) {
 
 func (r *row) difference(k int) difference {
 	first, cell := &r.Cells[0], &r.Cells[k]
-	d := difference{metric: r.metric, runs: min(first.Runs, cell.Runs), effect: cell.Effect, change: cell.Change,
+	d := difference{metric: r.metric, runs: min(first.Runs, cell.Runs), effect: cell.Effect.gated(), change: cell.Change,
 		low: math.Inf(-1), high: math.Inf(1), floor: math.Inf(1), saturated: cell.saturated || first.saturated}
 	switch {
 	case first.Low != nil && cell.Low != nil && first.Median != 0:
 		d.low, d.high = change(*first.High, *cell.Low), change(*first.Low, *cell.High)
 		d.floor = max(d.change-d.low, d.high-d.change)
-	case cell.Effect == noise && first.Runs > 0 && first.Median == 0 && cell.Median == 0:
+	case cell.Effect.gated() == noise && first.Runs > 0 && first.Median == 0 && cell.Median == 0:
 		d.low, d.high, d.floor = 0, 0, 0
 	}
 	return d

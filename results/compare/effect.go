@@ -20,13 +20,25 @@ const (
 // effect is what a difference comes to.
 type effect string
 
-// The effects. Noise is also what too few runs show.
+// The effects.
 const (
-	none   effect = "" // the first side, or nothing to compare
+	none   effect = ""  // the first side, or nothing to compare
+	few    effect = "?" // so few runs that no difference could be told from noise
 	noise  effect = "~"
 	Better effect = "better"
 	Worse  effect = "worse"
 )
+
+// tooFew is the answer of a comparison in which nothing can be told.
+const tooFew = "not enough runs to say"
+
+// gated is the effect as gates take it: their intervals tell them that runs are too few.
+func (e effect) gated() effect {
+	if e == few {
+		return noise
+	}
+	return e
+}
 
 // median is a sample's with the interval of order statistics that holds it at the given level.
 func median(values []float64, level float64) benchmath.Summary {

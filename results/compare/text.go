@@ -65,6 +65,8 @@ func (c *figure) verdict() string {
 	switch c.Effect {
 	case none:
 		return "-"
+	case few:
+		return tooFew
 	case noise:
 		return fmt.Sprintf("~ (p=%.3f)", c.P)
 	default:
@@ -93,7 +95,10 @@ func (t *Trial) WriteText(w io.Writer) error {
 			floor = "± " + human.Percent(*c.Floor)
 		}
 		text := string(c.Effect)
-		if c.Effect != noise {
+		switch c.Effect {
+		case few:
+			text = tooFew
+		case Better, Worse:
 			text = "B is " + text
 		}
 		p.Line(row, c.Metric, c.metric.Format(c.A), c.metric.Format(c.B), signed(*c.Change), interval, floor, text)

@@ -77,7 +77,7 @@ func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 		t.Effects = append(t.Effects, newContrast(m, pairs, 1-familyAlpha/float64(len(metrics))))
 	}
 	t.conclude()
-	if need := pairsNeeded(len(metrics)); len(pairs) < need {
+	if need := PairsNeeded(len(metrics)); len(pairs) < need {
 		t.Notes = append(t.Notes, fmt.Sprintf("%s: %d are needed to tell a difference from noise in %s at %.0f %%",
 			human.Quantity(len(pairs), "pair"), need, human.Quantity(len(metrics), "metric"), 100*confidence))
 	}
@@ -99,9 +99,9 @@ func saturatedRuns(pairs []Pair, arm Arm) (n int) {
 	return n
 }
 
-// pairsNeeded is how many pairs are needed so that the widest interval, from the least difference to the greatest, has
+// PairsNeeded is how many pairs are needed so that the widest interval, from the least difference to the greatest, has
 // the confidence that n metrics together ask for.
-func pairsNeeded(metrics int) int {
+func PairsNeeded(metrics int) int {
 	n := 1
 	for 2*math.Pow(0.5, float64(n)) > familyAlpha/float64(metrics) {
 		n++
@@ -130,7 +130,8 @@ func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 	floor := max(math.Abs(twin.Lo), math.Abs(twin.Hi))
 	c.Change, c.Floor = finite(math.Expm1(change.Center)), finite(math.Expm1(floor))
 	if math.IsInf(change.Lo, 0) || math.IsInf(change.Hi, 0) {
-		return c // too few pairs
+		c.Effect = few
+		return c
 	}
 	c.Low, c.High = finite(math.Expm1(change.Lo)), finite(math.Expm1(change.Hi))
 	if c.Floor == nil || change.Lo <= 0 && change.Hi >= 0 || math.Abs(change.Center) <= floor {
@@ -174,9 +175,21 @@ func (t *Trial) conclude() {
 		t.Summary = append(t.Summary, t.B+dominates)
 	case a != "":
 		t.Summary = append(t.Summary, t.A+dominates)
+	case t.Undecided() != "":
+		t.Summary = append(t.Summary, t.Undecided())
 	default:
 		t.Summary = append(t.Summary, "no difference that is more than noise")
 	}
+}
+
+// Undecided says why nothing can be said of any difference; empty if something can.
+func (t *Trial) Undecided() string {
+	for _, c := range t.Effects {
+		if c.Effect != none && c.Effect != few {
+			return ""
+		}
+	}
+	return tooFew
 }
 
 // facets says in what the side is better that an effect is good for.
@@ -205,7 +218,7 @@ func (t *Trial) facets(e effect) string {
 func (t *Trial) CheckGates(gates []ChangeGate) {
 	var all []difference
 	for _, c := range t.Effects {
-		d := difference{metric: c.metric, runs: c.Pairs, effect: c.Effect, saturated: c.saturated,
+		d := difference{metric: c.metric, runs: c.Pairs, effect: c.Effect.gated(), saturated: c.saturated,
 			low: math.Inf(-1), high: math.Inf(1), floor: math.Inf(1)}
 		if c.Change != nil {
 			d.change = *c.Change

@@ -1,0 +1,67 @@
+package deployment
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"hammerlock/topologies"
+)
+
+// TestIdleServersCostNothing looks at what servers of each topology execute while only they, sentinels and the suite talk,
+// and at what a client's own messages cost there.
+func TestIdleServersCostNothing(t *testing.T) {
+	server, err := topologies.FindServer(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range topologies.All {
+		t.Run(spec.Name, func(t *testing.T) {
+			t.Parallel()
+			top, err := spec.Up(t.Context(), topologies.Options{Server: server})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := top.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			d := &Deployment{Topology: top}
+			idle := d.since(t, func() {
+				for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); {
+					for _, n := range top.Nodes {
+						_, _ = n.Info(t.Context(), "server")
+						_ = n.Do(t.Context(), "GET", "k").Err()
+					}
+				}
+			})
+			if idle < -4 || idle > 4 { // what was just being sent
+				t.Errorf("idle servers executed %d commands", idle)
+			}
+			client := top.Sites[0].Client(topologies.ClientOptions{})
+			defer client.Close()
+			sent := d.since(t, func() {
+				for range 100 {
+					if err := client.Publish(t.Context(), "news", "x").Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+			if sent < 96 {
+				t.Errorf("100 messages cost %d commands", sent)
+			}
+		})
+	}
+}
+
+func (d *Deployment) since(t *testing.T, do func()) int64 {
+	t.Helper()
+	before := d.Cost(context.WithoutCancel(t.Context()))
+	do()
+	after := d.Cost(context.WithoutCancel(t.Context())).Since(before)
+	if !after.Known {
+		t.Fatal("the servers did not say")
+	}
+	return after.Commands
+}
