@@ -5,7 +5,7 @@ GO = go
 # make perf takes five minutes, PERF=full twelve: more rounds are calmer.
 PERF = quick
 
-.PHONY: help build bench test test-full perf aa baselines waiting matrix man completions readme clean
+.PHONY: help build bench test test-full perf aa soak baselines waiting matrix man completions readme clean
 
 help:
 	@echo 'make bench   five topologies under load, one table (installs redis-server if it is missing)'
@@ -13,6 +13,7 @@ help:
 	@echo 'make test-full  the same with all random cases, and the mutants of the checkers'
 	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; five minutes, calmer with PERF=full'
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
+	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m): none may be accused'
 	@echo 'make build   bin/bench and bin/verify'
 	@echo 'make man     manual pages in bin/man; make completions: shell completion in bin/completions'
 	@echo 'make baselines  write down again what a visit costs without contention'
@@ -70,6 +71,13 @@ AA = 20
 aa:
 	@sh .ci/setup redis
 	$(GO) test ./internal/harness -count 1 -timeout 60m -v -parallel 1 -run 'RealPairs|RealDifference' -aa $(AA)
+
+# How long right locks are run with faults, also beside busy loops and with pauses of the suite.
+SOAK = 90m
+
+soak:
+	@sh .ci/setup redis cc
+	$(GO) test ./cmd/verify -count 1 -timeout 0 -v -run 'TestSoak$$' -soak $(SOAK)
 
 # What a visit costs without contention is known: results/baselines. This writes it again.
 baselines:

@@ -22,6 +22,7 @@ type Case struct {
 	events  []int32         // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
 
 	windows []window // what was at work that no lock answers for
+	lingers bool     // what is granted to nobody may delay others: the lock has several sites, a queue, or messages
 
 	workers, keys, processes int // one more than the greatest number of each
 	waited                   int // how many waits there are; 0 = not counted yet

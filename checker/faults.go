@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -54,9 +55,35 @@ func (c *Case) findWindows() {
 		default:
 			continue
 		}
+		if !w.fault && w.note != "" {
+			w.name, w.note = w.note, "" // the words name the node
+		}
 		c.windows = append(c.windows, w)
 	}
 	c.windows = c.dropPlanned(c.windows)
+	c.addUp()
+	c.lingers = c.Sites > 1 || c.Claims.Ordered || len(c.windows) > 0 && slices.ContainsFunc(c.Ops, func(op history.Op) bool {
+		return op.Woken == history.Signal || op.Woken == history.LeaseEnd
+	})
+}
+
+// addUp says of faults that were at work at the same time that they may have left no majority together, though each of them
+// left one.
+func (c *Case) addUp() {
+	spares := func(w *window) bool { return w.effect.Known() && w.effect.Spares }
+	var both []*window
+	for i := range c.windows {
+		for k := range c.windows[:i] {
+			if v, w := &c.windows[k], &c.windows[i]; spares(v) && spares(w) && v.meets(w.from, w.to) {
+				both = append(both, v, w)
+			}
+		}
+	}
+	for _, w := range both {
+		e := *w.effect
+		e.Spares = false
+		w.effect = &e
+	}
 }
 
 // dropPlanned takes out what was to be expected of the faults: roles change while servers are out, and a process that a

@@ -19,6 +19,9 @@ var liveness = Checker{
 // patience is how long the lock may be idle beyond what the run explains, so that a loaded machine is no violation.
 const patience = time.Second
 
+// collisions is how often in a row all who try for independent sites may each get some and nobody a majority.
+const collisions = 4
+
 // liveCauses are the causes, the worst first.
 var liveCauses = []string{"deadlock", "stuck", "lost-wakeup", "phantom", "leak", "leftover", "ttl-too-long"}
 
@@ -55,7 +58,8 @@ func judgeLiveness(c *Case) Verdict {
 func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	l := &livenessCheck{Case: c, disturbed: c.disturbed(), misses: map[string]int64{},
 		visits: slices.ContainsFunc(c.Ops, func(op history.Op) bool { return op.Kind == history.End }), causes: map[string]int64{}, evidence: map[string][]history.Op{}, story: map[string][]string{}}
-	l.bound = c.Retry*3/2 + l.slowest() + patience
+	call, try := l.slowest()
+	l.bound = c.Retry*3/2 + call + collisions*try + patience
 	l.judged = l.undisturbed()
 	waiting := l.waiting()
 	intersect(l.idle(l.believed), waiting, func(s stretch) {
@@ -64,7 +68,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	})
 	var left []stretch
 	intersect(l.idle(l.kept), waiting, func(s stretch) {
-		if s.to-s.from > l.bound {
+		if l.lasted(s.period) > l.bound {
 			left = append(left, l.cut(s)...)
 		}
 	})
@@ -73,27 +77,34 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	return l.verdict(scanned), l
 }
 
-// slowest is the longest call outside of faults, of those that do not wait for a lock.
-func (l *livenessCheck) slowest() (most time.Duration) {
+// slowest is the longest call outside of faults, of those that do not wait for a lock, and the longest try that found no
+// quorum.
+func (l *livenessCheck) slowest() (call, try time.Duration) {
 	faults := l.Case.disturbed()
 	for i := range l.Ops {
-		op := &l.Ops[i]
+		op, most := &l.Ops[i], &call
 		switch op.Kind {
 		case history.Release, history.Extend, history.Load, history.Store:
-			if t := op.Latency(); t != history.Forever && t > most && !meets(faults, op.Call, op.Return) {
-				most = t
+		case history.Acquire:
+			if most = &try; op.Outcome != history.Failed || op.Reason != history.Quorum {
+				continue
 			}
+		default:
+			continue
+		}
+		if t := op.Latency(); t != history.Forever && t > *most && !meets(faults, op.Call, op.Return) {
+			*most = t
 		}
 	}
-	return most
+	return call, try
 }
 
 // undisturbed is how much time there is, in pieces in which a dead time could be found.
 func (l *livenessCheck) undisturbed() (sum time.Duration) {
 	free := time.Duration(0)
 	piece := func(to time.Duration) {
-		if to-free > l.bound {
-			sum += to - free
+		if lasted := l.lasted(period{free, to}); lasted > l.bound {
+			sum += lasted
 		}
 	}
 	for _, d := range slices.SortedFunc(slices.Values(l.disturbed), func(a, b period) int { return cmp.Compare(a.from, b.from) }) {
@@ -102,6 +113,17 @@ func (l *livenessCheck) undisturbed() (sum time.Duration) {
 	}
 	piece(l.end())
 	return sum
+}
+
+// lasted is how long a period was without the moments in which a process stood still.
+func (l *livenessCheck) lasted(p period) time.Duration {
+	length := p.to - p.from
+	for i := range l.windows {
+		if w := &l.windows[i]; l.isHitch(w) && w.meets(p.from, p.to) {
+			length -= min(w.to, p.to) - max(w.from, p.from)
+		}
+	}
+	return length
 }
 
 func meets(list []period, from, to time.Duration) bool {
@@ -294,10 +316,14 @@ func (l *livenessCheck) blame(cause string, evidence []history.Op, story ...stri
 
 // shortage says why there was no time to judge.
 func (l *livenessCheck) shortage() string {
-	if len(l.disturbed) == 0 {
-		return "the run was too short: there was"
+	unplanned := slices.ContainsFunc(l.windows, func(w window) bool { return !w.fault })
+	switch {
+	case unplanned:
+		return "what nobody had planned, such as processes that stood still, left"
+	case len(l.disturbed) > 0:
+		return "faults left"
 	}
-	return "faults left"
+	return "the run was too short: there was"
 }
 
 func (l *livenessCheck) verdict(scanned bool) Verdict {

@@ -265,7 +265,8 @@ func (s *builder) happens(r *rand.Rand, tokens int) {
 		at := r.IntN(20)
 		e := []history.Effect{{}, serverHangs, failsOver, minorityHangs, workerLate, processStops, messagesLate}
 		s.h.Faults = []history.Injection{{Effect: e[r.IntN(len(e))]}}
-		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(at), Return: dur(at + r.IntN(9))})
+		s.h.Claims.Ordered = r.IntN(2) == 0
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(at), Return: dur(at + 1 + r.IntN(8))})
 	}
 	if r.IntN(3) == 0 {
 		until := 40*time.Second + time.Duration(r.IntN(6))*time.Second
@@ -351,7 +352,7 @@ func held(c *Case, key int32) (believed, kept []bool) {
 // explanations are what a dead time may be explained by: slow calls, leases, and the seconds in which a fault is felt.
 func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Duration, felt []bool,
 	explains func(from, to time.Duration) bool) {
-	slowest := time.Duration(0)
+	slowest, try := time.Duration(0), time.Duration(0)
 	grants = map[int32]time.Duration{}
 	felt = make([]bool, seconds)
 	for _, op := range c.Ops {
@@ -365,6 +366,9 @@ func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Dura
 		if op.Kind == history.Fault {
 			grace := map[string]time.Duration{ // TTLs and recovery
 				"": ttl + 5*time.Second, "hangs": 5 * time.Second, "fails over": ttl + 5*time.Second, "stops": ttl, "late": ttl,
+			}
+			if c.Sites < 2 && !c.Claims.Ordered {
+				grace["stops"], grace["late"] = 0, 0 // what had no answer is a hold that may be
 			}
 			name := ""
 			switch e := c.Faults[0].Effect; {
@@ -393,9 +397,11 @@ func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Dura
 	for _, op := range c.Ops {
 		if (op.Kind == history.Release || op.Kind == history.Extend) && !explains(op.Call, op.Return) {
 			slowest = max(slowest, op.Return-op.Call)
+		} else if op.Kind == history.Acquire && op.Reason == history.Quorum && !explains(op.Call, op.Return) {
+			try = max(try, op.Return-op.Call)
 		}
 	}
-	return slowest + time.Second, ttl, grants, felt, explains
+	return slowest + collisions*try + time.Second, ttl, grants, felt, explains
 }
 
 // everySecond looks at every second of every page, and at every found key.

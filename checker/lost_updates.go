@@ -1,6 +1,10 @@
 package checker
 
-import "hammerlock/history"
+import (
+	"cmp"
+
+	"hammerlock/history"
+)
 
 var lostUpdates = Checker{
 	Name:   "lost-updates",
@@ -27,6 +31,8 @@ type updates struct {
 	unexplained                 int64 // reads of stores that the history does not have, or whose value it does not have
 	causes                      map[string]int64
 	first                       map[string]witness
+	excused                     int64   // violations that are not held against the lock
+	excuse                      *window // why: the first
 }
 
 type page struct {
@@ -59,11 +65,17 @@ func judgeLostUpdates(c *Case) Verdict {
 	return u.verdict()
 }
 
-// blame counts a violation and keeps the first of its cause.
-func (u *updates) blame(cause string, store, other int32) {
+// blame counts a violation and keeps the first of its cause, unless what nobody had planned explains it.
+func (u *updates) blame(cause string, store, other int32) bool {
+	if w := u.explains(cause, store, other); w != nil {
+		u.excused++
+		u.excuse = cmp.Or(u.excuse, w)
+		return false
+	}
 	if u.causes[cause]++; u.causes[cause] == 1 {
 		u.first[cause] = witness{store, other}
 	}
+	return true
 }
 
 // read finds out which stores were seen, and compares what was read with what was written.
@@ -246,8 +258,9 @@ func (u *updates) missing() {
 			u.unseen++
 			continue
 		}
-		u.lost++
-		u.blame(cause, left, other)
+		if u.blame(cause, left, other) {
+			u.lost++
+		}
 	}
 }
 

@@ -198,10 +198,16 @@ type period struct{ from, to time.Duration }
 // meets tells whether two periods have a moment in common.
 func (w period) meets(from, to time.Duration) bool { return from <= w.to && to >= w.from }
 
+// isHitch tells whether a process stood still for a moment, as they often do on a busy machine.
+func (c *Case) isHitch(w *window) bool {
+	return c.Ops[w.op].Kind == history.Gap && w.to-w.from < margin(c.longest(c.ttl()))
+}
+
 // disturbed lists when the lock cannot be expected to be granted at once: while servers do not serve, and for as long as
-// they need to recover; and until leases have ended that nobody will give back, because keys or answers were lost, the
-// others of a site's minority are late, or whoever waited in a queue does not run. What else befalls a worker ends with
-// its own hold, which is known.
+// they need to recover; and until leases have ended that nobody will give back, because keys were lost. What else befalls a
+// worker ends with its own hold, which is known: what had no answer may be held for a lease. Where more than that is at
+// work, answers and workers that are late or lost may delay others for a lease, too: a minority of the sites that was
+// granted to nobody, a queue that somebody stands in who does not run, a message that nobody heard.
 func (c *Case) disturbed() []period {
 	var list []period
 	lease := c.longest(c.ttl())
@@ -211,8 +217,15 @@ func (c *Case) disturbed() []period {
 		if e.StopsService() {
 			felt = c.recovery()
 		}
-		if e.BreaksPromises() || e.Hit(history.Links) || e.Hit(history.Clients) || e.StopsService() && c.Sites > 1 {
+		late := e.Hit(history.Links) || e.Hit(history.Clients)
+		if late {
+			felt = max(felt, 0)
+		}
+		if e.BreaksPromises() || c.lingers && late || e.StopsService() && c.Sites > 1 {
 			felt = max(felt, 0) + lease
+		}
+		if c.isHitch(w) {
+			continue // too short to cost a lease: it makes a time that is judged shorter
 		}
 		if felt >= 0 {
 			list = append(list, period{w.from, plus(w.to, felt)})

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -486,6 +487,33 @@ var saved = map[string]struct {
 		s.release(a, 30, 31)
 		s.release(b, 40, 41)
 	}, Fail, "double-grant"},
+	"lost-updates: a holder overran its lease": {lostUpdates, overruns, Fail, "overrun"},
+	"lost-updates: a holder stood still and overran its lease": {lostUpdates, func(s *script) {
+		overruns(s)
+		s.gap(0, 20, 500)
+	}, Inconclusive, ""},
+	"lost-updates: a holder stood still for less than it overran": {lostUpdates, func(s *script) {
+		overruns(s)
+		s.gap(0, 20, 60)
+	}, Fail, "overrun"},
+	"lost-updates: another process stood still": {lostUpdates, func(s *script) {
+		s.Processes = 2
+		overruns(s)
+		s.gap(1, 20, 500)
+	}, Fail, "overrun"},
+	"lost-updates: a server ended by itself": {lostUpdates, func(s *script) {
+		collide(s)
+		s.op(history.Incident, -1, 15, 35)
+	}, Inconclusive, ""},
+	"lost-updates: a server ended by itself long before": {lostUpdates, func(s *script) {
+		s.op(history.Incident, -1, 0, 1)
+		s.release(s.acquire(3, 2, 3, 300), 2000, 2001)
+		collideAt(s, 3000)
+	}, Fail, "exclusion"},
+	"lost-updates: a server that was ended": {lostUpdates, func(s *script) {
+		s.fault(serverDies, 15, 35)
+		collide(s)
+	}, Fail, "exclusion"},
 	"release: refused, then done": {release, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		s.denied(a, 20, 21)
@@ -558,6 +586,101 @@ func TestSaved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMinoritiesAddUp lets a lock be idle while two faults, each of which spares a majority, stop servers: at the same time,
+// and one after the other.
+func TestMinoritiesAddUp(t *testing.T) {
+	for to, want := range map[time.Duration]Status{4000: Inconclusive, 100: Fail} {
+		s := newScript()
+		s.Sites = 5
+		s.release(s.acquire(1, 0, 1, 300), 10, 11)
+		s.fault(minorityHangs, 20, to)
+		s.fault(minorityHangs, 200, 4000)
+		for at := time.Duration(30); at < 4500; at += 50 {
+			s.busy(2, at, at+1)
+		}
+		s.release(s.acquire(2, 4600, 4601, 300), 4610, 4611)
+		s.op(history.End, 2, 30, 4612)
+		if v := judgeLiveness(s.prepare(t)); v.Status != want {
+			t.Errorf("to %d: %s %s, want %s", to, v.Status, v.Summary, want)
+		}
+	}
+}
+
+// TestNamesOfFaultsDecideNothing gives the faults other names, those of the suite's own faults too.
+func TestNamesOfFaultsDecideNothing(t *testing.T) {
+	names := []string{"stall-worker", "kill-primary", "clock-forward", "drop-reply", "mine"}
+	judged := func(write func(*script), name string) string {
+		s := newScript()
+		write(s)
+		for i := range s.Faults {
+			s.Faults[i].Name = name
+		}
+		verdicts, err := Judge(s.prepare(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, v := range verdicts {
+			text += fmt.Sprintln(v.Checker, v.Status, v.Cause, v.Exposed, v.Violations, v.Causes, v.Misses, len(v.Evidence))
+		}
+		return text
+	}
+	renamed := 0
+	for title, tt := range saved {
+		s := newScript()
+		if tt.write(s); len(s.Faults) == 0 {
+			continue
+		}
+		renamed++
+		want := judged(tt.write, s.Faults[0].Name)
+		for _, name := range names {
+			if got := judged(tt.write, name); got != want {
+				t.Errorf("%s: as %s\n%swant\n%s", title, name, got, want)
+			}
+		}
+	}
+	if renamed < 20 {
+		t.Errorf("only %d histories with faults", renamed)
+	}
+}
+
+// use lets a hold read what a store wrote, and write one more.
+func (s *script) use(hold history.ID, seen history.ID, views int64, loads, stores time.Duration) history.ID {
+	load := s.on(hold, history.Load, loads, loads+1)
+	load.Seen, load.Value = seen, views
+	store := s.on(hold, history.Store, stores, stores+1)
+	store.Seen, store.Value = seen, views+1
+	return store.ID
+}
+
+func (s *script) final(seen history.ID, views int64, at time.Duration) {
+	op := s.op(history.Final, -1, at, at+1)
+	op.Seen, op.Value = seen, views
+}
+
+// overruns is a visit that reads in its lease, and stores after another has come and gone.
+func overruns(s *script) {
+	a := s.acquire(1, 0, 1, 300)
+	b := s.acquire(2, 310, 311, 300)
+	s.use(b, 0, 0, 320, 330)
+	s.release(b, 340, 341)
+	last := s.use(a, 0, 0, 10, 510)
+	s.denied(a, 520, 521)
+	s.final(last, 1, 600)
+}
+
+// collide is two holders at a time who replace the same value.
+func collide(s *script) { collideAt(s, 0) }
+
+func collideAt(s *script, t time.Duration) {
+	a, b := s.acquire(1, t+10, t+11, 300), s.acquire(2, t+20, t+21, 300)
+	s.use(a, 0, 0, t+12, t+30)
+	last := s.use(b, 0, 0, t+22, t+40)
+	s.release(a, t+50, t+51)
+	s.release(b, t+50, t+51)
+	s.final(last, 1, t+60)
 }
 
 func TestJudgeAgrees(t *testing.T) {

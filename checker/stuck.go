@@ -52,6 +52,7 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 // stopped to ask; but where nobody recorded when the machine stood still, the longest silence of all may be that.
 func (l *livenessCheck) asleep(s stretch) int32 {
 	least := l.bound + l.longest(l.ttl()) + l.silence(s)
+	least += s.to - s.from - l.lasted(s.period)
 	if s.to-s.from <= least {
 		return -1
 	}
@@ -126,7 +127,7 @@ func (l *livenessCheck) cut(s stretch) []stretch {
 		}
 		rest = next
 	}
-	return slices.DeleteFunc(rest, func(r stretch) bool { return r.to-r.from <= l.bound })
+	return slices.DeleteFunc(rest, func(r stretch) bool { return l.lasted(r.period) <= l.bound })
 }
 
 // refusals finds, for each stretch, a try that proves it, or -1: one that was called half a bound after its start or

@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"sort"
+	"time"
 
 	"hammerlock/history"
 )
@@ -59,6 +60,50 @@ func (u *updates) conflict(a, b int32) string {
 		}
 	}
 	return cause
+}
+
+// explains finds what nobody had planned that can have lost a store: the process of one of the visits stood still for so
+// long that it could not be in time, or servers may have forgotten what they had promised.
+func (u *updates) explains(cause string, store, other int32) *window {
+	from, to := history.Forever, time.Duration(0)
+	for _, i := range [2]int32{store, other} {
+		if i < 0 {
+			continue
+		}
+		op := &u.Ops[i]
+		from, to = min(from, op.Call), max(to, op.Return)
+		h := u.hold(op.Hold)
+		if h == nil {
+			continue
+		}
+		from = min(from, h.Call)
+		if w := u.stoodStill(op.Process, h.Call, op.Return, u.late(cause, h, i)); w != nil && cause != "store-loss" {
+			return w
+		}
+	}
+	if other < 0 {
+		to = u.end()
+	}
+	if w := u.explained(from, to, u.longest(u.ttl()), (*history.Effect).BreaksPromises); w != nil && !w.fault {
+		return w
+	}
+	return nil
+}
+
+// late is for how long a visit must have stood still to be excused: as long as it used the counter too late, and if it did
+// not, for longer than a lease allows.
+func (u *updates) late(cause string, h *hold, store int32) time.Duration {
+	at := u.Ops[store].Return
+	if cause == "overrun" {
+		at = u.Ops[store].Call
+		if load := u.load(store); load >= 0 {
+			at = max(at, u.Ops[load].Call)
+		}
+	}
+	if late := at - h.lapse(); late > 0 {
+		return late
+	}
+	return margin(h.TTL)
 }
 
 // load is the load whose value a store replaced, -1 if it is not known.
@@ -125,6 +170,9 @@ func (u *updates) verdict() Verdict {
 			unread++
 		}
 	}
+	if u.excused > 0 {
+		v.Misses["unplanned"] = u.excused
+	}
 	switch {
 	case v.Status == Fail:
 		v.Causes = u.causes
@@ -136,6 +184,8 @@ func (u *updates) verdict() Verdict {
 		}
 	case u.acknowledged == 0:
 		v.Summary = "no page view was stored"
+	case u.excuse != nil:
+		v.Summary = fmt.Sprintf("%s lost page views are not held against the lock: %s", count(u.excused), u.excuse)
 	case u.unexplained > 0:
 		v.Summary = fmt.Sprintf("%s reads saw stores that the history does not hold", count(u.unexplained))
 	case unread > 0:

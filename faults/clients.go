@@ -7,25 +7,30 @@ import (
 	"hammerlock/history"
 )
 
+// stallLasts is for how long a worker or its process is stopped: longer than its lease.
+var stallLasts = length{leases: 1.3}
+
 var stallWorker = Fault{
 	Name:   "stall-worker",
 	Doc:    "a worker is held between load and store for longer than its lease",
 	Effect: always(hits(history.Holders)),
 	breaks: func(Scene) string { return slowHolder },
+	lasts:  stallLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, err := t.holder(ctx, Loaded, -1)
 		if err != nil {
 			return "", nil, err
 		}
 		defer caught.Go()
-		sleep(ctx, t.TTL*13/10)
-		return fmt.Sprintf("held w%02d between load and store for %s", caught.Worker, t.TTL*13/10), nil, nil
+		sleep(ctx, stallLasts.of(t.TTL))
+		return fmt.Sprintf("held w%02d between load and store for %s", caught.Worker, stallLasts.of(t.TTL)), nil, nil
 	},
 }
 
 var crashWorker = Fault{
 	Name:   "crash-worker",
 	Doc:    "a worker dies between load and store: it never releases",
+	On:     diesAlone,
 	Effect: always(hits(history.Holders)),
 	breaks: func(s Scene) string {
 		if !s.Claims.Expires {
@@ -43,12 +48,21 @@ var crashWorker = Fault{
 	},
 }
 
+// diesAlone says why a worker cannot die while its process lives on.
+func diesAlone(s Scene) string {
+	if s.Outlives {
+		return "the lock's library goes on for a worker that died: only the end of its process is a crash, as in kill-process with --processes 2"
+	}
+	return ""
+}
+
 var stopProcess = Fault{
 	Name:   "stop-process",
 	Doc:    "a worker process is stopped (SIGSTOP) with a lock in its hands for longer than the lease: a long garbage collection",
 	Needs:  Needs{Processes: true},
 	Effect: always(hits(history.Clients)),
 	breaks: func(Scene) string { return slowHolder },
+	lasts:  stallLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, p, err := t.process(ctx)
 		if err != nil {
@@ -58,9 +72,9 @@ var stopProcess = Fault{
 		if err := p.Stop(); err != nil {
 			return "", nil, err
 		}
-		sleep(ctx, t.TTL*13/10)
+		sleep(ctx, stallLasts.of(t.TTL))
 		caught.Go() // not before: the signal may arrive later than an order at the gate
-		return fmt.Sprintf("stopped the process of w%02d, which held a lock, for %s", caught.Worker, t.TTL*13/10), nil, p.Continue()
+		return fmt.Sprintf("stopped the process of w%02d, which held a lock, for %s", caught.Worker, stallLasts.of(t.TTL)), nil, p.Continue()
 	},
 }
 

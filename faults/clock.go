@@ -16,6 +16,7 @@ var clockJump = Fault{
 		"(clock-jump:back: it steps back)",
 	Needs:  Needs{Clock: true},
 	Effect: always(lying),
+	lasts:  untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		offset := 2 * t.TTL
 		if t.Arg == "back" {
@@ -38,6 +39,7 @@ var clockRate = Fault{
 	Doc:    "the clock of a lock's primary, or of a quorum of sites, runs three times as fast",
 	Needs:  Needs{Clock: true},
 	Effect: always(lying),
+	lasts:  untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.clocks(ctx, 0, fastRate, fmt.Sprintf("the clock of %%s ran %d times as fast while w%%02d held a lock", fastRate))
 	},

@@ -10,15 +10,18 @@ var failover = Fault{
 	Doc:    "an operator lets a replica take the primary's place: SENTINEL FAILOVER, CLUSTER FAILOVER TAKEOVER, REPLICAOF NO ONE",
 	On:     needsReplicas,
 	Effect: outage,
-	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+	Inject: func(ctx context.Context, t *Target) (what string, _ Heal, _ error) {
 		site, primary, _, err := t.primary(ctx)
 		if err != nil {
 			return "", nil, err
 		}
-		next, err := site.Failover(ctx, primary)
-		if err != nil {
-			return "", nil, err
-		}
-		return fmt.Sprintf("%s took the place of %s", next.Name, primary.Name), nil, nil
+		err = act(ctx, func(ctx context.Context) error {
+			next, err := site.Failover(ctx, primary)
+			if err == nil {
+				what = fmt.Sprintf("%s took the place of %s", next.Name, primary.Name)
+			}
+			return err
+		})
+		return what, nil, err
 	},
 }

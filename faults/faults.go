@@ -1,4 +1,4 @@
-// Package faults breaks things: one file a fault. Whoever breaks returns the mend. A fault knows the topology
+// Package faults breaks things: one file a fault. Inject returns the function that heals. A fault knows the topology
 // and may catch workers, but it knows no lock and judges nothing.
 package faults
 
@@ -30,13 +30,15 @@ type Fault struct {
 	On func(Scene) string
 	// Effect says whom the fault hits in a scene and what it can do there: judges know nothing else of it.
 	Effect func(Scene) history.Effect
+	// lasts is how many leases and how much time besides go by until the fault is done, if it is not healed by a plan.
+	lasts length
 	// breaks says which assumption of a right lock the fault breaks in a scene; nil = what its effect says.
 	breaks func(Scene) string
-	// Inject does it, says what it did and returns what mends it; nil if nothing is left to mend.
+	// Inject does it, says what it did and returns the function that undoes it; nil if nothing is left to undo.
 	Inject func(context.Context, *Target) (what string, heal Heal, err error)
 }
 
-// Heal mends what was broken. What it mended is healthy only after a while.
+// Heal undoes a fault. What it hit is healthy only after a while.
 type Heal func(context.Context) error
 
 // Needs are what a topology must be brought up with.
@@ -57,7 +59,10 @@ type Scene struct {
 	Topology  string
 	Sites     int
 	Nodes     int // that hold data
+	TTL       time.Duration
+	Recovery  time.Duration // see topologies.Spec
 	Claims    history.Claims
+	Outlives  bool // what a worker holds lives on when the worker has died, but not without its process
 	Processes int
 }
 
@@ -172,6 +177,16 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// actTimeout bounds what a fault does to a server.
+const actTimeout = 20 * time.Second
+
+// act does what must not be left half done: the end of the run does not cut it short.
+func act(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
+	defer cancel()
+	return do(ctx)
+}
+
 // poll looks every few milliseconds until look says yes; it is false when ctx was done first.
 func poll(ctx context.Context, look func() bool) bool {
 	for !look() {
@@ -224,9 +239,15 @@ func always(e history.Effect) func(Scene) history.Effect {
 
 func hits(parties ...history.Party) history.Effect { return history.Effect{Hits: parties} }
 
-// outage is the effect of a server that does not answer: where there are replicas, one takes its place.
+// hang is the effect of one server that does not answer for so short a time that none takes its place. Of independent
+// sites the others go on.
+func hang(s Scene) history.Effect {
+	return history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: s.Sites > 2}
+}
+
+// outage is that of one server that does not answer: where there are replicas, one takes its place.
 func outage(s Scene) history.Effect {
-	e := history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}
+	e := hang(s)
 	if s.Redundant() {
 		e.Loses = history.LosesWrites
 	}
@@ -237,7 +258,7 @@ func outage(s Scene) history.Effect {
 func death(s Scene) history.Effect {
 	e := outage(s)
 	if !s.Redundant() {
-		e.Loses = history.LosesKeys
+		e.Loses, e.Spares = history.LosesKeys, false // what stood on a bare majority of the sites stands no longer
 	}
 	return e
 }
@@ -250,7 +271,7 @@ func amnesia(blocks bool) func(Scene) history.Effect {
 // cut is that of links that carry nothing.
 func cut(s Scene) history.Effect {
 	e := outage(s)
-	e.Hits = []history.Party{history.Links}
+	e.Hits, e.Spares = []history.Party{history.Links}, false // clients may be cut from all sites
 	return e
 }
 

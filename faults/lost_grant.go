@@ -15,6 +15,7 @@ var lostGrant = Fault{
 	Needs:  Needs{Links: true},
 	On:     needsReplicas,
 	Effect: outage,
+	lasts:  untilTakenLasts,
 	Inject: loseGrant,
 }
 
@@ -39,7 +40,10 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 	}
 	if err == nil {
 		cut()
-		_, err = site.Failover(ctx, primary)
+		err = act(ctx, func(ctx context.Context) error {
+			_, err := site.Failover(ctx, primary)
+			return err
+		})
 		reset()
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ var powerLoss = Fault{
 		"what kill -9 never loses",
 	Needs:  Needs{Durable: true},
 	Effect: amnesia(true),
+	lasts:  untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "%s lost its power while w%02d held a lock", func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {
 			if err := n.PowerLoss(); err != nil {

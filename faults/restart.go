@@ -17,6 +17,7 @@ var restartEmpty = Fault{
 	Doc: "a node that granted a lock is killed and back at once without its data; with independent sites as many as a " +
 		"quorum can spare are down at the grant and come back too",
 	Effect: amnesia(true),
+	lasts:  untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		if t.Scene.Sites > 1 {
 			return restartOfQuorum(ctx, t)
@@ -32,7 +33,7 @@ var restartEmpty = Fault{
 			return "", nil, err
 		}
 		what := fmt.Sprintf("restarted %s without its data while w%02d held a lock", primary.Name, caught.Worker)
-		if err := errors.Join(primary.Kill(), primary.Start(ctx)); err != nil {
+		if err := errors.Join(primary.Kill(), act(ctx, primary.Start)); err != nil {
 			return what, nil, err
 		}
 		t.untilTaken(ctx, site, caught.Key)
@@ -56,7 +57,7 @@ func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 	var errs []error
 	caught, err := t.Workers.Catch(ctx, Granted, -1)
 	for _, i := range spare {
-		errs = append(errs, nodes[i].Start(ctx))
+		errs = append(errs, act(ctx, nodes[i].Start))
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return "", nil, err
@@ -64,12 +65,15 @@ func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 	defer caught.Go()
 	what := fmt.Sprintf("%s were down when w%02d was granted a lock; they came back, and %s restarted without its data",
 		strings.Join(down, " and "), caught.Worker, forgetful.Name)
-	if err := errors.Join(forgetful.Kill(), forgetful.Start(ctx)); err != nil {
+	if err := errors.Join(forgetful.Kill(), act(ctx, forgetful.Start)); err != nil {
 		return what, nil, err
 	}
 	t.untilTaken(ctx, t.Topology.Sites[spare[0]], caught.Key)
 	return what, nil, nil
 }
+
+// untilTakenLasts is how long untilTaken takes at most.
+var untilTakenLasts = length{leases: 0.85}
 
 // untilTaken waits until somebody else has the lock on a site, a little longer than it takes to be told, but not
 // longer than the lease of the worker that stands with it.
@@ -114,10 +118,11 @@ var restartLate = Fault{
 	Effect: func(s Scene) history.Effect {
 		e := outage(s)
 		if s.Claims.Fences && !s.Redundant() {
-			e.Loses = history.LosesKeys // the leases are over by then, but a fence counts on
+			e.Loses, e.Spares = history.LosesKeys, false // the leases are over by then, but a fence counts on
 		}
 		return e
 	},
+	lasts: length{leases: 1.1},
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
 		if err != nil {
@@ -127,8 +132,7 @@ var restartLate = Fault{
 			return "", nil, err
 		}
 		// The end of the run does not hurry it: back earlier, the node would have forgotten a lease that counts.
-		ctx = context.WithoutCancel(ctx)
-		sleep(ctx, t.TTL*11/10)
-		return fmt.Sprintf("killed %s and restarted it %s later", primary.Name, t.TTL*11/10), nil, primary.Start(ctx)
+		sleep(context.WithoutCancel(ctx), t.TTL*11/10)
+		return fmt.Sprintf("killed %s and restarted it %s later", primary.Name, t.TTL*11/10), nil, act(ctx, primary.Start)
 	},
 }

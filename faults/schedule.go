@@ -52,8 +52,10 @@ func (s Step) String() string { return s.name() + s.at() }
 // after a colon, perhaps with a time or a point after an @; heal@TIME heals what began before. Those without a time
 // are placed by the seed, each in a part of the run of its own. It returns all mistakes.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes []string) {
+	within := period{0, duration}
 	if slices.Equal(items, []string{Auto}) {
-		items = auto(s)
+		within = amid(s, duration)
+		items, _ = auto(s, within.to-within.from, seed)
 	}
 	var open []int // by place in items: steps that the seed places
 	for _, item := range items {
@@ -83,7 +85,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 			steps = append(steps, step)
 		}
 	}
-	place(steps, open, duration, seed)
+	place(steps, open, s, within, seed)
 	return steps, mistakes
 }
 
@@ -128,30 +130,105 @@ func possible(f Fault, s Scene) string {
 	return ""
 }
 
-// auto is every fault that a right lock survives there.
-func auto(s Scene) (names []string) {
+// period is a part of a run.
+type period struct{ from, to time.Duration }
+
+// amid is the part of a run that is for faults: without some calm, before and after them, nobody could tell whether
+// the lock is ever stuck.
+func amid(s Scene, duration time.Duration) period {
+	const calm = 1500 * time.Millisecond
+	return period{min(calm, duration/8), duration - min(s.TTL+s.Recovery+calm, duration/4)}
+}
+
+// auto is every fault that a right lock survives there, as many as there is time for: the seed chooses.
+func auto(s Scene, duration time.Duration, seed uint64) (names, late []string) {
 	for _, f := range All {
 		if possible(f, s) == "" && f.Breaks(s) == "" {
 			names = append(names, f.Name)
 		}
 	}
-	if len(names) == 0 {
-		return []string{None}
+	left := duration
+	order := slices.Clone(names)
+	rand.New(rand.NewPCG(seed, 1<<35)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	for _, name := range order {
+		f, _ := Find(name)
+		if need := f.needs(s); need <= left {
+			left -= need
+		} else {
+			late = append(late, name)
+		}
 	}
-	return names
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(late, name) })
+	if len(names) == 0 {
+		names = []string{None}
+	}
+	return names, late
 }
 
-// place draws when the open steps begin and are healed: each has an equal part of the run, begins in its first
-// third and is healed in the second.
-func place(steps []Step, open []int, duration time.Duration, seed uint64) {
+// LeftOut says, in lines, which faults --fault auto leaves out although a right lock survives them, and why.
+func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
+	if why := diesAlone(s); why != "" && crashWorker.Breaks(s) == "" && s.Processes < 2 {
+		lines = append(lines, crashWorker.Name+": "+why)
+	}
+	within := amid(s, duration)
+	names, late := auto(s, within.to-within.from, seed)
+	if len(late) == 0 {
+		return lines
+	}
+	var all time.Duration
+	for _, name := range slices.Concat(names, late) {
+		if f, ok := Find(name); ok {
+			all += f.needs(s)
+		}
+	}
+	slices.Sort(late)
+	enough := duration
+	for within := amid(s, enough); within.to-within.from < all; within = amid(s, enough) {
+		enough = (enough + time.Second).Truncate(time.Second)
+	}
+	return append(lines, fmt.Sprintf("%s: the run is too short, there is time for all faults in %s", strings.Join(late, ", "), enough))
+}
+
+// length is a time in leases, and what comes besides.
+type length struct {
+	leases  float64
+	besides time.Duration
+}
+
+func (l length) of(ttl time.Duration) time.Duration {
+	return time.Duration(l.leases*float64(ttl)) + l.besides
+}
+
+// latest is the part of its time, of what place gives it, by which a fault has begun.
+const latest = 0.30
+
+// needs is how long a part of a run a fault needs so that it is over, and felt no more, at the end of that.
+func (f Fault) needs(s Scene) time.Duration {
+	const least = time.Second
+	over := f.lasts.of(s.TTL)
+	if f.Effect != nil {
+		if e := f.Effect(s); e.StopsService() {
+			over += s.Recovery
+		}
+	}
+	return max(least, time.Duration(float64(over)/(1-latest)))
+}
+
+// place draws when the open steps begin and are healed: each has a part of the time, as long as it needs in proportion,
+// begins in its first third and is healed in the second.
+func place(steps []Step, open []int, in Scene, within period, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1<<33))
 	r.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
-	for n, i := range open {
-		part := duration / time.Duration(len(open))
-		begin := part * time.Duration(n)
+	all, begin := time.Duration(0), within.from
+	for _, i := range open {
+		all += steps[i].Fault.needs(in)
+	}
+	for _, i := range open {
+		part := time.Duration(float64(within.to-within.from) * float64(steps[i].Fault.needs(in)) / float64(all))
 		steps[i].Alone = true
-		steps[i].From = begin + time.Duration((0.05+0.25*r.Float64())*float64(part))
+		steps[i].From = begin + time.Duration((0.05+(latest-0.05)*r.Float64())*float64(part))
 		steps[i].To = begin + time.Duration((0.40+0.20*r.Float64())*float64(part))
+		begin += part
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"hammerlock/history"
 	"hammerlock/topologies"
 )
 
@@ -15,6 +14,7 @@ var evict = Fault{
 	Name:   "evict",
 	Doc:    "a server runs out of memory and evicts the least recently used keys, a lock that is held among them (allkeys-lru)",
 	Effect: amnesia(false),
+	lasts:  untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "evicted by %s: the lock that w%02d held", pushOut)
 	},
@@ -24,6 +24,7 @@ var flush = Fault{
 	Name:   "flush",
 	Doc:    "somebody types FLUSHALL and SCRIPT FLUSH on a server while a lock is held",
 	Effect: amnesia(false),
+	lasts:  untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "flushed %s while w%02d held a lock", func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {
 			return nil, errors.Join(n.Do(ctx, "FLUSHALL").Err(), n.Do(ctx, "SCRIPT", "FLUSH").Err())
@@ -49,7 +50,11 @@ func (t *Target) forget(ctx context.Context, text string,
 		if err != nil {
 			return "", all(heals), err
 		}
-		heal, err := lose(ctx, primary, name)
+		var heal Heal
+		err = act(ctx, func(ctx context.Context) (err error) {
+			heal, err = lose(ctx, primary, name)
+			return err
+		})
 		if heal != nil {
 			heals = append(heals, heal)
 		}
@@ -107,18 +112,21 @@ const sleepFor = 200 * time.Millisecond
 var slowServer = Fault{
 	Name:   "slow-server",
 	Doc:    "the primary of a page's lock does nothing for 200 ms, as in a slow command, twice",
-	Effect: always(history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}),
+	Effect: hang,
+	lasts:  length{besides: 3 * sleepFor},
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
 		if err != nil {
 			return "", nil, err
 		}
-		for range 2 {
-			if err := primary.Sleep(ctx, sleepFor); err != nil {
-				return "", nil, err
-			}
-			sleep(ctx, sleepFor)
+		slept := func(ctx context.Context) error { return primary.Sleep(ctx, sleepFor) }
+		if err := act(ctx, slept); err != nil {
+			return "", nil, err
 		}
-		return "kept " + primary.Name + " busy twice for " + sleepFor.String(), nil, nil
+		times := "once"
+		if sleep(ctx, sleepFor) {
+			times, err = "twice", act(ctx, slept)
+		}
+		return "kept " + primary.Name + " busy " + times + " for " + sleepFor.String(), nil, err
 	},
 }

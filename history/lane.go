@@ -111,6 +111,9 @@ func (l *Lane) Mark(what *Op) time.Duration {
 	return l.Return(op)
 }
 
+// Next is the ID that the next operation will have, for its writer.
+func (l *Lane) Next() ID { return l.id(l.written.Load() / 2) }
+
 // Stalls counts how often the writer had to wait for the reader; each is a flaw of the measurement.
 func (l *Lane) Stalls() uint64 { return l.stalls.Load() }
 

@@ -12,7 +12,7 @@ import (
 var getDel = Spec{
 	Name:   "get-del",
 	Doc:    "SET NX PX, released by GET, a comparison in the client, and DEL",
-	Source: "the usual mend of plain-del, without a script",
+	Source: "the usual repair of plain-del, without a script",
 	Sites:  OneSite,
 	Broken: "the lease can expire and be granted to somebody else between the comparison and the DEL",
 	Caught: []Symptom{{"foreign-release", "stall-worker@between"}},

@@ -14,7 +14,7 @@ import (
 var setnxExpire = Spec{
 	Name:   "setnx-expire",
 	Doc:    "SETNX, then PEXPIRE as a second command",
-	Source: "the usual mend of setnx, before SET had NX and PX",
+	Source: "the usual repair of setnx, before SET had NX and PX",
 	Sites:  OneSite,
 	Broken: "a worker that dies between its two commands leaves a lock that never expires",
 	Caught: []Symptom{{"deadlock", "crash-worker@between"}},

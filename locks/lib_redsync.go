@@ -90,7 +90,8 @@ func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) 
 func (l *redsyncLock) Close() error { return nil }
 
 // classify reads the library's errors. No means that so many sites said no that there can be no majority for yes: a
-// site is for yes, too, if nothing is known of it.
+// site is for yes, too, if nothing is known of it. One that nothing has reached certainly did not grant the lock; but it may
+// still keep one for its holder.
 func (l *redsyncLock) classify(err, no error) error {
 	var taken *redsync.ErrTaken
 	if errors.As(err, &taken) {
@@ -100,7 +101,8 @@ func (l *redsyncLock) classify(err, no error) error {
 	for _, e := range split(err) {
 		var node *redsync.ErrNodeTaken
 		outcome, _ := Classify(e)
-		if errors.As(e, &node) || errors.Is(e, redsync.ErrLockAlreadyExpired) || outcome == history.Failed {
+		if errors.As(e, &node) || errors.Is(e, redsync.ErrLockAlreadyExpired) ||
+			outcome == history.Failed && !errors.Is(no, ErrLost) {
 			refused++
 		}
 	}

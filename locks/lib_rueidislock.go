@@ -23,8 +23,8 @@ var libRueidislock = Spec{
 	Sites:   OneSite,
 	Assumes: "the server keeps its keys for the lease and its clock agrees with the client's; the holder heeds its context",
 	Needs:   rueidisNeeds,
-	Claims:  history.Claims{Excludes: true, Expires: true, Renews: true},
-	Open:    func(e Env) (Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
+	Claims:  history.Claims{Excludes: true, Expires: true, Renews: true}, Outlives: true,
+	Open: func(e Env) (Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
 }
 
 // libRueidislockNoLoop is what the library's README recommends, but for one key instead of three.
@@ -35,8 +35,8 @@ var libRueidislockNoLoop = Spec{
 	Sites:   OneSite,
 	Assumes: libRueidislock.Assumes,
 	Needs:   rueidisNeeds,
-	Claims:  libRueidislock.Claims,
-	Open:    func(e Env) (Lock, error) { return newRueidis(e, rueidislock.LockerOption{NoLoopTracking: true}) },
+	Claims:  libRueidislock.Claims, Outlives: true,
+	Open: func(e Env) (Lock, error) { return newRueidis(e, rueidislock.LockerOption{NoLoopTracking: true}) },
 }
 
 func newRueidis(e Env, o rueidislock.LockerOption) (Lock, error) {
@@ -207,7 +207,8 @@ func (l *rueidisLock) drop() error {
 	return l.env.Process.drop(l.key(l.ttl))
 }
 
-// Close gives back what is held: the library renews in its own goroutines and cannot be made to forget.
+// Close gives back what is held: the library renews in its own goroutines and cannot be made to forget. So no worker of
+// it dies alone, see Spec.Outlives.
 func (l *rueidisLock) Close() error {
 	for _, h := range l.held {
 		h.end()

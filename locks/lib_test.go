@@ -41,7 +41,7 @@ func TestRedsyncErrors(t *testing.T) {
 	taken := &redsync.ErrNodeTaken{}
 	cases := map[string]struct {
 		err     error
-		outcome history.Outcome
+		outcome history.Outcome // of a try for the lock
 	}{
 		"a majority has it":              {&redsync.ErrTaken{Nodes: []int{0, 1, 2}}, history.Failed},
 		"two taken, one down":            {errors.Join(errors.Join(taken, unreachable), taken), history.Failed},
@@ -56,8 +56,15 @@ func TestRedsyncErrors(t *testing.T) {
 	l := &redsyncLock{sites: 5}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if outcome, _ := Classify(l.classify(c.err, ErrLost)); outcome != c.outcome {
+			if outcome, _ := Classify(l.classify(c.err, ErrBusy)); outcome != c.outcome {
 				t.Errorf("got %s, want %s", outcome, c.outcome)
+			}
+			want := c.outcome
+			if errors.Is(c.err, topologies.ErrUnreachable) {
+				want = history.Unknown
+			}
+			if outcome, _ := Classify(l.classify(c.err, ErrLost)); outcome != want {
+				t.Errorf("of a holder: got %s, want %s", outcome, want)
 			}
 		})
 	}

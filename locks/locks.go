@@ -39,6 +39,9 @@ type Spec struct {
 	Claims  history.Claims
 	// Counting is how visits count under it. What is not TwoSteps is no lock but a baseline: it does without one.
 	Counting Counting
+	// Outlives says that what a worker holds lives on when the worker has died: a library renews it as long as the process
+	// lives. Only the end of the whole process is a crash.
+	Outlives bool
 	Open     func(Env) (Lock, error)
 }
 

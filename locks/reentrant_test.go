@@ -45,12 +45,12 @@ func TestEveryLockThatClaimsReentryHasIt(t *testing.T) {
 	}
 }
 
-// deaf is a client that does not hear the answers of some commands: they were carried out.
-type deaf struct{ next int }
+// noAnswer is a client that does not get the answers of some commands: they were carried out.
+type noAnswer struct{ next int }
 
-func (*deaf) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (*noAnswer) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (d *deaf) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (d *noAnswer) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if d.next > 0 && (cmd.Name() == "evalsha" || cmd.Name() == "eval") && !redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -62,7 +62,7 @@ func (d *deaf) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (*deaf) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (*noAnswer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
@@ -73,7 +73,7 @@ func TestReentrantBearsLostReplies(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			client := home.top.Sites[0].Client(topologies.ClientOptions{})
 			defer func() { must(t, client.Close()) }()
-			d := &deaf{}
+			d := &noAnswer{}
 			client.AddHook(d)
 			e := home.env()
 			e.Sites = []redis.UniversalClient{client}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 )
 
 // The files of a saved run.
@@ -17,6 +19,7 @@ const (
 	HistoryFile = "history.bin"
 	latestLink  = "latest"
 	unfinished  = ".partial"
+	writerFile  = ".writer" // locked for as long as a process writes the run
 )
 
 // Folder is the directory of one run. While the run goes on its name ends in ".partial"; Commit gives it its
@@ -25,17 +28,18 @@ type Folder struct {
 	name string
 	dir  string // final
 	temp string
+	lock *os.File
 	file *os.File // the latency log
 	log  *bufio.Writer
 }
 
-// OpenFolder makes the directory of a run.
+// OpenFolder makes the directory of a run. It removes what runs have left there whose writers were killed.
 func OpenFolder(out, name string) (*Folder, error) {
 	f := &Folder{name: name, dir: filepath.Join(out, name), temp: filepath.Join(out, name+unfinished)}
-	if err := os.MkdirAll(f.temp, 0o755); err != nil {
+	err := errors.Join(removeDead(out), f.claim())
+	if err != nil {
 		return nil, fmt.Errorf("make the run's directory: %w", err)
 	}
-	var err error
 	if f.file, err = os.Create(f.Path(LatencyFile)); err != nil {
 		return nil, fmt.Errorf("make the latency log: %w", err)
 	}
@@ -49,12 +53,50 @@ func (f *Folder) Path(file string) string { return filepath.Join(f.temp, file) }
 // Log takes the latency log. Its first error is returned when the folder is committed or left.
 func (f *Folder) Log() io.Writer { return f.log }
 
-func (f *Folder) closeLog() error { return errors.Join(f.log.Flush(), f.file.Close()) }
+// claim makes the directory. It gets its name when it is locked.
+func (f *Folder) claim() (err error) {
+	begun := f.temp + ".new"
+	if err := os.MkdirAll(begun, 0o755); err != nil {
+		return err
+	}
+	if f.lock, err = os.Create(filepath.Join(begun, writerFile)); err != nil {
+		return err
+	}
+	return errors.Join(syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), os.Rename(begun, f.temp))
+}
+
+// removeDead removes the directories of runs whose writers ended without a word.
+func removeDead(out string) error {
+	found, err := os.ReadDir(out)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range found {
+		dir := filepath.Join(out, entry.Name())
+		if !strings.HasSuffix(dir, unfinished) {
+			continue
+		}
+		lock, failed := os.Open(filepath.Join(dir, writerFile))
+		if failed != nil {
+			continue // it was left on purpose, or has just been finished
+		}
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+		err = errors.Join(err, lock.Close())
+	}
+	return err
+}
+
+// close ends the writing: nobody takes the directory for that of a dead run any more.
+func (f *Folder) close() error {
+	return errors.Join(f.log.Flush(), f.file.Close(), os.Remove(f.Path(writerFile)), f.lock.Close())
+}
 
 // Commit writes the record, gives the directory its name and lets "latest" point to it. It returns the
 // directory.
 func (f *Folder) Commit(r *Run) (string, error) {
-	if err := f.closeLog(); err != nil {
+	if err := f.close(); err != nil {
 		return "", fmt.Errorf("save the latency log: %w", err)
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
@@ -91,10 +133,10 @@ func (f *Folder) linkLatest() error {
 }
 
 // Leave keeps what was written, marked as partial.
-func (f *Folder) Leave() error { return f.closeLog() }
+func (f *Folder) Leave() error { return f.close() }
 
 // Discard removes what was written of a run that could not be carried out.
-func (f *Folder) Discard() error { return errors.Join(f.closeLog(), os.RemoveAll(f.temp)) }
+func (f *Folder) Discard() error { return errors.Join(f.close(), os.RemoveAll(f.temp)) }
 
 // ReadRun reads the record of a saved run from its directory.
 func ReadRun(dir string) (*Run, error) {

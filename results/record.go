@@ -189,7 +189,7 @@ type FaultWindow struct {
 	Fault    int64         `json:"fault"`       // its number in Run.Faults
 	From     time.Duration `json:"from_ns"`     // the injection began
 	Injected time.Duration `json:"injected_ns"` // it was done
-	Healing  time.Duration `json:"healing_ns"`  // the mend began
+	Healing  time.Duration `json:"healing_ns"`  // the heal was called
 	To       time.Duration `json:"to_ns"`       // everything was healthy again
 	Failed   bool          `json:"failed,omitempty"`
 }

@@ -144,7 +144,7 @@ func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 func newControl(addr, password string, clustered bool) *redis.Client {
 	quiet()
 	o := &redis.Options{
-		Addr: addr, Password: password, Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 2,
+		Addr: addr, Password: password, Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 4,
 		ContextTimeoutEnabled: true, DialTimeout: time.Second, DialerRetries: 1, ReadTimeout: 2 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}

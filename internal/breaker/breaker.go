@@ -124,6 +124,9 @@ func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 		if ending.Err() != nil {
 			return nil
 		}
+		if late := b.r.Clock().Now() - step.From; late > 0 && step.To > 0 {
+			step.To += late // the one before took longer
+		}
 	}
 	ending, over := context.WithCancel(ending)
 	defer over()
@@ -165,6 +168,9 @@ func (b *Breaker) inject(ctx context.Context, a act, step faults.Step, target *f
 		if errors.Is(err, faults.ErrNobody) || errors.Is(err, workload.ErrNobody) {
 			err = nil // the run says so, as a fault that coincided with nobody
 		}
+	}
+	if err != nil && ctx.Err() != nil {
+		what, err = "the run ended before it was done: "+what, nil
 	}
 	if a.extra {
 		err = nil // who asks for a fault that cannot be injected has not broken the run

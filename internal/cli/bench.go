@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -85,6 +86,9 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		}
 		if o.count > 1 && !o.quiet {
 			_, _ = fmt.Fprintf(e.Stderr, "round %d of %d\n", i+1, o.count)
+		}
+		if !o.quiet && len(job.LeftOut) > 0 {
+			e.lines("note:", errors.New(strings.Join(job.LeftOut, "\n")))
 		}
 		job.Command = repeatRun(c, job.Plan)
 		job.Kept = kept.save

@@ -53,9 +53,19 @@ func (e Env) reportCommand() *cobra.Command {
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
 		var dirs []string
 		var runs []results.Run
+		var dead []results.Judgement
 		for _, arg := range args {
 			dir := savedRun(arg, o.plan.Out)
 			run, err := results.ReadRun(dir)
+			if h, file, failed := openHistory(dir); err != nil && failed == nil && page == "" {
+				j, err := judgement(h) // its writer was killed, but what it had recorded can be judged
+				if err != nil {
+					return err
+				}
+				j.Saved = file
+				dead = append(dead, j)
+				continue
+			}
 			if err != nil {
 				o.mistake("%v", err)
 				continue
@@ -66,7 +76,7 @@ func (e Env) reportCommand() *cobra.Command {
 			return err
 		}
 		if page == "" {
-			return e.printRuns(dirs, runs)
+			return e.printRuns(dirs, runs, dead)
 		}
 		if err := report.Write(page, dirs); err != nil {
 			return err
@@ -84,8 +94,7 @@ func savedRun(name, out string) string {
 	return name
 }
 
-func (e Env) printRuns(dirs []string, runs []results.Run) error {
-	var judged []results.Judgement
+func (e Env) printRuns(dirs []string, runs []results.Run, judged []results.Judgement) error {
 	for i, dir := range dirs {
 		if _, err := os.Stat(filepath.Join(dir, results.HistoryFile)); err == nil {
 			j := runs[i].Judgement()
@@ -93,9 +102,11 @@ func (e Env) printRuns(dirs []string, runs []results.Run) error {
 			judged = append(judged, j)
 		}
 	}
-	if err := results.WriteText(e.Stdout, runs); err != nil || len(judged) == 0 {
-		return err
+	if len(runs) > 0 {
+		if err := results.WriteText(e.Stdout, runs); err != nil || len(judged) == 0 {
+			return err
+		}
+		_, _ = fmt.Fprintln(e.Stdout)
 	}
-	_, _ = fmt.Fprintln(e.Stdout)
 	return results.WriteVerdicts(e.Stdout, judged)
 }

@@ -33,10 +33,22 @@ func makeBoard(lanes, slots int) (*board, error) {
 	if err := os.Remove(file.Name()); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	if err := file.Truncate(int64(lanesAt + lanes*history.LaneSize(slots))); err != nil {
-		return nil, errors.Join(fmt.Errorf("make the shared memory: %w", err), file.Close())
+	size := int64(lanesAt + lanes*history.LaneSize(slots))
+	if err := fill(file, size); err != nil {
+		return nil, errors.Join(fmt.Errorf("make the shared memory, %d bytes in %s (TMPDIR): %w", size, os.TempDir(), err), file.Close())
 	}
 	return mapBoard(file, slots)
+}
+
+// fill writes so many zeros: memory of a file that has no room for it would end the process that writes there.
+func fill(file *os.File, size int64) error {
+	zeros := make([]byte, 1<<20)
+	for left := size; left > 0; left -= int64(len(zeros)) {
+		if _, err := file.Write(zeros[:min(left, int64(len(zeros)))]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mapBoard maps a board that may have been made by another process.

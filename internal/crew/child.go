@@ -94,7 +94,15 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 		_ = in.Decode(&more) // only the end of the input can come
 		end()
 	}()
+	dead, heart := make(chan struct{}), m.heart(t, b)
+	beats := make(chan struct{})
+	go func() {
+		defer close(beats)
+		heart.Run(dead)
+	}()
 	report := t.run(ctx, stop)
+	close(dead)
+	<-beats
 	return out.Encode(answer{Report: &report})
 }
 
@@ -107,6 +115,14 @@ func (m *message) resolve(known Catalogue) error {
 	}
 	m.Orders.Lock, m.Orders.Counter.Spec = known.Locks[lock], known.Counters[counter]
 	return nil
+}
+
+// heart is that of the process; its lane follows those of all workers.
+func (m *message) heart(t *team, b *board) *Heartbeat {
+	o := &t.orders
+	lane := b.lane(t.crew.Clock, m.All*o.lanes()/o.Shape.Workers+o.Process, -1)
+	lane.Process = int16(o.Process)
+	return NewHeartbeat(lane, false)
 }
 
 // take gives the team its lanes on the board.

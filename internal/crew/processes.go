@@ -78,7 +78,7 @@ func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (_ Crew, err erro
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	if p.board, err = makeBoard(lanes, o.Slots); err != nil {
+	if p.board, err = makeBoard(lanes+n, o.Slots); err != nil { // each process has one for its heartbeat
 		return nil, err
 	}
 	if p.session.Gate, err = p.board.gate(); err != nil {
@@ -141,14 +141,14 @@ func (p *processes) ready(ctx context.Context, lanes int) error {
 	for _, c := range p.all {
 		var a answer
 		if err := c.output.Decode(&a); err != nil || !a.Ready {
-			return c.complaint(a, err)
+			return c.complaint(a, c.end(err))
 		}
 		if worst[0] = max(worst[0], a.Doubt); worst[0] > worst[1] {
 			worst[0], worst[1] = worst[1], worst[0]
 		}
 	}
 	p.session.Slack = worst[0] + worst[1] + p.doubt
-	for i := range lanes {
+	for i := range lanes + len(p.all) {
 		p.session.Lanes = append(p.session.Lanes, p.board.lane(nil, i, int32(i%p.orders.Shape.Workers)))
 	}
 	for _, c := range p.all {
@@ -157,8 +157,22 @@ func (p *processes) ready(ctx context.Context, lanes int) error {
 				c.Lanes = append(c.Lanes, n)
 			}
 		}
+		c.Lanes = append(c.Lanes, lanes+c.Number)
 	}
 	return nil
+}
+
+// endTimeout bounds how long a process may live on that has closed its output.
+const endTimeout = time.Second
+
+// end ends a process that says no more, and returns how it has ended if it did so by itself.
+func (c *Process) end(err error) error {
+	timer := time.AfterFunc(endTimeout, func() { _ = c.Kill() })
+	waited := c.cmd.Wait()
+	if timer.Stop() && waited != nil {
+		return fmt.Errorf("it ended by itself: %w", waited)
+	}
+	return err
 }
 
 func (c *Process) complaint(a answer, err error) error {
@@ -218,8 +232,7 @@ func (c *Process) report() (*Report, error) {
 		return a.Report, nil
 	}
 	killed := c.Killed()
-	_ = c.Kill()     // it says no more
-	_ = c.cmd.Wait() // how it ended is told by what it said
+	err = c.end(err)
 	c.dead.Store(true)
 	if killed {
 		return nil, nil

@@ -42,7 +42,7 @@ func eventTone(e *measure.Event) tone {
 	switch e.Kind {
 	case measure.ViolationEvent:
 		return bad
-	case measure.FaultEvent:
+	case measure.FaultEvent, measure.UnplannedEvent:
 		return warning
 	default:
 		return plain

@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -49,23 +50,25 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 	}
 }
 
-// Leftovers records what is left when all workers have gone: the page views, and keys of locks on every primary.
-func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
+// Leftovers records what is left when all workers have gone: the page views, and keys of locks on every primary. What
+// cannot be read is an error, and left out.
+func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) (err error) {
 	for key, page := range d.Pages {
-		c, err := d.store.counter.Load(ctx, page.Views)
-		if err != nil {
-			return fmt.Errorf("read the counter at the end: %w", err)
+		c, failed := d.store.counter.Load(ctx, page.Views)
+		if failed != nil {
+			err = fmt.Errorf("read the counter at the end: %w", failed)
+			break
 		}
 		lane.Mark(&history.Op{
 			Kind: history.Final, Key: int32(key), Call: lane.Clock().Now(), Value: c.Views, Seen: c.Writer, Outcome: history.OK,
 		})
 	}
 	for i, n := range d.Topology.Nodes {
-		if err := d.leftovers(ctx, lane, i, n); err != nil {
-			return fmt.Errorf("look for keys on %s: %w", n.Name, err)
+		if failed := d.leftovers(ctx, lane, i, n); failed != nil {
+			err = errors.Join(err, fmt.Errorf("look for keys on %s: %w", n.Name, failed))
 		}
 	}
-	return nil
+	return err
 }
 
 // leftovers records the locks that a primary still has.

@@ -8,8 +8,8 @@ import (
 	"hammerlock/internal/deployment"
 )
 
-// beside begins what goes on beside the workers: taking in what they record, reading what the servers do for them, and
-// looking for keys. The function that it returns ends all that, and says what the measurement cost the servers. A run
+// beside begins what goes on beside the workers: taking in what they record, reading what the servers do for them,
+// looking after them and for keys. The function that it returns ends all that, and says what the measurement cost the servers. A run
 // that ended early is measured up to then.
 func (x *execution) beside(ctx context.Context) (end func() deployment.Cost) {
 	var all sync.WaitGroup
@@ -18,6 +18,8 @@ func (x *execution) beside(ctx context.Context) (end func() deployment.Cost) {
 	ctx = context.WithoutCancel(ctx)
 	x.record.Start()
 	all.Go(func() { cost = x.cost(ctx, done) })
+	all.Go(func() { x.heart.Run(done) })
+	all.Go(func() { x.watch.Run(ctx, done) })
 	if x.job.Plan.Verify {
 		all.Go(func() { x.deployment.WatchKeys(ctx, done, x.keys) })
 	}
@@ -29,6 +31,7 @@ func (x *execution) beside(ctx context.Context) (end func() deployment.Cost) {
 		close(done)
 		all.Wait()
 		x.record.Stop()
+		x.ailed = x.watch.Close()
 		x.meter.Cut(at)
 		x.stalls = x.record.Flush()
 		x.meter.Finish()

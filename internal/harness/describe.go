@@ -47,8 +47,8 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 // scene is where the faults of a combination would happen.
 func (p *Plan) scene(c Combination) faults.Scene {
 	return faults.Scene{
-		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, Claims: c.Lock.Claims,
-		Processes: p.Processes,
+		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, TTL: p.Workload.TTL, Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
+		Outlives: c.Lock.Outlives, Processes: p.Processes,
 	}
 }
 
@@ -81,7 +81,7 @@ func (x *execution) header() history.Header {
 	h := history.Header{
 		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
 		Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
-		Fenced: plan.Counter.Fenced, Claims: c.Lock.Claims, Bounds: history.Bounds{Slack: x.session.Slack, Round: serverRound, Recovery: c.Topology.Recovery},
+		Fenced: plan.Counter.Fenced, Claims: c.Lock.Claims, Bounds: history.Bounds{Slack: x.session.Slack, Round: serverRound, Recovery: c.Topology.Recovery, Gap: crew.Gap},
 	}
 	if plan.Counter.Place == workload.OnTopology {
 		h.Counter = history.CounterOnTopology

@@ -16,6 +16,8 @@ import (
 type Job struct {
 	Plan         Plan
 	Combinations []Combination
+	// LeftOut says in lines which faults of --fault auto are not planned, and why.
+	LeftOut []string
 	// Command is the command that repeats one run.
 	Command func(Combination) string
 	// Progress is told what goes on; it may be called from one goroutine at a time and must not block.
@@ -70,7 +72,7 @@ func (j *Job) Run(ctx, stop context.Context) ([]results.Run, error) {
 		if run != nil {
 			runs = append(runs, *run)
 		}
-		if err != nil && (stop.Err() == nil || run != nil) {
+		if err != nil {
 			c := &j.Combinations[i]
 			return runs, fmt.Errorf("%s with lock %s: %w", c.Topology.Name, c.Lock.Name, err)
 		}
@@ -81,11 +83,14 @@ func (j *Job) Run(ctx, stop context.Context) ([]results.Run, error) {
 // one carries out one combination.
 func (j *Job) one(ctx, stop context.Context, number int) (*results.Run, error) {
 	p, err := j.prepare(stop, number, j.Warm)
+	if err != nil && stop.Err() != nil {
+		return nil, nil // it was called off before it began
+	}
 	if err != nil {
 		return nil, err
 	}
 	run, err := p.Run(ctx, stop)
-	return run, errors.Join(err, p.release(ctx, j.Warm, err == nil))
+	return run, errors.Join(err, p.release(ctx, j.Warm, err == nil && len(p.ailed) == 0))
 }
 
 // release keeps the servers for the next run, unless they were broken or are in doubt.
@@ -103,6 +108,7 @@ type Prepared struct {
 	combo      Combination
 	deployment *deployment.Deployment
 	tell       func(Event)
+	ailed      []string // what servers did that no fault had asked for
 }
 
 // Prepare brings up what the job's first combination needs.

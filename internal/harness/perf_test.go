@@ -31,7 +31,7 @@ const slice = 2 * time.Second
 
 var crowds = []int{1, 16, 64}
 
-// arena is a stage with a client for those who work without the suite.
+// arena is a deployment with a client for those who work without the suite.
 type arena struct {
 	*Prepared
 	lock redis.UniversalClient

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,45 +23,27 @@ type picture struct {
 	x      *execution
 	viewer *measure.Viewer
 	around atomic.Pointer[measure.Surroundings]
-	roles  []measure.NodeState // as the viewer was told last
+	states []measure.NodeState // as the viewer was told last
 	visits atomic.Int64        // counted, within the measurement
-
-	mu     sync.Mutex
-	notes  map[history.ID]string
-	faults []history.Injection
 }
 
 func newPicture(x *execution, h history.Header) *picture {
-	p := &picture{x: x, notes: map[history.ID]string{}, faults: h.Faults}
+	p := &picture{x: x}
 	w := &x.job.Plan.Workload
 	head := measure.Head{
 		Topology: x.run.Topology, Lock: x.run.Lock, Faults: x.run.Faults, Label: x.run.Label, Command: x.run.Command,
 		Workers: w.Workers, Keys: w.Keys, Rate: w.Rate, TTL: w.TTL,
 	}
-	p.viewer = measure.NewViewer(x.meter, head, h, p.fault)
+	p.viewer = measure.NewViewer(x.meter, head, h, p.told)
 	return p
 }
 
-// note keeps words for an operation until it is observed; any goroutine may call it.
-func (p *picture) note(id history.ID, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.notes[id] = text
-}
-
-// inject keeps a fault that is in no plan; any goroutine may call it.
-func (p *picture) inject(i history.Injection) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.faults = append(p.faults[:len(p.faults):len(p.faults)], i)
-}
-
-// fault is what a Fault injects, and its words.
-func (p *picture) fault(op *history.Op) (history.Injection, string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	defer delete(p.notes, op.ID)
-	return p.faults[op.Value], p.notes[op.ID]
+// told is what a Fault injects, and the words of an operation.
+func (p *picture) told(op *history.Op) (i history.Injection, words string) {
+	if op.Kind == history.Fault {
+		i = p.x.record.Fault(op.Value)
+	}
+	return i, p.x.record.Words(op.ID)
 }
 
 func (p *picture) observe(op *history.Op) {
@@ -80,8 +61,8 @@ func (p *picture) publish(now, final time.Duration) {
 	p.viewer.Rate(p.x.job.Plan.Workload.Rate * p.x.session.Tempo.Speed())
 	around := p.around.Load()
 	if around != nil {
-		p.viewer.Roles(now, p.roles, around.Nodes)
-		p.roles = around.Nodes
+		p.viewer.States(now, p.states, around.Nodes)
+		p.states = around.Nodes
 	}
 	snapshot := p.viewer.Snapshot(now, string(Running), around)
 	p.x.tell(Event{Phase: Running, Live: snapshot.Live, Snapshot: snapshot})

@@ -96,7 +96,7 @@ func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
 	case len(c.problems) > 0:
 		return nil, &SetupError{c.problems}
 	}
-	return &Job{Plan: *p, Combinations: combinations, server: server}, nil
+	return &Job{Plan: *p, Combinations: combinations, LeftOut: c.leftOut(combinations), server: server}, nil
 }
 
 type check struct {
@@ -173,6 +173,20 @@ func (c *check) faults(all []Combination) {
 			}
 		}
 	}
+}
+
+// leftOut says which faults are not planned although they were meant, in lines.
+func (c *check) leftOut(all []Combination) (lines []string) {
+	p := c.plan
+	if !slices.Equal(p.Faults, []string{faults.Auto}) {
+		return nil
+	}
+	for _, x := range all {
+		for _, line := range faults.LeftOut(p.scene(x), p.Warmup+p.Duration, p.Workload.Seed) {
+			lines = append(lines, fmt.Sprintf("%s %s: without %s", x.Topology.Name, x.Lock.Name, line))
+		}
+	}
+	return lines
 }
 
 func (c *check) server(ctx context.Context) topologies.Server {

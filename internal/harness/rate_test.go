@@ -103,6 +103,6 @@ func TestAClosedLoopHasNoRate(t *testing.T) {
 		}
 	})
 	if run.Interactive {
-		t.Error("a run that nobody could meddle with is marked as interactive")
+		t.Error("a run that nobody could change is marked as interactive")
 	}
 }

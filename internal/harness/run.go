@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"hammerlock/checker"
@@ -12,6 +14,7 @@ import (
 	"hammerlock/internal/breaker"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/deployment"
+	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
 	"hammerlock/internal/recording"
 	"hammerlock/results"
@@ -32,10 +35,12 @@ type execution struct {
 	session *crew.Session
 	record  *recording.Recording
 	breaker *breaker.Breaker
-	own     *history.Lane // of the suite itself
-	keys    *history.Lane // of locks' keys that are seen in the servers
-	picture *picture      // nil if nobody watches
-	stalls  int64         // how often a writer waited for the reader of its lane
+	own     *history.Lane   // of the suite itself
+	keys    *history.Lane   // of locks' keys that are seen in the servers
+	heart   *crew.Heartbeat // of this process
+	watch   *deployment.Watch
+	picture *picture // nil if nobody watches
+	stalls  int64    // how often a writer waited for the reader of its lane
 }
 
 // Run lets the workers work and makes a record of it: it records, breaks, judges and saves.
@@ -93,13 +98,15 @@ func (x *execution) begin() (err error) {
 	b := breaker.Options{Steps: x.combo.Steps, Scene: plan.scene(x.combo), Shape: &plan.Workload}
 	if x.job.Watched {
 		x.picture = newPicture(x, o.Header)
-		o.Observe, o.Tell, o.Noted, o.Injected = x.picture.observe, x.picture.publish, x.picture.note, x.picture.inject
+		o.Observe, o.Tell = x.picture.observe, x.picture.publish
 		b.Extra, b.Stopped = keyPlaces, x.picture.viewer.Stop
 	}
 	if x.record, err = recording.New(o); err != nil {
 		return err
 	}
-	x.own, x.keys = x.record.Lane(ownSlots), x.record.Lane(ownSlots)
+	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
+	x.own, x.keys, x.heart = lane(), lane(), crew.NewHeartbeat(lane(), plan.Processes > 1)
+	x.watch = x.deployment.Watch(deployment.WatchOptions{Lane: lane, Note: x.record.Note, Heart: x.heart, TTL: plan.Workload.TTL})
 	x.breaker = breaker.New(x.deployment, x.record, x.session, b)
 	return nil
 }
@@ -118,12 +125,15 @@ func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost de
 	report, err = x.deployment.Crew.Run(ctx, stop)
 	over()
 	err = errors.Join(err, x.breaker.Wait())
+	var unread error
 	if err == nil && plan.Verify {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 		defer cancel()
-		err = x.deployment.Leftovers(clean, x.own)
+		unread = x.deployment.Leftovers(clean, x.own)
 	}
-	cost = end()
+	if cost = end(); len(x.ailed) == 0 { // a server that failed by itself is named in the history
+		err = errors.Join(err, unread)
+	}
 	return report, cost, err
 }
 
@@ -131,7 +141,7 @@ func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost de
 // things went wrong is all there is.
 func (x *execution) giveUp() error {
 	if x.job.Plan.Verify {
-		return x.folder.Leave()
+		return errors.Join(x.folder.Leave(), fmt.Errorf("what was recorded is left in %s", filepath.Dir(x.folder.Path(results.HistoryFile))))
 	}
 	return x.folder.Discard()
 }
@@ -153,17 +163,25 @@ func (x *execution) judge(ctx context.Context) error {
 	return err
 }
 
-// tally reads the counter when all workers have gone.
+// tally reads the counter when all workers have gone. What servers did by themselves leaves the sums in doubt, and so
+// does, if views are missing, that the machine stood still for longer than a holder could bear.
 func (x *execution) tally(ctx context.Context) (checker.Tally, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
-	t := checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown}
+	t := checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown, Doubt: strings.Join(x.ailed, "; ")}
 	for _, page := range x.deployment.Pages {
 		c, err := x.deployment.Counter().Load(ctx, page.Views)
+		if err != nil && t.Doubt != "" {
+			return checker.Tally{Acknowledged: t.Acknowledged, Unknown: t.Unknown, Final: t.Acknowledged, Doubt: t.Doubt}, nil
+		}
 		if err != nil {
 			return t, fmt.Errorf("read the counter at the end: %w", err)
 		}
 		t.Final += c.Views
+	}
+	w := &x.job.Plan.Workload
+	if at, stood := x.meter.Stood(); t.Doubt == "" && t.Lost() > 0 && stood > max(w.TTL-w.Hold, 0)/2 {
+		t.Doubt = fmt.Sprintf("the machine stood still for %s at %s", human.Duration(stood), human.Duration(at))
 	}
 	return t, nil
 }

@@ -111,7 +111,7 @@ var rules = []rule{
 	{Pattern{Locks: list{"bit"}, Faults: list{"crash-worker"}},
 		expectFailure("it never expires, but it is broken so soon that somebody always frees it", "double-grant")},
 	{Pattern{Locks: list{"late-belief"}, Faults: list{"pause-primary", "partition"}},
-		allowFailure("while the server is deaf to all, nobody else gets what the holder wrongly believes in")},
+		allowFailure("while the server answers nobody, nobody else gets what the holder wrongly believes in")},
 	{Pattern{Locks: list{"late-belief"}, Faults: list{"partition:holder*"}},
 		expectFailure("nobody acknowledged the extension that its holder goes by", "over-claim", "renewal-failure")},
 	{Pattern{Locks: list{"rueidislock-noloop"}, Faults: list{"partition:holder*"}},

@@ -56,7 +56,8 @@ func (c Cell) specs() (locks.Spec, topologies.Spec) {
 func (c Cell) scene() faults.Scene {
 	lock, topology := c.specs()
 	return faults.Scene{
-		Topology: c.Topology, Sites: topology.Sites, Nodes: topology.Nodes, Claims: lock.Claims, Processes: c.Processes,
+		Topology: c.Topology, Sites: topology.Sites, Nodes: topology.Nodes, Claims: lock.Claims,
+		Outlives: lock.Outlives, Processes: c.Processes,
 	}
 }
 

@@ -22,7 +22,8 @@ type events struct {
 // add adds an event, or counts it if it is the last one once more, and returns its place.
 func (v *events) add(e Event) int {
 	e.Count = 1
-	if n := len(v.list); n > 0 && e.Kind != FaultEvent && e.Kind != RateEvent {
+	again := e.Kind == LeaseLostEvent || e.Kind == CrashEvent || e.Kind == ViolationEvent
+	if n := len(v.list); n > 0 && again {
 		if last := &v.list[n-1]; last.Kind == e.Kind && e.At-last.At < oneEvent {
 			last.Count++
 			return v.dropped + n - 1

@@ -8,7 +8,7 @@ import (
 // faultWindows are the faults that were seen, in the order of their injections.
 type faultWindows []results.FaultWindow
 
-// observe takes a fault or its mend into account.
+// observe takes a fault or its heal into account.
 func (f *faultWindows) observe(op *history.Op) {
 	switch op.Kind {
 	case history.Fault:

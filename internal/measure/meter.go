@@ -35,6 +35,8 @@ type Meter struct {
 
 	part       history.Op // of a Visit
 	faults     faultWindows
+	stoodAt    time.Duration // when a process stood still for the longest time
+	stood      time.Duration // and for how long
 	ops        int64
 	held       time.Duration // of all pages, within the measurement
 	idleWaited time.Duration // nobody held the page's lock while somebody waited for it
@@ -101,6 +103,9 @@ func NewMeter(o Options) *Meter {
 	return m
 }
 
+// Stood is the longest time that a process stood still, and when that began.
+func (m *Meter) Stood() (at, stood time.Duration) { return m.stoodAt, m.stood }
+
 // Cut ends the measurement early; visits that are due later are not measured.
 func (m *Meter) Cut(to time.Duration) {
 	m.to = min(m.to, to)
@@ -119,11 +124,14 @@ func (m *Meter) Observe(op *history.Op) {
 		return
 	}
 	m.ops++
-	if op.Outcome != history.OK && op.Reason != history.Busy && op.Reason != history.Fenced {
+	if op.Outcome != history.OK && op.Reason != history.Busy && op.Reason != history.Fenced && op.Kind != history.Incident {
 		m.errors[op.Kind.String()+" "+op.Outcome.String()+" "+op.Reason.String()]++
 	}
 	if op.Worker < 0 {
 		m.faults.observe(op)
+		if op.Kind == history.Gap && op.Return-op.Call > m.stood {
+			m.stoodAt, m.stood = op.Call, op.Return-op.Call
+		}
 		return
 	}
 	w := &m.workers[op.Worker]

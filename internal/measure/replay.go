@@ -50,8 +50,11 @@ func (r *Replay) rewind() {
 		head.Rate, head.TTL, head.Label, head.Interactive = run.Rate, time.Duration(run.TTL), run.Label, run.Interactive
 	}
 	r.meter = NewMeter(o)
-	r.viewer = NewViewer(r.meter, head, *h, func(op *history.Op) (history.Injection, string) {
-		return h.Faults[op.Value], r.history.Notes[op.ID]
+	r.viewer = NewViewer(r.meter, head, *h, func(op *history.Op) (i history.Injection, words string) {
+		if op.Kind == history.Fault {
+			i = h.Faults[op.Value]
+		}
+		return i, r.history.Notes[op.ID]
 	})
 	r.next, r.now = 0, 0
 }

@@ -95,7 +95,7 @@ type NodeState struct {
 	Name    string
 	Role    string // primary, replica, sentinel; ? if it does not say
 	Made    string // the role that it was made for
-	State   string // up, down, paused, or "deaf": it runs and does not answer
+	State   string // up, down, paused, or "no answer": it runs and does not answer
 	Of      string // replica: its primary
 	Linked  bool   // replica: the link to its primary is up
 	Lag     int64  // replica: bytes behind its primary; -1 = unknown
@@ -110,6 +110,7 @@ const (
 	FaultEvent     EventKind = "fault"
 	RateEvent      EventKind = "rate" // changed by key
 	RoleEvent      EventKind = "role"
+	UnplannedEvent EventKind = "unplanned" // a server or the machine failed by itself
 	LeaseLostEvent EventKind = "lost"
 	CrashEvent     EventKind = "crash"
 	ViolationEvent EventKind = "VIOLATION"

@@ -7,27 +7,28 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/history"
+	"hammerlock/internal/human"
 	"hammerlock/results"
 )
 
 // Viewer makes snapshots of a run that somebody watches. It is shown every operation after the meter was, by the same
 // goroutine.
 type Viewer struct {
-	meter    *Meter
-	part     history.Op // of a Visit
-	stream   *checker.Stream
-	head     Head
-	header   history.Header
-	injected func(*history.Op) (history.Injection, string) // what a Fault injects, and its words
-	seconds  [61]Second                                    // a ring
-	second   int64                                         // number of the current one
-	acquire  recent
-	answer   recent
-	strips   strips
-	stopped  []atomic.Bool // by worker: a fault stops it; set by any goroutine
-	events   events
-	seen     int   // violations of the stream that became events
-	counted  int64 // violations that the stream did not list that did
+	meter   *Meter
+	part    history.Op // of a Visit
+	stream  *checker.Stream
+	head    Head
+	header  history.Header
+	told    func(*history.Op) (history.Injection, string) // what a Fault injects, and an operation's words
+	seconds [61]Second                                    // a ring
+	second  int64                                         // number of the current one
+	acquire recent
+	answer  recent
+	strips  strips
+	stopped []atomic.Bool // by worker: a fault stops it; set by any goroutine
+	events  events
+	seen    int   // violations of the stream that became events
+	counted int64 // violations that the stream did not list that did
 }
 
 // Surroundings are what somebody else has seen of the run beside its operations.
@@ -39,10 +40,9 @@ type Surroundings struct {
 	Measured bool // Usage is known
 }
 
-// NewViewer makes a viewer of what the meter measures; injected is asked what a Fault injects, and for its
-// words.
-func NewViewer(m *Meter, head Head, header history.Header, injected func(*history.Op) (history.Injection, string)) *Viewer {
-	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, injected: injected,
+// NewViewer makes a viewer of what the meter measures; told is asked what a Fault injects, and for the words of operations.
+func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op) (history.Injection, string)) *Viewer {
+	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, told: told,
 		strips: newStrips(len(m.workers)), events: events{open: map[int64]int{}},
 		stopped: make([]atomic.Bool, len(m.workers)), acquire: newRecent(), answer: newRecent()}
 	v.stream.Overlap = func(workers [2]int32, from, to time.Duration) {
@@ -69,15 +69,12 @@ func (v *Viewer) Rate(perSecond float64) { v.head.Rate = perSecond }
 // UpTo says that everything that was called before then was observed.
 func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
 
-// Roles makes events of what changed between two looks at the servers.
-func (v *Viewer) Roles(now time.Duration, before, after []NodeState) {
+// States makes events of what changed between two looks at the servers.
+func (v *Viewer) States(now time.Duration, before, after []NodeState) {
 	for i := range min(len(before), len(after)) {
 		a, b := &before[i], &after[i]
 		if a.State != b.State {
 			v.events.add(Event{Kind: RoleEvent, At: now, Text: fmt.Sprintf("%s is %s", b.Name, b.State)})
-		}
-		if a.Role != b.Role && b.Role != "?" && a.Role != "?" {
-			v.events.add(Event{Kind: RoleEvent, At: now, Text: fmt.Sprintf("%s became %s", b.Name, b.Role)})
 		}
 	}
 }
@@ -113,9 +110,23 @@ func (v *Viewer) Observe(op *history.Op) {
 		if op.Kind == history.Lose || op.Outcome == history.Failed && op.Reason == history.Lost {
 			v.events.add(Event{Kind: LeaseLostEvent, At: op.Return, Text: fmt.Sprintf("w%02d was told that its hold is lost", op.Worker)})
 		}
+	case history.Role, history.Incident, history.Gap:
+		v.unplanned(op)
 	case history.Crash:
 		v.events.add(Event{Kind: CrashEvent, At: op.Call, Text: fmt.Sprintf("w%02d died", op.Worker)})
 	}
+}
+
+// unplanned shows what servers and the machine did by themselves, and the roles that a fault made servers take.
+func (v *Viewer) unplanned(op *history.Op) {
+	e := Event{Kind: RoleEvent, At: op.Return}
+	switch _, e.Text = v.told(op); {
+	case op.Kind == history.Gap:
+		e.Kind, e.At, e.Text = UnplannedEvent, op.Call, fmt.Sprintf("the machine stood still for %s", human.Duration(op.Latency()))
+	case op.Kind == history.Incident:
+		e.Kind, e.At = UnplannedEvent, op.Call
+	}
+	v.events.add(e)
 }
 
 // roll begins a new second when the current one is over.
@@ -128,7 +139,7 @@ func (v *Viewer) roll(now time.Duration) {
 }
 
 func (v *Viewer) fault(op *history.Op) {
-	i, what := v.injected(op)
+	i, what := v.told(op)
 	if i.Effect.Hits != nil && i.Effect.Hit(history.Nobody) {
 		v.events.add(Event{Kind: RateEvent, At: op.Call, Text: what})
 		return

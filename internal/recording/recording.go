@@ -31,10 +31,6 @@ type Options struct {
 	// File is where the history is kept; empty = nowhere.
 	File   string
 	Header history.Header
-	// Noted is told the words of a Fault or a Heal, Injected of a fault that is in no plan: in any goroutine, before
-	// an operation of it is observed; nil = nobody is.
-	Noted    func(history.ID, string)
-	Injected func(history.Injection)
 }
 
 // Recording is what a run records. Lanes of the suite itself are added before Start.
@@ -47,12 +43,13 @@ type Recording struct {
 	drain sync.WaitGroup
 
 	mu     sync.Mutex
-	faults int64 // in the history so far
+	faults []history.Injection   // in the history so far
+	notes  map[history.ID]string // of operations that were not observed yet
 }
 
 // New opens the file, if there is to be one.
 func New(o Options) (r *Recording, err error) {
-	r = &Recording{o: o, lanes: o.Lanes, done: make(chan struct{}), faults: int64(len(o.Header.Faults))}
+	r = &Recording{o: o, lanes: o.Lanes, done: make(chan struct{}), faults: o.Header.Faults, notes: map[history.ID]string{}}
 	if o.File != "" {
 		r.tape, err = newTape(o.File, o.Header)
 	}
@@ -69,12 +66,19 @@ func (r *Recording) Lane(slots int) *history.Lane {
 // Clock is the run's clock.
 func (r *Recording) Clock() *history.Clock { return r.o.Clock }
 
-// Note keeps words for a Fault or a Heal; any goroutine may call it.
+// Note keeps words for an operation that was not published yet; any goroutine may call it.
 func (r *Recording) Note(id history.ID, text string) {
 	r.tape.note(id, text)
-	if r.o.Noted != nil {
-		r.o.Noted(id, text)
-	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notes[id] = text
+}
+
+// Words are those of an operation that is being observed.
+func (r *Recording) Words(id history.ID) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.notes[id]
 }
 
 // Inject adds a fault that is in no plan to the history and returns the number that its operations name it by; any
@@ -83,11 +87,15 @@ func (r *Recording) Inject(i history.Injection) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tape.inject(i)
-	if r.o.Injected != nil {
-		r.o.Injected(i)
-	}
-	r.faults++
-	return r.faults - 1
+	r.faults = append(r.faults[:len(r.faults):len(r.faults)], i)
+	return int64(len(r.faults)) - 1
+}
+
+// Fault is the one that operations name by a number; any goroutine may call it.
+func (r *Recording) Fault(number int64) history.Injection {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.faults[number]
 }
 
 // Start begins to take in what is recorded.

@@ -352,8 +352,8 @@ func TestGates(t *testing.T) {
 		Waiting: results.Waiting{Unfinished: results.Percentiles{Count: 9, P50: ms(10), P99: new(int64), Max: 90e6}},
 	}
 	*sound.Waiting.Unfinished.P99 = int64(results.Beyond)
-	saturated, slower, meddled := sound, sound, sound
-	meddled.Interactive = true
+	saturated, slower, interactive := sound, sound, sound
+	interactive.Interactive = true
 	saturated.Generator = results.Generator{State: results.Saturated, Reasons: []string{"machine 100 % busy"}}
 	slower.Latency.Response.P99 = ms(80)
 	for _, c := range []struct {
@@ -381,7 +381,7 @@ func TestGates(t *testing.T) {
 		{"acquire_with_unfinished.p99<80ms", []*results.Run{&sound}, GateFail},          // it is more than the longest that was seen
 		{"acquire_with_unfinished.p99<100ms", []*results.Run{&sound}, GateUnderpowered}, // nobody knows by how much
 		{"response.p99<50ms", nil, GateNoData},
-		{"cost.round_trips<=2.1", []*results.Run{&sound, &meddled}, GateInconclusive},
+		{"cost.round_trips<=2.1", []*results.Run{&sound, &interactive}, GateInconclusive},
 	} {
 		g, err := ParseGate(c.gate)
 		if err != nil {

@@ -1,0 +1,23 @@
+package faults
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestNoWorkerDiesAloneWhoseLibraryGoesOn: its whole process is killed instead, if there is one.
+func TestNoWorkerDiesAloneWhoseLibraryGoesOn(t *testing.T) {
+	s := single
+	s.Outlives = true
+	if list, _ := auto(s, time.Minute, 1); slices.Contains(list, "crash-worker") || slices.Contains(list, "kill-process") {
+		t.Errorf("one process: auto is %v", list)
+	}
+	s.Processes = 2
+	if list, _ := auto(s, time.Minute, 1); slices.Contains(list, "crash-worker") || !slices.Contains(list, "kill-process") {
+		t.Errorf("two processes: auto is %v", list)
+	}
+	if possible(crashWorker, s) == "" || possible(crashWorker, single) != "" {
+		t.Error("crash-worker is possible for the wrong lock")
+	}
+}

@@ -1,0 +1,230 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/topologies"
+)
+
+// How often a server is asked how it is, and how long it may take to answer.
+const (
+	watchEvery   = 200 * time.Millisecond
+	watchTimeout = 350 * time.Millisecond
+)
+
+// Watch looks after the servers of a run while it goes on. It records which of them takes another role, and which ends, is
+// replaced by another process or falls silent although no fault has asked for it.
+type Watch struct {
+	nodes []*watched
+	note  func(history.ID, string)
+	mu    sync.Mutex
+	texts []string
+}
+
+// watched is a server under watch. One goroutine uses it.
+type watched struct {
+	watch    *Watch
+	d        *Deployment
+	node     *topologies.Node
+	number   int
+	lane     *history.Lane
+	heart    *crew.Heartbeat
+	patience time.Duration // it may go so long without an answer
+
+	well    time.Duration // when it was last known to be well, or to be in the hands of a fault
+	before  time.Duration // and when it was before
+	asked   time.Duration // of Heartbeat.Ran, when the first question was asked that was not answered
+	role    string        // as it said last
+	runID   string        // of a process that took the place of the one that the suite had started
+	trouble string        // empty if it is well
+}
+
+// WatchOptions say how servers are watched.
+type WatchOptions struct {
+	Lane  func() *history.Lane // makes a lane, one for each server
+	Note  func(history.ID, string)
+	Heart *crew.Heartbeat // of this process
+	TTL   time.Duration   // a lease: a server that is silent for much less hurts none
+}
+
+// Watch makes ready to watch all servers, that of the counter too: it counts as the one after the last of the topology.
+func (d *Deployment) Watch(o WatchOptions) *Watch {
+	w := &Watch{note: o.Note}
+	for i, n := range d.servers() {
+		w.nodes = append(w.nodes, &watched{watch: w, d: d, node: n, number: i, lane: o.Lane(), heart: o.Heart,
+			patience: min(max(o.TTL/4, 250*time.Millisecond), time.Second)})
+	}
+	return w
+}
+
+// servers are the nodes of the topology, and that of the counter if it has one of its own.
+func (d *Deployment) servers() []*topologies.Node {
+	all := d.Topology.Nodes
+	if d.store.own != nil {
+		all = append(all[:len(all):len(all)], d.store.own.Nodes...)
+	}
+	return all
+}
+
+// Run watches until done is closed.
+func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
+	var all sync.WaitGroup
+	for _, n := range w.nodes {
+		all.Go(func() { n.run(ctx, done) })
+	}
+	all.Wait()
+}
+
+// What servers do that nobody has asked for.
+const (
+	ended    = "ended by itself "
+	silent   = "did not answer"
+	replaced = "restarted by itself, or is another server"
+)
+
+// Close records what has not come to an end, after Run, when nobody reads the lanes meanwhile. It tells in words what
+// servers did that nobody had asked for.
+func (w *Watch) Close() []string {
+	for _, n := range w.nodes {
+		if n.trouble != "" {
+			op := n.lane.Call(history.Incident, -1)
+			op.Call, op.Value = n.well, int64(n.number) // it never returns
+			w.note(op.ID, n.says())
+			w.tell(fmt.Sprintf("%s at %.3f s", n.says(), n.well.Seconds()))
+		}
+	}
+	return w.texts
+}
+
+func (w *Watch) tell(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+// name is that of a server in words.
+func (d *Deployment) name(number int) string {
+	n := d.servers()[number]
+	if number >= len(d.Topology.Nodes) {
+		return n.Name + " of the counter"
+	}
+	return n.Name
+}
+
+func (n *watched) run(ctx context.Context, done <-chan struct{}) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		n.look(ctx)
+		select {
+		case <-done:
+			n.look(ctx)
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// look asks the server how it is, unless a fault has its hand on it.
+func (n *watched) look(ctx context.Context) {
+	begun, ran := n.lane.Clock().Now(), n.heart.Ran()
+	before := n.node.Life()
+	switch {
+	case before.Ended != "":
+		n.ails(ended + "(" + before.Ended + ")")
+		return
+	case before.State != topologies.Up || n.d.embedded():
+		n.recover(begun)
+		return
+	}
+	if n.asked == 0 {
+		n.asked = ran
+	}
+	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+	defer cancel()
+	info, err := n.node.Info(ctx, "server", "replication")
+	if n.node.Life() != before {
+		n.recover(begun)
+		return
+	}
+	var reply redis.Error
+	answered := err == nil || errors.As(err, &reply)
+	if n.heart.Ran()-n.asked >= n.patience {
+		n.ails(silent)
+	}
+	if !answered {
+		return
+	}
+	if id := info["run_id"]; err == nil && id != before.RunID && id != n.runID {
+		n.ails(replaced)
+		n.runID = id
+	}
+	n.recover(begun)
+	if err == nil {
+		n.take(info)
+	}
+}
+
+// ails begins an incident. That the server has ended is more than that it does not answer.
+func (n *watched) ails(what string) {
+	if n.trouble == "" || strings.HasPrefix(what, ended) {
+		n.trouble = what
+	}
+}
+
+// recover says that the server was well at a moment, which ends an incident.
+func (n *watched) recover(at time.Duration) {
+	if n.trouble != "" {
+		n.watch.note(n.lane.Next(), n.says())
+		to := n.lane.Mark(&history.Op{Kind: history.Incident, Key: -1, Worker: -1, Call: n.well, Value: int64(n.number), Outcome: history.OK})
+		n.watch.tell(fmt.Sprintf("%s from %.3f s to %.3f s", n.says(), n.well.Seconds(), to.Seconds()))
+		n.trouble = ""
+	}
+	n.before, n.well, n.asked = n.well, at, 0
+}
+
+// says tells the trouble in words.
+func (n *watched) says() string { return n.d.name(n.number) + " " + n.trouble }
+
+// take records a role that has changed. A sentinel has none.
+func (n *watched) take(info map[string]string) {
+	role := info["role"]
+	if role == "" || role == n.role {
+		return
+	}
+	before := n.role
+	if n.role = role; before == "" {
+		return
+	}
+	what := n.node.Name + " became primary"
+	if role == "slave" {
+		what = n.node.Name + " became a replica"
+		if primary := n.d.at(net.JoinHostPort(info["master_host"], info["master_port"])); primary != "" {
+			what += " of " + primary
+		}
+	}
+	n.watch.note(n.lane.Next(), what)
+	n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number), Outcome: history.OK})
+}
+
+// at names the node with an address.
+func (d *Deployment) at(addr string) string {
+	for _, n := range d.Topology.Nodes {
+		if n.Addr() == addr {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+func (d *Deployment) embedded() bool { return d.spec.Options.Server.Embedded() }
