@@ -67,19 +67,27 @@ func (c *Case) findWindows() {
 	})
 }
 
-// addUp says of faults that were at work at the same time that they may have left no majority together, though each of them
-// left one.
+// addUp says of a fault that it left no majority, although it would have done so alone, if another one was at work at the
+// same time or less than a lease before: what clients gave up to wait for came about when the sites were back, and stays
+// there until its lease is over.
 func (c *Case) addUp() {
 	spares := func(w *window) bool { return w.effect.Known() && w.effect.Spares }
-	var both []*window
+	lease := c.longest(c.ttl())
+	var alone []*window
 	for i := range c.windows {
-		for k := range c.windows[:i] {
-			if v, w := &c.windows[k], &c.windows[i]; spares(v) && spares(w) && v.meets(w.from, w.to) {
-				both = append(both, v, w)
-			}
+		if w := &c.windows[i]; spares(w) {
+			alone = append(alone, w)
 		}
 	}
-	for _, w := range both {
+	var later []*window
+	for _, w := range alone {
+		if slices.ContainsFunc(alone, func(v *window) bool {
+			return v != w && v.from <= w.from && plus(v.to, lease) >= w.from
+		}) {
+			later = append(later, w)
+		}
+	}
+	for _, w := range later {
 		e := *w.effect
 		e.Spares = false
 		w.effect = &e
@@ -151,6 +159,15 @@ func (c *Case) explained(from, to, felt time.Duration, can func(*history.Effect)
 // brokenPromise finds what may have made the servers give up, between two moments, what they had granted for ttl.
 func (c *Case) brokenPromise(from, to, ttl time.Duration) *window {
 	return c.explained(from, to, c.longest(ttl), (*history.Effect).BreaksPromises)
+}
+
+// accident finds what nobody had planned and that may have made the servers give up, between two moments, what they had
+// granted for ttl. A fault that can have done so, too, comes first.
+func (c *Case) accident(from, to, ttl time.Duration) *window {
+	if w := c.brokenPromise(from, to, ttl); w != nil && !w.fault {
+		return w
+	}
+	return nil
 }
 
 // margin is how long a process may stand still without that being an explanation for a lease of so long that was not

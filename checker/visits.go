@@ -84,10 +84,7 @@ func (u *updates) explains(cause string, store, other int32) *window {
 	if other < 0 {
 		to = u.end()
 	}
-	if w := u.explained(from, to, u.longest(u.ttl()), (*history.Effect).BreaksPromises); w != nil && !w.fault {
-		return w
-	}
-	return nil
+	return u.accident(from, to, u.ttl())
 }
 
 // late is for how long a visit must have stood still to be excused: as long as it used the counter too late, and if it did
