@@ -30,7 +30,7 @@ func (r *Run) write(p *human.Printer) {
 		p.Fact("NOTE", r.Label)
 	}
 	if r.Interactive {
-		p.Fact("INTERACTIVE", interactiveText)
+		p.Fact("INTERACTIVE", InteractiveText)
 	}
 	if r.Partial != "" {
 		p.Fact("PARTIAL", "the run ended early: "+r.Partial)

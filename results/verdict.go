@@ -11,8 +11,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// interactiveText is what a reader of numbers or verdicts must know first.
-const interactiveText = "changed interactively: the history has each change as a fault by hand"
+// InteractiveText is what a reader of numbers or verdicts must know first.
+const InteractiveText = "changed interactively: the history has each change as a fault by hand"
 
 // Judgement is the outcome of a judged history, for people and for CI systems.
 type Judgement struct {
@@ -65,7 +65,7 @@ func (j *Judgement) write(p *human.Printer) {
 		p.Fact("", j.Load)
 	}
 	if j.Interactive {
-		p.Fact("INTERACTIVE", interactiveText)
+		p.Fact("INTERACTIVE", InteractiveText)
 	}
 	if j.Partial != "" {
 		p.Fact("PARTIAL", "the end of the history is missing: "+j.Partial)

@@ -45,8 +45,8 @@ func document(runs []saved, b *pack) []runDocument {
 			if w.To == history.Forever {
 				f.To = -1
 			}
-			if w.Fault >= 0 && w.Fault < int64(len(r.Run.Faults)) {
-				f.Name = r.Run.Faults[w.Fault]
+			if w.Fault >= 0 && w.Fault < int64(len(r.faults)) {
+				f.Name = r.faults[w.Fault]
 			}
 			d.Faults = append(d.Faults, f)
 		}

@@ -3,8 +3,10 @@ package report
 import (
 	"os"
 	"path/filepath"
+	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 	"hammerlock/results"
 )
 
@@ -13,8 +15,16 @@ type saved struct {
 	*results.Run
 	series *series
 	strip  *ownership
+	faults []string         // names, by number: those of the plan, and then those by hand
 	notes  map[int64]string // what the faults did, by number
+	others []event          // what servers and processes did by themselves
 	why    string           // there is no strip
+}
+
+// event is something that happened and that nobody had asked for.
+type event struct {
+	from, to time.Duration
+	what     string
 }
 
 func readSaved(dir string) (*saved, error) {
@@ -22,7 +32,7 @@ func readSaved(dir string) (*saved, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &saved{Run: run, notes: map[int64]string{}}
+	r := &saved{Run: run, faults: run.Faults, notes: map[int64]string{}}
 	if r.series, err = readSeries(dir, run); err != nil {
 		return nil, err
 	}
@@ -37,6 +47,7 @@ func readSaved(dir string) (*saved, error) {
 // readHistory makes the strip, and collects what the faults did.
 func (r *saved) readHistory(path string) (err error) {
 	faults := map[history.ID]int64{}
+	var others []history.Op
 	var h *history.History
 	r.strip, err = buildStrip(func(each func(*history.Op)) error {
 		file, err := os.Open(path)
@@ -44,9 +55,13 @@ func (r *saved) readHistory(path string) (err error) {
 			return err
 		}
 		defer file.Close()
+		others = others[:0] // there is more than one pass
 		h, err = history.Scan(file, func(op *history.Op) {
-			if op.Kind == history.Fault {
+			switch op.Kind {
+			case history.Fault:
 				faults[op.ID] = op.Value
+			case history.Gap, history.Role, history.Incident:
+				others = append(others, *op)
 			}
 			each(op)
 		})
@@ -60,6 +75,16 @@ func (r *saved) readHistory(path string) (err error) {
 		if fault, ok := faults[id]; ok {
 			r.notes[fault] = text
 		}
+	}
+	for _, f := range h.Faults[min(len(r.faults), len(h.Faults)):] {
+		r.faults = append(r.faults[:len(r.faults):len(r.faults)], "by hand: "+f.Name)
+	}
+	for _, op := range others {
+		what := h.Notes[op.ID]
+		if op.Kind == history.Gap {
+			what = "a process stood still for " + human.Duration(op.Latency())
+		}
+		r.others = append(r.others, event{op.Call, op.Return, what})
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +97,7 @@ func workerTable(f *results.Fairness) tableView {
 
 func (r *saved) faultTable() tableView {
 	t := tableView{Head: []string{"Fault", "Began", "In force", "Healing", "Healthy", "What it did"}, Class: "words"}
-	for i, name := range r.Faults {
+	for i, name := range r.faults {
 		before := len(t.Rows)
 		for _, w := range r.Windows {
 			if w.Fault != int64(i) {
@@ -111,6 +112,24 @@ func (r *saved) faultTable() tableView {
 		if len(t.Rows) == before {
 			t.add(name, "-", "-", "-", "-", "never happened")
 		}
+	}
+	return t
+}
+
+// othersMost is how many rows there are of what nobody had planned: the longest.
+const othersMost = 20
+
+func (r *saved) otherTable() tableView {
+	t := tableView{Head: []string{"From", "To", "What happened by itself"}, Class: "words"}
+	list := slices.Clone(r.others)
+	slices.SortStableFunc(list, func(a, b event) int { return cmp.Compare(b.to-b.from, a.to-a.from) })
+	if len(list) > othersMost {
+		t.Note = fmt.Sprintf("The %d longest of %s.", othersMost, human.Count(int64(len(list))))
+		list = list[:othersMost]
+	}
+	slices.SortStableFunc(list, func(a, b event) int { return cmp.Compare(a.from, b.from) })
+	for _, e := range list {
+		t.add(clockText(e.from), clockText(e.to), e.what)
 	}
 	return t
 }

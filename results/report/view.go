@@ -38,7 +38,7 @@ type runView struct {
 	Tiles                         []tileView
 	Verdicts, Latency, Faults     tableView
 	Fairness, Health, Config, Env tableView
-	Cost, Overlaps                tableView
+	Cost, Overlaps, Others        tableView
 	Stories                       []storyView
 	FairnessText                  string
 	Series, Strip                 bool
@@ -75,10 +75,13 @@ func view(r *saved, number int) runView {
 		Generator: generatorState(&r.Generator), Series: r.series != nil, Strip: r.strip != nil, StripText: r.why,
 		FairnessText: r.FairnessText(), Verdicts: verdictTable(r.Run), Latency: latencyTable(r.Run), Faults: r.faultTable(),
 		Fairness: workerTable(&r.Fairness), Health: healthTable(&r.Generator), Config: configTable(r.Run), Env: environmentTable(r.Run),
-		Cost: costTable(r.Run), Stories: stories(r.Run), Tiles: tiles(r.Run),
+		Others: r.otherTable(), Cost: costTable(r.Run), Stories: stories(r.Run), Tiles: tiles(r.Run),
 	}
 	if r.Label != "" {
 		v.Banner.Notes = append(v.Banner.Notes, r.Label)
+	}
+	if r.Interactive {
+		v.Banner.Notes = append(v.Banner.Notes, "INTERACTIVE: "+results.InteractiveText)
 	}
 	if r.Partial != "" {
 		v.Banner.Notes = append(v.Banner.Notes, "The run ended early: "+r.Partial)

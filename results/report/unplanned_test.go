@@ -1,0 +1,69 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// TestReportTellsWhatWasNotPlanned: faults by hand have a row and a band as others do, and what servers and processes did by
+// themselves is there, too.
+func TestReportTellsWhatWasNotPlanned(t *testing.T) {
+	f, err := results.OpenFolder(t.TempDir(), "sim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(f.Path(results.HistoryFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := history.Create(file, history.Header{Name: "sim", Workers: 1, Keys: 1, Faults: []history.Injection{{Name: "delay", At: "@1s"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := func(n int) history.ID { return history.ID(2<<40 | n) }
+	err = errors.Join(
+		w.Inject(history.Injection{Name: "kill-node", At: "@1.2s", ByHand: true}),
+		w.Add(&history.Op{ID: 1<<40 | 1, Hold: 1<<40 | 1, Kind: history.Acquire, Outcome: history.OK, Call: 1 * ms, Return: 2 * ms, Until: history.Forever}),
+		w.Add(&history.Op{ID: id(1), Kind: history.Fault, Worker: -1, Key: -1, Outcome: history.OK, Value: 1, Call: 1200 * ms, Return: 1201 * ms}),
+		w.Note(id(1), "killed n2"),
+		w.Add(&history.Op{ID: id(2), Kind: history.Gap, Worker: -1, Key: -1, Outcome: history.OK, Call: 1300 * ms, Return: 1450 * ms}),
+		w.Add(&history.Op{ID: id(3), Kind: history.Incident, Worker: -1, Key: -1, Outcome: history.OK, Call: 1500 * ms, Return: 1900 * ms}),
+		w.Note(id(3), "n1 ended by itself"),
+		w.Close(""), file.Close(),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := f.Commit(&results.Run{Name: "sim", Topology: "single", Lock: "lease", Interactive: true, Faults: []string{"delay@1s"},
+		Config: results.Config{Workers: 1, Keys: 1}, Windows: []results.FaultWindow{
+			{Fault: 1, From: 1200 * ms, Injected: 1201 * ms, Healing: history.Forever, To: history.Forever}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := readSaved(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := writePage(&page, []saved{*r}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"INTERACTIVE: changed interactively", "by hand: kill-node", "killed n2", "never happened", "n1 ended by itself",
+		"a process stood still for 150 ms"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if d := document([]saved{*r}, &pack{})[0].Faults; len(d) != 1 || d[0].Name != "by hand: kill-node" || d[0].To != -1 {
+		t.Errorf("the bands are %+v", d)
+	}
+	if len(r.others) != 2 {
+		t.Errorf("what happened by itself: %+v", r.others)
+	}
+}
