@@ -136,8 +136,8 @@ type period struct{ from, to time.Duration }
 // amid is the part of a run that is for faults: without some calm, before and after them, nobody could tell whether
 // the lock is ever stuck.
 func amid(s Scene, duration time.Duration) period {
-	const calm = 1500 * time.Millisecond
-	return period{min(calm, duration/8), duration - min(s.TTL+s.Recovery+calm, duration/4)}
+	const calm = 2 * time.Second
+	return period{min(calm, duration/6), duration - min(s.TTL+s.Recovery+calm, duration/3)}
 }
 
 // auto is every fault that a right lock survives there, as many as there is time for: the seed chooses.
