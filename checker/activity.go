@@ -12,7 +12,7 @@ import (
 // Activity says whether enough was tried.
 var Activity = Checker{
 	Name:  "activity",
-	Doc:   "enough was tried: hand-offs under contention, faults that met somebody, few unknown outcomes",
+	Doc:   "enough was tried: hand-offs under contention, faults that coincided with holders or waiters, few unknown outcomes",
 	Check: judgeActivity,
 }
 
@@ -46,8 +46,12 @@ func judgeActivity(c *Case) Verdict {
 		return v
 	}
 	v.Status = Pass
-	v.Summary = fmt.Sprintf("%s holds, %s contended hand-offs, %d faults that met somebody; 0 violations in %s holds would mean at most %s",
-		count(a.holds), count(a.handOffs), len(c.Faults), count(a.holds), atMost(a.holds))
+	faults := fmt.Sprintf("%d faults that coincided with a holder or waiter", len(c.Faults))
+	if len(c.Faults) == 1 {
+		faults = "1 fault that coincided with a holder or waiter"
+	}
+	v.Summary = fmt.Sprintf("%s holds, %s contended hand-offs, %s; no violation would mean a rate of at most %s (95 %% upper bound)",
+		count(a.holds), count(a.handOffs), faults, atMost(a.holds))
 	return v
 }
 
@@ -138,7 +142,7 @@ func (c *Case) idleFaults() (doubts []string) {
 		if !injected[i] {
 			doubts = append(doubts, fmt.Sprintf("fault %d, %s, was planned and not injected", i, p.Name))
 		} else if !met[i] {
-			doubts = append(doubts, fmt.Sprintf("fault %d, %s, met no open hold and no waiting worker", i, p.Name))
+			doubts = append(doubts, fmt.Sprintf("fault %d, %s, coincided with neither a holder nor a waiter", i, p.Name))
 		}
 	}
 	return doubts

@@ -26,7 +26,7 @@ func TestActivity(t *testing.T) {
 		status Status
 		word   string
 	}{
-		"enough":  {func(s *builder) { s.passOn(30) }, Pass, "0 violations in 30 holds would mean at most 1.0e-1"},
+		"enough":  {func(s *builder) { s.passOn(30) }, Pass, "no violation would mean a rate of at most 1.0e-1"},
 		"nothing": {func(*builder) {}, Inconclusive, "0 contended hand-offs"},
 		"too few": {func(s *builder) { s.passOn(10) }, Inconclusive, "9 contended hand-offs between workers, at least 20"},
 		"one worker alone": {func(s *builder) {
@@ -53,7 +53,7 @@ func TestActivity(t *testing.T) {
 			s.passOn(30)
 			s.h.Faults = plan
 			s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 55, Return: 56})
-		}, Pass, "1 faults that met somebody"},
+		}, Pass, "1 fault that coincided with a holder or waiter"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
