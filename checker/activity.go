@@ -42,6 +42,9 @@ func judgeActivity(c *Case) Verdict {
 		doubts = append(doubts, fmt.Sprintf("%s of %s outcomes are unknown", count(a.unknown), count(a.known+a.unknown)))
 	}
 	if len(doubts) > 0 {
+		if w := c.stoodLongest(); w != nil && w.to-w.from > margin(c.longest(c.ttl())) {
+			doubts = append(doubts, w.String())
+		}
 		v.Summary = strings.Join(doubts, "; ")
 		return v
 	}
@@ -109,6 +112,17 @@ func (c *Case) effort() (e effort) {
 		*k, since[op.Worker] = last{hold: c.index.hold(op.ID) + 1}, 0
 	}
 	return e
+}
+
+// stoodLongest is the longest time for which a process stood still; nil if none did.
+func (c *Case) stoodLongest() (longest *window) {
+	for i := range c.windows {
+		w := &c.windows[i]
+		if c.Ops[w.op].Kind == history.Gap && (longest == nil || w.to-w.from > longest.to-longest.from) {
+			longest = w
+		}
+	}
+	return longest
 }
 
 // failures names the servers that failed by themselves.

@@ -48,7 +48,12 @@ func TestActivity(t *testing.T) {
 			s.passOn(30)
 			s.h.Faults = plan
 			s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 900, Return: 901})
-		}, Inconclusive, "fault 0, kill-primary, met no open hold"},
+		}, Inconclusive, "fault 0, kill-primary, coincided with neither"},
+		"a fault that was not injected, for the machine stood still": {func(s *builder) {
+			s.passOn(30)
+			s.h.Faults = []history.Injection{{Name: "delay"}}
+			s.add(history.Op{Kind: history.Gap, Outcome: history.OK, Worker: -1, Key: -1, Call: dur(1), Return: dur(90)})
+		}, Inconclusive, "was planned and not injected; the machine stood still for"},
 		"a fault that met somebody": {func(s *builder) {
 			s.passOn(30)
 			s.h.Faults = plan
@@ -189,7 +194,7 @@ func TestActivityAgainstEveryMoment(t *testing.T) {
 		histories: 100_000, draw: drawBusy, oracle: everyMoment,
 		check: func(c *Case) string {
 			v := judgeActivity(c)
-			idle := strings.Count(v.Summary, "was planned and not injected") + strings.Count(v.Summary, "met no open hold")
+			idle := strings.Count(v.Summary, "was planned and not injected") + strings.Count(v.Summary, "coincided with neither")
 			return fmt.Sprintf("%v %d %d", idle > 0, v.Misses["hand-offs"], idle)
 		},
 	}
