@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"topologies":          {},
 	"checker":             {"history"},
 	"locks":               {"history", "topologies"},
-	"faults":              {"history", "topologies"},
+	"faults":              {"history", "topologies", "internal/human"},
 	"workload":            {"history", "locks"},
 	"internal/human":      {},
 	"results":             {"history", "checker", "internal/human"},

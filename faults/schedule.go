@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // The words that stand for no fault, and for every fault that a right lock survives.
@@ -50,7 +51,8 @@ func (s Step) String() string { return s.name() + s.at() }
 
 // Parse reads a list of faults, as in kill-primary@2s,heal@5s or lost-grant,delay: a name, perhaps with an argument
 // after a colon, perhaps with a time or a point after an @; heal@TIME heals what began before. Those without a time
-// are placed by the seed, each in a part of the run of its own. It returns all mistakes.
+// are placed by the seed, each in a part of the run of its own. It returns all mistakes; in the zero Scene, those that are
+// mistakes anywhere.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes []string) {
 	within := period{0, duration}
 	if slices.Equal(items, []string{Auto}) {
@@ -63,10 +65,11 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 			return nil, nil
 		}
 		step, heal, mistake := parse(item, duration)
-		if mistake == "" && !heal {
+		known := s.Topology != ""
+		if mistake == "" && !heal && known {
 			mistake = possible(step.Fault, s)
 		}
-		if mistake == "" && strings.Contains(step.Arg, Holder) && s.Processes < 2 {
+		if mistake == "" && known && strings.Contains(step.Arg, Holder) && s.Processes < 2 {
 			mistake = processesNeeded
 		}
 		switch {
@@ -96,7 +99,7 @@ func parse(item string, duration time.Duration) (step Step, heal bool, mistake s
 	heal = name == "heal"
 	ok := true
 	if step.Fault, ok = Find(name); !ok && !heal {
-		return step, false, "there is " + strings.Join(Names(), ", ") + ", " + Auto + " or " + None
+		return step, false, human.Instead(name, append(Names(), Auto, None))
 	}
 	step.From = -1
 	switch {

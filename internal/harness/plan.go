@@ -164,6 +164,10 @@ func (c *check) combinations() (all []Combination) {
 // faults reads the plan of faults for every combination; what is wrong in several is said once.
 func (c *check) faults(all []Combination) {
 	p := c.plan
+	if len(all) == 0 { // something else is wrong: what is wrong here as well is said at once
+		_, mistakes := faults.Parse(p.Faults, faults.Scene{}, p.Warmup+p.Duration, p.Workload.Seed)
+		c.mistakes = append(c.mistakes, mistakes...)
+	}
 	for i := range all {
 		steps, mistakes := faults.Parse(p.Faults, p.scene(all[i]), p.Warmup+p.Duration, p.Workload.Seed)
 		all[i].Steps = steps
