@@ -129,7 +129,7 @@ func grant(t *testing.T, l Lock, key string, ttl time.Duration) Lease {
 	t.Helper()
 	held, err := l.Acquire(t.Context(), key, ttl)
 	for range 10 {
-		if !errors.Is(err, ErrQuorum) && !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, ErrQuorum) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
 			break
 		}
 		held, err = l.Acquire(t.Context(), key, ttl)

@@ -133,7 +133,13 @@ func (s *seat) leaves(code int) {
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
-		s.t.Fatalf("did not end: %q", s.text())
+		_ = s.cmd.Process.Signal(syscall.SIGQUIT) // the runtime says where it stands
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+		}
+		text := s.text()
+		s.t.Fatalf("did not end: %s", text[max(len(text)-20_000, 0):])
 	}
 	if got := s.cmd.ProcessState.ExitCode(); got != code {
 		s.t.Errorf("exit code %d, want %d: %q", got, code, s.text())
