@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image/png"
 	"os"
@@ -162,6 +163,14 @@ func (b *browser) quiet(t *testing.T) {
 	}
 }
 
+// leave writes a file for a look at it.
+func leave(t *testing.T, name string, data []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(artifacts, 0o755), os.WriteFile(filepath.Join(artifacts, name), data, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // picture leaves a picture and returns how many colours it has.
 func (b *browser) picture(t *testing.T, name, selector string) int {
 	t.Helper()
@@ -170,12 +179,7 @@ func (b *browser) picture(t *testing.T, name, selector string) int {
 		take = chromedp.Screenshot(chromedp.CSS(selector))
 	}
 	shot := run(t, b, take)
-	if err := os.MkdirAll(artifacts, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(artifacts, name+".png"), shot, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	leave(t, name+".png", shot)
 	img, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
 		t.Fatal(err)
@@ -386,8 +390,6 @@ func printed(t *testing.T, chromium context.Context) {
 	if !bytes.HasPrefix(pdf, []byte("%PDF")) || len(pdf) < 30_000 {
 		t.Errorf("printed %d bytes", len(pdf))
 	}
-	if err := os.WriteFile(filepath.Join(artifacts, "report.pdf"), pdf, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	leave(t, "report.pdf", pdf)
 	b.quiet(t)
 }
