@@ -57,13 +57,17 @@ func sit(t *testing.T, w, h uint16, env []string, program string, args ...string
 	s := &seat{t: t, cmd: exec.Command(program, args...), out: t.TempDir(), done: make(chan struct{})}
 	s.cmd.Env = append(append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "CI=", "NO_COLOR=", "TMPDIR="+s.out, "PS1=$ "), env...)
 	s.cmd.Dir = s.out
-	size := &pty.Winsize{Rows: h, Cols: w}
-	tty, err := pty.StartWithSize(s.cmd, size)
+	tty, terminal, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.tty = tty
-	s.before = s.settings()
+	s.before = s.settings() // before the program changes them
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = terminal, terminal, terminal
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := errors.Join(pty.Setsize(tty, &pty.Winsize{Rows: h, Cols: w}), s.cmd.Start(), terminal.Close()); err != nil {
+		t.Fatal(err)
+	}
 	go func() {
 		defer close(s.done)
 		chunk := make([]byte, 4096)
