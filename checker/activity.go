@@ -42,7 +42,7 @@ func judgeActivity(c *Case) Verdict {
 		doubts = append(doubts, fmt.Sprintf("%s of %s outcomes are unknown", count(a.unknown), count(a.known+a.unknown)))
 	}
 	if len(doubts) > 0 {
-		if w := c.stoodLongest(); w != nil && w.to-w.from > margin(c.longest(c.ttl())) {
+		if w := c.stoodLongest(); w != nil && w.to-w.from > margin(c.lease) {
 			doubts = append(doubts, w.String())
 		}
 		v.Summary = strings.Join(doubts, "; ")

@@ -149,11 +149,31 @@ func violated(n, keys, violations int) *history.History {
 	return h
 }
 
-// BenchmarkViolations shows that violations cost little beside the operations, however many pages there are.
+// hitches lets the process stand still so often.
+func hitches(h *history.History, times int) {
+	every := h.Ops[len(h.Ops)-1].Return / time.Duration(times)
+	for n := range times {
+		at := time.Duration(n) * every
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(1<<50 | uint64(n+1)), Kind: history.Gap, Outcome: history.OK, Worker: -1, Key: -1,
+			Call: at, Return: at + time.Microsecond})
+	}
+	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+}
+
+// BenchmarkViolations shows that violations cost little beside the operations, however many pages there are, and however
+// often the process stood still.
 func BenchmarkViolations(b *testing.B) {
-	for _, n := range []int{0, 1000, 17_000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			h := violated(1e6, 1e4, n)
+	for _, n := range []int{0, 1000, 17_000, -1000} {
+		name := strconv.Itoa(n)
+		if n < 0 {
+			name = "hitches"
+		}
+		b.Run(name, func(b *testing.B) {
+			h := violated(1e6, 1e4, max(n, 0))
+			if n < 0 {
+				hitches(h, -n)
+				n = 0
+			}
 			for b.Loop() {
 				c, err := Prepare(h)
 				if err != nil {
@@ -170,6 +190,32 @@ func BenchmarkViolations(b *testing.B) {
 			perOp(b, len(h.Ops))
 		})
 	}
+}
+
+// BenchmarkDeadPages judges pages of which nobody ever has the lock, while one worker each waits asleep.
+func BenchmarkDeadPages(b *testing.B) {
+	h := violated(1e6, 1e4, 0)
+	end := h.Ops[len(h.Ops)-1].Return
+	const asleep = 10_000
+	for n := range asleep {
+		op := history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: int32(40 + n), Key: int32(10_000 + n), Call: 1, Return: 2}
+		op.ID = history.ID(uint64(op.Worker+1)<<40 | 1)
+		op.Hold = op.ID
+		h.Ops = append(h.Ops, op)
+		op.ID, op.Hold, op.Kind, op.Outcome, op.Return = op.ID+1, 0, history.End, history.OK, end
+		h.Ops = append(h.Ops, op)
+	}
+	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+	for b.Loop() {
+		c, err := Prepare(h)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if v := judgeLiveness(c); v.Violations != asleep {
+			b.Fatalf("%d violations: %s", v.Violations, v.Summary)
+		}
+	}
+	perOp(b, len(h.Ops))
 }
 
 func perOp(b *testing.B, n int) {

@@ -70,13 +70,12 @@ func (u *updates) byValues() Verdict {
 		for _, value := range slices.Sorted(maps.Keys(p.by)) {
 			stores := p.by[value]
 			for _, other := range stores[1:] {
-				u.blame(u.conflict(stores[0], other), stores[0], other)
+				u.loses(u.conflict(stores[0], other), stores[0], other)
 			}
 		}
 		for range lost - p.doubled {
-			u.blame(u.forgotten("overwritten"), p.last(), -1)
+			u.loses(u.forgotten("overwritten"), p.last(), -1)
 		}
-		u.lost += lost
 	}
 	return u.ofValues(unread, inexact, more)
 }
@@ -122,22 +121,15 @@ func (p *counted) last() int32 {
 }
 
 func (u *updates) ofValues(unread int, inexact bool, more int64) Verdict {
-	v := Verdict{Exposed: u.acknowledged, Violations: u.lost, Misses: map[string]int64{}}
+	v := Verdict{Exposed: u.acknowledged}
+	worst := u.into(&v, updateCauses)
 	switch {
-	case u.lost > 0:
-		v.Status, v.Causes = Fail, u.causes
-		for _, cause := range updateCauses {
-			if u.causes[cause] > 0 {
-				v.Cause = cause
-				u.tell(&v, u.first[cause])
-				break
-			}
-		}
+	case v.Status == Fail:
+		u.tell(&v, worst)
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, by their values: nothing says whose stores were seen",
 			count(u.lost), count(u.acknowledged))
-	case u.excuse != nil:
-		v.Misses["unplanned"] = u.excused
-		v.Summary = fmt.Sprintf("%s lost page views are not held against the lock: %s", count(u.excused), u.excuse)
+	case u.excused > 0:
+		v.Summary = u.mercy("lost page views")
 	case u.acknowledged == 0:
 		v.Summary = "no page view was stored"
 	case more > 0:

@@ -21,8 +21,14 @@ type Case struct {
 	repeats []int32         // into Ops: second releases of a hold
 	events  []int32         // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
 
-	windows []window // what was at work that no lock answers for
-	lingers bool     // what is granted to nobody may delay others: the lock has several sites, a queue, or messages
+	windows   []window // what was at work that no lock answers for
+	disturbed spans    // when the lock cannot be expected to be granted at once
+	hitches   spans    // when a process stood still for a moment
+	lingers   bool     // what is granted to nobody may delay others: the lock has several sites, a queue, or messages
+
+	ttl    time.Duration // the longest lease that was asked for, or that a lock with a lease of its own named
+	lease  time.Duration // the longest life that a server may give to it
+	visits bool          // the history tells when visits end
 
 	workers, keys, processes int // one more than the greatest number of each
 	waited                   int // how many waits there are; 0 = not counted yet
@@ -115,7 +121,10 @@ func Prepare(h *history.History) (*Case, error) {
 	c.grants()
 	c.follow()
 	c.cutOff()
+	c.ttl = c.asked()
+	c.lease = c.longest(c.ttl)
 	c.findWindows()
+	c.disturb()
 	c.group()
 	c.contend()
 	return c, nil
@@ -140,6 +149,7 @@ func (c *Case) number() error {
 		if op.Process < 0 {
 			return fmt.Errorf("operation %d has the impossible process %d", i, op.Process)
 		}
+		c.visits = c.visits || op.Kind == history.End
 		c.processes = max(c.processes, int(op.Process)+1)
 		c.workers, c.keys = max(c.workers, int(op.Worker)+1), max(c.keys, int(op.Key)+1)
 		id := op.ID

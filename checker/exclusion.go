@@ -32,12 +32,9 @@ type finding struct {
 
 // findings are what the exclusion checker found.
 type findings struct {
-	shown  map[string]finding // the first of each cause
-	losses []pair             // the first few grants that the servers cannot have given
-	causes map[string]int64
+	blames[finding]
+	losses []pair // the first few grants that the servers cannot have given
 	misses map[string]int64
-	total  int64
-	excuse *window // the first that nobody planned and that explains an overlap
 }
 
 const keptLosses = 8 // witnesses that porcupine is asked about
@@ -57,7 +54,7 @@ func (c *Case) examine() *findings {
 
 func checkExclusion(c *Case) Verdict {
 	f := c.examine()
-	v := Verdict{Violations: f.total, Causes: f.causes, Misses: maps.Clone(f.misses)}
+	v := Verdict{Misses: maps.Clone(f.misses)}
 	short := int64(0) // contended, and too short for the clocks' slack
 	for i := range c.holds {
 		switch h := &c.holds[i]; {
@@ -71,16 +68,12 @@ func checkExclusion(c *Case) Verdict {
 	if short > 0 {
 		v.Misses["too short"] = short
 	}
-	for _, cause := range severity {
-		if f.causes[cause] > 0 {
-			v.Status, v.Cause = Fail, cause
-			tell(c, &v, f.shown[cause])
-			return v
-		}
-	}
+	worst := f.into(&v, severity)
 	switch {
-	case f.excuse != nil:
-		v.Summary = fmt.Sprintf("%s overlaps are not held against the lock: %s", count(f.misses["unplanned"]), f.excuse)
+	case v.Status == Fail:
+		tell(c, &v, worst)
+	case f.excused > 0:
+		v.Summary = f.mercy("overlaps")
 	case f.misses["possible"] > 0:
 		v.Summary = fmt.Sprintf("%s overlaps are shorter than the %v by which the processes' clocks may differ",
 			count(f.misses["possible"]), c.Bounds.Slack)
@@ -113,8 +106,7 @@ type examiner struct {
 }
 
 func newExaminer(c *Case) *examiner {
-	return &examiner{c: c, sweeper: newSweeper(c), findings: findings{
-		shown: map[string]finding{}, causes: map[string]int64{}, misses: map[string]int64{}}}
+	return &examiner{c: c, sweeper: newSweeper(c), findings: findings{misses: map[string]int64{}}}
 }
 
 // key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.
@@ -169,17 +161,11 @@ func (x *examiner) late(p pair) finding {
 
 // add counts a violation. What is explained by something that nobody planned is none of the lock's.
 func (x *examiner) add(f finding) {
-	if f.why != nil && !f.why.fault {
-		if x.misses["unplanned"]++; x.excuse == nil {
-			x.excuse = f.why
-		}
-		return
+	why := f.why
+	if why != nil && why.fault {
+		why = nil
 	}
-	if _, ok := x.shown[f.cause]; !ok {
-		x.shown[f.cause] = f
-	}
-	x.causes[f.cause]++
-	x.total++
+	x.blame(f.cause, f, why)
 }
 
 // loss is a grant that the servers cannot have given while they kept their promises.

@@ -142,7 +142,6 @@ func (b *bypasses) order() {
 // and were not found before. It takes the waits by their first call; of those that were queued before, the one that
 // called its last try last is enough.
 func (b *bypasses) inversions(waits []int32, slack time.Duration, found, seen []bool) {
-	disturbed := b.disturbed()
 	byCall, byQueue := slices.Clone(waits), slices.Clone(waits)
 	if b.processes == 1 {
 		slack = 0
@@ -169,13 +168,13 @@ func (b *bypasses) inversions(waits []int32, slack time.Duration, found, seen []
 		}
 		if earlier := &b.waits[last[w.key]-1]; !found[j] && before(w.stop, earlier.asked) {
 			found[j] = true
-			b.invert(earlier, w, disturbed)
+			b.invert(earlier, w)
 		}
 	}
 }
 
-func (b *bypasses) invert(earlier, later *wait, disturbed []period) {
-	if slices.ContainsFunc(disturbed, func(w period) bool { return w.meets(earlier.start, later.stop) }) {
+func (b *bypasses) invert(earlier, later *wait) {
+	if b.disturbed.meets(earlier.start, later.stop) {
 		b.excused++
 		return
 	}

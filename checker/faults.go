@@ -72,7 +72,6 @@ func (c *Case) findWindows() {
 // there until its lease is over.
 func (c *Case) addUp() {
 	spares := func(w *window) bool { return w.effect.Known() && w.effect.Spares }
-	lease := c.longest(c.ttl())
 	var alone []*window
 	for i := range c.windows {
 		if w := &c.windows[i]; spares(w) {
@@ -82,7 +81,7 @@ func (c *Case) addUp() {
 	var later []*window
 	for _, w := range alone {
 		if slices.ContainsFunc(alone, func(v *window) bool {
-			return v != w && v.from <= w.from && plus(v.to, lease) >= w.from
+			return v != w && v.from <= w.from && plus(v.to, c.lease) >= w.from
 		}) {
 			later = append(later, w)
 		}
@@ -94,8 +93,8 @@ func (c *Case) addUp() {
 	}
 }
 
-// dropPlanned takes out what was to be expected of the faults: roles change while servers are out, and a process that a
-// fault stops stands still.
+// dropPlanned takes out what was to be expected of the faults: roles change where another server takes the place of one that
+// is out, which one that only hangs is not, and a process that a fault stops stands still.
 func (c *Case) dropPlanned(all []window) (list []window) {
 	faults := slices.DeleteFunc(slices.Clone(all), func(w window) bool { return !w.fault }) // few, where gaps may be many
 	for _, w := range all {
@@ -103,7 +102,7 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 		for _, f := range faults {
 			switch op := &c.Ops[w.op]; {
 			case op.Kind == history.Role:
-				expected = expected || (f.effect.BreaksPromises() || f.effect.StopsService()) && w.meets(f.from, plus(f.to, c.recovery()))
+				expected = expected || f.effect.BreaksPromises() && w.meets(f.from, plus(f.to, c.recovery()))
 			case op.Kind == history.Gap:
 				expected = expected || f.effect.Hit(history.Clients) && w.meets(f.from, f.to)
 			}

@@ -27,30 +27,20 @@ type fences struct {
 	stores   int64
 	refused  int64
 	unfenced int64 // stale stores that a counter without a fence accepted
-	excused  int64 // what nobody had planned explains
-	excuse   *window
-	causes   map[string]int64
-	first    map[string][2]int32
+	blames[[2]int32]
 }
 
 func judgeFencing(c *Case) Verdict {
-	g := &fences{Case: c, causes: map[string]int64{}, first: map[string][2]int32{}}
+	g := &fences{Case: c}
 	g.repeats()
 	g.order()
 	g.resource()
 	return g.verdict()
 }
 
-func (g *fences) blame(cause string, before, after int32) {
-	if after >= 0 {
-		if w := g.accident(g.Ops[before].Call, g.Ops[after].Return, g.ttl()); w != nil {
-			g.excused, g.excuse = g.excused+1, cmp.Or(g.excuse, w)
-			return
-		}
-	}
-	if g.causes[cause]++; g.causes[cause] == 1 {
-		g.first[cause] = [2]int32{before, after}
-	}
+// disorder blames a grant or a store that came after another.
+func (g *fences) disorder(cause string, before, after int32) {
+	g.blame(cause, [2]int32{before, after}, g.accident(g.Ops[before].Call, g.Ops[after].Return, g.ttl))
 }
 
 func isGrant(op *history.Op) bool {
@@ -68,7 +58,7 @@ func (g *fences) repeats() {
 			continue
 		}
 		if g.grants++; op.Fence == 0 {
-			g.blame("no-token", int32(i), -1)
+			g.blame("no-token", [2]int32{int32(i), -1}, nil)
 		} else if op.Fence > grown[op.Key] {
 			grown[op.Key] = op.Fence
 		} else {
@@ -90,7 +80,7 @@ func (g *fences) repeats() {
 	})
 	for i := 1; i < len(grants); i++ {
 		if x, y := &g.Ops[grants[i-1]], &g.Ops[grants[i]]; x.Key == y.Key && x.Fence == y.Fence {
-			g.blame("repeated", grants[i-1], grants[i])
+			g.disorder("repeated", grants[i-1], grants[i])
 		}
 	}
 }
@@ -110,7 +100,7 @@ func (g *fences) order() {
 			return
 		}
 		if g.compared++; g.Ops[i].Fence < g.Ops[best].Fence {
-			g.blame("regressed", best, i)
+			g.disorder("regressed", best, i)
 		}
 	})
 }
@@ -138,7 +128,7 @@ func (g *fences) resource() {
 			g.unfenced++
 			return
 		}
-		g.blame("stale-store", older, i)
+		g.disorder("stale-store", older, i)
 	})
 }
 
@@ -150,29 +140,20 @@ func (g *fences) verdict() Verdict {
 	if g.unfenced > 0 {
 		v.Misses["stale stores of a counter without a fence"] = g.unfenced
 	}
-	for _, cause := range fenceCauses {
-		n := g.causes[cause]
-		if n > 0 && v.Cause == "" {
-			v.Status, v.Cause, v.Causes = Fail, cause, g.causes
-			for _, i := range g.first[cause] {
-				if i >= 0 {
-					op := &g.Ops[i]
-					v.Evidence = append(v.Evidence, *op)
-					v.Story = append(v.Story, fmt.Sprintf("%s: %s %s with fencing token %d, called at %s, returned at %s",
-						who(op.Worker), op.Kind, op.Outcome, op.Fence, clock(op.Call), clock(op.Return)))
-				}
-			}
-		}
-		v.Violations += n
-	}
-	if g.excused > 0 {
-		v.Misses["unplanned"] = g.excused
-	}
+	worst := g.into(&v, fenceCauses)
 	switch {
 	case v.Status == Fail:
+		for _, i := range worst {
+			if i >= 0 {
+				op := &g.Ops[i]
+				v.Evidence = append(v.Evidence, *op)
+				v.Story = append(v.Story, fmt.Sprintf("%s: %s %s with fencing token %d, called at %s, returned at %s",
+					who(op.Worker), op.Kind, op.Outcome, op.Fence, clock(op.Call), clock(op.Return)))
+			}
+		}
 		v.Summary = fmt.Sprintf("%s faults in the order of %s fencing tokens: %s", count(v.Violations), count(g.grants), v.Cause)
-	case g.excuse != nil:
-		v.Summary = fmt.Sprintf("%s fencing tokens out of order are not held against the lock: %s", count(g.excused), g.excuse)
+	case g.excused > 0:
+		v.Summary = g.mercy("fencing tokens out of order")
 	case g.grants < 2:
 		v.Summary = "fewer than two grants have no order"
 	case g.compared < min(enoughHandOffs, g.grants/2):

@@ -19,7 +19,7 @@ func TestAShortGapDisturbsNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list := c.disturbed()
+		list := c.disturbed
 		if len(list) != 0 != felt {
 			t.Errorf("a gap of %v disturbs %v", long, list)
 		}

@@ -58,13 +58,13 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))
 	switch {
 	case op.Until == history.Forever:
-		l.blame("leak", l.trace(op, o), where+" and never expires")
+		l.accuse("leak", l.trace(op, o), where+" and never expires")
 		return
 	case op.Until <= op.Call:
 		return // it has expired and is not yet removed
-	case op.Until-op.Return > l.longest(l.ttl()) && l.ttl() > 0:
-		l.blame("ttl-too-long", l.trace(op, o),
-			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), l.ttl()))
+	case op.Until-op.Return > l.lease && l.ttl > 0:
+		l.accuse("ttl-too-long", l.trace(op, o),
+			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), l.ttl))
 		return
 	}
 	cause, since, quick := "", op.Call, false
@@ -88,12 +88,12 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	switch {
 	case cause == "":
 		l.misses["found, and to expire"]++
-	case meets(l.disturbed, since, op.Return):
+	case l.disturbed.meets(since, op.Return):
 		l.misses["left behind around a fault"]++
 	case cause == "leftover" && !(quick && l.Claims.Cleans):
 		l.misses["left on a minority of the sites"]++
 	default:
-		l.blame(cause, l.trace(op, o), where)
+		l.accuse(cause, l.trace(op, o), where)
 	}
 }
 

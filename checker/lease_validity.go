@@ -21,10 +21,9 @@ var leaseValidity = Checker{
 // leases gathers what is wrong with the leases of a case.
 type leases struct {
 	ruler
-	v     *Verdict
-	worst int // rank of the verdict's cause in leaseCauses
+	blames[testimony]
+	misses map[string]int64
 
-	excuse    *window       // the first that nobody planned and that explains a failure
 	late      int64         // deadlines beyond call + T1 that a stall before the send would explain
 	firstLate [2]int32      // the first of them: hold and operation
 	quick     time.Duration // the quickest answer among them
@@ -35,8 +34,8 @@ type leases struct {
 var leaseCauses = []string{"silent-reacquire", "over-claim", "renewal-failure", "foreign-release", "premature-loss"}
 
 func checkLeaseValidity(c *Case) Verdict {
-	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
-	l := &leases{ruler: ruler{c: c}, v: &v, worst: len(leaseCauses), quick: history.Forever}
+	v := Verdict{Misses: map[string]int64{}}
+	l := &leases{ruler: ruler{c: c}, misses: v.Misses, quick: history.Forever}
 	for i := range c.holds {
 		if h := &c.holds[i]; h.Outcome == history.OK {
 			v.Exposed++
@@ -46,12 +45,13 @@ func checkLeaseValidity(c *Case) Verdict {
 		}
 	}
 	l.habit()
+	worst := l.into(&v, leaseCauses)
 	switch {
-	case v.Violations > 0:
-		v.Status = Fail
+	case v.Status == Fail:
+		v.Evidence, v.Story = worst.evidence, worst.story
 		v.Summary = fmt.Sprintf("%s of %s leases are wrong, the worst by %s", count(v.Violations), count(v.Exposed), v.Cause)
-	case l.excuse != nil:
-		v.Summary = fmt.Sprintf("%s leases that were not renewed are not held against the lock: %s", count(v.Misses["unplanned"]), l.excuse)
+	case l.excused > 0:
+		v.Summary = l.mercy("leases that were not renewed")
 	case v.Exposed == 0:
 		v.Summary = "no lease was granted"
 	default:
@@ -64,14 +64,9 @@ func checkLeaseValidity(c *Case) Verdict {
 	return v
 }
 
-// fail counts a violation and keeps the first of the worst cause.
+// fail blames a lease.
 func (l *leases) fail(cause, story string, evidence ...history.Op) {
-	l.v.Violations++
-	l.v.Causes[cause]++
-	if rank := slices.Index(leaseCauses, cause); rank < l.worst {
-		l.worst = rank
-		l.v.Cause, l.v.Story, l.v.Evidence = cause, []string{story}, evidence
-	}
+	l.blame(cause, testimony{evidence, []string{story}}, nil)
 }
 
 // claims compares each deadline with the guaranteed end of its lease. A library may count from a moment between the
@@ -132,7 +127,7 @@ func (l *leases) habit() {
 	}
 	if l.late < 3 || 2*l.late < slow {
 		if l.late > 0 {
-			l.v.Misses["late-stamp"] += l.late
+			l.misses["late-stamp"] += l.late
 		}
 		return
 	}
@@ -140,8 +135,7 @@ func (l *leases) habit() {
 	l.fail("over-claim", fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
 		"but the %v asked for at %s are sure until %s only", count(l.late), count(slow), who(op.Worker), clock(op.Return), h.name(),
 		clock(op.Until), op.TTL, clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
-	l.v.Violations += l.late - 1
-	l.v.Causes["over-claim"] += l.late - 1
+	l.counts["over-claim"] += l.late - 1
 }
 
 // loss judges a hold that was answered to be over. Before last proof + T1 a fault of a server explains it as a near miss;
@@ -172,7 +166,7 @@ func (l *leases) loss(h *hold) {
 	over := l.assured(h)
 	if told >= 0 && over > at {
 		if l.c.brokenPromise(begin, at, h.TTL) != nil || l.repeated(told) {
-			l.v.Misses["premature-loss"]++
+			l.misses["premature-loss"]++
 			return
 		}
 		before := sort.Search(len(l.c.holds), func(n int) bool { return l.c.holds[n].Call >= at })
@@ -190,17 +184,12 @@ func (l *leases) loss(h *hold) {
 		return
 	}
 	if l.kept(begin, at, h) {
-		l.v.Misses["renewal-failure"]++
+		l.misses["renewal-failure"]++
 		return
 	}
-	if w := l.c.stoodStill(h.Process, begin, at, margin(h.TTL)); w != nil {
-		if l.v.Misses["unplanned"]++; l.excuse == nil {
-			l.excuse = w
-		}
-		return
-	}
-	l.fail("renewal-failure", fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and there was no fault since",
-		who(h.Worker), h.name(), clock(at), clock(begin)), evidence...)
+	story := fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and there was no fault since",
+		who(h.Worker), h.name(), clock(at), clock(begin))
+	l.blame("renewal-failure", testimony{evidence, []string{story}}, l.c.stoodStill(h.Process, begin, at, margin(h.TTL)))
 }
 
 // repeated tells whether a release may have been sent twice: the first answer was lost, and the second is that nothing
@@ -214,10 +203,9 @@ func (l *leases) repeated(told int32) bool {
 // kept tells whether a fault kept a live holder's lease from being renewed: nobody was served, or its process did not
 // run. Late and lost messages are no excuse: a renewal can be repeated.
 func (l *leases) kept(from, to time.Duration, h *hold) bool {
-	w := l.c.explained(from, to, 0, func(e *history.Effect) bool {
-		return e.StopsService() || e.BreaksPromises() || e.Hit(history.Clients)
-	})
-	return w != nil && l.c.Ops[w.op].Kind != history.Gap
+	return l.c.explained(from, to, 0, func(e *history.Effect) bool {
+		return e != stoodFor && (e.StopsService() || e.BreaksPromises() || e.Hit(history.Clients))
+	}) != nil
 }
 
 // prolongs lists what lengthens a hold: its extensions and its re-entries, by call.
@@ -255,7 +243,7 @@ func (l *leases) reacquire(h *hold) {
 		}
 		if op.Outcome == history.OK && op.Call > last {
 			if l.c.brokenPromise(h.Call, op.Return, h.TTL) != nil {
-				l.v.Misses["over-life"]++ // a server's clock or a migration may have stretched the lease
+				l.misses["over-life"]++ // a server's clock or a migration may have stretched the lease
 				return
 			}
 			before := *l.c.op(h.ID)

@@ -33,18 +33,14 @@ type stretch struct {
 
 type livenessCheck struct {
 	*Case
+	blames[testimony]
 	waits     int64
-	visits    bool // the history tells when visits end
-	disturbed []period
 	bound     time.Duration // a longer dead time is "stuck"
 	judged    time.Duration // in all: what no fault disturbs, in pieces that are longer than the bound
 	dead      time.Duration // the longest dead time, by the belief of the holders
 	deadAll   time.Duration
 	deadFault time.Duration // the longest that a fault explains
 	misses    map[string]int64
-	causes    map[string]int64
-	evidence  map[string][]history.Op
-	story     map[string][]string
 }
 
 // judgeLiveness calls a lock stuck only if it was idle after the last moment at which any server may have kept it for a
@@ -56,11 +52,14 @@ func judgeLiveness(c *Case) Verdict {
 
 // weighLiveness returns, with the verdict, the times behind it.
 func weighLiveness(c *Case) (Verdict, *livenessCheck) {
-	l := &livenessCheck{Case: c, disturbed: c.disturbed(), misses: map[string]int64{},
-		visits: slices.ContainsFunc(c.Ops, func(op history.Op) bool { return op.Kind == history.End }), causes: map[string]int64{}, evidence: map[string][]history.Op{}, story: map[string][]string{}}
+	l := &livenessCheck{Case: c, misses: map[string]int64{}}
 	call, try := l.slowest()
 	l.bound = c.Retry*3/2 + call + collisions*try + patience
-	l.judged = l.undisturbed()
+	for _, p := range l.disturbed.without(period{0, l.end()}) {
+		if lasted := l.hitches.length(p); lasted > l.bound {
+			l.judged += lasted
+		}
+	}
 	waiting := l.waiting()
 	intersect(l.idle(l.believed), waiting, func(s stretch) {
 		l.dead = max(l.dead, s.to-s.from)
@@ -68,7 +67,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	})
 	var left []stretch
 	intersect(l.idle(l.kept), waiting, func(s stretch) {
-		if l.lasted(s.period) > l.bound {
+		if l.dies(s.period) {
 			left = append(left, l.cut(s)...)
 		}
 	})
@@ -80,7 +79,6 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 // slowest is the longest call outside of faults, of those that do not wait for a lock, and the longest try that found no
 // quorum.
 func (l *livenessCheck) slowest() (call, try time.Duration) {
-	faults := l.Case.disturbed()
 	for i := range l.Ops {
 		op, most := &l.Ops[i], &call
 		switch op.Kind {
@@ -92,42 +90,16 @@ func (l *livenessCheck) slowest() (call, try time.Duration) {
 		default:
 			continue
 		}
-		if t := op.Latency(); t != history.Forever && t > *most && !meets(faults, op.Call, op.Return) {
+		if t := op.Latency(); t != history.Forever && t > *most && !l.disturbed.meets(op.Call, op.Return) {
 			*most = t
 		}
 	}
 	return call, try
 }
 
-// undisturbed is how much time there is, in pieces in which a dead time could be found.
-func (l *livenessCheck) undisturbed() (sum time.Duration) {
-	free := time.Duration(0)
-	piece := func(to time.Duration) {
-		if lasted := l.lasted(period{free, to}); lasted > l.bound {
-			sum += lasted
-		}
-	}
-	for _, d := range slices.SortedFunc(slices.Values(l.disturbed), func(a, b period) int { return cmp.Compare(a.from, b.from) }) {
-		piece(d.from)
-		free = max(free, d.to)
-	}
-	piece(l.end())
-	return sum
-}
-
-// lasted is how long a period was without the moments in which a process stood still.
-func (l *livenessCheck) lasted(p period) time.Duration {
-	length := p.to - p.from
-	for i := range l.windows {
-		if w := &l.windows[i]; l.isHitch(w) && w.meets(p.from, p.to) {
-			length -= min(w.to, p.to) - max(w.from, p.from)
-		}
-	}
-	return length
-}
-
-func meets(list []period, from, to time.Duration) bool {
-	return slices.ContainsFunc(list, func(w period) bool { return w.meets(from, to) })
+// dies tells whether a period is longer than the bound, without the moments in which a process stood still.
+func (l *livenessCheck) dies(p period) bool {
+	return p.to-p.from > l.bound && l.hitches.length(p) > l.bound
 }
 
 func byKeyAndTime(a, b stretch) int {
@@ -308,10 +280,9 @@ func intersect(a, b []stretch, emit func(stretch)) {
 	}
 }
 
-func (l *livenessCheck) blame(cause string, evidence []history.Op, story ...string) {
-	if l.causes[cause]++; l.causes[cause] == 1 {
-		l.evidence[cause], l.story[cause] = evidence, story
-	}
+// accuse blames the lock. Nothing unplanned can explain what is left when disturbed times are taken out.
+func (l *livenessCheck) accuse(cause string, evidence []history.Op, story ...string) {
+	l.blame(cause, testimony{evidence, story}, nil)
 }
 
 // shortage says why there was no time to judge.
@@ -328,14 +299,7 @@ func (l *livenessCheck) shortage() string {
 
 func (l *livenessCheck) verdict(scanned bool) Verdict {
 	v := Verdict{Exposed: l.waits, Misses: l.misses}
-	for _, cause := range liveCauses {
-		n := l.causes[cause]
-		if n > 0 && v.Cause == "" {
-			v.Status, v.Cause, v.Causes = Fail, cause, l.causes
-			v.Evidence, v.Story = l.evidence[cause], l.story[cause]
-		}
-		v.Violations += n
-	}
+	worst := l.into(&v, liveCauses)
 	dead := fmt.Sprintf("longest dead time %s, %s in all", l.dead.Round(time.Microsecond), l.deadAll.Round(time.Microsecond))
 	if l.deadFault > 0 {
 		dead += fmt.Sprintf(", of which a fault explains up to %s at a time", l.deadFault.Round(time.Microsecond))
@@ -346,6 +310,7 @@ func (l *livenessCheck) verdict(scanned bool) Verdict {
 	}
 	switch {
 	case v.Status == Fail:
+		v.Evidence, v.Story = worst.evidence, worst.story
 		v.Summary = fmt.Sprintf("%s: %s; %s", v.Cause, v.Story[0], dead)
 	case l.waits == 0:
 		v.Summary = "nobody waited"

@@ -1,10 +1,6 @@
 package checker
 
-import (
-	"cmp"
-
-	"hammerlock/history"
-)
+import "hammerlock/history"
 
 var lostUpdates = Checker{
 	Name:   "lost-updates",
@@ -29,10 +25,7 @@ type updates struct {
 	acknowledged, unknown, lost int64
 	unseen                      int64 // not acknowledged, but seen, and lost
 	unexplained                 int64 // reads of stores that the history does not have, or whose value it does not have
-	causes                      map[string]int64
-	first                       map[string]witness
-	excused                     int64   // violations that are not held against the lock
-	excuse                      *window // why: the first
+	blames[witness]
 }
 
 type page struct {
@@ -51,7 +44,7 @@ type witness struct{ store, other int32 } // into Ops; -1 = none
 // judgeLostUpdates uses the idea of Elle (Kingsbury, Alvaro 2020): writes have names, so that their order is observable.
 func judgeLostUpdates(c *Case) Verdict {
 	u := &updates{Case: c, named: make([]bool, len(c.Ops)), place: make([]int32, len(c.Ops)),
-		link: make([]int32, len(c.Ops)), pages: make([]page, c.keys), causes: map[string]int64{}, first: map[string]witness{}}
+		link: make([]int32, len(c.Ops)), pages: make([]page, c.keys)}
 	if u.nameless() {
 		return u.byValues()
 	}
@@ -65,17 +58,16 @@ func judgeLostUpdates(c *Case) Verdict {
 	return u.verdict()
 }
 
-// blame counts a violation and keeps the first of its cause, unless what nobody had planned explains it.
-func (u *updates) blame(cause string, store, other int32) bool {
-	if w := u.explains(cause, store, other); w != nil {
-		u.excused++
-		u.excuse = cmp.Or(u.excuse, w)
-		return false
+// wrong blames a store or what was read. It is false if something that nobody had planned explains it.
+func (u *updates) wrong(cause string, store, other int32) bool {
+	return u.blame(cause, witness{store, other}, u.explains(cause, store, other))
+}
+
+// loses counts a lost page view, unless it is excused.
+func (u *updates) loses(cause string, store, other int32) {
+	if u.wrong(cause, store, other) {
+		u.lost++
 	}
-	if u.causes[cause]++; u.causes[cause] == 1 {
-		u.first[cause] = witness{store, other}
-	}
-	return true
 }
 
 // read finds out which stores were seen, and compares what was read with what was written.
@@ -129,9 +121,9 @@ func (u *updates) read() {
 			continue // it wrote nothing
 		}
 		if op.Value > wrote {
-			u.blame("duplicate", int32(i), seen)
+			u.wrong("duplicate", int32(i), seen)
 		} else if op.Value < wrote {
-			u.blame("corrupt", int32(i), seen)
+			u.wrong("corrupt", int32(i), seen)
 		}
 	}
 }
@@ -174,7 +166,7 @@ func (u *updates) seen(op *history.Op) int32 {
 
 func (u *updates) see(store, by int32) {
 	if !u.named[store] && u.Ops[store].Outcome == history.Failed {
-		u.blame("phantom", store, by)
+		u.wrong("phantom", store, by)
 	}
 	u.named[store] = true
 }
@@ -232,7 +224,7 @@ func (u *updates) walk(p *page) {
 	for at, place := p.end-1, int32(len(u.Ops)); at >= 0; place-- {
 		op := &u.Ops[at]
 		if op.Kind != history.Store || u.place[at] > 0 {
-			u.blame("corrupt", at, next-1) // the chain is a cycle
+			u.wrong("corrupt", at, next-1) // the chain is a cycle
 			return
 		}
 		u.place[at], u.link[at] = place, next
@@ -258,9 +250,7 @@ func (u *updates) missing() {
 			u.unseen++
 			continue
 		}
-		if u.blame(cause, left, other) {
-			u.lost++
-		}
+		u.loses(cause, left, other)
 	}
 }
 

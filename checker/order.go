@@ -132,7 +132,6 @@ func (c *Case) manyWaits() int {
 // waits emits every wait, in the order of their stops but for those without an End. In a history without End operations
 // it is unknown which tries belong together, so each is a wait of its own.
 func (c *Case) waits(emit func(*wait)) {
-	visits := slices.ContainsFunc(c.Ops, func(op history.Op) bool { return op.Kind == history.End })
 	open := make([]wait, c.workers)
 	for i := range open {
 		open[i].worker = -1
@@ -163,7 +162,7 @@ func (c *Case) waits(emit func(*wait)) {
 			if op.Outcome == history.OK {
 				w.hold = c.index.hold(op.ID)
 			}
-			if w.hold >= 0 || !visits && op.Return != history.Forever {
+			if w.hold >= 0 || !c.visits && op.Return != history.Forever {
 				stop(w, op.Return)
 			}
 		}
@@ -192,50 +191,8 @@ func (w *wait) try(op *history.Op) {
 	}
 }
 
-// period is a span of time.
-type period struct{ from, to time.Duration }
-
-// meets tells whether two periods have a moment in common.
-func (w period) meets(from, to time.Duration) bool { return from <= w.to && to >= w.from }
-
-// isHitch tells whether a process stood still for a moment, as they often do on a busy machine.
-func (c *Case) isHitch(w *window) bool {
-	return c.Ops[w.op].Kind == history.Gap && w.to-w.from < margin(c.longest(c.ttl()))
-}
-
-// disturbed lists when the lock cannot be expected to be granted at once: while servers do not serve, and for as long as
-// they need to recover; and until leases have ended that nobody will give back, because keys were lost. What else befalls a
-// worker ends with its own hold, which is known: what had no answer may be held for a lease. Where more than that is at
-// work, answers and workers that are late or lost may delay others for a lease, too: a minority of the sites that was
-// granted to nobody, a queue that somebody stands in who does not run, a message that nobody heard.
-func (c *Case) disturbed() []period {
-	var list []period
-	lease := c.longest(c.ttl())
-	for i := range c.windows {
-		w := &c.windows[i]
-		e, felt := w.effect, -1*time.Nanosecond
-		if e.StopsService() {
-			felt = c.recovery()
-		}
-		late := e.Hit(history.Links) || e.Hit(history.Clients)
-		if late {
-			felt = max(felt, 0)
-		}
-		if e.BreaksPromises() || c.lingers && late || e.StopsService() && c.Sites > 1 {
-			felt = max(felt, 0) + lease
-		}
-		if c.isHitch(w) {
-			continue // too short to cost a lease: it makes a time that is judged shorter
-		}
-		if felt >= 0 {
-			list = append(list, period{w.from, plus(w.to, felt)})
-		}
-	}
-	return list
-}
-
-// ttl is the longest lease that was asked for, or that a lock with a lease of its own named.
-func (c *Case) ttl() (ttl time.Duration) {
+// asked is the longest lease that was asked for, or that a lock with a lease of its own named.
+func (c *Case) asked() (ttl time.Duration) {
 	for i := range c.holds {
 		h := &c.holds[i]
 		since := h.Call

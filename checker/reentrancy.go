@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -34,16 +33,13 @@ type reentries struct {
 	ruler
 	holds   []nested
 	exposed int64
-	excused int64 // what nobody had planned explains
-	excuse  *window
-	causes  map[string]int64
-	first   map[string][2]int32
+	blames[[2]int32]
 }
 
 // judgeReentrancy replays each hold's count. The operations of a hold are one worker's, so the order of their returns
 // is the order of their calls.
 func judgeReentrancy(c *Case) Verdict {
-	r := &reentries{Case: c, ruler: ruler{c: c}, holds: make([]nested, len(c.holds)), causes: map[string]int64{}, first: map[string][2]int32{}}
+	r := &reentries{Case: c, ruler: ruler{c: c}, holds: make([]nested, len(c.holds))}
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
@@ -102,12 +98,12 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 			n.proof, n.ttl = op.Call, op.TTL
 		}
 		if !free && (op.Fence != h.Fence || op.Token != 0 && h.Token != 0 && op.Token != h.Token) {
-			r.blame("token-changed", h, i)
+			r.wrong("token-changed", h, i)
 		}
 		r.told(n, h, i)
 	case history.Failed:
 		if op.Reason == history.Busy {
-			r.blame("self-refusal", h, i)
+			r.wrong("self-refusal", h, i)
 		}
 	default:
 		n.most++
@@ -121,14 +117,14 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 		n.least, n.most = max(n.least-1, 0), n.most-1
 		if !n.counted {
 			if n.most < 0 {
-				r.blame("count", h, i)
+				r.wrong("count", h, i)
 			}
 			n.over = n.most <= 0
 			return
 		}
 		if op.Value == 0 {
 			if n.least > 0 || n.most < 0 {
-				r.blame("count", h, i)
+				r.wrong("count", h, i)
 			}
 			n.over = true
 			return
@@ -148,45 +144,33 @@ func (r *reentries) told(n *nested, h *hold, i int32) {
 		return
 	}
 	if said < n.least || said > n.most {
-		r.blame("count", h, i)
+		r.wrong("count", h, i)
 	}
 	n.least, n.most = said, said
 }
 
-func (r *reentries) blame(cause string, h *hold, i int32) {
-	if w := r.accident(h.Call, r.Ops[i].Return, h.TTL); w != nil {
-		r.excused, r.excuse = r.excused+1, cmp.Or(r.excuse, w)
-		return
-	}
-	if r.causes[cause]++; r.causes[cause] == 1 {
-		r.first[cause] = [2]int32{r.index.at(h.ID), i}
-	}
+// wrong blames an answer.
+func (r *reentries) wrong(cause string, h *hold, i int32) {
+	r.blame(cause, [2]int32{r.index.at(h.ID), i}, r.accident(h.Call, r.Ops[i].Return, h.TTL))
 }
 
 func (r *reentries) verdict() Verdict {
 	v := Verdict{Exposed: r.exposed}
-	for _, cause := range reentryCauses {
-		n := r.causes[cause]
-		if n > 0 && v.Cause == "" {
-			v.Status, v.Cause, v.Causes = Fail, cause, r.causes
-			for j, i := range r.first[cause] {
-				if op := &r.Ops[i]; j == 0 || i != r.first[cause][0] {
-					v.Evidence = append(v.Evidence, *op)
-					v.Story = append(v.Story, fmt.Sprintf("%s: %s of hold %s %s at %s, told %d holds, fencing token %d",
-						who(op.Worker), op.Kind, op.Hold, op.Outcome, clock(op.Return), op.Value, op.Fence))
-				}
-			}
-		}
-		v.Violations += n
-	}
+	worst := r.into(&v, reentryCauses)
 	switch {
 	case v.Status == Fail:
+		for j, i := range worst {
+			if op := &r.Ops[i]; j == 0 || i != worst[0] {
+				v.Evidence = append(v.Evidence, *op)
+				v.Story = append(v.Story, fmt.Sprintf("%s: %s of hold %s %s at %s, told %d holds, fencing token %d",
+					who(op.Worker), op.Kind, op.Hold, op.Outcome, clock(op.Return), op.Value, op.Fence))
+			}
+		}
 		v.Summary = fmt.Sprintf("%s wrong answers in %s holds that were re-entered", count(v.Violations), count(r.exposed))
 	case r.exposed == 0:
 		v.Summary = "no hold was re-entered"
-	case r.excuse != nil:
-		v.Misses = map[string]int64{"unplanned": r.excused}
-		v.Summary = fmt.Sprintf("%s wrong answers are not held against the lock: %s", count(r.excused), r.excuse)
+	case r.excused > 0:
+		v.Summary = r.mercy("wrong answers")
 	default:
 		v.Status = Pass
 		v.Summary = fmt.Sprintf("%s holds re-entered, counts and tokens right: at most %s", count(r.exposed), atMost(r.exposed))

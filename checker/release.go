@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"cmp"
 	"fmt"
 	"sort"
 	"time"
@@ -12,28 +11,17 @@ import (
 var release = Checker{
 	Name:    "release",
 	Doc:     "only the owner can release, once, and it is told the truth about it",
-	Causes:  []string{"false-release", "double-release", "false-refusal"},
+	Causes:  releaseCauses,
 	Applies: func(h *history.Header) bool { return h.Claims.Owned },
 	Check:   checkRelease,
 }
 
+// releaseCauses are the causes, the worst first.
+var releaseCauses = []string{"false-release", "double-release", "false-refusal"}
+
 func checkRelease(c *Case) Verdict {
-	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
-	s := &releases{sweeper: newSweeper(c), again: c.repeated()}
-	var excuse *window
-	fail := func(cause string, evidence []history.Op, story ...string) {
-		first, last := &evidence[0], &evidence[len(evidence)-1]
-		if w := c.accident(first.Call, last.Return, c.ttl()); w != nil {
-			v.Misses["unplanned"]++
-			excuse = cmp.Or(excuse, w)
-			return
-		}
-		v.Violations++
-		v.Causes[cause]++
-		if v.Status != Fail {
-			v.Status, v.Cause, v.Evidence, v.Story = Fail, cause, evidence, story
-		}
-	}
+	var v Verdict
+	s := &releases{sweeper: newSweeper(c), repeats: c.repeated()}
 	for _, holds := range c.byKey {
 		for at, n := range holds {
 			h := &c.holds[n]
@@ -44,18 +32,20 @@ func checkRelease(c *Case) Verdict {
 			v.Exposed++
 			if j := s.regranted(holds, at, op, over); j >= 0 {
 				o := &c.holds[j]
-				fail("false-release", []history.Op{*c.op(h.ID), *c.op(o.ID), *op}, granted(c, h), granted(c, o),
+				s.wrong("false-release", []history.Op{*c.op(h.ID), *c.op(o.ID), *op}, granted(c, h), granted(c, o),
 					fmt.Sprintf("%s was told at %s that it had released %s, which had been over since %s was granted the lock",
 						who(h.Worker), clock(op.Return), h.name(), who(o.Worker)))
 			}
 		}
 	}
-	c.again(fail)
+	s.again()
+	worst := s.into(&v, releaseCauses)
 	switch {
 	case v.Status == Fail:
+		v.Evidence, v.Story = worst.evidence, worst.story
 		v.Summary = fmt.Sprintf("%s of %s releases were answered wrongly: %s", count(v.Violations), count(v.Exposed), v.Cause)
-	case excuse != nil:
-		v.Summary = fmt.Sprintf("%s wrong answers are not held against the lock: %s", count(v.Misses["unplanned"]), excuse)
+	case s.excused > 0:
+		v.Summary = s.mercy("wrong answers")
 	case v.Exposed == 0:
 		v.Summary = "no release was answered"
 	default:
@@ -68,7 +58,14 @@ func checkRelease(c *Case) Verdict {
 // releases judges what releases were answered.
 type releases struct {
 	*sweeper
-	again map[history.ID]int32 // by hold: the first release that succeeded, where the first of all had no answer
+	blames[testimony]
+	repeats map[history.ID]int32 // by hold: the first release that succeeded, where the first of all had no answer
+}
+
+// wrong blames an answer. The evidence is in order.
+func (s *releases) wrong(cause string, evidence []history.Op, story ...string) {
+	first, last := &evidence[0], &evidence[len(evidence)-1]
+	s.blame(cause, testimony{evidence, story}, s.c.accident(first.Call, last.Return, s.c.ttl))
 }
 
 // repeated lists the releases that succeeded after one without an answer.
@@ -93,7 +90,7 @@ func (s *releases) answered(h *hold) (op *history.Op, over time.Duration) {
 	}
 	if first := &s.c.Ops[h.Release]; first.Outcome != history.Unknown {
 		return first, s.assured(h)
-	} else if i, ok := s.again[h.ID]; ok {
+	} else if i, ok := s.repeats[h.ID]; ok {
 		return &s.c.Ops[i], min(s.assured(h), first.Call)
 	}
 	return nil, 0
@@ -131,7 +128,8 @@ func (s *sweeper) extendedAfter(h, o *hold) bool {
 
 // again finds holds that were released twice with success, and those whose first release was refused and whose second
 // succeeded.
-func (c *Case) again(fail func(cause string, evidence []history.Op, story ...string)) {
+func (s *releases) again() {
+	c := s.c
 	for _, i := range c.repeats {
 		op := &c.Ops[i]
 		h := c.hold(op.Hold)
@@ -142,10 +140,10 @@ func (c *Case) again(fail func(cause string, evidence []history.Op, story ...str
 		switch {
 		case first.Return > op.Call:
 		case first.Outcome == history.OK:
-			fail("double-release", []history.Op{first, *op}, fmt.Sprintf("%s released %s at %s and again at %s, both with success",
+			s.wrong("double-release", []history.Op{first, *op}, fmt.Sprintf("%s released %s at %s and again at %s, both with success",
 				who(op.Worker), h.name(), clock(first.Return), clock(op.Return)))
 		case first.Outcome == history.Failed && first.Reason == history.Lost:
-			fail("false-refusal", []history.Op{first, *op}, fmt.Sprintf("%s was told at %s that %s is not its own, but released it at %s",
+			s.wrong("false-refusal", []history.Op{first, *op}, fmt.Sprintf("%s was told at %s that %s is not its own, but released it at %s",
 				who(op.Worker), clock(first.Return), h.name(), clock(op.Return)))
 		}
 	}

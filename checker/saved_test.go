@@ -399,6 +399,12 @@ var saved = map[string]struct {
 		s.gap(0, 50, 200)
 		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
 	}, Inconclusive, ""},
+	"lease-validity: not renewed while a server was out by itself, and the process stood still for a moment": {leaseValidity, func(s *script) {
+		s.Claims.Renews = true
+		s.gap(0, 5, 6)
+		s.op(history.Incident, -1, 20, 290)
+		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
+	}, Pass, ""},
 	"lease-validity: gone early, long after a fault": {leaseValidity, func(s *script) {
 		s.fault(serverDies, 20, 30)
 		s.denied(s.acquire(1, 1000, 1001, 300), 1100, 1101)
@@ -505,6 +511,22 @@ var saved = map[string]struct {
 		overruns(s)
 		s.gap(0, 20, 60)
 	}, Fail, "overrun"},
+	"lost-updates: without names, a holder stood still and its store was slow": {lostUpdates, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 310, 311, 300)
+		s.use(b, 0, 0, 320, 330)
+		s.release(b, 340, 341)
+		s.use(a, 0, 0, 10, 510)
+		s.last().Return = 600 * ms // it was called as late as the process stood still; the rest took the server
+		s.denied(a, 620, 621)
+		s.final(0, 1, 700)
+		s.gap(0, 20, 270)
+		for i := range s.Ops {
+			if op := &s.Ops[i]; op.Kind == history.Load || op.Kind == history.Store || op.Kind == history.Final {
+				op.Seen, op.Value = 0, op.Value+5
+			}
+		}
+	}, Inconclusive, ""},
 	"lost-updates: another process stood still": {lostUpdates, func(s *script) {
 		s.Processes = 2
 		overruns(s)
@@ -528,6 +550,17 @@ var saved = map[string]struct {
 		s.denied(a, 20, 21)
 		s.release(a, 30, 31)
 	}, Fail, "false-refusal"},
+
+	"exclusion: granted twice where a replica took over by itself while the primary hung": {Exclusion, func(s *script) {
+		s.fault(serverHangs, 0, 20)
+		s.op(history.Role, -1, 4, 5)
+		doubleGrant(s, 10)
+	}, Inconclusive, ""},
+	"exclusion: granted twice where a fault let a replica take over": {Exclusion, func(s *script) {
+		s.fault(failsOver, 0, 20)
+		s.op(history.Role, -1, 4, 5)
+		doubleGrant(s, 10)
+	}, Fail, "service-loss"},
 
 	"linearizable: hand-offs": {linearizable, handOffs, Pass, ""},
 	"linearizable: one hold":  {linearizable, func(s *script) { s.acquire(1, 0, 1, 300) }, Inconclusive, ""},

@@ -49,8 +49,12 @@ func tell(c *Case, v *Verdict, f finding) {
 	}
 	slices.SortStableFunc(v.Evidence, func(a, b history.Op) int { return stamp{a.Return, 0}.compare(stamp{b.Return, 0}) })
 	for n := range c.windows {
-		if w := &c.windows[n]; w.meets(i.Call, j.Return) {
+		switch w := &c.windows[n]; {
+		case !w.meets(i.Call, j.Return):
+		case w.fault:
 			v.Story = append(v.Story, "the fault "+w.String())
+		case !c.hitch(w):
+			v.Story = append(v.Story, "meanwhile "+w.String())
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,50 +18,67 @@ func (l *livenessCheck) stuck(left []stretch) {
 			last[h.Key] = max(last[h.Key], h.Return)
 		}
 	}
+	var quiet []stretch
 	for i, s := range left {
 		if refusals[i] < 0 {
-			if sleeper := l.asleep(s); sleeper >= 0 {
-				l.unwoken(s, sleeper, last[s.key])
-			} else {
-				l.misses["idle and not asked for"]++
-			}
+			quiet = append(quiet, s)
 			continue
 		}
 		cause := "stuck"
-		if s.from >= last[s.key] && s.to-s.from > 2*l.longest(l.ttl()) {
+		if s.from >= last[s.key] && s.to-s.from > 2*l.lease {
 			cause = "deadlock"
 		}
-		l.blame(cause, []history.Op{l.Ops[refusals[i]]}, fmt.Sprintf(
+		l.accuse(cause, []history.Op{l.Ops[refusals[i]]}, fmt.Sprintf(
 			"page %d: nobody can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
 			s.key, clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call), l.bound))
+	}
+	for i, sleeper := range l.sleepers(quiet) {
+		if sleeper < 0 {
+			l.misses["idle and not asked for"]++
+		} else {
+			l.unwoken(quiet[i], sleeper, last[quiet[i].key])
+		}
 	}
 }
 
 // unwoken blames a stretch in which the lock was nobody's, and a worker waited for it all the time without a try.
 func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 	cause, op := "lost-wakeup", &l.Ops[sleeper]
-	if s.from >= last && s.to-s.from > 2*l.longest(l.ttl()) {
+	if s.from >= last && s.to-s.from > 2*l.lease {
 		cause = "deadlock"
 	}
-	l.blame(cause, []history.Op{*op}, fmt.Sprintf(
+	l.accuse(cause, []history.Op{*op}, fmt.Sprintf(
 		"page %d: nobody can have held the lock from %s to %s; %s, refused at %s, waited for it all the time and was not woken",
 		s.key, clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
 }
 
-// asleep finds a try that was refused and that its visit repeated only when a stretch had lasted for longer than the bound
-// and a lease: who waits for a message may sleep until a lease ends. It is -1 if there is none. A worker that waits has not
-// stopped to ask; but where nobody recorded when the machine stood still, the longest silence of all may be that.
-func (l *livenessCheck) asleep(s stretch) int32 {
-	least := l.bound + l.longest(l.ttl()) + l.silence(s)
-	least += s.to - s.from - l.lasted(s.period)
-	if s.to-s.from <= least {
-		return -1
+// sleepers finds, for each of the stretches, in order by page, a try that was refused and that its visit repeated only when
+// the stretch had lasted for longer than the bound and a lease: who waits for a message may sleep until a lease ends. It is
+// -1 if there is none. A worker that waits has not stopped to ask; but where nobody recorded when the machine stood still,
+// the longest silence of all may be that.
+func (l *livenessCheck) sleepers(list []stretch) []int32 {
+	found, least := make([]int32, len(list)), make([]time.Duration, len(list))
+	if len(list) == 0 {
+		return nil
 	}
-	tried := make([]int32, l.workers) // by worker: its last try, if it waits for the page; plus one
-	found := int32(-1)
+	silences := l.silences()
+	for i, s := range list {
+		found[i], least[i] = -1, l.bound+l.lease+(s.to-s.from)-l.hitches.length(s.period)
+		longest := time.Duration(0)
+		for _, p := range silences.of(s.period) {
+			longest = max(longest, min(p.to, s.to)-max(p.from, s.from))
+		}
+		least[i] += longest
+	}
+	tried := make([]int32, l.workers) // by worker: its last try, if it waits for a page; plus one
 	over := func(worker int32, at time.Duration) {
-		if i := tried[worker] - 1; i >= 0 && min(at, s.to)-max(l.Ops[i].Return, s.from) > least {
-			found = i
+		if i := tried[worker] - 1; i >= 0 {
+			op := &l.Ops[i]
+			for n := after(list, op.Key, op.Return); n < len(list) && list[n].key == op.Key && list[n].from < at; n++ {
+				if min(at, list[n].to)-max(op.Return, list[n].from) > least[n] {
+					found[n] = i
+				}
+			}
 		}
 		tried[worker] = 0
 	}
@@ -69,65 +87,71 @@ func (l *livenessCheck) asleep(s stretch) int32 {
 		if op.Worker < 0 {
 			continue
 		}
-		if op.Kind != history.Acquire && op.Kind != history.End && op.Kind != history.Crash {
-			continue
-		}
-		if op.Kind == history.End {
+		switch op.Kind {
+		case history.End:
 			over(op.Worker, op.Return) // its call is when it began
-		} else {
+		case history.Crash:
 			over(op.Worker, op.Call)
-		}
-		if op.Kind == history.Acquire && op.Key == s.key && op.Outcome == history.Failed && l.visits {
-			tried[op.Worker] = int32(i) + 1
+		case history.Acquire:
+			over(op.Worker, op.Call)
+			if op.Outcome == history.Failed && l.visits {
+				tried[op.Worker] = int32(i) + 1
+			}
 		}
 	}
 	if l.Partial == "" {
 		for w := range tried {
-			over(int32(w), s.to)
+			over(int32(w), l.end())
 		}
 	}
 	return found
 }
 
-// silence is the longest time in a stretch in which no worker was called or answered, where gaps are not recorded.
-func (l *livenessCheck) silence(s stretch) (longest time.Duration) {
+// after is the place of the first stretch of a page that ends after a moment, in a list in order.
+func after(list []stretch, key int32, at time.Duration) int {
+	n, _ := slices.BinarySearchFunc(list, stretch{period{to: at}, key}, func(s, t stretch) int {
+		if s.key != t.key {
+			return cmp.Compare(s.key, t.key)
+		}
+		return cmp.Compare(s.to, t.to+1)
+	})
+	return n
+}
+
+// aMoment is too short a silence to matter beside the patience.
+const aMoment = patience / 20
+
+// silences lists when no worker was called or answered, where gaps are not recorded.
+func (l *livenessCheck) silences() (list spans) {
 	if l.Bounds.Gap > 0 {
-		return 0
+		return nil
 	}
-	times := []time.Duration{s.from, s.to}
+	times := []time.Duration{0, l.end()}
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Worker >= 0 {
-			times = append(times, min(max(op.Call, s.from), s.to), min(max(op.Return, s.from), s.to))
+			times = append(times, op.Call, op.Return)
 		}
 	}
 	slices.Sort(times)
 	for i := 1; i < len(times); i++ {
-		longest = max(longest, times[i]-times[i-1])
+		if times[i]-times[i-1] > aMoment {
+			list = append(list, period{times[i-1], times[i]})
+		}
 	}
-	return longest
+	return list
 }
 
 // cut takes out of a stretch what a fault may explain, and returns the parts that are still too long.
-func (l *livenessCheck) cut(s stretch) []stretch {
-	rest := []stretch{s}
-	for _, d := range l.disturbed {
-		var next []stretch
-		for _, r := range rest {
-			if !d.meets(r.from, r.to) {
-				next = append(next, r)
-				continue
-			}
-			l.deadFault = max(l.deadFault, min(r.to, d.to)-max(r.from, d.from))
-			if d.from > r.from {
-				next = append(next, stretch{period{r.from, d.from}, r.key})
-			}
-			if d.to < r.to {
-				next = append(next, stretch{period{d.to, r.to}, r.key})
-			}
-		}
-		rest = next
+func (l *livenessCheck) cut(s stretch) (rest []stretch) {
+	for _, d := range l.disturbed.of(s.period) {
+		l.deadFault = max(l.deadFault, min(s.to, d.to)-max(s.from, d.from))
 	}
-	return slices.DeleteFunc(rest, func(r stretch) bool { return l.lasted(r.period) <= l.bound })
+	for _, p := range l.disturbed.without(s.period) {
+		if l.dies(p) {
+			rest = append(rest, stretch{p, s.key})
+		}
+	}
+	return rest
 }
 
 // refusals finds, for each stretch, a try that proves it, or -1: one that was called half a bound after its start or
@@ -146,8 +170,7 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 		if op.Kind != history.Acquire || op.Worker < 0 {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(list, op.Key, func(s stretch, key int32) int { return int(s.key) - int(key) })
-		for ; at < len(list) && list[at].key == op.Key; at++ {
+		for at := after(list, op.Key, op.Call); at < len(list) && list[at].key == op.Key && list[at].from <= op.Return; at++ {
 			late := list[at].from + l.bound/2
 			refused := op.Outcome == history.Failed && (op.Reason == history.Busy || op.Reason == history.Quorum)
 			again := refused && op.Call >= late && op.Return <= list[at].to

@@ -84,7 +84,7 @@ func (u *updates) explains(cause string, store, other int32) *window {
 	if other < 0 {
 		to = u.end()
 	}
-	return u.accident(from, to, u.ttl())
+	return u.accident(from, to, u.ttl)
 }
 
 // late is for how long a visit must have stood still to be excused: as long as it used the counter too late, and if it did
@@ -142,22 +142,14 @@ func (u *updates) stale() {
 				return
 			}
 		}
-		u.blame("stale-read", returned, i)
+		u.wrong("stale-read", returned, i)
 	})
 }
 
 // verdict puts the worst first.
 func (u *updates) verdict() Verdict {
 	v := Verdict{Exposed: u.acknowledged, Misses: map[string]int64{}}
-	for _, cause := range updateCauses {
-		if n := u.causes[cause]; n > 0 {
-			if v.Cause == "" {
-				v.Status, v.Cause = Fail, cause
-				u.tell(&v, u.first[cause])
-			}
-			v.Violations += n
-		}
-	}
+	worst := u.into(&v, updateCauses)
 	if u.unseen > 0 {
 		v.Misses["unacknowledged page views lost"] = u.unseen
 	}
@@ -167,12 +159,9 @@ func (u *updates) verdict() Verdict {
 			unread++
 		}
 	}
-	if u.excused > 0 {
-		v.Misses["unplanned"] = u.excused
-	}
 	switch {
 	case v.Status == Fail:
-		v.Causes = u.causes
+		u.tell(&v, worst)
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost", count(u.lost), count(u.acknowledged))
 		if unread > 0 {
 			v.Summary += fmt.Sprintf(", at least: %d pages were not read at the end", unread)
@@ -181,8 +170,8 @@ func (u *updates) verdict() Verdict {
 		}
 	case u.acknowledged == 0:
 		v.Summary = "no page view was stored"
-	case u.excuse != nil:
-		v.Summary = fmt.Sprintf("%s lost page views are not held against the lock: %s", count(u.excused), u.excuse)
+	case u.excused > 0:
+		v.Summary = u.mercy("lost page views")
 	case u.unexplained > 0:
 		v.Summary = fmt.Sprintf("%s reads saw stores that the history does not hold", count(u.unexplained))
 	case unread > 0:

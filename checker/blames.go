@@ -1,0 +1,63 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+
+	"hammerlock/history"
+)
+
+// blames counts violations by cause and keeps the first witness of each cause. What something unplanned explains is
+// counted apart, and is not held against the lock. The zero value is ready.
+type blames[W any] struct {
+	counts  map[string]int64
+	first   map[string]W
+	excused int64
+	excuse  *window // the first that explains one
+}
+
+// testimony is a witness in words.
+type testimony struct {
+	evidence []history.Op
+	story    []string
+}
+
+// blame counts a violation, unless something unplanned explains it: then it is false.
+func (b *blames[W]) blame(cause string, witness W, why *window) bool {
+	if why != nil {
+		b.excused++
+		b.excuse = cmp.Or(b.excuse, why)
+		return false
+	}
+	if b.counts == nil {
+		b.counts, b.first = map[string]int64{}, map[string]W{}
+	}
+	if b.counts[cause]++; b.counts[cause] == 1 {
+		b.first[cause] = witness
+	}
+	return true
+}
+
+// into writes the counts into a verdict, and fails it if there are violations. It returns the witness of the worst cause:
+// the first of the list that occurred.
+func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
+	if v.Misses == nil {
+		v.Misses = map[string]int64{}
+	}
+	if b.excused > 0 {
+		v.Misses["unplanned"] = b.excused
+	}
+	for _, cause := range causes {
+		n := b.counts[cause]
+		if n > 0 && v.Cause == "" {
+			v.Status, v.Cause, v.Causes, worst = Fail, cause, b.counts, b.first[cause]
+		}
+		v.Violations += n
+	}
+	return worst
+}
+
+// mercy says what is not held against the lock, and why.
+func (b *blames[W]) mercy(what string) string {
+	return fmt.Sprintf("%s %s are not held against the lock: %s", count(b.excused), what, b.excuse)
+}

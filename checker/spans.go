@@ -1,0 +1,102 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// period is a span of time.
+type period struct{ from, to time.Duration }
+
+// meets tells whether two periods have a moment in common.
+func (w period) meets(from, to time.Duration) bool { return from <= w.to && to >= w.from }
+
+// spans are periods in order, none of which meets another.
+type spans []period
+
+// newSpans joins the periods that meet.
+func newSpans(list []period) (s spans) {
+	slices.SortFunc(list, func(a, b period) int { return cmp.Compare(a.from, b.from) })
+	for _, p := range list {
+		if n := len(s); n > 0 && s[n-1].to >= p.from {
+			s[n-1].to = max(s[n-1].to, p.to)
+		} else {
+			s = append(s, p)
+		}
+	}
+	return s
+}
+
+// of lists the spans that meet a period.
+func (s spans) of(p period) spans {
+	first, _ := slices.BinarySearchFunc(s, p.from, func(w period, from time.Duration) int { return cmp.Compare(w.to, from) })
+	end := first
+	for end < len(s) && s[end].from <= p.to {
+		end++
+	}
+	return s[first:end]
+}
+
+func (s spans) meets(from, to time.Duration) bool { return len(s.of(period{from, to})) > 0 }
+
+// without lists what the spans leave of a period.
+func (s spans) without(p period) (rest []period) {
+	for _, w := range s.of(p) {
+		if w.from > p.from {
+			rest = append(rest, period{p.from, w.from})
+		}
+		p.from = w.to
+	}
+	if p.from < p.to {
+		rest = append(rest, p)
+	}
+	return rest
+}
+
+// length is how long a period is outside of the spans.
+func (s spans) length(p period) (sum time.Duration) {
+	for _, r := range s.without(p) {
+		sum += r.to - r.from
+	}
+	return sum
+}
+
+// hitch tells whether a process stood still for a moment, as they often do on a busy machine.
+func (c *Case) hitch(w *window) bool {
+	return c.Ops[w.op].Kind == history.Gap && w.to-w.from < margin(c.lease)
+}
+
+// disturb finds when the lock cannot be expected to be granted at once: while servers do not serve, and for as long as they
+// need to recover; and until leases have ended that nobody will give back, because keys were lost. What else befalls a
+// worker ends with its own hold, which is known: what had no answer may be held for a lease. Where more than that is at
+// work, answers and workers that are late or lost may delay others for a lease, too: a minority of the sites that was
+// granted to nobody, a queue that somebody stands in who does not run, a message that nobody heard. A hitch costs no lease: it
+// makes a time that is judged shorter.
+func (c *Case) disturb() {
+	var disturbed, hitches []period
+	for i := range c.windows {
+		w := &c.windows[i]
+		if c.hitch(w) {
+			hitches = append(hitches, w.period)
+			continue
+		}
+		e, felt := w.effect, -1*time.Nanosecond
+		if e.StopsService() {
+			felt = c.recovery()
+		}
+		late := e.Hit(history.Links) || e.Hit(history.Clients)
+		if late {
+			felt = max(felt, 0)
+		}
+		if e.BreaksPromises() || c.lingers && late || e.StopsService() && c.Sites > 1 {
+			felt = max(felt, 0) + c.lease
+		}
+		if felt >= 0 {
+			disturbed = append(disturbed, period{w.from, plus(w.to, felt)})
+		}
+	}
+	c.disturbed, c.hitches = newSpans(disturbed), newSpans(hitches)
+}
