@@ -10,11 +10,18 @@ import (
 // stallLasts is for how long a worker or its process is stopped: longer than its lease.
 var stallLasts = length{leases: 1.3}
 
+func lateHolder(s Scene) string {
+	if s.Heeds {
+		return ""
+	}
+	return slowHolder
+}
+
 var stallWorker = Fault{
 	Name:   "stall-worker",
 	Doc:    "a worker is held between load and store for longer than its lease",
 	Effect: always(hits(history.Holders)),
-	breaks: func(Scene) string { return slowHolder },
+	breaks: lateHolder,
 	lasts:  stallLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, err := t.holder(ctx, Loaded, -1)
@@ -61,7 +68,7 @@ var stopProcess = Fault{
 	Doc:    "a worker process is stopped (SIGSTOP) with a lock in its hands for longer than the lease: a long garbage collection",
 	Needs:  Needs{Processes: true},
 	Effect: always(hits(history.Clients)),
-	breaks: func(Scene) string { return slowHolder },
+	breaks: lateHolder,
 	lasts:  stallLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, p, err := t.process(ctx)

@@ -18,6 +18,7 @@ var All = []Fault{
 	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, lostGrant,
 	partition, partitionPrimary, dropReply, delay,
 	clockJump, clockRate, powerLoss, evict, flush, slowServer,
+	cutSubscriptions, refuseWrites,
 	stallWorker, crashWorker, stopProcess, killProcess,
 }
 
@@ -64,6 +65,7 @@ type Scene struct {
 	Claims    history.Claims
 	Outlives  bool // what a worker holds lives on when the worker has died, but not without its process
 	Processes int
+	Heeds     bool // a holder that is late does not use what the lock guards
 }
 
 // Redundant tells whether replicas can take a primary's place.

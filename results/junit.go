@@ -42,9 +42,9 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 	seen := map[string]int{}
 	for i := range all {
 		j := &all[i]
-		suite := junitSuite{Name: strings.Join(append([]string{j.Topology, j.Lock}, j.Faults...), " ")}
+		suite := junitSuite{Name: strings.Join(append([]string{j.Name()}, j.Faults...), " ")}
 		for _, v := range j.Verdicts {
-			c := junitCase{Class: "hammerlock." + j.Topology + "." + j.Lock, Name: v.Checker, Output: v.Summary}
+			c := junitCase{Class: "hammerlock." + strings.ReplaceAll(j.Name(), " ", "."), Name: v.Checker, Output: v.Summary}
 			if seen[c.Class+c.Name]++; seen[c.Class+c.Name] > 1 {
 				c.Name += fmt.Sprintf(" #%d", seen[c.Class+c.Name]) // readers tell cases by their names
 			}

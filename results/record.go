@@ -20,6 +20,7 @@ type Run struct {
 
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
+	Scenario string   `json:"scenario,omitempty"` // empty if the run was none of a catalogue
 	Counter  string   `json:"counter_store"`
 	Faults   []string `json:"faults"`
 	Config

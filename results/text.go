@@ -9,8 +9,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Combination names what was run: a topology and a lock.
-func (r *Run) Combination() string { return r.Topology + " " + r.Lock }
+// Combination names what was run: a topology and a lock, and a scenario if it was one.
+func (r *Run) Combination() string {
+	return strings.TrimSpace(r.Topology + " " + r.Lock + " " + r.Scenario)
+}
 
 // Workload describes the load that the runs of a comparison have in common.
 func (r *Run) Workload() string {

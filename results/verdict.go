@@ -18,6 +18,7 @@ const InteractiveText = "changed interactively: the history has each change as a
 type Judgement struct {
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
+	Scenario string   `json:"scenario,omitempty"`
 	Faults   []string `json:"faults"`
 	Load     string   `json:"load,omitempty"`
 	Command  string   `json:"command"`
@@ -31,27 +32,40 @@ type Judgement struct {
 // Judgement is that of a judged run.
 func (r *Run) Judgement() Judgement {
 	return Judgement{
-		Topology: r.Topology, Lock: r.Lock, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
+		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
 		Interactive: r.Interactive,
 		Verdicts:    r.Verdicts,
 	}
 }
 
-// WriteVerdicts writes what was judged for people: a block for each, and a table if there are several.
+// Name says what was judged: a topology and a lock, and a scenario if it was one.
+func (j *Judgement) Name() string {
+	return strings.TrimSpace(j.Topology + " " + j.Lock + " " + j.Scenario)
+}
+
+// WriteVerdicts writes what was judged for people: a block for each, and a table if there are several. A scenario that was
+// passed has its line in the table alone.
 func WriteVerdicts(w io.Writer, all []Judgement) error {
 	p := &human.Printer{W: w}
 	for i := range all {
+		if status, _ := all[i].Status(); len(all) > 1 && all[i].Scenario != "" && status == checker.Pass {
+			continue
+		}
 		if i > 0 {
 			p.Line("")
 		}
 		all[i].write(p)
 	}
 	if len(all) > 1 {
+		width := 24
+		for i := range all {
+			width = max(width, len(all[i].Name()))
+		}
 		p.Line("")
-		p.Line("%-24s VERDICT", "")
+		p.Line("%-*s VERDICT", width, "")
 		for i := range all {
 			status, text := worst(all[i].Verdicts)
-			p.Wrapped(fmt.Sprintf("%-24s %-14s ", all[i].Topology+" "+all[i].Lock, strings.ToUpper(status.String())), 40, text)
+			p.Wrapped(fmt.Sprintf("%-*s %-14s ", width, all[i].Name(), strings.ToUpper(status.String())), width+16, text)
 		}
 	}
 	return p.Err
@@ -60,7 +74,11 @@ func WriteVerdicts(w io.Writer, all []Judgement) error {
 // write writes one block: the verdict first, then each property, then the evidence of what failed.
 func (j *Judgement) write(p *human.Printer) {
 	status, text := worst(j.Verdicts)
-	p.Fact(j.Topology, "lock "+j.Lock+" · faults: "+human.List(j.Faults))
+	scenario := ""
+	if j.Scenario != "" {
+		scenario = " · scenario " + j.Scenario
+	}
+	p.Fact(j.Topology, "lock "+j.Lock+scenario+" · faults: "+human.List(j.Faults))
 	if j.Load != "" {
 		p.Fact("", j.Load)
 	}

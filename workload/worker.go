@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -29,6 +30,7 @@ type worker struct {
 	grant    grant           // of the visit
 	stored   *history.Op     // where nobody judges: the store that the visit's end will be told with; nil = none
 	cleanup  context.Context // for giving back what was taken, also when the run is called off
+	calls    context.Context // of a visit whose calls to the lock are called off at some moment; nil in all others
 
 	begun   int64
 	skipped int64
@@ -119,6 +121,12 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome, reason history.Reason, told bool) {
 	g := &w.grant
 	g.hold, g.key, g.page = 0, key, &w.group.Pages[key]
+	if w.calls = nil; w.shape.Cancel > 0 && w.rand.IntN(w.shape.Cancel) == 0 {
+		var cancel context.CancelFunc
+		w.calls, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer time.AfterFunc(w.moment(), cancel).Stop()
+	}
 	reason = w.acquire(ctx, g)
 	switch {
 	case reason == history.Crashed:
@@ -185,7 +193,7 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	op := w.call(history.Acquire, g.key)
 	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, g.key) {
 		var err error
-		g.lease, err = w.lock.Acquire(ctx, g.page.Lock, w.shape.TTL)
+		g.lease, err = w.lock.Acquire(w.during(ctx), g.page.Lock, w.shape.TTL)
 		id := op.ID
 		op.Hold, op.Woken = id, woken
 		w.granted(op, &g.lease, err)
@@ -201,13 +209,13 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 			w.release(g.key, id, &g.lease, 0) // it may have been granted; nobody else will give it back
 		}
 		left := w.lane.Due + w.shape.Wait - w.now
-		if ctx.Err() != nil {
+		if w.during(ctx).Err() != nil {
 			return history.Canceled
 		}
 		if left <= 0 {
 			return history.Impatient
 		}
-		woken = w.await(ctx, g.page.Lock, left)
+		woken = w.await(w.during(ctx), g.page.Lock, left)
 	}
 }
 
@@ -228,10 +236,15 @@ func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, histo
 	if outcome != history.OK {
 		return history.Failed, reason // a load has no effect
 	}
-	if reason := w.stay(ctx, g); reason != history.None {
-		return history.Failed, reason
+	for range max(w.shape.Stays, 1) {
+		if reason := w.stay(ctx, g); reason != history.None {
+			return history.Failed, reason
+		}
+		if !w.extend(w.during(ctx), g) {
+			return history.Failed, history.Lost
+		}
 	}
-	if !w.extend(ctx, g) || !w.reenter(ctx, g.key, g.page.Lock, g.hold) {
+	if !w.reenter(w.during(ctx), g.key, g.page.Lock, g.hold) || w.late(g) {
 		return history.Failed, history.Lost
 	}
 	return w.store(g, seen, func(c Count) error { return w.group.Counter.Store(ctx, g.page.Views, c) })
@@ -298,7 +311,11 @@ func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left int64) {
 	op := w.call(history.Release, key)
 	op.Hold, op.Token, op.Value = hold, w.token(lease), left
-	err := w.lock.Release(w.cleanup, *lease)
+	ctx := w.cleanup
+	if w.calls != nil && hold == w.grant.hold {
+		ctx = w.calls
+	}
+	err := w.lock.Release(ctx, *lease)
 	op.Outcome, op.Reason = locks.Classify(err)
 	w.now = w.lane.Return(op)
 }
@@ -322,6 +339,25 @@ func (w *worker) releaseStored(g *grant) (told bool) {
 	w.lane.ReturnAt(op, op.Released)
 	w.now = w.lane.Mark(release)
 	return false
+}
+
+// during is the context of calls to the lock.
+func (w *worker) during(ctx context.Context) context.Context {
+	if w.calls != nil {
+		return w.calls
+	}
+	return ctx
+}
+
+// moment draws when a visit is called off: before its first call, during one, or long after.
+func (w *worker) moment() time.Duration {
+	return time.Duration(float64(10*time.Microsecond) * math.Pow(1000, w.rand.Float64()))
+}
+
+// late tells whether a holder that heeds its deadline must not store any more: a store takes a while, so a tenth of a lease
+// before the end is too late.
+func (w *worker) late(g *grant) bool {
+	return w.shape.Heed && !g.lease.Until.IsZero() && w.clock.Now() > w.until(&g.lease)-w.shape.TTL/10
 }
 
 // call opens an operation, with the last reading of the clock if that is still good.

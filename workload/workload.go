@@ -49,6 +49,9 @@ type Shape struct {
 	Wait       time.Duration // a visit gives up this long after it was due
 	Retry      time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it
 	Extend     time.Duration // a visit lengthens its lease to this before it stores; 0 = it does not
+	Stays      int           // how often a visit stays and lengthens its lease before it stores; 0 = once
+	Heed       bool          // a holder whose deadline has passed does not store; it gives the lock back all the same
+	Cancel     int           // one in how many visits has its calls to the lock called off at a random moment; 0 = none
 	Reenter    int           // one in how many visits takes a reentrant lock again; 0 = each does
 	Rate       float64       // visits a second over all workers; 0 = closed loop: as fast as the workers can
 	Arrivals   Arrivals

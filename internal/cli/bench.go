@@ -79,6 +79,11 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 	defer metrics.close(ctx)
 	var kept reports
 	defer kept.close(e, o.plan.Out)
+	var warm *harness.Warm
+	if o.scenarios(c); len(o.plan.Scenarios) > 0 {
+		warm = new(harness.Warm)
+		defer func() { err = errors.Join(err, warm.Close()) }()
+	}
 	for i := range o.count {
 		job, err := o.plan.Check(s.stop, o.mistakes)
 		if err != nil {
@@ -91,7 +96,7 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 			e.lines("note:", errors.New(strings.Join(job.LeftOut, "\n")))
 		}
 		job.Command = repeatRun(c, job.Plan)
-		job.Kept = kept.save
+		job.Kept, job.Warm = kept.save, warm
 		more, err := e.show(ctx, s, o, job, metrics)
 		runs = append(runs, more...)
 		if err != nil || s.stop.Err() != nil {

@@ -10,6 +10,7 @@ import (
 	"hammerlock/internal/human"
 	"hammerlock/locks"
 	"hammerlock/results"
+	"hammerlock/scenarios"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -46,8 +47,12 @@ func words[T ~string](all ...T) catalogue[T] {
 // autoLock is the name that asks for the lock a topology is made for, which a plan knows as the zero Spec.
 const autoLock = "auto"
 
+// everyScenario is the name that asks for all scenarios that apply.
+const everyScenario = "all"
+
 var (
 	allTopologies = catalogue[topologies.Spec]{topologies.All, func(s topologies.Spec) string { return s.Name }}
+	allScenarios  = catalogue[scenarios.Scenario]{append([]scenarios.Scenario{{Name: everyScenario}}, scenarios.All...), func(s scenarios.Scenario) string { return s.Name }}
 	allCounters   = catalogue[workload.CounterSpec]{workload.AllCounters, func(s workload.CounterSpec) string { return s.Name }}
 	allMetrics    = catalogue[results.Metric]{results.Metrics, func(m results.Metric) string { return m.Name }}
 	allLocks      = catalogue[locks.Spec]{append([]locks.Spec{{}}, locks.All...), func(s locks.Spec) string {

@@ -54,7 +54,7 @@ func exit(stop context.Context, judged []results.Judgement, gates []compare.Gate
 	var failed, undecided, regressed []string
 	for i := range judged {
 		status, text := judged[i].Status()
-		text = judged[i].Topology + " " + judged[i].Lock + ": " + text
+		text = judged[i].Name() + ": " + text
 		switch status {
 		case checker.Fail:
 			failed = append(failed, text)

@@ -14,6 +14,7 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
 	"hammerlock/results/compare"
+	"hammerlock/scenarios"
 )
 
 // options are the flags of a command, and what is wrong with its command line.
@@ -66,6 +67,7 @@ const (
 	session part = iota // this command, or what becomes of its runs
 	axis                // the plan, which runs all that is named: of each run it is one
 	setting             // the plan, for all of its runs
+	load                // the plan, for all of its runs, unless scenarios say that instead
 )
 
 // flag is what every declaration of a flag says.
@@ -225,4 +227,20 @@ func (o *options) unknownFlags(f *pflag.FlagSet, args []string) {
 		})
 		args = args[at+1:]
 	}
+}
+
+// scenarios reads --scenario: all of them, if that was asked for. They say what the load is and what breaks.
+func (o *options) scenarios(c *cobra.Command) {
+	p := &o.plan
+	if len(p.Scenarios) == 0 {
+		return
+	}
+	if slices.ContainsFunc(p.Scenarios, func(s scenarios.Scenario) bool { return s.Name == everyScenario }) {
+		p.Scenarios = scenarios.All
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if v, ok := f.Value.(*value); ok && v.part == load {
+			o.mistake("--%s: scenarios say what the load is and what breaks; leave it out, or --scenario", f.Name)
+		}
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
 	"hammerlock/locks"
+	"hammerlock/scenarios"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -55,23 +56,25 @@ func (o *options) planFlags() {
 	p, w := &o.plan, &o.plan.Workload
 	some(o, flag{axis, "topology", "what to bring up: " + allTopologies.String()}, &p.Topologies, allTopologies)
 	some(o, flag{axis, "lock", "what to take: " + allLocks.String()}, &p.Locks, allLocks)
-	o.names(flag{setting, "fault", "what breaks: names from --list, with @TIME or @POINT and heal@TIME, as in\n" +
+	some(o, flag{axis, "scenario", "what to strain the lock with, a run each, in place of --fault and the load: " + allScenarios.String() +
+		"; all: those that apply"}, &p.Scenarios, allScenarios)
+	o.names(flag{load, "fault", "what breaks: names from --list, with @TIME or @POINT and heal@TIME, as in\n" +
 		"kill-primary@2s,heal@5s; auto: what the lock must survive; none"}, &p.Faults, faultNames())
-	o.integer(flag{setting, "workers", "how many visit at the same time"}, &w.Workers, 0)
-	o.integer(flag{setting, "processes", "how many processes the workers live in; 1 = in the suite itself"}, &p.Processes, 0)
-	o.integer(flag{setting, "keys", "how many pages there are, each with a lock of its own"}, &w.Keys, 0)
-	one(o, flag{setting, "popularity", "how visits choose a page: even, zipf"}, &w.Popularity, words(workload.AllPopularities...))
-	o.duration(flag{setting, "duration", "how long to measure"}, &p.Duration)
-	o.duration(flag{setting, "warmup", "how long to work before that"}, &p.Warmup)
-	o.duration(flag{setting, "ttl", "lease of a lock"}, &w.TTL)
-	o.duration(flag{setting, "hold", "how long a visit stays between load and store"}, &w.Hold)
-	o.duration(flag{setting, "think", "closed loop: how long a worker rests between visits"}, &w.Think)
-	o.duration(flag{setting, "wait", "a visit gives up this long after it was due"}, &w.Wait)
-	o.duration(flag{setting, "retry", "mean backoff between two tries, jittered by half of it"}, &w.Retry)
-	o.duration(flag{setting, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"}, &w.Extend)
-	o.integer(flag{setting, "reenter", "one in how many visits takes a reentrant lock again"}, &w.Reenter, 0)
-	o.rate(flag{setting, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"}, &w.Rate)
-	one(o, flag{setting, "arrivals", "open loop: how visits are spread: poisson, uniform"}, &w.Arrivals, words(workload.AllArrivals...))
+	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
+	o.integer(flag{load, "processes", "how many processes the workers live in; 1 = in the suite itself"}, &p.Processes, 0)
+	o.integer(flag{load, "keys", "how many pages there are, each with a lock of its own"}, &w.Keys, 0)
+	one(o, flag{load, "popularity", "how visits choose a page: even, zipf"}, &w.Popularity, words(workload.AllPopularities...))
+	o.duration(flag{load, "duration", "how long to measure"}, &p.Duration)
+	o.duration(flag{load, "warmup", "how long to work before that"}, &p.Warmup)
+	o.duration(flag{load, "ttl", "lease of a lock"}, &w.TTL)
+	o.duration(flag{load, "hold", "how long a visit stays between load and store"}, &w.Hold)
+	o.duration(flag{load, "think", "closed loop: how long a worker rests between visits"}, &w.Think)
+	o.duration(flag{load, "wait", "a visit gives up this long after it was due"}, &w.Wait)
+	o.duration(flag{load, "retry", "mean backoff between two tries, jittered by half of it"}, &w.Retry)
+	o.duration(flag{load, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"}, &w.Extend)
+	o.integer(flag{load, "reenter", "one in how many visits takes a reentrant lock again"}, &w.Reenter, 0)
+	o.rate(flag{load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"}, &w.Rate)
+	one(o, flag{load, "arrivals", "open loop: how visits are spread: poisson, uniform"}, &w.Arrivals, words(workload.AllArrivals...))
 	one(o, flag{setting, "counter", "where the page views are counted: " + allCounters.String()}, &p.Counter, allCounters)
 	o.toggle(flag{setting, "library-retries", ""}, "", &p.LibraryRetries).Hidden = true
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
@@ -127,7 +130,7 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 	o.flags.VisitAll(func(f *pflag.Flag) {
 		v := f.Value.(*value)
 		switch {
-		case v.part == session, v.part == setting && v.text == root.Flags().Lookup(f.Name).DefValue:
+		case v.part == session, v.part == load && len(p.Scenarios) > 0, (v.part == setting || v.part == load) && v.text == root.Flags().Lookup(f.Name).DefValue:
 		case f.NoOptDefVal != "":
 			args = append(args, "--"+f.Name+"="+v.text)
 		default:
@@ -150,6 +153,9 @@ func repeat(root *cobra.Command, p harness.Plan) string {
 func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) string {
 	return func(x harness.Combination) string {
 		p.Topologies, p.Locks = []topologies.Spec{x.Topology}, []locks.Spec{x.Lock}
+		if x.Scenario.Name != "" {
+			p.Scenarios = []scenarios.Scenario{x.Scenario}
+		}
 		return repeat(root, p)
 	}
 }

@@ -20,7 +20,7 @@ type progress struct {
 }
 
 func (p *progress) tell(e harness.Event) {
-	head := fmt.Sprintf("[%d/%d] %s %s:", e.Number, e.Of, e.Combination.Topology.Name, e.Combination.Lock.Name)
+	head := fmt.Sprintf("[%d/%d] %s:", e.Number, e.Of, e.Combination.Name())
 	switch {
 	case e.Phase == harness.Starting:
 		p.last, p.done = 0, 0

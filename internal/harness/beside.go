@@ -20,7 +20,7 @@ func (x *execution) beside(ctx context.Context) (end func() deployment.Cost) {
 	all.Go(func() { cost = x.cost(ctx, done) })
 	all.Go(func() { x.heart.Run(done) })
 	all.Go(func() { x.watch.Run(ctx, done) })
-	if x.job.Plan.Verify {
+	if x.combo.Plan.Verify {
 		all.Go(func() { x.deployment.WatchKeys(ctx, done, x.keys) })
 	}
 	if x.picture != nil {
@@ -49,9 +49,9 @@ func (x *execution) cost(ctx context.Context, done <-chan struct{}) deployment.C
 		case <-done:
 		}
 	}
-	from := x.job.Plan.Warmup
+	from := x.combo.Plan.Warmup
 	wait(from)
 	before := x.deployment.Cost(ctx)
-	wait(from + x.job.Plan.Duration)
+	wait(from + x.combo.Plan.Duration)
 	return x.deployment.Cost(ctx).Since(before)
 }

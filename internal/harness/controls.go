@@ -27,7 +27,7 @@ func (x *execution) controls(ctx, ending context.Context) *measure.Controls {
 		Pause: x.pauseSuite,
 		Rate:  x.changeRate(),
 	}
-	scene := x.job.Plan.scene(x.combo)
+	scene := x.combo.scene()
 	known := map[string]faults.Fault{}
 	for _, f := range faults.All {
 		refused := f.Refused(scene, x.deployment.Topology.Options)
@@ -70,7 +70,7 @@ const (
 // factor, and returns the new rate. It breaks nothing, so it is over as soon as it has begun.
 func (x *execution) changeRate() func(factor float64) (float64, error) {
 	var one sync.Mutex
-	plan := x.job.Plan.Workload.Rate
+	plan := x.combo.Plan.Workload.Rate
 	return func(factor float64) (float64, error) {
 		if plan == 0 {
 			return 0, errors.New("a closed loop has no rate: its workers go on as soon as they can; --rate 100/s makes an open one")
@@ -101,6 +101,6 @@ func (x *execution) changeRate() func(factor float64) (float64, error) {
 // pauseSuite records that the whole suite stands still, as a person at a terminal can make it.
 func (x *execution) pauseSuite(why string) (resume func()) {
 	f, _ := faults.Find("stop-process")
-	over, _ := x.breaker.Record(f.Name, f.Effect(x.job.Plan.scene(x.combo)), func() (string, error) { return why, nil }) // a run that is about to end records no more
+	over, _ := x.breaker.Record(f.Name, f.Effect(x.combo.scene()), func() (string, error) { return why, nil }) // a run that is about to end records no more
 	return over
 }

@@ -28,7 +28,7 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 	for _, step := range c.Steps {
 		needs = needs.Or(step.Fault.Needs)
 	}
-	p := &j.Plan
+	p := &c.Plan
 	s := deployment.Spec{
 		Topology: c.Topology, Counter: p.Counter, Processes: p.Processes,
 		Options: topologies.Options{Server: j.server, Profile: p.Profile, Links: needs.Links, Clock: needs.Clock},
@@ -45,20 +45,21 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 }
 
 // scene is where the faults of a combination would happen.
-func (p *Plan) scene(c Combination) faults.Scene {
+func (c *Combination) scene() faults.Scene {
+	p := &c.Plan
 	return faults.Scene{
 		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, TTL: p.Workload.TTL, Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
-		Outlives: c.Lock.Outlives, Processes: p.Processes,
+		Outlives: c.Lock.Outlives, Processes: p.Processes, Heeds: p.Workload.Heed,
 	}
 }
 
 // describe fills in what is known of a run without measuring.
 func (p *Prepared) describe(started time.Time) *results.Run {
-	plan, w, c := &p.job.Plan, &p.job.Plan.Workload, &p.combo
+	plan, w, c := &p.combo.Plan, &p.combo.Plan.Workload, &p.combo
 	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, c.Lock.Name, strings.ToLower(rand.Text()[:6])}
 	r := &results.Run{
 		Name: strings.Join(name, "-"), Started: started.UTC(), Command: p.job.Command(*c),
-		Topology: c.Topology.Name, Lock: c.Lock.Name, Counter: plan.Counter.Name, Faults: []string{},
+		Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Counter: plan.Counter.Name, Faults: []string{},
 		Config: results.Config{
 			Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Popularity: string(w.Popularity), Rate: w.Rate,
 			Spread: string(w.Arrivals), Seed: w.Seed, TTL: int64(w.TTL), Hold: int64(w.Hold), Think: int64(w.Think),
@@ -77,7 +78,7 @@ func (p *Prepared) describe(started time.Time) *results.Run {
 
 // header is what a judge must know of the run.
 func (x *execution) header() history.Header {
-	plan, w, c, run := &x.job.Plan, &x.job.Plan.Workload, &x.combo, x.run
+	plan, w, c, run := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo, x.run
 	h := history.Header{
 		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
 		Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
@@ -87,7 +88,7 @@ func (x *execution) header() history.Header {
 		h.Counter = history.CounterOnTopology
 	}
 	for _, step := range c.Steps {
-		h.Faults = append(h.Faults, step.Injection(plan.scene(*c)))
+		h.Faults = append(h.Faults, step.Injection(c.scene()))
 	}
 	return h
 }
@@ -100,7 +101,7 @@ func (x *execution) fill(r *crew.Report, c deployment.Cost) {
 	left := int64(len(r.Unfinished))
 	x.run.Arrivals = results.Arrivals{Due: r.Begun + r.Skipped + left, Begun: r.Begun, Skipped: r.Skipped, Unfinished: left}
 	load := r.Load
-	load.OpenLoop, load.Stalls = x.job.Plan.Workload.Open(), load.Stalls+x.stalls
+	load.OpenLoop, load.Stalls = x.combo.Plan.Workload.Open(), load.Stalls+x.stalls
 	x.meter.Summarize(x.run, load)
 	x.run.Interactive = x.breaker.Interactive()
 	x.run.Cost = share(c, x.meter.Finished(), r.RoundTrips, x.combo.Lock.Sites)

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"hammerlock/checker"
+	"hammerlock/faults"
+	"hammerlock/history"
 	"hammerlock/internal/deployment"
 	"hammerlock/internal/measure"
 	"hammerlock/results"
@@ -68,7 +72,7 @@ func (j *Job) Run(ctx, stop context.Context) ([]results.Run, error) {
 		if stop.Err() != nil {
 			break
 		}
-		run, err := j.one(ctx, stop, i)
+		run, err := j.settled(ctx, stop, i)
 		if run != nil {
 			runs = append(runs, *run)
 		}
@@ -78,6 +82,21 @@ func (j *Job) Run(ctx, stop context.Context) ([]results.Run, error) {
 		}
 	}
 	return runs, nil
+}
+
+// settled carries out one combination. A scenario that has not seen enough is run once more, twice as long and with the
+// next seed: what it was too short for is no answer.
+func (j *Job) settled(ctx, stop context.Context, number int) (*results.Run, error) {
+	run, err := j.one(ctx, stop, number)
+	if c := &j.Combinations[number]; err == nil && run != nil && c.Scenario.Name != "" && stop.Err() == nil {
+		if status, _ := run.Safety(); status != checker.Inconclusive {
+			return run, nil
+		}
+		c.Plan.Workload.Seed++
+		c.Plan.Duration *= 2
+		return j.one(ctx, stop, number)
+	}
+	return run, err
 }
 
 // one carries out one combination.
@@ -95,7 +114,11 @@ func (j *Job) one(ctx, stop context.Context, number int) (*results.Run, error) {
 
 // release keeps the servers for the next run, unless they were broken or are in doubt.
 func (p *Prepared) release(ctx context.Context, warm *Warm, sound bool) error {
-	if sound && len(p.combo.Steps) == 0 {
+	broken := slices.ContainsFunc(p.combo.Steps, func(s faults.Step) bool {
+		e := s.Fault.Effect(p.combo.scene())
+		return e.Hit(history.Servers) || e.Hit(history.Clocks)
+	})
+	if sound && !broken {
 		return warm.Keep(ctx, p.deployment)
 	}
 	return p.Close()

@@ -29,7 +29,7 @@ type picture struct {
 
 func newPicture(x *execution, h history.Header) *picture {
 	p := &picture{x: x}
-	w := &x.job.Plan.Workload
+	w := &x.combo.Plan.Workload
 	head := measure.Head{
 		Topology: x.run.Topology, Lock: x.run.Lock, Faults: x.run.Faults, Label: x.run.Label, Command: x.run.Command,
 		Workers: w.Workers, Keys: w.Keys, Rate: w.Rate, TTL: w.TTL,
@@ -59,7 +59,7 @@ func (p *picture) publish(now, final time.Duration) {
 	if p.x.breaker.Interactive() {
 		p.viewer.Interactive()
 	}
-	p.viewer.Rate(p.x.job.Plan.Workload.Rate * p.x.session.Tempo.Speed())
+	p.viewer.Rate(p.x.combo.Plan.Workload.Rate * p.x.session.Tempo.Speed())
 	around := p.around.Load()
 	if around != nil {
 		p.viewer.States(now, p.states, around.Nodes)
@@ -84,7 +84,7 @@ func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 		if at := p.x.session.Clock.Now(); at-last >= costEvery || last == 0 {
 			last = at
 			now.Usage, now.Measured = probe.Look(at)
-			now.Usage.OpenLoop = p.x.job.Plan.Workload.Open()
+			now.Usage.OpenLoop = p.x.combo.Plan.Workload.Open()
 			after := p.spent(ctx)
 			now.Cost, before = p.since(after, before), after
 		}

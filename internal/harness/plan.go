@@ -14,14 +14,17 @@ import (
 
 	"hammerlock/faults"
 	"hammerlock/locks"
+	"hammerlock/scenarios"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
 
 // Plan says what to run: every lock on every topology.
 type Plan struct {
-	Topologies  []topologies.Spec
-	Locks       []locks.Spec   // the zero Spec stands for the lock that a topology is made for
+	Topologies []topologies.Spec
+	Locks      []locks.Spec // the zero Spec stands for the lock that a topology is made for
+	// Scenarios say what the locks are strained with, one run each; none = what the rest of the plan says.
+	Scenarios   []scenarios.Scenario
 	Workload    workload.Shape // but for End, which follows from the next two
 	Warmup      time.Duration
 	Duration    time.Duration
@@ -75,7 +78,14 @@ const (
 type Combination struct {
 	Topology topologies.Spec
 	Lock     locks.Spec
-	Steps    []faults.Step // what is broken
+	Scenario scenarios.Scenario // the zero Scenario if the plan has none
+	Plan     Plan               // that of this run
+	Steps    []faults.Step      // what is broken
+}
+
+// Name is the run's topology and lock, and its scenario if it is one.
+func (c *Combination) Name() string {
+	return strings.TrimSpace(c.Topology.Name + " " + c.Lock.Name + " " + c.Scenario.Name)
 }
 
 // Check finds all mistakes of the plan, those that the command line had already included, and whether this
@@ -83,7 +93,7 @@ type Combination struct {
 func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
 	c := check{plan: p, mistakes: mistakes}
 	c.numbers()
-	combinations := c.combinations()
+	combinations := c.strained(c.combinations())
 	c.counter(combinations)
 	c.faults(combinations)
 	server := c.server(ctx)
@@ -96,13 +106,14 @@ func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
 	case len(c.problems) > 0:
 		return nil, &SetupError{c.problems}
 	}
-	return &Job{Plan: *p, Combinations: combinations, LeftOut: c.leftOut(combinations), server: server}, nil
+	return &Job{Plan: *p, Combinations: combinations, LeftOut: append(c.without, c.leftOut(combinations)...), server: server}, nil
 }
 
 type check struct {
 	plan     *Plan
 	mistakes []string
 	problems []string
+	without  []string // what is left out although it was meant, in lines
 }
 
 func (c *check) mistake(format string, args ...any) {
@@ -150,26 +161,61 @@ func (c *check) combinations() (all []Combination) {
 			if lock.Open == nil {
 				lock = locks.Auto(topology.Sites)
 			}
+			if !lock.Sites.Fits(topology.Sites) && c.everywhere() {
+				c.without = append(c.without, fmt.Sprintf("%s: without %s, which lives on one site", topology.Name, lock.Name))
+				continue
+			}
 			if !lock.Sites.Fits(topology.Sites) {
 				c.mistake("--lock %s lives on one site, topology %s has %d: use --lock %s", lock.Name, topology.Name,
 					topology.Sites, locks.Auto(topology.Sites).Name)
 				continue
 			}
-			all = append(all, Combination{Topology: topology, Lock: lock})
+			all = append(all, Combination{Topology: topology, Lock: lock, Plan: *c.plan})
 		}
 	}
 	return all
 }
 
+// everywhere tells whether the plan takes every topology there is: then those that do not fit a lock are left out.
+func (c *check) everywhere() bool { return len(c.plan.Topologies) == len(topologies.All) }
+
+// strained makes a run of every scenario that applies to a combination.
+func (c *check) strained(all []Combination) (strained []Combination) {
+	if len(c.plan.Scenarios) == 0 {
+		return all
+	}
+	for _, x := range all {
+		for _, s := range c.plan.Scenarios {
+			x.Scenario = s
+			p := &x.Plan
+			p.Workload, p.Faults, p.Duration, p.Warmup = s.Load(p.Workload.Seed), s.Planned(), s.Duration, 0
+			p.Processes = max(s.Processes, 1)
+			out := s.Out(x.scene())
+			if why := p.Counter.Fits(x.Lock, p.Processes); out == "" {
+				out = why
+			}
+			if out == "" {
+				strained = append(strained, x)
+			} else {
+				c.without = append(c.without, fmt.Sprintf("%s %s: without %s: %s", x.Topology.Name, x.Lock.Name, s.Name, out))
+			}
+		}
+	}
+	if len(strained) == 0 && len(all) > 0 {
+		c.mistakes = append(c.mistakes, c.without...)
+	}
+	return strained
+}
+
 // faults reads the plan of faults for every combination; what is wrong in several is said once.
 func (c *check) faults(all []Combination) {
-	p := c.plan
-	if len(all) == 0 { // something else is wrong: what is wrong here as well is said at once
+	if p := c.plan; len(all) == 0 { // something else is wrong: what is wrong here as well is said at once
 		_, mistakes := faults.Parse(p.Faults, faults.Scene{}, p.Warmup+p.Duration, p.Workload.Seed)
 		c.mistakes = append(c.mistakes, mistakes...)
 	}
 	for i := range all {
-		steps, mistakes := faults.Parse(p.Faults, p.scene(all[i]), p.Warmup+p.Duration, p.Workload.Seed)
+		p := &all[i].Plan
+		steps, mistakes := faults.Parse(p.Faults, all[i].scene(), p.Warmup+p.Duration, p.Workload.Seed)
 		all[i].Steps = steps
 		for _, m := range mistakes {
 			if !slices.Contains(c.mistakes, m) {
@@ -186,7 +232,7 @@ func (c *check) leftOut(all []Combination) (lines []string) {
 		return nil
 	}
 	for _, x := range all {
-		for _, line := range faults.LeftOut(p.scene(x), p.Warmup+p.Duration, p.Workload.Seed) {
+		for _, line := range faults.LeftOut(x.scene(), p.Warmup+p.Duration, p.Workload.Seed) {
 			lines = append(lines, fmt.Sprintf("%s %s: without %s", x.Topology.Name, x.Lock.Name, line))
 		}
 	}

@@ -46,7 +46,7 @@ type execution struct {
 // Run lets the workers work and makes a record of it: it records, breaks, judges and saves.
 func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	x := &execution{Prepared: p, run: p.describe(time.Now())}
-	if x.folder, err = results.OpenFolder(p.job.Plan.Out, x.run.Name); err != nil {
+	if x.folder, err = results.OpenFolder(p.combo.Plan.Out, x.run.Name); err != nil {
 		return nil, err
 	}
 	if err := x.begin(); err != nil {
@@ -78,7 +78,7 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 
 // begin starts the clock, and makes ready what records, measures and breaks.
 func (x *execution) begin() (err error) {
-	plan := &x.job.Plan
+	plan := &x.combo.Plan
 	wake := make(chan struct{}, 1)
 	if x.session, err = x.deployment.Crew.Begin(wake); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (x *execution) begin() (err error) {
 	if plan.Verify {
 		o.File = x.folder.Path(results.HistoryFile)
 	}
-	b := breaker.Options{Steps: x.combo.Steps, Scene: plan.scene(x.combo), Shape: &plan.Workload}
+	b := breaker.Options{Steps: x.combo.Steps, Scene: x.combo.scene(), Shape: &plan.Workload}
 	if x.job.Watched {
 		x.picture = newPicture(x, o.Header)
 		o.Observe, o.Tell = x.picture.observe, x.picture.publish
@@ -113,7 +113,7 @@ func (x *execution) begin() (err error) {
 
 // work lets the workers work, breaks what is to be broken meanwhile, and looks at what is left.
 func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost deployment.Cost, err error) {
-	plan := &x.job.Plan
+	plan := &x.combo.Plan
 	end := x.beside(ctx)
 	ending, over := context.WithCancel(stop)
 	defer over()
@@ -140,7 +140,7 @@ func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost de
 // giveUp removes what was written of a run that could not be carried out, but not a history: what it tells of how
 // things went wrong is all there is.
 func (x *execution) giveUp() error {
-	if x.job.Plan.Verify {
+	if x.combo.Plan.Verify {
 		return errors.Join(x.folder.Leave(), fmt.Errorf("what was recorded is left in %s", filepath.Dir(x.folder.Path(results.HistoryFile))))
 	}
 	return x.folder.Discard()
@@ -154,7 +154,7 @@ func (x *execution) judge(ctx context.Context) error {
 	}
 	x.run.Views = results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Final: tally.Final,
 		Lost: tally.Lost(), Fenced: x.meter.Stores.Fenced}
-	if !x.job.Plan.Verify {
+	if !x.combo.Plan.Verify {
 		x.run.Verdicts = []checker.Verdict{tally.Verdict()}
 		return nil
 	}
@@ -179,7 +179,7 @@ func (x *execution) tally(ctx context.Context) (checker.Tally, error) {
 		}
 		t.Final += c.Views
 	}
-	w := &x.job.Plan.Workload
+	w := &x.combo.Plan.Workload
 	if at, stood := x.meter.Stood(); t.Doubt == "" && t.Lost() > 0 && stood > max(w.TTL-w.Hold, 0)/2 {
 		t.Doubt = fmt.Sprintf("the machine stood still for %s at %s", human.Duration(stood), human.Duration(at))
 	}

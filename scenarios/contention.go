@@ -1,0 +1,11 @@
+package scenarios
+
+import (
+	"time"
+)
+
+var contention = Scenario{
+	Name: "contention",
+	Doc:  "many workers want one lock, and nothing breaks",
+	Duration: 2 * time.Second,
+}

@@ -1,0 +1,17 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var cutOff = Scenario{
+	Name:      "cut-off",
+	Doc:       "a process is cut off from the servers with the lock in its hands, for longer than the lease. Its holders heed their deadlines",
+	For:       expires,
+	Processes: 2,
+	Faults:    []string{"partition:holder/nodes@500ms", "heal@1500ms"},
+	Duration:  5 * time.Second,
+	Shape:     func(w *workload.Shape) { w.Workers, w.Heed = 8, true },
+}

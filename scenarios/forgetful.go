@@ -1,0 +1,16 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var forgetful = Scenario{
+	Name: "forgetful",
+	Doc:  "a server dies, and comes back without its keys when every lease is over",
+	For:  expires,
+	Faults:   []string{"restart-late@500ms"},
+	Duration: 8 * time.Second,
+	Shape:    func(w *workload.Shape) { w.Workers = 8 },
+}

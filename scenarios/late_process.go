@@ -1,0 +1,17 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var lateProcess = Scenario{
+	Name:      "late-process",
+	Doc:       "a process stops with the lock in its hands, and goes on when its lease is over. Its holders heed their deadlines",
+	For:       expires,
+	Processes: 2,
+	Faults:    []string{"stop-process@300ms", "stop-process@1500ms", "stop-process@2700ms"},
+	Duration:  5 * time.Second,
+	Shape:     func(w *workload.Shape) { w.Workers, w.Heed = 8, true },
+}

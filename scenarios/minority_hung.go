@@ -1,0 +1,15 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var minorityHung = Scenario{
+	Name: "minority-hung",
+	Doc:  "a minority of the sites does not answer, from the start to the end",
+	Faults:   []string{"pause-minority@200ms"},
+	Duration: 5 * time.Second,
+	Shape:    func(w *workload.Shape) { w.Workers = 8 },
+}

@@ -1,0 +1,16 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var processCrash = Scenario{
+	Name: "process-crash",
+	Doc:  "a process dies with the lock in its hands, and with it all who waited there",
+	Processes: 2,
+	Faults:    []string{"kill-process@300ms"},
+	Duration:  4 * time.Second,
+	Shape:     func(w *workload.Shape) { w.Workers = 8 },
+}

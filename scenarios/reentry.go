@@ -1,0 +1,15 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var reentry = Scenario{
+	Name: "reentry",
+	Doc:  "every holder acquires again before it stores",
+	For:  reenter,
+	Duration: 2 * time.Second,
+	Shape:    func(w *workload.Shape) { w.Reenter = 1 },
+}

@@ -1,0 +1,15 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var renewal = Scenario{
+	Name: "renewal",
+	Doc:  "holds of three leases: the lock has to renew them",
+	For:  renews,
+	Duration: 6 * time.Second,
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 24, 12, 3*TTL },
+}

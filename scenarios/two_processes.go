@@ -1,0 +1,12 @@
+package scenarios
+
+import (
+	"time"
+)
+
+var twoProcesses = Scenario{
+	Name: "two-processes",
+	Doc:  "the workers live in two processes, which share nothing",
+	Processes: 2,
+	Duration: 2 * time.Second,
+}
