@@ -16,6 +16,7 @@ import (
 	"hammerlock/faults"
 	"hammerlock/internal/cli"
 	"hammerlock/locks"
+	"hammerlock/scenarios"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -32,6 +33,7 @@ func TestReadme(t *testing.T) {
 		"locks":      lockTable(),
 		"counters":   counterTable(),
 		"faults":     faultTable(),
+		"scenarios":  scenarioTable(),
 		"checks":     checkTable(),
 		"waiting":    waitingTable(t),
 		"matrix":     readMatrix(t).short(),
@@ -128,6 +130,14 @@ func faultTable() string {
 	rows := "| fault | what it does |\n|---|---|\n"
 	for _, f := range faults.All {
 		rows += fmt.Sprintf("| `%s` | %s |\n", f.Name, f.Doc)
+	}
+	return rows
+}
+
+func scenarioTable() string {
+	rows := "| scenario | what it strains | faults |\n|---|---|---|\n"
+	for _, s := range scenarios.All {
+		rows += fmt.Sprintf("| `%s` | %s | %s |\n", s.Name, s.Doc, strings.Join(s.Planned(), ", "))
 	}
 	return rows
 }

@@ -7,9 +7,9 @@ import (
 )
 
 var cancelled = Scenario{
-	Name: "cancelled",
-	Doc:  "one in eight visits is called off at a random moment, also in the middle of a call",
-	For:  expires,
+	Name:     "cancelled",
+	Doc:      "one in eight visits is called off at a random moment, also in the middle of a call",
+	For:      expires,
 	Duration: 4 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Keys, w.Cancel = 8, 8 },
 }

@@ -7,8 +7,9 @@ import (
 )
 
 var crash = Scenario{
-	Name: "crash",
-	Doc:  "a holder dies, and nothing else happens: somebody must be granted the lock when its lease is over",
+	Name:     "crash",
+	Doc:      "a holder dies, and nothing else happens: somebody must be granted the lock when its lease is over",
+	Insists:  true,
 	Faults:   []string{"crash-worker@300ms"},
 	Duration: 4 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },

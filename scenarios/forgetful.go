@@ -7,9 +7,9 @@ import (
 )
 
 var forgetful = Scenario{
-	Name: "forgetful",
-	Doc:  "a server dies, and comes back without its keys when every lease is over",
-	For:  expires,
+	Name:     "forgetful",
+	Doc:      "a server dies, and comes back without its keys when every lease is over",
+	For:      expires,
 	Faults:   []string{"restart-late@500ms"},
 	Duration: 8 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },

@@ -7,8 +7,8 @@ import (
 )
 
 var minorityHung = Scenario{
-	Name: "minority-hung",
-	Doc:  "a minority of the sites does not answer, from the start to the end",
+	Name:     "minority-hung",
+	Doc:      "a minority of the sites does not answer, from the start to the end",
 	Faults:   []string{"pause-minority@200ms"},
 	Duration: 5 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },

@@ -7,9 +7,10 @@ import (
 )
 
 var processCrash = Scenario{
-	Name: "process-crash",
-	Doc:  "a process dies with the lock in its hands, and with it all who waited there",
+	Name:      "process-crash",
+	Doc:       "a process dies with the lock in its hands, and with it all who waited there",
 	Processes: 2,
+	Insists:   true,
 	Faults:    []string{"kill-process@300ms"},
 	Duration:  4 * time.Second,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },

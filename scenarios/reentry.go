@@ -7,9 +7,9 @@ import (
 )
 
 var reentry = Scenario{
-	Name: "reentry",
-	Doc:  "every holder acquires again before it stores",
-	For:  reenter,
+	Name:     "reentry",
+	Doc:      "every holder acquires again before it stores",
+	For:      reenter,
 	Duration: 2 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Reenter = 1 },
 }

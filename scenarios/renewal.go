@@ -7,9 +7,9 @@ import (
 )
 
 var renewal = Scenario{
-	Name: "renewal",
-	Doc:  "holds of three leases: the lock has to renew them",
-	For:  renews,
+	Name:     "renewal",
+	Doc:      "holds of three leases: the lock has to renew them",
+	For:      renews,
 	Duration: 6 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 24, 12, 3*TTL },
 }

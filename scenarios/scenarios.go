@@ -14,7 +14,7 @@ import (
 // All lists the scenarios: first without faults, then with those of holders, of messages, of servers.
 var All = []Scenario{
 	contention, manyKeys, twoProcesses, sleepers, extensions, renewal, reentry,
-	lateHolder, lateProcess, crash, processCrash, cancelled,
+	lateHolder, lateRelease, lateProcess, crash, processCrash, cancelled,
 	ambiguous, slowGrant, lostWakeup, cutOff,
 	minorityHung, minorityRefuses, slowServer, forgetful,
 }
@@ -25,6 +25,7 @@ type Scenario struct {
 	Doc  string // what it strains
 	// For says why the scenario is nothing for the locks of a scene; empty if it is something for them. Nil = for all.
 	For       func(faults.Scene) string
+	Insists   bool     // no lock may rely on that this does not happen
 	Processes int      // that the workers live in; 0 = in the suite itself
 	Faults    []string // as faults.Parse reads them; nil = none
 	Duration  time.Duration
@@ -77,6 +78,9 @@ func (s Scenario) Out(in faults.Scene) string {
 		return mistakes[0]
 	}
 	for _, step := range steps {
+		if s.Insists {
+			break
+		}
 		if why := step.Fault.Breaks(in); why != "" {
 			return fmt.Sprintf("%s breaks what a right lock assumes: %s", step.Fault.Name, why)
 		}

@@ -286,8 +286,8 @@ func (w *worker) store(g *grant, seen Count, write func(Count) error) (history.O
 
 // stay is the time between load and store. A holder that is told that its hold is lost acts on it.
 func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
-	if w.shape.Hold > 0 {
-		w.timer.Reset(w.shape.Hold)
+	if hold := w.hold(); hold > 0 {
+		w.timer.Reset(hold)
 		select {
 		case <-w.timer.C:
 		case <-g.lease.Lost:
@@ -305,6 +305,14 @@ func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	default:
 		return history.None
 	}
+}
+
+// hold draws how long a visit stays.
+func (w *worker) hold() time.Duration {
+	if w.shape.Spread == 0 {
+		return w.shape.Hold
+	}
+	return time.Duration(float64(w.shape.Hold) * (1 + w.shape.Spread*(2*w.rand.Float64()-1)))
 }
 
 // release gives a hold back; left is how many the owner of a reentrant lock has then.

@@ -45,6 +45,7 @@ type Shape struct {
 	Popularity Popularity
 	TTL        time.Duration // of each lease
 	Hold       time.Duration // between load and store
+	Spread     float64       // each hold is drawn from Hold less this share of it to Hold and as much more; 0 = all the same
 	Think      time.Duration // closed loop: between two visits of a worker
 	Wait       time.Duration // a visit gives up this long after it was due
 	Retry      time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it

@@ -7,6 +7,7 @@ import (
 	"hammerlock/faults"
 	"hammerlock/internal/human"
 	"hammerlock/locks"
+	"hammerlock/scenarios"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -41,6 +42,10 @@ func writeList(w io.Writer) error {
 		p.Line("  %-18s %s", f.Name, f.Doc)
 	}
 	p.Line("  points: %v; %s: those that a right lock survives there; %s", faults.Points, faults.Auto, faults.None)
+	p.Line("\nscenarios")
+	for _, s := range scenarios.All {
+		p.Line("  %-18s %s", s.Name, s.Doc)
+	}
 	p.Line("\nchecks")
 	for _, c := range checker.All {
 		p.Line("  %-18s %s", c.Name, c.Doc)

@@ -1,0 +1,18 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var lateRelease = Scenario{
+	Name:     "late-release",
+	Doc:      "holds of about a lease, while messages take their time: leases end on the way of a release, and between its commands",
+	For:      expires,
+	Faults:   []string{"delay@100ms", "heal@4s"},
+	Duration: 6 * time.Second,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.Hold, w.Spread, w.Heed, w.Retry = 32, 12, TTL*9/10, 0.2, true, 10*time.Millisecond
+	},
+}

@@ -1,0 +1,81 @@
+package scenarios
+
+import (
+	"testing"
+
+	"hammerlock/faults"
+	"hammerlock/locks"
+	"hammerlock/topologies"
+)
+
+// scene is where the scenario would strain a lock.
+func (s Scenario) scene(lock locks.Spec, on topologies.Spec) faults.Scene {
+	w := s.Load(1)
+	return faults.Scene{
+		Topology: on.Name, Sites: on.Sites, Nodes: on.Nodes, TTL: w.TTL, Recovery: on.Recovery, Claims: lock.Claims,
+		Outlives: lock.Outlives, Processes: max(s.Processes, 1), Heeds: w.Heed,
+	}
+}
+
+// TestEveryScenarioIsForSomebody looks whom each applies to. What it plans must be something that there is.
+func TestEveryScenarioIsForSomebody(t *testing.T) {
+	for _, s := range All {
+		if found, ok := Find(s.Name); !ok || found.Doc != s.Doc {
+			t.Errorf("%s is found as %+v", s.Name, found)
+		}
+		if _, mistakes := faults.Parse(s.Planned(), faults.Scene{}, s.Duration, 0); len(mistakes) > 0 {
+			t.Errorf("%s: %v", s.Name, mistakes)
+		}
+		right, claimed := 0, map[string]bool{}
+		for _, lock := range locks.All {
+			for _, on := range topologies.All {
+				if !lock.Sites.Fits(on.Sites) || lock.Sites == locks.NoSite {
+					continue
+				}
+				if why := s.Out(s.scene(lock, on)); why == "" && lock.Broken == "" {
+					right++
+				} else {
+					claimed[why] = true
+				}
+			}
+		}
+		if right == 0 {
+			t.Errorf("%s strains no right lock anywhere: %v", s.Name, claimed)
+		}
+		w := s.Load(7)
+		if w.Seed != 7 || w.Workers < 2 || w.TTL <= 0 || w.Wait <= 0 || s.Duration <= 0 || s.Doc == "" {
+			t.Errorf("%s has the load %+v for %v", s.Name, w, s.Duration)
+		}
+	}
+	if _, ok := Find("nothing"); ok {
+		t.Error("there is a scenario of any name")
+	}
+}
+
+// TestOut says why a scenario is left out.
+func TestOut(t *testing.T) {
+	single, _ := topologies.Find("single")
+	redlock, _ := topologies.Find("redlock")
+	lease, _ := locks.Find("lease")
+	setnx, _ := locks.Find("setnx")
+	five, _ := locks.Find("redlock")
+	for _, tt := range []struct {
+		scenario Scenario
+		lock     locks.Spec
+		on       topologies.Spec
+		out      bool
+	}{
+		{contention, lease, single, false},
+		{renewal, lease, single, true},       // it claims no renewal
+		{minorityHung, lease, single, true},  // one site has no minority
+		{minorityHung, five, redlock, false}, //
+		{crash, setnx, single, false},        // it would die of it: nobody may rely on that
+		{lateHolder, setnx, single, true},    // without leases nobody is late
+		{forgetful, five, redlock, false},    // its leases are over when the server is back
+		{lateProcess, lease, single, false},  // its holders heed their deadlines
+	} {
+		if why := tt.scenario.Out(tt.scenario.scene(tt.lock, tt.on)); (why != "") != tt.out {
+			t.Errorf("%s of %s on %s: %q", tt.scenario.Name, tt.lock.Name, tt.on.Name, why)
+		}
+	}
+}
