@@ -23,19 +23,19 @@ func TestTicksOfTheMachine(t *testing.T) {
 	}
 }
 
-// waits is a histogram of how many goroutines waited for up to 1 ms, 0.5 s, 1.2 s, and longer.
+// waits is a histogram of how many goroutines waited for up to 1 ms, 0.5 s, 5 s, and longer.
 func waits(counts ...uint64) *metrics.Float64Histogram {
-	return &metrics.Float64Histogram{Counts: counts, Buckets: []float64{0, 0.001, 0.5, 1.2, math.Inf(1)}}
+	return &metrics.Float64Histogram{Counts: counts, Buckets: []float64{0, 0.001, 0.5, 5, math.Inf(1)}}
 }
 
 func TestWhyTheProcessStoodStill(t *testing.T) {
 	before := loadSample{at: time.Second, machine: ticks{stolen: 50}, sched: waits(7, 1, 2, 0)}
 	for want, after := range map[string]loadSample{
-		"": {machine: ticks{stolen: 50 + 49}, sched: waits(99, 1, 2, 0)},
-		"in the last 5.1 s: 3.1 s of CPU time stolen by the hypervisor":       {machine: ticks{stolen: 50 + 310}, sched: waits(8, 1, 2, 0)},
-		"in the last 5.1 s: runnable goroutines waited up to 1.2 s for a CPU": {machine: ticks{stolen: 50}, sched: waits(8, 1, 3, 0)},
-		"in the last 5.1 s: 3.1 s of CPU time stolen by the hypervisor, runnable goroutines waited up to 0.5 s for a CPU": {
-			machine: ticks{stolen: 50 + 310}, sched: waits(8, 2, 2, 0)},
+		"": {machine: ticks{stolen: 50 + 240}, sched: waits(99, 2, 2, 0)},
+		"in the last 5.1 s: 3.1 s of CPU time stolen by the hypervisor":     {machine: ticks{stolen: 50 + 310}, sched: waits(8, 1, 2, 0)},
+		"in the last 5.1 s: runnable goroutines waited up to 5 s for a CPU": {machine: ticks{stolen: 50}, sched: waits(8, 1, 3, 0)},
+		"in the last 5.1 s: 3.1 s of CPU time stolen by the hypervisor, runnable goroutines waited up to 5 s for a CPU": {
+			machine: ticks{stolen: 50 + 310}, sched: waits(8, 1, 3, 0)},
 	} {
 		after.at = before.at + 5100*time.Millisecond
 		if got := after.whyStill(before, 4970*time.Millisecond); got != want {
@@ -53,7 +53,7 @@ func TestAGapIsGivenItsOwnWords(t *testing.T) {
 	if len(notes) > 0 || h.load.sched == nil {
 		t.Fatalf("the first look: notes %v, load %+v", notes, h.load)
 	}
-	h.load.machine.stolen -= 50
+	h.load.machine.stolen -= 100
 	h.look(time.Second, time.Second+Gap)
 	if h.load.at != time.Second {
 		t.Fatal("a beat in time reads the load")

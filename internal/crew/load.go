@@ -106,13 +106,13 @@ func (l loadSample) since(before loadSample) results.Usage {
 	return r
 }
 
-// whyStill says what kept the process from running for so long, as far as it is known: what amounts to a tenth of that.
+// whyStill says what kept the process from running for so long, as far as it is known: what amounts to half of that.
 func (l loadSample) whyStill(before loadSample, gap time.Duration) string {
 	var why []string
-	if stolen := time.Duration((l.machine.stolen - before.machine.stolen) * float64(tick)); stolen >= gap/10 {
+	if stolen := time.Duration((l.machine.stolen - before.machine.stolen) * float64(tick)); stolen >= gap/2 {
 		why = append(why, fmt.Sprintf("%.3g s of CPU time stolen by the hypervisor", stolen.Seconds()))
 	}
-	if waited := upper(l.sched, before.sched, 1); waited >= gap/10 {
+	if waited := upper(l.sched, before.sched, 1); waited >= gap/2 {
 		why = append(why, fmt.Sprintf("runnable goroutines waited up to %.3g s for a CPU", waited.Seconds()))
 	}
 	if len(why) == 0 {
