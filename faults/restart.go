@@ -112,6 +112,9 @@ func content(ctx context.Context, n *topologies.Node, name string) string {
 	return ""
 }
 
+// lateLasts is for how long restart-late leaves the server down: longer than every lease that it has forgotten.
+var lateLasts = length{leases: 1.1}
+
 var restartLate = Fault{
 	Name: "restart-late",
 	Doc:  "the primary of a page's lock is killed and back, empty, after the longest lease is over",
@@ -122,7 +125,7 @@ var restartLate = Fault{
 		}
 		return e
 	},
-	lasts: length{leases: 1.1},
+	lasts: lateLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
 		if err != nil {
@@ -132,7 +135,7 @@ var restartLate = Fault{
 			return "", nil, err
 		}
 		// The end of the run does not hurry it: back earlier, the node would have forgotten a lease that counts.
-		sleep(context.WithoutCancel(ctx), t.TTL*11/10)
-		return fmt.Sprintf("killed %s and restarted it %s later", primary.Name, t.TTL*11/10), nil, act(ctx, primary.Start)
+		sleep(context.WithoutCancel(ctx), lateLasts.of(t.TTL))
+		return fmt.Sprintf("killed %s and restarted it %s later", primary.Name, lateLasts.of(t.TTL)), nil, act(ctx, primary.Start)
 	},
 }

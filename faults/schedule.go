@@ -55,11 +55,14 @@ func (s Step) String() string { return s.name() + s.at() }
 // mistakes anywhere.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes []string) {
 	within := period{0, duration}
+	var open []int // by place in steps: those that the seed places
 	if slices.Equal(items, []string{Auto}) {
-		within = amid(s, duration)
-		items, _ = auto(s, within.to-within.from, seed)
+		within, items = amid(s, duration), nil
+		list, _ := auto(s, within.to-within.from, seed)
+		for i, f := range list {
+			steps, open = append(steps, Step{Fault: f}), append(open, i)
+		}
 	}
-	var open []int // by place in items: steps that the seed places
 	for _, item := range items {
 		if item == None && len(items) == 1 {
 			return nil, nil
@@ -144,28 +147,29 @@ func amid(s Scene, duration time.Duration) period {
 }
 
 // auto is every fault that a right lock survives there, as many as there is time for: the seed chooses.
-func auto(s Scene, duration time.Duration, seed uint64) (names, late []string) {
+func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
+	var all []Fault
 	for _, f := range All {
 		if possible(f, s) == "" && f.Breaks(s) == "" {
-			names = append(names, f.Name)
+			all = append(all, f)
 		}
 	}
 	left := duration
-	order := slices.Clone(names)
-	rand.New(rand.NewPCG(seed, 1<<35)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	for _, name := range order {
-		f, _ := Find(name)
-		if need := f.needs(s); need <= left {
+	fits := make([]bool, len(all))
+	for _, i := range rand.New(rand.NewPCG(seed, 1<<35)).Perm(len(all)) {
+		if need := all[i].needs(s); need <= left {
 			left -= need
-		} else {
-			late = append(late, name)
+			fits[i] = true
 		}
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(late, name) })
-	if len(names) == 0 {
-		names = []string{None}
+	for i, f := range all {
+		if fits[i] {
+			list = append(list, f)
+		} else {
+			late = append(late, f)
+		}
 	}
-	return names, late
+	return list, late
 }
 
 // LeftOut says, in lines, which faults --fault auto leaves out although a right lock survives them, and why.
@@ -174,22 +178,21 @@ func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 		lines = append(lines, crashWorker.Name+": "+why)
 	}
 	within := amid(s, duration)
-	names, late := auto(s, within.to-within.from, seed)
+	list, late := auto(s, within.to-within.from, seed)
 	if len(late) == 0 {
 		return lines
 	}
 	var all time.Duration
-	for _, name := range slices.Concat(names, late) {
-		if f, ok := Find(name); ok {
-			all += f.needs(s)
-		}
+	for _, f := range slices.Concat(list, late) {
+		all += f.needs(s)
 	}
-	slices.Sort(late)
 	enough := duration
 	for within := amid(s, enough); within.to-within.from < all; within = amid(s, enough) {
 		enough = (enough + time.Second).Truncate(time.Second)
 	}
-	return append(lines, fmt.Sprintf("%s: the run is too short, there is time for all faults in %s", strings.Join(late, ", "), enough))
+	left := namesOf(late)
+	slices.Sort(left)
+	return append(lines, fmt.Sprintf("%s: the run is too short, there is time for all faults in %s", strings.Join(left, ", "), enough))
 }
 
 // length is a time in leases, and what comes besides.
@@ -209,10 +212,8 @@ const latest = 0.30
 func (f Fault) needs(s Scene) time.Duration {
 	const least = time.Second
 	over := f.lasts.of(s.TTL)
-	if f.Effect != nil {
-		if e := f.Effect(s); e.StopsService() {
-			over += s.Recovery
-		}
+	if e := f.Effect(s); e.StopsService() {
+		over += s.Recovery
 	}
 	return max(least, time.Duration(float64(over)/(1-latest)))
 }
@@ -236,9 +237,10 @@ func place(steps []Step, open []int, in Scene, within period, seed uint64) {
 }
 
 // Names lists the faults.
-func Names() []string {
-	var names []string
-	for _, f := range All {
+func Names() []string { return namesOf(All) }
+
+func namesOf(list []Fault) (names []string) {
+	for _, f := range list {
 		names = append(names, f.Name)
 	}
 	return names

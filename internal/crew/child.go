@@ -122,7 +122,7 @@ func (m *message) heart(t *team, b *board) *Heartbeat {
 	o := &t.orders
 	lane := b.lane(t.crew.Clock, m.All*o.lanes()/o.Shape.Workers+o.Process, -1)
 	lane.Process = int16(o.Process)
-	return NewHeartbeat(lane, false)
+	return NewHeartbeat(lane, false, nil) // the board has no room for words
 }
 
 // take gives the team its lanes on the board.

@@ -1,6 +1,7 @@
 package crew
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -14,18 +15,23 @@ const (
 	Gap  = 100 * time.Millisecond
 )
 
+// loadEvery is how often a heart reads the load, to compare it with that after a gap.
+const loadEvery = 250 * time.Millisecond
+
 // Heartbeat notices that the process it beats in stood still, whatever did it: a signal, the machine, the scheduler. It
 // records each time as a Gap.
 type Heartbeat struct {
 	lane  *history.Lane
 	value int64 // of the operations
+	note  func(history.ID, string)
+	load  loadSample
 	ran   atomic.Int64
 }
 
 // NewHeartbeat makes one that records into a lane of its own. Apart tells that it beats in the suite's own process while
-// the workers live in others.
-func NewHeartbeat(lane *history.Lane, apart bool) *Heartbeat {
-	h := &Heartbeat{lane: lane}
+// the workers live in others. Note is given words for a gap whose reason is known; nil = nobody keeps them.
+func NewHeartbeat(lane *history.Lane, apart bool, note func(history.ID, string)) *Heartbeat {
+	h := &Heartbeat{lane: lane, note: note}
 	if apart {
 		h.value = 1
 	}
@@ -44,11 +50,29 @@ func (h *Heartbeat) Run(done <-chan struct{}) {
 		case <-ticker.C:
 		}
 		now := clock.Now()
+		h.look(last, now)
 		if now-last > Gap {
 			h.lane.Mark(&history.Op{Kind: history.Gap, Key: -1, Worker: -1, Call: last, Value: h.value, Outcome: history.OK})
 		}
 		h.ran.Add(int64(min(now-last, 2*beat)))
 		last = now
+	}
+}
+
+// look reads the load now and then, and after a gap, which it gives words if the load explains it. They begin like those
+// that checkers and the dashboard have for a gap without.
+func (h *Heartbeat) look(last, now time.Duration) {
+	gap := now - last
+	if h.note == nil || gap <= Gap && now-h.load.at < loadEvery {
+		return
+	}
+	before := h.load
+	h.load = readLoad(now, nil)
+	if gap <= Gap || before.sched == nil {
+		return
+	}
+	if why := h.load.whyStill(before, gap); why != "" {
+		h.note(h.lane.Next(), fmt.Sprintf("the machine stood still for %.3g s (%s)", gap.Seconds(), why))
 	}
 }
 

@@ -1,6 +1,7 @@
 package crew
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"runtime"
@@ -19,7 +20,7 @@ import (
 type loadSample struct {
 	at        time.Duration
 	own       time.Duration // CPU time of this process
-	busy, all float64       // CPU time of the machine, in ticks; all is zero if unknown
+	machine   ticks
 	gc        *metrics.Float64Histogram
 	sched     *metrics.Float64Histogram
 	poolWaits int64
@@ -36,7 +37,7 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err == nil {
 		l.own = time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	l.busy, l.all = machineTicks()
+	l.machine = machineTicks()
 	m := []metrics.Sample{{Name: gcPauses}, {Name: latencies}}
 	metrics.Read(m)
 	l.gc, l.sched = histogram(m[0]), histogram(m[1])
@@ -55,26 +56,40 @@ func histogram(s metrics.Sample) *metrics.Float64Histogram {
 	return &metrics.Float64Histogram{Counts: append([]uint64(nil), h.Counts...), Buckets: h.Buckets}
 }
 
+// ticks are CPU time of the machine; all is zero if unknown.
+type ticks struct{ busy, all, stolen float64 }
+
+// tick is what Linux counts CPU time in, on every machine.
+const tick = 10 * time.Millisecond
+
 // machineTicks reads the machine's CPU time where the system shows it.
-func machineTicks() (busy, all float64) {
+func machineTicks() ticks {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return 0, 0
+		return ticks{}
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
+	return parseTicks(string(text))
+}
+
+// parseTicks reads the first line of /proc/stat. See proc_stat(5).
+func parseTicks(text string) (t ticks) {
+	line, _, _ := strings.Cut(text, "\n")
 	fields := strings.Fields(line)
-	const idle, iowait, guest = 4, 5, 9
+	const idle, iowait, steal, guest = 4, 5, 8, 9
 	for i := 1; i < min(len(fields), guest); i++ {
-		ticks, err := strconv.ParseFloat(fields[i], 64)
+		n, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil {
-			return 0, 0
+			return ticks{}
 		}
-		all += ticks
+		t.all += n
 		if i != idle && i != iowait {
-			busy += ticks
+			t.busy += n
+		}
+		if i == steal {
+			t.stolen = n
 		}
 	}
-	return busy, all
+	return t
 }
 
 // since is what was used between two samples.
@@ -83,12 +98,27 @@ func (l loadSample) since(before loadSample) results.Usage {
 	if wall := l.at - before.at; wall > 0 {
 		r.OwnCPU = float64(l.own-before.own) / float64(wall) / float64(runtime.GOMAXPROCS(0))
 	}
-	if l.all > before.all {
-		r.MachineCPU = (l.busy - before.busy) / (l.all - before.all)
+	if l.machine.all > before.machine.all {
+		r.MachineCPU = (l.machine.busy - before.machine.busy) / (l.machine.all - before.machine.all)
 	}
 	r.GCPauseMax = int64(upper(l.gc, before.gc, 1))
 	r.SchedulingP99 = int64(upper(l.sched, before.sched, 0.99))
 	return r
+}
+
+// whyStill says what kept the process from running for so long, as far as it is known: what amounts to half of that.
+func (l loadSample) whyStill(before loadSample, gap time.Duration) string {
+	var why []string
+	if stolen := time.Duration((l.machine.stolen - before.machine.stolen) * float64(tick)); stolen >= gap/2 {
+		why = append(why, fmt.Sprintf("%.3g s of CPU time stolen by the hypervisor", stolen.Seconds()))
+	}
+	if waited := upper(l.sched, before.sched, 1); waited >= gap/2 {
+		why = append(why, fmt.Sprintf("runnable goroutines waited up to %.3g s for a CPU", waited.Seconds()))
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("in the last %.3g s: %s", (l.at - before.at).Seconds(), strings.Join(why, ", "))
 }
 
 // upper is the upper edge of the bucket that holds the quantile q of what came between two samples.
@@ -125,5 +155,5 @@ type Probe struct{ last loadSample }
 func (p *Probe) Look(now time.Duration) (results.Usage, bool) {
 	before := p.last
 	p.last = readLoad(now, nil)
-	return p.last.since(before), before.all > 0 || before.own > 0
+	return p.last.since(before), before.machine.all > 0 || before.own > 0
 }

@@ -2,8 +2,11 @@ package deployment
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"hammerlock/topologies"
 )
@@ -51,7 +54,28 @@ func TestIdleServersCostNothing(t *testing.T) {
 			if sent < 96 {
 				t.Errorf("100 messages cost %d commands", sent)
 			}
+			heard := client.Subscribe(t.Context(), "news")
+			defer heard.Close()
+			sent = d.since(t, func() { resubscribe(t, heard, 50) })
+			if sent < 96 {
+				t.Errorf("50 ends and beginnings of a subscription cost %d commands", sent)
+			}
 		})
+	}
+}
+
+// resubscribe ends and begins a subscription so often, and waits until the server has done so.
+func resubscribe(t *testing.T, heard *redis.PubSub, times int) {
+	t.Helper()
+	for range times {
+		if err := errors.Join(heard.Unsubscribe(t.Context(), "news"), heard.Subscribe(t.Context(), "news")); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := heard.Receive(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -105,7 +105,7 @@ func (x *execution) begin() (err error) {
 		return err
 	}
 	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
-	x.own, x.keys, x.heart = lane(), lane(), crew.NewHeartbeat(lane(), plan.Processes > 1)
+	x.own, x.keys, x.heart = lane(), lane(), crew.NewHeartbeat(lane(), plan.Processes > 1, x.record.Note)
 	x.watch = x.deployment.Watch(deployment.WatchOptions{Lane: lane, Note: x.record.Note, Heart: x.heart, TTL: plan.Workload.TTL})
 	x.breaker = breaker.New(x.deployment, x.record, x.session, b)
 	return nil
@@ -148,14 +148,18 @@ func (x *execution) giveUp() error {
 
 // judge judges the run: by its history if it was kept, by its sums otherwise.
 func (x *execution) judge(ctx context.Context) error {
-	tally, err := x.tally(ctx)
+	tally, read, err := x.tally(ctx)
 	if err != nil {
 		return err
 	}
-	x.run.Views = results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Final: tally.Final,
-		Lost: tally.Lost(), Fenced: x.meter.Stores.Fenced}
+	x.run.Views = results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Fenced: x.meter.Stores.Fenced}
+	verdict := checker.Verdict{Checker: "lost-updates", Exposed: tally.Acknowledged, Summary: tally.Doubt + "; the counter cannot be read"}
+	if read {
+		x.run.Views.Final, x.run.Views.Lost = tally.Final, tally.Lost()
+		verdict = tally.Verdict()
+	}
 	if !x.combo.Plan.Verify {
-		x.run.Verdicts = []checker.Verdict{tally.Verdict()}
+		x.run.Verdicts = []checker.Verdict{verdict}
 		return nil
 	}
 	x.tell(Event{Phase: Judging})
@@ -164,18 +168,19 @@ func (x *execution) judge(ctx context.Context) error {
 }
 
 // tally reads the counter when all workers have gone. What servers did by themselves leaves the sums in doubt, and so
-// does, if views are missing, that the machine stood still for longer than a holder could bear.
-func (x *execution) tally(ctx context.Context) (checker.Tally, error) {
+// does, if views are missing, that the machine stood still for longer than a holder could bear. A counter that cannot be
+// read is an error, unless a server failed by itself.
+func (x *execution) tally(ctx context.Context) (_ checker.Tally, read bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
 	t := checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown, Doubt: strings.Join(x.ailed, "; ")}
 	for _, page := range x.deployment.Pages {
 		c, err := x.deployment.Counter().Load(ctx, page.Views)
 		if err != nil && t.Doubt != "" {
-			return checker.Tally{Acknowledged: t.Acknowledged, Unknown: t.Unknown, Final: t.Acknowledged, Doubt: t.Doubt}, nil
+			return t, false, nil
 		}
 		if err != nil {
-			return t, fmt.Errorf("read the counter at the end: %w", err)
+			return t, false, fmt.Errorf("read the counter at the end: %w", err)
 		}
 		t.Final += c.Views
 	}
@@ -183,7 +188,7 @@ func (x *execution) tally(ctx context.Context) (checker.Tally, error) {
 	if at, stood := x.meter.Stood(); t.Doubt == "" && t.Lost() > 0 && stood > max(w.TTL-w.Hold, 0)/2 {
 		t.Doubt = fmt.Sprintf("the machine stood still for %s at %s", human.Duration(stood), human.Duration(at))
 	}
-	return t, nil
+	return t, true, nil
 }
 
 // judgeFile reads the history back and lets every checker judge it: the verdict is on what the file says.

@@ -106,10 +106,7 @@ func (m *Run) cell(ctx, stop context.Context, c Cell) (Record, bool) {
 // try makes one run of a cell.
 func (m *Run) try(ctx, stop context.Context, r *Record) {
 	p := m.plan(r.Cell)
-	if r.Tries > 1 {
-		p.Workload.Seed++
-		p.Duration *= 2
-	}
+	repeated(&p, r.Tries)
 	r.Seed, r.Error, r.Status = p.Workload.Seed, "", checker.Inconclusive
 	r.Command = m.Command(p)
 	job, err := p.Check(stop, nil)
@@ -128,6 +125,12 @@ func (m *Run) try(ctx, stop context.Context, r *Record) {
 	}
 	r.Saved = filepath.Join(p.Out, runs[0].Name)
 	r.observe(&runs[0])
+}
+
+// repeated makes a plan that of the given try: each has another seed and is twice as long as the one before.
+func repeated(p *harness.Plan, try int) {
+	p.Workload.Seed += uint64(try - 1)
+	p.Duration <<= try - 1
 }
 
 // plan is how a cell is run.

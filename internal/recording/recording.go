@@ -44,7 +44,7 @@ type Recording struct {
 
 	mu     sync.Mutex
 	faults []history.Injection   // in the history so far
-	notes  map[history.ID]string // of operations that were not observed yet
+	notes  map[history.ID]string // by operation; they stay, for whoever observes: there are few
 }
 
 // New opens the file, if there is to be one.
@@ -74,7 +74,7 @@ func (r *Recording) Note(id history.ID, text string) {
 	r.notes[id] = text
 }
 
-// Words are those of an operation that is being observed.
+// Words are those that an operation was given by Note.
 func (r *Recording) Words(id history.ID) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

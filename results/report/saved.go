@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"time"
@@ -80,11 +81,8 @@ func (r *saved) readHistory(path string) (err error) {
 		r.faults = append(r.faults[:len(r.faults):len(r.faults)], "by hand: "+f.Name)
 	}
 	for _, op := range others {
-		what := h.Notes[op.ID]
-		if op.Kind == history.Gap {
-			what = "a process stood still for " + human.Duration(op.Latency())
-		}
-		r.others = append(r.others, event{op.Call, op.Return, what})
+		what := "a process stood still for " + human.Duration(op.Latency())
+		r.others = append(r.others, event{op.Call, op.Return, cmp.Or(h.Notes[op.ID], what)})
 	}
 	return nil
 }
