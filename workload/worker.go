@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"time"
 
@@ -307,14 +306,6 @@ func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	}
 }
 
-// hold draws how long a visit stays.
-func (w *worker) hold() time.Duration {
-	if w.shape.Spread == 0 {
-		return w.shape.Hold
-	}
-	return time.Duration(float64(w.shape.Hold) * (1 + w.shape.Spread*(2*w.rand.Float64()-1)))
-}
-
 // release gives a hold back; left is how many the owner of a reentrant lock has then.
 func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left int64) {
 	op := w.call(history.Release, key)
@@ -347,25 +338,6 @@ func (w *worker) releaseStored(g *grant) (told bool) {
 	w.lane.ReturnAt(op, op.Released)
 	w.now = w.lane.Mark(release)
 	return false
-}
-
-// during is the context of calls to the lock.
-func (w *worker) during(ctx context.Context) context.Context {
-	if w.calls != nil {
-		return w.calls
-	}
-	return ctx
-}
-
-// moment draws when a visit is called off: before its first call, during one, or long after.
-func (w *worker) moment() time.Duration {
-	return time.Duration(float64(10*time.Microsecond) * math.Pow(1000, w.rand.Float64()))
-}
-
-// late tells whether a holder that heeds its deadline must not store any more: a store takes a while, so a tenth of a lease
-// before the end is too late.
-func (w *worker) late(g *grant) bool {
-	return w.shape.Heed && !g.lease.Until.IsZero() && w.clock.Now() > w.until(&g.lease)-w.shape.TTL/10
 }
 
 // call opens an operation, with the last reading of the clock if that is still good.

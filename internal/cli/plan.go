@@ -130,7 +130,7 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 	o.flags.VisitAll(func(f *pflag.Flag) {
 		v := f.Value.(*value)
 		switch {
-		case v.part == session, v.part == load && len(p.Scenarios) > 0, (v.part == setting || v.part == load) && v.text == root.Flags().Lookup(f.Name).DefValue:
+		case v.part == session, v.part == axis && v.text == "", v.part == load && len(p.Scenarios) > 0, (v.part == setting || v.part == load) && v.text == root.Flags().Lookup(f.Name).DefValue:
 		case f.NoOptDefVal != "":
 			args = append(args, "--"+f.Name+"="+v.text)
 		default:

@@ -1,0 +1,34 @@
+package workload
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// hold draws how long a visit stays.
+func (w *worker) hold() time.Duration {
+	if w.shape.Spread == 0 {
+		return w.shape.Hold
+	}
+	return time.Duration(float64(w.shape.Hold) * (1 + w.shape.Spread*(2*w.rand.Float64()-1)))
+}
+
+// during is the context of calls to the lock.
+func (w *worker) during(ctx context.Context) context.Context {
+	if w.calls != nil {
+		return w.calls
+	}
+	return ctx
+}
+
+// moment draws when a visit is called off: before its first call, during one, or long after.
+func (w *worker) moment() time.Duration {
+	return time.Duration(float64(10*time.Microsecond) * math.Pow(1000, w.rand.Float64()))
+}
+
+// late tells whether a holder that heeds its deadline must not store any more: a store takes a while, so a tenth of a lease
+// before the end is too late.
+func (w *worker) late(g *grant) bool {
+	return w.shape.Heed && !g.lease.Until.IsZero() && w.clock.Now() > w.until(&g.lease)-w.shape.TTL/10
+}
