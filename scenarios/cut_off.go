@@ -13,5 +13,5 @@ var cutOff = Scenario{
 	Processes: 2,
 	Faults:    []string{"partition:holder/nodes@500ms", "heal@1500ms"},
 	Duration:  5 * time.Second,
-	Shape:     func(w *workload.Shape) { w.Workers, w.Heed = 8, true },
+	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }

@@ -12,5 +12,5 @@ var lateHolder = Scenario{
 	For:      expires,
 	Faults:   []string{"stall-worker@granted", "stall-worker@700ms", "stall-worker@1300ms", "stall-worker@1900ms", "stall-worker@2500ms"},
 	Duration: 4 * time.Second,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Heed = 8, true },
+	Shape:    func(w *workload.Shape) { w.Workers = 8 },
 }

@@ -13,5 +13,5 @@ var lateProcess = Scenario{
 	Processes: 2,
 	Faults:    []string{"stop-process@300ms", "stop-process@1500ms", "stop-process@2700ms"},
 	Duration:  5 * time.Second,
-	Shape:     func(w *workload.Shape) { w.Workers, w.Heed = 8, true },
+	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }

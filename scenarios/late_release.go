@@ -13,6 +13,6 @@ var lateRelease = Scenario{
 	Faults:   []string{"delay@100ms", "heal@4s"},
 	Duration: 6 * time.Second,
 	Shape: func(w *workload.Shape) {
-		w.Workers, w.Keys, w.Hold, w.Spread, w.Heed, w.Retry = 32, 12, TTL*9/10, 0.2, true, 10*time.Millisecond
+		w.Workers, w.Keys, w.Hold, w.Spread, w.Retry = 32, 12, TTL*9/10, 0.2, 10*time.Millisecond
 	},
 }
