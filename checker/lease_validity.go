@@ -38,8 +38,7 @@ func checkLeaseValidity(c *Case) Verdict {
 	l := &leases{ruler: ruler{c: c}, misses: v.Misses, quick: history.Forever}
 	for i := range c.holds {
 		if h := &c.holds[i]; h.Outcome == history.OK {
-			v.Exposed++
-			l.claims(int32(i), h)
+			v.Exposed += l.claims(int32(i), h)
 			l.loss(h)
 			l.reacquire(h)
 		}
@@ -70,14 +69,17 @@ func (l *leases) fail(cause, story string, evidence ...history.Op) {
 }
 
 // claims compares each deadline with the guaranteed end of its lease. A library may count from a moment between the
-// recorder's stamp and the send: a difference that this explains is only counted here, and judged by habit.
-func (l *leases) claims(n int32, h *hold) {
+// recorder's stamp and the send: a difference that this explains is only counted here, and judged by habit. It returns how
+// many leases there were: each extension that succeeded is one more.
+func (l *leases) claims(n int32, h *hold) (leases int64) {
 	l.claim(n, l.c.index.at(h.ID), h)
 	for _, i := range h.Extends {
 		if l.c.Ops[i].Outcome == history.OK {
 			l.claim(n, i, h)
+			leases++
 		}
 	}
+	return leases + 1
 }
 
 func (l *leases) claim(n, i int32, h *hold) {

@@ -30,7 +30,7 @@ func (l *livenessCheck) stuck(left []stretch) {
 		}
 		l.accuse(cause, []history.Op{l.Ops[refusals[i]]}, fmt.Sprintf(
 			"page %d: nobody can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
-			s.key, clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call), l.bound))
+			s.key, clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call), l.bound.Round(time.Millisecond)))
 	}
 	for i, sleeper := range l.sleepers(quiet) {
 		if sleeper < 0 {
