@@ -30,7 +30,7 @@ var stallWorker = Fault{
 		}
 		defer caught.Go()
 		sleep(ctx, stallLasts.of(t.TTL))
-		return fmt.Sprintf("held w%02d between load and store for %s", caught.Worker, stallLasts.of(t.TTL)), nil, nil
+		return fmt.Sprintf("held w%02d %s for %s", caught.Worker, caught.where(), stallLasts.of(t.TTL)), nil, nil
 	},
 }
 
@@ -51,7 +51,7 @@ var crashWorker = Fault{
 			return "", nil, err
 		}
 		caught.Die()
-		return fmt.Sprintf("w%02d died between load and store", caught.Worker), nil, nil
+		return fmt.Sprintf("w%02d died %s", caught.Worker, caught.where()), nil, nil
 	},
 }
 
@@ -81,7 +81,7 @@ var stopProcess = Fault{
 		}
 		sleep(ctx, stallLasts.of(t.TTL))
 		caught.Go() // not before: the signal may arrive later than an order at the gate
-		return fmt.Sprintf("stopped the process of w%02d, which held a lock, for %s", caught.Worker, stallLasts.of(t.TTL)), nil, p.Continue()
+		return fmt.Sprintf("stopped the process of w%02d %s for %s", caught.Worker, caught.where(), stallLasts.of(t.TTL)), nil, p.Continue()
 	},
 }
 
@@ -98,7 +98,7 @@ var killProcess = Fault{
 		}
 		err = p.Kill()
 		caught.Die() // the order at the gate may arrive before the signal
-		return fmt.Sprintf("killed the process of w%02d, which held a lock", caught.Worker), nil, err
+		return fmt.Sprintf("killed the process of w%02d %s", caught.Worker, caught.where()), nil, err
 	},
 }
 

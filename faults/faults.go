@@ -99,7 +99,14 @@ type Workers interface {
 // Caught is a worker that stands where it was caught until it is told to go on or to die.
 type Caught struct {
 	Worker, Key int32
+	At          string // the point
 	Go, Die     func()
+}
+
+// where says where the worker stands.
+func (c *Caught) where() string {
+	return map[string]string{Refused: "when it had just been refused", Granted: "when it had just been granted the lock",
+		Loaded: "between load and store", Between: "between two commands of its lock"}[c.At]
 }
 
 // Process is a worker process.
@@ -112,13 +119,14 @@ type Process interface {
 
 // The points where workers can be caught.
 const (
+	Refused = "refused" // right after a try in vain, before it waits for the next
 	Granted = "granted" // right after a grant was acknowledged
 	Loaded  = "loaded"  // between load and store
 	Between = "between" // between the two commands of a lock that needs two
 )
 
 // Points lists them.
-var Points = []string{Granted, Loaded, Between}
+var Points = []string{Refused, Granted, Loaded, Between}
 
 // Find returns the fault with that name.
 func Find(name string) (Fault, bool) {

@@ -19,12 +19,13 @@ type Point uint32
 // The points.
 const (
 	Nowhere Point = iota
+	Refused       // right after a try in vain, before it waits for the next
 	Granted       // right after a grant was acknowledged
 	Loaded        // between load and store
 	Between       // between the two commands of a lock that needs two
 )
 
-var points = [...]string{"nowhere", "granted", "loaded", "between"}
+var points = [...]string{"nowhere", "refused", "granted", "loaded", "between"}
 
 // String is the point's name on the command line.
 func (p Point) String() string { return points[p] }

@@ -207,6 +207,9 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 		case outcome == history.Unknown && g.lease.Token != "":
 			w.release(g.key, id, &g.lease, 0) // it may have been granted; nobody else will give it back
 		}
+		if !w.pass(ctx, Refused, g.key, 0) {
+			return history.Crashed
+		}
 		left := w.lane.Due + w.shape.Wait - w.now
 		if w.during(ctx).Err() != nil {
 			return history.Canceled

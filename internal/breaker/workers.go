@@ -33,7 +33,7 @@ func (h *hands) Catch(ctx context.Context, point string, key int32) (*faults.Cau
 	}
 	b.stopped(caught.Worker, true)
 	return &faults.Caught{
-		Worker: caught.Worker, Key: caught.Key,
+		Worker: caught.Worker, Key: caught.Key, At: point,
 		Go:  func() { b.stopped(caught.Worker, false); caught.Go() },
 		Die: func() { b.stopped(caught.Worker, false); caught.Die() },
 	}, nil

@@ -27,7 +27,7 @@ func TestMistakesInExpectationsAreNamed(t *testing.T) {
 		"unknown field":       {"set: [{lock: [lease]}]", "line 1: field lock not found"},
 		"unknown lock":        {"set:\n  - locks: [lease, leese]", `set, number 1: lock "leese": there is lease, `},
 		"unknown fault":       {"set: [{}, {faults: [kill]}]", `set, number 2: fault "kill": there is none, kill-primary, `},
-		"unknown point":       {"settings: [{faults: [stall-worker@lost]}]", `after @ comes a time or granted, loaded, between, not lost`},
+		"unknown point":       {"settings: [{faults: [stall-worker@lost]}]", `after @ comes a time or refused, granted, loaded, between, not lost`},
 		"unknown topology":    {"set: [{topologies: [ring*]}]", `topology "ring*": there is single, `},
 		"unknown counter":     {"set: [{counters: [paper]}]", `counter "paper": there is redis, `},
 		"unknown want":        {"rules: [{expect: pass}]", `expect "pass": there is must-pass, must-fail, may-fail`},

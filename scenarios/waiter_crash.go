@@ -1,0 +1,16 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var waiterCrash = Scenario{
+	Name:     "waiter-crash",
+	Doc:      "workers die that wait for the lock, also at the head of a queue: nobody else may wait for them",
+	Insists:  true,
+	Faults:   []string{"crash-worker@refused", "crash-worker@refused", "crash-worker@refused"},
+	Duration: 4 * time.Second,
+	Shape:    func(w *workload.Shape) { w.Workers, w.Hold = 16, 10*time.Millisecond },
+}
