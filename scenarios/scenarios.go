@@ -14,7 +14,7 @@ import (
 // All lists the scenarios: first without faults, then with those of holders, of messages, of servers.
 var All = []Scenario{
 	contention, manyKeys, twoProcesses, sleepers, extensions, renewal, reentry,
-	lateHolder, lateRelease, lateProcess, crash, waiterCrash, processCrash, cancelled,
+	lateHolder, lateRelease, lateExtension, lateProcess, comeback, crash, waiterCrash, processCrash, cancelled,
 	ambiguous, slowGrant, lostWakeup, cutOff,
 	minorityHung, minorityRefuses, slowServer, forgetful,
 }
