@@ -112,11 +112,11 @@ func rows(all []Result) (list []row) {
 		r := &all[i]
 		special := r.special()
 		plain := !r.Red && r.Status == checker.Pass
-		if plain && passed != nil && passed.lock == r.Lock && passed.topology == r.Topology && passed.expected == r.Expected.Want.String() {
+		if plain && passed != nil && passed.lock == r.Lock && passed.topology == r.Topology && passed.expected == string(r.Expected.Want) {
 			passed.cells, passed.holds = append(passed.cells, special), passed.holds+r.Holds
 			continue
 		}
-		n := row{lock: r.Lock, topology: r.Topology, result: r.Word(), expected: r.Expected.Want.String(), holds: r.Holds,
+		n := row{lock: r.Lock, topology: r.Topology, result: r.Word(), expected: string(r.Expected.Want), holds: r.Holds,
 			cells: []string{special}, bad: r.Violations, detected: r.Detected, failed: r.Status == checker.Fail}
 		if r.Red {
 			n.expected = "RED: " + strings.Join(append([]string{n.expected}, r.Expected.Causes...), " ")
