@@ -44,9 +44,3 @@ func (l *bitLock) Acquire(ctx context.Context, key string, _ time.Duration) (Lea
 func (l *bitLock) Release(ctx context.Context, lease Lease) error {
 	return l.client.SetBit(ctx, lease.Key, 0, 0).Err()
 }
-
-// unending is what locks without expiry have in common.
-type unending struct{}
-
-func (unending) Extend(_ context.Context, l Lease, _ time.Duration) (Lease, error) { return l, nil }
-func (unending) Close() error                                                      { return nil }

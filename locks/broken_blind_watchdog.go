@@ -30,12 +30,8 @@ type blindLock struct{ leaseLock }
 func (l *blindLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
 	there, err := l.client.PExpire(ctx, lease.Key, ttl).Result()
-	if err != nil {
-		return lease, err
+	if err == nil && !there {
+		err = ErrLost
 	}
-	if !there {
-		return lease, ErrLost
-	}
-	lease.Until = until(call, ttl)
-	return lease, nil
+	return lease.from(call, ttl, err)
 }

@@ -29,13 +29,6 @@ var setAndExpire = redis.NewScript(
 func (l *expireSecondsLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
 	lease := Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
-	n, err := setAndExpire.Run(ctx, l.client, []string{key}, lease.Token, ttl.Milliseconds()/1000).Int()
-	if err != nil {
-		return lease, err
-	}
-	if n == 0 {
-		return lease, ErrBusy
-	}
-	lease.Until = until(call, ttl)
-	return lease, nil
+	err := granted(setAndExpire.Run(ctx, l.client, []string{key}, lease.Token, ttl.Milliseconds()/1000).Int64())
+	return lease.from(call, ttl, err)
 }

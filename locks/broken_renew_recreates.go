@@ -30,9 +30,6 @@ return 1`)
 
 func (l *recreateLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
-	err := owned(extendOrCreate.Run(ctx, l.client, []string{lease.Key}, lease.Token, ttl.Milliseconds()))
-	if err == nil {
-		lease.Until = until(call, ttl)
-	}
-	return lease, err
+	err := owned(extendOrCreate.Run(ctx, l.client, []string{lease.Key}, lease.Token, ttl.Milliseconds()).Int64())
+	return lease.from(call, ttl, err)
 }

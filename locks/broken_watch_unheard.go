@@ -28,10 +28,7 @@ type watchUnheardLock struct{ watchLock }
 func (l *watchUnheardLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
 	err := unheard(l.once(ctx, lease, func(p redis.Pipeliner) { p.PExpire(ctx, lease.Key, ttl) }))
-	if err == nil {
-		lease.Until = until(call, ttl)
-	}
-	return lease, err
+	return lease.from(call, ttl, err)
 }
 
 func (l *watchUnheardLock) Release(ctx context.Context, lease Lease) error {

@@ -29,11 +29,5 @@ type weakTokenLock struct {
 }
 
 func (l *weakTokenLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
-	lease := Lease{Key: key, Token: l.token}
-	call := time.Now()
-	if err := setNX(ctx, l.client, key, lease.Token, ttl); err != nil {
-		return lease, err
-	}
-	lease.Until = until(call, ttl)
-	return lease, nil
+	return l.take(ctx, Lease{Key: key, Token: l.token}, ttl)
 }

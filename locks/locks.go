@@ -211,6 +211,14 @@ var ErrQuorum = errors.New("no quorum")
 // drift is what clocks may differ over a TTL: 1 % and 2 ms, as the Redlock description counts it.
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
+// from is the lease as it counts from a call that went well, and as it was before one that did not.
+func (l Lease) from(call time.Time, ttl time.Duration, err error) (Lease, error) {
+	if err == nil {
+		l.Until = until(call, ttl)
+	}
+	return l, err
+}
+
 // until is the end of a lease that was asked for at the time of the call: the server's lease began at the
 // earliest then.
 func until(call time.Time, ttl time.Duration) time.Time { return call.Add(ttl - drift(ttl)) }

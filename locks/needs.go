@@ -2,8 +2,9 @@ package locks
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
+
+	"golang.org/x/mod/semver"
 
 	"hammerlock/topologies"
 )
@@ -16,26 +17,10 @@ func (s Spec) Runs(server topologies.Server) error {
 	}
 	var wants []string
 	for _, r := range s.Needs {
-		if r.Name == server.Name && !older(server.Version, r.Since) {
+		if r.Name == server.Name && semver.Compare("v"+server.Version, "v"+r.Since) >= 0 {
 			return nil
 		}
 		wants = append(wants, r.Name+" "+r.Since)
 	}
 	return fmt.Errorf("%w: %s needs %s or newer, this is %s", ErrServer, s.Name, strings.Join(wants, ", "), server)
-}
-
-// older compares dotted versions by their numbers.
-func older(version, since string) bool {
-	have, want := strings.Split(version, "."), strings.Split(since, ".")
-	for i, w := range want {
-		if i >= len(have) {
-			return true
-		}
-		h, err := strconv.Atoi(have[i])
-		n, _ := strconv.Atoi(w)
-		if err != nil || h != n {
-			return err != nil || h < n
-		}
-	}
-	return false
 }
