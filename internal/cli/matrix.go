@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -24,7 +23,6 @@ type matrixOptions struct {
 	choice   matrix.Pattern
 	parallel int
 	resume   string
-	markdown string
 }
 
 // Most of the time cells wait for leases, so several are run at a time.
@@ -50,7 +48,6 @@ func (e Env) matrixCommand() *cobra.Command {
 	o.integer(flag{session, "parallel", "how many cells are run at a time"}, &o.parallel, mostInParallel)
 	o.seed("repeats another matrix (default: drawn and printed)")
 	o.text(flag{session, "resume", "go on with a matrix that was interrupted"}, "dir", &o.resume)
-	o.text(flag{session, "markdown", "write the table as Markdown, too"}, "file", &o.markdown)
 	o.text(flag{session, "redis-server", "the server to start (default: looked for)"}, "path", &o.plan.RedisServer)
 	o.out("where the matrix is saved")
 	o.outputFlags()
@@ -76,7 +73,7 @@ func (e Env) matrix(ctx, stop context.Context, root *cobra.Command, o *matrixOpt
 	s.Seed, s.LeftOut, s.Took = run.Seed, leftOut, time.Since(start)
 	x := matrixExit(stop, s, err)
 	document := Document{Schema: schema, Exit: x, Matrix: &s, Cells: append([]matrix.Result{}, all...)}
-	return e.answer(&o.options, result{x, document, func(w io.Writer) error { return matrix.WriteText(w, all, s) }, o.writeMarkdown(all, s)})
+	return e.answer(&o.options, result{x, document, func(w io.Writer) error { return matrix.WriteText(w, all, s) }, nil})
 }
 
 // prepare finds every mistake, chooses the cells and opens the log: a new one, or that of the matrix to go on with, whose
@@ -136,11 +133,4 @@ func matrixExit(stop context.Context, s matrix.Summary, err error) Exit {
 	default:
 		return x
 	}
-}
-
-func (o *matrixOptions) writeMarkdown(all []matrix.Result, s matrix.Summary) error {
-	if o.markdown == "" {
-		return nil
-	}
-	return writeFile(o.markdown, os.O_TRUNC, func(w io.Writer) error { return matrix.WriteMarkdown(w, all, s) })
 }
