@@ -31,12 +31,8 @@ func (p Point) String() string { return points[p] }
 
 // FindPoint returns the point with that name.
 func FindPoint(name string) (Point, bool) {
-	for i, p := range points {
-		if p == name && Point(i) != Nowhere {
-			return Point(i), true
-		}
-	}
-	return Nowhere, false
+	i := slices.Index(points[:], name)
+	return Point(max(i, 0)), i > int(Nowhere)
 }
 
 // AnyKey lets a gate catch whoever comes by.
@@ -67,9 +63,6 @@ type place struct {
 	hold   atomic.Uint64 // 0 if it has none yet
 }
 
-// GateSize is the memory that a gate needs, in bytes.
-const GateSize = int(unsafe.Sizeof(gateWords{}))
-
 // The orders to a worker that was caught.
 const (
 	wait uint32 = iota
@@ -80,12 +73,19 @@ const (
 // NewGate makes a gate.
 func NewGate() *Gate { return &Gate{words: new(gateWords)} }
 
-// GateIn is the gate in memory that begins with GateSize bytes, zero at first, at a multiple of eight.
+// GateIn is the gate in memory that is large enough, zero at first, and begins at a multiple of eight.
 func GateIn(memory []byte) (*Gate, error) {
-	if len(memory) < GateSize || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%8 != 0 {
-		return nil, fmt.Errorf("a gate needs %d bytes at a multiple of eight", GateSize)
+	words, err := over[gateWords](memory)
+	return &Gate{words: words}, err
+}
+
+// over is the value that memory shared with other processes holds.
+func over[T any](memory []byte) (*T, error) {
+	value := (*T)(unsafe.Pointer(unsafe.SliceData(memory)))
+	if size := unsafe.Sizeof(*value); uintptr(len(memory)) < size || uintptr(unsafe.Pointer(value))%8 != 0 {
+		return nil, fmt.Errorf("shared memory for %T needs %d bytes at a multiple of eight", value, size)
 	}
-	return &Gate{words: (*gateWords)(unsafe.Pointer(unsafe.SliceData(memory)))}, nil
+	return value, nil
 }
 
 // Caught is a worker that stands at a point.

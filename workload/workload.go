@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -93,7 +94,7 @@ type Page struct {
 func Pages(prefix string, n int) []Page {
 	pages := make([]Page, n)
 	for i := range pages {
-		tag := "{page-" + itoa(i) + "}"
+		tag := "{page-" + strconv.Itoa(i) + "}"
 		pages[i] = Page{Lock: prefix + "lock:" + tag, Views: prefix + "views:" + tag}
 	}
 	return pages
