@@ -92,7 +92,7 @@ func (l *rueidisLock) open(ttl time.Duration) error {
 		o.ClientOption, o.KeyValidity = rueidisOptions(l.env.Places[0], l.env.Source), ttl
 		o.ClientBuilder = func(o rueidis.ClientOption) (rueidis.Client, error) {
 			c, err := rueidis.NewClient(o)
-			return overheard{c}, err
+			return observed{c}, err
 		}
 		locker, err := rueidislock.NewLocker(o)
 		return &rueidisLocker{locker}, err

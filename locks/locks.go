@@ -127,7 +127,7 @@ type Env struct {
 	Places []*topologies.Site
 	// Source is what links tell the process's clients from others by, for the same libraries; 0 = nothing.
 	Source int
-	// Server is what runs at the sites; zero if that is not known, as of a deployment of somebody else's.
+	// Server is what runs at the sites; zero if that is not known.
 	Server topologies.Server
 	// Pause is called between the two commands of a lock that needs two, so that a fault can hold or kill the worker
 	// there. An error ends the call at once, with nothing undone. It is nil if no fault asks for it.
@@ -177,10 +177,11 @@ type Lock interface {
 	Close() error
 }
 
-// Waiter is a lock that can wait better than by polling. Wait returns when a try is worth while after an Acquire
-// that was refused; it says what made it return, and the worker polls no more than that. It returns an error when ctx
-// is done or when it cannot wait: then the worker polls. After a Wait without error the worker tries at least once: it may be the only one that was woken. A
-// visit that gives up lets ctx be done in a last Wait, so that it can leave a queue.
+// Waiter is a lock that can wait better than by polling. Wait is called after an Acquire that was refused. It returns
+// when another try makes sense, and says why; the worker does not poll besides. It returns an error when ctx is done or
+// when it cannot wait: then the worker polls. After a Wait without error the worker tries at least once: it may be the
+// only one that was woken. A visit that gives up calls Wait once more with a ctx that is done, so that the lock can
+// leave a queue.
 type Waiter interface {
 	Wait(ctx context.Context, key string) (history.Wake, error)
 }

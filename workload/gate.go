@@ -13,7 +13,7 @@ import (
 	"hammerlock/locks"
 )
 
-// Point is a place in a visit where a fault may take hold of the worker.
+// Point is a place in a visit at which a fault can stop the worker.
 type Point uint32
 
 // The points.
@@ -35,18 +35,18 @@ func FindPoint(name string) (Point, bool) {
 	return Point(max(i, 0)), i > int(Nowhere)
 }
 
-// AnyKey lets a gate catch whoever comes by.
+// AnyKey lets a gate catch a worker with any key.
 const AnyKey = -1
 
 // Gate stops one worker at a time at a point, until somebody says how it goes on. It may lie in memory that the
 // suite shares with its worker processes.
 type Gate struct {
 	words *gateWords
-	turn  int // of whoever catches
+	turn  int // only Catch uses it
 }
 
-// gateWords has a place for each of the last workers that were caught: one may still be on its way, or its process
-// stopped, when the next is.
+// gateWords has a place for each of the last workers that were caught: when the next one is caught, the one before may
+// not have gone on yet, or its process is stopped.
 type gateWords struct {
 	armed  atomic.Uint32 // the place where the next one is to stand, counted from 1; 0 lets everybody pass
 	_      uint32
