@@ -153,13 +153,24 @@ func TestRecipesWork(t *testing.T) {
 	for _, r := range all {
 		t.Run(r.name, func(t *testing.T) {
 			for _, command := range r.commands {
-				in(t, dir, strings.ReplaceAll(command, "NAME", r.thing(patches[r.name])))
+				command = strings.ReplaceAll(command, "NAME", r.thing(patches[r.name]))
+				if strings.HasPrefix(command, "make baselines") && carryOut(dir, command) == nil {
+					continue // it measures: where other tests keep the machine busy it has a second try
+				}
+				in(t, dir, command)
 			}
 		})
 	}
 	in(t, dir, "go test -short .") // the documents and the tree are as they must be
-	if text, err := os.ReadFile(filepath.Join(dir, "README.md")); err != nil || !strings.Contains(string(text), "not measured yet") {
+	text, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil || !strings.Contains(string(text), "not measured yet") {
 		t.Errorf("README.md does not say that the matrix knows nothing of the new lock: %v", err)
+	}
+	for _, r := range all {
+		name := "| `" + r.thing(patches[r.name]) + "` |"
+		if r.name != "an output" && !strings.Contains(string(text), name) { // a catalogue lacks it
+			t.Errorf("%s: README.md has no row %s", r.name, name)
+		}
 	}
 }
 
