@@ -29,7 +29,7 @@ var ifeq = Spec{
 
 const valkey = "Valkey"
 
-var ifeqNeeds = []Release{{"Redis", "8.4"}, {valkey, "9.0"}}
+var ifeqNeeds = []release{{"Redis", "8.4"}, {valkey, "9.0"}}
 
 type ifeqLock struct {
 	leaseLock

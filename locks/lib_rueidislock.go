@@ -50,7 +50,7 @@ func newRueidis(e Env, o rueidislock.LockerOption) (Lock, error) {
 }
 
 // The library needs RESP3 and client tracking.
-var rueidisNeeds = []Release{{"Redis", "7.0"}, {valkey, "7.2"}, {"Redict", "7.3"}}
+var rueidisNeeds = []release{{"Redis", "7.0"}, {valkey, "7.2"}, {"Redict", "7.3"}}
 
 // rueidisLock shares one locker with the workers of its process, as an application does.
 type rueidisLock struct {

@@ -6,11 +6,14 @@ package locks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/mod/semver"
 
 	"hammerlock/history"
 	"hammerlock/topologies"
@@ -34,8 +37,8 @@ type Spec struct {
 	Sites   Sites
 	Assumes string    // what it needs to be safe
 	Broken  string    // why it is wrong; empty for a lock that is right within its assumptions
-	Caught  []Symptom // how a broken lock shows, the surest way first
-	Needs   []Release // the servers that have its commands, any of them; empty for a lock that runs on all
+	Caught  []symptom // how a broken lock shows, the surest way first
+	Needs   []release // the servers that have its commands, any of them; empty for a lock that runs on all
 	Claims  history.Claims
 	// Counting is how visits count under it. What is not TwoSteps is no lock but a baseline: it does without one.
 	Counting Counting
@@ -63,16 +66,32 @@ const (
 	Optimistic                 // a store that has no effect if anybody else stored since the load; it is repeated
 )
 
-// Symptom is a verdict on a broken lock and what brings it about.
-type Symptom struct {
+// symptom is a verdict on a broken lock and what brings it about.
+type symptom struct {
 	Cause string // as the checkers name it
 	Fault string // as it is asked for on the command line; "none" = load alone
 }
 
-// Release is a server that has what a lock needs, from a version on.
-type Release struct {
+// release is a server that has what a lock needs, from a version on.
+type release struct {
 	Name  string // as the server calls itself
 	Since string // major.minor
+}
+
+// Runs says whether the lock's commands are known to the server: nil, or an ErrServer that names the version it has
+// and the ones it would need. A server whose version is not known is given a try.
+func (s Spec) Runs(server topologies.Server) error {
+	if len(s.Needs) == 0 || server == (topologies.Server{}) {
+		return nil
+	}
+	var wants []string
+	for _, r := range s.Needs {
+		if r.Name == server.Name && semver.Compare("v"+server.Version, "v"+r.Since) >= 0 {
+			return nil
+		}
+		wants = append(wants, r.Name+" "+r.Since)
+	}
+	return fmt.Errorf("%w: %s needs %s or newer, this is %s", ErrServer, s.Name, strings.Join(wants, ", "), server)
 }
 
 // Find returns the spec with that name.
@@ -223,3 +242,12 @@ func (l Lease) from(call time.Time, ttl time.Duration, err error) (Lease, error)
 // until is the end of a lease that was asked for at the time of the call: the server's lease began at the
 // earliest then.
 func until(call time.Time, ttl time.Duration) time.Time { return call.Add(ttl - drift(ttl)) }
+
+// sibling names a key that belongs to a lock's key and lives in the same slot of a cluster. Redisson names its keys
+// and channels in this way, too.
+func sibling(prefix, key string) string {
+	if strings.Contains(key, "{") {
+		return prefix + ":" + key
+	}
+	return prefix + ":{" + key + "}"
+}
