@@ -8,7 +8,7 @@ PERF = quick
 .PHONY: help build bench test test-full perf aa soak baselines waiting matrix man completions readme clean
 
 help:
-	@echo 'make bench   five topologies under load, one table (installs redis-server if it is missing)'
+	@echo 'make bench   all topologies under load, one table (installs redis-server if it is missing)'
 	@echo 'make test    vet, staticcheck and every test under the race detector'
 	@echo 'make test-full  the same with all random cases, and the mutants of the checkers'
 	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; five minutes, calmer with PERF=full'

@@ -45,8 +45,8 @@ func TestFilesForOthersAreMeant(t *testing.T) {
 			t.Errorf("action.yml: no input %s", m[1])
 		}
 	}
-	mustBeMeant(t, cli.Verify, action.Inputs["verify"].Default)
-	mustBeMeant(t, cli.Bench, "ab lock=lease lock=watch "+action.Inputs["ab"].Default)
+	mustBeValid(t, cli.Verify, action.Inputs["verify"].Default)
+	mustBeValid(t, cli.Bench, "ab lock=lease lock=watch "+action.Inputs["ab"].Default)
 	script := read(t, ".ci/pull-request")
 	shell(t, script)
 	for name, input := range map[string]string{"VERIFY": "verify", "AB": "ab"} {
@@ -61,7 +61,7 @@ func TestTheGuideToCI(t *testing.T) {
 	text := read(t, "docs/ci.md")
 	for _, m := range regexp.MustCompile(`(?m)^    bin/bench (.*)$`).FindAllStringSubmatch(text, -1) {
 		line := strings.NewReplacer("'", "", "base/bin/bench", "/bin/sh", "bench=bin/bench", "bench=/bin/sh").Replace(m[1])
-		mustBeMeant(t, cli.Bench, line)
+		mustBeValid(t, cli.Bench, line)
 	}
 	if !strings.Contains(text, "uses: ./") || strings.Count(text, "```")%2 != 0 {
 		t.Error("docs/ci.md lacks the workflow")

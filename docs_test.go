@@ -46,10 +46,10 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^    bin/bench ([^#|\n]*)`).FindAllStringSubmatch(text, -1) {
-		mustBeMeant(t, cli.Bench, m[1])
+		mustBeValid(t, cli.Bench, m[1])
 	}
 	for _, m := range regexp.MustCompile(`(?m)^    bin/verify (-[^#|\n]*)`).FindAllStringSubmatch(text, -1) {
-		mustBeMeant(t, cli.Verify, m[1])
+		mustBeValid(t, cli.Verify, m[1])
 	}
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
@@ -205,8 +205,8 @@ func flagsOf(t *testing.T, command func(context.Context, cli.Env) int) map[strin
 	return flags
 }
 
-// mustBeMeant lets a command check its arguments on a machine without a server, so that nothing is started.
-func mustBeMeant(t *testing.T, command func(context.Context, cli.Env) int, line string) {
+// mustBeValid lets a command check its arguments on a machine without a server, so that nothing is started.
+func mustBeValid(t *testing.T, command func(context.Context, cli.Env) int, line string) {
 	t.Helper()
 	var out bytes.Buffer
 	args := append(strings.Fields(line), "--redis-server", "/nowhere", "--out", t.TempDir())

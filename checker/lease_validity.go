@@ -185,7 +185,7 @@ func (l *leases) loss(h *hold) {
 	if !l.c.Claims.Renews || h.Crashed <= at || ranOut {
 		return
 	}
-	if l.kept(begin, at, h) {
+	if l.kept(begin, at) {
 		l.misses["renewal-failure"]++
 		return
 	}
@@ -204,7 +204,7 @@ func (l *leases) repeated(told int32) bool {
 
 // kept tells whether a fault kept a live holder's lease from being renewed: nobody was served, or its process did not
 // run. Late and lost messages are no excuse: a renewal can be repeated.
-func (l *leases) kept(from, to time.Duration, h *hold) bool {
+func (l *leases) kept(from, to time.Duration) bool {
 	return l.c.explained(from, to, 0, func(e *history.Effect) bool {
 		return e != stoodFor && (e.StopsService() || e.BreaksPromises() || e.Hit(history.Clients))
 	}) != nil

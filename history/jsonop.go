@@ -125,7 +125,7 @@ func (l *line) field(name []byte, v value) (err error) {
 		return fmt.Errorf("unknown field %q", name)
 	}
 	if l.has&bit != 0 {
-		return errors.New("is there twice")
+		return errors.New("is given twice")
 	}
 	l.has |= bit
 	op := &l.op

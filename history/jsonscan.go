@@ -55,7 +55,7 @@ func object(b []byte, field func(name []byte, v value) error) error {
 		}
 	}
 	if len(space(b)) > 0 {
-		return errors.New("there is more after the object")
+		return errors.New("trailing data")
 	}
 	return nil
 }

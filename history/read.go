@@ -299,7 +299,7 @@ func strictJSON(b []byte, v any) error {
 		return err
 	}
 	if d.InputOffset() != int64(len(bytes.TrimRight(b, " \t\r\n"))) {
-		return errors.New("there is more behind it")
+		return errors.New("trailing data")
 	}
 	return nil
 }

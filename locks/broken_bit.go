@@ -15,7 +15,7 @@ var bit = Spec{
 	Source: "answers to \"how do I lock with Redis\": a flag",
 	Sites:  OneSite,
 	Broken: "reading and setting the flag are two steps: two workers see 0 and both set it; and it never expires",
-	Caught: []Symptom{{"double-grant", "none"}, {"deadlock", "crash-worker"}},
+	Caught: []symptom{{"double-grant", "none"}, {"deadlock", "crash-worker"}},
 	Claims: history.Claims{Excludes: true},
 	Open:   func(e Env) (Lock, error) { return &bitLock{client: e.Sites[0], env: e}, nil },
 }
@@ -44,9 +44,3 @@ func (l *bitLock) Acquire(ctx context.Context, key string, _ time.Duration) (Lea
 func (l *bitLock) Release(ctx context.Context, lease Lease) error {
 	return l.client.SetBit(ctx, lease.Key, 0, 0).Err()
 }
-
-// unending is what locks without expiry have in common.
-type unending struct{}
-
-func (unending) Extend(_ context.Context, l Lease, _ time.Duration) (Lease, error) { return l, nil }
-func (unending) Close() error                                                      { return nil }

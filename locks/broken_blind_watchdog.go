@@ -13,7 +13,7 @@ var blindWatchdog = Spec{
 	Source: "watchdogs written as a ticker and an EXPIRE",
 	Sites:  OneSite,
 	Broken: "a holder that has lost its lock goes on prolonging its successor's, and believes that it is its own",
-	Caught: []Symptom{{"silent-reacquire", "stop-process"}, {"overrun", "stop-process"}},
+	Caught: []symptom{{"silent-reacquire", "stop-process"}, {"overrun", "stop-process"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
 	Open:   func(e Env) (Lock, error) { return renewBlindly(&blindLock{leaseLock{e.Sites[0]}}, e), nil },
 }
@@ -30,12 +30,8 @@ type blindLock struct{ leaseLock }
 func (l *blindLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
 	there, err := l.client.PExpire(ctx, lease.Key, ttl).Result()
-	if err != nil {
-		return lease, err
+	if err == nil && !there {
+		err = ErrLost
 	}
-	if !there {
-		return lease, ErrLost
-	}
-	lease.Until = until(call, ttl)
-	return lease, nil
+	return lease.from(call, ttl, err)
 }

@@ -16,7 +16,7 @@ var expireSeconds = Spec{
 	Source: "wrappers that take milliseconds and pass on ttl/1000",
 	Sites:  OneSite,
 	Broken: "EXPIRE 0 deletes the key: a lease under one second is no lock, and others end up to a second early",
-	Caught: []Symptom{{"double-grant", "none"}, {"over-claim", "none"}},
+	Caught: []symptom{{"double-grant", "none"}, {"over-claim", "none"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &expireSecondsLock{leaseLock{e.Sites[0]}}, nil },
 }
@@ -29,13 +29,6 @@ var setAndExpire = redis.NewScript(
 func (l *expireSecondsLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
 	lease := Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
-	n, err := setAndExpire.Run(ctx, l.client, []string{key}, lease.Token, ttl.Milliseconds()/1000).Int()
-	if err != nil {
-		return lease, err
-	}
-	if n == 0 {
-		return lease, ErrBusy
-	}
-	lease.Until = until(call, ttl)
-	return lease, nil
+	err := granted(setAndExpire.Run(ctx, l.client, []string{key}, lease.Token, ttl.Milliseconds()/1000).Int64())
+	return lease.from(call, ttl, err)
 }

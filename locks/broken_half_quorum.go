@@ -8,7 +8,7 @@ var halfQuorum = Spec{
 	Source: "n/2 where n/2+1 was meant",
 	Sites:  ManySites,
 	Broken: "two of five sites are enough, and there are two disjoint pairs",
-	Caught: []Symptom{{"double-grant", "none"}, {"double-grant", "partition"}},
+	Caught: []symptom{{"double-grant", "none"}, {"double-grant", "partition"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		l := newRedlock(e)

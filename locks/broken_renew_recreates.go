@@ -15,7 +15,7 @@ var renewRecreates = Spec{
 	Source: "redsync, WithSetNXOnExtend",
 	Sites:  OneSite,
 	Broken: "a hold that is over comes back to life: somebody may have had the lock meanwhile, nobody is told",
-	Caught: []Symptom{{"silent-reacquire", "stop-process"}},
+	Caught: []symptom{{"silent-reacquire", "stop-process"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
 	Open:   func(e Env) (Lock, error) { return renewBlindly(&recreateLock{leaseLock{e.Sites[0]}}, e), nil },
 }
@@ -30,9 +30,6 @@ return 1`)
 
 func (l *recreateLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
-	err := owned(extendOrCreate.Run(ctx, l.client, []string{lease.Key}, lease.Token, ttl.Milliseconds()))
-	if err == nil {
-		lease.Until = until(call, ttl)
-	}
-	return lease, err
+	err := owned(extendOrCreate.Run(ctx, l.client, []string{lease.Key}, lease.Token, ttl.Milliseconds()).Int64())
+	return lease.from(call, ttl, err)
 }

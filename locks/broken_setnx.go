@@ -3,7 +3,6 @@ package locks
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,7 +16,7 @@ var setnx = Spec{
 	Source: "redis.io, SETNX, before 2.6.12; most first articles on the subject",
 	Sites:  OneSite,
 	Broken: "never expires: when its holder dies nobody gets the lock again",
-	Caught: []Symptom{{"deadlock", "crash-worker"}},
+	Caught: []symptom{{"deadlock", "crash-worker"}},
 	Claims: history.Claims{Excludes: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &setnxLock{client: e.Sites[0]}, nil },
 }
@@ -29,11 +28,7 @@ type setnxLock struct {
 
 func (l *setnxLock) Acquire(ctx context.Context, key string, _ time.Duration) (Lease, error) {
 	lease := Lease{Key: key, Token: rand.Text()}
-	err := l.client.SetArgs(ctx, key, lease.Token, redis.SetArgs{Mode: "NX"}).Err()
-	if errors.Is(err, redis.Nil) {
-		return lease, ErrBusy
-	}
-	return lease, err
+	return lease, setNX(ctx, l.client, key, lease.Token, 0)
 }
 
 func (l *setnxLock) Release(ctx context.Context, lease Lease) error {
@@ -42,9 +37,5 @@ func (l *setnxLock) Release(ctx context.Context, lease Lease) error {
 
 // deleteAny deletes the key, whoever holds the lock.
 func deleteAny(ctx context.Context, c redis.Cmdable, key string) error {
-	n, err := c.Del(ctx, key).Result()
-	if err == nil && n == 0 {
-		return ErrLost
-	}
-	return err
+	return owned(c.Del(ctx, key).Result())
 }

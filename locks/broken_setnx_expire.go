@@ -3,10 +3,7 @@ package locks
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
 )
@@ -17,7 +14,7 @@ var setnxExpire = Spec{
 	Source: "the usual repair of setnx, before SET had NX and PX",
 	Sites:  OneSite,
 	Broken: "a worker that dies between its two commands leaves a lock that never expires",
-	Caught: []Symptom{{"deadlock", "crash-worker@between"}},
+	Caught: []symptom{{"deadlock", "crash-worker@between"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &setnxExpireLock{leaseLock{e.Sites[0]}, e}, nil },
 }
@@ -29,20 +26,13 @@ type setnxExpireLock struct {
 
 func (l *setnxExpireLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
 	lease := Lease{Key: key, Token: rand.Text()}
-	err := l.client.SetArgs(ctx, key, lease.Token, redis.SetArgs{Mode: "NX"}).Err()
-	if errors.Is(err, redis.Nil) {
-		return lease, ErrBusy
-	}
-	if err != nil {
+	if err := setNX(ctx, l.client, key, lease.Token, 0); err != nil {
 		return lease, err
 	}
 	if err := l.env.between(ctx, key); err != nil {
 		return lease, err
 	}
 	call := time.Now()
-	if err := l.client.PExpire(ctx, key, ttl).Err(); err != nil {
-		return lease, afterGrant(err)
-	}
-	lease.Until = until(call, ttl)
-	return lease, nil
+	err := afterGrant(l.client.PExpire(ctx, key, ttl).Err())
+	return lease.from(call, ttl, err)
 }

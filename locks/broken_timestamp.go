@@ -17,7 +17,7 @@ var timestamp = Spec{
 	Source: "redis.io, SETNX: \"Design pattern: Locking with SETNX\"",
 	Sites:  OneSite,
 	Broken: "the late holder's DEL takes the lock from its successor; losers of a takeover move the winner's deadline",
-	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}, {"over-claim", "none"}},
+	Caught: []symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}, {"over-claim", "none"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		return &timestampLock{client: e.Sites[0], env: e, takeOver: getSet}, nil

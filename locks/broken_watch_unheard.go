@@ -16,7 +16,7 @@ var watchUnheard = Spec{
 	Source: "code that looks at the error of EXEC but not at its nil reply",
 	Sites:  OneSite,
 	Broken: "the lease was extended, or released, only if EXEC says so: its holder believes in what did not happen",
-	Caught: []Symptom{{"false-release", "stall-worker@between"}},
+	Caught: []symptom{{"false-release", "stall-worker@between"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		return &watchUnheardLock{watchLock{leaseLock{e.Sites[0]}, e}}, nil
@@ -28,10 +28,7 @@ type watchUnheardLock struct{ watchLock }
 func (l *watchUnheardLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
 	err := unheard(l.once(ctx, lease, func(p redis.Pipeliner) { p.PExpire(ctx, lease.Key, ttl) }))
-	if err == nil {
-		lease.Until = until(call, ttl)
-	}
-	return lease, err
+	return lease.from(call, ttl, err)
 }
 
 func (l *watchUnheardLock) Release(ctx context.Context, lease Lease) error {

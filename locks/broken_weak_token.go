@@ -15,7 +15,7 @@ var weakToken = Spec{
 	Source: "locks that store who holds them, for people to read",
 	Sites:  OneSite,
 	Broken: "all workers of a process have the same token: a late holder's release passes the comparison",
-	Caught: []Symptom{{"foreign-release", "stall-worker"}},
+	Caught: []symptom{{"foreign-release", "stall-worker"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		host, err := os.Hostname()
@@ -29,11 +29,5 @@ type weakTokenLock struct {
 }
 
 func (l *weakTokenLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
-	lease := Lease{Key: key, Token: l.token}
-	call := time.Now()
-	if err := setNX(ctx, l.client, key, lease.Token, ttl); err != nil {
-		return lease, err
-	}
-	lease.Until = until(call, ttl)
-	return lease, nil
+	return l.take(ctx, Lease{Key: key, Token: l.token}, ttl)
 }

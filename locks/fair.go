@@ -103,21 +103,15 @@ func (l *fairLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	l.places[key] = p
 	lease := Lease{Key: key, Token: p.token}
 	call := time.Now()
-	n, err := queueUp.Run(ctx, l.leaseLock.client, fairKeys(key), p.token, ttl.Milliseconds()).Int()
-	if err != nil {
-		delete(l.places, key) // it may have been granted: this token is given back
-		return lease, err
+	err := granted(queueUp.Run(ctx, l.leaseLock.client, fairKeys(key), p.token, ttl.Milliseconds()).Int64())
+	if err != ErrBusy {
+		delete(l.places, key) // after an error it may have been granted: this token is given back
 	}
-	if n == 0 {
-		return lease, ErrBusy
-	}
-	delete(l.places, key)
-	lease.Until = until(call, ttl)
-	return lease, nil
+	return lease.from(call, ttl, err)
 }
 
 func (l *fairLock) Release(ctx context.Context, lease Lease) error {
-	return owned(leaveQueue.Run(ctx, l.leaseLock.client, fairKeys(lease.Key), lease.Token, sibling(fairChannel, lease.Key)))
+	return owned(leaveQueue.Run(ctx, l.leaseLock.client, fairKeys(lease.Key), lease.Token, sibling(fairChannel, lease.Key)).Int64())
 }
 
 // Wait waits to be woken by the holder before it in line. It comes back before others take it for dead.

@@ -33,12 +33,6 @@ func (l *fencedLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	lease := Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
 	n, err := setAndDraw.Run(ctx, l.client, []string{key, fenceKey(key)}, lease.Token, ttl.Milliseconds()).Int64()
-	if err != nil {
-		return lease, err
-	}
-	if n == 0 {
-		return lease, ErrBusy
-	}
-	lease.Fence, lease.Until = n, until(call, ttl)
-	return lease, nil
+	lease.Fence = n
+	return lease.from(call, ttl, granted(n, err))
 }

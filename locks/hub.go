@@ -10,8 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// hub is a process's one connection for messages. A message lets one of the waiters of its channel go on, as in
-// Redisson: others of the same process would only get in its way.
+// hub is a process's one connection for messages. A message wakes one of the waiters of its channel, as in Redisson:
+// others of the same process would only compete with it.
 type hub struct {
 	pubsub *redis.PubSub
 	done   chan struct{}
@@ -32,13 +32,13 @@ func openHub(ctx context.Context, c redis.UniversalClient) *hub {
 	go func() {
 		defer close(h.done)
 		for m := range messages {
-			h.hear(m)
+			h.handle(m)
 		}
 	}()
 	return h
 }
 
-func (h *hub) hear(message any) {
+func (h *hub) handle(message any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch m := message.(type) {
@@ -49,7 +49,7 @@ func (h *hub) hear(message any) {
 		}
 		select {
 		case <-c.confirmed:
-			c.wake() // after a reconnection: what was said meanwhile was not heard
+			c.wake() // after a reconnection: messages in between were lost
 		default:
 			close(c.confirmed)
 		}
@@ -88,7 +88,7 @@ func (h *hub) part(ctx context.Context, name string, c *channel) {
 	defer h.mu.Unlock()
 	if c.waiters--; c.waiters == 0 && h.channels[name] == c {
 		delete(h.channels, name)
-		_ = h.pubsub.Unsubscribe(ctx, name) // if it fails, messages come that nobody hears
+		_ = h.pubsub.Unsubscribe(ctx, name) // if it fails, further messages are ignored
 	}
 }
 

@@ -29,7 +29,7 @@ var ifeq = Spec{
 
 const valkey = "Valkey"
 
-var ifeqNeeds = []Release{{"Redis", "8.4"}, {valkey, "9.0"}}
+var ifeqNeeds = []release{{"Redis", "8.4"}, {valkey, "9.0"}}
 
 type ifeqLock struct {
 	leaseLock
@@ -40,20 +40,13 @@ func (l *ifeqLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (
 	call := time.Now()
 	err := l.client.SetIFEQ(ctx, lease.Key, lease.Token, lease.Token, ttl).Err()
 	if errors.Is(err, redis.Nil) {
-		return lease, ErrLost
+		err = ErrLost
 	}
-	if err == nil {
-		lease.Until = until(call, ttl)
-	}
-	return lease, err
+	return lease.from(call, ttl, err)
 }
 
 func (l *ifeqLock) Release(ctx context.Context, lease Lease) error {
-	n, err := l.remove(ctx, l.client, lease.Key, lease.Token).Result()
-	if err == nil && n == 0 {
-		return ErrLost
-	}
-	return err
+	return owned(l.remove(ctx, l.client, lease.Key, lease.Token).Result())
 }
 
 func delex(ctx context.Context, c redis.UniversalClient, key, token string) *redis.IntCmd {

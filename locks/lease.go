@@ -24,22 +24,19 @@ var lease = Spec{
 type leaseLock struct{ client redis.UniversalClient }
 
 func (l *leaseLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
-	lease := Lease{Key: key, Token: rand.Text()}
+	return l.take(ctx, Lease{Key: key, Token: rand.Text()}, ttl)
+}
+
+func (l *leaseLock) take(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
-	if err := setNX(ctx, l.client, key, lease.Token, ttl); err != nil {
-		return lease, err
-	}
-	lease.Until = until(call, ttl)
-	return lease, nil
+	err := setNX(ctx, l.client, lease.Key, lease.Token, ttl)
+	return lease.from(call, ttl, err)
 }
 
 func (l *leaseLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
-	if err := extendOwned(ctx, l.client, lease.Key, lease.Token, ttl); err != nil {
-		return lease, err
-	}
-	lease.Until = until(call, ttl)
-	return lease, nil
+	err := extendOwned(ctx, l.client, lease.Key, lease.Token, ttl)
+	return lease.from(call, ttl, err)
 }
 
 func (l *leaseLock) Release(ctx context.Context, lease Lease) error {
@@ -90,9 +87,9 @@ var (
 func (s ownedScript) run(ctx context.Context, c sender, evalsha []any) error {
 	cmd := redis.NewCmd(ctx, evalsha...)
 	if err := c.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
-		return owned(s.Eval(ctx, c, []string{evalsha[3].(string)}, evalsha[4:]...))
+		return owned(s.Eval(ctx, c, []string{evalsha[3].(string)}, evalsha[4:]...).Int64())
 	}
-	return owned(cmd)
+	return owned(cmd.Int64())
 }
 
 // deleteOwned deletes the key if it holds the token.
@@ -107,11 +104,18 @@ func extendOwned(ctx context.Context, c sender, key, token string, ttl time.Dura
 	return s.run(ctx, c, []any{"evalsha", s.digest, 1, key, token, ttl.Milliseconds()})
 }
 
-// owned reads the reply of a script that answers 0 if the key was not ours.
-func owned(cmd *redis.Cmd) error {
-	n, err := cmd.Int()
+// owned reads the reply of a command that answers 0 if the key was not ours.
+func owned(n int64, err error) error {
 	if err == nil && n == 0 {
 		return ErrLost
+	}
+	return err
+}
+
+// granted reads the reply of a script that answers 0 if somebody else has the lock.
+func granted(n int64, err error) error {
+	if err == nil && n == 0 {
+		return ErrBusy
 	}
 	return err
 }

@@ -73,7 +73,7 @@ func BenchmarkCommand(b *testing.B) {
 			return c.SetArgs(ctx, key, token, redis.SetArgs{Mode: "NX", TTL: time.Second}).Err()
 		}},
 		{"delete/lease", func() error { return deleteOwned(ctx, c, key, token) }},
-		{"delete/library", func() error { return owned(compareAndDelete.Run(ctx, c, []string{key}, token)) }},
+		{"delete/library", func() error { return owned(compareAndDelete.Run(ctx, c, []string{key}, token).Int64()) }},
 	} {
 		b.Run(command.name, func(b *testing.B) {
 			b.ReportAllocs()

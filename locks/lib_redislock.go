@@ -55,12 +55,9 @@ func (l *redislockLock) Extend(ctx context.Context, lease Lease, ttl time.Durati
 	call := time.Now()
 	err := held.Refresh(ctx, ttl, nil)
 	if errors.Is(err, redislock.ErrNotObtained) {
-		return lease, ErrLost
+		err = ErrLost
 	}
-	if err == nil {
-		lease.Until = until(call, ttl)
-	}
-	return lease, err
+	return lease.from(call, ttl, err)
 }
 
 func (l *redislockLock) Release(ctx context.Context, lease Lease) error {

@@ -93,15 +93,14 @@ func (l *redsyncLock) Close() error { return nil }
 // site is for yes, too, if nothing is known of it. One that nothing has reached certainly did not grant the lock; but it may
 // still keep one for its holder.
 func (l *redsyncLock) classify(err, no error) error {
-	var taken *redsync.ErrTaken
-	if errors.As(err, &taken) {
+	if _, ok := errors.AsType[*redsync.ErrTaken](err); ok {
 		return fmt.Errorf("%w: %w", no, err)
 	}
 	refused := 0
 	for _, e := range split(err) {
-		var node *redsync.ErrNodeTaken
+		_, taken := errors.AsType[*redsync.ErrNodeTaken](e)
 		outcome, _ := Classify(e)
-		if errors.As(e, &node) || errors.Is(e, redsync.ErrLockAlreadyExpired) ||
+		if taken || errors.Is(e, redsync.ErrLockAlreadyExpired) ||
 			outcome == history.Failed && !errors.Is(no, ErrLost) {
 			refused++
 		}

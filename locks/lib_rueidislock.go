@@ -50,7 +50,7 @@ func newRueidis(e Env, o rueidislock.LockerOption) (Lock, error) {
 }
 
 // The library needs RESP3 and client tracking.
-var rueidisNeeds = []Release{{"Redis", "7.0"}, {valkey, "7.2"}, {"Redict", "7.3"}}
+var rueidisNeeds = []release{{"Redis", "7.0"}, {valkey, "7.2"}, {"Redict", "7.3"}}
 
 // rueidisLock shares one locker with the workers of its process, as an application does.
 type rueidisLock struct {
@@ -92,7 +92,7 @@ func (l *rueidisLock) open(ttl time.Duration) error {
 		o.ClientOption, o.KeyValidity = rueidisOptions(l.env.Places[0], l.env.Source), ttl
 		o.ClientBuilder = func(o rueidis.ClientOption) (rueidis.Client, error) {
 			c, err := rueidis.NewClient(o)
-			return overheard{c}, err
+			return observed{c}, err
 		}
 		locker, err := rueidislock.NewLocker(o)
 		return &rueidisLocker{locker}, err

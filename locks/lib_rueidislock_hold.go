@@ -55,10 +55,10 @@ func (h *rueidisHold) asked() time.Time {
 	return h.first
 }
 
-// overheard is a client whose commands for a hold are noted.
-type overheard struct{ rueidis.Client }
+// observed is a client that tells a hold of the commands that the library sends for it.
+type observed struct{ rueidis.Client }
 
-func (o overheard) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+func (o observed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	h, ok := ctx.Value(rueidisHoldKey{}).(*rueidisHold)
 	args := cmd.Commands()
 	if !ok || len(args) != 6 { // EVALSHA script 1 key token deadline

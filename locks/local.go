@@ -15,10 +15,13 @@ var local = Spec{
 	Sites:   NoSite,
 	Assumes: "there is one process",
 	Claims:  history.Claims{Excludes: true, Owned: true, Cleans: true},
-	Open:    func(e Env) (Lock, error) { return localLock{e.Process}, nil },
+	Open:    func(e Env) (Lock, error) { return localLock{process: e.Process}, nil },
 }
 
-type localLock struct{ process *Process }
+type localLock struct {
+	unending
+	process *Process
+}
 
 func (l localLock) Acquire(_ context.Context, key string, _ time.Duration) (Lease, error) {
 	if !l.mutex(key).TryLock() {
@@ -27,16 +30,10 @@ func (l localLock) Acquire(_ context.Context, key string, _ time.Duration) (Leas
 	return Lease{Key: key}, nil
 }
 
-func (l localLock) Extend(_ context.Context, lease Lease, _ time.Duration) (Lease, error) {
-	return lease, nil
-}
-
 func (l localLock) Release(_ context.Context, lease Lease) error {
 	l.mutex(lease.Key).Unlock()
 	return nil
 }
-
-func (l localLock) Close() error { return nil }
 
 func (l localLock) mutex(key string) *sync.Mutex {
 	m, ok := l.process.mutexes.Load(key)

@@ -6,11 +6,14 @@ package locks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/mod/semver"
 
 	"hammerlock/history"
 	"hammerlock/topologies"
@@ -34,8 +37,8 @@ type Spec struct {
 	Sites   Sites
 	Assumes string    // what it needs to be safe
 	Broken  string    // why it is wrong; empty for a lock that is right within its assumptions
-	Caught  []Symptom // how a broken lock shows, the surest way first
-	Needs   []Release // the servers that have its commands, any of them; empty for a lock that runs on all
+	Caught  []symptom // how a broken lock shows, the surest way first
+	Needs   []release // the servers that have its commands, any of them; empty for a lock that runs on all
 	Claims  history.Claims
 	// Counting is how visits count under it. What is not TwoSteps is no lock but a baseline: it does without one.
 	Counting Counting
@@ -63,16 +66,32 @@ const (
 	Optimistic                 // a store that has no effect if anybody else stored since the load; it is repeated
 )
 
-// Symptom is a verdict on a broken lock and what brings it about.
-type Symptom struct {
+// symptom is a verdict on a broken lock and what brings it about.
+type symptom struct {
 	Cause string // as the checkers name it
 	Fault string // as it is asked for on the command line; "none" = load alone
 }
 
-// Release is a server that has what a lock needs, from a version on.
-type Release struct {
+// release is a server that has what a lock needs, from a version on.
+type release struct {
 	Name  string // as the server calls itself
 	Since string // major.minor
+}
+
+// Runs says whether the lock's commands are known to the server: nil, or an ErrServer that names the version it has
+// and the ones it would need. A server whose version is not known is given a try.
+func (s Spec) Runs(server topologies.Server) error {
+	if len(s.Needs) == 0 || server == (topologies.Server{}) {
+		return nil
+	}
+	var wants []string
+	for _, r := range s.Needs {
+		if r.Name == server.Name && semver.Compare("v"+server.Version, "v"+r.Since) >= 0 {
+			return nil
+		}
+		wants = append(wants, r.Name+" "+r.Since)
+	}
+	return fmt.Errorf("%w: %s needs %s or newer, this is %s", ErrServer, s.Name, strings.Join(wants, ", "), server)
 }
 
 // Find returns the spec with that name.
@@ -127,7 +146,7 @@ type Env struct {
 	Places []*topologies.Site
 	// Source is what links tell the process's clients from others by, for the same libraries; 0 = nothing.
 	Source int
-	// Server is what runs at the sites; zero if that is not known, as of a deployment of somebody else's.
+	// Server is what runs at the sites; zero if that is not known.
 	Server topologies.Server
 	// Pause is called between the two commands of a lock that needs two, so that a fault can hold or kill the worker
 	// there. An error ends the call at once, with nothing undone. It is nil if no fault asks for it.
@@ -177,10 +196,11 @@ type Lock interface {
 	Close() error
 }
 
-// Waiter is a lock that can wait better than by polling. Wait returns when a try is worth while after an Acquire
-// that was refused; it says what made it return, and the worker polls no more than that. It returns an error when ctx
-// is done or when it cannot wait: then the worker polls. After a Wait without error the worker tries at least once: it may be the only one that was woken. A
-// visit that gives up lets ctx be done in a last Wait, so that it can leave a queue.
+// Waiter is a lock that can wait better than by polling. Wait is called after an Acquire that was refused. It returns
+// when another try makes sense, and says why; the worker does not poll besides. It returns an error when ctx is done or
+// when it cannot wait: then the worker polls. After a Wait without error the worker tries at least once: it may be the
+// only one that was woken. A visit that gives up calls Wait once more with a ctx that is done, so that the lock can
+// leave a queue.
 type Waiter interface {
 	Wait(ctx context.Context, key string) (history.Wake, error)
 }
@@ -211,6 +231,23 @@ var ErrQuorum = errors.New("no quorum")
 // drift is what clocks may differ over a TTL: 1 % and 2 ms, as the Redlock description counts it.
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
+// from is the lease as it counts from a call that went well, and as it was before one that did not.
+func (l Lease) from(call time.Time, ttl time.Duration, err error) (Lease, error) {
+	if err == nil {
+		l.Until = until(call, ttl)
+	}
+	return l, err
+}
+
 // until is the end of a lease that was asked for at the time of the call: the server's lease began at the
 // earliest then.
 func until(call time.Time, ttl time.Duration) time.Time { return call.Add(ttl - drift(ttl)) }
+
+// sibling names a key that belongs to a lock's key and lives in the same slot of a cluster. Redisson names its keys
+// and channels in this way, too.
+func sibling(prefix, key string) string {
+	if strings.Contains(key, "{") {
+		return prefix + ":" + key
+	}
+	return prefix + ":{" + key + "}"
+}

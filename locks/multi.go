@@ -55,28 +55,18 @@ return all`)
 func (l *multiLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
 	lease := Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
-	n, err := takeAll.Run(ctx, l.client, parts(key), lease.Token, ttl.Milliseconds()).Int()
-	if err != nil {
-		return lease, err
-	}
-	if n == 0 {
-		return lease, ErrBusy
-	}
-	lease.Until = until(call, ttl)
-	return lease, nil
+	err := granted(takeAll.Run(ctx, l.client, parts(key), lease.Token, ttl.Milliseconds()).Int64())
+	return lease.from(call, ttl, err)
 }
 
 func (l *multiLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
-	err := owned(extendAll.Run(ctx, l.client, parts(lease.Key), lease.Token, ttl.Milliseconds()))
-	if err == nil {
-		lease.Until = until(call, ttl)
-	}
-	return lease, err
+	err := owned(extendAll.Run(ctx, l.client, parts(lease.Key), lease.Token, ttl.Milliseconds()).Int64())
+	return lease.from(call, ttl, err)
 }
 
 func (l *multiLock) Release(ctx context.Context, lease Lease) error {
-	return owned(deleteAll.Run(ctx, l.client, parts(lease.Key), lease.Token))
+	return owned(deleteAll.Run(ctx, l.client, parts(lease.Key), lease.Token).Int64())
 }
 
 func (l *multiLock) Close() error { return nil }

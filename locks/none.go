@@ -11,15 +11,19 @@ var none = Spec{
 	Source: "the baseline of every article on the subject",
 	Sites:  NoSite,
 	Broken: "guards nothing: two visits read the same count and one of them is lost",
-	Caught: []Symptom{{"exclusion", "none"}},
+	Caught: []symptom{{"exclusion", "none"}},
 	Open:   func(Env) (Lock, error) { return noLock{}, nil },
 }
 
-type noLock struct{}
+type noLock struct{ unending }
 
 func (noLock) Acquire(_ context.Context, key string, _ time.Duration) (Lease, error) {
 	return Lease{Key: key}, nil
 }
-func (noLock) Extend(_ context.Context, l Lease, _ time.Duration) (Lease, error) { return l, nil }
-func (noLock) Release(context.Context, Lease) error                              { return nil }
-func (noLock) Close() error                                                      { return nil }
+func (noLock) Release(context.Context, Lease) error { return nil }
+
+// unending is what locks without expiry have in common.
+type unending struct{}
+
+func (unending) Extend(_ context.Context, l Lease, _ time.Duration) (Lease, error) { return l, nil }
+func (unending) Close() error                                                      { return nil }

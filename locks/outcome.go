@@ -16,12 +16,10 @@ import (
 // Classify is the one place that says what an error leaves certain. Failed means that the call had certainly no
 // effect; whatever is not known to be harmless is Unknown.
 func Classify(err error) (history.Outcome, history.Reason) {
-	if err == nil || err == ErrBusy { // the common answers, without a search
-		return quick(err)
-	}
-	var reply redis.Error
 	switch {
-	case errors.Is(err, ErrBusy):
+	case err == nil:
+		return history.OK, history.None
+	case err == ErrBusy, errors.Is(err, ErrBusy): // the common answer, without a search
 		return history.Failed, history.Busy
 	case errors.Is(err, ErrLost):
 		return history.Failed, history.Lost
@@ -37,18 +35,11 @@ func Classify(err error) (history.Outcome, history.Reason) {
 		return history.Failed, history.Quorum
 	case errors.Is(err, topologies.ErrUnreachable), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrClosed):
 		return history.Failed, history.Unreachable
-	case errors.As(err, &reply):
+	}
+	if _, ok := errors.AsType[redis.Error](err); ok {
 		return answered(err)
-	default:
-		return history.Unknown, silence(err)
 	}
-}
-
-func quick(err error) (history.Outcome, history.Reason) {
-	if err == nil {
-		return history.OK, history.None
-	}
-	return history.Failed, history.Busy
+	return history.Unknown, silence(err)
 }
 
 // refusals begin the replies with which a server refuses a command before it runs it.
@@ -67,11 +58,11 @@ func answered(err error) (history.Outcome, history.Reason) {
 }
 
 func silence(err error) history.Reason {
-	var timeout net.Error
+	timeout, ok := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(err, context.Canceled):
 		return history.Canceled
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, context.DeadlineExceeded), ok && timeout.Timeout():
 		return history.Timeout
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):

@@ -97,10 +97,10 @@ func (l *redlockLock) Close() error { return nil }
 
 // votes are the outcomes of one question to all sites.
 type votes struct {
-	ok, failed, unknown int
-	lost                int // of those that failed: the site has the key no more
-	errs                []error
-	refusals            []error
+	ok, unknown int
+	lost        int // of those that failed: the site has the key no more
+	errs        []error
+	refusals    []error
 }
 
 // decide says what the majority makes of a call on a held lock. It is lost when too few sites can still have it: one
@@ -141,7 +141,12 @@ func (l *redlockLock) share(ctx context.Context, ttl time.Duration) (context.Con
 	if l.patient {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout))
+	return context.WithTimeout(ctx, siteTimeout(ttl))
+}
+
+// siteTimeout is the part of a lease that a site has for its answer.
+func siteTimeout(ttl time.Duration) time.Duration {
+	return min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout)
 }
 
 func atOnce(questions []func()) {
@@ -165,7 +170,6 @@ func count(errs []error) votes {
 		case history.OK:
 			v.ok++
 		case history.Failed:
-			v.failed++
 			v.refusals = append(v.refusals, err)
 			if errors.Is(err, ErrLost) {
 				v.lost++

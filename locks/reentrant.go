@@ -110,11 +110,8 @@ func (l *reentrantLock) Acquire(ctx context.Context, key string, ttl time.Durati
 
 func (l *reentrantLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
-	err := owned(stay.Run(ctx, l.client, []string{lease.Key}, lease.Token, ttl.Milliseconds()))
-	if err == nil {
-		lease.Until = until(call, ttl)
-	}
-	return lease, err
+	err := owned(stay.Run(ctx, l.client, []string{lease.Key}, lease.Token, ttl.Milliseconds()).Int64())
+	return lease.from(call, ttl, err)
 }
 
 func (l *reentrantLock) Release(ctx context.Context, lease Lease) error {

@@ -47,8 +47,8 @@ func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	if err := setNX(ctx, conn, key, lease.Token, ttl); err != nil {
 		return lease, err
 	}
-	if err := l.copied(ctx, conn, lease, ttl); err != nil {
-		return lease, err
+	if err := l.copied(ctx, conn, ttl); err != nil {
+		return lease, l.undo(ctx, conn, lease, err)
 	}
 	lease.Until = until(call, ttl)
 	if !time.Now().Before(lease.Until) {
@@ -58,18 +58,15 @@ func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 }
 
 // copied waits until the replicas have what this connection wrote, for a part of the lease.
-func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, lease Lease, ttl time.Duration) error {
+func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, ttl time.Duration) error {
 	if l.replicas == 0 {
 		return nil
 	}
-	n, err := conn.Wait(ctx, l.replicas, min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout)).Result()
-	if err != nil {
-		return l.undo(ctx, conn, lease, afterGrant(err))
+	n, err := conn.Wait(ctx, l.replicas, siteTimeout(ttl)).Result()
+	if err == nil && int(n) < l.replicas {
+		return fmt.Errorf("%d of %d: %w", n, l.replicas, errReplicas)
 	}
-	if int(n) < l.replicas {
-		return l.undo(ctx, conn, lease, fmt.Errorf("%d of %d: %w", n, l.replicas, errReplicas))
-	}
-	return nil
+	return afterGrant(err)
 }
 
 // undo gives the grant back on the connection that it came by. The result tells what is certain then.
@@ -96,14 +93,7 @@ func (l *waitLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (
 	if err := extendOwned(ctx, conn, lease.Key, lease.Token, ttl); err != nil {
 		return lease, err
 	}
-	if l.replicas > 0 {
-		n, err := conn.Wait(ctx, l.replicas, min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout)).Result()
-		if err != nil || int(n) < l.replicas {
-			return lease, afterGrant(errors.Join(fmt.Errorf("%d of %d: %w", n, l.replicas, errReplicas), err))
-		}
-	}
-	lease.Until = until(call, ttl)
-	return lease, nil
+	return lease.from(call, ttl, l.copied(ctx, conn, ttl))
 }
 
 // conn is a connection to the primary of the key: WAIT asks for what its own connection wrote.

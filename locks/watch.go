@@ -31,10 +31,7 @@ const watchTries = 5
 func (l *watchLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
 	err := l.ifOwned(ctx, lease, func(p redis.Pipeliner) { p.PExpire(ctx, lease.Key, ttl) })
-	if err == nil {
-		lease.Until = until(call, ttl)
-	}
-	return lease, err
+	return lease.from(call, ttl, err)
 }
 
 func (l *watchLock) Release(ctx context.Context, lease Lease) error {

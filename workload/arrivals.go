@@ -2,7 +2,6 @@ package workload
 
 import (
 	"math/rand/v2"
-	"strconv"
 	"sync"
 	"time"
 
@@ -161,5 +160,3 @@ func (c *chooser) choose() int32 {
 	}
 	return int32(c.rand.IntN(c.n))
 }
-
-func itoa(i int) string { return strconv.Itoa(i) }

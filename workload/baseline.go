@@ -71,4 +71,4 @@ func (w *worker) transact(ctx context.Context, g *grant) (outcome history.Outcom
 }
 
 // errLeft ends a transaction without a store.
-var errLeft = errors.New("the visit left")
+var errLeft = errors.New("the visit ended before its store")

@@ -14,7 +14,7 @@ var backstopStore = CounterSpec{
 	Open:   func(e CounterEnv) (Counter, error) { return backstopCounter{redisCounter{e.Client}}, nil },
 }
 
-// backstopCounter is the check of a unique token that stands in for a fence in many an answer.
+// backstopCounter checks a unique token, as many answers recommend in place of a fence.
 type backstopCounter struct{ redisCounter }
 
 var storeIfMarked = redis.NewScript(`

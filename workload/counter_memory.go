@@ -12,7 +12,7 @@ var memoryStore = CounterSpec{
 	Name:  "memory",
 	Doc:   "the memory of the suite; one process only",
 	Place: InMemory,
-	Open:  func(CounterEnv) (Counter, error) { return NewMemoryCounter(), nil },
+	Open:  func(CounterEnv) (Counter, error) { return newMemoryCounter(), nil },
 }
 
 var memoryFenced = CounterSpec{
@@ -25,8 +25,8 @@ var memoryFenced = CounterSpec{
 	},
 }
 
-// NewMemoryCounter keeps the counts in this process. Each step is atomic, the two together are not.
-func NewMemoryCounter() Counter { return &memoryCounter{counts: map[string]Count{}} }
+// newMemoryCounter keeps the counts in this process. Each step is atomic, the two together are not.
+func newMemoryCounter() Counter { return &memoryCounter{counts: map[string]Count{}} }
 
 type memoryCounter struct {
 	mu     sync.Mutex

@@ -108,8 +108,7 @@ func (s *sqliteCounter) write(ctx context.Context, statement string, row ...any)
 
 // busy tells the error of a statement that never began from others.
 func busy(err error) error {
-	var e *sqlite.Error
-	if errors.As(err, &e) && e.Code()&0xff == codes.SQLITE_BUSY {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == codes.SQLITE_BUSY {
 		return fmt.Errorf("%w: %w", locks.ErrRefused, err)
 	}
 	return err

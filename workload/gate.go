@@ -13,7 +13,7 @@ import (
 	"hammerlock/locks"
 )
 
-// Point is a place in a visit where a fault may take hold of the worker.
+// Point is a place in a visit at which a fault can stop the worker.
 type Point uint32
 
 // The points.
@@ -32,26 +32,22 @@ func (p Point) String() string { return points[p] }
 
 // FindPoint returns the point with that name.
 func FindPoint(name string) (Point, bool) {
-	for i, p := range points {
-		if p == name && Point(i) != Nowhere {
-			return Point(i), true
-		}
-	}
-	return Nowhere, false
+	i := slices.Index(points[:], name)
+	return Point(max(i, 0)), i > int(Nowhere)
 }
 
-// AnyKey lets a gate catch whoever comes by.
+// AnyKey lets a gate catch a worker with any key.
 const AnyKey = -1
 
 // Gate stops one worker at a time at a point, until somebody says how it goes on. It may lie in memory that the
 // suite shares with its worker processes.
 type Gate struct {
 	words *gateWords
-	turn  int // of whoever catches
+	turn  int // only Catch uses it
 }
 
-// gateWords has a place for each of the last workers that were caught: one may still be on its way, or its process
-// stopped, when the next is.
+// gateWords has a place for each of the last workers that were caught: when the next one is caught, the one before may
+// not have gone on yet, or its process is stopped.
 type gateWords struct {
 	armed  atomic.Uint32 // the place where the next one is to stand, counted from 1; 0 lets everybody pass
 	_      uint32
@@ -68,9 +64,6 @@ type place struct {
 	hold   atomic.Uint64 // 0 if it has none yet
 }
 
-// GateSize is the memory that a gate needs, in bytes.
-const GateSize = int(unsafe.Sizeof(gateWords{}))
-
 // The orders to a worker that was caught.
 const (
 	wait uint32 = iota
@@ -81,12 +74,19 @@ const (
 // NewGate makes a gate.
 func NewGate() *Gate { return &Gate{words: new(gateWords)} }
 
-// GateIn is the gate in memory that begins with GateSize bytes, zero at first, at a multiple of eight.
+// GateIn is the gate in memory that is large enough, zero at first, and begins at a multiple of eight.
 func GateIn(memory []byte) (*Gate, error) {
-	if len(memory) < GateSize || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%8 != 0 {
-		return nil, fmt.Errorf("a gate needs %d bytes at a multiple of eight", GateSize)
+	words, err := over[gateWords](memory)
+	return &Gate{words: words}, err
+}
+
+// over is the value that memory shared with other processes holds.
+func over[T any](memory []byte) (*T, error) {
+	value := (*T)(unsafe.Pointer(unsafe.SliceData(memory)))
+	if size := unsafe.Sizeof(*value); uintptr(len(memory)) < size || uintptr(unsafe.Pointer(value))%8 != 0 {
+		return nil, fmt.Errorf("shared memory for %T needs %d bytes at a multiple of eight", value, size)
 	}
-	return &Gate{words: (*gateWords)(unsafe.Pointer(unsafe.SliceData(memory)))}, nil
+	return value, nil
 }
 
 // Caught is a worker that stands at a point.

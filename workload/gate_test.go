@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"hammerlock/history"
 	"hammerlock/locks"
@@ -32,7 +33,7 @@ func passers(stop context.Context, g *Gate, n int, p Point) (died *atomic.Int32,
 
 // TestGateCatchesOneAtATime catches workers while others come by, in memory that could be shared.
 func TestGateCatchesOneAtATime(t *testing.T) {
-	g, err := GateIn(make([]byte, GateSize))
+	g, err := GateIn(make([]byte, int(unsafe.Sizeof(gateWords{}))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestGateLetsPass(t *testing.T) {
 }
 
 func TestGateNeedsMemory(t *testing.T) {
-	for _, memory := range [][]byte{nil, make([]byte, GateSize-1), make([]byte, GateSize+8)[1:]} {
+	for _, memory := range [][]byte{nil, make([]byte, int(unsafe.Sizeof(gateWords{}))-1), make([]byte, int(unsafe.Sizeof(gateWords{}))+8)[1:]} {
 		if _, err := GateIn(memory); err == nil {
 			t.Errorf("%d bytes were enough", len(memory))
 		}
@@ -100,7 +101,7 @@ func TestAPlaceThatStaysEmptyIsAnError(t *testing.T) {
 			clock := history.NewClock(0)
 			crew := Workers{
 				Shape: Shape{Workers: 1, Keys: 1, Wait: time.Minute, TTL: time.Minute, End: time.Minute, First: 6},
-				Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("", 1), Gate: NewGate(), Reopen: reopen,
+				Clock: clock, Counter: newMemoryCounter(), Pages: Pages("", 1), Gate: NewGate(), Reopen: reopen,
 				Lanes: []*history.Lane{history.NewLane(clock, 0, 6, 64, nil)}, Locks: []locks.Lock{s},
 			}
 			go func() {

@@ -2,11 +2,9 @@ package workload
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
-	"unsafe"
 )
 
 // Tempo lets the rate of an open loop change while it goes on. The schedule stays the one of the plan, the same visits
@@ -30,9 +28,6 @@ type change struct {
 	speed float64       // times that of the plan
 }
 
-// TempoSize is the memory that a tempo needs, in bytes.
-const TempoSize = int(unsafe.Sizeof(tempoWords{}))
-
 // A change is told tempoLead before it comes to pass, and everybody looks for one every tempoPoll: so those who wait
 // for a visit know in time that it is due earlier or later.
 const (
@@ -40,18 +35,16 @@ const (
 	tempoPoll = 10 * time.Millisecond
 )
 
-// ErrChanges says that a tempo was changed too often.
-var ErrChanges = errors.New("the rate was changed as often as it can be")
+// errChanges says that a tempo was changed too often.
+var errChanges = errors.New("the rate was changed as often as it can be")
 
 // NewTempo makes a tempo.
 func NewTempo() *Tempo { return &Tempo{words: new(tempoWords)} }
 
-// TempoIn is the tempo in memory that begins with TempoSize bytes, zero at first, at a multiple of eight.
+// TempoIn is the tempo in memory that is large enough, zero at first, and begins at a multiple of eight.
 func TempoIn(memory []byte) (*Tempo, error) {
-	if len(memory) < TempoSize || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%8 != 0 {
-		return nil, fmt.Errorf("a tempo needs %d bytes at a multiple of eight", TempoSize)
-	}
-	return &Tempo{words: (*tempoWords)(unsafe.Pointer(unsafe.SliceData(memory)))}, nil
+	words, err := over[tempoWords](memory)
+	return &Tempo{words: words}, err
 }
 
 // Speed is how many times as fast as planned the schedule runs, after all changes so far.
@@ -67,7 +60,7 @@ func (t *Tempo) Speed() float64 {
 func (t *Tempo) Change(now time.Duration, speed float64) (from time.Duration, err error) {
 	n := t.changes()
 	if n == mostChanges {
-		return 0, ErrChanges
+		return 0, errChanges
 	}
 	last := change{speed: 1}
 	if n > 0 {

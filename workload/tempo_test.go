@@ -5,12 +5,13 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"hammerlock/history"
 )
 
 func TestATempoChangesOnlyWhatIsToCome(t *testing.T) {
-	tempo, err := TempoIn(make([]byte, TempoSize))
+	tempo, err := TempoIn(make([]byte, int(unsafe.Sizeof(tempoWords{}))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,10 +51,10 @@ func TestATempoIsFullSomeTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := tempo.Change(0, 3); !errors.Is(err, ErrChanges) || tempo.Speed() != 2 {
+	if _, err := tempo.Change(0, 3); !errors.Is(err, errChanges) || tempo.Speed() != 2 {
 		t.Errorf("got %v, speed %v", err, tempo.Speed())
 	}
-	for _, memory := range [][]byte{nil, make([]byte, TempoSize-1), make([]byte, TempoSize+8)[1:]} {
+	for _, memory := range [][]byte{nil, make([]byte, int(unsafe.Sizeof(tempoWords{}))-1), make([]byte, int(unsafe.Sizeof(tempoWords{}))+8)[1:]} {
 		if _, err := TempoIn(memory); err == nil {
 			t.Errorf("%d bytes were enough", len(memory))
 		}

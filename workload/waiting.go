@@ -8,7 +8,7 @@ import (
 	"hammerlock/locks"
 )
 
-// await waits until a try is worth while: the lock knows, or else the backoff is over. It says what ended the wait.
+// await waits until another try makes sense: the lock tells when, or else the backoff decides. It says what ended the wait.
 // A lock that waits is told when the visit gives up, so that it can leave its queue.
 func (w *worker) await(ctx context.Context, name string, left time.Duration) history.Wake {
 	waiter, ok := w.lock.(locks.Waiter)

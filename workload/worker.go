@@ -19,7 +19,7 @@ type worker struct {
 	lane     *history.Lane
 	clock    *history.Clock
 	lock     locks.Lock
-	number   int // in the crew
+	number   int // in this process
 	rand     *rand.Rand
 	keys     *chooser
 	timer    *time.Timer
@@ -149,7 +149,7 @@ func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome,
 	return outcome, reason, false
 }
 
-// pass tells whether the worker lives on after a point where faults may take hold of it.
+// pass tells whether the worker goes on after a point at which faults can stop or kill it.
 func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) bool {
 	return w.group.Gate == nil || w.group.Gate.pass(ctx, p, int32(w.shape.First+w.number), key, hold)
 }
@@ -159,16 +159,16 @@ func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) 
 func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reason history.Reason, told bool) {
 	now := w.clock.Now()
 	w.lane.Mark(&history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK})
-	_ = w.lock.Close() // nobody is left to hear of it
+	_ = w.lock.Close() // nobody could act on its error any more
 	w.lock, w.err = w.group.reopen(w.number)
 	w.group.Locks[w.number] = w.lock
 	return history.Failed, history.Crashed, false
 }
 
-// reopen opens a lock for whoever takes the place of a worker that died.
+// reopen opens a lock for the worker that replaces one that died.
 func (c *Workers) reopen(worker int) (lock locks.Lock, err error) {
 	if c.Reopen == nil {
-		err = errors.New("nobody can")
+		err = errors.New("there is no way to open its lock again")
 	} else {
 		lock, err = c.Reopen(worker)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -66,7 +67,7 @@ type Shape struct {
 	Parts int
 }
 
-// Open tells whether visits are due by a schedule and not by the workers' leisure.
+// Open tells whether visits are due by a schedule, and not when a worker is free.
 func (s *Shape) Open() bool { return s.Rate > 0 }
 
 // Workers is what the workers of one process work with.
@@ -79,11 +80,11 @@ type Workers struct {
 	// Counting is how visits count: what is not locks.TwoSteps needs a Counter that is Atomic.
 	Counting locks.Counting
 	Pages    []Page // by key
-	Gate     *Gate  // where faults take hold of workers; nil if there are none
+	Gate     *Gate  // where faults stop workers; nil if there are none
 	Tempo    *Tempo // how fast the schedule of an open loop runs; nil if as planned
 	Reenter  bool   // some visits take the lock again
 	Judged   bool   // the history is kept: what only a checker asks for is recorded too, and no visit in one
-	// Reopen replaces the lock of a worker that died, counted from 0 in this crew; nil if none can die.
+	// Reopen replaces the lock of a worker that died, counted from 0 in this process; nil if none can die.
 	Reopen func(worker int) (locks.Lock, error)
 }
 
@@ -97,7 +98,7 @@ type Page struct {
 func Pages(prefix string, n int) []Page {
 	pages := make([]Page, n)
 	for i := range pages {
-		tag := "{page-" + itoa(i) + "}"
+		tag := "{page-" + strconv.Itoa(i) + "}"
 		pages[i] = Page{Lock: prefix + "lock:" + tag, Views: prefix + "views:" + tag}
 	}
 	return pages
@@ -119,7 +120,7 @@ func (d *Due) Unfinished(show func(due time.Duration)) int64 {
 	return d.arrivals.remaining(d.ended, show)
 }
 
-// Run lets the workers work until the plan ends or stop is done; visits in hand are finished. When ctx is done
+// Run lets the workers work until the shape's End or until stop is done; visits in progress are finished. When ctx is done
 // calls in progress are called off as well.
 func (c *Workers) Run(ctx, stop context.Context) Due {
 	arrivals := newArrivals(&c.Shape, c.Tempo)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,7 +37,7 @@ func runWith(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop co
 	}
 	wake := make(chan struct{}, 1)
 	clock := history.NewClock(0)
-	crew := Workers{Shape: plan, Judged: true, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("test:", plan.Keys)}
+	crew := Workers{Shape: plan, Judged: true, Clock: clock, Counter: newMemoryCounter(), Pages: Pages("test:", plan.Keys)}
 	change(&crew)
 	for i := range plan.Workers {
 		crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 1<<12, wake))
@@ -208,7 +209,7 @@ func parts(ops []history.Op) (all []history.Op) {
 func TestWhereNobodyJudgesGoodLoadsAreSilent(t *testing.T) {
 	for _, judged := range []bool{true, false} {
 		t.Run(fmt.Sprintf("judged=%v", judged), func(t *testing.T) {
-			counter := &dull{Counter: NewMemoryCounter()}
+			counter := &dull{Counter: newMemoryCounter()}
 			plan := Shape{Workers: 4, Keys: 3, End: 300 * time.Millisecond}
 			local := catalogued(t, "local")
 			due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return named{local(i)} }, t.Context(), func(c *Workers) { c.Judged, c.Counter = judged, counter })
@@ -297,7 +298,7 @@ func (s *scripted) Acquire(_ context.Context, key string, _ time.Duration) (lock
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tries++
-	return locks.Lease{Key: key, Token: "t" + itoa(s.tries)}, s.acquire(s.tries)
+	return locks.Lease{Key: key, Token: "t" + strconv.Itoa(s.tries)}, s.acquire(s.tries)
 }
 
 func (s *scripted) Extend(_ context.Context, l locks.Lease, ttl time.Duration) (locks.Lease, error) {
@@ -448,7 +449,7 @@ func TestAbortGivesLocksBack(t *testing.T) {
 	s := &scripted{acquire: func(int) error { return nil }}
 	plan := Shape{Workers: 2, Keys: 1, Hold: time.Hour, End: time.Hour, Wait: time.Hour, TTL: time.Hour}
 	clock := history.NewClock(0)
-	crew := Workers{Shape: plan, Clock: clock, Counter: NewMemoryCounter(), Pages: Pages("", 1)}
+	crew := Workers{Shape: plan, Clock: clock, Counter: newMemoryCounter(), Pages: Pages("", 1)}
 	for i := range plan.Workers {
 		crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 64, nil))
 		crew.Locks = append(crew.Locks, s)
@@ -494,7 +495,7 @@ func (c clumsy) Release(ctx context.Context, l locks.Lease) error {
 // TestWhereNobodyJudgesAVisitIsToldInOne has visits that go well, whose load fails and whose release fails.
 func TestWhereNobodyJudgesAVisitIsToldInOne(t *testing.T) {
 	var releases, failed atomic.Int64
-	counter := &dull{Counter: NewMemoryCounter()}
+	counter := &dull{Counter: newMemoryCounter()}
 	local := catalogued(t, "local")
 	plan := Shape{Workers: 4, Keys: 3, End: 300 * time.Millisecond}
 	due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return clumsy{local(i), &releases, &failed} }, t.Context(),

@@ -161,9 +161,9 @@ func settings(text string) (parts []string) {
 // checkSide adds the mistakes of a side to those of both, and returns what the machine cannot do.
 func (t *trial) checkSide(stop context.Context, s *side) error {
 	job, err := s.o.plan.Check(stop, s.o.mistakes)
-	var usage *harness.UsageError
+	usage, invalid := errors.AsType[*harness.UsageError](err)
 	switch {
-	case errors.As(err, &usage):
+	case invalid:
 		for _, m := range usage.Mistakes {
 			t.o.mistake("%s", m)
 		}

@@ -21,7 +21,7 @@ func (e Env) benchCommand() *cobra.Command {
 		Short: "compare topologies and locks under load",
 		Long: "bench starts Redis deployments, lets workers take a lock that guards a shared page-view counter on\n" +
 			"each, and prints what it costs, who starves, and whether a page view was lost. Without flags: all\n" +
-			"five topologies, each with the lock it is made for.\n\n" +
+			"topologies, each with the lock it is made for.\n\n" +
 			"  bench report RUN...        print saved runs again; --html FILE writes them as one page\n" +
 			"  bench replay RUN           show a saved run of verify in the dashboard",
 		Example: "  bench\n  bench --topology single,redlock --workers 64 --duration 30s\n" +

@@ -57,16 +57,11 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) int {
 	root.SetErr(e.Stderr)
 	root.SetArgs(append([]string{}, e.Args...)) // nil would mean those of the process
 	err := root.ExecuteContext(ctx)
-	var done ended
-	switch {
-	case err == nil:
-		return Passed
-	case errors.As(err, &done):
-		return int(done)
-	default: // by a command that comes with the library
-		e.complain(err)
-		return Usage
+	if code, ok := errors.AsType[ended](err); ok || err == nil {
+		return int(code)
 	}
+	e.complain(err) // of a command that comes with the library
+	return Usage
 }
 
 // work is a worker process. It does not handle signals: the suite ends it.

@@ -21,9 +21,9 @@ const (
 	Violation    = 1 // a safety property failed
 	Usage        = 2
 	Inconclusive = 3
-	Broken       = 4 // the run could not be carried out
-	Regression   = 5 // a latency gate or a comparison failed
-	interrupted  = 128
+	Broken       = 4   // the run could not be carried out
+	Regression   = 5   // a latency gate or a comparison failed
+	bySignal     = 128 // and its number
 )
 
 // schema is the version of the JSON documents.
@@ -72,15 +72,15 @@ func exit(stop context.Context, judged []results.Judgement, gates []compare.Gate
 			undecided = append(undecided, text+string(g.Status)+": "+g.Summary)
 		}
 	}
-	var invalid *harness.UsageError
-	var signal interrupt
+	_, invalid := errors.AsType[*harness.UsageError](err)
+	signal, interrupted := errors.AsType[interrupt](context.Cause(stop))
 	switch {
 	case len(failed) > 0:
 		return Exit{Violation, joined(failed)}
-	case errors.As(err, &invalid):
+	case invalid:
 		return Exit{Usage, err.Error()}
-	case errors.As(context.Cause(stop), &signal):
-		return Exit{interrupted + int(signal.signal), signal.Error()}
+	case interrupted:
+		return Exit{bySignal + int(signal.signal), signal.Error()}
 	case err != nil:
 		return Exit{Broken, err.Error()}
 	case len(undecided) > 0:

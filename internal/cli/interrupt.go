@@ -22,7 +22,7 @@ func (i interrupt) Error() string {
 	return "interrupted by " + unix.SignalName(i.signal)
 }
 
-// signals are the interrupts of a command: the first one finishes the visits in hand, the second one cancels them.
+// signals are the interrupts of a command: the first one lets visits in progress finish, the second one cancels them.
 type signals struct {
 	stop  context.Context
 	press func() // a key that stands for an interrupt

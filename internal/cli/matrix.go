@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -21,11 +20,9 @@ import (
 // matrixOptions are the flags of "verify matrix".
 type matrixOptions struct {
 	options
-	choice       matrix.Pattern
-	parallel     int
-	resume       string
-	markdown     string
-	expectations string
+	choice   matrix.Pattern
+	parallel int
+	resume   string
 }
 
 // Most of the time cells wait for leases, so several are run at a time.
@@ -51,8 +48,6 @@ func (e Env) matrixCommand() *cobra.Command {
 	o.integer(flag{session, "parallel", "how many cells are run at a time"}, &o.parallel, mostInParallel)
 	o.seed("repeats another matrix (default: drawn and printed)")
 	o.text(flag{session, "resume", "go on with a matrix that was interrupted"}, "dir", &o.resume)
-	o.text(flag{session, "expectations", "what is expected, instead of what the suite comes with"}, "file", &o.expectations)
-	o.text(flag{session, "markdown", "write the table as Markdown, too"}, "file", &o.markdown)
 	o.text(flag{session, "redis-server", "the server to start (default: looked for)"}, "path", &o.plan.RedisServer)
 	o.out("where the matrix is saved")
 	o.outputFlags()
@@ -78,24 +73,14 @@ func (e Env) matrix(ctx, stop context.Context, root *cobra.Command, o *matrixOpt
 	s.Seed, s.LeftOut, s.Took = run.Seed, leftOut, time.Since(start)
 	x := matrixExit(stop, s, err)
 	document := Document{Schema: schema, Exit: x, Matrix: &s, Cells: append([]matrix.Result{}, all...)}
-	return e.answer(&o.options, result{x, document, func(w io.Writer) error { return matrix.WriteText(w, all, s) }, o.writeMarkdown(all, s)})
+	return e.answer(&o.options, result{x, document, func(w io.Writer) error { return matrix.WriteText(w, all, s) }, nil})
 }
 
 // prepare finds every mistake, chooses the cells and opens the log: a new one, or that of the matrix to go on with, whose
 // seed counts.
 func (o *matrixOptions) prepare(stop context.Context) (run *matrix.Run, leftOut []matrix.LeftOut, err error) {
-	for _, m := range matrix.Select(o.choice) {
+	for _, m := range o.choice.Mistakes() {
 		o.mistake("%s", m)
-	}
-	expected := matrix.BuiltIn
-	if o.expectations != "" {
-		text, err := os.ReadFile(o.expectations)
-		if err == nil {
-			expected, err = matrix.ParseExpectations(o.expectations, text)
-		}
-		if err != nil {
-			o.mistake("%v", err)
-		}
 	}
 	if err := o.invalid(); err != nil {
 		return nil, nil, err
@@ -104,12 +89,12 @@ func (o *matrixOptions) prepare(stop context.Context) (run *matrix.Run, leftOut 
 	if err != nil {
 		return nil, nil, err
 	}
-	patterns := expected.Set
+	patterns := matrix.BuiltIn.Set
 	if p := o.choice; len(slices.Concat(p.Locks, p.Topologies, p.Faults, p.Counters)) > 0 || p.Processes > 0 {
 		patterns = []matrix.Pattern{p}
 	}
 	choice := matrix.Choose(patterns, server)
-	run = &matrix.Run{Expectations: expected, Cells: choice.Cells, Seed: o.plan.Workload.Seed, Parallel: o.parallel, RedisServer: o.plan.RedisServer}
+	run = &matrix.Run{Expectations: matrix.BuiltIn, Cells: choice.Cells, Seed: o.plan.Workload.Seed, Parallel: o.parallel, RedisServer: o.plan.RedisServer}
 	if run.Dir = o.resume; run.Dir != "" {
 		run.Log, run.Seed, err = matrix.Resume(run.Dir)
 	} else {
@@ -148,11 +133,4 @@ func matrixExit(stop context.Context, s matrix.Summary, err error) Exit {
 	default:
 		return x
 	}
-}
-
-func (o *matrixOptions) writeMarkdown(all []matrix.Result, s matrix.Summary) error {
-	if o.markdown == "" {
-		return nil
-	}
-	return writeFile(o.markdown, os.O_TRUNC, func(w io.Writer) error { return matrix.WriteMarkdown(w, all, s) })
 }

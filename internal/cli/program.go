@@ -38,8 +38,7 @@ func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Ru
 		}
 	})()
 	err := cmd.Run()
-	var ended *exec.ExitError
-	if err != nil && !errors.As(err, &ended) {
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		return nil, fmt.Errorf("%s: %w", program, err)
 	}
 	var d Document

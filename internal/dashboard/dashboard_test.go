@@ -14,17 +14,17 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// stage is a dashboard on a screen in memory.
-type stage struct {
+// onScreen is a dashboard on a screen in memory.
+type onScreen struct {
 	*Dashboard
 	t      *testing.T
 	screen tcell.SimulationScreen
 	quits  atomic.Int64
 }
 
-func opened(t *testing.T, o Options) *stage {
+func opened(t *testing.T, o Options) *onScreen {
 	t.Helper()
-	s := &stage{t: t, screen: simulation(t, 80, 24)}
+	s := &onScreen{t: t, screen: simulation(t, 80, 24)}
 	o.Quit = func(n int) { s.quits.Store(int64(n)) }
 	s.Dashboard = Open(s.screen, o)
 	t.Cleanup(func() {
@@ -35,7 +35,7 @@ func opened(t *testing.T, o Options) *stage {
 	return s
 }
 
-func (s *stage) press(keys ...any) {
+func (s *onScreen) press(keys ...any) {
 	for _, k := range keys {
 		switch k := k.(type) {
 		case rune:
@@ -47,7 +47,7 @@ func (s *stage) press(keys ...any) {
 }
 
 // shows waits until a text is on the screen, or is gone from it, and returns the frame.
-func (s *stage) shows(text string, there bool) string {
+func (s *onScreen) shows(text string, there bool) string {
 	s.t.Helper()
 	got, before := "", ""
 	for range 400 { // a frame counts that stands still: it may be read while it is drawn

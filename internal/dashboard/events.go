@@ -67,7 +67,7 @@ func eventText(e *measure.Event) string {
 }
 
 // window shows one event and what the workers did around it.
-func window(c canvas, s *measure.Snapshot, e *measure.Event) {
+func window(c canvas, e *measure.Event) {
 	body := c.panel(fmt.Sprintf("%s at %.3f s", e.Kind, e.At.Seconds()), "esc closes")
 	y := 0
 	for _, text := range append([]string{e.Text}, e.Detail...) {

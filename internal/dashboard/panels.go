@@ -20,7 +20,7 @@ func header(c canvas, s *measure.Snapshot, st *state) {
 	if h.Rate > 0 {
 		loop = human.Number(h.Rate) + "/s"
 	}
-	title := fmt.Sprintf("%s %s  %d workers  %d page%s  %s", h.Topology, h.Lock, h.Workers, h.Keys, plural(h.Keys), loop)
+	title := fmt.Sprintf("%s %s  %s  %s  %s", h.Topology, h.Lock, human.Quantity(h.Workers, "worker"), human.Quantity(h.Keys, "page"), loop)
 	if h.Of > 1 {
 		title = fmt.Sprintf("[%d/%d] ", h.Number, h.Of) + title
 	}
@@ -288,13 +288,6 @@ func cost(c canvas, s *measure.Snapshot) {
 	for i, reason := range s.Generator.Reasons {
 		c.put(0, 1+i, faint, "generator: "+reason)
 	}
-}
-
-func plural(n int) string {
-	if n == 1 {
-		return ""
-	}
-	return "s"
 }
 
 // cut shortens a text to a width.

@@ -95,7 +95,7 @@ func (d *Dashboard) faults() {
 // openEvent shows the chosen event, or the newest.
 func (d *Dashboard) openEvent() {
 	if e := d.chosenEvent(); e != nil {
-		d.open("event", &eventBox{tview.NewBox(), d, d.shown, *e}, 78, 20)
+		d.open("event", &eventBox{tview.NewBox(), d, *e}, 78, 20)
 	}
 }
 
@@ -103,7 +103,6 @@ func (d *Dashboard) openEvent() {
 type eventBox struct {
 	*tview.Box
 	dashboard *Dashboard
-	snapshot  *measure.Snapshot
 	event     measure.Event
 }
 
@@ -124,5 +123,5 @@ func (b *eventBox) Draw(screen tcell.Screen) {
 		c.put(w-1, row, faint, "│")
 	}
 	c.put(0, h-1, faint, strings.Repeat("─", w))
-	window(c.part(1, 0, w-2, h-1), b.snapshot, &b.event)
+	window(c.part(1, 0, w-2, h-1), &b.event)
 }

@@ -40,7 +40,7 @@ func (p *Printer) Fact(label, text string) { p.Wrapped(fmt.Sprintf("%-13s ", lab
 // Wrap breaks a text into rows of at most so many columns, between words.
 func Wrap(text string, columns int) []string {
 	rows := []string{""}
-	for _, word := range strings.Split(text, " ") {
+	for word := range strings.SplitSeq(text, " ") {
 		last := &rows[len(rows)-1]
 		switch {
 		case *last == "":

@@ -1,60 +1,34 @@
 package matrix
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
-	"hammerlock/checker"
 	"hammerlock/internal/harness"
 	"hammerlock/locks"
 )
 
-// want is what is expected of a cell.
-type want uint8
+// want is what is expected of a cell. The zero value expects nothing and makes every result red.
+type want string
 
-// What can be expected. The zero value expects nothing and makes every result red.
+// What can be expected.
 const (
-	nothing want = iota
-	mustPass
-	mustFail
-	mayFail
+	mustPass want = "must-pass"
+	mustFail want = "must-fail"
+	mayFail  want = "may-fail"
 )
-
-var wants = [...]string{"nothing", "must-pass", "must-fail", "may-fail"}
-
-// String is the word in files and reports.
-func (w want) String() string { return wants[w] }
-
-// MarshalText writes the word.
-func (w want) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
-
-// UnmarshalText reads the word of something that can be expected.
-func (w *want) UnmarshalText(text []byte) error {
-	i := slices.Index(wants[:], string(text))
-	if i <= 0 {
-		return fmt.Errorf("expect %q: there is %s", text, strings.Join(wants[1:], ", "))
-	}
-	*w = want(i)
-	return nil
-}
 
 // expectation is what a cell is compared with.
 type expectation struct {
-	Want   want     `json:"want" yaml:"expect"`
+	Want   want     `json:"want"`
 	Causes []string `json:"causes,omitempty"` // one of them must be found if it must fail
 	Reason string   `json:"reason,omitempty"` // why, or the assumption that is broken
 }
 
 // rule expects something of the cells that match its pattern.
 type rule struct {
-	Pattern     `yaml:",inline"`
-	expectation `yaml:",inline"`
+	Pattern
+	expectation
 }
 
 // conditions are how a cell is run; zero values are as before.
@@ -66,8 +40,8 @@ type conditions struct {
 
 // setting is how the cells that match its pattern are run.
 type setting struct {
-	Pattern    `yaml:",inline"`
-	conditions `yaml:",inline"`
+	Pattern
+	conditions
 }
 
 // Expectations say what is run, how, and what it must find.
@@ -75,72 +49,6 @@ type Expectations struct {
 	Set      []Pattern // what is run if nothing is chosen
 	Settings []setting // all that match a cell count, later ones more
 	Rules    []rule    // the last one that matches a cell decides
-}
-
-// ParseExpectations reads expectations in YAML; the name of their file is for the errors.
-func ParseExpectations(name string, text []byte) (*Expectations, error) {
-	e := &Expectations{}
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	d.KnownFields(true)
-	err := d.Decode(e)
-	if err == nil {
-		err = e.check()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return e, nil
-}
-
-// check names every mistake.
-func (e *Expectations) check() error {
-	var errs []error
-	wrong := func(section string, i int, mistakes []string) {
-		for _, m := range mistakes {
-			errs = append(errs, fmt.Errorf("%s, number %d: %s", section, i+1, m))
-		}
-	}
-	for i, p := range e.Set {
-		wrong("set", i, p.mistakes())
-	}
-	for i, s := range e.Settings {
-		wrong("settings", i, s.mistakes())
-	}
-	for i, r := range e.Rules {
-		wrong("rules", i, append(r.Pattern.mistakes(), r.expectation.mistakes()...))
-	}
-	return errors.Join(errs...)
-}
-
-func (x *expectation) mistakes() (list []string) {
-	for _, cause := range x.Causes {
-		if !canBeFound(cause) {
-			list = append(list, fmt.Sprintf("cause %q: no checker names it", cause))
-		}
-	}
-	switch {
-	case x.Want == nothing:
-		list = append(list, "it does not say what to expect: "+strings.Join(wants[1:], ", "))
-	case x.Want == mustFail && len(x.Causes) == 0:
-		list = append(list, "must-fail needs causes")
-	case x.Want != mustFail && len(x.Causes) > 0:
-		list = append(list, "only must-fail has causes")
-	case x.Want != mustPass && x.Reason == "":
-		list = append(list, "a reason is missing: what is wrong, or which assumption is broken")
-	}
-	return list
-}
-
-// canBeFound tells whether a record can show the cause: a checker's name, a cause that a checker names, or both as in
-// fencing:stale-store.
-func canBeFound(cause string) bool {
-	name, of, both := strings.Cut(cause, ":")
-	return slices.ContainsFunc(checker.All, func(c checker.Checker) bool {
-		if both {
-			return c.Name == name && slices.Contains(c.Causes, of)
-		}
-		return c.Name == cause || slices.Contains(c.Causes, cause)
-	})
 }
 
 // rule is the one that decides a cell; nil if none matches it.

@@ -1,12 +1,12 @@
 package matrix
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"hammerlock/checker"
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
 	"hammerlock/locks"
@@ -17,70 +17,58 @@ func cell(lock, topology, fault string) Cell {
 	return Cell{Lock: lock, Topology: topology, Fault: fault, Counter: "redis", Processes: 1}.enoughProcesses()
 }
 
-func TestMistakesInExpectationsAreNamed(t *testing.T) {
-	cases := map[string]struct{ text, want string }{
-		"empty":               {"", "e.yaml: "},
-		"no YAML":             {"set: [", "e.yaml: yaml: "},
-		"no section":          {"set: []\nrulez: [{locks: [lease]}]", "line 2: field rulez not found"},
-		"no list":             {"rules: {locks: [lease]}", "line 1: cannot unmarshal"},
-		"no fields":           {"set:\n  - lease", "line 2: cannot unmarshal"},
-		"unknown field":       {"set: [{lock: [lease]}]", "line 1: field lock not found"},
-		"unknown lock":        {"set:\n  - locks: [lease, leese]", `set, number 1: lock "leese": there is lease, `},
-		"unknown fault":       {"set: [{}, {faults: [kill]}]", `set, number 2: fault "kill": there is none, kill-primary, `},
-		"unknown point":       {"settings: [{faults: [stall-worker@lost]}]", `after @ comes a time or refused, granted, loaded, between, not lost`},
-		"unknown topology":    {"set: [{topologies: [ring*]}]", `topology "ring*": there is single, `},
-		"unknown counter":     {"set: [{counters: [paper]}]", `counter "paper": there is redis, `},
-		"unknown want":        {"rules: [{expect: pass}]", `expect "pass": there is must-pass, must-fail, may-fail`},
-		"nothing wanted":      {"rules: [{expect: nothing}]", `expect "nothing": there is must-pass, must-fail, may-fail`},
-		"no want":             {"rules: [{locks: [lease]}]", "rules, number 1: it does not say what to expect"},
-		"no causes":           {"rules: [{expect: must-fail, reason: r}]", "must-fail needs causes"},
-		"unmeant causes":      {"rules: [{expect: may-fail, causes: [overrun], reason: r}]", "only must-fail has causes"},
-		"unknown cause":       {"rules: [{expect: must-fail, causes: [bad-luck], reason: r}]", `cause "bad-luck": no checker names it`},
-		"unknown checker":     {"rules: [{expect: must-fail, causes: [\"fence:overrun\"], reason: r}]", `cause "fence:overrun": no checker names it`},
-		"another's cause":     {"rules: [{expect: must-fail, causes: [\"fencing:overrun\"], reason: r}]", `cause "fencing:overrun": no checker names it`},
-		"no reason":           {"rules: [{expect: may-fail}]", "a reason is missing"},
-		"no duration":         {"settings:\n  - {ttl: soon}", "line 2: cannot unmarshal"},
-		"no number":           {"settings:\n  - {workers: many}", "line 2: cannot unmarshal"},
-		"processes no number": {"set: [{processes: two}]", "line 1: cannot unmarshal"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			_, err := ParseExpectations("e.yaml", []byte(c.text))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %s", err, c.want)
-			}
-		})
-	}
-	_, err := ParseExpectations("e.yaml", []byte("set: [{locks: [a]}, {faults: [b]}]\nrules: [{}]"))
-	if err == nil || strings.Count(err.Error(), "\n") != 2 {
-		t.Errorf("got %v, want three mistakes at once", err)
-	}
-	if err := BuiltIn.check(); err != nil {
-		t.Error(err)
+func TestMistakesInAPatternAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		pattern Pattern
+		want    string
+	}{
+		"lock":     {Pattern{Locks: list{"lease", "leese"}}, `--lock "leese": there is lease, `},
+		"fault":    {Pattern{Faults: list{"kill"}}, `--fault "kill": there is none, kill-primary, `},
+		"point":    {Pattern{Faults: list{"stall-worker@lost"}}, `after @ comes a time or refused, granted, loaded, between, not lost`},
+		"topology": {Pattern{Topologies: list{"ring*"}}, `--topology "ring*": there is single, `},
+		"counter":  {Pattern{Counters: list{"paper"}}, `--counter "paper": there is redis, `},
+	} {
+		if got := c.pattern.Mistakes(); len(got) != 1 || !strings.Contains(got[0], c.want) {
+			t.Errorf("%s: got %q, want %s", name, got, c.want)
+		}
 	}
 }
 
-// TestAFileOfExpectationsIsReadAsItIsWritten compares every field.
-func TestAFileOfExpectationsIsReadAsItIsWritten(t *testing.T) {
-	got, err := ParseExpectations("e.yaml", []byte(`
-set: [{locks: ["rueidislock*", "!none"], topologies: [single], faults: [survived, "flush@granted"], counters: ["*"], processes: 2}]
-settings: [{locks: [lease], workers: 8, keys: 2, ttl: 1s, hold: 2ms, think: 3ms, retry: 4ms, wait: 5s, duration: 2500ms, extend: 6s, reenter: 7}]
-rules: [{faults: [flush], expect: must-fail, causes: [overrun, "fencing:stale-store"], reason: r}]
-`))
-	if err != nil {
-		t.Fatal(err)
+// TestTheBuiltInExpectationsSayWhatCanBeFound: a rule that asks for what nobody can find would be red for ever, and one
+// without a reason tells its reader nothing.
+func TestTheBuiltInExpectationsSayWhatCanBeFound(t *testing.T) {
+	patterns := slices.Clone(BuiltIn.Set)
+	for _, s := range BuiltIn.Settings {
+		patterns = append(patterns, s.Pattern)
 	}
-	want := &Expectations{
-		Set: []Pattern{{Locks: list{"rueidislock*", "!none"}, Topologies: list{"single"}, Faults: list{survived, "flush@granted"},
-			Counters: list{"*"}, Processes: 2}},
-		Settings: []setting{{Pattern{Locks: list{"lease"}}, conditions{Workers: 8, Keys: 2, TTL: time.Second, Hold: 2 * time.Millisecond,
-			Think: 3 * time.Millisecond, Retry: 4 * time.Millisecond, Wait: 5 * time.Second, Duration: 2500 * time.Millisecond,
-			Extend: 6 * time.Second, Reenter: 7}}},
-		Rules: []rule{{Pattern{Faults: list{"flush"}}, expectFailure("r", "overrun", "fencing:stale-store")}},
+	for i, r := range BuiltIn.Rules {
+		patterns = append(patterns, r.Pattern)
+		if (r.Want == mustFail) != (len(r.Causes) > 0) || (r.Want == mustPass) != (r.Reason == "") {
+			t.Errorf("rule %d: %s has causes %v and the reason %q", i, r.Want, r.Causes, r.Reason)
+		}
+		for _, cause := range r.Causes {
+			if !canBeFound(cause) {
+				t.Errorf("rule %d: no checker names the cause %q", i, cause)
+			}
+		}
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
+	for _, p := range patterns {
+		if m := p.Mistakes(); len(m) > 0 {
+			t.Errorf("%+v: %s", p, m)
+		}
 	}
+}
+
+// canBeFound tells whether a record can show the cause: a checker's name, a cause that a checker names, or both as in
+// fencing:stale-store.
+func canBeFound(cause string) bool {
+	name, of, both := strings.Cut(cause, ":")
+	return slices.ContainsFunc(checker.All, func(c checker.Checker) bool {
+		if both {
+			return c.Name == name && slices.Contains(c.Causes, of)
+		}
+		return c.Name == cause || slices.Contains(c.Causes, cause)
+	})
 }
 
 func TestTheLastRuleDecides(t *testing.T) {

@@ -107,16 +107,8 @@ func (p *Pattern) items(lock locks.Spec) []string {
 	return slices.Compact(list)
 }
 
-// Select names what is wrong in the pattern of a command line.
-func Select(p Pattern) (mistakes []string) {
-	for _, m := range p.mistakes() {
-		mistakes = append(mistakes, "--"+m)
-	}
-	return mistakes
-}
-
-// mistakes answers names that do not exist with those that do.
-func (p *Pattern) mistakes() (list []string) {
+// Mistakes names what is wrong in the pattern of a command line: names that do not exist, with those that do.
+func (p *Pattern) Mistakes() (list []string) {
 	faultNames := append([]string{faults.None}, faults.Names()...)
 	for _, l := range []struct {
 		what               string
@@ -141,7 +133,7 @@ func (p *Pattern) mistakes() (list []string) {
 				why += human.Meant(bare, slices.Concat(l.good, l.words))
 			}
 			if why != "" {
-				list = append(list, fmt.Sprintf("%s %q: %s", l.what, name, why))
+				list = append(list, fmt.Sprintf("--%s %q: %s", l.what, name, why))
 			}
 		}
 	}

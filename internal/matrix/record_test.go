@@ -162,19 +162,14 @@ func TestTheTableSaysWhatIsRed(t *testing.T) {
 	if s.Cells != 4 || s.Green != 3 || s.Red != 1 || s.Caught != 1 || s.Median != 1500*time.Millisecond || s.Holds != 380 || s.Broken != 0 {
 		t.Errorf("got %+v", s)
 	}
-	var text, markdown bytes.Buffer
-	if err := errors.Join(WriteText(&text, all, s), WriteMarkdown(&markdown, all, s)); err != nil {
+	var text bytes.Buffer
+	if err := WriteText(&text, all, s); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"none, delay", "300", "service-loss", "1.50 s", "RED: must-fail double-grant", "RED  bit on single: it must fail",
 		"repeat  verify --lock bit", "4 cells, 3 as expected, 1 RED"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
-		}
-	}
-	for _, want := range []string{"| `lease` | pass 2/1.0e-2<br>service-loss (flush) |", "| `bit` | **RED** PASS (none) |"} {
-		if !strings.Contains(markdown.String(), want) {
-			t.Errorf("no %q in\n%s", want, markdown.String())
 		}
 	}
 }

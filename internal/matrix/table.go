@@ -11,7 +11,6 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/internal/human"
-	"hammerlock/topologies"
 	"hammerlock/workload"
 )
 
@@ -66,7 +65,7 @@ func WriteText(w io.Writer, all []Result, s Summary) error {
 	p.Line("LOCK\tTOPOLOGY\tFAULT\tRESULT\tEXPECTED\tHOLDS\tVIOLATIONS\t95 %% BOUND\tDETECTED")
 	for _, g := range rows(all) {
 		p.Line("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", g.lock, g.topology, g.faults(), g.result, g.expected,
-			human.Count(g.holds), g.violations(), g.bound(), g.detection())
+			human.Count(g.holds), human.Count(g.bad), g.bound(), g.detection())
 	}
 	if err := cmp.Or(p.Err, t.Flush()); err != nil {
 		return err
@@ -112,11 +111,11 @@ func rows(all []Result) (list []row) {
 		r := &all[i]
 		special := r.special()
 		plain := !r.Red && r.Status == checker.Pass
-		if plain && passed != nil && passed.lock == r.Lock && passed.topology == r.Topology && passed.expected == r.Expected.Want.String() {
+		if plain && passed != nil && passed.lock == r.Lock && passed.topology == r.Topology && passed.expected == string(r.Expected.Want) {
 			passed.cells, passed.holds = append(passed.cells, special), passed.holds+r.Holds
 			continue
 		}
-		n := row{lock: r.Lock, topology: r.Topology, result: r.Word(), expected: r.Expected.Want.String(), holds: r.Holds,
+		n := row{lock: r.Lock, topology: r.Topology, result: r.Word(), expected: string(r.Expected.Want), holds: r.Holds,
 			cells: []string{special}, bad: r.Violations, detected: r.Detected, failed: r.Status == checker.Fail}
 		if r.Red {
 			n.expected = "RED: " + strings.Join(append([]string{n.expected}, r.Expected.Causes...), " ")
@@ -151,8 +150,6 @@ func (g *row) faults() string {
 	return fmt.Sprintf("%s and %d more", strings.Join(g.cells[:fewFaults-1], ", "), len(g.cells)-fewFaults+1)
 }
 
-func (g *row) violations() string { return human.Count(g.bad) }
-
 func (g *row) bound() string {
 	if g.failed || g.holds == 0 {
 		return "-"
@@ -165,67 +162,4 @@ func (g *row) detection() string {
 		return "-"
 	}
 	return human.Duration(g.detected)
-}
-
-// WriteMarkdown writes the matrix as a table: a row for each lock, a column for each topology.
-func WriteMarkdown(w io.Writer, all []Result, s Summary) error {
-	p := human.Printer{W: w}
-	var columns []string
-	for _, t := range topologies.All {
-		if slices.ContainsFunc(all, func(r Result) bool { return r.Topology == t.Name }) {
-			columns = append(columns, t.Name)
-		}
-	}
-	p.Line("| lock | %s |", strings.Join(columns, " | "))
-	p.Line("|---%s|", strings.Repeat("|---", len(columns)))
-	for i := 0; i < len(all); {
-		end := i
-		for end < len(all) && all[end].Lock == all[i].Lock {
-			end++
-		}
-		line := "| `" + all[i].Lock + "` |"
-		for _, topology := range columns {
-			line += " " + markdownCell(all[i:end], topology) + " |"
-		}
-		p.Line("%s", line)
-		i = end
-	}
-	p.Line("")
-	p.Line("%d cells, %d as expected, %d red, %s holds; %d had to fail and did, the first violation complete after %s (median).",
-		s.Cells, s.Green, s.Red, human.Count(s.Holds), s.Caught, human.Duration(s.Median))
-	return p.Err
-}
-
-// markdownCell says how many cells passed with which bound, and what the others failed with.
-func markdownCell(all []Result, topology string) string {
-	var words []string
-	with := map[string][]string{}
-	passed, holds := 0, int64(0)
-	for i := range all {
-		r := &all[i]
-		switch {
-		case r.Topology != topology:
-			continue
-		case r.Status == checker.Pass && !r.Red:
-			passed, holds = passed+1, holds+r.Holds
-			continue
-		}
-		word := r.Word()
-		if r.Red {
-			word = "**RED** " + word
-		}
-		if with[word] == nil {
-			words = append(words, word)
-		}
-		with[word] = append(with[word], r.special())
-	}
-	var parts []string
-	if passed > 0 {
-		g := row{holds: holds}
-		parts = []string{fmt.Sprintf("pass %d/%s", passed, g.bound())}
-	}
-	for _, word := range words {
-		parts = append(parts, fmt.Sprintf("%s (%s)", word, strings.Join(with[word], ", ")))
-	}
-	return strings.Join(parts, "<br>")
 }

@@ -11,7 +11,7 @@ import (
 	"hammerlock/results"
 )
 
-// state is a verdict for the eye: a word, a sign and a colour, never the colour alone.
+// state is how a verdict is shown: as a word, a sign and a colour, never by colour alone.
 type state struct{ Class, Sign, Word string }
 
 func stateOf(s checker.Status) state {
