@@ -32,19 +32,23 @@ bench:
 	bin/bench
 
 # Two phases. Tests whose names begin with TestAlone measure: they come last, and share the cores with nobody. All others
-# run side by side, more of them than there are cores, for they wait most of the time. With -short, tests that draw random
-# cases draw some of them.
+# run side by side, more of them than there are cores, for they wait most of the time; the packages that take longest begin
+# first. With -short, tests that draw random cases draw some of them. A program under the race detector sleeps for a second
+# before it exits, so that goroutines can still report; tests start hundreds of programs, and a moment is enough for that.
 test:
 	@sh .ci/setup redis cc chromium
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -parallel 4 -skip '^TestAlone' -timeout 10m ./...
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 1 -run '^TestAlone' -timeout 10m $$($(ALONE))
+	$(RACE) $(GO) test -race -short -vet=off -parallel 4 -skip '^TestAlone' -timeout 10m $(LONGEST) ./...
+	$(RACE) $(GO) test -race -short -vet=off -p 1 -run '^TestAlone' -timeout 10m $$($(ALONE))
 
 # Beyond make test: all random cases, and every mutant of the checkers. The race detector has seen these tests in make test,
 # and makes them ten times as slow.
 test-full: test
 	$(GO) test -vet=off -timeout 20m $$($(SHORTENED))
+
+RACE = CGO_ENABLED=1 GORACE=atexit_sleep_ms=50
+LONGEST = ./locks ./cmd/bench ./cmd/verify ./topologies
 
 # The packages that have tests which measure, and tests which -short makes shorter.
 ALONE = grep -rl --include='*_test.go' '^func TestAlone' . | xargs -n 1 dirname | sort -u

@@ -12,7 +12,7 @@ const tempPrefix = "hammerlock-"
 
 // reaper is a shell that outlives the suite by a moment: when its input ends, however the suite ended, it kills the
 // processes that it was told of, with their groups, and removes the directory that it was given. It checks that a process
-// number was not reused. It backs up the parent-death signal, which only Linux has, and which removes no directory.
+// number was not reused. It starts no program where the shell itself can do it: each costs every deployment a few ms a node. It backs up the parent-death signal, which only Linux has, and which removes no directory.
 type reaper struct {
 	mu    sync.Mutex
 	input io.WriteCloser
@@ -22,18 +22,24 @@ type reaper struct {
 const reaperScript = `
 trap '' HUP INT QUIT TERM
 started() {
-	if [ -r "/proc/$1/stat" ]; then sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f20
-	else ps -o lstart= -p "$1" | tr -d ' '; fi 2>/dev/null
+	since=
+	if [ -r "/proc/$1/stat" ]; then
+		read -r since <"/proc/$1/stat"
+		set -- ${since##*) }
+		since=${20}
+	else since=$(ps -o lstart= -p "$1" | tr -d ' '); fi 2>/dev/null
 }
 pids=
 while read -r what which; do
 	case $what in
-	pid) pids="$pids $which@$(started "$which")" ;;
+	pid) started "$which"; pids="$pids $which@$since" ;;
 	esac
 done
 for p in $pids; do
 	n=${p%%@*}
-	if [ "$(started "$n")" = "${p#*@}" ]; then
+	kill -0 "$n" || continue
+	started "$n"
+	if [ "$since" = "${p#*@}" ]; then
 		for whom in "-$n" "$n"; do kill -CONT "$whom"; kill -KILL "$whom"; done
 	fi
 done 2>/dev/null

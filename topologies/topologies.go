@@ -279,8 +279,10 @@ func each(nodes []*Node, f func(*Node) error) error {
 	return errors.Join(errs...)
 }
 
-// poll calls f until it returns nil or ctx is done.
+// poll calls f until it returns nil or ctx is done. It asks less often what takes long: those who are asked have to work
+// for the answer, on the cores that they need to become ready. It adds a twentieth to the time at most.
 func poll(ctx context.Context, every time.Duration, f func() error) error {
+	start := time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var last error
@@ -297,6 +299,6 @@ func poll(ctx context.Context, every time.Duration, f func() error) error {
 		if ctx.Err() == nil {
 			last = err
 		}
-		timer.Reset(every)
+		timer.Reset(max(every, time.Since(start)/20))
 	}
 }

@@ -115,6 +115,24 @@ func TestStockProfileUsesTheServersOwnTimers(t *testing.T) {
 	}
 }
 
+// TestPollAsksLessOftenWhatTakesLong: a busy machine asks even less often.
+func TestPollAsksLessOftenWhatTakesLong(t *testing.T) {
+	t.Parallel()
+	const long = 200 * time.Millisecond
+	start, asked := time.Now(), 0
+	if err := poll(t.Context(), time.Millisecond, func() error {
+		if asked++; time.Since(start) < long {
+			return errors.New("not yet")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if asked > 100 {
+		t.Errorf("asked %d times within %v", asked, long)
+	}
+}
+
 func TestHealthyNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for name, node := range map[string]string{"single": "n1", "replica": "n3", "sentinel": "s2", "cluster": "n5", "redlock": "n4"} {

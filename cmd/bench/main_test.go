@@ -26,7 +26,7 @@ type suite struct{ *testing.M }
 var (
 	built     string
 	buildOnce = sync.OnceValues(func() ([]byte, error) {
-		return exec.Command("go", "build", "-o", built, ".").CombinedOutput()
+		return exec.Command("go", "build", "-ldflags=-s -w", "-o", built, ".").CombinedOutput()
 	})
 )
 

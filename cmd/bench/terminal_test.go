@@ -174,7 +174,7 @@ func (s *seat) run() *results.Run {
 	return r
 }
 
-var long = []string{"--topology", "single", "--workers", "4", "--warmup", "0s", "--duration", "60s", "--out", "runs"}
+var long = []string{"--topology", "single", "--workers", "4", "--retry", "10ms", "--warmup", "0s", "--duration", "60s", "--out", "runs"}
 
 const panels = "who holds the lock"
 
@@ -322,7 +322,7 @@ func TestTerminalHangup(t *testing.T) {
 func TestTerminalPlain(t *testing.T) {
 	t.Parallel()
 	program := build(t)
-	short := []string{"--topology", "single", "--workers", "4", "--warmup", "0s", "--duration", "500ms", "--out", "runs"}
+	short := []string{"--topology", "single", "--workers", "4", "--retry", "10ms", "--warmup", "0s", "--duration", "500ms", "--out", "runs"}
 	for name, tt := range map[string]struct {
 		w, h uint16
 		env  []string

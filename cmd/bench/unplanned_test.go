@@ -67,7 +67,7 @@ func during(t *testing.T, args []string, do func(t *testing.T, suite int, server
 	t.Helper()
 	tmp := t.TempDir()
 	var out bytes.Buffer
-	c := exec.Command(linked(t, args[0]), append(args[1:], "--warmup", "0s", "--duration", "3s", "--workers", "4", "--wait", "1s", "--out", t.TempDir())...)
+	c := exec.Command(linked(t, args[0]), append(args[1:], "--warmup", "0s", "--duration", "3s", "--workers", "4", "--retry", "10ms", "--wait", "1s", "--out", t.TempDir())...)
 	c.Env, c.Stdout, c.Stderr = append(os.Environ(), "TMPDIR="+tmp), &out, &out
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

@@ -247,7 +247,7 @@ func TestEverySizeCanBeDrawn(t *testing.T) {
 	defer screen.Fini()
 	wider, higher := 7, 3
 	if testing.Short() {
-		wider, higher = 23, 7
+		wider, higher = 31, 11
 	}
 	for _, s := range []*measure.Snapshot{picture(), {Phase: "starting", LongestBy: -1}} {
 		for w := 0; w <= 300; w += wider {

@@ -37,6 +37,7 @@ func TestIdleServersCostNothing(t *testing.T) {
 						_, _ = n.Info(t.Context(), "server")
 						_ = n.Do(t.Context(), "GET", "k").Err()
 					}
+					<-time.After(5 * time.Millisecond)
 				}
 			})
 			if idle < -4 || idle > 4 { // what was just being sent

@@ -23,6 +23,9 @@ func realPlan(p *Plan) {
 	p.Counter = counterNamed("memory")
 	p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = 4, 1000, 0
 	p.Warmup, p.Duration = 50*time.Millisecond, 250*time.Millisecond
+	if testing.Short() {
+		p.Workload.Think = 3 * time.Millisecond // leaves the cores to other tests; what a visit costs is seen all the same
+	}
 }
 
 // realTrial runs pairs on warm deployments, B with a change.

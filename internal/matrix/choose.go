@@ -37,7 +37,7 @@ func Choose(patterns []Pattern, server topologies.Server) choice {
 			}
 		}
 	}
-	choice := choice{Cells: slices.SortedFunc(maps.Keys(in), byCatalogue)}
+	choice := choice{Cells: slices.SortedFunc(maps.Keys(in), byCatalogue())}
 	out := map[string]int{}
 	everything := Pattern{Counters: []string{"*"}}
 	for c := range everything.cells() {
@@ -80,10 +80,13 @@ func (p *Pattern) cells() func(func(Cell) bool) {
 	return func(yield func(Cell) bool) {
 		for _, lock := range locks.All {
 			for _, topology := range topologies.All {
+				if !p.isAt(lock, topology.Name) {
+					continue
+				}
 				for _, fault := range p.items(lock) {
-					for _, counter := range workload.CounterNames() {
-						c := Cell{Lock: lock.Name, Topology: topology.Name, Fault: fault, Counter: counter, Processes: max(p.Processes, 1)}
-						if c = c.enoughProcesses(); asked.matches(c) && !yield(c) {
+					c := Cell{Lock: lock.Name, Topology: topology.Name, Fault: fault, Processes: max(p.Processes, 1)}.enoughProcesses()
+					for _, c.Counter = range workload.CounterNames() {
+						if asked.matches(c) && !yield(c) {
 							return
 						}
 					}
@@ -94,14 +97,20 @@ func (p *Pattern) cells() func(func(Cell) bool) {
 }
 
 // byCatalogue compares cells by their places in the catalogues.
-func byCatalogue(a, b Cell) int {
-	place := func(c Cell) (lock, topology, fault int) {
-		lock = slices.IndexFunc(locks.All, func(s locks.Spec) bool { return s.Name == c.Lock })
-		topology = slices.IndexFunc(topologies.All, func(s topologies.Spec) bool { return s.Name == c.Topology })
-		fault = slices.IndexFunc(faults.All, func(f faults.Fault) bool { return f.Name == faultName(c.Fault) })
-		return
+func byCatalogue() func(a, b Cell) int {
+	lock, topology, fault := places(locks.Names()), places(topologies.Names()), places(faults.Names())
+	return func(a, b Cell) int {
+		return cmp.Or(lock[a.Lock]-lock[b.Lock], topology[a.Topology]-topology[b.Topology],
+			fault[faultName(a.Fault)]-fault[faultName(b.Fault)],
+			cmp.Compare(a.Fault, b.Fault), cmp.Compare(a.Counter, b.Counter), a.Processes-b.Processes)
 	}
-	al, at, af := place(a)
-	bl, bt, bf := place(b)
-	return cmp.Or(al-bl, at-bt, af-bf, cmp.Compare(a.Fault, b.Fault), cmp.Compare(a.Counter, b.Counter), a.Processes-b.Processes)
+}
+
+// places numbers names from 1, so that one that is not there comes first.
+func places(names []string) map[string]int {
+	at := make(map[string]int, len(names))
+	for i, name := range names {
+		at[name] = i + 1
+	}
+	return at
 }

@@ -35,11 +35,15 @@ const (
 // matches tells whether the pattern selects the cell.
 func (p *Pattern) matches(c Cell) bool {
 	lock, _ := c.specs()
-	return (p.Processes == 0 || p.Processes == c.Processes) &&
-		among(p.Locks, func(name string, _ bool) bool { return isLock(name, lock) }) &&
-		among(p.Topologies, func(name string, _ bool) bool { return glob(name, c.Topology) }) &&
+	return (p.Processes == 0 || p.Processes == c.Processes) && p.isAt(lock, c.Topology) &&
 		among(p.Counters, func(name string, _ bool) bool { return glob(name, c.Counter) }) &&
 		among(p.Faults, func(name string, out bool) bool { return isFault(name, out, c) })
+}
+
+// isAt tells whether the pattern selects any cell of a lock on a topology.
+func (p *Pattern) isAt(lock locks.Spec, topology string) bool {
+	return among(p.Locks, func(name string, _ bool) bool { return isLock(name, lock) }) &&
+		among(p.Topologies, func(name string, _ bool) bool { return glob(name, topology) })
 }
 
 // among tells whether a list selects something: an excluding name beats the others. An excluded fault is the one

@@ -24,6 +24,7 @@ func Run(t *testing.T) {
 			// Nodes run below this temporary directory, so that those of one script can be counted.
 			e.Setenv("TMPDIR", filepath.Join(e.WorkDir, "tmp"))
 			e.Setenv("BIN", filepath.SplitList(e.Getenv("PATH"))[0])
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			return os.Mkdir(filepath.Join(e.WorkDir, "tmp"), 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

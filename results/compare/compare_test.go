@@ -116,10 +116,18 @@ var weathers = map[string]func(*machine){
 	"wandering": func(m *machine) { m.wander = 0.9 },
 }
 
-// TestFalseAlarms compares a thing with itself 200 times: in at most 5 % of the comparisons may any of the numbers
+// many is a number of cases, a quarter of it with -short.
+func many(all int) int {
+	if testing.Short() {
+		return all / 4
+	}
+	return all
+}
+
+// TestFalseAlarms compares a thing with itself many times: in at most 5 % of the comparisons may any of the numbers
 // look like a difference.
 func TestFalseAlarms(t *testing.T) {
-	const comparisons, most = 200, 10
+	comparisons, most := many(200), many(200)/20
 	metrics := headlines(t)
 	for name, change := range weathers {
 		trials, tables := 0, 0
@@ -143,7 +151,7 @@ func TestFalseAlarms(t *testing.T) {
 
 // TestPlantedDifferencesAreFound plants differences; 9 of 10 experiments must find them, and call them by their name.
 func TestPlantedDifferencesAreFound(t *testing.T) {
-	const experiments, least = 100, 90
+	experiments, least := many(100), many(100)*9/10
 	metrics := headlines(t)
 	for name, c := range map[string]struct {
 		planted planted

@@ -55,6 +55,9 @@ func BenchmarkReport(b *testing.B) {
 // has ten times as many.
 func TestReportOfALongRunIsSmall(t *testing.T) {
 	c := crowd{workers: 64, visits: 200_000, intrude: 8, seed: 1}
+	if testing.Short() {
+		c.visits, c.intrude = 60_000, 2 // as many overlaps
+	}
 	s, size := longReport(t, c)
 	t.Logf("%d visits, %d overlaps: %d bytes, %d visits kept in %d windows", s.Visits, s.Overlaps, size, s.Kept, len(s.Windows))
 	if s.Visits < c.visits || s.Overlaps < stripOverlaps || s.Every < 2 || s.Kept == 0 || len(s.Tiers) != 2 {
