@@ -16,7 +16,7 @@ import (
 // All lists the faults: first of nodes, then of links, of clocks and data, of clients.
 var All = []Fault{
 	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, lostGrant,
-	partition, partitionPrimary, dropReply, delay,
+	partition, partitionPrimary, cutHolder, dropReply, delay,
 	clockJump, clockRate, powerLoss, evict, flush, slowServer,
 	cutSubscriptions, refuseWrites,
 	stallWorker, crashWorker, stopProcess, killProcess,

@@ -8,8 +8,8 @@ import (
 
 var renewal = Scenario{
 	Name:     "renewal",
-	Doc:      "holds of three leases: the lock has to renew them",
+	Doc:      "holds of two leases: the lock has to renew them",
 	For:      renews,
 	Duration: 6 * time.Second,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 24, 12, 3*TTL },
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.TTL, w.Hold = 40, 20, Renewed, 2*Renewed },
 }

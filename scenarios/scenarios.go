@@ -15,8 +15,8 @@ import (
 var All = []Scenario{
 	contention, manyKeys, twoProcesses, sleepers, extensions, renewal, reentry,
 	lateHolder, lateRelease, lateExtension, lateProcess, comeback, crash, waiterCrash, processCrash, cancelled,
-	ambiguous, slowGrant, lostWakeup, cutOff,
-	minorityHung, minorityRefuses, slowServer, forgetful,
+	ambiguous, slowGrant, lostWakeup, cutOff, renewalCut,
+	minorityHung, minorityRefuses, slowServer, serverHangs, renewalHangs, forgetful,
 }
 
 // Scenario is a way to strain a lock.
@@ -44,6 +44,9 @@ func Find(name string) (Scenario, bool) {
 
 // TTL is that of most scenarios: it ends often in a short run, and is long beside what a busy machine takes for a visit.
 const TTL = 400 * time.Millisecond
+
+// Renewed is that of leases that the lock renews: a busy machine must not keep it from doing so in time.
+const Renewed = time.Second
 
 // Load is the load of a scenario, with a seed of its own.
 func (s Scenario) Load(seed uint64) workload.Shape {

@@ -28,7 +28,13 @@ func (w *worker) moment() time.Duration {
 }
 
 // late tells whether a holder that heeds its deadline must not store any more: a store takes a while, so a tenth of a lease
-// before the end is too late.
+// before the end is too late. Where leases are renewed the deadline is nobody's to know; but a holder knows that it was away.
 func (w *worker) late(g *grant) bool {
-	return w.shape.Heed && !g.lease.Until.IsZero() && w.clock.Now() > w.until(&g.lease)-w.shape.TTL/10
+	switch {
+	case !w.shape.Heed:
+		return false
+	case g.lease.Lost != nil:
+		return w.clock.Now() > w.back+w.shape.TTL/2
+	}
+	return !g.lease.Until.IsZero() && w.clock.Now() > w.until(&g.lease)-w.shape.TTL/10
 }

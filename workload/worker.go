@@ -29,6 +29,7 @@ type worker struct {
 	grant    grant           // of the visit
 	stored   *history.Op     // where nobody judges: the store that the visit's end will be told with; nil = none
 	cleanup  context.Context // for giving back what was taken, also when the run is called off
+	back     time.Duration   // when a holder that heeds its deadline meant to be done with its stay
 	calls    context.Context // of a visit whose calls to the lock are called off at some moment; nil in all others
 
 	begun   int64
@@ -288,7 +289,11 @@ func (w *worker) store(g *grant, seen Count, write func(Count) error) (history.O
 
 // stay is the time between load and store. A holder that is told that its hold is lost acts on it.
 func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
-	if hold := w.hold(); hold > 0 {
+	hold := w.hold()
+	if w.shape.Heed {
+		w.back = w.clock.Now() + hold
+	}
+	if hold > 0 {
 		w.timer.Reset(hold)
 		select {
 		case <-w.timer.C:

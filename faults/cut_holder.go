@@ -1,0 +1,27 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+
+	"hammerlock/history"
+	"hammerlock/topologies"
+)
+
+var cutHolder = Fault{
+	Name:   "cut-holder",
+	Doc:    "the process of a worker that was just granted a lock is cut from all nodes until it is healed",
+	Needs:  Needs{Links: true, Processes: true},
+	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		r := topologies.Rule{Effect: topologies.Drop, From: []topologies.Party{Holder}, To: []topologies.Party{topologies.AllNodes}}
+		if err := t.name(ctx, r.From); err != nil {
+			return "", nil, err
+		}
+		undo, err := t.Topology.Network().Apply(r)
+		if err != nil {
+			return "", nil, err
+		}
+		return fmt.Sprintf("cut %s from all nodes", list(r.From)), func(context.Context) error { undo(); return nil }, nil
+	},
+}
