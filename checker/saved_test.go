@@ -337,6 +337,13 @@ var saved = map[string]struct {
 			s.release(a, at+70, at+71)
 		}
 	}, Fail, "over-claim"},
+	"lease-validity: one stall before the sends of four": {leaseValidity, func(s *script) {
+		for n := range int32(4) {
+			a := s.acquire(1+n, 0, 60, 300)
+			s.last().Key, s.last().Until = n, s.last().Return+295*ms
+			s.release(a, 70, 71)
+		}
+	}, Pass, ""},
 	"lease-validity: one stall before the send": {leaseValidity, func(s *script) {
 		a := s.acquire(1, 0, 60, 300)
 		s.last().Until = 310 * ms

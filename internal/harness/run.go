@@ -124,15 +124,14 @@ func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost de
 	}
 	report, err = x.deployment.Crew.Run(ctx, stop)
 	over()
-	err = errors.Join(err, x.breaker.Wait())
-	var unread error
-	if err == nil && plan.Verify {
+	servers := x.breaker.Wait()
+	if err == nil && servers == nil && plan.Verify {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 		defer cancel()
-		unread = x.deployment.Leftovers(clean, x.own)
+		servers = x.deployment.Leftovers(clean, x.own)
 	}
-	if cost = end(); len(x.ailed) == 0 { // a server that failed by itself is named in the history
-		err = errors.Join(err, unread)
+	if cost = end(); len(x.ailed) == 0 { // a server that failed by itself is named in the history, and could not be broken or read
+		err = errors.Join(err, servers)
 	}
 	return report, cost, err
 }
