@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 	"strings"
@@ -125,11 +126,15 @@ func (c *Case) stoodLongest() (longest *window) {
 	return longest
 }
 
-// failures names the servers that failed by themselves.
+// failures names the servers that failed by themselves, and faults that could not be healed.
 func (c *Case) failures() (doubts []string) {
 	for i := range c.windows {
-		if k := c.Ops[c.windows[i].op].Kind; k == history.Incident || k == history.Role {
-			doubts = append(doubts, c.windows[i].String())
+		w := &c.windows[i]
+		if k := c.Ops[w.op].Kind; k == history.Incident || k == history.Role {
+			doubts = append(doubts, w.String())
+		}
+		if w.heal >= 0 && c.Ops[w.heal].Outcome == history.Failed {
+			doubts = append(doubts, fmt.Sprintf("%s was not healed: %s", w.name, cmp.Or(c.Notes[c.Ops[w.heal].ID], "nobody says why")))
 		}
 	}
 	return doubts

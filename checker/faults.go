@@ -43,6 +43,9 @@ func (c *Case) findWindows() {
 		case history.Heal:
 			if n := open[op.Value]; n > 0 {
 				c.windows[n-1].heal, c.windows[n-1].to = i, op.Return
+				if op.Outcome == history.Failed {
+					c.windows[n-1].to = history.Forever
+				}
 				delete(open, op.Value)
 			}
 			continue

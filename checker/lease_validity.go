@@ -24,10 +24,10 @@ type leases struct {
 	blames[testimony]
 	misses map[string]int64
 
-	late      int64         // deadlines beyond call + T1 that a stall before the send would explain
+	late      []period      // answers with deadlines beyond call + T1 that a stall before the send would explain
 	firstLate [2]int32      // the first of them: hold and operation
-	quick     time.Duration // the quickest answer among them
-	answers   []time.Duration
+	quick     time.Duration // the quickest of them
+	answers   []period
 }
 
 // leaseCauses are the causes, the worst first.
@@ -95,17 +95,18 @@ func (l *leases) claim(n, i int32, h *hold) {
 		}
 		return
 	}
-	l.answers = append(l.answers, op.Return-op.Call)
+	answer := period{op.Call, op.Return}
+	l.answers = append(l.answers, answer)
 	switch {
 	case op.Until <= op.Call+life:
 	case op.Until > op.Return+life:
 		l.fail("over-claim", fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %v asked for at %s are sure until %s only",
 			who(op.Worker), clock(op.Return), h.name(), clock(op.Until), op.TTL, clock(op.Call), clock(op.Call+life)), *op)
 	default:
-		if l.late == 0 {
+		if len(l.late) == 0 {
 			l.firstLate = [2]int32{n, i}
 		}
-		l.late++
+		l.late = append(l.late, answer)
 		l.quick = min(l.quick, op.Return-op.Call)
 	}
 }
@@ -119,25 +120,22 @@ func (l *leases) lag(h *hold) time.Duration {
 }
 
 // habit judges the deadlines that count from a moment between call and return. A stall before the send looks like a
-// library that counts from the reply. But a stall is rare among slow answers, and the library does it every time.
+// library that counts from the reply. But a stall is rare among slow answers, and the library does it every time. A stall
+// hits all who are about to send: of answers that overlap, one counts.
 func (l *leases) habit() {
-	slow := int64(0)
-	for _, d := range l.answers {
-		if d >= l.quick {
-			slow++
-		}
-	}
-	if l.late < 3 || 2*l.late < slow {
-		if l.late > 0 {
-			l.misses["late-stamp"] += l.late
+	slow := slices.DeleteFunc(l.answers, func(a period) bool { return a.to-a.from < l.quick })
+	late := int64(len(l.late))
+	if often := apart(l.late); often < 3 || 2*often < apart(slow) {
+		if late > 0 {
+			l.misses["late-stamp"] += late
 		}
 		return
 	}
 	h, op := &l.c.holds[l.firstLate[0]], &l.c.Ops[l.firstLate[1]]
 	l.fail("over-claim", fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
-		"but the %v asked for at %s are sure until %s only", count(l.late), count(slow), who(op.Worker), clock(op.Return), h.name(),
+		"but the %v asked for at %s are sure until %s only", count(late), count(int64(len(slow))), who(op.Worker), clock(op.Return), h.name(),
 		clock(op.Until), op.TTL, clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
-	l.counts["over-claim"] += l.late - 1
+	l.counts["over-claim"] += late - 1
 }
 
 // loss judges a hold that was answered to be over. Before last proof + T1 a fault of a server explains it as a near miss;

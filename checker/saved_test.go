@@ -337,6 +337,30 @@ var saved = map[string]struct {
 			s.release(a, at+70, at+71)
 		}
 	}, Fail, "over-claim"},
+	"activity: a fault that was not healed": {Activity, func(s *script) {
+		for n := range time.Duration(50) {
+			a := s.acquire(int32(n%2), 10*n, 10*n+1, 300)
+			s.busy(int32((n+1)%2), 10*n+2, 10*n+3)
+			s.release(a, 10*n+4, 10*n+5)
+		}
+		s.fault(serverHangs, 20, 40)
+		s.last().Outcome = history.Failed
+	}, Inconclusive, ""},
+	"activity: a fault that was healed": {Activity, func(s *script) {
+		for n := range time.Duration(50) {
+			a := s.acquire(int32(n%2), 10*n, 10*n+1, 300)
+			s.busy(int32((n+1)%2), 10*n+2, 10*n+3)
+			s.release(a, 10*n+4, 10*n+5)
+		}
+		s.fault(serverHangs, 20, 40)
+	}, Pass, ""},
+	"lease-validity: one stall before the sends of four": {leaseValidity, func(s *script) {
+		for n := range int32(4) {
+			a := s.acquire(1+n, 0, 60, 300)
+			s.last().Key, s.last().Until = n, s.last().Return+295*ms
+			s.release(a, 70, 71)
+		}
+	}, Pass, ""},
 	"lease-validity: one stall before the send": {leaseValidity, func(s *script) {
 		a := s.acquire(1, 0, 60, 300)
 		s.last().Until = 310 * ms

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -62,6 +63,18 @@ func (s spans) length(p period) (sum time.Duration) {
 		sum += r.to - r.from
 	}
 	return sum
+}
+
+// apart is how many of the periods there are at most of which no two overlap.
+func apart(list []period) (n int64) {
+	slices.SortFunc(list, func(a, b period) int { return cmp.Compare(a.to, b.to) })
+	last := time.Duration(math.MinInt64)
+	for _, p := range list {
+		if p.from >= last {
+			n, last = n+1, p.to
+		}
+	}
+	return n
 }
 
 // hitch tells whether a process stood still for a moment, as they often do on a busy machine.

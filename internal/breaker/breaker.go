@@ -200,10 +200,14 @@ func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error)
 	op.Value, op.Outcome = a.number, history.OK
 	if err != nil {
 		op.Outcome = history.Failed
+		b.r.Note(op.ID, err.Error())
 	}
 	lane.Return(op)
 	return err
 }
+
+// ErrUnhealthy says that everything was healed, and that the deployment did not come back.
+var ErrUnhealthy = errors.New("the deployment did not come back")
 
 func (b *Breaker) healthy(ctx context.Context) error {
 	for _, site := range b.d.Topology.Sites {
@@ -212,7 +216,7 @@ func (b *Breaker) healthy(ctx context.Context) error {
 		}
 	}
 	if err := b.d.Topology.AwaitHealthy(ctx); err != nil {
-		return fmt.Errorf("the deployment did not come back: %w", err)
+		return fmt.Errorf("%w: %w", ErrUnhealthy, err)
 	}
 	return nil
 }
