@@ -42,18 +42,26 @@ var dropReply = Fault{
 
 var delay = Fault{
 	Name:   "delay",
-	Doc:    "what clients send and are sent takes 20 to 40 ms longer",
+	Doc:    "what clients send and are sent takes 20 to 40 ms longer (delay:100ms: 0 to 100 ms)",
 	Needs:  Needs{Links: true},
 	Effect: always(hits(history.Links)),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		least, spread := lateBy, lateBy
+		if t.Arg != "" {
+			var err error
+			if spread, err = time.ParseDuration(t.Arg); err != nil || spread <= 0 {
+				return "", nil, fmt.Errorf("delay:%s: up to how long, as in delay:100ms", t.Arg)
+			}
+			least = 0
+		}
 		stop, err := t.Topology.Network().Apply(topologies.Rule{
 			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
-			Effect: topologies.Delay, Latency: lateBy, Jitter: lateBy, Seed: t.Rand.Uint64(),
+			Effect: topologies.Delay, Latency: least, Jitter: spread, Seed: t.Rand.Uint64(),
 		})
 		if err != nil {
 			return "", nil, err
 		}
-		return fmt.Sprintf("clients are %s to %s away", lateBy, 2*lateBy),
+		return fmt.Sprintf("clients are %s to %s away", least, least+spread),
 			func(context.Context) error { stop(); return nil }, nil
 	},
 }
