@@ -113,6 +113,13 @@ func TestRecipesNameTheirFiles(t *testing.T) {
 	}
 }
 
+// TestPatchesFitTheTree: each can be applied, though perhaps not after another one.
+func TestPatchesFitTheTree(t *testing.T) {
+	for name := range readPatches(t) {
+		in(t, ".", "git apply --check testdata/contributing/"+strings.ReplaceAll(name, " ", "-")+".patch")
+	}
+}
+
 // TestAWrongRecipeIsFound makes each recipe wrong in every way: without the row, without one of its files, with another
 // path or a further file, and with nothing to run.
 func TestAWrongRecipeIsFound(t *testing.T) {
