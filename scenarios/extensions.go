@@ -9,7 +9,7 @@ import (
 var extensions = Scenario{
 	Name:     "extensions",
 	Doc:      "holds of several leases, each lengthened before it ends",
-	For:      expires,
+	For:      plain,
 	Duration: 4 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Stays = 24, 12, TTL/2, TTL, 4 },
 }

@@ -9,7 +9,7 @@ import (
 var lateExtension = Scenario{
 	Name:     "late-extension",
 	Doc:      "leases end on the way of an extension, and between its commands: messages take their time",
-	For:      expires,
+	For:      plain,
 	Faults:   []string{"delay@100ms", "heal@4s"},
 	Duration: 6 * time.Second,
 	Shape: func(w *workload.Shape) {

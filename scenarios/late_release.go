@@ -9,7 +9,7 @@ import (
 var lateRelease = Scenario{
 	Name:     "late-release",
 	Doc:      "holds of about a lease, while messages take their time: leases end on the way of a release, and between its commands",
-	For:      expires,
+	For:      plain,
 	Faults:   []string{"delay@100ms", "heal@4s"},
 	Duration: 6 * time.Second,
 	Shape: func(w *workload.Shape) {

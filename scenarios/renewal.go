@@ -11,5 +11,5 @@ var renewal = Scenario{
 	Doc:      "holds of two leases: the lock has to renew them",
 	For:      renews,
 	Duration: 6 * time.Second,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.TTL, w.Hold = 40, 20, Renewed, 2*Renewed },
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 40, 20, 2*Renewed },
 }

@@ -13,5 +13,5 @@ var renewalCut = Scenario{
 	Processes: 2,
 	Faults:    []string{"cut-holder@500ms", "heal@2s", "cut-holder@4s", "heal@5500ms"},
 	Duration:  9 * time.Second,
-	Shape:     func(w *workload.Shape) { w.Workers, w.Keys, w.TTL, w.Hold = 48, 24, Renewed, 2*Renewed },
+	Shape:     func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 48, 24, 2*Renewed },
 }

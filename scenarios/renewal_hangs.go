@@ -12,5 +12,5 @@ var renewalHangs = Scenario{
 	For:      renews,
 	Faults:   []string{"pause-primary@1s", "heal@2500ms", "pause-primary@5s", "heal@6500ms"},
 	Duration: 10 * time.Second,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.TTL, w.Hold = 48, 24, Renewed, 2*Renewed },
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 48, 24, 2*Renewed },
 }

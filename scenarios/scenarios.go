@@ -48,12 +48,15 @@ const TTL = 400 * time.Millisecond
 // Renewed is that of leases that the lock renews: a busy machine must not keep it from doing so in time.
 const Renewed = time.Second
 
-// Load is the load of a scenario, with a seed of its own.
-func (s Scenario) Load(seed uint64) workload.Shape {
+// Load is the load of a scenario, with a seed of its own. Leases that the lock renews are longer.
+func (s Scenario) Load(seed uint64, renews bool) workload.Shape {
 	w := workload.Shape{
 		Workers: 16, Keys: 1, Popularity: workload.Even, TTL: TTL, Hold: time.Millisecond, Wait: 2 * time.Second,
 		Retry: time.Millisecond, Reenter: 4, Arrivals: workload.Poisson, Seed: seed,
 		Heed: true, // leases are short: on a busy machine many a holder is late, which is not the lock's fault
+	}
+	if renews {
+		w.TTL = Renewed
 	}
 	if s.Shape != nil {
 		s.Shape(&w)
@@ -103,6 +106,7 @@ func claim(claims func(faults.Scene) bool, what string) func(faults.Scene) strin
 }
 
 var (
+	plain   = claim(func(s faults.Scene) bool { return s.Claims.Expires && !s.Claims.Renews }, "a hold ends by itself, and is not renewed")
 	expires = claim(func(s faults.Scene) bool { return s.Claims.Expires }, "a hold ends by itself")
 	renews  = claim(func(s faults.Scene) bool { return s.Claims.Renews }, "it renews a lease")
 	reenter = claim(func(s faults.Scene) bool { return s.Claims.Reentrant }, "its holder can acquire again")

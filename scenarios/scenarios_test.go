@@ -10,7 +10,7 @@ import (
 
 // scene is where the scenario would strain a lock.
 func (s Scenario) scene(lock locks.Spec, on topologies.Spec) faults.Scene {
-	w := s.Load(1)
+	w := s.Load(1, lock.Claims.Renews)
 	return faults.Scene{
 		Topology: on.Name, Sites: on.Sites, Nodes: on.Nodes, TTL: w.TTL, Recovery: on.Recovery, Claims: lock.Claims,
 		Outlives: lock.Outlives, Processes: max(s.Processes, 1), Heeds: w.Heed,
@@ -42,7 +42,7 @@ func TestEveryScenarioIsForSomebody(t *testing.T) {
 		if right == 0 {
 			t.Errorf("%s strains no right lock anywhere: %v", s.Name, claimed)
 		}
-		w := s.Load(7)
+		w := s.Load(7, false)
 		if w.Seed != 7 || w.Workers < 2 || w.TTL <= 0 || w.Wait <= 0 || s.Duration <= 0 || s.Doc == "" {
 			t.Errorf("%s has the load %+v for %v", s.Name, w, s.Duration)
 		}
@@ -57,6 +57,7 @@ func TestOut(t *testing.T) {
 	single, _ := topologies.Find("single")
 	redlock, _ := topologies.Find("redlock")
 	lease, _ := locks.Find("lease")
+	watchdog, _ := locks.Find("watchdog")
 	setnx, _ := locks.Find("setnx")
 	five, _ := locks.Find("redlock")
 	for _, tt := range []struct {
@@ -66,13 +67,15 @@ func TestOut(t *testing.T) {
 		out      bool
 	}{
 		{contention, lease, single, false},
-		{renewal, lease, single, true},       // it claims no renewal
-		{minorityHung, lease, single, true},  // one site has no minority
-		{minorityHung, five, redlock, false}, //
-		{crash, setnx, single, false},        // it would die of it: nobody may rely on that
-		{lateHolder, setnx, single, true},    // without leases nobody is late
-		{forgetful, five, redlock, false},    // its leases are over when the server is back
-		{lateProcess, lease, single, false},  // its holders heed their deadlines
+		{renewal, watchdog, single, false},
+		{lateRelease, watchdog, single, true}, // its lease does not end on the way
+		{renewal, lease, single, true},        // it claims no renewal
+		{minorityHung, lease, single, true},   // one site has no minority
+		{minorityHung, five, redlock, false},  //
+		{crash, setnx, single, false},         // it would die of it: nobody may rely on that
+		{lateHolder, setnx, single, true},     // without leases nobody is late
+		{forgetful, five, redlock, false},     // its leases are over when the server is back
+		{lateProcess, lease, single, false},   // its holders heed their deadlines
 	} {
 		if why := tt.scenario.Out(tt.scenario.scene(tt.lock, tt.on)); (why != "") != tt.out {
 			t.Errorf("%s of %s on %s: %q", tt.scenario.Name, tt.lock.Name, tt.on.Name, why)

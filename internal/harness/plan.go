@@ -188,7 +188,7 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 		for _, s := range c.plan.Scenarios {
 			x.Scenario = s
 			p := &x.Plan
-			p.Workload, p.Faults, p.Duration, p.Warmup = s.Load(p.Workload.Seed), s.Planned(), s.Duration, 0
+			p.Workload, p.Faults, p.Duration, p.Warmup = s.Load(p.Workload.Seed, x.Lock.Claims.Renews), s.Planned(), s.Duration, 0
 			p.Processes = max(s.Processes, 1)
 			out := s.Out(x.scene())
 			if why := p.Counter.Fits(x.Lock, p.Processes); out == "" {
