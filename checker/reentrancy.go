@@ -40,6 +40,14 @@ type reentries struct {
 // is the order of their calls.
 func judgeReentrancy(c *Case) Verdict {
 	r := &reentries{Case: c, ruler: ruler{c: c}, holds: make([]nested, len(c.holds))}
+	renewed := map[int32]int32{} // by extension that names no hold: the hold
+	for n := range c.holds {
+		for _, i := range c.holds[n].Extends {
+			if c.Ops[i].Hold == 0 {
+				renewed[i] = int32(n)
+			}
+		}
+	}
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
@@ -48,7 +56,9 @@ func judgeReentrancy(c *Case) Verdict {
 			continue
 		}
 		at := c.index.hold(op.Hold)
-		if op.Kind == history.Acquire && op.Hold == 0 {
+		if n, ok := renewed[int32(i)]; ok {
+			at = n
+		} else if op.Kind == history.Acquire && op.Hold == 0 {
 			at = c.index.hold(op.ID)
 		}
 		if at >= 0 {

@@ -31,6 +31,14 @@ var nestings = map[string]struct {
 		s.leave(h, 4, ok, 1)
 		s.leave(h, 6, ok, 0)
 	}, Pass, "", "1 holds re-entered"},
+	"renewed by somebody who knows no hold, and re-entered after the first lease": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.h.Ops[0].Token = 7
+		s.add(history.Op{Kind: history.Extend, Outcome: ok, Worker: 2, Key: -1, Token: 7, Call: 900, Return: 901, TTL: 1000, Until: 1900})
+		s.enter(h, 1500, ok, 2, 5)
+		s.leave(h, 1510, ok, 1)
+		s.leave(h, 1520, ok, 0)
+	}, Pass, "", "1 holds re-entered"},
 	"without counts": {func(s *builder) {
 		h := s.enter(0, 0, ok, 0, 5)
 		s.enter(h, 2, ok, 0, 5)
