@@ -106,11 +106,6 @@ func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 				t.Fatalf("%s %q: %v, mistakes %q %q, arguments %q", name, args, err, o.mistakes, again.mistakes, again.flags.Args())
 			}
 			o.plan.Verify = command.plan.Verify
-			if len(o.plan.Scenarios) > 0 && again.plan.Workload.Seed == o.plan.Workload.Seed { // they say all of this
-				p := &again.plan
-				p.Workload, p.Faults, p.Processes = o.plan.Workload, o.plan.Faults, o.plan.Processes
-				p.Duration, p.Warmup = o.plan.Duration, o.plan.Warmup
-			}
 			if got, want := fmt.Sprint(again.plan), fmt.Sprint(o.plan); got != want {
 				t.Fatalf("%s %q: got %v, want %v", name, args, got, want)
 			}

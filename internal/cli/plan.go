@@ -56,8 +56,10 @@ func (o *options) planFlags() {
 	p, w := &o.plan, &o.plan.Workload
 	some(o, flag{axis, "topology", "what to bring up: " + allTopologies.String()}, &p.Topologies, allTopologies)
 	some(o, flag{axis, "lock", "what to take: " + allLocks.String()}, &p.Locks, allLocks)
-	some(o, flag{axis, "scenario", "what to strain the lock with, a run each, in place of --fault and the load: " + allScenarios.String() +
-		"; all: those that apply"}, &p.Scenarios, allScenarios)
+	if p.Verify {
+		some(o, flag{axis, "scenario", "what to strain the lock with, a run each, in place of --fault and the load: " + allScenarios.String() +
+			"; all: those that apply"}, &p.Scenarios, allScenarios)
+	}
 	o.names(flag{load, "fault", "what breaks: names from --list, with @TIME or @POINT and heal@TIME, as in\n" +
 		"kill-primary@2s,heal@5s; auto: what the lock must survive; none"}, &p.Faults, faultNames())
 	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
