@@ -47,11 +47,12 @@ func (j *Judgement) Name() string {
 // passed has its line in the table alone.
 func WriteVerdicts(w io.Writer, all []Judgement) error {
 	p := &human.Printer{W: w}
+	blocks := 0
 	for i := range all {
 		if status, _ := all[i].Status(); len(all) > 1 && all[i].Scenario != "" && status == checker.Pass {
 			continue
 		}
-		if i > 0 {
+		if blocks++; blocks > 1 {
 			p.Line("")
 		}
 		all[i].write(p)
@@ -61,7 +62,9 @@ func WriteVerdicts(w io.Writer, all []Judgement) error {
 		for i := range all {
 			width = max(width, len(all[i].Name()))
 		}
-		p.Line("")
+		if blocks > 0 {
+			p.Line("")
+		}
 		p.Line("%-*s VERDICT", width, "")
 		for i := range all {
 			status, text := worst(all[i].Verdicts)
