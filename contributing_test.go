@@ -168,7 +168,7 @@ func TestRecipesWork(t *testing.T) {
 			}
 		})
 	}
-	in(t, dir, "go test -short .") // the documents and the tree are as they must be
+	in(t, dir, "go test -short -skip PatchesFit .") // the documents and the tree are as they must be; the patches are in it
 	text, err := os.ReadFile(filepath.Join(dir, "README.md"))
 	if err != nil || !strings.Contains(string(text), "not measured yet") {
 		t.Errorf("README.md does not say that the matrix knows nothing of the new lock: %v", err)
