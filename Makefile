@@ -5,21 +5,30 @@ GO = go
 # make perf takes five minutes, PERF=full twelve: more rounds are calmer.
 PERF = quick
 
-.PHONY: help build bench test test-full perf aa soak baselines waiting matrix man completions readme clean
+.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-full perf aa soak mutants baselines waiting matrix man completions readme readme-check pictures clean
 
 help:
 	@echo 'make bench   all topologies under load, one table (installs redis-server if it is missing)'
+	@echo 'make pageviews  examples/pageviews: a service behind nginx loses page views without a distributed lock; half a minute'
+	@echo 'make beyond  bin/beyond/bench and verify, which know PostgreSQL, MariaDB, etcd and ZooKeeper as well: docs/BEYOND.md'
+	@echo 'make beyond-servers  install those servers; make beyond-test: the tests of the module, of what is installed'
 	@echo 'make test    vet, staticcheck and every test under the race detector'
 	@echo 'make test-full  the same with all random cases, and the mutants of the checkers'
 	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; five minutes, calmer with PERF=full'
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
 	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m): none may be accused'
+	@echo 'make mutants right locks with one place changed: does verify notice? Hours, or minutes with MUTANTS_STAGE=explore'
 	@echo 'make build   bin/bench and bin/verify'
+	@echo 'make drivers  install what the drivers in drivers/ need, and build that in Go: docs/DRIVERS.md'
+	@echo 'make drivers-perf  what the pipe to a driver costs: 16 workers with it and without it, in Go, Python and node; two minutes'
 	@echo 'make man     manual pages in bin/man; make completions: shell completion in bin/completions'
 	@echo 'make baselines  write down again what a visit costs without contention'
-	@echo 'make waiting  compare how locks wait for one hot page, and write it into README.md; four minutes'
-	@echo 'make matrix  run the matrix with two seeds, write docs/MATRIX.md and its part of README.md; forty minutes'
-	@echo 'make readme  write the generated parts of README.md and ARCHITECTURE.md again'
+	@echo 'make compare  measure Redis, databases, etcd and ZooKeeper side by side, and write docs/COMPARE.md; ten minutes'
+	@echo 'make waiting  compare how locks wait for one hot page, and write it into docs/LOCKS.md; ten minutes'
+	@echo 'make matrix  run the matrix with two seeds, write docs/MATRIX.md; forty minutes'
+	@echo 'make readme  write the generated parts of the documents again'
+	@echo 'make pictures  take the pictures of the documents from real runs; five minutes, or PICTURES=report'
+	@echo 'make readme-check  run every command of README.md in a fresh clone of what is committed; fifteen minutes'
 
 build:
 	@mkdir -p bin
@@ -31,28 +40,66 @@ bench:
 	$(GO) build -o bin/ ./cmd/bench ./cmd/verify
 	bin/bench
 
+pageviews:
+	@sh .ci/setup redis nginx
+	@mkdir -p bin
+	$(GO) build -o bin/ ./examples/pageviews
+	bin/pageviews
+
+# A module of its own, with the clients of servers that are not Redis. Nothing else needs it.
+beyond:
+	@mkdir -p bin/beyond
+	cd beyond && $(GO) build -o ../bin/beyond/ ./cmd/...
+
+beyond-servers:
+	@sh .ci/setup redis postgres mariadb etcd zookeeper
+
+# All of it compiles, tests too. CI does this: the tests themselves need those servers, and minutes.
+beyond-vet:
+	cd beyond && $(GO) vet ./...
+
+beyond-test: beyond-vet
+	@sh .ci/setup redis
+	cd beyond && $(GO) test -short -vet=off -timeout 10m ./...
+
+# What people choose between, side by side: docs/COMPARE.md. The machine should have nothing else to do; ten minutes.
+compare: beyond beyond-servers
+	bin/beyond/compare
+
+# Locks in other languages, behind the protocol of docs/DRIVERS.md. Nothing else needs them.
+drivers:
+	@sh .ci/setup node python
+	@sh .ci/setup php || echo 'drivers/php is left out: Symfony Lock is a package of Debian and its kin' >&2
+	cd drivers/node && npm ci --no-audit --no-fund
+	@mkdir -p bin
+	cd drivers/go && $(GO) build -o ../../bin/go-redislock .
+
+# The machine should have nothing else to do.
+drivers-perf: drivers
+	$(GO) test ./drivers -run '^$$' -bench Drivers -benchtime 10x -timeout 20m
+
 # Two phases. Tests whose names begin with TestAlone measure: they come last, and share the cores with nobody. All others
 # run side by side, more of them than there are cores, for they wait most of the time; the packages that take longest begin
 # first. With -short, tests that draw random cases draw some of them. A program under the race detector sleeps for a second
 # before it exits, so that goroutines can still report; tests start hundreds of programs, and a moment is enough for that.
 test:
-	@sh .ci/setup redis cc chromium
+	@sh .ci/setup redis cc chromium nginx
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(RACE) $(GO) test -race -short -vet=off -parallel 4 -skip '^TestAlone' -timeout 10m $(LONGEST) ./...
 	$(RACE) $(GO) test -race -short -vet=off -p 1 -run '^TestAlone' -timeout 10m $$($(ALONE))
 
-# Beyond make test: all random cases, and every mutant of the checkers. The race detector has seen these tests in make test,
-# and makes them ten times as slow.
+# What make test leaves out: all random cases, every mutant of the checkers, the recipes. The race detector has seen most of it in
+# make test, and makes it ten times as slow.
 test-full: test
-	$(GO) test -vet=off -timeout 20m $$($(SHORTENED))
+	packages=$$($(SHORTENED)) && $(GO) test -vet=off -timeout 20m -run "$$(sh .ci/shortened $$packages)" $$packages
 
 RACE = CGO_ENABLED=1 GORACE=atexit_sleep_ms=50
 LONGEST = ./locks ./cmd/bench ./cmd/verify ./topologies
 
-# The packages that have tests which measure, and tests which -short makes shorter.
+# The packages that have tests which measure, and tests which -short makes shorter. examples/own-lock, which the test of the tree runs, and beyond are modules of their own.
 ALONE = grep -rl --include='*_test.go' '^func TestAlone' . | xargs -n 1 dirname | sort -u
-SHORTENED = grep -rl --include='*_test.go' --exclude='*_perf_test.go' 'testing\.Short()' . | xargs -n 1 dirname | sort -u
+SHORTENED = grep -rl --include='*_test.go' --exclude-dir=own-lock --exclude-dir=beyond --exclude='*_perf_test.go' 'testing\.Short()' . | xargs -n 1 dirname | sort -u
 
 # Repetitions of the benchmarks; of the turns that the suite and the bare commands have, a second each.
 perf:
@@ -79,23 +126,38 @@ aa:
 # How long right locks are run with faults, also beside busy loops and with pauses of the suite.
 SOAK = 90m
 
+# Whose mutants, who is asked (both, explore), for how long, how many at a time, how many more for the scenarios alone, and
+# whether those that nobody noticed are asked about again: docs/MUTANTS.md.
+MUTANTS_OF = all
+MUTANTS_STAGE = both
+MUTANTS_FOR = 3h
+MUTANTS_JOBS = 1
+MUTANTS_SAMPLE = 0
+MUTANTS_AGAIN = false
+
 soak:
 	@sh .ci/setup redis cc
 	$(GO) test ./cmd/verify -count 1 -timeout 0 -v -run 'TestSoak$$' -soak $(SOAK)
+
+mutants:
+	@sh .ci/setup redis cc
+	$(GO) test . -count 1 -timeout 0 -v -run 'TestMutantsOfLocks$$|TestStrangers$$' -mutants $(MUTANTS_OF) -mutants-stage $(MUTANTS_STAGE) \
+	 -mutants-for $(MUTANTS_FOR) -mutants-jobs $(MUTANTS_JOBS) -mutants-sample $(MUTANTS_SAMPLE) -mutants-again=$(MUTANTS_AGAIN)
+	$(GO) test . -count 1 -run 'TestMutantsDocument$$' -update
 
 # What a visit costs without contention is known: results/baselines. This writes it again.
 baselines:
 	@sh .ci/setup redis
 	$(GO) test ./internal/harness -count 1 -run TestAloneBaselines -update
 
-# How locks wait for one hot page: what the README shows. The machine should have nothing else to do for four minutes.
+# How locks wait for one hot page: what docs/LOCKS.md shows. The machine should have nothing else to do for ten minutes.
 waiting:
 	@sh .ci/setup redis
 	$(GO) test -p 1 -run '^$$' -bench 'Waiting' -benchtime 1x -timeout 20m ./internal/harness -update
 	@$(MAKE) readme
 
-# Every lock where it must pass and where it must be caught, with one seed after the other: docs/MATRIX.md and the table in
-# the README. It stops at a matrix that is red. The machine should have nothing else to do; 20 minutes each.
+# Every lock where it must pass and where it must be caught, with one seed after the other: docs/MATRIX.md. It
+# stops at a matrix that is red. The machine should have nothing else to do; 20 minutes each.
 SEEDS = 1 2
 
 matrix: build
@@ -115,6 +177,16 @@ completions: build
 
 readme:
 	$(GO) test -count 1 -run 'TestReadme|TestArchitecture|TestMatrix' . -update
+
+# Which pictures of docs/pictures are taken.
+PICTURES = dashboard,report,comparison,runs
+
+pictures: build
+	@sh .ci/setup redis chromium tmux
+	$(GO) test . -count 1 -timeout 30m -v -run 'TestPictures$$' -pictures $(PICTURES)
+
+readme-check:
+	@.ci/readme-check
 
 clean:
 	rm -rf bin

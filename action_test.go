@@ -29,6 +29,19 @@ func TestTheAction(t *testing.T) {
 		"a violation first": {inputs: map[string]string{"base": "HEAD~1"}, verify: "1", bench: "5", calls: verified + compared, code: "1"},
 		"inconclusive":      {inputs: map[string]string{"base": "HEAD~1"}, verify: "3", bench: "5", calls: verified + compared, code: "3"},
 		"no such base":      {inputs: map[string]string{"base": "0123456789abcdef0123456789abcdef01234567"}, verify: "0", calls: verified, code: "4"},
+		"a driver": {inputs: map[string]string{"driver": "node lock.js a", "build": "echo \"build in $(basename $PWD)\" >> \"$CALLS\""}, verify: "0",
+			calls: "build in work; verify --topology single,replica --lock exec:node lock.js a --quiet --out REPORT/verify", code: "0"},
+		"a driver and a base": {inputs: map[string]string{"driver": "node lock.js", "build": "echo \"build in $(basename $PWD)\" >> \"$CALLS\"",
+			"base": "HEAD~1", "verify": "--topology single", "ab": "--pairs 9"}, verify: "0", bench: "5",
+			calls: "build in work; verify --topology single --lock exec:node lock.js --quiet --out REPORT/verify; build in base; " +
+				"bench ab lock=exec:env -C BASE node lock.js lock=exec:node lock.js --pairs 9 --quiet --out REPORT/ab", code: "5"},
+		"a driver that is not ready": {inputs: map[string]string{"driver": "node lock.js", "build": "false"}, code: "4"},
+		"services":                   {inputs: map[string]string{"plan": "my plan.yaml"}, verify: "1", calls: "verify --plan my plan.yaml --quiet --out REPORT/verify", code: "1"},
+		"a plan has no base": {inputs: map[string]string{"plan": "p.yaml", "base": "HEAD~1"}, verify: "0",
+			calls: "verify --plan p.yaml --quiet --out REPORT/verify", code: "4"},
+		"a Go package":     {inputs: map[string]string{"test": "./lock ./other"}, calls: "go test ./lock ./other in TREE/go.work", code: "0"},
+		"tests and a plan": {inputs: map[string]string{"test": "./...", "plan": "p.yaml"}, verify: "3", calls: "go test ./... in TREE/go.work; verify --plan p.yaml --quiet --out REPORT/verify", code: "3"},
+		"tests that fail":  {inputs: map[string]string{"test": "./fails"}, calls: "go test ./fails in TREE/go.work", code: "1"},
 		"flags, no shell": {inputs: map[string]string{"verify": "--lock $(touch${IFS}hacked);touch hacked *"}, verify: "0",
 			calls: "verify --lock $(touch${IFS}hacked);touch hacked * --quiet --out REPORT/verify", code: "0"},
 	}
@@ -63,6 +76,15 @@ type runner struct {
 
 // fakeGo builds what notes its call; a server is there, so nothing is installed.
 const fakeGo = `#!/bin/sh
+case $1 in
+list) exit 1 ;; # no module knows hammerlock
+work) exit 0 ;;
+test)
+	echo "go $* in $GOWORK" >> "$CALLS"
+	[ "$2" != ./fails ]
+	exit
+	;;
+esac
 for command in bench verify; do
 	ends=$(echo "$command" | tr a-z A-Z)_ENDS
 	printf '#!/bin/sh\necho "%s $*" >> "$CALLS"\nexit "$%s"\n' "$command" "$ends" > "bin/$command"
@@ -175,7 +197,8 @@ func (r *runner) outputs(id string) {
 // calls are the commands' calls, with names for the directories in them.
 func (r *runner) calls() string {
 	text, _ := os.ReadFile(filepath.Join(filepath.Dir(r.bin), "calls")) // absent if nothing was called
-	said := regexp.MustCompile(regexp.QuoteMeta(filepath.Dir(r.root))+`/tmp\.\w+/base`).ReplaceAllString(string(text), "BASE")
+	said := regexp.MustCompile(regexp.QuoteMeta(filepath.Dir(r.root))+`/tmp\.\w+`).ReplaceAllString(string(text), "TREE")
+	said = strings.ReplaceAll(said, "TREE/base", "BASE")
 	said = strings.ReplaceAll(said, r.root+"/hammerlock-report", "REPORT")
 	return strings.ReplaceAll(strings.TrimSpace(strings.ReplaceAll(said, r.root, "ROOT")), "\n", "; ")
 }

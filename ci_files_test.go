@@ -1,8 +1,10 @@
 package hammerlock_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,10 +47,14 @@ func TestFilesForOthersAreMeant(t *testing.T) {
 			t.Errorf("action.yml: no input %s", m[1])
 		}
 	}
-	mustBeValid(t, cli.Verify, action.Inputs["verify"].Default)
 	mustBeValid(t, cli.Bench, "ab lock=lease lock=watch "+action.Inputs["ab"].Default)
 	script := read(t, ".ci/pull-request")
 	shell(t, script)
+	if own := regexp.MustCompile(`verify='(.+)'`).FindStringSubmatch(script); own == nil || !strings.Contains(text, own[1]+" if there is neither") {
+		t.Errorf("action.yml does not name the flags of .ci/pull-request: %q", own)
+	} else {
+		mustBeValid(t, cli.Verify, own[1])
+	}
 	for name, input := range map[string]string{"VERIFY": "verify", "AB": "ab"} {
 		if preset := "${" + name + ":-" + action.Inputs[input].Default + "}"; !strings.Contains(script, preset) {
 			t.Errorf(".ci/pull-request has another %s than action.yml: %s", name, preset)
@@ -63,7 +69,7 @@ func TestTheGuideToCI(t *testing.T) {
 		line := strings.NewReplacer("'", "", "base/bin/bench", "/bin/sh", "bench=bin/bench", "bench=/bin/sh").Replace(m[1])
 		mustBeValid(t, cli.Bench, line)
 	}
-	if !strings.Contains(text, "uses: ./") || strings.Count(text, "```")%2 != 0 {
+	if !strings.Contains(text, "hammerlock@v1") || strings.Count(text, "```")%2 != 0 {
 		t.Error("docs/ci.md lacks the workflow")
 	}
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1) {
@@ -101,6 +107,36 @@ func TestTheWorseCodeCounts(t *testing.T) {
 		out, err := exec.Command("sh", "-c", worse+"worse "+pair).Output()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {
 			t.Errorf("worse %s: got %s, %v, want %s", pair, got, err, want)
+		}
+	}
+}
+
+// TestTheCommentOfAPullRequest runs the lines of docs/ci.md that write one, with stand-ins for gh and bench that note their arguments.
+func TestTheCommentOfAPullRequest(t *testing.T) {
+	lines := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(read(t, "docs/ci.md"))[1]
+	const list = "gh api repos/me/it/issues/7/comments --jq [.[] | select(.body | startswith(\"<!-- hammerlock\")) | .id][0] // empty\n"
+	for name, c := range map[string]struct{ old, want string }{
+		"the first": {"", list + "gh api repos/me/it/issues/7/comments -F body=@comment.md\n"},
+		"another":   {"42", list + "gh api -X PATCH repos/me/it/issues/comments/42 -F body=@comment.md\n"},
+	} {
+		dir := t.TempDir()
+		for file, script := range map[string]string{
+			"gh":        "#!/bin/sh\necho \"gh $*\" >> calls\ncase $* in *--jq*) echo $OLD ;; esac\n",
+			"bin/bench": "#!/bin/sh\n[ \"$1 $4 $5\" = 'ab --markdown comment.md' ]\n",
+		} {
+			path := filepath.Join(dir, file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(script), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command("sh", "-eu", "-c", lines)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "GITHUB_REPOSITORY=me/it", "PR=7", "OLD="+c.old)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", name, err, out)
+		}
+		if got := read(t, filepath.Join(dir, "calls")); got != c.want {
+			t.Errorf("%s: called\n%swant\n%s", name, got, c.want)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"hammerlock/internal/human"
 	"hammerlock/internal/matrix"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -57,9 +58,9 @@ func TestMatrix(t *testing.T) {
 		keepMatrices(t, strings.Split(*matrices, ","))
 	}
 	kept := readMatrix(t)
-	generated(t, "docs/MATRIX.md", map[string]string{"matrix": kept.full()})
+	generated(t, "docs/MATRIX.md", map[string]string{"short": kept.short(), "matrix": kept.full()})
 	for _, c := range kept.Cells {
-		if _, ok := locks.Find(c.Lock); !ok {
+		if _, ok := known.Find(c.Lock); !ok {
 			t.Errorf("the kept matrix has a lock %s, the catalogue has not: make matrix", c.Lock)
 		}
 		if len(c.Found) != len(kept.Seeds) || c.Want == "must-pass" && slices.ContainsFunc(c.Found, func(s string) bool { return s != passWord }) ||
@@ -171,7 +172,7 @@ func (m *keptMatrix) measured(lock string) bool {
 
 // unmeasured are the locks that came after the matrix was run; those that the server could not run are left out of it.
 func (m *keptMatrix) unmeasured() (names []string) {
-	for _, lock := range locks.All {
+	for _, lock := range known.Locks {
 		impossible := slices.ContainsFunc(m.LeftOut, func(l matrix.LeftOut) bool { return strings.Contains(l.Why, ": "+lock.Name+" needs ") })
 		if !m.measured(lock.Name) && !impossible {
 			names = append(names, lock.Name)
@@ -289,7 +290,7 @@ func (m *keptMatrix) short() string {
 		line += "---|"
 	}
 	rows += "\n" + line + "\n"
-	for _, lock := range locks.All {
+	for _, lock := range known.Locks {
 		if slices.Contains(m.unmeasured(), lock.Name) {
 			rows += "| `" + lock.Name + "` | not measured yet |" + strings.Repeat("  |", len(topologies.All)-1) + "\n"
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,51 +17,112 @@ import (
 	"hammerlock/checker"
 	"hammerlock/faults"
 	"hammerlock/internal/cli"
+	"hammerlock/internal/driver"
+	"hammerlock/internal/glossary"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
 
 // update writes the generated parts of the documents again instead of comparing them: make readme.
-var update = flag.Bool("update", false, "write the generated parts of README.md and ARCHITECTURE.md")
+var update = flag.Bool("update", false, "write the generated parts of the documents again")
 
 // maxArchitectureRows keeps the map smaller than the land.
 const maxArchitectureRows = 150
 
+// maxReadmeRows is what somebody reads who has just come.
+const maxReadmeRows = 180
+
+// TestReadme compares the generated parts of the README and of the documents that go on from it with the catalogues.
 func TestReadme(t *testing.T) {
-	text := generated(t, "README.md", map[string]string{
-		"topologies": topologyTable(),
-		"locks":      lockTable(),
-		"counters":   counterTable(),
-		"faults":     faultTable(),
-		"scenarios":  scenarioTable(),
-		"checks":     checkTable(),
-		"waiting":    waitingTable(t),
-		"matrix":     readMatrix(t).short(),
-	})
+	documents := map[string]map[string]string{
+		"README.md":      {"topologies": topologyTable()},
+		"docs/BENCH.md":  {},
+		"docs/WORDS.md":  {"words": wordTable()},
+		"docs/LOCKS.md":  {"locks": lockTable(), "waiting": waitingTable(t), "counters": counterTable()},
+		"docs/VERIFY.md": {"scenarios": scenarioTable(), "faults": faultTable(), "checks": checkTable()},
+	}
 	known := flagsOf(t, cli.Bench)
 	maps.Copy(known, flagsOf(t, cli.Verify))
-	for _, name := range regexp.MustCompile(`--[a-z][a-z-]*`).FindAllString(text, -1) {
-		if !known[name] {
-			t.Errorf("README.md speaks of %s, neither bench --help nor verify --help does", name)
+	maps.Copy(known, flagsOf(t, cli.Verify, "http"))
+	maps.Copy(known, flagsOf(t, cli.Bench, "plan"))
+	maps.Copy(known, flagsOf(t, cli.Bench, "search"))
+	maps.Copy(known, flagsOf(t, cli.Bench, "ab"))
+	for file, parts := range documents {
+		text := generated(t, file, parts)
+		for _, name := range regexp.MustCompile(`--[a-z][a-z-]*`).FindAllString(text, -1) {
+			if !known[name] {
+				t.Errorf("%s speaks of %s, neither bench --help nor verify --help does", file, name)
+			}
+		}
+		for _, m := range regexp.MustCompile(`(?m)^    bin/bench (-[^#|\n]*)`).FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(m[1], "plan.yaml") { // the command before writes it: make readme-check
+				mustBeValid(t, cli.Bench, m[1])
+			}
+		}
+		for _, m := range regexp.MustCompile(`(?m)^    bin/verify (-[^#|\n]*)`).FindAllStringSubmatch(text, -1) {
+			mustBeValid(t, cli.Verify, m[1])
+		}
+		if rows := strings.Count(text, "\n"); file == "README.md" && rows > maxReadmeRows {
+			t.Errorf("README.md has %d lines, at most %d", rows, maxReadmeRows)
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^    bin/bench ([^#|\n]*)`).FindAllStringSubmatch(text, -1) {
-		mustBeValid(t, cli.Bench, m[1])
-	}
-	for _, m := range regexp.MustCompile(`(?m)^    bin/verify (-[^#|\n]*)`).FindAllStringSubmatch(text, -1) {
-		mustBeValid(t, cli.Verify, m[1])
-	}
+}
+
+// TestLinks follows every link of every document to a file and a heading, and every target of make that one names.
+func TestLinks(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile("(?m)(?:^|`)make ([a-z]+)").FindAllStringSubmatch(text, -1) {
-		if !bytes.Contains(makefile, []byte("\n"+m[1]+":")) {
-			t.Errorf("README.md says make %s, there is no such target", m[1])
+	headings := func(text string) (all []string) {
+		for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+			plain := regexp.MustCompile("[^a-z0-9 _-]").ReplaceAllString(strings.ToLower(m[1]), "")
+			all = append(all, strings.ReplaceAll(plain, " ", "-"))
+		}
+		return all
+	}
+	for _, file := range documents(t) {
+		text := read(t, file)
+		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(text, -1) {
+			target, heading, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			there := file
+			if target != "" {
+				there = filepath.Join(filepath.Dir(file), target)
+			}
+			if _, err := os.Stat(there); err != nil {
+				t.Errorf("%s: a link to %s: %v", file, m[1], err)
+			} else if heading != "" && !slices.Contains(headings(read(t, there)), heading) {
+				t.Errorf("%s: a link to %s, which has no such heading", file, m[1])
+			}
+		}
+		for _, m := range regexp.MustCompile("(?m)(?:^    |`)make ([a-z]+)").FindAllStringSubmatch(text, -1) {
+			if !bytes.Contains(makefile, []byte("\n"+m[1]+":")) {
+				t.Errorf("%s says make %s, there is no such target", file, m[1])
+			}
 		}
 	}
+	index := read(t, "docs/README.md")
+	for _, file := range documents(t) {
+		if name, ok := strings.CutPrefix(file, "docs/"); ok && name != "README.md" && !strings.Contains(index, "]("+name+")") {
+			t.Errorf("docs/README.md does not name %s", name)
+		}
+	}
+}
+
+// documents lists the Markdown files that git knows of.
+func documents(t *testing.T) []string {
+	t.Helper()
+	list, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(list))
 }
 
 func TestArchitecture(t *testing.T) {
@@ -109,14 +172,14 @@ func generated(t *testing.T, file string, parts map[string]string) string {
 func topologyTable() string {
 	rows := "| topology | what it is | `--lock auto` |\n|---|---|---|\n"
 	for _, s := range topologies.All {
-		rows += fmt.Sprintf("| `%s` | %s | `%s` |\n", s.Name, s.Doc, locks.Auto(s.Sites).Name)
+		rows += fmt.Sprintf("| `%s` | %s | `%s` |\n", s.Name, s.Doc, locks.Auto(locks.All, s).Name)
 	}
 	return rows
 }
 
 func lockTable() string {
 	rows := "| lock | what it is | safe if | source |\n|---|---|---|---|\n"
-	for _, s := range locks.All {
+	for _, s := range known.Locks {
 		safe := s.Assumes
 		if s.Broken != "" {
 			safe = "**never:** " + s.Broken
@@ -140,6 +203,38 @@ func scenarioTable() string {
 		rows += fmt.Sprintf("| `%s` | %s | %s |\n", s.Name, s.Doc, strings.Join(s.Planned(), ", "))
 	}
 	return rows
+}
+
+// TestEveryCauseIsExplained: what a verdict can fail with is in the glossary.
+func TestEveryCauseIsExplained(t *testing.T) {
+	seen := map[glossary.Word]bool{}
+	for _, w := range glossary.All {
+		entry := glossary.Word{Name: w.Name, Group: w.Group}
+		if seen[entry] || w.Name != strings.ToLower(w.Name) || !strings.HasSuffix(w.Means, ".") || !slices.Contains(glossary.Groups, w.Group) {
+			t.Errorf("twice, not in lower case, no sentence, or of no group: %+v", w)
+		}
+		seen[entry] = true
+	}
+	for _, c := range slices.Concat(checker.All, checker.OfServices) {
+		for _, cause := range c.Causes {
+			if !seen[glossary.Word{Name: cause, Group: glossary.Causes}] {
+				t.Errorf("%s fails with %s, which internal/glossary does not explain", c.Name, cause)
+			}
+		}
+	}
+}
+
+func wordTable() (text string) {
+	for _, g := range glossary.Groups {
+		text += fmt.Sprintf("## %s\n\n", g)
+		for _, w := range glossary.All {
+			if w.Group == g {
+				text += fmt.Sprintf("* **%s** %s\n", w.Name, w.Means)
+			}
+		}
+		text += "\n"
+	}
+	return strings.TrimSuffix(text, "\n")
 }
 
 func checkTable() string {
@@ -182,6 +277,9 @@ func importTable() string {
 	})
 	rows := "| level | package | may import (ours) |\n|---|---|---|\n"
 	for _, p := range packages {
+		if strings.HasPrefix(p, "beyond") {
+			continue // another module
+		}
 		may := strings.Join(mayImport[p], ", ")
 		if may == "" {
 			may = "-"
@@ -192,10 +290,10 @@ func importTable() string {
 }
 
 // flagsOf asks a command which flags it has.
-func flagsOf(t *testing.T, command func(context.Context, cli.Env) int) map[string]bool {
+func flagsOf(t *testing.T, command func(context.Context, cli.Env) int, sub ...string) map[string]bool {
 	t.Helper()
 	var help bytes.Buffer
-	if code := command(t.Context(), cli.Env{Args: []string{"--help"}, Stdout: &help, Stderr: &help}); code != cli.Passed {
+	if code := command(t.Context(), cli.Env{Args: append(sub, "--help"), Stdout: &help, Stderr: &help}); code != cli.Passed {
 		t.Fatalf("--help: exit code %d\n%s", code, help.String())
 	}
 	flags := map[string]bool{}
@@ -209,7 +307,11 @@ func flagsOf(t *testing.T, command func(context.Context, cli.Env) int) map[strin
 func mustBeValid(t *testing.T, command func(context.Context, cli.Env) int, line string) {
 	t.Helper()
 	var out bytes.Buffer
-	args := append(strings.Fields(line), "--redis-server", "/nowhere", "--out", t.TempDir())
+	words, err := driver.Split(line)
+	if err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	args := append(words, "--redis-server", "/nowhere", "--out", t.TempDir())
 	code := command(t.Context(), cli.Env{Args: args, Stdout: &out, Stderr: &out})
 	if code != cli.Broken && (code != cli.Passed || !strings.Contains(line, "--list")) {
 		t.Errorf("%q: exit code %d\n%s", line, code, out.String())

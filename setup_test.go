@@ -35,7 +35,15 @@ func TestSetup(t *testing.T) {
 		"Chrome will do":  {tools: "apt-get google-chrome", needs: "chromium"},
 		"Fedora, browser": {tools: "dnf", needs: "chromium", want: "dnf install -y chromium dejavu-sans-fonts"},
 		"Alpine, browser": {tools: "apk", needs: "chromium", want: "apk add chromium font-dejavu"},
-		"unknown need":    {needs: "disk", failure: "disk: there is redis, cc, chromium"},
+		"a balancer":      {tools: "apt-get redis-server", needs: "redis nginx", want: "apt-get update; apt-get install -y --no-install-recommends nginx-light"},
+		"unknown need":    {needs: "disk", failure: "disk: there is redis, cc, chromium, nginx, tmux, node, python, php"},
+		"Debian, PHP":     {tools: "apt-get", needs: "php", want: "apt-get update; apt-get install -y --no-install-recommends php-cli " + lockedPackages(t, "php")},
+		"other release": {tools: "apt-get other-release", needs: "php", want: "apt-get update; apt-get install -y --no-install-recommends php-cli " + lockedPackages(t, "php") +
+			"; apt-get install -y --no-install-recommends php-cli php-redis php-symfony-lock"},
+		"Debian, beyond": {tools: "apt-get", needs: "postgres mariadb etcd",
+			want: "apt-get update; apt-get install -y --no-install-recommends postgresql mariadb-server-core etcd-server"},
+		"Debian, drivers": {tools: "apt-get python3", needs: "node python",
+			want: "python3 -c import redis; apt-get update; apt-get install -y --no-install-recommends nodejs npm; python3 -c import redis"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -58,11 +66,20 @@ case $me in
 sudo) exec "$@" ;;
 apt-get | dnf | apk | brew)
 	[ ! -e "$BIN/broken" ] || exit 0
+	case "$*" in *=*) [ ! -e "$BIN/other-release" ] || exit 100 ;; esac
 	for p in "$@"; do
-		case $p in redis | redis-server) : > "$BIN/redis-server"; chmod +x "$BIN/redis-server" ;; gcc | chromium) : > "$BIN/$p"; chmod +x "$BIN/$p" ;; esac
+		case $p in redis | redis-server) : > "$BIN/redis-server"; chmod +x "$BIN/redis-server" ;; gcc | chromium | nodejs | npm) : > "$BIN/${p%js}"; chmod +x "$BIN/${p%js}" ;; nginx-light) : > "$BIN/nginx"; chmod +x "$BIN/nginx" ;; php-cli) : > "$BIN/php"; chmod +x "$BIN/php" ;;
+		postgresql | mariadb-server-core | etcd-server) for p in postgres mariadbd etcd; do : > "$BIN/$p"; chmod +x "$BIN/$p"; done ;; esac
 	done ;;
 esac
 `
+
+// lockedPackages are those that a lock file of Debian packages names.
+func lockedPackages(t *testing.T, driver string) string {
+	t.Helper()
+	_, lines, _ := strings.Cut(string(sourceOf(t, "drivers/"+driver+"/debian.lock")), "\n")
+	return strings.Join(strings.Fields(lines), " ")
+}
 
 func runSetup(t *testing.T, tools, uid, needs string) (calls, out string, err error) {
 	t.Helper()
@@ -90,7 +107,7 @@ func runSetup(t *testing.T, tools, uid, needs string) (calls, out string, err er
 		}
 	}
 	cmd := exec.Command(filepath.Join(bin, "sh"), append([]string{".ci/setup"}, strings.Fields(needs)...)...)
-	cmd.Env = []string{"PATH=" + bin, "BIN=" + bin, "LOG=" + log}
+	cmd.Env = []string{"PATH=" + bin, "BIN=" + bin, "SBIN=" + bin, "LOG=" + log}
 	said, err := cmd.CombinedOutput()
 	noted, _ := os.ReadFile(log) // absent if nothing was called
 	return strings.ReplaceAll(strings.TrimSpace(string(noted)), "\n", "; "), string(said), err

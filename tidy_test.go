@@ -2,10 +2,13 @@
 package hammerlock_test
 
 import (
+	"bytes"
 	"go/ast"
+	"go/format"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -26,28 +29,54 @@ var mayImport = map[string][]string{
 	"topologies":          {},
 	"checker":             {"history"},
 	"locks":               {"history", "topologies"},
+	"locks/known":         {"history", "topologies", "locks"},
 	"faults":              {"history", "topologies", "internal/human"},
-	"workload":            {"history", "locks"},
+	"workload":            {"history", "topologies", "locks"},
 	"scenarios":           {"faults", "workload"},
+	"explore":             {"history", "topologies", "checker", "locks", "workload"},
 	"internal/human":      {},
-	"results":             {"history", "checker", "internal/human"},
+	"internal/glossary":   {},
+	"results":             {"history", "checker", "internal/human", "internal/glossary"},
 	"results/compare":     {"internal/human", "results"},
-	"results/report":      {"history", "checker", "internal/human", "results"},
+	"results/report":      {"history", "checker", "internal/human", "results", "results/compare"},
 	"internal/measure":    {"history", "checker", "internal/human", "results"},
 	"internal/dashboard":  {"internal/human", "results", "internal/measure"},
-	"internal/crew":       {"history", "topologies", "locks", "workload", "results"},
-	"internal/deployment": {"history", "topologies", "workload", "results", "internal/measure", "internal/crew"},
+	"internal/web":        {"internal/human", "results", "results/report", "internal/measure"},
+	"internal/crew":       {"history", "topologies", "locks", "workload", "results", "internal/driver"},
+	"internal/driver":     {"history", "topologies", "locks"},
+	"internal/service":    {"locks", "topologies", "workload"},
+	"internal/fleet":      {"history", "topologies", "workload", "results", "internal/crew"},
+	"internal/deployment": {"history", "topologies", "workload", "results", "internal/measure", "internal/crew", "internal/service"},
 	"internal/recording":  {"history"},
+	"internal/attach":     {"topologies", "locks", "workload", "internal/human"},
 	"internal/breaker":    {"history", "faults", "workload", "internal/crew", "internal/deployment", "internal/recording"},
 	"internal/harness": {"history", "topologies", "checker", "locks", "faults", "workload", "scenarios", "internal/human", "results",
-		"internal/measure", "internal/crew", "internal/deployment", "internal/recording", "internal/breaker"},
+		"internal/attach", "internal/measure", "internal/crew", "internal/service", "internal/deployment", "internal/recording", "internal/breaker",
+		"internal/driver"},
 	"internal/matrix": {"history", "topologies", "checker", "locks", "faults", "workload", "internal/human", "results",
+		"internal/harness", "locks/known"},
+	"internal/cli": {"history", "topologies", "checker", "locks", "faults", "workload", "scenarios", "explore", "internal/human", "results",
+		"results/compare", "results/report", "internal/attach", "internal/measure", "internal/crew", "internal/service", "internal/harness", "internal/matrix",
+		"internal/dashboard", "internal/driver", "internal/glossary", "locks/known", "internal/fleet", "internal/web"},
+	"hammertest": {"history", "checker", "explore", "topologies", "locks", "workload", "scenarios", "results", "internal/crew", "internal/driver",
 		"internal/harness"},
-	"internal/cli": {"history", "topologies", "checker", "locks", "faults", "workload", "scenarios", "internal/human", "results",
-		"results/compare", "results/report", "internal/measure", "internal/crew", "internal/harness", "internal/matrix", "internal/dashboard"},
+	"internal/browser": {},
 	"internal/scripts": {},
+	"internal/testbed": {"topologies"},
 	"cmd/bench":        {"internal/cli"},
 	"cmd/verify":       {"internal/cli"},
+
+	"examples/pageviews": {"locks", "internal/cli"},
+
+	"beyond":             {"internal/crew", "beyond/postgres", "beyond/mysql", "beyond/etcd", "beyond/zookeeper"},
+	"beyond/database":    {"history", "topologies", "locks", "workload"},
+	"beyond/postgres":    {"history", "topologies", "locks", "workload", "beyond/database"},
+	"beyond/mysql":       {"history", "topologies", "locks", "workload", "beyond/database"},
+	"beyond/etcd":        {"history", "topologies", "locks"},
+	"beyond/zookeeper":   {"history", "topologies", "locks"},
+	"beyond/cmd/bench":   {"internal/cli", "beyond"},
+	"beyond/cmd/verify":  {"internal/cli", "beyond"},
+	"beyond/cmd/compare": {"topologies", "checker", "locks", "internal/human", "results", "internal/crew", "internal/cli", "beyond"},
 }
 
 // banned are calls that hide what a reader must see: time that passes, contexts and exits from nowhere, luck.
@@ -63,7 +92,9 @@ var banned = map[string]func(file string) bool{
 var seeded = []string{"New", "NewPCG", "NewZipf", "NewChaCha8", "Rand", "Zipf", "PCG", "Source"}
 
 func isTest(file string) bool { return strings.HasSuffix(file, "_test.go") }
-func isMain(file string) bool { return strings.HasPrefix(file, "cmd/") }
+func isMain(file string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(file, "beyond/"), "cmd/") || strings.HasPrefix(file, "examples/")
+}
 
 func TestTidy(t *testing.T) {
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
@@ -72,6 +103,9 @@ func TestTidy(t *testing.T) {
 		}
 		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && file != "." || d.Name() == "testdata" || d.Name() == "node_modules") {
 			return filepath.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil && file != "." && file != "beyond" {
+			return filepath.SkipDir // a module of its own, for others to copy
 		}
 		if filepath.Ext(file) == ".go" {
 			tidyFile(t, filepath.ToSlash(file))
@@ -86,10 +120,17 @@ func TestTidy(t *testing.T) {
 func tidyFile(t *testing.T, file string) {
 	t.Helper()
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, file, nil, parser.ParseComments)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := parser.ParseFile(fset, file, text, parser.ParseComments)
 	if err != nil {
 		t.Error(err)
 		return
+	}
+	if tidy, err := format.Source(text); err != nil || !bytes.Equal(tidy, text) {
+		t.Errorf("%s: not as gofmt writes it (%v)", file, err)
 	}
 	report := func(pos token.Pos, format string, args ...any) {
 		t.Helper()

@@ -43,7 +43,7 @@ END {
 		row("with the dashboard on, " d " loop: p99", sprintf("%.1f %%", value["BenchmarkDashboard", d, "%-p99"]),
 			sprintf("of that without it, in turns; two without it differ up to %.1f %%", value["BenchmarkDashboard", d, "%-noise-p99"] - 100))
 	}
-	if (wait) printf "\n%-36s %9s %7s %14s %6s %9s %9s  %s\n", "waiting for one page", "visits/s", "apart", "random waiter", "Jain", "starving", "commands", "woken by"
+	if (wait) printf "\n%-54s %9s %7s %14s %6s %9s %9s  %s\n", "waiting for one page", "visits/s", "apart", "random waiter", "Jain", "starving", "commands", "woken by"
 	for (i = 1; i <= wait; i++) waiting(crowded[i])
 	if (failed || !record || !up || !crowd || !kept || !watch || !wait) { print "\nperf: a benchmark failed"; exit 1 }
 }
@@ -54,11 +54,11 @@ function of(w, unit) { return value["BenchmarkWaiting", w, unit] }
 
 function waiting(w,    name, woken, i, by) {
 	name = w
-	sub(/^workers=/, "", name); sub(/\//, " workers: ", name); sub(/,/, ", backoff ", name)
+	sub(/^workers=/, "", name); sub(/:hold=/, " workers, hold ", name); sub(/:processes=/, ", processes ", name); sub(/\//, ": ", name)
 	split("at-once poll signal lease-end", by, " ")
 	for (i = 1; i <= 4; i++)
 		if (of(w, "%-" by[i]) >= 0.5) woken = woken sprintf("%s%s %.0f %%", woken ? ", " : "", by[i], of(w, "%-" by[i]))
-	printf "%-36s %9.0f %7s %14s %6.2f %9.1f %9.1f  %s\n", name, of(w, "visits/s"), sprintf("%.0f %%", of(w, "%-spread")),
+	printf "%-54s %9.0f %7s %14s %6.2f %9.1f %9.1f  %s\n", name, of(w, "visits/s"), sprintf("%.0f %%", of(w, "%-spread")),
 		of(w, "random-p99-ns") ? sprintf("p99 %s%.2f s", of(w, "at-least") ? ">" : "", of(w, "random-p99-ns") / 1e9) : "-", of(w, "jain"), of(w, "starving"),
 		of(w, "commands/visit"), woken (of(w, "errors") ? "; " of(w, "errors") " ERRORS" : "")
 }

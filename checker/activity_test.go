@@ -35,7 +35,8 @@ func TestActivity(t *testing.T) {
 				s.release(1, h, dur(10*i+2), dur(10*i+3), history.OK)
 			}
 		}, Inconclusive, "0 contended hand-offs"},
-		"partial": {func(s *builder) { s.passOn(30); s.h.Partial = "cut at byte 7" }, Inconclusive, "partial: cut at byte 7"},
+		"partial":                 {func(s *builder) { s.passOn(30); s.h.Partial = "cut at byte 7" }, Inconclusive, "partial: cut at byte 7"},
+		"partial, as was allowed": {func(s *builder) { s.passOn(30); s.h.Partial, s.h.Allowed = "agent b was lost", true }, Pass, "as was allowed: agent b was lost"},
 		"many unknown": {func(s *builder) {
 			s.passOn(30)
 			for i := range 20 {

@@ -77,6 +77,7 @@ func (u *updates) byValues() Verdict {
 			u.loses(u.forgotten("overwritten"), p.last(), -1)
 		}
 	}
+	u.changed()
 	return u.ofValues(unread, inexact, more)
 }
 

@@ -14,14 +14,16 @@ import (
 // Case is a history prepared for the checkers: its holds, and an index of its operations.
 type Case struct {
 	*history.History
-	holds   []hold // in the order of their acquires' calls
-	index   index
-	byKey   [][]int32       // into holds: those of a key, by call
-	place   map[int32]int32 // by key: its place in byKey
-	repeats []int32         // into Ops: second releases of a hold
-	events  []int32         // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
+	holds    []hold // in the order of their acquires' calls
+	index    index
+	byKey    [][]int32       // into holds: those of a key, by call
+	place    map[int32]int32 // by key: its place in byKey
+	repeats  []int32         // into Ops: second releases of a hold
+	upgrades []int32         // into Ops: acquires that took the place of a shared hold
+	events   []int32         // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
 
 	windows   []window // what was at work that no lock answers for
+	gaps      []int32  // operations: a process stood still, also because a fault asked for it
 	disturbed spans    // when the lock cannot be expected to be granted at once
 	hitches   spans    // when a process stood still for a moment
 	lingers   bool     // what is granted to nobody may delay others: the lock has several sites, a queue, or messages
@@ -32,6 +34,8 @@ type Case struct {
 
 	workers, keys, processes int // one more than the greatest number of each
 	waited                   int // how many waits there are; 0 = not counted yet
+
+	exchanged time.Duration // what exchanges alone bound the clocks of two machines to; 0 = the bounds are those
 
 	once     sync.Once
 	findings findings // of the exclusion checker, which others need too
@@ -46,6 +50,7 @@ type hold struct {
 	Key     int32
 	Process int16
 
+	Permits   uint16          // 0 = exclusive
 	Outcome   history.Outcome // of the acquire: OK or Unknown; one that Failed is no hold
 	Contended bool            // another worker tried for the lock during it
 	Exposed   bool            // ... and would have been seen to share it, whatever the clocks of their processes are
@@ -58,12 +63,13 @@ type hold struct {
 	Until    time.Duration // its holder may believe in it before then, by the last answer
 	Extends  []int32       // into Ops: its extensions, by call
 	Release  int32         // into Ops: its first release, -1 if there is none
-	Uses     [2]int32      // into Ops: its load and its store, -1 if there is none
+	Uses     [2]int32      // into Ops: its load and its store, or the last load of a hold that is not exclusive; -1 if there is none
 	Lost     time.Duration // when the holder was told that it is lost; Forever if it was not
 	Crashed  time.Duration // when its worker was killed; Forever if it was not
 	Reenters []int32       // into Ops: inner acquires and releases, by call
 
 	releaseCall, releaseReturn, stored time.Duration // copies from Ops; Forever if there are none
+	upgraded                           time.Duration // when its worker heard that an exclusive hold has taken its place; 0 = none has
 }
 
 // op returns the operation with that ID, nil if there is none.
@@ -118,8 +124,12 @@ func Prepare(h *history.History) (*Case, error) {
 	if err := c.number(); err != nil {
 		return nil, err
 	}
+	if err := c.agree(); err != nil {
+		return nil, err
+	}
 	c.grants()
 	c.follow()
+	c.upgrade()
 	c.cutOff()
 	c.ttl = c.asked()
 	c.lease = c.longest(c.ttl)
@@ -213,12 +223,15 @@ func (c *Case) grants() {
 		op := &c.Ops[s.index]
 		c.holds[i] = hold{
 			ID: op.ID, Token: op.Token, Fence: op.Fence, Worker: op.Worker, Key: op.Key, Process: op.Process,
-			Outcome: op.Outcome, Call: op.Call, Return: op.Return, TTL: op.TTL, Until: op.Until,
+			Permits: op.Permits, Outcome: op.Outcome, Call: op.Call, Return: op.Return, TTL: op.TTL, Until: op.Until,
 			Release: -1, Uses: [2]int32{-1, -1}, Lost: history.Forever, Crashed: history.Forever,
 			releaseCall: history.Forever, releaseReturn: history.Forever, stored: history.Forever,
 		}
 		if op.Until == 0 {
 			c.holds[i].Until = history.Forever // without an end
+		}
+		if op.Seen != 0 {
+			c.upgrades = append(c.upgrades, s.index)
 		}
 		l := &c.index.holds[op.ID.Lane()]
 		l.places[op.ID.Number()-l.first] = int32(i) + 1

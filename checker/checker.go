@@ -38,9 +38,13 @@ const manyOps = 1 << 20
 // Judge returns the verdict of every checker. An error says that checkers contradict each
 // other, so that no verdict can be trusted.
 func Judge(c *Case) ([]Verdict, error) {
-	verdicts := make([]Verdict, 0, len(All))
+	all := All
+	if c.Header.Service {
+		all = OfServices
+	}
+	verdicts := make([]Verdict, 0, len(all))
 	var wrong error
-	for _, k := range All {
+	for _, k := range all {
 		if k.Applies != nil && !k.Applies(&c.Header) {
 			verdicts = append(verdicts, Verdict{Checker: k.Name, Status: NotJudged, Summary: "the lock does not claim it"})
 			continue

@@ -3,8 +3,6 @@ package checker
 import (
 	"fmt"
 	"maps"
-	"slices"
-	"time"
 
 	"hammerlock/history"
 )
@@ -12,7 +10,7 @@ import (
 // Exclusion judges whether two holders had the lock at a time.
 var Exclusion = Checker{
 	Name:    "exclusion",
-	Doc:     "no two holders at a time: neither believes in the lock, nor uses it, while it is another's",
+	Doc:     "no two holders at a time, but readers, nor more permits than there are: none believes in the lock, nor uses it, while it is another's",
 	Causes:  severity,
 	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
 	Check:   checkExclusion,
@@ -76,18 +74,21 @@ func checkExclusion(c *Case) Verdict {
 		v.Summary = f.mercy("overlaps")
 	case f.misses["possible"] > 0:
 		v.Summary = fmt.Sprintf("%s overlaps are shorter than the %v by which the processes' clocks may differ",
-			count(f.misses["possible"]), c.Bounds.Slack)
+			count(f.misses["possible"]), c.differ())
 	case v.Exposed+short == 0:
 		v.Summary = "no hold was contended"
 	case short > 0 && v.Exposed < enoughHandOffs:
 		v.Summary = fmt.Sprintf("%s of %s contended holds were too short to prove anything: the processes' clocks may differ by %v",
-			count(short), count(v.Exposed+short), c.Bounds.Slack)
+			count(short), count(v.Exposed+short), c.differ())
 	default:
 		v.Status = Pass
 		v.Summary = none("violations", v.Exposed, "contended holds")
 		if short > 0 {
 			v.Summary += fmt.Sprintf("; %s were too short to prove anything", count(short))
 		}
+	}
+	if c.exchanged > 0 && v.Status != Fail {
+		v.Summary += fmt.Sprintf("; loads show that clocks differ by at most %v, exchanges %v", c.differ(), c.exchanged)
 	}
 	return v
 }
@@ -103,6 +104,7 @@ type examiner struct {
 	c       *Case
 	sweeper *sweeper
 	blamed  map[int32]bool
+	broke   map[int32]finding // by hold: the last broken guarantee that it was part of
 }
 
 func newExaminer(c *Case) *examiner {
@@ -111,28 +113,12 @@ func newExaminer(c *Case) *examiner {
 
 // key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.
 func (x *examiner) key(holds []int32) {
-	x.blamed = map[int32]bool{}
+	x.blamed, x.broke = map[int32]bool{}, map[int32]finding{}
 	s := x.sweeper
-	s.beliefs(holds, func(p pair, certain bool) {
-		if x.blamed[p.second] = true; certain {
-			x.collision(p)
-		} else {
-			x.misses["possible"]++
-		}
-	})
-	s.half = s.slack / 2
-	s.losses(holds, true, x.loss)
-	s.proven(holds, true, x.loss)
-	if s.half = 0; s.slack > 0 {
-		for _, own := range x.c.byProcess(holds) {
-			s.losses(own, true, x.loss)
-			s.proven(own, true, x.loss)
-		}
-		s.losses(holds, true, func(p pair) {
-			if !x.blamed[p.second] {
-				x.misses["possible"]++
-			}
-		})
+	if x.c.Claims.Permits > 0 {
+		x.semaphore(holds)
+	} else {
+		x.pairs(holds)
 	}
 	s.overruns(holds, func(p pair) {
 		if p.second < 0 {
@@ -143,14 +129,33 @@ func (x *examiner) key(holds []int32) {
 	})
 }
 
-// byProcess lists the holds of each process: within one, no slack excuses anything.
-func (c *Case) byProcess(holds []int32) [][]int32 {
-	list := make([][]int32, c.processes)
-	for _, n := range holds {
-		p := c.holds[n].Process
-		list[p] = append(list[p], n)
+// pairs finds holds that overlap and exclude each other.
+func (x *examiner) pairs(holds []int32) {
+	s, possible := x.sweeper, map[int32]bool{}
+	s.beliefs(holds, func(p pair, certain bool) {
+		if !certain {
+			possible[p.second] = true
+			return
+		}
+		x.blamed[p.second] = true
+		x.collision(p)
+	})
+	// On several sites a hold begins with the last site of its majority, and ends with the first: late does not mean longer.
+	coupled := x.c.Sites < 2
+	groups := x.c.groups(holds)
+	for _, g := range groups {
+		s.scope = g.scope
+		s.losses(g.holds, coupled, x.loss)
+		s.proven(g.holds, coupled, x.loss)
 	}
-	return list
+	if s.scope = asRead; len(groups) > 1 {
+		s.losses(holds, coupled, func(p pair) { possible[p.second] = true })
+	}
+	for n := range possible {
+		if !x.blamed[n] {
+			x.misses["possible"]++
+		}
+	}
 }
 
 // late is an overrun. A process that stood still for as long as the holder was late explains it.
@@ -194,7 +199,11 @@ func (x *examiner) collision(p pair) {
 	}
 	// The first lease was over: its holder should not have believed in it any more.
 	if x.c.Claims.Renews && i.Until > over {
-		x.add(x.unrenewed(p))
+		if f := x.unrenewed(p); f.cause != "overrun" || i.stored != history.Forever && i.stored > j.Return {
+			x.add(f)
+		} else {
+			x.misses["overrun"]++ // it believed while its process was stopped, and was told before it stored
+		}
 		return
 	}
 	if i.Until > over {
@@ -212,7 +221,7 @@ func (x *examiner) unrenewed(p pair) finding {
 	if w := x.c.explained(i.Call, j.Return, 0, stopped); w != nil && w.fault {
 		return finding{"overrun", p, -1, w}
 	}
-	return finding{"renewal-failure", p, -1, x.c.stoodStill(i.Process, i.Call, j.Return, margin(i.TTL))}
+	return finding{"renewal-failure", p, -1, x.c.stoodStill(i.Process, i.Call, j.Return, Margin(i.TTL))}
 }
 
 // reacquired finds an extension of i that succeeded although its lease had ended, or the server had lost it, and j had
@@ -220,7 +229,7 @@ func (x *examiner) unrenewed(p pair) finding {
 func (x *examiner) reacquired(i, j *hold) int32 {
 	proof := plus(i.Call, x.sweeper.least(i.TTL))
 	forgets := func(e *history.Effect) bool { return e.Loses == history.LosesKeys }
-	forgot := x.c.Sites < 2 && x.c.explained(i.Call, j.Return, 0, forgets) != nil
+	forgot := x.c.Sites < 2 && x.c.explained(i.Return, j.Return, 0, forgets) != nil // after the grant, for certain
 	for _, n := range i.Extends {
 		op := &x.c.Ops[n]
 		if op.Outcome == history.Failed {
@@ -233,72 +242,6 @@ func (x *examiner) reacquired(i, j *hold) int32 {
 			return n
 		}
 		proof = max(proof, plus(op.Call, x.sweeper.least(op.TTL)))
-	}
-	return -1
-}
-
-// broken names the cause of a broken guarantee: a foreign release, an acquire that is not atomic, or, if there is no
-// evidence of either, the service.
-func (x *examiner) broken(p pair) finding {
-	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
-	if op := x.sweeper.foreign(i, p.second-1, j.Return); op >= 0 {
-		return finding{"foreign-release", p, op, nil}
-	}
-	if i.ending == returned && i.releaseCall > j.Return && j.Return > x.sweeper.assured(i) {
-		return finding{"foreign-release", p, i.Release, nil} // it can only have released the other's
-	}
-	if w := x.c.brokenPromise(i.Call, j.Return, i.TTL); w != nil {
-		return finding{"service-loss", p, w.op, w}
-	}
-	if op := x.sweeper.succeeded(i, p.second-1, j.Return); op >= 0 {
-		return finding{"foreign-release", p, op, nil}
-	}
-	return finding{"double-grant", p, -1, nil}
-}
-
-const foreignReach = 256 // holds that are searched for a foreign release
-
-// upTo lists holds of a key, up to one of any, as many as are searched.
-func (c *Case) upTo(last, key int32) []int32 {
-	holds := c.byKey[c.place[key]]
-	n, _ := slices.BinarySearch(holds, last+1)
-	return holds[max(n-foreignReach, 0):n]
-}
-
-// foreign finds a release of another hold, called before the given time, that ended hold i: of a hold that had expired,
-// or of any if the lock does not check the owner. It searches the holds from last backwards.
-func (r *ruler) foreign(i *hold, last int32, by time.Duration) int32 {
-	for _, n := range slices.Backward(r.c.upTo(last, i.Key)) {
-		k := &r.c.holds[n]
-		if k == i || k.Release < 0 {
-			continue
-		}
-		op := &r.c.Ops[k.Release]
-		if op.Outcome == history.Failed || op.Return <= i.Call || op.Call >= by {
-			continue
-		}
-		outlived := op.Outcome == history.OK && r.assured(k) < op.Return
-		if outlived || !r.c.Claims.Owned && k.Call < i.Return {
-			return k.Release
-		}
-	}
-	return -1
-}
-
-// succeeded finds the release of a hold that was granted before i, which was called after i's grant and before the given
-// time and succeeded: it found i's key, or none. That proves nothing for a lock on several sites, or after a fault.
-func (r *ruler) succeeded(i *hold, last int32, by time.Duration) int32 {
-	if r.c.Sites > 1 {
-		return -1
-	}
-	for _, n := range slices.Backward(r.c.upTo(last, i.Key)) {
-		k := &r.c.holds[n]
-		if k.Process != i.Process || k.Return >= i.Call || k.Release < 0 {
-			continue
-		}
-		if op := &r.c.Ops[k.Release]; op.Outcome == history.OK && op.Call > i.Return && op.Call < by {
-			return k.Release
-		}
 	}
 	return -1
 }

@@ -46,6 +46,12 @@ func TestFairness(t *testing.T) {
 			s.done(2, 2, 50)
 			s.done(1, 0, 50)
 		}, true, Pass, "", ""},
+		"who came first may not have been heard of for a lease": {func(s *builder) {
+			slow(s, 23)
+		}, true, Inconclusive, "", "nothing shows an order"},
+		"who came first was slow, and heard of in time": {func(s *builder) {
+			slow(s, 21)
+		}, true, Fail, "order", "1 grants out of order"},
 		"out of order around a fault": {func(s *builder) {
 			overtaken(s)
 			s.h.Faults = make([]history.Injection, 1)
@@ -70,10 +76,22 @@ func overtaken(s *builder) {
 	s.done(1, 0, 30)
 }
 
+// slow is a waiter that is passed over between two tries, which lie 20 ms apart, with leases of little more.
+func slow(s *builder, later time.Duration) {
+	s.h.Claims.Expires = true
+	first := history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: 1, Call: 0, Return: 1, TTL: 22}
+	s.add(first)
+	s.grant(2, 3, 4, 22)
+	first.Call, first.Return = 18, later
+	s.add(first)
+	s.done(2, 3, 5)
+	s.done(1, 0, 30)
+}
+
 // drawWaits lets a few workers try, be refused, give up and be granted, in any order.
 func drawWaits(r *rand.Rand) *builder {
 	s := newBuilder()
-	s.h.Claims.Ordered = true
+	s.h.Claims.Ordered, s.h.Claims.Expires = true, true
 	s.h.Bounds.Slack, s.h.Processes = dur(r.IntN(3)*int(s.tick)), 1+r.IntN(2)
 	for w := range int32(2 + r.IntN(4)) {
 		now := r.IntN(20)
@@ -82,7 +100,7 @@ func drawWaits(r *rand.Rand) *builder {
 			for end := false; !end; {
 				call := now
 				now += 1 + r.IntN(8)
-				op := history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(call), Return: dur(now), TTL: 15,
+				op := history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(call), Return: dur(now), TTL: dur(24),
 					Outcome: history.Failed, Reason: history.Busy}
 				switch r.IntN(8) {
 				case 0, 1, 2:
@@ -95,7 +113,7 @@ func drawWaits(r *rand.Rand) *builder {
 				s.add(op)
 				now += 1 + r.IntN(10)
 				if r.IntN(12) == 0 {
-					now += 15
+					now += 24
 				}
 			}
 			s.add(history.Op{Kind: history.End, Worker: w, Key: key, Call: dur(begin), Return: dur(now)})
@@ -134,10 +152,10 @@ func readTries(c *Case) (all []tries) {
 }
 
 // queued is when the last unbroken row of refusals of a visit began; Forever if it has none.
-func (v *tries) queued() time.Duration {
+func (v *tries) queued(lease func(ttl time.Duration) time.Duration) time.Duration {
 	at := history.Forever
 	for i, op := range v.ops {
-		if i > 0 && op.Call-v.ops[i-1].Return > op.TTL {
+		if i > 0 && op.Return-v.ops[i-1].Call > lease(op.TTL) {
 			at = history.Forever
 		}
 		if op.Outcome == history.Failed {
@@ -168,7 +186,7 @@ func everyPairOfVisits(c *Case) string {
 				over++
 			}
 			last := x.ops[len(x.ops)-1].Call
-			q := x.queued()
+			q := x.queued((&ruler{c: c}).least)
 			slack := c.Bounds.Slack
 			if x.ops[0].Process == y.ops[0].Process {
 				slack = 0

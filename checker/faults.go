@@ -50,6 +50,7 @@ func (c *Case) findWindows() {
 			}
 			continue
 		case history.Gap:
+			c.gaps = append(c.gaps, i)
 			w.name, w.effect = "the machine stood still for "+short(op.Return-op.Call), stoodFor
 		case history.Incident:
 			w.name, w.effect = fmt.Sprintf("node %d failed by itself", op.Value), unplanned
@@ -65,7 +66,7 @@ func (c *Case) findWindows() {
 	}
 	c.windows = c.dropPlanned(c.windows)
 	c.addUp()
-	c.lingers = c.Sites > 1 || c.Claims.Ordered || len(c.windows) > 0 && slices.ContainsFunc(c.Ops, func(op history.Op) bool {
+	c.lingers = c.Sites > 1 || c.Claims.Ordered || c.Claims.Writers || len(c.windows) > 0 && slices.ContainsFunc(c.Ops, func(op history.Op) bool {
 		return op.Woken == history.Signal || op.Woken == history.LeaseEnd
 	})
 }
@@ -172,9 +173,9 @@ func (c *Case) accident(from, to, ttl time.Duration) *window {
 	return nil
 }
 
-// margin is how long a process may stand still without that being an explanation for a lease of so long that was not
+// Margin is how long a process may stand still without that being an explanation for a lease of so long that was not
 // renewed.
-func margin(ttl time.Duration) time.Duration { return ttl / 10 }
+func Margin(ttl time.Duration) time.Duration { return ttl / 10 }
 
 // stoodStill finds that a process stood still, for at least so long in all, between two moments; nil if it did not.
 func (c *Case) stoodStill(process int16, from, to, least time.Duration) *window {
@@ -192,11 +193,28 @@ func (c *Case) stoodStill(process int16, from, to, least time.Duration) *window 
 // stood is how long a process stood still, in all, between two moments, beyond what faults asked for.
 func (c *Case) stood(process int16, from, to time.Duration) (sum time.Duration) {
 	for i := range c.windows {
-		if op := &c.Ops[c.windows[i].op]; op.Kind == history.Gap && (op.Process == process || op.Value != 0) && op.Call < to && op.Return > from {
-			sum += min(op.Return, to) - max(op.Call, from)
+		if n := c.windows[i].op; c.Ops[n].Kind == history.Gap {
+			sum += c.stoodIn(n, process, from, to)
 		}
 	}
 	return sum
+}
+
+// stillFor is for how long a process stood still between two moments, also because a fault asked for it.
+func (c *Case) stillFor(process int16, from, to time.Duration) (sum time.Duration) {
+	for _, i := range c.gaps {
+		sum += c.stoodIn(i, process, from, to)
+	}
+	return min(sum, to-from)
+}
+
+// stoodIn is how much of a gap of a process lies between two moments; 0 if it is another's.
+func (c *Case) stoodIn(gap int32, process int16, from, to time.Duration) time.Duration {
+	op := &c.Ops[gap]
+	if op.Process != process && op.Value == 0 {
+		return 0
+	}
+	return max(0, min(op.Return, to)-max(op.Call, from))
 }
 
 // clock writes a time of the run.

@@ -108,6 +108,11 @@ func (g *fences) order() {
 // resource finds stores that the counter accepted with a smaller token than that of the store that they replaced, or of
 // one that had returned before their call. A refused store is correct.
 func (g *fences) resource() {
+	for i := range g.Ops { // a counter that is shown tokens refuses a stale holder its load already
+		if op := &g.Ops[i]; op.Kind == history.Load && op.Outcome == history.Failed && op.Reason == history.Fenced {
+			g.refused++
+		}
+	}
 	store := func(op *history.Op) bool { return op.Kind == history.Store && op.Key >= 0 && op.Fence != 0 }
 	g.inRealTime(store, g.fence, func(i, older int32) {
 		op := &g.Ops[i]
@@ -158,7 +163,7 @@ func (g *fences) verdict() Verdict {
 		v.Summary = "fewer than two grants have no order"
 	case g.compared < min(enoughHandOffs, g.grants/2):
 		v.Summary = fmt.Sprintf("only %s of %s grants came after another for certain: the processes' clocks may differ by %v",
-			count(g.compared), count(g.grants), g.Bounds.Slack)
+			count(g.compared), count(g.grants), g.differ())
 	default:
 		v.Status = Pass
 		v.Summary = fmt.Sprintf("%s fencing tokens in order: at most %s; %s stale stores refused",

@@ -69,6 +69,22 @@ func (c *Case) follow() {
 	}
 }
 
+// upgrade ends the shared hold that an exclusive one has taken the place of: the servers kept it until they were asked, and its
+// holder believed in it until it was answered. Of one without an answer it is not known what was released after it.
+func (c *Case) upgrade() {
+	for _, i := range c.upgrades {
+		op := &c.Ops[i]
+		h := c.hold(op.Seen)
+		if h == nil {
+			continue
+		}
+		h.releaseCall, h.releaseReturn, h.Release = op.Call, op.Return, -1
+		if h.ending = maybe; op.Outcome == history.OK {
+			h.ending, h.upgraded = returned, op.Return
+		}
+	}
+}
+
 // uncounted finds the outermost releases of holds that were re-entered under a lock that tells no counts: there are as many
 // inner ones before as there were re-entries.
 func (c *Case) uncounted() {
@@ -178,6 +194,10 @@ func (c *Case) assign(h *hold, i int32) {
 		}
 		c.repeats = append(c.repeats, i)
 	case history.Load:
+		if h.Permits > 0 && h.Uses[0] >= 0 { // it looks again before it goes
+			h.Uses[1], h.stored = i, op.Call
+			return
+		}
 		h.Uses[0] = i
 	case history.Store:
 		if h.Uses[1] = i; op.Outcome != history.Failed {
@@ -207,7 +227,7 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 		if op.Outcome == history.OK && h.Outcome == history.Unknown {
 			h.Outcome, h.Return, h.Until = history.OK, op.Return, history.Forever // by then it surely was there
 		}
-		if op.Until != 0 && op.Outcome != history.Failed {
+		if op.Until != 0 && op.Outcome != history.Failed && op.Call <= h.releaseReturn {
 			h.Until = op.Until // the holder believes it, also if the extension had no answer
 		}
 		if op.Outcome == history.Failed && op.Reason == history.Lost {
@@ -216,6 +236,12 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	}
 	if n, _ := slices.BinarySearch(crashes, h.Call); n < len(crashes) {
 		h.Crashed = crashes[n]
+	}
+	if c.Session && h.Crashed != history.Forever && h.ending == endless {
+		h.ending, h.releaseCall = maybe, h.Crashed // its connection went with it
+	}
+	if n := h.Uses[1]; n >= 0 && c.Ops[n].Outcome == history.Unknown && c.Ops[n].Return >= h.Crashed {
+		h.stored = history.Forever // it died in the call, and may not have sent anything
 	}
 }
 
@@ -278,7 +304,7 @@ func (c *Case) contend() {
 // before the other ends by more than the clocks of their processes may differ: a try that was refused would have been
 // granted when it returned, another when it was called at the earliest.
 func (c *Case) tried(h *hold, op *history.Op) {
-	if h.Worker == op.Worker || op.Call >= h.trusted() {
+	if h.Worker == op.Worker || op.Call >= h.trusted() || !c.clash(h.Permits, op.Permits) && op.Reason != history.Busy {
 		return
 	}
 	h.Contended = true

@@ -8,8 +8,8 @@ import (
 
 // ruler measures holds. Its times may be history.Forever.
 type ruler struct {
-	c    *Case
-	half time.Duration // half of the slack between two processes; 0 to read every clock as it is
+	c     *Case
+	scope scope
 }
 
 // least is T1, the shortest life that a server may give a lease; Forever if leases do not expire.
@@ -67,8 +67,8 @@ func (h *hold) believed() (from, to time.Duration) { return h.Return, h.trusted(
 // lapse is when B would have ended without a release.
 func (h *hold) lapse() time.Duration { return min(h.Until, h.Lost, h.Crashed) }
 
-// trusted is the end of B.
-func (h *hold) trusted() time.Duration { return min(h.lapse(), h.releaseCall) }
+// trusted is the end of B. A hold that was upgraded is believed in until the upgrade was answered.
+func (h *hold) trusted() time.Duration { return min(h.lapse(), max(h.releaseCall, h.upgraded)) }
 
 // assured is when the lease is over at the earliest if nobody gives it back: last proof + T1. Of extensions that
 // overlap, any may have been the last; one that may have failed can only have made the lease shorter.
@@ -114,7 +114,7 @@ type slot struct {
 
 // slot finds the bounds of a hold's start. The last extension binds the start from behind: the lease has to reach
 // from one to the next, and to a release that succeeded. (Algorithm L of the method.) All of a
-// hold is on one clock; compared with others it may be off by half of the slack.
+// hold is on one clock; compared with others it may be off.
 func (r *ruler) slot(h *hold, coupled bool) slot {
 	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h), least: r.least(h.TTL), most: history.Forever}
 	need := -history.Forever // the lease was alive then
@@ -133,12 +133,12 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 		refreshed = true
 		need = max(op.Call, minus(need, r.most(op.TTL)))
 	}
-	if s.kind == gone && s.over > h.releaseReturn {
-		s.kind = maybe // it was answered to be over while it was guaranteed
+	if s.kind == gone && (r.c.Sites > 1 || s.over > h.releaseReturn) {
+		s.kind = maybe // it was answered to be over while it was guaranteed; or a few of its sites had kept it until then
 	}
 	if refreshed {
 		s.least = history.Forever // the end does not depend on the start
-	} else if s.kind == gone && s.least != history.Forever && s.most > h.releaseReturn {
+	} else if s.kind == gone && s.least != history.Forever && s.most > h.releaseReturn && r.c.brokenPromise(h.Call, h.releaseReturn, h.TTL) == nil {
 		s.hi = min(s.hi, minus(h.releaseReturn, s.least))
 	}
 	if need > -history.Forever && !unknownBetween(r.c, h) {
@@ -147,9 +147,10 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	if !coupled {
 		s.lo, s.hi, s.least = h.Call, h.Return, history.Forever
 	}
-	s.lo = min(s.lo, s.hi) - r.half
-	s.hi, s.call, s.over = plus(s.hi, r.half), minus(s.call, r.half), minus(s.over, r.half)
-	s.most = minus(s.most, r.half)
+	half := r.half(h)
+	s.lo = min(s.lo, s.hi) - half
+	s.hi, s.call, s.over = plus(s.hi, half), minus(s.call, half), minus(s.over, half)
+	s.most = minus(s.most, half)
 	return s
 }
 

@@ -19,7 +19,7 @@ func (l *livenessCheck) leaks() bool {
 	owners := map[uint64]*owner{}
 	scanned := false
 	for _, i := range l.events {
-		if op := &l.Ops[i]; op.Kind == history.Found && op.Outcome != history.Failed {
+		if op := &l.Ops[i]; op.Kind == history.Found && op.Outcome != history.Failed && l.Claims.Permits == 0 { // of a semaphore it tells how many are free
 			scanned = true
 			if owners[op.Token] == nil {
 				owners[op.Token] = &owner{}

@@ -23,6 +23,8 @@ type leases struct {
 	ruler
 	blames[testimony]
 	misses map[string]int64
+	told   int64         // holders of leases that the lock renews who heard that theirs was lost
+	notice time.Duration // how long after its end at most, but for time in which their processes stood still
 
 	late      []period      // answers with deadlines beyond call + T1 that a stall before the send would explain
 	firstLate [2]int32      // the first of them: hold and operation
@@ -58,6 +60,12 @@ func checkLeaseValidity(c *Case) Verdict {
 		v.Summary = none("wrong leases", v.Exposed, "leases")
 		if n := v.Misses["premature-loss"]; n > 0 {
 			v.Summary += fmt.Sprintf("; a fault ended %s early", count(n))
+		}
+		switch {
+		case l.told > 0 && l.notice > 0:
+			v.Summary += fmt.Sprintf("; %s holders were told that their lease was lost, at most %v after its end", count(l.told), l.notice.Round(time.Microsecond))
+		case l.told > 0:
+			v.Summary += fmt.Sprintf("; %s holders were told that their lease was lost, each before its end", count(l.told))
 		}
 	}
 	return v
@@ -185,11 +193,13 @@ func (l *leases) loss(h *hold) {
 	}
 	if l.kept(begin, at) {
 		l.misses["renewal-failure"]++
+		l.told++
+		l.notice = max(l.notice, at-over-l.c.stillFor(h.Process, over, at))
 		return
 	}
 	story := fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and there was no fault since",
 		who(h.Worker), h.name(), clock(at), clock(begin))
-	l.blame("renewal-failure", testimony{evidence, []string{story}}, l.c.stoodStill(h.Process, begin, at, margin(h.TTL)))
+	l.blame("renewal-failure", testimony{evidence, []string{story}}, l.c.stoodStill(h.Process, begin, at, Margin(h.TTL)))
 }
 
 // repeated tells whether a release may have been sent twice: the first answer was lost, and the second is that nothing

@@ -15,7 +15,7 @@ var linearizable = Checker{
 	Name:    "linearizable",
 	Doc:     "a second opinion: porcupine agrees with the exact checkers around every witness and in random windows",
 	Causes:  []string{"not-linearizable"},
-	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
+	Applies: func(h *history.Header) bool { return h.Claims.Alone() },
 	Check:   checkLinearizable,
 }
 
@@ -83,7 +83,7 @@ func (c *Case) randomWindows() [][]int32 {
 // clocks is one with clocks, too.
 func (c *Case) compareWithPorcupine(v *Verdict, holds []int32) {
 	s := newSweeper(c)
-	s.half = s.slack / 2
+	s.scope = everywhere
 	holds = s.certain(holds)
 	if len(holds) < 2 {
 		return
@@ -114,12 +114,15 @@ func (c *Case) compareWithPorcupine(v *Verdict, holds []int32) {
 	}
 }
 
-// certain leaves out the holds that the exact checker drops: unproven ones, and those whose lease may have ended before
+// certain leaves out what the model has no word for, the holds of readers, and those that the exact checker drops: unproven ones, and those whose lease may have ended before
 // the answer arrived.
 func (s *sweeper) certain(holds []int32) []int32 {
 	var list []int32
 	for _, n := range holds {
 		h := &s.c.holds[n]
+		if h.Permits > 0 {
+			continue
+		}
 		if h.Outcome == history.OK {
 			if t := s.slot(h, false); t.end(t.lo) <= t.hi {
 				continue
@@ -177,17 +180,18 @@ func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 	}
 	for _, n := range holds {
 		h := &s.c.holds[n]
+		half := s.half(h)
 		if h.Outcome != history.OK {
 			op := s.proof(h)
-			add(take, n, h.Call-s.half, plus(op.Return, s.half))
-			add(give, n, op.Call-s.half, plus(op.Return, s.half))
+			add(take, n, h.Call-half, plus(op.Return, half))
+			add(give, n, op.Call-half, plus(op.Return, half))
 			continue
 		}
 		t := s.slot(h, false)
 		add(take, n, t.lo, t.hi)
 		switch {
 		case t.kind == returned:
-			add(give, n, h.releaseCall-s.half, plus(h.releaseReturn, s.half))
+			add(give, n, h.releaseCall-half, plus(h.releaseReturn, half))
 		case t.kind == maybe && t.call < t.over:
 			add(lose, n, t.call, history.Forever)
 		case t.over != history.Forever:

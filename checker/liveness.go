@@ -11,19 +11,20 @@ import (
 
 var liveness = Checker{
 	Name:   "liveness",
-	Doc:    "the lock is not idle for long while somebody waits, and no key outlives its holder and its lease",
+	Doc:    "the lock is not idle for long while somebody waits, no writer starves if the lock claims it, and no key outlives its holder and its lease",
 	Causes: liveCauses,
 	Check:  judgeLiveness,
 }
 
-// patience is how long the lock may be idle beyond what the run explains, so that a loaded machine is no violation.
+// patience is how long the lock may be idle beyond what the run explains, so that a loaded machine is no violation. A
+// history can name another time.
 const patience = time.Second
 
 // collisions is how often in a row all who try for independent sites may each get some and nobody a majority.
 const collisions = 4
 
 // liveCauses are the causes, the worst first.
-var liveCauses = []string{"deadlock", "stuck", "lost-wakeup", "phantom", "leak", "leftover", "ttl-too-long"}
+var liveCauses = []string{"deadlock", "stuck", "lost-wakeup", "starved", "phantom", "leak", "leftover", "ttl-too-long"}
 
 // stretch is a period on one page.
 type stretch struct {
@@ -40,6 +41,7 @@ type livenessCheck struct {
 	dead      time.Duration // the longest dead time, by the belief of the holders
 	deadAll   time.Duration
 	deadFault time.Duration // the longest that a fault explains
+	wanted    int           // so many permits of a semaphore must be free for it to be idle
 	misses    map[string]int64
 }
 
@@ -54,44 +56,62 @@ func judgeLiveness(c *Case) Verdict {
 func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	l := &livenessCheck{Case: c, misses: map[string]int64{}}
 	call, try := l.slowest()
-	l.bound = c.Retry*3/2 + call + collisions*try + patience
+	l.bound = c.Retry*3/2 + call + collisions*try + cmp.Or(c.Bounds.Idle, patience)
 	for _, p := range l.disturbed.without(period{0, l.end()}) {
 		if lasted := l.hitches.length(p); lasted > l.bound {
 			l.judged += lasted
 		}
+	}
+	if l.Claims.Permits > 0 {
+		l.want()
 	}
 	waiting := l.waiting()
 	intersect(l.idle(l.believed), waiting, func(s stretch) {
 		l.dead = max(l.dead, s.to-s.from)
 		l.deadAll += s.to - s.from
 	})
+	held, blamed := l.kept, l.stuck
+	if l.Claims.Permits > 0 { // permits change hands so often that what is kept for nobody cannot be told from what is being given back
+		held, blamed = l.believed, l.withheld
+	}
 	var left []stretch
-	intersect(l.idle(l.kept), waiting, func(s stretch) {
+	intersect(l.idle(held), waiting, func(s stretch) {
 		if l.dies(s.period) {
 			left = append(left, l.cut(s)...)
 		}
 	})
-	l.stuck(left)
+	blamed(left)
+	l.starved()
 	scanned := l.leaks()
 	return l.verdict(scanned), l
 }
 
-// slowest is the longest call outside of faults, of those that do not wait for a lock, and the longest try that found no
-// quorum.
+// slowest is the longest call outside of faults, of those that do not wait for a lock or made no session, and the longest try
+// that found no quorum. A call to a lock that expires counts for a lease at most: a lock that takes longer to try for a lease than that lasts
+// can never be granted, and must not explain that by itself.
 func (l *livenessCheck) slowest() (call, try time.Duration) {
+	lease := history.Forever
+	if l.lease > 0 && l.Claims.Expires {
+		lease = l.lease
+	}
 	for i := range l.Ops {
-		op, most := &l.Ops[i], &call
+		op, most, bound := &l.Ops[i], &call, lease
 		switch op.Kind {
-		case history.Release, history.Extend, history.Load, history.Store:
+		case history.Load, history.Store:
+			bound = history.Forever
+		case history.Release, history.Extend:
 		case history.Acquire:
-			if most = &try; op.Outcome != history.Failed || op.Reason != history.Quorum {
+			switch {
+			case op.Outcome == history.Failed && op.Reason == history.Quorum:
+				most = &try
+			case !l.unheard(op):
 				continue
 			}
 		default:
 			continue
 		}
-		if t := op.Latency(); t != history.Forever && t > *most && !l.disturbed.meets(op.Call, op.Return) {
-			*most = t
+		if t := op.Latency(); t != history.Forever && min(t, bound) > *most && !l.disturbed.meets(op.Call, op.Return) {
+			*most = min(t, bound)
 		}
 	}
 	return call, try
@@ -113,7 +133,7 @@ func byKeyAndTime(a, b stretch) int {
 func (l *livenessCheck) waiting() []stretch {
 	list := make([]stretch, 0, l.manyWaits())
 	l.Case.waits(func(w *wait) {
-		if w.key >= 0 {
+		if w.key >= 0 && l.served(w.permits) {
 			list = append(list, stretch{period{w.start, w.stop}, w.key})
 		}
 	})
@@ -155,7 +175,7 @@ func bucket(list []stretch, keys int) [][]stretch {
 	return pages
 }
 
-// idle lists when no hold covers a page. held is the period that a hold covers.
+// idle lists when no hold covers a page, or when a semaphore has as many permits left as are wanted. held is the period that a hold covers.
 func (l *livenessCheck) idle(held func(*hold) period) []stretch {
 	pages := make([][]int32, l.keys)
 	for _, holds := range l.byKey {
@@ -168,6 +188,10 @@ func (l *livenessCheck) idle(held func(*hold) period) []stretch {
 	var page []stretch
 	for k, holds := range pages {
 		page = page[:0]
+		if l.Claims.Permits > 0 {
+			page = l.full(page, int32(k), holds, held)
+			holds = nil
+		}
 		for _, i := range holds {
 			if w := held(&l.holds[i]); w.to > w.from {
 				page = append(page, stretch{w, int32(k)})
@@ -198,7 +222,8 @@ func (l *livenessCheck) believed(h *hold) period {
 	return period{h.Return, h.trusted()}
 }
 
-// kept is when a server may have kept the lock for a hold.
+// kept is when a server may have kept the lock for a hold. What is renewed after its holder has given it back, however that
+// was answered, is kept for nobody: the lock is to blame.
 func (l *livenessCheck) kept(h *hold) period {
 	w := period{h.Return, 0}
 	if h.Outcome != history.OK {
@@ -207,9 +232,12 @@ func (l *livenessCheck) kept(h *hold) period {
 	if h.cut {
 		return period{w.from, history.Forever}
 	}
+	if l.vain(l.op(h.ID)) {
+		return period{}
+	}
 	proof, ttl := min(h.Return, h.Crashed), h.TTL
 	for _, i := range h.Extends {
-		if op := &l.Ops[i]; op.Outcome != history.Failed {
+		if op := &l.Ops[i]; op.Outcome != history.Failed && op.Call <= h.releaseReturn {
 			proof, ttl = max(proof, min(op.Return, max(h.Crashed, op.Call))), max(ttl, op.TTL)
 		}
 	}
@@ -244,6 +272,13 @@ func (l *livenessCheck) kept(h *hold) period {
 	return w
 }
 
+// vain tells whether a try for several sites took longer than the lease that it asked for, while at most a minority of them was
+// broken. Nobody can ever have believed in what it left behind, so that it keeps the lock for nobody: the lock is to blame.
+func (l *livenessCheck) vain(op *history.Op) bool {
+	return l.Sites > 1 && l.Claims.Expires && op.Kind == history.Acquire && op.Outcome == history.Unknown && op.TTL > 0 && op.Return != history.Forever &&
+		op.Latency() > l.longest(op.TTL) && !l.disturbed.meets(op.Call, op.Return)
+}
+
 // landed is when the last command that may have granted or prolonged a hold has taken effect: one without an answer that
 // was sent to servers that did not answer, or into links that carried nothing, may do so as soon as they do again.
 func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
@@ -258,7 +293,9 @@ func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 		sent(l.op(h.ID))
 	}
 	for _, i := range h.Extends {
-		sent(&l.Ops[i])
+		if op := &l.Ops[i]; op.Call <= h.releaseReturn {
+			sent(op)
+		}
 	}
 	return proof
 }

@@ -25,6 +25,53 @@ func (s *builder) asking(w int32, from, to int) {
 	s.done(w, dur(from), dur(to))
 }
 
+// asksInVain lets a worker ask for a lock that was given back, and fail for another reason than that somebody holds it.
+func (s *builder) asksInVain(why history.Reason) {
+	h := s.grant(1, 0, 1, 3)
+	s.release(1, h, 2, 3, history.OK)
+	for at := dur(4); at < 40; at++ {
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: why, Worker: 2, Call: at, Return: at + 1})
+	}
+	s.done(2, 4, 40)
+	s.h.Bounds.Idle = 3 * time.Second
+}
+
+// connects lets a worker wait for a connection in vain when a lock was given back.
+func (s *builder) connects(session bool) {
+	h := s.grant(1, 0, 1, 3)
+	s.release(1, h, 2, 3, history.OK)
+	s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Unreachable, Worker: 2, Call: 4, Return: 40})
+	s.done(2, 4, 40)
+	s.h.Session = session
+}
+
+// sleepsForALease lets a worker that was refused sleep until the lease would have ended that was given back long before, where
+// others are woken by messages. A release came out as it is told.
+func (s *builder) sleepsForALease(came history.Outcome) {
+	other := s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 3, Key: 1, TTL: 10, Until: 10, Woken: history.Signal, Return: 1})
+	s.add(history.Op{Kind: history.Release, Outcome: came, Hold: other, Worker: 3, Key: 1, Call: 1, Return: 2})
+	h := s.grant(1, 0, 1, 10)
+	s.refuse(2, 1, 2)
+	s.release(1, h, 2, 3, history.OK)
+	s.done(1, 0, 3)
+	h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 12, Return: 13, TTL: 10, Until: 22, Woken: history.LeaseEnd})
+	s.release(2, h, 13, 14, history.OK)
+	s.done(2, 1, 15)
+	s.h.Bounds.Gap = time.Millisecond
+}
+
+// sleeper lets a worker that was refused sleep until the lease ends that was given back before. Nobody is woken by messages.
+func (s *builder) sleeper() {
+	h := s.grant(1, 0, 1, 3)
+	s.refuse(2, 1, 2)
+	s.release(1, h, 2, 3, history.OK)
+	s.done(1, 0, 3)
+	h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 5, Return: 6, TTL: 3, Until: 8})
+	s.release(2, h, 7, 8, history.OK)
+	s.done(2, 1, 9)
+	s.h.Bounds.Gap = time.Millisecond
+}
+
 var livenessCases = map[string]struct {
 	write       func(*builder)
 	status      Status
@@ -55,6 +102,27 @@ var livenessCases = map[string]struct {
 		s.release(1, h, 2, 3, history.OK)
 		s.asking(2, 4, 20)
 	}, Fail, "deadlock", ""},
+	"nobody can ask, for a reason that is the client's": {func(s *builder) {
+		s.asksInVain(history.Other)
+	}, Fail, "deadlock", "asked for it in vain"},
+	"the servers refuse whoever asks": {func(s *builder) {
+		s.asksInVain(history.Refused)
+	}, Pass, "", ""},
+	"a connection that took long to make": {func(s *builder) {
+		s.h.Session = true
+		h := s.grant(1, 0, 1, 3)
+		s.release(1, h, 2, 3, history.OK)
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Unreachable, Worker: 2, Call: 3, Return: 6})
+		h = s.grant(2, 6, 7, 3)
+		s.release(2, h, 8, 9, history.OK)
+		s.done(2, 3, 9)
+	}, Pass, "", ""},
+	"nobody gets a connection, of a pool": {func(s *builder) {
+		s.connects(false)
+	}, Fail, "deadlock", "asked for it in vain"},
+	"nobody gets a connection, of a session": {func(s *builder) {
+		s.connects(true)
+	}, Pass, "", ""},
 	"a lost wake-up": {func(s *builder) {
 		h := s.grant(1, 0, 1, 3)
 		s.refuse(2, 1, 30)
@@ -71,16 +139,51 @@ var livenessCases = map[string]struct {
 		s.done(2, 1, 23)
 		s.h.Bounds.Gap = time.Millisecond
 	}, Fail, "lost-wakeup", "was not woken"},
-	"a sleeper that a lease wakes": {func(s *builder) {
+	"a sleeper that a lease wakes where releases are told": {func(s *builder) {
+		s.sleepsForALease(history.OK)
+	}, Fail, "lost-wakeup", "was not woken"},
+	"a sleeper that a lease wakes where a holder was late": {func(s *builder) {
+		s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{history.Holders}}}}
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 0, Return: 1})
+		s.sleepsForALease(history.OK)
+	}, Fail, "lost-wakeup", "was not woken"},
+	"a sleeper that a lease wakes, for a message may be lost": {func(s *builder) {
+		s.sleepsForALease(history.Unknown)
+		s.asking(3, 40, 41)
+		h := s.grant(3, 41, 41, 3)
+		s.release(3, h, 42, 42, history.OK)
+	}, Pass, "", ""},
+	"a lease that is renewed after it was given back": {func(s *builder) {
 		h := s.grant(1, 0, 1, 3)
-		s.refuse(2, 1, 2)
-		s.release(1, h, 2, 3, history.OK)
-		s.done(1, 0, 3)
-		h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 5, Return: 6, TTL: 3, Until: 8})
-		s.release(2, h, 7, 8, history.OK)
-		s.done(2, 1, 9)
-		s.h.Bounds.Gap = time.Millisecond
+		s.release(1, h, 2, 3, history.Unknown)
+		for at := dur(4); at < 20; at += 2 {
+			s.add(history.Op{Kind: history.Extend, Outcome: history.OK, Hold: h, Worker: 1, TTL: 3, Call: at, Return: at + 1, Until: at + 3})
+		}
+		s.asking(2, 4, 20)
+	}, Fail, "deadlock", ""},
+	"a lease that is renewed before it is given back": {func(s *builder) {
+		h := s.grant(1, 0, 1, 3)
+		for at := dur(2); at < 18; at += 2 {
+			s.add(history.Op{Kind: history.Extend, Outcome: history.OK, Hold: h, Worker: 1, TTL: 3, Call: at, Return: at + 1, Until: at + 3})
+		}
+		s.asking(2, 4, 18)
+		s.release(1, h, 18, 18, history.OK)
+		h = s.grant(2, 18, 19, 3)
+		s.release(2, h, 20, 20, history.OK)
+		s.asking(3, 40, 41)
+		h = s.grant(3, 41, 41, 3)
+		s.release(3, h, 42, 42, history.OK)
+	}, Pass, "", ""},
+	"a sleeper that a lease wakes": {(*builder).sleeper, Pass, "", "longest dead time"},
+	"a sleeper that a lease wakes, and one who is refused while he is granted the lock": {func(s *builder) {
+		s.sleeper()
+		s.refuse(3, 5, 6)
+		s.done(3, 5, 6)
 	}, Pass, "", "longest dead time"},
+	"a sleeper that a lease wakes, of a lock that claims to wake him": {func(s *builder) {
+		s.sleeper()
+		s.h.Claims.Wakes, s.h.Bounds.Idle = true, time.Millisecond
+	}, Fail, "lost-wakeup", "was not woken"},
 	"a sleeper while others go on elsewhere": {func(s *builder) {
 		h := s.grant(1, 0, 1, 3)
 		s.refuse(2, 1, 2)
@@ -132,6 +235,34 @@ var livenessCases = map[string]struct {
 		s.asking(2, 4, 14)
 		s.grant(3, 14, 15, 3)
 	}, Fail, "stuck", ""},
+	"tries that take longer than a lease explain no more than one": {func(s *builder) {
+		s.h.Sites = 5
+		h := s.grant(1, 0, 1, 3)
+		s.release(1, h, 2, 3, history.OK)
+		for call := time.Duration(4); call < 34; call += 10 {
+			s.refuse(2, call, call+10)
+			s.h.Ops[len(s.h.Ops)-1].Reason = history.Quorum
+		}
+		s.done(2, 4, 34)
+	}, Fail, "deadlock", "asked for it in vain"},
+	"tries that outlast their lease and end unknown keep the lock for nobody": {func(s *builder) {
+		s.h.Sites = 5
+		h := s.grant(1, 0, 1, 3)
+		s.release(1, h, 2, 3, history.OK)
+		for call := time.Duration(4); call < 34; call += 10 {
+			s.add(history.Op{Kind: history.Acquire, Outcome: history.Unknown, Worker: 2, TTL: 3, Call: call, Return: call + 10})
+		}
+		s.done(2, 4, 34)
+	}, Fail, "deadlock", "asked for it in vain"},
+	"tries within their lease that end unknown may keep it": {func(s *builder) {
+		s.h.Sites = 5
+		h := s.grant(1, 0, 1, 3)
+		s.release(1, h, 2, 3, history.OK)
+		for call := time.Duration(4); call < 34; call += 2 {
+			s.add(history.Op{Kind: history.Acquire, Outcome: history.Unknown, Worker: 2, TTL: 3, Call: call, Return: call + 2})
+		}
+		s.done(2, 4, 34)
+	}, Pass, "", ""},
 	"a machine that slept": {func(s *builder) {
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.OK)
@@ -395,11 +526,14 @@ func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Dura
 	}
 	explains = func(from, to time.Duration) bool { return fault.to >= 0 && from <= fault.to && to >= fault.from }
 	for _, op := range c.Ops {
-		if (op.Kind == history.Release || op.Kind == history.Extend) && !explains(op.Call, op.Return) {
+		if (op.Kind == history.Release || op.Kind == history.Extend || c.Session && op.Reason == history.Unreachable) && !explains(op.Call, op.Return) {
 			slowest = max(slowest, op.Return-op.Call)
 		} else if op.Kind == history.Acquire && op.Reason == history.Quorum && !explains(op.Call, op.Return) {
 			try = max(try, op.Return-op.Call)
 		}
+	}
+	if ttl > 0 && c.Claims.Expires {
+		slowest, try = min(slowest, ttl), min(try, ttl)
 	}
 	return slowest + collisions*try + time.Second, ttl, grants, felt, explains
 }
@@ -426,13 +560,18 @@ func everySecond(c *Case) string {
 			for ; u < seconds && idle[u] && !felt[u]; u++ {
 			}
 			a, b := time.Duration(from)*time.Second, time.Duration(u)*time.Second
-			proven := false
+			proven, asked := false, b
+			for i := range c.Ops {
+				if op := &c.Ops[i]; op.Kind == history.Acquire && op.Outcome == history.OK && op.Key == key && op.Return > a && op.Call < b {
+					asked = min(asked, op.Call)
+				}
+			}
 			for i := range c.Ops {
 				op := &c.Ops[i]
 				if b-a <= bound || op.Kind != history.Acquire || op.Key != key {
 					continue
 				}
-				refused := op.Outcome == history.Failed && op.Call >= a+bound/2 && op.Return <= b
+				refused := op.Outcome == history.Failed && op.Call >= a+bound/2 && op.Return <= asked
 				proven = proven || refused || op.Call <= a+bound/2 && op.Return >= a+bound
 			}
 			slept := b-a > bound && sleeps(c, visits, key, a, b) > bound+ttl

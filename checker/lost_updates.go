@@ -4,13 +4,13 @@ import "hammerlock/history"
 
 var lostUpdates = Checker{
 	Name:   "lost-updates",
-	Doc:    "every acknowledged page view is in the chain of stores that ends in the final count",
+	Doc:    "every acknowledged page view is in the chain of stores that ends in the final count, and no reader sees the page change",
 	Causes: updateCauses,
 	Check:  judgeLostUpdates,
 }
 
 // updateCauses are the causes, the worst first.
-var updateCauses = []string{"exclusion", "stale-read", "store-loss", "overwritten", "duplicate", "corrupt", "phantom",
+var updateCauses = []string{"exclusion", "changed-read", "stale-read", "store-loss", "overwritten", "duplicate", "corrupt", "phantom",
 	"zombie-write", "overrun"}
 
 // updates is the tree of stores: each names the one that it replaces. The counter's history is one path of it, the
@@ -55,6 +55,7 @@ func judgeLostUpdates(c *Case) Verdict {
 	}
 	u.missing()
 	u.stale()
+	u.changed()
 	return u.verdict()
 }
 
@@ -133,7 +134,7 @@ func (u *updates) nameless() bool {
 	some := false
 	for i := range u.Ops {
 		op := &u.Ops[i]
-		if op.Seen != 0 {
+		if op.Seen != 0 && op.Kind != history.Acquire {
 			return false
 		}
 		some = some || op.Outcome == history.OK && (op.Kind == history.Load && op.Value > 0 || op.Kind == history.Store && op.Value > 1)

@@ -19,6 +19,21 @@ func (s *builder) visit(w int32, call int, seen history.ID, value int64) history
 	return store
 }
 
+// stoppedInStore lets a fault stop the process of a visit, whose lease ends meanwhile, before or after it calls its store.
+func (s *builder) stoppedInStore(call time.Duration) {
+	s.h.Faults = []history.Injection{{Effect: processStops}}
+	s.h.Bounds.Gap = time.Millisecond
+	s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 4, Return: 24})
+	s.add(history.Op{Kind: history.Gap, Worker: -1, Key: -1, Process: 1, Call: 4, Return: 24})
+	hold := s.grant(1, 0, 1, 10)
+	s.h.Ops[len(s.h.Ops)-1].Process = 1
+	s.load(1, hold, 2, 0, 0)
+	s.h.Ops[len(s.h.Ops)-1].Process = 1
+	s.visit(2, 12, 0, 0)
+	late := s.add(history.Op{Kind: history.Store, Outcome: history.OK, Hold: hold, Value: 1, Worker: 1, Process: 1, Call: call, Return: 25})
+	s.final(100, late, 1)
+}
+
 var lostUpdateCases = map[string]struct {
 	write       func(*builder)
 	status      Status
@@ -35,6 +50,11 @@ var lostUpdateCases = map[string]struct {
 		s.visit(1, 0, 0, 0)
 		s.final(100, 12345<<40|1, 7)
 	}, Inconclusive, "", "does not hold"},
+	"a stranger's store, as was allowed": {func(s *builder) {
+		s.h.Partial, s.h.Allowed = "agent b was lost", true
+		s.visit(1, 0, 0, 0)
+		s.visit(2, 20, 12345<<40|1, 7)
+	}, Pass, "", "without what is missing: 2 reads of its stores, 1 pages not read at the end"},
 	"at once": {func(s *builder) {
 		s.visit(1, 0, 0, 0)
 		b := s.visit(2, 1, 0, 0)
@@ -55,6 +75,12 @@ var lostUpdateCases = map[string]struct {
 		s.visit(2, 20, 0, 0)
 		s.final(100, late, 1)
 	}, Fail, "zombie-write", "1 of 1"},
+	"a store that was on its way when a fault stopped its process": {func(s *builder) {
+		s.stoppedInStore(4)
+	}, Inconclusive, "", "not held against the lock"},
+	"a store that was called too late by a process that a fault stopped": {func(s *builder) {
+		s.stoppedInStore(24)
+	}, Fail, "overrun", "1 of 2"},
 	"an older count is loaded": {func(s *builder) {
 		a := s.visit(1, 0, 0, 0)
 		s.visit(2, 20, a, 1)

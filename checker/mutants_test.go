@@ -21,7 +21,7 @@ var mutants = map[string]mutant{
 	"activity: a worker that takes the lock again is a hand-off": {"activity.go", "TestActivityAgainstEveryMoment",
 		[]string{"if contended && h.Worker != op.Worker {", "if contended {"}},
 	"activity: a fault meets who called after it": {"activity.go", "TestActivityAgainstEveryMoment",
-		[]string{"op.Kind == history.Acquire && op.Call <= w.to {", "op.Kind == history.Acquire {"}},
+		[]string{"history.Store) && op.Call <= w.to {", "history.Store) {"}},
 
 	"exclusion: belief begins with the call": {"interval.go", "TestSweepsAgainstOracle",
 		[]string{"return h.Return, h.trusted()", "return h.Call, h.trusted()"}},
@@ -35,6 +35,15 @@ var mutants = map[string]mutant{
 		[]string{"now.from >= r.to {", "now.from > r.to {"}},
 	"exclusion: leases that touch overlap": {"sweep.go", "TestSweepsAgainstOracle",
 		[]string{"if x > t.hi {", "if x > t.hi || x == t.hi && x == now {"}},
+
+	"exclusion: a writer does not wait for readers": {"sweep.go", "TestReadersAgainstOracle",
+		[]string{"if !shared && read > x {", "if shared && read > x {"}},
+	"exclusion: readers exclude each other": {"sweep.go", "TestReadersAgainstOracle",
+		[]string{"if shared || certain ||", "if certain ||"}},
+	"exclusion: permits come back late": {"modes.go", "TestPermitsAgainstOracle",
+		[]string{"held[0].at <= t.at", "held[0].at < t.at"}},
+	"exclusion: an exclusive hold has one permit": {"modes.go", "TestPermitsAgainstOracle",
+		[]string{"	if h.Permits == 0 {\n		return c.Claims.Permits\n	}\n	return int(h.Permits)", "	return max(int(h.Permits), 1)"}},
 
 	"lost-updates: a store without an answer took effect": {"lost_updates.go", "TestLostUpdatesAgainstEveryOrder",
 		[]string{"(op.Outcome == history.OK || u.named[i])", "(op.Outcome != history.Failed || u.named[i])"}},
@@ -77,6 +86,8 @@ var mutants = map[string]mutant{
 	"fairness: a waiter has its place from its first call": {"fairness.go", "TestFairnessAgainstEveryPairOfVisits",
 		[]string{"int(b.waits[i].queued - b.waits[j].queued)", "int(b.waits[i].start - b.waits[j].start)",
 			"before(b.waits[byQueue[next]].queued, w.start)", "before(b.waits[byQueue[next]].start, w.start)"}},
+	"fairness: a refusal is heard of when it returns": {"order.go", "TestFairnessAgainstEveryPairOfVisits",
+		[]string{"if op.Return-w.asked > lease {", "if op.Call-w.asked > lease {"}},
 }
 
 // TestMutantsAreCaught compiles the package and its tests once for each mutant.

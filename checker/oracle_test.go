@@ -96,6 +96,10 @@ func read(h *history.History) []told {
 				case history.Extend:
 					t.extend = op
 				case history.Load:
+					if t.load != nil { // a reader looks again
+						t.store = op
+						continue
+					}
 					t.load = op
 				case history.Store:
 					t.store = op
@@ -123,16 +127,29 @@ func (t told) believesAt(at int) bool {
 		(t.release == nil || now < t.release.Call) && (t.crash == nil || now < t.crash.Call)
 }
 
-// twoBelieve tries every instant.
-func twoBelieve(list []told) bool {
+// tooMany tells whether holds may not be at the same time: too many permits are out, or one of several is exclusive.
+func tooMany(permits int, list []told) bool {
+	sum, whole := 0, false
+	for _, t := range list {
+		n := int(t.acquire.Permits)
+		if whole = whole || n == 0; n == 0 {
+			n = permits
+		}
+		sum += n
+	}
+	return permits == 0 && whole && len(list) > 1 || permits > 0 && sum > permits
+}
+
+// tooManyBelieve tries every instant.
+func tooManyBelieve(permits int, list []told) bool {
 	for at := range horizon {
-		n := 0
+		var now []told
 		for _, t := range list {
 			if t.believesAt(at) {
-				n++
+				now = append(now, t)
 			}
 		}
-		if n > 1 {
+		if tooMany(permits, now) {
 			return true
 		}
 	}
@@ -199,14 +216,16 @@ func (t told) endAfter(x, expiry int) int {
 	}
 }
 
-// possible tries all orders and instants: is there one in which no two holds overlap? Sound is false if a hold
+// possible tries all orders and instants: is there one in which no two holds overlap that exclude each other? Sound is false if a hold
 // alone cannot have been answered as it was: that is for another checker.
 func possible(list []told, expires bool) (legal, sound bool) {
 	var lives [][][2]int
+	var granted []told
 	for _, t := range list {
 		if t.acquire.Outcome != history.OK {
 			continue
 		}
+		granted = append(granted, t)
 		l := t.lives(expires)
 		if len(l) == 0 {
 			return false, false
@@ -220,8 +239,8 @@ func possible(list []told, expires bool) (legal, sound bool) {
 		}
 		for _, life := range lives[n] {
 			free := true
-			for _, o := range taken {
-				free = free && (life[1] <= o[0] || o[1] <= life[0])
+			for i, o := range taken {
+				free = free && (life[1] <= o[0] || o[1] <= life[0] || !tooMany(0, []told{granted[n], granted[i]}))
 			}
 			if free && place(n+1, append(taken, life)) {
 				return true
@@ -240,7 +259,7 @@ func disagreement(t testing.TB, h *history.History) string {
 	for _, holds := range c.byKey {
 		collided := false
 		s.beliefs(holds, func(pair, bool) { collided = true })
-		if want := twoBelieve(list); collided != want {
+		if want := tooManyBelieve(0, list); collided != want {
 			return fmt.Sprintf("beliefs: got %v, want %v", collided, want)
 		}
 		lost, short := false, len(s.moments(holds, true)) > 0
@@ -252,7 +271,7 @@ func disagreement(t testing.TB, h *history.History) string {
 		}
 		late := false
 		s.overruns(holds, func(p pair) { late = late || p.second >= 0 })
-		if want := interleaved(list); late != want {
+		if want := interleaved(list, h.Fenced); late != want {
 			return fmt.Sprintf("overruns: got %v, want %v", late, want)
 		}
 	}
@@ -260,8 +279,8 @@ func disagreement(t testing.TB, h *history.History) string {
 }
 
 // interleaved tries every instant: somebody began to believe after another's belief was due to end, and believed
-// or had believed at a moment of that other's visit, before the other stored.
-func interleaved(list []told) bool {
+// or had believed at a moment of that other's visit, before the other stored; with a fence, it had loaded, too.
+func interleaved(list []told, fenced bool) bool {
 	for _, t := range list {
 		if t.store == nil || t.acquire.Outcome != history.OK {
 			continue
@@ -274,7 +293,7 @@ func interleaved(list []told) bool {
 			until = min(until, t.release.Call)
 		}
 		for _, o := range list {
-			if o.acquire == t.acquire || o.acquire.Return < until {
+			if o.acquire == t.acquire || o.acquire.Return < until || !tooMany(0, []told{o, t}) || fenced && (o.load == nil || o.load.Return >= t.store.Call) {
 				continue
 			}
 			for at := int(max(until, t.load.Call)); at < int(t.store.Call); at++ {
@@ -290,7 +309,7 @@ func interleaved(list []told) bool {
 func dump(h *history.History) string {
 	s := fmt.Sprintf("expires %v\n", h.Claims.Expires)
 	for _, op := range h.Ops {
-		s += fmt.Sprintf("w%d %v [%d, %d] %v until %d\n", op.Worker, op.Kind, op.Call, op.Return, op.Outcome, op.Until)
+		s += fmt.Sprintf("w%d %v [%d, %d] %v until %d permits %d\n", op.Worker, op.Kind, op.Call, op.Return, op.Outcome, op.Until, op.Permits)
 	}
 	return s
 }
@@ -299,6 +318,7 @@ func TestSweepsAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range many(120_000) {
 		h := tiny(r.IntN)
+		h.Fenced = r.IntN(3) == 0
 		if wrong := disagreement(t, h); wrong != "" {
 			t.Fatalf("%s\n%s", wrong, dump(h))
 		}

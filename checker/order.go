@@ -7,8 +7,9 @@ import (
 	"hammerlock/history"
 )
 
-// row is one page's operations in the order of their returns.
+// row is one page's operations of one process, which has one clock, in the order of their returns.
 type row struct {
+	process int16
 	returns []time.Duration
 	best    []int32 // the operation with the greatest value up to there
 }
@@ -17,32 +18,29 @@ type row struct {
 // before its call; -1 if there is none. A negative value does not count. It needs no sorting: the operations stand in
 // the order of their returns, and few return while another is open.
 func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {
-	rows := make([]row, c.keys)
-	own := map[[2]int32]*row{} // by key and process, if there are several: a process has one clock
+	rows := make([][]row, c.keys)
 	for n := range c.Ops {
 		op, i := &c.Ops[n], int32(n)
 		if op.Key < 0 || !pick(op) {
 			continue
 		}
-		r := &rows[op.Key]
-		best := r.greatest(op.Call - c.Bounds.Slack)
-		mine := r
-		if c.processes > 1 {
-			of := [2]int32{op.Key, int32(op.Process)}
-			if mine = own[of]; mine == nil {
-				mine = &row{}
-				own[of] = mine
+		best, own := int32(-1), -1
+		for at := range rows[op.Key] {
+			r := &rows[op.Key][at]
+			if b := r.greatest(op.Call - c.slack(r.process, op.Process)); b >= 0 && (best < 0 || value(b) > value(best)) {
+				best = b
 			}
-		}
-		if b := mine.greatest(op.Call); b >= 0 && (best < 0 || value(b) > value(best)) {
-			best = b
+			if r.process == op.Process {
+				own = at
+			}
 		}
 		called(i, best)
 		if v := value(i); v >= 0 && op.Return != history.Forever {
-			r.add(op.Return, i, v, value)
-			if mine != r {
-				mine.add(op.Return, i, v, value)
+			if own < 0 {
+				own = len(rows[op.Key])
+				rows[op.Key] = append(rows[op.Key], row{process: op.Process})
 			}
+			rows[op.Key][own].add(op.Return, i, v, value)
 		}
 	}
 }
@@ -72,14 +70,6 @@ func (r *row) before(t time.Duration) int {
 	low := max(high-step, 0)
 	n, _ := slices.BinarySearch(r.returns[low:high], t)
 	return low + n
-}
-
-// slack is by how much the clocks of two processes may differ.
-func (c *Case) slack(a, b int16) time.Duration {
-	if a == b {
-		return 0
-	}
-	return c.Bounds.Slack
 }
 
 // before tells whether a return in one process came before a call in another for certain.
@@ -119,6 +109,7 @@ type wait struct {
 	worker int32
 
 	process int16
+	permits uint16 // 0 = exclusive
 }
 
 // manyWaits is room for all waits: a list that grows as it is written takes twice the memory.
@@ -158,7 +149,7 @@ func (c *Case) waits(emit func(*wait)) {
 			if w.worker >= 0 && w.key != op.Key {
 				stop(w, w.last)
 			}
-			w.try(op)
+			w.try(op, (&ruler{c: c}).least(op.TTL))
 			if op.Outcome == history.OK {
 				w.hold = c.index.hold(op.ID)
 			}
@@ -173,12 +164,13 @@ func (c *Case) waits(emit func(*wait)) {
 }
 
 // try adds a try. A waiter may lose its place when a try of it ended in any other way than by a plain refusal, and
-// when it stayed away for longer than a lease.
-func (w *wait) try(op *history.Op) {
+// when the lock may not have heard of it for a lease: a try is heard of at its call at the earliest, and the next one at its
+// return at the latest.
+func (w *wait) try(op *history.Op, lease time.Duration) {
 	if w.worker < 0 {
-		*w = wait{start: op.Call, queued: history.Forever, last: op.Call, hold: -1, key: op.Key, worker: op.Worker, process: op.Process}
+		*w = wait{start: op.Call, queued: history.Forever, asked: op.Call, hold: -1, key: op.Key, worker: op.Worker, process: op.Process, permits: op.Permits}
 	}
-	if op.TTL > 0 && op.Call-w.last > op.TTL {
+	if op.Return-w.asked > lease {
 		w.queued = history.Forever
 	}
 	w.asked, w.last = op.Call, op.Return

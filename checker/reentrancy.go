@@ -112,7 +112,9 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 		}
 		r.told(n, h, i)
 	case history.Failed:
-		if op.Reason == history.Busy {
+		n.over = op.Reason == history.Lost
+		gone := r.brokenPromise(n.proof, op.Return, n.ttl)
+		if op.Reason == history.Busy || n.over && n.least > 0 && (gone == nil || !gone.fault) {
 			r.wrong("self-refusal", h, i)
 		}
 	default:
@@ -141,7 +143,9 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 		}
 		r.told(n, h, i)
 	case history.Failed:
-		n.over = op.Reason == history.Lost
+		if n.over = op.Reason == history.Lost; n.counted { // who says how many are to be left leaves a nested hold with the next one
+			n.least = max(n.least-1, 1)
+		}
 	default:
 		n.least = max(n.least-1, 0)
 	}

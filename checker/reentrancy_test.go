@@ -73,6 +73,18 @@ var nestings = map[string]struct {
 		s.enter(h, 2, ok, 2, 5)
 		s.leave(h, 4, ok, 0)
 	}, Fail, "count", ""},
+	"the outer release says how many are left when the inner one was refused": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.enter(h, 2, ok, 2, 5)
+		s.add(history.Op{Kind: history.Release, Outcome: history.Failed, Reason: history.Refused, Hold: h, Worker: 1, Call: 4, Return: 5, Value: 1})
+		s.leave(h, 6, ok, 0)
+	}, Pass, "", "1 holds re-entered"},
+	"free after the outer release was refused": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.enter(h, 2, ok, 2, 5)
+		s.add(history.Op{Kind: history.Release, Outcome: history.Failed, Reason: history.Refused, Hold: h, Worker: 1, Call: 4, Return: 5})
+		s.enter(h, 6, ok, 1, 5)
+	}, Fail, "count", ""},
 	"another token inside": {func(s *builder) {
 		h := s.enter(0, 0, ok, 1, 5)
 		s.enter(h, 2, ok, 2, 6)
@@ -81,6 +93,17 @@ var nestings = map[string]struct {
 		h := s.enter(0, 0, ok, 1, 5)
 		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Hold: h, Worker: 1, Call: 2, Return: 3})
 	}, Fail, "self-refusal", ""},
+	"the owner is told that it has lost what is its own": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Lost, Hold: h, Worker: 1, Call: 2, Return: 3})
+		s.enter(h, 6, ok, 1, 7) // after that nothing is demanded
+	}, Fail, "self-refusal", "1 wrong answers"},
+	"the owner is told that a server has lost what was its own": {func(s *builder) {
+		s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys}}}
+		h := s.enter(0, 0, ok, 1, 5)
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 2, Return: 3})
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Lost, Hold: h, Worker: 1, Call: 4, Return: 5})
+	}, Pass, "", ""},
 	"a new hold after the lease": {func(s *builder) {
 		h := s.enter(0, 0, ok, 1, 5)
 		s.enter(h, 2, ok, 2, 5)

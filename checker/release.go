@@ -25,6 +25,7 @@ func checkRelease(c *Case) Verdict {
 	for _, holds := range c.byKey {
 		for at, n := range holds {
 			h := &c.holds[n]
+			s.groundless(h)
 			op, over := s.answered(h)
 			if op == nil {
 				continue
@@ -108,7 +109,7 @@ func (s *releases) regranted(holds []int32, at int, op *history.Op, over time.Du
 	for ; n < len(holds) && s.c.holds[holds[n]].Call < op.Call; n++ {
 		o := &s.c.holds[holds[n]]
 		slack := s.c.slack(h.Process, o.Process)
-		if o.Outcome == history.OK && o.Return > over && o.Call-slack > h.Return && plus(o.Return, slack) < op.Call && !s.extendedAfter(h, o) {
+		if o.Outcome == history.OK && s.c.clash(h.Permits, o.Permits) && o.Return > over && o.Call-slack > h.Return && plus(o.Return, slack) < op.Call && !s.extendedAfter(h, o) {
 			return holds[n]
 		}
 	}
@@ -124,6 +125,50 @@ func (s *sweeper) extendedAfter(h, o *hold) bool {
 		}
 	}
 	return false
+}
+
+// groundless finds an owner who was refused within its lease as if somebody else had the lock, or had touched it, although
+// nothing was broken and it did nothing else that may have come in between. That it is not its own is for lease-validity to judge.
+func (s *releases) groundless(h *hold) {
+	if h.Outcome != history.OK {
+		return
+	}
+	refused := h.Extends
+	if h.Release >= 0 {
+		refused = append(refused[:len(refused):len(refused)], h.Release)
+	}
+	anything := func(*history.Effect) bool { return true }
+	for _, i := range refused {
+		op := &s.c.Ops[i]
+		if op.Outcome != history.Failed || op.Reason != history.Busy && op.Reason != history.Conflict || op.Return > s.proven(h, op, refused) {
+			continue
+		}
+		if w := s.c.explained(h.Call, op.Return, s.c.longest(h.TTL), anything); w == nil || !w.fault {
+			s.wrong("false-refusal", []history.Op{*s.c.op(h.ID), *op}, fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own, and nothing was broken",
+				op.Kind, h.name(), who(op.Worker), clock(op.Return), op.Reason))
+		}
+	}
+}
+
+// proven is up to when the lease lasts by what was answered before one of a hold's calls; before every time if another one may
+// have had an effect while that call was under way, or gave the lock back.
+func (s *releases) proven(h *hold, op *history.Op, calls []int32) time.Duration {
+	last := s.c.op(h.ID)
+	end := s.promised(last)
+	for _, i := range calls {
+		o := &s.c.Ops[i]
+		switch {
+		case o == op || o.Call >= op.Return:
+		case o.Return > op.Call || o.Outcome == history.Unknown || o.Kind == history.Release && o.Outcome == history.OK:
+			return -history.Forever
+		case o.Kind == history.Release || o.Outcome == history.Failed:
+		case o.Call < last.Return: // either may have been the last
+			end, last = min(end, s.promised(o)), o
+		default:
+			end, last = s.promised(o), o
+		}
+	}
+	return end
 }
 
 // again finds holds that were released twice with success, and those whose first release was refused and whose second

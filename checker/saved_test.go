@@ -102,6 +102,37 @@ var saved = map[string]struct {
 		overrunAfter(s, 9000)
 		s.gap(0, 9003, 9314)
 	}, Fail, "overrun"},
+	"exclusion: a holder that died in its late store": {Exclusion, func(s *script) {
+		handOffs(s)
+		a := s.acquire(11, 9000, 9001, 300)
+		b := s.acquire(12, 9310, 9311, 300)
+		s.on(a, history.Store, 9314, 9400).Outcome = history.Unknown
+		s.op(history.Crash, 11, 9320, 9320)
+		s.release(b, 9330, 9331)
+	}, Pass, ""},
+	"exclusion: a late store without an answer": {Exclusion, func(s *script) {
+		handOffs(s)
+		a := s.acquire(11, 9000, 9001, 300)
+		b := s.acquire(12, 9310, 9311, 300)
+		s.on(a, history.Store, 9314, 9400).Outcome = history.Unknown
+		s.release(b, 9430, 9431)
+	}, Fail, "overrun"},
+	"exclusion: a watchdog whose process was stopped, and that was told when it went on": {Exclusion, func(s *script) {
+		s.Claims.Renews = true
+		handOffs(s)
+		s.fault(processStops, 9002, 9325)
+		unrenewed(s, 9000)
+	}, Pass, ""},
+	"exclusion: a watchdog whose process was stopped, and that stored when it went on": {Exclusion, func(s *script) {
+		s.Claims.Renews = true
+		handOffs(s)
+		s.fault(processStops, 9002, 9325)
+		a := s.acquire(11, 9000, 9001, 300)
+		s.last().Until = history.Forever
+		s.acquire(12, 9310, 9311, 300)
+		s.on(a, history.Store, 9326, 9327)
+		s.denied(a, 9330, 9331)
+	}, Fail, "overrun"},
 	"exclusion: a watchdog whose machine stood still": {Exclusion, func(s *script) {
 		s.Claims.Renews = true
 		handOffs(s)
@@ -182,6 +213,14 @@ var saved = map[string]struct {
 		s.denied(a, 50, 51)
 		s.release(b, 60, 61)
 	}, Fail, "silent-reacquire"},
+	"exclusion: granted before and after the server forgot, and heard of when it was back": {Exclusion, func(s *script) {
+		a := s.acquire(1, 8, 30, 300)
+		s.fault(serverDies, 10, 20)
+		b := s.acquire(2, 5, 31, 300)
+		s.extend(a, 40, 41, 300)
+		s.denied(b, 50, 51)
+		s.release(a, 60, 61)
+	}, Fail, "service-loss"},
 	"exclusion: a watchdog that slept": {Exclusion, func(s *script) {
 		s.Claims.Renews = true
 		a := s.acquire(1, 0, 1, 300)
@@ -204,6 +243,32 @@ var saved = map[string]struct {
 		s.release(b, 21, 22)
 		s.release(a, 30, 31)
 	}, Fail, "double-grant"},
+	"exclusion: no answer, and its release freed another's": {Exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 10, 20, 300)
+		s.last().Outcome, s.last().Until = history.Unknown, 0
+		s.release(b, 21, 22)
+		s.denied(a, 30, 31)
+	}, Fail, "foreign-release"},
+	"exclusion: a release that was under way when the next one asked": {Exclusion, func(s *script) {
+		a, b := s.acquire(1, 0, 1, 300), s.acquire(2, 310, 311, 300)
+		s.release(a, 312, 313)
+		c := s.acquire(3, 314, 315, 300)
+		s.release(b, 320, 330)
+		s.acquire(4, 321, 324, 300)
+		s.acquire(5, 326, 328, 300)
+		s.denied(c, 340, 341)
+	}, Fail, "foreign-release"},
+	"exclusion: the release of one of two who had the lock": {Exclusion, func(s *script) {
+		a, b := s.acquire(1, 0, 1, 300), s.acquire(2, 310, 311, 300)
+		s.release(a, 312, 313)
+		c := s.acquire(3, 314, 318, 300)
+		s.release(b, 319, 320)
+		d := s.acquire(4, 316, 323, 300)
+		s.release(c, 330, 335)
+		s.acquire(5, 331, 334, 300)
+		s.denied(d, 340, 341)
+	}, Fail, "foreign-release"},
 	"exclusion: one foreign release, and all that follow": {Exclusion, func(s *script) {
 		a, b := s.acquire(1, 0, 1, 300), s.acquire(2, 310, 311, 300)
 		s.release(a, 320, 321) // takes b's away
@@ -264,6 +329,39 @@ var saved = map[string]struct {
 		s.denied(a, 9320, 9321)
 		s.release(b, 9330, 9331)
 	}, Pass, ""},
+	"exclusion: a lease that a server forgot began no earlier for that": {Exclusion, func(s *script) {
+		handOffs(s)
+		late := s.acquire(11, 9000, 9411, 300)
+		s.busy(12, 9005, 9006)
+		s.release(s.acquire(12, 9120, 9121, 300), 9240, 9241)
+		s.fault(serverDies, 9530, 9531)
+		s.denied(late, 9532, 9533)
+	}, Pass, ""},
+	"exclusion: a lease that was over at its release began that much earlier": {Exclusion, func(s *script) {
+		handOffs(s)
+		late := s.acquire(11, 9000, 9411, 300)
+		s.busy(12, 9005, 9006)
+		s.release(s.acquire(12, 9120, 9121, 300), 9240, 9241)
+		s.denied(late, 9532, 9533)
+	}, Fail, "double-grant"},
+	"exclusion: a release of what was granted late, without an answer, after a server had forgotten the first": {Exclusion, func(s *script) {
+		handOffs(s)
+		late := s.acquire(12, 9000, 10000, 300)
+		s.last().Outcome = history.Unknown
+		first := s.acquire(11, 10300, 10301, 300)
+		s.fault(serverDies, 10302, 10303)
+		s.release(late, 10304, 10305)
+		s.release(s.acquire(13, 10348, 10349, 300), 10460, 10461)
+		s.denied(first, 10420, 10421)
+	}, Fail, "service-loss"},
+	"exclusion: a release of what was granted late, after a server had forgotten the first": {Exclusion, func(s *script) {
+		handOffs(s)
+		first := s.acquire(12, 9330, 9331, 300)
+		s.fault(serverDies, 9409, 9410)
+		s.release(s.acquire(11, 9000, 9411, 300), 9412, 9413)
+		s.release(s.acquire(11, 9414, 9415, 300), 9600, 9601)
+		s.denied(first, 9430, 9431)
+	}, Fail, "service-loss"},
 	"exclusion: a lease without a TTL that was granted again": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 0)
 		s.last().Until = 300 * ms
@@ -338,20 +436,12 @@ var saved = map[string]struct {
 		}
 	}, Fail, "over-claim"},
 	"activity: a fault that was not healed": {Activity, func(s *script) {
-		for n := range time.Duration(50) {
-			a := s.acquire(int32(n%2), 10*n, 10*n+1, 300)
-			s.busy(int32((n+1)%2), 10*n+2, 10*n+3)
-			s.release(a, 10*n+4, 10*n+5)
-		}
+		turns(s)
 		s.fault(serverHangs, 20, 40)
 		s.last().Outcome = history.Failed
 	}, Inconclusive, ""},
 	"activity: a fault that was healed": {Activity, func(s *script) {
-		for n := range time.Duration(50) {
-			a := s.acquire(int32(n%2), 10*n, 10*n+1, 300)
-			s.busy(int32((n+1)%2), 10*n+2, 10*n+3)
-			s.release(a, 10*n+4, 10*n+5)
-		}
+		turns(s)
 		s.fault(serverHangs, 20, 40)
 	}, Pass, ""},
 	"lease-validity: one stall before the sends of four": {leaseValidity, func(s *script) {
@@ -526,6 +616,20 @@ var saved = map[string]struct {
 			s.release(a, at+10, at+11)
 		}
 	}, Fail, "repeated"},
+	"exclusion: a store that a fence took after the next holder had read": {Exclusion, func(s *script) {
+		s.Fenced = true
+		overruns(s)
+	}, Fail, "overrun"},
+	"exclusion: a store that a fence took before the next holder had read": {Exclusion, func(s *script) {
+		s.Fenced = true
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 310, 311, 300)
+		last := s.use(a, 0, 0, 10, 320)
+		last = s.use(b, last, 1, 330, 340)
+		s.release(b, 350, 351)
+		s.denied(a, 360, 361)
+		s.final(last, 2, 600)
+	}, Inconclusive, ""},
 	"lost-updates: a holder overran its lease": {lostUpdates, overruns, Fail, "overrun"},
 	"lost-updates: a holder stood still and overran its lease": {lostUpdates, func(s *script) {
 		overruns(s)
@@ -569,6 +673,19 @@ var saved = map[string]struct {
 		s.fault(serverDies, 15, 35)
 		collide(s)
 	}, Fail, "exclusion"},
+	"release: refused within the lease": {release, func(s *script) {
+		s.denied(s.acquire(1, 0, 1, 300), 20, 21)
+		s.Ops[len(s.Ops)-1].Reason = history.Conflict
+	}, Fail, "false-refusal"},
+	"release: refused within the lease, by a server that was broken": {release, func(s *script) {
+		s.fault(serverDies, 15, 35)
+		s.denied(s.acquire(1, 0, 1, 300), 20, 21)
+		s.Ops[len(s.Ops)-1].Reason = history.Conflict
+	}, Pass, ""},
+	"release: refused after the lease": {release, func(s *script) {
+		s.denied(s.acquire(1, 0, 1, 300), 320, 321)
+		s.Ops[len(s.Ops)-1].Reason = history.Conflict
+	}, Pass, ""},
 	"release: refused, then done": {release, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		s.denied(a, 20, 21)
@@ -593,6 +710,15 @@ var saved = map[string]struct {
 		s.release(a, 20, 21)
 		s.release(b, 20, 21)
 	}, Fail, "not-linearizable"},
+}
+
+// turns are hand-offs between two workers, who wait for each other.
+func turns(s *script) {
+	for n := range time.Duration(50) {
+		a := s.acquire(int32(n%2), 10*n, 10*n+1, 300)
+		s.busy(int32((n+1)%2), 10*n+2, 10*n+3)
+		s.release(a, 10*n+4, 10*n+5)
+	}
 }
 
 // doubleGrant is a lock that two workers have.

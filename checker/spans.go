@@ -79,7 +79,7 @@ func apart(list []period) (n int64) {
 
 // hitch tells whether a process stood still for a moment, as they often do on a busy machine.
 func (c *Case) hitch(w *window) bool {
-	return c.Ops[w.op].Kind == history.Gap && w.to-w.from < margin(c.lease)
+	return c.Ops[w.op].Kind == history.Gap && w.to-w.from < Margin(c.lease)
 }
 
 // disturb finds when the lock cannot be expected to be granted at once: while servers do not serve, and for as long as they

@@ -16,8 +16,11 @@ func tell(c *Case, v *Verdict, f finding) {
 	}
 	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
 	r := ruler{c: c}
-	v.Summary = fmt.Sprintf("exclusion was violated %s times in %s holds, once by %s and %s at %s: %s",
-		count(v.Violations), count(max(v.Exposed, v.Violations)), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
+	what := "two workers held the lock at once"
+	if n := c.Claims.Permits; n > 0 {
+		what = fmt.Sprintf("more than %d permits were held at once", n)
+	}
+	v.Summary = fmt.Sprintf("%s, %s times in %s holds; %s and %s at %s: %s", what, count(v.Violations), count(max(v.Exposed, v.Violations)), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
 	v.Evidence = append(v.Evidence, *c.op(i.ID), *c.op(j.ID))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
 	if n := lastProof(c, i); n >= 0 && f.cause != "silent-reacquire" {
@@ -32,8 +35,11 @@ func tell(c *Case, v *Verdict, f finding) {
 		if f.op == i.Release {
 			victim = j
 		}
-		v.Story = append(v.Story, fmt.Sprintf("%s released at %s what was its own no more; that freed the lock of %s",
-			who(op.Worker), clock(op.Call), who(victim.Worker)))
+		freed := "that freed the lock of " + who(victim.Worker)
+		if c.Claims.Permits > 0 {
+			freed = "since then there has been a permit too many"
+		}
+		v.Story = append(v.Story, fmt.Sprintf("%s released at %s what was not its own; %s", who(op.Worker), clock(op.Call), freed))
 	}
 	if j.Outcome == history.OK {
 		v.Story = append(v.Story, granted(c, j))
@@ -45,7 +51,11 @@ func tell(c *Case, v *Verdict, f finding) {
 	if i.Uses[1] >= 0 && (f.cause == "overrun" || c.Ops[i.Uses[1]].Call > j.Return) {
 		op := c.Ops[i.Uses[1]]
 		v.Evidence = append(v.Evidence, op)
-		v.Story = append(v.Story, fmt.Sprintf("%s stored at %s, when the lock had been granted to %s", who(i.Worker), clock(op.Call), who(j.Worker)))
+		did := "stored"
+		if op.Kind == history.Load {
+			did = "read"
+		}
+		v.Story = append(v.Story, fmt.Sprintf("%s %s at %s, when the lock had been granted to %s", who(i.Worker), did, clock(op.Call), who(j.Worker)))
 	}
 	slices.SortStableFunc(v.Evidence, func(a, b history.Op) int { return stamp{a.Return, 0}.compare(stamp{b.Return, 0}) })
 	for n := range c.windows {
@@ -76,7 +86,7 @@ func tellPhantom(c *Case, v *Verdict, f finding) {
 }
 
 func granted(c *Case, h *hold) string {
-	s := fmt.Sprintf("%s was granted %s of page %d at %s", who(h.Worker), h.name(), h.Key, clock(h.Return))
+	s := fmt.Sprintf("%s was granted %s%s of page %d at %s", who(h.Worker), h.name(), c.mode(h), h.Key, clock(h.Return))
 	if h.TTL > 0 && c.Claims.Expires {
 		s += fmt.Sprintf(" for %v counted from %s", h.TTL, clock(h.Call))
 	}
@@ -89,6 +99,9 @@ func promise(r *ruler, h *hold) string {
 	s := "it never expires"
 	if over != history.Forever {
 		s = fmt.Sprintf("so nobody else may hold it before %s", clock(over))
+		if h.Permits > 0 {
+			s = fmt.Sprintf("so nobody may hold what that excludes before %s", clock(over))
+		}
 		if r.c.Bounds.Rate > 0 {
 			s += fmt.Sprintf(" (clocks within %.2g %%)", 100*r.c.Bounds.Rate)
 		}

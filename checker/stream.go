@@ -16,7 +16,8 @@ type Stream struct {
 	Overlap func(workers [2]int32, from, to time.Duration)
 
 	excludes bool
-	slack    time.Duration
+	service  bool // a service was visited: its answers are judged when all are there
+	clocks   *history.Agreement
 	now      time.Duration // everything that returned by then was seen
 
 	lines          []*line                // by key; nil if the page had no hold yet
@@ -55,6 +56,7 @@ type belief struct {
 	key      int32
 	process  int16
 	settled  bool
+	shared   bool
 	call     time.Duration
 	from, to time.Duration
 	extended time.Duration // call of the last extension that counts
@@ -64,19 +66,21 @@ type belief struct {
 
 // line is a page's beliefs in the order of their grants, from the first one that has not ended.
 type line struct {
-	queue   []*belief
+	queue  []*belief
+	fronts [2]front // of exclusive holds, and of shared ones
+	n      int32
+}
+
+// front is how far beliefs reach that do not differ in whom they exclude.
+type front struct {
 	far     frontier
-	beliefs [2]belief // those of the frontier
-	n       int32
+	beliefs []belief // those of the frontier
 }
 
 // NewStream makes a stream for a run with that header.
 func NewStream(h *history.Header) *Stream {
-	s := &Stream{excludes: h.Claims.Excludes, holds: map[history.ID]*belief{},
-		tokens: map[uint64]*belief{}, incompleteFrom: history.Forever, updates: newChains()}
-	if h.Processes > 1 {
-		s.slack = h.Bounds.Slack
-	}
+	s := &Stream{excludes: h.Claims.Excludes, service: h.Service, holds: map[history.ID]*belief{},
+		tokens: map[uint64]*belief{}, incompleteFrom: history.Forever, updates: newChains(), clocks: &h.Bounds.Agreement}
 	return s
 }
 
@@ -84,6 +88,9 @@ func NewStream(h *history.Header) *Stream {
 func (s *Stream) Observe(op *history.Op) {
 	if op.Return != history.Forever {
 		s.now = max(s.now, op.Return)
+	}
+	if s.service {
+		return
 	}
 	switch op.Kind {
 	case history.Acquire:
@@ -165,7 +172,7 @@ func (s *Stream) grant(op *history.Op) {
 		return
 	}
 	b := s.belief()
-	*b = belief{id: op.ID, token: op.Token, worker: op.Worker, key: op.Key, process: op.Process, call: op.Call, from: op.Return,
+	*b = belief{id: op.ID, token: op.Token, worker: op.Worker, key: op.Key, process: op.Process, shared: op.Permits > 0, call: op.Call, from: op.Return,
 		to: op.Until, lost: history.Forever, crashed: history.Forever}
 	if b.to == 0 {
 		b.to = history.Forever // it was told no end
@@ -184,7 +191,8 @@ func (s *Stream) line(key int32) *line {
 		s.lines = append(s.lines, make([]*line, more)...)
 	}
 	if s.lines[key] == nil {
-		s.lines[key] = &line{far: frontier{best: reach{hold: -1}, other: reach{hold: -1}, slack: s.slack}}
+		far := newFronts(s.clocks)
+		s.lines[key] = &line{fronts: [2]front{{far: far[0]}, {far: far[1]}}}
 	}
 	return s.lines[key]
 }
@@ -223,10 +231,17 @@ func (s *Stream) judge(l *line) {
 		if b.from < b.to {
 			l.n++
 			now := reach{l.n, b.process, b.from, b.to}
-			if first, certain := l.far.collide(now); first >= 0 && certain {
-				s.overlap(l, first, b)
+			own, against := &l.fronts[0], l.fronts[:]
+			if b.shared {
+				own, against = &l.fronts[1], l.fronts[:1]
 			}
-			l.add(now, b)
+			for i := range against {
+				if first, certain := against[i].far.collide(now); first >= 0 && certain {
+					s.overlap(&against[i], first, b)
+					break
+				}
+			}
+			own.add(now, b)
 		}
 		s.free = append(s.free, b)
 	}
@@ -234,24 +249,17 @@ func (s *Stream) judge(l *line) {
 	l.queue = l.queue[:copy(l.queue, l.queue[n:])]
 }
 
-func (l *line) add(now reach, b *belief) {
-	other := l.far.other
-	l.far.add(now)
-	switch {
-	case l.far.best.hold != now.hold && l.far.other.hold == now.hold:
-		l.beliefs[1] = *b
-	case l.far.best.hold == now.hold && l.far.other != other:
-		l.beliefs[0], l.beliefs[1] = *b, l.beliefs[0]
-	case l.far.best.hold == now.hold:
-		l.beliefs[0] = *b
+func (l *front) add(now reach, b *belief) {
+	switch i := l.far.add(now); {
+	case i == len(l.beliefs):
+		l.beliefs = append(l.beliefs, *b)
+	case i >= 0:
+		l.beliefs[i] = *b
 	}
 }
 
-func (s *Stream) overlap(l *line, first int32, b *belief) {
-	a := &l.beliefs[0]
-	if first != l.far.best.hold {
-		a = &l.beliefs[1]
-	}
+func (s *Stream) overlap(l *front, first int32, b *belief) {
+	a := &l.beliefs[slices.IndexFunc(l.far.reach, func(r reach) bool { return r.hold == first })]
 	if s.Overlap != nil {
 		s.Overlap([2]int32{a.worker, b.worker}, b.from, min(a.to, b.to))
 	}

@@ -53,17 +53,19 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 }
 
 // sleepers finds, for each of the stretches, in order by page, a try that was refused and that its visit repeated only when
-// the stretch had lasted for longer than the bound and a lease: who waits for a message may sleep until a lease ends. It is
-// -1 if there is none. A worker that waits has not stopped to ask; but where nobody recorded when the machine stood still,
+// the stretch had lasted for longer than the bound, and a lease where a message may have been lost. It is -1 if there is none. A worker that waits has not stopped to ask; but where nobody recorded when the machine stood still,
 // the longest silence of all may be that.
 func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	found, least := make([]int32, len(list)), make([]time.Duration, len(list))
 	if len(list) == 0 {
 		return nil
 	}
-	silences := l.silences()
+	silences, trouble := l.silences(), l.trouble()
 	for i, s := range list {
-		found[i], least[i] = -1, l.bound+l.lease+(s.to-s.from)-l.hitches.length(s.period)
+		found[i], least[i] = -1, l.bound+(s.to-s.from)-l.hitches.length(s.period)
+		if trouble < s.from+l.bound {
+			least[i] += l.lease
+		}
 		longest := time.Duration(0)
 		for _, p := range silences.of(s.period) {
 			longest = max(longest, min(p.to, s.to)-max(p.from, s.from))
@@ -105,6 +107,40 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 		}
 	}
 	return found
+}
+
+// trouble is the first moment from which on a message to somebody who waits may be lost, so that he sleeps until a lease
+// ends: something was at work on more than holders, somebody died, had no answer, was called off or gave up. It is the beginning if nobody was
+// ever woken by a message and the lock does not claim to wake anybody: then waiters look now and then, and may do so as rarely as they like.
+func (l *livenessCheck) trouble() time.Duration {
+	first, told := history.Forever, l.Claims.Wakes
+	for i := range l.windows {
+		w := &l.windows[i]
+		others := slices.ContainsFunc(w.effect.Hits, func(p history.Party) bool { return p != history.Holders })
+		if !l.hitch(w) && (others || !w.effect.Known()) {
+			first = min(first, w.from)
+		}
+	}
+	for i := range l.Ops {
+		op := &l.Ops[i]
+		told = told || op.Woken == history.Signal
+		switch op.Kind {
+		case history.Acquire, history.Extend, history.Release:
+			if op.Outcome == history.Unknown || op.Reason == history.Canceled {
+				first = min(first, op.Return)
+			}
+		case history.Crash:
+			first = min(first, op.Call)
+		case history.End:
+			if op.Reason == history.Impatient || op.Reason == history.Canceled {
+				first = min(first, op.Return)
+			}
+		}
+	}
+	if !told {
+		return 0
+	}
+	return first
 }
 
 // after is the place of the first stretch of a page that ends after a moment, in a list in order.
@@ -154,8 +190,15 @@ func (l *livenessCheck) cut(s stretch) (rest []stretch) {
 	return rest
 }
 
+// unheard tells whether a try ended before the server heard of it: no session could be made. (Where connections come from a pool, the
+// lock may keep them.)
+func (l *livenessCheck) unheard(op *history.Op) bool {
+	return l.Session && op.Outcome == history.Failed && op.Reason == history.Unreachable
+}
+
 // refusals finds, for each stretch, a try that proves it, or -1: one that was called half a bound after its start or
-// later and was refused, or one that had no answer for a whole bound.
+// later and was refused before whoever was granted the lock next asked for it, or could not be made for a reason that is the
+// client's (Other), or one that had no answer for a whole bound.
 func (l *livenessCheck) refusals(list []stretch) []int32 {
 	proofs := make([]int32, len(list))
 	for i := range proofs {
@@ -165,6 +208,7 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 		return proofs
 	}
 	slices.SortFunc(list, byKeyAndTime)
+	asked := l.asked(list)
 	for i := range l.Ops {
 		op := &l.Ops[i]
 		if op.Kind != history.Acquire || op.Worker < 0 {
@@ -172,13 +216,32 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 		}
 		for at := after(list, op.Key, op.Call); at < len(list) && list[at].key == op.Key && list[at].from <= op.Return; at++ {
 			late := list[at].from + l.bound/2
-			refused := op.Outcome == history.Failed && (op.Reason == history.Busy || op.Reason == history.Quorum)
-			again := refused && op.Call >= late && op.Return <= list[at].to
-			hung := op.Call <= late && op.Return >= list[at].from+l.bound
+			refused := op.Outcome == history.Failed && (op.Reason == history.Busy || op.Reason == history.Quorum || op.Reason == history.Other) || l.vain(op)
+			again := refused && op.Call >= late && op.Return <= asked[at]
+			hung := op.Call <= late && op.Return >= list[at].from+l.bound && !l.unheard(op)
 			if proofs[at] < 0 && (again || hung) {
 				proofs[at] = int32(i)
 			}
 		}
 	}
 	return proofs
+}
+
+// asked lists, for each stretch, in order by page, when the first try was called that was granted the lock in it or at its end: from then
+// on the lock may have been that one's.
+func (l *livenessCheck) asked(list []stretch) []time.Duration {
+	times := make([]time.Duration, len(list))
+	for i := range list {
+		times[i] = list[i].to
+	}
+	for i := range l.holds {
+		h := &l.holds[i]
+		if h.Key < 0 || h.Outcome != history.OK {
+			continue
+		}
+		for at := after(list, h.Key, h.Call); at < len(list) && list[at].key == h.Key && list[at].from < h.Return; at++ {
+			times[at] = min(times[at], h.Call)
+		}
+	}
+	return times
 }

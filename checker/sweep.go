@@ -15,8 +15,7 @@ type pair struct{ first, second int32 }
 type sweeper struct {
 	ruler
 	order []stamp // the holds by the start of what is compared
-	queue []timed // those that may yet be overtaken by a later call
-	slack time.Duration
+	queue heap    // those that may yet be overtaken by a later call
 }
 
 // timed is a hold with what is compared, and when that begins.
@@ -31,29 +30,35 @@ type timed struct {
 // depend on how many there are.
 func (s *sweeper) inOrder(holds []int32, measure func(h *hold) (t timed, keep bool), visit func(t *timed)) {
 	s.queue = s.queue[:0]
+	early := time.Duration(0)
+	if s.scope != asRead {
+		early = s.c.Bounds.Slack
+	}
 	for _, n := range holds {
 		h := &s.c.holds[n]
-		for call := h.Call - s.half; len(s.queue) > 0 && s.queue[0].at < call; {
+		for call := h.Call - early; len(s.queue) > 0 && s.queue[0].at < call; {
 			visit(&s.queue[0])
-			s.pop()
+			s.queue.pop()
 		}
 		if t, keep := measure(h); keep {
 			t.hold = n
-			s.push(t)
+			s.queue.push(t)
 		}
 	}
 	for len(s.queue) > 0 {
 		visit(&s.queue[0])
-		s.pop()
+		s.queue.pop()
 	}
 }
 
 func (t *timed) before(u *timed) bool { return t.at < u.at || t.at == u.at && t.hold < u.hold }
 
-// push adds to the queue, a heap of our own: with container/heap a sweep takes 25 % longer, and the exclusion checker 20 %.
-func (s *sweeper) push(t timed) {
-	s.queue = append(s.queue, t)
-	q := s.queue
+// heap has the first one at its head. It is our own: with container/heap a sweep takes 25 % longer, and the exclusion checker 20 %.
+type heap []timed
+
+func (p *heap) push(t timed) {
+	q := append(*p, t)
+	*p = q
 	for i := len(q) - 1; i > 0; {
 		up := (i - 1) / 2
 		if !q[i].before(&q[up]) {
@@ -64,11 +69,12 @@ func (s *sweeper) push(t timed) {
 	}
 }
 
-func (s *sweeper) pop() {
-	last := len(s.queue) - 1
-	s.queue[0] = s.queue[last]
-	s.queue = s.queue[:last]
-	q := s.queue
+func (p *heap) pop() {
+	q := *p
+	last := len(q) - 1
+	q[0] = q[last]
+	q = q[:last]
+	*p = q
 	for i := 0; ; {
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
@@ -84,13 +90,7 @@ func (s *sweeper) pop() {
 	}
 }
 
-func newSweeper(c *Case) *sweeper {
-	s := &sweeper{ruler: ruler{c: c}}
-	if c.Processes > 1 {
-		s.slack = c.Bounds.Slack
-	}
-	return s
-}
+func newSweeper(c *Case) *sweeper { return &sweeper{ruler: ruler{c: c}} }
 
 // reach is a hold whose interval reached furthest of all so far.
 type reach struct {
@@ -101,75 +101,115 @@ type reach struct {
 
 // beliefs calls found for each hold whose holder believed in it while an earlier one still believed in its own,
 // with the one that believed longest, and tells whether that is certain in spite of the processes' clocks.
-// One sort and one sweep: O(n log n) at worst, exact within a process.
+// One sort and one sweep: O(n log n) at worst for a few processes, exact within a process.
 func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
-	far := frontier{best: reach{hold: -1}, other: reach{hold: -1}, slack: s.slack}
+	far := newFronts(&s.c.Bounds.Agreement)
 	s.inOrder(holds, func(h *hold) (timed, bool) {
 		from, to := h.believed()
 		return timed{at: from, slot: slot{hi: to}}, h.Outcome == history.OK && from < to
 	}, func(t *timed) {
-		now := reach{t.hold, s.c.holds[t.hold].Process, t.at, t.slot.hi}
-		if first, certain := far.collide(now); first >= 0 {
+		h := &s.c.holds[t.hold]
+		now, shared := reach{t.hold, h.Process, t.at, t.slot.hi}, h.Permits > 0
+		if first, certain := far.collide(now, shared); first >= 0 {
 			found(pair{first, t.hold}, certain)
 		}
-		far.add(now)
+		far.of(shared).add(now)
 	})
 }
 
-// frontier is how far the beliefs of a key reach so far, in the order in which they begin.
-type frontier struct {
-	best, other reach // other is the one of another process that reaches furthest
-	slack       time.Duration
-}
+// fronts are how far the exclusive holds of a key reach, and the shared ones, which clash with no shared one.
+type fronts [2]frontier
 
-// add takes a belief in.
-func (z *frontier) add(now reach) {
-	switch {
-	case z.best.hold < 0 || now.process == z.best.process:
-		if z.best.hold < 0 || now.to > z.best.to {
-			z.best = now
-		}
-	case now.to > z.best.to:
-		z.best, z.other = now, z.best
-	case z.other.hold < 0 || now.to > z.other.to:
-		z.other = now
+func newFronts(clocks *history.Agreement) fronts { return fronts{{clocks: clocks}, {clocks: clocks}} }
+
+func (f *fronts) of(shared bool) *frontier {
+	if shared {
+		return &f[1]
 	}
+	return &f[0]
 }
 
-// collide finds which of the two that reach furthest overlaps the new one. Times of different processes may be off
-// by the slack in either direction.
+// collide finds one of those that reach furthest that overlaps the new one and excludes it.
+func (f *fronts) collide(now reach, shared bool) (first int32, certain bool) {
+	first, certain = f[0].collide(now)
+	if shared || certain || len(f[1].reach) == 0 {
+		return first, certain
+	}
+	if reader, sure := f[1].collide(now); reader >= 0 && (sure || first < 0) {
+		return reader, sure
+	}
+	return first, certain
+}
+
+// frontier is the beliefs of a key that reach furthest so far, in the order in which they begin: one of each process.
+type frontier struct {
+	reach  []reach
+	clocks *history.Agreement
+}
+
+// add takes a belief in, also in the place of one that is over, and returns its place; -1 if one of its process reaches further.
+func (z *frontier) add(now reach) (place int) {
+	place = len(z.reach)
+	for i := range z.reach {
+		switch r := &z.reach[i]; {
+		case r.process == now.process && now.to <= r.to:
+			return -1
+		case r.process == now.process || r.to <= now.from:
+			place = i
+		}
+	}
+	if place == len(z.reach) {
+		z.reach = append(z.reach, reach{})
+	}
+	z.reach[place] = now
+	return place
+}
+
+// collide finds the one that reaches furthest of those that overlap the new one, for certain if there are such. Times of
+// different processes may be off by what their clocks may differ in either direction.
 func (z *frontier) collide(now reach) (first int32, certain bool) {
+	to := time.Duration(0)
 	first = -1
-	for _, r := range [...]reach{z.best, z.other} {
-		if r.hold < 0 || now.from >= r.to {
+	for i := range z.reach {
+		r := &z.reach[i]
+		if now.from >= r.to {
 			continue
 		}
-		if r.process == now.process || now.from+z.slack < r.to && r.from+z.slack < now.to {
-			return r.hold, true
-		}
-		if first < 0 {
-			first = r.hold
+		slack := z.clocks.Between(r.process, now.process)
+		sure := slack == 0 || now.from+slack < r.to && r.from+slack < now.to
+		if first < 0 || sure && !certain || sure == certain && r.to > to {
+			first, certain, to = r.hold, sure, r.to
 		}
 	}
-	return first, false
+	return first, certain
 }
 
 // losses calls found for each hold that the servers cannot have granted while they kept every promise to the
 // earlier ones: algorithm L of the method. Holds whose lease may have been over before the answer arrived promise
 // nothing and are left out, so that the order of all others is forced: O(n log n) at worst, and exact if there are none.
 func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
-	now, last := -history.Forever, int32(-1)
+	now, last := -history.Forever, int32(-1)    // the end of the last exclusive hold
+	read, reader := -history.Forever, int32(-1) // of the shared ones since, the end that is last
 	s.inOrder(holds, func(h *hold) (timed, bool) {
 		t := s.slot(h, coupled)
 		return timed{at: t.hi, slot: t}, h.Outcome == history.OK && t.end(t.lo) > t.hi
 	}, func(o *timed) {
 		t := &o.slot
-		x := max(t.lo, now)
+		shared := s.c.holds[o.hold].Permits > 0
+		x, by := max(t.lo, now), last
+		if !shared && read > x {
+			x, by = read, reader
+		}
 		if x > t.hi {
-			found(pair{last, o.hold})
+			found(pair{by, o.hold})
 			x = t.lo // go on as if only the newer one existed, so that one loss counts once
 		}
-		now, last = t.end(x), o.hold
+		switch end := t.end(x); {
+		case !shared:
+			now, last, read = end, o.hold, -history.Forever
+		case end > read:
+			read, reader = end, o.hold
+		}
 	})
 }
 
@@ -186,7 +226,7 @@ func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 		h := &s.c.holds[n]
 		if h.Outcome != history.OK {
 			if op := s.proof(h); op != nil {
-				list = append(list, moment{op.Call - s.half, plus(op.Return, s.half), n})
+				list = append(list, moment{op.Call - s.half(h), plus(op.Return, s.half(h)), n})
 			}
 		} else if t := s.slot(h, coupled); t.end(t.lo) <= t.hi {
 			list = append(list, moment{t.lo, t.hi, n})
@@ -220,16 +260,20 @@ func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 		}
 	}
 	slices.SortFunc(s.order, stamp.compare)
-	at, best, end := 0, int32(-1), -history.Forever
+	at, best, end := 0, [2]int32{-1, -1}, [2]time.Duration{-history.Forever, -history.Forever} // of exclusive holds, and of shared ones
 	for _, p := range points {
 		for ; at < len(s.order) && s.order[at].at < p.from; at++ {
-			t := s.slot(&s.c.holds[s.order[at].index], coupled)
-			if e := t.end(t.lo); e > end {
-				best, end = s.order[at].index, e
+			h := &s.c.holds[s.order[at].index]
+			t, mode := s.slot(h, coupled), min(h.Permits, 1)
+			if e := t.end(t.lo); e > end[mode] {
+				best[mode], end[mode] = s.order[at].index, e
 			}
 		}
-		if best >= 0 && p.to < end {
-			found(pair{best, p.hold})
+		switch {
+		case best[0] >= 0 && p.to < end[0]:
+			found(pair{best[0], p.hold})
+		case best[1] >= 0 && p.to < end[1] && s.c.holds[p.hold].Permits == 0:
+			found(pair{best[1], p.hold})
 		}
 	}
 }
@@ -256,14 +300,23 @@ func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 }
 
 // given is until when a hold was its holder's, as far as it knew: a crash does not end that.
-func (h *hold) given() time.Duration { return min(h.Until, h.Lost, h.releaseCall) }
+func (h *hold) given() time.Duration { return min(h.Until, h.Lost, max(h.releaseCall, h.upgraded)) }
 
 // late tells whether a holder stored although it knew, or could have known, that the lock was no longer its own.
 func (h *hold) late() bool {
 	return h.Outcome == history.OK && h.stored != history.Forever && h.stored > h.given()
 }
 
-// meets finds a hold that was granted after another's belief had ended and before it stored.
+// read is when a hold had the answer to its first load.
+func (c *Case) read(h *hold) time.Duration {
+	if h.Uses[0] < 0 {
+		return history.Forever
+	}
+	return c.Ops[h.Uses[0]].Return
+}
+
+// meets finds a hold that was granted after another's belief had ended and before it stored. A fence puts uses in the order of their
+// tokens: a store that it takes comes before the other's load, unless that had been answered.
 func (s *sweeper) meets(n int32, h *hold) int32 {
 	end, store := h.given(), h.stored
 	begin := end
@@ -277,7 +330,8 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 		o := &s.c.holds[s.order[at].index]
 		from, to := o.believed()
 		slack := s.c.slack(h.Process, o.Process)
-		if s.order[at].index != n && from+slack < store && begin+slack < to {
+		if s.order[at].index != n && s.c.clash(h.Permits, o.Permits) && from+slack < store && begin+slack < to &&
+			(!s.c.Fenced || plus(s.c.read(o), slack) < store) {
 			return s.order[at].index
 		}
 	}

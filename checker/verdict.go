@@ -4,6 +4,7 @@ package checker
 
 import (
 	"fmt"
+	"time"
 
 	"hammerlock/history"
 )
@@ -51,4 +52,18 @@ type Verdict struct {
 	Violations int64            `json:"violations"`       // occasions on which it did
 	Causes     map[string]int64 `json:"causes,omitempty"` // violations by cause
 	Misses     map[string]int64 `json:"misses,omitempty"` // what is worth counting and no violation, by name
+}
+
+// Proved is when the last operation of the evidence was over: what the verdict says was certain from then on. It is 0 if there
+// is no evidence.
+func (v *Verdict) Proved() (at time.Duration) {
+	for i := range v.Evidence {
+		op := &v.Evidence[i]
+		if op.Return != history.Forever {
+			at = max(at, op.Return)
+		} else {
+			at = max(at, op.Call)
+		}
+	}
+	return at
 }

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"hammerlock/history"
 )
@@ -10,6 +11,7 @@ import (
 // stallLasts is for how long a worker or its process is stopped: longer than its lease.
 var stallLasts = length{leases: 1.3}
 
+// lateHolder is what a holder breaks that is late and does not heed it.
 func lateHolder(s Scene) string {
 	if s.Heeds {
 		return ""
@@ -19,7 +21,7 @@ func lateHolder(s Scene) string {
 
 var stallWorker = Fault{
 	Name:   "stall-worker",
-	Doc:    "a worker is held between load and store for longer than its lease",
+	Doc:    "a worker is held between load and store for longer than its lease (stall-worker:50ms: for so long)",
 	Effect: always(hits(history.Holders)),
 	breaks: lateHolder,
 	lasts:  stallLasts,
@@ -29,8 +31,14 @@ var stallWorker = Fault{
 			return "", nil, err
 		}
 		defer caught.Go()
-		sleep(ctx, stallLasts.of(t.TTL))
-		return fmt.Sprintf("held w%02d %s for %s", caught.Worker, caught.where(), stallLasts.of(t.TTL)), nil, nil
+		lasting := stallLasts.of(t.TTL)
+		if t.Arg != "" {
+			if lasting, err = time.ParseDuration(t.Arg); err != nil || lasting <= 0 {
+				return "", nil, fmt.Errorf("stall-worker:%s: for how long, as in stall-worker:50ms", t.Arg)
+			}
+		}
+		sleep(ctx, lasting)
+		return fmt.Sprintf("held w%02d %s for %s", caught.Worker, caught.where(), lasting), nil, nil
 	},
 }
 

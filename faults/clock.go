@@ -11,12 +11,14 @@ import (
 )
 
 var clockJump = Fault{
-	Name: "clock-jump",
+	Name:  "clock-jump",
+	Redis: true,
 	Doc: "the clock of a lock's primary, or of a quorum of sites, steps forward by twice the lease while the lock is held " +
 		"(clock-jump:back: it steps back)",
-	Needs:  Needs{Clock: true},
-	Effect: always(lying),
-	lasts:  untilTakenLasts,
+	Needs:   Needs{Clock: true},
+	Outside: ownServers,
+	Effect:  always(lying),
+	lasts:   untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		offset := 2 * t.TTL
 		if t.Arg == "back" {
@@ -35,11 +37,13 @@ var lying = history.Effect{Hits: []history.Party{history.Clocks}, Loses: history
 const fastRate = 3
 
 var clockRate = Fault{
-	Name:   "clock-rate",
-	Doc:    "the clock of a lock's primary, or of a quorum of sites, runs three times as fast",
-	Needs:  Needs{Clock: true},
-	Effect: always(lying),
-	lasts:  untilTakenLasts,
+	Name:    "clock-rate",
+	Redis:   true,
+	Doc:     "the clock of a lock's primary, or of a quorum of sites, runs three times as fast",
+	Needs:   Needs{Clock: true},
+	Outside: ownServers,
+	Effect:  always(lying),
+	lasts:   untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.clocks(ctx, 0, fastRate, fmt.Sprintf("the clock of %%s ran %d times as fast while w%%02d held a lock", fastRate))
 	},

@@ -11,7 +11,9 @@ import (
 
 var cutSubscriptions = Fault{
 	Name:   "cut-subscriptions",
+	Redis:  true,
 	Doc:    "the connections of all who wait for messages are closed (CLIENT KILL TYPE pubsub): who subscribes again has missed some",
+	Sends:  []string{"client-kill"},
 	Effect: always(hits(history.Links)),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		var errs []error

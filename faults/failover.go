@@ -6,9 +6,16 @@ import (
 )
 
 var failover = Fault{
-	Name:   "failover",
-	Doc:    "an operator lets a replica take the primary's place: SENTINEL FAILOVER, CLUSTER FAILOVER TAKEOVER, REPLICAOF NO ONE",
-	On:     needsReplicas,
+	Name:  "failover",
+	Redis: true,
+	Doc:   "an operator lets a replica take the primary's place: SENTINEL FAILOVER, CLUSTER FAILOVER TAKEOVER, REPLICAOF NO ONE",
+	On: func(s Scene) string {
+		if s.Foreign && s.Topology == "replica" {
+			return "there is nobody to ask for it: whoever runs the servers promotes a replica by hand"
+		}
+		return needsReplicas(s)
+	},
+	Sends:  []string{"failover"},
 	Effect: outage,
 	Inject: func(ctx context.Context, t *Target) (what string, _ Heal, _ error) {
 		site, primary, _, err := t.primary(ctx)

@@ -13,13 +13,15 @@ import (
 	"hammerlock/topologies"
 )
 
-// All lists the faults: first of nodes, then of links, of clocks and data, of clients.
+// All lists the faults: first of nodes, then of links, of clocks and data, of clients, of agents, and of services.
 var All = []Fault{
 	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, lostGrant,
-	partition, partitionPrimary, cutHolder, dropReply, delay,
+	partition, partitionPrimary, cutHolder, reset, dropReply, delay,
 	clockJump, clockRate, powerLoss, evict, flush, slowServer,
-	cutSubscriptions, refuseWrites,
+	cutSubscriptions, refuseWrites, expireSession,
 	stallWorker, crashWorker, stopProcess, killProcess,
+	killAgent, pauseAgent, cutAgent,
+	killProgram, pauseProgram,
 }
 
 // Fault is a way to break a run.
@@ -27,8 +29,16 @@ type Fault struct {
 	Name  string
 	Doc   string
 	Needs Needs
+	// Service says that the fault breaks a service that locks by itself: all others break what locks stand on.
+	Service bool
+	Redis   bool // it asks of servers what only Redis can do
 	// On says why the fault cannot be had in a scene; empty if it can. Nil = it can anywhere.
 	On func(Scene) string
+	// Outside says why the fault, with the argument that it is given, cannot be had where somebody else runs the servers;
+	// empty if it can. Nil = it can.
+	Outside func(arg string) string
+	// Sends names what the fault sends to servers that harms others who use them, as topologies.Destructive does.
+	Sends []string
 	// Effect says whom the fault hits in a scene and what it can do there: judges know nothing else of it.
 	Effect func(Scene) history.Effect
 	// lasts is how many leases and how much time besides go by until the fault is done, if it is not healed by a plan.
@@ -62,10 +72,23 @@ type Scene struct {
 	Nodes     int // that hold data
 	TTL       time.Duration
 	Recovery  time.Duration // see topologies.Spec
+	Engine    string        // of servers that are not Redis
+	Keeps     bool          // a hold outlives the death of a server: it keeps what it has acknowledged
+	Session   bool          // a hold ends with its connection
+	Expirable bool          // the servers can be told to end a session
 	Claims    history.Claims
 	Outlives  bool // what a worker holds lives on when the worker has died, but not without its process
+	Clocked   bool // the lock lives in a program of its own, whose wall clock can be set
+	Shared    bool // one object of the lock serves all workers of a process
 	Processes int
-	Heeds     bool // a holder that is late does not use what the lock guards
+	Agents    int           // machines that the workers live on; 0 = the suite's own
+	AllowLost bool          // some of them may be lost
+	Silence   time.Duration // after which one is lost
+	Service   bool          // what is visited is a service that locks by itself ...
+	Programs  int           // ... which the suite has started so many programs of
+	Heeds     bool          // a holder that is late does not use what the lock guards
+	Foreign   bool          // somebody else runs the servers
+	Allowed   []string      // what may be sent to them all the same, as topologies.Destructive names it
 }
 
 // Redundant tells whether replicas can take a primary's place.
@@ -94,6 +117,8 @@ type Workers interface {
 	Catch(ctx context.Context, point string, key int32) (*Caught, error)
 	// Process returns the process that a worker lives in; an error if it is the suite's own.
 	Process(worker int32) (Process, error)
+	// Agent returns the machine that a worker lives on; an error if it is the suite's own.
+	Agent(worker int32) (Agent, error)
 }
 
 // Caught is a worker that stands where it was caught until it is told to go on or to die.
@@ -227,6 +252,7 @@ const (
 	losesWrites = "replication is asynchronous: a failover can lose an acknowledged grant"
 	losesData   = "the server keeps its keys for as long as the lease"
 	lyingClock  = "the server's clock goes as fast as the others'"
+	losesHold   = "the connection of a hold lasts as long as the hold"
 	slowHolder  = "the holder is done before its lease ends"
 )
 
@@ -238,6 +264,9 @@ func (f Fault) Breaks(s Scene) string {
 	e := f.Effect(s)
 	if e.Spares {
 		return ""
+	}
+	if s.Session && e.Loses == history.LosesKeys {
+		return losesHold
 	}
 	return map[history.Loss]string{history.LosesWrites: losesWrites, history.LosesKeys: losesData, history.LosesTime: lyingClock}[e.Loses]
 }
@@ -258,7 +287,7 @@ func hang(s Scene) history.Effect {
 // outage is that of one server that does not answer: where there are replicas, one takes its place.
 func outage(s Scene) history.Effect {
 	e := hang(s)
-	if s.Redundant() {
+	if s.Redundant() && !s.Keeps {
 		e.Loses = history.LosesWrites
 	}
 	return e
@@ -267,7 +296,7 @@ func outage(s Scene) history.Effect {
 // death is that of a server that comes back without its keys, at once or later.
 func death(s Scene) history.Effect {
 	e := outage(s)
-	if !s.Redundant() {
+	if !s.Redundant() && !s.Keeps {
 		e.Loses, e.Spares = history.LosesKeys, false // what stood on a bare majority of the sites stands no longer
 	}
 	return e
@@ -285,6 +314,16 @@ func cut(s Scene) history.Effect {
 	return e
 }
 
+// ownServers is of faults that take hold of the processes of servers.
+func ownServers(string) string {
+	return "needs servers of the suite's own, these belong to somebody else"
+}
+
+// ownMemory is of faults that use up a server's memory.
+func ownMemory(string) string {
+	return "uses up the memory of the server, which is somebody else's"
+}
+
 func needsReplicas(s Scene) string {
 	if !s.Redundant() {
 		return "needs replicas: topology replica, sentinel or cluster"
@@ -300,7 +339,7 @@ func needsQuorum(s Scene) string {
 }
 
 func needsNodes(s Scene) string {
-	if s.Nodes < 2 {
+	if s.Nodes < 2 && !s.Foreign { // links of others have clients on one side
 		return "needs more than one node"
 	}
 	return ""

@@ -8,9 +8,10 @@ import (
 )
 
 var killPrimary = Fault{
-	Name:   "kill-primary",
-	Doc:    "the primary of a page's lock is killed; it comes back empty when it is healed",
-	Effect: death,
+	Name:    "kill-primary",
+	Doc:     "the primary of a page's lock is killed; it comes back empty when it is healed",
+	Outside: ownServers,
+	Effect:  death,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
 		if err != nil {
@@ -21,9 +22,10 @@ var killPrimary = Fault{
 }
 
 var killNode = Fault{
-	Name:   "kill-node",
-	Doc:    "a node drawn at random, sentinels included, is killed; it comes back empty when it is healed",
-	Effect: death,
+	Name:    "kill-node",
+	Doc:     "a node drawn at random, sentinels included, is killed; it comes back empty when it is healed",
+	Outside: ownServers,
+	Effect:  death,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		var up []*topologies.Node
 		for _, n := range t.Topology.Nodes {

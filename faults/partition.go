@@ -15,9 +15,10 @@ var partition = Fault{
 	Doc: "links between two sets are cut: partition:n1+clients/n2 both ways, partition:n1>n2+n3 one way; " +
 		"holder is the process of a worker with a lock; without sets a " +
 		"minority of the nodes drawn at random from all others, clients reach both sides",
-	Needs:  Needs{Links: true},
-	On:     needsNodes,
-	Effect: cut,
+	Needs:   Needs{Links: true},
+	On:      needsNodes,
+	Outside: clientsOnly,
+	Effect:  cut,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		rule, err := t.sides(ctx)
 		if err != nil {
@@ -60,6 +61,27 @@ func (t *Target) sides(ctx context.Context) (topologies.Rule, error) {
 	return r, errors.Join(t.name(ctx, r.From), t.name(ctx, r.To))
 }
 
+// clientsOnly says why a partition cannot be had by links that stand in front of clients alone.
+func clientsOnly(arg string) string {
+	from, to, both := strings.Cut(arg, "/")
+	if !both {
+		from, to, _ = strings.Cut(arg, ">")
+	}
+	kinds := func(text string) (clients, nodes bool) {
+		for _, p := range parties(text) {
+			client := p == topologies.AllClients || p == Holder || strings.HasPrefix(string(p), "client ")
+			clients, nodes = clients || client, nodes || !client
+		}
+		return clients, nodes
+	}
+	fromClients, fromNodes := kinds(from)
+	toClients, toNodes := kinds(to)
+	if to == "" || fromClients == fromNodes || toClients == toNodes || fromClients == toClients {
+		return "links stand between clients and servers, not between servers of others: name both, as in partition:clients/n1"
+	}
+	return ""
+}
+
 // Holder is the party of a partition that stands for the process of a worker with a lock.
 const Holder = "holder"
 
@@ -98,11 +120,12 @@ func list(parties []topologies.Party) string {
 }
 
 var partitionPrimary = Fault{
-	Name:   "partition-primary",
-	Doc:    "the primary of a page's lock is cut from its peers, but old clients still reach it",
-	Needs:  Needs{Links: true},
-	On:     needsReplicas,
-	Effect: cut,
+	Name:    "partition-primary",
+	Doc:     "the primary of a page's lock is cut from its peers, but old clients still reach it",
+	Needs:   Needs{Links: true},
+	On:      needsReplicas,
+	Outside: ownServers,
+	Effect:  cut,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
 		if err != nil {

@@ -9,9 +9,10 @@ import (
 )
 
 var pausePrimary = Fault{
-	Name:   "pause-primary",
-	Doc:    "the primary of a page's lock is stopped (SIGSTOP) and goes on when it is healed: where it was replaced, as a zombie",
-	Effect: outage,
+	Name:    "pause-primary",
+	Doc:     "the primary of a page's lock is stopped (SIGSTOP) and goes on when it is healed: where it was replaced, as a zombie",
+	Outside: ownServers,
+	Effect:  outage,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
 		if err != nil {
@@ -22,10 +23,11 @@ var pausePrimary = Fault{
 }
 
 var pauseMinority = Fault{
-	Name:   "pause-minority",
-	Doc:    "as many sites as a quorum can spare are stopped (SIGSTOP) and go on when they are healed",
-	On:     needsQuorum,
-	Effect: always(history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: true}),
+	Name:    "pause-minority",
+	Doc:     "as many sites as a quorum can spare are stopped (SIGSTOP) and go on when they are healed",
+	On:      needsQuorum,
+	Outside: ownServers,
+	Effect:  always(history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: true}),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		nodes := t.Topology.Nodes
 		var names []string

@@ -13,11 +13,13 @@ import (
 var errNoNode = errors.New("no node is up")
 
 var restartEmpty = Fault{
-	Name: "restart-empty",
+	Name:  "restart-empty",
+	Redis: true,
 	Doc: "a node that granted a lock is killed and back at once without its data; with independent sites as many as a " +
 		"quorum can spare are down at the grant and come back too",
-	Effect: amnesia(true),
-	lasts:  untilTakenLasts,
+	Outside: ownServers,
+	Effect:  amnesia(true),
+	lasts:   untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		if t.Scene.Sites > 1 {
 			return restartOfQuorum(ctx, t)
@@ -116,11 +118,12 @@ func content(ctx context.Context, n *topologies.Node, name string) string {
 var lateLasts = length{leases: 1.1}
 
 var restartLate = Fault{
-	Name: "restart-late",
-	Doc:  "the primary of a page's lock is killed and back, empty, after the longest lease is over",
+	Name:    "restart-late",
+	Doc:     "the primary of a page's lock is killed and back, empty, after the longest lease is over",
+	Outside: ownServers,
 	Effect: func(s Scene) history.Effect {
 		e := outage(s)
-		if s.Claims.Fences && !s.Redundant() {
+		if s.Claims.Fences && !s.Redundant() && !s.Keeps {
 			e.Loses, e.Spares = history.LosesKeys, false // the leases are over by then, but a fence counts on
 		}
 		return e

@@ -6,26 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"hammerlock/internal/testbed"
 	"hammerlock/topologies"
 )
 
 // TestALateRestartIsNotHurriedByTheEnd lets the run end while the node is down: what comes back before the longest
 // lease is over breaks the promise of right locks, and would be blamed on them.
 func TestALateRestartIsNotHurriedByTheEnd(t *testing.T) {
-	server, err := topologies.FindServer(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec, _ := topologies.Find("single")
-	top, err := spec.Up(t.Context(), topologies.Options{Server: server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := top.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	top := testbed.Up(t, "single", topologies.Options{})
 	target := &Target{Scene: single, Topology: top, Rand: rand.New(rand.NewPCG(1, 1)), TTL: 300 * time.Millisecond,
 		Keys: 1, LockKey: func(int32) string { return "page" }}
 	ended, end := context.WithCancel(t.Context())

@@ -70,7 +70,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 		step, heal, mistake := parse(item, duration)
 		known := s.Topology != ""
 		if mistake == "" && !heal && known {
-			mistake = possible(step.Fault, s)
+			mistake = possible(step.Fault, step.Arg, s)
 		}
 		if mistake == "" && known && strings.Contains(step.Arg, Holder) && s.Processes < 2 {
 			mistake = processesNeeded
@@ -114,7 +114,7 @@ func parse(item string, duration time.Duration) (step Step, heal bool, mistake s
 	default:
 		d, err := time.ParseDuration(at)
 		if err != nil || d < 0 || d >= duration {
-			return step, heal, fmt.Sprintf("@ takes a time from 0s to the run's end at %s, or a point: %s", duration, strings.Join(Points, ", "))
+			return step, heal, fmt.Sprintf("@ takes a time from 0s to the end at %s, or a point: %s", duration, strings.Join(Points, ", "))
 		}
 		step.From = d
 	}
@@ -124,14 +124,43 @@ func parse(item string, duration time.Duration) (step Step, heal bool, mistake s
 const processesNeeded = "needs workers in processes of their own: --processes 2 or more"
 
 // possible says why a fault cannot be had in a scene; empty if it can.
-func possible(f Fault, s Scene) string {
+func possible(f Fault, arg string, s Scene) string {
+	if f.Service && s.Programs == 0 {
+		return "needs a service that the suite starts: verify http --serve"
+	}
+	if s.Service && !f.Service {
+		return "breaks servers or workers of locks, of which a service has none"
+	}
+	if f.Redis && s.Engine != "" {
+		return "needs Redis servers"
+	}
 	if f.On != nil {
 		if why := f.On(s); why != "" {
 			return why
 		}
 	}
+	if s.Foreign {
+		if why := f.abroad(arg, s); why != "" {
+			return why
+		}
+	}
 	if f.Needs.Processes && s.Processes < 2 {
 		return processesNeeded
+	}
+	return ""
+}
+
+// abroad says why a fault cannot be had where somebody else runs the servers.
+func (f Fault) abroad(arg string, s Scene) string {
+	if f.Outside != nil {
+		if why := f.Outside(arg); why != "" {
+			return why
+		}
+	}
+	for _, name := range f.Sends {
+		if !slices.Contains(s.Allowed, name) {
+			return fmt.Sprintf("sends what can harm others who use the servers: --allow-destructive %s allows it", strings.Join(f.Sends, ","))
+		}
 	}
 	return ""
 }
@@ -150,7 +179,7 @@ func amid(s Scene, duration time.Duration) period {
 func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 	var all []Fault
 	for _, f := range All {
-		if possible(f, s) == "" && f.Breaks(s) == "" {
+		if possible(f, "", s) == "" && f.Breaks(s) == "" {
 			all = append(all, f)
 		}
 	}

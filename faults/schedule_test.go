@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		"nowhere to go":    {"failover", single, "--fault failover: needs replicas"},
 		"no quorum":        {"pause-minority", sentinel, "--fault pause-minority: needs independent sites"},
 		"no process":       {"stop-process", single, "--fault stop-process: needs workers in processes"},
-		"too late":         {"flush@10s", single, "--fault flush@10s: @ takes a time from 0s to the run's end at 10s"},
+		"too late":         {"flush@10s", single, "--fault flush@10s: @ takes a time from 0s to the end at 10s"},
 		"heal when":        {"heal", single, "--fault heal: when? As in heal@5s"},
 		"all at once":      {"melt,failover,heal", single, "--fault melt: | --fault failover: | --fault heal: "},
 	} {

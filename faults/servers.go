@@ -11,10 +11,12 @@ import (
 )
 
 var evict = Fault{
-	Name:   "evict",
-	Doc:    "a server runs out of memory and evicts the least recently used keys, a lock that is held among them (allkeys-lru)",
-	Effect: amnesia(false),
-	lasts:  untilTakenLasts,
+	Name:    "evict",
+	Redis:   true,
+	Doc:     "a server runs out of memory and evicts the least recently used keys, a lock that is held among them (allkeys-lru)",
+	Outside: ownMemory,
+	Effect:  amnesia(false),
+	lasts:   untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "evicted by %s: the lock that w%02d held", pushOut)
 	},
@@ -22,7 +24,9 @@ var evict = Fault{
 
 var flush = Fault{
 	Name:   "flush",
+	Redis:  true,
 	Doc:    "somebody types FLUSHALL and SCRIPT FLUSH on a server while a lock is held",
+	Sends:  []string{"flushall", "script-flush"},
 	Effect: amnesia(false),
 	lasts:  untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
@@ -111,7 +115,9 @@ const sleepFor = 200 * time.Millisecond
 
 var slowServer = Fault{
 	Name:   "slow-server",
+	Redis:  true,
 	Doc:    "the primary of a page's lock does nothing for 200 ms, as in a slow command, twice",
+	Sends:  []string{"client-pause"},
 	Effect: hang,
 	lasts:  length{besides: 3 * sleepFor},
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {

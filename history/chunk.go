@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"time"
 )
 
 // A native file is a magic number, which ends in the version, and chunks: the header, operations and notes in the order
@@ -79,6 +80,10 @@ func parseHead(b []byte) (h chunkHead, ok bool) {
 
 // end is the payload of the last chunk.
 type end struct {
-	Partial string `json:"partial"` // why the rest is missing; empty if nothing is
+	Partial string `json:"partial"`           // why the rest is missing; empty if nothing is
+	Allowed bool   `json:"allowed,omitempty"` // the plan allowed that to be missing
 	Ops     int    `json:"ops"`
+	// What the clocks were found to agree within, if that was known only at the end; without a Slack it is as the header says.
+	Slack  time.Duration `json:"slack_ns,omitempty"`
+	Doubts []Doubt       `json:"doubts,omitempty"`
 }

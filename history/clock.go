@@ -29,15 +29,19 @@ func NewOrderedClock(offset time.Duration) *Clock {
 	return c
 }
 
+// Set lets a clock that nobody has read yet read offset at a moment. However long it took from that moment to here, in a process
+// that had to wait for a core, the clock is not late by it.
+func (c *Clock) Set(moment time.Time, offset time.Duration) { c.zero, c.offset = moment, offset }
+
 // Now reads the clock. Readings may repeat, so they are no order.
 func (c *Clock) Now() time.Duration { return time.Since(c.zero) + c.offset }
 
 // At translates a moment of this process to the clock.
 func (c *Clock) At(t time.Time) time.Duration { return t.Sub(c.zero) + c.offset }
 
-// stamp reads the clock for a record. An ordered clock returns a time greater than every stamp before; it passes
+// Stamp reads the clock for a record. An ordered clock returns a time greater than every stamp before; it passes
 // through an atomic exchange, so that a stamp that was taken before another began is the smaller one.
-func (c *Clock) stamp() time.Duration {
+func (c *Clock) Stamp() time.Duration {
 	if c.order == nil {
 		return c.Now()
 	}

@@ -73,23 +73,30 @@ func generate(r *rand.Rand, n int) *History {
 		}
 	}
 	if r.IntN(3) == 0 {
-		h.Partial = "interrupted"
+		h.Partial, h.Allowed = "interrupted", true
 	}
 	sortOps(h.Ops, nil)
 	return h
 }
 
 func generateLease(r *rand.Rand, op *Op) {
+	if op.Kind == Acquire && r.IntN(3) == 0 {
+		op.Permits = uint16(r.IntN(1 << 16))
+	}
 	op.TTL, op.Fence = time.Duration(r.IntN(1e9)), r.Int64()-r.Int64()
 	op.Until = [...]time.Duration{0, Forever, op.Call + op.TTL}[r.IntN(3)]
 }
 
 func generateHeader(r *rand.Rand, workers int) Header {
+	var doubts []Doubt
+	if r.IntN(2) == 0 {
+		doubts = []Doubt{{Own: 40}, {1, 20, time.Hour}, {1, 10, 30}, {}}
+	}
 	return Header{
 		Name: "generated", Started: time.Date(2024, 2, 29, 12, 0, 0, r.IntN(1e9), time.UTC), Command: `verify --x "<&>"`,
 		Topology: "single", Lock: "lease", Workers: workers, Processes: 1 + r.IntN(3), Keys: 1 + r.IntN(3),
 		Retry: time.Duration(r.IntN(1e9)), Wait: Forever, Claims: Claims{Excludes: true, Fences: r.IntN(2) == 0},
-		Bounds: Bounds{Slack: 100, Rate: r.Float64() / 2, Round: time.Millisecond},
+		Bounds: Bounds{Agreement: Agreement{100, doubts}, Rate: r.Float64() / 2, Round: time.Millisecond},
 		Faults: []Injection{{Name: "kill-primary", At: "2s", From: 2e9, To: 5e9,
 			Effect: Effect{Hits: []Party{Servers, Links}, Loses: LosesWrites, Blocks: true, Spares: true}}, {Name: "flush", At: "@granted", Node: "a\u2028b"},
 			{Name: "kill-node", ByHand: true, Effect: Effect{Hits: []Party{Servers}, Loses: LosesKeys}}},
@@ -116,7 +123,7 @@ func equal(t *testing.T, got, want *History) {
 	if !reflect.DeepEqual(got.Header, want.Header) {
 		t.Fatalf("header:\ngot  %+v\nwant %+v", got.Header, want.Header)
 	}
-	if got.Partial != want.Partial || !maps.Equal(got.Notes, want.Notes) {
+	if got.Partial != want.Partial || got.Allowed != want.Allowed || !maps.Equal(got.Notes, want.Notes) {
 		t.Fatalf("got %q %v, want %q %v", got.Partial, got.Notes, want.Partial, want.Notes)
 	}
 }
@@ -143,6 +150,7 @@ func write(w io.Writer, h *History) error {
 			}
 		}
 	}
+	f.Allowed = h.Allowed
 	return f.Close(h.Partial)
 }
 
@@ -188,7 +196,7 @@ func wild(r *rand.Rand) Op {
 	}
 	return Op{ID: ID(n()), Hold: ID(n()), Seen: ID(n()), Token: uint64(n()), Fence: -n(), Value: n(), Due: d(), Call: d(), Return: d(),
 		Until: d(), TTL: d(), Worker: int32(n()), Key: int32(n()), Process: int16(n()), Kind: Kind(n()), Outcome: Outcome(n()),
-		Reason: Reason(n()), Woken: Wake(n())}
+		Reason: Reason(n()), Woken: Wake(n()), Permits: uint16(n())}
 }
 
 // many is how many cases a test tries: all of them in make test-full, a part in make test, which is -short.

@@ -11,6 +11,8 @@ type History struct {
 	Notes map[ID]string
 	// Partial says why the end is missing; empty for a history that is whole.
 	Partial string
+	// Allowed says that whoever ran it had allowed that to be missing: what is there is judged as if it were whole.
+	Allowed bool
 }
 
 // Header is what a judge must know of a run besides its operations.
@@ -31,6 +33,13 @@ type Header struct {
 	Counter string `json:"counter,omitempty"` // the page views' store; CounterOnTopology = what the lock stands on too
 	Fenced  bool   `json:"fenced,omitempty"`  // the store refuses a fencing token smaller than one that it took
 
+	// Service says that a service was visited which locks by itself: each Store is one request, without a hold, and Value is
+	// the count that its answer told, since the run began; 0 = it told none.
+	Service bool `json:"service,omitempty"`
+
+	// Session says that a hold ends with the connection it was granted on, and so when its holder dies.
+	Session bool `json:"session,omitempty"`
+
 	Claims Claims `json:"claims"`
 	Bounds Bounds `json:"bounds"`
 	// Faults are those of the plan, then those that were injected beside it; Op.Value of a Fault counts them from 0.
@@ -50,11 +59,23 @@ type Claims struct {
 	Reentrant bool `json:"reentrant"` // a holder can acquire again
 	Renews    bool `json:"renews"`    // a watchdog extends the lease until its holder releases or crashes
 	Cleans    bool `json:"cleans"`    // nothing of a hold stays in the servers when it was released or refused
+	// Wakes says that a release wakes who waits: nobody sleeps to the end of a lease that was given back before.
+	Wakes bool `json:"wakes,omitempty"`
+	// Readers says that readers share it: Excludes is for writers against all others then. Upgrades says that a reader can
+	// become the writer, and keeps what it has meanwhile. Writers says that a writer gets it although readers keep coming.
+	Readers  bool `json:"readers,omitempty"`
+	Upgrades bool `json:"upgrades,omitempty"`
+	Writers  bool `json:"writers,omitempty"`
+	// Permits makes it a semaphore: so many are held at once, at most. 0 = it is none.
+	Permits int `json:"permits,omitempty"`
 }
+
+// Alone says that there is never more than one holder at a time.
+func (c Claims) Alone() bool { return c.Excludes && !c.Readers && c.Permits == 0 }
 
 // Bounds are the errors that judges allow for times.
 type Bounds struct {
-	Slack time.Duration `json:"slack_ns"` // how much the clocks of two worker processes may differ; 0 within a process
+	Agreement
 	Rate  float64       `json:"rate"`     // by which share the servers' clocks may run faster or slower
 	Round time.Duration `json:"round_ns"` // how much a server may round or freeze its clock
 	// Recovery is how long clients may need to be served again after servers are healthy, or after one took the place of
@@ -62,4 +83,6 @@ type Bounds struct {
 	Recovery time.Duration `json:"recovery_ns,omitempty"`
 	// Gap is how long a process may stand still before that is recorded as a Gap; 0 = it is not recorded.
 	Gap time.Duration `json:"gap_ns,omitempty"`
+	// Idle is how long a lock may be idle beyond what the run explains, for the machine's sake; 0 = a second.
+	Idle time.Duration `json:"idle_ns,omitempty"`
 }

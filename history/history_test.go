@@ -16,7 +16,7 @@ func TestStampsOrderConcurrentCallers(t *testing.T) {
 	for w := range workers {
 		wg.Go(func() {
 			for range each {
-				stamps[w] = append(stamps[w], clock.stamp())
+				stamps[w] = append(stamps[w], clock.Stamp())
 			}
 		})
 	}
@@ -110,6 +110,31 @@ func TestOpenCallHoldsLaterReturnsBack(t *testing.T) {
 	a.Return(op)
 	if n := count(); n != 2 {
 		t.Errorf("got %d operations after the call returned, want 2", n)
+	}
+}
+
+// TestASplitCallKeepsItsPlace: the first part returned in the past, before what others have done since the call.
+func TestASplitCallKeepsItsPlace(t *testing.T) {
+	clock := NewOrderedClock(0)
+	a, b := NewLane(clock, 0, 0, 8, nil), NewLane(clock, 1, 1, 8, nil)
+	merge := NewMerge(clock, []*Lane{a, b})
+	var order []ID
+	drain := func() { merge.Drain(func(op *Op) { order = append(order, op.ID) }) }
+
+	op := a.Call(Acquire, 0)
+	first := op.ID
+	later := b.Call(Load, 0)
+	b.Return(later)
+	drain()
+	op = a.Split(op, op.Call+1)
+	drain()
+	if op.Kind != Acquire || op.ID == first || len(order) != 1 || order[0] != first {
+		t.Errorf("%+v after %v", op, order)
+	}
+	a.Return(op)
+	drain()
+	if want := []ID{first, later.ID, op.ID}; !slices.Equal(order, want) {
+		t.Errorf("got %v, want %v", order, want)
 	}
 }
 
@@ -212,7 +237,7 @@ func TestCallAtTrustsAReading(t *testing.T) {
 	}
 	clock := NewOrderedClock(0)
 	ordered := NewLane(clock, 0, 0, 8, nil)
-	before := clock.stamp()
+	before := clock.Stamp()
 	op := ordered.CallAt(Load, 1, before)
 	if op.Call <= before {
 		t.Errorf("an ordered call is at %v, the stamp before it was %v", op.Call, before)

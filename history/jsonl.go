@@ -27,6 +27,7 @@ type firstLine struct {
 type lastLine struct {
 	End     string `json:"end"` // complete or partial
 	Partial string `json:"partial,omitempty"`
+	Allowed bool   `json:"allowed,omitempty"` // the plan allowed that to be missing
 	Ops     *int   `json:"ops,omitempty"`
 }
 
@@ -57,7 +58,7 @@ func WriteJSONL(w io.Writer, h *History) error {
 	n := len(h.Ops)
 	last := lastLine{End: "complete", Ops: &n}
 	if h.Partial != "" {
-		last.End, last.Partial = "partial", h.Partial
+		last.End, last.Partial, last.Allowed = "partial", h.Partial, h.Allowed
 	}
 	if err := put(last); err != nil {
 		return err
@@ -198,7 +199,7 @@ func (l *lines) end(text []byte) error {
 	if len(last.Partial) > maxNote {
 		return errNote
 	}
-	l.h.Partial, l.ended = last.Partial, true
+	l.h.Partial, l.h.Allowed, l.ended = last.Partial, last.Allowed, true
 	return nil
 }
 

@@ -84,6 +84,7 @@ func appendOp(b []byte, op *Op, note string) []byte {
 	}
 	number("ttl_ns", int64(op.TTL), 0)
 	text("woken", op.Woken.String(), "at-once")
+	number("permits", int64(op.Permits), 0)
 	if note != "" {
 		quoted, _ := json.Marshal(note) // a string can always be marshalled
 		b = append(append(b, `,"note":`...), quoted...)
@@ -103,7 +104,7 @@ type line struct {
 var fields = map[string]uint32{
 	"op": 1 << 0, "worker": 1 << 1, "call_ns": 1 << 2, "id": 1 << 3, "key": 1 << 4, "process": 1 << 5, "due_ns": 1 << 6,
 	"return_ns": 1 << 7, "outcome": 1 << 8, "reason": 1 << 9, "hold": 1 << 10, "token": 1 << 11, "fence": 1 << 12,
-	"value": 1 << 13, "seen": 1 << 14, "until_ns": 1 << 15, "ttl_ns": 1 << 16, "woken": 1 << 17, "note": 1 << 18,
+	"value": 1 << 13, "seen": 1 << 14, "until_ns": 1 << 15, "ttl_ns": 1 << 16, "woken": 1 << 17, "note": 1 << 18, "permits": 1 << 19,
 }
 
 func (l *line) parse(b []byte) error {
@@ -168,15 +169,21 @@ func (l *line) field(name []byte, v value) (err error) {
 		op.Reason, err = choose[Reason](reasons[:], v)
 	case "woken":
 		op.Woken, err = choose[Wake](wakes[:], v)
+	case "permits":
+		op.Permits, err = integer[uint16](v)
 	case "token":
 		op.Token, err = v.token()
 	case "note":
-		if len(v.text) > maxNote {
-			return errNote
-		}
-		l.note, err = string(v.text), v.mustQuote()
+		l.note, err = v.note()
 	}
 	return err
+}
+
+func (v value) note() (string, error) {
+	if len(v.text) > maxNote {
+		return "", errNote
+	}
+	return string(v.text), v.mustQuote()
 }
 
 // token is a number that is written 0x..., or the hash of any other text.
@@ -215,7 +222,7 @@ func choose[T ~uint8](names []string, v value) (T, error) {
 	return 0, fmt.Errorf("%q is not one of %s", v.text, strings.TrimPrefix(strings.Join(names, " "), "? "))
 }
 
-func integer[T ~int16 | ~int32 | ~int64](v value) (T, error) {
+func integer[T ~int16 | ~uint16 | ~int32 | ~int64](v value) (T, error) {
 	n, ok := atoi(v.text)
 	if v.quoted || !ok {
 		return 0, fmt.Errorf("%.40q is not a whole number", v.text)

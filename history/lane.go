@@ -63,7 +63,7 @@ func (l *Lane) Clock() *Clock { return l.clock }
 // valid until Return.
 func (l *Lane) Call(kind Kind, key int32) *Op {
 	op := l.slot(kind, key)
-	op.Call = l.clock.stamp()
+	op.Call = l.clock.Stamp()
 	l.written.Store(l.written.Load() + 1)
 	return op
 }
@@ -82,7 +82,7 @@ func (l *Lane) CallAt(kind Kind, key int32, at time.Duration) *Op {
 
 // Return stamps the operation's return, publishes it and returns the stamp.
 func (l *Lane) Return(op *Op) time.Duration {
-	op.Return = l.clock.stamp()
+	op.Return = l.clock.Stamp()
 	l.written.Store(l.written.Load() + 1)
 	return op.Return
 }
@@ -91,10 +91,22 @@ func (l *Lane) Return(op *Op) time.Duration {
 // clock is read in any case.
 func (l *Lane) ReturnAt(op *Op, at time.Duration) {
 	if l.clock.order != nil {
-		at = l.clock.stamp()
+		at = l.clock.Stamp()
 	}
 	op.Return = at
 	l.written.Store(l.written.Load() + 1)
+}
+
+// Split publishes an open operation as one that returned at a time between its call and now, and opens another one of the same
+// kind that was called right after: what it stands for turned out to be two.
+func (l *Lane) Split(op *Op, at time.Duration) *Op {
+	kind, key := op.Kind, op.Key
+	op.Return = at
+	l.written.Store(l.written.Load() + 1)
+	op = l.slot(kind, key)
+	op.Call = at + 1
+	l.written.Store(l.written.Load() + 1)
+	return op
 }
 
 // Mark records something that lasted from what.Call until now without a request to a server; the rest is copied from

@@ -8,15 +8,17 @@ import "time"
 type Merge struct {
 	// Slack is by how much a lane's clock may be behind the merge's, if another process writes the lane.
 	Slack time.Duration
+	// Feeds are what other machines record; set before the first Drain.
+	Feeds []*Feed
 
 	clock     *Clock
 	lanes     []*Lane
 	abandoned []bool  // by lane: it was abandoned
-	pending   []queue // by lane
+	pending   []queue // by lane, then by feed
 	heap      []first // of the lanes with pending operations, the earliest return at the root
 }
 
-// first is the first pending operation of a lane.
+// first is the first pending operation of a lane or a feed.
 type first struct {
 	returned time.Duration
 	lane     int
@@ -57,6 +59,27 @@ func (m *Merge) Flush(emit func(*Op)) {
 			emit(&op)
 		}
 	}
+	for _, f := range m.Feeds {
+		for _, op := range f.still() {
+			op.Return, op.Outcome = Forever, Unknown
+			emit(&op)
+		}
+	}
+}
+
+// Open hands on the calls that are open, as far as they are filled in.
+func (m *Merge) Open(emit func(*Op)) {
+	for _, l := range m.lanes {
+		n, _, open := l.read()
+		if !open {
+			continue
+		}
+		op := *l.at(n)
+		if now, _, open := l.read(); open && now == n { // it was not overwritten meanwhile
+			op.Return, op.Outcome = Forever, Unknown
+			emit(&op)
+		}
+	}
 }
 
 // take empties the lanes and makes the heap of what is pending. A writer that is seen without an open call stamps its
@@ -65,6 +88,9 @@ func (m *Merge) Flush(emit func(*Op)) {
 func (m *Merge) take() time.Duration {
 	final := m.clock.Now() - m.Slack
 	m.heap = m.heap[:0]
+	for len(m.pending) < len(m.lanes)+len(m.Feeds) {
+		m.pending = append(m.pending, queue{})
+	}
 	for i, l := range m.lanes {
 		published, call, open := l.read()
 		if open && !m.abandoned[i] {
@@ -80,6 +106,13 @@ func (m *Merge) take() time.Duration {
 		}
 		if len(q.ops) > 0 {
 			m.heap = append(m.heap, first{q.ops[0].Return, i})
+		}
+	}
+	for i, f := range m.Feeds {
+		q := &m.pending[len(m.lanes)+i]
+		q.ops, q.next = q.ops[:copy(q.ops, q.ops[q.next:])], 0
+		if final = min(final, f.take(q)); len(q.ops) > 0 {
+			m.heap = append(m.heap, first{q.ops[0].Return, len(m.lanes) + i})
 		}
 	}
 	for i := len(m.heap)/2 - 1; i >= 0; i-- {

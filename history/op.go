@@ -169,10 +169,11 @@ type Op struct {
 	Outcome Outcome
 	Reason  Reason
 	Woken   Wake // Acquire: what made the worker try
+	// Permits is the mode of an Acquire: of how many of the lock's permits it asks for; 0 = exclusive, all of them. A reader of
+	// a lock that readers share asks for 1.
+	Permits uint16
 
-	_ [2]byte
-
-	Seen  ID            // Load, Store: the Store whose value was read
+	Seen  ID            // Load, Store: the Store whose value was read; Acquire: the shared hold that it takes the place of, by an upgrade
 	Token uint64        // Hash of the token that marks the hold in the servers; 0 = none
 	Fence int64         // fencing token; 0 = none
 	Value int64         // Load, Store, Final: page views; Fault, Heal: place in Header.Faults; Acquire, Release of a reentrant lock: the holds the owner has then, as the lock says

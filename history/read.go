@@ -233,7 +233,10 @@ func (r *reader) payload(kind uint32) error {
 		if n := len(r.h.Ops) + r.passed; e.Ops != n {
 			return r.wrong("the file has %d operations, and %d by its end", n, e.Ops)
 		}
-		r.h.Partial, r.ended = e.Partial, true
+		r.h.Partial, r.h.Allowed, r.ended = e.Partial, e.Allowed, true
+		if e.Slack > 0 {
+			r.h.Bounds.Agreement = Agreement{e.Slack, e.Doubts}
+		}
 	default:
 		return r.wrong("unknown type of chunk %d", kind)
 	}

@@ -7,21 +7,21 @@ import (
 )
 
 // A record is an operation in a chunk: eight bytes that give the lengths of fifteen numbers, four bits each, and
-// four flags; kind, outcome, reason and wake, a byte each; and the numbers, little endian without their leading
-// zeros. Times are differences, so that they are short. Neither side branches on the values.
+// four flags; kind, outcome, reason and wake, a byte each; the numbers, little endian without their leading
+// zeros; and two bytes of permits, of an acquire that is not exclusive. Times are differences, so that they are short.
 const (
 	recordFields = 15
 	recordMin    = 12
-	recordMax    = recordMin + 8*recordFields
+	recordMax    = recordMin + 8*recordFields + 2
 	recordSlack  = 8 // a number is written and read as eight bytes whatever its length
 )
 
 // The flags of a record.
 const (
-	hasHold  = 1 << 60
-	hasUntil = 1 << 61
-	isOpen   = 1 << 62
-	noFlag   = 1 << 63
+	hasHold    = 1 << 60
+	hasUntil   = 1 << 61
+	isOpen     = 1 << 62
+	hasPermits = 1 << 63
 )
 
 // putRecord writes op at b[p:] and returns where it ends. The return before it in the chunk is prev.
@@ -56,6 +56,11 @@ func putRecord(b []byte, p int, op *Op, prev time.Duration) int {
 	at, flags = putNumber(b, at, flags, 48, zigzag(int64(op.Worker)+1-int64(lane)))
 	at, flags = putNumber(b, at, flags, 52, zigzag(int64(op.Key)))
 	at, flags = putNumber(b, at, flags, 56, zigzag(int64(op.Process)))
+	if op.Permits != 0 {
+		flags |= hasPermits
+		binary.LittleEndian.PutUint16(b[at:], op.Permits)
+		at += 2
+	}
 	binary.LittleEndian.PutUint64(b, flags)
 	return p + at
 }
@@ -66,8 +71,8 @@ func record(b []byte, p int, op *Op, prev time.Duration) (next int, ok bool) {
 	b = b[p : p+recordMax+recordSlack]
 	flags := binary.LittleEndian.Uint64(b)
 	// A length of 9 or more has its upper bit set together with another one.
-	high := flags & (noFlag - 1) & 0x0888888888888888
-	if flags&noFlag != 0 || (high>>1|high>>2|high>>3)&flags != 0 {
+	high := flags & 0x0888888888888888
+	if (high>>1|high>>2|high>>3)&flags != 0 {
 		return p, false
 	}
 	var n [recordFields]uint64
@@ -96,7 +101,11 @@ func record(b []byte, p int, op *Op, prev time.Duration) (next int, ok bool) {
 	if flags&hasUntil != 0 {
 		op.Until = op.Call + time.Duration(unzigzag(n[10]))
 	}
-	return p + at, true
+	if flags&hasPermits != 0 {
+		op.Permits = binary.LittleEndian.Uint16(b[at:])
+		at += 2
+	}
+	return p + at, op.Permits != 0 || flags&hasPermits == 0
 }
 
 var masks = [16]uint64{0, 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, 1<<64 - 1}

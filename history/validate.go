@@ -82,7 +82,7 @@ func (v *validation) header() {
 		name string
 		n    int
 		most int
-	}{{"workers", h.Workers, most}, {"processes", h.Processes, math.MaxInt16}, {"keys", h.Keys, math.MaxInt32}} {
+	}{{"workers", h.Workers, most}, {"processes", h.Processes, math.MaxInt16}, {"keys", h.Keys, math.MaxInt32}, {"permits", h.Claims.Permits, math.MaxUint16}} {
 		if n.n < 0 || n.n > n.most {
 			v.add(-1, "%d %s, between 0 and %d are possible", n.n, n.name, n.most)
 		}
@@ -102,6 +102,14 @@ func (v *validation) header() {
 	}
 	if r := h.Bounds.Rate; !(r >= 0 && r <= 0.5) {
 		v.add(-1, "rate of the servers' clocks of %v, between 0 and 0.5 are possible", r)
+	}
+	if n := len(h.Bounds.Doubts); n > 0 && n < h.Processes {
+		v.add(-1, "what is known of %d clocks of %d processes", n, h.Processes)
+	}
+	for p, d := range h.Bounds.Doubts {
+		if d.Machine < 0 || d.Machine > math.MaxInt16 || min(d.Own, d.Offset) < 0 || max(d.Own, d.Offset) > time.Hour {
+			v.add(-1, "impossible doubt of the clock of process %d: machine %d, %v and %v", p, d.Machine, d.Own, d.Offset)
+		}
 	}
 	for i, f := range h.Faults {
 		for _, what := range f.mistakes() {
@@ -188,7 +196,9 @@ func (v *validation) references() {
 		} else if op.Hold != 0 && op.Kind != Acquire {
 			v.add(i, "is its own hold but not an acquire")
 		}
-		if op.Seen != 0 {
+		if op.Seen != 0 && op.Kind == Acquire {
+			v.upgraded(i, op)
+		} else if op.Seen != 0 {
 			v.saw(i, op)
 		}
 	}
@@ -211,11 +221,7 @@ func (v *validation) lost(id ID) bool {
 
 // before tells whether one time was before another for certain.
 func (v *validation) before(t time.Duration, a *Op, u time.Duration, b *Op) bool {
-	slack := v.h.Bounds.Slack
-	if a.Process == b.Process {
-		slack = 0
-	}
-	return t < u-slack
+	return t < u-v.h.Bounds.Between(a.Process, b.Process)
 }
 
 func (v *validation) held(i int, op *Op) {
@@ -242,6 +248,17 @@ func (v *validation) saw(i int, op *Op) {
 	}
 }
 
+// upgraded looks at an acquire that takes the place of a hold.
+func (v *validation) upgraded(i int, op *Op) {
+	switch hold := v.op(op.Seen); {
+	case hold == nil && v.lost(op.Seen):
+	case hold == nil || hold.Kind != Acquire || hold.Permits == 0 || op.Permits != 0:
+		v.add(i, "takes the place of %s, which is not a shared hold that it makes exclusive", op.Seen)
+	case hold.Key != op.Key || hold.Worker != op.Worker:
+		v.add(i, "takes the place of %s, which is another worker's, or of another page", op.Seen)
+	}
+}
+
 // plain is whether an operation by itself is valid.
 func plain(op *Op, h *Header) bool {
 	return op.Kind >= Skip && int(op.Kind) < len(kinds) && int(op.Outcome) < len(outcomes) &&
@@ -249,9 +266,14 @@ func plain(op *Op, h *Header) bool {
 		op.Due|op.Call|op.Until|op.TTL >= 0 && op.Return >= op.Call && op.Call < Forever &&
 		uint32(op.Worker+1) <= uint32(h.Workers) && uint32(op.Key+1) <= uint32(h.Keys) &&
 		op.Process >= 0 && int(op.Process) < max(h.Processes, 1) &&
-		!(op.Return == Forever && op.Outcome != Unknown) &&
+		!(op.Return == Forever && op.Outcome != Unknown) && (op.Permits == 0 || shareable(op, h)) &&
 		!(op.Until != 0 && op.Until < op.Call && (op.Kind == Acquire || op.Kind == Extend)) &&
 		!((op.Kind == Fault || op.Kind == Heal) && uint64(op.Value) >= uint64(len(h.Faults)))
+}
+
+// shareable is whether an operation can ask for permits.
+func shareable(op *Op, h *Header) bool {
+	return op.Kind == Acquire && (h.Claims.Permits == 0 || int(op.Permits) <= h.Claims.Permits)
 }
 
 // explain says why an operation is not plain.
@@ -278,6 +300,7 @@ func (v *validation) explain(i int, op *Op) {
 		{op.Return == Forever && op.Outcome != Unknown, fmt.Sprintf("never returned, but its outcome is %s", op.Outcome)},
 		{op.Until != 0 && op.Until < op.Call && (op.Kind == Acquire || op.Kind == Extend),
 			fmt.Sprintf("holds until %v, before its call at %v", op.Until, op.Call)},
+		{op.Permits > 0 && !shareable(op, h), fmt.Sprintf("asks for %d permits of %d", op.Permits, h.Claims.Permits)},
 		{(op.Kind == Fault || op.Kind == Heal) && uint64(op.Value) >= uint64(len(h.Faults)),
 			fmt.Sprintf("is fault %d of %d, counted from 0", op.Value, len(h.Faults))},
 	} {

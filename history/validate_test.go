@@ -82,6 +82,8 @@ var nonsense = map[string]struct {
 	"rate is no number": {func(h *History) { h.Bounds.Rate = math.NaN() }, "header: rate of the servers' clocks of NaN"},
 	"rate is infinite":  {func(h *History) { h.Bounds.Rate = math.Inf(1) }, "header: rate of the servers' clocks of +Inf"},
 	"slack":             {func(h *History) { h.Bounds.Slack = 2 * time.Hour }, "header: slack of the clocks of 2h0m0s"},
+	"doubts":            {func(h *History) { h.Bounds.Doubts = []Doubt{{Offset: -1}} }, "header: impossible doubt of the clock of process 0: machine 0, 0s and -1ns"},
+	"too few doubts":    {func(h *History) { h.Processes, h.Bounds.Doubts = 2, []Doubt{{}} }, "header: what is known of 1 clocks of 2 processes"},
 	"round":             {func(h *History) { h.Bounds.Round = -1 }, "header: rounding of the servers' clocks of -1ns"},
 	"workers":           {func(h *History) { h.Workers = -1 }, "header: -1 workers"},
 	"retry":             {func(h *History) { h.Retry = -1 }, "header: retry of -1ns"},
@@ -90,6 +92,12 @@ var nonsense = map[string]struct {
 		`header: fault 0, flush, hits "disks"; there is servers, clocks, links, clients, holders, nobody`},
 	"loses who knows what": {func(h *History) { h.Faults[0].Effect.Loses = "sleep" }, `header: fault 0, flush, loses "sleep"; there is keys, writes, time`},
 	"fault ends too early": {func(h *History) { h.Faults[0].From, h.Faults[0].To = 2, 1 }, "header: fault 0, flush, is from 2ns to 1ns"},
+	"permits of a load":    {func(h *History) { h.Ops[1].Permits = 1 }, "operation 1 (0.2): asks for 1 permits of 0"},
+	"too many permits":     {func(h *History) { h.Claims.Permits, h.Ops[0].Permits = 2, 3 }, "operation 0 (0.1): asks for 3 permits of 2"},
+	"permits":              {func(h *History) { h.Claims.Permits = -1 }, "header: -1 permits"},
+	"upgrade of nothing":   {func(h *History) { h.Ops[6].Seen = lane0 | 9 }, "takes the place of 0.9, which is not a shared hold"},
+	"upgrade of a writer":  {func(h *History) { h.Ops[6].Seen = lane0 | 1 }, "takes the place of 0.1, which is not a shared hold"},
+	"upgrade of another's": {func(h *History) { h.Ops[0].Permits, h.Ops[6].Seen = 1, lane0|1 }, "takes the place of 0.1, which is another worker's"},
 	"note on nothing":      {func(h *History) { h.Notes[lane0|99] = "?" }, "header: a note on 0.99, which is not there"},
 }
 
@@ -138,14 +146,14 @@ func TestValidateTellsTenProblems(t *testing.T) {
 // TestPlainAndExplainAgree: what is not plain has an explanation, and nothing else has.
 func TestPlainAndExplainAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
-	h := &History{Header: Header{Workers: 2, Keys: 2, Faults: make([]Injection, 2)}, Ops: make([]Op, 1)}
+	h := &History{Header: Header{Workers: 2, Keys: 2, Faults: make([]Injection, 2), Claims: Claims{Permits: 2}}, Ops: make([]Op, 1)}
 	n, fine := func(below int) int64 { return r.Int64N(int64(below)) - 1 + r.Int64N(2) }, 0
 	operations := many(300_000)
 	for range operations {
 		h.Ops[0] = Op{
 			Kind: Kind(max(0, n(14))), Outcome: Outcome(max(0, n(4))), Reason: Reason(max(0, n(16))), Woken: Wake(max(0, n(5))),
 			Due: time.Duration(n(9)), Call: time.Duration(n(9)), Return: time.Duration(n(20)), Until: time.Duration(n(20)),
-			TTL: time.Duration(n(9)), Worker: int32(n(3)), Key: int32(n(3)), Process: int16(n(2)), Value: n(3),
+			TTL: time.Duration(n(9)), Worker: int32(n(3)), Key: int32(n(3)), Process: int16(n(2)), Value: n(3), Permits: uint16(max(0, n(4))),
 		}
 		if r.IntN(5) == 0 {
 			h.Ops[0].Return = Forever

@@ -32,7 +32,7 @@ func (l *fenceAfterLock) Acquire(ctx context.Context, key string, ttl time.Durat
 		return lease, err
 	}
 	if lease.Fence, err = l.client.Incr(ctx, fenceKey(key)).Result(); err != nil {
-		return lease, afterGrant(err)
+		return lease, AfterGrant(err)
 	}
 	return lease, nil
 }

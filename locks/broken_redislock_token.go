@@ -25,7 +25,7 @@ var libRedislockToken = Spec{
 		if err != nil {
 			return nil, err
 		}
-		n, err := share(e.Process, redislockNumbers{}, func() (*numbers, error) { return &numbers{}, nil })
+		n, err := Share(e.Process, redislockNumbers{}, func() (*numbers, error) { return &numbers{}, nil })
 		if err != nil {
 			return nil, err
 		}
@@ -51,4 +51,4 @@ func (l *redislockTokenLock) Acquire(ctx context.Context, key string, ttl time.D
 	return l.obtain(ctx, key, ttl, &redislock.Options{Token: l.token})
 }
 
-func (l *redislockTokenLock) Close() error { return l.process.drop(redislockNumbers{}) }
+func (l *redislockTokenLock) Close() error { return l.process.Drop(redislockNumbers{}) }

@@ -33,6 +33,6 @@ func (l *setnxExpireLock) Acquire(ctx context.Context, key string, ttl time.Dura
 		return lease, err
 	}
 	call := time.Now()
-	err := afterGrant(l.client.PExpire(ctx, key, ttl).Err())
+	err := AfterGrant(l.client.PExpire(ctx, key, ttl).Err())
 	return lease.from(call, ttl, err)
 }

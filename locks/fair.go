@@ -17,11 +17,14 @@ var fair = Spec{
 	Source:  "Redisson, getFairLock",
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime + "; waiters try again in time",
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Ordered: true},
-	Open: func(e Env) (Lock, error) {
-		return &fairLock{leaseLock: leaseLock{e.Sites[0]}, places: map[string]place{},
-			waiting: waiting{client: e.Sites[0], process: e.Process}}, nil
-	},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Ordered: true, Wakes: true},
+	Listens: true,
+	Open:    func(e Env) (Lock, error) { return newFair(e), nil },
+}
+
+func newFair(e Env) *fairLock {
+	return &fairLock{leaseLock: leaseLock{e.Sites[0]}, places: map[string]place{}, enter: queueUp,
+		waiting: waiting{client: e.Sites[0], process: e.Process}}
 }
 
 // A waiter tries again after this part of the lease at the latest, so that it is not taken for dead.
@@ -31,6 +34,7 @@ type fairLock struct {
 	leaseLock
 	waiting
 	places map[string]place // in the queues, by key
+	enter  *redis.Script
 }
 
 // place is where a visit stands. Its token will mark the hold.
@@ -103,7 +107,7 @@ func (l *fairLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	l.places[key] = p
 	lease := Lease{Key: key, Token: p.token}
 	call := time.Now()
-	err := granted(queueUp.Run(ctx, l.leaseLock.client, fairKeys(key), p.token, ttl.Milliseconds()).Int64())
+	err := granted(l.enter.Run(ctx, l.leaseLock.client, fairKeys(key), p.token, ttl.Milliseconds()).Int64())
 	if err != ErrBusy {
 		delete(l.places, key) // after an error it may have been granted: this token is given back
 	}

@@ -17,6 +17,7 @@ var fenced = Spec{
 	Sites:   OneSite,
 	Assumes: "the server keeps the lock and the counter; what is guarded refuses a token that is not greater than all before",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true},
+	Shared:  true,
 	Open:    func(e Env) (Lock, error) { return &fencedLock{leaseLock{e.Sites[0]}}, nil },
 }
 

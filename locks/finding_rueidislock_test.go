@@ -2,15 +2,29 @@ package locks
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
 
 	"hammerlock/topologies"
 )
+
+// rueidisOptions connects to a server as links want it: they know clients by their sources.
+func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
+	dial := site.Dialer(source)
+	return rueidis.ClientOption{
+		InitAddress: site.Addrs(), Username: site.User(), Password: site.Password(), ForceSingleClient: true,
+		DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return dial(ctx, "tcp", addr)
+		},
+	}
+}
 
 // locker is a locker as an application makes it; links know it by its source.
 func (p *people) locker(t *testing.T, source int, o rueidislock.LockerOption) rueidislock.Locker {

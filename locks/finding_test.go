@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hammerlock/internal/testbed"
 	"hammerlock/topologies"
 )
 
@@ -22,22 +23,14 @@ type people struct {
 
 func newPeople(t *testing.T, topology string, o topologies.Options) *people {
 	t.Helper()
-	var err error
-	if o.Server, err = topologies.FindServer(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
-	spec, _ := topologies.Find(topology)
-	top, err := spec.Up(t.Context(), o)
-	must(t, err)
-	p := &people{top: top}
-	for _, s := range top.Sites {
+	p := &people{top: testbed.Up(t, topology, o)}
+	for _, s := range p.top.Sites {
 		p.clients = append(p.clients, redis.NewClient(&redis.Options{Addr: s.Addrs()[0], Password: s.Password()}))
 	}
 	t.Cleanup(func() {
 		for _, c := range p.clients {
 			must(t, c.Close())
 		}
-		must(t, top.Close())
 	})
 	return p
 }

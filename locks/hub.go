@@ -112,7 +112,7 @@ type waiting struct {
 func (w *waiting) wait(ctx context.Context, name string,
 	look func(context.Context) (time.Duration, history.Wake, error)) (history.Wake, error) {
 	if w.hub == nil {
-		h, err := share(w.process, hubKey{w.client}, func() (*hub, error) {
+		h, err := Share(w.process, hubKey{w.client}, func() (*hub, error) {
 			return openHub(context.WithoutCancel(ctx), w.client), nil
 		})
 		if err != nil {
@@ -170,5 +170,5 @@ func (w *waiting) close() error {
 		return nil
 	}
 	w.hub = nil
-	return w.process.drop(hubKey{w.client})
+	return w.process.Drop(hubKey{w.client})
 }

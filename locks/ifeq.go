@@ -18,6 +18,7 @@ var ifeq = Spec{
 	Assumes: keepsKeys + doneInTime,
 	Needs:   ifeqNeeds,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared:  true,
 	Open: func(e Env) (Lock, error) {
 		l := &ifeqLock{leaseLock: leaseLock{e.Sites[0]}, remove: delex}
 		if e.Server.Name == valkey {
@@ -29,7 +30,7 @@ var ifeq = Spec{
 
 const valkey = "Valkey"
 
-var ifeqNeeds = []release{{"Redis", "8.4"}, {valkey, "9.0"}}
+var ifeqNeeds = []Release{{"Redis", "8.4"}, {valkey, "9.0"}}
 
 type ifeqLock struct {
 	leaseLock

@@ -18,6 +18,7 @@ var lease = Spec{
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared:  true,
 	Open:    func(e Env) (Lock, error) { return &leaseLock{e.Sites[0]}, nil },
 }
 

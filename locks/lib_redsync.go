@@ -108,7 +108,7 @@ func (l *redsyncLock) classify(err, no error) error {
 	if refused >= l.sites-l.sites/2 {
 		return fmt.Errorf("%d of %d sites: %w", refused, l.sites, no)
 	}
-	return fmt.Errorf("%d of %d sites said no: %w", refused, l.sites, afterGrant(err))
+	return fmt.Errorf("%d of %d sites said no: %w", refused, l.sites, AfterGrant(err))
 }
 
 // split takes joined errors apart.

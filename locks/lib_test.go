@@ -83,7 +83,7 @@ func TestRedsyncWaitsAsItsOwnLockDoes(t *testing.T) {
 // TestLibrariesLeaveNothingWhenAVisitIsCalledOff calls off a visit and looks that nothing is left behind.
 func TestLibrariesLeaveNothingWhenAVisitIsCalledOff(t *testing.T) {
 	home := homes(t)
-	for _, s := range []Spec{libRedsync, libRedislock, libRueidislock} {
+	for _, s := range []Spec{libRedsync, libRedislock, rueidislockSpec()} {
 		t.Run(s.Name, func(t *testing.T) {
 			a, b := home(s).pair(t, s)
 			ctx, cancel := context.WithCancel(t.Context())

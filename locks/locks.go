@@ -19,14 +19,20 @@ import (
 	"hammerlock/topologies"
 )
 
-// All lists the locks: right ones first, then libraries as people use them, then the wrong ones.
+// All lists the locks, but for one whose library is heavy (known.Locks): right ones first, then libraries as people use them, then wrong ones.
 var All = []Spec{
-	lease, watch, watchdog, reentrant, redisson, fair, spin, fenced, multi, wait, ifeq,
+	lease, watch, watchdog, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi, wait, ifeq,
+	readWrite, redissonRW, redissonPermits,
 	redlock, redlockSerial, redlockExtend, local, incr, optimistic,
-	libRedsync, libRedislock, libRueidislock, libRueidislockNoLoop,
+	libRedsync, libRedislock,
 	none, bit, setnx, setnxExpire, expireSeconds, timestamp, timestampDel, plainDel, getDel, watchLax, watchUnheard,
 	blindWatchdog, watchdogByName, renewRecreates, lateBelief, replyValidity, weakToken, localReentry, fenceAfter,
 	halfQuorum, noElapsed, keepsMinority, waitAll, libRedislockToken, libRedsyncSetNX,
+	sharedHandle, clearedTTL, mutexKept, mutexEvicted, extendOverwrites, reentryRetakes, subscribeLate, deafToExpiry,
+	deadInLine, retriedSetNX, silentRelease, floatQuorum, reachedQuorum, renewalDies, stopAfterRelease, extendAdds,
+	tokenTwice, reaper, clockDel, zsetRank, setnxHeal,
+	keptToken, wakesItself, ownAge, roundedQuorum, fixedQuorum,
+	redissonSemaphore, upgradeDrops, permitTwice, permitKept, readersFirst, readersExpiry,
 }
 
 // Spec describes a lock.
@@ -35,17 +41,28 @@ type Spec struct {
 	Doc     string
 	Source  string // where the algorithm is described
 	Sites   Sites
-	Assumes string    // what it needs to be safe
-	Broken  string    // why it is wrong; empty for a lock that is right within its assumptions
-	Caught  []symptom // how a broken lock shows, the surest way first
-	Needs   []release // the servers that have its commands, any of them; empty for a lock that runs on all
+	Engine  string     // the servers it is a client of, as topologies name them; empty = Redis
+	Assumes string     // what it needs to be safe
+	Broken  string     // why it is wrong; empty for a lock that is right within its assumptions
+	Caught  []symptom  // how a broken lock shows, the surest way first
+	Under   []strained // the same, of one that no fault alone shows
+	Needs   []Release  // the servers that have its commands, any of them; empty for a lock that runs on all
 	Claims  history.Claims
 	// Counting is how visits count under it. What is not TwoSteps is no lock but a baseline: it does without one.
 	Counting Counting
+	Listens  bool // its waiters subscribe to channels
 	// Outlives says that what a worker holds lives on when the worker has died: a library renews it as long as the process
 	// lives. Only the end of the whole process is a crash.
 	Outlives bool
-	Open     func(Env) (Lock, error)
+	// Session says that a hold ends with the connection that it was granted on.
+	Session bool
+	// Shared says that several workers may use one object of the lock at the same time.
+	Shared bool
+	// Queues says that workers of a process wait for a mutex while its holder waits for the server.
+	Queues bool
+	Open   func(Env) (Lock, error)
+	// Program is where the lock lives if it is none of this program's; Open is nil then.
+	Program *Program
 }
 
 // What right locks rely on. A lock adds what else it needs.
@@ -64,6 +81,7 @@ const (
 	TwoSteps   Counting = iota // load, stay, store: what a lock has to guard
 	OneStep                    // the store adds one by itself
 	Optimistic                 // a store that has no effect if anybody else stored since the load; it is repeated
+	Elsewhere                  // a visit is one request to a service that locks by itself
 )
 
 // symptom is a verdict on a broken lock and what brings it about.
@@ -72,8 +90,14 @@ type symptom struct {
 	Fault string // as it is asked for on the command line; "none" = load alone
 }
 
-// release is a server that has what a lock needs, from a version on.
-type release struct {
+// Symptom is a symptom, for catalogues elsewhere.
+type Symptom = symptom
+
+// strained is a verdict on a broken lock and the scenario that brings it about.
+type strained struct{ Cause, Scenario string }
+
+// Release is a server that has what a lock needs, from a version on.
+type Release struct {
 	Name  string // as the server calls itself
 	Since string // major.minor
 }
@@ -94,6 +118,19 @@ func (s Spec) Runs(server topologies.Server) error {
 	return fmt.Errorf("%w: %s needs %s or newer, this is %s", ErrServer, s.Name, strings.Join(wants, ", "), server)
 }
 
+// Offers says what a lock lacks that its claims promise; nil if it has all.
+func (s Spec) Offers(l Lock) error {
+	_, shares := l.(Sharer)
+	_, upgrades := l.(Upgrader)
+	switch {
+	case (s.Claims.Readers || s.Claims.Permits > 0) && !shares:
+		return fmt.Errorf("%s claims readers or permits, and has no AcquireShare", s.Name)
+	case s.Claims.Upgrades && !upgrades:
+		return fmt.Errorf("%s claims upgrades, and has no Upgrade", s.Name)
+	}
+	return nil
+}
+
 // Find returns the spec with that name.
 func Find(name string) (Spec, bool) {
 	for _, s := range All {
@@ -104,21 +141,18 @@ func Find(name string) (Spec, bool) {
 	return Spec{}, false
 }
 
-// Names lists the locks.
-func Names() []string {
-	var names []string
-	for _, s := range All {
-		names = append(names, s.Name)
+// Auto is the lock that a topology is made for: the first of them that fits it, needs all of its sites, and is right.
+func Auto(all []Spec, t topologies.Spec) Spec {
+	sites := OneSite
+	if t.Sites > 1 {
+		sites = ManySites
 	}
-	return names
-}
-
-// Auto is the lock that a topology with so many sites is made for.
-func Auto(sites int) Spec {
-	if sites > 1 {
-		return redlock
+	for _, s := range all {
+		if s.Sites == sites && s.Broken == "" && s.Fits(t) {
+			return s
+		}
 	}
-	return lease
+	return Spec{}
 }
 
 // Sites says on how many sites a lock lives.
@@ -136,8 +170,10 @@ func (s Sites) Fits(n int) bool { return s != OneSite || n == 1 }
 
 // Env is what a lock is given when it is opened, once for each worker.
 type Env struct {
-	Sites   []redis.UniversalClient // shared by all workers of the process; the lock must not close them
-	Rand    *rand.Rand              // of this worker alone
+	// Sites are shared by all workers of the process; the lock must not close them. Servers that are not Redis have none: there
+	// are Places.
+	Sites   []redis.UniversalClient
+	Rand    *rand.Rand // of this worker alone
 	Process *Process
 	// Renewals is where a lock that renews leases in the background records its extensions, from one goroutine at
 	// a time: an Op that names no Hold but the Token. It is nil unless the lock claims Renews.
@@ -148,6 +184,9 @@ type Env struct {
 	Source int
 	// Server is what runs at the sites; zero if that is not known.
 	Server topologies.Server
+	// Within begins the names of all keys and channels where servers belong to others; empty = names are as the lock's own
+	// or its model's are. Keys that the lock is given begin with it.
+	Within string
 	// Pause is called between the two commands of a lock that needs two, so that a fault can hold or kill the worker
 	// there. An error ends the call at once, with nothing undone. It is nil if no fault asks for it.
 	Pause func(ctx context.Context, key string) error
@@ -175,10 +214,15 @@ type Lease struct {
 	Token string    // marks the hold in the servers; unique
 	Fence int64     // fencing token; 0 = the lock has none
 	Until time.Time // its holder may believe in it before then; zero = without end
-	Count int64     // holds that the owner of a reentrant lock has with this one; 0 = the lock is not reentrant
+	// Permits is how many of the lock's permits it has: 1 of a reader; 0 = it is exclusive.
+	Permits int
+	Count   int64 // holds that the owner of a reentrant lock has with this one; 0 = the lock is not reentrant
 	// Spent is the part of the TTL that was over when Acquire was called: a lock that waits by itself may have been
 	// granted before.
 	Spent time.Duration
+	// Tried is how long after the call of an AcquireWithin, or of an Acquire that was refused before, the try began, at the earliest,
+	// that was granted: until then the lock waited for others. The TTL counts from there.
+	Tried time.Duration
 	// Lost is closed when the lock finds out that the hold is lost or can be relied on no more; nil if it never says.
 	Lost <-chan struct{}
 }
@@ -203,6 +247,31 @@ type Lock interface {
 // leave a queue.
 type Waiter interface {
 	Wait(ctx context.Context, key string) (history.Wake, error)
+}
+
+// Queue is a Waiter that may be granted the lock while it waits. Handed returns such a grant, if there is one that has not expired,
+// and when it came about at the earliest: until then Lease.Spent counts. Acquire would return it as well.
+type Queue interface {
+	Waiter
+	Handed(key string) (lease Lease, since time.Time, ok bool)
+}
+
+// Patient is a lock that waits by itself: AcquireWithin makes tries for so long, and ErrBusy says that none was granted. Where
+// Lease.Tried is not known, the lease counts from the call.
+type Patient interface {
+	AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (Lease, error)
+}
+
+// Sharer is a lock that several may hold at once, readers or holders of permits: AcquireShare asks for so many permits. A reader
+// asks for 1.
+type Sharer interface {
+	AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (Lease, error)
+}
+
+// Upgrader is a lock whose reader can become the writer. What the reader has seen stays as it is until then: ErrBusy says that it
+// is a reader still, because there are others, ErrLost that it is not.
+type Upgrader interface {
+	Upgrade(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 }
 
 // ErrBusy and ErrLost say that the call had certainly no effect.
@@ -243,11 +312,18 @@ func (l Lease) from(call time.Time, ttl time.Duration, err error) (Lease, error)
 // earliest then.
 func until(call time.Time, ttl time.Duration) time.Time { return call.Add(ttl - drift(ttl)) }
 
-// sibling names a key that belongs to a lock's key and lives in the same slot of a cluster. Redisson names its keys
-// and channels in this way, too.
-func sibling(prefix, key string) string {
+// sibling names a key that belongs to a lock's key, begins with it and lives in the same slot of a cluster.
+func sibling(name, key string) string {
 	if strings.Contains(key, "{") {
-		return prefix + ":" + key
+		return key + ":" + name
 	}
-	return prefix + ":{" + key + "}"
+	return "{" + key + "}:" + name
+}
+
+// redissonSibling names a key or a channel as Redisson does, within a prefix if there is one.
+func redissonSibling(within, name, key string) string {
+	if strings.Contains(key, "{") {
+		return within + name + ":" + key
+	}
+	return within + name + ":{" + key + "}"
 }

@@ -16,23 +16,25 @@ import (
 	"go.uber.org/goleak"
 
 	"hammerlock/history"
+	"hammerlock/internal/testbed"
 	"hammerlock/topologies"
 )
+
+// every is what the tests of all locks take. The catalogue of the commands has more than this package: known_test.go gives it.
+var every = All
+
+// Take makes the tests take a catalogue.
+func Take(all []Spec) []Spec {
+	every = all
+	return all
+}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // deployment brings a topology up for a test, with a client for each site.
 func deployment(t *testing.T, name string) (*topologies.Topology, []redis.UniversalClient) {
 	t.Helper()
-	server, err := topologies.FindServer(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec, _ := topologies.Find(name)
-	top, err := spec.Up(t.Context(), topologies.Options{Server: server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := testbed.Up(t, name, topologies.Options{})
 	var clients []redis.UniversalClient
 	for _, site := range top.Sites {
 		clients = append(clients, site.Client(topologies.ClientOptions{}))
@@ -42,9 +44,6 @@ func deployment(t *testing.T, name string) (*topologies.Topology, []redis.Univer
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
-		}
-		if err := top.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 	return top, clients
@@ -128,10 +127,11 @@ func must(t *testing.T, err error) {
 func grant(t *testing.T, l Lock, key string, ttl time.Duration) Lease {
 	t.Helper()
 	held, err := l.Acquire(t.Context(), key, ttl)
-	for range 10 {
+	for range 20 { // sites of a busy machine that answer too late may keep what a failed try left, for a lease
 		if !errors.Is(err, ErrQuorum) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
 			break
 		}
+		outlive(min(ttl, time.Second) / 10)
 		held, err = l.Acquire(t.Context(), key, ttl)
 	}
 	if err != nil {
@@ -142,7 +142,7 @@ func grant(t *testing.T, l Lock, key string, ttl time.Duration) Lease {
 
 func TestEveryLockThatClaimsToExcludeDoes(t *testing.T) {
 	home := homes(t)
-	for _, s := range All {
+	for _, s := range every {
 		if !s.Claims.Excludes || !home(s).runs(s) {
 			continue
 		}
@@ -175,11 +175,14 @@ func excludes(t *testing.T, a, b Lock, key string) {
 func refused(err error) bool { return errors.Is(err, ErrBusy) || errors.Is(err, ErrQuorum) }
 
 func TestEveryLockThatClaimsToExpireDoes(t *testing.T) {
-	const ttl = 300 * time.Millisecond
 	home := homes(t)
-	for _, s := range All {
+	for _, s := range every {
 		if !s.Claims.Expires || s.Claims.Renews || s.Broken != "" || !home(s).runs(s) {
 			continue
+		}
+		ttl := 300 * time.Millisecond
+		if s.Sites != OneSite {
+			ttl = time.Second // it gives a site a small share of the lease to answer
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -220,7 +223,7 @@ func waitFor(t *testing.T, l Lock, key string) time.Time {
 	t.Helper()
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()
-	for range 2000 {
+	for start := time.Now(); time.Since(start) < 10*time.Second; {
 		if _, err := l.Acquire(t.Context(), key, time.Minute); err == nil {
 			return time.Now()
 		}
@@ -368,12 +371,13 @@ func TestClassify(t *testing.T) {
 		"stored between":   {ErrConflict, history.Failed, history.Conflict},
 		"store refused":    {fmt.Errorf("%w: locked", ErrRefused), history.Failed, history.Refused},
 		"killed":           {ErrCrashed, history.Unknown, history.Crashed},
-		"after the grant":  {afterGrant(ErrBusy), history.Unknown, history.Other},
+		"after the grant":  {AfterGrant(ErrBusy), history.Unknown, history.Other},
 		"quorum":           {fmt.Errorf("2 of 5: %w", ErrQuorum), history.Failed, history.Quorum},
 		"no connection":    {dial, history.Failed, history.Unreachable},
 		"no pool":          {redis.ErrPoolTimeout, history.Failed, history.Unreachable},
 		"replica":          {reply("READONLY You can't write against a read only replica."), history.Failed, history.Refused},
 		"cluster down":     {reply("CLUSTERDOWN Hash slot not served"), history.Failed, history.Refused},
+		"no such script":   {reply("NOSCRIPT No matching script. Please use EVAL."), history.Failed, history.Other},
 		"loading":          {reply("LOADING Redis is loading the dataset in memory"), history.Failed, history.Refused},
 		"script failed":    {reply("ERR user_script:1: boom"), history.Unknown, history.Other},
 		"connection reset": {&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, history.Unknown, history.Dropped},
@@ -395,11 +399,11 @@ func TestClassify(t *testing.T) {
 
 func TestCatalogue(t *testing.T) {
 	seen, broken := map[string]bool{}, false
-	for _, s := range All {
+	for _, s := range every {
 		if s.Name == "" || s.Doc == "" || s.Source == "" || s.Open == nil || seen[s.Name] {
 			t.Errorf("%q is not described, or twice there", s.Name)
 		}
-		if (s.Broken == "") == (s.Assumes == "") || (s.Broken == "") != (len(s.Caught) == 0) {
+		if (s.Broken == "") == (s.Assumes == "") || (s.Broken == "") != (len(s.Caught)+len(s.Under) == 0) {
 			t.Errorf("%s: a lock is broken, and it is said how that shows, or it assumes something", s.Name)
 		}
 		if broken && s.Broken == "" {
@@ -407,8 +411,5 @@ func TestCatalogue(t *testing.T) {
 		}
 		broken = s.Broken != ""
 		seen[s.Name] = true
-		if found, ok := Find(s.Name); !ok || found.Name != s.Name {
-			t.Errorf("%s is not found by its name", s.Name)
-		}
 	}
 }

@@ -18,6 +18,7 @@ var multi = Spec{
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared:  true,
 	Open:    func(e Env) (Lock, error) { return &multiLock{e.Sites[0]}, nil },
 }
 

@@ -45,10 +45,13 @@ func Classify(err error) (history.Outcome, history.Reason) {
 // refusals begin the replies with which a server refuses a command before it runs it.
 var refusals = []string{
 	"READONLY", "CLUSTERDOWN", "NOREPLICAS", "LOADING", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CROSSSLOT",
-	"OOM", "BUSY", "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM", "NOSCRIPT", "EXECABORT",
+	"OOM", "BUSY", "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM", "EXECABORT",
 }
 
 func answered(err error) (history.Outcome, history.Reason) {
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return history.Failed, history.Other // nothing is wrong with the server: it is for the client to send the script
+	}
 	for _, prefix := range refusals {
 		if redis.HasErrorPrefix(err, prefix) {
 			return history.Failed, history.Refused
@@ -72,8 +75,8 @@ func silence(err error) history.Reason {
 	}
 }
 
-// afterGrant keeps an error of a lock's second command from being taken for harmless: the first one had its effect.
-func afterGrant(err error) error {
+// AfterGrant keeps an error of a lock's second command from being taken for harmless: the first one had its effect.
+func AfterGrant(err error) error {
 	if outcome, _ := Classify(err); outcome == history.Failed {
 		return errAfterGrant{err.Error()}
 	}

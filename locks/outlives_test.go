@@ -12,7 +12,7 @@ import (
 // process is a crash.
 func TestCloseIsACrash(t *testing.T) {
 	home := homes(t)
-	for _, s := range All {
+	for _, s := range every {
 		b := home(s)
 		if s.Broken != "" || !s.Claims.Excludes || !s.Claims.Expires || !b.runs(s) {
 			continue

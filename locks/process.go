@@ -6,8 +6,8 @@ type shared struct {
 	users int
 }
 
-// share returns what stands under the key; the first user opens it. Who is done with it calls drop.
-func share[T interface{ Close() error }](p *Process, key any, open func() (T, error)) (T, error) {
+// Share returns what stands under the key; the first user opens it. Who is done with it calls Drop.
+func Share[T interface{ Close() error }](p *Process, key any, open func() (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s, ok := p.shared[key]; ok {
@@ -25,8 +25,8 @@ func share[T interface{ Close() error }](p *Process, key any, open func() (T, er
 	return value, nil
 }
 
-// drop closes what stands under the key if it had its last user.
-func (p *Process) drop(key any) error {
+// Drop closes what stands under the key if it had its last user.
+func (p *Process) Drop(key any) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.shared[key]

@@ -14,9 +14,10 @@ var redisson = Spec{
 	Source:  "Redisson, RLock.lock: it excludes a Redisson client on the same key",
 	Sites:   OneSite,
 	Assumes: keepsKeys + heedsLost,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true, Renews: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true, Renews: true, Wakes: true},
+	Listens: true,
 	Open: func(e Env) (Lock, error) {
-		return &redissonLock{renewing: renew(newReentrant(e.Sites[0]), e), waiting: waiting{client: e.Sites[0], process: e.Process}}, nil
+		return &redissonLock{within: e.Within, renewing: renew(newReentrant(e), e), waiting: waiting{client: e.Sites[0], process: e.Process}}, nil
 	},
 }
 
@@ -26,6 +27,7 @@ const redissonLease = 30 * time.Second
 type redissonLock struct {
 	*renewing
 	waiting
+	within string // see Env
 }
 
 func (l *redissonLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
@@ -38,7 +40,7 @@ func (l *redissonLock) Acquire(ctx context.Context, key string, ttl time.Duratio
 // Wait subscribes, looks whether the lock has become free meanwhile, and waits for the message of a release, but no
 // longer than the holder's lease.
 func (l *redissonLock) Wait(ctx context.Context, key string) (history.Wake, error) {
-	return l.wait(ctx, sibling(redissonChannel, key), func(ctx context.Context) (time.Duration, history.Wake, error) {
+	return l.wait(ctx, redissonSibling(l.within, redissonChannel, key), func(ctx context.Context) (time.Duration, history.Wake, error) {
 		left, err := l.client.PTTL(ctx, key).Result()
 		return left, history.LeaseEnd, err
 	})

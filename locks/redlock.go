@@ -20,6 +20,7 @@ var redlock = Spec{
 	Sites:   ManySites,
 	Assumes: keepsQuorum + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared:  true,
 	Open:    func(e Env) (Lock, error) { return newRedlock(e), nil },
 }
 

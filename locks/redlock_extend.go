@@ -9,5 +9,6 @@ var redlockExtend = Spec{
 	Sites:   ManySites,
 	Assumes: keepsQuorum + heedsLost,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
+	Shared:  true,
 	Open:    func(e Env) (Lock, error) { return renew(newRedlock(e), e), nil },
 }

@@ -9,6 +9,7 @@ var redlockSerial = Spec{
 	Sites:   ManySites,
 	Assumes: keepsQuorum + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared:  true,
 	Open: func(e Env) (Lock, error) {
 		l := newRedlock(e)
 		l.each = inTurn

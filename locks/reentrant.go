@@ -19,7 +19,7 @@ var reentrant = Spec{
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true},
-	Open:    func(e Env) (Lock, error) { return newReentrant(e.Sites[0]), nil },
+	Open:    func(e Env) (Lock, error) { return newReentrant(e), nil },
 }
 
 // reentrantLock tells the server which number of holds it wants, not to count one more or one less: a command whose
@@ -27,14 +27,15 @@ var reentrant = Spec{
 // threads, with one number for each outermost hold.
 type reentrantLock struct {
 	client redis.UniversalClient
+	within string              // see Env
 	id     string              // of this worker
 	outer  int64               // outermost holds so far
 	held   map[string]Lease    // by key
 	spent  map[string][]string // latches whose answer was heard, by key
 }
 
-func newReentrant(c redis.UniversalClient) *reentrantLock {
-	return &reentrantLock{client: c, id: uuid(), held: map[string]Lease{}, spent: map[string][]string{}}
+func newReentrant(e Env) *reentrantLock {
+	return &reentrantLock{client: e.Sites[0], within: e.Within, id: uuid(), held: map[string]Lease{}, spent: map[string][]string{}}
 }
 
 // uuid makes a random UUID, version 4.
@@ -122,8 +123,8 @@ func (l *reentrantLock) Release(ctx context.Context, lease Lease) error {
 		held.Count = left
 		l.held[lease.Key] = held
 	}
-	latch := fmt.Sprintf("%s:%s:%d", sibling(redissonLatch, lease.Key), lease.Token, lease.Count)
-	n, err := leave.Run(ctx, l.client, []string{lease.Key, sibling(redissonChannel, lease.Key), latch},
+	latch := fmt.Sprintf("%s:%s:%d", redissonSibling(l.within, redissonLatch, lease.Key), lease.Token, lease.Count)
+	n, err := leave.Run(ctx, l.client, []string{lease.Key, redissonSibling(l.within, redissonChannel, lease.Key), latch},
 		lease.Token, left, latchLife.Milliseconds()).Int()
 	if err != nil {
 		return err

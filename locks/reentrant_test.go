@@ -18,7 +18,7 @@ import (
 
 func TestEveryLockThatClaimsReentryHasIt(t *testing.T) {
 	home := homes(t)
-	for _, s := range All {
+	for _, s := range every {
 		if !s.Claims.Reentrant {
 			continue
 		}

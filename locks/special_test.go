@@ -19,7 +19,7 @@ func TestLocksLiveOnEveryTopologyWithOneSite(t *testing.T) {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()
 			home := newBench(t, topology)
-			for _, s := range All {
+			for _, s := range every {
 				if s.Sites != OneSite || !s.Claims.Excludes || !home.runs(s) {
 					continue
 				}

@@ -66,7 +66,7 @@ func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, ttl time.Durati
 	if err == nil && int(n) < l.replicas {
 		return fmt.Errorf("%d of %d: %w", n, l.replicas, errReplicas)
 	}
-	return afterGrant(err)
+	return AfterGrant(err)
 }
 
 // undo gives the grant back on the connection that it came by. The result tells what is certain then.
@@ -74,7 +74,7 @@ func (l *waitLock) undo(ctx context.Context, conn *redis.Conn, lease Lease, why 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxSiteTimeout)
 	defer cancel()
 	if err := deleteOwned(ctx, conn, lease.Key, lease.Token); err != nil && !errors.Is(err, ErrLost) {
-		return errors.Join(afterGrant(why), err)
+		return errors.Join(AfterGrant(why), err)
 	}
 	if errors.Is(why, errReplicas) {
 		return fmt.Errorf("%w: %w", why, ErrQuorum)

@@ -43,7 +43,7 @@ func (b *bench) subscribed(t *testing.T) {
 }
 
 func TestWaitersAreWokenByARelease(t *testing.T) {
-	for _, s := range []Spec{redisson, fair} {
+	for _, s := range []Spec{redisson, fair, handoff, handoffCohort} {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			home := newBench(t, "single")
@@ -109,7 +109,7 @@ func TestOneMessageWakesOneWaiterOfAProcess(t *testing.T) {
 // TestWaitersDoNotOutsleepALease lets a holder die: nobody sends a message.
 func TestWaitersDoNotOutsleepALease(t *testing.T) {
 	const ttl = 300 * time.Millisecond
-	for _, s := range []Spec{redisson, fair} {
+	for _, s := range []Spec{redisson, fair, handoff, handoffCohort} {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			home := newBench(t, "single")
@@ -135,13 +135,19 @@ func TestWaitersDoNotOutsleepALease(t *testing.T) {
 	}
 }
 
-func TestFairServesInOrder(t *testing.T) {
+func TestQueuesServeInOrder(t *testing.T) {
+	for _, s := range []Spec{fair, handoff} {
+		t.Run(s.Name, func(t *testing.T) { servesInOrder(t, s) })
+	}
+}
+
+func servesInOrder(t *testing.T, s Spec) {
 	t.Parallel()
 	const ttl = 20 * time.Second
 	home := newBench(t, "single")
 	var crew []Lock
 	for range 5 {
-		crew = append(crew, open(t, fair, home.env()))
+		crew = append(crew, open(t, s, home.env()))
 	}
 	held := grant(t, crew[0], "k", ttl)
 	for _, l := range crew[1:] { // they come in this order
@@ -229,7 +235,7 @@ func TestRueidislockWaitsByItself(t *testing.T) {
 	e := home.env()
 	for name, other := range map[string]Env{"one process": e, "two processes": home.env()} {
 		t.Run(name, func(t *testing.T) {
-			a, b := open(t, libRueidislock, e), open(t, libRueidislock, other)
+			a, b := open(t, rueidislockSpec(), e), open(t, rueidislockSpec(), other)
 			held := grant(t, a, "k", 2*time.Second)
 			if _, err := b.Acquire(t.Context(), "k", 2*time.Second); !errors.Is(err, ErrBusy) {
 				t.Fatal(err)
@@ -265,7 +271,7 @@ func TestRueidislocksRefusedTriesAreNoExtensions(t *testing.T) {
 	home := newBench(t, "single")
 	e := home.env()
 	recorded := renewals(&e)
-	a, b := open(t, libRueidislock, home.env()), open(t, libRueidislock, e)
+	a, b := open(t, rueidislockSpec(), home.env()), open(t, rueidislockSpec(), e)
 	const ttl = 10 * time.Second // nobody renews within the test
 	held := grant(t, a, "k", ttl)
 	if _, err := b.Acquire(t.Context(), "k", ttl); !errors.Is(err, ErrBusy) {

@@ -17,6 +17,7 @@ var watch = Spec{
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared:  true,
 	Open:    func(e Env) (Lock, error) { return &watchLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 

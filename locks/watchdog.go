@@ -15,6 +15,7 @@ var watchdog = Spec{
 	Sites:   OneSite,
 	Assumes: keepsKeys + heedsLost,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
+	Shared:  true,
 	Open:    func(e Env) (Lock, error) { return renew(&leaseLock{e.Sites[0]}, e), nil },
 }
 

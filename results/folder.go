@@ -14,12 +14,13 @@ import (
 
 // The files of a saved run.
 const (
-	RunFile     = "run.json"
-	LatencyFile = "latency.hlog"
-	HistoryFile = "history.bin"
-	latestLink  = "latest"
-	unfinished  = ".partial"
-	writerFile  = ".writer" // locked for as long as a process writes the run
+	RunFile      = "run.json"
+	LatencyFile  = "latency.hlog"
+	HistoryFile  = "history.bin"
+	EnvelopeFile = "envelope.svg" // of a sweep
+	latestLink   = "latest"
+	unfinished   = ".partial"
+	writerFile   = ".writer" // locked for as long as a process writes the run
 )
 
 // Folder is the directory of one run. While the run goes on its name ends in ".partial"; Commit gives it its
@@ -99,6 +100,7 @@ func (f *Folder) Commit(r *Run) (string, error) {
 	if err := f.close(); err != nil {
 		return "", fmt.Errorf("save the latency log: %w", err)
 	}
+	r.Schema = SchemaVersion
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return "", err
@@ -151,6 +153,9 @@ func ReadRun(dir string) (*Run, error) {
 	var r Run
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.Schema > SchemaVersion {
+		return nil, fmt.Errorf("%s has schema %d, and this build reads up to %d: a newer one wrote it", path, r.Schema, SchemaVersion)
 	}
 	return &r, nil
 }

@@ -49,12 +49,6 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:summaryLimit-len(note)], "") + note
 }
 
-// WriteSummaryText writes a text with its columns kept, for the summary of a CI step.
-func WriteSummaryText(w io.Writer, title, text string) error {
-	_, err := io.WriteString(w, cut(fmt.Sprintf("\n### %s\n\n```\n%s```\n", title, strings.ReplaceAll(text, "```", "'''"))))
-	return err
-}
-
 func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }
 
 // WriteAnnotations writes workflow commands that mark what failed.

@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ type Metric struct {
 	Facet string // what is said of the better one: one of Facets
 	Of    func(*Run) Reading
 	unit  unit
+	Word  string // in internal/glossary, which says what is measured
 }
 
 // unit says how the numbers of a metric are written.
@@ -62,18 +64,18 @@ type Reading struct {
 
 // distributions are the latencies that a metric can be a statistic of.
 var distributions = []struct {
-	name, facet string
-	of          func(*Run) *Percentiles
+	name, word, facet string
+	of                func(*Run) *Percentiles
 }{
-	{"acquire", speed, func(r *Run) *Percentiles { return &r.Latency.Acquire }},
-	{"acquire_with_unfinished", patience, func(r *Run) *Percentiles { return &r.Waiting.Unfinished }},
-	{"random_waiter", patience, func(r *Run) *Percentiles { return &r.Waiting.RandomWaiter }},
-	{"response", speed, func(r *Run) *Percentiles { return &r.Latency.Response }},
-	{"response_with_unfinished", speed, func(r *Run) *Percentiles { return &r.Waiting.Response }},
-	{"handoff", speed, func(r *Run) *Percentiles { return &r.Latency.Handoff }},
-	{"hold", speed, func(r *Run) *Percentiles { return &r.Latency.Hold }},
-	{"release", speed, func(r *Run) *Percentiles { return &r.Latency.Release }},
-	{"try", speed, func(r *Run) *Percentiles { return &r.Latency.Try }},
+	{"acquire", "acquire", speed, func(r *Run) *Percentiles { return &r.Latency.Acquire }},
+	{"acquire_with_unfinished", "with unfinished", patience, func(r *Run) *Percentiles { return &r.Waiting.Unfinished }},
+	{"random_waiter", "random waiter", patience, func(r *Run) *Percentiles { return &r.Waiting.RandomWaiter }},
+	{"response", "response", speed, func(r *Run) *Percentiles { return &r.Latency.Response }},
+	{"response_with_unfinished", "response with unfinished", speed, func(r *Run) *Percentiles { return &r.Waiting.Response }},
+	{"handoff", "hand-off", speed, func(r *Run) *Percentiles { return &r.Latency.Handoff }},
+	{"hold", "hold", speed, func(r *Run) *Percentiles { return &r.Latency.Hold }},
+	{"release", "release", speed, func(r *Run) *Percentiles { return &r.Latency.Release }},
+	{"try", "try", speed, func(r *Run) *Percentiles { return &r.Latency.Try }},
 }
 
 // statistics are what a metric can say of a distribution.
@@ -104,18 +106,18 @@ func (p *Percentiles) reading(v *int64) Reading {
 
 // Metrics lists the metrics.
 var Metrics = slices.Concat(latencyMetrics(), []Metric{
-	{"throughput", true, work, func(r *Run) Reading { return known(r.Throughput, r.Measured > 0) }, perSecond},
-	{"fairness.jain", true, fair, func(r *Run) Reading { return known(r.Fairness.Jain, r.Visits.Done > 0) }, share},
-	{"fairness.starving", false, fair, func(r *Run) Reading { return known(float64(r.Fairness.Starving), r.Visits.Done > 0) }, number},
-	{"fairness.idle", false, work, func(r *Run) Reading { return maybe(r.Fairness.IdleShare) }, share},
-	{"cost.round_trips", false, expense, func(r *Run) Reading { return maybe(r.Cost.RoundTrips) }, number},
-	{"cost.commands", false, expense, func(r *Run) Reading { return maybe(r.Cost.Commands) }, number},
-	{"cost.server_cpu", false, expense, func(r *Run) Reading { return maybe(r.Cost.ServerCPU) }, nanoseconds},
-	{"visits.timeout", false, accident, attempted(func(v *Visits) int64 { return v.Timeout }), number},
-	{"visits.failed", false, accident, attempted(func(v *Visits) int64 { return v.Failed }), number},
-	{"visits.unknown", false, accident, attempted(func(v *Visits) int64 { return v.Unknown }), number},
-	{"visits.skipped", false, accident, attempted(func(v *Visits) int64 { return v.Skipped }), number},
-	{"counter.lost", false, accident, func(r *Run) Reading { return known(float64(r.Views.Lost), r.Views.Acknowledged > 0) }, number},
+	{"throughput", true, work, func(r *Run) Reading { return known(r.Throughput, r.Measured > 0) }, perSecond, "throughput"},
+	{"fairness.jain", true, fair, func(r *Run) Reading { return known(r.Fairness.Jain, r.Visits.Done > 0) }, share, "jain"},
+	{"fairness.starving", false, fair, func(r *Run) Reading { return known(float64(r.Fairness.Starving), r.Visits.Done > 0) }, number, "starving"},
+	{"fairness.idle", false, work, func(r *Run) Reading { return maybe(r.Fairness.IdleShare) }, share, "idle"},
+	{"cost.round_trips", false, expense, func(r *Run) Reading { return maybe(r.Cost.RoundTrips) }, number, "trips"},
+	{"cost.commands", false, expense, func(r *Run) Reading { return maybe(r.Cost.Commands) }, number, "commands"},
+	{"cost.server_cpu", false, expense, func(r *Run) Reading { return maybe(r.Cost.ServerCPU) }, nanoseconds, "server cpu"},
+	{"visits.timeout", false, accident, attempted(func(v *Visits) int64 { return v.Timeout }), number, "timed out"},
+	{"visits.failed", false, accident, attempted(func(v *Visits) int64 { return v.Failed }), number, "failed"},
+	{"visits.unknown", false, accident, attempted(func(v *Visits) int64 { return v.Unknown }), number, "unknown"},
+	{"visits.skipped", false, accident, attempted(func(v *Visits) int64 { return v.Skipped }), number, "skipped"},
+	{"counter.lost", false, accident, func(r *Run) Reading { return known(float64(r.Views.Lost), r.Views.Acknowledged > 0) }, number, "lost"},
 })
 
 // Headline are the metrics of a comparison unless others are asked for. They are few, because each one more makes
@@ -126,7 +128,7 @@ var Headline = []string{"throughput", "response.p50", "response.p99", "random_wa
 func latencyMetrics() (all []Metric) {
 	for _, d := range distributions {
 		for _, s := range statistics {
-			all = append(all, Metric{Name: d.name + "." + s.name, unit: nanoseconds, Facet: d.facet,
+			all = append(all, Metric{Name: d.name + "." + s.name, Word: d.word, unit: nanoseconds, Facet: d.facet,
 				Of: func(r *Run) Reading { p := d.of(r); return p.reading(s.of(p)) }})
 		}
 	}
@@ -178,6 +180,38 @@ func MetricNames() string {
 		rest = append(rest, m.Name)
 	}
 	return fmt.Sprintf("%s, each with .%s; %s", strings.Join(names, ", "), strings.Join(percentiles, " ."), strings.Join(rest, ", "))
+}
+
+// Direction says which values are good.
+func (m Metric) Direction() string {
+	if m.More {
+		return "more is better"
+	}
+	return "less is better"
+}
+
+// Says is the unit of the metric, and which values are good.
+func (m Metric) Says() string {
+	return map[unit]string{number: "a number", nanoseconds: "a duration, as in 50ms", perSecond: "visits a second, as in 1000/s",
+		share: "a share, as in 0.8 or 80%"}[m.unit] + "; " + m.Direction()
+}
+
+// WriteMetrics writes the names of all metrics, what each is a number of in the glossary, and its unit.
+func WriteMetrics(w io.Writer) error {
+	p := &human.Printer{W: w}
+	var ends []string
+	for _, s := range statistics {
+		ends = append(ends, "."+s.name)
+	}
+	const row = "  %-26s %-26s %s"
+	for i, d := range distributions {
+		p.Line(row, d.name+".", d.word, Metrics[i*len(statistics)].Says())
+	}
+	p.Line("  each of these with one of %s", strings.Join(ends, " "))
+	for _, m := range Metrics[len(distributions)*len(statistics):] {
+		p.Line(row, m.Name, m.Word, m.Says())
+	}
+	return p.Err
 }
 
 // Format writes a value of the metric with its unit.

@@ -28,7 +28,7 @@ func Supports(q float64, n int64) bool { return float64(n)*(1-q) >= 5-1e-6 }
 // Text writes a percentile: "-" if the count does not support it, ">" and the maximum if it is Beyond.
 func (p *Percentiles) Text(v *int64) string {
 	switch {
-	case v == nil:
+	case v == nil, p.Count == 0:
 		return "-"
 	case *v == int64(Beyond):
 		return ">" + human.Duration(time.Duration(p.Max))

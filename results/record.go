@@ -8,19 +8,28 @@ import (
 	"hammerlock/checker"
 )
 
+// SchemaVersion is the version of the record. Fields may be added without a new one; those that are there keep names and units.
+const SchemaVersion = 1
+
 // Run is everything that is kept of one run. Durations are in nanoseconds.
 type Run struct {
+	Schema  int       `json:"schema"` // SchemaVersion of whoever wrote it; 0 in runs saved before it was kept
 	Name    string    `json:"name"`
 	Started time.Time `json:"started"`
 	Partial string    `json:"partial,omitempty"` // why the run ended early; empty if it did not
 	// Interactive says that the run was changed by key: the history names what was done, gates decide nothing.
 	Interactive bool   `json:"interactive,omitempty"`
-	Label       string `json:"label,omitempty"` // what to keep in mind about every number in it
-	Command     string `json:"command"`         // repeats the run
+	Aborted     string `json:"aborted,omitempty"` // the gate that ended the run early; empty if none did
+	// Before says why each attempt at this run before it was inconclusive: something that nobody had planned had hit it.
+	Before  []string `json:"attempts_before,omitempty"`
+	Label   string   `json:"label,omitempty"` // what to keep in mind about every number in it
+	Command string   `json:"command"`         // repeats the run
 
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
 	Scenario string   `json:"scenario,omitempty"` // empty if the run was none of a catalogue
+	Strains  string   `json:"strains,omitempty"`  // what the scenario strains, in words
+	Service  string   `json:"service,omitempty"`  // how a service was visited that locks by itself; empty if locks were
 	Counter  string   `json:"counter_store"`
 	Faults   []string `json:"faults"`
 	Config
@@ -34,9 +43,13 @@ type Run struct {
 	Fairness   Fairness          `json:"fairness"`
 	Cost       Cost              `json:"cost"`
 	Generator  Generator         `json:"generator"`
+	Phases     []Phase           `json:"phases,omitempty"` // one after the other; nil if the load stays the same
 	Windows    []FaultWindow     `json:"fault_windows,omitempty"`
 	Errors     map[string]int64  `json:"errors"` // operations that were not OK, by "kind outcome reason"
 	Verdicts   []checker.Verdict `json:"verdicts"`
+
+	Driver *Driver `json:"driver,omitzero"` // of a lock that lives in a program of its own
+	Fleet  *Fleet  `json:"fleet,omitzero"`  // of workers on several machines
 
 	Settings    map[string]string `json:"settings"`       // of the servers
 	Client      map[string]string `json:"client_options"` // of the clients that locks use
@@ -48,6 +61,7 @@ type Config struct {
 	Workers    int     `json:"workers"`
 	Processes  int     `json:"processes"`
 	Keys       int     `json:"keys"`
+	Burst      int     `json:"burst,omitempty"` // so many visits at once and no more; 0 = a load
 	Popularity string  `json:"popularity"`
 	Rate       float64 `json:"rate_per_s"` // 0 = closed loop
 	Spread     string  `json:"arrival_spread"`
@@ -86,7 +100,7 @@ type Views struct {
 	Unknown      int64 `json:"unknown"`
 	Final        int64 `json:"final"`
 	Lost         int64 `json:"lost"`
-	Fenced       int64 `json:"fenced"` // stale stores that a fenced counter refused
+	Fenced       int64 `json:"fenced"` // stale stores that a fenced counter refused, and loads before them
 }
 
 // Latencies are the distributions of a run.

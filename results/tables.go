@@ -40,24 +40,26 @@ func (r *Run) write(p *human.Printer) {
 	p.Fact("GENERATOR", string(r.Generator.State)+"  "+strings.Join(r.Generator.Reasons, "; "))
 	p.Fact("FAIRNESS", r.FairnessText())
 	p.Line("")
-	for _, row := range append([][]string{{"latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean"}}, r.LatencyRows()...) {
-		line := fmt.Sprintf("%-26s", row[0])
-		for _, cell := range row[1:] {
-			line += fmt.Sprintf("%9s", cell)
-		}
-		p.Line("%s", line)
-	}
+	r.writeLatency(p)
 	if r.Waiting.Censored > 0 {
 		p.Line("%s", r.CensoredText())
 	}
+	writePhases(p, []Run{*r})
 	p.Line("")
 	p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput), human.Duration(time.Duration(r.Measured))))
 	p.Fact("visits", r.VisitsText())
 	if len(r.Waiting.Woken) > 0 {
 		p.Fact("woken", r.WokenText())
 	}
-	trips, commands, cpu := r.Cost.Texts()
-	p.Fact("cost a visit", fmt.Sprintf("%s round trips, %s commands on the servers, %s of their CPU", trips, commands, cpu))
+	if trips, commands, cpu := r.Cost.Texts(); r.Service == "" {
+		p.Fact("cost a visit", fmt.Sprintf("%s round trips, %s commands on the servers, %s of their CPU", trips, commands, cpu))
+	}
+	if r.Driver != nil {
+		p.Fact("driver", r.Driver.Text())
+	}
+	if r.Fleet != nil {
+		p.Fact("agents", r.Fleet.Text())
+	}
 	if r.Views.Fenced > 0 {
 		p.Fact("fence", r.fencedText())
 	}
@@ -67,9 +69,35 @@ func (r *Run) write(p *human.Printer) {
 	p.Fact("repeat", r.Command)
 }
 
+func (r *Run) writeLatency(p *human.Printer) {
+	for _, row := range append([][]string{{"latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean"}}, r.LatencyRows()...) {
+		line := fmt.Sprintf("%-26s", row[0])
+		for _, cell := range row[1:] {
+			line += fmt.Sprintf("%9s", cell)
+		}
+		p.Line("%s", line)
+	}
+}
+
+// writeWorkloads describes the load that runs have in common, and each service that it was put on.
+func writeWorkloads(p *human.Printer, runs []Run) {
+	var known []string
+	for i := range runs {
+		r := &runs[i]
+		text := r.Workload()
+		if r.Service != "" {
+			text = r.Combination() + ": " + text
+		}
+		if i == 0 || r.Service != "" && !slices.Contains(known, text) {
+			p.Wrapped("", 0, text)
+		}
+		known = append(known, text)
+	}
+}
+
 // writeComparison writes several runs below each other: verdicts, then latency, then cost.
 func writeComparison(p *human.Printer, runs []Run) {
-	p.Wrapped("", 0, runs[0].Workload())
+	writeWorkloads(p, runs)
 	p.Line("")
 	const verdicts = "%-20s %-14s%9s%11s  %-10s %-9s %5s %9s"
 	p.Line(verdicts, "", "SAFETY", "lost", "visits/s", "FAIRNESS", "starving", "idle", "GENERATOR")
@@ -100,10 +128,15 @@ func writeComparison(p *human.Printer, runs []Run) {
 	for i := range runs {
 		r := &runs[i]
 		h, l, worst := &r.Latency.Handoff, &r.Latency.Release, &r.Fairness.Worst
+		longest := human.Duration(time.Duration(worst.Longest))
+		if r.Service != "" { // nobody sees its waits
+			longest = "-"
+		}
 		trips, commands, cpu := r.Cost.Texts()
 		p.Line(cost, r.Combination(), h.Text(h.P50), h.Text(h.P99), l.Text(l.P50), l.Text(l.P99), human.Count(worst.Visits),
-			human.Duration(time.Duration(worst.Longest)), trips, commands, cpu)
+			longest, trips, commands, cpu)
 	}
+	writePhases(p, runs)
 	p.Line("")
 	writeNotes(p, runs)
 }
@@ -143,6 +176,9 @@ func (r *Run) notes() (all []string) {
 	}
 	if len(r.Fairness.StarvingWorkers) > 0 {
 		all = append(all, "FAIRNESS: "+starving(r.Fairness.StarvingWorkers))
+	}
+	if r.Driver != nil {
+		all = append(all, "driver: "+r.Driver.Text())
 	}
 	if r.Views.Fenced > 0 {
 		all = append(all, "FENCE: "+r.fencedText())

@@ -16,12 +16,11 @@ func (r *Run) Combination() string {
 
 // Workload describes the load that the runs of a comparison have in common.
 func (r *Run) Workload() string {
-	rate := "closed loop"
-	if r.Rate > 0 {
-		rate = human.Number(r.Rate) + " visits/s " + r.Spread
+	if r.Service != "" {
+		return r.visitsToService()
 	}
 	return strings.Join([]string{
-		human.Quantity(r.Workers, "worker"), human.Quantity(r.Keys, "page"), rate, "lease " + human.Duration(time.Duration(r.TTL)),
+		human.Quantity(r.Workers, "worker"), human.Quantity(r.Keys, "page"), r.Loop(), "lease " + human.Duration(time.Duration(r.TTL)),
 		"hold " + human.Duration(time.Duration(r.Hold)), "backoff " + human.Duration(time.Duration(r.Retry)),
 		human.Duration(time.Duration(r.Duration)) + " each", r.Settings["server"],
 	}, " · ")
@@ -30,6 +29,10 @@ func (r *Run) Workload() string {
 // FairnessText says how visits and waits are shared among the workers.
 func (r *Run) FairnessText() string {
 	f := r.Fairness
+	if r.Service != "" { // nobody sees its waits
+		return fmt.Sprintf("Jain %.2f over %s; %s; worst w%02d: %s", f.Jain, human.Quantity(r.Workers, "worker"),
+			starving(f.StarvingWorkers), f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"))
+	}
 	text := fmt.Sprintf("Jain %.2f over %s; %s; worst w%02d: %s, mean wait %s, longest %s", f.Jain, human.Quantity(r.Workers, "worker"),
 		starving(f.StarvingWorkers), f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"),
 		human.Duration(time.Duration(f.Worst.Mean)), human.Duration(time.Duration(f.Worst.Longest)))
@@ -62,6 +65,10 @@ func (r *Run) LatencyRows() [][]string {
 			return []string{name, "0", "-", "-", "-", "-", "-", "-"}
 		}
 		return []string{name, human.Count(p.Count), p.Text(p.P50), p.Text(p.P90), p.Text(p.P99), p.Text(p.P999), p.Text(&p.Max), p.Text(&p.Mean)}
+	}
+	if r.Service != "" {
+		return [][]string{row("response (from due)", r.Latency.Response), row("response with unfinished", r.Waiting.Response),
+			row("one request", r.Latency.Try)}
 	}
 	rows := [][]string{
 		row("acquire (winners)", r.Latency.Acquire),

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"hammerlock/checker"
+	"hammerlock/internal/glossary"
 	"hammerlock/internal/human"
 )
 
@@ -19,22 +21,29 @@ type Judgement struct {
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
 	Scenario string   `json:"scenario,omitempty"`
+	Strains  string   `json:"strains,omitempty"` // what the scenario strains, in words
 	Faults   []string `json:"faults"`
 	Load     string   `json:"load,omitempty"`
+	Agents   string   `json:"agents,omitempty"` // where the workers lived, and how well clocks agreed
 	Command  string   `json:"command"`
 	Partial  string   `json:"partial,omitempty"`
 	// Interactive: see Run.
 	Interactive bool              `json:"interactive,omitempty"`
-	Saved       string            `json:"saved,omitempty"` // where the history is
+	Before      []string          `json:"attempts_before,omitempty"` // see Run
+	Saved       string            `json:"saved,omitempty"`           // where the history is
 	Verdicts    []checker.Verdict `json:"verdicts"`
 }
 
 // Judgement is that of a judged run.
 func (r *Run) Judgement() Judgement {
+	agents := ""
+	if r.Fleet != nil {
+		agents = r.Fleet.Text()
+	}
 	return Judgement{
-		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
-		Interactive: r.Interactive,
-		Verdicts:    r.Verdicts,
+		Agents: agents, Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
+		Interactive: r.Interactive, Before: r.Before,
+		Verdicts: r.Verdicts,
 	}
 }
 
@@ -43,9 +52,21 @@ func (j *Judgement) Name() string {
 	return strings.TrimSpace(j.Topology + " " + j.Lock + " " + j.Scenario)
 }
 
-// WriteVerdicts writes what was judged for people: a block for each, and a table if there are several. A scenario that was
-// passed has its line in the table alone.
-func WriteVerdicts(w io.Writer, all []Judgement) error {
+// NotRun is a scenario that a lock was not put through, and why. It is no verdict: nothing is known.
+type NotRun struct {
+	Topology string `json:"topology"`
+	Lock     string `json:"lock"`
+	Scenario string `json:"scenario"`
+	Why      string `json:"why"`
+	Unasked  bool   `json:"unasked,omitempty"` // it would have been run if there had been time
+}
+
+// Name says what was not run, as that of a judgement.
+func (n *NotRun) Name() string { return n.Topology + " " + n.Lock + " " + n.Scenario }
+
+// WriteVerdicts writes what was judged for people: a block for each, and a table if there are several, with what was not run
+// at its end. A scenario that was passed has its line in the table alone.
+func WriteVerdicts(w io.Writer, all []Judgement, not []NotRun) error {
 	p := &human.Printer{W: w}
 	blocks := 0
 	for i := range all {
@@ -57,21 +78,48 @@ func WriteVerdicts(w io.Writer, all []Judgement) error {
 		}
 		all[i].write(p)
 	}
-	if len(all) > 1 {
-		width := 24
-		for i := range all {
-			width = max(width, len(all[i].Name()))
+	if len(all)+len(not) < 2 {
+		return p.Err
+	}
+	if blocks > 0 {
+		p.Line("")
+	}
+	width := 24
+	for i := range all {
+		width = max(width, len(all[i].Name()))
+	}
+	for i := range not {
+		width = max(width, len(not[i].Name()))
+	}
+	row := func(name, verdict, proved, text string) {
+		p.Wrapped(fmt.Sprintf("%-*s %-13s %7s  ", width, name, verdict, proved), width+24, text)
+	}
+	p.Line("%-*s %-13s %7s", width, "", "VERDICT", "PROVED")
+	for i := range all {
+		status, text := all[i].Status()
+		if status == checker.Pass && all[i].Strains != "" {
+			text = all[i].Strains
 		}
-		if blocks > 0 {
-			p.Line("")
-		}
-		p.Line("%-*s VERDICT", width, "")
-		for i := range all {
-			status, text := worst(all[i].Verdicts)
-			p.Wrapped(fmt.Sprintf("%-*s %-14s ", width, all[i].Name(), strings.ToUpper(status.String())), width+16, text)
-		}
+		row(all[i].Name(), strings.ToUpper(status.String()), all[i].proved(), text)
+	}
+	for i := range not {
+		row(not[i].Name(), "NOT RUN", "", not[i].Why)
 	}
 	return p.Err
+}
+
+// proved is when the first violation was certain; empty if there is none.
+func (j *Judgement) proved() string {
+	first := time.Duration(0)
+	for i := range j.Verdicts {
+		if v := &j.Verdicts[i]; v.Status == checker.Fail && v.Proved() > 0 && (first == 0 || v.Proved() < first) {
+			first = v.Proved()
+		}
+	}
+	if first == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f s", first.Seconds())
 }
 
 // write writes one block: the verdict first, then each property, then the evidence of what failed.
@@ -85,11 +133,17 @@ func (j *Judgement) write(p *human.Printer) {
 	if j.Load != "" {
 		p.Fact("", j.Load)
 	}
+	if j.Agents != "" {
+		p.Fact("agents", j.Agents)
+	}
 	if j.Interactive {
 		p.Fact("INTERACTIVE", InteractiveText)
 	}
 	if j.Partial != "" {
 		p.Fact("PARTIAL", "the end of the history is missing: "+j.Partial)
+	}
+	for i, why := range j.Before {
+		p.Fact("", fmt.Sprintf("attempt %d was inconclusive: %s", i+1, why))
 	}
 	p.Fact("VERDICT", strings.ToUpper(status.String())+"  "+text)
 	p.Line("")
@@ -102,6 +156,11 @@ func (j *Judgement) write(p *human.Printer) {
 		}
 		p.Line("")
 		p.Line("%s", Title(&v))
+		for _, w := range glossary.Find(v.Cause) {
+			if w.Group == glossary.Causes {
+				p.Fact("", w.Means)
+			}
+		}
 		for _, sentence := range v.Story {
 			p.Fact("", sentence)
 		}
@@ -119,6 +178,12 @@ func Title(v *checker.Verdict) string {
 		return v.Checker + ": " + v.Status.String()
 	}
 	return v.Checker + ": " + v.Cause
+}
+
+// Sentence is what a verdict that failed found, under its name. A cause that the summary names first or last is said once.
+func Sentence(v *checker.Verdict) string {
+	text := strings.TrimSuffix(strings.TrimPrefix(v.Summary, v.Cause+": "), ": "+v.Cause)
+	return Title(v) + ": " + text
 }
 
 // Finding is what a verdict found, near misses included.
@@ -144,13 +209,19 @@ func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	}
 	text := best.Summary
 	if best.Status == checker.Fail && len(verdicts) > 1 && best.Cause != "" {
-		text = Title(&best) + ": " + text
+		text = Sentence(&best)
 	}
 	return best.Status, text
 }
 
 // Safety is the worst verdict of a run and its words.
 func (r *Run) Safety() (checker.Status, string) { return worst(r.Verdicts) }
+
+// Failed tells whether a check of the run failed.
+func (r *Run) Failed() bool {
+	status, _ := r.Safety()
+	return status == checker.Fail
+}
 
 // Status is the worst verdict of a judgement and its words.
 func (j *Judgement) Status() (checker.Status, string) { return worst(j.Verdicts) }

@@ -10,7 +10,7 @@ var ambiguous = Scenario{
 	Name:     "ambiguous",
 	Doc:      "answers are lost: what was done is not known to who asked for it",
 	For:      expires,
-	Faults:   []string{"drop-reply:20@500ms", "drop-reply:20@1500ms", "drop-reply:20@2500ms"},
-	Duration: 6 * time.Second,
+	Faults:   []string{"drop-reply:20@300ms", "drop-reply:20@700ms", "drop-reply:20@1100ms"},
+	Duration: 2600 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Keys = 4 },
 }

@@ -11,7 +11,7 @@ var comeback = Scenario{
 	Doc:       "holders come back when their lease is over, most to locks that nobody has taken meanwhile, and extend it",
 	For:       expires,
 	Processes: 2,
-	Faults:    []string{"stall-worker@300ms", "stop-process@1s", "stop-process@2500ms", "stop-process@4s"},
-	Duration:  6 * time.Second,
+	Faults:    []string{"stall-worker@200ms", "stop-process@800ms", "stop-process@1700ms"},
+	Duration:  3500 * time.Millisecond,
 	Shape:     func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend = 4, 40, 10*time.Millisecond, w.TTL },
 }

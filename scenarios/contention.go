@@ -7,5 +7,5 @@ import (
 var contention = Scenario{
 	Name:     "contention",
 	Doc:      "many workers want one lock, and nothing breaks",
-	Duration: 2 * time.Second,
+	Duration: 1500 * time.Millisecond,
 }

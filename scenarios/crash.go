@@ -11,6 +11,6 @@ var crash = Scenario{
 	Doc:      "a holder dies, and nothing else happens: somebody must be granted the lock when its lease is over",
 	Insists:  true,
 	Faults:   []string{"crash-worker@300ms"},
-	Duration: 4 * time.Second,
+	Duration: 2400 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
 }

@@ -11,7 +11,7 @@ var cutOff = Scenario{
 	Doc:       "a process is cut off from the servers with the lock in its hands, for longer than the lease. Its holders heed their deadlines",
 	For:       expires,
 	Processes: 2,
-	Faults:    []string{"cut-holder@500ms", "heal@1500ms"},
-	Duration:  5 * time.Second,
+	Faults:    []string{"cut-holder@300ms", "heal@1100ms"},
+	Duration:  2700 * time.Millisecond,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }

@@ -10,7 +10,7 @@ var forgetful = Scenario{
 	Name:     "forgetful",
 	Doc:      "a server dies, and comes back without its keys when every lease is over",
 	For:      expires,
-	Faults:   []string{"restart-late@500ms"},
-	Duration: 8 * time.Second,
+	Faults:   []string{"restart-late@300ms"},
+	Duration: 3600 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
 }

@@ -11,7 +11,7 @@ var lateProcess = Scenario{
 	Doc:       "a process stops with the lock in its hands, and goes on when its lease is over. Its holders heed their deadlines",
 	For:       expires,
 	Processes: 2,
-	Faults:    []string{"stop-process@300ms", "stop-process@1900ms", "stop-process@3500ms"},
-	Duration:  6 * time.Second,
+	Faults:    []string{"stop-process@300ms", "stop-process@1200ms"},
+	Duration:  3 * time.Second,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }

@@ -10,8 +10,8 @@ var lateRelease = Scenario{
 	Name:     "late-release",
 	Doc:      "holds of about a lease, while messages take their time: leases end on the way of a release, and between its commands",
 	For:      plain,
-	Faults:   []string{"delay@100ms", "heal@4s"},
-	Duration: 6 * time.Second,
+	Faults:   []string{"delay@100ms", "heal@2300ms"},
+	Duration: 3400 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Keys, w.Hold, w.Spread, w.Retry = 32, 12, TTL*9/10, 0.2, 10*time.Millisecond
 	},

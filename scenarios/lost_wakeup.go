@@ -7,9 +7,12 @@ import (
 )
 
 var lostWakeup = Scenario{
-	Name:     "lost-wakeup",
-	Doc:      "long holds, many who wait, and connections of those who wait for a message are closed",
-	Faults:   []string{"cut-subscriptions@500ms", "cut-subscriptions@1s", "cut-subscriptions@1500ms"},
-	Duration: 5 * time.Second,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Hold = 24, 20*time.Millisecond },
+	Name: "lost-wakeup",
+	Doc: "connections of those who wait for a message are closed while the lock is held, and then nobody comes for a while who " +
+		"could wake them: nobody may sleep for longer than a lease",
+	Faults:   []string{"cut-subscriptions@450ms", "cut-subscriptions@600ms"},
+	Duration: 2800 * time.Millisecond,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.Hold, w.Think, w.Wait = 24, 8, 150*time.Millisecond, 350*time.Millisecond, 5*time.Second
+	},
 }

@@ -10,6 +10,6 @@ var minorityRefuses = Scenario{
 	Name:     "minority-refuses",
 	Doc:      "a minority of the sites answers every command that needs memory with an error, from the start to the end",
 	Faults:   []string{"refuse-writes@200ms"},
-	Duration: 4 * time.Second,
+	Duration: 2500 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
 }

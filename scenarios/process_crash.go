@@ -12,6 +12,6 @@ var processCrash = Scenario{
 	Processes: 2,
 	Insists:   true,
 	Faults:    []string{"kill-process@300ms"},
-	Duration:  4 * time.Second,
+	Duration:  2400 * time.Millisecond,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }

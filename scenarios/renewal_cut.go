@@ -11,7 +11,7 @@ var renewalCut = Scenario{
 	Doc:       "a process is cut off from the servers for longer than a lease that it renews: its holders must be told in time",
 	For:       renews,
 	Processes: 2,
-	Faults:    []string{"cut-holder@500ms", "heal@2s", "cut-holder@4s", "heal@5500ms"},
-	Duration:  9 * time.Second,
+	Faults:    []string{"cut-holder@300ms", "heal@1600ms", "cut-holder@2600ms", "heal@3900ms"},
+	Duration:  6200 * time.Millisecond,
 	Shape:     func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 48, 24, 2*Renewed },
 }

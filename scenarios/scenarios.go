@@ -5,19 +5,25 @@ package scenarios
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"hammerlock/faults"
 	"hammerlock/workload"
 )
 
-// All lists the scenarios: first without faults, then with those of holders, of messages, of servers.
+// All lists the scenarios in the order in which they are run: first those that show most of what locks get wrong in the least
+// time, so that a wrong one fails soon, and that the end of the budget costs least.
 var All = []Scenario{
-	contention, manyKeys, twoProcesses, sleepers, extensions, renewal, reentry,
-	lateHolder, lateRelease, lateExtension, lateProcess, comeback, crash, waiterCrash, processCrash, cancelled,
-	ambiguous, slowGrant, lostWakeup, cutOff, renewalCut,
-	minorityHung, minorityRefuses, slowServer, serverHangs, renewalHangs, forgetful,
+	contention, twoProcesses, minorityHung, lateHolder, crash, threeSites, fourSites,
+	readers, upgrade, steadyReaders, permits,
+	sharedObject, lateRelease, extensions, lateExtension, twoLeases, renewal, reentry, lateWriter, slowFence, cancelled, ambiguous, failedRelease,
+	sleepers, waiterCrash, comeback, renewalHangs, renewalCut, slowGrant,
+	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer, slowSite, forgetful,
 }
+
+// Brief are those that ask for every claim of a lock in about a minute.
+var Brief = []Scenario{contention, readers, upgrade, steadyReaders, permits, twoProcesses, crash, cancelled, extensions, lateRelease, comeback, ambiguous, renewal, renewalHangs, reentry}
 
 // Scenario is a way to strain a lock.
 type Scenario struct {
@@ -25,9 +31,12 @@ type Scenario struct {
 	Doc  string // what it strains
 	// For says why the scenario is nothing for the locks of a scene; empty if it is something for them. Nil = for all.
 	For       func(faults.Scene) string
-	Insists   bool     // no lock may rely on that this does not happen
-	Processes int      // that the workers live in; 0 = in the suite itself
-	Faults    []string // as faults.Parse reads them; nil = none
+	Insists   bool                 // no lock may rely on that this does not happen
+	Frugal    bool                 // what the load makes the servers do is judged
+	Sites     int                  // that a lock lives on which lives on several; 0 = as many as the topology has
+	Processes int                  // that the workers live in; 0 = in the suite itself
+	Faults    []string             // as faults.Parse reads them; nil = none
+	Counter   workload.CounterSpec // where the page views are counted; the zero Spec = where the plan says, as where both are fenced
 	Duration  time.Duration
 	Shape     func(*workload.Shape) // what is special about the load; nil = nothing
 }
@@ -52,7 +61,7 @@ const Renewed = time.Second
 func (s Scenario) Load(seed uint64, renews bool) workload.Shape {
 	w := workload.Shape{
 		Workers: 16, Keys: 1, Popularity: workload.Even, TTL: TTL, Hold: time.Millisecond, Wait: 2 * time.Second,
-		Retry: time.Millisecond, Reenter: 4, Arrivals: workload.Poisson, Seed: seed,
+		Retry: time.Millisecond, Reenter: 4, Readers: 0.5, Permits: 1, Arrivals: workload.Poisson, Seed: seed,
 		Heed: true, // leases are short: on a busy machine many a holder is late, which is not the lock's fault
 	}
 	if renews {
@@ -82,7 +91,7 @@ func (s Scenario) Out(in faults.Scene) string {
 	}
 	steps, mistakes := faults.Parse(s.Planned(), in, s.Duration, 0)
 	if len(mistakes) > 0 {
-		return mistakes[0]
+		return strings.TrimPrefix(mistakes[0], "--fault ")
 	}
 	for _, step := range steps {
 		if s.Insists {
@@ -93,6 +102,35 @@ func (s Scenario) Out(in faults.Scene) string {
 		}
 	}
 	return ""
+}
+
+// own is for servers that do nothing else: what others ask of them would be taken for the lock's.
+func own(s faults.Scene) string {
+	if s.Foreign {
+		return "the servers work for others, too"
+	}
+	if s.Engine != "" {
+		return "what they do is not counted: " + s.Engine + " does not tell"
+	}
+	return ""
+}
+
+// alone is for what befalls the only site: minority-hung asks what befalls one of several.
+func alone(s faults.Scene) string {
+	if s.Sites > 1 {
+		return "one of several sites that hangs is what minority-hung is about"
+	}
+	return ""
+}
+
+// both is for what two say something for.
+func both(a, b func(faults.Scene) string) func(faults.Scene) string {
+	return func(s faults.Scene) string {
+		if why := a(s); why != "" {
+			return why
+		}
+		return b(s)
+	}
 }
 
 // claim is for locks that claim something.
@@ -109,5 +147,9 @@ var (
 	plain   = claim(func(s faults.Scene) bool { return s.Claims.Expires && !s.Claims.Renews }, "a hold ends by itself, and is not renewed")
 	expires = claim(func(s faults.Scene) bool { return s.Claims.Expires }, "a hold ends by itself")
 	renews  = claim(func(s faults.Scene) bool { return s.Claims.Renews }, "it renews a lease")
+	fences  = claim(func(s faults.Scene) bool { return s.Claims.Fences }, "it draws fencing tokens")
+	shared  = claim(func(s faults.Scene) bool { return s.Shared }, "one object of it serves several workers")
+	several = claim(func(s faults.Scene) bool { return s.Sites > 1 && !s.Foreign }, "it lives on as many servers as the suite starts")
+	reads   = claim(func(s faults.Scene) bool { return s.Claims.Readers }, "readers share it")
 	reenter = claim(func(s faults.Scene) bool { return s.Claims.Reentrant }, "its holder can acquire again")
 )

@@ -1,10 +1,13 @@
 package scenarios
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"hammerlock/faults"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/topologies"
 )
 
@@ -13,7 +16,7 @@ func (s Scenario) scene(lock locks.Spec, on topologies.Spec) faults.Scene {
 	w := s.Load(1, lock.Claims.Renews)
 	return faults.Scene{
 		Topology: on.Name, Sites: on.Sites, Nodes: on.Nodes, TTL: w.TTL, Recovery: on.Recovery, Claims: lock.Claims,
-		Outlives: lock.Outlives, Processes: max(s.Processes, 1), Heeds: w.Heed,
+		Outlives: lock.Outlives, Shared: lock.Shared, Clocked: lock.Program != nil, Processes: max(s.Processes, 1), Heeds: w.Heed,
 	}
 }
 
@@ -27,7 +30,7 @@ func TestEveryScenarioIsForSomebody(t *testing.T) {
 			t.Errorf("%s: %v", s.Name, mistakes)
 		}
 		right, claimed := 0, map[string]bool{}
-		for _, lock := range locks.All {
+		for _, lock := range append(slices.Clone(known.Locks), locks.Spec{Sites: locks.OneSite, Program: &locks.Program{}}) {
 			for _, on := range topologies.All {
 				if !lock.Sites.Fits(on.Sites) || lock.Sites == locks.NoSite {
 					continue
@@ -56,10 +59,11 @@ func TestEveryScenarioIsForSomebody(t *testing.T) {
 func TestOut(t *testing.T) {
 	single, _ := topologies.Find("single")
 	redlock, _ := topologies.Find("redlock")
-	lease, _ := locks.Find("lease")
-	watchdog, _ := locks.Find("watchdog")
-	setnx, _ := locks.Find("setnx")
-	five, _ := locks.Find("redlock")
+	lease, _ := known.Find("lease")
+	watchdog, _ := known.Find("watchdog")
+	setnx, _ := known.Find("setnx")
+	five, _ := known.Find("redlock")
+	fair, _ := known.Find("fair")
 	for _, tt := range []struct {
 		scenario Scenario
 		lock     locks.Spec
@@ -76,9 +80,59 @@ func TestOut(t *testing.T) {
 		{lateHolder, setnx, single, true},     // without leases nobody is late
 		{forgetful, five, redlock, false},     // its leases are over when the server is back
 		{lateProcess, lease, single, false},   // its holders heed their deadlines
+		{threeSites, lease, single, true},     // it lives on one
+		{threeSites, five, redlock, false},    //
+		{sharedObject, lease, single, false},  //
+		{sharedObject, fair, single, true},    // an object of it stands in one queue
 	} {
 		if why := tt.scenario.Out(tt.scenario.scene(tt.lock, tt.on)); (why != "") != tt.out {
 			t.Errorf("%s of %s on %s: %q", tt.scenario.Name, tt.lock.Name, tt.on.Name, why)
+		}
+	}
+}
+
+// TestEveryBrokenLockMeetsItsScenario: what no fault alone shows is shown by a scenario that strains the lock somewhere.
+func TestEveryBrokenLockMeetsItsScenario(t *testing.T) {
+	strained := 0
+	for _, lock := range known.Locks {
+		for _, under := range lock.Under {
+			strained++
+			s, ok := Find(under.Scenario)
+			if !ok || under.Cause == "" {
+				t.Errorf("%s: there is no scenario %q, or no cause", lock.Name, under.Scenario)
+				continue
+			}
+			met := false
+			for _, on := range topologies.All {
+				met = met || lock.Sites.Fits(on.Sites) && s.Out(s.scene(lock, on)) == ""
+			}
+			if !met {
+				t.Errorf("%s is not strained by %s anywhere", lock.Name, s.Name)
+			}
+		}
+	}
+	if strained == 0 {
+		t.Error("no broken lock needs a scenario")
+	}
+}
+
+// TestTheTimeOfAllScenarios leaves a fifth of the budget for what goes on besides, and for what is run again.
+func TestTheTimeOfAllScenarios(t *testing.T) {
+	for _, lock := range known.Locks {
+		for _, on := range topologies.All {
+			if lock.Broken != "" || !lock.Sites.Fits(on.Sites) {
+				continue
+			}
+			sum := time.Duration(0)
+			for _, s := range All {
+				if s.Out(s.scene(lock, on)) == "" {
+					sum += s.Duration
+				}
+			}
+			if sum > 72*time.Second {
+				t.Errorf("%s on %s: all scenarios take %v: make one shorter", lock.Name, on.Name, sum)
+			}
+			t.Logf("%s on %s: %v", lock.Name, on.Name, sum)
 		}
 	}
 }

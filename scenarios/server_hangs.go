@@ -9,8 +9,8 @@ import (
 var serverHangs = Scenario{
 	Name:     "server-hangs",
 	Doc:      "a server stops for longer than a lease, while leases are lengthened",
-	For:      plain,
-	Faults:   []string{"pause-primary@1s", "heal@1600ms", "pause-primary@3s", "heal@3600ms"},
-	Duration: 7 * time.Second,
+	For:      both(alone, plain),
+	Faults:   []string{"pause-primary@300ms", "heal@900ms", "pause-primary@1300ms", "heal@1900ms"},
+	Duration: 3600 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend = 24, 8, TTL/4, TTL },
 }

@@ -9,7 +9,8 @@ import (
 var slowServer = Scenario{
 	Name:     "slow-server",
 	Doc:      "a server is slow",
-	Faults:   []string{"slow-server@500ms"},
-	Duration: 6 * time.Second,
+	For:      alone,
+	Faults:   []string{"slow-server@300ms"},
+	Duration: 2600 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
 }

@@ -8,5 +8,5 @@ var twoProcesses = Scenario{
 	Name:      "two-processes",
 	Doc:       "the workers live in two processes, which share nothing",
 	Processes: 2,
-	Duration:  2 * time.Second,
+	Duration:  1500 * time.Millisecond,
 }

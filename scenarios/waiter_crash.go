@@ -11,6 +11,6 @@ var waiterCrash = Scenario{
 	Doc:      "workers die that wait for the lock, also at the head of a queue: nobody else may wait for them",
 	Insists:  true,
 	Faults:   []string{"crash-worker@refused", "crash-worker@refused", "crash-worker@refused"},
-	Duration: 4 * time.Second,
+	Duration: 2400 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Hold = 16, 10*time.Millisecond },
 }

@@ -2,6 +2,7 @@ package topologies
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"strconv"
 	"sync"
@@ -17,14 +18,26 @@ type Site struct {
 	Name    string
 	Master  string // the name that sentinels know the primary by
 	Cluster bool
+	engine  string  // of its servers; empty = Redis
 	Nodes   []*Node // the nodes that hold its data
 
 	seeds    []*Node
+	user     string
 	password string
 	moved    string               // see Access
 	copies   int                  // see Access: what a site without nodes was told
 	byHand   atomic.Pointer[Node] // the primary, where only an operator moves it
 	sources  string               // how the source addresses of clients begin; empty without links
+	line     *Line                // that connections go over; nil = they are not cut
+
+	// Of a site that is not the suite's own.
+	foreign  bool
+	sentinel Login // of its sentinels; those of the suite's own have the password of the nodes
+	db       int
+	mapped   map[string]string // where announced addresses are from here; those that are missing are as announced
+	links    map[string]string // the links in front of addresses
+	secured  *TLS
+	tls      *tls.Config // of secured
 }
 
 // Addrs are the addresses that a client is given: of the sentinels if there are any, of the present primary
@@ -54,8 +67,26 @@ func (s *Site) Copies() int {
 	return len(s.Nodes)/max(primaries, 1) - 1
 }
 
-// Password is the password of its nodes and its sentinels.
+// Password is the password of its nodes, and of its sentinels if they are the suite's own.
 func (s *Site) Password() string { return s.password }
+
+// Engine is the name of its servers; empty for Redis. Sites of others have no Client: their locks make connections with
+// Dialer.
+func (s *Site) Engine() string { return s.engine }
+
+// User is the user of its nodes; empty for the default one.
+func (s *Site) User() string { return s.user }
+
+// DB is the number of its database.
+func (s *Site) DB() int { return s.db }
+
+// SentinelLogin is the user and the password of its sentinels.
+func (s *Site) SentinelLogin() (user, password string) {
+	if s.foreign {
+		return s.sentinel.user, s.sentinel.password
+	}
+	return "", s.password
+}
 
 // ClientOptions are what differs between the clients of a run. Client makes all clients, so that the traps of the
 // library's defaults are avoided in one place:
@@ -76,18 +107,30 @@ type ClientOptions struct {
 const (
 	clientReadTimeout  = time.Second
 	clientDialTimeout  = 300 * time.Millisecond
+	foreignDialTimeout = 2 * time.Second // to servers of others, which may be far away
 	clientReload       = 200 * time.Millisecond
 	clientPoolSize     = 2000
 	clientMaxRedirects = 3
 )
 
+// dialTimeout bounds how long a connection to the site may take, with all that belongs to it.
+func (s *Site) dialTimeout() time.Duration {
+	if s.foreign {
+		return foreignDialTimeout
+	}
+	return clientDialTimeout
+}
+
 // ClientSettings names the settings of all clients, for the run record.
-func ClientSettings() map[string]string {
+func (t *Topology) ClientSettings() map[string]string {
+	if len(t.Sites) == 0 || t.Sites[0].engine != "" {
+		return nil // a service is visited, or locks have clients of their own
+	}
 	return map[string]string{
 		"library":                       "go-redis " + redis.Version(),
 		"MaxRetries":                    "-1",
 		"ContextTimeoutEnabled":         "true",
-		"DialTimeout":                   clientDialTimeout.String(),
+		"DialTimeout":                   t.Sites[0].dialTimeout().String(),
 		"DialerRetries":                 "1",
 		"ReadTimeout":                   clientReadTimeout.String(),
 		"PoolSize":                      strconv.Itoa(clientPoolSize),
@@ -126,11 +169,13 @@ func (s *Site) Client(o ClientOptions) redis.UniversalClient {
 }
 
 func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
+	sentinelUser, sentinelPassword := s.SentinelLogin()
 	u := &redis.UniversalOptions{
-		Dialer: s.dialer(o), Addrs: s.Addrs(), MasterName: s.Master, Password: s.password, SentinelPassword: s.password,
+		Dialer: s.dialer(o), Addrs: s.Addrs(), MasterName: s.Master, Username: s.user, Password: s.password, DB: s.db,
+		SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
 		ClientName: o.Name, Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
-		DialTimeout: clientDialTimeout, DialerRetries: 1, ReadTimeout: o.ReadTimeout,
+		DialTimeout: s.dialTimeout(), DialerRetries: 1, ReadTimeout: o.ReadTimeout,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if o.LibraryRetries {
@@ -139,16 +184,36 @@ func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 	return u
 }
 
+// controlOptions say where a control client leads.
+type controlOptions struct {
+	addr      string // as the server announces it
+	to        string // where it is from here, if that is elsewhere
+	login     Login
+	db        int
+	tls       *tls.Config
+	clustered bool
+}
+
 // newControl makes the suite's own client of one server: small, and not through a link. It may read from replicas of a
 // cluster, which would redirect it to their primary otherwise.
-func newControl(addr, password string, clustered bool) *redis.Client {
+func newControl(to controlOptions) *redis.Client {
 	quiet()
 	o := &redis.Options{
-		Addr: addr, Password: password, Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 4,
+		Addr: to.addr, Username: to.login.user, Password: to.login.password, DB: to.db, Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 4,
 		ContextTimeoutEnabled: true, DialTimeout: time.Second, DialerRetries: 1, ReadTimeout: 2 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
-	if clustered {
+	if to.to != "" {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			d := &net.Dialer{Timeout: foreignDialTimeout}
+			conn, err := d.DialContext(ctx, network, to.to)
+			if err != nil {
+				return nil, err
+			}
+			return secure(ctx, to.tls, conn, addr)
+		}
+	}
+	if to.clustered {
 		o.OnConnect = func(ctx context.Context, conn *redis.Conn) error { return conn.Do(ctx, "READONLY").Err() }
 	}
 	return redis.NewClient(o)

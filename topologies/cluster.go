@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -94,6 +95,7 @@ func joinCluster(ctx context.Context, t *Topology) error {
 // member is a line of CLUSTER NODES.
 type member struct {
 	id, addr, flags, primary, link string
+	name                           string // its address with a host name, if it announces one
 	epoch                          int
 	slots                          []string
 }
@@ -109,12 +111,17 @@ func members(ctx context.Context, n *Node) ([]member, error) {
 		if len(f) < 8 {
 			return nil, errors.New("CLUSTER NODES: short line " + line)
 		}
-		addr, _, _ := strings.Cut(f[1], "@")
+		addr, more, _ := strings.Cut(f[1], "@")
 		epoch, err := strconv.Atoi(f[6])
 		if err != nil {
 			return nil, fmt.Errorf("CLUSTER NODES: epoch: %w", err)
 		}
-		all = append(all, member{id: f[0], addr: addr, flags: f[2], primary: f[3], link: f[7], epoch: epoch, slots: f[8:]})
+		m := member{id: f[0], addr: addr, flags: f[2], primary: f[3], link: f[7], epoch: epoch, slots: f[8:]}
+		if fields := strings.Split(more, ","); len(fields) > 1 && fields[1] != "" { // after the port of the bus
+			_, port := splitAddr(addr)
+			m.name = net.JoinHostPort(fields[1], port)
+		}
+		all = append(all, m)
 	}
 	return all, nil
 }

@@ -1,12 +1,15 @@
 package topologies
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -38,19 +41,45 @@ func (dialing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 // connections go to where it is now, as if its name had been given another address; the old ones stay until
 // they break, or until their node answers that it is read-only.
 func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	d := &net.Dialer{Timeout: clientDialTimeout, LocalAddr: s.sourceAddr(o.Source)}
+	own := &net.Dialer{Timeout: s.dialTimeout(), LocalAddr: s.sourceAddr(o.Source)}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if to := s.movedTo(); to != "" {
 			addr = to
 		}
-		conn, err := d.DialContext(ctx, network, addr)
+		d, to, security := own, addr, s.tls
+		if s.foreign {
+			d, to, security = s.route(own, addr)
+		}
+		if err := s.line.dial(ctx, d.Timeout); err != nil {
+			return nil, err
+		}
+		conn, err := d.DialContext(ctx, network, to)
 		if err != nil {
 			return nil, err
 		}
-		f := &fresh{TCPConn: conn.(*net.TCPConn), traffic: o.Traffic}
+		f := &fresh{Conn: conn, traffic: o.Traffic, line: s.line}
+		if security != nil {
+			ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+			defer cancel()
+			if f.Conn, err = secure(ctx, security, conn, addr); err != nil {
+				return nil, err
+			}
+		}
 		o.Traffic.add(f)
+		if tcp, ok := f.Conn.(*net.TCPConn); ok {
+			return checked{f, tcp}, nil
+		}
 		return f, nil
 	}
+}
+
+// route says how to get to an announced address of servers of others: through the link in front of it, which secures the
+// connection by itself, or from any source to where the address is from here.
+func (s *Site) route(own *net.Dialer, addr string) (d *net.Dialer, to string, security *tls.Config) {
+	if link := s.links[addr]; link != "" {
+		return own, link, nil
+	}
+	return &net.Dialer{Timeout: own.Timeout}, cmp.Or(s.mapped[addr], addr), s.tls
 }
 
 // Dialer connects as the site's own clients do, for a library that makes connections by itself. Links identify them as
@@ -86,28 +115,50 @@ var handshake = []string{"auth", "hello", "client", "select", "readonly"}
 // fresh is a connection that marks the errors before the first command of its user: with a link that holds back, or a
 // stopped server, connecting succeeds and the handshake fails. It counts what is sent.
 type fresh struct {
-	*net.TCPConn
+	net.Conn
 	used    atomic.Bool
 	aside   bool         // the library keeps it for itself
 	trips   atomic.Int64 // round trips
 	traffic *Traffic     // what they are summed up in; nil if in nothing
+	line    *Line        // that it goes over
+	mute    atomic.Bool  // it was used while that was cut
 }
 
 func (f *fresh) Write(b []byte) (int, error) {
 	f.count(b)
-	n, err := f.TCPConn.Write(b)
+	if f.muted() {
+		return len(b), nil
+	}
+	n, err := f.Conn.Write(b)
 	return n, f.mark(err)
 }
 
 func (f *fresh) Read(b []byte) (int, error) {
-	n, err := f.TCPConn.Read(b)
+	n, err := f.Conn.Read(b)
+	for err == nil && f.muted() {
+		n, err = f.Conn.Read(b)
+	}
 	return n, f.mark(err)
+}
+
+// muted tells whether nothing comes through.
+func (f *fresh) muted() bool {
+	if f.line.isCut() {
+		f.mute.Store(true)
+	}
+	return f.mute.Load()
 }
 
 // Close closes the connection.
 func (f *fresh) Close() error {
 	f.traffic.remove(f)
-	return f.TCPConn.Close()
+	return f.Conn.Close()
+}
+
+// checked is a connection that the library can look at before it uses it again: it must see the socket for that.
+type checked struct {
+	*fresh
+	syscall.Conn
 }
 
 func (f *fresh) mark(err error) error {

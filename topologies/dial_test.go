@@ -7,35 +7,43 @@ import (
 	"time"
 )
 
+// breaks are ways in which a client loses a server.
+var breaks = map[string]func(*testing.T, *Topology) (heal func()){
+	"drop": func(t *testing.T, top *Topology) func() {
+		return apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{"n1"}, Effect: Drop})
+	},
+	"drop answers": func(t *testing.T, top *Topology) func() {
+		return apply(t, top, Rule{From: []Party{"n1"}, To: []Party{ClientParty(1)}, OneWay: true, Effect: Drop})
+	},
+	"reset": func(t *testing.T, top *Topology) func() {
+		return apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{"n1"}, Effect: Reset})
+	},
+	"line": func(_ *testing.T, top *Topology) func() {
+		line := top.Sites[0].line
+		line.Cut(true)
+		return func() { line.Cut(false) }
+	},
+	"pause": func(t *testing.T, top *Topology) func() {
+		if err := top.Nodes[0].Pause(); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := top.Nodes[0].Resume(); err != nil {
+				t.Error(err)
+			}
+		}
+	},
+}
+
 // TestUnreachableIsCertain counts what was executed: at most what succeeded or ended in doubt, never what was
 // called unreachable. It also sees that the mark is given: a command on a new connection ends without doubt.
 func TestUnreachableIsCertain(t *testing.T) {
 	t.Parallel()
-	breaks := map[string]func(*testing.T, *Topology) (heal func()){
-		"drop": func(t *testing.T, top *Topology) func() {
-			return apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{"n1"}, Effect: Drop})
-		},
-		"drop answers": func(t *testing.T, top *Topology) func() {
-			return apply(t, top, Rule{From: []Party{"n1"}, To: []Party{ClientParty(1)}, OneWay: true, Effect: Drop})
-		},
-		"reset": func(t *testing.T, top *Topology) func() {
-			return apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{"n1"}, Effect: Reset})
-		},
-		"pause": func(t *testing.T, top *Topology) func() {
-			if err := top.Nodes[0].Pause(); err != nil {
-				t.Fatal(err)
-			}
-			return func() {
-				if err := top.Nodes[0].Resume(); err != nil {
-					t.Error(err)
-				}
-			}
-		},
-	}
 	for name, f := range breaks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			top := up(t, "single", Options{Links: true})
+			top.Sites[0].Over(new(Line))
 			c := client(t, top, ClientOptions{Source: 1, ReadTimeout: 100 * time.Millisecond})
 			if err := c.Incr(t.Context(), "x").Err(); err != nil {
 				t.Fatal(err)

@@ -29,7 +29,7 @@ func (n *Node) startEmbedded() error {
 	n.mini = &embeddedNode{server: server, stop: make(chan struct{}), done: make(chan struct{})}
 	n.front, n.back = server.Addr(), server.Addr()
 	if n.control == nil {
-		n.control = newControl(n.back, n.topology.password, n.topology.clustered())
+		n.control = newControl(controlOptions{addr: n.back, login: Login{password: n.topology.password}, clustered: n.topology.clustered()})
 	}
 	go n.mini.run()
 	return nil

@@ -16,6 +16,8 @@ import (
 // owner of the key's slot with the highest epoch, or the one that was promoted by hand.
 func (s *Site) Primary(ctx context.Context, key string) (*Node, error) {
 	switch {
+	case s.engine != "":
+		return s.leader(ctx)
 	case s.Cluster:
 		return s.slotOwner(ctx, key)
 	case s.Master != "":
@@ -44,7 +46,8 @@ func (s *Site) Replicas(ctx context.Context, primary *Node) ([]*Node, error) {
 }
 
 func follows(info map[string]string, primary *Node) bool {
-	return net.JoinHostPort(info["master_host"], info["master_port"]) == primary.front
+	addr := net.JoinHostPort(info["master_host"], info["master_port"])
+	return addr == primary.front || addr == primary.peer
 }
 
 // Failover makes a replica take the primary's place, whether the primary is up or not, and returns it once it accepts
@@ -263,8 +266,9 @@ func (m member) owns(slot int) bool {
 	})
 }
 
+// byAddr is the node that clients or other nodes know by an address; nil if there is none.
 func (s *Site) byAddr(addr string) *Node {
-	i := slices.IndexFunc(s.Nodes, func(n *Node) bool { return n.front == addr })
+	i := slices.IndexFunc(s.Nodes, func(n *Node) bool { return n.front == addr || n.peer == addr })
 	if i < 0 {
 		return nil
 	}

@@ -1,6 +1,8 @@
 package topologies
 
 import (
+	"cmp"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -32,21 +34,49 @@ func (g *gate) open() error {
 	if g.closed {
 		return errors.New("the server ended")
 	}
-	if err := g.listen(g.node.front, g.node.back); err != nil {
+	if err := g.listen(cmp.Or(g.node.link, g.node.front), g.forClients(g.node.back)); err != nil {
 		return err
 	}
-	if !g.node.topology.clustered() {
+	if t := g.node.topology; !t.clustered() || t.foreign() {
 		return nil
 	}
-	return g.listen(busAddr(g.node.front), busAddr(g.node.back))
+	return g.listen(shifted(g.node.front, busOffset), g.forClients(shifted(g.node.back, busOffset)))
 }
 
-func busAddr(addr string) string {
-	host, port := splitAddr(addr)
-	return net.JoinHostPort(host, busPort(port))
+// forClients lets clients through, and Redis servers, which have addresses of their own.
+func (g *gate) forClients(back string) func(*net.TCPConn) {
+	return func(src *net.TCPConn) {
+		g.serve(src, g.network.party(src), g.node, func(from *net.TCPAddr) (wire, error) { return g.dial(from, back) })
+	}
 }
 
-func (g *gate) listen(front, back string) error {
+// openToPeers listens at the other addresses of an engine's node, which answers only when it has found its peers.
+func (g *gate) openToPeers() error {
+	if g == nil || g.node.topology.Spec.engine == nil {
+		return nil
+	}
+	e := g.node.topology.Spec.engine
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e.Proxied {
+		return g.listen(g.node.Proxy(), g.proxy)
+	}
+	if e.PeerLinks == nil {
+		return nil
+	}
+	for front, back := range e.PeerLinks(g.node) {
+		err := g.listen(front, func(src *net.TCPConn) {
+			g.serve(src, g.node.topology.owner(src), g.node, func(from *net.TCPAddr) (wire, error) { return g.dialPeer(from, back) })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listen takes connections.
+func (g *gate) listen(front string, serve func(*net.TCPConn)) error {
 	l, err := net.Listen("tcp4", front)
 	if err != nil {
 		return err
@@ -61,7 +91,7 @@ func (g *gate) listen(front, back string) error {
 			if err != nil {
 				continue // the client has closed it already
 			}
-			g.network.wg.Go(func() { g.serve(conn.(*net.TCPConn), back) })
+			g.network.wg.Go(func() { serve(conn.(*net.TCPConn)) })
 		}
 	})
 	return nil
@@ -80,10 +110,9 @@ func (g *gate) close() {
 	g.wg.Wait()
 }
 
-// serve carries one connection until it ends.
-func (g *gate) serve(src *net.TCPConn, back string) {
-	from := src.RemoteAddr().(*net.TCPAddr)
-	c := g.network.open(from.IP.String(), g.node, src)
+// serve carries one connection until it ends, as far as the rules let it through.
+func (g *gate) serve(src *net.TCPConn, from Party, to *Node, dial func(from *net.TCPAddr) (wire, error)) {
+	c := g.network.open(from, to, src)
 	if c == nil {
 		abort(src)
 		return
@@ -92,30 +121,91 @@ func (g *gate) serve(src *net.TCPConn, back string) {
 	if !c.passable(c.there) {
 		return
 	}
-	// The node sees the client's own address.
-	d := net.Dialer{Timeout: linkDialTimeout, LocalAddr: &net.TCPAddr{IP: from.IP}}
-	conn, err := d.Dial("tcp4", back)
+	conn, err := dial(src.RemoteAddr().(*net.TCPAddr))
 	if err != nil {
 		c.end()
 		return
 	}
-	c.carry(conn.(*net.TCPConn))
+	c.carry(conn)
+}
+
+// dialPeer tries for a while: a server opens the ports for its peers when it needs them, and who was let in once does not try
+// again soon.
+func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn wire, err error) {
+	every, late := time.NewTicker(10*time.Millisecond), time.After(linkDialTimeout)
+	defer every.Stop()
+	for {
+		if conn, err = g.dial(from, back); err == nil {
+			return conn, nil
+		}
+		select {
+		case <-every.C:
+		case <-late:
+			return nil, err
+		}
+	}
+}
+
+// dial connects to the node, which sees the client's own address if it is one of the suite's.
+func (g *gate) dial(from *net.TCPAddr, back string) (wire, error) {
+	t := g.node.topology
+	if !t.foreign() {
+		d := net.Dialer{Timeout: linkDialTimeout, LocalAddr: &net.TCPAddr{IP: from.IP}}
+		conn, err := d.Dial("tcp4", back)
+		if err != nil {
+			return nil, err
+		}
+		return conn.(*net.TCPConn), nil
+	}
+	conn, err := net.DialTimeout("tcp", back, foreignDialTimeout)
+	if err != nil {
+		return nil, err
+	}
+	config := t.Spec.attached.tls
+	if config == nil {
+		return conn.(*net.TCPConn), nil
+	}
+	secured := tlsClient(config, conn, g.node.front)
+	err = secured.SetDeadline(time.Now().Add(foreignDialTimeout))
+	if err == nil {
+		err = secured.Handshake()
+	}
+	if err == nil {
+		err = secured.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secured, nil
+}
+
+// wire is a connection, secured or not, of which one direction can be ended.
+type wire interface {
+	net.Conn
+	CloseWrite() error
 }
 
 // abort closes with a reset: what is held is discarded and the other side sees an error, not an end.
-func abort(c *net.TCPConn) {
-	_ = c.SetLinger(0)
-	_ = c.Close()
+func abort(c wire) {
+	var below net.Conn = c
+	if secured, ok := c.(*tls.Conn); ok {
+		below = secured.NetConn()
+	}
+	if tcp, ok := below.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = below.Close()
 }
 
 // connection is one proxied connection: from its source to the link, and from there to the node.
 type connection struct {
 	network     *Network
+	engine      *Engine // of the node; nil = Redis
 	there, back *path
 	muted       atomic.Bool // the answer under way must not arrive
 
 	mu       sync.Mutex
-	src, dst *net.TCPConn
+	src, dst wire
 	done     chan struct{}
 	ended    bool
 }
@@ -155,7 +245,7 @@ func (c *connection) passable(p *path) bool {
 	}
 }
 
-func (c *connection) carry(dst *net.TCPConn) {
+func (c *connection) carry(dst wire) {
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()

@@ -174,8 +174,10 @@ func (n *Network) isNode(p Party) bool {
 	return false
 }
 
-// party identifies an address. A client without a source address of its own belongs to AllClients only.
-func (n *Network) party(ip string) Party {
+// party identifies who made a connection, by the address. A client without a source address of its own belongs to AllClients
+// only.
+func (n *Network) party(conn *net.TCPConn) Party {
+	ip := conn.RemoteAddr().(*net.TCPAddr).IP.String()
 	if p, ok := n.nodes[ip]; ok {
 		return p
 	}
@@ -254,13 +256,13 @@ func (n *Network) verdict(from, to Party) *verdict {
 	return v
 }
 
-// open registers a connection between two addresses, unless it must be refused.
-func (n *Network) open(from string, to *Node, src *net.TCPConn) *connection {
+// open registers a connection between two parties, unless it must be refused.
+func (n *Network) open(a Party, to *Node, src *net.TCPConn) *connection {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	a, b := n.party(from), Party(to.Name)
-	c := &connection{network: n, src: src, there: n.path(a, b), back: n.path(b, a), done: make(chan struct{})}
-	if c.broken() {
+	b := Party(to.Name)
+	c := &connection{network: n, engine: to.topology.Spec.engine, src: src, there: n.path(a, b), back: n.path(b, a), done: make(chan struct{})}
+	if a == stranger || c.broken() {
 		return nil
 	}
 	n.conns[c] = struct{}{}

@@ -35,21 +35,26 @@ type Node struct {
 	config   func(*Node) []directive
 	front    string // announced to clients and peers
 	back     string // where the server listens
+	link     string // where a link listens, if that is not the front: servers of others announce what they like
+	peer     string // what other nodes call it, if that is not the front: clients of others may be sent to a host name
 	dir      string
 
-	mu      sync.Mutex
-	process *exec.Cmd
-	ended   chan struct{}
-	gate    *gate // nil without a link
-	paused  bool
-	killed  bool   // the suite has ended the process
-	runID   string // of the server that the process is
-	mini    *embeddedNode
-	control *redis.Client
-	sent    sent
-	hellos  *redis.PubSub // nil without sentinels
-	heard   sync.WaitGroup
+	mu       sync.Mutex
+	process  *exec.Cmd
+	ended    chan struct{}
+	gate     *gate // nil without a link
+	paused   bool
+	killed   bool   // the suite has ended the process
+	runID    string // of the server that the process is
+	prepared bool   // of an engine's node: its directory is ready
+	pid      atomic.Int64
+	mini     *embeddedNode
+	control  *redis.Client
+	sent     sent
+	hellos   *redis.PubSub // nil without sentinels
+	heard    sync.WaitGroup
 
+	asker    asker        // of an engine's node
 	clockSet int64        // counts the settings of its clock
 	asleep   atomic.Int32 // commands that keep it from answering
 }
@@ -73,13 +78,22 @@ func (n *Node) address() string {
 func (n *Node) Start(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.topology.foreign() {
+		return errForeign
+	}
 	if n.alive() {
 		return errors.New("already running")
 	}
 	if n.topology.Options.Server.Embedded() {
 		return n.startEmbedded()
 	}
+	if err := n.prepare(ctx); err != nil {
+		return err
+	}
 	if err := n.spawn(); err != nil {
+		return err
+	}
+	if err := n.gate.openToPeers(); err != nil {
 		return err
 	}
 	ended := n.ended
@@ -112,6 +126,10 @@ func (n *Node) Start(ctx context.Context) error {
 // answers returns nil if the server is reachable and has loaded its data. It dials by itself first: after some failed
 // dials a client's pool tries only once a second.
 func (n *Node) answers(ctx context.Context) error {
+	if n.topology.Spec.engine != nil {
+		_, err := n.Info(ctx)
+		return err
+	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", n.back)
 	if err != nil {
@@ -126,7 +144,7 @@ func (n *Node) answers(ctx context.Context) error {
 // configure writes the configuration at the first start. The password stands there and not in the arguments, which every
 // user of the machine can read.
 func (n *Node) configure() error {
-	if n.control != nil {
+	if n.control != nil || n.topology.Spec.engine != nil {
 		return nil
 	}
 	if err := os.Mkdir(n.dir, 0o700); err != nil {
@@ -142,7 +160,7 @@ func (n *Node) configure() error {
 	if err := n.shimFiles(); err != nil {
 		return err
 	}
-	n.control = newControl(n.back, n.topology.password, n.topology.clustered())
+	n.control = newControl(controlOptions{addr: n.back, login: Login{password: n.topology.password}, clustered: n.topology.clustered()})
 	n.control.AddHook(&n.sent)
 	return nil
 }
@@ -161,10 +179,21 @@ func (n *Node) logTail(lines int) string {
 }
 
 // Do sends a command on the suite's own connection, which bypasses all links.
-func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd { return n.control.Do(ctx, args...) }
+func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd {
+	if n.topology.Spec.engine != nil {
+		cmd := redis.NewCmd(ctx, args...)
+		cmd.SetErr(errEngine)
+		return cmd
+	}
+	return n.control.Do(ctx, args...)
+}
 
-// Info returns the fields of the given sections of INFO; of all sections if none is given.
+// Info returns the fields of the given sections of INFO; of all sections if none is given. Of servers that are not Redis it
+// has their roles and clients.
 func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string, error) {
+	if e := n.topology.Spec.engine; e != nil {
+		return e.Info(ctx, n)
+	}
 	text, err := n.control.Info(ctx, sections...).Result()
 	if err != nil {
 		return nil, err
@@ -199,8 +228,8 @@ func (n *Node) run(ctx context.Context, commands ...[]any) error {
 
 func (n *Node) close() error {
 	var errs []error
-	if n.State() != Down {
-		errs = append(errs, n.Kill())
+	if !n.topology.foreign() {
+		errs = append(errs, n.end())
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

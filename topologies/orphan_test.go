@@ -50,12 +50,12 @@ func victim() {
 
 // victimOfReaper starts a process without a parent-death signal, as it is on other systems than Linux.
 func victimOfReaper() (pids []string, dir string) {
-	dir, err := makeDir()
+	dir, err := nameDir()
 	if err != nil {
 		panic(err)
 	}
 	r, err := startReaper(dir)
-	if err != nil {
+	if err = errors.Join(err, os.Mkdir(dir, 0o700)); err != nil {
 		panic(err)
 	}
 	cmd := exec.Command("sleep", "600")

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -36,7 +36,9 @@ func (n *Node) Life() Life {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case !n.alive():
+	case n.topology.foreign() && n.asleep.Load() == 0:
+		return Life{State: Up, RunID: n.runID}
+	case !n.alive() && !n.topology.foreign():
 		l := Life{RunID: n.runID}
 		if n.process != nil && !n.killed {
 			l.Ended = n.process.ProcessState.String()
@@ -60,19 +62,19 @@ func (n *Node) spawn() error {
 	if err != nil {
 		return err
 	}
-	args := []string{n.confPath()}
-	if n.Role == Sentinel {
-		args = append(args, "--sentinel")
-	}
-	cmd := exec.Command(n.topology.Options.Server.Path, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = n.dir, logFile, logFile, childAttr()
-	cmd.Env = append(cmd.Environ(), n.shimEnv()...)
-	err = errors.Join(n.topology.spawner.start(cmd), logFile.Close())
+	cmd, err := n.command()
 	if err != nil {
-		return fmt.Errorf("start %s: %w", n.topology.Options.Server.Path, err)
+		return errors.Join(err, logFile.Close())
+	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = n.dir, logFile, logFile
+	cmd.Env = append(cmd.Environ(), n.shimEnv()...)
+	err = errors.Join(n.topology.spawner.Start(cmd), logFile.Close())
+	if err != nil {
+		return fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	n.topology.reaper.pid(cmd.Process.Pid)
 	n.process, n.ended, n.paused, n.killed = cmd, make(chan struct{}), false, false
+	n.pid.Store(int64(cmd.Process.Pid))
 	if n.topology.network != nil {
 		n.gate = &gate{network: n.topology.network, node: n}
 	}
@@ -90,6 +92,10 @@ var errWrapped = errors.New("a program around the server must exec it")
 
 // identify makes sure that the server is the process that was started: signals would reach something else.
 func (n *Node) identify(ctx context.Context) error {
+	if n.topology.Spec.engine != nil {
+		n.runID = strconv.Itoa(n.process.Process.Pid)
+		return nil
+	}
 	info, err := n.Info(ctx, "server")
 	if err != nil {
 		return err
@@ -106,6 +112,9 @@ func (n *Node) identify(ctx context.Context) error {
 func (n *Node) Kill() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.topology.foreign() {
+		return errForeign
+	}
 	if !n.alive() {
 		return errors.New("not running")
 	}
@@ -114,19 +123,28 @@ func (n *Node) Kill() error {
 		n.mini = nil
 		return nil
 	}
+	return n.finish(syscall.SIGKILL)
+}
+
+// finish ends the process and returns when it has ended; the caller holds the lock. A stopped process would be killed too,
+// but it is continued first so that its end is not delayed.
+func (n *Node) finish(with syscall.Signal) error {
 	n.killed = true
-	// A stopped process would be killed too, but it is continued first so that its end is not delayed.
-	if err := errors.Join(n.signal(syscall.SIGCONT), n.signal(syscall.SIGKILL)); err != nil {
+	all := n.family()
+	if err := errors.Join(n.signal(syscall.SIGCONT), n.signal(with)); err != nil {
 		return err
 	}
 	<-n.ended
-	return nil
+	return await(all)
 }
 
 // Pause stops the process without ending it: its connections stay, it answers nothing.
 func (n *Node) Pause() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.topology.foreign() {
+		return errForeign
+	}
 	if !n.alive() || n.paused {
 		return errors.New("not running")
 	}
@@ -153,6 +171,15 @@ func (n *Node) Resume() error {
 func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 	n.asleep.Add(1)
 	defer n.asleep.Add(-1)
+	if n.topology.foreign() {
+		if err := n.Do(ctx, "CLIENT", "PAUSE", d.Milliseconds(), "ALL").Err(); err != nil {
+			return err
+		}
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		<-timer.C
+		return nil
+	}
 	return n.Do(ctx, "DEBUG", "SLEEP", d.Seconds()).Err()
 }
 
@@ -172,7 +199,14 @@ func (n *Node) alive() bool {
 }
 
 // signal reaches the server and every process that it has started.
-func (n *Node) signal(s syscall.Signal) error { return syscall.Kill(-n.process.Process.Pid, s) }
+func (n *Node) signal(s syscall.Signal) error {
+	all := n.family()
+	err := syscall.Kill(-n.process.Process.Pid, s)
+	for _, pid := range slices.Concat(all, n.family()) {
+		_ = syscall.Kill(pid, s) // it may have ended
+	}
+	return err
+}
 
 // endGroup ends what a process that has just ended leaves behind of its group.
 func endGroup(leader int) error { return syscall.Kill(-leader, syscall.SIGKILL) }

@@ -12,7 +12,8 @@ const tempPrefix = "hammerlock-"
 
 // reaper is a shell that outlives the suite by a moment: when its input ends, however the suite ended, it kills the
 // processes that it was told of, with their groups, and removes the directory that it was given. It checks that a process
-// number was not reused. It starts no program where the shell itself can do it: each costs every deployment a few ms a node. It backs up the parent-death signal, which only Linux has, and which removes no directory.
+// number was not reused. It starts no program where the shell itself can do it: each costs every deployment a few ms a
+// node. It backs up the parent-death signal, which only Linux has, and which removes no directory.
 type reaper struct {
 	mu    sync.Mutex
 	input io.WriteCloser
@@ -37,13 +38,18 @@ while read -r what which; do
 done
 for p in $pids; do
 	n=${p%%@*}
-	kill -0 "$n" || continue
-	started "$n"
-	if [ "$since" = "${p#*@}" ]; then
-		for whom in "-$n" "$n"; do kill -CONT "$whom"; kill -KILL "$whom"; done
-	fi
+	if kill -0 "$n"; then
+		started "$n"
+		[ "$since" = "${p#*@}" ] || continue
+	fi # no other group can have the number as long as one of this group lives
+	for whom in "-$n" "$n"; do kill -CONT "$whom"; kill -KILL "$whom"; done
 done 2>/dev/null
-case $1 in */` + tempPrefix + `*) rm -rf "$1" ;; esac
+case $1 in */` + tempPrefix + `*)
+	rm -rf "$1" || { # a server that nobody has named yet dies of the parent-death signal, and may still make a file
+		sleep 1
+		rm -rf "$1"
+	} ;;
+esac
 `
 
 // startReaper starts a reaper of processes and of a directory, whose name may have any characters.
@@ -66,6 +72,24 @@ func (r *reaper) pid(pid int) {
 	defer r.mu.Unlock()
 	_, _ = fmt.Fprintf(r.input, "pid %d\n", pid)
 }
+
+// Guard ends the groups of processes when this one ends, however it ends.
+type Guard struct{ reaper *reaper }
+
+// OpenGuard opens one. The caller closes it.
+func OpenGuard() (*Guard, error) {
+	r, err := startReaper("")
+	if err != nil {
+		return nil, err
+	}
+	return &Guard{r}, nil
+}
+
+// Watch names the leader of a group.
+func (g *Guard) Watch(pid int) { g.reaper.pid(pid) }
+
+// Close kills what is left of the groups.
+func (g *Guard) Close() error { return g.reaper.close() }
 
 // close ends the reaper; it kills and removes what is left.
 func (r *reaper) close() error {

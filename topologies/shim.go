@@ -62,7 +62,7 @@ func (t *Topology) buildShims(ctx context.Context) error {
 func buildShim(ctx context.Context, dir, name string) (path string, err error) {
 	path = filepath.Join(dir, name+".so")
 	if self, err := os.Executable(); err == nil {
-		built := filepath.Join(filepath.Dir(self), "hammerlock-"+name+".so")
+		built := builtShim(self, name)
 		if _, err := os.Stat(built); err == nil {
 			return path, os.Symlink(built, path)
 		}
@@ -86,6 +86,11 @@ func buildShim(ctx context.Context, dir, name string) (path string, err error) {
 		return "", fmt.Errorf("build %s.c: %w\n%s", name, err, out)
 	}
 	return path, nil
+}
+
+// builtShim is where a prebuilt shim lies beside the suite's binary.
+func builtShim(self, name string) string {
+	return filepath.Join(filepath.Dir(self), "hammerlock-"+name+".so")
 }
 
 func (n *Node) clockPath() string  { return filepath.Join(n.dir, "clock") }
@@ -137,17 +142,22 @@ func (n *Node) SetClock(offset time.Duration, rate float64) error {
 	if math.IsNaN(rate) || rate < 0 || rate > 1000 {
 		return fmt.Errorf("node %s: a clock runs at a rate from 0 to 1000, not %v", n.Name, rate)
 	}
-	f, err := os.OpenFile(n.clockPath(), os.O_RDWR, 0)
+	n.clockSet += 2
+	err := setClock(n.clockPath(), n.clockSet, offset, rate)
+	<-time.After(clockCache)
+	return err
+}
+
+// setClock writes what a clock shows; count is even, and greater than at any change before.
+func setClock(path string, count int64, offset time.Duration, rate float64) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	n.clockSet += 2
-	err = errors.Join(
-		writeNumbers(f, 0, n.clockSet-1), // odd: readers wait
+	return errors.Join(
+		writeNumbers(f, 0, count-1), // odd: readers wait
 		writeNumbers(f, 8, int64(offset), time.Now().UnixNano(), int64((rate-1)*1e9)),
-		writeNumbers(f, 0, n.clockSet), f.Close())
-	<-time.After(clockCache)
-	return err
+		writeNumbers(f, 0, count), f.Close())
 }
 
 func writeNumbers(f *os.File, at int64, numbers ...int64) error {

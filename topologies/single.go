@@ -21,7 +21,7 @@ var single = Spec{
 
 // site adds a site that clients find through the given nodes.
 func (t *Topology) site(name string, seeds ...*Node) *Site {
-	s := &Site{Name: name, Nodes: seeds, seeds: seeds, password: t.password}
+	s := &Site{Name: name, Nodes: seeds, seeds: seeds, password: t.password, engine: t.Spec.Engine()}
 	if t.network != nil {
 		s.sources = t.network.sources
 	}

@@ -5,10 +5,10 @@ import (
 	"runtime"
 )
 
-// spawner starts processes from one operating-system thread and keeps that thread. Linux sends the parent-death signal
+// Spawner starts processes that end with this one, from one operating-system thread, and keeps that thread. Linux sends the parent-death signal
 // when the thread that started a child ends, not the process: children of ordinary goroutines would be killed whenever
 // the runtime ends a thread.
-type spawner struct {
+type Spawner struct {
 	requests chan spawn
 	done     chan struct{}
 }
@@ -18,8 +18,9 @@ type spawn struct {
 	err chan error
 }
 
-func openSpawner() *spawner {
-	s := &spawner{requests: make(chan spawn), done: make(chan struct{})}
+// OpenSpawner opens one. The caller closes it.
+func OpenSpawner() *Spawner {
+	s := &Spawner{requests: make(chan spawn), done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
@@ -30,14 +31,21 @@ func openSpawner() *spawner {
 	return s
 }
 
-func (s *spawner) start(cmd *exec.Cmd) error {
+// Start starts a process in a group of its own: an interrupt at the terminal does not reach it. Of its attributes only the
+// credential counts.
+func (s *Spawner) Start(cmd *exec.Cmd) error {
+	attr := childAttr()
+	if cmd.SysProcAttr != nil {
+		attr.Credential = cmd.SysProcAttr.Credential
+	}
+	cmd.SysProcAttr = attr
 	r := spawn{cmd, make(chan error)}
 	s.requests <- r
 	return <-r.err
 }
 
-// close ends the thread and with it, on Linux, every child that is left.
-func (s *spawner) close() {
+// Close ends the thread and with it, on Linux, every child that is left.
+func (s *Spawner) Close() {
 	close(s.requests)
 	<-s.done
 }

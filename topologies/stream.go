@@ -24,7 +24,7 @@ const (
 type stream struct {
 	c        *connection
 	path     *path
-	from, to *net.TCPConn
+	from, to wire
 	commands bool // from a source to a node, and not the answers
 
 	queue   chan chunk
@@ -165,10 +165,18 @@ var idle = []string{
 	"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe",
 }
 
+// asks tells whether bytes from a client are a command whose answer may get lost.
+func (c *connection) asks(b []byte) bool {
+	if c.engine != nil {
+		return c.engine.Asks != nil && c.engine.Asks(b)
+	}
+	name := commandName(b)
+	return name != "" && !slices.Contains(handshake, name) && !slices.Contains(idle, name)
+}
+
 // mute decides whether the answer to a command that is about to be forwarded gets lost.
 func (c *connection) mute(loses []*rule, b []byte) {
-	name := commandName(b)
-	if name == "" || slices.Contains(handshake, name) || slices.Contains(idle, name) {
+	if !c.asks(b) {
 		return
 	}
 	for _, r := range loses {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // All lists the topologies, the simplest first.
@@ -27,7 +29,9 @@ type Spec struct {
 	// place of another: they reconnect, and ask who the primary is. About twice what was seen.
 	Recovery time.Duration
 
+	engine     *Engine // nil = Redis
 	embeddable bool
+	attached   *Attachment                            // where it is up already, if somebody else runs it
 	shape      func(*Topology)                        // adds nodes and sites
 	join       func(context.Context, *Topology) error // makes one deployment of nodes that are up; may be nil
 	healthy    func(context.Context, *Topology) error // nil, or what is missing
@@ -97,6 +101,7 @@ type Topology struct {
 	Options  Options
 	Nodes    []*Node
 	Sites    []*Site
+	Programs []*Program        // that a service under test is made of; nobody asks them what they are
 	Settings map[string]string // every setting that shapes its behaviour, for the run record
 
 	mu       sync.Mutex // guards Settings while nodes start
@@ -105,8 +110,14 @@ type Topology struct {
 	block    *block
 	network  *Network
 	shims    []string // libraries that are loaded into every server
-	spawner  *spawner
+	spawner  *Spawner
 	reaper   *reaper
+
+	// Of a deployment that is not the suite's own.
+	prefix  string                  // of all keys
+	keepers []redis.UniversalClient // by site, past all links
+	clean   func() error            // removes all keys
+	hidden  map[string]string       // what the servers refused to tell
 }
 
 const (
@@ -124,6 +135,11 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 	if o.Server.Embedded() && !s.embeddable {
 		return nil, fmt.Errorf("topology %s needs real servers, the embedded one serves only single and redlock", s.Name)
 	}
+	if s.engine != nil {
+		if o.Server, err = s.engine.Find(ctx); err != nil {
+			return nil, fmt.Errorf("topology %s: %w", s.Name, err)
+		}
+	}
 	t = &Topology{Spec: s, Options: o, password: rand.Text(), Settings: map[string]string{
 		"server": o.Server.String(), "profile": string(o.Profile)}}
 	defer func() {
@@ -132,6 +148,9 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 			t = nil
 		}
 	}()
+	if t.foreign() {
+		return t, t.attach(ctx)
+	}
 	if err := t.claim(ctx); err != nil {
 		return t, err
 	}
@@ -147,27 +166,32 @@ func (t *Topology) claim(ctx context.Context) (err error) {
 	if t.Options.Server.Embedded() {
 		return t.plainOnly()
 	}
-	if t.block, err = claimBlock(t.Options.Flat); err != nil {
-		return err
+	if t.Options.Links || !t.foreign() {
+		if t.block, err = claimBlock(t.Options.Flat); err != nil {
+			return err
+		}
 	}
 	if err := t.openNetwork(); err != nil {
 		return err
 	}
-	if t.dir, err = makeDir(); err != nil {
+	if t.dir, err = nameDir(); err != nil {
 		return fmt.Errorf("make a directory for the nodes: %w", err)
 	}
 	if t.reaper, err = startReaper(t.dir); err != nil {
 		return err
 	}
+	if err := os.Mkdir(t.dir, 0o700); err != nil { // not before: the suite may be killed in between
+		return fmt.Errorf("make a directory for the nodes: %w", err)
+	}
 	if err := t.buildShims(ctx); err != nil {
 		return err
 	}
-	t.spawner = openSpawner()
+	t.spawner = OpenSpawner()
 	return nil
 }
 
-// makeDir makes a directory whose name is good wherever a process stands: TMPDIR may be relative.
-func makeDir() (string, error) {
+// nameDir names a directory that nobody has, and its name is good wherever a process stands: TMPDIR may be relative.
+func nameDir() (string, error) {
 	base, err := filepath.Abs(os.TempDir())
 	if err != nil {
 		return "", err
@@ -175,7 +199,7 @@ func makeDir() (string, error) {
 	if strings.ContainsAny(base, "*?[") {
 		return "", fmt.Errorf("%q (TMPDIR): servers take * ? and [ in the name of their configuration for patterns", base)
 	}
-	return os.MkdirTemp(base, tempPrefix)
+	return filepath.Join(base, tempPrefix+strings.ToLower(rand.Text()[:10])), nil
 }
 
 // plainOnly refuses what the embedded server does not have.
@@ -187,7 +211,11 @@ func (t *Topology) plainOnly() error {
 }
 
 func (t *Topology) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	limit := startTimeout
+	if t.Spec.engine != nil {
+		limit = joinTimeout // databases write system tables first, Java loads classes, and some answer when they have found their peers
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := t.each(func(n *Node) error { return n.Start(ctx) })
 	if all, ok := err.(interface{ Unwrap() []error }); ok && errors.Is(err, errWrapped) {
@@ -221,13 +249,16 @@ func (t *Topology) Dir() string { return t.dir }
 
 // Close ends every process and removes everything that the topology made. It is safe to call twice.
 func (t *Topology) Close() error {
-	var errs []error
+	errs := []error{t.leave()}
+	for _, p := range t.Programs {
+		errs = append(errs, p.close())
+	}
 	errs = append(errs, t.each((*Node).close))
 	if t.network != nil {
 		t.network.close()
 	}
 	if t.spawner != nil {
-		t.spawner.close()
+		t.spawner.Close()
 		t.spawner = nil
 	}
 	if t.dir != "" {

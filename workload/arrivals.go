@@ -17,7 +17,7 @@ type arrivals struct {
 	mu    sync.Mutex
 	shape *Shape
 	tempo *Tempo // nil if the rate stays as it is
-	rand  *rand.Rand
+	pace  pace
 	keys  *chooser
 	next  time.Duration
 
@@ -34,7 +34,13 @@ type visit struct {
 
 func newArrivals(p *Shape, t *Tempo) *arrivals {
 	r := rand.New(rand.NewPCG(p.Seed, 0))
-	return &arrivals{shape: p, tempo: t, rand: r, keys: newChooser(p, r), changed: make(chan struct{})}
+	step := r.ExpFloat64
+	if p.Arrivals != Poisson {
+		step = func() float64 { return 1 }
+	}
+	a := &arrivals{shape: p, tempo: t, pace: pace{shape: p, step: step}, keys: newChooser(p, r), changed: make(chan struct{})}
+	a.next = a.pace.first()
+	return a
 }
 
 // take draws the next visit. It returns false when no more visits can be due.
@@ -104,11 +110,7 @@ func (a *arrivals) draw(end time.Duration) (v visit, ok bool) {
 	if v.planned = a.next; a.tempo.due(v.planned) >= end {
 		return v, false
 	}
-	gap := float64(time.Second) / a.shape.Rate
-	if a.shape.Arrivals == Poisson {
-		gap *= a.rand.ExpFloat64()
-	}
-	a.next += time.Duration(gap)
+	a.next = a.pace.next(v.planned)
 	v.key = a.keys.choose()
 	return v, true
 }

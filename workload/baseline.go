@@ -8,15 +8,19 @@ import (
 	"hammerlock/locks"
 )
 
-// increment counts in one step of the store. The visit stays as long as others do, but holds nothing meanwhile. Of a
-// step without an answer it is not known what it replaced: its operation has no value.
+// increment counts in one step of the store. The visit stays as long as others do, but holds nothing meanwhile.
 func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	if reason := w.stay(ctx, g); reason != history.None {
 		return history.Failed, reason
 	}
+	return w.add(ctx, g)
+}
+
+// add counts in one step. Of one without an answer it is not known what it replaced: its operation has no value.
+func (w *worker) add(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	op := w.lane.Call(history.Store, g.key)
 	op.Hold = g.hold
-	seen, err := w.group.Counter.(Atomic).Add(ctx, g.page.Views, op.ID)
+	seen, err := w.group.Counter.(Adder).Add(ctx, g.page.Views, op.ID)
 	outcome, reason := locks.Classify(err)
 	if outcome == history.OK {
 		op.Value, op.Seen = seen.Views+1, seen.Writer

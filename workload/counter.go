@@ -10,6 +10,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/locks"
+	"hammerlock/topologies"
 )
 
 // Counter is the store of the page views. Load and Store are two steps on purpose: a lost update must be
@@ -23,11 +24,22 @@ type Counter interface {
 	Close() error
 }
 
+// Shown is a fenced counter whose loads show it the token of their hold. From then on it takes no store of an earlier hold: that would
+// change what was read. A load of such a hold is answered locks.ErrFenced. Each hold loads before it stores, so what is kept is
+// the token before its own.
+type Shown interface {
+	LoadFor(ctx context.Context, page string, fence int64) (Count, error)
+}
+
+// Adder is a counter that adds one view in one step and returns the count that it replaced: what those use who are not alone.
+type Adder interface {
+	Add(ctx context.Context, page string, writer history.ID) (replaced Count, err error)
+}
+
 // Atomic is a counter that can do without a lock: what the baselines use.
 type Atomic interface {
 	Counter
-	// Add adds one view in one step and returns the count that it replaced.
-	Add(ctx context.Context, page string, writer history.ID) (replaced Count, err error)
+	Adder
 	// Transact shows a page's count to visit, which may store once: locks.ErrConflict if anybody stored meanwhile. It
 	// returns the error of the load, if that failed and visit was never called, or what visit returned.
 	Transact(ctx context.Context, page string, visit func(seen Count, store func(Count) error) error) error
@@ -42,7 +54,7 @@ type Count struct {
 
 // AllCounters lists the stores of the counter.
 var AllCounters = []CounterSpec{
-	RedisCounter, redisFenced, topologyStore, topologyFenced, memoryStore, memoryFenced, sqliteStore, sqliteFenced,
+	RedisCounter, RedisFenced, topologyStore, topologyFenced, memoryStore, memoryFenced, sqliteStore, sqliteFenced,
 	backstopStore,
 }
 
@@ -51,8 +63,9 @@ type CounterSpec struct {
 	Name   string
 	Doc    string
 	Place  Place
-	Fenced bool   // a stale fencing token is refused, or is said to be
-	Broken string // why the fence does not hold; empty for a store that does as it says
+	Server topologies.Spec // that an OwnServer runs on; the zero Spec = single
+	Fenced bool            // a stale fencing token is refused, or is said to be
+	Broken string          // why the fence does not hold; empty for a store that does as it says
 	// Open opens the counter; a worker process opens one of its own.
 	Open func(CounterEnv) (Counter, error)
 }
@@ -70,7 +83,8 @@ const (
 
 // CounterEnv is what a counter is opened with: what its place asks for.
 type CounterEnv struct {
-	Client redis.UniversalClient // OwnServer, OnTopology; the caller closes it
+	Client redis.UniversalClient // OwnServer, OnTopology; the caller closes it. Nil where the servers are not Redis
+	Site   *topologies.Site      // what Client leads to
 	File   string                // InFile
 }
 

@@ -71,6 +71,18 @@ func (m *memoryCounter) Transact(ctx context.Context, page string, visit func(Co
 
 type memoryFencedCounter struct{ memoryCounter }
 
+func (m *memoryFencedCounter) LoadFor(_ context.Context, page string, fence int64) (Count, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.counts[page]
+	if fence-1 < c.Fence {
+		return Count{}, locks.ErrFenced
+	}
+	c.Fence = fence - 1
+	m.counts[page] = c
+	return c, nil
+}
+
 func (m *memoryFencedCounter) Store(_ context.Context, page string, c Count) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

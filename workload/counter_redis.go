@@ -17,7 +17,8 @@ var RedisCounter = CounterSpec{
 	Open: openRedis,
 }
 
-var redisFenced = CounterSpec{
+// RedisFenced is RedisCounter with a fence.
+var RedisFenced = CounterSpec{
 	Name:   "redis-fenced",
 	Doc:    "the same, with a script that writes only with a fencing token greater than any before",
 	Fenced: true,
@@ -102,6 +103,25 @@ return 1`)
 
 func (r redisFencedCounter) Store(ctx context.Context, page string, c Count) error {
 	return accepted(storeIfNewer.Run(ctx, r.client, []string{page}, c.text(true), c.Fence).Int64())
+}
+
+// loadIfNewer answers false to a hold whose token is not greater than the last one, and keeps the token before its own.
+var loadIfNewer = redis.NewScript(`
+local old = redis.call("GET", KEYS[1]) or "0 0 0"
+local count, fence = string.match(old, "^(%d+ %d+) (%d+)$")
+if tonumber(ARGV[1]) < tonumber(fence) then return false end
+redis.call("SET", KEYS[1], count .. " " .. ARGV[1])
+return old`)
+
+func (r redisFencedCounter) LoadFor(ctx context.Context, page string, fence int64) (Count, error) {
+	text, err := loadIfNewer.Run(ctx, r.client, []string{page}, fence-1).Text()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return Count{}, locks.ErrFenced
+	case err != nil:
+		return Count{}, err
+	}
+	return parseCount(text)
 }
 
 // accepted reads the answer of a fence.

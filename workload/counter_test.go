@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	_ "modernc.org/sqlite" // the counters in a file
 
 	"hammerlock/history"
+	"hammerlock/internal/testbed"
 	"hammerlock/locks"
 	"hammerlock/topologies"
 )
@@ -19,18 +21,9 @@ import (
 // server starts a real server for a test.
 func server(t *testing.T) redis.UniversalClient {
 	t.Helper()
-	found, err := topologies.FindServer(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	single, _ := topologies.Find("single")
-	top, err := single.Up(t.Context(), topologies.Options{Server: found})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := top.Sites[0].Client(topologies.ClientOptions{})
+	client := testbed.Up(t, "single", topologies.Options{}).Sites[0].Client(topologies.ClientOptions{})
 	t.Cleanup(func() {
-		if err := errors.Join(client.Close(), top.Close()); err != nil {
+		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -46,10 +39,12 @@ func onEveryCounter(t *testing.T, test func(t *testing.T, s CounterSpec, c Count
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer func() { // also of a test that is skipped
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
 			test(t, s, c)
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }
@@ -103,6 +98,40 @@ func TestOnlyAFencedStoreRefusesStaleTokens(t *testing.T) {
 		}
 		if err := c.Store(t.Context(), s.Name, Count{Views: 3, Writer: 4, Fence: 10}); err != nil {
 			t.Errorf("token 10 after 9: %v", err)
+		}
+	})
+}
+
+// TestALoadShowsItsToken lets a holder store between the load and the store of the next: that one would count on what is gone.
+func TestALoadShowsItsToken(t *testing.T) {
+	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
+		shown, ok := c.(Shown)
+		if fences := s.Fenced && s.Broken == ""; ok != fences {
+			t.Fatalf("shows tokens: %v, want %v", ok, fences)
+		}
+		if !ok {
+			t.Skip("no fence")
+		}
+		for i, late := range []int64{3, 7} { // on a page that was never written, and on one that was
+			next, views := late+1, int64(i)
+			if _, err := shown.LoadFor(t.Context(), s.Name, late); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := shown.LoadFor(t.Context(), s.Name, next); err != nil || got.Views != views {
+				t.Errorf("got %+v, %v, want %d views", got, err, views)
+			}
+			if err := c.Store(t.Context(), s.Name, Count{Views: views + 1, Writer: 1, Fence: late}); !errors.Is(err, locks.ErrFenced) {
+				t.Errorf("a store that the next holder has not seen: %v", err)
+			}
+			if _, err := shown.LoadFor(t.Context(), s.Name, late); !errors.Is(err, locks.ErrFenced) {
+				t.Errorf("a late load: %v", err)
+			}
+			if err := c.Store(t.Context(), s.Name, Count{Views: views + 1, Writer: 2, Fence: next}); err != nil {
+				t.Error(err)
+			}
+			if _, err := shown.LoadFor(t.Context(), s.Name, next); !errors.Is(err, locks.ErrFenced) {
+				t.Errorf("another hold with the same token: %v", err)
+			}
 		}
 	})
 }

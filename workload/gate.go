@@ -94,7 +94,9 @@ type Caught struct {
 	Worker int32
 	Key    int32
 	Hold   history.ID // 0 if it has none yet
-	at     *place
+	// Elsewhere sends the order to a worker on another machine, true = to die; nil = the gate is here.
+	Elsewhere func(die bool)
+	at        *place
 }
 
 // gatePoll is how often either side looks whether the other has moved.
@@ -135,10 +137,18 @@ func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
 }
 
 // Go lets the worker go on.
-func (c *Caught) Go() { c.at.order.CompareAndSwap(wait, goOn) }
+func (c *Caught) Go() { c.order(goOn) }
 
 // Die ends the worker where it stands: it gives nothing back.
-func (c *Caught) Die() { c.at.order.CompareAndSwap(wait, die) }
+func (c *Caught) Die() { c.order(die) }
+
+func (c *Caught) order(what uint32) {
+	if c.Elsewhere != nil {
+		c.Elsewhere(what == die)
+		return
+	}
+	c.at.order.CompareAndSwap(wait, what)
+}
 
 // Pause returns what a lock calls between two commands that belong together, for a worker of the crew: it stands
 // there if it is caught, and dies if it is told to.

@@ -6,6 +6,14 @@ import (
 	"time"
 )
 
+// ttl is the lease that the worker asks for.
+func (w *worker) ttl() time.Duration {
+	if w.shape.Uneven && (w.shape.First+w.number)%2 == 1 {
+		return 2 * w.shape.TTL
+	}
+	return w.shape.TTL
+}
+
 // hold draws how long a visit stays.
 func (w *worker) hold() time.Duration {
 	if w.shape.Spread == 0 {
@@ -34,7 +42,7 @@ func (w *worker) late(g *grant) bool {
 	case !w.shape.Heed:
 		return false
 	case g.lease.Lost != nil:
-		return w.clock.Now() > w.back+w.shape.TTL/2
+		return w.clock.Now() > w.back+w.ttl()/2
 	}
-	return !g.lease.Until.IsZero() && w.clock.Now() > w.until(&g.lease)-w.shape.TTL/10
+	return !g.lease.Until.IsZero() && w.clock.Now() > w.until(&g.lease)-w.ttl()/10
 }

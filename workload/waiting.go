@@ -26,6 +26,44 @@ func (w *worker) await(ctx context.Context, name string, left time.Duration) his
 	return wake
 }
 
+// handed takes what a lock was granted while its worker waited. It came about after the last refusal, which is the
+// last reading of the clock.
+func (w *worker) handed(g *grant, woken history.Wake) bool {
+	q, ok := w.lock.(locks.Queue)
+	if !ok {
+		return false
+	}
+	lease, since, ok := q.Handed(g.page.Lock)
+	if !ok {
+		return false
+	}
+	granted := w.clock.At(since)
+	op := history.Op{Kind: history.Acquire, Key: g.key, Hold: w.lane.Next(), Woken: woken, Call: max(granted, w.now+1)}
+	lease.Spent += op.Call - granted
+	w.granted(&op, &lease, nil)
+	g.lease, g.hold = lease, op.Hold
+	w.now = w.lane.Mark(&op)
+	return true
+}
+
+// try asks for the lock. One that waits by itself may do so for as long as the visit does.
+func (w *worker) try(ctx context.Context, name string, permits int, called time.Duration) (locks.Lease, error) {
+	if permits > 0 {
+		return w.lock.(locks.Sharer).AcquireShare(ctx, name, w.ttl(), permits)
+	}
+	if p, ok := w.lock.(locks.Patient); ok {
+		return p.AcquireWithin(ctx, name, w.ttl(), max(w.lane.Due+w.shape.Wait-called, 0))
+	}
+	return w.lock.Acquire(ctx, name, w.ttl())
+}
+
+// waited makes two operations of an acquire in which the lock waited: one that was refused, until the try began that was
+// granted, and that try. So its lease has an earliest and a latest end as any other.
+func (w *worker) waited(op *history.Op, tried time.Duration) *history.Op {
+	op.Hold, op.Outcome, op.Reason, op.TTL = op.ID, history.Failed, history.Busy, w.ttl()
+	return w.lane.Split(op, max(op.Call, min(op.Call+tried, w.clock.Now()-1)))
+}
+
 // giveUp lets a lock that waits leave its queue.
 func (w *worker) giveUp(name string) {
 	waiter, ok := w.lock.(locks.Waiter)
@@ -57,7 +95,7 @@ func (w *worker) extend(ctx context.Context, g *grant) bool {
 // still tells whether a hold is still there; a holder that hears otherwise acts on it.
 func (w *worker) still(key int32, hold history.ID, there bool) bool {
 	if !there {
-		w.lane.Mark(&history.Op{Kind: history.Lose, Key: key, Hold: hold, Call: w.clock.Now(), Outcome: history.OK})
+		w.lane.Mark(&history.Op{Kind: history.Lose, Key: key, Hold: hold, Call: w.clock.Stamp(), Outcome: history.OK})
 	}
 	return there
 }
@@ -65,20 +103,20 @@ func (w *worker) still(key int32, hold history.ID, there bool) bool {
 // reenter takes a reentrant lock again and gives it back, as a function that calls another which locks. It tells
 // whether the hold is still there.
 func (w *worker) reenter(ctx context.Context, key int32, name string, hold history.ID) bool {
-	if !w.group.Reenter || w.rand.IntN(max(w.shape.Reenter, 1)) > 0 {
+	if !w.group.Claims.Reentrant || w.rand.IntN(max(w.shape.Reenter, 1)) > 0 {
 		return true
 	}
 	op := w.lane.Call(history.Acquire, key)
-	lease, err := w.lock.Acquire(ctx, name, w.shape.TTL)
+	lease, err := w.lock.Acquire(ctx, name, w.ttl())
 	op.Hold, op.Value = hold, lease.Count
 	w.granted(op, &lease, err)
-	outcome := op.Outcome
+	outcome, gone := op.Outcome, op.Reason == history.Lost || op.Reason == history.Busy
 	w.lane.Return(op)
 	switch outcome {
 	case history.Unknown:
 		return true // whether there is something to give back is not known; the lease will end it
 	case history.Failed:
-		return w.still(key, hold, false)
+		return w.still(key, hold, !gone) // a server that refuses a command says nothing about the hold
 	}
 	w.release(key, hold, &lease, lease.Count-1)
 	return true
@@ -93,8 +131,24 @@ func (w *worker) granted(op *history.Op, lease *locks.Lease, err error) {
 	if !w.group.Judged {
 		return
 	}
-	op.TTL, op.Token = max(w.shape.TTL-lease.Spent, 1), w.token(lease) // 0 would be a lease without end
+	op.TTL, op.Token = max(w.ttl()-lease.Spent, 1), w.token(lease) // 0 would be a lease without end
 	if op.Outcome == history.OK {
 		op.Fence, op.Value = lease.Fence, lease.Count
+	}
+}
+
+// backoff draws how long to wait before the next try, so that waiters do not march in step.
+func (w *worker) backoff() time.Duration {
+	return time.Duration((0.5 + w.rand.Float64()) * float64(w.shape.Retry))
+}
+
+// sleep waits and tells whether it could do so to the end.
+func (w *worker) sleep(ctx context.Context, d time.Duration) bool {
+	w.timer.Reset(d)
+	select {
+	case <-w.timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

@@ -76,13 +76,17 @@ func (w *worker) end(kind history.Kind, key int32, outcome history.Outcome, reas
 
 // closed makes the next visit due as soon as the worker has thought.
 func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok bool) {
+	if w.shape.Visits > 0 && w.begun == int64(w.shape.Visits) {
+		return 0, 0, false
+	}
 	if w.shape.Think > 0 {
 		if !w.sleep(stop, w.shape.Think) {
 			return 0, 0, false
 		}
 		w.now = w.clock.Now()
 	}
-	return w.now, w.keys.choose(), w.now < w.shape.End && stop.Err() == nil
+	ok = w.called(stop)
+	return w.now, w.keys.choose(), ok && w.now < w.shape.End
 }
 
 // open takes the next visit of the schedule and waits until it is due, which may change meanwhile.
@@ -119,8 +123,12 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 // visit is what everything is about. A lost update must be possible: load and store are two steps. It says how the visit
 // came out, unless that is told.
 func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome, reason history.Reason, told bool) {
+	if w.group.Counting == locks.Elsewhere {
+		outcome, reason = w.request(ctx, key)
+		return outcome, reason, false
+	}
 	g := &w.grant
-	g.hold, g.key, g.page = 0, key, &w.group.Pages[key]
+	g.hold, g.key, g.page, g.permits = 0, key, &w.group.Pages[key], w.mode()
 	if w.calls = nil; w.shape.Cancel > 0 && w.rand.IntN(w.shape.Cancel) == 0 {
 		var cancel context.CancelFunc
 		w.calls, cancel = context.WithCancel(ctx)
@@ -183,9 +191,12 @@ func (c *Workers) reopen(worker int) (lock locks.Lock, err error) {
 type grant struct {
 	hold  history.ID // the operation that was granted it; 0 = none
 	lease locks.Lease
+	asked time.Duration // when it called
 	at    time.Duration // when the worker heard of it
 	key   int32
 	page  *Page
+	// permits are what the visit asks for, and has then; 0 = all.
+	permits int
 }
 
 // acquire tries until the lock is granted or the visit's patience ends.
@@ -193,9 +204,13 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	op := w.call(history.Acquire, g.key)
 	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, g.key) {
 		var err error
-		g.lease, err = w.lock.Acquire(w.during(ctx), g.page.Lock, w.shape.TTL)
+		g.lease, err = w.try(w.during(ctx), g.page.Lock, g.permits, op.Call)
+		if g.lease.Tried > 0 {
+			op = w.waited(op, g.lease.Tried)
+		}
 		id := op.ID
-		op.Hold, op.Woken = id, woken
+		op.Hold, op.Woken, op.Permits = id, woken, uint16(g.permits)
+		g.asked = op.Call
 		w.granted(op, &g.lease, err)
 		outcome, reason := op.Outcome, op.Reason
 		w.now = w.lane.Return(op)
@@ -218,16 +233,20 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 		if left <= 0 {
 			return history.Impatient
 		}
-		woken = w.await(w.during(ctx), g.page.Lock, left)
+		if woken = w.await(w.during(ctx), g.page.Lock, left); w.handed(g, woken) {
+			return history.None
+		}
 	}
 }
 
 // count adds a page view: under a lock, or by what stands in for one.
 func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
-	switch w.group.Counting {
-	case locks.OneStep:
+	switch {
+	case g.permits > 0:
+		return w.beside(ctx, g)
+	case w.group.Counting == locks.OneStep:
 		return w.increment(ctx, g)
-	case locks.Optimistic:
+	case w.group.Counting == locks.Optimistic:
 		return w.optimistic(ctx, g)
 	}
 	return w.twoSteps(ctx, g)
@@ -239,16 +258,8 @@ func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, histo
 	if outcome != history.OK {
 		return history.Failed, reason // a load has no effect
 	}
-	for range max(w.shape.Stays, 1) {
-		if reason := w.stay(ctx, g); reason != history.None {
-			return history.Failed, reason
-		}
-		if !w.extend(w.during(ctx), g) {
-			return history.Failed, history.Lost
-		}
-	}
-	if !w.reenter(w.during(ctx), g.key, g.page.Lock, g.hold) || w.late(g) {
-		return history.Failed, history.Lost
+	if reason := w.remain(ctx, g); reason != history.None {
+		return history.Failed, reason
 	}
 	return w.store(g, seen, func(c Count) error { return w.group.Counter.Store(ctx, g.page.Views, c) })
 }
@@ -260,7 +271,7 @@ func (w *worker) load(ctx context.Context, g *grant) (Count, history.Outcome, hi
 		op = w.lane.Call(history.Load, g.key)
 		op.Hold = g.hold
 	}
-	seen, err := w.group.Counter.Load(ctx, g.page.Views)
+	seen, err := w.seen(ctx, g)
 	outcome, reason := locks.Classify(err)
 	if op != nil {
 		op.Value, op.Seen, op.Outcome, op.Reason = seen.Views, seen.Writer, outcome, reason
@@ -269,6 +280,13 @@ func (w *worker) load(ctx context.Context, g *grant) (Count, history.Outcome, hi
 		w.lane.Mark(&history.Op{Kind: history.Load, Key: g.key, Hold: g.hold, Call: g.at, Outcome: outcome, Reason: reason})
 	}
 	return seen, outcome, reason
+}
+
+func (w *worker) seen(ctx context.Context, g *grant) (Count, error) {
+	if c, ok := w.group.Counter.(Shown); ok {
+		return c.LoadFor(ctx, g.page.Views, g.lease.Fence)
+	}
+	return w.group.Counter.Load(ctx, g.page.Views)
 }
 
 // store writes one more than was seen. What it is about to write is recorded before it does, for the worker may be
@@ -369,20 +387,4 @@ func (w *worker) until(l *locks.Lease) time.Duration {
 		return history.Forever
 	}
 	return w.clock.At(l.Until)
-}
-
-// backoff draws how long to wait before the next try, so that waiters do not march in step.
-func (w *worker) backoff() time.Duration {
-	return time.Duration((0.5 + w.rand.Float64()) * float64(w.shape.Retry))
-}
-
-// sleep waits and tells whether it could do so to the end.
-func (w *worker) sleep(ctx context.Context, d time.Duration) bool {
-	w.timer.Reset(d)
-	select {
-	case <-w.timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

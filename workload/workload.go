@@ -54,10 +54,19 @@ type Shape struct {
 	Stays      int           // how often a visit stays and lengthens its lease before it stores; 0 = once
 	Heed       bool          // a holder whose deadline has passed does not store; it gives the lock back all the same
 	Cancel     int           // one in how many visits has its calls to the lock called off at a random moment; 0 = none
+	Shared     bool          // all workers of a process use one object of the lock
+	Uneven     bool          // every second worker asks for leases twice as long
+	Skew       time.Duration // the wall clocks of every second process are ahead by so much, and behind from the middle of the run on
 	Reenter    int           // one in how many visits takes a reentrant lock again; 0 = each does
-	Rate       float64       // visits a second over all workers; 0 = closed loop: as fast as the workers can
+	Readers    float64       // the share of visits that read, of a lock that readers share
+	Upgrade    int           // one in how many of them becomes the writer and stores, if the lock offers it; 0 = none
+	Permits    int           // up to so many permits a visit asks for, of a semaphore; 0 = one
+	Visits     int           // closed loop: a worker ends after so many; 0 = it goes on until the End
+	Rate       float64       // visits a second over all workers, on average; 0 = closed loop: as fast as the workers can
 	Arrivals   Arrivals
-	End        time.Duration // no visit is due from then on
+	Stretches  []Stretch       // from the zero of the clock to the End, one after the other; nil = the load stays the same
+	Trace      []time.Duration // open loop: when each visit is due, ascending, in place of a rate
+	End        time.Duration   // no visit is due from then on
 	Seed       uint64
 
 	// The workers may be shared out among processes: this one has those from First to First+Workers-1, and every
@@ -77,13 +86,13 @@ type Workers struct {
 	Lanes   []*history.Lane // by worker
 	Locks   []locks.Lock    // by worker
 	Counter Counter
-	// Counting is how visits count: what is not locks.TwoSteps needs a Counter that is Atomic.
+	// Counting is how visits count; the Counter must be able to: see Does.
 	Counting locks.Counting
-	Pages    []Page // by key
-	Gate     *Gate  // where faults stop workers; nil if there are none
-	Tempo    *Tempo // how fast the schedule of an open loop runs; nil if as planned
-	Reenter  bool   // some visits take the lock again
-	Judged   bool   // the history is kept: what only a checker asks for is recorded too, and no visit in one
+	Pages    []Page         // by key
+	Gate     *Gate          // where faults stop workers; nil if there are none
+	Tempo    *Tempo         // how fast the schedule of an open loop runs; nil if as planned
+	Claims   history.Claims // of the lock: what it offers is used
+	Judged   bool           // the history is kept: what only a checker asks for is recorded too, and no visit in one
 	// Reopen replaces the lock of a worker that died, counted from 0 in this process; nil if none can die.
 	Reopen func(worker int) (locks.Lock, error)
 }

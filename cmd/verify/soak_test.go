@@ -20,6 +20,7 @@ import (
 
 	"hammerlock/internal/cli"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/topologies"
 )
 
@@ -33,6 +34,7 @@ var (
 type soaked struct {
 	topology, lock string
 	runs, bad      [3]int // by the state of the machine
+	twice          [3]int // runs that needed another attempt
 	exits          map[int]int
 }
 
@@ -73,7 +75,10 @@ func TestSoak(t *testing.T) {
 		case n%3 == 1:
 			state = hogged
 		}
-		exit, saved := soak(t, program, dir, s, *soakSeed+uint64(n), state, r)
+		exit, attempts, saved := soak(t, program, dir, s, *soakSeed+uint64(n), state, r)
+		if attempts > 1 {
+			s.twice[state]++
+		}
 		s.exits[exit.Code]++
 		if s.runs[state]++; exit.Code == cli.Passed {
 			if err := os.RemoveAll(saved); err != nil {
@@ -99,7 +104,7 @@ func TestSoak(t *testing.T) {
 // commands that the usual server does not have.
 func rightLocks() (all []*soaked) {
 	for _, topology := range topologies.All {
-		for _, l := range locks.All {
+		for _, l := range known.Locks {
 			if l.Broken != "" || l.Sites == locks.NoSite || !l.Sites.Fits(topology.Sites) || len(l.Needs) > 0 {
 				continue
 			}
@@ -109,8 +114,8 @@ func rightLocks() (all []*soaked) {
 	return all
 }
 
-// soak carries out one run. It returns how it ended and where it was saved.
-func soak(t *testing.T, program, dir string, s *soaked, seed uint64, state int, r *rand.Rand) (cli.Exit, string) {
+// soak carries out one run. It returns how it ended, after how many attempts, and where it was saved.
+func soak(t *testing.T, program, dir string, s *soaked, seed uint64, state int, r *rand.Rand) (_ cli.Exit, attempts int, _ string) {
 	args := []string{"--topology", s.topology, "--lock", s.lock, "--fault", "auto", "--seed", strconv.FormatUint(seed, 10),
 		"--json", "--quiet", "--out", filepath.Join(dir, strconv.FormatUint(seed, 10))}
 	if *soakShort > 0 {
@@ -144,9 +149,12 @@ func soak(t *testing.T, program, dir string, s *soaked, seed uint64, state int, 
 	}
 	var d cli.Document
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil || d.Exit.Code != run.ProcessState.ExitCode() {
-		return cli.Exit{Code: cli.Broken, Reason: fmt.Sprintf("%v: %v\n%s", run.ProcessState, err, errs.String())}, args[len(args)-1]
+		return cli.Exit{Code: cli.Broken, Reason: fmt.Sprintf("%v: %v\n%s", run.ProcessState, err, errs.String())}, 1, args[len(args)-1]
 	}
-	return d.Exit, filepath.Join(dir, strconv.FormatUint(seed, 10))
+	for _, r := range d.Runs {
+		attempts = 1 + len(r.Before)
+	}
+	return d.Exit, attempts, filepath.Join(dir, strconv.FormatUint(seed, 10))
 }
 
 // pause stops a process for a while, with those that it started if everybody is to stand still.
@@ -204,6 +212,7 @@ func soakTable(all []*soaked) string {
 		for i := range s.runs {
 			sum.runs[i] += s.runs[i]
 			sum.bad[i] += s.bad[i]
+			sum.twice[i] += s.twice[i]
 		}
 		for code, n := range s.exits {
 			sum.exits[code] += n
@@ -212,7 +221,7 @@ func soakTable(all []*soaked) string {
 	row(&sum)
 	_ = w.Flush()
 	for i, name := range states {
-		_, _ = fmt.Fprintf(&b, "%s: %d runs, %d did not pass\n", name, sum.runs[i], sum.bad[i])
+		_, _ = fmt.Fprintf(&b, "%s: %d runs, %d did not pass, %d had another attempt\n", name, sum.runs[i], sum.bad[i], sum.twice[i])
 	}
 	return b.String()
 }

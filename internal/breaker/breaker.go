@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"time"
 
@@ -100,6 +101,9 @@ func (b *Breaker) failed(step faults.Step, err error) {
 	if err != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
+		if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() {
+			err = fmt.Errorf("%w: %w", ErrNoAnswer, err)
+		}
 		b.errs = append(b.errs, fmt.Errorf("fault %s: %w", step, err))
 	}
 }
@@ -208,6 +212,9 @@ func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error)
 
 // ErrUnhealthy says that everything was healed, and that the deployment did not come back.
 var ErrUnhealthy = errors.New("the deployment did not come back")
+
+// ErrNoAnswer says that a server was to be broken or healed, and did not answer in time: the history says so of the fault.
+var ErrNoAnswer = errors.New("a server did not answer in time")
 
 func (b *Breaker) healthy(ctx context.Context) error {
 	for _, site := range b.d.Topology.Sites {

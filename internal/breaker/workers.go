@@ -49,6 +49,16 @@ func (h *hands) Process(worker int32) (faults.Process, error) {
 	return nil, errors.New("the workers live in the suite's own process")
 }
 
+// Agent implements faults.Workers.
+func (h *hands) Agent(worker int32) (faults.Agent, error) {
+	for _, p := range h.breaker.session.Processes {
+		if p.Agent != nil && slices.Contains(p.Workers, worker) {
+			return faults.Agent(*p.Agent), nil
+		}
+	}
+	return faults.Agent{}, errors.New("the workers live on the suite's own machine")
+}
+
 func (b *Breaker) stopped(worker int32, stopped bool) {
 	if b.o.Stopped != nil {
 		b.o.Stopped(worker, stopped)

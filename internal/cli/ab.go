@@ -49,19 +49,29 @@ type side struct {
 	o       *options
 }
 
-func (e Env) abCommand() *cobra.Command {
+// abExample and searchExample are those of bench.
+const (
+	abExample = "  bench ab 'lock=redsync' 'lock=redislock' --pairs 12\n" +
+		"  bench ab 'retry=50ms' 'retry=1ms' --workers 32 --hold 2ms\n" +
+		"  bench ab 'bench=base/bench' 'bench=bin/bench' --gate 'response.p99<+15%' --gate cost.round_trips<+1%"
+	searchExample = "  bench search --slo 'response.p99<50ms' --over rate\n" +
+		"  bench search --slo 'fairness.jain>0.8' --over workers --lock redsync"
+)
+
+// abCommand is ab on the flags of a plan.
+func (e Env) abCommand(p harness.Plan, example string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ab 'SETTINGS' 'SETTINGS'", Short: "compare two settings in turns, and tell a difference from noise", Args: takes(2, 2),
 		Long: "ab runs two settings in turns (A B A' A' B A, and so on), so that what else happens on the machine happens to both.\n" +
 			"A' has the settings of A: what it shows against A is the noise floor, and only what goes beyond it is called a\n" +
 			"difference. Deployments stay up between the runs. Settings are flags without their dashes, with commas in\n" +
 			"between; flags that are given as such hold for both. The setting bench=PATH runs a side by another build.",
-		Example: "  bench ab 'lock=redsync' 'lock=redislock' --pairs 12\n" +
-			"  bench ab 'retry=50ms' 'retry=1ms' --workers 32 --hold 2ms\n" +
-			"  bench ab 'bench=base/bench' 'bench=bin/bench' --gate 'response.p99<+15%' --gate cost.round_trips<+1%",
+		Example:           example,
 		ValidArgsFunction: completeSettings,
 	}
-	o := newOptions(c, shortPlan(abDuration, abWarmup))
+	p.Duration, p.Warmup = abDuration, abWarmup
+	o := newOptions(c, p)
+	e.attached(o)
 	t := &trial{e: e, o: o, pairs: abPairs}
 	o.planFlags()
 	o.integer(flag{session, "pairs", "how many pairs to run; each is three runs"}, &t.pairs, maxPairs)
@@ -98,8 +108,12 @@ func (t *trial) carryOut(ctx, stop context.Context, args []string) int {
 		}
 		return errors.Join(p.Err, outcome.WriteText(w))
 	}
+	view := outcome.View()
+	if x.Code == Violation {
+		view.Failed = x.Reason
+	}
 	return t.e.answer(t.o, result{x, document, text, errors.Join(t.save("trial.json", document),
-		t.e.notify(t.dir, gateJudgements(outcome.Gates)), t.e.summarize("bench ab", outcome.WriteText))})
+		t.e.notify(t.dir, gateJudgements(outcome.Gates)), t.write(t.e, view))})
 }
 
 // check finds every mistake of both sides, those that both make once.
@@ -122,6 +136,9 @@ func (t *trial) check(stop context.Context, args []string) error {
 // newSide is a side with the flags that hold for both, and its own settings: flags without their dashes.
 func newSide(common *options, text string) *side {
 	s := &side{name: text, o: &options{flags: &pflag.FlagSet{}, plan: common.plan}}
+	if own := common.plan.Service; own != nil {
+		s.o.plan.Service = own.Clone()
+	}
 	s.o.planFlags()
 	var good []string
 	s.o.flags.VisitAll(func(f *pflag.Flag) {
@@ -135,7 +152,7 @@ func newSide(common *options, text string) *side {
 		switch {
 		case !ok || name == "":
 			s.o.mistake("%q: settings are NAME=VALUE with commas in between, as in lock=redsync,retry=1ms", text)
-		case name == abProgram:
+		case name == abProgram && s.o.plan.Service == nil:
 			s.program = v
 		case !slices.Contains(good, name):
 			s.o.mistake("%q: no such setting of one side: %s", name, human.Instead(name, good))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,26 +23,26 @@ func (e Env) benchCommand() *cobra.Command {
 		Long: "bench starts Redis deployments, lets workers take a lock that guards a shared page-view counter on\n" +
 			"each, and prints what it costs, who starves, and whether a page view was lost. Without flags: all\n" +
 			"topologies, each with the lock it is made for.\n\n" +
+			"  bench http                 load on a service that does its own locking\n" +
+			"  bench plan FILE            print a plan as it is resolved, with the origin of every value\n" +
 			"  bench report RUN...        print saved runs again; --html FILE writes them as one page\n" +
-			"  bench replay RUN           show a saved run of verify in the dashboard",
-		Example: "  bench\n  bench --topology single,redlock --workers 64 --duration 30s\n" +
+			"  bench replay RUN           show a saved run of verify in the dashboard\n" +
+			"  bench schema DOCUMENT      print the JSON Schema of a plan, a saved run or what --json prints\n" +
+			"  bench explain WORD         say what a word on the screen means",
+		Example: "  bench\n  bench --quick                                                   # a first look, in half a minute\n  bench --topology single,redlock --workers 64 --duration 30s\n" +
 			"  bench --topology single --lock none --workers 16 --duration 2s   # exits 1: page views are lost\n" +
 			"  bench --topology single --gate 'response.p99<50ms' --count 6     # exits 5 if it is slower",
-	}, benchPlan())
-	bench.AddCommand(e.abCommand(), e.compareCommand(), e.replayCommand(), e.reportCommand(), e.searchCommand())
+	}, e.benchPlan())
+	bench.AddCommand(e.agentCommand(), e.abCommand(e.shortPlan(), abExample), e.compareCommand(), e.httpCommand(e.benchPlan()), e.planFileCommand(e.benchPlan()), e.replayCommand(), e.reportCommand(), e.schemaCommand(e.benchPlan()),
+		e.searchCommand(e.shortPlan(), searchExample))
 	return bench
 }
 
 // planCommand is a command that carries out a plan; it can be called run below its own name.
 func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	o := newOptions(c, p)
-	o.count = 1
-	o.planFlags()
-	o.integer(flag{session, "count", "how often to run everything, each time with the next seed"}, &o.count, maxCount)
-	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
-		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
-	o.text(flag{session, "benchfmt", "write the runs in the format of Go benchmarks, for benchstat"}, "file", &o.benchfmt)
-	o.runFlags()
+	e.attached(o)
+	o.allFlags()
 	do := interruptible(func(ctx context.Context, s signals, _ []string) int { return e.run(ctx, s, c, o) })
 	c.Args = takes(0, 0)
 	run := &cobra.Command{Use: "run", Hidden: true, Short: c.Short, Long: c.Long, Example: c.Example, Args: c.Args}
@@ -51,19 +52,38 @@ func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	return e.command(c, o, do)
 }
 
+// allFlags declares the flags of a command that carries out plans.
+func (o *options) allFlags() {
+	o.count = 1
+	o.planFlags()
+	if o.listing = o.plan.Service == nil; o.listing { // there it is what asks for the count
+		o.fleetFlags()
+		o.integer(flag{session, "count", "how often to run everything, each time with the next seed"}, &o.count, maxCount)
+	}
+	o.webFlag()
+	if o.listing && !o.plan.Verify {
+		o.quickFlag()
+	}
+	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
+		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
+	o.text(flag{session, "benchfmt", "write the runs in the format of Go benchmarks, for benchstat"}, "file", &o.benchfmt)
+	o.runFlags()
+}
+
 func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) int {
-	runs, err := e.rounds(ctx, s, c, o)
-	if len(runs) == 0 {
+	runs, not, err := e.rounds(ctx, s, c, o)
+	if len(runs)+len(o.explored) == 0 {
 		return e.refuse(s.stop, o, err)
 	}
 	e.complain(err)
 	gates := compare.CheckGates(o.gates, runs)
-	judged := judgements(o.plan.Out, runs)
-	x := exit(s.stop, judged, gates, err)
-	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Runs: runs, Gates: gates}, func(w io.Writer) (err error) {
+	judged := append(o.explored, judgements(o.plan.Out, runs)...)
+	x := exit(s.stop, judged, gates, err).undecided(unasked(not))
+	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: not, Gates: gates}, func(w io.Writer) (err error) {
 		switch {
 		case o.plan.Verify:
-			err = results.WriteVerdicts(w, judged)
+			err = results.WriteVerdicts(w, judged, not)
+			err = errors.Join(err, results.WriteService(w, runs), results.WritePhases(w, runs))
 		case o.count > 1:
 			err = errors.Join(results.WriteText(w, runs), compare.WriteSpread(w, runs))
 		default:
@@ -74,35 +94,57 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 }
 
 // rounds runs the plan --count times, each time with the next seed.
-func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options) (runs []results.Run, err error) {
+// It returns the runs, and the scenarios that were not run.
+func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options) (runs []results.Run, not []results.NotRun, err error) {
 	metrics := e.openMetrics(o)
 	defer metrics.close(ctx)
+	page := e.openPage(o)
 	var kept reports
+	defer func() { page.close(ctx, kept.last(o.plan.Out)) }()
 	defer kept.close(e, o.plan.Out)
+	defer e.coordinate(o)()
 	var warm *harness.Warm
-	if o.scenarios(c); len(o.plan.Scenarios) > 0 {
+	if o.scenarios(); len(o.plan.Scenarios) > 0 {
 		warm = new(harness.Warm)
 		defer func() { err = errors.Join(err, warm.Close()) }()
 	}
 	for i := range o.count {
 		job, err := o.plan.Check(s.stop, o.mistakes)
 		if err != nil {
-			return runs, err
+			return runs, not, err
 		}
 		if o.count > 1 && !o.quiet {
 			_, _ = fmt.Fprintf(e.Stderr, "round %d of %d\n", i+1, o.count)
 		}
+		if i == 0 && o.explores {
+			further := false
+			if not, further, err = e.exploreFirst(s.stop, o, job); err != nil || !further {
+				return runs, not, err
+			}
+		}
+		if i == 0 && !o.quiet && o.quick {
+			e.lines("note:", errors.New(quickNote))
+		}
 		if !o.quiet && len(job.LeftOut) > 0 {
 			e.lines("note:", errors.New(strings.Join(job.LeftOut, "\n")))
 		}
+		job.Hopeless = o.hopeless()
 		job.Command = repeatRun(c, job.Plan)
-		job.Kept, job.Warm = kept.save, warm
-		more, err := e.show(ctx, s, o, job, metrics)
+		job.Kept, job.Warm = func(dir string) {
+			e.complain(o.keepPlan(dir))
+			kept.save(dir)
+		}, warm
+		more, err := e.show(ctx, s, o, job, metrics, page)
 		runs = append(runs, more...)
-		if err != nil || s.stop.Err() != nil {
-			return runs, err
+		for _, n := range job.NotRun {
+			if !slices.Contains(not, n) { // what does not apply does not apply in any round
+				not = append(not, n)
+			}
+		}
+		if err != nil || s.stop.Err() != nil || o.plan.FailFast && slices.ContainsFunc(runs, func(r results.Run) bool { return r.Failed() }) {
+			return runs, not, err
 		}
 		o.plan.Workload.Seed++
 	}
-	return runs, nil
+	return runs, not, nil
 }

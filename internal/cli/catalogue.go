@@ -2,13 +2,17 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+
+	_ "modernc.org/sqlite" // the counters in a file
 
 	"hammerlock/faults"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/human"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/results"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
@@ -19,6 +23,10 @@ import (
 type catalogue[T any] struct {
 	all  []T
 	name func(T) string
+	// own reads what is in no catalogue; nil = there is nothing else. It is false if the text is a name.
+	own func(text string) (t T, is bool, err error)
+	// join puts together what a list was split into although it is one item; nil = an item has no comma.
+	join func(parts []string) []string
 }
 
 func (c catalogue[T]) names() []string {
@@ -33,6 +41,11 @@ func (c catalogue[T]) String() string { return strings.Join(c.names(), ", ") }
 
 // find returns what has the name, or an error that names what there is.
 func (c catalogue[T]) find(name string) (t T, err error) {
+	if c.own != nil {
+		if t, is, err := c.own(name); is {
+			return t, err
+		}
+	}
 	if i := slices.Index(c.names(), name); i >= 0 {
 		return c.all[i], nil
 	}
@@ -41,32 +54,71 @@ func (c catalogue[T]) find(name string) (t T, err error) {
 
 // words is a catalogue of names alone.
 func words[T ~string](all ...T) catalogue[T] {
-	return catalogue[T]{all, func(t T) string { return string(t) }}
+	return catalogue[T]{all: all, name: func(t T) string { return string(t) }}
 }
 
 // autoLock is the name that asks for the lock a topology is made for, which a plan knows as the zero Spec.
 const autoLock = "auto"
 
+// lines lists names, in lines that fit a terminal beside the flags.
+func lines(names []string) string {
+	const width = 96
+	var b strings.Builder
+	for i, at := 0, 0; i < len(names); i++ {
+		if at > 0 && at+len(names[i]) > width {
+			b.WriteString(",\n")
+			at = 0
+		} else if at > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(names[i])
+		at += len(names[i]) + len(", ")
+	}
+	return b.String()
+}
+
+// lockNames lists the locks that are right. The others are many, and --list says what is wrong with each.
+func lockNames(all []locks.Spec) string {
+	good, broken := []string{autoLock}, 0
+	for _, s := range all {
+		if s.Broken != "" {
+			broken++
+		} else {
+			good = append(good, s.Name)
+		}
+	}
+	return fmt.Sprintf("%s;\nor one of %d that are broken, to see how: --list", lines(good), broken)
+}
+
 // everyScenario is the name that asks for all scenarios that apply.
 const everyScenario = "all"
 
 var (
-	allTopologies = catalogue[topologies.Spec]{topologies.All, func(s topologies.Spec) string { return s.Name }}
-	allScenarios  = catalogue[scenarios.Scenario]{append([]scenarios.Scenario{{Name: everyScenario}}, scenarios.All...), func(s scenarios.Scenario) string { return s.Name }}
-	allCounters   = catalogue[workload.CounterSpec]{workload.AllCounters, func(s workload.CounterSpec) string { return s.Name }}
-	allMetrics    = catalogue[results.Metric]{results.Metrics, func(m results.Metric) string { return m.Name }}
-	allLocks      = catalogue[locks.Spec]{append([]locks.Spec{{}}, locks.All...), func(s locks.Spec) string {
-		if s.Name == "" {
-			return autoLock
-		}
-		return s.Name
-	}}
+	allScenarios = catalogue[scenarios.Scenario]{all: append([]scenarios.Scenario{{Name: everyScenario}}, allStrains...), name: func(s scenarios.Scenario) string { return s.Name }}
+	allMetrics   = catalogue[results.Metric]{all: results.Metrics, name: func(m results.Metric) string { return m.Name }}
 )
+
+func topologiesOf(k crew.Catalogue) catalogue[topologies.Spec] {
+	return catalogue[topologies.Spec]{all: k.Topologies, name: func(s topologies.Spec) string { return s.Name }}
+}
+
+func countersOf(k crew.Catalogue) catalogue[workload.CounterSpec] {
+	return catalogue[workload.CounterSpec]{all: k.Counters, name: func(s workload.CounterSpec) string { return s.Name }}
+}
+
+func locksOf(k crew.Catalogue) catalogue[locks.Spec] {
+	c := catalogue[locks.Spec]{all: append([]locks.Spec{{}}, k.Locks...), name: lockName, own: program}
+	c.join = func(parts []string) []string { return programs(parts, c.names()) }
+	return c
+}
 
 // faultNames are what --fault takes, but for times and points.
 func faultNames() []string { return append([]string{faults.Auto, faults.None}, faults.Names()...) }
 
-// workersKnow is what worker processes know by name.
-func workersKnow() crew.Catalogue {
-	return crew.Catalogue{Locks: locks.All, Counters: workload.AllCounters}
+// knows is all that the command knows by name, and its worker processes with it.
+func (e Env) knows() crew.Catalogue {
+	return crew.Catalogue{
+		Topologies: slices.Concat(topologies.All, e.More.Topologies), Locks: slices.Concat(known.Locks, e.More.Locks),
+		Counters: slices.Concat(workload.AllCounters, e.More.Counters),
+	}
 }

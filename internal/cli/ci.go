@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -20,7 +19,9 @@ const maxCount = 1000
 
 // gateFlag declares --gate, which may be given several times.
 func (o *options) gateFlag(usage string, set func(string) error) {
-	o.add(flag{session, "gate", usage}, "expr", "", set).complete = completeList(allMetrics.names(), true)
+	v := o.add(flag{session, "gate", usage}, "expr", "", set)
+	v.complete, v.many = completeList(allMetrics.names(), true), true
+	v.nodes, v.object = o.readGates, gateSchema
 }
 
 func (o *options) gate(text string) error {
@@ -39,6 +40,7 @@ func (o *options) runFlags() {
 		o.metrics, err = listenAddress(text)
 		return err
 	})
+	o.planFileFlag()
 	o.outputFlags()
 	o.tui = tuiAuto
 	one(o, flag{session, "tui", "the dashboard: auto = if stdout and stderr are a terminal; on; off"}, &o.tui, words(tuiAuto, tuiOn, tuiOff))
@@ -114,14 +116,6 @@ func (o *options) writeBenchmarks(runs []results.Run) error {
 		return nil
 	}
 	return writeFile(o.benchfmt, os.O_TRUNC, func(w io.Writer) error { return results.WriteBenchmarks(w, runs) })
-}
-
-// summarize puts a table into the summary of a CI step, if there is one.
-func (e Env) summarize(title string, table func(io.Writer) error) error {
-	return e.stepSummary(func(w io.Writer) error {
-		var text bytes.Buffer
-		return errors.Join(table(&text), results.WriteSummaryText(w, title, text.String()))
-	})
 }
 
 func (e Env) stepSummary(write func(io.Writer) error) error {

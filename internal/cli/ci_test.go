@@ -81,8 +81,8 @@ func TestMetricsShowTheLastEvent(t *testing.T) {
 	}
 	combo := harness.Combination{Topology: topologies.Spec{Name: "single"}, Lock: locks.Spec{Name: "lease"}}
 	live := measure.Live{At: 2 * time.Second, Done: 1234, Errors: 5, Waiting: 3, Acquire: measure.Quantiles{Count: 5000, P50: time.Millisecond, P99: 20 * time.Millisecond}}
-	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Phase: harness.Running, Live: live})
-	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Phase: harness.Judging})
+	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Stage: harness.Running, Live: live})
+	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Stage: harness.Judging})
 	text := scrape()
 	for _, want := range []string{
 		`hammerlock_visits_total{lock="lease",topology="single"} 1234`, `hammerlock_errors_total{lock="lease",topology="single"} 5`,
@@ -95,7 +95,7 @@ func TestMetricsShowTheLastEvent(t *testing.T) {
 			t.Errorf("no word of %s in:\n%s", want, text)
 		}
 	}
-	m.tell(harness.Event{Combination: combo, Number: 2, Of: 2, Phase: harness.Starting})
+	m.tell(harness.Event{Combination: combo, Number: 2, Of: 2, Stage: harness.Starting})
 	if text := scrape(); !strings.Contains(text, `hammerlock_visits_total{lock="lease",topology="single"} 0`) {
 		t.Errorf("the next run shows the visits of the last one:\n%s", text)
 	}

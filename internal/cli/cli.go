@@ -3,21 +3,26 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
+	"hammerlock/explore"
+	"hammerlock/internal/attach"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/locks/known"
 )
 
 // Env is what a command is given by the process it runs in.
@@ -27,7 +32,10 @@ type Env struct {
 	Getenv func(string) string // nil = nothing is set
 	Stdout io.Writer
 	Stderr io.Writer
+	// More is what the command knows by name besides what every command knows: of another module.
+	More crew.Catalogue
 
+	secrets   attach.Secrets
 	terminals [2]*os.File // behind Stdout and Stderr, for a dashboard; nil if they are something else
 }
 
@@ -42,14 +50,18 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) int {
 	if len(e.Args) == 1 && e.Args[0] == crew.Command {
 		return e.work(ctx)
 	}
+	if len(e.Args) == 1 && e.Args[0] == explore.Command {
+		explore.Child(e.Stdin, e.Stdout, known.Locks) // it ends the process
+	}
 	if e.Getenv == nil {
 		e.Getenv = func(string) string { return "" }
 	}
+	e.Args, e.secrets = attach.Take(e.Args, e.Getenv)
 	e.terminals[0], _ = e.Stdout.(*os.File)
 	e.terminals[1], _ = e.Stderr.(*os.File)
 	e.Stdout, e.Stderr = human.Visible(e.Stdout), human.Visible(e.Stderr)
 	root := tree(e)
-	root.AddCommand(e.manualCommand())
+	root.AddCommand(e.manualCommand(), e.explainCommand())
 	root.Version = harness.Version()
 	root.SetVersionTemplate(root.Name() + " " + root.Version + "\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -66,7 +78,7 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) int {
 
 // work is a worker process. It does not handle signals: the suite ends it.
 func (e Env) work(ctx context.Context) int {
-	err := crew.Child(ctx, e.Stdin, e.Stdout, workersKnow())
+	err := crew.Child(ctx, e.Stdin, e.Stdout, e.knows())
 	e.complain(err)
 	if err != nil {
 		return Broken
@@ -83,6 +95,7 @@ func (x ended) Error() string { return "exit code " + strconv.Itoa(int(x)) }
 // options, and do is called nevertheless: it reports them together with the mistakes that only it can find.
 func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, args []string) int) *cobra.Command {
 	arguments := c.Args
+	o.plan.Getenv = e.Getenv
 	c.Args = cobra.ArbitraryArgs
 	c.FParseErrWhitelist.UnknownFlags = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -91,12 +104,13 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.list {
-			return ended(e.end(Exit{}, writeList(e.Stdout)))
+			return ended(e.end(Exit{}, writeList(e.Stdout, e.knows())))
 		}
 		o.unknownFlags(c.Flags(), e.Args)
 		if err := arguments(c, args); err != nil {
 			o.mistake("%v", err)
 		}
+		o.settle(c, e.Getenv)
 		return ended(do(c.Context(), args))
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -133,11 +147,21 @@ func takes(least, most int) cobra.PositionalArgs {
 		}
 		var errs []error
 		for i := most; i < len(args); i++ {
-			errs = append(errs, fmt.Errorf("%q: unexpected argument%s", args[i], human.Meant(args[i], below)))
+			errs = append(errs, fmt.Errorf("%q: unexpected argument%s", args[i], cmp.Or(human.Meant(args[i], below), valueOf(c, args[i]))))
 			below = nil
 		}
 		return errors.Join(errs...)
 	}
+}
+
+// valueOf says which flag an argument is a value of, if there is one.
+func valueOf(c *cobra.Command, arg string) (hint string) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if v, ok := f.Value.(*value); ok && hint == "" && slices.Contains(v.enum, arg) {
+			hint = fmt.Sprintf("; did you mean --%s %s?", f.Name, arg)
+		}
+	})
+	return hint
 }
 
 // unlimited is the most arguments of a command that takes any number of them.

@@ -14,12 +14,15 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/results"
 	"hammerlock/results/compare"
+	"hammerlock/results/report"
 )
 
-// comparing is the metrics and gates of a comparison.
+// comparing is the metrics and gates of a comparison, and what is written of it.
 type comparing struct {
-	show  []results.Metric
-	gates []compare.ChangeGate
+	show     []results.Metric
+	gates    []compare.ChangeGate
+	page     string
+	markdown string
 }
 
 // comparingFlags declares the flags of commands that compare.
@@ -37,6 +40,29 @@ func (o *options) comparingFlags(to *comparing) {
 		to.gates = append(to.gates, g)
 		return err
 	})
+	o.text(flag{session, "html", "write the comparison as one page to this file"}, "file", &to.page)
+	o.text(flag{session, "markdown", "write it as a comment on a pull request to this file"}, "file", &to.markdown)
+}
+
+// write writes the files that were asked for, and the summary of a CI step.
+func (c *comparing) write(e Env, v *compare.View) (err error) {
+	v.Command = e.pasted()
+	if c.page != "" {
+		err = report.WriteComparison(c.page, v)
+	}
+	if c.markdown != "" {
+		err = errors.Join(err, writeFile(c.markdown, os.O_TRUNC, v.WriteMarkdown))
+	}
+	return errors.Join(err, e.stepSummary(v.WriteMarkdown))
+}
+
+// pasted is the command line as it was called.
+func (e Env) pasted() string {
+	text := "bench"
+	for _, arg := range e.Args {
+		text += " " + quote(arg)
+	}
+	return text
 }
 
 func findMetrics(names []string) (all []results.Metric, err error) {
@@ -65,17 +91,18 @@ func (e Env) compareCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "compare A B [C...]", Short: "tell what changed between saved runs, and what is noise", Args: takes(2, unlimited),
 		Long: "compare reads saved runs and compares every side with the first: medians with their confidence intervals, and\n" +
-			"which differences are more than noise. A side is one or more directories, with commas in between or as a\n" +
-			"pattern: runs, or directories of runs. Repeat runs (--count) for a side to have a spread.",
+			"which differences are more than noise. A side is one or more runs, with commas in between: directories of\n" +
+			"runs or of several, patterns of them, or names (also their beginnings) where runs are saved. Repeat runs (--count) for a side to have a spread.",
 		Example:           "  bench --topology single --count 6 --out before\n  bench compare before after\n  bench compare 'runs/*-lease-*' 'runs/*-redsync-*' --by topology",
 		ValidArgsFunction: completeRuns,
 	}
-	o := newOptions(c, harness.Plan{})
+	o := newOptions(c, harness.Default())
 	var with comparing
 	var by []string
 	groupings := words(compare.Groupings()...)
 	some(o, flag{session, "by", "what to compare apart: " + groupings.String() + " (default: topology and lock, if all sides have the same)"}, &by, groupings)
 	o.comparingFlags(&with)
+	o.out("where runs are saved")
 	o.jsonFlag()
 	return e.command(c, o, func(ctx context.Context, args []string) int { return e.compare(ctx, o, &with, by, args) })
 }
@@ -83,7 +110,7 @@ func (e Env) compareCommand() *cobra.Command {
 func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args []string) int {
 	var sides []compare.Side
 	for _, arg := range args {
-		runs, err := savedRuns(arg)
+		runs, err := savedRuns(arg, o.plan.Out)
 		if err != nil {
 			o.mistake("%v", err)
 		}
@@ -95,7 +122,7 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	c := compare.New(sides, by, with.shown())
 	c.CheckGates(with.gates)
 	x := exit(ctx, nil, c.Gates, nil).undecided(c.Undecided())
-	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Comparison: c}, c.WriteText, errors.Join(e.announce(gateJudgements(c.Gates)), e.summarize("bench compare", c.WriteText))})
+	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Comparison: c}, c.WriteText, errors.Join(e.announce(gateJudgements(c.Gates)), with.write(e, c.View()))})
 }
 
 // sideName names a side by the last part of its path.
@@ -105,45 +132,4 @@ func sideName(arg string) string {
 		return arg
 	}
 	return filepath.Base(arg)
-}
-
-// savedRuns reads the runs that patterns name: directories of runs, and of directories of runs.
-func savedRuns(patterns string) (runs []results.Run, err error) {
-	var dirs []string
-	for pattern := range strings.SplitSeq(patterns, ",") {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", pattern, err)
-		}
-		if len(found) == 0 {
-			return nil, fmt.Errorf("%s: no such run", pattern)
-		}
-		for _, dir := range found {
-			dirs = append(dirs, runsIn(dir)...)
-		}
-	}
-	seen := map[string]bool{}
-	for _, dir := range dirs {
-		r, err := results.ReadRun(dir)
-		if err != nil {
-			return nil, err
-		}
-		if !seen[r.Name] {
-			runs = append(runs, *r)
-		}
-		seen[r.Name] = true // "latest" is another one's name
-	}
-	return runs, nil
-}
-
-// runsIn are the runs in a directory, or the directory, if it is a run, or is to be reported as none.
-func runsIn(dir string) (dirs []string) {
-	files, _ := filepath.Glob(filepath.Join(dir, "*", results.RunFile))
-	if _, err := os.Stat(filepath.Join(dir, results.RunFile)); err == nil || len(files) == 0 {
-		return []string{dir}
-	}
-	for _, file := range files {
-		dirs = append(dirs, filepath.Dir(file))
-	}
-	return dirs
 }

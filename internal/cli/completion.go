@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"hammerlock/internal/harness"
-	"hammerlock/results"
 )
 
 // completeList completes the last of several names with commas in between; those that stand there are not offered
@@ -40,18 +36,4 @@ func completeSettings(c *cobra.Command, args []string, typed string) ([]string, 
 		}
 	})
 	return completeList(settings, true)(c, args, typed)
-}
-
-// completeRuns offers the saved runs, and directories.
-func completeRuns(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	var all []string
-	for _, dir := range []string{harness.Default().Out, filepath.Dir(typed)} {
-		files, _ := filepath.Glob(filepath.Join(dir, "*", results.RunFile))
-		for _, file := range files {
-			if run := filepath.Dir(file); strings.HasPrefix(run, typed) && !slices.Contains(all, run) {
-				all = append(all, run)
-			}
-		}
-	}
-	return all, cobra.ShellCompDirectiveDefault
 }

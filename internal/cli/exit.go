@@ -35,6 +35,8 @@ type Document struct {
 	Exit       Exit                 `json:"exit"`
 	Saved      string               `json:"saved,omitzero"`
 	Runs       []results.Run        `json:"runs,omitzero"`
+	Explored   []results.Judgement  `json:"explored,omitempty"`
+	NotRun     []results.NotRun     `json:"not_run,omitempty"`
 	Gates      []compare.GateResult `json:"gates,omitempty"`
 	Comparison *compare.Comparison  `json:"comparison,omitzero"`
 	Trial      *compare.Trial       `json:"trial,omitzero"`
@@ -65,7 +67,7 @@ func exit(stop context.Context, judged []results.Judgement, gates []compare.Gate
 	for _, g := range gates {
 		text := strings.TrimPrefix(strings.TrimSpace(g.Topology+" "+g.Lock)+": ", ": ") + g.Gate + ": "
 		switch g.Status {
-		case compare.GatePass:
+		case compare.GatePass, compare.GateNotReached:
 		case compare.GateFail:
 			regressed = append(regressed, text+g.Summary)
 		default:
@@ -100,6 +102,20 @@ func (x Exit) undecided(why string) Exit {
 	return x
 }
 
+// unasked says which scenarios there was no time for; empty if there was for all.
+func unasked(not []results.NotRun) string {
+	var names []string
+	for i := range not {
+		if not[i].Unasked {
+			names = append(names, not[i].Name())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "--budget left no time for " + joined(names)
+}
+
 // joined makes one reason of several; of many, the first few are enough.
 func joined(reasons []string) string {
 	const most = 10
@@ -128,6 +144,7 @@ func (e Env) answer(o *options, r result) int {
 
 // refuse reports why a command has no result.
 func (e Env) refuse(stop context.Context, o *options, err error) int {
+	err = o.placed(err)
 	e.complain(err)
 	x := exit(stop, nil, nil, err)
 	nothing := func(io.Writer) error { return nil }

@@ -10,28 +10,43 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/results"
 	"hammerlock/results/compare"
 	"hammerlock/scenarios"
 )
 
 // options are the flags of a command, and what is wrong with its command line.
 type options struct {
-	flags *pflag.FlagSet
-	plan  harness.Plan
-	json  bool
-	quiet bool
-	list  bool
-	tui   string
+	flags   *pflag.FlagSet
+	plan    harness.Plan
+	file    string            // of the plan
+	origins map[string]string // of the flags that are set, by name
+	places  map[string]string // in the plan's file, of what a mistake begins with
+	json    bool
+	quiet   bool
+	list    bool
+	tui     string
+	web     string
+	quick   bool
 
 	count    int
 	gates    []compare.Gate
 	benchfmt string
 	metrics  string
 
+	explores bool                // explore is one of the scenarios
+	explored []results.Judgement // ... and this came of it
+
+	listing  bool       // a plan's file may list services
+	listed   *yaml.Node // they, as the file has them
+	services []*options // as they were read
+
 	mistakes []string
+	fleet    fleetFlags
 }
 
 // newOptions are the options of a command, which shows its flags in the order of their declaration.
@@ -68,6 +83,7 @@ const (
 	axis                // the plan, which runs all that is named: of each run it is one
 	setting             // the plan, for all of its runs
 	load                // the plan, for all of its runs, unless scenarios say that instead
+	instead             // as load; where scenarios are run by default, it is what asks for something else
 )
 
 // flag is what every declaration of a flag says.
@@ -84,6 +100,12 @@ type value struct {
 	text     string
 	set      func(string)
 	complete cobra.CompletionFunc
+	enum     []string // the values that there are; nil if there are others
+	many     bool     // it may be given several times
+	// In a plan's file it can be more than text: nodes reads that, and reports what is wrong; object is its schema. nil = it cannot.
+	nodes  func(*yaml.Node) []item
+	object func() map[string]any
+	given  []string // what it was given
 }
 
 func (v *value) String() string { return v.text }
@@ -102,6 +124,12 @@ func (o *options) add(f flag, kind, preset string, set func(string) error) *valu
 	return v
 }
 
+// differs tells if a flag was given another value than it has without: a resolved plan names all of them.
+func (o *options) differs(name string) bool {
+	f := o.flags.Lookup(name)
+	return f != nil && f.Changed && f.Value.String() != f.DefValue
+}
+
 func (o *options) value(f flag, kind, preset string, set func(string) error) *value {
 	v := &value{part: f.part, kind: kind, text: preset}
 	v.set = func(text string) {
@@ -109,7 +137,7 @@ func (o *options) value(f flag, kind, preset string, set func(string) error) *va
 			o.mistake("--%s %q: %v", f.name, text, err)
 			return
 		}
-		v.text = text
+		v.text, v.given = text, append(v.given, text)
 	}
 	return v
 }
@@ -166,20 +194,25 @@ func (o *options) names(f flag, to *[]string, offered []string) {
 
 // one declares a flag for one of a catalogue.
 func one[T any](o *options, f flag, to *T, from catalogue[T]) {
-	o.add(f, "name", from.name(*to), func(text string) error {
+	v := o.add(f, "name", from.name(*to), func(text string) error {
 		t, err := from.find(text)
 		if err == nil {
 			*to = t
 		}
 		return err
-	}).complete = completeList(from.names(), false)
+	})
+	v.complete, v.enum = completeList(from.names(), false), from.names()
 }
 
 // some declares a flag for some of a catalogue, with commas in between.
 func some[T any](o *options, f flag, to *[]T, from catalogue[T]) {
-	o.add(f, "name,...", strings.Join(catalogue[T]{*to, from.name}.names(), ","), func(text string) error {
+	v := o.add(f, "name,...", strings.Join(catalogue[T]{all: *to, name: from.name}.names(), ","), func(text string) error {
 		*to = nil
-		for _, name := range split(text) {
+		parts := split(text)
+		if from.join != nil {
+			parts = from.join(parts)
+		}
+		for _, name := range parts {
 			t, err := from.find(name)
 			if err != nil {
 				o.mistake("--%s %q: %v", f.name, name, err)
@@ -187,11 +220,12 @@ func some[T any](o *options, f flag, to *[]T, from catalogue[T]) {
 			}
 			*to = append(*to, t)
 		}
-		if len(split(text)) == 0 {
+		if len(parts) == 0 {
 			return errors.New("no name: " + human.Instead("", from.names()))
 		}
 		return nil
-	}).complete = completeList(from.names(), false)
+	})
+	v.complete, v.enum = completeList(from.names(), false), from.names()
 }
 
 // split splits a list at its commas.
@@ -229,18 +263,39 @@ func (o *options) unknownFlags(f *pflag.FlagSet, args []string) {
 	}
 }
 
-// scenarios reads --scenario: all of them, if that was asked for. They say what the load is and what breaks.
-func (o *options) scenarios(c *cobra.Command) {
+const scenarioFlag = "scenario"
+
+// scenarioFlags declares what picks scenarios.
+func (o *options) scenarioFlags() {
+	preset := o.plan.Scenarios
+	if len(preset) == len(allStrains) {
+		o.plan.Scenarios = []scenarios.Scenario{{Name: everyScenario}}
+	}
+	some(o, flag{axis, scenarioFlag, "what to strain the lock with, a run each:\n" + lines(allScenarios.names()) +
+		";\nall: those that apply. Without it, --fault or anything about the load makes one run of that"}, &o.plan.Scenarios, allScenarios)
+	o.plan.Scenarios = preset
+}
+
+// scenarios reads --scenario: all of them, if that was asked for. They say what the load is and what breaks: a flag for
+// that is a mistake beside them, or asks for a run without them.
+func (o *options) scenarios() {
 	p := &o.plan
-	if len(p.Scenarios) == 0 {
-		return
-	}
 	if slices.ContainsFunc(p.Scenarios, func(s scenarios.Scenario) bool { return s.Name == everyScenario }) {
-		p.Scenarios = scenarios.All
+		p.Scenarios = allStrains
 	}
-	c.Flags().Visit(func(f *pflag.Flag) {
-		if v, ok := f.Value.(*value); ok && v.part == load {
+	named := o.flags.Changed(scenarioFlag)
+	o.flags.VisitAll(func(f *pflag.Flag) {
+		v, ok := f.Value.(*value)
+		switch {
+		case !ok || !f.Changed || v.part != load && v.part != instead || len(p.Scenarios) == 0:
+		case named && len(p.Services) > 0: // services have a load
+		case named:
 			o.mistake("--%s: scenarios say what the load is and what breaks; leave it out, or --scenario", f.Name)
+		default:
+			p.Scenarios = nil
+			o.flags.Lookup(scenarioFlag).Value.(*value).text = ""
 		}
 	})
+	o.explores = slices.ContainsFunc(p.Scenarios, isExplore)
+	p.Scenarios = slices.DeleteFunc(slices.Clone(p.Scenarios), isExplore)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +50,7 @@ func TestASide(t *testing.T) {
 		"retri=1ms":                            {err: "did you mean retry?"},
 		"retry=soon":                           {err: `--retry "soon": a duration has a unit`},
 	} {
-		common := &options{plan: shortPlan(abDuration, abWarmup)}
+		common := &options{plan: Env{}.shortPlan()}
 		want := texts(common.plan)
 		maps.Copy(want, c.set)
 		s := newSide(common, text)
@@ -63,9 +64,14 @@ func TestASide(t *testing.T) {
 // samples are values of every flag that makes a plan.
 func samples(t *testing.T) map[string][]string {
 	all := map[string][]string{}
-	planned(benchPlan()).flags.VisitAll(func(f *pflag.Flag) {
+	planned(Env{}.benchPlan()).flags.VisitAll(func(f *pflag.Flag) {
 		switch v := f.Value.(*value); {
 		case v.kind == "dir": // no part of the plan of a run
+		case f.Name == "driver-env":
+			all[f.Name] = []string{"NODE_OPTIONS", "A,B"}
+		case f.Name == phasesFlag:
+			all[f.Name] = []string{"steady 2s rate=100/s", "warm-up 1s; ramp 1m0s rate=0/s..2.5/s; fault 3s name=f fault=kill-primary@1s,heal@2s; " +
+				"sine 4s rate=3/s amplitude=1/s period=1s; burst 1s burst=9"}
 		case v.complete != nil:
 			all[f.Name], _ = v.complete(nil, nil, "")
 		case v.kind == "n":
@@ -74,10 +80,18 @@ func samples(t *testing.T) map[string][]string {
 			all[f.Name] = []string{"0s", "1ms", "90s", "1h0m0.5s"}
 		case v.kind == "n/s":
 			all[f.Name] = []string{"12.5", "1000000/s"}
+		case v.kind == "percent":
+			all[f.Name] = []string{"0%", "12.5%", "80%"}
 		case v.kind == "path":
 			all[f.Name] = []string{"/opt/it's here/redis-server", "embedded"}
 		case v.kind == "bool":
 			all[f.Name] = []string{"true", "false"}
+		case v.kind == "url,...":
+			all[f.Name] = []string{"h:1,h:2", "rediss://app@h/2"}
+		case v.kind == "a=b,...":
+			all[f.Name] = []string{"10.0.0.1:1=h:1,10.0.0.2:1=h:2"}
+		case v.kind == "name", v.kind == "text":
+			all[f.Name] = []string{"app", "it's:{here}:"}
 		default:
 			t.Fatalf("no values for --%s", f.Name)
 		}
@@ -92,20 +106,30 @@ func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 	for name, command := range map[string]struct {
 		root *cobra.Command
 		plan harness.Plan
-	}{"bench": {Env{}.benchCommand(), benchPlan()}, "verify": {Env{}.verifyCommand(), verifyPlan()}} {
+	}{"bench": {Env{}.benchCommand(), Env{}.benchPlan()}, "verify": {Env{}.verifyCommand(), Env{}.verifyPlan()}} {
 		rapid.Check(t, func(t *rapid.T) {
-			o := planned(shortPlan(abDuration, abWarmup))
+			o := planned(Env{}.shortPlan())
+			phased := rapid.Bool().Draw(t, "has phases")
 			for flag, good := range all {
+				if phased && slices.Contains(phasesSay, flag) || !phased && flag == phasesFlag {
+					continue
+				}
 				if rapid.Bool().Draw(t, "has "+flag) {
 					_ = o.flags.Set(flag, rapid.SampledFrom(good).Draw(t, flag))
 				}
 			}
+			o.plan.Verify, o.plan.Attempts = command.plan.Verify, command.plan.Attempts
 			args := arguments(command.root, o.plan)
 			again := planned(command.plan)
 			if err := again.flags.Parse(args); err != nil || len(o.mistakes)+len(again.mistakes)+again.flags.NArg() > 0 {
 				t.Fatalf("%s %q: %v, mistakes %q %q, arguments %q", name, args, err, o.mistakes, again.mistakes, again.flags.Args())
 			}
-			o.plan.Verify = command.plan.Verify
+			again.scenarios()
+			for _, p := range []*harness.Plan{&o.plan, &again.plan} {
+				if len(p.Phases) > 0 { // which say these instead
+					p.Warmup, p.Duration, p.Faults = 0, 0, nil
+				}
+			}
 			if got, want := fmt.Sprint(again.plan), fmt.Sprint(o.plan); got != want {
 				t.Fatalf("%s %q: got %v, want %v", name, args, got, want)
 			}
@@ -115,7 +139,7 @@ func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 
 // TestARepeatedCommandCanBePasted into a shell.
 func TestARepeatedCommandCanBePasted(t *testing.T) {
-	p := benchPlan()
+	p := Env{}.benchPlan()
 	p.LibraryRetries, p.RedisServer, p.Workload.Seed, p.Out = true, "/opt/it's here", 7, "elsewhere"
 	p.Topologies = p.Topologies[:1]
 	want := `bench --topology single --lock auto --library-retries=true --redis-server '/opt/it'\''s here' --seed 7`

@@ -5,22 +5,19 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/faults"
+	"hammerlock/internal/crew"
 	"hammerlock/internal/human"
-	"hammerlock/locks"
-	"hammerlock/scenarios"
-	"hammerlock/topologies"
-	"hammerlock/workload"
 )
 
 // writeList prints every catalogue: what there is, and what it is.
-func writeList(w io.Writer) error {
+func writeList(w io.Writer, k crew.Catalogue) error {
 	p := &human.Printer{W: w}
 	p.Line("topologies")
-	for _, s := range topologies.All {
+	for _, s := range k.Topologies {
 		p.Line("  %-10s %s", s.Name, s.Doc)
 	}
 	p.Line("\nlocks")
-	for _, s := range locks.All {
+	for _, s := range k.Locks {
 		p.Line("  %-10s %s", s.Name, s.Doc)
 		p.Line("  %-10s source: %s", "", s.Source)
 		if s.Assumes != "" {
@@ -31,7 +28,7 @@ func writeList(w io.Writer) error {
 		}
 	}
 	p.Line("\ncounters")
-	for _, s := range workload.AllCounters {
+	for _, s := range k.Counters {
 		p.Line("  %-16s %s", s.Name, s.Doc)
 		if s.Broken != "" {
 			p.Line("  %-16s BROKEN: %s", "", s.Broken)
@@ -43,7 +40,7 @@ func writeList(w io.Writer) error {
 	}
 	p.Line("  points: %v; %s: those that a right lock survives there; %s", faults.Points, faults.Auto, faults.None)
 	p.Line("\nscenarios")
-	for _, s := range scenarios.All {
+	for _, s := range allStrains {
 		p.Line("  %-18s %s", s.Name, s.Doc)
 	}
 	p.Line("\nchecks")

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/matrix"
-	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -39,12 +40,13 @@ func (e Env) matrixCommand() *cobra.Command {
 			"cell that must fail and passes is as red as one that must pass and fails.",
 		Example: "  verify matrix\n  verify matrix --lock lease,plain-del --topology single\n  verify matrix --resume results/runs/matrix-20260102-150405",
 	}
-	o := &matrixOptions{options: *newOptions(c, benchPlan()), parallel: inParallel}
-	o.names(flag{session, "lock", "these locks, with wildcards; right, broken (default: a set that shows what matters)"}, &o.choice.Locks, locks.Names())
+	o := &matrixOptions{options: *newOptions(c, e.benchPlan()), parallel: inParallel}
+	o.names(flag{session, "lock", "these locks, with wildcards; right, broken (default: a set that shows what matters)"}, &o.choice.Locks, known.Names())
 	o.names(flag{session, "topology", "on these topologies"}, &o.choice.Topologies, topologies.Names())
 	o.names(flag{session, "fault", "with these faults; none, survived, fatal, caught"}, &o.choice.Faults, faultNames())
 	o.names(flag{session, "counter", "with the page views counted there"}, &o.choice.Counters, workload.CounterNames())
 	o.integer(flag{session, "processes", "how many processes the workers live in"}, &o.choice.Processes, 0)
+	o.agentsFlag(localAgents+"n", o.localAgents, "let n agents on this machine do the work, with one cell at a time")
 	o.integer(flag{session, "parallel", "how many cells are run at a time"}, &o.parallel, mostInParallel)
 	o.seed("repeats another matrix (default: drawn and printed)")
 	o.text(flag{session, "resume", "go on with a matrix that was interrupted"}, "dir", &o.resume)
@@ -58,6 +60,7 @@ func (e Env) matrixCommand() *cobra.Command {
 
 // matrix runs the matrix and answers for it.
 func (e Env) matrix(ctx, stop context.Context, root *cobra.Command, o *matrixOptions) int {
+	defer e.coordinate(&o.options)()
 	run, leftOut, err := o.prepare(stop)
 	if err != nil {
 		return e.refuse(stop, &o.options, err)
@@ -82,6 +85,12 @@ func (o *matrixOptions) prepare(stop context.Context) (run *matrix.Run, leftOut 
 	for _, m := range o.choice.Mistakes() {
 		o.mistake("%s", m)
 	}
+	if fleet := o.plan.Fleet; fleet.Agents != "" {
+		if o.choice.Processes > 0 || o.differs("parallel") {
+			o.mistake("--agents: each agent is a process, and serves one cell at a time: leave out --processes and --parallel")
+		}
+		o.choice.Processes, o.parallel = fleet.Count, 1
+	}
 	if err := o.invalid(); err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +103,8 @@ func (o *matrixOptions) prepare(stop context.Context) (run *matrix.Run, leftOut 
 		patterns = []matrix.Pattern{p}
 	}
 	choice := matrix.Choose(patterns, server)
-	run = &matrix.Run{Expectations: matrix.BuiltIn, Cells: choice.Cells, Seed: o.plan.Workload.Seed, Parallel: o.parallel, RedisServer: o.plan.RedisServer}
+	run = &matrix.Run{Expectations: matrix.BuiltIn, Cells: choice.Cells, Seed: o.plan.Workload.Seed, Parallel: o.parallel, RedisServer: o.plan.RedisServer,
+		Fleet: o.plan.Fleet}
 	if run.Dir = o.resume; run.Dir != "" {
 		run.Log, run.Seed, err = matrix.Resume(run.Dir)
 	} else {
@@ -105,6 +115,14 @@ func (o *matrixOptions) prepare(stop context.Context) (run *matrix.Run, leftOut 
 		return nil, nil, usage("%v", err)
 	}
 	return run, choice.LeftOut, nil
+}
+
+// localAgents reads --agents where servers are started.
+func (o *options) localAgents(text string) error {
+	if !strings.HasPrefix(text, localAgents) {
+		return errors.New(localAgents + "N, as the matrix starts servers on this machine")
+	}
+	return o.agents(text)
 }
 
 func (e Env) tellCell(quiet bool) func(int, int, *matrix.Result) {

@@ -91,7 +91,7 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		label, is  string // besides the topology and the lock
 	}{
 		{"run", "number of the run that goes on, and of how many", gauge, float64(e.Number), "of", strconv.Itoa(e.Of)},
-		{"phase", "1 for what the suite is doing", gauge, 1, "phase", string(e.Phase)},
+		{"phase", "1 for what the suite is doing", gauge, 1, "phase", string(e.Stage)},
 		{"elapsed_seconds", "since the workers of the run were let loose", gauge, e.Live.At.Seconds(), "", ""},
 		{"visits_total", "counted visits of the run within its measurement", counter, float64(e.Live.Done), "", ""},
 		{"errors_total", "operations of the run that did not go well", counter, float64(e.Live.Errors), "", ""},

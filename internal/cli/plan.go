@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hammerlock/faults"
+	"hammerlock/internal/driver"
 	"hammerlock/internal/harness"
 	"hammerlock/locks"
 	"hammerlock/scenarios"
@@ -22,25 +23,26 @@ import (
 )
 
 // benchPlan is what bench does without flags.
-func benchPlan() harness.Plan {
+func (e Env) benchPlan() harness.Plan {
 	p := harness.Default()
+	p.Known = e.knows()
 	p.Workload.Seed = drawSeed()
 	return p
 }
 
 // verifyPlan is what verify does without flags.
-func verifyPlan() harness.Plan {
-	p := benchPlan()
-	p.Verify, p.Faults, p.Warmup = true, []string{faults.Auto}, 0
+func (e Env) verifyPlan() harness.Plan {
+	p := e.benchPlan()
+	p.Verify, p.Scenarios, p.Faults, p.Warmup = true, allStrains, []string{faults.Auto}, 0
 	p.Workload.TTL = 3 * time.Second // longer than a failover, and short enough to end in the run
-	p.Duration = 20 * time.Second
+	p.Duration, p.Attempts = 20*time.Second, 2
 	return p
 }
 
-// shortPlan is what a command does that makes many runs on one topology.
-func shortPlan(duration, warmup time.Duration) harness.Plan {
-	p := benchPlan()
-	p.Topologies, p.Duration, p.Warmup = topologies.All[:1], duration, warmup
+// shortPlan is what a command does that makes many runs on one topology. How long they are is its own affair.
+func (e Env) shortPlan() harness.Plan {
+	p := e.benchPlan()
+	p.Topologies = topologies.All[:1]
 	return p
 }
 
@@ -54,14 +56,26 @@ func drawSeed() uint64 {
 // planFlags declares the flags of a plan. Their defaults are what the plan holds already.
 func (o *options) planFlags() {
 	p, w := &o.plan, &o.plan.Workload
-	some(o, flag{axis, "topology", "what to bring up: " + allTopologies.String()}, &p.Topologies, allTopologies)
-	some(o, flag{axis, "lock", "what to take: " + allLocks.String()}, &p.Locks, allLocks)
-	if p.Verify {
-		some(o, flag{axis, "scenario", "what to strain the lock with, a run each, in place of --fault and the load: " + allScenarios.String() +
-			"; all: those that apply"}, &p.Scenarios, allScenarios)
+	if p.Service != nil {
+		o.serviceFlags()
+		return
 	}
-	o.names(flag{load, "fault", "what breaks: names from --list, with @TIME or @POINT and heal@TIME, as in\n" +
-		"kill-primary@2s,heal@5s; auto: what the lock must survive; none"}, &p.Faults, faultNames())
+	some(o, flag{axis, "topology", "what to bring up: " + topologiesOf(p.Known).String()}, &p.Topologies, topologiesOf(p.Known))
+	some(o, flag{axis, "lock", "what to take:\n" + lockNames(p.Known.Locks) +
+		";\nor exec:COMMAND, a program that has the lock, as in --lock 'exec:python3 driver.py': docs/DRIVERS.md"}, &p.Locks, locksOf(p.Known))
+	breaks, breaking := load, "auto: what the lock must survive; none"
+	if p.Verify {
+		breaks, breaking = instead, "auto: what the lock must survive, as where only the load is given; none (default: scenarios)"
+		o.scenarioFlags()
+		o.toggle(flag{session, "fail-fast", "begin nothing after a run that failed"}, "", &p.FailFast)
+		o.integer(flag{session, "attempts", "how often a run is made, at most, while a server that failed by itself, or a machine that stood\nstill, leaves it inconclusive; scenarios are repeated within their budget"}, &p.Attempts, 0)
+		o.duration(flag{session, "budget", "no scenario begins that would end later, for each lock on a topology; explore counts on the first"}, &p.Budget)
+	}
+	o.names(flag{breaks, "fault", "what breaks in one run: names from --list, with @TIME or @POINT and heal@TIME, as in\n" +
+		"kill-primary@2s,heal@5s; " + breaking}, &p.Faults, faultNames())
+	if p.Verify {
+		o.flags.Lookup("fault").DefValue = "" // scenarios are
+	}
 	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
 	o.integer(flag{load, "processes", "how many processes the workers live in; 1 = in the suite itself"}, &p.Processes, 0)
 	o.integer(flag{load, "keys", "how many pages there are, each with a lock of its own"}, &w.Keys, 0)
@@ -75,13 +89,18 @@ func (o *options) planFlags() {
 	o.duration(flag{load, "retry", "mean backoff between two tries, jittered by half of it"}, &w.Retry)
 	o.duration(flag{load, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"}, &w.Extend)
 	o.integer(flag{load, "reenter", "one in how many visits takes a reentrant lock again"}, &w.Reenter, 0)
+	o.share(flag{load, "readers", "the share of visits that only read, if readers share the lock, as in 80%"}, &w.Readers)
+	o.integer(flag{load, "permits", "up to how many permits a visit of a semaphore asks for"}, &w.Permits, 0)
 	o.rate(flag{load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"}, &w.Rate)
-	one(o, flag{load, "arrivals", "open loop: how visits are spread: poisson, uniform"}, &w.Arrivals, words(workload.AllArrivals...))
-	one(o, flag{setting, "counter", "where the page views are counted: " + allCounters.String()}, &p.Counter, allCounters)
+	o.arrivalsFlag()
+	o.phasesFlag()
+	one(o, flag{setting, "counter", "where the page views are counted: " + countersOf(p.Known).String()}, &p.Counter, countersOf(p.Known))
+	o.names(flag{setting, "driver-env", "variables that programs of --lock exec: get, besides " + strings.Join(driver.Inherited, ", ")}, &p.DriverEnv, nil)
 	o.toggle(flag{setting, "library-retries", ""}, "", &p.LibraryRetries).Hidden = true
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
 	one(o, flag{setting, "profile", "timers of failure detection: fast, for tests; stock, the servers' own"}, &p.Profile, words(topologies.Profiles...))
 	o.text(flag{setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded (default: looked for)"}, "path", &p.RedisServer)
+	o.attachFlags()
 	o.out("where runs are saved")
 }
 
@@ -97,6 +116,19 @@ func (o *options) rate(f flag, to *float64) {
 			return errors.New("more than 0 visits a second, as in 1000/s")
 		}
 		*to = n
+		return nil
+	})
+}
+
+// share reads a part of a whole, in percent.
+func (o *options) share(f flag, to *float64) {
+	o.add(f, "percent", strconv.FormatFloat(100**to, 'f', -1, 64)+"%", func(text string) error {
+		number, percent := strings.CutSuffix(text, "%")
+		n, err := strconv.ParseFloat(number, 64)
+		if err != nil || !percent || !(n >= 0 && n <= 100) {
+			return errors.New("from 0% to 100%")
+		}
+		*to = n / 100
 		return nil
 	})
 }
@@ -131,20 +163,33 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 	o.planFlags()
 	o.flags.VisitAll(func(f *pflag.Flag) {
 		v := f.Value.(*value)
+		preset := v.text == root.Flags().Lookup(f.Name).DefValue
 		switch {
-		case v.part == session, v.part == axis && v.text == "", v.part == load && len(p.Scenarios) > 0, (v.part == setting || v.part == load) && v.text == root.Flags().Lookup(f.Name).DefValue:
+		case said(&p, f.Name), f.Name == "processes" && p.Fleet.Agents != "": // processes: one for each agent
+		case v.many && v.part != session:
+			for _, text := range v.given {
+				args = append(args, "--"+f.Name, text)
+			}
+		case v.part == session, v.part == axis && v.text == "", v.part == setting && preset:
+		case v.part == load && (preset || len(p.Scenarios) > 0), v.part == instead && len(p.Scenarios) > 0:
 		case f.NoOptDefVal != "":
 			args = append(args, "--"+f.Name+"="+v.text)
 		default:
 			args = append(args, "--"+f.Name, v.text)
 		}
 	})
+	if p.Fleet.Agents != "" {
+		args = append(args, "--agents", p.Fleet.Agents)
+		if p.Fleet.AllowLost {
+			args = append(args, "--allow-lost")
+		}
+	}
 	return append(args, "--seed", strconv.FormatUint(p.Workload.Seed, 10))
 }
 
 // repeat writes the command that carries out a plan again.
 func repeat(root *cobra.Command, p harness.Plan) string {
-	parts := []string{root.Name()}
+	parts := strings.Fields(root.CommandPath())
 	for _, arg := range arguments(root, p) {
 		parts = append(parts, quote(arg))
 	}
@@ -154,6 +199,9 @@ func repeat(root *cobra.Command, p harness.Plan) string {
 // repeatRun returns what writes the command that repeats one run of a plan.
 func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) string {
 	return func(x harness.Combination) string {
+		if x.Plan.Service != nil && p.Service == nil {
+			return repeatService(root, p, x.Lock.Name)
+		}
 		p.Topologies, p.Locks = []topologies.Spec{x.Topology}, []locks.Spec{x.Lock}
 		if x.Scenario.Name != "" {
 			p.Scenarios = []scenarios.Scenario{x.Scenario}

@@ -27,7 +27,12 @@ func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Ru
 			return nil, err
 		}
 	}
+	secrets, err := s.o.plan.Attach.Secrets.Environ()
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.CommandContext(ctx, program, append(args, "--json", "--quiet")...)
+	cmd.Env = append(cmd.Environ(), secrets...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -37,7 +42,7 @@ func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Ru
 			_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended by itself
 		}
 	})()
-	err := cmd.Run()
+	err = cmd.Run()
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		return nil, fmt.Errorf("%s: %w", program, err)
 	}

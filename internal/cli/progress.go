@@ -9,8 +9,11 @@ import (
 	"hammerlock/internal/human"
 )
 
-// progressEvery is how often a run shows that it is alive when no terminal is watched.
-const progressEvery = 2 * time.Second
+// progressEvery is how often a run shows that it is alive when no terminal is watched, firstProgress when it does so first.
+const (
+	progressEvery = 2 * time.Second
+	firstProgress = 500 * time.Millisecond
+)
 
 // progress writes plain lines about a job.
 type progress struct {
@@ -21,21 +24,30 @@ type progress struct {
 
 func (p *progress) tell(e harness.Event) {
 	head := fmt.Sprintf("[%d/%d] %s:", e.Number, e.Of, e.Combination.Name())
+	if phase := e.Combination.PhaseAt(e.Live.At); phase != "" && e.Live.At > 0 {
+		head += " " + phase
+	}
 	switch {
-	case e.Phase == harness.Starting:
+	case e.Stage == harness.Starting:
 		p.last, p.done = 0, 0
+		if before := e.Combination.Before; len(before) > 0 {
+			p.line("%s inconclusive: %s; attempt %d", head, before[len(before)-1], len(before)+1)
+		}
 		p.line("%s starting", head)
-	case e.Phase == harness.Saved:
+	case e.Stage == harness.Saved:
 		p.line("%s saved %s", head, e.Folder)
-	case e.Phase == harness.Judging:
+	case e.Stage == harness.Judging:
 		p.line("%s judging", head)
 	case e.Live.At == 0:
 		p.line("%s up in %s", head, human.Duration(e.Took))
-	case e.Live.At-p.last >= progressEvery:
+	case e.Live.At-p.last >= progressEvery, p.last == 0 && e.Live.At >= firstProgress:
 		l := e.Live
-		rate := float64(l.Done-p.done) / (l.At - p.last).Seconds()
-		p.line("%s %s  %s visits (%.0f/s)  acquire p50 %s p99 %s  %d waiting  %d errors", head,
-			l.At.Truncate(100*time.Millisecond), human.Count(l.Done), rate, l.Acquire.Text(false),
+		visits := "warm-up"
+		if from := max(p.last, e.Combination.Plan.Warmup); l.At > from {
+			visits = fmt.Sprintf("%s visits (%.0f/s)", human.Count(l.Done), float64(l.Done-p.done)/(l.At-from).Seconds())
+		}
+		p.line("%s %s  %s  acquire p50 %s p99 %s  %d waiting  %d errors", head,
+			l.At.Truncate(100*time.Millisecond), visits, l.Acquire.Text(false),
 			l.Acquire.Text(true), l.Waiting, l.Errors)
 		p.last, p.done = l.At, l.Done
 	}

@@ -22,14 +22,20 @@ func (e Env) replayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: takes(1, 1), ValidArgsFunction: completeRuns,
 		Long: "replay shows a saved run of verify in the dashboard: its history has every operation. A run is a directory, or\n" +
-			"the name of one where runs are saved, as in latest. Left and right seek by a second, with shift by a tenth;\n" +
+			"its name, or the beginning of its name, where runs are saved, as in latest. Left and right seek by a second, with shift by a tenth;\n" +
 			"home and end; space stops and goes on; q ends.",
 		Example: "  bench replay latest",
 	}
 	o := newOptions(c, harness.Default())
 	o.tui = tuiOn
 	o.out("where runs are saved")
-	return e.command(c, o, e.simple(o, func(ctx context.Context, args []string) error { return e.replay(ctx, o, savedRun(args[0], o.plan.Out)) }))
+	return e.command(c, o, e.simple(o, func(ctx context.Context, args []string) error {
+		path, err := locateOne(args[0], o.plan.Out)
+		if err != nil {
+			return err
+		}
+		return e.replay(ctx, o, path)
+	}))
 }
 
 func (e Env) replay(base context.Context, o *options, path string) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,17 @@ func (r *reports) write(to string, dirs ...string) {
 	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs))
 }
 
+// last is the report of all runs, or of the only one; empty if there is none.
+func (r *reports) last(out string) string {
+	switch len(r.dirs) {
+	case 0:
+		return ""
+	case 1:
+		out = r.dirs[0]
+	}
+	return filepath.Join(out, report.File)
+}
+
 // close writes one report of all runs, if there are several, and prints what went wrong: a run is a run without its report.
 func (r *reports) close(e Env, out string) {
 	if len(r.dirs) > 1 {
@@ -41,8 +53,8 @@ func (r *reports) close(e Env, out string) {
 func (e Env) reportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "report RUN...", Short: "print saved runs again, or write them as one page", Args: takes(1, unlimited), ValidArgsFunction: completeRuns,
-		Long: "report prints the tables of saved runs: a run is a directory, or the name of one where runs are saved, as in\n" +
-			"latest. With --html it writes one page instead, which needs no network: verdicts, latency, who held the lock\n" +
+		Long: "report prints the tables of saved runs: a run is a directory, or its name, or the beginning of its name, where\n" +
+			"runs are saved, as in latest. What is no run is passed over. With --html it writes one page instead, which needs no network: verdicts, latency, who held the lock\n" +
 			"when, fairness, cost, faults, and all runs compared.",
 		Example: "  bench report latest\n  bench report results/runs/* --html report.html",
 	}
@@ -51,34 +63,14 @@ func (e Env) reportCommand() *cobra.Command {
 	o.text(flag{session, "html", "write one page to this file instead of printing tables"}, "file", &page)
 	o.out("where runs are saved")
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
-		var dirs []string
-		var runs []results.Run
-		var dead []results.Judgement
-		for _, arg := range args {
-			dir := savedRun(arg, o.plan.Out)
-			run, err := results.ReadRun(dir)
-			if h, file, failed := openHistory(dir); err != nil && failed == nil && page == "" {
-				j, err := judgement(h) // its writer was killed, but what it had recorded can be judged
-				if err != nil {
-					return err
-				}
-				j.Saved = file
-				dead = append(dead, j)
-				continue
-			}
-			if err != nil {
-				o.mistake("%v", err)
-				continue
-			}
-			dirs, runs = append(dirs, dir), append(runs, *run)
-		}
-		if err := o.invalid(); err != nil {
+		found, err := e.reported(o, args, page != "")
+		if err != nil {
 			return err
 		}
 		if page == "" {
-			return e.printRuns(dirs, runs, dead)
+			return e.printRuns(found)
 		}
-		if err := report.Write(page, dirs); err != nil {
+		if err := report.Write(page, found.dirs); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(e.Stderr, "wrote", page)
@@ -86,16 +78,69 @@ func (e Env) reportCommand() *cobra.Command {
 	}))
 }
 
-// savedRun finds the directory of a run: a path, or a name where runs are saved.
-func savedRun(name, out string) string {
-	if _, err := os.Stat(name); err != nil && filepath.Base(name) == name {
-		return filepath.Join(out, name)
-	}
-	return name
+// toReport is what report was asked for: saved runs, and what was judged of runs whose writers were killed.
+type toReport struct {
+	dirs []string
+	runs []results.Run
+	dead []results.Judgement
 }
 
-func (e Env) printRuns(dirs []string, runs []results.Run, judged []results.Judgement) error {
-	for i, dir := range dirs {
+// reported reads what the arguments name. What is there and no run is passed over, if there is something else.
+func (e Env) reported(o *options, args []string, page bool) (r toReport, err error) {
+	var strange []string
+	seen := map[string]bool{}
+	for _, arg := range args {
+		dirs, err := runDirs(arg, o.plan.Out)
+		if err != nil {
+			o.mistake("%v", err)
+		}
+		for _, dir := range dirs {
+			run, err := results.ReadRun(dir)
+			switch {
+			case err == nil && seen[run.Name]: // "latest" is another one's name
+			case err == nil:
+				seen[run.Name] = true
+				r.dirs, r.runs = append(r.dirs, dir), append(r.runs, *run)
+			case !isRun(dir):
+				strange = append(strange, dir)
+			case page:
+				o.mistake("%v", err)
+			default:
+				if failed := r.judge(dir); failed != nil {
+					o.mistake("%v; %v", err, failed)
+				}
+			}
+		}
+	}
+	switch {
+	case len(r.dirs)+len(r.dead) > 0 && len(strange) > 0:
+		_, _ = fmt.Fprintf(e.Stderr, "passed over, as no run: %s\n", strings.Join(strange, ", "))
+	case len(strange) > 0:
+		for _, dir := range strange {
+			o.mistake("%s is no saved run: it has no %s", dir, results.RunFile)
+		}
+	}
+	return r, o.invalid()
+}
+
+// judge judges what a run had recorded whose writer was killed.
+func (r *toReport) judge(dir string) error {
+	h, file, err := openHistory(dir)
+	if err != nil {
+		return err
+	}
+	j, err := judgement(h)
+	if err != nil {
+		return err
+	}
+	j.Saved = file
+	r.dead = append(r.dead, j)
+	return nil
+}
+
+func (e Env) printRuns(r toReport) error {
+	runs, judged := r.runs, r.dead
+	for i, dir := range r.dirs {
 		if _, err := os.Stat(filepath.Join(dir, results.HistoryFile)); err == nil {
 			j := runs[i].Judgement()
 			j.Saved = dir
@@ -108,5 +153,5 @@ func (e Env) printRuns(dirs []string, runs []results.Run, judged []results.Judge
 		}
 		_, _ = fmt.Fprintln(e.Stdout)
 	}
-	return results.WriteVerdicts(e.Stdout, judged)
+	return results.WriteVerdicts(e.Stdout, judged, nil)
 }

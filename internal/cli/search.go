@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hammerlock/checker"
+	"hammerlock/internal/harness"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 	"hammerlock/workload"
@@ -31,14 +31,14 @@ type variable struct {
 	set    func(*workload.Shape, float64)
 }
 
-var variables = catalogue[variable]{[]variable{
+var variables = catalogue[variable]{all: []variable{
 	{"rate", compare.Search{From: 100, Most: 1_000_000},
 		func(w *workload.Shape) float64 { return w.Rate },
 		func(w *workload.Shape, to float64) { w.Rate = to }},
 	{"workers", compare.Search{From: 1, Most: 4096, Whole: true},
 		func(w *workload.Shape) float64 { return float64(w.Workers) },
 		func(w *workload.Shape, to float64) { w.Workers = int(math.Round(to)) }},
-}, func(v variable) string { return v.name }}
+}, name: func(v variable) string { return v.name }}
 
 // search is a search in progress.
 type search struct {
@@ -50,21 +50,25 @@ type search struct {
 	failed    []results.Run // those that violate a safety property
 }
 
-func (e Env) searchCommand() *cobra.Command {
+// searchCommand is search over the loads of a plan.
+func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "search", Short: "find the highest rate that holds an objective", Args: takes(0, 0),
 		Long: "search looks for the highest rate, or number of workers, at which an objective holds: by doubling until it breaks,\n" +
 			"then by bisection, then by looking again at both sides of the edge. It does not go beyond what the load generator\n" +
 			"can be believed at: then more is unknown, and the exit code 3.",
-		Example: "  bench search --slo 'response.p99<50ms' --over rate\n" +
-			"  bench search --slo 'fairness.jain>0.8' --over workers --lock redsync",
+		Example: example,
 	}
-	o := newOptions(c, shortPlan(searchDuration, searchWarmup))
+	p.Duration, p.Warmup = searchDuration, searchWarmup
+	o := newOptions(c, p)
+	e.attached(o)
 	s := &search{o: o, over: variables.all[0], precision: 0.05}
 	o.planFlags()
 	o.add(flag{session, "slo", "the objective, as in response.p99<50ms"}, "expr", "", func(text string) (err error) {
 		if s.objective, err = compare.ParseGate(text); err == nil && s.objective.Relative {
 			err = errors.New("an objective is compared with a value, not with a change")
+		} else if err == nil {
+			err = s.objective.Whole()
 		}
 		return err
 	}).complete = completeList(allMetrics.names(), true)
@@ -111,6 +115,9 @@ func (e Env) checkSearch(stop context.Context, s *search) error {
 		s.lines = &progress{w: e.Stderr}
 	}
 	s.metrics = e.openMetrics(s.o)
+	if p := &s.o.plan; len(p.Phases)+len(p.Workload.Trace) > 0 {
+		s.o.mistake("search raises one load: phases and traces have loads of their own")
+	}
 	job, err := s.o.plan.Check(stop, s.o.mistakes)
 	if err != nil {
 		return err
@@ -132,7 +139,7 @@ func (s *search) try(ctx, stop context.Context, at float64) (compare.GateResult,
 		if err = errors.Join(err, context.Cause(stop)); err != nil {
 			return compare.GateResult{}, err
 		}
-		if status, _ := run.Safety(); status == checker.Fail {
+		if run.Failed() {
 			s.failed = append(s.failed, *run)
 		}
 		r := s.objective.Check([]*results.Run{run})

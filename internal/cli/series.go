@@ -24,7 +24,7 @@ type series struct {
 // newSeries is a series with a directory of its own.
 func newSeries(c *cobra.Command, o *options) *series {
 	stamp := time.Now().UTC().Format("20060102-150405.000") + "-" + c.Name()
-	return &series{root: c.Root(), dir: filepath.Join(o.plan.Out, stamp)}
+	return &series{root: c.Parent(), dir: filepath.Join(o.plan.Out, stamp)}
 }
 
 // run makes one run of a plan with one combination. There is none if stop is done before it begins.

@@ -40,10 +40,28 @@ func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Da
 	return d, nil
 }
 
+// frames makes a snapshot of what a job reports.
+type frames struct{ last *measure.Snapshot }
+
+func (f *frames) next(e harness.Event) *measure.Snapshot {
+	s := &measure.Snapshot{LongestBy: -1, Head: measure.Head{
+		Topology: e.Combination.Topology.Name, Lock: e.Combination.Lock.Name,
+	}}
+	switch {
+	case e.Snapshot != nil:
+		*s = *e.Snapshot
+	case e.Stage != harness.Starting && f.last != nil:
+		*s = *f.last
+	}
+	s.Stage, s.Head.Number, s.Head.Of = string(e.Stage), e.Number, e.Of
+	f.last = s
+	return s
+}
+
 // view shows a job in the dashboard.
 type view struct {
 	*dashboard.Dashboard
-	last  *measure.Snapshot
+	frames
 	saved []string
 }
 
@@ -53,26 +71,17 @@ func (v *view) tell(e harness.Event) {
 		v.Control(e.Controls)
 		return
 	}
-	s := &measure.Snapshot{LongestBy: -1, Head: measure.Head{
-		Topology: e.Combination.Topology.Name, Lock: e.Combination.Lock.Name,
-	}}
-	switch {
-	case e.Snapshot != nil:
-		*s = *e.Snapshot
-	case e.Phase != harness.Starting && v.last != nil:
-		*s = *v.last
+	if e.Snapshot == nil && e.Stage != harness.Starting && v.last != nil {
 		v.Control(nil)
 	}
-	s.Phase, s.Head.Number, s.Head.Of = string(e.Phase), e.Number, e.Of
-	if e.Phase == harness.Saved {
+	if e.Stage == harness.Saved {
 		v.saved = append(v.saved, e.Folder)
 	}
-	v.last = s
-	v.Publish(s)
+	v.Publish(v.next(e))
 }
 
-// show carries a job out and shows its progress; metrics may be nil.
-func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, metrics *metricsServer) (runs []results.Run, err error) {
+// show carries a job out and shows its progress; metrics and the page may be nil.
+func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, metrics *metricsServer, page *livePage) (runs []results.Run, err error) {
 	d, err := e.openDashboard(o, dashboard.Options{Quit: func(int) { s.press() }})
 	if err != nil {
 		return nil, err
@@ -91,8 +100,10 @@ func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, 
 	case !o.quiet:
 		tell = (&progress{w: e.Stderr}).tell
 	}
+	job.Watched = job.Watched || page != nil
 	job.Progress = func(event harness.Event) {
 		metrics.tell(event)
+		page.tell(event)
 		tell(event)
 	}
 	return job.Run(ctx, s.stop)

@@ -22,24 +22,33 @@ func (e Env) verifyCommand() *cobra.Command {
 		Use:   "verify",
 		Short: "load plus faults, then judge",
 		Long: "verify starts Redis deployments, lets workers take a lock that guards a shared page-view counter, breaks\n" +
-			"things meanwhile, keeps every operation and judges the history. Its exit code is the verdict.\n\n" +
-			"  verify [run]               load plus faults, then judge\n" +
+			"things meanwhile, keeps every operation and judges the history. Its exit code is the verdict. It runs all\n" +
+			"scenarios that apply to the lock, after it has explored the lock in virtual time; with --fault or flags for\n" +
+			"the load it makes one run of that.\n\n" +
+			"  verify [run]               scenarios, or one load with faults, then judge\n" +
 			"  verify check FILE|RUN      judge a saved history again, without Redis\n" +
 			"  verify export RUN          print a saved history as JSON lines\n" +
+			"  verify http                a service that does its own locking, judged from outside\n" +
+			"  verify conformance LOCK    which claims of a lock hold, claim by claim\n" +
 			"  verify matrix              locks x topologies x faults against the expected outcomes\n" +
+			"  verify explore             every interleaving of a lock up to a bound, in virtual time\n" +
+			"  verify plan FILE           print a plan as it is resolved, with the origin of every value\n" +
 			"  verify tour                how locks fail, and why, in about a minute",
 		Example: "  verify --topology single --lock lease\n" +
+			"  verify --topology single --lock lease --scenario crash,late-holder\n" +
 			"  verify --topology sentinel --fault lost-grant\n" +
 			"  verify --topology redlock --fault kill-node@2s,heal@5s --seed 7",
-	}, verifyPlan())
-	verify.AddCommand(e.checkCommand(), e.exportCommand(), e.matrixCommand(), e.tourCommand())
+	}, e.verifyPlan())
+	verify.AddCommand(e.checkCommand(), e.exportCommand(), e.httpCommand(e.verifyPlan()), e.conformanceCommand(), e.matrixCommand(),
+		e.exploreCommand(), e.planFileCommand(e.verifyPlan()), e.tourCommand(), e.agentCommand())
 	return verify
 }
 
 func (e Env) checkCommand() *cobra.Command {
 	c := &cobra.Command{Use: "check FILE|RUN...", Short: "judge a saved history again, without Redis", Args: takes(1, unlimited),
 		ValidArgsFunction: completeRuns}
-	o := newOptions(c, harness.Plan{})
+	o := newOptions(c, harness.Default())
+	o.out("where runs are saved")
 	o.jsonFlag()
 	return e.command(c, o, func(ctx context.Context, args []string) int {
 		all, err := judgeFiles(o, args)
@@ -51,15 +60,20 @@ func (e Env) checkCommand() *cobra.Command {
 			Schema int                 `json:"schema"`
 			Exit   Exit                `json:"exit"`
 			Runs   []results.Judgement `json:"runs"`
-		}{schema, x, all}, func(w io.Writer) error { return results.WriteVerdicts(w, all) }, nil})
+		}{schema, x, all}, func(w io.Writer) error { return results.WriteVerdicts(w, all, nil) }, nil})
 	})
 }
 
 func (e Env) exportCommand() *cobra.Command {
 	c := &cobra.Command{Use: "export RUN", Short: "print a saved history as JSON lines", Args: takes(1, 1), ValidArgsFunction: completeRuns}
-	o := newOptions(c, harness.Plan{})
+	o := newOptions(c, harness.Default())
+	o.out("where runs are saved")
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
-		h, _, err := openHistory(args[0])
+		path, err := locateOne(args[0], o.plan.Out)
+		if err != nil {
+			return err
+		}
+		h, _, err := openHistory(path)
 		if err != nil {
 			return err
 		}
@@ -81,20 +95,26 @@ func openHistory(path string) (*history.History, string, error) {
 }
 
 // judgeFiles judges every history that is named.
-func judgeFiles(o *options, paths []string) (all []results.Judgement, err error) {
+func judgeFiles(o *options, args []string) (all []results.Judgement, err error) {
 	errs := []error{o.invalid()}
-	for _, path := range paths {
-		h, file, err := openHistory(path)
+	for _, arg := range args {
+		paths, err := runDirs(arg, o.plan.Out)
 		if err != nil {
-			errs = append(errs, err)
-			continue
+			errs = append(errs, usage("%v", err))
 		}
-		j, err := judgement(h)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", file, err))
+		for _, path := range paths {
+			h, file, err := openHistory(path)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			j, err := judgement(h)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", file, err))
+			}
+			j.Saved = file
+			all = append(all, j)
 		}
-		j.Saved = file
-		all = append(all, j)
 	}
 	return all, errors.Join(errs...)
 }

@@ -13,6 +13,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/locks"
+	"hammerlock/topologies"
 	"hammerlock/workload"
 )
 
@@ -22,27 +23,32 @@ const Command = "worker-process"
 // boardFD is where a worker process finds the board.
 const boardFD = 3
 
-// Catalogue is what a worker process knows by name.
+// Catalogue is what a command and its worker processes know by name. Workers need no topologies.
 type Catalogue struct {
-	Locks    []locks.Spec
-	Counters []workload.CounterSpec
+	Topologies []topologies.Spec
+	Locks      []locks.Spec
+	Counters   []workload.CounterSpec
 }
 
-// message is what the suite tells a worker process: its orders, then when the clock's zero was. The end of its
-// input tells it to stop.
+// message is what the suite tells a worker process: its orders, then when the clock's zero was, then whether its line to all
+// servers is cut. The end of its input tells it to stop.
 type message struct {
-	Orders  *Orders `json:"orders,omitempty"`
-	Lock    string  `json:"lock,omitempty"`
-	Counter string  `json:"counter,omitempty"`
-	Zero    int64   `json:"zero,omitempty"`
-	First   int     `json:"first"` // of its lanes on the board
-	All     int     `json:"all"`   // workers of all processes
+	Orders  *Orders        `json:"orders,omitempty"`
+	Lock    string         `json:"lock,omitempty"`
+	Program *locks.Program `json:"program,omitempty"` // of a lock that is in no catalogue
+	Claims  history.Claims `json:"claims,omitzero"`   // of such a lock
+	Counter string         `json:"counter,omitempty"`
+	Zero    int64          `json:"zero,omitempty"`
+	Cut     bool           `json:"cut,omitempty"`
+	First   int            `json:"first"` // of its lanes on the board
+	All     int            `json:"all"`   // workers of all processes
 }
 
 // answer is what it tells the suite: that it is ready, with the doubt of its clock, and then its report.
 type answer struct {
 	Ready  bool          `json:"ready"`
 	Doubt  time.Duration `json:"doubt_ns"`
+	Driver int           `json:"driver,omitempty"` // the process of the program that has the lock
 	Error  string        `json:"error,omitempty"`
 	Report *Report       `json:"report,omitempty"`
 }
@@ -67,7 +73,7 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 	if err := m.resolve(known); err != nil {
 		return err
 	}
-	t, err := m.Orders.open(nil)
+	t, err := m.Orders.open(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -77,21 +83,26 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 		return err
 	}
 	moment, shared, doubt := calibrate()
-	if err := out.Encode(answer{Ready: true, Doubt: doubt}); err != nil {
+	ready := answer{Ready: true, Doubt: doubt}
+	if t.driver != nil {
+		ready.Driver = t.driver.PID()
+	}
+	if err := out.Encode(ready); err != nil {
 		return err
 	}
 	var begin message
 	if err := in.Decode(&begin); err != nil {
 		return fmt.Errorf("told to end before the beginning: %w", err)
 	}
-	if err := m.take(t, b, newClock(m.Orders.Judged, offset(begin.Zero, moment, shared))); err != nil {
+	if err := m.take(t, b, clockAt(m.Orders.Judged, begin.Zero, moment, shared)); err != nil {
 		return err
 	}
 	stop, end := context.WithCancel(ctx)
 	defer end()
 	go func() {
-		var more message
-		_ = in.Decode(&more) // only the end of the input can come
+		for more := (message{}); in.Decode(&more) == nil; more = (message{}) {
+			t.line.Cut(more.Cut)
+		}
 		end()
 	}()
 	dead, heart := make(chan struct{}), m.heart(t, b)
@@ -110,19 +121,29 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 func (m *message) resolve(known Catalogue) error {
 	lock := slices.IndexFunc(known.Locks, func(s locks.Spec) bool { return s.Name == m.Lock })
 	counter := slices.IndexFunc(known.Counters, func(s workload.CounterSpec) bool { return s.Name == m.Counter })
-	if lock < 0 || counter < 0 {
+	if lock < 0 && m.Program == nil || counter < 0 {
 		return fmt.Errorf("this program has no lock %q or no counter %q", m.Lock, m.Counter)
 	}
-	m.Orders.Lock, m.Orders.Counter.Spec = known.Locks[lock], known.Counters[counter]
+	m.Orders.Counter.Spec = known.Counters[counter]
+	if m.Program == nil {
+		m.Orders.Lock = known.Locks[lock]
+	} else {
+		m.Orders.Lock = locks.Spec{Name: m.Lock, Program: m.Program, Claims: m.Claims}
+	}
 	return nil
 }
 
-// heart is that of the process; its lane follows those of all workers.
+// heart is that of the process.
 func (m *message) heart(t *team, b *board) *Heartbeat {
+	return NewHeartbeat(m.extra(t, b, 0), false, nil) // the board has no room for words
+}
+
+// extra is a lane of the process itself: they follow those of all workers, the first of each process before the second.
+func (m *message) extra(t *team, b *board, number int) *history.Lane {
 	o := &t.orders
-	lane := b.lane(t.crew.Clock, m.All*o.lanes()/o.Shape.Workers+o.Process, -1)
+	lane := b.lane(t.crew.Clock, m.All*o.lanes()/o.Shape.Workers+number*o.Shape.Parts+o.Shape.Part, -1)
 	lane.Process = int16(o.Process)
-	return NewHeartbeat(lane, false, nil) // the board has no room for words
+	return lane
 }
 
 // take gives the team its lanes on the board.
@@ -143,5 +164,11 @@ func (m *message) take(t *team, b *board, clock *history.Clock) error {
 	if err != nil {
 		return err
 	}
-	return t.begin(clock, lanes, gate, tempo)
+	if err := t.begin(clock, lanes, gate, tempo); err != nil {
+		return err
+	}
+	if t.driver != nil {
+		t.pings = m.extra(t, b, 1)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/results"
 	"hammerlock/workload"
 )
 
@@ -25,10 +26,26 @@ type Session struct {
 	Clock     *history.Clock
 	Lanes     []*history.Lane // all that the workers write
 	Slack     time.Duration   // by how much the clocks of two lanes may differ
-	Gate      *workload.Gate  // of all workers
+	Gate      Catcher         // of all workers
 	Tempo     *workload.Tempo // of their open loop, if the orders let it be changed
 	Processes []*Process      // nil if the workers live in this process
+
+	// Of workers on other machines, the zero values if there are none.
+	Feeds   []*history.Feed            // what they record
+	Written func(upTo time.Duration)   // is told up to when the history was written, and Forever when all of it was
+	Rate    float64                    // by which share their clocks may be stretched against those of servers
+	Agents  func() []results.LiveAgent // how they do
+	Doubts  []history.Doubt            // more of the clocks than Slack, by process
+	Proven  func() history.Agreement   // what the clocks were found to agree within, at the end; it replaces Slack and Doubts
 }
+
+// Catcher gets hold of a worker at a point of its visit: a workload.Gate, or those of several machines.
+type Catcher interface {
+	Catch(ctx context.Context, p workload.Point, key int32) (*workload.Caught, error)
+}
+
+// Maker makes a crew; what it starts on this machine it starts with spawn.
+type Maker func(ctx context.Context, o Orders, spawn Spawn) (Crew, error)
 
 // Dead lists the lanes, by number, of processes that have ended before their time.
 func (s *Session) Dead() (lanes []int) {
@@ -50,19 +67,19 @@ func laneSlots(n int) int {
 	return slots
 }
 
-func newClock(ordered bool, offset time.Duration) *history.Clock {
+func newClock(ordered bool) *history.Clock {
 	if ordered {
-		return history.NewOrderedClock(offset)
+		return history.NewOrderedClock(0)
 	}
-	return history.NewClock(offset)
+	return history.NewClock(0)
 }
 
 // local is a crew in this process.
 type local struct{ team *team }
 
 // Local makes a crew in this process. The counter is one of its memory; nil if the orders say where it is.
-func Local(o Orders, counter workload.Counter) (Crew, error) {
-	t, err := o.open(counter)
+func Local(ctx context.Context, o Orders, counter workload.Counter) (Crew, error) {
+	t, err := o.open(ctx, counter)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +88,18 @@ func Local(o Orders, counter workload.Counter) (Crew, error) {
 
 func (l *local) Begin(wake chan<- struct{}) (*Session, error) {
 	o := &l.team.orders
-	s := &Session{Clock: newClock(o.Judged, 0), Gate: workload.NewGate(), Tempo: workload.NewTempo()}
+	gate := workload.NewGate()
+	s := &Session{Clock: newClock(o.Judged), Gate: gate, Tempo: workload.NewTempo()}
 	count := o.lanes()
 	for i := range count {
 		s.Lanes = append(s.Lanes, history.NewLane(s.Clock, i, int32(i%o.Shape.Workers), laneSlots(count), wake))
 	}
-	return s, l.team.begin(s.Clock, s.Lanes, s.Gate, s.Tempo)
+	own := s.Lanes
+	if o.extras(0) > 0 {
+		l.team.pings = history.NewLane(s.Clock, count, -1, laneSlots(count), wake)
+		s.Lanes = append(s.Lanes, l.team.pings)
+	}
+	return s, l.team.begin(s.Clock, own, gate, s.Tempo)
 }
 
 func (l *local) Run(ctx, stop context.Context) (Report, error) {

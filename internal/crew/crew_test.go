@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/testbed"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -17,7 +19,7 @@ import (
 // TestMain is a worker process if it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Command {
-		if Child(context.Background(), os.Stdin, os.Stdout, Catalogue{Locks: locks.All, Counters: workload.AllCounters}) != nil {
+		if Child(context.Background(), os.Stdin, os.Stdout, Catalogue{Locks: known.Locks, Counters: workload.AllCounters}) != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -28,34 +30,21 @@ func TestMain(m *testing.M) {
 // deployment brings up a lock's and a counter's server and returns orders for six workers.
 func deployment(t *testing.T) (Orders, *topologies.Topology) {
 	t.Helper()
-	server, err := topologies.FindServer(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec, _ := topologies.Find("single")
-	top, err := spec.Up(t.Context(), topologies.Options{Server: server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := top.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	top := testbed.Up(t, "single", topologies.Options{})
 	access := top.Sites[0].Access()
 	return Orders{
 		Shape: workload.Shape{
 			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: 5 * time.Second,
 			Retry: time.Millisecond, End: time.Second, Seed: 1,
 		},
-		Lock: locks.Auto(1), Sites: []topologies.Access{access}, Counter: Counter{Spec: workload.RedisCounter, Access: &access}, Judged: true, To: time.Second,
+		Lock: locks.All[0], Sites: []topologies.Access{access}, Counter: Counter{Spec: workload.RedisCounter, Access: &access}, Judged: true, To: time.Second,
 	}, top
 }
 
 // named is a lock of the catalogue.
 func named(t *testing.T, name string) locks.Spec {
 	t.Helper()
-	s, ok := locks.Find(name)
+	s, ok := known.Find(name)
 	if !ok {
 		t.Fatalf("no lock %s", name)
 	}
@@ -177,13 +166,7 @@ func TestAProcessThatCannotStart(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	o.Lock.Name = "padlock"
-	spec, _ := topologies.Find("single")
-	server, _ := topologies.FindServer(t.Context(), "")
-	top, err := spec.Up(t.Context(), topologies.Options{Server: server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = top.Close() }()
+	top := testbed.Up(t, "single", topologies.Options{})
 	if _, err := Spread(t.Context(), o, 2, top.Spawn); err == nil || err.Error() != `worker process 0: this program has no lock "padlock" or no counter "redis"` {
 		t.Errorf("got %v", err)
 	}
@@ -195,9 +178,9 @@ func TestClocksOfAMachineAgree(t *testing.T) {
 		t.Errorf("doubt %v", doubt)
 	}
 	for range 1000 {
-		before := monotonic()
-		at := offset(0, moment, shared)
-		after := monotonic()
+		before := Monotonic()
+		at := clockAt(false, 0, moment, shared).Now()
+		after := Monotonic()
 		if int64(at) < before-int64(doubt) || int64(at) > after+int64(doubt) {
 			t.Fatalf("%v is not between %d and %d", at, before, after)
 		}

@@ -68,7 +68,7 @@ func TestADeadProcessHoldsNothingBack(t *testing.T) {
 // TestAnEmptyPlaceEndsInAnError lets a worker die whose successor cannot be opened.
 func TestAnEmptyPlaceEndsInAnError(t *testing.T) {
 	o, _ := deployment(t)
-	c, err := Local(o, nil)
+	c, err := Local(t.Context(), o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

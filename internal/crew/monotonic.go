@@ -4,10 +4,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"hammerlock/history"
 )
 
-// monotonic reads the clock that all processes of a machine share.
-func monotonic() int64 {
+// Monotonic reads the clock that all processes of a machine share.
+func Monotonic() int64 {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails only for clocks that do not exist
 	return t.Nano()
@@ -21,9 +23,9 @@ const calibrations = 1000
 func calibrate() (moment time.Time, shared int64, doubt time.Duration) {
 	doubt = time.Hour
 	for range calibrations {
-		before := monotonic()
+		before := Monotonic()
 		now := time.Now()
-		after := monotonic()
+		after := Monotonic()
 		if width := time.Duration(after - before); width < doubt {
 			moment, shared, doubt = now, before+int64(width/2), width
 		}
@@ -31,7 +33,15 @@ func calibrate() (moment time.Time, shared int64, doubt time.Duration) {
 	return moment, shared, doubt
 }
 
-// offset is what a clock whose zero was at the shared time reads now.
-func offset(zero int64, moment time.Time, shared int64) time.Duration {
-	return time.Duration(shared-zero) + time.Since(moment)
+// clockAt is a clock that is zero at a reading of the machine's clock, of which another is that of a moment.
+func clockAt(ordered bool, zero int64, moment time.Time, shared int64) *history.Clock {
+	c := newClock(ordered)
+	c.Set(moment, time.Duration(shared-zero))
+	return c
+}
+
+// ClockFrom makes a run's clock whose zero is a reading of the machine's clock, and says by how much it may be wrong.
+func ClockFrom(zero int64, ordered bool) (*history.Clock, time.Duration) {
+	moment, shared, doubt := calibrate()
+	return clockAt(ordered, zero, moment, shared), doubt
 }

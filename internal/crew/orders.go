@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
+	"hammerlock/internal/driver"
 	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/topologies"
@@ -25,13 +26,19 @@ type Orders struct {
 	Lock     locks.Spec `json:"-"`
 	Server   topologies.Server
 	Sites    []topologies.Access
+	Topology string
 	Counter  Counter
 	Process  int
-	Judged   bool          // the history is kept: stamps are ordered, and what only a checker asks for is recorded too
-	From, To time.Duration // what is measured
-	Retries  bool          // leave the client library's own retries on
-	Slots    int           // of each lane
-	Steered  bool          // somebody may change the rate of an open loop meanwhile
+	Judged   bool                    // the history is kept: stamps are ordered, and what only a checker asks for is recorded too
+	From, To time.Duration           // what is measured
+	Retries  bool                    // leave the client library's own retries on
+	Slots    int                     // of each lane
+	Steered  bool                    // somebody may change the rate of an open loop meanwhile
+	Clock    *topologies.ClientClock // of the programs that have the lock in every second process; nil = the machine's
+	Prefix   string                  // begins the names of all keys
+	Foreign  bool                    // somebody else runs the servers: no key may be without the prefix
+	// Before are the arguments of a worker process that come before Command; nil = none.
+	Before []string `json:"-"`
 }
 
 // Counter says where the page views are counted.
@@ -41,9 +48,6 @@ type Counter struct {
 	File   string               // empty if it has none
 }
 
-// LockPrefix begins the names of all keys.
-const LockPrefix = "hammerlock:"
-
 // lanes is how many lanes the workers need: one each, and one more each for leases that are renewed in the background.
 func (o *Orders) lanes() int {
 	if o.Lock.Claims.Renews {
@@ -52,13 +56,27 @@ func (o *Orders) lanes() int {
 	return o.Shape.Workers
 }
 
+// extras is how many lanes a process writes besides: for its heartbeat, if it has one, and for the program of its lock.
+func (o *Orders) extras(heart int) int {
+	if o.Lock.Program != nil {
+		return heart + 1
+	}
+	return heart
+}
+
+// Lanes is how many lanes the workers of so many processes write in all.
+func (o *Orders) Lanes(processes int) int { return o.lanes() + processes*o.extras(1) }
+
 // Report is what a process says when its workers have gone.
 type Report struct {
 	Begun, Skipped int64
 	Unfinished     []time.Duration // when visits were due that still waited for a worker
 	Load           results.Usage
 	RoundTrips     int64
-	Error          string // what went wrong with its workers; empty if nothing did
+	Fleet          *results.Fleet // the machines of the workers; nil = this one
+	Lost           string         // which machines were lost meanwhile, and when; empty if none was
+	Error          string         // what went wrong with its workers; empty if nothing did
+	Driver         *Driven        // of the program that has the lock; nil if there is none
 }
 
 func (r *Report) err() error {
@@ -76,30 +94,38 @@ type team struct {
 	places  []*topologies.Site
 	clients []redis.UniversalClient
 	traffic topologies.Traffic
+	line    topologies.Line // to all servers
 	crew    workload.Workers
 	counter workload.Counter // if it was opened here
 	extra   []*history.Lane  // for renewals, by worker
+	driver  *driver.Process  // the program that has the lock; nil if there is none
+	pings   *history.Lane    // for the times when that stood still
 }
 
 // open makes the clients and the locks. Lanes and clock follow when the run begins.
-func (o Orders) open(counter workload.Counter) (t *team, err error) {
+func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, err error) {
 	t = &team{orders: o, process: &locks.Process{}}
 	for _, a := range o.Sites {
-		site := a.Site()
+		site := a.Site().Over(&t.line)
 		t.places = append(t.places, site)
-		t.sites = append(t.sites, t.client(site, &t.traffic))
+		if site.Engine() == "" {
+			t.sites = append(t.sites, t.client(site, &t.traffic))
+		}
 	}
 	t.crew = workload.Workers{
-		Shape: o.Shape, Counter: counter, Counting: o.Lock.Counting, Pages: workload.Pages(LockPrefix, o.Shape.Keys), Reopen: t.reopen,
-		Reenter: o.Lock.Claims.Reentrant, Judged: o.Judged,
+		Shape: o.Shape, Counter: counter, Counting: o.Lock.Counting, Pages: workload.Pages(o.Prefix, o.Shape.Keys), Reopen: t.reopen,
+		Claims: o.Lock.Claims, Judged: o.Judged,
 	}
 	if counter == nil {
 		if err := t.openCounter(); err != nil {
 			return nil, errors.Join(err, t.close())
 		}
 	}
-	if _, ok := t.crew.Counter.(workload.Atomic); !ok && o.Lock.Counting != locks.TwoSteps {
+	if !workload.Does(t.crew.Counter, o.Lock.Counting) {
 		return nil, errors.Join(fmt.Errorf("lock %s: counter %s cannot do without a lock", o.Lock.Name, o.Counter.Spec.Name), t.close())
+	}
+	if err := t.startDriver(ctx); err != nil {
+		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
 }
@@ -109,7 +135,10 @@ func (t *team) openCounter() (err error) {
 	o := &t.orders.Counter
 	env := workload.CounterEnv{File: o.File}
 	if o.Access != nil {
-		env.Client = t.client(o.Access.Site(), nil)
+		env.Site = o.Access.Site().Over(&t.line)
+	}
+	if o.Access != nil && env.Site.Engine() == "" {
+		env.Client = t.client(env.Site, nil)
 	}
 	t.counter, err = o.Spec.Open(env)
 	t.crew.Counter = t.counter
@@ -122,7 +151,8 @@ func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.
 	return c
 }
 
-// begin gives the workers their clock and lanes: the own ones first, then those for renewals, as board makes them.
+// begin gives the workers their clock and lanes: the own ones first, then those for renewals, as board makes them. The lane
+// for pings is given before, if there is one.
 func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload.Gate, tempo *workload.Tempo) error {
 	n := t.orders.Shape.Workers
 	t.crew.Clock, t.crew.Lanes, t.crew.Gate = clock, lanes[:n], gate
@@ -132,6 +162,10 @@ func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload
 	t.extra = lanes[n:]
 	t.crew.Locks = make([]locks.Lock, n)
 	for i := range n {
+		if t.orders.Shape.Shared && i > 0 {
+			t.crew.Locks[i] = t.crew.Locks[0]
+			continue
+		}
 		l, err := t.reopen(i)
 		if err != nil {
 			return fmt.Errorf("open the lock of worker %d: %w", t.orders.Shape.First+i, err)
@@ -147,10 +181,20 @@ func (t *team) reopen(worker int) (locks.Lock, error) {
 		Pause: t.crew.Pause(worker),
 		Rand:  rand.New(rand.NewPCG(t.orders.Shape.Seed, uint64(t.orders.Shape.First+worker)|1<<32)),
 	}
+	if t.orders.Foreign {
+		e.Within = t.orders.Prefix
+	}
 	if t.orders.Lock.Claims.Renews {
 		e.Renewals = t.extra[worker]
 	}
-	return t.orders.Lock.Open(e)
+	l, err := t.orders.Lock.Open(e)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.orders.Lock.Offers(l); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
 // run lets the workers work and measures what that costs this process.
@@ -158,12 +202,14 @@ func (t *team) run(ctx, stop context.Context) Report {
 	done := make(chan struct{})
 	measured := make(chan Report, 1)
 	go func() { measured <- t.measure(done) }()
+	ctx, stop, driven := t.drive(ctx, stop)
 	due := t.crew.Run(ctx, stop)
 	close(done)
 	r := <-measured
 	r.Begun, r.Skipped = due.Begun, due.Skipped
-	if due.Err != nil {
-		r.Error = due.Err.Error()
+	seen, err := driven()
+	if r.Driver = seen; errors.Join(err, due.Err) != nil {
+		r.Error = errors.Join(err, due.Err).Error()
 	}
 	due.Unfinished(func(d time.Duration) { r.Unfinished = append(r.Unfinished, d) })
 	return r
@@ -189,10 +235,13 @@ func (t *team) measure(done <-chan struct{}) Report {
 // close closes locks and clients.
 func (t *team) close() error {
 	var errs []error
-	for _, l := range t.crew.Locks {
-		if l != nil {
+	for i, l := range t.crew.Locks {
+		if l != nil && !(t.orders.Shape.Shared && i > 0) {
 			errs = append(errs, l.Close())
 		}
+	}
+	if t.driver != nil {
+		t.driver.Close()
 	}
 	if t.counter != nil {
 		errs = append(errs, t.counter.Close())

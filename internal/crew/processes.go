@@ -9,20 +9,28 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"hammerlock/internal/driver"
 )
 
 // Process is one worker process.
 type Process struct {
 	Number  int
+	part    int // among all processes of the crew
 	Workers []int32
 	Lanes   []int // numbers of those that it writes
 
+	elsewhere func(syscall.Signal) error // sends signals to it, on another machine; nil = it is on this one
+	Agent     *Agent                     // that it lives on; nil = none
+
 	cmd    *exec.Cmd
+	driver int // leads the group of the program that has the lock; 0 = there is none
 	input  io.WriteCloser
 	output *json.Decoder
 	stderr said
@@ -32,9 +40,23 @@ type Process struct {
 	dead   atomic.Bool
 }
 
+// Agent is a machine that workers live on, as faults get hold of it.
+type Agent struct {
+	Name  string
+	Kill  func() error              // ends it and its worker process at once
+	Pause func(time.Duration) error // stops both for so long
+	Cut   func(cut bool) error      // cuts or mends the line of its workers to all servers
+}
+
+// Elsewhere is a worker process of another machine, which signals reach by a function.
+func Elsewhere(number int, workers []int32, signal func(syscall.Signal) error, agent *Agent) *Process {
+	return &Process{Number: number, Workers: workers, elsewhere: signal, Agent: agent}
+}
+
 // processes is a crew in child processes.
 type processes struct {
 	orders  Orders
+	share   Share
 	all     []*Process
 	board   *board
 	session Session
@@ -69,16 +91,36 @@ type Spawn func(*exec.Cmd) error
 const readyTimeout = 20 * time.Second
 
 // Spread makes a crew of n processes. Each has its share of the workers and of an open loop's visits.
-func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (_ Crew, err error) {
+func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
+	return SpreadShare(ctx, o, Share{0, n, n}, spawn)
+}
+
+// Share is which processes of a crew live here: so many from the first, of all that there are.
+type Share struct{ First, Count, Of int }
+
+// Workers are those that live in the share, of all that there are: from the first up to, but not including, the last.
+func (s Share) Workers(all int) (from, to int) {
+	return all * s.First / s.Of, all * (s.First + s.Count) / s.Of
+}
+
+// Timed is a crew whose clock can begin at a reading of the machine's clock.
+type Timed interface {
+	Crew
+	BeginAt(zero int64) (*Session, error)
+	Slack() time.Duration // that of the session
+}
+
+// SpreadShare is Spread for the processes of a share. Orders.Process is the number of the first process of all shares.
+func SpreadShare(ctx context.Context, o Orders, share Share, spawn Spawn) (_ Timed, err error) {
 	lanes := o.lanes()
 	o.Slots = laneSlots(lanes)
-	p := &processes{orders: o}
+	p := &processes{orders: o, share: share}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	if p.board, err = makeBoard(lanes+n, o.Slots); err != nil { // each process has one for its heartbeat
+	if p.board, err = makeBoard(o.Lanes(share.Of), o.Slots); err != nil {
 		return nil, err
 	}
 	if p.session.Gate, err = p.board.gate(); err != nil {
@@ -88,10 +130,10 @@ func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (_ Crew, err erro
 		return nil, err
 	}
 	p.moment, p.shared, p.doubt = calibrate()
-	for i := range n {
-		child, err := p.start(i, n, spawn)
+	for i := range share.Count {
+		child, err := p.start(share.First+i, spawn)
 		if err != nil {
-			return nil, fmt.Errorf("start worker process %d: %w", i, err)
+			return nil, fmt.Errorf("start worker process %d: %w", share.First+i, err)
 		}
 		p.all = append(p.all, child)
 	}
@@ -99,12 +141,12 @@ func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (_ Crew, err erro
 }
 
 // start starts a process and sends it its orders.
-func (p *processes) start(i, n int, spawn Spawn) (*Process, error) {
+func (p *processes) start(i int, spawn Spawn) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	child := &Process{Number: i, cmd: exec.Command(self, Command)}
+	child := &Process{Number: p.orders.Process + i, part: i, cmd: exec.Command(self, append(slices.Clone(p.orders.Before), Command)...)}
 	child.cmd.Stderr = &child.stderr
 	child.cmd.ExtraFiles = []*os.File{p.board.file}
 	if child.input, err = child.cmd.StdinPipe(); err != nil {
@@ -119,12 +161,14 @@ func (p *processes) start(i, n int, spawn Spawn) (*Process, error) {
 		return nil, err
 	}
 	o, all := p.orders, p.orders.Shape.Workers
-	from, to := all*i/n, all*(i+1)/n
-	o.Process, o.Shape.First, o.Shape.Workers, o.Shape.Part, o.Shape.Parts = i, from, to-from, i, n
+	from, to := Share{i, 1, p.share.Of}.Workers(all)
+	o.Process, o.Shape.First, o.Shape.Workers, o.Shape.Part, o.Shape.Parts = child.Number, from, to-from, i, p.share.Of
 	for w := from; w < to; w++ {
 		child.Workers = append(child.Workers, int32(w))
 	}
-	return child, json.NewEncoder(child.input).Encode(message{Orders: &o, Lock: o.Lock.Name, Counter: o.Counter.Spec.Name, First: from, All: all})
+	return child, json.NewEncoder(child.input).Encode(message{
+		Orders: &o, Lock: o.Lock.Name, Program: o.Lock.Program, Claims: o.Lock.Claims, Counter: o.Counter.Spec.Name, First: from, All: all,
+	})
 }
 
 // ready waits for every process. The clocks of two of them differ by at most the sum of their doubts.
@@ -143,12 +187,14 @@ func (p *processes) ready(ctx context.Context, lanes int) error {
 		if err := c.output.Decode(&a); err != nil || !a.Ready {
 			return c.complaint(a, c.end(err))
 		}
+		c.driver = a.Driver
 		if worst[0] = max(worst[0], a.Doubt); worst[0] > worst[1] {
 			worst[0], worst[1] = worst[1], worst[0]
 		}
 	}
 	p.session.Slack = worst[0] + worst[1] + p.doubt
-	for i := range lanes + len(p.all) {
+	extras := p.orders.extras(1)
+	for i := range lanes + extras*p.share.Of {
 		p.session.Lanes = append(p.session.Lanes, p.board.lane(nil, i, int32(i%p.orders.Shape.Workers)))
 	}
 	for _, c := range p.all {
@@ -157,7 +203,9 @@ func (p *processes) ready(ctx context.Context, lanes int) error {
 				c.Lanes = append(c.Lanes, n)
 			}
 		}
-		c.Lanes = append(c.Lanes, lanes+c.Number)
+		for n := range extras {
+			c.Lanes = append(c.Lanes, lanes+n*p.share.Of+c.part)
+		}
 	}
 	return nil
 }
@@ -186,8 +234,12 @@ func (c *Process) complaint(a answer, err error) error {
 }
 
 func (p *processes) Begin(chan<- struct{}) (*Session, error) {
-	zero := p.shared + int64(time.Since(p.moment))
-	p.session.Clock = newClock(p.orders.Judged, offset(zero, p.moment, p.shared))
+	return p.BeginAt(p.shared + int64(time.Since(p.moment)))
+}
+
+// BeginAt implements Timed.
+func (p *processes) BeginAt(zero int64) (*Session, error) {
+	p.session.Clock = clockAt(p.orders.Judged, zero, p.moment, p.shared)
 	for _, c := range p.all {
 		if err := json.NewEncoder(c.input).Encode(message{Zero: zero}); err != nil {
 			return nil, fmt.Errorf("worker process %d: %w", c.Number, err)
@@ -196,6 +248,9 @@ func (p *processes) Begin(chan<- struct{}) (*Session, error) {
 	p.session.Processes = p.all
 	return &p.session, nil
 }
+
+// Slack implements Timed.
+func (p *processes) Slack() time.Duration { return p.session.Slack }
 
 // Run waits for the processes' reports. One that was killed gives none.
 func (p *processes) Run(ctx, stop context.Context) (Report, error) {
@@ -215,7 +270,7 @@ func (p *processes) Run(ctx, stop context.Context) (Report, error) {
 	var total Report
 	for _, r := range reports {
 		if r != nil {
-			total.add(r)
+			total.Add(r)
 		}
 	}
 	return total, errors.Join(errs...)
@@ -247,17 +302,25 @@ func (p *processes) stop() {
 	}
 }
 
-func (r *Report) add(o *Report) {
+// Add adds the report of another process.
+func (r *Report) Add(o *Report) {
 	r.Begun += o.Begun
 	r.Skipped += o.Skipped
 	r.Unfinished = append(r.Unfinished, o.Unfinished...)
 	r.RoundTrips += o.RoundTrips
+	if o.Driver != nil && r.Driver == nil {
+		r.Driver = &Driven{Conduct: driver.Conduct{Failures: map[string]int64{}}}
+	}
+	if o.Driver != nil {
+		r.Driver.add(o.Driver)
+	}
 	l, m := &r.Load, &o.Load
 	l.OwnCPU += m.OwnCPU
 	l.MachineCPU = max(l.MachineCPU, m.MachineCPU)
 	l.GCPauseMax = max(l.GCPauseMax, m.GCPauseMax)
 	l.SchedulingP99 = max(l.SchedulingP99, m.SchedulingP99)
 	l.PoolWaits += m.PoolWaits
+	l.Stalls += m.Stalls
 }
 
 // RoundTrips implements Crew: the processes tell when they are done.
@@ -266,6 +329,9 @@ func (p *processes) RoundTrips() (int64, bool) { return 0, false }
 func (p *processes) Close() error {
 	p.stop()
 	for _, c := range p.all {
+		if c.driver != 0 {
+			_ = c.end(nil) // it ends the driver first
+		}
 		_ = c.Kill()     // it has ended by itself, mostly
 		_ = c.cmd.Wait() // how it ended was told by its report
 	}
@@ -281,11 +347,14 @@ func (c *Process) Kill() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.killed = true
-	return errors.Join(c.signal(syscall.SIGCONT), c.signal(syscall.SIGKILL))
+	return errors.Join(c.signal(syscall.SIGCONT), c.signal(syscall.SIGKILL), c.signalDriver(syscall.SIGKILL))
 }
 
 // signal sends a signal. To a process that is gone nothing more can be done.
 func (c *Process) signal(s syscall.Signal) error {
+	if c.elsewhere != nil {
+		return c.elsewhere(s)
+	}
 	if err := c.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
@@ -306,7 +375,15 @@ func (c *Process) Dead() bool { return c.dead.Load() }
 func (c *Process) Source() int { return c.Number + 1 }
 
 // Stop stops the process without ending it, as a long pause of its garbage collector would; Continue lets it go on.
-func (c *Process) Stop() error { return c.signal(syscall.SIGSTOP) }
+// The program that has the lock stops with it: the two are one application.
+func (c *Process) Stop() error {
+	return errors.Join(c.signal(syscall.SIGSTOP), c.signalDriver(syscall.SIGSTOP))
+}
+
+// Cut cuts, or mends, the line of a process of this machine to all servers.
+func (c *Process) Cut(cut bool) error { return json.NewEncoder(c.input).Encode(message{Cut: cut}) }
 
 // Continue lets a stopped process go on.
-func (c *Process) Continue() error { return c.signal(syscall.SIGCONT) }
+func (c *Process) Continue() error {
+	return errors.Join(c.signalDriver(syscall.SIGCONT), c.signal(syscall.SIGCONT))
+}

@@ -30,7 +30,7 @@ func picture() *measure.Snapshot {
 	}
 	cpu, trips, commands := 41_500.0, 2.04, 4.11
 	s := &measure.Snapshot{
-		Phase: "running", From: 2 * time.Second, To: 62 * time.Second,
+		Stage: "running", From: 2 * time.Second, To: 62 * time.Second,
 		Head: measure.Head{Number: 3, Of: 5, Topology: "sentinel", Lock: "lease", Workers: 16, Keys: 1, TTL: 5 * time.Second,
 			Faults: []string{"kill-primary@20s"}},
 		Live: measure.Live{At: 41_200 * ms, Done: 203_456, Errors: 1_234, Waiting: 14, Acquire: measure.Quantiles{Count: 5000, P50: 54 * time.Microsecond, P99: 3 * ms}},
@@ -73,6 +73,15 @@ func picture() *measure.Snapshot {
 			Around: s.Lanes[2:6], Begin: 32 * time.Second},
 	}
 	return s
+}
+
+// agentPicture is three agents, of which one is lost and one has not been heard of for a while.
+func agentPicture() []results.LiveAgent {
+	return []results.LiveAgent{
+		{Agent: results.Agent{Name: "a", Host: "host1", Spool: 64_512, Doubt: 1_600}, Rate: 12_345, UpTo: 41_000 * time.Millisecond},
+		{Agent: results.Agent{Name: "b", Host: "host2", Lost: "was lost"}, UpTo: 31_250 * time.Millisecond},
+		{Agent: results.Agent{Name: "c", Host: "host3", Spool: 12_345_678, Doubt: 184_000}, Rate: 8, UpTo: 37_700 * time.Millisecond},
+	}
 }
 
 func pictureLanes() (lanes []measure.Strip, workers []results.Worker) {
@@ -204,20 +213,34 @@ func TestFrames(t *testing.T) {
 		change func(*measure.Snapshot, *state)
 		styles bool
 	}{
-		"80x24":       {80, 24, color, nil, true},
-		"100x34":      {100, 34, color, nil, false},
-		"200x60":      {200, 60, color, nil, false},
-		"ascii":       {80, 24, look{ascii: true}, nil, true},
-		"small":       {60, 15, color, nil, false},
-		"starting":    {80, 24, color, func(s *measure.Snapshot, _ *state) { *s = measure.Snapshot{Phase: "starting", LongestBy: -1} }, false},
-		"safe":        {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Safety.Violations, s.Active = 0, nil }, false},
-		"locks":       {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = holdersView }, false},
-		"latency":     {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, false},
-		"fairness":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = fairnessView }, false},
-		"nodes":       {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.node = nodesView, 2 }, true},
-		"events":      {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.event = eventsView, 2 }, true},
-		"filtered":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.filter = "killed" }, false},
-		"frozen":      {80, 24, color, func(_ *measure.Snapshot, st *state) { st.frozen, st.message = true, "said" }, false},
+		"80x24":    {80, 24, color, nil, true},
+		"100x34":   {100, 34, color, nil, false},
+		"200x60":   {200, 60, color, nil, false},
+		"ascii":    {80, 24, look{ascii: true}, nil, true},
+		"small":    {60, 15, color, nil, false},
+		"starting": {80, 24, color, func(s *measure.Snapshot, _ *state) { *s = measure.Snapshot{Stage: "starting", LongestBy: -1} }, false},
+		"safe":     {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Safety.Violations, s.Active = 0, nil }, false},
+		"locks":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = holdersView }, false},
+		"latency":  {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, false},
+		"fairness": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = fairnessView }, false},
+		"nodes":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.node = nodesView, 2 }, true},
+		"events":   {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.event = eventsView, 2 }, true},
+		"filtered": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.filter = "killed" }, false},
+		"frozen":   {80, 24, color, func(_ *measure.Snapshot, st *state) { st.frozen, st.message = true, "said" }, false},
+		"phases": {100, 34, color, func(s *measure.Snapshot, _ *state) {
+			s.Head.Rate, s.Head.Phases = 437.5, []measure.Span{{Name: "warm-up", To: 2 * time.Second}, {Name: "ramp", To: 12 * time.Second},
+				{Name: "steady", To: 24 * time.Second}, {Name: "burst", To: 31 * time.Second}, {Name: "kill-primary", To: 50 * time.Second}}
+		}, true},
+		"service": {100, 34, color, func(s *measure.Snapshot, _ *state) {
+			s.Head.Service, s.Safety, s.Lanes, s.Cuts, s.Latency = true, measure.Safety{}, nil, nil, s.Latency[1:]
+			s.Nodes = []measure.NodeState{{Name: "program1", Role: "program", State: "up"}, {Name: "program2", Role: "program", State: "paused"}}
+		}, false},
+		"agents": {100, 34, color, func(s *measure.Snapshot, st *state) {
+			s.Agents = agentPicture()
+		}, true},
+		"agents-view": {100, 34, color, func(s *measure.Snapshot, st *state) {
+			s.Agents, st.view = agentPicture(), nodesView
+		}, false},
 		"interactive": {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Head.Interactive = true; s.Head.Rate = 1000 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,7 +272,7 @@ func TestEverySizeCanBeDrawn(t *testing.T) {
 	if testing.Short() {
 		wider, higher = 31, 11
 	}
-	for _, s := range []*measure.Snapshot{picture(), {Phase: "starting", LongestBy: -1}} {
+	for _, s := range []*measure.Snapshot{picture(), {Stage: "starting", LongestBy: -1}} {
 		for w := 0; w <= 300; w += wider {
 			for h := 0; h <= 100; h += higher {
 				for v := allView; v <= eventsView; v++ {

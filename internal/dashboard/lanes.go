@@ -40,6 +40,11 @@ const laneText = 24
 func holders(c canvas, s *measure.Snapshot, st *state) {
 	heading := c.part(0, 0, c.w, 1)
 	c = c.part(0, 1, c.w, c.h-1)
+	if s.Head.Service {
+		heading.panel("who holds the lock", "")
+		c.put(0, 0, faint, "a service locks by itself: nobody sees who holds it")
+		return
+	}
 	lanes := pick(st.lanes(s), c.h)
 	cells := c.w - 5 - laneText
 	if cells < 10 || c.h == 0 {

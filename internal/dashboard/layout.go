@@ -33,7 +33,7 @@ func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	case fairnessView:
 		fairness(body, s, true)
 	case nodesView:
-		nodes(body.part(0, 0, body.w, body.h-5), s, st)
+		machines(body.part(0, 0, body.w, body.h-5), s, st)
 		cost(body.part(0, body.h-5, body.w, 5), s)
 	case eventsView:
 		events(body, s, st)
@@ -55,7 +55,7 @@ func overview(c canvas, s *measure.Snapshot, st *state) {
 		latency(c.part(left+1, 0, right, 8), s)
 		fairness(c.part(left+1, 8, right, 6), s, false)
 		cost(c.part(left+1, 14, right, 6), s)
-		nodes(c.part(left+1, 20, right, c.h-20-eventRows), s, st)
+		machines(c.part(left+1, 20, right, c.h-20-eventRows), s, st)
 		throughput(c.part(0, 0, left, 12), s)
 		holders(c.part(0, 12, left, c.h-12-eventRows), s, st)
 		events(c.part(0, c.h-eventRows, c.w, eventRows), s, st)
@@ -75,7 +75,7 @@ func overview(c canvas, s *measure.Snapshot, st *state) {
 	if low > 5 {
 		cost(c.part(0, y+5, half-1, low-5), s)
 	}
-	nodes(c.part(half, y, c.w-half, low), s, st)
+	machines(c.part(half, y, c.w-half, low), s, st)
 	events(c.part(0, c.h-eventRows, c.w, eventRows), s, st)
 }
 
@@ -101,7 +101,7 @@ func footer(c canvas, st *state, now time.Time) {
 func drawLines(c canvas, s *measure.Snapshot) {
 	safety, safetyTone := safetyText(s)
 	generator, generatorTone := generatorText(s)
-	c.put(0, 0, plain, fmt.Sprintf("%s %s: %s %.1f s", s.Head.Topology, s.Head.Lock, s.Phase, s.At.Seconds()))
+	c.put(0, 0, plain, fmt.Sprintf("%s: %s %.1f s", s.Head.Name(), s.Stage, s.At.Seconds()))
 	c.put(0, 1, plain, fmt.Sprintf("%s visits, acquire p50 %s p99 %s, %d waiting, %d errors", human.Count(s.Done),
 		s.Acquire.Text(false), s.Acquire.Text(true), s.Waiting, s.Errors))
 	c.put(0, 2, safetyTone, safety)

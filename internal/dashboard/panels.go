@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,10 @@ func header(c canvas, s *measure.Snapshot, st *state) {
 	if h.Rate > 0 {
 		loop = human.Number(h.Rate) + "/s"
 	}
-	title := fmt.Sprintf("%s %s  %s  %s  %s", h.Topology, h.Lock, human.Quantity(h.Workers, "worker"), human.Quantity(h.Keys, "page"), loop)
+	if i := phaseAt(s, s.At); i >= 0 {
+		loop += fmt.Sprintf("  phase %d of %d: %s", i+1, len(h.Phases), h.Phases[i].Name)
+	}
+	title := fmt.Sprintf("%s  %s  %s  %s", h.Name(), human.Quantity(h.Workers, "worker"), human.Quantity(h.Keys, "page"), loop)
 	if h.Of > 1 {
 		title = fmt.Sprintf("[%d/%d] ", h.Number, h.Of) + title
 	}
@@ -43,13 +47,13 @@ func header(c canvas, s *measure.Snapshot, st *state) {
 	}
 	safety, tone := safetyText(s)
 	generator, generatorTone := generatorText(s)
-	phase := s.Phase
+	stage := s.Stage
 	if st.frozen {
-		phase = "FROZEN"
+		stage = "FROZEN"
 	} else if s.Paused {
-		phase = "PAUSED"
+		stage = "PAUSED"
 	}
-	left := phase
+	left := stage
 	if s.At > 0 {
 		left += fmt.Sprintf(" %.1f of %s", s.At.Seconds(), span(s.To))
 	}
@@ -70,6 +74,8 @@ func safetyText(s *measure.Snapshot) (string, tone) {
 		return fmt.Sprintf("SAFETY VIOLATED %sx", human.Count(s.Safety.Violations)), bad
 	case s.At == 0:
 		return "SAFETY not tried yet", plain
+	case s.Head.Service:
+		return "SAFETY judged at the end", plain
 	case !s.Safety.Excludes:
 		return fmt.Sprintf("SAFETY no update lost up to %.1f s", s.Safety.SafeUpTo.Seconds()), good
 	default:
@@ -112,26 +118,49 @@ func throughput(c canvas, s *measure.Snapshot) {
 	if c.w >= 2*60 {
 		width = 2
 	}
-	wide, marks := make([]float64, 0, len(values)*width), make([]bool, 0, len(values)*width)
+	wide, marks := make([]float64, 0, len(values)*width), make([]measure.Second, 0, len(values)*width)
 	for i, v := range values {
 		for range width {
-			wide, marks = append(wide, v), append(marks, seconds[i].Fault)
+			wide, marks = append(wide, v), append(marks, seconds[i])
 		}
 	}
 	marks = marks[max(len(marks)-c.w, 0):]
 	graph := c.part(0, 1, c.w, c.h-2)
 	left := graph.spark(wide, most, func(i int) tone {
-		if marks[i] {
+		switch {
+		case marks[i].Fault:
 			return warning
+		case phaseAt(s, marks[i].At)%2 == 1:
+			return faint
 		}
 		return plain
 	})
 	c.put(0, c.h-1, faint, strings.Repeat("─", c.w))
-	for i, fault := range marks {
-		if fault {
+	for i, second := range marks {
+		if second.Fault {
 			c.put(left+i, c.h-1, warning, "▲")
 		}
 	}
+	c.phases(s, marks, left)
+}
+
+// phases names the phases of the load at the foot of a graph of seconds, as far as there is room: each where it begins.
+func (c canvas) phases(s *measure.Snapshot, seconds []measure.Second, left int) {
+	for from := 0; from < len(seconds); {
+		phase, to := phaseAt(s, seconds[from].At), from+1
+		for to < len(seconds) && phaseAt(s, seconds[to].At) == phase {
+			to++
+		}
+		if phase >= 0 {
+			c.put(left+from, c.h-1, plain, cut("│"+s.Head.Phases[phase].Name, to-from))
+		}
+		from = to
+	}
+}
+
+// phaseAt is the number of the phase that goes on at a time; -1 = none.
+func phaseAt(s *measure.Snapshot, at time.Duration) int {
+	return slices.IndexFunc(s.Head.Phases, func(p measure.Span) bool { return at < p.To })
 }
 
 // latency is the table of percentiles, with the random waiter and the longest wait, which percentiles hide.
@@ -163,6 +192,9 @@ func latency(c canvas, s *measure.Snapshot) {
 	if s.Longest > 10*max(s.Random.P50, time.Millisecond) && s.Random.Count > 0 {
 		t = warning
 	}
+	if s.Head.Service {
+		return
+	}
 	random := "random waiter " + s.Random.Text(false)
 	if c.h > y+1 {
 		c.put(0, y, plain, random+"  p99 "+s.Random.Text(true))
@@ -182,8 +214,11 @@ func fairness(c canvas, s *measure.Snapshot, long bool) {
 	}
 	x := c.put(0, 0, plain, fmt.Sprintf("Jain %.3f  ", f.Jain))
 	x = c.put(x, 0, t, fmt.Sprintf("starving %d  ", f.Starving))
-	c.put(x, 0, plain, cut(fmt.Sprintf("worst w%02d %s, %s", f.Worst.Worker, human.Count(f.Worst.Visits),
-		human.Duration(time.Duration(f.Worst.Longest))), c.w-x))
+	worst := fmt.Sprintf("worst w%02d %s", f.Worst.Worker, human.Count(f.Worst.Visits))
+	if !s.Head.Service {
+		worst += ", " + human.Duration(time.Duration(f.Worst.Longest))
+	}
+	c.put(x, 0, plain, cut(worst, c.w-x))
 	most := int64(0)
 	for _, w := range f.Workers {
 		most = max(most, w.Visits)
@@ -235,7 +270,7 @@ func nodes(c canvas, s *measure.Snapshot, st *state) {
 				link = "lag " + size(n.Lag)
 			}
 			text += fmt.Sprintf(" of %s, %s", n.Of, link)
-		} else if n.State == "up" {
+		} else if n.State == "up" && n.Role != programRole {
 			text += fmt.Sprintf(" %d clients", n.Clients)
 		}
 		t := plain
@@ -255,12 +290,17 @@ func nodes(c canvas, s *measure.Snapshot, st *state) {
 	}
 	switch {
 	case y > 0:
+	case s.Head.Service && !st.replay && s.At > 0:
+		c.put(0, 0, faint, "the suite has not started the service")
 	case st.replay:
 		c.put(0, 0, faint, "a history does not tell: see its events")
 	default:
 		c.put(0, 0, faint, "not looked at yet")
 	}
 }
+
+// programRole is the role of what a service is made of.
+const programRole = "program"
 
 // roleText is the role of a node; of one that does not answer, the role that it was made for.
 func roleText(n *measure.NodeState) string {
@@ -273,6 +313,11 @@ func roleText(n *measure.NodeState) string {
 // cost is what a visit costs clients and servers.
 func cost(c canvas, s *measure.Snapshot) {
 	c = c.panel("cost a visit", "of the last seconds")
+	if s.Head.Service {
+		c.put(0, 0, faint, "it is not seen from outside what a service does")
+		c.reasons(s)
+		return
+	}
 	number := func(x *float64, format string) string {
 		if x == nil {
 			return "-"
@@ -285,6 +330,11 @@ func cost(c canvas, s *measure.Snapshot) {
 	}
 	c.put(0, 0, plain, fmt.Sprintf("%s round trips  %s commands  %s CPU", number(s.Cost.RoundTrips, "%.1f"),
 		number(s.Cost.Commands, "%.1f"), cpu))
+	c.reasons(s)
+}
+
+// reasons says why the generator is not to be believed.
+func (c canvas) reasons(s *measure.Snapshot) {
 	for i, reason := range s.Generator.Reasons {
 		c.put(0, 1+i, faint, "generator: "+reason)
 	}

@@ -14,11 +14,13 @@ type Cost struct {
 	Known    bool // the servers could be asked
 	Commands int64
 	CPU      time.Duration
+
+	servers string // the processes that were asked: one that was started again does not know what was before
 }
 
 // Since is what was done between two readings.
 func (c Cost) Since(before Cost) Cost {
-	return Cost{c.Known && before.Known, c.Commands - before.Commands, c.CPU - before.CPU}
+	return Cost{Known: c.Known && before.Known && c.servers == before.servers, Commands: c.Commands - before.Commands, CPU: c.CPU - before.CPU}
 }
 
 // managing are the commands that make connections, keep them and ask for roles, whoever's they are: no visit sends them.
@@ -36,20 +38,25 @@ var managing = map[string]bool{
 // costTimeout bounds how long the servers may take to say what they did.
 const costTimeout = time.Second
 
-// Cost asks every data node what it has executed. Commands in scripts count, and on replicas too.
+// Cost asks every data node what it has executed. Commands in scripts count, and on replicas too. Of servers that
+// somebody else runs it is unknown: they serve others as well; and of those that are not Redis.
 func (d *Deployment) Cost(ctx context.Context) Cost {
+	if s := d.Topology.Spec; s.Attached() != nil || s.Engine() != "" {
+		return Cost{}
+	}
 	ctx, cancel := context.WithTimeout(ctx, costTimeout)
 	defer cancel()
-	c := Cost{Known: true}
+	c := Cost{Known: len(d.Topology.Nodes) > 0}
 	for _, n := range d.Topology.Nodes {
 		if n.Role == topologies.Sentinel {
 			continue
 		}
 		others := n.Sent()
-		info, err := n.Info(ctx, "commandstats", "cpu")
+		info, err := n.Info(ctx, "server", "commandstats", "cpu")
 		if err != nil {
 			return Cost{}
 		}
+		c.servers += info["run_id"] + " "
 		for name, value := range info {
 			command, isCommand := strings.CutPrefix(name, "cmdstat_")
 			command, _, _ = strings.Cut(command, "|")

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/internal/crew"
+	"hammerlock/internal/service"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -23,6 +24,10 @@ type Spec struct {
 	// Orders are those of the workers, but for the sites and the counter, which follow from the servers.
 	Orders    crew.Orders
 	Processes int // that the workers live in; 1 = in this one
+	// Crew makes the crew in another way; nil = in processes of this machine.
+	Crew crew.Maker
+	// Service is visited in place of a counter of the suite's own; nil if there is none.
+	Service *service.Spec
 }
 
 // Deployment is up until Close.
@@ -46,7 +51,7 @@ func (s Spec) Up(ctx context.Context) (*Deployment, error) {
 
 // on brings up what a run needs besides its topology. After an error nothing is left, the topology neither.
 func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, err error) {
-	d := &Deployment{Topology: t, spec: s, Pages: workload.Pages(crew.LockPrefix, s.Orders.Shape.Keys)}
+	d := &Deployment{Topology: t, spec: s, Pages: workload.Pages(t.Prefix(), s.Orders.Shape.Keys)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -56,14 +61,26 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 		return nil, fmt.Errorf("store of the counter: %w", err)
 	}
 	o := s.Orders
-	o.Counter = d.store.access
+	o.Counter, o.Prefix, o.Foreign = d.store.access, t.Prefix(), t.Spec.Attached() != nil
+	o.Topology = s.Topology.Name
+	for i := range d.Pages {
+		d.Pages[i].Lock = o.Lock.Written(d.Pages[i].Lock)
+	}
+	if o.Shape.Skew > 0 {
+		if o.Clock, err = t.ClientClock(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for _, site := range t.Sites {
 		o.Sites = append(o.Sites, site.Access())
 	}
-	if s.Processes > 1 {
+	switch {
+	case s.Crew != nil:
+		d.Crew, err = s.Crew(ctx, o, t.Spawn)
+	case s.Processes > 1:
 		d.Crew, err = crew.Spread(ctx, o, s.Processes, t.Spawn)
-	} else {
-		d.Crew, err = crew.Local(o, d.store.inMemory())
+	default:
+		d.Crew, err = crew.Local(ctx, o, d.store.inMemory())
 	}
 	return d, err
 }

@@ -24,7 +24,8 @@ type store struct {
 
 	own    *topologies.Topology // nil if it has no servers of its own
 	client redis.UniversalClient
-	dir    string // to be removed; empty if it has none of its own
+	site   *topologies.Site // what it leads to
+	dir    string           // to be removed; empty if it has none of its own
 }
 
 // openStore opens the counter before the workers do, who find it made.
@@ -32,10 +33,16 @@ func (d *Deployment) openStore(ctx context.Context) (err error) {
 	s := &d.store
 	s.spec = d.spec.Counter
 	s.access.Spec = s.spec
+	if d.spec.Service != nil {
+		return d.openService(ctx)
+	}
 	switch s.spec.Place {
 	case workload.OwnServer:
-		single, _ := topologies.Find("single")
-		if s.own, err = single.Up(ctx, topologies.Options{Server: d.spec.Options.Server, Profile: d.spec.Options.Profile}); err != nil {
+		server := s.spec.Server
+		if server.Name == "" {
+			server, _ = topologies.Find("single")
+		}
+		if s.own, err = server.Up(ctx, topologies.Options{Server: d.spec.Options.Server, Profile: d.spec.Options.Profile}); err != nil {
 			return err
 		}
 		s.reach(s.own.Sites[0])
@@ -51,13 +58,16 @@ func (d *Deployment) openStore(ctx context.Context) (err error) {
 		}
 		s.access.File = filepath.Join(dir, counterFile)
 	}
-	s.counter, err = s.spec.Open(workload.CounterEnv{Client: s.client, File: s.access.File})
+	s.counter, err = s.spec.Open(workload.CounterEnv{Client: s.client, Site: s.site, File: s.access.File})
 	return err
 }
 
 func (s *store) reach(site *topologies.Site) {
 	access := site.Access()
-	s.client, s.access.Access = site.Client(topologies.ClientOptions{}), &access
+	s.site, s.access.Access = site, &access
+	if site.Engine() == "" {
+		s.client = site.Client(topologies.ClientOptions{})
+	}
 }
 
 // inMemory is the counter if the workers of this process must use the very same.

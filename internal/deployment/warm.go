@@ -41,7 +41,7 @@ func (w *Warm) Keep(ctx context.Context, d *Deployment) error {
 	if err := errors.Join(d.Crew.Close(), d.store.remove()); err != nil {
 		return errors.Join(err, d.Topology.Close())
 	}
-	if empty(ctx, d.Topology) != nil {
+	if d.Topology.Empty(ctx) != nil {
 		return d.Topology.Close()
 	}
 	if w.up == nil {
@@ -62,22 +62,4 @@ func (w *Warm) Close() error {
 }
 
 // key tells apart the topologies that a deployment cannot share.
-func (s Spec) key() string { return fmt.Sprint(s.Topology.Name, s.Options) }
-
-// empty removes every key from every primary. The servers are the suite's own.
-func empty(ctx context.Context, t *topologies.Topology) error {
-	for _, n := range t.Nodes {
-		if n.Role == topologies.Sentinel {
-			continue
-		}
-		if info, err := n.Info(ctx, "replication"); err != nil {
-			return err
-		} else if info["role"] == "slave" {
-			continue
-		}
-		if err := n.Do(ctx, "FLUSHALL").Err(); err != nil {
-			return fmt.Errorf("empty %s: %w", n.Name, err)
-		}
-	}
-	return nil
-}
+func (s Spec) key() string { return fmt.Sprint(s.Topology.Name, s.Topology.Sites, s.Options) }

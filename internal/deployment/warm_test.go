@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	_ "modernc.org/sqlite" // a counter in a file
+
 	"hammerlock/internal/crew"
 	"hammerlock/locks"
 	"hammerlock/topologies"
@@ -18,7 +20,7 @@ func spec(t *testing.T, topology, counter string) Spec {
 		t.Fatal(err)
 	}
 	s := Spec{Options: topologies.Options{Server: server}, Processes: 1, Orders: crew.Orders{
-		Shape: workload.Shape{Workers: 1, Keys: 1, TTL: time.Second}, Lock: locks.Auto(1),
+		Shape: workload.Shape{Workers: 1, Keys: 1, TTL: time.Second}, Lock: locks.All[0],
 	}}
 	s.Topology, _ = topologies.Find(topology)
 	s.Counter, _ = workload.FindCounter(counter)

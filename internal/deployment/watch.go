@@ -25,10 +25,11 @@ const (
 // Watch looks after the servers of a run while it goes on. It records which of them takes another role, and which ends, is
 // replaced by another process or falls silent although no fault has asked for it.
 type Watch struct {
-	nodes []*watched
-	note  func(history.ID, string)
-	mu    sync.Mutex
-	texts []string
+	nodes    []*watched
+	note     func(history.ID, string)
+	programs func() []string
+	mu       sync.Mutex
+	texts    []string
 }
 
 // watched is a server under watch. One goroutine uses it.
@@ -59,7 +60,7 @@ type WatchOptions struct {
 
 // Watch makes ready to watch all servers, that of the counter too: it counts as the one after the last of the topology.
 func (d *Deployment) Watch(o WatchOptions) *Watch {
-	w := &Watch{note: o.Note}
+	w := &Watch{note: o.Note, programs: d.ended}
 	for i, n := range d.servers() {
 		w.nodes = append(w.nodes, &watched{watch: w, d: d, node: n, number: i, lane: o.Lane(), heart: o.Heart,
 			patience: min(max(o.TTL/4, 250*time.Millisecond), time.Second)})
@@ -103,7 +104,7 @@ func (w *Watch) Close() []string {
 			w.tell(fmt.Sprintf("%s at %.3f s", n.says(), n.well.Seconds()))
 		}
 	}
-	return w.texts
+	return append(w.texts, w.programs()...)
 }
 
 func (w *Watch) tell(text string) {
@@ -165,7 +166,7 @@ func (n *watched) look(ctx context.Context) {
 	if !answered {
 		return
 	}
-	if id := info["run_id"]; err == nil && id != before.RunID && id != n.runID {
+	if id := info["run_id"]; err == nil && id != "" && id != before.RunID && id != n.runID {
 		n.ails(replaced)
 		n.runID = id
 	}

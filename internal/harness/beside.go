@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"hammerlock/internal/deployment"
+	"hammerlock/internal/measure"
 )
 
 // beside begins what goes on beside the workers: taking in what they record, reading what the servers do for them,
 // looking after them and for keys. The function that it returns ends all that, and says what the measurement cost the servers. A run
 // that ended early is measured up to then.
-func (x *execution) beside(ctx context.Context) (end func() deployment.Cost) {
+func (x *execution) beside(ctx context.Context) (end func() costs) {
 	var all sync.WaitGroup
-	var cost deployment.Cost
+	var cost costs
 	done := make(chan struct{})
 	ctx = context.WithoutCancel(ctx)
 	x.record.Start()
@@ -26,7 +27,7 @@ func (x *execution) beside(ctx context.Context) (end func() deployment.Cost) {
 	if x.picture != nil {
 		all.Go(func() { x.picture.survey(ctx, done) })
 	}
-	return func() deployment.Cost {
+	return func() costs {
 		at := x.session.Clock.Now()
 		close(done)
 		all.Wait()
@@ -39,8 +40,14 @@ func (x *execution) beside(ctx context.Context) (end func() deployment.Cost) {
 	}
 }
 
-// cost is what the servers do between the beginning and the end of the measurement.
-func (x *execution) cost(ctx context.Context, done <-chan struct{}) deployment.Cost {
+// costs are what the servers did while the run was measured, and in each of its phases.
+type costs struct {
+	whole  deployment.Cost
+	phases []deployment.Cost
+}
+
+// cost reads what the servers do, where a phase begins and ends.
+func (x *execution) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 	wait := func(at time.Duration) {
 		timer := time.NewTimer(at - x.session.Clock.Now())
 		defer timer.Stop()
@@ -49,9 +56,22 @@ func (x *execution) cost(ctx context.Context, done <-chan struct{}) deployment.C
 		case <-done:
 		}
 	}
-	from := x.combo.Plan.Warmup
-	wait(from)
-	before := x.deployment.Cost(ctx)
-	wait(from + x.combo.Plan.Duration)
-	return x.deployment.Cost(ctx).Since(before)
+	p := &x.combo.Plan
+	spans := p.spans()
+	if spans == nil {
+		spans = []measure.Span{{From: p.Warmup, To: p.Warmup + p.Duration}}
+	}
+	wait(spans[0].From)
+	last := x.deployment.Cost(ctx)
+	begin := last
+	for _, s := range spans {
+		if s.From == p.Warmup {
+			begin = last
+		}
+		wait(s.To)
+		now := x.deployment.Cost(ctx)
+		c.phases, last = append(c.phases, now.Since(last)), now
+	}
+	c.whole = last.Since(begin)
+	return c
 }

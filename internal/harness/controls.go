@@ -72,6 +72,12 @@ func (x *execution) changeRate() func(factor float64) (float64, error) {
 	var one sync.Mutex
 	plan := x.combo.Plan.Workload.Rate
 	return func(factor float64) (float64, error) {
+		if !x.combo.Plan.steerable() {
+			return 0, errors.New("phases or a trace say what is due when")
+		}
+		if x.combo.Plan.Fleet.Crew != nil {
+			return plan, errors.New("the rate of workers on other machines cannot be changed")
+		}
 		if plan == 0 {
 			return 0, errors.New("a closed loop has no rate: its workers go on as soon as they can; --rate 100/s makes an open one")
 		}

@@ -12,7 +12,7 @@ func (c *check) counter(all []Combination) {
 	p, spec := c.plan, c.plan.Counter
 	if p.Processes > 1 && spec.Place == workload.InMemory {
 		c.mistake("--counter %s is the memory of one process, there are --processes %d: use %s", spec.Name, p.Processes,
-			strings.Join(countersBut(func(s workload.CounterSpec) bool {
+			strings.Join(c.countersBut(func(s workload.CounterSpec) bool {
 				return s.Place == spec.Place || s.Fenced != spec.Fenced || s.Broken != ""
 			}), ", "))
 	}
@@ -25,17 +25,17 @@ func (c *check) counter(all []Combination) {
 		said[lock.Name] = true
 		if lock.Counting != locks.TwoSteps {
 			c.mistake("--counter %s asks every store for a fencing token, --lock %s is no lock and has none: use --counter %s",
-				spec.Name, lock.Name, strings.Join(countersBut(func(s workload.CounterSpec) bool { return s.Fenced }), ", "))
+				spec.Name, lock.Name, strings.Join(c.countersBut(func(s workload.CounterSpec) bool { return s.Fenced }), ", "))
 			continue
 		}
 		c.mistake("--counter %s asks every store for a fencing token, --lock %s draws none: use --lock %s", spec.Name,
-			lock.Name, strings.Join(fencingLocks(), ", "))
+			lock.Name, strings.Join(c.fencingLocks(), ", "))
 	}
 }
 
-func countersBut(not func(workload.CounterSpec) bool) []string {
+func (c *check) countersBut(not func(workload.CounterSpec) bool) []string {
 	var list []string
-	for _, s := range workload.AllCounters {
+	for _, s := range c.plan.Known.Counters {
 		if !not(s) {
 			list = append(list, s.Name)
 		}
@@ -44,9 +44,9 @@ func countersBut(not func(workload.CounterSpec) bool) []string {
 }
 
 // fencingLocks names the locks that draw fencing tokens, the wrong ones too.
-func fencingLocks() []string {
+func (c *check) fencingLocks() []string {
 	var list []string
-	for _, s := range locks.All {
+	for _, s := range c.plan.Known.Locks {
 		if s.Claims.Fences {
 			list = append(list, s.Name)
 		}

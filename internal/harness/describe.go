@@ -2,6 +2,7 @@ package harness
 
 import (
 	"crypto/rand"
+	"math"
 	"strings"
 	"time"
 
@@ -30,12 +31,15 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 	}
 	p := &c.Plan
 	s := deployment.Spec{
-		Topology: c.Topology, Counter: p.Counter, Processes: p.Processes,
+		Service: p.Service, Topology: c.Topology, Counter: p.Counter, Processes: p.Processes, Crew: p.Fleet.Crew,
 		Options: topologies.Options{Server: j.server, Profile: p.Profile, Links: needs.Links, Clock: needs.Clock},
 		Orders: crew.Orders{
 			Shape: p.Workload, Lock: c.Lock, Judged: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
-			Retries: p.LibraryRetries, Server: j.server, Steered: j.Watched,
+			Retries: p.LibraryRetries, Server: j.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
+	}
+	if p.Service != nil { // no server is started for it
+		s.Options.Server, s.Orders.Server = topologies.Server{}, topologies.Server{}
 	}
 	s.Orders.Shape.End = p.Warmup + p.Duration
 	if needs.Durable {
@@ -47,30 +51,44 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 // scene is where the faults of a combination would happen.
 func (c *Combination) scene() faults.Scene {
 	p := &c.Plan
-	return faults.Scene{
+	s := faults.Scene{
 		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, TTL: p.Workload.TTL, Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
-		Outlives: c.Lock.Outlives, Processes: p.Processes, Heeds: p.Workload.Heed,
+		Engine: c.Topology.Engine(), Keeps: c.Topology.Keeps() && !c.Lock.Session, Session: c.Lock.Session, Expirable: c.Topology.Expirable(),
+		Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes, Heeds: p.Workload.Heed,
+		Service: p.Service != nil, Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence,
 	}
+	if p.Fleet.Agents != "" {
+		s.Agents = p.Fleet.Count
+	}
+	s.Clocked = c.Lock.Program != nil && topologies.NoClientClock() == ""
+	if a := c.Topology.Attached(); a != nil {
+		s.Foreign, s.Allowed = true, a.Allow
+	}
+	return s
 }
 
 // describe fills in what is known of a run without measuring.
 func (p *Prepared) describe(started time.Time) *results.Run {
 	plan, w, c := &p.combo.Plan, &p.combo.Plan.Workload, &p.combo
-	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, c.Lock.Name, strings.ToLower(rand.Text()[:6])}
+	lock := strings.NewReplacer(":", "-", "/", "-").Replace(c.Lock.Name)
+	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, lock, strings.ToLower(rand.Text()[:6])}
 	r := &results.Run{
 		Name: strings.Join(name, "-"), Started: started.UTC(), Command: p.job.Command(*c),
-		Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Counter: plan.Counter.Name, Faults: []string{},
+		Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Strains: c.Scenario.Doc, Counter: plan.Counter.Name, Faults: []string{},
 		Config: results.Config{
 			Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Popularity: string(w.Popularity), Rate: w.Rate,
 			Spread: string(w.Arrivals), Seed: w.Seed, TTL: int64(w.TTL), Hold: int64(w.Hold), Think: int64(w.Think),
 			Wait: int64(w.Wait), Retry: int64(w.Retry), Warmup: int64(plan.Warmup), Duration: int64(plan.Duration),
 		},
-		Settings: p.deployment.Topology.Settings, Client: topologies.ClientSettings(), Environment: environment(),
+		Settings: p.deployment.Topology.Settings, Client: p.deployment.Topology.ClientSettings(), Environment: environment(),
 	}
 	for _, step := range c.Steps {
 		r.Faults = append(r.Faults, step.String())
 	}
-	if p.job.server.Embedded() {
+	if s := plan.Service; s != nil {
+		r.Service, r.Burst = s.Visit.String(), s.Burst
+	}
+	if p.job.server.Embedded() && plan.Service == nil {
 		r.Label = embeddedLabel
 	}
 	return r
@@ -81,8 +99,8 @@ func (x *execution) header() history.Header {
 	plan, w, c, run := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo, x.run
 	h := history.Header{
 		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
-		Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
-		Fenced: plan.Counter.Fenced, Claims: c.Lock.Claims, Bounds: history.Bounds{Slack: x.session.Slack, Round: serverRound, Recovery: c.Topology.Recovery, Gap: crew.Gap},
+		Workers: w.Workers, Processes: plan.Fleet.judged(plan.Processes), Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
+		Fenced: plan.Counter.Fenced, Service: plan.Service != nil, Session: c.Lock.Session, Claims: c.Lock.Claims, Bounds: history.Bounds{Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate, Round: serverRound, Recovery: c.Topology.Recovery, Gap: crew.Gap},
 	}
 	if plan.Counter.Place == workload.OnTopology {
 		h.Counter = history.CounterOnTopology
@@ -94,7 +112,7 @@ func (x *execution) header() history.Header {
 }
 
 // fill writes what was measured into the record.
-func (x *execution) fill(r *crew.Report, c deployment.Cost) {
+func (x *execution) fill(r *crew.Report, c costs) {
 	for _, due := range r.Unfinished {
 		x.meter.NeverBegun(due)
 	}
@@ -103,8 +121,20 @@ func (x *execution) fill(r *crew.Report, c deployment.Cost) {
 	load := r.Load
 	load.OpenLoop, load.Stalls = x.combo.Plan.Workload.Open(), load.Stalls+x.stalls
 	x.meter.Summarize(x.run, load)
-	x.run.Interactive = x.breaker.Interactive()
-	x.run.Cost = share(c, x.meter.Finished(), r.RoundTrips, x.combo.Lock.Sites)
+	_, spans := x.meter.SoFar(history.Forever)
+	x.run.Phases = x.combo.Plan.measuredPhases(spans)
+	for i := range x.run.Phases {
+		p := &x.run.Phases[i]
+		finished := math.Round(p.Throughput * time.Duration(p.Measured).Seconds())
+		p.Cost = share(c.phases[i], int64(finished), 0, locks.OneSite)
+	}
+	x.run.Interactive, x.run.Before = x.breaker.Interactive(), x.combo.Before
+	if x.run.Service != "" {
+		x.run.Label = strings.Join(x.ailed, "; ")
+	}
+	x.driven(r.Driver)
+	x.run.Fleet = r.Fleet
+	x.run.Cost = share(c.whole, x.meter.Finished(), r.RoundTrips, x.combo.Lock.Sites)
 }
 
 // share divides a cost among the counted visits. A lock that lives on sites and sent them nothing through the suite's

@@ -30,7 +30,7 @@ func TestFaultsAtTheEnd(t *testing.T) {
 			defer end(nil)
 			if interrupted {
 				j.Progress = func(e Event) {
-					if e.Phase == Running && e.Took > 0 {
+					if e.Stage == Running && e.Took > 0 {
 						time.AfterFunc(470*time.Millisecond, func() { end(errors.New("interrupted")) })
 					}
 				}

@@ -14,6 +14,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/internal/crew"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/results"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -22,7 +23,7 @@ import (
 // TestMain is a worker process if it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == crew.Command {
-		if crew.Child(context.Background(), os.Stdin, os.Stdout, crew.Catalogue{Locks: locks.All, Counters: workload.AllCounters}) != nil {
+		if crew.Child(context.Background(), os.Stdin, os.Stdout, crew.Catalogue{Locks: withBound, Counters: workload.AllCounters}) != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -53,7 +54,7 @@ func on(names ...string) []topologies.Spec {
 }
 
 func lockNamed(names ...string) []locks.Spec {
-	return all(locks.Find, names)
+	return all(known.Find, names)
 }
 
 func counterNamed(name string) workload.CounterSpec {

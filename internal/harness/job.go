@@ -20,8 +20,12 @@ import (
 type Job struct {
 	Plan         Plan
 	Combinations []Combination
-	// LeftOut says in lines which faults of --fault auto are not planned, and why.
+	// LeftOut says in lines which topologies, and which faults of --fault auto, are not planned, and why.
 	LeftOut []string
+	// NotRun are the scenarios that do not apply, and, after Run, those that the budget had no time for.
+	NotRun []results.NotRun
+	// Earlier is what locks, by name, have had of their budget before Run. It counts on the first topology of each.
+	Earlier map[string]time.Duration
 	// Command is the command that repeats one run.
 	Command func(Combination) string
 	// Progress is told what goes on; it may be called from one goroutine at a time and must not block.
@@ -30,6 +34,9 @@ type Job struct {
 	Watched bool
 	// Kept is told the directory of every run that was saved, before the next one begins; nil = nobody asks.
 	Kept func(dir string)
+	// Hopeless is asked once a second, of what was measured so far, why the run should end now; empty = it goes on. nil = nobody
+	// wants to end one.
+	Hopeless func(*results.Run) string
 	// Warm keeps deployments up for the next job that is given it; nil if every run has one of its own.
 	Warm *Warm
 
@@ -43,7 +50,7 @@ type Warm = deployment.Warm
 type Event struct {
 	Combination Combination
 	Number, Of  int
-	Phase       Phase
+	Stage       Stage
 	Live        measure.Live // while the workload runs
 	// Of a job that is watched: while the workload runs; the controls come once, when it begins.
 	Snapshot *measure.Snapshot
@@ -52,64 +59,141 @@ type Event struct {
 	Folder   string // of a run that was saved
 }
 
-// Phase is what a job is doing.
-type Phase string
+// Stage is what a job is doing.
+type Stage string
 
-// The phases.
+// The stages.
 const (
-	Starting Phase = "starting"
-	Running  Phase = "running"
-	Judging  Phase = "judging"
-	Saved    Phase = "saved"
+	Starting Stage = "starting"
+	Running  Stage = "running"
+	Judging  Stage = "judging"
+	Saved    Stage = "saved"
 )
 
 // Run carries the job out, one combination after the other. When stop is done the run in hand is finished early
 // and saved as partial; when ctx is done it is called off. An error says what could not be carried out; the runs
 // before it are returned all the same.
-func (j *Job) Run(ctx, stop context.Context) ([]results.Run, error) {
-	var runs []results.Run
+func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
+	b := budget{whole: j.Plan.Budget}
 	for i := range j.Combinations {
-		if stop.Err() != nil {
-			break
+		c := &j.Combinations[i]
+		switch {
+		case stop.Err() != nil:
+			return runs, nil
+		case b.failed:
+			j.NotRun = append(j.NotRun, c.notRun("--fail-fast: a run before it failed"))
+			continue
 		}
-		run, err := j.settled(ctx, stop, i)
+		if b.begins(c) {
+			if err := j.again(ctx, stop, &b, runs); err != nil {
+				return runs, err
+			}
+			b.begin(c, j.Earlier[c.Lock.Name])
+			delete(j.Earlier, c.Lock.Name)
+		} else if c.Scenario.Name != "" && b.spent(c.Plan.Duration) {
+			n := c.notRun(fmt.Sprintf("the %v of --budget were over", b.whole))
+			n.Unasked = true
+			j.NotRun = append(j.NotRun, n)
+			continue
+		}
+		run, err := j.named(ctx, stop, i)
 		if run != nil {
 			runs = append(runs, *run)
+			b.failed = j.Plan.FailFast && run.Failed()
+			if status, _ := run.Safety(); c.Scenario.Name != "" && status == checker.Inconclusive {
+				b.open = append(b.open, question{i, len(runs) - 1})
+			}
 		}
 		if err != nil {
-			c := &j.Combinations[i]
-			return runs, fmt.Errorf("%s with lock %s: %w", c.Topology.Name, c.Lock.Name, err)
+			return runs, err
 		}
 	}
-	return runs, nil
+	return runs, j.again(ctx, stop, &b, runs)
 }
 
-// settled carries out one combination. A scenario that has not seen enough is run once more, twice as long and with the
-// next seed: what it was too short for is no answer.
-func (j *Job) settled(ctx, stop context.Context, number int) (*results.Run, error) {
-	run, err := j.one(ctx, stop, number)
-	if c := &j.Combinations[number]; err == nil && run != nil && c.Scenario.Name != "" && stop.Err() == nil {
-		if status, _ := run.Safety(); status != checker.Inconclusive {
-			return run, nil
+// budget is how much time the scenarios of a lock on a topology have left, and which of them have not seen enough.
+type budget struct {
+	whole  time.Duration
+	of     string // topology and lock
+	since  time.Time
+	open   []question
+	failed bool // nothing is to begin any more
+}
+
+// question is a combination without an answer, and its run.
+type question struct{ number, run int }
+
+// begins tells whether a combination is the first of its lock on its topology.
+func (b *budget) begins(c *Combination) bool { return c.Topology.Name+" "+c.Lock.Name != b.of }
+
+func (b *budget) begin(c *Combination, earlier time.Duration) {
+	b.of, b.since, b.open = c.Topology.Name+" "+c.Lock.Name, time.Now().Add(-earlier), nil
+}
+
+// spent tells whether what takes so long can no longer end in time.
+func (b *budget) spent(duration time.Duration) bool { return time.Since(b.since)+duration > b.whole }
+
+// again runs scenarios that have not seen enough once more, each twice as long and with the next seed, as far as there is
+// time: what they were too short for is no answer.
+func (j *Job) again(ctx, stop context.Context, b *budget, runs []results.Run) error {
+	for _, q := range b.open {
+		c := &j.Combinations[q.number]
+		if stop.Err() != nil || b.failed || b.spent(2*c.Plan.Duration) {
+			continue
 		}
-		c.Plan.Workload.Seed++
-		c.Plan.Duration *= 2
-		return j.one(ctx, stop, number)
+		c.Plan.Repeat(1)
+		run, err := j.named(ctx, stop, q.number)
+		if run != nil {
+			runs[q.run] = *run
+			b.failed = j.Plan.FailFast && run.Failed()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named carries out one combination; its name is in an error.
+func (j *Job) named(ctx, stop context.Context, number int) (*results.Run, error) {
+	run, err := j.one(ctx, stop, number)
+	if err != nil {
+		c := &j.Combinations[number]
+		err = fmt.Errorf("%s with lock %s: %w", c.Topology.Name, c.Lock.Name, err)
 	}
 	return run, err
 }
 
-// one carries out one combination.
+// one carries out one combination. What nobody had planned, a server that failed by itself or a machine that stood still, says
+// nothing of the lock: a run that it left inconclusive is made once more, with the same faults and twice as long, for what stands
+// still again leaves more time to judge then. Scenarios have a budget for that: see again.
 func (j *Job) one(ctx, stop context.Context, number int) (*results.Run, error) {
+	c := &j.Combinations[number]
+	for {
+		run, disturbed, err := j.attempt(ctx, stop, number)
+		if err != nil || run == nil || !disturbed || c.Scenario.Name != "" || len(c.Before)+1 >= j.Plan.Attempts || stop.Err() != nil {
+			return run, err
+		}
+		status, why := run.Safety()
+		if status != checker.Inconclusive || run.Interactive {
+			return run, nil
+		}
+		c.Before = append(c.Before, why)
+		c.Plan.lengthen(1)
+	}
+}
+
+// attempt carries out one combination once, and tells whether something hit it that nobody had planned.
+func (j *Job) attempt(ctx, stop context.Context, number int) (_ *results.Run, disturbed bool, err error) {
 	p, err := j.prepare(stop, number, j.Warm)
 	if err != nil && stop.Err() != nil {
-		return nil, nil // it was called off before it began
+		return nil, false, nil // it was called off before it began
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	run, err := p.Run(ctx, stop)
-	return run, errors.Join(err, p.release(ctx, j.Warm, err == nil && len(p.ailed) == 0))
+	return run, p.disturbed, errors.Join(err, p.release(ctx, j.Warm, err == nil && len(p.ailed) == 0))
 }
 
 // release keeps the servers for the next run, unless they were broken or are in doubt.
@@ -118,7 +202,7 @@ func (p *Prepared) release(ctx context.Context, warm *Warm, sound bool) error {
 		e := s.Fault.Effect(p.combo.scene())
 		return e.Hit(history.Servers) || e.Hit(history.Clocks)
 	})
-	if sound && !broken {
+	if sound && !broken && p.combo.Plan.Service == nil {
 		return warm.Keep(ctx, p.deployment)
 	}
 	return p.Close()
@@ -132,6 +216,7 @@ type Prepared struct {
 	deployment *deployment.Deployment
 	tell       func(Event)
 	ailed      []string // what servers did that no fault had asked for
+	disturbed  bool     // they did something, or the machine stood still for longer than a lease bears
 }
 
 // Prepare brings up what the job's first combination needs.
@@ -143,12 +228,12 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Prepared,
 		e.Combination, e.Number, e.Of = p.combo, number+1, len(j.Combinations)
 		j.Progress(e)
 	}
-	p.tell(Event{Phase: Starting})
+	p.tell(Event{Stage: Starting})
 	start := time.Now()
 	if p.deployment, err = warm.Up(ctx, j.deployment(p.combo)); err != nil {
 		return nil, err
 	}
-	p.tell(Event{Phase: Running, Took: time.Since(start)})
+	p.tell(Event{Stage: Running, Took: time.Since(start)})
 	return p, nil
 }
 

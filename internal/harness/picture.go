@@ -31,8 +31,8 @@ func newPicture(x *execution, h history.Header) *picture {
 	p := &picture{x: x}
 	w := &x.combo.Plan.Workload
 	head := measure.Head{
-		Topology: x.run.Topology, Lock: x.run.Lock, Faults: x.run.Faults, Label: x.run.Label, Command: x.run.Command,
-		Workers: w.Workers, Keys: w.Keys, Rate: w.Rate, TTL: w.TTL,
+		Topology: x.run.Topology, Lock: x.run.Lock, Scenario: x.run.Scenario, Faults: x.run.Faults, Label: x.run.Label, Command: x.run.Command,
+		Workers: w.Workers, Keys: w.Keys, Rate: w.Rate, TTL: w.TTL, Phases: x.combo.Plan.spans(),
 	}
 	p.viewer = measure.NewViewer(x.meter, head, h, p.told)
 	return p
@@ -66,7 +66,7 @@ func (p *picture) publish(now, final time.Duration) {
 		p.states = around.Nodes
 	}
 	snapshot := p.viewer.Snapshot(now, string(Running), around)
-	p.x.tell(Event{Phase: Running, Live: snapshot.Live, Snapshot: snapshot})
+	p.x.tell(Event{Stage: Running, Live: snapshot.Live, Snapshot: snapshot})
 }
 
 // survey asks the servers until the run is over. What it sees is published; it waits for nobody.
@@ -81,6 +81,9 @@ func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 	now := measure.Surroundings{}
 	for {
 		now.Nodes, now.Cuts = nodes.Look(ctx), d.Cuts()
+		if p.x.session.Agents != nil {
+			now.Agents = p.x.session.Agents()
+		}
 		if at := p.x.session.Clock.Now(); at-last >= costEvery || last == 0 {
 			last = at
 			now.Usage, now.Measured = probe.Look(at)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,11 @@ import (
 	"time"
 
 	"hammerlock/faults"
+	"hammerlock/internal/attach"
+	"hammerlock/internal/crew"
+	"hammerlock/internal/service"
 	"hammerlock/locks"
+	"hammerlock/results"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -21,34 +26,48 @@ import (
 
 // Plan says what to run: every lock on every topology.
 type Plan struct {
+	Known      crew.Catalogue // what there is: the lock that a topology is made for is the first that fits it
 	Topologies []topologies.Spec
 	Locks      []locks.Spec // the zero Spec stands for the lock that a topology is made for
 	// Scenarios say what the locks are strained with, one run each; none = what the rest of the plan says.
 	Scenarios   []scenarios.Scenario
+	Budget      time.Duration  // of all scenarios of a lock on a topology: none begins that would end later
+	FailFast    bool           // nothing begins after a run that failed
+	Attempts    int            // how often a run that is no scenario's is made, at most, while what nobody had planned leaves it inconclusive
 	Workload    workload.Shape // but for End, which follows from the next two
 	Warmup      time.Duration
 	Duration    time.Duration
+	Phases      []Phase // in place of Warmup, Duration and Faults; nil = the load stays the same
 	Counter     workload.CounterSpec
-	RedisServer string // a path; empty to look for one; topologies.EmbeddedName
+	Attach      attach.Flags // a deployment of others; the zero value if the suite starts its own
+	RedisServer string       // a path; empty to look for one; topologies.EmbeddedName
 	Profile     topologies.Profile
 	Out         string
-	Processes   int      // that the workers live in; 1 = in the suite itself
-	Faults      []string // as faults.Parse reads them
-	Verify      bool     // keep and judge every operation
+	Processes   int           // that the workers live in; 1 = in the suite itself
+	Fleet       Fleet         // the machines that the workers live on; the zero value = this one
+	Faults      []string      // as faults.Parse reads them
+	Verify      bool          // keep and judge every operation
+	Service     *service.Spec // visited in place of locks and a counter of the suite's own; nil if there is none
+	Services    []Plan        // each visits a service, after the runs of the locks
 	// LibraryRetries leaves the client library's own retries on, to show what they do.
 	LibraryRetries bool
+	// WorkerArgs make this program a worker process, before the argument that says so; nil = that alone does.
+	WorkerArgs []string
+	DriverEnv  []string            // variables that programs of locks get, beside those that all of them get
+	Getenv     func(string) string // reads a variable; nil = there are none
 }
 
 // Default is the plan without any flags.
 func Default() Plan {
 	return Plan{
+		Known:      crew.Catalogue{Topologies: topologies.All, Locks: locks.All, Counters: workload.AllCounters},
 		Topologies: slices.Clone(topologies.All), Locks: make([]locks.Spec, 1), Counter: workload.RedisCounter,
 		Workload: workload.Shape{
 			Workers: 32, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: time.Millisecond,
-			Wait: 10 * time.Second, Retry: time.Millisecond, Reenter: 4, Arrivals: workload.Poisson,
+			Wait: 10 * time.Second, Retry: time.Millisecond, Reenter: 4, Readers: 0.5, Permits: 1, Arrivals: workload.Poisson,
 		},
 		Warmup: 2 * time.Second, Duration: 10 * time.Second,
-		Profile: topologies.Fast, Out: "results/runs", Processes: 1, Faults: []string{faults.None},
+		Budget: 90 * time.Second, Profile: topologies.Fast, Out: "results/runs", Processes: 1, Faults: []string{faults.None},
 	}
 }
 
@@ -66,10 +85,9 @@ func (e *SetupError) Error() string { return strings.Join(e.Problems, "\n") }
 
 // limits that keep a typing error from taking the machine down.
 const (
-	maxWorkers = 4096
-	maxKeys    = 1_000_000
-	maxRate    = 1_000_000
-
+	maxWorkers   = 4096
+	maxKeys      = 1_000_000
+	maxRate      = 1_000_000
 	maxProcesses = 64
 	maxReenter   = 1_000_000
 )
@@ -81,6 +99,21 @@ type Combination struct {
 	Scenario scenarios.Scenario // the zero Scenario if the plan has none
 	Plan     Plan               // that of this run
 	Steps    []faults.Step      // what is broken
+	Before   []string           // why each attempt before was inconclusive
+}
+
+// Repeat makes the plan that of another try, after so many that said too little: each has the next seed and is twice as long
+// as the one before.
+func (p *Plan) Repeat(times int) {
+	p.Workload.Seed += uint64(times)
+	p.lengthen(times)
+}
+
+// lengthen doubles the duration so many times. Phases and traces say how long they are.
+func (p *Plan) lengthen(times int) {
+	if p.steerable() {
+		p.Duration <<= times
+	}
 }
 
 // Name is the run's topology and lock, and its scenario if it is one.
@@ -93,20 +126,36 @@ func (c *Combination) Name() string {
 func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
 	c := check{plan: p, mistakes: mistakes}
 	c.numbers()
+	c.phases()
+	if p.Service != nil || len(p.Topologies) == 0 && len(p.Services) > 0 {
+		c.out()
+		return c.job(&Job{Plan: *p, Combinations: append(c.service(), c.services()...)})
+	}
+	c.fleet()
+	attached, detach := c.attach(ctx)
+	c.drivers(ctx)
 	combinations := c.strained(c.combinations())
 	c.counter(combinations)
 	c.faults(combinations)
-	server := c.server(ctx)
-	c.embedded(server)
+	server := c.server(ctx, attached)
+	c.engines(ctx)
+	combinations = c.embedded(server, combinations)
 	c.commands(server, combinations)
 	c.out()
+	c.preflight(ctx, attached, combinations)
+	detach()
+	return c.job(&Job{Plan: *p, Combinations: append(combinations, c.services()...), LeftOut: append(c.without, c.leftOut(combinations)...), NotRun: c.not, server: server})
+}
+
+// job is the job of a plan without mistakes.
+func (c *check) job(j *Job) (*Job, error) {
 	switch {
 	case len(c.mistakes) > 0:
 		return nil, &UsageError{append(c.mistakes, c.problems...)}
 	case len(c.problems) > 0:
 		return nil, &SetupError{c.problems}
 	}
-	return &Job{Plan: *p, Combinations: combinations, LeftOut: append(c.without, c.leftOut(combinations)...), server: server}, nil
+	return j, nil
 }
 
 type check struct {
@@ -114,6 +163,7 @@ type check struct {
 	mistakes []string
 	problems []string
 	without  []string // what is left out although it was meant, in lines
+	not      []results.NotRun
 }
 
 func (c *check) mistake(format string, args ...any) {
@@ -126,7 +176,7 @@ func (c *check) numbers() {
 		flag      string
 		value     int
 		low, high int
-	}{{"workers", w.Workers, 1, maxWorkers}, {"keys", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter},
+	}{{"workers", w.Workers, 1, maxWorkers}, {"keys", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter}, {"permits", w.Permits, 1, math.MaxUint16},
 		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}} {
 		if n.value < n.low || n.value > n.high {
 			c.mistake("--%s %d: from %d to %d", n.flag, n.value, n.low, n.high)
@@ -137,8 +187,8 @@ func (c *check) numbers() {
 		value time.Duration
 		least time.Duration
 	}{
-		{"ttl", w.TTL, 10 * time.Millisecond}, {"hold", w.Hold, 0}, {"think", w.Think, 0}, {"retry", w.Retry, 0}, {"extend", w.Extend, 0},
-		{"wait", w.Wait, time.Millisecond}, {"warmup", p.Warmup, 0}, {"duration", p.Duration, 100 * time.Millisecond},
+		{"ttl", w.TTL, p.leastTTL()}, {"hold", w.Hold, 0}, {"think", w.Think, 0}, {"retry", w.Retry, 0}, {"extend", w.Extend, 0},
+		{"budget", p.Budget, 0}, {"wait", w.Wait, time.Millisecond}, {"warmup", p.Warmup, 0}, {"duration", p.Duration, 100 * time.Millisecond},
 	} {
 		if d.value < d.least {
 			c.mistake("--%s %s: at least %s", d.flag, d.value, d.least)
@@ -150,34 +200,12 @@ func (c *check) numbers() {
 	if w.Rate > 0 && w.Think > 0 {
 		c.mistake("--think does nothing with --rate: visits are due by the schedule")
 	}
-	oneOf(c, "arrivals", string(w.Arrivals), names(workload.AllArrivals, func(a workload.Arrivals) string { return string(a) }))
+	if len(w.Trace) == 0 && !strings.HasPrefix(string(w.Arrivals), workload.TracePrefix) {
+		oneOf(c, "arrivals", string(w.Arrivals), names(workload.AllArrivals, func(a workload.Arrivals) string { return string(a) }))
+	}
 	oneOf(c, "popularity", string(w.Popularity), names(workload.AllPopularities, func(a workload.Popularity) string { return string(a) }))
 	oneOf(c, "profile", string(p.Profile), names(topologies.Profiles, func(a topologies.Profile) string { return string(a) }))
 }
-
-func (c *check) combinations() (all []Combination) {
-	for _, topology := range c.plan.Topologies {
-		for _, lock := range c.plan.Locks {
-			if lock.Open == nil {
-				lock = locks.Auto(topology.Sites)
-			}
-			if !lock.Sites.Fits(topology.Sites) && c.everywhere() {
-				c.without = append(c.without, fmt.Sprintf("%s: without %s, which lives on one site", topology.Name, lock.Name))
-				continue
-			}
-			if !lock.Sites.Fits(topology.Sites) {
-				c.mistake("--lock %s lives on one site, topology %s has %d: use --lock %s", lock.Name, topology.Name,
-					topology.Sites, locks.Auto(topology.Sites).Name)
-				continue
-			}
-			all = append(all, Combination{Topology: topology, Lock: lock, Plan: *c.plan})
-		}
-	}
-	return all
-}
-
-// everywhere tells whether the plan takes every topology there is: then those that do not fit a lock are left out.
-func (c *check) everywhere() bool { return len(c.plan.Topologies) == len(topologies.All) }
 
 // strained makes a run of every scenario that applies to a combination.
 func (c *check) strained(all []Combination) (strained []Combination) {
@@ -185,37 +213,58 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 		return all
 	}
 	for _, x := range all {
+		if c.plan.Counter.Fits(x.Lock, 1) != "" {
+			strained = append(strained, x) // under no scenario: a mistake
+			continue
+		}
+		here := x.Topology
 		for _, s := range c.plan.Scenarios {
-			x.Scenario = s
-			p := &x.Plan
-			p.Workload, p.Faults, p.Duration, p.Warmup = s.Load(p.Workload.Seed, x.Lock.Claims.Renews), s.Planned(), s.Duration, 0
-			p.Processes = max(s.Processes, 1)
+			x.Topology, x.Scenario, x.Plan = here, s, c.plan.under(s, x.Lock)
+			if s.Sites > 0 && here.Sites > 1 && here.Attached() == nil {
+				x.Topology = topologies.Independent(s.Sites)
+			}
 			out := s.Out(x.scene())
-			if why := p.Counter.Fits(x.Lock, p.Processes); out == "" {
+			if why := x.Plan.Counter.Fits(x.Lock, x.Plan.Processes); out == "" {
 				out = why
 			}
 			if out == "" {
 				strained = append(strained, x)
 			} else {
-				c.without = append(c.without, fmt.Sprintf("%s %s: without %s: %s", x.Topology.Name, x.Lock.Name, s.Name, out))
+				c.not = append(c.not, x.notRun(out))
 			}
 		}
 	}
-	if len(strained) == 0 && len(all) > 0 {
-		c.mistakes = append(c.mistakes, c.without...)
+	if len(strained) == 0 {
+		for _, n := range c.not {
+			c.mistake("--scenario %s: nothing for %s on %s: %s", n.Scenario, n.Lock, n.Topology, n.Why)
+		}
 	}
 	return strained
+}
+
+// under is the plan of a lock's run under a scenario.
+func (p Plan) under(s scenarios.Scenario, lock locks.Spec) Plan {
+	p.Workload, p.Faults, p.Duration, p.Warmup = s.Load(p.Workload.Seed, lock.Claims.Renews), s.Planned(), s.Duration, 0
+	if p.Processes = p.Fleet.processes(max(s.Processes, 1)); s.Counter.Name != "" && !(s.Counter.Fenced && p.Counter.Fenced) {
+		p.Counter = s.Counter
+	}
+	return p
+}
+
+// notRun says that the combination is not run, and why.
+func (c *Combination) notRun(why string) results.NotRun {
+	return results.NotRun{Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Why: why}
 }
 
 // faults reads the plan of faults for every combination; what is wrong in several is said once.
 func (c *check) faults(all []Combination) {
 	if p := c.plan; len(all) == 0 { // something else is wrong: what is wrong here as well is said at once
-		_, mistakes := faults.Parse(p.Faults, faults.Scene{}, p.Warmup+p.Duration, p.Workload.Seed)
+		x := Combination{Plan: p.phased()}
+		_, mistakes := x.steps(faults.Scene{})
 		c.mistakes = append(c.mistakes, mistakes...)
 	}
 	for i := range all {
-		p := &all[i].Plan
-		steps, mistakes := faults.Parse(p.Faults, all[i].scene(), p.Warmup+p.Duration, p.Workload.Seed)
+		steps, mistakes := all[i].steps(all[i].scene())
 		all[i].Steps = steps
 		for _, m := range mistakes {
 			if !slices.Contains(c.mistakes, m) {
@@ -228,10 +277,13 @@ func (c *check) faults(all []Combination) {
 // leftOut says which faults are not planned although they were meant, in lines.
 func (c *check) leftOut(all []Combination) (lines []string) {
 	p := c.plan
-	if !slices.Equal(p.Faults, []string{faults.Auto}) {
+	if !slices.Equal(p.Faults, []string{faults.Auto}) || len(p.Phases) > 0 {
 		return nil
 	}
 	for _, x := range all {
+		if x.Scenario.Name != "" {
+			continue // it has faults of its own
+		}
 		for _, line := range faults.LeftOut(x.scene(), p.Warmup+p.Duration, p.Workload.Seed) {
 			lines = append(lines, fmt.Sprintf("%s %s: without %s", x.Topology.Name, x.Lock.Name, line))
 		}
@@ -239,7 +291,13 @@ func (c *check) leftOut(all []Combination) (lines []string) {
 	return lines
 }
 
-func (c *check) server(ctx context.Context) topologies.Server {
+func (c *check) server(ctx context.Context, attached *topologies.Topology) topologies.Server {
+	if attached != nil {
+		return attached.Options.Server
+	}
+	if c.plan.Attach.Asked() {
+		return topologies.Server{}
+	}
 	server, err := topologies.FindServer(ctx, c.plan.RedisServer)
 	switch {
 	case errors.Is(err, topologies.ErrNoServer):
@@ -251,9 +309,10 @@ func (c *check) server(ctx context.Context) topologies.Server {
 	return server
 }
 
-func (c *check) embedded(server topologies.Server) {
+// embedded leaves out scenarios that a server in the suite cannot serve, and finds what else it cannot.
+func (c *check) embedded(server topologies.Server, all []Combination) (served []Combination) {
 	if !server.Embedded() {
-		return
+		return all
 	}
 	if c.plan.Processes > 1 {
 		c.mistake("--redis-server embedded lives in the suite: it serves one process, not --processes %d", c.plan.Processes)
@@ -263,6 +322,14 @@ func (c *check) embedded(server topologies.Server) {
 			c.mistake("--redis-server embedded serves single and redlock, not %s", t.Name)
 		}
 	}
+	for _, x := range all {
+		if x.Scenario.Processes > 1 {
+			c.not = append(c.not, x.notRun("a server that lives in the suite serves one process"))
+		} else {
+			served = append(served, x)
+		}
+	}
+	return served
 }
 
 // commands asks whether the server knows the locks' commands.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -40,7 +39,8 @@ type execution struct {
 	heart   *crew.Heartbeat // of this process
 	watch   *deployment.Watch
 	picture *picture // nil if nobody watches
-	stalls  int64    // how often a writer waited for the reader of its lane
+	abort   context.CancelCauseFunc
+	stalls  int64 // how often a writer waited for the reader of its lane
 }
 
 // Run lets the workers work and makes a record of it: it records, breaks, judges and saves.
@@ -49,19 +49,26 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	if x.folder, err = results.OpenFolder(p.combo.Plan.Out, x.run.Name); err != nil {
 		return nil, err
 	}
+	stop, x.abort = context.WithCancelCause(stop)
+	defer x.abort(nil)
 	if err := x.begin(); err != nil {
 		return nil, errors.Join(err, x.folder.Discard())
 	}
 	report, cost, err := x.work(ctx, stop)
+	allowed := false
 	if stop.Err() != nil {
 		x.run.Partial = context.Cause(stop).Error()
 	} else if err != nil {
 		x.run.Partial = err.Error()
+	} else {
+		x.run.Partial, allowed = report.Lost, p.combo.Plan.Fleet.AllowLost
 	}
-	if err = errors.Join(err, x.record.Close(x.run.Partial)); err != nil {
+	if err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "")); err != nil {
 		return nil, errors.Join(err, x.giveUp())
 	}
 	x.fill(&report, cost)
+	_, stood := x.meter.Stood()
+	x.disturbed = len(x.ailed) > 0 || stood > checker.Margin(p.combo.Plan.Workload.TTL)
 	if err := x.judge(ctx); err != nil {
 		return nil, errors.Join(err, x.giveUp())
 	}
@@ -72,7 +79,7 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	if p.job.Kept != nil {
 		p.job.Kept(dir)
 	}
-	p.tell(Event{Phase: Saved, Folder: dir})
+	p.tell(Event{Stage: Saved, Folder: dir})
 	return x.run, nil
 }
 
@@ -85,12 +92,12 @@ func (x *execution) begin() (err error) {
 	}
 	x.meter = measure.NewMeter(measure.Options{
 		Workers: plan.Workload.Workers, Keys: plan.Workload.Keys, From: plan.Warmup, To: plan.Warmup + plan.Duration,
-		Excludes: x.combo.Lock.Claims.Excludes, OpenLoop: plan.Workload.Open(), Log: x.folder.Log(), Started: x.run.Started,
+		Excludes: x.combo.Lock.Claims.Alone(), OpenLoop: plan.Workload.Open(), Spans: plan.spans(), Log: x.folder.Log(), Started: x.run.Started,
 	})
 	o := recording.Options{
 		Clock: x.session.Clock, Lanes: x.session.Lanes, Slack: x.session.Slack, Wake: wake, Abandoned: x.session.Dead,
-		Observe: x.meter.Observe, Tell: func(now, _ time.Duration) { x.tell(Event{Phase: Running, Live: x.meter.Live(now)}) },
-		Header: x.header(),
+		Observe: x.meter.Observe, Tell: func(now, _ time.Duration) { x.tell(Event{Stage: Running, Live: x.meter.Live(now)}) },
+		Header: x.header(), Feeds: x.session.Feeds, Written: x.session.Written, Proven: x.session.Proven,
 	}
 	if plan.Verify {
 		o.File = x.folder.Path(results.HistoryFile)
@@ -101,18 +108,19 @@ func (x *execution) begin() (err error) {
 		o.Observe, o.Tell = x.picture.observe, x.picture.publish
 		b.Extra, b.Stopped, b.Begun = keyPlaces, x.picture.viewer.Stop, x.picture.viewer.Begin
 	}
+	o.Tell = x.gated(o.Tell)
 	if x.record, err = recording.New(o); err != nil {
 		return err
 	}
 	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
-	x.own, x.keys, x.heart = lane(), lane(), crew.NewHeartbeat(lane(), plan.Processes > 1, x.record.Note)
+	x.own, x.keys, x.heart = lane(), lane(), crew.NewHeartbeat(lane(), plan.Processes > 1 || plan.Fleet.Crew != nil, x.record.Note)
 	x.watch = x.deployment.Watch(deployment.WatchOptions{Lane: lane, Note: x.record.Note, Heart: x.heart, TTL: plan.Workload.TTL})
 	x.breaker = breaker.New(x.deployment, x.record, x.session, b)
 	return nil
 }
 
 // work lets the workers work, breaks what is to be broken meanwhile, and looks at what is left.
-func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost deployment.Cost, err error) {
+func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost costs, err error) {
 	plan := &x.combo.Plan
 	end := x.beside(ctx)
 	ending, over := context.WithCancel(stop)
@@ -120,19 +128,24 @@ func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost de
 	defer time.AfterFunc(plan.Warmup+plan.Duration-x.session.Clock.Now(), over).Stop()
 	x.breaker.Start(ctx, ending)
 	if x.picture != nil {
-		x.tell(Event{Phase: Running, Controls: x.controls(ctx, ending)})
+		x.tell(Event{Stage: Running, Controls: x.controls(ctx, ending)})
 	}
 	report, err = x.deployment.Crew.Run(ctx, stop)
 	over()
 	servers := x.breaker.Wait()
-	if err == nil && servers == nil && plan.Verify {
+	if err == nil && servers == nil && plan.Verify && report.Lost == "" {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 		defer cancel()
 		servers = x.deployment.Leftovers(clean, x.own)
 	}
-	// Servers that failed by themselves, or did not come back, are named in the history; no wonder that they could not be
-	// broken or read.
-	if cost = end(); len(x.ailed) == 0 && !(plan.Verify && errors.Is(servers, breaker.ErrUnhealthy)) {
+	// Servers that failed by themselves, did not answer or did not come back are named in the history; no wonder that they
+	// could not be broken or read.
+	told := plan.Verify && (errors.Is(servers, breaker.ErrUnhealthy) || errors.Is(servers, breaker.ErrNoAnswer))
+	cost = end()
+	if report.Lost != "" {
+		x.ailed = append(x.ailed, report.Lost)
+	}
+	if len(x.ailed) == 0 && !told {
 		err = errors.Join(err, servers)
 	}
 	return report, cost, err
@@ -160,11 +173,12 @@ func (x *execution) judge(ctx context.Context) error {
 		verdict = tally.Verdict()
 	}
 	if !x.combo.Plan.Verify {
-		x.run.Verdicts = []checker.Verdict{verdict}
+		x.run.Verdicts = x.late([]checker.Verdict{verdict})
 		return nil
 	}
-	x.tell(Event{Phase: Judging})
-	x.run.Verdicts, err = judgeFile(x.folder.Path(results.HistoryFile))
+	x.tell(Event{Stage: Judging})
+	x.run.Verdicts, err = checker.JudgeFile(x.folder.Path(results.HistoryFile)) // the verdict is on what the file says
+	x.run.Verdicts = x.thrift(x.late(x.run.Verdicts))
 	return err
 }
 
@@ -190,21 +204,4 @@ func (x *execution) tally(ctx context.Context) (_ checker.Tally, read bool, err 
 		t.Doubt = fmt.Sprintf("the machine stood still for %s at %s", human.Duration(stood), human.Duration(at))
 	}
 	return t, true, nil
-}
-
-// judgeFile reads the history back and lets every checker judge it: the verdict is on what the file says.
-func judgeFile(path string) ([]checker.Verdict, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	h, err := history.Read(file)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, fmt.Errorf("read the history back: %w", err)
-	}
-	c, err := checker.Prepare(h)
-	if err != nil {
-		return nil, fmt.Errorf("the history is not sound: %w", err)
-	}
-	return checker.Judge(c)
 }

@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	_ "modernc.org/sqlite" // the counters in a file
+
 	"hammerlock/checker"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/results"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -70,7 +73,7 @@ func TestProcessesShareACounter(t *testing.T) {
 // TestBaselinesLoseNothing lets workers of two processes do without a lock.
 func TestBaselinesLoseNothing(t *testing.T) {
 	t.Parallel()
-	for _, lock := range locks.All {
+	for _, lock := range known.Locks {
 		if lock.Counting == locks.TwoSteps {
 			continue
 		}
@@ -198,7 +201,7 @@ func TestACounterMustGoWithTheLock(t *testing.T) {
 		change func(*Plan)
 		words  []string
 	}{
-		"no token":  {func(p *Plan) { p.Counter = counterNamed("redis-fenced") }, []string{"--lock lease draws none", "fenced, fence-after"}},
+		"no token":  {func(p *Plan) { p.Counter = counterNamed("redis-fenced") }, []string{"--lock lease draws none", "use --lock fenced, ", "fence-after"}},
 		"no lock":   {func(p *Plan) { p.Counter, p.Locks = counterNamed("sqlite-fenced"), lockNamed("incr") }, []string{"--lock incr is no lock", "redis, topology, memory, sqlite"}},
 		"no memory": {func(p *Plan) { p.Counter, p.Processes = counterNamed("memory"), 2 }, []string{"--processes 2", "use redis, topology, sqlite"}},
 		"unshared": {func(p *Plan) { p.Counter, p.Processes, p.Locks = counterNamed("memory-fenced"), 2, lockNamed("fenced") },

@@ -144,7 +144,7 @@ func (l inTurns) Release(ctx context.Context, lease locks.Lease) error {
 
 // lock is the lease, in turns.
 func (t *turns) lock() locks.Spec {
-	spec := locks.Auto(1)
+	spec := locks.All[0]
 	open := spec.Open
 	spec.Name = "lease-in-turns"
 	spec.Open = func(e locks.Env) (locks.Lock, error) {

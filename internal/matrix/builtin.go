@@ -33,6 +33,9 @@ var set = []Pattern{
 	{Locks: list{"late-belief", "watchdog", "rueidislock-noloop"}, Topologies: list{"replica"},
 		Faults: list{"partition:holder/nodes@granted"}, Processes: 2},
 	{Locks: list{"blind-watchdog", "watchdog"}, Topologies: list{"single"}, Faults: list{"flush"}},
+	{Locks: list{"float-quorum", "reached-quorum"}, Topologies: list{"redlock"}, Faults: list{"pause-minority"}},
+	{Locks: list{"renewal-dies"}, Topologies: list{"single"}, Faults: list{"pause-primary"}},
+	{Locks: list{"stop-after-release"}, Topologies: list{"replica"}, Faults: list{"partition"}},
 	{Locks: list{"renew-recreates"}, Topologies: list{"single"}, Faults: list{"stop-process@granted"}, Processes: 2},
 	// The classic failures of right locks.
 	{Locks: list{"lease"}, Topologies: list{"replica", "sentinel", "cluster"}, Faults: list{"lost-grant"}},
@@ -99,7 +102,7 @@ var settings = []setting{
 var rules = []rule{
 	{Pattern{Locks: list{"local"}, Processes: 2},
 		expectFailure("a mutex excludes nobody outside its process", "double-grant")},
-	{Pattern{Locks: list{"lease"}, Faults: list{"lost-grant"}},
+	{Pattern{Locks: list{"lease", "fenced-clock"}, Faults: list{"lost-grant"}},
 		expectFailure("replication is asynchronous, and the primary dies with the only copy of the grant", "service-loss")},
 	{Pattern{Locks: list{"lease", "redlock"}, Topologies: list{"single", "redlock"},
 		Faults: list{"restart-empty", "flush", "evict", "power-loss", "clock-jump", "clock-rate"}},

@@ -11,6 +11,7 @@ import (
 
 	"hammerlock/faults"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -39,16 +40,16 @@ func (c Cell) String() string {
 	return s
 }
 
-// seed derives the cell's own seed from the matrix's, so that the choice of other cells does not change it.
+// seed derives the cell's own seed from the matrix's: neither the choice of other cells changes it, nor where the workers live.
 func (c Cell) seed(matrix uint64) uint64 {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(strings.Join([]string{c.Lock, c.Topology, c.Fault, c.Counter, strconv.Itoa(c.Processes)}, " "))) // never fails
+	_, _ = h.Write([]byte(strings.Join([]string{c.Lock, c.Topology, c.Fault, c.Counter}, " "))) // never fails
 	return uint64(h.Sum32()) ^ matrix
 }
 
 // specs looks the cell's names up; they are known to exist.
 func (c Cell) specs() (locks.Spec, topologies.Spec) {
-	lock, _ := locks.Find(c.Lock)
+	lock, _ := known.Find(c.Lock)
 	topology, _ := topologies.Find(c.Topology)
 	return lock, topology
 }

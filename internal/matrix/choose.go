@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"hammerlock/faults"
-	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -78,7 +78,7 @@ func (p *Pattern) cells() func(func(Cell) bool) {
 	asked := *p
 	asked.Processes, asked.Counters = 0, counters
 	return func(yield func(Cell) bool) {
-		for _, lock := range locks.All {
+		for _, lock := range known.Locks {
 			for _, topology := range topologies.All {
 				if !p.isAt(lock, topology.Name) {
 					continue
@@ -98,7 +98,7 @@ func (p *Pattern) cells() func(func(Cell) bool) {
 
 // byCatalogue compares cells by their places in the catalogues.
 func byCatalogue() func(a, b Cell) int {
-	lock, topology, fault := places(locks.Names()), places(topologies.Names()), places(faults.Names())
+	lock, topology, fault := places(known.Names()), places(topologies.Names()), places(faults.Names())
 	return func(a, b Cell) int {
 		return cmp.Or(lock[a.Lock]-lock[b.Lock], topology[a.Topology]-topology[b.Topology],
 			fault[faultName(a.Fault)]-fault[faultName(b.Fault)],

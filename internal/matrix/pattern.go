@@ -10,6 +10,7 @@ import (
 	"hammerlock/faults"
 	"hammerlock/internal/human"
 	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -120,7 +121,7 @@ func (p *Pattern) Mistakes() (list []string) {
 	}{
 		{"counter", p.Counters, workload.CounterNames(), nil},
 		{"fault", p.Faults, faultNames, []string{survived, fatal, caught}},
-		{"lock", p.Locks, locks.Names(), []string{right, wrong}},
+		{"lock", p.Locks, known.Names(), []string{right, wrong}},
 		{"topology", p.Topologies, topologies.Names(), nil},
 	} {
 		for _, name := range l.given {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"hammerlock/checker"
-	"hammerlock/history"
 	"hammerlock/results"
 )
 
@@ -51,7 +50,7 @@ func (r *Record) observe(run *results.Run) {
 		}
 		r.Findings = append(r.Findings, finding{v.Checker, v.Cause, others(v)})
 		r.Violations = cmp.Or(r.Violations, v.Violations)
-		if at := complete(v); at > 0 && (r.Detected == 0 || at < r.Detected) {
+		if at := v.Proved(); at > 0 && (r.Detected == 0 || at < r.Detected) {
 			r.Detected = at
 		}
 	}
@@ -66,19 +65,6 @@ func others(v *checker.Verdict) string {
 	}
 	slices.Sort(list)
 	return strings.Join(list, ",")
-}
-
-// complete is the time of the last operation in the evidence of a verdict; 0 if it has none.
-func complete(v *checker.Verdict) (at time.Duration) {
-	for i := range v.Evidence {
-		op := &v.Evidence[i]
-		if op.Return != history.Forever {
-			at = max(at, op.Return)
-		} else {
-			at = max(at, op.Call)
-		}
-	}
-	return at
 }
 
 // cause is the first cause that the cell failed with; empty if it did not fail.
@@ -166,5 +152,6 @@ func (r *Result) Word() string {
 
 // again tells whether to run a cell once more, because the record does not settle what is expected.
 func again(r *Record, e expectation) bool {
-	return r.Error != "" || r.Status == checker.Inconclusive && (e.Want == mustPass || e.Want == mustFail)
+	other := r.Status == checker.Fail && e.Want == mustFail && !slices.ContainsFunc(e.Causes, r.shows) // what the fault does to any lock came first
+	return r.Error != "" || other || r.Status == checker.Inconclusive && (e.Want == mustPass || e.Want == mustFail)
 }

@@ -22,6 +22,7 @@ type Run struct {
 	Parallel     int    // cells at a time
 	Dir          string // where everything is kept
 	RedisServer  string // as harness.Plan takes it
+	Fleet        harness.Fleet
 	Log          *Log
 	Command      func(harness.Plan) string     // what repeats a run
 	Tell         func(done, of int, r *Result) // one call at a time
@@ -106,7 +107,7 @@ func (m *Run) cell(ctx, stop context.Context, c Cell) (Record, bool) {
 // try makes one run of a cell.
 func (m *Run) try(ctx, stop context.Context, r *Record) {
 	p := m.plan(r.Cell)
-	repeated(&p, r.Tries)
+	p.Repeat(r.Tries - 1)
 	r.Seed, r.Error, r.Status = p.Workload.Seed, "", checker.Inconclusive
 	r.Command = m.Command(p)
 	job, err := p.Check(stop, nil)
@@ -127,12 +128,6 @@ func (m *Run) try(ctx, stop context.Context, r *Record) {
 	r.observe(&runs[0])
 }
 
-// repeated makes a plan that of the given try: each has another seed and is twice as long as the one before.
-func repeated(p *harness.Plan, try int) {
-	p.Workload.Seed += uint64(try - 1)
-	p.Duration <<= try - 1
-}
-
 // plan is how a cell is run.
 func (m *Run) plan(c Cell) harness.Plan {
 	p := harness.Default()
@@ -140,7 +135,7 @@ func (m *Run) plan(c Cell) harness.Plan {
 	p.Topologies, p.Locks, p.Faults = []topologies.Spec{topology}, []locks.Spec{lock}, []string{c.Fault}
 	p.Counter, _ = workload.FindCounter(c.Counter)
 	p.Processes, p.Verify, p.Warmup = c.Processes, true, 0
-	p.RedisServer, p.Out, p.Workload.Seed = m.RedisServer, m.Dir, c.seed(m.Seed)
+	p.Fleet, p.RedisServer, p.Out, p.Workload.Seed = m.Fleet, m.RedisServer, m.Dir, c.seed(m.Seed)
 	m.Expectations.prepare(c, &p)
 	return p
 }

@@ -9,6 +9,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
+	"hammerlock/workload"
 )
 
 func TestAChapterIsRunUntilItShows(t *testing.T) {
@@ -63,5 +64,21 @@ func TestTheTourTellsWhatIsInconclusive(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(out.String())
+	}
+}
+
+// TestTheLastLineIsToldWhereThereIsADatabase: the commands that know none have no chapter of it.
+func TestTheLastLineIsToldWhereThereIsADatabase(t *testing.T) {
+	if got := len((&Tour{}).Chapters()); got != len(Chapters) {
+		t.Errorf("without a database: got %d chapters, want %d", got, len(Chapters))
+	}
+	tour := &Tour{Database: workload.CounterSpec{Name: "database-fenced", Fenced: true}}
+	all := tour.Chapters()
+	if len(all) != len(Chapters)+1 || len((&Tour{}).Chapters()) != len(Chapters) {
+		t.Fatalf("with a database: got %d chapters, want %d", len(all), len(Chapters)+1)
+	}
+	last := all[len(all)-1].Cell
+	if want := BuiltIn.expect(last); last.Counter != "database-fenced" || want.Want != mustFail {
+		t.Errorf("got %s, which is expected to end with %s", last, want.Want)
 	}
 }

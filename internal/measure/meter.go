@@ -17,6 +17,10 @@ type Meter struct {
 	from, to time.Duration // visits that are due in between are measured
 	excludes bool          // the lock claims to have one holder at a time
 	open     bool          // the visits are due by a schedule
+	called   int           // workers that visit all the time; the others rest at times, as the plan says
+	spans    []*Meter      // of parts of the run
+	begun    bool          // of a part: it has seen an operation
+	left     int64         // visits that were due within the measurement and never begun
 
 	acquire, response, hold, release, handoff, tries *histogram // as results.Latencies has them
 
@@ -85,6 +89,7 @@ type Options struct {
 	From, To time.Duration
 	Excludes bool // the lock claims to exclude: hand-off and idle time mean something
 	OpenLoop bool
+	Spans    []Span    // parts of the run that are measured for themselves, too; one after the other
 	Log      io.Writer // takes the latency log; nil if nobody keeps it. Its errors are its own.
 	Started  time.Time // what the times of the log count from
 }
@@ -98,6 +103,7 @@ func NewMeter(o Options) *Meter {
 		errors:  map[string]int64{},
 		workers: make([]workerMeter, o.Workers), pages: make([]pageMeter, o.Keys),
 		interval: newInterval(o.From, o.Log, o.Started),
+		called:   o.alwaysCalled(), spans: newSpans(o),
 	}
 	m.waits.random = newFine()
 	return m
@@ -110,19 +116,35 @@ func (m *Meter) Stood() (at, stood time.Duration) { return m.stoodAt, m.stood }
 func (m *Meter) Cut(to time.Duration) {
 	m.to = min(m.to, to)
 	m.waits.to, m.answers.to = m.to, m.to
+	for _, s := range m.spans {
+		s.Cut(to)
+	}
 }
 
 // NeverBegun takes a visit into account that still waited for a worker when the run ended.
-func (m *Meter) NeverBegun(due time.Duration) { m.answers.record(due, m.to, false) }
+func (m *Meter) NeverBegun(due time.Duration) {
+	m.answers.record(due, m.to, false)
+	if due >= m.from && due < m.to {
+		m.left++
+	}
+	for _, s := range m.spans {
+		s.NeverBegun(due)
+	}
+}
 
 // Observe takes one operation into account.
 func (m *Meter) Observe(op *history.Op) {
-	if op.Kind == history.Visit {
-		for _, kind := range history.PartsOfVisit {
-			m.Observe(op.Part(kind, &m.part))
-		}
+	m.inSpans(op)
+	if op.Kind != history.Visit {
+		m.observe(op)
 		return
 	}
+	for _, kind := range history.PartsOfVisit {
+		m.observe(op.Part(kind, &m.part))
+	}
+}
+
+func (m *Meter) observe(op *history.Op) {
 	m.ops++
 	if op.Outcome != history.OK && op.Reason != history.Busy && op.Reason != history.Fenced && op.Kind != history.Incident {
 		m.errors[op.Kind.String()+" "+op.Outcome.String()+" "+op.Reason.String()]++
@@ -142,7 +164,11 @@ func (m *Meter) Observe(op *history.Op) {
 	case history.Acquire:
 		m.tried(op, w, measured)
 	case history.Store:
-		m.stored(op)
+		m.stored(op, measured)
+	case history.Load:
+		if op.Reason == history.Fenced { // a stale holder does not get as far as its store
+			m.Stores.Fenced++
+		}
 	case history.Release:
 		m.released(op, w, measured)
 	case history.End:
@@ -248,7 +274,10 @@ func (m *Meter) within(from, to time.Duration) time.Duration {
 	return max(min(to, m.to)-max(from, m.from), 0)
 }
 
-func (m *Meter) stored(op *history.Op) {
+func (m *Meter) stored(op *history.Op, measured bool) {
+	if op.Hold == 0 && measured && op.Return != history.Forever { // a request to a service that locks by itself
+		m.tries.record(op.Latency())
+	}
 	switch {
 	case op.Outcome == history.OK:
 		m.Stores.Acknowledged++
@@ -296,4 +325,7 @@ func (m *Meter) Finish() {
 		}
 	}
 	m.interval.flush(m.to + intervalWidth)
+	for _, s := range m.spans {
+		s.Finish()
+	}
 }

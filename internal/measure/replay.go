@@ -39,7 +39,7 @@ func (r *Replay) End() time.Duration { return r.end }
 // rewind goes to the beginning.
 func (r *Replay) rewind() {
 	h := &r.history.Header
-	o := Options{Workers: h.Workers, Keys: h.Keys, To: r.end, Excludes: h.Claims.Excludes}
+	o := Options{Workers: h.Workers, Keys: h.Keys, To: r.end, Excludes: h.Claims.Alone()}
 	head := Head{Topology: h.Topology, Lock: h.Lock, Workers: h.Workers, Keys: h.Keys, Command: h.Command, Number: 1, Of: 1}
 	for _, f := range h.Faults {
 		head.Faults = append(head.Faults, f.Name+f.At)
@@ -48,6 +48,9 @@ func (r *Replay) rewind() {
 		o.From, o.OpenLoop = time.Duration(run.Warmup), run.Rate > 0
 		o.To = o.From + time.Duration(run.Measured)
 		head.Rate, head.TTL, head.Label, head.Interactive = run.Rate, time.Duration(run.TTL), run.Label, run.Interactive
+		for _, p := range run.Phases {
+			head.Phases = append(head.Phases, Span{Name: p.Name, From: time.Duration(p.From), To: time.Duration(p.To)})
+		}
 	}
 	r.meter = NewMeter(o)
 	r.viewer = NewViewer(r.meter, head, *h, func(op *history.Op) (i history.Injection, words string) {

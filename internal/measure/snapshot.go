@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"strings"
 	"time"
 
 	"hammerlock/results"
@@ -11,7 +12,7 @@ import (
 type Snapshot struct {
 	Live
 	Head      Head
-	Phase     string        // starting, running, judging, saved, replay
+	Stage     string        // starting, running, judging, saved, replay
 	From, To  time.Duration // what is measured
 	Paused    bool          // of a replay
 	Seconds   []Second      // the last minute, the oldest first; the last one goes on
@@ -25,6 +26,7 @@ type Snapshot struct {
 	Fairness  results.Fairness
 	Nodes     []NodeState
 	Cuts      []string // rules of links that are in force
+	Agents    []results.LiveAgent
 	Cost      results.Cost
 	Events    []Event // the oldest first
 	Dropped   int     // older events that are no longer kept
@@ -37,14 +39,20 @@ type Snapshot struct {
 type Head struct {
 	Number, Of     int
 	Topology, Lock string
+	Scenario       string // empty if it is none of a catalogue
 	Faults         []string
+	Service        bool // that is visited, and locks by itself
 	Workers, Keys  int
 	Rate           float64 // 0 = closed loop
 	TTL            time.Duration
+	Phases         []Span // one after the other; nil if the load stays the same
 	Command        string
 	Label          string
 	Interactive    bool // the run was changed by key
 }
+
+// Name says what is run.
+func (h *Head) Name() string { return strings.TrimSpace(h.Topology + " " + h.Lock + " " + h.Scenario) }
 
 // Second is what was finished within one second of the run.
 type Second struct {

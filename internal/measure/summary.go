@@ -69,16 +69,17 @@ func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 func (m *Meter) fairness() results.Fairness {
 	f := results.Fairness{StarvingWorkers: []int{}}
 	var sum, squares float64
-	for _, w := range m.workers {
+	workers := m.workers[:m.called]
+	for _, w := range workers {
 		v := float64(w.finish)
 		sum += v
 		squares += v * v
 	}
-	n := float64(len(m.workers))
+	n := float64(len(workers))
 	if sum > 0 {
 		f.Jain = sum * sum / (n * squares)
 	}
-	for i, w := range m.workers {
+	for i, w := range workers {
 		worker := results.Worker{Worker: i, Visits: w.finish, Longest: int64(w.longest)}
 		if w.waits > 0 {
 			worker.Mean = int64(w.waited / time.Duration(w.waits))

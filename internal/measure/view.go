@@ -17,15 +17,15 @@ const (
 )
 
 // Snapshot describes the run at the given time, with what else was seen of it.
-func (v *Viewer) Snapshot(now time.Duration, phase string, s *Surroundings) *Snapshot {
+func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Snapshot {
 	v.violations()
 	v.roll(now)
 	v.acquire.roll(now)
 	v.answer.roll(now)
 	m := v.meter
-	r := &Snapshot{Live: m.Live(now), Head: v.head, Phase: phase, From: m.from, To: m.to, Dropped: v.events.dropped}
+	r := &Snapshot{Live: m.Live(now), Head: v.head, Stage: stage, From: m.from, To: m.to, Dropped: v.events.dropped}
 	if s != nil {
-		r.Nodes, r.Cuts, r.Cost = s.Nodes, s.Cuts, s.Cost
+		r.Nodes, r.Cuts, r.Agents, r.Cost = s.Nodes, s.Cuts, s.Agents, s.Cost
 		if s.Measured {
 			r.Generator = m.judge(s.Usage)
 		}
@@ -33,6 +33,9 @@ func (v *Viewer) Snapshot(now time.Duration, phase string, s *Surroundings) *Sna
 	r.Latency = []LatencyRow{
 		{"acquire", v.acquire.now, v.acquire.ten, m.acquire.quantiles()},
 		{"response", v.answer.now, v.answer.ten, m.response.quantiles()},
+	}
+	if v.head.Service {
+		r.Latency = append(r.Latency[1:], LatencyRow{Name: "request", Run: m.tries.quantiles()})
 	}
 	r.Random = Quantiles{Count: m.waits.random.count, P50: m.waits.randomWaiter(0.5), P99: m.waits.randomWaiter(0.99)}
 	r.Fairness = m.fairness()

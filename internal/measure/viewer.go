@@ -38,6 +38,7 @@ type Viewer struct {
 type Surroundings struct {
 	Nodes    []NodeState
 	Cuts     []string
+	Agents   []results.LiveAgent // nil if the workers live here
 	Cost     results.Cost
 	Usage    results.Usage
 	Measured bool // Usage is known
@@ -45,6 +46,7 @@ type Surroundings struct {
 
 // NewViewer makes a viewer of what the meter measures; told is asked what a Fault injects, and for the words of operations.
 func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op) (history.Injection, string)) *Viewer {
+	head.Service = header.Service
 	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, told: told,
 		known: history.Forever, strips: newStrips(len(m.workers)), events: events{open: map[int64]int{}},
 		stopped: make([]atomic.Bool, len(m.workers)), acquire: newRecent(), answer: newRecent()}

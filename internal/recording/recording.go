@@ -24,6 +24,11 @@ type Options struct {
 	Wake  chan struct{}   // workers call for a drain on it
 	// Abandoned lists the lanes, by number, whose writers are dead; nil = none dies.
 	Abandoned func() []int
+	// Of workers on other machines: what they record, who is told up to when that is written, and what their clocks are
+	// found to agree within at the end. Nil if there are none.
+	Feeds   []*history.Feed
+	Written func(upTo time.Duration)
+	Proven  func() history.Agreement
 	// Observe sees every operation, in one goroutine; it must not keep the pointer.
 	Observe func(*history.Op)
 	// Tell is told now and then, in the same goroutine, up to when everything was observed.
@@ -101,7 +106,7 @@ func (r *Recording) Fault(number int64) history.Injection {
 // Start begins to take in what is recorded.
 func (r *Recording) Start() {
 	r.merge = history.NewMerge(r.o.Clock, r.lanes)
-	r.merge.Slack = r.o.Slack
+	r.merge.Slack, r.merge.Feeds = r.o.Slack, r.o.Feeds
 	r.drain.Go(r.run)
 }
 
@@ -119,7 +124,9 @@ func (r *Recording) run() {
 		r.abandon()
 		final := r.merge.Drain(r.observe)
 		now := r.o.Clock.Now()
-		r.tape.flush(now)
+		if r.tape.flush(now) && r.o.Written != nil {
+			r.o.Written(final)
+		}
 		if now-told >= tellEvery {
 			told = now
 			r.o.Tell(now, final)
@@ -158,5 +165,16 @@ func (r *Recording) Flush() (stalls int64) {
 	return stalls
 }
 
-// Close ends the file, after Flush, or of a run that did not begin; partial says why the run ended early.
-func (r *Recording) Close(partial string) error { return r.tape.close(partial) }
+// Close ends the file, after Flush, or of a run that did not begin; partial says why the run ended early, and allowed that
+// this is as good as whole.
+func (r *Recording) Close(partial string, allowed bool) error {
+	var proven history.Agreement
+	if r.o.Proven != nil {
+		proven = r.o.Proven()
+	}
+	err := r.tape.close(partial, allowed, proven)
+	if err == nil && r.o.Written != nil {
+		r.o.Written(history.Forever)
+	}
+	return err
+}

@@ -75,13 +75,17 @@ func (t *tape) add(op *history.Op) {
 	}
 }
 
-// flush writes what came since the last flush if that is long enough ago.
-func (t *tape) flush(now time.Duration) {
-	if t == nil || t.err != nil || now-t.flushed < flushEvery {
-		return
+// flush writes what came since the last flush if that is long enough ago, and tells whether nothing is left to be written.
+func (t *tape) flush(now time.Duration) bool {
+	switch {
+	case t == nil:
+		return true
+	case t.err != nil || now-t.flushed < flushEvery:
+		return false
 	}
 	t.flushed = now
 	t.err = errors.Join(t.writeNotes(), t.writer.Flush())
+	return t.err == nil
 }
 
 func (t *tape) writeNotes() error {
@@ -99,10 +103,11 @@ func (t *tape) writeNotes() error {
 	return errors.Join(errs...)
 }
 
-// close ends the history; partial says why the run ended early.
-func (t *tape) close(partial string) error {
+// close ends the history; partial says why the run ended early, proven what clocks agree within if the header does not.
+func (t *tape) close(partial string, allowed bool, proven history.Agreement) error {
 	if t == nil {
 		return nil
 	}
+	t.writer.Proven, t.writer.Allowed = proven, allowed
 	return errors.Join(t.err, t.writeNotes(), t.writer.Close(partial), t.file.Close())
 }

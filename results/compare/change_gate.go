@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -22,7 +23,7 @@ func ParseChangeGate(text string) (ChangeGate, error) {
 	if err == nil && !g.Relative {
 		err = fmt.Errorf("a comparison is gated by a change with its sign, as in %s<+10%%, or by %s", g.Metric.Name, RegressionGate)
 	}
-	return ChangeGate{g}, err
+	return ChangeGate{g}, errors.Join(err, g.Whole())
 }
 
 // difference is what a comparison says of a metric between two sides.

@@ -417,10 +417,18 @@ func TestMistakesInGates(t *testing.T) {
 		"cost.round_trips<2ms": "is compared with a number",
 		"response.p99<+x%":     "a change is written +10% or -5%",
 		"response.p99==+1%":    "a change is never exactly equal",
+
+		"steady:counter.lost<1":        "counter.lost is measured for the whole run only",
+		"steady:cost.round_trips<3":    "cost.round_trips is measured for the whole run only",
+		"steady:cost.commands<3 abort": "cost.commands is known when a run is over",
+		"counter.lost<1 abort":         "counter.lost is known when a run is over",
 	} {
 		if _, err := ParseGate(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
+	}
+	if _, err := ParseGate("steady:cost.commands<3"); err != nil {
+		t.Error(err)
 	}
 	for _, text := range []string{"response.p99<50ms", "regressions", "response.p99<+x%"} {
 		if _, err := ParseChangeGate(text); err == nil {

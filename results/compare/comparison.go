@@ -21,6 +21,8 @@ type Comparison struct {
 	Groups []group      `json:"groups"`
 	Notes  []string     `json:"notes"`
 	Gates  []GateResult `json:"gates,omitempty"`
+
+	labels []string // of the sides, with what they differ in
 }
 
 // group is what is compared with each other, as the runs of one topology.
@@ -74,7 +76,7 @@ func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 		c.Groups = append(c.Groups, g)
 	}
 	c.decide()
-	c.Notes = notes(sides, by)
+	c.Notes, c.labels = notes(sides, by), labels(sides, by)
 	c.enough()
 	return c
 }
@@ -207,6 +209,11 @@ func notes(sides []Side, by []string) (all []string) {
 			all = append(all, "differs: "+p.name+": "+strings.Join(texts, " | "))
 		}
 	}
+	for i := range sides {
+		if text := failures(&sides[i]); text != "" {
+			all = append(all, text)
+		}
+	}
 	for _, s := range sides {
 		if slices.ContainsFunc(s.Runs, func(r results.Run) bool { return r.Generator.State == results.Saturated }) {
 			all = append(all, s.Name+": the generator was saturated: its times measure this machine")
@@ -219,6 +226,22 @@ func notes(sides []Side, by []string) (all []string) {
 		if apart(sides[0].Runs, s.Runs) {
 			return append(all, fmt.Sprintf("the runs of %s and %s were not made in turns: what else changed on the machine in between "+
 				"looks like a difference (bench ab takes turns)", sides[0].Name, s.Name))
+		}
+	}
+	return all
+}
+
+// labels are the names of the sides, with what they differ in that runs can be grouped by.
+func labels(sides []Side, by []string) (all []string) {
+	for _, s := range sides {
+		all = append(all, s.Name)
+	}
+	for _, p := range properties {
+		texts, same := p.ofAll(sides)
+		for i := range all {
+			if !same && p.use&key != 0 && !slices.Contains(by, p.name) && !strings.Contains(all[i], texts[i]) {
+				all[i] += " (" + texts[i] + ")"
+			}
 		}
 	}
 	return all

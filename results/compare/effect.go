@@ -29,6 +29,14 @@ const (
 	Worse  effect = "worse"
 )
 
+// Class names the effect where signs cannot: better, worse, or plain.
+func (e effect) Class() string {
+	if e == Better || e == Worse {
+		return string(e)
+	}
+	return "plain"
+}
+
 // tooFew is the answer of a comparison in which nothing can be told.
 const tooFew = "not enough runs to say"
 

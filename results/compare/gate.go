@@ -12,10 +12,12 @@ import (
 	"hammerlock/results"
 )
 
-// Gate is a condition that a run must meet, as in "response.p99<50ms", or a change that a comparison must not show,
-// as in "response.p99<+10%".
+// Gate is a condition that a run must meet, as in "response.p99<50ms", or one of its phases, as in "steady:response.p99<50ms",
+// or a change that a comparison must not show, as in "response.p99<+10%".
 type Gate struct {
 	Text     string
+	Phase    string // empty: the whole run
+	Abort    bool   // a run that does not meet it ends early
 	Metric   results.Metric
 	Relative bool // the limit is a share of the first side: 0.1 = ten percent more
 	op       string
@@ -27,22 +29,55 @@ var operators = []string{"<=", ">=", "<", ">", "=="}
 
 const gateForm = "METRIC OPERATOR VALUE, as in response.p99<50ms, throughput>1000/s, fairness.jain>0.8 or cost.round_trips<=2.1"
 
-// ParseGate reads a gate. The error says what is good in place of what is wrong.
-func ParseGate(text string) (Gate, error) {
+// abort is what ends the text of a gate that ends runs early.
+const abort = " abort"
+
+// ParseGate reads a gate: [PHASE:]METRIC OPERATOR VALUE[ abort]. The error says what is good in place of what is wrong.
+func ParseGate(text string) (g Gate, err error) {
+	text = strings.TrimSpace(text)
+	text, g.Abort = strings.CutSuffix(text, abort)
+	g.Text = strings.ReplaceAll(text, " ", "")
+	if g.Abort {
+		g.Text += abort
+	}
+	if phase, rest, ok := strings.Cut(text, ":"); ok {
+		g.Phase, text = strings.TrimSpace(phase), rest
+	}
 	at := strings.IndexAny(text, "<>=")
 	if at < 0 {
 		return Gate{}, errors.New("a gate is " + gateForm)
 	}
-	g := Gate{Text: strings.ReplaceAll(text, " ", "")}
 	rest := strings.TrimSpace(text[at:])
 	of := slices.IndexFunc(operators, func(op string) bool { return strings.HasPrefix(rest, op) })
 	if of < 0 {
 		return Gate{}, fmt.Errorf("the operators are %s", strings.Join(operators, " "))
 	}
 	g.op = operators[of]
-	var err error
 	g.Metric, err = results.FindMetric(strings.TrimSpace(text[:at]))
-	return g, errors.Join(err, g.parseLimit(strings.TrimSpace(rest[len(g.op):])))
+	return g, errors.Join(err, g.inTime(), g.parseLimit(strings.TrimSpace(rest[len(g.op):])))
+}
+
+// late are the metrics that are known when a run is over; the first two of them only of whole runs.
+var late = []string{"counter.lost", "cost.round_trips", "cost.commands", "cost.server_cpu"}
+
+// inTime is an error if the gate asks for what is not known then.
+func (g *Gate) inTime() error {
+	switch at := slices.Index(late, g.Metric.Name); {
+	case at < 0:
+	case g.Abort:
+		return fmt.Errorf("%s is known when a run is over: it cannot end one early", g.Metric.Name)
+	case g.Phase != "" && at < 2:
+		return fmt.Errorf("%s is measured for the whole run only: leave the phase out", g.Metric.Name)
+	}
+	return nil
+}
+
+// Whole is an error if the gate is not about whole runs.
+func (g *Gate) Whole() error {
+	if g.Phase != "" || g.Abort {
+		return errors.New("only the gates of runs know phases and abort")
+	}
+	return nil
 }
 
 // parseLimit reads a change, or a value of the metric; without a metric it reads no value.
@@ -85,6 +120,7 @@ type GateStatus string
 // The outcomes of a gate.
 const (
 	GateNoData       GateStatus = "no data"
+	GateNotReached   GateStatus = "not reached"  // another gate ended the run before
 	GateUnderpowered GateStatus = "underpowered" // too little was measured to tell
 	GateInconclusive GateStatus = "inconclusive" // what was measured cannot be trusted
 	GateFail         GateStatus = "fail"
@@ -112,6 +148,16 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 	var values []float64
 	weakest, saturated, interactive := results.Supported, "", false
 	for _, run := range runs {
+		if g.Phase != "" {
+			run = run.In(g.Phase)
+		}
+		if run == nil {
+			return r
+		}
+		if run.Measured == 0 && run.Aborted != "" {
+			r.Status, r.Summary = GateNotReached, "the run was ended before: "+run.Aborted
+			return r
+		}
 		reading := g.Metric.Of(run)
 		values = append(values, reading.Value)
 		weakest = min(weakest, reading.Support)

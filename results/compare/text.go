@@ -94,14 +94,7 @@ func (t *Trial) WriteText(w io.Writer) error {
 		if c.Floor != nil {
 			floor = "± " + human.Percent(*c.Floor)
 		}
-		text := string(c.Effect)
-		switch c.Effect {
-		case few:
-			text = tooFew
-		case Better, Worse:
-			text = "B is " + text
-		}
-		p.Line(row, c.Metric, c.metric.Format(c.A), c.metric.Format(c.B), signed(*c.Change), interval, floor, text)
+		p.Line(row, c.Metric, c.metric.Format(c.A), c.metric.Format(c.B), signed(*c.Change), interval, floor, c.words())
 	}
 	p.Line("")
 	for _, s := range t.Summary {

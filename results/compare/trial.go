@@ -66,7 +66,8 @@ type contrast struct {
 	Effect effect   `json:"effect"`
 
 	metric    results.Metric
-	saturated bool // the generator, in most runs of an arm
+	values    [2][]float64 // of the runs of A and B
+	saturated bool         // the generator, in most runs of an arm
 }
 
 // NewTrial compares the two settings. The intervals hold for all metrics at once (Bonferroni); a change counts if
@@ -125,6 +126,7 @@ func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 	if c.Pairs = len(a); c.Pairs == 0 {
 		return c
 	}
+	c.values = [2][]float64{a, b}
 	c.A, c.B, c.Effect = median(a, level).Center, median(b, level).Center, noise
 	change, twin := median(ab, level), median(aa, confidence)
 	floor := max(math.Abs(twin.Lo), math.Abs(twin.Hi))

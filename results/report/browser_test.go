@@ -7,160 +7,45 @@ import (
 	"fmt"
 	"image/png"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"hammerlock/internal/browser"
 	"hammerlock/results"
 )
 
 // artifacts is where pictures of the report are left for a look at them.
 const artifacts = "../../bin/artifacts"
 
-// chromium starts a headless Chromium for the tests that follow.
-func chromium(t *testing.T) context.Context {
+// tab is a page of a report.
+type tab struct{ *browser.Tab }
+
+func openTab(t *testing.T, chromium context.Context, wide, high int64) tab {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		t.Fatal("no Chromium here: `sh .ci/setup chromium` installs it")
-	}
-	allocator, stop := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.NoFirstRun, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("headless", "new"),
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("force-color-profile", "srgb"),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"), chromedp.ProxyServer("127.0.0.1:9"))
-	t.Cleanup(stop)
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatal(err)
-	}
-	return ctx
+	return tab{browser.Open(t, chromium, wide, high)}
 }
 
-// browser is a tab that notes what it complains of and what it asks the network for.
-type browser struct {
-	context.Context
-	mu                   sync.Mutex
-	complaints, requests []string
-}
-
-func openTab(t *testing.T, chromium context.Context, wide, high int64) *browser {
-	t.Helper()
-	b := &browser{}
-	ctx, cancel := chromedp.NewContext(chromium, chromedp.WithListener(b.note))
-	t.Cleanup(cancel)
-	b.Context = ctx
-	call(t, b, network.Enable, network.EnableParams{})
-	call(t, b, log.Enable, cdp.Empty{})
-	b.size(t, wide, high)
-	return b
-}
-
-func (b *browser) note(event any) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch e := event.(type) {
-	case *runtime.EventExceptionThrown:
-		b.complaints = append(b.complaints, fmt.Sprintf("%s %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
-	case *runtime.EventConsoleAPICalled:
-		b.complaints = append(b.complaints, fmt.Sprintf("console.%s %v", e.Type, e.Args))
-	case *log.EventEntryAdded:
-		b.complaints = append(b.complaints, e.Entry.Text)
-	case *network.EventRequestWillBeSent:
-		if !strings.HasPrefix(e.Request.URL, "data:") {
-			b.requests = append(b.requests, e.Request.URL)
-		}
-	}
-}
-
-func call[P, R any](t *testing.T, b *browser, command cdp.Command[P, R], params P) {
-	t.Helper()
-	if _, err := chromedp.Call(b, command, params); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// run lets the browser do something, for a minute at most.
-func run[T any](t *testing.T, b *browser, action chromedp.Action[T]) T {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(b, time.Minute)
-	defer cancel()
-	v, err := chromedp.Run(ctx, action)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-// js evaluates a script, and waits for what it promises.
-func js[T any](t *testing.T, b *browser, script string) T {
-	t.Helper()
-	return run(t, b, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
-}
-
-// size gives the screen a size and waits until the page has followed.
-func (b *browser) size(t *testing.T, wide, high int64) {
-	t.Helper()
-	run(t, b, chromedp.EmulateViewport(wide, high))
-}
-
-// scheme says what the system of the reader prefers: light or dark.
-func (b *browser) scheme(t *testing.T, name string) {
-	t.Helper()
-	call(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
-}
-
-// open shows a file and waits until everything is drawn.
-func (b *browser) open(t *testing.T, path string) {
+// address is where a file is for a browser.
+func address(t *testing.T, path string) string {
 	t.Helper()
 	full, err := filepath.Abs(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, b, chromedp.Navigate("file://"+full))
-	run(t, b, chromedp.WaitVisible(chromedp.CSS("html[data-ready=yes]")))
-	b.act(t, "drawAll()")
+	return "file://" + full
 }
 
-// act lets the page do something and show it.
-func (b *browser) act(t *testing.T, script string) {
+// quiet fails the test if the browser complained, or asked for anything but the page.
+func (b tab) quiet(t *testing.T) {
 	t.Helper()
-	js[bool](t, b, script+"; new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))")
-}
-
-// quiet fails the test if the browser complained, or asked for anything but the file.
-func (b *browser) quiet(t *testing.T) {
-	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range b.complaints {
-		t.Errorf("the browser complained: %s", c)
-	}
-	for _, r := range b.requests {
-		if !strings.HasPrefix(r, "file://") || !strings.HasSuffix(r, ".html") {
-			t.Errorf("the page asked for %s", r)
-		}
-	}
-	if len(b.requests) == 0 {
-		t.Error("no request was seen, not even that for the page: the test is blind")
-	}
+	b.Quiet(t, func(url string) bool {
+		return strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "file://") && strings.HasSuffix(url, ".html")
+	})
 }
 
 // leave writes a file for a look at it.
@@ -172,13 +57,13 @@ func leave(t *testing.T, name string, data []byte) {
 }
 
 // picture leaves a picture and returns how many colours it has.
-func (b *browser) picture(t *testing.T, name, selector string) int {
+func (b tab) picture(t *testing.T, name, selector string) int {
 	t.Helper()
 	take := chromedp.FullScreenshot(100)
 	if selector != "" {
 		take = chromedp.Screenshot(chromedp.CSS(selector))
 	}
-	shot := run(t, b, take)
+	shot := browser.Do(t, b.Tab, take)
 	leave(t, name+".png", shot)
 	img, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
@@ -213,21 +98,27 @@ type panel struct {
 	Ink   int
 }
 
-func (b *browser) panels(t *testing.T) []panel {
+func (b tab) panels(t *testing.T) []panel {
 	t.Helper()
-	return js[[]panel](t, b, drawnScript)
+	return browser.JS[[]panel](t, b.Tab, drawnScript)
 }
 
-func (b *browser) text(t *testing.T, script string) string {
+func (b tab) text(t *testing.T, script string) string {
 	t.Helper()
-	return js[string](t, b, script)
+	return browser.JS[string](t, b.Tab, script)
 }
 
 // inkOf counts the pixels of a theme's colour in the strip.
-func (b *browser) inkOf(t *testing.T, name string) int {
+func (b tab) inkOf(t *testing.T, name string) int {
 	t.Helper()
-	return js[int](t, b, fmt.Sprintf(`(() => {
-		const c = page.strips.run0.canvas, x = new OffscreenCanvas(c.width, c.height).getContext("2d", {willReadFrequently: true});
+	return b.inkIn(t, "page.strips.run0.canvas", name)
+}
+
+// inkIn counts them in any canvas.
+func (b tab) inkIn(t *testing.T, canvas, name string) int {
+	t.Helper()
+	return browser.JS[int](t, b.Tab, fmt.Sprintf(`(() => {
+		const c = %s, x = new OffscreenCanvas(c.width, c.height).getContext("2d", {willReadFrequently: true});
 		x.fillStyle = color(%q); x.fillRect(0, 0, 1, 1);
 		const want = x.getImageData(0, 0, 1, 1).data;
 		x.clearRect(0, 0, c.width, c.height);
@@ -236,27 +127,38 @@ func (b *browser) inkOf(t *testing.T, name string) int {
 		let n = 0;
 		for (let i = 0; i < p.length; i += 4) if (Math.abs(p[i] - want[0]) + Math.abs(p[i+1] - want[1]) + Math.abs(p[i+2] - want[2]) < 12 && p[i+3] > 250) n++;
 		return n;
-	})()`, name))
+	})()`, canvas, name))
 }
 
 // TestReportInABrowser shows pages in one browser, a tab after the other: it draws what is in front.
 func TestReportInABrowser(t *testing.T) {
-	browser := chromium(t)
+	chromium := browser.Start(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
 		"one run": oneRun, "several runs": severalRuns, "without scripts": withoutScripts, "printed": printed,
+		"comparison": func(t *testing.T, c context.Context) { comparisonDrawn(t, openTab(t, c, 1280, 900)) },
 	} {
-		t.Run(name, func(t *testing.T) { test(t, browser) })
+		t.Run(name, func(t *testing.T) { test(t, chromium) })
 	}
 }
 
 func oneRun(t *testing.T, chromium context.Context) {
-	dir := crowd{workers: 16, visits: 4000, intrude: 400, seed: 5}.save(t, t.TempDir(), func(*results.Run) {})
+	dir := crowd{workers: 16, visits: 4000, intrude: 400, seed: 5}.save(t, t.TempDir(), func(r *results.Run) {
+		const ms = int64(time.Millisecond)
+		r.Phases = []results.Phase{{Name: "warm-up", Kind: "warm-up", Load: "50/s", To: 200 * ms}, {Name: "calm", Kind: "steady", Load: "90/s", From: 200 * ms, To: 3000 * ms},
+			{Name: "rush", Kind: "burst", Load: "300 at once", From: 3000 * ms, To: 9000 * ms}}
+	})
 	if err := save(dir); err != nil {
 		t.Fatal(err)
 	}
 	b := openTab(t, chromium, 1280, 900)
-	b.scheme(t, "light")
-	b.open(t, filepath.Join(dir, File))
+	b.Scheme(t, "light")
+	b.Draw(t, address(t, filepath.Join(dir, File)))
+	if n := b.inkIn(t, `document.querySelector("[data-chart=rate] canvas")`, "soft"); n < 2000 {
+		t.Errorf("%d pixels of the throughput are shaded as those of a phase", n)
+	}
+	if text := b.text(t, `document.body.innerText`); !strings.Contains(text, "300 at once") {
+		t.Error("the load of a phase is missing")
+	}
 	panels := b.panels(t)
 	if len(panels) != 10 {
 		t.Errorf("got %d panels, want 10: %v", len(panels), panels)
@@ -270,14 +172,14 @@ func oneRun(t *testing.T, chromium context.Context) {
 		t.Errorf("the page has %d colours", n)
 	}
 	b.strip(t)
-	b.scheme(t, "dark")
-	b.act(t, `page.strips.run0.show(0, 1e18)`)
+	b.Scheme(t, "dark")
+	b.Act(t, `page.strips.run0.show(0, 1e18)`)
 	if back := b.text(t, `getComputedStyle(document.body).backgroundColor`); back != "rgb(14, 19, 25)" {
 		t.Errorf("the dark page is %s", back)
 	}
 	b.picture(t, "report-dark", "")
-	b.size(t, 400, 900)
-	b.act(t, `document.getElementById("theme").click()`)
+	b.Size(t, 400, 900)
+	b.Act(t, `document.getElementById("theme").click()`)
 	if wide := b.text(t, `String(document.documentElement.scrollWidth)`); wide != "400" {
 		t.Errorf("the page is %s pixels wide on a screen of 400", wide)
 	}
@@ -286,12 +188,12 @@ func oneRun(t *testing.T, chromium context.Context) {
 }
 
 // strip goes from the whole run to a millisecond around a violation and on to its operations.
-func (b *browser) strip(t *testing.T) {
+func (b tab) strip(t *testing.T) {
 	t.Helper()
 	if n := b.inkOf(t, "overlap"); n < 20 {
 		t.Errorf("the whole run shows its overlaps in %d pixels", n)
 	}
-	b.act(t, `page.strips.run0.jump(1, 1e6)`)
+	b.Act(t, `page.strips.run0.jump(1, 1e6)`)
 	if span := b.text(t, `String(Math.round(page.strips.run0.view[1] - page.strips.run0.view[0]))`); span != "1000000" {
 		t.Errorf("the strip shows %s ns, want a millisecond", span)
 	}
@@ -305,9 +207,9 @@ func (b *browser) strip(t *testing.T) {
 		}
 	}
 	b.picture(t, "report-violation-1ms", "[data-chart=strip]")
-	b.act(t, `page.strips.run0.canvas.focus()`)
-	run(t, b, chromedp.KeyEvent("0"))
-	run(t, b, chromedp.KeyEvent("+"))
+	b.Act(t, `page.strips.run0.canvas.focus()`)
+	browser.Do(t, b.Tab, chromedp.KeyEvent("0"))
+	browser.Do(t, b.Tab, chromedp.KeyEvent("+"))
 	if whole := b.text(t, `String(Math.round(page.strips.run0.s.end / (page.strips.run0.view[1] - page.strips.run0.view[0])))`); whole != "2" {
 		t.Errorf("after the keys 0 and + the strip shows 1/%s of the run, want 1/2", whole)
 	}
@@ -329,16 +231,12 @@ func severalRuns(t *testing.T, chromium context.Context) {
 		t.Fatal(err)
 	}
 	b := openTab(t, chromium, 1280, 900)
-	full, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, b, chromedp.Navigate("file://"+full))
-	run(t, b, chromedp.WaitVisible(chromedp.CSS("[data-chart=pareto][data-drawn=yes]"))) // what is in sight is drawn unasked
+	b.Show(t, address(t, path))
+	browser.Do(t, b.Tab, chromedp.WaitVisible(chromedp.CSS("[data-chart=pareto][data-drawn=yes]"))) // what is in sight is drawn unasked
 	if late := b.text(t, `document.querySelector("#run2 [data-chart=lorenz]").dataset.drawn || "not yet"`); late != "not yet" {
 		t.Errorf("what is far out of sight is drawn at once: %s", late)
 	}
-	b.open(t, path)
+	b.Draw(t, address(t, path))
 	n := 0
 	for _, p := range b.panels(t) {
 		if p.State == "yes" && p.Ink >= 500 {
@@ -358,13 +256,9 @@ func withoutScripts(t *testing.T, chromium context.Context) {
 		t.Fatal(err)
 	}
 	b := openTab(t, chromium, 1000, 900)
-	call(t, b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	full, err := filepath.Abs(filepath.Join(dir, File))
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, b, chromedp.Navigate("file://"+full))
-	text := run(t, b, chromedp.Text(chromedp.CSS("body")))
+	browser.Call(t, b.Tab, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.Show(t, address(t, filepath.Join(dir, File)))
+	text := browser.Do(t, b.Tab, chromedp.Text(chromedp.CSS("body")))
 	for _, want := range []string{"FAIL", "verify --topology sentinel", "service-loss", "Acquire (winners)", "kill-primary@300ms", "GOMAXPROCS",
 		"MaxRetries", "need JavaScript", "was killed <b>and</b> replaced"} {
 		if !strings.Contains(text, want) {
@@ -385,8 +279,8 @@ func printed(t *testing.T, chromium context.Context) {
 		t.Fatal(err)
 	}
 	b := openTab(t, chromium, 1000, 900)
-	b.open(t, filepath.Join(dir, File))
-	pdf := run(t, b, chromedp.PrintToPDF(chromedp.PDFPrintBackground()))
+	b.Draw(t, address(t, filepath.Join(dir, File)))
+	pdf := browser.Do(t, b.Tab, chromedp.PrintToPDF(chromedp.PDFPrintBackground()))
 	if !bytes.HasPrefix(pdf, []byte("%PDF")) || len(pdf) < 30_000 {
 		t.Errorf("printed %d bytes", len(pdf))
 	}

@@ -18,9 +18,11 @@ type runDocument struct {
 	Series  *series          `json:"series"`
 	Strip   *packedStrip     `json:"strip"`
 	Faults  []faultDocument  `json:"faults"`
+	Phases  []faultDocument  `json:"phases"`
 	Workers []results.Worker `json:"workers"`
 }
 
+// faultDocument is a fault, or a phase.
 type faultDocument struct {
 	From int64  `json:"from"`
 	To   int64  `json:"to"` // -1: never healed
@@ -35,7 +37,10 @@ func document(runs []saved, b *pack) []runDocument {
 		status, _ := r.Safety()
 		d := runDocument{
 			ID: "run" + strconv.Itoa(i), Name: r.Combination(), Status: status.String(), Trips: r.Cost.RoundTrips,
-			P99: r.Latency.Response.P99, Warmup: r.Warmup, Series: r.series, Workers: r.Fairness.Workers, Faults: []faultDocument{},
+			P99: r.Latency.Response.P99, Warmup: r.Warmup, Series: r.series, Workers: r.Fairness.Workers, Faults: []faultDocument{}, Phases: []faultDocument{},
+		}
+		for _, p := range r.Phases {
+			d.Phases = append(d.Phases, faultDocument{From: p.From, To: p.To, Name: p.Name, Note: p.Load})
 		}
 		if r.strip != nil {
 			d.Strip = b.strip(r.strip)

@@ -14,12 +14,13 @@ import (
 // saved is a saved run with everything that its report shows.
 type saved struct {
 	*results.Run
-	series *series
-	strip  *ownership
-	faults []string         // names, by number: those of the plan, and then those by hand
-	notes  map[int64]string // what the faults did, by number
-	others []event          // what servers and processes did by themselves
-	why    string           // there is no strip
+	series  *series
+	strip   *ownership
+	faults  []string         // names, by number: those of the plan, and then those by hand
+	notes   map[int64]string // what the faults did, by number
+	others  []event          // what servers and processes did by themselves
+	why     string           // there is no strip
+	picture []byte           // of a sweep, as SVG
 }
 
 // event is something that happened and that nobody had asked for.
@@ -36,6 +37,10 @@ func readSaved(dir string) (*saved, error) {
 	r := &saved{Run: run, faults: run.Faults, notes: map[int64]string{}}
 	if r.series, err = readSeries(dir, run); err != nil {
 		return nil, err
+	}
+	if r.picture, err = os.ReadFile(filepath.Join(dir, results.EnvelopeFile)); err == nil {
+		r.why = "A sweep keeps no history: it runs many schedules of each lock."
+		return r, nil
 	}
 	path := filepath.Join(dir, results.HistoryFile)
 	if _, err := os.Stat(path); err != nil {
@@ -71,7 +76,9 @@ func (r *saved) readHistory(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	r.strip.Excludes = h.Claims.Excludes
+	if r.strip.Excludes = h.Claims.Excludes; h.Service {
+		r.strip, r.why = nil, "A service locks by itself: nobody sees who holds it. Its answers are judged above."
+	}
 	for id, text := range h.Notes {
 		if fault, ok := faults[id]; ok {
 			r.notes[fault] = text

@@ -26,7 +26,7 @@ func verdictTable(r *results.Run) tableView {
 		v := &r.Verdicts[i]
 		text := results.Finding(v)
 		if v.Cause != "" {
-			text = v.Cause + ": " + text
+			text = v.Cause + ": " + strings.TrimPrefix(text, v.Cause+": ")
 		}
 		s := stateOf(v.Status)
 		t.add(v.Checker, "", human.Count(v.Exposed), human.Count(v.Violations), text)[1].State = &s
@@ -116,6 +116,18 @@ func (r *saved) faultTable() tableView {
 	return t
 }
 
+func phaseTable(r *results.Run) (t tableView) {
+	for i := range r.Phases {
+		p := &r.Phases[i]
+		t.Head = append(results.PhaseHead(), "Load", "Faults")
+		t.add(append(p.Row(), p.Load, human.List(p.Faults))...)
+	}
+	for i, head := range t.Head {
+		t.Head[i] = strings.ToUpper(head[:1]) + head[1:]
+	}
+	return t
+}
+
 // othersMost is how many rows there are of what nobody had planned: the longest.
 const othersMost = 20
 
@@ -178,12 +190,8 @@ func costTable(r *results.Run) tableView {
 
 func configTable(r *results.Run) tableView {
 	d := func(ns int64) string { return human.Duration(time.Duration(ns)) }
-	rate := "closed loop"
-	if r.Rate > 0 {
-		rate = human.Number(r.Rate) + " visits/s, " + r.Spread
-	}
 	t := facts("Topology", r.Topology, "Lock", r.Lock, "Counter", r.Counter, "Faults", human.List(r.Faults), "Workers", strconv.Itoa(r.Workers),
-		"Processes", strconv.Itoa(r.Processes), "Pages", strconv.Itoa(r.Keys), "Popularity", r.Popularity, "Rate", rate,
+		"Processes", strconv.Itoa(r.Processes), "Pages", strconv.Itoa(r.Keys), "Popularity", r.Popularity, "Rate", r.Loop(),
 		"Seed", strconv.FormatUint(r.Seed, 10), "Lease", d(r.TTL), "Hold", d(r.Hold), "Think", d(r.Think), "Patience", d(r.Wait),
 		"Backoff", d(r.Retry), "Warm-up", d(r.Warmup), "Duration", d(r.Duration), "Measured", d(r.Measured))
 	t.addAll("Server: ", r.Settings)
@@ -193,8 +201,14 @@ func configTable(r *results.Run) tableView {
 
 func environmentTable(r *results.Run) tableView {
 	e := &r.Environment
-	return facts("Suite", e.Suite, "Go", e.Go, "System", e.OS, "Kernel", e.Kernel, "Processor", e.CPU, "Cores", strconv.Itoa(e.Cores),
+	t := facts("Suite", e.Suite, "Go", e.Go, "System", e.OS, "Kernel", e.Kernel, "Processor", e.CPU, "Cores", strconv.Itoa(e.Cores),
 		"GOMAXPROCS", strconv.Itoa(e.Procs), "Memory", human.Number(float64(e.Memory)/(1<<30))+" GiB", "Run", r.Name)
+	if r.Fleet != nil {
+		for _, a := range r.Fleet.Agents {
+			t.add("Agent "+a.Name, a.Text())
+		}
+	}
+	return t
 }
 
 // comparisonTable sets several runs side by side.

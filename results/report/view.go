@@ -1,7 +1,9 @@
 package report
 
 import (
+	"encoding/base64"
 	"fmt"
+	"html/template"
 	"strconv"
 	"time"
 
@@ -37,12 +39,14 @@ type runView struct {
 	Generator                     state
 	Tiles                         []tileView
 	Verdicts, Latency, Faults     tableView
+	Phases                        tableView
 	Fairness, Health, Config, Env tableView
 	Cost, Overlaps, Others        tableView
 	Stories                       []storyView
 	FairnessText                  string
 	Series, Strip                 bool
 	StripText                     string
+	Envelope                      template.URL // the picture of a sweep; empty if the run was none
 }
 
 func banner(runs []saved) bannerView {
@@ -75,10 +79,16 @@ func view(r *saved, number int) runView {
 		Generator: generatorState(&r.Generator), Series: r.series != nil, Strip: r.strip != nil, StripText: r.why,
 		FairnessText: r.FairnessText(), Verdicts: verdictTable(r.Run), Latency: latencyTable(r.Run), Faults: r.faultTable(),
 		Fairness: workerTable(&r.Fairness), Health: healthTable(&r.Generator), Config: configTable(r.Run), Env: environmentTable(r.Run),
-		Others: r.otherTable(), Cost: costTable(r.Run), Stories: stories(r.Run), Tiles: tiles(r.Run),
+		Others: r.otherTable(), Cost: costTable(r.Run), Phases: phaseTable(r.Run), Stories: stories(r.Run), Tiles: tiles(r.Run),
+	}
+	if r.picture != nil {
+		v.Envelope = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(r.picture))
 	}
 	if r.Label != "" {
 		v.Banner.Notes = append(v.Banner.Notes, r.Label)
+	}
+	if r.Fleet != nil {
+		v.Banner.Notes = append(v.Banner.Notes, "Agents: "+r.Fleet.Text())
 	}
 	if r.Interactive {
 		v.Banner.Notes = append(v.Banner.Notes, "INTERACTIVE: "+results.InteractiveText)

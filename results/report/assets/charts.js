@@ -80,44 +80,70 @@ function faults(run) {
   }}};
 }
 
-// chart makes a uPlot that follows its box's width and the theme.
-function chart(box, options, data) {
+// phases shades every other phase of the load behind a chart over time, and names all of them at its foot.
+function phases(run) {
+  const each = (u, draw) => {
+    const {ctx, bbox} = u, right = bbox.left + bbox.width;
+    ctx.save();
+    run.phases.forEach((p, i) => {
+      const a = Math.max(u.valToPos(p.from / 1e9, "x", true), bbox.left), b = Math.min(u.valToPos(p.to / 1e9, "x", true), right);
+      if (b > a) draw(ctx, bbox, p.name, i, a, b - a);
+    });
+    ctx.restore();
+  };
+  return {hooks: {drawClear: u => each(u, (ctx, bbox, name, i, x, w) => {
+    ctx.fillStyle = color(i % 2 ? "soft" : "card"); ctx.fillRect(x, bbox.top, w, bbox.height);
+  }), draw: u => each(u, (ctx, bbox, name, i, x, w) => {
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`; ctx.textBaseline = "bottom"; ctx.textAlign = "center";
+    ctx.fillStyle = color("muted");
+    if (ctx.measureText(name).width < w - 2) ctx.fillText(name, x + w / 2, bbox.top + bbox.height - 2);
+    ctx.fillRect(x, bbox.top + bbox.height - 4 * devicePixelRatio, devicePixelRatio, 4 * devicePixelRatio);
+  })}};
+}
+
+// chart makes a uPlot that follows its box's width and the theme. Data that a function returns is asked for again when it changes.
+function chart(box, options, source) {
+  const data = typeof source === "function" ? source() : source;
   const size = () => ({width: Math.max(box.clientWidth, 200), height: options.height || height});
-  const u = new uPlot(Object.assign({padding: [8, 10, 0, 0], legend: {live: true}}, options, size()), data, box);
+  const u = new uPlot(Object.assign({padding: [8, 20, 0, 0], legend: {live: true}}, options, size()), data, box);
+  const rest = () => u.root.classList.toggle("rest", u.cursor.idx == null); // where no cursor is, a legend has no values
+  (u.hooks.setCursor = u.hooks.setCursor || []).push(rest);
+  rest();
   new ResizeObserver(() => { const s = size(); if (s.width !== u.width) u.setSize(s); }).observe(box);
-  return {redraw: () => u.redraw(false, true), plot: u};
+  return {redraw: () => u.redraw(false, true), update: () => u.setData(source()), plot: u};
 }
 
 function stroke(i) { return {stroke: () => color(styles[i % styles.length][0]), width: 2, dash: styles[i % styles.length][1]}; }
 
+const fromSecond = (u, a, b) => a == null ? [0, 1] : [a, Math.max(b, a + 1)];
+
 const inSeconds = {label: "at", value: (u, v) => v == null ? "-" : significantTick(v) + " s"};
 
 drawings.rate = (box, run) => {
-  const s = run.series;
-  if (!s) return null;
-  const points = {show: s.at.length < 80, size: 4};
+  if (!run.series) return null;
+  const points = {show: () => run.series.at.length < 80, size: 4};
   return chart(box, {
-    scales: {x: {time: false, range: (u, a, b) => [a, Math.max(b, a + 1)]}, y: {range: (u, a, b) => [0, (b || 1) * 1.12]}}, cursor: {sync: {key: run.id}},
+    scales: {x: {time: false, range: fromSecond}, y: {range: (u, a, b) => [0, (b || 1) * 1.12]}}, cursor: {sync: {key: run.id}},
     axes: [seconds, axis({size: 50, values: (u, all) => all.map(v => count(v))})],
     series: [inSeconds, Object.assign(stroke(0), {label: "visits/s", points, value: (u, v) => v == null ? "-" : significant(v)})],
-    plugins: [faults(run)],
-  }, [s.at, s.rate]);
+    plugins: [phases(run), faults(run)],
+  }, () => [run.series.at, run.series.rate]);
 };
 
 drawings.latency = (box, run) => {
   const s = run.series;
   if (!s) return null;
-  const lines = [], data = [s.at];
-  const points = {show: s.at.length < 80, size: 4};
+  const lines = [], data = [() => run.series.at];
+  const points = {show: () => run.series.at.length < 80, size: 4};
   for (const [tag, dash] of [["response", []], ["acquire", [7, 4]]]) for (const [q, name, width] of [["p50", "blue", 1.5], ["p99", "orange", 2.2]]) {
     if (!s.lines[tag]) continue;
     lines.push({label: `${tag} ${q}`, stroke: () => color(name), dash, width, points, value: (u, v) => duration(v)});
-    data.push(s.lines[tag][q]);
+    data.push(() => run.series.lines[tag][q]);
   }
   return chart(box, {
-    scales: {x: {time: false, range: (u, a, b) => [a, Math.max(b, a + 1)]}, y: logScale}, cursor: {sync: {key: run.id}},
-    axes: [seconds, logLengths], series: [inSeconds, ...lines], plugins: [faults(run)],
-  }, data);
+    scales: {x: {time: false, range: fromSecond}, y: logScale}, cursor: {sync: {key: run.id}},
+    axes: [seconds, logLengths], series: [inSeconds, ...lines], plugins: [phases(run), faults(run)],
+  }, () => data.map(of => of()));
 };
 
 const percentile = x => {
@@ -183,7 +209,7 @@ drawings.heat = (box, run, tag) => {
     legend: {show: false}, cursor: {sync: {key: run.id}, y: false},
     scales: {x: {time: false, range: () => [first, last]}, y: {distr: 3, log: 10, range: () => [edge(m.first), edge(m.first + Math.max(m.rows, m.per))]}},
     axes: [seconds, logLengths], series: [{}, {points: {show: false}}],
-    plugins: [faults(run), {hooks: {drawAxes: cells}}],
+    plugins: [phases(run), faults(run), {hooks: {drawAxes: cells}}],
   }, [[first, last], [null, null]]);
 };
 
@@ -197,41 +223,42 @@ function level(value, text) {
   }}};
 }
 
-function bars(box, run, values, more) {
-  const x = values.map((_, i) => i);
+function bars(box, run, of, more) {
   const fill = () => color("blue") + "b0";
   return chart(box, Object.assign({
-    scales: {x: {time: false, range: [-0.7, values.length - 0.3]}, y: more.scale},
+    scales: {x: {time: false, range: () => [-0.7, of().length - 0.3]}, y: more.scale},
     axes: [axis({size: 30, space: 34, incrs: [1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100, 200, 500, 1000], values: (u, all) => all.map(v => Number.isInteger(v) ? worker(v) : "")}), more.axis],
     series: [{label: "worker", value: (u, v) => v == null ? "-" : worker(v)},
       {label: more.label, stroke: () => color("blue"), fill, width: 1, points: {show: false}, value: more.value, paths: uPlot.paths.bars({size: [0.8, 40]})}],
     plugins: more.plugins || [],
-  }), [x, values]);
+  }), () => [of().map((_, i) => i), of()]);
 }
 
 drawings.shares = (box, run) => {
-  const visits = (run.workers || []).map(w => w.visits);
-  if (!visits.length) return null;
-  const fair = visits.reduce((a, b) => a + b, 0) / visits.length;
+  const visits = () => (run.workers || []).map(w => w.visits);
+  if (!visits().length) return null;
+  const fair = () => visits().reduce((a, b) => a + b, 0) / visits().length;
   return bars(box, run, visits, {
-    label: "visits", scale: {range: (u, a, b) => [0, Math.max(b, fair, 1) * 1.1]}, value: (u, v) => v == null ? "-" : count(v),
-    axis: axis({size: 50, values: (u, all) => all.map(count)}), plugins: [level(() => fair)],
+    label: "visits", scale: {range: (u, a, b) => [0, Math.max(b, fair(), 1) * 1.1]}, value: (u, v) => v == null ? "-" : count(v),
+    axis: axis({size: 50, values: (u, all) => all.map(count)}), plugins: [level(fair)],
   });
 };
 
 drawings.waits = (box, run) => {
-  const waits = (run.workers || []).map(w => Math.max(w.longest_wait_ns, 1));
-  if (!waits.length) return null;
+  const waits = () => (run.workers || []).map(w => Math.max(w.longest_wait_ns, 1));
+  if (!waits().length) return null;
   return bars(box, run, waits, {label: "longest wait", scale: {range: (u, a, b) => [0, b * 1.1]}, value: (u, v) => v == null ? "-" : duration(v), axis: lengths});
 };
 
 drawings.lorenz = (box, run) => {
-  const visits = (run.workers || []).map(w => w.visits).sort((a, b) => a - b);
-  const sum = visits.reduce((a, b) => a + b, 0);
-  if (!sum) return empty(box, "No visit was counted.");
-  let so = 0;
-  const x = [0], y = [0];
-  visits.forEach((v, i) => { so += v; x.push(100 * (i + 1) / visits.length); y.push(100 * so / sum); });
+  const curve = () => {
+    const visits = (run.workers || []).map(w => w.visits).sort((a, b) => a - b), sum = visits.reduce((a, b) => a + b, 0);
+    let so = 0;
+    const x = [0], y = [0];
+    visits.forEach((v, i) => { so += v; x.push(100 * (i + 1) / visits.length); y.push(100 * so / (sum || 1)); });
+    return [x, y, x];
+  };
+  if (curve()[1].at(-1) === 0 && document.getElementById("data")) return empty(box, "No visit was counted.");
   const share = axis({size: 44, values: (u, all) => all.map(v => v + " %")});
   const format = (u, v) => v == null ? "-" : significant(v) + " %";
   return chart(box, {
@@ -239,7 +266,7 @@ drawings.lorenz = (box, run) => {
     series: [{label: "poorest workers", value: format},
       Object.assign(stroke(0), {label: "their visits", fill: () => color("blue") + "22", points: {show: false}, value: format}),
       Object.assign(stroke(1), {label: "if equal", points: {show: false}, value: format})],
-  }, [x, y, x]);
+  }, curve);
 };
 
 // mark draws a run's verdict as a shape: a disc passed, a cross failed, an empty square is undecided.

@@ -84,7 +84,7 @@ function draw(box) {
   if (!make) return;
   page.waiting.delete(box);
   const made = make(box);
-  if (made) page.drawn.push(made);
+  if (made) page.drawn.push(Object.assign(made, {kind: box.dataset.chart}));
   box.dataset.drawn = made ? "yes" : "empty";
 }
 
@@ -100,7 +100,9 @@ function plan() {
     const kind = box.dataset.chart;
     const [name, part] = kind.split("-");
     page.waiting.set(box, b => drawings[name](b, run, part));
-    seen.observe(box);
+    const place = box.getBoundingClientRect();
+    if (place.width && place.top < innerHeight) draw(box); // at once: who takes a picture of the page scrolls nowhere
+    else seen.observe(box);
   }
 }
 
@@ -117,7 +119,7 @@ async function start() {
     });
   }
   theme();
-  await unpack();
+  await (document.getElementById("data") ? unpack() : live());
   plan();
   for (const b of document.querySelectorAll("[data-from]")) {
     const run = b.closest("[data-run]").dataset.run;

@@ -46,7 +46,7 @@ class Strip {
     this.rows = readVisits(this.s.rows);
     this.overlaps = readOverlaps(this.s.meets);
     this.current = -1;
-    this.view = [0, this.s.end];
+    this.view = [this.start, this.s.end];
     this.build();
     new ResizeObserver(() => this.redraw()).observe(this.canvas);
   }
@@ -60,7 +60,7 @@ class Strip {
       this.number = element("span", {class: "span", text: `${count(this.s.overlaps)} overlaps`}),
       button("›", "next overlap (n)", () => this.jump(1)));
     const tools = element("div", {class: "tools"},
-      button("Whole run", "0", () => this.show(0, this.s.end)), button("−", "zoom out (-)", () => this.zoom(2)),
+      button(this.s.names ? "All" : "Whole run", "0", () => this.show(this.start, this.s.end)), button("−", "zoom out (-)", () => this.zoom(2)),
       button("+", "zoom in (+)", () => this.zoom(0.5)), button("←", "earlier", () => this.pan(-0.5)), button("→", "later", () => this.pan(0.5)),
       this.span, element("span", {class: "gap"}), ...jumps);
     this.canvas = element("canvas", {tabindex: "0", role: "img",
@@ -69,6 +69,18 @@ class Strip {
     this.detail.hidden = true;
     this.box.append(tools, this.canvas, this.legend(), this.detail);
     this.listen();
+  }
+
+  // name is the number of the worker in a row.
+  name(row) { return this.s.names ? this.s.names[row] : row; }
+
+  get start() { return this.s.from || 0; }
+
+  // follow shows a later piece of a run that goes on.
+  follow(s) {
+    const whole = this.view[0] <= this.start && this.view[1] >= this.s.end;
+    this.s = s;
+    whole ? this.show(s.from, s.end) : this.show(...this.view);
   }
 
   legend() {
@@ -110,14 +122,14 @@ class Strip {
     }, {passive: false});
     c.addEventListener("keydown", e => {
       const act = {ArrowLeft: () => this.pan(-0.25), ArrowRight: () => this.pan(0.25), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5),
-        "-": () => this.zoom(2), 0: () => this.show(0, this.s.end), n: () => this.jump(1), p: () => this.jump(-1)}[e.key];
+        "-": () => this.zoom(2), 0: () => this.show(this.start, this.s.end), n: () => this.jump(1), p: () => this.jump(-1)}[e.key];
       if (act) { e.preventDefault(); act(); }
     });
   }
 
   show(from, to) {
-    const span = Math.min(Math.max(to - from, 1e3), this.s.end);
-    from = Math.min(Math.max(from, 0), this.s.end - span);
+    const span = Math.min(Math.max(to - from, 1e3), this.s.end - this.start);
+    from = Math.min(Math.max(from, this.start), this.s.end - span);
     this.view = [from, from + span];
     this.redraw();
   }
@@ -233,12 +245,12 @@ class Strip {
   // roughly paints shares: a picture with a row a worker, stretched to the lanes.
   roughly(ctx, parts) {
     if (!parts.length) return;
-    const k = this.tier(), n = this.s.tiers[k].buckets, wide = this.s.end / n, W = this.width, rows = this.s.workers;
+    const k = this.tier(), n = this.s.tiers[k].buckets, wide = (this.s.end - this.start) / n, W = this.width, rows = this.s.workers;
     const image = (plane, name, least) => {
       const c = new OffscreenCanvas(W, rows), x = c.getContext("2d"), data = x.createImageData(W, rows), ink = channels(this.colors[name]);
       for (const p of parts) for (let i = Math.max(0, Math.floor(this.at(p.from) - gutter)); i < Math.min(W, Math.ceil(this.at(p.to) - gutter)); i++) {
-        const a = Math.max(0, Math.min(n - 1, Math.floor(this.time(gutter + i) / wide)));
-        const b = Math.max(a + 1, Math.min(n, Math.ceil(this.time(gutter + i + 1) / wide)));
+        const a = Math.max(0, Math.min(n - 1, Math.floor((this.time(gutter + i) - this.start) / wide)));
+        const b = Math.max(a + 1, Math.min(n, Math.ceil((this.time(gutter + i + 1) - this.start) / wide)));
         for (let w = 0, at = this.s.planes[k][plane].at; w < rows; w++, at += n) {
           let sum = 0;
           for (let q = a; q < b; q++) sum += page.bytes[at + q] ** 2;
@@ -263,7 +275,7 @@ class Strip {
   // tier is the finest picture of the run that is not much finer than the screen.
   tier() {
     let k = this.s.tiers.length - 1;
-    while (k > 0 && this.s.tiers[k].buckets * (this.view[1] - this.view[0]) / this.s.end > 4 * this.width) k--;
+    while (k > 0 && this.s.tiers[k].buckets * (this.view[1] - this.view[0]) / (this.s.end - this.start) > 4 * this.width) k--;
     return k;
   }
 
@@ -298,11 +310,11 @@ class Strip {
 
   // traces draws what is not listed one by one: a mark, or a line where all that is known is that it was somewhere in there.
   traces(ctx, dots, dot) {
-    const k = this.tier(), n = this.s.tiers[k].buckets, wide = this.s.end / n, at = this.s.planes[k][2].at;
-    const first = Math.max(0, Math.floor(this.view[0] / wide)), last = Math.min(n - 1, Math.floor(this.view[1] / wide));
+    const k = this.tier(), n = this.s.tiers[k].buckets, wide = (this.s.end - this.start) / n, at = this.s.planes[k][2].at;
+    const first = Math.max(0, Math.floor((this.view[0] - this.start) / wide)), last = Math.min(n - 1, Math.floor((this.view[1] - this.start) / wide));
     ctx.fillStyle = color("overlap");
     for (let w = 0; w < this.s.workers; w++) for (let i = first; i <= last; i++) if (page.bytes[at + w * n + i]) {
-      const x0 = this.at(i * wide), x1 = this.at((i + 1) * wide);
+      const x0 = this.at(this.start + i * wide), x1 = this.at(this.start + (i + 1) * wide);
       if (x1 - x0 < 6) { dot(dots[w], x0, x1, false); dot(dots[this.s.workers], x0, x1, false); continue; }
       ctx.fillRect(x0, rails + w * this.lane + this.lane - 2, x1 - x0, 1);
       ctx.fillRect(x0, 29, x1 - x0, 1);
@@ -311,6 +323,10 @@ class Strip {
 
   background(ctx) {
     const n = this.s.workers;
+    this.run.phases.forEach((p, i) => {
+      const x = Math.max(this.at(p.from), gutter), end = Math.min(this.at(p.to), gutter + this.width);
+      if (i % 2 && end > x) { ctx.fillStyle = color("soft"); ctx.fillRect(x, 0, end - x, rails + n * this.lane); }
+    });
     for (const f of this.run.faults) {
       const x = Math.max(this.at(f.from), gutter), end = Math.min(f.to < 0 ? Infinity : this.at(f.to), gutter + this.width);
       if (end <= gutter || x >= gutter + this.width) continue;
@@ -324,15 +340,16 @@ class Strip {
     ctx.font = "11px system-ui, sans-serif"; ctx.textBaseline = "middle";
     ctx.fillStyle = this.colors.muted; ctx.textAlign = "right";
     const each = Math.max(1, Math.ceil(12 / this.lane));
-    for (let w = 0; w < n; w += each) ctx.fillText(worker(w), gutter - 6, rails + w * this.lane + this.lane / 2);
+    for (let w = 0; w < n; w += each) ctx.fillText(worker(this.name(w)), gutter - 6, rails + w * this.lane + this.lane / 2);
     ctx.textAlign = "left";
     let free = gutter;
-    for (const f of this.run.faults) {
+    const named = [...this.run.phases.map(p => ({...p, tint: "muted"})), ...this.run.faults].sort((a, b) => a.from - b.from);
+    for (const f of named) {
       const end = f.to < 0 ? Infinity : this.at(f.to), x = Math.max(this.at(f.from) + 3, free);
       if (end < gutter || this.at(f.from) > gutter + this.width) continue;
       const text = f.name.split("@")[0], w = ctx.measureText(text).width;
       if (x + w > gutter + this.width) continue;
-      ctx.fillStyle = color("faultline"); ctx.fillText(text, x, 8);
+      ctx.fillStyle = color(f.tint || "faultline"); ctx.fillText(text, x, 8);
       free = x + w + 10;
     }
     ctx.fillStyle = this.colors.muted; ctx.strokeStyle = this.colors.line; ctx.textAlign = "center";
@@ -362,7 +379,8 @@ class Strip {
     for (let i = Math.max(0, this.below(row, t - near) - 1); i < row.length && row[i].from <= t + near; i++) if (row[i].end >= t - near) found = row[i];
     if (!found) {
       const near = this.s.windows.some(p => p.from <= t && p.to >= t);
-      this.message(near ? `${worker(w)} did nothing at ${clock(t)}` : `Of ${clock(t)} only sums are kept, in pieces of ${duration(this.s.end / this.s.tiers.at(-1).buckets)}: single visits are kept around overlaps, evidence and faults, and in a few windows drawn at random.`);
+      this.message(near ? `${worker(this.name(w))} did nothing at ${clock(t)}` : `Of ${clock(t)} only sums are kept, in pieces of ${duration((this.s.end - this.start) / this.s.tiers.at(-1).buckets)}: ` +
+        (this.s.names ? "the report at the end has single visits." : "single visits are kept around overlaps, evidence and faults, and in a few windows drawn at random."));
       return;
     }
     const upto = found.grant === Infinity ? found.end : found.held, since = found.grant === Infinity ? found.from : found.grant;

@@ -1,0 +1,17 @@
+// Command bench is the command bench of the main module with what beyond adds: see docs/BEYOND.md.
+package main
+
+import (
+	"context"
+	"os"
+
+	"hammerlock/beyond"
+	"hammerlock/internal/cli"
+)
+
+func main() {
+	os.Exit(cli.Bench(context.Background(), cli.Env{
+		Args: cli.Arguments(os.Args[1:]), Stdin: os.Stdin, Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr,
+		More: beyond.Catalogue,
+	}))
+}

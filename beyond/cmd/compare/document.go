@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// row is what was seen of a choice.
+type row struct {
+	choice
+	missing     string // what is not installed; empty if nothing is
+	loads       []*results.Run
+	dead, again time.Duration
+	scenarios   []string
+}
+
+const head = `# What to choose
+
+A lock is chosen with the servers that it stands on. This page has one run of each on one machine, side by side: two cores that servers
+and workers share, everything on loopback. Read it for orders of size and for what is different in kind. %s
+
+## In short
+
+* **You have a database, and the lock guards rows in it.** Take the lock there: a lease row, whose fence the guarded UPDATE compares. It is
+  the only choice here in which a late holder cannot do harm.
+* **Work is done twice now and then, and that is cheap.** Redis on one server or behind sentinels. Nothing waits for a
+  disk there, and a failover may forget a grant: docs/VERIFY.md.
+* **Nothing may be done twice, and there is no database.** etcd or ZooKeeper, three servers, and a store that compares the fence. Their
+  leases end under a holder that is paused or cut off, as those of Redis do: without the fence they are no safer against that.
+* **The lock must not pass on while its holder lives.** A lock of a connection (pg-advisory, GET_LOCK): it has no lease. A holder that hangs
+  blocks all others, and a connection that breaks gives the lock away at once.
+* **Redlock** survives servers that forget, as long as a majority remembers; it draws no fence.
+
+`
+
+// document is the page.
+func document(rows []row, each time.Duration, kills int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, head, fmt.Sprintf("Each load took %v; `make compare` measures all again.", each))
+	b.WriteString("## Load\n\nVisits a second (acquire, load and store a counter, release). p99 is how long somebody waits whom you meet at a random instant; " +
+		"Jain is 1 if all workers get as much.\n\n| lock | on | 1 worker | 16, own keys | 64, own keys | 32, one key | p99 | Jain | 256, one key | p99 | Jain |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, r := range rows {
+		if r.missing != "" {
+			continue
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s` |", r.lock, r.topology)
+		for i, run := range r.loads {
+			b.WriteString(cells(i, run))
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "\n## When the server that serves the lock is killed\n\nMedians of %d kills: until a lock that nobody holds is granted again, and until all servers are "+
+		"healthy with the killed one back. One server alone is started at once. A lock that was held when its holder died waits for its lease besides.\n\n"+
+		"| lock | on | granted again | healthy | fence | assumes |\n|---|---|---|---|---|---|\n", kills)
+	for _, r := range rows {
+		if r.missing != "" {
+			fmt.Fprintf(&b, "| `%s` | `%s` | not measured: %s | | | |\n", r.lock, r.topology, r.missing)
+			continue
+		}
+		_, lock := find(r.choice)
+		fence := "no"
+		if lock.Claims.Fences {
+			fence = "yes"
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s |\n", r.lock, r.topology, took(r.dead), took(r.again), fence, lock.Assumes)
+	}
+	b.WriteString("\n## Scenarios\n\nSome scenarios of [VERIFY.md](VERIFY.md), for each lock those that apply. In bold: failed. With a question mark: it showed too little, or the machine " +
+		"stood still.\n\n| lock | on | scenarios |\n|---|---|---|\n")
+	for _, r := range rows {
+		if r.missing == "" {
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", r.lock, r.topology, strings.Join(r.scenarios, ", "))
+		}
+	}
+	b.WriteString(tail)
+	return b.String()
+}
+
+// took is a time that was measured, or a dash.
+func took(d time.Duration) string {
+	if d == 0 {
+		return "-"
+	}
+	return human.Duration(d)
+}
+
+// cells are what the table says of one load.
+func cells(shape int, run *results.Run) string {
+	cells := "-"
+	if run != nil {
+		cells = fmt.Sprintf("%.3g", run.Throughput)
+	}
+	if shape < hot {
+		return " " + cells + " |"
+	}
+	if run == nil {
+		return " - | - | - |"
+	}
+	wait := "-"
+	if p := run.Waiting.RandomWaiter.P99; p != nil {
+		wait = human.Duration(time.Duration(*p))
+	}
+	return fmt.Sprintf(" %s | %s | %.2f |", cells, wait, run.Fairness.Jain)
+}
+
+const tail = `
+## Not tried
+
+Machines and networks between servers; TLS; disks other than this one's; MySQL proper, and databases that replicate; Consul; more than
+three nodes; locks that are held for long beside others (what a waiter costs the servers meanwhile).
+`

@@ -1,0 +1,140 @@
+// Package etcd has what the suite needs to try locks on etcd: its topologies, its faults and its locks, right and wrong ones.
+// A lock is what its client library offers, with what a careful user adds; what a session proves is read off the wire.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"hammerlock/locks"
+	"hammerlock/topologies"
+)
+
+// callTimeout bounds each call, as the suite's clients of Redis do. The library's own default is for ever.
+const callTimeout = time.Second
+
+// client is what the workers of a process share, as in an application: one connection to each server, and one stream for
+// all renewals.
+type client struct {
+	*clientv3.Client
+
+	mu     sync.Mutex
+	leases map[int64]*renewals
+}
+
+// clientKey tells apart the clients that a process shares.
+type clientKey struct{ site *topologies.Site }
+
+func openClient(e locks.Env) (*client, error) {
+	if len(e.Places) != 1 {
+		return nil, fmt.Errorf("%w: etcd is one site, not %d", locks.ErrServer, len(e.Places))
+	}
+	return locks.Share(e.Process, clientKey{e.Places[0]}, func() (*client, error) {
+		c := &client{leases: map[int64]*renewals{}}
+		dial := e.Places[0].Dialer(e.Source)
+		var err error
+		c.Client, err = clientv3.New(clientv3.Config{
+			Endpoints: e.Places[0].Addrs(), Logger: zap.NewNop(),
+			DialOptions: []grpc.DialOption{
+				grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return dial(ctx, "tcp", addr) }),
+				grpc.WithChainStreamInterceptor(c.observe),
+			},
+		})
+		return c, err
+	})
+}
+
+// observe lets the renewals of sessions be seen: the library tells nobody when it asks for one and what it is told.
+func (c *client) observe(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := open(ctx, d, cc, method, o...)
+	if err != nil || !strings.HasSuffix(method, "/LeaseKeepAlive") {
+		return s, err
+	}
+	return &observed{ClientStream: s, client: c, asked: map[int64][]time.Time{}}, nil
+}
+
+// observed is a stream of renewals. Answers come in the order of their questions.
+type observed struct {
+	grpc.ClientStream
+	client *client
+
+	mu    sync.Mutex
+	asked map[int64][]time.Time // by lease: questions without an answer
+}
+
+func (o *observed) SendMsg(m any) error {
+	if q, ok := m.(*pb.LeaseKeepAliveRequest); ok {
+		o.mu.Lock()
+		o.asked[q.ID] = append(o.asked[q.ID], time.Now())
+		o.mu.Unlock()
+	}
+	return o.ClientStream.SendMsg(m)
+}
+
+func (o *observed) RecvMsg(m any) error {
+	err := o.ClientStream.RecvMsg(m)
+	answer, ok := m.(*pb.LeaseKeepAliveResponse)
+	if err != nil || !ok {
+		return err
+	}
+	o.mu.Lock()
+	var call time.Time
+	if all := o.asked[answer.ID]; len(all) > 0 {
+		call, o.asked[answer.ID] = all[0], all[1:]
+	}
+	o.mu.Unlock()
+	o.client.mu.Lock()
+	r := o.client.leases[answer.ID]
+	o.client.mu.Unlock()
+	if r != nil && answer.TTL > 0 && !call.IsZero() {
+		r.renewed(call, time.Duration(answer.TTL)*time.Second)
+	}
+	return nil
+}
+
+// watch lets the renewals of a lease be heard of; nil ends that.
+func (c *client) watch(id int64, r *renewals) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leases[id] = r; r == nil {
+		delete(c.leases, id)
+	}
+}
+
+// harmless are the answers that say that a call had no effect.
+var harmless = []error{
+	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaseNotFound, rpctypes.ErrTooManyRequests, rpctypes.ErrNoSpace, rpctypes.ErrStopped,
+}
+
+// outcome says what an error of the library leaves certain, in the words of package locks.
+func outcome(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, concurrency.ErrLocked):
+		return locks.ErrBusy
+	}
+	for _, h := range harmless {
+		if errors.Is(err, h) {
+			return fmt.Errorf("%w: %w", locks.ErrRefused, err)
+		}
+	}
+	if status.Code(err) == codes.DeadlineExceeded {
+		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
+	return err
+}

@@ -1,0 +1,196 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"hammerlock/topologies"
+)
+
+// Topologies lists the topologies, the simplest first.
+var Topologies = []topologies.Spec{
+	engine.Topology(topologies.Spec{
+		Name: "etcd", Doc: "one etcd server, every write synced to the disk: no failover; what it acknowledged outlives its death",
+		Nodes: 1, Recovery: 2 * time.Second,
+	}),
+	engine.Topology(topologies.Spec{
+		Name: "etcd3", Doc: "three etcd servers (Raft): a write is on the disks of a majority, which elects another leader when one dies",
+		Nodes: 3, Recovery: 2 * time.Second,
+	}),
+}
+
+var engine = &topologies.Engine{
+	Name: engineName, Find: find, Command: command, Info: info, Ready: ready, Empty: empty, Asks: asks,
+	PeerLinks: peerLinks, Expire: expire, Keeps: true,
+}
+
+// engineName is the servers' name.
+const engineName = "etcd"
+
+// The timers: the servers grant no lease shorter than one and a half election timeouts, in whole seconds.
+const (
+	heartbeat = 50 * time.Millisecond
+	election  = 500 * time.Millisecond
+)
+
+var versionLine = regexp.MustCompile(`(?m)^etcd Version: (\S+)`)
+
+func find(ctx context.Context) (topologies.Server, error) {
+	path, err := exec.LookPath("etcd")
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return topologies.Server{}, errors.New("no etcd on this machine; to install it: apt-get install etcd-server")
+	}
+	text, err := exec.CommandContext(ctx, path, "--version").Output()
+	m := versionLine.FindSubmatch(text)
+	if err != nil || m == nil {
+		return topologies.Server{}, fmt.Errorf("%s --version printed %.60q: %w", path, text, err)
+	}
+	return topologies.Server{Path: path, Name: engineName, Version: string(m[1])}, nil
+}
+
+// peer is where a node's peers reach it, of the address of its clients.
+func peer(addr string) string {
+	host, port, _ := net.SplitHostPort(addr)
+	n, _ := strconv.Atoi(port)
+	return net.JoinHostPort(host, strconv.Itoa(n+topologies.PeerPort))
+}
+
+func peerLinks(n *topologies.Node) map[string]string {
+	return map[string]string{peer(n.Front()): peer(n.Back())}
+}
+
+func command(n *topologies.Node) (*exec.Cmd, error) {
+	path, err := exec.LookPath("etcd")
+	if err != nil {
+		return nil, err
+	}
+	var cluster []string
+	for _, p := range n.Peers() {
+		cluster = append(cluster, p.Name+"=http://"+peer(p.Front()))
+	}
+	return exec.Command(path, "--name", n.Name, "--data-dir", filepath.Join(n.Dir(), "data"),
+		"--listen-client-urls", "http://"+n.Back(), "--advertise-client-urls", "http://"+n.Front(),
+		"--listen-peer-urls", "http://"+peer(n.Back()), "--initial-advertise-peer-urls", "http://"+peer(n.Front()),
+		"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-state", "new", "--initial-cluster-token", n.Password(),
+		"--heartbeat-interval", strconv.FormatInt(heartbeat.Milliseconds(), 10), "--election-timeout", strconv.FormatInt(election.Milliseconds(), 10),
+		"--logger", "zap", "--log-level", "warn"), nil
+}
+
+// web asks the servers past all links. A connection is used once: servers come and go.
+var web = &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// ask sends a request to the gateway of a node, and reads its answer into the given value.
+func ask(ctx context.Context, n *topologies.Node, path, body string, into any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+n.Back()+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if body == "" {
+		r.Method, r.Body = http.MethodGet, nil
+	}
+	answer, err := web.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answered %s: %s", path, answer.Status, bytes.TrimSpace(text))
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+func info(ctx context.Context, n *topologies.Node) (map[string]string, error) {
+	var status struct {
+		Header struct {
+			Member string `json:"member_id"`
+		}
+		Leader string
+	}
+	if err := ask(ctx, n, "/v3/maintenance/status", "{}", &status); err != nil {
+		return nil, err
+	}
+	role := "slave"
+	if status.Leader == status.Header.Member {
+		role = "master"
+	}
+	return map[string]string{"role": role}, nil
+}
+
+// ready asks for a key of all: the answer needs a majority.
+func ready(ctx context.Context, n *topologies.Node) error {
+	var health struct{ Health string }
+	err := ask(ctx, n, "/health", "", &health)
+	if err == nil && health.Health != "true" {
+		err = fmt.Errorf("says that its health is %s", health.Health)
+	}
+	return err
+}
+
+// empty removes all keys. Leases end by themselves.
+func empty(ctx context.Context, nodes []*topologies.Node) error {
+	var ignored struct{}
+	return ask(ctx, nodes[0], "/v3/kv/deleterange", `{"key":"AA==","range_end":"AA=="}`, &ignored)
+}
+
+// expire revokes the lease of the first key of a lock.
+func expire(ctx context.Context, n *topologies.Node, lock string) error {
+	var first struct{ Kvs []struct{ Lease string } }
+	prefix := directory(lock)
+	body, err := json.Marshal(map[string]any{"key": []byte(prefix), "range_end": []byte(prefix[:len(prefix)-1] + "0"), "sort_target": "CREATE", "limit": 1})
+	if err == nil {
+		err = ask(ctx, n, "/v3/kv/range", string(body), &first)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(first.Kvs) == 0 || first.Kvs[0].Lease == "":
+		return fmt.Errorf("nobody holds %s with a lease", lock)
+	}
+	return ask(ctx, n, "/v3/lease/revoke", fmt.Sprintf(`{"ID":%q}`, first.Kvs[0].Lease), &struct{}{})
+}
+
+// directory begins the keys of a lock, as the library makes them; no other key begins so that is less than its end with 0 for
+// the slash.
+func directory(lock string) string { return "/" + lock + "/" }
+
+// The beginning of an HTTP/2 frame.
+const (
+	frameHeader = 9
+	dataFrame   = 0
+)
+
+// preface begins what an HTTP/2 client sends.
+var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+
+// asks finds a message in frames of HTTP/2: each is a question.
+func asks(sent []byte) bool {
+	sent = bytes.TrimPrefix(sent, preface)
+	for len(sent) >= frameHeader {
+		length := int(binary.BigEndian.Uint32(append([]byte{0}, sent[:3]...)))
+		if sent[3] == dataFrame && length > 0 {
+			return true
+		}
+		sent = sent[min(frameHeader+length, len(sent)):]
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hammerlock/locks"
+)
+
+// Locks lists the locks: right ones first.
+var Locks = []locks.Spec{mutex, done, deaf, shared}
+
+var done = locks.Spec{
+	Name:   "etcd-done",
+	Doc:    "etcd-mutex whose holder heeds Done alone, as the library's documents have it",
+	Source: mutex.Source,
+	Sites:  locks.OneSite,
+	Engine: engineName,
+	Broken: "the library looks once a second whether a lease was not renewed in time, and counts from the answer: the next may have the lock for long",
+	Caught: []locks.Symptom{{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}},
+	Claims: claims,
+	Open:   func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{heeds: true}) },
+}
+
+var deaf = locks.Spec{
+	Name:   "etcd-deaf",
+	Doc:    "etcd-mutex whose holder does not ask whether its session is done",
+	Source: "many a first use of concurrency.Mutex: Lock, work, Unlock",
+	Sites:  locks.OneSite,
+	Engine: engineName,
+	Broken: "a holder whose lease has ended goes on, beside the next",
+	Caught: []locks.Symptom{{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}},
+	Claims: claims,
+	Open:   func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{}) },
+}
+
+var shared = locks.Spec{
+	Name:   "etcd-shared",
+	Doc:    "concurrency.Mutex of many workers on one session, the process's",
+	Source: "many a first use of concurrency.Mutex: one session beside the one client",
+	Sites:  locks.OneSite,
+	Engine: engineName,
+	Broken: "the key is the session's: whoever asks with it is told that it has the lock already",
+	Caught: []locks.Symptom{{Cause: "double-grant", Fault: "none"}},
+	Claims: claims,
+	Open: func(e locks.Env) (locks.Lock, error) {
+		l, err := open(e, mutexLock{heeds: true, strict: true})
+		if err != nil {
+			return nil, err
+		}
+		return &sharedLock{mutexLock: l.(*mutexLock)}, nil
+	},
+}
+
+// sharedLock takes the session of its process for its own.
+type sharedLock struct {
+	*mutexLock
+	key any // of the session; nil = it has none yet
+}
+
+// sharedKey tells apart the sessions of a process.
+type sharedKey struct{ ttl time.Duration }
+
+// oneSession is one for all workers of a process.
+type oneSession struct{ *session }
+
+// Close leaves the session to its end.
+func (s oneSession) Close() error {
+	s.orphan()
+	return nil
+}
+
+func (l *sharedLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	if err := l.join(ctx, ttl); err != nil {
+		return locks.Lease{Key: key}, fmt.Errorf("%w: open a session: %w", locks.ErrRefused, err)
+	}
+	return l.mutexLock.Acquire(ctx, key, ttl)
+}
+
+func (l *sharedLock) join(ctx context.Context, ttl time.Duration) error {
+	if l.key != nil {
+		return nil
+	}
+	s, err := locks.Share(l.env.Process, any(sharedKey{ttl}), func() (oneSession, error) {
+		s, err := l.client.open(ctx, ttl, true, nil)
+		return oneSession{s}, err
+	})
+	if err == nil {
+		l.key, l.session = sharedKey{ttl}, s.session
+	}
+	return err
+}
+
+func (l *sharedLock) Close() error {
+	l.session = nil
+	if l.key != nil {
+		if err := l.env.Process.Drop(l.key); err != nil {
+			return err
+		}
+	}
+	return l.mutexLock.Close()
+}

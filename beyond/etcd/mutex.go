@@ -1,0 +1,217 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+var mutex = locks.Spec{
+	Name: "etcd-mutex",
+	Doc: "client/v3 concurrency.Mutex on a session of its own, given back only if it is still the owner's (IsOwner); the create " +
+		"revision is the fence; its holder heeds Done, and the end of the last renewal that was answered, which comes sooner",
+	Source:  "go.etcd.io/etcd/client/v3/concurrency v3.7.3",
+	Sites:   locks.OneSite,
+	Engine:  engineName,
+	Assumes: "a majority keeps what it acknowledged, and a leader that has lost its majority renews no lease; the holder heeds Lost",
+	Claims:  claims,
+	Open:    func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{strict: true, heeds: true}) },
+}
+
+var claims = history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Renews: true}
+
+// mutexLock is one worker's mutex.
+type mutexLock struct {
+	strict bool // the holder is told when the last proof of its lease is over
+	heeds  bool // the holder is told when the session is done
+
+	env     locks.Env
+	client  *client
+	session *session
+	held    map[string]*grant // by token
+	ready   map[string]*grant // granted while waiting, by key
+	tries   int
+}
+
+// grant is a hold, and the mutex that has it.
+type grant struct {
+	*hold
+	mutex   *concurrency.Mutex
+	session *session
+}
+
+func open(e locks.Env, l mutexLock) (locks.Lock, error) {
+	c, err := openClient(e)
+	if err != nil {
+		return nil, err
+	}
+	l.env, l.client, l.held, l.ready = e, c, map[string]*grant{}, map[string]*grant{}
+	return &l, nil
+}
+
+// Acquire is TryLock, or what Wait was granted.
+func (l *mutexLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key}
+	if g, ok := l.ready[key]; ok {
+		delete(l.ready, key)
+		if !g.session.over() {
+			return l.granted(ctx, g, lease)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	s, err := l.within(ctx, ttl)
+	if err != nil {
+		return lease, fmt.Errorf("%w: open a session: %w", locks.ErrRefused, err) // a lease without a key is no lock
+	}
+	m := mutexOf(s, key)
+	err = m.TryLock(ctx)
+	l.tries++
+	if err == nil {
+		return l.granted(ctx, &grant{mutex: m, session: s}, lease)
+	}
+	if err = outcome(err); errors.Is(err, locks.ErrBusy) {
+		return lease, err
+	}
+	if errors.Is(err, locks.ErrRefused) {
+		s.orphan()
+		return lease, err
+	}
+	return l.doubt(&grant{mutex: m, session: s}, lease, err)
+}
+
+// doubt keeps what may have been granted until it is given back.
+func (l *mutexLock) doubt(g *grant, lease locks.Lease, err error) (locks.Lease, error) {
+	lease.Token = fmt.Sprintf("%s?%d", g.mutex.Key(), l.tries)
+	l.held[lease.Token] = &grant{session: g.session}
+	return lease, err
+}
+
+func mutexOf(s *session, key string) *concurrency.Mutex {
+	return concurrency.NewMutex(s.Session, strings.TrimSuffix(directory(key), "/"))
+}
+
+// Wait is Lock: the library's own queue, in the order of the create revisions. What it is granted waits for the next try.
+func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) {
+	if ctx.Err() != nil {
+		if g, ok := l.ready[key]; ok {
+			delete(l.ready, key)
+			g.session.orphan()
+		}
+		return history.Poll, context.Cause(ctx)
+	}
+	s := l.session
+	if s == nil || s.over() {
+		return history.Poll, concurrency.ErrSessionExpired
+	}
+	// When its context ends the library takes its key back, and waits for that as long as its client lives.
+	late := context.AfterFunc(ctx, func() { time.AfterFunc(callTimeout, s.end) })
+	m := mutexOf(s, key)
+	err := m.Lock(ctx)
+	if !late() && m.Key() != takenBack {
+		s.orphan() // and with it a key that may be there
+		return history.Poll, context.Cause(ctx)
+	}
+	if err != nil {
+		s.orphan()
+		return history.Poll, err
+	}
+	l.ready[key] = &grant{mutex: m, session: s}
+	return history.Signal, nil
+}
+
+// takenBack is the key of a mutex of the library's that was given back, or refused.
+const takenBack = "\x00"
+
+// granted makes a lease of a mutex. What is left of it now is sure: it counts from the session's last renewal.
+func (l *mutexLock) granted(ctx context.Context, g *grant, lease locks.Lease) (locks.Lease, error) {
+	if l.strict && g.session.left() < g.session.ttl/2 {
+		if _, err := l.client.KeepAliveOnce(ctx, g.session.Lease()); err != nil {
+			return l.doubt(g, lease, locks.AfterGrant(outcome(err)))
+		}
+	}
+	owner := g.mutex.IsOwner()
+	lease.Fence = owner.GetCompare().GetCreateRevision()
+	lease.Token = fmt.Sprintf("%s@%d", g.mutex.Key(), lease.Fence)
+	h := &hold{token: lease.Token, lost: make(chan struct{})}
+	proof, ttl := g.session.renewals.begin(h, l.strict)
+	lease.Spent = g.session.ttl - ttl + time.Since(proof)
+	if l.heeds {
+		h.stop = context.AfterFunc(g.session.Ctx(), h.lose)
+	}
+	if l.heeds || l.strict {
+		lease.Lost = h.lost
+	}
+	g.hold = h
+	l.held[lease.Token] = g
+	return lease, nil
+}
+
+// within is the worker's session, a new one if the last is done.
+func (l *mutexLock) within(ctx context.Context, ttl time.Duration) (*session, error) {
+	if s := l.session; s != nil && !s.over() && s.ttl == ttl {
+		return s, nil
+	}
+	if l.session != nil {
+		l.session.orphan()
+		l.session = nil
+	}
+	var err error
+	l.session, err = l.client.open(ctx, ttl, l.strict, l.env.Renewals)
+	return l.session, err
+}
+
+// Extend says that the library, which renews by itself, offers no more, or that the hold is lost.
+func (l *mutexLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
+	if g, ok := l.held[lease.Token]; !ok || g.session.over() {
+		return lease, locks.ErrLost
+	}
+	return lease, fmt.Errorf("etcd mutex: %w", errors.ErrUnsupported)
+}
+
+// Release asks whether the lock is still the owner's: Unlock of the library says yes in any case. What may have been granted
+// ends with its session.
+func (l *mutexLock) Release(ctx context.Context, lease locks.Lease) error {
+	g, ok := l.held[lease.Token]
+	if !ok {
+		return locks.ErrLost
+	}
+	delete(l.held, lease.Token)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if g.mutex == nil {
+		return g.session.revoke(ctx)
+	}
+	g.session.renewals.finish()
+	answer, err := l.client.Txn(ctx).If(g.mutex.IsOwner()).Then(clientv3.OpDelete(g.mutex.Key())).Commit()
+	switch {
+	case err != nil:
+		g.session.orphan() // what could not be given back is renewed no more
+		return outcome(err)
+	case !answer.Succeeded:
+		return locks.ErrLost
+	}
+	return nil
+}
+
+// Close gives nothing back: what is held ends with its lease.
+func (l *mutexLock) Close() error {
+	for _, g := range l.held {
+		g.session.renewals.finish()
+	}
+	clear(l.held)
+	clear(l.ready)
+	if l.session != nil {
+		l.session.orphan()
+		l.session = nil
+	}
+	return l.env.Process.Drop(clientKey{l.env.Places[0]})
+}

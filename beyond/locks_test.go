@@ -1,0 +1,172 @@
+package beyond_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"hammerlock/beyond"
+	"hammerlock/checker"
+	"hammerlock/internal/cli"
+	"hammerlock/internal/crew"
+	"hammerlock/locks"
+	"hammerlock/results"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// TestMain makes the test a worker process of the command verify where it is asked to be one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == crew.Command {
+		os.Exit(cli.Verify(context.Background(), cli.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, More: beyond.Catalogue}))
+	}
+	os.Exit(m.Run())
+}
+
+// verify runs the command and returns its runs.
+func verify(t *testing.T, args ...string) []results.Run {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	args = append(args, "--out", t.TempDir(), "--json", "--quiet")
+	code := cli.Verify(t.Context(), cli.Env{Args: args, Stdout: &stdout, Stderr: &stderr, More: beyond.Catalogue})
+	var d cli.Document
+	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) == 0 {
+		t.Fatalf("verify %q: exit code %d, %v\n%s", args, code, err, stderr.String())
+	}
+	return d.Runs
+}
+
+// locksOn are the locks of the module on a topology, right or broken.
+func locksOn(s topologies.Spec, broken bool) (list []locks.Spec) {
+	for _, l := range beyond.Catalogue.Locks {
+		if l.Fits(s) && (l.Broken != "") == broken {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// causes are those that any checker found in a run.
+func causes(r *results.Run) map[string]int64 {
+	all := map[string]int64{}
+	for _, v := range r.Verdicts {
+		maps.Copy(all, v.Causes)
+	}
+	return all
+}
+
+// TestRightLocksPass puts every right lock through all scenarios that apply; with -short through one.
+func TestRightLocksPass(t *testing.T) {
+	each(t, func(t *testing.T, s topologies.Spec) {
+		var names []string
+		for _, l := range locksOn(s, false) {
+			names = append(names, l.Name)
+		}
+		args := []string{"--topology", s.Name, "--lock", strings.Join(names, ",")}
+		if testing.Short() {
+			args = append(args, "--scenario", "contention")
+		}
+		passed := map[string]bool{}
+		for _, r := range verify(t, args...) {
+			if r.Failed() {
+				t.Errorf("%s %s: %v", r.Lock, r.Scenario, causes(&r))
+			}
+			if status, _ := r.Safety(); status == checker.Pass {
+				passed[r.Lock] = true
+			}
+		}
+		for _, name := range names {
+			if !passed[name] {
+				t.Errorf("%s: nothing was seen of it", name)
+			}
+		}
+	})
+}
+
+// TestBrokenLocksAreCaught runs every broken lock with the fault that shows what is wrong with it; with -short one of each server,
+// where it stands alone.
+func TestBrokenLocksAreCaught(t *testing.T) {
+	each(t, func(t *testing.T, s topologies.Spec) {
+		all := locksOn(s, true)
+		if testing.Short() {
+			if s.Nodes > 1 {
+				t.Skip("without -short")
+			}
+			all = all[:1]
+		}
+		for _, l := range all {
+			t.Run(l.Name, func(t *testing.T) { caught(t, s, l) })
+		}
+	})
+}
+
+// caught tries a few times: a busy machine may keep two workers from meeting.
+func caught(t *testing.T, s topologies.Spec, l locks.Spec) {
+	if len(l.Caught) == 0 {
+		t.Fatal("nobody says how it shows")
+	}
+	var found map[string]int64
+	for range 3 {
+		args := []string{"--topology", s.Name, "--lock", l.Name, "--fault", l.Caught[0].Fault, "--attempts", "1"}
+		if l.Claims.Renews { // a hold must outlast a session
+			args = append(args, "--ttl", "1s", "--workers", "16", "--keys", "4", "--processes", "2", "--hold", "2500ms", "--wait", "5s", "--duration", "4s")
+		} else {
+			args = append(args, "--ttl", "400ms", "--workers", "8", "--wait", "2s", "--duration", "2s")
+		}
+		r := verify(t, args...)[0]
+		found = causes(&r)
+		if slices.ContainsFunc(l.Caught, func(c locks.Symptom) bool { return found[c.Cause] > 0 }) {
+			return
+		}
+	}
+	t.Errorf("got %v, want one of %v", found, l.Caught)
+}
+
+// TestTheLastLineOfDefence has a lock on Redis whose holder comes too late: a plain counter in a database loses page views, one
+// that compares the fencing token refuses the stale store.
+func TestTheLastLineOfDefence(t *testing.T) {
+	each(t, func(t *testing.T, s topologies.Spec) {
+		if !slices.ContainsFunc(beyond.Catalogue.Counters, func(c workload.CounterSpec) bool { return c.Name == s.Name }) {
+			t.Skip("no counter")
+		}
+		args := []string{"--topology", "single", "--lock", "fenced", "--fault", "stall-worker@300ms,stall-worker@1200ms", "--ttl", "400ms", "--workers", "8",
+			"--duration", "2500ms", "--attempts", "1"}
+		plain := verify(t, append(args, "--counter", s.Name)...)[0]
+		if plain.Views.Lost == 0 {
+			t.Errorf("a plain counter lost nothing: got %+v", plain.Views)
+		}
+		fenced := verify(t, append(args, "--counter", s.Name+"-fenced")...)[0]
+		if fenced.Views.Fenced == 0 || fenced.Views.Lost > 0 {
+			t.Errorf("a fenced counter: got %+v, want stores that were refused, and nothing lost", fenced.Views)
+		}
+	})
+}
+
+// TestALostGrantMeetsADatabase has a failover of Redis forget a grant, so that two hold the lock: the database refuses the one
+// that is late. The fault catches a holder before it begins to work and lets it go when the next one has the lock.
+func TestALostGrantMeetsADatabase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("without -short")
+	}
+	each(t, func(t *testing.T, s topologies.Spec) {
+		if !slices.ContainsFunc(beyond.Catalogue.Counters, func(c workload.CounterSpec) bool { return c.Name == s.Name }) {
+			t.Skip("no counter")
+		}
+		for range 3 { // on a busy machine the one that was caught may be told in time
+			r := verify(t, "--topology", "sentinel", "--lock", "fenced-clock", "--fault", "lost-grant@300ms", "--ttl", "4s", "--wait", "4s", "--workers", "8",
+				"--duration", "12s", "--attempts", "1", "--counter", s.Name+"-fenced")[0]
+			if r.Views.Lost > 0 {
+				t.Fatalf("the database let a stale store through: %+v", r.Views)
+			}
+			if causes(&r)["service-loss"] > 0 && r.Views.Fenced > 0 {
+				return
+			}
+		}
+		t.Error("in three runs no failover forgot a grant, or nobody was refused")
+	})
+}

@@ -1,0 +1,127 @@
+package beyond_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/beyond"
+	"hammerlock/topologies"
+)
+
+// times is how often every topology is brought up, broken and healed.
+var times = flag.Int("times", 50, "how often every topology is brought up, broken and healed; once with -short")
+
+// each runs a test on every topology of the module whose servers are installed.
+func each(t *testing.T, test func(*testing.T, topologies.Spec)) {
+	for _, s := range beyond.Catalogue.Topologies {
+		t.Run(s.Name, func(t *testing.T) {
+			if err := s.Installed(t.Context()); err != nil {
+				t.Skip(err)
+			}
+			test(t, s)
+		})
+	}
+}
+
+// TestNothingIsLeft brings every topology up again and again, breaks and heals it in turn in each way, and looks for what is
+// left: processes, directories, shared memory.
+func TestNothingIsLeft(t *testing.T) {
+	short, err := os.MkdirTemp("", "") // of its own: other runs of the suite have processes, too. Paths of sockets must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	if err := os.Chmod(short, 0o755); err != nil { // servers run as other users
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", short)
+	each(t, func(t *testing.T, s topologies.Spec) {
+		n := *times
+		if testing.Short() {
+			n = 1
+		}
+		var starts []time.Duration
+		before := traces(t)
+		for i := range n {
+			starts = append(starts, once(t, s, i+1)) // first of all a restart behind links
+		}
+		if after := traces(t); after != before {
+			t.Errorf("left behind: got %s, want %s", after, before)
+		}
+		slices.Sort(starts)
+		t.Logf("%d times: ready after %v, %v, %v (least, median, most)", n, starts[0], starts[n/2], starts[n-1])
+	})
+}
+
+// once brings a topology up, breaks and heals it, and takes it down, every third time when it is broken.
+func once(t *testing.T, s topologies.Spec, turn int) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	begun := time.Now()
+	up, err := s.Up(ctx, topologies.Options{Links: turn%2 == 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := time.Since(begun)
+	dir := up.Dir()
+	node := up.Nodes[turn%len(up.Nodes)]
+	steps := []func() error{node.Kill, func() error { return node.Start(ctx) }}
+	if turn%2 == 0 {
+		steps = []func() error{node.Pause, node.Resume}
+	}
+	if turn%3 == 2 {
+		steps = steps[:1]
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(steps) == 2 {
+		if err := up.AwaitHealthy(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := up.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Errorf("%s is still there", dir)
+	}
+	return ready
+}
+
+// traces counts what servers could leave: segments of shared memory that nobody is attached to, and processes in directories of
+// topologies.
+func traces(t *testing.T) string {
+	t.Helper()
+	segments, err := os.ReadFile("/proc/sysvipc/shm")
+	if err != nil {
+		t.Skip("no /proc here: ", err)
+	}
+	orphans := 0
+	for line := range strings.Lines(string(segments)) {
+		if f := strings.Fields(line); len(f) > 6 && f[6] == "0" {
+			orphans++
+		}
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := 0
+	for _, link := range processes {
+		if at, err := os.Readlink(link); err == nil && strings.HasPrefix(at, os.TempDir()) && strings.Contains(at, "hammerlock-") {
+			running++
+		}
+	}
+	return fmt.Sprintf("%d segments, %d processes", orphans, running)
+}

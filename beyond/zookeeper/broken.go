@@ -1,0 +1,118 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+var deaf = locks.Spec{
+	Name:   "zookeeper-deaf",
+	Doc:    "the recipe, whose holder does not watch its session",
+	Source: recipe.Source + ", which do not mention the session",
+	Sites:  locks.OneSite,
+	Engine: engineName,
+	Broken: "a holder that was cut off goes on when its session has expired, beside the next",
+	Caught: []locks.Symptom{{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}},
+	Claims: recipe.Claims,
+	Open:   func(e locks.Env) (locks.Lock, error) { return newQueue(e, false) },
+}
+
+var reuse = locks.Spec{
+	Name:   "zookeeper-reuse",
+	Doc:    "one ephemeral node with the worker's name; who loses its connection makes a new session, and takes a node with its name for its own",
+	Source: "Kafka issue KAFKA-1387, the same mistake with the node of a broker",
+	Sites:  locks.OneSite,
+	Engine: engineName,
+	Broken: "the node belongs to the session before, and ends with it: while its owner, as it thinks, goes on",
+	Caught: []locks.Symptom{
+		{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}, {Cause: "foreign-release", Fault: "cut-holder@1ms,heal@3s"},
+		{Cause: "false-release", Fault: "cut-holder@1ms,heal@3s"},
+	},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Renews: true},
+	Open: func(e locks.Env) (locks.Lock, error) {
+		all, err := shareEndings(e)
+		return &reuseLock{queueLock{env: e, all: all}, fmt.Sprintf("%016x", e.Rand.Uint64()), 0}, err
+	},
+}
+
+// reuseLock is one worker's, who has the same name all its life.
+type reuseLock struct {
+	queueLock
+	name   string
+	grants int
+}
+
+func (l *reuseLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key}
+	s, err := l.afresh(ctx, ttl)
+	if err != nil {
+		return lease, err
+	}
+	node := directory(key) + "/holder"
+	_, err = s.create(ctx, key, "holder", l.name, zk.FlagEphemeral)
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		return l.doubt(lease, &place{token: l.token(), session: s, path: node}, err)
+	}
+	var owner []byte
+	stat, err := called(ctx, func() (stat *zk.Stat, err error) {
+		owner, stat, err = s.conn.Get(node)
+		return stat, err
+	})
+	switch {
+	case errors.Is(err, zk.ErrNoNode), err == nil && string(owner) != l.name:
+		return lease, locks.ErrBusy
+	case err != nil:
+		return l.doubt(lease, &place{token: l.token(), session: s, path: node}, err)
+	}
+	p := &place{token: l.token(), session: s, path: node, hold: &hold{lost: make(chan struct{})}}
+	p.hold.token = p.token
+	lease.Token, lease.Fence, lease.Spent = p.token, stat.Czxid, s.ttl-time.Until(s.begin(p.hold, false))
+	l.held[p.token] = p
+	return lease, nil
+}
+
+func (l *reuseLock) token() string {
+	l.grants++
+	return fmt.Sprintf("%s.%d", l.name, l.grants)
+}
+
+// afresh is a session; a new one, without an end of the old one, if that has no connection.
+func (l *reuseLock) afresh(ctx context.Context, ttl time.Duration) (*session, error) {
+	if s := l.session; s != nil && s.conn.State() != zk.StateHasSession {
+		l.drop(false)
+	}
+	return l.within(ctx, ttl, false)
+}
+
+// Release removes the node, whoever's it is.
+func (l *reuseLock) Release(ctx context.Context, lease locks.Lease) error {
+	if p, ok := l.held[lease.Token]; ok && p.session.conn.State() != zk.StateHasSession {
+		s, err := l.afresh(ctx, p.session.ttl)
+		if err != nil {
+			return err
+		}
+		p.session.finish()
+		p.session = s
+		l.held[lease.Token] = p
+	}
+	return l.queueLock.Release(ctx, lease)
+}
+
+// Wait polls.
+func (l *reuseLock) Wait(ctx context.Context, _ string) (history.Wake, error) {
+	timer := time.NewTimer(2 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return history.Poll, nil
+	case <-ctx.Done():
+		return history.Poll, context.Cause(ctx)
+	}
+}

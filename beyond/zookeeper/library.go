@@ -1,0 +1,75 @@
+package zookeeper
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+var library = locks.Spec{
+	Name: "zookeeper-lock",
+	Doc: "go-zookeeper/zk Lock; its holder heeds the events of the session: a broken connection, too, ends a hold. Who has waited in vain, " +
+		"or met an error, ends the session: the library forgets the node that it leaves",
+	Source:  "github.com/go-zookeeper/zk v1.0.4",
+	Sites:   locks.OneSite,
+	Engine:  engineName,
+	Assumes: "a server that is cut off from the majority stops answering before sessions end; the holder heeds Lost",
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Renews: true},
+	Open: func(e locks.Env) (locks.Lock, error) {
+		all, err := shareEndings(e)
+		return &libraryLock{queueLock{env: e, all: all, heeds: true}}, err
+	},
+}
+
+// libraryLock is one worker's. A try waits: there is no other.
+type libraryLock struct{ queueLock }
+
+// Acquire waits for as long as a call may take.
+func (l *libraryLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	return l.AcquireWithin(ctx, key, ttl, callTimeout)
+}
+
+// AcquireWithin waits in the library's queue.
+func (l *libraryLock) AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key}
+	call := time.Now()
+	s, err := l.within(ctx, ttl, true)
+	if err != nil {
+		return lease, err
+	}
+	token := strings.ToLower(rand.Text())
+	lock := zk.NewLock(s.conn, directory(key), anybody)
+	granted := make(chan error, 1)
+	go func() { granted <- lock.LockWithData([]byte(token)) }() // it ends with the session at the latest
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case err = <-granted:
+	case <-timer.C:
+		err = locks.ErrBusy
+	case <-ctx.Done():
+		err = locks.ErrBusy
+	}
+	if err != nil {
+		l.drop(true) // nobody believes in what it may have been granted
+		if !errors.Is(err, locks.ErrBusy) {
+			err = fmt.Errorf("zookeeper: %w", err)
+		}
+		return lease, err
+	}
+	p := &place{token: token, session: s, unlock: lock.Unlock, hold: &hold{token: token, lost: make(chan struct{})}}
+	lease.Token, lease.Spent, lease.Lost = token, s.ttl-time.Until(s.begin(p.hold, false)), p.hold.lost
+	if waited := time.Since(call); waited > 10*time.Millisecond {
+		lease.Tried = waited // the library does not tell when in this time it was granted; the end is sure
+	}
+	l.held[token] = p
+	return lease, nil
+}

@@ -1,0 +1,275 @@
+package zookeeper
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+	"hammerlock/topologies"
+)
+
+// Locks lists the locks: right ones first.
+var Locks = []locks.Spec{recipe, library, deaf, reuse}
+
+var recipe = locks.Spec{
+	Name: "zookeeper",
+	Doc: "the recipe: an ephemeral sequential node, whose owner waits for the one before it; czxid is the fence; its holder heeds the end " +
+		"of the session and that of the last proof that the leader knows it, and in doubt ends the session",
+	Source:  "zookeeper.apache.org, ZooKeeper Recipes and Solutions: Locks",
+	Sites:   locks.OneSite,
+	Engine:  engineName,
+	Assumes: "a majority keeps what it acknowledged; the holder heeds Lost",
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Ordered: true, Renews: true, Wakes: true},
+	Open:    func(e locks.Env) (locks.Lock, error) { return newQueue(e, true) },
+}
+
+// queueLock is one worker's lock.
+type queueLock struct {
+	env     locks.Env
+	all     *endings
+	heeds   bool // the holder is told when the session may be over
+	session *session
+	places  map[string]*place // in the queues, by key
+	held    map[string]*place // by token
+}
+
+func newQueue(e locks.Env, heeds bool) (locks.Lock, error) {
+	all, err := shareEndings(e)
+	return &queueLock{env: e, all: all, heeds: heeds}, err
+}
+
+// place is a node in a queue.
+type place struct {
+	token   string
+	path    string // empty while it is not known whether it is there
+	session *session
+	hold    *hold
+	unlock  func() error // removes the node; nil = it is removed by its path
+}
+
+// sequence are the digits that the server adds to the name of a node.
+const sequence = 10
+
+func number(name string) string { return name[max(len(name)-sequence, 0):] }
+
+// Acquire takes a place in the queue, or looks whether the one that it has is the first.
+func (l *queueLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key}
+	s, err := l.within(ctx, ttl, false)
+	if err != nil {
+		return lease, err
+	}
+	p := l.places[key]
+	if p == nil {
+		p = &place{token: strings.ToLower(rand.Text()), session: s}
+		if p.path, err = s.create(ctx, key, p.token+"-", "", zk.FlagEphemeral|zk.FlagSequence); err != nil {
+			return l.doubt(lease, p, err)
+		}
+		l.places[key] = p
+	}
+	all, err := s.queue(ctx, key)
+	if err != nil {
+		return l.doubt(lease, p, err)
+	}
+	switch place := slices.Index(all, path.Base(p.path)); {
+	case place < 0:
+		delete(l.places, key)
+		s.expire() // only the end of a session removes its nodes
+		return lease, fmt.Errorf("%w: the session has ended", locks.ErrRefused)
+	case place > 0:
+		return lease, locks.ErrBusy
+	}
+	return l.granted(ctx, lease, p)
+}
+
+// granted makes a lease of the first place in the queue. What is left of it now is sure.
+func (l *queueLock) granted(ctx context.Context, lease locks.Lease, p *place) (locks.Lease, error) {
+	s := p.session
+	stat, err := called(ctx, func() (*zk.Stat, error) {
+		_, stat, err := s.conn.Exists(p.path)
+		return stat, err
+	})
+	if err != nil || stat.EphemeralOwner == 0 {
+		return l.doubt(lease, p, errors.Join(err, errGone(err)))
+	}
+	for range 2 { // of two answers the second proves something of the time of the first
+		if s.left() < s.ttl/2 {
+			if err := s.sync(ctx); err != nil {
+				return l.doubt(lease, p, err)
+			}
+		}
+	}
+	if s.left() <= 0 {
+		return l.doubt(lease, p, errLate)
+	}
+	delete(l.places, lease.Key)
+	p.hold = &hold{token: p.token, lost: make(chan struct{})}
+	lasts := s.begin(p.hold, l.heeds)
+	lease.Token, lease.Fence, lease.Spent = p.token, stat.Czxid, s.ttl-time.Until(lasts)
+	if l.heeds {
+		lease.Lost = p.hold.lost
+	}
+	l.held[p.token] = p
+	return lease, nil
+}
+
+var errLate = errors.New("the session may be over before its holder hears of the grant")
+
+func errGone(err error) error {
+	if err != nil {
+		return nil
+	}
+	return zk.ErrNoNode
+}
+
+// doubt keeps what may have been granted until it is given back.
+func (l *queueLock) doubt(lease locks.Lease, p *place, err error) (locks.Lease, error) {
+	delete(l.places, lease.Key)
+	if errors.Is(err, zk.ErrNoServer) && p.path == "" {
+		return lease, fmt.Errorf("%w: %w", topologies.ErrUnreachable, err)
+	}
+	lease.Token = p.token
+	l.held[p.token] = p
+	return lease, fmt.Errorf("zookeeper: %w", err)
+}
+
+// queue lists the places of a lock, the first one first.
+func (s *session) queue(ctx context.Context, key string) ([]string, error) {
+	all, err := called(ctx, func() ([]string, error) {
+		all, _, err := s.conn.Children(directory(key))
+		return all, err
+	})
+	slices.SortFunc(all, func(a, b string) int { return strings.Compare(number(a), number(b)) })
+	return all, err
+}
+
+// within is the worker's session, a new one if the last is over. If it is fragile, a broken connection ends a hold.
+func (l *queueLock) within(ctx context.Context, ttl time.Duration, fragile bool) (*session, error) {
+	if s := l.session; s != nil && !s.over() && s.ttl == ttl {
+		return s, nil
+	}
+	l.drop(true)
+	l.places, l.held = map[string]*place{}, map[string]*place{}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var err error
+	l.session, err = open(ctx, l.env, l.all, ttl, fragile)
+	return l.session, err
+}
+
+// drop ends the session, and with it all places and holds.
+func (l *queueLock) drop(polite bool) {
+	if l.session != nil {
+		l.session.end(polite)
+		l.session = nil
+	}
+}
+
+// Extend says that a session, which is renewed as long as it lives, offers no more, or that the hold is lost.
+func (l *queueLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
+	if p, ok := l.held[lease.Token]; !ok || p.session.over() {
+		return lease, locks.ErrLost
+	}
+	return lease, fmt.Errorf("zookeeper: %w", errors.ErrUnsupported)
+}
+
+// Release removes the node. Where it is not known whether it is there, or whether it is gone, the session ends.
+func (l *queueLock) Release(ctx context.Context, lease locks.Lease) error {
+	p, ok := l.held[lease.Token]
+	if !ok {
+		return locks.ErrLost
+	}
+	delete(l.held, lease.Token)
+	p.session.finish()
+	err := errInDoubt
+	switch {
+	case p.unlock != nil:
+		_, err = called(ctx, func() (struct{}, error) { return struct{}{}, p.unlock() })
+	case p.hold != nil:
+		err = p.session.remove(ctx, p.path)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		return locks.ErrLost
+	}
+	if p.session == l.session {
+		l.drop(true)
+	}
+	return err
+}
+
+var errInDoubt = errors.New("zookeeper: what may have been granted ends with its session")
+
+func (s *session) remove(ctx context.Context, node string) error {
+	call := time.Now()
+	_, err := called(ctx, func() (struct{}, error) { return struct{}{}, s.conn.Delete(node, -1) })
+	if err == nil {
+		s.proved(call)
+	}
+	return err
+}
+
+// Wait waits for the end of the place before the own one. When ctx is done it leaves the queue.
+func (l *queueLock) Wait(ctx context.Context, key string) (history.Wake, error) {
+	p := l.places[key]
+	if p == nil {
+		return history.Poll, context.Cause(ctx)
+	}
+	if ctx.Err() != nil {
+		delete(l.places, key)
+		if err := p.session.remove(context.WithoutCancel(ctx), p.path); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			l.drop(true)
+		}
+		return history.Poll, context.Cause(ctx)
+	}
+	all, err := p.session.queue(ctx, key)
+	if err != nil {
+		return history.Poll, err
+	}
+	place := slices.Index(all, path.Base(p.path))
+	if place <= 0 {
+		return history.Signal, nil
+	}
+	gone, err := called(ctx, func() (<-chan zk.Event, error) {
+		exists, _, gone, err := p.session.conn.ExistsW(directory(key) + "/" + all[place-1])
+		if err == nil && !exists {
+			gone = closed
+		}
+		return gone, err
+	})
+	if err != nil {
+		return history.Poll, err
+	}
+	select {
+	case <-gone:
+		return history.Signal, nil
+	case <-p.session.gone:
+		return history.Poll, zk.ErrSessionExpired
+	case <-ctx.Done():
+		return history.Poll, context.Cause(ctx)
+	}
+}
+
+// closed is the event of a node that is gone already.
+var closed = func() <-chan zk.Event {
+	c := make(chan zk.Event)
+	close(c)
+	return c
+}()
+
+// Close gives nothing back: what is held ends with the session, which nobody ends.
+func (l *queueLock) Close() error {
+	l.drop(len(l.held)+len(l.places) == 0)
+	return l.env.Process.Drop(endingsKey{})
+}

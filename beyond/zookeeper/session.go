@@ -1,0 +1,325 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+	"hammerlock/topologies"
+)
+
+// callTimeout bounds each call, as the suite's clients of Redis do. The library's own calls wait for ever.
+const callTimeout = time.Second
+
+// sessionShare is how much longer a session lasts than a hold is believed in after its last proof. A server that has lost its
+// leader goes on answering its clients; only what went through the leader proves something, and the leader hears from
+// the other servers which sessions live every half tick. So a proof is as old as the call before the one that was answered.
+//
+// The servers grant shorter sessions than the shortest one; but on a slow line they are over before two answers have arrived.
+const (
+	sessionShare    = 1.5
+	shortestSession = time.Second
+	reportEvery     = tick / 2
+)
+
+// session is one worker's: what it created ends with it.
+type session struct {
+	all  *endings
+	conn *zk.Conn
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	lane *history.Lane // may be nil
+	ttl  time.Duration // of the locks
+	life time.Duration // of the session, as it was asked for
+	stop context.CancelFunc
+	gone chan struct{} // closed when it has expired or was ended
+
+	ready   chan struct{} // closed when the servers have made it
+	readied sync.Once
+	lost    sync.Once
+	fragile bool // a broken connection ends a hold
+
+	mu    sync.Mutex
+	wire  net.Conn // the connection at present
+	dead  bool     // nothing must be sent any more
+	last  time.Time
+	proof time.Time
+	hold  *hold // nil = none
+}
+
+// hold is one grant.
+type hold struct {
+	token string
+	lost  chan struct{}
+	until time.Time // what is recorded of its lease is over then
+	once  sync.Once
+	timer *time.Timer // ends it when the last proof does; nil = it is believed in for longer
+}
+
+func (h *hold) lose() { h.once.Do(func() { close(h.lost) }) }
+
+// quiet silences the library.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// open makes a session and waits until the servers have made it.
+func open(ctx context.Context, e locks.Env, all *endings, ttl time.Duration, fragile bool) (*session, error) {
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &session{
+		all: all, dial: e.Places[0].Dialer(e.Source), lane: e.Renewals, ttl: ttl, stop: stop,
+		life: max(time.Duration(float64(ttl)*sessionShare), shortestSession),
+		gone: make(chan struct{}), ready: make(chan struct{}), fragile: fragile,
+	}
+	s.proof = time.Now()
+	s.last = s.proof
+	var err error
+	s.conn, _, err = zk.Connect(e.Places[0].Addrs(), s.life, zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithEventCallback(s.event),
+		zk.WithDialer(func(network, addr string, within time.Duration) (net.Conn, error) {
+			return s.connect(life, network, addr, within)
+		}))
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	select {
+	case <-s.ready:
+		go s.beat(life)
+		return s, nil
+	case <-ctx.Done():
+		s.end(true)
+		return nil, fmt.Errorf("%w: %w", topologies.ErrUnreachable, context.Cause(ctx))
+	}
+}
+
+// connect makes a connection of the session, unless that must be silent.
+func (s *session) connect(ctx context.Context, network, addr string, within time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	conn, err := s.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		return nil, errors.Join(net.ErrClosed, conn.Close())
+	}
+	s.wire = conn
+	return conn, nil
+}
+
+// event is called by the library when the state of the session changes. It must not block.
+func (s *session) event(e zk.Event) {
+	switch {
+	case e.State == zk.StateHasSession:
+		s.readied.Do(func() { close(s.ready) })
+	case e.State == zk.StateExpired:
+		s.expire()
+		s.disown()
+	case e.State == zk.StateDisconnected && e.Type == zk.EventSession && s.fragile:
+		s.disown()
+	}
+}
+
+// disown tells the holder that its hold is lost.
+func (s *session) disown() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hold != nil {
+		s.hold.lose()
+	}
+}
+
+// expire ends the session for its user.
+func (s *session) expire() { s.lost.Do(func() { close(s.gone) }) }
+
+func (s *session) over() bool {
+	select {
+	case <-s.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// endings are sessions that are being ended; the last worker of a process waits for them.
+type endings struct{ sync.WaitGroup }
+
+// Close waits.
+func (e *endings) Close() error {
+	e.Wait()
+	return nil
+}
+
+type endingsKey struct{}
+
+func shareEndings(e locks.Env) (*endings, error) {
+	if len(e.Places) != 1 {
+		return nil, fmt.Errorf("%w: ZooKeeper is one site, not %d", locks.ErrServer, len(e.Places))
+	}
+	return locks.Share(e.Process, endingsKey{}, func() (*endings, error) { return &endings{}, nil })
+}
+
+// end ends the session, in the background: the library waits for up to a second for an answer. Without politeness nothing is
+// sent: that is how a process dies.
+func (s *session) end(polite bool) {
+	s.expire()
+	s.finish()
+	s.mu.Lock()
+	if !polite {
+		s.dead = true
+		if s.wire != nil {
+			_ = s.wire.Close()
+		}
+	}
+	s.mu.Unlock()
+	s.all.Go(func() {
+		s.conn.Close()
+		s.stop()
+	})
+}
+
+// called runs a call of the library, which knows no contexts. What is called off ends with its session.
+func called[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		v, err := do()
+		got <- answer{v, err}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	select {
+	case a := <-got:
+		return a.value, a.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// beat proves now and then that the leader knows the session, until that is over.
+func (s *session) beat(ctx context.Context) {
+	ticker := time.NewTicker(s.ttl / 3)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.gone:
+			return
+		case <-ticker.C:
+		}
+		_ = s.sync(ctx)
+	}
+}
+
+// sync asks the leader for an answer.
+func (s *session) sync(ctx context.Context) error {
+	call := time.Now()
+	_, err := called(ctx, func() (string, error) { return s.conn.Sync("/") })
+	if err == nil {
+		s.proved(call)
+	}
+	return err
+}
+
+// lasts is when the session may be over.
+func (s *session) lasts() time.Time {
+	return s.proof.Add(s.life - reportEvery - s.life/100 - 2*time.Millisecond)
+}
+
+// left is for how long the session is sure to last.
+func (s *session) left() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Until(s.lasts())
+}
+
+// proved takes down a call that the leader has answered. What is recorded was called when it is: its lease is shorter by as much.
+func (s *session) proved(call time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !call.After(s.last) {
+		return
+	}
+	s.proof, s.last = s.last, call
+	if s.hold == nil {
+		return
+	}
+	if s.hold.timer != nil {
+		s.hold.timer.Reset(time.Until(s.lasts()))
+	}
+	left := time.Until(s.lasts())
+	if s.lane == nil || left <= 0 || !time.Now().Before(s.hold.until) { // the servers may have kept it for longer than is proved
+		return
+	}
+	s.hold.until = time.Now().Add(left)
+	op := s.lane.Call(history.Extend, -1)
+	op.Token, op.TTL, op.Outcome, op.Until = history.Hash(s.hold.token), left, history.OK, history.Forever
+	s.lane.Return(op)
+}
+
+// begin lets a grant stand on the session, and returns until when that is proved to last.
+func (s *session) begin(h *hold, strict bool) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold, h.until = h, s.lasts()
+	if strict {
+		h.timer = time.AfterFunc(time.Until(s.lasts()), func() { s.late(h) })
+	}
+	return s.lasts()
+}
+
+// late ends a hold whose last proof is over.
+func (s *session) late(h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hold == h && !time.Now().Before(s.lasts()) {
+		h.lose()
+	}
+}
+
+// finish ends what stands on the session: nothing of it is recorded any more.
+func (s *session) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hold != nil && s.hold.timer != nil {
+		s.hold.timer.Stop()
+	}
+	s.hold = nil
+}
+
+// directory is where the nodes of a lock are.
+func directory(key string) string { return "/" + url.PathEscape(key) }
+
+var anybody = zk.WorldACL(zk.PermAll)
+
+// create makes a node under the lock's directory, and that too if it is missing.
+func (s *session) create(ctx context.Context, key, name, data string, flags int32) (string, error) {
+	make := func() (string, error) { return s.conn.Create(directory(key)+"/"+name, []byte(data), flags, anybody) }
+	call := time.Now()
+	path, err := called(ctx, make)
+	if errors.Is(err, zk.ErrNoNode) {
+		_, err = called(ctx, func() (string, error) { return s.conn.Create(directory(key), nil, 0, anybody) })
+		if err == nil || errors.Is(err, zk.ErrNodeExists) {
+			call = time.Now()
+			path, err = called(ctx, make)
+		}
+	}
+	if err == nil {
+		s.proved(call)
+	}
+	return path, err
+}

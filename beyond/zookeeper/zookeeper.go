@@ -1,0 +1,238 @@
+// Package zookeeper has what the suite needs to try locks on ZooKeeper: its topologies, its faults and its locks, right and
+// wrong ones. What a session proves is what went through the leader.
+package zookeeper
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"hammerlock/topologies"
+)
+
+// Topologies lists the topologies, the simplest first.
+var Topologies = []topologies.Spec{
+	engine.Topology(topologies.Spec{
+		Name: "zookeeper", Doc: "one ZooKeeper server, every write synced to the disk: no failover; what it acknowledged outlives its death",
+		Nodes: 1, Recovery: 3 * time.Second,
+	}),
+	engine.Topology(topologies.Spec{
+		Name: "zookeeper3", Doc: "three ZooKeeper servers (Zab): a write is on the disks of a majority, which elects another leader when one dies",
+		Nodes: 3, Recovery: 4 * time.Second,
+	}),
+}
+
+// electionPort is the distance from a node's port to the one at which it is told of votes.
+const electionPort = topologies.PeerPort + 2
+
+var engine = &topologies.Engine{
+	Name: engineName, Find: find, Prepare: prepare, Command: command, Info: info, Ready: ready, Asks: asks,
+	Proxied: true, Expire: expire, Keeps: true,
+}
+
+// tick is the servers' unit of time. Sessions end in steps of it.
+const tick = 200 * time.Millisecond
+
+// jars are what a server needs of the package libzookeeper-java and those that it depends on.
+var jars = []string{"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "metrics-core", "snappy-java"}
+
+// places are where packages put their jars.
+const places = "/usr/share/java"
+
+var versioned = regexp.MustCompile(`zookeeper-(\d[\d.]*)\.jar$`)
+
+func find(context.Context) (topologies.Server, error) {
+	missing := errors.New("no ZooKeeper on this machine; to install it: apt-get install libzookeeper-java default-jre-headless")
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return topologies.Server{}, missing
+	}
+	for _, jar := range jars {
+		if _, err := os.Stat(filepath.Join(places, jar+".jar")); err != nil {
+			return topologies.Server{}, missing
+		}
+	}
+	s := topologies.Server{Path: java, Name: engineName}
+	all, _ := filepath.Glob(filepath.Join(places, "zookeeper-*.jar"))
+	for _, jar := range all {
+		if m := versioned.FindStringSubmatch(jar); m != nil {
+			s.Version = m[1]
+		}
+	}
+	return s, nil
+}
+
+const engineName = "ZooKeeper"
+
+// prepare writes the configuration. Votes and writes come at ports of their own.
+func prepare(_ context.Context, n *topologies.Node) error {
+	host, port, err := net.SplitHostPort(n.Back())
+	if err != nil {
+		return err
+	}
+	conf := fmt.Sprintf("tickTime=%d\ninitLimit=50\nsyncLimit=10\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\nmaxClientCnxns=0\n"+
+		"minSessionTimeout=%d\nmaxSessionTimeout=600000\n", tick.Milliseconds(), n.Dir(), port, host, 2*tick.Milliseconds())
+	all := n.Peers()
+	for i, p := range all {
+		if len(all) > 1 {
+			conf += fmt.Sprintf("server.%d=%s:%s\n", i+1, shifted(p.Back(), topologies.PeerPort), portOf(p.Back(), electionPort))
+		}
+		if p == n {
+			err = errors.Join(err, os.WriteFile(filepath.Join(n.Dir(), "myid"), []byte(strconv.Itoa(i+1)), 0o600))
+		}
+	}
+	return errors.Join(err, os.WriteFile(filepath.Join(n.Dir(), "zoo.cfg"), []byte(conf), 0o600))
+}
+
+// shifted is an address with another port.
+func shifted(addr string, by int) string {
+	host, _, _ := net.SplitHostPort(addr)
+	return net.JoinHostPort(host, portOf(addr, by))
+}
+
+func portOf(addr string, by int) string {
+	_, port, _ := net.SplitHostPort(addr)
+	n, _ := strconv.Atoi(port)
+	return strconv.Itoa(n + by)
+}
+
+func command(n *topologies.Node) (*exec.Cmd, error) {
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return nil, err
+	}
+	var path []string
+	for _, jar := range jars {
+		path = append(path, filepath.Join(places, jar+".jar"))
+	}
+	args := []string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error"}
+	if proxy := n.Proxy(); proxy != "" { // Java has every connection made by it; without the last setting, not those to 127.0.0.0/8
+		host, port, _ := net.SplitHostPort(proxy)
+		args = append(args, "-DsocksProxyHost="+host, "-DsocksProxyPort="+port, "-DsocksNonProxyHosts=")
+	}
+	return exec.Command(java, append(args, "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=srvr", "-cp", strings.Join(path, ":"),
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(n.Dir(), "zoo.cfg"))...), nil
+}
+
+// ask makes a connection to a node, past all links.
+func ask(ctx context.Context, n *topologies.Node, talk func(net.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", n.Back())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if end, ok := ctx.Deadline(); ok {
+		err = conn.SetDeadline(end)
+	}
+	return errors.Join(err, talk(conn))
+}
+
+var said = regexp.MustCompile(`(?m)^(Mode|Connections): (\S+)$`)
+
+// info asks a node what it is. One that belongs to no majority is nobody's leader.
+func info(ctx context.Context, n *topologies.Node) (map[string]string, error) {
+	var text []byte
+	err := ask(ctx, n, func(c net.Conn) error {
+		_, err := c.Write([]byte("srvr"))
+		if err == nil {
+			text, err = io.ReadAll(c)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]string{"role": "slave"}
+	for _, m := range said.FindAllSubmatch(text, -1) {
+		switch name, value := string(m[1]), string(m[2]); {
+		case name == "Connections":
+			fields["connected_clients"] = value
+		case value == "leader" || value == "standalone":
+			fields["role"] = "master"
+		}
+	}
+	return fields, nil
+}
+
+// What is sent to a server begins with its length; a request goes on with a number and what is asked for.
+const (
+	header    = 12
+	opCreate  = 1
+	opDelete  = 2
+	opMulti   = 14
+	opClose   = -11
+	greetings = 44 // bytes of a request for a session
+)
+
+// ready makes a session and ends it: each is a write.
+func ready(ctx context.Context, n *topologies.Node) error {
+	return ask(ctx, n, func(c net.Conn) error { return greet(c, 0, nil, 4*time.Second) })
+}
+
+// greet makes a session, or takes one over, and closes it.
+func greet(c net.Conn, id int64, password []byte, life time.Duration) error {
+	hello := binary.BigEndian.AppendUint32(nil, greetings)
+	hello = binary.BigEndian.AppendUint32(hello, 0) // the protocol's version
+	hello = binary.BigEndian.AppendUint64(hello, 0) // what was seen last
+	hello = binary.BigEndian.AppendUint32(hello, uint32(life.Milliseconds()))
+	hello = binary.BigEndian.AppendUint64(hello, uint64(id))
+	hello = binary.BigEndian.AppendUint32(hello, 16)
+	hello = append(hello, password...)
+	hello = append(hello, make([]byte, 16-len(password))...)
+	if _, err := c.Write(hello); err != nil {
+		return err
+	}
+	answer, err := frame(c)
+	if err != nil {
+		return err
+	}
+	if len(answer) < 16 || binary.BigEndian.Uint64(answer[8:]) == 0 {
+		return errors.New("there is no such session")
+	}
+	bye := binary.BigEndian.AppendUint32(nil, header-4)
+	bye = binary.BigEndian.AppendUint32(bye, 1)
+	code := int32(opClose)
+	bye = binary.BigEndian.AppendUint32(bye, uint32(code))
+	if _, err := c.Write(bye); err != nil {
+		return err
+	}
+	_, err = frame(c)
+	return err
+}
+
+func frame(c net.Conn) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(c, size[:]); err != nil {
+		return nil, fmt.Errorf("no answer to a request for a session: %w", err)
+	}
+	body := make([]byte, min(binary.BigEndian.Uint32(size[:]), 1<<20))
+	_, err := io.ReadFull(c, body)
+	return body, err
+}
+
+// asks finds a request that changes something.
+func asks(sent []byte) bool {
+	for len(sent) >= header {
+		size := int(binary.BigEndian.Uint32(sent))
+		switch int32(binary.BigEndian.Uint32(sent[8:])) {
+		case opCreate, opDelete, opMulti:
+			return !bytes.Equal(sent[4:8], []byte{0, 0, 0, 0}) // the version in a request for a session
+		}
+		sent = sent[min(4+size, len(sent)):]
+	}
+	return false
+}

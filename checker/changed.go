@@ -1,0 +1,37 @@
+package checker
+
+import "hammerlock/history"
+
+// changed finds readers who loaded a page twice, when they came and before they went, and saw two stores: somebody stored while
+// it was theirs. It takes no clock to find one, only to name its cause.
+func (u *updates) changed() {
+	for i := range u.holds {
+		h := &u.holds[i]
+		if h.Permits == 0 || h.Uses[0] < 0 || h.Uses[1] < 0 {
+			continue
+		}
+		first, again := &u.Ops[h.Uses[0]], &u.Ops[h.Uses[1]]
+		if again.Kind != history.Load || first.Outcome != history.OK || again.Outcome != history.OK || first.Seen == again.Seen && first.Value == again.Value {
+			continue
+		}
+		store := u.seen(again)
+		u.wrong(u.interference(h, again, store), h.Uses[1], store)
+	}
+}
+
+// interference names the cause of a changed page: the reader looked after its hold had ended, the writer stored after its own, or,
+// without either, both were inside.
+func (u *updates) interference(h *hold, again *history.Op, store int32) string {
+	if again.Return > h.lapse() {
+		return "overrun"
+	}
+	if store >= 0 {
+		op := &u.Ops[store]
+		if w := u.hold(op.Hold); w != nil && op.Call >= w.trusted() {
+			return "overrun"
+		} else if w != nil && op.Return > w.lapse() {
+			return "zombie-write"
+		}
+	}
+	return "changed-read"
+}

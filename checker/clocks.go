@@ -1,0 +1,199 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// scope says which clocks are compared, and so by how much each of them may be off.
+type scope uint8
+
+const (
+	asRead     scope = iota // as if all were right, as those of one process are
+	onMachine               // those of the processes of a machine
+	everywhere              // any
+)
+
+// half is by how much the clock of a hold may be off: two clocks differ by the sum of theirs at most.
+func (r *ruler) half(h *hold) time.Duration {
+	c := r.c
+	switch {
+	case r.scope == asRead || c.Processes < 2:
+		return 0
+	case int(h.Process) >= len(c.Bounds.Doubts):
+		return c.Bounds.Slack / 2
+	}
+	d := c.Bounds.Doubts[h.Process]
+	if r.scope == onMachine {
+		d.Offset = 0
+	}
+	return min(d.Own+d.Offset, c.Bounds.Slack)
+}
+
+// slack is by how much the clocks of two processes may differ.
+func (c *Case) slack(a, b int16) time.Duration { return c.Bounds.Between(a, b) }
+
+// group is holds that are compared with each other.
+type group struct {
+	scope scope
+	holds []int32
+}
+
+// groups lists all holds, then those of each machine, then those of each process: the closer the clocks, the more is certain.
+func (c *Case) groups(holds []int32) []group {
+	if c.Processes < 2 || c.Bounds.Slack == 0 {
+		return []group{{asRead, holds}}
+	}
+	list := []group{{everywhere, holds}}
+	split := func(s scope, by func(process int16) int) {
+		place := map[int]int{}
+		for _, n := range holds {
+			of := by(c.holds[n].Process)
+			at, ok := place[of]
+			if !ok {
+				at = len(list)
+				place[of], list = at, append(list, group{scope: s})
+			}
+			list[at].holds = append(list[at].holds, n)
+		}
+	}
+	if doubts := c.Bounds.Doubts; len(doubts) > 0 {
+		split(onMachine, func(process int16) int { return doubts[process].Machine })
+	}
+	split(asRead, func(process int16) int { return int(process) })
+	return list
+}
+
+// sight is a load that saw a store of another machine. It returned after the store was called, whatever the lock does, and so
+// the clock of its machine is ahead of the writer's by most at most.
+type sight struct{ at, most time.Duration }
+
+// sights are those of one machine of the stores of another, by time, without those that others make superfluous: the bound of
+// each holds at other times, too, wider by the drift between them.
+type sights []sight
+
+func (e sights) add(s sight, drift float64) sights {
+	if n := len(e); n > 0 && s.most >= e[n-1].later(s.at, drift) {
+		return e
+	}
+	for n := len(e); n > 0 && e[n-1].most >= s.later(e[n-1].at, drift); n-- {
+		e = e[:n-1]
+	}
+	return append(e, s)
+}
+
+// later is the bound at another time.
+func (s sight) later(t time.Duration, drift float64) time.Duration {
+	return s.most + time.Duration(drift*float64(max(t-s.at, s.at-t)))
+}
+
+// at is the bound at a time.
+func (e sights) at(t time.Duration, drift float64) time.Duration {
+	n, _ := slices.BinarySearchFunc(e, t, func(s sight, t time.Duration) int { return cmp.Compare(s.at, t) })
+	least := history.Forever
+	for _, s := range e[max(n-1, 0):min(n+1, len(e))] {
+		least = min(least, s.later(t, drift))
+	}
+	return least
+}
+
+// worst is the widest bound of any time up to the end.
+func (e sights) worst(end time.Duration, drift float64) time.Duration {
+	if len(e) == 0 {
+		return history.Forever
+	}
+	worst := max(e[0].later(0, drift), e[len(e)-1].later(end, drift))
+	for i, s := range e[1:] { // between two it is widest where their bounds meet
+		worst = max(worst, (e[i].later(s.at, drift)+s.most)/2)
+	}
+	return worst
+}
+
+// agree narrows the bounds of the machines' clocks, which exchanges of messages have given, by what the counter shows: it
+// orders loads and stores by itself. It is an error if the two bounds contradict each other.
+func (c *Case) agree() error {
+	drift := 2.02 * c.Bounds.Rate // of two clocks, with what rounding adds
+	seen := c.sightings(drift / 2)
+	if len(seen) == 0 {
+		return nil
+	}
+	for pair, e := range seen {
+		back := seen[[2]int{pair[1], pair[0]}]
+		for _, s := range e {
+			if len(back) > 0 && s.most+back.at(s.at, drift) < 0 {
+				return fmt.Errorf("the clocks of two machines contradict what loads have seen, near %v: one was stepped, or drifts more than is assumed", s.at)
+			}
+		}
+	}
+	var offsets []time.Duration // by machine
+	doubts := slices.Clone(c.Bounds.Doubts)
+	for _, d := range doubts[1:] {
+		offsets = append(offsets, make([]time.Duration, max(d.Machine+1-len(offsets), 0))...)
+		offsets[d.Machine] = max(offsets[d.Machine], d.Offset, 1)
+	}
+	share, end := 0.0, c.end()
+	for a := range offsets {
+		for b := range a {
+			if offsets[a] > 0 && offsets[b] > 0 {
+				widest := max(seen[[2]int{a, b}].worst(end, drift), seen[[2]int{b, a}].worst(end, drift))
+				share = max(share, float64(widest)/float64(offsets[a]+offsets[b]))
+			}
+		}
+	}
+	if share >= 1 {
+		return nil
+	}
+	lost := time.Duration(0) // by which the suite's own clock, which sees nothing, is as far from the others' as before
+	for p := range doubts[1:] {
+		d := &doubts[p+1]
+		narrow := time.Duration(share*float64(offsets[d.Machine])) + 1
+		if narrow < d.Offset {
+			lost, d.Offset = max(lost, d.Offset-narrow), narrow
+		}
+	}
+	doubts[0].Offset += lost
+	h := *c.History
+	c.exchanged = history.Agree(c.Bounds.Doubts[1:]).Slack
+	h.Bounds.Agreement = history.Agree(doubts)
+	c.History = &h
+	return nil
+}
+
+// sightings lists what the workers of each machine saw of each other one; nothing if there is one machine only.
+func (c *Case) sightings(drift float64) map[[2]int]sights {
+	doubts, seen := c.Bounds.Doubts, map[[2]int]sights{}
+	if len(doubts) < 3 { // the suite itself is the first
+		return nil
+	}
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if op.Kind != history.Load || op.Outcome != history.OK || op.Seen == 0 {
+			continue
+		}
+		store := c.op(op.Seen)
+		if store == nil || store.Kind != history.Store || store.Call == 0 {
+			continue // a time before the beginning, as far as is known of the clock, has become 0
+		}
+		reader, writer := &doubts[op.Process], &doubts[store.Process]
+		if reader.Machine == writer.Machine {
+			continue
+		}
+		s := sight{op.Return, op.Return - store.Call + reader.Own + writer.Own + 4}
+		s.most += time.Duration(drift * float64(max(s.most, -s.most)))
+		pair := [2]int{reader.Machine, writer.Machine}
+		seen[pair] = seen[pair].add(s, 2*drift)
+	}
+	return seen
+}
+
+// differ is by how much the clocks of two processes that visit may differ at most.
+func (c *Case) differ() time.Duration {
+	if len(c.Bounds.Doubts) > 1 {
+		return history.Agree(c.Bounds.Doubts[1:]).Slack
+	}
+	return c.Bounds.Slack
+}

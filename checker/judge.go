@@ -1,0 +1,29 @@
+package checker
+
+import "hammerlock/history"
+
+// JudgeFile judges the history in a file of either format, such as the history.bin of a saved run.
+func JudgeFile(path string) ([]Verdict, error) {
+	h, err := history.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return judge(h)
+}
+
+// JudgeHistory judges operations that were recorded elsewhere. Its error names the first thing that cannot have happened so.
+func JudgeHistory(h *history.History) ([]Verdict, error) {
+	if err := h.Validate(); err != nil {
+		return nil, err
+	}
+	return judge(h)
+}
+
+// judge judges a valid history.
+func judge(h *history.History) ([]Verdict, error) {
+	c, err := Prepare(h)
+	if err != nil {
+		return nil, err
+	}
+	return Judge(c)
+}

@@ -1,0 +1,137 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// Holds are exclusive, or have some of the lock's permits. Readers have one each, of as many as there are readers; a semaphore
+// has so many as it claims.
+
+// clash tells whether holds of so many permits exclude each other: one of them is exclusive, or there are not enough for both.
+func (c *Case) clash(a, b uint16) bool {
+	return a == 0 || b == 0 || c.Claims.Permits > 0 && int(a)+int(b) > c.Claims.Permits
+}
+
+// weight is how many permits of a semaphore a hold has.
+func (c *Case) weight(h *hold) int {
+	if h.Permits == 0 {
+		return c.Claims.Permits
+	}
+	return int(h.Permits)
+}
+
+// mode says in words how a hold shares the lock; empty for one that does not.
+func (c *Case) mode(h *hold) string {
+	switch {
+	case h.Permits == 0:
+		return ""
+	case c.Claims.Permits == 0:
+		return ", as a reader,"
+	}
+	return fmt.Sprintf(", %d of %d permits,", h.Permits, c.Claims.Permits)
+}
+
+// semaphore finds the violations among the holds of a key of which there are permits. It is what pairs does, with sums in place
+// of pairs: first what the servers cannot have granted, so that what is left is somebody who believed for too long.
+func (x *examiner) semaphore(holds []int32) {
+	s, groups := x.sweeper, x.c.groups(holds)
+	for _, g := range groups {
+		s.scope = g.scope
+		s.crowds(g.holds, s.guaranteed, x.overdrawn)
+		s.crowds(g.holds, s.believes, x.overbelieved)
+	}
+	if s.scope = asRead; len(groups) > 1 {
+		s.crowds(holds, s.believes, func(n int32, _ []timed) {
+			if !x.blamed[n] {
+				x.misses["possible"]++
+			}
+		})
+	}
+}
+
+// believes is B, shorter at either end by what its clock may be off: of such intervals, any that have a moment in common have one
+// whatever the clocks are.
+func (s *sweeper) believes(h *hold) (from, to time.Duration) {
+	from, to = h.believed()
+	return from + s.half(h), minus(to, s.half(h))
+}
+
+// guaranteed is when a hold surely existed, whenever it began: from its last possible start to its first possible end.
+func (s *sweeper) guaranteed(h *hold) (from, to time.Duration) {
+	t := s.slot(h, false)
+	return t.hi, t.end(t.lo)
+}
+
+// crowds calls found for each hold that begins when, with it, more permits are out than there are, with those that have them.
+// The holds that have not ended stand in a heap: O(n log n).
+func (s *sweeper) crowds(holds []int32, span func(*hold) (from, to time.Duration), found func(n int32, others []timed)) {
+	var held heap
+	out := 0
+	s.inOrder(holds, func(h *hold) (timed, bool) {
+		from, to := span(h)
+		return timed{at: from, slot: slot{hi: to}}, h.Outcome == history.OK && from < to
+	}, func(t *timed) {
+		for ; len(held) > 0 && held[0].at <= t.at; held.pop() {
+			out -= s.c.weight(&s.c.holds[held[0].hold])
+		}
+		if out += s.c.weight(&s.c.holds[t.hold]); out > s.c.Claims.Permits {
+			found(t.hold, held)
+		}
+		held.push(timed{at: t.slot.hi, hold: t.hold})
+	})
+}
+
+// overdrawn blames a hold that the servers granted although too many permits were out.
+func (x *examiner) overdrawn(n int32, others []timed) {
+	if x.blamed[n] {
+		return
+	}
+	x.blamed[n] = true
+	others = others[:min(len(others), foreignReach)]
+	far := slices.MaxFunc(others, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
+	f := x.reason(pair{far.hold, n})
+	if f.cause == "double-grant" {
+		if op := x.givenBack(n); op >= 0 {
+			f.cause, f.op = "foreign-release", op
+		}
+	}
+	for _, o := range others {
+		if h := &x.c.holds[o.hold]; f.cause == "double-grant" {
+			if w := x.c.brokenPromise(h.Call, x.c.holds[n].Return, h.TTL); w != nil {
+				f = finding{"service-loss", pair{o.hold, n}, w.op, w}
+			}
+		}
+	}
+	x.add(f)
+}
+
+// givenBack finds a release that succeeded, of a hold whose lease was over, before a hold was granted: the permit had come back
+// by itself, and there has been one too many since.
+func (x *examiner) givenBack(n int32) int32 {
+	j := &x.c.holds[n]
+	for _, k := range slices.Backward(x.c.upTo(n-1, j.Key)) {
+		if h := &x.c.holds[k]; h.Release >= 0 {
+			if op := &x.c.Ops[h.Release]; op.Outcome == history.OK && op.Call < j.Return && x.sweeper.assured(h) < op.Return {
+				return h.Release
+			}
+		}
+	}
+	return -1
+}
+
+// overbelieved blames, of the holders of too many permits that the servers may have granted, the one whose lease was over first.
+func (x *examiner) overbelieved(n int32, others []timed) {
+	if x.blamed[n] {
+		return
+	}
+	x.blamed[n] = true
+	first := slices.MinFunc(others[:min(len(others), foreignReach)], func(a, b timed) int {
+		return cmp.Compare(x.sweeper.assured(&x.c.holds[a.hold]), x.sweeper.assured(&x.c.holds[b.hold]))
+	})
+	x.collision(pair{first.hold, n})
+}

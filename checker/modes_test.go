@@ -1,0 +1,186 @@
+package checker
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"hammerlock/history"
+)
+
+// shared makes some of the holds of a history shared ones, with up to so many permits each. What they stored they read again.
+func shared(h *history.History, draw func(n int) int, most int) *history.History {
+	readers := map[history.ID]bool{}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.Kind == history.Acquire {
+			op.Permits = uint16(draw(most + 1))
+			readers[op.ID] = op.Permits > 0
+		}
+		if op.Kind == history.Store && readers[op.Hold] {
+			op.Kind = history.Load
+		}
+	}
+	return h
+}
+
+// TestReadersAgainstOracle compares the sweeps with the oracles on holds of which some are shared.
+func TestReadersAgainstOracle(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for range many(120_000) {
+		h := shared(tiny(r.IntN), r.IntN, 1)
+		if wrong := disagreement(t, h); wrong != "" {
+			t.Fatalf("%s\n%s", wrong, dump(h))
+		}
+	}
+}
+
+func TestReadersAgainstOracleShrinking(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		draw := func(n int) int { return rapid.IntRange(0, n-1).Draw(r, "n") }
+		h := shared(tiny(draw), draw, 1)
+		if wrong := disagreement(t, h); wrong != "" {
+			r.Fatalf("%s\n%s", wrong, dump(h))
+		}
+	})
+}
+
+// fits tries every moment at which each hold may have begun: is there a choice in which there are always enough permits? A hold
+// that begins late does not end late here. Short is whether a hold may have ended before it was answered.
+func fits(permits int, list []told, expires bool) (legal, sound, short bool) {
+	var granted []told
+	var ends []int
+	for _, t := range list {
+		if t.acquire.Outcome != history.OK {
+			continue
+		}
+		lives := t.lives(expires)
+		if len(lives) == 0 {
+			return false, false, false
+		}
+		end := lives[0][1]
+		for _, l := range lives {
+			end = min(end, l[1])
+		}
+		granted, ends = append(granted, t), append(ends, end)
+		short = short || end <= int(t.acquire.Return)
+	}
+	starts := make([]int, len(granted))
+	var place func(n int) bool
+	place = func(n int) bool {
+		if n < len(granted) {
+			for x := int(granted[n].acquire.Call); x <= int(granted[n].acquire.Return); x++ {
+				if starts[n] = x; place(n + 1) {
+					return true
+				}
+			}
+			return false
+		}
+		for _, at := range starts { // if ever, there are too many when one begins
+			var now []told
+			for i, t := range granted {
+				if starts[i] <= at && at < max(ends[i], starts[i]) {
+					now = append(now, t)
+				}
+			}
+			if tooMany(permits, now) {
+				return false
+			}
+		}
+		return true
+	}
+	return place(0), true, short
+}
+
+func semaphoreDisagreement(t testing.TB, h *history.History) (wrong string, illegal bool) {
+	c := prepared(t, h)
+	list, s := read(h), newSweeper(c)
+	believed, lost := false, false
+	s.crowds(c.byKey[0], s.believes, func(int32, []timed) { believed = true })
+	s.crowds(c.byKey[0], s.guaranteed, func(int32, []timed) { lost = true })
+	if want := tooManyBelieve(h.Claims.Permits, list); believed != want {
+		return "beliefs", false
+	}
+	legal, sound, short := fits(h.Claims.Permits, list, h.Claims.Expires)
+	if sound && lost == legal && (lost || !short) {
+		return "permits", false
+	}
+	return "", lost
+}
+
+// TestPermitsAgainstOracle compares the sums of permits with a search of every moment and every choice of beginnings.
+func TestPermitsAgainstOracle(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	illegal, histories := 0, many(120_000)
+	for range histories {
+		permits := 1 + r.IntN(4)
+		h := shared(tiny(r.IntN), r.IntN, permits)
+		h.Claims.Permits = permits
+		wrong, bad := semaphoreDisagreement(t, h)
+		if wrong != "" {
+			t.Fatalf("%s of %d\n%s", wrong, permits, dump(h))
+		}
+		if bad {
+			illegal++
+		}
+	}
+	if illegal < histories/20 || illegal > histories*19/20 {
+		t.Errorf("got %d illegal histories of %d, want both kinds", illegal, histories)
+	}
+}
+
+// always tells whether too many believe at once whatever the difference of the clocks of two processes is.
+func always(permits, slack int, list []told) bool {
+	for shift := -slack; shift <= slack; shift++ {
+		found := false
+		for at := -slack; at < horizon+slack; at++ {
+			var now []told
+			for _, t := range list {
+				if t.believesAt(at + shift*int(t.acquire.Process)) {
+					now = append(now, t)
+				}
+			}
+			found = found || tooMany(permits, now)
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// TestSharedSlackAgainstOracle: what is called certain of shared holds is so whatever the clocks do.
+func TestSharedSlackAgainstOracle(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 16))
+	const slack = 2
+	proven, histories := [2]int{}, many(40_000)
+	for range histories {
+		permits := max(r.IntN(8)-3, 0)
+		h := shared(tiny(r.IntN), r.IntN, max(permits, 1))
+		for i := range h.Ops {
+			h.Ops[i].Process = int16(h.Ops[i].Worker % 2)
+		}
+		h.Processes, h.Bounds.Slack, h.Claims.Permits = 2, slack, permits
+		c := prepared(t, h)
+		s, certain := newSweeper(c), false
+		found := func(int32, []timed) { certain = true }
+		if permits == 0 {
+			s.beliefs(c.byKey[0], func(_ pair, sure bool) { certain = certain || sure })
+		} else {
+			for _, g := range c.groups(c.byKey[0]) {
+				s.scope = g.scope
+				s.crowds(g.holds, s.believes, found)
+			}
+		}
+		if certain && !always(permits, slack, read(h)) {
+			t.Fatalf("called certain with %d permits, and is not\n%s", permits, dump(h))
+		}
+		if certain {
+			proven[min(permits, 1)]++
+		}
+	}
+	if proven[0] < histories/100 || proven[1] < histories/100 {
+		t.Errorf("got %v proven histories of readers and of permits, too few of one kind", proven)
+	}
+}

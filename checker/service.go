@@ -1,0 +1,206 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"hammerlock/history"
+)
+
+// OfServices lists the checkers of a service that locks by itself: it is judged from outside, by its answers and by the
+// count at the end.
+var OfServices = []Checker{
+	{Name: "activity", Doc: "enough was tried: visits at the same time, faults that coincided with visits, few unknown outcomes", Check: judgeVisits},
+	{Name: "lost-updates", Doc: "every acknowledged visit is in the final count, and nothing else is", Causes: []string{"lost-update", "duplicate"}, Check: judgeSums},
+	{Name: "duplicates", Doc: "no two visits are told the same count", Causes: []string{"duplicate"}, Check: judgeDuplicates},
+	{Name: "linearizable", Doc: "a visit that began after another one had its answer is told a greater count, and every count belongs to a visit",
+		Causes: countCauses, Check: judgeCounts},
+}
+
+// served is what a history says of the visits to one page of a service.
+type served struct {
+	told    []*history.Op // acknowledged visits that were told a count, by that count
+	silent  int64         // acknowledged visits that were told none
+	unknown []*history.Op // by call
+	final   int64
+	read    bool // the count was read at the end
+}
+
+func (s *served) acknowledged() int64 { return int64(len(s.told)) + s.silent }
+
+// lost is how many acknowledged visits are certainly missing from the final count, more how many views nobody has sent.
+func (s *served) lost() int64 { return max(s.acknowledged()-s.final, 0) }
+func (s *served) more() int64 { return max(s.final-s.acknowledged()-int64(len(s.unknown)), 0) }
+
+// served reads the visits to each page.
+func (c *Case) served() []served {
+	pages := make([]served, c.keys)
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if op.Key < 0 {
+			continue
+		}
+		p := &pages[op.Key]
+		switch {
+		case op.Kind == history.Final && op.Outcome == history.OK:
+			p.final, p.read = op.Value, true
+		case op.Kind != history.Store:
+		case op.Outcome == history.Unknown:
+			p.unknown = append(p.unknown, op)
+		case op.Outcome == history.OK && op.Value != 0:
+			p.told = append(p.told, op)
+		case op.Outcome == history.OK:
+			p.silent++
+		}
+	}
+	for k := range pages {
+		slices.SortFunc(pages[k].told, func(a, b *history.Op) int {
+			return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.Call, b.Call))
+		})
+		slices.SortFunc(pages[k].unknown, func(a, b *history.Op) int { return cmp.Compare(a.Call, b.Call) })
+	}
+	return pages
+}
+
+// judgeVisits never fails a run. It says whether enough happened for the other verdicts to mean something.
+func judgeVisits(c *Case) Verdict {
+	var known, unknown int64
+	met := c.met()
+	for _, p := range c.served() {
+		known += p.acknowledged()
+		unknown += int64(len(p.unknown))
+	}
+	v := Verdict{Exposed: met, Misses: map[string]int64{}}
+	if unknown > 0 {
+		v.Misses["unknown"] = unknown
+	}
+	doubts := append(c.failures(), c.idleFaults()...)
+	if c.Partial != "" {
+		doubts = append(doubts, "the history is partial: "+c.Partial)
+	}
+	if met < enoughHandOffs {
+		doubts = append(doubts, fmt.Sprintf("%s acknowledged visits overlapped with another one, at least %d are needed", count(met), enoughHandOffs))
+	}
+	if float64(unknown) > tooManyUnknowns*float64(known+unknown) {
+		doubts = append(doubts, fmt.Sprintf("%s of %s visits had no answer that says whether they counted", count(unknown), count(known+unknown)))
+	}
+	if len(doubts) > 0 {
+		v.Summary = strings.Join(doubts, "; ")
+		return v
+	}
+	v.Status = Pass
+	v.Summary = fmt.Sprintf("%s acknowledged visits, %s of them at the same time as another one; no violation would mean a rate of at most %s "+
+		"(95 %% upper bound)", count(known), count(met), atMost(met))
+	return v
+}
+
+// met counts the acknowledged visits that overlapped with another visit to the same page.
+func (c *Case) met() (n int64) {
+	byCall := make([][]*history.Op, c.keys)
+	for i := range c.Ops {
+		if op := &c.Ops[i]; op.Kind == history.Store && op.Key >= 0 && op.Outcome != history.Failed {
+			byCall[op.Key] = append(byCall[op.Key], op)
+		}
+	}
+	for _, ops := range byCall {
+		slices.SortFunc(ops, func(a, b *history.Op) int { return cmp.Compare(a.Call, b.Call) })
+		busy := history.Forever // until when a visit before this one had no answer; Forever - none
+		for i, op := range ops {
+			before := i > 0 && op.Call < busy
+			after := i+1 < len(ops) && ops[i+1].Call < op.Return
+			if (before || after) && op.Outcome == history.OK {
+				n++
+			}
+			if i == 0 || op.Return > busy {
+				busy = op.Return
+			}
+		}
+	}
+	return n
+}
+
+// judgeSums compares the acknowledged visits with the final count. If every acknowledged visit was told a count of its own,
+// and the final one is none below, then none is lost, whatever became of visits without an answer.
+func judgeSums(c *Case) Verdict {
+	var acknowledged, unknown, final, lost, more int64
+	unread, named := false, true
+	for _, p := range c.served() {
+		acknowledged += p.acknowledged()
+		unknown += int64(len(p.unknown))
+		final += p.final
+		unread = unread || !p.read
+		lost += p.lost()
+		more += p.more()
+		named = named && p.silent == 0 && p.distinct() && (len(p.told) == 0 || p.told[0].Value > 0 && p.told[len(p.told)-1].Value <= p.final)
+	}
+	v := Verdict{Exposed: acknowledged}
+	switch {
+	case acknowledged == 0:
+		v.Summary = "no visit was acknowledged"
+	case unread:
+		v.Summary = "the count was not read at the end"
+	case lost > 0:
+		v.Status, v.Cause, v.Violations = Fail, "lost-update", lost
+		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted", count(lost), count(acknowledged), count(final))
+	case more > 0:
+		v.Status, v.Cause, v.Violations = Fail, "duplicate", more
+		v.Summary = fmt.Sprintf("%s page views counted, but at most %s were sent: something on the way repeats visits, a refused visit counted, "+
+			"or somebody else visits too", count(final), count(acknowledged+unknown))
+	case unknown > 0 && !named:
+		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, but %s visits had no answer and may hide as many losses",
+			count(acknowledged), count(final), count(unknown))
+	default:
+		v.Status = Pass
+		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, none lost", count(acknowledged), count(final))
+		if unknown > 0 {
+			v.Summary += fmt.Sprintf(": each has a count of its own; %s visits had no answer", count(unknown))
+		}
+	}
+	return v
+}
+
+// distinct tells whether no two visits were told the same count.
+func (s *served) distinct() bool {
+	for i := 1; i < len(s.told); i++ {
+		if s.told[i].Value == s.told[i-1].Value {
+			return false
+		}
+	}
+	return true
+}
+
+// untold is the verdict on counts where no answer tells one.
+var untold = Verdict{Status: NotJudged, Summary: "the answers tell no count"}
+
+func judgeDuplicates(c *Case) Verdict {
+	var v Verdict
+	for _, p := range c.served() {
+		v.Exposed += int64(len(p.told))
+		for i := 1; i < len(p.told); i++ {
+			if a, b := p.told[i-1], p.told[i]; a.Value == b.Value {
+				v.Violations++
+				if v.Evidence == nil {
+					v.Evidence, v.Story = []history.Op{*a, *b}, []string{answered(a), answered(b)}
+				}
+			}
+		}
+	}
+	switch {
+	case v.Exposed == 0:
+		return untold
+	case v.Violations > 0:
+		v.Status, v.Cause = Fail, "duplicate"
+		v.Summary = fmt.Sprintf("%s of %s answers tell a count that another one tells too", count(v.Violations), count(v.Exposed))
+	default:
+		v.Status = Pass
+		v.Summary = fmt.Sprintf("%s answers, each with a count of its own: at most %s", count(v.Exposed), atMost(v.Exposed))
+	}
+	return v
+}
+
+// answered tells of a visit and its answer.
+func answered(op *history.Op) string {
+	return fmt.Sprintf("%s visited page %d at %s and was told at %s that it was number %s", who(op.Worker), op.Key, clock(op.Call), clock(op.Return), count(op.Value))
+}

@@ -1,0 +1,169 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"hammerlock/history"
+)
+
+// countCauses are the causes, the worst first.
+var countCauses = []string{"duplicate", "order", "backwards", "gap"}
+
+// judgeCounts judges whether the answers are those of a counter that adds one at a time (linearizability: Herlihy, Wing
+// 1990). The counts say the order of the visits, so one pass over them finds every contradiction; porcupine must find the
+// same in windows of them.
+func judgeCounts(c *Case) Verdict {
+	var v Verdict
+	var b blames[testimony]
+	pages := c.served()
+	for k := range pages {
+		p := &pages[k]
+		v.Exposed += int64(len(p.told))
+		p.inOrder(&b)
+		p.within(&b)
+		p.gaps(&b)
+	}
+	if v.Exposed == 0 {
+		return untold
+	}
+	worst := b.into(&v, countCauses)
+	v.Evidence, v.Story = worst.evidence, worst.story
+	if v.Status == Fail {
+		v.Summary = fmt.Sprintf("%s answers contradict a counter that adds one at a time: %s", count(v.Violations), v.Cause)
+	} else {
+		v.Status = Pass
+		v.Summary = fmt.Sprintf("%s answers are those of a counter that adds one at a time", count(v.Exposed))
+	}
+	r := rand.New(rand.NewPCG(uint64(len(c.Ops)), uint64(c.keys)))
+	for k := range pages {
+		pages[k].compareWithPorcupine(&v, r)
+	}
+	return v
+}
+
+// inOrder finds visits that had their answer before another one began and were told no smaller count.
+func (s *served) inOrder(b *blames[testimony]) {
+	s.disorder(s.told, func(cause string, smaller, greater *history.Op) {
+		b.blame(cause, testimony{[]history.Op{*greater, *smaller}, []string{answered(greater), answered(smaller)}}, nil)
+	})
+}
+
+// disorder reports what contradicts the order of counts among visits that stand in it.
+func (*served) disorder(told []*history.Op, found func(cause string, smaller, greater *history.Op)) {
+	var last *history.Op // the latest call among those with smaller counts
+	for i, op := range told {
+		if i > 0 && told[i-1].Value == op.Value {
+			found("duplicate", told[i-1], op)
+		}
+		if last != nil && op.Return < last.Call {
+			found("order", last, op)
+		}
+		if last == nil || op.Call > last.Call {
+			last = op
+		}
+	}
+}
+
+// within finds counts that the page cannot have had: less than when the run began, or more than at its end.
+func (s *served) within(b *blames[testimony]) {
+	for _, op := range s.told {
+		switch {
+		case op.Value < 0:
+			b.blame("backwards", testimony{[]history.Op{*op}, []string{answered(op), "counts are those since the run began: it went back behind that"}}, nil)
+		case s.read && op.Value > s.final:
+			b.blame("backwards", testimony{[]history.Op{*op}, []string{answered(op), fmt.Sprintf("at the end the count was %s", count(s.final))}}, nil)
+		}
+	}
+}
+
+// gaps finds counts that no visit can have made. Each count that nobody was told needs a visit without an answer that began
+// before anybody was told a greater one. Of these the ones that began first serve the smallest counts.
+func (s *served) gaps(b *blames[testimony]) {
+	if s.silent > 0 || len(s.told) == 0 {
+		return
+	}
+	deadline := make([]time.Duration, len(s.told)+1) // before which something is told that is at least told[i]
+	deadline[len(s.told)] = history.Forever
+	for i := len(s.told) - 1; i >= 0; i-- {
+		deadline[i] = min(deadline[i+1], s.told[i].Return)
+	}
+	free := s.unknown
+	at := int64(1)
+	fill := func(upTo int64, by time.Duration, next *history.Op) {
+		for ; at < upTo; at++ {
+			if len(free) > 0 && free[0].Call < by {
+				free = free[1:]
+				continue
+			}
+			t := testimony{story: []string{fmt.Sprintf("no visit can have made count %s", count(at))}}
+			if next != nil {
+				t.evidence, t.story = []history.Op{*next}, append(t.story, answered(next))
+			}
+			b.blame("gap", t, nil)
+		}
+	}
+	for i, op := range s.told {
+		if op.Value > s.most() {
+			fill(s.most()+1, deadline[i], op)
+			break
+		}
+		fill(op.Value, deadline[i], op)
+		at = max(at, op.Value+1)
+	}
+	if s.read {
+		fill(min(s.final, s.most()+1)+1, history.Forever, nil)
+	}
+}
+
+// most is the greatest count that all visits together can make.
+func (s *served) most() int64 { return s.acknowledged() + int64(len(s.unknown)) }
+
+// windowOfCounts is how many visits porcupine is asked about at a time.
+const windowOfCounts = 300
+
+// compareWithPorcupine asks for a second opinion on windows of neighbouring counts. Of visits that were told the same count
+// it takes one: two of them need no opinion, and there are exponentially many ways to choose.
+func (s *served) compareWithPorcupine(v *Verdict, r *rand.Rand) {
+	all := slices.CompactFunc(slices.Clone(s.told), func(a, b *history.Op) bool { return a.Value == b.Value })
+	for n := 0; n < windowsAtRandom && len(all) > 1; n++ {
+		from := r.IntN(max(len(all)-windowOfCounts, 0) + 1)
+		told := all[from:min(from+windowOfCounts, len(all))]
+		wrong := false
+		s.disorder(told, func(string, *history.Op, *history.Op) { wrong = true })
+		result := porcupine.CheckOperationsTimeout(counterModel, ranked(told), secondOpinion)
+		switch {
+		case result == porcupine.Unknown:
+			v.Misses["timeout"]++
+		case (result == porcupine.Illegal) != wrong:
+			v.Status, v.Cause = Fail, harnessError
+			v.Summary = fmt.Sprintf("porcupine and the exact checker disagree on counts %d to %d of page %d: porcupine says %s",
+				told[0].Value, told[len(told)-1].Value, told[0].Key, result)
+			return
+		}
+		if len(told) == len(all) {
+			return
+		}
+	}
+}
+
+// ranked are visits as porcupine takes them, with the places of their counts in the window: what lies between two of them
+// is not judged here.
+func ranked(told []*history.Op) (list []porcupine.Operation) {
+	for i, op := range told {
+		list = append(list, porcupine.Operation{ClientId: int(op.Worker), Output: int64(i) + 1, Call: int64(op.Call), Return: int64(op.Return)})
+	}
+	return list
+}
+
+// counterModel is a counter: the state is its count, and a visit is told one more.
+var counterModel = porcupine.Model{
+	Init: func() any { return int64(0) },
+	Step: func(state, _, output any) (bool, any) {
+		return output.(int64) == state.(int64)+1, output
+	},
+}

@@ -1,0 +1,192 @@
+package checker
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"pgregory.net/rapid"
+
+	"hammerlock/history"
+)
+
+// visits are visits to one page of a service, each of a worker of its own: told 0 is an answer without a count.
+type visits []struct {
+	call, ret time.Duration
+	told      int64
+	outcome   history.Outcome
+}
+
+func (all visits) history(final int64) *builder {
+	s := newBuilder()
+	for i, v := range all {
+		s.add(history.Op{Kind: history.Store, Outcome: v.outcome, Worker: int32(i), Call: v.call, Return: v.ret, Value: v.told})
+	}
+	if final >= 0 {
+		s.final(1000, 0, final)
+	}
+	s.h.Service, s.h.Workers, s.h.Keys = true, len(all), 1
+	return s
+}
+
+func TestServices(t *testing.T) {
+	const ok, unknown, failed = history.OK, history.Unknown, history.Failed
+	for name, c := range map[string]struct {
+		visits visits
+		final  int64
+		want   string // of lost-updates, duplicates, linearizable
+	}{
+		"right":                        {visits{{1, 4, 1, ok}, {2, 5, 2, ok}, {6, 7, 3, ok}}, 3, "pass, pass, pass"},
+		"right without counts":         {visits{{1, 4, 0, ok}, {2, 5, 0, ok}}, 2, "pass, not judged, not judged"},
+		"lost":                         {visits{{1, 4, 1, ok}, {2, 5, 1, ok}}, 1, "fail lost-update, fail duplicate, fail duplicate"},
+		"lost, and nothing told":       {visits{{1, 4, 0, ok}, {2, 5, 0, ok}}, 1, "fail lost-update, not judged, not judged"},
+		"told twice, and not lost":     {visits{{1, 4, 2, ok}, {2, 5, 2, ok}}, 2, "pass, fail duplicate, fail duplicate"},
+		"the later one told less":      {visits{{1, 2, 2, ok}, {3, 4, 1, ok}}, 2, "pass, pass, fail order"},
+		"more than were sent":          {visits{{1, 4, 1, ok}, {2, 5, 2, ok}}, 3, "fail duplicate, pass, fail gap"},
+		"a refused one counted":        {visits{{1, 4, 1, ok}, {2, 5, 0, failed}, {6, 7, 3, ok}}, 3, "fail duplicate, pass, fail gap"},
+		"an unknown one fills the gap": {visits{{1, 4, 1, ok}, {2, 5, 0, unknown}, {6, 7, 3, ok}}, 3, "pass, pass, pass"},
+		"it is too late for the gap":   {visits{{1, 4, 2, ok}, {6, 7, 0, unknown}}, 2, "pass, pass, fail gap"},
+		"it may hide a loss":           {visits{{1, 4, 0, ok}, {2, 5, 0, unknown}}, 1, "inconclusive, not judged, not judged"},
+		"the count went back":          {visits{{1, 4, 1, ok}, {2, 5, 2, ok}, {3, 6, 3, ok}}, 2, "fail lost-update, pass, fail backwards"},
+		"behind the beginning":         {visits{{1, 4, -3, ok}}, 1, "pass, pass, fail backwards"},
+		"not read":                     {visits{{1, 4, 1, ok}}, -1, "inconclusive, pass, pass"},
+		"nothing acknowledged":         {visits{{1, 4, 0, unknown}}, 0, "inconclusive, not judged, not judged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			verdicts, err := Judge(c.visits.history(c.final).prepared())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, v := range verdicts[1:] {
+				got = append(got, strings.TrimSpace(v.Status.String()+" "+v.Cause))
+			}
+			if text := strings.Join(got, ", "); text != c.want {
+				t.Errorf("got %s, want %s", text, c.want)
+			}
+		})
+	}
+}
+
+// TestServiceActivity asks for visits at the same time, and for answers.
+func TestServiceActivity(t *testing.T) {
+	many := func(n int, gap time.Duration, unknowns int) (all visits) {
+		for i := range n {
+			all = append(all, visits{{time.Duration(i) * gap, time.Duration(i)*gap + 3, int64(i + 1), history.OK}}...)
+			if i < unknowns {
+				all[i].told, all[i].outcome = 0, history.Unknown
+			}
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		visits visits
+		want   Status
+		words  string
+	}{
+		"at once":       {many(30, 1, 0), Pass, "30 of them at the same time"},
+		"in turn":       {many(30, 5, 0), Inconclusive, "0 acknowledged visits overlapped"},
+		"few":           {many(19, 1, 0), Inconclusive, "19 acknowledged visits overlapped"},
+		"mostly silent": {many(60, 1, 20), Inconclusive, "20 of 60 visits had no answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := judgeVisits(c.visits.history(int64(len(c.visits))).prepared())
+			if v.Status != c.want || !strings.Contains(v.Summary, c.words) {
+				t.Errorf("got %v: %s", v.Status, v.Summary)
+			}
+		})
+	}
+}
+
+// TestCountsAreJudgedAsPorcupineDoes compares with porcupine on whole small histories: with visits that had no answer, which
+// may count at any time from their call on or not at all, and with the count at the end.
+func TestCountsAreJudgedAsPorcupineDoes(t *testing.T) {
+	right, wrong := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 7).Draw(t, "visits")
+		times := rapid.Permutation(slices.Collect(upTo(2*n))).Draw(t, "times")
+		all := make(visits, n)
+		var list []porcupine.Operation
+		for i := range all {
+			v := &all[i]
+			a, b := times[2*i], times[2*i+1]
+			v.call, v.ret = time.Duration(min(a, b)), time.Duration(max(a, b))
+			v.outcome, v.told = history.OK, int64(rapid.IntRange(1, n).Draw(t, "told"))
+			op := porcupine.Operation{ClientId: i, Input: visitInput, Output: v.told, Call: int64(v.call), Return: int64(v.ret)}
+			if rapid.IntRange(0, 3).Draw(t, "silent") == 0 {
+				v.outcome, v.told = history.Unknown, 0
+				op.Output, op.Return = int64(0), int64(history.Forever)
+			}
+			list = append(list, op)
+		}
+		final := int64(rapid.IntRange(0, n).Draw(t, "final"))
+		list = append(list, porcupine.Operation{ClientId: n, Input: finalInput, Output: final, Call: 1000, Return: 1001})
+		want := porcupine.CheckOperations(wholeCounter, list)
+		verdict := judgeCounts(all.history(final).prepared())
+		if verdict.Status == NotJudged {
+			return
+		}
+		if got := verdict.Status == Pass; got != want {
+			t.Fatalf("got %v (%s), porcupine says %v: %+v, final %d", verdict.Status, verdict.Cause, want, all, final)
+		}
+		if want {
+			right++
+		} else {
+			wrong++
+		}
+	})
+	if !testing.Short() && (right < 3 || wrong < 3) {
+		t.Errorf("%d right histories and %d wrong ones were drawn: too few of one kind", right, wrong)
+	}
+}
+
+// TestManyDuplicatesAreJudgedAtOnce judges what a service without a lock answers when all come at once.
+func TestManyDuplicatesAreJudgedAtOnce(t *testing.T) {
+	var all visits
+	for i := range 2000 {
+		all = append(all, visits{{time.Duration(i), time.Duration(2000 + i), int64(1 + i/40), history.OK}}...)
+	}
+	start := time.Now()
+	verdicts, err := Judge(all.history(50).prepared())
+	if took := time.Since(start); err != nil || verdicts[3].Cause != "duplicate" || verdicts[3].Misses["timeout"] > 0 || took > secondOpinion/2 {
+		t.Errorf("got %s after %s, %v", verdicts[3].Cause, took, err)
+	}
+}
+
+func upTo(n int) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+type counterInput string
+
+const (
+	visitInput counterInput = "visit"
+	finalInput counterInput = "final"
+)
+
+// wholeCounter is a counter whose visits may have no answer: these may have no effect.
+var wholeCounter = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{int64(0)} },
+	Step: func(state, input, output any) []any {
+		n, told := state.(int64), output.(int64)
+		switch {
+		case input == finalInput && told != n:
+			return nil
+		case input == finalInput:
+			return []any{n}
+		case told == 0:
+			return []any{n, n + 1}
+		case told == n+1:
+			return []any{told}
+		}
+		return nil
+	},
+}).ToModel()

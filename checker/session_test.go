@@ -1,0 +1,35 @@
+package checker
+
+import (
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// TestAHoldOfASessionEndsWithItsHolder: where holds end with connections, a grant after a crash is none too early. One before
+// the crash is, and so is any where holds do not end.
+func TestAHoldOfASessionEndsWithItsHolder(t *testing.T) {
+	for name, c := range map[string]struct {
+		session bool
+		next    time.Duration // when the next is granted; the holder dies at 4
+		want    Status
+	}{"after the crash": {true, 6, Pass}, "before the crash": {true, 2, Fail}, "no session": {false, 6, Fail}} {
+		t.Run(name, func(t *testing.T) {
+			s := newBuilder()
+			s.h.Claims, s.h.Session = history.Claims{Excludes: true}, c.session
+			s.grant(1, 0, 1, 0)
+			if c.next > 4 {
+				s.refuse(2, 1, 2)
+				s.add(history.Op{Kind: history.Crash, Worker: 1, Call: 4, Return: 4})
+				s.grant(2, 5, c.next, 0)
+			} else {
+				s.grant(2, 1, c.next, 0)
+				s.add(history.Op{Kind: history.Crash, Worker: 1, Call: 4, Return: 4})
+			}
+			if v := checkExclusion(s.prepared()); v.Status != c.want {
+				t.Errorf("got %v: %s, want %v", v.Status, v.Summary, c.want)
+			}
+		})
+	}
+}

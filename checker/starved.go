@@ -1,0 +1,162 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// want finds how many permits must be free for those to be served who are judged: the fewest that anybody asks for, or, if the
+// lock serves in order, so that they may wait behind others, the most.
+func (l *livenessCheck) want() {
+	for i := range l.Ops {
+		if op := &l.Ops[i]; op.Kind == history.Acquire {
+			n := cmp.Or(int(op.Permits), l.Claims.Permits)
+			if l.wanted == 0 || (n < l.wanted) != l.Claims.Ordered && n != l.wanted {
+				l.wanted = n
+			}
+		}
+	}
+}
+
+// served tells whether who asks for so many permits must be served when as many are free as are judged.
+func (l *livenessCheck) served(permits uint16) bool {
+	return l.Claims.Permits == 0 || cmp.Or(int(permits), l.Claims.Permits) <= l.wanted
+}
+
+// full adds the times in which a semaphore has fewer permits left than are wanted.
+func (l *livenessCheck) full(page []stretch, key int32, holds []int32, held func(*hold) period) []stretch {
+	type change struct {
+		at time.Duration
+		by int
+	}
+	var changes []change
+	for _, i := range holds {
+		h := &l.holds[i]
+		if w := held(h); w.to > w.from {
+			changes = append(changes, change{w.from, l.weight(h)}, change{w.to, -l.weight(h)})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
+	out, since := 0, time.Duration(-1)
+	for _, c := range changes {
+		out += c.by
+		switch full := out > l.Claims.Permits-l.wanted; {
+		case full && since < 0:
+			since = c.at
+		case !full && since >= 0:
+			page, since = append(page, stretch{period{since, c.at}, key}), -1
+		}
+	}
+	return page
+}
+
+// withheld blames the stretches in which a semaphore surely never had all permits out that are wanted, and tries were refused, over
+// longer than the bound, at moments at which the servers cannot have kept those permits for anybody.
+func (l *livenessCheck) withheld(left []stretch) {
+	if len(left) == 0 {
+		return
+	}
+	free := l.idle(func(h *hold) period { // a hold may have begun as soon as it was asked for
+		w := l.kept(h)
+		if w.from < w.to {
+			w.from = h.Call
+		}
+		return w
+	})
+	first, last := make([]int32, len(left)), make([]int32, len(left)) // into Ops, plus one
+	for i := range l.Ops {
+		op := &l.Ops[i]
+		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Reason != history.Busy || op.Key < 0 || !l.served(op.Permits) {
+			continue
+		}
+		within := func(list []stretch) int {
+			n := after(list, op.Key, op.Return-1)
+			if n < len(list) && list[n].key == op.Key && list[n].from <= op.Call && op.Return <= list[n].to {
+				return n
+			}
+			return -1
+		}
+		if n := within(left); n >= 0 && within(free) >= 0 {
+			if last[n] = int32(i) + 1; first[n] == 0 {
+				first[n] = int32(i) + 1
+			}
+		}
+	}
+	for n := range left {
+		if first[n] == 0 {
+			continue
+		}
+		a, b := &l.Ops[first[n]-1], &l.Ops[last[n]-1]
+		if p := (period{a.Call, b.Return}); l.dies(p) {
+			l.accuse("stuck", []history.Op{*a, *b}, fmt.Sprintf("page %d: from %s to %s %d of %d permits were nobody's again and again, and all the same were refused to who asked for them, as %s did; at most %s are explained",
+				left[n].key, clock(p.from), clock(p.to), l.wanted, l.Claims.Permits, who(b.Worker), l.bound.Round(time.Millisecond)))
+		}
+	}
+}
+
+// starved finds writers that waited for longer than a lease and the bound while readers were granted the lock who had come a
+// lease after them or later: whoever was there before is gone by then. A writer has its place while it asks again within a lease: see wait.
+// Such waits of a lock that does not claim to prevent them are only told.
+func (l *livenessCheck) starved() {
+	if !l.Claims.Readers {
+		return
+	}
+	writers, readers := make([][]wait, l.keys), make([][]wait, l.keys)
+	l.Case.waits(func(w *wait) {
+		switch {
+		case w.key < 0:
+		case w.permits == 0 && w.queued != history.Forever && w.asked-w.queued > l.lease+l.bound:
+			writers[w.key] = append(writers[w.key], *w)
+		case w.permits > 0 && w.hold >= 0:
+			readers[w.key] = append(readers[w.key], *w)
+		}
+	})
+	for key, list := range writers {
+		if len(list) == 0 {
+			continue
+		}
+		come := readers[key] // by their first call; of those that came after a moment, the one that was granted first is enough
+		slices.SortFunc(come, func(a, b wait) int { return cmp.Compare(a.start, b.start) })
+		first := make([]int, len(come))
+		for i := len(come) - 1; i >= 0; i-- {
+			if first[i] = i; i+1 < len(come) && come[first[i+1]].stop < come[i].stop {
+				first[i] = first[i+1]
+			}
+		}
+		for i := range list {
+			w := &list[i]
+			n, _ := slices.BinarySearchFunc(come, w.queued+l.lease+l.slackOf(), func(r wait, t time.Duration) int { return cmp.Compare(r.start, t+1) })
+			if n < len(come) && come[first[n]].stop+l.slackOf() < w.asked {
+				l.passedOver(w, &come[first[n]])
+			}
+		}
+	}
+}
+
+// slackOf is by how much the clocks of any two workers may differ.
+func (l *livenessCheck) slackOf() time.Duration {
+	if l.processes > 1 {
+		return l.Bounds.Slack
+	}
+	return 0
+}
+
+func (l *livenessCheck) passedOver(w, reader *wait) {
+	if !l.Claims.Writers || l.disturbed.meets(w.queued, w.asked) {
+		l.misses["writers passed over by readers"]++
+		return
+	}
+	var evidence []history.Op
+	for i := range l.Ops {
+		op := &l.Ops[i]
+		if op.Kind == history.Acquire && (op.Worker == w.worker && (op.Return == w.queued || op.Call == w.asked) || op.Worker == reader.worker && op.Return == reader.stop) {
+			evidence = append(evidence, *op)
+		}
+	}
+	l.accuse("starved", evidence, fmt.Sprintf("page %d: %s, a writer, was refused at %s and still at %s; %s, a reader, came at %s and was granted the lock at %s",
+		w.key, who(w.worker), clock(w.queued), clock(w.asked), who(reader.worker), clock(reader.start), clock(reader.stop)))
+}

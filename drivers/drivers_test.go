@@ -1,0 +1,129 @@
+// Package drivers_test runs the drivers that are shipped, each as far as this machine has what it needs: make drivers installs
+// that.
+package drivers_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"hammerlock/internal/cli"
+	"hammerlock/internal/scripts"
+)
+
+// TestMain is the suite if it is started as a worker process.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 {
+		if code := cli.Verify(context.Background(), cli.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}); code != cli.Usage {
+			os.Exit(code)
+		}
+	}
+	if len(os.Args) == 3 && os.Args[1] == "evil" {
+		os.Exit(scripts.EvilDriver(os.Args[2], os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+// need leaves a test out where something is missing that it needs, and names it; a machine of CI must have it.
+func need(t *testing.T, there bool, what string) {
+	t.Helper()
+	switch {
+	case there:
+	case os.Getenv("CI") != "":
+		t.Fatalf("%s is missing: make drivers", what)
+	default:
+		t.Skipf("%s is missing: make drivers", what)
+	}
+}
+
+// python is an interpreter that has a module.
+func python(t *testing.T, module string) string {
+	t.Helper()
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import "+module).Run() == nil {
+			return name
+		}
+	}
+	need(t, false, "python3 with "+module)
+	return ""
+}
+
+func node(t *testing.T) string {
+	t.Helper()
+	_, err := exec.LookPath("node")
+	need(t, err == nil, "node")
+	_, err = os.Stat("node/node_modules")
+	need(t, err == nil, "drivers/node/node_modules")
+	return "node node/driver.js "
+}
+
+// php is an interpreter that has the extension and Symfony Lock.
+func php(t *testing.T) string {
+	t.Helper()
+	need(t, exec.Command("php", "-r", `require "Symfony/Component/Lock/autoload.php"; new Redis();`).Run() == nil, "php with Symfony Lock and ext-redis")
+	return "php"
+}
+
+// golang builds the driver in Go, with the modules that it names.
+func golang(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "driver")
+	build := exec.Command("go", "build", "-o", binary, ".")
+	build.Dir = "go"
+	text, err := build.CombinedOutput()
+	need(t, err == nil, "a module of drivers/go: "+string(text))
+	return binary
+}
+
+// commands are the drivers, by the name that they give themselves.
+var commands = map[string]func(*testing.T) string{
+	"template":                func(t *testing.T) string { return python(t, "json") + " python/template.py" },
+	"redis-py":                func(t *testing.T) string { return python(t, "redis") + " python/redis_py.py" },
+	"redis-py-asyncio":        func(t *testing.T) string { return python(t, "redis.asyncio") + " python/redis_py.py asyncio" },
+	"redis-py-waits":          func(t *testing.T) string { return python(t, "redis") + " python/redis_py.py waits" },
+	"redis-py-asyncio-waits":  func(t *testing.T) string { return python(t, "redis.asyncio") + " python/redis_py.py asyncio waits" },
+	"redlock":                 func(t *testing.T) string { return node(t) + "redlock" },
+	"sesamecare":              func(t *testing.T) string { return node(t) + "sesamecare" },
+	"redis-semaphore":         func(t *testing.T) string { return node(t) + "redis-semaphore" },
+	"redis-semaphore-refresh": func(t *testing.T) string { return node(t) + "redis-semaphore-refresh" },
+	"redis-lock":              func(t *testing.T) string { return node(t) + "redis-lock" },
+	"symfony":                 func(t *testing.T) string { return php(t) + " php/symfony.php" },
+	"go-redislock":            golang,
+	"go-redislock-waits":      func(t *testing.T) string { return golang(t) + " waits" },
+}
+
+// TestTheTemplateIsShort: a driver is a program of 30 lines.
+func TestTheTemplateIsShort(t *testing.T) {
+	text, err := os.ReadFile("python/template.py")
+	if n := bytes.Count(text, []byte("\n")); err != nil || n > 30 {
+		t.Errorf("%d lines, %v", n, err)
+	}
+}
+
+// TestShippedDrivers lets each of them lock a page for a second.
+func TestShippedDrivers(t *testing.T) {
+	for name, command := range commands {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"--topology", "single", "--lock", "exec:" + command(t), "--fault", "none", "--workers", "4", "--duration", "1s",
+				"--json", "--quiet", "--out", t.TempDir()}
+			var out, log bytes.Buffer
+			code := cli.Verify(t.Context(), cli.Env{Args: args, Getenv: os.Getenv, Stdout: &out, Stderr: &log})
+			var d cli.Document
+			if err := json.Unmarshal(out.Bytes(), &d); err != nil || len(d.Runs) != 1 {
+				t.Fatalf("exit code %d, %v\n%s", code, err, log.String())
+			}
+			r := d.Runs[0]
+			if code != cli.Passed && code != cli.Inconclusive { // it may be late on a busy machine
+				t.Errorf("exit code %d: %s", code, d.Exit.Reason)
+			}
+			if r.Lock != "exec:"+name+"@"+r.Driver.Version || r.Visits.Done == 0 || len(r.Driver.Failures) > 0 {
+				t.Errorf("%s: %+v, %+v", r.Lock, r.Visits, *r.Driver)
+			}
+		})
+	}
+}

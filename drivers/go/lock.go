@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+)
+
+// hello says what the lock is and claims. It waits by itself if the program was started with the word waits.
+func hello(waits bool) map[string]any {
+	name, claims := "go-redislock", []string{"excludes", "expires", "owned", "cleans", "busy_is_certain"}
+	if waits {
+		name, claims = name+"-waits", append(claims, "waits")
+	}
+	return map[string]any{
+		"hello": "hammerlock-driver", "protocol": 1, "name": name, "version": version("github.com/bsm/redislock"),
+		"claims": claims, "topologies": []string{"single", "replica"},
+	}
+}
+
+// errBusy and errLost say that the call had certainly no effect.
+var (
+	errBusy = errors.New("busy")
+	errLost = errors.New("lost")
+)
+
+var client *redislock.Client
+
+// open connects. The client must not repeat commands by itself: what it says of the second one would be taken for the first.
+func open(ctx context.Context, sites []site) error {
+	s := sites[0]
+	c := redis.NewClient(&redis.Options{
+		Addr: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), Username: s.User, Password: s.Password, DB: s.DB, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		ContextTimeoutEnabled: true, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second,
+	})
+	client = redislock.New(c)
+	return c.Ping(ctx).Err()
+}
+
+// lock is a hold.
+type lock struct {
+	held  *redislock.Lock
+	tried time.Time // when the try that was granted began, or before
+}
+
+// acquire makes one try, or waits as the library does.
+func acquire(ctx context.Context, key string, ttl, wait time.Duration) (*lock, error) {
+	var o *redislock.Options
+	s := &strategy{redislock.LinearBackoff(50 * time.Millisecond), time.Now()}
+	if wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+		o = &redislock.Options{RetryStrategy: s}
+	}
+	held, err := client.Obtain(ctx, key, ttl, o)
+	if errors.Is(err, redislock.ErrNotObtained) {
+		return nil, errBusy
+	}
+	return &lock{held, s.tried}, err
+}
+
+// strategy notes when the library was refused last.
+type strategy struct {
+	redislock.RetryStrategy
+	tried time.Time
+}
+
+func (s *strategy) NextBackoff() time.Duration {
+	s.tried = time.Now()
+	return s.RetryStrategy.NextBackoff()
+}
+
+func (l *lock) token() string { return l.held.Token() }
+
+func (l *lock) extend(ctx context.Context, ttl time.Duration) error {
+	if err := l.held.Refresh(ctx, ttl, nil); !errors.Is(err, redislock.ErrNotObtained) {
+		return err
+	}
+	return errLost
+}
+
+func (l *lock) release(ctx context.Context) error {
+	if err := l.held.Release(ctx); !errors.Is(err, redislock.ErrLockNotHeld) {
+		return err
+	}
+	return errLost
+}
+
+// version is the release of a module that this program was built with.
+func version(module string) string {
+	info, _ := debug.ReadBuildInfo()
+	for _, d := range info.Deps {
+		if d.Path == module {
+			return d.Version
+		}
+	}
+	return "unknown"
+}

@@ -1,0 +1,199 @@
+// Command driver runs a lock of a Go library behind Hammerlock's protocol (docs/DRIVERS.md). It is a module of its own, so
+// that any release of a library can be tried: go get github.com/bsm/redislock@v0.9.0, then go build. What is about the
+// library stands in lock.go.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// request is what the suite asks for.
+type request struct {
+	ID     uint64 `json:"id"`
+	Op     string `json:"op"`
+	Worker int    `json:"worker"`
+	Key    string `json:"key"`
+	TTL    int64  `json:"ttl_ms"`
+	Wait   int64  `json:"wait_ms"`
+	Hold   uint64 `json:"hold"`
+	Of     uint64 `json:"of"`
+	Sites  []site `json:"sites"`
+}
+
+type site struct {
+	Host     string `json:"host"`
+	Port     int    `json:"port"`
+	User     string `json:"user"`
+	Password string `json:"pass"`
+	DB       int    `json:"db"`
+}
+
+// answer is what it is told. One of OK, Busy, Lost and Error is set.
+type answer struct {
+	ID    uint64  `json:"id"`
+	OK    bool    `json:"ok,omitempty"`
+	Busy  bool    `json:"busy,omitempty"`
+	Lost  bool    `json:"lost,omitempty"`
+	Error string  `json:"error,omitempty"`
+	Token string  `json:"token,omitempty"`
+	Fence int64   `json:"fence,omitempty"`
+	Valid float64 `json:"valid_ms,omitempty"`
+	Tried float64 `json:"tried_ms,omitempty"`
+}
+
+// server answers requests, each in a goroutine of its own; one that is done takes another request.
+type server struct {
+	out  *os.File
+	jobs chan *request
+
+	mu      sync.Mutex
+	cancels map[uint64]context.CancelFunc // by request
+	holds   map[uint64]*lock              // by the request that acquired
+
+	saying  sync.Mutex
+	lines   []byte // answers that are not written yet
+	writing bool   // somebody is writing, and will write them
+}
+
+func main() {
+	s := &server{out: os.Stdout, jobs: make(chan *request), cancels: map[uint64]context.CancelFunc{}, holds: map[uint64]*lock{}}
+	os.Stdout = os.Stderr // whoever prints, prints there
+	s.say(hello(slices.Contains(os.Args, "waits")))
+	_ = syscall.SetNonblock(0, true) // to wait for it Go needs no thread then, which is quicker
+	lines := bufio.NewScanner(input{os.NewFile(0, "requests")})
+	for lines.Scan() {
+		r := new(request)
+		if err := json.Unmarshal(lines.Bytes(), r); err != nil {
+			panic(err)
+		}
+		if r.Op == "ping" {
+			s.say(answer{ID: r.ID, OK: true})
+			continue
+		}
+		select {
+		case s.jobs <- r:
+		default:
+			go s.work(r)
+		}
+	}
+}
+
+// work serves a request, and then others: its stack has grown to what the library needs.
+func (s *server) work(r *request) {
+	ctx, cancel := context.WithCancel(context.Background())
+	for ; ; r = <-s.jobs {
+		if ctx.Err() != nil {
+			ctx, cancel = context.WithCancel(context.Background())
+		}
+		s.mu.Lock()
+		s.cancels[r.ID] = cancel
+		s.mu.Unlock()
+		s.say(s.serve(ctx, r))
+		s.mu.Lock()
+		delete(s.cancels, r.ID)
+		s.mu.Unlock()
+	}
+}
+
+// input is read when the calls that can go on have done so: then there is more of it at once.
+type input struct{ *os.File }
+
+func (i input) Read(b []byte) (int, error) {
+	runtime.Gosched()
+	return i.File.Read(b)
+}
+
+// say leaves a line to be written. One write takes all that there are until then: a write for each costs more than a lock.
+func (s *server) say(message any) {
+	text, err := json.Marshal(message)
+	if err != nil {
+		panic(err)
+	}
+	s.saying.Lock()
+	s.lines = append(append(s.lines, text...), '\n')
+	first := !s.writing
+	s.writing = true
+	s.saying.Unlock()
+	if !first {
+		return
+	}
+	runtime.Gosched() // calls that have ended together answer together
+	for spare := []byte(nil); ; {
+		s.saying.Lock()
+		lines := s.lines
+		s.lines, s.writing = spare, len(lines) > 0
+		s.saying.Unlock()
+		if len(lines) == 0 {
+			return
+		}
+		_, _ = s.out.Write(lines) // whoever does not listen has gone
+		spare = lines[:0]
+	}
+}
+
+func (s *server) serve(ctx context.Context, r *request) answer {
+	a := answer{ID: r.ID}
+	ttl := time.Duration(r.TTL) * time.Millisecond
+	switch r.Op {
+	case "open":
+		return a.outcome(open(ctx, r.Sites))
+	case "cancel":
+		s.mu.Lock()
+		if cancel := s.cancels[r.Of]; cancel != nil {
+			cancel()
+		}
+		s.mu.Unlock()
+	case "acquire":
+		call := time.Now()
+		l, err := acquire(ctx, r.Key, ttl, time.Duration(r.Wait)*time.Millisecond)
+		if err != nil {
+			return a.outcome(err)
+		}
+		s.mu.Lock()
+		s.holds[r.ID] = l
+		s.mu.Unlock()
+		a.Token = l.token()
+		if r.Wait > 0 {
+			a.Tried = float64(l.tried.Sub(call)) / float64(time.Millisecond)
+		}
+	case "extend":
+		return a.outcome(s.hold(r.Hold, false).extend(ctx, ttl))
+	case "release":
+		return a.outcome(s.hold(r.Hold, true).release(ctx))
+	}
+	a.OK = true
+	return a
+}
+
+func (s *server) hold(id uint64, last bool) *lock {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.holds[id]
+	if last {
+		delete(s.holds, id)
+	}
+	return l
+}
+
+// outcome says what an error leaves certain: nothing, unless it is errBusy or errLost.
+func (a answer) outcome(err error) answer {
+	switch err {
+	case nil:
+		a.OK = true
+	case errBusy:
+		a.Busy = true
+	case errLost:
+		a.Lost = true
+	default:
+		a.Error = err.Error()
+	}
+	return a
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env node
+// Drivers for locks of npm packages (docs/DRIVERS.md): node driver.js NAME, with a name of libs.js.
+const { Console } = require("console"), readline = require("readline");
+global.console = new Console(process.stderr); // standard output belongs to the protocol
+const libs = require("./libs");
+
+const lib = libs[process.argv[2]];
+if (!lib) {
+  console.error("usage: node driver.js " + Object.keys(libs).join("|"));
+  process.exit(2);
+}
+const say = m => process.stdout.write(JSON.stringify(m) + "\n");
+const holds = new Map(); // by the id of their acquire
+const cancels = new Map(); // of acquires that are under way, by id
+
+async function serve(m) {
+  switch (m.op) {
+    case "open": await lib.open(m.sites, m.lease_ms); break;
+    case "acquire": {
+      const acquiring = lib.acquire(m.key, m.ttl_ms, error => say({ event: "lost", hold: m.id, error }));
+      const cancelled = new Promise((_, reject) => cancels.set(m.id, () => reject(new Error("called off"))));
+      try {
+        const { hold, ...answer } = await Promise.race([acquiring, cancelled]);
+        if (answer.ok) holds.set(m.id, hold);
+        return answer;
+      } finally {
+        if (!cancels.delete(m.id)) acquiring.then(({ ok, hold }) => ok && lib.release(hold)).catch(() => {}); // as a finally would
+      }
+    }
+    case "extend": return lib.extend(holds.get(m.hold), m.ttl_ms);
+    case "release": {
+      const hold = holds.get(m.hold);
+      holds.delete(m.hold);
+      return lib.release(hold);
+    }
+    case "cancel": {
+      const cancel = cancels.get(m.of);
+      cancels.delete(m.of);
+      if (cancel) cancel();
+      break;
+    }
+    case "close": setTimeout(() => process.exit(0), 20); break;
+  }
+  return { ok: true }; // to ping, too
+}
+
+
+say({ hello: "hammerlock-driver", protocol: 1, name: process.argv[2], version: lib.version, claims: lib.claims, topologies: lib.topologies, keys: lib.keys });
+readline.createInterface({ input: process.stdin, crlfDelay: Infinity }).on("line", async line => {
+  const m = JSON.parse(line);
+  try { say({ id: m.id, ...await serve(m) }); } catch (e) { say({ id: m.id, error: `${e.name}: ${e.message}` }); }
+}).on("close", () => process.exit(0));

@@ -1,0 +1,147 @@
+// What is special about each library: how its lock is taken, and how to tell "busy" and "lost", which are certain, from all
+// other errors, which are not. Clients repeat no command by themselves, and give up after a second; with several sites, all of
+// which redlock waits for, after a tenth of the lease.
+const version = name => require(name + "/package.json").version;
+const plain = ["excludes", "expires", "owned", "cleans", "busy_is_certain"];
+
+let clients = []; // ioredis, one a site
+async function open(sites, lease) {
+  const patience = sites.length > 1 && lease ? lease / 10 : 1000;
+  const Redis = require("ioredis");
+  clients = sites.map(s => new Redis({
+    host: s.host, port: s.port, username: s.user, password: s.pass, db: s.db, maxRetriesPerRequest: 0, commandTimeout: patience, connectTimeout: 1000, retryStrategy: () => 50,
+  }));
+  for (const c of clients) c.on("error", () => {}); // the calls say it
+  for (const c of clients) {
+    for (let tries = 100; ; tries--) { // the first command waits for the connection, too
+      try { await c.ping(); break; } catch (e) { if (!tries) throw e; }
+    }
+  }
+}
+
+// npm redlock 4: a LockError says neither busy nor unreachable; the event clientError tells which. An instance for each call
+// tells whose event it was.
+function redlock4() {
+  const failures = [], r = new (require("redlock"))(clients, { retryCount: 0 });
+  r.on("clientError", e => failures.push(e.message));
+  return { r, failures };
+}
+
+async function redlock4Call(failures, certain, call) {
+  failures.length = 0;
+  try { return { ok: true, ...await call() }; } catch (e) {
+    const asked = !/already expired/.test(e.message); // else it looked at its own clock only: the servers may have it still
+    return e.name === "LockError" && asked && failures.length === 0 ? { [certain]: true } : { error: `${e.name}: ${e.message} ${failures}` };
+  }
+}
+
+const redlock = {
+  version: version("redlock"), claims: plain, topologies: ["single", "redlock"], open,
+  async acquire(key, ttl) {
+    const { r, failures } = redlock4(), began = Date.now();
+    return redlock4Call(failures, "busy", async () => {
+      const lock = await r.lock(key, ttl);
+      return { token: lock.value, valid_ms: Math.max(lock.expiration - began, 0), hold: { lock, failures } };
+    });
+  },
+  async extend(hold, ttl) {
+    const began = Date.now();
+    return redlock4Call(hold.failures, "lost", async () => {
+      hold.lock = await hold.lock.extend(ttl);
+      return { valid_ms: Math.max(hold.lock.expiration - began, 0) };
+    });
+  },
+  async release(hold) { return redlock4Call(hold.failures, "lost", async () => { await hold.lock.unlock(); }); },
+};
+
+// @sesamecare-oss/redlock: an ExecutionError has the votes. If every vote against was that the resource is locked, or no
+// longer ours, the answer is certain.
+async function sesameCall(certain, call) {
+  try { return { ok: true, ...await call() }; } catch (e) {
+    const votes = (await Promise.all(e.attempts || [])).flatMap(a => [...a.votesAgainst.values()]);
+    const sure = e.name === "ExecutionError" && votes.length > 0 && votes.every(v => v.name === "ResourceLockedError");
+    return sure ? { [certain]: true } : { error: `${e.name}: ${e.message} ${votes.map(v => v.message)}` };
+  }
+}
+
+let sesameLock;
+const sesamecare = {
+  version: version("@sesamecare-oss/redlock"), claims: plain, topologies: ["single", "redlock"],
+  async open(sites, lease) {
+    await open(sites, lease);
+    const { Redlock } = require("@sesamecare-oss/redlock");
+    sesameLock = new Redlock(clients, { retryCount: 0 });
+    sesameLock.on("error", () => {}); // the votes say it
+  },
+  async acquire(key, ttl) {
+    const began = Date.now();
+    return sesameCall("busy", async () => {
+      const lock = await sesameLock.acquire([key], ttl);
+      return { token: lock.value, valid_ms: Math.max(lock.expiration - began, 0), hold: { lock } };
+    });
+  },
+  async extend(hold, ttl) {
+    const began = Date.now();
+    return sesameCall("lost", async () => {
+      hold.lock = await hold.lock.extend(ttl);
+      return { valid_ms: Math.max(hold.lock.expiration - began, 0) };
+    });
+  },
+  async release(hold) { return sesameCall("lost", async () => { await hold.lock.release(); }); },
+};
+
+// redis-semaphore: release does not say whether the lock was still ours, so it cannot claim "owned". Refreshing is on by
+// default, and a loss is told by onLockLost.
+const semaphore = refresh => ({
+  version: version("redis-semaphore"), keys: "mutex:{key}", topologies: ["single"], open,
+  claims: ["excludes", "expires", "cleans", "busy_is_certain"].concat(refresh ? ["renews"] : []),
+  async acquire(key, ttl, lost) {
+    const { Mutex } = require("redis-semaphore");
+    const options = { lockTimeout: ttl, acquireAttemptsLimit: 1, retryInterval: 1, onLockLost: e => lost(e.message) };
+    if (!refresh) options.refreshInterval = 0;
+    const mutex = new Mutex(clients[0], key, options);
+    return await mutex.tryAcquire() ? { ok: true, token: mutex.identifier, hold: mutex } : { busy: true };
+  },
+  async extend() { return { error: "redis-semaphore lengthens leases by itself only" }; },
+  async release(mutex) { await mutex.release(); return { ok: true }; },
+});
+
+// redis-lock: it waits by itself and repeats everything, errors too, for ever. The client that it is given lets it try once.
+// The release deletes the key unless the lease is over by its own clock.
+let lockClient;
+const redisLock = {
+  version: version("redis-lock"), keys: "lock.{key}", claims: plain, topologies: ["single"],
+  async open([s]) {
+    lockClient = require("redis").createClient({ socket: { host: s.host, port: s.port, reconnectStrategy: () => 50 }, username: s.user, password: s.pass, database: s.db });
+    lockClient.on("error", () => {});
+    await lockClient.connect();
+  },
+  acquire(key, ttl) {
+    return new Promise(answer => {
+      let tried = false, token;
+      const once = {
+        v4: {},
+        async set(name, value, options) {
+          if (tried) return new Promise(() => {}); // it has been answered
+          tried = true;
+          token = String(value);
+          try {
+            const reply = await lockClient.set(name, token, options);
+            if (reply === null) answer({ busy: true });
+            return reply;
+          } catch (e) { answer({ error: `${e.name}: ${e.message}` }); throw e; }
+        },
+        del: name => lockClient.del(name),
+      };
+      require("redis-lock")(once)(key, ttl).then(release => answer({ ok: true, token, hold: release }));
+    });
+  },
+  async extend() { return { error: "redis-lock cannot extend" }; },
+  async release(release) {
+    const deleted = await release();
+    if (deleted === undefined) return { error: "its lease is over by the library's own clock: nothing was sent" };
+    return deleted === 1 ? { ok: true } : { lost: true };
+  },
+};
+
+module.exports = { redlock, sesamecare, "redis-semaphore": semaphore(false), "redis-semaphore-refresh": semaphore(true), "redis-lock": redisLock };

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"hammerlock/internal/cli"
+)
+
+// TestMain lets the test's own program be an instance of the service.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestTheTable makes the demonstration: without a distributed lock page views are lost as soon as there are two instances.
+func TestTheTable(t *testing.T) {
+	if _, err := findNginx(); err != nil {
+		t.Skip(err)
+	}
+	visits := visitors
+	if testing.Short() {
+		visits = 100
+	}
+	t.Chdir(t.TempDir())
+	all, err := demonstrate(t.Context(), t.Output(), visits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	if err := write(&table, all); err != nil {
+		t.Error(err)
+	}
+	t.Log("\n" + table.String())
+	for _, r := range all {
+		if r.acknowledged != int64(visits) || r.safe && r.counted != int64(visits) {
+			t.Errorf("%s, %s: %d of %d acknowledged, %d counted", r.route, human(r.instances), r.acknowledged, visits, r.counted)
+		}
+	}
+}
+
+// TestTheTableSaysWhatIsOtherwise writes tables of demonstrations that went wrong.
+func TestTheTableSaysWhatIsOtherwise(t *testing.T) {
+	for name, c := range map[string]struct {
+		row  row
+		want string
+	}{
+		"as it should be":    {row{safe: true}, ""},
+		"caught":             {row{exit: 1, lost: 3}, ""},
+		"a safe one loses":   {row{safe: true, exit: 1, lost: 3}, "3 lost"},
+		"nothing was lost":   {row{exit: 0}, "0 lost"},
+		"nothing was proven": {row{safe: true, exit: 3, reason: "too few"}, "too few"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := write(&bytes.Buffer{}, []row{c.row})
+			if (err != nil) != (c.want != "") || err != nil && (!errors.Is(err, errOtherwise) || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestAnotherLanguage visits the service in Python.
+func TestAnotherLanguage(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip(err)
+	}
+	for route, want := range map[string]int{"v1": 1, "v2": 0} {
+		addrs, err := free(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		host, port, _ := net.SplitHostPort(addrs[0])
+		url := "http://" + addrs[0] + "/" + route + "/pview"
+		var stdout, stderr bytes.Buffer
+		got := cli.Verify(t.Context(), cli.Env{Stdout: &stdout, Stderr: &stderr, Args: []string{"http", "--burst", "100", "--json", "--quiet", "--out", t.TempDir(),
+			"--serve", fmt.Sprintf("exec '%s' pageviews.py %s %s", python, host, port), "--visit", "POST " + url, "--count", "GET " + url}})
+		var d cli.Document
+		if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || got != want {
+			t.Errorf("%s: exit code %d, want %d: %v %s %s", route, got, want, err, d.Exit.Reason, &stderr)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package explore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// Command is the hidden argument that makes one of the suite's commands a process that explores. Virtual time is to be had in
+// tests only, so the process runs what it is asked for as the one test of a test program.
+const Command = "explore-process"
+
+// Orders are what such a process is asked for: an exploration, or the replay of one schedule.
+type Orders struct {
+	Lock     string   `json:"lock"`
+	Options  Options  `json:"options"`
+	Replay   bool     `json:"replay,omitempty"`
+	Schedule []Choice `json:"schedule,omitempty"`
+	Sweep    *Sweep   `json:"sweep,omitempty"` // in place of one exploration
+	Real     bool     `json:"real,omitempty"`  // a counterexample is repeated on real servers
+	Command  string   `json:"command"`         // repeats the exploration
+	File     string   `json:"file,omitempty"`  // where the history of a counterexample is written; empty = nowhere
+}
+
+// answer is what it says.
+type answer struct {
+	Report Report `json:"report"`
+	Error  string `json:"error,omitempty"`
+}
+
+// gcPercent is how much garbage such a process lets gather, in percent of what lives.
+const gcPercent = 400
+
+// endless is how long a schedule may go on when the budget is over.
+const endless = 15 * time.Second
+
+// ErrEndless says that an exploration did not end, nor was there a violation until then.
+var ErrEndless = errors.New("a schedule does not end: virtual time stands still while a worker waits for a mutex whose holder waits for a server")
+
+// InProcess carries orders out in a process of its own: the program itself, started again with the arguments and Command.
+func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return Report{}, err
+	}
+	in, err := json.Marshal(orders)
+	if err != nil {
+		return Report{}, err
+	}
+	limit := orders.Options.Budget + endless
+	if orders.Real {
+		limit += orders.Options.Budget + endless
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("explore %s: %w", orders.Lock, ErrEndless))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self, append(slices.Clone(before), Command)...)
+	var stdout bytes.Buffer
+	var stderr tail
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &stdout, &stderr
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GOGC=%d", gcPercent), "GOMAXPROCS=1") // its memory lives for one schedule; one goroutine runs at a time
+	begun := time.Now()
+	failed := cmd.Run()
+	if ctx.Err() != nil {
+		return Report{}, context.Cause(ctx)
+	}
+	var a answer
+	if err := json.Unmarshal(stdout.Bytes(), &a); err != nil {
+		if f := stderr.fell(); f != nil {
+			f.After = time.Since(begun)
+			return Report{Lock: orders.Lock, Options: orders.Options, Status: checker.Fail, Took: f.After, Found: f}, nil
+		}
+		return Report{}, fmt.Errorf("explore %s: the process ended without an answer: %w: %s", orders.Lock, failed, strings.TrimSpace(stderr.String()))
+	}
+	if a.Error != "" {
+		return a.Report, errors.New(a.Error)
+	}
+	return a.Report, nil
+}
+
+// Child is such a process, which knows these locks. It does not return.
+func Child(in io.Reader, out io.Writer, known []locks.Spec) {
+	os.Args = os.Args[:1] // it is no argument of a test program
+	test := func(t *testing.T) { Serve(t, in, out, known) }
+	os.Stdout = os.Stderr // for what a test program says of itself
+	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "explore", F: test}}, nil, nil)
+}
+
+// Serve is what such a process does when it is a test already: it reads its orders from in and answers on out.
+func Serve(t *testing.T, in io.Reader, out io.Writer, known []locks.Spec) {
+	t.Helper()
+	var a answer
+	var err error
+	if a.Report, err = obey(t, in, known); err != nil {
+		a.Error = err.Error()
+	}
+	if err := json.NewEncoder(out).Encode(a); err != nil {
+		t.Error(err)
+	}
+}
+
+func obey(t *testing.T, in io.Reader, known []locks.Spec) (Report, error) {
+	var o Orders
+	if err := json.NewDecoder(in).Decode(&o); err != nil {
+		return Report{}, fmt.Errorf("no orders: %w", err)
+	}
+	at := slices.IndexFunc(known, func(s locks.Spec) bool { return s.Name == o.Lock })
+	if at < 0 {
+		return Report{}, fmt.Errorf("this program has no lock %q", o.Lock)
+	}
+	spec := known[at]
+	o.Options.log = os.Stderr
+	r := Report{Lock: o.Lock, Options: o.Options}
+	var err error
+	switch {
+	case o.Sweep != nil:
+		return o.Sweep.Run(t, spec, o.Options)
+	case o.Replay:
+		r.Found, err = Replay(t, spec, o.Options, o.Schedule)
+		r.replayed(len(o.Schedule))
+	default:
+		r, err = Run(t, spec, o.Options)
+	}
+	if err == nil && r.Found != nil && o.Real {
+		r.Real, err = OnServers(t, spec, o.Options, r.Found)
+	}
+	if err == nil && r.Found != nil && o.File != "" {
+		r.Found.History.Command, r.Found.History.Started = o.Command, time.Now()
+		err = save(o.File, r.Found.History)
+	}
+	return r, err
+}
+
+// save writes a history to a file.
+func save(path string, h *history.History) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w, err := history.Create(file, h.Header)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	for i := range h.Ops {
+		err = errors.Join(err, w.Add(&h.Ops[i]))
+	}
+	for id, note := range h.Notes {
+		err = errors.Join(err, w.Note(id, note))
+	}
+	return errors.Join(err, w.Close(""), file.Close())
+}

@@ -1,0 +1,200 @@
+package explore
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+	"hammerlock/workload"
+)
+
+// page is what all clients visit.
+var page = workload.Page{Lock: "p", Views: "views"}
+
+// client is one process with one worker, its lock and its connections.
+type client struct {
+	number  int
+	workers workload.Workers
+	lock    locks.Lock
+	sites   []redis.UniversalClient
+	lanes   [3]*history.Lane // of its worker, of its renewals, of its death
+}
+
+// laneSlots is far more than what happens between two moments of virtual time.
+const laneSlots = 32
+
+// open makes a client.
+func (w *world) open(number int, spec locks.Spec, o *Options, sites []place, process *locks.Process, views *views) (*client, error) {
+	c := &client{number: number}
+	slots := [3]int{laneSlots, 2, 2}
+	if spec.Claims.Renews {
+		slots[1] = laneSlots
+	}
+	for i := range c.lanes {
+		c.lanes[i] = history.NewLane(w.clock, i*o.Clients+number, int32(number), slots[i], make(chan struct{}, 1))
+		if !o.Together {
+			c.lanes[i].Process = int16(number)
+		}
+	}
+	for site, to := range sites {
+		c.sites = append(c.sites, redis.NewClient(&redis.Options{
+			Addr: "memory:1", Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 10, ReadBufferSize: 256, WriteBufferSize: 256,
+			DialerRetries: 1, ReadTimeout: o.long(readTimeout),
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			Dialer:                   func(context.Context, string, string) (net.Conn, error) { return w.dial(number, site, to) },
+		}))
+	}
+	env := locks.Env{Sites: c.sites, Rand: rand.New(rand.NewPCG(1, uint64(number))), Process: process}
+	if spec.Claims.Renews {
+		env.Renewals = c.lanes[1]
+	}
+	env.Pause = func(context.Context, string) error {
+		if !w.step(number, between, nil) {
+			return locks.ErrCrashed
+		}
+		return nil
+	}
+	lock, err := spec.Open(env)
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	c.lock = lock
+	counter := &counter{views: views, w: w, client: number}
+	called := &calledLock{Lock: lock, w: w, client: number, counter: counter}
+	lock, c.lock = called, called
+	if waiter, ok := called.Lock.(locks.Waiter); ok {
+		lock = &waitingLock{called, waiter}
+	}
+	c.workers = workload.Workers{
+		Shape: shape(spec, o, number), Clock: w.clock, Lanes: c.lanes[:1], Counter: counter,
+		Locks: []locks.Lock{lock}, Pages: []workload.Page{page}, Claims: spec.Claims, Judged: true,
+	}
+	return c, nil
+}
+
+// shape is what a client does: what its lock claims, it uses.
+func shape(spec locks.Spec, o *Options, number int) workload.Shape {
+	s := workload.Shape{
+		Workers: 1, First: number, Keys: 1, Popularity: workload.Even, TTL: o.TTL, Hold: o.Hold, Wait: o.long(patience), Retry: o.long(retry),
+		Visits: o.Visits, End: history.Forever, Seed: 1,
+		Readers: 0.5, Upgrade: 2, Permits: max(spec.Claims.Permits, 1),
+		Heed: !spec.Claims.Fences, // a fence is there for those who do not
+	}
+	if spec.Claims.Expires && !spec.Claims.Renews {
+		s.Extend = o.TTL
+	}
+	if spec.Claims.Renews { // a hold is to outlast its lease
+		s.Hold = max(s.Hold, o.TTL*11/10)
+	}
+	return s
+}
+
+// run makes the client's visits.
+func (c *client) run(ctx context.Context, w *world) {
+	if w.step(c.number, start, nil) {
+		c.workers.Run(ctx, ctx)
+		w.finish(c.number)
+	}
+}
+
+func (c *client) close() {
+	if c.lock != nil {
+		_ = c.lock.Close() // the schedule has been judged
+	}
+	for _, s := range c.sites {
+		_ = s.Close() // likewise
+	}
+}
+
+// calledLock lets a client's calls to its lock be called off, and survives its panics.
+type calledLock struct {
+	locks.Lock
+	w       *world
+	client  int
+	counter *counter
+	closed  bool
+}
+
+func (c *calledLock) during(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	c.w.call(c.client, cancel)
+	return ctx, func() {
+		c.w.call(c.client, nil)
+		cancel()
+	}
+}
+
+func (c *calledLock) Acquire(ctx context.Context, key string, ttl time.Duration) (l locks.Lease, err error) {
+	defer c.caught("Acquire", &err)
+	ctx, done := c.during(ctx)
+	defer done()
+	l, err = c.Lock.Acquire(ctx, key, ttl)
+	c.counter.fence, c.counter.reads = l.Fence, false
+	return l, err
+}
+
+// AcquireShare is Acquire for those who are not alone.
+func (c *calledLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (l locks.Lease, err error) {
+	defer c.caught("AcquireShare", &err)
+	c.counter.reads, c.counter.looked = true, false
+	ctx, done := c.during(ctx)
+	defer done()
+	return c.Lock.(locks.Sharer).AcquireShare(ctx, key, ttl, permits)
+}
+
+// Upgrade makes a reader the writer.
+func (c *calledLock) Upgrade(ctx context.Context, l locks.Lease, ttl time.Duration) (writer locks.Lease, err error) {
+	defer c.caught("Upgrade", &err)
+	ctx, done := c.during(ctx)
+	defer done()
+	return c.Lock.(locks.Upgrader).Upgrade(ctx, l, ttl)
+}
+
+func (c *calledLock) Extend(ctx context.Context, l locks.Lease, ttl time.Duration) (longer locks.Lease, err error) {
+	defer c.caught("Extend", &err)
+	ctx, done := c.during(ctx)
+	defer done()
+	return c.Lock.Extend(ctx, l, ttl)
+}
+
+func (c *calledLock) Release(ctx context.Context, l locks.Lease) (err error) {
+	defer c.caught("Release", &err)
+	return c.Lock.Release(ctx, l)
+}
+
+// Close closes the lock once: a client that has died has done so already.
+func (c *calledLock) Close() (err error) {
+	defer c.caught("Close", &err)
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	return c.Lock.Close()
+}
+
+// waitingLock is a calledLock whose refused users wait for messages. A wait is not called off: a visit never gives up that alone.
+type waitingLock struct {
+	*calledLock
+	waiter locks.Waiter
+}
+
+// Handed is there for every waiter: one that is no queue was handed nothing.
+func (c *waitingLock) Handed(key string) (l locks.Lease, since time.Time, ok bool) {
+	if q, queues := c.waiter.(locks.Queue); queues {
+		if l, since, ok = q.Handed(key); ok {
+			c.counter.fence = l.Fence
+		}
+	}
+	return l, since, ok
+}
+
+func (c *waitingLock) Wait(ctx context.Context, key string) (history.Wake, error) {
+	return c.waiter.Wait(ctx, key)
+}

@@ -1,0 +1,191 @@
+package explore
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hammerlock/locks"
+)
+
+var (
+	update = flag.Bool("update", false, "write docs/EXPLORE.md again")
+	budget = flag.Duration("budget", 0, "with -update: how long a right lock is explored with two deviations; 0 = what is known of that stays")
+)
+
+const document = "../docs/EXPLORE.md"
+
+// TestTheDocumentSaysWhatIsFound: broken locks are found, right ones are fine, and docs/EXPLORE.md has the same numbers. The
+// columns from a time on are not compared. With -short some locks stand for all. With -update each row is written when it is
+// known, so that -run Document/right/lease measures one again.
+func TestTheDocumentSaysWhatIsFound(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for i, spec := range documented(t, true) {
+		if testing.Short() && (i%3 > 0 || spec.Name == "fence-after" || spec.Sites == locks.ManySites) {
+			continue
+		}
+		t.Run("broken/"+spec.Name, func(t *testing.T) { brokenRow(t, spec) })
+	}
+	for _, spec := range documented(t, false) {
+		if testing.Short() && spec.Name != "lease" && spec.Name != "watchdog" {
+			continue
+		}
+		t.Run("right/"+spec.Name, func(t *testing.T) { rightRow(t, spec) })
+	}
+	for _, row := range []struct{ sites, deviations int }{{3, 1}, {5, 1}} {
+		if !testing.Short() {
+			t.Run(fmt.Sprintf("sites/%d", row.sites), func(t *testing.T) { siteRow(t, "redlock", row.sites, row.deviations) })
+		}
+	}
+}
+
+// read is the document as it is now.
+func read(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// documented are the locks that the document has a row for, or will have: a new lock is not measured yet.
+func documented(t *testing.T, broken bool) []locks.Spec {
+	t.Helper()
+	text := read(t)
+	return slices.DeleteFunc(explorable(broken), func(s locks.Spec) bool {
+		return !*update && !strings.Contains(text, "\n| `"+s.Name+"` |")
+	})
+}
+
+// row compares the beginning of a row with the document, or puts the row there: in place of the one that begins with name.
+func row(t *testing.T, part, name, row, times string) {
+	t.Helper()
+	t.Log(row + times)
+	text := read(t)
+	if !*update {
+		if !strings.Contains(text, "\n"+row) {
+			t.Errorf("docs/EXPLORE.md does not say\n%s\nto write it again: go test ./explore -run Document -update", row)
+		}
+		return
+	}
+	begin := strings.Index(text, "<!-- generated: "+part+" -->")
+	if begin < 0 {
+		t.Fatalf("%s has no part %q", document, part)
+	}
+	end := begin + strings.Index(text[begin:], "<!-- end -->")
+	inside := text[begin:end]
+	if old := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + `.*\n`); old.MatchString(inside) {
+		inside = old.ReplaceAllLiteralString(inside, row+times+"\n")
+	} else {
+		inside += row + times + "\n"
+	}
+	if err := os.WriteFile(document, []byte(text[:begin]+inside+text[end:]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func brokenRow(t *testing.T, spec locks.Spec) {
+	begun, where := used(), ""
+	o := suited(spec, 1)
+	r := run(t, spec, o)
+	first := r.Schedules()
+	if r.Found == nil && o.Sites == 1 {
+		o.Together, where = true, "in one process, "
+		r = run(t, spec, o)
+	}
+	name := fmt.Sprintf("| `%s` |", spec.Name)
+	if r.Found == nil && (*update || strings.Contains(read(t), "\n"+name+" 2 |")) {
+		where = ""
+		r = run(t, spec, suited(spec, 2))
+	}
+	if r.Found == nil {
+		row(t, "broken", name, fmt.Sprintf("%s not found with 1 | %d |", name, first),
+			fmt.Sprintf(" - | none in all %d with 2 | %v |", r.Schedules(), (used()-begun).Round(10*time.Millisecond)))
+		return
+	}
+	f := r.Found
+	if len(f.Trace) > mostLines+1 {
+		t.Errorf("%s: a trace of %d lines", spec.Name, len(f.Trace))
+	}
+	row(t, "broken", name, fmt.Sprintf("%s %s%d | %d | %d | %s: %s |", name, where, len(f.Schedule), f.Number, len(f.Trace), f.Checker, f.Cause),
+		fmt.Sprintf(" %v |", (used()-begun).Round(10*time.Millisecond)))
+}
+
+// suited are the options for a lock, as verify has them, without a limit of time.
+func suited(spec locks.Spec, deviations int) Options {
+	o := Briefly(spec)
+	o.Deviations, o.Budget = deviations, 0
+	return o
+}
+
+func rightRow(t *testing.T, spec locks.Spec) {
+	begun := used()
+	r := run(t, spec, suited(spec, 1))
+	fine(t, &r)
+	name := fmt.Sprintf("| `%s` |", spec.Name)
+	begins := fmt.Sprintf("%s all %d |", name, r.Schedules())
+	times := fmt.Sprintf(" %v |", (used() - begun).Round(10*time.Millisecond))
+	switch known := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(begins) + `[^|]*\|(.*)$`).FindStringSubmatch(read(t)); {
+	case *budget > 0:
+		o := suited(spec, 2)
+		o.Budget, begun = *budget, used()
+		r = run(t, spec, o)
+		fine(t, &r)
+		all := fmt.Sprintf("all %d", r.Schedules())
+		if l := r.Levels[len(r.Levels)-1]; !l.Complete {
+			all = fmt.Sprintf("%d of %d", r.Schedules(), r.Schedules()+l.Left)
+		}
+		times += fmt.Sprintf(" %s | %v |", all, (used() - begun).Round(100*time.Millisecond))
+	case known != nil:
+		times += known[1]
+	default:
+		times += " not run yet | - |"
+	}
+	row(t, "right", name, begins, times)
+}
+
+// fine complains of a right lock that an exploration has found to be broken.
+func fine(t *testing.T, r *Report) {
+	t.Helper()
+	if r.Found != nil {
+		t.Errorf("%s: %s\n%s", r.Lock, r.Verdict(), strings.Join(r.Found.Trace, "\n"))
+	}
+}
+
+// siteRow explores a right lock on several sites, and counts what the reduction leaves out.
+func siteRow(t *testing.T, lock string, n, deviations int) {
+	spec := find(t, lock)
+	o := suited(spec, deviations)
+	o.Sites = n
+	begun := used()
+	r := run(t, spec, o)
+	took := used() - begun
+	fine(t, &r)
+	name := fmt.Sprintf("| `%s` | %d | %d |", lock, n, deviations)
+	begins := fmt.Sprintf("%s all %d | %d |", name, r.Schedules(), r.Levels[deviations].Merged)
+	if !*update {
+		row(t, "sites", name, begins, "")
+		return
+	}
+	o.Unreduced = true
+	begun = used()
+	all := run(t, spec, o)
+	row(t, "sites", name, begins, fmt.Sprintf(" %v | %d | %v |", took.Round(10*time.Millisecond), all.Schedules(), (used()-begun).Round(10*time.Millisecond)))
+}
+
+// used is the processor time of this process: on a busy machine it says more than the clock.
+func used() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it does not fail for this process
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

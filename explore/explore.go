@@ -1,0 +1,204 @@
+// Package explore runs a lock in all interleavings of its messages up to a bound: real clients of the lock on servers in
+// memory, in virtual time, where each message waits until the search lets it go. What happened is a history, and
+// checker.Judge judges it. It proves something about the client's algorithm, nothing about Redis: no replication, no disk.
+package explore
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// Options say what is explored.
+type Options struct {
+	Clients    int           // each is a process of its own, unless they are together
+	Visits     int           // of each client
+	Sites      int           // independent servers
+	Deviations int           // from the plain schedule, at most
+	Budget     time.Duration // of real time; 0 = no limit
+	TTL        time.Duration // of a lease
+	Hold       time.Duration // between load and store
+	Pause      time.Duration // how long a paused client is paused
+	Delay      time.Duration // how long messages wait for an expiry; 0 = until the next key expires
+	Hang       time.Duration // how long a hung server hangs; 0 = longer than clients have patience
+	Leap       time.Duration // how far a clock jumps; 0 = to the end of the next lease
+	Together   bool          // all clients live in one process, which shares what its locks share, and does not crash
+	// Random goes on with random schedules beyond the bound until the budget ends; they follow from the seed.
+	Random bool
+	Seed   uint64
+	// Unreduced explores every order, also those that differ from another one in nothing that anybody can see.
+	Unreduced bool
+
+	log     io.Writer // what is tried, in case that the process does not survive it; nil = nobody asks
+	only    act       // the one deviation that there is; letGo = all
+	stretch int       // all times are so many times as long; 0 = 1
+}
+
+// Defaults are two clients with two visits each, on one site, with at most two deviations.
+var Defaults = Options{
+	Clients: 2, Visits: 2, Sites: 1, Deviations: 2, Budget: time.Minute,
+	TTL: 300 * time.Millisecond, Hold: 120 * time.Millisecond, Pause: 411 * time.Millisecond, // no multiple of anything: what happens at the same instant has no order
+}
+
+// Briefly are the options for an answer in a second or two: one deviation; a lock for many sites gets three of them, and one
+// visit a client.
+func Briefly(s locks.Spec) Options {
+	o := Defaults
+	if o.Deviations = 1; s.Sites == locks.ManySites {
+		o.Sites, o.Visits = 3, 1
+	}
+	return o
+}
+
+// What a client does besides: it is as patient as it takes to call a lock stuck.
+const (
+	retry       = 50 * time.Millisecond
+	patience    = 5 * time.Second
+	readTimeout = time.Second
+	serverRound = 2 * time.Millisecond // as for real servers: they round times to milliseconds
+)
+
+// long is a time of the clients as it is when all times are longer.
+func (o *Options) long(d time.Duration) time.Duration { return d * time.Duration(max(o.stretch, 1)) }
+
+// Choice is a deviation: at the decision with that number, counted from 0, the option with that number was taken.
+type Choice struct {
+	At     int    `json:"at"`
+	Option int    `json:"option"`
+	What   string `json:"what,omitempty"` // in words; a replay that finds something else there has diverged
+}
+
+// Level is what the schedules with the same number of deviations came to.
+type Level struct {
+	Deviations int  `json:"deviations"`
+	Schedules  int  `json:"schedules"`
+	Merged     int  `json:"merged"`   // of them: they came to a state that another schedule had been in, and ended there
+	Diverged   int  `json:"diverged"` // a replay was not the same: they prove nothing
+	Cut        int  `json:"cut"`      // they were too long
+	Left       int  `json:"left"`     // not run, because the budget had ended
+	Complete   bool `json:"complete"`
+}
+
+// Report is what an exploration found. The zero Report claims nothing.
+type Report struct {
+	Lock    string         `json:"lock"`
+	Options Options        `json:"options"`
+	Status  checker.Status `json:"status"`
+	Reason  string         `json:"reason,omitempty"` // why it is inconclusive
+	Levels  []Level        `json:"levels"`
+	Beyond  *Beyond        `json:"beyond,omitempty"`
+	Took    time.Duration  `json:"took_ns"`
+	Found   *Found         `json:"found,omitempty"`
+	// Real is what Found came to on real servers; nil if they were not asked.
+	Real *Real `json:"real,omitempty"`
+	// Envelope is what a sweep found; nil if there was none.
+	Envelope *Envelope `json:"envelope,omitempty"`
+}
+
+// Found is a counterexample.
+type Found struct {
+	Checker  string            `json:"checker"`
+	Cause    string            `json:"cause"`
+	Summary  string            `json:"summary"`
+	Schedule []Choice          `json:"schedule"`
+	Number   int               `json:"number"` // of the schedule, counted from 1
+	After    time.Duration     `json:"after_ns"`
+	Trace    []string          `json:"trace"`
+	Verdicts []checker.Verdict `json:"verdicts"`
+	History  *history.History  `json:"-"`
+}
+
+// Text is the trace, line by line, with what its columns are.
+func (f *Found) Text() string {
+	return "        ms   client: what happens (* = a deviation; t1, t2 = tokens)\n" + strings.Join(f.Trace, "\n")
+}
+
+// Schedules counts all that were run.
+func (r *Report) Schedules() (n int) {
+	for _, l := range r.Levels {
+		n += l.Schedules
+	}
+	return n
+}
+
+// Verdict says in a sentence what was found.
+func (r *Report) Verdict() string {
+	o, n := &r.Options, len(r.Levels)-1
+	of := fmt.Sprintf("of %s x %s", counted(o.Clients, "client"), counted(o.Visits, "visit"))
+	took := r.Took.Round(time.Millisecond)
+	switch {
+	case r.Envelope != nil:
+		return fmt.Sprintf("%s, in %v", r.Envelope.verdict(o.TTL), took)
+	case r.Found != nil && r.Took == 0:
+		return fmt.Sprintf("%s, %s: %s", r.Found.Checker, r.Found.Cause, r.Found.Summary)
+	case r.Found != nil:
+		return fmt.Sprintf("%s, %s, with %s, in schedule %d after %v", r.Found.Checker, r.Found.Cause, counted(len(r.Found.Schedule), "deviation"),
+			r.Found.Number, r.Found.After.Round(time.Millisecond))
+	case r.Status == checker.Pass && r.Reason != "":
+		return r.Reason
+	case r.Status == checker.Pass:
+		return fmt.Sprintf("no violation in all %s %s with at most %s%s, in %v", counted(r.Schedules(), "schedule"), of, counted(n, "deviation"), r.Beyond, took)
+	default:
+		return fmt.Sprintf("no violation in %s %s, but not all were run: %s (%v)", counted(r.Schedules(), "schedule"), of, r.Reason, took)
+	}
+}
+
+// counted writes a number of things.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Bounded says what an exploration without a violation says nothing about.
+const Bounded = "bounded away: more clients, visits and deviations; other pauses; the server itself (it is a model of Redis: no replication, no\n" +
+	"failover); a store that is late after its holder's last look at the clock, unless the lock claims fences; what any lock loses when\n" +
+	"its server forgets its keys or its clock jumps"
+
+// Excluded says why a lock cannot be explored; nil if it can.
+func Excluded(s locks.Spec, o Options) error {
+	switch {
+	case s.Open == nil:
+		return fmt.Errorf("%s lives in a program of its own, which virtual time does not reach", s.Name)
+	case s.Engine != "":
+		return fmt.Errorf("%s is a client of %s: the server in memory is a Redis", s.Name, s.Engine)
+	case s.Sites == locks.NoSite && s.Broken == "":
+		return fmt.Errorf("%s uses no server: there are no messages to explore", s.Name)
+	case !s.Sites.Fits(o.Sites):
+		return fmt.Errorf("%s stands on one site, not on %d", s.Name, o.Sites)
+	case len(s.Needs) > 0:
+		return fmt.Errorf("%s needs commands or connections that the server in memory does not have", s.Name)
+	case s.Queues:
+		return fmt.Errorf("%s makes workers wait for a mutex while its holder waits for the server: virtual time stands still then", s.Name)
+	case s.Counting != locks.TwoSteps:
+		return fmt.Errorf("%s is no lock: it counts in one step", s.Name)
+	}
+	return nil
+}
+
+// Check says what is impossible in the options.
+func (o *Options) Check() (mistakes []string) {
+	for _, n := range []struct {
+		name           string
+		n, least, most int
+	}{{"clients", o.Clients, 1, 5}, {"visits", o.Visits, 1, 10}, {"sites", o.Sites, 1, 9}, {"deviations", o.Deviations, 0, 9}} {
+		if n.n < n.least || n.n > n.most {
+			mistakes = append(mistakes, fmt.Sprintf("--%s %d: %d to %d", n.name, n.n, n.least, n.most))
+		}
+	}
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{{"ttl", o.TTL}, {"hold", o.Hold}, {"pause", o.Pause}, {"budget", o.Budget}} {
+		if d.d < time.Millisecond {
+			mistakes = append(mistakes, fmt.Sprintf("--%s %v: at least 1ms", d.name, d.d))
+		}
+	}
+	return mistakes
+}

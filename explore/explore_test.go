@@ -1,0 +1,394 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/locks"
+	"hammerlock/locks/known"
+)
+
+// What a violation, a crash, a lost reply or a cut schedule leaves behind would be seen here.
+func TestMain(m *testing.M) {
+	if os.Args[len(os.Args)-1] == Command {
+		Child(os.Stdin, os.Stdout, fragileLocks())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func find(t *testing.T, name string) locks.Spec {
+	t.Helper()
+	spec, ok := known.Find(name)
+	if !ok {
+		t.Fatalf("no lock %q", name)
+	}
+	return spec
+}
+
+// bounded are the defaults without a limit of time, so that a busy machine finds the same.
+func bounded(deviations int) Options {
+	o := Defaults
+	o.Deviations, o.Budget = deviations, 0
+	return o
+}
+
+func run(t *testing.T, spec locks.Spec, o Options) Report {
+	t.Helper()
+	r, err := Run(t, spec, o)
+	if err != nil {
+		t.Fatalf("%s: %v", spec.Name, err)
+	}
+	return r
+}
+
+// TestALockWhoseOwnerCheckIsNoStepIsFound: a lock that asks whose key it is and then deletes it loses another's, and the
+// smallest counterexample is one pause between the two.
+func TestALockWhoseOwnerCheckIsNoStepIsFound(t *testing.T) {
+	r := run(t, find(t, "get-del"), bounded(2))
+	if r.Status != checker.Fail || r.Found == nil {
+		t.Fatalf("got %v, want a violation", r.Status)
+	}
+	if f := r.Found; f.Checker != "exclusion" || f.Cause != "foreign-release" || len(f.Schedule) != 1 {
+		t.Errorf("got %s, %s with %d deviations, want exclusion, foreign-release with 1", f.Checker, f.Cause, len(f.Schedule))
+	}
+	text := strings.Join(r.Found.Trace, "\n")
+	for _, want := range []string{"* c0 is paused", "c0 GET p -> t1", "c1 SET p t2 NX PX 300 -> OK, holds the lock until", "VIOLATION of exclusion"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the trace lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestAReplayIsTheSame: the same schedule gives the same trace, but for a schedule that names what is not there.
+func TestAReplayIsTheSame(t *testing.T) {
+	spec, o := find(t, "watch-lax"), bounded(1)
+	found := run(t, spec, o).Found
+	for range 5 {
+		again, err := Replay(t, spec, o, found.Schedule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again == nil || !slices.Equal(again.Trace, found.Trace) {
+			t.Fatalf("got %v, want\n%s", again, strings.Join(found.Trace, "\n"))
+		}
+	}
+	for name, change := range map[string]func(*Choice){
+		"another event":    func(c *Choice) { c.What = "c1 request set: is paused" },
+		"no such option":   func(c *Choice) { c.Option = 99 },
+		"no such decision": func(c *Choice) { c.At = 1 << 20 },
+	} {
+		given := slices.Clone(found.Schedule)
+		change(&given[0])
+		if _, err := Replay(t, spec, o, given); !errors.Is(err, errDiverged) {
+			t.Errorf("%s: got %v, want that it diverged", name, err)
+		}
+	}
+}
+
+// TestServersFail: what befalls a server is held against a lock as far as the lock could do better.
+func TestServersFail(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lock  string
+		act   act
+		cause string
+	}{
+		"any lock loses what a server forgets":               {"lease", forgets, ""},
+		"an extension must not take a lock that was lost":    {"extend-overwrites", forgets, "silent-reacquire"},
+		"any lock loses what a clock ends early":             {"lease", leaps, ""},
+		"fences do without a clock":                          {"fenced", leaps, ""},
+		"a hung server ends a lease":                         {"lease", hangs, ""},
+		"a refused command has had no effect":                {"reentrant", refuses, ""},
+		"a release that is refused must not leave it locked": {"setnx", refuses, "leak"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := bounded(1)
+			o.Visits = 1
+			s, causes, seen := newSearch(t, find(t, tt.lock), o), map[string]int{}, 0
+			s.judged = func(run *schedule, v *checker.Verdict) bool {
+				if len(run.taken) == 0 || !strings.HasSuffix(run.taken[0].What, acts[tt.act]) {
+					return false
+				}
+				if seen++; v != nil {
+					causes[v.Cause]++
+				}
+				return false
+			}
+			if err := s.levels(); err != nil {
+				t.Fatal(err)
+			}
+			if seen == 0 || tt.cause == "" && len(causes) > 0 || tt.cause != "" && causes[tt.cause] == 0 {
+				t.Errorf("%d schedules in which a message %s: got %v, want %q", seen, acts[tt.act], causes, tt.cause)
+			}
+		})
+	}
+}
+
+// TestAMinorityIsSilent: a lock on several sites that needs all of them is stuck when one never answers
+// again, and a right one is not. A majority always answers.
+func TestAMinorityIsSilent(t *testing.T) {
+	for lock, stuck := range map[string]bool{"float-quorum": true, "redlock": false} {
+		o := suited(find(t, lock), 2)
+		s, schedules, found := newSearch(t, find(t, lock), o), 0, 0
+		s.branch = func(n *node, run *schedule) []*node {
+			if n.parent != nil || schedules > 0 {
+				return nil
+			}
+			return n.children(run)
+		}
+		s.judged = func(run *schedule, v *checker.Verdict) bool {
+			if !slices.Contains(run.dead, true) {
+				return false
+			}
+			if schedules++; run.down() > 1 {
+				t.Errorf("%s: %d of 3 servers are silent", lock, run.down())
+			}
+			if v != nil && v.Checker == "liveness" {
+				found++
+			}
+			return false
+		}
+		if err := s.levels(); err != nil {
+			t.Fatal(err)
+		}
+		if schedules == 0 || (found > 0) != stuck {
+			t.Errorf("%s: %d of %d schedules with a silent server are stuck", lock, found, schedules)
+		}
+	}
+}
+
+// TestRandomSchedulesGoBeyondTheBound: they find what needs more deviations, the seed repeats it, and what is found is made small.
+func TestRandomSchedulesGoBeyondTheBound(t *testing.T) {
+	o := bounded(0)
+	o.Random, o.Seed, o.Budget = true, 1, time.Minute
+	var found []*Found
+	for range 2 {
+		r := run(t, find(t, "plain-del"), o)
+		if r.Found == nil || len(r.Found.Schedule) != 1 || r.Found.Number < 2 {
+			t.Fatalf("got %s, want a violation with one deviation", r.Verdict())
+		}
+		found = append(found, r.Found)
+	}
+	if !slices.Equal(found[0].Trace, found[1].Trace) || found[0].Number != found[1].Number {
+		t.Errorf("got schedules %d and %d for one seed\n%s\n%s", found[0].Number, found[1].Number, strings.Join(found[0].Trace, "\n"), strings.Join(found[1].Trace, "\n"))
+	}
+}
+
+// TestWaitersAreWoken: locks that wait for messages are woken by them, and one that hears nothing of an expiry is found.
+func TestWaitersAreWoken(t *testing.T) {
+	o := bounded(0)
+	s, err := play(t, find(t, "redisson"), &o, newKit(), nil, nil, true, nil)
+	if err != nil || s.wrong != nil {
+		t.Fatal(err, s.wrong)
+	}
+	if !slices.ContainsFunc(s.history.Ops, func(op history.Op) bool { return op.Woken == history.Signal }) {
+		t.Error("nobody was woken by a message")
+	}
+	if f := run(t, find(t, "deaf-to-expiry"), bounded(1)).Found; f == nil || f.Cause != "lost-wakeup" {
+		t.Errorf("got %v, want a lost wake-up", f)
+	} else if text := strings.Join(f.Trace, "\n"); !strings.Contains(text, "c1 hears SUBSCRIBE") || !strings.Contains(text, "VIOLATION of liveness") {
+		t.Errorf("the trace does not tell it:\n%s", text)
+	}
+}
+
+// explorable lists the locks of the catalogue that can be explored, right or broken.
+func explorable(broken bool) (list []locks.Spec) {
+	for _, s := range known.Locks {
+		if (s.Broken != "") == broken && Excluded(s, suited(s, 1)) == nil && s.Name != "wait" && s.Name != "zset-rank" { // it sorts by random tokens: nothing is there twice
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// TestABudgetThatEndsProvesNothing: what was not run is counted.
+func TestABudgetThatEndsProvesNothing(t *testing.T) {
+	o := bounded(2)
+	o.Budget = time.Nanosecond
+	r := run(t, find(t, "lease"), o)
+	if r.Status != checker.Inconclusive || r.Levels[0].Left != 1 || r.Reason == "" {
+		t.Errorf("got %v, %+v, %q, want an inconclusive report with a schedule left", r.Status, r.Levels, r.Reason)
+	}
+}
+
+// restless is a lock that asks its server for ever.
+type restless struct{ locks.Lock }
+
+func (l restless) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	for {
+		if lease, err := l.Lock.Acquire(ctx, key, ttl); err == nil || !errors.Is(err, locks.ErrBusy) {
+			return lease, err
+		}
+	}
+}
+
+// TestAScheduleThatDoesNotEndIsCut: it is counted, and proves nothing.
+func TestAScheduleThatDoesNotEndIsCut(t *testing.T) {
+	spec := find(t, "lease")
+	open := spec.Open
+	spec.Open = func(e locks.Env) (locks.Lock, error) {
+		l, err := open(e)
+		return restless{l}, err
+	}
+	r := run(t, spec, bounded(0))
+	if r.Status != checker.Inconclusive || r.Levels[0].Cut != 1 {
+		t.Errorf("got %v, %+v, want a schedule that was cut", r.Status, r.Levels)
+	}
+}
+
+// tiny is so small that all of its schedules can be run one by one.
+var tiny = Options{Clients: 2, Visits: 1, Sites: 1, Deviations: 1, TTL: Defaults.TTL, Hold: Defaults.Hold, Pause: Defaults.Pause}
+
+// outcomes runs all schedules of a lock, whatever is violated, and returns what they came to.
+func outcomes(t *testing.T, name string, o Options, change func(*search)) map[string]bool {
+	t.Helper()
+	s, found := newSearch(t, find(t, name), o), map[string]bool{}
+	s.judged = func(run *schedule, v *checker.Verdict) bool {
+		found[outcome(run, v)] = true
+		return false
+	}
+	if change != nil {
+		change(s)
+	}
+	if err := s.levels(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// outcome is what a schedule came to: the verdict, and what every client heard in its order.
+func outcome(run *schedule, v *checker.Verdict) string {
+	heard := make([]string, run.o.Clients)
+	for _, op := range run.history.Ops {
+		if op.Worker >= 0 && op.Kind != history.End && op.Reason != history.Busy {
+			heard[op.Worker] += fmt.Sprintf(" %v:%v%v", op.Kind, op.Outcome, op.Reason)
+		}
+	}
+	verdict := "fine"
+	if v != nil {
+		verdict = v.Checker + " " + v.Cause
+	}
+	return verdict + strings.Join(heard, " |")
+}
+
+// enumerate runs all schedules with at most one deviation by brute force: it tries every option of every decision until there
+// is none, and knows nothing of levels, nodes and states.
+func enumerate(t *testing.T, name string, o Options) map[string]bool {
+	t.Helper()
+	o.Unreduced = true
+	spec, known, found := find(t, name), newKit(), map[string]bool{}
+	try := func(given []Choice) *schedule {
+		s, err := play(t, spec, &o, known, given, nil, false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.wrong == nil {
+			_, v, err := judge(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[outcome(s, v)] = true
+		}
+		return s
+	}
+	plain := try(nil)
+	for at := range plain.options {
+		for option := 1; ; option++ {
+			if s := try([]Choice{{At: at, Option: option}}); s.wrong != nil {
+				break
+			}
+		}
+	}
+	return found
+}
+
+// TestTheSearchLeavesOutNothing: what is left out changes no outcome, and a search with a planted error is noticed. A lock that
+// asks its sites in turn, and one that asks them at once, stand for those on several.
+func TestTheSearchLeavesOutNothing(t *testing.T) {
+	several := tiny
+	several.Sites, several.Hold = 3, 20*time.Millisecond
+	for _, program := range []struct {
+		lock    string
+		o       Options
+		planted []string
+	}{
+		{"get-del", tiny, []string{"options", "decisions", "states"}},
+		{"half-quorum", several, []string{"options", "states", "clients", "sites"}},
+		{"lease", tiny, []string{"options", "decisions", "states"}},
+		{"redlock", several, []string{"clients", "sites"}},
+		{"redlock-serial", several, nil},
+	} {
+		name := program.lock
+		want := enumerate(t, name, program.o)
+		if got := outcomes(t, name, program.o, nil); !maps.Equal(got, want) {
+			t.Errorf("%s: %d outcomes, %d by brute force\n%s", name, len(got), len(want), difference(got, want))
+		}
+		for _, mistake := range program.planted {
+			if got := outcomes(t, name, program.o, plants[mistake]); maps.Equal(got, want) {
+				t.Errorf("%s: %s are forgotten, and nobody noticed", name, mistake)
+			}
+		}
+		if testing.Short() {
+			return
+		}
+		unreduced := program.o
+		unreduced.Unreduced = true
+		if got := outcomes(t, name, unreduced, nil); !maps.Equal(got, want) {
+			t.Errorf("%s without reduction: %d outcomes, %d by brute force", name, len(got), len(want))
+		}
+	}
+}
+
+// plants are errors in a search, by what it forgets.
+var plants = map[string]func(*search){
+	"options": func(s *search) { // the last one of each decision
+		s.branch = func(n *node, run *schedule) []*node {
+			return slices.DeleteFunc(n.children(run), func(c *node) bool { return c.choice.Option == run.options[c.choice.At]-1 })
+		}
+	},
+	"decisions": func(s *search) { // the first ones
+		s.branch = func(n *node, run *schedule) []*node {
+			return slices.DeleteFunc(n.children(run), func(c *node) bool { return c.choice.At < 6 })
+		}
+	},
+	"states": func(s *search) { // most of what tells them apart
+		s.merges = merging(func(run *schedule) uint64 { return run.key() % 97 })
+	},
+	"clients": func(s *search) { // what each has seen, and what it waits for
+		s.merges = merging(func(run *schedule) uint64 {
+			return maphash.Comparable(seed, [3]uint64{uint64(run.current + 1), uint64(run.w.clock.Now()), run.state.sites[0]})
+		})
+	},
+	"sites": func(s *search) { // what each has done, and what is on its way
+		s.merges = merging(func(run *schedule) uint64 {
+			return maphash.Comparable(seed, [4]uint64{uint64(run.current + 1), uint64(run.w.clock.Now()), run.state.clients[0], run.state.clients[1]})
+		})
+	},
+}
+
+// difference lists what only one of two sets has.
+func difference(a, b map[string]bool) string {
+	var list []string
+	for _, x := range slices.Sorted(maps.Keys(a)) {
+		if !b[x] {
+			list = append(list, "+ "+x)
+		}
+	}
+	for _, x := range slices.Sorted(maps.Keys(b)) {
+		if !a[x] {
+			list = append(list, "- "+x)
+		}
+	}
+	return strings.Join(list, "\n")
+}

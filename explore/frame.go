@@ -1,0 +1,79 @@
+package explore
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strconv"
+)
+
+// frame is one value as it goes over a connection.
+type frame struct {
+	bytes []byte
+	words []string // its strings, in order
+}
+
+// cut takes one value of RESP 2 off the beginning of b. It reports false if b ends before the value does.
+func cut(b *[]byte) (f frame, whole bool) {
+	n := f.read(*b, 0)
+	if n == 0 {
+		return frame{}, false
+	}
+	f.bytes, *b = (*b)[:n:n], (*b)[n:]
+	return f, true
+}
+
+// read reads the value that begins at a place, and returns where it ends; 0 if b ends before.
+func (f *frame) read(b []byte, at int) int {
+	end := bytes.IndexByte(b[at:], '\n')
+	if end < 0 {
+		return 0
+	}
+	line := bytes.TrimSuffix(b[at:at+end], []byte("\r"))
+	if at += end + 1; len(line) == 0 {
+		return at
+	}
+	n, _ := strconv.Atoi(string(line[1:])) // of a line that has no length it is not used
+	switch {
+	case (line[0] == '*' || line[0] == '$') && n < 0:
+		f.words = append(f.words, "nil")
+	case line[0] == '*':
+		f.words = slices.Grow(f.words, n)
+		for range n {
+			if at = f.read(b, at); at == 0 {
+				return 0
+			}
+		}
+	case line[0] == '$':
+		if len(b) < at+n+2 {
+			return 0
+		}
+		f.words = append(f.words, string(b[at:at+n]))
+		at += n + 2
+	default:
+		f.words = append(f.words, string(line[1:]))
+	}
+	return at
+}
+
+// readFrame reads one value of RESP 2, and no more if nobody sends more.
+func readFrame(r io.Reader) (frame, error) {
+	var b []byte
+	for some := make([]byte, 512); ; {
+		n, err := r.Read(some)
+		b = append(b, some[:n]...)
+		if f, whole := cut(&b); whole || err != nil {
+			return f, err
+		}
+	}
+}
+
+// command makes a request of words.
+func command(words []string) []byte {
+	b := strconv.AppendInt([]byte("*"), int64(len(words)), 10)
+	for _, w := range words {
+		b = strconv.AppendInt(append(b, "\r\n$"...), int64(len(w)), 10)
+		b = append(append(b, "\r\n"...), w...)
+	}
+	return append(b, "\r\n"...)
+}

@@ -1,0 +1,63 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/locks"
+)
+
+// sleeping is a lease whose refused users wait for a word on a list, once for each try; a release pushes one.
+type sleeping struct {
+	locks.Lock
+	env locks.Env
+}
+
+func (l sleeping) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease, err := l.Lock.Acquire(ctx, key, ttl)
+	if !errors.Is(err, locks.ErrBusy) || l.env.Sites[0].BLPop(ctx, time.Second, key+":free").Err() != nil {
+		return lease, err
+	}
+	return l.Lock.Acquire(ctx, key, ttl)
+}
+
+func (l sleeping) Release(ctx context.Context, lease locks.Lease) error {
+	err := l.Lock.Release(ctx, lease)
+	return errors.Join(err, l.env.Sites[0].RPush(ctx, lease.Key+":free", "1").Err())
+}
+
+// TestBlockingCommandsWait: a command that waits for another connection neither stops the others nor outlives its schedule.
+func TestBlockingCommandsWait(t *testing.T) {
+	spec := find(t, "lease")
+	open := spec.Open
+	spec.Open = func(e locks.Env) (locks.Lock, error) {
+		l, err := open(e)
+		return sleeping{l, e}, err
+	}
+	o := bounded(1)
+	o.Visits = 1
+	s, woken := newSearch(t, spec, o), false
+	s.judged = func(*schedule, *checker.Verdict) bool { return false } // it may wait for a lost word
+	s.branch = func(n *node, run *schedule) []*node {
+		if !run.merged && len(run.taken) == 0 {
+			told, err := play(t, spec, &o, newKit(), nil, nil, true, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range told.w.trace.exchanges {
+				woken = woken || strings.EqualFold(x.words[0], "blpop") && len(x.answer) == 2
+			}
+		}
+		return n.children(run)
+	}
+	if err := s.levels(); err != nil {
+		t.Fatal(err)
+	}
+	if l := s.report.Levels[1]; !woken || l.Schedules < 50 || l.Diverged+l.Cut > 0 {
+		t.Errorf("woken: %t, %+v, want a waiter that is woken, and many schedules that end", woken, l)
+	}
+}

@@ -1,0 +1,107 @@
+package explore
+
+import (
+	"bufio"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/locks"
+)
+
+// TestTheModelIsLikeRedis sends what clients of right locks sent, in the same order and on as many connections, to a real server,
+// and compares its answers with those of the server in memory. Leases are too long to end. With -short some locks stand for all.
+func TestTheModelIsLikeRedis(t *testing.T) {
+	for _, spec := range explorable(false) {
+		if testing.Short() && !slices.Contains([]string{"lease", "watch", "reentrant"}, spec.Name) {
+			continue
+		}
+		t.Run(spec.Name, func(t *testing.T) {
+			if strings.HasPrefix(spec.Name, "handoff") {
+				t.Skip("its scripts ask who listens, and here nobody does")
+			}
+			o := suited(spec, 0)
+			o.Sites, o.TTL, o.Hold = 1, time.Minute, time.Second
+			s, err := play(t, spec, &o, newKit(), nil, nil, true, nil)
+			if err != nil || s.wrong != nil {
+				t.Fatal(err, s.wrong)
+			}
+			compareWithRedis(t, spec, s.w.trace.exchanges)
+		})
+	}
+}
+
+func compareWithRedis(t *testing.T, spec locks.Spec, exchanges []*exchange) {
+	t.Helper()
+	socket := realServer(t)
+	type connection struct {
+		net.Conn
+		in *bufio.Reader
+	}
+	connections := map[*link]connection{}
+	for i, x := range exchanges {
+		if setUp[x.words[0]] {
+			continue
+		}
+		c, ok := connections[x.link]
+		if !ok {
+			dialled, err := net.Dial("unix", socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = dialled.Close() })
+			c = connection{dialled, bufio.NewReader(dialled)}
+			connections[x.link] = c
+		}
+		if _, err := c.Write(command(x.words)); err != nil {
+			t.Fatal(err)
+		}
+		f, err := readFrame(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(f.words, x.answer) && !nearly(f.words, x.answer) {
+			t.Errorf("%s, command %d: %q: Redis answers %q, the model %q", spec.Name, i, x.words, f.words, x.answer)
+		}
+	}
+	if len(connections) == 0 {
+		t.Error("nothing was sent")
+	}
+}
+
+// nearly tells whether both answers are what is left of a lease.
+func nearly(a, b []string) bool {
+	if len(a) != 1 || len(b) != 1 {
+		return false
+	}
+	x, err := strconv.Atoi(a[0])
+	y, failed := strconv.Atoi(b[0])
+	return err == nil && failed == nil && min(x, y) > 1000
+}
+
+// realServer starts a redis-server that ends with the test.
+func realServer(t *testing.T) (socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "s")
+	server := exec.CommandContext(t.Context(), "redis-server", "--port", "0", "--unixsocket", socket, "--save", "")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait() // it was killed
+	})
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-time.After(5 * time.Millisecond) {
+		if c, err := net.Dial("unix", socket); err == nil {
+			_ = c.Close()
+			return socket
+		}
+	}
+	t.Fatal("redis-server does not listen")
+	return ""
+}

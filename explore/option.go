@@ -1,0 +1,250 @@
+package explore
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"hammerlock/history"
+)
+
+// option is one way to go on. The first one is the default; each of the others is a deviation.
+type option struct {
+	s      *schedule
+	e      *event
+	act    act
+	client int
+}
+
+// act is what an option does.
+type act uint8
+
+const (
+	letGo       act = iota // the event happens; if it is not the first in line, its client comes first by a preemption
+	pauses                 // the client goes on later, after its lease
+	expires                // no message moves until the next key has expired
+	loses                  // the message is lost; nobody is told
+	breaks                 // the connection breaks under the message
+	crashes                // the client dies
+	cancelsCall            // the client's call to its lock is called off
+	refuses                // the server answers with an error and does nothing
+	hangs                  // the server carries nothing out for a while
+	forgets                // the server loses all keys
+	leaps                  // the server's clock jumps ahead, to the end of the next lease
+	dies                   // the server never answers again: what is sent to it is lost
+)
+
+var acts = [...]string{"goes first", "is paused", "waits for the expiry", "is lost", "meets a broken connection", "crashes", "is called off",
+	"is answered an error", "meets a hung server", "comes after all keys were lost", "comes after the server's clock jumped",
+	"comes to a server that never answers again"}
+
+// what names the option, the same in every replay.
+func (o option) what() string {
+	return fmt.Sprintf("c%d %s: %s", o.client, o.e.name(), acts[o.act])
+}
+
+// alternatives lists the options of a decision. Deviations concern the event that would be next: what happens to another
+// one can as well happen when that is next, for nothing of it can be seen before.
+func (s *schedule) alternatives(ready []*event) []option {
+	first := ready[0]
+	s.list = append(s.list[:0], option{s, first, letGo, first.client})
+	s.acts = s.deviations(s.acts[:0], first)
+	if s.o.only != letGo {
+		if slices.Contains(s.acts, s.o.only) {
+			s.list = append(s.list, option{s, first, s.o.only, first.client})
+		}
+		return s.list
+	}
+	for _, e := range ready[1:] {
+		if !s.commutes(first, e) {
+			s.list = append(s.list, option{s, e, letGo, e.client})
+		}
+	}
+	for _, a := range s.acts {
+		s.list = append(s.list, option{s, first, a, first.client})
+	}
+	return s.list
+}
+
+// commutes tells whether it makes no difference that e happens before first: then it can as well wait. The delivery of a reply
+// does nothing but let its client go on, and what that does next is an event of its own. Requests to different sites touch
+// nothing in common.
+func (s *schedule) commutes(first, e *event) bool {
+	switch {
+	case s.o.Unreduced:
+		return false
+	case first.kind == reply:
+		return first.client != e.client
+	default:
+		return first.kind == request && e.kind == request && first.site != e.site
+	}
+}
+
+// deviations adds to a list what can happen to an event instead of itself.
+func (s *schedule) deviations(list []act, e *event) []act {
+	switch e.kind {
+	case start:
+		return list
+	case request, reply:
+		if !s.o.Together { // of a process that is not stopped renewals go on: only a client's own steps are held up
+			list = append(list, pauses)
+		}
+		if !e.x.listens { // a subscription loses nothing but with its connection
+			list = append(list, loses)
+		}
+		list = append(list, breaks)
+		if e.kind == request {
+			list = s.ofServer(list, e)
+			break
+		}
+		if s.crashable() {
+			list = append(list, crashes)
+		}
+		if s.w.callable(e.client) {
+			list = append(list, cancelsCall)
+		}
+	case between, load, store, reload:
+		if !s.punctual(e) {
+			list = append(list, pauses)
+		}
+		if s.crashable() {
+			list = append(list, crashes)
+		}
+	}
+	if !s.punctual(e) && s.expiry() > 0 {
+		list = append(list, expires)
+	}
+	return list
+}
+
+// crashable tells whether a process can crash and leave somebody who could suffer from it.
+func (s *schedule) crashable() bool {
+	n := 0
+	for _, c := range s.crashed {
+		if c {
+			n++
+		}
+	}
+	return !s.o.Together && n < s.o.Clients-1
+}
+
+// expiry is when the next key expires, from now; 0 if none does.
+func (s *schedule) expiry() time.Duration {
+	var next time.Duration
+	for _, m := range s.servers {
+		if ttl := firstExpiry(m); ttl > 0 && (next == 0 || ttl < next) {
+			next = ttl
+		}
+	}
+	return next
+}
+
+// slowness is how long messages wait when they are slow.
+func (s *schedule) slowness() time.Duration { return cmp.Or(s.o.Delay, s.expiry()+time.Microsecond) }
+
+// take lets the option happen.
+func (o option) take() {
+	s, e := o.s, o.e
+	s.state.choose(e, o.act, s.w.clock.Now())
+	s.w.trace.deviation(o)
+	s.w.trace.step(s, e, o.act)
+	switch o.act {
+	case letGo:
+		s.current = e.client
+		s.w.settle(e, goes)
+	case pauses:
+		hits := history.Clients
+		if s.o.Together {
+			hits = history.Holders
+			e.held = time.Now().Add(s.o.Pause)
+		} else {
+			s.paused[e.client] = time.Now().Add(s.o.Pause)
+		}
+		s.fault("pause", s.o.Pause, history.Effect{Hits: []history.Party{hits}}, o)
+	case expires:
+		wait := s.slowness()
+		s.slow(wait, o)
+		s.sleep(wait)
+		s.current = e.client
+	case loses:
+		s.fault("lost-message", s.o.long(readTimeout), history.Effect{Hits: []history.Party{history.Links}, Blocks: true}, o)
+		s.current = e.client
+		s.w.settle(e, lost)
+	case breaks:
+		s.fault("broken-connection", 0, history.Effect{Hits: []history.Party{history.Links}}, o)
+		s.current = e.client
+		s.w.settle(e, broken)
+	case crashes:
+		s.fault("crash", 0, history.Effect{Hits: []history.Party{history.Clients}}, o)
+		s.crashed[e.client] = true
+		s.w.hangUp(e.client)
+		s.died[e.client] = s.clients[e.client].lanes[2].Mark(&history.Op{Kind: history.Crash, Call: s.w.clock.Now(), Outcome: history.OK})
+	case cancelsCall:
+		s.fault("cancel", 0, history.Effect{Hits: []history.Party{history.Nobody}}, o)
+		s.w.cancelCall(e.client)
+	default:
+		o.breakServer()
+	}
+}
+
+// sleep lets so much time pass while no message moves.
+func (s *schedule) sleep(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		s.merge.Drain(s.keep)
+		s.w.rest(min(time.Until(end), nap))
+		synctest.Wait()
+		for _, e := range s.w.ready(-1, func(e *event) bool { return s.punctual(e) && !s.crashed[e.client] }) {
+			s.w.trace.step(s, e, letGo)
+			s.w.settle(e, goes)
+			synctest.Wait()
+		}
+	}
+}
+
+// healing is a fault that is still at work.
+type healing struct {
+	number int64
+	at     time.Time
+}
+
+// fault records a deviation by what it can do, so that the judge knows it.
+func (s *schedule) fault(name string, lasts time.Duration, effect history.Effect, o option) {
+	s.inject(name, lasts, effect, o.what())
+}
+
+func (s *schedule) inject(name string, lasts time.Duration, effect history.Effect, what string) {
+	from := s.w.clock.Now()
+	i := history.Injection{Name: name, At: fmt.Sprintf("@decision %d", len(s.options)-1), From: from, Effect: effect}
+	if lasts > 0 {
+		i.To = from + lasts
+		s.healing = append(s.healing, healing{int64(len(s.history.Faults)), time.Now().Add(lasts)})
+	}
+	id := s.suite.Next()
+	s.suite.Mark(&history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: from, Value: int64(len(s.history.Faults)), Outcome: history.OK})
+	s.history.Faults = append(s.history.Faults, i)
+	s.history.Notes[id] = what
+}
+
+// heal records the ends of faults that are over.
+func (s *schedule) heal() {
+	s.healing = slices.DeleteFunc(s.healing, func(h healing) bool {
+		if time.Now().Before(h.at) {
+			return false
+		}
+		s.suite.Mark(&history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: s.w.clock.Now(), Value: h.number, Outcome: history.OK})
+		return true
+	})
+}
+
+// holding reads the lock's key: its token, empty if there is none, and how long the server keeps it; 0 = for ever.
+func holding(m *memory) (token string, ttl time.Duration) {
+	token, err := m.Get(page.Lock)
+	if err != nil {
+		fields, _ := m.HKeys(page.Lock) // it is no hash either: there is none
+		token = strings.Join(fields, " ")
+	}
+	return token, m.TTL(page.Lock)
+}

@@ -1,0 +1,369 @@
+package explore
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// link is a connection between a client and a server. Whatever goes over it waits until the scheduler lets it go. It is its client's
+// end, a net.Conn that nothing ever blocks but a client without an answer, and no goroutine is in between.
+type link struct {
+	w            *world
+	client, site int
+	number       int // among the client's connections to the site
+	far          far
+	wake         chan struct{} // something has changed for the client that reads
+
+	mu         sync.Mutex
+	asked      []byte // by the client, and not looked at yet
+	asks       bool   // a request waits for the scheduler
+	came       []byte // from the server, and not looked at yet
+	comes      bool   // a reply or message waits for the scheduler
+	ready      []byte // for the client
+	closed     bool
+	deadline   time.Time
+	timer      *time.Timer
+	expected   []*exchange // requests that were sent on, in order: replies come in the same order
+	subscribed bool        // what comes is no reply any more, but was published, or confirms a subscription
+	deaf       bool        // the client has closed its end
+	inMulti    bool
+}
+
+// far is the server's end of a link. It writes what the server says to the link.
+type far interface {
+	send(name string, f *frame, queued bool) error // a request, whole; queued = in a transaction
+	close(subscribed bool)
+}
+
+// exchange is a request and its reply.
+type exchange struct {
+	link     *link
+	words    []string
+	answer   []string
+	answered bool
+	listens  bool // it goes over a connection with subscriptions
+	pushed   bool // it was published: nobody asked for it
+	quiet    bool // of no interest to anybody else: no scheduling point
+	line     *line
+	before   int    // for a script: how many steps there were when it was answered
+	past     uint64 // see fingerprint: what its sender had seen, then what its server had
+}
+
+// setUp are the commands with which a connection is set up, and asked whether it is still there.
+var setUp = map[string]bool{"hello": true, "client": true, "auth": true, "select": true, "ping": true}
+
+// silent are what a server sends over a connection with subscriptions that nobody acts on.
+var silent = map[string]bool{"pong": true, "unsubscribe": true}
+
+// place makes a connection to a server.
+type place func(*link) (far, error)
+
+// dial connects a client to a site.
+func (w *world) dial(client, site int, to place) (net.Conn, error) {
+	w.mu.Lock()
+	w.dialled[client][site]++
+	l := &link{w: w, client: client, site: site, number: w.dialled[client][site], wake: make(chan struct{}, 1)}
+	w.mu.Unlock()
+	var err error
+	if l.far, err = to(l); err != nil {
+		return nil, err
+	}
+	if !w.join(l) {
+		l.close()
+	}
+	return nearEnd{l}, nil
+}
+
+// idle tells whether no request waits for its reply.
+func (l *link) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.expected) == 0
+}
+
+// close breaks the connection for both sides.
+func (l *link) close() {
+	l.mu.Lock()
+	was, subscribed := l.closed, l.subscribed
+	l.closed = true
+	l.mu.Unlock()
+	if !was {
+		l.far.close(subscribed)
+		l.notify()
+	}
+}
+
+func (l *link) notify() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Write takes what the server says.
+func (l *link) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	l.came = append(l.came, b...)
+	l.mu.Unlock()
+	l.replies()
+	return len(b), nil
+}
+
+// say lets the client read something.
+func (l *link) say(b []byte) {
+	l.mu.Lock()
+	l.ready = append(l.ready, b...)
+	l.mu.Unlock()
+	l.notify()
+}
+
+// requests takes on what the client sends, until a request waits for the scheduler.
+func (l *link) requests() {
+	for {
+		l.mu.Lock()
+		if l.asks || l.closed {
+			l.mu.Unlock()
+			return
+		}
+		f, some := cut(&l.asked)
+		if !some || len(f.words) == 0 {
+			over := l.deaf && len(l.expected) == 0
+			l.mu.Unlock()
+			if over {
+				l.close() // else the last answer does
+			}
+			return
+		}
+		known := l.w.kit.whole(&f)
+		name := strings.ToLower(f.words[0])
+		x := &exchange{link: l, words: f.words, quiet: setUp[name] || name == "multi" || l.inMulti && name != "exec"}
+		x.listens = l.subscribed || name == "subscribe"
+		queued := l.inMulti
+		if known {
+			l.inMulti = name == "multi" || l.inMulti && name != "exec" && name != "discard"
+		}
+		l.asks = known && !x.quiet
+		l.mu.Unlock()
+		switch {
+		case !known:
+			l.say([]byte("-NOSCRIPT No matching script.\r\n"))
+		case name == "hello": // as an old server: it would cost a tenth of the schedule, and RESP 2 is spoken all the same
+			l.say([]byte("-ERR unknown command\r\n"))
+		case x.quiet:
+			l.send(x, name, &f, queued)
+		default:
+			l.w.post(&event{client: l.client, x: x, site: l.site, conn: l.number, kind: request, words: f.words,
+				happen: func(fate fate) { l.requested(x, name, &f, queued, fate) }})
+			return
+		}
+	}
+}
+
+// requested is what becomes of a request that has waited.
+func (l *link) requested(x *exchange, name string, f *frame, queued bool, fate fate) {
+	l.mu.Lock()
+	l.asks = false
+	l.mu.Unlock()
+	switch fate {
+	case goes:
+		x.line = l.w.executed(l.client, l.site, f.words)
+		l.send(x, name, f, queued)
+	case refused:
+		l.say([]byte("-" + refusal + "\r\n"))
+	case broken:
+		l.close()
+	}
+	l.requests() // of what is lost nobody will ever answer
+}
+
+// send sends a request on.
+func (l *link) send(x *exchange, name string, f *frame, queued bool) {
+	l.mu.Lock()
+	if l.subscribed = x.listens; !l.subscribed {
+		l.expected = append(l.expected, x)
+	}
+	l.mu.Unlock()
+	if l.far.send(name, f, queued) != nil {
+		l.close()
+	}
+}
+
+// replies takes on what the server says, until something waits for the scheduler.
+func (l *link) replies() {
+	for {
+		l.mu.Lock()
+		if l.comes || l.closed {
+			l.mu.Unlock()
+			return
+		}
+		f, some := cut(&l.came)
+		if !some {
+			l.mu.Unlock()
+			return
+		}
+		x := l.answered(&f)
+		l.comes = !x.quiet
+		deaf := l.deaf
+		l.mu.Unlock()
+		switch {
+		case x.quiet && deaf:
+			l.close()
+		case x.quiet:
+			l.say(f.bytes)
+		default:
+			l.w.post(&event{client: l.client, x: x, site: l.site, conn: l.number, kind: reply, words: x.words,
+				happen: func(fate fate) { l.replied(f.bytes, fate) }})
+			return
+		}
+	}
+}
+
+// replied is what becomes of a reply that has waited.
+func (l *link) replied(b []byte, fate fate) {
+	l.mu.Lock()
+	l.comes = false
+	deaf := l.deaf
+	l.mu.Unlock()
+	switch {
+	case fate == broken, deaf && fate == goes:
+		l.close()
+	case fate == goes:
+		l.say(b)
+	}
+	l.replies()
+}
+
+// answered finds what a frame of the server answers. A message answers nothing: it stands for itself.
+func (l *link) answered(f *frame) *exchange {
+	if l.subscribed {
+		return &exchange{link: l, words: f.words, listens: true, pushed: true, quiet: silent[f.words[0]]}
+	}
+	x := l.expected[0]
+	l.expected = l.expected[1:]
+	x.answer, x.answered, x.quiet = f.words, true, x.quiet || l.deaf
+	l.w.trace.answered(x)
+	return x
+}
+
+// nearEnd is the client's end of a link.
+type nearEnd struct{ *link }
+
+// Read waits for an answer.
+func (c nearEnd) Read(b []byte) (int, error) {
+	for {
+		c.mu.Lock()
+		n := copy(b, c.ready)
+		c.ready = c.ready[n:]
+		deaf, closed, deadline := c.deaf, c.closed, c.deadline
+		c.mu.Unlock()
+		switch {
+		case n > 0 || len(b) == 0:
+			return n, nil
+		case deaf:
+			return 0, io.ErrClosedPipe
+		case closed:
+			return 0, io.EOF
+		case deadline.IsZero():
+			<-c.wake
+			continue
+		case !time.Now().Before(deadline):
+			return 0, os.ErrDeadlineExceeded
+		}
+		c.wait(time.Until(deadline))
+	}
+}
+
+// wait waits until something has changed, at most for so long. Only one goroutine reads.
+func (c nearEnd) wait(d time.Duration) {
+	if c.timer == nil {
+		c.timer = time.NewTimer(d)
+	} else {
+		c.timer.Reset(d)
+	}
+	defer c.timer.Stop()
+	select {
+	case <-c.wake:
+	case <-c.timer.C:
+	}
+}
+
+// Write sends a request, or a part of one.
+func (c nearEnd) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	gone := c.closed || c.deaf
+	if !gone {
+		c.asked = append(c.asked, b...)
+	}
+	c.mu.Unlock()
+	if gone {
+		return 0, io.ErrClosedPipe
+	}
+	c.requests()
+	return len(b), nil
+}
+
+// Close notes that nobody will hear what the server still answers.
+func (c nearEnd) Close() error {
+	c.mu.Lock()
+	c.deaf = true
+	c.mu.Unlock()
+	c.notify()
+	c.requests()
+	return nil
+}
+
+func (c nearEnd) SetDeadline(t time.Time) error {
+	c.mu.Lock()
+	c.deadline = t
+	c.mu.Unlock()
+	c.notify()
+	return nil
+}
+
+func (c nearEnd) SetReadDeadline(t time.Time) error { return c.SetDeadline(t) }
+
+// SetWriteDeadline does nothing: no write takes any time.
+func (nearEnd) SetWriteDeadline(time.Time) error { return nil }
+
+func (nearEnd) LocalAddr() net.Addr  { return memoryAddr{} }
+func (nearEnd) RemoteAddr() net.Addr { return memoryAddr{} }
+
+// memoryAddr is where all clients and servers are.
+type memoryAddr struct{}
+
+func (memoryAddr) Network() string { return "memory" }
+func (memoryAddr) String() string  { return "memory" }
+
+// scripts are those that were ever sent whole. A server that has been told a script once needs its digest only; one that
+// forgot it makes the client send it whole. Neither changes anything a lock could see, so neither is a scheduling point.
+type scripts struct {
+	mu    sync.Mutex
+	texts map[string]string // by digest
+}
+
+// whole puts the text of a script into a request that names its digest. It reports whether the text is known.
+func (s *scripts) whole(f *frame) bool {
+	name := strings.ToLower(f.words[0])
+	if name != "eval" && name != "evalsha" || len(f.words) < 2 {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name == "eval" {
+		sum := sha1.Sum([]byte(f.words[1]))
+		s.texts[hex.EncodeToString(sum[:])] = f.words[1]
+		return true
+	}
+	text, ok := s.texts[strings.ToLower(f.words[1])]
+	if ok {
+		f.words = append([]string{"eval", text}, f.words[2:]...)
+		f.bytes = command(f.words)
+	}
+	return ok
+}

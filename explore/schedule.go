@@ -1,0 +1,326 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// What a schedule may take at most: steps, and virtual time in which nobody asks for anything.
+const (
+	mostSteps = 4000
+	mostRest  = 30 * time.Second
+	nap       = 300 * time.Millisecond // of a rest: clients that ask nobody fill their lanes meanwhile
+)
+
+// schedule is one run of the clients: its deviations are given, everything else goes the default way.
+type schedule struct {
+	w       *world
+	o       *Options
+	spec    locks.Spec
+	servers []*memory
+	sites   []place
+	forget  func(site int) // removes all keys
+	clients []*client
+	views   views
+	suite   *history.Lane
+	merge   *history.Merge
+	history *history.History
+	seen    func(*schedule) bool // another schedule was in this state: nothing new can follow; nil = nobody asks
+	given   []Choice
+	draw    func(at, options int) int // takes an option where none is given; nil = the first
+
+	current int         // the client that went last; -1 when time has passed since
+	paused  []time.Time // when a paused client goes on
+	hung    []time.Time // by site: until when it carries nothing out
+	dead    []bool      // by site: it never answers again
+	crashed []bool
+	died    []time.Duration // when
+	unheard []history.Op    // that the dead never heard the end of
+	healing []healing
+	asked   int       // how many events there were when it was last seen that there were more
+	quiet   time.Time // since then
+	state   fingerprint
+	taken   []Choice
+	options []int    // by decision: how many options there were
+	list    []option // those of this decision
+	acts    []act    // likewise
+	merged  bool
+	wrong   error // it diverged, or was cut
+}
+
+// errDiverged says that a schedule named something that was not there, errCut that it was too long.
+var (
+	errDiverged = errors.New("the replay was not the same")
+	errCut      = errors.New("the schedule was too long")
+)
+
+// play runs a schedule in a bubble of its own.
+func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice, seen func(*schedule) bool, told bool, draw func(at, options int) int) (s *schedule, err error) {
+	o.say(beginsSchedule, nil)
+	servers, err := known.servers(o.Sites)
+	if err != nil {
+		return nil, err
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(o.Clients, o.Sites, known)
+		if told {
+			w.trace = &trace{clock: w.clock, sites: o.Sites}
+		}
+		s = newSchedule(w, spec, o)
+		s.servers, s.given, s.seen, s.draw = servers, given, seen, draw
+		if err = s.open(); err == nil {
+			s.run(t.Context(), s.schedule, s.ending)
+		}
+		s.close()
+	})
+	return s, err
+}
+
+func newSchedule(w *world, spec locks.Spec, o *Options) *schedule {
+	return &schedule{
+		w: w, o: o, spec: spec, current: -1, paused: make([]time.Time, o.Clients), hung: make([]time.Time, o.Sites), dead: make([]bool, o.Sites),
+		died: make([]time.Duration, o.Clients), crashed: make([]bool, o.Clients), state: newFingerprint(o),
+	}
+}
+
+// open makes the servers and the clients.
+func (s *schedule) open() error {
+	for _, m := range s.servers {
+		m.ClockTTL(true) // from now on
+		s.sites = append(s.sites, m.connect)
+	}
+	s.forget = func(site int) { s.servers[site].FlushAll() }
+	return s.openClients()
+}
+
+// openClients makes the counter and the clients.
+func (s *schedule) openClients() error {
+	s.views.fenced = s.spec.Claims.Fences
+	s.suite = history.NewLane(s.w.clock, 3*s.o.Clients, -1, laneSlots, make(chan struct{}, 1))
+	lanes := []*history.Lane{s.suite}
+	process := &locks.Process{}
+	for i := range s.o.Clients {
+		if i > 0 && !s.o.Together {
+			process = &locks.Process{}
+		}
+		c, err := s.w.open(i, s.spec, s.o, s.sites, process, &s.views)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", s.spec.Name, err)
+		}
+		s.clients = append(s.clients, c)
+		lanes = append(lanes, c.lanes[:]...)
+	}
+	s.merge = history.NewMerge(s.w.clock, lanes)
+	s.history = &history.History{Header: s.header(), Notes: map[history.ID]string{}, Ops: make([]history.Op, 0, 48)}
+	return nil
+}
+
+// header is what a judge must know.
+func (s *schedule) header() history.Header {
+	processes := s.o.Clients
+	if s.o.Together {
+		processes = 1
+	}
+	idle := time.Duration(0)
+	if s.spec.Claims.Wakes {
+		idle = time.Millisecond // nobody is late in virtual time; who polls may meet another one again and again, and needs more
+	}
+	return history.Header{
+		Name: "explore-" + s.spec.Name, Topology: fmt.Sprintf("%d in memory, virtual time", s.o.Sites), Lock: s.spec.Name,
+		Workers: s.o.Clients, Processes: processes, Keys: 1, Retry: s.o.long(retry), Wait: s.o.long(patience), Sites: s.o.Sites,
+		Counter: "memory", Fenced: s.views.fenced, Claims: s.spec.Claims,
+		Bounds: history.Bounds{Round: serverRound, Recovery: time.Millisecond, Gap: time.Millisecond, Idle: idle},
+	}
+}
+
+// run lets the clients work until all have finished, and records what is left.
+func (s *schedule) run(ctx context.Context, conduct, left func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var working sync.WaitGroup
+	for _, c := range s.clients {
+		working.Go(func() { c.run(ctx, s.w) })
+	}
+	s.quiet = time.Now()
+	conduct()
+	if !s.merged && s.wrong == nil {
+		left()
+		s.merge.Flush(s.keep)
+		s.history.Ops = append(s.history.Ops, s.unheard...)
+	}
+	s.o.say(endsSchedule, nil)
+	cancel()
+	s.w.end()
+	working.Wait() // first: who is still at work may open something
+	for _, c := range s.clients {
+		c.close()
+	}
+}
+
+// close ends what is left of the bubble.
+func (s *schedule) close() {
+	for _, m := range s.servers {
+		m.end()
+	}
+	s.w.links.Wait()
+}
+
+// keep takes an operation into the history. Of the dead nothing was heard any more, although their goroutines go on.
+func (s *schedule) keep(op *history.Op) {
+	switch w := op.Worker; {
+	case w < 0 || !s.crashed[w] || op.Return <= s.died[w]:
+		s.history.Ops = append(s.history.Ops, *op)
+	case op.Call < s.died[w]:
+		o := *op
+		o.Return, o.Outcome, o.Reason, o.Until = history.Forever, history.Unknown, history.None, 0
+		s.unheard = append(s.unheard, o)
+	}
+}
+
+// able tells whether an event can happen now. A store is not held up unless it is fenced, nor a reader's last look: its client has just looked at
+// the clock, and no lock can help a client that is late between that look and the store.
+func (s *schedule) able(e *event) bool {
+	now := time.Now()
+	switch {
+	case s.crashed[e.client]:
+		return false
+	case s.punctual(e):
+		return true
+	case e.kind == request && now.Before(s.hung[e.site]):
+		return false
+	}
+	return !now.Before(s.paused[e.client]) && !now.Before(e.held)
+}
+
+func (s *schedule) punctual(e *event) bool {
+	return e.kind == reload || e.kind == store && !s.views.fenced
+}
+
+// schedule makes one decision after another.
+func (s *schedule) schedule() {
+	for {
+		synctest.Wait() // now everybody waits for a message or for time
+		if s.panicked() != "" {
+			return
+		}
+		if s.heal(); s.bury() {
+			continue
+		}
+		ready := s.w.ready(s.current, s.able)
+		if len(ready) == 0 {
+			if s.w.done(func(c int) bool { return !s.crashed[c] }) || !s.rest() {
+				return
+			}
+			continue
+		}
+		if len(s.options) == mostSteps {
+			s.wrong = fmt.Errorf("%w: %d steps", errCut, mostSteps)
+			return
+		}
+		if s.decide(s.alternatives(ready)); s.merged || s.wrong != nil {
+			return
+		}
+	}
+}
+
+// rest lets time pass until something arrives, or a pause or an effect is over. It reports whether that can be.
+func (s *schedule) rest() bool {
+	s.merge.Drain(s.keep)
+	most := nap
+	for i, until := range s.paused {
+		if left := time.Until(until); left > 0 && !s.crashed[i] {
+			most = min(most, left)
+		}
+	}
+	for _, until := range s.hung {
+		if left := time.Until(until); left > 0 {
+			most = min(most, left)
+		}
+	}
+	for _, e := range s.w.ready(-1, func(e *event) bool { return time.Now().Before(e.held) }) {
+		most = min(most, time.Until(e.held))
+	}
+	before := time.Now()
+	s.w.rest(most)
+	synctest.Wait()
+	if time.Now().After(before) {
+		s.current = -1
+	}
+	if asked := s.w.asked(); asked != s.asked {
+		s.asked, s.quiet = asked, time.Now()
+	} else if time.Since(s.quiet) >= s.o.long(mostRest) {
+		s.wrong = fmt.Errorf("%w: nobody asked for anything for %v", errCut, s.o.long(mostRest))
+	}
+	return s.wrong == nil
+}
+
+// decide takes one of the options: the given one, or the first.
+func (s *schedule) decide(options []option) {
+	at, number := len(s.options), 0
+	s.w.mu.Lock()
+	s.state.sent(s.w.pending)
+	s.w.mu.Unlock()
+	if len(s.given) > len(s.taken) && s.given[len(s.taken)].At == at {
+		want := s.given[len(s.taken)]
+		number = want.Option
+		if number >= len(options) || want.What != "" && want.What != options[number].what() {
+			s.wrong = fmt.Errorf("%w: decision %d has no option %d, %s", errDiverged, at, number, want.What)
+			return
+		}
+		s.deviate(Choice{at, number, options[number].what()})
+	} else if len(s.given) == len(s.taken) && s.seen != nil && s.seen(s) {
+		s.merged = true
+		return
+	} else if s.draw != nil {
+		if number = s.draw(at, len(options)); number > 0 {
+			s.deviate(Choice{at, number, options[number].what()})
+		}
+	}
+	s.options = append(s.options, len(options))
+	options[number].take()
+}
+
+// deviate takes a deviation down.
+func (s *schedule) deviate(c Choice) {
+	s.taken = append(s.taken, c)
+	s.o.say(takesDeviation, &c)
+}
+
+// ending waits for what nobody will release, and records what is left.
+func (s *schedule) ending() {
+	if s.w.trace != nil {
+		s.w.trace.length = s.w.clock.Now()
+	}
+	if slices.Contains(s.crashed, true) { // what the dead hold is nobody's fault before its lease is over
+		s.sleep(2 * s.o.TTL)
+	}
+	s.leftovers(func(site int) (string, time.Duration) { return holding(s.servers[site]) })
+}
+
+// leftovers records what is left in the counter and in the servers: the token in the lock's key, and for how long.
+func (s *schedule) leftovers(holding func(site int) (token string, ttl time.Duration)) {
+	n := s.views.count
+	s.suite.Mark(&history.Op{Kind: history.Final, Worker: -1, Call: s.w.clock.Now(), Value: n.Views, Seen: n.Writer, Outcome: history.OK})
+	for i := range s.o.Sites {
+		if s.dead[i] {
+			continue // nobody can release anything there
+		}
+		text, ttl := holding(i)
+		token, now, until := history.Hash(text), s.w.clock.Now(), history.Forever
+		if ttl > 0 {
+			until = now + ttl
+		}
+		if token != 0 {
+			s.suite.Mark(&history.Op{Kind: history.Found, Worker: -1, Call: now, Value: int64(i), Token: token, Until: until, Outcome: history.OK})
+		}
+	}
+}

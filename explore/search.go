@@ -1,0 +1,240 @@
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/locks"
+)
+
+// search goes through all schedules, those with fewer deviations first.
+type search struct {
+	t      *testing.T
+	spec   locks.Spec
+	o      Options
+	begun  time.Time
+	known  *kit
+	report Report
+	length int // of the longest schedule, in decisions
+
+	merges func(*schedule) bool                   // whether another schedule was in its state; nil = nothing is left out
+	branch func(n *node, run *schedule) []*node   // the schedules that follow from one
+	judged func(*schedule, *checker.Verdict) bool // whether a verdict ends the search
+}
+
+// node is a schedule to run: that of its parent up to one more deviation.
+type node struct {
+	parent *node
+	choice Choice
+}
+
+// path lists the deviations in order.
+func (n *node) path() []Choice {
+	var list []Choice
+	for ; n.parent != nil; n = n.parent {
+		list = append(list, n.choice)
+	}
+	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
+		list[i], list[j] = list[j], list[i]
+	}
+	return list
+}
+
+// Run explores a lock until it has found a violation, or has run every schedule, or its budget has ended. Its error says that
+// the lock could not be opened, or that checkers contradict each other.
+func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
+	t.Helper()
+	s := newSearch(t, spec, o)
+	err := Excluded(spec, o)
+	if err == nil {
+		err = s.levels()
+	}
+	s.report.Took = time.Since(s.begun)
+	return s.report, err
+}
+
+func newSearch(t *testing.T, spec locks.Spec, o Options) *search {
+	s := &search{
+		t: t, spec: spec, o: o, begun: time.Now(), known: newKit(), report: Report{Lock: spec.Name, Options: o},
+		branch: (*node).children,
+		judged: func(_ *schedule, v *checker.Verdict) bool { return v != nil },
+	}
+	if !o.Unreduced {
+		s.merges = merging((*schedule).key)
+	}
+	return s
+}
+
+// merging finds schedules that are in a state that was there before.
+func merging(key func(*schedule) uint64) func(*schedule) bool {
+	states := map[uint64]bool{}
+	return func(s *schedule) bool {
+		state := key(s)
+		known := states[state]
+		states[state] = true
+		return known
+	}
+}
+
+// levels runs one level after another.
+func (s *search) levels() error {
+	level := []*node{{}}
+	for d := 0; d <= s.o.Deviations; d++ {
+		s.report.Levels = append(s.report.Levels, Level{Deviations: d})
+		next, err := s.level(&s.report.Levels[d], level)
+		if err != nil || s.report.Found != nil {
+			return err
+		}
+		level = next
+	}
+	if s.report.conclude(); s.o.Random && s.report.Status == checker.Pass {
+		return s.random()
+	}
+	return nil
+}
+
+// level runs the schedules of a level and returns those of the next one.
+func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
+	for i, n := range nodes {
+		if s.o.Budget > 0 && time.Since(s.begun) > s.o.Budget {
+			l.Left = len(nodes) - i
+			return next, nil
+		}
+		nodes[i] = nil
+		run, err := play(s.t, s.spec, &s.o, s.known, n.path(), s.merges, false, nil)
+		if err != nil {
+			return nil, err
+		}
+		l.Schedules++
+		s.length = max(s.length, len(run.options))
+		switch {
+		case errors.Is(run.wrong, errDiverged):
+			l.Diverged++
+			continue
+		case run.wrong != nil:
+			l.Cut++
+			continue
+		case run.merged:
+			l.Merged++
+		default:
+			_, v, err := judge(run)
+			if err != nil {
+				return nil, err
+			}
+			if s.judged(run, v) {
+				if err = s.found(run, v); !errors.Is(err, errDiverged) {
+					return nil, err
+				}
+				l.Diverged++ // it hangs on chance, as on the order of random tokens
+			}
+		}
+		if l.Deviations < s.o.Deviations {
+			next = append(next, s.branch(n, run)...)
+		}
+	}
+	l.Complete = l.Diverged == 0 && l.Cut == 0
+	return next, nil
+}
+
+// children are the schedules with one more deviation, later than the last one.
+func (n *node) children(run *schedule) (list []*node) {
+	from := 0
+	if n.parent != nil {
+		from = n.choice.At + 1
+	}
+	for at := from; at < len(run.options); at++ {
+		for option := 1; option < run.options[at]; option++ {
+			list = append(list, &node{n, Choice{At: at, Option: option}})
+		}
+	}
+	return list
+}
+
+// judge returns all verdicts, and the first one that failed and is held against the lock; nil if there is none.
+func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err error) {
+	if what := run.panicked(); what != "" {
+		all = []checker.Verdict{panicVerdict(what, run.history)}
+		return all, &all[0], nil
+	}
+	if err := run.history.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("the history of an exploration: %w", err)
+	}
+	c, err := checker.Prepare(run.history)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err = checker.Judge(c)
+	for i := range all {
+		if all[i].Status == checker.Fail && !run.excuses(&all[i]) {
+			return all, &all[i], err
+		}
+	}
+	return all, run.unanswered(all), err
+}
+
+// found runs a counterexample again, with all that a person wants to know.
+func (s *search) found(run *schedule, v *checker.Verdict) error {
+	after := time.Since(s.begun)
+	f, err := replay(s.t, s.spec, &s.o, s.known, run.taken)
+	if err == nil && f == nil {
+		err = fmt.Errorf("%w: a violation was not there again: %s", errDiverged, v.Summary)
+	}
+	if err != nil {
+		return err
+	}
+	f.Number, f.After = s.report.Schedules()+s.report.Beyond.schedules(), after
+	s.report.Found, s.report.Status = f, checker.Fail
+	return nil
+}
+
+// Replay runs one schedule. It returns nil if nothing was violated; its error says also that the schedule was not the same.
+func Replay(t *testing.T, spec locks.Spec, o Options, given []Choice) (*Found, error) {
+	t.Helper()
+	if err := Excluded(spec, o); err != nil {
+		return nil, err
+	}
+	return replay(t, spec, &o, newKit(), given)
+}
+
+func replay(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice) (*Found, error) {
+	run, err := play(t, spec, o, known, given, nil, true, nil)
+	if err == nil {
+		err = run.wrong
+	}
+	if err == nil && len(run.taken) < len(given) {
+		err = fmt.Errorf("%w: it ended before decision %d", errDiverged, given[len(run.taken)].At)
+	}
+	if err != nil {
+		return nil, err
+	}
+	verdicts, v, err := judge(run)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	return &Found{Verdicts: verdicts, Checker: v.Checker, Cause: v.Cause, Summary: v.Summary, Schedule: run.taken, Trace: run.w.trace.tell(run.history, v),
+		History: run.history}, nil
+}
+
+// replayed says what the replay of a schedule showed.
+func (r *Report) replayed(deviations int) {
+	r.Levels = []Level{{Deviations: deviations, Schedules: 1}}
+	if r.Status = checker.Fail; r.Found == nil {
+		r.Status, r.Reason = checker.Pass, "the schedule violates nothing any more"
+	}
+}
+
+// conclude says what a search without a violation proves.
+func (r *Report) conclude() {
+	r.Status = checker.Pass
+	for _, l := range r.Levels {
+		if l.Complete {
+			continue
+		}
+		r.Status = checker.Inconclusive
+		r.Reason = fmt.Sprintf("with %d deviations %d schedules were not run, %d were cut and %d diverged", l.Deviations, l.Left, l.Cut, l.Diverged)
+		return
+	}
+}

@@ -1,0 +1,120 @@
+package explore
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+)
+
+// refusal is what a server answers that does nothing. Locks take all such answers for the same (locks.Classify).
+const refusal = "LOADING Redis is loading the dataset in memory"
+
+// hangsFor is how long a server hangs: clients give up before, and what they had sent is carried out after that.
+func (s *schedule) hangsFor() time.Duration { return cmp.Or(s.o.Hang, s.o.long(readTimeout)+s.o.TTL) }
+
+// ofServer adds to a list what can befall the server of a request before it gets there.
+func (s *schedule) ofServer(list []act, e *event) []act {
+	m := s.servers[e.site]
+	if !strings.EqualFold(e.words[0], "exec") && !e.x.listens && e.x.link.idle() { // subscriptions are taken by servers that refuse all else
+		list = append(list, refuses)
+	}
+	list = append(list, hangs)
+	if len(m.Keys()) > 0 {
+		list = append(list, forgets)
+	}
+	if firstExpiry(m) > 0 {
+		list = append(list, leaps)
+	}
+	if s.down() < (s.o.Sites-1)/2 {
+		list = append(list, dies)
+	}
+	return list
+}
+
+// breakServer lets the server of a request fail. But for a refusal the request is still on its way after that.
+func (o option) breakServer() {
+	s, e := o.s, o.e
+	servers := []history.Party{history.Servers}
+	switch o.act {
+	case refuses:
+		// One command is as good as lost. No renewal may end with it: the next one is answered.
+		s.fault("refuse", 0, history.Effect{Hits: []history.Party{history.Servers, history.Links}, Blocks: true, Spares: true}, o)
+		s.w.settle(e, refused)
+	case hangs:
+		s.hung[e.site] = time.Now().Add(s.hangsFor())
+		s.fault("hang", s.hangsFor(), history.Effect{Hits: servers, Blocks: true, Spares: s.o.Sites > 2}, o)
+	case forgets:
+		s.forget(e.site)
+		s.fault("forget", 0, history.Effect{Hits: servers, Loses: history.LosesKeys}, o)
+	case leaps:
+		m := s.servers[e.site]
+		m.FastForward(cmp.Or(s.o.Leap, firstExpiry(m)))
+		s.fault("clock-jump", 0, history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, o)
+	case dies:
+		s.dead[e.site] = true
+		s.fault("kill", mostDown, history.Effect{Hits: servers, Blocks: true, Spares: true}, o)
+	}
+	s.current = e.client
+}
+
+// mostDown is for how long a server is silent: to the end.
+const mostDown = time.Hour
+
+// down counts the servers that never answer again. They are never a majority.
+func (s *schedule) down() (n int) {
+	for _, dead := range s.dead {
+		if dead {
+			n++
+		}
+	}
+	return n
+}
+
+// bury loses what is on its way to or from servers that never answer again. It reports whether there was anything.
+func (s *schedule) bury() (some bool) {
+	for _, e := range s.w.ready(-1, func(e *event) bool { return e.x != nil && s.dead[e.site] }) {
+		s.w.settle(e, lost)
+		some = true
+	}
+	return some
+}
+
+// excuses tells whether a violation is what any lock comes to when servers give up what they had granted, as they did in this
+// schedule: then nothing is held against the lock but what the judge blames on something else.
+func (s *schedule) excuses(v *checker.Verdict) bool {
+	forgot := s.broke(func(e *history.Effect) bool { return e.Loses == history.LosesKeys })
+	switch v.Checker {
+	case "exclusion":
+		excused := v.Causes["service-loss"]
+		if forgot && s.views.fenced {
+			excused += v.Causes["overrun"] // the fences begin anew: nobody refuses the store of a late holder
+		}
+		return excused == v.Violations && v.Violations > 0
+	case "linearizable":
+		return s.broke((*history.Effect).BreaksPromises)
+	case "lost-updates": // fences need no clock
+		return forgot || !s.views.fenced && s.broke((*history.Effect).BreaksPromises)
+	case "fencing", "reentrancy":
+		return forgot
+	}
+	return false
+}
+
+// broke tells whether a deviation of this schedule had such an effect.
+func (s *schedule) broke(such func(*history.Effect) bool) bool {
+	return slices.ContainsFunc(s.history.Faults, func(f history.Injection) bool { return such(&f.Effect) })
+}
+
+// firstExpiry is when the next key of a server expires, from now; 0 if none does.
+func firstExpiry(m *memory) (next time.Duration) {
+	for _, key := range m.Keys() {
+		if ttl := m.TTL(key); ttl > 0 && (next == 0 || ttl < next) {
+			next = ttl
+		}
+	}
+	return next
+}

@@ -1,0 +1,35 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+
+	"hammerlock/history"
+)
+
+var expireSession = Fault{
+	Name: "expire-session",
+	Doc: "the servers end the session of a worker that was just granted a lock, as if it had been silent for too long: " +
+		"others are granted the lock before its client hears of that (etcd, ZooKeeper)",
+	On: func(s Scene) string {
+		if !s.Expirable {
+			return "needs servers that keep sessions: topology etcd or zookeeper"
+		}
+		return ""
+	},
+	Effect: always(history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys}),
+	lasts:  untilTakenLasts,
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		caught, err := t.holder(ctx, Granted, -1)
+		if err != nil {
+			return "", nil, err
+		}
+		defer caught.Go()
+		name := t.LockKey(caught.Key)
+		if err := act(ctx, func(ctx context.Context) error { return t.Topology.Expire(ctx, name) }); err != nil {
+			return "", nil, err
+		}
+		sleep(ctx, t.TTL/4) // others are granted it at once; the client is told no sooner than it next asks
+		return fmt.Sprintf("ended the session of w%02d, which held a lock", caught.Worker), nil, nil
+	},
+}

@@ -1,0 +1,59 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"hammerlock/history"
+	"hammerlock/topologies"
+)
+
+// programStops is the effect of a program of a service that does nothing for a while.
+var programStops = history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}
+
+var killProgram = Fault{
+	Name:    "kill-program",
+	Doc:     "a program of a service under test is killed with all that it has started, and started again when it is healed (kill-program:2: the second --serve)",
+	Service: true,
+	Effect:  always(programStops),
+	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		return t.program("killed", (*topologies.Program).Kill, (*topologies.Program).Start)
+	},
+}
+
+var pauseProgram = Fault{
+	Name:    "pause-program",
+	Doc:     "a program of a service under test is stopped (SIGSTOP) and goes on when it is healed (pause-program:2: the second --serve)",
+	Service: true,
+	Effect:  always(programStops),
+	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		return t.program("paused", (*topologies.Program).Pause, (*topologies.Program).Resume)
+	},
+}
+
+// program breaks the program that the fault names by its number, from 1, or one that is drawn. It is healed when the service
+// is ready again.
+func (t *Target) program(done string, breaks, heals func(*topologies.Program) error) (string, Heal, error) {
+	all := t.Topology.Programs
+	i := t.Rand.IntN(len(all))
+	if t.Arg != "" {
+		n, err := strconv.Atoi(t.Arg)
+		if err != nil || n < 1 || n > len(all) {
+			return "", nil, fmt.Errorf("%q: there are programs 1 to %d", t.Arg, len(all))
+		}
+		i = n - 1
+	}
+	p := all[i]
+	heal := func(ctx context.Context) error {
+		if err := heals(p); err != nil {
+			return err
+		}
+		return p.Ready(ctx)
+	}
+	if err := breaks(p); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("%q", p.Command), err)
+	}
+	return fmt.Sprintf("%s %q", done, p.Command), heal, nil
+}

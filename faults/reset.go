@@ -1,0 +1,46 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/topologies"
+)
+
+// resetFor is for how long clients get no connection.
+const resetFor = 50 * time.Millisecond
+
+var reset = Fault{
+	Name: "reset",
+	Doc: "all connections of clients break, and none can be made for 50 ms (reset:1s: for 1 s): what is called then fails, and most of it " +
+		"has not been done",
+	Needs: Needs{Links: true},
+	Effect: func(s Scene) history.Effect {
+		e := history.Effect{Hits: []history.Party{history.Links}, Blocks: true}
+		if s.Session {
+			e.Loses = history.LosesKeys
+		}
+		return e
+	},
+	lasts: length{besides: resetFor},
+	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
+		lasting := resetFor
+		if t.Arg != "" {
+			var err error
+			if lasting, err = time.ParseDuration(t.Arg); err != nil || lasting <= 0 {
+				return "", nil, fmt.Errorf("reset:%s: for how long, as in reset:1s", t.Arg)
+			}
+		}
+		stop, err := t.Topology.Network().Apply(topologies.Rule{
+			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes}, Effect: topologies.Reset,
+		})
+		if err != nil {
+			return "", nil, err
+		}
+		defer stop()
+		sleep(ctx, lasting)
+		return fmt.Sprintf("clients had no connection for %s", lasting), nil, nil
+	},
+}

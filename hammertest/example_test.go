@@ -1,0 +1,58 @@
+package hammertest_test
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"hammerlock/explore"
+	"hammerlock/hammertest"
+	"hammerlock/history"
+	"hammerlock/locks"
+	"hammerlock/scenarios"
+)
+
+func TestMain(m *testing.M) { hammertest.Main(m) }
+
+// open is what opens your lock; here it is the one of the catalogue that README.md calls lease.
+func open(e locks.Env) (locks.Lock, error) {
+	lease, _ := locks.Find("lease")
+	return lease.Open(e)
+}
+
+var claims = history.Claims{Excludes: true, Expires: true, Owned: true}
+
+// play runs a test in the place of the go command, which an example is not: under the name of the example.
+func play(name string, test func(*testing.T)) string {
+	verbose := flag.Lookup("test.v").Value
+	was := verbose.String()
+	_ = verbose.Set("false")
+	passed := testing.RunTests(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: name, F: test}})
+	_ = verbose.Set(was)
+	if passed {
+		return "PASS"
+	}
+	return "FAIL"
+}
+
+// A test of your own package, beside func TestMain(m *testing.M) { hammertest.Main(m) }. Without Scenarios it runs all that
+// are something for the lock.
+func ExampleVerify() {
+	contention, _ := scenarios.Find("contention")
+	TestMyLock := func(t *testing.T) {
+		hammertest.Verify(t, open, hammertest.Config{Claims: claims, Scenarios: []scenarios.Scenario{contention}})
+	}
+	fmt.Println(play("ExampleVerify", TestMyLock))
+	// Output: PASS
+}
+
+// No server is needed: two clients, every order of their messages with at most one deviation.
+func ExampleExplore() {
+	bounds := explore.Defaults
+	bounds.Deviations = 1
+	TestMyLock := func(t *testing.T) {
+		hammertest.Explore(t, open, hammertest.Config{Claims: claims, Options: &bounds})
+	}
+	fmt.Println(play("ExampleExplore", TestMyLock))
+	// Output: PASS
+}

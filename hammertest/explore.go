@@ -1,0 +1,58 @@
+package hammertest
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hammerlock/checker"
+	"hammerlock/explore"
+	"hammerlock/results"
+)
+
+// Explore runs clients of the lock on servers in memory, in virtual time, through every order of their messages with at most
+// so many deviations from the plain one. A violation fails the test with its trace, and so does an exploration that did not
+// end within Options.Budget. It needs no server, and says something about the lock's client only. With -short it allows one deviation.
+func Explore(t *testing.T, open Open, c Config) {
+	t.Helper()
+	s := begin(t, open, c)
+	if s == nil {
+		return
+	}
+	o := s.bounds()
+	if mistakes := o.Check(); len(mistakes) > 0 {
+		t.Fatalf("hammertest: Config.Options: %s", strings.ReplaceAll(strings.Join(mistakes, "; "), "--", ""))
+	}
+	if err := explore.Excluded(s.spec, o); err != nil {
+		t.Fatalf("hammertest: the lock cannot be explored: %v", err)
+	}
+	orders := explore.Orders{Lock: s.spec.Name, Options: o, Command: s.command(""), File: filepath.Join(t.ArtifactDir(), results.HistoryFile)}
+	r, err := explore.InProcess(t.Context(), orders, childArgs(s.spec.Name)...)
+	if err != nil {
+		t.Fatalf("hammertest: %v", err)
+	}
+	if r.Status == checker.Pass {
+		t.Log(r.Verdict())
+		return
+	}
+	text := strings.ToUpper(r.Status.String()) + "  " + r.Verdict()
+	if r.Found != nil {
+		text += ": " + r.Found.Summary + "\n\n" + r.Found.Text() + "\n\nhistory  " + orders.File
+	}
+	t.Fatal("\n" + text + "\nrepeat   " + orders.Command)
+}
+
+// bounds are the options, or the default ones. Several sites have many more orders of messages than one.
+func (s *suite) bounds() explore.Options {
+	o := explore.Defaults
+	if s.topology.Sites > 1 {
+		o.Sites, o.Visits, o.Deviations = 3, 1, 1
+	}
+	if s.Options != nil {
+		o = *s.Options
+	}
+	if testing.Short() {
+		o.Deviations = min(o.Deviations, 1)
+	}
+	return o
+}

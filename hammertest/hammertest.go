@@ -1,0 +1,233 @@
+// Package hammertest tests a lock of your own in your own "go test": Verify puts it through the scenarios of the command
+// verify on servers that it starts, Explore through every interleaving up to a bound, without any server. Both fail the test
+// with the cause, the story of what happened and the command that repeats it. A package that uses them needs
+//
+//	func TestMain(m *testing.M) { hammertest.Main(m) }
+package hammertest
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/explore"
+	"hammerlock/history"
+	"hammerlock/internal/driver"
+	"hammerlock/internal/harness"
+	"hammerlock/locks"
+	"hammerlock/results"
+	"hammerlock/scenarios"
+	"hammerlock/topologies"
+)
+
+// Open makes one worker's access to the lock; locks.Lock says what it must do. It is called in other processes, too: a test
+// that calls Verify or Explore is run again there up to that call.
+type Open func(locks.Env) (locks.Lock, error)
+
+// Config says what is tested.
+type Config struct {
+	// Claims are what the lock promises, and all that it is judged by. A lock has at least one.
+	Claims history.Claims
+	// Topology is the name of one in topologies.All; empty = single. On several sites Env.Sites has one client for each.
+	Topology string
+	// Scenarios are what Verify puts the lock through, each a subtest; nil = scenarios.All. Those that are nothing for the lock
+	// are skipped, and say why.
+	Scenarios []scenarios.Scenario
+	// Seed repeats the schedule of another run; 0 = the variable HAMMERLOCK_SEED, or drawn.
+	Seed uint64
+	// Outlives and Queues are said of the lock as in locks.Spec.
+	Outlives, Queues bool
+	// Options bound what Explore explores; nil = explore.Defaults, or less of them on several sites.
+	Options *explore.Options
+}
+
+// Names of variables of the environment. Two are those of the commands, CI is set by the services that run tests.
+const (
+	seedVariable   = "HAMMERLOCK_SEED"
+	serverVariable = "HAMMERLOCK_REDIS_SERVER"
+	ciVariable     = "CI"
+)
+
+// brief is the scenario that -short leaves, and how long it takes.
+const (
+	brief         = "contention"
+	briefDuration = time.Second
+)
+
+// Verify runs workers that take the lock on real servers under the scenarios, each a subtest, and fails those in which a claim
+// was broken or too little was seen. Without redis-server it skips the test, or fails it where the variable CI is set. With
+// -short it runs one scenario for a second. A run is saved in the artifact directory of its subtest: go test -artifacts.
+func Verify(t *testing.T, open Open, c Config) {
+	t.Helper()
+	s := begin(t, open, c)
+	if s == nil {
+		return
+	}
+	needServer(t)
+	job := s.job(t)
+	defer func() {
+		if err := job.Warm.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, n := range job.NotRun {
+		t.Run(n.Scenario, func(t *testing.T) { t.Skip(n.Why) })
+	}
+	for i := range job.Combinations {
+		t.Run(job.Combinations[i].Scenario.Name, func(t *testing.T) { s.run(t, *job, i) })
+	}
+}
+
+// suite is a call of Verify or Explore.
+type suite struct {
+	Config
+	spec     locks.Spec
+	topology topologies.Spec
+	dir      string // of the package that is tested
+}
+
+// begin says what is wrong with a call before anything is started. It returns nil in a process that the call was not made for.
+func begin(t *testing.T, open Open, c Config) *suite {
+	t.Helper()
+	if c.Topology == "" {
+		c.Topology = topologies.All[0].Name
+	}
+	topology, ok := topologies.Find(c.Topology)
+	if !ok {
+		t.Fatalf("hammertest: Config.Topology %q: there is %s", c.Topology, strings.Join(topologies.Names(), ", "))
+	}
+	if open == nil || c.Claims == (history.Claims{}) {
+		t.Fatal("hammertest: a lock needs a function that opens it, and claims that it is judged by; most promise history.Claims{Excludes: true, Expires: true, Owned: true}")
+	}
+	s := &suite{Config: c, topology: topology, spec: locks.Spec{
+		Name: t.Name(), Sites: locks.OneSite, Claims: c.Claims, Outlives: c.Outlives, Queues: c.Queues, Open: open,
+	}}
+	if topology.Sites > 1 {
+		s.spec.Sites = locks.ManySites
+	}
+	if child() {
+		serve(t, s.spec)
+		return nil
+	}
+	if stdout == nil {
+		t.Fatal("hammertest: this package does not call hammertest.Main, and needs it for processes of its own; write in one of its tests:\n\n" +
+			"\tfunc TestMain(m *testing.M) { hammertest.Main(m) }")
+	}
+	var err error
+	if s.dir, err = os.Getwd(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// needServer ends a test that has no server to start.
+func needServer(t *testing.T) {
+	t.Helper()
+	_, err := topologies.FindServer(t.Context(), os.Getenv(serverVariable))
+	if !errors.Is(err, topologies.ErrNoServer) {
+		return // others are mistakes, which the plan's check names
+	}
+	text := fmt.Sprintf("hammertest: %v; to install one: %s; for a first look without one: %s=%s", err, topologies.InstallHint(), serverVariable, topologies.EmbeddedName)
+	if os.Getenv(ciVariable) != "" {
+		t.Fatal(text)
+	}
+	t.Skip(text)
+}
+
+// job is the plan of all scenarios.
+func (s *suite) job(t *testing.T) *harness.Job {
+	t.Helper()
+	p := harness.Default()
+	p.Topologies, p.Locks, p.Scenarios, p.Verify, p.Warmup = []topologies.Spec{s.topology}, []locks.Spec{s.spec}, s.Scenarios, true, 0
+	p.RedisServer, p.WorkerArgs, p.Out = os.Getenv(serverVariable), childArgs(s.spec.Name), t.TempDir()
+	if p.Scenarios == nil {
+		p.Scenarios = scenarios.All
+	}
+	if testing.Short() {
+		short, _ := scenarios.Find(brief)
+		short.Duration = briefDuration
+		p.Scenarios = []scenarios.Scenario{short}
+	}
+	s.seed(t)
+	p.Workload.Seed = s.Seed
+	job, err := p.Check(t.Context(), nil)
+	if err != nil {
+		t.Fatalf("hammertest: %v", err)
+	}
+	job.Warm, job.Progress = new(harness.Warm), func(harness.Event) {}
+	job.Command = func(c harness.Combination) string {
+		return seedVariable + "=" + strconv.FormatUint(c.Plan.Workload.Seed, 10) + " " + s.command(c.Scenario.Name)
+	}
+	return job
+}
+
+// seed draws a seed that is short enough to be typed, if none is given.
+func (s *suite) seed(t *testing.T) {
+	t.Helper()
+	if text := os.Getenv(seedVariable); text != "" {
+		var err error
+		if s.Seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("hammertest: %s: %v", seedVariable, err)
+		}
+	}
+	if s.Seed == 0 {
+		var b [4]byte
+		_, _ = rand.Read(b[:]) // never fails
+		s.Seed = uint64(binary.LittleEndian.Uint32(b[:]))
+	}
+}
+
+// command repeats a test, or one of its subtests.
+func (s *suite) command(sub string) string {
+	args := []string{"go", "test", "-C", s.dir, "-count", "1", "-artifacts", "-run", exactly(strings.TrimSuffix(s.spec.Name+"/"+sub, "/"))}
+	if testing.Short() {
+		args = append(args, "-short")
+	}
+	return driver.Join(append(args, "."))
+}
+
+// exactly is the pattern of one test.
+func exactly(name string) string {
+	var parts []string
+	for part := range strings.SplitSeq(name, "/") {
+		parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
+	}
+	return strings.Join(parts, "/")
+}
+
+// run carries one scenario out.
+func (s *suite) run(t *testing.T, job harness.Job, i int) {
+	t.Helper()
+	job.Combinations = slices.Clone(job.Combinations[i : i+1])
+	out := t.ArtifactDir()
+	job.Combinations[0].Plan.Out = out
+	runs, err := job.Run(t.Context(), t.Context())
+	if err != nil {
+		t.Fatalf("hammertest: %v", err)
+	}
+	if len(runs) == 0 {
+		t.Fatal("hammertest: interrupted before the run began")
+	}
+	j := runs[0].Judgement()
+	j.Saved = filepath.Join(out, runs[0].Name, results.HistoryFile)
+	status, text := j.Status()
+	if status == checker.Pass {
+		t.Log(text)
+		return
+	}
+	var b strings.Builder
+	if err := results.WriteVerdicts(&b, []results.Judgement{j}, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Fatal("\n" + b.String()) // what is inconclusive has not passed
+}

@@ -1,0 +1,131 @@
+package hammertest_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hammerlock/explore"
+	"hammerlock/hammertest"
+	"hammerlock/history"
+	"hammerlock/results"
+	"hammerlock/scenarios"
+)
+
+// TestWhatAnImportBrings: the modules that somebody's test program is linked with. Those of counters in files, of other
+// clients and of dashboards are not among them.
+func TestWhatAnImportBrings(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "hammerlock/hammertest").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Fields(string(out))
+	slices.Sort(got)
+	want := []string{
+		"github.com/HdrHistogram/hdrhistogram-go", "github.com/aclements/go-moremath", "github.com/alicebob/miniredis/v2",
+		"github.com/anishathalye/porcupine", "github.com/bsm/redislock", "github.com/cespare/xxhash/v2", "github.com/go-redsync/redsync/v4",
+		"github.com/redis/go-redis/v9", "github.com/yuin/gopher-lua", "go.uber.org/atomic", "golang.org/x/mod", "golang.org/x/perf",
+		"golang.org/x/sys", "hammerlock",
+	}
+	if got = slices.Compact(got); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestARunIsLeftAmongTheArtifacts where the go command keeps those.
+func TestARunIsLeftAmongTheArtifacts(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.v", "-test.short", "-test.run=^TestPlayed$", "-test.artifacts", "-test.outputdir="+dir)
+	cmd.Env = append(os.Environ(), played+"=processes")
+	out, err := cmd.CombinedOutput()
+	found := false
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, failed error) error {
+		found = found || failed == nil && e.Name() == results.HistoryFile
+		return failed
+	})
+	if !found || !strings.Contains(string(out), "TestPlayed/contention") {
+		t.Errorf("%v, no history of the one scenario that -short leaves:\n%s", err, out)
+	}
+}
+
+// calls are what TestPlayed makes in a process of its own, and what that process says.
+var calls = map[string]struct {
+	call func(*testing.T)
+	fail bool
+	want string
+}{
+	"no claims":   {func(t *testing.T) { hammertest.Verify(t, open, hammertest.Config{}) }, true, "history.Claims{Excludes: true, Expires: true, Owned: true}"},
+	"no function": {func(t *testing.T) { hammertest.Explore(t, nil, config) }, true, "a function that opens it"},
+	"nowhere": {func(t *testing.T) {
+		hammertest.Verify(t, open, hammertest.Config{Claims: claims, Topology: "triple"})
+	}, true, `"triple": there is single, replica, sentinel, cluster, redlock`},
+	"no seed": {func(t *testing.T) { t.Setenv("HAMMERLOCK_SEED", "x"); hammertest.Verify(t, open, config) }, true, `HAMMERLOCK_SEED: strconv.ParseUint: parsing "x"`},
+	"no server": {func(t *testing.T) {
+		t.Setenv("HAMMERLOCK_REDIS_SERVER", "/nowhere")
+		hammertest.Verify(t, open, config)
+	}, true, "/nowhere"},
+	"no bounds": {func(t *testing.T) {
+		hammertest.Explore(t, open, hammertest.Config{Claims: claims, Options: &explore.Options{}})
+	}, true, "clients 0: 1 to 5"},
+	"no time": {func(t *testing.T) {
+		o := explore.Defaults
+		o.Deviations, o.Budget = 4, 1e6
+		hammertest.Explore(t, open, hammertest.Config{Claims: claims, Options: &o})
+	}, true, "INCONCLUSIVE  no violation in"},
+	"processes":  {func(t *testing.T) { hammertest.Verify(t, open, only("two-processes")) }, false, "--- PASS: TestPlayed/two-processes"},
+	"not for it": {func(t *testing.T) { hammertest.Verify(t, open, only("contention", "reentry")) }, false, "the lock does not claim that its holder can acquire again"},
+	"two in one": {func(t *testing.T) {
+		t.Run("first", func(t *testing.T) { hammertest.Explore(t, open, small()) })
+		t.Run("second", func(t *testing.T) { hammertest.Explore(t, open, small()) })
+	}, false, "--- PASS: TestPlayed/second"},
+}
+
+var config = hammertest.Config{Claims: claims}
+
+// only is a configuration with these scenarios.
+func only(names ...string) hammertest.Config {
+	c := config
+	for _, name := range names {
+		s, _ := scenarios.Find(name)
+		c.Scenarios = append(c.Scenarios, s)
+	}
+	return c
+}
+
+func small() hammertest.Config {
+	o := explore.Defaults
+	o.Deviations = 0
+	return hammertest.Config{Claims: history.Claims{Excludes: true}, Options: &o}
+}
+
+// played is the variable that says which call TestPlayed makes.
+const played = "HAMMERTEST_PLAYED"
+
+func TestPlayed(t *testing.T) {
+	c, ok := calls[os.Getenv(played)]
+	if !ok {
+		t.Skip("played by another test")
+	}
+	c.call(t)
+}
+
+func TestCalls(t *testing.T) {
+	for name, c := range calls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^TestPlayed$")
+			cmd.Env = append(os.Environ(), played+"="+name)
+			out, err := cmd.CombinedOutput()
+			if strings.Contains(string(out), "the machine stood still") {
+				t.Skip("nothing can be said on a machine that stands still")
+			}
+			if (err != nil) != c.fail || !strings.Contains(string(out), c.want) {
+				t.Errorf("%v, want a failure: %v, and %q:\n%s", err, c.fail, c.want, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,198 @@
+// Package attach makes what a command line says of an existing deployment into an attachment, keeps its secrets out of
+// sight, and finds out before a load begins what the servers refuse and what cannot be measured.
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hammerlock/internal/human"
+	"hammerlock/topologies"
+)
+
+// Flags are an existing deployment as the command line names it. The zero value is none. All of it may be shown but for
+// the secrets, which show nothing of themselves.
+type Flags struct {
+	Addrs                              []string // URLs without passwords
+	Master                             string
+	User, PasswordFile                 string
+	SentinelUser, SentinelPasswordFile string
+	CA, Cert, Key, ServerName          string
+	Map                                []string
+	Prefix                             string
+	Allow                              []string
+
+	Secrets Secrets           `json:"-"`
+	Tell    func(line string) `json:"-"` // says what was found and done; nil = nobody listens
+}
+
+// Asked tells whether there is one.
+func (f *Flags) Asked() bool { return len(f.Addrs) > 0 }
+
+// Say tells a line to whoever listens.
+func (f *Flags) Say(line string) {
+	if f.Tell != nil {
+		f.Tell(line)
+	}
+}
+
+// Names of variables of the environment.
+const (
+	envUser             = "HAMMERLOCK_REDIS_USER"
+	envPassword         = "HAMMERLOCK_REDIS_PASSWORD"
+	envSentinelUser     = "HAMMERLOCK_SENTINEL_USER"
+	envSentinelPassword = "HAMMERLOCK_SENTINEL_PASSWORD"
+)
+
+// Resolve reads files and the environment. It returns all mistakes.
+func (f *Flags) Resolve(sentinels bool) (a *topologies.Attachment, mistakes []string) {
+	r := resolving{Flags: f}
+	a = &topologies.Attachment{Master: f.Master, Prefix: f.Prefix, Allow: f.Allow, Tell: f.Say, Map: map[string]string{}}
+	file, sentinelFile := r.secret("password-file", f.PasswordFile), r.secret("sentinel-password-file", f.SentinelPasswordFile)
+	secured := 0
+	for _, text := range f.Addrs {
+		e, u := r.endpoint(text)
+		if u.Scheme == secureScheme {
+			secured++
+		}
+		own, ownPassword := u.User.Username(), f.Secrets.of(u)
+		if sentinels {
+			e.Login = topologies.NewLogin(first(f.SentinelUser, own, f.Secrets.env(envSentinelUser)),
+				first(sentinelFile, ownPassword, f.Secrets.env(envSentinelPassword)))
+			a.Data = topologies.NewLogin(first(f.User, f.Secrets.env(envUser), own), first(file, f.Secrets.env(envPassword), ownPassword))
+		} else {
+			e.Login = topologies.NewLogin(first(f.User, own, f.Secrets.env(envUser)), first(file, ownPassword, f.Secrets.env(envPassword)))
+		}
+		a.Endpoints = append(a.Endpoints, e)
+	}
+	if secured > 0 && secured < len(f.Addrs) {
+		r.mistake("--addr: redis:// and rediss:// are mixed: all addresses are secured, or none is")
+	}
+	r.tls(a, secured > 0)
+	r.addresses(a)
+	if sentinels && f.Master == "" {
+		r.mistake("--master is missing: the name that the sentinels know the primary by")
+	}
+	if !sentinels && f.Master+f.SentinelUser+f.SentinelPasswordFile != "" {
+		r.mistake("--master and --sentinel-... belong to --topology sentinel")
+	}
+	if f.Prefix == "" || strings.ContainsAny(f.Prefix, "*?[]\\ \n") {
+		r.mistake("--prefix %q: a text without * ? [ ] \\ and spaces, as in app:locks:", f.Prefix)
+	}
+	for _, name := range f.Allow {
+		if _, ok := topologies.Destructive[name]; !ok {
+			r.mistake("--allow-destructive %q: %s", name, human.Instead(name, topologies.DestructiveNames()))
+		}
+	}
+	return a, r.mistakes
+}
+
+type resolving struct {
+	*Flags
+	mistakes []string
+}
+
+func (r *resolving) mistake(format string, args ...any) {
+	r.mistakes = append(r.mistakes, fmt.Sprintf(format, args...))
+}
+
+const (
+	plainScheme  = "redis"
+	secureScheme = "rediss"
+	defaultPort  = "6379"
+)
+
+// endpoint reads an address. What is wrong with it is said without its text, which may hold what nobody expects there.
+func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
+	bare := !strings.Contains(text, "://")
+	if bare {
+		text = plainScheme + "://" + text
+	}
+	u, err := url.Parse(text)
+	if err == nil {
+		_, left := u.User.Password() // of what begins with another scheme, or none
+		if left || bare && u.User != nil {
+			err = errors.New("hidden")
+		}
+	}
+	if err != nil || u.Hostname() == "" || u.Scheme != plainScheme && u.Scheme != secureScheme {
+		r.mistake("--addr: an address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB or rediss://...")
+		return e, &url.URL{}
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		r.mistake("--addr %s: nothing may follow the number of the database", u.Host)
+	}
+	e.Addr = net.JoinHostPort(u.Hostname(), first(u.Port(), defaultPort))
+	if db := strings.Trim(u.Path, "/"); db != "" {
+		if e.DB, err = strconv.Atoi(db); err != nil || e.DB < 0 {
+			r.mistake("--addr %s: the number of the database follows the /, as in redis://%s/2", u.Host, u.Host)
+		}
+	}
+	return e, u
+}
+
+// secret reads a password's file.
+func (r *resolving) secret(flag, path string) string {
+	if path == "" {
+		return ""
+	}
+	text := r.file(flag, path)
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" && text != nil {
+		r.mistake("--%s %s: the file is empty", flag, path)
+	}
+	return password
+}
+
+func (r *resolving) file(flag, path string) []byte {
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		r.mistake("--%s: %v", flag, err)
+		return nil
+	}
+	return text
+}
+
+func (r *resolving) tls(a *topologies.Attachment, secured bool) {
+	t := &topologies.TLS{CA: r.file("tls-ca", r.CA), Cert: r.file("tls-cert", r.Cert), Key: r.file("tls-key", r.Key), ServerName: r.ServerName}
+	if (r.Cert == "") != (r.Key == "") {
+		r.mistake("--tls-cert and --tls-key belong together")
+	}
+	switch {
+	case secured:
+		a.TLS = t
+	case r.CA+r.Cert+r.Key+r.ServerName != "":
+		r.mistake("--tls-...: the addresses are not secured; begin them with rediss://")
+	}
+}
+
+// addresses reads --map.
+func (r *resolving) addresses(a *topologies.Attachment) {
+	for _, pair := range r.Map {
+		from, to, ok := strings.Cut(pair, "=")
+		_, _, err := net.SplitHostPort(from)
+		_, _, failed := net.SplitHostPort(to)
+		if !ok || err != nil || failed != nil {
+			r.mistake("--map %q: the announced address and the one from here, as in 10.0.0.3:6379=localhost:7003", pair)
+			continue
+		}
+		a.Map[from] = to
+	}
+}
+
+// first is the first text that is not empty.
+func first(texts ...string) string {
+	if i := slices.IndexFunc(texts, func(s string) bool { return s != "" }); i >= 0 {
+		return texts[i]
+	}
+	return ""
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"hammerlock/internal/attach"
+	"hammerlock/topologies"
+)
+
+// Arguments is what a process was started with, without the passwords in it, which are overwritten where every user of the
+// machine can read them.
+func Arguments(args []string) []string { return attach.Hide(args) }
+
+// attachFlags declares the flags of a deployment that somebody else runs.
+func (o *options) attachFlags() {
+	a := &o.plan.Attach
+	if a.Prefix == "" {
+		a.Prefix = topologies.DefaultPrefix
+	}
+	o.add(flag{setting, "addr", "work on servers that are up already, and start nothing: host:port, redis://user:password@host:port/db,\n" +
+		"rediss://...; several for sentinels, a cluster's seeds, replicas, or redlock: --topology says what they are.\n" +
+		"User and password also from $HAMMERLOCK_REDIS_USER and $HAMMERLOCK_REDIS_PASSWORD; see docs/ATTACH.md"},
+		"url,...", strings.Join(a.Addrs, ","), func(text string) error {
+			a.Addrs = split(text)
+			if len(a.Addrs) == 0 {
+				return errors.New("no address")
+			}
+			return nil
+		})
+	o.text(flag{setting, "user", "with --addr: the user"}, "name", &a.User)
+	o.text(flag{setting, "password-file", "with --addr: a file with the password"}, "path", &a.PasswordFile)
+	o.text(flag{setting, "master", "with --addr of sentinels: the name that they know the primary by"}, "name", &a.Master)
+	o.text(flag{setting, "sentinel-user", "with --addr of sentinels: their own user"}, "name", &a.SentinelUser)
+	o.text(flag{setting, "sentinel-password-file", "with --addr of sentinels: a file with their own password"}, "path", &a.SentinelPasswordFile)
+	o.text(flag{setting, "tls-ca", "with rediss://: certificates of the authorities (default: the system's)"}, "path", &a.CA)
+	o.text(flag{setting, "tls-cert", "with rediss://: the certificate of the client"}, "path", &a.Cert)
+	o.text(flag{setting, "tls-key", "with rediss://: the key of the client's certificate"}, "path", &a.Key)
+	o.text(flag{setting, "tls-server-name", "with rediss://: the name in the servers' certificates (default: the host)"}, "name", &a.ServerName)
+	o.add(flag{setting, "map", "with --addr: announced addresses and where they are from here, as in 10.0.0.3:6379=localhost:7003"},
+		"a=b,...", strings.Join(a.Map, ","), func(text string) error { a.Map = split(text); return nil })
+	o.text(flag{setting, "prefix", "with --addr: what the names of all keys begin with; braces make a cluster's hash tag"}, "text", &a.Prefix)
+	o.names(flag{setting, "allow-destructive", "with --addr: what may be sent although it can harm others:\n" +
+		strings.Join(topologies.DestructiveNames(), ", ")}, &a.Allow, topologies.DestructiveNames())
+}
+
+// attached gives the flags of a deployment of others what they do not say: secrets, and somebody who listens. What is found
+// is said once.
+func (e Env) attached(o *options) {
+	said := map[string]bool{}
+	o.plan.Attach.Secrets = e.secrets
+	o.plan.Attach.Tell = func(line string) {
+		if !said[line] && !o.quiet {
+			e.lines("attached:", errors.New(line))
+		}
+		said[line] = true
+	}
+}

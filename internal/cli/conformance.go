@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/internal/harness"
+	"hammerlock/locks"
+	"hammerlock/results"
+	"hammerlock/scenarios"
+	"hammerlock/topologies"
+)
+
+// conformanceCommand tells which claims of a lock hold.
+func (e Env) conformanceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "conformance LOCK", Short: "which claims of a lock hold, claim by claim, in about a minute", Args: takes(1, 1),
+		Long: "conformance strains a lock with the scenarios that ask for its claims, and tells of each claim whether it holds,\n" +
+			"with the shortest story of what broke it. A lock that is in no catalogue is a program: docs/DRIVERS.md.",
+		Example:           "  verify conformance 'exec:python3 drivers/python/template.py'\n  verify conformance plain-del",
+		ValidArgsFunction: completeList(locksOf(e.knows()).names(), false),
+	}
+	p := e.verifyPlan()
+	p.Topologies, p.Scenarios = topologies.All[:1], scenarios.Brief
+	o := newOptions(c, p)
+	one(o, flag{axis, "topology", "where: " + topologiesOf(p.Known).String()}, &o.plan.Topologies[0], topologiesOf(p.Known))
+	o.names(flag{setting, "driver-env", "variables that the program of exec: gets besides"}, &o.plan.DriverEnv, nil)
+	o.seed("repeats the schedules of another time (default: drawn)")
+	o.text(flag{setting, "redis-server", "the server to start (default: looked for)"}, "path", &o.plan.RedisServer)
+	o.out("where runs are saved")
+	o.outputFlags()
+	o.tui = tuiOff
+	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int { return e.conformance(ctx, s, c, o, args) }))
+}
+
+func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *options, args []string) int {
+	for _, name := range args[:min(len(args), 1)] {
+		lock, err := locksOf(o.plan.Known).find(name)
+		if err != nil {
+			o.mistake("%q: %v", name, err)
+		}
+		o.plan.Locks = []locks.Spec{lock}
+	}
+	job, err := o.plan.Check(s.stop, o.mistakes)
+	if err != nil {
+		return e.refuse(s.stop, o, err)
+	}
+	job.Command, job.Warm = repeatRun(c.Root(), job.Plan), new(harness.Warm)
+	defer func() { e.complain(job.Warm.Close()) }()
+	runs, err := e.show(ctx, s, o, job, nil, nil)
+	if err != nil {
+		return e.refuse(s.stop, o, err)
+	}
+	lock := job.Combinations[0].Lock
+	all := results.Conformance(lock.Claims, runs)
+	x := exit(s.stop, judgements(o.plan.Out, runs), nil, nil)
+	if x.Code == Inconclusive && undecided(all) == "" {
+		x = Exit{} // every claim was decided by some run
+	}
+	return e.answer(o, result{x, struct {
+		Schema int             `json:"schema"`
+		Exit   Exit            `json:"exit"`
+		Lock   string          `json:"lock"`
+		Made   history.Claims  `json:"made"`
+		Claims []results.Claim `json:"claims"`
+	}{schema, x, lock.Name, lock.Claims, all}, func(w io.Writer) error { return results.WriteConformance(w, lock.Name, all) }, nil})
+}
+
+// undecided is the first claim of which nothing can be said; empty if there is none.
+func undecided(all []results.Claim) string {
+	for _, c := range all {
+		if c.Status == checker.Inconclusive {
+			return c.Claim
+		}
+	}
+	return ""
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"hammerlock/internal/driver"
+	"hammerlock/locks"
+)
+
+// execPrefix begins the name of a lock that lives in a program of its own.
+const execPrefix = "exec:"
+
+// lockName is what --lock takes for a lock.
+func lockName(s locks.Spec) string {
+	switch {
+	case s.Program != nil:
+		return execPrefix + driver.Join(s.Program.Args)
+	case s.Name == "":
+		return autoLock
+	default:
+		return s.Name
+	}
+}
+
+// program is the lock of a program. What the program says of itself is asked for when the plan is checked.
+func program(text string) (s locks.Spec, is bool, err error) {
+	command, is := strings.CutPrefix(text, execPrefix)
+	if !is {
+		return s, false, nil
+	}
+	args, err := driver.Split(command)
+	return locks.Spec{Name: text, Program: &locks.Program{Args: args}}, true, err
+}
+
+// programs joins the parts of commands that have commas in them: what follows exec: belongs to it up to the name of a lock,
+// or the next exec:.
+func programs(parts, names []string) (list []string) {
+	for _, part := range parts {
+		last := len(list) - 1
+		name := strings.HasPrefix(part, execPrefix) || slices.Contains(names, part)
+		if last >= 0 && strings.HasPrefix(list[last], execPrefix) && !name {
+			list[last] += "," + part
+			continue
+		}
+		list = append(list, part)
+	}
+	return list
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hammerlock/checker"
+	"hammerlock/faults"
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/internal/glossary"
+	"hammerlock/internal/human"
+	"hammerlock/locks"
+	"hammerlock/results"
+	"hammerlock/scenarios"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// explainColumns is the width of an explanation.
+const explainColumns = 98
+
+// explainCommand says what words mean.
+func (e Env) explainCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "explain [WORD...]",
+		Short: "say what a word means that stands on a screen: a number, a cause, or anything of a catalogue",
+		Example: "  explain random waiter\n  explain service-loss plain-del\n" +
+			"  explain metrics      # the names that gates, compare and ab take\n  explain              # all words",
+		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return explained(e.knows()), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	o := newOptions(c, e.benchPlan())
+	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error { return e.explain(args) }))
+}
+
+func (e Env) explain(args []string) error {
+	p := &human.Printer{W: e.Stdout}
+	if len(args) == 0 {
+		for _, g := range glossary.Groups {
+			p.Line("%s:\n", g)
+			for _, w := range glossary.All {
+				if w.Group == g {
+					p.Line("%s", paragraph(w.Name, w.Means))
+				}
+			}
+			p.Line("")
+		}
+		return p.Err
+	}
+	if text, ok := meaning(e.knows(), strings.Join(args, " ")); ok { // a word may have blanks
+		p.Line("%s", text)
+		return p.Err
+	}
+	var unknown []error
+	for _, name := range args {
+		if text, ok := meaning(e.knows(), name); ok {
+			p.Line("%s", text)
+		} else {
+			unknown = append(unknown, usage("%q is explained nowhere%s; explain without a word prints all", name, human.Meant(strings.ToLower(name), explained(e.knows()))))
+		}
+	}
+	return errors.Join(append(unknown, p.Err)...)
+}
+
+// metricsWord asks for the names of all metrics.
+const metricsWord = "metrics"
+
+// meaning explains a word, or a name of a catalogue.
+func meaning(k crew.Catalogue, name string) (text string, found bool) {
+	var all []string
+	add := func(kind, doc string) { all = append(all, paragraph(strings.ToLower(name)+" ("+kind+")", doc)) }
+	for _, w := range glossary.Find(strings.ToLower(name)) {
+		all = append(all, paragraph(w.Name, w.Means))
+	}
+	if m, err := results.FindMetric(name); err == nil {
+		says := "Unit: " + sentence(m.Says())
+		for _, w := range glossary.Find(m.Word) {
+			if w.Group != glossary.Causes {
+				says += " " + w.Means
+			}
+		}
+		add("metric", says)
+	}
+	named(k.Locks, name, aboutLock, "lock", add)
+	if f, ok := faults.Find(name); ok {
+		add("fault", sentence(f.Doc))
+	}
+	named(allStrains, name, func(s scenarios.Scenario) (string, string) { return s.Name, s.Doc }, "scenario", add)
+	named(slices.Concat(checker.All, checker.OfServices), name, func(c checker.Checker) (string, string) { return c.Name, c.Doc }, "check", add)
+	named(results.Conformance(history.Claims{}, nil), name, func(c results.Claim) (string, string) { return c.Claim, c.Says }, "claim", add)
+	named(k.Topologies, name, func(s topologies.Spec) (string, string) { return s.Name, s.Doc }, "topology", add)
+	named(k.Counters, name, func(s workload.CounterSpec) (string, string) { return s.Name, s.Doc }, "counter", add)
+	if name == metricsWord {
+		var text strings.Builder
+		if results.WriteMetrics(&text) == nil { // text in memory
+			all = append(all, "metrics (names that --gate, --show and --slo take)\n"+strings.TrimSuffix(text.String(), "\n"))
+		}
+	}
+	return strings.Join(all, "\n"), len(all) > 0
+}
+
+// aboutLock is the name of a lock and what is known of it.
+func aboutLock(s locks.Spec) (name, doc string) {
+	doc = sentence(s.Doc) + " From: " + sentence(s.Source)
+	if s.Broken != "" {
+		doc += " Broken: " + sentence(s.Broken)
+	} else if s.Assumes != "" {
+		doc += " Safe if " + sentence(s.Assumes)
+	}
+	return s.Name, doc
+}
+
+// named adds what a catalogue says of a name.
+func named[T any](all []T, name string, of func(T) (name, doc string), kind string, add func(kind, doc string)) {
+	for _, t := range all {
+		if is, doc := of(t); is == name {
+			add(kind, sentence(doc))
+		}
+	}
+}
+
+// explained are all words and names.
+func explained(k crew.Catalogue) (all []string) {
+	for _, w := range glossary.All {
+		all = append(all, w.Names()...)
+	}
+	all = append(append(all, metricsWord), allMetrics.names()...)
+	for _, names := range [][]string{locksOf(k).names()[1:], faults.Names(), topologiesOf(k).names(), allScenarios.names()[1:], countersOf(k).names()} {
+		all = append(all, names...)
+	}
+	for _, c := range slices.Concat(checker.All, checker.OfServices) {
+		all = append(all, c.Name)
+	}
+	for _, c := range results.Conformance(history.Claims{}, nil) {
+		all = append(all, c.Claim)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// sentence makes a sentence of a line of a catalogue.
+func sentence(doc string) string {
+	if doc == "" || strings.HasSuffix(doc, ".") {
+		return doc
+	}
+	return doc + "."
+}
+
+// paragraph writes a name and, indented below it, what it means.
+func paragraph(name, means string) string {
+	return name + "\n    " + strings.Join(human.Wrap(means, explainColumns-4), "\n    ")
+}

@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hammerlock/checker"
+	"hammerlock/explore"
+	"hammerlock/locks"
+	"hammerlock/locks/known"
+	"hammerlock/results"
+	"hammerlock/topologies"
+)
+
+// exploreFile is where a saved exploration keeps what --replay needs.
+const exploreFile = "explore.json"
+
+// exploreOptions are the flags of "verify explore".
+type exploreOptions struct {
+	*options
+	locks  []locks.Spec
+	o      explore.Options
+	replay string
+	sweep  string
+	svg    string
+	real   bool
+}
+
+func (e Env) exploreCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "explore", Short: "every interleaving of a lock up to a bound, in virtual time", Args: takes(0, 0),
+		Long: "explore runs clients of a lock on a server in memory, in virtual time, and tries every order of their messages that\n" +
+			"has at most so many deviations from the plain one. A deviation is: another client comes first; a client is paused\n" +
+			"for longer than its lease; messages wait until a key expires; a message is lost; a connection breaks; a client\n" +
+			"crashes; a call is called off; a server refuses a command, hangs, forgets its keys, has its clock jump or, one of\n" +
+			"several, never answers again. Fewer deviations come first, so the first counterexample is a smallest one; random schedules with\n" +
+			"more deviations follow until the budget ends. The checkers of verify judge, and hold nothing against a lock that it\n" +
+			"relies on. A violation is printed step by step (* marks a deviation) and saved; --replay shows it again, and --real\n" +
+			"repeats it on a real server. Exploring needs no Redis, and proves something about the client's algorithm only.",
+		Example: "  verify explore --lock plain-del\n  verify explore --lock lease --deviations 1\n  verify explore --lock plain-del,get-del,lease --sweep pause=0..2ttl\n  verify explore --replay results/runs/latest/explore.json --real",
+	}
+	x := &exploreOptions{options: newOptions(c, e.benchPlan()), locks: []locks.Spec{known.Locks[0]}, o: explore.Defaults}
+	x.o.Random = true
+	some(x.options, flag{session, "lock", "these locks"}, &x.locks, catalogue[locks.Spec]{all: known.Locks, name: func(s locks.Spec) string { return s.Name }})
+	x.integer(flag{session, "clients", "how many clients, each a process of its own unless --together"}, &x.o.Clients, 5)
+	x.toggle(flag{session, "together", "the clients live in one process, which does not crash"}, "", &x.o.Together)
+	x.integer(flag{session, "visits", "how many visits each client makes"}, &x.o.Visits, 10)
+	x.integer(flag{session, "sites", "how many independent servers; 3 or 5 for redlock"}, &x.o.Sites, 9)
+	x.integer(flag{session, "deviations", "how many deviations a schedule has at most"}, &x.o.Deviations, 0)
+	x.duration(flag{session, "budget", "how long to explore each lock at most, in real time"}, &x.o.Budget)
+	x.duration(flag{session, "ttl", "the lease, in virtual time"}, &x.o.TTL)
+	x.duration(flag{session, "hold", "how long a holder stays, in virtual time"}, &x.o.Hold)
+	x.duration(flag{session, "pause", "how long a paused client is paused, in virtual time"}, &x.o.Pause)
+	x.toggle(flag{session, "random", "go on with random schedules of more deviations until the budget ends"}, "", &x.o.Random)
+	x.seed("of the random schedules (default: drawn and printed)")
+	x.text(flag{session, "sweep", "in place of one exploration: where one deviation breaks a lock while a number of it grows, as in\n" +
+		"pause=0..2ttl, delay=0..2ttl (messages), hang=0..5ttl or clock=0..2ttl (servers)"}, "range", &x.sweep)
+	x.text(flag{session, "svg", "with --sweep: draw it, too"}, "file", &x.svg)
+	x.text(flag{session, "replay", "show a saved counterexample again: its explore.json"}, "file", &x.replay)
+	x.toggle(flag{session, "real", "repeat a counterexample on real servers, in real time, and say whether it shows there"}, "", &x.real)
+	x.out("where a counterexample is saved")
+	x.outputFlags()
+	return e.command(c, x.options, interruptible(func(_ context.Context, s signals, _ []string) int { return e.explore(s.stop, x) }))
+}
+
+// explore explores one lock after another and answers for all.
+func (e Env) explore(stop context.Context, x *exploreOptions) int {
+	orders, err := x.orders(stop)
+	if err != nil {
+		return e.refuse(stop, x.options, err)
+	}
+	var all []explore.Report
+	var saved []string
+	started := time.Now()
+	for _, o := range orders {
+		if !x.quiet {
+			_, _ = fmt.Fprintf(e.Stderr, "exploring %s: %d clients, %d visits each, at most %d deviations, for at most %v\n", o.Lock,
+				o.Options.Clients, o.Options.Visits, o.Options.Deviations, o.Options.Budget)
+		}
+		r, dir, err := x.one(stop, o)
+		if err != nil {
+			return e.refuse(stop, x.options, err)
+		}
+		all, saved = append(all, r), append(saved, dir)
+	}
+	if x.sweep != "" && len(all) > 0 {
+		if saved[0], err = x.saveSweep(all, started); err != nil {
+			return e.refuse(stop, x.options, err)
+		}
+	}
+	exit := exploreExit(all)
+	return e.answer(x.options, result{exit, struct {
+		Schema   int              `json:"schema"`
+		Exit     Exit             `json:"exit"`
+		Saved    []string         `json:"saved"`
+		Explored []explore.Report `json:"explored"`
+	}{schema, exit, saved, all}, func(w io.Writer) error { return writeExplored(w, all, saved) }, nil})
+}
+
+// orders finds every mistake and says what to do.
+func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err error) {
+	if x.real {
+		if _, err := topologies.FindServer(ctx, ""); err != nil {
+			x.mistake("--real: %v: %s", err, topologies.InstallHint())
+		}
+	}
+	if x.replay != "" {
+		var r explore.Report
+		text, err := os.ReadFile(x.replay)
+		if err == nil {
+			err = json.Unmarshal(text, &r)
+		}
+		if err != nil || r.Found == nil {
+			x.mistake("--replay %s: no saved counterexample: %v", x.replay, err)
+			return nil, x.invalid()
+		}
+		return []explore.Orders{{Lock: r.Lock, Options: r.Options, Replay: true, Schedule: r.Found.Schedule, Real: x.real}}, x.invalid()
+	}
+	var sweep *explore.Sweep
+	if x.sweep != "" {
+		if sweep, err = explore.ParseSweep(x.sweep, x.o.TTL); err != nil {
+			x.mistake("--sweep %s: %v", x.sweep, err)
+		}
+		if x.real {
+			x.mistake("--real repeats a counterexample: a sweep prints none")
+		}
+	} else if x.svg != "" {
+		x.mistake("--svg draws a sweep: it needs --sweep")
+	}
+	for _, spec := range x.locks {
+		if err := explore.Excluded(spec, x.o); err != nil {
+			x.mistake("--lock %s cannot be explored: %v", spec.Name, err)
+		}
+		x.o.Seed = x.plan.Workload.Seed
+		list = append(list, explore.Orders{Lock: spec.Name, Options: x.o, Sweep: sweep, Real: x.real})
+	}
+	for _, m := range x.o.Check() {
+		x.mistake("%s", m)
+	}
+	return list, x.invalid()
+}
+
+// one explores a lock and saves its counterexample as a run.
+func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.Report, dir string, err error) {
+	if o.Replay || o.Sweep != nil {
+		r, err = explore.InProcess(stop, o)
+		return r, "", err
+	}
+	name := filepath.Base(folder(x.plan, "explore-"+o.Lock))
+	folder, err := results.OpenFolder(x.plan.Out, name)
+	if err != nil {
+		return r, "", err
+	}
+	o.File, o.Command = folder.Path(results.HistoryFile), x.command(o)
+	started := time.Now()
+	if r, err = explore.InProcess(stop, o); err != nil || r.Found == nil {
+		return r, "", errors.Join(err, folder.Discard())
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.WriteFile(folder.Path(exploreFile), append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		return r, "", errors.Join(err, folder.Leave())
+	}
+	dir, err = folder.Commit(&results.Run{
+		Name: name, Started: started, Command: o.Command, Topology: fmt.Sprintf("%d in memory", o.Options.Sites), Lock: o.Lock,
+		Label: "explored: one schedule in virtual time; its times say nothing about Redis", Verdicts: r.Found.Verdicts,
+		Config: results.Config{Workers: o.Options.Clients, Processes: o.Options.Clients, Keys: 1, TTL: int64(o.Options.TTL), Hold: int64(o.Options.Hold)},
+	})
+	return r, dir, err
+}
+
+// command repeats an exploration.
+func (x *exploreOptions) command(o explore.Orders) string {
+	further := " --random=false"
+	if o.Options.Random {
+		further = fmt.Sprintf(" --seed %d", o.Options.Seed)
+	}
+	return fmt.Sprintf("verify explore --lock %s --clients %d --together=%t --visits %d --sites %d --deviations %d --ttl %v --hold %v --pause %v",
+		o.Lock, o.Options.Clients, o.Options.Together, o.Options.Visits, o.Options.Sites, o.Options.Deviations, o.Options.TTL, o.Options.Hold, o.Options.Pause) + further
+}
+
+// exploreExit finds the code and the reason.
+func exploreExit(all []explore.Report) Exit {
+	code := map[checker.Status]int{checker.Fail: Violation, checker.Inconclusive: Inconclusive}
+	for _, status := range []checker.Status{checker.Fail, checker.Inconclusive} {
+		var reasons []string
+		for _, r := range all {
+			if r.Status == status {
+				reasons = append(reasons, r.Lock+": "+r.Verdict())
+			}
+		}
+		if len(reasons) > 0 {
+			return Exit{code[status], joined(reasons)}
+		}
+	}
+	return Exit{}
+}
+
+// writeSwept prints where locks break.
+func writeSwept(w io.Writer, all []explore.Report, saved string) error {
+	var b strings.Builder
+	for _, r := range all {
+		fmt.Fprintf(&b, "%s %s: %s\n", strings.ToUpper(r.Status.String()), r.Lock, r.Verdict())
+	}
+	fmt.Fprintln(&b)
+	if err := explore.WriteEnvelopes(&b, all); err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "\nsaved in %s; as a page with the picture: bench report %s --html sweep.html\n", saved, saved)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeExplored prints what was found.
+func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
+	if all[0].Envelope != nil {
+		return writeSwept(w, all, saved[0])
+	}
+	var b strings.Builder
+	for i, r := range all {
+		fmt.Fprintf(&b, "%s %s: %s\n", strings.ToUpper(r.Status.String()), r.Lock, r.Verdict())
+		if r.Found != nil {
+			fmt.Fprintf(&b, "\n%s\n", r.Found.Text())
+		}
+		if r.Real != nil {
+			fmt.Fprintf(&b, "\n%s\n", r.Real)
+		}
+		if saved[i] != "" {
+			fmt.Fprintf(&b, "\nsaved in %s; to see it again: verify explore --replay %s\n", saved[i], filepath.Join(saved[i], exploreFile))
+		}
+	}
+	if slices.ContainsFunc(all, func(r explore.Report) bool { return r.Found == nil }) {
+		fmt.Fprintln(&b, "\n"+explore.Bounded)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/explore"
+	"hammerlock/internal/harness"
+	"hammerlock/results"
+	"hammerlock/scenarios"
+)
+
+// exploreScenario is the first scenario of verify. It is none of the harness: it needs no topology.
+var exploreScenario = scenarios.Scenario{
+	Name: "explore", Doc: "every order of messages with at most one deviation, in virtual time, without a server; see verify explore",
+}
+
+// allStrains are the scenarios of verify.
+var allStrains = append([]scenarios.Scenario{exploreScenario}, scenarios.All...)
+
+func isExplore(s scenarios.Scenario) bool { return s.Name == exploreScenario.Name }
+
+// exploreFor is how long a lock is explored at most, in real time. Most take a second or two.
+const exploreFor = 20 * time.Second
+
+// exploreFirst explores the locks of a job, each once, and takes down what was found. It returns the locks that it could not
+// explore, or had no time for, and whether the runs of the job are to follow.
+func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (not []results.NotRun, further bool, err error) {
+	x := &exploreOptions{options: o}
+	job.Earlier = map[string]time.Duration{}
+	for i := range job.Combinations {
+		lock := &job.Combinations[i].Lock
+		if _, known := job.Earlier[lock.Name]; known || job.Combinations[i].Plan.Service != nil || stop.Err() != nil {
+			continue
+		}
+		job.Earlier[lock.Name] = 0
+		n := results.NotRun{Topology: "memory", Lock: lock.Name, Scenario: exploreScenario.Name}
+		orders := explore.Orders{Lock: lock.Name, Options: explore.Briefly(*lock)}
+		orders.Options.Budget = max(min(exploreFor, o.plan.Budget), time.Millisecond)
+		if err := explore.Excluded(*lock, orders.Options); err != nil {
+			n.Why = err.Error()
+			not = append(not, n)
+			continue
+		}
+		if !o.quiet {
+			_, _ = fmt.Fprintln(e.Stderr, "exploring", lock.Name)
+		}
+		begun := time.Now()
+		r, dir, err := x.one(stop, orders)
+		job.Earlier[lock.Name] = time.Since(begun)
+		switch {
+		case err != nil && stop.Err() != nil:
+			return not, true, nil // the runs say why they ended
+		case errors.Is(err, explore.ErrEndless):
+			n.Why, n.Unasked = err.Error(), true
+			not = append(not, n)
+		case err != nil:
+			return not, false, err
+		case r.Status == checker.Inconclusive:
+			n.Why, n.Unasked = r.Verdict(), true
+			not = append(not, n)
+		default:
+			o.explored = append(o.explored, explored(r, dir, x.command(orders)))
+		}
+		if r.Found != nil && o.plan.FailFast {
+			return not, false, nil
+		}
+	}
+	return not, len(o.plan.Scenarios) > 0, nil
+}
+
+// explored is the judgement of an exploration. The story of a violation is the trace.
+func explored(r explore.Report, saved, command string) results.Judgement {
+	j := results.Judgement{
+		Topology: "memory", Lock: r.Lock, Scenario: exploreScenario.Name, Faults: []string{}, Command: command, Saved: saved,
+		Verdicts: []checker.Verdict{{Checker: exploreScenario.Name, Status: r.Status, Summary: r.Verdict()}},
+	}
+	if r.Found == nil {
+		return j
+	}
+	j.Verdicts = slices.Clone(r.Found.Verdicts)
+	at := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == r.Found.Checker })
+	j.Verdicts[at].Story = r.Found.Trace
+	j.Faults = nil
+	for _, c := range r.Found.Schedule {
+		j.Faults = append(j.Faults, strings.ReplaceAll(c.What, ":", ""))
+	}
+	return j
+}

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hammerlock/internal/crew"
+	"hammerlock/internal/fleet"
+	"hammerlock/internal/harness"
+	"hammerlock/topologies"
+)
+
+// localAgents begins the value of --agents that starts them on this machine.
+const localAgents = "local:"
+
+// mostAgents keeps a typing error from taking the machine down.
+const mostAgents = 256
+
+// fleetFlags are the flags of a coordinator. The zero value has no agents.
+type fleetFlags struct {
+	fleet.Options
+	listen    string
+	tokenFile string
+}
+
+// fleetFlags declares the flags of a coordinator.
+func (o *options) fleetFlags() {
+	f := &o.fleet
+	o.agentsFlag("n|name,...", o.agents, "let agents do the work: how many are waited for, or their names, as in a,b,c;\n"+
+		"local:N starts N of them on this machine; see agent --help and docs/FLEET.md")
+	o.text(flag{session, "listen", "with --agents: where they join (default: 127.0.0.1:4222, any port for local ones)"}, "host:port", &f.listen)
+	o.text(flag{session, "token-file", "with --agents: a file with the token that they need, too"}, "path", &f.tokenFile)
+	o.text(flag{session, "nats", "with --agents: NATS servers that agents join, too, in place of --listen; with --creds"}, "url", &f.NATS)
+	o.login(&f.Login)
+	o.duration(flag{session, "join-timeout", "with --agents: how long they are waited for"}, &f.Join)
+	o.duration(flag{session, "agent-timeout", "with --agents: an agent that is silent for so long is lost"}, &f.Timeout)
+	o.toggle(flag{session, "allow-lost", "with --agents: a run that has lost some of them is judged by what is known of the others"}, "", &o.plan.Fleet.AllowLost)
+	o.duration(flag{session, "max-slack", "with --agents: by how much two clocks may seem to differ at most"}, &f.MaxSlack)
+}
+
+// agentsFlag declares --agents, without which the other flags of a coordinator mean nothing.
+func (o *options) agentsFlag(kind string, read func(string) error, usage string) {
+	o.fleet.Join, o.fleet.Timeout, o.fleet.MaxSlack = time.Minute, 10*time.Second, 5*time.Millisecond
+	o.add(flag{session, "agents", usage}, kind, "", read)
+}
+
+// agents reads --agents.
+func (o *options) agents(text string) error {
+	p, f := &o.plan.Fleet, &o.fleet
+	count, local := strings.CutPrefix(text, localAgents)
+	n, err := strconv.Atoi(count)
+	names := split(text)
+	switch {
+	case err == nil && (n < 1 || n > mostAgents) || local && err != nil:
+		return fmt.Errorf("from 1 to %d, or names", mostAgents)
+	case err != nil && len(names) == 0:
+		return errors.New("how many, or their names")
+	case err != nil:
+		n, f.Names = len(names), names
+	}
+	f.Count, f.Local = n, local
+	p.Agents, p.Count, p.Local = text, n, local
+	return nil
+}
+
+// coordinate makes the crews of a plan those of agents, if it has some. The function that it returns ends what that has
+// started. The coordinator is started when the first run needs it, after all mistakes were found.
+func (e Env) coordinate(o *options) (end func()) {
+	var f *fleet.Fleet
+	if o.plan.Fleet.Agents == "" {
+		for _, name := range []string{"listen", "token-file", "nats", "creds", "nats-ca", "join-timeout", "agent-timeout", "allow-lost", "max-slack"} {
+			if o.differs(name) {
+				o.mistake("--%s: it is about agents: add --agents", name)
+			}
+		}
+		return func() {}
+	}
+	o.readFleet(e)
+	o.plan.Fleet.Crew = func(ctx context.Context, orders crew.Orders, spawn crew.Spawn) (_ crew.Crew, err error) {
+		if f == nil {
+			if f, err = fleet.Open(o.fleet.Options); err != nil {
+				return nil, err
+			}
+			if !o.fleet.Local {
+				o.fleet.Say("to join: bench agent --join " + f.Address() + o.fleet.entry())
+			}
+		}
+		return f.Crew(ctx, orders, spawn)
+	}
+	return func() {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// readFleet finds what is wrong with the flags of a coordinator.
+func (o *options) readFleet(e Env) {
+	f := &o.fleet
+	f.Version, o.plan.Fleet.Silence = harness.Version(), f.Timeout
+	f.Say = func(line string) {
+		if !o.quiet {
+			e.lines("agents:", errors.New(line))
+		}
+	}
+	if f.Listen = f.listen; f.Listen == "" {
+		f.Listen = "127.0.0.1:4222"
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+		least time.Duration
+	}{{"join-timeout", f.Join, time.Second}, {"agent-timeout", f.Timeout, 2 * time.Second}, {"max-slack", f.MaxSlack, 20 * time.Microsecond}} {
+		if d.value < d.least {
+			o.mistake("--%s %s: at least %s", d.flag, d.value, d.least)
+		}
+	}
+	if _, _, err := net.SplitHostPort(f.Listen); err != nil {
+		o.mistake("--listen %q: an address, as in 10.0.0.1:4222", f.Listen)
+	}
+	switch {
+	case f.Local && (f.listen != "" || f.tokenFile != "" || f.NATS != ""):
+		o.mistake("--agents %s: agents that are started here need no --listen, no --nats and no --token-file", o.plan.Fleet.Agents)
+	case f.Local:
+		f.Listen, f.Token = "127.0.0.1:0", fleet.NewToken()
+	case (f.NATS == "") != (f.Login.Creds == ""):
+		o.mistake("--nats and --creds need each other: where NATS servers are, and a file of credentials for them")
+	case f.NATS != "" && f.listen != "":
+		o.mistake("--listen and --nats: agents join either this command or servers of others")
+	case f.NATS != "" && f.tokenFile == "":
+	case f.tokenFile == "":
+		o.mistake("--agents needs --token-file: a secret that agents have, too; to make one: openssl rand -hex 24 > token")
+	default:
+		var err error
+		if f.Token, err = fleet.ReadToken(f.tokenFile); err != nil {
+			o.mistake("--token-file %s: %v", f.tokenFile, err)
+		}
+	}
+}
+
+// login declares the flags for NATS servers of others.
+func (o *options) login(l *fleet.Login) {
+	o.text(flag{session, "creds", "a file of credentials for NATS servers of others, which have TLS; then a token only names the fleet"}, "path", &l.Creds)
+	o.text(flag{session, "nats-ca", "with --creds: a file of certificates to know the servers by (default: the system's)"}, "path", &l.CA)
+}
+
+// entry is what lets an agent in.
+func (f *fleetFlags) entry() (flags string) {
+	for _, x := range []struct{ flag, file string }{{"creds", f.Login.Creds}, {"nats-ca", f.Login.CA}, {"token-file", f.tokenFile}} {
+		if x.file != "" {
+			flags += " --" + x.flag + " " + quote(x.file)
+		}
+	}
+	return flags
+}
+
+// agentCommand is an agent.
+func (e Env) agentCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "agent", Short: "work for a coordinator on another machine: see --agents", Args: takes(0, 0),
+		Long: "agent joins a coordinator, a bench or verify with --agents, and lets workers of its runs work on this machine. It\n" +
+			"waits for a coordinator, serves one run after the other, and ends by itself only if the coordinator cannot use it:\n" +
+			"it has another version or token. It dials out and listens nowhere. What it is told is data: it runs what it has in\n" +
+			"itself, and no commands. docs/FLEET.md says how to start it on several machines.",
+		Example: "  openssl rand -hex 24 > token\n" +
+			"  verify --agents 2 --listen 10.0.0.1:4222 --token-file token --addr 10.0.0.9:6379 --lock lease\n" +
+			"  verify agent --join nats://10.0.0.1:4222 --token-file token     # on each of two machines",
+	}
+	o := newOptions(c, harness.Plan{})
+	var w fleet.AgentOptions
+	var tokenFile string
+	o.text(flag{session, "join", "the coordinator, as in nats://10.0.0.1:4222"}, "url", &w.Join)
+	o.text(flag{session, "token-file", "a file with the token; - reads it from the first line of the input, whose end ends the agent"}, "path", &tokenFile)
+	o.login(&w.Login)
+	o.text(flag{session, "name", "what it is called (default: the name of the machine)"}, "name", &w.Name)
+	o.toggle(flag{session, "quiet", "do not tell what goes on"}, "q", &o.quiet)
+	return e.command(c, o, interruptible(func(_ context.Context, s signals, _ []string) int {
+		ctx, end := context.WithCancel(s.stop)
+		defer end()
+		if tokenFile != "" || w.Login.Creds == "" {
+			w.Token = e.agentToken(o, tokenFile, end)
+		}
+		if w.Join == "" {
+			o.mistake("--join: the address of a coordinator, as in nats://10.0.0.1:4222")
+		}
+		if err := o.invalid(); err != nil {
+			return e.refuse(ctx, o, err)
+		}
+		spawner := topologies.OpenSpawner()
+		defer spawner.Close()
+		w.Version, w.Known, w.Spawn = harness.Version(), e.knows(), spawner.Start
+		w.Say = func(line string) {
+			if !o.quiet {
+				_, _ = fmt.Fprintln(e.Stderr, line)
+			}
+		}
+		if err := fleet.Work(ctx, w); err != nil {
+			e.complain(err)
+			return Usage
+		}
+		return Passed
+	}))
+}
+
+// agentToken reads an agent's token. If it comes from the input, the agent ends with that.
+func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
+	var token fleet.Token
+	var err error
+	switch file {
+	case "":
+		o.mistake("--token-file: the file with the token of the coordinator; or --creds, where it uses NATS servers of others")
+		return ""
+	case "-":
+		input := bufio.NewReader(e.Stdin)
+		line, _ := input.ReadString('\n')
+		token, err = fleet.ParseToken(line)
+		go func() {
+			_, _ = io.Copy(io.Discard, input) // nothing more can come but the end
+			end()
+		}()
+	default:
+		token, err = fleet.ReadToken(file)
+	}
+	if err != nil {
+		o.mistake("--token-file %s: %v", file, err)
+	}
+	return token
+}

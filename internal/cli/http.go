@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hammerlock/faults"
+	"hammerlock/internal/harness"
+	"hammerlock/internal/service"
+	"hammerlock/workload"
+)
+
+// visiting is a plan that visits a service under its load, in place of taking locks.
+func visiting(p harness.Plan) harness.Plan {
+	p.Topologies, p.Locks, p.Scenarios, p.Faults, p.Service = nil, nil, nil, []string{faults.None}, &service.Spec{}
+	p.Processes, p.Fleet = 1, harness.Fleet{}
+	w := &p.Workload
+	w.TTL, w.Hold, w.Retry, w.Extend = 0, 0, 0, 0
+	return p
+}
+
+// httpPlan is what http does without flags but those for the service.
+func httpPlan(p harness.Plan) harness.Plan {
+	p = visiting(p)
+	p.Duration = harness.Default().Duration
+	return p
+}
+
+// httpCommand is http below verify, which judges every answer, or below bench.
+func (e Env) httpCommand(p harness.Plan) *cobra.Command {
+	name, short, judged := "bench", "load on a service that does its own locking", ""
+	if p.Verify {
+		name, short = "verify", "a service that does its own locking, judged from outside"
+		judged = "; where the answers tell a\n" +
+			"count, no two may be the same, and who begins after another one's answer must be told more (linearizability)"
+	}
+	own := func(example string) string { return "  " + strings.ReplaceAll(example, "NAME http", name+" http") }
+	c := &cobra.Command{
+		Use: "http --visit REQUEST --count REQUEST", Short: short, Args: takes(0, 0),
+		Long: "http visits a service that locks by itself: each visit is a request that adds one page view, all at once (--burst)\n" +
+			"or in any shape of load. It compares the acknowledged visits with the count at the end" + judged + ".\n\n" +
+			"An answer with a 2xx acknowledges a visit. A refused connection is no visit. Of anything else, a timeout or a\n" +
+			"connection that breaks too, it is unknown whether it counted, unless --refusal names the status.",
+		Example: own("NAME http --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview' --burst 666\n") +
+			own("NAME http --visit 'POST http://10.0.0.1/hit http://10.0.0.2/hit' --count 'GET http://10.0.0.1/hits' --field data.hits --rate 200/s\n") +
+			own("NAME http --serve './service :8081' --serve './service :8082' --visit 'POST http://127.0.0.1:8081/pview\n"+
+				"    http://127.0.0.1:8082/pview' --count 'GET http://127.0.0.1:8081/pview' --workers 64 --duration 30s"),
+	}
+	o := newOptions(c, httpPlan(p))
+	o.allFlags()
+	c.AddCommand(e.planFileCommand(httpPlan(p)),
+		e.abCommand(httpPlan(p), own("NAME http ab 'visit=POST http://127.0.0.1:8080/v3' 'visit=POST http://127.0.0.1:8080/v4' --count 'GET http://127.0.0.1:8080/pview'")),
+		e.searchCommand(httpPlan(p), own("NAME http search --slo 'response.p99<50ms' --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'")))
+	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
+		o.onlyBurst()
+		return e.run(ctx, s, c, o)
+	}))
+}
+
+// serviceFlags declares the flags of a plan that visits a service.
+func (o *options) serviceFlags() {
+	p, w, s := &o.plan, &o.plan.Workload, o.plan.Service
+	o.text(flag{setting, "name", "what results call the service (default: the path of its visits)"}, "name", &s.Called)
+	o.request(flag{setting, "visit", "the request that adds a page view: a method and an address, or several with blanks in between;\n" +
+		service.PagePlace + " stands for the number of the page"}, &s.Visit)
+	o.request(flag{setting, "count", "the request that asks how many there are"}, &s.Count)
+	o.text(flag{setting, "field", "where the count is in an answer in JSON, as in data.views (default: the answer is a number)"}, "name", &s.Answer.Field)
+	match := ""
+	if s.Answer.Match != nil {
+		match = s.Answer.Match.String()
+	}
+	o.add(flag{setting, "match", "what finds the count in an answer: its first group, as in 'views: ([0-9]+)'"}, "regexp", match, func(text string) (err error) {
+		s.Answer.Match, err = regexp.Compile(text)
+		return err
+	})
+	o.toggle(flag{setting, "silent", "what a visit is answered is no count, although it looks like one"}, "", &s.Silent)
+	o.refusal(&s.Refusal)
+	header := o.add(flag{setting, "header", "a header of every request, as in 'X-Tenant: 7'; may be given several times. A secret comes from a variable\n" +
+		"of the environment, as in 'Authorization: Bearer $TOKEN'"}, "name: value", "", func(text string) error {
+		h, err := service.ParseHeader(text)
+		if err != nil { // said without the value, which may be a secret
+			name, _, _ := strings.Cut(text, ":")
+			o.mistake("--header %.40q: %v", name, err)
+			return nil
+		}
+		s.Headers = append(s.Headers, h)
+		return nil
+	})
+	header.many, header.given = true, slices.Clone(s.Headers)
+	serve := o.add(flag{setting, "serve", "a command that starts the service, or a part of it; may be given several times"}, "command", "", func(text string) error {
+		s.Serve = append(s.Serve, text)
+		return nil
+	})
+	serve.many, serve.given = true, slices.Clone(s.Serve)
+	o.names(flag{load, "fault", "what breaks of the programs: kill-program, pause-program, with @TIME and heal@TIME, as in\n" +
+		"kill-program:2@2s,heal@4s"}, &p.Faults, []string{"kill-program", "pause-program"})
+	o.integer(flag{load, "burst", "so many visits at once and no more, in place of a load"}, &s.Burst, 0)
+	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
+	o.integer(flag{load, "keys", "how many pages there are"}, &w.Keys, 0)
+	one(o, flag{load, "popularity", "how visits choose a page: even, zipf"}, &w.Popularity, words(workload.AllPopularities...))
+	o.duration(flag{load, "duration", "how long to measure"}, &p.Duration)
+	o.duration(flag{load, "warmup", "how long to work before that"}, &p.Warmup)
+	o.duration(flag{load, "think", "closed loop: how long a worker rests between visits"}, &w.Think)
+	o.duration(flag{load, "wait", "a visit without an answer for so long is called off, and unknown"}, &w.Wait)
+	o.rate(flag{load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"}, &w.Rate)
+	o.arrivalsFlag()
+	o.phasesFlag()
+	o.seed("repeats the schedule of another run (default: drawn and printed)")
+	o.out("where runs are saved")
+}
+
+func (o *options) request(f flag, to *service.Request) {
+	o.add(f, "request", to.String(), func(text string) (err error) {
+		*to, err = service.ParseRequest(text)
+		return err
+	})
+}
+
+func (o *options) refusal(to *[]int) {
+	var texts []string
+	for _, status := range *to {
+		texts = append(texts, strconv.Itoa(status))
+	}
+	o.add(flag{setting, "refusal", "statuses by which the service says that it has not counted the visit, as in 409,503"}, "status,...",
+		strings.Join(texts, ","), func(text string) error {
+			*to = nil
+			for _, item := range split(text) {
+				status, err := strconv.Atoi(item)
+				if err != nil {
+					return errors.New("a status is a number, as in 503")
+				}
+				*to = append(*to, status)
+			}
+			return nil
+		})
+}
+
+// burstSays are the flags of what a burst says instead.
+var burstSays = []string{"workers", "duration", "warmup", "think", "rate", "arrivals", phasesFlag}
+
+// onlyBurst reports flags that mean nothing with --burst.
+func (o *options) onlyBurst() {
+	if o.plan.Service.Burst == 0 {
+		return
+	}
+	for _, name := range burstSays {
+		if o.flags.Changed(name) {
+			o.mistake("--%s does nothing with --burst: all visits begin at once, and then it is over", name)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
+)
+
+// mapped is a key of a mapping in a plan's file, with its value.
+type mapped struct {
+	key, node *yaml.Node
+	text      string // a list has commas in between
+}
+
+// settingsOf are those of a mapping. Unknown keys, keys that come twice and values that are neither text nor lists of it are
+// mistakes.
+func (o *options) settingsOf(n *yaml.Node, of string, good []string) (all []mapped) {
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		s := mapped{key: n.Content[i], node: n.Content[i+1]}
+		name := s.key.Value
+		texts, isText := textsOf(s.node)
+		s.text = strings.Join(texts, ",")
+		switch {
+		case !slices.Contains(good, name):
+			o.mistake("%s: %s: no such setting of %s%s", o.place(s.key), name, of, human.Meant(name, good))
+		case seen[name]:
+			o.mistake("%s: %s: it is set above already", o.place(s.key), name)
+		case !isText:
+			o.mistake("%s: %s: it takes a value", o.place(s.node), name)
+		default:
+			all = append(all, s)
+		}
+		seen[name] = true
+	}
+	return all
+}
+
+// textsOf are the texts of a node: one, or those of a list.
+func textsOf(n *yaml.Node) (texts []string, ok bool) {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return textsOf(n.Alias)
+	case n.Kind == yaml.ScalarNode:
+		return []string{n.Value}, n.Tag != "!!null"
+	case n.Kind != yaml.SequenceNode:
+		return nil, false
+	}
+	for _, x := range n.Content {
+		if x.Kind != yaml.ScalarNode {
+			return nil, false
+		}
+		texts = append(texts, x.Value)
+	}
+	return texts, true
+}
+
+// readPhases reads the list of phases in a plan's file. What is wrong with it is a mistake; then the flag is not set, but the
+// plan has the phases, so that what speaks of them can be checked as well.
+func (o *options) readPhases(n *yaml.Node) []item {
+	before := len(o.mistakes)
+	var phases []harness.Phase
+	for _, x := range n.Content {
+		if x.Kind == yaml.AliasNode {
+			x = x.Alias
+		}
+		switch x.Kind {
+		case yaml.ScalarNode:
+			p, wrong := parsePhase(x.Value)
+			for _, m := range wrong {
+				o.mistake("%s: %s", o.place(x), m)
+			}
+			phases = append(phases, p)
+			o.places["--"+phasesFlag+" "+p.Called()+":"] = o.place(x)
+		case yaml.MappingNode:
+			phases = append(phases, o.readPhase(x))
+		default:
+			o.mistake("%s: a phase is a list of NAME: VALUE, as in {phase: steady, duration: 10s, rate: 100/s}", o.place(x))
+		}
+	}
+	if len(o.mistakes) > before {
+		o.plan.Phases = phases
+		return nil
+	}
+	return []item{{phasesText(phases), o.place(n)}}
+}
+
+// readPhase reads one phase, and notes where it is for those who find something wrong with it later.
+func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
+	at := map[string]string{}
+	bad := map[string]bool{}
+	for _, s := range o.settingsOf(n, "a phase", phaseKeyNames()) {
+		k := slices.IndexFunc(phaseKeys, func(k phaseKey) bool { return k.name == s.key.Value })
+		at[s.key.Value] = o.place(s.node)
+		if err := phaseKeys[k].set(&p, s.text); err != nil {
+			o.mistake("%s: %s %s: %v", o.place(s.node), s.key.Value, s.text, err)
+			bad[s.key.Value] = true
+		}
+	}
+	if p.Kind == "" {
+		o.mistake("%s: phase: what is it for? There is %s", o.place(n), strings.Join(phaseKinds(), ", "))
+	}
+	for _, m := range p.Mistakes() {
+		if place, ok := at[m.Key]; !bad[m.Key] && !bad["phase"] && p.Kind != "" {
+			if !ok {
+				place = o.place(n)
+			}
+			o.mistake("%s: %s: %s: %s", place, p.Called(), m.Key, m.Text)
+		}
+	}
+	if p.Duration == 0 {
+		p.Duration = time.Hour // for those who look on: what happens in it has time to
+	}
+	head := "--" + phasesFlag + " " + p.Called() + ":"
+	o.places[head] = o.place(n)
+	for key, place := range at {
+		o.places[head+" "+key] = place
+	}
+	return p
+}
+
+// gateKeys are the settings of a gate in a plan's file.
+var gateKeys = []string{"phase", "gate", "abort"}
+
+// readGates reads the list of gates in a plan's file: texts, or each with its phase and whether it ends a run early.
+func (o *options) readGates(n *yaml.Node) (items []item) {
+	for _, x := range n.Content {
+		if texts, ok := textsOf(x); ok && len(texts) == 1 {
+			items = append(items, item{texts[0], o.place(x)})
+			continue
+		}
+		if x.Kind != yaml.MappingNode {
+			o.mistake("%s: a gate is a text, or a list of NAME: VALUE, as in {phase: steady, gate: response.p99<20ms}", o.place(x))
+			continue
+		}
+		var phase, gate, abort, place = "", "", "", o.place(x)
+		for _, s := range o.settingsOf(x, "a gate", gateKeys) {
+			switch s.key.Value {
+			case "phase":
+				phase = s.text + ":"
+			case "gate":
+				gate, place = strings.ReplaceAll(s.text, " ", ""), o.place(s.node)
+			default:
+				is, err := strconv.ParseBool(s.text)
+				if err != nil {
+					o.mistake("%s: abort %s: true or false", o.place(s.node), s.text)
+				} else if is {
+					abort = " abort"
+				}
+			}
+		}
+		if gate == "" {
+			o.mistake("%s: gate: what must hold, as in response.p99<20ms?", place)
+			continue
+		}
+		items = append(items, item{phase + gate + abort, place})
+	}
+	return items
+}
+
+// writePhases writes phases as a plan has them, one a line, each with its origin.
+func (o *options) writePhases(p *human.Printer, origin string) {
+	p.Line("%-40s # %s", phasesFlag+":", origin)
+	for i := range o.plan.Phases {
+		phase := &o.plan.Phases[i]
+		var parts []string
+		for _, k := range phaseKeys {
+			text := k.text(phase)
+			if strings.Contains(text, ",") {
+				text = "[" + strings.ReplaceAll(text, ",", ", ") + "]"
+			}
+			if text != "" {
+				parts = append(parts, k.name+": "+text)
+			}
+		}
+		line := "    - {" + strings.Join(parts, ", ") + "}"
+		if at := o.places["--"+phasesFlag+" "+phase.Called()+":"]; at != "" {
+			line += " # " + at
+		}
+		p.Line("%s", line)
+	}
+}
+
+// phaseSchema is the schema of a phase.
+func phaseSchema() map[string]any {
+	properties := map[string]any{}
+	for _, k := range phaseKeys {
+		v := value{kind: k.kind}
+		if k.name == "phase" {
+			v.enum = phaseKinds()
+		}
+		s := v.schema()
+		s["description"] = k.usage
+		properties[k.name] = s
+	}
+	return map[string]any{"type": "object", "properties": properties, "required": []string{"phase", "duration"}, "additionalProperties": false}
+}
+
+// gateSchema is the schema of a gate.
+func gateSchema() map[string]any {
+	about := func(kind, text string) map[string]any { return map[string]any{"type": kind, "description": text} }
+	return map[string]any{"type": "object", "required": []string{"gate"}, "additionalProperties": false, "properties": map[string]any{
+		gateKeys[0]: about("string", "the phase that it is about (default: the whole run)"),
+		gateKeys[1]: about("string", "what must hold, as in response.p99<20ms"),
+		gateKeys[2]: about("boolean", "a run that does not meet it ends early"),
+	}}
+}
+
+// settleLoad reports what does nothing beside phases, and makes a run as long as its trace unless something else is said.
+func (o *options) settleLoad() {
+	o.besidePhases()
+	w := &o.plan.Workload
+	if len(w.Trace) == 0 {
+		return
+	}
+	say := func(name string, d time.Duration) {
+		if f := o.flags.Lookup(name); f != nil && !f.Changed {
+			_ = f.Value.Set(d.String())
+			f.Changed, o.origins[name] = true, string(w.Arrivals)
+		}
+	}
+	say("warmup", 0)
+	say("duration", (w.Trace[len(w.Trace)-1] - o.plan.Warmup + time.Millisecond).Round(time.Millisecond))
+}

@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
+	"hammerlock/results"
+	"hammerlock/results/compare"
+	"hammerlock/workload"
+)
+
+const phasesFlag = "phases"
+
+// phasesSay are the flags of what phases say instead.
+var phasesSay = []string{"warmup", "duration", "fault"}
+
+// phaseKey is a setting of a phase.
+type phaseKey struct {
+	name, kind, usage string
+	set               func(*harness.Phase, string) error
+	text              func(*harness.Phase) string // empty: it is not set
+}
+
+// The first two settings of a phase need no name on the command line.
+var phaseKeys = []phaseKey{
+	{"phase", "name", "what it is for", func(p *harness.Phase, text string) error {
+		p.Kind = text
+		if kinds := phaseKinds(); !slices.Contains(kinds, text) {
+			return errors.New(human.Instead(text, kinds))
+		}
+		return nil
+	}, func(p *harness.Phase) string { return p.Kind }},
+	{"duration", "duration", "how long it takes", durationOf(func(p *harness.Phase) *time.Duration { return &p.Duration }),
+		durationText(func(p *harness.Phase) time.Duration { return p.Duration })},
+	{"name", "text", "what gates and reports call it (default: what it is for)", func(p *harness.Phase, text string) error {
+		if p.Name = text; text == "" || strings.ContainsAny(text, " \t:;,=<>{}[]\"'#") {
+			return errors.New("a name is a word without punctuation, as in steady-2")
+		}
+		return nil
+	}, func(p *harness.Phase) string { return p.Name }},
+	{"rate", "n/s", "open loop: visits a second, as in 100/s, or for a ramp 100/s..500/s (default: the plan's)", func(p *harness.Phase, text string) (err error) {
+		p.Rated = true
+		first, last, two := strings.Cut(text, "..")
+		if p.Rate.First, err = perSecond(first); err == nil && two {
+			p.Rate.Last, err = perSecond(last)
+			return err
+		}
+		p.Rate.Last = p.Rate.First
+		return err
+	}, func(p *harness.Phase) string {
+		switch {
+		case !p.Rated:
+			return ""
+		case p.Rate.First != p.Rate.Last:
+			return perSecondText(p.Rate.First) + ".." + perSecondText(p.Rate.Last)
+		}
+		return perSecondText(p.Rate.First)
+	}},
+	{"amplitude", "n/s", "of a sine: by how much its rate rises and falls, as in 200/s", func(p *harness.Phase, text string) (err error) {
+		p.Rate.Amplitude, err = perSecond(text)
+		return err
+	}, func(p *harness.Phase) string { return unless(p.Rate.Amplitude == 0, perSecondText(p.Rate.Amplitude)) }},
+	{"period", "duration", "of a sine: how long a wave is", durationOf(func(p *harness.Phase) *time.Duration { return &p.Rate.Period }),
+		durationText(func(p *harness.Phase) time.Duration { return p.Rate.Period })},
+	{"burst", "n", "of a burst: how many visits are due at once when it begins, besides its rate", wholeOf(func(p *harness.Phase) *int { return &p.Burst }),
+		func(p *harness.Phase) string { return unless(p.Burst == 0, strconv.Itoa(p.Burst)) }},
+	{"workers", "n", "closed loop: how many visit at the same time (default: the plan's)", wholeOf(func(p *harness.Phase) *int { return &p.Workers }),
+		func(p *harness.Phase) string { return unless(p.Workers == 0, strconv.Itoa(p.Workers)) }},
+	{"fault", "name,...", "what breaks, as in --fault; times count from the phase's begin, and it is healed at its end at the latest",
+		func(p *harness.Phase, text string) error {
+			p.Faults = split(text)
+			return nil
+		}, func(p *harness.Phase) string { return strings.Join(p.Faults, ",") }},
+}
+
+func phaseKinds() (names []string) {
+	for _, k := range harness.PhaseKinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+func phaseKeyNames() (names []string) {
+	for _, k := range phaseKeys {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+func unless(is bool, text string) string {
+	if is {
+		return ""
+	}
+	return text
+}
+
+func durationOf(to func(*harness.Phase) *time.Duration) func(*harness.Phase, string) error {
+	return func(p *harness.Phase, text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			return errors.New("a duration has a unit, as in 500ms, 10s or 1m30s")
+		}
+		*to(p) = d
+		return nil
+	}
+}
+
+func durationText(of func(*harness.Phase) time.Duration) func(*harness.Phase) string {
+	return func(p *harness.Phase) string { return unless(of(p) == 0, of(p).String()) }
+}
+
+func wholeOf(to func(*harness.Phase) *int) func(*harness.Phase, string) error {
+	return func(p *harness.Phase, text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return errors.New("a whole number, 1 or more")
+		}
+		*to(p) = n
+		return nil
+	}
+}
+
+// perSecond reads visits a second.
+func perSecond(text string) (float64, error) {
+	number, unit, _ := strings.Cut(strings.TrimSpace(text), "/")
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || unit != "" && unit != "s" || !(n >= 0) {
+		return 0, errors.New("visits a second, as in 1000/s")
+	}
+	return n, nil
+}
+
+func perSecondText(rate float64) string { return strconv.FormatFloat(rate, 'f', -1, 64) + "/s" }
+
+// phasesFlag declares --phases.
+func (o *options) phasesFlag() {
+	v := o.add(flag{load, phasesFlag, "the load in phases, in place of --warmup, --duration and --fault, as in\n" +
+		"'warm-up 2s rate=100/s; ramp 10s rate=100/s..500/s; burst 5s burst=300; fault 9s fault=failover@2s':\ndocs/PLAN.md"},
+		"phase;...", phasesText(o.plan.Phases), func(text string) error {
+			phases, wrong := parsePhases(text)
+			if o.plan.Phases = phases; len(wrong) > 0 {
+				return errors.New(strings.Join(wrong, "; "))
+			}
+			return nil
+		})
+	v.nodes, v.object = o.readPhases, phaseSchema
+}
+
+// phaseText writes a phase as the command line takes it.
+func phaseText(p *harness.Phase) string {
+	var parts []string
+	for i, k := range phaseKeys {
+		switch text := k.text(p); {
+		case i < 2:
+			parts = append(parts, text)
+		case text != "":
+			parts = append(parts, k.name+"="+text)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func phasesText(all []harness.Phase) string {
+	var texts []string
+	for i := range all {
+		texts = append(texts, phaseText(&all[i]))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// parsePhases reads what phasesText writes.
+func parsePhases(text string) (all []harness.Phase, wrong []string) {
+	for part := range strings.SplitSeq(text, ";") {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		p, mistakes := parsePhase(part)
+		all, wrong = append(all, p), append(wrong, mistakes...)
+	}
+	return all, wrong
+}
+
+func parsePhase(text string) (p harness.Phase, wrong []string) {
+	bad := map[string]bool{}
+	for i, word := range strings.Fields(text) {
+		name, v, named := strings.Cut(word, "=")
+		if !named && i < 2 {
+			name, v = phaseKeys[i].name, word
+		}
+		at := slices.IndexFunc(phaseKeys, func(k phaseKey) bool { return k.name == name })
+		if at < 0 || !named && i >= 2 {
+			wrong = append(wrong, fmt.Sprintf("%s: a phase is KIND DURATION NAME=VALUE...%s", word, human.Meant(name, phaseKeyNames())))
+			continue
+		}
+		if err := phaseKeys[at].set(&p, v); err != nil {
+			wrong, bad[name] = append(wrong, fmt.Sprintf("%s: %s %s: %v", p.Called(), name, v, err)), true
+		}
+	}
+	for _, m := range p.Mistakes() {
+		if !bad[m.Key] && !bad[phaseKeys[0].name] {
+			wrong = append(wrong, p.Called()+": "+m.Key+": "+m.Text)
+		}
+	}
+	return p, wrong
+}
+
+// besidePhases reports what phases say instead, and gates of phases that there are not.
+func (o *options) besidePhases() {
+	var names []string
+	for i := range o.plan.Phases {
+		names = append(names, o.plan.Phases[i].Called())
+	}
+	for _, name := range phasesSay {
+		if f := o.flags.Lookup(name); len(names) > 0 && f != nil && f.Changed {
+			o.mistake("--%s: phases say that: leave it out, or the phases", name)
+		}
+	}
+	for i := range o.gates {
+		switch g := &o.gates[i]; {
+		case g.Phase == "" || slices.Contains(names, g.Phase):
+		case len(names) == 0:
+			o.mistake("--gate %q: there are no phases: --phases says which", g.Text)
+		default:
+			o.mistake("--gate %q: no phase %q: %s", g.Text, g.Phase, human.Instead(g.Phase, names))
+		}
+	}
+}
+
+// said tells whether phases, or visits to a service that all begin at once, say something else than a flag.
+func said(p *harness.Plan, flag string) bool {
+	if p.Service != nil && p.Service.Burst > 0 {
+		return slices.Contains(burstSays, flag)
+	}
+	return len(p.Phases) > 0 && slices.Contains(phasesSay, flag)
+}
+
+// leastLook is how long a gate that ends runs early must have been measured for.
+const leastLook = time.Second
+
+// hopeless returns what says why a run is to end early; nil if no gate asks for that.
+func (o *options) hopeless() func(*results.Run) string {
+	gates := slices.DeleteFunc(slices.Clone(o.gates), func(g compare.Gate) bool { return !g.Abort })
+	if len(gates) == 0 {
+		return nil
+	}
+	return func(run *results.Run) string {
+		for i := range gates {
+			part := run
+			if phase := gates[i].Phase; phase != "" {
+				part = run.In(phase)
+			}
+			if part == nil || time.Duration(part.Measured) < leastLook {
+				continue
+			}
+			if r := gates[i].Check([]*results.Run{run}); r.Status == compare.GateFail {
+				return "gate " + gates[i].Text + ": " + r.Summary
+			}
+		}
+		return ""
+	}
+}
+
+// arrivals reads --arrivals: how visits are spread, or a trace.
+func (o *options) arrivalsFlag() {
+	w := &o.plan.Workload
+	known := words(workload.AllArrivals...)
+	v := o.add(flag{load, "arrivals", "open loop: how visits are spread: poisson, uniform; or trace:FILE, which says when each is due:\n" +
+		"docs/PLAN.md"}, "name", string(w.Arrivals), func(text string) (err error) {
+		w.Trace = nil
+		if file, ok := strings.CutPrefix(text, workload.TracePrefix); ok {
+			w.Trace, err = workload.ReadTrace(file)
+			w.Arrivals = workload.Arrivals(text)
+			return err
+		}
+		a, err := known.find(text)
+		if err == nil {
+			w.Arrivals = a
+		}
+		return err
+	})
+	v.complete = completeList(known.names(), false)
+}

@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
+)
+
+// planFlag is the flag that names a plan, and savedPlan the file that a plan is kept in beside its run.
+const (
+	planFlag  = "plan"
+	savedPlan = "plan.yaml"
+)
+
+// environmentPrefix begins the names of the environment variables that stand for flags.
+const environmentPrefix = "HAMMERLOCK_"
+
+// byDefault is the origin of what nobody has set.
+const byDefault = "default"
+
+// entry is a value of a flag, or several, and where it was found.
+type entry struct {
+	items []item
+	at    string // file:line:column
+}
+
+// item is one value, and where it is in the plan's file.
+type item struct{ text, at string }
+
+// planFileFlag declares --plan.
+func (o *options) planFileFlag() {
+	o.text(flag{session, planFlag, "read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n" +
+		"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"}, "file", &o.file)
+}
+
+// settle sets the flags that the command line does not, from the environment, or else from the plan's file, and notes where
+// each comes from.
+func (o *options) settle(c *cobra.Command, getenv func(string) string) {
+	if c.Flags().Lookup(planFlag) == nil {
+		return
+	}
+	o.origins, o.places = map[string]string{}, map[string]string{}
+	c.Flags().Visit(func(f *pflag.Flag) { o.origins[f.Name] = "--" + f.Name })
+	if name := environmentPrefix + "PLAN"; o.file == "" {
+		o.file = getenv(name)
+	}
+	read := o.readPlan(c.Flags())
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, ok := f.Value.(*value); !ok || o.origins[f.Name] != "" || !settable(f) {
+			return
+		}
+		name := environmentPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		s, found := read[f.Name]
+		if text := getenv(name); text != "" {
+			s, found = entry{[]item{{text, name}}, name}, true
+		}
+		if !found {
+			return
+		}
+		o.set(f.Name, s)
+	})
+	o.settleQuick(c.Flags())
+	o.settleLoad()
+	o.settleServices()
+}
+
+// set gives a flag its values, and notes where they come from.
+func (o *options) set(name string, s entry) {
+	o.origins[name] = s.at
+	for _, x := range s.items {
+		text := o.plan.Attach.Secrets.Take(x.text)
+		o.places[fmt.Sprintf("--%s %q:", name, text)] = x.at
+		_ = o.flags.Set(name, text) // what is wrong with it is a mistake
+	}
+}
+
+// settable tells whether a plan can set a flag. It says what is run and how that is shown, not where another plan is.
+func settable(f *pflag.Flag) bool { return f.Name != planFlag && f.Name != "list" && !f.Hidden }
+
+// readPlan reads the plan's file, if there is one. What is wrong in it is a mistake with its place.
+func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
+	if o.file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.file)
+	if err != nil {
+		o.mistake("--%s: %v", planFlag, err)
+		return nil
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		o.mistake("%s: %v", o.file, err)
+		return nil
+	}
+	if len(document.Content) == 0 {
+		return nil // an empty plan
+	}
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		o.mistake("%s: a plan is a list of NAME: VALUE, as in workers: 64", o.place(root))
+		return nil
+	}
+	read, good := map[string]entry{}, plannable(flags)
+	if o.listing {
+		good = append(good, servicesKey)
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, node := root.Content[i], root.Content[i+1]
+		_, twice := read[key.Value]
+		switch {
+		case key.Value == servicesKey && o.listing && o.listed == nil:
+			o.listed = node
+		case !slices.Contains(good, key.Value):
+			o.mistake("%s: %s: no such setting%s", o.place(key), key.Value, human.Meant(key.Value, good))
+		case twice:
+			o.mistake("%s: %s: it is set above already", o.place(key), key.Value)
+		default:
+			items, err := o.itemsOf(node, flags.Lookup(key.Value).Value.(*value))
+			if err != nil {
+				o.mistake("%s: %s: %v", o.place(node), key.Value, err)
+				continue
+			}
+			read[key.Value] = entry{items, o.place(node)}
+		}
+	}
+	return read
+}
+
+// place names where a node of the plan is.
+func (o *options) place(n *yaml.Node) string {
+	return fmt.Sprintf("%s:%d:%d", o.file, n.Line, n.Column)
+}
+
+// plannable names what a plan can set.
+func plannable(flags *pflag.FlagSet) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if _, ok := f.Value.(*value); ok && settable(f) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// itemsOf are the values of a node: one, those of a list with commas in between, or, if a flag may be given several times,
+// those of a list one by one.
+func (o *options) itemsOf(n *yaml.Node, v *value) (items []item, err error) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+		return []item{{n.Value, o.place(n)}}, nil
+	}
+	if n.Kind != yaml.SequenceNode || !v.list() && !v.many && v.nodes == nil {
+		return nil, errors.New("it takes one value")
+	}
+	if v.nodes != nil {
+		return v.nodes(n), nil
+	}
+	var texts []string
+	for _, x := range n.Content {
+		if x.Kind != yaml.ScalarNode || x.Tag == "!!null" {
+			return nil, errors.New("it takes a list of values")
+		}
+		texts, items = append(texts, x.Value), append(items, item{x.Value, o.place(x)})
+	}
+	if v.many {
+		return items, nil
+	}
+	return []item{{strings.Join(texts, ","), o.place(n)}}, nil
+}
+
+// list tells whether a value is a list with commas in between.
+func (v *value) list() bool { return strings.HasSuffix(v.kind, ",...") }
+
+// placed puts the places of values before the mistakes that they are: of what does not come from the command line.
+func (o *options) placed(err error) error {
+	usage, ok := err.(*harness.UsageError)
+	if !ok {
+		return err
+	}
+	placed := &harness.UsageError{}
+	for _, m := range usage.Mistakes {
+		name, _, _ := strings.Cut(m, " ")
+		name = strings.TrimSuffix(name, ":")
+		at, longest := o.origins[strings.TrimPrefix(name, "--")], 0
+		for head, place := range o.places {
+			if strings.HasPrefix(m, head) && len(head) > longest {
+				at, longest = place, len(head)
+			}
+		}
+		if at != "" && at != name && (longest > 0 || strings.HasPrefix(name, "--")) {
+			m = at + ": " + m
+		}
+		placed.Mistakes = append(placed.Mistakes, m)
+	}
+	return placed
+}
+
+// writePlan writes the resolved plan: a plan again, with the origin of each value.
+func (o *options) writePlan(w io.Writer) error {
+	p := &human.Printer{W: w}
+	scenarios := (len(o.plan.Scenarios) > 0 || o.explores) && len(o.services) == 0 // services have the load of the plan
+	o.flags.VisitAll(func(f *pflag.Flag) {
+		v, ok := f.Value.(*value)
+		origin := o.origins[f.Name]
+		unused := ok && scenarios && (v.part == load || v.part == instead)
+		if !ok || !settable(f) || said(&o.plan, f.Name) || origin == "" && v.text == "" || unused {
+			return
+		}
+		if origin == "" {
+			origin = byDefault
+		}
+		if f.Name == phasesFlag && v.text != "" {
+			o.writePhases(p, origin)
+			return
+		}
+		writeSetting(p, "", "", f.Name, v, origin)
+	})
+	o.writeServices(p)
+	return p.Err
+}
+
+// writeSetting writes a setting and where it comes from. Its first line begins otherwise than the others.
+func writeSetting(p *human.Printer, first, others, name string, v *value, origin string) {
+	text, err := yaml.Marshal(map[string]any{name: v.plain()})
+	p.Err = errors.Join(p.Err, err)
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	p.Line("%-40s # %s", first+lines[0], origin)
+	for _, line := range lines[1:] {
+		p.Line("%s", others+line)
+	}
+}
+
+// plain is a value as a plan has it.
+func (v *value) plain() any {
+	switch {
+	case v.many:
+		return v.given
+	case v.list() && strings.Contains(v.text, ","):
+		return split(v.text)
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: v.text}
+}
+
+// keepPlan saves the resolved plan beside a run, if the run has one.
+func (o *options) keepPlan(dir string) error {
+	if o.file == "" {
+		return nil
+	}
+	return writeFile(filepath.Join(dir, savedPlan), os.O_TRUNC, o.writePlan)
+}

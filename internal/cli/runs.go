@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// isRun tells whether a directory has what is left of a run: its record, or the history of one whose writer was killed.
+func isRun(dir string) bool {
+	for _, file := range []string{results.RunFile, results.HistoryFile} {
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// locate finds what an argument names: a path, or a pattern of paths; or else, where runs are saved, a name, a pattern of names,
+// or the beginning of one name.
+func locate(arg, out string) ([]string, error) {
+	if _, err := os.Stat(arg); err == nil {
+		return []string{arg}, nil
+	}
+	for _, pattern := range []string{arg, filepath.Join(out, arg)} {
+		if found, err := filepath.Glob(pattern); err != nil {
+			return nil, fmt.Errorf("%s: %w", arg, err)
+		} else if len(found) > 0 {
+			return found, nil
+		}
+	}
+	begin, _ := filepath.Glob(filepath.Join(out, arg+"*")) // the pattern is good
+	begin = slices.DeleteFunc(begin, func(dir string) bool { return !isRun(dir) })
+	switch {
+	case len(begin) == 1:
+		return begin, nil
+	case len(begin) > 1:
+		return nil, fmt.Errorf("%s: %d runs in %s begin with that: %s and so on", arg, len(begin), out, filepath.Base(begin[0]))
+	}
+	var names []string
+	for _, dir := range runsIn(out) {
+		names = append(names, filepath.Base(dir))
+	}
+	return nil, fmt.Errorf("%s: no such run, here or in %s%s", arg, out, human.Meant(arg, names))
+}
+
+// locateOne finds the one run, or file, that an argument names.
+func locateOne(arg, out string) (string, error) {
+	all, err := locate(arg, out)
+	if err == nil && len(all) > 1 {
+		return "", usage("%s names %d runs: name one of them", arg, len(all))
+	}
+	if err != nil {
+		return "", usage("%v", err)
+	}
+	return all[0], nil
+}
+
+// runDirs finds the directories of all runs that an argument names, also in directories of runs.
+func runDirs(arg, out string) (dirs []string, err error) {
+	found, err := locate(arg, out)
+	for _, path := range found {
+		dirs = append(dirs, runsIn(path)...)
+	}
+	return dirs, err
+}
+
+// runsIn are the runs in a directory, or the path itself, if it is a run, or is to be reported as none.
+func runsIn(dir string) (dirs []string) {
+	inside, _ := filepath.Glob(filepath.Join(dir, "*"))
+	inside = slices.DeleteFunc(inside, func(path string) bool { return !isRun(path) })
+	if isRun(dir) || len(inside) == 0 {
+		return []string{dir}
+	}
+	return inside
+}
+
+// savedRuns reads the runs that a list of names with commas in between is about, each once: "latest" is another one's name.
+func savedRuns(list, out string) (runs []results.Run, err error) {
+	seen := map[string]bool{}
+	for arg := range strings.SplitSeq(list, ",") {
+		dirs, err := runDirs(arg, out)
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range dirs {
+			r, err := results.ReadRun(dir)
+			if err != nil {
+				return nil, err
+			}
+			if !seen[r.Name] {
+				runs = append(runs, *r)
+			}
+			seen[r.Name] = true
+		}
+	}
+	return runs, nil
+}
+
+// completeRuns offers the saved runs by their names, or, once a path was begun, by their paths, and directories.
+func completeRuns(c *cobra.Command, _ []string, typed string) (all []string, _ cobra.ShellCompDirective) {
+	dir, shown := filepath.Dir(typed), func(path string) string { return path }
+	if !strings.ContainsRune(typed, filepath.Separator) {
+		dir, shown = c.Flag("out").Value.String(), filepath.Base
+	}
+	for _, run := range runsIn(dir) {
+		if name := shown(run); isRun(run) && strings.HasPrefix(name, typed) {
+			all = append(all, name)
+		}
+	}
+	return all, cobra.ShellCompDirectiveDefault
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// planFileCommand prints a resolved plan.
+func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
+	c := &cobra.Command{
+		Use: "plan FILE", Short: "print a plan as it is resolved, with the origin of every value",
+		Long: "plan reads a plan as --plan does and prints what comes of it: each setting with its origin, which is the command\n" +
+			"line, a variable of the environment, the file, or the default, in that order of strength. What is printed is a\n" +
+			"plan again. Nothing is started.",
+		Example: "  # plan.yaml\n  topology: [single, redlock]\n  workers: 64\n  rate: 200/s\n  gate: [response.p99<50ms]",
+	}
+	o := newOptions(c, p)
+	e.attached(o)
+	o.allFlags()
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			o.file = args[0]
+		}
+		return takes(0, 1)(c, args)
+	}
+	return e.command(c, o, func(ctx context.Context, _ []string) int {
+		o.scenarios()
+		_, err := o.plan.Check(ctx, o.mistakes)
+		if _, here := errors.AsType[*harness.SetupError](err); err != nil && !here { // a plan for another machine is one
+			return e.refuse(ctx, o, err)
+		}
+		return e.end(Exit{}, o.writePlan(e.Stdout))
+	})
+}
+
+// draft is the version of JSON Schema that all schemas are written in (json-schema.org).
+const draft = "https://json-schema.org/draft/2020-12/schema"
+
+// documents are what has a schema, with what writes it.
+func documents(p harness.Plan) []struct {
+	name  string
+	write func(io.Writer) error
+} {
+	plan := newOptions(&cobra.Command{}, p)
+	plan.allFlags()
+	return []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{"plan", plan.writeSchema},
+		{"run", func(w io.Writer) error { return writeSchemaOf[results.Run](w, "Hammerlock run: "+results.RunFile) }},
+		{"summary", func(w io.Writer) error { return writeSchemaOf[Document](w, "Hammerlock summary: what --json prints") }},
+	}
+}
+
+// schemaCommand prints the schema of a document.
+func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
+	var names []string
+	for _, d := range documents(p) {
+		names = append(names, d.name)
+	}
+	c := &cobra.Command{
+		Use: "schema " + strings.Join(names, "|"), Short: "print the JSON Schema of a plan, of a saved run or of what --json prints", Args: takes(1, 1),
+		Long: "schema prints a JSON Schema: of a plan, for editors; of run.json, the record of a saved run; of the summary that\n" +
+			"--json prints. Their field schema is a version: fields may be added without a new one, and keep names and units.",
+		Example: "  bench schema run > run.schema.json", ValidArgsFunction: completeList(names, false),
+	}
+	o := newOptions(c, p)
+	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
+		for _, d := range documents(p) {
+			if d.name == args[0] {
+				return d.write(e.Stdout)
+			}
+		}
+		return usage("%q has no schema: %s", args[0], human.Instead(args[0], names))
+	}))
+}
+
+// writeSchemaOf writes the schema of what a type is written as. Fields that are not in it are allowed: some may be added.
+func writeSchemaOf[T any](w io.Writer, title string) error {
+	statuses := []any{}
+	for s := range checker.NotJudged + 1 {
+		statuses = append(statuses, s.String())
+	}
+	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[checker.Status](): {Type: "string", Enum: statuses},
+		reflect.TypeFor[history.Op]():     {Type: "object", Description: "an operation, as history/FORMAT.md has it"},
+	}})
+	if err != nil {
+		return err
+	}
+	open(s)
+	s.Schema, s.Title = draft, title
+	return encode(s)(w)
+}
+
+// open lets objects have further fields. Those of a map keep their type.
+func open(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	if more := s.AdditionalProperties; more != nil && more.Not != nil {
+		s.AdditionalProperties = nil
+	}
+	open(s.AdditionalProperties)
+	open(s.Items)
+	for _, p := range s.Properties {
+		open(p)
+	}
+}
+
+// writeSchema writes the JSON Schema of plans.
+func (o *options) writeSchema(w io.Writer) error {
+	properties := map[string]any{}
+	o.flags.VisitAll(func(f *pflag.Flag) {
+		if _, ok := f.Value.(*value); ok && settable(f) {
+			properties[f.Name] = flagSchema(f)
+		}
+	})
+	if o.listing {
+		properties[servicesKey] = serviceSchema()
+	}
+	return encode(map[string]any{
+		"$schema": draft, "title": "Hammerlock plan", "type": "object",
+		"properties": properties, "additionalProperties": false,
+	})(w)
+}
+
+// flagSchema is the schema of what a flag says.
+func flagSchema(f *pflag.Flag) map[string]any {
+	s := f.Value.(*value).schema()
+	s["description"] = strings.ReplaceAll(f.Usage, "\n", " ")
+	return s
+}
+
+// schema is that of a value.
+func (v *value) schema() map[string]any {
+	one := map[string]any{"type": "string"}
+	switch {
+	case v.enum != nil:
+		one["enum"] = v.enum
+	case v.kind == "n":
+		one["type"] = "integer"
+	case v.kind == "bool":
+		one["type"] = "boolean"
+	case v.kind == "duration":
+		one["pattern"] = `^[0-9.]+(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*$`
+	case strings.HasPrefix(v.kind, "n/") || strings.HasPrefix(v.kind, "status"):
+		one["type"] = []string{"string", "number"}
+	}
+	if v.object != nil { // no anyOf: an editor is to say what is wrong inside
+		item := v.object()
+		item["type"] = []string{"string", "object"}
+		return map[string]any{"type": []string{"string", "array"}, "items": item}
+	}
+	if !v.list() && !v.many {
+		return one
+	}
+	some := []any{one, map[string]any{"type": "array", "items": one}}
+	if v.list() && v.enum != nil {
+		some = append(some, map[string]any{"type": "string", "pattern": ","})
+	}
+	return map[string]any{"anyOf": some}
+}

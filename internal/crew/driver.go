@@ -1,0 +1,123 @@
+package crew
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/driver"
+	"hammerlock/locks"
+)
+
+// Driven is what became of the program that has the lock, where it is none of the suite's own.
+type Driven struct {
+	Pings []time.Duration // the way to the program and back, while it was measured
+	driver.Conduct
+}
+
+func (d *Driven) add(o *Driven) {
+	d.Pings = append(d.Pings, o.Pings...)
+	if d.Noise += o.Noise; d.Sample == "" {
+		d.Sample = o.Sample
+	}
+	d.Silent += o.Silent
+	for text, n := range o.Failures {
+		d.Failures[text] += n
+	}
+}
+
+// startDriver starts the program of the lock, if it has one: each process of the crew has one of its own.
+func (t *team) startDriver(ctx context.Context) (err error) {
+	o := &t.orders
+	if o.Lock.Program == nil {
+		return nil
+	}
+	options := driver.Options{Topology: o.Topology, Sites: o.Sites, Source: o.Process + 1, Lease: max(o.Shape.TTL, o.Shape.Extend)}
+	if t.skewed() {
+		options.Env = o.Clock.Env()
+		if err := o.Clock.Set(1, o.Shape.Skew); err != nil {
+			return err
+		}
+	}
+	t.driver, err = driver.Start(ctx, o.Lock, options)
+	if err != nil {
+		return err
+	}
+	t.orders.Lock.Open = func(e locks.Env) (locks.Lock, error) { return t.driver.Worker(e.Renewals), nil }
+	return nil
+}
+
+// skewed tells whether the program of this process has a wall clock of its own.
+func (t *team) skewed() bool { return t.orders.Clock != nil && t.orders.Process%2 == 1 }
+
+// step lets the program's wall clock, if it has one of its own, step to the other side in the middle of the run.
+func (t *team) step(done <-chan struct{}) error {
+	o := &t.orders
+	if !t.skewed() {
+		return nil
+	}
+	timer := time.NewTimer((o.From+o.To)/2 - t.crew.Clock.Now())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return o.Clock.Set(2, -o.Shape.Skew)
+	case <-done:
+		return nil
+	}
+}
+
+// drive watches the program while the workers work. The contexts that it returns are done when the program can be used no
+// more: no call would have an answer. The function ends the watch and says what was seen.
+func (t *team) drive(ctx, stop context.Context) (context.Context, context.Context, func() (*Driven, error)) {
+	if t.driver == nil {
+		return ctx, stop, func() (*Driven, error) { return nil, nil }
+	}
+	ctx, callOff := context.WithCancel(ctx)
+	stop, end := context.WithCancel(stop)
+	done, over := make(chan struct{}), make(chan struct{})
+	var d Driven
+	stepped := make(chan error, 1)
+	go func() { stepped <- t.step(done) }()
+	go func() {
+		defer close(over)
+		t.driver.Watch(done, func(g driver.Ping) { t.pinged(&d, g) })
+		if t.driver.Err() != nil {
+			end()
+			callOff()
+		}
+	}()
+	return ctx, stop, func() (*Driven, error) {
+		close(done)
+		<-over
+		err := errors.Join(t.driver.Err(), <-stepped)
+		end()
+		callOff()
+		d.Conduct = t.driver.Conduct()
+		return &d, err
+	}
+}
+
+// pinged takes note of a ping. One that took long says that the program stood still: judges blame nobody for what comes of
+// that.
+func (t *team) pinged(d *Driven, g driver.Ping) {
+	began, o := t.crew.Clock.At(g.Began), &t.orders
+	if began >= o.From && began < o.To {
+		d.Pings = append(d.Pings, g.Took)
+	}
+	if g.Took > max(Gap, o.Shape.TTL/10) {
+		t.pings.Mark(&history.Op{Kind: history.Gap, Key: -1, Worker: -1, Call: began, Outcome: history.OK, Reason: history.Timeout})
+	}
+}
+
+// Signal reaches the program that has the lock, and all that it has started.
+func (c *Process) signalDriver(s syscall.Signal) error {
+	if c.driver == 0 {
+		return nil
+	}
+	if err := syscall.Kill(-c.driver, s); !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"hammerlock/internal/service"
+	"hammerlock/workload"
+)
+
+// How long a service may take to be ready, how often it is asked, and how long one question may take.
+const (
+	readyTimeout = 30 * time.Second
+	readyEvery   = 20 * time.Millisecond
+	readyAsk     = time.Second
+)
+
+// ofService is what stands for the store of a service, which counts by itself.
+var ofService = workload.CounterSpec{Name: "service", Place: workload.InMemory}
+
+// openService starts the service's programs, if it has some, waits until it can be visited and asks for its counts.
+func (d *Deployment) openService(ctx context.Context) error {
+	s := d.spec.Service
+	d.Topology.Settings = s.Settings()
+	for _, command := range s.Serve {
+		if err := d.Topology.Launch(command); err != nil {
+			return err
+		}
+	}
+	for _, p := range d.Topology.Programs {
+		p.Ready = func(ctx context.Context) error { return d.ready(ctx, s) }
+	}
+	if len(s.Serve) > 0 {
+		if err := d.ready(ctx, s); err != nil {
+			return err
+		}
+	}
+	d.store.spec = ofService
+	c, err := service.Open(ctx, *s, d.Pages, d.spec.Orders.Shape.Workers)
+	if err == nil {
+		d.store.counter = c
+	}
+	return err
+}
+
+// ready waits until every address takes connections and the first page has a count. A program that has ended will never do
+// its part.
+func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	asked := *s
+	asked.Timeout = readyAsk
+	ticker := time.NewTicker(readyEvery)
+	defer ticker.Stop()
+	wanted := 2 * len(s.Serve) // in a row: behind a balancer each program has its turn
+	for good := 0; ; {
+		err := reached(ctx, s.Visit.URLs)
+		if err == nil {
+			var c *service.Service
+			if c, err = service.Open(ctx, asked, d.Pages[:1], 1); err == nil {
+				if err = c.Close(); err == nil {
+					if good++; good > wanted {
+						return nil
+					}
+					continue
+				}
+			}
+		}
+		good = 0
+		for _, p := range d.Topology.Programs {
+			if why := p.Ended(); why != "" {
+				return errors.New(why)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the service is not ready after %s: %w", readyTimeout, err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// reached tells whether the hosts of addresses take connections.
+func reached(ctx context.Context, addresses []string) error {
+	for _, address := range addresses {
+		u, err := url.Parse(strings.ReplaceAll(address, service.PagePlace, "0"))
+		if err != nil {
+			return err
+		}
+		port := u.Port()
+		if port == "" {
+			port = u.Scheme
+		}
+		conn, err := (&net.Dialer{Timeout: readyAsk}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+		if err != nil {
+			return err
+		}
+		_ = conn.Close() // nothing was sent
+	}
+	return nil
+}
+
+// ended says which programs of a service ended by themselves.
+func (d *Deployment) ended() (texts []string) {
+	for _, p := range d.Topology.Programs {
+		if why := p.Ended(); why != "" {
+			texts = append(texts, why)
+		}
+	}
+	return texts
+}

@@ -1,0 +1,277 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/scripts"
+	"hammerlock/locks"
+)
+
+// TestMain is an evil driver if it is started as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "evil" {
+		os.Exit(scripts.EvilDriver(os.Args[2], os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+// program is an evil driver: its command and its environment.
+func program(t *testing.T, mode string) (args, env []string) {
+	t.Helper()
+	return []string{os.Args[0], "evil", mode}, []string{"TMPDIR=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+}
+
+// started starts an evil driver.
+func started(t *testing.T, mode string) (*Process, error) {
+	t.Helper()
+	args, env := program(t, mode)
+	s, err := Greet(t.Context(), args, env)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Start(t.Context(), s, Options{Topology: "single", Lease: time.Second})
+	if err == nil {
+		t.Cleanup(p.Close)
+	}
+	return p, err
+}
+
+// cycle acquires and releases until something is not as it should be, or often enough.
+func cycle(ctx context.Context, l locks.Lock) error {
+	for range 30 {
+		lease, err := l.Acquire(ctx, "k", time.Second)
+		if err == nil {
+			err = l.Release(ctx, lease)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestEveryMisbehaviourEndsInTimeAndIsNamed drives a worker, and the pings beside it, with every evil driver.
+func TestEveryMisbehaviourEndsInTimeAndIsNamed(t *testing.T) {
+	const unanswered = "deadline exceeded"
+	cases := map[string]string{ // how it is named; empty = there is nothing to complain about
+		"right": "", "stubborn": "", "floods-err": "", "ok-after-lost": "",
+		"no-hello": "no greeting within 5s. It must write", "no-flush": "and flush its standard output",
+		"other-version": "it speaks protocol 2, this suite speaks protocol 1",
+		"wrong-claim":   `claim "perfect": there is excludes, expires, owned, `,
+		"dies-at-once":  "ended by itself (exit status 7). Its standard error: cannot import redis",
+		"dies-opening":  "ended by itself (exit status 5)",
+		"dies-asked":    "ended by itself (exit status 6)", "dies-holding": "ended by itself (exit status 6)",
+		"hangs": "has not answered a ping for 5s", "never-reads": "has not answered a ping for 5s",
+		"half-a-line": "has written 6 bytes without a newline: every message ends with one",
+		"twice":       "twice: every request has one answer", "unknown-id": "which nobody sent", "others-id": unanswered,
+		"garbage": unanswered, "long-line": "a line of more than 64 KiB",
+		"floods-out": "lines on its standard output that are no messages, such as", "closes-out": "closed its standard output and goes on",
+		"lost-unknown": "as lost, which no acquire had", "negative": "valid_ms -5: a duration", "huge": "valid_ms 1e+15: a duration",
+		"undecided": "an answer says one of",
+	}
+	slots := make(chan struct{}, 8) // most of the time they wait
+	var all sync.WaitGroup
+	for mode, want := range cases {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			begin := time.Now()
+			err := driven(t, mode, want != "" && want != unanswered)
+			if took := time.Since(begin); took > 30*time.Second {
+				t.Errorf("%s took %v", mode, took)
+			}
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s: got %v, want %q", mode, err, want)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// driven is what a worker hears of a driver, or, if it is to be done with, why it is.
+func driven(t *testing.T, mode string, ends bool) error {
+	p, err := started(t, mode)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	done, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		p.Watch(done, func(Ping) {})
+	}()
+	err = cycle(t.Context(), p.Worker(nil))
+	if ends { // a call may give up shortly before the ping does
+		select {
+		case <-p.Done():
+			err = p.Err()
+		case <-time.After(20 * time.Second):
+		}
+	}
+	close(done)
+	<-watched
+	return err
+}
+
+// TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack stops a driver under a call, with everything that it has started, until
+// the caller has gone.
+func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
+	p, err := started(t, "right")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := p.Worker(nil)
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = l.Acquire(ctx, "k", time.Hour)
+	if outcome, reason := locks.Classify(err); outcome != history.Unknown || reason != history.Canceled {
+		t.Errorf("an acquire that was called off: %v, %v, %v", outcome, reason, err)
+	}
+	if n := p.Conduct().Silent; n > 0 {
+		t.Errorf("%d calls are said to have had no answer, and nobody waited for it", n)
+	}
+	if err := p.signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); ; {
+		_, err := p.Worker(nil).Acquire(t.Context(), "k", time.Second)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, locks.ErrBusy) || time.Since(begin) > 10*time.Second {
+			t.Fatalf("what was granted to nobody was not given back: %v", err)
+		}
+	}
+}
+
+// TestOnlyARenewedLeaseHasASignal: a holder that has one takes it for what ends its belief, and not the deadline.
+func TestOnlyARenewedLeaseHasASignal(t *testing.T) {
+	p, err := started(t, "right")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, renews := range []bool{false, true} {
+		p.spec.Claims.Renews = renews
+		var lane *history.Lane
+		if renews {
+			lane = history.NewLane(history.NewClock(0), 0, 0, 8, nil)
+		}
+		l := p.Worker(lane)
+		lease, err := l.Acquire(t.Context(), "k", time.Second)
+		if err != nil || (lease.Lost != nil) != renews || lease.Until.IsZero() != renews {
+			t.Errorf("renews %v: %+v, %v", renews, lease, err)
+		}
+		if err := l.Release(t.Context(), lease); err != nil {
+			t.Error(err)
+		}
+		if renews {
+			history.NewMerge(lane.Clock(), []*history.Lane{lane}).Flush(func(op *history.Op) {
+				if op.Kind != history.Extend || op.Outcome != history.Unknown || op.Token != history.Hash(lease.Token) || op.Return == history.Forever {
+					t.Errorf("a lease that may have been renewed: %+v", *op)
+				}
+				renews = false
+			})
+			if renews {
+				t.Error("nothing says that the lease may have been renewed")
+			}
+		}
+	}
+}
+
+// TestADriverThatNeverReadsDoesNotBlock sends more than a pipe takes.
+func TestADriverThatNeverReadsDoesNotBlock(t *testing.T) {
+	p, err := started(t, "right")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.patience = 100 * time.Millisecond
+	for range 2000 {
+		err = p.send(request{Op: opAcquire, Key: strings.Repeat("k", 100)}, newCall(opAcquire, true))
+		if err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(p.Err().Error(), "it has not read its standard input for 100ms") {
+		t.Errorf("got %v, %v", err, p.Err())
+	}
+}
+
+// TestNothingIsLeft ends drivers that have children or do not want to end.
+func TestNothingIsLeft(t *testing.T) {
+	args, env := program(t, "parent")
+	s, err := Greet(t.Context(), args, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(strings.TrimPrefix(env[0], "TMPDIR=") + "/grandchild")
+	if err != nil || s.Name != "exec:evil-parent@1" {
+		t.Fatal(s.Name, err)
+	}
+	pid, _ := strconv.Atoi(string(text))
+	for begin := time.Now(); syscall.Kill(pid, 0) == nil && !zombie(pid); {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("process %d, which the driver started, lives on", pid)
+		}
+	}
+}
+
+// zombie tells whether a process has ended and nobody has asked how.
+func zombie(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && strings.Contains(string(text), ") Z ")
+}
+
+// TestThePasswordIsShownNowhere lets a driver write its password to its standard error and die.
+func TestThePasswordIsShownNowhere(t *testing.T) {
+	var l tail
+	l.secret("hunter2")
+	_, _ = l.Write([]byte("AUTH hunter2: WRONGPASS"))
+	if l.text() != "AUTH ***: WRONGPASS" || l.mask("pass=hunter2") != "pass=***" {
+		t.Errorf("%q", l.text())
+	}
+}
+
+// TestADriverInheritsNoMoreThanIsAllowed: with PYTHONUNBUFFERED a missing flush would go unseen.
+func TestADriverInheritsNoMoreThanIsAllowed(t *testing.T) {
+	all := map[string]string{"PATH": "/bin", "HOME": "/root", "PYTHONUNBUFFERED": "1", "REDIS_TLS": "no", "AWS_SECRET": "x"}
+	got := Environment(func(name string) string { return all[name] }, []string{"REDIS_TLS"})
+	if want := []string{"PATH=/bin", "HOME=/root", "REDIS_TLS=no"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	for text, want := range map[string][]string{
+		"python3 driver.py":                 {"python3", "driver.py"},
+		`  node 'my driver.js' a\ b "c'd" `: {"node", "my driver.js", "a b", "c'd"},
+		`x ''`:                              {"x", ""},
+		"echo $HOME;ls":                     {"echo", "$HOME;ls"},
+		"":                                  nil,
+		`a "b`:                              nil,
+	} {
+		got, err := Split(text)
+		if !slices.Equal(got, want) || (err != nil) != (want == nil) {
+			t.Errorf("%q: got %q, %v", text, got, err)
+		}
+		if again, err := Split(Join(got)); want != nil && (err != nil || !slices.Equal(again, want)) {
+			t.Errorf("%q is written as %q and read as %q, %v", want, Join(got), again, err)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// Worker is one more worker's access to the lock. Every worker has a number of its own: one that takes the place of a dead
+// one is somebody else.
+//
+// Whether and when the library renews a lease cannot be seen. So one extension whose outcome is unknown is recorded with each hold, from
+// its grant to the answer to its release: it promises nothing, and the servers may keep the lock for a lease from then on.
+func (p *Process) Worker(renewals *history.Lane) locks.Lock {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.worker++
+	w := &worker{p: p, number: p.worker, held: map[string]*held{}, renewals: renewals}
+	if p.spec.Program.Waits {
+		return &patient{w}
+	}
+	return w
+}
+
+// patient is a worker whose library waits by itself.
+type patient struct{ *worker }
+
+// AcquireWithin implements locks.Patient.
+func (w *patient) AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (locks.Lease, error) {
+	return w.acquire(ctx, key, ttl, wait)
+}
+
+// worker is a lock as one worker has it.
+type worker struct {
+	p      *Process
+	number int
+	held   map[string]*held // by key
+
+	renewals *history.Lane // nil if the lock does not renew
+	renewal  *history.Op   // the extension that is recorded with the present hold
+}
+
+// renews begins to record that the hold may be renewed.
+func (w *worker) renews(lease *locks.Lease, ttl time.Duration) {
+	if w.renewals == nil || lease.Token == "" {
+		return
+	}
+	w.settle()
+	w.renewal = w.renewals.Call(history.Extend, -1)
+	w.renewal.Token, w.renewal.TTL, w.renewal.Reason = history.Hash(lease.Token), ttl, history.Other
+}
+
+// settle ends that.
+func (w *worker) settle() {
+	if w.renewal != nil {
+		w.renewals.Return(w.renewal)
+		w.renewal = nil
+	}
+}
+
+// held is a hold of the worker, which may have entered it again.
+type held struct {
+	*hold
+	count int64
+}
+
+// errUncertain is what a busy lock says that does not claim to be certain of it.
+var errUncertain = errors.New("busy, but the driver does not claim busy_is_certain")
+
+// Acquire implements locks.Lock.
+func (w *worker) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	return w.acquire(ctx, key, ttl, 0)
+}
+
+func (w *worker) acquire(ctx context.Context, key string, ttl, wait time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key}
+	most := wait.Milliseconds()
+	m := request{Op: opAcquire, Worker: w.number, Key: key, TTL: ttl.Milliseconds(), Wait: &most}
+	again := w.held[key]
+	if again != nil && w.p.spec.Claims.Reentrant {
+		m.Op, m.Hold, m.Wait = opReenter, again.id, nil
+	}
+	call := time.Now()
+	a, c, err := w.p.ask(ctx, m)
+	if err != nil {
+		return lease, err
+	}
+	lease.Token, lease.Fence = a.Token, a.Fence
+	if err := w.outcome(&a); err != nil {
+		if lease.Token != "" && m.Op == opAcquire { // it may be held: the worker gives it back
+			w.held[key] = &held{hold: &hold{id: c.id, lost: make(chan struct{})}}
+		}
+		return lease, err
+	}
+	if m.Op == opAcquire {
+		again = &held{hold: c.hold}
+		w.held[key] = again
+		w.renews(&lease, ttl)
+	}
+	if w.p.spec.Claims.Reentrant {
+		again.count++
+		if a.Count > 0 {
+			again.count = a.Count
+		}
+		lease.Count = again.count
+	}
+	lease.Tried = min(time.Duration(max(a.Tried, 0)*float64(time.Millisecond)), time.Since(call))
+	if lease.Until = w.until(call.Add(lease.Tried), ttl, &a); w.p.spec.Claims.Renews {
+		lease.Lost = again.lost // of other locks the deadline is what their holders heed
+	}
+	return lease, nil
+}
+
+// outcome is what an answer says of the outcome; nil is OK.
+func (w *worker) outcome(a *message) error {
+	switch {
+	case a.Busy && w.p.spec.Program.Certain:
+		return locks.ErrBusy
+	case a.Busy:
+		return errUncertain
+	case a.Lost:
+		return locks.ErrLost
+	case a.Error != nil:
+		return errors.New(*a.Error)
+	default:
+		return nil
+	}
+}
+
+// until is the end of a lease that began with a call at the earliest. A lock that renews and names no end is believed in
+// until it reports a loss.
+func (w *worker) until(call time.Time, ttl time.Duration, a *message) time.Time {
+	claims := &w.p.spec.Claims
+	switch {
+	case !claims.Expires:
+		return time.Time{}
+	case a.Valid != nil:
+		return call.Add(time.Duration(*a.Valid * float64(time.Millisecond)))
+	case claims.Renews:
+		return time.Time{}
+	default:
+		return locks.Until(call, ttl)
+	}
+}
+
+// Extend implements locks.Lock.
+func (w *worker) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	h, ok := w.held[lease.Key]
+	if !ok {
+		return lease, locks.ErrLost
+	}
+	call := time.Now()
+	a, _, err := w.p.ask(ctx, request{Op: opExtend, Worker: w.number, Hold: h.id, TTL: ttl.Milliseconds()})
+	if err == nil {
+		err = w.outcome(&a)
+	}
+	if err == nil {
+		lease.Until = w.until(call, ttl, &a)
+	}
+	return lease, err
+}
+
+// Release implements locks.Lock.
+func (w *worker) Release(ctx context.Context, lease locks.Lease) error {
+	h, ok := w.held[lease.Key]
+	if !ok {
+		return locks.ErrLost
+	}
+	if h.count--; h.count <= 0 {
+		delete(w.held, lease.Key)
+		defer w.p.forget(h.id)
+		defer w.settle()
+	}
+	a, _, err := w.p.ask(ctx, request{Op: opRelease, Worker: w.number, Hold: h.id})
+	if err != nil {
+		return err
+	}
+	return w.outcome(&a)
+}
+
+// Close implements locks.Lock. The worker gives nothing back.
+func (w *worker) Close() error {
+	w.settle()
+	for _, h := range w.held {
+		w.p.forget(h.id)
+	}
+	return nil
+}
+
+func (p *Process) forget(hold uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.holds, hold)
+}

@@ -1,0 +1,107 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"hammerlock/locks"
+)
+
+// TestWhatAnAnswerSays: a validity counts from the call, and the driver counts the holds of an owner.
+func TestWhatAnAnswerSays(t *testing.T) {
+	p, err := started(t, "rich")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, begin := p.Worker(nil), time.Now()
+	outer, err := l.Acquire(t.Context(), "k", time.Hour)
+	if first, last := begin.Add(time.Hour/2), time.Now().Add(time.Hour/2); err != nil || outer.Until.Before(first) || outer.Until.After(last) || outer.Count != 1 {
+		t.Fatalf("want half an hour from %v: %+v, %v", begin, outer, err)
+	}
+	inner, err := l.Acquire(t.Context(), "k", time.Hour)
+	if err != nil || inner.Count != 2 {
+		t.Fatalf("again: %+v, %v", inner, err)
+	}
+	if _, err := p.Worker(nil).Acquire(t.Context(), "k", time.Hour); !errors.Is(err, locks.ErrBusy) {
+		t.Errorf("another worker: %v", err)
+	}
+	if err := errors.Join(l.Release(t.Context(), inner), l.Release(t.Context(), outer)); err != nil {
+		t.Error(err)
+	}
+	if err := l.Release(t.Context(), outer); !errors.Is(err, locks.ErrLost) {
+		t.Errorf("released once too often: %v", err)
+	}
+}
+
+// TestAnAcquireThatWasCalledOffSaysWhatItSays: a driver that heeds cancel answers, and its answer counts.
+func TestAnAcquireThatWasCalledOffSaysWhatItSays(t *testing.T) {
+	p, err := started(t, "right")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Worker(nil).Acquire(ctx, "until-called-off", time.Hour); !errors.Is(err, locks.ErrBusy) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAHoldThatIsReportedLost ends its holder's belief, and no other's. It may still be released.
+func TestAHoldThatIsReportedLost(t *testing.T) {
+	p, err := started(t, "ok-after-lost") // it reports the loss before it answers the release
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.spec.Claims.Renews = true
+	a, b := p.Worker(nil), p.Worker(nil)
+	lost, err := a.Acquire(t.Context(), "a", time.Hour)
+	kept, failed := b.Acquire(t.Context(), "b", time.Hour)
+	if err = errors.Join(err, failed, a.Release(t.Context(), lost)); err != nil {
+		t.Fatal(err)
+	}
+	<-lost.Lost
+	select {
+	case <-kept.Lost:
+		t.Error("another hold was lost, too")
+	default:
+	}
+}
+
+// TestALibraryThatWaits is asked to wait until another worker releases: its lease counts from the try that was granted.
+func TestALibraryThatWaits(t *testing.T) {
+	p, err := started(t, "waits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := p.Worker(nil), p.Worker(nil).(locks.Patient)
+	held, err := a.Acquire(t.Context(), "k", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.AcquireWithin(t.Context(), "k", time.Hour, 0); !errors.Is(err, locks.ErrBusy) {
+		t.Errorf("one try for what is held: %v", err)
+	}
+	begin, waited := time.Now(), make(chan locks.Lease)
+	go func() {
+		lease, err := b.AcquireWithin(t.Context(), "k", time.Hour, time.Minute)
+		if err != nil {
+			t.Error(err)
+		}
+		waited <- lease
+	}()
+	select {
+	case <-waited:
+		t.Error("granted what is held")
+	case <-time.After(100 * time.Millisecond):
+	}
+	if err := a.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	lease := <-waited
+	if spent := time.Since(begin); lease.Tried <= 0 || lease.Tried > spent || lease.Until.Before(locks.Until(begin.Add(lease.Tried), time.Hour)) ||
+		lease.Until.After(locks.Until(begin.Add(spent), time.Hour)) {
+		t.Errorf("tried %v after the call, %v before now; it ends %v after one that began with the call", lease.Tried, spent, lease.Until.Sub(locks.Until(begin, time.Hour)))
+	}
+}

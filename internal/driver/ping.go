@@ -1,0 +1,82 @@
+package driver
+
+import (
+	"fmt"
+	"time"
+)
+
+// A ping goes out every pingEvery. While its answer is awaited the time in which this process runs is measured in steps of
+// beat: if more than stall of the wait is missing there, the machine stood still and the ping says nothing of the program.
+const (
+	pingEvery = 250 * time.Millisecond
+	beat      = 10 * time.Millisecond
+	stall     = 100 * time.Millisecond
+)
+
+// Ping is the way to the program and back, while the workers use it.
+type Ping struct {
+	Began time.Time
+	Took  time.Duration
+}
+
+// Watch pings the program until done is closed, and tells of every answer. A program that leaves a ping unanswered is done
+// with.
+func (p *Process) Watch(done <-chan struct{}, tell func(Ping)) {
+	ticker := time.NewTicker(pingEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-p.done:
+			return
+		case <-ticker.C:
+		}
+		if g, ok := p.Ping(done); ok {
+			tell(g)
+		}
+	}
+}
+
+// Ping sends one; false if it says nothing of the program.
+func (p *Process) Ping(done <-chan struct{}) (g Ping, ok bool) {
+	g.Began = time.Now()
+	c := newCall(opPing, true)
+	if p.send(request{Op: opPing}, c) != nil {
+		return g, false
+	}
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	var ran time.Duration
+	for last := g.Began; ; {
+		answered := false
+		select {
+		case <-done:
+			return g, false
+		case <-p.done:
+			return g, false
+		case <-c.answer:
+			answered = true
+		case <-ticker.C:
+		}
+		now := time.Now()
+		ran += min(now.Sub(last), 2*beat)
+		last, g.Took = now, now.Sub(g.Began)
+		if answered {
+			return g, g.Took-ran <= stall
+		}
+		if ran > p.patience {
+			p.fail(p.silence())
+			return g, false
+		}
+	}
+}
+
+// silence is the error of a program that answers nothing.
+func (p *Process) silence() error {
+	if n := p.output.bytes.Load(); n > 0 {
+		return fmt.Errorf("it has not answered a ping for %s, and has written %d bytes without a newline: every message ends with one, and standard output is flushed",
+			p.patience, n)
+	}
+	return fmt.Errorf("it has not answered a ping for %s: it must answer while calls are under way, and flush its standard output after every line", p.patience)
+}

@@ -1,0 +1,323 @@
+package driver
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"hammerlock/locks"
+	"hammerlock/topologies"
+)
+
+// patience is how long a call waits for its answer, at least, and how long the program may leave a ping unanswered; a
+// line that it does not read may wait as long. A call that was called off waits for the answer for a shorter time.
+const (
+	patience      = 5 * time.Second
+	shortPatience = time.Second
+)
+
+// maxNoise is how many lines a program may print that are no messages.
+const maxNoise = 10_000
+
+// Process is a driver that runs. Its workers may use it from several goroutines.
+type Process struct {
+	args     []string
+	spec     locks.Spec
+	patience time.Duration
+	cmd      *exec.Cmd
+	spawner  *topologies.Spawner
+	guard    *topologies.Guard // of what the program has started, too
+	input    *os.File
+	output   *partial
+	errors   *os.File
+	tail     tail
+	relays   []io.Closer
+	closing  sync.Once
+
+	done  chan struct{} // closed when it can be used no more; Err says why
+	ended chan struct{} // closed when the program has ended
+	read  chan struct{} // closed when its output has ended
+
+	mu       sync.Mutex
+	err      error
+	last     uint64 // id of the last request
+	worker   int    // number of the last worker
+	calls    map[uint64]*call
+	holds    map[uint64]*hold
+	noise    int64
+	sample   string           // the first line of the noise
+	failures map[string]int64 // errors that it answered, by text
+	silent   int64            // calls that had no answer in time
+	lines    []byte           // requests that are not written yet
+	writing  bool             // somebody is writing, and will write them
+}
+
+// call is a request that has no answer yet.
+type call struct {
+	id     uint64
+	op     string
+	answer chan message
+	hold   *hold // of an acquire that went well
+	left   bool  // nobody waits for the answer any more
+}
+
+func newCall(op string, left bool) *call {
+	return &call{op: op, answer: make(chan message, 1), left: left}
+}
+
+// hold is a lock that was granted.
+type hold struct {
+	id   uint64
+	lost chan struct{}
+	told bool // it was reported lost
+}
+
+// PID is the process that leads the program's group.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the program can be used no more; Err says why.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says why the program can be used no more, with what it wrote to its standard error last; nil while it can.
+func (p *Process) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+func (p *Process) failed() bool { return p.Err() != nil }
+
+// about names the program in an error.
+func (p *Process) about(err error) error {
+	err = fmt.Errorf("driver %s: %w", p.args[0], err)
+	if text := p.tail.text(); text != "" {
+		err = fmt.Errorf("%w. Its standard error: %s", err, text)
+	}
+	return err
+}
+
+// fail ends the use of the program: calls have no answer any more. The first reason counts.
+func (p *Process) fail(err error) {
+	if errors.Is(err, io.EOF) {
+		err = p.ending()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = p.about(err)
+		close(p.done)
+	}
+}
+
+// ending says how a program has ended that closed its output.
+func (p *Process) ending() error {
+	timer := time.NewTimer(shortPatience)
+	defer timer.Stop()
+	half := ""
+	if n := p.output.bytes.Load(); n > 0 {
+		half = fmt.Sprintf(", in the middle of a line of %d bytes or more", n)
+	}
+	select {
+	case <-p.ended:
+		p.tail.wait(shortPatience)
+		return fmt.Errorf("it ended by itself (%s)%s", p.cmd.ProcessState, half)
+	case <-timer.C:
+		return fmt.Errorf("it closed its standard output and goes on%s; the protocol needs it until the end", half)
+	}
+}
+
+// listen reads what the program writes until its output ends. The first message is the greeting.
+func (p *Process) listen(greetings chan<- message) {
+	defer close(p.read)
+	lines, greeted := scanner(p.output), false
+	for {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = fmt.Errorf("it wrote a line of more than %d KiB: %.60q", maxLine>>10, line)
+		}
+		if err != nil {
+			p.fail(err)
+			return
+		}
+		m, err := read(line)
+		switch {
+		case err != nil:
+			err = p.noisy(line)
+		case !greeted:
+			greeted = true
+			greetings <- m
+		case m.Event != "":
+			err = p.event(&m)
+		default:
+			err = p.answered(&m, line)
+		}
+		if err != nil {
+			p.fail(err)
+			return
+		}
+	}
+}
+
+// noisy counts a line that is no message.
+func (p *Process) noisy(line []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.noise++; p.noise == 1 {
+		p.sample = fmt.Sprintf("%.80q", p.tail.mask(string(line)))
+	}
+	if p.noise > maxNoise {
+		return fmt.Errorf("it printed %d lines on its standard output that are no messages, such as %s: print to standard error", p.noise, p.sample)
+	}
+	return nil
+}
+
+// event heeds what the program says without being asked.
+func (p *Process) event(m *message) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.Event != "lost" {
+		return fmt.Errorf(`event %q: there is "lost"`, m.Event)
+	}
+	if m.Hold == 0 || m.Hold > p.last {
+		return fmt.Errorf("it reports hold %d as lost, which no acquire had: a hold is named by the id of its acquire", m.Hold)
+	}
+	if h, ok := p.holds[m.Hold]; ok && !h.told { // it may have been given back meanwhile
+		h.told = true
+		close(h.lost)
+	}
+	return nil
+}
+
+// answered hands an answer to the call that waits for it.
+func (p *Process) answered(m *message, line []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.ID == nil {
+		return fmt.Errorf("it wrote a message without id and event: %.80q", line)
+	}
+	id := *m.ID
+	c, ok := p.calls[id]
+	switch {
+	case !ok && (id > p.last || id == 0):
+		return fmt.Errorf("it answered request %d, which nobody sent", id)
+	case !ok:
+		return fmt.Errorf("it answered request %d twice: every request has one answer", id)
+	}
+	delete(p.calls, id)
+	if what := m.mistake(c.op); what != "" {
+		return fmt.Errorf("its answer to %s %d cannot be understood: %s; it wrote %.120q", c.op, id, what, line)
+	}
+	if m.Error != nil && c.op != opCancel {
+		p.count(*m.Error)
+	}
+	switch {
+	case !m.OK || c.op != opAcquire:
+	case c.left:
+		p.giveBack(id)
+	default:
+		c.hold = &hold{id: id, lost: make(chan struct{})}
+		p.holds[id] = c.hold
+	}
+	c.answer <- *m
+	return nil
+}
+
+// Errors that are kept: so many texts of so many bytes.
+const (
+	maxFailures = 20
+	maxFailure  = 200
+)
+
+// count counts an error that was answered.
+func (p *Process) count(text string) {
+	text = p.tail.mask(text)
+	text = text[:min(len(text), maxFailure)]
+	if _, known := p.failures[text]; known || len(p.failures) < maxFailures {
+		p.failures[text]++
+	}
+}
+
+// ask sends a request and waits for its answer. An error says that there is none, so that the outcome is unknown.
+func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
+	c := newCall(m.Op, false)
+	if err := p.send(m, c); err != nil {
+		return message{}, c, err
+	}
+	wait := time.Duration(0)
+	if m.Wait != nil {
+		wait = time.Duration(*m.Wait) * time.Millisecond
+	}
+	timer := time.NewTimer(p.patience + wait)
+	defer timer.Stop()
+	a, err := p.await(ctx, c, timer)
+	if err != nil && ctx.Err() != nil {
+		_ = p.send(request{Op: opCancel, Of: c.id}, newCall(opCancel, true)) // it may be too late, and need not be heeded
+		timer.Reset(shortPatience)
+		if late, none := p.await(context.WithoutCancel(ctx), c, timer); none == nil {
+			a, err = late, nil
+		}
+	}
+	if err != nil {
+		err = p.leave(c, err)
+	}
+	return a, c, err
+}
+
+// await waits for an answer.
+func (p *Process) await(ctx context.Context, c *call, timer *time.Timer) (message, error) {
+	select {
+	case a := <-c.answer:
+		return a, nil
+	case <-p.done:
+		return message{}, errGone
+	case <-timer.C:
+		return message{}, context.DeadlineExceeded
+	case <-ctx.Done():
+		return message{}, ctx.Err()
+	}
+}
+
+// leave gives up a call: what its answer grants is given back when it comes.
+func (p *Process) leave(c *call, err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.left = true
+	if errors.Is(err, context.DeadlineExceeded) {
+		p.silent++
+	}
+	if c.hold != nil { // it came just now
+		delete(p.holds, c.id)
+		p.giveBack(c.id)
+	}
+	return err
+}
+
+// giveBack releases a hold for a caller who has gone. The caller has the mutex.
+func (p *Process) giveBack(hold uint64) {
+	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // as a finally would
+}
+
+// errGone is that of a call to a program that can be used no more. Whether it was carried out is not known.
+var errGone = fmt.Errorf("the driver is gone: %w", io.ErrUnexpectedEOF)
+
+// Conduct is how the program behaved beside its answers.
+type Conduct struct {
+	Noise    int64            // lines on its standard output that are no messages
+	Sample   string           // the first of them
+	Failures map[string]int64 // the errors that it answered, by text
+	Silent   int64            // calls that had no answer in time
+}
+
+// Conduct tells how the program behaved so far.
+func (p *Process) Conduct() Conduct {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Conduct{Noise: p.noise, Sample: p.sample, Failures: maps.Clone(p.failures), Silent: p.silent}
+}

@@ -1,0 +1,274 @@
+// Package driver runs a lock that lives in a program of its own and speaks JSON lines on its standard input and output:
+// docs/DRIVERS.md is the protocol. It starts and ends the program, keeps it from blocking or outliving the suite, and says
+// what is certain about every call. It judges nothing.
+package driver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+	"hammerlock/topologies"
+)
+
+// What a program says first: its greeting, and the version of the protocol.
+const (
+	greeting = "hammerlock-driver"
+	Protocol = 1
+)
+
+// maxLine bounds a line, the newline included.
+const maxLine = 64 << 10
+
+// request is a line that the suite writes.
+type request struct {
+	ID       uint64 `json:"id"`
+	Op       string `json:"op"`
+	Worker   int    `json:"worker,omitempty"`
+	Key      string `json:"key,omitempty"`
+	TTL      int64  `json:"ttl_ms,omitempty"`
+	Wait     *int64 `json:"wait_ms,omitempty"`
+	Hold     uint64 `json:"hold,omitempty"`
+	Of       uint64 `json:"of,omitempty"`
+	Topology string `json:"topology,omitempty"`
+	Sites    []site `json:"sites,omitempty"`
+	Lease    int64  `json:"lease_ms,omitempty"`
+}
+
+// site is where a lock can live: an address, or those of sentinels, or of a cluster's nodes.
+type site struct {
+	Host     string    `json:"host"`
+	Port     int       `json:"port"`
+	User     string    `json:"user,omitempty"`
+	Password string    `json:"pass,omitempty"`
+	DB       int       `json:"db,omitempty"`
+	Master   string    `json:"master,omitempty"`
+	Cluster  bool      `json:"cluster,omitempty"`
+	Addrs    []string  `json:"addrs"`
+	TLS      *security `json:"tls,omitempty"`
+
+	SentinelUser     string `json:"sentinel_user,omitempty"`
+	SentinelPassword string `json:"sentinel_pass,omitempty"`
+}
+
+// security is how connections are secured, as PEM texts.
+type security struct {
+	CA         string `json:"ca,omitempty"` // empty = the authorities that the system trusts
+	Cert       string `json:"cert,omitempty"`
+	Key        string `json:"key,omitempty"`
+	ServerName string `json:"server_name,omitempty"` // in the certificates; empty = the host of the address
+}
+
+// message is a line that the program writes: its greeting, an answer or an event.
+type message struct {
+	Hello    *string  `json:"hello"`
+	Protocol int      `json:"protocol"`
+	Name     string   `json:"name"`
+	Version  string   `json:"version"`
+	Claims   []string `json:"claims"`
+	On       []string `json:"topologies"`
+	Keys     string   `json:"keys"`
+
+	ID    *uint64  `json:"id"`
+	OK    bool     `json:"ok"`
+	Busy  bool     `json:"busy"`
+	Lost  bool     `json:"lost"`
+	Error *string  `json:"error"`
+	Token string   `json:"token"`
+	Fence int64    `json:"fence"`
+	Valid *float64 `json:"valid_ms"`
+	Tried float64  `json:"tried_ms"`
+	Count int64    `json:"count"`
+
+	Event string `json:"event"`
+	Hold  uint64 `json:"hold"`
+}
+
+// errNoise says that a line is no message: a library printed it.
+var errNoise = errors.New("no JSON object")
+
+// read reads a line.
+func read(line []byte) (m message, err error) {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 || line[0] != '{' {
+		return m, errNoise
+	}
+	if m.plain(line[1:]) {
+		return m, nil
+	}
+	m = message{}
+	if json.Unmarshal(line, &m) != nil {
+		return m, errNoise
+	}
+	return m, nil
+}
+
+// plain reads what most answers are, without their brace: a number, words and texts that JSON writes as they are. It says whether it
+// has understood all of it. The pipe of a quick library costs a tenth less with it (BenchmarkDrivers).
+func (m *message) plain(rest []byte) bool {
+	for {
+		name, value, found := bytes.Cut(rest, []byte(`":`))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		end := bytes.IndexAny(value, ",}")
+		if !found || end < 0 || !m.field(name, value[:end]) {
+			return false
+		}
+		if rest = value[end+1:]; value[end] == '}' {
+			return len(rest) == 0
+		}
+		rest = bytes.TrimPrefix(rest, []byte(" "))
+	}
+}
+
+// field sets a field of a plain answer, whose name has only its first quote.
+func (m *message) field(name, value []byte) bool {
+	yes := string(value) == "true"
+	switch string(name) {
+	case `"id`:
+		id, err := strconv.ParseUint(string(value), 10, 64)
+		m.ID = &id
+		return err == nil && value[0] != '0'
+	case `"ok`:
+		m.OK = yes
+		return yes
+	case `"busy`:
+		m.Busy = yes
+		return yes
+	case `"lost`:
+		m.Lost = yes
+		return yes
+	case `"token`:
+		text, first := bytes.CutPrefix(value, []byte(`"`))
+		text, last := bytes.CutSuffix(text, []byte(`"`))
+		m.Token = string(text)
+		return first && last && plain(m.Token)
+	}
+	return string(name) == `"tried_ms` && string(value) == "0"
+}
+
+// The claims that are none of the lock's but of its program: that busy is certain, and that it heeds wait_ms.
+const (
+	certainBusy = "busy_is_certain"
+	waits       = "waits"
+)
+
+// claims are the names of what a lock can claim.
+var claims = []struct {
+	name string
+	is   func(*history.Claims) *bool
+}{
+	{"excludes", func(c *history.Claims) *bool { return &c.Excludes }},
+	{"expires", func(c *history.Claims) *bool { return &c.Expires }},
+	{"owned", func(c *history.Claims) *bool { return &c.Owned }},
+	{"cleans", func(c *history.Claims) *bool { return &c.Cleans }},
+	{"fences", func(c *history.Claims) *bool { return &c.Fences }},
+	{"ordered", func(c *history.Claims) *bool { return &c.Ordered }},
+	{"reentrant", func(c *history.Claims) *bool { return &c.Reentrant }},
+	{"renews", func(c *history.Claims) *bool { return &c.Renews }},
+}
+
+// names are what a driver may be called: they become part of file names.
+var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
+
+// spec is the lock as the greeting describes it; the error says all that is wrong with it.
+func (m *message) spec(args, env []string) (locks.Spec, error) {
+	if m.Hello == nil || *m.Hello != greeting {
+		return locks.Spec{}, fmt.Errorf(`its first message is no greeting: it must be {"hello":%q,"protocol":%d,...}`, greeting, Protocol)
+	}
+	if m.Protocol != Protocol {
+		return locks.Spec{}, fmt.Errorf("it speaks protocol %d, this suite speaks protocol %d", m.Protocol, Protocol)
+	}
+	var wrong []string
+	for what, name := range map[string]string{"name": m.Name, "version": m.Version} {
+		if !names.MatchString(name) {
+			wrong = append(wrong, fmt.Sprintf("%s %q: letters, digits, . _ + and -, at most 64", what, name))
+		}
+	}
+	p := &locks.Program{Args: args, Env: env, Version: m.Version, Keys: m.Keys, On: m.On}
+	s := locks.Spec{
+		Name: "exec:" + m.Name + "@" + m.Version, Doc: "a program of its own: " + strings.Join(args, " "), Source: args[0],
+		Sites: locks.OneSite, Program: p,
+	}
+	var good []string
+	for _, c := range claims {
+		*c.is(&s.Claims) = slices.Contains(m.Claims, c.name)
+		good = append(good, c.name)
+	}
+	p.Certain, p.Waits = slices.Contains(m.Claims, certainBusy), slices.Contains(m.Claims, waits)
+	wrong = append(wrong, strange("claim", m.Claims, append(good, certainBusy, waits))...)
+	s.Outlives = s.Claims.Renews
+	if p.Keys == "" {
+		p.Keys = locks.KeyPattern
+	}
+	if !strings.Contains(p.Keys, locks.KeyPattern) {
+		wrong = append(wrong, fmt.Sprintf("keys %q: it must contain %s", p.Keys, locks.KeyPattern))
+	}
+	if len(p.On) == 0 {
+		p.On = []string{topologies.All[0].Name}
+	}
+	wrong = append(wrong, strange("topology", p.On, topologies.Names())...)
+	for _, name := range p.On {
+		if t, ok := topologies.Find(name); ok && t.Sites > 1 {
+			s.Sites = locks.ManySites
+		}
+	}
+	if len(wrong) > 0 {
+		slices.Sort(wrong)
+		return s, fmt.Errorf("its greeting is wrong: %s", strings.Join(wrong, "; "))
+	}
+	return s, nil
+}
+
+func strange(what string, list, good []string) (wrong []string) {
+	for _, name := range list {
+		if !slices.Contains(good, name) {
+			wrong = append(wrong, fmt.Sprintf("%s %q: there is %s", what, name, strings.Join(good, ", ")))
+		}
+	}
+	return wrong
+}
+
+// maxValid is the longest validity that can be meant.
+const maxValid = 365 * 24 * time.Hour
+
+// mistake says what is wrong with an answer; empty if nothing is.
+func (m *message) mistake(op string) string {
+	said := 0
+	for _, is := range []bool{m.OK, m.Busy, m.Lost, m.Error != nil && !m.Lost} {
+		if is {
+			said++
+		}
+	}
+	switch {
+	case said != 1:
+		return `an answer says one of "ok":true, "busy":true, "lost":true and "error":"..."`
+	case m.Busy && op != opAcquire:
+		return fmt.Sprintf(`"busy" is an answer to acquire, not to %s`, op)
+	case m.Lost && op != opExtend && op != opRelease && op != opReenter:
+		return fmt.Sprintf(`"lost" is an answer to extend, release and reenter, not to %s`, op)
+	case m.Valid != nil && (math.IsNaN(*m.Valid) || *m.Valid < 0 || *m.Valid > float64(maxValid/time.Millisecond)):
+		return fmt.Sprintf("valid_ms %g: a duration from the beginning of the call, in milliseconds, 0 or more and at most a year", *m.Valid)
+	}
+	return ""
+}
+
+// The operations.
+const (
+	opOpen    = "open"
+	opAcquire = "acquire"
+	opReenter = "reenter"
+	opExtend  = "extend"
+	opRelease = "release"
+	opCancel  = "cancel"
+	opPing    = "ping"
+	opClose   = "close"
+)

@@ -1,0 +1,200 @@
+package driver
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"hammerlock/locks"
+	"hammerlock/topologies"
+)
+
+// Inherited are the variables of the suite's environment that a program gets. It must work with these alone: a variable
+// that makes a missing flush work here would be missing elsewhere.
+var Inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
+
+// helloTimeout bounds how long a program may take to say hello, openTimeout how long it may take to connect.
+const (
+	helloTimeout = 5 * time.Second
+	openTimeout  = 10 * time.Second
+)
+
+// Greet starts a program, hears what it says of itself and ends it.
+func Greet(ctx context.Context, args, env []string) (locks.Spec, error) {
+	s, p, err := start(ctx, args, env, nil)
+	if err != nil {
+		return s, err
+	}
+	p.Close()
+	return s, nil
+}
+
+// Start starts the program of a lock and lets it connect to the sites. The program must say the same of itself as before. The
+// caller closes it, also after it has failed.
+func Start(ctx context.Context, s locks.Spec, o Options) (*Process, error) {
+	again, p, err := start(ctx, s.Program.Args, s.Program.Env, o.Env)
+	if err != nil {
+		return nil, err
+	}
+	if again.Name != s.Name || again.Claims != s.Claims || !reflect.DeepEqual(again.Program, s.Program) {
+		p.Close()
+		return nil, p.about(errors.New("it says something else of itself than when it was asked first"))
+	}
+	p.spec, p.patience = s, max(patience, 2*o.Lease)
+	if err := p.open(ctx, o); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Options say what a program works on.
+type Options struct {
+	Topology string
+	Sites    []topologies.Access
+	Source   int           // what links tell this process's clients from others by; 0 = nothing
+	Lease    time.Duration // the longest that is asked for
+	Env      []string      // variables besides those that its spec names
+}
+
+// start starts a program and reads its greeting. What it gets besides its environment is no part of its spec.
+func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *Process, err error) {
+	p = &Process{
+		args: args, patience: patience, calls: map[uint64]*call{}, holds: map[uint64]*hold{}, failures: map[string]int64{},
+		done: make(chan struct{}), ended: make(chan struct{}), read: make(chan struct{}),
+	}
+	if err := p.launch(slices.Concat(env, besides)); err != nil {
+		return s, nil, err
+	}
+	greetings := make(chan message, 1)
+	go p.listen(greetings)
+	timer := time.NewTimer(helloTimeout)
+	defer timer.Stop()
+	select {
+	case m := <-greetings:
+		if s, err = m.spec(args, env); err != nil {
+			p.fail(err)
+		}
+	case <-p.done:
+	case <-ctx.Done():
+		p.fail(ctx.Err())
+	case <-timer.C:
+		p.fail(fmt.Errorf(`no greeting within %s. It must write {"hello":%q,...} and a newline, and flush its standard output`, helloTimeout, greeting))
+	}
+	if p.failed() {
+		p.Close()
+		return s, nil, p.Err()
+	}
+	return s, p, nil
+}
+
+// launch starts the program with pipes of its own, in a group of its own.
+func (p *Process) launch(env []string) (err error) {
+	var ends [6]*os.File // read and write ends of input, output and errors
+	defer func() {
+		for i, f := range ends {
+			if f != nil && (err != nil || i == 0 || i == 3 || i == 5) {
+				_ = f.Close() // the program has it
+			}
+		}
+	}()
+	for i := 0; i < len(ends); i += 2 {
+		if ends[i], ends[i+1], err = os.Pipe(); err != nil {
+			return err
+		}
+	}
+	path, err := lookPath(p.args[0], env)
+	if err != nil {
+		return err
+	}
+	p.cmd = &exec.Cmd{Path: path, Args: p.args, Env: env, Stdin: ends[0], Stdout: ends[3], Stderr: ends[5]}
+	if p.guard, err = topologies.OpenGuard(); err != nil {
+		return err
+	}
+	p.spawner = topologies.OpenSpawner()
+	if err := p.spawner.Start(p.cmd); err != nil {
+		p.spawner.Close()
+		return errors.Join(fmt.Errorf("start %s: %w", p.args[0], err), p.guard.Close())
+	}
+	p.guard.Watch(p.cmd.Process.Pid)
+	p.input, p.output, p.errors = ends[1], &partial{File: ends[2]}, ends[4]
+	p.tail.done = make(chan struct{})
+	go p.tail.take(p.errors)
+	go func() {
+		_ = p.cmd.Wait() // its state tells how it ended
+		close(p.ended)
+	}()
+	return nil
+}
+
+// lookPath finds a program on the path of its own environment.
+func lookPath(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return exec.LookPath(name)
+	}
+	at := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "PATH=") })
+	if at >= 0 {
+		for _, dir := range strings.Split(strings.TrimPrefix(env[at], "PATH="), string(os.PathListSeparator)) {
+			if path, err := exec.LookPath(dir + "/" + name); err == nil && dir != "" {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("there is no program %q on the path; write ./%s for one in this directory", name, name)
+}
+
+// partial counts what came after the last newline.
+type partial struct {
+	*os.File
+	bytes atomic.Int64
+}
+
+// Read implements io.Reader.
+func (r *partial) Read(b []byte) (int, error) {
+	runtime.Gosched() // those who have just got their answers may ask again: there will be more to read
+	n, err := r.File.Read(b)
+	if at := strings.LastIndexByte(string(b[:n]), '\n'); at >= 0 {
+		r.bytes.Store(int64(n - at - 1))
+	} else {
+		r.bytes.Add(int64(n))
+	}
+	return n, err
+}
+
+// open tells the program where the servers are.
+func (p *Process) open(ctx context.Context, o Options) error {
+	m := request{Op: opOpen, Topology: o.Topology, Lease: o.Lease.Milliseconds()}
+	for _, a := range o.Sites {
+		s, err := p.reach(ctx, a, o.Source)
+		if err != nil {
+			return err
+		}
+		m.Sites = append(m.Sites, s)
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	a, _, err := p.ask(ctx, m)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return p.about(fmt.Errorf("no answer to open within %s", openTimeout))
+	case p.failed():
+		return p.Err()
+	case err != nil:
+		return err
+	case a.Error != nil:
+		return p.about(fmt.Errorf("it cannot open topology %s: %s", o.Topology, p.tail.mask(*a.Error)))
+	}
+	return nil
+}
+
+// scanner reads lines; the buffer bounds them.
+func scanner(r *partial) *bufio.Reader { return bufio.NewReaderSize(r, maxLine) }

@@ -1,0 +1,75 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"hammerlock/workload"
+)
+
+// catch is, for an agent, a worker that is wanted at a point, or was caught there.
+type catch struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	caught *workload.Caught // after done; nil = nobody came by
+}
+
+// catch waits a while for the worker that is wanted; the coordinator asks again.
+func (t *task) catch(ctx context.Context, o *order) (answer, error) {
+	c := t.want(ctx, o)
+	if c == nil {
+		pause(ctx, catchTurn)
+		return answer{}, nil
+	}
+	timer := time.NewTimer(catchTurn)
+	defer timer.Stop()
+	select {
+	case <-c.done:
+	case <-timer.C:
+		return answer{}, nil
+	}
+	if c.caught == nil {
+		return answer{}, workload.ErrNobody
+	}
+	return answer{Caught: true, Worker: c.caught.Worker, Key: c.caught.Key, Hold: c.caught.Hold}, nil
+}
+
+// want begins to wait for a worker, if nobody does; nil = the run has not begun, or is over.
+func (t *task) want(ctx context.Context, o *order) *catch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.session == nil || t.over {
+		return nil
+	}
+	c := t.catches[o.ID]
+	if c == nil {
+		ctx, cancel := context.WithCancel(ctx)
+		c = &catch{cancel: cancel, done: make(chan struct{})}
+		t.catches[o.ID] = c
+		gate := t.session.Gate
+		t.all.Go(func() {
+			defer close(c.done)
+			c.caught, _ = gate.Catch(ctx, o.Point, o.Key) // nobody came by
+		})
+	}
+	return c
+}
+
+// free lets a worker that was caught go on or die. If nobody was caught yet, nobody will be.
+func (t *task) free(o *order) {
+	t.mu.Lock()
+	c := t.catches[o.ID]
+	t.mu.Unlock()
+	if c == nil {
+		return
+	}
+	c.cancel()
+	<-c.done
+	switch {
+	case c.caught == nil:
+	case o.Die:
+		c.caught.Die()
+	default:
+		c.caught.Go()
+	}
+}

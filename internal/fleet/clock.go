@@ -1,0 +1,166 @@
+package fleet
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// drift is by which share two machines' clocks are assumed to run apart at most. Crystals stay below 100 ppm; a daemon that
+// sets the clock adds 500 ppm at most by default.
+const drift = 500e-6
+
+// exchange is a message to the coordinator and back: sent and received by the agent at A0 and A3 on its clock, received and
+// answered by the coordinator at C1 and C2. Whatever the two ways took, the offset of the coordinator's clock was at least
+// C2-A3 and at most C1-A0.
+type exchange struct{ A0, C1, C2, A3 int64 }
+
+// track is what is known of an agent's clock: between which bounds its offset lies at any time, and which one was used.
+type track struct {
+	same      bool  // the two share a clock
+	at        int64 // on the agent's clock: the offset lies between lo and hi then
+	lo, hi    int64
+	exchanges int
+	points    []point
+	err       error
+}
+
+// point is the offset that was used at a time, and between which bounds it lay, as far as was known.
+type point struct{ at, used, lo, hi int64 }
+
+var errClock = errors.New("exchanges with it contradict each other: its clock was stepped, or runs apart by more than 500 ppm")
+
+func wider(d int64) int64 { return int64(drift*float64(max(d, -d))) + 1 }
+
+// add takes an exchange in.
+func (k *track) add(e exchange) {
+	lo, hi := e.C2-e.A3, e.C1-e.A0+wider(e.A3-e.A0)
+	if k.same {
+		if k.exchanges++; lo > 0 || hi < 0 {
+			k.err = errClock
+		}
+		return
+	}
+	at := e.A3
+	if k.exchanges > 0 { // several agents of a machine may tell of theirs in any order
+		at = max(at, k.at)
+		more, new := wider(at-k.at), wider(at-e.A3)
+		lo, hi = max(lo-new, k.lo-more), min(hi+new, k.hi+more)
+	}
+	k.exchanges++
+	if k.at, k.lo, k.hi = at, lo, hi; lo > hi {
+		k.err = errClock
+	}
+}
+
+// bounds are those of the offset at a time of the agent's clock.
+func (k *track) bounds(at int64) (lo, hi int64) {
+	if k.same {
+		return 0, 0
+	}
+	more := wider(at - k.at)
+	return k.lo - more, k.hi + more
+}
+
+// fix decides which offset is used up to a time. It changes by twice the drift at most, so that durations stay what they
+// were, and the order of the agent's stamps too.
+func (k *track) fix(at int64) {
+	if k.same {
+		return
+	}
+	lo, hi := k.bounds(at)
+	used := lo + (hi-lo)/2
+	if n := len(k.points); n > 0 {
+		last := &k.points[n-1]
+		if at <= last.at {
+			return
+		}
+		most := 2 * wider(at-last.at)
+		used = min(max(used, last.used-most), last.used+most)
+	}
+	k.points = append(k.points, point{at, used, lo, hi})
+}
+
+// doubt is how far the offset that is used at the last point may be from the true one, as far as is known by now.
+func (k *track) doubt() time.Duration {
+	if len(k.points) == 0 {
+		return 0
+	}
+	p := &k.points[len(k.points)-1]
+	return time.Duration(max(p.hi-p.used, p.used-p.lo))
+}
+
+// offset is the one that is used at a time.
+func (k *track) offset(at int64) int64 {
+	n := len(k.points)
+	if n == 0 {
+		return 0
+	}
+	i, _ := slices.BinarySearchFunc(k.points, at, func(p point, at int64) int { return int(min(max(p.at-at, -1), 1)) })
+	switch i {
+	case 0:
+		return k.points[0].used
+	case n:
+		return k.points[n-1].used
+	}
+	a, b := &k.points[i-1], &k.points[i]
+	return a.used + int64(float64(b.used-a.used)*float64(at-a.at)/float64(b.at-a.at))
+}
+
+// proven is how far any offset that was used was from the true one at most, as all exchanges show: later ones tell about
+// earlier times, too.
+func (k *track) proven() (worst time.Duration) {
+	next := point{lo: -1 << 62, hi: 1 << 62}
+	for i := len(k.points) - 1; i >= 0; i-- {
+		p := k.points[i]
+		between := int64(0)
+		if i < len(k.points)-1 {
+			more := wider(next.at - p.at)
+			p.lo, p.hi = max(p.lo, next.lo-more), min(p.hi, next.hi+more)
+			between = more / 2
+		}
+		worst = max(worst, time.Duration(max(p.hi-p.used, p.used-p.lo)+between))
+		next = p
+	}
+	return worst
+}
+
+// scale is between the clock of an agent's run and that of the coordinator's.
+type scale struct {
+	track *track
+	from  int64 // the zero of the agent's, on its machine's clock
+	to    int64 // that of the coordinator's, on its machine's clock
+}
+
+// time translates a time of the agent's run.
+func (s *scale) time(t time.Duration) time.Duration {
+	if t == history.Forever {
+		return t
+	}
+	at := int64(t) + s.from
+	return max(time.Duration(at+s.track.offset(at)-s.to), 0)
+}
+
+// op translates the times of an operation. How long its holder may believe in it is made shorter by what the drift may make
+// of it, for nobody knows the offset at that time yet.
+func (s *scale) op(op *history.Op) {
+	if s.track.same {
+		return
+	}
+	call := s.time(op.Call)
+	switch believed := op.Until - op.Call; {
+	case op.Until == 0 || op.Until == history.Forever:
+	case op.Kind == history.Acquire || op.Kind == history.Extend:
+		op.Until = call + believed - time.Duration(wider(int64(believed)))
+	default: // it has been
+		op.Until = s.time(op.Until)
+	}
+	for _, t := range []*time.Duration{&op.Due, &op.Released, &op.Began} {
+		if *t != 0 {
+			*t = s.time(*t)
+		}
+	}
+	op.Call, op.Return = call, s.time(op.Return)
+}

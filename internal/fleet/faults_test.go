@@ -1,0 +1,73 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/workload"
+)
+
+// TestAWorkerIsCaughtOnItsMachine holds a worker of whichever agent has one first, kills its process, and lets a worker of the
+// other one go on.
+func TestAWorkerIsCaughtOnItsMachine(t *testing.T) {
+	t.Parallel()
+	b := coordinator(t, func(*Options) {})
+	b.orders.Shape.TTL, b.orders.Shape.Keys = 300*time.Millisecond, 6
+	b.join("a", nil)
+	b.join("b", nil)
+	var first *workload.Caught
+	h, _ := b.play(func(s *crew.Session) {
+		var err error
+		if first, err = s.Gate.Catch(t.Context(), workload.Loaded, workload.AnyKey); err != nil {
+			t.Error(err)
+			return
+		}
+		if err := s.Processes[first.Worker/3].Kill(); err != nil {
+			t.Error(err)
+		}
+		first.Die()
+		next, err := s.Gate.Catch(t.Context(), workload.Granted, workload.AnyKey)
+		if err != nil || next.Worker/3 == first.Worker/3 {
+			t.Errorf("caught %+v after %+v: %v", next, first, err)
+			return
+		}
+		next.Go()
+		nobody, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if c, err := s.Gate.Catch(nobody, workload.Between, workload.AnyKey); !errors.Is(err, workload.ErrNobody) {
+			t.Errorf("caught %+v, %v", c, err)
+		}
+	})
+	h.Header.Keys = 6
+	if err := h.Validate(); err != nil {
+		t.Error(err)
+	}
+	ends := [2]time.Duration{}
+	for i := range h.Ops {
+		if op := &h.Ops[i]; op.Worker >= 0 && op.Return != history.Forever {
+			ends[op.Worker/3] = op.Return
+		}
+	}
+	if killed := first.Worker / 3; ends[killed] > time.Second || ends[1-killed] < time.Second {
+		t.Errorf("the process of %d was killed; the two worked until %v", first.Worker, ends)
+	}
+}
+
+// TestNothingStartsLate: an agent that is told to begin after the beginning refuses, and so does one that was told nothing.
+func TestNothingStartsLate(t *testing.T) {
+	k := &task{}
+	if err := k.start(); err == nil || err.Error() != "it is not armed" {
+		t.Errorf("got %v", err)
+	}
+	if err := k.arm(crew.Monotonic() - 1); !errors.Is(err, errLate) {
+		t.Errorf("got %v", err)
+	}
+	k.armed = crew.Monotonic() - 1
+	if err := k.start(); !errors.Is(err, errLate) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,440 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/internal/testbed"
+	"hammerlock/locks"
+	"hammerlock/results"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// TestMain is a worker process if it is started as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == crew.Command {
+		if crew.Child(context.Background(), os.Stdin, os.Stdout, known()) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) == 4 && os.Args[1] == "agent" {
+		testAgent()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func known() crew.Catalogue {
+	return crew.Catalogue{Locks: locks.All, Counters: workload.AllCounters}
+}
+
+// bench is a coordinator, servers, and orders for six workers.
+type bench struct {
+	*Fleet
+	orders crew.Orders
+	top    *topologies.Topology
+	token  Token
+	t      *testing.T
+	every  time.Duration // what came in is written
+
+	mu   sync.Mutex
+	said []string
+}
+
+func coordinator(t *testing.T, change func(*Options)) *bench {
+	t.Helper()
+	b := &bench{t: t, token: NewToken(), every: 5 * time.Millisecond, top: testbed.Up(t, "single", topologies.Options{})}
+	o := Options{Count: 2, Listen: "127.0.0.1:0", Token: b.token, Version: "v1", Join: 20 * time.Second, Timeout: 10 * time.Second,
+		MaxSlack: 100 * time.Millisecond, Say: b.say}
+	change(&o)
+	var err error
+	if b.Fleet, err = Open(o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Fleet.Close)
+	access := b.top.Sites[0].Access()
+	b.orders = crew.Orders{
+		Shape: workload.Shape{
+			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: 5 * time.Second,
+			Retry: time.Millisecond, End: 1500 * time.Millisecond, Seed: 1,
+		},
+		Lock: locks.All[0], Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
+		Judged: true, To: 1500 * time.Millisecond,
+	}
+	return b
+}
+
+func (b *bench) say(line string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said = append(b.said, line)
+}
+
+// join starts an agent; the function that it returns ends it and returns its error.
+func (b *bench) join(name string, change func(*AgentOptions)) (leave func() error) {
+	b.t.Helper()
+	spawner := topologies.OpenSpawner()
+	o := AgentOptions{Join: b.Address(), Token: b.token, Name: name, Version: "v1", Known: known(), Spawn: spawner.Start, Say: b.say}
+	if change != nil {
+		change(&o)
+	}
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Work(ctx, o) }()
+	leave = sync.OnceValue(func() error {
+		cancel()
+		err := <-done
+		spawner.Close()
+		return err
+	})
+	b.t.Cleanup(func() { _ = leave() })
+	return leave
+}
+
+// play makes one run and returns its history. During runs beside it.
+func (b *bench) play(during func(*crew.Session)) (*history.History, crew.Report) {
+	b.t.Helper()
+	c, err := b.Crew(b.t.Context(), b.orders, b.top.Spawn)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Close(); err != nil {
+			b.t.Error(err)
+		}
+	}()
+	s, err := c.Begin(nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	m := history.NewMerge(s.Clock, s.Lanes)
+	m.Slack, m.Feeds = s.Slack, s.Feeds
+	h := &history.History{Header: history.Header{Workers: 6, Processes: 3, Keys: 1}}
+	emit := func(op *history.Op) { h.Ops = append(h.Ops, *op) }
+	done := make(chan crew.Report)
+	go func() {
+		r, err := c.Run(b.t.Context(), b.t.Context())
+		if err != nil {
+			b.t.Error(err)
+		}
+		done <- r
+	}()
+	var beside sync.WaitGroup
+	if during != nil {
+		beside.Go(func() { during(s) })
+	}
+	for ticker := time.NewTicker(b.every); ; {
+		select {
+		case <-ticker.C:
+			s.Written(m.Drain(emit))
+			continue
+		case r := <-done:
+			beside.Wait()
+			m.Flush(emit)
+			h.Bounds.Agreement = s.Proven()
+			h.Partial = r.Lost
+			s.Written(history.Forever)
+			return h, r
+		}
+	}
+}
+
+// visits counts the visits of a history that have ended.
+func visits(h *history.History) (n int64) {
+	for i := range h.Ops {
+		if h.Ops[i].Kind == history.End {
+			n++
+		}
+	}
+	return n
+}
+
+// TestAgentsGiveOneHistory lets two agents work, twice: their operations are one history, as sound as that of one process,
+// and all that they have sent is written.
+func TestAgentsGiveOneHistory(t *testing.T) {
+	t.Parallel()
+	b := coordinator(t, func(*Options) {})
+	b.join("b", nil)
+	b.join("a", nil)
+	for _, b.orders.Prefix = range []string{"first:", "second:"} {
+		var live []results.LiveAgent
+		h, report := b.play(func(s *crew.Session) {
+			passes(t, s, time.Second)
+			live = s.Agents()
+		})
+		if err := h.Validate(); err != nil {
+			t.Error(err)
+		}
+		processes, taken := map[int32]int16{}, [2]int64{}
+		for i := range h.Ops {
+			op := &h.Ops[i]
+			if op.Worker >= 0 {
+				processes[op.Worker] = op.Process
+			}
+			if op.Process > 0 {
+				taken[op.Process-1]++
+			}
+		}
+		for w := range int32(6) {
+			if got, want := processes[w], int16(1+w/3); got != want {
+				t.Errorf("worker %d is of process %d, want %d", w, got, want)
+			}
+		}
+		if n := visits(h); n != report.Begun || n == 0 || report.RoundTrips == 0 || report.Lost != "" {
+			t.Errorf("%d visits ended, %+v", n, report)
+		}
+		f := report.Fleet
+		if len(f.Agents) != 2 || f.Agents[0].Name != "a" || !f.Agents[1].SameClock || f.Agents[0].Frames < 4 || f.Slack <= 0 || f.Slack > int64(time.Millisecond) {
+			t.Errorf("the fleet: %+v", f)
+		}
+		for i, a := range live {
+			if a.Rate <= 0 || a.UpTo <= 0 || a.Doubt <= 0 || a.Host == "" {
+				t.Errorf("live: %+v", a)
+			}
+			if n := f.Agents[i].Ops; n != taken[i] || n < a.Ops {
+				t.Errorf("%s has sent %d operations, %d before, the history has %d", a.Name, n, a.Ops, taken[i])
+			}
+		}
+		b.until("done; ")
+	}
+}
+
+// until waits until two agents have said something that contains a text, and forgets it.
+func (b *bench) until(text string) {
+	b.t.Helper()
+	for deadline := time.After(20 * time.Second); ; {
+		b.mu.Lock()
+		n := 0
+		for _, line := range b.said {
+			if strings.Contains(line, text) {
+				n++
+			}
+		}
+		if n >= 2 {
+			b.said = nil
+		}
+		b.mu.Unlock()
+		if n >= 2 {
+			return
+		}
+		select {
+		case <-deadline:
+			b.t.Fatalf("nobody said %q, but %q", text, b.said)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// TestOtherMachinesClocks makes the agents believe that they are on other machines: the exchanges alone say how their clocks
+// are, and the history is as sound.
+func TestOtherMachinesClocks(t *testing.T) {
+	t.Parallel()
+	b := coordinator(t, func(*Options) {})
+	b.here = map[string]*presence{}
+	elsewhere := func(o *AgentOptions) { o.machine = "another one" }
+	b.join("a", elsewhere)
+	b.join("b", elsewhere)
+	h, report := b.play(nil)
+	if err := h.Validate(); err != nil {
+		t.Error(err)
+	}
+	if d := h.Bounds.Doubts; len(d) != 3 || d[1].Machine == 0 || d[1].Machine != d[2].Machine || h.Bounds.Between(1, 2) >= h.Bounds.Between(0, 1) ||
+		!strings.Contains(report.Fleet.Text(), "with the coordinator's, ") {
+		t.Errorf("%+v: %s", d, report.Fleet.Text())
+	}
+	for _, a := range report.Fleet.Agents {
+		if a.SameClock || a.Exchanges < firstTime || a.Doubt <= 0 || a.Doubt > int64(50*time.Millisecond) {
+			t.Errorf("%+v", a)
+		}
+	}
+	if n := visits(h); n != report.Begun || n == 0 {
+		t.Errorf("%d visits ended, %+v", n, report)
+	}
+}
+
+// TestAgentsThatCannotBeUsed are refused by name.
+func TestAgentsThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	b := coordinator(t, func(o *Options) { o.Names, o.Join = []string{"a", "b"}, 2*time.Second })
+	for name, x := range map[string]struct {
+		change func(*AgentOptions)
+		err    error
+		says   string
+	}{
+		"another version":    {func(o *AgentOptions) { o.Version, o.Name = "v2", "a" }, ErrRefused, "agent a has version v2"},
+		"another token":      {func(o *AgentOptions) { o.Token = NewToken() }, errToken, "another token"},
+		"nobody waits for c": {func(o *AgentOptions) { o.Name = "c" }, ErrRefused, "waits for a, b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := AgentOptions{Join: b.Address(), Token: b.token, Name: "a", Version: "v1", Say: func(string) {}}
+			x.change(&o)
+			if err := Work(t.Context(), o); !errors.Is(err, x.err) || !strings.Contains(err.Error(), x.says) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	b.join("b", nil)
+	_, err := b.Crew(t.Context(), b.orders, b.top.Spawn)
+	if err == nil || !strings.Contains(err.Error(), "1 of 2 agents are there: b (") || !strings.Contains(err.Error(), "missing: a") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAnAgentThatSeesOtherServers is refused before the run: what it would measure is something else.
+func TestAnAgentThatSeesOtherServers(t *testing.T) {
+	t.Parallel()
+	b := coordinator(t, func(o *Options) { o.Count = 1 })
+	b.join("a", func(o *AgentOptions) { o.views = []string{"s1 other"} })
+	if _, err := b.Crew(t.Context(), b.orders, b.top.Spawn); err == nil || !strings.Contains(err.Error(), "agent a: it sees other servers: s1 other") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAnAgentThatHasGone is not counted, although it said hello a moment ago: one of the same name takes its place.
+func TestAnAgentThatHasGone(t *testing.T) {
+	t.Parallel()
+	b := coordinator(t, func(o *Options) { o.Count = 1 })
+	b.here["dead"] = &presence{hello{Name: "a", Epoch: "dead"}, time.Now().Add(time.Minute)}
+	b.join("a", nil)
+	c, err := b.Crew(t.Context(), b.orders, b.top.Spawn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil || len(b.here) != 1 {
+		t.Errorf("%v, %d are there", err, len(b.here))
+	}
+}
+
+// link forwards connections until it is cut; then it resets them and takes none.
+type link struct {
+	net.Listener
+	to   string
+	mu   sync.Mutex
+	open []net.Conn
+	cut  bool
+}
+
+func newLink(t *testing.T, to string) *link {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &link{Listener: l, to: strings.TrimPrefix(to, "nats://")}
+	t.Cleanup(func() { k.set(true); _ = l.Close() })
+	go k.serve()
+	return k
+}
+
+func (k *link) serve() {
+	for {
+		near, err := k.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", k.to)
+		k.mu.Lock()
+		if err != nil || k.cut {
+			_ = near.Close()
+			k.mu.Unlock()
+			continue
+		}
+		k.open = append(k.open, near, far)
+		k.mu.Unlock()
+		pass := func(to, from net.Conn) { _, _ = io.Copy(to, from); _ = to.Close() }
+		go pass(near, far)
+		go pass(far, near)
+	}
+}
+
+func (k *link) set(cut bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for k.cut = cut; cut && len(k.open) > 0; k.open = k.open[1:] {
+		_ = k.open[0].Close()
+	}
+}
+
+// passes waits until the run has come so far.
+func passes(t *testing.T, s *crew.Session, at time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(at - s.Clock.Now()):
+	case <-t.Context().Done():
+	}
+}
+
+// TestALinkThatIsCut resets an agent's connections for a while: what it recorded meanwhile comes later, and nothing is
+// missing.
+func TestALinkThatIsCut(t *testing.T) {
+	t.Parallel()
+	b := coordinator(t, func(*Options) {})
+	k := newLink(t, b.Address())
+	b.join("a", nil)
+	b.join("b", func(o *AgentOptions) { o.Join = "nats://" + k.Addr().String() })
+	h, report := b.play(func(s *crew.Session) {
+		passes(t, s, 300*time.Millisecond)
+		k.set(true)
+		passes(t, s, time.Second)
+		k.set(false)
+	})
+	if err := h.Validate(); err != nil {
+		t.Error(err)
+	}
+	if n := visits(h); n != report.Begun || n == 0 || report.Lost != "" {
+		t.Errorf("%d visits ended, %+v", n, report)
+	}
+}
+
+// TestAnAgentThatIsLost is named. Of its workers nothing is known from then on, the run goes on without it, and the agent ends its workers by itself.
+func TestAnAgentThatIsLost(t *testing.T) {
+	t.Parallel()
+	b := coordinator(t, func(o *Options) { o.Timeout = 2 * time.Second })
+	b.orders.Shape.End, b.orders.Shape.TTL = 3500*time.Millisecond, 500*time.Millisecond
+	k := newLink(t, b.Address())
+	b.join("a", nil)
+	leave := b.join("b", func(o *AgentOptions) { o.Join = "nats://" + k.Addr().String() })
+	h, report := b.play(func(s *crew.Session) {
+		passes(t, s, 600*time.Millisecond)
+		k.set(true)
+	})
+	if err := h.Validate(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(report.Lost, "agent b was lost: nothing was heard of it for") || report.Fleet.Agents[1].Lost == "" || report.Fleet.Agents[0].Lost != "" {
+		t.Errorf("lost: %q, %+v", report.Lost, report.Fleet)
+	}
+	last := map[int16]time.Duration{}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		switch {
+		case op.Kind == history.Crash:
+			t.Errorf("w%02d is called dead at %v: nobody knows what it did then", op.Worker, op.Call)
+		case op.Return != history.Forever:
+			last[op.Process] = op.Return
+		}
+	}
+	if last[1] < 3*time.Second || last[2] > 2*time.Second {
+		t.Errorf("the last of each is at %v", last)
+	}
+	if err := leave(); err != nil {
+		t.Error(err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.ContainsFunc(b.said, func(s string) bool { return strings.Contains(s, "given up: nothing was heard of the coordinator") }) {
+		t.Errorf("the agent said %q", b.said)
+	}
+}

@@ -1,0 +1,110 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/results"
+)
+
+// host is a machine that agents live on: its clock is theirs.
+type host struct {
+	number int // 0 = the coordinator's, too
+	mu     sync.Mutex
+	track  track
+}
+
+// agent is one of a run's, as the coordinator sees it.
+type agent struct {
+	hello
+	*host
+	r       *run
+	number  int // from 0
+	workers []int32
+	feed    *history.Feed
+	process *crew.Process
+
+	scale    scale
+	slack    time.Duration // of the clocks of its processes
+	received uint64        // frames
+	written  uint64
+	unwrit   []time.Duration // of frames that are received and not written: up to when they are complete
+	upTo     time.Duration
+	ops      int64   // that it has sent
+	rate     float64 // of them a second
+	kept     int     // bytes that were not written when it sent the last frame
+	most     int
+	heard    time.Time
+	report   *crew.Report
+	lost     string // when and why it was lost
+}
+
+// order tells an agent something and waits for its answer.
+func (a *agent) order(o order, within time.Duration) (answer, error) {
+	o.Run = a.r.id
+	got, err := ask[answer](a.r.f.nc, orderSubject+a.Epoch, o, within)
+	if err != nil {
+		return got, fmt.Errorf("no answer to %q within %s: %w", o.Do, within, err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard = time.Now()
+	for _, e := range got.Exchanges {
+		a.track.add(e)
+	}
+	if got.Error != "" {
+		return got, errors.New(got.Error)
+	}
+	return got, nil
+}
+
+// arm tells an agent when the run begins.
+func (a *agent) arm(within time.Duration) error {
+	a.mu.Lock()
+	lo, hi := a.track.bounds(a.track.at)
+	at := a.r.zero - (lo + (hi-lo)/2)
+	a.scale = scale{&a.track, at, a.r.zero}
+	a.track.fix(at)
+	a.mu.Unlock()
+	_, err := a.order(order{Do: doArm, At: at}, within)
+	return err
+}
+
+// result is what a run's record says of the agent.
+func (a *agent) result() results.Agent {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return results.Agent{Name: a.Name, Host: a.Host, CPUs: a.CPUs, Workers: len(a.workers), Frames: int64(a.received), Ops: a.ops, Spool: int64(a.most),
+		SameClock: a.track.same, Machine: a.host.number, Exchanges: a.track.exchanges, Doubt: int64(a.track.proven() + a.slack), Own: int64(a.slack), Lost: a.lost}
+}
+
+// works tells whether more is to come from an agent. One that is silent for too long is lost: nothing is known of its
+// workers after what it has sent, so its history ends there.
+func (a *agent) works() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.report != nil || a.lost != "" {
+		return false
+	}
+	silent := time.Since(a.heard)
+	if silent < a.r.f.o.Timeout {
+		return true
+	}
+	a.lost = fmt.Sprintf("was lost: nothing was heard of it for %s; its history ends at %.3f s", silent.Round(time.Millisecond), a.upTo.Seconds())
+	if a.track.err != nil {
+		a.lost += "; " + a.track.err.Error()
+	}
+	a.feed.End() // what its workers did afterwards, such as a release, nobody knows: the history is partial
+	return false
+}
+
+// signal sends a signal to an agent's worker process.
+func (a *agent) signal(s syscall.Signal) error {
+	_, err := a.order(order{Do: doSignal, Signal: int(s)}, orderTimeout)
+	return err
+}

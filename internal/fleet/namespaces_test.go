@@ -1,0 +1,222 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/locks"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// Variables of the environment that make the test binary the coordinator, or an agent, of TestThreeMachines.
+const (
+	bridgeVariable = "BRIDGE"
+	agentVariable  = "HAMMERLOCK_TEST_AGENT" // its token
+	machineOne     = "127.77.0.1"
+)
+
+// TestThreeMachines lets agents work in two network namespaces for a coordinator in a third. The clock of one of them is a day
+// ahead, and its cable is out for 2.5 s in the middle of a run. A lease passes and a mutex of each process fails, judged with
+// the slack that was measured; so does a lease whose server forgets a grant.
+func TestThreeMachines(t *testing.T) {
+	if os.Getenv(bridgeVariable) == "" {
+		t.Parallel()
+		outside(t)
+		return
+	}
+	spawner := topologies.OpenSpawner()
+	defer spawner.Close()
+	addr := serve(t, spawner)
+	out, end := 2500*time.Millisecond, 6*time.Second
+	if testing.Short() {
+		out, end = 500*time.Millisecond, 3*time.Second
+	}
+	token := NewToken()
+	f, err := Open(Options{Count: 2, Listen: machineOne + ":0", Token: token, Version: "v1", Join: 30 * time.Second, Timeout: 15 * time.Second,
+		MaxSlack: 20 * time.Millisecond, Say: func(line string) { t.Log(line) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	defer machineStarts(t, spawner, "m2", token, f.Address())()
+	defer machineStarts(t, spawner, "m3", token, f.Address(), "unshare", "-T", "--fork", "--kill-child", "--monotonic", "86400", "--boottime", "86400")()
+	access := topologies.Access{Name: "server", Addrs: []string{addr}}
+	b := &bench{t: t, every: 5 * time.Millisecond, Fleet: f, token: token, top: &topologies.Topology{}}
+	for _, x := range []struct {
+		lock string
+		want checker.Status
+		cut  bool
+		lost bool
+	}{{"lease", checker.Pass, true, false}, {"local", checker.Fail, false, false}, {"lease", checker.Fail, false, true}} {
+		lock, _ := locks.Find(x.lock)
+		b.orders = crew.Orders{
+			Shape: workload.Shape{Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: 10 * time.Millisecond, Think: 5 * time.Millisecond,
+				Wait: 10 * time.Second, Retry: 5 * time.Millisecond, End: end, Seed: 1},
+			Lock: lock, Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
+			Judged: true, To: end, Prefix: fmt.Sprint(x.lock, x.lost, ":"),
+		}
+		h, report := b.play(func(s *crew.Session) {
+			if x.cut {
+				passes(t, s, time.Second)
+				cable(t, "m2", "down")
+				passes(t, s, time.Second+out)
+				cable(t, "m2", "up")
+			}
+			if x.lost {
+				forget(t, s, addr)
+			}
+		})
+		m2, m3 := report.Fleet.Agents[0], report.Fleet.Agents[1]
+		t.Logf("%s: %s; m2 within %v, m3 within %v", x.lock, report.Fleet.Text(), time.Duration(m2.Doubt), time.Duration(m3.Doubt))
+		if report.Lost != "" || !m2.SameClock || m3.SameClock || m3.Exchanges < firstTime || m3.Doubt <= 0 {
+			t.Errorf("%+v, lost: %q", report.Fleet, report.Lost)
+		}
+		h.Claims = lock.Claims
+		judged(t, h, "exclusion", x.want)
+		if n := visits(h); n != report.Begun || n == 0 {
+			t.Errorf("%d visits ended, %d have begun", n, report.Begun)
+		}
+	}
+}
+
+// forget lets a server forget what it has granted, and its holder go on when somebody else has been granted the same.
+func forget(t *testing.T, s *crew.Session, addr string) {
+	t.Helper()
+	first, err := s.Gate.Catch(t.Context(), workload.Granted, workload.AnyKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	defer func() { _ = c.Close() }()
+	if err := c.FlushAll(t.Context()).Err(); err != nil {
+		t.Error(err)
+	}
+	second, err := s.Gate.Catch(t.Context(), workload.Granted, workload.AnyKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Go()
+	passes(t, s, s.Clock.Now()+100*time.Millisecond)
+	first.Go()
+}
+
+// judged wants a checker's verdict on a history.
+func judged(t *testing.T, h *history.History, name string, want checker.Status) {
+	t.Helper()
+	if err := h.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := checker.Prepare(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := checker.Judge(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range all {
+		if v.Checker == name {
+			t.Logf("%s: %s %s", name, v.Status, v.Summary)
+			if v.Status != want {
+				t.Errorf("%s: %s, want %s", name, v.Status, want)
+			}
+		} else if v.Status == checker.Fail && want == checker.Pass {
+			t.Errorf("%s: %s", v.Checker, v.Summary)
+		}
+	}
+}
+
+// outside runs the test again in network namespaces, if there can be some.
+func outside(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	for _, tool := range []string{"unshare", "nsenter", "ip"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("no %s", tool)
+		}
+	}
+	try := exec.CommandContext(t.Context(), "unshare", "-n", "-m", "-T", "--fork", "sh", "-c", "ip link add br0 type bridge && mount -t tmpfs none /run")
+	if out, err := try.CombinedOutput(); err != nil {
+		t.Skipf("no network or time namespaces here: %v: %s", err, out)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "unshare", "-n", "-m", "--kill-child", "--fork", "sh", "testdata/namespaces.sh", self, "-test.run", "^TestThreeMachines$", "-test.v",
+		"-test.timeout", "2m", fmt.Sprintf("-test.short=%v", testing.Short()))
+	out, err := cmd.CombinedOutput()
+	t.Logf("in the namespaces:\n%s", out)
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestThreeMachines") {
+		t.Errorf("in the namespaces: %v", err)
+	}
+}
+
+// serve starts a server that all machines reach.
+func serve(t *testing.T, spawner *topologies.Spawner) (addr string) {
+	t.Helper()
+	const port = "6400"
+	cmd := exec.CommandContext(t.Context(), "redis-server", "--port", port, "--bind", machineOne, "--save", "", "--protected-mode", "no", "--dir", t.TempDir())
+	if err := spawner.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	c := redis.NewClient(&redis.Options{Addr: machineOne + ":" + port})
+	defer func() { _ = c.Close() }()
+	for deadline := time.Now().Add(20 * time.Second); c.Ping(t.Context()).Err() != nil; pause(t.Context(), 20*time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the server does not start")
+		}
+	}
+	return machineOne + ":" + port
+}
+
+// machineStarts starts an agent on a machine, and returns what ends it.
+func machineStarts(t *testing.T, spawner *topologies.Spawner, machine string, token Token, join string, in ...string) (end func()) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"netns", "exec", machine}, in...)
+	cmd := exec.CommandContext(t.Context(), "ip", append(args, self, "agent", join, machine)...)
+	cmd.Env = append(cmd.Environ(), agentVariable+"="+string(token))
+	cmd.Stderr = os.Stderr
+	if err := spawner.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		_ = cmd.Process.Kill() // its worker process ends with it
+		_ = cmd.Wait()
+	}
+}
+
+// cable sets the link of a machine up or down.
+func cable(t *testing.T, machine, state string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "nsenter", "-t", os.Getenv(bridgeVariable), "-n", "ip", "link", "set", strings.Replace(machine, "m", "v", 1), state).CombinedOutput()
+	if err != nil {
+		t.Errorf("cable: %v: %s", err, out)
+	}
+}
+
+// testAgent is an agent that the test has started on another machine.
+func testAgent() {
+	spawner := topologies.OpenSpawner()
+	defer spawner.Close()
+	err := Work(context.Background(), AgentOptions{Join: os.Args[2], Name: os.Args[3], Token: Token(os.Getenv(agentVariable)), Version: "v1", Known: known(),
+		Spawn: spawner.Start, Say: func(line string) { fmt.Fprintln(os.Stderr, os.Args[3]+": "+line) }})
+	fmt.Fprintln(os.Stderr, err)
+}

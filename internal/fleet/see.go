@@ -1,0 +1,68 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/internal/crew"
+	"hammerlock/topologies"
+)
+
+// seeTimeout bounds how long servers may take to say which ones they are.
+const seeTimeout = 10 * time.Second
+
+// see names the servers that the orders lead to from here, by the ids that they drew when they were started. Who sees other
+// ones than the coordinator would measure, and judge, something else.
+func see(ctx context.Context, o *crew.Orders) (views []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
+	defer cancel()
+	sites := slices.Clone(o.Sites)
+	if o.Counter.Access != nil {
+		sites = append(sites, *o.Counter.Access)
+	}
+	for _, access := range sites {
+		c := access.Site().Client(topologies.ClientOptions{Source: 1})
+		view, err := serverIDs(ctx, c)
+		_ = c.Close() // it was only read
+		if err != nil {
+			return nil, fmt.Errorf("cannot reach %s at %s: %w", access.Name, strings.Join(access.Addrs, ", "), err)
+		}
+		views = append(views, access.Name+" "+view)
+	}
+	return views, nil
+}
+
+// serverIDs are those of the primaries that a client works on.
+func serverIDs(ctx context.Context, c redis.UniversalClient) (string, error) {
+	cluster, ok := c.(*redis.ClusterClient)
+	if !ok {
+		return serverID(ctx, c)
+	}
+	var mu sync.Mutex
+	var ids []string
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, n *redis.Client) error {
+		id, err := serverID(ctx, n)
+		mu.Lock()
+		defer mu.Unlock()
+		ids = append(ids, id)
+		return err
+	})
+	slices.Sort(ids)
+	return strings.Join(ids, "+"), err
+}
+
+func serverID(ctx context.Context, c redis.Cmdable) (string, error) {
+	text, err := c.Info(ctx, "server").Result()
+	for line := range strings.Lines(text) {
+		if id, ok := strings.CutPrefix(line, "run_id:"); ok {
+			return strings.TrimSpace(id), nil
+		}
+	}
+	return "", err
+}

@@ -1,0 +1,76 @@
+package fleet
+
+import (
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+)
+
+// sender makes frames of what the workers of an agent record.
+type sender struct {
+	t     *task
+	s     *crew.Session
+	merge *history.Merge
+	ops   []history.Op
+	open  []history.Op // calls that never returned, at the end
+	sent  time.Time
+}
+
+// run sends until the workers have gone, and then the rest. While the spool is full it takes nothing, so that the workers
+// wait for room in their lanes, which they count.
+func (s *sender) run(worked <-chan struct{}) {
+	ticker := time.NewTicker(drainEvery)
+	defer ticker.Stop()
+	for working := true; working; {
+		select {
+		case <-worked:
+			working = false
+			continue
+		case <-ticker.C:
+		}
+		if s.t.spool.full() {
+			continue
+		}
+		for _, lane := range s.s.Dead() {
+			s.merge.Abandon(lane)
+		}
+		final := s.merge.Drain(s.take)
+		if time.Since(s.sent) >= sendEvery {
+			s.frame(final)
+		}
+	}
+	s.merge.Flush(s.take)
+	s.frame(history.Forever)
+}
+
+func (s *sender) take(op *history.Op) {
+	if op.Return == history.Forever {
+		s.open = append(s.open, *op)
+		return
+	}
+	s.ops = append(s.ops, *op)
+	if len(s.ops) >= frameOps {
+		s.frame(op.Return)
+	}
+}
+
+// frame sends what was taken: everything that returned before upTo.
+func (s *sender) frame(upTo time.Duration) {
+	t := s.t
+	if t.done() {
+		return
+	}
+	all, _, _ := t.spool.state()
+	f := frame{Kept: t.spool.kept(), Run: t.plan.Run, Agent: t.w.me.Epoch, Number: all + 1, UpTo: max(upTo, 0), Exchanges: t.exchanged(), Ops: s.ops, Open: s.open}
+	if upTo != history.Forever {
+		s.merge.Open(func(op *history.Op) { f.Open = append(f.Open, *op) })
+	}
+	b, err := f.put()
+	if err != nil {
+		t.give(err.Error())
+		return
+	}
+	t.spool.add(b)
+	s.ops, s.sent = s.ops[:0], time.Now()
+}

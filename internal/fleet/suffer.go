@@ -1,0 +1,67 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"hammerlock/internal/crew"
+)
+
+// fragile is the agent as faults get hold of it.
+func (a *agent) fragile() *crew.Agent {
+	tell := func(o order) error { _, err := a.order(o, orderTimeout); return err }
+	return &crew.Agent{
+		Name:  a.Name,
+		Kill:  func() error { return tell(order{Do: doKill}) },
+		Pause: func(d time.Duration) error { return tell(order{Do: doPause, For: d}) },
+		Cut: func(cut bool) error {
+			if cut {
+				return tell(order{Do: doCut})
+			}
+			return tell(order{Do: doMend})
+		},
+	}
+}
+
+// cut cuts or mends the line of the workers to all servers.
+func (t *task) cut(cut bool) (err error) {
+	for _, p := range t.processes() {
+		err = errors.Join(err, p.Cut(cut))
+	}
+	return err
+}
+
+// suffer ends the agent at once, or stops it for a while: itself, and its worker process. Who is stopped cannot wake itself.
+func (t *task) suffer(o *order) error {
+	self := os.Getpid()
+	if o.Do == doKill {
+		return errors.Join(t.signal(syscall.SIGKILL), syscall.Kill(self, syscall.SIGKILL))
+	}
+	wake := exec.Command("sh", "-c", fmt.Sprintf("sleep %.3f; kill -CONT %d", o.For.Seconds(), self))
+	if err := t.w.o.Spawn(wake); err != nil {
+		return err
+	}
+	stopped := errors.Join(t.signal(syscall.SIGSTOP), syscall.Kill(self, syscall.SIGSTOP))
+	_ = wake.Wait() // it has done what it was for
+	return errors.Join(stopped, t.signal(syscall.SIGCONT))
+}
+
+// signal sends a signal to the worker process.
+func (t *task) signal(s syscall.Signal) error {
+	do := map[syscall.Signal]func(*crew.Process) error{
+		syscall.SIGSTOP: (*crew.Process).Stop, syscall.SIGCONT: (*crew.Process).Continue, syscall.SIGKILL: (*crew.Process).Kill,
+	}[s]
+	all := t.processes()
+	if do == nil || all == nil {
+		return fmt.Errorf("signal %d: there is none such, or no worker yet", s)
+	}
+	var err error
+	for _, p := range all {
+		err = errors.Join(err, do(p))
+	}
+	return err
+}

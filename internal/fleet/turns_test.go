@@ -1,0 +1,138 @@
+package fleet
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+)
+
+// What BenchmarkTurns lets agents record.
+const (
+	turnAgents = 4
+	turnRate   = 25_000 // operations a second, each
+	turnLong   = time.Second
+)
+
+// BenchmarkTurns lets four workers record 100 000 operations a second, in turns of a second: one time they share a process with
+// the file, another time each is an agent that sends them over NATS and TLS. An iteration is a pair of turns; a minute of each:
+// -benchtime 60x. All is one process here: its CPU is that of both sides.
+func BenchmarkTurns(b *testing.B) {
+	var ops, used [2]float64
+	var heap [2]uint64
+	for b.Loop() {
+		for i, turn := range []func(*testing.B, *history.Clock, []*history.Lane) *turned{alone, apart} {
+			n, cpu, bytes := take(b, turn)
+			ops[i], used[i], heap[i] = ops[i]+float64(n), used[i]+float64(cpu), max(heap[i], bytes)
+		}
+	}
+	for i, name := range []string{"alone", "fleet"} {
+		b.ReportMetric(ops[i]/(float64(b.N)*turnLong.Seconds()), name+"-op/s")
+		b.ReportMetric(used[i]/ops[i], name+"-cpu-ns/op")
+		b.ReportMetric(float64(heap[i])/1e6, name+"-MB")
+	}
+	b.ReportMetric(100*(1-ops[1]/ops[0]), "lost-%")
+}
+
+// turned is where what is recorded goes in a turn.
+type turned struct {
+	merge   *history.Merge            // of the file
+	written func(final time.Duration) // is told what is in it; may be nil
+	end     func()                    // the workers have gone
+}
+
+// take runs a turn: how many operations were recorded in its time, with how much CPU until all of them were written, and how much
+// memory was in use.
+func take(b *testing.B, turn func(*testing.B, *history.Clock, []*history.Lane) *turned) (n int64, used time.Duration, heap uint64) {
+	b.Helper()
+	clock := history.NewClock(0)
+	var lanes []*history.Lane
+	for i := range turnAgents {
+		lanes = append(lanes, history.NewLane(clock, i, int32(i), 1<<12, nil))
+	}
+	to := turn(b, clock, lanes)
+	file, err := os.Create(filepath.Join(b.TempDir(), "history.bin"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	w, err := history.Create(file, history.Header{Workers: turnAgents, Processes: turnAgents + 1, Keys: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	written, recorded := int64(0), make([]int64, turnAgents)
+	emit := func(op *history.Op) {
+		written++
+		if err := w.Add(op); err != nil {
+			b.Fatal(err)
+		}
+	}
+	before := cpu()
+	var workers sync.WaitGroup
+	for i, l := range lanes {
+		workers.Go(func() { recorded[i] = record(l) })
+	}
+	gone := make(chan struct{})
+	go func() { workers.Wait(); to.end(); close(gone) }()
+	ticker := time.NewTicker(drainEvery)
+	defer ticker.Stop()
+	for over := false; !over || written < n; {
+		select {
+		case <-gone:
+			gone, over = nil, true
+			for _, k := range recorded {
+				n += k
+			}
+		case <-ticker.C:
+		}
+		final := to.merge.Drain(emit)
+		if err := w.Flush(); err != nil {
+			b.Fatal(err)
+		}
+		to.written(final)
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return n, cpu() - before, m.HeapInuse
+}
+
+// record records operations at the rate for as long as a turn is.
+func record(l *history.Lane) (n int64) {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for began := time.Now(); time.Since(began) < turnLong; <-ticker.C {
+		for due := int64(time.Since(began).Seconds() * turnRate); n < due; n++ {
+			op := l.Call(history.Acquire, 0)
+			op.Hold, op.Outcome, op.Until, op.Token = op.ID, history.OK, op.Call+time.Second, uint64(n)*0x9e3779b97f4a7c15|1
+			l.Return(op)
+		}
+	}
+	return n
+}
+
+// alone has the workers and the file in one process.
+func alone(_ *testing.B, clock *history.Clock, lanes []*history.Lane) *turned {
+	return &turned{history.NewMerge(clock, lanes), func(time.Duration) {}, func() {}}
+}
+
+// apart makes an agent of each worker.
+func apart(b *testing.B, clock *history.Clock, lanes []*history.Lane) *turned {
+	r, spools := pretend(b, len(lanes))
+	to := &turned{history.NewMerge(clock, nil), r.written, nil}
+	var senders sync.WaitGroup
+	worked := make(chan struct{})
+	for i, a := range r.agents {
+		to.merge.Feeds = append(to.merge.Feeds, a.feed)
+		s := &crew.Session{Clock: clock, Lanes: lanes[i : i+1]}
+		t := &task{w: &worker{me: a.hello}, plan: &plan{Run: r.id}, spool: spools[i]}
+		send := &sender{t: t, s: s, merge: history.NewMerge(clock, s.Lanes)}
+		senders.Go(func() { send.run(worked) })
+	}
+	to.end = func() { close(worked); senders.Wait() }
+	return to
+}

@@ -1,0 +1,188 @@
+package fleet
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/workload"
+)
+
+// protocol is the version of the messages below.
+const protocol = 1
+
+// The subjects. Orders go to an agent by its epoch, and so do acknowledgements.
+const (
+	joinSubject  = "join"
+	clockSubject = "clock"
+	frameSubject = "frame"
+	finalSubject = "final"
+	orderSubject = "order."
+	ackSubject   = "ack."
+)
+
+// hello is what an agent says of itself, again and again while it waits for work.
+type hello struct {
+	Protocol int
+	Version  string
+	Name     string
+	Epoch    string // drawn when it was started: process ids repeat in containers
+	Host     string
+	CPUs     int
+	Machine  string // of its clock: two that name the same one share it
+}
+
+// welcome is the answer.
+type welcome struct {
+	Refused string // why the agent cannot be used; empty if it can
+}
+
+// plan is what an agent is told of a run: data, and names of what its own program has.
+type plan struct {
+	Run     string
+	Orders  crew.Orders
+	Lock    string
+	Counter string
+	Share   crew.Share
+	Timeout time.Duration // who hears nothing of the other for so long gives it up
+}
+
+// sum is a checksum of a plan: the agent says which one it has.
+func (p *plan) sum() (string, error) {
+	b, err := json.Marshal(p)
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:8]), err
+}
+
+// resolve looks up what a plan names.
+func (p *plan) resolve(known crew.Catalogue) error {
+	for _, l := range known.Locks {
+		if l.Name == p.Lock {
+			p.Orders.Lock = l
+		}
+	}
+	for _, c := range known.Counters {
+		if c.Name == p.Counter {
+			p.Orders.Counter.Spec = c
+		}
+	}
+	if p.Orders.Lock.Name == "" || p.Orders.Counter.Spec.Name == "" {
+		return fmt.Errorf("it has no lock %q or no counter %q", p.Lock, p.Counter)
+	}
+	return nil
+}
+
+// The orders.
+const (
+	doPlan   = "plan"   // get ready
+	doArm    = "arm"    // the run begins At
+	doGo     = "go"     // it does: all others are armed, too
+	doStop   = "stop"   // finish the visits in hand
+	doEnd    = "end"    // end now
+	doCatch  = "catch"  // hold the next worker at a point
+	doForget = "forget" // catch nobody
+	doFree   = "free"   // the worker that was caught goes on, or dies
+	doSignal = "signal" // to the worker process
+	doKill   = "kill"   // the agent, and its worker process
+	doPause  = "pause"  // both, For so long
+	doCut    = "cut"    // the worker process from all servers
+	doMend   = "mend"   // what was cut
+)
+
+// order is what the coordinator tells an agent.
+type order struct {
+	Do     string
+	Run    string
+	Plan   *plan          `json:",omitempty"`
+	At     int64          `json:",omitempty"` // on the clock of the agent's machine
+	ID     int            `json:",omitempty"` // of a catch
+	Point  workload.Point `json:",omitempty"`
+	Key    int32          `json:",omitempty"`
+	Die    bool           `json:",omitempty"`
+	Signal int            `json:",omitempty"`
+	For    time.Duration  `json:",omitempty"`
+}
+
+// answer is what it answers.
+type answer struct {
+	Error     string        `json:",omitempty"`
+	Exchanges []exchange    `json:",omitempty"` // since the last message
+	Slack     time.Duration `json:",omitempty"` // ready: of its processes' clocks
+	Plan      string        `json:",omitempty"` // ready: the checksum of its plan
+	Views     []string      `json:",omitempty"` // ready: which servers it sees
+	Caught    bool          `json:",omitempty"`
+	Worker    int32         `json:",omitempty"` // that was caught
+	Key       int32         `json:",omitempty"`
+	Hold      history.ID    `json:",omitempty"`
+}
+
+// ack tells an agent how far its frames have come.
+type ack struct {
+	Run      string
+	Received uint64
+	Written  uint64
+	Lost     string // why nothing more is taken of it; empty if it is
+}
+
+// final is an agent's last word about a run.
+type final struct {
+	Run    string
+	Agent  string
+	Frames uint64
+	Report crew.Report
+}
+
+func send(nc *bus, subject string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return nc.Publish(subject, b)
+}
+
+// ask sends a question and reads the answer.
+func ask[T any](nc *bus, subject string, v any, within time.Duration) (answer T, err error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return answer, err
+	}
+	m, err := nc.Request(subject, b, within)
+	if err != nil {
+		return answer, err
+	}
+	return answer, json.Unmarshal(m.Data, &answer)
+}
+
+func respond(m *nats.Msg, v any) {
+	if b, err := json.Marshal(v); err == nil {
+		_ = m.Respond(b) // who asked asks again
+	}
+}
+
+// introduce is the agent's hello.
+func introduce(name, epoch, version string) hello {
+	host, _ := os.Hostname() // only shown
+	if name == "" {
+		name = host
+	}
+	return hello{Protocol: protocol, Version: version, Name: name, Epoch: epoch, Host: host, CPUs: runtime.NumCPU(), Machine: machine()}
+}
+
+// machine names the clock that all processes of a machine share; empty if that is not known. A time namespace has another.
+func machine() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	space, err2 := os.Readlink("/proc/self/ns/time")
+	if err != nil || err2 != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(boot)) + " " + space
+}

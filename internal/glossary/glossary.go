@@ -1,0 +1,187 @@
+// Package glossary says what the words mean that stand on a screen, in a report and in a verdict.
+package glossary
+
+import (
+	"slices"
+	"strings"
+)
+
+// Word is an entry of the glossary.
+type Word struct {
+	Name  string // as it stands on the screen, in lower case; several with commas in between mean the same, or go together
+	Group Group
+	Means string // sentences, in Markdown without links
+}
+
+// Group is where a word is met.
+type Group string
+
+// The groups, in the order in which a reader meets them.
+const (
+	Visits   Group = "Visits and locks"
+	Numbers  Group = "Numbers of bench"
+	Texts    Group = "What else a run says"
+	Changes  Group = "Comparisons and gates"
+	Verdicts Group = "Verdicts"
+	Causes   Group = "Causes of a failure"
+)
+
+// Groups lists the groups.
+var Groups = []Group{Visits, Numbers, Texts, Changes, Verdicts, Causes}
+
+// All lists the words, group by group.
+var All = []Word{
+	{"visit", Visits, "What a worker does again and again: take the page's lock, load the counter, stay, store the counter plus one, release. A visit is acknowledged when its store was answered."},
+	{"worker", Visits, "Somebody who visits pages, one visit after the other: w00, w01 and so on. `--workers` says how many."},
+	{"page", Visits, "One counter with one lock. `--keys` makes several."},
+	{"lock", Visits, "What lets one worker at a time into a visit of a page, and how: `--lock` names the algorithm, `--list` says what each is."},
+	{"hold, holds", Visits, "The time from a grant to the release, to the end of the lease or to the loss of the lock, whichever comes first."},
+	{"lease", Visits, "How long a grant lasts if nobody extends it (`--ttl`)."},
+	{"until", Visits, "The end of the lease as its holder counts it, from when it sent the request. A holder that heeds it stores nothing later."},
+	{"token", Visits, "A value that names one grant. A release compares it, so that nobody releases the lock of somebody else."},
+	{"fence", Visits, "A number that grows with every grant. A counter that refuses smaller ones is safe from a holder that is late."},
+	{"waiter", Visits, "A worker between its first try for a lock and the grant, or its giving up."},
+	{"hand-off", Visits, "From the release of one worker to the grant of another. It is contended if the second one waited already."},
+	{"watchdog", Visits, "A part of a lock that extends the lease in the background while the holder works."},
+	{"site", Visits, "An independent server, or deployment, that a lock uses. Redlock needs a majority of several."},
+	{"topology", Visits, "The servers of a run, and how they are joined."},
+	{"scenario", Visits, "A load and what breaks meanwhile, a few seconds long. `verify` runs all that apply to the lock."},
+	{"fault", Visits, "What is broken on purpose: a server is killed, a link is cut, a worker is stopped."},
+	{"heal", Visits, "The end of a fault: what was broken is put right."},
+
+	{"safety", Numbers, "The final count against the acknowledged visits. It is judged in every run of `bench`."},
+	{"lost", Numbers, "Acknowledged page views that the final count lacks."},
+	{"visits/s, throughput, counted/s", Numbers, "Acknowledged visits a second, of all workers together."},
+	{"p50, p90, p99, p99.9", Numbers, "Percentiles: 50, 90, 99 or 99.9 in a hundred values are this or smaller. `-` stands where the values are too few to say."},
+	{"max, mean", Numbers, "The greatest value, exactly, and the sum of all values by their number."},
+	{"latency", Numbers, "How long a part of a visit takes. Each row of the table is a part."},
+	{"count", Numbers, "How many values a row is made of."},
+	{"acquire, acquire (winners)", Numbers, "The wait of those who got the lock, from the first try to the grant. Those who gave up are not in it."},
+	{"with unfinished, acquire with unfinished", Numbers, "The same wait, with those who gave up or still waited at the end (Kaplan-Meier estimate)."},
+	{"random waiter, a random waiter's wait", Numbers, "How long somebody waits in all whom you meet waiting at a random moment. Long waits are met more often."},
+	{"response, response (from due), response p50", Numbers, "From when a visit was due by the schedule to its end. A stall counts although nobody was free to notice it (coordinated omission)."},
+	{"response with unfinished", Numbers, "The same time, with the visits that gave up or had not ended (Kaplan-Meier estimate)."},
+	{"try, one try", Numbers, "One request for the lock, granted or not."},
+	{"one request", Numbers, "One request to a service that locks by itself, answered or not."},
+	{"release", Numbers, "How long the call that gives the lock back takes."},
+	{"jain, fairness", Numbers, "Jain's index of the visits of all workers: 1 if all had the same number, 1/n if one of n had all."},
+	{"starving", Numbers, "Workers that had less than a tenth of their fair share of the visits."},
+	{"worst worker", Numbers, "The worker with the fewest visits; of several, the one with the longest wait."},
+	{"longest", Numbers, "The longest wait of that worker, also one that had no end."},
+	{"idle", Numbers, "Share of the time in which nobody had the lock and somebody waited for it."},
+	{"a visit costs, cost a visit", Numbers, "What an acknowledged visit took on average: round trips, commands, CPU time of the servers."},
+	{"trips", Numbers, "Round trips of the lock's client to its servers, a visit."},
+	{"commands", Numbers, "Commands that the lock's servers carried out, a visit, those inside scripts and of replication included."},
+	{"server cpu", Numbers, "CPU time of the lock's servers, a visit."},
+	{"generator", Numbers, "What the load generator thinks of itself. OK: the latencies are those of the lock. SUSPECT: compare them, but do not quote them. SATURATED: they are those of this machine."},
+	{"closed loop", Numbers, "A worker begins its next visit when it is done with the last. With `--rate` the loop is open: visits are due by a schedule that knows nothing of the workers."},
+	{"dead time", Numbers, "Time in which somebody waited for a page and nobody believed to hold it."},
+
+	{"visits", Texts, "What became of the visits that were due within the measurement. Counted: the store was acknowledged. Timed out: it gave up waiting for the lock. Failed: certainly not counted, for another reason. Unknown: perhaps counted. Skipped: it gave up before a worker was free."},
+	{"counted", Texts, "Visits whose store was acknowledged."},
+	{"due", Texts, "Visits that were to begin by the schedule. In an open loop: due = begun + skipped + unfinished."},
+	{"timed out", Texts, "A visit that gave up waiting for the lock (`--wait`)."},
+	{"failed", Texts, "A visit that was certainly not counted, for another reason than that it gave up waiting."},
+	{"unknown", Texts, "What may have happened or not: the answer is missing."},
+	{"skipped", Texts, "A visit of an open loop that gave up before a worker was free."},
+	{"woken", Texts, "What made those try who got the lock: at-once is the first try of a visit, poll the end of a backoff, signal a message of the lock, lease-end the end of somebody's lease."},
+	{"phase, from, for, load", Texts, "A part of a run with a load of its own, when it begins, how long it lasts, and what its load is."},
+	{"driver", Texts, "A program of its own that has the lock and speaks JSON lines with the suite (docs/DRIVERS.md)."},
+	{"agents", Texts, "Programs that run the workers, on this machine or on others, and how well their clocks agree."},
+	{"errors", Texts, "Operations that did not go well, by kind, outcome and reason."},
+	{"note", Texts, "What to keep in mind about every number of the run."},
+	{"interactive", Texts, "Somebody changed the run by key while it went on. Its history names each change; gates decide nothing."},
+	{"partial", Texts, "The run ended early. What was measured until then stands."},
+	{"history", Texts, "The file that has every operation of a run of `verify`. `verify check` judges it again, without Redis."},
+	{"repeat", Texts, "The command that carries out the run again, with its seed."},
+
+	{"a, b", Changes, "The two sides of a comparison. In `ab`, A' has the settings of A: what A' shows against A is noise."},
+	{"change", Changes, "By how much a side's median is greater or smaller than that of the first side."},
+	{"better, worse", Changes, "A change that is more than noise, in the direction that is good for this number, or bad."},
+	{"~", Changes, "A change that is within the noise: it says nothing."},
+	{"interval", Changes, "Where the true change lies, with 95 % confidence for all rows at once. If it has 0 %, there may be no change."},
+	{"noise floor", Changes, "The change that two series of the same thing show. What is smaller is no difference."},
+	{"p", Changes, "How often chance alone would show such a difference (Mann-Whitney U test). Small is clear."},
+	{"gate", Changes, "A condition on a number: what does not meet it makes the exit code 5."},
+	{"no data", Changes, "The runs have no value for this number."},
+	{"not reached", Changes, "Another gate ended the run before this one could be checked."},
+	{"underpowered", Changes, "Too little was measured to say whether a gate holds. It is neither a pass nor a failure."},
+
+	{"verdict", Verdicts, "What was found of a lock, or of one property of it: pass, fail, inconclusive or not judged."},
+	{"property", Verdicts, "What a check asks of a lock, such as exclusion."},
+	{"pass", Verdicts, "Enough was tried, and no violation was found."},
+	{"fail", Verdicts, "A violation is proved. The operations that prove it are shown."},
+	{"inconclusive", Verdicts, "Neither: too little was tried, an answer is missing, a server failed by itself, or the machine stood still. It is never a pass."},
+	{"not judged", Verdicts, "The lock does not claim this property."},
+	{"not run", Verdicts, "The scenario does not apply to this lock here, or there was no time for it. The reason stands beside it."},
+	{"proved", Verdicts, "When the last operation was over that proves the first violation."},
+	{"exposed", Verdicts, "Occasions on which the property could have failed."},
+	{"violations", Verdicts, "Occasions on which it did."},
+	{"what was found", Verdicts, "The finding in a sentence, near misses included."},
+	{"overlap", Verdicts, "Two workers believed to hold the same page at the same time."},
+	{"result, expected", Verdicts, "What a cell of the matrix showed, and what the catalogues expect of it. A cell that differs is red."},
+	{"red", Verdicts, "A cell of the matrix, or a chapter of the tour, that did not show what is expected."},
+	{"95 % bound", Verdicts, "The greatest share of violations that so many holds without one leave possible, with 95 % confidence."},
+	{"detected", Verdicts, "How long after the start the first violation was proved."},
+	{"service", Verdicts, "The servers, in contrast to the lock's client and its user."},
+	{"unplanned", Verdicts, "Something that no fault had asked for: a server ended or took another role, or the machine stood still. What it explains is held against nobody."},
+	{"gap", Verdicts, "A time in which a process stood still: nothing of it ran."},
+	{"slack", Verdicts, "How far the clocks of two processes may differ. What it could hide proves nothing."},
+	{"notice delay", Verdicts, "How long after the end of its lease a holder was told that it had lost the lock."},
+
+	{"double-grant", Causes, "The lock was granted while somebody else certainly had it, and nothing explains it but the lock itself."},
+	{"foreign-release", Causes, "A worker released a lock that was not its own (any more)."},
+	{"service-loss", Causes, "The servers forgot a grant because of a fault, for example in a failover. No client of this lock could have known."},
+	{"silent-reacquire", Causes, "An extension or a re-entry took a lock that was over, instead of saying that it is lost."},
+	{"over-claim", Causes, "The lock told its holder a later end of the lease than the servers had promised."},
+	{"renewal-failure", Causes, "A lock that renews its lease let it run out while its holder lived, and nothing excuses that."},
+	{"premature-loss", Causes, "A holder was told that it had lost the lock before its lease was over, and nothing had happened to it."},
+	{"overrun", Causes, "A holder stored when its lease was over. The lock is right; its user must heed the deadline or use a fence."},
+	{"phantom", Causes, "What was refused took effect: the token of a refused try was found in the servers."},
+	{"exclusion", Causes, "A page view was lost because two workers were inside at once."},
+	{"changed-read", Causes, "A reader loaded a page when it came and before it went, and somebody had stored meanwhile."},
+	{"stale-read", Causes, "A load did not see a store that had been acknowledged before."},
+	{"store-loss", Causes, "The counter's own server lost a store."},
+	{"zombie-write", Causes, "A store arrived after its holder had given up waiting for its answer."},
+	{"overwritten", Causes, "The counter went back to an older value."},
+	{"lost-update", Causes, "A service counted fewer visits than it acknowledged."},
+	{"duplicate", Causes, "The counter counted more than the visits that can have reached it, or told two visits the same number."},
+	{"corrupt", Causes, "The counter has a number that nobody wrote."},
+	{"stale-store", Causes, "A counter that checks fences took a store with an older one."},
+	{"repeated", Causes, "Two grants have the same fence."},
+	{"regressed", Causes, "A later grant has a smaller fence."},
+	{"no-token", Causes, "A grant of a lock that claims fences has none."},
+	{"false-release", Causes, "A release was answered with success although somebody else had the lock."},
+	{"double-release", Causes, "The same hold was released with success twice."},
+	{"false-refusal", Causes, "A release was told \"not yours\", and a later one of the same hold succeeded; or an owner was refused within its lease, and nothing was broken."},
+	{"unanswered", Causes, "A call to the lock ended in an error that leaves open what it did, although nothing was broken (explore)."},
+	{"deadlock", Causes, "Somebody waited, nobody could have the lock, and it was never granted again."},
+	{"stuck", Causes, "Somebody waited, nobody could have the lock, and nobody was served for longer than the bound."},
+	{"starved", Causes, "A writer waited for longer than a lease, and readers who had come later were granted the lock."},
+	{"lost-wakeup", Causes, "A waiter that sleeps until it is told was not told."},
+	{"storm", Causes, "Waiters made the servers do more than ten times what polling with the backoff would have cost."},
+	{"leak", Causes, "A key was left behind that never expires, or that had been released."},
+	{"leftover", Causes, "A key was left behind that expires by itself, of a lock that claims to clean up."},
+	{"ttl-too-long", Causes, "A key was left behind that outlives the longest lease that was asked for."},
+	{"count", Causes, "A reentrant lock told a wrong number of holds."},
+	{"token-changed", Causes, "A reentrant lock gave its owner another token inside."},
+	{"self-refusal", Causes, "A reentrant lock refused its own owner, or told it that a hold was lost that was its own."},
+	{"backwards", Causes, "A service told a visit a smaller count than one that had ended before it began."},
+	{"gap", Causes, "A service skipped a count that no visit can have been told."},
+	{"order", Causes, "A lock that claims first come, first served did not serve in that order; or a service told counts in an order that no order of its visits explains."},
+	{"not-linearizable", Causes, "A second, independent checker (porcupine) found no order that explains the history."},
+	{"harness-error", Causes, "Two checkers disagree. It is an error of the suite; please report it."},
+}
+
+// Names are the names of an entry.
+func (w *Word) Names() []string { return strings.Split(w.Name, ", ") }
+
+// Find returns the entries of that name: a word may mean one thing in a verdict and another as its cause.
+func Find(name string) (all []Word) {
+	for _, w := range All {
+		if slices.Contains(w.Names(), name) {
+			all = append(all, w)
+		}
+	}
+	return all
+}

@@ -1,0 +1,66 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+	"hammerlock/locks/known"
+)
+
+// blpop bounds what any lock in the server can come to: an element of a list is taken and put back, and the server's own queue of
+// blocked clients is the order. It is no lock, for it has no lease, no fence and no owner.
+var blpop = locks.Spec{
+	Name: "blpop", Doc: "an element of a list: BLPOP, RPUSH", Source: "redis.io, BLPOP", Sites: locks.OneSite, Assumes: "nobody dies",
+	Claims: history.Claims{Excludes: true},
+	Open: func(e locks.Env) (locks.Lock, error) {
+		return &blpopLock{client: e.Sites[0], made: map[string]bool{}}, nil
+	},
+}
+
+// withBound is the catalogue of the benchmark and of its worker processes.
+var withBound = append(known.Locks[:len(known.Locks):len(known.Locks)], blpop)
+
+func findOrBound(name string) (locks.Spec, bool) {
+	if name == blpop.Name {
+		return blpop, true
+	}
+	return known.Find(name)
+}
+
+type blpopLock struct {
+	client redis.UniversalClient
+	made   map[string]bool
+}
+
+var makeElement = redis.NewScript(`if redis.call("SETNX", KEYS[2], 1) == 1 then redis.call("LPUSH", KEYS[1], "x") end return 1`)
+
+func (l *blpopLock) Acquire(ctx context.Context, key string, _ time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key, Token: rand.Text()}
+	if !l.made[key] {
+		if err := makeElement.Run(ctx, l.client, []string{key, key + ":made"}).Err(); err != nil {
+			return lease, err
+		}
+		l.made[key] = true
+	}
+	err := l.client.BLPop(ctx, time.Second, key).Err()
+	if errors.Is(err, redis.Nil) {
+		return lease, locks.ErrBusy
+	}
+	return lease, err
+}
+
+func (l *blpopLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
+	return lease, nil
+}
+
+func (l *blpopLock) Release(ctx context.Context, lease locks.Lease) error {
+	return l.client.RPush(ctx, lease.Key, "x").Err()
+}
+
+func (l *blpopLock) Close() error { return nil }

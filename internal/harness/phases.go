@@ -1,0 +1,290 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/faults"
+	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
+	"hammerlock/results"
+	"hammerlock/workload"
+)
+
+// Phase is a part of a run with a load of its own.
+type Phase struct {
+	Kind     string // one of PhaseKinds
+	Name     string // empty: its kind
+	Duration time.Duration
+	Rate     workload.Rate // open loop
+	Rated    bool          // it has a rate of its own, not that of the plan
+	Burst    int           // so many visits at once when it begins, besides the rate
+	Workers  int           // closed loop; 0 = those of the plan
+	Faults   []string      // as faults.Parse reads them; times count from the phase's begin
+}
+
+// PhaseKind is what a phase is for.
+type PhaseKind struct{ Name, Doc string }
+
+// The kinds that are treated apart.
+const (
+	warmUp   = "warm-up"
+	ramp     = "ramp"
+	burst    = "burst"
+	sine     = "sine"
+	broken   = "fault"
+	recovery = "recovery"
+)
+
+// PhaseKinds lists the kinds.
+var PhaseKinds = []PhaseKind{
+	{warmUp, "comes first and is not measured"},
+	{ramp, "goes evenly from one rate to another"},
+	{"steady", "keeps its rate"},
+	{burst, "begins with many visits at once"},
+	{sine, "has a rate that rises and falls"},
+	{broken, "has something broken in it"},
+	{recovery, "shows what becomes of it afterwards"},
+}
+
+// PhaseMistake is what is wrong with one setting of a phase.
+type PhaseMistake struct{ Key, Text string }
+
+// maxPhases keeps the memory of their measurements small.
+const maxPhases = 32
+
+// Called is the name that gates and reports know the phase by.
+func (p *Phase) Called() string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return p.Kind
+}
+
+// Mistakes are what is wrong with the phase whatever the plan is.
+func (p *Phase) Mistakes() (all []PhaseMistake) {
+	r := p.Rate
+	for _, rule := range []struct {
+		wrong     bool
+		key, text string
+	}{
+		{p.Duration == 0, "duration", "it is missing, as in 10s"},
+		{p.Duration != 0 && p.Duration < time.Millisecond, "duration", "at least 1ms"},
+		{p.Kind == ramp && r.First == r.Last, "rate", "a ramp goes from one rate to another, as in 100/s..500/s"},
+		{p.Kind != ramp && r.First != r.Last, "rate", "only a ramp goes from one rate to another"},
+		{max(r.First, r.Last) > maxRate, "rate", fmt.Sprintf("at most %d/s", maxRate)},
+		{p.Kind == sine && r.Amplitude == 0, "amplitude", "a sine needs one, as in 200/s"},
+		{p.Kind == sine && r.Period == 0, "period", "a sine needs one, as in 5s"},
+		{p.Kind != sine && r.Amplitude != 0, "amplitude", "only a sine has one"},
+		{p.Kind != sine && r.Period != 0, "period", "only a sine has one"},
+		{p.Kind == sine && p.Rated && r.Amplitude > r.First, "amplitude", "it is more than the rate, which cannot fall below zero"},
+		{p.Kind == burst && p.Burst == 0, "burst", "how many visits at once, as in 300?"},
+		{p.Kind != burst && p.Burst != 0, "burst", "only a burst has one"},
+		{p.Burst < 0 || p.Burst > maxRate, "burst", fmt.Sprintf("from 1 to %d", maxRate)},
+		{p.Workers < 0 || p.Workers > maxWorkers, "workers", fmt.Sprintf("from 1 to %d", maxWorkers)},
+		{p.Workers > 0 && p.open(), "workers", "in an open loop the rate is the load: leave it out"},
+		{p.Kind == broken && len(p.Faults) == 0, "fault", "what breaks, as in kill-primary or lost-grant@1s?"},
+		{(p.Kind == warmUp || p.Kind == recovery) && len(p.Faults) > 0, "fault", "nothing breaks in a " + p.Kind},
+	} {
+		if rule.wrong {
+			all = append(all, PhaseMistake{rule.key, rule.text})
+		}
+	}
+	return all
+}
+
+// open tells whether the phase makes the plan an open loop.
+func (p *Phase) open() bool { return p.Rated || p.Burst > 0 }
+
+// phases checks the phases beside each other.
+func (c *check) phases() {
+	p := c.plan
+	if len(p.Workload.Trace) > 0 && p.Workload.Rate > 0 {
+		c.mistake("--rate does nothing with --arrivals of a trace, which says when visits are due")
+	}
+	if len(p.Phases) == 0 {
+		return
+	}
+	wrong := func(i int, format string, args ...any) {
+		c.mistake("--phases %s: %s", p.Phases[i].Called(), fmt.Sprintf(format, args...))
+	}
+	open := p.Workload.Rate > 0 || slices.ContainsFunc(p.Phases, func(x Phase) bool { return x.open() })
+	names, measured := map[string]bool{}, false
+	for i := range p.Phases {
+		x := &p.Phases[i]
+		if names[x.Called()] {
+			wrong(i, "another phase has the same name: give it one of its own, as in name: %s-2", x.Called())
+		}
+		names[x.Called()] = true
+		switch rate := p.rate(x); {
+		case x.Kind == warmUp && measured:
+			wrong(i, "a warm-up comes first, before what is measured")
+		case open && x.Workers > 0 && !x.open():
+			wrong(i, "workers: in an open loop the rate is the load: leave it out")
+		case open && rate == workload.Rate{} && !x.open():
+			wrong(i, "rate: it is missing, and others have one; or set the rate of the plan")
+		case rate.Amplitude > rate.First && !x.Rated:
+			wrong(i, "amplitude: it is more than the rate, which cannot fall below zero")
+		}
+		measured = measured || x.Kind != warmUp
+	}
+	if !measured {
+		wrong(0, "nothing is measured in a warm-up: add a phase")
+	}
+	if len(p.Phases) > maxPhases {
+		c.mistake("--phases: at most %d", maxPhases)
+	}
+	if len(p.Workload.Trace) > 0 {
+		c.mistake("--arrivals: a trace says when visits are due, and so do phases: leave one out")
+	}
+}
+
+// rate is that of a phase: its own, or that of the plan.
+func (p *Plan) rate(x *Phase) workload.Rate {
+	r := x.Rate
+	if !x.Rated {
+		r.First, r.Last = p.Workload.Rate, p.Workload.Rate
+	}
+	return r
+}
+
+// phased is the plan with its phases laid out, one stretch each, and the mean of what they or a trace make due as its rate.
+func (p Plan) phased() Plan {
+	if n := len(p.Workload.Trace); n > 0 {
+		p.Workload.Rate = float64(n) / (p.Warmup + p.Duration).Seconds()
+	}
+	if len(p.Phases) == 0 {
+		return p
+	}
+	base := p
+	w := &p.Workload
+	p.Faults, p.Warmup, p.Duration, w.Workers, w.Stretches = nil, 0, 0, 0, nil
+	visits := 0.0
+	for i := range p.Phases {
+		x := &p.Phases[i]
+		s := workload.Stretch{From: p.Warmup + p.Duration, Rate: base.rate(x), Burst: x.Burst, Workers: x.Workers}
+		if s.Workers == 0 {
+			s.Workers = base.Workload.Workers
+		}
+		s.To = s.From + x.Duration
+		if x.Kind == warmUp {
+			p.Warmup += x.Duration
+		} else {
+			p.Duration += x.Duration
+		}
+		w.Workers = max(w.Workers, s.Workers)
+		visits += s.Visits()
+		w.Stretches = append(w.Stretches, s)
+	}
+	w.Rate = visits / (p.Warmup + p.Duration).Seconds()
+	return p
+}
+
+// steps are the faults of a combination, and what is wrong with them. What breaks in a phase is healed at its end.
+func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes []string) {
+	p := &x.Plan
+	if len(p.Phases) == 0 {
+		return faults.Parse(p.Faults, scene, p.Warmup+p.Duration, p.Workload.Seed)
+	}
+	for i, s := range p.Workload.Stretches {
+		phase := &p.Phases[i]
+		more, wrong := faults.Parse(phase.Faults, scene, phase.Duration, p.Workload.Seed+uint64(i))
+		for _, step := range more {
+			if step.From += s.From; step.To > 0 {
+				step.To += s.From
+			} else {
+				step.To = s.To
+			}
+			steps = append(steps, step)
+		}
+		for _, m := range wrong {
+			mistakes = append(mistakes, "--phases "+phase.Called()+": "+strings.TrimPrefix(m, "--"))
+		}
+	}
+	return steps, mistakes
+}
+
+// spans are the phases as they are measured.
+func (p *Plan) spans() (spans []measure.Span) {
+	if len(p.Phases) == 0 {
+		return nil
+	}
+	for i, s := range p.Workload.Stretches {
+		spans = append(spans, measure.Span{Name: p.Phases[i].Called(), From: s.From, To: s.To, Workers: s.Workers})
+	}
+	return spans
+}
+
+// measuredPhases are the phases with what was measured in each.
+func (p *Plan) measuredPhases(measured []results.Run) (all []results.Phase) {
+	for i := range measured {
+		x, s := &p.Phases[i], &p.Workload.Stretches[i]
+		phase := results.Phase{
+			Name: x.Called(), Kind: x.Kind, Load: load(s, p.Workload.Open()), From: int64(s.From), To: int64(s.To), Faults: x.Faults,
+		}
+		phase.Take(&measured[i])
+		all = append(all, phase)
+	}
+	return all
+}
+
+// steerable tells whether the rate may be changed while the run goes on: what is due is not planned for each moment.
+func (p *Plan) steerable() bool { return len(p.Workload.Stretches)+len(p.Workload.Trace) == 0 }
+
+// load is the load of a stretch in words.
+func load(s *workload.Stretch, open bool) string {
+	if !open {
+		return human.Quantity(s.Workers, "worker")
+	}
+	r := s.Rate
+	if s.Burst > 0 && r == (workload.Rate{}) {
+		return human.Count(int64(s.Burst)) + " at once"
+	}
+	text := human.Number(r.First) + "/s"
+	if r.First != r.Last {
+		text += ".." + human.Number(r.Last) + "/s"
+	}
+	if r.Amplitude != 0 {
+		text += fmt.Sprintf(" ± %s/s each %s", human.Number(r.Amplitude), human.Duration(r.Period))
+	}
+	if s.Burst > 0 {
+		text = fmt.Sprintf("%s at once, %s", human.Count(int64(s.Burst)), text)
+	}
+	return text
+}
+
+// lookEvery is how often a run that goes on is asked whether it is hopeless.
+const lookEvery = time.Second
+
+// gated ends a run that is hopeless.
+func (x *execution) gated(tell func(now, final time.Duration)) func(now, final time.Duration) {
+	if x.job.Hopeless == nil {
+		return tell
+	}
+	last := time.Duration(0)
+	return func(now, final time.Duration) {
+		tell(now, final)
+		if now-last < lookEvery || x.run.Aborted != "" {
+			return
+		}
+		last = now
+		run, spans := x.meter.SoFar(now)
+		run.Topology, run.Lock, run.Phases = x.run.Topology, x.run.Lock, x.combo.Plan.measuredPhases(spans)
+		if x.run.Aborted = x.job.Hopeless(&run); x.run.Aborted != "" {
+			x.abort(errors.New(x.run.Aborted))
+		}
+	}
+}
+
+// PhaseAt names the phase that goes on at a time; empty if there are none.
+func (c *Combination) PhaseAt(now time.Duration) string {
+	for _, s := range c.Plan.spans() {
+		if now < s.To {
+			return s.Name
+		}
+	}
+	return ""
+}

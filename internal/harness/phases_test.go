@@ -1,0 +1,93 @@
+package harness
+
+import (
+	"testing"
+	"time"
+
+	"hammerlock/faults"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// TestPhasesAreLaidOut: one stretch each, at rates of their own or that of the plan; what breaks in one is over at its end.
+func TestPhasesAreLaidOut(t *testing.T) {
+	const s = time.Second
+	p := Default()
+	p.Topologies, p.Workload.Rate, p.Workload.Workers = topologies.All[:1], 50, 4
+	p.Phases = []Phase{
+		{Kind: warmUp, Duration: 2 * s},
+		{Kind: ramp, Duration: 4 * s, Rate: workload.Rate{First: 50, Last: 150}, Rated: true},
+		{Kind: broken, Duration: 3 * s, Faults: []string{"stall-worker@1s", "pause-primary@500ms", "heal@2s"}},
+		{Kind: burst, Duration: s, Burst: 30},
+	}
+	x := Combination{Topology: p.Topologies[0], Plan: p.phased()}
+	got := &x.Plan
+	if got.Warmup != 2*s || got.Duration != 8*s || got.Workload.Rate != 73 {
+		t.Errorf("warm-up %s, duration %s, %v visits/s; want 2 s, 8 s and 73", got.Warmup, got.Duration, got.Workload.Rate)
+	}
+	for i, want := range []workload.Stretch{
+		{To: 2 * s, Rate: workload.Rate{First: 50, Last: 50}},
+		{From: 2 * s, To: 6 * s, Rate: workload.Rate{First: 50, Last: 150}},
+		{From: 6 * s, To: 9 * s, Rate: workload.Rate{First: 50, Last: 50}},
+		{From: 9 * s, To: 10 * s, Rate: workload.Rate{First: 50, Last: 50}, Burst: 30},
+	} {
+		if want.Workers = 4; got.Workload.Stretches[i] != want {
+			t.Errorf("phase %d: got %+v, want %+v", i, got.Workload.Stretches[i], want)
+		}
+	}
+	steps, mistakes := x.steps(faults.Scene{Topology: "single", Sites: 1, Nodes: 1, Processes: 1})
+	if len(mistakes) > 0 || len(steps) != 2 {
+		t.Fatalf("steps %v, mistakes %v", steps, mistakes)
+	}
+	for i, want := range []struct{ from, to time.Duration }{{7 * s, 8 * s}, {6500 * time.Millisecond, 8 * s}} {
+		if steps[i].From != want.from || steps[i].To != want.to {
+			t.Errorf("%s from %s to %s, want %s to %s", steps[i], steps[i].From, steps[i].To, want.from, want.to)
+		}
+	}
+	x.Plan.Phases[2].Faults = []string{"stall-worker@1s"}
+	if steps, _ := x.steps(faults.Scene{}); len(steps) != 1 || steps[0].To != 9*s {
+		t.Errorf("what nobody heals ends with its phase: got %+v", steps)
+	}
+	got.Repeat(1)
+	if got.Duration != 8*s {
+		t.Errorf("another try takes %s, but phases say how long they are", got.Duration)
+	}
+}
+
+// TestPhasesBesideEachOther are checked.
+func TestPhasesBesideEachOther(t *testing.T) {
+	rated := workload.Rate{First: 5, Last: 5}
+	for want, phases := range map[string][]Phase{
+		"--phases steady: another phase has the same name: give it one of its own, as in name: steady-2": {{Kind: "steady", Duration: 1}, {Kind: "steady", Duration: 1}},
+		"--phases warm-up: a warm-up comes first, before what is measured":                               {{Kind: "steady", Duration: 1}, {Kind: warmUp, Duration: 1}},
+		"--phases warm-up: nothing is measured in a warm-up: add a phase":                                {{Kind: warmUp, Duration: 1}},
+		"--phases recovery: rate: it is missing, and others have one; or set the rate of the plan":       {{Kind: "steady", Duration: 1, Rate: rated, Rated: true}, {Kind: recovery, Duration: 1}},
+		"--phases recovery: workers: in an open loop the rate is the load: leave it out":                 {{Kind: "steady", Duration: 1, Rate: rated, Rated: true}, {Kind: recovery, Duration: 1, Workers: 3}},
+	} {
+		p := Default()
+		p.Phases = phases
+		c := check{plan: &p}
+		c.phases()
+		if len(c.mistakes) != 1 || c.mistakes[0] != want {
+			t.Errorf("got %q, want %q", c.mistakes, want)
+		}
+	}
+}
+
+// TestCostsByPhase divides what the servers did in each phase among the visits that were finished in it.
+func TestCostsByPhase(t *testing.T) {
+	j := job(t, func(p *Plan) {
+		p.Workload.Workers = 1
+		for _, name := range []string{"first", "second"} {
+			p.Phases = append(p.Phases, Phase{Kind: "steady", Name: name, Duration: 300 * time.Millisecond, Rate: workload.Rate{First: 200, Last: 200}, Rated: true})
+		}
+	})
+	r := run(t, j, nil)
+	for _, name := range []string{"first", "second"} {
+		c := &r.In(name).Cost
+		trips, commands, cpu := c.Texts()
+		if c.Commands == nil || *c.Commands < 3 || *c.Commands > 6 || c.ServerCPU == nil || *c.ServerCPU <= 0 || c.RoundTrips != nil {
+			t.Errorf("a visit of phase %s costs %s round trips, %s commands and %s of CPU", name, trips, commands, cpu)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package harness
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/internal/service"
+	"hammerlock/locks"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// leastTTL is the shortest lease that can be asked for; a service has leases of its own, or none.
+func (p *Plan) leastTTL() time.Duration {
+	if p.Service != nil {
+		return 0
+	}
+	return 10 * time.Millisecond
+}
+
+// programs is how many programs of a service the suite starts.
+func (p *Plan) programs() int {
+	if p.Service == nil {
+		return 0
+	}
+	return len(p.Service.Serve)
+}
+
+// service checks a plan to visit a service: one run; none if it visits none.
+func (c *check) service() []Combination {
+	p, s := c.plan, c.plan.Service
+	if s == nil {
+		return nil
+	}
+	c.requests(s)
+	if s.Burst < 0 || s.Burst > maxWorkers {
+		c.mistake("--burst %d: from 1 to %d", s.Burst, maxWorkers)
+	}
+	for _, status := range s.Refusal {
+		if status < 300 || status > 599 {
+			c.mistake("--refusal %d: a status from 300 to 599: a 2xx says that the visit was counted", status)
+		}
+	}
+	if s.Answer.Field != "" && s.Answer.Match != nil {
+		c.mistake("--field and --match: an answer is read in one way")
+	}
+	own := s.Clone()
+	for _, name := range own.Resolve(p.Getenv) {
+		c.mistake("--header: the variable %s is not set", name)
+	}
+	x := Combination{Topology: topologies.Outside, Lock: locks.Outside, Plan: p.visiting(own)}
+	if len(own.Visit.URLs) > 0 {
+		x.Lock.Name = own.Name()
+	}
+	all := []Combination{x}
+	c.faults(all)
+	return all
+}
+
+// visiting is the plan of a run that visits a service. Visits that all begin at once are in place of every other load.
+func (p Plan) visiting(s *service.Spec) Plan {
+	s.Timeout = p.Workload.Wait
+	if w := &p.Workload; s.Burst > 0 {
+		p.Phases, p.Warmup, p.Duration = nil, 0, w.Wait
+		w.Workers, w.Visits, w.Rate, w.Trace = s.Burst, 1, 0, nil
+	}
+	p = p.phased()
+	p.Counter, p.Service = workload.CounterSpec{Name: "service"}, s
+	return p
+}
+
+// services checks the plans to visit services, and names them where they are wrong. Results must tell them apart.
+func (c *check) services() (all []Combination) {
+	known := map[string]bool{}
+	for i := range c.plan.Services {
+		p := &c.plan.Services[i]
+		p.Out, p.Workload.Seed = c.plan.Out, c.plan.Workload.Seed
+		one := check{plan: p}
+		all = append(all, one.service()...)
+		name := fmt.Sprint(i + 1)
+		if len(p.Service.Visit.URLs) > 0 {
+			name = p.Service.Name()
+		}
+		if known[name] {
+			one.mistake("another service is called so: give it a name of its own, as in name: %s-2", name)
+		}
+		known[name] = true
+		for _, m := range one.mistakes {
+			if !slices.Contains(c.mistakes, m) { // of the load, which all have
+				c.mistake("services %d: %s", i+1, m)
+			}
+		}
+	}
+	return all
+}
+
+// requests checks the addresses. Pages need one each.
+func (c *check) requests(s *service.Spec) {
+	for _, r := range []struct {
+		flag    string
+		request service.Request
+	}{{"visit", s.Visit}, {"count", s.Count}} {
+		if len(r.request.URLs) == 0 {
+			c.mistake("--%s is missing: a request, as in --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'", r.flag)
+			continue
+		}
+		for _, u := range r.request.URLs {
+			if paged := strings.Contains(u, service.PagePlace); paged != (c.plan.Workload.Keys > 1) {
+				c.mistake("--%s %s: with --keys above 1, and only then, %s stands for the number of the page", r.flag, u, service.PagePlace)
+			}
+		}
+	}
+	if len(s.Count.URLs) > 1 {
+		c.mistake("--count: one address says how many page views there are")
+	}
+}

@@ -1,0 +1,76 @@
+package measure
+
+import (
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// Span is a part of a run that is measured for itself, too.
+type Span struct {
+	Name     string
+	From, To time.Duration
+	Workers  int // the first so many visit in it, the others rest
+}
+
+// newSpans makes a meter for each span of the options.
+func newSpans(o Options) (all []*Meter) {
+	for _, s := range o.Spans {
+		part := o
+		part.From, part.To, part.Spans, part.Log = s.From, s.To, nil, nil
+		m := NewMeter(part)
+		m.called = s.Workers
+		all = append(all, m)
+	}
+	return all
+}
+
+// alwaysCalled is how many workers visit in all measured spans: only their shares can be compared.
+func (o *Options) alwaysCalled() int {
+	n := o.Workers
+	for _, s := range o.Spans {
+		if s.From >= o.From {
+			n = min(n, s.Workers)
+		}
+	}
+	return n
+}
+
+// inSpans shows an operation to the spans that it belongs to: those in which it returns, and, if that is later, the one in
+// which its visit was due. It is called before the operation is taken into account.
+func (m *Meter) inSpans(op *history.Op) {
+	for _, s := range m.spans {
+		if op.Return < s.from || op.Due >= s.to && op.Call >= s.to {
+			continue
+		}
+		if !s.begun {
+			s.goOn(m)
+		}
+		s.Observe(op)
+	}
+}
+
+// goOn begins with the waits and holds that go on in another meter.
+func (s *Meter) goOn(m *Meter) {
+	s.begun = true
+	copy(s.pages, m.pages)
+	for i, w := range m.workers {
+		w.finish, w.waits, w.waited, w.longest = 0, 0, 0, 0
+		s.workers[i] = w
+	}
+}
+
+// SoFar summarizes what was measured until now, of the run and of each of its spans: as if it ended now, if it goes on.
+func (m *Meter) SoFar(now time.Duration) (run results.Run, spans []results.Run) {
+	to := m.to
+	m.to = min(to, now)
+	m.Summarize(&run, results.Usage{OpenLoop: m.open})
+	run.Arrivals.Unfinished = m.left
+	m.to = to
+	for _, s := range m.spans {
+		part, _ := s.SoFar(now)
+		spans = append(spans, part)
+	}
+	return run, spans
+}

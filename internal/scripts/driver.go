@@ -1,0 +1,245 @@
+package scripts
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	signals "os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// turn is the acquire with which most modes begin to misbehave.
+const turn = 20
+
+type message map[string]any
+
+type evil struct {
+	mode  string
+	out   *os.File
+	lines *bufio.Writer
+
+	mu       sync.Mutex
+	acquires int
+	open     float64            // the id of an acquire that has no answer yet
+	held     map[string]float64 // the acquire that holds a key
+	until    map[string]time.Time
+	keys     map[float64]string
+	fence    int
+	count    int       // holds of the owner: of mode "rich"
+	queue    []message // acquires that wait: of mode "waits"
+	queued   time.Time // when the last of them came
+}
+
+// EvilDriver is a driver, as docs/DRIVERS.md describes them: a lock in the memory of its process, and a way to misbehave that the
+// suite must end in time with; "right" is none. It returns the exit code.
+func EvilDriver(mode string, in io.Reader, out *os.File) int {
+	e := &evil{mode: mode, out: out, lines: bufio.NewWriterSize(out, 1<<20), held: map[string]float64{}, until: map[string]time.Time{}, keys: map[float64]string{}, fence: 1 << 30}
+	if code := e.prepare(); code >= 0 {
+		return code
+	}
+	requests := bufio.NewScanner(in)
+	requests.Buffer(nil, 1<<20)
+	for requests.Scan() {
+		var m message
+		if json.Unmarshal(requests.Bytes(), &m) != nil {
+			return 9
+		}
+		if code := e.serve(m); code >= 0 {
+			return code
+		}
+	}
+	if mode == "stubborn" {
+		forever()
+	}
+	return 0
+}
+
+// forever is a program that goes on.
+func forever() { <-make(chan struct{}) }
+
+// prepare is what the mode does before the first request; a code of 0 or more ends the program.
+func (e *evil) prepare() int {
+	hello := message{"hello": "hammerlock-driver", "protocol": 1, "name": "evil-" + e.mode, "version": "1",
+		"claims": []string{"excludes", "expires", "owned", "busy_is_certain"}}
+	switch e.mode {
+	case "no-hello":
+		forever()
+	case "dies-at-once":
+		fmt.Fprintln(os.Stderr, "cannot import redis")
+		return 7
+	case "other-version":
+		hello["protocol"] = 2
+	case "wrong-claim":
+		hello["claims"] = []string{"excludes", "perfect"}
+	case "falling":
+		hello["claims"] = []string{"excludes", "expires", "owned", "fences", "busy_is_certain"}
+	case "waits":
+		hello["claims"] = []string{"excludes", "expires", "owned", "busy_is_certain", "waits"}
+	case "rich":
+		hello["claims"] = []string{"excludes", "expires", "owned", "reentrant", "busy_is_certain"}
+	case "stubborn":
+		signals.Ignore(syscall.SIGTERM)
+	case "parent":
+		child := exec.Command("sleep", "1000")
+		if child.Start() != nil {
+			return 8
+		}
+		_ = os.WriteFile(os.Getenv("TMPDIR")+"/grandchild", []byte(fmt.Sprint(child.Process.Pid)), 0o600)
+	case "floods-err":
+		go func() {
+			for {
+				fmt.Fprintln(os.Stderr, strings.Repeat("e", 1000))
+			}
+		}()
+	}
+	fmt.Fprintln(e.lines, "starting up: this line is no message")
+	e.say(hello)
+	return -1
+}
+
+// say writes a message.
+func (e *evil) say(m message) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	line, _ := json.Marshal(m)
+	fmt.Fprintf(e.lines, "%s\n", line)
+	if e.mode != "no-flush" {
+		_ = e.lines.Flush()
+	}
+}
+
+// serve answers a request.
+func (e *evil) serve(m message) int {
+	id := m["id"].(float64)
+	answer := message{"id": id, "ok": true}
+	switch op := m["op"]; {
+	case op == "open" && e.mode == "dies-opening":
+		return 5
+	case op == "acquire" && m["key"] == "until-called-off":
+		e.open = id
+		return -1
+	case op == "cancel" && m["of"] == e.open:
+		e.say(message{"id": e.open, "busy": true})
+	case op == "reenter":
+		e.count++
+		answer["count"] = e.count
+	case op == "acquire":
+		if e.acquires++; e.acquires >= turn {
+			if code, said := e.misbehave(id); said {
+				return code
+			}
+		}
+		if e.acquire(m, answer); e.mode == "waits" && answer["busy"] == true && m["wait_ms"].(float64) > 0 {
+			e.queue, e.queued = append(e.queue, m), time.Now()
+			return -1
+		}
+	case op == "release":
+		if e.mode == "ok-after-lost" {
+			e.say(message{"event": "lost", "hold": m["hold"]})
+		}
+		hold := m["hold"].(float64)
+		if e.count--; e.mode == "rich" && e.count > 0 {
+			break
+		}
+		if key := e.keys[hold]; e.held[key] == hold {
+			delete(e.held, key)
+		} else {
+			answer = message{"id": id, "lost": true}
+		}
+		if len(e.queue) > 0 { // the first that waited is granted the lock
+			granted := message{"id": e.queue[0]["id"], "ok": true, "tried_ms": time.Since(e.queued).Milliseconds()}
+			e.acquire(e.queue[0], granted)
+			e.queue = e.queue[1:]
+			e.say(granted)
+		}
+	case op == "close" && e.mode == "stubborn":
+		return -1
+	case op == "ping" && e.mode == "sleepy":
+		timer := time.NewTimer(time.Second)
+		<-timer.C
+	}
+	e.say(answer)
+	return -1
+}
+
+// acquire grants a key that nobody has, or whose lease is over.
+func (e *evil) acquire(m, answer message) {
+	key, id := m["key"].(string), m["id"].(float64)
+	if _, taken := e.held[key]; taken && time.Now().Before(e.until[key]) {
+		delete(answer, "ok")
+		answer["busy"] = true
+		return
+	}
+	e.held[key], e.keys[id] = id, key
+	e.until[key] = time.Now().Add(time.Duration(m["ttl_ms"].(float64)) * time.Millisecond)
+	answer["token"] = fmt.Sprint("t", id)
+	if e.mode == "rich" { // half of the lease, and a first hold
+		e.count, answer["valid_ms"] = 1, m["ttl_ms"].(float64)/2
+	}
+	if e.mode == "falling" {
+		e.fence--
+		answer["fence"] = e.fence
+	}
+}
+
+// misbehave does what the mode stands for, once it is an acquire's turn; false if it answers all the same.
+func (e *evil) misbehave(id float64) (code int, said bool) {
+	first := e.acquires == turn
+	switch e.mode {
+	case "dies-asked":
+		return 6, true
+	case "dies-holding":
+		e.say(message{"id": id, "ok": true, "token": "t"})
+		return 6, true
+	case "hangs":
+		forever()
+	case "never-reads":
+		e.say(message{"id": id, "busy": true})
+		forever()
+	case "half-a-line":
+		_, _ = e.out.WriteString(`{"id":`)
+		forever()
+	case "twice":
+		e.say(message{"id": id, "busy": true})
+	case "unknown-id":
+		e.say(message{"id": id + 1e6, "ok": true})
+	case "others-id":
+		if e.open == 0 {
+			e.open = id
+			return -1, true
+		}
+		e.say(message{"id": e.open, "busy": true})
+		e.say(message{"id": e.open, "ok": true, "token": "t"})
+	case "garbage":
+		if first {
+			_, _ = e.out.WriteString("Segmentation fault?\n")
+			return -1, true
+		}
+	case "long-line":
+		e.say(message{"id": id, "error": strings.Repeat("x", 70<<10)})
+	case "floods-out":
+		for {
+			if _, err := e.out.WriteString("debug: nothing\n"); err != nil {
+				return 4, true
+			}
+		}
+	case "closes-out":
+		_ = e.out.Close()
+		forever()
+	case "lost-unknown":
+		e.say(message{"event": "lost", "hold": id + 1e6})
+	case "negative":
+		e.say(message{"id": id, "ok": true, "valid_ms": -5})
+	case "huge":
+		e.say(message{"id": id, "ok": true, "valid_ms": 1e15})
+	case "undecided":
+		e.say(message{"id": id, "ok": true, "busy": true})
+	}
+	return -1, false
+}

@@ -1,0 +1,68 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Answer says where the count is in an answer. The zero value: the answer is a number and nothing else.
+type Answer struct {
+	Field string         // of a JSON document, with dots for what lies deeper, as in data.views or pages.0
+	Match *regexp.Regexp // the count is its first group, or all that it matches
+}
+
+// read reads a count.
+func (a *Answer) read(body []byte) (int64, error) {
+	switch {
+	case a.Field != "":
+		return a.field(body)
+	case a.Match != nil:
+		m := a.Match.FindSubmatch(body)
+		if m == nil {
+			return 0, fmt.Errorf("the answer %.60q does not match %s", body, a.Match)
+		}
+		return number(string(m[min(1, len(m)-1)]))
+	}
+	return number(string(body))
+}
+
+func (a *Answer) field(body []byte) (int64, error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var at any
+	if err := d.Decode(&at); err != nil {
+		return 0, fmt.Errorf("the answer %.60q is no JSON: %w", body, err)
+	}
+	for name := range strings.SplitSeq(a.Field, ".") {
+		ok := false
+		switch in := at.(type) {
+		case map[string]any:
+			at, ok = in[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if ok = err == nil && i >= 0 && i < len(in); ok {
+				at = in[i]
+			}
+		}
+		if !ok {
+			return 0, fmt.Errorf("the answer %.60q has no field %s", body, a.Field)
+		}
+	}
+	return number(fmt.Sprint(at))
+}
+
+// errNumber says what a count is.
+var errNumber = errors.New("a count is a whole number; --field or --match say where it is in the answer")
+
+func number(text string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%.60q: %w", text, errNumber)
+	}
+	return n, nil
+}

@@ -1,0 +1,59 @@
+package service
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestHeaders(t *testing.T) {
+	for text, c := range map[string]struct{ want, err string }{
+		"X-Tenant:7":                    {"X-Tenant: 7", ""},
+		" Accept: text/plain, */*":      {"Accept: text/plain, */*", ""},
+		"Authorization: Bearer $TOKEN":  {"Authorization: Bearer $TOKEN", ""},
+		"Authorization: Bearer hunter2": {"", "shown to everybody"},
+		"X-Api-Key: hunter2":            {"", "shown to everybody"},
+		"no header":                     {"", "NAME: VALUE"},
+		"Bad Name: x":                   {"", "NAME: VALUE"},
+		"X: a\r\nY: b":                  {"", "NAME: VALUE"},
+	} {
+		got, err := ParseHeader(text)
+		if got != c.want || (err != nil) != (c.err != "") || err != nil && (!strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "hunter2")) {
+			t.Errorf("%q: got %q, %v", text, got, err)
+		}
+	}
+}
+
+// TestEveryRequestHasTheHeaders with the values of variables, which the record does not have.
+func TestEveryRequestHasTheHeaders(t *testing.T) {
+	env := map[string]string{"TOKEN": "hunter2"}
+	var mu sync.Mutex
+	var seen []string
+	var record map[string]string
+	c, _ := opened(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, r.Host, r.Header.Get("Authorization"), r.Header.Get("X-Cost"))
+	}, func(s *Spec) {
+		s.Headers = []string{"Authorization: Bearer ${TOKEN}", "X-Cost: 5$$", "Host: shop.example"}
+		if missing := s.Resolve(func(name string) string { return env[name] }); missing != nil {
+			t.Errorf("missing: %v", missing)
+		}
+		record = s.Settings()
+	})
+	if _, err := c.Visit(t.Context(), 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"shop.example", "Bearer hunter2", "5$"}; !slices.Equal(seen, want) {
+		t.Errorf("got %q, want %q", seen, want)
+	}
+	if record["header1"] != "Authorization: Bearer ${TOKEN}" {
+		t.Errorf("the record has %q", record)
+	}
+	s := Spec{Headers: []string{"Authorization: $NOBODY"}}
+	if missing := s.Resolve(nil); !slices.Equal(missing, []string{"$NOBODY"}) {
+		t.Errorf("missing: %v", missing)
+	}
+}

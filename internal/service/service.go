@@ -1,0 +1,238 @@
+// Package service visits a service that does its own locking, over HTTP, as its clients do. It knows addresses and how to
+// read a count from an answer, and nothing of what is behind them.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hammerlock/locks"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+// Spec says how to visit a service.
+type Spec struct {
+	Called  string        // what results call it; empty = the path of its visits
+	Visit   Request       // adds one page view
+	Count   Request       // asks how many there are
+	Answer  Answer        // how to read a count from what they answer
+	Silent  bool          // what a visit answers is no count: it is not read
+	Refusal []int         // statuses that say that a visit was not counted
+	Timeout time.Duration // a request without an answer by then is called off
+	Burst   int           // so many visits at once, and no more; 0 = a load
+	Serve   []string      // commands that start the service
+	Headers []string      // of every request, as ParseHeader returns them
+
+	header http.Header // with the values of variables
+}
+
+// Request is a method and the addresses that it is sent to: a worker sends it to one of them.
+type Request struct {
+	Method string
+	URLs   []string // with PagePlace for the number of the page
+}
+
+// PagePlace stands for the number of the page in an address.
+const PagePlace = "{page}"
+
+// ParseRequest reads a request as in "POST http://127.0.0.1:8080/pview", with one address or several.
+func ParseRequest(text string) (r Request, err error) {
+	words := strings.Fields(text)
+	if len(words) < 2 || strings.ContainsAny(words[0], ":/") {
+		return r, errors.New("a request is a method and an address, as in 'POST http://127.0.0.1:8080/pview'; several addresses with blanks in between")
+	}
+	r.Method = strings.ToUpper(words[0])
+	for _, word := range words[1:] {
+		u, err := url.Parse(word)
+		switch {
+		case err != nil:
+			return r, err
+		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			return r, fmt.Errorf("%q: an address begins with http:// or https:// and a host", word)
+		case u.User != nil:
+			return r, fmt.Errorf("an address with a user or a password would be shown to everybody: leave %s@ out", u.User.Username())
+		}
+		r.URLs = append(r.URLs, word)
+	}
+	return r, nil
+}
+
+// String is the request as ParseRequest reads it; empty for none.
+func (r Request) String() string {
+	return strings.TrimSpace(r.Method + " " + strings.Join(r.URLs, " "))
+}
+
+// at is the address that a worker visits a page at.
+func (r *Request) at(worker int, key int32) string {
+	return strings.ReplaceAll(r.URLs[worker%len(r.URLs)], PagePlace, strconv.Itoa(int(key)))
+}
+
+// Name is what results call the service.
+func (s *Spec) Name() string {
+	if s.Called != "" {
+		return s.Called
+	}
+	u, err := url.Parse(strings.ReplaceAll(s.Visit.at(0, 0), PagePlace, "0"))
+	if err != nil {
+		return "service"
+	}
+	name := strings.FieldsFunc(u.Path, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_')
+	})
+	if len(name) == 0 {
+		return "service"
+	}
+	return strings.Join(name, "-")
+}
+
+// Settings are what a record of a run says of the service.
+func (s *Spec) Settings() map[string]string {
+	m := map[string]string{"visit": s.Visit.String(), "count": s.Count.String()}
+	for i, header := range s.Headers {
+		m[fmt.Sprintf("header%d", i+1)] = header
+	}
+	for i, command := range s.Serve {
+		m[fmt.Sprintf("program%d", i+1)] = command
+	}
+	return m
+}
+
+// Service is visited by many workers at once. It is a counter of page views: those since it was opened.
+type Service struct {
+	spec   Spec
+	client *http.Client
+	pages  map[string]int32 // by the name of their counter
+	base   []int64          // by page: what it had before
+}
+
+// Open asks for the counts that the pages have, which the run begins with. So many workers can be connected at a time.
+func Open(ctx context.Context, s Spec, pages []workload.Page, workers int) (*Service, error) {
+	dialer := &net.Dialer{Timeout: s.Timeout}
+	c := &Service{spec: s, pages: map[string]int32{}, base: make([]int64, len(pages)), client: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			MaxIdleConnsPerHost: workers, IdleConnTimeout: idleTimeout, DisableCompression: true,
+			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := dialer.DialContext(ctx, network, addr)
+				if err != nil {
+					err = fmt.Errorf("%w: %w", topologies.ErrUnreachable, err) // nothing was sent
+				}
+				return conn, err
+			},
+		},
+	}}
+	for key, page := range pages {
+		n, err := c.count(ctx, int32(key))
+		if err != nil {
+			c.client.CloseIdleConnections()
+			return nil, err
+		}
+		c.pages[page.Views], c.base[key] = int32(key), n
+	}
+	return c, nil
+}
+
+// idleTimeout is shorter than servers' own, which would close a connection just when it is used again.
+const idleTimeout = 2 * time.Second
+
+// count asks for a page's count.
+func (c *Service) count(ctx context.Context, key int32) (int64, error) {
+	n, err := c.asked(ctx, key)
+	if err != nil {
+		return 0, fmt.Errorf("ask for the count (%s): %w", c.spec.Count, err)
+	}
+	return n, nil
+}
+
+func (c *Service) asked(ctx context.Context, key int32) (int64, error) {
+	body, err := c.do(ctx, &c.spec.Count, 0, key)
+	if err != nil {
+		return 0, err
+	}
+	return c.spec.Answer.read(body)
+}
+
+// Visit sends one visit. Its error says whether it certainly did not count: no connection was made, or the service answered
+// so; anything else but a 2xx leaves that open.
+func (c *Service) Visit(ctx context.Context, worker int, key int32) (int64, error) {
+	body, err := c.do(ctx, &c.spec.Visit, worker, key)
+	if err != nil || c.spec.Silent {
+		return 0, err
+	}
+	n, err := c.spec.Answer.read(body)
+	if err != nil {
+		return 0, nil // it tells no count
+	}
+	return n - c.base[key], nil
+}
+
+// mostBody is how much of an answer is read.
+const mostBody = 1 << 20
+
+// do sends a request and returns the body of a 2xx.
+func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.spec.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.at(worker, key), unrepeatable(r.Method))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, c.spec.header)
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
+	}
+	res, err := c.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, mostBody))
+	err = errors.Join(err, res.Body.Close())
+	switch {
+	case slices.Contains(c.spec.Refusal, res.StatusCode):
+		return nil, fmt.Errorf("%w: %s", locks.ErrRefused, res.Status)
+	case err != nil:
+		return nil, err
+	case res.StatusCode/100 != 2:
+		return nil, fmt.Errorf("status %s", res.Status)
+	}
+	return body, nil
+}
+
+// unrepeatable is a body that keeps the HTTP client from sending a request again by itself, as it does with methods that
+// should have no effect if the connection breaks: a visit must not be counted twice. It is empty, and not announced.
+func unrepeatable(method string) io.Reader {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return io.MultiReader()
+	}
+	return nil // others are not sent again
+}
+
+// Load asks for the page views since the service was opened.
+func (c *Service) Load(ctx context.Context, page string) (workload.Count, error) {
+	key := c.pages[page]
+	n, err := c.count(ctx, key)
+	return workload.Count{Views: n - c.base[key]}, err
+}
+
+// Store is not for a service, which counts by itself.
+func (*Service) Store(context.Context, string, workload.Count) error {
+	return errors.New("a service counts by itself")
+}
+
+// Close closes the connections.
+func (c *Service) Close() error {
+	c.client.CloseIdleConnections()
+	return nil
+}

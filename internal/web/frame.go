@@ -1,0 +1,210 @@
+package web
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
+	"hammerlock/results"
+)
+
+// What a page is sent at most.
+const (
+	keptSeconds = 900 // of the series: older ones are in the report
+	shownEvents = 40
+	shownRuns   = 50
+)
+
+// series is what was measured second by second. A null is a second without data.
+type series struct {
+	At    []float64         `json:"at"` // in seconds
+	Rate  []float64         `json:"rate"`
+	Lines map[string]*lines `json:"lines"`
+	run   int               // its number
+	seen  time.Duration     // the time of the latest snapshot
+}
+
+// lines are percentiles in nanoseconds.
+type lines struct {
+	P50 []*int64 `json:"p50"`
+	P99 []*int64 `json:"p99"`
+}
+
+// observe adds the seconds that are over, and tells whether there were any, or a new run has begun.
+func (s *series) observe(m *measure.Snapshot) (grown bool) {
+	if s.Lines == nil || s.run != m.Head.Number || m.At < s.seen {
+		*s = series{run: m.Head.Number, At: []float64{}, Rate: []float64{}, Lines: map[string]*lines{}}
+		for _, name := range []string{"response", "acquire"} {
+			s.Lines[name] = &lines{P50: []*int64{}, P99: []*int64{}}
+		}
+		grown = true
+	}
+	s.seen = m.At
+	if len(m.Seconds) < 2 {
+		return grown
+	}
+	over := m.Seconds[:len(m.Seconds)-1] // the last one goes on
+	for i, second := range over {
+		at := second.At.Seconds()
+		if n := len(s.At); n > 0 && at <= s.At[n-1] {
+			continue
+		}
+		grown = true
+		s.At, s.Rate = kept(s.At, at), kept(s.Rate, float64(second.Done))
+		for name, l := range s.Lines {
+			var now measure.Quantiles
+			for _, row := range m.Latency {
+				if row.Name == name && i == len(over)-1 { // a snapshot has the percentiles of the last second only
+					now = row.Now
+				}
+			}
+			l.P50, l.P99 = kept(l.P50, supported(now, 0.5, now.P50)), kept(l.P99, supported(now, 0.99, now.P99))
+		}
+	}
+	return grown
+}
+
+// kept appends a value, and drops the oldest if there are too many.
+func kept[T any](all []T, one T) []T {
+	return append(slices.Delete(all, 0, max(len(all)+1-keptSeconds, 0)), one)
+}
+
+func supported(q measure.Quantiles, of float64, value time.Duration) *int64 {
+	if !results.Supports(of, q.Count) {
+		return nil
+	}
+	ns := int64(value)
+	return &ns
+}
+
+// frame is what the page shows of a moment. Times are in nanoseconds of the run.
+type frame struct {
+	Title   string           `json:"title"`
+	Stage   string           `json:"stage"`
+	Note    string           `json:"note"`
+	Command string           `json:"command"`
+	Run     int              `json:"run"`
+	At      int64            `json:"at"`
+	To      int64            `json:"to"`
+	Safety  []string         `json:"safety"` // class, sign, word, text
+	Tiles   [][3]string      `json:"tiles"`  // name, value, more
+	Faults  []span           `json:"faults"`
+	Phases  []span           `json:"phases"`
+	Workers []results.Worker `json:"workers"`
+	Events  [][3]string      `json:"events"` // when, kind, text; the latest first
+	Nodes   [][3]string      `json:"nodes"`  // name, role, state
+	Lanes   *lanes           `json:"lanes"`
+	Done    []doneRun        `json:"done"`
+}
+
+// span is a fault or a phase, as the report's script reads it. To is -1 while it goes on.
+type span struct {
+	From int64  `json:"from"`
+	To   int64  `json:"to"`
+	Name string `json:"name"`
+	Note string `json:"note"`
+}
+
+// lanes are what the workers did in the last seconds: a byte of marks a cell, a row a worker.
+type lanes struct {
+	From    int64  `json:"from"`
+	End     int64  `json:"end"`
+	Cells   int    `json:"cells"`
+	Workers []int  `json:"workers"`
+	Hidden  int    `json:"hidden"`
+	Marks   []byte `json:"marks"` // base64
+}
+
+func newFrame(m *measure.Snapshot, done []doneRun) *frame {
+	f := &frame{
+		Title: m.Head.Name(), Stage: m.Stage, Note: m.Head.Label, Command: m.Head.Command, Run: m.Head.Number, At: int64(m.At), To: int64(m.To),
+		Safety: safety(m), Tiles: tiles(m), Workers: m.Fairness.Workers, Done: done[max(len(done)-shownRuns, 0):],
+		Faults: []span{}, Phases: []span{}, Events: [][3]string{}, Nodes: [][3]string{},
+	}
+	if m.Head.Of > 1 {
+		f.Title = fmt.Sprintf("[%d/%d] %s", m.Head.Number, m.Head.Of, f.Title)
+	}
+	for _, p := range m.Head.Phases {
+		f.Phases = append(f.Phases, span{int64(p.From), int64(p.To), p.Name, ""})
+	}
+	for _, e := range m.Events {
+		if e.Kind == measure.FaultEvent {
+			name, note, _ := strings.Cut(e.Text, ": ")
+			f.Faults = append(f.Faults, span{int64(e.At), cmp.Or(int64(e.To), -1), name, note})
+		}
+	}
+	for _, e := range slices.Backward(m.Events[max(len(m.Events)-shownEvents, 0):]) {
+		text := e.Text
+		if e.Count > 1 {
+			text += fmt.Sprintf(" (%d times)", e.Count)
+		}
+		f.Events = append(f.Events, [3]string{fmt.Sprintf("%.3f s", e.At.Seconds()), string(e.Kind), text})
+	}
+	for _, n := range m.Nodes {
+		f.Nodes = append(f.Nodes, [3]string{n.Name, n.Role, n.State})
+	}
+	if len(m.Lanes) > 0 {
+		f.Lanes = newLanes(m)
+	}
+	return f
+}
+
+func newLanes(m *measure.Snapshot) *lanes {
+	l := &lanes{End: int64(m.LanesEnd), Cells: measure.StripCells, Hidden: m.Hidden}
+	l.From = l.End - int64(measure.StripCells)*int64(measure.StripStep)
+	for i := range m.Lanes {
+		l.Workers = append(l.Workers, m.Lanes[i].Worker)
+		for _, c := range m.Lanes[i].Cells {
+			l.Marks = append(l.Marks, byte(c))
+		}
+	}
+	return l
+}
+
+// safety says what is proved so far; it is never a pass before the end.
+func safety(m *measure.Snapshot) []string {
+	switch n := m.Safety.Violations; {
+	case n > 0:
+		return []string{"fail", "✕", "VIOLATED", human.Quantity(n, "violation") + "; the first: " + m.Safety.First}
+	case m.At == 0:
+		return []string{"unsure", "…", "STARTING", "nothing was tried yet"}
+	case m.Head.Service, !m.Safety.Excludes:
+		return []string{"unsure", "…", "RUNNING", "judged at the end"}
+	default:
+		return []string{"unsure", "…", "RUNNING", fmt.Sprintf("no violation up to %.1f s; judged at the end", m.Safety.SafeUpTo.Seconds())}
+	}
+}
+
+func tiles(m *measure.Snapshot) [][3]string {
+	all := [][3]string{{"Visits", human.Count(m.Done), human.Quantity(m.Errors, "error")}}
+	if n := len(m.Seconds); n > 1 {
+		all = append(all, [3]string{"Last second", human.Count(m.Seconds[n-2].Done) + "/s", human.Quantity(m.Waiting, "worker") + " waiting"})
+	}
+	for _, l := range m.Latency {
+		all = append(all, [3]string{"The run's " + l.Name + " p50", l.Run.Text(false), "p99 " + l.Run.Text(true)})
+	}
+	longest := "nobody waits"
+	if m.LongestBy >= 0 {
+		longest = fmt.Sprintf("longest now %s, w%02d", human.Duration(m.Longest), m.LongestBy)
+	}
+	all = append(all, [3]string{"Random waiter p50", m.Random.Text(false), longest})
+	all = append(all, [3]string{"Fairness", fmt.Sprintf("Jain %.2f", m.Fairness.Jain), fmt.Sprintf("%d of %d starving", m.Fairness.Starving, m.Head.Workers)})
+	if m.Generator.State != "" {
+		all = append(all, [3]string{"Generator", string(m.Generator.State), cmp.Or(append(m.Generator.Reasons, "")[0], "its latencies are those of the lock")})
+	}
+	return all
+}
+
+// encode writes JSON on one line. What a frame has can always be written.
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}

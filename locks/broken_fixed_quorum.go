@@ -1,0 +1,19 @@
+package locks
+
+import "hammerlock/history"
+
+var fixedQuorum = Spec{
+	Name:   "fixed-quorum",
+	Doc:    "redlock that wants three sites, however many there are",
+	Source: "redis.io, Distributed Locks with Redis: the majority of its five instances, at least 3",
+	Sites:  ManySites,
+	Broken: "three of three are all: nobody gets the lock while one is down that it claims to survive",
+	Under:  []strained{{"stuck", "three-sites"}, {"deadlock", "three-sites"}},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared: true,
+	Open: func(e Env) (Lock, error) {
+		l := newRedlock(e)
+		l.quorum = min(3, len(e.Sites))
+		return l, nil
+	},
+}

@@ -1,0 +1,52 @@
+package locks
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"hammerlock/history"
+)
+
+var keptToken = Spec{
+	Name:   "kept-token",
+	Doc:    "lease as one object, which several workers may use; it remembers the token of its last grant",
+	Source: "redis-py, documentation of Lock: what thread_local is for",
+	Sites:  OneSite,
+	Broken: "the object has one token: who is granted a lock while another worker holds one gives back with the wrong token from then on",
+	Under:  []strained{{"premature-loss", "shared-object"}, {"foreign-release", "shared-object"}},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared: true,
+	Open:   func(e Env) (Lock, error) { return &keptTokenLock{leaseLock: leaseLock{e.Sites[0]}}, nil },
+}
+
+type keptTokenLock struct {
+	leaseLock
+	token atomic.Value
+}
+
+func (l *keptTokenLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+	lease, err := l.leaseLock.Acquire(ctx, key, ttl)
+	if err == nil {
+		l.token.Store(lease.Token)
+	}
+	return lease, err
+}
+
+func (l *keptTokenLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
+	extended, err := l.leaseLock.Extend(ctx, l.own(lease), ttl)
+	lease.Until = extended.Until
+	return lease, err
+}
+
+func (l *keptTokenLock) Release(ctx context.Context, lease Lease) error {
+	return l.leaseLock.Release(ctx, l.own(lease))
+}
+
+// own is the lease with the token that the object remembers, if it was granted.
+func (l *keptTokenLock) own(lease Lease) Lease {
+	if token, ok := l.token.Load().(string); ok && !lease.Until.IsZero() {
+		lease.Token = token
+	}
+	return lease
+}

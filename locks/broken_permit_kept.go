@@ -1,0 +1,25 @@
+package locks
+
+import (
+	"github.com/redis/go-redis/v9"
+)
+
+var permitKept = Spec{
+	Name:   "permit-kept",
+	Doc:    "redisson-permits that does not count what has expired as free",
+	Source: "Redisson, RPermitExpirableSemaphore, without the step that gives expired permits back",
+	Sites:  OneSite,
+	Broken: "the permit of a holder that died stays out for ever, though its lease is over",
+	Caught: []symptom{{"stuck", "crash-worker"}, {"deadlock", "crash-worker"}},
+	Claims: redissonPermits.Claims,
+	Open: func(e Env) (Lock, error) {
+		l := newPermits(e)
+		l.enter, l.leave = takeOnly, returnOnly
+		return l, nil
+	},
+}
+
+var (
+	takeOnly   = redis.NewScript(permitNow + taking)
+	returnOnly = redis.NewScript(permitNow + giveBack)
+)

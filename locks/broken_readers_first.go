@@ -1,0 +1,23 @@
+package locks
+
+import (
+	"github.com/redis/go-redis/v9"
+)
+
+var readersFirst = Spec{
+	Name:   "readers-first",
+	Doc:    "read-write that grants the lock to every reader who comes while there are readers",
+	Source: "Courtois, Heymans, Parnas (1971): the first problem, of which they say that writers may starve",
+	Sites:  OneSite,
+	Broken: "while readers come and go, and one is always there, a writer waits for ever",
+	Under:  []strained{{"starved", "steady-readers"}},
+	Claims: readWrite.Claims,
+	Open: func(e Env) (Lock, error) {
+		l := newReadWrite(e)
+		l.enter = readFirst
+		return l, nil
+	},
+}
+
+var readFirst = redis.NewScript(serverNow + `
+if redis.call("EXISTS", KEYS[1]) == 1 then return 0 end` + addReader)

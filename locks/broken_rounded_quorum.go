@@ -1,0 +1,19 @@
+package locks
+
+import "hammerlock/history"
+
+var roundedQuorum = Spec{
+	Name:   "rounded-quorum",
+	Doc:    "redlock that takes half of the sites, rounded up, for a majority",
+	Source: "redis.io, Distributed Locks with Redis: N/2+1, with an N that its examples never let be even",
+	Sites:  ManySites,
+	Broken: "that is a majority of three or five sites; of four, two are enough, and there are two disjoint pairs",
+	Under:  []strained{{"double-grant", "four-sites"}},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared: true,
+	Open: func(e Env) (Lock, error) {
+		l := newRedlock(e)
+		l.quorum = (len(e.Sites) + 1) / 2
+		return l, nil
+	},
+}

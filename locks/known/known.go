@@ -1,0 +1,30 @@
+// Package known is the catalogue of the commands: the locks of package locks, and rueidislock, whose library brings a client
+// of its own. Who has a lock of his own tested, and imports the suite for that, does without it.
+package known
+
+import (
+	"slices"
+
+	"hammerlock/locks"
+)
+
+// Locks lists every lock: right ones first, then libraries as people use them, then the wrong ones.
+var Locks = slices.Insert(slices.Clone(locks.All), slices.IndexFunc(locks.All, func(s locks.Spec) bool { return s.Broken != "" }), libRueidislock, libRueidislockNoLoop)
+
+// Find returns the spec with that name.
+func Find(name string) (locks.Spec, bool) {
+	i := slices.Index(Names(), name)
+	if i < 0 {
+		return locks.Spec{}, false
+	}
+	return Locks[i], true
+}
+
+// Names lists the locks.
+func Names() []string {
+	var names []string
+	for _, s := range Locks {
+		names = append(names, s.Name)
+	}
+	return names
+}

@@ -1,0 +1,229 @@
+package known
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+	"hammerlock/topologies"
+)
+
+var libRueidislock = locks.Spec{
+	Name: "rueidislock",
+	Doc: "redis/rueidis/rueidislock with its defaults, KeyValidity being the TTL: three keys, renewed at half of it; " +
+		"believed in until its context is canceled; waits for push invalidations",
+	Source:  "github.com/redis/rueidis/rueidislock v1.0.79",
+	Sites:   locks.OneSite,
+	Assumes: "the server keeps its keys for the lease and its clock agrees with the client's; the holder heeds its context",
+	Needs:   rueidisNeeds,
+	Claims:  history.Claims{Excludes: true, Expires: true, Renews: true}, Outlives: true,
+	Open: func(e locks.Env) (locks.Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
+}
+
+// libRueidislockNoLoop is what the library's README recommends, but for one key instead of three.
+var libRueidislockNoLoop = locks.Spec{
+	Name:    "rueidislock-noloop",
+	Doc:     "rueidislock with NoLoopTracking: it is not told of its own changes, each of which it would answer with an extension",
+	Source:  "github.com/redis/rueidis/rueidislock v1.0.79, README",
+	Sites:   locks.OneSite,
+	Assumes: libRueidislock.Assumes,
+	Needs:   rueidisNeeds,
+	Claims:  libRueidislock.Claims, Outlives: true,
+	Open: func(e locks.Env) (locks.Lock, error) {
+		return newRueidis(e, rueidislock.LockerOption{NoLoopTracking: true})
+	},
+}
+
+func newRueidis(e locks.Env, o rueidislock.LockerOption) (locks.Lock, error) {
+	if err := (locks.Spec{Name: "rueidislock", Needs: rueidisNeeds}).Runs(e.Server); err != nil {
+		return nil, err
+	}
+	if len(e.Places) != 1 {
+		return nil, fmt.Errorf("%w: rueidislock makes its own connections and was not told where to", locks.ErrServer)
+	}
+	if e.Within != "" {
+		o.KeyPrefix = e.Within + "rueidislock"
+	}
+	return &rueidisLock{env: e, option: o, held: map[string]*rueidisHold{}, ready: map[string]*rueidisHold{}}, nil
+}
+
+// The library needs RESP3 and client tracking.
+var rueidisNeeds = []locks.Release{{Name: "Redis", Since: "7.0"}, {Name: "Valkey", Since: "7.2"}, {Name: "Redict", Since: "7.3"}}
+
+// rueidisLock shares one locker with the workers of its process, as an application does.
+type rueidisLock struct {
+	env    locks.Env
+	option rueidislock.LockerOption
+	locker *rueidisLocker
+	ttl    time.Duration           // of the locker
+	held   map[string]*rueidisHold // by token
+	ready  map[string]*rueidisHold // granted while waiting, by key
+}
+
+// rueidisLocker is what a process shares: the TTL belongs to the locker and not to a hold.
+type rueidisLocker struct{ rueidislock.Locker }
+
+type rueidisKey struct {
+	site   *topologies.Site
+	ttl    time.Duration
+	noLoop bool
+}
+
+func (l *rueidisLock) key(ttl time.Duration) rueidisKey {
+	return rueidisKey{l.env.Places[0], ttl, l.option.NoLoopTracking}
+}
+
+func (l *rueidisLocker) Close() error {
+	l.Locker.Close()
+	return nil
+}
+
+func (l *rueidisLock) open(ttl time.Duration) error {
+	if l.locker != nil && l.ttl == ttl {
+		return nil
+	}
+	if err := l.drop(); err != nil {
+		return err
+	}
+	locker, err := locks.Share(l.env.Process, l.key(ttl), func() (*rueidisLocker, error) {
+		o := l.option
+		o.ClientOption, o.KeyValidity = rueidisOptions(l.env.Places[0], l.env.Source), ttl
+		o.ClientBuilder = func(o rueidis.ClientOption) (rueidis.Client, error) {
+			c, err := rueidis.NewClient(o)
+			return observed{c}, err
+		}
+		locker, err := rueidislock.NewLocker(o)
+		return &rueidisLocker{locker}, err
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", topologies.ErrUnreachable, err)
+	}
+	l.locker, l.ttl = locker, ttl
+	return nil
+}
+
+// rueidisOptions connects as the suite's own clients do: links tell processes apart, and a primary that is moved by
+// hand is found again.
+func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
+	dial := site.Dialer(source)
+	o := rueidis.ClientOption{InitAddress: site.Addrs(), Username: site.User(), Password: site.Password(), SelectDB: site.DB()}
+	o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return dial(ctx, "tcp", addr)
+	}
+	if site.Master != "" {
+		user, password := site.SentinelLogin()
+		o.Sentinel = rueidis.SentinelOption{MasterSet: site.Master, Username: user, Password: password}
+	}
+	o.ForceSingleClient = site.Master == "" && !site.Cluster
+	return o
+}
+
+func (l *rueidisLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	if h, ok := l.ready[key]; ok {
+		delete(l.ready, key)
+		if h.ctx.Err() == nil {
+			return l.hold(h, time.Since(h.asked())), nil
+		}
+		h.end()
+	}
+	if err := l.open(ttl); err != nil {
+		return locks.Lease{Key: key}, err
+	}
+	h := newRueidisHold(key, ttl, l.env.Renewals)
+	var err error
+	h.ctx, h.cancel, err = l.locker.TryWithContext(h.within(ctx), key)
+	switch {
+	case errors.Is(err, rueidislock.ErrNotLocked):
+		h.end()
+		return locks.Lease{Key: key}, locks.ErrBusy
+	case err != nil:
+		h.end()
+		return locks.Lease{Key: key, Token: h.name()}, locks.AfterGrant(err)
+	}
+	return l.hold(h, 0), nil
+}
+
+func (l *rueidisLock) hold(h *rueidisHold, spent time.Duration) locks.Lease {
+	token := h.name()
+	l.held[token] = h
+	return locks.Lease{Key: h.key, Token: token, Spent: spent, Lost: h.ctx.Done()}
+}
+
+// Extend says that the library, which renews by itself, offers no more, or that the hold is lost.
+func (l *rueidisLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
+	h, ok := l.held[lease.Token]
+	if !ok || h.ctx.Err() != nil {
+		return lease, locks.ErrLost
+	}
+	return lease, fmt.Errorf("rueidislock: %w", errors.ErrUnsupported)
+}
+
+// Release cancels the hold. The library says nothing of what came of it, but it has said before if the hold was lost.
+func (l *rueidisLock) Release(_ context.Context, lease locks.Lease) error {
+	h, ok := l.held[lease.Token]
+	if !ok {
+		return locks.ErrLost // the library undoes by itself what it did not get
+	}
+	delete(l.held, lease.Token)
+	lost := h.ctx.Err() != nil
+	h.end()
+	if lost {
+		return locks.ErrLost
+	}
+	return nil
+}
+
+// Wait is the library's own blocking call. What it is granted waits for the next try.
+func (l *rueidisLock) Wait(ctx context.Context, key string) (history.Wake, error) {
+	if l.locker == nil {
+		return history.Poll, nil
+	}
+	h := newRueidisHold(key, l.ttl, l.env.Renewals)
+	granted, cancel := context.WithCancel(h.within(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	var err error
+	var release context.CancelFunc
+	h.ctx, release, err = l.locker.WithContext(granted, key)
+	if err != nil {
+		h.cancel = cancel
+		h.end()
+		return history.Poll, err
+	}
+	h.cancel = func() { release(); cancel() }
+	if !stop() { // the visit has given up at the same moment
+		h.end()
+		return history.Poll, context.Cause(ctx)
+	}
+	l.ready[key] = h
+	return history.Signal, nil
+}
+
+func (l *rueidisLock) drop() error {
+	if l.locker == nil {
+		return nil
+	}
+	l.locker = nil
+	return l.env.Process.Drop(l.key(l.ttl))
+}
+
+// Close gives back what is held: the library renews in its own goroutines and cannot be made to forget. So no worker of
+// it dies alone, see Spec.Outlives.
+func (l *rueidisLock) Close() error {
+	for _, h := range l.held {
+		h.end()
+	}
+	for _, h := range l.ready {
+		h.end()
+	}
+	clear(l.held)
+	clear(l.ready)
+	return l.drop()
+}

@@ -1,0 +1,165 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// share asks for a permit. A test that cannot have it fails.
+func share(t *testing.T, l Lock, key string, ttl time.Duration) Lease {
+	t.Helper()
+	held, err := l.(Sharer).AcquireShare(t.Context(), key, ttl, 1)
+	must(t, err)
+	return held
+}
+
+// TestEveryLockThatClaimsSharersHasThem is about readers and permits, where scripts run and keys live in slots.
+func TestEveryLockThatClaimsSharersHasThem(t *testing.T) {
+	const ttl = 10 * time.Second
+	for _, topology := range []string{"single", "cluster"} {
+		home := newBench(t, topology)
+		for _, s := range every {
+			if s.Claims.Alone() || !s.Claims.Excludes {
+				continue
+			}
+			t.Run(topology+" "+s.Name, func(t *testing.T) {
+				t.Parallel()
+				a, b := home.pair(t, s)
+				key := s.Name + ":{page-0}"
+				first, second := share(t, a, key, ttl), share(t, b, key, ttl)
+				if _, err := b.Acquire(t.Context(), key, ttl); !errors.Is(err, ErrBusy) {
+					t.Errorf("exclusive among two that share: %v, want ErrBusy", err)
+				}
+				first, err := a.Extend(t.Context(), first, ttl)
+				must(t, errors.Join(err, a.Release(t.Context(), first), b.Release(t.Context(), second)))
+				held := grant(t, b, key, ttl)
+				if _, err := a.(Sharer).AcquireShare(t.Context(), key, ttl, 1); !errors.Is(err, ErrBusy) {
+					t.Errorf("a share of what is exclusive: %v, want ErrBusy", err)
+				}
+				must(t, b.Release(t.Context(), held))
+			})
+		}
+	}
+}
+
+// TestSharesExpire is about leases of those who share, and what their late holders are told.
+func TestSharesExpire(t *testing.T) {
+	home := newBench(t, "single")
+	for _, s := range every {
+		if s.Claims.Alone() || !s.Claims.Expires || s.Broken != "" {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			a, b := home.pair(t, s)
+			first := share(t, a, s.Name, briefly)
+			second := share(t, b, s.Name, 10*time.Second)
+			outlive(2 * briefly)
+			if err := a.Release(t.Context(), first); !errors.Is(err, ErrLost) {
+				t.Errorf("release after its lease: %v, want ErrLost", err)
+			}
+			if _, err := a.Extend(t.Context(), first, briefly); !errors.Is(err, ErrLost) {
+				t.Errorf("extended after its lease: %v, want ErrLost", err)
+			}
+			must(t, b.Release(t.Context(), second))
+			must(t, a.Release(t.Context(), grant(t, a, s.Name, briefly)))
+		})
+	}
+}
+
+func TestUpgradesAreExclusive(t *testing.T) {
+	home := newBench(t, "single")
+	a, b := home.pair(t, readWrite)
+	first, second := share(t, a, "k", 10*time.Second), share(t, b, "k", 10*time.Second)
+	up := a.(Upgrader)
+	if _, err := up.Upgrade(t.Context(), first, time.Minute); !errors.Is(err, ErrBusy) {
+		t.Errorf("a writer beside a reader: %v, want ErrBusy", err)
+	}
+	must(t, b.Release(t.Context(), second))
+	writer, err := up.Upgrade(t.Context(), first, time.Minute)
+	must(t, err)
+	if _, err := b.(Sharer).AcquireShare(t.Context(), "k", time.Minute, 1); !errors.Is(err, ErrBusy) {
+		t.Errorf("a reader beside a writer: %v, want ErrBusy", err)
+	}
+	must(t, a.Release(t.Context(), writer))
+	if _, err := up.Upgrade(t.Context(), first, time.Minute); !errors.Is(err, ErrLost) {
+		t.Errorf("of what it has given back: %v, want ErrLost", err)
+	}
+}
+
+// TestAWriterThatGivesUpLetsReadersIn is about the place of a writer that waits.
+func TestAWriterThatGivesUpLetsReadersIn(t *testing.T) {
+	home := newBench(t, "single")
+	a, b := home.pair(t, readWrite)
+	share(t, a, "k", 10*time.Second)
+	if _, err := b.Acquire(t.Context(), "k", 10*time.Second); !errors.Is(err, ErrBusy) {
+		t.Fatalf("got %v, want ErrBusy", err)
+	}
+	if _, err := a.(Sharer).AcquireShare(t.Context(), "k", time.Second, 1); !errors.Is(err, ErrBusy) {
+		t.Errorf("a reader who comes after a writer: %v, want ErrBusy", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := b.(Waiter).Wait(ctx, "k")
+	must(t, err)
+	share(t, a, "k", time.Second)
+}
+
+func TestClaimsAreOffered(t *testing.T) {
+	for _, s := range every {
+		if s.Claims.Alone() || s.Sites != OneSite {
+			continue
+		}
+		l, err := readWrite.Open(Env{Sites: make([]redis.UniversalClient, 1)})
+		must(t, err)
+		must(t, s.Offers(l))
+		if l, err = lease.Open(Env{Sites: make([]redis.UniversalClient, 1)}); err != nil || s.Claims.Excludes && s.Offers(l) == nil {
+			t.Errorf("%s: lease offers what it claims, %v", s.Name, err)
+		}
+	}
+}
+
+func dropsItsReader(t *testing.T, home *bench, s Spec, key string) bool {
+	a, b := home.pair(t, s)
+	first := share(t, a, key, renewed)
+	share(t, b, key, 10*time.Second)
+	if _, err := a.(Upgrader).Upgrade(t.Context(), first, briefly); err == nil {
+		t.Error("two have it")
+	}
+	_, err := a.Extend(t.Context(), first, renewed)
+	return errors.Is(err, ErrLost)
+}
+
+func overtakesAWriter(t *testing.T, home *bench, s Spec, key string) bool {
+	a, b := home.pair(t, s)
+	share(t, a, key, 10*time.Second)
+	_, refusal := b.Acquire(t.Context(), key, 10*time.Second)
+	_, err := a.(Sharer).AcquireShare(t.Context(), key, 10*time.Second, 1)
+	return errors.Is(refusal, ErrBusy) && err == nil
+}
+
+func endsWithTheFirstReader(t *testing.T, home *bench, s Spec, key string) bool {
+	a, b := home.pair(t, s)
+	share(t, a, key, briefly)
+	share(t, b, key, 10*time.Second)
+	outlive(2 * briefly)
+	_, err := a.Acquire(t.Context(), key, briefly)
+	return err == nil
+}
+
+func hasOnePermitMore(t *testing.T, home *bench, s Spec, key string) bool {
+	a, b := home.pair(t, s)
+	late := share(t, a, key, briefly)
+	outlive(2 * briefly)
+	share(t, b, key, 10*time.Second)
+	_ = a.Release(t.Context(), late) // a right one says that it is lost
+	for range s.Claims.Permits - 1 {
+		share(t, b, key, 10*time.Second)
+	}
+	_, err := b.(Sharer).AcquireShare(t.Context(), key, 10*time.Second, 1)
+	return err == nil
+}

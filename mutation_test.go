@@ -1,0 +1,204 @@
+package hammerlock_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// mutation is one place of a source file that is changed.
+type mutation struct {
+	file     string
+	line     int
+	from, to int // offsets of what is replaced
+	what     string
+	by       string
+
+	before, after string // the lines around
+}
+
+// shown writes down the lines of a mutation as they were and as they are.
+func (m *mutation) shown(text []byte) {
+	from := bytes.LastIndexByte(text[:m.from], '\n') + 1
+	to := len(text)
+	if n := bytes.IndexByte(text[m.to:], '\n'); n >= 0 {
+		to = m.to + n
+	}
+	line := func(parts ...[]byte) string { return strings.Join(strings.Fields(string(bytes.Join(parts, nil))), " ") }
+	m.before, m.after = line(text[from:to]), line(text[from:m.from], []byte(m.by), text[m.to:to])
+}
+
+// String shows the place as a diff of one line.
+func (m mutation) String() string {
+	return fmt.Sprintf("%s:%d `%s` -> `%s`", m.file, m.line, strings.Join(strings.Fields(m.what), " "), strings.Join(strings.Fields(m.by), " "))
+}
+
+// apply is the text with the mutation.
+func (m mutation) apply(text []byte) []byte {
+	return slices.Concat(text[:m.from], []byte(m.by), text[m.to:])
+}
+
+// operators are what an operator is replaced by.
+var operators = map[token.Token]token.Token{
+	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.GEQ, token.GEQ: token.LSS, token.GTR: token.LEQ, token.LEQ: token.GTR,
+	token.LAND: token.LOR, token.LOR: token.LAND, token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL,
+}
+
+// errorNames are the certain answers of a lock: one is taken for the other.
+var errorNames = map[string]string{"ErrBusy": "ErrLost", "ErrLost": "ErrBusy"}
+
+// mutations lists every place of a file that can be changed: operators, negations, whole numbers, answers, calls whose
+// result nobody wants, and, in what is sent to the server, words and the pieces of scripts.
+func mutations(name string, text []byte) (all []mutation, err error) {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	add := func(from, to token.Pos, by string) {
+		a, b := fset.Position(from), fset.Position(to)
+		all = append(all, mutation{file: name, line: a.Line, from: a.Offset, to: b.Offset, what: string(text[a.Offset:b.Offset]), by: by})
+	}
+	source := func(n ast.Node) string {
+		return string(text[fset.Position(n.Pos()).Offset:fset.Position(n.End()).Offset])
+	}
+	for _, d := range file.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok != token.VAR && g.Tok != token.CONST {
+			continue
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CompositeLit:
+				if kind, ok := n.Type.(*ast.Ident); ok && kind.Name == "Spec" {
+					return false // what is said of the lock, not the lock
+				}
+			case *ast.BinaryExpr:
+				if by, ok := operators[n.Op]; ok {
+					add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), by.String())
+				}
+			case *ast.UnaryExpr:
+				if n.Op == token.NOT {
+					add(n.OpPos, n.OpPos+1, "")
+				}
+			case *ast.Ident:
+				if by, ok := errorNames[n.Name]; ok {
+					add(n.Pos(), n.End(), by)
+				}
+			case *ast.ReturnStmt:
+				if last := len(n.Results) - 1; last >= 0 {
+					if id, ok := n.Results[last].(*ast.Ident); ok && id.Name == "err" {
+						add(id.Pos(), id.End(), "nil")
+					}
+				}
+			case *ast.ExprStmt:
+				add(n.Pos(), n.End(), "_ = func() { "+source(n)+" }")
+			case *ast.DeferStmt:
+				add(n.Pos(), n.End(), "_ = func() { "+strings.TrimPrefix(source(n), "defer ")+" }")
+			case *ast.BasicLit:
+				for _, m := range literals(name, fset.Position(n.Pos()), n) {
+					if m.by == "" && m.what == n.Value && strings.HasPrefix(string(text[m.to:]), ", ") {
+						m.to += len(", ")
+					}
+					all = append(all, m)
+				}
+			}
+			return true
+		})
+	}
+	return all, nil
+}
+
+// literals are the mutations of a literal: a whole number, a word that is sent, the pieces of a script.
+func literals(name string, at token.Position, n *ast.BasicLit) (all []mutation) {
+	add := func(from, to int, by string) {
+		line := at.Line + strings.Count(n.Value[:from], "\n")
+		all = append(all, mutation{file: name, line: line, from: at.Offset + from, to: at.Offset + to, what: n.Value[from:to], by: by})
+	}
+	switch {
+	case n.Kind == token.INT:
+		if v, err := strconv.Atoi(n.Value); err == nil {
+			add(0, len(n.Value), strconv.Itoa(v+1))
+		}
+	case n.Kind != token.STRING:
+	case strings.Contains(n.Value, "redis.call"):
+		for _, p := range scriptPieces {
+			for _, found := range p.find.FindAllStringSubmatchIndex(n.Value, -1) {
+				add(found[0], found[1], string(p.find.ExpandString(nil, p.by, n.Value, found)))
+			}
+		}
+	default:
+		if by, ok := words[strings.ToLower(strings.Trim(n.Value, `"`))]; ok {
+			add(0, len(n.Value), by)
+		}
+	}
+	return all
+}
+
+// words are what a word that is sent is replaced by; nothing drops it.
+var words = map[string]string{"nx": ``, "xx": ``, "px": `"ex"`, "get": `"strlen"`, "del": `"exists"`, "pexpire": `"expire"`,
+	"publish": `"echo"`, "watch": `"exists"`, "multi": `"ping"`}
+
+// scriptPieces are the changes of a script, as its text is written in Go.
+var scriptPieces = []struct {
+	find *regexp.Regexp
+	by   string
+}{
+	{regexp.MustCompile(`==`), `~=`},
+	{regexp.MustCompile(`~=`), `==`},
+	{regexp.MustCompile(` and `), ` or `},
+	{regexp.MustCompile(` or `), ` and `},
+	{regexp.MustCompile(` < `), ` >= `},
+	{regexp.MustCompile(` > `), ` <= `},
+	{regexp.MustCompile(` \+ `), ` - `},
+	{regexp.MustCompile(`\bnot `), ``},
+	{regexp.MustCompile(`\breturn 0\b`), `return 1`},
+	{regexp.MustCompile(`\breturn 1\b`), `return 0`},
+	{regexp.MustCompile(`, *"(PX|NX|XX|EX)"`), ``},
+	{regexp.MustCompile(`"PEXPIRE"`), `"EXPIRE"`},
+	{regexp.MustCompile(`"DEL"`), `"EXISTS"`},
+	{regexp.MustCompile(`"(GET|HGET|HEXISTS|LINDEX|ZSCORE|EXISTS)", KEYS\[1\]`), `"$1", KEYS[1] .. "x"`},
+	{regexp.MustCompile(`redis\.call\("(PUBLISH|LPOP|RPUSH|LREM|ZREM|ZADD|HINCRBY|HSET|HDEL|INCR|SET|DEL|PEXPIRE)"[^()]*\)`), `tonumber(0)`},
+	{regexp.MustCompile(`ARGV\[1\]`), `ARGV[2]`},
+}
+
+// TestMutationsOfASource are all there are, and each is a text of its own that is still Go.
+func TestMutationsOfASource(t *testing.T) {
+	text := []byte("package p\n\nvar s = script(`if redis.call(\"GET\", KEYS[1]) == ARGV[1] then return 0 end`)\n\n" +
+		"func f(n int) error {\n\tdefer g()\n\tif n > 2 && !h() {\n\t\tg()\n\t\treturn ErrBusy\n\t}\n\terr := send(\"nx\", n+7)\n\treturn err\n}\n")
+	all, err := mutations("p.go", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range all {
+		got = append(got, fmt.Sprintf("%d %s -> %s", m.line, m.what, m.by))
+		if _, err := format.Source(m.apply(text)); err != nil {
+			t.Errorf("%v: %v", m, err)
+		}
+	}
+	want := []string{`3 == -> ~=`, `3 return 0 -> return 1`, `3 "GET", KEYS[1] -> "GET", KEYS[1] .. "x"`, `3 ARGV[1] -> ARGV[2]`,
+		`6 defer g() -> _ = func() { g() }`, `7 && -> ||`, `7 > -> <=`, `7 2 -> 3`, `7 ! -> `, `8 g() -> _ = func() { g() }`, `9 ErrBusy -> ErrLost`,
+		`11 "nx" -> `, `11 + -> -`, `11 7 -> 8`, `12 err -> nil`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// sourceOf reads a file of the locks.
+func sourceOf(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

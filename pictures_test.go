@@ -1,0 +1,301 @@
+package hammerlock_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"hammerlock/internal/browser"
+)
+
+// makePictures runs what the pictures show and takes them: make pictures.
+var makePictures = flag.String("pictures", "", "which pictures of docs/pictures to take from real runs: dashboard,report,comparison,runs")
+
+const (
+	pictures     = "docs/pictures"
+	mostPictures = 1_500_000 // bytes, all together
+	mostRows     = 3000      // of pixels: where a long page goes on is cut off
+)
+
+// lostGrant is the run that most pictures show. A failover that takes longer than the lease shows nothing: then the next seed is tried.
+func lostGrant(seed int) []string {
+	return []string{"bin/verify", "--topology", "sentinel", "--fault", "lost-grant", "--workers", "12", "--seed", fmt.Sprint(seed)}
+}
+
+// until calls take with seeds from 1 until it has what it wants.
+func until(t *testing.T, name string, take func(seed int) bool) {
+	t.Helper()
+	for seed := 1; seed <= 8; seed++ {
+		if take(seed) {
+			return
+		}
+		t.Logf("%s: seed %d shows no violation", name, seed)
+	}
+	t.Fatalf("%s: no run showed a violation", name)
+}
+
+// TestPictures holds the pictures against the documents that show them; make pictures takes them first.
+func TestPictures(t *testing.T) {
+	if *makePictures != "" {
+		takePictures(t)
+	}
+	files, err := filepath.Glob(pictures + "/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, total := "", int64(0)
+	for _, file := range documents(t) {
+		text += read(t, file)
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += info.Size()
+		if !strings.Contains(text, "pictures/"+filepath.Base(file)) {
+			t.Errorf("no document shows %s", file)
+		}
+	}
+	if len(files) == 0 || total > mostPictures {
+		t.Errorf("%d pictures have %d bytes, at most %d", len(files), total, mostPictures)
+	}
+}
+
+// TestTerminalSVG draws what a terminal wrote: words where they stood, in their colours, and blocks as rectangles.
+func TestTerminalSVG(t *testing.T) {
+	got := terminalSVG("a & b", "ab \x1b[1;31;7mc<\x1b[0m\n\x1b[32m\u2588\u2588\u2584\x1b[39m x\n")
+	for _, want := range []string{"<title>a &amp; b</title>", `width="64" height="58"`, `<text class="fore" x="0" y="13" textLength="16">ab</text>`,
+		`<rect class="red" x="24" y="0" width="16" height="17"/>`, `class="back bold" x="24" y="13" textLength="16">c&lt;</text>`,
+		`<rect class="green" x="0" y="17" width="16" height="17"/>`, `<rect class="green" x="16" y="25.5" width="8" height="8.5"/>`,
+		`<text class="fore" x="32" y="30" textLength="8">x</text>`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the picture lacks %s:\n%s", want, got)
+		}
+	}
+}
+
+func takePictures(t *testing.T) {
+	t.Helper()
+	if err := os.MkdirAll(pictures, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range []struct {
+		name string
+		take func(*testing.T)
+	}{
+		{"dashboard", func(t *testing.T) {
+			shootTerminal(t, "dashboard-80x24", 80, 24)
+			shootTerminal(t, "dashboard-120x40", 120, 40)
+		}},
+		{"report", shootReport}, {"comparison", shootComparison}, {"runs", shootRuns},
+	} {
+		if strings.Contains(*makePictures, group.name) {
+			t.Run(group.name, group.take)
+		}
+	}
+}
+
+// shootReport takes the page of a run while it goes on, and its report.
+func shootReport(t *testing.T) {
+	b := browser.Open(t, browser.Start(t), 1200, 1500)
+	run := shootLive(t, b)
+	b.Size(t, 1100, 900)
+	for _, scheme := range []string{"light", "dark"} {
+		b.Scheme(t, scheme)
+		b.Draw(t, "file://"+run)
+		savePNG(t, b, "report-"+scheme, chromedp.FullScreenshot(100))
+	}
+	b.Scheme(t, "light")
+	shootPrinted(t, b, run)
+}
+
+func shootComparison(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "comparison.html")
+	mustPass(t, "bin/bench", "ab", "lock=spin", "lock=redislock", "--workers", "8", "--rate", "60/s", "--pairs", "9", "--seed", "1", "--html", page, "--out", t.TempDir())
+	b := browser.Open(t, browser.Start(t), 1100, 900)
+	b.Scheme(t, "light")
+	b.Show(t, "file://"+page)
+	savePNG(t, b, "comparison", chromedp.FullScreenshot(100))
+}
+
+func shootRuns(t *testing.T) {
+	out := t.TempDir()
+	mustPass(t, "bin/bench", "--topology", "single,cluster", "--lock", "lease,watch,spin,redsync,redislock", "--workers", "16", "--duration", "3s",
+		"--warmup", "500ms", "--seed", "1", "--out", out)
+	b := browser.Open(t, browser.Start(t), 1100, 900)
+	b.Scheme(t, "light")
+	b.Draw(t, "file://"+out+"/report.html")
+	savePNG(t, b, "ten-runs", chromedp.FullScreenshot(100))
+}
+
+// mustPass runs a command that passes.
+func mustPass(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if said, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, said)
+	}
+}
+
+// shootTerminal runs lostGrant in a terminal that nobody sees, until the dashboard shows the violation.
+func shootTerminal(t *testing.T, name string, wide, high int) {
+	t.Helper()
+	socket := fmt.Sprintf("hammerlock-%d-%s", os.Getpid(), name)
+	terminal := func(args ...string) (string, error) {
+		cmd := exec.Command("tmux", append([]string{"-L", socket, "-f", "/dev/null"}, args...)...)
+		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "CI=", "NO_COLOR=")
+		said, err := cmd.CombinedOutput()
+		return string(said), err
+	}
+	until(t, name, func(seed int) bool {
+		command := strings.Join(lostGrant(seed), " ")
+		said, err := terminal("new-session", "-d", "-x", fmt.Sprint(wide), "-y", fmt.Sprint(high), command+" --out "+t.TempDir())
+		if err != nil {
+			t.Fatalf("tmux: %v: %s", err, said)
+		}
+		for err == nil && !strings.Contains(said, "VIOLATED") { // the terminal ends with the run
+			<-time.After(100 * time.Millisecond)
+			said, err = terminal("capture-pane", "-p")
+		}
+		<-time.After(2 * time.Second) // the panels have seen it too
+		screen, err := terminal("capture-pane", "-p", "-e")
+		if err != nil {
+			return false
+		}
+		keep(t, name+".svg", []byte(terminalSVG(fmt.Sprintf("the dashboard of %s in a terminal of %d x %d", command, wide, high), screen)))
+		_, err = terminal("kill-server")
+		return err == nil
+	})
+}
+
+// shootLive follows lostGrant on its page until it shows the violation, and returns the report of its end.
+func shootLive(t *testing.T, b *browser.Tab) (file string) {
+	t.Helper()
+	until(t, "live", func(seed int) bool {
+		out := t.TempDir()
+		args := append(lostGrant(seed), "--web", ":0", "--out", out)
+		cmd := exec.Command(args[0], args[1:]...)
+		pipe, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said := bufio.NewReader(pipe)
+		first, err := said.ReadString('\n')
+		url, ok := strings.CutPrefix(strings.TrimSpace(first), "live at ")
+		if err != nil || !ok {
+			t.Fatalf("got %q, %v, want the address of the page", first, err)
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = io.Copy(io.Discard, said)
+		}()
+		b.Scheme(t, "light")
+		b.Draw(t, url)
+		for seen := false; !seen; {
+			select {
+			case <-ended:
+				_ = cmd.Wait() // its exit code is about a run that shows nothing
+				return false
+			case <-time.After(200 * time.Millisecond):
+				seen = browser.JS[bool](t, b, `/\d violation/.test(document.body ? document.body.innerText : "")`)
+			}
+		}
+		b.Act(t, "drawAll()")
+		savePNG(t, b, "live", chromedp.CaptureScreenshot())
+		<-ended
+		_ = cmd.Wait()
+		file, err = filepath.EvalSymlinks(out + "/latest") // where the last run is saved
+		return err == nil && cmd.ProcessState.ExitCode() == 1
+	})
+	return file + "/report.html"
+}
+
+// shootPrinted shows a report as it is printed on A4, without the breaks between pages.
+func shootPrinted(t *testing.T, b *browser.Tab, file string) {
+	t.Helper()
+	b.Size(t, 718, 1040)
+	b.Draw(t, "file://"+file)
+	b.Media(t, "print")
+	b.Act(t, "drawAll()")
+	savePNG(t, b, "report-print", chromedp.FullScreenshot(100))
+	b.Media(t, "screen")
+}
+
+// savePNG keeps a picture of a page, or of its beginning, with at most 256 colours.
+func savePNG(t *testing.T, b *browser.Tab, name string, take chromedp.Action[[]byte]) {
+	t.Helper()
+	img, err := png.Decode(bytes.NewReader(browser.Do(t, b, take)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data bytes.Buffer
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := encoder.Encode(&data, fewColors(img)); err != nil {
+		t.Fatal(err)
+	}
+	keep(t, name+".png", data.Bytes())
+}
+
+func keep(t *testing.T, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(pictures, name), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %d bytes", name, len(data))
+}
+
+// fewColors has the most frequent 256 colours of a picture, and for the others the nearest of these. A page has few colours and
+// their edges; of the edges nobody sees which shade they have.
+func fewColors(img image.Image) *image.Paletted {
+	type rgb = color.RGBA
+	count := map[rgb]int{}
+	bounds := img.Bounds()
+	bounds.Max.Y = min(bounds.Max.Y, mostRows)
+	at := func(x, y int) rgb { return color.RGBAModel.Convert(img.At(x, y)).(rgb) }
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			c := at(x, y)
+			count[rgb{R: c.R &^ 3, G: c.G &^ 3, B: c.B &^ 3, A: 255}]++
+		}
+	}
+	often := slices.SortedFunc(maps.Keys(count), func(a, b rgb) int {
+		return cmp.Or(count[b]-count[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
+	})
+	var palette color.Palette
+	for _, c := range often[:min(len(often), 256)] {
+		palette = append(palette, c)
+	}
+	few, index := image.NewPaletted(bounds, palette), map[rgb]uint8{}
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			c := at(x, y)
+			i, known := index[c]
+			if !known {
+				i = uint8(palette.Index(c))
+				index[c] = i
+			}
+			few.SetColorIndex(x, y, i)
+		}
+	}
+	return few
+}

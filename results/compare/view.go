@@ -1,0 +1,178 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// View is a comparison as a page and a comment show it.
+type View struct {
+	Title   string
+	Failed  string // why a safety property failed in one of the runs; empty if none did
+	Sides   []string
+	Tables  []Table
+	Summary []string
+	Notes   []string
+	Gates   []GateResult
+	Method  string // how a difference is told from noise
+	Command string // makes the comparison again
+}
+
+// Table is what is compared with each other, as the runs of one topology.
+type Table struct {
+	Name string
+	Rows []Row
+}
+
+// Row is one metric.
+type Row struct {
+	Metric, Says string
+	Cells        []Cell // one a side
+}
+
+// Cell is what a side says of a metric, and, but for the first, how that differs from the first. Changes are shares.
+type Cell struct {
+	Side, Value, Verdict, Sign    string // a sign is never a colour alone
+	Values                        []float64
+	Median                        float64
+	Low, High                     *float64 // of the median's confidence interval
+	Change, From, To, Noise       *float64 // nil if it is unknown
+	ChangeText, Interval, Floored string
+	Effect                        effect
+}
+
+// signs are what a reader sees of an effect before a word.
+var signs = map[effect]string{few: "?", noise: "~", Better: "✓", Worse: "✕"}
+
+// explain fills in the words of a change; cells of the first side have none.
+func (c *Cell) explain() {
+	c.Sign, c.ChangeText, c.Interval, c.Floored = signs[c.Effect], "-", "-", "-"
+	if c.Change != nil {
+		c.ChangeText = signed(*c.Change)
+	}
+	if c.From != nil && c.To != nil {
+		c.Interval = signed(*c.From) + " .. " + signed(*c.To)
+	}
+	if c.Noise != nil {
+		c.Floored = "± " + human.Percent(*c.Noise)
+	}
+}
+
+// View shows the comparison.
+func (c *Comparison) View() *View {
+	v := &View{Title: strings.Join(c.labels, " · "), Sides: c.labels, Notes: c.Notes, Gates: c.Gates,
+		Method: fmt.Sprintf("Medians with their %.0f %% confidence intervals. A change is more than noise if a Mann-Whitney U test says so, "+
+			"with %.0f %% for all rows of the page (Holm). The interval of a change is the widest that those of both medians leave.", 100*confidence, 100*familyAlpha)}
+	for i := range c.Groups {
+		t := Table{Name: strings.TrimSpace(c.Groups[i].Name)}
+		for _, r := range c.Groups[i].Rows {
+			row := Row{Metric: r.Metric, Says: r.metric.Direction()}
+			for k := range r.Cells {
+				row.Cells = append(row.Cells, r.cell(k, c.labels[k]))
+			}
+			t.Rows = append(t.Rows, row)
+		}
+		v.Tables = append(v.Tables, t)
+	}
+	for k, side := range c.labels[1:] {
+		v.Summary = append(v.Summary, c.count(k+1, side))
+	}
+	return v
+}
+
+// cell shows what side k says of the row.
+func (r *row) cell(k int, side string) Cell {
+	f := &r.Cells[k]
+	x := Cell{Side: side, Value: f.text(r.metric), Effect: f.Effect, Median: f.Median, Low: f.Low, High: f.High}
+	if f.sample != nil {
+		x.Values = f.sample.Values
+	}
+	if k > 0 {
+		x.Verdict = map[effect]string{none: "no data", few: tooFew, noise: fmt.Sprintf("noise (p=%.3f)", f.P)}[f.Effect]
+		if f.Effect == Better || f.Effect == Worse {
+			x.Verdict = fmt.Sprintf("%s (p=%.3f)", f.Effect, f.P)
+		}
+		if d := r.difference(k); f.Effect != none {
+			x.Change, x.From, x.To = finite(f.Change), finite(d.low), finite(d.high)
+		}
+	}
+	x.explain()
+	return x
+}
+
+// count says in a sentence in what a side differs from the first.
+func (c *Comparison) count(k int, side string) string {
+	found := map[effect][]string{}
+	c.each(func(g *group, r *row, at int) {
+		if e := r.Cells[at].Effect; at == k {
+			found[e] = append(found[e], strings.TrimSpace(r.Metric+" "+g.Name))
+		}
+	})
+	var parts []string
+	for _, e := range []effect{Worse, Better} {
+		if n := len(found[e]); n > 0 {
+			parts = append(parts, fmt.Sprintf("%s in %s", e, strings.Join(found[e], ", ")))
+		}
+	}
+	switch {
+	case len(parts) > 0:
+		return side + " is " + strings.Join(parts, ", and ") + " (against " + c.labels[0] + ")"
+	case len(found[few]) > 0:
+		return side + ": " + tooFew
+	default:
+		return side + " shows no difference from " + c.labels[0] + " that is more than noise"
+	}
+}
+
+// View shows the trial.
+func (t *Trial) View() *View {
+	sides := []string{t.A, t.B}
+	v := &View{Title: t.A + " · " + t.B, Sides: sides, Summary: t.Summary, Notes: t.Notes, Gates: t.Gates,
+		Method: fmt.Sprintf("%s in turns. The noise floor is what the first side shows against itself in turns with the second. "+
+			"The intervals hold for all rows at once (%.0f %%).", human.Quantity(t.Pairs, "pair"), 100*confidence)}
+	table := Table{}
+	for i := range t.Effects {
+		table.Rows = append(table.Rows, t.Effects[i].row(sides))
+	}
+	v.Tables = []Table{table}
+	return v
+}
+
+// row shows what a trial says of a metric.
+func (c *contrast) row(sides []string) Row {
+	if c.Effect == none {
+		return Row{Metric: c.Metric, Says: c.metric.Direction(), Cells: []Cell{{Side: sides[0], Value: "-"}, {Side: sides[1], Value: "-", Verdict: "no data"}}}
+	}
+	a := Cell{Side: sides[0], Value: c.metric.Format(c.A), Values: c.values[0], Median: c.A}
+	b := Cell{Side: sides[1], Value: c.metric.Format(c.B), Values: c.values[1], Median: c.B, Verdict: c.words(), Effect: c.Effect,
+		Change: c.Change, From: c.Low, To: c.High, Noise: c.Floor}
+	a.explain()
+	b.explain()
+	return Row{Metric: c.Metric, Says: c.metric.Direction(), Cells: []Cell{a, b}}
+}
+
+// words are those of the effect.
+func (c *contrast) words() string {
+	switch c.Effect {
+	case few:
+		return tooFew
+	case Better, Worse:
+		return "B is " + string(c.Effect)
+	default:
+		return "noise"
+	}
+}
+
+// failures says in how many runs of a side a safety property failed; empty if in none.
+func failures(s *Side) string {
+	failed := slices.DeleteFunc(slices.Clone(s.Runs), func(r results.Run) bool { return !r.Failed() })
+	if len(failed) == 0 {
+		return ""
+	}
+	_, text := failed[0].Safety()
+	return fmt.Sprintf("%s: SAFETY FAIL in %d of %s: %s", s.Name, len(failed), human.Quantity(len(s.Runs), "run"), text)
+}

@@ -1,0 +1,50 @@
+package results
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/internal/human"
+)
+
+// Driver is the program that had the lock, where it is none of the suite's own. Every time that was measured includes the way
+// to it and back, as the pings do; nothing is taken off.
+type Driver struct {
+	Command  string           `json:"command"`
+	Version  string           `json:"version"`
+	Protocol int              `json:"protocol"`
+	Pings    int64            `json:"pings"`
+	P50      int64            `json:"ping_p50_ns"`
+	P99      int64            `json:"ping_p99_ns"`
+	Max      int64            `json:"ping_max_ns"`
+	Noise    int64            `json:"noise_lines,omitempty"` // lines on its standard output that are no messages
+	Sample   string           `json:"noise,omitempty"`       // the first of them
+	Silent   int64            `json:"unanswered,omitempty"`  // calls that had no answer in time
+	Failures map[string]int64 `json:"errors,omitempty"`      // that it answered, by text
+}
+
+// Text says what the way to the driver took, and what was odd about it.
+func (d *Driver) Text() string {
+	parts := []string{"no ping was answered within the measurement"}
+	if d.Pings > 0 {
+		parts[0] = fmt.Sprintf("a ping takes %s (p50), %s (p99), %s (max) of %s; every time includes it", human.Duration(time.Duration(d.P50)),
+			human.Duration(time.Duration(d.P99)), human.Duration(time.Duration(d.Max)), human.Quantity(d.Pings, "ping"))
+	}
+	if d.Silent > 0 {
+		parts = append([]string{human.Quantity(d.Silent, "call") + " had no answer: every request has one, in time"}, parts...)
+	}
+	if d.Noise > 0 {
+		parts = append(parts, fmt.Sprintf("%s on its standard output were no messages, such as %s: print to standard error",
+			human.Quantity(d.Noise, "line"), d.Sample))
+	}
+	var failures []string
+	for text, n := range d.Failures {
+		failures = append(failures, human.Count(n)+" of "+text)
+	}
+	if slices.Sort(failures); len(failures) > 0 {
+		parts = append(parts, "errors that it answered: "+strings.Join(failures, ", "))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,96 @@
+package results
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"hammerlock/internal/human"
+)
+
+// Fleet is the machines that the workers of a run lived on, and how well their clocks were known.
+type Fleet struct {
+	Agents []Agent `json:"agents"`
+	// Slack is what the clocks of any two, and that of the coordinator, were found to agree within: judges allow for it.
+	Slack int64 `json:"slack_ns"`
+}
+
+// Agent is one of the machines.
+type Agent struct {
+	Name      string `json:"name"`
+	Host      string `json:"host"`
+	CPUs      int    `json:"cpus"`
+	Workers   int    `json:"workers"`
+	Frames    int64  `json:"frames"`      // pieces of the history
+	Ops       int64  `json:"operations"`  // in them
+	Spool     int64  `json:"spool_bytes"` // of them that it kept at a time, at most, because they were not written yet
+	SameClock bool   `json:"same_clock"`  // it is on the coordinator's machine
+	Machine   int    `json:"machine"`     // agents with the same number share its clock; 0 = the coordinator does, too
+	Exchanges int    `json:"exchanges"`   // by which its machine's clock was compared
+	Doubt     int64  `json:"doubt_ns"`    // how far its clock may have been off, at most, in the whole run
+	Own       int64  `json:"own_ns"`      // ... of that, from its machine's
+	Lost      string `json:"lost,omitempty"`
+}
+
+// LiveAgent is how an agent does while a run goes on; its Spool is that of now.
+type LiveAgent struct {
+	Agent
+	Rate float64       // operations a second, of the last seconds
+	UpTo time.Duration // its history has come in up to then
+}
+
+// Text says who worked, and what is known of the clocks.
+func (f *Fleet) Text() string {
+	var names []string
+	for _, a := range f.Agents {
+		names = append(names, fmt.Sprintf("%s on %s (%s)", a.Name, a.Host, human.Quantity(int64(a.CPUs), "CPU")))
+	}
+	return strings.Join(names, ", ") + "; " + f.clocks()
+}
+
+// clocks says what is known of the clocks: of the two that are known worst, and of those of one machine.
+func (f *Fleet) clocks() string {
+	var apart, together int64
+	var worst [2]*Agent
+	for i := range f.Agents {
+		for k := range i {
+			a, b := &f.Agents[k], &f.Agents[i]
+			if a.Machine == b.Machine {
+				together = max(together, a.Own+b.Own)
+			} else if worst[0] == nil || a.Doubt+b.Doubt > apart {
+				apart, worst = a.Doubt+b.Doubt, [2]*Agent{a, b}
+			}
+		}
+	}
+	if worst[0] == nil {
+		how := "one machine"
+		if a := f.Agents; len(a) > 0 && !a[0].SameClock {
+			how = "with the coordinator's, " + exchanged(int64(a[0].Exchanges))
+		}
+		return fmt.Sprintf("clocks agree within %s (%s)", human.Duration(time.Duration(f.Slack)), how)
+	}
+	text := fmt.Sprintf("clocks of %s and %s agree within %s (%s)", worst[0].Name, worst[1].Name, human.Duration(time.Duration(apart)),
+		exchanged(int64(worst[0].Exchanges+worst[1].Exchanges)))
+	if len(f.Agents) > 2 {
+		text += ", of any others within that"
+	}
+	if together > 0 {
+		text += fmt.Sprintf(", of one machine within %s", human.Duration(time.Duration(together)))
+	}
+	return text
+}
+
+func exchanged(n int64) string {
+	return human.Quantity(n, "exchange") + ", worst over the run, drift of at most 500 ppm assumed"
+}
+
+// Text says where an agent lived, what it did, and what became of it.
+func (a *Agent) Text() string {
+	text := fmt.Sprintf("%s, %s, %s, %s in %s, at most %d kB not written yet, clock within %s", a.Host, human.Quantity(int64(a.CPUs), "CPU"),
+		human.Quantity(int64(a.Workers), "worker"), human.Quantity(a.Ops, "operation"), human.Quantity(a.Frames, "frame"), a.Spool/1000,
+		human.Duration(time.Duration(a.Doubt)))
+	if a.Lost != "" {
+		text += "; it " + a.Lost
+	}
+	return text
+}

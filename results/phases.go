@@ -1,0 +1,131 @@
+package results
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/internal/human"
+)
+
+// Phase is a part of a run with a load of its own, and what was measured of the visits that were due in it.
+type Phase struct {
+	Name   string   `json:"name"`
+	Kind   string   `json:"kind"`
+	Load   string   `json:"load"` // in words
+	From   int64    `json:"from_ns"`
+	To     int64    `json:"to_ns"`
+	Faults []string `json:"faults,omitempty"`
+
+	Measured   int64            `json:"measured_ns"` // shorter than the phase if the run ended early; 0 = it was not reached
+	Visits     Visits           `json:"visits"`
+	Unfinished int64            `json:"unfinished"` // still waited for a worker when the run ended
+	Throughput float64          `json:"throughput_per_s"`
+	Latency    Latencies        `json:"latency"`
+	Waiting    Waiting          `json:"waiting"`
+	Fairness   Fairness         `json:"fairness"`
+	Cost       Cost             `json:"cost"` // of a visit that was finished in the phase
+	Errors     map[string]int64 `json:"errors"`
+}
+
+// Take fills in what was measured in the phase, which was summarized as if it were a run.
+func (p *Phase) Take(r *Run) {
+	p.Measured, p.Visits, p.Unfinished, p.Throughput, p.Latency = r.Measured, r.Visits, r.Arrivals.Unfinished, r.Throughput, r.Latency
+	p.Waiting, p.Fairness, p.Errors = r.Waiting, r.Fairness, r.Errors
+}
+
+// In is the run as if there had been nothing but one of its phases; nil if it has none with that name. What is not measured by
+// phase, such as round trips and page views, has no data.
+func (r *Run) In(phase string) *Run {
+	i := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.Name == phase })
+	if i < 0 {
+		return nil
+	}
+	p := &r.Phases[i]
+	x := &Run{
+		Name: r.Name, Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Interactive: r.Interactive, Aborted: r.Aborted, Generator: r.Generator,
+		Visits: p.Visits, Throughput: p.Throughput, Latency: p.Latency, Waiting: p.Waiting, Fairness: p.Fairness, Errors: p.Errors, Cost: p.Cost,
+	}
+	x.Config = r.Config
+	x.Measured = p.Measured
+	return x
+}
+
+// Loop says when visits are due.
+func (r *Run) Loop() string {
+	text := "closed loop"
+	switch n := len(r.Phases); {
+	case r.Rate > 0 && n > 0:
+		text = human.Number(r.Rate) + " visits/s on average, " + r.Spread + ", in " + human.Quantity(n, "phase")
+	case r.Rate > 0:
+		text = human.Number(r.Rate) + " visits/s " + r.Spread
+	case n > 0:
+		text += " in " + human.Quantity(n, "phase")
+	}
+	return text
+}
+
+// phaseHead is the head of a table of phases.
+var phaseHead = []string{"phase", "from", "for", "due", "counted", "counted/s", "response p50", "p99", "max", "commands", "server CPU"}
+
+// Row is the phase in a table whose head is PhaseHead.
+func (p *Phase) Row() []string {
+	q, rate, most := &p.Latency.Response, "-", "-"
+	if p.Measured > 0 {
+		rate = human.Number(p.Throughput)
+	}
+	if q.Count > 0 {
+		most = q.Text(&q.Max)
+	}
+	_, commands, cpu := p.Cost.Texts()
+	return []string{p.Name, clock(p.From), clock(p.To - p.From), human.Count(p.Visits.Begun + p.Visits.Skipped + p.Unfinished),
+		human.Count(p.Visits.Done), rate, q.Text(q.P50), q.Text(q.P99), most, commands, cpu}
+}
+
+// PhaseHead is the head of a table of phases.
+func PhaseHead() []string { return slices.Clone(phaseHead) }
+
+func clock(ns int64) string { return human.Number(time.Duration(ns).Seconds()) + " s" }
+
+// WritePhases writes what was measured by phase, for people; nothing if no run has phases. Those of services are written by
+// WriteService.
+func WritePhases(w io.Writer, runs []Run) error {
+	p := &human.Printer{W: w}
+	writePhases(p, slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Service != "" }))
+	return p.Err
+}
+
+func writePhases(p *human.Printer, runs []Run) {
+	for i := range runs {
+		r := &runs[i]
+		if len(r.Phases) == 0 {
+			continue
+		}
+		p.Line("")
+		if len(runs) > 1 {
+			p.Line("%s", r.Combination())
+		}
+		width := len(phaseHead[0])
+		for k := range r.Phases {
+			width = max(width, len(r.Phases[k].Name))
+		}
+		row := func(cells []string, load string) {
+			line := fmt.Sprintf("%-*s", width, cells[0])
+			for n, cell := range cells[1:] {
+				line += fmt.Sprintf(" %*s", []int{7, 7, 7, 7, 9, 12, 7, 7, 8, 10}[n], cell)
+			}
+			p.Line("%s  %s", line, load)
+		}
+		row(phaseHead, "load")
+		for k := range r.Phases {
+			x := &r.Phases[k]
+			load := x.Load
+			if len(x.Faults) > 0 {
+				load += " · " + strings.Join(x.Faults, ", ")
+			}
+			row(x.Row(), load)
+		}
+	}
+}

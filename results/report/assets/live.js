@@ -1,0 +1,65 @@
+// The live page: one run that grows. What arrives replaces what was there, so that nothing piles up.
+const marks = {waited: 1, held: 2, overlap: 16};
+
+// live waits for the first frame and follows the events from then on.
+function live() {
+  const run = {id: "run0", faults: [], phases: [], workers: [], series: {at: [], rate: [], lines: {}}, strip: null};
+  page.runs = [run];
+  page.bytes = new Uint8Array(0);
+  return new Promise(ready => {
+    const source = new EventSource("events");
+    source.addEventListener("series", e => { run.series = JSON.parse(e.data); refresh(["rate", "latency"]); });
+    source.addEventListener("frame", e => { show(run, JSON.parse(e.data)); if (run.workers.length) ready(); });
+    source.addEventListener("end", e => {
+      source.close();
+      if (JSON.parse(e.data).report) location.reload(); // the same page is the report now
+      else document.getElementById("stage").textContent = "It has ended, without a report.";
+    });
+    source.onerror = () => { document.getElementById("stage").textContent = "The connection is lost; it is tried again."; };
+  });
+}
+
+function refresh(kinds) {
+  for (const d of page.drawn) if (kinds.includes(d.kind)) d.update();
+}
+
+function show(run, f) {
+  const text = (id, t) => { const e = document.getElementById(id); if (e.textContent !== t) e.textContent = t; };
+  const [state, sign, word, said] = f.safety;
+  document.getElementById("verdict").className = "banner " + state;
+  document.title = `${word} · ${f.title} · Hammerlock`;
+  text("sign", sign); text("word", word); text("safety", said); text("note", f.note); text("command", f.command);
+  text("stage", `${f.title} · ${f.stage}` + (f.at ? ` · ${clock(f.at, 1)} of ${clock(f.to, 1)}` : ""));
+  document.documentElement.dataset.at = f.at;
+  document.getElementById("tiles").replaceChildren(...f.tiles.map(([name, value, more]) =>
+    element("div", {}, element("span", {text: name}), element("b", {text: value}), element("small", {text: more}))));
+  for (const id of ["events", "nodes"]) document.getElementById(id).replaceChildren(...f[id].map(row => element("tr", {}, ...row.map(t => element("td", {text: t})))));
+  const done = document.getElementById("done");
+  done.hidden = !f.done || !f.done.length;
+  if (done.childElementCount !== (f.done || []).length) done.replaceChildren(...f.done.map(d => element("a", {href: d.link, text: d.name})));
+  run.faults = f.faults; run.phases = f.phases;
+  run.workers = f.workers || [];
+  lanes(run, f.lanes);
+  refresh(["shares", "lorenz", "waits"]);
+}
+
+// lanes makes planes of shares for the report's strip: a cell of the strip is a bucket, and what was in it at all fills it.
+function lanes(run, l) {
+  document.getElementById("lanes").hidden = !l;
+  if (!l) return;
+  const raw = atob(l.marks), n = raw.length, bytes = new Uint8Array(3 * n);
+  for (let i = 0; i < n; i++) {
+    const m = raw.charCodeAt(i);
+    if (m & marks.held) bytes[i] = 255;
+    if (m & marks.waited) bytes[n + i] = 255;
+    if (m & marks.overlap) bytes[2 * n + i] = 255;
+  }
+  page.bytes = bytes;
+  const strip = {workers: l.workers.length, names: l.workers, from: l.from, end: l.end, every: 2, overlaps: 0, windows: [], marks: [],
+    tiers: [{buckets: l.cells}], planes: [[0, n, 2 * n].map(at => ({at, size: n}))], rows: {at: 0, size: 0}, meets: {at: 0, size: 0}};
+  run.strip = strip;
+  document.getElementById("lanesnote").textContent = "In pieces of 25 ms; a piece is filled if there was anything of it." +
+    (l.hidden ? ` ${l.workers.length} workers are shown, those that hold, are late or wait longest; ${l.hidden} are not.` : "");
+  const shown = page.strips.run0;
+  if (shown) shown.follow(strip);
+}

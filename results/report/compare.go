@@ -1,0 +1,174 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"strings"
+
+	"hammerlock/results/compare"
+)
+
+// WriteComparison writes a comparison as a page, which has no script and asks for nothing.
+func WriteComparison(path string, v *compare.View) error {
+	return writeAside(path, func(w io.Writer) error {
+		style, err := joined("assets/report.css", "assets/compare.css")
+		if err != nil {
+			return err
+		}
+		t, err := template.New("").Funcs(template.FuncMap{"forest": forest, "dots": dots, "axis": axis, "gate": gateState}).
+			ParseFS(assets, "assets/report.tmpl", "assets/compare.tmpl")
+		if err != nil {
+			return err
+		}
+		return t.ExecuteTemplate(w, "compare.tmpl", &comparisonPage{View: v, Style: template.CSS(style), State: stateOfComparison(v),
+			Policy: fmt.Sprintf("default-src 'none'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", digest(style))})
+	})
+}
+
+type comparisonPage struct {
+	*compare.View
+	Policy string
+	Style  template.CSS
+	State  state
+}
+
+// gateState shows how a gate came out.
+func gateState(s compare.GateStatus) state {
+	word := strings.ToUpper(string(s))
+	switch s {
+	case compare.GatePass:
+		return state{"pass", "✓", word}
+	case compare.GateFail:
+		return state{"fail", "✕", word}
+	}
+	return state{"unsure", "?", word}
+}
+
+// stateOfComparison is the worst that is to be said of a comparison: a safety property that failed, a gate, or nothing.
+func stateOfComparison(v *compare.View) state {
+	s := state{"plain", "≷", "Comparison"}
+	if len(v.Gates) > 0 {
+		s = state{"pass", "✓", "Gates hold"}
+	}
+	for _, g := range v.Gates {
+		switch gateState(g.Status).Class {
+		case "fail":
+			s = state{"fail", "✕", "A gate fails"}
+		case "unsure":
+			if s.Class != "fail" {
+				s = state{"unsure", "?", "A gate is undecided"}
+			}
+		}
+	}
+	if v.Failed != "" {
+		return state{"fail", "✕", "SAFETY FAIL"}
+	}
+	return s
+}
+
+// The width and the height of the pictures in a row, and the middle of the height.
+const (
+	forestWide = 320.0
+	dotsWide   = 220.0
+	rowHigh    = 22.0
+	rowMiddle  = rowHigh / 2
+)
+
+// reach is how far the changes of a table go, as the logarithm of a ratio: 10 % at least, and no more than a factor of eight.
+func reach(t *compare.Table) float64 {
+	most := math.Log(1.1)
+	for i := range t.Rows {
+		for k := range t.Rows[i].Cells {
+			c := &t.Rows[i].Cells[k]
+			for _, share := range []*float64{c.Change, c.From, c.To, c.Noise} {
+				if share != nil && *share > -1 {
+					most = max(most, math.Abs(math.Log1p(*share)))
+				}
+			}
+		}
+	}
+	return min(most*1.08, math.Log(8))
+}
+
+// place is where a change lies in a picture: no change in the middle, equal ratios equally far from it.
+func place(share, reach float64) float64 {
+	at := math.Copysign(reach, share)
+	if share > -1 {
+		at = min(max(math.Log1p(share), -reach), reach)
+	}
+	return forestWide / 2 * (1 + at/reach)
+}
+
+// forest draws a change with its interval over the noise floor.
+func forest(c compare.Cell, t compare.Table) template.HTML {
+	r := reach(&t)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="forest %s" viewBox="0 0 %g %g" role="img" aria-label="%s, interval %s">`, c.Effect.Class(), forestWide, rowHigh,
+		c.ChangeText, c.Interval)
+	if c.Noise != nil {
+		x := place(*c.Noise, r)
+		fmt.Fprintf(&b, `<rect class="floor" x="%.1f" width="%.1f" height="%g"/>`, forestWide-x, 2*x-forestWide, rowHigh)
+	}
+	fmt.Fprintf(&b, `<path class="none" d="M%g 0v%g"/>`, forestWide/2, rowHigh)
+	if c.From != nil && c.To != nil {
+		fmt.Fprintf(&b, `<path class="interval" d="M%.1f %gH%.1fM%.1f %gv8M%.1f %gv8"/>`, place(*c.From, r), rowMiddle, place(*c.To, r),
+			place(*c.From, r), rowMiddle-4, place(*c.To, r), rowMiddle-4)
+	}
+	if c.Change != nil {
+		fmt.Fprintf(&b, `<path class="center" d="M%.1f %gl5 5l-5 5l-5 -5z"/>`, place(*c.Change, r), rowMiddle-5)
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
+
+// axis draws the scale below the changes of a table.
+func axis(t compare.Table) template.HTML {
+	r, last := reach(&t), math.Inf(-1)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %g %g" aria-hidden="true">`, forestWide, rowHigh)
+	for _, percent := range []float64{-80, -50, -20, -10, -5, 0, 5, 10, 25, 100, 300, 600} {
+		x := place(percent/100, r)
+		if math.Abs(math.Log1p(percent/100)) > r || x-last < 44 || percent < 0 && forestWide/2-x < 44 || x < 18 || x > forestWide-18 {
+			continue
+		}
+		last = x
+		fmt.Fprintf(&b, `<path class="none" d="M%.1f 0v4"/><text x="%.1f" y="16">%s</text>`, x, x, axisText(percent))
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
+
+func axisText(percent float64) string {
+	if percent == 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%+.0f %%", percent)
+}
+
+// dots draws each run of a side, its median and the median's interval, on a scale that all sides of the row share.
+func dots(c compare.Cell, row compare.Row) template.HTML {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, cell := range row.Cells {
+		for _, v := range cell.Values {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	span := cmp.Or(most-least, 1)
+	at := func(v float64) float64 { return 8 + (dotsWide-16)*min(max((v-least)/span, 0), 1) }
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="dots" viewBox="0 0 %g %g" aria-hidden="true">`, dotsWide, rowHigh)
+	if c.Low != nil && c.High != nil {
+		fmt.Fprintf(&b, `<rect class="own" x="%.1f" y="3" width="%.1f" height="%g"/>`, at(*c.Low), max(at(*c.High)-at(*c.Low), 1), rowHigh-6)
+	}
+	for _, v := range c.Values {
+		fmt.Fprintf(&b, `<circle cx="%.1f" cy="%g" r="3"/>`, at(v), rowMiddle)
+	}
+	if len(c.Values) > 0 {
+		fmt.Fprintf(&b, `<path class="median" d="M%.1f 1v%g"/>`, at(c.Median), rowHigh-2)
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}

@@ -1,0 +1,47 @@
+package results
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"hammerlock/internal/human"
+)
+
+// visitsToService describes the load on a service.
+func (r *Run) visitsToService() string {
+	load := []string{human.Quantity(r.Workers, "worker"), r.Loop(), human.Duration(time.Duration(r.Duration)) + " each"}
+	if r.Burst > 0 {
+		load = []string{human.Quantity(r.Burst, "visit") + " at once"}
+	}
+	return strings.Join(append([]string{r.Service, human.Quantity(r.Keys, "page")}, load...), " · ")
+}
+
+// WriteService writes what was measured of visits to services, beside the verdicts.
+func WriteService(w io.Writer, runs []Run) error {
+	p := &human.Printer{W: w}
+	for i := range runs {
+		r := &runs[i]
+		if r.Service == "" {
+			continue
+		}
+		p.Line("")
+		if len(runs) > 1 {
+			p.Line("%s", r.Combination())
+		}
+		r.writeLatency(p)
+		writePhases(p, runs[i:i+1])
+		p.Line("")
+		p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput), human.Duration(time.Duration(r.Measured))))
+		p.Fact("visits", r.VisitsText())
+		p.Fact("GENERATOR", string(r.Generator.State)+"  "+strings.Join(r.Generator.Reasons, "; "))
+		if r.Label != "" {
+			p.Fact("NOTE", r.Label)
+		}
+		if len(r.Errors) > 0 {
+			p.Fact("errors", r.errorsText())
+		}
+	}
+	return p.Err
+}

@@ -1,0 +1,17 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var failedRelease = Scenario{
+	Name: "failed-release",
+	Doc: "connections break, also under holders who give the lock back: what they could not give back ends with its lease, " +
+		"and is renewed no more",
+	For:      expires,
+	Faults:   []string{"reset@200ms", "reset@300ms"},
+	Duration: 2800 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Keys, w.Hold = 8, 5*time.Millisecond },
+}

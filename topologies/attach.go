@@ -1,0 +1,210 @@
+package topologies
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Attachment says where a deployment is that somebody else runs, how to get in, and what may be done to it. Nothing is
+// started there, no key outside the prefix is read or written, and commands that harm others are sent only if Allow
+// names them.
+type Attachment struct {
+	Endpoints []Endpoint // of the sentinels if the deployment has some
+	Data      Login      // of the servers that sentinels lead to
+	Master    string     // the name that sentinels know the primary by
+	TLS       *TLS       `json:"-"`
+	Map       map[string]string
+	Prefix    string            // begins the prefixes of all runs
+	Allow     []string          // names of Destructive
+	Tell      func(line string) // says what was done; nil = nobody listens
+	Removed   []string          // what was left by runs that were killed, in words
+
+	tls *tls.Config
+}
+
+// Endpoint is one address that the user named.
+type Endpoint struct {
+	Addr  string
+	Login Login
+	DB    int
+}
+
+// Login is how a client identifies itself. Nothing prints or encodes it.
+type Login struct{ user, password string }
+
+// NewLogin makes a login.
+func NewLogin(user, password string) Login { return Login{user, password} }
+
+// Format implements fmt.Formatter: a login stays hidden whatever the verb.
+func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
+
+// Of is a topology of that kind that is up already.
+func (a *Attachment) Of(kind Spec) Spec {
+	kind.attached, kind.embeddable, kind.join, kind.healthy = a, false, nil, writable
+	kind.Nodes = 1
+	if kind.Sites > 1 {
+		kind.Sites, kind.Nodes = len(a.Endpoints), len(a.Endpoints)
+	}
+	return kind
+}
+
+// Attached is the attachment of a topology that somebody else runs; nil for one of the suite's own.
+func (s Spec) Attached() *Attachment { return s.attached }
+
+// foreign tells whether somebody else runs the servers.
+func (t *Topology) foreign() bool { return t.Spec.attached != nil }
+
+// DefaultPrefix begins all keys.
+const DefaultPrefix = "hammerlock:"
+
+// Prefix begins the names of all keys of a run.
+func (t *Topology) Prefix() string { return cmp.Or(t.prefix, DefaultPrefix) }
+
+// errForeign refuses what can be done only to processes of the suite's own.
+var errForeign = errors.New("the server belongs to somebody else")
+
+// attach finds the nodes, makes the sites, removes what earlier runs left and registers this one.
+func (t *Topology) attach(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	a := t.Spec.attached
+	if a.TLS != nil {
+		if a.tls, err = a.TLS.config(); err != nil {
+			return err
+		}
+	}
+	t.prefix = a.Prefix + strings.ToLower(rand.Text()[:10]) + ":"
+	if err := t.claim(ctx); err != nil {
+		return err
+	}
+	if err := t.find(ctx); err != nil {
+		return err
+	}
+	t.readConfig(ctx)
+	t.describe()
+	if err := t.openLinks(); err != nil {
+		return err
+	}
+	err = t.enter(ctx)
+	if len(a.Removed) > 0 {
+		t.Settings["removed"] = strings.Join(a.Removed, "; ")
+	}
+	return err
+}
+
+// configured are the settings of servers that decide what a lock can rely on.
+var configured = []string{"maxmemory-policy", "save", "appendonly", "appendfsync", "min-replicas-to-write", "cluster-node-timeout"}
+
+// readConfig asks the first primary for its settings, which many providers hide.
+func (t *Topology) readConfig(ctx context.Context) {
+	i := slices.IndexFunc(t.Nodes, func(n *Node) bool { return n.Role == Primary })
+	if i < 0 {
+		return
+	}
+	for _, name := range configured {
+		found, err := t.Nodes[i].control.ConfigGet(ctx, name).Result()
+		if err != nil {
+			t.hide("CONFIG GET", err)
+			return
+		}
+		if value, ok := found[name]; ok {
+			t.Settings[name] = value
+		}
+	}
+}
+
+// describe writes into the settings what is known of the servers.
+func (t *Topology) describe() {
+	a := t.Spec.attached
+	var nodes []string
+	for _, n := range t.Nodes {
+		nodes = append(nodes, fmt.Sprintf("%s %s (%s)", n.Name, n.front, n.Role))
+	}
+	t.Settings["attached"] = strings.Join(nodes, ", ")
+	t.Settings["prefix"] = t.prefix
+	t.Settings["server"] = t.Options.Server.String()
+	if t.Settings["server"] == "" {
+		t.Settings["server"] = "unknown: the servers do not tell their version"
+	}
+	delete(t.Settings, "profile")
+	if len(a.Allow) > 0 {
+		t.Settings["allowed"] = strings.Join(slices.Sorted(slices.Values(a.Allow)), ",")
+	}
+	if a.TLS != nil {
+		t.Settings["tls"] = "yes"
+	}
+	if len(a.Map) > 0 {
+		var pairs []string
+		for _, from := range slices.Sorted(maps.Keys(a.Map)) {
+			pairs = append(pairs, from+"="+a.Map[from])
+		}
+		t.Settings["map"] = strings.Join(pairs, ",")
+	}
+	for what, why := range t.hidden {
+		t.Settings["hidden "+what] = why
+	}
+}
+
+// openLinks puts links between clients and nodes, if the plan has faults of links. Clients are sent to them in place of the
+// addresses that servers announce.
+func (t *Topology) openLinks() error {
+	if t.network == nil {
+		return nil
+	}
+	links := map[string]string{}
+	for i, n := range t.Nodes {
+		n.link, _ = t.block.node(i)
+		links[n.front] = n.link
+		ip, _ := splitAddr(n.link)
+		t.network.nodes[ip] = Party(n.Name)
+		n.gate = &gate{network: t.network, node: n}
+		if err := n.gate.open(); err != nil {
+			return err
+		}
+	}
+	for _, s := range t.Sites {
+		s.links, s.sources = links, t.network.sources
+	}
+	return nil
+}
+
+// writable tells whether every site takes a write.
+func writable(ctx context.Context, t *Topology) error {
+	for i, c := range t.keepers {
+		if err := c.Set(ctx, t.prefix+"probe", "1", time.Second).Err(); err != nil {
+			return fmt.Errorf("site %s takes no write: %w", t.Sites[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// leave ends what the suite has of a deployment that is not its own, and removes its keys.
+func (t *Topology) leave() (err error) {
+	if !t.foreign() {
+		return nil
+	}
+	for _, n := range t.Nodes {
+		n.gate.close()
+	}
+	if t.network != nil {
+		t.network.close()
+	}
+	if t.clean != nil {
+		err = t.clean()
+		t.clean = nil
+	}
+	for _, c := range t.keepers {
+		err = errors.Join(err, c.Close())
+	}
+	t.keepers = nil
+	return err
+}

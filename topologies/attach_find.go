@@ -1,0 +1,322 @@
+package topologies
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// find asks the deployment what it consists of. An address that clients are sent to must be reachable; a replica that is
+// not is left out.
+func (t *Topology) find(ctx context.Context) error {
+	a := t.Spec.attached
+	var err error
+	switch kind := t.Spec.Name; {
+	case kind == sentinel.Name:
+		err = t.findBehindSentinels(ctx)
+	case kind == cluster.Name:
+		err = t.findCluster(ctx)
+	case kind == replica.Name:
+		err = t.findReplicas(ctx)
+	case kind == redlock.Name && len(a.Endpoints) < 3:
+		return fmt.Errorf("%d addresses: a majority that survives the loss of a server needs three or more", len(a.Endpoints))
+	default:
+		err = t.findIndependent(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return t.keep(ctx)
+}
+
+// at adds a node of the deployment and connects to it.
+func (t *Topology) at(ctx context.Context, name string, role Role, e Endpoint) (*Node, error) {
+	n := &Node{Name: name, Role: role, topology: t, front: e.Addr, back: cmp.Or(t.Spec.attached.Map[e.Addr], e.Addr)}
+	if err := n.connect(ctx, e); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	t.Nodes = append(t.Nodes, n)
+	return n, nil
+}
+
+// connect makes the suite's own connection, and learns what the server tells of itself.
+func (n *Node) connect(ctx context.Context, e Endpoint) error {
+	a := n.topology.Spec.attached
+	n.control = newControl(controlOptions{addr: n.front, to: n.back, login: e.Login, db: e.DB, tls: a.tls})
+	n.control.AddHook(guard{n.topology.prefix, a.Allow})
+	hello, err := n.control.Do(ctx, "HELLO").Result()
+	var reply redis.Error
+	switch {
+	case errors.As(err, &reply) && !refusedLogin(err):
+		n.topology.hide("HELLO", err)
+	case err != nil:
+		return n.unreachable(err)
+	}
+	fields := helloFields(hello)
+	info, err := n.Info(ctx)
+	switch {
+	case errors.As(err, &reply):
+		n.topology.hide("INFO", err)
+	case err != nil:
+		return n.unreachable(err)
+	}
+	n.runID = info["run_id"]
+	mode := cmp.Or(info["redis_mode"], info["server_mode"], fields["mode"])
+	if want, ok := modes[n.topology.Spec.Name]; ok && mode != "" && n.Role != Sentinel && mode != want {
+		return fmt.Errorf("%s is no %s: it runs in mode %s; --topology says what it is", n.front, n.topology.Spec.Name, mode)
+	}
+	if n.Role == Sentinel && mode != "" && mode != "sentinel" {
+		return fmt.Errorf("%s is no sentinel: it runs in mode %s; --addr names the sentinels", n.front, mode)
+	}
+	if role := cmp.Or(info["role"], fields["role"]); n.Role == "" {
+		n.Role = Primary
+		if role == "slave" || role == "replica" {
+			n.Role = Replica
+		}
+	}
+	n.topology.version(info, fields)
+	return nil
+}
+
+// modes are what servers call themselves in each topology.
+var modes = map[string]string{"single": "standalone", "replica": "standalone", "sentinel": "standalone", "redlock": "standalone", "cluster": "cluster"}
+
+// refusedLogin tells an answer that nobody got in from one that a command is refused.
+func refusedLogin(err error) bool {
+	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "ERR AUTH")
+}
+
+// unreachable says what to do about a server that cannot be asked.
+func (n *Node) unreachable(err error) error {
+	where := n.front
+	if n.back != n.front {
+		where += " (--map: " + n.back + ")"
+	}
+	if refusedLogin(err) {
+		return fmt.Errorf("%s refused the user or the password: %w", where, err)
+	}
+	if a := n.topology.Spec.attached; a.TLS != nil && len(a.TLS.Cert) == 0 { // the server may just hang up
+		return fmt.Errorf("%s cannot be reached from here: %w; if it asks for a certificate of the client: --tls-cert and --tls-key", where, err)
+	}
+	return fmt.Errorf("%s cannot be reached from here: %w", where, err)
+}
+
+func helloFields(reply any) map[string]string {
+	switch r := reply.(type) {
+	case []any:
+		return pairs(r)
+	case map[any]any:
+		fields := map[string]string{}
+		for k, v := range r {
+			fields[fmt.Sprint(k)] = fmt.Sprint(v)
+		}
+		return fields
+	}
+	return nil
+}
+
+// version keeps what the first server that tells it says of its program.
+func (t *Topology) version(info, hello map[string]string) {
+	if t.Options.Server.Version != "" {
+		return
+	}
+	switch {
+	case info["valkey_version"] != "":
+		t.Options.Server = Server{Name: "Valkey", Version: info["valkey_version"]}
+	case info["redis_version"] != "":
+		t.Options.Server = Server{Name: "Redis", Version: info["redis_version"]}
+	case hello["version"] != "":
+		t.Options.Server = Server{Name: map[string]string{"valkey": "Valkey"}[hello["server"]], Version: hello["version"]}
+		t.Options.Server.Name = cmp.Or(t.Options.Server.Name, "Redis")
+	}
+}
+
+// hide notes what servers do not let the suite see.
+func (t *Topology) hide(what string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hidden == nil {
+		t.hidden = map[string]string{}
+	}
+	t.hidden[what] = err.Error()
+}
+
+// Hidden are the commands that servers of others refused to answer, with what they said.
+func (t *Topology) Hidden() map[string]string { return t.hidden }
+
+// foreignSite adds a site that clients find through the given nodes.
+func (t *Topology) foreignSite(name string, e Endpoint, nodes []*Node, seeds ...*Node) *Site {
+	a := t.Spec.attached
+	s := &Site{Name: name, Nodes: nodes, seeds: seeds, foreign: true, user: e.Login.user, password: e.Login.password,
+		db: e.DB, mapped: a.Map, secured: a.TLS, tls: a.tls}
+	t.Sites = append(t.Sites, s)
+	return s
+}
+
+func (t *Topology) findIndependent(ctx context.Context) error {
+	for i, e := range t.Spec.attached.Endpoints {
+		n, err := t.at(ctx, nodeName("n", i), "", e)
+		if err != nil {
+			return err
+		}
+		if n.Role == Replica {
+			return fmt.Errorf("%s is a replica and takes no writes: name its primary", e.Addr)
+		}
+		name := n.Name
+		if len(t.Spec.attached.Endpoints) == 1 {
+			name = "main"
+		}
+		t.foreignSite(name, e, []*Node{n}, n)
+	}
+	return nil
+}
+
+func (t *Topology) findReplicas(ctx context.Context) error {
+	var primary *Node
+	var of Endpoint
+	for i, e := range t.Spec.attached.Endpoints {
+		n, err := t.at(ctx, nodeName("n", i), "", e)
+		if err != nil {
+			return err
+		}
+		switch {
+		case n.Role != Primary:
+		case primary != nil:
+			return fmt.Errorf("%s and %s are both primaries: servers without replicas are --topology redlock", primary.front, n.front)
+		default:
+			primary, of = n, e
+		}
+	}
+	if primary == nil {
+		return errors.New("none of the addresses is a primary")
+	}
+	t.Spec.Nodes = len(t.Nodes)
+	t.foreignSite("main", of, t.Nodes, primary)
+	return nil
+}
+
+func (t *Topology) findBehindSentinels(ctx context.Context) error {
+	a := t.Spec.attached
+	var sentinels []*Node
+	for i, e := range a.Endpoints {
+		n, err := t.at(ctx, nodeName("s", i), Sentinel, e)
+		if err != nil {
+			return err
+		}
+		sentinels = append(sentinels, n)
+	}
+	addr, err := sentinels[0].Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", a.Master).StringSlice()
+	if err != nil || len(addr) != 2 {
+		return fmt.Errorf("the sentinel %s knows no primary by the name %q (--master): %w", sentinels[0].front, a.Master, err)
+	}
+	data := Endpoint{Login: a.Data, DB: a.Endpoints[0].DB, Addr: net.JoinHostPort(addr[0], addr[1])}
+	if _, err := t.at(ctx, "n1", Primary, data); err != nil {
+		return mapHint(fmt.Errorf("the primary that sentinels announce: %w", err), data.Addr)
+	}
+	replicas, err := sentinels[0].Do(ctx, "SENTINEL", "REPLICAS", a.Master).Slice()
+	if err != nil {
+		t.hide("SENTINEL REPLICAS", err)
+	}
+	for i, r := range replicas {
+		fields, _ := r.([]any)
+		p := pairs(fields)
+		t.maybe(ctx, nodeName("n", i+1), Endpoint{Login: data.Login, DB: data.DB, Addr: net.JoinHostPort(p["ip"], p["port"])})
+	}
+	t.Spec.Nodes = len(replicas) + 1
+	nodes := t.Nodes[len(sentinels):]
+	s := t.foreignSite("main", data, nodes, sentinels...)
+	s.Master, s.sentinel = a.Master, a.Endpoints[0].Login
+	t.Nodes = append(slices.Clone(nodes), sentinels...)
+	return nil
+}
+
+// maybe adds a replica if it can be reached; nobody sends clients to it.
+func (t *Topology) maybe(ctx context.Context, name string, e Endpoint) {
+	if _, err := t.at(ctx, name, Replica, e); err != nil {
+		t.hide("replica "+e.Addr, err)
+	}
+}
+
+func (t *Topology) findCluster(ctx context.Context) (err error) {
+	a := t.Spec.attached
+	var slots []redis.ClusterSlot
+	for _, e := range a.Endpoints {
+		if slots, err = t.slots(ctx, e); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	login := a.Endpoints[0].Login
+	seen := map[string]bool{}
+	for _, replicas := range []bool{false, true} { // primaries first
+		for _, slot := range slots {
+			for i, m := range slot.Nodes {
+				if seen[m.Addr] || (i > 0) != replicas {
+					continue
+				}
+				seen[m.Addr] = true
+				name, e := nodeName("n", len(seen)-1), Endpoint{Addr: m.Addr, Login: login}
+				if replicas {
+					t.maybe(ctx, name, e)
+				} else if _, err := t.at(ctx, name, Primary, e); err != nil {
+					return mapHint(fmt.Errorf("a primary that the cluster announces: %w", err), e.Addr)
+				}
+			}
+		}
+	}
+	t.Spec.Nodes = len(seen)
+	s := t.foreignSite("main", Endpoint{Login: login}, t.Nodes, t.Nodes...)
+	s.Cluster = true
+	all, err := members(ctx, t.Nodes[0])
+	if err != nil {
+		t.hide("CLUSTER NODES", err)
+	}
+	for _, m := range all { // clients may be sent to names, but nodes speak of addresses
+		if m.name == "" {
+			continue
+		}
+		if n := s.byAddr(m.name); n != nil {
+			n.peer = m.addr
+		}
+	}
+	return nil
+}
+
+// slots asks one node which nodes have the slots. A node that does not know its own name leaves it out.
+func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, error) {
+	n := &Node{Name: "seed", Role: Primary, topology: t, front: e.Addr, back: cmp.Or(t.Spec.attached.Map[e.Addr], e.Addr)}
+	defer func() { _ = n.close() }()
+	if err := n.connect(ctx, e); err != nil {
+		return nil, err
+	}
+	asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots") // what clients of all versions ask
+	_ = n.control.Process(ctx, asked)                          // it keeps its error
+	slots, err := asked.Result()
+	if err != nil {
+		return nil, fmt.Errorf("%s: CLUSTER SLOTS: %w", e.Addr, err)
+	}
+	if len(slots) == 0 {
+		return nil, fmt.Errorf("%s: the cluster has no slots", e.Addr)
+	}
+	host, _ := splitAddr(e.Addr)
+	for _, s := range slots {
+		for i, m := range s.Nodes {
+			if h, port := splitAddr(m.Addr); h == "" {
+				s.Nodes[i].Addr = net.JoinHostPort(host, port)
+			}
+		}
+	}
+	return slots, nil
+}
+
+// mapHint says how to reach an address that only others can.
+func mapHint(err error, addr string) error {
+	return fmt.Errorf("%w; if it has another address from here: --map %s=HOST:PORT", err, addr)
+}

@@ -1,0 +1,100 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Harmless are the commands without a key of the run that the suite sends to servers that are not its own: they change
+// nothing that outlives a connection.
+var Harmless = []string{
+	"AUTH", "HELLO", "PING", "SELECT", "READONLY", "ROLE", "INFO", "SCAN", "COMMAND",
+	"CLIENT SETNAME", "CLIENT SETINFO", "CLIENT TRACKING", "CONFIG GET",
+	"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "CLUSTER KEYSLOT",
+	"SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL REPLICAS", "SENTINEL SENTINELS",
+	"MULTI", "EXEC", "DISCARD", "UNWATCH", "WAIT",
+}
+
+// Destructive are the commands that harm others, by the name that allows them.
+var Destructive = map[string][]string{
+	"failover":     {"SENTINEL FAILOVER", "CLUSTER FAILOVER"},
+	"client-pause": {"CLIENT PAUSE"},
+	"client-kill":  {"CLIENT KILL"},
+	"flushall":     {"FLUSHALL"},
+	"script-flush": {"SCRIPT FLUSH"},
+}
+
+// DestructiveNames lists them.
+func DestructiveNames() []string { return slices.Sorted(maps.Keys(Destructive)) }
+
+// keyed are the commands with a key in the first place that the suite itself sends.
+var keyed = []string{"TYPE", "GET", "SET", "HKEYS", "PTTL", "DEL", "UNLINK", "EXISTS"}
+
+// ErrNotAllowed says that a command was not sent, because it could harm others.
+var ErrNotAllowed = errors.New("not sent to servers of others")
+
+// guard keeps the suite's own connections to servers of others from harm.
+type guard struct {
+	prefix string
+	allow  []string
+}
+
+// admits returns nil for a command that is harmless, allowed, or about a key of the run.
+func (g guard) admits(cmd redis.Cmder) error {
+	args := cmd.Args()
+	word := func(i int) string {
+		if i >= len(args) {
+			return ""
+		}
+		return strings.ToUpper(fmt.Sprint(args[i]))
+	}
+	name, both := word(0), word(0)+" "+word(1)
+	if slices.Contains(Harmless, name) || slices.Contains(Harmless, both) {
+		return nil
+	}
+	if slices.Contains(keyed, name) && len(args) > 1 && strings.HasPrefix(fmt.Sprint(args[1]), g.prefix) {
+		return nil
+	}
+	for permission, commands := range Destructive {
+		if slices.Contains(commands, name) || slices.Contains(commands, both) {
+			if slices.Contains(g.allow, permission) {
+				return nil
+			}
+			return fmt.Errorf("%w: %s; --allow-destructive %s allows it", ErrNotAllowed, both, permission)
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrNotAllowed, both)
+}
+
+// DialHook implements redis.Hook.
+func (g guard) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (g guard) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if err := g.admits(cmd); err != nil {
+			cmd.SetErr(err)
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (g guard) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			if err := g.admits(cmd); err != nil {
+				cmd.SetErr(err)
+				return err
+			}
+		}
+		return next(ctx, cmds)
+	}
+}

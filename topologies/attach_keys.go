@@ -1,0 +1,272 @@
+package topologies
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Every run writes its prefix into a hash of each site that it is attached to, so that the next run finds what a run left
+// that was killed: an owner on this machine is looked up among the processes; one elsewhere is dead when its sign of life
+// has expired.
+const (
+	registry  = "runs"  // after the common prefix
+	signOf    = "alive" // after the run's prefix
+	aliveFor  = time.Minute
+	aliveTurn = 10 * time.Second
+
+	cleanTimeout = 30 * time.Second
+	scanCount    = 1000
+)
+
+// owner is who a prefix belongs to.
+type owner struct {
+	Host    string `json:"host"`
+	Space   string `json:"space"` // of process numbers: this boot of this machine, or of a container
+	PID     int    `json:"pid"`
+	Start   string `json:"start"` // of the process, as the system counts
+	Started string `json:"started"`
+}
+
+// me is this process as an owner.
+func me() owner {
+	o := owner{PID: os.Getpid(), Start: processStart(os.Getpid()), Space: processSpace(), Started: time.Now().UTC().Format(time.RFC3339)}
+	o.Host, _ = os.Hostname()
+	return o
+}
+
+// processSpace tells apart what process numbers belong to; empty where the system does not say.
+func processSpace() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	space, failed := os.Readlink("/proc/self/ns/pid")
+	if errors.Join(err, failed) != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(boot)) + " " + space
+}
+
+// processStart is when a process began; empty if there is none of that number, or if the system does not say.
+func processStart(pid int) string {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return ""
+	}
+	_, after, _ := strings.Cut(string(text), ") ")
+	const start = 19 // field 22 of proc_pid_stat(5), of which two are before
+	if fields := strings.Fields(after); len(fields) > start {
+		return fields[start]
+	}
+	return ""
+}
+
+// keep makes the suite's own clients of the sites: they look after keys, past all links.
+func (t *Topology) keep(ctx context.Context) error {
+	for _, s := range t.Sites {
+		c := s.Access().Site().Client(ClientOptions{})
+		t.keepers = append(t.keepers, c)
+		if err := c.Ping(ctx).Err(); err != nil {
+			return fmt.Errorf("site %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// enter removes what dead runs left, registers this one and keeps its sign of life; clean undoes that and removes its keys.
+func (t *Topology) enter(ctx context.Context) error {
+	a := t.Spec.attached
+	text, err := json.Marshal(me())
+	if err != nil {
+		return err
+	}
+	for i, c := range t.keepers {
+		if err := t.bury(ctx, c); err != nil {
+			return fmt.Errorf("site %s: look for what earlier runs left: %w", t.Sites[i].Name, err)
+		}
+		if err := t.sign(ctx, c, text); err != nil {
+			return fmt.Errorf("site %s: register the prefix %s: %w", t.Sites[i].Name, t.prefix, err)
+		}
+	}
+	done := make(chan struct{})
+	var beat sync.WaitGroup
+	ctx = context.WithoutCancel(ctx)
+	beat.Go(func() { t.live(ctx, done, text) })
+	t.clean = func() error {
+		close(done)
+		beat.Wait()
+		ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
+		defer cancel()
+		var errs []error
+		for i, c := range t.keepers {
+			_, err := sweep(ctx, c, t.prefix)
+			if err == nil {
+				err = c.HDel(ctx, a.Prefix+registry, t.prefix).Err()
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("site %s: remove the keys under %s, which the next run tries again: %w", t.Sites[i].Name, t.prefix, err))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	return nil
+}
+
+// sign enters the run on a site, and says that it lives.
+func (t *Topology) sign(ctx context.Context, c redis.UniversalClient, owner []byte) error {
+	return errors.Join(c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(), c.HSet(ctx, t.Spec.attached.Prefix+registry, t.prefix, owner).Err())
+}
+
+// live signs again and again: servers may forget.
+func (t *Topology) live(ctx context.Context, done <-chan struct{}, owner []byte) {
+	ticker := time.NewTicker(aliveTurn)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+		}
+		ctx, cancel := context.WithTimeout(ctx, aliveTurn)
+		for _, c := range t.keepers {
+			_ = t.sign(ctx, c, owner) // there are more turns
+		}
+		cancel()
+	}
+}
+
+// bury removes what dead runs left on a site, and says so.
+func (t *Topology) bury(ctx context.Context, c redis.UniversalClient) error {
+	a := t.Spec.attached
+	runs, err := c.HGetAll(ctx, a.Prefix+registry).Result()
+	if err != nil {
+		return err
+	}
+	for prefix, text := range runs {
+		var o owner
+		if json.Unmarshal([]byte(text), &o) != nil || !strings.HasPrefix(prefix, a.Prefix) || prefix == a.Prefix {
+			continue // not written by this suite
+		}
+		dead, err := isDead(ctx, c, prefix, o)
+		if err != nil {
+			return err
+		}
+		if !dead {
+			continue
+		}
+		removed, err := sweep(ctx, c, prefix)
+		if err != nil {
+			return err
+		}
+		if err := c.HDel(ctx, a.Prefix+registry, prefix).Err(); err != nil {
+			return err
+		}
+		line := fmt.Sprintf("removed %d keys under %s: the run that began at %s on %s (process %d) ended without removing them",
+			removed, prefix, o.Started, o.Host, o.PID)
+		a.Removed = append(a.Removed, line)
+		if a.Tell != nil {
+			a.Tell(line)
+		}
+	}
+	return nil
+}
+
+func isDead(ctx context.Context, c redis.UniversalClient, prefix string, o owner) (bool, error) {
+	if o.Space != "" && o.Space == processSpace() {
+		return processStart(o.PID) != o.Start, nil
+	}
+	alive, err := c.Exists(ctx, prefix+signOf).Result()
+	return alive == 0, err
+}
+
+// sweep removes every key that begins with a prefix, and no other.
+func sweep(ctx context.Context, c redis.UniversalClient, prefix string) (removed int64, err error) {
+	var mu sync.Mutex // a cluster's primaries are swept at once
+	one := func(ctx context.Context, node *redis.Client) error {
+		n, err := sweepNode(ctx, node, prefix)
+		mu.Lock()
+		defer mu.Unlock()
+		removed += n
+		return err
+	}
+	switch c := c.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(ctx, one)
+	case *redis.Client:
+		err = one(ctx, c)
+	}
+	return removed, err
+}
+
+func sweepNode(ctx context.Context, c *redis.Client, prefix string) (removed int64, err error) {
+	var cursor uint64
+	for {
+		keys, next, err := c.Scan(ctx, cursor, literal(prefix)+"*", scanCount).Result()
+		if err != nil {
+			return removed, err
+		}
+		for _, key := range keys {
+			if !strings.HasPrefix(key, prefix) {
+				continue
+			}
+			n, err := c.Unlink(ctx, key).Result()
+			if err != nil { // it may be renamed, or refused
+				n, err = c.Del(ctx, key).Result()
+			}
+			if err != nil {
+				return removed, err
+			}
+			removed += n
+		}
+		if cursor = next; cursor == 0 {
+			return removed, nil
+		}
+	}
+}
+
+// literal writes a text as a pattern that only it matches.
+func literal(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}
+
+// Empty removes every key of the runs on the topology: those under the prefix, or all if the servers are the suite's own.
+func (t *Topology) Empty(ctx context.Context) error {
+	for _, c := range t.keepers {
+		if _, err := sweep(ctx, c, t.prefix); err != nil {
+			return err
+		}
+		if err := c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(); err != nil { // the next turn may come late
+			return err
+		}
+	}
+	if t.foreign() {
+		return nil
+	}
+	if e := t.Spec.engine; e != nil {
+		if e.Empty == nil {
+			return errEngine
+		}
+		return e.Empty(ctx, t.Nodes)
+	}
+	for _, n := range t.Nodes {
+		if n.Role == Sentinel {
+			continue
+		}
+		if info, err := n.replication(ctx); err != nil {
+			return err
+		} else if info["role"] == "slave" {
+			continue
+		}
+		if err := n.Do(ctx, "FLUSHALL").Err(); err != nil {
+			return fmt.Errorf("empty %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// ClientClock is a wall clock that a program sees in place of the machine's if it is started with its Env and asks the C
+// library for the time, as Python and Node do, and Go does not. It is plain data: the program may be another process's child.
+type ClientClock struct {
+	Library string // that the dynamic linker loads
+	File    string // what the clock shows
+}
+
+// clientClockDir is where a deployment keeps it.
+const clientClockDir = "client-clock"
+
+// NoClientClock says why a program's clock cannot be set on this machine; empty if it can.
+func NoClientClock() string {
+	if runtime.GOOS != "linux" {
+		return "clocks of programs need LD_PRELOAD, which " + runtime.GOOS + " does not have"
+	}
+	if self, err := os.Executable(); err == nil {
+		if _, err := os.Stat(builtShim(self, clockShim)); err == nil {
+			return ""
+		}
+	}
+	if _, err := exec.LookPath("cc"); err != nil {
+		return errNoCompiler.Error()
+	}
+	return ""
+}
+
+// ClientClock makes a clock in the deployment's directory. It shows true time until it is set.
+func (t *Topology) ClientClock(ctx context.Context) (*ClientClock, error) {
+	dir := filepath.Join(t.dir, clientClockDir)
+	if t.dir == "" || strings.ContainsAny(dir, " :") {
+		return nil, fmt.Errorf("a clock for programs needs a directory without a space or a colon in its name, not %q", dir)
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+		return nil, err
+	}
+	library, err := buildShim(ctx, dir, clockShim)
+	c := &ClientClock{Library: library, File: filepath.Join(dir, "shows")}
+	return c, errors.Join(err, os.WriteFile(c.File, make([]byte, clockSize), 0o600))
+}
+
+// Env is what a program is started with that sees the clock.
+func (c *ClientClock) Env() []string {
+	return []string{"LD_PRELOAD=" + c.Library, "HAMMERLOCK_CLOCK=" + c.File}
+}
+
+// Set makes the clock show true time plus the offset from now on. The clock's changes are counted from 1.
+func (c *ClientClock) Set(change int64, offset time.Duration) error {
+	return setClock(c.File, 2*change, offset, 1)
+}

@@ -1,0 +1,37 @@
+package topologies
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// Line is the way of a process to all servers. While it is cut, nothing comes through and nobody is told, as when a cable is
+// out; a connection that was used meanwhile stays mute for ever. A nil Line is never cut.
+type Line struct{ cut atomic.Bool }
+
+// Cut cuts or mends it.
+func (l *Line) Cut(cut bool) { l.cut.Store(cut) }
+
+func (l *Line) isCut() bool { return l != nil && l.cut.Load() }
+
+// dial is what a dial meets: no answer if the line is cut.
+func (l *Line) dial(ctx context.Context, within time.Duration) error {
+	if !l.isCut() {
+		return nil
+	}
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return os.ErrDeadlineExceeded
+}
+
+// Over lets all connections of clients to the site, made from now on, go over a line.
+func (s *Site) Over(l *Line) *Site {
+	s.line = l
+	return s
+}

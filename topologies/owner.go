@@ -1,0 +1,51 @@
+package topologies
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// stranger is who is not found out. Such a connection is broken off, to be made again.
+const stranger Party = ""
+
+// owner identifies the node that made a connection by the process that has the other end: servers that are not Redis do not
+// choose where they connect from. Who has closed its end already is a stranger.
+func (t *Topology) owner(conn *net.TCPConn) Party {
+	inode := socket(conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr))
+	if inode == "" {
+		return stranger
+	}
+	for _, n := range t.Nodes {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", n.pid.Load()))
+		for _, file := range files {
+			if name, err := os.Readlink(file); err == nil && name == "socket:["+inode+"]" {
+				return Party(n.Name)
+			}
+		}
+	}
+	return stranger
+}
+
+// socket is the inode of this machine's socket between two addresses; empty if there is none, or no /proc.
+func socket(from, to *net.TCPAddr) string {
+	text, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		return ""
+	}
+	ends := [2]string{kernelAddr(from), kernelAddr(to)}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 9 && f[1] == ends[0] && f[2] == ends[1] {
+			return f[9]
+		}
+	}
+	return ""
+}
+
+// kernelAddr writes an address as /proc/net/tcp does. See proc(5).
+func kernelAddr(a *net.TCPAddr) string {
+	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(a.IP.To4()), a.Port)
+}

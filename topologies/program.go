@@ -1,0 +1,178 @@
+package topologies
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Outside is a topology without servers: what is under test is a service, of which the suite knows nothing but its
+// addresses, and the programs that it was told to start.
+var Outside = Spec{
+	Name:    "http",
+	Doc:     "a service that locks by itself",
+	shape:   func(*Topology) {},
+	healthy: func(context.Context, *Topology) error { return nil },
+}
+
+// Program is a command that was started in a topology: a process group of its own, which ends with the topology, whatever
+// happens to the suite.
+type Program struct {
+	Name    string
+	Command string // for the shell
+	// Ready returns nil when the program does its work again; it is set by whoever knows.
+	Ready func(context.Context) error
+
+	log    string
+	reaper *reaper
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	state  State
+	killed bool // somebody asked for its end
+}
+
+// Launch starts a command of the shell. What it prints goes to a file in the topology's directory.
+func (t *Topology) Launch(command string) error {
+	name := fmt.Sprintf("program%d", len(t.Programs)+1)
+	p := &Program{Name: name, Command: command, log: filepath.Join(t.dir, name+".log"), reaper: t.reaper}
+	t.Programs = append(t.Programs, p)
+	return p.Start()
+}
+
+// Start starts the program again after Kill.
+func (p *Program) Start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	file, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	// It has no parent-death signal, which reaches the shell alone: the reaper ends the whole group.
+	cmd := exec.Command("/bin/sh", "-c", p.Command)
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = file, file, &syscall.SysProcAttr{Setpgid: true}
+	if err := errors.Join(cmd.Start(), file.Close()); err != nil {
+		return fmt.Errorf("start %q: %w", p.Command, err)
+	}
+	p.reaper.pid(cmd.Process.Pid)
+	ended := make(chan struct{})
+	p.cmd, p.ended, p.state, p.killed = cmd, ended, Up, false
+	go func() {
+		_ = cmd.Wait() // its state tells how it ended
+		_ = endGroup(cmd.Process.Pid)
+		close(ended)
+	}()
+	return nil
+}
+
+// State tells what the program is doing.
+func (p *Program) State() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now()
+}
+
+func (p *Program) now() State {
+	select {
+	case <-p.ended:
+		return Down
+	default:
+		return p.state
+	}
+}
+
+// Ended says how the program ended although nobody had asked for that, with the last that it printed; empty if it did not.
+func (p *Program) Ended() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.killed || p.now() != Down {
+		return ""
+	}
+	return fmt.Sprintf("%q ended by itself (%s)%s", p.Command, p.cmd.ProcessState, p.said())
+}
+
+// lastWords is how much of what a program printed is told of.
+const lastWords = 400
+
+func (p *Program) said() string {
+	text, err := os.ReadFile(p.log)
+	if text = bytes.TrimSpace(text); err != nil || len(text) == 0 {
+		return ""
+	}
+	return ": " + string(text[max(len(text)-lastWords, 0):])
+}
+
+// Kill ends the program and all that it has started at once, like a crash.
+func (p *Program) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now() == Down {
+		return errors.New("not running")
+	}
+	p.killed = true
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.ended
+	return nil
+}
+
+// Pause stops the program without ending it; Resume lets it go on.
+func (p *Program) Pause() error { return p.become(Up, Paused, syscall.SIGSTOP) }
+
+// Resume lets a paused program go on where it was.
+func (p *Program) Resume() error { return p.become(Paused, Up, syscall.SIGCONT) }
+
+func (p *Program) become(from, to State, s syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if is := p.now(); is != from {
+		return fmt.Errorf("it is %s", is)
+	}
+	p.state = to
+	return p.signal(s)
+}
+
+// endTimeout is how long a program may take to end by itself when it is told to.
+const endTimeout = 2 * time.Second
+
+// close ends the program: politely at first.
+func (p *Program) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil || p.now() == Down {
+		return nil
+	}
+	p.killed = true
+	if err := errors.Join(p.signal(syscall.SIGTERM), p.signal(syscall.SIGCONT)); err != nil {
+		return err
+	}
+	timer := time.NewTimer(endTimeout)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		return nil
+	case <-timer.C:
+	}
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.ended
+	return nil
+}
+
+// signal reaches the whole group. One that has just ended needs none.
+func (p *Program) signal(s syscall.Signal) error {
+	if err := syscall.Kill(-p.cmd.Process.Pid, s); !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package topologies
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// firstProxy begins the addresses of proxies, after those of clients.
+const firstProxy = firstSource + clientSources + 4
+
+// Proxy is where a node that is started with links finds a SOCKS proxy for all that it connects to; empty without links. It
+// is the link of an engine whose servers announce the address that they listen at: whoever asks there is that node.
+func (n *Node) Proxy() string {
+	if n.topology.network == nil {
+		return ""
+	}
+	_, port := splitAddr(n.back)
+	return net.JoinHostPort(n.topology.block.prefix+strconv.Itoa(firstProxy+slices.Index(n.topology.Nodes, n)), port)
+}
+
+// What a SOCKS client of version 5 says and is told: RFC 1928.
+var (
+	socksOpen    = []byte{5, 0}                         // nobody has to say who he is
+	socksConnect = []byte{5, 1, 0, 1}                   // to an IPv4 address, which follows
+	socksDone    = []byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0} // the address is of no use
+)
+
+var errSocks = errors.New("no request of SOCKS 5 to connect to an IPv4 address")
+
+// proxy carries a connection of the gate's node to where it asks for.
+func (g *gate) proxy(src *net.TCPConn) {
+	to, err := socksTarget(src)
+	i := slices.IndexFunc(g.node.topology.Nodes, func(n *Node) bool {
+		host, _ := splitAddr(n.back)
+		return err == nil && host == to.Addr().String()
+	})
+	if i < 0 {
+		abort(src)
+		return
+	}
+	g.serve(src, Party(g.node.Name), g.node.topology.Nodes[i], func(from *net.TCPAddr) (wire, error) {
+		conn, err := g.dial(from, to.String())
+		if err == nil {
+			_, err = src.Write(socksDone)
+		}
+		return conn, err
+	})
+}
+
+// socksTarget reads what a client asks for.
+func socksTarget(src *net.TCPConn) (to netip.AddrPort, err error) {
+	if err := src.SetDeadline(time.Now().Add(linkDialTimeout)); err != nil {
+		return to, err
+	}
+	said := make([]byte, 2)
+	if _, err := io.ReadFull(src, said); err != nil {
+		return to, err
+	}
+	if _, err := io.CopyN(io.Discard, src, int64(said[1])); err != nil {
+		return to, err
+	}
+	if _, err := src.Write(socksOpen); err != nil {
+		return to, err
+	}
+	said = make([]byte, len(socksConnect)+net.IPv4len+2)
+	if _, err := io.ReadFull(src, said); err != nil {
+		return to, err
+	}
+	if !slices.Equal(said[:len(socksConnect)], socksConnect) {
+		return to, errSocks
+	}
+	ip, port := said[len(socksConnect):len(said)-2], said[len(said)-2:]
+	return netip.AddrPortFrom(netip.AddrFrom4([net.IPv4len]byte(ip)), binary.BigEndian.Uint16(port)), src.SetDeadline(time.Time{})
+}

@@ -1,0 +1,59 @@
+package topologies
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+)
+
+// TLS is how connections are secured, as PEM texts. It is plain data, so that it can be sent to worker processes.
+type TLS struct {
+	CA         []byte `json:"ca,omitempty"` // empty = the authorities that the system trusts
+	Cert       []byte `json:"cert,omitempty"`
+	Key        []byte `json:"key,omitempty"`
+	ServerName string `json:"server_name,omitempty"` // in the servers' certificates; empty = the host of their address
+}
+
+// config reads the texts.
+func (t *TLS) config() (*tls.Config, error) {
+	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
+	if len(t.CA) > 0 {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(t.CA) {
+			return nil, errors.New("TLS: no certificate of an authority in the file")
+		}
+	}
+	if len(t.Cert)+len(t.Key) > 0 {
+		pair, err := tls.X509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("TLS: certificate and key of the client: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// secure makes a connection to an address a TLS one; c nil leaves it as it is.
+func secure(ctx context.Context, c *tls.Config, conn net.Conn, addr string) (net.Conn, error) {
+	if c == nil {
+		return conn, nil
+	}
+	secured := tlsClient(c, conn, addr)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("TLS with %s: %w", addr, err)
+	}
+	return secured, nil
+}
+
+// tlsClient is the client's side of a connection to a server that is announced by an address.
+func tlsClient(c *tls.Config, conn net.Conn, addr string) *tls.Conn {
+	if c.ServerName == "" {
+		c = c.Clone()
+		c.ServerName, _ = splitAddr(addr)
+	}
+	return tls.Client(conn, c)
+}

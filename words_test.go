@@ -1,0 +1,124 @@
+package hammerlock_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"hammerlock/checker"
+	"hammerlock/internal/cli"
+	"hammerlock/results"
+	"hammerlock/scenarios"
+)
+
+// TestEveryWordOnTheScreenIsExplained asks explain for what heads a row or a column of a text, as it stands there, and for every
+// verdict, cause, check, scenario and metric.
+func TestEveryWordOnTheScreenIsExplained(t *testing.T) {
+	words := []string{"metrics"}
+	for _, dir := range []string{"results", "results/compare", "internal/matrix"} {
+		found := headings(t, dir)
+		if len(found) < 5 {
+			t.Errorf("%s: only %q were found: the test does not see what is written there", dir, found)
+		}
+		words = append(words, found...)
+	}
+	for _, s := range scenarios.All {
+		words = append(words, s.Name)
+	}
+	for _, c := range slices.Concat(checker.All, checker.OfServices) {
+		words = append(append(words, c.Name), c.Causes...)
+	}
+	for s := range checker.NotJudged + 1 {
+		words = append(words, s.String())
+	}
+	for _, m := range results.Metrics {
+		words = append(words, m.Name)
+	}
+	slices.Sort(words)
+	var out, problems bytes.Buffer
+	for _, w := range slices.Compact(words) {
+		if code := cli.Bench(t.Context(), cli.Env{Args: []string{"explain", w}, Stdout: &out, Stderr: &problems}); code != cli.Passed {
+			t.Errorf("%q stands on a screen, and nothing explains it", w)
+		}
+	}
+}
+
+// headings are the texts that name rows and columns in the files of a package: labels of facts, and lists of literals.
+func headings(t *testing.T, dir string) (all []string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				all = append(all, headingsOf(n)...)
+			case *ast.CompositeLit:
+				named := func(e ast.Expr) bool { _, ok := e.(*ast.BasicLit); return ok }
+				if n.Type == nil && len(n.Elts) > 3 && slices.IndexFunc(n.Elts, func(e ast.Expr) bool { return !named(e) }) < 0 {
+					all = append(all, literalsIn(n)...)
+				}
+			case *ast.ValueSpec:
+				if strings.HasSuffix(n.Names[0].Name, "Head") && len(n.Values) == 1 {
+					all = append(all, literalsIn(n.Values[0])...)
+				}
+			}
+			return true
+		})
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return strings.Trim(s, " -") == "" })
+}
+
+// headingsOf are those that a call writes: the label of a fact or of a row, or the columns of a line of literals.
+func headingsOf(call *ast.CallExpr) []string {
+	name := ""
+	switch f := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		name = f.Sel.Name
+	case *ast.Ident:
+		name = f.Name
+	}
+	var texts []string
+	for _, a := range call.Args {
+		texts = append(texts, literalsIn(a)...)
+	}
+	switch {
+	case len(texts) == 0:
+	case name == "Fact", name == "row" && len(call.Args) == 2 && literalsIn(call.Args[0]) != nil:
+		return literalsIn(call.Args[0])
+	case name == "Line" && strings.Contains(texts[0], "\t") && !strings.Contains(texts[0], "%s"):
+		return strings.Split(strings.ReplaceAll(texts[0], "%%", "%"), "\t")
+	case name == "Line" && len(texts) > 2:
+		return slices.DeleteFunc(texts, func(s string) bool { return strings.Contains(s, "%") })
+	}
+	return nil
+}
+
+// literalsIn are the text of a literal, or of those in a list.
+func literalsIn(x ast.Expr) (all []string) {
+	switch x := x.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(x.Value); err == nil && x.Kind == token.STRING {
+			return []string{text}
+		}
+	case *ast.CompositeLit:
+		for _, e := range x.Elts {
+			all = append(all, literalsIn(e)...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,134 @@
+package workload
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// Statements are what the databases differ in. A page's row comes into being with its first store. What is written is given as
+// page, views, writer, fence; WriteIfSame is given the writer that must be there besides.
+type Statements struct {
+	Load         string
+	LoadToWrite  string // the same, and no other transaction writes the row until this one ends
+	Make         string // the row of a page without views, if there is none
+	Write        string
+	WriteIfNewer string // changes no row if the fence is not greater than the one that is there
+	WriteIfSame  string
+	// Outcome marks the error of what certainly had no effect; it returns others as they are.
+	Outcome func(error) error
+}
+
+// SQLCounter keeps the counts in a table of a database. It is Atomic.
+type SQLCounter struct {
+	db *sql.DB
+	do Statements
+}
+
+// NewSQLCounter is a counter in a database, which it closes.
+func NewSQLCounter(db *sql.DB, do Statements) *SQLCounter { return &SQLCounter{db, do} }
+
+// Fenced is the same counter with a store that compares fencing tokens.
+func (s *SQLCounter) Fenced() Counter { return &fencedSQL{s} }
+
+type rowReader interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Load implements Counter.
+func (s *SQLCounter) Load(ctx context.Context, page string) (Count, error) {
+	return selectCount(ctx, s.db, s.do.Load, page)
+}
+
+func selectCount(ctx context.Context, db rowReader, query, page string) (c Count, err error) {
+	var writer int64
+	err = db.QueryRowContext(ctx, query, page).Scan(&c.Views, &writer, &c.Fence)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Count{}, nil
+	}
+	c.Writer = history.ID(writer)
+	return c, err
+}
+
+// Store implements Counter.
+func (s *SQLCounter) Store(ctx context.Context, page string, c Count) error {
+	_, err := s.write(ctx, s.do.Write, c.row(page)...)
+	return err
+}
+
+// row is what a statement is given of a count.
+func (c Count) row(page string) []any { return []any{page, c.Views, int64(c.Writer), c.Fence} }
+
+// write is one statement, and so one step. A database that was busy for too long did nothing.
+func (s *SQLCounter) write(ctx context.Context, statement string, row ...any) (rows int64, err error) {
+	r, err := s.db.ExecContext(ctx, statement, row...)
+	if err != nil {
+		return 0, s.do.Outcome(err)
+	}
+	return r.RowsAffected()
+}
+
+// Close closes the database.
+func (s *SQLCounter) Close() error { return s.db.Close() }
+
+// Add implements Adder.
+func (s *SQLCounter) Add(ctx context.Context, page string, writer history.ID) (Count, error) {
+	return s.change(ctx, page, func(seen Count) (Count, error) { return Count{Views: seen.Views + 1, Writer: writer}, nil })
+}
+
+// change is a transaction that takes the lock of the row before it reads.
+func (s *SQLCounter) change(ctx context.Context, page string, next func(seen Count) (Count, error)) (seen Count, err error) {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return seen, s.do.Outcome(err)
+	}
+	_, err = tx.ExecContext(ctx, s.do.Make, page)
+	if err == nil {
+		seen, err = selectCount(ctx, tx, s.do.LoadToWrite, page)
+	}
+	var c Count
+	if err == nil {
+		c, err = next(seen)
+	}
+	if err == nil {
+		_, err = tx.ExecContext(ctx, s.do.Write, c.row(page)...)
+	}
+	if err != nil {
+		return seen, s.do.Outcome(errors.Join(err, tx.Rollback()))
+	}
+	return seen, tx.Commit()
+}
+
+// Transact holds nothing between load and store: the store looks whether the writer is still the one that was seen.
+func (s *SQLCounter) Transact(ctx context.Context, page string, visit func(Count, func(Count) error) error) error {
+	seen, err := s.Load(ctx, page)
+	if err != nil {
+		return err
+	}
+	return visit(seen, func(c Count) error {
+		rows, err := s.write(ctx, s.do.WriteIfSame, append(c.row(page), int64(seen.Writer))...)
+		if err == nil && rows == 0 {
+			return locks.ErrConflict
+		}
+		return err
+	})
+}
+
+type fencedSQL struct{ *SQLCounter }
+
+func (s *fencedSQL) LoadFor(ctx context.Context, page string, fence int64) (Count, error) {
+	return s.change(ctx, page, func(seen Count) (Count, error) {
+		if fence-1 < seen.Fence {
+			return seen, locks.ErrFenced
+		}
+		seen.Fence = fence - 1
+		return seen, nil
+	})
+}
+
+func (s *fencedSQL) Store(ctx context.Context, page string, c Count) error {
+	return accepted(s.write(ctx, s.do.WriteIfNewer, c.row(page)...))
+}

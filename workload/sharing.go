@@ -1,0 +1,103 @@
+package workload
+
+import (
+	"context"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// mode draws how many permits a visit asks for: 1 if it reads, 0 if it wants the lock for itself.
+func (w *worker) mode() int {
+	switch c := &w.group.Claims; {
+	case c.Permits > 0:
+		return 1 + w.rand.IntN(min(max(w.shape.Permits, 1), c.Permits))
+	case c.Readers && w.rand.Float64() < w.shape.Readers:
+		return 1
+	}
+	return 0
+}
+
+// beside is the visit of one that is not alone: a holder of permits counts in one step, for others count at the same time; a
+// reader reads.
+func (w *worker) beside(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
+	if w.group.Claims.Permits == 0 {
+		return w.read(ctx, g)
+	}
+	if reason := w.remain(ctx, g); reason != history.None {
+		return history.Failed, reason
+	}
+	return w.add(ctx, g)
+}
+
+// remain stays and lengthens the lease, as often as it is asked to. It says why a visit must not go on.
+func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
+	// Where holds outlast the lease, half of the re-entries come before the first renewal: what an inner release ends is missed then.
+	early := w.shape.Hold > w.shape.TTL && w.group.Claims.Reentrant && w.rand.IntN(2) == 0 && w.clock.Now() < g.asked+w.ttl()/3
+	if early && !w.reenter(w.during(ctx), g.key, g.page.Lock, g.hold) {
+		return history.Lost
+	}
+	w.now = 0
+	for range max(w.shape.Stays, 1) {
+		if reason := w.stay(ctx, g); reason != history.None {
+			return reason
+		}
+		if !w.extend(w.during(ctx), g) {
+			return history.Lost
+		}
+	}
+	if !early && !w.reenter(w.during(ctx), g.key, g.page.Lock, g.hold) || w.late(g) {
+		return history.Lost
+	}
+	return history.None
+}
+
+// read loads the page when it comes and before it goes: nobody may have stored meanwhile. Some readers become the writer, and
+// store one more than they saw.
+func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
+	seen, outcome, reason := w.load(ctx, g)
+	if outcome != history.OK {
+		return history.Failed, reason
+	}
+	if reason := w.remain(ctx, g); reason != history.None {
+		return history.Failed, reason
+	}
+	if w.group.Claims.Upgrades && w.shape.Upgrade > 0 && w.rand.IntN(w.shape.Upgrade) == 0 {
+		if reason := w.upgrade(w.during(ctx), g); reason != history.None {
+			return history.Failed, reason
+		}
+		return w.store(g, seen, func(c Count) error { return w.group.Counter.Store(ctx, g.page.Views, c) })
+	}
+	if _, outcome, reason = w.load(ctx, g); outcome != history.OK {
+		return history.Failed, reason
+	}
+	return history.OK, history.None
+}
+
+// upgrade makes a reader the writer: another hold takes the place of its own. Where it is not known whether that came about, what
+// may have been granted is given back; the visit's end gives back the reader's hold.
+func (w *worker) upgrade(ctx context.Context, g *grant) history.Reason {
+	op := w.lane.Call(history.Acquire, g.key)
+	lease, err := w.lock.(locks.Upgrader).Upgrade(ctx, g.lease, w.ttl())
+	id := op.ID
+	op.Hold, op.Seen = id, g.hold
+	w.granted(op, &lease, err)
+	outcome, reason := op.Outcome, op.Reason
+	w.lane.Return(op)
+	switch {
+	case outcome == history.OK:
+		g.hold, g.lease, g.permits = id, lease, 0
+		if w.late(g) {
+			return history.Lost
+		}
+		return history.None
+	case reason == history.Lost:
+		w.still(g.key, g.hold, false)
+	case outcome == history.Unknown:
+		lease = g.lease
+		lease.Permits = 0
+		w.release(g.key, id, &lease, 0)
+		w.now = 0
+	}
+	return reason
+}

@@ -1,0 +1,137 @@
+package workload
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// leased is a lock whose grants last for so long, or whose holder is told when they are lost, if ever; calls that are
+// cancelled fail.
+type leased struct {
+	scripted
+	lasts time.Duration
+	lost  chan struct{}
+}
+
+func (l *leased) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease, err := l.scripted.Acquire(ctx, key, ttl)
+	lease.Until, lease.Lost = time.Now().Add(l.lasts), l.lost
+	return lease, l.answer(ctx, err)
+}
+
+func (l *leased) Release(ctx context.Context, lease locks.Lease) error {
+	return l.answer(ctx, l.scripted.Release(ctx, lease))
+}
+
+func (l *leased) answer(ctx context.Context, err error) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(500 * time.Microsecond):
+		return err
+	}
+}
+
+func granting() scripted { return scripted{acquire: func(int) error { return nil }} }
+
+// TestWhoHeedsADeadlineDoesNotStoreAfterIt and gives the lock back all the same.
+func TestWhoHeedsADeadlineDoesNotStoreAfterIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		heed   bool
+		lasts  time.Duration
+		lost   chan struct{}
+		stores bool
+	}{
+		"in time":                       {true, time.Hour, nil, true},
+		"late":                          {true, time.Millisecond, nil, false},
+		"late, and not heeding":         {false, time.Millisecond, nil, true},
+		"renewed, and never away":       {true, time.Millisecond, make(chan struct{}), true},
+		"in the last tenth of the term": {true, 50 * time.Millisecond, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &leased{granting(), c.lasts, c.lost}
+			plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Hold: 2 * time.Millisecond, TTL: 10 * time.Second, Heed: c.heed}
+			_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
+			stored, released := count(ops, history.Store, history.OK), count(ops, history.Release, history.OK)
+			if (stored > 0) != c.stores || released == 0 {
+				t.Errorf("%d stores, %d releases", stored, released)
+			}
+		})
+	}
+}
+
+// TestHoldsSpread around what is asked for, and are all the same if nothing is said.
+func TestHoldsSpread(t *testing.T) {
+	for spread, differ := range map[float64]bool{0: false, 0.2: true} {
+		w := (&Workers{Shape: Shape{Workers: 1, Hold: time.Second, Spread: spread}, Lanes: make([]*history.Lane, 1), Locks: make([]locks.Lock, 1)}).worker(0, nil)
+		least, most := time.Hour, time.Duration(0)
+		for range 1000 {
+			least, most = min(least, w.hold()), max(most, w.hold())
+		}
+		if (least < most) != differ || least < 800*time.Millisecond || most > 1200*time.Millisecond {
+			t.Errorf("spread %v: holds from %v to %v", spread, least, most)
+		}
+	}
+}
+
+// TestAVisitStaysAsOftenAsItExtends its lease.
+func TestAVisitStaysAsOftenAsItExtends(t *testing.T) {
+	s := granting()
+	plan := Shape{Workers: 1, Keys: 1, End: history.Forever, Visits: 2, Hold: time.Millisecond, Extend: time.Minute, Stays: 3}
+	_, ops, _ := run(t, plan, s.open, t.Context())
+	extended, stored := count(ops, history.Extend, history.OK), count(ops, history.Store, history.OK)
+	if stored == 0 || extended != 3*stored {
+		t.Errorf("%d extensions in %d visits", extended, stored)
+	}
+}
+
+// TestVisitsAreCalledOff at any moment: acquires and releases are left without an answer, the counter is not.
+func TestVisitsAreCalledOff(t *testing.T) {
+	for every, off := range map[int]bool{0: false, 2: true} {
+		l := &leased{scripted: granting(), lasts: time.Hour}
+		plan := Shape{Workers: 8, Keys: 8, End: history.Forever, Visits: 100, Cancel: every}
+		_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
+		acquires, releases := count(ops, history.Acquire, history.Unknown), count(ops, history.Release, history.Unknown)
+		if (acquires > 0) != off || (releases > 0) != off || count(ops, history.Store, history.OK) == 0 {
+			t.Errorf("one in %d called off: %d acquires and %d releases without an answer", every, acquires, releases)
+		}
+		if n := count(ops, history.Load, history.Unknown) + count(ops, history.Store, history.Unknown); n > 0 {
+			t.Errorf("one in %d called off: %d loads and stores without an answer", every, n)
+		}
+	}
+}
+
+// TestARefusedWorkerCanBeCaught, and dies without a hold.
+func TestARefusedWorkerCanBeCaught(t *testing.T) {
+	gate := NewGate()
+	s := &scripted{acquire: func(int) error { return locks.ErrBusy }}
+	plan := Shape{Workers: 1, Keys: 1, End: 200 * time.Millisecond, Wait: 100 * time.Millisecond, Retry: time.Millisecond}
+	go func() {
+		if c, err := gate.Catch(t.Context(), Refused, AnyKey); err == nil {
+			c.Die()
+		}
+	}()
+	_, ops, _ := runWith(t, plan, s.open, t.Context(), func(c *Workers) {
+		c.Gate, c.Reopen = gate, func(int) (locks.Lock, error) { return s, nil }
+	})
+	if count(ops, history.Crash, history.OK) != 1 || len(s.released) > 0 {
+		t.Errorf("%d crashes, released %v", count(ops, history.Crash, history.OK), s.released)
+	}
+}
+
+// TestEverySecondWorkerAsksForLongerLeases where two are configured differently.
+func TestEverySecondWorkerAsksForLongerLeases(t *testing.T) {
+	for uneven, want := range map[bool]time.Duration{false: time.Second, true: 2 * time.Second} {
+		plan := Shape{Workers: 2, Keys: 1, End: history.Forever, Visits: 2, TTL: time.Second, Uneven: uneven, First: 4}
+		_, ops, _ := run(t, plan, catalogued(t, "local"), t.Context())
+		for _, op := range ops {
+			if op.Kind == history.Acquire && op.TTL != map[int32]time.Duration{0: time.Second, 1: want}[op.Worker] {
+				t.Errorf("uneven %v: worker %d asks for %v", uneven, op.Worker, op.TTL)
+			}
+		}
+	}
+}

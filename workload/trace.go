@@ -1,0 +1,94 @@
+package workload
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// TracePrefix begins an Arrivals that names the file of a trace.
+const TracePrefix = "trace:"
+
+// Of a trace, so many lines that are wrong are named.
+const wrongLines = 5
+
+// epoch tells times since 1970 from offsets: a number of seconds that is no smaller is one.
+const epoch = 1e9
+
+// stamps are the notations of a time in a trace, besides seconds.
+var stamps = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
+
+// ReadTrace reads when visits are due from a file: a line for each, ascending. What counts of a line is what comes before the
+// first comma, semicolon or tab: an offset in seconds from the start of the run, or a time, as RFC 3339 or as seconds since
+// 1970, of which the first is the start of the run. Empty lines and those that begin with # are left out, and so is a first
+// line of words. The error names the lines that are wrong.
+func ReadTrace(path string) (due []time.Duration, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var wrong []error
+	var first, last float64
+	var start time.Time
+	lines := bufio.NewScanner(file)
+	for n := 1; lines.Scan(); n++ {
+		text := lines.Text()
+		if at := strings.IndexAny(text, ",;\t"); at >= 0 {
+			text = text[:at]
+		}
+		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
+			continue
+		}
+		at, err := readDue(text, &start)
+		switch {
+		case err != nil && len(due)+len(wrong) == 0 && !strings.ContainsAny(text, "0123456789"):
+			continue // the head of a table
+		case len(due) == 0 && at >= epoch && start.IsZero():
+			first = at
+		}
+		at -= first
+		if err == nil && (at < last || len(due) == 0 && at < 0) {
+			err = fmt.Errorf("%q is before the line above it", text)
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("line %d: %w", n, err))
+			continue
+		}
+		last = at
+		due = append(due, time.Duration(math.Round(at*float64(time.Second))))
+	}
+	if more := len(wrong) - wrongLines; more > 0 {
+		wrong = append(wrong[:wrongLines], fmt.Errorf("and %d lines more", more))
+	}
+	if err := errors.Join(append(wrong, lines.Err())...); err != nil {
+		return nil, errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	if len(due) == 0 {
+		return nil, errors.New("there is no time in it")
+	}
+	return due, nil
+}
+
+// readDue reads one time in seconds; start is the first one that is a date.
+func readDue(text string, start *time.Time) (float64, error) {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < math.MaxInt64/float64(time.Second) {
+		return n, nil
+	}
+	for _, form := range stamps {
+		t, err := time.Parse(form, text)
+		if err != nil {
+			continue
+		}
+		if start.IsZero() {
+			*start = t
+		}
+		return t.Sub(*start).Seconds(), nil
+	}
+	return 0, fmt.Errorf("%q is neither a number of seconds nor a time as in 2026-01-31T12:00:00.5Z", text)
+}

@@ -1,0 +1,91 @@
+package workload
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// waiting is a lock that waits by itself: it is refused for a while, and granted by the try after that.
+type waiting struct {
+	scripted
+	most time.Duration // that it was asked to wait
+}
+
+const refusedFor, grantedAfter = 15 * time.Millisecond, 20 * time.Millisecond
+
+func (l *waiting) open(int) locks.Lock { return l }
+
+func (l *waiting) AcquireWithin(_ context.Context, key string, ttl, wait time.Duration) (locks.Lease, error) {
+	l.most = wait
+	until := time.Now().Add(refusedFor + ttl)
+	<-time.After(grantedAfter)
+	return locks.Lease{Key: key, Token: "t", Until: until, Tried: refusedFor}, nil
+}
+
+// TestALockThatWaitsByItself: its history says what that of a lock would say which the worker asks again and again. The lease
+// begins with the try that was granted, at the earliest.
+func TestALockThatWaitsByItself(t *testing.T) {
+	l := &waiting{}
+	plan := Shape{Workers: 1, Keys: 1, Visits: 1, End: time.Hour, Wait: time.Minute, TTL: 5 * time.Second}
+	_, ops, _ := run(t, plan, l.open, t.Context())
+	h := &history.History{Header: history.Header{Workers: 1, Keys: 1}, Ops: ops}
+	if err := h.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	refused, granted := ops[0], ops[1]
+	switch {
+	case refused.Kind != history.Acquire || refused.Outcome != history.Failed || refused.Reason != history.Busy || refused.Return-refused.Call != refusedFor:
+		t.Errorf("the wait: %+v", refused)
+	case granted.Kind != history.Acquire || granted.Outcome != history.OK || granted.Call <= refused.Return || granted.Return-refused.Call < grantedAfter:
+		t.Errorf("the try that was granted: %+v", granted)
+	case granted.Until > granted.Return+plan.TTL || granted.Until < granted.Call+plan.TTL-time.Second || granted.TTL != plan.TTL:
+		t.Errorf("its lease: %+v", granted)
+	case l.most > plan.Wait || l.most < plan.Wait/2:
+		t.Errorf("it was asked to wait for %v of %v", l.most, plan.Wait)
+	}
+	for _, op := range ops[2:] {
+		if op.Kind != history.End && op.Hold != granted.ID {
+			t.Errorf("not of the hold: %+v", op)
+		}
+	}
+}
+
+// queue is a lock that is granted while its worker waits.
+type queue struct{ scripted }
+
+func (l *queue) open(int) locks.Lock { return l }
+
+func (l *queue) Wait(context.Context, string) (history.Wake, error) {
+	<-time.After(grantedAfter)
+	return history.Signal, nil
+}
+
+func (l *queue) Handed(key string) (locks.Lease, time.Time, bool) {
+	since := time.Now().Add(-grantedAfter / 2)
+	return locks.Lease{Key: key, Token: "t", Until: since.Add(time.Second)}, since, true
+}
+
+// TestAGrantThatIsHandedOver: its record begins when the lease did, and not when the worker looked.
+func TestAGrantThatIsHandedOver(t *testing.T) {
+	l := &queue{scripted{acquire: func(int) error { return locks.ErrBusy }}}
+	plan := Shape{Workers: 1, Keys: 1, Visits: 2, End: time.Hour, Wait: time.Minute, TTL: 5 * time.Second}
+	_, ops, _ := run(t, plan, l.open, t.Context())
+	h := &history.History{Header: history.Header{Workers: 1, Keys: 1}, Ops: ops}
+	if err := h.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	refused, granted := ops[0], ops[1]
+	switch took := granted.Return - granted.Call; {
+	case refused.Outcome != history.Failed || granted.Kind != history.Acquire || granted.Outcome != history.OK || granted.Hold != granted.ID || granted.Woken != history.Signal:
+		t.Errorf("refused: %+v, then handed over: %+v", refused, granted)
+	case granted.Call <= refused.Return || took < grantedAfter/2 || granted.TTL != plan.TTL || granted.Until <= granted.Call:
+		t.Errorf("handed over %v before it was looked at: %+v", took, granted)
+	}
+	if n := count(ops, history.End, history.OK); n != int64(plan.Visits) {
+		t.Errorf("%d visits of %d", n, plan.Visits)
+	}
+}
