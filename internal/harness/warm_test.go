@@ -88,7 +88,7 @@ func baselineJob(t *testing.T, lock locks.Spec) *Job {
 	if lock.Counting != locks.TwoSteps {
 		p.Counter = workload.RedisCounter
 	}
-	p.Workload.Workers, p.Workload.Seed, p.Workload.Hold = 1, 1, 0
+	p.Workload.Workers, p.Workload.Seed, p.Workload.Hold, p.Workload.Reenter = 1, 1, 0, 1
 	p.Warmup, p.Duration = 50*time.Millisecond, 250*time.Millisecond
 	j, err := p.Check(t.Context(), nil)
 	if err != nil || len(j.Combinations) != 1 || lock.Runs(j.server) != nil {
