@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"hammerlock/beyond/proof"
 	"hammerlock/locks"
 	"hammerlock/topologies"
 )
@@ -33,7 +34,7 @@ type client struct {
 	*clientv3.Client
 
 	mu     sync.Mutex
-	leases map[int64]*renewals
+	leases map[int64]*proof.Lease
 }
 
 // clientKey tells apart the clients that a process shares.
@@ -44,7 +45,7 @@ func openClient(e locks.Env) (*client, error) {
 		return nil, fmt.Errorf("%w: etcd is one site, not %d", locks.ErrServer, len(e.Places))
 	}
 	return locks.Share(e.Process, clientKey{e.Places[0]}, func() (*client, error) {
-		c := &client{leases: map[int64]*renewals{}}
+		c := &client{leases: map[int64]*proof.Lease{}}
 		dial := e.Places[0].Dialer(e.Source)
 		var err error
 		c.Client, err = clientv3.New(clientv3.Config{
@@ -98,19 +99,19 @@ func (o *observed) RecvMsg(m any) error {
 	}
 	o.mu.Unlock()
 	o.client.mu.Lock()
-	r := o.client.leases[answer.ID]
+	l := o.client.leases[answer.ID]
 	o.client.mu.Unlock()
-	if r != nil && answer.TTL > 0 && !call.IsZero() {
-		r.renewed(call, time.Duration(answer.TTL)*time.Second)
+	if l != nil && answer.TTL > 0 && !call.IsZero() {
+		renewed(l, call, time.Duration(answer.TTL)*time.Second)
 	}
 	return nil
 }
 
 // watch lets the renewals of a lease be heard of; nil ends that.
-func (c *client) watch(id int64, r *renewals) {
+func (c *client) watch(id int64, l *proof.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.leases[id] = r; r == nil {
+	if c.leases[id] = l; l == nil {
 		delete(c.leases, id)
 	}
 }

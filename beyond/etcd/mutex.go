@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
+	"hammerlock/beyond/proof"
 	"hammerlock/history"
 	"hammerlock/locks"
 )
@@ -133,7 +134,7 @@ const takenBack = "\x00"
 
 // granted makes a lease of a mutex. What is left of it now is sure: it counts from the session's last renewal.
 func (l *mutexLock) granted(ctx context.Context, g *grant, lease locks.Lease) (locks.Lease, error) {
-	if l.strict && g.session.left() < g.session.ttl/2 {
+	if l.strict && g.session.lease.Left() < g.session.ttl/2 {
 		if _, err := l.client.KeepAliveOnce(ctx, g.session.Lease()); err != nil {
 			return l.doubt(g, lease, locks.AfterGrant(outcome(err)))
 		}
@@ -141,14 +142,13 @@ func (l *mutexLock) granted(ctx context.Context, g *grant, lease locks.Lease) (l
 	owner := g.mutex.IsOwner()
 	lease.Fence = owner.GetCompare().GetCreateRevision()
 	lease.Token = fmt.Sprintf("%s@%d", g.mutex.Key(), lease.Fence)
-	h := &hold{token: lease.Token, lost: make(chan struct{})}
-	proof, ttl := g.session.renewals.begin(h, l.strict)
-	lease.Spent = g.session.ttl - ttl + time.Since(proof)
+	h := &hold{Hold: proof.NewHold(lease.Token)}
+	lease.Spent = g.session.ttl - time.Until(g.session.lease.Begin(h.Hold, l.strict))
 	if l.heeds {
-		h.stop = context.AfterFunc(g.session.Ctx(), h.lose)
+		h.stop = context.AfterFunc(g.session.Ctx(), h.Lose)
 	}
 	if l.heeds || l.strict {
-		lease.Lost = h.lost
+		lease.Lost = h.Lost
 	}
 	g.hold = h
 	l.held[lease.Token] = g
@@ -190,7 +190,7 @@ func (l *mutexLock) Release(ctx context.Context, lease locks.Lease) error {
 	if g.mutex == nil {
 		return g.session.revoke(ctx)
 	}
-	g.session.renewals.finish()
+	g.session.finish(g.hold)
 	answer, err := l.client.Txn(ctx).If(g.mutex.IsOwner()).Then(clientv3.OpDelete(g.mutex.Key())).Commit()
 	switch {
 	case err != nil:
@@ -205,7 +205,7 @@ func (l *mutexLock) Release(ctx context.Context, lease locks.Lease) error {
 // Close gives nothing back: what is held ends with its lease.
 func (l *mutexLock) Close() error {
 	for _, g := range l.held {
-		g.session.renewals.finish()
+		g.session.finish(g.hold)
 	}
 	clear(l.held)
 	clear(l.ready)

@@ -3,20 +3,20 @@ package etcd
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
+	"hammerlock/beyond/proof"
 	"hammerlock/history"
 )
 
 // session is one worker's: two mutexes on one session both hold the lock.
 type session struct {
 	*concurrency.Session
-	renewals *renewals
+	lease *proof.Lease
 
 	client *client
 	ttl    time.Duration // that was asked for
@@ -36,13 +36,15 @@ func (c *client) open(ctx context.Context, ttl time.Duration, strict bool, lane 
 		end()
 		return nil, err
 	}
-	s.renewals = &renewals{lane: lane, proof: call, ttl: time.Duration(granted.TTL) * time.Second}
-	c.watch(int64(granted.ID), s.renewals)
+	lasts := time.Duration(granted.TTL) * time.Second
+	s.lease = &proof.Lease{Lane: lane}
+	renewed(s.lease, call, lasts)
+	c.watch(int64(granted.ID), s.lease)
 	// What the library undoes it undoes in the context of its client: this one ends with the session.
 	own := clientv3.NewCtxClient(life)
 	own.KV, own.Lease, own.Watcher = c.KV, c.Lease, c.Watcher
 	if strict {
-		own.Lease = punctual{c.Lease, s.renewals.ttl / 3}
+		own.Lease = punctual{c.Lease, lasts / 3}
 	}
 	if s.Session, err = concurrency.NewSession(own, concurrency.WithLease(granted.ID), concurrency.WithContext(life)); err != nil {
 		end()
@@ -97,92 +99,24 @@ func (s *session) revoke(ctx context.Context) error {
 	return errors.Join(errInDoubt, err)
 }
 
-// left is for how long the lease is sure to last.
-func (s *session) left() time.Duration {
-	s.renewals.mu.Lock()
-	defer s.renewals.mu.Unlock()
-	return time.Until(s.renewals.end())
-}
-
 func (s *session) over() bool { return s.Ctx().Err() != nil }
 
-// renewals are what is known of a session's lease: the last call that the server has answered, and for how long.
-type renewals struct {
-	lane *history.Lane // may be nil
-
-	mu    sync.Mutex
-	proof time.Time
-	ttl   time.Duration
-	hold  *hold // that stands on it; nil = none
+// finish ends what stands on the session's lease.
+func (s *session) finish(h *hold) {
+	if h != nil && h.stop != nil {
+		h.stop()
+	}
+	s.lease.Finish()
 }
 
-// hold is one grant.
+// renewed takes down a renewal that was called then and answered with so long a lease.
+func renewed(l *proof.Lease, call time.Time, ttl time.Duration) {
+	promised := call.Add(ttl)
+	l.Renew(promised, promised.Add(-ttl/100-2*time.Millisecond))
+}
+
+// hold is one grant, which also hears of the end of its session.
 type hold struct {
-	token string
-	lost  chan struct{}
-	until time.Time // what is recorded of its lease is over then
-	once  sync.Once
-	timer *time.Timer // ends it when the last proof does; nil = it is believed in for longer
-	stop  func() bool // listening to the end of the session
-}
-
-func (h *hold) lose() { h.once.Do(func() { close(h.lost) }) }
-
-// end is when the lease may be over by the server's clock, which may go faster than ours.
-func (r *renewals) end() time.Time { return r.proof.Add(r.ttl - r.ttl/100 - 2*time.Millisecond) }
-
-// renewed takes down a renewal that was answered. What is recorded was called when it is: its lease is shorter by as much.
-func (r *renewals) renewed(call time.Time, ttl time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.proof, r.ttl = call, ttl
-	if r.hold == nil {
-		return
-	}
-	if r.hold.timer != nil {
-		r.hold.timer.Reset(time.Until(r.end()))
-	}
-	left := ttl - time.Since(call)
-	if r.lane == nil || left <= 0 || !time.Now().Before(r.hold.until) { // the server may have kept it for longer than it has promised
-		return
-	}
-	r.hold.until = time.Now().Add(left)
-	op := r.lane.Call(history.Extend, -1)
-	op.Token, op.TTL, op.Outcome, op.Until = history.Hash(r.hold.token), left, history.OK, history.Forever
-	r.lane.Return(op)
-}
-
-// begin lets a grant stand on the lease. It returns the last proof and how long that is good for.
-func (r *renewals) begin(h *hold, strict bool) (proof time.Time, ttl time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.hold, h.until = h, r.end()
-	if strict {
-		h.timer = time.AfterFunc(time.Until(r.end()), func() { r.late(h) })
-	}
-	return r.proof, r.ttl
-}
-
-// late ends a hold whose last proof is over.
-func (r *renewals) late(h *hold) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.hold == h && !time.Now().Before(r.end()) {
-		h.lose()
-	}
-}
-
-// finish ends what stands on the lease: nothing of it is recorded any more.
-func (r *renewals) finish() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if h := r.hold; h != nil {
-		if h.timer != nil {
-			h.timer.Stop()
-		}
-		if h.stop != nil {
-			h.stop()
-		}
-		r.hold = nil
-	}
+	*proof.Hold
+	stop func() bool // nil = it does not
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"hammerlock/beyond/proof"
 	"hammerlock/history"
 	"hammerlock/locks"
 )
@@ -71,9 +72,9 @@ func (l *reuseLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	case err != nil:
 		return l.doubt(lease, &place{token: l.token(), session: s, path: node}, err)
 	}
-	p := &place{token: l.token(), session: s, path: node, hold: &hold{lost: make(chan struct{})}}
-	p.hold.token = p.token
-	lease.Token, lease.Fence, lease.Spent = p.token, stat.Czxid, s.ttl-time.Until(s.begin(p.hold, false))
+	p := &place{token: l.token(), session: s, path: node}
+	p.hold = proof.NewHold(p.token)
+	lease.Token, lease.Fence, lease.Spent = p.token, stat.Czxid, s.ttl-time.Until(s.lease.Begin(p.hold, false))
 	l.held[p.token] = p
 	return lease, nil
 }
@@ -98,7 +99,7 @@ func (l *reuseLock) Release(ctx context.Context, lease locks.Lease) error {
 		if err != nil {
 			return err
 		}
-		p.session.finish()
+		p.session.lease.Finish()
 		p.session = s
 		l.held[lease.Token] = p
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"hammerlock/beyond/proof"
 	"hammerlock/history"
 	"hammerlock/locks"
 )
@@ -65,8 +66,8 @@ func (l *libraryLock) AcquireWithin(ctx context.Context, key string, ttl, wait t
 		}
 		return lease, err
 	}
-	p := &place{token: token, session: s, unlock: lock.Unlock, hold: &hold{token: token, lost: make(chan struct{})}}
-	lease.Token, lease.Spent, lease.Lost = token, s.ttl-time.Until(s.begin(p.hold, false)), p.hold.lost
+	p := &place{token: token, session: s, unlock: lock.Unlock, hold: proof.NewHold(token)}
+	lease.Token, lease.Spent, lease.Lost = token, s.ttl-time.Until(s.lease.Begin(p.hold, false)), p.hold.Lost
 	if waited := time.Since(call); waited > 10*time.Millisecond {
 		lease.Tried = waited // the library does not tell when in this time it was granted; the end is sure
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"hammerlock/beyond/proof"
 	"hammerlock/history"
 	"hammerlock/locks"
 	"hammerlock/topologies"
@@ -52,7 +53,7 @@ type place struct {
 	token   string
 	path    string // empty while it is not known whether it is there
 	session *session
-	hold    *hold
+	hold    *proof.Hold
 	unlock  func() error // removes the node; nil = it is removed by its path
 }
 
@@ -102,21 +103,21 @@ func (l *queueLock) granted(ctx context.Context, lease locks.Lease, p *place) (l
 		return l.doubt(lease, p, errors.Join(err, errGone(err)))
 	}
 	for range 2 { // of two answers the second proves something of the time of the first
-		if s.left() < s.ttl/2 {
+		if s.lease.Left() < s.ttl/2 {
 			if err := s.sync(ctx); err != nil {
 				return l.doubt(lease, p, err)
 			}
 		}
 	}
-	if s.left() <= 0 {
+	if s.lease.Left() <= 0 {
 		return l.doubt(lease, p, errLate)
 	}
 	delete(l.places, lease.Key)
-	p.hold = &hold{token: p.token, lost: make(chan struct{})}
-	lasts := s.begin(p.hold, l.heeds)
+	p.hold = proof.NewHold(p.token)
+	lasts := s.lease.Begin(p.hold, l.heeds)
 	lease.Token, lease.Fence, lease.Spent = p.token, stat.Czxid, s.ttl-time.Until(lasts)
 	if l.heeds {
-		lease.Lost = p.hold.lost
+		lease.Lost = p.hold.Lost
 	}
 	l.held[p.token] = p
 	return lease, nil
@@ -189,7 +190,7 @@ func (l *queueLock) Release(ctx context.Context, lease locks.Lease) error {
 		return locks.ErrLost
 	}
 	delete(l.held, lease.Token)
-	p.session.finish()
+	p.session.lease.Finish()
 	err := errInDoubt
 	switch {
 	case p.unlock != nil:

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"hammerlock/history"
+	"hammerlock/beyond/proof"
 	"hammerlock/locks"
 	"hammerlock/topologies"
 )
@@ -32,38 +32,25 @@ const (
 
 // session is one worker's: what it created ends with it.
 type session struct {
-	all  *endings
-	conn *zk.Conn
-	dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	lane *history.Lane // may be nil
-	ttl  time.Duration // of the locks
-	life time.Duration // of the session, as it was asked for
-	stop context.CancelFunc
-	gone chan struct{} // closed when it has expired or was ended
+	all   *endings
+	conn  *zk.Conn
+	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
+	lease proof.Lease
+	ttl   time.Duration // of the locks
+	life  time.Duration // of the session, as it was asked for
+	stop  context.CancelFunc
+	gone  chan struct{} // closed when it has expired or was ended
 
 	ready   chan struct{} // closed when the servers have made it
 	readied sync.Once
 	lost    sync.Once
 	fragile bool // a broken connection ends a hold
 
-	mu    sync.Mutex
-	wire  net.Conn // the connection at present
-	dead  bool     // nothing must be sent any more
-	last  time.Time
-	proof time.Time
-	hold  *hold // nil = none
+	mu   sync.Mutex
+	wire net.Conn  // the connection at present
+	dead bool      // nothing must be sent any more
+	last time.Time // when the last call was made that was answered
 }
-
-// hold is one grant.
-type hold struct {
-	token string
-	lost  chan struct{}
-	until time.Time // what is recorded of its lease is over then
-	once  sync.Once
-	timer *time.Timer // ends it when the last proof does; nil = it is believed in for longer
-}
-
-func (h *hold) lose() { h.once.Do(func() { close(h.lost) }) }
 
 // quiet silences the library.
 type quiet struct{}
@@ -74,12 +61,12 @@ func (quiet) Printf(string, ...any) {}
 func open(ctx context.Context, e locks.Env, all *endings, ttl time.Duration, fragile bool) (*session, error) {
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &session{
-		all: all, dial: e.Places[0].Dialer(e.Source), lane: e.Renewals, ttl: ttl, stop: stop,
+		all: all, dial: e.Places[0].Dialer(e.Source), lease: proof.Lease{Lane: e.Renewals}, ttl: ttl, stop: stop,
 		life: max(time.Duration(float64(ttl)*sessionShare), shortestSession),
 		gone: make(chan struct{}), ready: make(chan struct{}), fragile: fragile,
 	}
-	s.proof = time.Now()
-	s.last = s.proof
+	s.last = time.Now()
+	s.since(s.last)
 	var err error
 	s.conn, _, err = zk.Connect(e.Places[0].Addrs(), s.life, zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithEventCallback(s.event),
 		zk.WithDialer(func(network, addr string, within time.Duration) (net.Conn, error) {
@@ -123,18 +110,9 @@ func (s *session) event(e zk.Event) {
 		s.readied.Do(func() { close(s.ready) })
 	case e.State == zk.StateExpired:
 		s.expire()
-		s.disown()
+		s.lease.Lose()
 	case e.State == zk.StateDisconnected && e.Type == zk.EventSession && s.fragile:
-		s.disown()
-	}
-}
-
-// disown tells the holder that its hold is lost.
-func (s *session) disown() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.hold != nil {
-		s.hold.lose()
+		s.lease.Lose()
 	}
 }
 
@@ -172,7 +150,7 @@ func shareEndings(e locks.Env) (*endings, error) {
 // sent: that is how a process dies.
 func (s *session) end(polite bool) {
 	s.expire()
-	s.finish()
+	s.lease.Finish()
 	s.mu.Lock()
 	if !polite {
 		s.dead = true
@@ -235,70 +213,20 @@ func (s *session) sync(ctx context.Context) error {
 	return err
 }
 
-// lasts is when the session may be over.
-func (s *session) lasts() time.Time {
-	return s.proof.Add(s.life - reportEvery - s.life/100 - 2*time.Millisecond)
-}
-
-// left is for how long the session is sure to last.
-func (s *session) left() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Until(s.lasts())
-}
-
-// proved takes down a call that the leader has answered. What is recorded was called when it is: its lease is shorter by as much.
+// proved takes down a call that the leader has answered.
 func (s *session) proved(call time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !call.After(s.last) {
-		return
-	}
-	s.proof, s.last = s.last, call
-	if s.hold == nil {
-		return
-	}
-	if s.hold.timer != nil {
-		s.hold.timer.Reset(time.Until(s.lasts()))
-	}
-	left := time.Until(s.lasts())
-	if s.lane == nil || left <= 0 || !time.Now().Before(s.hold.until) { // the servers may have kept it for longer than is proved
-		return
-	}
-	s.hold.until = time.Now().Add(left)
-	op := s.lane.Call(history.Extend, -1)
-	op.Token, op.TTL, op.Outcome, op.Until = history.Hash(s.hold.token), left, history.OK, history.Forever
-	s.lane.Return(op)
-}
-
-// begin lets a grant stand on the session, and returns until when that is proved to last.
-func (s *session) begin(h *hold, strict bool) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hold, h.until = h, s.lasts()
-	if strict {
-		h.timer = time.AfterFunc(time.Until(s.lasts()), func() { s.late(h) })
-	}
-	return s.lasts()
-}
-
-// late ends a hold whose last proof is over.
-func (s *session) late(h *hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.hold == h && !time.Now().Before(s.lasts()) {
-		h.lose()
+	if call.After(s.last) {
+		s.since(s.last)
+		s.last = call
 	}
 }
 
-// finish ends what stands on the session: nothing of it is recorded any more.
-func (s *session) finish() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.hold != nil && s.hold.timer != nil {
-		s.hold.timer.Stop()
-	}
-	s.hold = nil
+// since takes down since when the servers keep the session, for as long as they do.
+func (s *session) since(proved time.Time) {
+	ends := proved.Add(s.life - reportEvery - s.life/100 - 2*time.Millisecond)
+	s.lease.Renew(ends, ends)
 }
 
 // directory is where the nodes of a lock are.
