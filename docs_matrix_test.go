@@ -86,7 +86,7 @@ func readMatrix(t *testing.T) *keptMatrix {
 	return &kept
 }
 
-// keepMatrices writes the file.
+// keepMatrices writes the file. Locks that were not run keep the cells that they have.
 func keepMatrices(t *testing.T, files []string) {
 	t.Helper()
 	server, err := topologies.FindServer(t.Context(), "")
@@ -102,6 +102,9 @@ func keepMatrices(t *testing.T, files []string) {
 		if err := kept.put(text); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
+	}
+	if err := kept.takeOver(readMatrix(t)); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(matrixFile, kept.text(t), 0o644); err != nil {
 		t.Fatal(err)
@@ -143,6 +146,33 @@ func (m *keptMatrix) put(text []byte) error {
 		}
 	}
 	m.Seeds, m.LeftOut = append(m.Seeds, doc.Matrix.Seed), doc.Matrix.LeftOut
+	return nil
+}
+
+// takeOver adds the cells of locks that only the old matrix has, in the order of the catalogue.
+func (m *keptMatrix) takeOver(old *keptMatrix) error {
+	before := len(m.Cells)
+	for _, c := range old.Cells {
+		if _, ok := known.Find(c.Lock); ok && !slices.ContainsFunc(m.Cells[:before], func(k keptCell) bool { return k.Lock == c.Lock }) {
+			m.Cells = append(m.Cells, c)
+		}
+	}
+	if len(m.Cells) == before {
+		return nil
+	}
+	if m.Server != old.Server || m.Cores != old.Cores || !slices.Equal(m.Seeds, old.Seeds) {
+		return fmt.Errorf("some locks were run with %s, %d cores and seeds %v, the others with %s, %d cores and seeds %v: run them all",
+			m.Server, m.Cores, m.Seeds, old.Server, old.Cores, old.Seeds)
+	}
+	for _, l := range old.LeftOut {
+		if !slices.ContainsFunc(m.LeftOut, func(k matrix.LeftOut) bool { return k.Why == l.Why }) {
+			m.LeftOut = append(m.LeftOut, l)
+		}
+	}
+	place := func(lock string) int {
+		return slices.IndexFunc(known.Locks, func(l locks.Spec) bool { return l.Name == lock })
+	}
+	slices.SortStableFunc(m.Cells, func(a, b keptCell) int { return place(a.Lock) - place(b.Lock) })
 	return nil
 }
 
@@ -365,6 +395,16 @@ func TestMatricesAreKeptTogether(t *testing.T) {
 		if !strings.Contains(kept.full(), want) {
 			t.Errorf("no %q in\n%s", want, kept.full())
 		}
+	}
+	other := keptMatrix{Seeds: []uint64{1, 2}, Cells: []keptCell{{Lock: "none", Want: "must-fail", Found: []string{"unguarded", "unguarded"}}}}
+	both := keptMatrix{Seeds: []uint64{2}, Cells: []keptCell{{Lock: "lease"}}}
+	if both.takeOver(&other) == nil {
+		t.Error("cells of other seeds were taken over")
+	}
+	both = keptMatrix{Seeds: []uint64{1, 2}, Cells: []keptCell{{Lock: "lease", Holds: 7}}}
+	other.Cells = append(other.Cells, keptCell{Lock: "lease"}, keptCell{Lock: "a lock that is no more"})
+	if err := both.takeOver(&other); err != nil || len(both.Cells) != 2 || both.Cells[0].Holds+both.Cells[1].Holds != 7 || !both.measured("none") {
+		t.Errorf("taken over: %v, %+v", err, both.Cells)
 	}
 	if want := "| `lease` | pass ×1<br>fails: overrun or service-loss |" + strings.Repeat("  |", len(topologies.All)-1) + "\n"; !strings.Contains(kept.short(), want) {
 		t.Errorf("no %q in\n%s", want, kept.short())
