@@ -36,6 +36,7 @@ type Case struct {
 	waited                   int // how many waits there are; 0 = not counted yet
 
 	exchanged time.Duration // what exchanges alone bound the clocks of two machines to; 0 = the bounds are those
+	apart     error         // why the stamps of two machines cannot be compared; nil = they can
 
 	once     sync.Once
 	findings findings // of the exclusion checker, which others need too
@@ -124,9 +125,7 @@ func Prepare(h *history.History) (*Case, error) {
 	if err := c.number(); err != nil {
 		return nil, err
 	}
-	if err := c.agree(); err != nil {
-		return nil, err
-	}
+	c.apart = c.agree()
 	c.grants()
 	c.follow()
 	c.upgrade()

@@ -49,6 +49,10 @@ func Judge(c *Case) ([]Verdict, error) {
 			verdicts = append(verdicts, Verdict{Checker: k.Name, Status: NotJudged, Summary: "the lock does not claim it"})
 			continue
 		}
+		if c.apart != nil {
+			verdicts = append(verdicts, Verdict{Checker: k.Name, Summary: c.apart.Error()})
+			continue
+		}
 		if len(c.Ops) >= manyOps {
 			runtime.GC() // the garbage of the last checker is a large part of the memory
 		}
