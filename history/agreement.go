@@ -10,6 +10,9 @@ type Agreement struct {
 	Doubts []Doubt `json:"doubts,omitempty"`
 }
 
+// MaxDoubt is the doubt of a clock of which nothing is known: it is longer than any run.
+const MaxDoubt = 1000 * time.Hour
+
 // Doubt is how far the clock of a process may be off.
 type Doubt struct {
 	Machine int           `json:"machine"`   // processes with the same number share its clock

@@ -93,7 +93,7 @@ func (v *validation) header() {
 		most time.Duration
 	}{
 		{"retry", h.Retry, Forever}, {"wait", h.Wait, Forever},
-		{"slack of the clocks", h.Bounds.Slack, time.Hour}, {"rounding of the servers' clocks", h.Bounds.Round, time.Hour},
+		{"slack of the clocks", h.Bounds.Slack, 2 * MaxDoubt}, {"rounding of the servers' clocks", h.Bounds.Round, time.Hour},
 		{"recovery", h.Bounds.Recovery, time.Hour},
 	} {
 		if d.d < 0 || d.d > d.most {
@@ -107,7 +107,7 @@ func (v *validation) header() {
 		v.add(-1, "what is known of %d clocks of %d processes", n, h.Processes)
 	}
 	for p, d := range h.Bounds.Doubts {
-		if d.Machine < 0 || d.Machine > math.MaxInt16 || min(d.Own, d.Offset) < 0 || max(d.Own, d.Offset) > time.Hour {
+		if d.Machine < 0 || d.Machine > math.MaxInt16 || min(d.Own, d.Offset) < 0 || max(d.Own, d.Offset) > MaxDoubt {
 			v.add(-1, "impossible doubt of the clock of process %d: machine %d, %v and %v", p, d.Machine, d.Own, d.Offset)
 		}
 	}

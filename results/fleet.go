@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/internal/human"
 )
 
@@ -53,6 +54,9 @@ func (f *Fleet) clocks() string {
 	var apart, together int64
 	var worst [2]*Agent
 	for i := range f.Agents {
+		if f.Agents[i].Doubt >= int64(history.MaxDoubt) {
+			return fmt.Sprintf("the clock of %s contradicts itself, nothing is known of it", f.Agents[i].Name)
+		}
 		for k := range i {
 			a, b := &f.Agents[k], &f.Agents[i]
 			if a.Machine == b.Machine {

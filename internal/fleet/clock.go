@@ -110,8 +110,11 @@ func (k *track) offset(at int64) int64 {
 }
 
 // proven is how far any offset that was used was from the true one at most, as all exchanges show: later ones tell about
-// earlier times, too.
+// earlier times, too. If they contradict each other nobody knows since when.
 func (k *track) proven() (worst time.Duration) {
+	if k.err != nil {
+		return history.MaxDoubt
+	}
 	next := point{lo: -1 << 62, hi: 1 << 62}
 	for i := len(k.points) - 1; i >= 0; i-- {
 		p := k.points[i]
