@@ -28,11 +28,14 @@ and workers share, everything on loopback. Read it for orders of size and for wh
 * **You have a database, and the lock guards rows in it.** Take the lock there: a lease row, whose fence the guarded UPDATE compares. It is
   the only choice here in which a late holder cannot do harm.
 * **Work is done twice now and then, and that is cheap.** Redis on one server or behind sentinels. Nothing waits for a
-  disk there, and a failover may forget a grant: docs/VERIFY.md.
+  disk there, and a failover may forget a grant: see [VERIFY.md](VERIFY.md).
 * **Nothing may be done twice, and there is no database.** etcd or ZooKeeper, three servers, and a store that compares the fence. Their
   leases end under a holder that is paused or cut off, as those of Redis do: without the fence they are no safer against that.
 * **The lock must not pass on while its holder lives.** A lock of a connection (pg-advisory, GET_LOCK): it has no lease. A holder that hangs
   blocks all others, and a connection that breaks gives the lock away at once.
+* **Many want one key at once.** Let the server keep the queue, as GET_LOCK and pg-advisory do: all get as much, and nobody asks in vain.
+  Where waiters ask again after a moment, as for a lease row or a lease on Redis, 256 of them take most of what the server can do;
+  [LOCKS.md](LOCKS.md#waiting) has locks on Redis that queue.
 * **Redlock** survives servers that forget, as long as a majority remembers; it draws no fence.
 
 `
@@ -40,9 +43,9 @@ and workers share, everything on loopback. Read it for orders of size and for wh
 // document is the page.
 func document(rows []row, each time.Duration, kills int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, head, fmt.Sprintf("Each load took %v; `make compare` measures all again.", each))
+	fmt.Fprintf(&b, head, fmt.Sprintf("Each load took %s; `make compare` measures all again.", human.Duration(each)))
 	b.WriteString("## Load\n\nVisits a second (acquire, load and store a counter, release). p99 is how long somebody waits whom you meet at a random instant; " +
-		"Jain is 1 if all workers get as much.\n\n| lock | on | 1 worker | 16, own keys | 64, own keys | 32, one key | p99 | Jain | 256, one key | p99 | Jain |\n" +
+		"Jain is 1 if all workers get as much. A dash: too few visits to say. Where nobody keeps a queue, workers ask again after about a millisecond (--retry).\n\n| lock | on | 1 worker | 16, own keys | 64, own keys | 32, one key | p99 | Jain | 256, one key | p99 | Jain |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		if r.missing != "" {
@@ -92,7 +95,7 @@ func took(d time.Duration) string {
 func cells(shape int, run *results.Run) string {
 	cells := "-"
 	if run != nil {
-		cells = fmt.Sprintf("%.3g", run.Throughput)
+		cells = human.Count(int64(run.Throughput + 0.5))
 	}
 	if shape < hot {
 		return " " + cells + " |"
