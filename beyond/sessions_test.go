@@ -56,6 +56,9 @@ func client(t *testing.T, top *topologies.Topology, s locks.Spec, number uint64)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, waits := l.(locks.Patient); waits != s.Waits {
+		t.Errorf("%s: waits by itself: %v, its spec says %v", s.Name, waits, s.Waits)
+	}
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)

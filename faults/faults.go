@@ -77,6 +77,7 @@ type Scene struct {
 	Session   bool          // a hold ends with its connection
 	Expirable bool          // the servers can be told to end a session
 	Claims    history.Claims
+	Waits     bool // a try of the lock waits by itself: nobody is refused before his time is over
 	Outlives  bool // what a worker holds lives on when the worker has died, but not without its process
 	Clocked   bool // the lock lives in a program of its own, whose wall clock can be set
 	Shared    bool // one object of the lock serves all workers of a process

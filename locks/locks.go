@@ -56,6 +56,8 @@ type Spec struct {
 	Outlives bool
 	// Session says that a hold ends with the connection that it was granted on.
 	Session bool
+	// Waits says that it waits by itself: what Open returns is Patient.
+	Waits bool
 	// Shared says that several workers may use one object of the lock at the same time.
 	Shared bool
 	// Queues says that workers of a process wait for a mutex while its holder waits for the server.
@@ -118,11 +120,14 @@ func (s Spec) Runs(server topologies.Server) error {
 	return fmt.Errorf("%w: %s needs %s or newer, this is %s", ErrServer, s.Name, strings.Join(wants, ", "), server)
 }
 
-// Offers says what a lock lacks that its claims promise; nil if it has all.
+// Offers says what a lock lacks that its spec promises; nil if it has all.
 func (s Spec) Offers(l Lock) error {
 	_, shares := l.(Sharer)
 	_, upgrades := l.(Upgrader)
+	_, waits := l.(Patient)
 	switch {
+	case s.Waits && !waits:
+		return fmt.Errorf("%s waits by itself, and has no AcquireWithin", s.Name)
 	case (s.Claims.Readers || s.Claims.Permits > 0) && !shares:
 		return fmt.Errorf("%s claims readers or permits, and has no AcquireShare", s.Name)
 	case s.Claims.Upgrades && !upgrades:

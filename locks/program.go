@@ -16,7 +16,6 @@ type Program struct {
 	// What the program said of itself when it was asked.
 	Version string
 	Certain bool   // who is told that the lock is busy has certainly left nothing in the servers
-	Waits   bool   // it waits by itself if it is asked to
 	Keys    string // the key that the library writes, where {key} stands for the lock's
 	On      []string
 }

@@ -123,6 +123,14 @@ func TestClaimsAreOffered(t *testing.T) {
 	}
 }
 
+func TestALockThatWaitsOffersIt(t *testing.T) {
+	s := lease
+	s.Waits = true
+	if l, err := s.Open(Env{Sites: make([]redis.UniversalClient, 1)}); err != nil || s.Offers(l) == nil {
+		t.Errorf("lease waits by itself: %v", err)
+	}
+}
+
 func dropsItsReader(t *testing.T, home *bench, s Spec, key string) bool {
 	a, b := home.pair(t, s)
 	first := share(t, a, key, renewed)

@@ -150,6 +150,12 @@ var (
 	fences  = claim(func(s faults.Scene) bool { return s.Claims.Fences }, "it draws fencing tokens")
 	shared  = claim(func(s faults.Scene) bool { return s.Shared }, "one object of it serves several workers")
 	several = claim(func(s faults.Scene) bool { return s.Sites > 1 && !s.Foreign }, "it lives on as many servers as the suite starts")
+	refused = func(s faults.Scene) string {
+		if s.Waits {
+			return "nobody is refused by a lock that waits by itself"
+		}
+		return ""
+	}
 	reads   = claim(func(s faults.Scene) bool { return s.Claims.Readers }, "readers share it")
 	reenter = claim(func(s faults.Scene) bool { return s.Claims.Reentrant }, "its holder can acquire again")
 )

@@ -9,6 +9,7 @@ import (
 var waiterCrash = Scenario{
 	Name:     "waiter-crash",
 	Doc:      "workers die that wait for the lock, also at the head of a queue: nobody else may wait for them",
+	For:      refused,
 	Insists:  true,
 	Faults:   []string{"crash-worker@refused", "crash-worker@refused", "crash-worker@refused"},
 	Duration: 2400 * time.Millisecond,

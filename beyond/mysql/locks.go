@@ -98,6 +98,7 @@ var getLock = locks.Spec{
 	Assumes: database.ByConnection,
 	Claims:  history.Claims{Excludes: true, Owned: true, Wakes: true},
 	Session: true,
+	Waits:   true,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		s, err := open(e)
 		return &namedLock{pinned{session: s}}, err
@@ -172,6 +173,7 @@ var forUpdate = locks.Spec{
 	Assumes: database.ByConnection,
 	Claims:  history.Claims{Excludes: true, Owned: true, Wakes: true},
 	Session: true,
+	Waits:   true,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		s, err := open(e)
 		return &rowsLock{pinned{session: s}, map[string]bool{}}, err

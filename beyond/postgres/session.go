@@ -23,6 +23,7 @@ var advisory = locks.Spec{
 	Assumes: database.ByConnection,
 	Claims:  history.Claims{Excludes: true, Owned: true, Wakes: true},
 	Session: true,
+	Waits:   true,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		s, err := open(e)
 		return &pinned{session: s, take: `SELECT pg_advisory_lock(hashtextextended($1, 0))`, give: freeAdvisory}, err
@@ -38,6 +39,7 @@ var advisoryXact = locks.Spec{
 	Assumes: database.ByConnection,
 	Claims:  advisory.Claims,
 	Session: true,
+	Waits:   true,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		s, err := open(e)
 		return &pinned{session: s, within: true, take: `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, give: commit}, err
@@ -53,6 +55,7 @@ var forUpdate = locks.Spec{
 	Assumes: database.ByConnection,
 	Claims:  history.Claims{Excludes: true, Owned: true, Wakes: true, Fences: true},
 	Session: true,
+	Waits:   true,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		s, err := open(e)
 		return &pinned{session: s, within: true, rows: map[string]bool{}, take: rowForUpdate, fence: drawFence, give: commit}, err

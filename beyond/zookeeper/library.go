@@ -24,6 +24,7 @@ var library = locks.Spec{
 	Engine:  engineName,
 	Assumes: "a server that is cut off from the majority stops answering before sessions end; the holder heeds Lost",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Renews: true},
+	Waits:   true,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		all, err := shareEndings(e)
 		return &libraryLock{queueLock{env: e, all: all, heeds: true}}, err

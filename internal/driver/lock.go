@@ -19,7 +19,7 @@ func (p *Process) Worker(renewals *history.Lane) locks.Lock {
 	defer p.mu.Unlock()
 	p.worker++
 	w := &worker{p: p, number: p.worker, held: map[string]*held{}, renewals: renewals}
-	if p.spec.Program.Waits {
+	if p.spec.Waits {
 		return &patient{w}
 	}
 	return w

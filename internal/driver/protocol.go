@@ -203,7 +203,7 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 		*c.is(&s.Claims) = slices.Contains(m.Claims, c.name)
 		good = append(good, c.name)
 	}
-	p.Certain, p.Waits = slices.Contains(m.Claims, certainBusy), slices.Contains(m.Claims, waits)
+	p.Certain, s.Waits = slices.Contains(m.Claims, certainBusy), slices.Contains(m.Claims, waits)
 	wrong = append(wrong, strange("claim", m.Claims, append(good, certainBusy, waits))...)
 	s.Outlives = s.Claims.Renews
 	if p.Keys == "" {

@@ -54,7 +54,7 @@ func (c *Combination) scene() faults.Scene {
 	s := faults.Scene{
 		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, TTL: p.Workload.TTL, Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
 		Engine: c.Topology.Engine(), Keeps: c.Topology.Keeps() && !c.Lock.Session, Session: c.Lock.Session, Expirable: c.Topology.Expirable(),
-		Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes, Heeds: p.Workload.Heed,
+		Waits: c.Lock.Waits, Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes, Heeds: p.Workload.Heed,
 		Service: p.Service != nil, Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence,
 	}
 	if p.Fleet.Agents != "" {

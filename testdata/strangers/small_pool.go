@@ -16,6 +16,7 @@ var smallPool = Spec{
 	Name: "small-pool", Doc: "lease, waited for by polling on a connection that is taken from a pool of two and kept while waiting",
 	Source: "lua-resty-session issue 185", Sites: OneSite, Broken: "two waiters keep the holder of their process from its release",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Waits:  true,
 	Open: func(e Env) (Lock, error) {
 		key := connectionsKey{e.Sites[0]}
 		pool, err := Share(e.Process, key, func() (connections, error) { return make(connections, 2), nil })
