@@ -219,7 +219,7 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 		}
 		here := x.Topology
 		for _, s := range c.plan.Scenarios {
-			x.Topology, x.Scenario, x.Plan = here, s, c.plan.under(s, x.Lock)
+			x.Topology, x.Scenario, x.Plan = here, s, c.plan.under(s, x.Lock, here)
 			if s.Sites > 0 && here.Sites > 1 && here.Attached() == nil {
 				x.Topology = topologies.Independent(s.Sites)
 			}
@@ -242,9 +242,13 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 	return strained
 }
 
-// under is the plan of a lock's run under a scenario.
-func (p Plan) under(s scenarios.Scenario, lock locks.Spec) Plan {
+// under is the plan of a lock's run under a scenario. What is left of it after the last fault is enough for servers that are as good as
+// new within a second; others are given more.
+func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) Plan {
 	p.Workload, p.Faults, p.Duration, p.Warmup = s.Load(p.Workload.Seed, lock.Claims.Renews), s.Planned(), s.Duration, 0
+	if len(s.Faults) > 0 {
+		p.Duration += max(on.Recovery-time.Second, 0)
+	}
 	if p.Processes = p.Fleet.processes(max(s.Processes, 1)); s.Counter.Name != "" && !(s.Counter.Fenced && p.Counter.Fenced) {
 		p.Counter = s.Counter
 	}
