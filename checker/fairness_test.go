@@ -52,6 +52,14 @@ func TestFairness(t *testing.T) {
 		"who came first was slow, and heard of in time": {func(s *builder) {
 			slow(s, 21)
 		}, true, Fail, "order", "1 grants out of order"},
+		"who came first was refused in the first part of a call": {func(s *builder) {
+			s.refuse(1, 0, 1)
+			s.refuse(1, 1, 4)
+			s.grant(2, 2, 5, 100)
+			s.grant(1, 20, 21, 100)
+			s.done(2, 2, 30)
+			s.done(1, 0, 30)
+		}, true, Inconclusive, "", "nothing shows an order"},
 		"out of order around a fault": {func(s *builder) {
 			overtaken(s)
 			s.h.Faults = make([]history.Injection, 1)
@@ -111,7 +119,7 @@ func drawWaits(r *rand.Rand) *builder {
 					end = true
 				}
 				s.add(op)
-				now += 1 + r.IntN(10)
+				now += r.IntN(12)
 				if r.IntN(12) == 0 {
 					now += 24
 				}
@@ -158,7 +166,8 @@ func (v *tries) queued(lease func(ttl time.Duration) time.Duration) time.Duratio
 		if i > 0 && op.Return-v.ops[i-1].Call > lease(op.TTL) {
 			at = history.Forever
 		}
-		if op.Outcome == history.Failed {
+		part := i+1 < len(v.ops) && v.ops[i+1].Call == op.Return // of one call
+		if op.Outcome == history.Failed && !part {
 			at = min(at, op.Return)
 		} else if op.Outcome == history.Unknown {
 			at = history.Forever

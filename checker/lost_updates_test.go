@@ -34,6 +34,18 @@ func (s *builder) stoppedInStore(call time.Duration) {
 	s.final(100, late, 1)
 }
 
+// lateStore is a store that was called in time and arrived 20 ms after the end of its lease, in a process that stood still meanwhile
+// without a fault.
+func (s *builder) lateStore(still time.Duration) {
+	s.h.Bounds.Gap = time.Millisecond
+	s.add(history.Op{Kind: history.Gap, Worker: -1, Key: -1, Call: 6, Return: 6 + still})
+	hold := s.grant(1, 0, 1, 10)
+	s.load(1, hold, 2, 0, 0)
+	s.visit(2, 12, 0, 0)
+	late := s.add(history.Op{Kind: history.Store, Outcome: history.OK, Hold: hold, Value: 1, Worker: 1, Call: 4, Return: 30})
+	s.final(100, late, 1)
+}
+
 var lostUpdateCases = map[string]struct {
 	write       func(*builder)
 	status      Status
@@ -75,6 +87,12 @@ var lostUpdateCases = map[string]struct {
 		s.visit(2, 20, 0, 0)
 		s.final(100, late, 1)
 	}, Fail, "zombie-write", "1 of 1"},
+	"a store that comes late, for its process stood still most of the time": {func(s *builder) {
+		s.lateStore(15)
+	}, Inconclusive, "", "not held against the lock"},
+	"a store that comes late, and its process stood still for a moment": {func(s *builder) {
+		s.lateStore(3)
+	}, Fail, "zombie-write", "1 of 2"},
 	"a store that was on its way when a fault stopped its process": {func(s *builder) {
 		s.stoppedInStore(4)
 	}, Inconclusive, "", "not held against the lock"},

@@ -173,6 +173,9 @@ func (w *wait) try(op *history.Op, lease time.Duration) {
 	if op.Return-w.asked > lease {
 		w.queued = history.Forever
 	}
+	if op.Call == w.last && w.queued == w.last { // a part of one call: what was refused before it need not have had a place
+		w.queued = history.Forever
+	}
 	w.asked, w.last = op.Call, op.Return
 	switch {
 	case op.Outcome == history.OK:

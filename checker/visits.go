@@ -110,6 +110,9 @@ func (u *updates) stopped(store *history.Op) *window {
 // not, for longer than a lease allows.
 func (u *updates) late(cause string, h *hold, store int32) time.Duration {
 	at := u.Ops[store].Return
+	if late := at - h.lapse(); cause == "zombie-write" && late > 0 {
+		return late / 2 // what waits in a process that stands still is tried again later, after a time that doubles
+	}
 	if cause == "overrun" {
 		at = u.Ops[store].Call
 		if load := u.load(store); load >= 0 {
