@@ -9,64 +9,65 @@ import (
 	"hammerlock/history"
 )
 
+var fairnessCases = map[string]struct {
+	write       func(*builder)
+	ordered     bool
+	status      Status
+	cause, word string
+}{
+	"nobody": {func(*builder) {}, true, Inconclusive, "", "nobody waited"},
+	"nobody was refused": {func(s *builder) {
+		s.grant(1, 0, 1, 100)
+		s.done(1, 0, 5)
+	}, true, Inconclusive, "", "nothing shows an order"},
+	"in order": {func(s *builder) {
+		s.refuse(1, 0, 1)
+		s.refuse(2, 2, 3)
+		s.grant(1, 10, 11, 100)
+		s.grant(2, 20, 21, 100)
+		s.done(1, 0, 30)
+		s.done(2, 2, 30)
+	}, true, Pass, "", "at most 0 earlier"},
+	"out of order":                          {overtaken, true, Fail, "order", "1 grants out of order"},
+	"out of order, and nothing was claimed": {overtaken, false, Pass, "", "at most 1 earlier waiters"},
+	"nobody knows who came first": {func(s *builder) {
+		s.refuse(1, 0, 5)
+		s.refuse(2, 2, 3)
+		s.grant(2, 10, 11, 100)
+		s.grant(1, 20, 21, 100)
+		s.done(2, 2, 30)
+		s.done(1, 0, 30)
+	}, true, Inconclusive, "", "nothing shows an order"},
+	"who came first may have had it first": {func(s *builder) {
+		s.refuse(1, 0, 1)
+		s.grant(1, 5, 40, 100)
+		s.grant(2, 10, 11, 100)
+		s.done(2, 2, 50)
+		s.done(1, 0, 50)
+	}, true, Pass, "", ""},
+	"who came first may not have been heard of for a lease": {func(s *builder) {
+		slow(s, 23)
+	}, true, Inconclusive, "", "nothing shows an order"},
+	"who came first was slow, and heard of in time": {func(s *builder) {
+		slow(s, 21)
+	}, true, Fail, "order", "1 grants out of order"},
+	"who came first was refused in the first part of a call": {func(s *builder) {
+		s.refuse(1, 0, 1)
+		s.refuse(1, 1, 4)
+		s.grant(2, 2, 5, 100)
+		s.grant(1, 20, 21, 100)
+		s.done(2, 2, 30)
+		s.done(1, 0, 30)
+	}, true, Inconclusive, "", "nothing shows an order"},
+	"out of order around a fault": {func(s *builder) {
+		overtaken(s)
+		s.h.Faults = make([]history.Injection, 1)
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 5, Return: 6})
+	}, true, Pass, "", ""},
+}
+
 func TestFairness(t *testing.T) {
-	tests := map[string]struct {
-		write       func(*builder)
-		ordered     bool
-		status      Status
-		cause, word string
-	}{
-		"nobody": {func(*builder) {}, true, Inconclusive, "", "nobody waited"},
-		"nobody was refused": {func(s *builder) {
-			s.grant(1, 0, 1, 100)
-			s.done(1, 0, 5)
-		}, true, Inconclusive, "", "nothing shows an order"},
-		"in order": {func(s *builder) {
-			s.refuse(1, 0, 1)
-			s.refuse(2, 2, 3)
-			s.grant(1, 10, 11, 100)
-			s.grant(2, 20, 21, 100)
-			s.done(1, 0, 30)
-			s.done(2, 2, 30)
-		}, true, Pass, "", "at most 0 earlier"},
-		"out of order":                          {overtaken, true, Fail, "order", "1 grants out of order"},
-		"out of order, and nothing was claimed": {overtaken, false, Pass, "", "at most 1 earlier waiters"},
-		"nobody knows who came first": {func(s *builder) {
-			s.refuse(1, 0, 5)
-			s.refuse(2, 2, 3)
-			s.grant(2, 10, 11, 100)
-			s.grant(1, 20, 21, 100)
-			s.done(2, 2, 30)
-			s.done(1, 0, 30)
-		}, true, Inconclusive, "", "nothing shows an order"},
-		"who came first may have had it first": {func(s *builder) {
-			s.refuse(1, 0, 1)
-			s.grant(1, 5, 40, 100)
-			s.grant(2, 10, 11, 100)
-			s.done(2, 2, 50)
-			s.done(1, 0, 50)
-		}, true, Pass, "", ""},
-		"who came first may not have been heard of for a lease": {func(s *builder) {
-			slow(s, 23)
-		}, true, Inconclusive, "", "nothing shows an order"},
-		"who came first was slow, and heard of in time": {func(s *builder) {
-			slow(s, 21)
-		}, true, Fail, "order", "1 grants out of order"},
-		"who came first was refused in the first part of a call": {func(s *builder) {
-			s.refuse(1, 0, 1)
-			s.refuse(1, 1, 4)
-			s.grant(2, 2, 5, 100)
-			s.grant(1, 20, 21, 100)
-			s.done(2, 2, 30)
-			s.done(1, 0, 30)
-		}, true, Inconclusive, "", "nothing shows an order"},
-		"out of order around a fault": {func(s *builder) {
-			overtaken(s)
-			s.h.Faults = make([]history.Injection, 1)
-			s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 5, Return: 6})
-		}, true, Pass, "", ""},
-	}
-	for name, tt := range tests {
+	for name, tt := range fairnessCases {
 		t.Run(name, func(t *testing.T) {
 			s := newBuilder()
 			s.h.Claims.Ordered = tt.ordered

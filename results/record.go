@@ -45,7 +45,8 @@ type Run struct {
 	Generator  Generator         `json:"generator"`
 	Phases     []Phase           `json:"phases,omitempty"` // one after the other; nil if the load stays the same
 	Windows    []FaultWindow     `json:"fault_windows,omitempty"`
-	Errors     map[string]int64  `json:"errors"` // operations that were not OK, by "kind outcome reason"
+	Errors     map[string]int64  `json:"errors"`                // operations that were not OK, by "kind outcome reason"
+	Said       map[string]string `json:"errors_said,omitempty"` // what the first of some of them said
 	Verdicts   []checker.Verdict `json:"verdicts"`
 
 	Driver *Driver `json:"driver,omitzero"` // of a lock that lives in a program of its own

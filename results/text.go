@@ -149,7 +149,11 @@ func (r *Run) fencedText() string {
 func (r *Run) errorsText() string {
 	var all []string
 	for what, n := range r.Errors {
-		all = append(all, human.Count(n)+" "+what)
+		text := human.Count(n) + " " + what
+		if said := r.Said[what]; said != "" {
+			text += " (" + said + ")"
+		}
+		all = append(all, text)
 	}
 	slices.Sort(all)
 	return strings.Join(all, ", ")

@@ -25,6 +25,7 @@ type Judgement struct {
 	Faults   []string `json:"faults"`
 	Load     string   `json:"load,omitempty"`
 	Agents   string   `json:"agents,omitempty"` // where the workers lived, and how well clocks agreed
+	Errors   string   `json:"errors,omitempty"` // of a run in which no visit came to its end
 	Command  string   `json:"command"`
 	Partial  string   `json:"partial,omitempty"`
 	// Interactive: see Run.
@@ -40,8 +41,12 @@ func (r *Run) Judgement() Judgement {
 	if r.Fleet != nil {
 		agents = r.Fleet.Text()
 	}
+	errors := ""
+	if r.Visits.Done == 0 {
+		errors = r.errorsText()
+	}
 	return Judgement{
-		Agents: agents, Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
+		Agents: agents, Errors: errors, Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
 		Interactive: r.Interactive, Before: r.Before,
 		Verdicts: r.Verdicts,
 	}
@@ -146,6 +151,9 @@ func (j *Judgement) write(p *human.Printer) {
 		p.Fact("", fmt.Sprintf("attempt %d was inconclusive: %s", i+1, why))
 	}
 	p.Fact("VERDICT", strings.ToUpper(status.String())+"  "+text)
+	if j.Errors != "" {
+		p.Fact("errors", j.Errors)
+	}
 	p.Line("")
 	for _, v := range j.Verdicts {
 		p.Wrapped(fmt.Sprintf("  %-16s %-14s ", v.Checker, strings.ToUpper(v.Status.String())), 34, Finding(&v))

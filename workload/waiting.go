@@ -83,7 +83,7 @@ func (w *worker) extend(ctx context.Context, g *grant) bool {
 	op := w.lane.Call(history.Extend, g.key)
 	lease, err := w.lock.Extend(ctx, g.lease, w.shape.Extend)
 	op.Hold, op.Token, op.TTL = g.hold, w.token(&lease), w.shape.Extend
-	outcome, reason := locks.Classify(err)
+	outcome, reason := w.answered(history.Extend, err)
 	if op.Outcome, op.Reason = outcome, reason; outcome == history.OK {
 		op.Until = w.until(&lease)
 		g.lease = lease
@@ -124,7 +124,7 @@ func (w *worker) reenter(ctx context.Context, key int32, name string, hold histo
 
 // granted writes down what an acquire came to.
 func (w *worker) granted(op *history.Op, lease *locks.Lease, err error) {
-	op.Outcome, op.Reason = locks.Classify(err)
+	op.Outcome, op.Reason = w.answered(history.Acquire, err)
 	if op.Outcome == history.OK {
 		op.Until = w.until(lease)
 	}

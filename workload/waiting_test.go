@@ -2,11 +2,15 @@ package workload
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"hammerlock/history"
 	"hammerlock/locks"
+	"hammerlock/topologies"
 )
 
 // waiting is a lock that waits by itself: it is refused for a while, and granted by the try after that.
@@ -87,5 +91,25 @@ func TestAGrantThatIsHandedOver(t *testing.T) {
 	}
 	if n := count(ops, history.End, history.OK); n != int64(plan.Visits) {
 		t.Errorf("%d visits of %d", n, plan.Visits)
+	}
+}
+
+// unreachable is a lock without a server.
+type unreachable struct{ waiting }
+
+func (*unreachable) AcquireWithin(context.Context, string, time.Duration, time.Duration) (locks.Lease, error) {
+	return locks.Lease{}, fmt.Errorf("%w: no entry\nfor %s", topologies.ErrUnreachable, strings.Repeat("ß", mostSaid))
+}
+
+// TestWhatErrorsSaidIsKept: of the first one of a kind, on one line that is not too long; nothing of what is part of the game.
+func TestWhatErrorsSaidIsKept(t *testing.T) {
+	plan := Shape{Workers: 2, Keys: 1, Visits: 1, End: time.Hour, Wait: 20 * time.Millisecond, Retry: time.Millisecond}
+	due, _, _ := run(t, plan, func(int) locks.Lock { return &unreachable{} }, t.Context())
+	said := due.Said["acquire failed unreachable"]
+	if len(due.Said) != 1 || !strings.Contains(said, "no entry for ß") || len(said) > mostSaid+2 || !utf8.ValidString(said) {
+		t.Errorf("%q", due.Said)
+	}
+	if due, _, _ = run(t, plan, catalogued(t, "local"), t.Context()); len(due.Said) != 0 {
+		t.Errorf("%q", due.Said)
 	}
 }

@@ -35,6 +35,7 @@ type worker struct {
 	begun   int64
 	skipped int64
 	err     error // nobody took its place when it died
+	said    map[string]string
 }
 
 func (w *worker) run(ctx, stop context.Context) {
@@ -272,7 +273,7 @@ func (w *worker) load(ctx context.Context, g *grant) (Count, history.Outcome, hi
 		op.Hold = g.hold
 	}
 	seen, err := w.seen(ctx, g)
-	outcome, reason := locks.Classify(err)
+	outcome, reason := w.answered(history.Load, err)
 	if op != nil {
 		op.Value, op.Seen, op.Outcome, op.Reason = seen.Views, seen.Writer, outcome, reason
 		w.lane.Return(op)
@@ -295,7 +296,7 @@ func (w *worker) store(g *grant, seen Count, write func(Count) error) (history.O
 	op := w.lane.Call(history.Store, g.key)
 	op.Hold, op.Value, op.Seen, op.Fence = g.hold, seen.Views+1, seen.Writer, g.lease.Fence
 	err := write(Count{Views: op.Value, Writer: op.ID, Fence: op.Fence})
-	outcome, reason := locks.Classify(err)
+	outcome, reason := w.answered(history.Store, err)
 	op.Outcome, op.Reason = outcome, reason
 	if !w.group.Judged && outcome == history.OK {
 		w.stored, w.now = op, w.clock.Now()
@@ -341,7 +342,7 @@ func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left in
 		ctx = w.calls
 	}
 	err := w.lock.Release(ctx, *lease)
-	op.Outcome, op.Reason = locks.Classify(err)
+	op.Outcome, op.Reason = w.answered(history.Release, err)
 	w.now = w.lane.Return(op)
 }
 
@@ -354,7 +355,7 @@ func (w *worker) releaseStored(g *grant) (told bool) {
 		w.now = w.clock.Now()
 	}
 	op.Released = w.now
-	outcome, reason := locks.Classify(w.lock.Release(w.cleanup, g.lease))
+	outcome, reason := w.answered(history.Release, w.lock.Release(w.cleanup, g.lease))
 	if outcome == history.OK {
 		op.Kind, op.Began, op.Until = history.Visit, w.began, w.free
 		w.now = w.lane.Return(op)

@@ -119,6 +119,8 @@ type Due struct {
 	Begun   int64
 	Skipped int64
 	Err     error // workers died and have no successor
+	// Said is what the first error of a kind said, by "kind outcome reason": nothing of answers that are part of the game.
+	Said map[string]string
 
 	arrivals *arrivals
 	ended    time.Duration
@@ -152,6 +154,9 @@ func (c *Workers) Run(ctx, stop context.Context) Due {
 		due.Begun += w.begun
 		due.Skipped += w.skipped
 		due.Err = errors.Join(due.Err, w.err)
+		for what, text := range w.said {
+			due.Said = Note(due.Said, what, text)
+		}
 	}
 	return due
 }

@@ -60,11 +60,11 @@ func open(e locks.Env, l mutexLock) (locks.Lock, error) {
 
 // Acquire is TryLock, or what Wait was granted.
 func (l *mutexLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
-	lease := locks.Lease{Key: key}
+	lease, call := locks.Lease{Key: key}, time.Now()
 	if g, ok := l.ready[key]; ok {
 		delete(l.ready, key)
 		if !g.session.over() {
-			return l.granted(ctx, g, lease)
+			return l.granted(ctx, call, g, lease)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -77,7 +77,7 @@ func (l *mutexLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	err = m.TryLock(ctx)
 	l.tries++
 	if err == nil {
-		return l.granted(ctx, &grant{mutex: m, session: s}, lease)
+		return l.granted(ctx, call, &grant{mutex: m, session: s}, lease)
 	}
 	if err = outcome(err); errors.Is(err, locks.ErrBusy) {
 		return lease, err
@@ -132,8 +132,8 @@ func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) 
 // takenBack is the key of a mutex of the library's that was given back, or refused.
 const takenBack = "\x00"
 
-// granted makes a lease of a mutex. What is left of it now is sure: it counts from the session's last renewal.
-func (l *mutexLock) granted(ctx context.Context, g *grant, lease locks.Lease) (locks.Lease, error) {
+// granted makes a lease of a mutex that was asked for at the time of a call. Its end is that which the session's last renewal has promised.
+func (l *mutexLock) granted(ctx context.Context, call time.Time, g *grant, lease locks.Lease) (locks.Lease, error) {
 	if l.strict && g.session.lease.Left() < g.session.ttl/2 {
 		if _, err := l.client.KeepAliveOnce(ctx, g.session.Lease()); err != nil {
 			return l.doubt(g, lease, locks.AfterGrant(outcome(err)))
@@ -143,7 +143,7 @@ func (l *mutexLock) granted(ctx context.Context, g *grant, lease locks.Lease) (l
 	lease.Fence = owner.GetCompare().GetCreateRevision()
 	lease.Token = fmt.Sprintf("%s@%d", g.mutex.Key(), lease.Fence)
 	h := &hold{Hold: proof.NewHold(lease.Token)}
-	lease.Spent = g.session.ttl - time.Until(g.session.lease.Begin(h.Hold, l.strict))
+	lease.Spent = g.session.ttl - g.session.lease.Begin(h.Hold, l.strict).Sub(call)
 	if l.heeds {
 		h.stop = context.AfterFunc(g.session.Ctx(), h.Lose)
 	}

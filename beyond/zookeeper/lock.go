@@ -64,7 +64,7 @@ func number(name string) string { return name[max(len(name)-sequence, 0):] }
 
 // Acquire takes a place in the queue, or looks whether the one that it has is the first.
 func (l *queueLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
-	lease := locks.Lease{Key: key}
+	lease, call := locks.Lease{Key: key}, time.Now()
 	s, err := l.within(ctx, ttl, false)
 	if err != nil {
 		return lease, err
@@ -89,11 +89,11 @@ func (l *queueLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	case place > 0:
 		return lease, locks.ErrBusy
 	}
-	return l.granted(ctx, lease, p)
+	return l.granted(ctx, call, lease, p)
 }
 
-// granted makes a lease of the first place in the queue. What is left of it now is sure.
-func (l *queueLock) granted(ctx context.Context, lease locks.Lease, p *place) (locks.Lease, error) {
+// granted makes a lease of the first place in the queue, which was asked for at the time of a call.
+func (l *queueLock) granted(ctx context.Context, call time.Time, lease locks.Lease, p *place) (locks.Lease, error) {
 	s := p.session
 	stat, err := called(ctx, func() (*zk.Stat, error) {
 		_, stat, err := s.conn.Exists(p.path)
@@ -115,7 +115,7 @@ func (l *queueLock) granted(ctx context.Context, lease locks.Lease, p *place) (l
 	delete(l.places, lease.Key)
 	p.hold = proof.NewHold(p.token)
 	lasts := s.lease.Begin(p.hold, l.heeds)
-	lease.Token, lease.Fence, lease.Spent = p.token, stat.Czxid, s.ttl-time.Until(lasts)
+	lease.Token, lease.Fence, lease.Spent = p.token, stat.Czxid, s.ttl-lasts.Sub(call)
 	if l.heeds {
 		lease.Lost = p.hold.Lost
 	}

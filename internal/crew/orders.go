@@ -73,10 +73,11 @@ type Report struct {
 	Unfinished     []time.Duration // when visits were due that still waited for a worker
 	Load           results.Usage
 	RoundTrips     int64
-	Fleet          *results.Fleet // the machines of the workers; nil = this one
-	Lost           string         // which machines were lost meanwhile, and when; empty if none was
-	Error          string         // what went wrong with its workers; empty if nothing did
-	Driver         *Driven        // of the program that has the lock; nil if there is none
+	Fleet          *results.Fleet    // the machines of the workers; nil = this one
+	Lost           string            // which machines were lost meanwhile, and when; empty if none was
+	Said           map[string]string // what the first error of a kind said
+	Error          string            // what went wrong with its workers; empty if nothing did
+	Driver         *Driven           // of the program that has the lock; nil if there is none
 }
 
 func (r *Report) err() error {
@@ -206,7 +207,7 @@ func (t *team) run(ctx, stop context.Context) Report {
 	due := t.crew.Run(ctx, stop)
 	close(done)
 	r := <-measured
-	r.Begun, r.Skipped = due.Begun, due.Skipped
+	r.Begun, r.Skipped, r.Said = due.Begun, due.Skipped, due.Said
 	seen, err := driven()
 	if r.Driver = seen; errors.Join(err, due.Err) != nil {
 		r.Error = errors.Join(err, due.Err).Error()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"hammerlock/internal/driver"
+	"hammerlock/workload"
 )
 
 // Process is one worker process.
@@ -308,6 +309,9 @@ func (r *Report) Add(o *Report) {
 	r.Skipped += o.Skipped
 	r.Unfinished = append(r.Unfinished, o.Unfinished...)
 	r.RoundTrips += o.RoundTrips
+	for what, text := range o.Said {
+		r.Said = workload.Note(r.Said, what, text)
+	}
 	if o.Driver != nil && r.Driver == nil {
 		r.Driver = &Driven{Conduct: driver.Conduct{Failures: map[string]int64{}}}
 	}

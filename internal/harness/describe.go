@@ -118,6 +118,7 @@ func (x *execution) fill(r *crew.Report, c costs) {
 	}
 	left := int64(len(r.Unfinished))
 	x.run.Arrivals = results.Arrivals{Due: r.Begun + r.Skipped + left, Begun: r.Begun, Skipped: r.Skipped, Unfinished: left}
+	x.run.Said = r.Said
 	load := r.Load
 	load.OpenLoop, load.Stalls = x.combo.Plan.Workload.Open(), load.Stalls+x.stalls
 	x.meter.Summarize(x.run, load)

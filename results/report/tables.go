@@ -183,7 +183,11 @@ func costTable(r *results.Run) tableView {
 	trips, commands, cpu := r.Cost.Texts()
 	t := facts("Round trips a visit", trips, "Commands a visit, on the servers", commands, "Servers' CPU a visit", cpu, "Visits", r.VisitsText())
 	for _, what := range slices.Sorted(maps.Keys(r.Errors)) {
-		t.add("Error: "+what, human.Count(r.Errors[what]))
+		text := human.Count(r.Errors[what])
+		if said := r.Said[what]; said != "" {
+			text += ": " + said
+		}
+		t.add("Error: "+what, text)
 	}
 	return t
 }

@@ -1,0 +1,39 @@
+package workload
+
+import (
+	"strings"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// mostSaid is how many bytes are kept of what an error says.
+const mostSaid = 240
+
+// answered is what the answer to an operation leaves certain. What the first error of a kind says is kept, for whoever finds out why
+// nothing goes well.
+func (w *worker) answered(kind history.Kind, err error) (history.Outcome, history.Reason) {
+	outcome, reason := locks.Classify(err)
+	switch reason {
+	case history.None, history.Busy, history.Lost, history.Fenced, history.Crashed, history.Canceled:
+	default:
+		w.said = Note(w.said, kind.String()+" "+outcome.String()+" "+reason.String(), err.Error())
+	}
+	return outcome, reason
+}
+
+// Note keeps what was said of something, unless that is known.
+func Note(said map[string]string, what, text string) map[string]string {
+	if _, known := said[what]; known {
+		return said
+	}
+	if said == nil {
+		said = map[string]string{}
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > mostSaid {
+		text = strings.ToValidUTF8(text[:mostSaid], "") + ".."
+	}
+	said[what] = text
+	return said
+}
