@@ -123,7 +123,7 @@ func TestOrders(t *testing.T) {
 	s.shows("the rate cannot be changed now", true)
 	s.Control(&measure.Controls{
 		Faults: []measure.Choice{{Name: "delay", Doc: "late", Refused: "needs links"}, {Name: "flush", Doc: "FLUSHALL"}},
-		Inject: func(f string) error { do("inject " + f); return nil },
+		Inject: func(f, target string) error { do(strings.TrimSpace("inject " + f + " " + target)); return nil },
 		Kill:   func(n string) error { do("kill " + n); return errors.New("no " + n) },
 		Rate: func(factor float64) (float64, error) {
 			do(fmt.Sprint("rate ", factor))

@@ -278,7 +278,7 @@ func TestEverySizeCanBeDrawn(t *testing.T) {
 				for v := allView; v <= eventsView; v++ {
 					draw(canvas{screen, look{}, 0, 0, w, h}, s, &state{view: v}, time.Time{})
 				}
-				window(canvas{screen, look{}, 0, 0, w, h}, &measure.Event{Around: s.Lanes[:min(3, len(s.Lanes))]})
+				window(canvas{screen, look{}, 0, 0, w, h}, &measure.Event{Around: s.Lanes[:min(3, len(s.Lanes))]}, "esc")
 			}
 		}
 	}
