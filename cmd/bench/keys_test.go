@@ -72,7 +72,7 @@ func TestTerminalInjects(t *testing.T) {
 	s := alone(t)
 	s.sees("proved up to")
 	s.types("f")
-	s.shows("inject a fault: enter, or esc", nil)
+	s.shows("inject a fault: a letter jumps, enter, or esc", nil)
 	s.types("\r")
 	fault := s.shows("inject ([a-z-]+): done; the run is marked interactive", nil)[1]
 	s.types("6")
@@ -169,7 +169,9 @@ func TestTerminalReplay(t *testing.T) {
 	s.types(endKey + " ")
 	s.shows("replay "+end+" of "+end+" s", nil)
 	s.types("+")
-	s.shows("the rate cannot be changed now", nil)
+	s.shows("replay x2 "+end, nil)
+	s.types("n")
+	s.shows("there is no violation after this", nil)
 	s.types("q")
 	s.leaves(0)
 }

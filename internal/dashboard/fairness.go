@@ -47,7 +47,7 @@ func fairnessLine(c canvas, s *measure.Snapshot) bool {
 	f := &s.Fairness
 	switch {
 	case mostVisits(f) == 0 && s.At < s.From:
-		c.put(0, 0, faint, "the warm-up goes on: no visit counts yet")
+		c.put(0, 0, faint, "warm-up: no visit counts yet")
 		return false
 	case mostVisits(f) == 0:
 		c.put(0, 0, faint, "no visit was counted yet")

@@ -60,8 +60,19 @@ func picture() *measure.Snapshot {
 		if i > 30 && i < 35 {
 			done = int64(i) - 31
 		}
-		s.Seconds = append(s.Seconds, measure.Second{At: time.Duration(i) * time.Second, Done: done, Fault: i >= 31})
+		second := measure.Second{At: time.Duration(i) * time.Second, Done: done, Fault: i >= 31}
+		for k := range 8 { // most take about as long, and longer while the fault is at work
+			second.Response[min(6+k+i/31*3, measure.Bands-1)] = uint32(done) >> (2*k + i%3)
+		}
+		second.Acquire[3] = uint32(done)
+		s.Seconds = append(s.Seconds, second)
 	}
+	for _, n := range s.Nodes {
+		s.Roles = append(s.Roles, measure.Roles{Node: n.Name, Spans: []measure.Role{{What: n.Made}}})
+	}
+	s.Roles[0].Spans = append(s.Roles[0].Spans, measure.Role{From: 31 * time.Second, What: "down"})
+	s.Roles[2].Spans = append(s.Roles[2].Spans, measure.Role{From: 32_190 * ms, What: "primary"})
+	s.Roles[3].Spans = append(s.Roles[3].Spans, measure.Role{From: 40 * time.Second, What: "paused"})
 	s.Events = []measure.Event{
 		{Kind: measure.FaultEvent, At: 8 * time.Second, To: 9 * time.Second, Count: 1, Text: "delay: clients are 20ms to 40ms away"},
 		{Kind: measure.FaultEvent, At: 31_004 * ms, Count: 1, Text: "kill-primary: killed n1"},
@@ -70,7 +81,11 @@ func picture() *measure.Snapshot {
 		{Kind: measure.ViolationEvent, At: 33_170 * ms, Count: 3,
 			Text:   "w03 was granted page 0 at 33.170000s while w05, granted at 30.990000s, believed in it until 35.980000s",
 			Detail: []string{"what: exclusion", "happened at 33.170 s, proved at 33.181 s"},
-			Around: s.Lanes[2:6], Begin: 32 * time.Second},
+			Around: slices.Clone(s.Lanes[2:6]), Begin: 32_425 * ms},
+	}
+	for i := range s.Events[4].Around {
+		l := &s.Events[4].Around[i]
+		l.Cells = l.Cells[measure.StripCells-60:]
 	}
 	return s
 }
@@ -213,18 +228,35 @@ func TestFrames(t *testing.T) {
 		change func(*measure.Snapshot, *state)
 		styles bool
 	}{
-		"80x24":    {80, 24, color, nil, true},
-		"100x34":   {100, 34, color, nil, false},
-		"200x60":   {200, 60, color, nil, false},
-		"ascii":    {80, 24, look{ascii: true}, nil, true},
-		"small":    {60, 15, color, nil, false},
-		"starting": {80, 24, color, func(s *measure.Snapshot, _ *state) { *s = measure.Snapshot{Stage: "starting", LongestBy: -1} }, false},
-		"safe":     {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Safety.Violations, s.Active = 0, nil }, false},
-		"locks":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = holdersView }, false},
-		"latency":  {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, false},
+		"80x24":  {80, 24, color, nil, true},
+		"100x34": {100, 34, color, nil, false},
+		"200x60": {200, 60, color, nil, false},
+		"ascii":  {80, 24, look{ascii: true}, nil, true},
+		"small":  {60, 15, color, nil, false},
+		"starting": {80, 24, color, func(s *measure.Snapshot, _ *state) {
+			*s = measure.Snapshot{Stage: "starting", LongestBy: -1, Head: s.Head, Steps: []string{"  0.01 s  2 nodes", "  0.20 s  not ready yet: n1\nn2"}}
+		}, false},
+		"early": {80, 24, color, func(s *measure.Snapshot, _ *state) {
+			*s = measure.Snapshot{Stage: "running", LongestBy: -1, Head: s.Head, Live: measure.Live{At: time.Second}, From: 2 * time.Second,
+				Latency: []measure.LatencyRow{{Name: "acquire"}, {Name: "response"}}}
+		}, false},
+		"safe":  {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Safety.Violations, s.Active = 0, nil }, false},
+		"locks": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = holdersView }, false},
+		"scrolled": {80, 24, color, func(s *measure.Snapshot, st *state) {
+			st.view, st.zoom, st.until, st.top = holdersView, 3, s.LanesEnd-time.Second, 1
+		}, false},
+		"latency": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, false},
+		"waits":   {80, 24, color, func(_ *measure.Snapshot, st *state) { st.view, st.waits = latencyView, true }, false},
+		"decades": {80, 24, color, func(s *measure.Snapshot, st *state) {
+			st.view = latencyView
+			s.Seconds[39].Response[0], s.Seconds[39].Response[measure.Bands-1] = 900, 1
+		}, false},
 		"fairness": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = fairnessView }, false},
 		"nodes":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.node = nodesView, 2 }, true},
 		"events":   {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.event = eventsView, 2 }, true},
+		"replay": {80, 24, color, func(s *measure.Snapshot, st *state) {
+			st.replay, s.Stage, s.Speed, s.Nodes, s.Cuts, s.Cost, s.Roles = true, "replay", 0.5, nil, nil, results.Cost{}, s.Roles[2:3]
+		}, false},
 		"filtered": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.filter = "killed" }, false},
 		"frozen":   {80, 24, color, func(_ *measure.Snapshot, st *state) { st.frozen, st.message = true, "said" }, false},
 		"phases": {100, 34, color, func(s *measure.Snapshot, _ *state) {

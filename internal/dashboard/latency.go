@@ -70,7 +70,7 @@ func dashes(s *measure.Snapshot, narrow bool) string {
 	case none:
 		return "-: nothing is finished yet"
 	case few && narrow:
-		return "-: p99 needs 500"
+		return "-: p99 needs 500 values"
 	case few:
 		return "-: too few; p50 needs 10 values, p99 500"
 	}
@@ -86,7 +86,7 @@ var shades = []struct {
 // Widths of a heat strip: of the numbers of its axis, and the least of the bars beside it.
 const (
 	heatNumbers = 8
-	heatBars    = 18
+	heatBars    = 20
 )
 
 // heat shows how long things took in each second of the last minute, as shades, and beside them how long in all of them.
@@ -95,9 +95,9 @@ func heat(c canvas, s *measure.Snapshot, st *state) {
 	if st.waits && !s.Head.Service {
 		what, of = "acquire", func(x *measure.Second) *measure.Spread { return &x.Acquire }
 	}
-	more := "share of a second's values: ░ some ▒ 10 % ▓ 30 % █ 60 %"
-	if !s.Head.Service {
-		more += "  tab other"
+	more := "░ some ▒ 10 % ▓ 30 % █ 60 % of a second"
+	if other := map[string]string{"response": "waits", "acquire": "responses"}[what]; !s.Head.Service {
+		more += ", tab: " + other
 	}
 	c = c.panel(what+" over time", more)
 	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last one is not over
@@ -137,7 +137,7 @@ func heat(c canvas, s *measure.Snapshot, st *state) {
 			strip.shade(i*wide, y, wide, float64(r.sum(second)), float64(band{0, len(second)}.sum(second)))
 		}
 		n := float64(r.sum(&sum))
-		x := bars.put(0, y, plain, fmt.Sprintf("%7s ", human.Percent(n/float64(all))))
+		x := bars.put(0, y, plain, fmt.Sprintf("%6s ", percent(n/float64(all))))
 		bars.bar(x, y, n/top)
 	}
 	strip.part(0, len(rows), len(seconds)*wide, 1).timeAxis(0, seconds[0].At, seconds[len(seconds)-1].At+time.Second)
@@ -158,6 +158,14 @@ func (b band) sum(s *measure.Spread) (n uint32) {
 		n += x
 	}
 	return n
+}
+
+// percent writes a share with a tenth of a percent; one that is smaller is not nothing.
+func percent(share float64) string {
+	if share > 0 && share < 0.001 {
+		return "<0.1 %"
+	}
+	return fmt.Sprintf("%.1f %%", 100*share)
 }
 
 // name is the shortest duration of a band: it reaches up to the next one's.

@@ -24,7 +24,7 @@ func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	footer(c.part(0, c.h-1, c.w, 1), st, now)
 	body := c.part(0, 2, c.w, c.h-3)
 	switch {
-	case s.At == 0 && st.view != eventsView:
+	case s.At == 0 && !st.replay:
 		starting(body, s)
 	case st.view == holdersView:
 		holders(body, s, st)

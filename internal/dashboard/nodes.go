@@ -4,28 +4,26 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"hammerlock/internal/measure"
 )
 
-// nodes shows the servers and the links that are cut; where there is no room for all, those first that are not well.
+// nodes shows the servers and the links that are cut.
 func nodes(c canvas, s *measure.Snapshot, st *state) {
 	c = c.panel("topology", "")
 	y := c.cuts(s)
 	all := st.nodes(s)
 	if y+len(all) > c.h {
-		all = slices.Clone(all)
-		slices.SortStableFunc(all, func(a, b measure.NodeState) int { return cmp.Compare(concern(&a), concern(&b)) })
+		c.part(0, y, c.w, c.h-y).briefly(all)
+		return
 	}
 	text := nodeTexts(all)
 	for i, n := range all {
 		c.put(0, y+i, nodeTone(&n), text(&n))
 	}
-	if y += len(all); y > c.h {
-		c.right(c.h-1, faint, fmt.Sprintf(" %d more: 5", y-c.h+1))
-	}
-	if y > 0 {
+	if y+len(all) > 0 {
 		return
 	}
 	for i, r := range s.Roles {
@@ -34,6 +32,27 @@ func nodes(c canvas, s *measure.Snapshot, st *state) {
 	}
 	if len(s.Roles) == 0 {
 		c.put(0, 0, faint, nodesUnknown(s, st))
+	}
+}
+
+// briefly shows nodes, several in a row: those first that are not up, then primaries.
+func (c canvas) briefly(all []measure.NodeState) {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b measure.NodeState) int { return cmp.Compare(concern(&a), concern(&b)) })
+	x, y := 0, 0
+	for i, n := range all {
+		text := n.Name + " " + n.Role
+		if n.State != "up" {
+			text = n.Name + " " + n.State
+		}
+		if x > 0 && x+len(text) > c.w {
+			x, y = 0, y+1
+		}
+		if y >= c.h {
+			c.right(c.h-1, faint, fmt.Sprintf(" %d more: 5", len(all)-i))
+			return
+		}
+		x = c.put(x, y, nodeTone(&n), text) + 2
 	}
 }
 
@@ -212,14 +231,14 @@ func size(bytes int64) string {
 
 // starting shows what is brought up, and how far that has come.
 func starting(c canvas, s *measure.Snapshot) {
-	c = c.panel("starting "+s.Head.Name(), "")
+	c = c.panel(strings.TrimSpace("starting "+s.Head.Name()), "")
 	steps := s.Steps[max(len(s.Steps)-c.h, 0):]
 	for y, step := range steps {
 		t := plain
 		if y == len(steps)-1 {
 			t = strong
 		}
-		c.put(1, y, t, cut(step, c.w-2))
+		c.put(1, y, t, cut(strings.ReplaceAll(step, "\n", "; "), c.w-2))
 	}
 	if len(steps) == 0 {
 		c.put(1, 0, faint, "nothing is started yet")

@@ -90,7 +90,7 @@ func safetyText(s *measure.Snapshot) (string, tone) {
 func generatorText(s *measure.Snapshot) (string, tone) {
 	switch s.Generator.State {
 	case "":
-		return "GENERATOR not judged yet", plain
+		return "GENERATOR not judged", plain
 	case results.GeneratorOK:
 		return "GENERATOR OK", good
 	case results.Suspect:
