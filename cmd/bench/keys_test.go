@@ -72,7 +72,7 @@ func TestTerminalInjects(t *testing.T) {
 	s := alone(t)
 	s.sees("proved up to")
 	s.types("f")
-	s.shows("inject a fault: a letter jumps, enter, or esc", nil)
+	s.shows("inject a fault: letters jump, enter, or esc", nil)
 	s.types("\r")
 	fault := s.shows("inject ([a-z-]+): done; the run is marked interactive", nil)[1]
 	s.types("6")

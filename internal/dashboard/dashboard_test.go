@@ -140,7 +140,7 @@ func TestOrders(t *testing.T) {
 	}
 	s.press(tcell.KeyEnter)
 	s.shows("inject flush: done", true)
-	s.press('f', 'k', tcell.KeyEnter) // the letter goes to kill-node
+	s.press('f', 'k', 'i', 'l', tcell.KeyEnter) // the letters go to kill-node
 	s.shows("n3                 primary, up", true)
 	s.press(tcell.KeyDown, tcell.KeyDown, tcell.KeyEnter)
 	s.shows("inject kill-node n2: done", true)

@@ -69,7 +69,7 @@ func fairnessLine(c canvas, s *measure.Snapshot) bool {
 
 // sharing is the view of fairness: the Lorenz curve, and who waited longest.
 func sharing(c canvas, s *measure.Snapshot, st *state) {
-	left := c.w * 9 / 20
+	left := max(c.w*9/20, 40)
 	lorenz(c.part(0, 0, left-1, c.h), s)
 	longestWaits(c.part(left, 0, c.w-left, c.h), s, st)
 }
@@ -86,7 +86,7 @@ func lorenz(c canvas, s *measure.Snapshot) {
 		visits = append(visits, w.Visits)
 	}
 	slices.Sort(visits)
-	c.put(0, 1, faint, "share of the visits; · if all had as many")
+	c.put(0, 1, faint, "share of visits; · if all had as many")
 	graph := c.part(6, 2, c.w-6, c.h-5)
 	curve := make([]float64, graph.w)
 	for x := range curve {
@@ -104,7 +104,7 @@ func lorenz(c canvas, s *measure.Snapshot) {
 	foot.put(foot.w/2-2, 0, faint, "50 %")
 	foot.right(0, faint, "100 %")
 	foot.right(1, faint, "of the workers, the poorest first")
-	c.put(0, c.h-1, plain, cut("The poorer half has "+human.Percent(poorest(visits, 0.5))+" of the visits.", c.w))
+	c.put(0, c.h-1, plain, cut("the poorer half has "+human.Percent(poorest(visits, 0.5))+" of the visits", c.w))
 }
 
 // poorest is which share of all the poorest part has; a part of one counts in proportion.
@@ -139,9 +139,9 @@ func longestWaits(c canvas, s *measure.Snapshot, st *state) {
 	rows := max(min(c.h-2, len(workers)), 0)
 	st.top = min(st.top, len(workers)-rows)
 	c = c.panel(title, fmt.Sprintf("%d to %d of %d", min(st.top+1, len(workers)), st.top+rows, len(workers)))
-	c.put(0, 0, faint, "worker   longest      mean       now   visits")
+	c.put(0, 0, faint, "      longest     mean      now  visits")
 	for y, w := range workers[st.top : st.top+rows] {
-		wait := "-"
+		wait := ""
 		if d, waits := now[w.Worker]; waits {
 			wait = human.Duration(d)
 		}
@@ -149,7 +149,7 @@ func longestWaits(c canvas, s *measure.Snapshot, st *state) {
 		if slices.Contains(s.Fairness.StarvingWorkers, w.Worker) {
 			t = warning
 		}
-		x := c.put(0, y+1, t, fmt.Sprintf("w%02d   %9s %9s %9s %8s ", w.Worker, human.Duration(time.Duration(w.Longest)),
+		x := c.put(0, y+1, t, fmt.Sprintf("w%02d %9s%9s%9s%8s ", w.Worker, human.Duration(time.Duration(w.Longest)),
 			human.Duration(time.Duration(w.Mean)), wait, human.Count(w.Visits)))
 		c.bar(x, y+1, float64(w.Visits)/float64(max(mostVisits(&s.Fairness), 1)))
 	}

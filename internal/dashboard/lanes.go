@@ -106,6 +106,9 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 		inHeading, below = "", min(1, c.h-1)
 	} else if whole {
 		inHeading = "z Z zoom  left right scroll"
+		if st.replay {
+			inHeading = "z Z zoom  left right seek"
+		}
 	}
 	rows := max(c.h-below, 0)
 	order(lanes, shown, rows)

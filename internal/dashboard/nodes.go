@@ -152,7 +152,11 @@ func roleLegend() string {
 func deployment(c canvas, s *measure.Snapshot, st *state) {
 	rows := agentRows(c, s)
 	agents(c.part(0, c.h-rows, c.w, rows), s)
-	c = c.part(0, 0, c.w, c.h-rows).panel("topology", "and its roles since the run began; k kills the chosen node, or starts it")
+	more := "roles since the run began; k kills the chosen node, or starts it"
+	if st.replay {
+		more = "roles as the history tells them; deaths stand in the events"
+	}
+	c = c.part(0, 0, c.w, c.h-rows).panel("topology", more)
 	y := c.cuts(s)
 	list := st.nodes(s)
 	names := make([]string, 0, len(list))

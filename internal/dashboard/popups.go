@@ -72,7 +72,7 @@ func (d *Dashboard) faults() {
 		d.state.say(time.Now(), "nothing can be injected now")
 		return
 	}
-	l := d.list(" inject a fault: a letter jumps, enter, or esc ")
+	l := d.list(" inject a fault: letters jump, enter, or esc ")
 	for _, f := range c.Faults {
 		if f.Refused == "" {
 			l.AddItem(d.entry(f.Name, f.Doc), "", 0, func() {
@@ -127,25 +127,36 @@ func (d *Dashboard) entry(name, means string) string {
 	return d.text(tview.Escape(cut(fmt.Sprintf("%-*s %s", entryName, name, means), 74)))
 }
 
-// list is a list without entries, in which a letter goes to the next entry that begins with it.
+// list is a list without entries, in which letters go to the next entry that begins with them.
 func (d *Dashboard) list(title string) *tview.List {
 	l := tview.NewList().ShowSecondaryText(false)
 	l.SetMainTextStyle(tcell.StyleDefault).SetSelectedStyle(tcell.StyleDefault.Reverse(true)).SetBorder(true).
 		SetBorderStyle(tcell.StyleDefault).SetTitle(title)
+	typed := ""
 	l.SetInputCapture(func(e *tcell.EventKey) *tcell.EventKey {
 		if e.Key() != tcell.KeyRune {
+			typed = ""
 			return e
 		}
-		for i := range l.GetItemCount() {
-			at := (l.GetCurrentItem() + 1 + i) % l.GetItemCount()
-			if text, _ := l.GetItemText(at); strings.HasPrefix(strings.ToLower(text), strings.ToLower(string(e.Rune()))) {
-				l.SetCurrentItem(at)
-				break
-			}
+		if typed += string(e.Rune()); !jump(l, typed, 0) {
+			typed = string(e.Rune())
+			jump(l, typed, 1)
 		}
 		return nil
 	})
 	return l
+}
+
+// jump goes to the next entry that begins with a text, at the earliest so many after the current one.
+func jump(l *tview.List, text string, after int) bool {
+	for i := range l.GetItemCount() {
+		at := (l.GetCurrentItem() + after + i) % l.GetItemCount()
+		if name, _ := l.GetItemText(at); strings.HasPrefix(name, text) {
+			l.SetCurrentItem(at)
+			return true
+		}
+	}
+	return false
 }
 
 // openEvent shows the chosen event, or the newest.

@@ -15,7 +15,7 @@ type Replay struct {
 	end     time.Duration   // of the last operation that returned
 	never   time.Duration   // call of the first operation that never returned
 	roles   []Roles         // of the whole history
-	proved  []time.Duration // when violations were; nil = nobody has asked
+	moments []time.Duration // of violations; nil = nobody has asked
 	meter   *Meter
 	viewer  *Viewer
 	next    int
@@ -39,13 +39,13 @@ func NewReplay(h *history.History, run *results.Run) *Replay {
 // End is when the last thing happened.
 func (r *Replay) End() time.Duration { return r.end }
 
-// Violation is when the next violation after a time was proved, or the last one before it if step is negative; false if
-// there is none. Those that follow at once are one event.
+// Violation is the moment after a time at which the next violation can be seen, or the last such moment before it if step is
+// negative; false if there is none. Violations that follow each other closely share one.
 func (r *Replay) Violation(from time.Duration, step int) (at time.Duration, found bool) {
-	if r.proved == nil {
-		r.proved = r.violations()
+	if r.moments == nil {
+		r.moments = r.violations()
 	}
-	for _, t := range r.proved {
+	for _, t := range r.moments {
 		if step < 0 && t < from || step >= 0 && t > from && !found {
 			at, found = t, true
 		}
@@ -53,10 +53,11 @@ func (r *Replay) Violation(from time.Duration, step int) (at time.Duration, foun
 	return at, found
 }
 
-// violations are the times at which a judge of the stream proves the first of several violations that follow each other.
+// violations are the moments at which a judge of the stream has proved what happened at once.
 func (r *Replay) violations() []time.Duration {
 	stream := checker.NewStream(&r.history.Header)
-	proved, last, count := []time.Duration{}, time.Duration(0), int64(0)
+	moments, count := []time.Duration{}, int64(0)
+	var first, last time.Duration // proofs of the violations that share the last moment
 	for i := range r.history.Ops {
 		op := &r.history.Ops[i]
 		if op.Return == history.Forever {
@@ -69,11 +70,13 @@ func (r *Replay) violations() []time.Duration {
 			continue
 		}
 		if count == 0 || op.Return-last >= oneEvent {
-			proved = append(proved, op.Return)
+			moments, first = append(moments, op.Return), op.Return
+		} else if op.Return-first < aroundAfter {
+			moments[len(moments)-1] = op.Return
 		}
 		count, last = n, op.Return
 	}
-	return proved
+	return moments
 }
 
 // rewind goes to the beginning.
