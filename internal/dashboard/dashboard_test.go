@@ -73,7 +73,7 @@ func TestKeys(t *testing.T) {
 	s.press('6')
 	s.shows("throughput", false)
 	s.press(tcell.KeyUp, tcell.KeyEnter)
-	golden(t, "window", s.shows("the workers around it", true))
+	golden(t, "window", s.shows("esc closes", true))
 	s.press(tcell.KeyEscape, '/', 'r', 'o', 'l', 'e', tcell.KeyEnter)
 	s.shows("filter role", true)
 	s.shows("w02 was told", false)

@@ -238,11 +238,12 @@ var frames = map[string]struct {
 	change func(*measure.Snapshot, *state)
 	styles bool
 }{
-	"80x24":  {80, 24, color, nil, true},
-	"100x34": {100, 34, color, nil, false},
-	"200x60": {200, 60, color, nil, false},
-	"ascii":  {80, 24, look{ascii: true}, nil, true},
-	"small":  {60, 15, color, nil, false},
+	"80x24":         {80, 24, color, nil, true},
+	"100x34":        {100, 34, color, nil, false},
+	"200x60":        {200, 60, color, nil, false},
+	"ascii":         {80, 24, look{ascii: true}, nil, true},
+	"ascii-latency": {80, 24, look{ascii: true}, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, true},
+	"small":         {60, 15, color, nil, false},
 	"starting": {80, 24, color, func(s *measure.Snapshot, _ *state) {
 		*s = measure.Snapshot{Stage: "starting", LongestBy: -1, Head: s.Head, Steps: []string{"  0.01 s  2 nodes", "  0.20 s  not ready yet: n1\nn2"}}
 	}, false},
@@ -298,7 +299,7 @@ func TestFrames(t *testing.T) {
 			draw(canvas{screen, tt.look, 0, 0, tt.w, tt.h}, s, st, time.Time{})
 			screen.Show()
 			got := frame(screen, tt.styles)
-			if !tt.look.color && strings.Contains(strings.SplitN(got, "\n\n", 2)[1], "c") {
+			if !tt.look.color && strings.Contains(strings.SplitN(got, "\n", tt.h+2)[tt.h+1], "c") {
 				t.Error("there is colour")
 			}
 			golden(t, name, got)
