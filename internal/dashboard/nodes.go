@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
 )
 
@@ -236,13 +237,16 @@ func size(bytes int64) string {
 // starting shows what is brought up, and how far that has come.
 func starting(c canvas, s *measure.Snapshot) {
 	c = c.panel(strings.TrimSpace("starting "+s.Head.Name()), "")
-	steps := s.Steps[max(len(s.Steps)-c.h, 0):]
+	steps := s.Steps[max(len(s.Steps)-c.h/2, 0):]
 	for y, step := range steps {
-		t := plain
-		if y == len(steps)-1 {
-			t = strong
+		step = strings.ReplaceAll(step, "\n", "; ")
+		if y < len(steps)-1 {
+			c.put(1, y, plain, cut(step, c.w-2))
+			continue
 		}
-		c.put(1, y, t, cut(strings.ReplaceAll(step, "\n", "; "), c.w-2))
+		for i, row := range human.Wrap(step, c.w-2) { // what it waits for, in full
+			c.put(1, y+i, strong, row)
+		}
 	}
 	if len(steps) == 0 {
 		c.put(1, 0, faint, "nothing is started yet")
