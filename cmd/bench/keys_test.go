@@ -109,7 +109,7 @@ func TestTerminalKills(t *testing.T) {
 		t.Error("the run is not marked as interactive")
 	}
 	notes, healed := s.byHand()
-	want := []string{"kill-node: killed " + node, "start-node: started " + node}
+	want := []string{"kill-node:" + node + ": killed " + node, "start-node: started " + node}
 	if !slices.Equal(notes, want) || healed != 2 {
 		t.Errorf("the history knows %q, %d healed, want %q", notes, healed, want)
 	}

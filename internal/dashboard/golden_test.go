@@ -245,7 +245,8 @@ var frames = map[string]struct {
 	"ascii-latency": {80, 24, look{ascii: true}, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, true},
 	"small":         {60, 15, color, nil, false},
 	"starting": {80, 24, color, func(s *measure.Snapshot, _ *state) {
-		*s = measure.Snapshot{Stage: "starting", LongestBy: -1, Head: s.Head, Steps: []string{"  0.01 s  2 nodes", "  0.20 s  not ready yet: n1\nn2"}}
+		*s = measure.Snapshot{Stage: "starting", LongestBy: -1, Head: s.Head, Steps: []measure.Step{{At: 10 * time.Millisecond, Doing: "2 nodes"},
+			{At: 200 * time.Millisecond, Doing: "not ready yet: " + strings.Repeat("n1 lacks a role\n", 6)}}}
 	}, false},
 	"early": {80, 24, color, func(s *measure.Snapshot, _ *state) {
 		*s = measure.Snapshot{Stage: "running", LongestBy: -1, Head: s.Head, Live: measure.Live{At: time.Second}, From: 2 * time.Second,

@@ -239,13 +239,14 @@ func starting(c canvas, s *measure.Snapshot) {
 	c = c.panel(strings.TrimSpace("starting "+s.Head.Name()), "")
 	steps := s.Steps[max(len(s.Steps)-c.h/2, 0):]
 	for y, step := range steps {
-		step = strings.ReplaceAll(step, "\n", "; ")
+		x := c.put(1, y, faint, fmt.Sprintf("%6.2f s  ", step.At.Seconds()))
+		doing := strings.ReplaceAll(step.Doing, "\n", "; ")
 		if y < len(steps)-1 {
-			c.put(1, y, plain, cut(step, c.w-2))
+			c.put(x, y, plain, cut(doing, c.w-x))
 			continue
 		}
-		for i, row := range human.Wrap(step, c.w-2) { // what it waits for, in full
-			c.put(1, y+i, strong, row)
+		for i, row := range human.Wrap(doing, c.w-x) { // what it waits for, in full
+			c.put(x, y+i, strong, row)
 		}
 	}
 	if len(steps) == 0 {

@@ -53,7 +53,8 @@ type Event struct {
 	Number, Of  int
 	Stage       Stage
 	Live        measure.Live // while the workload runs
-	Steps       []string     // of a job that is watched: what was done so far to bring it up, the latest last
+	// Of a job that is watched: what was done so far to bring it up, the latest last.
+	Steps []measure.Step
 	// Of a job that is watched: while the workload runs; the controls come once, when it begins.
 	Snapshot *measure.Snapshot
 	Controls *measure.Controls
@@ -248,11 +249,11 @@ const keptSteps = 40
 // steps returns a function that tells what a start has done so far, and when; any goroutine may call it.
 func (p *Prepared) steps(start time.Time) func(doing string) {
 	var one sync.Mutex
-	var done []string
+	var done []measure.Step
 	return func(doing string) {
 		one.Lock()
 		defer one.Unlock()
-		done = append(done[max(len(done)+1-keptSteps, 0):], fmt.Sprintf("%6.2f s  %s", time.Since(start).Seconds(), doing))
+		done = append(done[max(len(done)+1-keptSteps, 0):], measure.Step{At: time.Since(start), Doing: doing})
 		p.tell(Event{Stage: Starting, Steps: slices.Clone(done)})
 	}
 }

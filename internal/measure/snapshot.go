@@ -16,7 +16,7 @@ type Snapshot struct {
 	From, To  time.Duration // what is measured
 	Paused    bool          // of a replay
 	Speed     float64       // of a replay; 0 = as it was
-	Steps     []string      // of a start: what is being done, the latest last
+	Steps     []Step        // of a start, the latest last
 	Seconds   []Second      // the last minute, the oldest first; the last one goes on
 	Latency   []LatencyRow
 	Random    Quantiles // the wait that somebody is in who waits at a random instant
@@ -36,6 +36,12 @@ type Snapshot struct {
 	Active    []string
 	Safety    Safety
 	Generator results.Generator
+}
+
+// Step is something that is done to bring a run up.
+type Step struct {
+	At    time.Duration // since the start began
+	Doing string
 }
 
 // Head says which run it is.
