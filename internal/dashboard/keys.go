@@ -32,7 +32,7 @@ func (d *Dashboard) key(e *tcell.EventKey) *tcell.EventKey {
 		if d.popup != "" {
 			d.closePopup()
 		} else {
-			d.state.filter, d.state.event = "", 0
+			d.state.filter, d.state.event, d.state.until = "", 0, 0
 		}
 		return nil
 	}

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -133,24 +134,27 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 	heading.right(0, faint, text)
 }
 
-// order puts those lanes first that something unusual is seen on, if there is no room for all.
+// order puts those lanes first that something unusual is seen on, if there is no room for all: where for twice as long, before
+// the others, so that rows do not change places all the time.
 func order(lanes []measure.Strip, shown stretch, room int) {
 	if len(lanes) <= room {
 		return
 	}
 	rank := make(map[int]int, len(lanes))
 	for i := range lanes {
-		l := &lanes[i]
-		seen := l.Mode & (measure.Stopped | measure.Expired)
+		l, unusual, left := &lanes[i], uint(0), 0
+		see := func(c measure.Cell) {
+			if c&(measure.Overlap|measure.Stopped|measure.Expired) != 0 {
+				unusual++
+			} else if c&measure.Orphaned != 0 {
+				left = 1
+			}
+		}
+		see(l.Mode)
 		for _, c := range shown.of(l) {
-			seen |= c
+			see(c)
 		}
-		switch {
-		case seen&(measure.Overlap|measure.Stopped|measure.Expired) != 0:
-			rank[l.Worker] = -2
-		case seen&measure.Orphaned != 0:
-			rank[l.Worker] = -1
-		}
+		rank[l.Worker] = -2*bits.Len(unusual) - left
 	}
 	slices.SortFunc(lanes, func(a, b measure.Strip) int {
 		return cmp.Or(cmp.Compare(rank[a.Worker], rank[b.Worker]), cmp.Compare(a.Worker, b.Worker))

@@ -207,8 +207,10 @@ func costUnknown(s *measure.Snapshot) string {
 		return "the record lacks it"
 	case s.At < s.From+4*time.Second:
 		return "it takes some seconds"
+	case slices.ContainsFunc(s.Nodes, func(n measure.NodeState) bool { return n.State != "up" }):
+		return "a server is down"
 	default:
-		return "no visit, or nobody counts it"
+		return "not counted"
 	}
 }
 
