@@ -89,27 +89,15 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 		return
 	}
 	shown := st.stretch(s, columns)
-	text := fmt.Sprintf(" last %.1f s ", (shown.end - shown.begin()).Seconds())
-	if st.until > 0 {
-		text = fmt.Sprintf(" %.1f to %.1f s ", max(shown.begin(), 0).Seconds(), shown.end.Seconds())
-	}
-	lanes, below := st.lanes(s), 0
-	if whole {
-		below = 2
-	}
-	if len(lanes) > c.h-below {
-		text = fmt.Sprintf(" +%d workers,", len(lanes)-(c.h-below)+s.Hidden) + text
-	} else if s.Hidden > 0 {
-		text = fmt.Sprintf(" +%d workers,", s.Hidden) + text
-	}
-	inHeading := legend()
-	if below == 0 && 26+utf8.RuneCountInString(inHeading+text) > c.w {
-		inHeading, below = "", min(1, c.h-1)
-	} else if whole {
-		inHeading = "z Z zoom  left right scroll"
+	lanes, inHeading, below := st.lanes(s), legend(), 0
+	switch wide := 26 + utf8.RuneCountInString(inHeading+shownText(s, st, shown, len(lanes)-c.h)); {
+	case whole:
+		inHeading, below = "z Z zoom  left right scroll", 2
 		if st.replay {
 			inHeading = "z Z zoom  left right seek"
 		}
+	case wide > c.w:
+		inHeading, below = "", min(1, c.h-1)
 	}
 	rows := max(c.h-below, 0)
 	order(lanes, shown, rows)
@@ -131,7 +119,19 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 		c.put(0, c.h-1, faint, legend())
 	}
 	heading.panel("who holds the lock", inHeading)
-	heading.right(0, faint, text)
+	heading.right(0, faint, shownText(s, st, shown, len(lanes)-rows))
+}
+
+// shownText says which time lanes show, and how many workers have no lane: those that there is no row for, and others.
+func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
+	text := fmt.Sprintf(" last %.1f s ", (shown.end - shown.begin()).Seconds())
+	if st.until > 0 {
+		text = fmt.Sprintf(" %.1f to %.1f s ", max(shown.begin(), 0).Seconds(), shown.end.Seconds())
+	}
+	if rest = max(rest, 0) + s.Hidden; rest > 0 {
+		text = fmt.Sprintf(" +%d workers,", rest) + text
+	}
+	return text
 }
 
 // order puts those lanes first that something unusual is seen on, if there is no room for all: where for twice as long, before
