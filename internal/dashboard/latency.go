@@ -140,7 +140,7 @@ func heat(c canvas, s *measure.Snapshot, st *state) {
 		x := bars.put(0, y, plain, fmt.Sprintf("%6s ", percent(n/float64(all))))
 		bars.bar(x, y, n/top)
 	}
-	strip.part(0, len(rows), len(seconds)*wide, 1).timeAxis(0, seconds[0].At, seconds[len(seconds)-1].At+time.Second)
+	strip.timeAxis(len(rows), seconds[0].At, seconds[0].At+time.Duration(columns)*time.Second)
 	for i := range seconds {
 		if seconds[i].Fault {
 			strip.mark(i*wide, len(rows))

@@ -143,7 +143,8 @@ func throughput(c canvas, s *measure.Snapshot) {
 		return plain
 	})
 	if len(seconds) > 0 && len(s.Head.Phases) == 0 {
-		c.part(left, 0, c.w-left, c.h).timeAxis(c.h-1, marks[0].At, marks[len(marks)-1].At+time.Second)
+		end := marks[len(marks)-1].At + time.Second
+		c.timeAxis(c.h-1, end-time.Duration(c.w)*time.Second/time.Duration(width), end)
 	}
 	c.phases(s, marks, left)
 	for i, second := range marks {
