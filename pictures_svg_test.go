@@ -68,7 +68,7 @@ func (l *look) set(code string) {
 }
 
 // blocks are letters that fill their cell from below, in eighths; a shade fills all of it.
-var blocks = map[rune]float64{'▁': 1, '▂': 2, '▃': 3, '▄': 4, '▅': 5, '▆': 6, '▇': 7, '█': 8, '░': 8, '▒': 8}
+var blocks = map[rune]float64{'▁': 1, '▂': 2, '▃': 3, '▄': 4, '▅': 5, '▆': 6, '▇': 7, '█': 8, '░': 8, '▒': 8, '▓': 8}
 
 // terminalSVG draws a terminal. Its colours follow what the reader prefers, light or dark.
 func terminalSVG(title, screen string) string {
@@ -127,7 +127,8 @@ func (s span) draw(x, y int) string {
 			for i < len(letters) && letters[i] == first {
 				i++
 			}
-			if first == '░' || first == '▒' {
+			class := class
+			if strings.ContainsRune("░▒▓", first) {
 				class = paint + " shade"
 			}
 			high := eighths * cellHigh / 8

@@ -16,3 +16,19 @@ func (f Fault) Refused(s Scene, o topologies.Options) string {
 	}
 	return ""
 }
+
+// Targets are the arguments that choose what the fault hits; nil = it finds that by itself.
+func (f Fault) Targets(t *topologies.Topology) []string {
+	if f.targets == nil {
+		return nil
+	}
+	return f.targets(t)
+}
+
+// nodeNames are the names of all nodes.
+func nodeNames(t *topologies.Topology) (names []string) {
+	for _, n := range t.Nodes {
+		names = append(names, n.Name)
+	}
+	return names
+}

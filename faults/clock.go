@@ -19,6 +19,7 @@ var clockJump = Fault{
 	Outside: ownServers,
 	Effect:  always(lying),
 	lasts:   untilTakenLasts,
+	targets: func(*topologies.Topology) []string { return []string{"forward", "back"} },
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		offset := 2 * t.TTL
 		if t.Arg == "back" {

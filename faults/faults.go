@@ -45,6 +45,8 @@ type Fault struct {
 	lasts length
 	// breaks says which assumption of a right lock the fault breaks in a scene; nil = what its effect says.
 	breaks func(Scene) string
+	// targets are the arguments that choose what the fault hits; nil = it finds that by itself.
+	targets func(*topologies.Topology) []string
 	// Inject does it, says what it did and returns the function that undoes it; nil if nothing is left to undo.
 	Inject func(context.Context, *Target) (what string, heal Heal, err error)
 }

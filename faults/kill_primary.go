@@ -2,8 +2,11 @@ package faults
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 	"hammerlock/topologies"
 )
 
@@ -23,13 +26,17 @@ var killPrimary = Fault{
 
 var killNode = Fault{
 	Name:    "kill-node",
-	Doc:     "a node drawn at random, sentinels included, is killed; it comes back empty when it is healed",
+	Doc:     "a node drawn at random, sentinels included, is killed (kill-node:n2: that one); it comes back empty when it is healed",
 	Outside: ownServers,
 	Effect:  death,
+	targets: nodeNames,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		if names := nodeNames(t.Topology); t.Arg != "" && !slices.Contains(names, t.Arg) {
+			return "", nil, fmt.Errorf("kill-node:%s: %s", t.Arg, human.Instead(t.Arg, names))
+		}
 		var up []*topologies.Node
 		for _, n := range t.Topology.Nodes {
-			if n.State() == topologies.Up {
+			if n.State() == topologies.Up && (t.Arg == "" || t.Arg == n.Name) {
 				up = append(up, n)
 			}
 		}
@@ -39,13 +46,6 @@ var killNode = Fault{
 		n := up[t.Rand.IntN(len(up))]
 		return "killed " + n.Name, restart(n), n.Kill()
 	},
-}
-
-// KillThis is the fault that kills one node and starts it again, empty, when it is healed.
-func KillThis(n *topologies.Node) Fault {
-	return Fault{Name: killNode.Name, Effect: death, Inject: func(context.Context, *Target) (string, Heal, error) {
-		return "killed " + n.Name, restart(n), n.Kill()
-	}}
 }
 
 // StartNode is what somebody does who starts a node that is down: recorded as a fault, because it is in no plan.

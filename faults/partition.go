@@ -19,6 +19,12 @@ var partition = Fault{
 	On:      needsNodes,
 	Outside: clientsOnly,
 	Effect:  cut,
+	targets: func(t *topologies.Topology) (all []string) {
+		for _, name := range nodeNames(t) {
+			all = append(all, name+"/"+string(topologies.AllNodes), name+"/"+string(topologies.AllNodes)+"+"+string(topologies.AllClients))
+		}
+		return all
+	},
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		rule, err := t.sides(ctx)
 		if err != nil {

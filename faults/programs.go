@@ -18,6 +18,7 @@ var killProgram = Fault{
 	Doc:     "a program of a service under test is killed with all that it has started, and started again when it is healed (kill-program:2: the second --serve)",
 	Service: true,
 	Effect:  always(programStops),
+	targets: programs,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		return t.program("killed", (*topologies.Program).Kill, (*topologies.Program).Start)
 	},
@@ -28,9 +29,18 @@ var pauseProgram = Fault{
 	Doc:     "a program of a service under test is stopped (SIGSTOP) and goes on when it is healed (pause-program:2: the second --serve)",
 	Service: true,
 	Effect:  always(programStops),
+	targets: programs,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		return t.program("paused", (*topologies.Program).Pause, (*topologies.Program).Resume)
 	},
+}
+
+// programs are the numbers of the programs of a service.
+func programs(t *topologies.Topology) (numbers []string) {
+	for i := range t.Programs {
+		numbers = append(numbers, strconv.Itoa(i+1))
+	}
+	return numbers
 }
 
 // program breaks the program that the fault names by its number, from 1, or one that is drawn. It is healed when the service

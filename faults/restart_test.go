@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,5 +28,22 @@ func TestALateRestartIsNotHurriedByTheEnd(t *testing.T) {
 	}
 	if got := top.Nodes[0].State(); got != topologies.Up {
 		t.Errorf("the node is %v", got)
+	}
+}
+
+// TestANodeToKillIsNamed: the argument chooses the node, and one that names none is answered with those that there are.
+func TestANodeToKillIsNamed(t *testing.T) {
+	top := testbed.Up(t, "replica", topologies.Options{})
+	target := &Target{Scene: single, Topology: top, Rand: rand.New(rand.NewPCG(1, 1)), Arg: "n9"}
+	if _, _, err := killNode.Inject(t.Context(), target); err == nil || !strings.Contains(err.Error(), "n1, n2, n3, n4") {
+		t.Errorf("n9: %v", err)
+	}
+	target.Arg = killNode.Targets(top)[2]
+	what, heal, err := killNode.Inject(t.Context(), target)
+	if err != nil || what != "killed n3" || top.Nodes[2].State() != topologies.Down || top.Nodes[0].State() != topologies.Up {
+		t.Fatalf("got %q, %v, n3 is %v", what, err, top.Nodes[2].State())
+	}
+	if err := heal(t.Context()); err != nil || top.Nodes[2].State() != topologies.Up {
+		t.Errorf("healed: %v, n3 is %v", err, top.Nodes[2].State())
 	}
 }

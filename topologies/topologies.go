@@ -67,6 +67,7 @@ type Options struct {
 	Flat    bool // one loopback address with a port a node, as where 127.0.0.2 cannot be bound
 	Clock   bool // let SetClock set the nodes' clocks; Linux with a C compiler
 	Durable Durability
+	Tell    func(doing string) // is told what a start is doing, by any goroutine; nil = nobody asks
 }
 
 // Durability is how often nodes sync their log of writes to the disk. With one of them PowerLoss works, on Linux with a
@@ -155,6 +156,7 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 		return t, err
 	}
 	s.shape(t)
+	t.tell("%d nodes on %s", len(t.Nodes), o.Server)
 	if err := t.start(ctx); err != nil {
 		return t, err
 	}
@@ -217,7 +219,13 @@ func (t *Topology) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := t.each(func(n *Node) error { return n.Start(ctx) })
+	err := t.each(func(n *Node) error {
+		err := n.Start(ctx)
+		if err == nil {
+			t.tell("%s is up: a %s at %s", n.Name, n.Role, n.Addr())
+		}
+		return err
+	})
 	if all, ok := err.(interface{ Unwrap() []error }); ok && errors.Is(err, errWrapped) {
 		return all.Unwrap()[0] // it is the same for every node
 	}
@@ -228,11 +236,27 @@ func (t *Topology) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	if t.Spec.join != nil {
+		t.tell("the nodes are told of each other")
 		if err := t.Spec.join(ctx, t); err != nil {
 			return err
 		}
 	}
-	return t.AwaitHealthy(ctx)
+	told := ""
+	return poll(ctx, pollEvery, func() error {
+		err := t.healthy(ctx)
+		if err != nil && err.Error() != told {
+			told = err.Error()
+			t.tell("not ready yet: %s", told)
+		}
+		return err
+	})
+}
+
+// tell says what the start is doing.
+func (t *Topology) tell(format string, args ...any) {
+	if t.Options.Tell != nil {
+		t.Options.Tell(fmt.Sprintf(format, args...))
+	}
 }
 
 // healthy returns nil if every node has its role and its links, and what is missing otherwise.

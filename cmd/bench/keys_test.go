@@ -72,7 +72,7 @@ func TestTerminalInjects(t *testing.T) {
 	s := alone(t)
 	s.sees("proved up to")
 	s.types("f")
-	s.shows("inject a fault: enter, or esc", nil)
+	s.shows("inject a fault: letters jump, enter, or esc", nil)
 	s.types("\r")
 	fault := s.shows("inject ([a-z-]+): done; the run is marked interactive", nil)[1]
 	s.types("6")
@@ -109,7 +109,7 @@ func TestTerminalKills(t *testing.T) {
 		t.Error("the run is not marked as interactive")
 	}
 	notes, healed := s.byHand()
-	want := []string{"kill-node: killed " + node, "start-node: started " + node}
+	want := []string{"kill-node:" + node + ": killed " + node, "start-node: started " + node}
 	if !slices.Equal(notes, want) || healed != 2 {
 		t.Errorf("the history knows %q, %d healed, want %q", notes, healed, want)
 	}
@@ -169,7 +169,9 @@ func TestTerminalReplay(t *testing.T) {
 	s.types(endKey + " ")
 	s.shows("replay "+end+" of "+end+" s", nil)
 	s.types("+")
-	s.shows("the rate cannot be changed now", nil)
+	s.shows("replay x2 "+end, nil)
+	s.types("n")
+	s.shows("there is no violation after this", nil)
 	s.types("q")
 	s.leaves(0)
 }

@@ -13,9 +13,9 @@ import (
 // errOver says that a run takes no more faults.
 var errOver = errors.New("the run is about to end")
 
-// Inject lets a fault happen now, beside the plan. It is healed after a while; 0 = at the end.
-func (b *Breaker) Inject(ctx, ending context.Context, f faults.Fault, healed time.Duration) error {
-	step := faults.Step{Fault: f, From: b.r.Clock().Now()}
+// Inject lets the fault of a step happen now, beside the plan. It is healed after a while; 0 = at the end.
+func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed time.Duration) error {
+	step.From = b.r.Clock().Now()
 	if healed > 0 {
 		step.To = step.From + healed
 	}

@@ -28,6 +28,7 @@ func (p *progress) tell(e harness.Event) {
 		head += " " + phase
 	}
 	switch {
+	case len(e.Steps) > 0: // a dashboard or a page shows them
 	case e.Stage == harness.Starting:
 		p.last, p.done = 0, 0
 		if before := e.Combination.Before; len(before) > 0 {

@@ -17,13 +17,20 @@ import (
 // frameEvery is how often a replay moves on.
 const frameEvery = 100 * time.Millisecond
 
+// How much slower or faster than the run was a replay can be.
+const (
+	slowestReplay = 1.0 / 64
+	fastestReplay = 64
+)
+
 // replayCommand shows a saved run in the dashboard.
 func (e Env) replayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: takes(1, 1), ValidArgsFunction: completeRuns,
 		Long: "replay shows a saved run of verify in the dashboard: its history has every operation. A run is a directory, or\n" +
 			"its name, or the beginning of its name, where runs are saved, as in latest. Left and right seek by a second, with shift by a tenth;\n" +
-			"home and end; space stops and goes on; q ends.",
+			"home and end; n goes to the next violation, N to the one before; + and - double and halve the speed;\n" +
+			"space stops and goes on; q ends.",
 		Example: "  bench replay latest",
 	}
 	o := newOptions(c, harness.Default())
@@ -66,7 +73,7 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 // play moves through a replay as time goes by, and as keys ask for, until stop is done.
 func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 	var at time.Duration
-	held := false
+	held, speed := false, 1.0
 	keys := make(chan func())
 	pressed := func(do func()) {
 		select {
@@ -79,12 +86,29 @@ func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 			pressed(func() { at = min(max(at+min(max(by, -r.End()), r.End()), 0), r.End()) })
 		},
 		PlayPause: func() { pressed(func() { held = !held }) },
+		Speed:     func(factor float64) { pressed(func() { speed = min(max(speed*factor, slowestReplay), fastestReplay) }) },
+		Violation: func(step int) bool {
+			found := make(chan bool, 1)
+			pressed(func() {
+				to, ok := r.Violation(at, step)
+				if ok {
+					at, held = to, true
+				}
+				found <- ok
+			})
+			select {
+			case ok := <-found:
+				return ok
+			case <-stop.Done():
+				return true
+			}
+		},
 	})
 	ticker := time.NewTicker(frameEvery)
 	defer ticker.Stop()
 	for last := time.Now(); ; {
 		s := r.At(at)
-		s.Paused = held
+		s.Paused, s.Speed = held, speed
 		d.Publish(s)
 		do := func() {}
 		select {
@@ -95,7 +119,7 @@ func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 		}
 		now := time.Now()
 		if !held {
-			at = min(at+now.Sub(last), r.End())
+			at = min(at+time.Duration(speed*float64(now.Sub(last))), r.End())
 		}
 		last = now
 		do()

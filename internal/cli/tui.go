@@ -44,8 +44,10 @@ func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Da
 type frames struct{ last *measure.Snapshot }
 
 func (f *frames) next(e harness.Event) *measure.Snapshot {
-	s := &measure.Snapshot{LongestBy: -1, Head: measure.Head{
-		Topology: e.Combination.Topology.Name, Lock: e.Combination.Lock.Name,
+	w := &e.Combination.Plan.Workload
+	s := &measure.Snapshot{LongestBy: -1, Steps: e.Steps, Head: measure.Head{
+		Topology: e.Combination.Topology.Name, Lock: e.Combination.Lock.Name, Scenario: e.Combination.Scenario.Name,
+		Workers: w.Workers, Keys: w.Keys, Rate: w.Rate, Service: e.Combination.Plan.Service != nil,
 	}}
 	switch {
 	case e.Snapshot != nil:

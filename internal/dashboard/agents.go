@@ -11,12 +11,17 @@ import (
 
 // machines shows the servers, and below them the agents, if there are any.
 func machines(c canvas, s *measure.Snapshot, st *state) {
-	rows := 0
-	if n := len(s.Agents); n > 0 {
-		rows = min(n+1, c.h/2)
-	}
+	rows := agentRows(c, s)
 	nodes(c.part(0, 0, c.w, c.h-rows), s, st)
 	agents(c.part(0, c.h-rows, c.w, rows), s)
+}
+
+// agentRows is how many rows of a canvas agents get.
+func agentRows(c canvas, s *measure.Snapshot) int {
+	if len(s.Agents) == 0 {
+		return 0
+	}
+	return min(len(s.Agents)+1, c.h/2)
 }
 
 // agents shows how agents do: those that are lost come first.

@@ -55,7 +55,7 @@ func (l look) tint(s tcell.Style, c tcell.Color) tcell.Style {
 
 // asciiLetters replace the others on a terminal without Unicode.
 var asciiLetters = map[rune]rune{
-	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '‖': '=', '▲': '^', '→': '>', '…': '.', '×': 'x',
+	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '▓': '*', '‖': '=', '▲': '^', '→': '>', '…': '.', '×': 'x',
 	'▁': '.', '▂': '.', '▃': ':', '▄': ':', '▅': '+', '▆': '+', '▇': '#',
 }
 
@@ -137,8 +137,15 @@ func (c canvas) spark(values []float64, most float64, toneOf func(i int) tone) i
 		}
 		for row := range c.h {
 			part := min(max(eighths-8*(c.h-1-row), 0), 8)
-			c.put(left+i, row, toneOf(i), string(bars[part]))
+			if part > 0 {
+				c.put(left+i, row, toneOf(i), string(bars[part]))
+			}
 		}
 	}
 	return left
+}
+
+// bar draws a share between 0 and 1 from x to the right edge.
+func (c canvas) bar(x, y int, share float64) {
+	c.put(x, y, plain, strings.Repeat("█", int(share*float64(max(c.w-x, 0))+0.5)))
 }

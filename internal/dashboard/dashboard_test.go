@@ -73,7 +73,7 @@ func TestKeys(t *testing.T) {
 	s.press('6')
 	s.shows("throughput", false)
 	s.press(tcell.KeyUp, tcell.KeyEnter)
-	golden(t, "window", s.shows("the workers around it", true))
+	golden(t, "window", s.shows("esc closes", true))
 	s.press(tcell.KeyEscape, '/', 'r', 'o', 'l', 'e', tcell.KeyEnter)
 	s.shows("filter role", true)
 	s.shows("w02 was told", false)
@@ -122,8 +122,9 @@ func TestOrders(t *testing.T) {
 	s.press('+')
 	s.shows("the rate cannot be changed now", true)
 	s.Control(&measure.Controls{
-		Faults: []measure.Choice{{Name: "delay", Doc: "late", Refused: "needs links"}, {Name: "flush", Doc: "FLUSHALL"}},
-		Inject: func(f string) error { do("inject " + f); return nil },
+		Faults: []measure.Choice{{Name: "delay", Doc: "late", Refused: "needs links"}, {Name: "flush", Doc: "FLUSHALL"},
+			{Name: "kill-node", Doc: "any", Targets: []string{"n1", "n2", "n3"}}},
+		Inject: func(f, target string) error { do(strings.TrimSpace("inject " + f + " " + target)); return nil },
 		Kill:   func(n string) error { do("kill " + n); return errors.New("no " + n) },
 		Rate: func(factor float64) (float64, error) {
 			do(fmt.Sprint("rate ", factor))
@@ -134,9 +135,17 @@ func TestOrders(t *testing.T) {
 		},
 	})
 	s.press('f')
-	s.shows("delay (not here)", true)
+	if got := s.shows("delay              not here: needs links", true); !strings.Contains(got, "flush              FLUSHALL") {
+		t.Errorf("an entry has not one row:\n%s", got)
+	}
 	s.press(tcell.KeyEnter)
 	s.shows("inject flush: done", true)
+	s.press('f', 'k', 'i', 'l', tcell.KeyEnter) // the letters go to kill-node
+	s.shows("n3                 primary, up", true)
+	s.press(tcell.KeyDown, tcell.KeyDown, tcell.KeyEnter)
+	s.shows("inject kill-node n2: done", true)
+	s.press('n')
+	s.shows("only a replay can go to the next violation", true)
 	s.press('k')
 	s.shows("choose one there", true)
 	s.press('5', tcell.KeyDown, tcell.KeyDown, 'k')
@@ -147,8 +156,54 @@ func TestOrders(t *testing.T) {
 	s.shows("as slow as it goes", true)
 	mu.Lock()
 	defer mu.Unlock()
-	if got := strings.Join(did, ", "); got != "inject flush, kill n3, rate 1.25, rate 0.8" {
+	if got := strings.Join(did, ", "); got != "inject flush, inject kill-node n2, kill n3, rate 1.25, rate 0.8" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestReplayKeys: speed and violations of a replay, and its seek where a run would scroll its lanes.
+func TestReplayKeys(t *testing.T) {
+	var mu sync.Mutex
+	var did []string
+	do := func(what ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		did = append(did, strings.TrimSpace(fmt.Sprintln(what...)))
+	}
+	s := opened(t, Options{Replay: true})
+	s.Publish(picture())
+	s.shows("n violation", true)
+	s.Control(&measure.Controls{
+		Seek: func(by time.Duration) { do("seek", by) }, Speed: func(f float64) { do("speed", f) },
+		Violation: func(step int) bool { do("violation", step); return step > 0 },
+	})
+	s.press('+', '-', tcell.KeyLeft, 'n', 'N')
+	s.shows("there is no violation before this", true)
+	mu.Lock()
+	defer mu.Unlock()
+	if got := strings.Join(did, ", "); got != "speed 2, speed 0.5, seek -1s, violation 1, violation -1" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestScroll: the lanes of a run stand still where they were scrolled to, within the minute that is kept.
+func TestScroll(t *testing.T) {
+	shot := &measure.Snapshot{LanesEnd: 90 * time.Second}
+	st := &state{view: holdersView, zoom: 1} // five seconds
+	for _, step := range []struct {
+		key  tcell.Key
+		want time.Duration
+	}{
+		{tcell.KeyRight, 0}, {tcell.KeyLeft, 88750 * time.Millisecond}, {tcell.KeyRight, 0}, {tcell.KeyHome, 35 * time.Second},
+		{tcell.KeyLeft, 35 * time.Second}, {tcell.KeyRight, 36250 * time.Millisecond}, {tcell.KeyEnd, 0},
+	} {
+		if st.scroll(shot, step.key); st.until != step.want {
+			t.Errorf("%v: the lanes end at %s, want %s", step.key, st.until, step.want)
+		}
+	}
+	st.until = 40 * time.Second
+	if got := st.stretch(shot, 200); got.end != 40*time.Second || got.begin() != 35*time.Second || got.from+got.cells != measure.StripCells-2000 {
+		t.Errorf("got %+v from %s", got, got.begin())
 	}
 }
 

@@ -8,11 +8,27 @@ import (
 	"hammerlock/internal/measure"
 )
 
+// eventsInFull is the view of events: the list, and below it all that is known of the chosen one, or of the newest.
+func eventsInFull(c canvas, s *measure.Snapshot, st *state) {
+	all := st.events(s)
+	if len(all) == 0 {
+		events(c, s, st)
+		return
+	}
+	at := st.chosen(len(all))
+	if at < 0 {
+		at = len(all) - 1
+	}
+	rows := min(max(c.h/2-1, c.h-24), len(all)+1)
+	events(c.part(0, 0, c.w, rows), s, st)
+	window(c.part(0, rows, c.w, c.h-rows), &all[at], "")
+}
+
 // events lists what happened, the newest last.
 func events(c canvas, s *measure.Snapshot, st *state) {
 	more := "enter opens one"
 	if st.filter != "" {
-		more = "only those with " + st.filter
+		more = fmt.Sprintf("%d of %d have %q in them", len(st.events(s)), len(s.Events), st.filter)
 	}
 	if s.Dropped > 0 {
 		more += fmt.Sprintf(", %d older ones dropped", s.Dropped)
@@ -20,7 +36,7 @@ func events(c canvas, s *measure.Snapshot, st *state) {
 	c = c.panel("events", more)
 	all := st.events(s)
 	if len(all) == 0 {
-		c.put(0, 0, faint, "nothing yet")
+		c.put(0, 0, faint, map[bool]string{true: "nothing happened yet", false: "no event has that in it; esc forgets the filter"}[len(s.Events) == 0])
 		return
 	}
 	at := st.chosen(len(all))
@@ -34,7 +50,7 @@ func events(c canvas, s *measure.Snapshot, st *state) {
 		if first+y == at {
 			t = chosen
 		}
-		c.put(0, y, t, eventText(e))
+		c.put(0, y, t, cut(eventText(e), c.w))
 	}
 }
 
@@ -67,8 +83,8 @@ func eventText(e *measure.Event) string {
 }
 
 // window shows one event and what the workers did around it.
-func window(c canvas, e *measure.Event) {
-	body := c.panel(fmt.Sprintf("%s at %.3f s", e.Kind, e.At.Seconds()), "esc closes")
+func window(c canvas, e *measure.Event, keys string) {
+	body := c.panel(fmt.Sprintf("%s at %.3f s", e.Kind, e.At.Seconds()), keys)
 	y := 0
 	for _, text := range append([]string{e.Text}, e.Detail...) {
 		for _, row := range human.Wrap(text, body.w) {
@@ -85,10 +101,14 @@ func window(c canvas, e *measure.Event) {
 	width := min(strips.w-5, len(e.Around[0].Cells))
 	for i, l := range e.Around {
 		strips.put(0, i, plain, fmt.Sprintf("w%02d", l.Worker))
-		paintStrip(strips.part(4, i, width, 1), l.Cells, (len(l.Cells)+width-1)/max(width, 1))
+		paintStrip(strips.part(4, i, width, 1), l.Cells)
 	}
 	x := 4 + int((e.At-e.Begin)/measure.StripStep)*width/max(len(e.Around[0].Cells), 1)
-	strips.put(x, len(e.Around), strong, fmt.Sprintf("▲ %.3f s", e.At.Seconds()))
-	strips.put(4, len(e.Around)+1, faint, fmt.Sprintf("from %.3f s to %.3f s", max(e.Begin, 0).Seconds(),
-		(e.Begin+measure.StripStep*time.Duration(len(e.Around[0].Cells))).Seconds()))
+	rows := min(len(e.Around), max(strips.h-2, 1)) // the axis is always seen
+	if rows < len(e.Around) {
+		strips.row(rows, plain, "")
+		strips.row(rows+1, plain, "")
+	}
+	strips.put(x, rows, strong, fmt.Sprintf("▲ %.3f s", e.At.Seconds()))
+	strips.part(4, 0, width, strips.h).timeAxis(rows+1, e.Begin, e.Begin+measure.StripStep*time.Duration(len(e.Around[0].Cells)))
 }

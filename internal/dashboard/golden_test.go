@@ -55,13 +55,7 @@ func picture() *measure.Snapshot {
 			Reasons: []string{"closed loop on the servers' cores"}},
 	}
 	s.Lanes, s.Fairness.Workers = pictureLanes()
-	for i := range 41 {
-		done := int64(4000 + 97*((i*37)%23))
-		if i > 30 && i < 35 {
-			done = int64(i) - 31
-		}
-		s.Seconds = append(s.Seconds, measure.Second{At: time.Duration(i) * time.Second, Done: done, Fault: i >= 31})
-	}
+	s.Seconds, s.Roles = pictureSeconds(), pictureRoles(s.Nodes)
 	s.Events = []measure.Event{
 		{Kind: measure.FaultEvent, At: 8 * time.Second, To: 9 * time.Second, Count: 1, Text: "delay: clients are 20ms to 40ms away"},
 		{Kind: measure.FaultEvent, At: 31_004 * ms, Count: 1, Text: "kill-primary: killed n1"},
@@ -70,7 +64,11 @@ func picture() *measure.Snapshot {
 		{Kind: measure.ViolationEvent, At: 33_170 * ms, Count: 3,
 			Text:   "w03 was granted page 0 at 33.170000s while w05, granted at 30.990000s, believed in it until 35.980000s",
 			Detail: []string{"what: exclusion", "happened at 33.170 s, proved at 33.181 s"},
-			Around: s.Lanes[2:6], Begin: 32 * time.Second},
+			Around: slices.Clone(s.Lanes[2:6]), Begin: 32_425 * ms},
+	}
+	for i := range s.Events[4].Around {
+		l := &s.Events[4].Around[i]
+		l.Cells = l.Cells[measure.StripCells-60:]
 	}
 	return s
 }
@@ -82,6 +80,32 @@ func agentPicture() []results.LiveAgent {
 		{Agent: results.Agent{Name: "b", Host: "host2", Lost: "was lost"}, UpTo: 31_250 * time.Millisecond},
 		{Agent: results.Agent{Name: "c", Host: "host3", Spool: 12_345_678, Doubt: 184_000}, Rate: 8, UpTo: 37_700 * time.Millisecond},
 	}
+}
+
+func pictureSeconds() (all []measure.Second) {
+	for i := range 41 {
+		done := int64(4000 + 97*((i*37)%23))
+		if i > 30 && i < 35 {
+			done = int64(i) - 31
+		}
+		second := measure.Second{At: time.Duration(i) * time.Second, Done: done, Fault: i >= 31}
+		for k := range 8 { // most take about as long, and longer while the fault is at work
+			second.Response[min(6+k+i/31*3, measure.Bands-1)] = uint32(done) >> (2*k + i%3)
+		}
+		second.Acquire[3] = uint32(done)
+		all = append(all, second)
+	}
+	return all
+}
+
+func pictureRoles(nodes []measure.NodeState) (all []measure.Roles) {
+	for _, n := range nodes {
+		all = append(all, measure.Roles{Node: n.Name, Spans: []measure.Role{{What: n.Made}}})
+	}
+	all[0].Spans = append(all[0].Spans, measure.Role{From: 31 * time.Second, What: "down"})
+	all[2].Spans = append(all[2].Spans, measure.Role{From: 32_190 * time.Millisecond, What: "primary"})
+	all[3].Spans = append(all[3].Spans, measure.Role{From: 40 * time.Second, What: "paused"})
+	return all
 }
 
 func pictureLanes() (lanes []measure.Strip, workers []results.Worker) {
@@ -205,44 +229,67 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
+var color = look{color: true}
+
+// frames are pictures of the views, and of what can be said in them.
+var frames = map[string]struct {
+	w, h   int
+	look   look
+	change func(*measure.Snapshot, *state)
+	styles bool
+}{
+	"80x24":         {80, 24, color, nil, true},
+	"100x34":        {100, 34, color, nil, false},
+	"200x60":        {200, 60, color, nil, false},
+	"ascii":         {80, 24, look{ascii: true}, nil, true},
+	"ascii-latency": {80, 24, look{ascii: true}, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, true},
+	"small":         {60, 15, color, nil, false},
+	"starting": {80, 24, color, func(s *measure.Snapshot, _ *state) {
+		*s = measure.Snapshot{Stage: "starting", LongestBy: -1, Head: s.Head, Steps: []measure.Step{{At: 10 * time.Millisecond, Doing: "2 nodes"},
+			{At: 200 * time.Millisecond, Doing: "not ready yet: " + strings.Repeat("n1 lacks a role\n", 6)}}}
+	}, false},
+	"early": {80, 24, color, func(s *measure.Snapshot, _ *state) {
+		*s = measure.Snapshot{Stage: "running", LongestBy: -1, Head: s.Head, Live: measure.Live{At: time.Second}, From: 2 * time.Second,
+			Latency: []measure.LatencyRow{{Name: "acquire"}, {Name: "response"}}}
+	}, false},
+	"safe":  {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Safety.Violations, s.Active = 0, nil }, false},
+	"locks": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = holdersView }, false},
+	"scrolled": {80, 24, color, func(s *measure.Snapshot, st *state) {
+		st.view, st.zoom, st.until, st.top = holdersView, 3, s.LanesEnd-time.Second, 1
+	}, false},
+	"latency": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, false},
+	"waits":   {80, 24, color, func(_ *measure.Snapshot, st *state) { st.view, st.waits = latencyView, true }, false},
+	"decades": {80, 24, color, func(s *measure.Snapshot, st *state) {
+		st.view = latencyView
+		s.Seconds[39].Response[0], s.Seconds[39].Response[measure.Bands-1] = 900, 1
+	}, false},
+	"fairness": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = fairnessView }, false},
+	"nodes":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.node = nodesView, 2 }, true},
+	"events":   {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.event = eventsView, 2 }, true},
+	"replay": {80, 24, color, func(s *measure.Snapshot, st *state) {
+		st.replay, s.Stage, s.Speed, s.Nodes, s.Cuts, s.Cost, s.Roles = true, "replay", 0.5, nil, nil, results.Cost{}, s.Roles[2:3]
+	}, false},
+	"filtered": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.filter = "killed" }, false},
+	"frozen":   {80, 24, color, func(_ *measure.Snapshot, st *state) { st.frozen, st.message = true, "said" }, false},
+	"phases": {100, 34, color, func(s *measure.Snapshot, _ *state) {
+		s.Head.Rate, s.Head.Phases = 437.5, []measure.Span{{Name: "warm-up", To: 2 * time.Second}, {Name: "ramp", To: 12 * time.Second},
+			{Name: "steady", To: 24 * time.Second}, {Name: "burst", To: 31 * time.Second}, {Name: "kill-primary", To: 50 * time.Second}}
+	}, true},
+	"service": {100, 34, color, func(s *measure.Snapshot, _ *state) {
+		s.Head.Service, s.Safety, s.Lanes, s.Cuts, s.Latency = true, measure.Safety{}, nil, nil, s.Latency[1:]
+		s.Nodes = []measure.NodeState{{Name: "program1", Role: "program", State: "up"}, {Name: "program2", Role: "program", State: "paused"}}
+	}, false},
+	"agents": {100, 34, color, func(s *measure.Snapshot, st *state) {
+		s.Agents = agentPicture()
+	}, true},
+	"agents-view": {100, 34, color, func(s *measure.Snapshot, st *state) {
+		s.Agents, st.view = agentPicture(), nodesView
+	}, false},
+	"interactive": {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Head.Interactive = true; s.Head.Rate = 1000 }, false},
+}
+
 func TestFrames(t *testing.T) {
-	color := look{color: true}
-	for name, tt := range map[string]struct {
-		w, h   int
-		look   look
-		change func(*measure.Snapshot, *state)
-		styles bool
-	}{
-		"80x24":    {80, 24, color, nil, true},
-		"100x34":   {100, 34, color, nil, false},
-		"200x60":   {200, 60, color, nil, false},
-		"ascii":    {80, 24, look{ascii: true}, nil, true},
-		"small":    {60, 15, color, nil, false},
-		"starting": {80, 24, color, func(s *measure.Snapshot, _ *state) { *s = measure.Snapshot{Stage: "starting", LongestBy: -1} }, false},
-		"safe":     {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Safety.Violations, s.Active = 0, nil }, false},
-		"locks":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = holdersView }, false},
-		"latency":  {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, false},
-		"fairness": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = fairnessView }, false},
-		"nodes":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.node = nodesView, 2 }, true},
-		"events":   {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.event = eventsView, 2 }, true},
-		"filtered": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.filter = "killed" }, false},
-		"frozen":   {80, 24, color, func(_ *measure.Snapshot, st *state) { st.frozen, st.message = true, "said" }, false},
-		"phases": {100, 34, color, func(s *measure.Snapshot, _ *state) {
-			s.Head.Rate, s.Head.Phases = 437.5, []measure.Span{{Name: "warm-up", To: 2 * time.Second}, {Name: "ramp", To: 12 * time.Second},
-				{Name: "steady", To: 24 * time.Second}, {Name: "burst", To: 31 * time.Second}, {Name: "kill-primary", To: 50 * time.Second}}
-		}, true},
-		"service": {100, 34, color, func(s *measure.Snapshot, _ *state) {
-			s.Head.Service, s.Safety, s.Lanes, s.Cuts, s.Latency = true, measure.Safety{}, nil, nil, s.Latency[1:]
-			s.Nodes = []measure.NodeState{{Name: "program1", Role: "program", State: "up"}, {Name: "program2", Role: "program", State: "paused"}}
-		}, false},
-		"agents": {100, 34, color, func(s *measure.Snapshot, st *state) {
-			s.Agents = agentPicture()
-		}, true},
-		"agents-view": {100, 34, color, func(s *measure.Snapshot, st *state) {
-			s.Agents, st.view = agentPicture(), nodesView
-		}, false},
-		"interactive": {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Head.Interactive = true; s.Head.Rate = 1000 }, false},
-	} {
+	for name, tt := range frames {
 		t.Run(name, func(t *testing.T) {
 			screen := simulation(t, tt.w, tt.h)
 			defer screen.Fini()
@@ -253,7 +300,7 @@ func TestFrames(t *testing.T) {
 			draw(canvas{screen, tt.look, 0, 0, tt.w, tt.h}, s, st, time.Time{})
 			screen.Show()
 			got := frame(screen, tt.styles)
-			if !tt.look.color && strings.Contains(strings.SplitN(got, "\n\n", 2)[1], "c") {
+			if !tt.look.color && strings.Contains(strings.SplitN(got, "\n", tt.h+2)[tt.h+1], "c") {
 				t.Error("there is colour")
 			}
 			golden(t, name, got)
@@ -278,7 +325,7 @@ func TestEverySizeCanBeDrawn(t *testing.T) {
 				for v := allView; v <= eventsView; v++ {
 					draw(canvas{screen, look{}, 0, 0, w, h}, s, &state{view: v}, time.Time{})
 				}
-				window(canvas{screen, look{}, 0, 0, w, h}, &measure.Event{Around: s.Lanes[:min(3, len(s.Lanes))]})
+				window(canvas{screen, look{}, 0, 0, w, h}, &measure.Event{Around: s.Lanes[:min(3, len(s.Lanes))]}, "esc")
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -31,7 +32,7 @@ func (d *Dashboard) key(e *tcell.EventKey) *tcell.EventKey {
 		if d.popup != "" {
 			d.closePopup()
 		} else {
-			d.state.filter, d.state.event = "", 0
+			d.state.filter, d.state.event, d.state.until = "", 0, 0
 		}
 		return nil
 	}
@@ -60,7 +61,7 @@ func (d *Dashboard) letter(r rune) {
 	st := &d.state
 	switch {
 	case r >= '1' && r <= '6':
-		st.view = view(r - '0')
+		st.view, st.top = view(r-'0'), 0
 	case r == 'q':
 		d.quit()
 	case r == '?':
@@ -78,6 +79,14 @@ func (d *Dashboard) letter(r rune) {
 		d.faults()
 	case r == 'k':
 		d.kill()
+	case r == 'z':
+		st.zoom = max(st.zoom-1, -usualSpan)
+	case r == 'Z':
+		st.zoom = min(st.zoom+1, len(spans)-1-usualSpan)
+	case r == 'n':
+		d.violation(1)
+	case r == 'N':
+		d.violation(-1)
 	case r == '+':
 		d.rate(faster)
 	case r == '-':
@@ -89,43 +98,68 @@ func (d *Dashboard) move(k tcell.Key, m tcell.ModMask) {
 	st := &d.state
 	switch k {
 	case tcell.KeyUp:
-		if st.view == nodesView {
-			st.node = max(st.node-1, 0)
-		} else {
-			st.event = min(st.event+1, len(st.events(d.shown)))
-		}
+		d.choose(-1)
 	case tcell.KeyDown:
-		if st.view == nodesView {
-			st.node = min(st.node+1, max(len(st.nodes(d.shown))-1, 0))
-		} else {
-			st.event = max(st.event-1, 0)
-		}
+		d.choose(1)
+	case tcell.KeyTab:
+		st.waits = !st.waits
 	case tcell.KeyEnter:
 		d.openEvent()
 	case tcell.KeyLeft, tcell.KeyRight, tcell.KeyHome, tcell.KeyEnd:
-		d.seek(k, m)
+		if c := d.control.Load(); c != nil && c.Seek != nil {
+			seek(c.Seek, k, m)
+		} else {
+			st.scroll(d.shown, k)
+		}
+	}
+}
+
+// choose goes down or up in the list of the view: of lanes, workers, nodes or events.
+func (d *Dashboard) choose(down int) {
+	switch st := &d.state; st.view {
+	case nodesView:
+		st.node = min(max(st.node+down, 0), max(len(st.nodes(d.shown))-1, 0))
+	case holdersView, fairnessView:
+		st.top = max(st.top+down, 0) // drawing keeps it within the list
+	default:
+		st.event = min(max(st.event-down, 0), len(st.events(d.shown)))
+	}
+}
+
+// scroll moves the lanes of a run through the last minute, by a quarter of what they show. They stand still then.
+func (st *state) scroll(s *measure.Snapshot, k tcell.Key) {
+	span := spans[usualSpan+st.zoom]
+	until := cmp.Or(st.until, s.LanesEnd)
+	switch k {
+	case tcell.KeyLeft:
+		until -= span / 4
+	case tcell.KeyRight:
+		until += span / 4
+	case tcell.KeyHome:
+		until = 0
+	case tcell.KeyEnd:
+		until = s.LanesEnd
+	}
+	if st.until = max(until, s.LanesEnd-time.Minute+span, min(span, s.LanesEnd)); st.until >= s.LanesEnd {
+		st.until = 0
 	}
 }
 
 // seek moves a replay.
-func (d *Dashboard) seek(k tcell.Key, m tcell.ModMask) {
-	c := d.control.Load()
-	if c == nil || c.Seek == nil {
-		return
-	}
+func seek(by func(time.Duration), k tcell.Key, m tcell.ModMask) {
 	step := time.Second
 	if m&(tcell.ModShift|tcell.ModCtrl) != 0 {
 		step = 100 * time.Millisecond
 	}
 	switch k {
 	case tcell.KeyLeft:
-		c.Seek(-step)
+		by(-step)
 	case tcell.KeyRight:
-		c.Seek(step)
+		by(step)
 	case tcell.KeyHome:
-		c.Seek(-forever)
+		by(-forever)
 	case tcell.KeyEnd:
-		c.Seek(forever)
+		by(forever)
 	}
 }
 
@@ -151,9 +185,24 @@ const (
 	slower = 1 / faster
 )
 
-// rate changes the rate of visits; an error of the run says why it cannot.
+// violation moves a replay to another violation.
+func (d *Dashboard) violation(step int) {
+	c := d.control.Load()
+	switch {
+	case c == nil || c.Violation == nil:
+		d.state.say(time.Now(), "only a replay can go to the next violation: 6 lists those of this run")
+	case !c.Violation(step):
+		d.state.say(time.Now(), "there is no violation %s", map[bool]string{true: "after this", false: "before this"}[step > 0])
+	}
+}
+
+// rate changes the rate of visits, or the speed of a replay; an error of the run says why it cannot.
 func (d *Dashboard) rate(factor float64) {
 	c := d.control.Load()
+	if c != nil && c.Speed != nil {
+		c.Speed(map[bool]float64{true: 2, false: 0.5}[factor > 1])
+		return
+	}
 	if c == nil || c.Rate == nil {
 		d.state.say(time.Now(), "the rate cannot be changed now")
 		return

@@ -23,20 +23,21 @@ func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	header(c.part(0, 0, c.w, 2), s, st)
 	footer(c.part(0, c.h-1, c.w, 1), st, now)
 	body := c.part(0, 2, c.w, c.h-3)
-	switch st.view {
-	case holdersView:
+	switch {
+	case s.At == 0 && !st.replay:
+		starting(body, s)
+	case st.view == holdersView:
 		holders(body, s, st)
-	case latencyView:
-		latency(body.part(0, 0, body.w, 9), s)
-		throughput(body.part(0, 9, body.w, body.h-12), s)
-		cost(body.part(0, body.h-3, body.w, 3), s)
-	case fairnessView:
-		fairness(body, s, true)
-	case nodesView:
-		machines(body.part(0, 0, body.w, body.h-5), s, st)
-		cost(body.part(0, body.h-5, body.w, 5), s)
-	case eventsView:
-		events(body, s, st)
+	case st.view == latencyView:
+		latency(body.part(0, 0, body.w, 7), s)
+		heat(body.part(0, 7, body.w, body.h-7), s, st)
+	case st.view == fairnessView:
+		sharing(body, s, st)
+	case st.view == nodesView:
+		deployment(body.part(0, 0, body.w, body.h-4), s, st)
+		cost(body.part(0, body.h-4, body.w, 4), s)
+	case st.view == eventsView:
+		eventsInFull(body, s, st)
 	default:
 		overview(body, s, st)
 	}
@@ -53,7 +54,7 @@ func overview(c canvas, s *measure.Snapshot, st *state) {
 		right := c.w - left - 1
 		eventRows := max(c.h/4, 6)
 		latency(c.part(left+1, 0, right, 8), s)
-		fairness(c.part(left+1, 8, right, 6), s, false)
+		fairness(c.part(left+1, 8, right, 6), s)
 		cost(c.part(left+1, 14, right, 6), s)
 		machines(c.part(left+1, 20, right, c.h-20-eventRows), s, st)
 		throughput(c.part(0, 0, left, 12), s)
@@ -62,16 +63,16 @@ func overview(c canvas, s *measure.Snapshot, st *state) {
 		return
 	}
 	half := c.w / 2
-	low := 5
+	low, eventRows := 4, 4 // the legend of the lanes wants a row
 	if c.h >= 28 {
 		low = 8
+		eventRows = max((c.h-top-low)*2/5, 4)
 	}
-	eventRows := max((c.h-top-low)*2/5, 4)
 	throughput(c.part(0, 0, half-1, top), s)
 	latency(c.part(half, 0, c.w-half, top), s)
 	holders(c.part(0, top, c.w, c.h-top-low-eventRows), s, st)
 	y := c.h - low - eventRows
-	fairness(c.part(0, y, half-1, min(low, 5)), s, false)
+	fairness(c.part(0, y, half-1, min(low, 5)), s)
 	if low > 5 {
 		cost(c.part(0, y+5, half-1, low-5), s)
 	}
@@ -86,7 +87,7 @@ func footer(c canvas, st *state, now time.Time) {
 	}
 	keys := "1 all 2 locks 3 latency 4 fairness 5 nodes 6 events  ? help  / filter  p freeze  f fault  q end"
 	if st.replay {
-		keys = "1-6 views  left right seek  home end  space stop  ? help  / filter  p freeze  q end"
+		keys = "1-6 views left right seek n violation + - speed space stop ? help / filter q end"
 	}
 	if c.w < 100 && !st.replay {
 		keys = "1 all 2 locks 3 latency 4 fair 5 nodes 6 events ? help / p freeze f fault q end"

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,6 +54,9 @@ func header(c canvas, s *measure.Snapshot, st *state) {
 	} else if s.Paused {
 		stage = "PAUSED"
 	}
+	if s.Speed > 0 && s.Speed != 1 {
+		stage += " x" + strconv.FormatFloat(s.Speed, 'g', -1, 64)
+	}
 	left := stage
 	if s.At > 0 {
 		left += fmt.Sprintf(" %.1f of %s", s.At.Seconds(), span(s.To))
@@ -86,7 +90,7 @@ func safetyText(s *measure.Snapshot) (string, tone) {
 func generatorText(s *measure.Snapshot) (string, tone) {
 	switch s.Generator.State {
 	case "":
-		return "GENERATOR ?", plain
+		return "GENERATOR not judged", plain
 	case results.GeneratorOK:
 		return "GENERATOR OK", good
 	case results.Suspect:
@@ -114,6 +118,10 @@ func throughput(c canvas, s *measure.Snapshot) {
 	if c.h < 3 {
 		return
 	}
+	c.put(0, c.h-1, faint, strings.Repeat("─", c.w))
+	c = c.part(0, 1, c.w, c.h-1)
+	high := c.part(0, 0, c.w, c.h-1).yAxis(human.Count(int64(most)))
+	c = c.part(c.w-high.w, 0, high.w, c.h)
 	width := 1
 	if c.w >= 2*60 {
 		width = 2
@@ -125,8 +133,7 @@ func throughput(c canvas, s *measure.Snapshot) {
 		}
 	}
 	marks = marks[max(len(marks)-c.w, 0):]
-	graph := c.part(0, 1, c.w, c.h-2)
-	left := graph.spark(wide, most, func(i int) tone {
+	left := high.spark(wide, most, func(i int) tone {
 		switch {
 		case marks[i].Fault:
 			return warning
@@ -135,13 +142,16 @@ func throughput(c canvas, s *measure.Snapshot) {
 		}
 		return plain
 	})
-	c.put(0, c.h-1, faint, strings.Repeat("─", c.w))
-	for i, second := range marks {
-		if second.Fault {
-			c.put(left+i, c.h-1, warning, "▲")
-		}
+	if len(seconds) > 0 && len(s.Head.Phases) == 0 {
+		end := marks[len(marks)-1].At + time.Second
+		c.timeAxis(c.h-1, end-time.Duration(c.w)*time.Second/time.Duration(width), end)
 	}
 	c.phases(s, marks, left)
+	for i, second := range marks {
+		if second.Fault {
+			c.mark(left+i, c.h-1)
+		}
+	}
 }
 
 // phases names the phases of the load at the foot of a graph of seconds, as far as there is room: each where it begins.
@@ -163,153 +173,6 @@ func phaseAt(s *measure.Snapshot, at time.Duration) int {
 	return slices.IndexFunc(s.Head.Phases, func(p measure.Span) bool { return at < p.To })
 }
 
-// latency is the table of percentiles, with the random waiter and the longest wait, which percentiles hide.
-func latency(c canvas, s *measure.Snapshot) {
-	c = c.panel("latency", "")
-	column := max(min((c.w-12)/3, 12), 8)
-	for i, head := range []string{"now", "10 s", "run"} {
-		c.put(12+(i+1)*column-len(head), 0, faint, head)
-	}
-	y := 1
-	for _, r := range s.Latency {
-		for i, p := range []string{"p50", "p99"} {
-			name := ""
-			if i == 0 {
-				name = r.Name
-			}
-			c.put(0, y, plain, fmt.Sprintf("%-8s %s", name, p))
-			for k, q := range []measure.Quantiles{r.Now, r.Ten, r.Run} {
-				text := q.Text(i == 1)
-				c.put(12+(k+1)*column-len([]rune(text)), y, plain, text)
-			}
-			y++
-		}
-	}
-	longest, t := "longest now -", plain
-	if s.LongestBy >= 0 {
-		longest = fmt.Sprintf("longest now %s by w%02d", human.Duration(s.Longest), s.LongestBy)
-	}
-	if s.Longest > 10*max(s.Random.P50, time.Millisecond) && s.Random.Count > 0 {
-		t = warning
-	}
-	if s.Head.Service {
-		return
-	}
-	random := "random waiter " + s.Random.Text(false)
-	if c.h > y+1 {
-		c.put(0, y, plain, random+"  p99 "+s.Random.Text(true))
-		c.put(0, y+1, t, longest)
-		return
-	}
-	c.put(c.put(0, y, plain, random)+2, y, t, longest)
-}
-
-// fairness shows the workers' shares of the visits.
-func fairness(c canvas, s *measure.Snapshot, long bool) {
-	c = c.panel("fairness", "visits by worker")
-	f := &s.Fairness
-	t := plain
-	if f.Starving > 0 {
-		t = warning
-	}
-	x := c.put(0, 0, plain, fmt.Sprintf("Jain %.3f  ", f.Jain))
-	x = c.put(x, 0, t, fmt.Sprintf("starving %d  ", f.Starving))
-	worst := fmt.Sprintf("worst w%02d %s", f.Worst.Worker, human.Count(f.Worst.Visits))
-	if !s.Head.Service {
-		worst += ", " + human.Duration(time.Duration(f.Worst.Longest))
-	}
-	c.put(x, 0, plain, cut(worst, c.w-x))
-	most := int64(0)
-	for _, w := range f.Workers {
-		most = max(most, w.Visits)
-	}
-	if !long {
-		var values []float64
-		for _, w := range f.Workers[:min(len(f.Workers), max(c.w, 0))] {
-			values = append(values, float64(w.Visits))
-		}
-		graph := c.part(0, 1, min(c.w, len(values)), min(c.h-1, 3))
-		graph.spark(values, float64(most), func(int) tone { return plain })
-		return
-	}
-	columns := max(min(c.w/40, (len(f.Workers)+c.h-2)/max(c.h-1, 1)), 1)
-	for i, w := range f.Workers {
-		column := c.part(i/max(c.h-1, 1)*(c.w/columns), 1, c.w/columns-1, c.h-1)
-		if i/max(c.h-1, 1) >= columns {
-			c.right(0, faint, fmt.Sprintf("%d workers more", len(f.Workers)-i))
-			break
-		}
-		share := 0.0
-		if most > 0 {
-			share = float64(w.Visits) / float64(most)
-		}
-		y := i % max(c.h-1, 1)
-		x := column.put(0, y, plain, fmt.Sprintf("w%02d %9s ", i, human.Count(w.Visits)))
-		column.put(x, y, plain, strings.Repeat("█", int(share*float64(max(column.w-x, 0))+0.5)))
-	}
-}
-
-// nodes shows the servers and the links that are cut.
-func nodes(c canvas, s *measure.Snapshot, st *state) {
-	c = c.panel("topology", "")
-	y := 0
-	for _, rule := range s.Cuts {
-		c.put(0, y, bad, "LINK "+rule)
-		y++
-	}
-	all := st.nodes(s)
-	var name, role, condition int
-	for _, n := range all {
-		name, role, condition = max(name, len(n.Name)), max(role, len(roleText(&n))), max(condition, len(n.State))
-	}
-	for i, n := range all {
-		text := fmt.Sprintf("%-*s %-*s %-*s", name, n.Name, role, roleText(&n), condition, n.State)
-		if n.Role == "replica" {
-			link := "link DOWN"
-			if n.Linked {
-				link = "lag " + size(n.Lag)
-			}
-			text += fmt.Sprintf(" of %s, %s", n.Of, link)
-		} else if n.State == "up" && n.Role != programRole {
-			text += fmt.Sprintf(" %d clients", n.Clients)
-		}
-		t := plain
-		switch {
-		case st.view == nodesView && i == st.node:
-			t = chosen
-		case n.State != "up":
-			t = bad
-		case n.Role == "primary":
-			t = strong
-		}
-		c.put(0, y, t, text)
-		y++
-	}
-	if y > c.h {
-		c.right(c.h-1, faint, fmt.Sprintf(" %d more: 5", y-c.h+1))
-	}
-	switch {
-	case y > 0:
-	case s.Head.Service && !st.replay && s.At > 0:
-		c.put(0, 0, faint, "the suite has not started the service")
-	case st.replay:
-		c.put(0, 0, faint, "a history does not tell: see its events")
-	default:
-		c.put(0, 0, faint, "not looked at yet")
-	}
-}
-
-// programRole is the role of what a service is made of.
-const programRole = "program"
-
-// roleText is the role of a node; of one that does not answer, the role that it was made for.
-func roleText(n *measure.NodeState) string {
-	if n.Role == "?" {
-		return n.Made + "?"
-	}
-	return n.Role
-}
-
 // cost is what a visit costs clients and servers.
 func cost(c canvas, s *measure.Snapshot) {
 	c = c.panel("cost a visit", "of the last seconds")
@@ -328,9 +191,28 @@ func cost(c canvas, s *measure.Snapshot) {
 	if s.Cost.ServerCPU != nil {
 		cpu = human.Duration(time.Duration(*s.Cost.ServerCPU))
 	}
-	c.put(0, 0, plain, fmt.Sprintf("%s round trips  %s commands  %s CPU", number(s.Cost.RoundTrips, "%.1f"),
-		number(s.Cost.Commands, "%.1f"), cpu))
+	text := fmt.Sprintf("%s round trips  %s commands  %s CPU", number(s.Cost.RoundTrips, "%.1f"), number(s.Cost.Commands, "%.1f"), cpu)
+	if s.Cost == (results.Cost{}) {
+		text = "not measured: " + costUnknown(s)
+	} else if strings.HasPrefix(text, "-") || strings.Contains(text, " - ") {
+		text += "  (-: " + costUnknown(s) + ")"
+	}
+	c.put(0, 0, plain, cut(text, c.w))
 	c.reasons(s)
+}
+
+// costUnknown says why a cost is not known.
+func costUnknown(s *measure.Snapshot) string {
+	switch {
+	case s.Stage == "replay":
+		return "the record lacks it"
+	case s.At < s.From+4*time.Second:
+		return "it takes some seconds"
+	case slices.ContainsFunc(s.Nodes, func(n measure.NodeState) bool { return n.State != "up" }):
+		return "a server is down"
+	default:
+		return "not counted"
+	}
 }
 
 // reasons says why the generator is not to be believed.
@@ -350,19 +232,6 @@ func cut(text string, width int) string {
 		return text
 	default:
 		return string(r[:width-1]) + "…"
-	}
-}
-
-func size(bytes int64) string {
-	switch {
-	case bytes < 0:
-		return "?"
-	case bytes < 10_000:
-		return fmt.Sprintf("%d B", bytes)
-	case bytes < 10_000_000:
-		return fmt.Sprintf("%d kB", bytes/1000)
-	default:
-		return fmt.Sprintf("%d MB", bytes/1_000_000)
 	}
 }
 

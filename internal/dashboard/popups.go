@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -11,15 +12,18 @@ import (
 )
 
 const helpText = `1 all panels  2 who holds the lock  3 latency  4 fairness  5 nodes  6 events
-up down  choose an event, in 5 a node    enter   open the event
+up down  choose an event, in 5 a node, in 2 and 4 scroll      enter  open it
+z Z      lanes: less or more time        left right home end  scroll them
+tab      in 3 waits or responses         ctrl-l  draw all of it again
 /        show only what has a word       esc     close, forget the word
-p        freeze the picture              ctrl-l  draw all of it again
+p        freeze the picture              ctrl-z  suspend the whole suite
 f        inject a fault for 3 seconds    k       kill the node, start it
-+ -      rate x1.25 or /1.25, open loop  ctrl-z  suspend the whole suite
++ -      rate x1.25 or /1.25, open loop
 q        finish what is in hand          q q     stop at once
 
 A replay: left and right seek by a second, with shift by a tenth; home,
-end; space stops and goes on.
+end; n and N go to the next violation and the one before; + and - double
+and halve the speed; space stops and goes on.
 
 What a person does to the run stands in its history and marks the run as
 interactive. SAFETY is what a judge that sees the stream has proved; the
@@ -46,7 +50,7 @@ func (d *Dashboard) help() {
 	t := tview.NewTextView().SetText(d.text(helpText + legend()))
 	t.SetTextStyle(tcell.StyleDefault).SetBorder(true).SetTitle(" help: esc closes ")
 	t.SetBorderStyle(tcell.StyleDefault)
-	d.open("help", t, 78, 20)
+	d.open("help", t, 78, 22)
 }
 
 // askFilter reads the filter.
@@ -68,28 +72,91 @@ func (d *Dashboard) faults() {
 		d.state.say(time.Now(), "nothing can be injected now")
 		return
 	}
-	l := tview.NewList().ShowSecondaryText(true)
-	l.SetMainTextStyle(tcell.StyleDefault.Bold(true)).SetSecondaryTextStyle(tcell.StyleDefault.Dim(true)).
-		SetSelectedStyle(tcell.StyleDefault.Reverse(true)).SetBorder(true).SetBorderStyle(tcell.StyleDefault).
-		SetTitle(" inject a fault: enter, or esc ")
+	l := d.list(" inject a fault: letters jump, enter, or esc ")
 	for _, f := range c.Faults {
-		if f.Refused != "" {
-			continue
+		if f.Refused == "" {
+			l.AddItem(d.entry(f.Name, f.Doc), "", 0, func() {
+				d.closePopup()
+				d.target(c, f)
+			})
 		}
-		l.AddItem(f.Name, d.text(tview.Escape(cut(f.Doc, 70))), 0, func() {
-			d.closePopup()
-			d.confirm("inject "+f.Name, c.Inject(f.Name))
-		})
 	}
 	for _, f := range c.Faults {
 		if f.Refused != "" {
-			l.AddItem(f.Name+" (not here)", d.text(tview.Escape(cut(f.Refused, 70))), 0, func() {
+			l.AddItem(d.entry(f.Name, "not here: "+f.Refused), "", 0, func() {
 				d.closePopup()
 				d.state.say(time.Now(), "%s: %s", f.Name, f.Refused)
 			})
 		}
 	}
-	d.open("faults", l, 76, 20)
+	d.open("faults", l, 78, 20)
+}
+
+// target asks what a fault is to be aimed at, if there is a choice, and injects it.
+func (d *Dashboard) target(c *measure.Controls, f measure.Choice) {
+	inject := func(target string) {
+		d.confirm(strings.TrimSpace("inject "+f.Name+" "+target), c.Inject(f.Name, target))
+	}
+	if len(f.Targets) == 0 {
+		inject("")
+		return
+	}
+	l := d.list(" " + f.Name + ": aimed at what? ")
+	l.AddItem("whatever the seed draws", "", 0, func() { d.closePopup(); inject("") })
+	for _, target := range f.Targets {
+		l.AddItem(d.entry(target, d.known(target)), "", 0, func() { d.closePopup(); inject(target) })
+	}
+	d.open("target", l, 60, min(len(f.Targets)+3, 20))
+}
+
+// known is what a node is now; empty if no node has the name.
+func (d *Dashboard) known(name string) string {
+	for _, n := range d.shown.Nodes {
+		if n.Name == name {
+			return roleText(&n) + ", " + n.State
+		}
+	}
+	return ""
+}
+
+// entryName is the width of a name in a list.
+const entryName = 18
+
+// entry is a row of a list: a name, and as much of what it means as there is room for.
+func (d *Dashboard) entry(name, means string) string {
+	return d.text(tview.Escape(cut(fmt.Sprintf("%-*s %s", entryName, name, means), 74)))
+}
+
+// list is a list without entries, in which letters go to the next entry that begins with them.
+func (d *Dashboard) list(title string) *tview.List {
+	l := tview.NewList().ShowSecondaryText(false)
+	l.SetMainTextStyle(tcell.StyleDefault).SetSelectedStyle(tcell.StyleDefault.Reverse(true)).SetBorder(true).
+		SetBorderStyle(tcell.StyleDefault).SetTitle(title)
+	typed := ""
+	l.SetInputCapture(func(e *tcell.EventKey) *tcell.EventKey {
+		if e.Key() != tcell.KeyRune {
+			typed = ""
+			return e
+		}
+		if typed += string(e.Rune()); !jump(l, typed, 0) {
+			typed = string(e.Rune())
+			jump(l, typed, 1)
+		}
+		return nil
+	})
+	return l
+}
+
+// jump goes to the next entry that begins with a text, at the earliest so many after the current one.
+func jump(l *tview.List, text string, after int) bool {
+	for i := range l.GetItemCount() {
+		at := (l.GetCurrentItem() + after + i) % l.GetItemCount()
+		if name, _ := l.GetItemText(at); strings.HasPrefix(name, text) {
+			l.SetCurrentItem(at)
+			return true
+		}
+	}
+	return false
 }
 
 // openEvent shows the chosen event, or the newest.
@@ -123,5 +190,5 @@ func (b *eventBox) Draw(screen tcell.Screen) {
 		c.put(w-1, row, faint, "│")
 	}
 	c.put(0, h-1, faint, strings.Repeat("─", w))
-	window(c.part(1, 0, w-2, h-1), &b.event)
+	window(c.part(1, 0, w-2, h-1), &b.event, "esc closes")
 }

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,10 @@ type state struct {
 	filter  string
 	event   int // from the newest, counted from 1; 0 = none is chosen
 	node    int
+	zoom    int           // of the lanes, from the usual span
+	until   time.Duration // the lanes stand still and end then; 0 = they end now
+	top     int           // the first lane or worker that is shown
+	waits   bool          // the heat strip is of the waits, not of the responses
 	message string
 	said    time.Time // when the message came
 	replay  bool
@@ -54,7 +59,7 @@ func (st *state) events(s *measure.Snapshot) (list []measure.Event) {
 }
 
 func (st *state) lanes(s *measure.Snapshot) []measure.Strip {
-	return matching(s.Lanes, func(l measure.Strip) bool { return st.passes(fmt.Sprintf("w%02d", l.Worker)) })
+	return matching(slices.Clone(s.Lanes), func(l measure.Strip) bool { return st.passes(fmt.Sprintf("w%02d", l.Worker)) })
 }
 
 func (st *state) nodes(s *measure.Snapshot) []measure.NodeState {

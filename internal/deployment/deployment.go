@@ -57,6 +57,11 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 			err = errors.Join(err, d.Close())
 		}
 	}()
+	tell := func(string) {}
+	if s.Options.Tell != nil {
+		tell = s.Options.Tell
+	}
+	tell("the page views: counter " + s.Counter.Name)
 	if err := d.openStore(ctx); err != nil {
 		return nil, fmt.Errorf("store of the counter: %w", err)
 	}
@@ -74,6 +79,7 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 	for _, site := range t.Sites {
 		o.Sites = append(o.Sites, site.Access())
 	}
+	tell(fmt.Sprintf("%d workers", o.Shape.Workers))
 	switch {
 	case s.Crew != nil:
 		d.Crew, err = s.Crew(ctx, o, t.Spawn)

@@ -62,4 +62,7 @@ func (w *Warm) Close() error {
 }
 
 // key tells apart the topologies that a deployment cannot share.
-func (s Spec) key() string { return fmt.Sprint(s.Topology.Name, s.Topology.Sites, s.Options) }
+func (s Spec) key() string {
+	s.Options.Tell = nil
+	return fmt.Sprint(s.Topology.Name, s.Topology.Sites, s.Options)
+}

@@ -21,7 +21,7 @@ const (
 
 // controls are what a person may do to the run. Everything is recorded as what it is: a fault.
 func (x *execution) controls(ctx, ending context.Context) *measure.Controls {
-	inject := func(f faults.Fault, healed time.Duration) error { return x.breaker.Inject(ctx, ending, f, healed) }
+	inject := func(s faults.Step, healed time.Duration) error { return x.breaker.Inject(ctx, ending, s, healed) }
 	c := &measure.Controls{
 		Kill:  func(node string) error { return x.killOrStart(inject, node) },
 		Pause: x.pauseSuite,
@@ -31,31 +31,33 @@ func (x *execution) controls(ctx, ending context.Context) *measure.Controls {
 	known := map[string]faults.Fault{}
 	for _, f := range faults.All {
 		refused := f.Refused(scene, x.deployment.Topology.Options)
-		c.Faults = append(c.Faults, measure.Choice{Name: f.Name, Doc: f.Doc, Refused: refused})
+		choice := measure.Choice{Name: f.Name, Doc: f.Doc, Refused: refused}
 		if refused == "" {
-			known[f.Name] = f
+			known[f.Name], choice.Targets = f, f.Targets(x.deployment.Topology)
 		}
+		c.Faults = append(c.Faults, choice)
 	}
-	c.Inject = func(name string) error {
+	c.Inject = func(name, target string) error {
 		f, ok := known[name]
 		if !ok {
 			return fmt.Errorf("%s: unavailable here", name)
 		}
-		return inject(f, keyHeals)
+		return inject(faults.Step{Fault: f, Arg: target}, keyHeals)
 	}
 	return c
 }
 
 // killOrStart kills a node, or starts one that is down.
-func (x *execution) killOrStart(inject func(faults.Fault, time.Duration) error, name string) error {
+func (x *execution) killOrStart(inject func(faults.Step, time.Duration) error, name string) error {
 	for _, n := range x.deployment.Topology.Nodes {
 		if n.Name != name {
 			continue
 		}
 		if n.State() == topologies.Down {
-			return inject(faults.StartNode(n), time.Millisecond)
+			return inject(faults.Step{Fault: faults.StartNode(n)}, time.Millisecond)
 		}
-		return inject(faults.KillThis(n), 0)
+		f, _ := faults.Find("kill-node")
+		return inject(faults.Step{Fault: f, Arg: name}, 0)
 	}
 	return fmt.Errorf("there is no node %s", name)
 }

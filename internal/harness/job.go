@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"hammerlock/checker"
@@ -52,6 +53,8 @@ type Event struct {
 	Number, Of  int
 	Stage       Stage
 	Live        measure.Live // while the workload runs
+	// Of a job that is watched: what was done so far to bring it up, the latest last.
+	Steps []measure.Step
 	// Of a job that is watched: while the workload runs; the controls come once, when it begins.
 	Snapshot *measure.Snapshot
 	Controls *measure.Controls
@@ -229,12 +232,30 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Prepared,
 		j.Progress(e)
 	}
 	p.tell(Event{Stage: Starting})
-	start := time.Now()
-	if p.deployment, err = warm.Up(ctx, j.deployment(p.combo)); err != nil {
+	start, spec := time.Now(), j.deployment(p.combo)
+	if j.Watched {
+		spec.Options.Tell = p.steps(start)
+	}
+	if p.deployment, err = warm.Up(ctx, spec); err != nil {
 		return nil, err
 	}
 	p.tell(Event{Stage: Running, Took: time.Since(start)})
 	return p, nil
+}
+
+// keptSteps is how many steps of a start are told: as many as a screen shows.
+const keptSteps = 40
+
+// steps returns a function that tells what a start has done so far, and when; any goroutine may call it.
+func (p *Prepared) steps(start time.Time) func(doing string) {
+	var one sync.Mutex
+	var done []measure.Step
+	return func(doing string) {
+		one.Lock()
+		defer one.Unlock()
+		done = append(done[max(len(done)+1-keptSteps, 0):], measure.Step{At: time.Since(start), Doing: doing})
+		p.tell(Event{Stage: Starting, Steps: slices.Clone(done)})
+	}
 }
 
 // Close ends the servers.

@@ -3,6 +3,7 @@ package measure
 import (
 	"time"
 
+	"hammerlock/checker"
 	"hammerlock/history"
 	"hammerlock/results"
 )
@@ -11,8 +12,10 @@ import (
 type Replay struct {
 	history *history.History
 	run     *results.Run
-	end     time.Duration // of the last operation that returned
-	never   time.Duration // call of the first operation that never returned
+	end     time.Duration   // of the last operation that returned
+	never   time.Duration   // call of the first operation that never returned
+	roles   []Roles         // of the whole history
+	moments []time.Duration // of violations; nil = nobody has asked
 	meter   *Meter
 	viewer  *Viewer
 	next    int
@@ -21,7 +24,7 @@ type Replay struct {
 
 // NewReplay prepares a replay; run is the record of the run, nil if only the history is left.
 func NewReplay(h *history.History, run *results.Run) *Replay {
-	r := &Replay{history: h, run: run, never: history.Forever}
+	r := &Replay{history: h, run: run, never: history.Forever, roles: rolesOf(h)}
 	for i := range h.Ops {
 		if op := &h.Ops[i]; op.Return == history.Forever {
 			r.never = min(r.never, op.Call)
@@ -35,6 +38,46 @@ func NewReplay(h *history.History, run *results.Run) *Replay {
 
 // End is when the last thing happened.
 func (r *Replay) End() time.Duration { return r.end }
+
+// Violation is the moment after a time at which the next violation can be seen, or the last such moment before it if step is
+// negative; false if there is none. Violations that follow each other closely share one.
+func (r *Replay) Violation(from time.Duration, step int) (at time.Duration, found bool) {
+	if r.moments == nil {
+		r.moments = r.violations()
+	}
+	for _, t := range r.moments {
+		if step < 0 && t < from || step >= 0 && t > from && !found {
+			at, found = t, true
+		}
+	}
+	return at, found
+}
+
+// violations are the moments at which a judge of the stream has proved what happened at once.
+func (r *Replay) violations() []time.Duration {
+	stream := checker.NewStream(&r.history.Header)
+	moments, count := []time.Duration{}, int64(0)
+	var first, last time.Duration // proofs of the violations that share the last moment
+	for i := range r.history.Ops {
+		op := &r.history.Ops[i]
+		if op.Return == history.Forever {
+			break // those that never returned come last
+		}
+		stream.Observe(op)
+		stream.UpTo(min(op.Return, r.never))
+		n, _ := stream.Violations()
+		if n == count {
+			continue
+		}
+		if count == 0 || op.Return-last >= oneEvent {
+			moments, first = append(moments, op.Return), op.Return
+		} else if op.Return-first < aroundAfter {
+			moments[len(moments)-1] = op.Return
+		}
+		count, last = n, op.Return
+	}
+	return moments
+}
 
 // rewind goes to the beginning.
 func (r *Replay) rewind() {
@@ -86,7 +129,7 @@ func (r *Replay) At(now time.Duration) *Snapshot {
 	if r.run != nil {
 		s.Cost, s.Generator = r.run.Cost, r.run.Generator
 	}
-	s.To = r.end
+	s.To, s.Roles = r.end, rolesUpTo(r.roles, now)
 	return s
 }
 

@@ -15,6 +15,8 @@ type Snapshot struct {
 	Stage     string        // starting, running, judging, saved, replay
 	From, To  time.Duration // what is measured
 	Paused    bool          // of a replay
+	Speed     float64       // of a replay; 0 = as it was
+	Steps     []Step        // of a start, the latest last
 	Seconds   []Second      // the last minute, the oldest first; the last one goes on
 	Latency   []LatencyRow
 	Random    Quantiles // the wait that somebody is in who waits at a random instant
@@ -25,6 +27,7 @@ type Snapshot struct {
 	Hidden    int           // workers without a lane
 	Fairness  results.Fairness
 	Nodes     []NodeState
+	Roles     []Roles  // what the nodes were; of a replay, of those that have changed
 	Cuts      []string // rules of links that are in force
 	Agents    []results.LiveAgent
 	Cost      results.Cost
@@ -33,6 +36,12 @@ type Snapshot struct {
 	Active    []string
 	Safety    Safety
 	Generator results.Generator
+}
+
+// Step is something that is done to bring a run up.
+type Step struct {
+	At    time.Duration // since the start began
+	Doing string
 }
 
 // Head says which run it is.
@@ -61,6 +70,8 @@ type Second struct {
 	Errors  int64
 	Waiting int  // at its end
 	Fault   bool // a fault was in force
+	// How long the waits took that were granted, and the visits that were counted.
+	Acquire, Response Spread
 }
 
 // LatencyRow is a distribution over the last second, the last ten, and the whole measurement.
@@ -69,10 +80,10 @@ type LatencyRow struct {
 	Now, Ten, Run Quantiles
 }
 
-// StripStep is the time that a cell of a strip stands for, StripCells how many there are.
+// StripStep is the time that a cell of a strip stands for, StripCells how many there are: a minute.
 const (
 	StripStep  = 25 * time.Millisecond
-	StripCells = 400
+	StripCells = 2400
 )
 
 // Cell says what a worker did within one step: any of the marks.
@@ -89,7 +100,7 @@ const (
 	NotKnown                  // what it did is not known yet
 )
 
-// Strip is what a worker did in the last seconds.
+// Strip is what a worker did in the last minute.
 type Strip struct {
 	Worker int
 	Page   int32 // of the last hold
@@ -149,7 +160,7 @@ type Safety struct {
 // called from any goroutine, return at once, and are recorded.
 type Controls struct {
 	Faults []Choice
-	Inject func(fault string) error
+	Inject func(fault, target string) error      // target: one of its choice, or empty
 	Kill   func(node string) error               // a node that is down is started instead, empty
 	Rate   func(factor float64) (float64, error) // of visits still to come; returns the new one, in visits a second
 	// Pause says that the whole suite is about to be stopped; it returns the function that says that it goes on.
@@ -158,7 +169,14 @@ type Controls struct {
 	// lets it go on.
 	Seek      func(by time.Duration)
 	PlayPause func()
+	Speed     func(factor float64) // of a replay
+	// Violation moves a replay to the next violation, or to the one before if step is negative, and stops it there; it tells
+	// whether there is one.
+	Violation func(step int) bool
 }
 
 // Choice is a fault that can be injected, or why it cannot.
-type Choice struct{ Name, Doc, Refused string }
+type Choice struct {
+	Name, Doc, Refused string
+	Targets            []string // what it can be aimed at; nil = it finds its target by itself
+}

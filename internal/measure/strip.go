@@ -6,7 +6,7 @@ import (
 	"hammerlock/history"
 )
 
-// strips are what all workers did in the last seconds.
+// strips are what all workers did in the last minute.
 type strips struct {
 	workers []strip
 	orphans map[int32]int32 // by page: the worker whose lease is still in the servers after its hold
@@ -16,7 +16,7 @@ func newStrips(workers int) strips {
 	return strips{make([]strip, workers), map[int32]int32{}}
 }
 
-// strip is what a worker did in the last seconds, in a ring of cells.
+// strip is what a worker did in the last minute, in a ring of cells.
 type strip struct {
 	cells [StripCells]Cell
 	head  int64 // number of the newest cell
@@ -28,6 +28,7 @@ type strip struct {
 	from    time.Duration // of the hold
 	until   time.Duration // of its lease, as far as its holder was told
 	painted time.Duration // the hold or wait was painted up to then
+	overlap time.Duration // another hold of the same lock overlapped one of its own up to then; 0 = never
 
 	orphanEnd     time.Duration // when the lease of a hold that was not released ends; 0 = there is none
 	orphanPainted time.Duration // it was painted up to then
@@ -60,10 +61,11 @@ func (s *strip) advance(n int64) {
 // last copies n cells, up to the one with the number end.
 func (s *strip) last(n int, end int64) []Cell {
 	cells := make([]Cell, n)
-	for i := range cells {
-		if k := end - int64(n) + 1 + int64(i); k >= 0 && k <= s.head && k > s.head-StripCells {
-			cells[i] = s.cells[k%StripCells]
-		}
+	first := end - int64(n) + 1
+	for k := max(first, 0, s.head-StripCells+1); k <= min(end, s.head); {
+		at := int(k % StripCells)
+		copied := copy(cells[k-first:], s.cells[at:min(StripCells, at+int(min(end, s.head)-k)+1)])
+		k += int64(copied)
 	}
 	return cells
 }

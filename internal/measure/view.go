@@ -11,6 +11,7 @@ import (
 
 const (
 	keptLanes   = 64                     // workers with a lane in a snapshot
+	overlapKept = 10 * time.Second       // a worker with an overlap has a lane for so long
 	aroundLanes = 12                     // workers in the picture of an event
 	aroundAfter = 750 * time.Millisecond // that the picture shows after the event, and as much before
 	aroundCells = int(2 * aroundAfter / StripStep)
@@ -30,6 +31,7 @@ func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Sna
 			r.Generator = m.judge(s.Usage)
 		}
 	}
+	r.Roles = slices.Clone(v.roles)
 	r.Latency = []LatencyRow{
 		{"acquire", v.acquire.now, v.acquire.ten, m.acquire.quantiles()},
 		{"response", v.answer.now, v.answer.ten, m.response.quantiles()},
@@ -101,13 +103,18 @@ func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 		all[i] = v.strips.workers[i].now(i, moment{now, min(now, v.known), v.stopped[i].Load()})
 	}
 	r.Hidden = max(len(all)-keptLanes, 0)
-	r.Lanes = heaviest(all, keptLanes, interest)
+	r.Lanes = heaviest(all, keptLanes, func(s *Strip) int64 {
+		if o := v.strips.workers[s.Worker].overlap; o > 0 && now-o < overlapKept {
+			return int64(history.Forever)
+		}
+		return interest(s)
+	})
 	end := int64(now / StripStep)
 	for i := range r.Lanes {
 		l := &r.Lanes[i]
 		l.Cells = v.strips.workers[l.Worker].last(StripCells, end)
-		for k := range l.Cells {
-			if at := time.Duration(end-StripCells+1+int64(k)) * StripStep; at >= v.known && l.Cells[k]&Stopped == 0 {
+		for k := len(l.Cells) - 1; k >= 0 && time.Duration(end-int64(len(l.Cells)-1-k))*StripStep >= v.known; k-- {
+			if l.Cells[k]&Stopped == 0 {
 				l.Cells[k] = NotKnown
 			}
 		}

@@ -26,6 +26,7 @@ type Viewer struct {
 	acquire recent
 	answer  recent
 	strips  strips
+	roles   []Roles
 	stopped []atomic.Bool // by worker: a fault stops it; set by any goroutine
 	events  events
 	known   time.Duration // up to when every operation was observed
@@ -52,7 +53,9 @@ func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op
 		stopped: make([]atomic.Bool, len(m.workers)), acquire: newRecent(), answer: newRecent()}
 	v.stream.Overlap = func(workers [2]int32, from, to time.Duration) {
 		for _, w := range workers {
-			v.strips.workers[w].paint(from, to, Overlap)
+			s := &v.strips.workers[w]
+			s.paint(from, to, Overlap)
+			s.overlap = max(s.overlap, to)
 		}
 	}
 	return v
@@ -84,8 +87,14 @@ func (v *Viewer) Begin(number int64, name string, at time.Duration) {
 	v.begun.list = append(v.begun.list, beginning{number, Event{Kind: FaultEvent, At: at, Count: 1, Text: name + ": is being injected"}})
 }
 
-// States makes events of what changed between two looks at the servers.
+// States takes in how the servers are, and makes events of what has changed since the look before.
 func (v *Viewer) States(now time.Duration, before, after []NodeState) {
+	for i := range after {
+		if i == len(v.roles) {
+			v.roles = append(v.roles, Roles{Node: after[i].Name})
+		}
+		v.roles[i].saw(now, &after[i])
+	}
 	for i := range min(len(before), len(after)) {
 		a, b := &before[i], &after[i]
 		if a.State != b.State {
@@ -107,12 +116,16 @@ func (v *Viewer) Observe(op *history.Op) {
 	switch op.Kind {
 	case history.Acquire:
 		if op.Outcome == history.OK && op.Return != history.Forever && op.Worker >= 0 {
-			v.acquire.record(op.Return, op.Return-v.strips.workers[op.Worker].tried)
+			v.roll(op.Return)
+			waited := op.Return - v.strips.workers[op.Worker].tried
+			v.acquire.record(op.Return, waited)
+			v.now().Acquire.record(waited)
 		}
 	case history.End:
 		v.roll(op.Return)
-		if s := &v.seconds[v.second%int64(len(v.seconds))]; op.Outcome == history.OK {
+		if s := v.now(); op.Outcome == history.OK {
 			s.Done++
+			s.Response.record(op.Return - op.Due)
 			v.answer.record(op.Return, op.Return-op.Due)
 		} else {
 			s.Errors++
@@ -145,12 +158,15 @@ func (v *Viewer) unplanned(op *history.Op) {
 	v.events.add(e)
 }
 
+// now is the current second.
+func (v *Viewer) now() *Second { return &v.seconds[v.second%int64(len(v.seconds))] }
+
 // roll begins a new second when the current one is over.
 func (v *Viewer) roll(now time.Duration) {
 	for n := int64(now / time.Second); v.second < n; {
-		v.seconds[v.second%int64(len(v.seconds))].Waiting = v.meter.waiting()
+		v.now().Waiting = v.meter.waiting()
 		v.second = max(v.second, n-int64(len(v.seconds))) + 1
-		v.seconds[v.second%int64(len(v.seconds))] = Second{At: time.Duration(v.second) * time.Second}
+		*v.now() = Second{At: time.Duration(v.second) * time.Second}
 	}
 }
 

@@ -18,6 +18,7 @@ const (
 	keptSeconds = 900 // of the series: older ones are in the report
 	shownEvents = 40
 	shownRuns   = 50
+	shownCells  = 400 // of each lane: ten seconds
 )
 
 // series is what was measured second by second. A null is a second without data.
@@ -155,11 +156,11 @@ func newFrame(m *measure.Snapshot, done []doneRun) *frame {
 }
 
 func newLanes(m *measure.Snapshot) *lanes {
-	l := &lanes{End: int64(m.LanesEnd), Cells: measure.StripCells, Hidden: m.Hidden}
-	l.From = l.End - int64(measure.StripCells)*int64(measure.StripStep)
+	l := &lanes{End: int64(m.LanesEnd), Cells: shownCells, Hidden: m.Hidden}
+	l.From = l.End - shownCells*int64(measure.StripStep)
 	for i := range m.Lanes {
 		l.Workers = append(l.Workers, m.Lanes[i].Worker)
-		for _, c := range m.Lanes[i].Cells {
+		for _, c := range m.Lanes[i].Cells[len(m.Lanes[i].Cells)-shownCells:] {
 			l.Marks = append(l.Marks, byte(c))
 		}
 	}

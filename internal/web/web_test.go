@@ -163,7 +163,7 @@ func TestEventsFollowTheRun(t *testing.T) {
 			if took := time.Since(sent); took > 2*time.Second {
 				t.Errorf("a frame came after %v", took)
 			}
-			if len(f.Done) != 1 || len(f.Lanes.Marks) != 4*measure.StripCells || f.Faults[0].Name != "kill-primary" || f.Faults[0].To != -1 {
+			if len(f.Done) != 1 || len(f.Lanes.Marks) != 4*shownCells || f.Faults[0].Name != "kill-primary" || f.Faults[0].To != -1 {
 				t.Errorf("%+v", f)
 			}
 			if code, _, body := get(t, http.MethodGet, s.URL()+f.Done[0].Link); code != http.StatusOK || body != "the report" {

@@ -1,0 +1,54 @@
+package dashboard
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// timeAxis draws a row with the times between from and to, as many as there is room for, and returns how many.
+func (c canvas) timeAxis(y int, from, to time.Duration) (ticks int) {
+	c.put(0, y, faint, strings.Repeat("─", c.w))
+	if to <= from || c.w < 12 {
+		return 0
+	}
+	step := tickStep(to-from, c.w/12)
+	for at := (max(from, 0) + step - 1) / step * step; at < to; at += step {
+		x := int(int64(c.w) * int64(at-from) / int64(to-from))
+		text := fmt.Sprintf("│%s s", decimals(at, step))
+		if x+utf8.RuneCountInString(text) <= c.w {
+			c.put(x, y, plain, text)
+			ticks++
+		}
+	}
+	return ticks
+}
+
+// tickStep is 1, 2 or 5 times a power of ten, at least a millisecond, so that an axis has at most so many ticks.
+func tickStep(length time.Duration, most int) time.Duration {
+	for unit := time.Millisecond; ; unit *= 10 {
+		for _, n := range []time.Duration{1, 2, 5} {
+			if length/(n*unit) < time.Duration(max(most, 1)) {
+				return n * unit
+			}
+		}
+	}
+}
+
+// decimals writes a time in seconds, as exactly as the distance of two ticks wants.
+func decimals(at, step time.Duration) string {
+	digits := 0
+	for unit := time.Second; unit > step && digits < 3; unit /= 10 {
+		digits++
+	}
+	return fmt.Sprintf("%.*f", digits, at.Seconds())
+}
+
+// yAxis writes the greatest value at the left of a graph's first row and 0 at that of its last, and returns the rest.
+func (c canvas) yAxis(most string) canvas {
+	width := utf8.RuneCountInString(most)
+	c.put(0, 0, faint, most)
+	c.put(width-1, c.h-1, faint, "0")
+	return c.part(width, 0, c.w-width, c.h)
+}

@@ -1,0 +1,255 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
+)
+
+// nodes shows the servers and the links that are cut.
+func nodes(c canvas, s *measure.Snapshot, st *state) {
+	c = c.panel("topology", "")
+	y := c.cuts(s)
+	all := st.nodes(s)
+	if y+len(all) > c.h {
+		c.part(0, y, c.w, c.h-y).briefly(all)
+		return
+	}
+	text := nodeTexts(all)
+	for i, n := range all {
+		c.put(0, y+i, nodeTone(&n), text(&n))
+	}
+	if y+len(all) > 0 {
+		return
+	}
+	for i, r := range s.Roles {
+		last := r.Spans[len(r.Spans)-1]
+		c.put(0, i, plain, fmt.Sprintf("%s %s since %.3f s", r.Node, last.What, last.From.Seconds()))
+	}
+	if len(s.Roles) == 0 {
+		c.put(0, 0, faint, nodesUnknown(s, st))
+	}
+}
+
+// briefly shows nodes, several in a row: those first that are not up, then primaries.
+func (c canvas) briefly(all []measure.NodeState) {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b measure.NodeState) int { return cmp.Compare(concern(&a), concern(&b)) })
+	x, y := 0, 0
+	for i, n := range all {
+		text := n.Name + " " + n.Role
+		if n.State != "up" {
+			text = n.Name + " " + n.State
+		}
+		if x > 0 && x+len(text) > c.w {
+			x, y = 0, y+1
+		}
+		if y >= c.h {
+			c.right(c.h-1, faint, fmt.Sprintf(" %d more: 5", len(all)-i))
+			return
+		}
+		x = c.put(x, y, nodeTone(&n), text) + 2
+	}
+}
+
+// cuts lists the links that are cut, and returns how many.
+func (c canvas) cuts(s *measure.Snapshot) int {
+	for y, rule := range s.Cuts {
+		c.put(0, y, bad, "LINK "+rule)
+	}
+	return len(s.Cuts)
+}
+
+// concern orders nodes: those that are not up, then primaries.
+func concern(n *measure.NodeState) int {
+	switch {
+	case n.State != "up":
+		return 0
+	case n.Role == "primary":
+		return 1
+	default:
+		return 2
+	}
+}
+
+func nodeTone(n *measure.NodeState) tone {
+	switch concern(n) {
+	case 0:
+		return bad
+	case 1:
+		return strong
+	default:
+		return plain
+	}
+}
+
+// nodesUnknown says why no node can be shown.
+func nodesUnknown(s *measure.Snapshot, st *state) string {
+	switch {
+	case s.Head.Service && !st.replay && s.At > 0:
+		return "the suite has not started the service"
+	case st.replay:
+		return "no node took another role; see the events"
+	default:
+		return "not looked at yet"
+	}
+}
+
+// nodeTexts writes nodes in columns.
+func nodeTexts(all []measure.NodeState) func(*measure.NodeState) string {
+	var name, role, condition int
+	for _, n := range all {
+		name, role, condition = max(name, len(n.Name)), max(role, len(roleText(&n))), max(condition, len(n.State))
+	}
+	return func(n *measure.NodeState) string {
+		text := fmt.Sprintf("%-*s %-*s %-*s", name, n.Name, role, roleText(n), condition, n.State)
+		if n.Role == "replica" {
+			link := "link DOWN"
+			if n.Linked {
+				link = "lag " + size(n.Lag)
+			}
+			text += fmt.Sprintf(" of %s, %s", n.Of, link)
+		} else if n.State == "up" && n.Role != programRole {
+			text += fmt.Sprintf(" %d clients", n.Clients)
+		}
+		return text
+	}
+}
+
+// programRole is the role of what a service is made of.
+const programRole = "program"
+
+// roleText is the role of a node; of one that does not answer, the role that it was made for.
+func roleText(n *measure.NodeState) string {
+	if n.Role == "?" {
+		return n.Made + "?"
+	}
+	return n.Role
+}
+
+// roleMarks are the letters of what a node was.
+var roleMarks = []struct {
+	what, letter string
+	tone         tone
+}{
+	{"primary", "P", good}, {"replica", "r", plain}, {"sentinel", "s", plain}, {"program", "p", plain},
+	{"down", "x", bad}, {"paused", "‖", warning}, {"no answer", "?", warning},
+}
+
+func roleLegend() string {
+	text := ""
+	for _, m := range roleMarks {
+		text += m.letter + " " + m.what + " "
+	}
+	return text[:len(text)-1]
+}
+
+// deployment is the view of nodes: how each is now, and what it was since the run began.
+func deployment(c canvas, s *measure.Snapshot, st *state) {
+	rows := agentRows(c, s)
+	agents(c.part(0, c.h-rows, c.w, rows), s)
+	more := "roles since the run began; k kills the chosen node, or starts it"
+	if st.replay {
+		more = "roles as the history tells them; deaths stand in the events"
+	}
+	c = c.part(0, 0, c.w, c.h-rows).panel("topology", more)
+	y := c.cuts(s)
+	list := st.nodes(s)
+	names := make([]string, 0, len(list))
+	for _, n := range list {
+		names = append(names, n.Name)
+	}
+	for _, r := range s.Roles {
+		if !slices.Contains(names, r.Node) && len(list) == 0 {
+			names = append(names, r.Node)
+		}
+	}
+	if len(names) == 0 {
+		c.put(0, y, faint, nodesUnknown(s, st))
+		return
+	}
+	text := nodeTexts(list)
+	left := min(max(c.w*11/20, 40), 60)
+	first := max(min(st.node-(c.h-y-3), len(names)-(c.h-y-2)), 0) // the chosen one is in sight
+	room := max(c.h-y-2, 0)
+	for i, name := range names[first:min(first+room, len(names))] {
+		if at := first + i; at < len(list) {
+			t := nodeTone(&list[at])
+			if at == st.node {
+				t = chosen
+			}
+			c.put(0, y+i, t, cut(text(&list[at]), left-1))
+		} else {
+			c.put(0, y+i, plain, name)
+		}
+		if n := slices.IndexFunc(s.Roles, func(r measure.Roles) bool { return r.Node == name }); n >= 0 {
+			c.part(left, y+i, c.w-left, 1).roles(&s.Roles[n], s.At)
+		}
+	}
+	c.part(left, 0, c.w-left, c.h).timeAxis(c.h-2, 0, s.At)
+	c.put(0, c.h-1, faint, roleLegend())
+}
+
+// roles paints what a node was from the beginning of the run until now. In a column with several, the latest counts, but a
+// node that was not up is not hidden.
+func (c canvas) roles(r *measure.Roles, now time.Duration) {
+	for x := range c.w {
+		from := now * time.Duration(x) / time.Duration(c.w)
+		to := now * time.Duration(x+1) / time.Duration(c.w)
+		best, letter, t := -1, "", plain
+		for i, span := range r.Spans {
+			end := now
+			if i+1 < len(r.Spans) {
+				end = r.Spans[i+1].From
+			}
+			if span.From >= to || end <= from && end < now {
+				continue
+			}
+			for k, m := range roleMarks {
+				if m.what == span.What && (k >= best || best < 4) {
+					best, letter, t = k, m.letter, m.tone
+				}
+			}
+		}
+		c.put(x, 0, t, letter)
+	}
+}
+
+// size writes a number of bytes.
+func size(bytes int64) string {
+	switch {
+	case bytes < 0:
+		return "?"
+	case bytes < 10_000:
+		return fmt.Sprintf("%d B", bytes)
+	case bytes < 10_000_000:
+		return fmt.Sprintf("%d kB", bytes/1000)
+	default:
+		return fmt.Sprintf("%d MB", bytes/1_000_000)
+	}
+}
+
+// starting shows what is brought up, and how far that has come.
+func starting(c canvas, s *measure.Snapshot) {
+	c = c.panel(strings.TrimSpace("starting "+s.Head.Name()), "")
+	steps := s.Steps[max(len(s.Steps)-c.h/2, 0):]
+	for y, step := range steps {
+		x := c.put(1, y, faint, fmt.Sprintf("%6.2f s  ", step.At.Seconds()))
+		doing := strings.ReplaceAll(step.Doing, "\n", "; ")
+		if y < len(steps)-1 {
+			c.put(x, y, plain, cut(doing, c.w-x))
+			continue
+		}
+		for i, row := range human.Wrap(doing, c.w-x) { // what it waits for, in full
+			c.put(x, y+i, strong, row)
+		}
+	}
+	if len(steps) == 0 {
+		c.put(1, 0, faint, "nothing is started yet")
+	}
+}

@@ -1,0 +1,72 @@
+package measure
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+)
+
+// Roles is what a node was, the oldest first.
+type Roles struct {
+	Node  string
+	Spans []Role
+}
+
+// Role is what a node was from a time on.
+type Role struct {
+	From time.Duration
+	What string // primary, replica, sentinel, program; or the state of a node that is not up
+}
+
+// keptRoles is how many changes of a node are kept.
+const keptRoles = 64
+
+// saw takes in what a node is.
+func (r *Roles) saw(now time.Duration, n *NodeState) {
+	what := n.State
+	if n.State == "up" {
+		what = n.Role
+	}
+	if last := len(r.Spans) - 1; last >= 0 && r.Spans[last].What == what {
+		return
+	}
+	// Snapshots that were published share what stands there already: nothing of it is changed.
+	r.Spans = append(r.Spans[max(len(r.Spans)+1-keptRoles, 0):], Role{now, what})
+}
+
+// rolesOf are the changes of roles that a history tells: of nodes that have taken another role, and of no others. What they
+// were before is the other role.
+func rolesOf(h *history.History) (all []Roles) {
+	for i := range h.Ops {
+		node, what, ok := strings.Cut(h.Notes[h.Ops[i].ID], " became ")
+		if h.Ops[i].Kind != history.Role || !ok {
+			continue
+		}
+		before := "replica"
+		if what != "primary" {
+			what, before = "replica", "primary"
+		}
+		n := slices.IndexFunc(all, func(r Roles) bool { return r.Node == node })
+		if n < 0 {
+			n, all = len(all), append(all, Roles{node, []Role{{0, before}}})
+		}
+		all[n].Spans = append(all[n].Spans, Role{h.Ops[i].Return, what})
+	}
+	slices.SortFunc(all, func(a, b Roles) int { return strings.Compare(a.Node, b.Node) })
+	return all
+}
+
+// rolesUpTo are the roles up to a time.
+func rolesUpTo(all []Roles, now time.Duration) []Roles {
+	all = slices.Clone(all)
+	for i := range all {
+		later := slices.IndexFunc(all[i].Spans, func(s Role) bool { return s.From > now })
+		if later >= 0 {
+			all[i].Spans = all[i].Spans[:later]
+		}
+		all[i].Spans = all[i].Spans[max(len(all[i].Spans)-keptRoles, 0):]
+	}
+	return all
+}
