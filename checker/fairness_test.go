@@ -167,7 +167,7 @@ func (v *tries) queued(lease func(ttl time.Duration) time.Duration) time.Duratio
 		if i > 0 && op.Return-v.ops[i-1].Call > lease(op.TTL) {
 			at = history.Forever
 		}
-		part := i+1 < len(v.ops) && v.ops[i+1].Call == op.Return // of one call
+		part := i+1 < len(v.ops) && v.ops[i+1].Call <= op.Return+1 // of one call
 		if op.Outcome == history.Failed && !part {
 			at = min(at, op.Return)
 		} else if op.Outcome == history.Unknown {

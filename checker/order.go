@@ -173,7 +173,7 @@ func (w *wait) try(op *history.Op, lease time.Duration) {
 	if op.Return-w.asked > lease {
 		w.queued = history.Forever
 	}
-	if op.Call == w.last && w.queued == w.last { // a part of one call: what was refused before it need not have had a place
+	if op.Call <= w.last+1 && w.queued == w.last { // of one call, see Lane.Split: what was refused before it need not have had a place
 		w.queued = history.Forever
 	}
 	w.asked, w.last = op.Call, op.Return
