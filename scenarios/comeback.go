@@ -12,6 +12,6 @@ var comeback = Scenario{
 	For:       expires,
 	Processes: 2,
 	Faults:    []string{"stall-worker@200ms", "stop-process@800ms", "stop-process@1700ms"},
-	Duration:  3500 * time.Millisecond,
+	Duration:  4700 * time.Millisecond,
 	Shape:     func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend = 4, 40, 10*time.Millisecond, w.TTL },
 }

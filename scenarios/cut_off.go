@@ -12,6 +12,6 @@ var cutOff = Scenario{
 	For:       expires,
 	Processes: 2,
 	Faults:    []string{"cut-holder@300ms", "heal@1100ms"},
-	Duration:  2700 * time.Millisecond,
+	Duration:  3600 * time.Millisecond,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }

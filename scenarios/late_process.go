@@ -12,6 +12,6 @@ var lateProcess = Scenario{
 	For:       expires,
 	Processes: 2,
 	Faults:    []string{"stop-process@300ms", "stop-process@1200ms"},
-	Duration:  3 * time.Second,
+	Duration:  4200 * time.Millisecond,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }

@@ -11,6 +11,6 @@ var slowServer = Scenario{
 	Doc:      "a server is slow",
 	For:      alone,
 	Faults:   []string{"slow-server@300ms"},
-	Duration: 2600 * time.Millisecond,
+	Duration: 3400 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
 }
