@@ -99,7 +99,7 @@ func (o *options) planFlags() {
 	o.toggle(flag{setting, "library-retries", ""}, "", &p.LibraryRetries).Hidden = true
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
 	one(o, flag{setting, "profile", "timers of failure detection: fast, for tests; stock, the servers' own"}, &p.Profile, words(topologies.Profiles...))
-	o.text(flag{setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded (default: looked for)"}, "path", &p.RedisServer)
+	o.text(flag{setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded: none, for a first look with 4 workers\nat single and redlock (default: looked for)"}, "path", &p.RedisServer)
 	o.attachFlags()
 	o.out("where runs are saved")
 }

@@ -88,7 +88,11 @@ func openHistory(path string) (*history.History, string, error) {
 		return nil, path, usage("%v", err)
 	}
 	if info.IsDir() {
-		path = filepath.Join(path, results.HistoryFile)
+		dir := path
+		path = filepath.Join(dir, results.HistoryFile)
+		if _, err := os.Stat(path); os.IsNotExist(err) {
+			return nil, path, usage("%s: no history: runs of verify keep one (%s), those of bench do not", dir, results.HistoryFile)
+		}
 	}
 	h, err := history.Open(path)
 	return h, path, err
