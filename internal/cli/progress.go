@@ -65,9 +65,9 @@ func headline(r *results.Run) string {
 	j := r.Judgement()
 	status, text := j.Status()
 	if status != checker.Pass {
-		return fmt.Sprintf("%s  %s", status, text)
+		return fmt.Sprintf("%s  %s", strings.ToUpper(status.String()), text)
 	}
-	parts := []string{status.String(), human.Number(r.Throughput) + " visits/s"}
+	parts := []string{strings.ToUpper(status.String()), human.Number(r.Throughput) + " visits/s"}
 	if p := r.Latency.Response; p.P50 != nil {
 		parts = append(parts, "response p50 "+human.Duration(time.Duration(*p.P50)))
 	}

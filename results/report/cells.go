@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"time"
 
@@ -46,14 +47,18 @@ type tableView struct {
 type cellView struct {
 	Text  string
 	State *state
-	Bar   int // in percent; 0 = none
+	Bar   int    // in percent; 0 = none
+	Link  string // the ID of a run; empty = none
 }
+
+// whole is a number with its unit, between which no line ends.
+var whole = regexp.MustCompile(`(\d) (ns\b|µs\b|ms\b|s\b|%)`)
 
 // add adds a row of texts and returns it.
 func (t *tableView) add(all ...string) []cellView {
 	row := make([]cellView, len(all))
 	for i, text := range all {
-		row[i].Text = text
+		row[i].Text = whole.ReplaceAllString(text, "$1\u00a0$2")
 	}
 	t.Rows = append(t.Rows, row)
 	return row
