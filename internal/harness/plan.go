@@ -315,6 +315,10 @@ func (c *check) server(ctx context.Context, attached *topologies.Topology) topol
 			"for a first look without one: --redis-server embedded")
 	case err != nil:
 		c.problems = append(c.problems, "--redis-server: "+err.Error())
+	case !server.Embedded():
+		if err := writable(os.TempDir()); err != nil {
+			c.problems = append(c.problems, fmt.Sprintf("servers need a place for their files: %v; let TMPDIR name a directory that can be written to", err))
+		}
 	}
 	return server
 }
@@ -366,13 +370,18 @@ func (c *check) out() {
 		c.mistake("--out %s: %s is a file, and runs are saved in a directory", c.plan.Out, dir)
 		return
 	}
+	if err := writable(dir); err != nil {
+		c.problems = append(c.problems, fmt.Sprintf("--out %s: %v; name a directory that can be written to", c.plan.Out, err))
+	}
+}
+
+// writable tells whether files can be made in a directory.
+func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".hammerlock-*")
-	if err == nil {
-		err = errors.Join(f.Close(), os.Remove(f.Name()))
-	}
 	if err != nil {
-		c.problems = append(c.problems, fmt.Sprintf("--out %s: %v", c.plan.Out, err))
+		return err
 	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 func oneOf(c *check, flag, value string, good []string) bool {
