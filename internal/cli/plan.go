@@ -73,8 +73,10 @@ func (o *options) planFlags() {
 	}
 	o.names(flag{breaks, "fault", "what breaks in one run: names from --list, with @TIME or @POINT and heal@TIME, as in\n" +
 		"kill-primary@2s,heal@5s; " + breaking}, &p.Faults, faultNames())
+	fault := o.flags.Lookup("fault")
+	fault.Value.(*value).complete = completeFaults
 	if p.Verify {
-		o.flags.Lookup("fault").DefValue = "" // scenarios are
+		fault.DefValue = "" // scenarios are
 	}
 	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
 	o.integer(flag{load, "processes", "how many processes the workers live in; 1 = in the suite itself"}, &p.Processes, 0)
