@@ -31,7 +31,7 @@ func (p *progress) tell(e harness.Event) {
 		head += " " + phase
 	}
 	switch {
-	case len(e.Steps) > 0: // a dashboard or a page shows them
+	case len(e.Steps) > 0, e.Controls != nil: // a dashboard or a page shows them
 	case e.Stage == harness.Starting:
 		p.last, p.done = 0, 0
 		if before := e.Combination.Before; len(before) > 0 {

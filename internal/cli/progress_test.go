@@ -14,6 +14,7 @@ func TestProgressBeginsSoon(t *testing.T) {
 	var out strings.Builder
 	p := progress{w: &out}
 	x := harness.Combination{Plan: harness.Plan{Warmup: time.Second}}
+	p.tell(harness.Event{Combination: x, Stage: harness.Running, Controls: &measure.Controls{}}) // nothing to say
 	for at := 100 * time.Millisecond; at < 5*time.Second; at += 100 * time.Millisecond {
 		p.tell(harness.Event{Combination: x, Stage: harness.Running, Live: measure.Live{At: at, Warm: int64(min(at, time.Second) / 1e7), Done: max(int64(at-time.Second)/1e7, 0)}})
 	}

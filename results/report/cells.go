@@ -3,12 +3,12 @@ package report
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"time"
 
 	"hammerlock/checker"
 	"hammerlock/history"
+	"hammerlock/internal/human"
 	"hammerlock/results"
 )
 
@@ -51,14 +51,11 @@ type cellView struct {
 	Link  string // the ID of a run; empty = none
 }
 
-// whole is a number with its unit, between which no line ends.
-var whole = regexp.MustCompile(`(\d) (ns\b|µs\b|ms\b|s\b|%)`)
-
 // add adds a row of texts and returns it.
 func (t *tableView) add(all ...string) []cellView {
 	row := make([]cellView, len(all))
 	for i, text := range all {
-		row[i].Text = whole.ReplaceAllString(text, "$1\u00a0$2")
+		row[i].Text = human.Unbroken(text)
 	}
 	t.Rows = append(t.Rows, row)
 	return row
