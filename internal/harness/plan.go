@@ -375,15 +375,6 @@ func (c *check) out() {
 	}
 }
 
-// writable tells whether files can be made in a directory.
-func writable(dir string) error {
-	f, err := os.CreateTemp(dir, ".hammerlock-*")
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
 func oneOf(c *check, flag, value string, good []string) bool {
 	if slices.Contains(good, value) {
 		return true
