@@ -21,6 +21,7 @@ func lateHolder(s Scene) string {
 
 var stallWorker = Fault{
 	Name:   "stall-worker",
+	Arg:    true,
 	Doc:    "a worker is held between load and store for longer than its lease (stall-worker:50ms: for so long)",
 	Effect: always(hits(history.Holders)),
 	breaks: lateHolder,

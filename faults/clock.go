@@ -12,6 +12,7 @@ import (
 
 var clockJump = Fault{
 	Name:  "clock-jump",
+	Arg:   true,
 	Redis: true,
 	Doc: "the clock of a lock's primary, or of a quorum of sites, steps forward by twice the lease while the lock is held " +
 		"(clock-jump:back: it steps back)",

@@ -32,6 +32,7 @@ type Fault struct {
 	// Service says that the fault breaks a service that locks by itself: all others break what locks stand on.
 	Service bool
 	Redis   bool // it asks of servers what only Redis can do
+	Arg     bool // it takes an argument after its name and a colon
 	// On says why the fault cannot be had in a scene; empty if it can. Nil = it can anywhere.
 	On func(Scene) string
 	// Outside says why the fault, with the argument that it is given, cannot be had where somebody else runs the servers;

@@ -17,6 +17,7 @@ const (
 
 var dropReply = Fault{
 	Name:   "drop-reply",
+	Arg:    true,
 	Doc:    "commands are executed, but their answers never arrive: the next 100 of them (drop-reply:40: the next 40)",
 	Needs:  Needs{Links: true},
 	Effect: always(hits(history.Links)),
@@ -42,6 +43,7 @@ var dropReply = Fault{
 
 var delay = Fault{
 	Name:   "delay",
+	Arg:    true,
 	Doc:    "what clients send and are sent takes 20 to 40 ms longer (delay:100ms: 0 to 100 ms)",
 	Needs:  Needs{Links: true},
 	Effect: always(hits(history.Links)),

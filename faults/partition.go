@@ -12,6 +12,7 @@ import (
 
 var partition = Fault{
 	Name: "partition",
+	Arg:  true,
 	Doc: "links between two sets are cut: partition:n1+clients/n2 both ways, partition:n1>n2+n3 one way; " +
 		"holder is the process of a worker with a lock; without sets a " +
 		"minority of the nodes drawn at random from all others, clients reach both sides",

@@ -15,6 +15,7 @@ var programStops = history.Effect{Hits: []history.Party{history.Servers}, Blocks
 
 var killProgram = Fault{
 	Name:    "kill-program",
+	Arg:     true,
 	Doc:     "a program of a service under test is killed with all that it has started, and started again when it is healed (kill-program:2: the second --serve)",
 	Service: true,
 	Effect:  always(programStops),
@@ -26,6 +27,7 @@ var killProgram = Fault{
 
 var pauseProgram = Fault{
 	Name:    "pause-program",
+	Arg:     true,
 	Doc:     "a program of a service under test is stopped (SIGSTOP) and goes on when it is healed (pause-program:2: the second --serve)",
 	Service: true,
 	Effect:  always(programStops),

@@ -14,6 +14,7 @@ const resetFor = 50 * time.Millisecond
 
 var reset = Fault{
 	Name: "reset",
+	Arg:  true,
 	Doc: "all connections of clients break, and none can be made for 50 ms (reset:1s: for 1 s): what is called then fails, and most of it " +
 		"has not been done",
 	Needs: Needs{Links: true},

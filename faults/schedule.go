@@ -79,10 +79,14 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 		case mistake != "":
 			mistakes = append(mistakes, "--fault "+item+": "+mistake)
 		case heal:
+			healed := false
 			for i := range steps {
 				if steps[i].To == 0 && steps[i].From < step.From {
-					steps[i].To = step.From
+					steps[i].To, healed = step.From, true
 				}
+			}
+			if !healed && len(mistakes) == 0 {
+				mistakes = append(mistakes, "--fault "+item+": no fault begins before it, as in kill-primary@2s,heal@5s")
 			}
 		default:
 			if step.From < 0 {
@@ -101,8 +105,14 @@ func parse(item string, duration time.Duration) (step Step, heal bool, mistake s
 	name, step.Arg, _ = strings.Cut(name, ":")
 	heal = name == "heal"
 	ok := true
+	if name == None || name == Auto {
+		return step, false, "it stands alone: leave it out, or the others"
+	}
 	if step.Fault, ok = Find(name); !ok && !heal {
 		return step, false, human.Instead(name, append(Names(), Auto, None))
+	}
+	if step.Arg != "" && !step.Fault.Arg {
+		return step, heal, fmt.Sprintf("%s takes nothing after a colon; a time stands after an @, as in %s@2s", name, name)
 	}
 	step.From = -1
 	switch {

@@ -169,7 +169,7 @@ func (l *lines) line() (text []byte, torn bool, err error) {
 func (l *lines) header(text []byte) error {
 	var first firstLine
 	if err := strictJSON(text, &first); err != nil {
-		return fmt.Errorf("not a header: %w", err)
+		return fmt.Errorf("not the beginning of a history: %w", err)
 	}
 	if first.Format != linesFormat {
 		return fmt.Errorf("format %q, want %q", first.Format, linesFormat)

@@ -14,6 +14,7 @@ var libRedislock = Spec{
 	Name:    "redislock",
 	Doc:     "bsm/redislock with its defaults; it names no deadline, so its user counts the lease from the call",
 	Source:  "github.com/bsm/redislock v0.9.4",
+	Library: true,
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},

@@ -18,6 +18,7 @@ var libRedsync = Spec{
 	Name:    "redsync",
 	Doc:     "go-redsync/redsync with its defaults, believed in until its Until(); waits as long between two tries as the library",
 	Source:  "github.com/go-redsync/redsync/v4 v4.18.1",
+	Library: true,
 	Sites:   ManySites,
 	Assumes: keepsQuorum + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},

@@ -40,6 +40,7 @@ type Spec struct {
 	Name    string
 	Doc     string
 	Source  string // where the algorithm is described
+	Library bool   // it is a library, as people use it
 	Sites   Sites
 	Engine  string     // the servers it is a client of, as topologies name them; empty = Redis
 	Assumes string     // what it needs to be safe

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"hammerlock/checker"
@@ -14,7 +15,7 @@ import (
 
 // TestJUnitTellsCasesApart reads the file as a CI system does: by names, which must be the same from run to run.
 func TestJUnitTellsCasesApart(t *testing.T) {
-	j := Judgement{Topology: "single", Lock: "lease", Verdicts: []checker.Verdict{
+	j := Judgement{Topology: "single", Lock: "lease", Took: 3 * time.Second, Started: time.Unix(0, 0), Verdicts: []checker.Verdict{
 		{Checker: "lost-updates", Status: checker.Pass}, {Checker: "response.p99<50ms", Status: checker.Fail, Cause: "gate", Summary: "60 ms"},
 		{Checker: "handoff.p50<1ms", Status: checker.Inconclusive},
 	}}
@@ -26,14 +27,18 @@ func TestJUnitTellsCasesApart(t *testing.T) {
 	if err := xml.Unmarshal(text.Bytes(), &report); err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
+	seen, suites := map[string]bool{}, map[string]bool{}
 	for _, s := range report.Suites {
-		if s.Tests != 3 || s.Failures != 1 || s.Skipped != 1 {
+		suites[s.Name] = true
+		if s.Tests != 3 || s.Failures != 1 || s.Skipped != 1 || s.Time != "3.000" || s.Cases[1].Time != "1.000" || s.Started != "1970-01-01T00:00:00" {
 			t.Errorf("got %+v", s)
 		}
 		for _, c := range s.Cases {
 			seen[c.Class+" "+c.Name] = true
 		}
+	}
+	if !suites["single lease"] || !suites["single lease #2"] {
+		t.Errorf("got suites %v", suites)
 	}
 	if len(seen) != 6 || !seen["hammerlock.single.lease response.p99<50ms"] || !seen["hammerlock.single.lease response.p99<50ms #2"] {
 		t.Errorf("got %v", seen)

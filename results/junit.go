@@ -4,7 +4,9 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"time"
 
 	"hammerlock/checker"
 )
@@ -17,6 +19,8 @@ type (
 	}
 	junitSuite struct {
 		Name     string      `xml:"name,attr"`
+		Time     string      `xml:"time,attr"`
+		Started  string      `xml:"timestamp,attr,omitempty"`
 		Tests    int         `xml:"tests,attr"`
 		Failures int         `xml:"failures,attr"`
 		Skipped  int         `xml:"skipped,attr"`
@@ -25,6 +29,7 @@ type (
 	junitCase struct {
 		Class   string        `xml:"classname,attr"`
 		Name    string        `xml:"name,attr"`
+		Time    string        `xml:"time,attr"`
 		Failure *junitMessage `xml:"failure"`
 		Skipped *junitMessage `xml:"skipped"`
 		Output  string        `xml:"system-out,omitempty"`
@@ -37,14 +42,23 @@ type (
 )
 
 // WriteJUnit writes the verdicts as JUnit XML. What is inconclusive or not judged is skipped: it is neither passed nor failed.
+// A suite has a name of its own. Its time is the run's, which its cases, judged of the same run, have equal parts of: readers
+// add them up.
 func WriteJUnit(w io.Writer, all []Judgement) error {
 	var report junitSuites
 	seen := map[string]int{}
 	for i := range all {
 		j := &all[i]
-		suite := junitSuite{Name: strings.Join(append([]string{j.Name()}, j.Faults...), " ")}
+		suite := junitSuite{Name: strings.Join(append([]string{j.Name()}, j.Faults...), " "), Time: seconds(j.Took)}
+		if !j.Started.IsZero() {
+			suite.Started = j.Started.UTC().Format("2006-01-02T15:04:05")
+		}
+		if seen[suite.Name]++; seen[suite.Name] > 1 {
+			suite.Name += fmt.Sprintf(" #%d", seen[suite.Name])
+		}
 		for _, v := range j.Verdicts {
-			c := junitCase{Class: "hammerlock." + strings.ReplaceAll(j.Name(), " ", "."), Name: v.Checker, Output: v.Summary}
+			c := junitCase{Class: "hammerlock." + strings.ReplaceAll(j.Name(), " ", "."), Name: v.Checker, Output: v.Summary,
+				Time: seconds(j.Took / time.Duration(len(j.Verdicts)))}
 			if seen[c.Class+c.Name]++; seen[c.Class+c.Name] > 1 {
 				c.Name += fmt.Sprintf(" #%d", seen[c.Class+c.Name]) // readers tell cases by their names
 			}
@@ -73,3 +87,6 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 	_, err := io.WriteString(w, "\n")
 	return err
 }
+
+// seconds writes a duration as JUnit has it.
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }

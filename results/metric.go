@@ -160,11 +160,29 @@ func FindMetric(name string) (Metric, error) {
 			return m, nil
 		}
 	}
-	var names []string
+	if meant := meantMetric(name); meant != "" {
+		return Metric{}, fmt.Errorf("no metric %q%s bench explain metrics has all", name, meant)
+	}
+	return Metric{}, fmt.Errorf("no metric %q: there is %s", name, MetricNames())
+}
+
+// meantMetric asks for the metric that was probably meant. A part of a name means that of responses, if they have it.
+func meantMetric(name string) string {
+	var names, parts []string
 	for _, m := range Metrics {
 		names = append(names, m.Name)
+		switch group, part, _ := strings.Cut(m.Name, "."); {
+		case part != name:
+		case group == "response":
+			parts = append([]string{m.Name}, parts...)
+		default:
+			parts = append(parts, m.Name)
+		}
 	}
-	return Metric{}, fmt.Errorf("no metric %q: there is %s%s", name, MetricNames(), human.Meant(name, names))
+	if len(parts) > 0 {
+		return "; did you mean " + parts[0] + "?"
+	}
+	return human.Meant(name, names)
 }
 
 // MetricNames lists the metrics for people, those of one distribution together.
@@ -238,11 +256,17 @@ func (m Metric) Parse(text string) (float64, error) {
 	case m.unit == perSecond:
 		text = strings.TrimSuffix(text, "/s")
 	case m.unit == share && strings.HasSuffix(text, "%"):
-		x, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
-		return x / 100, err
+		number, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+		text = strconv.FormatFloat(number/100, 'g', -1, 64)
+		if err != nil {
+			text = ""
+		}
 	}
 	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(x) {
+	switch {
+	case m.unit == share && !(err == nil && x >= 0 && x <= 1):
+		return 0, fmt.Errorf("%s is a share, from 0 to 1, or from 0%% to 100%%", m.Name)
+	case err != nil || math.IsNaN(x):
 		return 0, fmt.Errorf("%q: %s is compared with a number", text, m.Name)
 	}
 	return x, nil

@@ -33,6 +33,9 @@ type Judgement struct {
 	Before      []string          `json:"attempts_before,omitempty"` // see Run
 	Saved       string            `json:"saved,omitempty"`           // where the history is
 	Verdicts    []checker.Verdict `json:"verdicts"`
+
+	Started time.Time     `json:"-"` // of the run, if that is known
+	Took    time.Duration `json:"-"`
 }
 
 // Judgement is that of a judged run.
@@ -47,7 +50,7 @@ func (r *Run) Judgement() Judgement {
 	}
 	return Judgement{
 		Agents: agents, Errors: errors, Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
-		Interactive: r.Interactive, Before: r.Before,
+		Interactive: r.Interactive, Before: r.Before, Started: r.Started, Took: time.Duration(r.Warmup + r.Measured),
 		Verdicts: r.Verdicts,
 	}
 }

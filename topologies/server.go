@@ -54,6 +54,9 @@ func FindServer(ctx context.Context, path string) (Server, error) {
 		return Server{}, ErrNoServer
 	}
 	found, err := exec.LookPath(path)
+	if errors.Is(err, exec.ErrNotFound) {
+		return Server{}, fmt.Errorf("there is no program %q on the path; write ./%s for one in this directory, or %s to do without", path, path, EmbeddedName)
+	}
 	if err == nil {
 		found, err = filepath.Abs(found) // nodes have directories of their own
 	}

@@ -5,6 +5,7 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -127,6 +128,9 @@ func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
 		r.mistake("--addr %s: nothing may follow the number of the database", u.Host)
+	}
+	if port, err := strconv.Atoi(first(u.Port(), defaultPort)); err != nil || port < 1 || port > math.MaxUint16 {
+		r.mistake("--addr %s: a port is from 1 to %d, as in %s", u.Host, math.MaxUint16, net.JoinHostPort(u.Hostname(), defaultPort))
 	}
 	e.Addr = net.JoinHostPort(u.Hostname(), first(u.Port(), defaultPort))
 	if db := strings.Trim(u.Path, "/"); db != "" {

@@ -22,13 +22,7 @@ func (e Env) benchCommand() *cobra.Command {
 		Short: "compare topologies and locks under load",
 		Long: "bench starts Redis deployments, lets workers take a lock that guards a shared page-view counter on\n" +
 			"each, and prints what it costs, who starves, and whether a page view was lost. Without flags: all\n" +
-			"topologies, each with the lock it is made for.\n\n" +
-			"  bench http                 load on a service that does its own locking\n" +
-			"  bench plan FILE            print a plan as it is resolved, with the origin of every value\n" +
-			"  bench report RUN...        print saved runs again; --html FILE writes them as one page\n" +
-			"  bench replay RUN           show a saved run of verify in the dashboard\n" +
-			"  bench schema DOCUMENT      print the JSON Schema of a plan, a saved run or what --json prints\n" +
-			"  bench explain WORD         say what a word on the screen means",
+			"topologies, each with the lock it is made for.",
 		Example: "  bench\n  bench --quick                                                   # a first look, in half a minute\n  bench --topology single,redlock --workers 64 --duration 30s\n" +
 			"  bench --topology single --lock none --workers 16 --duration 2s   # exits 1: page views are lost\n" +
 			"  bench --topology single --gate 'response.p99<50ms' --count 6     # exits 5 if it is slower",

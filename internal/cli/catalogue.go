@@ -79,15 +79,18 @@ func lines(names []string) string {
 
 // lockNames lists the locks that are right. The others are many, and --list says what is wrong with each.
 func lockNames(all []locks.Spec) string {
-	good, broken := []string{autoLock}, 0
+	own, libraries, broken := []string{autoLock}, []string{}, 0
 	for _, s := range all {
-		if s.Broken != "" {
+		switch {
+		case s.Broken != "":
 			broken++
-		} else {
-			good = append(good, s.Name)
+		case s.Library:
+			libraries = append(libraries, s.Name)
+		default:
+			own = append(own, s.Name)
 		}
 	}
-	return fmt.Sprintf("%s;\nor one of %d that are broken, to see how: --list", lines(good), broken)
+	return fmt.Sprintf("%s;\nof libraries: %s;\nor one of %d that are broken, to see how: --list", lines(own), lines(libraries), broken)
 }
 
 // everyScenario is the name that asks for all scenarios that apply.

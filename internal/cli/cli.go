@@ -62,6 +62,7 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) int {
 	e.Stdout, e.Stderr = human.Visible(e.Stdout), human.Visible(e.Stderr)
 	root := tree(e)
 	root.AddCommand(e.manualCommand(), e.explainCommand())
+	libraryCommands(root)
 	root.Version = harness.Version()
 	root.SetVersionTemplate(root.Name() + " " + root.Version + "\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -99,7 +100,7 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 	c.Args = cobra.ArbitraryArgs
 	c.FParseErrWhitelist.UnknownFlags = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		o.mistake("%v", err)
+		o.mistake("%s", withoutValue(err))
 		return c.RunE(c, c.Flags().Args())
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -141,14 +142,14 @@ func takes(least, most int) cobra.PositionalArgs {
 		if len(args) < least {
 			return fmt.Errorf("missing argument: %s; see %s --help", c.UseLine(), c.CommandPath())
 		}
-		var below []string
-		for _, sub := range c.Commands() {
-			below = append(below, sub.Name())
-		}
+		names := below(c)
 		var errs []error
 		for i := most; i < len(args); i++ {
-			errs = append(errs, fmt.Errorf("%q: unexpected argument%s", args[i], cmp.Or(human.Meant(args[i], below), valueOf(c, args[i]))))
-			below = nil
+			command := misplaced(c, args[i])
+			errs = append(errs, fmt.Errorf("%q: unexpected argument%s", args[i], cmp.Or(command, human.Meant(args[i], names), valueOf(c, args[i]), longDash(args[i]))))
+			if names = nil; command != "" {
+				break // what follows are its arguments
+			}
 		}
 		return errors.Join(errs...)
 	}

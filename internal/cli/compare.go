@@ -119,10 +119,34 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	if err := o.invalid(); err != nil {
 		return e.refuse(ctx, o, err)
 	}
+	nameSides(sides, args)
 	c := compare.New(sides, by, with.shown())
 	c.CheckGates(with.gates)
 	x := exit(ctx, nil, c.Gates, nil).undecided(c.Undecided())
 	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Comparison: c}, c.WriteText, errors.Join(e.announce(gateJudgements(c.Gates)), with.write(e, c.View()))})
+}
+
+// nameSides names sides that were given as patterns or lists by the topology and lock of their runs, if these tell all of
+// them apart.
+func nameSides(sides []compare.Side, args []string) {
+	names, seen := make([]string, len(sides)), map[string]bool{}
+	for i, s := range sides {
+		if names[i] = s.Name; strings.ContainsAny(args[i], ",*?[") && len(s.Runs) > 0 {
+			names[i] = s.Runs[0].Combination()
+		}
+		for k := range s.Runs {
+			if s.Runs[k].Combination() != s.Runs[0].Combination() {
+				names[i] = s.Name
+			}
+		}
+		if seen[names[i]] {
+			return
+		}
+		seen[names[i]] = true
+	}
+	for i := range sides {
+		sides[i].Name = names[i]
+	}
 }
 
 // sideName names a side by the last part of its path.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"hammerlock/faults"
 )
 
 // completeList completes the last of several names with commas in between; those that stand there are not offered
@@ -27,7 +29,7 @@ func completeList(names []string, open bool) cobra.CompletionFunc {
 	}
 }
 
-// completeSettings offers what a side of a comparison can set.
+// completeSettings offers what a side of a comparison can set, and the values of what it sets.
 func completeSettings(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var settings []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -35,5 +37,29 @@ func completeSettings(c *cobra.Command, args []string, typed string) ([]string, 
 			settings = append(settings, f.Name+"=")
 		}
 	})
+	at := strings.LastIndex(typed, ",") + 1
+	if name, text, ok := strings.Cut(typed[at:], "="); ok && slices.Contains(settings, name+"=") {
+		return completeAfter(typed[:at]+name+"=", c.Flags().Lookup(name).Value.(*value).complete, c, args, text)
+	}
 	return completeList(settings, true)(c, args, typed)
+}
+
+// completeAfter completes what follows a head.
+func completeAfter(head string, complete cobra.CompletionFunc, c *cobra.Command, args []string, typed string) (all []string, _ cobra.ShellCompDirective) {
+	if complete == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	found, directive := complete(c, args, typed)
+	for _, text := range found {
+		all = append(all, head+text)
+	}
+	return all, directive
+}
+
+// completeFaults completes names of faults, and points after an @.
+func completeFaults(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if at := strings.LastIndex(typed, "@"); at > strings.LastIndex(typed, ",") {
+		return completeAfter(typed[:at+1], completeList(faults.Points, false), c, args, typed[at+1:])
+	}
+	return completeList(faultNames(), false)(c, args, typed)
 }

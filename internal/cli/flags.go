@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,6 +134,10 @@ func (o *options) differs(name string) bool {
 func (o *options) value(f flag, kind, preset string, set func(string) error) *value {
 	v := &value{part: f.part, kind: kind, text: preset}
 	v.set = func(text string) {
+		if v.list() && len(v.given) > 0 {
+			o.mistake("--%s: it is given twice; one list has commas, as in --%s %s,%s", f.name, f.name, v.given[0], text)
+			return
+		}
 		if err := set(text); err != nil {
 			o.mistake("--%s %q: %v", f.name, text, err)
 			return
@@ -159,22 +164,22 @@ func (o *options) toggle(f flag, letter string, to *bool) *pflag.Flag {
 
 func (o *options) duration(f flag, to *time.Duration) {
 	o.add(f, "duration", to.String(), func(text string) error {
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return errors.New("a duration has a unit, as in 500ms, 10s or 1m30s")
+		d, err := readDuration(text)
+		if err == nil {
+			*to = d
 		}
-		*to = d
-		return nil
+		return err
 	})
 }
 
 // integer declares a flag for a whole number: from 1 to most, or, if most is 0, one that the plan checks.
 func (o *options) integer(f flag, to *int, most int) {
-	o.add(f, "n", strconv.Itoa(*to), func(text string) error {
+	preset := *to
+	o.add(f, "n", strconv.Itoa(preset), func(text string) error {
 		n, err := strconv.Atoi(text)
 		switch {
 		case err != nil:
-			return errors.New("a whole number")
+			return fmt.Errorf("a whole number, as in %d", max(preset, 1))
 		case most > 0 && (n < 1 || n > most):
 			return fmt.Errorf("from 1 to %d", most)
 		}
@@ -184,12 +189,26 @@ func (o *options) integer(f flag, to *int, most int) {
 }
 
 func (o *options) text(f flag, kind string, to *string) {
-	o.add(f, kind, *to, func(text string) error { *to = text; return nil })
+	o.add(f, kind, *to, func(text string) error {
+		if text == "" { // as a variable of a script is that was not set
+			return fmt.Errorf("it is empty: it takes a %s; or leave it out", kind)
+		}
+		if info, err := os.Stat(text); kind == "file" && err == nil && info.IsDir() {
+			return errors.New("it is a directory, and a file is needed")
+		}
+		*to = text
+		return nil
+	})
 }
 
 // names declares a flag for names with commas in between, which are offered for completion, but not checked.
 func (o *options) names(f flag, to *[]string, offered []string) {
-	o.add(f, "name,...", strings.Join(*to, ","), func(text string) error { *to = split(text); return nil }).complete = completeList(offered, false)
+	o.add(f, "name,...", strings.Join(*to, ","), func(text string) error {
+		if *to = split(text); len(*to) == 0 {
+			return errors.New("no name: " + human.Instead("", offered))
+		}
+		return nil
+	}).complete = completeList(offered, false)
 }
 
 // one declares a flag for one of a catalogue.
@@ -214,6 +233,9 @@ func some[T any](o *options, f flag, to *[]T, from catalogue[T]) {
 		}
 		for _, name := range parts {
 			t, err := from.find(name)
+			if err == nil && slices.ContainsFunc(*to, func(other T) bool { return from.name(other) == from.name(t) }) {
+				err = errors.New("it is named twice; --count 2 runs everything twice")
+			}
 			if err != nil {
 				o.mistake("--%s %q: %v", f.name, name, err)
 				continue
@@ -244,7 +266,7 @@ func (o *options) unknownFlags(f *pflag.FlagSet, args []string) {
 	var good []string
 	f.VisitAll(func(flag *pflag.Flag) {
 		if !flag.Hidden {
-			good = append(good, "--"+flag.Name)
+			good = append(good, flag.Name)
 		}
 	})
 	f.ParseErrorsAllowlist.UnknownFlags = false
@@ -254,11 +276,11 @@ func (o *options) unknownFlags(f *pflag.FlagSet, args []string) {
 		if letters != "" {
 			name = name[1:]
 		}
-		o.mistake("%s: no such flag%s", name, human.Meant(name, good))
 		at := slices.IndexFunc(args, func(arg string) bool {
 			flag, _, _ := strings.Cut(arg, "=")
 			return flag == name || letters != "" && strings.HasPrefix(arg, "-") && strings.HasSuffix(arg, letters)
 		})
+		o.mistake("%s: no such flag%s", name, meantFlag(args[at], good))
 		args = args[at+1:]
 	}
 }

@@ -94,6 +94,9 @@ func (o *options) serviceFlags() {
 	})
 	header.many, header.given = true, slices.Clone(s.Headers)
 	serve := o.add(flag{setting, "serve", "a command that starts the service, or a part of it; may be given several times"}, "command", "", func(text string) error {
+		if strings.TrimSpace(text) == "" {
+			return errors.New("it is empty: it takes a command; or leave it out, if the service is up")
+		}
 		s.Serve = append(s.Serve, text)
 		return nil
 	})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -13,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"hammerlock/internal/harness"
-	"hammerlock/results"
+	"hammerlock/internal/measure"
 )
 
 // metricsServer serves the last event of a job as metrics.
@@ -56,7 +57,7 @@ func (m *metricsServer) tell(event harness.Event) {
 		return
 	}
 	if last := m.last.Load(); event.Live.At == 0 && last != nil && last.Number == event.Number {
-		event.Live = last.Live // a change of phase says nothing of the visits
+		event.Live, event.Snapshot = last.Live, last.Snapshot // a change of phase says nothing of the visits
 	}
 	m.last.Store(&event)
 }
@@ -83,6 +84,11 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 	if e == nil {
 		return
 	}
+	picture := e.Snapshot
+	if picture == nil {
+		picture = &measure.Snapshot{}
+	}
+	labels := prometheus.Labels{"topology": e.Combination.Topology.Name, "lock": e.Combination.Lock.Name}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	for _, s := range []struct {
 		name, help string
@@ -96,16 +102,32 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		{"visits_total", "counted visits of the run within its measurement", counter, float64(e.Live.Done), "", ""},
 		{"errors_total", "operations of the run that did not go well", counter, float64(e.Live.Errors), "", ""},
 		{"waiting_workers", "workers that wait for a lock", gauge, float64(e.Live.Waiting), "", ""},
-		{"acquire_seconds", "waits of the winners of the current second", gauge, e.Live.Acquire.P50.Seconds(), "quantile", "0.5"},
-		{"acquire_seconds", "waits of the winners of the current second", gauge, e.Live.Acquire.P99.Seconds(), "quantile", "0.99"},
+		{"starving_workers", "workers with less than half of an even share of the visits", gauge, float64(picture.Fairness.Starving), "", ""},
+		{"violations_total", "violations of safety that were proved so far, while the run goes on", counter, float64(picture.Safety.Violations), "", ""},
+		{"faults_total", "faults that were injected in the run", counter, float64(picture.Injected), "", ""},
+		{"active_faults", "faults that are in force", gauge, float64(len(picture.Active)), "", ""},
 	} {
-		if q, err := strconv.ParseFloat(s.is, 64); s.label == "quantile" && (err != nil || !results.Supports(q, e.Live.Acquire.Count)) {
-			continue
-		}
-		labels := prometheus.Labels{"topology": e.Combination.Topology.Name, "lock": e.Combination.Lock.Name}
+		more := maps.Clone(labels)
 		if s.label != "" {
-			labels[s.label] = s.is
+			more[s.label] = s.is
 		}
-		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_"+s.name, s.help, nil, labels), s.kind, s.value)
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_"+s.name, s.help, nil, more), s.kind, s.value)
 	}
+	if e.Live.Done > 0 {
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_fairness_jain", "Jain's index of the workers' visits: 1 if all have as many", nil, labels),
+			gauge, picture.Fairness.Jain)
+	}
+	to <- histogram(prometheus.NewDesc("hammerlock_acquire_seconds", "waits of those who got the lock", nil, labels), &picture.Acquired)
+	to <- histogram(prometheus.NewDesc("hammerlock_response_seconds", "from when a visit was due to its end, of those that went well", nil, labels), &picture.Answered)
+}
+
+// histogram is a distribution in buckets that are cumulative, as Prometheus has them.
+func histogram(d *prometheus.Desc, b *measure.Buckets) prometheus.Metric {
+	count, below := uint64(0), map[float64]uint64{}
+	for i, n := range b.In {
+		if count += n; i < len(measure.Bounds) {
+			below[measure.Bounds[i].Seconds()] = count
+		}
+	}
+	return prometheus.MustNewConstHistogram(d, count, b.Sum.Seconds(), below)
 }

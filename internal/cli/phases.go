@@ -102,12 +102,12 @@ func unless(is bool, text string) string {
 
 func durationOf(to func(*harness.Phase) *time.Duration) func(*harness.Phase, string) error {
 	return func(p *harness.Phase, text string) error {
-		d, err := time.ParseDuration(text)
-		if err != nil || d <= 0 {
-			return errors.New("a duration has a unit, as in 500ms, 10s or 1m30s")
+		d, err := readDuration(text)
+		if err == nil && d <= 0 {
+			err = errors.New("more than 0s")
 		}
-		*to(p) = d
-		return nil
+		*to(p) = max(d, 0)
+		return err
 	}
 }
 
@@ -182,6 +182,12 @@ func parsePhases(text string) (all []harness.Phase, wrong []string) {
 		}
 		p, mistakes := parsePhase(part)
 		all, wrong = append(all, p), append(wrong, mistakes...)
+	}
+	switch {
+	case len(all) == 0:
+		wrong = []string{"no phase, as in 'warm-up 2s rate=100/s; steady 10s rate=100/s'"}
+	case len(wrong) > 0 && strings.Contains(text, ", "):
+		wrong = []string{"phases have semicolons in between, as in 'warm-up 2s; steady 10s'"}
 	}
 	return all, wrong
 }

@@ -73,8 +73,10 @@ func (o *options) planFlags() {
 	}
 	o.names(flag{breaks, "fault", "what breaks in one run: names from --list, with @TIME or @POINT and heal@TIME, as in\n" +
 		"kill-primary@2s,heal@5s; " + breaking}, &p.Faults, faultNames())
+	fault := o.flags.Lookup("fault")
+	fault.Value.(*value).complete = completeFaults
 	if p.Verify {
-		o.flags.Lookup("fault").DefValue = "" // scenarios are
+		fault.DefValue = "" // scenarios are
 	}
 	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
 	o.integer(flag{load, "processes", "how many processes the workers live in; 1 = in the suite itself"}, &p.Processes, 0)
@@ -99,7 +101,7 @@ func (o *options) planFlags() {
 	o.toggle(flag{setting, "library-retries", ""}, "", &p.LibraryRetries).Hidden = true
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
 	one(o, flag{setting, "profile", "timers of failure detection: fast, for tests; stock, the servers' own"}, &p.Profile, words(topologies.Profiles...))
-	o.text(flag{setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded (default: looked for)"}, "path", &p.RedisServer)
+	o.text(flag{setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded: none, for a first look with 4 workers\nat single and redlock (default: looked for)"}, "path", &p.RedisServer)
 	o.attachFlags()
 	o.out("where runs are saved")
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -70,7 +71,7 @@ func (o *options) settle(c *cobra.Command, getenv func(string) string) {
 		}
 		o.set(f.Name, s)
 	})
-	o.settleQuick(c.Flags())
+	o.settlePresets(c.Flags())
 	o.settleLoad()
 	o.settleServices()
 }
@@ -95,7 +96,11 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 	}
 	text, err := os.ReadFile(o.file)
 	if err != nil {
-		o.mistake("--%s: %v", planFlag, err)
+		o.mistake("--%s: %v; bench plan prints a plan to begin with", planFlag, err)
+		return nil
+	}
+	if !utf8.Valid(text) {
+		o.mistake("%s: it is no text: a plan is a YAML file; bench plan prints one to begin with", o.file)
 		return nil
 	}
 	var document yaml.Node

@@ -3,10 +3,13 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
+	"hammerlock/checker"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/results"
 )
 
 // progressEvery is how often a run shows that it is alive when no terminal is watched, firstProgress when it does so first.
@@ -28,7 +31,7 @@ func (p *progress) tell(e harness.Event) {
 		head += " " + phase
 	}
 	switch {
-	case len(e.Steps) > 0: // a dashboard or a page shows them
+	case len(e.Steps) > 0, e.Controls != nil: // a dashboard or a page shows them
 	case e.Stage == harness.Starting:
 		p.last, p.done = 0, 0
 		if before := e.Combination.Before; len(before) > 0 {
@@ -36,6 +39,9 @@ func (p *progress) tell(e harness.Event) {
 		}
 		p.line("%s starting", head)
 	case e.Stage == harness.Saved:
+		if e.Run != nil {
+			p.line("%s %s", head, headline(e.Run))
+		}
 		p.line("%s saved %s", head, e.Folder)
 	case e.Stage == harness.Judging:
 		p.line("%s judging", head)
@@ -43,7 +49,7 @@ func (p *progress) tell(e harness.Event) {
 		p.line("%s up in %s", head, human.Duration(e.Took))
 	case e.Live.At-p.last >= progressEvery, p.last == 0 && e.Live.At >= firstProgress:
 		l := e.Live
-		visits := "warm-up"
+		visits := fmt.Sprintf("warm-up: %s (%.0f/s)", human.Quantity(l.Warm, "visit"), float64(l.Warm)/l.At.Seconds())
 		if from := max(p.last, e.Combination.Plan.Warmup); l.At > from {
 			visits = fmt.Sprintf("%s visits (%.0f/s)", human.Count(l.Done), float64(l.Done-p.done)/(l.At-from).Seconds())
 		}
@@ -52,6 +58,20 @@ func (p *progress) tell(e harness.Event) {
 			l.Acquire.Text(true), l.Waiting, l.Errors)
 		p.last, p.done = l.At, l.Done
 	}
+}
+
+// headline is what a run has come to, before the table of all runs is complete.
+func headline(r *results.Run) string {
+	j := r.Judgement()
+	status, text := j.Status()
+	if status != checker.Pass {
+		return fmt.Sprintf("%s  %s", strings.ToUpper(status.String()), text)
+	}
+	parts := []string{strings.ToUpper(status.String()), human.Number(r.Throughput) + " visits/s"}
+	if p := r.Latency.Response; p.P50 != nil {
+		parts = append(parts, "response p50 "+human.Duration(time.Duration(*p.P50)))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("Jain %.2f", r.Fairness.Jain)), "  ")
 }
 
 func (p *progress) line(format string, args ...any) { _, _ = fmt.Fprintf(p.w, format+"\n", args...) }

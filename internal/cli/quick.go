@@ -1,9 +1,18 @@
 package cli
 
-import "github.com/spf13/pflag"
+import (
+	"strings"
 
-// quick are the settings of --quick. Any other origin of a value is stronger.
-var quick = []struct{ name, value string }{{"duration", "2s"}, {"warmup", "200ms"}, {"workers", "4"}}
+	"github.com/spf13/pflag"
+
+	"hammerlock/topologies"
+)
+
+// preset is a setting that another flag stands for. Any other origin of a value is stronger.
+type preset struct{ name, value string }
+
+// quick are the settings of --quick.
+var quick = []preset{{"duration", "2s"}, {"warmup", "200ms"}, {"workers", "4"}}
 
 // quickNote says what a quick look leaves out.
 const quickNote = "--quick: 2 s each with 4 workers. Rare pauses, p99.9, waiters among many workers and a steady state are not seen: " +
@@ -13,18 +22,41 @@ func (o *options) quickFlag() {
 	o.toggle(flag{session, "quick", "a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"}, "", &o.quick)
 }
 
-// settleQuick sets what --quick stands for.
-func (o *options) settleQuick(flags *pflag.FlagSet) {
-	if !o.quick {
-		return
-	}
-	if phases := "phases"; o.origins[phases] != "" {
+// settlePresets sets what --quick and --redis-server embedded stand for.
+func (o *options) settlePresets(flags *pflag.FlagSet) {
+	if o.quick && o.origins[phasesFlag] != "" {
 		o.mistake("--quick: phases say how long to measure: leave it out, or the phases")
-		return
+	} else if o.quick {
+		o.preset(flags, "--quick", quick)
 	}
-	for _, s := range quick {
+	if o.plan.RedisServer == topologies.EmbeddedName {
+		o.preset(flags, "--redis-server embedded", o.served())
+	}
+}
+
+// served are the topologies, and the number of workers, that a server in the suite can serve: more of them would only
+// measure how they wait for the processor.
+func (o *options) served() (all []preset) {
+	var names []string
+	for _, t := range o.plan.Topologies {
+		if t.Embeddable() {
+			names = append(names, t.Name)
+		}
+	}
+	if o.listed == nil && 0 < len(names) && len(names) < len(o.plan.Topologies) { // services may stand alone
+		all = append(all, preset{"topology", strings.Join(names, ",")})
+	}
+	if o.listing && !o.plan.Verify { // scenarios have workers of their own
+		all = append(all, preset{"workers", "4"})
+	}
+	return all
+}
+
+// preset sets what nobody has said otherwise.
+func (o *options) preset(flags *pflag.FlagSet, origin string, all []preset) {
+	for _, s := range all {
 		if flags.Lookup(s.name) != nil && o.origins[s.name] == "" {
-			o.set(s.name, entry{[]item{{s.value, "--quick"}}, "--quick"})
+			o.set(s.name, entry{[]item{{s.value, origin}}, origin})
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (e Env) reported(o *options, args []string, page bool) (r toReport, err err
 		_, _ = fmt.Fprintf(e.Stderr, "passed over, as no run: %s\n", strings.Join(strange, ", "))
 	case len(strange) > 0:
 		for _, dir := range strange {
-			o.mistake("%s is no saved run: it has no %s", dir, results.RunFile)
+			o.mistake("%v", noRun(dir, o.plan.Out))
 		}
 	}
 	return r, o.invalid()

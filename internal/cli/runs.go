@@ -23,6 +23,11 @@ func isRun(dir string) bool {
 	return false
 }
 
+// noRun says that there is something, but no run.
+func noRun(path, out string) error {
+	return fmt.Errorf("%s is no saved run: it has no %s; a run is a directory in %s, as latest is", path, results.RunFile, out)
+}
+
 // locate finds what an argument names: a path, or a pattern of paths; or else, where runs are saved, a name, a pattern of names,
 // or the beginning of one name.
 func locate(arg, out string) ([]string, error) {
@@ -92,6 +97,9 @@ func savedRuns(list, out string) (runs []results.Run, err error) {
 		}
 		for _, dir := range dirs {
 			r, err := results.ReadRun(dir)
+			if err != nil && !isRun(dir) {
+				err = noRun(dir, out)
+			}
 			if err != nil {
 				return nil, err
 			}

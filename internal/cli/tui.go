@@ -28,7 +28,7 @@ func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Da
 	case err != nil && o.tui == tuiAuto:
 		return nil, nil
 	case err != nil && !errors.Is(err, dashboard.ErrSmall):
-		return nil, usage("the dashboard needs a terminal: %v", err)
+		return nil, usage("--tui on: the dashboard needs a terminal: %v; leave --tui out, or --web :0 shows the run in a browser", err)
 	}
 	d, err := dashboard.Start(options, e.Getenv)
 	if err != nil && o.tui == tuiOn {
@@ -102,7 +102,7 @@ func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, 
 	case !o.quiet:
 		tell = (&progress{w: e.Stderr}).tell
 	}
-	job.Watched = job.Watched || page != nil
+	job.Watched = job.Watched || page != nil || metrics != nil
 	job.Progress = func(event harness.Event) {
 		metrics.tell(event)
 		page.tell(event)

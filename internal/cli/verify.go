@@ -24,16 +24,7 @@ func (e Env) verifyCommand() *cobra.Command {
 		Long: "verify starts Redis deployments, lets workers take a lock that guards a shared page-view counter, breaks\n" +
 			"things meanwhile, keeps every operation and judges the history. Its exit code is the verdict. It runs all\n" +
 			"scenarios that apply to the lock, after it has explored the lock in virtual time; with --fault or flags for\n" +
-			"the load it makes one run of that.\n\n" +
-			"  verify [run]               scenarios, or one load with faults, then judge\n" +
-			"  verify check FILE|RUN      judge a saved history again, without Redis\n" +
-			"  verify export RUN          print a saved history as JSON lines\n" +
-			"  verify http                a service that does its own locking, judged from outside\n" +
-			"  verify conformance LOCK    which claims of a lock hold, claim by claim\n" +
-			"  verify matrix              locks x topologies x faults against the expected outcomes\n" +
-			"  verify explore             every interleaving of a lock up to a bound, in virtual time\n" +
-			"  verify plan FILE           print a plan as it is resolved, with the origin of every value\n" +
-			"  verify tour                how locks fail, and why, in about a minute",
+			"the load it makes one run of that.",
 		Example: "  verify --topology single --lock lease\n" +
 			"  verify --topology single --lock lease --scenario crash,late-holder\n" +
 			"  verify --topology sentinel --fault lost-grant\n" +
@@ -88,7 +79,11 @@ func openHistory(path string) (*history.History, string, error) {
 		return nil, path, usage("%v", err)
 	}
 	if info.IsDir() {
-		path = filepath.Join(path, results.HistoryFile)
+		dir := path
+		path = filepath.Join(dir, results.HistoryFile)
+		if _, err := os.Stat(path); os.IsNotExist(err) {
+			return nil, path, usage("%s: no history: runs of verify keep one (%s), those of bench do not", dir, results.HistoryFile)
+		}
 	}
 	h, err := history.Open(path)
 	return h, path, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"hammerlock/checker"
@@ -18,8 +19,11 @@ import (
 func (c *check) drivers(ctx context.Context) {
 	p := c.plan
 	for _, name := range p.DriverEnv {
-		if p.Getenv == nil || p.Getenv(name) == "" {
-			c.mistake("--driver-env %s: it is not set", name)
+		switch only, _, valued := strings.Cut(name, "="); {
+		case valued:
+			c.mistake("--driver-env %s: a name alone, as in --driver-env %s: its value comes from the environment", name, only)
+		case p.Getenv == nil || p.Getenv(name) == "":
+			c.mistake("--driver-env %s: it is not set in the environment", name)
 		}
 	}
 	if !slices.ContainsFunc(p.Locks, func(s locks.Spec) bool { return s.Program != nil }) {

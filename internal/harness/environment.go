@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"runtime"
@@ -58,4 +59,13 @@ func field(path, name string) string {
 		}
 	}
 	return ""
+}
+
+// writable tells whether files can be made in a directory.
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, ".hammerlock-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

@@ -60,6 +60,7 @@ type Event struct {
 	Controls *measure.Controls
 	Took     time.Duration
 	Folder   string // of a run that was saved
+	Run      *results.Run
 }
 
 // Stage is what a job is doing.

@@ -200,6 +200,12 @@ func (c *check) numbers() {
 	if w.Rate > 0 && w.Think > 0 {
 		c.mistake("--think does nothing with --rate: visits are due by the schedule")
 	}
+	if w.Rate == 0 && len(p.Phases) == 0 && len(w.Trace) == 0 && w.Arrivals == workload.Uniform {
+		c.mistake("--arrivals %s does nothing without --rate: workers of a closed loop visit when they are ready", w.Arrivals)
+	}
+	if w.Keys == 1 && w.Popularity == workload.Zipf {
+		c.mistake("--popularity %s does nothing with one page: --keys 100 has more", w.Popularity)
+	}
 	if len(w.Trace) == 0 && !strings.HasPrefix(string(w.Arrivals), workload.TracePrefix) {
 		oneOf(c, "arrivals", string(w.Arrivals), names(workload.AllArrivals, func(a workload.Arrivals) string { return string(a) }))
 	}
@@ -306,9 +312,13 @@ func (c *check) server(ctx context.Context, attached *topologies.Topology) topol
 	switch {
 	case errors.Is(err, topologies.ErrNoServer):
 		c.problems = append(c.problems, err.Error()+"; to install one: "+topologies.InstallHint(),
-			"for a first look without one: --redis-server embedded --topology single,redlock")
+			"for a first look without one: --redis-server embedded")
 	case err != nil:
 		c.problems = append(c.problems, "--redis-server: "+err.Error())
+	case !server.Embedded():
+		if err := writable(os.TempDir()); err != nil {
+			c.problems = append(c.problems, fmt.Sprintf("servers need a place for their files: %v; let TMPDIR name a directory that can be written to", err))
+		}
 	}
 	return server
 }
@@ -356,12 +366,12 @@ func (c *check) out() {
 		}
 		dir = filepath.Dir(dir)
 	}
-	f, err := os.CreateTemp(dir, ".hammerlock-*")
-	if err == nil {
-		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		c.mistake("--out %s: %s is a file, and runs are saved in a directory", c.plan.Out, dir)
+		return
 	}
-	if err != nil {
-		c.problems = append(c.problems, fmt.Sprintf("--out %s: %v", c.plan.Out, err))
+	if err := writable(dir); err != nil {
+		c.problems = append(c.problems, fmt.Sprintf("--out %s: %v; name a directory that can be written to", c.plan.Out, err))
 	}
 }
 

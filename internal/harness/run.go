@@ -79,7 +79,7 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	if p.job.Kept != nil {
 		p.job.Kept(dir)
 	}
-	p.tell(Event{Stage: Saved, Folder: dir})
+	p.tell(Event{Stage: Saved, Folder: dir, Run: x.run})
 	return x.run, nil
 }
 

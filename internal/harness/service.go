@@ -102,6 +102,9 @@ func (c *check) requests(s *service.Spec) {
 		flag    string
 		request service.Request
 	}{{"visit", s.Visit}, {"count", s.Count}} {
+		if len(r.request.URLs) == 0 && slices.ContainsFunc(c.mistakes, func(m string) bool { return strings.HasPrefix(m, "--"+r.flag+" ") }) {
+			continue // it is there, and wrong
+		}
 		if len(r.request.URLs) == 0 {
 			c.mistake("--%s is missing: a request, as in --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'", r.flag)
 			continue

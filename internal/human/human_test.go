@@ -3,6 +3,7 @@ package human
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,14 @@ func TestWrappedStaysWithinItsWidth(t *testing.T) {
 		if n := len([]rune(row)); n > Width || strings.HasSuffix(row, " ") {
 			t.Errorf("%d columns: %q", n, row)
 		}
+	}
+}
+
+func TestANumberStaysOnItsLine(t *testing.T) {
+	got := Wrap("it took 12 345 678 holds and 1.25 ms or 98 % of it", 11)
+	want := []string{"it took", "12 345 678", "holds and", "1.25 ms or", "98 % of it"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

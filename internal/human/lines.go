@@ -3,6 +3,7 @@ package human
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,10 +38,24 @@ func (p *Printer) Wrapped(head string, indent int, text string) {
 // Fact writes a text with a label in a column of its own.
 func (p *Printer) Fact(label, text string) { p.Wrapped(fmt.Sprintf("%-13s ", label), 14, text) }
 
-// Wrap breaks a text into rows of at most so many columns, between words.
+// inNumber is a blank between the digits of a number, or before its unit.
+var inNumber = regexp.MustCompile(`(\d) (\d{3}\b|ns\b|µs\b|ms\b|s\b|%)`)
+
+const noBreak = "\u00a0"
+
+// Unbroken writes numbers and their units with spaces at which no line ends.
+func Unbroken(text string) string {
+	for range 2 { // the digits between two blanks belong to both
+		text = inNumber.ReplaceAllString(text, "$1"+noBreak+"$2")
+	}
+	return text
+}
+
+// Wrap breaks a text into rows of at most so many columns, between words, but never within a number or before its unit.
 func Wrap(text string, columns int) []string {
 	rows := []string{""}
-	for word := range strings.SplitSeq(text, " ") {
+	for word := range strings.SplitSeq(Unbroken(text), " ") {
+		word = strings.ReplaceAll(word, noBreak, " ")
 		last := &rows[len(rows)-1]
 		switch {
 		case *last == "":

@@ -5,19 +5,28 @@ import (
 	"strings"
 )
 
-// Instead answers a name that does not exist with those that do, and with the one that was probably meant.
+// fewNames are so many that a reader finds the right one among them.
+const fewNames = 20
+
+// Instead answers a name that does not exist with the one that was probably meant, and with those that do exist, unless they
+// are so many that they would hide it.
 func Instead(name string, good []string) string {
-	return "there is " + strings.Join(good, ", ") + Meant(name, good)
+	meant := Meant(name, good)
+	if meant != "" && len(good) > fewNames {
+		return "no such name" + meant
+	}
+	return "there is " + strings.Join(good, ", ") + meant
 }
 
 // Meant asks for the name that was probably meant, as in "; did you mean lease?". It is empty if none is similar.
 func Meant(name string, good []string) string {
 	best, least := "", min(2, (len(name)+1)/3)+1
+	name = strings.ToLower(name)
 	for _, g := range good {
-		switch d := distance(name, g); {
+		switch d := distance(name, strings.ToLower(g)); {
 		case d < least:
 			best, least = g, d
-		case best == "" && len(name) > 2 && strings.HasPrefix(g, name):
+		case best == "" && len(name) > 2 && strings.HasPrefix(strings.ToLower(g), name):
 			best = g
 		}
 	}

@@ -19,6 +19,8 @@ type events struct {
 	list    []Event
 	dropped int
 	open    map[int64]int // faults that are not healed, by number: place in list, from the first ever
+
+	injected int64 // faults
 }
 
 // add adds an event, or counts it if it is the last one once more, and returns its place.
@@ -74,6 +76,7 @@ func (v *events) fault(op *history.Op, what string) {
 		return
 	}
 	v.open[op.Value] = v.add(e)
+	v.injected++
 }
 
 func (v *events) heal(op *history.Op) {

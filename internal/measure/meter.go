@@ -32,6 +32,7 @@ type Meter struct {
 	// Stores is read by others, between or after observations.
 	Stores  Stores
 	visits  results.Visits
+	warm    int64            // visits that went well in the warm-up
 	errors  map[string]int64 // operations that were not OK, by kind, outcome and reason
 	workers []workerMeter
 	pages   []pageMeter
@@ -297,6 +298,9 @@ func (m *Meter) ended(op *history.Op, w *workerMeter, measured bool) {
 	}
 	m.answers.record(op.Due, op.Return, op.Outcome == history.OK)
 	if !measured {
+		if op.Outcome == history.OK && op.Return < m.from {
+			m.warm++
+		}
 		return
 	}
 	m.visits.Begun++

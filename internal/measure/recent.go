@@ -1,18 +1,42 @@
 package measure
 
-import "time"
+import (
+	"slices"
+	"time"
+)
+
+// Bounds are the upper bounds of buckets. What is longer than the last one is in a bucket of its own.
+var Bounds = [...]time.Duration{
+	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
+}
+
+// Buckets count the durations of a whole run, its warm-up as well, in few and fixed buckets: those of other runs and
+// machines can be added to them.
+type Buckets struct {
+	In  [len(Bounds) + 1]uint64 // not cumulative
+	Sum time.Duration
+}
+
+func (b *Buckets) record(d time.Duration) {
+	at, _ := slices.BinarySearch(Bounds[:], d)
+	b.In[at]++
+	b.Sum += d
+}
 
 // recentSeconds is how far back a recent distribution reaches.
 const recentSeconds = 10
 
 // recent is a distribution of the last second and of the last ten, kept by second so that percentiles are always
-// taken of sums of counts.
+// taken of sums of counts; and, in buckets, of the whole run.
 type recent struct {
 	ring   [recentSeconds]*histogram
 	second int64
 	now    Quantiles // of the last full second
 	ten    Quantiles
 	sum    *histogram
+	whole  Buckets
 }
 
 func newRecent() recent {
@@ -27,6 +51,7 @@ func newRecent() recent {
 func (r *recent) record(at, d time.Duration) {
 	r.roll(at)
 	r.ring[r.second%recentSeconds].record(d)
+	r.whole.record(d)
 }
 
 // roll begins a new second when the current one is over.

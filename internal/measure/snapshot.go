@@ -19,6 +19,8 @@ type Snapshot struct {
 	Steps     []Step        // of a start, the latest last
 	Seconds   []Second      // the last minute, the oldest first; the last one goes on
 	Latency   []LatencyRow
+	Acquired  Buckets   // waits of those who got the lock
+	Answered  Buckets   // responses
 	Random    Quantiles // the wait that somebody is in who waits at a random instant
 	Longest   time.Duration
 	LongestBy int // worker; -1 = nobody waits
@@ -31,9 +33,10 @@ type Snapshot struct {
 	Cuts      []string // rules of links that are in force
 	Agents    []results.LiveAgent
 	Cost      results.Cost
-	Events    []Event // the oldest first
-	Dropped   int     // older events that are no longer kept
-	Active    []string
+	Events    []Event  // the oldest first
+	Dropped   int      // older events that are no longer kept
+	Active    []string // faults
+	Injected  int64    // faults so far
 	Safety    Safety
 	Generator results.Generator
 }

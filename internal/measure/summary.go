@@ -9,6 +9,7 @@ import (
 // Live is what can be said of a run while it goes on. It is plain data.
 type Live struct {
 	At      time.Duration
+	Warm    int64 // visits that went well in the warm-up so far
 	Done    int64 // counted visits within the measurement so far
 	Errors  int64
 	Waiting int       // workers that wait for a lock
@@ -17,7 +18,7 @@ type Live struct {
 
 // Live describes the run at the given time.
 func (m *Meter) Live(at time.Duration) Live {
-	l := Live{At: at, Done: m.visits.Done, Waiting: m.waiting()}
+	l := Live{At: at, Warm: m.warm, Done: m.visits.Done, Waiting: m.waiting()}
 	if at < m.interval.from+2*intervalWidth { // nobody has got the lock for a while otherwise
 		l.Acquire = m.interval.acquire.quantiles()
 	}

@@ -40,7 +40,9 @@ func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Sna
 		r.Latency = append(r.Latency[1:], LatencyRow{Name: "request", Run: m.tries.quantiles()})
 	}
 	r.Random = Quantiles{Count: m.waits.random.count, P50: m.waits.randomWaiter(0.5), P99: m.waits.randomWaiter(0.99)}
+	r.Acquired, r.Answered = v.acquire.whole, v.answer.whole
 	r.Fairness = m.fairness()
+	r.Injected = v.events.injected
 	v.longest(r, now)
 	v.lanes(r, now)
 	v.around(now)

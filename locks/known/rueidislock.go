@@ -21,6 +21,7 @@ var libRueidislock = locks.Spec{
 	Doc: "redis/rueidis/rueidislock with its defaults, KeyValidity being the TTL: three keys, renewed at half of it; " +
 		"believed in until its context is canceled; waits for push invalidations",
 	Source:  "github.com/redis/rueidis/rueidislock v1.0.79",
+	Library: true,
 	Sites:   locks.OneSite,
 	Assumes: "the server keeps its keys for the lease and its clock agrees with the client's; the holder heeds its context",
 	Needs:   rueidisNeeds,
@@ -33,6 +34,7 @@ var libRueidislockNoLoop = locks.Spec{
 	Name:    "rueidislock-noloop",
 	Doc:     "rueidislock with NoLoopTracking: it is not told of its own changes, each of which it would answer with an extension",
 	Source:  "github.com/redis/rueidis/rueidislock v1.0.79, README",
+	Library: true,
 	Sites:   locks.OneSite,
 	Assumes: libRueidislock.Assumes,
 	Needs:   rueidisNeeds,

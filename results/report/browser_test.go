@@ -153,7 +153,7 @@ func oneRun(t *testing.T, chromium context.Context) {
 	b := openTab(t, chromium, 1280, 900)
 	b.Scheme(t, "light")
 	b.Draw(t, address(t, filepath.Join(dir, File)))
-	if n := b.inkIn(t, `document.querySelector("[data-chart=rate] canvas")`, "soft"); n < 2000 {
+	if n := b.inkIn(t, `document.querySelector("[data-chart=rate] canvas")`, "soft"); n < 1500 {
 		t.Errorf("%d pixels of the throughput are shaded as those of a phase", n)
 	}
 	if text := b.text(t, `document.body.innerText`); !strings.Contains(text, "300 at once") {

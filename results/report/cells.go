@@ -8,6 +8,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/history"
+	"hammerlock/internal/human"
 	"hammerlock/results"
 )
 
@@ -46,14 +47,15 @@ type tableView struct {
 type cellView struct {
 	Text  string
 	State *state
-	Bar   int // in percent; 0 = none
+	Bar   int    // in percent; 0 = none
+	Link  string // the ID of a run; empty = none
 }
 
 // add adds a row of texts and returns it.
 func (t *tableView) add(all ...string) []cellView {
 	row := make([]cellView, len(all))
 	for i, text := range all {
-		row[i].Text = text
+		row[i].Text = human.Unbroken(text)
 	}
 	t.Rows = append(t.Rows, row)
 	return row

@@ -72,6 +72,7 @@ func stateOfComparison(v *compare.View) state {
 // The width and the height of the pictures in a row, and the middle of the height.
 const (
 	forestWide = 320.0
+	forestEdge = 7.0 // is left free on both sides, for a mark that lies there
 	dotsWide   = 220.0
 	rowHigh    = 22.0
 	rowMiddle  = rowHigh / 2
@@ -99,7 +100,7 @@ func place(share, reach float64) float64 {
 	if share > -1 {
 		at = min(max(math.Log1p(share), -reach), reach)
 	}
-	return forestWide / 2 * (1 + at/reach)
+	return forestWide/2 + (forestWide/2-forestEdge)*at/reach
 }
 
 // forest draws a change with its interval over the noise floor.
@@ -118,10 +119,21 @@ func forest(c compare.Cell, t compare.Table) template.HTML {
 			place(*c.From, r), rowMiddle-4, place(*c.To, r), rowMiddle-4)
 	}
 	if c.Change != nil {
-		fmt.Fprintf(&b, `<path class="center" d="M%.1f %gl5 5l-5 5l-5 -5z"/>`, place(*c.Change, r), rowMiddle-5)
+		fmt.Fprintf(&b, `<path class="center" d="M%.1f %g%s"/>`, place(*c.Change, r), rowMiddle-5, markOf(*c.Change, r))
 	}
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String())
+}
+
+// markOf is a diamond, or an arrow if a change lies farther out than the picture reaches.
+func markOf(share, reach float64) string {
+	switch {
+	case share <= -1 || math.Log1p(share) < -reach:
+		return "l-6 5l6 5z"
+	case math.Log1p(share) > reach:
+		return "l6 5l-6 5z"
+	}
+	return "l5 5l-5 5l-5 -5z"
 }
 
 // axis draws the scale below the changes of a table.

@@ -30,13 +30,13 @@ type faultDocument struct {
 	Note string `json:"note"`
 }
 
-func document(runs []saved, b *pack) []runDocument {
+func document(runs []saved, names []string, b *pack) []runDocument {
 	all := []runDocument{}
 	for i := range runs {
 		r := &runs[i]
 		status, _ := r.Safety()
 		d := runDocument{
-			ID: "run" + strconv.Itoa(i), Name: r.Combination(), Status: status.String(), Trips: r.Cost.RoundTrips,
+			ID: "run" + strconv.Itoa(i), Name: names[i], Status: status.String(), Trips: r.Cost.RoundTrips,
 			P99: r.Latency.Response.P99, Warmup: r.Warmup, Series: r.series, Workers: r.Fairness.Workers, Faults: []faultDocument{}, Phases: []faultDocument{},
 		}
 		for _, p := range r.Phases {

@@ -75,10 +75,16 @@ type page struct {
 	Runs       []runView
 	Banner     bannerView
 	Comparison tableView // of several runs
+	Common     string    // what all runs are: topology, lock and scenario, as far as they are the same
+	Fold       bool      // the runs are too many to be read one after the other
 }
 
+// unfolded is how many runs a page shows one below the other. Of more, a table comes first, and each is opened.
+const unfolded = 3
+
 func writePage(w io.Writer, runs []saved) error {
-	p := page{Banner: banner(runs)}
+	names, common := titles(runs)
+	p := page{Banner: banner(runs, names), Common: common, Fold: len(runs) > unfolded}
 	style, err := joined("assets/uplot.min.css", "assets/report.css")
 	if err != nil {
 		return err
@@ -91,14 +97,14 @@ func writePage(w io.Writer, runs []saved) error {
 	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
 		digest(script), digest(style))
 	var b pack
-	if p.Data, err = b.text(document(runs, &b)); err != nil {
+	if p.Data, err = b.text(document(runs, names, &b)); err != nil {
 		return err
 	}
 	for i := range runs {
-		p.Runs = append(p.Runs, view(&runs[i], i))
+		p.Runs = append(p.Runs, view(&runs[i], i, names[i]))
 	}
 	if len(runs) > 1 {
-		p.Comparison = comparisonTable(runs)
+		p.Comparison = comparisonTable(runs, names)
 	}
 	t, err := template.ParseFS(assets, "assets/report.tmpl")
 	if err != nil {

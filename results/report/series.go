@@ -74,14 +74,15 @@ func readSeries(dir string, run *results.Run) (*series, error) {
 			return nil, fmt.Errorf("read %s: %w", results.LatencyFile, err)
 		}
 		if h == nil {
-			return newSeries(tags), nil
+			return newSeries(tags, time.Duration(run.Warmup+run.Measured)), nil
 		}
 		from := time.Duration(h.StartTimeMs())*time.Millisecond - time.Duration(run.Started.Unix())*time.Second // a log counts from whole seconds
 		tags[h.Tag()] = append(tags[h.Tag()], second{h, from.Round(100 * time.Millisecond)})
 	}
 }
 
-func newSeries(tags map[string][]second) *series {
+// newSeries leaves out the last piece of a run that ended within it: its numbers would look like a fall.
+func newSeries(tags map[string][]second, end time.Duration) *series {
 	if len(tags) == 0 {
 		return nil
 	}
@@ -91,6 +92,9 @@ func newSeries(tags map[string][]second) *series {
 	}
 	step := time.Second * ((last-first)/time.Second/seriesMost + 1)
 	n := int((last-first)/step) + 1
+	if n > 1 && end > 0 && first+time.Duration(n)*step > end+step/20 {
+		n--
+	}
 	s := &series{Step: step.Seconds(), Lines: map[string]*line{}, Heat: map[string]*heatMap{}, Rate: make([]float64, n)}
 	for i := range n {
 		s.At = append(s.At, (first + time.Duration(i)*step).Seconds())
@@ -99,12 +103,15 @@ func newSeries(tags map[string][]second) *series {
 		merged := make([]*hdrhistogram.Histogram, n)
 		all := empty(seconds[0])
 		for _, h := range seconds {
+			all.Merge(h.Histogram)
 			i := int((h.from - first) / step)
+			if i >= n {
+				continue
+			}
 			if merged[i] == nil {
 				merged[i] = empty(h)
 			}
 			merged[i].Merge(h.Histogram)
-			all.Merge(h.Histogram)
 		}
 		s.Lines[tag], s.Heat[tag] = newLine(merged, all), newHeat(merged)
 		if tag == "response" {

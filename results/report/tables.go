@@ -216,8 +216,8 @@ func environmentTable(r *results.Run) tableView {
 }
 
 // comparisonTable sets several runs side by side.
-func comparisonTable(runs []saved) tableView {
-	t := tableView{Head: []string{"Run", "Safety", "Lost", "Visits/s", "Acquire p50", "p99", "Response p50", "p99", "Hand-off p50",
+func comparisonTable(runs []saved, names []string) tableView {
+	t := tableView{Class: "runs", Head: []string{"Run", "Safety", "Lost", "Visits/s", "Acquire p50", "p99", "Response p50", "p99", "Hand-off p50",
 		"Jain", "Starving", "Trips", "Commands", "Generator"}}
 	for i := range runs {
 		r := &runs[i]
@@ -225,10 +225,10 @@ func comparisonTable(runs []saved) tableView {
 		s, g := stateOf(status), generatorState(&r.Generator)
 		a, q, h := &r.Latency.Acquire, &r.Latency.Response, &r.Latency.Handoff
 		trips, commands, _ := r.Cost.Texts()
-		row := t.add(r.Combination(), "", human.Count(r.Views.Lost), human.Number(r.Throughput), a.Text(a.P50), a.Text(a.P99),
+		row := t.add(names[i], "", human.Count(r.Views.Lost), human.Number(r.Throughput), a.Text(a.P50), a.Text(a.P99),
 			q.Text(q.P50), q.Text(q.P99), h.Text(h.P50), fmt.Sprintf("%.2f", r.Fairness.Jain),
 			fmt.Sprintf("%d of %d", r.Fairness.Starving, r.Workers), trips, commands, "")
-		row[1].State, row[13].State = &s, &g
+		row[0].Link, row[1].State, row[13].State = "run"+strconv.Itoa(i), &s, &g
 	}
 	return t
 }

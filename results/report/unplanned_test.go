@@ -55,12 +55,12 @@ func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"INTERACTIVE: changed interactively", "by hand: kill-node", "killed n2", "never happened", "n1 ended by itself",
-		"a process stood still for 150 ms"} {
+		"a process stood still for 150\u00a0ms"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if d := document([]saved{*r}, &pack{})[0].Faults; len(d) != 1 || d[0].Name != "by hand: kill-node" || d[0].To != -1 {
+	if d := document([]saved{*r}, []string{""}, &pack{})[0].Faults; len(d) != 1 || d[0].Name != "by hand: kill-node" || d[0].To != -1 {
 		t.Errorf("the bands are %+v", d)
 	}
 	if len(r.others) != 2 {

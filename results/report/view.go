@@ -49,21 +49,27 @@ type runView struct {
 	Envelope                      template.URL // the picture of a sweep; empty if the run was none
 }
 
-func banner(runs []saved) bannerView {
+func banner(runs []saved, names []string) bannerView {
 	b := bannerView{}
 	all := checker.Pass
-	counts := map[checker.Status]int{}
+	counts, saturated := map[checker.Status]int{}, 0
 	for i := range runs {
 		s, text := runs[i].Safety()
 		counts[s]++
+		if runs[i].Generator.State == results.Saturated {
+			saturated++
+		}
 		if s == checker.Fail || s == checker.Inconclusive && all == checker.Pass {
 			all = s
 		}
 		if b.Text = text; len(runs) > 1 && s != checker.Pass {
-			b.Notes = append(b.Notes, fmt.Sprintf("%s: %s: %s", runs[i].Combination(), s, text))
+			b.Notes = append(b.Notes, fmt.Sprintf("%s: %s: %s", names[i], s, text))
 		}
 	}
 	b.State = stateOf(all)
+	if saturated > 0 && len(runs) > 1 {
+		b.Notes = append(b.Notes, fmt.Sprintf("The load generator was saturated in %d of %d runs: their times measure this machine as well as the locks.", saturated, len(runs)))
+	}
 	if len(runs) > 1 {
 		b.Text = fmt.Sprintf("%s: %d passed, %d failed, %d inconclusive", human.Quantity(len(runs), "run"),
 			counts[checker.Pass], counts[checker.Fail], counts[checker.Inconclusive])
@@ -71,10 +77,10 @@ func banner(runs []saved) bannerView {
 	return b
 }
 
-func view(r *saved, number int) runView {
+func view(r *saved, number int, name string) runView {
 	status, text := r.Safety()
 	v := runView{
-		ID: "run" + strconv.Itoa(number), Title: r.Topology + " · " + r.Lock, Load: r.Workload(), Command: r.Command,
+		ID: "run" + strconv.Itoa(number), Title: name, Load: r.Workload(), Command: r.Command,
 		Started: r.Started.Format("2006-01-02 15:04:05 MST"), Banner: bannerView{State: stateOf(status), Text: text},
 		Generator: generatorState(&r.Generator), Series: r.series != nil, Strip: r.strip != nil, StripText: r.why,
 		FairnessText: r.FairnessText(), Verdicts: verdictTable(r.Run), Latency: latencyTable(r.Run), Faults: r.faultTable(),

@@ -105,7 +105,7 @@ function phases(run) {
 function chart(box, options, source) {
   const data = typeof source === "function" ? source() : source;
   const size = () => ({width: Math.max(box.clientWidth, 200), height: options.height || height});
-  const u = new uPlot(Object.assign({padding: [8, 20, 0, 0], legend: {live: true}}, options, size()), data, box);
+  const u = new uPlot(Object.assign({padding: [8, 20, 0, 0], legend: {live: true, markers: {dash: (u, i) => (u.series[i].dash || []).length ? "dashed" : "solid"}}}, options, size()), data, box);
   const rest = () => u.root.classList.toggle("rest", u.cursor.idx == null); // where no cursor is, a legend has no values
   (u.hooks.setCursor = u.hooks.setCursor || []).push(rest);
   rest();
@@ -135,8 +135,9 @@ drawings.latency = (box, run) => {
   if (!s) return null;
   const lines = [], data = [() => run.series.at];
   const points = {show: () => run.series.at.length < 80, size: 4};
-  for (const [tag, dash] of [["response", []], ["acquire", [7, 4]]]) for (const [q, name, width] of [["p50", "blue", 1.5], ["p99", "orange", 2.2]]) {
-    if (!s.lines[tag]) continue;
+  for (const [tag, dash] of [["response", []], ["acquire", [7, 4]]]) for (const [q, name, width] of [["p50", "blue", 1.5], ["p99", "orange", 2.2], ["max", "pink", 1]]) {
+    const known = s.lines[tag] && s.lines[tag][q];
+    if (!known || document.getElementById("data") && !known.some(v => v != null)) continue; // a line that comes later has a name
     lines.push({label: `${tag} ${q}`, stroke: () => color(name), dash, width, points, value: (u, v) => duration(v)});
     data.push(() => run.series.lines[tag][q]);
   }
@@ -292,16 +293,21 @@ drawings.pareto = box => {
     for (const f of front) ctx.lineTo(u.valToPos(f.trips, "x", true), u.valToPos(f.p99, "y", true));
     ctx.stroke();
     ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`; ctx.textBaseline = "middle"; ctx.textAlign = "left";
-    const taken = [];
+    const at = run => [u.valToPos(run.trips, "x", true), u.valToPos(run.p99, "y", true)];
+    const taken = all.map(run => ({x: at(run)[0] - r, y: at(run)[1], w: 2 * r}));
     for (const run of all) {
-      const x = u.valToPos(run.trips, "x", true), y = u.valToPos(run.p99, "y", true);
+      const [x, y] = at(run);
       mark(ctx, run.status, x, y, r);
-      const w = ctx.measureText(run.name).width, left = x + w + 3 * r > bbox.left + bbox.width;
-      let ty = y;
-      while (taken.some(t => Math.abs(t.y - ty) < 13 * devicePixelRatio && Math.abs(t.x - x) < t.w + w)) ty += 13 * devicePixelRatio;
-      taken.push({x, y: ty, w});
+      const w = ctx.measureText(run.name).width, line = 13 * devicePixelRatio, right = bbox.left + bbox.width - w - r;
+      const tx = Math.max(x + 2 * r <= right ? x + 2 * r : x - 2 * r - w, bbox.left + r);
+      const free = ty => ty > bbox.top + line / 2 && ty < bbox.top + bbox.height - line / 2 &&
+        !taken.some(t => Math.abs(t.y - ty) < line && tx < t.x + t.w + r && t.x < tx + w + r);
+      const near = Array.from({length: 41}, (_, i) => y + (i % 2 ? 1 : -1) * Math.ceil(i / 2) * line / 2); // as near to its mark as it can be
+      const ty = near.find(free);
+      if (ty == null) continue; // the table names it
+      taken.push({x: tx, y: ty, w});
       ctx.fillStyle = color("ink");
-      ctx.fillText(run.name, left ? x - 2 * r - w : x + 2 * r, ty);
+      ctx.fillText(run.name, tx, ty);
     }
     ctx.restore();
   };

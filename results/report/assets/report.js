@@ -133,6 +133,14 @@ async function start() {
       box.scrollIntoView({block: "center"});
     });
   }
+  const unfold = () => {
+    const target = location.hash && document.getElementById(location.hash.slice(1)), fold = target && target.closest("details");
+    if (!fold) return;
+    fold.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
   let before = "";
   addEventListener("beforeprint", () => {
     before = document.documentElement.dataset.theme || "";

@@ -99,7 +99,7 @@ class Strip {
       item("evidence of a verdict", x => diamond(x, 22, 12, 8)),
       item("fault", x => { x.fillStyle = color("fault"); x.fillRect(2, 3, 40, 18); hatch(x, 2, 3, 40, 18, color("faultline")); }),
     ];
-    box.append(element("span", {text: "Drag moves, double click or + zooms, a click shows operations."}));
+    box.append(element("span", {text: "Drag moves; Ctrl + wheel, a double click or + zooms; a click shows operations."}));
     return box;
   }
 

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"hammerlock/internal/driver"
+)
+
+// badLines are command lines as people type them, and what each is answered: what is wrong, and what to type instead.
+var badLines = []struct{ line, answer string }{
+	// Values that are missing, empty, or a file of another kind.
+	{"bench --topology", "--topology: its value is missing, as in --topology single,replica"},
+	{"bench --duration", "--duration: its value is missing, as in --duration 10s"},
+	{"bench --topology=", `--topology "": no name: there is single, replica`},
+	{"bench --plan ''", `--plan "": it is empty: it takes a file; or leave it out`},
+	{"bench --out ''", `--out "": it is empty: it takes a dir`},
+	{"bench --phases ''", `--phases "": no phase, as in 'warm-up 2s`},
+	{"bench --fault ''", `--fault "": no name: there is auto, none, kill-primary`},
+	{"bench --out notes.txt", "--out notes.txt: notes.txt is a file, and runs are saved in a directory"},
+	{"bench --plan .", `--plan ".": it is a directory, and a file is needed`},
+	{"bench --plan picture.png", "picture.png: it is no text: a plan is a YAML file; bench plan prints one"},
+	{"bench plan nosuch.yaml", "open nosuch.yaml: no such file or directory; bench plan prints a plan to begin with"},
+	{"verify check notes.txt", "notes.txt: line 1: not the beginning of a history"},
+	{"verify check .", ".: no history: runs of verify keep one (history.bin), those of bench do not"},
+	{"bench compare notes.txt notes.txt", "notes.txt is no saved run: it has no run.json; a run is a directory in results/runs, as latest is"},
+	{"bench --redis-server notes.txt", `no program "notes.txt" on the path; write ./notes.txt for one in this directory, or embedded`},
+	{"verify http --serve '' --visit 'POST http://h/v' --count 'GET http://h/v'", `--serve "": it is empty: it takes a command`},
+	// Units, bounds and misspelt values.
+	{"bench --duration 10", "a duration has a unit, as in 500ms, 10s or 1m30s; did you mean 10s?"},
+	{"bench --hold '2 msec'", "did you mean 2ms?"},
+	{"bench --workers 1e3", `--workers "1e3": a whole number, as in 32`},
+	{"bench --rate 100/m", `--rate "100/m": more than 0 visits a second, as in 1000/s`},
+	{"bench --readers 20", `--readers "20": from 0% to 100%`},
+	{"bench --lock Lease", `--lock "Lease": no such name; did you mean lease?`},
+	{"bench --gate jain>0.8", `no metric "jain"; did you mean fairness.jain? bench explain metrics has all`},
+	{"bench --gate fairness.idle<20", "fairness.idle is a share, from 0 to 1, or from 0% to 100%"},
+	{"bench --gate response.p99=50ms", "the operators are <= >= < > =="},
+	{"bench --web 8080", `--web "8080": an address is HOST:PORT or :PORT`},
+	{"bench --addr localhost:99999", "--addr localhost:99999: a port is from 1 to 65535, as in localhost:6379"},
+	// What cannot be together, or does nothing.
+	{"bench --lock lease --lock redsync", "--lock: it is given twice; one list has commas, as in --lock lease,redsync"},
+	{"bench --lock lease,lease", `--lock "lease": it is named twice; --count 2 runs everything twice`},
+	{"bench --arrivals uniform", "--arrivals uniform does nothing without --rate"},
+	{"bench --popularity zipf", "--popularity zipf does nothing with one page: --keys 100 has more"},
+	{"bench --tui on --json --redis-server embedded --topology single", "--tui on: the dashboard needs a terminal: "},
+	{"bench --phases 'steady 2s, steady 3s'", "phases have semicolons in between, as in 'warm-up 2s; steady 10s'"},
+	{"bench --driver-env A=B", "--driver-env A=B: a name alone, as in --driver-env A"},
+	{"bench ab lock=lease lock=redsync --pairs 1", "--pairs 1: at least 9 to tell a difference from noise"},
+	{"bench --agents local:2 --processes 4", "--processes 4: with --agents each agent has one worker process: leave one of the two out"},
+	{"verify --scenario crash --duration 5s", "--duration: scenarios say what the load is and what breaks; leave it out, or --scenario"},
+	{"verify --fault kill-primary:2s", "kill-primary takes nothing after a colon; a time stands after an @, as in kill-primary@2s"},
+	{"verify --fault heal@3s", "--fault heal@3s: no fault begins before it, as in kill-primary@2s,heal@5s"},
+	{"verify --fault none,kill-primary", "--fault none: it stands alone: leave it out, or the others"},
+	// Commands and flags in the wrong place, or written otherwise.
+	{"bench -topology single", "no such flag; did you mean --topology?"},
+	{"bench --topology:single", "no such flag; did you mean --topology?"},
+	{"bench —topology single", "it begins with a long dash: type --topology"},
+	{"bench run report", `"report": unexpected argument; did you mean bench report?`},
+	{"bench matrix --lock lease", `"matrix": unexpected argument; did you mean verify matrix?`},
+	{"verify compare a b", `"compare": unexpected argument; did you mean bench compare?`},
+	{"verify bench", "bench is a program of its own: bench --help"},
+	{"bench help matrix", "help matrix: no such command; did you mean verify matrix?"},
+	{"bench completion tcsh", "completion tcsh: there is bash, fish, powershell, zsh"},
+	{"bench report", "missing argument: bench report RUN... [flags]; see bench report --help"},
+	{"bench search --over rate", "--slo is missing: the objective, as in --slo 'response.p99<50ms'"},
+}
+
+// TestABadCommandLineIsAnswered with what to type instead, and nothing is started: there is nothing to start on the path.
+func TestABadCommandLineIsAnswered(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("PATH", t.TempDir())
+	for name, text := range map[string]string{"notes.txt": "hello\n", "picture.png": "\x89PNG\r\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range badLines {
+		args, err := driver.Split(c.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do := Bench
+		if args[0] == "verify" {
+			do = Verify
+		}
+		var out, complaints bytes.Buffer
+		code := do(t.Context(), Env{Args: args[1:], Stdin: strings.NewReader(""), Stdout: &out, Stderr: &complaints})
+		if code != Usage && code != Broken || !strings.Contains(complaints.String(), c.answer) {
+			t.Errorf("%s: got exit code %d, %s; want %s", c.line, code, complaints.String(), c.answer)
+		}
+		if strings.Contains(complaints.String(), "starting") {
+			t.Errorf("%s: a run began", c.line)
+		}
+	}
+	if _, err := os.Stat("results"); err == nil {
+		t.Error("a run was saved")
+	}
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"hammerlock/internal/human"
+)
+
+// readDuration reads a duration. One without a unit, or with a longer one, is answered with what was probably meant.
+func readDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err == nil {
+		return d, nil
+	}
+	plain := strings.ToLower(strings.ReplaceAll(text, " ", ""))
+	number := strings.TrimRight(plain, "abcdefghijklmnopqrstuvwxyz")
+	unit := cmp.Or(plain[len(number):], "s")
+	meant := ""
+	for _, unit := range []string{unit[:min(2, len(unit))], unit[:1]} { // msec, sec
+		if _, err := time.ParseDuration(number + unit); err == nil && meant == "" {
+			meant = "; did you mean " + number + unit + "?"
+		}
+	}
+	return 0, errors.New("a duration has a unit, as in 500ms, 10s or 1m30s" + meant)
+}
+
+// withoutValue says which value a flag takes that stands at the end without one. All else is said as it is.
+func withoutValue(err error) string {
+	missing, ok := errors.AsType[*pflag.ValueRequiredError](err)
+	if !ok {
+		return err.Error()
+	}
+	f := missing.GetFlag()
+	return fmt.Sprintf("--%s: its value is missing, as in --%s %s", f.Name, f.Name, cmp.Or(f.DefValue, strings.ToUpper(f.Value.Type())))
+}
+
+// meantFlag asks for the flag that was probably meant by an argument: misspelt, with one dash, or with a colon.
+func meantFlag(arg string, good []string) string {
+	name := strings.TrimLeft(arg, "-")
+	if at := strings.IndexAny(name, "=:"); at > 0 {
+		name = name[:at]
+	}
+	return strings.Replace(human.Meant(name, good), "mean ", "mean --", 1)
+}
+
+// longDash is for what was copied from a document that had made one long dash of two.
+func longDash(arg string) string {
+	if name := strings.TrimLeft(arg, "–—"); name != arg {
+		return "; it begins with a long dash: type --" + name
+	}
+	return ""
+}
+
+// libraryCommands are those that the library brings. It answers what they do not know with their help, and with success.
+func libraryCommands(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err == nil && len(rest) > 0 {
+					return usage("help %s: no such command%s", rest[0], cmp.Or(misplaced(c, rest[0]), human.Meant(rest[0], below(found))))
+				}
+				return errors.Join(err, found.Help())
+			}
+		case "completion":
+			c.Args, c.RunE = cobra.ArbitraryArgs, func(c *cobra.Command, args []string) error {
+				return usage("completion %s: %s", strings.Join(args, " "), human.Instead(strings.Join(args, " "), below(c)))
+			}
+		}
+	}
+}
+
+// below names the commands below one.
+func below(c *cobra.Command) (names []string) {
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	return names
+}
+
+// misplaced asks for the command that was probably meant: another one of this program, or one of the other program.
+func misplaced(c *cobra.Command, arg string) string {
+	root, other := c.Root(), Env{}.verifyCommand()
+	if root.Name() == other.Name() {
+		other = Env{}.benchCommand()
+	}
+	if arg == other.Name() {
+		return fmt.Sprintf("; %s is a program of its own: %s --help", arg, arg)
+	}
+	for _, parent := range []*cobra.Command{root, other} {
+		for _, sub := range parent.Commands() {
+			if sub.Name() == arg && !sub.Hidden {
+				return fmt.Sprintf("; did you mean %s %s?", parent.Name(), arg)
+			}
+		}
+	}
+	return ""
+}

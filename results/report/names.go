@@ -1,0 +1,81 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// telling is what runs on one page can be told apart by, the plainest first. An empty text says nothing.
+var telling = []func(*results.Run) string{
+	func(r *results.Run) string { return r.Topology },
+	func(r *results.Run) string { return r.Lock },
+	func(r *results.Run) string { return r.Scenario },
+	func(r *results.Run) string { return human.Quantity(r.Workers, "worker") },
+	func(r *results.Run) string { return human.Quantity(r.Keys, "page") },
+	(*results.Run).Loop,
+	func(r *results.Run) string { return strings.Join(r.Faults, ",") },
+	func(r *results.Run) string { return "lease " + human.Duration(time.Duration(r.TTL)) },
+	func(r *results.Run) string { return "hold " + human.Duration(time.Duration(r.Hold)) },
+	func(r *results.Run) string { return "backoff " + human.Duration(time.Duration(r.Retry)) },
+	func(r *results.Run) string { return human.Quantity(r.Processes, "process") },
+	func(r *results.Run) string { return "counter " + r.Counter },
+	func(r *results.Run) string { return r.Settings["server"] },
+}
+
+// titles names the runs of a page by what they differ in, and says what all of them are: topology, lock and scenario.
+// Repeated runs have a number.
+func titles(runs []saved) (names []string, common string) {
+	names = make([]string, len(runs))
+	var same []string
+	for i, of := range telling {
+		longer, values := make([]string, len(runs)), map[string]bool{}
+		for k := range runs {
+			text := of(runs[k].Run)
+			values[text] = true
+			longer[k] = joinTitle(names[k], text)
+		}
+		switch {
+		case len(values) == 1 && i < 3:
+			same = append(same, of(runs[0].Run))
+		case len(values) > 1 && i < 3, distinct(longer) > distinct(names):
+			names = longer
+		}
+	}
+	common = joinTitle(same...)
+	seen, all := map[string]int{}, map[string]int{}
+	for _, name := range names {
+		all[name]++
+	}
+	for i, name := range names {
+		if seen[name]++; name == "" {
+			names[i] = common
+		}
+		if all[name] > 1 {
+			names[i] = fmt.Sprintf("%s #%d", names[i], seen[name])
+		}
+	}
+	return names, common
+}
+
+// joinTitle puts the parts of a title together that are not empty.
+func joinTitle(parts ...string) string {
+	var said []string
+	for _, p := range parts {
+		if p != "" {
+			said = append(said, p)
+		}
+	}
+	return strings.Join(said, " · ")
+}
+
+func distinct(names []string) int {
+	seen := map[string]bool{}
+	for _, name := range names {
+		seen[name] = true
+	}
+	return len(seen)
+}
