@@ -73,6 +73,17 @@ func (s Scenario) Load(seed uint64, renews bool) workload.Shape {
 	return w
 }
 
+// recovery is how long servers may need to be as good as new so that what a scenario leaves after its last fault is enough.
+const recovery = time.Second
+
+// Lasts is how long the scenario is on servers that need so long to recover.
+func (s Scenario) Lasts(need time.Duration) time.Duration {
+	if len(s.Faults) == 0 {
+		return s.Duration
+	}
+	return s.Duration + max(need-recovery, 0)
+}
+
 // Planned is what breaks, as faults.Parse reads it.
 func (s Scenario) Planned() []string {
 	if len(s.Faults) == 0 {

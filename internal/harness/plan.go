@@ -248,13 +248,9 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 	return strained
 }
 
-// under is the plan of a lock's run under a scenario. What is left of it after the last fault is enough for servers that are as good as
-// new within a second; others are given more.
+// under is the plan of a lock's run under a scenario.
 func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) Plan {
-	p.Workload, p.Faults, p.Duration, p.Warmup = s.Load(p.Workload.Seed, lock.Claims.Renews), s.Planned(), s.Duration, 0
-	if len(s.Faults) > 0 {
-		p.Duration += max(on.Recovery-time.Second, 0)
-	}
+	p.Workload, p.Faults, p.Duration, p.Warmup = s.Load(p.Workload.Seed, lock.Claims.Renews), s.Planned(), s.Lasts(on.Recovery), 0
 	if p.Processes = p.Fleet.processes(max(s.Processes, 1)); s.Counter.Name != "" && !(s.Counter.Fenced && p.Counter.Fenced) {
 		p.Counter = s.Counter
 	}
