@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -192,6 +193,9 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 // repeat writes the command that carries out a plan again.
 func repeat(root *cobra.Command, p harness.Plan) string {
 	parts := strings.Fields(root.CommandPath())
+	if typed := os.Args[0]; !filepath.IsAbs(typed) && filepath.Base(typed) == parts[0] { // so that it can be pasted: bin/verify
+		parts[0] = typed
+	}
 	for _, arg := range arguments(root, p) {
 		parts = append(parts, quote(arg))
 	}
