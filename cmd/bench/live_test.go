@@ -28,7 +28,7 @@ func TestLivePage(t *testing.T) {
 		t.Error("no live page")
 	}
 	events := read(t, url+"events") // until the end
-	if report := read(t, url); !strings.Contains(report, "Hammerlock<span>report</span>") || !strings.Contains(report, "single · spin") {
+	if report := read(t, url); !strings.Contains(report, "Hammerlock<span>report</span>") || !strings.Contains(report, `<a href="#run1">spin `) {
 		t.Error("at the end the page is not the report of both runs")
 	}
 	for _, want := range []string{"event: series", `"title":"[1/2] single lease"`, `"title":"[2/2] single spin"`, `"link":"run/0"`, `"marks":"`,
