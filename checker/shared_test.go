@@ -183,7 +183,8 @@ func starving(ticks int, readers bool) *builder {
 	s.refuse(2, 1, 2)
 	for at := 2; at < ticks; at++ {
 		s.refuse(2, dur(at), dur(at+1))
-		s.h.Ops[len(s.h.Ops)-1].TTL = 10 * s.tick
+		op := &s.h.Ops[len(s.h.Ops)-1]
+		op.Call, op.TTL = op.Call+s.tick/2, 10*s.tick // a call of its own, not a part of the one before
 	}
 	s.done(2, 1, dur(ticks))
 	s.release(1, first, 3, 4, history.OK)

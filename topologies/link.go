@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -75,9 +76,15 @@ func (g *gate) openToPeers() error {
 	return nil
 }
 
+// busyFor is how long an address of the run's own may be busy after the process that had it has ended.
+const busyFor = 2 * time.Second
+
 // listen takes connections.
 func (g *gate) listen(front string, serve func(*net.TCPConn)) error {
 	l, err := net.Listen("tcp4", front)
+	for begun := time.Now(); errors.Is(err, syscall.EADDRINUSE) && time.Since(begun) < busyFor; l, err = net.Listen("tcp4", front) {
+		time.Sleep(pollEvery)
+	}
 	if err != nil {
 		return err
 	}
