@@ -2,6 +2,7 @@ package topologies
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -81,10 +82,16 @@ const busyFor = 2 * time.Second
 
 // listen takes connections.
 func (g *gate) listen(front string, serve func(*net.TCPConn)) error {
-	l, err := net.Listen("tcp4", front)
-	for begun := time.Now(); errors.Is(err, syscall.EADDRINUSE) && time.Since(begun) < busyFor; l, err = net.Listen("tcp4", front) {
-		time.Sleep(pollEvery)
-	}
+	var l net.Listener
+	var err error
+	ctx, cancel := context.WithTimeout(context.Background(), busyFor)
+	defer cancel()
+	_ = poll(ctx, pollEvery, func() error {
+		if l, err = net.Listen("tcp4", front); errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
