@@ -91,7 +91,7 @@ func (t *Topology) attach(ctx context.Context) (err error) {
 	}
 	t.readConfig(ctx)
 	t.describe()
-	if err := t.openLinks(); err != nil {
+	if err := t.openLinks(ctx); err != nil {
 		return err
 	}
 	err = t.enter(ctx)
@@ -156,7 +156,7 @@ func (t *Topology) describe() {
 
 // openLinks puts links between clients and nodes, if the plan has faults of links. Clients are sent to them in place of the
 // addresses that servers announce.
-func (t *Topology) openLinks() error {
+func (t *Topology) openLinks(ctx context.Context) error {
 	if t.network == nil {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (t *Topology) openLinks() error {
 		ip, _ := splitAddr(n.link)
 		t.network.nodes[ip] = Party(n.Name)
 		n.gate = &gate{network: t.network, node: n}
-		if err := n.gate.open(); err != nil {
+		if err := n.gate.open(ctx); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ type gate struct {
 }
 
 // open listens on the addresses that the node announces. A nil gate, of a node without a link, has none.
-func (g *gate) open() error {
+func (g *gate) open(ctx context.Context) error {
 	if g == nil {
 		return nil
 	}
@@ -36,13 +36,13 @@ func (g *gate) open() error {
 	if g.closed {
 		return errors.New("the server ended")
 	}
-	if err := g.listen(cmp.Or(g.node.link, g.node.front), g.forClients(g.node.back)); err != nil {
+	if err := g.listen(ctx, cmp.Or(g.node.link, g.node.front), g.forClients(g.node.back)); err != nil {
 		return err
 	}
 	if t := g.node.topology; !t.clustered() || t.foreign() {
 		return nil
 	}
-	return g.listen(shifted(g.node.front, busOffset), g.forClients(shifted(g.node.back, busOffset)))
+	return g.listen(ctx, shifted(g.node.front, busOffset), g.forClients(shifted(g.node.back, busOffset)))
 }
 
 // forClients lets clients through, and Redis servers, which have addresses of their own.
@@ -53,7 +53,7 @@ func (g *gate) forClients(back string) func(*net.TCPConn) {
 }
 
 // openToPeers listens at the other addresses of an engine's node, which answers only when it has found its peers.
-func (g *gate) openToPeers() error {
+func (g *gate) openToPeers(ctx context.Context) error {
 	if g == nil || g.node.topology.Spec.engine == nil {
 		return nil
 	}
@@ -61,13 +61,13 @@ func (g *gate) openToPeers() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e.Proxied {
-		return g.listen(g.node.Proxy(), g.proxy)
+		return g.listen(ctx, g.node.Proxy(), g.proxy)
 	}
 	if e.PeerLinks == nil {
 		return nil
 	}
 	for front, back := range e.PeerLinks(g.node) {
-		err := g.listen(front, func(src *net.TCPConn) {
+		err := g.listen(ctx, front, func(src *net.TCPConn) {
 			g.serve(src, g.node.topology.owner(src), g.node, func(from *net.TCPAddr) (wire, error) { return g.dialPeer(from, back) })
 		})
 		if err != nil {
@@ -81,10 +81,10 @@ func (g *gate) openToPeers() error {
 const busyFor = 2 * time.Second
 
 // listen takes connections.
-func (g *gate) listen(front string, serve func(*net.TCPConn)) error {
+func (g *gate) listen(ctx context.Context, front string, serve func(*net.TCPConn)) error {
 	var l net.Listener
 	var err error
-	ctx, cancel := context.WithTimeout(context.Background(), busyFor)
+	ctx, cancel := context.WithTimeout(ctx, busyFor)
 	defer cancel()
 	_ = poll(ctx, pollEvery, func() error {
 		if l, err = net.Listen("tcp4", front); errors.Is(err, syscall.EADDRINUSE) {

@@ -93,7 +93,7 @@ func (n *Node) Start(ctx context.Context) error {
 	if err := n.spawn(); err != nil {
 		return err
 	}
-	if err := n.gate.openToPeers(); err != nil {
+	if err := n.gate.openToPeers(ctx); err != nil {
 		return err
 	}
 	ended := n.ended
@@ -112,7 +112,7 @@ func (n *Node) Start(ctx context.Context) error {
 	}
 	if err == nil {
 		n.hearHellos(ctx)
-		err = n.gate.open()
+		err = n.gate.open(ctx)
 	}
 	if errors.Is(err, errWrapped) {
 		return err
