@@ -71,7 +71,7 @@ func twoNodes(t *testing.T) (*Topology, net.Listener) {
 		top.network.nodes[b.ip(i)] = Party(name)
 	}
 	g := &gate{network: top.network, node: top.Nodes[0]}
-	if err := g.listen(top.Nodes[0].Proxy(), g.proxy); err != nil {
+	if err := g.listen(t.Context(), top.Nodes[0].Proxy(), g.proxy); err != nil {
 		t.Fatal(err)
 	}
 	listener, err := net.Listen("tcp4", shifted(top.Nodes[1].back, PeerPort))
