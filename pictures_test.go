@@ -127,28 +127,34 @@ func shootReport(t *testing.T) {
 }
 
 func shootComparison(t *testing.T) {
-	page := filepath.Join(t.TempDir(), "comparison.html")
-	mustPass(t, "bin/bench", "ab", "lock=spin", "lock=redislock", "--workers", "8", "--rate", "60/s", "--pairs", "9", "--seed", "1", "--html", page, "--out", t.TempDir())
+	dir := t.TempDir()
+	mustPass(t, dir, "bench", "ab", "lock=spin", "lock=redislock", "--workers", "8", "--rate", "60/s", "--pairs", "9", "--seed", "1", "--html", "comparison.html")
 	b := browser.Open(t, browser.Start(t), 1100, 900)
 	b.Scheme(t, "light")
-	b.Show(t, "file://"+page)
+	b.Show(t, "file://"+dir+"/comparison.html")
 	savePNG(t, b, "comparison", chromedp.FullScreenshot(100))
 }
 
 func shootRuns(t *testing.T) {
-	out := t.TempDir()
-	mustPass(t, "bin/bench", "--topology", "single,cluster", "--lock", "lease,watch,spin,redsync,redislock", "--workers", "16", "--duration", "3s",
-		"--warmup", "500ms", "--seed", "1", "--out", out)
+	dir := t.TempDir()
+	mustPass(t, dir, "bench", "--topology", "single,cluster", "--lock", "lease,watch,spin,redsync,redislock", "--workers", "16", "--duration", "3s",
+		"--warmup", "500ms", "--seed", "1", "--out", "runs")
 	b := browser.Open(t, browser.Start(t), 1100, 900)
 	b.Scheme(t, "light")
-	b.Draw(t, "file://"+out+"/report.html")
+	b.Draw(t, "file://"+dir+"/runs/report.html")
 	savePNG(t, b, "ten-runs", chromedp.FullScreenshot(100))
 }
 
-// mustPass runs a command that passes.
-func mustPass(t *testing.T, name string, args ...string) {
+// mustPass runs a command that passes, in a directory: pages show the command.
+func mustPass(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
-	if said, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+	program, err := filepath.Abs("bin/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s %v: %v\n%s", name, args, err, said)
 	}
 }
