@@ -17,7 +17,11 @@ func (w *worker) answered(kind history.Kind, err error) (history.Outcome, histor
 	switch reason {
 	case history.None, history.Busy, history.Lost, history.Fenced, history.Crashed, history.Canceled:
 	default:
-		w.said = Note(w.said, kind.String()+" "+outcome.String()+" "+reason.String(), err.Error())
+		text := err.Error()
+		for _, secret := range w.group.Secrets {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+		w.said = Note(w.said, kind.String()+" "+outcome.String()+" "+reason.String(), text)
 	}
 	return outcome, reason
 }

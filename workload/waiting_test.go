@@ -98,15 +98,16 @@ func TestAGrantThatIsHandedOver(t *testing.T) {
 type unreachable struct{ waiting }
 
 func (*unreachable) AcquireWithin(context.Context, string, time.Duration, time.Duration) (locks.Lease, error) {
-	return locks.Lease{}, fmt.Errorf("%w: no entry\nfor %s", topologies.ErrUnreachable, strings.Repeat("ß", mostSaid))
+	return locks.Lease{}, fmt.Errorf("%w: no entry\nfor hunter2 %s", topologies.ErrUnreachable, strings.Repeat("ß", mostSaid))
 }
 
-// TestWhatErrorsSaidIsKept: of the first one of a kind, on one line that is not too long; nothing of what is part of the game.
+// TestWhatErrorsSaidIsKept: of the first one of a kind, on one line that is not too long, without passwords; nothing of what is part of the game.
 func TestWhatErrorsSaidIsKept(t *testing.T) {
 	plan := Shape{Workers: 2, Keys: 1, Visits: 1, End: time.Hour, Wait: 20 * time.Millisecond, Retry: time.Millisecond}
-	due, _, _ := run(t, plan, func(int) locks.Lock { return &unreachable{} }, t.Context())
+	hide := func(w *Workers) { w.Secrets = []string{"hunter2"} }
+	due, _, _ := runWith(t, plan, func(int) locks.Lock { return &unreachable{} }, t.Context(), hide)
 	said := due.Said["acquire failed unreachable"]
-	if len(due.Said) != 1 || !strings.Contains(said, "no entry for ß") || len(said) > mostSaid+2 || !utf8.ValidString(said) {
+	if len(due.Said) != 1 || !strings.Contains(said, "no entry for *** ß") || len(said) > mostSaid+2 || !utf8.ValidString(said) {
 		t.Errorf("%q", due.Said)
 	}
 	if due, _, _ = run(t, plan, catalogued(t, "local"), t.Context()); len(due.Said) != 0 {

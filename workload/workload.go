@@ -92,6 +92,7 @@ type Workers struct {
 	Gate     *Gate          // where faults stop workers; nil if there are none
 	Tempo    *Tempo         // how fast the schedule of an open loop runs; nil if as planned
 	Claims   history.Claims // of the lock: what it offers is used
+	Secrets  []string       // passwords, which errors may repeat: they are kept without them
 	Judged   bool           // the history is kept: what only a checker asks for is recorded too, and no visit in one
 	// Reopen replaces the lock of a worker that died, counted from 0 in this process; nil if none can die.
 	Reopen func(worker int) (locks.Lock, error)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -106,16 +107,23 @@ type team struct {
 // open makes the clients and the locks. Lanes and clock follow when the run begins.
 func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, err error) {
 	t = &team{orders: o, process: &locks.Process{}}
+	var secrets []string
 	for _, a := range o.Sites {
 		site := a.Site().Over(&t.line)
 		t.places = append(t.places, site)
+		_, sentinels := site.SentinelLogin()
+		for _, secret := range []string{site.Password(), sentinels} {
+			if secret != "" {
+				secrets = append(secrets, secret, url.QueryEscape(secret), url.PathEscape(secret))
+			}
+		}
 		if site.Engine() == "" {
 			t.sites = append(t.sites, t.client(site, &t.traffic))
 		}
 	}
 	t.crew = workload.Workers{
 		Shape: o.Shape, Counter: counter, Counting: o.Lock.Counting, Pages: workload.Pages(o.Prefix, o.Shape.Keys), Reopen: t.reopen,
-		Claims: o.Lock.Claims, Judged: o.Judged,
+		Claims: o.Lock.Claims, Judged: o.Judged, Secrets: secrets,
 	}
 	if counter == nil {
 		if err := t.openCounter(); err != nil {
