@@ -27,7 +27,7 @@ const (
 var mayImport = map[string][]string{
 	"history":             {},
 	"topologies":          {},
-	"checker":             {"history"},
+	"checker":             {"history", "internal/human"},
 	"locks":               {"history", "topologies"},
 	"locks/known":         {"history", "topologies", "locks"},
 	"faults":              {"history", "topologies", "internal/human"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // Activity says whether enough was tried.
@@ -37,10 +38,10 @@ func judgeActivity(c *Case) Verdict {
 	}
 	if a.handOffs < enoughHandOffs {
 		doubts = append(doubts, fmt.Sprintf("%s contended hand-offs between workers, at least %d are needed",
-			count(a.handOffs), enoughHandOffs))
+			human.Count(a.handOffs), enoughHandOffs))
 	}
 	if a.known > 0 && float64(a.unknown) > tooManyUnknowns*float64(a.known+a.unknown) || a.known == 0 && a.unknown > 0 {
-		doubts = append(doubts, fmt.Sprintf("%s of %s outcomes are unknown", count(a.unknown), count(a.known+a.unknown)))
+		doubts = append(doubts, fmt.Sprintf("%s of %s outcomes are unknown", human.Count(a.unknown), human.Count(a.known+a.unknown)))
 	}
 	if len(doubts) > 0 {
 		if w := c.stoodLongest(); w != nil && w.to-w.from > Margin(c.lease) {
@@ -54,18 +55,17 @@ func judgeActivity(c *Case) Verdict {
 	if c.Partial != "" {
 		missing = "; nothing is known of what is missing, as was allowed: " + c.Partial
 	}
-	faults := fmt.Sprintf("%d faults that coincided with a holder or waiter", len(c.Faults))
-	if len(c.Faults) == 1 {
-		faults = "1 fault that coincided with a holder or waiter"
-	}
-	v.Summary = fmt.Sprintf("%s holds, %s contended hand-offs, %s; no violation would mean a rate of at most %s (95 %% upper bound)%s",
-		count(a.holds), count(a.handOffs), faults, atMost(a.holds), missing)
+	v.Summary = fmt.Sprintf("%s holds, %s contended hand-offs, %s that coincided with a holder or waiter; %s%s",
+		human.Count(a.holds), human.Count(a.handOffs), human.Quantity(len(c.Faults), "fault"), atMost(a.holds), missing)
 	return v
 }
 
 // atMost is the 95 % upper bound of a rate when n occasions showed no violation: the rule of three.
 func atMost(n int64) string {
-	return strings.Replace(fmt.Sprintf("%.1e", 3/float64(max(n, 1))), "e-0", "e-", 1)
+	if n <= 3 {
+		return "95 % upper bound 1"
+	}
+	return strings.Replace(fmt.Sprintf("95 %% upper bound %.1e", 3/float64(n)), "e-0", "e-", 1)
 }
 
 type effort struct{ holds, handOffs, known, unknown int64 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // blames counts violations by cause and keeps the first witness of each cause. What something unplanned explains is
@@ -59,5 +60,5 @@ func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 
 // mercy says what is not held against the lock, and why.
 func (b *blames[W]) mercy(what string) string {
-	return fmt.Sprintf("%s %s are not held against the lock: %s", count(b.excused), what, b.excuse)
+	return fmt.Sprintf("%s %s are not held against the lock: %s", human.Count(b.excused), what, b.excuse)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // counted is what the values of a page tell where nobody says whose stores were seen.
@@ -128,20 +129,20 @@ func (u *updates) ofValues(unread int, inexact bool, more int64) Verdict {
 	case v.Status == Fail:
 		u.tell(&v, worst)
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, by their values: nothing says whose stores were seen",
-			count(u.lost), count(u.acknowledged))
+			human.Count(u.lost), human.Count(u.acknowledged))
 	case u.excused > 0:
 		v.Summary = u.mercy("lost page views")
 	case u.acknowledged == 0:
 		v.Summary = "no page view was stored"
 	case more > 0:
-		v.Summary = fmt.Sprintf("the pages have %s views more than were stored", count(more))
+		v.Summary = fmt.Sprintf("the pages have %s views more than were stored", human.Count(more))
 	case unread > 0:
 		v.Summary = fmt.Sprintf("%d pages were not read at the end, and nothing says whose stores were seen", unread)
 	case inexact:
 		v.Summary = "stores without an answer may hide a loss: nothing says whose stores were seen"
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s page views acknowledged, none lost by their values: at most %s", count(u.acknowledged), atMost(u.acknowledged))
+		v.Summary = fmt.Sprintf("%s page views acknowledged, none lost by their values: %s", human.Count(u.acknowledged), atMost(u.acknowledged))
 	}
 	return v
 }

@@ -80,7 +80,7 @@ func TestWhatLoadsSawBoundsClocks(t *testing.T) {
 	if c.slack(0, 1) < before || h.Bounds.Between(1, 2) != 5003*time.Microsecond || c.exchanged != 5003*time.Microsecond || c.slack(1, 1) != 0 {
 		t.Errorf("with the suite %v, %v before; the history says %v, %v", c.slack(0, 1), before, h.Bounds.Between(1, 2), c.exchanged)
 	}
-	if v := Exclusion.Check(c); !strings.Contains(v.Summary, "exchanges 5.003ms") {
+	if v := Exclusion.Check(c); !strings.Contains(v.Summary, "exchanges 5.00 ms") {
 		t.Error(v.Summary)
 	}
 	h.Bounds.Doubts = nil // as in a file that was written before there were any

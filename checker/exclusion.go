@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // Exclusion judges whether two holders had the lock at a time.
@@ -73,29 +74,29 @@ func checkExclusion(c *Case) Verdict {
 	case f.excused > 0:
 		v.Summary = f.mercy("overlaps")
 	case f.misses["possible"] > 0:
-		v.Summary = fmt.Sprintf("%s overlaps are shorter than the %v by which the processes' clocks may differ",
-			count(f.misses["possible"]), c.differ())
+		v.Summary = fmt.Sprintf("%s overlaps are shorter than the %s by which the processes' clocks may differ",
+			human.Count(f.misses["possible"]), human.Duration(c.differ()))
 	case v.Exposed+short == 0:
 		v.Summary = "no hold was contended"
 	case short > 0 && v.Exposed < enoughHandOffs:
-		v.Summary = fmt.Sprintf("%s of %s contended holds were too short to prove anything: the processes' clocks may differ by %v",
-			count(short), count(v.Exposed+short), c.differ())
+		v.Summary = fmt.Sprintf("%s of %s contended holds were too short to prove anything: the processes' clocks may differ by %s",
+			human.Count(short), human.Count(v.Exposed+short), human.Duration(c.differ()))
 	default:
 		v.Status = Pass
 		v.Summary = none("violations", v.Exposed, "contended holds")
 		if short > 0 {
-			v.Summary += fmt.Sprintf("; %s were too short to prove anything", count(short))
+			v.Summary += fmt.Sprintf("; %s were too short to prove anything", human.Count(short))
 		}
 	}
 	if c.exchanged > 0 && v.Status != Fail {
-		v.Summary += fmt.Sprintf("; loads show that clocks differ by at most %v, exchanges %v", c.differ(), c.exchanged)
+		v.Summary += fmt.Sprintf("; loads show that clocks differ by at most %s, exchanges %s", human.Duration(c.differ()), human.Duration(c.exchanged))
 	}
 	return v
 }
 
 // none says that nothing was found among n, with the 95 % upper bound of the rate: 3/n (the rule of three).
 func none(what string, n int64, of string) string {
-	return fmt.Sprintf("0 %s in %s %s: below %.2g with 95 %% confidence", what, count(n), of, min(3/float64(n), 1))
+	return fmt.Sprintf("0 %s in %s %s: %s", what, human.Count(n), of, atMost(n))
 }
 
 // examiner judges one key after another.

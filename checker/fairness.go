@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 var fairness = Checker{
@@ -192,14 +193,14 @@ func (b *bypasses) verdict() Verdict {
 	numbers := "no grant"
 	if n := len(b.overs); n > 0 {
 		numbers = fmt.Sprintf("%s grants passed over at most %s earlier waiters, p99 %s; Jain index %.3f; longest wait %s of %s",
-			count(int64(n)), count(b.overs[n-1]), count(b.overs[(n-1)*99/100]), b.jain(),
-			(b.longest.stop - b.longest.start).Round(time.Microsecond), who(b.longest.worker))
+			human.Count(int64(n)), human.Count(b.overs[n-1]), human.Count(b.overs[(n-1)*99/100]), b.jain(),
+			human.Duration(b.longest.stop-b.longest.start), who(b.longest.worker))
 	}
 	v.Summary = numbers
 	switch {
 	case b.inverted > 0:
 		v.Status, v.Cause, v.Causes = Fail, "order", map[string]int64{"order": b.inverted}
-		v.Summary = fmt.Sprintf("%s grants out of order; %s", count(b.inverted), numbers)
+		v.Summary = fmt.Sprintf("%s grants out of order; %s", human.Count(b.inverted), numbers)
 		b.tell(&v)
 	case len(b.overs) == 0:
 	case b.Claims.Ordered && b.compared == 0:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // window is a period in which something was at work that no lock answers for: a fault, or what nobody had planned: a
@@ -51,7 +52,7 @@ func (c *Case) findWindows() {
 			continue
 		case history.Gap:
 			c.gaps = append(c.gaps, i)
-			w.name, w.effect = "the machine stood still for "+short(op.Return-op.Call), stoodFor
+			w.name, w.effect = "the machine stood still for "+human.Duration(op.Return-op.Call), stoodFor
 		case history.Incident:
 			w.name, w.effect = fmt.Sprintf("node %d failed by itself", op.Value), unplanned
 		case history.Role:
@@ -222,11 +223,8 @@ func clock(t time.Duration) string {
 	if t == history.Forever {
 		return "for ever"
 	}
-	return fmt.Sprintf("%.6fs", t.Seconds())
+	return fmt.Sprintf("%.6f s", t.Seconds())
 }
-
-// short writes a duration.
-func short(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
 // who names a worker.
 func who(worker int32) string {

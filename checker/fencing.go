@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 var fencing = Checker{
@@ -156,18 +157,18 @@ func (g *fences) verdict() Verdict {
 					who(op.Worker), op.Kind, op.Outcome, op.Fence, clock(op.Call), clock(op.Return)))
 			}
 		}
-		v.Summary = fmt.Sprintf("%s faults in the order of %s fencing tokens: %s", count(v.Violations), count(g.grants), v.Cause)
+		v.Summary = fmt.Sprintf("%s faults in the order of %s fencing tokens: %s", human.Count(v.Violations), human.Count(g.grants), v.Cause)
 	case g.excused > 0:
 		v.Summary = g.mercy("fencing tokens out of order")
 	case g.grants < 2:
 		v.Summary = "fewer than two grants have no order"
 	case g.compared < min(enoughHandOffs, g.grants/2):
-		v.Summary = fmt.Sprintf("only %s of %s grants came after another for certain: the processes' clocks may differ by %v",
-			count(g.compared), count(g.grants), g.differ())
+		v.Summary = fmt.Sprintf("only %s of %s grants came after another for certain: the processes' clocks may differ by %s",
+			human.Count(g.compared), human.Count(g.grants), human.Duration(g.differ()))
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s fencing tokens in order: at most %s; %s stale stores refused",
-			count(g.grants), atMost(g.grants), count(g.refused))
+		v.Summary = fmt.Sprintf("%s fencing tokens in order: %s; %s stale stores refused",
+			human.Count(g.grants), atMost(g.grants), human.Count(g.refused))
 	}
 	return v
 }

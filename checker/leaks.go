@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // owner is what the history has of a token that was found after the run.
@@ -64,7 +65,7 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 		return // it has expired and is not yet removed
 	case op.Until-op.Return > l.lease && l.ttl > 0:
 		l.accuse("ttl-too-long", l.trace(op, o),
-			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), l.ttl))
+			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), human.Duration(l.ttl)))
 		return
 	}
 	cause, since, quick := "", op.Call, false

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 var leaseValidity = Checker{
@@ -50,7 +51,7 @@ func checkLeaseValidity(c *Case) Verdict {
 	switch {
 	case v.Status == Fail:
 		v.Evidence, v.Story = worst.evidence, worst.story
-		v.Summary = fmt.Sprintf("%s of %s leases are wrong, the worst by %s", count(v.Violations), count(v.Exposed), v.Cause)
+		v.Summary = fmt.Sprintf("%s of %s leases are wrong, the worst by %s", human.Count(v.Violations), human.Count(v.Exposed), v.Cause)
 	case l.excused > 0:
 		v.Summary = l.mercy("leases that were not renewed")
 	case v.Exposed == 0:
@@ -59,13 +60,13 @@ func checkLeaseValidity(c *Case) Verdict {
 		v.Status = Pass
 		v.Summary = none("wrong leases", v.Exposed, "leases")
 		if n := v.Misses["premature-loss"]; n > 0 {
-			v.Summary += fmt.Sprintf("; a fault ended %s early", count(n))
+			v.Summary += fmt.Sprintf("; a fault ended %s early", human.Count(n))
 		}
 		switch {
 		case l.told > 0 && l.notice > 0:
-			v.Summary += fmt.Sprintf("; %s holders were told that their lease was lost, at most %v after its end", count(l.told), l.notice.Round(time.Microsecond))
+			v.Summary += fmt.Sprintf("; %s told of a lost lease, at most %s after its end", human.Quantity(l.told, "holder"), human.Duration(l.notice))
 		case l.told > 0:
-			v.Summary += fmt.Sprintf("; %s holders were told that their lease was lost, each before its end", count(l.told))
+			v.Summary += fmt.Sprintf("; %s holders were told that their lease was lost, each before its end", human.Count(l.told))
 		}
 	}
 	return v
@@ -108,8 +109,8 @@ func (l *leases) claim(n, i int32, h *hold) {
 	switch {
 	case op.Until <= op.Call+life:
 	case op.Until > op.Return+life:
-		l.fail("over-claim", fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %v asked for at %s are sure until %s only",
-			who(op.Worker), clock(op.Return), h.name(), clock(op.Until), op.TTL, clock(op.Call), clock(op.Call+life)), *op)
+		l.fail("over-claim", fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %s asked for at %s are sure until %s only",
+			who(op.Worker), clock(op.Return), h.name(), clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+life)), *op)
 	default:
 		if len(l.late) == 0 {
 			l.firstLate = [2]int32{n, i}
@@ -141,8 +142,8 @@ func (l *leases) habit() {
 	}
 	h, op := &l.c.holds[l.firstLate[0]], &l.c.Ops[l.firstLate[1]]
 	l.fail("over-claim", fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
-		"but the %v asked for at %s are sure until %s only", count(late), count(int64(len(slow))), who(op.Worker), clock(op.Return), h.name(),
-		clock(op.Until), op.TTL, clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
+		"but the %s asked for at %s are sure until %s only", human.Count(late), human.Count(int64(len(slow))), who(op.Worker), clock(op.Return), h.name(),
+		clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
 	l.counts["over-claim"] += late - 1
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 var linearizable = Checker{
@@ -44,14 +45,14 @@ func checkLinearizable(c *Case) Verdict {
 	case v.Violations > 0:
 		v.Status, v.Cause = Fail, "not-linearizable"
 		v.Causes[v.Cause] = v.Violations
-		v.Summary = fmt.Sprintf("porcupine finds no order for %s of the windows, the exact checkers agree", count(v.Violations))
+		v.Summary = fmt.Sprintf("porcupine finds no order for %s of the windows, the exact checkers agree", human.Count(v.Violations))
 	case v.Misses["timeout"] > 0:
-		v.Summary = fmt.Sprintf("porcupine gave up on %s windows", count(v.Misses["timeout"]))
+		v.Summary = fmt.Sprintf("porcupine gave up on %s windows", human.Count(v.Misses["timeout"]))
 	case v.Exposed == 0:
 		v.Summary = "no window has two holds"
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("porcupine finds an order for all windows, with %s holds", count(v.Exposed))
+		v.Summary = fmt.Sprintf("porcupine finds an order for all windows, with %s holds", human.Count(v.Exposed))
 	}
 	return v
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 var liveness = Checker{
@@ -225,9 +226,9 @@ func (l *livenessCheck) believed(h *hold) period {
 // kept is when a server may have kept the lock for a hold. What is renewed after its holder has given it back, however that
 // was answered, is kept for nobody: the lock is to blame.
 func (l *livenessCheck) kept(h *hold) period {
-	w := period{h.Return, 0}
-	if h.Outcome != history.OK {
-		w.from = h.Call
+	w := period{h.Call, 0}
+	if h.Outcome == history.OK { // it was granted somewhere in the call; but a lock that answers late must not explain itself
+		w.from = max(h.Call, h.Return-cmp.Or(l.Bounds.Idle, patience))
 	}
 	if h.cut {
 		return period{w.from, history.Forever}
@@ -258,11 +259,12 @@ func (l *livenessCheck) kept(h *hold) period {
 		if h.Until != history.Forever {
 			w.to = max(w.to, h.Until) // a lock may have a longer lease of its own
 		}
+		if op := l.released(h); l.Bounds.Linger > 0 && op != nil && op.Outcome == history.Unknown && op.Return != history.Forever {
+			w.to = max(w.to, op.Return+l.longest(ttl)) // whatever is sent keeps a session
+		}
 	}
-	if h.Release < 0 {
-		return w
-	}
-	switch op := &l.Ops[h.Release]; {
+	switch op := l.released(h); {
+	case op == nil:
 	case op.Outcome == history.OK, op.Outcome == history.Failed && op.Reason == history.Lost && h.Outcome == history.OK:
 		w.to = min(w.to, op.Return)
 		if ttl == 0 {
@@ -270,6 +272,14 @@ func (l *livenessCheck) kept(h *hold) period {
 		}
 	}
 	return w
+}
+
+// released is the release of a hold, nil if there was none.
+func (l *livenessCheck) released(h *hold) *history.Op {
+	if h.Release < 0 {
+		return nil
+	}
+	return &l.Ops[h.Release]
 }
 
 // vain tells whether a try for several sites took longer than the lease that it asked for, while at most a minority of them was
@@ -337,9 +347,9 @@ func (l *livenessCheck) shortage() string {
 func (l *livenessCheck) verdict(scanned bool) Verdict {
 	v := Verdict{Exposed: l.waits, Misses: l.misses}
 	worst := l.into(&v, liveCauses)
-	dead := fmt.Sprintf("longest dead time %s, %s in all", l.dead.Round(time.Microsecond), l.deadAll.Round(time.Microsecond))
+	dead := fmt.Sprintf("longest dead time %s, %s in all", human.Duration(l.dead), human.Duration(l.deadAll))
 	if l.deadFault > 0 {
-		dead += fmt.Sprintf(", of which a fault explains up to %s at a time", l.deadFault.Round(time.Microsecond))
+		dead += fmt.Sprintf(", of which a fault explains up to %s at a time", human.Duration(l.deadFault))
 		l.misses["dead around a fault"]++
 	}
 	if !scanned {
@@ -352,10 +362,10 @@ func (l *livenessCheck) verdict(scanned bool) Verdict {
 	case l.waits == 0:
 		v.Summary = "nobody waited"
 	case l.judged == 0:
-		v.Summary = fmt.Sprintf("%s no time of more than %s in which a dead lock could be found; %s", l.shortage(), l.bound.Round(time.Millisecond), dead)
+		v.Summary = fmt.Sprintf("%s no time of more than %s in which a dead lock could be found; %s", l.shortage(), human.Duration(l.bound), dead)
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s, in %s that were judged", dead, l.judged.Round(time.Millisecond))
+		v.Summary = fmt.Sprintf("%s, in %s that were judged", dead, human.Duration(l.judged))
 	}
 	return v
 }

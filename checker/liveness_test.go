@@ -90,7 +90,7 @@ var livenessCases = map[string]struct {
 		s.add(history.Op{Kind: history.Crash, Worker: 1, Call: 2, Return: 2})
 		s.asking(2, 2, 9)
 		s.grant(2, 9, 10, 8)
-	}, Pass, "", "longest dead time 8s"},
+	}, Pass, "", "longest dead time 8.00 s"},
 	"nobody can have it": {func(s *builder) {
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.OK)
@@ -102,6 +102,12 @@ var livenessCases = map[string]struct {
 		s.release(1, h, 2, 3, history.OK)
 		s.asking(2, 4, 20)
 	}, Fail, "deadlock", ""},
+	"a session that lasts longer than its lease": {func(s *builder) {
+		s.givesBackInVain(5 * time.Second)
+	}, Pass, "", ""},
+	"a lease that lasts longer than it may": {func(s *builder) {
+		s.givesBackInVain(0)
+	}, Fail, "stuck", "asked for it in vain"},
 	"nobody can ask, for a reason that is the client's": {func(s *builder) {
 		s.asksInVain(history.Other)
 	}, Fail, "deadlock", "asked for it in vain"},
@@ -324,6 +330,15 @@ var livenessCases = map[string]struct {
 	}, Fail, "phantom", "was not granted the lock"},
 }
 
+// givesBackInVain has a release without an answer, and the next grant six seconds later.
+func (s *builder) givesBackInVain(linger time.Duration) {
+	s.h.Bounds.Linger = linger
+	h := s.grant(1, 0, 1, 3)
+	s.release(1, h, 2, 3, history.Unknown)
+	s.asking(2, 4, 9)
+	s.grant(2, 9, 10, 3)
+}
+
 func TestLiveness(t *testing.T) {
 	for name, tt := range livenessCases {
 		t.Run(name, func(t *testing.T) {
@@ -461,7 +476,9 @@ func held(c *Case, key int32) (believed, kept []bool) {
 			}
 		}
 		from, end := a.Return, max(min(proof, max(crash, proof-time.Second)), landed)+3*time.Second
-		if a.Outcome == history.Unknown {
+		if a.Outcome == history.OK {
+			from = max(a.Call, a.Return-time.Second)
+		} else {
 			from = a.Call
 		}
 		if back.Outcome == history.OK || back.Outcome == history.Failed && a.Outcome == history.OK {

@@ -9,8 +9,8 @@ import (
 
 // TestHowLateAHolderWasTold leaves out the time in which its process was stopped. A server counts a lease of 300 ms for 299 ms at least.
 func TestHowLateAHolderWasTold(t *testing.T) {
-	for stop, want := range map[bool]string{false: "1 holders were told that their lease was lost, at most 152ms after its end",
-		true: "1 holders were told that their lease was lost, at most 52ms after its end"} {
+	for stop, want := range map[bool]string{false: "1 holder told of a lost lease, at most 152 ms after its end",
+		true: "1 holder told of a lost lease, at most 52.0 ms after its end"} {
 		s := newScript()
 		s.Claims.Renews, s.Bounds.Rate = true, 0
 		s.fault(serverHangs, 100, 460)

@@ -94,7 +94,7 @@ func (c *Case) end() time.Duration {
 
 // longest is the longest life that a server may give to a lease that was asked for.
 func (c *Case) longest(ttl time.Duration) time.Duration {
-	return time.Duration(float64(ttl)*(1+c.Bounds.Rate)) + c.Bounds.Round
+	return time.Duration(float64(ttl)*(1+c.Bounds.Rate)) + c.Bounds.Round + c.Bounds.Linger
 }
 
 // wait is one worker's wait for a lock, over all the tries of a visit.

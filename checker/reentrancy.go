@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 var reentrancy = Checker{
@@ -180,14 +181,14 @@ func (r *reentries) verdict() Verdict {
 					who(op.Worker), op.Kind, op.Hold, op.Outcome, clock(op.Return), op.Value, op.Fence))
 			}
 		}
-		v.Summary = fmt.Sprintf("%s wrong answers in %s holds that were re-entered", count(v.Violations), count(r.exposed))
+		v.Summary = fmt.Sprintf("%s wrong answers in %s holds that were re-entered", human.Count(v.Violations), human.Count(r.exposed))
 	case r.exposed == 0:
 		v.Summary = "no hold was re-entered"
 	case r.excused > 0:
 		v.Summary = r.mercy("wrong answers")
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s holds re-entered, counts and tokens right: at most %s", count(r.exposed), atMost(r.exposed))
+		v.Summary = fmt.Sprintf("%s holds re-entered, counts and tokens right: %s", human.Count(r.exposed), atMost(r.exposed))
 	}
 	return v
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 var release = Checker{
@@ -44,7 +45,7 @@ func checkRelease(c *Case) Verdict {
 	switch {
 	case v.Status == Fail:
 		v.Evidence, v.Story = worst.evidence, worst.story
-		v.Summary = fmt.Sprintf("%s of %s releases were answered wrongly: %s", count(v.Violations), count(v.Exposed), v.Cause)
+		v.Summary = fmt.Sprintf("%s of %s releases were answered wrongly: %s", human.Count(v.Violations), human.Count(v.Exposed), v.Cause)
 	case s.excused > 0:
 		v.Summary = s.mercy("wrong answers")
 	case v.Exposed == 0:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // OfServices lists the checkers of a service that locks by itself: it is judged from outside, by its answers and by the
@@ -81,18 +82,17 @@ func judgeVisits(c *Case) Verdict {
 		doubts = append(doubts, "the history is partial: "+c.Partial)
 	}
 	if met < enoughHandOffs {
-		doubts = append(doubts, fmt.Sprintf("%s acknowledged visits overlapped with another one, at least %d are needed", count(met), enoughHandOffs))
+		doubts = append(doubts, fmt.Sprintf("%s acknowledged visits overlapped with another one, at least %d are needed", human.Count(met), enoughHandOffs))
 	}
 	if float64(unknown) > tooManyUnknowns*float64(known+unknown) {
-		doubts = append(doubts, fmt.Sprintf("%s of %s visits had no answer that says whether they counted", count(unknown), count(known+unknown)))
+		doubts = append(doubts, fmt.Sprintf("%s of %s visits had no answer that says whether they counted", human.Count(unknown), human.Count(known+unknown)))
 	}
 	if len(doubts) > 0 {
 		v.Summary = strings.Join(doubts, "; ")
 		return v
 	}
 	v.Status = Pass
-	v.Summary = fmt.Sprintf("%s acknowledged visits, %s of them at the same time as another one; no violation would mean a rate of at most %s "+
-		"(95 %% upper bound)", count(known), count(met), atMost(met))
+	v.Summary = fmt.Sprintf("%s acknowledged visits, %s of them at the same time as another one; %s", human.Count(known), human.Count(met), atMost(met))
 	return v
 }
 
@@ -143,19 +143,19 @@ func judgeSums(c *Case) Verdict {
 		v.Summary = "the count was not read at the end"
 	case lost > 0:
 		v.Status, v.Cause, v.Violations = Fail, "lost-update", lost
-		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted", count(lost), count(acknowledged), count(final))
+		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted", human.Count(lost), human.Count(acknowledged), human.Count(final))
 	case more > 0:
 		v.Status, v.Cause, v.Violations = Fail, "duplicate", more
 		v.Summary = fmt.Sprintf("%s page views counted, but at most %s were sent: something on the way repeats visits, a refused visit counted, "+
-			"or somebody else visits too", count(final), count(acknowledged+unknown))
+			"or somebody else visits too", human.Count(final), human.Count(acknowledged+unknown))
 	case unknown > 0 && !named:
 		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, but %s visits had no answer and may hide as many losses",
-			count(acknowledged), count(final), count(unknown))
+			human.Count(acknowledged), human.Count(final), human.Count(unknown))
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, none lost", count(acknowledged), count(final))
+		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, none lost", human.Count(acknowledged), human.Count(final))
 		if unknown > 0 {
-			v.Summary += fmt.Sprintf(": each has a count of its own; %s visits had no answer", count(unknown))
+			v.Summary += fmt.Sprintf(": each has a count of its own; %s visits had no answer", human.Count(unknown))
 		}
 	}
 	return v
@@ -192,15 +192,15 @@ func judgeDuplicates(c *Case) Verdict {
 		return untold
 	case v.Violations > 0:
 		v.Status, v.Cause = Fail, "duplicate"
-		v.Summary = fmt.Sprintf("%s of %s answers tell a count that another one tells too", count(v.Violations), count(v.Exposed))
+		v.Summary = fmt.Sprintf("%s of %s answers tell a count that another one tells too", human.Count(v.Violations), human.Count(v.Exposed))
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s answers, each with a count of its own: at most %s", count(v.Exposed), atMost(v.Exposed))
+		v.Summary = fmt.Sprintf("%s answers, each with a count of its own: %s", human.Count(v.Exposed), atMost(v.Exposed))
 	}
 	return v
 }
 
 // answered tells of a visit and its answer.
 func answered(op *history.Op) string {
-	return fmt.Sprintf("%s visited page %d at %s and was told at %s that it was number %s", who(op.Worker), op.Key, clock(op.Call), clock(op.Return), count(op.Value))
+	return fmt.Sprintf("%s visited page %d at %s and was told at %s that it was number %s", who(op.Worker), op.Key, clock(op.Call), clock(op.Return), human.Count(op.Value))
 }

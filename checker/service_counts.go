@@ -9,6 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // countCauses are the causes, the worst first.
@@ -34,10 +35,10 @@ func judgeCounts(c *Case) Verdict {
 	worst := b.into(&v, countCauses)
 	v.Evidence, v.Story = worst.evidence, worst.story
 	if v.Status == Fail {
-		v.Summary = fmt.Sprintf("%s answers contradict a counter that adds one at a time: %s", count(v.Violations), v.Cause)
+		v.Summary = fmt.Sprintf("%s answers contradict a counter that adds one at a time: %s", human.Count(v.Violations), v.Cause)
 	} else {
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s answers are those of a counter that adds one at a time", count(v.Exposed))
+		v.Summary = fmt.Sprintf("%s answers are those of a counter that adds one at a time", human.Count(v.Exposed))
 	}
 	r := rand.New(rand.NewPCG(uint64(len(c.Ops)), uint64(c.keys)))
 	for k := range pages {
@@ -76,7 +77,7 @@ func (s *served) within(b *blames[testimony]) {
 		case op.Value < 0:
 			b.blame("backwards", testimony{[]history.Op{*op}, []string{answered(op), "counts are those since the run began: it went back behind that"}}, nil)
 		case s.read && op.Value > s.final:
-			b.blame("backwards", testimony{[]history.Op{*op}, []string{answered(op), fmt.Sprintf("at the end the count was %s", count(s.final))}}, nil)
+			b.blame("backwards", testimony{[]history.Op{*op}, []string{answered(op), fmt.Sprintf("at the end the count was %s", human.Count(s.final))}}, nil)
 		}
 	}
 }
@@ -100,7 +101,7 @@ func (s *served) gaps(b *blames[testimony]) {
 				free = free[1:]
 				continue
 			}
-			t := testimony{story: []string{fmt.Sprintf("no visit can have made count %s", count(at))}}
+			t := testimony{story: []string{fmt.Sprintf("no visit can have made count %s", human.Count(at))}}
 			if next != nil {
 				t.evidence, t.story = []history.Op{*next}, append(t.story, answered(next))
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // tell writes a verdict's summary, story and evidence from a finding.
@@ -20,7 +21,7 @@ func tell(c *Case, v *Verdict, f finding) {
 	if n := c.Claims.Permits; n > 0 {
 		what = fmt.Sprintf("more than %d permits were held at once", n)
 	}
-	v.Summary = fmt.Sprintf("%s, %s times in %s holds; %s and %s at %s: %s", what, count(v.Violations), count(max(v.Exposed, v.Violations)), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
+	v.Summary = fmt.Sprintf("%s, %s times in %s holds; %s and %s at %s: %s", what, human.Count(v.Violations), human.Count(max(v.Exposed, v.Violations)), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
 	v.Evidence = append(v.Evidence, *c.op(i.ID), *c.op(j.ID))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
 	if n := lastProof(c, i); n >= 0 && f.cause != "silent-reacquire" {
@@ -72,7 +73,7 @@ func tell(c *Case, v *Verdict, f finding) {
 func tellPhantom(c *Case, v *Verdict, f finding) {
 	a, b := c.Ops[f.pair.first], c.Ops[f.op]
 	v.Summary = fmt.Sprintf("%s acquires were reported as refused although their token was in the servers: phantom",
-		count(v.Causes["phantom"]))
+		human.Count(v.Causes["phantom"]))
 	v.Evidence = []history.Op{a, b}
 	v.Story = []string{fmt.Sprintf("%s was told at %s that token %04x was refused (%v)", who(a.Worker), clock(a.Return), a.Token>>48, a.Reason)}
 	switch b.Kind {
@@ -88,7 +89,7 @@ func tellPhantom(c *Case, v *Verdict, f finding) {
 func granted(c *Case, h *hold) string {
 	s := fmt.Sprintf("%s was granted %s%s of page %d at %s", who(h.Worker), h.name(), c.mode(h), h.Key, clock(h.Return))
 	if h.TTL > 0 && c.Claims.Expires {
-		s += fmt.Sprintf(" for %v counted from %s", h.TTL, clock(h.Call))
+		s += fmt.Sprintf(" for %s counted from %s", human.Duration(h.TTL), clock(h.Call))
 	}
 	return s
 }
@@ -136,7 +137,7 @@ func consequence(c *Case, r *ruler, f finding) []string {
 	case "double-grant":
 		return []string{"no lease was over and no fault of a server explains it: the acquire is not atomic"}
 	case "over-claim":
-		return []string{fmt.Sprintf("%s believed in the lock until %s, %v longer than the lease was sure to last",
+		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",
 			who(i.Worker), clock(i.trusted()), longer(i.trusted(), r.assured(i)))}
 	case "renewal-failure":
 		return []string{fmt.Sprintf("%s was alive and nothing renewed its lease", who(i.Worker))}
@@ -151,9 +152,9 @@ func consequence(c *Case, r *ruler, f finding) []string {
 	return nil
 }
 
-func longer(a, b time.Duration) any {
+func longer(a, b time.Duration) string {
 	if a == history.Forever {
 		return "endlessly"
 	}
-	return a - b
+	return human.Duration(a - b)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // stuck blames the stretches in which nobody had the lock for too long although somebody tried for it.
@@ -30,7 +31,7 @@ func (l *livenessCheck) stuck(left []stretch) {
 		}
 		l.accuse(cause, []history.Op{l.Ops[refusals[i]]}, fmt.Sprintf(
 			"page %d: nobody can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
-			s.key, clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call), l.bound.Round(time.Millisecond)))
+			s.key, clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call), human.Duration(l.bound)))
 	}
 	for i, sleeper := range l.sleepers(quiet) {
 		if sleeper < 0 {

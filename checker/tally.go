@@ -2,7 +2,8 @@ package checker
 
 import (
 	"fmt"
-	"strconv"
+
+	"hammerlock/internal/human"
 )
 
 // Tally is what is left of a history when only its sums were kept: it finds that page views are missing, not
@@ -27,32 +28,23 @@ func (t Tally) Verdict() Verdict {
 	case t.Doubt != "":
 		v.Violations, v.Summary = 0, t.Doubt
 		if t.Lost() > 0 {
-			v.Summary += fmt.Sprintf("; %s of %s acknowledged page views are missing", count(t.Lost()), count(t.Acknowledged))
+			v.Summary += fmt.Sprintf("; %s of %s acknowledged page views are missing", human.Count(t.Lost()), human.Count(t.Acknowledged))
 		}
 	case t.Lost() > 0:
 		v.Status, v.Cause = Fail, "lost-update"
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted",
-			count(t.Lost()), count(t.Acknowledged), count(t.Final))
+			human.Count(t.Lost()), human.Count(t.Acknowledged), human.Count(t.Final))
 	case t.Final > t.Acknowledged+t.Unknown:
 		v.Status, v.Cause = Fail, "duplicate"
-		v.Summary = fmt.Sprintf("%s page views counted, but only %s stored", count(t.Final), count(t.Acknowledged+t.Unknown))
+		v.Summary = fmt.Sprintf("%s page views counted, but only %s stored", human.Count(t.Final), human.Count(t.Acknowledged+t.Unknown))
 	case t.Acknowledged == 0:
 		v.Summary = "no page view was stored"
 	case t.Unknown > 0:
 		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, but %s stores had no answer",
-			count(t.Acknowledged), count(t.Final), count(t.Unknown))
+			human.Count(t.Acknowledged), human.Count(t.Final), human.Count(t.Unknown))
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, none lost", count(t.Acknowledged), count(t.Final))
+		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, none lost", human.Count(t.Acknowledged), human.Count(t.Final))
 	}
 	return v
-}
-
-// count writes a number in groups of three digits.
-func count(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + " " + s[i:]
-	}
-	return s
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // cause says why the branch that begins with a store was lost, and which store of the chain replaced it, -1 if none.
@@ -184,7 +185,7 @@ func (u *updates) verdict() Verdict {
 	switch {
 	case v.Status == Fail:
 		u.tell(&v, worst)
-		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost", count(u.lost), count(u.acknowledged))
+		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost", human.Count(u.lost), human.Count(u.acknowledged))
 		if unread > 0 {
 			v.Summary += fmt.Sprintf(", at least: %d pages were not read at the end", unread)
 		} else if u.lost == 0 {
@@ -195,14 +196,14 @@ func (u *updates) verdict() Verdict {
 	case u.excused > 0:
 		v.Summary = u.mercy("lost page views")
 	case u.unexplained > 0 && !u.Allowed:
-		v.Summary = fmt.Sprintf("%s reads saw stores that the history does not hold", count(u.unexplained))
+		v.Summary = fmt.Sprintf("%s reads saw stores that the history does not hold", human.Count(u.unexplained))
 	case unread > 0 && !u.Allowed:
 		v.Summary = fmt.Sprintf("%d pages were not read at the end", unread)
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s page views acknowledged, none lost: at most %s", count(u.acknowledged), atMost(u.acknowledged))
+		v.Summary = fmt.Sprintf("%s page views acknowledged, none lost: %s", human.Count(u.acknowledged), atMost(u.acknowledged))
 		if u.unexplained > 0 || unread > 0 {
-			v.Summary += fmt.Sprintf("; without what is missing: %s reads of its stores, %d pages not read at the end", count(u.unexplained), unread)
+			v.Summary += fmt.Sprintf("; without what is missing: %s reads of its stores, %d pages not read at the end", human.Count(u.unexplained), unread)
 		}
 	}
 	return v

@@ -83,6 +83,8 @@ type Bounds struct {
 	Recovery time.Duration `json:"recovery_ns,omitempty"`
 	// Gap is how long a process may stand still before that is recorded as a Gap; 0 = it is not recorded.
 	Gap time.Duration `json:"gap_ns,omitempty"`
+	// Linger is how much longer than a lease servers may keep the lock for a holder that is gone: the rest of its session.
+	Linger time.Duration `json:"linger_ns,omitempty"`
 	// Idle is how long a lock may be idle beyond what the run explains, for the machine's sake; 0 = a second.
 	Idle time.Duration `json:"idle_ns,omitempty"`
 }

@@ -55,6 +55,8 @@ type Spec struct {
 	// Outlives says that what a worker holds lives on when the worker has died: a library renews it as long as the process
 	// lives. Only the end of the whole process is a crash.
 	Outlives bool
+	// Linger is how much longer than a lease of ttl the servers may keep it for a holder that is gone; nil = no longer.
+	Linger func(ttl time.Duration) time.Duration
 	// Session says that a hold ends with the connection that it was granted on.
 	Session bool
 	// Waits says that it waits by itself: what Open returns is Patient.

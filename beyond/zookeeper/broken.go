@@ -19,6 +19,7 @@ var deaf = locks.Spec{
 	Source: recipe.Source + ", which do not mention the session",
 	Sites:  locks.OneSite,
 	Engine: engineName,
+	Linger: linger,
 	Broken: "a holder that was cut off goes on when its session has expired, beside the next",
 	Caught: []locks.Symptom{{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}},
 	Claims: recipe.Claims,
@@ -31,6 +32,7 @@ var reuse = locks.Spec{
 	Source: "Kafka issue KAFKA-1387, the same mistake with the node of a broker",
 	Sites:  locks.OneSite,
 	Engine: engineName,
+	Linger: linger,
 	Broken: "the node belongs to the session before, and ends with it: while its owner, as it thinks, goes on",
 	Caught: []locks.Symptom{
 		{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}, {Cause: "foreign-release", Fault: "cut-holder@1ms,heal@3s"},

@@ -22,6 +22,7 @@ var library = locks.Spec{
 	Source:  "github.com/go-zookeeper/zk v1.0.4",
 	Sites:   locks.OneSite,
 	Engine:  engineName,
+	Linger:  linger,
 	Assumes: "a server that is cut off from the majority stops answering before sessions end; the holder heeds Lost",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Renews: true},
 	Waits:   true,
@@ -61,6 +62,9 @@ func (l *libraryLock) AcquireWithin(ctx context.Context, key string, ttl, wait t
 		err = locks.ErrBusy
 	}
 	if err != nil {
+		if errors.Is(err, locks.ErrBusy) && (s.conn.State() != zk.StateHasSession || s.lease.Left() < s.ttl/3) {
+			err = errInDoubt // the session may be beyond reach, and what it left in the queue with it
+		}
 		l.drop(true) // nobody believes in what it may have been granted
 		if !errors.Is(err, locks.ErrBusy) {
 			err = fmt.Errorf("zookeeper: %w", err)

@@ -28,6 +28,7 @@ var recipe = locks.Spec{
 	Source:  "zookeeper.apache.org, ZooKeeper Recipes and Solutions: Locks",
 	Sites:   locks.OneSite,
 	Engine:  engineName,
+	Linger:  linger,
 	Assumes: "a majority keeps what it acknowledged; the holder heeds Lost",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Ordered: true, Renews: true, Wakes: true},
 	Open:    func(e locks.Env) (locks.Lock, error) { return newQueue(e, true) },

@@ -30,6 +30,14 @@ const (
 	reportEvery     = tick / 2
 )
 
+// lifeOf is for how long a session of locks with such leases is asked for.
+func lifeOf(ttl time.Duration) time.Duration {
+	return max(time.Duration(float64(ttl)*sessionShare), shortestSession)
+}
+
+// linger is how much longer than a lease a session lasts after its last sign of life: it ends at the tick after the next.
+func linger(ttl time.Duration) time.Duration { return lifeOf(ttl) - ttl + 2*tick }
+
 // session is one worker's: what it created ends with it.
 type session struct {
 	all   *endings
@@ -62,8 +70,7 @@ func open(ctx context.Context, e locks.Env, all *endings, ttl time.Duration, fra
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &session{
 		all: all, dial: e.Places[0].Dialer(e.Source), lease: proof.Lease{Lane: e.Renewals}, ttl: ttl, stop: stop,
-		life: max(time.Duration(float64(ttl)*sessionShare), shortestSession),
-		gone: make(chan struct{}), ready: make(chan struct{}), fragile: fragile,
+		life: lifeOf(ttl), gone: make(chan struct{}), ready: make(chan struct{}), fragile: fragile,
 	}
 	s.last = time.Now()
 	s.since(s.last)

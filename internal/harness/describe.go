@@ -100,7 +100,14 @@ func (x *execution) header() history.Header {
 	h := history.Header{
 		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
 		Workers: w.Workers, Processes: plan.Fleet.judged(plan.Processes), Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
-		Fenced: plan.Counter.Fenced, Service: plan.Service != nil, Session: c.Lock.Session, Claims: c.Lock.Claims, Bounds: history.Bounds{Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate, Round: serverRound, Recovery: c.Topology.Recovery, Gap: crew.Gap},
+		Fenced: plan.Counter.Fenced, Service: plan.Service != nil, Session: c.Lock.Session, Claims: c.Lock.Claims,
+		Bounds: history.Bounds{
+			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate, Round: serverRound,
+			Recovery: c.Topology.Recovery, Gap: crew.Gap,
+		},
+	}
+	if c.Lock.Linger != nil {
+		h.Bounds.Linger = c.Lock.Linger(w.TTL)
 	}
 	if plan.Counter.Place == workload.OnTopology {
 		h.Counter = history.CounterOnTopology
