@@ -12,5 +12,6 @@ var ambiguous = Scenario{
 	For:      expires,
 	Faults:   []string{"drop-reply:20@300ms", "drop-reply:20@700ms", "drop-reply:20@1100ms"},
 	Duration: 2600 * time.Millisecond,
+	Leases:   1,
 	Shape:    func(w *workload.Shape) { w.Keys = 4 },
 }

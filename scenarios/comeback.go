@@ -13,5 +13,6 @@ var comeback = Scenario{
 	Processes: 2,
 	Faults:    []string{"stall-worker@200ms", "stop-process@800ms", "stop-process@1700ms"},
 	Duration:  4700 * time.Millisecond,
+	Leases:    3,
 	Shape:     func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend = 4, 40, 10*time.Millisecond, w.TTL },
 }

@@ -12,5 +12,6 @@ var lateHolder = Scenario{
 	For:      expires,
 	Faults:   []string{"stall-worker@granted", "stall-worker@600ms", "stall-worker@1200ms", "stall-worker@1700ms"},
 	Duration: 2600 * time.Millisecond,
+	Leases:   4,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
 }

@@ -13,5 +13,6 @@ var lateProcess = Scenario{
 	Processes: 2,
 	Faults:    []string{"stop-process@300ms", "stop-process@1200ms"},
 	Duration:  4200 * time.Millisecond,
+	Leases:    2,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }

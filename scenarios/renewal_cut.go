@@ -12,6 +12,6 @@ var renewalCut = Scenario{
 	For:       renews,
 	Processes: 2,
 	Faults:    []string{"cut-holder@300ms", "heal@1600ms", "cut-holder@2600ms", "heal@3900ms"},
-	Duration:  6200 * time.Millisecond,
+	Duration:  6800 * time.Millisecond,
 	Shape:     func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 48, 24, 2*Renewed },
 }

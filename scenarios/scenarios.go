@@ -38,6 +38,7 @@ type Scenario struct {
 	Faults    []string             // as faults.Parse reads them; nil = none
 	Counter   workload.CounterSpec // where the page views are counted; the zero Spec = where the plan says, as where both are fenced
 	Duration  time.Duration
+	Leases    int                   // so many, one after the other, must fit in: it lasts longer where leases do
 	Shape     func(*workload.Shape) // what is special about the load; nil = nothing
 }
 
@@ -63,6 +64,7 @@ func (s Scenario) Load(seed uint64, renews bool) workload.Shape {
 		Workers: 16, Keys: 1, Popularity: workload.Even, TTL: TTL, Hold: time.Millisecond, Wait: 2 * time.Second,
 		Retry: time.Millisecond, Reenter: 4, Readers: 0.5, Permits: 1, Arrivals: workload.Poisson, Seed: seed,
 		Heed: true, // leases are short: on a busy machine many a holder is late, which is not the lock's fault
+		Curt: true,
 	}
 	if renews {
 		w.TTL = Renewed
@@ -76,12 +78,16 @@ func (s Scenario) Load(seed uint64, renews bool) workload.Shape {
 // recovery is how long servers may need to be as good as new so that what a scenario leaves after its last fault is enough.
 const recovery = time.Second
 
-// Lasts is how long the scenario is on servers that need so long to recover.
-func (s Scenario) Lasts(need time.Duration) time.Duration {
-	if len(s.Faults) == 0 {
-		return s.Duration
+// Lasts is how long the scenario is on servers that need so long to recover, and with leases that the lock renews.
+func (s Scenario) Lasts(need time.Duration, renews bool) time.Duration {
+	d := s.Duration
+	if renews {
+		d += time.Duration(s.Leases) * (Renewed - TTL)
 	}
-	return s.Duration + max(need-recovery, 0)
+	if len(s.Faults) > 0 {
+		d += max(need-recovery, 0)
+	}
+	return d
 }
 
 // Planned is what breaks, as faults.Parse reads it.

@@ -309,6 +309,9 @@ func (w *worker) store(g *grant, seen Count, write func(Count) error) (history.O
 // stay is the time between load and store. A holder that is told that its hold is lost acts on it.
 func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	hold := w.hold()
+	if w.shape.Curt {
+		hold = min(hold, max(w.shape.End-w.clock.Now(), 0))
+	}
 	if w.shape.Heed {
 		w.back = w.clock.Now() + hold
 	}

@@ -53,6 +53,7 @@ type Shape struct {
 	Extend     time.Duration // a visit lengthens its lease to this before it stores; 0 = it does not
 	Stays      int           // how often a visit stays and lengthens its lease before it stores; 0 = once
 	Heed       bool          // a holder whose deadline has passed does not store; it gives the lock back all the same
+	Curt       bool          // no stay outlasts the End
 	Cancel     int           // one in how many visits has its calls to the lock called off at a random moment; 0 = none
 	Shared     bool          // all workers of a process use one object of the lock
 	Uneven     bool          // every second worker asks for leases twice as long

@@ -248,11 +248,17 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 	return strained
 }
 
+// perPermit is how many workers a permit make visits wait that ask for one each.
+const perPermit = 4
+
 // under is the plan of a lock's run under a scenario.
 func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) Plan {
-	p.Workload, p.Faults, p.Duration, p.Warmup = s.Load(p.Workload.Seed, lock.Claims.Renews), s.Planned(), s.Lasts(on.Recovery), 0
+	p.Workload, p.Faults, p.Duration, p.Warmup = s.Load(p.Workload.Seed, lock.Claims.Renews), s.Planned(), s.Lasts(on.Recovery, lock.Claims.Renews), 0
 	if p.Processes = p.Fleet.processes(max(s.Processes, 1)); s.Counter.Name != "" && !(s.Counter.Fenced && p.Counter.Fenced) {
 		p.Counter = s.Counter
+	}
+	if w, n := &p.Workload, lock.Claims.Permits; w.Permits == 1 && w.Workers < perPermit*n*w.Keys {
+		w.Permits = n // some ask for so many that others wait
 	}
 	return p
 }
