@@ -2,6 +2,7 @@ package report
 
 import (
 	"strconv"
+	"time"
 
 	"hammerlock/history"
 	"hammerlock/results"
@@ -19,13 +20,17 @@ type runDocument struct {
 	Strip   *packedStrip     `json:"strip"`
 	Faults  []faultDocument  `json:"faults"`
 	Phases  []faultDocument  `json:"phases"`
+	Roles   []faultDocument  `json:"roles"` // what became primary, and what a replica
 	Workers []results.Worker `json:"workers"`
 }
 
 // faultDocument is a fault, or a phase.
 type faultDocument struct {
-	From int64  `json:"from"`
-	To   int64  `json:"to"` // -1: never healed
+	From int64 `json:"from"`
+	To   int64 `json:"to"` // -1: never healed
+	// Of a fault: since when and until when it was in force. Before that it was being injected, then healed.
+	In   int64  `json:"in,omitempty"`
+	Out  int64  `json:"out,omitempty"`
 	Name string `json:"name"`
 	Note string `json:"note"`
 }
@@ -37,7 +42,7 @@ func document(runs []saved, names []string, b *pack) []runDocument {
 		status, _ := r.Safety()
 		d := runDocument{
 			ID: "run" + strconv.Itoa(i), Name: names[i], Status: status.String(), Trips: r.Cost.RoundTrips,
-			P99: r.Latency.Response.P99, Warmup: r.Warmup, Series: r.series, Workers: r.Fairness.Workers, Faults: []faultDocument{}, Phases: []faultDocument{},
+			P99: r.Latency.Response.P99, Warmup: r.Warmup, Series: r.series, Workers: r.Fairness.Workers, Faults: []faultDocument{}, Phases: []faultDocument{}, Roles: []faultDocument{},
 		}
 		for _, p := range r.Phases {
 			d.Phases = append(d.Phases, faultDocument{From: p.From, To: p.To, Name: p.Name, Note: p.Load})
@@ -46,16 +51,26 @@ func document(runs []saved, names []string, b *pack) []runDocument {
 			d.Strip = b.strip(r.strip)
 		}
 		for _, w := range r.Windows {
-			f := faultDocument{From: int64(w.From), To: int64(w.To), Note: r.notes[w.Fault]}
-			if w.To == history.Forever {
-				f.To = -1
-			}
+			f := faultDocument{From: int64(w.From), To: endless(w.To), In: int64(w.Injected), Out: endless(w.Healing), Note: r.notes[w.Fault]}
 			if w.Fault >= 0 && w.Fault < int64(len(r.faults)) {
 				f.Name = r.faults[w.Fault]
 			}
 			d.Faults = append(d.Faults, f)
 		}
+		for _, e := range r.others {
+			if e.role {
+				d.Roles = append(d.Roles, faultDocument{From: int64(e.from), To: int64(e.to), Name: e.what})
+			}
+		}
 		all = append(all, d)
 	}
 	return all
+}
+
+// endless writes a time that never comes as -1.
+func endless(t time.Duration) int64 {
+	if t == history.Forever {
+		return -1
+	}
+	return int64(t)
 }

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"hammerlock/checker"
+	"hammerlock/history"
 	"hammerlock/results"
 )
 
@@ -54,5 +57,31 @@ func TestManyRunsAreFolded(t *testing.T) {
 		if links := strings.Count(page.String(), `<td><a href="#run`); n > 1 && links != n {
 			t.Errorf("the table leads to %d of %d runs", links, n)
 		}
+	}
+}
+
+// TestWhatASealSays has a run that passed on a machine that was too busy to be measured: it is no plain pass.
+func TestWhatASealSays(t *testing.T) {
+	pass := []checker.Verdict{{Checker: "exclusion", Status: checker.Pass}}
+	for state, want := range map[results.GeneratorState]string{results.GeneratorOK: "pass", results.Saturated: "unsure"} {
+		run := saved{Run: &results.Run{Verdicts: pass, Generator: results.Generator{State: state}}}
+		if got := banner([]saved{run}, []string{"one"}).State; got.Class != want || got.Word != "PASS" {
+			t.Errorf("generator %v: %v, want %s", state, got, want)
+		}
+	}
+}
+
+// TestWhenFaultsAreInForce tells a fault's injection, its force and its healing apart, and names the roles that changed.
+func TestWhenFaultsAreInForce(t *testing.T) {
+	run := saved{Run: &results.Run{}, faults: []string{"kill-primary"}, notes: map[int64]string{}, others: []event{
+		{2 * time.Second, 3 * time.Second, "n3 became primary", true}, {0, time.Second, "a process stood still", false},
+	}}
+	run.Windows = []results.FaultWindow{{From: 1, Injected: 2, Healing: 3, To: 4}, {From: 5, Injected: 6, Healing: history.Forever, To: history.Forever}}
+	d := document([]saved{run}, []string{"one"}, &pack{})[0]
+	if f := d.Faults; len(f) != 2 || f[0] != (faultDocument{From: 1, In: 2, Out: 3, To: 4, Name: "kill-primary"}) || f[1].Out != -1 || f[1].To != -1 {
+		t.Errorf("%+v", d.Faults)
+	}
+	if len(d.Roles) != 1 || d.Roles[0].Name != "n3 became primary" {
+		t.Errorf("%+v", d.Roles)
 	}
 }

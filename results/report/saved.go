@@ -27,6 +27,7 @@ type saved struct {
 type event struct {
 	from, to time.Duration
 	what     string
+	role     bool // a node became primary, or a replica
 }
 
 func readSaved(dir string) (*saved, error) {
@@ -89,7 +90,7 @@ func (r *saved) readHistory(path string) (err error) {
 	}
 	for _, op := range others {
 		what := "a process stood still for " + human.Duration(op.Latency())
-		r.others = append(r.others, event{op.Call, op.Return, cmp.Or(h.Notes[op.ID], what)})
+		r.others = append(r.others, event{op.Call, op.Return, cmp.Or(h.Notes[op.ID], what), op.Kind == history.Role})
 	}
 	return nil
 }

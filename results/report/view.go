@@ -66,7 +66,9 @@ func banner(runs []saved, names []string) bannerView {
 			b.Notes = append(b.Notes, fmt.Sprintf("%s: %s: %s", names[i], s, text))
 		}
 	}
-	b.State = stateOf(all)
+	if b.State = stateOf(all); all == checker.Pass && saturated > 0 {
+		b.State = state{"unsure", "✓", b.State.Word}
+	}
 	if saturated > 0 && len(runs) > 1 {
 		b.Notes = append(b.Notes, fmt.Sprintf("The load generator was saturated in %d of %d runs: their times measure this machine as well as the locks.", saturated, len(runs)))
 	}
@@ -78,10 +80,9 @@ func banner(runs []saved, names []string) bannerView {
 }
 
 func view(r *saved, number int, name string) runView {
-	status, text := r.Safety()
 	v := runView{
 		ID: "run" + strconv.Itoa(number), Title: name, Load: r.Workload(), Command: r.Command,
-		Started: r.Started.Format("2006-01-02 15:04:05 MST"), Banner: bannerView{State: stateOf(status), Text: text},
+		Started: r.Started.Format("2006-01-02 15:04:05 MST"), Banner: banner([]saved{*r}, nil),
 		Generator: generatorState(&r.Generator), Series: r.series != nil, Strip: r.strip != nil, StripText: r.why,
 		FairnessText: r.FairnessText(), Verdicts: verdictTable(r.Run), Latency: latencyTable(r.Run), Faults: r.faultTable(),
 		Fairness: workerTable(&r.Fairness), Health: healthTable(&r.Generator), Config: configTable(r.Run), Env: environmentTable(r.Run),

@@ -47,7 +47,13 @@ function hatch(ctx, x, y, w, h, stroke, step = 7) {
   ctx.restore();
 }
 
-// faults shades the windows of faults behind a chart over time.
+// inForce is from when to when a fault was in force, of the time until all was healthy again.
+function inForce(f) {
+  const to = f.to < 0 ? Infinity : f.to;
+  return [f.in || f.from, f.out ? (f.out < 0 ? to : f.out) : to];
+}
+
+// faults shades the windows of faults behind a chart over time, hatched where they are in force, and marks changes of roles.
 function faults(run) {
   return {hooks: {drawClear: u => {
     const {ctx, bbox} = u;
@@ -55,10 +61,19 @@ function faults(run) {
       const a = Math.max(u.valToPos(f.from / 1e9, "x", true), bbox.left);
       const b = Math.min(f.to < 0 ? Infinity : u.valToPos(f.to / 1e9, "x", true), bbox.left + bbox.width);
       if (b < bbox.left || a > bbox.left + bbox.width) continue;
-      const w = Math.max(b - a, 2);
+      const right = bbox.left + bbox.width, at = ns => Math.min(Math.max(ns === Infinity ? right : u.valToPos(ns / 1e9, "x", true), bbox.left), right);
+      const [x, end] = inForce(f).map(at);
       ctx.save();
-      ctx.fillStyle = color("fault"); ctx.fillRect(a, bbox.top, w, bbox.height);
-      hatch(ctx, a, bbox.top, w, bbox.height, color("faultline"), 9 * devicePixelRatio);
+      ctx.fillStyle = color("fault"); ctx.fillRect(a, bbox.top, Math.max(b - a, 2), bbox.height);
+      hatch(ctx, x, bbox.top, Math.max(end - x, 2), bbox.height, color("faultline"), 9 * devicePixelRatio);
+      ctx.restore();
+    }
+    for (const r of run.roles || []) {
+      const x = u.valToPos(r.to / 1e9, "x", true);
+      if (x < bbox.left || x > bbox.left + bbox.width) continue;
+      ctx.save();
+      ctx.strokeStyle = color("ink"); ctx.globalAlpha = 0.6; ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
+      ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
       ctx.restore();
     }
   }, draw: u => {
@@ -75,6 +90,19 @@ function faults(run) {
       const x = Math.min(a + 3, bbox.left + bbox.width - w - 2), y = bbox.top + 3 + row * 13 * devicePixelRatio;
       ctx.globalAlpha = 0.85; ctx.fillStyle = color("card"); ctx.fillRect(x - 2, y - 1, w + 4, 13 * devicePixelRatio);
       ctx.globalAlpha = 1; ctx.fillStyle = color("faultline"); ctx.fillText(text, x, y);
+    }
+    ctx.textBaseline = "bottom"; free = 0;
+    let level = 0;
+    for (const r of run.roles || []) {
+      const at = u.valToPos(r.to / 1e9, "x", true), w = ctx.measureText(r.name).width;
+      if (at < bbox.left || at > bbox.left + bbox.width) continue;
+      const x = Math.min(at + 3, bbox.left + bbox.width - w - 2);
+      level = x < free ? level + 1 : 0;
+      if (level > 3) continue; // the table below has all of them
+      free = Math.max(free, x + w + 8);
+      const y = bbox.top + bbox.height - 3 - level * 13 * devicePixelRatio;
+      ctx.globalAlpha = 0.85; ctx.fillStyle = color("card"); ctx.fillRect(x - 2, y - 12 * devicePixelRatio, w + 4, 13 * devicePixelRatio);
+      ctx.globalAlpha = 1; ctx.fillStyle = color("muted"); ctx.fillText(r.name, x, y);
     }
     ctx.restore();
   }}};

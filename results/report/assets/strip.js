@@ -331,7 +331,16 @@ class Strip {
       const x = Math.max(this.at(f.from), gutter), end = Math.min(f.to < 0 ? Infinity : this.at(f.to), gutter + this.width);
       if (end <= gutter || x >= gutter + this.width) continue;
       ctx.fillStyle = color("fault"); ctx.fillRect(x, 0, Math.max(end - x, 2), rails + n * this.lane);
-      hatch(ctx, x, 16, Math.max(end - x, 2), rails + n * this.lane - 16, color("faultline"), 11);
+      const [a, b] = inForce(f).map(t => t === Infinity ? end : Math.min(Math.max(this.at(t), x), end));
+      hatch(ctx, a, 16, Math.max(b - a, 2), rails + n * this.lane - 16, color("faultline"), 11);
+    }
+    for (const r of this.run.roles || []) {
+      const x = this.at(r.to);
+      if (x < gutter || x > gutter + this.width) continue;
+      ctx.save();
+      ctx.strokeStyle = this.colors.muted; ctx.setLineDash([2, 3]);
+      ctx.beginPath(); ctx.moveTo(x, 16); ctx.lineTo(x, rails + n * this.lane); ctx.stroke();
+      ctx.restore();
     }
   }
 
@@ -343,7 +352,7 @@ class Strip {
     for (let w = 0; w < n; w += each) ctx.fillText(worker(this.name(w)), gutter - 6, rails + w * this.lane + this.lane / 2);
     ctx.textAlign = "left";
     let free = gutter;
-    const named = [...this.run.phases.map(p => ({...p, tint: "muted"})), ...this.run.faults].sort((a, b) => a.from - b.from);
+    const named = [...this.run.phases, ...(this.run.roles || []).map(r => ({...r, from: r.to}))].map(p => ({...p, tint: "muted"})).concat(this.run.faults).sort((a, b) => a.from - b.from);
     for (const f of named) {
       const end = f.to < 0 ? Infinity : this.at(f.to), x = Math.max(this.at(f.from) + 3, free);
       if (end < gutter || this.at(f.from) > gutter + this.width) continue;
