@@ -141,7 +141,7 @@ soak:
 
 mutants:
 	@sh .ci/setup redis cc
-	$(GO) test . -count 1 -timeout 0 -v -run 'TestMutantsOfLocks$$|TestStrangers$$' -mutants $(MUTANTS_OF) -mutants-stage $(MUTANTS_STAGE) \
+	$(GO) test . -count 1 -timeout 0 -v -run 'TestMutantsOfLocks$$|TestStrangers$$|TestBrokenByDefault$$' -mutants $(MUTANTS_OF) -mutants-stage $(MUTANTS_STAGE) \
 	 -mutants-for $(MUTANTS_FOR) -mutants-jobs $(MUTANTS_JOBS) -mutants-sample $(MUTANTS_SAMPLE) -mutants-again=$(MUTANTS_AGAIN)
 	$(GO) test . -count 1 -run 'TestMutantsDocument$$' -update
 

@@ -25,7 +25,7 @@ const (
 // TestMutantsDocument: docs/MUTANTS.md says what testdata/mutants.jsonl has.
 func TestMutantsDocument(t *testing.T) {
 	all := readMutants(t, mutantsFile)
-	generated(t, "docs/MUTANTS.md", map[string]string{"score": mutantScore(all), "survivors": mutantSurvivors(t, all), "strangers": strangerTable(t)})
+	generated(t, "docs/MUTANTS.md", map[string]string{"score": mutantScore(all), "survivors": mutantSurvivors(t, all), "strangers": strangerTable(t), "broken": brokenTable(t)})
 }
 
 // class is that of a mutant nobody noticed.
@@ -39,7 +39,7 @@ func (r *mutantResult) class() (class, why string) {
 }
 
 // score counts mutants.
-type score struct{ all, same, explored, sampled, strained, together, open int }
+type score struct{ all, same, hidden, explored, sampled, strained, together, open int }
 
 func (s *score) count(r *mutantResult) {
 	s.all++
@@ -56,9 +56,13 @@ func (s *score) count(r *mutantResult) {
 	if r.Scenarios.noticed() {
 		s.strained++
 	}
-	if r.noticed() {
+	class, _ := r.class()
+	switch {
+	case r.noticed():
 		s.together++
-	} else if r.Explore == nil || r.Scenarios == nil {
+	case class == byDesign:
+		s.hidden++
+	case r.Explore == nil || r.Scenarios == nil:
 		s.open++
 	}
 }
@@ -66,7 +70,8 @@ func (s *score) count(r *mutantResult) {
 func (s *score) row(name string) string {
 	of := max(s.all-s.same, 1)
 	percent := func(n int) string { return fmt.Sprintf("%d, %d %%", n, 100*n/of) }
-	return fmt.Sprintf("| %s | %d | %d | %s | %d of %d | %s | %d |\n", name, s.all, s.same, percent(s.explored), s.strained, s.sampled, percent(s.together), s.open)
+	return fmt.Sprintf("| %s | %d | %d | %s | %d of %d | %s | %d | %d %% | %d |\n", name, s.all, s.same, percent(s.explored), s.strained, s.sampled, percent(s.together),
+		s.hidden, 100*s.together/max(of-s.hidden, 1), s.open)
 }
 
 // mutantScore is the table of numbers: a row a lock, and one for all.
@@ -81,7 +86,7 @@ func mutantScore(results []*mutantResult) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "Measured from %s to %s.\n\n| lock | mutants | equivalent | explore notices | scenarios notice | together | not asked yet |\n|---|---|---|---|---|---|---|\n", first, last)
+	fmt.Fprintf(&b, "Measured from %s to %s.\n\n| lock | mutants | equivalent | explore notices | scenarios notice | together | by design | of the others | not asked yet |\n|---|---|---|---|---|---|---|---|---|---|\n", first, last)
 	var whole score
 	for _, l := range mutated {
 		var s score
