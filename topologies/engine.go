@@ -331,8 +331,8 @@ func (s *Site) leader(ctx context.Context) (*Node, error) {
 	return nil, errors.New("no node says that it is the leader")
 }
 
-// shifted is an address with another port.
-func shifted(addr string, by int) string {
+// Shifted is an address with another port.
+func Shifted(addr string, by int) string {
 	host, port := splitAddr(addr)
 	n, _ := strconv.Atoi(port)
 	return net.JoinHostPort(host, strconv.Itoa(n+by))

@@ -42,7 +42,7 @@ func (g *gate) open(ctx context.Context) error {
 	if t := g.node.topology; !t.clustered() || t.foreign() {
 		return nil
 	}
-	return g.listen(ctx, shifted(g.node.front, busOffset), g.forClients(shifted(g.node.back, busOffset)))
+	return g.listen(ctx, Shifted(g.node.front, busOffset), g.forClients(Shifted(g.node.back, busOffset)))
 }
 
 // forClients lets clients through, and Redis servers, which have addresses of their own.

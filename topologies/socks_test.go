@@ -74,7 +74,7 @@ func twoNodes(t *testing.T) (*Topology, net.Listener) {
 	if err := g.listen(t.Context(), top.Nodes[0].Proxy(), g.proxy); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp4", shifted(top.Nodes[1].back, PeerPort))
+	listener, err := net.Listen("tcp4", Shifted(top.Nodes[1].back, PeerPort))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package database
 
 import (
-	"database/sql"
-
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -11,28 +9,26 @@ import (
 const counterConnections = 32
 
 // Counters are a counter in a server of its own, and the same with fences.
-func Counters(server topologies.Spec, what string, connect func(*topologies.Site) (*sql.DB, error), s workload.Statements) []workload.CounterSpec {
+func (s *Server) Counters(on topologies.Spec) []workload.CounterSpec {
 	open := func(e workload.CounterEnv) (*workload.SQLCounter, error) {
-		db, err := connect(e.Site)
+		db, err := s.Pool(e.Site, 0)
 		if err != nil {
 			return nil, err
 		}
-		db.SetMaxOpenConns(counterConnections)
-		db.SetMaxIdleConns(counterConnections)
-		return workload.NewSQLCounter(db, s), nil
+		return workload.NewSQLCounter(bound(db, counterConnections), s.Pages), nil
 	}
 	return []workload.CounterSpec{{
-		Name:   server.Name,
-		Doc:    "a " + what + " of its own that no fault touches",
-		Server: server,
+		Name:   s.Name,
+		Doc:    "a " + s.Engine + " of its own that no fault touches",
+		Server: on,
 		Open: func(e workload.CounterEnv) (workload.Counter, error) {
 			c, err := open(e)
 			return c, err
 		},
 	}, {
-		Name:   server.Name + "-fenced",
+		Name:   s.Name + "-fenced",
 		Doc:    "the same, fenced by the condition of its UPDATE: fence < the token of the store",
-		Server: server,
+		Server: on,
 		Fenced: true,
 		Open: func(e workload.CounterEnv) (workload.Counter, error) {
 			c, err := open(e)

@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -17,23 +15,15 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/beyond/engine"
 	"hammerlock/topologies"
 )
 
 // Topologies lists the topologies, the simplest first.
-var Topologies = []topologies.Spec{
-	engine.Topology(topologies.Spec{
-		Name: "etcd", Doc: "one etcd server, every write synced to the disk: no failover; what it acknowledged outlives its death",
-		Nodes: 1, Recovery: 2 * time.Second,
-	}),
-	engine.Topology(topologies.Spec{
-		Name: "etcd3", Doc: "three etcd servers (Raft): a write is on the disks of a majority, which elects another leader when one dies",
-		Nodes: 3, Recovery: 2 * time.Second,
-	}),
-}
+var Topologies = engine.OneAndThree(servers, engineName, "Raft", [2]time.Duration{2 * time.Second, 2 * time.Second})
 
-var engine = &topologies.Engine{
-	Name: engineName, Find: find, Command: command, Info: info, Ready: ready, Empty: empty, Asks: asks,
+var servers = &topologies.Engine{
+	Name: engineName, Find: program.Find, Command: command, Info: info, Ready: ready, Empty: empty, Asks: asks,
 	PeerLinks: peerLinks, Expire: expire, Keeps: true,
 }
 
@@ -46,45 +36,23 @@ const (
 	election  = 500 * time.Millisecond
 )
 
-var versionLine = regexp.MustCompile(`(?m)^etcd Version: (\S+)`)
-
-func find(ctx context.Context) (topologies.Server, error) {
-	path, err := exec.LookPath("etcd")
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
-	if err != nil {
-		return topologies.Server{}, errors.New("no etcd on this machine; to install it: apt-get install etcd-server")
-	}
-	text, err := exec.CommandContext(ctx, path, "--version").Output()
-	m := versionLine.FindSubmatch(text)
-	if err != nil || m == nil {
-		return topologies.Server{}, fmt.Errorf("%s --version printed %.60q: %w", path, text, err)
-	}
-	return topologies.Server{Path: path, Name: engineName, Version: string(m[1])}, nil
+var program = engine.Program{
+	Engine: engineName, Name: "etcd", Ask: []string{"--version"}, Version: regexp.MustCompile(`(?m)^etcd Version: (\S+)`),
 }
 
 // peer is where a node's peers reach it, of the address of its clients.
-func peer(addr string) string {
-	host, port, _ := net.SplitHostPort(addr)
-	n, _ := strconv.Atoi(port)
-	return net.JoinHostPort(host, strconv.Itoa(n+topologies.PeerPort))
-}
+func peer(addr string) string { return topologies.Shifted(addr, topologies.PeerPort) }
 
 func peerLinks(n *topologies.Node) map[string]string {
 	return map[string]string{peer(n.Front()): peer(n.Back())}
 }
 
 func command(n *topologies.Node) (*exec.Cmd, error) {
-	path, err := exec.LookPath("etcd")
-	if err != nil {
-		return nil, err
-	}
 	var cluster []string
 	for _, p := range n.Peers() {
 		cluster = append(cluster, p.Name+"=http://"+peer(p.Front()))
 	}
-	return exec.Command(path, "--name", n.Name, "--data-dir", filepath.Join(n.Dir(), "data"),
+	return exec.Command(n.Server().Path, "--name", n.Name, "--data-dir", filepath.Join(n.Dir(), "data"),
 		"--listen-client-urls", "http://"+n.Back(), "--advertise-client-urls", "http://"+n.Front(),
 		"--listen-peer-urls", "http://"+peer(n.Back()), "--initial-advertise-peer-urls", "http://"+peer(n.Front()),
 		"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-state", "new", "--initial-cluster-token", n.Password(),

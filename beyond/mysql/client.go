@@ -6,21 +6,18 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
+	"hammerlock/beyond/database"
 	"hammerlock/locks"
 	"hammerlock/topologies"
 )
 
-// connectTimeout bounds how long a connection may take.
-const connectTimeout = time.Second
-
 // config says how to connect to an address. Statements are prepared by the client: one round trip each.
 func config(addr, password string) *mysql.Config {
 	c := mysql.NewConfig()
-	c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.Timeout, c.InterpolateParams = owner, password, "tcp", addr, schema, connectTimeout, true
+	c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.Timeout, c.InterpolateParams = owner, password, "tcp", addr, schema, database.ConnectTimeout, true
 	c.Logger = silent{}
 	return c
 }
@@ -30,14 +27,17 @@ type silent struct{}
 
 func (silent) Print(...any) {}
 
-// connect is a pool of connections.
-func connect(c *mysql.Config) (*sql.DB, error) {
+func open(c *mysql.Config) (*sql.DB, error) {
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, err
 	}
 	return sql.OpenDB(connector), nil
 }
+
+func pool(site *topologies.Site, source int) (*sql.DB, error) { return open(siteConfig(site, source)) }
+
+func asker(n *topologies.Node) (*sql.DB, error) { return open(config(n.Back(), n.Password())) }
 
 // siteConfig connects as the suite's clients of Redis do: links tell processes apart.
 func siteConfig(site *topologies.Site, source int) *mysql.Config {
@@ -46,72 +46,53 @@ func siteConfig(site *topologies.Site, source int) *mysql.Config {
 	return c
 }
 
-// session is a worker's own connection. It is made when it is first needed, and again when it has broken.
-type session struct {
-	db   *sql.DB
-	conn *sql.Conn
+// conn is a connection of a worker's own, of a pool that has no other.
+type conn struct {
+	*sql.Conn
+	pool *sql.DB
 }
 
-// open is the session of a worker.
-func open(e locks.Env) (*session, error) {
-	if len(e.Places) != 1 {
-		return nil, fmt.Errorf("%w: a lock on %s lives on one site", locks.ErrServer, engineName)
-	}
-	db, err := connect(siteConfig(e.Places[0], e.Source))
-	return &session{db: db}, err
+func connector(site *topologies.Site, source int) (func(context.Context) (database.Conn, error), error) {
+	c, err := mysql.NewConnector(siteConfig(site, source))
+	return func(ctx context.Context) (database.Conn, error) {
+		pool := sql.OpenDB(c)
+		one, err := pool.Conn(ctx)
+		if err != nil {
+			return nil, errors.Join(err, pool.Close())
+		}
+		return &conn{one, pool}, nil
+	}, err
 }
 
-// get is the connection. An error says that nothing was asked of the server.
-func (s *session) get(ctx context.Context) (*sql.Conn, error) {
-	if s.conn != nil && s.conn.Raw(func(c any) error { return alive(c) }) == nil {
-		return s.conn, nil
-	}
-	s.drop()
-	conn, err := s.db.Conn(ctx)
+// Exec implements database.Conn.
+func (c *conn) Exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	r, err := c.ExecContext(ctx, statement, args...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", topologies.ErrUnreachable, err)
+		return 0, err
 	}
-	s.conn = conn
-	return conn, nil
+	return r.RowsAffected()
 }
 
-// alive asks the library whether it has given a connection up.
-func alive(c any) error {
-	if v, ok := c.(driver.Validator); ok && !v.IsValid() {
-		return driver.ErrBadConn
-	}
-	return nil
+// QueryRow implements database.Conn.
+func (c *conn) QueryRow(ctx context.Context, query string, args ...any) database.Row {
+	return c.QueryRowContext(ctx, query, args...)
 }
 
-// drop gives the connection up, with all that the server knows by it.
-func (s *session) drop() {
-	if s.conn != nil {
-		_ = s.conn.Raw(func(any) error { return driver.ErrBadConn }) // which closes it
-		_ = s.conn.Close()
-		s.conn = nil
-	}
+// Alive asks the library whether it has given the connection up.
+func (c *conn) Alive() bool {
+	return c.Raw(func(c any) error {
+		if v, ok := c.(driver.Validator); ok && !v.IsValid() {
+			return driver.ErrBadConn
+		}
+		return nil
+	}) == nil
 }
 
-// Close breaks the connection, as the death of the worker does.
-func (s *session) Close() error {
-	s.drop()
-	return s.db.Close()
-}
-
-// own changes the row of a hold: locks.ErrLost if it is no longer there.
-func (s *session) own(ctx context.Context, statement string, args ...any) error {
-	conn, err := s.get(ctx)
-	if err != nil {
-		return err
-	}
-	r, err := conn.ExecContext(ctx, statement, args...)
-	if err != nil {
-		return outcome(err)
-	}
-	if rows, err := r.RowsAffected(); err == nil && rows == 0 {
-		return locks.ErrLost
-	}
-	return nil
+// Break implements database.Conn.
+func (c *conn) Break() error {
+	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // which closes it
+	_ = c.Close()
+	return c.pool.Close()
 }
 
 // The numbers of errors that say that nothing was done.

@@ -10,16 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"regexp"
 	"strings"
-	"syscall"
-	"time"
 
+	"hammerlock/beyond/database"
+	"hammerlock/beyond/engine"
 	"hammerlock/topologies"
 )
-
-// engineName is what locks and topologies call the server.
-const engineName = "MariaDB"
 
 // owner is the user that the suite and all clients are; schema is theirs.
 const (
@@ -27,34 +24,11 @@ const (
 	schema = "locks"
 )
 
-var topology = server.Topology(topologies.Spec{
-	Name:     "mysql",
-	Doc:      "one MariaDB, which keeps what it has committed over a crash, and ends sessions with their connections",
-	Nodes:    1,
-	Recovery: 2 * time.Second,
-})
+var topology = server.Topology(topologies.Engine{Find: program.Find, Prepare: bootstrap, Command: command, Asks: asks})
 
-var server = &topologies.Engine{
-	Name: engineName, Find: find, Prepare: bootstrap, Command: command, Info: info, Ready: ready, Empty: empty, Asks: asks,
-	Unprivileged: true, Keeps: true,
-}
-
-// find looks for the server on the path and where Debian's packages have it.
-func find(ctx context.Context) (topologies.Server, error) {
-	path, err := exec.LookPath("mariadbd")
-	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/mariadbd")
-	}
-	if err != nil {
-		return topologies.Server{}, errors.New("no mariadbd on this machine; to install it: make beyond-servers")
-	}
-	out, err := exec.CommandContext(ctx, path, "--no-defaults", "--version").Output()
-	_, version, ok := strings.Cut(string(out), "Ver ")
-	if err != nil || !ok {
-		return topologies.Server{}, fmt.Errorf("%s --version printed %.60q: %w", path, out, err)
-	}
-	version, _, _ = strings.Cut(version, "-")
-	return topologies.Server{Path: path, Name: engineName, Version: version}, nil
+var program = engine.Program{
+	Engine: server.Engine, Name: "mariadbd", Elsewhere: "/usr/sbin/mariadbd",
+	Ask: []string{"--no-defaults", "--version"}, Version: regexp.MustCompile(`Ver ([^-\s]+)`),
 }
 
 // settings are those of every process on a node's data, the first of them first.
@@ -66,19 +40,9 @@ func settings(n *topologies.Node) []string {
 // bootstrap makes the system tables, the user and the database, as mariadb-install-db does, which is in another package. The
 // server takes one statement a line.
 func bootstrap(ctx context.Context, n *topologies.Node) error {
-	who, err := n.User()
-	if err != nil {
-		return err
-	}
 	for _, name := range []string{"data", "tmp"} {
 		path := filepath.Join(n.Dir(), name)
-		if err := os.Mkdir(path, 0o700); err != nil {
-			return err
-		}
-		if who == nil {
-			continue
-		}
-		if err := os.Chown(path, int(who.Uid), int(who.Gid)); err != nil {
+		if err := errors.Join(os.Mkdir(path, 0o700), database.Give(n, path)); err != nil {
 			return err
 		}
 	}
@@ -94,14 +58,8 @@ func bootstrap(ctx context.Context, n *topologies.Node) error {
 	script = fmt.Appendf(script, "flush privileges;\ncreate user '%s'@'%%' identified by '%s';\ngrant all on *.* to '%[1]s'@'%%';\ncreate database %[3]s;\n",
 		owner, n.Password(), schema)
 	cmd := exec.CommandContext(ctx, n.Server().Path, append(settings(n), "--bootstrap", "--skip-networking")...)
-	cmd.Dir, cmd.Stdin = n.Dir(), bytes.NewReader(script)
-	if who != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
-	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("bootstrap: %w\n%s", err, bytes.TrimSpace(out))
-	}
-	return nil
+	cmd.Stdin = bytes.NewReader(script)
+	return database.Setup(n, "bootstrap", cmd)
 }
 
 // maxConnections is enough for a connection a worker, and the counter's.
@@ -118,30 +76,7 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 		"--innodb-lock-wait-timeout=60", "--thread-stack=256K")...), nil
 }
 
-// asker is the suite's own connections, past all links.
-func asker(n *topologies.Node) (*sql.DB, error) { return connect(config(n.Back(), n.Password())) }
-
-func info(ctx context.Context, n *topologies.Node) (map[string]string, error) {
-	db, err := topologies.Asker(n, asker)
-	if err != nil {
-		return nil, err
-	}
-	var clients int
-	err = db.QueryRowContext(ctx, `SELECT count(*) FROM information_schema.processlist WHERE user = ?`, owner).Scan(&clients)
-	return map[string]string{"role": "master", "connected_clients": strconv.Itoa(clients)}, err
-}
-
-// ready makes the tables when the server is new, and writes.
-func ready(ctx context.Context, n *topologies.Node) error {
-	return run(ctx, n, append(tables[:len(tables):len(tables)], `REPLACE INTO ready VALUES (1, now(6))`))
-}
-
-// empty ends the sessions of clients, with all that they hold, and empties the tables.
-func empty(ctx context.Context, nodes []*topologies.Node) error {
-	db, err := topologies.Asker(nodes[0], asker)
-	if err != nil {
-		return err
-	}
+func empty(ctx context.Context, db *sql.DB) error {
 	var others sql.NullString
 	if err := db.QueryRowContext(ctx, `SELECT group_concat('KILL ', id SEPARATOR ';') FROM information_schema.processlist
 		WHERE user = ? AND id <> connection_id()`, owner).Scan(&others); err != nil {
@@ -150,15 +85,7 @@ func empty(ctx context.Context, nodes []*topologies.Node) error {
 	for one := range strings.SplitSeq(others.String, ";") {
 		_, _ = db.ExecContext(ctx, one) // it may have ended
 	}
-	return run(ctx, nodes[0], cleared)
-}
-
-func run(ctx context.Context, n *topologies.Node, statements []string) error {
-	db, err := topologies.Asker(n, asker)
-	for i := 0; err == nil && i < len(statements); i++ {
-		_, err = db.ExecContext(ctx, statements[i])
-	}
-	return err
+	return database.Run(ctx, db, cleared)
 }
 
 // The commands that have a statement carried out, in the first byte after the header of a packet.

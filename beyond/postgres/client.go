@@ -2,20 +2,19 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 
+	"hammerlock/beyond/database"
 	"hammerlock/locks"
 	"hammerlock/topologies"
 )
-
-// connectTimeout bounds how long a connection may take, with its login.
-const connectTimeout = time.Second
 
 // config says how to connect to an address.
 func config(addr, password string) (*pgx.ConnConfig, error) {
@@ -23,7 +22,7 @@ func config(addr, password string) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.ConnectTimeout = connectTimeout
+	c.ConnectTimeout = database.ConnectTimeout
 	return c, nil
 }
 
@@ -37,51 +36,63 @@ func siteConfig(site *topologies.Site, source int) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// session is a worker's own connection. It is made when it is first needed, and again when it has broken.
-type session struct {
-	config *pgx.ConnConfig
-	conn   *pgx.Conn
-}
-
-// open is the session of a worker.
-func open(e locks.Env) (*session, error) {
-	if len(e.Places) != 1 {
-		return nil, fmt.Errorf("%w: a lock on %s lives on one site", locks.ErrServer, engineName)
-	}
-	c, err := siteConfig(e.Places[0], e.Source)
-	return &session{config: c}, err
-}
-
-// get is the connection. An error says that nothing was asked of the server.
-func (s *session) get(ctx context.Context) (*pgx.Conn, error) {
-	if s.conn != nil && !s.conn.IsClosed() {
-		return s.conn, nil
-	}
-	conn, err := pgx.ConnectConfig(ctx, s.config)
+// pool are connections to a site, as a source of those that it is asked by.
+func pool(site *topologies.Site, source int) (*sql.DB, error) {
+	c, err := siteConfig(site, source)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", topologies.ErrUnreachable, err)
+		return nil, err
 	}
-	s.conn = conn
-	return conn, nil
+	return stdlib.OpenDB(*c), nil
 }
 
-// row is the connection, after a statement that makes the row of a lock, once.
-func (s *session) row(ctx context.Context, made map[string]bool, statement, key string) (*pgx.Conn, error) {
-	conn, err := s.get(ctx)
-	if err != nil || made[key] {
-		return conn, err
+// asker is the suite's own connections, past all links.
+func asker(n *topologies.Node) (*sql.DB, error) {
+	c, err := config(n.Back(), n.Password())
+	if err != nil {
+		return nil, err
 	}
-	_, err = conn.Exec(ctx, statement, key)
-	made[key] = err == nil
-	return conn, outcome(err)
+	c.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // several statements at once
+	return stdlib.OpenDB(*c), nil
 }
 
-// Close breaks the connection, as the death of the worker does.
-func (s *session) Close() error {
-	if s.conn == nil || s.conn.IsClosed() {
+// conn is a connection of a worker's own.
+type conn struct {
+	*pgx.Conn
+	broken bool
+}
+
+func connector(site *topologies.Site, source int) (func(context.Context) (database.Conn, error), error) {
+	c, err := siteConfig(site, source)
+	return func(ctx context.Context) (database.Conn, error) {
+		one, err := pgx.ConnectConfig(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return &conn{Conn: one}, nil
+	}, err
+}
+
+// Exec implements database.Conn.
+func (c *conn) Exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	done, err := c.Conn.Exec(ctx, statement, args...)
+	return done.RowsAffected(), err
+}
+
+// QueryRow implements database.Conn.
+func (c *conn) QueryRow(ctx context.Context, query string, args ...any) database.Row {
+	return c.Conn.QueryRow(ctx, query, args...)
+}
+
+// Alive implements database.Conn.
+func (c *conn) Alive() bool { return !c.broken && !c.IsClosed() }
+
+// Break closes the connection without a word to the server.
+func (c *conn) Break() error {
+	if !c.Alive() {
 		return nil
 	}
-	return s.conn.PgConn().Conn().Close()
+	c.broken = true
+	return c.PgConn().Conn().Close()
 }
 
 // The codes of errors that say that nothing was done.

@@ -18,25 +18,17 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/beyond/engine"
 	"hammerlock/topologies"
 )
 
 // Topologies lists the topologies, the simplest first.
-var Topologies = []topologies.Spec{
-	engine.Topology(topologies.Spec{
-		Name: "zookeeper", Doc: "one ZooKeeper server, every write synced to the disk: no failover; what it acknowledged outlives its death",
-		Nodes: 1, Recovery: 3 * time.Second,
-	}),
-	engine.Topology(topologies.Spec{
-		Name: "zookeeper3", Doc: "three ZooKeeper servers (Zab): a write is on the disks of a majority, which elects another leader when one dies",
-		Nodes: 3, Recovery: 4 * time.Second,
-	}),
-}
+var Topologies = engine.OneAndThree(servers, "zookeeper", "Zab", [2]time.Duration{3 * time.Second, 4 * time.Second})
 
 // electionPort is the distance from a node's port to the one at which it is told of votes.
 const electionPort = topologies.PeerPort + 2
 
-var engine = &topologies.Engine{
+var servers = &topologies.Engine{
 	Name: engineName, Find: find, Prepare: prepare, Command: command, Info: info, Ready: ready, Asks: asks,
 	Proxied: true, Expire: expire, Keeps: true,
 }
@@ -53,7 +45,7 @@ const places = "/usr/share/java"
 var versioned = regexp.MustCompile(`zookeeper-(\d[\d.]*)\.jar$`)
 
 func find(context.Context) (topologies.Server, error) {
-	missing := errors.New("no ZooKeeper on this machine; to install it: apt-get install libzookeeper-java default-jre-headless")
+	missing := errors.New("no ZooKeeper on this machine; to install it: make beyond-servers")
 	java, err := exec.LookPath("java")
 	if err != nil {
 		return topologies.Server{}, missing
@@ -86,7 +78,8 @@ func prepare(_ context.Context, n *topologies.Node) error {
 	all := n.Peers()
 	for i, p := range all {
 		if len(all) > 1 {
-			conf += fmt.Sprintf("server.%d=%s:%s\n", i+1, shifted(p.Back(), topologies.PeerPort), portOf(p.Back(), electionPort))
+			_, votes, _ := net.SplitHostPort(topologies.Shifted(p.Back(), electionPort))
+			conf += fmt.Sprintf("server.%d=%s:%s\n", i+1, topologies.Shifted(p.Back(), topologies.PeerPort), votes)
 		}
 		if p == n {
 			err = errors.Join(err, os.WriteFile(filepath.Join(n.Dir(), "myid"), []byte(strconv.Itoa(i+1)), 0o600))
@@ -95,23 +88,7 @@ func prepare(_ context.Context, n *topologies.Node) error {
 	return errors.Join(err, os.WriteFile(filepath.Join(n.Dir(), "zoo.cfg"), []byte(conf), 0o600))
 }
 
-// shifted is an address with another port.
-func shifted(addr string, by int) string {
-	host, _, _ := net.SplitHostPort(addr)
-	return net.JoinHostPort(host, portOf(addr, by))
-}
-
-func portOf(addr string, by int) string {
-	_, port, _ := net.SplitHostPort(addr)
-	n, _ := strconv.Atoi(port)
-	return strconv.Itoa(n + by)
-}
-
 func command(n *topologies.Node) (*exec.Cmd, error) {
-	java, err := exec.LookPath("java")
-	if err != nil {
-		return nil, err
-	}
 	var path []string
 	for _, jar := range jars {
 		path = append(path, filepath.Join(places, jar+".jar"))
@@ -122,7 +99,7 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 		host, port, _ := net.SplitHostPort(proxy)
 		args = append(args, "-DsocksProxyHost="+host, "-DsocksProxyPort="+port, "-DsocksNonProxyHosts=")
 	}
-	return exec.Command(java, append(args, "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=srvr", "-cp", strings.Join(path, ":"),
+	return exec.Command(n.Server().Path, append(args, "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=srvr", "-cp", strings.Join(path, ":"),
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(n.Dir(), "zoo.cfg"))...), nil
 }
 

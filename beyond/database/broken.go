@@ -1,0 +1,159 @@
+package database
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// Rows are the statements of wrong locks that are rows without expiry, each with name and token but the question.
+type Rows struct {
+	Insert, Delete string // of a table in which names are unique; an Insert that finds one changes nothing, or is a locks.ErrBusy
+	There          string // whether the other table has a row of that name
+	Add, Remove    string // of that
+}
+
+// Names are queries that take and give back a lock of the server's own by its name alone: each answers whether it did.
+type Names struct{ Take, Give string }
+
+// Row is a row that its holder alone removes.
+func (s *Server) Row() locks.Spec {
+	return s.ByRow(locks.Spec{
+		Name:   "row",
+		Doc:    "INSERT of a row with the lock's name as its key, DELETE to give it back, no expiry",
+		Source: "the lock table of most articles that compare databases with Redis",
+		Broken: "never expires: when its holder dies nobody gets the lock again",
+		Caught: []locks.Symptom{{Cause: "deadlock", Fault: "crash-worker"}},
+		Claims: history.Claims{Excludes: true, Owned: true},
+	}, s.Rows.Delete, func(e locks.Env, l *Session) func(context.Context, locks.Lease) error {
+		return func(ctx context.Context, h locks.Lease) error { return l.Own(ctx, s.Rows.Insert, h.Key, h.Token) }
+	})
+}
+
+// SelectInsert looks first.
+func (s *Server) SelectInsert() locks.Spec {
+	return s.ByRow(locks.Spec{
+		Name:   "select-insert",
+		Doc:    "SELECT whether there is a row of that name, INSERT it if not; no unique key",
+		Source: "if (!exists) { insert } in application code",
+		Broken: "two workers see that there is none, and both insert one",
+		Caught: []locks.Symptom{{Cause: "double-grant", Fault: "none"}},
+		Claims: history.Claims{Excludes: true, Owned: true},
+	}, s.Rows.Remove, func(e locks.Env, l *Session) func(context.Context, locks.Lease) error {
+		return func(ctx context.Context, h locks.Lease) error {
+			conn, err := l.Get(ctx)
+			if err != nil {
+				return err
+			}
+			var there bool
+			if err := conn.QueryRow(ctx, s.Rows.There, h.Key).Scan(&there); err != nil {
+				return s.Outcome(err)
+			}
+			if there {
+				return locks.ErrBusy
+			}
+			if e.Pause != nil {
+				if err := e.Pause(ctx, h.Key); err != nil {
+					return err
+				}
+			}
+			return l.Own(ctx, s.Rows.Add, h.Key, h.Token)
+		}
+	})
+}
+
+// ByRow completes the spec of a lock that is a row without expiry. What takes it says locks.ErrLost if it was not there to be had.
+func (s *Server) ByRow(l locks.Spec, free string, taker func(locks.Env, *Session) func(context.Context, locks.Lease) error) locks.Spec {
+	l.Name, l.Sites, l.Engine = s.Prefix+l.Name, locks.OneSite, s.Engine
+	l.Open = func(e locks.Env) (locks.Lock, error) {
+		session, err := s.Open(e)
+		return &rowLock{session, taker(e, session), free}, err
+	}
+	return l
+}
+
+type rowLock struct {
+	*Session
+	take func(context.Context, locks.Lease) error
+	free string // name, token
+}
+
+func (l *rowLock) Acquire(ctx context.Context, key string, _ time.Duration) (locks.Lease, error) {
+	h := locks.Lease{Key: key, Token: rand.Text()}
+	err := l.take(ctx, h)
+	if err == locks.ErrLost {
+		err = locks.ErrBusy
+	}
+	return h, err
+}
+
+func (l *rowLock) Extend(_ context.Context, h locks.Lease, _ time.Duration) (locks.Lease, error) {
+	return h, nil
+}
+
+func (l *rowLock) Release(ctx context.Context, h locks.Lease) error {
+	return l.Own(ctx, l.free, h.Key, h.Token)
+}
+
+// pooled is how many connections a process has.
+const pooled = 4
+
+// Pooled is a lock of Names, taken and given back on whatever connection a pool has. It is known by the name of the right one.
+func (s *Server) Pooled(right, doc string) locks.Spec {
+	return locks.Spec{
+		Name:   s.Prefix + right + "-pool",
+		Doc:    doc + ", each on whatever connection the pool has",
+		Source: "database/sql, sql.DB: a pool of connections, used as if it were one",
+		Sites:  locks.OneSite,
+		Engine: s.Engine,
+		Broken: "the connection has the lock, not the worker: the next worker on it is granted it again, and another cannot give it back",
+		Caught: []locks.Symptom{{Cause: "double-grant", Fault: "none"}},
+		Claims: history.Claims{Excludes: true, Owned: true},
+		Open: func(e locks.Env) (locks.Lock, error) {
+			key := poolOf{e.Places[0].Name}
+			db, err := locks.Share(e.Process, key, func() (*sql.DB, error) {
+				db, err := s.Pool(e.Places[0], e.Source)
+				return bound(db, pooled), err
+			})
+			return &poolLock{s, db, e.Process, key}, err
+		},
+	}
+}
+
+// bound lets a pool have and keep so many connections.
+func bound(db *sql.DB, most int) *sql.DB {
+	if db != nil {
+		db.SetMaxOpenConns(most)
+		db.SetMaxIdleConns(most)
+	}
+	return db
+}
+
+// poolOf is the key of the connections that a process shares.
+type poolOf struct{ site string }
+
+type poolLock struct {
+	server  *Server
+	db      *sql.DB
+	process *locks.Process
+	key     poolOf
+}
+
+func (l *poolLock) Acquire(ctx context.Context, key string, _ time.Duration) (locks.Lease, error) {
+	h := locks.Lease{Key: key, Token: rand.Text()}
+	return h, l.server.Truth(l.db.QueryRowContext(ctx, l.server.Names.Take, key), locks.ErrBusy)
+}
+
+func (l *poolLock) Extend(_ context.Context, h locks.Lease, _ time.Duration) (locks.Lease, error) {
+	return h, nil
+}
+
+func (l *poolLock) Release(ctx context.Context, h locks.Lease) error {
+	return l.server.Truth(l.db.QueryRowContext(ctx, l.server.Names.Give, h.Key), locks.ErrLost)
+}
+
+func (l *poolLock) Close() error { return l.process.Drop(l.key) }

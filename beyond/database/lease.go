@@ -1,0 +1,77 @@
+package database
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+// Leases are the statements of a lock that is a row with token, expiry and fence, by the server's clock.
+type Leases struct {
+	Make string // the row of a lock, if there is none: its name
+	// Take lets a hold have the row if its lease has expired, and returns the fence; else sql.ErrNoRows.
+	Take    func(ctx context.Context, conn Conn, h locks.Lease, ttl time.Duration) (fence int64, err error)
+	Extend  string // microseconds, name, token: changes no row that is not the holder's any more
+	Release string // name, token: the same
+}
+
+// Lease is the lock that the topology is made for.
+func (s *Server) Lease() locks.Spec {
+	return locks.Spec{
+		Name:    s.Prefix + "lease",
+		Doc:     "a row with token, expiry and fence: UPDATE .. WHERE it has expired, by the server's clock",
+		Source:  s.Manual + ", UPDATE; Kleppmann, How to do distributed locking: fencing tokens",
+		Sites:   locks.OneSite,
+		Engine:  s.Engine,
+		Assumes: "the server keeps what it has committed, and its clock goes as fast as the others'; the holder is done before Until",
+		Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true},
+		Open:    s.Leased(s.Leases),
+	}
+}
+
+// Leased opens a lock of such statements.
+func (s *Server) Leased(by Leases) func(locks.Env) (locks.Lock, error) {
+	return func(e locks.Env) (locks.Lock, error) {
+		session, err := s.Open(e)
+		return &leaseLock{session, by, map[string]bool{}}, err
+	}
+}
+
+type leaseLock struct {
+	*Session
+	by   Leases
+	made map[string]bool // rows
+}
+
+func (l *leaseLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	h := locks.Lease{Key: key, Token: rand.Text()}
+	call := time.Now()
+	conn, err := l.Row(ctx, l.made, l.by.Make, key)
+	if err != nil {
+		return h, err
+	}
+	h.Fence, err = l.by.Take(ctx, conn, h, ttl)
+	if errors.Is(err, sql.ErrNoRows) {
+		return h, locks.ErrBusy
+	}
+	h.Until = locks.Until(call, ttl)
+	return h, l.server.Outcome(err)
+}
+
+func (l *leaseLock) Extend(ctx context.Context, h locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	call := time.Now()
+	err := l.Own(ctx, l.by.Extend, ttl.Microseconds(), h.Key, h.Token)
+	if err == nil {
+		h.Until = locks.Until(call, ttl)
+	}
+	return h, err
+}
+
+func (l *leaseLock) Release(ctx context.Context, h locks.Lease) error {
+	return l.Own(ctx, l.by.Release, h.Key, h.Token)
+}

@@ -1,0 +1,87 @@
+package database
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"hammerlock/locks"
+)
+
+// ByConnection completes the spec of a lock that the server ties to the connection of its holder.
+func (s *Server) ByConnection(l locks.Spec, open func(*Session) locks.Lock) locks.Spec {
+	l.Name, l.Source = s.Prefix+l.Name, s.Manual+", "+l.Source
+	l.Sites, l.Engine, l.Session = locks.OneSite, s.Engine, true
+	l.Assumes = "the connection lasts as long as the hold: the server frees the lock when it ends, and the holder does not hear of it"
+	l.Open = func(e locks.Env) (locks.Lock, error) {
+		session, err := s.Open(e)
+		return open(session), err
+	}
+	return l
+}
+
+// Pinned is a lock that the server ties to the connection it was granted on. It waits in the server.
+type Pinned struct {
+	*Session
+	By    Pins
+	made  map[string]bool // rows
+	token string          // of the present hold
+	on    Conn            // that it was granted on
+}
+
+// Pins is how such a lock is taken and given back.
+type Pins struct {
+	Row string // makes that of a lock, if there is none; empty if there are no rows
+	// Take waits for a lock, and returns its fence, or 0. Its error says what is certain, and it leaves nothing that the server could
+	// know by the connection.
+	Take func(ctx context.Context, conn Conn, key string, wait time.Duration) (fence int64, err error)
+	Give func(ctx context.Context, conn Conn, key string) error
+}
+
+// Pin is a lock on a session.
+func Pin(s *Session, by Pins) *Pinned { return &Pinned{Session: s, By: by, made: map[string]bool{}} }
+
+// Acquire does not wait.
+func (p *Pinned) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	return p.AcquireWithin(ctx, key, ttl, 0)
+}
+
+// AcquireWithin waits in the server's queue.
+func (p *Pinned) AcquireWithin(ctx context.Context, key string, _, wait time.Duration) (locks.Lease, error) {
+	h := locks.Lease{Key: key, Token: rand.Text()}
+	conn, err := p.Get(ctx)
+	if p.By.Row != "" {
+		conn, err = p.Row(ctx, p.made, p.By.Row, key)
+	}
+	if err != nil {
+		return h, err
+	}
+	if h.Fence, err = p.By.Take(ctx, conn, key, wait); err != nil {
+		return h, err
+	}
+	p.token, p.on = h.Token, conn
+	return h, nil
+}
+
+// Extend has nothing to lengthen: it asks whether the session is still there.
+func (p *Pinned) Extend(ctx context.Context, h locks.Lease, _ time.Duration) (locks.Lease, error) {
+	if !p.holds(h) {
+		return h, locks.ErrLost
+	}
+	_, err := p.on.Exec(ctx, `SELECT 1`)
+	return h, p.server.Outcome(err)
+}
+
+// Release gives the lock back on the connection that has it.
+func (p *Pinned) Release(ctx context.Context, h locks.Lease) error {
+	if !p.holds(h) {
+		return locks.ErrLost
+	}
+	p.token = ""
+	return p.By.Give(ctx, p.on, h.Key)
+}
+
+// holds tells whether the connection that a hold was granted on is there, as far as is known.
+func (p *Pinned) holds(h locks.Lease) bool {
+	return p.token == h.Token && p.on != nil && p.on.Alive()
+}

@@ -1,0 +1,62 @@
+// Package engine is what servers that are not Redis have in common before they run: where they are on this machine, and how many of
+// them make a topology.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"hammerlock/topologies"
+)
+
+// Program is a server's, as it is installed.
+type Program struct {
+	Engine    string // as locks and topologies name the server
+	Name      string // on the path
+	Elsewhere string // a pattern of where packages put it, or empty; the last match is the newest release
+	Ask       []string
+	Version   *regexp.Regexp // finds the version in what it prints when it is started with Ask
+}
+
+// Find says where the program is and which version it has; its error says how to install it.
+func (p Program) Find(ctx context.Context) (topologies.Server, error) {
+	path, err := exec.LookPath(p.Name)
+	if err != nil {
+		found, _ := filepath.Glob(p.Elsewhere) // the pattern is good
+		if len(found) == 0 {
+			return topologies.Server{}, fmt.Errorf("no %s on this machine; to install it: make beyond-servers", p.Name)
+		}
+		path = found[len(found)-1]
+	}
+	if path, err = filepath.Abs(path); err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return topologies.Server{}, err
+	}
+	out, err := exec.CommandContext(ctx, path, p.Ask...).Output()
+	m := p.Version.FindSubmatch(out)
+	if err != nil || m == nil {
+		return topologies.Server{}, fmt.Errorf("%s %s printed %.60q: %w", path, strings.Join(p.Ask, " "), out, err)
+	}
+	return topologies.Server{Path: path, Name: p.Engine, Version: string(m[1])}, nil
+}
+
+// OneAndThree are a server alone, and three that agree on every write by a protocol. Each recovers within a time of its own.
+func OneAndThree(e *topologies.Engine, name, protocol string, recovery [2]time.Duration) []topologies.Spec {
+	return []topologies.Spec{
+		e.Topology(topologies.Spec{
+			Name: name, Doc: "one " + e.Name + " server, every write synced to the disk: no failover; what it acknowledged outlives its death",
+			Nodes: 1, Recovery: recovery[0],
+		}),
+		e.Topology(topologies.Spec{
+			Name: name + "3", Nodes: 3, Recovery: recovery[1],
+			Doc: "three " + e.Name + " servers (" + protocol + "): a write is on the disks of a majority, which elects another leader when one dies",
+		}),
+	}
+}
