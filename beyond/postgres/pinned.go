@@ -22,7 +22,7 @@ var advisory = server.ByConnection(locks.Spec{
 	Waits:  true,
 }, func(s *database.Session) locks.Lock { return database.Pin(s, exclusive) })
 
-var exclusive = database.Pins{Take: take{lock: `SELECT pg_advisory_lock(hashtextextended($1, 0))`}.within, Give: unlock(server.Names.Give)}
+var exclusive = database.Pins{Take: take{lock: `SELECT pg_advisory_lock(hashtextextended($1, 0))`, free: server.Names.Give}.within, Give: unlock(server.Names.Give)}
 
 var advisoryXact = server.ByConnection(locks.Spec{
 	Name:   "advisory-xact",
@@ -54,6 +54,7 @@ var skipLocked = server.ByConnection(locks.Spec{
 const (
 	rowForUpdate = `SELECT 1 FROM rows WHERE name = $1 FOR UPDATE`
 	makeRow      = `INSERT INTO rows VALUES ($1) ON CONFLICT DO NOTHING`
+	freeShared   = `SELECT pg_advisory_unlock_shared(hashtextextended($1, 0))`
 )
 
 func ofRow(query string) database.Pins {
@@ -68,8 +69,7 @@ var advisoryRW = server.ByConnection(locks.Spec{
 	Claims: history.Claims{Excludes: true, Owned: true, Wakes: true, Readers: true, Writers: true},
 }, func(s *database.Session) locks.Lock {
 	return &readWrite{Pinned: database.Pin(s, exclusive), reader: database.Pin(s, database.Pins{
-		Take: take{lock: `SELECT pg_advisory_lock_shared(hashtextextended($1, 0))`}.within,
-		Give: unlock(`SELECT pg_advisory_unlock_shared(hashtextextended($1, 0))`),
+		Take: take{lock: `SELECT pg_advisory_lock_shared(hashtextextended($1, 0))`, free: freeShared}.within, Give: unlock(freeShared),
 	})}
 })
 
@@ -102,6 +102,7 @@ func (l *readWrite) of(h locks.Lease) *database.Pinned {
 // take is how a lock is waited for, in one round trip.
 type take struct {
 	lock        string // waits
+	free        string // gives back what it may have taken; of a transaction nothing is left
 	row         bool   // lock finds a row, which draws a fence; otherwise it answers always
 	transaction bool   // ends with the hold
 }
@@ -122,21 +123,28 @@ func (t take) within(ctx context.Context, on database.Conn, key string, wait tim
 		b.Queue(`SELECT nextval('fences')`).QueryRow(func(r pgx.Row) error { return r.Scan(&fence) })
 	}
 	if err := on.(*conn).SendBatch(ctx, b).Close(); err != nil {
-		return 0, t.undo(ctx, on, err)
+		return 0, t.undo(ctx, on, key, err)
 	}
 	return fence, nil
 }
 
 // undo makes sure that nothing is left of a try that failed: a transaction is rolled back, a connection whose state is not known
-// is given up.
-func (t take) undo(ctx context.Context, on database.Conn, why error) error {
+// is given up. What a session has taken survives an error: a wait that times out just when the lock is granted leaves it there.
+func (t take) undo(ctx context.Context, on database.Conn, key string, why error) error {
 	if errors.Is(why, sql.ErrNoRows) {
 		why = locks.ErrBusy
 	}
-	if t.transaction && on.Alive() {
-		if _, err := on.Exec(ctx, `ROLLBACK`); err != nil {
-			_ = on.Break() // it takes the transaction with it
-		}
+	if !on.Alive() {
+		return outcome(why)
+	}
+	var err error
+	if t.transaction {
+		_, err = on.Exec(ctx, `ROLLBACK`)
+	} else if err = unlock(t.free)(ctx, on, key); errors.Is(err, locks.ErrLost) {
+		err = nil
+	}
+	if err != nil {
+		_ = on.Break() // it takes the transaction, or the lock, with it
 	}
 	return outcome(why)
 }
