@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"locks/known":         {"history", "topologies", "locks"},
 	"faults":              {"history", "topologies", "internal/human"},
 	"workload":            {"history", "topologies", "locks"},
-	"scenarios":           {"faults", "workload"},
+	"scenarios":           {"history", "faults", "workload"},
 	"explore":             {"history", "topologies", "checker", "locks", "workload"},
 	"internal/human":      {},
 	"internal/glossary":   {},

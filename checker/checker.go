@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"runtime"
+	"slices"
 
 	"hammerlock/history"
 )
@@ -58,6 +59,9 @@ func Judge(c *Case) ([]Verdict, error) {
 		}
 		v := k.Check(c)
 		v.Checker = k.Name
+		if v.Status == Inconclusive && v.scant && slices.Contains(c.Aside, k.Name) {
+			v.Status, v.Summary = NotJudged, "the run is not about it: "+v.Summary
+		}
 		if v.Cause == harnessError {
 			wrong = fmt.Errorf("an error of the checkers themselves: %s", v.Summary)
 		}

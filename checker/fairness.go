@@ -11,7 +11,7 @@ import (
 )
 
 var fairness = Checker{
-	Name:   "fairness",
+	Name:   history.Fairness,
 	Doc:    "who waits is served; a lock that claims an order is held to it, of others the numbers are told",
 	Causes: []string{"order"},
 	Check:  judgeFairness,
@@ -204,6 +204,7 @@ func (b *bypasses) verdict() Verdict {
 		b.tell(&v)
 	case len(b.overs) == 0:
 	case b.Claims.Ordered && b.compared == 0:
+		v.scant = true
 		v.Summary = "nobody began to wait after another was refused, so nothing shows an order; " + numbers
 	default:
 		v.Status = Pass

@@ -11,7 +11,7 @@ import (
 )
 
 var liveness = Checker{
-	Name:   "liveness",
+	Name:   history.Liveness,
 	Doc:    "the lock is not idle for long while somebody waits, no writer starves if the lock claims it, and no key outlives its holder and its lease",
 	Causes: liveCauses,
 	Check:  judgeLiveness,
@@ -360,8 +360,9 @@ func (l *livenessCheck) verdict(scanned bool) Verdict {
 		v.Evidence, v.Story = worst.evidence, worst.story
 		v.Summary = fmt.Sprintf("%s: %s; %s", v.Cause, v.Story[0], dead)
 	case l.waits == 0:
-		v.Summary = "nobody waited"
+		v.Summary, v.scant = "nobody waited", true
 	case l.judged == 0:
+		v.scant = true
 		v.Summary = fmt.Sprintf("%s no time of more than %s in which a dead lock could be found; %s", l.shortage(), human.Duration(l.bound), dead)
 	default:
 		v.Status = Pass

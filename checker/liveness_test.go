@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -328,6 +329,35 @@ var livenessCases = map[string]struct {
 		s.marked(7)
 		s.found(1, 7, 3)
 	}, Fail, "phantom", "was not granted the lock"},
+}
+
+// TestWhatARunIsNotAbout: too little time to judge leaves a run undecided only if it is about that; a violation counts always.
+func TestWhatARunIsNotAbout(t *testing.T) {
+	for name, tt := range map[string]struct {
+		write func(*builder)
+		aside bool
+		want  Status
+	}{
+		"nobody waited":          {func(*builder) {}, false, Inconclusive},
+		"nobody waited, aside":   {func(*builder) {}, true, NotJudged},
+		"nobody can have it":     {livenessCases["nobody can have it"].write, false, Fail},
+		"the same, aside":        {livenessCases["nobody can have it"].write, true, Fail},
+		"it is passed on, aside": {livenessCases["passed on"].write, true, Pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newBuilder()
+			s.h.Claims.Expires, s.tick = true, time.Second
+			if tt.aside {
+				s.h.Aside = []string{history.Liveness}
+			}
+			tt.write(s)
+			verdicts, err := Judge(s.prepared())
+			i := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Checker == history.Liveness })
+			if err != nil || verdicts[i].Status != tt.want {
+				t.Errorf("%v, want %v; %v", verdicts[i].Status, tt.want, err)
+			}
+		})
+	}
 }
 
 // givesBackInVain has a release without an answer, and the next grant six seconds later.

@@ -52,6 +52,8 @@ type Verdict struct {
 	Violations int64            `json:"violations"`       // occasions on which it did
 	Causes     map[string]int64 `json:"causes,omitempty"` // violations by cause
 	Misses     map[string]int64 `json:"misses,omitempty"` // what is worth counting and no violation, by name
+
+	scant bool // it is inconclusive for want of occasions, and nothing speaks against the lock
 }
 
 // Proved is when the last operation of the evidence was over: what the verdict says was certain from then on. It is 0 if there

@@ -40,6 +40,9 @@ type Header struct {
 	// Session says that a hold ends with the connection it was granted on, and so when its holder dies.
 	Session bool `json:"session,omitempty"`
 
+	// Aside are checkers that the run is not about: where they find too little to judge, that leaves nothing undecided.
+	Aside []string `json:"aside,omitempty"`
+
 	Claims Claims `json:"claims"`
 	Bounds Bounds `json:"bounds"`
 	// Faults are those of the plan, then those that were injected beside it; Op.Value of a Fault counts them from 0.
@@ -48,6 +51,12 @@ type Header struct {
 
 // CounterOnTopology is the Counter that shares its servers, and their faults, with the lock.
 const CounterOnTopology = "topology"
+
+// The checkers that Aside can name.
+const (
+	Liveness = "liveness"
+	Fairness = "fairness"
+)
 
 // Claims are what a lock promises, and so what it is judged by.
 type Claims struct {

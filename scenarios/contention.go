@@ -2,10 +2,13 @@ package scenarios
 
 import (
 	"time"
+
+	"hammerlock/history"
 )
 
 var contention = Scenario{
 	Name:     "contention",
 	Doc:      "many workers want one lock, and nothing breaks",
+	Shows:    []string{history.Fairness},
 	Duration: 1500 * time.Millisecond,
 }

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/workload"
 )
 
@@ -11,6 +12,7 @@ var crash = Scenario{
 	Doc:      "a holder dies, and nothing else happens: somebody must be granted the lock when its lease is over",
 	Insists:  true,
 	Faults:   []string{"crash-worker@300ms"},
+	Shows:    []string{history.Liveness},
 	Duration: 2400 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
 }

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/workload"
 )
 
@@ -12,6 +13,8 @@ var cutOff = Scenario{
 	For:       expires,
 	Processes: 2,
 	Faults:    []string{"cut-holder@300ms", "heal@1100ms"},
+	Shows:     []string{history.Liveness},
 	Duration:  3600 * time.Millisecond,
+	Leases:    1,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }

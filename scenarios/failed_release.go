@@ -3,6 +3,7 @@ package scenarios
 import (
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/workload"
 )
 
@@ -12,6 +13,7 @@ var failedRelease = Scenario{
 		"and is renewed no more",
 	For:      expires,
 	Faults:   []string{"reset@200ms", "reset@300ms"},
+	Shows:    []string{history.Liveness},
 	Duration: 2800 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Keys, w.Hold = 8, 5*time.Millisecond },
 }

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/workload"
 )
 
@@ -11,6 +12,7 @@ var forgetful = Scenario{
 	Doc:      "a server dies, and comes back without its keys when every lease is over",
 	For:      expires,
 	Faults:   []string{"restart-late@300ms"},
+	Shows:    []string{history.Liveness},
 	Duration: 3600 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
 }

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/workload"
 )
 
@@ -12,6 +13,7 @@ var processCrash = Scenario{
 	Processes: 2,
 	Insists:   true,
 	Faults:    []string{"kill-process@300ms"},
+	Shows:     []string{history.Liveness},
 	Duration:  2400 * time.Millisecond,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }

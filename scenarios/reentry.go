@@ -8,8 +8,8 @@ import (
 
 var reentry = Scenario{
 	Name:     "reentry",
-	Doc:      "every holder acquires again before it stores",
+	Doc:      "every holder acquires again before it stores, up to three times one after the other",
 	For:      reenter,
 	Duration: 2 * time.Second,
-	Shape:    func(w *workload.Shape) { w.Reenter = 1 },
+	Shape:    func(w *workload.Shape) { w.Reenter, w.Inner = 1, 3 },
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hammerlock/faults"
+	"hammerlock/history"
 	"hammerlock/workload"
 )
 
@@ -37,9 +38,12 @@ type Scenario struct {
 	Processes int                  // that the workers live in; 0 = in the suite itself
 	Faults    []string             // as faults.Parse reads them; nil = none
 	Counter   workload.CounterSpec // where the page views are counted; the zero Spec = where the plan says, as where both are fenced
-	Duration  time.Duration
-	Leases    int                   // so many, one after the other, must fit in: it lasts longer where leases do
-	Shape     func(*workload.Shape) // what is special about the load; nil = nothing
+	// Shows are the checkers, of liveness and fairness, that must have had enough to judge: both need stretches of time that
+	// nothing disturbs, and a run that is about something else has few of them on a busy machine.
+	Shows    []string
+	Duration time.Duration
+	Leases   int                   // so many, one after the other, must fit in: it lasts longer where leases do
+	Shape    func(*workload.Shape) // what is special about the load; nil = nothing
 }
 
 // Find returns the scenario with that name.
@@ -73,6 +77,11 @@ func (s Scenario) Load(seed uint64, renews bool) workload.Shape {
 		s.Shape(&w)
 	}
 	return w
+}
+
+// Aside are the checkers that the scenario is not about.
+func (s Scenario) Aside() []string {
+	return slices.DeleteFunc([]string{history.Liveness, history.Fairness}, func(name string) bool { return slices.Contains(s.Shows, name) })
 }
 
 // recovery is how long servers may need to be as good as new so that what a scenario leaves after its last fault is enough.

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/workload"
 )
 
@@ -12,6 +13,7 @@ var waiterCrash = Scenario{
 	For:      refused,
 	Insists:  true,
 	Faults:   []string{"crash-worker@refused", "crash-worker@refused", "crash-worker@refused"},
+	Shows:    []string{history.Liveness},
 	Duration: 2400 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Hold = 16, 10*time.Millisecond },
 }

@@ -100,12 +100,25 @@ func (w *worker) still(key int32, hold history.ID, there bool) bool {
 	return there
 }
 
-// reenter takes a reentrant lock again and gives it back, as a function that calls another which locks. It tells
+// reenter takes a reentrant lock again and gives it back, as a function that calls others which lock. It tells
 // whether the hold is still there.
 func (w *worker) reenter(ctx context.Context, key int32, name string, hold history.ID) bool {
 	if !w.group.Claims.Reentrant || w.rand.IntN(max(w.shape.Reenter, 1)) > 0 {
 		return true
 	}
+	times := 1
+	if w.shape.Inner > 1 {
+		times += w.rand.IntN(w.shape.Inner)
+	}
+	for range times {
+		if !w.inner(ctx, key, name, hold) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *worker) inner(ctx context.Context, key int32, name string, hold history.ID) bool {
 	op := w.lane.Call(history.Acquire, key)
 	lease, err := w.lock.Acquire(ctx, name, w.ttl())
 	op.Hold, op.Value = hold, lease.Count

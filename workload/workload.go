@@ -59,6 +59,7 @@ type Shape struct {
 	Uneven     bool          // every second worker asks for leases twice as long
 	Skew       time.Duration // the wall clocks of every second process are ahead by so much, and behind from the middle of the run on
 	Reenter    int           // one in how many visits takes a reentrant lock again; 0 = each does
+	Inner      int           // it does so up to so many times, one after the other; 0 = once
 	Readers    float64       // the share of visits that read, of a lock that readers share
 	Upgrade    int           // one in how many of them becomes the writer and stores, if the lock offers it; 0 = none
 	Permits    int           // up to so many permits a visit asks for, of a semaphore; 0 = one

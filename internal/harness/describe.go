@@ -106,6 +106,9 @@ func (x *execution) header() history.Header {
 			Recovery: c.Topology.Recovery, Gap: crew.Gap,
 		},
 	}
+	if c.Scenario.Name != "" {
+		h.Aside = c.Scenario.Aside()
+	}
 	if c.Lock.Linger != nil {
 		h.Bounds.Linger = c.Lock.Linger(w.TTL)
 	}
