@@ -20,12 +20,25 @@ func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
 	if w == nil {
 		return s.Up(ctx)
 	}
-	if t, ok := w.up[s.key()]; ok {
-		delete(w.up, s.key())
-		return s.on(ctx, t)
+	t, ok := w.up[s.key()]
+	if !ok {
+		return s.Up(ctx)
 	}
-	return s.Up(ctx)
+	delete(w.up, s.key())
+	// Between two runs nobody watches: on a busy machine servers may just be promoting another one.
+	within, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	if t.AwaitHealthy(within) != nil {
+		if err := t.Close(); err != nil {
+			return nil, err
+		}
+		return s.Up(ctx)
+	}
+	return s.on(ctx, t)
 }
+
+// settleTimeout bounds how long servers may need to be as good as new, before others take their place.
+const settleTimeout = 5 * time.Second
 
 // emptyTimeout bounds how long it may take to empty the servers for the next run.
 const emptyTimeout = 10 * time.Second

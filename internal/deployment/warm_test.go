@@ -65,3 +65,29 @@ func TestWarmDeploymentsAreUsedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestWarmDeploymentsThatBrokeAreNot has a replica that makes itself a primary between two runs, as after an election that was cut short.
+func TestWarmDeploymentsThatBrokeAreNot(t *testing.T) {
+	t.Parallel()
+	var warm Warm
+	d, err := warm.Up(t.Context(), spec(t, "replica", "redis"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := warm.Keep(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	broken := d.Topology
+	if err := broken.Nodes[1].Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = warm.Up(t.Context(), spec(t, "replica", "redis")); err != nil {
+		t.Fatal(err)
+	}
+	if d.Topology == broken {
+		t.Error("servers with two primaries were taken for the next run")
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
