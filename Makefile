@@ -16,7 +16,7 @@ help:
 	@echo 'make test-full  the same with all random cases, and the mutants of the checkers'
 	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; five minutes, calmer with PERF=full'
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
-	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m): none may be accused'
+	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m SOAK_LOCKS=lease): none may be accused'
 	@echo 'make mutants right locks with one place changed: does verify notice? Hours, or minutes with MUTANTS_STAGE=explore'
 	@echo 'make build   bin/bench and bin/verify'
 	@echo 'make drivers  install what the drivers in drivers/ need, and build that in Go: docs/DRIVERS.md'
@@ -125,6 +125,7 @@ aa:
 
 # How long right locks are run with faults, also beside busy loops and with pauses of the suite.
 SOAK = 90m
+SOAK_LOCKS =
 
 # Whose mutants, who is asked (both, explore), for how long, how many at a time, how many more for the scenarios alone, and
 # whether those that nobody noticed are asked about again: docs/MUTANTS.md.
@@ -137,7 +138,7 @@ MUTANTS_AGAIN = false
 
 soak:
 	@sh .ci/setup redis cc
-	$(GO) test ./cmd/verify -count 1 -timeout 0 -v -run 'TestSoak$$' -soak $(SOAK)
+	$(GO) test ./cmd/verify -count 1 -timeout 0 -v -run 'TestSoak$$' -soak $(SOAK) -soak-locks "$(SOAK_LOCKS)"
 
 mutants:
 	@sh .ci/setup redis cc

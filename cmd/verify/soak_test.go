@@ -26,6 +26,7 @@ import (
 
 var (
 	soakFor   = flag.Duration("soak", 0, "run right locks for this long, with faults, under load and with pauses of the suite")
+	soakLocks = flag.String("soak-locks", "", "locks of the soak, separated by commas; empty = all that are right")
 	soakSeed  = flag.Uint64("soak-seed", 1, "the first seed of the soak")
 	soakShort = flag.Duration("soak-duration", 0, "duration of each run of the soak; 0 = the default of verify")
 )
@@ -62,6 +63,12 @@ func TestSoak(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	all := rightLocks()
+	if *soakLocks != "" {
+		all = slices.DeleteFunc(all, func(s *soaked) bool { return !slices.Contains(strings.Split(*soakLocks, ","), s.lock) })
+	}
+	if len(all) == 0 {
+		t.Fatalf("-soak-locks %s: none of them is right", *soakLocks)
+	}
 	reasons, broken := []string(nil), false
 	r := rand.New(rand.NewPCG(*soakSeed, 0))
 	for n, end := 0, time.Now().Add(*soakFor); time.Now().Before(end) && !broken; n++ {
