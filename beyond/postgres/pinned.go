@@ -67,6 +67,7 @@ var advisoryRW = server.ByConnection(locks.Spec{
 		"queue, where no reader overtakes a writer",
 	Source: "Explicit Locking: advisory locks, session level, shared; src/backend/storage/lmgr/README: waiters come first",
 	Claims: history.Claims{Excludes: true, Owned: true, Wakes: true, Readers: true, Writers: true},
+	Waits:  true,
 }, func(s *database.Session) locks.Lock {
 	return &readWrite{Pinned: database.Pin(s, exclusive), reader: database.Pin(s, database.Pins{
 		Take: take{lock: `SELECT pg_advisory_lock_shared(hashtextextended($1, 0))`, free: freeShared}.within, Give: unlock(freeShared),
