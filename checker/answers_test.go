@@ -322,6 +322,19 @@ func loses(c *Case) (found bool) {
 	return found
 }
 
+// tryBefore is the refused try that was one call with the grant that came of it; nil if it was none.
+func tryBefore(c *Case, k int) *history.Op {
+	for i := k - 1; i >= 0; i-- {
+		if op := &c.Ops[i]; op.Kind == history.Acquire && op.Worker == c.Ops[k].Worker && (op.Hold == op.ID || op.Hold == 0) {
+			if op.Key == c.Ops[k].Key && op.Outcome == history.Failed && c.Ops[k].Call <= op.Return+1 {
+				return op
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
 // overexposed finds a hold that is said to have been put to the test though no try was surely made during it, whatever the
 // clocks are, or the other way round.
 func overexposed(c *Case) string {
@@ -333,19 +346,24 @@ func overexposed(c *Case) string {
 			if op.Kind != history.Acquire || op.Worker == h.Worker || k <= int(c.index.at(h.ID)) || h.Outcome != history.OK {
 				continue
 			}
-			at, sure := op.Call, true
+			first, last := op.Call, op.Call // it would have been granted at any of these moments
 			if op.Outcome != history.OK {
-				at = op.Return
+				first, last = op.Return, op.Return
+			} else if before := tryBefore(c, k); before != nil {
+				first = before.Call
 			}
 			slack := c.slack(op.Process, h.Process)
-			for shift := -slack; shift <= slack; shift++ {
-				inside := h.Return < at+shift && at+shift < h.trusted()
-				if slack == 0 {
-					inside = op.Call < h.trusted()
+			for at := first; at <= last; at++ {
+				sure := true
+				for shift := -slack; shift <= slack; shift++ {
+					inside := h.Return < at+shift && at+shift < h.trusted()
+					if slack == 0 {
+						inside = min(op.Call, first) < h.trusted()
+					}
+					sure = sure && inside
 				}
-				sure = sure && inside
+				want = want || sure && min(op.Call, first) < h.trusted()
 			}
-			want = want || sure && op.Call < h.trusted()
 			if op.Outcome == history.OK {
 				break // what comes after the next grant is a try for that hold
 			}

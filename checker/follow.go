@@ -280,7 +280,8 @@ func (c *Case) cutOff() {
 // contend marks the holds during which another worker tried for the lock. It compares each try with the last grant that
 // returned before it did.
 func (c *Case) contend() {
-	last := map[int32]*int32{} // by key: one more than the grant that was the last to return
+	last := map[int32]*int32{}               // by key: one more than the grant that was the last to return
+	waited := make([]*history.Op, c.workers) // by worker: the try before, if it was refused
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		if op.Kind != history.Acquire || op.Hold != op.ID && op.Hold != 0 {
@@ -291,8 +292,16 @@ func (c *Case) contend() {
 			now = new(int32)
 			last[op.Key] = now
 		}
+		since := op.Call
+		if w := waited[op.Worker]; op.Outcome == history.OK && w != nil && w.Key == op.Key && op.Call <= w.Return+1 {
+			since = w.Call // one call, see Lane.Split
+		}
+		waited[op.Worker] = nil
+		if op.Outcome == history.Failed {
+			waited[op.Worker] = op
+		}
 		if n := *now - 1; n >= 0 {
-			c.tried(&c.holds[n], op)
+			c.tried(&c.holds[n], op, since)
 		}
 		if op.Outcome == history.OK {
 			*now = c.index.hold(op.ID) + 1
@@ -302,14 +311,14 @@ func (c *Case) contend() {
 
 // tried takes in a try for the lock that returned after h was granted. Two beliefs overlap for certain if each begins
 // before the other ends by more than the clocks of their processes may differ: a try that was refused would have been
-// granted when it returned, another when it was called at the earliest.
-func (c *Case) tried(h *hold, op *history.Op) {
-	if h.Worker == op.Worker || op.Call >= h.trusted() || !c.clash(h.Permits, op.Permits) && op.Reason != history.Busy {
+// granted when it returned, another when it was called at the earliest, and one that has waited since then all the time.
+func (c *Case) tried(h *hold, op *history.Op, since time.Duration) {
+	if h.Worker == op.Worker || since >= h.trusted() || !c.clash(h.Permits, op.Permits) && op.Reason != history.Busy {
 		return
 	}
 	h.Contended = true
 	slack := c.slack(h.Process, op.Process)
-	at := op.Call
+	at := min(op.Call, max(since, h.Return+slack+1))
 	if op.Outcome != history.OK {
 		at = op.Return
 	}
