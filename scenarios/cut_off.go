@@ -14,7 +14,7 @@ var cutOff = Scenario{
 	Processes: 2,
 	Faults:    []string{"cut-holder@300ms", "heal@1100ms"},
 	Shows:     []string{history.Liveness},
-	Duration:  3600 * time.Millisecond,
+	Duration:  4000 * time.Millisecond,
 	Leases:    1,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }

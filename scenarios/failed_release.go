@@ -14,7 +14,7 @@ var failedRelease = Scenario{
 	For:      expires,
 	Faults:   []string{"reset@200ms", "reset@300ms"},
 	Shows:    []string{history.Liveness},
-	Duration: 2800 * time.Millisecond,
+	Duration: 3300 * time.Millisecond,
 	Leases:   1,
 	Shape:    func(w *workload.Shape) { w.Keys, w.Hold = 8, 5*time.Millisecond },
 }
