@@ -1,7 +1,10 @@
 package checker
 
 import (
+	"strings"
 	"testing"
+
+	"hammerlock/history"
 )
 
 // TestALateReleaseIsNotBlamedForWhatAServerForgot: a release whose answer comes after its lease has ended nobody's hold that was
@@ -22,6 +25,23 @@ func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 		s.release(s.acquire(1, 810, 811, 300), 900, 901)
 		if v := Exclusion.Check(s.prepare(t)); v.Status != Fail || v.Cause != tt.cause {
 			t.Errorf("extended %t: got %s %q: %s, want %s", tt.extended, v.Status, v.Cause, v.Summary, tt.cause)
+		}
+	}
+}
+
+// TestAStoryTellsWhoAFenceRefused: a service forgot a grant, and the counter lets its holder neither load nor store.
+func TestAStoryTellsWhoAFenceRefused(t *testing.T) {
+	for _, kind := range []history.Kind{history.Load, history.Store} {
+		s := newScript()
+		s.Sites, s.Fenced = 1, true
+		first := s.acquire(1, 0, 1, 1000)
+		s.fault(serverDies, 10, 11)
+		s.acquire(2, 100, 101, 1000)
+		refused := s.on(first, kind, 200, 201)
+		refused.Outcome, refused.Reason = history.Failed, history.Fenced
+		v := Exclusion.Check(s.prepare(t))
+		if story := strings.Join(v.Story, "\n"); v.Cause != "service-loss" || !strings.Contains(story, "w01 was refused by the counter") {
+			t.Errorf("%v: got %q\n%s", kind, v.Cause, story)
 		}
 	}
 }

@@ -49,14 +49,9 @@ func tell(c *Case, v *Verdict, f finding) {
 			who(j.Worker), clock(j.Call), j.name()))
 	}
 	v.Story = append(v.Story, consequence(c, &r, f)...)
-	if i.Uses[1] >= 0 && (f.cause == "overrun" || c.Ops[i.Uses[1]].Call > j.Return) {
-		op := c.Ops[i.Uses[1]]
-		v.Evidence = append(v.Evidence, op)
-		did := "stored"
-		if op.Kind == history.Load {
-			did = "read"
-		}
-		v.Story = append(v.Story, fmt.Sprintf("%s %s at %s, when the lock had been granted to %s", who(i.Worker), did, clock(op.Call), who(j.Worker)))
+	if n := i.use(c); n >= 0 && (f.cause == "overrun" || c.Ops[n].Call > j.Return) {
+		v.Evidence = append(v.Evidence, c.Ops[n])
+		v.Story = append(v.Story, used(&c.Ops[n], i, j))
 	}
 	slices.SortStableFunc(v.Evidence, func(a, b history.Op) int { return stamp{a.Return, 0}.compare(stamp{b.Return, 0}) })
 	for n := range c.windows {
@@ -68,6 +63,26 @@ func tell(c *Case, v *Verdict, f finding) {
 			v.Story = append(v.Story, "meanwhile "+w.String())
 		}
 	}
+}
+
+// use is the operation on the counter that tells most of a hold: its store, or a load that a fence refused; -1 if there is none.
+func (h *hold) use(c *Case) int32 {
+	if n := h.Uses[0]; h.Uses[1] < 0 && n >= 0 && c.Ops[n].Reason == history.Fenced {
+		return n
+	}
+	return h.Uses[1]
+}
+
+// used says what the first of two holders did while the second had the lock.
+func used(op *history.Op, i, j *hold) string {
+	did := "stored"
+	if op.Kind == history.Load {
+		did = "read"
+	}
+	if op.Reason == history.Fenced {
+		did = "was refused by the counter, for its fencing token is an older one,"
+	}
+	return fmt.Sprintf("%s %s at %s, when the lock had been granted to %s", who(i.Worker), did, clock(op.Call), who(j.Worker))
 }
 
 func tellPhantom(c *Case, v *Verdict, f finding) {

@@ -50,6 +50,9 @@ func TestANumberStaysOnItsLine(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	if got := Wrap("one\n  two", 40); len(got) != 1 || got[0] != "one two" {
+		t.Errorf("lines of its own: got %q", got)
+	}
 }
 
 type broken struct{ writes int }

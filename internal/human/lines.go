@@ -51,10 +51,13 @@ func Unbroken(text string) string {
 	return text
 }
 
+// lineEnd is where a text, such as that of an error, has lines of its own.
+var lineEnd = regexp.MustCompile(` *\n *`)
+
 // Wrap breaks a text into rows of at most so many columns, between words, but never within a number or before its unit.
 func Wrap(text string, columns int) []string {
 	rows := []string{""}
-	for word := range strings.SplitSeq(Unbroken(text), " ") {
+	for word := range strings.SplitSeq(Unbroken(lineEnd.ReplaceAllString(text, " ")), " ") {
 		word = strings.ReplaceAll(word, noBreak, " ")
 		last := &rows[len(rows)-1]
 		switch {

@@ -9,6 +9,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
+	"hammerlock/results"
 	"hammerlock/workload"
 )
 
@@ -35,6 +36,25 @@ func TestAChapterIsRunUntilItShows(t *testing.T) {
 		x := compare(c.record, c.want)
 		if more, undecided := unshown(&c.record, c.want), x.undecided(); more != c.more || undecided != c.undecided {
 			t.Errorf("%s: run again %v, undecided %v; want %v, %v", name, more, undecided, c.more, c.undecided)
+		}
+	}
+}
+
+// TestAFenceIsExpectedToRefuse: a chapter with a fenced counter tells that somebody is refused and nothing is lost.
+func TestAFenceIsExpectedToRefuse(t *testing.T) {
+	for name, c := range map[string]struct {
+		views  results.Views
+		status checker.Status
+		red    bool
+	}{
+		"refused":      {results.Views{Fenced: 1}, checker.Fail, false},
+		"nobody":       {results.Views{}, checker.Fail, true},
+		"lost":         {results.Views{Fenced: 1, Lost: 1}, checker.Pass, true},
+		"undetermined": {results.Views{}, checker.Inconclusive, false},
+	} {
+		x := Result{Record: Record{Status: c.status}}
+		if x.guarded(c.views); x.Red != c.red {
+			t.Errorf("%s: unexpected %v, want %v: %s", name, x.Red, c.red, x.Why)
 		}
 	}
 }
