@@ -51,7 +51,7 @@ func checkLeaseValidity(c *Case) Verdict {
 	switch {
 	case v.Status == Fail:
 		v.Evidence, v.Story = worst.evidence, worst.story
-		v.Summary = fmt.Sprintf("%s of %s leases are wrong, the worst by %s", human.Count(v.Violations), human.Count(v.Exposed), v.Cause)
+		v.Summary = fmt.Sprintf("%s of %s wrong, the worst by %s", human.Count(v.Violations), human.Quantity(v.Exposed, "lease"), v.Cause)
 	case l.excused > 0:
 		v.Summary = l.mercy("leases that were not renewed")
 	case v.Exposed == 0:

@@ -21,7 +21,7 @@ func tell(c *Case, v *Verdict, f finding) {
 	if n := c.Claims.Permits; n > 0 {
 		what = fmt.Sprintf("more than %d permits were held at once", n)
 	}
-	v.Summary = fmt.Sprintf("%s, %s times in %s holds; %s and %s at %s: %s", what, human.Count(v.Violations), human.Count(max(v.Exposed, v.Violations)), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
+	v.Summary = fmt.Sprintf("%s, %s in %s; %s and %s at %s: %s", what, human.Quantity(v.Violations, "time"), human.Quantity(max(v.Exposed, v.Violations), "hold"), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
 	v.Evidence = append(v.Evidence, *c.op(i.ID), *c.op(j.ID))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
 	if n := lastProof(c, i); n >= 0 && f.cause != "silent-reacquire" {
@@ -87,8 +87,8 @@ func used(op *history.Op, i, j *hold) string {
 
 func tellPhantom(c *Case, v *Verdict, f finding) {
 	a, b := c.Ops[f.pair.first], c.Ops[f.op]
-	v.Summary = fmt.Sprintf("%s acquires were reported as refused although their token was in the servers: phantom",
-		human.Count(v.Causes["phantom"]))
+	v.Summary = fmt.Sprintf("reported as refused although the token was in the servers: %s: phantom",
+		human.Quantity(v.Causes["phantom"], "acquire"))
 	v.Evidence = []history.Op{a, b}
 	v.Story = []string{fmt.Sprintf("%s was told at %s that token %04x was refused (%v)", who(a.Worker), clock(a.Return), a.Token>>48, a.Reason)}
 	switch b.Kind {
