@@ -125,4 +125,6 @@ var judgedMutants = []judged{
 	{"redlock", `case v.ok-v.lost > 0:`, byDesign, "less than a majority did it: nobody can tell"},
 	{"redlock", `case v.ok+v.lost > 1:`, byDesign, "less than a majority did it: nobody can tell"},
 	{"redlock", `if errors.Is(err, ErrBusy) {`, byDesign, "it says less than it knows: in doubt an outcome is unknown"},
+	{"reentrant", `} else if held, ok := l.held[lease.Key]; ok || held.Token == lease.Token {`, byDesign, "no worker gives an old hold back while it has a new one"},
+	{"reentrant", `_ = func() { delete(l.held, lease.Key) } // 2`, byDesign, "the outer release that follows forgets it"},
 }
