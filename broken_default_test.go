@@ -22,7 +22,9 @@ const brokenFile = "testdata/broken.jsonl"
 // brokenLocks are those that verify judges by default, each with the first topology that it is for.
 func brokenLocks() (all []mutant) {
 	for _, l := range known.Locks {
-		on := slices.IndexFunc(topologies.All, func(s topologies.Spec) bool { return l.Sites.Fits(s.Sites) && (s.Sites > 1) == (l.Sites == locks.ManySites) })
+		on := slices.IndexFunc(topologies.All, func(s topologies.Spec) bool {
+			return l.Sites.Fits(s.Sites) && (s.Sites > 1) == (l.Sites == locks.ManySites)
+		})
 		if l.Broken != "" && on >= 0 && len(l.Needs) == 0 {
 			all = append(all, mutant{lock: l.Name, name: l.Name, topology: topologies.All[on].Name})
 		}
