@@ -18,8 +18,8 @@ import (
 var All = []Scenario{
 	contention, twoProcesses, minorityHung, lateHolder, crash, threeSites, fourSites,
 	readers, upgrade, steadyReaders, permits,
-	sharedObject, lateRelease, extensions, lateExtension, twoLeases, renewal, reentry, lateWriter, slowFence, cancelled, ambiguous, failedRelease,
-	sleepers, waiterCrash, comeback, renewalHangs, renewalCut, slowGrant,
+	sharedObject, lateRelease, extensions, lateExtension, twoLeases, renewal, renewalCut, renewalHangs, reentry, lateWriter, slowFence, cancelled, ambiguous, failedRelease,
+	sleepers, waiterCrash, comeback, slowGrant,
 	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer, slowSite, forgetful,
 }
 
