@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"hammerlock/internal/human"
 	"hammerlock/topologies"
 )
 
@@ -119,11 +120,7 @@ func parties(text string) (all []topologies.Party) {
 }
 
 func list(parties []topologies.Party) string {
-	names := make([]string, len(parties))
-	for i, p := range parties {
-		names[i] = string(p)
-	}
-	return strings.Join(names, "+")
+	return strings.Join(human.Names(parties, func(p topologies.Party) string { return string(p) }), "+")
 }
 
 var partitionPrimary = Fault{

@@ -49,11 +49,7 @@ func locate(arg, out string) ([]string, error) {
 	case len(begin) > 1:
 		return nil, fmt.Errorf("%s: %d runs in %s begin with that: %s and so on", arg, len(begin), out, filepath.Base(begin[0]))
 	}
-	var names []string
-	for _, dir := range runsIn(out) {
-		names = append(names, filepath.Base(dir))
-	}
-	return nil, fmt.Errorf("%s: no such run, here or in %s%s", arg, out, human.Meant(arg, names))
+	return nil, fmt.Errorf("%s: no such run, here or in %s%s", arg, out, human.Meant(arg, human.Names(runsIn(out), filepath.Base)))
 }
 
 // locateOne finds the one run, or file, that an argument names.
