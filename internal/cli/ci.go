@@ -56,10 +56,7 @@ func listenAddress(text string) (string, error) {
 	if _, err := net.LookupPort("tcp", port); err != nil {
 		return "", fmt.Errorf("port %q: from 0 to 65535", port)
 	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port), nil
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
 // openMetrics serves metrics if there is --metrics; nil if not. An address that is not available is a mistake.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -223,9 +224,7 @@ func (o *options) writePlan(w io.Writer) error {
 		if !ok || !settable(f) || said(&o.plan, f.Name) || origin == "" && v.text == "" || unused {
 			return
 		}
-		if origin == "" {
-			origin = byDefault
-		}
+		origin = cmp.Or(origin, byDefault)
 		if f.Name == phasesFlag && v.text != "" {
 			o.writePhases(p, origin)
 			return
