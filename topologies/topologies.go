@@ -289,7 +289,7 @@ func (t *Topology) Close() error {
 		t.dir = ""
 	}
 	if t.reaper != nil {
-		errs = append(errs, t.reaper.close())
+		errs = append(errs, t.reaper.Close())
 		t.reaper = nil
 	}
 	if t.block != nil {
