@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
 
 	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
@@ -104,7 +105,9 @@ func (d *Dashboard) move(k tcell.Key, m tcell.ModMask) {
 	case tcell.KeyTab:
 		st.waits = !st.waits
 	case tcell.KeyEnter:
-		d.openEvent()
+		if e := d.chosenEvent(); e != nil {
+			d.open("event", &eventBox{tview.NewBox(), d, *e}, 78, 20)
+		}
 	case tcell.KeyLeft, tcell.KeyRight, tcell.KeyHome, tcell.KeyEnd:
 		if c := d.control.Load(); c != nil && c.Seek != nil {
 			seek(c.Seek, k, m)
