@@ -40,7 +40,8 @@ func (o *options) runFlags() {
 		o.metrics, err = listenAddress(text)
 		return err
 	})
-	o.planFileFlag()
+	o.text(flag{session, planFlag, "read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n" +
+		"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"}, "file", &o.file)
 	o.outputFlags()
 	o.tui = tuiAuto
 	one(o, flag{session, "tui", "the dashboard: auto = if stdout and stderr are a terminal; on; off"}, &o.tui, words(tuiAuto, tuiOn, tuiOff))

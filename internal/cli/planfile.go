@@ -40,12 +40,6 @@ type entry struct {
 // item is one value, and where it is in the plan's file.
 type item struct{ text, at string }
 
-// planFileFlag declares --plan.
-func (o *options) planFileFlag() {
-	o.text(flag{session, planFlag, "read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n" +
-		"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"}, "file", &o.file)
-}
-
 // settle sets the flags that the command line does not, from the environment, or else from the plan's file, and notes where
 // each comes from.
 func (o *options) settle(c *cobra.Command, getenv func(string) string) {

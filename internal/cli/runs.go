@@ -15,12 +15,10 @@ import (
 
 // isRun tells whether a directory has what is left of a run: its record, or the history of one whose writer was killed.
 func isRun(dir string) bool {
-	for _, file := range []string{results.RunFile, results.HistoryFile} {
-		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{results.RunFile, results.HistoryFile}, func(file string) bool {
+		_, err := os.Stat(filepath.Join(dir, file))
+		return err == nil
+	})
 }
 
 // noRun says that there is something, but no run.
