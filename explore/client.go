@@ -96,14 +96,6 @@ func shape(spec locks.Spec, o *Options, number int) workload.Shape {
 	return s
 }
 
-// run makes the client's visits.
-func (c *client) run(ctx context.Context, w *world) {
-	if w.step(c.number, start, nil) {
-		c.workers.Run(ctx, ctx)
-		w.finish(c.number)
-	}
-}
-
 func (c *client) close() {
 	if c.lock != nil {
 		_ = c.lock.Close() // the schedule has been judged

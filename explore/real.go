@@ -322,16 +322,12 @@ func (c *conductor) expired(ctx context.Context, st *step) error {
 	var keys []string
 	var err error
 	if c.await(func() bool {
-		keys, err = c.keys(ctx, st.e.site, "*")
+		keys, err = c.nodes[st.e.site].Do(ctx, "KEYS", "*").StringSlice()
 		return err != nil || len(keys) <= st.keys
 	}, time.Now().Add(c.o.TTL+c.patience)); err != nil || len(keys) == st.keys {
 		return err
 	}
 	return fmt.Errorf("the server has %d keys, the model %d: a lease has ended at another step", len(keys), st.keys)
-}
-
-func (c *conductor) keys(ctx context.Context, site int, pattern string) ([]string, error) {
-	return c.nodes[site].Do(ctx, "KEYS", pattern).StringSlice()
 }
 
 // answered tells whether the servers have answered all that the model had answered after this step.

@@ -148,7 +148,12 @@ func (s *schedule) run(ctx context.Context, conduct, left func()) {
 	defer cancel()
 	var working sync.WaitGroup
 	for _, c := range s.clients {
-		working.Go(func() { c.run(ctx, s.w) })
+		working.Go(func() {
+			if s.w.step(c.number, start, nil) {
+				c.workers.Run(ctx, ctx)
+				s.w.finish(c.number)
+			}
+		})
 	}
 	s.quiet = time.Now()
 	conduct()

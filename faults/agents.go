@@ -66,12 +66,7 @@ var cutAgent = Fault{
 	Doc:    "the workers of an agent, one of which was just granted a lock, are cut from all servers until it is healed",
 	On:     func(s Scene) string { return s.agents("", true) },
 	Effect: cutHolder.Effect,
-	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		caught, err := t.holder(ctx, Granted, -1)
-		if err != nil {
-			return "", nil, err
-		}
-		defer caught.Go()
+	Inject: holding(Granted, func(_ context.Context, t *Target, caught *Caught) (string, Heal, error) {
 		a, err := t.Workers.Agent(caught.Worker)
 		if err == nil {
 			err = a.Cut(true)
@@ -81,7 +76,7 @@ var cutAgent = Fault{
 		}
 		return fmt.Sprintf("cut agent %s, with w%02d %s, from all servers", a.Name, caught.Worker, caught.where()),
 			func(context.Context) error { return a.Cut(false) }, nil
-	},
+	}),
 }
 
 // agents says why a fault of agents cannot be had: there are none, or something else.
@@ -97,7 +92,7 @@ func (s Scene) agents(why string, ok bool) string {
 
 // agent is one with a worker that stands between load and store.
 func (t *Target) agent(ctx context.Context) (*Caught, Agent, error) {
-	caught, err := t.holder(ctx, Loaded, -1)
+	caught, err := t.holder(ctx, Loaded)
 	if err != nil {
 		return nil, Agent{}, err
 	}

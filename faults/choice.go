@@ -1,6 +1,9 @@
 package faults
 
-import "hammerlock/topologies"
+import (
+	"hammerlock/internal/human"
+	"hammerlock/topologies"
+)
 
 // Refused says why a fault cannot be injected into a topology that is up with those options; empty if it can.
 func (f Fault) Refused(s Scene, o topologies.Options) string {
@@ -26,9 +29,6 @@ func (f Fault) Targets(t *topologies.Topology) []string {
 }
 
 // nodeNames are the names of all nodes.
-func nodeNames(t *topologies.Topology) (names []string) {
-	for _, n := range t.Nodes {
-		names = append(names, n.Name)
-	}
-	return names
+func nodeNames(t *topologies.Topology) []string {
+	return human.Names(t.Nodes, func(n *topologies.Node) string { return n.Name })
 }

@@ -26,21 +26,17 @@ var stallWorker = Fault{
 	Effect: always(hits(history.Holders)),
 	breaks: lateHolder,
 	lasts:  stallLasts,
-	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		caught, err := t.holder(ctx, Loaded, -1)
-		if err != nil {
-			return "", nil, err
-		}
-		defer caught.Go()
+	Inject: holding(Loaded, func(ctx context.Context, t *Target, caught *Caught) (string, Heal, error) {
 		lasting := stallLasts.of(t.TTL)
 		if t.Arg != "" {
+			var err error
 			if lasting, err = time.ParseDuration(t.Arg); err != nil || lasting <= 0 {
 				return "", nil, fmt.Errorf("stall-worker:%s: for how long, as in stall-worker:50ms", t.Arg)
 			}
 		}
 		sleep(ctx, lasting)
 		return fmt.Sprintf("held w%02d %s for %s", caught.Worker, caught.where(), lasting), nil, nil
-	},
+	}),
 }
 
 var crashWorker = Fault{
@@ -55,7 +51,7 @@ var crashWorker = Fault{
 		return ""
 	},
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		caught, err := t.holder(ctx, Loaded, -1)
+		caught, err := t.holder(ctx, Loaded)
 		if err != nil {
 			return "", nil, err
 		}
@@ -113,7 +109,7 @@ var killProcess = Fault{
 
 // process is one with a worker that stands between load and store.
 func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
-	caught, err := t.holder(ctx, Loaded, -1)
+	caught, err := t.holder(ctx, Loaded)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,10 +18,6 @@ var cutHolder = Fault{
 		if err := t.name(ctx, r.From); err != nil {
 			return "", nil, err
 		}
-		undo, err := t.Topology.Network().Apply(r)
-		if err != nil {
-			return "", nil, err
-		}
-		return fmt.Sprintf("cut %s from all nodes", list(r.From)), func(context.Context) error { undo(); return nil }, nil
+		return t.link(r, fmt.Sprintf("cut %s from all nodes", list(r.From)))
 	},
 }

@@ -19,17 +19,12 @@ var expireSession = Fault{
 	},
 	Effect: always(history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys}),
 	lasts:  untilTakenLasts,
-	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		caught, err := t.holder(ctx, Granted, -1)
-		if err != nil {
-			return "", nil, err
-		}
-		defer caught.Go()
+	Inject: holding(Granted, func(ctx context.Context, t *Target, caught *Caught) (string, Heal, error) {
 		name := t.LockKey(caught.Key)
 		if err := act(ctx, func(ctx context.Context) error { return t.Topology.Expire(ctx, name) }); err != nil {
 			return "", nil, err
 		}
 		sleep(ctx, t.TTL/4) // others are granted it at once; the client is told no sooner than it next asks
 		return fmt.Sprintf("ended the session of w%02d, which held a lock", caught.Worker), nil, nil
-	},
+	}),
 }

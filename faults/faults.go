@@ -48,8 +48,7 @@ type Fault struct {
 	breaks func(Scene) string
 	// targets are the arguments that choose what the fault hits; nil = it finds that by itself.
 	targets func(*topologies.Topology) []string
-	// Inject does it, says what it did and returns the function that undoes it; nil if nothing is left to undo.
-	Inject func(context.Context, *Target) (what string, heal Heal, err error)
+	Inject  injection
 }
 
 // Heal undoes a fault. What it hit is healthy only after a while.
@@ -173,30 +172,59 @@ const catchTimeout = 10 * time.Second
 // ErrNobody says that no worker came where a fault waited for one.
 var ErrNobody = errors.New("no worker came by")
 
+// injection does what a fault is, says what it did and returns the function that undoes it; nil if nothing is left to undo.
+type injection = func(context.Context, *Target) (what string, heal Heal, err error)
+
 // holder is a worker that stands with a grant: the one that triggered the fault, or the next that comes by.
-func (t *Target) holder(ctx context.Context, point string, key int32) (*Caught, error) {
+func (t *Target) holder(ctx context.Context, point string) (*Caught, error) {
 	if t.Caught != nil {
 		return t.Caught, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
 	defer cancel()
-	return t.Workers.Catch(ctx, point, key)
+	return t.Workers.Catch(ctx, point, -1)
 }
 
-// key is the page whose lock is to be hit.
-func (t *Target) key() int32 {
-	if t.Caught != nil {
-		return t.Caught.Key
+// holding is the injection of a fault that holds a worker at a point meanwhile.
+func holding(point string, inject func(context.Context, *Target, *Caught) (string, Heal, error)) injection {
+	return func(ctx context.Context, t *Target) (string, Heal, error) {
+		caught, err := t.holder(ctx, point)
+		if err != nil {
+			return "", nil, err
+		}
+		defer caught.Go()
+		return inject(ctx, t, caught)
 	}
-	return int32(t.Rand.IntN(t.Keys))
 }
 
-// site is one that has the key: the only one, or any.
-func (t *Target) site() *topologies.Site { return t.Topology.Sites[t.Rand.IntN(len(t.Topology.Sites))] }
+// ofPrimary is the injection of a fault that hits the node that serves a page's lock now.
+func ofPrimary(inject func(context.Context, *Target, *topologies.Node) (string, Heal, error)) injection {
+	return func(ctx context.Context, t *Target) (string, Heal, error) {
+		_, primary, _, err := t.primary(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		return inject(ctx, t, primary)
+	}
+}
 
-// primary is the node that serves a page's lock now.
+// link lets a rule of links be in force until the fault is healed.
+func (t *Target) link(r topologies.Rule, what string) (string, Heal, error) {
+	undo, err := t.Topology.Network().Apply(r)
+	if err != nil {
+		return "", nil, err
+	}
+	return what, func(context.Context) error { undo(); return nil }, nil
+}
+
+// primary is the node that serves a page's lock now, on the only site that has it, or any.
 func (t *Target) primary(ctx context.Context) (site *topologies.Site, primary *topologies.Node, key int32, err error) {
-	site, key = t.site(), t.key()
+	site = t.Topology.Sites[t.Rand.IntN(len(t.Topology.Sites))]
+	if t.Caught != nil {
+		key = t.Caught.Key
+	} else {
+		key = int32(t.Rand.IntN(t.Keys))
+	}
 	primary, err = site.Primary(ctx, t.LockKey(key))
 	if err == nil && primary.State() != topologies.Up {
 		err = fmt.Errorf("the primary %s is %s already", primary.Name, primary.State())

@@ -15,13 +15,9 @@ var killPrimary = Fault{
 	Doc:     "the primary of a page's lock is killed; it comes back empty when it is healed",
 	Outside: ownServers,
 	Effect:  death,
-	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		_, primary, _, err := t.primary(ctx)
-		if err != nil {
-			return "", nil, err
-		}
+	Inject: ofPrimary(func(_ context.Context, _ *Target, primary *topologies.Node) (string, Heal, error) {
 		return "killed " + primary.Name, restart(primary), primary.Kill()
-	},
+	}),
 }
 
 var killNode = Fault{

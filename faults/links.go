@@ -29,15 +29,10 @@ var dropReply = Fault{
 				return "", nil, fmt.Errorf("drop-reply:%s: how many answers, as in drop-reply:40", t.Arg)
 			}
 		}
-		stop, err := t.Topology.Network().Apply(topologies.Rule{
+		return t.link(topologies.Rule{
 			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
 			Effect: topologies.LoseReply, Count: count, Spent: t.Over,
-		})
-		if err != nil {
-			return "", nil, err
-		}
-		return fmt.Sprintf("the next %d answers to clients are lost", count),
-			func(context.Context) error { stop(); return nil }, nil
+		}, fmt.Sprintf("the next %d answers to clients are lost", count))
 	},
 }
 
@@ -56,14 +51,9 @@ var delay = Fault{
 			}
 			least = 0
 		}
-		stop, err := t.Topology.Network().Apply(topologies.Rule{
+		return t.link(topologies.Rule{
 			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
 			Effect: topologies.Delay, Latency: least, Jitter: spread, Seed: t.Rand.Uint64(),
-		})
-		if err != nil {
-			return "", nil, err
-		}
-		return fmt.Sprintf("clients are %s to %s away", least, least+spread),
-			func(context.Context) error { stop(); return nil }, nil
+		}, fmt.Sprintf("clients are %s to %s away", least, least+spread))
 	},
 }

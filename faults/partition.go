@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"hammerlock/internal/human"
 	"hammerlock/topologies"
 )
 
@@ -31,12 +32,7 @@ var partition = Fault{
 		if err != nil {
 			return "", nil, err
 		}
-		undo, err := t.Topology.Network().Apply(rule)
-		if err != nil {
-			return "", nil, err
-		}
-		what := fmt.Sprintf("cut %s from %s", list(rule.From), list(rule.To))
-		return what, func(context.Context) error { undo(); return nil }, nil
+		return t.link(rule, fmt.Sprintf("cut %s from %s", list(rule.From), list(rule.To)))
 	},
 }
 
@@ -98,7 +94,7 @@ func (t *Target) name(ctx context.Context, list []topologies.Party) error {
 	if i < 0 {
 		return nil
 	}
-	caught, err := t.holder(ctx, Granted, -1)
+	caught, err := t.holder(ctx, Granted)
 	if err != nil {
 		return err
 	}
@@ -119,11 +115,7 @@ func parties(text string) (all []topologies.Party) {
 }
 
 func list(parties []topologies.Party) string {
-	names := make([]string, len(parties))
-	for i, p := range parties {
-		names[i] = string(p)
-	}
-	return strings.Join(names, "+")
+	return strings.Join(human.Names(parties, func(p topologies.Party) string { return string(p) }), "+")
 }
 
 var partitionPrimary = Fault{
@@ -133,21 +125,13 @@ var partitionPrimary = Fault{
 	On:      needsReplicas,
 	Outside: ownServers,
 	Effect:  cut,
-	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		_, primary, _, err := t.primary(ctx)
-		if err != nil {
-			return "", nil, err
-		}
+	Inject: ofPrimary(func(_ context.Context, t *Target, primary *topologies.Node) (string, Heal, error) {
 		r := topologies.Rule{Effect: topologies.Drop, From: parties(primary.Name)}
 		for _, n := range t.Topology.Nodes {
 			if n != primary {
 				r.To = append(r.To, topologies.Party(n.Name))
 			}
 		}
-		undo, err := t.Topology.Network().Apply(r)
-		if err != nil {
-			return "", nil, err
-		}
-		return "cut " + primary.Name + " from its peers", func(context.Context) error { undo(); return nil }, nil
-	},
+		return t.link(r, "cut "+primary.Name+" from its peers")
+	}),
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hammerlock/history"
+	"hammerlock/topologies"
 )
 
 var pausePrimary = Fault{
@@ -13,13 +14,9 @@ var pausePrimary = Fault{
 	Doc:     "the primary of a page's lock is stopped (SIGSTOP) and goes on when it is healed: where it was replaced, as a zombie",
 	Outside: ownServers,
 	Effect:  outage,
-	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		_, primary, _, err := t.primary(ctx)
-		if err != nil {
-			return "", nil, err
-		}
+	Inject: ofPrimary(func(_ context.Context, _ *Target, primary *topologies.Node) (string, Heal, error) {
 		return "paused " + primary.Name, resume(primary), primary.Pause()
-	},
+	}),
 }
 
 var pauseMinority = Fault{

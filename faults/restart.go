@@ -24,7 +24,7 @@ var restartEmpty = Fault{
 		if t.Scene.Sites > 1 {
 			return restartOfQuorum(ctx, t)
 		}
-		caught, err := t.holder(ctx, Granted, -1)
+		caught, err := t.holder(ctx, Granted)
 		if err != nil {
 			return "", nil, err
 		}
@@ -129,16 +129,12 @@ var restartLate = Fault{
 		return e
 	},
 	lasts: lateLasts,
-	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		_, primary, _, err := t.primary(ctx)
-		if err != nil {
-			return "", nil, err
-		}
+	Inject: ofPrimary(func(ctx context.Context, t *Target, primary *topologies.Node) (string, Heal, error) {
 		if err := primary.Kill(); err != nil {
 			return "", nil, err
 		}
 		// The end of the run does not hurry it: back earlier, the node would have forgotten a lease that counts.
 		sleep(context.WithoutCancel(ctx), lateLasts.of(t.TTL))
 		return fmt.Sprintf("killed %s and restarted it %s later", primary.Name, lateLasts.of(t.TTL)), nil, act(ctx, primary.Start)
-	},
+	}),
 }

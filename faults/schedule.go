@@ -278,9 +278,4 @@ func place(steps []Step, open []int, in Scene, within period, seed uint64) {
 // Names lists the faults.
 func Names() []string { return namesOf(All) }
 
-func namesOf(list []Fault) (names []string) {
-	for _, f := range list {
-		names = append(names, f.Name)
-	}
-	return names
-}
+func namesOf(list []Fault) []string { return human.Names(list, func(f Fault) string { return f.Name }) }

@@ -40,7 +40,7 @@ var flush = Fault{
 // until somebody else has the lock.
 func (t *Target) forget(ctx context.Context, text string,
 	lose func(context.Context, *topologies.Node, string) (Heal, error)) (string, Heal, error) {
-	caught, err := t.holder(ctx, Granted, -1)
+	caught, err := t.holder(ctx, Granted)
 	if err != nil {
 		return "", nil, err
 	}
@@ -120,11 +120,7 @@ var slowServer = Fault{
 	Sends:  []string{"client-pause"},
 	Effect: hang,
 	lasts:  length{besides: 3 * sleepFor},
-	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		_, primary, _, err := t.primary(ctx)
-		if err != nil {
-			return "", nil, err
-		}
+	Inject: ofPrimary(func(ctx context.Context, _ *Target, primary *topologies.Node) (_ string, _ Heal, err error) {
 		slept := func(ctx context.Context) error { return primary.Sleep(ctx, sleepFor) }
 		if err := act(ctx, slept); err != nil {
 			return "", nil, err
@@ -134,5 +130,5 @@ var slowServer = Fault{
 			times, err = "twice", act(ctx, slept)
 		}
 		return "kept " + primary.Name + " busy " + times + " for " + sleepFor.String(), nil, err
-	},
+	}),
 }

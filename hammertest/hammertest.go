@@ -6,6 +6,7 @@
 package hammertest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -99,9 +100,7 @@ type suite struct {
 // begin says what is wrong with a call before anything is started. It returns nil in a process that the call was not made for.
 func begin(t *testing.T, open Open, c Config) *suite {
 	t.Helper()
-	if c.Topology == "" {
-		c.Topology = topologies.All[0].Name
-	}
+	c.Topology = cmp.Or(c.Topology, topologies.All[0].Name)
 	topology, ok := topologies.Find(c.Topology)
 	if !ok {
 		t.Fatalf("hammertest: Config.Topology %q: there is %s", c.Topology, strings.Join(topologies.Names(), ", "))

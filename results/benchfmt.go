@@ -40,7 +40,8 @@ func WriteBenchmarks(w io.Writer, runs []Run) error {
 		if r.Visits.Done == 0 {
 			continue // a benchmark without an iteration is none
 		}
-		result := &benchfmt.Result{Iters: int(r.Visits.Done), Name: r.benchmarkName()}
+		name := fmt.Sprintf("Visit/topology=%s/lock=%s/workers=%d/keys=%d-%d", r.Topology, r.Lock, r.Workers, r.Keys, max(r.Environment.Procs, 1))
+		result := &benchfmt.Result{Iters: int(r.Visits.Done), Name: benchfmt.Name(name)} // benchstat groups by what the name has
 		for _, c := range [][2]string{
 			{"goos", r.Environment.OS}, {"cpu", r.Environment.CPU}, {"suite", r.Environment.Suite}, {"server", r.Settings["server"]},
 			{"counter", r.Counter}, {"faults", strings.Join(r.Faults, " ")}, {"load", r.Workload()}, {"seed", fmt.Sprint(r.Seed)}, {"run", r.Name},
@@ -65,10 +66,4 @@ func WriteBenchmarks(w io.Writer, runs []Run) error {
 		}
 	}
 	return nil
-}
-
-// benchmarkName has what benchstat groups by.
-func (r *Run) benchmarkName() benchfmt.Name {
-	return benchfmt.Name(fmt.Sprintf("Visit/topology=%s/lock=%s/workers=%d/keys=%d-%d", r.Topology, r.Lock, r.Workers, r.Keys,
-		max(r.Environment.Procs, 1)))
 }

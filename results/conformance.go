@@ -31,9 +31,6 @@ type claim struct {
 	causes     []string // of any checker
 }
 
-// always is for what nobody need claim.
-func always(*history.Claims) bool { return true }
-
 var claims = []claim{
 	{"excludes", "one holder at a time", func(c *history.Claims) bool { return c.Excludes }, []string{"exclusion", "lost-updates", "linearizable"},
 		[]string{"over-claim", "silent-reacquire"}},
@@ -48,7 +45,7 @@ var claims = []claim{
 	{"reentrant", "a holder can acquire again", func(c *history.Claims) bool { return c.Reentrant }, []string{"reentrancy"}, nil},
 	{"renews", "a lease is renewed until it is released, or its holder is told", func(c *history.Claims) bool { return c.Renews }, nil,
 		[]string{"renewal-failure"}},
-	{"serves", "who waits is granted the lock when it is free", always, []string{"liveness"}, nil},
+	{"serves", "who waits is granted the lock when it is free", func(*history.Claims) bool { return true }, []string{"liveness"}, nil},
 }
 
 // by tells whether a verdict is on the claim. A failure is on the claim that its cause belongs to, if it belongs to one.

@@ -42,10 +42,9 @@ type LiveAgent struct {
 
 // Text says who worked, and what is known of the clocks.
 func (f *Fleet) Text() string {
-	var names []string
-	for _, a := range f.Agents {
-		names = append(names, fmt.Sprintf("%s on %s (%s)", a.Name, a.Host, human.Quantity(int64(a.CPUs), "CPU")))
-	}
+	names := human.Names(f.Agents, func(a Agent) string {
+		return fmt.Sprintf("%s on %s (%s)", a.Name, a.Host, human.Quantity(int64(a.CPUs), "CPU"))
+	})
 	return strings.Join(names, ", ") + "; " + f.clocks()
 }
 

@@ -62,11 +62,13 @@ type Reading struct {
 	Support Support
 }
 
-// distributions are the latencies that a metric can be a statistic of.
-var distributions = []struct {
+type distribution struct {
 	name, word, facet string
 	of                func(*Run) *Percentiles
-}{
+}
+
+// distributions are the latencies that a metric can be a statistic of.
+var distributions = []distribution{
 	{"acquire", "acquire", speed, func(r *Run) *Percentiles { return &r.Latency.Acquire }},
 	{"acquire_with_unfinished", "with unfinished", patience, func(r *Run) *Percentiles { return &r.Waiting.Unfinished }},
 	{"random_waiter", "random waiter", patience, func(r *Run) *Percentiles { return &r.Waiting.RandomWaiter }},
@@ -78,11 +80,13 @@ var distributions = []struct {
 	{"try", "try", speed, func(r *Run) *Percentiles { return &r.Latency.Try }},
 }
 
-// statistics are what a metric can say of a distribution.
-var statistics = []struct {
+type statistic struct {
 	name string
 	of   func(*Percentiles) *int64
-}{
+}
+
+// statistics are what a metric can say of a distribution.
+var statistics = []statistic{
 	{"p50", func(p *Percentiles) *int64 { return p.P50 }},
 	{"p90", func(p *Percentiles) *int64 { return p.P90 }},
 	{"p99", func(p *Percentiles) *int64 { return p.P99 }},
@@ -187,16 +191,9 @@ func meantMetric(name string) string {
 
 // MetricNames lists the metrics for people, those of one distribution together.
 func MetricNames() string {
-	var percentiles, names, rest []string
-	for _, s := range statistics {
-		percentiles = append(percentiles, s.name)
-	}
-	for _, d := range distributions {
-		names = append(names, d.name)
-	}
-	for _, m := range Metrics[len(distributions)*len(statistics):] {
-		rest = append(rest, m.Name)
-	}
+	percentiles := human.Names(statistics, func(s statistic) string { return s.name })
+	names := human.Names(distributions, func(d distribution) string { return d.name })
+	rest := human.Names(Metrics[len(distributions)*len(statistics):], func(m Metric) string { return m.Name })
 	return fmt.Sprintf("%s, each with .%s; %s", strings.Join(names, ", "), strings.Join(percentiles, " ."), strings.Join(rest, ", "))
 }
 

@@ -67,8 +67,8 @@ func (r *Run) Loop() string {
 	return text
 }
 
-// phaseHead is the head of a table of phases.
-var phaseHead = []string{"phase", "from", "for", "due", "counted", "counted/s", "response p50", "p99", "max", "commands", "server CPU"}
+// PhaseHead is the head of a table of phases.
+var PhaseHead = []string{"phase", "from", "for", "due", "counted", "counted/s", "response p50", "p99", "max", "commands", "server CPU"}
 
 // Row is the phase in a table whose head is PhaseHead.
 func (p *Phase) Row() []string {
@@ -83,9 +83,6 @@ func (p *Phase) Row() []string {
 	return []string{p.Name, clock(p.From), clock(p.To - p.From), human.Count(p.Visits.Begun + p.Visits.Skipped + p.Unfinished),
 		human.Count(p.Visits.Done), rate, q.Text(q.P50), q.Text(q.P99), most, commands, cpu}
 }
-
-// PhaseHead is the head of a table of phases.
-func PhaseHead() []string { return slices.Clone(phaseHead) }
 
 func clock(ns int64) string { return human.Number(time.Duration(ns).Seconds()) + " s" }
 
@@ -107,7 +104,7 @@ func writePhases(p *human.Printer, runs []Run) {
 		if len(runs) > 1 {
 			p.Line("%s", r.Combination())
 		}
-		width := len(phaseHead[0])
+		width := len(PhaseHead[0])
 		for k := range r.Phases {
 			width = max(width, len(r.Phases[k].Name))
 		}
@@ -118,7 +115,7 @@ func writePhases(p *human.Printer, runs []Run) {
 			}
 			p.Line("%s  %s", line, load)
 		}
-		row(phaseHead, "load")
+		row(PhaseHead, "load")
 		for k := range r.Phases {
 			x := &r.Phases[k]
 			load := x.Load

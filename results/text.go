@@ -47,10 +47,7 @@ func starving(workers []int) string {
 		return "nobody starving"
 	}
 	const most = 8
-	names := make([]string, 0, most)
-	for _, w := range workers[:min(len(workers), most)] {
-		names = append(names, fmt.Sprintf("w%02d", w))
-	}
+	names := human.Names(workers[:min(len(workers), most)], func(w int) string { return fmt.Sprintf("w%02d", w) })
 	text := fmt.Sprintf("%d STARVING (%s", len(workers), strings.Join(names, " "))
 	if len(workers) > most {
 		text += fmt.Sprintf(" and %d more", len(workers)-most)

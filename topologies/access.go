@@ -56,7 +56,7 @@ func (t *Topology) Spawn(cmd *exec.Cmd) error {
 		return err
 	}
 	if t.reaper != nil {
-		t.reaper.pid(cmd.Process.Pid)
+		t.reaper.Watch(cmd.Process.Pid)
 	}
 	return nil
 }

@@ -131,10 +131,7 @@ func (t *Topology) describe() {
 	}
 	t.Settings["attached"] = strings.Join(nodes, ", ")
 	t.Settings["prefix"] = t.prefix
-	t.Settings["server"] = t.Options.Server.String()
-	if t.Settings["server"] == "" {
-		t.Settings["server"] = "unknown: the servers do not tell their version"
-	}
+	t.Settings["server"] = cmp.Or(t.Options.Server.String(), "unknown: the servers do not tell their version")
 	delete(t.Settings, "profile")
 	if len(a.Allow) > 0 {
 		t.Settings["allowed"] = strings.Join(slices.Sorted(slices.Values(a.Allow)), ",")

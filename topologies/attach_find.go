@@ -48,7 +48,7 @@ func (t *Topology) at(ctx context.Context, name string, role Role, e Endpoint) (
 func (n *Node) connect(ctx context.Context, e Endpoint) error {
 	a := n.topology.Spec.attached
 	n.control = newControl(controlOptions{addr: n.front, to: n.back, login: e.Login, db: e.DB, tls: a.tls})
-	n.control.AddHook(guard{n.topology.prefix, a.Allow})
+	n.control.AddHook(guard{prefix: n.topology.prefix, allow: a.Allow})
 	hello, err := n.control.Do(ctx, "HELLO").Result()
 	var reply redis.Error
 	switch {

@@ -56,16 +56,18 @@ func processSpace() string {
 
 // processStart is when a process began; empty if there is none of that number, or if the system does not say.
 func processStart(pid int) string {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return ""
-	}
-	_, after, _ := strings.Cut(string(text), ") ")
-	const start = 19 // field 22 of proc_pid_stat(5), of which two are before
-	if fields := strings.Fields(after); len(fields) > start {
-		return fields[start]
+	const start = 19 // field 22
+	if stat := processStat(pid); len(stat) > start {
+		return stat[start]
 	}
 	return ""
+}
+
+// processStat is what the system says of a process, from field 3 of proc_pid_stat(5) on; nil if there is none, or no /proc.
+func processStat(pid int) []string {
+	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	_, after, _ := strings.Cut(string(text), ") ")
+	return strings.Fields(after)
 }
 
 // keep makes the suite's own clients of the sites: they look after keys, past all links.

@@ -1,6 +1,7 @@
 package topologies
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -145,9 +146,6 @@ func (t *Topology) ClientSettings() map[string]string {
 // Client makes a client for the site. The caller closes it.
 func (s *Site) Client(o ClientOptions) redis.UniversalClient {
 	quiet()
-	if o.ReadTimeout == 0 {
-		o.ReadTimeout = clientReadTimeout
-	}
 	var c redis.UniversalClient
 	switch {
 	case s.Cluster:
@@ -175,7 +173,7 @@ func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 		SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
 		ClientName: o.Name, Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
-		DialTimeout: s.dialTimeout(), DialerRetries: 1, ReadTimeout: o.ReadTimeout,
+		DialTimeout: s.dialTimeout(), DialerRetries: 1, ReadTimeout: cmp.Or(o.ReadTimeout, clientReadTimeout),
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if o.LibraryRetries {
@@ -221,13 +219,11 @@ func newControl(to controlOptions) *redis.Client {
 
 // once keeps a cluster client from repeating a command after a lost reply. MaxRedirects cannot do that: it also bounds
 // MOVED and ASK, which must be followed.
-type once struct{}
+type once struct{ passing }
 
 type unrepeatable struct{ redis.Cmder }
 
 func (unrepeatable) NoRetry() bool { return true }
-
-func (once) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (once) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error { return next(ctx, unrepeatable{cmd}) }

@@ -18,8 +18,17 @@ import (
 // handshake. The command had certainly no effect.
 var ErrUnreachable = errors.New("unreachable")
 
+// passing is a redis.Hook that changes nothing.
+type passing struct{}
+
+func (passing) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (passing) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (passing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
 // dialing marks the errors of making a connection.
-type dialing struct{}
+type dialing struct{ passing }
 
 func (dialing) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -29,12 +38,6 @@ func (dialing) DialHook(next redis.DialHook) redis.DialHook {
 		}
 		return conn, err
 	}
-}
-
-func (dialing) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (dialing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // dialer makes connections from the client's own source address. Where the primary is moved by hand, new

@@ -1,6 +1,7 @@
 package topologies
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -19,11 +20,7 @@ const embeddedTick = time.Millisecond
 func (n *Node) startEmbedded() error {
 	server := miniredis.NewMiniRedis()
 	server.RequireAuth(n.topology.password)
-	addr := n.front
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	if err := server.StartAddr(addr); err != nil {
+	if err := server.StartAddr(cmp.Or(n.front, "127.0.0.1:0")); err != nil {
 		return err
 	}
 	n.mini = &embeddedNode{server: server, stop: make(chan struct{}), done: make(chan struct{})}

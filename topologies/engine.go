@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/user"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -274,7 +273,7 @@ func (n *Node) family() (all []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, entry := range entries {
 		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			if _, parent := standing(pid); parent > 0 {
+			if parent := parentOf(pid); parent > 0 {
 				children[parent] = append(children[parent], pid)
 			}
 		}
@@ -286,17 +285,14 @@ func (n *Node) family() (all []int) {
 	return all
 }
 
-// standing is the state of a process and its parent; no parent if it has ended.
-func standing(pid int) (state string, parent int) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", 0
+// parentOf is the parent of a process; 0 if that has ended.
+func parentOf(pid int) (parent int) {
+	stat := processStat(pid)
+	if len(stat) < 2 || stat[0] == "Z" || stat[0] == "X" {
+		return 0
 	}
-	_, after, _ := strings.Cut(string(text), ") ")
-	if _, err := fmt.Sscan(after, &state, &parent); err != nil || state == "Z" || state == "X" {
-		return state, 0
-	}
-	return state, parent
+	parent, _ = strconv.Atoi(stat[1])
+	return parent
 }
 
 // await returns when the processes have ended.
@@ -304,7 +300,7 @@ func await(pids []int) error {
 	ticker, late := time.NewTicker(time.Millisecond), time.After(endTimeout)
 	defer ticker.Stop()
 	for _, pid := range pids {
-		for _, parent := standing(pid); parent > 0; _, parent = standing(pid) {
+		for parentOf(pid) > 0 {
 			select {
 			case <-ticker.C:
 			case <-late:

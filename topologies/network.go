@@ -143,11 +143,11 @@ func (n *Network) check(r Rule) error {
 	if len(r.From) == 0 || len(r.To) == 0 {
 		return errors.New("a rule needs parties on both sides")
 	}
+	good := slices.Sorted(maps.Values(n.nodes))
 	for _, p := range slices.Concat(r.From, r.To) {
-		if p == AllNodes || p == AllClients || n.isNode(p) || isClient(p) {
+		if p == AllNodes || slices.Contains(good, p) || isClient(p) {
 			continue
 		}
-		good := slices.Sorted(maps.Values(n.nodes))
 		return fmt.Errorf("no party %q: there are %v, %q, %q and %q", p, good, AllNodes, AllClients, ClientParty(1))
 	}
 	if r.Latency < 0 || r.Jitter < 0 || r.Effect > LoseReply {
@@ -163,15 +163,6 @@ func (n *Network) check(r Rule) error {
 func isClient(p Party) bool {
 	source, err := strconv.Atoi(strings.TrimPrefix(string(p), clientPrefix))
 	return p == AllClients || err == nil && p == ClientParty(max(source, 1))
-}
-
-func (n *Network) isNode(p Party) bool {
-	for _, node := range n.nodes {
-		if node == p {
-			return true
-		}
-	}
-	return false
 }
 
 // party identifies who made a connection, by the address. A client without a source address of its own belongs to AllClients

@@ -62,7 +62,7 @@ func victimOfReaper() (pids []string, dir string) {
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}
-	r.pid(cmd.Process.Pid)
+	r.Watch(cmd.Process.Pid)
 	return []string{strconv.Itoa(cmd.Process.Pid)}, dir
 }
 
@@ -150,7 +150,7 @@ func TestReaperRemovesOnlyOurDirectories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.close(); err != nil {
+	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(keep); err != nil {

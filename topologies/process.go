@@ -72,7 +72,7 @@ func (n *Node) spawn() error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
-	n.topology.reaper.pid(cmd.Process.Pid)
+	n.topology.reaper.Watch(cmd.Process.Pid)
 	n.process, n.ended, n.paused, n.killed = cmd, make(chan struct{}), false, false
 	n.pid.Store(int64(cmd.Process.Pid))
 	if n.topology.network != nil {

@@ -62,7 +62,7 @@ func (p *Program) Start() error {
 	if err := errors.Join(cmd.Start(), file.Close()); err != nil {
 		return fmt.Errorf("start %q: %w", p.Command, err)
 	}
-	p.reaper.pid(cmd.Process.Pid)
+	p.reaper.Watch(cmd.Process.Pid)
 	ended := make(chan struct{})
 	p.cmd, p.ended, p.state, p.killed = cmd, ended, Up, false
 	go func() {
@@ -118,6 +118,10 @@ func (p *Program) Kill() error {
 		return errors.New("not running")
 	}
 	p.killed = true
+	return p.kill()
+}
+
+func (p *Program) kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
 	}
@@ -161,12 +165,8 @@ func (p *Program) close() error {
 	case <-p.ended:
 		return nil
 	case <-timer.C:
+		return p.kill()
 	}
-	if err := p.signal(syscall.SIGKILL); err != nil {
-		return err
-	}
-	<-p.ended
-	return nil
 }
 
 // signal reaches the whole group. One that has just ended needs none.

@@ -66,33 +66,21 @@ func startReaper(dir string) (*reaper, error) {
 	return &reaper{input: input, cmd: cmd}, nil
 }
 
-// pid names a process that the reaper ends. A run goes on without a reaper.
-func (r *reaper) pid(pid int) {
+// Watch names a process that the reaper ends. A run goes on without a reaper.
+func (r *reaper) Watch(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, _ = fmt.Fprintf(r.input, "pid %d\n", pid)
 }
 
-// Guard ends the groups of processes when this one ends, however it ends.
-type Guard struct{ reaper *reaper }
+// Guard is a reaper of processes alone: it ends their groups when this process ends, however it ends.
+type Guard = reaper
 
 // OpenGuard opens one. The caller closes it.
-func OpenGuard() (*Guard, error) {
-	r, err := startReaper("")
-	if err != nil {
-		return nil, err
-	}
-	return &Guard{r}, nil
-}
+func OpenGuard() (*Guard, error) { return startReaper("") }
 
-// Watch names the leader of a group.
-func (g *Guard) Watch(pid int) { g.reaper.pid(pid) }
-
-// Close kills what is left of the groups.
-func (g *Guard) Close() error { return g.reaper.close() }
-
-// close ends the reaper; it kills and removes what is left.
-func (r *reaper) close() error {
+// Close ends the reaper; it kills and removes what is left.
+func (r *reaper) Close() error {
 	if err := r.input.Close(); err != nil {
 		return err
 	}

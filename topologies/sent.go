@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -12,8 +11,9 @@ import (
 
 // sent counts the commands that a server was sent by others than the clients of locks, by name.
 type sent struct {
-	mu    sync.Mutex
-	calls map[string]int64
+	passing // the suite sends no pipelines to a single server
+	mu      sync.Mutex
+	calls   map[string]int64
 }
 
 func (s *sent) count(name string) {
@@ -32,11 +32,6 @@ func (n *Node) Sent() map[string]int64 {
 	return maps.Clone(n.sent.calls)
 }
 
-// DialHook implements redis.Hook.
-func (s *sent) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
 // ProcessHook implements redis.Hook. A command that a server refuses is in none of its statistics.
 func (s *sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -46,11 +41,6 @@ func (s *sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		return err
 	}
-}
-
-// ProcessPipelineHook implements redis.Hook: the suite sends no pipelines to a single server.
-func (s *sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // helloChannel is where sentinels tell each other on every server that they are there. A primary passes that on to its

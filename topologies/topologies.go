@@ -3,6 +3,7 @@
 package topologies
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -130,9 +131,7 @@ const (
 // Up starts the topology and returns when it is ready. If that fails, it ends everything that it started, and the error
 // says which node lacks what.
 func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
-	if o.Profile == "" {
-		o.Profile = Fast
-	}
+	o.Profile = cmp.Or(o.Profile, Fast)
 	if o.Server.Embedded() && !s.embeddable {
 		return nil, fmt.Errorf("topology %s needs real servers, the embedded one serves only single and redlock", s.Name)
 	}
@@ -290,7 +289,7 @@ func (t *Topology) Close() error {
 		t.dir = ""
 	}
 	if t.reaper != nil {
-		errs = append(errs, t.reaper.close())
+		errs = append(errs, t.reaper.Close())
 		t.reaper = nil
 	}
 	if t.block != nil {

@@ -168,10 +168,7 @@ func (p *preflight) look(ctx context.Context) error {
 // lines say what there is, and what will and will not be measured.
 func (p *preflight) lines() []string {
 	t := p.topology
-	var nodes []string
-	for _, n := range t.Nodes {
-		nodes = append(nodes, fmt.Sprintf("%s %s %s", n.Name, n.Addr(), n.Role))
-	}
+	nodes := human.Names(t.Nodes, func(n *topologies.Node) string { return fmt.Sprintf("%s %s %s", n.Name, n.Addr(), n.Role) })
 	lines := []string{
 		fmt.Sprintf("%s, %s of %s: %s", t.Settings["server"], t.Spec.Name, human.Quantity(len(t.Nodes), "node"), strings.Join(nodes, ", ")),
 		"keys live under " + t.Spec.Attached().Prefix + "... and are removed at the end",

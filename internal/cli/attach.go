@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -15,9 +16,7 @@ func Arguments(args []string) []string { return attach.Hide(args) }
 // attachFlags declares the flags of a deployment that somebody else runs.
 func (o *options) attachFlags() {
 	a := &o.plan.Attach
-	if a.Prefix == "" {
-		a.Prefix = topologies.DefaultPrefix
-	}
+	a.Prefix = cmp.Or(a.Prefix, topologies.DefaultPrefix)
 	o.add(flag{setting, "addr", "work on servers that are up already, and start nothing: host:port, redis://user:password@host:port/db,\n" +
 		"rediss://...; several for sentinels, a cluster's seeds, replicas, or redlock: --topology says what they are.\n" +
 		"User and password also from $HAMMERLOCK_REDIS_USER and $HAMMERLOCK_REDIS_PASSWORD; see docs/ATTACH.md"},

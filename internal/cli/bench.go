@@ -56,7 +56,7 @@ func (o *options) allFlags() {
 	}
 	o.webFlag()
 	if o.listing && !o.plan.Verify {
-		o.quickFlag()
+		o.toggle(flag{session, "quick", "a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"}, "", &o.quick)
 	}
 	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
 		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)

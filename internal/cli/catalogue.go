@@ -29,13 +29,7 @@ type catalogue[T any] struct {
 	join func(parts []string) []string
 }
 
-func (c catalogue[T]) names() []string {
-	var names []string
-	for _, t := range c.all {
-		names = append(names, c.name(t))
-	}
-	return names
-}
+func (c catalogue[T]) names() []string { return human.Names(c.all, c.name) }
 
 func (c catalogue[T]) String() string { return strings.Join(c.names(), ", ") }
 

@@ -40,7 +40,8 @@ func (o *options) runFlags() {
 		o.metrics, err = listenAddress(text)
 		return err
 	})
-	o.planFileFlag()
+	o.text(flag{session, planFlag, "read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n" +
+		"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"}, "file", &o.file)
 	o.outputFlags()
 	o.tui = tuiAuto
 	one(o, flag{session, "tui", "the dashboard: auto = if stdout and stderr are a terminal; on; off"}, &o.tui, words(tuiAuto, tuiOn, tuiOff))
@@ -56,10 +57,7 @@ func listenAddress(text string) (string, error) {
 	if _, err := net.LookupPort("tcp", port); err != nil {
 		return "", fmt.Errorf("port %q: from 0 to 65535", port)
 	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port), nil
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
 // openMetrics serves metrics if there is --metrics; nil if not. An address that is not available is a mistake.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -58,7 +59,7 @@ func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *op
 	lock := job.Combinations[0].Lock
 	all := results.Conformance(lock.Claims, runs)
 	x := exit(s.stop, judgements(o.plan.Out, runs), nil, nil)
-	if x.Code == Inconclusive && undecided(all) == "" {
+	if x.Code == Inconclusive && !slices.ContainsFunc(all, func(c results.Claim) bool { return c.Status == checker.Inconclusive }) {
 		x = Exit{} // every claim was decided by some run
 	}
 	return e.answer(o, result{x, struct {
@@ -68,14 +69,4 @@ func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *op
 		Made   history.Claims  `json:"made"`
 		Claims []results.Claim `json:"claims"`
 	}{schema, x, lock.Name, lock.Claims, all}, func(w io.Writer) error { return results.WriteConformance(w, lock.Name, all) }, nil})
-}
-
-// undecided is the first claim of which nothing can be said; empty if there is none.
-func undecided(all []results.Claim) string {
-	for _, c := range all {
-		if c.Status == checker.Inconclusive {
-			return c.Claim
-		}
-	}
-	return ""
 }

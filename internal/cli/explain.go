@@ -131,16 +131,10 @@ func explained(k crew.Catalogue) (all []string) {
 	for _, w := range glossary.All {
 		all = append(all, w.Names()...)
 	}
-	all = append(append(all, metricsWord), allMetrics.names()...)
-	for _, names := range [][]string{locksOf(k).names()[1:], faults.Names(), topologiesOf(k).names(), allScenarios.names()[1:], countersOf(k).names()} {
-		all = append(all, names...)
-	}
-	for _, c := range slices.Concat(checker.All, checker.OfServices) {
-		all = append(all, c.Name)
-	}
-	for _, c := range results.Conformance(history.Claims{}, nil) {
-		all = append(all, c.Claim)
-	}
+	all = slices.Concat(all, []string{metricsWord}, allMetrics.names(), locksOf(k).names()[1:], faults.Names(), topologiesOf(k).names(),
+		allScenarios.names()[1:], countersOf(k).names(),
+		human.Names(slices.Concat(checker.All, checker.OfServices), func(c checker.Checker) string { return c.Name }),
+		human.Names(results.Conformance(history.Claims{}, nil), func(c results.Claim) string { return c.Claim }))
 	slices.Sort(all)
 	return slices.Compact(all)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,9 +113,7 @@ func (o *options) readFleet(e Env) {
 			e.lines("agents:", errors.New(line))
 		}
 	}
-	if f.Listen = f.listen; f.Listen == "" {
-		f.Listen = "127.0.0.1:4222"
-	}
+	f.Listen = cmp.Or(f.listen, "127.0.0.1:4222")
 	for _, d := range []struct {
 		flag  string
 		value time.Duration

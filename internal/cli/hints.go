@@ -81,12 +81,7 @@ func libraryCommands(root *cobra.Command) {
 }
 
 // below names the commands below one.
-func below(c *cobra.Command) (names []string) {
-	for _, sub := range c.Commands() {
-		names = append(names, sub.Name())
-	}
-	return names
-}
+func below(c *cobra.Command) []string { return human.Names(c.Commands(), (*cobra.Command).Name) }
 
 // misplaced asks for the command that was probably meant: another one of this program, or one of the other program.
 func misplaced(c *cobra.Command, arg string) string {

@@ -12,6 +12,7 @@ import (
 
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
 	"hammerlock/internal/service"
 	"hammerlock/workload"
 )
@@ -126,12 +127,8 @@ func (o *options) request(f flag, to *service.Request) {
 }
 
 func (o *options) refusal(to *[]int) {
-	var texts []string
-	for _, status := range *to {
-		texts = append(texts, strconv.Itoa(status))
-	}
 	o.add(flag{setting, "refusal", "statuses by which the service says that it has not counted the visit, as in 409,503"}, "status,...",
-		strings.Join(texts, ","), func(text string) error {
+		strings.Join(human.Names(*to, strconv.Itoa), ","), func(text string) error {
 			*to = nil
 			for _, item := range split(text) {
 				status, err := strconv.Atoi(item)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,9 +115,7 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 			o.mistake("%s: %s: %s: %s", place, p.Called(), m.Key, m.Text)
 		}
 	}
-	if p.Duration == 0 {
-		p.Duration = time.Hour // for those who look on: what happens in it has time to
-	}
+	p.Duration = cmp.Or(p.Duration, time.Hour) // for those who look on: what happens in it has time to
 	head := "--" + phasesFlag + " " + p.Called() + ":"
 	o.places[head] = o.place(n)
 	for key, place := range at {

@@ -79,18 +79,12 @@ var phaseKeys = []phaseKey{
 		}, func(p *harness.Phase) string { return strings.Join(p.Faults, ",") }},
 }
 
-func phaseKinds() (names []string) {
-	for _, k := range harness.PhaseKinds {
-		names = append(names, k.Name)
-	}
-	return names
+func phaseKinds() []string {
+	return human.Names(harness.PhaseKinds, func(k harness.PhaseKind) string { return k.Name })
 }
 
-func phaseKeyNames() (names []string) {
-	for _, k := range phaseKeys {
-		names = append(names, k.name)
-	}
-	return names
+func phaseKeyNames() []string {
+	return human.Names(phaseKeys, func(k phaseKey) string { return k.name })
 }
 
 func unless(is bool, text string) string {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,12 +39,6 @@ type entry struct {
 
 // item is one value, and where it is in the plan's file.
 type item struct{ text, at string }
-
-// planFileFlag declares --plan.
-func (o *options) planFileFlag() {
-	o.text(flag{session, planFlag, "read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n" +
-		"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"}, "file", &o.file)
-}
 
 // settle sets the flags that the command line does not, from the environment, or else from the plan's file, and notes where
 // each comes from.
@@ -223,9 +218,7 @@ func (o *options) writePlan(w io.Writer) error {
 		if !ok || !settable(f) || said(&o.plan, f.Name) || origin == "" && v.text == "" || unused {
 			return
 		}
-		if origin == "" {
-			origin = byDefault
-		}
+		origin = cmp.Or(origin, byDefault)
 		if f.Name == phasesFlag && v.text != "" {
 			o.writePhases(p, origin)
 			return

@@ -18,10 +18,6 @@ var quick = []preset{{"duration", "2s"}, {"warmup", "200ms"}, {"workers", "4"}}
 const quickNote = "--quick: 2 s each with 4 workers. Rare pauses, p99.9, waiters among many workers and a steady state are not seen: " +
 	"leave --quick out for numbers to keep"
 
-func (o *options) quickFlag() {
-	o.toggle(flag{session, "quick", "a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"}, "", &o.quick)
-}
-
 // settlePresets sets what --quick and --redis-server embedded stand for.
 func (o *options) settlePresets(flags *pflag.FlagSet) {
 	if o.quick && o.origins[phasesFlag] != "" {

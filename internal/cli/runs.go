@@ -15,12 +15,10 @@ import (
 
 // isRun tells whether a directory has what is left of a run: its record, or the history of one whose writer was killed.
 func isRun(dir string) bool {
-	for _, file := range []string{results.RunFile, results.HistoryFile} {
-		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{results.RunFile, results.HistoryFile}, func(file string) bool {
+		_, err := os.Stat(filepath.Join(dir, file))
+		return err == nil
+	})
 }
 
 // noRun says that there is something, but no run.
@@ -49,11 +47,7 @@ func locate(arg, out string) ([]string, error) {
 	case len(begin) > 1:
 		return nil, fmt.Errorf("%s: %d runs in %s begin with that: %s and so on", arg, len(begin), out, filepath.Base(begin[0]))
 	}
-	var names []string
-	for _, dir := range runsIn(out) {
-		names = append(names, filepath.Base(dir))
-	}
-	return nil, fmt.Errorf("%s: no such run, here or in %s%s", arg, out, human.Meant(arg, names))
+	return nil, fmt.Errorf("%s: no such run, here or in %s%s", arg, out, human.Meant(arg, human.Names(runsIn(out), filepath.Base)))
 }
 
 // locateOne finds the one run, or file, that an argument names.

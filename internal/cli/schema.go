@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -50,28 +52,19 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
 // documents are what has a schema, with what writes it.
-func documents(p harness.Plan) []struct {
-	name  string
-	write func(io.Writer) error
-} {
+func documents(p harness.Plan) map[string]func(io.Writer) error {
 	plan := newOptions(&cobra.Command{}, p)
 	plan.allFlags()
-	return []struct {
-		name  string
-		write func(io.Writer) error
-	}{
-		{"plan", plan.writeSchema},
-		{"run", func(w io.Writer) error { return writeSchemaOf[results.Run](w, "Hammerlock run: "+results.RunFile) }},
-		{"summary", func(w io.Writer) error { return writeSchemaOf[Document](w, "Hammerlock summary: what --json prints") }},
+	return map[string]func(io.Writer) error{
+		"plan":    plan.writeSchema,
+		"run":     func(w io.Writer) error { return writeSchemaOf[results.Run](w, "Hammerlock run: "+results.RunFile) },
+		"summary": func(w io.Writer) error { return writeSchemaOf[Document](w, "Hammerlock summary: what --json prints") },
 	}
 }
 
 // schemaCommand prints the schema of a document.
 func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
-	var names []string
-	for _, d := range documents(p) {
-		names = append(names, d.name)
-	}
+	names := slices.Sorted(maps.Keys(documents(p)))
 	c := &cobra.Command{
 		Use: "schema " + strings.Join(names, "|"), Short: "print the JSON Schema of a plan, of a saved run or of what --json prints", Args: takes(1, 1),
 		Long: "schema prints a JSON Schema: of a plan, for editors; of run.json, the record of a saved run; of the summary that\n" +
@@ -80,10 +73,8 @@ func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
 	}
 	o := newOptions(c, p)
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
-		for _, d := range documents(p) {
-			if d.name == args[0] {
-				return d.write(e.Stdout)
-			}
+		if write := documents(p)[args[0]]; write != nil {
+			return write(e.Stdout)
 		}
 		return usage("%q has no schema: %s", args[0], human.Instead(args[0], names))
 	}))

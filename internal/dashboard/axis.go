@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// timeAxis draws a row with the times between from and to, as many as there is room for, and returns how many.
-func (c canvas) timeAxis(y int, from, to time.Duration) (ticks int) {
+// timeAxis draws a row with the times between from and to, as many as there is room for.
+func (c canvas) timeAxis(y int, from, to time.Duration) {
 	c.put(0, y, faint, strings.Repeat("─", c.w))
 	if to <= from || c.w < 12 {
-		return 0
+		return
 	}
 	step := tickStep(to-from, c.w/12)
 	for at := (max(from, 0) + step - 1) / step * step; at < to; at += step {
@@ -19,10 +19,8 @@ func (c canvas) timeAxis(y int, from, to time.Duration) (ticks int) {
 		text := fmt.Sprintf("│%s s", decimals(at, step))
 		if x+utf8.RuneCountInString(text) <= c.w {
 			c.put(x, y, plain, text)
-			ticks++
 		}
 	}
-	return ticks
 }
 
 // tickStep is 1, 2 or 5 times a power of ten, at least a millisecond, so that an axis has at most so many ticks.

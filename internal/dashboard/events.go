@@ -15,13 +15,9 @@ func eventsInFull(c canvas, s *measure.Snapshot, st *state) {
 		events(c, s, st)
 		return
 	}
-	at := st.chosen(len(all))
-	if at < 0 {
-		at = len(all) - 1
-	}
 	rows := min(max(c.h/2-1, c.h-24), len(all)+1)
 	events(c.part(0, 0, c.w, rows), s, st)
-	window(c.part(0, rows, c.w, c.h-rows), &all[at], "")
+	window(c.part(0, rows, c.w, c.h-rows), st.chosenEvent(s), "")
 }
 
 // events lists what happened, the newest last.

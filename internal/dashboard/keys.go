@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
 
 	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
@@ -104,7 +105,9 @@ func (d *Dashboard) move(k tcell.Key, m tcell.ModMask) {
 	case tcell.KeyTab:
 		st.waits = !st.waits
 	case tcell.KeyEnter:
-		d.openEvent()
+		if e := st.chosenEvent(d.shown); e != nil {
+			d.open("event", &eventBox{tview.NewBox(), d, *e}, 78, 20)
+		}
 	case tcell.KeyLeft, tcell.KeyRight, tcell.KeyHome, tcell.KeyEnd:
 		if c := d.control.Load(); c != nil && c.Seek != nil {
 			seek(c.Seek, k, m)
@@ -225,9 +228,9 @@ func (d *Dashboard) confirm(what string, err error) {
 }
 
 // chosenEvent is the chosen event, or the newest; nil if there is none.
-func (d *Dashboard) chosenEvent() *measure.Event {
-	all := d.state.events(d.shown)
-	at := d.state.chosen(len(all))
+func (st *state) chosenEvent(s *measure.Snapshot) *measure.Event {
+	all := st.events(s)
+	at := st.chosen(len(all))
 	if len(all) == 0 {
 		return nil
 	}

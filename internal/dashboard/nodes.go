@@ -160,10 +160,7 @@ func deployment(c canvas, s *measure.Snapshot, st *state) {
 	c = c.part(0, 0, c.w, c.h-rows).panel("topology", more)
 	y := c.cuts(s)
 	list := st.nodes(s)
-	names := make([]string, 0, len(list))
-	for _, n := range list {
-		names = append(names, n.Name)
-	}
+	names := human.Names(list, func(n measure.NodeState) string { return n.Name })
 	for _, r := range s.Roles {
 		if !slices.Contains(names, r.Node) && len(list) == 0 {
 			names = append(names, r.Node)

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,19 +105,13 @@ func (d *Dashboard) target(c *measure.Controls, f measure.Choice) {
 	l := d.list(" " + f.Name + ": aimed at what? ")
 	l.AddItem("whatever the seed draws", "", 0, func() { d.closePopup(); inject("") })
 	for _, target := range f.Targets {
-		l.AddItem(d.entry(target, d.known(target)), "", 0, func() { d.closePopup(); inject(target) })
+		state := ""
+		if i := slices.IndexFunc(d.shown.Nodes, func(n measure.NodeState) bool { return n.Name == target }); i >= 0 {
+			state = roleText(&d.shown.Nodes[i]) + ", " + d.shown.Nodes[i].State
+		}
+		l.AddItem(d.entry(target, state), "", 0, func() { d.closePopup(); inject(target) })
 	}
 	d.open("target", l, 60, min(len(f.Targets)+3, 20))
-}
-
-// known is what a node is now; empty if no node has the name.
-func (d *Dashboard) known(name string) string {
-	for _, n := range d.shown.Nodes {
-		if n.Name == name {
-			return roleText(&n) + ", " + n.State
-		}
-	}
-	return ""
 }
 
 // entryName is the width of a name in a list.
@@ -157,13 +152,6 @@ func jump(l *tview.List, text string, after int) bool {
 		}
 	}
 	return false
-}
-
-// openEvent shows the chosen event, or the newest.
-func (d *Dashboard) openEvent() {
-	if e := d.chosenEvent(); e != nil {
-		d.open("event", &eventBox{tview.NewBox(), d, *e}, 78, 20)
-	}
 }
 
 // eventBox is the pop-up of an event.

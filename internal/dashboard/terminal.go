@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -51,12 +52,6 @@ func Start(o Options, getenv func(string) string) (*Dashboard, error) {
 
 // shows reads from the environment what the terminal can show: colours (https://no-color.org) and the locale's letters.
 func shows(getenv func(string) string) (ascii, color bool) {
-	locale := getenv("LC_ALL")
-	for _, name := range []string{"LC_CTYPE", "LANG"} {
-		if locale == "" {
-			locale = getenv(name)
-		}
-	}
-	locale = strings.ToLower(strings.ReplaceAll(locale, "-", ""))
+	locale := strings.ToLower(strings.ReplaceAll(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")), "-", ""))
 	return !strings.Contains(locale, "utf8"), getenv("NO_COLOR") == ""
 }

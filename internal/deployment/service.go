@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,11 +93,7 @@ func reached(ctx context.Context, addresses []string) error {
 		if err != nil {
 			return err
 		}
-		port := u.Port()
-		if port == "" {
-			port = u.Scheme
-		}
-		conn, err := (&net.Dialer{Timeout: readyAsk}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+		conn, err := (&net.Dialer{Timeout: readyAsk}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), u.Scheme)))
 		if err != nil {
 			return err
 		}

@@ -1,10 +1,12 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -148,9 +150,7 @@ func (n *watched) look(ctx context.Context) {
 		n.recover(begun)
 		return
 	}
-	if n.asked == 0 {
-		n.asked = ran
-	}
+	n.asked = cmp.Or(n.asked, ran)
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
 	defer cancel()
 	info, err := n.node.Info(ctx, "server", "replication")
@@ -210,22 +210,13 @@ func (n *watched) take(info map[string]string) {
 	what := n.node.Name + " became primary"
 	if role == "slave" {
 		what = n.node.Name + " became a replica"
-		if primary := n.d.at(net.JoinHostPort(info["master_host"], info["master_port"])); primary != "" {
-			what += " of " + primary
+		primary, nodes := net.JoinHostPort(info["master_host"], info["master_port"]), n.d.Topology.Nodes
+		if i := slices.IndexFunc(nodes, func(n *topologies.Node) bool { return n.Addr() == primary }); i >= 0 {
+			what += " of " + nodes[i].Name
 		}
 	}
 	n.watch.note(n.lane.Next(), what)
 	n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number), Outcome: history.OK})
-}
-
-// at names the node with an address.
-func (d *Deployment) at(addr string) string {
-	for _, n := range d.Topology.Nodes {
-		if n.Addr() == addr {
-			return n.Name
-		}
-	}
-	return ""
 }
 
 func (d *Deployment) embedded() bool { return d.spec.Options.Server.Embedded() }

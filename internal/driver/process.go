@@ -136,7 +136,7 @@ func (p *Process) ending() error {
 // listen reads what the program writes until its output ends. The first message is the greeting.
 func (p *Process) listen(greetings chan<- message) {
 	defer close(p.read)
-	lines, greeted := scanner(p.output), false
+	lines, greeted := bufio.NewReaderSize(p.output, maxLine), false // the buffer bounds the lines
 	for {
 		line, err := lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {

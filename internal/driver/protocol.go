@@ -5,6 +5,7 @@ package driver
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -206,9 +207,7 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 	p.Certain, s.Waits = slices.Contains(m.Claims, certainBusy), slices.Contains(m.Claims, waits)
 	wrong = append(wrong, strange("claim", m.Claims, append(good, certainBusy, waits))...)
 	s.Outlives = s.Claims.Renews
-	if p.Keys == "" {
-		p.Keys = locks.KeyPattern
-	}
+	p.Keys = cmp.Or(p.Keys, locks.KeyPattern)
 	if !strings.Contains(p.Keys, locks.KeyPattern) {
 		wrong = append(wrong, fmt.Sprintf("keys %q: it must contain %s", p.Keys, locks.KeyPattern))
 	}

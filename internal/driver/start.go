@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -195,6 +194,3 @@ func (p *Process) open(ctx context.Context, o Options) error {
 	}
 	return nil
 }
-
-// scanner reads lines; the buffer bounds them.
-func scanner(r *partial) *bufio.Reader { return bufio.NewReaderSize(r, maxLine) }

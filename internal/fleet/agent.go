@@ -215,6 +215,7 @@ func (w *worker) begin(ctx context.Context, p *plan) (got answer, err error) {
 	w.task = t
 	w.mu.Unlock()
 	got.Slack, got.Exchanges = t.crew.Slack(), t.exchanged()
-	w.o.Say(fmt.Sprintf("run %s: lock %s, %d of %d workers", p.Run, p.Lock, t.workers(), p.Orders.Shape.Workers))
+	from, to := p.Share.Workers(p.Orders.Shape.Workers)
+	w.o.Say(fmt.Sprintf("run %s: lock %s, %d of %d workers", p.Run, p.Lock, to-from, p.Orders.Shape.Workers))
 	return got, nil
 }

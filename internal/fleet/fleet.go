@@ -106,12 +106,9 @@ func (o *Options) server() (*server.Options, error) {
 	if err != nil || number < 0 || number > 65535 {
 		return nil, fmt.Errorf("--listen %q: the port is a number from 0 to 65535", o.Listen)
 	}
-	if number == 0 {
-		number = server.RANDOM_PORT
-	}
 	secured, err := o.Token.server()
 	return &server.Options{
-		Host: host, Port: number, NoSigs: true, NoLog: true, ServerName: "hammerlock", Authorization: o.Token.password(),
+		Host: host, Port: cmp.Or(number, server.RANDOM_PORT), NoSigs: true, NoLog: true, ServerName: "hammerlock", Authorization: o.Token.password(),
 		TLSConfig: secured, TLS: true, TLSTimeout: serverTimeout.Seconds(), DisableShortFirstPing: true,
 		MaxPayload: planMost,
 	}, err

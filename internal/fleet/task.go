@@ -71,11 +71,6 @@ func newTask(ctx context.Context, w *worker, p *plan) (*task, error) {
 	return t, nil
 }
 
-func (t *task) workers() int {
-	from, to := t.plan.Share.Workers(t.plan.Orders.Shape.Workers)
-	return to - from
-}
-
 // hear takes note that the coordinator is there.
 func (t *task) hear() {
 	t.mu.Lock()

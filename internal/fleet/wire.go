@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -171,10 +172,7 @@ func respond(m *nats.Msg, v any) {
 // introduce is the agent's hello.
 func introduce(name, epoch, version string) hello {
 	host, _ := os.Hostname() // only shown
-	if name == "" {
-		name = host
-	}
-	return hello{Protocol: protocol, Version: version, Name: name, Epoch: epoch, Host: host, CPUs: runtime.NumCPU(), Machine: machine()}
+	return hello{Protocol: protocol, Version: version, Name: cmp.Or(name, host), Epoch: epoch, Host: host, CPUs: runtime.NumCPU(), Machine: machine()}
 }
 
 // machine names the clock that all processes of a machine share; empty if that is not known. A time namespace has another.

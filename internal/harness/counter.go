@@ -1,8 +1,10 @@
 package harness
 
 import (
+	"slices"
 	"strings"
 
+	"hammerlock/internal/human"
 	"hammerlock/locks"
 	"hammerlock/workload"
 )
@@ -34,22 +36,11 @@ func (c *check) counter(all []Combination) {
 }
 
 func (c *check) countersBut(not func(workload.CounterSpec) bool) []string {
-	var list []string
-	for _, s := range c.plan.Known.Counters {
-		if !not(s) {
-			list = append(list, s.Name)
-		}
-	}
-	return list
+	return human.Names(slices.DeleteFunc(slices.Clone(c.plan.Known.Counters), not), func(s workload.CounterSpec) string { return s.Name })
 }
 
 // fencingLocks names the locks that draw fencing tokens, the wrong ones too.
 func (c *check) fencingLocks() []string {
-	var list []string
-	for _, s := range c.plan.Known.Locks {
-		if s.Claims.Fences {
-			list = append(list, s.Name)
-		}
-	}
-	return list
+	fencing := slices.DeleteFunc(slices.Clone(c.plan.Known.Locks), func(s locks.Spec) bool { return !s.Claims.Fences })
+	return human.Names(fencing, func(s locks.Spec) string { return s.Name })
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
@@ -25,10 +26,7 @@ func Version() string {
 			version = s.Value
 		}
 	}
-	if version == "" {
-		return "(devel)"
-	}
-	return version
+	return cmp.Or(version, "(devel)")
 }
 
 // environment describes this machine.

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -166,9 +167,7 @@ func (p Plan) phased() Plan {
 	for i := range p.Phases {
 		x := &p.Phases[i]
 		s := workload.Stretch{From: p.Warmup + p.Duration, Rate: base.rate(x), Burst: x.Burst, Workers: x.Workers}
-		if s.Workers == 0 {
-			s.Workers = base.Workload.Workers
-		}
+		s.Workers = cmp.Or(s.Workers, base.Workload.Workers)
 		s.To = s.From + x.Duration
 		if x.Kind == warmUp {
 			p.Warmup += x.Duration

@@ -16,6 +16,7 @@ import (
 	"hammerlock/faults"
 	"hammerlock/internal/attach"
 	"hammerlock/internal/crew"
+	"hammerlock/internal/human"
 	"hammerlock/internal/service"
 	"hammerlock/locks"
 	"hammerlock/results"
@@ -207,10 +208,10 @@ func (c *check) numbers() {
 		c.mistake("--popularity %s does nothing with one page: --keys 100 has more", w.Popularity)
 	}
 	if len(w.Trace) == 0 && !strings.HasPrefix(string(w.Arrivals), workload.TracePrefix) {
-		oneOf(c, "arrivals", string(w.Arrivals), names(workload.AllArrivals, func(a workload.Arrivals) string { return string(a) }))
+		oneOf(c, "arrivals", w.Arrivals, workload.AllArrivals)
 	}
-	oneOf(c, "popularity", string(w.Popularity), names(workload.AllPopularities, func(a workload.Popularity) string { return string(a) }))
-	oneOf(c, "profile", string(p.Profile), names(topologies.Profiles, func(a topologies.Profile) string { return string(a) }))
+	oneOf(c, "popularity", w.Popularity, workload.AllPopularities)
+	oneOf(c, "profile", p.Profile, topologies.Profiles)
 }
 
 // strained makes a run of every scenario that applies to a combination.
@@ -382,18 +383,9 @@ func (c *check) out() {
 	}
 }
 
-func oneOf(c *check, flag, value string, good []string) bool {
-	if slices.Contains(good, value) {
-		return true
+// oneOf finds a value that is not one of the good ones.
+func oneOf[T ~string](c *check, flag string, value T, good []T) {
+	if !slices.Contains(good, value) {
+		c.mistake("--%s %q: there is %s", flag, value, strings.Join(human.Names(good, func(t T) string { return string(t) }), ", "))
 	}
-	c.mistake("--%s %q: there is %s", flag, value, strings.Join(good, ", "))
-	return false
-}
-
-func names[T any](all []T, name func(T) string) []string {
-	var list []string
-	for _, t := range all {
-		list = append(list, name(t))
-	}
-	return list
 }

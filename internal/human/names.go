@@ -18,6 +18,14 @@ func Instead(name string, good []string) string {
 	return "there is " + strings.Join(good, ", ") + meant
 }
 
+// Names lists what things are called.
+func Names[T any](all []T, name func(T) string) (names []string) {
+	for _, t := range all {
+		names = append(names, name(t))
+	}
+	return names
+}
+
 // Meant asks for the name that was probably meant, as in "; did you mean lease?". It is empty if none is similar.
 func Meant(name string, good []string) string {
 	best, least := "", min(2, (len(name)+1)/3)+1

@@ -90,12 +90,7 @@ func (v *events) heal(op *history.Op) {
 
 // faultIn tells whether a fault was in force at some time between from and to.
 func (v *events) faultIn(from, to time.Duration) bool {
-	for i := range v.list {
-		if e := &v.list[i]; e.Kind == FaultEvent && e.At < to && (e.To == 0 || e.To >= from) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.list, func(e Event) bool { return e.Kind == FaultEvent && e.At < to && (e.To == 0 || e.To >= from) })
 }
 
 func at(t time.Duration) string { return fmt.Sprintf("at %.3f s", t.Seconds()) }

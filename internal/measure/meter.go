@@ -161,7 +161,10 @@ func (m *Meter) observe(op *history.Op) {
 	measured := op.Due >= m.from && op.Due < m.to
 	switch op.Kind {
 	case history.Skip:
-		m.skipped(op, measured)
+		m.answers.record(op.Due, op.Return, false)
+		if measured {
+			m.visits.Skipped++
+		}
 	case history.Acquire:
 		m.tried(op, w, measured)
 	case history.Store:
@@ -174,13 +177,6 @@ func (m *Meter) observe(op *history.Op) {
 		m.released(op, w, measured)
 	case history.End:
 		m.ended(op, w, measured)
-	}
-}
-
-func (m *Meter) skipped(op *history.Op, measured bool) {
-	m.answers.record(op.Due, op.Return, false)
-	if measured {
-		m.visits.Skipped++
 	}
 }
 

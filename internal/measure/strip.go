@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"time"
 
 	"hammerlock/history"
@@ -10,10 +11,6 @@ import (
 type strips struct {
 	workers []strip
 	orphans map[int32]int32 // by page: the worker whose lease is still in the servers after its hold
-}
-
-func newStrips(workers int) strips {
-	return strips{make([]strip, workers), map[int32]int32{}}
 }
 
 // strip is what a worker did in the last minute, in a ring of cells.
@@ -122,10 +119,7 @@ func (s *strip) tries(op *history.Op) (granted bool) {
 }
 
 func (s *strip) granted(op *history.Op) {
-	s.waiting, s.hold, s.page, s.from, s.until = false, op.ID, op.Key, op.Return, op.Until
-	if s.until == 0 {
-		s.until = history.Forever
-	}
+	s.waiting, s.hold, s.page, s.from, s.until = false, op.ID, op.Key, op.Return, cmp.Or(op.Until, history.Forever)
 }
 
 // paintHold paints the hold up to a time.

@@ -58,11 +58,8 @@ func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 	if len(by) == 0 {
 		by = agreement(sides)
 	}
-	c := &Comparison{By: by}
+	c := &Comparison{By: by, Sides: sideNames(sides)}
 	names, grouped := groupSides(sides, by)
-	for _, s := range sides {
-		c.Sides = append(c.Sides, s.Name)
-	}
 	for _, name := range names {
 		g := group{Name: name}
 		for _, m := range metrics {
@@ -231,11 +228,13 @@ func notes(sides []Side, by []string) (all []string) {
 	return all
 }
 
+func sideNames(sides []Side) []string {
+	return human.Names(sides, func(s Side) string { return s.Name })
+}
+
 // labels are the names of the sides, with what they differ in that runs can be grouped by.
-func labels(sides []Side, by []string) (all []string) {
-	for _, s := range sides {
-		all = append(all, s.Name)
-	}
+func labels(sides []Side, by []string) []string {
+	all := sideNames(sides)
 	for _, p := range properties {
 		texts, same := p.ofAll(sides)
 		for i := range all {

@@ -31,10 +31,6 @@ type pageHold struct {
 	from, held, believed time.Duration
 }
 
-func newOverlapFinder(found func(overlap)) *overlapFinder {
-	return &overlapFinder{keys: map[int32]*keyHolds{}, found: found}
-}
-
 func (f *overlapFinder) granted(v *stripVisit) {
 	k := f.keys[v.key]
 	if k == nil {
@@ -82,11 +78,13 @@ type operations func(each func(*history.Op)) error
 
 // readVisits hands on the visits and the overlaps of a run.
 func readVisits(source operations, found func(overlap), done func(*stripVisit)) (*visitReader, error) {
-	finder := newOverlapFinder(found)
+	finder := &overlapFinder{keys: map[int32]*keyHolds{}, found: found}
 	r := &visitReader{granted: finder.granted, done: func(v *stripVisit) { finder.done(v); done(v) }}
 	if err := source(r.observe); err != nil {
 		return nil, err
 	}
-	r.finish()
+	for i := range r.workers { // their visits go on when the history ends
+		r.close(&r.workers[i], r.last)
+	}
 	return r, nil
 }

@@ -119,7 +119,7 @@ func (r *saved) faultTable() tableView {
 func phaseTable(r *results.Run) (t tableView) {
 	for i := range r.Phases {
 		p := &r.Phases[i]
-		t.Head = append(results.PhaseHead(), "Load", "Faults")
+		t.Head = slices.Concat(results.PhaseHead, []string{"Load", "Faults"})
 		t.add(append(p.Row(), p.Load, human.List(p.Faults))...)
 	}
 	for i, head := range t.Head {

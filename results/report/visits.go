@@ -131,10 +131,3 @@ func (r *visitReader) close(v *stripVisit, at time.Duration) {
 	r.done(v)
 	v.id = 0
 }
-
-// finish closes the visits that go on when the history ends.
-func (r *visitReader) finish() {
-	for i := range r.workers {
-		r.close(&r.workers[i], r.last)
-	}
-}
