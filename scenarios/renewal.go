@@ -10,6 +10,6 @@ var renewal = Scenario{
 	Name:     "renewal",
 	Doc:      "holds of two leases: the lock has to renew them",
 	For:      renews,
-	Duration: 5 * time.Second,
+	Duration: 4200 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 40, 20, 2*Renewed },
 }
