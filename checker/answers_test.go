@@ -82,7 +82,7 @@ func wrongLeases(list []told, expires bool) map[string]int64 {
 				continue
 			}
 			answers = append(answers, op)
-			if excess := op.Until - op.Call - (tinyTTL - 1); excess > op.Latency() {
+			if excess := op.Until - op.Call - tinyTTL; excess > op.Latency() {
 				n["over-claim"]++
 			} else if excess > 0 {
 				between = append(between, op)
