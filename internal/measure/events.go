@@ -84,7 +84,7 @@ func (v *events) heal(op *history.Op) {
 	delete(v.open, op.Value)
 	if n -= v.dropped; ok && n >= 0 {
 		v.list[n].To = op.Return
-		v.list[n].Detail = append(v.list[n].Detail, "healed at "+at(op.Return))
+		v.list[n].Detail = append(v.list[n].Detail, "healed "+at(op.Return))
 	}
 }
 
