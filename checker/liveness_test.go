@@ -505,11 +505,9 @@ func held(c *Case, key int32) (believed, kept []bool) {
 				back = *op
 			}
 		}
-		from, end := a.Return, max(min(proof, max(crash, proof-time.Second)), landed)+3*time.Second
+		from, end := a.Call, max(min(proof, max(crash, proof-time.Second)), landed)+3*time.Second
 		if a.Outcome == history.OK {
 			from = max(a.Call, a.Return-time.Second)
-		} else {
-			from = a.Call
 		}
 		if back.Outcome == history.OK || back.Outcome == history.Failed && a.Outcome == history.OK {
 			end = min(end, back.Return)
