@@ -94,9 +94,6 @@ func (l *leases) claims(n int32, h *hold) (leases int64) {
 func (l *leases) claim(n, i int32, h *hold) {
 	op := &l.c.Ops[i]
 	life := l.least(op.TTL)
-	if life != history.Forever {
-		life += l.c.Bounds.Round // whether a server rounds down is not known: who relies on that is not accused of it alone
-	}
 	if life == history.Forever || op.Until == 0 {
 		return
 	}
@@ -110,7 +107,7 @@ func (l *leases) claim(n, i int32, h *hold) {
 	answer := period{op.Call, op.Return}
 	l.answers = append(l.answers, answer)
 	switch {
-	case op.Until <= op.Call+life:
+	case op.Until <= op.Call+life+l.c.Bounds.Round: // whether a server rounds down is not known: who relies on that it does not is not accused
 	case op.Until > op.Return+life:
 		l.fail("over-claim", fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %s asked for at %s are sure until %s only",
 			who(op.Worker), clock(op.Return), h.name(), clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+life)), *op)
@@ -146,7 +143,7 @@ func (l *leases) habit() {
 	h, op := &l.c.holds[l.firstLate[0]], &l.c.Ops[l.firstLate[1]]
 	l.fail("over-claim", fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
 		"but the %s asked for at %s are sure until %s only", human.Count(late), human.Count(int64(len(slow))), who(op.Worker), clock(op.Return), h.name(),
-		clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+l.least(op.TTL)+l.c.Bounds.Round)), *op)
+		clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
 	l.counts["over-claim"] += late - 1
 }
 
