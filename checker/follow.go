@@ -284,7 +284,7 @@ func (c *Case) contend() {
 	waited := make([]*history.Op, c.workers) // by worker: the try before, if it was refused
 	for i := range c.Ops {
 		op := &c.Ops[i]
-		if op.Kind != history.Acquire || op.Hold != op.ID && op.Hold != 0 {
+		if op.Kind != history.Acquire || op.Worker < 0 || op.Hold != op.ID && op.Hold != 0 {
 			continue
 		}
 		now := last[op.Key]

@@ -66,7 +66,7 @@ func checkLeaseValidity(c *Case) Verdict {
 		case l.told > 0 && l.notice > 0:
 			v.Summary += fmt.Sprintf("; %s told of a lost lease, at most %s after its end", human.Quantity(l.told, "holder"), human.Duration(l.notice))
 		case l.told > 0:
-			v.Summary += fmt.Sprintf("; %s holders were told that their lease was lost, each before its end", human.Count(l.told))
+			v.Summary += fmt.Sprintf("; %s told of a lost lease, each before its end", human.Quantity(l.told, "holder"))
 		}
 	}
 	return v

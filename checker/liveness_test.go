@@ -360,6 +360,16 @@ func TestWhatARunIsNotAbout(t *testing.T) {
 	}
 }
 
+// TestNobodysAcquire has an acquire without a worker, as a history from elsewhere may have: it is judged like any other history.
+func TestNobodysAcquire(t *testing.T) {
+	s := newBuilder()
+	s.grant(1, 0, 1, 3)
+	s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: -1, Call: 1, Return: 2})
+	if _, err := JudgeHistory(&s.prepared().History); err != nil {
+		t.Error(err)
+	}
+}
+
 // givesBackInVain has a release without an answer, and the next grant six seconds later.
 func (s *builder) givesBackInVain(linger time.Duration) {
 	s.h.Bounds.Linger = linger

@@ -47,7 +47,7 @@ func TestIdleServersCostNothing(t *testing.T) {
 			heard := client.Subscribe(t.Context(), "news")
 			defer heard.Close()
 			sent = d.since(t, func() { resubscribe(t, heard, 50) })
-			if sent < 75 { // on a busy machine nodes of a cluster talk more meanwhile than while they are idle; uncounted it would be 0
+			if sent < 75 { // 86 was seen in a cluster beside other tests, and why is not known; if they were not counted, it would be 0
 				t.Errorf("50 ends and beginnings of a subscription cost %d commands", sent)
 			}
 		})
