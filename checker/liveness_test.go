@@ -363,9 +363,10 @@ func TestWhatARunIsNotAbout(t *testing.T) {
 // TestNobodysAcquire has an acquire without a worker, as a history from elsewhere may have: it is judged like any other history.
 func TestNobodysAcquire(t *testing.T) {
 	s := newBuilder()
+	s.h.Workers, s.h.Processes, s.h.Keys = 2, 1, 1
 	s.grant(1, 0, 1, 3)
 	s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: -1, Call: 1, Return: 2})
-	if _, err := JudgeHistory(&s.prepared().History); err != nil {
+	if _, err := JudgeHistory(&s.h); err != nil {
 		t.Error(err)
 	}
 }
