@@ -200,7 +200,25 @@ func (l *leases) loss(h *hold) {
 	}
 	story := fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and there was no fault since",
 		who(h.Worker), h.name(), clock(at), clock(begin))
-	l.blame("renewal-failure", testimony{evidence, []string{story}}, l.c.stoodStill(h.Process, begin, at, Margin(h.TTL)))
+	why := l.c.stoodStill(h.Process, begin, at, Margin(h.TTL))
+	l.blame("renewal-failure", testimony{evidence, []string{story}}, cmp.Or(why, l.unanswered(h, begin, at)))
+}
+
+// unanswered finds that a hold's renewals were asked for and had no answer for a third of its lease, and that nothing is known
+// of why not; nil if there were answers, or a fault.
+func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
+	w := &window{name: "renewals of " + who(h.Worker) + " had no answer, and why is not known", period: period{history.Forever, from}}
+	silent := time.Duration(0)
+	for _, i := range h.Extends {
+		if op := &l.c.Ops[i]; op.Outcome == history.Unknown && op.Return > w.to && op.Call < to {
+			silent += min(op.Return, to) - max(op.Call, w.to)
+			w.from, w.to = min(w.from, op.Call), op.Return
+		}
+	}
+	if silent < h.TTL/3 || l.c.explained(from, to, 0, func(e *history.Effect) bool { return e != stoodFor }) != nil {
+		return nil
+	}
+	return w
 }
 
 // repeated tells whether a release may have been sent twice: the first answer was lost, and the second is that nothing

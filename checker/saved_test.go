@@ -513,6 +513,25 @@ var saved = map[string]struct {
 		s.gap(0, 50, 200)
 		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
 	}, Inconclusive, ""},
+	"lease-validity: not renewed, for nobody answered": {leaseValidity, func(s *script) {
+		s.Claims.Renews = true
+		a := s.acquire(1, 0, 1, 300)
+		s.extend(a, 100, 205, 300).Outcome = history.Unknown
+		s.denied(a, 310, 311)
+	}, Inconclusive, ""},
+	"lease-validity: not renewed, and one answer was late": {leaseValidity, func(s *script) {
+		s.Claims.Renews = true
+		a := s.acquire(1, 0, 1, 300)
+		s.extend(a, 100, 190, 300).Outcome = history.Unknown
+		s.denied(a, 310, 311)
+	}, Fail, "renewal-failure"},
+	"lease-validity: not renewed, for an answer was lost": {leaseValidity, func(s *script) {
+		s.Claims.Renews = true
+		s.fault(messagesLate, 90, 290)
+		a := s.acquire(1, 0, 1, 300)
+		s.extend(a, 100, 300, 300).Outcome = history.Unknown
+		s.denied(a, 310, 311)
+	}, Fail, "renewal-failure"},
 	"lease-validity: not renewed while a server was out by itself, and the process stood still for a moment": {leaseValidity, func(s *script) {
 		s.Claims.Renews = true
 		s.gap(0, 5, 6)

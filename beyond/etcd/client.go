@@ -82,6 +82,9 @@ func (o *observed) SendMsg(m any) error {
 		o.mu.Lock()
 		o.asked[q.ID] = append(o.asked[q.ID], time.Now())
 		o.mu.Unlock()
+		if l := o.client.lease(q.ID); l != nil {
+			l.Ask()
+		}
 	}
 	return o.ClientStream.SendMsg(m)
 }
@@ -98,13 +101,16 @@ func (o *observed) RecvMsg(m any) error {
 		call, o.asked[answer.ID] = all[0], all[1:]
 	}
 	o.mu.Unlock()
-	o.client.mu.Lock()
-	l := o.client.leases[answer.ID]
-	o.client.mu.Unlock()
-	if l != nil && answer.TTL > 0 && !call.IsZero() {
+	if l := o.client.lease(answer.ID); l != nil && answer.TTL > 0 && !call.IsZero() {
 		renewed(l, call, time.Duration(answer.TTL)*time.Second)
 	}
 	return nil
+}
+
+func (c *client) lease(id int64) *proof.Lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leases[id]
 }
 
 // watch lets the renewals of a lease be heard of; nil ends that.

@@ -13,6 +13,7 @@ type Hold struct {
 	Token string
 	Lost  chan struct{} // closed by Lose
 
+	began time.Time
 	until time.Time // what is recorded of its lease is over then
 	once  sync.Once
 	timer *time.Timer // ends it when the last proof does; nil = it is believed in for longer
@@ -32,13 +33,23 @@ type Lease struct {
 	promised time.Time
 	ends     time.Time // sooner, for the server's clock may go faster than ours
 	hold     *Hold     // that stands on it; nil = none
+	asked    time.Time // when the first renewal was asked for that has had no answer; zero = there is none
+}
+
+// Ask takes down that a renewal is asked for. If it has had no answer when the hold is lost, that is recorded.
+func (l *Lease) Ask() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked.IsZero() {
+		l.asked = time.Now()
+	}
 }
 
 // Renew takes down a promise, and when it may be over. A renewal is recorded as called now, with what is left of it.
 func (l *Lease) Renew(promised, ends time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.promised, l.ends = promised, ends
+	l.promised, l.ends, l.asked = promised, ends, time.Time{}
 	h := l.hold
 	if h == nil {
 		return
@@ -67,7 +78,7 @@ func (l *Lease) Left() time.Duration {
 func (l *Lease) Begin(h *Hold, strict bool) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hold, h.until = h, l.ends
+	l.hold, h.began, h.until = h, time.Now(), l.ends
 	if strict {
 		h.timer = time.AfterFunc(time.Until(l.ends), func() { l.late(h) })
 	}
@@ -78,7 +89,7 @@ func (l *Lease) late(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hold == h && !time.Now().Before(l.ends) {
-		h.Lose()
+		l.lose()
 	}
 }
 
@@ -87,8 +98,19 @@ func (l *Lease) Lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hold != nil {
-		l.hold.Lose()
+		l.lose()
 	}
+}
+
+// lose tells the holder, and records the renewal that was asked for in vain.
+func (l *Lease) lose() {
+	if l.Lane != nil && !l.asked.IsZero() {
+		clock := l.Lane.Clock()
+		l.Lane.Mark(&history.Op{Kind: history.Extend, Key: -1, Call: max(clock.At(l.asked), clock.At(l.hold.began)), Token: history.Hash(l.hold.Token),
+			TTL: l.promised.Sub(l.hold.began), Outcome: history.Unknown})
+		l.asked = time.Time{}
+	}
+	l.hold.Lose()
 }
 
 // Finish ends what stands on the lease: nothing of it is recorded any more.

@@ -213,6 +213,7 @@ func (s *session) beat(ctx context.Context) {
 // sync asks the leader for an answer.
 func (s *session) sync(ctx context.Context) error {
 	call := time.Now()
+	s.lease.Ask()
 	_, err := called(ctx, func() (string, error) { return s.conn.Sync("/") })
 	if err == nil {
 		s.proved(call)

@@ -1,0 +1,48 @@
+package proof
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// TestWhatIsAskedInVainIsRecorded: a renewal without an answer stands in the history when the hold is lost, and one that was
+// answered does not stand there as one without.
+func TestWhatIsAskedInVainIsRecorded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do   func(*Lease, time.Time)
+		want []history.Outcome
+	}{
+		"never asked":       {func(*Lease, time.Time) {}, nil},
+		"asked":             {func(l *Lease, _ time.Time) { l.Ask(); l.Ask() }, []history.Outcome{history.Unknown}},
+		"asked, answered":   {func(l *Lease, ends time.Time) { l.Ask(); l.Renew(ends, ends) }, []history.Outcome{history.OK}},
+		"asked, given back": {func(l *Lease, _ time.Time) { l.Ask(); l.Finish() }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := history.NewClock(0)
+			l := Lease{Lane: history.NewLane(clock, 0, 0, 16, make(chan struct{}, 1))}
+			ends := time.Now().Add(500 * time.Millisecond)
+			l.Renew(ends, ends)
+			h := NewHold("token")
+			l.Begin(h, true)
+			tt.do(&l, ends)
+			asked := clock.Now()
+			if name != "asked, given back" {
+				<-h.Lost
+			}
+			var got []history.Outcome
+			history.NewMerge(clock, []*history.Lane{l.Lane}).Flush(func(op *history.Op) {
+				got = append(got, op.Outcome)
+				if op.Kind != history.Extend || op.Token != history.Hash("token") || op.Outcome == history.Unknown && (op.Call > asked || op.Return < clock.At(ends)) {
+					t.Errorf("%+v", op)
+				}
+			})
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}
