@@ -106,7 +106,12 @@ func TestFindingRedsyncLockWaitsForAHungNode(t *testing.T) {
 			strict.clients = append(strict.clients, p.strict(t, i))
 		}
 		m := strict.newRedsync().NewMutex("strict", redsync.WithExpiry(2*time.Second), redsync.WithTries(1))
-		must(t, m.Lock())
+		err := m.Lock()
+		for try := 0; err != nil && try < 20; try++ { // a busy machine may need more than the 0.1 s that a node is given
+			t.Log(err)
+			err = m.Lock()
+		}
+		must(t, err)
 		t.Logf("%v left", time.Until(m.Until()))
 	})
 }
