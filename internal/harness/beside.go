@@ -46,32 +46,49 @@ type costs struct {
 	phases []deployment.Cost
 }
 
+// reading is what the servers had done at a moment, or so much later.
+type reading struct {
+	deployment.Cost
+	late time.Duration
+}
+
+// costLate is by how much of a phase a reading of its costs may be late: a later one counts what is done for visits of the next phase.
+const costLate = 0.1
+
+// since is what the servers did in a time that began with another reading; unknown if a reading is too late for that.
+func (r reading) since(before reading, lasted time.Duration) deployment.Cost {
+	c := r.Cost.Since(before.Cost)
+	c.Known = c.Known && float64(max(r.late, before.late)) <= costLate*float64(lasted)
+	return c
+}
+
 // cost reads what the servers do, where a phase begins and ends.
 func (x *execution) cost(ctx context.Context, done <-chan struct{}) (c costs) {
-	wait := func(at time.Duration) {
+	read := func(at time.Duration) reading {
 		timer := time.NewTimer(at - x.session.Clock.Now())
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-done:
+		case <-done: // the run has ended before
+			at = x.session.Clock.Now()
 		}
+		cost := x.deployment.Cost(ctx)
+		return reading{cost, x.session.Clock.Now() - at}
 	}
 	p := &x.combo.Plan
 	spans := p.spans()
 	if spans == nil {
 		spans = []measure.Span{{From: p.Warmup, To: p.Warmup + p.Duration}}
 	}
-	wait(spans[0].From)
-	last := x.deployment.Cost(ctx)
+	last := read(spans[0].From)
 	begin := last
 	for _, s := range spans {
 		if s.From == p.Warmup {
 			begin = last
 		}
-		wait(s.To)
-		now := x.deployment.Cost(ctx)
-		c.phases, last = append(c.phases, now.Since(last)), now
+		now := read(s.To)
+		c.phases, last = append(c.phases, now.since(last, s.To-s.From)), now
 	}
-	c.whole = last.Since(begin)
+	c.whole = last.Since(begin.Cost) // no phase follows
 	return c
 }
