@@ -144,12 +144,16 @@ func (c *Case) failures() (doubts []string) {
 	return doubts
 }
 
-// idleFaults names the planned faults that were not injected, or that coincided with neither a holder nor a waiter.
+// enoughOfAFault is the share of its planned time that a fault must have been in force.
+const enoughOfAFault = 0.5
+
+// idleFaults names the planned faults that were not injected, that were healed almost at once, for they had begun late, or that
+// coincided with neither a holder nor a waiter.
 func (c *Case) idleFaults() (doubts []string) {
 	if len(c.Faults) == 0 {
 		return nil
 	}
-	injected, met := make([]bool, len(c.Faults)), make([]bool, len(c.Faults))
+	injected, met, short := make([]bool, len(c.Faults)), make([]bool, len(c.Faults)), map[int64]time.Duration{}
 	for _, w := range c.windows {
 		if !w.fault || w.failed {
 			continue
@@ -157,6 +161,11 @@ func (c *Case) idleFaults() (doubts []string) {
 		n := c.Ops[w.op].Value
 		injected[n] = true
 		met[n] = met[n] || c.busy(w.period)
+		if f := &c.Faults[n]; w.heal >= 0 && f.Timed {
+			if lasted := c.Ops[w.heal].Call - c.Ops[w.op].Return; float64(lasted) < enoughOfAFault*float64(f.To-f.From) {
+				short[n] = lasted
+			}
+		}
 	}
 	for i, p := range c.Faults {
 		if p.ByHand {
@@ -166,6 +175,9 @@ func (c *Case) idleFaults() (doubts []string) {
 			doubts = append(doubts, fmt.Sprintf("fault %d, %s, was planned and not injected", i, p.Name))
 		} else if !met[i] {
 			doubts = append(doubts, fmt.Sprintf("fault %d, %s, coincided with neither a holder nor a waiter", i, p.Name))
+		} else if lasted, ok := short[int64(i)]; ok {
+			doubts = append(doubts, fmt.Sprintf("fault %d, %s, was planned for %s and in force for %s only", i, p.Name, human.Duration(p.To-p.From),
+				human.Duration(lasted)))
 		}
 	}
 	return doubts

@@ -29,7 +29,7 @@ type Step struct {
 
 // Injection is the step as a history keeps it, in a scene.
 func (s Step) Injection(in Scene) history.Injection {
-	return history.Injection{Name: s.name(), At: s.at(), From: s.From, To: s.To, Effect: s.Fault.Effect(in)}
+	return history.Injection{Name: s.name(), At: s.at(), From: s.From, To: s.To, Timed: !s.Alone && s.Point == "" && s.To > 0, Effect: s.Fault.Effect(in)}
 }
 
 func (s Step) name() string {

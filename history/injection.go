@@ -16,6 +16,7 @@ type Injection struct {
 	To     time.Duration `json:"to_ns,omitempty"`   // when it was to be healed; 0 = by itself
 	Node   string        `json:"node,omitempty"`    // where, if that was asked for
 	ByHand bool          `json:"by_hand,omitempty"` // it is in no plan
+	Timed  bool          `json:"timed,omitempty"`   // From and To were asked for; otherwise they were drawn
 	Effect Effect        `json:"effect,omitzero"`
 }
 
