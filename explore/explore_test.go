@@ -233,17 +233,31 @@ func (l restless) Acquire(ctx context.Context, key string, ttl time.Duration) (l
 	}
 }
 
+// sleepless is a lock that wakes who waits for it at once: each try is recorded.
+type sleepless struct{ locks.Lock }
+
+func (sleepless) Wait(ctx context.Context, _ string) (history.Wake, error) {
+	return history.Signal, ctx.Err()
+}
+
 // TestAScheduleThatDoesNotEndIsCut: it is counted, and proves nothing.
 func TestAScheduleThatDoesNotEndIsCut(t *testing.T) {
-	spec := find(t, "lease")
-	open := spec.Open
-	spec.Open = func(e locks.Env) (locks.Lock, error) {
-		l, err := open(e)
-		return restless{l}, err
-	}
-	r := run(t, spec, bounded(0))
-	if r.Status != checker.Inconclusive || r.Levels[0].Cut != 1 {
-		t.Errorf("got %v, %+v, want a schedule that was cut", r.Status, r.Levels)
+	for name, wrap := range map[string]func(locks.Lock) locks.Lock{
+		"within a try":  func(l locks.Lock) locks.Lock { return restless{l} },
+		"try after try": func(l locks.Lock) locks.Lock { return sleepless{l} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := find(t, "lease")
+			open := spec.Open
+			spec.Open = func(e locks.Env) (locks.Lock, error) {
+				l, err := open(e)
+				return wrap(l), err
+			}
+			r := run(t, spec, bounded(0))
+			if r.Status != checker.Inconclusive || r.Levels[0].Cut != 1 {
+				t.Errorf("got %v, %+v, want a schedule that was cut", r.Status, r.Levels)
+			}
+		})
 	}
 }
 

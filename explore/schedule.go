@@ -213,7 +213,8 @@ func (s *schedule) punctual(e *event) bool {
 // schedule makes one decision after another.
 func (s *schedule) schedule() {
 	for {
-		synctest.Wait() // now everybody waits for a message or for time
+		synctest.Wait()       // now everybody waits for a message or for time
+		s.merge.Drain(s.keep) // a client whose lane is full would wait for that, and never for a message again
 		if s.panicked() != "" {
 			return
 		}
@@ -239,7 +240,6 @@ func (s *schedule) schedule() {
 
 // rest lets time pass until something arrives, or a pause or an effect is over. It reports whether that can be.
 func (s *schedule) rest() bool {
-	s.merge.Drain(s.keep)
 	most := nap
 	for i, until := range s.paused {
 		if left := time.Until(until); left > 0 && !s.crashed[i] {
