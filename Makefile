@@ -179,7 +179,7 @@ completions: build
 	@for p in bench verify; do for s in bash zsh fish; do bin/$$p completion $$s > bin/completions/$$p.$$s || exit 1; done; done
 
 readme:
-	$(GO) test -count 1 -run 'TestReadme|TestArchitecture|TestMatrix' . -update
+	$(GO) test -count 1 -run 'TestReadme|TestArchitecture|TestMatrix|TestMutantsDocument' . -update
 
 # Which pictures of docs/pictures are taken.
 PICTURES = dashboard,report,comparison,runs

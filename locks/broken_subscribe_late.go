@@ -15,7 +15,7 @@ var subscribeLate = Spec{
 	Source: "redis-lock-py issue 3; Redisson issue 1763",
 	Sites:  OneSite,
 	Broken: "a release between the refusal and the subscription is not heard of, and nobody looks again: the lock is free and all sleep",
-	Caught: []symptom{{"lost-wakeup", "none"}, {"lost-wakeup", "delay"}},
+	Under:  []strained{{"lost-wakeup", "sleepers"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		return openNotifying(e, func(l *notifyingLock) look {

@@ -34,7 +34,6 @@ var set = []Pattern{
 		Faults: list{"partition:holder/nodes@granted"}, Processes: 2},
 	{Locks: list{"blind-watchdog", "watchdog"}, Topologies: list{"single"}, Faults: list{"flush"}},
 	{Locks: list{"float-quorum", "reached-quorum"}, Topologies: list{"redlock"}, Faults: list{"pause-minority"}},
-	{Locks: list{"renewal-dies"}, Topologies: list{"single"}, Faults: list{"pause-primary"}},
 	{Locks: list{"stop-after-release"}, Topologies: list{"replica"}, Faults: list{"partition"}},
 	{Locks: list{"renew-recreates"}, Topologies: list{"single"}, Faults: list{"stop-process@granted"}, Processes: 2},
 	// The classic failures of right locks.
@@ -85,6 +84,23 @@ var settings = []setting{
 		conditions{Workers: 4, Hold: 500 * time.Millisecond, Wait: 6 * time.Second, Duration: 4 * time.Second}},
 	{Pattern{Locks: list{"wait-all"}, Faults: list{"pause-minority@500ms"}},
 		conditions{Wait: 10 * time.Second, Duration: 9 * time.Second}},
+	// Extended late, and entered again late.
+	{Pattern{Locks: list{"extend-overwrites"}},
+		conditions{Extend: time.Second}},
+	{Pattern{Locks: list{"reentry-retakes"}},
+		conditions{Reenter: 1, Keys: 64, TTL: 500 * time.Millisecond}},
+	// It forgets all mutexes but sixteen.
+	{Pattern{Locks: list{"mutex-evicted"}},
+		conditions{Workers: 64, Keys: 24, Hold: 5 * time.Millisecond}},
+	// All others must be asleep when a holder dies.
+	{Pattern{Locks: list{"deaf-to-expiry"}},
+		conditions{Workers: 3, TTL: 500 * time.Millisecond, Hold: 20 * time.Millisecond, Think: time.Millisecond, Wait: 8 * time.Second,
+			Duration: 5 * time.Second}},
+	// A lease must have been renewed before its holder dies.
+	{Pattern{Locks: list{"extend-adds"}},
+		conditions{Workers: 16, Keys: 6, TTL: 400 * time.Millisecond, Hold: 900 * time.Millisecond, Wait: 8 * time.Second, Duration: 6 * time.Second}},
+	{Pattern{Locks: list{"reaper"}, Faults: list{faults.None}},
+		conditions{TTL: 600 * time.Millisecond, Hold: 450 * time.Millisecond, Wait: 6 * time.Second, Duration: 4 * time.Second}},
 	// With twelve workers some numbers are prefixes of others.
 	{Pattern{Locks: list{"redislock-token"}},
 		conditions{Workers: 12}},

@@ -21,7 +21,7 @@ type Pattern struct {
 	Topologies []string
 	Faults     []string // with or without what follows the name, and: survived, fatal, caught
 	Counters   []string
-	Processes  int // 0 = any
+	Processes  int // so many, or more; 0 = any
 }
 
 // The words that select by what the catalogues say.
@@ -36,7 +36,7 @@ const (
 // matches tells whether the pattern selects the cell.
 func (p *Pattern) matches(c Cell) bool {
 	lock, _ := c.specs()
-	return (p.Processes == 0 || p.Processes == c.Processes) && p.isAt(lock, c.Topology) &&
+	return c.Processes >= p.Processes && p.isAt(lock, c.Topology) &&
 		among(p.Counters, func(name string, _ bool) bool { return glob(name, c.Counter) }) &&
 		among(p.Faults, func(name string, out bool) bool { return isFault(name, out, c) })
 }
