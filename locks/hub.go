@@ -148,7 +148,8 @@ func (w *waiting) sleep(ctx context.Context, c *channel,
 	}
 	var over <-chan time.Time
 	if left >= 0 {
-		timer := time.NewTimer(left)
+		// A server keeps a key to the end of its last millisecond: who asked then would ask on and on.
+		timer := time.NewTimer(max(left, time.Millisecond))
 		defer timer.Stop()
 		over = timer.C
 	}
