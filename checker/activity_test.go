@@ -219,7 +219,7 @@ func TestActivityAgainstEveryMoment(t *testing.T) {
 		check: func(c *Case) string {
 			v := judgeActivity(c)
 			idle := strings.Count(v.Summary, "was planned and not injected") + strings.Count(v.Summary, "coincided with neither")
-			return fmt.Sprintf("%v %d %d", idle > 0, v.Misses["hand-offs"], idle)
+			return fmt.Sprintf("%v %d %d", idle > 0, c.effort().handOffs, idle)
 		},
 	}
 	p.run(t)

@@ -146,7 +146,7 @@ func (t *Topology) describe() {
 		}
 		t.Settings["map"] = strings.Join(pairs, ",")
 	}
-	for what, why := range t.hidden {
+	for what, why := range t.Hidden() {
 		t.Settings["hidden "+what] = why
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 
@@ -147,7 +148,11 @@ func (t *Topology) hide(what string, err error) {
 }
 
 // Hidden are the commands that servers of others refused to answer, with what they said.
-func (t *Topology) Hidden() map[string]string { return t.hidden }
+func (t *Topology) Hidden() map[string]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.hidden)
+}
 
 // foreignSite adds a site that clients find through the given nodes.
 func (t *Topology) foreignSite(name string, e Endpoint, nodes []*Node, seeds ...*Node) *Site {
