@@ -18,18 +18,6 @@ type Doubt struct {
 	Machine int           `json:"machine"`   // processes with the same number share its clock
 	Own     time.Duration `json:"own_ns"`    // the process's clock, from that of its machine
 	Offset  time.Duration `json:"offset_ns"` // that of its machine, from the run's
-
-	// Line is how its stamps were translated, so that a later look can go back to what the process read; empty = they were not.
-	Line []Translation `json:"line,omitempty"`
-}
-
-// Translation is what was added to a stamp of a process's clock to make one of the run's. Between two of them it is interpolated;
-// before the first and after the last it stays.
-type Translation struct {
-	At    time.Duration `json:"at_ns"`    // on the process's clock
-	Added time.Duration `json:"added_ns"` // the true number lay between Least and Most, as far as was known then
-	Least time.Duration `json:"least_ns"`
-	Most  time.Duration `json:"most_ns"`
 }
 
 // Agree is the agreement of processes of which so much is known.

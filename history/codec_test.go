@@ -90,7 +90,7 @@ func generateLease(r *rand.Rand, op *Op) {
 func generateHeader(r *rand.Rand, workers int) Header {
 	var doubts []Doubt
 	if r.IntN(2) == 0 {
-		doubts = []Doubt{{Own: 40}, {Machine: 1, Own: 20, Offset: time.Hour}, {Machine: 1, Own: 10, Offset: 30, Line: []Translation{{1, 5, -5, 9}, {2, 6, 0, 9}}}, {}}
+		doubts = []Doubt{{Own: 40}, {1, 20, time.Hour}, {1, 10, 30}, {}}
 	}
 	return Header{
 		Name: "generated", Started: time.Date(2024, 2, 29, 12, 0, 0, r.IntN(1e9), time.UTC), Command: `verify --x "<&>"`,

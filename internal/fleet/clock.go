@@ -146,15 +146,6 @@ func (s *scale) time(t time.Duration) time.Duration {
 	return max(time.Duration(at+s.track.offset(at)-s.to), 0)
 }
 
-// line is how times are translated.
-func (s *scale) line() (line []history.Translation) {
-	added := func(offset int64) time.Duration { return time.Duration(offset + s.from - s.to) }
-	for _, p := range s.track.points {
-		line = append(line, history.Translation{At: time.Duration(p.at - s.from), Added: added(p.used), Least: added(p.lo), Most: added(p.hi)})
-	}
-	return line
-}
-
 // op translates the times of an operation. How long its holder may believe in it is made shorter by what the drift may make
 // of it, for nobody knows the offset at that time yet.
 func (s *scale) op(op *history.Op) {

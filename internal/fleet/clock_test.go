@@ -87,28 +87,7 @@ func TestTheTruthIsWithinTheBound(t *testing.T) {
 		if !slices.IsSorted(got) {
 			t.Fatalf("seed %d: the order was changed", seed)
 		}
-		line := s.line()
-		for i, at := range stamps {
-			if again := int64(max(translated(line, time.Duration(at-s.from)), 0)) + s.to; again != got[i] {
-				t.Fatalf("seed %d: the line that is kept makes %d of %d, not %d", seed, again, at, got[i])
-			}
-		}
 	}
-}
-
-// translated is a stamp of a process as the history has it, by the line that the history keeps.
-func translated(line []history.Translation, at time.Duration) time.Duration {
-	for i := range line {
-		b := &line[i]
-		switch {
-		case at <= b.At && i > 0:
-			a := &line[i-1]
-			return at + a.Added + time.Duration(float64(b.Added-a.Added)*float64(at-a.At)/float64(b.At-a.At))
-		case at <= b.At || i == len(line)-1:
-			return at + b.Added
-		}
-	}
-	return at
 }
 
 // TestTheBoundIsNarrow: on a fast way the bound is far below what locks are held for.

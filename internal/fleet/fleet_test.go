@@ -254,9 +254,6 @@ func TestOtherMachinesClocks(t *testing.T) {
 		!strings.Contains(report.Fleet.Text(), "with the coordinator's, ") {
 		t.Errorf("%+v: %s", d, report.Fleet.Text())
 	}
-	if l := h.Bounds.Doubts[1].Line; len(l) == 0 || l[0].Least > l[0].Added || l[0].Added > l[0].Most {
-		t.Errorf("how stamps were translated is not kept: %+v", l)
-	}
 	for _, a := range report.Fleet.Agents {
 		if a.SameClock || a.Exchanges < firstTime || a.Doubt <= 0 || a.Doubt > int64(50*time.Millisecond) {
 			t.Errorf("%+v", a)

@@ -139,7 +139,7 @@ func (r *run) proven() history.Agreement {
 	doubts := []history.Doubt{{Own: r.doubt}}
 	for _, a := range r.agents {
 		a.mu.Lock()
-		doubts = append(doubts, history.Doubt{Machine: a.host.number, Own: a.slack, Offset: a.track.proven(), Line: a.scale.line()})
+		doubts = append(doubts, history.Doubt{Machine: a.host.number, Own: a.slack, Offset: a.track.proven()})
 		a.mu.Unlock()
 	}
 	return history.Agree(doubts)
