@@ -301,7 +301,7 @@ func (m *keptMatrix) full() string {
 	}
 	rows += "\n" + m.summary()
 	for _, lock := range m.unmeasured() {
-		rows += fmt.Sprintf("\n`%s` is not measured yet: make matrix\n", lock)
+		rows += fmt.Sprintf("\n`%s`: %s\n", lock, whyUnmeasured(lock))
 	}
 	if len(m.LeftOut) > 0 {
 		rows += "\nNot in the matrix:\n\n"
@@ -310,6 +310,14 @@ func (m *keptMatrix) full() string {
 		rows += fmt.Sprintf("* %s cells: %s\n", human.Count(int64(l.Cells)), l.Why)
 	}
 	return rows
+}
+
+// whyUnmeasured says why a lock has no cell.
+func whyUnmeasured(lock string) string {
+	if s, _ := known.Find(lock); len(s.Caught) == 0 && len(s.Under) > 0 {
+		return "no fault alone shows it: scenario `" + s.Under[0].Scenario + "`"
+	}
+	return "not measured yet: make matrix"
 }
 
 // short is a row for each lock: how much it passed on a topology, and what it failed with.
@@ -322,7 +330,7 @@ func (m *keptMatrix) short() string {
 	rows += "\n" + line + "\n"
 	for _, lock := range known.Locks {
 		if slices.Contains(m.unmeasured(), lock.Name) {
-			rows += "| `" + lock.Name + "` | not measured yet |" + strings.Repeat("  |", len(topologies.All)-1) + "\n"
+			rows += "| `" + lock.Name + "` | " + whyUnmeasured(lock.Name) + " |" + strings.Repeat("  |", len(topologies.All)-1) + "\n"
 		}
 		if !m.measured(lock.Name) {
 			continue

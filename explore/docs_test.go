@@ -150,7 +150,6 @@ func rightRow(t *testing.T, spec locks.Spec) {
 	row(t, "right", name, begins, times)
 }
 
-// fine complains of a right lock that an exploration has found to be broken.
 // explored is how many schedules were run, of how many.
 func explored(r *Report) string {
 	cut, left := 0, 0
@@ -167,6 +166,7 @@ func explored(r *Report) string {
 	return all
 }
 
+// fine complains of a right lock that an exploration has found to be broken.
 func fine(t *testing.T, r *Report) {
 	t.Helper()
 	if r.Found != nil {
