@@ -111,7 +111,6 @@ var judgedMutants = []judged{
 	{"spin", `if err == nil {`, byDesign, "it waits or asks a little sooner or later"},
 	{"spin", `return history.Poll, nil`, byDesign, "the visit looks at its context, too"},
 	{"redlock", `minSiteTimeout = 50 / time.Millisecond`, byDesign, "it waits or asks a little sooner or later"},
-	{"redlock", `maxSiteTimeout = 500 / time.Millisecond`, hole, "nothing is ever granted: all outcomes are unknown, and nobody is accused"},
 	{"redlock", `if v.ok+v.unknown < l.quorum && v.unknown+undone.unknown < l.quorum {`, byDesign, "it says less than it knows: in doubt an outcome is unknown"},
 	{"redlock", `if v.ok+v.unknown >= l.quorum || v.unknown+undone.unknown < l.quorum {`, hole, "a majority takes the lock and does not answer, neither then nor when it is given back"},
 	{"redlock", `if v.ok-v.unknown < l.quorum || v.unknown+undone.unknown < l.quorum {`, hole, "a majority takes the lock and does not answer, neither then nor when it is given back"},

@@ -192,7 +192,7 @@ func (l *leases) loss(h *hold) {
 	if !l.c.Claims.Renews || h.Crashed <= at || ranOut {
 		return
 	}
-	if l.kept(begin, at) {
+	if l.kept(begin, at) || l.c.outnumbered(h.Call, begin, at) {
 		l.misses["renewal-failure"]++
 		l.told++
 		l.notice = max(l.notice, at-over-l.c.stillFor(h.Process, over, at))

@@ -152,13 +152,16 @@ func rightRow(t *testing.T, spec locks.Spec) {
 
 // explored is how many schedules were run, of how many.
 func explored(r *Report) string {
-	cut, left := 0, 0
+	cut, left, again := 0, 0, 0
 	for _, l := range r.Levels {
-		cut, left = cut+l.Cut+l.Diverged, left+l.Left
+		cut, left, again = cut+l.Cut+l.Diverged, left+l.Left, again+l.Again
 	}
 	all := fmt.Sprintf("all %d", r.Schedules())
 	if left > 0 {
 		all = fmt.Sprintf("%d of %d", r.Schedules(), r.Schedules()+left)
+	}
+	if again > 0 {
+		all += fmt.Sprintf(", %d again", again)
 	}
 	if cut > 0 {
 		all += fmt.Sprintf(", of which %d prove nothing", cut)

@@ -71,6 +71,7 @@ type Choice struct {
 	At     int    `json:"at"`
 	Option int    `json:"option"`
 	What   string `json:"what,omitempty"` // in words; a replay that finds something else there has diverged
+	of     int    // how many options there were; 0 = nobody asks
 }
 
 // Level is what the schedules with the same number of deviations came to.
@@ -78,7 +79,8 @@ type Level struct {
 	Deviations int  `json:"deviations"`
 	Schedules  int  `json:"schedules"`
 	Merged     int  `json:"merged"`   // of them: they came to a state that another schedule had been in, and ended there
-	Diverged   int  `json:"diverged"` // a replay was not the same: they prove nothing
+	Again      int  `json:"again"`    // of them: they were run more than once, until the lock's own chance was as before
+	Diverged   int  `json:"diverged"` // a replay was never the same: they prove nothing
 	Cut        int  `json:"cut"`      // they were too long
 	Left       int  `json:"left"`     // not run, because the budget had ended
 	Complete   bool `json:"complete"`
@@ -126,6 +128,18 @@ func (r *Report) Schedules() (n int) {
 	return n
 }
 
+// dice says how often the lock's own chance was waited for.
+func (r *Report) dice() string {
+	n := 0
+	for _, l := range r.Levels {
+		n += l.Again
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d of them run again until the lock's own chance was as before)", n)
+}
+
 // Verdict says in a sentence what was found.
 func (r *Report) Verdict() string {
 	o, n := &r.Options, len(r.Levels)-1
@@ -142,7 +156,8 @@ func (r *Report) Verdict() string {
 	case r.Status == checker.Pass && r.Reason != "":
 		return r.Reason
 	case r.Status == checker.Pass:
-		return fmt.Sprintf("no violation in all %s %s with at most %s%s, in %v", counted(r.Schedules(), "schedule"), of, counted(n, "deviation"), r.Beyond, took)
+		return fmt.Sprintf("no violation in all %s %s with at most %s%s%s, in %v", counted(r.Schedules(), "schedule"), of, counted(n, "deviation"), r.dice(),
+			r.Beyond, took)
 	default:
 		return fmt.Sprintf("no violation in %s %s, but not all were run: %s (%v)", counted(r.Schedules(), "schedule"), of, r.Reason, took)
 	}

@@ -277,17 +277,17 @@ func (s *schedule) decide(options []option) {
 	if len(s.given) > len(s.taken) && s.given[len(s.taken)].At == at {
 		want := s.given[len(s.taken)]
 		number = want.Option
-		if number >= len(options) || want.What != "" && want.What != options[number].what() {
+		if number >= len(options) || want.of > 0 && want.of != len(options) || want.What != "" && want.What != options[number].what() {
 			s.wrong = fmt.Errorf("%w: decision %d has no option %d, %s", errDiverged, at, number, want.What)
 			return
 		}
-		s.deviate(Choice{at, number, options[number].what()})
+		s.deviate(Choice{At: at, Option: number, What: options[number].what()})
 	} else if len(s.given) == len(s.taken) && s.seen != nil && s.seen(s) {
 		s.merged = true
 		return
 	} else if s.draw != nil {
 		if number = s.draw(at, len(options)); number > 0 {
-			s.deviate(Choice{at, number, options[number].what()})
+			s.deviate(Choice{At: at, Option: number, What: options[number].what()})
 		}
 	}
 	s.options = append(s.options, len(options))

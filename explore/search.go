@@ -103,11 +103,14 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 			return next, nil
 		}
 		nodes[i] = nil
-		run, err := play(s.t, s.spec, &s.o, s.known, n.path(), s.merges, false, nil)
+		run, again, err := s.play(n.path())
 		if err != nil {
 			return nil, err
 		}
 		l.Schedules++
+		if again {
+			l.Again++
+		}
 		s.length = max(s.length, len(run.options))
 		switch {
 		case errors.Is(run.wrong, errDiverged):
@@ -138,6 +141,32 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 	return next, nil
 }
 
+// mostTries is how often a schedule is run that is not the one that was meant. A lock can throw dice, as select does if two things
+// have happened at the same instant: then a schedule follows from one of several that begin alike.
+const mostTries = 30
+
+// untilSame tries until a replay is the same, and counts the tries.
+func untilSame(try func() error) (tries int, err error) {
+	for tries < mostTries {
+		tries++
+		if err = try(); !errors.Is(err, errDiverged) {
+			break
+		}
+	}
+	return tries, err
+}
+
+// play runs a schedule until it is the one that was meant. It reports whether that took more than one try.
+func (s *search) play(given []Choice) (run *schedule, again bool, err error) {
+	tries, wrong := untilSame(func() error {
+		if run, err = play(s.t, s.spec, &s.o, s.known, given, s.merges, false, nil); err != nil {
+			return nil
+		}
+		return run.wrong
+	})
+	return run, tries > 1 && wrong == nil, err
+}
+
 // children are the schedules with one more deviation, later than the last one.
 func (n *node) children(run *schedule) (list []*node) {
 	from := 0
@@ -146,7 +175,7 @@ func (n *node) children(run *schedule) (list []*node) {
 	}
 	for at := from; at < len(run.options); at++ {
 		for option := 1; option < run.options[at]; option++ {
-			list = append(list, &node{n, Choice{At: at, Option: option}})
+			list = append(list, &node{n, Choice{At: at, Option: option, of: run.options[at]}})
 		}
 	}
 	return list
@@ -177,10 +206,14 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 // found runs a counterexample again, with all that a person wants to know.
 func (s *search) found(run *schedule, v *checker.Verdict) error {
 	after := time.Since(s.begun)
-	f, err := replay(s.t, s.spec, &s.o, s.known, run.taken)
-	if err == nil && f == nil {
-		err = fmt.Errorf("%w: a violation was not there again: %s", errDiverged, v.Summary)
-	}
+	var f *Found
+	_, err := untilSame(func() (err error) {
+		f, err = replay(s.t, s.spec, &s.o, s.known, run.taken)
+		if err == nil && f == nil {
+			err = fmt.Errorf("%w: a violation was not there again: %s", errDiverged, v.Summary)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -190,12 +223,16 @@ func (s *search) found(run *schedule, v *checker.Verdict) error {
 }
 
 // Replay runs one schedule. It returns nil if nothing was violated; its error says also that the schedule was not the same.
-func Replay(t *testing.T, spec locks.Spec, o Options, given []Choice) (*Found, error) {
+func Replay(t *testing.T, spec locks.Spec, o Options, given []Choice) (f *Found, err error) {
 	t.Helper()
-	if err := Excluded(spec, o); err != nil {
+	if err = Excluded(spec, o); err != nil {
 		return nil, err
 	}
-	return replay(t, spec, &o, newKit(), given)
+	_, err = untilSame(func() (err error) {
+		f, err = replay(t, spec, &o, newKit(), given)
+		return err
+	})
+	return f, err
 }
 
 func replay(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice) (*Found, error) {
