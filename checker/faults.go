@@ -98,21 +98,6 @@ func (c *Case) addUp() {
 	}
 }
 
-// outnumbered tells whether a renewal may have found no majority: one fault that leaves a majority of the sites alone was at
-// work between two moments, and since the hold was asked for there was something else that can cost a site. A site that did not
-// hear of the grant cannot renew it.
-func (c *Case) outnumbered(asked, from, to time.Duration) bool {
-	hits, spares := 0, false
-	for i := range c.windows {
-		w := &c.windows[i]
-		if e := w.effect; w.meets(asked, to) && (!e.Known() || e.Hit(history.Servers) || e.Hit(history.Links)) {
-			hits++
-			spares = spares || e.Spares && w.meets(from, to)
-		}
-	}
-	return spares && hits > 1
-}
-
 // dropPlanned takes out what was to be expected of the faults: roles change where another server takes the place of one that
 // is out, which one that only hangs is not, and a process that a fault stops stands still.
 func (c *Case) dropPlanned(all []window) (list []window) {

@@ -192,7 +192,7 @@ func (l *leases) loss(h *hold) {
 	if !l.c.Claims.Renews || h.Crashed <= at || ranOut {
 		return
 	}
-	if l.kept(begin, at) || l.c.outnumbered(h.Call, begin, at) {
+	if l.kept(begin, at) {
 		l.misses["renewal-failure"]++
 		l.told++
 		l.notice = max(l.notice, at-over-l.c.stillFor(h.Process, over, at))
@@ -229,11 +229,12 @@ func (l *leases) repeated(told int32) bool {
 	return op.Kind == history.Release && l.c.explained(op.Call, op.Return, 0, links) != nil
 }
 
-// kept tells whether a fault kept a live holder's lease from being renewed: nobody was served, or its process did not
-// run. Late and lost messages are no excuse: a renewal can be repeated.
+// kept tells whether a fault kept a live holder's lease from being renewed: it was not served, or its process did not run. Of
+// several sites a minority is enough, for nobody knows whether more than a bare majority had granted the lease. Late and lost
+// messages are no excuse: a renewal can be repeated.
 func (l *leases) kept(from, to time.Duration) bool {
 	return l.c.explained(from, to, 0, func(e *history.Effect) bool {
-		return e != stoodFor && (e.StopsService() || e.BreaksPromises() || e.Hit(history.Clients))
+		return e != stoodFor && (e.Blocks || e.BreaksPromises() || e.Hit(history.Clients))
 	}) != nil
 }
 
