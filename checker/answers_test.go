@@ -82,8 +82,8 @@ func wrongLeases(list []told, expires bool) map[string]int64 {
 				continue
 			}
 			answers = append(answers, op)
-			switch excess := op.Until - op.Call - (tinyTTL - 1); {
-			case excess <= 1: // as much as servers may round
+			switch excess := op.Until - op.Call - tinyTTL; { // servers may round by 1
+			case excess <= 0:
 			case excess > op.Latency():
 				n["over-claim"]++
 			default:

@@ -106,9 +106,10 @@ func (l *leases) claim(n, i int32, h *hold) {
 	}
 	answer := period{op.Call, op.Return}
 	l.answers = append(l.answers, answer)
+	sure := life + l.c.Bounds.Round // whether a server rounds down is not known: who relies on that it does not is not accused
 	switch {
-	case op.Until <= op.Call+life+l.c.Bounds.Round: // whether a server rounds down is not known: who relies on that it does not is not accused
-	case op.Until > op.Return+life:
+	case op.Until <= op.Call+sure:
+	case op.Until > op.Return+sure:
 		l.fail("over-claim", fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %s asked for at %s are sure until %s only",
 			who(op.Worker), clock(op.Return), h.name(), clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+life)), *op)
 	default:

@@ -494,6 +494,14 @@ var saved = map[string]struct {
 		s.reenter(a, 200, 201, 300)
 		s.denied(a, 400, 401)
 	}, Fail, "premature-loss"},
+	"lease-validity: counted from a moment after a short stall": {leaseValidity, func(s *script) {
+		s.acquire(1, 0, 2, 60)
+		s.last().Until = 60*ms + 300*time.Microsecond // of redsync: 59.4 ms from when it had a CPU
+	}, Pass, ""},
+	"lease-validity: counted from later than its reply": {leaseValidity, func(s *script) {
+		s.acquire(1, 0, 2, 60)
+		s.last().Until = 63 * ms
+	}, Fail, "over-claim"},
 	"lease-validity: not renewed": {leaseValidity, func(s *script) {
 		s.Claims.Renews = true
 		s.denied(s.acquire(1, 0, 1, 300), 310, 311)

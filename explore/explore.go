@@ -155,6 +155,8 @@ func (r *Report) Verdict() string {
 			r.Found.Number, r.Found.After.Round(time.Millisecond))
 	case r.Status == checker.Pass && r.Reason != "":
 		return r.Reason
+	case r.Schedules() == 0:
+		return "not explored: " + r.Reason
 	case r.Status == checker.Pass:
 		return fmt.Sprintf("no violation in all %s %s with at most %s%s%s, in %v", counted(r.Schedules(), "schedule"), of, counted(n, "deviation"), r.dice(),
 			r.Beyond, took)

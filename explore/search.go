@@ -42,14 +42,18 @@ func (n *node) path() []Choice {
 	return list
 }
 
-// Run explores a lock until it has found a violation, or has run every schedule, or its budget has ended. Its error says that
-// the lock could not be opened, or that checkers contradict each other.
+// Run explores a lock until it has found a violation, or has run every schedule, or its budget has ended. It is inconclusive
+// where the lock needs something of its server that the one in memory has not; its error says that the lock could not be opened
+// for another reason, or that checkers contradict each other.
 func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	t.Helper()
 	s := newSearch(t, spec, o)
 	err := Excluded(spec, o)
 	if err == nil {
 		err = s.levels()
+	}
+	if errors.Is(err, locks.ErrServer) {
+		s.report.Status, s.report.Reason, err = checker.Inconclusive, err.Error(), nil
 	}
 	s.report.Took = time.Since(s.begun)
 	return s.report, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"hammerlock/checker"
 	"hammerlock/locks"
 )
 
@@ -48,5 +49,13 @@ func TestAMinorityDies(t *testing.T) {
 			t.Errorf("%s: %v is replayed as %v", name, r.Found.Cause, err)
 		}
 		t.Logf("%s\n%s", r.Verdict(), strings.Join(r.Found.Trace, "\n"))
+	}
+}
+
+// TestWhatTheServerInMemoryLacks: a lock that needs more is not explored, which is no mistake of the lock's.
+func TestWhatTheServerInMemoryLacks(t *testing.T) {
+	r := run(t, find(t, "wait"), bounded(1))
+	if r.Status != checker.Inconclusive || r.Schedules() != 0 || !strings.HasPrefix(r.Verdict(), "not explored: open wait") {
+		t.Errorf("got %v: %s", r.Status, r.Verdict())
 	}
 }

@@ -22,7 +22,7 @@ var wait = Spec{
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		if len(e.Places) != 1 {
-			return nil, fmt.Errorf("%w: wait was not told how many replicas there are", ErrServer)
+			return nil, fmt.Errorf("%w: wait asks how many replicas there are, and nobody says", ErrServer)
 		}
 		return &waitLock{leaseLock{e.Sites[0]}, e.Places[0].Copies()}, nil
 	},
