@@ -5,7 +5,7 @@ GO = go
 # make perf takes five minutes, PERF=full twelve: more rounds are calmer.
 PERF = quick
 
-.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-full perf aa soak mutants baselines waiting matrix man completions readme readme-check pictures clean
+.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-full perf aa soak right mutants baselines waiting matrix man completions readme readme-check pictures clean
 
 help:
 	@echo 'make bench   all topologies under load, one table (installs redis-server if it is missing)'
@@ -17,6 +17,7 @@ help:
 	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; five minutes, calmer with PERF=full'
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
 	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m SOAK_LOCKS=lease): none may be accused'
+	@echo 'make right   the default verify about every right lock on every topology, with one seed; two hours, RIGHT_JOBS=2 one'
 	@echo 'make mutants right locks with one place changed: does verify notice? Hours, or minutes with MUTANTS_STAGE=explore'
 	@echo 'make build   bin/bench and bin/verify'
 	@echo 'make drivers  install what the drivers in drivers/ need, and build that in Go: docs/DRIVERS.md'
@@ -139,6 +140,15 @@ MUTANTS_AGAIN = false
 soak:
 	@sh .ci/setup redis cc
 	$(GO) test ./cmd/verify -count 1 -timeout 0 -v -run 'TestSoak$$' -soak $(SOAK) -soak-locks "$(SOAK_LOCKS)"
+
+# With which seed the default verify is asked about right locks, and about how many at a time.
+RIGHT_SEED = 1
+RIGHT_JOBS = 1
+
+right:
+	@sh .ci/setup redis cc
+	$(GO) test . -count 1 -timeout 0 -v -run 'TestRightByDefault$$' -right $(RIGHT_SEED) -right-jobs $(RIGHT_JOBS)
+	$(GO) test . -count 1 -run 'TestMatrix$$' -update
 
 mutants:
 	@sh .ci/setup redis cc
