@@ -188,7 +188,7 @@ func rightTable(all []rightRun) string {
 
 // rightCell is what the runs of a lock on a topology came to.
 func rightCell(runs []rightRun) string {
-	passed, words, names := 0, []string(nil), map[string]int{}
+	passed, names := 0, map[string]int{}
 	for _, r := range runs {
 		if passed += r.Passed; r.Reason != "" {
 			return r.Reason
@@ -200,17 +200,16 @@ func rightCell(runs []rightRun) string {
 			names[name+"?"]++
 		}
 	}
-	if passed > 0 {
-		words = append(words, fmt.Sprintf("pass ×%d", passed))
-	}
+	var words []string
 	for name, n := range names {
 		if n > 1 {
 			name += fmt.Sprintf(" ×%d", n)
 		}
 		words = append(words, name)
 	}
-	if len(words) > 1 {
-		slices.Sort(words[1:])
+	slices.Sort(words)
+	if passed > 0 {
+		words = slices.Insert(words, 0, fmt.Sprintf("pass ×%d", passed))
 	}
 	return strings.Join(words, "<br>")
 }
