@@ -24,9 +24,10 @@ type bypasses struct {
 	grants  []int64 // by worker
 	longest *wait
 
-	compared          int64 // grants of waits that began after another wait was queued, for certain
-	inverted, excused int64
-	evidence          [2]*wait // the wait that was passed over, and the later one
+	compared       int64 // grants of waits that began after another wait was queued, for certain
+	wrong, excused int64
+	evidence       [2]*wait      // the wait that was passed over, and the later one
+	since          time.Duration // the refusal that put the first of them in the queue
 }
 
 func judgeFairness(c *Case) Verdict {
@@ -36,16 +37,7 @@ func judgeFairness(c *Case) Verdict {
 
 // weighFairness returns, with the verdict, how many earlier waiters each grant passed over.
 func weighFairness(c *Case) (Verdict, []int64) {
-	b := &bypasses{Case: c, grants: make([]int64, max(c.workers, c.Workers))}
-	b.waits = make([]wait, 0, c.manyWaits())
-	c.waits(func(w *wait) {
-		if w.key >= 0 {
-			b.waits = append(b.waits, *w)
-		}
-	})
-	if byStop := func(x, y wait) int { return cmp.Compare(x.stop, y.stop) }; !slices.IsSortedFunc(b.waits, byStop) {
-		slices.SortStableFunc(b.waits, byStop)
-	}
+	b := c.bypasses()
 	if len(b.waits) == 0 {
 		return Verdict{Summary: "nobody waited"}, nil
 	}
@@ -63,6 +55,20 @@ func weighFairness(c *Case) (Verdict, []int64) {
 		b.order()
 	}
 	return b.verdict(), b.overs
+}
+
+func (c *Case) bypasses() *bypasses {
+	b := &bypasses{Case: c, grants: make([]int64, max(c.workers, c.Workers))}
+	b.waits = make([]wait, 0, c.manyWaits())
+	c.waits(func(w *wait) {
+		if w.key >= 0 {
+			b.waits = append(b.waits, *w)
+		}
+	})
+	if byStop := func(x, y wait) int { return cmp.Compare(x.stop, y.stop) }; !slices.IsSortedFunc(b.waits, byStop) {
+		slices.SortStableFunc(b.waits, byStop)
+	}
+	return b
 }
 
 // bypassed counts, for each grant, the waits that began earlier and went on, with a Fenwick tree over the waits by their
@@ -121,9 +127,17 @@ func (b *bypasses) byPage(list []stamp) []stamp {
 	return sorted
 }
 
-// order finds the inversions among all waits, with the slack between processes, and then those of each process alone.
+// order finds the inversions since the last disturbance, which nothing excuses, and then all others.
 func (b *bypasses) order() {
 	found, seen := make([]bool, len(b.waits)), make([]bool, len(b.waits))
+	b.inverted(func(w *wait) time.Duration { return w.again }, found, seen)
+	if len(b.disturbed) > 0 {
+		b.inverted(func(w *wait) time.Duration { return w.queued }, found, seen)
+	}
+}
+
+// inverted finds inversions among all waits, with the slack between processes, and then those of each process alone.
+func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool) {
 	all := make([]int32, len(b.waits))
 	of := make([][]int32, b.processes)
 	for i := range b.waits {
@@ -131,10 +145,10 @@ func (b *bypasses) order() {
 		p := b.waits[i].process
 		of[p] = append(of[p], int32(i))
 	}
-	b.inversions(all, b.Bounds.Slack, found, seen)
+	b.inversions(all, b.Bounds.Slack, since, found, seen)
 	if b.processes > 1 && b.Bounds.Slack > 0 {
 		for _, waits := range of {
-			b.inversions(waits, 0, found, seen)
+			b.inversions(waits, 0, since, found, seen)
 		}
 	}
 }
@@ -142,19 +156,19 @@ func (b *bypasses) order() {
 // inversions finds grants of waits that began after another wait was queued, which called another try after that grant,
 // and were not found before. It takes the waits by their first call; of those that were queued before, the one that
 // called its last try last is enough.
-func (b *bypasses) inversions(waits []int32, slack time.Duration, found, seen []bool) {
+func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wait) time.Duration, found, seen []bool) {
 	byCall, byQueue := slices.Clone(waits), slices.Clone(waits)
 	if b.processes == 1 {
 		slack = 0
 	}
 	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }
 	slices.SortFunc(byCall, func(i, j int32) int { return int(b.waits[i].start - b.waits[j].start) })
-	slices.SortFunc(byQueue, func(i, j int32) int { return int(b.waits[i].queued - b.waits[j].queued) })
+	slices.SortFunc(byQueue, func(i, j int32) int { return cmp.Compare(since(&b.waits[i]), since(&b.waits[j])) })
 	last := make([]int32, b.keys) // the wait that called its last try last, plus one
 	next := 0
 	for _, j := range byCall {
 		w := &b.waits[j]
-		for ; next < len(byQueue) && before(b.waits[byQueue[next]].queued, w.start); next++ {
+		for ; next < len(byQueue) && before(since(&b.waits[byQueue[next]]), w.start); next++ {
 			i := byQueue[next]
 			if l := &last[b.waits[i].key]; *l == 0 || b.waits[i].asked > b.waits[*l-1].asked {
 				*l = i + 1
@@ -169,23 +183,23 @@ func (b *bypasses) inversions(waits []int32, slack time.Duration, found, seen []
 		}
 		if earlier := &b.waits[last[w.key]-1]; !found[j] && before(w.stop, earlier.asked) {
 			found[j] = true
-			b.invert(earlier, w)
+			b.invert(earlier, w, since(earlier))
 		}
 	}
 }
 
-func (b *bypasses) invert(earlier, later *wait) {
-	if b.disturbed.meets(earlier.start, later.stop) {
+func (b *bypasses) invert(earlier, later *wait, since time.Duration) {
+	if b.disturbed.meets(since, later.stop) {
 		b.excused++
 		return
 	}
-	if b.inverted++; b.inverted == 1 {
-		b.evidence = [2]*wait{earlier, later}
+	if b.wrong++; b.wrong == 1 {
+		b.evidence, b.since = [2]*wait{earlier, later}, since
 	}
 }
 
 func (b *bypasses) verdict() Verdict {
-	v := Verdict{Exposed: int64(len(b.overs)), Violations: b.inverted, Misses: map[string]int64{}}
+	v := Verdict{Exposed: int64(len(b.overs)), Violations: b.wrong, Misses: map[string]int64{}}
 	if b.excused > 0 {
 		v.Misses["order inverted around a fault"] = b.excused
 	}
@@ -198,9 +212,9 @@ func (b *bypasses) verdict() Verdict {
 	}
 	v.Summary = numbers
 	switch {
-	case b.inverted > 0:
-		v.Status, v.Cause, v.Causes = Fail, "order", map[string]int64{"order": b.inverted}
-		v.Summary = fmt.Sprintf("%s grants out of order; %s", human.Count(b.inverted), numbers)
+	case b.wrong > 0:
+		v.Status, v.Cause, v.Causes = Fail, "order", map[string]int64{"order": b.wrong}
+		v.Summary = fmt.Sprintf("%s grants out of order; %s", human.Count(b.wrong), numbers)
 		b.tell(&v)
 	case len(b.overs) == 0:
 	case b.Claims.Ordered && b.compared == 0:
@@ -230,14 +244,14 @@ func (b *bypasses) tell(v *Verdict) {
 	earlier, later := b.evidence[0], b.evidence[1]
 	for i := range b.Ops {
 		op := &b.Ops[i]
-		mine := op.Worker == earlier.worker && (op.Return == earlier.queued || op.Call == earlier.asked)
+		mine := op.Worker == earlier.worker && (op.Return == b.since || op.Call == earlier.asked)
 		theirs := op.Worker == later.worker && op.Return == later.stop
 		if op.Kind == history.Acquire && (mine || theirs) {
 			v.Evidence = append(v.Evidence, *op)
 		}
 	}
 	v.Story = []string{
-		fmt.Sprintf("%s was refused, and so in the queue, at %s", who(earlier.worker), clock(earlier.queued)),
+		fmt.Sprintf("%s was refused, and so in the queue, at %s", who(earlier.worker), clock(b.since)),
 		fmt.Sprintf("%s asked for the first time at %s and was granted the lock at %s", who(later.worker),
 			clock(later.start), clock(later.stop)),
 		fmt.Sprintf("%s still waited then: it asked again at %s", who(earlier.worker), clock(earlier.asked)),

@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,12 @@ var fairnessCases = map[string]struct {
 		s.done(2, 2, 30)
 		s.done(1, 0, 30)
 	}, true, Inconclusive, "", "nothing shows an order"},
+	"who was forgotten in a fault is in line again when it is refused once more": {func(s *builder) {
+		comesBack(s, 45)
+	}, true, Fail, "order", "1 grants out of order"},
+	"who was forgotten in a fault may be behind those who came meanwhile": {func(s *builder) {
+		comesBack(s, 39)
+	}, true, Pass, "", ""},
 	"out of order around a fault": {func(s *builder) {
 		overtaken(s)
 		s.h.Faults = make([]history.Injection, 1)
@@ -83,6 +90,22 @@ func overtaken(s *builder) {
 	s.grant(1, 20, 21, 100)
 	s.done(2, 10, 30)
 	s.done(1, 0, 30)
+}
+
+// comesBack is a waiter whose process is stopped, who asks again, and is passed over by one who comes later.
+func comesBack(s *builder, later int) {
+	s.h.Claims.Expires = true
+	refused := history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: 1, TTL: dur(24)}
+	for _, at := range []int{0, 20, 40, 60} {
+		refused.Call, refused.Return = dur(at), dur(at+1)
+		s.add(refused)
+	}
+	s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{history.Clients}}, To: dur(6)}}
+	s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(5), Return: dur(5)})
+	s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: dur(6), Return: dur(6)})
+	s.grant(2, dur(later), dur(46), dur(24))
+	s.done(2, dur(later), dur(50))
+	s.done(1, 0, dur(70))
 }
 
 // slow is a waiter that is passed over between two tries, which lie 20 ms apart, with leases of little more.
@@ -160,14 +183,23 @@ func readTries(c *Case) (all []tries) {
 	return all
 }
 
-// queued is when the last unbroken row of refusals of a visit began; Forever if it has none.
-func (v *tries) queued(lease func(ttl time.Duration) time.Duration) time.Duration {
+// queued is when the last unbroken row of refusals of a visit began; Forever if it has none. A disturbance breaks it, too.
+func (v *tries) queued(c *Case) time.Duration {
 	at := history.Forever
 	for i, op := range v.ops {
-		if i > 0 && op.Return-v.ops[i-1].Call > lease(op.TTL) {
+		if i > 0 && op.Return-v.ops[i-1].Call > (&ruler{c: c}).least(op.TTL) {
 			at = history.Forever
 		}
 		part := i+1 < len(v.ops) && v.ops[i+1].Call <= op.Return+1 // of one call
+		known := op.Return
+		if op.Outcome == history.OK {
+			known = op.Call
+		}
+		for _, d := range c.disturbed {
+			if at != history.Forever && at <= d.to && d.from <= known {
+				at = history.Forever
+			}
+		}
 		if op.Outcome == history.Failed && !part {
 			at = min(at, op.Return)
 		} else if op.Outcome == history.Unknown {
@@ -196,7 +228,7 @@ func everyPairOfVisits(c *Case) string {
 				over++
 			}
 			last := x.ops[len(x.ops)-1].Call
-			q := x.queued((&ruler{c: c}).least)
+			q := x.queued(c)
 			slack := c.Bounds.Slack
 			if x.ops[0].Process == y.ops[0].Process {
 				slack = 0
@@ -209,6 +241,35 @@ func everyPairOfVisits(c *Case) string {
 		most, sum = max(most, over), sum+over
 	}
 	return fmt.Sprintf("%v %d %d %d", inverted > 0, inverted, most, sum)
+}
+
+// drawDisturbed does so while processes are stopped.
+func drawDisturbed(r *rand.Rand) *builder {
+	s := drawWaits(r)
+	for n := range int64(1 + r.IntN(2)) {
+		from := r.IntN(120)
+		s.h.Faults = append(s.h.Faults, history.Injection{Effect: history.Effect{Hits: []history.Party{history.Clients}}, To: dur(from + 1)})
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(from), Return: dur(from), Value: n})
+		s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: dur(from + 1), Return: dur(from + 1), Value: n})
+	}
+	return s
+}
+
+// TestWhoComesBackAgainstEveryPairOfVisits compares what no disturbance excuses.
+func TestWhoComesBackAgainstEveryPairOfVisits(t *testing.T) {
+	p := property{
+		histories: 120_000, draw: drawDisturbed,
+		oracle: func(c *Case) string {
+			f := strings.Fields(everyPairOfVisits(c))
+			return f[0] + " " + f[1]
+		},
+		check: func(c *Case) string {
+			b := c.bypasses()
+			b.inverted(func(w *wait) time.Duration { return w.again }, make([]bool, len(b.waits)), make([]bool, len(b.waits)))
+			return fmt.Sprintf("%v %d", b.wrong > 0, b.wrong)
+		},
+	}
+	p.run(t)
 }
 
 func TestFairnessAgainstEveryPairOfVisits(t *testing.T) {

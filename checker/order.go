@@ -103,6 +103,7 @@ type wait struct {
 	stop   time.Duration // the return of the grant, or when the visit gave up
 	asked  time.Duration // the call of the last try
 	queued time.Duration // the return of the first refusal since when the lock knew of it without a break; or Forever
+	again  time.Duration // that of the first one since the last disturbance: who was forgotten then is in line again
 	last   time.Duration // the return of the last try
 	hold   int32         // into holds: what it was granted; -1 if nothing
 	key    int32
@@ -150,6 +151,7 @@ func (c *Case) waits(emit func(*wait)) {
 				stop(w, w.last)
 			}
 			w.try(op, (&ruler{c: c}).least(op.TTL))
+			w.standing(op, c.disturbed)
 			if op.Outcome == history.OK {
 				w.hold = c.index.hold(op.ID)
 			}
@@ -168,13 +170,17 @@ func (c *Case) waits(emit func(*wait)) {
 // return at the latest.
 func (w *wait) try(op *history.Op, lease time.Duration) {
 	if w.worker < 0 {
-		*w = wait{start: op.Call, queued: history.Forever, asked: op.Call, hold: -1, key: op.Key, worker: op.Worker, process: op.Process, permits: op.Permits}
+		*w = wait{start: op.Call, queued: history.Forever, again: history.Forever, asked: op.Call, hold: -1, key: op.Key, worker: op.Worker, process: op.Process, permits: op.Permits}
 	}
 	if op.Return-w.asked > lease {
 		w.queued = history.Forever
 	}
-	if op.Call <= w.last+1 && w.queued == w.last { // of one call, see Lane.Split: what was refused before it need not have had a place
-		w.queued = history.Forever
+	if op.Call <= w.last+1 { // of one call, see Lane.Split: what was refused before it need not have had a place
+		for _, since := range []*time.Duration{&w.queued, &w.again} {
+			if *since == w.last {
+				*since = history.Forever
+			}
+		}
 	}
 	w.asked, w.last = op.Call, op.Return
 	switch {
@@ -183,6 +189,21 @@ func (w *wait) try(op *history.Op, lease time.Duration) {
 		w.queued = history.Forever
 	case w.queued == history.Forever:
 		w.queued = op.Return
+	}
+}
+
+// standing notes since when the waiter surely stands in the queue: a lock may have forgotten it in a disturbance, but not after the
+// next refusal.
+func (w *wait) standing(op *history.Op, disturbed spans) {
+	if w.queued == history.Forever || w.again == history.Forever || w.again < w.queued {
+		w.again = w.queued
+	}
+	switch refused := op.Outcome == history.Failed; {
+	case w.again == history.Forever:
+	case refused && disturbed.meets(w.again, op.Return):
+		w.again = op.Return
+	case !refused && disturbed.meets(w.again, op.Call):
+		w.again = history.Forever
 	}
 }
 
