@@ -89,7 +89,7 @@ var judgedMutants = []judged{
 	{"redisson", `if left >= 1 {`, byDesign, "a lease that ends within the millisecond"},
 	{"fair", `if redis.call("PTTL", KEYS[i]) >= tonumber(ARGV[2]) then redis.call("PEXPIRE", KEYS[i], ARGV[2]) end`, byDesign, "the keys of the queue stay; who is dead is dropped at its head"},
 	{"fair", `if redis.call("PTTL", KEYS[i]) < tonumber(ARGV[2]) then tonumber(0) end`, byDesign, "the keys of the queue stay; who is dead is dropped at its head"},
-	{"fair", `tonumber(0)`, hole, "who was dropped from the queue and comes back is not put in line again"},
+	{"fair", `tonumber(0)`, byDesign, "what stays is memory of the server: a token stands in line once"},
 	{"fair", `while head and head ~= ARGV[2] do`, byDesign, "who was not heard of for a lease goes to the end of the line"},
 	{"fair", `redis.call("ZREM", KEYS[3], ARGV[2])`, byDesign, "what stays is memory of the server: a token stands in line once"},
 	{"fair", `if redis.call("ZREM", KEYS[3], ARGV[1]) ~= 1 then redis.call("LREM", KEYS[2], 1, ARGV[1]) end`, byDesign, "a place that was left counts as that of a dead waiter"},
