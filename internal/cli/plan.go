@@ -216,9 +216,9 @@ func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) st
 	}
 }
 
-// folder names a directory for runs of a plan that belong together.
+// folder names a directory for runs of a plan that belong together. Commands that begin in the same second get different ones.
 func folder(p harness.Plan, what string) string {
-	return filepath.Join(p.Out, fmt.Sprintf("%s-%s-%d", what, time.Now().UTC().Format("20060102-150405"), p.Workload.Seed))
+	return filepath.Join(p.Out, fmt.Sprintf("%s-%s-%s", what, time.Now().UTC().Format("20060102-150405"), strings.ToLower(rand.Text()[:6])))
 }
 
 func quote(s string) string {

@@ -1,0 +1,13 @@
+
+import (
+	"testing"
+
+	"hammerlock/internal/harness"
+)
+
+// TestFoldersOfTheSameSecond: commands with the same seed that begin at once do not write into the same folder.
+func TestFoldersOfTheSameSecond(t *testing.T) {
+	if a, b := folder(harness.Plan{}, "explore-lease"), folder(harness.Plan{}, "explore-lease"); a == b {
+		t.Errorf("both in %s", a)
+	}
+}
