@@ -1,3 +1,4 @@
+package cli
 
 import (
 	"testing"
