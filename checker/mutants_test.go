@@ -84,8 +84,10 @@ var mutants = map[string]mutant{
 	"fairness: a waiter waits until its grant returns": {"fairness.go", "TestFairnessAgainstEveryPairOfVisits",
 		[]string{"b.waits[i].asked > b.waits[*l-1].asked", "b.waits[i].stop > b.waits[*l-1].stop", "before(w.stop, earlier.asked)", "before(w.stop, earlier.stop)"}},
 	"fairness: a waiter has its place from its first call": {"fairness.go", "TestFairnessAgainstEveryPairOfVisits",
-		[]string{"int(b.waits[i].queued - b.waits[j].queued)", "int(b.waits[i].start - b.waits[j].start)",
-			"before(b.waits[byQueue[next]].queued, w.start)", "before(b.waits[byQueue[next]].start, w.start)"}},
+		[]string{"cmp.Compare(since(&b.waits[i]), since(&b.waits[j]))", "int(b.waits[i].start - b.waits[j].start)",
+			"before(since(&b.waits[byQueue[next]]), w.start)", "before(b.waits[byQueue[next]].start, w.start)"}},
+	"fairness: a place outlasts a disturbance": {"order.go", "TestWhoComesBackAgainstEveryPairOfVisits",
+		[]string{"case refused && disturbed.meets(w.again, op.Return):", "case refused && disturbed.meets(w.again, op.Call):"}},
 	"fairness: a refusal is heard of when it returns": {"order.go", "TestFairnessAgainstEveryPairOfVisits",
 		[]string{"if op.Return-w.asked > lease {", "if op.Call-w.asked > lease {"}},
 }
