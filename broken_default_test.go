@@ -41,7 +41,7 @@ func TestBrokenByDefault(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", verify, "./cmd/verify").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	m := &mutantRun{t: t, verify: verify, file: brokenFile, known: readMutants(t, brokenFile)}
+	m := &mutantRun{t: t, verify: verify, file: brokenFile, known: readLines[mutantResult](t, brokenFile)}
 	all := brokenLocks()
 	m.settle(all, nil)
 	m.each(all, time.Now(), func(_ mutant, r *mutantResult) bool { return !r.Scenarios.noticed() }, func(x mutant, r *mutantResult) {
@@ -66,7 +66,7 @@ func brokenTable(t *testing.T) string {
 	var caught, named int
 	var took []float64
 	fmt.Fprintln(&b, "| lock | on | caught by | as | s |\n|---|---|---|---|---|")
-	results, all := readMutants(t, brokenFile), brokenLocks()
+	results, all := readLines[mutantResult](t, brokenFile), brokenLocks()
 	for _, x := range all {
 		i := slices.IndexFunc(results, func(r *mutantResult) bool { return r.Lock == x.lock })
 		if i < 0 || results[i].Scenarios == nil {

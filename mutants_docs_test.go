@@ -24,7 +24,7 @@ const (
 
 // TestMutantsDocument: docs/MUTANTS.md says what testdata/mutants.jsonl has.
 func TestMutantsDocument(t *testing.T) {
-	all := readMutants(t, mutantsFile)
+	all := readLines[mutantResult](t, mutantsFile)
 	generated(t, "docs/MUTANTS.md", map[string]string{"score": mutantScore(all), "survivors": mutantSurvivors(t, all), "strangers": strangerTable(t), "broken": brokenTable(t)})
 }
 

@@ -80,7 +80,7 @@ func TestMutantsOfLocks(t *testing.T) {
 	if *mutantsOf == "" {
 		t.Skip("make mutants")
 	}
-	m := &mutantRun{t: t, verify: filepath.Join(t.TempDir(), "verify"), file: mutantsFile, known: readMutants(t, mutantsFile)}
+	m := &mutantRun{t: t, verify: filepath.Join(t.TempDir(), "verify"), file: mutantsFile, known: readLines[mutantResult](t, mutantsFile)}
 	all := slices.DeleteFunc(mutantsOfLocks(t), func(x mutant) bool { return !chosen(x.lock) })
 	if len(all) == 0 {
 		t.Skip("no mutants of a lock in the catalogue were asked for")
@@ -178,7 +178,7 @@ func (m *mutantRun) each(all []mutant, begun time.Time, needs func(mutant, *muta
 				ask(x, &r)
 				m.mu.Lock()
 				m.known[at] = &r
-				writeMutants(m.t, m.file, m.known)
+				writeLines(m.t, m.file, m.known)
 				m.mu.Unlock()
 				last := r.Explore
 				if r.Scenarios != nil {
@@ -264,8 +264,8 @@ func (m *mutantRun) run(x mutant, args []string, d any) (*asked, *exec.Cmd) {
 	return a, run
 }
 
-// readMutants reads what is known.
-func readMutants(t *testing.T, file string) (all []*mutantResult) {
+// readLines reads what is kept of one kind of thing, a line each.
+func readLines[T any](t *testing.T, file string) (all []*T) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -275,7 +275,7 @@ func readMutants(t *testing.T, file string) (all []*mutantResult) {
 		t.Fatal(err)
 	}
 	for line := range bytes.Lines(text) {
-		r := &mutantResult{}
+		r := new(T)
 		if err := json.Unmarshal(line, r); err != nil {
 			t.Fatal(err)
 		}
@@ -284,8 +284,8 @@ func readMutants(t *testing.T, file string) (all []*mutantResult) {
 	return all
 }
 
-// writeMutants writes it down.
-func writeMutants(t *testing.T, file string, all []*mutantResult) {
+// writeLines writes it down.
+func writeLines[T any](t *testing.T, file string, all []*T) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

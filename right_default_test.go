@@ -1,9 +1,7 @@
 package hammerlock_test
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -35,7 +33,6 @@ type rightRun struct {
 	Topology     string   `json:"topology"`
 	Seed         uint64   `json:"seed"`
 	Exit         int      `json:"exit"`
-	Reason       string   `json:"reason,omitempty"` // if there was no scenario
 	Passed       int      `json:"passed"`
 	Inconclusive []string `json:"inconclusive,omitempty"` // names of scenarios
 	Failed       []string `json:"failed,omitempty"`
@@ -48,11 +45,11 @@ type rightRun struct {
 func (r *rightRun) of(lock, topology string) bool { return r.Lock == lock && r.Topology == topology }
 
 // rightLocks lists the right locks of the catalogue, each with the topologies that it fits.
-func rightLocks() (all []rightRun) {
+func rightLocks() (all []*rightRun) {
 	for _, l := range known.Locks {
 		for _, s := range topologies.All {
 			if l.Broken == "" && l.Sites != locks.NoSite && l.Sites.Fits(s.Sites) && len(l.Needs) == 0 {
-				all = append(all, rightRun{Lock: l.Name, Topology: s.Name})
+				all = append(all, &rightRun{Lock: l.Name, Topology: s.Name})
 			}
 		}
 	}
@@ -68,17 +65,19 @@ func TestRightByDefault(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", verify, "./cmd/verify").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	queue, done := make(chan rightRun), make(chan rightRun)
+	m := &mutantRun{t: t, verify: verify}
+	queue, done := make(chan *rightRun), make(chan *rightRun)
 	for range *rightJobs {
 		go func() {
 			for r := range queue {
-				done <- rightByDefault(t, verify, r)
+				m.right(r)
+				done <- r
 			}
 		}()
 	}
-	kept, asked := readRight(t), 0
-	todo := slices.DeleteFunc(rightLocks(), func(r rightRun) bool {
-		return slices.ContainsFunc(kept, func(k rightRun) bool { return k.of(r.Lock, r.Topology) && k.Seed == *rightSeed })
+	kept := readLines[rightRun](t, rightFile)
+	todo := slices.DeleteFunc(rightLocks(), func(r *rightRun) bool {
+		return slices.ContainsFunc(kept, func(k *rightRun) bool { return k.of(r.Lock, r.Topology) && k.Seed == *rightSeed })
 	})
 	go func() {
 		defer close(queue)
@@ -87,36 +86,37 @@ func TestRightByDefault(t *testing.T) {
 			queue <- r
 		}
 	}()
-	for ; asked < len(todo); asked++ {
+	for range todo {
 		r := <-done
-		t.Logf("%+v", r)
-		if r.Exit == cli.Violation {
+		t.Logf("%+v", *r)
+		switch r.Exit {
+		case cli.Violation:
 			t.Errorf("%s on %s with seed %d is accused", r.Lock, r.Topology, r.Seed)
+		case cli.Passed, cli.Inconclusive:
+		default:
+			t.Errorf("%s on %s: exit %d", r.Lock, r.Topology, r.Exit)
+			continue // it is asked again
 		}
 		kept = append(kept, r)
-		writeRight(t, kept)
+		slices.SortStableFunc(kept, func(a, b *rightRun) int {
+			return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.Topology, b.Topology))
+		})
+		writeLines(t, rightFile, kept)
 	}
 }
 
-func rightByDefault(t *testing.T, verify string, r rightRun) rightRun {
+// right asks the default verify about a lock.
+func (m *mutantRun) right(r *rightRun) {
+	var d cli.Document
 	begun := time.Now()
-	run := exec.Command(verify, "--lock", r.Lock, "--topology", r.Topology, "--seed", fmt.Sprint(r.Seed), "--json", "--quiet", "--out", t.TempDir())
-	out, _ := run.Output() // the document has the exit code
-	r.Seconds, r.Day = seconds(time.Since(begun)), begun.UTC().Format(time.DateOnly)
+	a, run := m.run(mutant{name: r.Lock}, []string{"--topology", r.Topology, "--seed", fmt.Sprint(r.Seed)}, &d)
+	r.Seconds, r.Day, r.Exit, r.NotRun = seconds(time.Since(begun)), a.Day, run.ProcessState.ExitCode(), len(d.NotRun)
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		r.Load, _, _ = strings.Cut(string(load), " ")
-	}
-	var d cli.Document
-	if err := json.Unmarshal(out, &d); err != nil {
-		t.Errorf("%s on %s: %v", r.Lock, r.Topology, err)
-		return r
 	}
 	all := d.Explored
 	for i := range d.Runs {
 		all = append(all, d.Runs[i].Judgement())
-	}
-	if r.Exit, r.NotRun = d.Exit.Code, len(d.NotRun); len(all) == 0 {
-		r.Reason = d.Exit.Reason
 	}
 	for _, j := range all {
 		switch status, _ := j.Status(); status {
@@ -128,45 +128,10 @@ func rightByDefault(t *testing.T, verify string, r rightRun) rightRun {
 			r.Inconclusive = append(r.Inconclusive, j.Scenario)
 		}
 	}
-	return r
-}
-
-func readRight(t *testing.T) (all []rightRun) {
-	t.Helper()
-	text, err := os.ReadFile(rightFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range bytes.Lines(text) {
-		var r rightRun
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, r)
-	}
-	return all
-}
-
-func writeRight(t *testing.T, all []rightRun) {
-	t.Helper()
-	slices.SortStableFunc(all, func(a, b rightRun) int {
-		return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.Topology, b.Topology))
-	})
-	var b bytes.Buffer
-	for _, r := range all {
-		text, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Write(append(text, '\n'))
-	}
-	if err := os.WriteFile(rightFile, b.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // rightTable says lock by lock what the default verify came to, and what it came to in all.
-func rightTable(all []rightRun) string {
+func rightTable(all []*rightRun) string {
 	var b strings.Builder
 	b.WriteString("| lock |")
 	for _, s := range topologies.All {
@@ -174,12 +139,12 @@ func rightTable(all []rightRun) string {
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(topologies.All)) + "\n")
 	for _, l := range known.Locks {
-		if !slices.ContainsFunc(all, func(r rightRun) bool { return r.Lock == l.Name }) {
+		if !slices.ContainsFunc(all, func(r *rightRun) bool { return r.Lock == l.Name }) {
 			continue
 		}
 		fmt.Fprintf(&b, "| `%s` |", l.Name)
 		for _, s := range topologies.All {
-			fmt.Fprintf(&b, " %s |", rightCell(slices.DeleteFunc(slices.Clone(all), func(r rightRun) bool { return !r.of(l.Name, s.Name) })))
+			fmt.Fprintf(&b, " %s |", rightCell(slices.DeleteFunc(slices.Clone(all), func(r *rightRun) bool { return !r.of(l.Name, s.Name) })))
 		}
 		b.WriteString("\n")
 	}
@@ -187,12 +152,10 @@ func rightTable(all []rightRun) string {
 }
 
 // rightCell is what the runs of a lock on a topology came to.
-func rightCell(runs []rightRun) string {
+func rightCell(runs []*rightRun) string {
 	passed, names := 0, map[string]int{}
 	for _, r := range runs {
-		if passed += r.Passed; r.Reason != "" {
-			return r.Reason
-		}
+		passed += r.Passed
 		for _, name := range r.Failed {
 			names["**FAIL** "+name]++
 		}
@@ -215,7 +178,7 @@ func rightCell(runs []rightRun) string {
 }
 
 // rightSum counts, seed by seed.
-func rightSum(all []rightRun) string {
+func rightSum(all []*rightRun) string {
 	var b strings.Builder
 	b.WriteString("| seed | runs | scenarios that passed | inconclusive | FAIL | seconds a run, median | at most | load average, median |\n|---|---|---|---|---|---|---|---|\n")
 	for len(all) > 0 {
@@ -224,10 +187,7 @@ func rightSum(all []rightRun) string {
 		var took []float64
 		var loads []string
 		for ; n < len(all) && all[n].Seed == all[0].Seed; n++ {
-			r := &all[n]
-			if r.Reason != "" {
-				continue
-			}
+			r := all[n]
 			passed, undecided, failed = passed+r.Passed, undecided+len(r.Inconclusive), failed+len(r.Failed)
 			took, loads = append(took, r.Seconds), append(loads, fmt.Sprintf("%5s", r.Load))
 		}

@@ -49,7 +49,7 @@ func TestStrangers(t *testing.T) {
 		all = append(all, mutant{mutation: mutation{file: file}, lock: s.name, variable: s.variable, topology: s.topology, name: s.name,
 			source: digest(text), texts: map[string][]byte{file: text}})
 	}
-	m := &mutantRun{t: t, verify: filepath.Join(t.TempDir(), "verify"), file: strangersFile, known: readMutants(t, strangersFile)}
+	m := &mutantRun{t: t, verify: filepath.Join(t.TempDir(), "verify"), file: strangersFile, known: readLines[mutantResult](t, strangersFile)}
 	all = buildMutants(t, all, m.verify)
 	m.settle(all, nil)
 	m.ask(all, time.Now())
@@ -62,7 +62,7 @@ func strangerTable(t *testing.T) string {
 	var b strings.Builder
 	var explored, strained, together, done int
 	fmt.Fprintln(&b, "| lock | report | explore | scenarios |\n|---|---|---|---|")
-	for _, r := range readMutants(t, strangersFile) {
+	for _, r := range readLines[mutantResult](t, strangersFile) {
 		report := ""
 		for _, s := range strangers {
 			if s.name == r.Lock {

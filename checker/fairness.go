@@ -57,6 +57,7 @@ func weighFairness(c *Case) (Verdict, []int64) {
 	return b.verdict(), b.overs
 }
 
+// bypasses lists the waits for pages, in the order of their stops.
 func (c *Case) bypasses() *bypasses {
 	b := &bypasses{Case: c, grants: make([]int64, max(c.workers, c.Workers))}
 	b.waits = make([]wait, 0, c.manyWaits())
