@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -28,7 +27,6 @@ const document = "../docs/EXPLORE.md"
 // known, so that -run Document/right/lease measures one again.
 func TestTheDocumentSaysWhatIsFound(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for i, spec := range documented(t, true) {
 		if testing.Short() && (i%3 > 0 || spec.Name == "fence-after" || spec.Sites == locks.ManySites) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 	if os.Args[len(os.Args)-1] == Command {
 		Child(os.Stdin, os.Stdout, fragileLocks())
 	}
+	runtime.GOMAXPROCS(1) // one goroutine of an exploration runs at a time
 	goleak.VerifyTestMain(m)
 }
 

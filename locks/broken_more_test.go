@@ -193,7 +193,8 @@ func refusesAMajority(t *testing.T, home *bench, s Spec, key string) bool {
 	return err != nil
 }
 
-func grantsInAMinority(t *testing.T, home *bench, s Spec, key string) bool {
+func grantsInAMinority(t *testing.T, _ *bench, s Spec, key string) bool {
+	home := newBench(t, homeName(s)) // its servers are paused
 	for _, n := range home.top.Nodes[:3] {
 		must(t, n.Pause())
 		defer func() { must(t, n.Resume()) }()

@@ -35,6 +35,7 @@ const (
 )
 
 func TestEveryBrokenLockShowsItsFault(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		shows scenario
 		right Spec
@@ -83,6 +84,7 @@ func TestEveryBrokenLockShowsItsFault(t *testing.T) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
 			if !c.shows.soon(t, home(s), s, s.Name, true) {
 				t.Error("does not show its fault")
 			}
@@ -228,7 +230,8 @@ func comesBackToLife(t *testing.T, home *bench, s Spec, key string) bool {
 	}
 }
 
-func believesInSilence(t *testing.T, home *bench, s Spec, key string) bool {
+func believesInSilence(t *testing.T, _ *bench, s Spec, key string) bool {
+	home := newBench(t, homeName(s)) // its servers are paused
 	// Each renewal finds a connection: one that has to be made first has certainly failed, and is no silence.
 	var pool []*redis.Conn
 	for range 10 {
@@ -256,7 +259,8 @@ func believesTooLong(t *testing.T, home *bench, s Spec, key string) bool {
 	return grant(t, open(t, s, home.env()), key, ttl).Until.After(call.Add(ttl))
 }
 
-func believesTooLongWithHungSites(t *testing.T, home *bench, s Spec, key string) bool {
+func believesTooLongWithHungSites(t *testing.T, _ *bench, s Spec, key string) bool {
+	home := newBench(t, homeName(s)) // its servers are paused
 	for _, n := range home.top.Nodes[:2] {
 		must(t, n.Pause())
 		defer func() { must(t, n.Resume()) }()
@@ -323,7 +327,8 @@ func leavesKeys(t *testing.T, home *bench, s Spec, key string) bool {
 	return left == 1
 }
 
-func starvesWithAHungSite(t *testing.T, home *bench, s Spec, key string) bool {
+func starvesWithAHungSite(t *testing.T, _ *bench, s Spec, key string) bool {
+	home := newBench(t, homeName(s)) // its servers are paused
 	const ttl = 2 * time.Second
 	e := home.env()
 	e.Sites = nil

@@ -82,6 +82,7 @@ func uncached() (o rueidislock.LockerOption) {
 }
 
 func TestFindingRueidislockPartitionedHolderIsToldTooLate(t *testing.T) {
+	t.Parallel()
 	const validity = 2 * time.Second
 	for name, o := range lockerKinds {
 		t.Run(name, func(t *testing.T) {
@@ -116,6 +117,7 @@ func TestFindingRueidislockPartitionedHolderIsToldTooLate(t *testing.T) {
 // TestFindingRueidislockExtendsAllTheTime: an extension is a change, a change is told to who made it, and who is told of
 // a change extends. It is not parallel: it keeps the server and a core busy.
 func TestFindingRueidislockExtendsAllTheTime(t *testing.T) {
+	t.Parallel()
 	extended := map[string]int{}
 	for _, name := range []string{"default", "NoLoopTracking", "DisableCache"} {
 		o := lockerKinds[name]
@@ -137,6 +139,7 @@ func TestFindingRueidislockExtendsAllTheTime(t *testing.T) {
 
 // TestFindingRueidislockRoundTripsOver20ms: every answer comes after the library has stopped to wait for it.
 func TestFindingRueidislockRoundTripsOver20ms(t *testing.T) {
+	t.Parallel()
 	for name, o := range lockerKinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,6 +175,7 @@ func TestFindingRueidislockRoundTripsOver20ms(t *testing.T) {
 // TestFindingRueidislockSleepsForEver: the server hangs for a tenth of a second while the only client asks for a lock
 // that nobody has.
 func TestFindingRueidislockSleepsForEver(t *testing.T) {
+	t.Parallel()
 	for name, o := range lockerKinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -205,6 +209,7 @@ func TestFindingRueidislockSleepsForEver(t *testing.T) {
 
 // TestFindingRueidislockServerClockAhead: deadlines are times of the client's clock, and past ones are granted.
 func TestFindingRueidislockServerClockAhead(t *testing.T) {
+	t.Parallel()
 	for name, o := range lockerKinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -232,6 +237,7 @@ func TestFindingRueidislockServerClockAhead(t *testing.T) {
 }
 
 func TestFindingRueidislockForceOverlaps(t *testing.T) {
+	t.Parallel()
 	for name, o := range lockerKinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

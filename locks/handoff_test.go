@@ -45,6 +45,7 @@ func handed(t *testing.T, l Lock, ttl time.Duration) (Lease, time.Duration) {
 
 // TestAHandoffIsTwoTrips counts the trips of a visit that has to wait: into the queue, and the release. The subscription is made once.
 func TestAHandoffIsTwoTrips(t *testing.T) {
+	t.Parallel()
 	for _, topology := range []string{"single", "cluster"} {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()
@@ -81,6 +82,7 @@ func TestAHandoffIsTwoTrips(t *testing.T) {
 // TestAHandoffOutlivesWhoDies: a crash of the holder, of the first in line, of its whole process, or of its subscription costs the
 // others a lease at most.
 func TestAHandoffOutlivesWhoDies(t *testing.T) {
+	t.Parallel()
 	const ttl, late = 600 * time.Millisecond, 400 * time.Millisecond // for a busy machine
 	cases := map[string]func(t *testing.T, home *bench, holder Lock, held Lease, first func() error){
 		"holder": func(t *testing.T, _ *bench, holder Lock, _ Lease, first func() error) {

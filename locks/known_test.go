@@ -11,6 +11,7 @@ import (
 var taken = locks.Take(known.Locks)
 
 func TestKnownLocksAreFoundByTheirNames(t *testing.T) {
+	t.Parallel()
 	for _, s := range taken {
 		if found, ok := known.Find(s.Name); !ok || found.Name != s.Name {
 			t.Errorf("%s is not found by its name", s.Name)

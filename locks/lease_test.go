@@ -44,6 +44,7 @@ func (h heard) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // TestSetNXRoundsNoLifetimeToNothing: a server refuses a lifetime of zero, and none at all is for good.
 func TestSetNXRoundsNoLifetimeToNothing(t *testing.T) {
+	t.Parallel()
 	c := redis.NewClient(&redis.Options{})
 	defer func() { _ = c.Close() }()
 	var args []any

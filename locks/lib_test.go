@@ -36,6 +36,7 @@ func TestRedsyncTellsWhatIsCertain(t *testing.T) {
 }
 
 func TestRedsyncErrors(t *testing.T) {
+	t.Parallel()
 	unreachable := &redsync.RedisError{Err: fmt.Errorf("%w: dial", topologies.ErrUnreachable)}
 	silent := &redsync.RedisError{Err: io.EOF}
 	taken := &redsync.ErrNodeTaken{}
@@ -82,6 +83,7 @@ func TestRedsyncWaitsAsItsOwnLockDoes(t *testing.T) {
 
 // TestLibrariesLeaveNothingWhenAVisitIsCalledOff calls off a visit and looks that nothing is left behind.
 func TestLibrariesLeaveNothingWhenAVisitIsCalledOff(t *testing.T) {
+	t.Parallel()
 	home := homes(t)
 	for _, s := range []Spec{libRedsync, libRedislock, rueidislockSpec()} {
 		t.Run(s.Name, func(t *testing.T) {

@@ -150,6 +150,7 @@ func grantCalled(t *testing.T, l Lock, key string, ttl time.Duration) (held Leas
 }
 
 func TestEveryLockThatClaimsToExcludeDoes(t *testing.T) {
+	t.Parallel()
 	home := homes(t)
 	for _, s := range every {
 		if !s.Claims.Excludes || !home(s).runs(s) {
@@ -184,6 +185,7 @@ func excludes(t *testing.T, a, b Lock, key string) {
 func refused(err error) bool { return errors.Is(err, ErrBusy) || errors.Is(err, ErrQuorum) }
 
 func TestEveryLockThatClaimsToExpireDoes(t *testing.T) {
+	t.Parallel()
 	home := homes(t)
 	for _, s := range every {
 		if !s.Claims.Expires || s.Claims.Renews || s.Broken != "" || !home(s).runs(s) {
@@ -365,6 +367,7 @@ func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
 func TestClassify(t *testing.T) {
+	t.Parallel()
 	dial := fmt.Errorf("%w: %w", topologies.ErrUnreachable, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
 	cases := map[string]struct {
 		err     error
@@ -406,6 +409,7 @@ func TestClassify(t *testing.T) {
 }
 
 func TestCatalogue(t *testing.T) {
+	t.Parallel()
 	seen, broken := map[string]bool{}, false
 	for _, s := range every {
 		if s.Name == "" || s.Doc == "" || s.Source == "" || s.Open == nil || seen[s.Name] {

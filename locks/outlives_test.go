@@ -11,6 +11,7 @@ import (
 // TestCloseIsACrash closes right locks that hold something: it stays, unless the lock says that only the end of its
 // process is a crash.
 func TestCloseIsACrash(t *testing.T) {
+	t.Parallel()
 	home := homes(t)
 	for _, s := range every {
 		b := home(s)

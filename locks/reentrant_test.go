@@ -17,6 +17,7 @@ import (
 )
 
 func TestEveryLockThatClaimsReentryHasIt(t *testing.T) {
+	t.Parallel()
 	home := homes(t)
 	for _, s := range every {
 		if !s.Claims.Reentrant {
@@ -68,6 +69,7 @@ func (*noAnswer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 
 // TestReentrantBearsLostReplies loses the reply of each kind of command and looks at what the server holds then.
 func TestReentrantBearsLostReplies(t *testing.T) {
+	t.Parallel()
 	home := newBench(t, "single")
 	for _, s := range []Spec{reentrant, redisson} {
 		t.Run(s.Name, func(t *testing.T) {
@@ -125,6 +127,7 @@ func TestReentrantBearsLostReplies(t *testing.T) {
 
 // TestRedissonKeepsRedissonsKeys plays a Redisson client with plain commands.
 func TestRedissonKeepsRedissonsKeys(t *testing.T) {
+	t.Parallel()
 	home := newBench(t, "single")
 	c := home.sites[0]
 	a := open(t, redisson, home.env())

@@ -19,6 +19,7 @@ func share(t *testing.T, l Lock, key string, ttl time.Duration) Lease {
 
 // TestEveryLockThatClaimsSharersHasThem is about readers and permits, where scripts run and keys live in slots.
 func TestEveryLockThatClaimsSharersHasThem(t *testing.T) {
+	t.Parallel()
 	const ttl = 10 * time.Second
 	for _, topology := range []string{"single", "cluster"} {
 		home := newBench(t, topology)
@@ -48,6 +49,7 @@ func TestEveryLockThatClaimsSharersHasThem(t *testing.T) {
 
 // TestSharesExpire is about leases of those who share, and what their late holders are told.
 func TestSharesExpire(t *testing.T) {
+	t.Parallel()
 	home := newBench(t, "single")
 	for _, s := range every {
 		if s.Claims.Alone() || !s.Claims.Expires || s.Broken != "" {
@@ -72,6 +74,7 @@ func TestSharesExpire(t *testing.T) {
 }
 
 func TestUpgradesAreExclusive(t *testing.T) {
+	t.Parallel()
 	home := newBench(t, "single")
 	a, b := home.pair(t, readWrite)
 	first, second := share(t, a, "k", 10*time.Second), share(t, b, "k", 10*time.Second)
@@ -93,6 +96,7 @@ func TestUpgradesAreExclusive(t *testing.T) {
 
 // TestAWriterThatGivesUpLetsReadersIn is about the place of a writer that waits.
 func TestAWriterThatGivesUpLetsReadersIn(t *testing.T) {
+	t.Parallel()
 	home := newBench(t, "single")
 	a, b := home.pair(t, readWrite)
 	share(t, a, "k", 10*time.Second)
@@ -110,6 +114,7 @@ func TestAWriterThatGivesUpLetsReadersIn(t *testing.T) {
 }
 
 func TestClaimsAreOffered(t *testing.T) {
+	t.Parallel()
 	for _, s := range every {
 		if s.Claims.Alone() || s.Sites != OneSite {
 			continue
@@ -124,6 +129,7 @@ func TestClaimsAreOffered(t *testing.T) {
 }
 
 func TestALockThatWaitsOffersIt(t *testing.T) {
+	t.Parallel()
 	s := lease
 	s.Waits = true
 	if l, err := s.Open(Env{Sites: make([]redis.UniversalClient, 1)}); err != nil || s.Offers(l) == nil {

@@ -15,6 +15,7 @@ import (
 
 // TestLocksLiveOnEveryTopologyWithOneSite is about scripts with several keys, and about connections by name.
 func TestLocksLiveOnEveryTopologyWithOneSite(t *testing.T) {
+	t.Parallel()
 	for _, topology := range []string{"replica", "sentinel", "cluster"} {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()
@@ -34,6 +35,7 @@ func TestLocksLiveOnEveryTopologyWithOneSite(t *testing.T) {
 }
 
 func TestLocalKnowsOneProcess(t *testing.T) {
+	t.Parallel()
 	a, err := local.Open(Env{Process: &Process{}})
 	must(t, err)
 	b, err := local.Open(Env{Process: &Process{}})
@@ -107,6 +109,7 @@ func TestWaitWantsAllReplicas(t *testing.T) {
 }
 
 func TestNeeds(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		server topologies.Server
 		runs   bool

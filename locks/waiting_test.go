@@ -43,6 +43,7 @@ func (b *bench) subscribed(t *testing.T) {
 }
 
 func TestWaitersAreWokenByARelease(t *testing.T) {
+	t.Parallel()
 	for _, s := range []Spec{redisson, fair, handoff, handoffCohort} {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +109,7 @@ func TestOneMessageWakesOneWaiterOfAProcess(t *testing.T) {
 
 // TestWaitersDoNotOutsleepALease lets a holder die: nobody sends a message.
 func TestWaitersDoNotOutsleepALease(t *testing.T) {
+	t.Parallel()
 	const ttl = 300 * time.Millisecond
 	for _, s := range []Spec{redisson, fair, handoff, handoffCohort} {
 		t.Run(s.Name, func(t *testing.T) {
@@ -136,6 +138,7 @@ func TestWaitersDoNotOutsleepALease(t *testing.T) {
 }
 
 func TestQueuesServeInOrder(t *testing.T) {
+	t.Parallel()
 	for _, s := range []Spec{fair, handoff} {
 		t.Run(s.Name, func(t *testing.T) { servesInOrder(t, s) })
 	}

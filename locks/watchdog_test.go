@@ -19,6 +19,7 @@ func renewals(e *Env) func() []history.Op {
 }
 
 func TestRenewedLocksOutliveTheirLease(t *testing.T) {
+	t.Parallel()
 	home := homes(t)
 	for _, s := range every {
 		if !s.Claims.Renews {
@@ -67,6 +68,7 @@ func checkRenewals(t *testing.T, ops []history.Op, held Lease) {
 }
 
 func TestRenewedLocksTellThatTheyAreLost(t *testing.T) {
+	t.Parallel()
 	for _, s := range every {
 		if !s.Claims.Renews || s.Broken != "" {
 			continue
@@ -105,6 +107,7 @@ func TestRenewedLocksTellThatTheyAreLost(t *testing.T) {
 
 // TestRenewedLocksTellThatNobodyAnswers hangs the servers: the last acknowledged lease runs out.
 func TestRenewedLocksTellThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	for _, s := range every {
 		if !s.Claims.Renews || s.Broken != "" {
 			continue
@@ -133,6 +136,7 @@ func TestRenewedLocksTellThatNobodyAnswers(t *testing.T) {
 
 // TestCloseIsHowAWorkerDies: nothing is renewed and nothing given back.
 func TestCloseIsHowAWorkerDies(t *testing.T) {
+	t.Parallel()
 	home := homes(t)
 	for _, s := range every {
 		if !s.Claims.Renews || s.Broken != "" || isRueidislock(s) {

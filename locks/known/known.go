@@ -13,11 +13,12 @@ var Locks = slices.Insert(slices.Clone(locks.All), slices.IndexFunc(locks.All, f
 
 // Find returns the spec with that name.
 func Find(name string) (locks.Spec, bool) {
-	i := slices.Index(Names(), name)
-	if i < 0 {
-		return locks.Spec{}, false
+	for i := range Locks {
+		if Locks[i].Name == name {
+			return Locks[i], true
+		}
 	}
-	return Locks[i], true
+	return locks.Spec{}, false
 }
 
 // Names lists the locks.
