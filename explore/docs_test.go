@@ -28,13 +28,13 @@ const document = "../docs/EXPLORE.md"
 func TestTheDocumentSaysWhatIsFound(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	for i, spec := range documented(t, true) {
-		if testing.Short() && (i%3 > 0 || spec.Name == "fence-after" || spec.Sites == locks.ManySites) {
+		if testing.Short() && (i%6 > 0 || spec.Name == "fence-after" || spec.Sites == locks.ManySites) {
 			continue
 		}
 		t.Run("broken/"+spec.Name, func(t *testing.T) { brokenRow(t, spec) })
 	}
 	for _, spec := range documented(t, false) {
-		if testing.Short() && spec.Name != "lease" && spec.Name != "watchdog" {
+		if testing.Short() && spec.Name != "lease" {
 			continue
 		}
 		t.Run("right/"+spec.Name, func(t *testing.T) { rightRow(t, spec) })

@@ -147,7 +147,11 @@ func TestAMinorityIsSilent(t *testing.T) {
 			if n.parent != nil || schedules > 0 {
 				return nil
 			}
-			return n.children(run)
+			list := n.children(run)
+			if testing.Short() { // some stand for all
+				list = slices.DeleteFunc(list, func(n *node) bool { return n.choice.At%8 > 0 })
+			}
+			return list
 		}
 		s.judged = func(run *schedule, v *checker.Verdict) bool {
 			if !slices.Contains(run.dead, true) {

@@ -35,6 +35,9 @@ func TestAnErrorWithoutACauseIsAViolation(t *testing.T) {
 // TestAMinorityDies: a lock for several sites must be granted without it, and one that waits for each of them is not.
 func TestAMinorityDies(t *testing.T) {
 	for name, cause := range map[string]string{"redlock": "", "redlock-serial": "", "wait-all": "deadlock"} {
+		if testing.Short() && name == "redlock-serial" {
+			continue
+		}
 		spec := find(t, name)
 		o := Briefly(spec)
 		o.Deviations = 1
