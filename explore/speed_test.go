@@ -10,7 +10,7 @@ func TestAloneSchedulesASecond(t *testing.T) {
 	for _, name := range []string{"lease", "watchdog", "redlock"} {
 		spec := find(t, name)
 		o := suited(spec, 2)
-		o.Budget = 3 * time.Second
+		o.Budget = time.Second
 		begun := used()
 		r := run(t, spec, o)
 		speed := float64(r.Schedules()) / (used() - begun).Seconds()

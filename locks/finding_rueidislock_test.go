@@ -117,7 +117,6 @@ func TestFindingRueidislockPartitionedHolderIsToldTooLate(t *testing.T) {
 // TestFindingRueidislockExtendsAllTheTime: an extension is a change, a change is told to who made it, and who is told of
 // a change extends. It is not parallel: it keeps the server and a core busy.
 func TestFindingRueidislockExtendsAllTheTime(t *testing.T) {
-	t.Parallel()
 	extended := map[string]int{}
 	for _, name := range []string{"default", "NoLoopTracking", "DisableCache"} {
 		o := lockerKinds[name]
@@ -245,6 +244,12 @@ func TestFindingRueidislockForceOverlaps(t *testing.T) {
 			a, b := p.locker(t, 0, o), p.locker(t, 1, o)
 			first, release := take(t, a, "k")
 			_, release2, err := b.ForceWithContext(t.Context(), "k")
+			for range 30 { // on a busy machine an answer comes later than the library waits for it
+				if err == nil {
+					break
+				}
+				_, release2, err = b.ForceWithContext(t.Context(), "k")
+			}
 			must(t, err)
 			both := took(func() { <-first.Done() })
 			if late := both > time.Second; late != o.ClientOption.DisableCache {

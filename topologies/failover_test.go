@@ -133,7 +133,7 @@ const key = "k"
 func writtenKey(t *testing.T, top *Topology) (redis.UniversalClient, *Node) {
 	t.Helper()
 	c := client(t, top, ClientOptions{Source: 1})
-	if err := c.Set(t.Context(), key, "v", 0).Err(); err != nil {
+	if err := poll(within(t, 10*time.Second), pollEvery, func() error { return c.Set(t.Context(), key, "v", 0).Err() }); err != nil {
 		t.Fatal(err)
 	}
 	primary := primaryOf(t, top, key)

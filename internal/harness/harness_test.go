@@ -136,17 +136,20 @@ func TestAloneCostOfAnUncontendedVisit(t *testing.T) {
 		topology        string
 		trips, commands float64
 	}{{"single", 2, 4}, {"redlock", 10, 20}, {"replica", 2, 4 + 3*2}, {"cluster", 2, 4 + 2}} {
-		j := job(t, func(p *Plan) {
-			p.Topologies, p.Workload.Workers, p.Duration = on(c.topology), 1, time.Second
+		t.Run(c.topology, func(t *testing.T) {
+			t.Parallel()
+			j := job(t, func(p *Plan) {
+				p.Topologies, p.Workload.Workers, p.Duration = on(c.topology), 1, time.Second
+			})
+			r := run(t, j, nil)
+			trips, commands := *r.Cost.RoundTrips, *r.Cost.Commands
+			if !near(trips, c.trips) || !near(commands, c.commands) {
+				t.Errorf("%.2f round trips and %.2f commands a visit, want %v and %v", trips, commands, c.trips, c.commands)
+			}
+			if *r.Cost.ServerCPU <= 0 {
+				t.Error("no server CPU")
+			}
 		})
-		r := run(t, j, nil)
-		trips, commands := *r.Cost.RoundTrips, *r.Cost.Commands
-		if !near(trips, c.trips) || !near(commands, c.commands) {
-			t.Errorf("%s: %.2f round trips and %.2f commands a visit, want %v and %v", c.topology, trips, commands, c.trips, c.commands)
-		}
-		if *r.Cost.ServerCPU <= 0 {
-			t.Errorf("%s: no server CPU", c.topology)
-		}
 	}
 }
 
