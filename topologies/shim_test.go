@@ -227,7 +227,7 @@ func TestEveryTopologyWithAllOptions(t *testing.T) {
 			t.Parallel()
 			top := up(t, s.Name, Options{Links: true, Clock: true, Durable: SyncAlways})
 			c := client(t, top, ClientOptions{Source: 1})
-			if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+			if err := poll(within(t, 10*time.Second), pollEvery, func() error { return c.Set(t.Context(), "k", "v", 0).Err() }); err != nil {
 				t.Fatal(err)
 			}
 			n := primaryOf(t, top, "k")
