@@ -68,7 +68,7 @@ func TestSharesExpire(t *testing.T) {
 				t.Errorf("extended after its lease: %v, want ErrLost", err)
 			}
 			must(t, b.Release(t.Context(), second))
-			must(t, a.Release(t.Context(), grant(t, a, s.Name, briefly)))
+			must(t, a.Release(t.Context(), grant(t, a, s.Name, 10*time.Second)))
 		})
 	}
 }

@@ -102,6 +102,7 @@ func play(t *testing.T, during func(*Session)) (*history.History, Report) {
 
 // TestProcessesGiveOneHistory merges the operations of three processes; it must be as sound as one of them.
 func TestProcessesGiveOneHistory(t *testing.T) {
+	t.Parallel()
 	h, report := play(t, nil)
 	if err := h.Validate(); err != nil {
 		t.Error(err)
@@ -126,6 +127,7 @@ func TestProcessesGiveOneHistory(t *testing.T) {
 // TestAKilledProcessLeavesItsHistory kills a process while a worker of it stands between load and store, and a call
 // of its other worker may be open.
 func TestAKilledProcessLeavesItsHistory(t *testing.T) {
+	t.Parallel()
 	var caught *workload.Caught
 	h, _ := play(t, func(c *Session) {
 		var err error
@@ -160,6 +162,7 @@ func TestAKilledProcessLeavesItsHistory(t *testing.T) {
 
 // TestAProcessThatCannotStart says why.
 func TestAProcessThatCannotStart(t *testing.T) {
+	t.Parallel()
 	o, _ := deployment(t)
 	nothing := errors.New("no room")
 	if _, err := Spread(t.Context(), o, 2, func(*exec.Cmd) error { return nothing }); !errors.Is(err, nothing) {
@@ -173,6 +176,7 @@ func TestAProcessThatCannotStart(t *testing.T) {
 }
 
 func TestClocksOfAMachineAgree(t *testing.T) {
+	t.Parallel()
 	moment, shared, doubt := calibrate()
 	if doubt <= 0 || doubt > 100*time.Microsecond {
 		t.Errorf("doubt %v", doubt)

@@ -15,6 +15,7 @@ import (
 // TestADeadProcessHoldsNothingBack kills a process in the middle of an acquire: the call never returns, and is known
 // not to as soon as nothing is left of its process. What others do afterwards is seen while they do it.
 func TestADeadProcessHoldsNothingBack(t *testing.T) {
+	t.Parallel()
 	c, finish := begun(t, func(o *Orders) { o.Lock, o.Shape.TTL = named(t, "fence-after"), 100*time.Millisecond })
 	lanes, slack := c.Lanes, c.Slack
 	m := history.NewMerge(c.Clock, lanes)
@@ -67,6 +68,7 @@ func TestADeadProcessHoldsNothingBack(t *testing.T) {
 
 // TestAnEmptyPlaceEndsInAnError lets a worker die whose successor cannot be opened.
 func TestAnEmptyPlaceEndsInAnError(t *testing.T) {
+	t.Parallel()
 	o, _ := deployment(t)
 	c, err := Local(t.Context(), o, nil)
 	if err != nil {

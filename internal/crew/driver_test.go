@@ -8,6 +8,7 @@ import (
 
 // TestAFaultOfAProcessReachesItsDriver: the two are one application.
 func TestAFaultOfAProcessReachesItsDriver(t *testing.T) {
+	t.Parallel()
 	program := exec.Command("sleep", "1000")
 	program.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := program.Start(); err != nil {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestTicksOfTheMachine(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]ticks{
 		"cpu  100 20 30 400 5 6 7 80 9 1\ncpu0 1 1 1 1 1 1 1 1 1 1\n": {100 + 20 + 30 + 6 + 7 + 80, 648, 80}, // guests are in user
 		"cpu  100 20 30 400 5 6 7":                                    {163, 568, 0},                         // before Linux 2.6.11
@@ -29,6 +30,7 @@ func waits(counts ...uint64) *metrics.Float64Histogram {
 }
 
 func TestWhyTheProcessStoodStill(t *testing.T) {
+	t.Parallel()
 	before := loadSample{at: time.Second, machine: ticks{stolen: 50}, sched: waits(7, 1, 2, 0)}
 	for want, after := range map[string]loadSample{
 		"": {machine: ticks{stolen: 50 + 240}, sched: waits(99, 2, 2, 0)},
@@ -46,6 +48,7 @@ func TestWhyTheProcessStoodStill(t *testing.T) {
 
 // TestAGapIsGivenItsOwnWords: a beat that was late, and before which much time was stolen, by the samples.
 func TestAGapIsGivenItsOwnWords(t *testing.T) {
+	t.Parallel()
 	lane := history.NewLane(history.NewOrderedClock(0), 3, -1, 8, make(chan struct{}, 1))
 	notes := map[history.ID]string{}
 	h := NewHeartbeat(lane, false, func(id history.ID, text string) { notes[id] = text })

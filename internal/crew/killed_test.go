@@ -12,6 +12,7 @@ import (
 
 // TestAKilledProcessIsCalledKilled kills a worker process from outside: the error names the signal.
 func TestAKilledProcessIsCalledKilled(t *testing.T) {
+	t.Parallel()
 	o, top := deployment(t)
 	c, err := Spread(t.Context(), o, 3, top.Spawn)
 	if err != nil {
@@ -36,6 +37,7 @@ func TestAKilledProcessIsCalledKilled(t *testing.T) {
 
 // TestAStoppedProcessRecordsAGap stops a worker process for a while: it says so, and no other does.
 func TestAStoppedProcessRecordsAGap(t *testing.T) {
+	t.Parallel()
 	const stopped = 600 * time.Millisecond
 	s, finish := begun(t, func(*Orders) {})
 	merge := history.NewMerge(s.Clock, s.Lanes)
@@ -69,6 +71,7 @@ func TestAStoppedProcessRecordsAGap(t *testing.T) {
 
 // TestABoardWithoutRoom has nowhere to put the memory of all lanes: that is an error, and not a signal at the first write.
 func TestABoardWithoutRoom(t *testing.T) {
+	t.Parallel()
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 // TestARateThatChangesIsOneForAllProcesses lets an open loop of three processes run faster while it goes on. Together
 // they make the visits of the one schedule, at the times that its tempo gives, and account for every one.
 func TestARateThatChangesIsOneForAllProcesses(t *testing.T) {
+	t.Parallel()
 	const rate, speed, at, end = 100, 5, 500 * time.Millisecond, 1200 * time.Millisecond
 	c, finish := begun(t, func(o *Orders) {
 		o.Lock, o.Steered = named(t, "none"), true

@@ -21,6 +21,7 @@ func (c *closing) Close() error {
 
 // TestWorkersShareOneObject if the load says so; it is opened and closed once.
 func TestWorkersShareOneObject(t *testing.T) {
+	t.Parallel()
 	for shared, want := range map[bool]int32{false: 6, true: 1} {
 		o, _ := deployment(t)
 		var opened, closed atomic.Int32

@@ -63,6 +63,7 @@ func cycle(ctx context.Context, l locks.Lock) error {
 
 // TestEveryMisbehaviourEndsInTimeAndIsNamed drives a worker, and the pings beside it, with every evil driver.
 func TestEveryMisbehaviourEndsInTimeAndIsNamed(t *testing.T) {
+	t.Parallel()
 	const unanswered = "deadline exceeded"
 	cases := map[string]string{ // how it is named; empty = there is nothing to complain about
 		"right": "", "stubborn": "", "floods-err": "", "ok-after-lost": "",
@@ -127,6 +128,7 @@ func driven(t *testing.T, mode string, ends bool) error {
 // TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack stops a driver under a call, with everything that it has started, until
 // the caller has gone.
 func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
+	t.Parallel()
 	p, err := started(t, "right")
 	if err != nil {
 		t.Fatal(err)
@@ -160,6 +162,7 @@ func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
 
 // TestOnlyARenewedLeaseHasASignal: a holder that has one takes it for what ends its belief, and not the deadline.
 func TestOnlyARenewedLeaseHasASignal(t *testing.T) {
+	t.Parallel()
 	p, err := started(t, "right")
 	if err != nil {
 		t.Fatal(err)
@@ -194,6 +197,7 @@ func TestOnlyARenewedLeaseHasASignal(t *testing.T) {
 
 // TestADriverThatNeverReadsDoesNotBlock sends more than a pipe takes.
 func TestADriverThatNeverReadsDoesNotBlock(t *testing.T) {
+	t.Parallel()
 	p, err := started(t, "right")
 	if err != nil {
 		t.Fatal(err)
@@ -215,6 +219,7 @@ func TestADriverThatNeverReadsDoesNotBlock(t *testing.T) {
 
 // TestNothingIsLeft ends drivers that have children or do not want to end.
 func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
 	args, env := program(t, "parent")
 	s, err := Greet(t.Context(), args, env)
 	if err != nil {
@@ -240,6 +245,7 @@ func zombie(pid int) bool {
 
 // TestThePasswordIsShownNowhere lets a driver write its password to its standard error and die.
 func TestThePasswordIsShownNowhere(t *testing.T) {
+	t.Parallel()
 	var l tail
 	l.secret("hunter2")
 	_, _ = l.Write([]byte("AUTH hunter2: WRONGPASS"))
@@ -250,6 +256,7 @@ func TestThePasswordIsShownNowhere(t *testing.T) {
 
 // TestADriverInheritsNoMoreThanIsAllowed: with PYTHONUNBUFFERED a missing flush would go unseen.
 func TestADriverInheritsNoMoreThanIsAllowed(t *testing.T) {
+	t.Parallel()
 	all := map[string]string{"PATH": "/bin", "HOME": "/root", "PYTHONUNBUFFERED": "1", "REDIS_TLS": "no", "AWS_SECRET": "x"}
 	got := Environment(func(name string) string { return all[name] }, []string{"REDIS_TLS"})
 	if want := []string{"PATH=/bin", "HOME=/root", "REDIS_TLS=no"}; !slices.Equal(got, want) {
@@ -258,6 +265,7 @@ func TestADriverInheritsNoMoreThanIsAllowed(t *testing.T) {
 }
 
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string][]string{
 		"python3 driver.py":                 {"python3", "driver.py"},
 		`  node 'my driver.js' a\ b "c'd" `: {"node", "my driver.js", "a b", "c'd"},

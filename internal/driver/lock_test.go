@@ -11,6 +11,7 @@ import (
 
 // TestWhatAnAnswerSays: a validity counts from the call, and the driver counts the holds of an owner.
 func TestWhatAnAnswerSays(t *testing.T) {
+	t.Parallel()
 	p, err := started(t, "rich")
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +38,7 @@ func TestWhatAnAnswerSays(t *testing.T) {
 
 // TestAnAcquireThatWasCalledOffSaysWhatItSays: a driver that heeds cancel answers, and its answer counts.
 func TestAnAcquireThatWasCalledOffSaysWhatItSays(t *testing.T) {
+	t.Parallel()
 	p, err := started(t, "right")
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +52,7 @@ func TestAnAcquireThatWasCalledOffSaysWhatItSays(t *testing.T) {
 
 // TestAHoldThatIsReportedLost ends its holder's belief, and no other's. It may still be released.
 func TestAHoldThatIsReportedLost(t *testing.T) {
+	t.Parallel()
 	p, err := started(t, "ok-after-lost") // it reports the loss before it answers the release
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +74,7 @@ func TestAHoldThatIsReportedLost(t *testing.T) {
 
 // TestALibraryThatWaits is asked to wait until another worker releases: its lease counts from the try that was granted.
 func TestALibraryThatWaits(t *testing.T) {
+	t.Parallel()
 	p, err := started(t, "waits")
 	if err != nil {
 		t.Fatal(err)

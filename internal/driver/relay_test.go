@@ -11,6 +11,7 @@ import (
 
 // TestHowAProgramReachesASite: all that it needs is in the site, or a relay does it for the program; no secret of it is shown.
 func TestHowAProgramReachesASite(t *testing.T) {
+	t.Parallel()
 	security := &topologies.TLS{CA: []byte("ca"), Cert: []byte("cert"), Key: []byte("key"), ServerName: "redis.test"}
 	login := topologies.Access{Foreign: true, User: "app", Password: "hunter2", DB: 3, Addrs: []string{"10.0.0.1:6379", "10.0.0.2:6379"}}
 	cases := map[string]struct {

@@ -11,6 +11,7 @@ import (
 
 // TestALineIsItsJSON: what is written by hand is what encoding/json would write.
 func TestALineIsItsJSON(t *testing.T) {
+	t.Parallel()
 	wait := int64(2500)
 	for _, m := range []request{
 		{ID: 1, Op: opPing}, {ID: 2, Op: opAcquire, Worker: 3, Key: "hammerlock:{page-7}:lock", TTL: 5000, Wait: new(int64)},
@@ -29,6 +30,7 @@ func TestALineIsItsJSON(t *testing.T) {
 // TestAPlainAnswerIsItsJSON: what is read by hand is what encoding/json would read, of whole lines and of what is left of them when
 // bytes are lost or doubled.
 func TestAPlainAnswerIsItsJSON(t *testing.T) {
+	t.Parallel()
 	read := 0
 	for _, line := range []string{
 		`{"id":1,"ok":true}`, `{"id": 21, "ok": true, "token": "8f0a", "tried_ms": 0}`, `{"id":18446744073709551615,"busy":true,"token":"a,b}c"}`,
@@ -54,6 +56,7 @@ func TestAPlainAnswerIsItsJSON(t *testing.T) {
 
 // TestManyWorkersAtOnce: requests that are written together are answered each.
 func TestManyWorkersAtOnce(t *testing.T) {
+	t.Parallel()
 	p, err := started(t, "right")
 	if err != nil {
 		t.Fatal(err)
