@@ -22,7 +22,6 @@ func rueidislockSpec() Spec {
 // TestRueidislockRecordsNoExtensionOfWhatItDoesNotHold lets a worker wait in vain while the lock changes hands, so that
 // the library tries often, and then hold the lock for some renewals.
 func TestRueidislockRecordsNoExtensionOfWhatItDoesNotHold(t *testing.T) {
-	t.Parallel()
 	home := newBench(t, "single")
 	e := home.env()
 	recorded := renewals(&e)

@@ -19,7 +19,6 @@ func renewals(e *Env) func() []history.Op {
 }
 
 func TestRenewedLocksOutliveTheirLease(t *testing.T) {
-	t.Parallel()
 	home := homes(t)
 	for _, s := range every {
 		if !s.Claims.Renews {

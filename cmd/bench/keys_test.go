@@ -122,6 +122,7 @@ func TestTerminalChangesTheRate(t *testing.T) {
 	s := sit(t, 100, 30, nil, program, "--topology", "single", "--workers", "2", "--warmup", "0s", "--duration", "16s",
 		"--rate", "50/s", "--gate", "throughput>1/s", "--out", "runs")
 	s.shows("2 workers  1 page  50.0/s", nil)
+	s.sees("proved up to") // before that nothing runs whose rate could be changed
 	s.types("+")
 	s.shows("62.5 visits a second from now on; the run is marked interactive", nil)
 	s.types("-")

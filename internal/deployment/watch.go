@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -154,7 +155,17 @@ func (n *watched) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
 	defer cancel()
 	info, err := n.node.Info(ctx, "server", "replication")
-	if n.node.Life() != before {
+	// Who waits for a process notices its end a moment later than those whose connections it refuses.
+	for errors.Is(err, syscall.ECONNREFUSED) && n.node.Life() == before && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if now := n.node.Life(); now.Ended != "" {
+		n.ails(ended + "(" + now.Ended + ")")
+		return
+	} else if now != before {
 		n.recover(begun)
 		return
 	}
