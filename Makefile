@@ -83,6 +83,7 @@ drivers-perf: drivers
 # run side by side, more of them than there are cores, for they wait most of the time; the packages that take longest begin
 # first. With -short, tests that draw random cases draw some of them. A program under the race detector sleeps for a second
 # before it exits, so that goroutines can still report; tests start hundreds of programs, and a moment is enough for that.
+# Without debug information (-w) they are linked in two thirds of the time.
 test:
 	@sh .ci/setup redis cc chromium nginx
 	$(GO) vet ./...
