@@ -88,7 +88,7 @@ test:
 	@sh .ci/setup redis cc chromium nginx
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	$(RACE) $(GO) test -race -short -vet=off -ldflags=-w -p 3 -parallel 4 -skip '^TestAlone' -timeout 10m $(LONGEST) ./...
+	$(RACE) $(GO) test -race -short -vet=off -ldflags=-w -p 2 -parallel 4 -skip '^TestAlone' -timeout 10m $(LONGEST) ./...
 	$(RACE) $(GO) test -race -short -vet=off -ldflags=-w -p 1 -run '^TestAlone' -timeout 10m $$($(ALONE))
 
 # What make test leaves out: all random cases, every mutant of the checkers, the recipes. The race detector has seen most of it in
@@ -97,7 +97,7 @@ test-full: test
 	packages=$$($(SHORTENED)) && $(GO) test -vet=off -timeout 20m -run "$$(sh .ci/shortened $$packages)" $$packages
 
 RACE = CGO_ENABLED=1 GORACE=atexit_sleep_ms=50
-LONGEST = ./cmd/bench ./cmd/verify ./locks ./topologies ./explore ./internal/harness
+LONGEST = ./cmd/bench ./locks ./cmd/verify ./explore ./topologies ./internal/harness
 
 # The packages that have tests which measure, and tests which -short makes shorter. examples/own-lock, which the test of the tree runs, and beyond are modules of their own.
 ALONE = grep -rl --include='*_test.go' '^func TestAlone' . | xargs -n 1 dirname | sort -u
