@@ -90,6 +90,11 @@ var saved = map[string]struct {
 		overrunAfter(s, 9000)
 		s.gap(0, 9003, 9010)
 	}, Fail, "overrun"},
+	"exclusion: a gap that is most of what the holder was late": {Exclusion, func(s *script) {
+		handOffs(s)
+		overrunAfter(s, 9000)
+		s.gap(0, 9003, 9015)
+	}, Inconclusive, ""},
 	"exclusion: a gap of another process": {Exclusion, func(s *script) {
 		s.Processes = 2
 		handOffs(s)

@@ -107,23 +107,25 @@ func (u *updates) stopped(store *history.Op) *window {
 	return nil
 }
 
-// late is for how long a visit must have stood still to be excused: as long as it used the counter too late, and if it did
-// not, for longer than a lease allows.
+// late is for how long a visit must have stood still to be excused: as long as it used the counter too late, or half of that if its own
+// lateness is all that is wrong, for what waits in a process that stands still is late before and after, too; and if it was not late,
+// for longer than a lease allows.
 func (u *updates) late(cause string, h *hold, store int32) time.Duration {
 	at := u.Ops[store].Return
-	if late := at - h.lapse(); cause == "zombie-write" && late > 0 {
-		return late / 2 // what waits in a process that stands still is tried again later, after a time that doubles
-	}
 	if cause == "overrun" {
 		at = u.Ops[store].Call
 		if load := u.load(store); load >= 0 {
 			at = max(at, u.Ops[load].Call)
 		}
 	}
-	if late := at - h.lapse(); late > 0 {
-		return late
+	late := at - h.lapse()
+	switch {
+	case late <= 0:
+		return Margin(h.TTL)
+	case cause == "overrun" || cause == "zombie-write":
+		return late / 2
 	}
-	return Margin(h.TTL)
+	return late
 }
 
 // load is the load whose value a store replaced, -1 if it is not known.
