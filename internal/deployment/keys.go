@@ -54,7 +54,7 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 // cannot be read is an error, and left out.
 func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) (err error) {
 	for key, page := range d.Pages {
-		c, failed := d.store.counter.Load(ctx, page.Views)
+		c, failed := d.Views(ctx, page.Views)
 		if failed != nil {
 			err = fmt.Errorf("read the counter at the end: %w", failed)
 			break

@@ -43,7 +43,7 @@ func TestWarmDeploymentsAreUsedAgain(t *testing.T) {
 					t.Errorf("the deployment %s was not kept", topology)
 				}
 				seen[topology] = d.Topology
-				if c, err := d.Counter().Load(t.Context(), d.Pages[0].Views); err != nil || c.Views != 0 {
+				if c, err := d.Views(t.Context(), d.Pages[0].Views); err != nil || c.Views != 0 {
 					t.Errorf("%s: the counter begins with %+v, %v", topology, c, err)
 				}
 				if n := d.Topology.Nodes[0].Do(t.Context(), "DBSIZE").Val(); n != int64(0) {
@@ -52,7 +52,7 @@ func TestWarmDeploymentsAreUsedAgain(t *testing.T) {
 				if err := d.Topology.Nodes[0].Do(t.Context(), "SET", d.Pages[0].Lock, "left").Err(); err != nil {
 					t.Fatal(err)
 				}
-				if err := d.Counter().Store(t.Context(), d.Pages[0].Views, workload.Count{Views: 7, Writer: 1}); err != nil {
+				if err := d.store.counter.Store(t.Context(), d.Pages[0].Views, workload.Count{Views: 7, Writer: 1}); err != nil {
 					t.Fatal(err)
 				}
 				if err := warm.Keep(t.Context(), d); err != nil {

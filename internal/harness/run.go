@@ -190,7 +190,7 @@ func (x *execution) tally(ctx context.Context) (_ checker.Tally, read bool, err 
 	defer cancel()
 	t := checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown, Doubt: strings.Join(x.ailed, "; ")}
 	for _, page := range x.deployment.Pages {
-		c, err := x.deployment.Counter().Load(ctx, page.Views)
+		c, err := x.deployment.Views(ctx, page.Views)
 		if err != nil && t.Doubt != "" {
 			return t, false, nil
 		}
