@@ -17,6 +17,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"hammerlock/internal/scripts"
 	"hammerlock/results"
 )
 
@@ -54,6 +55,7 @@ func needTerminals(t *testing.T) {
 func sit(t *testing.T, w, h uint16, env []string, program string, args ...string) *seat {
 	t.Helper()
 	needTerminals(t)
+	scripts.HearHangups()
 	s := &seat{t: t, cmd: exec.Command(program, args...), out: t.TempDir(), done: make(chan struct{})}
 	s.cmd.Env = append(append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "CI=", "NO_COLOR=", "TMPDIR="+s.out, "PS1=$ "), env...)
 	s.cmd.Dir = s.out

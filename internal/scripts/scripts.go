@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	signals "os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +20,8 @@ import (
 
 // Run runs the scripts in testdata. Every script should leave no server and no directory.
 func Run(t *testing.T) {
+	t.Parallel()
+	HearHangups()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
@@ -32,6 +35,13 @@ func Run(t *testing.T) {
 			"exits": exits, "servers": servers, "signal": signal, "spoil": spoil,
 		},
 	})
+}
+
+// HearHangups lets programs that tests start hear SIGHUP, also if nohup, whose answer to it all children inherit, started the tests.
+func HearHangups() {
+	if signals.Ignored(unix.SIGHUP) {
+		signals.Notify(make(chan os.Signal, 1), unix.SIGHUP)
+	}
 }
 
 // exits CODE PROGRAM ARGS... runs a program and wants its exit code, or one of several: 0,3.
