@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestAloneSchedulesASecond says how fast right locks are explored; what it must not fall below leaves room for a busy machine.
-func TestAloneSchedulesASecond(t *testing.T) {
+// TestSchedulesASecond says how fast right locks are explored; what it must not fall below leaves room for a busy machine.
+func TestSchedulesASecond(t *testing.T) {
 	for _, name := range []string{"lease", "watchdog", "redlock"} {
 		spec := find(t, name)
 		o := suited(spec, 2)

@@ -30,19 +30,24 @@ func TestDirectoriesMayHaveAnyName(t *testing.T) {
 		t.Errorf("a name that is a pattern: %v", err)
 	}
 	t.Setenv("TMPDIR", odd)
-	for _, name := range []string{"replica", "sentinel", "cluster"} {
-		top := up(t, name, Options{Server: s, Clock: true, Durable: SyncAlways})
-		n := top.Nodes[1]
-		if err := errors.Join(n.SetClock(0, 1), n.Kill(), n.Start(t.Context()), n.PowerLoss(), n.Start(t.Context())); err != nil {
-			t.Fatalf("%s: %v", name, err)
+	t.Run("up", func(t *testing.T) {
+		for _, name := range []string{"replica", "sentinel", "cluster"} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				top := up(t, name, Options{Server: s, Clock: true, Durable: SyncAlways})
+				n := top.Nodes[1]
+				if err := errors.Join(n.SetClock(0, 1), n.Kill(), n.Start(t.Context()), n.PowerLoss(), n.Start(t.Context())); err != nil {
+					t.Fatal(err)
+				}
+				if err := top.AwaitHealthy(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := top.Close(); err != nil {
+					t.Error(err)
+				}
+			})
 		}
-		if err := top.AwaitHealthy(t.Context()); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err := top.Close(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	})
 	if left, err := os.ReadDir(odd); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}

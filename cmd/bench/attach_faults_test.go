@@ -10,6 +10,7 @@ import (
 
 // TestAttachedFaultsFromOutside breaks links in front of clients, workers and processes, and, with permission only, the server.
 func TestAttachedFaultsFromOutside(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a run for each fault")
 	}

@@ -64,6 +64,7 @@ func everyone(t *testing.T, top *topologies.Topology) (addrs []string) {
 }
 
 func TestAttachedToIndependentServers(t *testing.T) {
+	t.Parallel()
 	top := others(t, "redlock")
 	both(t, top, "bench", "--topology", "redlock", "--addr", strings.Join(everyone(t, top)[:3], ","))
 }
@@ -111,6 +112,7 @@ func TestAttachedToSentinelsWithTwoPasswords(t *testing.T) {
 }
 
 func TestAttachedToAClusterBehindOtherAddresses(t *testing.T) {
+	t.Parallel()
 	top := others(t, "cluster")
 	addrs := everyone(t, top)
 	var maps []string
@@ -190,6 +192,7 @@ func (a *authority) sign(t *testing.T, name string, c x509.Certificate) (cert, k
 }
 
 func TestAttachedByTLSWithClientCertificates(t *testing.T) {
+	t.Parallel()
 	top := others(t, "single")
 	n := top.Nodes[0]
 	admit(t, n)

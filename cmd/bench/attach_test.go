@@ -228,6 +228,7 @@ func digest(t *testing.T, n *topologies.Node) (sum string) {
 // TestAttachedTouchesNothingElse works as a user who is limited to the prefix, beside many keys of others, and looks at
 // all that the server is sent, at those keys, and for the password.
 func TestAttachedTouchesNothingElse(t *testing.T) {
+	t.Parallel()
 	top := others(t, "single")
 	n := top.Nodes[0]
 	admit(t, n)
@@ -290,6 +291,7 @@ func await(t *testing.T, what string, is func() bool) {
 // TestAttachedRunsThatWereKilledAreCleared kills a run in the middle: the next one removes its keys and says so. A run that
 // goes on beside it keeps its own.
 func TestAttachedRunsThatWereKilledAreCleared(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"single", "cluster"} {
 		t.Run(kind, func(t *testing.T) {
 			if testing.Short() && kind != "single" {

@@ -23,6 +23,7 @@ import (
 
 // TestLivePage watches a job of two runs from outside: its address is printed, its events come, and at the end the page is the report.
 func TestLivePage(t *testing.T) {
+	t.Parallel()
 	url, code, stdout := live(t, t.Context(), "--redis-server", "embedded", "--lock", "lease,spin", "--workers", "3", "--duration", "2s", "--warmup", "200ms")
 	if page := read(t, url); !strings.Contains(page, "Hammerlock<span>live</span>") {
 		t.Error("no live page")

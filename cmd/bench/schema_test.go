@@ -17,6 +17,7 @@ import (
 // TestDocumentsFitTheirSchemas checks a record, a summary and a saved plan against what schema prints, and that a field of another
 // type does not fit.
 func TestDocumentsFitTheirSchemas(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "runs")
 	summary := printed(t, "--redis-server", "embedded", "--topology", "single,redlock", "--lock", "auto,none", "--workers", "4",
 		"--phases", "warm-up 50ms rate=50/s; steady 400ms rate=50/s", "--quiet", "--json", "--gate", "throughput>1/s", "--out", out)

@@ -17,6 +17,7 @@ import (
 // TestWhatNobodyPlanned ends a server, or stops the suite for longer than a lease, in runs without faults: each ends
 // inconclusive, names what happened and accuses no lock. Attempts that follow are not disturbed, and pass.
 func TestWhatNobodyPlanned(t *testing.T) {
+	t.Parallel()
 	kill := func(t *testing.T, _ int, servers []int) { send(t, syscall.SIGKILL, servers...) }
 	stop := func(t *testing.T, all ...int) {
 		send(t, syscall.SIGSTOP, all...)

@@ -132,6 +132,7 @@ func (b tab) inkIn(t *testing.T, canvas, name string) int {
 
 // TestReportInABrowser shows pages in one browser, a tab after the other: it draws what is in front.
 func TestReportInABrowser(t *testing.T) {
+	t.Parallel()
 	chromium := browser.Start(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
 		"one run": oneRun, "several runs": severalRuns, "without scripts": withoutScripts, "printed": printed,
