@@ -104,8 +104,7 @@ func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 			}
 		},
 	})
-	ticker := time.NewTicker(frameEvery)
-	defer ticker.Stop()
+	frames := time.Tick(frameEvery)
 	for last := time.Now(); ; {
 		s := r.At(at)
 		s.Paused, s.Speed = held, speed
@@ -114,7 +113,7 @@ func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 		select {
 		case <-stop.Done():
 			return
-		case <-ticker.C:
+		case <-frames:
 		case do = <-keys:
 		}
 		now := time.Now()

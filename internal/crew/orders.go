@@ -228,10 +228,8 @@ func (t *team) run(ctx, stop context.Context) Report {
 func (t *team) measure(done <-chan struct{}) Report {
 	clock := t.crew.Clock
 	read := func(at time.Duration) (loadSample, int64) {
-		timer := time.NewTimer(at - clock.Now())
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(at - clock.Now()):
 		case <-done:
 		}
 		return readLoad(clock.Now(), t.clients), t.traffic.RoundTrips()

@@ -95,8 +95,7 @@ func (d *Dashboard) Close() error {
 
 // tick posts the key tick until the dashboard has ended. If the queue is full a tick is in it already.
 func (d *Dashboard) tick() {
-	ticker := time.NewTicker(redrawEvery)
-	defer ticker.Stop()
+	redraw := time.Tick(redrawEvery)
 	for {
 		select {
 		case <-d.ended:
@@ -104,10 +103,10 @@ func (d *Dashboard) tick() {
 		case <-d.closing:
 			_ = d.screen.PostEvent(tcell.NewEventKey(tick, 0, tcell.ModNone))
 			select { // again, if the queue was full
-			case <-ticker.C:
+			case <-redraw:
 			case <-d.ended:
 			}
-		case <-ticker.C:
+		case <-redraw:
 			_ = d.screen.PostEvent(tcell.NewEventKey(tick, 0, tcell.ModNone))
 		}
 	}

@@ -61,7 +61,9 @@ func (d *Deployment) Cost(ctx context.Context) Cost {
 			command, isCommand := strings.CutPrefix(name, "cmdstat_")
 			command, _, _ = strings.Cut(command, "|")
 			if isCommand && !managing[command] {
-				c.Commands += calls(value)
+				first, _, _ := strings.Cut(value, ",") // of "calls=12,usec=..."
+				n, _ := strconv.ParseInt(strings.TrimPrefix(first, "calls="), 10, 64)
+				c.Commands += n
 			}
 		}
 		for command, n := range others {
@@ -76,14 +78,4 @@ func (d *Deployment) Cost(ctx context.Context) Cost {
 		}
 	}
 	return c
-}
-
-// calls reads "calls=12,usec=...".
-func calls(value string) int64 {
-	first, _, _ := strings.Cut(value, ",")
-	n, err := strconv.ParseInt(strings.TrimPrefix(first, "calls="), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

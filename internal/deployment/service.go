@@ -56,8 +56,7 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	defer cancel()
 	asked := *s
 	asked.Timeout = readyAsk
-	ticker := time.NewTicker(readyEvery)
-	defer ticker.Stop()
+	again := time.Tick(readyEvery)
 	wanted := 2 * len(s.Serve) // in a row: behind a balancer each program has its turn
 	for good := 0; ; {
 		err := reached(ctx, s.Visit.URLs)
@@ -73,15 +72,13 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 			}
 		}
 		good = 0
-		for _, p := range d.Topology.Programs {
-			if why := p.Ended(); why != "" {
-				return errors.New(why)
-			}
+		if why := d.ended(); len(why) > 0 {
+			return errors.New(why[0])
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the service is not ready after %s: %w", readyTimeout, err)
-		case <-ticker.C:
+		case <-again:
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (d *Deployment) Watch(o WatchOptions) *Watch {
 func (d *Deployment) servers() []*topologies.Node {
 	all := d.Topology.Nodes
 	if d.store.own != nil {
-		all = append(all[:len(all):len(all)], d.store.own.Nodes...)
+		all = slices.Concat(all, d.store.own.Nodes)
 	}
 	return all
 }
@@ -116,25 +116,15 @@ func (w *Watch) tell(text string) {
 	w.texts = append(w.texts, text)
 }
 
-// name is that of a server in words.
-func (d *Deployment) name(number int) string {
-	n := d.servers()[number]
-	if number >= len(d.Topology.Nodes) {
-		return n.Name + " of the counter"
-	}
-	return n.Name
-}
-
 func (n *watched) run(ctx context.Context, done <-chan struct{}) {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
+	next := time.Tick(watchEvery)
 	for {
 		n.look(ctx)
 		select {
 		case <-done:
 			n.look(ctx)
 			return
-		case <-ticker.C:
+		case <-next:
 		}
 	}
 }
@@ -147,7 +137,7 @@ func (n *watched) look(ctx context.Context) {
 	case before.Ended != "":
 		n.ails(ended + "(" + before.Ended + ")")
 		return
-	case before.State != topologies.Up || n.d.embedded():
+	case before.State != topologies.Up || n.d.spec.Options.Server.Embedded():
 		n.recover(begun)
 		return
 	}
@@ -206,7 +196,12 @@ func (n *watched) recover(at time.Duration) {
 }
 
 // says tells the trouble in words.
-func (n *watched) says() string { return n.d.name(n.number) + " " + n.trouble }
+func (n *watched) says() string {
+	if n.number >= len(n.d.Topology.Nodes) {
+		return n.node.Name + " of the counter " + n.trouble
+	}
+	return n.node.Name + " " + n.trouble
+}
 
 // take records a role that has changed. A sentinel has none.
 func (n *watched) take(info map[string]string) {
@@ -229,5 +224,3 @@ func (n *watched) take(info map[string]string) {
 	n.watch.note(n.lane.Next(), what)
 	n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number), Outcome: history.OK})
 }
-
-func (d *Deployment) embedded() bool { return d.spec.Options.Server.Embedded() }

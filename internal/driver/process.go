@@ -118,17 +118,18 @@ func (p *Process) fail(err error) {
 
 // ending says how a program has ended that closed its output.
 func (p *Process) ending() error {
-	timer := time.NewTimer(shortPatience)
-	defer timer.Stop()
 	half := ""
 	if n := p.output.bytes.Load(); n > 0 {
 		half = fmt.Sprintf(", in the middle of a line of %d bytes or more", n)
 	}
 	select {
 	case <-p.ended:
-		p.tail.wait(shortPatience)
+		select {
+		case <-p.tail.done:
+		case <-time.After(shortPatience): // something else may hold it open
+		}
 		return fmt.Errorf("it ended by itself (%s)%s", p.cmd.ProcessState, half)
-	case <-timer.C:
+	case <-time.After(shortPatience):
 		return fmt.Errorf("it closed its standard output and goes on%s; the protocol needs it until the end", half)
 	}
 }

@@ -76,8 +76,6 @@ func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *P
 	}
 	greetings := make(chan message, 1)
 	go p.listen(greetings)
-	timer := time.NewTimer(helloTimeout)
-	defer timer.Stop()
 	select {
 	case m := <-greetings:
 		if s, err = m.spec(args, env); err != nil {
@@ -86,7 +84,7 @@ func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *P
 	case <-p.done:
 	case <-ctx.Done():
 		p.fail(ctx.Err())
-	case <-timer.C:
+	case <-time.After(helloTimeout):
 		p.fail(fmt.Errorf(`no greeting within %s. It must write {"hello":%q,...} and a newline, and flush its standard output`, helloTimeout, greeting))
 	}
 	if p.failed() {

@@ -4,7 +4,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 )
 
 // tailSize is how much is kept of what a program writes to its standard error.
@@ -64,14 +63,4 @@ func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(strings.ToValidUTF8(t.masked(string(t.bytes)), "?"))
-}
-
-// wait waits for the end for a while: something else may hold it open.
-func (t *tail) wait(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-t.done:
-	case <-timer.C:
-	}
 }

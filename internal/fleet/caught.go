@@ -21,11 +21,9 @@ func (t *task) catch(ctx context.Context, o *order) (answer, error) {
 		pause(ctx, catchTurn)
 		return answer{}, nil
 	}
-	timer := time.NewTimer(catchTurn)
-	defer timer.Stop()
 	select {
 	case <-c.done:
-	case <-timer.C:
+	case <-time.After(catchTurn):
 		return answer{}, nil
 	}
 	if c.caught == nil {

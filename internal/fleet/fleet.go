@@ -200,9 +200,7 @@ func (f *Fleet) present() (all []hello) {
 
 // wait returns the agents of a run when all are there.
 func (f *Fleet) wait(ctx context.Context) ([]hello, error) {
-	timer, ticker := time.NewTimer(f.o.Join), time.NewTicker(gone/4)
-	defer timer.Stop()
-	defer ticker.Stop()
+	late, again := time.After(f.o.Join), time.Tick(gone/4)
 	said := ""
 	for {
 		here := f.present()
@@ -215,8 +213,8 @@ func (f *Fleet) wait(ctx context.Context) ([]hello, error) {
 		}
 		select {
 		case <-f.changed:
-		case <-ticker.C:
-		case <-timer.C:
+		case <-again:
+		case <-late:
 			return nil, fmt.Errorf("not all agents have joined within %s: %s", f.o.Join, f.roll(here))
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)

@@ -146,9 +146,7 @@ func (r *run) Begin(wake chan<- struct{}) (*crew.Session, error) {
 	}); err != nil {
 		return nil, err
 	}
-	timer := time.NewTimer(time.Duration(r.zero - crew.Monotonic()))
-	defer timer.Stop()
-	<-timer.C
+	<-time.After(time.Duration(r.zero - crew.Monotonic()))
 	r.open(wake)
 	return &r.session, nil
 }
@@ -182,8 +180,7 @@ func (r *run) Run(ctx, stop context.Context) (crew.Report, error) {
 	}
 	defer context.AfterFunc(stop, all(doStop))()
 	defer context.AfterFunc(ctx, all(doEnd))()
-	ticker := time.NewTicker(r.f.o.Timeout / 10)
-	defer ticker.Stop()
+	again := time.Tick(r.f.o.Timeout / 10)
 	for {
 		left := 0
 		for _, a := range r.agents {
@@ -196,7 +193,7 @@ func (r *run) Run(ctx, stop context.Context) (crew.Report, error) {
 		}
 		select {
 		case <-r.moved:
-		case <-ticker.C:
+		case <-again:
 		}
 	}
 	return r.total()

@@ -80,13 +80,12 @@ func (t *task) hear() {
 
 // compare compares the clock with the coordinator's until the task ends, and gives up if that is gone for too long.
 func (t *task) compare(ctx context.Context) {
-	ticker := time.NewTicker(exchangeEvery)
-	defer ticker.Stop()
+	next := time.Tick(exchangeEvery)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-next:
 		}
 		t.exchange()
 		t.spool.again()

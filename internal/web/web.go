@@ -128,14 +128,13 @@ func (s *Server) Close(ctx context.Context, page string) {
 
 // draw makes frames of the latest snapshot.
 func (s *Server) draw() {
-	ticker := time.NewTicker(frameEvery)
-	defer ticker.Stop()
+	next := time.Tick(frameEvery)
 	var drawn *measure.Snapshot
 	for {
 		select {
 		case <-s.stop:
 			return
-		case <-ticker.C:
+		case <-next:
 		}
 		if last := s.last.Load(); last != drawn {
 			drawn = last
@@ -258,9 +257,6 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errFull is what a reader is told who is one too many.
-var errFull = fmt.Errorf("%d pages are open already", mostReaders)
-
 // enter adds a reader, who is sent what is known.
 func (s *Server) enter() (*reader, error) {
 	s.mu.Lock()
@@ -269,7 +265,7 @@ func (s *Server) enter() (*reader, error) {
 	case s.ended:
 		return nil, errors.New("the job has ended")
 	case len(s.readers) >= mostReaders:
-		return nil, errFull
+		return nil, fmt.Errorf("%d pages are open already", mostReaders)
 	}
 	r := &reader{frame: s.frame, series: encode(&s.log), fresh: make(chan struct{}, 1)}
 	s.readers[r] = true
