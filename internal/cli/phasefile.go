@@ -105,7 +105,7 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 		}
 	}
 	if p.Kind == "" {
-		o.mistake("%s: phase: what is it for? There is %s", o.place(n), strings.Join(phaseKinds(), ", "))
+		o.mistake("%s: phase: what is it for? There is %s", o.place(n), strings.Join(harness.PhaseKinds, ", "))
 	}
 	for _, m := range p.Mistakes() {
 		if place, ok := at[m.Key]; !bad[m.Key] && !bad["phase"] && p.Kind != "" {
@@ -192,7 +192,7 @@ func phaseSchema() map[string]any {
 	for _, k := range phaseKeys {
 		v := value{kind: k.kind}
 		if k.name == "phase" {
-			v.enum = phaseKinds()
+			v.enum = harness.PhaseKinds
 		}
 		s := v.schema()
 		s["description"] = k.usage

@@ -31,8 +31,8 @@ type phaseKey struct {
 var phaseKeys = []phaseKey{
 	{"phase", "name", "what it is for", func(p *harness.Phase, text string) error {
 		p.Kind = text
-		if kinds := phaseKinds(); !slices.Contains(kinds, text) {
-			return errors.New(human.Instead(text, kinds))
+		if !slices.Contains(harness.PhaseKinds, text) {
+			return errors.New(human.Instead(text, harness.PhaseKinds))
 		}
 		return nil
 	}, func(p *harness.Phase) string { return p.Kind }},
@@ -77,10 +77,6 @@ var phaseKeys = []phaseKey{
 			p.Faults = split(text)
 			return nil
 		}, func(p *harness.Phase) string { return strings.Join(p.Faults, ",") }},
-}
-
-func phaseKinds() []string {
-	return human.Names(harness.PhaseKinds, func(k harness.PhaseKind) string { return k.Name })
 }
 
 func phaseKeyNames() []string {

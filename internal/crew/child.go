@@ -105,8 +105,8 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 		}
 		end()
 	}()
-	dead, heart := make(chan struct{}), m.heart(t, b)
-	beats := make(chan struct{})
+	heart := NewHeartbeat(m.extra(t, b, 0), false, nil) // the board has no room for words
+	dead, beats := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(beats)
 		heart.Run(dead)
@@ -131,11 +131,6 @@ func (m *message) resolve(known Catalogue) error {
 		m.Orders.Lock = locks.Spec{Name: m.Lock, Program: m.Program, Claims: m.Claims}
 	}
 	return nil
-}
-
-// heart is that of the process.
-func (m *message) heart(t *team, b *board) *Heartbeat {
-	return NewHeartbeat(m.extra(t, b, 0), false, nil) // the board has no room for words
 }
 
 // extra is a lane of the process itself: they follow those of all workers, the first of each process before the second.

@@ -54,8 +54,8 @@ func Elsewhere(number int, workers []int32, signal func(syscall.Signal) error, a
 	return &Process{Number: number, Workers: workers, elsewhere: signal, Agent: agent}
 }
 
-// processes is a crew in child processes.
-type processes struct {
+// Processes is a crew in child processes.
+type Processes struct {
 	orders  Orders
 	share   Share
 	all     []*Process
@@ -104,18 +104,11 @@ func (s Share) Workers(all int) (from, to int) {
 	return all * s.First / s.Of, all * (s.First + s.Count) / s.Of
 }
 
-// Timed is a crew whose clock can begin at a reading of the machine's clock.
-type Timed interface {
-	Crew
-	BeginAt(zero int64) (*Session, error)
-	Slack() time.Duration // that of the session
-}
-
 // SpreadShare is Spread for the processes of a share. Orders.Process is the number of the first process of all shares.
-func SpreadShare(ctx context.Context, o Orders, share Share, spawn Spawn) (_ Timed, err error) {
+func SpreadShare(ctx context.Context, o Orders, share Share, spawn Spawn) (_ *Processes, err error) {
 	lanes := o.lanes()
 	o.Slots = laneSlots(lanes)
-	p := &processes{orders: o, share: share}
+	p := &Processes{orders: o, share: share}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -142,7 +135,7 @@ func SpreadShare(ctx context.Context, o Orders, share Share, spawn Spawn) (_ Tim
 }
 
 // start starts a process and sends it its orders.
-func (p *processes) start(i int, spawn Spawn) (*Process, error) {
+func (p *Processes) start(i int, spawn Spawn) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -173,7 +166,7 @@ func (p *processes) start(i int, spawn Spawn) (*Process, error) {
 }
 
 // ready waits for every process. The clocks of two of them differ by at most the sum of their doubts.
-func (p *processes) ready(ctx context.Context, lanes int) error {
+func (p *Processes) ready(ctx context.Context, lanes int) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
@@ -234,12 +227,13 @@ func (c *Process) complaint(a answer, err error) error {
 	return fmt.Errorf("worker process %d: %w", c.Number, err)
 }
 
-func (p *processes) Begin(chan<- struct{}) (*Session, error) {
+// Begin implements Crew.
+func (p *Processes) Begin(chan<- struct{}) (*Session, error) {
 	return p.BeginAt(p.shared + int64(time.Since(p.moment)))
 }
 
-// BeginAt implements Timed.
-func (p *processes) BeginAt(zero int64) (*Session, error) {
+// BeginAt is Begin with a zero that is a reading of the machine's clock.
+func (p *Processes) BeginAt(zero int64) (*Session, error) {
 	p.session.Clock = clockAt(p.orders.Judged, zero, p.moment, p.shared)
 	for _, c := range p.all {
 		if err := json.NewEncoder(c.input).Encode(message{Zero: zero}); err != nil {
@@ -250,11 +244,11 @@ func (p *processes) BeginAt(zero int64) (*Session, error) {
 	return &p.session, nil
 }
 
-// Slack implements Timed.
-func (p *processes) Slack() time.Duration { return p.session.Slack }
+// Slack is that of the session.
+func (p *Processes) Slack() time.Duration { return p.session.Slack }
 
 // Run waits for the processes' reports. One that was killed gives none.
-func (p *processes) Run(ctx, stop context.Context) (Report, error) {
+func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 	defer context.AfterFunc(stop, p.stop)()
 	defer context.AfterFunc(ctx, func() {
 		for _, c := range p.all {
@@ -297,7 +291,7 @@ func (c *Process) report() (*Report, error) {
 }
 
 // stop lets the processes finish what is in hand.
-func (p *processes) stop() {
+func (p *Processes) stop() {
 	for _, c := range p.all {
 		_ = c.input.Close() // it may be closed already
 	}
@@ -328,9 +322,10 @@ func (r *Report) Add(o *Report) {
 }
 
 // RoundTrips implements Crew: the processes tell when they are done.
-func (p *processes) RoundTrips() (int64, bool) { return 0, false }
+func (p *Processes) RoundTrips() (int64, bool) { return 0, false }
 
-func (p *processes) Close() error {
+// Close implements Crew.
+func (p *Processes) Close() error {
 	p.stop()
 	for _, c := range p.all {
 		if c.driver != 0 {

@@ -82,9 +82,6 @@ type hold struct {
 // PID is the process that leads the program's group.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the program can be used no more; Err says why.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
 // Err says why the program can be used no more, with what it wrote to its standard error last; nil while it can.
 func (p *Process) Err() error {
 	p.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -140,7 +141,7 @@ func lookPath(name string, env []string) (string, error) {
 	}
 	at := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "PATH=") })
 	if at >= 0 {
-		for _, dir := range strings.Split(strings.TrimPrefix(env[at], "PATH="), string(os.PathListSeparator)) {
+		for _, dir := range filepath.SplitList(strings.TrimPrefix(env[at], "PATH=")) {
 			if path, err := exec.LookPath(dir + "/" + name); err == nil && dir != "" {
 				return path, nil
 			}

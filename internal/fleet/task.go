@@ -17,7 +17,7 @@ import (
 type task struct {
 	w     *worker
 	plan  *plan
-	crew  crew.Timed
+	crew  *crew.Processes
 	spool *spool
 	begin chan int64         // when the run begins, as soon as that is known for certain
 	stop  context.CancelFunc // no new visits
