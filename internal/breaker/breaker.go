@@ -231,6 +231,6 @@ func (b *Breaker) target(place int, step faults.Step) *faults.Target {
 	return &faults.Target{
 		Scene: b.o.Scene, Topology: b.d.Topology, Arg: step.Arg, Rand: rand.New(rand.NewPCG(b.o.Shape.Seed, uint64(place)|1<<34)),
 		TTL: b.o.Shape.TTL, Keys: b.o.Shape.Keys, LockKey: func(key int32) string { return b.d.Pages[key].Lock },
-		Workers: &hands{b, b.lanes[2*place+1]},
+		Workers: &workers{b, b.lanes[2*place+1]},
 	}
 }

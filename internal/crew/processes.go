@@ -93,7 +93,11 @@ const readyTimeout = 20 * time.Second
 
 // Spread makes a crew of n processes. Each has its share of the workers and of an open loop's visits.
 func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
-	return SpreadShare(ctx, o, Share{0, n, n}, spawn)
+	p, err := SpreadShare(ctx, o, Share{0, n, n}, spawn)
+	if err != nil {
+		return nil, err // it is closed
+	}
+	return p, nil
 }
 
 // Share is which processes of a crew live here: so many from the first, of all that there are.

@@ -179,9 +179,9 @@ func (w *worker) obey(ctx context.Context, m *nats.Msg) {
 	}
 	respond(m, got)
 	if err == nil && (o.Do == doKill || o.Do == doPause) {
-		err = errors.Join(w.nc.Flush(), t.suffer(&o))
+		err = errors.Join(w.nc.Flush(), t.killOrPause(&o))
 		if err != nil {
-			t.give(err.Error())
+			t.giveUp(err.Error())
 		}
 	}
 }
@@ -202,7 +202,7 @@ func (w *worker) begin(ctx context.Context, p *plan) (got answer, err error) {
 	if err != nil {
 		return got, err
 	}
-	if got.Views, err = see(ctx, &p.Orders); err != nil {
+	if got.Views, err = serverViews(ctx, &p.Orders); err != nil {
 		t.close("")
 		return got, err
 	}

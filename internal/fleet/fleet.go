@@ -207,7 +207,7 @@ func (f *Fleet) wait(ctx context.Context) ([]hello, error) {
 		if len(here) >= f.o.Count && f.answer(here[:f.o.Count]) {
 			return here[:f.o.Count], nil
 		}
-		if line := f.roll(here); line != said {
+		if line := f.attendance(here); line != said {
 			f.o.Say(line)
 			said = line
 		}
@@ -215,7 +215,7 @@ func (f *Fleet) wait(ctx context.Context) ([]hello, error) {
 		case <-f.changed:
 		case <-again:
 		case <-late:
-			return nil, fmt.Errorf("not all agents have joined within %s: %s", f.o.Join, f.roll(here))
+			return nil, fmt.Errorf("not all agents have joined within %s: %s", f.o.Join, f.attendance(here))
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -236,8 +236,8 @@ func (f *Fleet) answer(here []hello) bool {
 	return all
 }
 
-// roll says who is there and who is missing.
-func (f *Fleet) roll(here []hello) string {
+// attendance says who is there and who is missing.
+func (f *Fleet) attendance(here []hello) string {
 	var names, missing, parts []string
 	for _, h := range here {
 		names = append(names, fmt.Sprintf("%s (%s, %d CPUs)", h.Name, h.Host, h.CPUs))

@@ -39,8 +39,7 @@ func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workloa
 				end()
 				return nil
 			}
-			_, err := a.order(order{Do: doForget, ID: o.ID}, orderTimeout)
-			return err
+			return a.tell(order{Do: doForget, ID: o.ID})
 		})
 		close(found)
 	})

@@ -66,7 +66,7 @@ func (a *agent) take(w *frame) {
 	a.received++
 	a.count(w)
 	a.upTo = a.scale.time(w.UpTo)
-	a.unwrit = append(a.unwrit, a.upTo)
+	a.unwritten = append(a.unwritten, a.upTo)
 	a.feed.Add(w.Ops, w.Open, a.upTo)
 }
 
@@ -95,11 +95,11 @@ func (a *agent) acknowledge() {
 func (r *run) written(upTo time.Duration) {
 	for _, a := range r.agents {
 		a.mu.Lock()
-		n := slices.IndexFunc(a.unwrit, func(t time.Duration) bool { return t > upTo })
+		n := slices.IndexFunc(a.unwritten, func(t time.Duration) bool { return t > upTo })
 		if n < 0 {
-			n = len(a.unwrit)
+			n = len(a.unwritten)
 		}
-		a.unwrit = a.unwrit[n:]
+		a.unwritten = a.unwritten[n:]
 		a.written += uint64(n)
 		a.mu.Unlock()
 		if n > 0 {

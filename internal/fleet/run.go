@@ -69,7 +69,7 @@ func (f *Fleet) Crew(ctx context.Context, o crew.Orders, spawn crew.Spawn) (_ cr
 		for w := from; w < to; w++ {
 			a.workers = append(a.workers, int32(w))
 		}
-		a.process = crew.Elsewhere(i+1, a.workers, a.signal, a.fragile())
+		a.process = crew.Elsewhere(i+1, a.workers, a.signal, a.faultTarget())
 		r.agents = append(r.agents, a)
 	}
 	f.mu.Lock()
@@ -95,7 +95,7 @@ func (r *run) each(do func(*agent) error) error {
 
 // ready sends every agent the plan and waits until it has its workers, sees the same servers, and its clock is known.
 func (r *run) ready(ctx context.Context) error {
-	views, err := see(ctx, &r.orders)
+	views, err := serverViews(ctx, &r.orders)
 	if err != nil {
 		return err
 	}
@@ -140,10 +140,7 @@ func (r *run) Begin(wake chan<- struct{}) (*crew.Session, error) {
 			return nil, errors.Join(err, fmt.Errorf("not all agents were armed in time, %s before the beginning", ahead))
 		}
 	}
-	if err := r.each(func(a *agent) error {
-		_, err := a.order(order{Do: doGo}, orderTimeout)
-		return err
-	}); err != nil {
+	if err := r.each(func(a *agent) error { return a.tell(order{Do: doGo}) }); err != nil {
 		return nil, err
 	}
 	<-time.After(time.Duration(r.zero - crew.Monotonic()))
@@ -175,7 +172,7 @@ func (r *run) open(wake chan<- struct{}) {
 func (r *run) Run(ctx, stop context.Context) (crew.Report, error) {
 	all := func(do string) func() {
 		return func() {
-			_ = r.each(func(a *agent) error { _, err := a.order(order{Do: do}, orderTimeout); return err }) // a silent one is lost
+			_ = r.each(func(a *agent) error { return a.tell(order{Do: do}) }) // a silent one is lost
 		}
 	}
 	defer context.AfterFunc(stop, all(doStop))()
@@ -240,7 +237,7 @@ func (r *run) Close() error {
 		if a.lost != "" {
 			return nil
 		}
-		_, err := a.order(order{Do: doEnd}, orderTimeout)
+		err := a.tell(order{Do: doEnd})
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.report == nil {

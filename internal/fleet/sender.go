@@ -67,7 +67,7 @@ func (s *sender) frame(upTo time.Duration) {
 	}
 	b, err := f.put()
 	if err != nil {
-		t.give(err.Error())
+		t.giveUp(err.Error())
 		return
 	}
 	t.spool.add(b)

@@ -32,7 +32,7 @@ func (x *execution) beside(ctx context.Context) (end func() costs) {
 		close(done)
 		all.Wait()
 		x.record.Stop()
-		x.ailed = x.watch.Close()
+		x.incidents = x.watch.Close()
 		x.meter.Cut(at)
 		x.stalls = x.record.Flush()
 		x.meter.Finish()

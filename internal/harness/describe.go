@@ -141,7 +141,7 @@ func (x *execution) fill(r *crew.Report, c costs) {
 	}
 	x.run.Interactive, x.run.Before = x.breaker.Interactive(), x.combo.Before
 	if x.run.Service != "" {
-		x.run.Label = strings.Join(x.ailed, "; ")
+		x.run.Label = strings.Join(x.incidents, "; ")
 	}
 	x.driven(r.Driver)
 	x.run.Fleet = r.Fleet

@@ -11,18 +11,17 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// fragile is the agent as faults get hold of it.
-func (a *agent) fragile() *crew.Agent {
-	tell := func(o order) error { _, err := a.order(o, orderTimeout); return err }
+// faultTarget is the agent as faults get hold of it.
+func (a *agent) faultTarget() *crew.Agent {
 	return &crew.Agent{
 		Name:  a.Name,
-		Kill:  func() error { return tell(order{Do: doKill}) },
-		Pause: func(d time.Duration) error { return tell(order{Do: doPause, For: d}) },
+		Kill:  func() error { return a.tell(order{Do: doKill}) },
+		Pause: func(d time.Duration) error { return a.tell(order{Do: doPause, For: d}) },
 		Cut: func(cut bool) error {
 			if cut {
-				return tell(order{Do: doCut})
+				return a.tell(order{Do: doCut})
 			}
-			return tell(order{Do: doMend})
+			return a.tell(order{Do: doMend})
 		},
 	}
 }
@@ -35,8 +34,8 @@ func (t *task) cut(cut bool) (err error) {
 	return err
 }
 
-// suffer ends the agent at once, or stops it for a while: itself, and its worker process. Who is stopped cannot wake itself.
-func (t *task) suffer(o *order) error {
+// killOrPause ends the agent at once, or stops it for a while: itself, and its worker process. Who is stopped cannot wake itself.
+func (t *task) killOrPause(o *order) error {
 	self := os.Getpid()
 	if o.Do == doKill {
 		return errors.Join(t.signal(syscall.SIGKILL), syscall.Kill(self, syscall.SIGKILL))
