@@ -49,11 +49,11 @@ type Breaker struct {
 	lanes []*history.Lane
 
 	active atomic.Int32 // faults that are not healed
+	extras atomic.Bool  // faults were injected that are in no plan
 	alone  sync.Mutex   // held by a fault that the seed placed: they do not overlap, however long each takes
 	mu     sync.Mutex
 	errs   []error
 	closed bool  // nothing new may be injected
-	extras bool  // faults were injected that are in no plan
 	free   []int // places in lanes for those
 	steps  sync.WaitGroup
 }

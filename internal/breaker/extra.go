@@ -58,11 +58,7 @@ func (b *Breaker) Record(name string, e history.Effect, do func() (what string, 
 }
 
 // Interactive tells whether anything was done that is in no plan.
-func (b *Breaker) Interactive() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.extras
-}
+func (b *Breaker) Interactive() bool { return b.extras.Load() }
 
 // place finds room for a fault that is in no plan. Who gets it calls steps.Done when it is over.
 func (b *Breaker) place(i history.Injection) (act, error) {
@@ -78,7 +74,7 @@ func (b *Breaker) place(i history.Injection) (act, error) {
 	i.ByHand = true
 	a := act{number: b.r.Inject(i), place: b.free[last], extra: true}
 	b.free = b.free[:last]
-	b.extras = true
+	b.extras.Store(true)
 	b.steps.Add(1)
 	return a, nil
 }

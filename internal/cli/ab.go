@@ -140,12 +140,7 @@ func newSide(common *options, text string) *side {
 		s.o.plan.Service = own.Clone()
 	}
 	s.o.planFlags()
-	var good []string
-	s.o.flags.VisitAll(func(f *pflag.Flag) {
-		if f.Value.(*value).part != session {
-			good = append(good, f.Name)
-		}
-	})
+	good := flagNames(s.o.flags, ofPlan)
 	for _, part := range settings(text) {
 		name, v, ok := strings.Cut(part, "=")
 		name = strings.TrimPrefix(name, "--")

@@ -94,6 +94,19 @@ type flag struct {
 	usage string
 }
 
+// flagNames names the flags of a command, but for those of the library, that are asked for.
+func flagNames(flags *pflag.FlagSet, asked func(*pflag.Flag, *value) bool) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if v, ok := f.Value.(*value); ok && asked(f, v) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// ofPlan tells whether a flag says something about the plan.
+func ofPlan(_ *pflag.Flag, v *value) bool { return v.part != session }
+
 // value is the value of a flag. Its Set never fails, because the library would stop there: mistakes are collected.
 type value struct {
 	part     part

@@ -108,11 +108,7 @@ func (o *options) planFlags() {
 }
 
 func (o *options) rate(f flag, to *float64) {
-	preset := ""
-	if *to > 0 {
-		preset = strconv.FormatFloat(*to, 'f', -1, 64) + "/s"
-	}
-	o.add(f, "n/s", preset, func(text string) error {
+	o.add(f, "n/s", unless(*to <= 0, perSecondText(*to)), func(text string) error {
 		number, unit, _ := strings.Cut(text, "/")
 		n, err := strconv.ParseFloat(number, 64)
 		if err != nil || unit != "" && unit != "s" || n <= 0 {

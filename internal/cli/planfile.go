@@ -111,7 +111,7 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 		o.mistake("%s: a plan is a list of NAME: VALUE, as in workers: 64", o.place(root))
 		return nil
 	}
-	read, good := map[string]entry{}, plannable(flags)
+	read, good := map[string]entry{}, flagNames(flags, func(f *pflag.Flag, _ *value) bool { return settable(f) })
 	if o.listing {
 		good = append(good, servicesKey)
 	}
@@ -140,16 +140,6 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 // place names where a node of the plan is.
 func (o *options) place(n *yaml.Node) string {
 	return fmt.Sprintf("%s:%d:%d", o.file, n.Line, n.Column)
-}
-
-// plannable names what a plan can set.
-func plannable(flags *pflag.FlagSet) (names []string) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if _, ok := f.Value.(*value); ok && settable(f) {
-			names = append(names, f.Name)
-		}
-	})
-	return names
 }
 
 // itemsOf are the values of a node: one, those of a list with commas in between, or, if a flag may be given several times,

@@ -17,13 +17,8 @@ import (
 const servicesKey = "services"
 
 // serviceSettings are what a service in a plan's file has of its own: flags of http. Its load is that of the plan.
-func serviceSettings(flags *pflag.FlagSet) (names []string) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Value.(*value).part == setting || f.Name == "fault" || f.Name == "burst" {
-			names = append(names, f.Name)
-		}
-	})
-	return names
+func serviceSettings(flags *pflag.FlagSet) []string {
+	return flagNames(flags, func(f *pflag.Flag, v *value) bool { return v.part == setting || f.Name == "fault" || f.Name == "burst" })
 }
 
 // settleServices reads the services that a plan's file lists. Where it names no topology, no lock and no deployment, they are all

@@ -36,8 +36,7 @@ type Process struct {
 	output *json.Decoder
 	stderr said
 
-	mu     sync.Mutex
-	killed bool
+	killed atomic.Bool
 	dead   atomic.Bool
 }
 
@@ -173,12 +172,11 @@ func (p *Processes) start(i int, spawn Spawn) (*Process, error) {
 func (p *Processes) ready(ctx context.Context, lanes int) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() {
+	defer context.AfterFunc(ctx, func() {
 		for _, c := range p.all {
 			_ = c.cmd.Process.Kill() // it may have ended by itself
 		}
-	})
-	defer stop()
+	})()
 	var worst [2]time.Duration
 	for _, c := range p.all {
 		var a answer
@@ -285,7 +283,7 @@ func (c *Process) report() (*Report, error) {
 		}
 		return a.Report, nil
 	}
-	killed := c.Killed()
+	killed := c.killed.Load()
 	err = c.end(err)
 	c.dead.Store(true)
 	if killed {
@@ -347,9 +345,7 @@ func (p *Processes) Close() error {
 
 // Kill ends the process at once.
 func (c *Process) Kill() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.killed = true
+	c.killed.Store(true)
 	return errors.Join(c.signal(syscall.SIGCONT), c.signal(syscall.SIGKILL), c.signalDriver(syscall.SIGKILL))
 }
 
@@ -362,13 +358,6 @@ func (c *Process) signal(s syscall.Signal) error {
 		return err
 	}
 	return nil
-}
-
-// Killed tells whether the process was killed.
-func (c *Process) Killed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.killed
 }
 
 // Dead tells whether the process has ended before its time and nothing of it is left: it writes no lane any more.

@@ -44,8 +44,8 @@ type worker struct {
 // helloEvery is how often an agent says that it is there, and tries again to connect.
 const helloEvery = time.Second
 
-// ErrRefused says that a coordinator cannot use the agent.
-var ErrRefused = errors.New("refused")
+// errRefused says that a coordinator cannot use the agent.
+var errRefused = errors.New("refused")
 
 // Work is an agent: it joins a coordinator and works for it until ctx is done. It waits for one that is not there yet, or
 // not any more. An error says why it can never work for the one that is there.
@@ -62,7 +62,7 @@ func Work(ctx context.Context, o AgentOptions) error {
 			err = w.serve(ctx)
 			w.disconnect()
 		}
-		if errors.Is(err, errToken) || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, ErrRefused) {
+		if errors.Is(err, errToken) || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, errRefused) {
 			return err
 		}
 		if err != nil && err.Error() != said {
@@ -111,7 +111,7 @@ func (w *worker) serve(ctx context.Context) error {
 		if t := w.current(); t == nil {
 			got, err := ask[welcome](w.nc, joinSubject, w.me, helloEvery)
 			if err == nil && got.Refused != "" {
-				return fmt.Errorf("%w: %s", ErrRefused, got.Refused)
+				return fmt.Errorf("%w: %s", errRefused, got.Refused)
 			}
 		} else if t.done() {
 			w.drop("")

@@ -28,7 +28,7 @@ const (
 	writeTimeout = 10 * time.Second // of one frame, to a reader that does not read
 )
 
-// Server serves one job. Its methods are safe on nil, which serves nothing.
+// Server serves one job.
 type Server struct {
 	token  string
 	listen net.Listener
@@ -78,17 +78,10 @@ func Start(address string) (*Server, error) {
 func (s *Server) URL() string { return fmt.Sprintf("http://%s/%s/", s.listen.Addr(), s.token) }
 
 // Publish shows a snapshot from now on. It does not wait.
-func (s *Server) Publish(snapshot *measure.Snapshot) {
-	if s != nil {
-		s.last.Store(snapshot)
-	}
-}
+func (s *Server) Publish(snapshot *measure.Snapshot) { s.last.Store(snapshot) }
 
 // Saved links to the report of a run.
 func (s *Server) Saved(name, file string) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done = append(s.done, doneRun{name, fmt.Sprintf("run/%d", len(s.done)), file})
@@ -96,9 +89,6 @@ func (s *Server) Saved(name, file string) {
 
 // Close ends the serving. The open pages become the report in a file, if there is one, and are waited for a moment.
 func (s *Server) Close(ctx context.Context, page string) {
-	if s == nil {
-		return
-	}
 	close(s.stop)
 	if _, err := os.Stat(page); err != nil {
 		page = ""
