@@ -141,7 +141,6 @@ func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 	return e, u
 }
 
-// secret reads a password's file.
 func (r *resolving) secret(flag, path string) string {
 	text := r.file(flag, path)
 	password := strings.TrimRight(string(text), "\r\n")
@@ -176,7 +175,6 @@ func (r *resolving) tls(a *topologies.Attachment, secured bool) {
 	}
 }
 
-// addresses reads --map.
 func (r *resolving) addresses(a *topologies.Attachment) {
 	for _, pair := range r.Map {
 		from, to, ok := strings.Cut(pair, "=")

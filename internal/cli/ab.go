@@ -58,7 +58,6 @@ const (
 		"  bench search --slo 'fairness.jain>0.8' --over workers --lock redsync"
 )
 
-// abCommand is ab on the flags of a plan.
 func (e Env) abCommand(p harness.Plan, example string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ab 'SETTINGS' 'SETTINGS'", Short: "compare two settings in turns, and tell a difference from noise", Args: takes(2, 2),

@@ -15,7 +15,6 @@ import (
 	"hammerlock/results/compare"
 )
 
-// benchCommand is bench with the commands below it.
 func (e Env) benchCommand() *cobra.Command {
 	bench := e.planCommand(&cobra.Command{
 		Use:   "bench",

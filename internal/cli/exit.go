@@ -172,7 +172,6 @@ func (e Env) lines(label string, err error) {
 	}
 }
 
-// encode writes a JSON document.
 func encode(document any) func(io.Writer) error {
 	return func(w io.Writer) error {
 		enc := json.NewEncoder(w)

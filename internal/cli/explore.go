@@ -191,7 +191,6 @@ func (x *exploreOptions) command(o explore.Orders) string {
 		o.Lock, o.Options.Clients, o.Options.Together, o.Options.Visits, o.Options.Sites, o.Options.Deviations, o.Options.TTL, o.Options.Hold, o.Options.Pause) + further
 }
 
-// exploreExit finds the code and the reason.
 func exploreExit(all []explore.Report) Exit {
 	code := map[checker.Status]int{checker.Fail: Violation, checker.Inconclusive: Inconclusive}
 	for _, status := range []checker.Status{checker.Fail, checker.Inconclusive} {
@@ -223,7 +222,6 @@ func writeSwept(w io.Writer, all []explore.Report, saved string) error {
 	return err
 }
 
-// writeExplored prints what was found.
 func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
 	if all[0].Envelope != nil {
 		return writeSwept(w, all, saved[0])

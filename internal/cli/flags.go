@@ -71,7 +71,6 @@ func (o *options) invalid() error {
 	return &harness.UsageError{Mistakes: o.mistakes}
 }
 
-// usage is the error of one mistake.
 func usage(format string, args ...any) error {
 	return &harness.UsageError{Mistakes: []string{fmt.Sprintf(format, args...)}}
 }
@@ -263,7 +262,6 @@ func some[T any](o *options, f flag, to *[]T, from catalogue[T]) {
 	v.complete, v.enum = completeList(from.names(), false), from.names()
 }
 
-// split splits a list at its commas.
 func split(text string) (list []string) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {

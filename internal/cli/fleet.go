@@ -162,7 +162,6 @@ func (f *fleetFlags) entry() (flags string) {
 	return flags
 }
 
-// agentCommand is an agent.
 func (e Env) agentCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "agent", Short: "work for a coordinator on another machine: see --agents", Args: takes(0, 0),

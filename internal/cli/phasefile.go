@@ -186,7 +186,6 @@ func (o *options) writePhases(p *human.Printer, origin string) {
 	}
 }
 
-// phaseSchema is the schema of a phase.
 func phaseSchema() map[string]any {
 	properties := map[string]any{}
 	for _, k := range phaseKeys {
@@ -201,7 +200,6 @@ func phaseSchema() map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": []string{"phase", "duration"}, "additionalProperties": false}
 }
 
-// gateSchema is the schema of a gate.
 func gateSchema() map[string]any {
 	about := func(kind, text string) map[string]any { return map[string]any{"type": kind, "description": text} }
 	return map[string]any{"type": "object", "required": []string{"gate"}, "additionalProperties": false, "properties": map[string]any{

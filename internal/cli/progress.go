@@ -18,7 +18,6 @@ const (
 	firstProgress = 500 * time.Millisecond
 )
 
-// progress writes plain lines about a job.
 type progress struct {
 	w    io.Writer
 	last time.Duration

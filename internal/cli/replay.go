@@ -14,7 +14,6 @@ import (
 	"hammerlock/results"
 )
 
-// frameEvery is how often a replay moves on.
 const frameEvery = 100 * time.Millisecond
 
 // How much slower or faster than the run was a replay can be.
@@ -23,7 +22,6 @@ const (
 	fastestReplay = 64
 )
 
-// replayCommand shows a saved run in the dashboard.
 func (e Env) replayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: takes(1, 1), ValidArgsFunction: completeRuns,

@@ -102,7 +102,6 @@ func (o *options) writeServices(p *human.Printer) {
 	}
 }
 
-// serviceSchema is the schema of a list of services.
 func serviceSchema() map[string]any {
 	s := &options{flags: &pflag.FlagSet{SortFlags: false}, plan: visiting(harness.Plan{})}
 	s.planFlags()

@@ -139,7 +139,6 @@ func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, er
 	return t, nil
 }
 
-// openCounter opens the counter for the workers of this process.
 func (t *team) openCounter() (err error) {
 	o := &t.orders.Counter
 	env := workload.CounterEnv{File: o.File}
@@ -239,7 +238,6 @@ func (t *team) measure(done <-chan struct{}) Report {
 	return Report{Load: endLoad.since(load), RoundTrips: endTrips - trips}
 }
 
-// close closes locks and clients.
 func (t *team) close() error {
 	var errs []error
 	for i, l := range t.crew.Locks {

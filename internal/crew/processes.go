@@ -137,7 +137,6 @@ func SpreadShare(ctx context.Context, o Orders, share Share, spawn Spawn) (_ *Pr
 	return p, p.ready(ctx, lanes)
 }
 
-// start starts a process and sends it its orders.
 func (p *Processes) start(i int, spawn Spawn) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -71,7 +71,6 @@ func Open(screen tcell.Screen, o Options) *Dashboard {
 	return d
 }
 
-// initialized is a screen that is initialized already.
 type initialized struct{ tcell.Screen }
 
 // Init does nothing.
@@ -112,7 +111,6 @@ func (d *Dashboard) tick() {
 	}
 }
 
-// isClosing tells whether Close was called.
 func (d *Dashboard) isClosing() bool {
 	select {
 	case <-d.closing:

@@ -61,7 +61,6 @@ func eventTone(e *measure.Event) tone {
 	}
 }
 
-// eventText is an event in one row.
 func eventText(e *measure.Event) string {
 	text := fmt.Sprintf("%8.3f %-9s ", e.At.Seconds(), e.Kind)
 	if e.Count > 1 {

@@ -100,7 +100,6 @@ func nodesUnknown(s *measure.Snapshot, st *state) string {
 	}
 }
 
-// nodeTexts writes nodes in columns.
 func nodeTexts(all []measure.NodeState) func(*measure.NodeState) string {
 	var name, role, condition int
 	for _, n := range all {
@@ -217,7 +216,6 @@ func (c canvas) roles(r *measure.Roles, now time.Duration) {
 	}
 }
 
-// size writes a number of bytes.
 func size(bytes int64) string {
 	switch {
 	case bytes < 0:

@@ -37,7 +37,6 @@ type state struct {
 	replay  bool
 }
 
-// messageFor is how long a message is shown.
 const messageFor = 5 * time.Second
 
 func (st *state) say(now time.Time, format string, args ...any) {

@@ -233,7 +233,6 @@ const (
 	maxFailure  = 200
 )
 
-// count counts an error that was answered.
 func (p *Process) count(text string) {
 	text = p.tail.mask(text)
 	text = text[:min(len(text), maxFailure)]
@@ -268,7 +267,6 @@ func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	return a, c, err
 }
 
-// await waits for an answer.
 func (p *Process) await(ctx context.Context, c *call, timer *time.Timer) (message, error) {
 	select {
 	case a := <-c.answer:

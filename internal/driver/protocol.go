@@ -97,7 +97,6 @@ type message struct {
 // errNoise says that a line is no message: a library printed it.
 var errNoise = errors.New("no JSON object")
 
-// read reads a line.
 func read(line []byte) (m message, err error) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] != '{' {

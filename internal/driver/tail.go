@@ -18,7 +18,6 @@ type tail struct {
 	secrets []string
 }
 
-// take reads until there is no more.
 func (t *tail) take(r io.Reader) {
 	defer close(t.done)
 	_, _ = io.Copy(t, r) // whatever ends it, there is no more

@@ -186,7 +186,6 @@ func (w *worker) obey(ctx context.Context, m *nats.Msg) {
 	}
 }
 
-// begin gets ready for a run.
 func (w *worker) begin(ctx context.Context, p *plan) (got answer, err error) {
 	w.drop("the coordinator has another run")
 	if p == nil {

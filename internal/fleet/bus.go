@@ -14,7 +14,6 @@ type Login struct {
 	CA    string // a file of certificates that those of these servers are signed by; empty = the system's
 }
 
-// options are those of a connection.
 func (l *Login) options(t Token) []nats.Option {
 	if l.Creds == "" {
 		return []nats.Option{nats.Token(t.password()), nats.Secure(t.client())}

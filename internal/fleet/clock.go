@@ -34,7 +34,6 @@ var errClock = errors.New("exchanges with it contradict each other: its clock wa
 
 func wider(d int64) int64 { return int64(drift*float64(max(d, -d))) + 1 }
 
-// add takes an exchange in.
 func (k *track) add(e exchange) {
 	lo, hi := e.C2-e.A3, e.C1-e.A0+wider(e.A3-e.A0)
 	if k.same {
@@ -137,7 +136,6 @@ type scale struct {
 	to    int64 // that of the coordinator's, on its machine's clock
 }
 
-// time translates a time of the agent's run.
 func (s *scale) time(t time.Duration) time.Duration {
 	if t == history.Forever {
 		return t

@@ -49,7 +49,6 @@ func (t *task) killOrPause(o *order) error {
 	return errors.Join(stopped, t.signal(syscall.SIGCONT))
 }
 
-// signal sends a signal to the worker process.
 func (t *task) signal(s syscall.Signal) error {
 	do := map[syscall.Signal]func(*crew.Process) error{
 		syscall.SIGSTOP: (*crew.Process).Stop, syscall.SIGCONT: (*crew.Process).Continue, syscall.SIGKILL: (*crew.Process).Kill,

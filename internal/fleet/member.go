@@ -109,7 +109,6 @@ func (a *agent) works() bool {
 	return false
 }
 
-// signal sends a signal to an agent's worker process.
 func (a *agent) signal(s syscall.Signal) error {
 	return a.tell(order{Do: doSignal, Signal: int(s)})
 }

@@ -212,7 +212,6 @@ func (r *run) total() (total crew.Report, err error) {
 	return total, err
 }
 
-// live is how the agents do.
 func (r *run) live() (all []results.LiveAgent) {
 	for _, a := range r.agents {
 		now := results.LiveAgent{Agent: a.result()}

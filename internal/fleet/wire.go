@@ -150,7 +150,6 @@ func send(nc *bus, subject string, v any) error {
 	return nc.Publish(subject, b)
 }
 
-// ask sends a question and reads the answer.
 func ask[T any](nc *bus, subject string, v any, within time.Duration) (answer T, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -169,7 +168,6 @@ func respond(m *nats.Msg, v any) {
 	}
 }
 
-// introduce is the agent's hello.
 func introduce(name, epoch, version string) hello {
 	host, _ := os.Hostname() // only shown
 	return hello{Protocol: protocol, Version: version, Name: cmp.Or(name, host), Epoch: epoch, Host: host, CPUs: runtime.NumCPU(), Machine: machine()}

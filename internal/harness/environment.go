@@ -29,7 +29,6 @@ func Version() string {
 	return cmp.Or(version, "(devel)")
 }
 
-// environment describes this machine.
 var environment = sync.OnceValue(func() results.Environment {
 	e := results.Environment{
 		Suite: Version(), Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH,

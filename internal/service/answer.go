@@ -16,7 +16,6 @@ type Answer struct {
 	Match *regexp.Regexp // the count is its first group, or all that it matches
 }
 
-// read reads a count.
 func (a *Answer) read(body []byte) (int64, error) {
 	switch {
 	case a.Field != "":

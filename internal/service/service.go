@@ -146,7 +146,6 @@ func Open(ctx context.Context, s Spec, pages []workload.Page, workers int) (*Ser
 // idleTimeout is shorter than servers' own, which would close a connection just when it is used again.
 const idleTimeout = 2 * time.Second
 
-// count asks for a page's count.
 func (c *Service) count(ctx context.Context, key int32) (int64, error) {
 	body, err := c.do(ctx, &c.spec.Count, 0, key)
 	n := int64(0)
