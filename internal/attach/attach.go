@@ -62,7 +62,7 @@ func (f *Flags) Resolve(sentinels bool) (a *topologies.Attachment, mistakes []st
 		if u.Scheme == secureScheme {
 			secured++
 		}
-		own, ownPassword := u.User.Username(), f.Secrets.of(u)
+		own, ownPassword := u.User.Username(), f.Secrets.found[u.User.Username()+"@"+u.Host]
 		if sentinels {
 			e.Login = topologies.NewLogin(cmp.Or(f.SentinelUser, own, f.Secrets.env(envSentinelUser)),
 				cmp.Or(sentinelFile, ownPassword, f.Secrets.env(envSentinelPassword)))

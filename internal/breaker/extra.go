@@ -60,7 +60,7 @@ func (b *Breaker) Record(name string, e history.Effect, do func() (what string, 
 // Interactive tells whether anything was done that is in no plan.
 func (b *Breaker) Interactive() bool { return b.extras.Load() }
 
-// place finds room for a fault that is in no plan. Who gets it calls steps.Done when it is over.
+// place finds room for a fault that is in no plan. The caller calls steps.Done at its end.
 func (b *Breaker) place(i history.Injection) (act, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"hammerlock/workload"
 )
 
-// workers are what one fault gets hold of workers with.
+// workers lets one fault act on workers.
 type workers struct {
 	breaker *Breaker
 	lane    *history.Lane

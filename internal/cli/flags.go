@@ -79,7 +79,7 @@ func usage(format string, args ...any) error {
 type part int
 
 const (
-	session part = iota // this command, or what becomes of its runs
+	session part = iota // this command, or the output of its runs
 	axis                // the plan, which runs all that is named: of each run it is one
 	setting             // the plan, for all of its runs
 	load                // the plan, for all of its runs, unless scenarios say that instead

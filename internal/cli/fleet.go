@@ -146,7 +146,7 @@ func (o *options) readFleet(e Env) {
 	}
 }
 
-// login declares the flags for NATS servers of others.
+// login declares the flags for existing NATS servers.
 func (o *options) login(l *fleet.Login) {
 	o.text(flag{session, "creds", "a file of credentials for NATS servers of others, which have TLS; then a token only names the fleet"}, "path", &l.Creds)
 	o.text(flag{session, "nats-ca", "with --creds: a file of certificates to know the servers by (default: the system's)"}, "path", &l.CA)
@@ -222,7 +222,7 @@ func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 		line, _ := input.ReadString('\n')
 		token, err = fleet.ParseToken(line)
 		go func() {
-			_, _ = io.Copy(io.Discard, input) // nothing more can come but the end
+			_, _ = io.Copy(io.Discard, input) // until the input ends
 			end()
 		}()
 	default:

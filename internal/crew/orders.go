@@ -101,7 +101,7 @@ type team struct {
 	counter workload.Counter // if it was opened here
 	extra   []*history.Lane  // for renewals, by worker
 	driver  *driver.Process  // the program that has the lock; nil if there is none
-	pings   *history.Lane    // for the times when that stood still
+	pings   *history.Lane    // for the times when the program stood still
 }
 
 // open makes the clients and the locks. Lanes and clock follow when the run begins.

@@ -45,7 +45,7 @@ type Agent struct {
 	Name  string
 	Kill  func() error              // ends it and its worker process at once
 	Pause func(time.Duration) error // stops both for so long
-	Cut   func(cut bool) error      // cuts or mends the line of its workers to all servers
+	Cut   func(cut bool) error      // cuts or restores the connections of its workers to all servers
 }
 
 // Elsewhere is a worker process of another machine, which signals reach by a function.
@@ -208,7 +208,7 @@ func (p *Processes) ready(ctx context.Context, lanes int) error {
 // endTimeout bounds how long a process may live on that has closed its output.
 const endTimeout = time.Second
 
-// end ends a process that says no more, and returns how it has ended if it did so by itself.
+// end ends a process whose output has ended. It returns how the process ended, if that was by itself.
 func (c *Process) end(err error) error {
 	timer := time.AfterFunc(endTimeout, func() { _ = c.Kill() })
 	waited := c.cmd.Wait()
@@ -272,7 +272,7 @@ func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 	return total, errors.Join(errs...)
 }
 
-// report waits for the process's report, or for its death; one that was killed owes none.
+// report waits for the process's report or its end. A process that was killed need not report.
 func (c *Process) report() (*Report, error) {
 	var a answer
 	err := c.output.Decode(&a)
@@ -291,7 +291,7 @@ func (c *Process) report() (*Report, error) {
 	return nil, c.complaint(a, err)
 }
 
-// stop lets the processes finish what is in hand.
+// stop lets the processes finish the visits in progress.
 func (p *Processes) stop() {
 	for _, c := range p.all {
 		_ = c.input.Close() // it may be closed already
@@ -359,7 +359,7 @@ func (c *Process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// Dead tells whether the process has ended before its time and nothing of it is left: it writes no lane any more.
+// Dead tells whether the process has ended early: it writes no lane any more.
 func (c *Process) Dead() bool { return c.dead.Load() }
 
 // Source marks the clients of the process: a topology tells them from those of others by it.
@@ -371,7 +371,7 @@ func (c *Process) Stop() error {
 	return errors.Join(c.signal(syscall.SIGSTOP), c.signalDriver(syscall.SIGSTOP))
 }
 
-// Cut cuts, or mends, the line of a process of this machine to all servers.
+// Cut cuts or restores the connections of a process of this machine to all servers.
 func (c *Process) Cut(cut bool) error { return json.NewEncoder(c.input).Encode(message{Cut: cut}) }
 
 // Continue lets a stopped process go on.

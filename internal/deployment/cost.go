@@ -23,7 +23,7 @@ func (c Cost) Since(before Cost) Cost {
 	return Cost{Known: c.Known && before.Known && c.servers == before.servers, Commands: c.Commands - before.Commands, CPU: c.CPU - before.CPU}
 }
 
-// managing are the commands that make connections, keep them and ask for roles, whoever's they are: no visit sends them.
+// managing are the commands that make connections, keep them and ask for roles, whoever sends them: no visit does.
 // All others count, but for those that the suite and sentinels have sent. A server tells how often it has executed a
 // command, and not for whom: CLIENT LIST of Redis 7 counts no commands. So the suite counts what it sends itself, and
 // sentinels' messages as they come. Measured over 2.5 s on each topology without visits: nothing is left of hundreds of

@@ -45,7 +45,7 @@ type watched struct {
 	heart    *crew.Heartbeat
 	patience time.Duration // it may go so long without an answer
 
-	well    time.Duration // when it was last known to be well, or to be in the hands of a fault
+	well    time.Duration // when it was last known to be well, or under a fault
 	before  time.Duration // and when it was before
 	asked   time.Duration // of Heartbeat.Ran, when the first question was asked that was not answered
 	role    string        // as it said last
@@ -129,7 +129,7 @@ func (n *watched) run(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// look asks the server how it is, unless a fault has its hand on it.
+// look asks the server how it is, unless a fault is at work on it.
 func (n *watched) look(ctx context.Context) {
 	begun, ran := n.lane.Clock().Now(), n.heart.Ran()
 	before := n.node.Life()
@@ -145,7 +145,7 @@ func (n *watched) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
 	defer cancel()
 	info, err := n.node.Info(ctx, "server", "replication")
-	// Who waits for a process notices its end a moment later than those whose connections it refuses.
+	// A refused connection shows the end of a process a moment before the suite, which waits for it, does.
 	for errors.Is(err, syscall.ECONNREFUSED) && n.node.Life() == before && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():

@@ -109,7 +109,7 @@ func (w *worker) acquire(ctx context.Context, key string, ttl, wait time.Duratio
 	}
 	lease.Tried = min(time.Duration(max(a.Tried, 0)*float64(time.Millisecond)), time.Since(call))
 	if lease.Until = w.until(call.Add(lease.Tried), ttl, &a); w.p.spec.Claims.Renews {
-		lease.Lost = again.lost // of other locks the deadline is what their holders heed
+		lease.Lost = again.lost // holders of other locks go by the deadline
 	}
 	return lease, nil
 }

@@ -176,7 +176,7 @@ func (p *Process) noisy(line []byte) error {
 	return nil
 }
 
-// event heeds what the program says without being asked.
+// event takes in what the program reports without being asked.
 func (p *Process) event(m *message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,7 +255,7 @@ func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	defer timer.Stop()
 	a, err := p.await(ctx, c, timer)
 	if err != nil && ctx.Err() != nil {
-		_ = p.send(request{Op: opCancel, Of: c.id}, newCall(opCancel, true)) // it may be too late, and need not be heeded
+		_ = p.send(request{Op: opCancel, Of: c.id}, newCall(opCancel, true)) // it may be too late, and the program may ignore it
 		timer.Reset(shortPatience)
 		if late, none := p.await(context.WithoutCancel(ctx), c, timer); none == nil {
 			a, err = late, nil
@@ -297,7 +297,7 @@ func (p *Process) leave(c *call, err error) error {
 
 // giveBack releases a hold for a caller who has gone. The caller has the mutex.
 func (p *Process) giveBack(hold uint64) {
-	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // as a finally would
+	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // as a finally block would
 }
 
 // errGone is that of a call to a program that can be used no more. Whether it was carried out is not known.

@@ -102,7 +102,7 @@ func (w *worker) disconnect() {
 	w.clock.Close()
 }
 
-// serve says that the agent is there until ctx is done or the connection is closed for good.
+// serve says that the agent is there until ctx is done or the connection is closed.
 func (w *worker) serve(ctx context.Context) error {
 	w.o.Say(fmt.Sprintf("agent %s has joined %s and waits for work", w.me.Name, w.o.Join))
 	defer w.pending.Wait()
@@ -127,7 +127,7 @@ func (w *worker) current() *task {
 	return w.task
 }
 
-// drop ends the task in hand, if there is one.
+// drop ends the current task, if there is one.
 func (w *worker) drop(why string) {
 	w.mu.Lock()
 	t := w.task

@@ -11,7 +11,7 @@ import (
 type catch struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	caught *workload.Caught // after done; nil = nobody came by
+	caught *workload.Caught // after done; nil = no worker was caught
 }
 
 // catch waits a while for the worker that is wanted; the coordinator asks again.
@@ -47,7 +47,7 @@ func (t *task) want(ctx context.Context, o *order) *catch {
 		gate := t.session.Gate
 		t.all.Go(func() {
 			defer close(c.done)
-			c.caught, _ = gate.Catch(ctx, o.Point, o.Key) // nobody came by
+			c.caught, _ = gate.Catch(ctx, o.Point, o.Key) // no worker was caught
 		})
 	}
 	return c

@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// faultTarget is the agent as faults get hold of it.
+// faultTarget is the agent as faults act on it.
 func (a *agent) faultTarget() *crew.Agent {
 	return &crew.Agent{
 		Name:  a.Name,
@@ -26,7 +26,7 @@ func (a *agent) faultTarget() *crew.Agent {
 	}
 }
 
-// cut cuts or mends the line of the workers to all servers.
+// cut cuts or restores the connections of the workers to all servers.
 func (t *task) cut(cut bool) (err error) {
 	for _, p := range t.processes() {
 		err = errors.Join(err, p.Cut(cut))
@@ -34,7 +34,7 @@ func (t *task) cut(cut bool) (err error) {
 	return err
 }
 
-// killOrPause ends the agent at once, or stops it for a while: itself, and its worker process. Who is stopped cannot wake itself.
+// killOrPause ends the agent at once, or stops it for a while: itself, and its worker process. A stopped process cannot wake itself.
 func (t *task) killOrPause(o *order) error {
 	self := os.Getpid()
 	if o.Do == doKill {

@@ -105,7 +105,7 @@ func (a *agent) works() bool {
 	if a.track.err != nil {
 		a.lost += "; " + a.track.err.Error()
 	}
-	a.feed.End() // what its workers did afterwards, such as a release, nobody knows: the history is partial
+	a.feed.End() // what its workers did afterwards is unknown: the history is partial
 	return false
 }
 

@@ -11,7 +11,7 @@ import (
 	"hammerlock/history"
 )
 
-// find returns the agent of the run in hand; nil if it is none of it.
+// find returns an agent of the current run; nil if there is no such agent.
 func (f *Fleet) find(run, epoch string) *agent {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,7 +42,7 @@ func (f *Fleet) frame(m *nats.Msg) {
 	a.acknowledge()
 }
 
-// take adds a frame to the agent's feed. Without a clock that is known well enough it is of no use, and not taken.
+// take adds a frame to the agent's feed. If the clock is not known well enough, it is not taken.
 func (a *agent) take(w *frame) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

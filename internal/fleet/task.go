@@ -27,7 +27,7 @@ type task struct {
 	mu        sync.Mutex
 	exchanges []exchange
 	heard     time.Time
-	armed     int64 // when the run would begin; 0 = nobody knows
+	armed     int64 // when the run would begin; 0 = unknown
 	begun     bool
 	session   *crew.Session
 	catches   map[int]*catch
@@ -78,7 +78,7 @@ func (t *task) hear() {
 	t.heard = time.Now()
 }
 
-// compare compares the clock with the coordinator's until the task ends, and gives up if that is gone for too long.
+// compare compares the clock with the coordinator's until the task ends, and gives up after too long a silence.
 func (t *task) compare(ctx context.Context) {
 	next := time.Tick(exchangeEvery)
 	for {

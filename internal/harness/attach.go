@@ -16,7 +16,7 @@ import (
 // attachedCounter takes the place of the default counter where no server is started: a file, which processes can share.
 const attachedCounter = "sqlite"
 
-// attach finds the deployment of others that the plan names, if it does, and makes it the plan's topology. The function
+// attach finds the existing deployment that the plan names, if any, and makes it the plan's topology. The function
 // that it returns is called when no more is asked of the deployment.
 func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()) {
 	p, nothing := c.plan, func() {}
@@ -65,7 +65,7 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 	}
 }
 
-// preflight tries what the runs will ask of a deployment of others, and tells what was found.
+// preflight tries on an existing deployment what the runs will ask of it, and tells what was found.
 func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Combination) {
 	if t == nil || len(c.mistakes) > 0 {
 		return

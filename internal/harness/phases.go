@@ -45,7 +45,7 @@ var PhaseKinds = []string{
 	burst,    // begins with many visits at once
 	sine,     // has a rate that rises and falls
 	broken,   // has something broken in it
-	recovery, // shows what becomes of it afterwards
+	recovery, // shows how the load recovers
 }
 
 // PhaseMistake is what is wrong with one setting of a phase.

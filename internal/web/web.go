@@ -74,7 +74,7 @@ func Start(address string) (*Server, error) {
 	return s, nil
 }
 
-// URL is where the page is. Who has it can read; nobody can change anything.
+// URL is where the page is. Whoever knows it can read the page; nobody can change anything.
 func (s *Server) URL() string { return fmt.Sprintf("http://%s/%s/", s.listen.Addr(), s.token) }
 
 // Publish shows a snapshot from now on. It does not wait.
@@ -159,7 +159,7 @@ func (r *reader) wake() {
 	}
 }
 
-// ServeHTTP answers who knows the token.
+// ServeHTTP answers requests that have the token.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch h := w.Header(); {
@@ -247,7 +247,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter adds a reader, who is sent what is known.
+// enter adds a reader and sends it the latest frame.
 func (s *Server) enter() (*reader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
