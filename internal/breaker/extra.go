@@ -10,9 +10,6 @@ import (
 	"hammerlock/history"
 )
 
-// errOver says that a run takes no more faults.
-var errOver = errors.New("the run is about to end")
-
 // Inject lets the fault of a step happen now, beside the plan. It is healed after a while; 0 = at the end.
 func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed time.Duration) error {
 	step.From = b.r.Clock().Now()
@@ -66,7 +63,7 @@ func (b *Breaker) place(i history.Injection) (act, error) {
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
-		return act{}, errOver
+		return act{}, errors.New("the run is about to end")
 	case len(b.free) == 0:
 		return act{}, fmt.Errorf("%d faults that were injected by hand are at work, there is no room for more", b.o.Extra)
 	}

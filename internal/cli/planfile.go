@@ -28,9 +28,6 @@ const (
 // environmentPrefix begins the names of the environment variables that stand for flags.
 const environmentPrefix = "HAMMERLOCK_"
 
-// byDefault is the origin of what nobody has set.
-const byDefault = "default"
-
 // entry is a value of a flag, or several, and where it was found.
 type entry struct {
 	items []item
@@ -208,7 +205,7 @@ func (o *options) writePlan(w io.Writer) error {
 		if !ok || !settable(f) || said(&o.plan, f.Name) || origin == "" && v.text == "" || unused {
 			return
 		}
-		origin = cmp.Or(origin, byDefault)
+		origin = cmp.Or(origin, "default")
 		if f.Name == phasesFlag && v.text != "" {
 			o.writePhases(p, origin)
 			return

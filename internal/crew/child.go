@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -119,16 +118,13 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 
 // resolve looks up what the orders name.
 func (m *message) resolve(known Catalogue) error {
-	lock := slices.IndexFunc(known.Locks, func(s locks.Spec) bool { return s.Name == m.Lock })
-	counter := slices.IndexFunc(known.Counters, func(s workload.CounterSpec) bool { return s.Name == m.Counter })
-	if lock < 0 && m.Program == nil || counter < 0 {
-		return fmt.Errorf("this program has no lock %q or no counter %q", m.Lock, m.Counter)
-	}
-	m.Orders.Counter.Spec = known.Counters[counter]
-	if m.Program == nil {
-		m.Orders.Lock = known.Locks[lock]
-	} else {
+	found := m.Orders.Resolve(known, m.Lock, m.Counter)
+	if m.Program != nil {
 		m.Orders.Lock = locks.Spec{Name: m.Lock, Program: m.Program, Claims: m.Claims}
+		found = m.Orders.Counter.Spec.Name != ""
+	}
+	if !found {
+		return fmt.Errorf("this program has no lock %q or no counter %q", m.Lock, m.Counter)
 	}
 	return nil
 }

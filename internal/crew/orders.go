@@ -49,6 +49,21 @@ type Counter struct {
 	File   string               // empty if it has none
 }
 
+// Resolve fills in the lock and the counter with these names, and tells whether both are known.
+func (o *Orders) Resolve(known Catalogue, lock, counter string) bool {
+	for _, s := range known.Locks {
+		if s.Name == lock {
+			o.Lock = s
+		}
+	}
+	for _, s := range known.Counters {
+		if s.Name == counter {
+			o.Counter.Spec = s
+		}
+	}
+	return o.Lock.Name != "" && o.Counter.Spec.Name != ""
+}
+
 // lanes is how many lanes the workers need: one each, and one more each for leases that are renewed in the background.
 func (o *Orders) lanes() int {
 	if o.Lock.Claims.Renews {

@@ -113,15 +113,12 @@ func nodeTexts(all []measure.NodeState) func(*measure.NodeState) string {
 				link = "lag " + size(n.Lag)
 			}
 			text += fmt.Sprintf(" of %s, %s", n.Of, link)
-		} else if n.State == "up" && n.Role != programRole {
+		} else if n.State == "up" && n.Role != "program" {
 			text += fmt.Sprintf(" %d clients", n.Clients)
 		}
 		return text
 	}
 }
-
-// programRole is the role of what a service is made of.
-const programRole = "program"
 
 // roleText is the role of a node; of one that does not answer, the role that it was made for.
 func roleText(n *measure.NodeState) string {

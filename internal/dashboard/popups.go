@@ -113,11 +113,9 @@ func (d *Dashboard) target(c *measure.Controls, f measure.Choice) {
 	d.open("target", l, 60, min(len(f.Targets)+3, 20))
 }
 
-const entryName = 18
-
 // entry is a row of a list: a name, and as much of what it means as there is room for.
 func (d *Dashboard) entry(name, means string) string {
-	return d.text(tview.Escape(cut(fmt.Sprintf("%-*s %s", entryName, name, means), 74)))
+	return d.text(tview.Escape(cut(fmt.Sprintf("%-18s %s", name, means), 74)))
 }
 
 // list is a list without entries, in which letters go to the next entry that begins with them.

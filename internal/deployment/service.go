@@ -21,9 +21,6 @@ const (
 	readyAsk     = time.Second
 )
 
-// ofService is what stands for the store of a service, which counts by itself.
-var ofService = workload.CounterSpec{Name: "service", Place: workload.InMemory}
-
 // openService starts the service's programs, if it has some, waits until it can be visited and asks for its counts.
 func (d *Deployment) openService(ctx context.Context) error {
 	s := d.spec.Service
@@ -41,7 +38,7 @@ func (d *Deployment) openService(ctx context.Context) error {
 			return err
 		}
 	}
-	d.store.spec = ofService
+	d.store.spec = workload.CounterSpec{Name: "service", Place: workload.InMemory} // a service counts by itself
 	c, err := service.Open(ctx, *s, d.Pages, d.spec.Orders.Shape.Workers)
 	if err == nil {
 		d.store.counter = c

@@ -67,9 +67,6 @@ type held struct {
 	count int64
 }
 
-// errUncertain is what a busy lock says that does not claim to be certain of it.
-var errUncertain = errors.New("busy, but the driver does not claim busy_is_certain")
-
 // Acquire implements locks.Lock.
 func (w *worker) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	return w.acquire(ctx, key, ttl, 0)
@@ -120,7 +117,7 @@ func (w *worker) outcome(a *message) error {
 	case a.Busy && w.p.spec.Program.Certain:
 		return locks.ErrBusy
 	case a.Busy:
-		return errUncertain
+		return errors.New("busy, but the driver does not claim busy_is_certain")
 	case a.Lost:
 		return locks.ErrLost
 	case a.Error != nil:

@@ -66,17 +66,7 @@ func (p *plan) sum() (string, error) {
 
 // resolve looks up what a plan names.
 func (p *plan) resolve(known crew.Catalogue) error {
-	for _, l := range known.Locks {
-		if l.Name == p.Lock {
-			p.Orders.Lock = l
-		}
-	}
-	for _, c := range known.Counters {
-		if c.Name == p.Counter {
-			p.Orders.Counter.Spec = c
-		}
-	}
-	if p.Orders.Lock.Name == "" || p.Orders.Counter.Spec.Name == "" {
+	if !p.Orders.Resolve(known, p.Lock, p.Counter) {
 		return fmt.Errorf("it has no lock %q or no counter %q", p.Lock, p.Counter)
 	}
 	return nil
