@@ -109,9 +109,8 @@ func (o *options) planFlags() {
 
 func (o *options) rate(f flag, to *float64) {
 	o.add(f, "n/s", unless(*to <= 0, perSecondText(*to)), func(text string) error {
-		number, unit, _ := strings.Cut(text, "/")
-		n, err := strconv.ParseFloat(number, 64)
-		if err != nil || unit != "" && unit != "s" || n <= 0 {
+		n, err := perSecond(text)
+		if err != nil || n <= 0 {
 			return errors.New("more than 0 visits a second, as in 1000/s")
 		}
 		*to = n

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -112,24 +111,17 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 	if o.listing {
 		good = append(good, servicesKey)
 	}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		key, node := root.Content[i], root.Content[i+1]
-		_, twice := read[key.Value]
-		switch {
-		case key.Value == servicesKey && o.listing && o.listed == nil:
+	for name, node := range o.keysOf(root, "", good) {
+		if name == servicesKey {
 			o.listed = node
-		case !slices.Contains(good, key.Value):
-			o.mistake("%s: %s: no such setting%s", o.place(key), key.Value, human.Meant(key.Value, good))
-		case twice:
-			o.mistake("%s: %s: it is set above already", o.place(key), key.Value)
-		default:
-			items, err := o.itemsOf(node, flags.Lookup(key.Value).Value.(*value))
-			if err != nil {
-				o.mistake("%s: %s: %v", o.place(node), key.Value, err)
-				continue
-			}
-			read[key.Value] = entry{items, o.place(node)}
+			continue
 		}
+		items, err := o.itemsOf(node, flags.Lookup(name).Value.(*value))
+		if err != nil {
+			o.mistake("%s: %s: %v", o.place(node), name, err)
+			continue
+		}
+		read[name] = entry{items, o.place(node)}
 	}
 	return read
 }

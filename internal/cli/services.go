@@ -64,21 +64,12 @@ func (o *options) readService(n *yaml.Node) *options {
 	s.plan = visiting(o.plan)
 	s.plan.Services, s.plan.Attach = nil, attach.Flags{}
 	s.planFlags()
-	good := serviceSettings(s.flags)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, node := n.Content[i], n.Content[i+1]
-		switch {
-		case !slices.Contains(good, key.Value):
-			o.mistake("%s: %s: no such setting of a service%s", o.place(key), key.Value, human.Meant(key.Value, good))
-		case s.origins[key.Value] != "":
-			o.mistake("%s: %s: it is set above already", o.place(key), key.Value)
-		default:
-			items, err := o.itemsOf(node, s.flags.Lookup(key.Value).Value.(*value))
-			if err != nil {
-				o.mistake("%s: %s: %v", o.place(node), key.Value, err)
-			}
-			s.set(key.Value, entry{items, o.place(node)})
+	for name, node := range o.keysOf(n, " of a service", serviceSettings(s.flags)) {
+		items, err := o.itemsOf(node, s.flags.Lookup(name).Value.(*value))
+		if err != nil {
+			o.mistake("%s: %s: %v", o.place(node), name, err)
 		}
+		s.set(name, entry{items, o.place(node)})
 	}
 	if usage, ok := s.placed(s.invalid()).(*harness.UsageError); ok {
 		o.mistakes = append(o.mistakes, usage.Mistakes...)
