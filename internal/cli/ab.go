@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -199,9 +198,7 @@ func (t *trial) runAll(ctx, stop context.Context) error {
 	done := map[compare.Arm]bool{}
 	for i, arm := range compare.Schedule(t.pairs, t.o.plan.Workload.Seed) {
 		s := t.sides[int(arm)%2]
-		if !t.o.quiet {
-			_, _ = fmt.Fprintf(t.e.Stderr, "pair %d of %d: %s  %s\n", i/len(pair)+1, t.pairs, armNames[arm], s.name)
-		}
+		t.e.say(t.o, "pair %d of %d: %s  %s", i/len(pair)+1, t.pairs, armNames[arm], s.name)
 		p := s.o.plan
 		p.Workload.Seed += uint64(i / len(pair))
 		var r *results.Run

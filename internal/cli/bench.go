@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -106,8 +105,8 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		if err != nil {
 			return runs, not, err
 		}
-		if o.count > 1 && !o.quiet {
-			_, _ = fmt.Fprintf(e.Stderr, "round %d of %d\n", i+1, o.count)
+		if o.count > 1 {
+			e.say(o, "round %d of %d", i+1, o.count)
 		}
 		if i == 0 && o.explores {
 			further := false

@@ -83,10 +83,8 @@ func (e Env) explore(stop context.Context, x *exploreOptions) int {
 	var saved []string
 	started := time.Now()
 	for _, o := range orders {
-		if !x.quiet {
-			_, _ = fmt.Fprintf(e.Stderr, "exploring %s: %d clients, %d visits each, at most %d deviations, for at most %v\n", o.Lock,
-				o.Options.Clients, o.Options.Visits, o.Options.Deviations, o.Options.Budget)
-		}
+		e.say(x.options, "exploring %s: %d clients, %d visits each, at most %d deviations, for at most %v", o.Lock,
+			o.Options.Clients, o.Options.Visits, o.Options.Deviations, o.Options.Budget)
 		r, dir, err := x.one(stop, o)
 		if err != nil {
 			return e.refuse(stop, x.options, err)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -47,9 +46,7 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 			not = append(not, n)
 			continue
 		}
-		if !o.quiet {
-			_, _ = fmt.Fprintln(e.Stderr, "exploring", lock.Name)
-		}
+		e.say(o, "exploring %s", lock.Name)
 		begun := time.Now()
 		r, dir, err := x.one(stop, orders)
 		job.Earlier[lock.Name] = time.Since(begun)

@@ -196,11 +196,7 @@ func (e Env) agentCommand() *cobra.Command {
 		spawner := topologies.OpenSpawner()
 		defer spawner.Close()
 		w.Version, w.Known, w.Spawn = harness.Version(), e.knows(), spawner.Start
-		w.Say = func(line string) {
-			if !o.quiet {
-				_, _ = fmt.Fprintln(e.Stderr, line)
-			}
-		}
+		w.Say = func(line string) { e.say(o, "%s", line) }
 		if err := fleet.Work(ctx, w); err != nil {
 			e.complain(err)
 			return Usage
