@@ -48,7 +48,7 @@ type side struct {
 	o       *options
 }
 
-// abExample and searchExample are those of bench.
+// abExample and searchExample are the examples in the help of bench.
 const (
 	abExample = "  bench ab 'lock=redsync' 'lock=redislock' --pairs 12\n" +
 		"  bench ab 'retry=50ms' 'retry=1ms' --workers 32 --hold 2ms\n" +
@@ -168,7 +168,7 @@ func settings(text string) (parts []string) {
 	return parts
 }
 
-// checkSide adds the mistakes of a side to those of both, and returns what the machine cannot do.
+// checkSide adds the mistakes of one side to the list of both, and returns what this machine cannot do.
 func (t *trial) checkSide(stop context.Context, s *side) error {
 	job, err := s.o.plan.Check(stop, s.o.mistakes)
 	usage, invalid := errors.AsType[*harness.UsageError](err)

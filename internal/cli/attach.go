@@ -13,7 +13,7 @@ import (
 // machine can read them.
 func Arguments(args []string) []string { return attach.Hide(args) }
 
-// attachFlags declares the flags of a deployment that somebody else runs.
+// attachFlags declares the flags of an existing deployment.
 func (o *options) attachFlags() {
 	a := &o.plan.Attach
 	a.Prefix = cmp.Or(a.Prefix, topologies.DefaultPrefix)

@@ -48,7 +48,7 @@ func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 func (o *options) allFlags() {
 	o.count = 1
 	o.planFlags()
-	if o.listing = o.plan.Service == nil; o.listing { // there it is what asks for the count
+	if o.listing = o.plan.Service == nil; o.listing { // with a service, --count is the request for the count
 		o.fleetFlags()
 		o.integer(flag{session, "count", "how often to run everything, each time with the next seed"}, &o.count, maxCount)
 	}

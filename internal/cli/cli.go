@@ -32,7 +32,7 @@ type Env struct {
 	Getenv func(string) string // nil = nothing is set
 	Stdout io.Writer
 	Stderr io.Writer
-	// More is what the command knows by name besides what every command knows: of another module.
+	// More adds names to the catalogue of the command: locks, counters and topologies of another module.
 	More crew.Catalogue
 
 	secrets   attach.Secrets

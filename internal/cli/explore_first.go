@@ -14,7 +14,7 @@ import (
 	"hammerlock/scenarios"
 )
 
-// exploreScenario is the first scenario of verify. It is none of the harness: it needs no topology.
+// exploreScenario is the first scenario of verify. The harness does not have it, because it needs no topology.
 var exploreScenario = scenarios.Scenario{
 	Name: "explore", Doc: "every order of messages with at most one deviation, in virtual time, without a server; see verify explore",
 }

@@ -83,10 +83,10 @@ const (
 	axis                // the plan, which runs all that is named: of each run it is one
 	setting             // the plan, for all of its runs
 	load                // the plan, for all of its runs, unless scenarios say that instead
-	instead             // as load; where scenarios are run by default, it is what asks for something else
+	instead             // as load; where scenarios are the default, it asks for one run instead
 )
 
-// flag is what every declaration of a flag says.
+// flag is common to all declarations of flags.
 type flag struct {
 	part  part
 	name  string

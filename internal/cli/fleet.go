@@ -73,7 +73,7 @@ func (o *options) agents(text string) error {
 	return nil
 }
 
-// coordinate makes the crews of a plan those of agents, if it has some. The function that it returns ends what that has
+// coordinate lets agents be the crews of a plan, if it has agents. The function that it returns ends what that has
 // started. The coordinator is started when the first run needs it, after all mistakes were found.
 func (e Env) coordinate(o *options) (end func()) {
 	var f *fleet.Fleet
@@ -152,7 +152,7 @@ func (o *options) login(l *fleet.Login) {
 	o.text(flag{session, "nats-ca", "with --creds: a file of certificates to know the servers by (default: the system's)"}, "path", &l.CA)
 }
 
-// entry is what lets an agent in.
+// entry are the flags that an agent needs to join.
 func (f *fleetFlags) entry() (flags string) {
 	for _, x := range []struct{ flag, file string }{{"creds", f.Login.Creds}, {"nats-ca", f.Login.CA}, {"token-file", f.tokenFile}} {
 		if x.file != "" {

@@ -23,7 +23,7 @@ import (
 	"hammerlock/workload"
 )
 
-// benchPlan is what bench does without flags.
+// benchPlan is the plan of bench without flags.
 func (e Env) benchPlan() harness.Plan {
 	p := harness.Default()
 	p.Known = e.knows()
@@ -31,7 +31,7 @@ func (e Env) benchPlan() harness.Plan {
 	return p
 }
 
-// verifyPlan is what verify does without flags.
+// verifyPlan is the plan of verify without flags.
 func (e Env) verifyPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Verify, p.Scenarios, p.Faults, p.Warmup = true, allStrains, []string{faults.Auto}, 0
@@ -40,7 +40,7 @@ func (e Env) verifyPlan() harness.Plan {
 	return p
 }
 
-// shortPlan is what a command does that makes many runs on one topology. How long they are is its own affair.
+// shortPlan is the plan of commands that make many runs on one topology. The command sets their durations.
 func (e Env) shortPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Topologies = topologies.All[:1]

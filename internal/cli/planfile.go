@@ -208,7 +208,7 @@ func (o *options) writePlan(w io.Writer) error {
 	return p.Err
 }
 
-// writeSetting writes a setting and where it comes from. Its first line begins otherwise than the others.
+// writeSetting writes a setting and where it comes from. Its first line has a prefix of its own.
 func writeSetting(p *human.Printer, first, others, name string, v *value, origin string) {
 	text, err := yaml.Marshal(map[string]any{name: v.plain()})
 	p.Err = errors.Join(p.Err, err)

@@ -50,7 +50,7 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 // draft is the version of JSON Schema that all schemas are written in (json-schema.org).
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// documents are what has a schema, with what writes it.
+// documents are the kinds of documents that have a schema, each with the function that writes it.
 func documents(p harness.Plan) map[string]func(io.Writer) error {
 	plan := newOptions(&cobra.Command{}, p)
 	plan.allFlags()

@@ -16,7 +16,7 @@ import (
 // servicesKey lists services in a plan's file. It is no flag: a command line has one service, that of http.
 const servicesKey = "services"
 
-// serviceSettings are what a service in a plan's file has of its own: flags of http. Its load is that of the plan.
+// serviceSettings are the settings of a service in a plan's file: flags of http. Its load is the load of the plan.
 func serviceSettings(flags *pflag.FlagSet) []string {
 	return flagNames(flags, func(f *pflag.Flag, v *value) bool { return v.part == setting || f.Name == "fault" || f.Name == "burst" })
 }

@@ -34,7 +34,7 @@ type Options struct {
 type Dashboard struct {
 	options Options
 	screen  tcell.Screen
-	guard   *guard // nil if somebody else owns the screen
+	guard   *guard // nil if the caller owns the screen
 	app     *tview.Application
 	pages   *tview.Pages
 	main    *board

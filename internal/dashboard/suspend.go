@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopTimeout is how long the system may take to stop this process. One that nobody could bring back is not stopped.
+// stopTimeout is how long the system may take to stop this process. It does not stop one that no shell could continue.
 const stopTimeout = 300 * time.Millisecond
 
 // suspend gives the terminal to the shell until it brings this process to the foreground again. The whole suite is stopped

@@ -125,7 +125,7 @@ func rows(all []Result) (list []row) {
 	return list
 }
 
-// special names a cell among those of its lock and topology.
+// special tells a cell from the others of its lock and topology.
 func (c *Cell) special() string {
 	s := c.Fault
 	if c.Counter != workload.RedisCounter.Name {
