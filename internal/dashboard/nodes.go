@@ -157,10 +157,8 @@ func deployment(c canvas, s *measure.Snapshot, st *state) {
 	y := c.cuts(s)
 	list := st.nodes(s)
 	names := human.Names(list, func(n measure.NodeState) string { return n.Name })
-	for _, r := range s.Roles {
-		if !slices.Contains(names, r.Node) && len(list) == 0 {
-			names = append(names, r.Node)
-		}
+	if len(list) == 0 {
+		names = human.Names(s.Roles, func(r measure.Roles) string { return r.Node })
 	}
 	if len(names) == 0 {
 		c.put(0, y, faint, nodesUnknown(s, st))
