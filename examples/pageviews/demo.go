@@ -60,16 +60,13 @@ func demonstrate(ctx context.Context, progress io.Writer, visits int) (all []row
 	return all, nil
 }
 
-// errNoNginx says what is missing.
-var errNoNginx = errors.New("nginx is not installed: apt-get install nginx-light")
-
 func findNginx() (string, error) {
 	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}
 	}
-	return "", errNoNginx
+	return "", errors.New("nginx is not installed: apt-get install nginx-light")
 }
 
 // run starts the service by verify http, which ends it too.

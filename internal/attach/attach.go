@@ -3,13 +3,13 @@
 package attach
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"net"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -62,13 +62,13 @@ func (f *Flags) Resolve(sentinels bool) (a *topologies.Attachment, mistakes []st
 		if u.Scheme == secureScheme {
 			secured++
 		}
-		own, ownPassword := u.User.Username(), f.Secrets.of(u)
+		own, ownPassword := u.User.Username(), f.Secrets.found[u.User.Username()+"@"+u.Host]
 		if sentinels {
-			e.Login = topologies.NewLogin(first(f.SentinelUser, own, f.Secrets.env(envSentinelUser)),
-				first(sentinelFile, ownPassword, f.Secrets.env(envSentinelPassword)))
-			a.Data = topologies.NewLogin(first(f.User, f.Secrets.env(envUser), own), first(file, f.Secrets.env(envPassword), ownPassword))
+			e.Login = topologies.NewLogin(cmp.Or(f.SentinelUser, own, f.Secrets.env(envSentinelUser)),
+				cmp.Or(sentinelFile, ownPassword, f.Secrets.env(envSentinelPassword)))
+			a.Data = topologies.NewLogin(cmp.Or(f.User, f.Secrets.env(envUser), own), cmp.Or(file, f.Secrets.env(envPassword), ownPassword))
 		} else {
-			e.Login = topologies.NewLogin(first(f.User, own, f.Secrets.env(envUser)), first(file, ownPassword, f.Secrets.env(envPassword)))
+			e.Login = topologies.NewLogin(cmp.Or(f.User, own, f.Secrets.env(envUser)), cmp.Or(file, ownPassword, f.Secrets.env(envPassword)))
 		}
 		a.Endpoints = append(a.Endpoints, e)
 	}
@@ -129,10 +129,10 @@ func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 	if u.RawQuery != "" || u.Fragment != "" {
 		r.mistake("--addr %s: nothing may follow the number of the database", u.Host)
 	}
-	if port, err := strconv.Atoi(first(u.Port(), defaultPort)); err != nil || port < 1 || port > math.MaxUint16 {
+	if port, err := strconv.Atoi(cmp.Or(u.Port(), defaultPort)); err != nil || port < 1 || port > math.MaxUint16 {
 		r.mistake("--addr %s: a port is from 1 to %d, as in %s", u.Host, math.MaxUint16, net.JoinHostPort(u.Hostname(), defaultPort))
 	}
-	e.Addr = net.JoinHostPort(u.Hostname(), first(u.Port(), defaultPort))
+	e.Addr = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultPort))
 	if db := strings.Trim(u.Path, "/"); db != "" {
 		if e.DB, err = strconv.Atoi(db); err != nil || e.DB < 0 {
 			r.mistake("--addr %s: the number of the database follows the /, as in redis://%s/2", u.Host, u.Host)
@@ -141,11 +141,7 @@ func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 	return e, u
 }
 
-// secret reads a password's file.
 func (r *resolving) secret(flag, path string) string {
-	if path == "" {
-		return ""
-	}
 	text := r.file(flag, path)
 	password := strings.TrimRight(string(text), "\r\n")
 	if password == "" && text != nil {
@@ -179,7 +175,6 @@ func (r *resolving) tls(a *topologies.Attachment, secured bool) {
 	}
 }
 
-// addresses reads --map.
 func (r *resolving) addresses(a *topologies.Attachment) {
 	for _, pair := range r.Map {
 		from, to, ok := strings.Cut(pair, "=")
@@ -191,12 +186,4 @@ func (r *resolving) addresses(a *topologies.Attachment) {
 		}
 		a.Map[from] = to
 	}
-}
-
-// first is the first text that is not empty.
-func first(texts ...string) string {
-	if i := slices.IndexFunc(texts, func(s string) bool { return s != "" }); i >= 0 {
-		return texts[i]
-	}
-	return ""
 }

@@ -82,8 +82,8 @@ func (p *preflight) lock(ctx context.Context, spec locks.Spec) (err error) {
 	return err
 }
 
-// try takes a lock, listens as its waiters do, extends it and gives it back. A lock that does wrong is none of this room's
-// business.
+// try takes a lock, listens as its waiters do, extends it and gives it back. Whether the lock
+// is right is not checked here.
 func (p *preflight) try(ctx context.Context, spec locks.Spec, key string) (err error) {
 	if spec.Sites == locks.NoSite {
 		return nil

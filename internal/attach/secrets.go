@@ -39,8 +39,6 @@ func (s Secrets) env(name string) string {
 	return s.getenv(name)
 }
 
-func (s Secrets) of(u *url.URL) string { return s.found[u.User.Username()+"@"+u.Host] }
-
 // Take takes the passwords out of the URLs in arguments, so that whatever reads or shows the arguments does not have them.
 func Take(args []string, getenv func(string) string) ([]string, Secrets) {
 	s := Secrets{found: map[string]string{}, getenv: getenv}

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hammerlock/faults"
@@ -47,12 +48,12 @@ type Breaker struct {
 	// in no plan follow.
 	lanes []*history.Lane
 
-	alone  sync.Mutex // held by a fault that the seed placed: they do not overlap, however long each takes
+	active atomic.Int32 // faults that are not healed
+	extras atomic.Bool  // faults were injected that are in no plan
+	alone  sync.Mutex   // held by a fault that the seed placed: they do not overlap, however long each takes
 	mu     sync.Mutex
-	active int // faults that are not healed
 	errs   []error
 	closed bool  // nothing new may be injected
-	extras bool  // faults were injected that are in no plan
 	free   []int // places in lanes for those
 	steps  sync.WaitGroup
 }
@@ -109,10 +110,8 @@ func (b *Breaker) failed(step faults.Step, err error) {
 }
 
 func (b *Breaker) until(ctx context.Context, at time.Duration) bool {
-	timer := time.NewTimer(at - b.r.Clock().Now())
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(at - b.r.Clock().Now()):
 		return ctx.Err() == nil
 	case <-ctx.Done():
 		return false
@@ -160,7 +159,7 @@ func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 
 // inject breaks, and records it.
 func (b *Breaker) inject(ctx context.Context, a act, step faults.Step, target *faults.Target) (faults.Heal, error) {
-	b.count(1)
+	b.active.Add(1)
 	key := int32(-1)
 	if target.Caught != nil {
 		key = target.Caught.Key
@@ -198,7 +197,7 @@ func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error)
 	if heal != nil {
 		err = heal(ctx)
 	}
-	if b.count(-1) == 0 {
+	if b.active.Add(-1) == 0 {
 		err = errors.Join(err, b.healthy(ctx))
 	}
 	op.Value, op.Outcome = a.number, history.OK
@@ -228,17 +227,10 @@ func (b *Breaker) healthy(ctx context.Context) error {
 	return nil
 }
 
-func (b *Breaker) count(n int) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.active += n
-	return b.active
-}
-
 func (b *Breaker) target(place int, step faults.Step) *faults.Target {
 	return &faults.Target{
 		Scene: b.o.Scene, Topology: b.d.Topology, Arg: step.Arg, Rand: rand.New(rand.NewPCG(b.o.Shape.Seed, uint64(place)|1<<34)),
 		TTL: b.o.Shape.TTL, Keys: b.o.Shape.Keys, LockKey: func(key int32) string { return b.d.Pages[key].Lock },
-		Workers: &hands{b, b.lanes[2*place+1]},
+		Workers: &workers{b, b.lanes[2*place+1]},
 	}
 }

@@ -10,9 +10,6 @@ import (
 	"hammerlock/history"
 )
 
-// errOver says that a run takes no more faults.
-var errOver = errors.New("the run is about to end")
-
 // Inject lets the fault of a step happen now, beside the plan. It is healed after a while; 0 = at the end.
 func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed time.Duration) error {
 	step.From = b.r.Clock().Now()
@@ -58,19 +55,15 @@ func (b *Breaker) Record(name string, e history.Effect, do func() (what string, 
 }
 
 // Interactive tells whether anything was done that is in no plan.
-func (b *Breaker) Interactive() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.extras
-}
+func (b *Breaker) Interactive() bool { return b.extras.Load() }
 
-// place finds room for a fault that is in no plan. Who gets it calls steps.Done when it is over.
+// place finds room for a fault that is in no plan. The caller calls steps.Done at its end.
 func (b *Breaker) place(i history.Injection) (act, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
-		return act{}, errOver
+		return act{}, errors.New("the run is about to end")
 	case len(b.free) == 0:
 		return act{}, fmt.Errorf("%d faults that were injected by hand are at work, there is no room for more", b.o.Extra)
 	}
@@ -78,7 +71,7 @@ func (b *Breaker) place(i history.Injection) (act, error) {
 	i.ByHand = true
 	a := act{number: b.r.Inject(i), place: b.free[last], extra: true}
 	b.free = b.free[:last]
-	b.extras = true
+	b.extras.Store(true)
 	b.steps.Add(1)
 	return a, nil
 }

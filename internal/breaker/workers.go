@@ -12,15 +12,15 @@ import (
 	"hammerlock/workload"
 )
 
-// hands are what one fault gets hold of workers with.
-type hands struct {
+// workers lets one fault act on workers.
+type workers struct {
 	breaker *Breaker
 	lane    *history.Lane
 }
 
 // Catch implements faults.Workers.
-func (h *hands) Catch(ctx context.Context, point string, key int32) (*faults.Caught, error) {
-	b := h.breaker
+func (w *workers) Catch(ctx context.Context, point string, key int32) (*faults.Caught, error) {
+	b := w.breaker
 	b.gate.Lock()
 	defer b.gate.Unlock()
 	p, ok := workload.FindPoint(point)
@@ -40,18 +40,18 @@ func (h *hands) Catch(ctx context.Context, point string, key int32) (*faults.Cau
 }
 
 // Process implements faults.Workers.
-func (h *hands) Process(worker int32) (faults.Process, error) {
-	for _, p := range h.breaker.session.Processes {
+func (w *workers) Process(worker int32) (faults.Process, error) {
+	for _, p := range w.breaker.session.Processes {
 		if slices.Contains(p.Workers, worker) {
-			return &victim{p, h}, nil
+			return &victim{p, w}, nil
 		}
 	}
 	return nil, errors.New("the workers live in the suite's own process")
 }
 
 // Agent implements faults.Workers.
-func (h *hands) Agent(worker int32) (faults.Agent, error) {
-	for _, p := range h.breaker.session.Processes {
+func (w *workers) Agent(worker int32) (faults.Agent, error) {
+	for _, p := range w.breaker.session.Processes {
 		if p.Agent != nil && slices.Contains(p.Workers, worker) {
 			return faults.Agent(*p.Agent), nil
 		}
@@ -68,14 +68,14 @@ func (b *Breaker) stopped(worker int32, stopped bool) {
 // victim is a process whose death is recorded.
 type victim struct {
 	*crew.Process
-	hands *hands
+	workers *workers
 }
 
 // Kill implements faults.Process. Its workers believe in nothing from before the kill.
 func (v *victim) Kill() error {
-	now := v.hands.breaker.r.Clock().Now()
+	now := v.workers.breaker.r.Clock().Now()
 	for _, w := range v.Workers {
-		v.hands.lane.Mark(&history.Op{Kind: history.Crash, Key: -1, Worker: w, Call: now, Outcome: history.OK})
+		v.workers.lane.Mark(&history.Op{Kind: history.Crash, Key: -1, Worker: w, Call: now, Outcome: history.OK})
 	}
 	return v.Process.Kill()
 }
@@ -88,7 +88,7 @@ func (v *victim) Continue() error { return v.signal(false, v.Process.Continue) }
 
 func (v *victim) signal(stopped bool, send func() error) error {
 	for _, w := range v.Workers {
-		v.hands.breaker.stopped(w, stopped)
+		v.workers.breaker.stopped(w, stopped)
 	}
 	return send()
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -49,7 +48,7 @@ type side struct {
 	o       *options
 }
 
-// abExample and searchExample are those of bench.
+// abExample and searchExample are the examples in the help of bench.
 const (
 	abExample = "  bench ab 'lock=redsync' 'lock=redislock' --pairs 12\n" +
 		"  bench ab 'retry=50ms' 'retry=1ms' --workers 32 --hold 2ms\n" +
@@ -58,7 +57,6 @@ const (
 		"  bench search --slo 'fairness.jain>0.8' --over workers --lock redsync"
 )
 
-// abCommand is ab on the flags of a plan.
 func (e Env) abCommand(p harness.Plan, example string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ab 'SETTINGS' 'SETTINGS'", Short: "compare two settings in turns, and tell a difference from noise", Args: takes(2, 2),
@@ -140,12 +138,7 @@ func newSide(common *options, text string) *side {
 		s.o.plan.Service = own.Clone()
 	}
 	s.o.planFlags()
-	var good []string
-	s.o.flags.VisitAll(func(f *pflag.Flag) {
-		if f.Value.(*value).part != session {
-			good = append(good, f.Name)
-		}
-	})
+	good := flagNames(s.o.flags, ofPlan)
 	for _, part := range settings(text) {
 		name, v, ok := strings.Cut(part, "=")
 		name = strings.TrimPrefix(name, "--")
@@ -175,7 +168,7 @@ func settings(text string) (parts []string) {
 	return parts
 }
 
-// checkSide adds the mistakes of a side to those of both, and returns what the machine cannot do.
+// checkSide adds the mistakes of one side to the list of both, and returns what this machine cannot do.
 func (t *trial) checkSide(stop context.Context, s *side) error {
 	job, err := s.o.plan.Check(stop, s.o.mistakes)
 	usage, invalid := errors.AsType[*harness.UsageError](err)
@@ -205,9 +198,7 @@ func (t *trial) runAll(ctx, stop context.Context) error {
 	done := map[compare.Arm]bool{}
 	for i, arm := range compare.Schedule(t.pairs, t.o.plan.Workload.Seed) {
 		s := t.sides[int(arm)%2]
-		if !t.o.quiet {
-			_, _ = fmt.Fprintf(t.e.Stderr, "pair %d of %d: %s  %s\n", i/len(pair)+1, t.pairs, armNames[arm], s.name)
-		}
+		t.e.say(t.o, "pair %d of %d: %s  %s", i/len(pair)+1, t.pairs, armNames[arm], s.name)
 		p := s.o.plan
 		p.Workload.Seed += uint64(i / len(pair))
 		var r *results.Run

@@ -13,7 +13,7 @@ import (
 // machine can read them.
 func Arguments(args []string) []string { return attach.Hide(args) }
 
-// attachFlags declares the flags of a deployment that somebody else runs.
+// attachFlags declares the flags of an existing deployment.
 func (o *options) attachFlags() {
 	a := &o.plan.Attach
 	a.Prefix = cmp.Or(a.Prefix, topologies.DefaultPrefix)
@@ -43,8 +43,7 @@ func (o *options) attachFlags() {
 		strings.Join(topologies.DestructiveNames(), ", ")}, &a.Allow, topologies.DestructiveNames())
 }
 
-// attached gives the flags of a deployment of others what they do not say: secrets, and somebody who listens. What is found
-// is said once.
+// attached adds to the flags of an existing deployment its secrets and a listener. Each line is told once.
 func (e Env) attached(o *options) {
 	said := map[string]bool{}
 	o.plan.Attach.Secrets = e.secrets

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"hammerlock/results/compare"
 )
 
-// benchCommand is bench with the commands below it.
 func (e Env) benchCommand() *cobra.Command {
 	bench := e.planCommand(&cobra.Command{
 		Use:   "bench",
@@ -50,7 +48,7 @@ func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 func (o *options) allFlags() {
 	o.count = 1
 	o.planFlags()
-	if o.listing = o.plan.Service == nil; o.listing { // there it is what asks for the count
+	if o.listing = o.plan.Service == nil; o.listing { // with a service, --count is the request for the count
 		o.fleetFlags()
 		o.integer(flag{session, "count", "how often to run everything, each time with the next seed"}, &o.count, maxCount)
 	}
@@ -107,8 +105,8 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		if err != nil {
 			return runs, not, err
 		}
-		if o.count > 1 && !o.quiet {
-			_, _ = fmt.Fprintf(e.Stderr, "round %d of %d\n", i+1, o.count)
+		if o.count > 1 {
+			e.say(o, "round %d of %d", i+1, o.count)
 		}
 		if i == 0 && o.explores {
 			further := false

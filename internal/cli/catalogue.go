@@ -19,7 +19,7 @@ import (
 	"hammerlock/workload"
 )
 
-// catalogue is what the values of a flag are names of.
+// catalogue lists the values of a flag, by name.
 type catalogue[T any] struct {
 	all  []T
 	name func(T) string
@@ -109,7 +109,7 @@ func locksOf(k crew.Catalogue) catalogue[locks.Spec] {
 	return c
 }
 
-// faultNames are what --fault takes, but for times and points.
+// faultNames lists the values of --fault, without times and points.
 func faultNames() []string { return append([]string{faults.Auto, faults.None}, faults.Names()...) }
 
 // knows is all that the command knows by name, and its worker processes with it.

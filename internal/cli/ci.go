@@ -70,9 +70,7 @@ func (e Env) openMetrics(o *options) *metricsServer {
 		o.mistake("--metrics %s: %v", o.metrics, err)
 		return nil
 	}
-	if !o.quiet {
-		_, _ = fmt.Fprintf(e.Stderr, "metrics at http://%s/metrics\n", m.address())
-	}
+	e.say(o, "metrics at http://%s/metrics", m.address())
 	return m
 }
 

@@ -32,7 +32,7 @@ type Env struct {
 	Getenv func(string) string // nil = nothing is set
 	Stdout io.Writer
 	Stderr io.Writer
-	// More is what the command knows by name besides what every command knows: of another module.
+	// More adds names to the catalogue of the command: locks, counters and topologies of another module.
 	More crew.Catalogue
 
 	secrets   attach.Secrets
@@ -168,7 +168,6 @@ func valueOf(c *cobra.Command, arg string) (hint string) {
 // unlimited is the most arguments of a command that takes any number of them.
 const unlimited = math.MaxInt
 
-// manualCommand writes the manual pages of a command and those below it.
 func (e Env) manualCommand() *cobra.Command {
 	c := &cobra.Command{Use: "man DIR", Short: "write the manual pages to a directory", Hidden: true, Args: takes(1, 1)}
 	o := newOptions(c, harness.Plan{})

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 	"hammerlock/results/report"
@@ -46,7 +47,7 @@ func (o *options) comparingFlags(to *comparing) {
 
 // write writes the files that were asked for, and the summary of a CI step.
 func (c *comparing) write(e Env, v *compare.View) (err error) {
-	v.Command = e.pasted()
+	v.Command = strings.Join(append([]string{"bench"}, human.Names(e.Args, quote)...), " ") // as it was called
 	if c.page != "" {
 		err = report.WriteComparison(c.page, v)
 	}
@@ -54,15 +55,6 @@ func (c *comparing) write(e Env, v *compare.View) (err error) {
 		err = errors.Join(err, writeFile(c.markdown, os.O_TRUNC, v.WriteMarkdown))
 	}
 	return errors.Join(err, e.stepSummary(v.WriteMarkdown))
-}
-
-// pasted is the command line as it was called.
-func (e Env) pasted() string {
-	text := "bench"
-	for _, arg := range e.Args {
-		text += " " + quote(arg)
-	}
-	return text
 }
 
 func findMetrics(names []string) (all []results.Metric, err error) {

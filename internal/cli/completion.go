@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"hammerlock/faults"
+	"hammerlock/internal/human"
 )
 
 // completeList completes the last of several names with commas in between; those that stand there are not offered
@@ -31,12 +31,7 @@ func completeList(names []string, open bool) cobra.CompletionFunc {
 
 // completeSettings offers what a side of a comparison can set, and the values of what it sets.
 func completeSettings(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	var settings []string
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if v, ok := f.Value.(*value); ok && v.part != session {
-			settings = append(settings, f.Name+"=")
-		}
-	})
+	settings := human.Names(flagNames(c.Flags(), ofPlan), func(name string) string { return name + "=" })
 	at := strings.LastIndex(typed, ",") + 1
 	if name, text, ok := strings.Cut(typed[at:], "="); ok && slices.Contains(settings, name+"=") {
 		return completeAfter(typed[:at]+name+"=", c.Flags().Lookup(name).Value.(*value).complete, c, args, text)

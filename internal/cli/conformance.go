@@ -16,7 +16,6 @@ import (
 	"hammerlock/topologies"
 )
 
-// conformanceCommand tells which claims of a lock hold.
 func (e Env) conformanceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "conformance LOCK", Short: "which claims of a lock hold, claim by claim, in about a minute", Args: takes(1, 1),

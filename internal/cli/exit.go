@@ -160,6 +160,13 @@ func (e Env) end(x Exit, writeErr error) int {
 	return x.Code
 }
 
+// say writes a line about what goes on, unless --quiet was given.
+func (e Env) say(o *options, format string, args ...any) {
+	if !o.quiet {
+		_, _ = fmt.Fprintf(e.Stderr, format+"\n", args...)
+	}
+}
+
 func (e Env) complain(err error) { e.lines("error:", err) }
 
 // lines writes every line of an error, if there is one, with a label.
@@ -172,7 +179,6 @@ func (e Env) lines(label string, err error) {
 	}
 }
 
-// encode writes a JSON document.
 func encode(document any) func(io.Writer) error {
 	return func(w io.Writer) error {
 		enc := json.NewEncoder(w)

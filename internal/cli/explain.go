@@ -24,7 +24,6 @@ import (
 // explainColumns is the width of an explanation.
 const explainColumns = 98
 
-// explainCommand says what words mean.
 func (e Env) explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain [WORD...]",

@@ -83,10 +83,8 @@ func (e Env) explore(stop context.Context, x *exploreOptions) int {
 	var saved []string
 	started := time.Now()
 	for _, o := range orders {
-		if !x.quiet {
-			_, _ = fmt.Fprintf(e.Stderr, "exploring %s: %d clients, %d visits each, at most %d deviations, for at most %v\n", o.Lock,
-				o.Options.Clients, o.Options.Visits, o.Options.Deviations, o.Options.Budget)
-		}
+		e.say(x.options, "exploring %s: %d clients, %d visits each, at most %d deviations, for at most %v", o.Lock,
+			o.Options.Clients, o.Options.Visits, o.Options.Deviations, o.Options.Budget)
 		r, dir, err := x.one(stop, o)
 		if err != nil {
 			return e.refuse(stop, x.options, err)
@@ -191,7 +189,6 @@ func (x *exploreOptions) command(o explore.Orders) string {
 		o.Lock, o.Options.Clients, o.Options.Together, o.Options.Visits, o.Options.Sites, o.Options.Deviations, o.Options.TTL, o.Options.Hold, o.Options.Pause) + further
 }
 
-// exploreExit finds the code and the reason.
 func exploreExit(all []explore.Report) Exit {
 	code := map[checker.Status]int{checker.Fail: Violation, checker.Inconclusive: Inconclusive}
 	for _, status := range []checker.Status{checker.Fail, checker.Inconclusive} {
@@ -223,7 +220,6 @@ func writeSwept(w io.Writer, all []explore.Report, saved string) error {
 	return err
 }
 
-// writeExplored prints what was found.
 func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
 	if all[0].Envelope != nil {
 		return writeSwept(w, all, saved[0])

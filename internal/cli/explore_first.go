@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,7 @@ import (
 	"hammerlock/scenarios"
 )
 
-// exploreScenario is the first scenario of verify. It is none of the harness: it needs no topology.
+// exploreScenario is the first scenario of verify. The harness does not have it, because it needs no topology.
 var exploreScenario = scenarios.Scenario{
 	Name: "explore", Doc: "every order of messages with at most one deviation, in virtual time, without a server; see verify explore",
 }
@@ -47,9 +46,7 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 			not = append(not, n)
 			continue
 		}
-		if !o.quiet {
-			_, _ = fmt.Fprintln(e.Stderr, "exploring", lock.Name)
-		}
+		e.say(o, "exploring %s", lock.Name)
 		begun := time.Now()
 		r, dir, err := x.one(stop, orders)
 		job.Earlier[lock.Name] = time.Since(begun)

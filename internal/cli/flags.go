@@ -71,7 +71,6 @@ func (o *options) invalid() error {
 	return &harness.UsageError{Mistakes: o.mistakes}
 }
 
-// usage is the error of one mistake.
 func usage(format string, args ...any) error {
 	return &harness.UsageError{Mistakes: []string{fmt.Sprintf(format, args...)}}
 }
@@ -80,19 +79,32 @@ func usage(format string, args ...any) error {
 type part int
 
 const (
-	session part = iota // this command, or what becomes of its runs
+	session part = iota // this command, or the output of its runs
 	axis                // the plan, which runs all that is named: of each run it is one
 	setting             // the plan, for all of its runs
 	load                // the plan, for all of its runs, unless scenarios say that instead
-	instead             // as load; where scenarios are run by default, it is what asks for something else
+	instead             // as load; where scenarios are the default, it asks for one run instead
 )
 
-// flag is what every declaration of a flag says.
+// flag is common to all declarations of flags.
 type flag struct {
 	part  part
 	name  string
 	usage string
 }
+
+// flagNames names the flags of a command, but for those of the library, that are asked for.
+func flagNames(flags *pflag.FlagSet, asked func(*pflag.Flag, *value) bool) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if v, ok := f.Value.(*value); ok && asked(f, v) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// ofPlan tells whether a flag says something about the plan.
+func ofPlan(_ *pflag.Flag, v *value) bool { return v.part != session }
 
 // value is the value of a flag. Its Set never fails, because the library would stop there: mistakes are collected.
 type value struct {
@@ -250,7 +262,6 @@ func some[T any](o *options, f flag, to *[]T, from catalogue[T]) {
 	v.complete, v.enum = completeList(from.names(), false), from.names()
 }
 
-// split splits a list at its commas.
 func split(text string) (list []string) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {

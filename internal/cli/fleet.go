@@ -73,7 +73,7 @@ func (o *options) agents(text string) error {
 	return nil
 }
 
-// coordinate makes the crews of a plan those of agents, if it has some. The function that it returns ends what that has
+// coordinate lets agents be the crews of a plan, if it has agents. The function that it returns ends what that has
 // started. The coordinator is started when the first run needs it, after all mistakes were found.
 func (e Env) coordinate(o *options) (end func()) {
 	var f *fleet.Fleet
@@ -146,13 +146,13 @@ func (o *options) readFleet(e Env) {
 	}
 }
 
-// login declares the flags for NATS servers of others.
+// login declares the flags for existing NATS servers.
 func (o *options) login(l *fleet.Login) {
 	o.text(flag{session, "creds", "a file of credentials for NATS servers of others, which have TLS; then a token only names the fleet"}, "path", &l.Creds)
 	o.text(flag{session, "nats-ca", "with --creds: a file of certificates to know the servers by (default: the system's)"}, "path", &l.CA)
 }
 
-// entry is what lets an agent in.
+// entry are the flags that an agent needs to join.
 func (f *fleetFlags) entry() (flags string) {
 	for _, x := range []struct{ flag, file string }{{"creds", f.Login.Creds}, {"nats-ca", f.Login.CA}, {"token-file", f.tokenFile}} {
 		if x.file != "" {
@@ -162,7 +162,6 @@ func (f *fleetFlags) entry() (flags string) {
 	return flags
 }
 
-// agentCommand is an agent.
 func (e Env) agentCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "agent", Short: "work for a coordinator on another machine: see --agents", Args: takes(0, 0),
@@ -197,11 +196,7 @@ func (e Env) agentCommand() *cobra.Command {
 		spawner := topologies.OpenSpawner()
 		defer spawner.Close()
 		w.Version, w.Known, w.Spawn = harness.Version(), e.knows(), spawner.Start
-		w.Say = func(line string) {
-			if !o.quiet {
-				_, _ = fmt.Fprintln(e.Stderr, line)
-			}
-		}
+		w.Say = func(line string) { e.say(o, "%s", line) }
 		if err := fleet.Work(ctx, w); err != nil {
 			e.complain(err)
 			return Usage
@@ -223,7 +218,7 @@ func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 		line, _ := input.ReadString('\n')
 		token, err = fleet.ParseToken(line)
 		go func() {
-			_, _ = io.Copy(io.Discard, input) // nothing more can come but the end
+			_, _ = io.Copy(io.Discard, input) // until the input ends
 			end()
 		}()
 	default:

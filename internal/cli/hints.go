@@ -13,7 +13,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// readDuration reads a duration. One without a unit, or with a longer one, is answered with what was probably meant.
+// readDuration reads a duration. If the unit is missing or misspelt, the error suggests one.
 func readDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err == nil {
@@ -41,7 +41,7 @@ func withoutValue(err error) string {
 	return fmt.Sprintf("--%s: its value is missing, as in --%s %s", f.Name, f.Name, cmp.Or(f.DefValue, strings.ToUpper(f.Value.Type())))
 }
 
-// meantFlag asks for the flag that was probably meant by an argument: misspelt, with one dash, or with a colon.
+// meantFlag suggests a flag for an argument that is misspelt, or has one dash or a colon.
 func meantFlag(arg string, good []string) string {
 	name := strings.TrimLeft(arg, "-")
 	if at := strings.IndexAny(name, "=:"); at > 0 {
@@ -83,7 +83,7 @@ func libraryCommands(root *cobra.Command) {
 // below names the commands below one.
 func below(c *cobra.Command) []string { return human.Names(c.Commands(), (*cobra.Command).Name) }
 
-// misplaced asks for the command that was probably meant: another one of this program, or one of the other program.
+// misplaced suggests a command: another one of this program, or one of the other program.
 func misplaced(c *cobra.Command, arg string) string {
 	root, other := c.Root(), Env{}.verifyCommand()
 	if root.Name() == other.Name() {

@@ -26,7 +26,7 @@ func visiting(p harness.Plan) harness.Plan {
 	return p
 }
 
-// httpPlan is what http does without flags but those for the service.
+// httpPlan is the plan of http if no flags are given but those for the service.
 func httpPlan(p harness.Plan) harness.Plan {
 	p = visiting(p)
 	p.Duration = harness.Default().Duration

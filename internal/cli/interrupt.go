@@ -52,7 +52,7 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 			select {
 			case s := <-caught:
 				if s == syscall.SIGHUP && stop.Err() != nil {
-					continue // a terminal that goes away sends it, and so does the shell in it
+					continue // a closed terminal sends it twice: itself, and by its shell
 				}
 				end(interrupt{signal: s.(syscall.Signal)})
 			case <-pressed:

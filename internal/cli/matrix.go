@@ -58,7 +58,6 @@ func (e Env) matrixCommand() *cobra.Command {
 	}))
 }
 
-// matrix runs the matrix and answers for it.
 func (e Env) matrix(ctx, stop context.Context, root *cobra.Command, o *matrixOptions) int {
 	defer e.coordinate(&o.options)()
 	run, leftOut, err := o.prepare(stop)

@@ -31,7 +31,6 @@ const (
 	shutdownTimeout = time.Second
 )
 
-// serveMetrics begins to listen and to serve.
 func serveMetrics(address string) (*metricsServer, error) {
 	listen, err := net.Listen("tcp", address)
 	if err != nil {

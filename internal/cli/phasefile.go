@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,32 +16,40 @@ import (
 
 // mapped is a key of a mapping in a plan's file, with its value.
 type mapped struct {
-	key, node *yaml.Node
-	text      string // a list has commas in between
+	key  string
+	node *yaml.Node
+	text string // a list has commas in between
 }
 
-// settingsOf are those of a mapping. Unknown keys, keys that come twice and values that are neither text nor lists of it are
-// mistakes.
+// settingsOf are those of a mapping. Values that are neither text nor lists of it are mistakes.
 func (o *options) settingsOf(n *yaml.Node, of string, good []string) (all []mapped) {
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		s := mapped{key: n.Content[i], node: n.Content[i+1]}
-		name := s.key.Value
-		texts, isText := textsOf(s.node)
-		s.text = strings.Join(texts, ",")
-		switch {
-		case !slices.Contains(good, name):
-			o.mistake("%s: %s: no such setting of %s%s", o.place(s.key), name, of, human.Meant(name, good))
-		case seen[name]:
-			o.mistake("%s: %s: it is set above already", o.place(s.key), name)
-		case !isText:
-			o.mistake("%s: %s: it takes a value", o.place(s.node), name)
-		default:
-			all = append(all, s)
+	for name, node := range o.keysOf(n, of, good) {
+		if texts, isText := textsOf(node); isText {
+			all = append(all, mapped{name, node, strings.Join(texts, ",")})
+		} else {
+			o.mistake("%s: %s: it takes a value", o.place(node), name)
 		}
-		seen[name] = true
 	}
 	return all
+}
+
+// keysOf yields the keys of a mapping with their values. Unknown keys, and keys that come twice, are mistakes.
+func (o *options) keysOf(n *yaml.Node, of string, good []string) iter.Seq2[string, *yaml.Node] {
+	return func(yield func(string, *yaml.Node) bool) {
+		seen := map[string]bool{}
+		for pair := range slices.Chunk(n.Content, 2) {
+			name := pair[0].Value
+			switch {
+			case !slices.Contains(good, name):
+				o.mistake("%s: %s: no such setting%s%s", o.place(pair[0]), name, of, human.Meant(name, good))
+			case seen[name]:
+				o.mistake("%s: %s: it is set above already", o.place(pair[0]), name)
+			case !yield(name, pair[1]):
+				return
+			}
+			seen[name] = true
+		}
+	}
 }
 
 // textsOf are the texts of a node: one, or those of a list.
@@ -96,16 +105,16 @@ func (o *options) readPhases(n *yaml.Node) []item {
 func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 	at := map[string]string{}
 	bad := map[string]bool{}
-	for _, s := range o.settingsOf(n, "a phase", phaseKeyNames()) {
-		k := slices.IndexFunc(phaseKeys, func(k phaseKey) bool { return k.name == s.key.Value })
-		at[s.key.Value] = o.place(s.node)
+	for _, s := range o.settingsOf(n, " of a phase", phaseKeyNames()) {
+		k := slices.IndexFunc(phaseKeys, func(k phaseKey) bool { return k.name == s.key })
+		at[s.key] = o.place(s.node)
 		if err := phaseKeys[k].set(&p, s.text); err != nil {
-			o.mistake("%s: %s %s: %v", o.place(s.node), s.key.Value, s.text, err)
-			bad[s.key.Value] = true
+			o.mistake("%s: %s %s: %v", o.place(s.node), s.key, s.text, err)
+			bad[s.key] = true
 		}
 	}
 	if p.Kind == "" {
-		o.mistake("%s: phase: what is it for? There is %s", o.place(n), strings.Join(phaseKinds(), ", "))
+		o.mistake("%s: phase: what is it for? There is %s", o.place(n), strings.Join(harness.PhaseKinds, ", "))
 	}
 	for _, m := range p.Mistakes() {
 		if place, ok := at[m.Key]; !bad[m.Key] && !bad["phase"] && p.Kind != "" {
@@ -139,8 +148,8 @@ func (o *options) readGates(n *yaml.Node) (items []item) {
 			continue
 		}
 		var phase, gate, abort, place = "", "", "", o.place(x)
-		for _, s := range o.settingsOf(x, "a gate", gateKeys) {
-			switch s.key.Value {
+		for _, s := range o.settingsOf(x, " of a gate", gateKeys) {
+			switch s.key {
 			case "phase":
 				phase = s.text + ":"
 			case "gate":
@@ -186,13 +195,12 @@ func (o *options) writePhases(p *human.Printer, origin string) {
 	}
 }
 
-// phaseSchema is the schema of a phase.
 func phaseSchema() map[string]any {
 	properties := map[string]any{}
 	for _, k := range phaseKeys {
 		v := value{kind: k.kind}
 		if k.name == "phase" {
-			v.enum = phaseKinds()
+			v.enum = harness.PhaseKinds
 		}
 		s := v.schema()
 		s["description"] = k.usage
@@ -201,7 +209,6 @@ func phaseSchema() map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": []string{"phase", "duration"}, "additionalProperties": false}
 }
 
-// gateSchema is the schema of a gate.
 func gateSchema() map[string]any {
 	about := func(kind, text string) map[string]any { return map[string]any{"type": kind, "description": text} }
 	return map[string]any{"type": "object", "required": []string{"gate"}, "additionalProperties": false, "properties": map[string]any{

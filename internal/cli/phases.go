@@ -31,8 +31,8 @@ type phaseKey struct {
 var phaseKeys = []phaseKey{
 	{"phase", "name", "what it is for", func(p *harness.Phase, text string) error {
 		p.Kind = text
-		if kinds := phaseKinds(); !slices.Contains(kinds, text) {
-			return errors.New(human.Instead(text, kinds))
+		if !slices.Contains(harness.PhaseKinds, text) {
+			return errors.New(human.Instead(text, harness.PhaseKinds))
 		}
 		return nil
 	}, func(p *harness.Phase) string { return p.Kind }},
@@ -79,10 +79,6 @@ var phaseKeys = []phaseKey{
 		}, func(p *harness.Phase) string { return strings.Join(p.Faults, ",") }},
 }
 
-func phaseKinds() []string {
-	return human.Names(harness.PhaseKinds, func(k harness.PhaseKind) string { return k.Name })
-}
-
 func phaseKeyNames() []string {
 	return human.Names(phaseKeys, func(k phaseKey) string { return k.name })
 }
@@ -120,7 +116,6 @@ func wholeOf(to func(*harness.Phase) *int) func(*harness.Phase, string) error {
 	}
 }
 
-// perSecond reads visits a second.
 func perSecond(text string) (float64, error) {
 	number, unit, _ := strings.Cut(strings.TrimSpace(text), "/")
 	n, err := strconv.ParseFloat(number, 64)
@@ -132,7 +127,6 @@ func perSecond(text string) (float64, error) {
 
 func perSecondText(rate float64) string { return strconv.FormatFloat(rate, 'f', -1, 64) + "/s" }
 
-// phasesFlag declares --phases.
 func (o *options) phasesFlag() {
 	v := o.add(flag{load, phasesFlag, "the load in phases, in place of --warmup, --duration and --fault, as in\n" +
 		"'warm-up 2s rate=100/s; ramp 10s rate=100/s..500/s; burst 5s burst=300; fault 9s fault=failover@2s':\ndocs/PLAN.md"},
@@ -266,7 +260,7 @@ func (o *options) hopeless() func(*results.Run) string {
 	}
 }
 
-// arrivals reads --arrivals: how visits are spread, or a trace.
+// arrivalsFlag declares --arrivals: how visits are spread, or a trace.
 func (o *options) arrivalsFlag() {
 	w := &o.plan.Workload
 	known := words(workload.AllArrivals...)

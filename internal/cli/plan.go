@@ -23,7 +23,7 @@ import (
 	"hammerlock/workload"
 )
 
-// benchPlan is what bench does without flags.
+// benchPlan is the plan of bench without flags.
 func (e Env) benchPlan() harness.Plan {
 	p := harness.Default()
 	p.Known = e.knows()
@@ -31,7 +31,7 @@ func (e Env) benchPlan() harness.Plan {
 	return p
 }
 
-// verifyPlan is what verify does without flags.
+// verifyPlan is the plan of verify without flags.
 func (e Env) verifyPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Verify, p.Scenarios, p.Faults, p.Warmup = true, allStrains, []string{faults.Auto}, 0
@@ -40,7 +40,7 @@ func (e Env) verifyPlan() harness.Plan {
 	return p
 }
 
-// shortPlan is what a command does that makes many runs on one topology. How long they are is its own affair.
+// shortPlan is the plan of commands that make many runs on one topology. The command sets their durations.
 func (e Env) shortPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Topologies = topologies.All[:1]
@@ -108,14 +108,9 @@ func (o *options) planFlags() {
 }
 
 func (o *options) rate(f flag, to *float64) {
-	preset := ""
-	if *to > 0 {
-		preset = strconv.FormatFloat(*to, 'f', -1, 64) + "/s"
-	}
-	o.add(f, "n/s", preset, func(text string) error {
-		number, unit, _ := strings.Cut(text, "/")
-		n, err := strconv.ParseFloat(number, 64)
-		if err != nil || unit != "" && unit != "s" || n <= 0 {
+	o.add(f, "n/s", unless(*to <= 0, perSecondText(*to)), func(text string) error {
+		n, err := perSecond(text)
+		if err != nil || n <= 0 {
 			return errors.New("more than 0 visits a second, as in 1000/s")
 		}
 		*to = n

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -27,9 +26,6 @@ const (
 
 // environmentPrefix begins the names of the environment variables that stand for flags.
 const environmentPrefix = "HAMMERLOCK_"
-
-// byDefault is the origin of what nobody has set.
-const byDefault = "default"
 
 // entry is a value of a flag, or several, and where it was found.
 type entry struct {
@@ -111,28 +107,21 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 		o.mistake("%s: a plan is a list of NAME: VALUE, as in workers: 64", o.place(root))
 		return nil
 	}
-	read, good := map[string]entry{}, plannable(flags)
+	read, good := map[string]entry{}, flagNames(flags, func(f *pflag.Flag, _ *value) bool { return settable(f) })
 	if o.listing {
 		good = append(good, servicesKey)
 	}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		key, node := root.Content[i], root.Content[i+1]
-		_, twice := read[key.Value]
-		switch {
-		case key.Value == servicesKey && o.listing && o.listed == nil:
+	for name, node := range o.keysOf(root, "", good) {
+		if name == servicesKey {
 			o.listed = node
-		case !slices.Contains(good, key.Value):
-			o.mistake("%s: %s: no such setting%s", o.place(key), key.Value, human.Meant(key.Value, good))
-		case twice:
-			o.mistake("%s: %s: it is set above already", o.place(key), key.Value)
-		default:
-			items, err := o.itemsOf(node, flags.Lookup(key.Value).Value.(*value))
-			if err != nil {
-				o.mistake("%s: %s: %v", o.place(node), key.Value, err)
-				continue
-			}
-			read[key.Value] = entry{items, o.place(node)}
+			continue
 		}
+		items, err := o.itemsOf(node, flags.Lookup(name).Value.(*value))
+		if err != nil {
+			o.mistake("%s: %s: %v", o.place(node), name, err)
+			continue
+		}
+		read[name] = entry{items, o.place(node)}
 	}
 	return read
 }
@@ -140,16 +129,6 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 // place names where a node of the plan is.
 func (o *options) place(n *yaml.Node) string {
 	return fmt.Sprintf("%s:%d:%d", o.file, n.Line, n.Column)
-}
-
-// plannable names what a plan can set.
-func plannable(flags *pflag.FlagSet) (names []string) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if _, ok := f.Value.(*value); ok && settable(f) {
-			names = append(names, f.Name)
-		}
-	})
-	return names
 }
 
 // itemsOf are the values of a node: one, those of a list with commas in between, or, if a flag may be given several times,
@@ -218,7 +197,7 @@ func (o *options) writePlan(w io.Writer) error {
 		if !ok || !settable(f) || said(&o.plan, f.Name) || origin == "" && v.text == "" || unused {
 			return
 		}
-		origin = cmp.Or(origin, byDefault)
+		origin = cmp.Or(origin, "default")
 		if f.Name == phasesFlag && v.text != "" {
 			o.writePhases(p, origin)
 			return
@@ -229,7 +208,7 @@ func (o *options) writePlan(w io.Writer) error {
 	return p.Err
 }
 
-// writeSetting writes a setting and where it comes from. Its first line begins otherwise than the others.
+// writeSetting writes a setting and where it comes from. Its first line has a prefix of its own.
 func writeSetting(p *human.Printer, first, others, name string, v *value, origin string) {
 	text, err := yaml.Marshal(map[string]any{name: v.plain()})
 	p.Err = errors.Join(p.Err, err)

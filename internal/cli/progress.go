@@ -18,7 +18,6 @@ const (
 	firstProgress = 500 * time.Millisecond
 )
 
-// progress writes plain lines about a job.
 type progress struct {
 	w    io.Writer
 	last time.Duration
@@ -60,7 +59,7 @@ func (p *progress) tell(e harness.Event) {
 	}
 }
 
-// headline is what a run has come to, before the table of all runs is complete.
+// headline is the result of one run, before the table of all runs is complete.
 func headline(r *results.Run) string {
 	j := r.Judgement()
 	status, text := j.Status()

@@ -48,7 +48,7 @@ func (o *options) served() (all []preset) {
 	return all
 }
 
-// preset sets what nobody has said otherwise.
+// preset sets what nothing else has set.
 func (o *options) preset(flags *pflag.FlagSet, origin string, all []preset) {
 	for _, s := range all {
 		if flags.Lookup(s.name) != nil && o.origins[s.name] == "" {

@@ -14,7 +14,6 @@ import (
 	"hammerlock/results"
 )
 
-// frameEvery is how often a replay moves on.
 const frameEvery = 100 * time.Millisecond
 
 // How much slower or faster than the run was a replay can be.
@@ -23,7 +22,6 @@ const (
 	fastestReplay = 64
 )
 
-// replayCommand shows a saved run in the dashboard.
 func (e Env) replayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: takes(1, 1), ValidArgsFunction: completeRuns,
@@ -104,8 +102,7 @@ func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 			}
 		},
 	})
-	ticker := time.NewTicker(frameEvery)
-	defer ticker.Stop()
+	frames := time.Tick(frameEvery)
 	for last := time.Now(); ; {
 		s := r.At(at)
 		s.Paused, s.Speed = held, speed
@@ -114,7 +111,7 @@ func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 		select {
 		case <-stop.Done():
 			return
-		case <-ticker.C:
+		case <-frames:
 		case do = <-keys:
 		}
 		now := time.Now()

@@ -78,7 +78,7 @@ func (e Env) reportCommand() *cobra.Command {
 	}))
 }
 
-// toReport is what report was asked for: saved runs, and what was judged of runs whose writers were killed.
+// toReport is the input of report: saved runs, and the verdicts of runs whose writers were killed.
 type toReport struct {
 	dirs []string
 	runs []results.Run

@@ -20,7 +20,6 @@ import (
 	"hammerlock/results"
 )
 
-// planFileCommand prints a resolved plan.
 func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 	c := &cobra.Command{
 		Use: "plan FILE", Short: "print a plan as it is resolved, with the origin of every value",
@@ -51,7 +50,7 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 // draft is the version of JSON Schema that all schemas are written in (json-schema.org).
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// documents are what has a schema, with what writes it.
+// documents are the kinds of documents that have a schema, each with the function that writes it.
 func documents(p harness.Plan) map[string]func(io.Writer) error {
 	plan := newOptions(&cobra.Command{}, p)
 	plan.allFlags()
@@ -62,7 +61,6 @@ func documents(p harness.Plan) map[string]func(io.Writer) error {
 	}
 }
 
-// schemaCommand prints the schema of a document.
 func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
 	names := slices.Sorted(maps.Keys(documents(p)))
 	c := &cobra.Command{
@@ -113,7 +111,6 @@ func open(s *jsonschema.Schema) {
 	}
 }
 
-// writeSchema writes the JSON Schema of plans.
 func (o *options) writeSchema(w io.Writer) error {
 	properties := map[string]any{}
 	o.flags.VisitAll(func(f *pflag.Flag) {
@@ -130,14 +127,12 @@ func (o *options) writeSchema(w io.Writer) error {
 	})(w)
 }
 
-// flagSchema is the schema of what a flag says.
 func flagSchema(f *pflag.Flag) map[string]any {
 	s := f.Value.(*value).schema()
 	s["description"] = strings.ReplaceAll(f.Usage, "\n", " ")
 	return s
 }
 
-// schema is that of a value.
 func (v *value) schema() map[string]any {
 	one := map[string]any{"type": "string"}
 	switch {

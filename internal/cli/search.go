@@ -40,7 +40,6 @@ var variables = catalogue[variable]{all: []variable{
 		func(w *workload.Shape, to float64) { w.Workers = int(math.Round(to)) }},
 }, name: func(v variable) string { return v.name }}
 
-// search is a search in progress.
 type search struct {
 	*series
 	o         *options
@@ -50,7 +49,6 @@ type search struct {
 	failed    []results.Run // those that violate a safety property
 }
 
-// searchCommand is search over the loads of a plan.
 func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "search", Short: "find the highest rate that holds an objective", Args: takes(0, 0),

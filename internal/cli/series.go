@@ -49,7 +49,6 @@ func (s *series) tell(event harness.Event) {
 	}
 }
 
-// close ends the servers.
 func (s *series) close(ctx context.Context) error {
 	s.metrics.close(ctx)
 	return s.warm.Close()

@@ -16,14 +16,9 @@ import (
 // servicesKey lists services in a plan's file. It is no flag: a command line has one service, that of http.
 const servicesKey = "services"
 
-// serviceSettings are what a service in a plan's file has of its own: flags of http. Its load is that of the plan.
-func serviceSettings(flags *pflag.FlagSet) (names []string) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Value.(*value).part == setting || f.Name == "fault" || f.Name == "burst" {
-			names = append(names, f.Name)
-		}
-	})
-	return names
+// serviceSettings are the settings of a service in a plan's file: flags of http. Its load is the load of the plan.
+func serviceSettings(flags *pflag.FlagSet) []string {
+	return flagNames(flags, func(f *pflag.Flag, v *value) bool { return v.part == setting || f.Name == "fault" || f.Name == "burst" })
 }
 
 // settleServices reads the services that a plan's file lists. Where it names no topology, no lock and no deployment, they are all
@@ -69,21 +64,12 @@ func (o *options) readService(n *yaml.Node) *options {
 	s.plan = visiting(o.plan)
 	s.plan.Services, s.plan.Attach = nil, attach.Flags{}
 	s.planFlags()
-	good := serviceSettings(s.flags)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, node := n.Content[i], n.Content[i+1]
-		switch {
-		case !slices.Contains(good, key.Value):
-			o.mistake("%s: %s: no such setting of a service%s", o.place(key), key.Value, human.Meant(key.Value, good))
-		case s.origins[key.Value] != "":
-			o.mistake("%s: %s: it is set above already", o.place(key), key.Value)
-		default:
-			items, err := o.itemsOf(node, s.flags.Lookup(key.Value).Value.(*value))
-			if err != nil {
-				o.mistake("%s: %s: %v", o.place(node), key.Value, err)
-			}
-			s.set(key.Value, entry{items, o.place(node)})
+	for name, node := range o.keysOf(n, " of a service", serviceSettings(s.flags)) {
+		items, err := o.itemsOf(node, s.flags.Lookup(name).Value.(*value))
+		if err != nil {
+			o.mistake("%s: %s: %v", o.place(node), name, err)
 		}
+		s.set(name, entry{items, o.place(node)})
 	}
 	if usage, ok := s.placed(s.invalid()).(*harness.UsageError); ok {
 		o.mistakes = append(o.mistakes, usage.Mistakes...)
@@ -107,7 +93,6 @@ func (o *options) writeServices(p *human.Printer) {
 	}
 }
 
-// serviceSchema is the schema of a list of services.
 func serviceSchema() map[string]any {
 	s := &options{flags: &pflag.FlagSet{SortFlags: false}, plan: visiting(harness.Plan{})}
 	s.planFlags()

@@ -12,7 +12,6 @@ import (
 	"hammerlock/internal/matrix"
 )
 
-// tourCommand shows how locks fail, a run for each chapter.
 func (e Env) tourCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "tour", Short: "how locks fail, and why, told with a run for each chapter in about a minute", Args: takes(0, 0),

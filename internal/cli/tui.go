@@ -67,7 +67,6 @@ type view struct {
 	saved []string
 }
 
-// tell publishes what a job reports.
 func (v *view) tell(e harness.Event) {
 	if e.Controls != nil {
 		v.Control(e.Controls)

@@ -16,7 +16,6 @@ import (
 	"hammerlock/results"
 )
 
-// verifyCommand is verify with the commands below it.
 func (e Env) verifyCommand() *cobra.Command {
 	verify := e.planCommand(&cobra.Command{
 		Use:   "verify",
@@ -89,7 +88,6 @@ func openHistory(path string) (*history.History, string, error) {
 	return h, path, err
 }
 
-// judgeFiles judges every history that is named.
 func judgeFiles(o *options, args []string) (all []results.Judgement, err error) {
 	errs := []error{o.invalid()}
 	for _, arg := range args {

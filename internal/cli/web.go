@@ -10,7 +10,6 @@ import (
 	"hammerlock/results/report"
 )
 
-// webFlag declares --web.
 func (o *options) webFlag() {
 	o.add(flag{session, "web", "show the runs live on a page that is the report at the end; its address has a secret, and is printed;\n" +
 		"without a host: on loopback only, as in :8080, or :0 for any free port"}, "addr", "", func(text string) (err error) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -105,8 +104,8 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 		}
 		end()
 	}()
-	dead, heart := make(chan struct{}), m.heart(t, b)
-	beats := make(chan struct{})
+	heart := NewHeartbeat(m.extra(t, b, 0), false, nil) // the board has no room for words
+	dead, beats := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(beats)
 		heart.Run(dead)
@@ -119,23 +118,15 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 
 // resolve looks up what the orders name.
 func (m *message) resolve(known Catalogue) error {
-	lock := slices.IndexFunc(known.Locks, func(s locks.Spec) bool { return s.Name == m.Lock })
-	counter := slices.IndexFunc(known.Counters, func(s workload.CounterSpec) bool { return s.Name == m.Counter })
-	if lock < 0 && m.Program == nil || counter < 0 {
+	found := m.Orders.Resolve(known, m.Lock, m.Counter)
+	if m.Program != nil {
+		m.Orders.Lock = locks.Spec{Name: m.Lock, Program: m.Program, Claims: m.Claims}
+		found = m.Orders.Counter.Spec.Name != ""
+	}
+	if !found {
 		return fmt.Errorf("this program has no lock %q or no counter %q", m.Lock, m.Counter)
 	}
-	m.Orders.Counter.Spec = known.Counters[counter]
-	if m.Program == nil {
-		m.Orders.Lock = known.Locks[lock]
-	} else {
-		m.Orders.Lock = locks.Spec{Name: m.Lock, Program: m.Program, Claims: m.Claims}
-	}
 	return nil
-}
-
-// heart is that of the process.
-func (m *message) heart(t *team, b *board) *Heartbeat {
-	return NewHeartbeat(m.extra(t, b, 0), false, nil) // the board has no room for words
 }
 
 // extra is a lane of the process itself: they follow those of all workers, the first of each process before the second.

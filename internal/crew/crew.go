@@ -39,7 +39,7 @@ type Session struct {
 	Proven  func() history.Agreement   // what the clocks were found to agree within, at the end; it replaces Slack and Doubts
 }
 
-// Catcher gets hold of a worker at a point of its visit: a workload.Gate, or those of several machines.
+// Catcher stops a worker at a point of its visit: a workload.Gate, or those of several machines.
 type Catcher interface {
 	Catch(ctx context.Context, p workload.Point, key int32) (*workload.Caught, error)
 }
@@ -47,7 +47,7 @@ type Catcher interface {
 // Maker makes a crew; what it starts on this machine it starts with spawn.
 type Maker func(ctx context.Context, o Orders, spawn Spawn) (Crew, error)
 
-// Dead lists the lanes, by number, of processes that have ended before their time.
+// Dead lists the lanes, by number, of processes that have ended early.
 func (s *Session) Dead() (lanes []int) {
 	for _, p := range s.Processes {
 		if p.Dead() {

@@ -58,10 +58,8 @@ func (t *team) step(done <-chan struct{}) error {
 	if !t.skewed() {
 		return nil
 	}
-	timer := time.NewTimer((o.From+o.To)/2 - t.crew.Clock.Now())
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After((o.From+o.To)/2 - t.crew.Clock.Now()):
 		return o.Clock.Set(2, -o.Shape.Skew)
 	case <-done:
 		return nil
@@ -99,7 +97,7 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 	}
 }
 
-// pinged takes note of a ping. One that took long says that the program stood still: judges blame nobody for what comes of
+// pinged takes note of a ping. A slow one says that the program stood still: judges excuse what follows from
 // that.
 func (t *team) pinged(d *Driven, g driver.Ping) {
 	began, o := t.crew.Clock.At(g.Began), &t.orders
@@ -111,7 +109,7 @@ func (t *team) pinged(d *Driven, g driver.Ping) {
 	}
 }
 
-// Signal reaches the program that has the lock, and all that it has started.
+// signalDriver reaches the program that has the lock, and all that it has started.
 func (c *Process) signalDriver(s syscall.Signal) error {
 	if c.driver == 0 {
 		return nil

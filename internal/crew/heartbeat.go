@@ -40,14 +40,13 @@ func NewHeartbeat(lane *history.Lane, apart bool, note func(history.ID, string))
 
 // Run beats until done is closed.
 func (h *Heartbeat) Run(done <-chan struct{}) {
-	ticker := time.NewTicker(beat)
-	defer ticker.Stop()
+	next := time.Tick(beat)
 	clock := h.lane.Clock()
 	for last := clock.Now(); ; {
 		select {
 		case <-done:
 			return
-		case <-ticker.C:
+		case <-next:
 		}
 		now := clock.Now()
 		h.look(last, now)

@@ -37,7 +37,8 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err == nil {
 		l.own = time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	l.machine = machineTicks()
+	stat, _ := os.ReadFile("/proc/stat") // not every system has it
+	l.machine = parseTicks(string(stat))
 	m := []metrics.Sample{{Name: gcPauses}, {Name: latencies}}
 	metrics.Read(m)
 	l.gc, l.sched = histogram(m[0]), histogram(m[1])
@@ -47,13 +48,12 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	return l
 }
 
-// histogram copies a metric; the runtime reuses its memory.
+// histogram is a metric; empty if the runtime does not have it.
 func histogram(s metrics.Sample) *metrics.Float64Histogram {
 	if s.Value.Kind() != metrics.KindFloat64Histogram {
 		return &metrics.Float64Histogram{}
 	}
-	h := s.Value.Float64Histogram()
-	return &metrics.Float64Histogram{Counts: append([]uint64(nil), h.Counts...), Buckets: h.Buckets}
+	return s.Value.Float64Histogram()
 }
 
 // ticks are CPU time of the machine; all is zero if unknown.
@@ -61,15 +61,6 @@ type ticks struct{ busy, all, stolen float64 }
 
 // tick is what Linux counts CPU time in, on every machine.
 const tick = 10 * time.Millisecond
-
-// machineTicks reads the machine's CPU time where the system shows it.
-func machineTicks() ticks {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return ticks{}
-	}
-	return parseTicks(string(text))
-}
 
 // parseTicks reads the first line of /proc/stat. See proc_stat(5).
 func parseTicks(text string) (t ticks) {

@@ -49,6 +49,21 @@ type Counter struct {
 	File   string               // empty if it has none
 }
 
+// Resolve fills in the lock and the counter with these names, and tells whether both are known.
+func (o *Orders) Resolve(known Catalogue, lock, counter string) bool {
+	for _, s := range known.Locks {
+		if s.Name == lock {
+			o.Lock = s
+		}
+	}
+	for _, s := range known.Counters {
+		if s.Name == counter {
+			o.Counter.Spec = s
+		}
+	}
+	return o.Lock.Name != "" && o.Counter.Spec.Name != ""
+}
+
 // lanes is how many lanes the workers need: one each, and one more each for leases that are renewed in the background.
 func (o *Orders) lanes() int {
 	if o.Lock.Claims.Renews {
@@ -101,7 +116,7 @@ type team struct {
 	counter workload.Counter // if it was opened here
 	extra   []*history.Lane  // for renewals, by worker
 	driver  *driver.Process  // the program that has the lock; nil if there is none
-	pings   *history.Lane    // for the times when that stood still
+	pings   *history.Lane    // for the times when the program stood still
 }
 
 // open makes the clients and the locks. Lanes and clock follow when the run begins.
@@ -139,7 +154,6 @@ func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, er
 	return t, nil
 }
 
-// openCounter opens the counter for the workers of this process.
 func (t *team) openCounter() (err error) {
 	o := &t.orders.Counter
 	env := workload.CounterEnv{File: o.File}
@@ -228,10 +242,8 @@ func (t *team) run(ctx, stop context.Context) Report {
 func (t *team) measure(done <-chan struct{}) Report {
 	clock := t.crew.Clock
 	read := func(at time.Duration) (loadSample, int64) {
-		timer := time.NewTimer(at - clock.Now())
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(at - clock.Now()):
 		case <-done:
 		}
 		return readLoad(clock.Now(), t.clients), t.traffic.RoundTrips()
@@ -241,7 +253,6 @@ func (t *team) measure(done <-chan struct{}) Report {
 	return Report{Load: endLoad.since(load), RoundTrips: endTrips - trips}
 }
 
-// close closes locks and clients.
 func (t *team) close() error {
 	var errs []error
 	for i, l := range t.crew.Locks {

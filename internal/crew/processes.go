@@ -36,8 +36,7 @@ type Process struct {
 	output *json.Decoder
 	stderr said
 
-	mu     sync.Mutex
-	killed bool
+	killed atomic.Bool
 	dead   atomic.Bool
 }
 
@@ -46,7 +45,7 @@ type Agent struct {
 	Name  string
 	Kill  func() error              // ends it and its worker process at once
 	Pause func(time.Duration) error // stops both for so long
-	Cut   func(cut bool) error      // cuts or mends the line of its workers to all servers
+	Cut   func(cut bool) error      // cuts or restores the connections of its workers to all servers
 }
 
 // Elsewhere is a worker process of another machine, which signals reach by a function.
@@ -54,8 +53,8 @@ func Elsewhere(number int, workers []int32, signal func(syscall.Signal) error, a
 	return &Process{Number: number, Workers: workers, elsewhere: signal, Agent: agent}
 }
 
-// processes is a crew in child processes.
-type processes struct {
+// Processes is a crew in child processes.
+type Processes struct {
 	orders  Orders
 	share   Share
 	all     []*Process
@@ -93,7 +92,11 @@ const readyTimeout = 20 * time.Second
 
 // Spread makes a crew of n processes. Each has its share of the workers and of an open loop's visits.
 func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
-	return SpreadShare(ctx, o, Share{0, n, n}, spawn)
+	p, err := SpreadShare(ctx, o, Share{0, n, n}, spawn)
+	if err != nil {
+		return nil, err // it is closed
+	}
+	return p, nil
 }
 
 // Share is which processes of a crew live here: so many from the first, of all that there are.
@@ -104,18 +107,11 @@ func (s Share) Workers(all int) (from, to int) {
 	return all * s.First / s.Of, all * (s.First + s.Count) / s.Of
 }
 
-// Timed is a crew whose clock can begin at a reading of the machine's clock.
-type Timed interface {
-	Crew
-	BeginAt(zero int64) (*Session, error)
-	Slack() time.Duration // that of the session
-}
-
 // SpreadShare is Spread for the processes of a share. Orders.Process is the number of the first process of all shares.
-func SpreadShare(ctx context.Context, o Orders, share Share, spawn Spawn) (_ Timed, err error) {
+func SpreadShare(ctx context.Context, o Orders, share Share, spawn Spawn) (_ *Processes, err error) {
 	lanes := o.lanes()
 	o.Slots = laneSlots(lanes)
-	p := &processes{orders: o, share: share}
+	p := &Processes{orders: o, share: share}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -141,8 +137,7 @@ func SpreadShare(ctx context.Context, o Orders, share Share, spawn Spawn) (_ Tim
 	return p, p.ready(ctx, lanes)
 }
 
-// start starts a process and sends it its orders.
-func (p *processes) start(i int, spawn Spawn) (*Process, error) {
+func (p *Processes) start(i int, spawn Spawn) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -173,15 +168,14 @@ func (p *processes) start(i int, spawn Spawn) (*Process, error) {
 }
 
 // ready waits for every process. The clocks of two of them differ by at most the sum of their doubts.
-func (p *processes) ready(ctx context.Context, lanes int) error {
+func (p *Processes) ready(ctx context.Context, lanes int) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() {
+	defer context.AfterFunc(ctx, func() {
 		for _, c := range p.all {
 			_ = c.cmd.Process.Kill() // it may have ended by itself
 		}
-	})
-	defer stop()
+	})()
 	var worst [2]time.Duration
 	for _, c := range p.all {
 		var a answer
@@ -214,7 +208,7 @@ func (p *processes) ready(ctx context.Context, lanes int) error {
 // endTimeout bounds how long a process may live on that has closed its output.
 const endTimeout = time.Second
 
-// end ends a process that says no more, and returns how it has ended if it did so by itself.
+// end ends a process whose output has ended. It returns how the process ended, if that was by itself.
 func (c *Process) end(err error) error {
 	timer := time.AfterFunc(endTimeout, func() { _ = c.Kill() })
 	waited := c.cmd.Wait()
@@ -234,12 +228,13 @@ func (c *Process) complaint(a answer, err error) error {
 	return fmt.Errorf("worker process %d: %w", c.Number, err)
 }
 
-func (p *processes) Begin(chan<- struct{}) (*Session, error) {
+// Begin implements Crew.
+func (p *Processes) Begin(chan<- struct{}) (*Session, error) {
 	return p.BeginAt(p.shared + int64(time.Since(p.moment)))
 }
 
-// BeginAt implements Timed.
-func (p *processes) BeginAt(zero int64) (*Session, error) {
+// BeginAt is Begin with a zero that is a reading of the machine's clock.
+func (p *Processes) BeginAt(zero int64) (*Session, error) {
 	p.session.Clock = clockAt(p.orders.Judged, zero, p.moment, p.shared)
 	for _, c := range p.all {
 		if err := json.NewEncoder(c.input).Encode(message{Zero: zero}); err != nil {
@@ -250,11 +245,11 @@ func (p *processes) BeginAt(zero int64) (*Session, error) {
 	return &p.session, nil
 }
 
-// Slack implements Timed.
-func (p *processes) Slack() time.Duration { return p.session.Slack }
+// Slack is that of the session.
+func (p *Processes) Slack() time.Duration { return p.session.Slack }
 
 // Run waits for the processes' reports. One that was killed gives none.
-func (p *processes) Run(ctx, stop context.Context) (Report, error) {
+func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 	defer context.AfterFunc(stop, p.stop)()
 	defer context.AfterFunc(ctx, func() {
 		for _, c := range p.all {
@@ -277,7 +272,7 @@ func (p *processes) Run(ctx, stop context.Context) (Report, error) {
 	return total, errors.Join(errs...)
 }
 
-// report waits for the process's report, or for its death; one that was killed owes none.
+// report waits for the process's report or its end. A process that was killed need not report.
 func (c *Process) report() (*Report, error) {
 	var a answer
 	err := c.output.Decode(&a)
@@ -287,7 +282,7 @@ func (c *Process) report() (*Report, error) {
 		}
 		return a.Report, nil
 	}
-	killed := c.Killed()
+	killed := c.killed.Load()
 	err = c.end(err)
 	c.dead.Store(true)
 	if killed {
@@ -296,8 +291,8 @@ func (c *Process) report() (*Report, error) {
 	return nil, c.complaint(a, err)
 }
 
-// stop lets the processes finish what is in hand.
-func (p *processes) stop() {
+// stop lets the processes finish the visits in progress.
+func (p *Processes) stop() {
 	for _, c := range p.all {
 		_ = c.input.Close() // it may be closed already
 	}
@@ -328,9 +323,10 @@ func (r *Report) Add(o *Report) {
 }
 
 // RoundTrips implements Crew: the processes tell when they are done.
-func (p *processes) RoundTrips() (int64, bool) { return 0, false }
+func (p *Processes) RoundTrips() (int64, bool) { return 0, false }
 
-func (p *processes) Close() error {
+// Close implements Crew.
+func (p *Processes) Close() error {
 	p.stop()
 	for _, c := range p.all {
 		if c.driver != 0 {
@@ -348,9 +344,7 @@ func (p *processes) Close() error {
 
 // Kill ends the process at once.
 func (c *Process) Kill() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.killed = true
+	c.killed.Store(true)
 	return errors.Join(c.signal(syscall.SIGCONT), c.signal(syscall.SIGKILL), c.signalDriver(syscall.SIGKILL))
 }
 
@@ -365,14 +359,7 @@ func (c *Process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// Killed tells whether the process was killed.
-func (c *Process) Killed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.killed
-}
-
-// Dead tells whether the process has ended before its time and nothing of it is left: it writes no lane any more.
+// Dead tells whether the process has ended early: it writes no lane any more.
 func (c *Process) Dead() bool { return c.dead.Load() }
 
 // Source marks the clients of the process: a topology tells them from those of others by it.
@@ -384,7 +371,7 @@ func (c *Process) Stop() error {
 	return errors.Join(c.signal(syscall.SIGSTOP), c.signalDriver(syscall.SIGSTOP))
 }
 
-// Cut cuts, or mends, the line of a process of this machine to all servers.
+// Cut cuts or restores the connections of a process of this machine to all servers.
 func (c *Process) Cut(cut bool) error { return json.NewEncoder(c.input).Encode(message{Cut: cut}) }
 
 // Continue lets a stopped process go on.

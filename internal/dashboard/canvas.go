@@ -97,7 +97,6 @@ func (c canvas) put(x, y int, t tone, text string) int {
 	return x
 }
 
-// right writes a text that ends at the right edge.
 func (c canvas) right(y int, t tone, text string) {
 	c.put(max(c.w-utf8.RuneCountInString(text), 0), y, t, text)
 }

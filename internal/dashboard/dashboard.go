@@ -34,7 +34,7 @@ type Options struct {
 type Dashboard struct {
 	options Options
 	screen  tcell.Screen
-	guard   *guard // nil if somebody else owns the screen
+	guard   *guard // nil if the caller owns the screen
 	app     *tview.Application
 	pages   *tview.Pages
 	main    *board
@@ -71,7 +71,6 @@ func Open(screen tcell.Screen, o Options) *Dashboard {
 	return d
 }
 
-// initialized is a screen that is initialized already.
 type initialized struct{ tcell.Screen }
 
 // Init does nothing.
@@ -95,8 +94,7 @@ func (d *Dashboard) Close() error {
 
 // tick posts the key tick until the dashboard has ended. If the queue is full a tick is in it already.
 func (d *Dashboard) tick() {
-	ticker := time.NewTicker(redrawEvery)
-	defer ticker.Stop()
+	redraw := time.Tick(redrawEvery)
 	for {
 		select {
 		case <-d.ended:
@@ -104,16 +102,15 @@ func (d *Dashboard) tick() {
 		case <-d.closing:
 			_ = d.screen.PostEvent(tcell.NewEventKey(tick, 0, tcell.ModNone))
 			select { // again, if the queue was full
-			case <-ticker.C:
+			case <-redraw:
 			case <-d.ended:
 			}
-		case <-ticker.C:
+		case <-redraw:
 			_ = d.screen.PostEvent(tcell.NewEventKey(tick, 0, tcell.ModNone))
 		}
 	}
 }
 
-// isClosing tells whether Close was called.
 func (d *Dashboard) isClosing() bool {
 	select {
 	case <-d.closing:

@@ -22,15 +22,14 @@ func eventsInFull(c canvas, s *measure.Snapshot, st *state) {
 
 // events lists what happened, the newest last.
 func events(c canvas, s *measure.Snapshot, st *state) {
-	more := "enter opens one"
+	all, more := st.events(s), "enter opens one"
 	if st.filter != "" {
-		more = fmt.Sprintf("%d of %d have %q in them", len(st.events(s)), len(s.Events), st.filter)
+		more = fmt.Sprintf("%d of %d have %q in them", len(all), len(s.Events), st.filter)
 	}
 	if s.Dropped > 0 {
 		more += fmt.Sprintf(", %d older ones dropped", s.Dropped)
 	}
 	c = c.panel("events", more)
-	all := st.events(s)
 	if len(all) == 0 {
 		c.put(0, 0, faint, map[bool]string{true: "nothing happened yet", false: "no event has that in it; esc forgets the filter"}[len(s.Events) == 0])
 		return
@@ -61,7 +60,6 @@ func eventTone(e *measure.Event) tone {
 	}
 }
 
-// eventText is an event in one row.
 func eventText(e *measure.Event) string {
 	text := fmt.Sprintf("%8.3f %-9s ", e.At.Seconds(), e.Kind)
 	if e.Count > 1 {

@@ -148,7 +148,6 @@ func (st *state) scroll(s *measure.Snapshot, k tcell.Key) {
 	}
 }
 
-// seek moves a replay.
 func seek(by func(time.Duration), k tcell.Key, m tcell.ModMask) {
 	step := time.Second
 	if m&(tcell.ModShift|tcell.ModCtrl) != 0 {

@@ -14,7 +14,6 @@ const (
 	minHeight = 24
 )
 
-// draw paints a snapshot.
 func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	if c.w < minWidth || c.h < minHeight {
 		drawLines(c, s)

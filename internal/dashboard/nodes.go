@@ -100,7 +100,6 @@ func nodesUnknown(s *measure.Snapshot, st *state) string {
 	}
 }
 
-// nodeTexts writes nodes in columns.
 func nodeTexts(all []measure.NodeState) func(*measure.NodeState) string {
 	var name, role, condition int
 	for _, n := range all {
@@ -114,15 +113,12 @@ func nodeTexts(all []measure.NodeState) func(*measure.NodeState) string {
 				link = "lag " + size(n.Lag)
 			}
 			text += fmt.Sprintf(" of %s, %s", n.Of, link)
-		} else if n.State == "up" && n.Role != programRole {
+		} else if n.State == "up" && n.Role != "program" {
 			text += fmt.Sprintf(" %d clients", n.Clients)
 		}
 		return text
 	}
 }
-
-// programRole is the role of what a service is made of.
-const programRole = "program"
 
 // roleText is the role of a node; of one that does not answer, the role that it was made for.
 func roleText(n *measure.NodeState) string {
@@ -161,10 +157,8 @@ func deployment(c canvas, s *measure.Snapshot, st *state) {
 	y := c.cuts(s)
 	list := st.nodes(s)
 	names := human.Names(list, func(n measure.NodeState) string { return n.Name })
-	for _, r := range s.Roles {
-		if !slices.Contains(names, r.Node) && len(list) == 0 {
-			names = append(names, r.Node)
-		}
+	if len(list) == 0 {
+		names = human.Names(s.Roles, func(r measure.Roles) string { return r.Node })
 	}
 	if len(names) == 0 {
 		c.put(0, y, faint, nodesUnknown(s, st))
@@ -217,7 +211,6 @@ func (c canvas) roles(r *measure.Roles, now time.Duration) {
 	}
 }
 
-// size writes a number of bytes.
 func size(bytes int64) string {
 	switch {
 	case bytes < 0:

@@ -222,7 +222,6 @@ func (c canvas) reasons(s *measure.Snapshot) {
 	}
 }
 
-// cut shortens a text to a width.
 func cut(text string, width int) string {
 	r := []rune(text)
 	switch {
@@ -235,7 +234,6 @@ func cut(text string, width int) string {
 	}
 }
 
-// span writes the length of a run.
 func span(d time.Duration) string {
 	if d == forever {
 		return "?"

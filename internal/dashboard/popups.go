@@ -54,7 +54,6 @@ func (d *Dashboard) help() {
 	d.open("help", t, 78, 22)
 }
 
-// askFilter reads the filter.
 func (d *Dashboard) askFilter() {
 	f := tview.NewInputField().SetLabel("show only what has in it: ").SetText(d.state.filter).SetFieldWidth(30)
 	f.SetLabelStyle(tcell.StyleDefault).SetFieldStyle(tcell.StyleDefault.Underline(true)).SetBorder(true).
@@ -114,12 +113,9 @@ func (d *Dashboard) target(c *measure.Controls, f measure.Choice) {
 	d.open("target", l, 60, min(len(f.Targets)+3, 20))
 }
 
-// entryName is the width of a name in a list.
-const entryName = 18
-
 // entry is a row of a list: a name, and as much of what it means as there is room for.
 func (d *Dashboard) entry(name, means string) string {
-	return d.text(tview.Escape(cut(fmt.Sprintf("%-*s %s", entryName, name, means), 74)))
+	return d.text(tview.Escape(cut(fmt.Sprintf("%-18s %s", name, means), 74)))
 }
 
 // list is a list without entries, in which letters go to the next entry that begins with them.
@@ -154,7 +150,6 @@ func jump(l *tview.List, text string, after int) bool {
 	return false
 }
 
-// eventBox is the pop-up of an event.
 type eventBox struct {
 	*tview.Box
 	dashboard *Dashboard

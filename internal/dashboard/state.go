@@ -37,7 +37,6 @@ type state struct {
 	replay  bool
 }
 
-// messageFor is how long a message is shown.
 const messageFor = 5 * time.Second
 
 func (st *state) say(now time.Time, format string, args ...any) {
@@ -49,13 +48,8 @@ func (st *state) passes(text string) bool {
 }
 
 // events, lanes and nodes are those that match the filter. If no lane or node matches, all of them are shown.
-func (st *state) events(s *measure.Snapshot) (list []measure.Event) {
-	for _, e := range s.Events {
-		if st.passes(string(e.Kind) + " " + e.Text) {
-			list = append(list, e)
-		}
-	}
-	return list
+func (st *state) events(s *measure.Snapshot) []measure.Event {
+	return slices.DeleteFunc(slices.Clone(s.Events), func(e measure.Event) bool { return !st.passes(string(e.Kind) + " " + e.Text) })
 }
 
 func (st *state) lanes(s *measure.Snapshot) []measure.Strip {
@@ -67,13 +61,9 @@ func (st *state) nodes(s *measure.Snapshot) []measure.NodeState {
 }
 
 // matching are the elements that match, or all if none does.
-func matching[T any](all []T, match func(T) bool) (list []T) {
-	for _, x := range all {
-		if match(x) {
-			list = append(list, x)
-		}
-	}
-	if list == nil {
+func matching[T any](all []T, match func(T) bool) []T {
+	list := slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !match(x) })
+	if len(list) == 0 {
 		return all
 	}
 	return list

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopTimeout is how long the system may take to stop this process; one that nobody could bring back is not stopTimeout.
+// stopTimeout is how long the system may take to stop this process. It does not stop one that no shell could continue.
 const stopTimeout = 300 * time.Millisecond
 
 // suspend gives the terminal to the shell until it brings this process to the foreground again. The whole suite is stopped
@@ -26,12 +26,10 @@ func (d *Dashboard) suspend() {
 		resume()
 		return
 	}
-	timer := time.NewTimer(stopTimeout)
-	defer timer.Stop()
 	if err := syscall.Kill(0, syscall.SIGTSTP); err == nil {
 		select {
 		case <-continued:
-		case <-timer.C: // the system has not stopped the process
+		case <-time.After(stopTimeout): // the system has not stopped the process
 		}
 	}
 	resume()
@@ -46,11 +44,10 @@ func (d *Dashboard) suspend() {
 
 // foreground waits until this process has the terminal again: the shell may have continued it in the background.
 func (d *Dashboard) foreground() {
-	ticker := time.NewTicker(redrawEvery)
-	defer ticker.Stop()
+	again := time.Tick(redrawEvery)
 	for !foreground() {
 		select {
-		case <-ticker.C:
+		case <-again:
 		case <-d.closing:
 			return
 		}

@@ -23,7 +23,7 @@ func (c Cost) Since(before Cost) Cost {
 	return Cost{Known: c.Known && before.Known && c.servers == before.servers, Commands: c.Commands - before.Commands, CPU: c.CPU - before.CPU}
 }
 
-// managing are the commands that make connections, keep them and ask for roles, whoever's they are: no visit sends them.
+// managing are the commands that make connections, keep them and ask for roles, whoever sends them: no visit does.
 // All others count, but for those that the suite and sentinels have sent. A server tells how often it has executed a
 // command, and not for whom: CLIENT LIST of Redis 7 counts no commands. So the suite counts what it sends itself, and
 // sentinels' messages as they come. Measured over 2.5 s on each topology without visits: nothing is left of hundreds of
@@ -61,7 +61,9 @@ func (d *Deployment) Cost(ctx context.Context) Cost {
 			command, isCommand := strings.CutPrefix(name, "cmdstat_")
 			command, _, _ = strings.Cut(command, "|")
 			if isCommand && !managing[command] {
-				c.Commands += calls(value)
+				first, _, _ := strings.Cut(value, ",") // of "calls=12,usec=..."
+				n, _ := strconv.ParseInt(strings.TrimPrefix(first, "calls="), 10, 64)
+				c.Commands += n
 			}
 		}
 		for command, n := range others {
@@ -76,14 +78,4 @@ func (d *Deployment) Cost(ctx context.Context) Cost {
 		}
 	}
 	return c
-}
-
-// calls reads "calls=12,usec=...".
-func calls(value string) int64 {
-	first, _, _ := strings.Cut(value, ",")
-	n, err := strconv.ParseInt(strings.TrimPrefix(first, "calls="), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

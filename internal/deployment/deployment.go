@@ -86,7 +86,11 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 	case s.Processes > 1:
 		d.Crew, err = crew.Spread(ctx, o, s.Processes, t.Spawn)
 	default:
-		d.Crew, err = crew.Local(ctx, o, d.store.inMemory())
+		var counter workload.Counter // nil = the workers open one of their own
+		if d.store.spec.Place == workload.InMemory {
+			counter = d.store.counter
+		}
+		d.Crew, err = crew.Local(ctx, o, counter)
 	}
 	return d, err
 }

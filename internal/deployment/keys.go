@@ -22,13 +22,12 @@ const (
 // WatchKeys records, until done is closed, which locks the servers have, past all links: a lock that was reported as
 // refused must not be there.
 func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *history.Lane) {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
+	next := time.Tick(lookEvery)
 	for {
 		select {
 		case <-done:
 			return
-		case <-ticker.C:
+		case <-next:
 		}
 		for i, n := range d.Topology.Nodes {
 			d.sight(ctx, lane, i, n)

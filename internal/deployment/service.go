@@ -21,9 +21,6 @@ const (
 	readyAsk     = time.Second
 )
 
-// ofService is what stands for the store of a service, which counts by itself.
-var ofService = workload.CounterSpec{Name: "service", Place: workload.InMemory}
-
 // openService starts the service's programs, if it has some, waits until it can be visited and asks for its counts.
 func (d *Deployment) openService(ctx context.Context) error {
 	s := d.spec.Service
@@ -41,7 +38,7 @@ func (d *Deployment) openService(ctx context.Context) error {
 			return err
 		}
 	}
-	d.store.spec = ofService
+	d.store.spec = workload.CounterSpec{Name: "service", Place: workload.InMemory} // a service counts by itself
 	c, err := service.Open(ctx, *s, d.Pages, d.spec.Orders.Shape.Workers)
 	if err == nil {
 		d.store.counter = c
@@ -56,8 +53,7 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	defer cancel()
 	asked := *s
 	asked.Timeout = readyAsk
-	ticker := time.NewTicker(readyEvery)
-	defer ticker.Stop()
+	again := time.Tick(readyEvery)
 	wanted := 2 * len(s.Serve) // in a row: behind a balancer each program has its turn
 	for good := 0; ; {
 		err := reached(ctx, s.Visit.URLs)
@@ -73,15 +69,13 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 			}
 		}
 		good = 0
-		for _, p := range d.Topology.Programs {
-			if why := p.Ended(); why != "" {
-				return errors.New(why)
-			}
+		if why := d.ended(); len(why) > 0 {
+			return errors.New(why[0])
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the service is not ready after %s: %w", readyTimeout, err)
-		case <-ticker.C:
+		case <-again:
 		}
 	}
 }

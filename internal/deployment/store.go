@@ -70,14 +70,6 @@ func (s *store) reach(site *topologies.Site) {
 	}
 }
 
-// inMemory is the counter if the workers of this process must use the very same.
-func (s *store) inMemory() workload.Counter {
-	if s.spec.Place == workload.InMemory {
-		return s.counter
-	}
-	return nil
-}
-
 func (s *store) close() error {
 	var errs []error
 	if s.counter != nil {

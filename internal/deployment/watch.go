@@ -45,7 +45,7 @@ type watched struct {
 	heart    *crew.Heartbeat
 	patience time.Duration // it may go so long without an answer
 
-	well    time.Duration // when it was last known to be well, or to be in the hands of a fault
+	well    time.Duration // when it was last known to be well, or under a fault
 	before  time.Duration // and when it was before
 	asked   time.Duration // of Heartbeat.Ran, when the first question was asked that was not answered
 	role    string        // as it said last
@@ -75,7 +75,7 @@ func (d *Deployment) Watch(o WatchOptions) *Watch {
 func (d *Deployment) servers() []*topologies.Node {
 	all := d.Topology.Nodes
 	if d.store.own != nil {
-		all = append(all[:len(all):len(all)], d.store.own.Nodes...)
+		all = slices.Concat(all, d.store.own.Nodes)
 	}
 	return all
 }
@@ -116,30 +116,20 @@ func (w *Watch) tell(text string) {
 	w.texts = append(w.texts, text)
 }
 
-// name is that of a server in words.
-func (d *Deployment) name(number int) string {
-	n := d.servers()[number]
-	if number >= len(d.Topology.Nodes) {
-		return n.Name + " of the counter"
-	}
-	return n.Name
-}
-
 func (n *watched) run(ctx context.Context, done <-chan struct{}) {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
+	next := time.Tick(watchEvery)
 	for {
 		n.look(ctx)
 		select {
 		case <-done:
 			n.look(ctx)
 			return
-		case <-ticker.C:
+		case <-next:
 		}
 	}
 }
 
-// look asks the server how it is, unless a fault has its hand on it.
+// look asks the server how it is, unless a fault is at work on it.
 func (n *watched) look(ctx context.Context) {
 	begun, ran := n.lane.Clock().Now(), n.heart.Ran()
 	before := n.node.Life()
@@ -147,7 +137,7 @@ func (n *watched) look(ctx context.Context) {
 	case before.Ended != "":
 		n.ails(ended + "(" + before.Ended + ")")
 		return
-	case before.State != topologies.Up || n.d.embedded():
+	case before.State != topologies.Up || n.d.spec.Options.Server.Embedded():
 		n.recover(begun)
 		return
 	}
@@ -155,7 +145,7 @@ func (n *watched) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
 	defer cancel()
 	info, err := n.node.Info(ctx, "server", "replication")
-	// Who waits for a process notices its end a moment later than those whose connections it refuses.
+	// A refused connection shows the end of a process a moment before the suite, which waits for it, does.
 	for errors.Is(err, syscall.ECONNREFUSED) && n.node.Life() == before && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -206,7 +196,12 @@ func (n *watched) recover(at time.Duration) {
 }
 
 // says tells the trouble in words.
-func (n *watched) says() string { return n.d.name(n.number) + " " + n.trouble }
+func (n *watched) says() string {
+	if n.number >= len(n.d.Topology.Nodes) {
+		return n.node.Name + " of the counter " + n.trouble
+	}
+	return n.node.Name + " " + n.trouble
+}
 
 // take records a role that has changed. A sentinel has none.
 func (n *watched) take(info map[string]string) {
@@ -229,5 +224,3 @@ func (n *watched) take(info map[string]string) {
 	n.watch.note(n.lane.Next(), what)
 	n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number), Outcome: history.OK})
 }
-
-func (d *Deployment) embedded() bool { return d.spec.Options.Server.Embedded() }

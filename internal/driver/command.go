@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -59,7 +60,7 @@ func Join(words []string) string {
 
 // Environment is what a program inherits: the variables that all programs get, and those that are named.
 func Environment(get func(string) string, named []string) (env []string) {
-	for _, name := range append(append([]string{}, Inherited...), named...) {
+	for _, name := range slices.Concat(Inherited, named) {
 		if value := get(name); value != "" {
 			env = append(env, name+"="+value)
 		}

@@ -115,7 +115,7 @@ func driven(t *testing.T, mode string, ends bool) error {
 	err = cycle(t.Context(), p.Worker(nil))
 	if ends { // a call may give up shortly before the ping does
 		select {
-		case <-p.Done():
+		case <-p.done:
 			err = p.Err()
 		case <-time.After(20 * time.Second):
 		}

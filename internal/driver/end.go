@@ -39,24 +39,20 @@ func (p *Process) goodbye() {
 	if p.send(request{Op: opClose}, c) != nil {
 		return
 	}
-	timer := time.NewTimer(endTimeout)
-	defer timer.Stop()
 	select {
 	case <-c.answer:
 	case <-p.ended:
 	case <-p.done:
-	case <-timer.C:
+	case <-time.After(endTimeout):
 	}
 }
 
 // over waits for the end of the program, for a while.
 func (p *Process) over() bool {
-	timer := time.NewTimer(endTimeout)
-	defer timer.Stop()
 	select {
 	case <-p.ended:
 		return true
-	case <-timer.C:
+	case <-time.After(endTimeout):
 		return false
 	}
 }

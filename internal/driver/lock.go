@@ -67,9 +67,6 @@ type held struct {
 	count int64
 }
 
-// errUncertain is what a busy lock says that does not claim to be certain of it.
-var errUncertain = errors.New("busy, but the driver does not claim busy_is_certain")
-
 // Acquire implements locks.Lock.
 func (w *worker) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	return w.acquire(ctx, key, ttl, 0)
@@ -109,7 +106,7 @@ func (w *worker) acquire(ctx context.Context, key string, ttl, wait time.Duratio
 	}
 	lease.Tried = min(time.Duration(max(a.Tried, 0)*float64(time.Millisecond)), time.Since(call))
 	if lease.Until = w.until(call.Add(lease.Tried), ttl, &a); w.p.spec.Claims.Renews {
-		lease.Lost = again.lost // of other locks the deadline is what their holders heed
+		lease.Lost = again.lost // holders of other locks go by the deadline
 	}
 	return lease, nil
 }
@@ -120,7 +117,7 @@ func (w *worker) outcome(a *message) error {
 	case a.Busy && w.p.spec.Program.Certain:
 		return locks.ErrBusy
 	case a.Busy:
-		return errUncertain
+		return errors.New("busy, but the driver does not claim busy_is_certain")
 	case a.Lost:
 		return locks.ErrLost
 	case a.Error != nil:

@@ -22,15 +22,14 @@ type Ping struct {
 // Watch pings the program until done is closed, and tells of every answer. A program that leaves a ping unanswered is done
 // with.
 func (p *Process) Watch(done <-chan struct{}, tell func(Ping)) {
-	ticker := time.NewTicker(pingEvery)
-	defer ticker.Stop()
+	next := time.Tick(pingEvery)
 	for {
 		select {
 		case <-done:
 			return
 		case <-p.done:
 			return
-		case <-ticker.C:
+		case <-next:
 		}
 		if g, ok := p.Ping(done); ok {
 			tell(g)
@@ -45,8 +44,7 @@ func (p *Process) Ping(done <-chan struct{}) (g Ping, ok bool) {
 	if p.send(request{Op: opPing}, c) != nil {
 		return g, false
 	}
-	ticker := time.NewTicker(beat)
-	defer ticker.Stop()
+	next := time.Tick(beat)
 	var ran time.Duration
 	for last := g.Began; ; {
 		answered := false
@@ -57,7 +55,7 @@ func (p *Process) Ping(done <-chan struct{}) (g Ping, ok bool) {
 			return g, false
 		case <-c.answer:
 			answered = true
-		case <-ticker.C:
+		case <-next:
 		}
 		now := time.Now()
 		ran += min(now.Sub(last), 2*beat)

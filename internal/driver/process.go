@@ -82,9 +82,6 @@ type hold struct {
 // PID is the process that leads the program's group.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the program can be used no more; Err says why.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
 // Err says why the program can be used no more, with what it wrote to its standard error last; nil while it can.
 func (p *Process) Err() error {
 	p.mu.Lock()
@@ -118,17 +115,18 @@ func (p *Process) fail(err error) {
 
 // ending says how a program has ended that closed its output.
 func (p *Process) ending() error {
-	timer := time.NewTimer(shortPatience)
-	defer timer.Stop()
 	half := ""
 	if n := p.output.bytes.Load(); n > 0 {
 		half = fmt.Sprintf(", in the middle of a line of %d bytes or more", n)
 	}
 	select {
 	case <-p.ended:
-		p.tail.wait(shortPatience)
+		select {
+		case <-p.tail.done:
+		case <-time.After(shortPatience): // something else may hold it open
+		}
 		return fmt.Errorf("it ended by itself (%s)%s", p.cmd.ProcessState, half)
-	case <-timer.C:
+	case <-time.After(shortPatience):
 		return fmt.Errorf("it closed its standard output and goes on%s; the protocol needs it until the end", half)
 	}
 }
@@ -178,7 +176,7 @@ func (p *Process) noisy(line []byte) error {
 	return nil
 }
 
-// event heeds what the program says without being asked.
+// event takes in what the program reports without being asked.
 func (p *Process) event(m *message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,7 +233,6 @@ const (
 	maxFailure  = 200
 )
 
-// count counts an error that was answered.
 func (p *Process) count(text string) {
 	text = p.tail.mask(text)
 	text = text[:min(len(text), maxFailure)]
@@ -258,7 +255,7 @@ func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	defer timer.Stop()
 	a, err := p.await(ctx, c, timer)
 	if err != nil && ctx.Err() != nil {
-		_ = p.send(request{Op: opCancel, Of: c.id}, newCall(opCancel, true)) // it may be too late, and need not be heeded
+		_ = p.send(request{Op: opCancel, Of: c.id}, newCall(opCancel, true)) // it may be too late, and the program may ignore it
 		timer.Reset(shortPatience)
 		if late, none := p.await(context.WithoutCancel(ctx), c, timer); none == nil {
 			a, err = late, nil
@@ -270,7 +267,6 @@ func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	return a, c, err
 }
 
-// await waits for an answer.
 func (p *Process) await(ctx context.Context, c *call, timer *time.Timer) (message, error) {
 	select {
 	case a := <-c.answer:
@@ -301,7 +297,7 @@ func (p *Process) leave(c *call, err error) error {
 
 // giveBack releases a hold for a caller who has gone. The caller has the mutex.
 func (p *Process) giveBack(hold uint64) {
-	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // as a finally would
+	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // as a finally block would
 }
 
 // errGone is that of a call to a program that can be used no more. Whether it was carried out is not known.

@@ -97,7 +97,6 @@ type message struct {
 // errNoise says that a line is no message: a library printed it.
 var errNoise = errors.New("no JSON object")
 
-// read reads a line.
 func read(line []byte) (m message, err error) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] != '{' {
@@ -156,7 +155,7 @@ func (m *message) field(name, value []byte) bool {
 	return string(name) == `"tried_ms` && string(value) == "0"
 }
 
-// The claims that are none of the lock's but of its program: that busy is certain, and that it heeds wait_ms.
+// The claims of the program, not of its lock: that busy is certain, and that it waits for wait_ms.
 const (
 	certainBusy = "busy_is_certain"
 	waits       = "waits"

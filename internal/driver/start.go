@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -76,8 +77,6 @@ func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *P
 	}
 	greetings := make(chan message, 1)
 	go p.listen(greetings)
-	timer := time.NewTimer(helloTimeout)
-	defer timer.Stop()
 	select {
 	case m := <-greetings:
 		if s, err = m.spec(args, env); err != nil {
@@ -86,7 +85,7 @@ func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *P
 	case <-p.done:
 	case <-ctx.Done():
 		p.fail(ctx.Err())
-	case <-timer.C:
+	case <-time.After(helloTimeout):
 		p.fail(fmt.Errorf(`no greeting within %s. It must write {"hello":%q,...} and a newline, and flush its standard output`, helloTimeout, greeting))
 	}
 	if p.failed() {
@@ -142,7 +141,7 @@ func lookPath(name string, env []string) (string, error) {
 	}
 	at := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "PATH=") })
 	if at >= 0 {
-		for _, dir := range strings.Split(strings.TrimPrefix(env[at], "PATH="), string(os.PathListSeparator)) {
+		for _, dir := range filepath.SplitList(strings.TrimPrefix(env[at], "PATH=")) {
 			if path, err := exec.LookPath(dir + "/" + name); err == nil && dir != "" {
 				return path, nil
 			}

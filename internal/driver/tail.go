@@ -4,7 +4,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 )
 
 // tailSize is how much is kept of what a program writes to its standard error.
@@ -19,7 +18,6 @@ type tail struct {
 	secrets []string
 }
 
-// take reads until there is no more.
 func (t *tail) take(r io.Reader) {
 	defer close(t.done)
 	_, _ = io.Copy(t, r) // whatever ends it, there is no more
@@ -64,14 +62,4 @@ func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(strings.ToValidUTF8(t.masked(string(t.bytes)), "?"))
-}
-
-// wait waits for the end for a while: something else may hold it open.
-func (t *tail) wait(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-t.done:
-	case <-timer.C:
-	}
 }

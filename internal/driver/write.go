@@ -67,7 +67,6 @@ func (p *Process) write() error {
 	}
 }
 
-// line appends the request as a line.
 func (m *request) line(b []byte) ([]byte, error) {
 	if m.Sites != nil || m.Topology != "" || !plain(m.Key) || !plain(m.Op) {
 		text, err := json.Marshal(m)

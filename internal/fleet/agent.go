@@ -44,8 +44,8 @@ type worker struct {
 // helloEvery is how often an agent says that it is there, and tries again to connect.
 const helloEvery = time.Second
 
-// ErrRefused says that a coordinator cannot use the agent.
-var ErrRefused = errors.New("refused")
+// errRefused says that a coordinator cannot use the agent.
+var errRefused = errors.New("refused")
 
 // Work is an agent: it joins a coordinator and works for it until ctx is done. It waits for one that is not there yet, or
 // not any more. An error says why it can never work for the one that is there.
@@ -62,7 +62,7 @@ func Work(ctx context.Context, o AgentOptions) error {
 			err = w.serve(ctx)
 			w.disconnect()
 		}
-		if errors.Is(err, errToken) || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, ErrRefused) {
+		if errors.Is(err, errToken) || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, errRefused) {
 			return err
 		}
 		if err != nil && err.Error() != said {
@@ -75,10 +75,8 @@ func Work(ctx context.Context, o AgentOptions) error {
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }
@@ -104,7 +102,7 @@ func (w *worker) disconnect() {
 	w.clock.Close()
 }
 
-// serve says that the agent is there until ctx is done or the connection is closed for good.
+// serve says that the agent is there until ctx is done or the connection is closed.
 func (w *worker) serve(ctx context.Context) error {
 	w.o.Say(fmt.Sprintf("agent %s has joined %s and waits for work", w.me.Name, w.o.Join))
 	defer w.pending.Wait()
@@ -113,7 +111,7 @@ func (w *worker) serve(ctx context.Context) error {
 		if t := w.current(); t == nil {
 			got, err := ask[welcome](w.nc, joinSubject, w.me, helloEvery)
 			if err == nil && got.Refused != "" {
-				return fmt.Errorf("%w: %s", ErrRefused, got.Refused)
+				return fmt.Errorf("%w: %s", errRefused, got.Refused)
 			}
 		} else if t.done() {
 			w.drop("")
@@ -129,7 +127,7 @@ func (w *worker) current() *task {
 	return w.task
 }
 
-// drop ends the task in hand, if there is one.
+// drop ends the current task, if there is one.
 func (w *worker) drop(why string) {
 	w.mu.Lock()
 	t := w.task
@@ -181,14 +179,13 @@ func (w *worker) obey(ctx context.Context, m *nats.Msg) {
 	}
 	respond(m, got)
 	if err == nil && (o.Do == doKill || o.Do == doPause) {
-		err = errors.Join(w.nc.Flush(), t.suffer(&o))
+		err = errors.Join(w.nc.Flush(), t.killOrPause(&o))
 		if err != nil {
-			t.give(err.Error())
+			t.giveUp(err.Error())
 		}
 	}
 }
 
-// begin gets ready for a run.
 func (w *worker) begin(ctx context.Context, p *plan) (got answer, err error) {
 	w.drop("the coordinator has another run")
 	if p == nil {
@@ -204,7 +201,7 @@ func (w *worker) begin(ctx context.Context, p *plan) (got answer, err error) {
 	if err != nil {
 		return got, err
 	}
-	if got.Views, err = see(ctx, &p.Orders); err != nil {
+	if got.Views, err = serverViews(ctx, &p.Orders); err != nil {
 		t.close("")
 		return got, err
 	}

@@ -10,11 +10,10 @@ import (
 
 // Login is how a NATS server is entered. The zero value is for that in the coordinator, which the token opens.
 type Login struct {
-	Creds string // a file of credentials for servers of others; they have TLS
-	CA    string // a file of certificates that those of these servers are signed by; empty = the system's
+	Creds string // a file of credentials for existing servers, which have TLS
+	CA    string // a file of the authorities of these servers' certificates; empty = the system's
 }
 
-// options are those of a connection.
 func (l *Login) options(t Token) []nats.Option {
 	if l.Creds == "" {
 		return []nats.Option{nats.Token(t.password()), nats.Secure(t.client())}

@@ -11,7 +11,7 @@ import (
 type catch struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	caught *workload.Caught // after done; nil = nobody came by
+	caught *workload.Caught // after done; nil = no worker was caught
 }
 
 // catch waits a while for the worker that is wanted; the coordinator asks again.
@@ -21,11 +21,9 @@ func (t *task) catch(ctx context.Context, o *order) (answer, error) {
 		pause(ctx, catchTurn)
 		return answer{}, nil
 	}
-	timer := time.NewTimer(catchTurn)
-	defer timer.Stop()
 	select {
 	case <-c.done:
-	case <-timer.C:
+	case <-time.After(catchTurn):
 		return answer{}, nil
 	}
 	if c.caught == nil {
@@ -49,7 +47,7 @@ func (t *task) want(ctx context.Context, o *order) *catch {
 		gate := t.session.Gate
 		t.all.Go(func() {
 			defer close(c.done)
-			c.caught, _ = gate.Catch(ctx, o.Point, o.Key) // nobody came by
+			c.caught, _ = gate.Catch(ctx, o.Point, o.Key) // no worker was caught
 		})
 	}
 	return c

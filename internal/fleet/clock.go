@@ -34,7 +34,6 @@ var errClock = errors.New("exchanges with it contradict each other: its clock wa
 
 func wider(d int64) int64 { return int64(drift*float64(max(d, -d))) + 1 }
 
-// add takes an exchange in.
 func (k *track) add(e exchange) {
 	lo, hi := e.C2-e.A3, e.C1-e.A0+wider(e.A3-e.A0)
 	if k.same {
@@ -110,7 +109,7 @@ func (k *track) offset(at int64) int64 {
 }
 
 // proven is how far any offset that was used was from the true one at most, as all exchanges show: later ones tell about
-// earlier times, too. If they contradict each other nobody knows since when.
+// earlier times, too. If they contradict each other, it is unknown since when.
 func (k *track) proven() (worst time.Duration) {
 	if k.err != nil {
 		return history.MaxDoubt
@@ -137,7 +136,6 @@ type scale struct {
 	to    int64 // that of the coordinator's, on its machine's clock
 }
 
-// time translates a time of the agent's run.
 func (s *scale) time(t time.Duration) time.Duration {
 	if t == history.Forever {
 		return t
@@ -147,7 +145,7 @@ func (s *scale) time(t time.Duration) time.Duration {
 }
 
 // op translates the times of an operation. How long its holder may believe in it is made shorter by what the drift may make
-// of it, for nobody knows the offset at that time yet.
+// of it, because the offset at that time is not known yet.
 func (s *scale) op(op *history.Op) {
 	if s.track.same {
 		return

@@ -29,20 +29,20 @@ type Options struct {
 	Names    []string      // of agents that are waited for; empty = any
 	Local    bool          // start them on this machine
 	Listen   string        // host:port for agents
-	NATS     string        // servers of others that agents join, too, in place of Listen; empty = none
+	NATS     string        // existing servers that agents join, too, in place of Listen; empty = none
 	Login    Login         // for those
 	Token    Token         // that agents must have
 	Version  string        // that agents must have
 	Join     time.Duration // how long agents are waited for
 	Timeout  time.Duration // an agent that is silent for so long is lost
-	MaxSlack time.Duration // an agent whose clock is not known to half of that is of no use
+	MaxSlack time.Duration // an agent whose clock is known less exactly than half of that cannot be used
 	Say      func(string)  // is told who is there and who is missing
 }
 
 // Fleet is a coordinator. It serves one run after the other.
 type Fleet struct {
 	o      Options
-	server *server.Server // nil = they are those of others
+	server *server.Server // nil = existing ones are used
 	nc     *bus
 
 	mu      sync.Mutex
@@ -58,10 +58,10 @@ type presence struct {
 	heard time.Time
 }
 
-// gone is after what time an agent that waits for work is no longer counted: it says hello each second.
+// gone is the silence after which a waiting agent is no longer counted: it says hello each second.
 const gone = 4 * time.Second
 
-// planMost is how large a message may be: a plan has the trace of an open loop in it.
+// planMost bounds a message: a plan has the trace of an open loop in it.
 const planMost = 32 << 20
 
 // serverTimeout bounds how long the server in the coordinator may take to start.
@@ -176,7 +176,7 @@ func (f *Fleet) refuses(h *hello) string {
 // clock answers at once when it was asked.
 func (f *Fleet) clock(m *nats.Msg) {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), uint64(crew.Monotonic()))
-	_ = m.Respond(binary.LittleEndian.AppendUint64(b, uint64(crew.Monotonic()))) // who asked asks again
+	_ = m.Respond(binary.LittleEndian.AppendUint64(b, uint64(crew.Monotonic()))) // without an answer the request is sent again
 }
 
 // present are the agents that are there, by name.
@@ -200,24 +200,22 @@ func (f *Fleet) present() (all []hello) {
 
 // wait returns the agents of a run when all are there.
 func (f *Fleet) wait(ctx context.Context) ([]hello, error) {
-	timer, ticker := time.NewTimer(f.o.Join), time.NewTicker(gone/4)
-	defer timer.Stop()
-	defer ticker.Stop()
+	late, again := time.After(f.o.Join), time.Tick(gone/4)
 	said := ""
 	for {
 		here := f.present()
 		if len(here) >= f.o.Count && f.answer(here[:f.o.Count]) {
 			return here[:f.o.Count], nil
 		}
-		if line := f.roll(here); line != said {
+		if line := f.attendance(here); line != said {
 			f.o.Say(line)
 			said = line
 		}
 		select {
 		case <-f.changed:
-		case <-ticker.C:
-		case <-timer.C:
-			return nil, fmt.Errorf("not all agents have joined within %s: %s", f.o.Join, f.roll(here))
+		case <-again:
+		case <-late:
+			return nil, fmt.Errorf("not all agents have joined within %s: %s", f.o.Join, f.attendance(here))
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -238,8 +236,8 @@ func (f *Fleet) answer(here []hello) bool {
 	return all
 }
 
-// roll says who is there and who is missing.
-func (f *Fleet) roll(here []hello) string {
+// attendance says who is there and who is missing.
+func (f *Fleet) attendance(here []hello) string {
 	var names, missing, parts []string
 	for _, h := range here {
 		names = append(names, fmt.Sprintf("%s (%s, %d CPUs)", h.Name, h.Host, h.CPUs))

@@ -273,9 +273,9 @@ func TestAgentsThatCannotBeUsed(t *testing.T) {
 		err    error
 		says   string
 	}{
-		"another version":    {func(o *AgentOptions) { o.Version, o.Name = "v2", "a" }, ErrRefused, "agent a has version v2"},
+		"another version":    {func(o *AgentOptions) { o.Version, o.Name = "v2", "a" }, errRefused, "agent a has version v2"},
 		"another token":      {func(o *AgentOptions) { o.Token = NewToken() }, errToken, "another token"},
-		"nobody waits for c": {func(o *AgentOptions) { o.Name = "c" }, ErrRefused, "waits for a, b"},
+		"nobody waits for c": {func(o *AgentOptions) { o.Name = "c" }, errRefused, "waits for a, b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := AgentOptions{Join: b.Address(), Token: b.token, Name: "a", Version: "v1", Say: func(string) {}}

@@ -29,19 +29,19 @@ type agent struct {
 	feed    *history.Feed
 	process *crew.Process
 
-	scale    scale
-	slack    time.Duration // of the clocks of its processes
-	received uint64        // frames
-	written  uint64
-	unwrit   []time.Duration // of frames that are received and not written: up to when they are complete
-	upTo     time.Duration
-	ops      int64   // that it has sent
-	rate     float64 // of them a second
-	kept     int     // bytes that were not written when it sent the last frame
-	most     int
-	heard    time.Time
-	report   *crew.Report
-	lost     string // when and why it was lost
+	scale     scale
+	slack     time.Duration // of the clocks of its processes
+	received  uint64        // frames
+	written   uint64
+	unwritten []time.Duration // of frames that are received and not written: up to when they are complete
+	upTo      time.Duration
+	ops       int64   // that it has sent
+	rate      float64 // of them a second
+	kept      int     // bytes that were not written when it sent the last frame
+	most      int
+	heard     time.Time
+	report    *crew.Report
+	lost      string // when and why it was lost
 }
 
 // order tells an agent something and waits for its answer.
@@ -61,6 +61,12 @@ func (a *agent) order(o order, within time.Duration) (answer, error) {
 		return got, errors.New(got.Error)
 	}
 	return got, nil
+}
+
+// tell is order where the answer does not matter.
+func (a *agent) tell(o order) error {
+	_, err := a.order(o, orderTimeout)
+	return err
 }
 
 // arm tells an agent when the run begins.
@@ -99,12 +105,10 @@ func (a *agent) works() bool {
 	if a.track.err != nil {
 		a.lost += "; " + a.track.err.Error()
 	}
-	a.feed.End() // what its workers did afterwards, such as a release, nobody knows: the history is partial
+	a.feed.End() // what its workers did afterwards is unknown: the history is partial
 	return false
 }
 
-// signal sends a signal to an agent's worker process.
 func (a *agent) signal(s syscall.Signal) error {
-	_, err := a.order(order{Do: doSignal, Signal: int(s)}, orderTimeout)
-	return err
+	return a.tell(order{Do: doSignal, Signal: int(s)})
 }

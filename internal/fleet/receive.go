@@ -11,7 +11,7 @@ import (
 	"hammerlock/history"
 )
 
-// find returns the agent of the run in hand; nil if it is none of it.
+// find returns an agent of the current run; nil if there is no such agent.
 func (f *Fleet) find(run, epoch string) *agent {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,7 +42,7 @@ func (f *Fleet) frame(m *nats.Msg) {
 	a.acknowledge()
 }
 
-// take adds a frame to the agent's feed. Without a clock that is known well enough it is of no use, and not taken.
+// take adds a frame to the agent's feed. If the clock is not known well enough, it is not taken.
 func (a *agent) take(w *frame) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +66,7 @@ func (a *agent) take(w *frame) {
 	a.received++
 	a.count(w)
 	a.upTo = a.scale.time(w.UpTo)
-	a.unwrit = append(a.unwrit, a.upTo)
+	a.unwritten = append(a.unwritten, a.upTo)
 	a.feed.Add(w.Ops, w.Open, a.upTo)
 }
 
@@ -95,11 +95,11 @@ func (a *agent) acknowledge() {
 func (r *run) written(upTo time.Duration) {
 	for _, a := range r.agents {
 		a.mu.Lock()
-		n := slices.IndexFunc(a.unwrit, func(t time.Duration) bool { return t > upTo })
+		n := slices.IndexFunc(a.unwritten, func(t time.Duration) bool { return t > upTo })
 		if n < 0 {
-			n = len(a.unwrit)
+			n = len(a.unwritten)
 		}
-		a.unwrit = a.unwrit[n:]
+		a.unwritten = a.unwritten[n:]
 		a.written += uint64(n)
 		a.mu.Unlock()
 		if n > 0 {

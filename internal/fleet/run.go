@@ -69,7 +69,7 @@ func (f *Fleet) Crew(ctx context.Context, o crew.Orders, spawn crew.Spawn) (_ cr
 		for w := from; w < to; w++ {
 			a.workers = append(a.workers, int32(w))
 		}
-		a.process = crew.Elsewhere(i+1, a.workers, a.signal, a.fragile())
+		a.process = crew.Elsewhere(i+1, a.workers, a.signal, a.faultTarget())
 		r.agents = append(r.agents, a)
 	}
 	f.mu.Lock()
@@ -95,7 +95,7 @@ func (r *run) each(do func(*agent) error) error {
 
 // ready sends every agent the plan and waits until it has its workers, sees the same servers, and its clock is known.
 func (r *run) ready(ctx context.Context) error {
-	views, err := see(ctx, &r.orders)
+	views, err := serverViews(ctx, &r.orders)
 	if err != nil {
 		return err
 	}
@@ -140,15 +140,10 @@ func (r *run) Begin(wake chan<- struct{}) (*crew.Session, error) {
 			return nil, errors.Join(err, fmt.Errorf("not all agents were armed in time, %s before the beginning", ahead))
 		}
 	}
-	if err := r.each(func(a *agent) error {
-		_, err := a.order(order{Do: doGo}, orderTimeout)
-		return err
-	}); err != nil {
+	if err := r.each(func(a *agent) error { return a.tell(order{Do: doGo}) }); err != nil {
 		return nil, err
 	}
-	timer := time.NewTimer(time.Duration(r.zero - crew.Monotonic()))
-	defer timer.Stop()
-	<-timer.C
+	<-time.After(time.Duration(r.zero - crew.Monotonic()))
 	r.open(wake)
 	return &r.session, nil
 }
@@ -177,13 +172,12 @@ func (r *run) open(wake chan<- struct{}) {
 func (r *run) Run(ctx, stop context.Context) (crew.Report, error) {
 	all := func(do string) func() {
 		return func() {
-			_ = r.each(func(a *agent) error { _, err := a.order(order{Do: do}, orderTimeout); return err }) // a silent one is lost
+			_ = r.each(func(a *agent) error { return a.tell(order{Do: do}) }) // a silent one is lost
 		}
 	}
 	defer context.AfterFunc(stop, all(doStop))()
 	defer context.AfterFunc(ctx, all(doEnd))()
-	ticker := time.NewTicker(r.f.o.Timeout / 10)
-	defer ticker.Stop()
+	again := time.Tick(r.f.o.Timeout / 10)
 	for {
 		left := 0
 		for _, a := range r.agents {
@@ -196,7 +190,7 @@ func (r *run) Run(ctx, stop context.Context) (crew.Report, error) {
 		}
 		select {
 		case <-r.moved:
-		case <-ticker.C:
+		case <-again:
 		}
 	}
 	return r.total()
@@ -218,7 +212,6 @@ func (r *run) total() (total crew.Report, err error) {
 	return total, err
 }
 
-// live is how the agents do.
 func (r *run) live() (all []results.LiveAgent) {
 	for _, a := range r.agents {
 		now := results.LiveAgent{Agent: a.result()}
@@ -243,7 +236,7 @@ func (r *run) Close() error {
 		if a.lost != "" {
 			return nil
 		}
-		_, err := a.order(order{Do: doEnd}, orderTimeout)
+		err := a.tell(order{Do: doEnd})
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.report == nil {

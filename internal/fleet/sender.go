@@ -20,14 +20,13 @@ type sender struct {
 // run sends until the workers have gone, and then the rest. While the spool is full it takes nothing, so that the workers
 // wait for room in their lanes, which they count.
 func (s *sender) run(worked <-chan struct{}) {
-	ticker := time.NewTicker(drainEvery)
-	defer ticker.Stop()
+	next := time.Tick(drainEvery)
 	for working := true; working; {
 		select {
 		case <-worked:
 			working = false
 			continue
-		case <-ticker.C:
+		case <-next:
 		}
 		if s.t.spool.full() {
 			continue
@@ -68,7 +67,7 @@ func (s *sender) frame(upTo time.Duration) {
 	}
 	b, err := f.put()
 	if err != nil {
-		t.give(err.Error())
+		t.giveUp(err.Error())
 		return
 	}
 	t.spool.add(b)

@@ -39,7 +39,6 @@ func (s *spool) add(b []byte) {
 	s.push()
 }
 
-// push sends what may be sent.
 func (s *spool) push() {
 	last := s.written + uint64(len(s.frames))
 	for s.sent = max(s.sent, s.received, s.written); s.sent < last && s.sent < max(s.received, s.written)+window; s.sent++ {

@@ -17,7 +17,7 @@ import (
 type task struct {
 	w     *worker
 	plan  *plan
-	crew  crew.Timed
+	crew  *crew.Processes
 	spool *spool
 	begin chan int64         // when the run begins, as soon as that is known for certain
 	stop  context.CancelFunc // no new visits
@@ -27,7 +27,7 @@ type task struct {
 	mu        sync.Mutex
 	exchanges []exchange
 	heard     time.Time
-	armed     int64 // when the run would begin; 0 = nobody knows
+	armed     int64 // when the run would begin; 0 = unknown
 	begun     bool
 	session   *crew.Session
 	catches   map[int]*catch
@@ -78,15 +78,14 @@ func (t *task) hear() {
 	t.heard = time.Now()
 }
 
-// compare compares the clock with the coordinator's until the task ends, and gives up if that is gone for too long.
+// compare compares the clock with the coordinator's until the task ends, and gives up after too long a silence.
 func (t *task) compare(ctx context.Context) {
-	ticker := time.NewTicker(exchangeEvery)
-	defer ticker.Stop()
+	next := time.Tick(exchangeEvery)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-next:
 		}
 		t.exchange()
 		t.spool.again()
@@ -94,10 +93,10 @@ func (t *task) compare(ctx context.Context) {
 		silent := time.Since(t.heard)
 		t.mu.Unlock()
 		if silent > t.plan.Timeout {
-			t.give(fmt.Sprintf("nothing was heard of the coordinator for %s", silent.Round(time.Millisecond)))
+			t.giveUp(fmt.Sprintf("nothing was heard of the coordinator for %s", silent.Round(time.Millisecond)))
 		}
 		if _, _, lost := t.spool.state(); lost != "" {
-			t.give(lost)
+			t.giveUp(lost)
 		}
 	}
 }
@@ -125,8 +124,8 @@ func (t *task) exchanged() []exchange {
 	return new
 }
 
-// give ends the task before its end.
-func (t *task) give(why string) {
+// giveUp ends the task before its end.
+func (t *task) giveUp(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.why == "" && !t.over {
@@ -148,7 +147,7 @@ func (t *task) done() bool {
 
 // close ends the task and says why it was given up; empty if it had come to its end.
 func (t *task) close(why string) string {
-	t.give(why)
+	t.giveUp(why)
 	t.all.Wait()
 	err := t.crew.Close()
 	if t.why == "" && err != nil {
@@ -215,7 +214,7 @@ func (t *task) run(ctx, stopped context.Context, at int64) {
 	pause(ctx, time.Duration(at-crew.Monotonic()))
 	s, err := t.crew.BeginAt(at)
 	if err != nil {
-		t.give(err.Error())
+		t.giveUp(err.Error())
 		return
 	}
 	t.mu.Lock()
@@ -250,11 +249,11 @@ func (t *task) report(ctx context.Context, r crew.Report) {
 		all, written, lost := t.spool.state()
 		switch {
 		case lost != "":
-			t.give(lost)
+			t.giveUp(lost)
 			return
 		case told && written == all:
 			t.w.o.Say(fmt.Sprintf("run %s: done; %d frames are written", t.plan.Run, all))
-			t.give("")
+			t.giveUp("")
 			return
 		default: // also to hear how much is written: an acknowledgement may have been lost
 			last := final{Run: t.plan.Run, Agent: t.w.me.Epoch, Frames: all, Report: r}

@@ -54,7 +54,7 @@ type plan struct {
 	Lock    string
 	Counter string
 	Share   crew.Share
-	Timeout time.Duration // who hears nothing of the other for so long gives it up
+	Timeout time.Duration // a side that hears nothing for so long gives up
 }
 
 // sum is a checksum of a plan: the agent says which one it has.
@@ -66,17 +66,7 @@ func (p *plan) sum() (string, error) {
 
 // resolve looks up what a plan names.
 func (p *plan) resolve(known crew.Catalogue) error {
-	for _, l := range known.Locks {
-		if l.Name == p.Lock {
-			p.Orders.Lock = l
-		}
-	}
-	for _, c := range known.Counters {
-		if c.Name == p.Counter {
-			p.Orders.Counter.Spec = c
-		}
-	}
-	if p.Orders.Lock.Name == "" || p.Orders.Counter.Spec.Name == "" {
+	if !p.Orders.Resolve(known, p.Lock, p.Counter) {
 		return fmt.Errorf("it has no lock %q or no counter %q", p.Lock, p.Counter)
 	}
 	return nil
@@ -87,7 +77,7 @@ const (
 	doPlan   = "plan"   // get ready
 	doArm    = "arm"    // the run begins At
 	doGo     = "go"     // it does: all others are armed, too
-	doStop   = "stop"   // finish the visits in hand
+	doStop   = "stop"   // finish the visits in progress
 	doEnd    = "end"    // end now
 	doCatch  = "catch"  // hold the next worker at a point
 	doForget = "forget" // catch nobody
@@ -96,7 +86,7 @@ const (
 	doKill   = "kill"   // the agent, and its worker process
 	doPause  = "pause"  // both, For so long
 	doCut    = "cut"    // the worker process from all servers
-	doMend   = "mend"   // what was cut
+	doMend   = "mend"   // restore what was cut
 )
 
 // order is what the coordinator tells an agent.
@@ -131,7 +121,7 @@ type ack struct {
 	Run      string
 	Received uint64
 	Written  uint64
-	Lost     string // why nothing more is taken of it; empty if it is
+	Lost     string // why no more frames are accepted; empty if they are
 }
 
 // final is an agent's last word about a run.
@@ -150,7 +140,6 @@ func send(nc *bus, subject string, v any) error {
 	return nc.Publish(subject, b)
 }
 
-// ask sends a question and reads the answer.
 func ask[T any](nc *bus, subject string, v any, within time.Duration) (answer T, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -165,11 +154,10 @@ func ask[T any](nc *bus, subject string, v any, within time.Duration) (answer T,
 
 func respond(m *nats.Msg, v any) {
 	if b, err := json.Marshal(v); err == nil {
-		_ = m.Respond(b) // who asked asks again
+		_ = m.Respond(b) // without an answer the request is sent again
 	}
 }
 
-// introduce is the agent's hello.
 func introduce(name, epoch, version string) hello {
 	host, _ := os.Hostname() // only shown
 	return hello{Protocol: protocol, Version: version, Name: cmp.Or(name, host), Epoch: epoch, Host: host, CPUs: runtime.NumCPU(), Machine: machine()}

@@ -13,10 +13,7 @@ import (
 	"hammerlock/workload"
 )
 
-// attachedCounter takes the place of the default counter where no server is started: a file, which processes can share.
-const attachedCounter = "sqlite"
-
-// attach finds the deployment of others that the plan names, if it does, and makes it the plan's topology. The function
+// attach finds the existing deployment that the plan names, if any, and makes it the plan's topology. The function
 // that it returns is called when no more is asked of the deployment.
 func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()) {
 	p, nothing := c.plan, func() {}
@@ -27,7 +24,7 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 		c.mistake("--redis-server names what to start; with --addr nothing is started")
 	}
 	if p.Counter.Name == workload.RedisCounter.Name {
-		p.Counter, _ = workload.FindCounter(attachedCounter)
+		p.Counter, _ = workload.FindCounter("sqlite") // a file, which processes can share
 		p.Attach.Say("page views are counted in " + p.Counter.Name + " on this machine: no server is started for them")
 	}
 	if p.Counter.Place == workload.OwnServer {
@@ -65,7 +62,7 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 	}
 }
 
-// preflight tries what the runs will ask of a deployment of others, and tells what was found.
+// preflight tries on an existing deployment what the runs will ask of it, and tells what was found.
 func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Combination) {
 	if t == nil || len(c.mistakes) > 0 {
 		return

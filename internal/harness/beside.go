@@ -32,7 +32,7 @@ func (x *execution) beside(ctx context.Context) (end func() costs) {
 		close(done)
 		all.Wait()
 		x.record.Stop()
-		x.ailed = x.watch.Close()
+		x.incidents = x.watch.Close()
 		x.meter.Cut(at)
 		x.stalls = x.record.Flush()
 		x.meter.Finish()
@@ -65,10 +65,8 @@ func (r reading) since(before reading, lasted time.Duration) deployment.Cost {
 // cost reads what the servers do, where a phase begins and ends.
 func (x *execution) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 	read := func(at time.Duration) reading {
-		timer := time.NewTimer(at - x.session.Clock.Now())
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(at - x.session.Clock.Now()):
 		case <-done: // the run has ended before
 			at = x.session.Clock.Now()
 		}

@@ -8,7 +8,7 @@ import (
 	"hammerlock/results"
 )
 
-// A visit to an uncontended lease costs so many commands: SET, and a script with GET and DEL. Who waits for it tries once a
+// A visit to an uncontended lease costs so many commands: SET, and a script with GET and DEL. A waiter tries once a
 // backoff. A storm is more than ten times that, on each server.
 const (
 	commandsOfALease = 4

@@ -16,9 +16,6 @@ import (
 	"hammerlock/workload"
 )
 
-// embeddedLabel marks every run on the in-process stand-in.
-const embeddedLabel = "embedded: functional only; its latencies and costs say nothing about Redis"
-
 // serverRound is how exact servers are: they round times to milliseconds and read their clock once a command.
 const serverRound = 2 * time.Millisecond
 
@@ -89,7 +86,7 @@ func (p *Prepared) describe(started time.Time) *results.Run {
 		r.Service, r.Burst = s.Visit.String(), s.Burst
 	}
 	if p.job.server.Embedded() && plan.Service == nil {
-		r.Label = embeddedLabel
+		r.Label = "embedded: functional only; its latencies and costs say nothing about Redis"
 	}
 	return r
 }
@@ -141,7 +138,7 @@ func (x *execution) fill(r *crew.Report, c costs) {
 	}
 	x.run.Interactive, x.run.Before = x.breaker.Interactive(), x.combo.Before
 	if x.run.Service != "" {
-		x.run.Label = strings.Join(x.ailed, "; ")
+		x.run.Label = strings.Join(x.incidents, "; ")
 	}
 	x.driven(r.Driver)
 	x.run.Fleet = r.Fleet

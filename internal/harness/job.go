@@ -197,7 +197,7 @@ func (j *Job) attempt(ctx, stop context.Context, number int) (_ *results.Run, di
 		return nil, false, err
 	}
 	run, err := p.Run(ctx, stop)
-	return run, p.disturbed, errors.Join(err, p.release(ctx, j.Warm, err == nil && len(p.ailed) == 0))
+	return run, p.disturbed, errors.Join(err, p.release(ctx, j.Warm, err == nil && len(p.incidents) == 0))
 }
 
 // release keeps the servers for the next run, unless they were broken or are in doubt.
@@ -219,7 +219,7 @@ type Prepared struct {
 	combo      Combination
 	deployment *deployment.Deployment
 	tell       func(Event)
-	ailed      []string // what servers did that no fault had asked for
+	incidents  []string // what servers did that no fault had asked for
 	disturbed  bool     // they did something, or the machine stood still for longer than a lease bears
 }
 

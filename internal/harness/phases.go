@@ -27,9 +27,6 @@ type Phase struct {
 	Faults   []string      // as faults.Parse reads them; times count from the phase's begin
 }
 
-// PhaseKind is what a phase is for.
-type PhaseKind struct{ Name, Doc string }
-
 // The kinds that are treated apart.
 const (
 	warmUp   = "warm-up"
@@ -40,15 +37,15 @@ const (
 	recovery = "recovery"
 )
 
-// PhaseKinds lists the kinds.
-var PhaseKinds = []PhaseKind{
-	{warmUp, "comes first and is not measured"},
-	{ramp, "goes evenly from one rate to another"},
-	{"steady", "keeps its rate"},
-	{burst, "begins with many visits at once"},
-	{sine, "has a rate that rises and falls"},
-	{broken, "has something broken in it"},
-	{recovery, "shows what becomes of it afterwards"},
+// PhaseKinds are what a phase can be for.
+var PhaseKinds = []string{
+	warmUp,   // comes first and is not measured
+	ramp,     // goes evenly from one rate to another
+	"steady", // keeps its rate
+	burst,    // begins with many visits at once
+	sine,     // has a rate that rises and falls
+	broken,   // has something broken in it
+	recovery, // shows how the load recovers
 }
 
 // PhaseMistake is what is wrong with one setting of a phase.
@@ -58,12 +55,7 @@ type PhaseMistake struct{ Key, Text string }
 const maxPhases = 32
 
 // Called is the name that gates and reports know the phase by.
-func (p *Phase) Called() string {
-	if p.Name != "" {
-		return p.Name
-	}
-	return p.Kind
-}
+func (p *Phase) Called() string { return cmp.Or(p.Name, p.Kind) }
 
 // Mistakes are what is wrong with the phase whatever the plan is.
 func (p *Phase) Mistakes() (all []PhaseMistake) {

@@ -71,8 +71,7 @@ func (p *picture) publish(now, final time.Duration) {
 
 // survey asks the servers until the run is over. What it sees is published; it waits for nobody.
 func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
-	ticker := time.NewTicker(surveyEvery)
-	defer ticker.Stop()
+	next := time.Tick(surveyEvery)
 	d := p.x.deployment
 	nodes := d.Survey()
 	var probe crew.Probe
@@ -96,7 +95,7 @@ func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 		select {
 		case <-done:
 			return
-		case <-ticker.C:
+		case <-next:
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package harness makes a plan into runs: it brings topologies up, lets workers loose on locks, measures,
+// Package harness makes a plan into runs: it brings topologies up, lets workers use locks, measures,
 // judges and saves. It is the only place that knows everybody.
 package harness
 
@@ -40,7 +40,7 @@ type Plan struct {
 	Duration    time.Duration
 	Phases      []Phase // in place of Warmup, Duration and Faults; nil = the load stays the same
 	Counter     workload.CounterSpec
-	Attach      attach.Flags // a deployment of others; the zero value if the suite starts its own
+	Attach      attach.Flags // an existing deployment; the zero value if the suite starts its own
 	RedisServer string       // a path; empty to look for one; topologies.EmbeddedName
 	Profile     topologies.Profile
 	Out         string

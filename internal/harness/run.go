@@ -68,7 +68,7 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	}
 	x.fill(&report, cost)
 	_, stood := x.meter.Stood()
-	x.disturbed = len(x.ailed) > 0 || stood > checker.Margin(p.combo.Plan.Workload.TTL)
+	x.disturbed = len(x.incidents) > 0 || stood > checker.Margin(p.combo.Plan.Workload.TTL)
 	if err := x.judge(ctx); err != nil {
 		return nil, errors.Join(err, x.giveUp())
 	}
@@ -143,9 +143,9 @@ func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost co
 	told := plan.Verify && (errors.Is(servers, breaker.ErrUnhealthy) || errors.Is(servers, breaker.ErrNoAnswer))
 	cost = end()
 	if report.Lost != "" {
-		x.ailed = append(x.ailed, report.Lost)
+		x.incidents = append(x.incidents, report.Lost)
 	}
-	if len(x.ailed) == 0 && !told {
+	if len(x.incidents) == 0 && !told {
 		err = errors.Join(err, servers)
 	}
 	return report, cost, err
@@ -188,7 +188,7 @@ func (x *execution) judge(ctx context.Context) error {
 func (x *execution) tally(ctx context.Context) (_ checker.Tally, read bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
-	t := checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown, Doubt: strings.Join(x.ailed, "; ")}
+	t := checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown, Doubt: strings.Join(x.incidents, "; ")}
 	for _, page := range x.deployment.Pages {
 		c, err := x.deployment.Views(ctx, page.Views)
 		if err != nil && t.Doubt != "" {

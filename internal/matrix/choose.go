@@ -52,7 +52,7 @@ func Choose(patterns []Pattern, server topologies.Server) choice {
 	return choice
 }
 
-// leftOut says what kind of cell was not chosen.
+// leftOut says why a cell was not chosen.
 func leftOut(c Cell) string {
 	lock, _ := c.specs()
 	switch {

@@ -40,7 +40,7 @@ func Create(dir string, seed uint64) (*Log, error) {
 		return nil, fmt.Errorf("make the matrix's log: %w", err)
 	}
 	l := &Log{file: file, done: map[key]Record{}}
-	return l, l.line(head{seed})
+	return l, l.add(head{seed})
 }
 
 // Resume opens the log of a matrix and returns its seed. An incomplete last line, which an interrupt leaves, is dropped.
@@ -102,10 +102,8 @@ func (l *Log) find(c Cell, seed uint64) (Record, bool) {
 	return r, ok && r.Error == ""
 }
 
-// add keeps a record. It is called by one goroutine at a time.
-func (l *Log) add(r *Record) error { return l.line(r) }
-
-func (l *Log) line(v any) error {
+// add writes a line: the head, or a record. It is called by one goroutine at a time.
+func (l *Log) add(v any) error {
 	text, err := json.Marshal(v)
 	if err == nil {
 		_, err = l.file.Write(append(text, '\n'))

@@ -33,7 +33,6 @@ const (
 	caught   = "caught"   // faults that a broken lock is known to be caught with
 )
 
-// matches tells whether the pattern selects the cell.
 func (p *Pattern) matches(c Cell) bool {
 	lock, _ := c.specs()
 	return c.Processes >= p.Processes && p.isAt(lock, c.Topology) &&

@@ -29,7 +29,6 @@ type Record struct {
 	Error      string        `json:"error,omitempty"` // why it could not be run
 }
 
-// finding is what one checker found.
 type finding struct {
 	Checker string `json:"checker"`
 	Cause   string `json:"cause"`
@@ -104,7 +103,6 @@ type Result struct {
 	Upper    float64     `json:"upper_95,omitempty"`
 }
 
-// compare compares a record with what was expected.
 func compare(r Record, e expectation) Result {
 	x := Result{Record: r, Expected: e}
 	if r.Status == checker.Pass {

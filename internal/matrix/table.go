@@ -36,14 +36,10 @@ func Summarize(all []Result) Summary {
 	for i := range all {
 		r := &all[i]
 		s.Holds += r.Holds
-		switch {
-		case r.Red:
-			s.Red++
-			if r.Error != "" {
-				s.Broken++
-			}
-		default:
+		if !r.Red {
 			s.Green++
+		} else if s.Red++; r.Error != "" {
+			s.Broken++
 		}
 		if r.Status == checker.Fail && r.Expected.Want == mustFail && !r.Red {
 			s.Caught++
@@ -129,7 +125,7 @@ func rows(all []Result) (list []row) {
 	return list
 }
 
-// special names a cell among those of its lock and topology.
+// special tells a cell from the others of its lock and topology.
 func (c *Cell) special() string {
 	s := c.Fault
 	if c.Counter != workload.RedisCounter.Name {

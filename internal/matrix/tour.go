@@ -210,7 +210,7 @@ func unshown(r *Record, e expectation) bool {
 	return again(r, e) || e.Want == mustFail && compare(*r, e).Red || e.Want == mayFail && r.Status != checker.Fail
 }
 
-// guarded adds to what is expected of a run what every fence must do: somebody is late and is refused, and nothing is lost.
+// guarded expects of a run, too, that its fence works: a late holder is refused, and nothing is lost.
 func (r *Result) guarded(v results.Views) {
 	switch {
 	case r.Red || r.Status == checker.Inconclusive:

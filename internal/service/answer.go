@@ -3,7 +3,6 @@ package service
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -16,7 +15,6 @@ type Answer struct {
 	Match *regexp.Regexp // the count is its first group, or all that it matches
 }
 
-// read reads a count.
 func (a *Answer) read(body []byte) (int64, error) {
 	switch {
 	case a.Field != "":
@@ -56,13 +54,10 @@ func (a *Answer) field(body []byte) (int64, error) {
 	return number(fmt.Sprint(at))
 }
 
-// errNumber says what a count is.
-var errNumber = errors.New("a count is a whole number; --field or --match say where it is in the answer")
-
 func number(text string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%.60q: %w", text, errNumber)
+		return 0, fmt.Errorf("%.60q: a count is a whole number; --field or --match say where it is in the answer", text)
 	}
 	return n, nil
 }

@@ -146,21 +146,16 @@ func Open(ctx context.Context, s Spec, pages []workload.Page, workers int) (*Ser
 // idleTimeout is shorter than servers' own, which would close a connection just when it is used again.
 const idleTimeout = 2 * time.Second
 
-// count asks for a page's count.
 func (c *Service) count(ctx context.Context, key int32) (int64, error) {
-	n, err := c.asked(ctx, key)
+	body, err := c.do(ctx, &c.spec.Count, 0, key)
+	n := int64(0)
+	if err == nil {
+		n, err = c.spec.Answer.read(body)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("ask for the count (%s): %w", c.spec.Count, err)
 	}
 	return n, nil
-}
-
-func (c *Service) asked(ctx context.Context, key int32) (int64, error) {
-	body, err := c.do(ctx, &c.spec.Count, 0, key)
-	if err != nil {
-		return 0, err
-	}
-	return c.spec.Answer.read(body)
 }
 
 // Visit sends one visit. Its error says whether it certainly did not count: no connection was made, or the service answered

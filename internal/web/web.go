@@ -28,7 +28,7 @@ const (
 	writeTimeout = 10 * time.Second // of one frame, to a reader that does not read
 )
 
-// Server serves one job. Its methods are safe on nil, which serves nothing.
+// Server serves one job.
 type Server struct {
 	token  string
 	listen net.Listener
@@ -74,21 +74,14 @@ func Start(address string) (*Server, error) {
 	return s, nil
 }
 
-// URL is where the page is. Who has it can read; nobody can change anything.
+// URL is where the page is. Whoever knows it can read the page; nobody can change anything.
 func (s *Server) URL() string { return fmt.Sprintf("http://%s/%s/", s.listen.Addr(), s.token) }
 
 // Publish shows a snapshot from now on. It does not wait.
-func (s *Server) Publish(snapshot *measure.Snapshot) {
-	if s != nil {
-		s.last.Store(snapshot)
-	}
-}
+func (s *Server) Publish(snapshot *measure.Snapshot) { s.last.Store(snapshot) }
 
 // Saved links to the report of a run.
 func (s *Server) Saved(name, file string) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done = append(s.done, doneRun{name, fmt.Sprintf("run/%d", len(s.done)), file})
@@ -96,9 +89,6 @@ func (s *Server) Saved(name, file string) {
 
 // Close ends the serving. The open pages become the report in a file, if there is one, and are waited for a moment.
 func (s *Server) Close(ctx context.Context, page string) {
-	if s == nil {
-		return
-	}
 	close(s.stop)
 	if _, err := os.Stat(page); err != nil {
 		page = ""
@@ -128,14 +118,13 @@ func (s *Server) Close(ctx context.Context, page string) {
 
 // draw makes frames of the latest snapshot.
 func (s *Server) draw() {
-	ticker := time.NewTicker(frameEvery)
-	defer ticker.Stop()
+	next := time.Tick(frameEvery)
 	var drawn *measure.Snapshot
 	for {
 		select {
 		case <-s.stop:
 			return
-		case <-ticker.C:
+		case <-next:
 		}
 		if last := s.last.Load(); last != drawn {
 			drawn = last
@@ -170,7 +159,7 @@ func (r *reader) wake() {
 	}
 }
 
-// ServeHTTP answers who knows the token.
+// ServeHTTP answers requests that have the token.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch h := w.Header(); {
@@ -258,10 +247,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errFull is what a reader is told who is one too many.
-var errFull = fmt.Errorf("%d pages are open already", mostReaders)
-
-// enter adds a reader, who is sent what is known.
+// enter adds a reader and sends it the latest frame.
 func (s *Server) enter() (*reader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +255,7 @@ func (s *Server) enter() (*reader, error) {
 	case s.ended:
 		return nil, errors.New("the job has ended")
 	case len(s.readers) >= mostReaders:
-		return nil, errFull
+		return nil, fmt.Errorf("%d pages are open already", mostReaders)
 	}
 	r := &reader{frame: s.frame, series: encode(&s.log), fresh: make(chan struct{}, 1)}
 	s.readers[r] = true

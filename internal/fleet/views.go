@@ -14,13 +14,13 @@ import (
 	"hammerlock/topologies"
 )
 
-// seeTimeout bounds how long servers may take to say which ones they are.
-const seeTimeout = 10 * time.Second
+// viewTimeout bounds how long servers may take to say which ones they are.
+const viewTimeout = 10 * time.Second
 
-// see names the servers that the orders lead to from here, by the ids that they drew when they were started. Who sees other
-// ones than the coordinator would measure, and judge, something else.
-func see(ctx context.Context, o *crew.Orders) (views []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
+// serverViews names the servers that the orders lead to from here, by the ids that they drew when they were started. An agent
+// that sees other servers than the coordinator would measure, and judge, something else.
+func serverViews(ctx context.Context, o *crew.Orders) (views []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()
 	sites := slices.Clone(o.Sites)
 	if o.Counter.Access != nil {

@@ -11,23 +11,22 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// fragile is the agent as faults get hold of it.
-func (a *agent) fragile() *crew.Agent {
-	tell := func(o order) error { _, err := a.order(o, orderTimeout); return err }
+// faultTarget is the agent as faults act on it.
+func (a *agent) faultTarget() *crew.Agent {
 	return &crew.Agent{
 		Name:  a.Name,
-		Kill:  func() error { return tell(order{Do: doKill}) },
-		Pause: func(d time.Duration) error { return tell(order{Do: doPause, For: d}) },
+		Kill:  func() error { return a.tell(order{Do: doKill}) },
+		Pause: func(d time.Duration) error { return a.tell(order{Do: doPause, For: d}) },
 		Cut: func(cut bool) error {
 			if cut {
-				return tell(order{Do: doCut})
+				return a.tell(order{Do: doCut})
 			}
-			return tell(order{Do: doMend})
+			return a.tell(order{Do: doMend})
 		},
 	}
 }
 
-// cut cuts or mends the line of the workers to all servers.
+// cut cuts or restores the connections of the workers to all servers.
 func (t *task) cut(cut bool) (err error) {
 	for _, p := range t.processes() {
 		err = errors.Join(err, p.Cut(cut))
@@ -35,8 +34,8 @@ func (t *task) cut(cut bool) (err error) {
 	return err
 }
 
-// suffer ends the agent at once, or stops it for a while: itself, and its worker process. Who is stopped cannot wake itself.
-func (t *task) suffer(o *order) error {
+// killOrPause ends the agent at once, or stops it for a while: itself, and its worker process. A stopped process cannot wake itself.
+func (t *task) killOrPause(o *order) error {
 	self := os.Getpid()
 	if o.Do == doKill {
 		return errors.Join(t.signal(syscall.SIGKILL), syscall.Kill(self, syscall.SIGKILL))
@@ -50,7 +49,6 @@ func (t *task) suffer(o *order) error {
 	return errors.Join(stopped, t.signal(syscall.SIGCONT))
 }
 
-// signal sends a signal to the worker process.
 func (t *task) signal(s syscall.Signal) error {
 	do := map[syscall.Signal]func(*crew.Process) error{
 		syscall.SIGSTOP: (*crew.Process).Stop, syscall.SIGCONT: (*crew.Process).Continue, syscall.SIGKILL: (*crew.Process).Kill,
