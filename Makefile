@@ -97,7 +97,7 @@ test-full: test
 	packages=$$($(SHORTENED)) && $(GO) test -vet=off -timeout 20m -run "$$(sh .ci/shortened $$packages)" $$packages
 
 RACE = CGO_ENABLED=1 GORACE=atexit_sleep_ms=50
-LONGEST = ./cmd/bench ./locks ./cmd/verify ./explore ./topologies ./internal/harness
+LONGEST = ./cmd/bench ./locks ./topologies ./cmd/verify ./explore ./internal/harness ./internal/fleet . ./results/report
 
 # The packages that have tests which measure, and tests which -short makes shorter. examples/own-lock, which the test of the tree runs, and beyond are modules of their own.
 ALONE = grep -rl --include='*_test.go' '^func TestAlone' . | xargs -n 1 dirname | sort -u
