@@ -117,9 +117,7 @@ func (r *visitReader) acquire(v *stripVisit, op *history.Op) {
 		if op.Until > 0 {
 			v.until = op.Until
 		}
-		if r.granted != nil {
-			r.granted(v)
-		}
+		r.granted(v)
 	}
 }
 
