@@ -138,12 +138,8 @@ func (j *Judgement) write(p *human.Printer) {
 		scenario = " · scenario " + j.Scenario
 	}
 	p.Fact(j.Topology, "lock "+j.Lock+scenario+" · faults: "+human.List(j.Faults))
-	if j.Load != "" {
-		p.Fact("", j.Load)
-	}
-	if j.Agents != "" {
-		p.Fact("agents", j.Agents)
-	}
+	p.Maybe("", j.Load)
+	p.Maybe("agents", j.Agents)
 	if j.Interactive {
 		p.Fact("INTERACTIVE", InteractiveText)
 	}
@@ -154,9 +150,7 @@ func (j *Judgement) write(p *human.Printer) {
 		p.Fact("", fmt.Sprintf("attempt %d was inconclusive: %s", i+1, why))
 	}
 	p.Fact("VERDICT", strings.ToUpper(status.String())+"  "+text)
-	if j.Errors != "" {
-		p.Fact("errors", j.Errors)
-	}
+	p.Maybe("errors", j.Errors)
 	p.Line("")
 	for _, v := range j.Verdicts {
 		p.Wrapped(fmt.Sprintf("  %-16s %-14s ", v.Checker, strings.ToUpper(v.Status.String())), 34, Finding(&v))
@@ -177,9 +171,7 @@ func (j *Judgement) write(p *human.Printer) {
 		}
 	}
 	p.Line("")
-	if j.Saved != "" {
-		p.Fact("history", j.Saved)
-	}
+	p.Maybe("history", j.Saved)
 	p.Fact("repeat", j.Command)
 }
 
