@@ -114,46 +114,39 @@ type calledLock struct {
 	closed  bool
 }
 
-func (c *calledLock) during(ctx context.Context) (context.Context, func()) {
+// call makes a call that can be called off.
+func (c *calledLock) call(ctx context.Context, name string, do func(context.Context) (locks.Lease, error)) (l locks.Lease, err error) {
+	defer c.caught(name, &err)
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	c.w.call(c.client, cancel)
-	return ctx, func() {
-		c.w.call(c.client, nil)
-		cancel()
-	}
+	defer c.w.call(c.client, nil)
+	return do(ctx)
 }
 
-func (c *calledLock) Acquire(ctx context.Context, key string, ttl time.Duration) (l locks.Lease, err error) {
-	defer c.caught("Acquire", &err)
-	ctx, done := c.during(ctx)
-	defer done()
-	l, err = c.Lock.Acquire(ctx, key, ttl)
-	c.counter.fence, c.counter.reads = l.Fence, false
-	return l, err
+func (c *calledLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	return c.call(ctx, "Acquire", func(ctx context.Context) (locks.Lease, error) {
+		l, err := c.Lock.Acquire(ctx, key, ttl)
+		c.counter.fence, c.counter.reads = l.Fence, false
+		return l, err
+	})
 }
 
 // AcquireShare is Acquire for those who are not alone.
-func (c *calledLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (l locks.Lease, err error) {
-	defer c.caught("AcquireShare", &err)
+func (c *calledLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease, error) {
 	c.counter.reads, c.counter.looked = true, false
-	ctx, done := c.during(ctx)
-	defer done()
-	return c.Lock.(locks.Sharer).AcquireShare(ctx, key, ttl, permits)
+	return c.call(ctx, "AcquireShare", func(ctx context.Context) (locks.Lease, error) {
+		return c.Lock.(locks.Sharer).AcquireShare(ctx, key, ttl, permits)
+	})
 }
 
 // Upgrade makes a reader the writer.
-func (c *calledLock) Upgrade(ctx context.Context, l locks.Lease, ttl time.Duration) (writer locks.Lease, err error) {
-	defer c.caught("Upgrade", &err)
-	ctx, done := c.during(ctx)
-	defer done()
-	return c.Lock.(locks.Upgrader).Upgrade(ctx, l, ttl)
+func (c *calledLock) Upgrade(ctx context.Context, l locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	return c.call(ctx, "Upgrade", func(ctx context.Context) (locks.Lease, error) { return c.Lock.(locks.Upgrader).Upgrade(ctx, l, ttl) })
 }
 
-func (c *calledLock) Extend(ctx context.Context, l locks.Lease, ttl time.Duration) (longer locks.Lease, err error) {
-	defer c.caught("Extend", &err)
-	ctx, done := c.during(ctx)
-	defer done()
-	return c.Lock.Extend(ctx, l, ttl)
+func (c *calledLock) Extend(ctx context.Context, l locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	return c.call(ctx, "Extend", func(ctx context.Context) (locks.Lease, error) { return c.Lock.Extend(ctx, l, ttl) })
 }
 
 func (c *calledLock) Release(ctx context.Context, l locks.Lease) (err error) {

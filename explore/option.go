@@ -122,13 +122,7 @@ func (s *schedule) deviations(list []act, e *event) []act {
 
 // crashable tells whether a process can crash and leave somebody who could suffer from it.
 func (s *schedule) crashable() bool {
-	n := 0
-	for _, c := range s.crashed {
-		if c {
-			n++
-		}
-	}
-	return !s.o.Together && n < s.o.Clients-1
+	return !s.o.Together && count(s.crashed) < s.o.Clients-1
 }
 
 // expiry is when the next key expires, from now; 0 if none does.
@@ -212,10 +206,6 @@ type healing struct {
 
 // fault records a deviation by what it can do, so that the judge knows it.
 func (s *schedule) fault(name string, lasts time.Duration, effect history.Effect, o option) {
-	s.inject(name, lasts, effect, o.what())
-}
-
-func (s *schedule) inject(name string, lasts time.Duration, effect history.Effect, what string) {
 	from := s.w.clock.Now()
 	i := history.Injection{Name: name, At: fmt.Sprintf("@decision %d", len(s.options)-1), From: from, Effect: effect}
 	if lasts > 0 {
@@ -225,7 +215,7 @@ func (s *schedule) inject(name string, lasts time.Duration, effect history.Effec
 	id := s.suite.Next()
 	s.suite.Mark(&history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: from, Value: int64(len(s.history.Faults)), Outcome: history.OK})
 	s.history.Faults = append(s.history.Faults, i)
-	s.history.Notes[id] = what
+	s.history.Notes[id] = o.what()
 }
 
 // heal records the ends of faults that are over.

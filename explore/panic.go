@@ -120,8 +120,8 @@ func (t *tail) Write(b []byte) (int, error) {
 // ourOwn begins the methods of this package: a panic in one of them is no lock's.
 const ourOwn = "hammerlock/explore.(*"
 
-// fell is what became of an exploration whose process died of a panic; nil if it died of something else.
-func (t *tail) fell() *Found {
+// panicked is what an exploration found whose process died of a panic; nil if it died of something else.
+func (t *tail) panicked() *Found {
 	text := t.String()
 	at := strings.Index(text, "\npanic: ")
 	if at < 0 {

@@ -339,7 +339,7 @@ func (c *conductor) answered() bool {
 		}
 		here.link.mu.Lock()
 		defer here.link.mu.Unlock()
-		return !here.answered && !here.link.deaf
+		return !here.answered && !here.link.clientClosed
 	})
 }
 
@@ -350,7 +350,7 @@ func (c *conductor) soon(is func() bool) bool { return c.await(is, time.Now().Ad
 func (c *conductor) await(is func() bool, end time.Time) bool {
 	for {
 		c.heal()
-		c.bury()
+		c.loseDead()
 		c.merge.Drain(c.keep)
 		if is() {
 			return true

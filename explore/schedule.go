@@ -218,7 +218,7 @@ func (s *schedule) schedule() {
 		if s.panicked() != "" {
 			return
 		}
-		if s.heal(); s.bury() {
+		if s.heal(); s.loseDead() {
 			continue
 		}
 		ready := s.w.ready(s.current, s.able)

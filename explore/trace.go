@@ -98,7 +98,7 @@ func (t *trace) deviation(o option) {
 	}
 }
 
-// server takes down what befalls a server before it gets a request.
+// server takes down what happens to a server before it gets a request.
 func (t *trace) server(o option, text string) {
 	name := "the server"
 	if t.sites > 1 {
