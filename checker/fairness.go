@@ -80,15 +80,14 @@ func (b *bypasses) bypassed() {
 		byStart[i] = stamp{b.waits[i].start, int32(i)}
 	}
 	slices.SortFunc(byStart, stamp.compare)
-	byStart = b.byPage(byStart)
-	rank := make([]int32, len(b.waits))
+	rank, next := make([]int32, len(b.waits)), int32(0)
 	base := make([]int32, b.keys) // the rank of a key's first wait
 	tree := make([]int32, len(b.waits)+1)
-	for r, s := range byStart {
-		i := s.index
-		rank[i] = int32(r)
-		if r == 0 || b.waits[byStart[r-1].index].key != b.waits[i].key {
-			base[b.waits[i].key] = int32(r)
+	for key, page := range bucket(byStart, b.keys, func(s stamp) int32 { return b.waits[s.index].key }) {
+		base[key] = next
+		for _, s := range page {
+			rank[s.index] = next
+			next++
 		}
 	}
 	for i := 1; i < len(tree); i++ {
@@ -108,24 +107,6 @@ func (b *bypasses) bypassed() {
 			b.overs = append(b.overs, below(rank[i])-below(base[w.key]))
 		}
 	}
-}
-
-// byPage puts the waits of each page together and keeps their order.
-func (b *bypasses) byPage(list []stamp) []stamp {
-	next := make([]int32, b.keys+1)
-	for _, s := range list {
-		next[b.waits[s.index].key+1]++
-	}
-	for k := range b.keys {
-		next[k+1] += next[k]
-	}
-	sorted := make([]stamp, len(list))
-	for _, s := range list {
-		k := b.waits[s.index].key
-		sorted[next[k]] = s
-		next[k]++
-	}
-	return sorted
 }
 
 // order finds the inversions since the last disturbance, which nothing excuses, and then all others.

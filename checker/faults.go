@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -122,12 +123,7 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 // unknownRecovery is what a deployment is given that does not say how long it needs.
 const unknownRecovery = 5 * time.Second
 
-func (c *Case) recovery() time.Duration {
-	if c.Bounds.Recovery == 0 {
-		return unknownRecovery
-	}
-	return c.Bounds.Recovery
-}
+func (c *Case) recovery() time.Duration { return cmp.Or(c.Bounds.Recovery, unknownRecovery) }
 
 // String names the fault with its times.
 func (w *window) String() string {
@@ -153,9 +149,7 @@ func (c *Case) explained(from, to, felt time.Duration, can func(*history.Effect)
 		if w.fault {
 			return w
 		}
-		if other == nil {
-			other = w
-		}
+		other = cmp.Or(other, w)
 	}
 	return other
 }

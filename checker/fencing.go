@@ -159,7 +159,7 @@ func (g *fences) verdict() Verdict {
 		}
 		v.Summary = fmt.Sprintf("%s faults in the order of %s fencing tokens: %s", human.Count(v.Violations), human.Count(g.grants), v.Cause)
 	case g.excused > 0:
-		v.Summary = g.mercy("fencing tokens out of order")
+		v.Summary = g.excuseText("fencing tokens out of order")
 	case g.grants < 2:
 		v.Summary = "fewer than two grants have no order"
 	case g.compared < min(enoughHandOffs, g.grants/2):

@@ -79,9 +79,8 @@ type front struct {
 
 // NewStream makes a stream for a run with that header.
 func NewStream(h *history.Header) *Stream {
-	s := &Stream{excludes: h.Claims.Excludes, service: h.Service, holds: map[history.ID]*belief{},
+	return &Stream{excludes: h.Claims.Excludes, service: h.Service, holds: map[history.ID]*belief{},
 		tokens: map[uint64]*belief{}, incompleteFrom: history.Forever, updates: newChains(), clocks: &h.Bounds.Agreement}
-	return s
 }
 
 // Observe takes an operation in.

@@ -201,10 +201,7 @@ func (l *livenessCheck) unheard(op *history.Op) bool {
 // later and was refused before whoever was granted the lock next asked for it, or could not be made for a reason that is the
 // client's (Other), or one that had no answer for a whole bound.
 func (l *livenessCheck) refusals(list []stretch) []int32 {
-	proofs := make([]int32, len(list))
-	for i := range proofs {
-		proofs[i] = -1
-	}
+	proofs := slices.Repeat([]int32{-1}, len(list))
 	if len(list) == 0 {
 		return proofs
 	}

@@ -61,10 +61,7 @@ func (w *waits) longest() time.Duration { return max(w.granted.max, w.censored.m
 // truncated ones join at the age at which they came into sight. A quantile that is not reached, because too many
 // waits had no end, is results.Beyond.
 func (w *waits) quantiles(qs ...float64) []time.Duration {
-	reached := make([]time.Duration, len(qs))
-	for i := range reached {
-		reached[i] = results.Beyond
-	}
+	reached := slices.Repeat([]time.Duration{results.Beyond}, len(qs))
 	atRisk := float64(w.count() - w.entered.count)
 	left, next := 1.0, 0
 	// Within a bucket truncated waits enter first and censored ones leave last, by convention.
