@@ -25,7 +25,6 @@ type fences struct {
 	*Case
 	grants   int64
 	compared int64 // grants that came after another for certain
-	stores   int64
 	refused  int64
 	unfenced int64 // stale stores that a counter without a fence accepted
 	blames[[2]int32]
@@ -123,7 +122,6 @@ func (g *fences) resource() {
 		if op.Outcome != history.OK {
 			return
 		}
-		g.stores++
 		if p := g.index.at(op.Seen); p >= 0 && store(&g.Ops[p]) && g.Ops[p].Key == op.Key && g.Ops[p].Fence > op.Fence {
 			older = p
 		}
