@@ -278,7 +278,7 @@ func (c *conductor) next(ctx context.Context, st *step) error {
 	if !c.soon(c.answered) {
 		return errors.New("the server does not answer")
 	}
-	c.await(func() bool { return c.sends(e.client) }, time.Now().Add(glance)) // it takes note of what it was told
+	c.await(func() bool { return len(c.of(e.client)) > 0 }, time.Now().Add(glance)) // it takes note of what it was told
 	return nil
 }
 
@@ -301,15 +301,15 @@ func (c *conductor) find(want *event) *event {
 	return list[0]
 }
 
-// sends tells whether something of a client waits.
-func (c *conductor) sends(client int) bool {
-	return len(c.w.ready(-1, func(e *event) bool { return e.client == client })) > 0
+// of lists what of a client waits.
+func (c *conductor) of(client int) []*event {
+	return c.w.ready(-1, func(e *event) bool { return e.client == client })
 }
 
 // waiting says what a client waits with.
 func (c *conductor) waiting(client int) string {
 	var list []string
-	for _, e := range c.w.ready(-1, func(e *event) bool { return e.client == client }) {
+	for _, e := range c.of(client) {
 		if s := (step{e: e}).String(); !slices.Contains(list, s) {
 			list = append(list, s)
 		}

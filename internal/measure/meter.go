@@ -11,8 +11,7 @@ import (
 	"hammerlock/results"
 )
 
-// Meter measures a run while it goes on. It is shown every operation, in the order of returns, by one goroutine;
-// its memory depends on the numbers of workers and pages, not on the length of the run.
+// Meter measures a run while it goes on. It is shown every operation, in the order of returns, by one goroutine.
 type Meter struct {
 	from, to time.Duration // visits that are due in between are measured
 	excludes bool          // the lock claims to have one holder at a time
