@@ -239,7 +239,7 @@ func (c *Case) grants() {
 
 // opens tells whether an operation is an acquire that makes a hold: not refused, and no re-entry.
 func opens(op *history.Op) bool {
-	return op.Kind == history.Acquire && op.Outcome != history.Failed && (op.Hold == op.ID || op.Hold == 0)
+	return op.Kind == history.Acquire && op.Outcome != history.Failed && op.Outermost()
 }
 
 // stamp is a time and the index of what happened then. Sorting stamps moves 16 bytes where sorting operations moves 128.

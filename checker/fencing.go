@@ -44,7 +44,7 @@ func (g *fences) disorder(cause string, before, after int32) {
 }
 
 func isGrant(op *history.Op) bool {
-	return op.Kind == history.Acquire && op.Outcome == history.OK && op.Key >= 0 && (op.Hold == op.ID || op.Hold == 0)
+	return op.Kind == history.Acquire && op.Outcome == history.OK && op.Key >= 0 && op.Outermost()
 }
 
 // repeats finds tokens that were given twice. It sorts only if tokens do not grow in the order of the grants' returns.

@@ -260,7 +260,7 @@ func (c *Case) cutOff() {
 			last[lane] = op.Return
 		}
 		switch {
-		case op.Kind == history.Acquire && (op.Hold == op.ID || op.Hold == 0):
+		case op.Kind == history.Acquire && op.Outermost():
 			open[lane] = c.index.hold(op.ID) + 1
 		case op.Kind == history.End:
 			delete(open, lane)
@@ -283,7 +283,7 @@ func (c *Case) contend() {
 	waited := make([]*history.Op, c.workers) // by worker: the try before, if it was refused
 	for i := range c.Ops {
 		op := &c.Ops[i]
-		if op.Kind != history.Acquire || op.Worker < 0 || op.Hold != op.ID && op.Hold != 0 {
+		if op.Kind != history.Acquire || op.Worker < 0 || !op.Outermost() {
 			continue
 		}
 		since := op.Call

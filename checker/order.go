@@ -143,7 +143,7 @@ func (c *Case) waits(emit func(*wait)) {
 			stop(w, op.Return)
 		case op.Kind == history.Crash:
 			stop(w, op.Call)
-		case op.Kind == history.Acquire && (op.Hold == op.ID || op.Hold == 0):
+		case op.Kind == history.Acquire && op.Outermost():
 			if w.worker >= 0 && w.key != op.Key {
 				stop(w, w.last)
 			}

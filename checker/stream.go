@@ -92,7 +92,7 @@ func (s *Stream) Observe(op *history.Op) {
 	}
 	switch op.Kind {
 	case history.Acquire:
-		if op.Outcome == history.OK && (op.Hold == op.ID || op.Hold == 0) {
+		if op.Outcome == history.OK && op.Outermost() {
 			s.grant(op)
 		}
 	case history.Extend:

@@ -37,7 +37,7 @@ func (w *world) panics(client int, last bool, what string) {
 		w.panicked[client] = cmp.Or(w.panicked[client], what)
 	}
 	w.mu.Unlock()
-	w.wake()
+	signal(w.arrived)
 }
 
 // panicked returns what panicked in a client that lives; empty if nothing did.

@@ -95,14 +95,7 @@ func (l *link) close() {
 	l.mu.Unlock()
 	if !was {
 		l.far.close(subscribed)
-		l.notify()
-	}
-}
-
-func (l *link) notify() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
+		signal(l.wake)
 	}
 }
 
@@ -120,7 +113,7 @@ func (l *link) say(b []byte) {
 	l.mu.Lock()
 	l.ready = append(l.ready, b...)
 	l.mu.Unlock()
-	l.notify()
+	signal(l.wake)
 }
 
 // requests takes on what the client sends, until a request waits for the scheduler.
@@ -313,7 +306,7 @@ func (c nearEnd) Close() error {
 	c.mu.Lock()
 	c.clientClosed = true
 	c.mu.Unlock()
-	c.notify()
+	signal(c.wake)
 	c.requests()
 	return nil
 }
@@ -322,7 +315,7 @@ func (c nearEnd) SetDeadline(t time.Time) error {
 	c.mu.Lock()
 	c.deadline = t
 	c.mu.Unlock()
-	c.notify()
+	signal(c.wake)
 	return nil
 }
 

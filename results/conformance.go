@@ -87,7 +87,7 @@ func (f *Claim) weigh(c *claim, runs []Run) {
 			}
 			worse := v.Status == checker.Fail && (f.Status != checker.Fail || len(v.Story) < len(f.Story))
 			if worse || v.Status == checker.Inconclusive && f.Status == checker.Inconclusive && f.Run == "" {
-				f.Status, f.Summary, f.Story, f.Run, f.Command = v.Status, Sentence(v), v.Story, runs[i].Combination(), runs[i].Command
+				f.Status, f.Summary, f.Story, f.Run, f.Command = v.Status, sentence(v), v.Story, runs[i].Combination(), runs[i].Command
 			}
 		}
 	}

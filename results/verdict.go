@@ -183,8 +183,8 @@ func Title(v *checker.Verdict) string {
 	return v.Checker + ": " + v.Cause
 }
 
-// Sentence is what a verdict that failed found, under its name. A cause that the summary names first or last is said once.
-func Sentence(v *checker.Verdict) string {
+// sentence is what a verdict that failed found, under its name. A cause that the summary names first or last is said once.
+func sentence(v *checker.Verdict) string {
 	text := strings.TrimSuffix(strings.TrimPrefix(v.Summary, v.Cause+": "), ": "+v.Cause)
 	return Title(v) + ": " + text
 }
@@ -212,7 +212,7 @@ func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	}
 	text := best.Summary
 	if best.Status == checker.Fail && len(verdicts) > 1 && best.Cause != "" {
-		text = Sentence(&best)
+		text = sentence(&best)
 	}
 	return best.Status, text
 }

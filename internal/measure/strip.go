@@ -115,7 +115,7 @@ func (s *strip) tries(op *history.Op) (granted bool) {
 	}
 	s.paint(s.painted, op.Return, Waited)
 	s.painted = op.Return
-	return op.Outcome == history.OK && (op.Hold == op.ID || op.Hold == 0)
+	return op.Outcome == history.OK && op.Outermost()
 }
 
 // paintHold paints the hold up to a time.
