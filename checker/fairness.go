@@ -127,8 +127,9 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 		p := b.waits[i].process
 		of[p] = append(of[p], int32(i))
 	}
-	b.inversions(all, b.Bounds.Slack, since, found, seen)
-	if b.processes > 1 && b.Bounds.Slack > 0 {
+	slack := b.anySlack()
+	b.inversions(all, slack, since, found, seen)
+	if slack > 0 {
 		for _, waits := range of {
 			b.inversions(waits, 0, since, found, seen)
 		}
@@ -140,9 +141,6 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 // called its last try last is enough.
 func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wait) time.Duration, found, seen []bool) {
 	byCall, byQueue := slices.Clone(waits), slices.Clone(waits)
-	if b.processes == 1 {
-		slack = 0
-	}
 	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }
 	slices.SortFunc(byCall, func(i, j int32) int { return int(b.waits[i].start - b.waits[j].start) })
 	slices.SortFunc(byQueue, func(i, j int32) int { return cmp.Compare(since(&b.waits[i]), since(&b.waits[j])) })

@@ -77,25 +77,20 @@ func (c *Case) findWindows() {
 // same time or less than a lease before: what clients gave up to wait for came about when the sites were back, and stays
 // there until its lease is over.
 func (c *Case) addUp() {
-	spares := func(w *window) bool { return w.effect.Known() && w.effect.Spares }
 	var alone []*window
 	for i := range c.windows {
-		if w := &c.windows[i]; spares(w) {
+		if w := &c.windows[i]; w.effect.Known() && w.effect.Spares {
 			alone = append(alone, w)
 		}
 	}
-	var later []*window
 	for _, w := range alone {
 		if slices.ContainsFunc(alone, func(v *window) bool {
 			return v != w && v.from <= w.from && plus(v.to, c.lease) >= w.from
 		}) {
-			later = append(later, w)
+			e := *w.effect
+			e.Spares = false
+			w.effect = &e
 		}
-	}
-	for _, w := range later {
-		e := *w.effect
-		e.Spares = false
-		w.effect = &e
 	}
 }
 

@@ -13,10 +13,8 @@ import (
 
 // option is one way to go on. The first one is the default; each of the others is a deviation.
 type option struct {
-	s      *schedule
-	e      *event
-	act    act
-	client int
+	e   *event
+	act act
 }
 
 // act is what an option does.
@@ -43,28 +41,28 @@ var acts = [...]string{"goes first", "is paused", "waits for the expiry", "is lo
 
 // what names the option, the same in every replay.
 func (o option) what() string {
-	return fmt.Sprintf("c%d %s: %s", o.client, o.e.name(), acts[o.act])
+	return fmt.Sprintf("c%d %s: %s", o.e.client, o.e.name(), acts[o.act])
 }
 
 // alternatives lists the options of a decision. Deviations concern the event that would be next: what happens to another
 // one can as well happen when that is next, for nothing of it can be seen before.
 func (s *schedule) alternatives(ready []*event) []option {
 	first := ready[0]
-	s.list = append(s.list[:0], option{s, first, letGo, first.client})
+	s.list = append(s.list[:0], option{first, letGo})
 	s.acts = s.deviations(s.acts[:0], first)
 	if s.o.only != letGo {
 		if slices.Contains(s.acts, s.o.only) {
-			s.list = append(s.list, option{s, first, s.o.only, first.client})
+			s.list = append(s.list, option{first, s.o.only})
 		}
 		return s.list
 	}
 	for _, e := range ready[1:] {
 		if !s.commutes(first, e) {
-			s.list = append(s.list, option{s, e, letGo, e.client})
+			s.list = append(s.list, option{e, letGo})
 		}
 	}
 	for _, a := range s.acts {
-		s.list = append(s.list, option{s, first, a, first.client})
+		s.list = append(s.list, option{first, a})
 	}
 	return s.list
 }
@@ -139,11 +137,11 @@ func (s *schedule) expiry() time.Duration {
 // slowness is how long messages wait when they are slow.
 func (s *schedule) slowness() time.Duration { return cmp.Or(s.o.Delay, s.expiry()+time.Microsecond) }
 
-// take lets the option happen.
-func (o option) take() {
-	s, e := o.s, o.e
+// take lets an option happen.
+func (s *schedule) take(o option) {
+	e := o.e
 	s.state.choose(e, o.act, s.w.clock.Now())
-	s.w.trace.deviation(o)
+	s.w.trace.deviation(s, o)
 	s.w.trace.step(s, e, o.act)
 	switch o.act {
 	case letGo:
@@ -180,7 +178,7 @@ func (o option) take() {
 		s.fault("cancel", 0, history.Effect{Hits: []history.Party{history.Nobody}}, o)
 		s.w.cancelCall(e.client)
 	default:
-		o.breakServer()
+		s.breakServer(o)
 	}
 }
 

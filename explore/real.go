@@ -267,10 +267,10 @@ func (c *conductor) next(ctx context.Context, st *step) error {
 	case x != nil && !x.pushed && !c.names.answers(x.answer, e.x.answer, c.o.TTL):
 		return fmt.Errorf("the server answers %q, the model %q", e.x.answer, x.answer)
 	}
-	if o := (option{c.schedule, e, st.act, e.client}); st.act == expires {
+	if o := (option{e, st.act}); st.act == expires {
 		c.slow(st.wait, o)
 	} else {
-		o.take()
+		c.take(o)
 	}
 	if st.act == letGo && e.x == nil {
 		<-e.done

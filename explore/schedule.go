@@ -291,7 +291,7 @@ func (s *schedule) decide(options []option) {
 		}
 	}
 	s.options = append(s.options, len(options))
-	options[number].take()
+	s.take(options[number])
 }
 
 // deviate takes a deviation down.

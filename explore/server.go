@@ -36,8 +36,8 @@ func (s *schedule) ofServer(list []act, e *event) []act {
 }
 
 // breakServer lets the server of a request fail. But for a refusal the request is still on its way after that.
-func (o option) breakServer() {
-	s, e := o.s, o.e
+func (s *schedule) breakServer(o option) {
+	e := o.e
 	servers := []history.Party{history.Servers}
 	switch o.act {
 	case refuses:

@@ -49,7 +49,7 @@ func (t *trace) add(client int, star bool, text string) *line {
 }
 
 // deviation takes down what is not the default.
-func (t *trace) deviation(o option) {
+func (t *trace) deviation(s *schedule, o option) {
 	if t == nil {
 		return
 	}
@@ -67,33 +67,33 @@ func (t *trace) deviation(o option) {
 	}
 	switch o.act {
 	case pauses:
-		t.add(o.client, true, fmt.Sprintf("is paused for %v, before %s", o.s.o.Pause, what))
+		t.add(o.e.client, true, fmt.Sprintf("is paused for %v, before %s", s.o.Pause, what))
 	case expires:
-		t.add(o.client, true, fmt.Sprintf("messages are slow, until the next key expires: before %s", what))
+		t.add(o.e.client, true, fmt.Sprintf("messages are slow, until the next key expires: before %s", what))
 	case loses:
-		t.add(o.client, true, what+" is lost")
+		t.add(o.e.client, true, what+" is lost")
 	case breaks:
-		t.add(o.client, true, "connection breaks: no "+what)
+		t.add(o.e.client, true, "connection breaks: no "+what)
 	case crashes:
-		t.add(o.client, true, "crashes, before "+what)
+		t.add(o.e.client, true, "crashes, before "+what)
 	case cancelsCall:
-		t.add(o.client, true, "has its call called off, before "+what)
+		t.add(o.e.client, true, "has its call called off, before "+what)
 	case refuses:
-		t.add(o.client, true, what+" is answered an error: "+refusal)
+		t.add(o.e.client, true, what+" is answered an error: "+refusal)
 	case hangs:
-		t.server(o, fmt.Sprintf("hangs for %v, before %s", o.s.hangsFor(), what))
+		t.server(o, fmt.Sprintf("hangs for %v, before %s", s.hangsFor(), what))
 	case forgets:
 		t.server(o, "forgets all keys, before "+what)
 	case leaps:
-		t.server(o, fmt.Sprintf("has its clock jump %v ahead, before %s", cmp.Or(o.s.o.Leap, firstExpiry(o.s.servers[o.e.site])), what))
+		t.server(o, fmt.Sprintf("has its clock jump %v ahead, before %s", cmp.Or(s.o.Leap, firstExpiry(s.servers[o.e.site])), what))
 	case dies:
 		t.server(o, "never answers again, before "+what)
 	case letGo:
 		if o.e.x != nil && o.e.x.pushed {
-			t.add(o.client, false, "hears "+what)
+			t.add(o.e.client, false, "hears "+what)
 		}
-		if len(o.s.taken) > 0 && o.s.taken[len(o.s.taken)-1].At == len(o.s.options)-1 {
-			t.add(o.client, true, "comes first, with "+what)
+		if len(s.taken) > 0 && s.taken[len(s.taken)-1].At == len(s.options)-1 {
+			t.add(o.e.client, true, "comes first, with "+what)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (t *trace) server(o option, text string) {
 	if t.sites > 1 {
 		name = fmt.Sprintf("s%d", o.e.site)
 	}
-	t.add(-1, true, fmt.Sprintf("%s %s of c%d", name, text, o.client))
+	t.add(-1, true, fmt.Sprintf("%s %s of c%d", name, text, o.e.client))
 }
 
 // executed takes a request down that reaches its server. It returns the line, whose reply is not known yet.
