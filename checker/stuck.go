@@ -147,10 +147,7 @@ func (l *livenessCheck) trouble() time.Duration {
 // after is the place of the first stretch of a page that ends after a moment, in a list in order.
 func after(list []stretch, key int32, at time.Duration) int {
 	n, _ := slices.BinarySearchFunc(list, stretch{period{to: at}, key}, func(s, t stretch) int {
-		if s.key != t.key {
-			return cmp.Compare(s.key, t.key)
-		}
-		return cmp.Compare(s.to, t.to+1)
+		return cmp.Or(cmp.Compare(s.key, t.key), cmp.Compare(s.to, t.to+1))
 	})
 	return n
 }

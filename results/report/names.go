@@ -67,10 +67,4 @@ func joinTitle(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " · ")
 }
 
-func distinct(names []string) int {
-	seen := map[string]bool{}
-	for _, name := range names {
-		seen[name] = true
-	}
-	return len(seen)
-}
+func distinct(names []string) int { return len(slices.Compact(slices.Sorted(slices.Values(names)))) }
