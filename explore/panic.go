@@ -17,7 +17,7 @@ import (
 // thePanic is the checker that a lock violates that panics, and the cause.
 const thePanic = "panic"
 
-// caught is deferred by what calls a lock. The client of a lock that panics is as good as dead, and the schedule ends.
+// caught is deferred by what calls a lock. The client of a lock that panics counts as dead, and the schedule ends.
 func (c *calledLock) caught(call string, err *error) {
 	p := recover()
 	if p == nil {

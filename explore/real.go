@@ -253,7 +253,7 @@ func (c *conductor) next(ctx context.Context, st *step) error {
 		return fmt.Errorf("this does not come in %v, but %s", c.patience, c.waiting(st.e.client))
 	}
 	switch x := st.e.x; {
-	case e == nil: // it has had patience for fewer tries in vain, since each takes a bit longer
+	case e == nil: // its patience was enough for fewer refused tries, since each takes a bit longer
 		c.left++
 		return nil
 	case st.e.kind == request:

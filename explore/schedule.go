@@ -34,7 +34,7 @@ type schedule struct {
 	suite   *history.Lane
 	merge   *history.Merge
 	history *history.History
-	seen    func(*schedule) bool // another schedule was in this state: nothing new can follow; nil = nobody asks
+	seen    func(*schedule) bool // another schedule was in this state: nothing new can follow; nil = not compared
 	given   []Choice
 	draw    func(at, options int) int // takes an option where none is given; nil = the first
 

@@ -38,7 +38,7 @@ type line struct {
 	text   string
 	reply  string
 	told   bool // what the client made of an answer: it follows the command in the same line
-	refuse int  // so many tries in vain
+	refuse int  // so many refused tries
 }
 
 // add takes a line down.
@@ -167,7 +167,7 @@ func (t *trace) brief(words []string) string {
 	return strings.Join(short, " ")
 }
 
-// numbered are tokens as brief writes them. Those of tries in vain are gone from the trace, so the rest is numbered again.
+// numbered are tokens as brief writes them. Those of refused tries are gone from the trace, so the rest is numbered again.
 var numbered = regexp.MustCompile(`\bt\d+\b`)
 
 // token numbers a token.
@@ -272,7 +272,7 @@ func until(op *history.Op) string {
 	return " until " + stamp(op.Until)
 }
 
-// refused replaces the commands of a try in vain.
+// refused replaces the commands of a refused try.
 func (t *trace) refused(op *history.Op) {
 	try := func(l *line) bool { return l.client == int(op.Worker) && l.at > op.Call && l.at < op.Return }
 	if slices.ContainsFunc(t.lines, func(l *line) bool { return try(l) && l.star }) {
@@ -283,7 +283,7 @@ func (t *trace) refused(op *history.Op) {
 	t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), refuse: 1, text: op.Reason.String()})
 }
 
-// fold makes one line of what belongs together: a command and what its client made of the answer; tries in vain that
+// fold makes one line of what belongs together: a command and what its client made of the answer; refused tries that
 // nothing of the same client comes between.
 func (t *trace) fold() {
 	last := map[int]*line{}

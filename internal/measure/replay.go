@@ -15,7 +15,7 @@ type Replay struct {
 	end     time.Duration   // of the last operation that returned
 	never   time.Duration   // call of the first operation that never returned
 	roles   []Roles         // of the whole history
-	moments []time.Duration // of violations; nil = nobody has asked
+	moments []time.Duration // of violations; nil = not computed yet
 	meter   *Meter
 	viewer  *Viewer
 	next    int

@@ -19,7 +19,7 @@ type waits struct {
 	granted  *histogram // lengths of the waits that were granted within the window
 	censored *histogram // lengths seen of the others
 	entered  *histogram // ages of the truncated ones when the window opened
-	random   *histogram // lengths, each counted once for every microsecond of it within the window; nil if nobody asks
+	random   *histogram // lengths, each counted once for every microsecond of it within the window; nil = not kept
 }
 
 func newWaits(from, to time.Duration) *waits {
