@@ -112,7 +112,7 @@ func (s *schedule) openClients() error {
 		if i > 0 && !s.o.Together {
 			process = &locks.Process{}
 		}
-		c, err := s.w.open(i, s.spec, s.o, s.sites, process, &s.views)
+		c, err := s.openClient(i, process)
 		if err != nil {
 			return fmt.Errorf("open %s: %w", s.spec.Name, err)
 		}
