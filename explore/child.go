@@ -134,7 +134,7 @@ func execute(t *testing.T, in io.Reader, known []locks.Spec) (Report, error) {
 		r, err = Run(t, spec, o.Options)
 	}
 	if err == nil && r.Found != nil && o.Real {
-		r.Real, err = OnServers(t, spec, o.Options, r.Found)
+		r.Real, err = onServers(t, spec, o.Options, r.Found)
 	}
 	if err == nil && r.Found != nil && o.File != "" {
 		r.Found.History.Command, r.Found.History.Started = o.Command, time.Now()

@@ -53,8 +53,8 @@ const (
 	glance       = 2 * time.Millisecond
 )
 
-// OnServers repeats a counterexample on servers that it starts, as many as there are sites. The budget bounds it.
-func OnServers(t *testing.T, spec locks.Spec, o Options, f *Found) (*Real, error) {
+// onServers repeats a counterexample on servers that it starts, as many as there are sites. The budget bounds it.
+func onServers(t *testing.T, spec locks.Spec, o Options, f *Found) (*Real, error) {
 	t.Helper()
 	script, o, err := stretched(t, spec, o, f)
 	if err != nil {

@@ -56,13 +56,10 @@ func (t *trace) deviation(s *schedule, o option) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	what := "its " + kinds[o.e.kind]
-	switch o.e.kind {
-	case request:
+	if x := o.e.x; x != nil {
 		what = t.sent(o.e.site, o.e.words)
-	case reply:
-		what = "the reply to " + t.sent(o.e.site, o.e.words)
-		if o.e.x.pushed {
-			what = t.sent(o.e.site, o.e.words)
+		if o.e.kind == reply && !x.pushed {
+			what = "the reply to " + what
 		}
 	}
 	switch o.act {

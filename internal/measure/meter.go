@@ -29,7 +29,7 @@ type Meter struct {
 	interval interval
 
 	// Stores is read by others, between or after observations.
-	Stores  Stores
+	Stores  stores
 	visits  results.Visits
 	warm    int64            // visits that went well in the warm-up
 	errors  map[string]int64 // operations that were not OK, by kind, outcome and reason
@@ -46,8 +46,8 @@ type Meter struct {
 	idleWaited time.Duration // nobody held the page's lock while somebody waited for it
 }
 
-// Stores counts the writes of the counter over the whole run, the warm-up included.
-type Stores struct {
+// stores counts the writes of the counter over the whole run, the warm-up included.
+type stores struct {
 	Acknowledged int64
 	Unknown      int64
 	Fenced       int64 // refused by the counter's fence
