@@ -40,19 +40,17 @@ type Judgement struct {
 
 // Judgement is that of a judged run.
 func (r *Run) Judgement() Judgement {
-	agents := ""
+	j := Judgement{
+		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Faults: r.Faults, Load: r.Workload(), Command: r.Command,
+		Partial: r.Partial, Interactive: r.Interactive, Before: r.Before, Started: r.Started, Took: time.Duration(r.Warmup + r.Measured), Verdicts: r.Verdicts,
+	}
 	if r.Fleet != nil {
-		agents = r.Fleet.Text()
+		j.Agents = r.Fleet.Text()
 	}
-	errors := ""
 	if r.Visits.Done == 0 {
-		errors = r.errorsText()
+		j.Errors = r.errorsText()
 	}
-	return Judgement{
-		Agents: agents, Errors: errors, Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
-		Interactive: r.Interactive, Before: r.Before, Started: r.Started, Took: time.Duration(r.Warmup + r.Measured),
-		Verdicts: r.Verdicts,
-	}
+	return j
 }
 
 // Name says what was judged: a topology and a lock, and a scenario if it was one.
