@@ -95,7 +95,7 @@ func (c *Case) effort() (e effort) {
 		if op.Kind == history.End {
 			since[op.Worker] = 0
 		}
-		if op.Kind != history.Acquire || op.Hold != op.ID && op.Hold != 0 {
+		if op.Kind != history.Acquire || !op.Outermost() {
 			continue
 		}
 		if since[op.Worker] == 0 {

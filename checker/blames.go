@@ -58,7 +58,7 @@ func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 	return worst
 }
 
-// mercy says what is not held against the lock, and why.
-func (b *blames[W]) mercy(what string) string {
+// excuseText says what is not held against the lock, and why.
+func (b *blames[W]) excuseText(what string) string {
 	return fmt.Sprintf("%s %s are not held against the lock: %s", human.Count(b.excused), what, b.excuse)
 }

@@ -131,7 +131,7 @@ func (u *updates) ofValues(unread int, inexact bool, more int64) Verdict {
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, by their values: nothing says whose stores were seen",
 			human.Count(u.lost), human.Count(u.acknowledged))
 	case u.excused > 0:
-		v.Summary = u.mercy("lost page views")
+		v.Summary = u.excuseText("lost page views")
 	case u.acknowledged == 0:
 		v.Summary = "no page view was stored"
 	case more > 0:

@@ -239,7 +239,7 @@ func (c *Case) grants() {
 
 // opens tells whether an operation is an acquire that makes a hold: not refused, and no re-entry.
 func opens(op *history.Op) bool {
-	return op.Kind == history.Acquire && op.Outcome != history.Failed && (op.Hold == op.ID || op.Hold == 0)
+	return op.Kind == history.Acquire && op.Outcome != history.Failed && op.Outermost()
 }
 
 // stamp is a time and the index of what happened then. Sorting stamps moves 16 bytes where sorting operations moves 128.
@@ -255,29 +255,15 @@ func (s stamp) compare(t stamp) int {
 	return cmp.Compare(s.index, t.index)
 }
 
-// group lists the holds of every key in one array.
+// group lists the holds of every key.
 func (c *Case) group() {
 	c.place = map[int32]int32{}
-	var sizes []int32
-	number := func(key int32) int32 {
-		n, ok := c.place[key]
-		if !ok {
-			n = int32(len(sizes))
-			c.place[key] = n
-			sizes = append(sizes, 0)
-		}
-		return n
-	}
-	for i := range c.holds {
-		sizes[number(c.holds[i].Key)]++
-	}
 	all := make([]int32, len(c.holds))
-	c.byKey = make([][]int32, len(sizes))
-	for n, size := range sizes {
-		c.byKey[n], all = all[:0:size], all[size:]
-	}
 	for i := range c.holds {
-		n := number(c.holds[i].Key)
-		c.byKey[n] = append(c.byKey[n], int32(i))
+		all[i] = int32(i)
+		if _, known := c.place[c.holds[i].Key]; !known {
+			c.place[c.holds[i].Key] = int32(len(c.place))
+		}
 	}
+	c.byKey = bucket(all, len(c.place), func(i int32) int32 { return c.place[c.holds[i].Key] })
 }

@@ -37,6 +37,14 @@ func (r *ruler) half(h *hold) time.Duration {
 // slack is by how much the clocks of two processes may differ.
 func (c *Case) slack(a, b int16) time.Duration { return c.Bounds.Between(a, b) }
 
+// anySlack is by how much the clocks of any two workers may differ.
+func (c *Case) anySlack() time.Duration {
+	if c.processes > 1 {
+		return c.Bounds.Slack
+	}
+	return 0
+}
+
 // group is holds that are compared with each other.
 type group struct {
 	scope scope

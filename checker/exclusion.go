@@ -41,7 +41,7 @@ const keptLosses = 8 // witnesses that porcupine is asked about
 // examine finds all violations of exclusion. Several checkers use the result.
 func (c *Case) examine() *findings {
 	c.once.Do(func() {
-		x := newExaminer(c)
+		x := &examiner{c: c, sweeper: newSweeper(c), findings: findings{misses: map[string]int64{}}}
 		for _, holds := range c.byKey {
 			x.key(holds)
 		}
@@ -72,7 +72,7 @@ func checkExclusion(c *Case) Verdict {
 	case v.Status == Fail:
 		tell(c, &v, worst)
 	case f.excused > 0:
-		v.Summary = f.mercy("overlaps")
+		v.Summary = f.excuseText("overlaps")
 	case f.misses["possible"] > 0:
 		v.Summary = fmt.Sprintf("%s overlaps are shorter than the %s by which the processes' clocks may differ",
 			human.Count(f.misses["possible"]), human.Duration(c.differ()))
@@ -106,10 +106,6 @@ type examiner struct {
 	sweeper *sweeper
 	blamed  map[int32]bool
 	broke   map[int32]finding // by hold: the last broken guarantee that it was part of
-}
-
-func newExaminer(c *Case) *examiner {
-	return &examiner{c: c, sweeper: newSweeper(c), findings: findings{misses: map[string]int64{}}}
 }
 
 // key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.

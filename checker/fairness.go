@@ -80,15 +80,14 @@ func (b *bypasses) bypassed() {
 		byStart[i] = stamp{b.waits[i].start, int32(i)}
 	}
 	slices.SortFunc(byStart, stamp.compare)
-	byStart = b.byPage(byStart)
-	rank := make([]int32, len(b.waits))
+	rank, next := make([]int32, len(b.waits)), int32(0)
 	base := make([]int32, b.keys) // the rank of a key's first wait
 	tree := make([]int32, len(b.waits)+1)
-	for r, s := range byStart {
-		i := s.index
-		rank[i] = int32(r)
-		if r == 0 || b.waits[byStart[r-1].index].key != b.waits[i].key {
-			base[b.waits[i].key] = int32(r)
+	for key, page := range bucket(byStart, b.keys, func(s stamp) int32 { return b.waits[s.index].key }) {
+		base[key] = next
+		for _, s := range page {
+			rank[s.index] = next
+			next++
 		}
 	}
 	for i := 1; i < len(tree); i++ {
@@ -110,24 +109,6 @@ func (b *bypasses) bypassed() {
 	}
 }
 
-// byPage puts the waits of each page together and keeps their order.
-func (b *bypasses) byPage(list []stamp) []stamp {
-	next := make([]int32, b.keys+1)
-	for _, s := range list {
-		next[b.waits[s.index].key+1]++
-	}
-	for k := range b.keys {
-		next[k+1] += next[k]
-	}
-	sorted := make([]stamp, len(list))
-	for _, s := range list {
-		k := b.waits[s.index].key
-		sorted[next[k]] = s
-		next[k]++
-	}
-	return sorted
-}
-
 // order finds the inversions since the last disturbance, which nothing excuses, and then all others.
 func (b *bypasses) order() {
 	found, seen := make([]bool, len(b.waits)), make([]bool, len(b.waits))
@@ -146,8 +127,9 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 		p := b.waits[i].process
 		of[p] = append(of[p], int32(i))
 	}
-	b.inversions(all, b.Bounds.Slack, since, found, seen)
-	if b.processes > 1 && b.Bounds.Slack > 0 {
+	slack := b.anySlack()
+	b.inversions(all, slack, since, found, seen)
+	if slack > 0 {
 		for _, waits := range of {
 			b.inversions(waits, 0, since, found, seen)
 		}
@@ -159,9 +141,6 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 // called its last try last is enough.
 func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wait) time.Duration, found, seen []bool) {
 	byCall, byQueue := slices.Clone(waits), slices.Clone(waits)
-	if b.processes == 1 {
-		slack = 0
-	}
 	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }
 	slices.SortFunc(byCall, func(i, j int32) int { return int(b.waits[i].start - b.waits[j].start) })
 	slices.SortFunc(byQueue, func(i, j int32) int { return cmp.Compare(since(&b.waits[i]), since(&b.waits[j])) })

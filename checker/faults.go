@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -76,25 +77,20 @@ func (c *Case) findWindows() {
 // same time or less than a lease before: what clients gave up to wait for came about when the sites were back, and stays
 // there until its lease is over.
 func (c *Case) addUp() {
-	spares := func(w *window) bool { return w.effect.Known() && w.effect.Spares }
 	var alone []*window
 	for i := range c.windows {
-		if w := &c.windows[i]; spares(w) {
+		if w := &c.windows[i]; w.effect.Known() && w.effect.Spares {
 			alone = append(alone, w)
 		}
 	}
-	var later []*window
 	for _, w := range alone {
 		if slices.ContainsFunc(alone, func(v *window) bool {
 			return v != w && v.from <= w.from && plus(v.to, c.lease) >= w.from
 		}) {
-			later = append(later, w)
+			e := *w.effect
+			e.Spares = false
+			w.effect = &e
 		}
-	}
-	for _, w := range later {
-		e := *w.effect
-		e.Spares = false
-		w.effect = &e
 	}
 }
 
@@ -122,12 +118,7 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 // unknownRecovery is what a deployment is given that does not say how long it needs.
 const unknownRecovery = 5 * time.Second
 
-func (c *Case) recovery() time.Duration {
-	if c.Bounds.Recovery == 0 {
-		return unknownRecovery
-	}
-	return c.Bounds.Recovery
-}
+func (c *Case) recovery() time.Duration { return cmp.Or(c.Bounds.Recovery, unknownRecovery) }
 
 // String names the fault with its times.
 func (w *window) String() string {
@@ -153,9 +144,7 @@ func (c *Case) explained(from, to, felt time.Duration, can func(*history.Effect)
 		if w.fault {
 			return w
 		}
-		if other == nil {
-			other = w
-		}
+		other = cmp.Or(other, w)
 	}
 	return other
 }

@@ -25,7 +25,6 @@ type fences struct {
 	*Case
 	grants   int64
 	compared int64 // grants that came after another for certain
-	stores   int64
 	refused  int64
 	unfenced int64 // stale stores that a counter without a fence accepted
 	blames[[2]int32]
@@ -45,7 +44,7 @@ func (g *fences) disorder(cause string, before, after int32) {
 }
 
 func isGrant(op *history.Op) bool {
-	return op.Kind == history.Acquire && op.Outcome == history.OK && op.Key >= 0 && (op.Hold == op.ID || op.Hold == 0)
+	return op.Kind == history.Acquire && op.Outcome == history.OK && op.Key >= 0 && op.Outermost()
 }
 
 // repeats finds tokens that were given twice. It sorts only if tokens do not grow in the order of the grants' returns.
@@ -123,7 +122,6 @@ func (g *fences) resource() {
 		if op.Outcome != history.OK {
 			return
 		}
-		g.stores++
 		if p := g.index.at(op.Seen); p >= 0 && store(&g.Ops[p]) && g.Ops[p].Key == op.Key && g.Ops[p].Fence > op.Fence {
 			older = p
 		}
@@ -159,7 +157,7 @@ func (g *fences) verdict() Verdict {
 		}
 		v.Summary = fmt.Sprintf("%s faults in the order of %s fencing tokens: %s", human.Count(v.Violations), human.Count(g.grants), v.Cause)
 	case g.excused > 0:
-		v.Summary = g.mercy("fencing tokens out of order")
+		v.Summary = g.excuseText("fencing tokens out of order")
 	case g.grants < 2:
 		v.Summary = "fewer than two grants have no order"
 	case g.compared < min(enoughHandOffs, g.grants/2):

@@ -3,7 +3,6 @@ package checker
 import (
 	"cmp"
 	"slices"
-	"sort"
 	"time"
 
 	"hammerlock/history"
@@ -174,8 +173,8 @@ func (c *Case) tokens() []token {
 }
 
 func holder(tokens []token, t uint64) int32 {
-	i := sort.Search(len(tokens), func(i int) bool { return tokens[i].token >= t })
-	if i == len(tokens) || tokens[i].token != t {
+	i, found := slices.BinarySearchFunc(tokens, t, func(x token, t uint64) int { return cmp.Compare(x.token, t) })
+	if !found {
 		return -1
 	}
 	return tokens[i].hold
@@ -261,7 +260,7 @@ func (c *Case) cutOff() {
 			last[lane] = op.Return
 		}
 		switch {
-		case op.Kind == history.Acquire && (op.Hold == op.ID || op.Hold == 0):
+		case op.Kind == history.Acquire && op.Outermost():
 			open[lane] = c.index.hold(op.ID) + 1
 		case op.Kind == history.End:
 			delete(open, lane)
@@ -280,17 +279,12 @@ func (c *Case) cutOff() {
 // contend marks the holds during which another worker tried for the lock. It compares each try with the last grant that
 // returned before it did.
 func (c *Case) contend() {
-	last := map[int32]*int32{}               // by key: one more than the grant that was the last to return
+	last := map[int32]int32{}                // by key: one more than the grant that was the last to return
 	waited := make([]*history.Op, c.workers) // by worker: the try before, if it was refused
 	for i := range c.Ops {
 		op := &c.Ops[i]
-		if op.Kind != history.Acquire || op.Worker < 0 || op.Hold != op.ID && op.Hold != 0 {
+		if op.Kind != history.Acquire || op.Worker < 0 || !op.Outermost() {
 			continue
-		}
-		now := last[op.Key]
-		if now == nil {
-			now = new(int32)
-			last[op.Key] = now
 		}
 		since := op.Call
 		if w := waited[op.Worker]; op.Outcome == history.OK && w != nil && w.Key == op.Key && op.Call <= w.Return+1 {
@@ -300,11 +294,11 @@ func (c *Case) contend() {
 		if op.Outcome == history.Failed {
 			waited[op.Worker] = op
 		}
-		if n := *now - 1; n >= 0 {
+		if n := last[op.Key] - 1; n >= 0 {
 			c.tried(&c.holds[n], op, since)
 		}
 		if op.Outcome == history.OK {
-			*now = c.index.hold(op.ID) + 1
+			last[op.Key] = c.index.hold(op.ID) + 1
 		}
 	}
 }

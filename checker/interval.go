@@ -121,11 +121,11 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	if s.kind == returned {
 		need = s.call
 	}
-	refreshed := false
+	refreshed, unknown := false, false // unknown: an extension without an answer may have carried the lease further than is known
 	for k := len(h.Extends) - 1; k >= 0; k-- {
 		op := &r.c.Ops[h.Extends[k]]
 		if op.Outcome == history.Unknown {
-			s.most = min(s.most, r.promised(op))
+			s.most, unknown = min(s.most, r.promised(op)), true
 		}
 		if op.Outcome != history.OK {
 			continue
@@ -141,7 +141,7 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	} else if s.kind == gone && s.least != history.Forever && s.most > h.releaseReturn && r.c.brokenPromise(h.Call, h.releaseReturn, h.TTL) == nil {
 		s.hi = min(s.hi, minus(h.releaseReturn, s.least))
 	}
-	if need > -history.Forever && !unknownBetween(r.c, h) {
+	if need > -history.Forever && !unknown {
 		s.lo = max(s.lo, minus(need, r.most(h.TTL)))
 	}
 	if !coupled {
@@ -152,16 +152,6 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	s.hi, s.call, s.over = plus(s.hi, half), minus(s.call, half), minus(s.over, half)
 	s.most = minus(s.most, half)
 	return s
-}
-
-// unknownBetween tells whether an extension without an answer may have carried the lease further than is known.
-func unknownBetween(c *Case, h *hold) bool {
-	for _, i := range h.Extends {
-		if c.Ops[i].Outcome == history.Unknown {
-			return true
-		}
-	}
-	return false
 }
 
 // end is when a hold that began at x has ended at the earliest.

@@ -53,7 +53,7 @@ func checkLeaseValidity(c *Case) Verdict {
 		v.Evidence, v.Story = worst.evidence, worst.story
 		v.Summary = fmt.Sprintf("%s of %s wrong, the worst by %s", human.Count(v.Violations), human.Quantity(v.Exposed, "lease"), v.Cause)
 	case l.excused > 0:
-		v.Summary = l.mercy("leases that were not renewed")
+		v.Summary = l.excuseText("leases that were not renewed")
 	case v.Exposed == 0:
 		v.Summary = "no lease was granted"
 	default:

@@ -59,14 +59,9 @@ func checkLinearizable(c *Case) Verdict {
 
 // around lists the holds near one, of its key.
 func (c *Case) around(hold int32) []int32 {
-	for _, holds := range c.byKey {
-		if len(holds) == 0 || c.holds[holds[0]].Key != c.holds[hold].Key {
-			continue
-		}
-		at, _ := slices.BinarySearch(holds, hold)
-		return holds[max(at-aroundWitness, 0):min(at+aroundWitness, len(holds))]
-	}
-	return nil
+	holds := c.byKey[c.place[c.holds[hold].Key]]
+	at, _ := slices.BinarySearch(holds, hold)
+	return holds[max(at-aroundWitness, 0):min(at+aroundWitness, len(holds))]
 }
 
 // randomWindows draws windows, seeded by the sizes of the history.

@@ -139,7 +139,7 @@ func (l *livenessCheck) waiting() []stretch {
 		}
 	})
 	l.waits = int64(len(list))
-	pages := bucket(list, l.keys)
+	pages := bucket(list, l.keys, func(s stretch) int32 { return s.key })
 	list = list[:0]
 	byStop := func(a, b stretch) int { return cmp.Compare(a.to, b.to) }
 	for _, page := range pages {
@@ -160,20 +160,21 @@ func (l *livenessCheck) waiting() []stretch {
 	return list
 }
 
-// bucket lists the stretches of each page, in the order that they have, in one array.
-func bucket(list []stretch, keys int) [][]stretch {
-	sizes := make([]int, keys)
-	for i := range list {
-		sizes[list[i].key]++
+// bucket divides a list by numbers below n. The parts lie in one array, and each keeps the order that its elements have.
+func bucket[T any](list []T, n int, of func(T) int32) [][]T {
+	sizes := make([]int, n)
+	for _, x := range list {
+		sizes[of(x)]++
 	}
-	all, pages := make([]stretch, len(list)), make([][]stretch, keys)
-	for k, n := range sizes {
-		pages[k], all = all[:0:n], all[n:]
+	all, parts := make([]T, len(list)), make([][]T, n)
+	for k, size := range sizes {
+		parts[k], all = all[:0:size], all[size:]
 	}
-	for _, s := range list {
-		pages[s.key] = append(pages[s.key], s)
+	for _, x := range list {
+		k := of(x)
+		parts[k] = append(parts[k], x)
 	}
-	return pages
+	return parts
 }
 
 // idle lists when no hold covers a page, or when a semaphore has as many permits left as are wanted. held is the period that a hold covers.

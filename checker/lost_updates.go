@@ -22,9 +22,9 @@ type updates struct {
 	link  []int32 // by operation, plus one: in the chain, its next; outside, where its branch left the chain
 	pages []page  // by key
 
-	acknowledged, unknown, lost int64
-	unseen                      int64 // not acknowledged, but seen, and lost
-	unexplained                 int64 // reads of stores that the history does not have, or whose value it does not have
+	acknowledged, lost int64
+	unseen             int64 // not acknowledged, but seen, and lost
+	unexplained        int64 // reads of stores that the history does not have, or whose value it does not have
 	blames[witness]
 }
 
@@ -84,8 +84,6 @@ func (u *updates) read() {
 			u.pages[op.Key].stores = u.pages[op.Key].stores || op.Outcome == history.OK
 			if op.Outcome == history.OK {
 				u.acknowledged++
-			} else if op.Outcome == history.Unknown {
-				u.unknown++
 			}
 			wrote = 1
 		case op.Kind == history.Final && op.Outcome == history.OK:

@@ -124,10 +124,7 @@ func (c *Case) manyWaits() int {
 // waits emits every wait, in the order of their stops but for those without an End. In a history without End operations
 // it is unknown which tries belong together, so each is a wait of its own.
 func (c *Case) waits(emit func(*wait)) {
-	open := make([]wait, c.workers)
-	for i := range open {
-		open[i].worker = -1
-	}
+	open := slices.Repeat([]wait{{worker: -1}}, c.workers)
 	stop := func(w *wait, at time.Duration) {
 		if w.worker >= 0 {
 			w.stop = at
@@ -146,7 +143,7 @@ func (c *Case) waits(emit func(*wait)) {
 			stop(w, op.Return)
 		case op.Kind == history.Crash:
 			stop(w, op.Call)
-		case op.Kind == history.Acquire && (op.Hold == op.ID || op.Hold == 0):
+		case op.Kind == history.Acquire && op.Outermost():
 			if w.worker >= 0 && w.key != op.Key {
 				stop(w, w.last)
 			}

@@ -185,7 +185,7 @@ func (r *reentries) verdict() Verdict {
 	case r.exposed == 0:
 		v.Summary = "no hold was re-entered"
 	case r.excused > 0:
-		v.Summary = r.mercy("wrong answers")
+		v.Summary = r.excuseText("wrong answers")
 	default:
 		v.Status = Pass
 		v.Summary = fmt.Sprintf("%s holds re-entered, counts and tokens right: %s", human.Count(r.exposed), atMost(r.exposed))

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -47,7 +48,7 @@ func checkRelease(c *Case) Verdict {
 		v.Evidence, v.Story = worst.evidence, worst.story
 		v.Summary = fmt.Sprintf("%s of %s releases were answered wrongly: %s", human.Count(v.Violations), human.Count(v.Exposed), v.Cause)
 	case s.excused > 0:
-		v.Summary = s.mercy("wrong answers")
+		v.Summary = s.excuseText("wrong answers")
 	case v.Exposed == 0:
 		v.Summary = "no release was answered"
 	default:
@@ -120,12 +121,10 @@ func (s *releases) regranted(holds []int32, at int, op *history.Op, over time.Du
 // extendedAfter tells whether an extension of h succeeded after o was granted: that is judged elsewhere, and explains
 // the release.
 func (s *sweeper) extendedAfter(h, o *hold) bool {
-	for _, i := range h.Extends {
-		if op := &s.c.Ops[i]; op.Outcome == history.OK && op.Return > o.Call {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.Extends, func(i int32) bool {
+		op := &s.c.Ops[i]
+		return op.Outcome == history.OK && op.Return > o.Call
+	})
 }
 
 // groundless finds an owner who was refused within its lease as if somebody else had the lock, or had touched it, although

@@ -133,7 +133,7 @@ func judgeSums(c *Case) Verdict {
 		unread = unread || !p.read
 		lost += p.lost()
 		more += p.more()
-		named = named && p.silent == 0 && p.distinct() && (len(p.told) == 0 || p.told[0].Value > 0 && p.told[len(p.told)-1].Value <= p.final)
+		named = named && p.silent == 0 && len(p.counts()) == len(p.told) && (len(p.told) == 0 || p.told[0].Value > 0 && p.told[len(p.told)-1].Value <= p.final)
 	}
 	v := Verdict{Exposed: acknowledged}
 	switch {
@@ -161,14 +161,9 @@ func judgeSums(c *Case) Verdict {
 	return v
 }
 
-// distinct tells whether no two visits were told the same count.
-func (s *served) distinct() bool {
-	for i := 1; i < len(s.told); i++ {
-		if s.told[i].Value == s.told[i-1].Value {
-			return false
-		}
-	}
-	return true
+// counts lists one visit for each count that visits were told.
+func (s *served) counts() []*history.Op {
+	return slices.CompactFunc(slices.Clone(s.told), func(a, b *history.Op) bool { return a.Value == b.Value })
 }
 
 // untold is the verdict on counts where no answer tells one.

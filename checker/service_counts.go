@@ -3,7 +3,6 @@ package checker
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -130,7 +129,7 @@ const windowOfCounts = 300
 // compareWithPorcupine asks for a second opinion on windows of neighbouring counts. Of visits that were told the same count
 // it takes one: two of them need no opinion, and there are exponentially many ways to choose.
 func (s *served) compareWithPorcupine(v *Verdict, r *rand.Rand) {
-	all := slices.CompactFunc(slices.Clone(s.told), func(a, b *history.Op) bool { return a.Value == b.Value })
+	all := s.counts()
 	for n := 0; n < windowsAtRandom && len(all) > 1; n++ {
 		from := r.IntN(max(len(all)-windowOfCounts, 0) + 1)
 		told := all[from:min(from+windowOfCounts, len(all))]

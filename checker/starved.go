@@ -128,22 +128,15 @@ func (l *livenessCheck) starved() {
 				first[i] = first[i+1]
 			}
 		}
+		slack := l.anySlack()
 		for i := range list {
 			w := &list[i]
-			n, _ := slices.BinarySearchFunc(come, w.queued+l.lease+l.slackOf(), func(r wait, t time.Duration) int { return cmp.Compare(r.start, t+1) })
-			if n < len(come) && come[first[n]].stop+l.slackOf() < w.asked {
+			n, _ := slices.BinarySearchFunc(come, w.queued+l.lease+slack, func(r wait, t time.Duration) int { return cmp.Compare(r.start, t+1) })
+			if n < len(come) && come[first[n]].stop+slack < w.asked {
 				l.passedOver(w, &come[first[n]])
 			}
 		}
 	}
-}
-
-// slackOf is by how much the clocks of any two workers may differ.
-func (l *livenessCheck) slackOf() time.Duration {
-	if l.processes > 1 {
-		return l.Bounds.Slack
-	}
-	return 0
 }
 
 func (l *livenessCheck) passedOver(w, reader *wait) {

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -53,7 +54,7 @@ func tell(c *Case, v *Verdict, f finding) {
 		v.Evidence = append(v.Evidence, c.Ops[n])
 		v.Story = append(v.Story, used(&c.Ops[n], i, j))
 	}
-	slices.SortStableFunc(v.Evidence, func(a, b history.Op) int { return stamp{a.Return, 0}.compare(stamp{b.Return, 0}) })
+	slices.SortStableFunc(v.Evidence, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 	for n := range c.windows {
 		switch w := &c.windows[n]; {
 		case !w.meets(i.Call, j.Return):

@@ -36,7 +36,6 @@ type Stream struct {
 type Violation struct {
 	Checker string // that finds it, too
 	Text    string
-	Key     int32
 	At      time.Duration // when it happened
 	Seen    time.Duration // when it was proved
 	Workers [2]int32
@@ -79,9 +78,8 @@ type front struct {
 
 // NewStream makes a stream for a run with that header.
 func NewStream(h *history.Header) *Stream {
-	s := &Stream{excludes: h.Claims.Excludes, service: h.Service, holds: map[history.ID]*belief{},
+	return &Stream{excludes: h.Claims.Excludes, service: h.Service, holds: map[history.ID]*belief{},
 		tokens: map[uint64]*belief{}, incompleteFrom: history.Forever, updates: newChains(), clocks: &h.Bounds.Agreement}
-	return s
 }
 
 // Observe takes an operation in.
@@ -94,7 +92,7 @@ func (s *Stream) Observe(op *history.Op) {
 	}
 	switch op.Kind {
 	case history.Acquire:
-		if op.Outcome == history.OK && (op.Hold == op.ID || op.Hold == 0) {
+		if op.Outcome == history.OK && op.Outermost() {
 			s.grant(op)
 		}
 	case history.Extend:
@@ -116,7 +114,7 @@ func (s *Stream) Observe(op *history.Op) {
 		}
 	case history.Load, history.Store:
 		if first := s.updates.observe(op); first != nil {
-			s.report(Violation{Checker: lostUpdates.Name, Key: op.Key, At: op.Return, Seen: s.now,
+			s.report(Violation{Checker: lostUpdates.Name, At: op.Return, Seen: s.now,
 				Workers: [2]int32{first.worker, op.Worker}, Ops: [2]history.ID{first.child, op.ID}}, func() string {
 				return fmt.Sprintf("%s and %s both replaced page view %d of page %d: one is lost", who(first.worker),
 					who(op.Worker), op.Value-1, op.Key)
@@ -266,7 +264,7 @@ func (s *Stream) overlap(l *front, first int32, b *belief) {
 	if !s.excludes {
 		return // nobody promised anything
 	}
-	s.report(Violation{Checker: Exclusion.Name, Key: b.key, At: b.from, Seen: s.now,
+	s.report(Violation{Checker: Exclusion.Name, At: b.from, Seen: s.now,
 		Workers: [2]int32{a.worker, b.worker}, Ops: [2]history.ID{a.id, b.id}}, func() string {
 		return fmt.Sprintf("%s was granted page %d at %s while %s, granted at %s, believed in it until %s", who(b.worker), b.key,
 			clock(b.from), who(a.worker), clock(a.from), clock(a.to))

@@ -147,10 +147,7 @@ func (l *livenessCheck) trouble() time.Duration {
 // after is the place of the first stretch of a page that ends after a moment, in a list in order.
 func after(list []stretch, key int32, at time.Duration) int {
 	n, _ := slices.BinarySearchFunc(list, stretch{period{to: at}, key}, func(s, t stretch) int {
-		if s.key != t.key {
-			return cmp.Compare(s.key, t.key)
-		}
-		return cmp.Compare(s.to, t.to+1)
+		return cmp.Or(cmp.Compare(s.key, t.key), cmp.Compare(s.to, t.to+1))
 	})
 	return n
 }
@@ -201,10 +198,7 @@ func (l *livenessCheck) unheard(op *history.Op) bool {
 // later and was refused before whoever was granted the lock next asked for it, or could not be made for a reason that is the
 // client's (Other), or one that had no answer for a whole bound.
 func (l *livenessCheck) refusals(list []stretch) []int32 {
-	proofs := make([]int32, len(list))
-	for i := range proofs {
-		proofs[i] = -1
-	}
+	proofs := slices.Repeat([]int32{-1}, len(list))
 	if len(list) == 0 {
 		return proofs
 	}

@@ -323,9 +323,7 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 	if h.Uses[0] >= 0 {
 		begin = max(begin, s.c.Ops[h.Uses[0]].Call)
 	}
-	at, _ := slices.BinarySearchFunc(s.order, end, func(o stamp, t time.Duration) int {
-		return stamp{o.at, 0}.compare(stamp{t, 0})
-	})
+	at, _ := slices.BinarySearchFunc(s.order, end, func(o stamp, t time.Duration) int { return cmp.Compare(o.at, t) })
 	for ; at < len(s.order) && s.order[at].at < store; at++ {
 		o := &s.c.holds[s.order[at].index]
 		from, to := o.believed()

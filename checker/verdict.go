@@ -60,12 +60,7 @@ type Verdict struct {
 // is no evidence.
 func (v *Verdict) Proved() (at time.Duration) {
 	for i := range v.Evidence {
-		op := &v.Evidence[i]
-		if op.Return != history.Forever {
-			at = max(at, op.Return)
-		} else {
-			at = max(at, op.Call)
-		}
+		at = max(at, v.Evidence[i].Latest())
 	}
 	return at
 }

@@ -51,9 +51,8 @@ func (u *updates) conflict(a, b int32) string {
 		if h == nil {
 			continue
 		}
-		if end := h.trusted(); u.Ops[i].Call >= end {
-			return "overrun"
-		} else if load := u.load(i); load >= 0 && u.Ops[load].Call >= end {
+		end, load := h.trusted(), u.load(i)
+		if u.Ops[i].Call >= end || load >= 0 && u.Ops[load].Call >= end {
 			return "overrun"
 		}
 		if u.Ops[i].Return > h.lapse() {
@@ -196,7 +195,7 @@ func (u *updates) verdict() Verdict {
 	case u.acknowledged == 0:
 		v.Summary = "no page view was stored"
 	case u.excused > 0:
-		v.Summary = u.mercy("lost page views")
+		v.Summary = u.excuseText("lost page views")
 	case u.unexplained > 0 && !u.Allowed:
 		v.Summary = fmt.Sprintf("%s reads saw stores that the history does not hold", human.Count(u.unexplained))
 	case unread > 0 && !u.Allowed:

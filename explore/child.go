@@ -19,7 +19,7 @@ import (
 	"hammerlock/locks"
 )
 
-// Command is the hidden argument that makes one of the suite's commands a process that explores. Virtual time is to be had in
+// Command is the hidden argument that makes one of the suite's commands a process that explores. Virtual time is available in
 // tests only, so the process runs what it is asked for as the one test of a test program.
 const Command = "explore-process"
 
@@ -78,7 +78,7 @@ func InProcess(ctx context.Context, orders Orders, before ...string) (Report, er
 	}
 	var a answer
 	if err := json.Unmarshal(stdout.Bytes(), &a); err != nil {
-		if f := stderr.fell(); f != nil {
+		if f := stderr.panicked(); f != nil {
 			f.After = time.Since(begun)
 			return Report{Lock: orders.Lock, Options: orders.Options, Status: checker.Fail, Took: f.After, Found: f}, nil
 		}
@@ -103,7 +103,7 @@ func Serve(t *testing.T, in io.Reader, out io.Writer, known []locks.Spec) {
 	t.Helper()
 	var a answer
 	var err error
-	if a.Report, err = obey(t, in, known); err != nil {
+	if a.Report, err = execute(t, in, known); err != nil {
 		a.Error = err.Error()
 	}
 	if err := json.NewEncoder(out).Encode(a); err != nil {
@@ -111,7 +111,7 @@ func Serve(t *testing.T, in io.Reader, out io.Writer, known []locks.Spec) {
 	}
 }
 
-func obey(t *testing.T, in io.Reader, known []locks.Spec) (Report, error) {
+func execute(t *testing.T, in io.Reader, known []locks.Spec) (Report, error) {
 	var o Orders
 	if err := json.NewDecoder(in).Decode(&o); err != nil {
 		return Report{}, fmt.Errorf("no orders: %w", err)
@@ -134,7 +134,7 @@ func obey(t *testing.T, in io.Reader, known []locks.Spec) (Report, error) {
 		r, err = Run(t, spec, o.Options)
 	}
 	if err == nil && r.Found != nil && o.Real {
-		r.Real, err = OnServers(t, spec, o.Options, r.Found)
+		r.Real, err = onServers(t, spec, o.Options, r.Found)
 	}
 	if err == nil && r.Found != nil && o.File != "" {
 		r.Found.History.Command, r.Found.History.Started = o.Command, time.Now()

@@ -29,8 +29,9 @@ type client struct {
 // laneSlots is far more than what happens between two moments of virtual time.
 const laneSlots = 32
 
-// open makes a client.
-func (w *world) open(number int, spec locks.Spec, o *Options, sites []place, process *locks.Process, views *views) (*client, error) {
+// openClient makes a client, which lives in a process.
+func (s *schedule) openClient(number int, process *locks.Process) (*client, error) {
+	w, spec, o := s.w, s.spec, s.o
 	c := &client{number: number}
 	slots := [3]int{laneSlots, 2, 2}
 	if spec.Claims.Renews {
@@ -42,7 +43,7 @@ func (w *world) open(number int, spec locks.Spec, o *Options, sites []place, pro
 			c.lanes[i].Process = int16(number)
 		}
 	}
-	for site, to := range sites {
+	for site, to := range s.sites {
 		c.sites = append(c.sites, redis.NewClient(&redis.Options{
 			Addr: "memory:1", Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 10, ReadBufferSize: 256, WriteBufferSize: 256,
 			DialerRetries: 1, ReadTimeout: o.long(readTimeout),
@@ -50,50 +51,49 @@ func (w *world) open(number int, spec locks.Spec, o *Options, sites []place, pro
 			Dialer:                   func(context.Context, string, string) (net.Conn, error) { return w.dial(number, site, to) },
 		}))
 	}
-	env := locks.Env{Sites: c.sites, Rand: rand.New(rand.NewPCG(1, uint64(number))), Process: process}
-	if spec.Claims.Renews {
-		env.Renewals = c.lanes[1]
-	}
-	env.Pause = func(context.Context, string) error {
+	env := locks.Env{Sites: c.sites, Rand: rand.New(rand.NewPCG(1, uint64(number))), Process: process, Pause: func(context.Context, string) error {
 		if !w.step(number, between, nil) {
 			return locks.ErrCrashed
 		}
 		return nil
+	}}
+	if spec.Claims.Renews {
+		env.Renewals = c.lanes[1]
 	}
 	lock, err := spec.Open(env)
 	if err != nil {
 		c.close()
 		return nil, err
 	}
-	c.lock = lock
-	counter := &counter{views: views, w: w, client: number}
+	counter := &counter{views: &s.views, w: w, client: number}
 	called := &calledLock{Lock: lock, w: w, client: number, counter: counter}
 	lock, c.lock = called, called
 	if waiter, ok := called.Lock.(locks.Waiter); ok {
 		lock = &waitingLock{called, waiter}
 	}
 	c.workers = workload.Workers{
-		Shape: shape(spec, o, number), Clock: w.clock, Lanes: c.lanes[:1], Counter: counter,
+		Shape: s.shape(number), Clock: w.clock, Lanes: c.lanes[:1], Counter: counter,
 		Locks: []locks.Lock{lock}, Pages: []workload.Page{page}, Claims: spec.Claims, Judged: true,
 	}
 	return c, nil
 }
 
 // shape is what a client does: what its lock claims, it uses.
-func shape(spec locks.Spec, o *Options, number int) workload.Shape {
-	s := workload.Shape{
+func (s *schedule) shape(number int) workload.Shape {
+	o, claims := s.o, &s.spec.Claims
+	shape := workload.Shape{
 		Workers: 1, First: number, Keys: 1, Popularity: workload.Even, TTL: o.TTL, Hold: o.Hold, Wait: o.long(patience), Retry: o.long(retry),
 		Visits: o.Visits, End: history.Forever, Seed: 1,
-		Readers: 0.5, Upgrade: 2, Permits: max(spec.Claims.Permits, 1),
-		Heed: !spec.Claims.Fences, // a fence is there for those who do not
+		Readers: 0.5, Upgrade: 2, Permits: max(claims.Permits, 1),
+		Heed: !claims.Fences, // a fence is there for those who do not
 	}
-	if spec.Claims.Expires && !spec.Claims.Renews {
-		s.Extend = o.TTL
+	switch {
+	case claims.Renews: // a hold is to outlast its lease
+		shape.Hold = max(shape.Hold, o.TTL*11/10)
+	case claims.Expires:
+		shape.Extend = o.TTL
 	}
-	if spec.Claims.Renews { // a hold is to outlast its lease
-		s.Hold = max(s.Hold, o.TTL*11/10)
-	}
-	return s
+	return shape
 }
 
 func (c *client) close() {
@@ -114,46 +114,39 @@ type calledLock struct {
 	closed  bool
 }
 
-func (c *calledLock) during(ctx context.Context) (context.Context, func()) {
+// call makes a call that can be called off.
+func (c *calledLock) call(ctx context.Context, name string, do func(context.Context) (locks.Lease, error)) (l locks.Lease, err error) {
+	defer c.caught(name, &err)
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	c.w.call(c.client, cancel)
-	return ctx, func() {
-		c.w.call(c.client, nil)
-		cancel()
-	}
+	defer c.w.call(c.client, nil)
+	return do(ctx)
 }
 
-func (c *calledLock) Acquire(ctx context.Context, key string, ttl time.Duration) (l locks.Lease, err error) {
-	defer c.caught("Acquire", &err)
-	ctx, done := c.during(ctx)
-	defer done()
-	l, err = c.Lock.Acquire(ctx, key, ttl)
-	c.counter.fence, c.counter.reads = l.Fence, false
-	return l, err
+func (c *calledLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	return c.call(ctx, "Acquire", func(ctx context.Context) (locks.Lease, error) {
+		l, err := c.Lock.Acquire(ctx, key, ttl)
+		c.counter.fence, c.counter.reads = l.Fence, false
+		return l, err
+	})
 }
 
 // AcquireShare is Acquire for those who are not alone.
-func (c *calledLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (l locks.Lease, err error) {
-	defer c.caught("AcquireShare", &err)
+func (c *calledLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease, error) {
 	c.counter.reads, c.counter.looked = true, false
-	ctx, done := c.during(ctx)
-	defer done()
-	return c.Lock.(locks.Sharer).AcquireShare(ctx, key, ttl, permits)
+	return c.call(ctx, "AcquireShare", func(ctx context.Context) (locks.Lease, error) {
+		return c.Lock.(locks.Sharer).AcquireShare(ctx, key, ttl, permits)
+	})
 }
 
 // Upgrade makes a reader the writer.
-func (c *calledLock) Upgrade(ctx context.Context, l locks.Lease, ttl time.Duration) (writer locks.Lease, err error) {
-	defer c.caught("Upgrade", &err)
-	ctx, done := c.during(ctx)
-	defer done()
-	return c.Lock.(locks.Upgrader).Upgrade(ctx, l, ttl)
+func (c *calledLock) Upgrade(ctx context.Context, l locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	return c.call(ctx, "Upgrade", func(ctx context.Context) (locks.Lease, error) { return c.Lock.(locks.Upgrader).Upgrade(ctx, l, ttl) })
 }
 
-func (c *calledLock) Extend(ctx context.Context, l locks.Lease, ttl time.Duration) (longer locks.Lease, err error) {
-	defer c.caught("Extend", &err)
-	ctx, done := c.during(ctx)
-	defer done()
-	return c.Lock.Extend(ctx, l, ttl)
+func (c *calledLock) Extend(ctx context.Context, l locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	return c.call(ctx, "Extend", func(ctx context.Context) (locks.Lease, error) { return c.Lock.Extend(ctx, l, ttl) })
 }
 
 func (c *calledLock) Release(ctx context.Context, l locks.Lease) (err error) {

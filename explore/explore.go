@@ -34,7 +34,7 @@ type Options struct {
 	// Unreduced explores every order, also those that differ from another one in nothing that anybody can see.
 	Unreduced bool
 
-	log     io.Writer // what is tried, in case that the process does not survive it; nil = nobody asks
+	log     io.Writer // what is tried, in case that the process does not survive it; nil = not logged
 	only    act       // the one deviation that there is; letGo = all
 	stretch int       // all times are so many times as long; 0 = 1
 }
@@ -71,7 +71,7 @@ type Choice struct {
 	At     int    `json:"at"`
 	Option int    `json:"option"`
 	What   string `json:"what,omitempty"` // in words; a replay that finds something else there has diverged
-	of     int    // how many options there were; 0 = nobody asks
+	of     int    // how many options there were; 0 = not compared
 }
 
 // Level is what the schedules with the same number of deviations came to.
@@ -128,8 +128,8 @@ func (r *Report) Schedules() (n int) {
 	return n
 }
 
-// dice says how often the lock's own chance was waited for.
-func (r *Report) dice() string {
+// repeated says how many schedules were run again because the lock had made another random choice.
+func (r *Report) repeated() string {
 	n := 0
 	for _, l := range r.Levels {
 		n += l.Again
@@ -158,7 +158,7 @@ func (r *Report) Verdict() string {
 	case r.Schedules() == 0:
 		return "not explored: " + r.Reason
 	case r.Status == checker.Pass:
-		return fmt.Sprintf("no violation in all %s %s with at most %s%s%s, in %v", counted(r.Schedules(), "schedule"), of, counted(n, "deviation"), r.dice(),
+		return fmt.Sprintf("no violation in all %s %s with at most %s%s%s, in %v", counted(r.Schedules(), "schedule"), of, counted(n, "deviation"), r.repeated(),
 			r.Beyond, took)
 	default:
 		return fmt.Sprintf("no violation in %s %s, but not all were run: %s (%v)", counted(r.Schedules(), "schedule"), of, r.Reason, took)

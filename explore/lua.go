@@ -76,7 +76,7 @@ func (i *interpreter) compile(script string) *lua.FunctionProto {
 	}
 	if chunk, err := parse.Parse(strings.NewReader(script), "user_script"); err == nil && !special.MatchString(plain.ReplaceAllString(script, "")) {
 		if proto, err = lua.Compile(chunk, "user_script"); err == nil { // else the server says what is wrong
-			proto.IsVarArg = 0 // nobody asks for what it is given, so nothing is made of it
+			proto.IsVarArg = 0 // no script reads its varargs, so none are made
 		}
 	}
 	i.compiled[script] = proto

@@ -13,10 +13,8 @@ import (
 
 // option is one way to go on. The first one is the default; each of the others is a deviation.
 type option struct {
-	s      *schedule
-	e      *event
-	act    act
-	client int
+	e   *event
+	act act
 }
 
 // act is what an option does.
@@ -43,28 +41,28 @@ var acts = [...]string{"goes first", "is paused", "waits for the expiry", "is lo
 
 // what names the option, the same in every replay.
 func (o option) what() string {
-	return fmt.Sprintf("c%d %s: %s", o.client, o.e.name(), acts[o.act])
+	return fmt.Sprintf("c%d %s: %s", o.e.client, o.e.name(), acts[o.act])
 }
 
 // alternatives lists the options of a decision. Deviations concern the event that would be next: what happens to another
 // one can as well happen when that is next, for nothing of it can be seen before.
 func (s *schedule) alternatives(ready []*event) []option {
 	first := ready[0]
-	s.list = append(s.list[:0], option{s, first, letGo, first.client})
+	s.list = append(s.list[:0], option{first, letGo})
 	s.acts = s.deviations(s.acts[:0], first)
 	if s.o.only != letGo {
 		if slices.Contains(s.acts, s.o.only) {
-			s.list = append(s.list, option{s, first, s.o.only, first.client})
+			s.list = append(s.list, option{first, s.o.only})
 		}
 		return s.list
 	}
 	for _, e := range ready[1:] {
 		if !s.commutes(first, e) {
-			s.list = append(s.list, option{s, e, letGo, e.client})
+			s.list = append(s.list, option{e, letGo})
 		}
 	}
 	for _, a := range s.acts {
-		s.list = append(s.list, option{s, first, a, first.client})
+		s.list = append(s.list, option{first, a})
 	}
 	return s.list
 }
@@ -122,13 +120,7 @@ func (s *schedule) deviations(list []act, e *event) []act {
 
 // crashable tells whether a process can crash and leave somebody who could suffer from it.
 func (s *schedule) crashable() bool {
-	n := 0
-	for _, c := range s.crashed {
-		if c {
-			n++
-		}
-	}
-	return !s.o.Together && n < s.o.Clients-1
+	return !s.o.Together && count(s.crashed) < s.o.Clients-1
 }
 
 // expiry is when the next key expires, from now; 0 if none does.
@@ -145,11 +137,11 @@ func (s *schedule) expiry() time.Duration {
 // slowness is how long messages wait when they are slow.
 func (s *schedule) slowness() time.Duration { return cmp.Or(s.o.Delay, s.expiry()+time.Microsecond) }
 
-// take lets the option happen.
-func (o option) take() {
-	s, e := o.s, o.e
+// take lets an option happen.
+func (s *schedule) take(o option) {
+	e := o.e
 	s.state.choose(e, o.act, s.w.clock.Now())
-	s.w.trace.deviation(o)
+	s.w.trace.deviation(s, o)
 	s.w.trace.step(s, e, o.act)
 	switch o.act {
 	case letGo:
@@ -186,7 +178,7 @@ func (o option) take() {
 		s.fault("cancel", 0, history.Effect{Hits: []history.Party{history.Nobody}}, o)
 		s.w.cancelCall(e.client)
 	default:
-		o.breakServer()
+		s.breakServer(o)
 	}
 }
 
@@ -212,10 +204,6 @@ type healing struct {
 
 // fault records a deviation by what it can do, so that the judge knows it.
 func (s *schedule) fault(name string, lasts time.Duration, effect history.Effect, o option) {
-	s.inject(name, lasts, effect, o.what())
-}
-
-func (s *schedule) inject(name string, lasts time.Duration, effect history.Effect, what string) {
 	from := s.w.clock.Now()
 	i := history.Injection{Name: name, At: fmt.Sprintf("@decision %d", len(s.options)-1), From: from, Effect: effect}
 	if lasts > 0 {
@@ -225,7 +213,7 @@ func (s *schedule) inject(name string, lasts time.Duration, effect history.Effec
 	id := s.suite.Next()
 	s.suite.Mark(&history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: from, Value: int64(len(s.history.Faults)), Outcome: history.OK})
 	s.history.Faults = append(s.history.Faults, i)
-	s.history.Notes[id] = what
+	s.history.Notes[id] = o.what()
 }
 
 // heal records the ends of faults that are over.

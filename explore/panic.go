@@ -17,7 +17,7 @@ import (
 // thePanic is the checker that a lock violates that panics, and the cause.
 const thePanic = "panic"
 
-// caught is deferred by what calls a lock. The client of a lock that panics is as good as dead, and the schedule ends.
+// caught is deferred by what calls a lock. The client of a lock that panics counts as dead, and the schedule ends.
 func (c *calledLock) caught(call string, err *error) {
 	p := recover()
 	if p == nil {
@@ -37,7 +37,7 @@ func (w *world) panics(client int, last bool, what string) {
 		w.panicked[client] = cmp.Or(w.panicked[client], what)
 	}
 	w.mu.Unlock()
-	w.wake()
+	signal(w.arrived)
 }
 
 // panicked returns what panicked in a client that lives; empty if nothing did.
@@ -120,8 +120,8 @@ func (t *tail) Write(b []byte) (int, error) {
 // ourOwn begins the methods of this package: a panic in one of them is no lock's.
 const ourOwn = "hammerlock/explore.(*"
 
-// fell is what became of an exploration whose process died of a panic; nil if it died of something else.
-func (t *tail) fell() *Found {
+// panicked is what an exploration found whose process died of a panic; nil if it died of something else.
+func (t *tail) panicked() *Found {
 	text := t.String()
 	at := strings.Index(text, "\npanic: ")
 	if at < 0 {

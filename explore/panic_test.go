@@ -90,7 +90,7 @@ func TestOurOwnPanicIsNoLocks(t *testing.T) {
 		for _, line := range []string{beginsSchedule + "\n", beginsSchedule + "\n", takesDeviation + `{"at":7,"option":2,"what":"c1 reply set: is lost"}` + "\n", "\npanic: oh\n\ngoroutine 7 [running]:\n" + goroutine + "\n\ngoroutine 1 [select]:\nmain()\n"} {
 			_, _ = said.Write([]byte(line))
 		}
-		f := said.fell()
+		f := said.panicked()
 		if (f != nil) != lock || f != nil && (f.Number != 2 || len(f.Schedule) != 1 || f.Schedule[0].At != 7) {
 			t.Errorf("%s: got %+v, want that it is the lock's: %t", goroutine, f, lock)
 		}

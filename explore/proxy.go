@@ -20,19 +20,19 @@ type link struct {
 	far          far
 	wake         chan struct{} // something has changed for the client that reads
 
-	mu         sync.Mutex
-	asked      []byte // by the client, and not looked at yet
-	asks       bool   // a request waits for the scheduler
-	came       []byte // from the server, and not looked at yet
-	comes      bool   // a reply or message waits for the scheduler
-	ready      []byte // for the client
-	closed     bool
-	deadline   time.Time
-	timer      *time.Timer
-	expected   []*exchange // requests that were sent on, in order: replies come in the same order
-	subscribed bool        // what comes is no reply any more, but was published, or confirms a subscription
-	deaf       bool        // the client has closed its end
-	inMulti    bool
+	mu           sync.Mutex
+	asked        []byte // by the client, and not looked at yet
+	asks         bool   // a request waits for the scheduler
+	came         []byte // from the server, and not looked at yet
+	comes        bool   // a reply or message waits for the scheduler
+	ready        []byte // for the client
+	closed       bool
+	deadline     time.Time
+	timer        *time.Timer
+	expected     []*exchange // requests that were sent on, in order: replies come in the same order
+	subscribed   bool        // what comes is no reply any more, but was published, or confirms a subscription
+	clientClosed bool        // its end: nobody reads what comes
+	inMulti      bool
 }
 
 // far is the server's end of a link. It writes what the server says to the link.
@@ -95,14 +95,7 @@ func (l *link) close() {
 	l.mu.Unlock()
 	if !was {
 		l.far.close(subscribed)
-		l.notify()
-	}
-}
-
-func (l *link) notify() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
+		signal(l.wake)
 	}
 }
 
@@ -120,7 +113,7 @@ func (l *link) say(b []byte) {
 	l.mu.Lock()
 	l.ready = append(l.ready, b...)
 	l.mu.Unlock()
-	l.notify()
+	signal(l.wake)
 }
 
 // requests takes on what the client sends, until a request waits for the scheduler.
@@ -133,7 +126,7 @@ func (l *link) requests() {
 		}
 		f, some := cut(&l.asked)
 		if !some || len(f.words) == 0 {
-			over := l.deaf && len(l.expected) == 0
+			over := l.clientClosed && len(l.expected) == 0
 			l.mu.Unlock()
 			if over {
 				l.close() // else the last answer does
@@ -209,10 +202,10 @@ func (l *link) replies() {
 		}
 		x := l.answered(&f)
 		l.comes = !x.quiet
-		deaf := l.deaf
+		left := l.clientClosed
 		l.mu.Unlock()
 		switch {
-		case x.quiet && deaf:
+		case x.quiet && left:
 			l.close()
 		case x.quiet:
 			l.say(f.bytes)
@@ -228,10 +221,10 @@ func (l *link) replies() {
 func (l *link) replied(b []byte, fate fate) {
 	l.mu.Lock()
 	l.comes = false
-	deaf := l.deaf
+	left := l.clientClosed
 	l.mu.Unlock()
 	switch {
-	case fate == broken, deaf && fate == goes:
+	case fate == broken, left && fate == goes:
 		l.close()
 	case fate == goes:
 		l.say(b)
@@ -246,7 +239,7 @@ func (l *link) answered(f *frame) *exchange {
 	}
 	x := l.expected[0]
 	l.expected = l.expected[1:]
-	x.answer, x.answered, x.quiet = f.words, true, x.quiet || l.deaf
+	x.answer, x.answered, x.quiet = f.words, true, x.quiet || l.clientClosed
 	l.w.trace.answered(x)
 	return x
 }
@@ -260,12 +253,12 @@ func (c nearEnd) Read(b []byte) (int, error) {
 		c.mu.Lock()
 		n := copy(b, c.ready)
 		c.ready = c.ready[n:]
-		deaf, closed, deadline := c.deaf, c.closed, c.deadline
+		left, closed, deadline := c.clientClosed, c.closed, c.deadline
 		c.mu.Unlock()
 		switch {
 		case n > 0 || len(b) == 0:
 			return n, nil
-		case deaf:
+		case left:
 			return 0, io.ErrClosedPipe
 		case closed:
 			return 0, io.EOF
@@ -296,7 +289,7 @@ func (c nearEnd) wait(d time.Duration) {
 // Write sends a request, or a part of one.
 func (c nearEnd) Write(b []byte) (int, error) {
 	c.mu.Lock()
-	gone := c.closed || c.deaf
+	gone := c.closed || c.clientClosed
 	if !gone {
 		c.asked = append(c.asked, b...)
 	}
@@ -311,9 +304,9 @@ func (c nearEnd) Write(b []byte) (int, error) {
 // Close notes that nobody will hear what the server still answers.
 func (c nearEnd) Close() error {
 	c.mu.Lock()
-	c.deaf = true
+	c.clientClosed = true
 	c.mu.Unlock()
-	c.notify()
+	signal(c.wake)
 	c.requests()
 	return nil
 }
@@ -322,7 +315,7 @@ func (c nearEnd) SetDeadline(t time.Time) error {
 	c.mu.Lock()
 	c.deadline = t
 	c.mu.Unlock()
-	c.notify()
+	signal(c.wake)
 	return nil
 }
 

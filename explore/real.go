@@ -53,8 +53,8 @@ const (
 	glance       = 2 * time.Millisecond
 )
 
-// OnServers repeats a counterexample on servers that it starts, as many as there are sites. The budget bounds it.
-func OnServers(t *testing.T, spec locks.Spec, o Options, f *Found) (*Real, error) {
+// onServers repeats a counterexample on servers that it starts, as many as there are sites. The budget bounds it.
+func onServers(t *testing.T, spec locks.Spec, o Options, f *Found) (*Real, error) {
 	t.Helper()
 	script, o, err := stretched(t, spec, o, f)
 	if err != nil {
@@ -253,7 +253,7 @@ func (c *conductor) next(ctx context.Context, st *step) error {
 		return fmt.Errorf("this does not come in %v, but %s", c.patience, c.waiting(st.e.client))
 	}
 	switch x := st.e.x; {
-	case e == nil: // it has had patience for fewer tries in vain, since each takes a bit longer
+	case e == nil: // its patience was enough for fewer refused tries, since each takes a bit longer
 		c.left++
 		return nil
 	case st.e.kind == request:
@@ -267,10 +267,10 @@ func (c *conductor) next(ctx context.Context, st *step) error {
 	case x != nil && !x.pushed && !c.names.answers(x.answer, e.x.answer, c.o.TTL):
 		return fmt.Errorf("the server answers %q, the model %q", e.x.answer, x.answer)
 	}
-	if o := (option{c.schedule, e, st.act, e.client}); st.act == expires {
+	if o := (option{e, st.act}); st.act == expires {
 		c.slow(st.wait, o)
 	} else {
-		o.take()
+		c.take(o)
 	}
 	if st.act == letGo && e.x == nil {
 		<-e.done
@@ -278,7 +278,7 @@ func (c *conductor) next(ctx context.Context, st *step) error {
 	if !c.soon(c.answered) {
 		return errors.New("the server does not answer")
 	}
-	c.await(func() bool { return c.sends(e.client) }, time.Now().Add(glance)) // it takes note of what it was told
+	c.await(func() bool { return len(c.of(e.client)) > 0 }, time.Now().Add(glance)) // it takes note of what it was told
 	return nil
 }
 
@@ -301,15 +301,15 @@ func (c *conductor) find(want *event) *event {
 	return list[0]
 }
 
-// sends tells whether something of a client waits.
-func (c *conductor) sends(client int) bool {
-	return len(c.w.ready(-1, func(e *event) bool { return e.client == client })) > 0
+// of lists what of a client waits.
+func (c *conductor) of(client int) []*event {
+	return c.w.ready(-1, func(e *event) bool { return e.client == client })
 }
 
 // waiting says what a client waits with.
 func (c *conductor) waiting(client int) string {
 	var list []string
-	for _, e := range c.w.ready(-1, func(e *event) bool { return e.client == client }) {
+	for _, e := range c.of(client) {
 		if s := (step{e: e}).String(); !slices.Contains(list, s) {
 			list = append(list, s)
 		}
@@ -339,7 +339,7 @@ func (c *conductor) answered() bool {
 		}
 		here.link.mu.Lock()
 		defer here.link.mu.Unlock()
-		return !here.answered && !here.link.deaf
+		return !here.answered && !here.link.clientClosed
 	})
 }
 
@@ -350,7 +350,7 @@ func (c *conductor) soon(is func() bool) bool { return c.await(is, time.Now().Ad
 func (c *conductor) await(is func() bool, end time.Time) bool {
 	for {
 		c.heal()
-		c.bury()
+		c.loseDead()
 		c.merge.Drain(c.keep)
 		if is() {
 			return true

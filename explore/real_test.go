@@ -52,7 +52,7 @@ func TestCounterexamplesShowOnServers(t *testing.T) {
 			f := foundBy(t, tt.lock, tt.what, o)
 			var last string
 			for range 3 {
-				r, err := OnServers(t, find(t, tt.lock), o, f)
+				r, err := onServers(t, find(t, tt.lock), o, f)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -34,7 +34,7 @@ type schedule struct {
 	suite   *history.Lane
 	merge   *history.Merge
 	history *history.History
-	seen    func(*schedule) bool // another schedule was in this state: nothing new can follow; nil = nobody asks
+	seen    func(*schedule) bool // another schedule was in this state: nothing new can follow; nil = not compared
 	given   []Choice
 	draw    func(at, options int) int // takes an option where none is given; nil = the first
 
@@ -112,7 +112,7 @@ func (s *schedule) openClients() error {
 		if i > 0 && !s.o.Together {
 			process = &locks.Process{}
 		}
-		c, err := s.w.open(i, s.spec, s.o, s.sites, process, &s.views)
+		c, err := s.openClient(i, process)
 		if err != nil {
 			return fmt.Errorf("open %s: %w", s.spec.Name, err)
 		}
@@ -218,7 +218,7 @@ func (s *schedule) schedule() {
 		if s.panicked() != "" {
 			return
 		}
-		if s.heal(); s.bury() {
+		if s.heal(); s.loseDead() {
 			continue
 		}
 		ready := s.w.ready(s.current, s.able)
@@ -291,7 +291,7 @@ func (s *schedule) decide(options []option) {
 		}
 	}
 	s.options = append(s.options, len(options))
-	options[number].take()
+	s.take(options[number])
 }
 
 // deviate takes a deviation down.

@@ -134,7 +134,7 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 				if err = s.found(run, v); !errors.Is(err, errDiverged) {
 					return nil, err
 				}
-				l.Diverged++ // it hangs on chance, as on the order of random tokens
+				l.Diverged++ // it depends on chance, as on the order of random tokens
 			}
 		}
 		if l.Deviations < s.o.Deviations {
@@ -145,7 +145,7 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 	return next, nil
 }
 
-// mostTries is how often a schedule is run that is not the one that was meant. A lock can throw dice, as select does if two things
+// mostTries is how often a schedule is run that is not the one that was meant. A lock can choose at random, as select does if two things
 // have happened at the same instant: then a schedule follows from one of several that begin alike.
 const mostTries = 30
 
@@ -207,7 +207,7 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 	return all, run.unanswered(all), err
 }
 
-// found runs a counterexample again, with all that a person wants to know.
+// found runs a counterexample again, with its trace.
 func (s *search) found(run *schedule, v *checker.Verdict) error {
 	after := time.Since(s.begun)
 	var f *Found

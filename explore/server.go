@@ -16,7 +16,7 @@ const refusal = "LOADING Redis is loading the dataset in memory"
 // hangsFor is how long a server hangs: clients give up before, and what they had sent is carried out after that.
 func (s *schedule) hangsFor() time.Duration { return cmp.Or(s.o.Hang, s.o.long(readTimeout)+s.o.TTL) }
 
-// ofServer adds to a list what can befall the server of a request before it gets there.
+// ofServer adds to a list what can happen to the server of a request before the request gets there.
 func (s *schedule) ofServer(list []act, e *event) []act {
 	m := s.servers[e.site]
 	if !strings.EqualFold(e.words[0], "exec") && !e.x.listens && e.x.link.idle() { // subscriptions are taken by servers that refuse all else
@@ -36,8 +36,8 @@ func (s *schedule) ofServer(list []act, e *event) []act {
 }
 
 // breakServer lets the server of a request fail. But for a refusal the request is still on its way after that.
-func (o option) breakServer() {
-	s, e := o.s, o.e
+func (s *schedule) breakServer(o option) {
+	e := o.e
 	servers := []history.Party{history.Servers}
 	switch o.act {
 	case refuses:
@@ -65,17 +65,20 @@ func (o option) breakServer() {
 const mostDown = time.Hour
 
 // down counts the servers that never answer again. They are never a majority.
-func (s *schedule) down() (n int) {
-	for _, dead := range s.dead {
-		if dead {
+func (s *schedule) down() int { return count(s.dead) }
+
+// count counts what is true.
+func count(all []bool) (n int) {
+	for _, is := range all {
+		if is {
 			n++
 		}
 	}
 	return n
 }
 
-// bury loses what is on its way to or from servers that never answer again. It reports whether there was anything.
-func (s *schedule) bury() (some bool) {
+// loseDead loses what is on its way to or from servers that never answer again. It reports whether there was anything.
+func (s *schedule) loseDead() (some bool) {
 	for _, e := range s.w.ready(-1, func(e *event) bool { return e.x != nil && s.dead[e.site] }) {
 		s.w.settle(e, lost)
 		some = true

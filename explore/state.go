@@ -99,11 +99,9 @@ func (s *schedule) key() uint64 {
 	}
 	var sites uint64 // a set: sites have no names
 	for i, x := range s.state.sites {
-		var hung time.Duration
+		hung := time.Duration(-1) // of the counter
 		if i < len(s.hung) {
 			hung = max(time.Until(s.hung[i]), 0)
-		} else {
-			hung = -1 // the counter
 		}
 		sites += maphash.Comparable(seed, [4]uint64{x, s.state.marks[i], waiting[i], uint64(hung)})
 	}

@@ -38,7 +38,7 @@ type line struct {
 	text   string
 	reply  string
 	told   bool // what the client made of an answer: it follows the command in the same line
-	refuse int  // so many tries in vain
+	refuse int  // so many refused tries
 }
 
 // add takes a line down.
@@ -49,62 +49,59 @@ func (t *trace) add(client int, star bool, text string) *line {
 }
 
 // deviation takes down what is not the default.
-func (t *trace) deviation(o option) {
+func (t *trace) deviation(s *schedule, o option) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	what := "its " + kinds[o.e.kind]
-	switch o.e.kind {
-	case request:
+	if x := o.e.x; x != nil {
 		what = t.sent(o.e.site, o.e.words)
-	case reply:
-		what = "the reply to " + t.sent(o.e.site, o.e.words)
-		if o.e.x.pushed {
-			what = t.sent(o.e.site, o.e.words)
+		if o.e.kind == reply && !x.pushed {
+			what = "the reply to " + what
 		}
 	}
 	switch o.act {
 	case pauses:
-		t.add(o.client, true, fmt.Sprintf("is paused for %v, before %s", o.s.o.Pause, what))
+		t.add(o.e.client, true, fmt.Sprintf("is paused for %v, before %s", s.o.Pause, what))
 	case expires:
-		t.add(o.client, true, fmt.Sprintf("messages are slow, until the next key expires: before %s", what))
+		t.add(o.e.client, true, fmt.Sprintf("messages are slow, until the next key expires: before %s", what))
 	case loses:
-		t.add(o.client, true, what+" is lost")
+		t.add(o.e.client, true, what+" is lost")
 	case breaks:
-		t.add(o.client, true, "connection breaks: no "+what)
+		t.add(o.e.client, true, "connection breaks: no "+what)
 	case crashes:
-		t.add(o.client, true, "crashes, before "+what)
+		t.add(o.e.client, true, "crashes, before "+what)
 	case cancelsCall:
-		t.add(o.client, true, "has its call called off, before "+what)
+		t.add(o.e.client, true, "has its call called off, before "+what)
 	case refuses:
-		t.add(o.client, true, what+" is answered an error: "+refusal)
+		t.add(o.e.client, true, what+" is answered an error: "+refusal)
 	case hangs:
-		t.server(o, fmt.Sprintf("hangs for %v, before %s", o.s.hangsFor(), what))
+		t.server(o, fmt.Sprintf("hangs for %v, before %s", s.hangsFor(), what))
 	case forgets:
 		t.server(o, "forgets all keys, before "+what)
 	case leaps:
-		t.server(o, fmt.Sprintf("has its clock jump %v ahead, before %s", cmp.Or(o.s.o.Leap, firstExpiry(o.s.servers[o.e.site])), what))
+		t.server(o, fmt.Sprintf("has its clock jump %v ahead, before %s", cmp.Or(s.o.Leap, firstExpiry(s.servers[o.e.site])), what))
 	case dies:
 		t.server(o, "never answers again, before "+what)
 	case letGo:
 		if o.e.x != nil && o.e.x.pushed {
-			t.add(o.client, false, "hears "+what)
+			t.add(o.e.client, false, "hears "+what)
 		}
-		if len(o.s.taken) > 0 && o.s.taken[len(o.s.taken)-1].At == len(o.s.options)-1 {
-			t.add(o.client, true, "comes first, with "+what)
+		if len(s.taken) > 0 && s.taken[len(s.taken)-1].At == len(s.options)-1 {
+			t.add(o.e.client, true, "comes first, with "+what)
 		}
 	}
 }
 
-// server takes down what befalls a server before it gets a request.
+// server takes down what happens to a server before it gets a request.
 func (t *trace) server(o option, text string) {
 	name := "the server"
 	if t.sites > 1 {
 		name = fmt.Sprintf("s%d", o.e.site)
 	}
-	t.add(-1, true, fmt.Sprintf("%s %s of c%d", name, text, o.client))
+	t.add(-1, true, fmt.Sprintf("%s %s of c%d", name, text, o.e.client))
 }
 
 // executed takes a request down that reaches its server. It returns the line, whose reply is not known yet.
@@ -167,7 +164,7 @@ func (t *trace) brief(words []string) string {
 	return strings.Join(short, " ")
 }
 
-// numbered are tokens as brief writes them. Those of tries in vain are gone from the trace, so the rest is numbered again.
+// numbered are tokens as brief writes them. Those of refused tries are gone from the trace, so the rest is numbered again.
 var numbered = regexp.MustCompile(`\bt\d+\b`)
 
 // token numbers a token.
@@ -272,7 +269,7 @@ func until(op *history.Op) string {
 	return " until " + stamp(op.Until)
 }
 
-// refused replaces the commands of a try in vain.
+// refused replaces the commands of a refused try.
 func (t *trace) refused(op *history.Op) {
 	try := func(l *line) bool { return l.client == int(op.Worker) && l.at > op.Call && l.at < op.Return }
 	if slices.ContainsFunc(t.lines, func(l *line) bool { return try(l) && l.star }) {
@@ -283,7 +280,7 @@ func (t *trace) refused(op *history.Op) {
 	t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), refuse: 1, text: op.Reason.String()})
 }
 
-// fold makes one line of what belongs together: a command and what its client made of the answer; tries in vain that
+// fold makes one line of what belongs together: a command and what its client made of the answer; refused tries that
 // nothing of the same client comes between.
 func (t *trace) fold() {
 	last := map[int]*line{}

@@ -96,7 +96,7 @@ func (w *world) post(e *event) {
 	e.number = w.arrivals
 	w.pending = append(w.pending, e)
 	w.mu.Unlock()
-	w.wake()
+	signal(w.arrived)
 }
 
 // join takes a link in. It reports false if the schedule has ended.
@@ -138,9 +138,10 @@ func (w *world) step(client int, k kind, do func()) bool {
 	return true
 }
 
-func (w *world) wake() {
+// signal wakes who waits on a channel with room for one signal.
+func signal(to chan<- struct{}) {
 	select {
-	case w.arrived <- struct{}{}:
+	case to <- struct{}{}:
 	default:
 	}
 }
@@ -186,7 +187,7 @@ func (w *world) finish(client int) {
 	w.mu.Lock()
 	w.finished[client] = true
 	w.mu.Unlock()
-	w.wake()
+	signal(w.arrived)
 }
 
 // gone tells whether a client has made all of its visits.

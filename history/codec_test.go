@@ -156,12 +156,14 @@ func write(w io.Writer, h *History) error {
 
 func readJSONL(r io.Reader) (*History, error) { return readLines(buffered(r)) }
 
+func readFile(r io.Reader) (*History, error) { return readNative(buffered(r)) }
+
 type format struct {
 	write func(io.Writer, *History) error
 	read  func(io.Reader) (*History, error)
 }
 
-var formats = map[string]format{"native": {write, Read}, "lines": {WriteJSONL, readJSONL}, "native by magic": {write, readAny},
+var formats = map[string]format{"native": {write, readFile}, "lines": {WriteJSONL, readJSONL}, "native by magic": {write, readAny},
 	"lines by magic": {WriteJSONL, readAny}}
 
 func TestHistoriesRoundTrip(t *testing.T) {
@@ -332,7 +334,7 @@ func TestEveryCorruptionIsNoticed(t *testing.T) {
 		}
 	}
 	file := chunked(t, h, 6)
-	whole, err := Read(bytes.NewReader(file))
+	whole, err := readFile(bytes.NewReader(file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +349,7 @@ func TestEveryCorruptionIsNoticed(t *testing.T) {
 			if bad[i] == file[i] {
 				continue
 			}
-			got, err := Read(bytes.NewReader(bad))
+			got, err := readFile(bytes.NewReader(bad))
 			where := fmt.Sprintf("byte %d of %d, bit %d", i, len(file), bit)
 			noticed(t, where, h, got, err)
 			if (err == nil) != (i >= last) {
@@ -385,7 +387,7 @@ func TestChunksOutOfPlaceAreErrors(t *testing.T) {
 		"empty":    nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Read(bytes.NewReader(file))
+			_, err := readFile(bytes.NewReader(file))
 			var wrong *formatError
 			if !errors.As(err, &wrong) {
 				t.Fatalf("got %v, want a FormatError", err)

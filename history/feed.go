@@ -28,13 +28,6 @@ func (f *Feed) Add(ops, open []Op, upTo time.Duration) {
 // open last.
 func (f *Feed) End() { f.Add(nil, f.still(), Forever) }
 
-// UpTo is up to when the feed is complete.
-func (f *Feed) UpTo() time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.upTo
-}
-
 func (f *Feed) still() []Op {
 	f.mu.Lock()
 	defer f.mu.Unlock()

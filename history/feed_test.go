@@ -55,8 +55,8 @@ func TestFeedsHoldTheHistoryBack(t *testing.T) {
 		t.Errorf("complete up to %d: %v", final, got)
 	}
 	feed.Add(nil, []Op{{ID: 104, Kind: Store, Call: 15}}, 30)
-	if drain(); !slices.Equal(got, []ID{101, 102}) || feed.UpTo() != 30 {
-		t.Errorf("got %v, complete up to %d", got, feed.UpTo())
+	if drain(); !slices.Equal(got, []ID{101, 102}) || feed.upTo != 30 {
+		t.Errorf("got %v, complete up to %d", got, feed.upTo)
 	}
 	feed.End()
 	if drain(); len(got) != 3 || got[2].Lane() != 0 {

@@ -11,13 +11,6 @@ type ids struct {
 	notes   map[int]string // by operation
 }
 
-func (x *ids) note(op int, text string) {
-	if x.notes == nil {
-		x.notes = map[int]string{}
-	}
-	x.notes[op] = text
-}
-
 // read puts the ids of a line into its operation; before are the operations read so far.
 func (x *ids) read(before []Op, l *line) {
 	if !x.foreign {

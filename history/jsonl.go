@@ -47,11 +47,7 @@ func WriteJSONL(w io.Writer, h *History) error {
 	}
 	for i := range h.Ops {
 		op := &h.Ops[i]
-		note := ""
-		if len(h.Notes) > 0 {
-			note = h.Notes[op.ID]
-		}
-		if _, err := bw.Write(append(appendOp(bw.AvailableBuffer(), op, note), '\n')); err != nil {
+		if _, err := bw.Write(append(appendOp(bw.AvailableBuffer(), op, h.Notes[op.ID]), '\n')); err != nil {
 			return err
 		}
 	}
@@ -83,7 +79,7 @@ type lines struct {
 // readLines reads JSON lines and validates the history. A file without its last line, or with a torn one, is partial;
 // anything else that is wrong is a *formatError with its line, or a problemList.
 func readLines(br *bufio.Reader, size int64) (*History, error) {
-	l := &lines{r: br, size: size}
+	l := &lines{r: br, size: size, ids: ids{notes: map[int]string{}}}
 	if err := l.all(); err != nil {
 		return nil, err
 	}
@@ -219,7 +215,7 @@ func (l *lines) op(text []byte) error {
 	l.h.Ops = append(l.h.Ops, p.op)
 	l.at = append(l.at, int32(l.n))
 	if p.note != "" {
-		l.ids.note(len(l.h.Ops)-1, p.note)
+		l.ids.notes[len(l.h.Ops)-1] = p.note
 	}
 	return nil
 }

@@ -193,6 +193,17 @@ func (op *Op) Latency() time.Duration {
 	return op.Return - op.Call
 }
 
+// Latest is the last time that is known of the operation: its return, or its call if it never returned.
+func (op *Op) Latest() time.Duration {
+	if op.Return == Forever {
+		return op.Call
+	}
+	return op.Return
+}
+
+// Outermost tells whether an acquire begins a hold of its own, and does not enter one again.
+func (op *Op) Outermost() bool { return op.Hold == op.ID || op.Hold == 0 }
+
 // Hash is the number that stands for a lock's token in operations: 64-bit FNV-1a, never 0 for a token.
 func Hash(token string) uint64 {
 	if token == "" {

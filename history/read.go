@@ -14,14 +14,6 @@ import (
 	"unicode/utf8"
 )
 
-// Read reads a native file and validates it. A file that ends too early, or in a piece that is torn with
-// nothing whole behind it, was left by a crash: the history up to there is returned, and Partial says so. Anything
-// else that is wrong is a *formatError, or a problemList.
-func Read(r io.Reader) (*History, error) {
-	br, size := buffered(r)
-	return readNative(br, size)
-}
-
 // readAny reads a native file or JSON lines, whichever it is.
 func readAny(r io.Reader) (*History, error) {
 	br, size := buffered(r)
@@ -57,6 +49,9 @@ type reader struct {
 	passed int       // operations handed on
 }
 
+// readNative reads a native file and validates it. A file that ends too early, or in a piece that is torn with
+// nothing whole behind it, was left by a crash: the history up to there is returned, and Partial says so. Anything
+// else that is wrong is a *formatError, or a problemList.
 func readNative(br *bufio.Reader, size int64) (*History, error) {
 	r := &reader{r: br, size: size}
 	if err := r.chunks(); err != nil {

@@ -30,7 +30,7 @@ func TestScanHandsOnWhatReadReturns(t *testing.T) {
 	if err := w.Close(""); err != nil {
 		t.Fatal(err)
 	}
-	whole, err := Read(bytes.NewReader(file.Bytes()))
+	whole, err := readFile(bytes.NewReader(file.Bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestScanHandsOnWhatReadReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(ops) != n || !slices.Equal(ops, whole.Ops) || len(h.Ops) != 0 {
-		t.Errorf("got %d operations, and %d kept; want the %d that Read returns", len(ops), len(h.Ops), n)
+		t.Errorf("got %d operations, and %d kept; want the %d that are read whole", len(ops), len(h.Ops), n)
 	}
 	if h.Name != whole.Name || fmt.Sprint(h.Notes) != fmt.Sprint(whole.Notes) || h.Partial != "" {
 		t.Errorf("got %+v", h)

@@ -1,10 +1,9 @@
 package results
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 
 	"hammerlock/checker"
 	"hammerlock/history"
@@ -50,17 +49,14 @@ var claims = []claim{
 
 // by tells whether a verdict is on the claim. A failure is on the claim that its cause belongs to, if it belongs to one.
 func (c *claim) by(v *checker.Verdict) bool {
-	has := func(list []string, word string) bool {
-		return word != "" && strings.Contains(" "+strings.Join(list, " ")+" ", " "+word+" ")
-	}
 	if v.Status == checker.Fail {
 		for i := range claims {
-			if has(claims[i].causes, v.Cause) {
+			if slices.Contains(claims[i].causes, v.Cause) {
 				return &claims[i] == c
 			}
 		}
 	}
-	return has(c.checkers, v.Checker) || c.checkers == nil && v.Status == checker.Pass && v.Checker == "liveness"
+	return slices.Contains(c.checkers, v.Checker) || c.checkers == nil && v.Status == checker.Pass && v.Checker == "liveness"
 }
 
 // Conformance is what the runs of one lock say of its claims, all that can be made. A claim holds if some run has tried it
@@ -89,14 +85,14 @@ func (f *Claim) weigh(c *claim, runs []Run) {
 			if v.Status == checker.Pass {
 				passed++
 			}
-			worse := v.Status == checker.Fail && (f.Status != checker.Fail || cmp.Compare(len(v.Story), len(f.Story)) < 0)
+			worse := v.Status == checker.Fail && (f.Status != checker.Fail || len(v.Story) < len(f.Story))
 			if worse || v.Status == checker.Inconclusive && f.Status == checker.Inconclusive && f.Run == "" {
-				f.Status, f.Summary, f.Story, f.Run, f.Command = v.Status, Sentence(v), v.Story, runs[i].Combination(), runs[i].Command
+				f.Status, f.Summary, f.Story, f.Run, f.Command = v.Status, sentence(v), v.Story, runs[i].Combination(), runs[i].Command
 			}
 		}
 	}
 	if f.Status != checker.Fail && passed > 0 {
-		*f = Claim{Claim: f.Claim, Says: f.Says, Status: checker.Pass, Summary: fmt.Sprintf("in %s", human.Quantity(passed, "verdict"))}
+		*f = Claim{Claim: f.Claim, Says: f.Says, Status: checker.Pass, Summary: "in " + human.Quantity(passed, "verdict")}
 	}
 }
 

@@ -43,7 +43,7 @@ type LiveAgent struct {
 // Text says who worked, and what is known of the clocks.
 func (f *Fleet) Text() string {
 	names := human.Names(f.Agents, func(a Agent) string {
-		return fmt.Sprintf("%s on %s (%s)", a.Name, a.Host, human.Quantity(int64(a.CPUs), "CPU"))
+		return fmt.Sprintf("%s on %s (%s)", a.Name, a.Host, human.Quantity(a.CPUs, "CPU"))
 	})
 	return strings.Join(names, ", ") + "; " + f.clocks()
 }
@@ -68,12 +68,12 @@ func (f *Fleet) clocks() string {
 	if worst[0] == nil {
 		how := "one machine"
 		if a := f.Agents; len(a) > 0 && !a[0].SameClock {
-			how = "with the coordinator's, " + exchanged(int64(a[0].Exchanges))
+			how = "with the coordinator's, " + exchanged(a[0].Exchanges)
 		}
 		return fmt.Sprintf("clocks agree within %s (%s)", human.Duration(time.Duration(f.Slack)), how)
 	}
 	text := fmt.Sprintf("clocks of %s and %s agree within %s (%s)", worst[0].Name, worst[1].Name, human.Duration(time.Duration(apart)),
-		exchanged(int64(worst[0].Exchanges+worst[1].Exchanges)))
+		exchanged(worst[0].Exchanges+worst[1].Exchanges))
 	if len(f.Agents) > 2 {
 		text += ", of any others within that"
 	}
@@ -83,14 +83,14 @@ func (f *Fleet) clocks() string {
 	return text
 }
 
-func exchanged(n int64) string {
+func exchanged(n int) string {
 	return human.Quantity(n, "exchange") + ", worst over the run, drift of at most 500 ppm assumed"
 }
 
 // Text says where an agent lived, what it did, and what became of it.
 func (a *Agent) Text() string {
-	text := fmt.Sprintf("%s, %s, %s, %s in %s, at most %d kB not written yet, clock within %s", a.Host, human.Quantity(int64(a.CPUs), "CPU"),
-		human.Quantity(int64(a.Workers), "worker"), human.Quantity(a.Ops, "operation"), human.Quantity(a.Frames, "frame"), a.Spool/1000,
+	text := fmt.Sprintf("%s, %s, %s, %s in %s, at most %d kB not written yet, clock within %s", a.Host, human.Quantity(a.CPUs, "CPU"),
+		human.Quantity(a.Workers, "worker"), human.Quantity(a.Ops, "operation"), human.Quantity(a.Frames, "frame"), a.Spool/1000,
 		human.Duration(time.Duration(a.Doubt)))
 	if a.Lost != "" {
 		text += "; it " + a.Lost

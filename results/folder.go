@@ -100,7 +100,7 @@ func (f *Folder) Commit(r *Run) (string, error) {
 	if err := f.close(); err != nil {
 		return "", fmt.Errorf("save the latency log: %w", err)
 	}
-	r.Schema = SchemaVersion
+	r.Schema = schemaVersion
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return "", err
@@ -154,8 +154,8 @@ func ReadRun(dir string) (*Run, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if r.Schema > SchemaVersion {
-		return nil, fmt.Errorf("%s has schema %d, and this build reads up to %d: a newer one wrote it", path, r.Schema, SchemaVersion)
+	if r.Schema > schemaVersion {
+		return nil, fmt.Errorf("%s has schema %d, and this build reads up to %d: a newer one wrote it", path, r.Schema, schemaVersion)
 	}
 	return &r, nil
 }

@@ -36,17 +36,13 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 			fmt.Fprintf(&b, "\n    %s\n", all[i].Command)
 		}
 	}
-	_, err := io.WriteString(w, cut(b.String()))
-	return err
-}
-
-// cut keeps a summary within its limit, and says so.
-func cut(text string) string {
-	const note = "\n\n(cut)\n"
-	if len(text) <= summaryLimit {
-		return text
+	text := b.String()
+	if len(text) > summaryLimit {
+		const note = "\n\n(cut)\n"
+		text = strings.ToValidUTF8(text[:summaryLimit-len(note)], "") + note
 	}
-	return strings.ToValidUTF8(text[:summaryLimit-len(note)], "") + note
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }

@@ -214,10 +214,7 @@ func (m Metric) Says() string {
 // WriteMetrics writes the names of all metrics, what each is a number of in the glossary, and its unit.
 func WriteMetrics(w io.Writer) error {
 	p := &human.Printer{W: w}
-	var ends []string
-	for _, s := range statistics {
-		ends = append(ends, "."+s.name)
-	}
+	ends := human.Names(statistics, func(s statistic) string { return "." + s.name })
 	const row = "  %-26s %-26s %s"
 	for i, d := range distributions {
 		p.Line(row, d.name+".", d.word, Metrics[i*len(statistics)].Says())

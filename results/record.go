@@ -8,12 +8,12 @@ import (
 	"hammerlock/checker"
 )
 
-// SchemaVersion is the version of the record. Fields may be added without a new one; those that are there keep names and units.
-const SchemaVersion = 1
+// schemaVersion is the version of the record. Fields may be added without a new one; those that are there keep names and units.
+const schemaVersion = 1
 
 // Run is everything that is kept of one run. Durations are in nanoseconds.
 type Run struct {
-	Schema  int       `json:"schema"` // SchemaVersion of whoever wrote it; 0 in runs saved before it was kept
+	Schema  int       `json:"schema"` // schemaVersion of whoever wrote it; 0 in runs saved before it was kept
 	Name    string    `json:"name"`
 	Started time.Time `json:"started"`
 	Partial string    `json:"partial,omitempty"` // why the run ended early; empty if it did not

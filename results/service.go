@@ -36,12 +36,8 @@ func WriteService(w io.Writer, runs []Run) error {
 		p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput), human.Duration(time.Duration(r.Measured))))
 		p.Fact("visits", r.VisitsText())
 		p.Fact("GENERATOR", string(r.Generator.State)+"  "+strings.Join(r.Generator.Reasons, "; "))
-		if r.Label != "" {
-			p.Fact("NOTE", r.Label)
-		}
-		if len(r.Errors) > 0 {
-			p.Fact("errors", r.errorsText())
-		}
+		p.Maybe("NOTE", r.Label)
+		p.Maybe("errors", r.errorsText())
 	}
 	return p.Err
 }

@@ -26,9 +26,7 @@ func WriteText(w io.Writer, runs []Run) error {
 
 func (r *Run) write(p *human.Printer) {
 	p.Fact(r.Topology, "lock "+r.Lock+" · "+r.Workload())
-	if r.Label != "" {
-		p.Fact("NOTE", r.Label)
-	}
+	p.Maybe("NOTE", r.Label)
 	if r.Interactive {
 		p.Fact("INTERACTIVE", InteractiveText)
 	}
@@ -48,9 +46,7 @@ func (r *Run) write(p *human.Printer) {
 	p.Line("")
 	p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput), human.Duration(time.Duration(r.Measured))))
 	p.Fact("visits", r.VisitsText())
-	if len(r.Waiting.Woken) > 0 {
-		p.Fact("woken", r.WokenText())
-	}
+	p.Maybe("woken", r.WokenText())
 	if trips, commands, cpu := r.Cost.Texts(); r.Service == "" {
 		p.Fact("cost a visit", fmt.Sprintf("%s round trips, %s commands on the servers, %s of their CPU", trips, commands, cpu))
 	}
@@ -63,9 +59,7 @@ func (r *Run) write(p *human.Printer) {
 	if r.Views.Fenced > 0 {
 		p.Fact("fence", r.fencedText())
 	}
-	if len(r.Errors) > 0 {
-		p.Fact("errors", r.errorsText())
-	}
+	p.Maybe("errors", r.errorsText())
 	p.Fact("repeat", r.Command)
 }
 

@@ -29,13 +29,12 @@ func (r *Run) Workload() string {
 // FairnessText says how visits and waits are shared among the workers.
 func (r *Run) FairnessText() string {
 	f := r.Fairness
+	text := fmt.Sprintf("Jain %.2f over %s; %s; worst w%02d: %s", f.Jain, human.Quantity(r.Workers, "worker"),
+		starving(f.StarvingWorkers), f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"))
 	if r.Service != "" { // nobody sees its waits
-		return fmt.Sprintf("Jain %.2f over %s; %s; worst w%02d: %s", f.Jain, human.Quantity(r.Workers, "worker"),
-			starving(f.StarvingWorkers), f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"))
+		return text
 	}
-	text := fmt.Sprintf("Jain %.2f over %s; %s; worst w%02d: %s, mean wait %s, longest %s", f.Jain, human.Quantity(r.Workers, "worker"),
-		starving(f.StarvingWorkers), f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"),
-		human.Duration(time.Duration(f.Worst.Mean)), human.Duration(time.Duration(f.Worst.Longest)))
+	text += fmt.Sprintf(", mean wait %s, longest %s", human.Duration(time.Duration(f.Worst.Mean)), human.Duration(time.Duration(f.Worst.Longest)))
 	if f.IdleShare != nil {
 		text += fmt.Sprintf("; lock idle while somebody waited %s of the time", human.Percent(*f.IdleShare))
 	}

@@ -40,19 +40,17 @@ type Judgement struct {
 
 // Judgement is that of a judged run.
 func (r *Run) Judgement() Judgement {
-	agents := ""
+	j := Judgement{
+		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Faults: r.Faults, Load: r.Workload(), Command: r.Command,
+		Partial: r.Partial, Interactive: r.Interactive, Before: r.Before, Started: r.Started, Took: time.Duration(r.Warmup + r.Measured), Verdicts: r.Verdicts,
+	}
 	if r.Fleet != nil {
-		agents = r.Fleet.Text()
+		j.Agents = r.Fleet.Text()
 	}
-	errors := ""
 	if r.Visits.Done == 0 {
-		errors = r.errorsText()
+		j.Errors = r.errorsText()
 	}
-	return Judgement{
-		Agents: agents, Errors: errors, Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Faults: r.Faults, Load: r.Workload(), Command: r.Command, Partial: r.Partial,
-		Interactive: r.Interactive, Before: r.Before, Started: r.Started, Took: time.Duration(r.Warmup + r.Measured),
-		Verdicts: r.Verdicts,
-	}
+	return j
 }
 
 // Name says what was judged: a topology and a lock, and a scenario if it was one.
@@ -138,12 +136,8 @@ func (j *Judgement) write(p *human.Printer) {
 		scenario = " · scenario " + j.Scenario
 	}
 	p.Fact(j.Topology, "lock "+j.Lock+scenario+" · faults: "+human.List(j.Faults))
-	if j.Load != "" {
-		p.Fact("", j.Load)
-	}
-	if j.Agents != "" {
-		p.Fact("agents", j.Agents)
-	}
+	p.Maybe("", j.Load)
+	p.Maybe("agents", j.Agents)
 	if j.Interactive {
 		p.Fact("INTERACTIVE", InteractiveText)
 	}
@@ -154,9 +148,7 @@ func (j *Judgement) write(p *human.Printer) {
 		p.Fact("", fmt.Sprintf("attempt %d was inconclusive: %s", i+1, why))
 	}
 	p.Fact("VERDICT", strings.ToUpper(status.String())+"  "+text)
-	if j.Errors != "" {
-		p.Fact("errors", j.Errors)
-	}
+	p.Maybe("errors", j.Errors)
 	p.Line("")
 	for _, v := range j.Verdicts {
 		p.Wrapped(fmt.Sprintf("  %-16s %-14s ", v.Checker, strings.ToUpper(v.Status.String())), 34, Finding(&v))
@@ -177,9 +169,7 @@ func (j *Judgement) write(p *human.Printer) {
 		}
 	}
 	p.Line("")
-	if j.Saved != "" {
-		p.Fact("history", j.Saved)
-	}
+	p.Maybe("history", j.Saved)
 	p.Fact("repeat", j.Command)
 }
 
@@ -191,8 +181,8 @@ func Title(v *checker.Verdict) string {
 	return v.Checker + ": " + v.Cause
 }
 
-// Sentence is what a verdict that failed found, under its name. A cause that the summary names first or last is said once.
-func Sentence(v *checker.Verdict) string {
+// sentence is what a verdict that failed found, under its name. A cause that the summary names first or last is said once.
+func sentence(v *checker.Verdict) string {
 	text := strings.TrimSuffix(strings.TrimPrefix(v.Summary, v.Cause+": "), ": "+v.Cause)
 	return Title(v) + ": " + text
 }
@@ -220,7 +210,7 @@ func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	}
 	text := best.Summary
 	if best.Status == checker.Fail && len(verdicts) > 1 && best.Cause != "" {
-		text = Sentence(&best)
+		text = sentence(&best)
 	}
 	return best.Status, text
 }

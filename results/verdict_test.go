@@ -16,7 +16,7 @@ func TestACauseIsSaidOnce(t *testing.T) {
 		"violated once: deadlock":   "liveness: deadlock: violated once",
 		"a deadlock":                "liveness: deadlock: a deadlock",
 	} {
-		if got := Sentence(&checker.Verdict{Checker: "liveness", Cause: "deadlock", Summary: summary}); got != want {
+		if got := sentence(&checker.Verdict{Checker: "liveness", Cause: "deadlock", Summary: summary}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -31,7 +31,7 @@ func picture() *measure.Snapshot {
 	cpu, trips, commands := 41_500.0, 2.04, 4.11
 	s := &measure.Snapshot{
 		Stage: "running", From: 2 * time.Second, To: 62 * time.Second,
-		Head: measure.Head{Number: 3, Of: 5, Topology: "sentinel", Lock: "lease", Workers: 16, Keys: 1, TTL: 5 * time.Second,
+		Head: measure.Head{Number: 3, Of: 5, Topology: "sentinel", Lock: "lease", Workers: 16, Keys: 1,
 			Faults: []string{"kill-primary@20s"}},
 		Live: measure.Live{At: 41_200 * ms, Done: 203_456, Errors: 1_234, Waiting: 14, Acquire: measure.Quantiles{Count: 5000, P50: 54 * time.Microsecond, P99: 3 * ms}},
 		Latency: []measure.LatencyRow{

@@ -38,6 +38,13 @@ func (p *Printer) Wrapped(head string, indent int, text string) {
 // Fact writes a text with a label in a column of its own.
 func (p *Printer) Fact(label, text string) { p.Wrapped(fmt.Sprintf("%-13s ", label), 14, text) }
 
+// Maybe writes a fact, unless its text is empty.
+func (p *Printer) Maybe(label, text string) {
+	if text != "" {
+		p.Fact(label, text)
+	}
+}
+
 // inNumber is a blank between the digits of a number, or before its unit.
 var inNumber = regexp.MustCompile(`(\d) (\d{3}\b|ns\b|µs\b|ms\b|s\b|%)`)
 

@@ -11,8 +11,7 @@ import (
 	"hammerlock/results"
 )
 
-// Meter measures a run while it goes on. It is shown every operation, in the order of returns, by one goroutine;
-// its memory depends on the numbers of workers and pages, not on the length of the run.
+// Meter measures a run while it goes on. It is shown every operation, in the order of returns, by one goroutine.
 type Meter struct {
 	from, to time.Duration // visits that are due in between are measured
 	excludes bool          // the lock claims to have one holder at a time
@@ -30,7 +29,7 @@ type Meter struct {
 	interval interval
 
 	// Stores is read by others, between or after observations.
-	Stores  Stores
+	Stores  stores
 	visits  results.Visits
 	warm    int64            // visits that went well in the warm-up
 	errors  map[string]int64 // operations that were not OK, by kind, outcome and reason
@@ -47,8 +46,8 @@ type Meter struct {
 	idleWaited time.Duration // nobody held the page's lock while somebody waited for it
 }
 
-// Stores counts the writes of the counter over the whole run, the warm-up included.
-type Stores struct {
+// stores counts the writes of the counter over the whole run, the warm-up included.
+type stores struct {
 	Acknowledged int64
 	Unknown      int64
 	Fenced       int64 // refused by the counter's fence

@@ -15,7 +15,7 @@ type Replay struct {
 	end     time.Duration   // of the last operation that returned
 	never   time.Duration   // call of the first operation that never returned
 	roles   []Roles         // of the whole history
-	moments []time.Duration // of violations; nil = nobody has asked
+	moments []time.Duration // of violations; nil = not computed yet
 	meter   *Meter
 	viewer  *Viewer
 	next    int
@@ -90,7 +90,7 @@ func (r *Replay) rewind() {
 	if run := r.run; run != nil {
 		o.From, o.OpenLoop = time.Duration(run.Warmup), run.Rate > 0
 		o.To = o.From + time.Duration(run.Measured)
-		head.Rate, head.TTL, head.Label, head.Interactive = run.Rate, time.Duration(run.TTL), run.Label, run.Interactive
+		head.Rate, head.Label, head.Interactive = run.Rate, run.Label, run.Interactive
 		for _, p := range run.Phases {
 			head.Phases = append(head.Phases, Span{Name: p.Name, From: time.Duration(p.From), To: time.Duration(p.To)})
 		}

@@ -56,8 +56,7 @@ type Head struct {
 	Service        bool // that is visited, and locks by itself
 	Workers, Keys  int
 	Rate           float64 // 0 = closed loop
-	TTL            time.Duration
-	Phases         []Span // one after the other; nil if the load stays the same
+	Phases         []Span  // one after the other; nil if the load stays the same
 	Command        string
 	Label          string
 	Interactive    bool // the run was changed by key
@@ -68,11 +67,9 @@ func (h *Head) Name() string { return strings.TrimSpace(h.Topology + " " + h.Loc
 
 // Second is what was finished within one second of the run.
 type Second struct {
-	At      time.Duration
-	Done    int64
-	Errors  int64
-	Waiting int  // at its end
-	Fault   bool // a fault was in force
+	At    time.Duration
+	Done  int64
+	Fault bool // a fault was in force
 	// How long the waits took that were granted, and the visits that were counted.
 	Acquire, Response Spread
 }

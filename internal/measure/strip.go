@@ -77,7 +77,7 @@ func (all *strips) observe(op *history.Op) {
 	case history.Acquire:
 		if s.tries(op) {
 			all.endOrphan(op.Key, op.Return)
-			s.granted(op)
+			s.waiting, s.hold, s.page, s.from, s.until = false, op.ID, op.Key, op.Return, cmp.Or(op.Until, history.Forever)
 		}
 	case history.Extend:
 		if op.Outcome == history.OK && s.hold != 0 && (op.Hold == s.hold || op.Hold == 0) && op.Until != 0 {
@@ -115,11 +115,7 @@ func (s *strip) tries(op *history.Op) (granted bool) {
 	}
 	s.paint(s.painted, op.Return, Waited)
 	s.painted = op.Return
-	return op.Outcome == history.OK && (op.Hold == op.ID || op.Hold == 0)
-}
-
-func (s *strip) granted(op *history.Op) {
-	s.waiting, s.hold, s.page, s.from, s.until = false, op.ID, op.Key, op.Return, cmp.Or(op.Until, history.Forever)
+	return op.Outcome == history.OK && op.Outermost()
 }
 
 // paintHold paints the hold up to a time.

@@ -123,12 +123,10 @@ func (v *Viewer) Observe(op *history.Op) {
 		}
 	case history.End:
 		v.roll(op.Return)
-		if s := v.now(); op.Outcome == history.OK {
-			s.Done++
-			s.Response.record(op.Return - op.Due)
+		if op.Outcome == history.OK {
+			v.now().Done++
+			v.now().Response.record(op.Return - op.Due)
 			v.answer.record(op.Return, op.Return-op.Due)
-		} else {
-			s.Errors++
 		}
 	case history.Fault:
 		v.begun.end(op.Value)
@@ -164,7 +162,6 @@ func (v *Viewer) now() *Second { return &v.seconds[v.second%int64(len(v.seconds)
 // roll begins a new second when the current one is over.
 func (v *Viewer) roll(now time.Duration) {
 	for n := int64(now / time.Second); v.second < n; {
-		v.now().Waiting = v.meter.waiting()
 		v.second = max(v.second, n-int64(len(v.seconds))) + 1
 		*v.now() = Second{At: time.Duration(v.second) * time.Second}
 	}

@@ -19,7 +19,7 @@ type waits struct {
 	granted  *histogram // lengths of the waits that were granted within the window
 	censored *histogram // lengths seen of the others
 	entered  *histogram // ages of the truncated ones when the window opened
-	random   *histogram // lengths, each counted once for every microsecond of it within the window; nil if nobody asks
+	random   *histogram // lengths, each counted once for every microsecond of it within the window; nil = not kept
 }
 
 func newWaits(from, to time.Duration) *waits {
@@ -61,10 +61,7 @@ func (w *waits) longest() time.Duration { return max(w.granted.max, w.censored.m
 // truncated ones join at the age at which they came into sight. A quantile that is not reached, because too many
 // waits had no end, is results.Beyond.
 func (w *waits) quantiles(qs ...float64) []time.Duration {
-	reached := make([]time.Duration, len(qs))
-	for i := range reached {
-		reached[i] = results.Beyond
-	}
+	reached := slices.Repeat([]time.Duration{results.Beyond}, len(qs))
 	atRisk := float64(w.count() - w.entered.count)
 	left, next := 1.0, 0
 	// Within a bucket truncated waits enter first and censored ones leave last, by convention.

@@ -121,7 +121,11 @@ func (r *Recording) run() {
 		case <-r.o.Wake:
 		case <-ticker.C:
 		}
-		r.abandon()
+		if r.o.Abandoned != nil { // the open calls of dead processes would hold the history back until the end
+			for _, lane := range r.o.Abandoned() {
+				r.merge.Abandon(lane)
+			}
+		}
 		final := r.merge.Drain(r.observe)
 		now := r.o.Clock.Now()
 		if r.tape.flush(now) && r.o.Written != nil {
@@ -131,16 +135,6 @@ func (r *Recording) run() {
 			told = now
 			r.o.Tell(now, final)
 		}
-	}
-}
-
-// abandon lets the history go on without processes that are dead: their open calls would hold it back until the end.
-func (r *Recording) abandon() {
-	if r.o.Abandoned == nil {
-		return
-	}
-	for _, lane := range r.o.Abandoned() {
-		r.merge.Abandon(lane)
 	}
 }
 

@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"hammerlock/internal/human"
@@ -97,11 +98,8 @@ func (t *Trial) WriteText(w io.Writer) error {
 		p.Line(row, c.Metric, c.metric.Format(c.A), c.metric.Format(c.B), signed(*c.Change), interval, floor, c.words())
 	}
 	p.Line("")
-	for _, s := range t.Summary {
-		p.Wrapped("", 2, s)
-	}
-	for _, note := range t.Notes {
-		p.Wrapped("", 2, note)
+	for _, text := range slices.Concat(t.Summary, t.Notes) {
+		p.Wrapped("", 2, text)
 	}
 	p.Line("the noise floor is what A shows against A in turns with B; the intervals of B/A hold for all rows at once (%.0f %%)", 100*confidence)
 	writeGates(p, t.Gates)

@@ -14,15 +14,9 @@ import (
 // WriteComparison writes a comparison as a page, which has no script and asks for nothing.
 func WriteComparison(path string, v *compare.View) error {
 	return writeAside(path, func(w io.Writer) error {
-		style, err := joined("assets/report.css", "assets/compare.css")
-		if err != nil {
-			return err
-		}
-		t, err := template.New("").Funcs(template.FuncMap{"forest": forest, "dots": dots, "axis": axis, "gate": gateState}).
-			ParseFS(assets, "assets/report.tmpl", "assets/compare.tmpl")
-		if err != nil {
-			return err
-		}
+		style := joined("assets/report.css", "assets/compare.css")
+		t := template.Must(template.New("").Funcs(template.FuncMap{"forest": forest, "dots": dots, "axis": axis, "gate": gateState}).
+			ParseFS(assets, "assets/report.tmpl", "assets/compare.tmpl"))
 		return t.ExecuteTemplate(w, "compare.tmpl", &comparisonPage{View: v, Style: template.CSS(style), State: stateOfComparison(v),
 			Policy: fmt.Sprintf("default-src 'none'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", digest(style))})
 	})

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,19 +64,7 @@ func titles(runs []saved) (names []string, common string) {
 
 // joinTitle puts the parts of a title together that are not empty.
 func joinTitle(parts ...string) string {
-	var said []string
-	for _, p := range parts {
-		if p != "" {
-			said = append(said, p)
-		}
-	}
-	return strings.Join(said, " · ")
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " · ")
 }
 
-func distinct(names []string) int {
-	seen := map[string]bool{}
-	for _, name := range names {
-		seen[name] = true
-	}
-	return len(seen)
-}
+func distinct(names []string) int { return len(slices.Compact(slices.Sorted(slices.Values(names)))) }

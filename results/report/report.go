@@ -84,19 +84,10 @@ const unfolded = 3
 
 func writePage(w io.Writer, runs []saved) error {
 	names, common := titles(runs)
-	p := page{Banner: banner(runs, names), Common: common, Fold: len(runs) > unfolded}
-	style, err := joined("assets/uplot.min.css", "assets/report.css")
-	if err != nil {
-		return err
-	}
-	script, err := joined("assets/uplot.LICENSE", "assets/uplot.min.js", "assets/report.js", "assets/charts.js", "assets/strip.js")
-	if err != nil {
-		return err
-	}
-	p.Style, p.Script = template.CSS(style), template.JS(script)
-	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
-		digest(script), digest(style))
+	p := newPage("", "assets/strip.js")
+	p.Banner, p.Common, p.Fold = banner(runs, names), common, len(runs) > unfolded
 	var b pack
+	var err error
 	if p.Data, err = b.text(document(runs, names, &b)); err != nil {
 		return err
 	}
@@ -106,21 +97,26 @@ func writePage(w io.Writer, runs []saved) error {
 	if len(runs) > 1 {
 		p.Comparison = comparisonTable(runs, names)
 	}
-	t, err := template.ParseFS(assets, "assets/report.tmpl")
-	if err != nil {
-		return err
-	}
-	return t.Execute(w, &p)
+	return template.Must(template.ParseFS(assets, "assets/report.tmpl")).Execute(w, p)
 }
 
-// joined puts texts together; a licence becomes a comment.
-func joined(names ...string) (string, error) {
+// newPage makes a page with its style and scripts. It may ask for nothing but what allowed says.
+func newPage(allowed string, scripts ...string) *page {
+	style := joined("assets/uplot.min.css", "assets/report.css")
+	script := joined(append([]string{"assets/uplot.LICENSE", "assets/uplot.min.js", "assets/report.js", "assets/charts.js"}, scripts...)...)
+	return &page{Style: template.CSS(style), Script: template.JS(script), Policy: fmt.Sprintf(
+		"default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; %sbase-uri 'none'; form-action 'none'",
+		digest(script), digest(style), allowed)}
+}
+
+// joined puts assets together; a licence becomes a comment.
+func joined(names ...string) string {
 	var b strings.Builder
 	b.WriteString("\n")
 	for _, name := range names {
 		text, err := assets.ReadFile(name)
 		if err != nil {
-			return "", err
+			panic("report: " + err.Error()) // it is part of the program
 		}
 		if strings.HasSuffix(name, "LICENSE") {
 			fmt.Fprintf(&b, "/*!\n%s*/\n", text)
@@ -129,7 +125,7 @@ func joined(names ...string) (string, error) {
 		b.Write(text)
 		b.WriteString("\n")
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // digest names a text for a content security policy.

@@ -128,11 +128,7 @@ func marks(run *results.Run) []stripMark {
 		}
 		for i := range v.Evidence {
 			op := &v.Evidence[i]
-			to := op.Return
-			if to == history.Forever {
-				to = op.Call
-			}
-			all = append(all, stripMark{int64(op.Call), int64(to), op.Worker, op.Key, op.Kind.String(), v.Checker})
+			all = append(all, stripMark{int64(op.Call), int64(op.Latest()), op.Worker, op.Key, op.Kind.String(), v.Checker})
 		}
 	}
 	return all

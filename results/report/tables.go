@@ -40,10 +40,10 @@ func evidenceTable(ops []history.Op) (t tableView, from, to time.Duration) {
 	from = history.Forever
 	for i := range ops {
 		op := &ops[i]
-		from, to = min(from, op.Call), max(to, op.Call)
+		from, to = min(from, op.Call), max(to, op.Latest())
 		took, value := "-", "-"
 		if op.Return != history.Forever {
-			to, took = max(to, op.Return), human.Duration(op.Latency())
+			took = human.Duration(op.Latency())
 		}
 		if op.Kind == history.Load || op.Kind == history.Store {
 			value = human.Count(op.Value)

@@ -49,11 +49,7 @@ type visitReader struct {
 const maxRows = 1 << 12
 
 func (r *visitReader) observe(op *history.Op) {
-	at := op.Return
-	if at == history.Forever {
-		at = op.Call
-	}
-	r.last = max(r.last, at)
+	r.last = max(r.last, op.Latest())
 	if op.Worker < 0 || op.Worker >= maxRows {
 		return
 	}
@@ -94,7 +90,7 @@ func (r *visitReader) observe(op *history.Op) {
 }
 
 func (r *visitReader) acquire(v *stripVisit, op *history.Op) {
-	if op.Hold != 0 && op.Hold != op.ID {
+	if !op.Outermost() {
 		return // a re-entry
 	}
 	if v.live && v.grant != history.Forever {
@@ -117,9 +113,7 @@ func (r *visitReader) acquire(v *stripVisit, op *history.Op) {
 		if op.Until > 0 {
 			v.until = op.Until
 		}
-		if r.granted != nil {
-			r.granted(v)
-		}
+		r.granted(v)
 	}
 }
 
