@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	if n, err := strconv.Atoi(parallel.String()); err != nil || parallel.Set(strconv.Itoa(3*n)) != nil {
 		panic("no -test.parallel")
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2")) // sleeps for 5 s, also after Close
 }
 
 // deployment brings a topology up for a test, with a client for each site.
