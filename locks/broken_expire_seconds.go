@@ -16,7 +16,7 @@ var expireSeconds = Spec{
 	Source: "wrappers that take milliseconds and pass on ttl/1000",
 	Sites:  OneSite,
 	Broken: "EXPIRE 0 deletes the key: a lease under one second is no lock, and others end up to a second early",
-	Caught: []symptom{{"double-grant", "none"}, {"over-claim", "none"}},
+	Caught: []Symptom{{"double-grant", "none"}, {"over-claim", "none"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &expireSecondsLock{leaseLock{e.Sites[0]}}, nil },
 }

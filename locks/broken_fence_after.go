@@ -13,7 +13,7 @@ var fenceAfter = Spec{
 	Source: "locks to which fencing was added from outside",
 	Sites:  OneSite,
 	Broken: "who is slow between the two commands draws a greater token than the one who got the lock after it",
-	Caught: []symptom{{"regressed", "stall-worker@between"}},
+	Caught: []Symptom{{"regressed", "stall-worker@between"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true},
 	Open:   func(e Env) (Lock, error) { return &fenceAfterLock{leaseLock{e.Sites[0]}, e}, nil },
 }

@@ -11,9 +11,5 @@ var fixedQuorum = Spec{
 	Under:  []strained{{"stuck", "three-sites"}, {"deadlock", "three-sites"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Shared: true,
-	Open: func(e Env) (Lock, error) {
-		l := newRedlock(e)
-		l.quorum = min(3, len(e.Sites))
-		return l, nil
-	},
+	Open:   func(e Env) (Lock, error) { return withQuorum(e, min(3, len(e.Sites))), nil },
 }

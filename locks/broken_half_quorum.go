@@ -8,11 +8,14 @@ var halfQuorum = Spec{
 	Source: "n/2 where n/2+1 was meant",
 	Sites:  ManySites,
 	Broken: "two of five sites are enough, and there are two disjoint pairs",
-	Caught: []symptom{{"double-grant", "none"}, {"double-grant", "partition"}},
+	Caught: []Symptom{{"double-grant", "none"}, {"double-grant", "partition"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
-	Open: func(e Env) (Lock, error) {
-		l := newRedlock(e)
-		l.quorum = max(len(e.Sites)/2, 1)
-		return l, nil
-	},
+	Open:   func(e Env) (Lock, error) { return withQuorum(e, max(len(e.Sites)/2, 1)), nil },
+}
+
+// withQuorum is redlock with another number of sites for a majority.
+func withQuorum(e Env, sites int) *redlockLock {
+	l := newRedlock(e)
+	l.quorum = sites
+	return l
 }

@@ -13,11 +13,9 @@ var localReentry = Spec{
 	Source: "wrappers that make a lease reentrant with a thread-local counter",
 	Sites:  OneSite,
 	Broken: "a re-entry is granted from the counter even when the lease has long been somebody else's",
-	Caught: []symptom{{"over-claim", "stall-worker"}},
+	Caught: []Symptom{{"over-claim", "stall-worker"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true},
-	Open: func(e Env) (Lock, error) {
-		return &localReentryLock{leaseLock{e.Sites[0]}, map[string]Lease{}}, nil
-	},
+	Open:   func(e Env) (Lock, error) { return &localReentryLock{leaseLock{e.Sites[0]}, map[string]Lease{}}, nil },
 }
 
 type localReentryLock struct {

@@ -17,7 +17,7 @@ var mutexEvicted = Spec{
 	Source:   "Spring Integration issue 11044, RedisLockRegistry.setCacheCapacity",
 	Sites:    OneSite,
 	Broken:   "a mutex that is held is dropped like any other: the next worker locks a new one, and the server knows the process already",
-	Caught:   []symptom{{"double-grant", "none"}},
+	Caught:   []Symptom{{"double-grant", "none"}},
 	Claims:   history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Outlives: true,
 	Queues:   true,

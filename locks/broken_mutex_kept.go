@@ -13,7 +13,7 @@ var mutexKept = Spec{
 	Source:   "Spring Integration issues 1888 and 2660, RedisLockRegistry",
 	Sites:    OneSite,
 	Broken:   "a release that finds the lease expired, or fails, returns before it unlocks the mutex: no worker of the process gets in again",
-	Caught:   []symptom{{"deadlock", "stall-worker"}},
+	Caught:   []Symptom{{"deadlock", "stall-worker"}},
 	Claims:   history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Outlives: true,
 	Open: func(e Env) (Lock, error) {

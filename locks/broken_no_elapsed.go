@@ -15,7 +15,7 @@ var noElapsed = Spec{
 	Sites:  ManySites,
 	Broken: "the first sites' leases run while the last ones are asked: slow grants are over before they are believed to be",
 	// Under delay it shows on a busy machine only: 22 runs with nothing beside them showed nothing.
-	Caught: []symptom{{"over-claim", "pause-minority"}},
+	Caught: []Symptom{{"over-claim", "pause-minority"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &noElapsedLock{newRedlock(e)}, nil },
 }

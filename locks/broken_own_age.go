@@ -19,10 +19,10 @@ var ownAge = Spec{
 	Under:  []strained{{"double-grant", "two-leases"}, {"premature-loss", "two-leases"}, {"foreign-release", "two-leases"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Shared: true,
-	Open:   func(e Env) (Lock, error) { return &ownAgeLock{e.Sites[0]}, nil },
+	Open:   func(e Env) (Lock, error) { return &ownAgeLock{leaseLock{e.Sites[0]}}, nil },
 }
 
-type ownAgeLock struct{ client redis.UniversalClient }
+type ownAgeLock struct{ leaseLock }
 
 const ownAgeTime = `
 local t = redis.call("TIME")
@@ -67,5 +67,3 @@ func (l *ownAgeLock) Extend(ctx context.Context, lease Lease, ttl time.Duration)
 func (l *ownAgeLock) Release(ctx context.Context, lease Lease) error {
 	return owned(l.run(ctx, forgetAge, lease, 0))
 }
-
-func (l *ownAgeLock) Close() error { return nil }

@@ -12,7 +12,7 @@ var plainDel = Spec{
 	Source: "the recipe of most blog posts; redis.io, SET, warns of it",
 	Sites:  OneSite,
 	Broken: "a holder whose lease has expired deletes the lock of its successor",
-	Caught: []symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}},
+	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &plainDelLock{leaseLock{e.Sites[0]}}, nil },
 }

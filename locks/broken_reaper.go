@@ -16,7 +16,7 @@ var reaper = Spec{
 	Source: "sidekiq-unique-jobs issues 488, 559 and 779, the reaper of orphaned locks",
 	Sites:  OneSite,
 	Broken: "a holder gives a sign only when it acquires or extends: one that works for half a lease is taken for dead",
-	Caught: []symptom{{"double-grant", "none"}, {"double-grant", "stall-worker"}},
+	Caught: []Symptom{{"double-grant", "none"}, {"double-grant", "stall-worker"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &reaperLock{leaseLock{e.Sites[0]}}, nil },
 }

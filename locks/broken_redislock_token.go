@@ -18,7 +18,7 @@ var libRedislockToken = Spec{
 	Source: "github.com/bsm/redislock v0.9.4, Options.Token; docs/FINDINGS.md",
 	Sites:  OneSite,
 	Broken: "a token that another one begins with takes the lock from its holder: worker 1 from worker 12",
-	Caught: []symptom{{"double-grant", "none"}},
+	Caught: []Symptom{{"double-grant", "none"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		host, err := os.Hostname()

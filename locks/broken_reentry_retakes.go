@@ -14,7 +14,7 @@ var reentryRetakes = Spec{
 	Source: "go-zero redislock; its pull requests 1704 and 4319 on what a second Acquire means",
 	Sites:  OneSite,
 	Broken: "a re-entry whose outer hold has expired takes the lock anew: somebody may have had it meanwhile, and the outer hold goes on",
-	Caught: []symptom{{"silent-reacquire", "stall-worker"}},
+	Caught: []Symptom{{"silent-reacquire", "stall-worker"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true},
 	Open: func(e Env) (Lock, error) {
 		return &retakesLock{localReentryLock{leaseLock{e.Sites[0]}, map[string]Lease{}}}, nil

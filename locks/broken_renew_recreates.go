@@ -15,7 +15,7 @@ var renewRecreates = Spec{
 	Source: "redsync, WithSetNXOnExtend",
 	Sites:  OneSite,
 	Broken: "a hold that is over comes back to life: somebody may have had the lock meanwhile, nobody is told",
-	Caught: []symptom{{"silent-reacquire", "stop-process"}},
+	Caught: []Symptom{{"silent-reacquire", "stop-process"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
 	Open:   func(e Env) (Lock, error) { return renewBlindly(&recreateLock{leaseLock{e.Sites[0]}}, e), nil },
 }

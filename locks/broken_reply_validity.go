@@ -13,7 +13,7 @@ var replyValidity = Spec{
 	Source: "clients that note time.Now() after the call returns",
 	Sites:  OneSite,
 	Broken: "the server's lease began before the reply: its holder believes too long, by the reply's delay and the drift",
-	Caught: []symptom{{"over-claim", "none"}, {"over-claim", "delay"}},
+	Caught: []Symptom{{"over-claim", "none"}, {"over-claim", "delay"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &replyValidityLock{leaseLock{e.Sites[0]}}, nil },
 }

@@ -11,9 +11,5 @@ var roundedQuorum = Spec{
 	Under:  []strained{{"double-grant", "four-sites"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Shared: true,
-	Open: func(e Env) (Lock, error) {
-		l := newRedlock(e)
-		l.quorum = (len(e.Sites) + 1) / 2
-		return l, nil
-	},
+	Open:   func(e Env) (Lock, error) { return withQuorum(e, (len(e.Sites)+1)/2), nil },
 }

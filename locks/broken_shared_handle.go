@@ -14,7 +14,7 @@ var sharedHandle = Spec{
 	Source: "redis-py issue 416, Lock instances shared by threads; aredis issue 119, by tasks",
 	Sites:  OneSite,
 	Broken: "the object has the token of the last grant: a late holder releases its successor's lock with the successor's token",
-	Caught: []symptom{{"foreign-release", "stall-worker"}},
+	Caught: []Symptom{{"foreign-release", "stall-worker"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Queues: true,
 	Open: func(e Env) (Lock, error) {

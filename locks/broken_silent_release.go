@@ -12,7 +12,7 @@ var silentRelease = Spec{
 	Source: "redlock (Node) issue 11, unlock before 2.0; redlock-py pull request 5",
 	Sites:  ManySites,
 	Broken: "it answers that it has released whatever the sites say: a late holder never hears that the lock was somebody else's",
-	Caught: []symptom{{"false-release", "stall-worker"}},
+	Caught: []Symptom{{"false-release", "stall-worker"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &silentLock{newRedlock(e)}, nil },
 }

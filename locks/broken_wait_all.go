@@ -8,7 +8,7 @@ var waitAll = Spec{
 	Source: "redlocks without a timeout for each site",
 	Sites:  ManySites,
 	Broken: "one hung site eats up the lease: with leases under the client's timeout nobody gets the lock any more",
-	Caught: []symptom{{"stuck", "pause-minority"}},
+	Caught: []Symptom{{"stuck", "pause-minority"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		l := newRedlock(e)

@@ -16,11 +16,9 @@ var wakesItself = Spec{
 	Under:  []strained{{"storm", "cost"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
-		return &wakesItselfLock{openNotifying(e, func(l *notifyingLock) look {
-			return func(ctx context.Context) (time.Duration, history.Wake, error) {
-				left, err := l.leaseLock.client.PTTL(ctx, l.key).Result()
-				return left, history.LeaseEnd, err
-			}
+		return &wakesItselfLock{openNotifying(e, func(ctx context.Context, l *notifyingLock) (time.Duration, history.Wake, error) {
+			left, err := l.leaseLock.client.PTTL(ctx, l.key).Result()
+			return left, history.LeaseEnd, err
 		})}, nil
 	},
 }

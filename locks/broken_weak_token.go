@@ -15,7 +15,7 @@ var weakToken = Spec{
 	Source: "locks that store who holds them, for people to read",
 	Sites:  OneSite,
 	Broken: "all workers of a process have the same token: a late holder's release passes the comparison",
-	Caught: []symptom{{"foreign-release", "stall-worker"}},
+	Caught: []Symptom{{"foreign-release", "stall-worker"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e Env) (Lock, error) {
 		host, err := os.Hostname()
