@@ -75,12 +75,6 @@ func (s *Site) Password() string { return s.password }
 // Dialer.
 func (s *Site) Engine() string { return s.engine }
 
-// User is the user of its nodes; empty for the default one.
-func (s *Site) User() string { return s.user }
-
-// DB is the number of its database.
-func (s *Site) DB() int { return s.db }
-
 // SentinelLogin is the user and the password of its sentinels.
 func (s *Site) SentinelLogin() (user, password string) {
 	if s.foreign {

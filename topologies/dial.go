@@ -93,8 +93,11 @@ func (s *Site) Dialer(source int) func(ctx context.Context, network, addr string
 
 // movedTo is where an operator has moved the primary, for clients of all processes; empty if it was not moved.
 func (s *Site) movedTo() string {
-	if n := s.byHand.Load(); n != nil || s.moved == "" {
-		return n.address()
+	if n := s.byHand.Load(); n != nil {
+		return n.front
+	}
+	if s.moved == "" {
+		return ""
 	}
 	text, err := os.ReadFile(s.moved)
 	if err != nil {
