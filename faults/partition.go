@@ -126,12 +126,7 @@ var partitionPrimary = Fault{
 	Outside: ownServers,
 	Effect:  cut,
 	Inject: ofPrimary(func(_ context.Context, t *Target, primary *topologies.Node) (string, Heal, error) {
-		r := topologies.Rule{Effect: topologies.Drop, From: parties(primary.Name)}
-		for _, n := range t.Topology.Nodes {
-			if n != primary {
-				r.To = append(r.To, topologies.Party(n.Name))
-			}
-		}
-		return t.link(r, "cut "+primary.Name+" from its peers")
+		peers := slices.DeleteFunc(slices.Clone(t.Topology.Nodes), func(n *topologies.Node) bool { return n == primary })
+		return t.link(between(primary, peers, topologies.Drop), "cut "+primary.Name+" from its peers")
 	}),
 }
