@@ -329,7 +329,7 @@ func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	}
 	select {
 	case <-g.lease.Lost:
-		w.still(g.key, g.hold, false)
+		w.still(g, false)
 		return history.Lost
 	default:
 		return history.None
