@@ -33,10 +33,10 @@ type Fault struct {
 	Service bool
 	Redis   bool // it asks of servers what only Redis can do
 	Arg     bool // it takes an argument after its name and a colon
-	// On says why the fault cannot be had in a scene; empty if it can. Nil = it can anywhere.
+	// On says why the fault is unavailable in a scene; empty or nil = it is available.
 	On func(Scene) string
-	// Outside says why the fault, with the argument that it is given, cannot be had where somebody else runs the servers;
-	// empty if it can. Nil = it can.
+	// Outside says why the fault, with the argument that it is given, is unavailable where somebody else runs the servers;
+	// empty or nil = it is available.
 	Outside func(arg string) string
 	// Sends names what the fault sends to servers that harms others who use them, as topologies.Destructive does.
 	Sends []string

@@ -64,7 +64,7 @@ func (t *Target) sides(ctx context.Context) (topologies.Rule, error) {
 	return r, errors.Join(t.name(ctx, r.From), t.name(ctx, r.To))
 }
 
-// clientsOnly says why a partition cannot be had by links that stand in front of clients alone.
+// clientsOnly says why a partition is unavailable with links that stand in front of clients alone.
 func clientsOnly(arg string) string {
 	from, to, both := strings.Cut(arg, "/")
 	if !both {

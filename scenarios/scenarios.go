@@ -107,7 +107,7 @@ func (s Scenario) Planned() []string {
 	return slices.Clone(s.Faults)
 }
 
-// Out says why a scenario is left out in a scene: it is nothing for the lock, it cannot be had there, or it breaks what the
+// Out says why a scenario is left out in a scene: it is nothing for the lock, a fault is unavailable there, or it breaks what the
 // lock relies on. It is empty if the scenario applies.
 func (s Scenario) Out(in faults.Scene) string {
 	if s.For != nil {
