@@ -13,10 +13,7 @@ var sqliteStore = CounterSpec{
 	Name:  "sqlite",
 	Doc:   "an SQLite database in a file that worker processes share",
 	Place: InFile,
-	Open: func(e CounterEnv) (Counter, error) {
-		c, err := openSQLite(e.File)
-		return c, err
-	},
+	Open:  func(e CounterEnv) (Counter, error) { return openSQLite(e.File) },
 }
 
 var sqliteFenced = CounterSpec{

@@ -66,7 +66,7 @@ func (s *Server) SelectInsert() locks.Spec {
 	})
 }
 
-// ByRow completes the spec of a lock that is a row without expiry. What takes it says locks.ErrLost if it was not there to be had.
+// ByRow completes the spec of a lock that is a row without expiry. What takes it says locks.ErrLost if there was none.
 func (s *Server) ByRow(l locks.Spec, free string, taker func(locks.Env, *Session) func(context.Context, locks.Lease) error) locks.Spec {
 	l.Name, l.Sites, l.Engine = s.Prefix+l.Name, locks.OneSite, s.Engine
 	l.Open = func(e locks.Env) (locks.Lock, error) {

@@ -12,19 +12,13 @@ const counterConnections = 32
 func (s *Server) Counters(on topologies.Spec) []workload.CounterSpec {
 	open := func(e workload.CounterEnv) (*workload.SQLCounter, error) {
 		db, err := s.Pool(e.Site, 0)
-		if err != nil {
-			return nil, err
-		}
-		return workload.NewSQLCounter(bound(db, counterConnections), s.Pages), nil
+		return workload.NewSQLCounter(bound(db, counterConnections), s.Pages), err
 	}
 	return []workload.CounterSpec{{
 		Name:   s.Name,
 		Doc:    "a " + s.Engine + " of its own that no fault touches",
 		Server: on,
-		Open: func(e workload.CounterEnv) (workload.Counter, error) {
-			c, err := open(e)
-			return c, err
-		},
+		Open:   func(e workload.CounterEnv) (workload.Counter, error) { return open(e) },
 	}, {
 		Name:   s.Name + "-fenced",
 		Doc:    "the same, fenced by the condition of its UPDATE: fence < the token of the store",
@@ -32,10 +26,7 @@ func (s *Server) Counters(on topologies.Spec) []workload.CounterSpec {
 		Fenced: true,
 		Open: func(e workload.CounterEnv) (workload.Counter, error) {
 			c, err := open(e)
-			if err != nil {
-				return nil, err
-			}
-			return c.Fenced(), nil
+			return c.Fenced(), err
 		},
 	}}
 }

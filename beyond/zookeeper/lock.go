@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -101,7 +102,7 @@ func (l *queueLock) granted(ctx context.Context, call time.Time, lease locks.Lea
 		return stat, err
 	})
 	if err != nil || stat.EphemeralOwner == 0 {
-		return l.doubt(lease, p, errors.Join(err, errGone(err)))
+		return l.doubt(lease, p, cmp.Or(err, zk.ErrNoNode))
 	}
 	for range 2 { // of two answers the second proves something of the time of the first
 		if s.lease.Left() < s.ttl/2 {
@@ -125,13 +126,6 @@ func (l *queueLock) granted(ctx context.Context, call time.Time, lease locks.Lea
 }
 
 var errLate = errors.New("the session may be over before its holder hears of the grant")
-
-func errGone(err error) error {
-	if err != nil {
-		return nil
-	}
-	return zk.ErrNoNode
-}
 
 // doubt keeps what may have been granted until it is given back.
 func (l *queueLock) doubt(lease locks.Lease, p *place, err error) (locks.Lease, error) {
