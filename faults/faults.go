@@ -94,11 +94,11 @@ type Scene struct {
 	Allowed   []string      // what may be sent to them all the same, as topologies.Destructive names it
 }
 
-// Redundant tells whether replicas can take a primary's place.
-func (s Scene) Redundant() bool { return s.Sites == 1 && s.Nodes > 1 }
+// redundant tells whether replicas can take a primary's place.
+func (s Scene) redundant() bool { return s.Sites == 1 && s.Nodes > 1 }
 
-// Quorum is how many sites make a majority.
-func (s Scene) Quorum() int { return s.Sites/2 + 1 }
+// quorum is how many sites make a majority.
+func (s Scene) quorum() int { return s.Sites/2 + 1 }
 
 // Target is what a fault may break.
 type Target struct {
@@ -319,7 +319,7 @@ func hang(s Scene) history.Effect {
 // outage is that of one server that does not answer: where there are replicas, one takes its place.
 func outage(s Scene) history.Effect {
 	e := hang(s)
-	if s.Redundant() && !s.Keeps {
+	if s.redundant() && !s.Keeps {
 		e.Loses = history.LosesWrites
 	}
 	return e
@@ -328,7 +328,7 @@ func outage(s Scene) history.Effect {
 // death is that of a server that comes back without its keys, at once or later.
 func death(s Scene) history.Effect {
 	e := outage(s)
-	if !s.Redundant() && !s.Keeps {
+	if !s.redundant() && !s.Keeps {
 		e.Loses, e.Spares = history.LosesKeys, false // what stood on a bare majority of the sites stands no longer
 	}
 	return e
@@ -357,7 +357,7 @@ func ownMemory(string) string {
 }
 
 func needsReplicas(s Scene) string {
-	if !s.Redundant() {
+	if !s.redundant() {
 		return "needs replicas: topology replica, sentinel or cluster"
 	}
 	return ""

@@ -72,7 +72,7 @@ func clientsOnly(arg string) string {
 	}
 	kinds := func(text string) (clients, nodes bool) {
 		for _, p := range parties(text) {
-			client := p == topologies.AllClients || p == Holder || strings.HasPrefix(string(p), "client ")
+			client := p == topologies.AllClients || p == holderParty || strings.HasPrefix(string(p), "client ")
 			clients, nodes = clients || client, nodes || !client
 		}
 		return clients, nodes
@@ -85,12 +85,12 @@ func clientsOnly(arg string) string {
 	return ""
 }
 
-// Holder is the party of a partition that stands for the process of a worker with a lock.
-const Holder = "holder"
+// holderParty is the party of a partition that stands for the process of a worker with a lock.
+const holderParty = "holder"
 
 // name puts the clients of a worker that was just granted a lock in the place of "holder".
 func (t *Target) name(ctx context.Context, list []topologies.Party) error {
-	i := slices.Index(list, Holder)
+	i := slices.Index(list, holderParty)
 	if i < 0 {
 		return nil
 	}

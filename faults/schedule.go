@@ -72,7 +72,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 		if mistake == "" && !heal && known {
 			mistake = unavailable(step.Fault, step.Arg, s)
 		}
-		if mistake == "" && known && strings.Contains(step.Arg, Holder) && s.Processes < 2 {
+		if mistake == "" && known && strings.Contains(step.Arg, holderParty) && s.Processes < 2 {
 			mistake = processesNeeded
 		}
 		switch {

@@ -48,7 +48,7 @@ func (t *Target) forget(ctx context.Context, text string,
 	name := t.LockKey(caught.Key)
 	var names []string
 	var heals []Heal
-	order := t.Rand.Perm(len(t.Topology.Sites))[:t.Scene.Quorum()]
+	order := t.Rand.Perm(len(t.Topology.Sites))[:t.Scene.quorum()]
 	for _, i := range order {
 		primary, err := t.Topology.Sites[i].Primary(ctx, name)
 		if err != nil {

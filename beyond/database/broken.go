@@ -45,7 +45,7 @@ func (s *Server) SelectInsert() locks.Spec {
 		Claims: history.Claims{Excludes: true, Owned: true},
 	}, s.Rows.Remove, func(e locks.Env, l *Session) func(context.Context, locks.Lease) error {
 		return func(ctx context.Context, h locks.Lease) error {
-			conn, err := l.Get(ctx)
+			conn, err := l.get(ctx)
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func (s *Server) SelectInsert() locks.Spec {
 func (s *Server) ByRow(l locks.Spec, free string, taker func(locks.Env, *Session) func(context.Context, locks.Lease) error) locks.Spec {
 	l.Name, l.Sites, l.Engine = s.Prefix+l.Name, locks.OneSite, s.Engine
 	l.Open = func(e locks.Env) (locks.Lock, error) {
-		session, err := s.Open(e)
+		session, err := s.open(e)
 		return &rowLock{session, taker(e, session), free}, err
 	}
 	return l
