@@ -22,17 +22,20 @@ import (
 // Locks lists the locks: right ones first.
 var Locks = []locks.Spec{recipe, library, deaf, reuse}
 
-var recipe = locks.Spec{
+var recipe = onZooKeeper(locks.Spec{
 	Name: "zookeeper",
 	Doc: "the recipe: an ephemeral sequential node, whose owner waits for the one before it; czxid is the fence; its holder heeds the end " +
 		"of the session and that of the last proof that the leader knows it, and in doubt ends the session",
 	Source:  "zookeeper.apache.org, ZooKeeper Recipes and Solutions: Locks",
-	Sites:   locks.OneSite,
-	Engine:  engineName,
-	Linger:  linger,
 	Assumes: "a majority keeps what it acknowledged; the holder heeds Lost",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Ordered: true, Renews: true, Wakes: true},
 	Open:    func(e locks.Env) (locks.Lock, error) { return newQueue(e, true) },
+})
+
+// onZooKeeper completes the spec of a lock.
+func onZooKeeper(l locks.Spec) locks.Spec {
+	l.Sites, l.Engine, l.Linger = locks.OneSite, engineName, linger
+	return l
 }
 
 // queueLock is one worker's lock.
