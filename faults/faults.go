@@ -334,8 +334,8 @@ func death(s Scene) history.Effect {
 	return e
 }
 
-// amnesia is that of a server whose keys are gone.
-func amnesia(blocks bool) func(Scene) history.Effect {
+// keysLost is that of a server whose keys are gone.
+func keysLost(blocks bool) func(Scene) history.Effect {
 	return always(history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: blocks})
 }
 

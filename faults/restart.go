@@ -18,7 +18,7 @@ var restartEmpty = Fault{
 	Doc: "a node that granted a lock is killed and back at once without its data; with independent sites as many as a " +
 		"quorum can spare are down at the grant and come back too",
 	Outside: ownServers,
-	Effect:  amnesia(true),
+	Effect:  keysLost(true),
 	lasts:   untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		if t.Scene.Sites > 1 {

@@ -73,7 +73,6 @@ func (g guard) admits(cmd redis.Cmder) error {
 	return fmt.Errorf("%w: %s", errNotAllowed, both)
 }
 
-// ProcessHook implements redis.Hook.
 func (g guard) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if err := g.admits(cmd); err != nil {
@@ -84,7 +83,6 @@ func (g guard) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook implements redis.Hook.
 func (g guard) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		for _, cmd := range cmds {

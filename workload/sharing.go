@@ -18,9 +18,9 @@ func (w *worker) mode() int {
 	return 0
 }
 
-// beside is the visit of one that is not alone: a holder of permits counts in one step, for others count at the same time; a
+// countShared is the visit of one that is not alone: a holder of permits counts in one step, for others count at the same time; a
 // reader reads.
-func (w *worker) beside(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
+func (w *worker) countShared(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	if w.group.Claims.Permits == 0 {
 		return w.read(ctx, g)
 	}
