@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var blindWatchdog = Spec{
@@ -14,7 +12,7 @@ var blindWatchdog = Spec{
 	Sites:  OneSite,
 	Broken: "a holder that has lost its lock goes on prolonging its successor's, and believes that it is its own",
 	Caught: []Symptom{{"silent-reacquire", "stop-process"}, {"overrun", "stop-process"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
+	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return renewBlindly(&blindLock{leaseLock{e.Sites[0]}}, e), nil },
 }
 

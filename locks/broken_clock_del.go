@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var clockDel = Spec{
@@ -14,7 +12,7 @@ var clockDel = Spec{
 	Sites:  OneSite,
 	Broken: "time passes between the look at the clock and the DEL: it deletes the lock of whoever has it when it arrives",
 	Caught: []Symptom{{"foreign-release", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &clockDelLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 

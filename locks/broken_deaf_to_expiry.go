@@ -14,7 +14,7 @@ var deafToExpiry = Spec{
 	Sites:  OneSite,
 	Broken: "no message says that a lease has expired: when a holder dies, those who wait sleep on beside a free lock",
 	Caught: []Symptom{{"lost-wakeup", "crash-worker"}, {"deadlock", "crash-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		return openNotifying(e, func(ctx context.Context, l *notifyingLock) (time.Duration, history.Wake, error) {
 			held, err := l.leaseLock.client.Exists(ctx, l.key).Result()

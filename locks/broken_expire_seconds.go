@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var expireSeconds = Spec{
@@ -17,7 +15,7 @@ var expireSeconds = Spec{
 	Sites:  OneSite,
 	Broken: "EXPIRE 0 deletes the key: a lease under one second is no lock, and others end up to a second early",
 	Caught: []Symptom{{"double-grant", "none"}, {"over-claim", "none"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &expireSecondsLock{leaseLock{e.Sites[0]}}, nil },
 }
 

@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var fenceAfter = Spec{
@@ -14,7 +12,7 @@ var fenceAfter = Spec{
 	Sites:  OneSite,
 	Broken: "who is slow between the two commands draws a greater token than the one who got the lock after it",
 	Caught: []Symptom{{"regressed", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true},
+	Claims: fenced.Claims,
 	Open:   func(e Env) (Lock, error) { return &fenceAfterLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var getDel = Spec{
@@ -16,7 +14,7 @@ var getDel = Spec{
 	Sites:  OneSite,
 	Broken: "the lease can expire and be granted to somebody else between the comparison and the DEL",
 	Caught: []Symptom{{"foreign-release", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &getDelLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 

@@ -1,7 +1,5 @@
 package locks
 
-import "hammerlock/history"
-
 var halfQuorum = Spec{
 	Name:   "half-quorum",
 	Doc:    "redlock that takes half of the sites, rounded down, for a majority",
@@ -9,7 +7,7 @@ var halfQuorum = Spec{
 	Sites:  ManySites,
 	Broken: "two of five sites are enough, and there are two disjoint pairs",
 	Caught: []Symptom{{"double-grant", "none"}, {"double-grant", "partition"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return withQuorum(e, max(len(e.Sites)/2, 1)), nil },
 }
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"hammerlock/history"
 )
 
 var keepsMinority = Spec{
@@ -17,7 +15,7 @@ var keepsMinority = Spec{
 	Sites:  ManySites,
 	Broken: "when tries collide nobody has a majority, and nobody can get one until the leases end",
 	Caught: []Symptom{{"deadlock", "none"}, {"stuck", "none"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &keepsMinorityLock{newRedlock(e)}, nil },
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
-
-	"hammerlock/history"
 )
 
 var keptToken = Spec{
@@ -15,7 +13,7 @@ var keptToken = Spec{
 	Sites:  OneSite,
 	Broken: "the object has one token: who is granted a lock while another worker holds one gives back with the wrong token from then on",
 	Under:  []strained{{"premature-loss", "shared-object"}, {"foreign-release", "shared-object"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Shared: true,
 	Open:   func(e Env) (Lock, error) { return &keptTokenLock{leaseLock: leaseLock{e.Sites[0]}}, nil },
 }

@@ -14,7 +14,7 @@ var lateBelief = Spec{
 	Sites:  OneSite,
 	Broken: "an extension that was never acknowledged may not have happened: its holder believes in it all the same",
 	Caught: []Symptom{{"over-claim", "pause-primary"}, {"over-claim", "partition"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
+	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return renew(&lateBeliefLock{leaseLock{e.Sites[0]}}, e), nil },
 }
 

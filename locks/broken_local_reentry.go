@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var localReentry = Spec{
@@ -14,7 +12,7 @@ var localReentry = Spec{
 	Sites:  OneSite,
 	Broken: "a re-entry is granted from the counter even when the lease has long been somebody else's",
 	Caught: []Symptom{{"over-claim", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true},
+	Claims: reentrant.Claims,
 	Open:   func(e Env) (Lock, error) { return &localReentryLock{leaseLock{e.Sites[0]}, map[string]Lease{}}, nil },
 }
 

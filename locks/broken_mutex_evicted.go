@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var mutexEvicted = Spec{
@@ -18,7 +16,7 @@ var mutexEvicted = Spec{
 	Sites:    OneSite,
 	Broken:   "a mutex that is held is dropped like any other: the next worker locks a new one, and the server knows the process already",
 	Caught:   []Symptom{{"double-grant", "none"}},
-	Claims:   history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims:   lease.Claims,
 	Outlives: true,
 	Queues:   true,
 	Open: func(e Env) (Lock, error) {

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var ownAge = Spec{
@@ -17,7 +15,7 @@ var ownAge = Spec{
 	Sites:  OneSite,
 	Broken: "a waiter goes by its own lease, not by the holder's: one that is configured with a shorter lease takes the lock of one with a longer",
 	Under:  []strained{{"double-grant", "two-leases"}, {"premature-loss", "two-leases"}, {"foreign-release", "two-leases"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Shared: true,
 	Open:   func(e Env) (Lock, error) { return &ownAgeLock{leaseLock{e.Sites[0]}}, nil },
 }

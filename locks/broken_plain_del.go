@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"context"
-
-	"hammerlock/history"
-)
+import "context"
 
 var plainDel = Spec{
 	Name:   "plain-del",
@@ -13,7 +9,7 @@ var plainDel = Spec{
 	Sites:  OneSite,
 	Broken: "a holder whose lease has expired deletes the lock of its successor",
 	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &plainDelLock{leaseLock{e.Sites[0]}}, nil },
 }
 

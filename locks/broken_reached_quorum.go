@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"time"
-
-	"hammerlock/history"
 )
 
 var reachedQuorum = Spec{
@@ -16,7 +14,7 @@ var reachedQuorum = Spec{
 	Sites:  ManySites,
 	Broken: "a majority of those that one client reaches need not meet that of another: one site is enough when it is alone",
 	Caught: []Symptom{{"double-grant", "partition"}, {"double-grant", "pause-minority"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &reachedLock{newRedlock(e)}, nil },
 }
 

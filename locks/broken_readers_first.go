@@ -1,8 +1,6 @@
 package locks
 
-import (
-	"github.com/redis/go-redis/v9"
-)
+import "github.com/redis/go-redis/v9"
 
 var readersFirst = Spec{
 	Name:   "readers-first",

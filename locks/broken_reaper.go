@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var reaper = Spec{
@@ -17,7 +15,7 @@ var reaper = Spec{
 	Sites:  OneSite,
 	Broken: "a holder gives a sign only when it acquires or extends: one that works for half a lease is taken for dead",
 	Caught: []Symptom{{"double-grant", "none"}, {"double-grant", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &reaperLock{leaseLock{e.Sites[0]}}, nil },
 }
 

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
-
-	"hammerlock/history"
 )
 
 var libRedislockToken = Spec{
@@ -19,7 +17,7 @@ var libRedislockToken = Spec{
 	Sites:  OneSite,
 	Broken: "a token that another one begins with takes the lock from its holder: worker 1 from worker 12",
 	Caught: []Symptom{{"double-grant", "none"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		host, err := os.Hostname()
 		if err != nil {

@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"github.com/go-redsync/redsync/v4"
-
-	"hammerlock/history"
-)
+import "github.com/go-redsync/redsync/v4"
 
 var libRedsyncSetNX = Spec{
 	Name:   "redsync-setnx-extend",
@@ -13,6 +9,6 @@ var libRedsyncSetNX = Spec{
 	Sites:  ManySites,
 	Broken: "a hold that is over comes back to life: somebody may have had the lock meanwhile, and nobody is told",
 	Caught: []Symptom{{"silent-reacquire", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true},
+	Claims: libRedsync.Claims,
 	Open:   func(e Env) (Lock, error) { return newRedsync(e, redsync.WithSetNXOnExtend()), nil },
 }

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var renewRecreates = Spec{
@@ -16,7 +14,7 @@ var renewRecreates = Spec{
 	Sites:  OneSite,
 	Broken: "a hold that is over comes back to life: somebody may have had the lock meanwhile, nobody is told",
 	Caught: []Symptom{{"silent-reacquire", "stop-process"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
+	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return renewBlindly(&recreateLock{leaseLock{e.Sites[0]}}, e), nil },
 }
 

@@ -14,7 +14,7 @@ var retriedSetNX = Spec{
 	Sites:  OneSite,
 	Broken: "SET NX is not repeatable: the second one finds the key of the first, and the lock is refused that nobody else has",
 	Caught: []Symptom{{"phantom", "drop-reply"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &retriedLock{leaseLock{e.Sites[0]}}, nil },
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"time"
-
-	"hammerlock/history"
 )
 
 var setnxExpire = Spec{
@@ -15,7 +13,7 @@ var setnxExpire = Spec{
 	Sites:  OneSite,
 	Broken: "a worker that dies between its two commands leaves a lock that never expires",
 	Caught: []Symptom{{"deadlock", "crash-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &setnxExpireLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"hammerlock/history"
 )
 
 var setnxHeal = Spec{
@@ -15,7 +13,7 @@ var setnxHeal = Spec{
 	Sites:  OneSite,
 	Broken: "a holder that is slow between its commands, not dead, loses the lock meanwhile, lengthens its successor's and believes in it",
 	Caught: []Symptom{{"double-grant", "stall-worker@between"}, {"over-claim", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &setnxHealLock{setnxExpireLock{leaseLock{e.Sites[0]}, e}}, nil },
 }
 

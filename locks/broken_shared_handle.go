@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"hammerlock/history"
 )
 
 var sharedHandle = Spec{
@@ -15,7 +13,7 @@ var sharedHandle = Spec{
 	Sites:  OneSite,
 	Broken: "the object has the token of the last grant: a late holder releases its successor's lock with the successor's token",
 	Caught: []Symptom{{"foreign-release", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Queues: true,
 	Open: func(e Env) (Lock, error) {
 		h, err := Share(e.Process, handlesKey{}, func() (*handles, error) { return &handles{}, nil })

@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"context"
-
-	"hammerlock/history"
-)
+import "context"
 
 var silentRelease = Spec{
 	Name:   "silent-release",
@@ -13,7 +9,7 @@ var silentRelease = Spec{
 	Sites:  ManySites,
 	Broken: "it answers that it has released whatever the sites say: a late holder never hears that the lock was somebody else's",
 	Caught: []Symptom{{"false-release", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &silentLock{newRedlock(e)}, nil },
 }
 

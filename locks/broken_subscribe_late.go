@@ -16,7 +16,7 @@ var subscribeLate = Spec{
 	Sites:  OneSite,
 	Broken: "a release between the refusal and the subscription is not heard of, and nobody looks again: the lock is free and all sleep",
 	Under:  []strained{{"lost-wakeup", "sleepers"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		return openNotifying(e, func(_ context.Context, l *notifyingLock) (time.Duration, history.Wake, error) {
 			return l.lease, history.LeaseEnd, nil

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var timestamp = Spec{
@@ -18,7 +16,7 @@ var timestamp = Spec{
 	Sites:  OneSite,
 	Broken: "the late holder's DEL takes the lock from its successor; losers of a takeover move the winner's deadline",
 	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}, {"over-claim", "none"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &timestampLock{leaseLock{e.Sites[0]}, e, getSet}, nil },
 }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var timestampDel = Spec{
@@ -16,7 +14,7 @@ var timestampDel = Spec{
 	Sites:  OneSite,
 	Broken: "two workers see the same dead lock; the slower one deletes what the faster one has just taken",
 	Caught: []Symptom{{"double-grant", "crash-worker"}, {"foreign-release", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &timestampLock{leaseLock{e.Sites[0]}, e, deleteAndSet}, nil },
 }
 

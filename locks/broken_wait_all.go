@@ -1,7 +1,5 @@
 package locks
 
-import "hammerlock/history"
-
 var waitAll = Spec{
 	Name:   "wait-all",
 	Doc:    "redlock that waits for every site as long as the client library does",
@@ -9,7 +7,7 @@ var waitAll = Spec{
 	Sites:  ManySites,
 	Broken: "one hung site eats up the lease: with leases under the client's timeout nobody gets the lock any more",
 	Caught: []Symptom{{"stuck", "pause-minority"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: redlock.Claims,
 	Open: func(e Env) (Lock, error) {
 		l := newRedlock(e)
 		l.patient = true

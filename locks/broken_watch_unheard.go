@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var watchUnheard = Spec{
@@ -17,7 +15,7 @@ var watchUnheard = Spec{
 	Sites:  OneSite,
 	Broken: "the lease was extended, or released, only if EXEC says so: its holder believes in what did not happen",
 	Caught: []Symptom{{"false-release", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &watchUnheardLock{watchLock{leaseLock{e.Sites[0]}, e}}, nil },
 }
 

@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var watchdogByName = Spec{
@@ -14,7 +12,7 @@ var watchdogByName = Spec{
 	Sites:  OneSite,
 	Broken: "who takes the lock while its last holder's task still stands gets no renewals: the task ends with the other hold",
 	Caught: []Symptom{{"renewal-failure", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
+	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return &byNameLock{renewing: renew(&leaseLock{e.Sites[0]}, e), env: e}, nil },
 }
 

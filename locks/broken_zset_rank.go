@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var zsetRank = Spec{
@@ -18,7 +16,7 @@ var zsetRank = Spec{
 	Sites:  OneSite,
 	Broken: "a time that was read earlier sorts before one that was written earlier: who is slow in between gets a lock that is held",
 	Caught: []Symptom{{"double-grant", "stall-worker@between"}, {"double-grant", "none"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &zsetLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 
