@@ -116,7 +116,6 @@ func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
 	p, err := t.Workers.Process(caught.Worker)
 	if err != nil {
 		caught.Go()
-		return nil, nil, err
 	}
-	return caught, p, nil
+	return caught, p, err
 }
