@@ -356,23 +356,19 @@ func ownMemory(string) string {
 	return "uses up the memory of the server, which is somebody else's"
 }
 
-func needsReplicas(s Scene) string {
-	if !s.redundant() {
-		return "needs replicas: topology replica, sentinel or cluster"
+// When gives a reason in the scenes in which something holds, and none in others.
+func When(holds func(Scene) bool, reason string) func(Scene) string {
+	return func(s Scene) string {
+		if holds(s) {
+			return reason
+		}
+		return ""
 	}
-	return ""
 }
 
-func needsQuorum(s Scene) string {
-	if s.Sites < 3 {
-		return "needs independent sites: topology redlock"
-	}
-	return ""
-}
-
-func needsNodes(s Scene) string {
-	if s.Nodes < 2 && !s.Foreign { // links of others have clients on one side
-		return "needs more than one node"
-	}
-	return ""
-}
+var (
+	needsReplicas = When(func(s Scene) bool { return !s.redundant() }, "needs replicas: topology replica, sentinel or cluster")
+	needsQuorum   = When(func(s Scene) bool { return s.Sites < 3 }, "needs independent sites: topology redlock")
+	// Links of others have clients on one side.
+	needsNodes = When(func(s Scene) bool { return s.Nodes < 2 && !s.Foreign }, "needs more than one node")
+)
