@@ -60,7 +60,7 @@ type mutexEvictedLock struct {
 	held     map[string]*sync.Mutex // by key
 }
 
-// obtain answers 1 also to the process that has the lock already.
+// obtain answers 1 also to whoever has the lock already.
 var obtain = redis.NewScript(`
 local held = redis.call("GET", KEYS[1])
 if held and held ~= ARGV[1] then return 0 end

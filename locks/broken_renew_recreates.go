@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 var renewRecreates = Spec{
@@ -20,14 +18,8 @@ var renewRecreates = Spec{
 
 type recreateLock struct{ leaseLock }
 
-var extendOrCreate = redis.NewScript(`
-local held = redis.call("GET", KEYS[1])
-if held and held ~= ARGV[1] then return 0 end
-redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
-return 1`)
-
 func (l *recreateLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
-	err := owned(extendOrCreate.Run(ctx, l.client, []string{lease.Key}, lease.Token, ttl.Milliseconds()).Int64())
+	err := owned(obtain.Run(ctx, l.client, []string{lease.Key}, lease.Token, ttl.Milliseconds()).Int64())
 	return lease.from(call, ttl, err)
 }

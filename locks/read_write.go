@@ -35,11 +35,14 @@ type readWriteLock struct {
 // polls is how long a visit waits on average before it tries again.
 const polls = 5 * time.Millisecond
 
-// serverNow is the server's clock in milliseconds, and drops the readers whose lease is over.
-const serverNow = `
+// serverTime is the server's clock in milliseconds.
+const serverTime = `
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
+`
+
+// serverNow also drops the readers whose lease is over.
+const serverNow = serverTime + `redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
 `
 
 // The scripts have the keys lock, readers, writers and the arguments token, lease.

@@ -34,10 +34,7 @@ type permitsLock struct {
 }
 
 // The scripts have the keys permits, leases, channel and the arguments token, how many, lease, of how many there are.
-const permitNow = `
-local t = redis.call("TIME")
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local asked = tonumber(ARGV[2])
+const permitNow = serverTime + `local asked = tonumber(ARGV[2])
 `
 
 // reclaim gives back the permits whose lease is over.
