@@ -234,10 +234,8 @@ func (t *Target) primary(ctx context.Context) (site *topologies.Site, primary *t
 
 // sleep waits; it is false when ctx was done first.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

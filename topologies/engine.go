@@ -250,12 +250,10 @@ func (n *Node) quit(with syscall.Signal) error {
 	if err := errors.Join(n.signal(syscall.SIGCONT), n.process.Process.Signal(with)); err != nil {
 		return err
 	}
-	timer := time.NewTimer(endTimeout)
-	defer timer.Stop()
 	select {
 	case <-n.ended:
 		return await(all)
-	case <-timer.C:
+	case <-time.After(endTimeout):
 		return n.finish(syscall.SIGKILL)
 	}
 }

@@ -103,10 +103,8 @@ func (l *reuseLock) Release(ctx context.Context, lease locks.Lease) error {
 
 // Wait polls.
 func (l *reuseLock) Wait(ctx context.Context, _ string) (history.Wake, error) {
-	timer := time.NewTimer(2 * time.Millisecond)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(2 * time.Millisecond):
 		return history.Poll, nil
 	case <-ctx.Done():
 		return history.Poll, context.Cause(ctx)

@@ -49,13 +49,11 @@ func (l *libraryLock) AcquireWithin(ctx context.Context, key string, ttl, wait t
 	lock := zk.NewLock(s.conn, directory(key), anybody)
 	granted := make(chan error, 1)
 	go func() { granted <- lock.LockWithData([]byte(token)) }() // it ends with the session at the latest
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
 	select {
 	case err = <-granted:
-	case <-timer.C:
-		err = locks.ErrBusy
-	case <-ctx.Done():
+	case <-waiting.Done():
 		err = locks.ErrBusy
 	}
 	if err != nil {
