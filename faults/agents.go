@@ -79,7 +79,7 @@ var cutAgent = Fault{
 	}),
 }
 
-// agents says why a fault of agents cannot be had: there are none, or something else.
+// agents says why a fault of agents is unavailable: there are none, or something else.
 func (s Scene) agents(why string, ok bool) string {
 	switch {
 	case s.Agents == 0:

@@ -12,12 +12,7 @@ import (
 var stallLasts = length{leases: 1.3}
 
 // lateHolder is what a holder breaks that is late and does not heed it.
-func lateHolder(s Scene) string {
-	if s.Heeds {
-		return ""
-	}
-	return slowHolder
-}
+var lateHolder = When(func(s Scene) bool { return !s.Heeds }, slowHolder)
 
 var stallWorker = Fault{
 	Name:   "stall-worker",
@@ -44,12 +39,7 @@ var crashWorker = Fault{
 	Doc:    "a worker dies between load and store: it never releases",
 	On:     diesAlone,
 	Effect: always(hits(history.Holders)),
-	breaks: func(s Scene) string {
-		if !s.Claims.Expires {
-			return "a holder that dies is never missed: the lock has no lease"
-		}
-		return ""
-	},
+	breaks: When(func(s Scene) bool { return !s.Claims.Expires }, "a holder that dies is never missed: the lock has no lease"),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, err := t.holder(ctx, Loaded)
 		if err != nil {
@@ -61,12 +51,8 @@ var crashWorker = Fault{
 }
 
 // diesAlone says why a worker cannot die while its process lives on.
-func diesAlone(s Scene) string {
-	if s.Outlives {
-		return "the lock's library goes on for a worker that died: only the end of its process is a crash, as in kill-process with --processes 2"
-	}
-	return ""
-}
+var diesAlone = When(func(s Scene) bool { return s.Outlives },
+	"the lock's library goes on for a worker that died: only the end of its process is a crash, as in kill-process with --processes 2")
 
 var stopProcess = Fault{
 	Name:   "stop-process",
@@ -116,7 +102,6 @@ func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
 	p, err := t.Workers.Process(caught.Worker)
 	if err != nil {
 		caught.Go()
-		return nil, nil, err
 	}
-	return caught, p, nil
+	return caught, p, err
 }

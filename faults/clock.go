@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"hammerlock/history"
@@ -18,7 +17,7 @@ var clockJump = Fault{
 		"(clock-jump:back: it steps back)",
 	Needs:   Needs{Clock: true},
 	Outside: ownServers,
-	Effect:  always(lying),
+	Effect:  always(wrongClock),
 	lasts:   untilTakenLasts,
 	targets: func(*topologies.Topology) []string { return []string{"forward", "back"} },
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
@@ -32,8 +31,8 @@ var clockJump = Fault{
 	},
 }
 
-// lying is the effect of a clock that does not go as the others do.
-var lying = history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}
+// wrongClock is the effect of a clock that does not go as the others do.
+var wrongClock = history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}
 
 // fastRate makes a lease end in a third of its time.
 const fastRate = 3
@@ -44,7 +43,7 @@ var clockRate = Fault{
 	Doc:     "the clock of a lock's primary, or of a quorum of sites, runs three times as fast",
 	Needs:   Needs{Clock: true},
 	Outside: ownServers,
-	Effect:  always(lying),
+	Effect:  always(wrongClock),
 	lasts:   untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.clocks(ctx, 0, fastRate, fmt.Sprintf("the clock of %%s ran %d times as fast while w%%02d held a lock", fastRate))
@@ -53,8 +52,7 @@ var clockRate = Fault{
 
 // clocks sets the clocks that a held lock depends on, and holds the worker until somebody else has the lock.
 func (t *Target) clocks(ctx context.Context, offset time.Duration, rate float64, text string) (string, Heal, error) {
-	what, heal, err := t.forget(ctx, text, func(_ context.Context, n *topologies.Node, _ string) (Heal, error) {
+	return t.forget(ctx, text, func(_ context.Context, n *topologies.Node, _ string) (Heal, error) {
 		return func(context.Context) error { return n.SetClock(0, 1) }, n.SetClock(offset, rate)
 	})
-	return strings.ReplaceAll(what, "  ", " "), heal, err
 }

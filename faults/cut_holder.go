@@ -14,7 +14,7 @@ var cutHolder = Fault{
 	Needs:  Needs{Links: true, Processes: true},
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		r := topologies.Rule{Effect: topologies.Drop, From: []topologies.Party{Holder}, To: []topologies.Party{topologies.AllNodes}}
+		r := topologies.Rule{Effect: topologies.Drop, From: []topologies.Party{holderParty}, To: []topologies.Party{topologies.AllNodes}}
 		if err := t.name(ctx, r.From); err != nil {
 			return "", nil, err
 		}

@@ -33,10 +33,10 @@ type Fault struct {
 	Service bool
 	Redis   bool // it asks of servers what only Redis can do
 	Arg     bool // it takes an argument after its name and a colon
-	// On says why the fault cannot be had in a scene; empty if it can. Nil = it can anywhere.
+	// On says why the fault is unavailable in a scene; empty or nil = it is available.
 	On func(Scene) string
-	// Outside says why the fault, with the argument that it is given, cannot be had where somebody else runs the servers;
-	// empty if it can. Nil = it can.
+	// Outside says why the fault, with the argument that it is given, is unavailable where somebody else runs the servers;
+	// empty or nil = it is available.
 	Outside func(arg string) string
 	// Sends names what the fault sends to servers that harms others who use them, as topologies.Destructive does.
 	Sends []string
@@ -94,11 +94,11 @@ type Scene struct {
 	Allowed   []string      // what may be sent to them all the same, as topologies.Destructive names it
 }
 
-// Redundant tells whether replicas can take a primary's place.
-func (s Scene) Redundant() bool { return s.Sites == 1 && s.Nodes > 1 }
+// redundant tells whether replicas can take a primary's place.
+func (s Scene) redundant() bool { return s.Sites == 1 && s.Nodes > 1 }
 
-// Quorum is how many sites make a majority.
-func (s Scene) Quorum() int { return s.Sites/2 + 1 }
+// quorum is how many sites make a majority.
+func (s Scene) quorum() int { return s.Sites/2 + 1 }
 
 // Target is what a fault may break.
 type Target struct {
@@ -234,10 +234,8 @@ func (t *Target) primary(ctx context.Context) (site *topologies.Site, primary *t
 
 // sleep waits; it is false when ctx was done first.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false
@@ -319,7 +317,7 @@ func hang(s Scene) history.Effect {
 // outage is that of one server that does not answer: where there are replicas, one takes its place.
 func outage(s Scene) history.Effect {
 	e := hang(s)
-	if s.Redundant() && !s.Keeps {
+	if s.redundant() && !s.Keeps {
 		e.Loses = history.LosesWrites
 	}
 	return e
@@ -328,14 +326,14 @@ func outage(s Scene) history.Effect {
 // death is that of a server that comes back without its keys, at once or later.
 func death(s Scene) history.Effect {
 	e := outage(s)
-	if !s.Redundant() && !s.Keeps {
+	if !s.redundant() && !s.Keeps {
 		e.Loses, e.Spares = history.LosesKeys, false // what stood on a bare majority of the sites stands no longer
 	}
 	return e
 }
 
-// amnesia is that of a server whose keys are gone.
-func amnesia(blocks bool) func(Scene) history.Effect {
+// keysLost is that of a server whose keys are gone.
+func keysLost(blocks bool) func(Scene) history.Effect {
 	return always(history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: blocks})
 }
 
@@ -356,23 +354,19 @@ func ownMemory(string) string {
 	return "uses up the memory of the server, which is somebody else's"
 }
 
-func needsReplicas(s Scene) string {
-	if !s.Redundant() {
-		return "needs replicas: topology replica, sentinel or cluster"
+// When gives a reason in the scenes in which something holds, and none in others.
+func When(holds func(Scene) bool, reason string) func(Scene) string {
+	return func(s Scene) string {
+		if holds(s) {
+			return reason
+		}
+		return ""
 	}
-	return ""
 }
 
-func needsQuorum(s Scene) string {
-	if s.Sites < 3 {
-		return "needs independent sites: topology redlock"
-	}
-	return ""
-}
-
-func needsNodes(s Scene) string {
-	if s.Nodes < 2 && !s.Foreign { // links of others have clients on one side
-		return "needs more than one node"
-	}
-	return ""
-}
+var (
+	needsReplicas = When(func(s Scene) bool { return !s.redundant() }, "needs replicas: topology replica, sentinel or cluster")
+	needsQuorum   = When(func(s Scene) bool { return s.Sites < 3 }, "needs independent sites: topology redlock")
+	// Links of others have clients on one side.
+	needsNodes = When(func(s Scene) bool { return s.Nodes < 2 && !s.Foreign }, "needs more than one node")
+)

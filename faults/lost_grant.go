@@ -57,9 +57,10 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 	return what, restart(primary), nil
 }
 
-func between(primary *topologies.Node, replicas []*topologies.Node, effect topologies.Effect) topologies.Rule {
-	r := topologies.Rule{From: []topologies.Party{topologies.Party(primary.Name)}, Effect: effect}
-	for _, n := range replicas {
+// between is a rule for the links of one node with others.
+func between(one *topologies.Node, others []*topologies.Node, effect topologies.Effect) topologies.Rule {
+	r := topologies.Rule{From: []topologies.Party{topologies.Party(one.Name)}, Effect: effect}
+	for _, n := range others {
 		r.To = append(r.To, topologies.Party(n.Name))
 	}
 	return r

@@ -17,7 +17,7 @@ func TestNoWorkerDiesAloneWhoseLibraryGoesOn(t *testing.T) {
 	if list, _ := auto(s, time.Minute, 1); slices.Contains(namesOf(list), "crash-worker") || !slices.Contains(namesOf(list), "kill-process") {
 		t.Errorf("two processes: auto is %v", namesOf(list))
 	}
-	if possible(crashWorker, "", s) == "" || possible(crashWorker, "", single) != "" {
+	if unavailable(crashWorker, "", s) == "" || unavailable(crashWorker, "", single) != "" {
 		t.Error("crash-worker is possible for the wrong lock")
 	}
 }

@@ -64,7 +64,7 @@ func (t *Target) sides(ctx context.Context) (topologies.Rule, error) {
 	return r, errors.Join(t.name(ctx, r.From), t.name(ctx, r.To))
 }
 
-// clientsOnly says why a partition cannot be had by links that stand in front of clients alone.
+// clientsOnly says why a partition is unavailable with links that stand in front of clients alone.
 func clientsOnly(arg string) string {
 	from, to, both := strings.Cut(arg, "/")
 	if !both {
@@ -72,7 +72,7 @@ func clientsOnly(arg string) string {
 	}
 	kinds := func(text string) (clients, nodes bool) {
 		for _, p := range parties(text) {
-			client := p == topologies.AllClients || p == Holder || strings.HasPrefix(string(p), "client ")
+			client := p == topologies.AllClients || p == holderParty || strings.HasPrefix(string(p), "client ")
 			clients, nodes = clients || client, nodes || !client
 		}
 		return clients, nodes
@@ -85,12 +85,12 @@ func clientsOnly(arg string) string {
 	return ""
 }
 
-// Holder is the party of a partition that stands for the process of a worker with a lock.
-const Holder = "holder"
+// holderParty is the party of a partition that stands for the process of a worker with a lock.
+const holderParty = "holder"
 
 // name puts the clients of a worker that was just granted a lock in the place of "holder".
 func (t *Target) name(ctx context.Context, list []topologies.Party) error {
-	i := slices.Index(list, Holder)
+	i := slices.Index(list, holderParty)
 	if i < 0 {
 		return nil
 	}
@@ -126,12 +126,7 @@ var partitionPrimary = Fault{
 	Outside: ownServers,
 	Effect:  cut,
 	Inject: ofPrimary(func(_ context.Context, t *Target, primary *topologies.Node) (string, Heal, error) {
-		r := topologies.Rule{Effect: topologies.Drop, From: parties(primary.Name)}
-		for _, n := range t.Topology.Nodes {
-			if n != primary {
-				r.To = append(r.To, topologies.Party(n.Name))
-			}
-		}
-		return t.link(r, "cut "+primary.Name+" from its peers")
+		peers := slices.DeleteFunc(slices.Clone(t.Topology.Nodes), func(n *topologies.Node) bool { return n == primary })
+		return t.link(between(primary, peers, topologies.Drop), "cut "+primary.Name+" from its peers")
 	}),
 }

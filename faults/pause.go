@@ -30,7 +30,7 @@ var pauseMinority = Fault{
 		var names []string
 		var heals []Heal
 		var errs []error
-		for _, i := range t.Rand.Perm(len(nodes))[:t.Scene.Sites-t.Scene.Quorum()] {
+		for _, i := range t.Rand.Perm(len(nodes))[:t.Scene.Sites-t.Scene.quorum()] {
 			names = append(names, nodes[i].Name)
 			heals = append(heals, resume(nodes[i]))
 			errs = append(errs, nodes[i].Pause())

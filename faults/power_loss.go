@@ -13,7 +13,7 @@ var powerLoss = Fault{
 		"what kill -9 never loses",
 	Needs:   Needs{Durable: true},
 	Outside: ownServers,
-	Effect:  amnesia(true),
+	Effect:  keysLost(true),
 	lasts:   untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "%s lost its power while w%02d held a lock", func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {

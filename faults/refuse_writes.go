@@ -19,7 +19,7 @@ var refuseWrites = Fault{
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		var names []string
 		var full []*topologies.Node
-		for _, i := range t.Rand.Perm(len(t.Topology.Nodes))[:t.Scene.Sites-t.Scene.Quorum()] {
+		for _, i := range t.Rand.Perm(len(t.Topology.Nodes))[:t.Scene.Sites-t.Scene.quorum()] {
 			full = append(full, t.Topology.Nodes[i])
 			names = append(names, t.Topology.Nodes[i].Name)
 		}

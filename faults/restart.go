@@ -18,7 +18,7 @@ var restartEmpty = Fault{
 	Doc: "a node that granted a lock is killed and back at once without its data; with independent sites as many as a " +
 		"quorum can spare are down at the grant and come back too",
 	Outside: ownServers,
-	Effect:  amnesia(true),
+	Effect:  keysLost(true),
 	lasts:   untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		if t.Scene.Sites > 1 {
@@ -47,7 +47,7 @@ var restartEmpty = Fault{
 func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 	nodes := t.Topology.Nodes
 	order := t.Rand.Perm(len(nodes))
-	spare := order[:t.Scene.Sites-t.Scene.Quorum()]
+	spare := order[:t.Scene.Sites-t.Scene.quorum()]
 	forgetful := nodes[order[len(spare)]]
 	down := make([]string, 0, len(spare))
 	for _, i := range spare {
@@ -123,7 +123,7 @@ var restartLate = Fault{
 	Outside: ownServers,
 	Effect: func(s Scene) history.Effect {
 		e := outage(s)
-		if s.Claims.Fences && !s.Redundant() && !s.Keeps {
+		if s.Claims.Fences && !s.redundant() && !s.Keeps {
 			e.Loses, e.Spares = history.LosesKeys, false // the leases are over by then, but a fence counts on
 		}
 		return e

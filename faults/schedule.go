@@ -70,9 +70,9 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 		step, heal, mistake := parse(item, duration)
 		known := s.Topology != ""
 		if mistake == "" && !heal && known {
-			mistake = possible(step.Fault, step.Arg, s)
+			mistake = unavailable(step.Fault, step.Arg, s)
 		}
-		if mistake == "" && known && strings.Contains(step.Arg, Holder) && s.Processes < 2 {
+		if mistake == "" && known && strings.Contains(step.Arg, holderParty) && s.Processes < 2 {
 			mistake = processesNeeded
 		}
 		switch {
@@ -133,8 +133,8 @@ func parse(item string, duration time.Duration) (step Step, heal bool, mistake s
 
 const processesNeeded = "needs workers in processes of their own: --processes 2 or more"
 
-// possible says why a fault cannot be had in a scene; empty if it can.
-func possible(f Fault, arg string, s Scene) string {
+// unavailable says why a fault is unavailable in a scene; empty if it is available.
+func unavailable(f Fault, arg string, s Scene) string {
 	if f.Service && s.Programs == 0 {
 		return "needs a service that the suite starts: verify http --serve"
 	}
@@ -160,7 +160,7 @@ func possible(f Fault, arg string, s Scene) string {
 	return ""
 }
 
-// abroad says why a fault cannot be had where somebody else runs the servers.
+// abroad says why a fault is unavailable where somebody else runs the servers.
 func (f Fault) abroad(arg string, s Scene) string {
 	if f.Outside != nil {
 		if why := f.Outside(arg); why != "" {
@@ -189,7 +189,7 @@ func amid(s Scene, duration time.Duration) period {
 func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 	var all []Fault
 	for _, f := range All {
-		if possible(f, "", s) == "" && f.Breaks(s) == "" {
+		if unavailable(f, "", s) == "" && f.Breaks(s) == "" {
 			all = append(all, f)
 		}
 	}

@@ -15,7 +15,7 @@ var evict = Fault{
 	Redis:   true,
 	Doc:     "a server runs out of memory and evicts the least recently used keys, a lock that is held among them (allkeys-lru)",
 	Outside: ownMemory,
-	Effect:  amnesia(false),
+	Effect:  keysLost(false),
 	lasts:   untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "evicted by %s: the lock that w%02d held", pushOut)
@@ -27,7 +27,7 @@ var flush = Fault{
 	Redis:  true,
 	Doc:    "somebody types FLUSHALL and SCRIPT FLUSH on a server while a lock is held",
 	Sends:  []string{"flushall", "script-flush"},
-	Effect: amnesia(false),
+	Effect: keysLost(false),
 	lasts:  untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "flushed %s while w%02d held a lock", func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {
@@ -48,7 +48,7 @@ func (t *Target) forget(ctx context.Context, text string,
 	name := t.LockKey(caught.Key)
 	var names []string
 	var heals []Heal
-	order := t.Rand.Perm(len(t.Topology.Sites))[:t.Scene.Quorum()]
+	order := t.Rand.Perm(len(t.Topology.Sites))[:t.Scene.quorum()]
 	for _, i := range order {
 		primary, err := t.Topology.Sites[i].Primary(ctx, name)
 		if err != nil {

@@ -15,7 +15,7 @@ var bit = Spec{
 	Source: "answers to \"how do I lock with Redis\": a flag",
 	Sites:  OneSite,
 	Broken: "reading and setting the flag are two steps: two workers see 0 and both set it; and it never expires",
-	Caught: []symptom{{"double-grant", "none"}, {"deadlock", "crash-worker"}},
+	Caught: []Symptom{{"double-grant", "none"}, {"deadlock", "crash-worker"}},
 	Claims: history.Claims{Excludes: true},
 	Open:   func(e Env) (Lock, error) { return &bitLock{client: e.Sites[0], env: e}, nil },
 }

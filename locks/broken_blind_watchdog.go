@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var blindWatchdog = Spec{
@@ -13,8 +11,8 @@ var blindWatchdog = Spec{
 	Source: "watchdogs written as a ticker and an EXPIRE",
 	Sites:  OneSite,
 	Broken: "a holder that has lost its lock goes on prolonging its successor's, and believes that it is its own",
-	Caught: []symptom{{"silent-reacquire", "stop-process"}, {"overrun", "stop-process"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
+	Caught: []Symptom{{"silent-reacquire", "stop-process"}, {"overrun", "stop-process"}},
+	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return renewBlindly(&blindLock{leaseLock{e.Sites[0]}}, e), nil },
 }
 

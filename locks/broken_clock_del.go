@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var clockDel = Spec{
@@ -13,8 +11,8 @@ var clockDel = Spec{
 	Source: "Celery, Task Cookbook: ensuring a task is only executed one at a time",
 	Sites:  OneSite,
 	Broken: "time passes between the look at the clock and the DEL: it deletes the lock of whoever has it when it arrives",
-	Caught: []symptom{{"foreign-release", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"foreign-release", "stall-worker@between"}},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &clockDelLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 

@@ -13,17 +13,15 @@ var deafToExpiry = Spec{
 	Source: "Spring Integration pull requests 3691 and 3702; python-redis-lock pull request 18",
 	Sites:  OneSite,
 	Broken: "no message says that a lease has expired: when a holder dies, those who wait sleep on beside a free lock",
-	Caught: []symptom{{"lost-wakeup", "crash-worker"}, {"deadlock", "crash-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"lost-wakeup", "crash-worker"}, {"deadlock", "crash-worker"}},
+	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
-		return openNotifying(e, func(l *notifyingLock) look {
-			return func(ctx context.Context) (time.Duration, history.Wake, error) {
-				held, err := l.leaseLock.client.Exists(ctx, l.key).Result()
-				if err != nil || held == 0 {
-					return gone, history.Poll, err
-				}
-				return -1, history.Poll, nil
+		return openNotifying(e, func(ctx context.Context, l *notifyingLock) (time.Duration, history.Wake, error) {
+			held, err := l.leaseLock.client.Exists(ctx, l.key).Result()
+			if err != nil || held == 0 {
+				return gone, history.Poll, err
 			}
+			return -1, history.Poll, nil
 		}), nil
 	},
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var expireSeconds = Spec{
@@ -16,8 +14,8 @@ var expireSeconds = Spec{
 	Source: "wrappers that take milliseconds and pass on ttl/1000",
 	Sites:  OneSite,
 	Broken: "EXPIRE 0 deletes the key: a lease under one second is no lock, and others end up to a second early",
-	Caught: []symptom{{"double-grant", "none"}, {"over-claim", "none"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"double-grant", "none"}, {"over-claim", "none"}},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &expireSecondsLock{leaseLock{e.Sites[0]}}, nil },
 }
 

@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var extendAdds = Spec{
@@ -13,8 +11,8 @@ var extendAdds = Spec{
 	Source: "redis-py pull request 1303, Lock.extend without replace_ttl",
 	Sites:  OneSite,
 	Broken: "the lease grows with each renewal: when its holder dies after a while the lock stays for many leases",
-	Caught: []symptom{{"ttl-too-long", "crash-worker"}, {"deadlock", "crash-worker"}, {"stuck", "crash-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
+	Caught: []Symptom{{"ttl-too-long", "crash-worker"}, {"deadlock", "crash-worker"}, {"stuck", "crash-worker"}},
+	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return renew(&extendAddsLock{leaseLock{e.Sites[0]}}, e), nil },
 }
 

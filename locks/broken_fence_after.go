@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var fenceAfter = Spec{
@@ -13,8 +11,8 @@ var fenceAfter = Spec{
 	Source: "locks to which fencing was added from outside",
 	Sites:  OneSite,
 	Broken: "who is slow between the two commands draws a greater token than the one who got the lock after it",
-	Caught: []symptom{{"regressed", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true},
+	Caught: []Symptom{{"regressed", "stall-worker@between"}},
+	Claims: fenced.Claims,
 	Open:   func(e Env) (Lock, error) { return &fenceAfterLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 

@@ -1,7 +1,5 @@
 package locks
 
-import "hammerlock/history"
-
 var fixedQuorum = Spec{
 	Name:   "fixed-quorum",
 	Doc:    "redlock that wants three sites, however many there are",
@@ -9,11 +7,7 @@ var fixedQuorum = Spec{
 	Sites:  ManySites,
 	Broken: "three of three are all: nobody gets the lock while one is down that it claims to survive",
 	Under:  []strained{{"stuck", "three-sites"}, {"deadlock", "three-sites"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: redlock.Claims,
 	Shared: true,
-	Open: func(e Env) (Lock, error) {
-		l := newRedlock(e)
-		l.quorum = min(3, len(e.Sites))
-		return l, nil
-	},
+	Open:   func(e Env) (Lock, error) { return withQuorum(e, min(3, len(e.Sites))), nil },
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var getDel = Spec{
@@ -15,8 +13,8 @@ var getDel = Spec{
 	Source: "the usual repair of plain-del, without a script",
 	Sites:  OneSite,
 	Broken: "the lease can expire and be granted to somebody else between the comparison and the DEL",
-	Caught: []symptom{{"foreign-release", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"foreign-release", "stall-worker@between"}},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &getDelLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"hammerlock/history"
 )
 
 var keepsMinority = Spec{
@@ -16,8 +14,8 @@ var keepsMinority = Spec{
 	Source: "redlocks that release only what they hold",
 	Sites:  ManySites,
 	Broken: "when tries collide nobody has a majority, and nobody can get one until the leases end",
-	Caught: []symptom{{"deadlock", "none"}, {"stuck", "none"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"deadlock", "none"}, {"stuck", "none"}},
+	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &keepsMinorityLock{newRedlock(e)}, nil },
 }
 

@@ -2,10 +2,8 @@ package locks
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
-
-	"hammerlock/history"
 )
 
 var keptToken = Spec{
@@ -15,20 +13,31 @@ var keptToken = Spec{
 	Sites:  OneSite,
 	Broken: "the object has one token: who is granted a lock while another worker holds one gives back with the wrong token from then on",
 	Under:  []strained{{"premature-loss", "shared-object"}, {"foreign-release", "shared-object"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Shared: true,
-	Open:   func(e Env) (Lock, error) { return &keptTokenLock{leaseLock: leaseLock{e.Sites[0]}}, nil },
+	Open: func(e Env) (Lock, error) {
+		return &keptTokenLock{leaseLock: leaseLock{e.Sites[0]}, tokens: &sync.Map{}}, nil
+	},
 }
 
+// keptTokenLock is an object that remembers the token of its last grant, or of that of each key.
 type keptTokenLock struct {
 	leaseLock
-	token atomic.Value
+	tokens *sync.Map // by key, or all under ""
+	byKey  bool
+}
+
+func (l *keptTokenLock) name(key string) string {
+	if l.byKey {
+		return key
+	}
+	return ""
 }
 
 func (l *keptTokenLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
 	lease, err := l.leaseLock.Acquire(ctx, key, ttl)
 	if err == nil {
-		l.token.Store(lease.Token)
+		l.tokens.Store(l.name(key), lease.Token)
 	}
 	return lease, err
 }
@@ -45,8 +54,8 @@ func (l *keptTokenLock) Release(ctx context.Context, lease Lease) error {
 
 // own is the lease with the token that the object remembers, if it was granted.
 func (l *keptTokenLock) own(lease Lease) Lease {
-	if token, ok := l.token.Load().(string); ok && !lease.Until.IsZero() {
-		lease.Token = token
+	if token, ok := l.tokens.Load(l.name(lease.Key)); ok && !lease.Until.IsZero() {
+		lease.Token = token.(string)
 	}
 	return lease
 }

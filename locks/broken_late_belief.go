@@ -13,8 +13,8 @@ var lateBelief = Spec{
 	Source: "watchdogs that move the deadline first and ask afterwards",
 	Sites:  OneSite,
 	Broken: "an extension that was never acknowledged may not have happened: its holder believes in it all the same",
-	Caught: []symptom{{"over-claim", "pause-primary"}, {"over-claim", "partition"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
+	Caught: []Symptom{{"over-claim", "pause-primary"}, {"over-claim", "partition"}},
+	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return renew(&lateBeliefLock{leaseLock{e.Sites[0]}}, e), nil },
 }
 

@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var localReentry = Spec{
@@ -13,11 +11,9 @@ var localReentry = Spec{
 	Source: "wrappers that make a lease reentrant with a thread-local counter",
 	Sites:  OneSite,
 	Broken: "a re-entry is granted from the counter even when the lease has long been somebody else's",
-	Caught: []symptom{{"over-claim", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true},
-	Open: func(e Env) (Lock, error) {
-		return &localReentryLock{leaseLock{e.Sites[0]}, map[string]Lease{}}, nil
-	},
+	Caught: []Symptom{{"over-claim", "stall-worker"}},
+	Claims: reentrant.Claims,
+	Open:   func(e Env) (Lock, error) { return &localReentryLock{leaseLock{e.Sites[0]}, map[string]Lease{}}, nil },
 }
 
 type localReentryLock struct {

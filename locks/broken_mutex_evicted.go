@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var mutexEvicted = Spec{
@@ -17,8 +15,8 @@ var mutexEvicted = Spec{
 	Source:   "Spring Integration issue 11044, RedisLockRegistry.setCacheCapacity",
 	Sites:    OneSite,
 	Broken:   "a mutex that is held is dropped like any other: the next worker locks a new one, and the server knows the process already",
-	Caught:   []symptom{{"double-grant", "none"}},
-	Claims:   history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught:   []Symptom{{"double-grant", "none"}},
+	Claims:   lease.Claims,
 	Outlives: true,
 	Queues:   true,
 	Open: func(e Env) (Lock, error) {
@@ -62,7 +60,7 @@ type mutexEvictedLock struct {
 	held     map[string]*sync.Mutex // by key
 }
 
-// obtain answers 1 also to the process that has the lock already.
+// obtain answers 1 also to whoever has the lock already.
 var obtain = redis.NewScript(`
 local held = redis.call("GET", KEYS[1])
 if held and held ~= ARGV[1] then return 0 end

@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var mutexKept = Spec{
@@ -13,8 +11,8 @@ var mutexKept = Spec{
 	Source:   "Spring Integration issues 1888 and 2660, RedisLockRegistry",
 	Sites:    OneSite,
 	Broken:   "a release that finds the lease expired, or fails, returns before it unlocks the mutex: no worker of the process gets in again",
-	Caught:   []symptom{{"deadlock", "stall-worker"}},
-	Claims:   history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught:   []Symptom{{"deadlock", "stall-worker"}},
+	Claims:   lease.Claims,
 	Outlives: true,
 	Open: func(e Env) (Lock, error) {
 		return &mutexKeptLock{leaseLock{e.Sites[0]}, localLock{process: e.Process}}, nil

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"time"
-
-	"hammerlock/history"
 )
 
 var noElapsed = Spec{
@@ -15,8 +13,8 @@ var noElapsed = Spec{
 	Sites:  ManySites,
 	Broken: "the first sites' leases run while the last ones are asked: slow grants are over before they are believed to be",
 	// Under delay it shows on a busy machine only: 22 runs with nothing beside them showed nothing.
-	Caught: []symptom{{"over-claim", "pause-minority"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"over-claim", "pause-minority"}},
+	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &noElapsedLock{newRedlock(e)}, nil },
 }
 

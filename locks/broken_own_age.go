@@ -1,14 +1,6 @@
 package locks
 
-import (
-	"context"
-	"crypto/rand"
-	"time"
-
-	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
-)
+import "github.com/redis/go-redis/v9"
 
 var ownAge = Spec{
 	Name:   "own-age",
@@ -17,27 +9,22 @@ var ownAge = Spec{
 	Sites:  OneSite,
 	Broken: "a waiter goes by its own lease, not by the holder's: one that is configured with a shorter lease takes the lock of one with a longer",
 	Under:  []strained{{"double-grant", "two-leases"}, {"premature-loss", "two-leases"}, {"foreign-release", "two-leases"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Shared: true,
-	Open:   func(e Env) (Lock, error) { return &ownAgeLock{e.Sites[0]}, nil },
+	Open: func(e Env) (Lock, error) {
+		return &pairLock{leaseLock{e.Sites[0]}, "since", takeIfOld, makeYoung, forgetAge}, nil
+	},
 }
-
-type ownAgeLock struct{ client redis.UniversalClient }
-
-const ownAgeTime = `
-local t = redis.call("TIME")
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-`
 
 // The scripts have the lock and the time of its grant; a token and a lease.
 var (
-	takeIfOld = redis.NewScript(ownAgeTime + `
+	takeIfOld = redis.NewScript(serverTime + `
 local since = redis.call("GET", KEYS[2])
 if redis.call("EXISTS", KEYS[1]) == 1 and since and now - since < tonumber(ARGV[2]) then return 0 end
 redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
 redis.call("SET", KEYS[2], now, "PX", ARGV[2])
 return 1`)
-	makeYoung = redis.NewScript(ownAgeTime + `
+	makeYoung = redis.NewScript(serverTime + `
 if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call("PEXPIRE", KEYS[1], ARGV[2])
 redis.call("SET", KEYS[2], now, "PX", ARGV[2])
@@ -46,26 +33,3 @@ return 1`)
 if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call("DEL", KEYS[1], KEYS[2])`)
 )
-
-func (l *ownAgeLock) run(ctx context.Context, s *redis.Script, lease Lease, ttl time.Duration) (int64, error) {
-	return s.Run(ctx, l.client, []string{lease.Key, sibling("since", lease.Key)}, lease.Token, ttl.Milliseconds()).Int64()
-}
-
-func (l *ownAgeLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
-	lease := Lease{Key: key, Token: rand.Text()}
-	call := time.Now()
-	err := granted(l.run(ctx, takeIfOld, lease, ttl))
-	return lease.from(call, ttl, err)
-}
-
-func (l *ownAgeLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
-	call := time.Now()
-	err := owned(l.run(ctx, makeYoung, lease, ttl))
-	return lease.from(call, ttl, err)
-}
-
-func (l *ownAgeLock) Release(ctx context.Context, lease Lease) error {
-	return owned(l.run(ctx, forgetAge, lease, 0))
-}
-
-func (l *ownAgeLock) Close() error { return nil }

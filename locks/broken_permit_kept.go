@@ -1,8 +1,6 @@
 package locks
 
-import (
-	"github.com/redis/go-redis/v9"
-)
+import "github.com/redis/go-redis/v9"
 
 var permitKept = Spec{
 	Name:   "permit-kept",
@@ -10,13 +8,9 @@ var permitKept = Spec{
 	Source: "Redisson, RPermitExpirableSemaphore, without the step that gives expired permits back",
 	Sites:  OneSite,
 	Broken: "the permit of a holder that died stays out for ever, though its lease is over",
-	Caught: []symptom{{"stuck", "crash-worker"}, {"deadlock", "crash-worker"}},
+	Caught: []Symptom{{"stuck", "crash-worker"}, {"deadlock", "crash-worker"}},
 	Claims: redissonPermits.Claims,
-	Open: func(e Env) (Lock, error) {
-		l := newPermits(e)
-		l.enter, l.leave = takeOnly, returnOnly
-		return l, nil
-	},
+	Open:   func(e Env) (Lock, error) { return newPermits(e, takeOnly, returnOnly), nil },
 }
 
 var (

@@ -1,8 +1,6 @@
 package locks
 
-import (
-	"github.com/redis/go-redis/v9"
-)
+import "github.com/redis/go-redis/v9"
 
 var permitTwice = Spec{
 	Name:   "permit-twice",
@@ -10,13 +8,9 @@ var permitTwice = Spec{
 	Source: "Redisson, RPermitExpirableSemaphore, without the look whether the permit is still out",
 	Sites:  OneSite,
 	Broken: "a permit whose lease was over comes back twice, by itself and from its late holder: there is one too many from then on",
-	Caught: []symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}},
+	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}},
 	Claims: redissonPermits.Claims,
-	Open: func(e Env) (Lock, error) {
-		l := newPermits(e)
-		l.leave = returnAnyway
-		return l, nil
-	},
+	Open:   func(e Env) (Lock, error) { return newPermits(e, permitTake, returnAnyway), nil },
 }
 
 var returnAnyway = redis.NewScript(permitNow + reclaim + `

@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"context"
-
-	"hammerlock/history"
-)
+import "context"
 
 var plainDel = Spec{
 	Name:   "plain-del",
@@ -12,8 +8,8 @@ var plainDel = Spec{
 	Source: "the recipe of most blog posts; redis.io, SET, warns of it",
 	Sites:  OneSite,
 	Broken: "a holder whose lease has expired deletes the lock of its successor",
-	Caught: []symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &plainDelLock{leaseLock{e.Sites[0]}}, nil },
 }
 

@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"time"
-
-	"hammerlock/history"
 )
 
 var reachedQuorum = Spec{
@@ -15,8 +13,8 @@ var reachedQuorum = Spec{
 	Source: "redlock-py pull request 6, a quorum of its connection_list",
 	Sites:  ManySites,
 	Broken: "a majority of those that one client reaches need not meet that of another: one site is enough when it is alone",
-	Caught: []symptom{{"double-grant", "partition"}, {"double-grant", "pause-minority"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"double-grant", "partition"}, {"double-grant", "pause-minority"}},
+	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &reachedLock{newRedlock(e)}, nil },
 }
 

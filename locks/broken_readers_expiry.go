@@ -14,11 +14,7 @@ var readersExpiry = Spec{
 	Broken: "when the first reader's lease is over a writer is granted the lock, though those of later readers run",
 	Under:  []strained{{"double-grant", "steady-readers"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Readers: true},
-	Open: func(e Env) (Lock, error) {
-		l := newRedissonRW(e)
-		l.enter, l.leave = readFirstLease, leaveAsLast
-		return l, nil
-	},
+	Open:   func(e Env) (Lock, error) { return newRedissonRW(e, readFirstLease, leaveAsLast), nil },
 }
 
 var (

@@ -1,8 +1,6 @@
 package locks
 
-import (
-	"github.com/redis/go-redis/v9"
-)
+import "github.com/redis/go-redis/v9"
 
 var readersFirst = Spec{
 	Name:   "readers-first",
@@ -12,11 +10,7 @@ var readersFirst = Spec{
 	Broken: "while readers come and go, and one is always there, a writer waits for ever",
 	Under:  []strained{{"starved", "steady-readers"}},
 	Claims: readWrite.Claims,
-	Open: func(e Env) (Lock, error) {
-		l := newReadWrite(e)
-		l.enter = readFirst
-		return l, nil
-	},
+	Open:   func(e Env) (Lock, error) { return newReadWrite(e, readFirst), nil },
 }
 
 var readFirst = redis.NewScript(serverNow + `

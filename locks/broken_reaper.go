@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var reaper = Spec{
@@ -16,12 +14,19 @@ var reaper = Spec{
 	Source: "sidekiq-unique-jobs issues 488, 559 and 779, the reaper of orphaned locks",
 	Sites:  OneSite,
 	Broken: "a holder gives a sign only when it acquires or extends: one that works for half a lease is taken for dead",
-	Caught: []symptom{{"double-grant", "none"}, {"double-grant", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
-	Open:   func(e Env) (Lock, error) { return &reaperLock{leaseLock{e.Sites[0]}}, nil },
+	Caught: []Symptom{{"double-grant", "none"}, {"double-grant", "stall-worker"}},
+	Claims: lease.Claims,
+	Open: func(e Env) (Lock, error) {
+		return &pairLock{leaseLock{e.Sites[0]}, "alive", takeFromDead, stayAlive, leaveClean}, nil
+	},
 }
 
-type reaperLock struct{ leaseLock }
+// pairLock is a key and another one beside it. Its scripts have both; a token, a lease and half of that.
+type pairLock struct {
+	leaseLock
+	beside             string
+	enter, stay, leave *redis.Script
+}
 
 var (
 	takeFromDead = redis.NewScript(`
@@ -39,22 +44,22 @@ redis.call("DEL", KEYS[2])
 return redis.call("DEL", KEYS[1])`)
 )
 
-func (l *reaperLock) run(ctx context.Context, s *redis.Script, lease Lease, ttl time.Duration) (int64, error) {
-	keys := []string{lease.Key, sibling("alive", lease.Key)}
+func (l *pairLock) run(ctx context.Context, s *redis.Script, lease Lease, ttl time.Duration) (int64, error) {
+	keys := []string{lease.Key, sibling(l.beside, lease.Key)}
 	return s.Run(ctx, l.client, keys, lease.Token, ttl.Milliseconds(), max((ttl/2).Milliseconds(), 1)).Int64()
 }
 
-func (l *reaperLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+func (l *pairLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
 	lease := Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
-	return lease.from(call, ttl, granted(l.run(ctx, takeFromDead, lease, ttl)))
+	return lease.from(call, ttl, granted(l.run(ctx, l.enter, lease, ttl)))
 }
 
-func (l *reaperLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
+func (l *pairLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
 	call := time.Now()
-	return lease.from(call, ttl, owned(l.run(ctx, stayAlive, lease, ttl)))
+	return lease.from(call, ttl, owned(l.run(ctx, l.stay, lease, ttl)))
 }
 
-func (l *reaperLock) Release(ctx context.Context, lease Lease) error {
-	return owned(l.run(ctx, leaveClean, lease, 0))
+func (l *pairLock) Release(ctx context.Context, lease Lease) error {
+	return owned(l.run(ctx, l.leave, lease, 0))
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
-
-	"hammerlock/history"
 )
 
 var libRedislockToken = Spec{
@@ -18,8 +16,8 @@ var libRedislockToken = Spec{
 	Source: "github.com/bsm/redislock v0.9.4, Options.Token; docs/FINDINGS.md",
 	Sites:  OneSite,
 	Broken: "a token that another one begins with takes the lock from its holder: worker 1 from worker 12",
-	Caught: []symptom{{"double-grant", "none"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"double-grant", "none"}},
+	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		host, err := os.Hostname()
 		if err != nil {

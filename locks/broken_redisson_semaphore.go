@@ -15,13 +15,9 @@ var redissonSemaphore = Spec{
 	Source: "Redisson, RSemaphore: its key and channel",
 	Sites:  OneSite,
 	Broken: "a holder that dies takes its permits with it: nobody knows whose they are, and no lease ends",
-	Caught: []symptom{{"stuck", "crash-worker"}, {"deadlock", "crash-worker"}},
+	Caught: []Symptom{{"stuck", "crash-worker"}, {"deadlock", "crash-worker"}},
 	Claims: history.Claims{Excludes: true, Cleans: true, Permits: semaphorePermits},
-	Open: func(e Env) (Lock, error) {
-		l := newPermits(e)
-		l.enter, l.leave = countDown, countUp
-		return &countLock{l}, nil
-	},
+	Open:   func(e Env) (Lock, error) { return &countLock{newPermits(e, countDown, countUp)}, nil },
 }
 
 // countLock has no leases.

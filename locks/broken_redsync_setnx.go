@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"github.com/go-redsync/redsync/v4"
-
-	"hammerlock/history"
-)
+import "github.com/go-redsync/redsync/v4"
 
 var libRedsyncSetNX = Spec{
 	Name:   "redsync-setnx-extend",
@@ -12,7 +8,7 @@ var libRedsyncSetNX = Spec{
 	Source: "github.com/go-redsync/redsync/v4 v4.18.1; docs/FINDINGS.md",
 	Sites:  ManySites,
 	Broken: "a hold that is over comes back to life: somebody may have had the lock meanwhile, and nobody is told",
-	Caught: []symptom{{"silent-reacquire", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true},
+	Caught: []Symptom{{"silent-reacquire", "stall-worker"}},
+	Claims: libRedsync.Claims,
 	Open:   func(e Env) (Lock, error) { return newRedsync(e, redsync.WithSetNXOnExtend()), nil },
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"time"
-
-	"hammerlock/history"
 )
 
 var reentryRetakes = Spec{
@@ -14,8 +12,8 @@ var reentryRetakes = Spec{
 	Source: "go-zero redislock; its pull requests 1704 and 4319 on what a second Acquire means",
 	Sites:  OneSite,
 	Broken: "a re-entry whose outer hold has expired takes the lock anew: somebody may have had it meanwhile, and the outer hold goes on",
-	Caught: []symptom{{"silent-reacquire", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true},
+	Caught: []Symptom{{"silent-reacquire", "stall-worker"}},
+	Claims: reentrant.Claims,
 	Open: func(e Env) (Lock, error) {
 		return &retakesLock{localReentryLock{leaseLock{e.Sites[0]}, map[string]Lease{}}}, nil
 	},

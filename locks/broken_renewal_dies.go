@@ -14,10 +14,8 @@ var renewalDies = Spec{
 	Sites:  OneSite,
 	Broken: "it also ends, without a word, at the first error: the lease runs out under a holder that relies on it",
 	Under:  []strained{{"overrun", "renewal-hangs"}, {"overrun", "renewal-cut"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
-	Open: func(e Env) (Lock, error) {
-		return &fragileLock{renewBlindly(&leaseLock{e.Sites[0]}, e)}, nil
-	},
+	Claims: watchdog.Claims,
+	Open:   func(e Env) (Lock, error) { return &fragileLock{renewBlindly(&leaseLock{e.Sites[0]}, e)}, nil },
 }
 
 type fragileLock struct{ *renewing }

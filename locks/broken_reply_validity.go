@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var replyValidity = Spec{
@@ -13,8 +11,8 @@ var replyValidity = Spec{
 	Source: "clients that note time.Now() after the call returns",
 	Sites:  OneSite,
 	Broken: "the server's lease began before the reply: its holder believes too long, by the reply's delay and the drift",
-	Caught: []symptom{{"over-claim", "none"}, {"over-claim", "delay"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"over-claim", "none"}, {"over-claim", "delay"}},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &replyValidityLock{leaseLock{e.Sites[0]}}, nil },
 }
 

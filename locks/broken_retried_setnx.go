@@ -13,8 +13,8 @@ var retriedSetNX = Spec{
 	Source: "go-redis issue 2985 and pull request 1121, MaxRetries",
 	Sites:  OneSite,
 	Broken: "SET NX is not repeatable: the second one finds the key of the first, and the lock is refused that nobody else has",
-	Caught: []symptom{{"phantom", "drop-reply"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"phantom", "drop-reply"}},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &retriedLock{leaseLock{e.Sites[0]}}, nil },
 }
 

@@ -1,7 +1,5 @@
 package locks
 
-import "hammerlock/history"
-
 var roundedQuorum = Spec{
 	Name:   "rounded-quorum",
 	Doc:    "redlock that takes half of the sites, rounded up, for a majority",
@@ -9,11 +7,7 @@ var roundedQuorum = Spec{
 	Sites:  ManySites,
 	Broken: "that is a majority of three or five sites; of four, two are enough, and there are two disjoint pairs",
 	Under:  []strained{{"double-grant", "four-sites"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: redlock.Claims,
 	Shared: true,
-	Open: func(e Env) (Lock, error) {
-		l := newRedlock(e)
-		l.quorum = (len(e.Sites) + 1) / 2
-		return l, nil
-	},
+	Open:   func(e Env) (Lock, error) { return withQuorum(e, (len(e.Sites)+1)/2), nil },
 }

@@ -16,7 +16,7 @@ var setnx = Spec{
 	Source: "redis.io, SETNX, before 2.6.12; most first articles on the subject",
 	Sites:  OneSite,
 	Broken: "never expires: when its holder dies nobody gets the lock again",
-	Caught: []symptom{{"deadlock", "crash-worker"}},
+	Caught: []Symptom{{"deadlock", "crash-worker"}},
 	Claims: history.Claims{Excludes: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &setnxLock{client: e.Sites[0]}, nil },
 }

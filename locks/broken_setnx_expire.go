@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"time"
-
-	"hammerlock/history"
 )
 
 var setnxExpire = Spec{
@@ -14,8 +12,8 @@ var setnxExpire = Spec{
 	Source: "the usual repair of setnx, before SET had NX and PX",
 	Sites:  OneSite,
 	Broken: "a worker that dies between its two commands leaves a lock that never expires",
-	Caught: []symptom{{"deadlock", "crash-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"deadlock", "crash-worker@between"}},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &setnxExpireLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 

@@ -1,12 +1,6 @@
 package locks
 
-import (
-	"context"
-	"sync"
-	"time"
-
-	"hammerlock/history"
-)
+import "sync"
 
 var sharedHandle = Spec{
 	Name:   "shared-handle",
@@ -14,12 +8,12 @@ var sharedHandle = Spec{
 	Source: "redis-py issue 416, Lock instances shared by threads; aredis issue 119, by tasks",
 	Sites:  OneSite,
 	Broken: "the object has the token of the last grant: a late holder releases its successor's lock with the successor's token",
-	Caught: []symptom{{"foreign-release", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"foreign-release", "stall-worker"}},
+	Claims: lease.Claims,
 	Queues: true,
 	Open: func(e Env) (Lock, error) {
 		h, err := Share(e.Process, handlesKey{}, func() (*handles, error) { return &handles{}, nil })
-		return &sharedHandleLock{leaseLock{e.Sites[0]}, e.Process, h}, err
+		return &sharedHandleLock{keptTokenLock{leaseLock{e.Sites[0]}, &h.tokens, true}, e.Process}, err
 	},
 }
 
@@ -31,35 +25,8 @@ type handlesKey struct{}
 func (*handles) Close() error { return nil }
 
 type sharedHandleLock struct {
-	leaseLock
+	keptTokenLock
 	process *Process
-	handles *handles
-}
-
-func (l *sharedHandleLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
-	lease, err := l.leaseLock.Acquire(ctx, key, ttl)
-	if err == nil {
-		l.handles.tokens.Store(key, lease.Token)
-	}
-	return lease, err
-}
-
-// object is the lease with the token that its lock object has.
-func (l *sharedHandleLock) object(lease Lease) Lease {
-	if token, ok := l.handles.tokens.Load(lease.Key); ok && !lease.Until.IsZero() {
-		lease.Token = token.(string)
-	}
-	return lease
-}
-
-func (l *sharedHandleLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
-	extended, err := l.leaseLock.Extend(ctx, l.object(lease), ttl)
-	lease.Until = extended.Until
-	return lease, err
-}
-
-func (l *sharedHandleLock) Release(ctx context.Context, lease Lease) error {
-	return l.leaseLock.Release(ctx, l.object(lease))
 }
 
 func (l *sharedHandleLock) Close() error { return l.process.Drop(handlesKey{}) }

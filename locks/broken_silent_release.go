@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"context"
-
-	"hammerlock/history"
-)
+import "context"
 
 var silentRelease = Spec{
 	Name:   "silent-release",
@@ -12,8 +8,8 @@ var silentRelease = Spec{
 	Source: "redlock (Node) issue 11, unlock before 2.0; redlock-py pull request 5",
 	Sites:  ManySites,
 	Broken: "it answers that it has released whatever the sites say: a late holder never hears that the lock was somebody else's",
-	Caught: []symptom{{"false-release", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"false-release", "stall-worker"}},
+	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &silentLock{newRedlock(e)}, nil },
 }
 

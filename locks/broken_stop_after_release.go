@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"context"
-
-	"hammerlock/history"
-)
+import "context"
 
 var stopAfterRelease = Spec{
 	Name:   "stop-after-release",
@@ -12,8 +8,8 @@ var stopAfterRelease = Spec{
 	Source: "Redisson issues 4232 and 1626",
 	Sites:  OneSite,
 	Broken: "after a release that failed the watchdog goes on: the lock that its holder has left is renewed as long as the process lives",
-	Caught: []symptom{{"deadlock", "partition"}, {"stuck", "partition"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
+	Caught: []Symptom{{"deadlock", "partition"}, {"stuck", "partition"}},
+	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return &stopAfterLock{renew(&leaseLock{e.Sites[0]}, e)}, nil },
 }
 

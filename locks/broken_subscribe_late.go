@@ -16,30 +16,26 @@ var subscribeLate = Spec{
 	Sites:  OneSite,
 	Broken: "a release between the refusal and the subscription is not heard of, and nobody looks again: the lock is free and all sleep",
 	Under:  []strained{{"lost-wakeup", "sleepers"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
-		return openNotifying(e, func(l *notifyingLock) look {
-			return func(context.Context) (time.Duration, history.Wake, error) { return l.lease, history.LeaseEnd, nil }
+		return openNotifying(e, func(_ context.Context, l *notifyingLock) (time.Duration, history.Wake, error) {
+			return l.lease, history.LeaseEnd, nil
 		}), nil
 	},
 }
-
-type look = func(context.Context) (time.Duration, history.Wake, error)
 
 // notifyingLock is a lease whose waiters are woken by a message.
 type notifyingLock struct {
 	leaseLock
 	waiting
-	look look
+	look func(context.Context, *notifyingLock) (time.Duration, history.Wake, error)
 	// Of the last try:
 	key   string
 	lease time.Duration
 }
 
-func openNotifying(e Env, how func(*notifyingLock) look) *notifyingLock {
-	l := &notifyingLock{leaseLock: leaseLock{e.Sites[0]}, waiting: waiting{client: e.Sites[0], process: e.Process}}
-	l.look = how(l)
-	return l
+func openNotifying(e Env, look func(context.Context, *notifyingLock) (time.Duration, history.Wake, error)) *notifyingLock {
+	return &notifyingLock{leaseLock: leaseLock{e.Sites[0]}, waiting: waiting{client: e.Sites[0], process: e.Process}, look: look}
 }
 
 var deleteAndPublish = redis.NewScript(`
@@ -57,7 +53,7 @@ func (l *notifyingLock) Release(ctx context.Context, lease Lease) error {
 }
 
 func (l *notifyingLock) Wait(ctx context.Context, key string) (history.Wake, error) {
-	return l.wait(ctx, sibling("released", key), l.look)
+	return l.wait(ctx, sibling("released", key), func(ctx context.Context) (time.Duration, history.Wake, error) { return l.look(ctx, l) })
 }
 
 func (l *notifyingLock) Close() error { return l.waiting.close() }

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var timestamp = Spec{
@@ -17,17 +15,15 @@ var timestamp = Spec{
 	Source: "redis.io, SETNX: \"Design pattern: Locking with SETNX\"",
 	Sites:  OneSite,
 	Broken: "the late holder's DEL takes the lock from its successor; losers of a takeover move the winner's deadline",
-	Caught: []symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}, {"over-claim", "none"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
-	Open: func(e Env) (Lock, error) {
-		return &timestampLock{client: e.Sites[0], env: e, takeOver: getSet}, nil
-	},
+	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}, {"over-claim", "none"}},
+	Claims: lease.Claims,
+	Open:   func(e Env) (Lock, error) { return &timestampLock{leaseLock{e.Sites[0]}, e, getSet}, nil },
 }
 
 // timestampLock keeps the deadline in the key: it is the hold's token as well.
 type timestampLock struct {
-	client redis.UniversalClient
-	env    Env
+	leaseLock
+	env Env
 	// takeOver replaces the deadline that was seen by a new one and tells whether this worker was the one to do it.
 	takeOver func(ctx context.Context, c redis.UniversalClient, key, seen, deadline string) (bool, error)
 }
@@ -84,8 +80,6 @@ func (l *timestampLock) Extend(ctx context.Context, lease Lease, ttl time.Durati
 func (l *timestampLock) Release(ctx context.Context, lease Lease) error {
 	return deleteAny(ctx, l.client, lease.Key)
 }
-
-func (l *timestampLock) Close() error { return nil }
 
 func deadline(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var timestampDel = Spec{
@@ -15,11 +13,9 @@ var timestampDel = Spec{
 	Source: "redis.io, SETNX: the takeover that its text warns of",
 	Sites:  OneSite,
 	Broken: "two workers see the same dead lock; the slower one deletes what the faster one has just taken",
-	Caught: []symptom{{"double-grant", "crash-worker"}, {"foreign-release", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
-	Open: func(e Env) (Lock, error) {
-		return &timestampLock{client: e.Sites[0], env: e, takeOver: deleteAndSet}, nil
-	},
+	Caught: []Symptom{{"double-grant", "crash-worker"}, {"foreign-release", "stall-worker"}},
+	Claims: lease.Claims,
+	Open:   func(e Env) (Lock, error) { return &timestampLock{leaseLock{e.Sites[0]}, e, deleteAndSet}, nil },
 }
 
 func deleteAndSet(ctx context.Context, c redis.UniversalClient, key, _, deadline string) (bool, error) {

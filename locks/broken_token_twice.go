@@ -16,12 +16,12 @@ var tokenTwice = Spec{
 	Source: "redis-semaphore (Ruby) issue 10 and pull request 58",
 	Sites:  OneSite,
 	Broken: "a late holder pushes a ticket that was put back already: from then on there are two of them",
-	Caught: []symptom{{"double-grant", "stall-worker"}},
+	Caught: []Symptom{{"double-grant", "stall-worker"}},
 	Claims: history.Claims{Excludes: true, Expires: true},
-	Open:   func(e Env) (Lock, error) { return &ticketLock{e.Sites[0]}, nil },
+	Open:   func(e Env) (Lock, error) { return &ticketLock{leaseLock{e.Sites[0]}}, nil },
 }
 
-type ticketLock struct{ client redis.UniversalClient }
+type ticketLock struct{ leaseLock }
 
 var (
 	// popTicket: tickets, deadline of the one that is out, whether there ever was one; lease. By the server's clock.
@@ -65,5 +65,3 @@ func (l *ticketLock) Release(ctx context.Context, lease Lease) error {
 	}
 	return pushTicket.Run(ctx, l.client, ticketKeys(lease.Key)[:2]).Err()
 }
-
-func (l *ticketLock) Close() error { return nil }

@@ -14,7 +14,7 @@ var upgradeDrops = Spec{
 	Broken: "others write between the two steps: what the reader has seen is old when it becomes the writer",
 	Under:  []strained{{"double-grant", "upgrade"}, {"exclusion", "upgrade"}},
 	Claims: readWrite.Claims,
-	Open:   func(e Env) (Lock, error) { return &upgradeDropsLock{newReadWrite(e)}, nil },
+	Open:   func(e Env) (Lock, error) { return &upgradeDropsLock{newReadWrite(e, readEnter)}, nil },
 }
 
 type upgradeDropsLock struct{ *readWriteLock }

@@ -1,15 +1,13 @@
 package locks
 
-import "hammerlock/history"
-
 var waitAll = Spec{
 	Name:   "wait-all",
 	Doc:    "redlock that waits for every site as long as the client library does",
 	Source: "redlocks without a timeout for each site",
 	Sites:  ManySites,
 	Broken: "one hung site eats up the lease: with leases under the client's timeout nobody gets the lock any more",
-	Caught: []symptom{{"stuck", "pause-minority"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"stuck", "pause-minority"}},
+	Claims: redlock.Claims,
 	Open: func(e Env) (Lock, error) {
 		l := newRedlock(e)
 		l.patient = true

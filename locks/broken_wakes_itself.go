@@ -14,13 +14,11 @@ var wakesItself = Spec{
 	Sites:  OneSite,
 	Broken: "each try in vain wakes those who wait, who try in vain: waiters keep each other busy, and the server, as long as the lock is held",
 	Under:  []strained{{"storm", "cost"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
-		return &wakesItselfLock{openNotifying(e, func(l *notifyingLock) look {
-			return func(ctx context.Context) (time.Duration, history.Wake, error) {
-				left, err := l.leaseLock.client.PTTL(ctx, l.key).Result()
-				return left, history.LeaseEnd, err
-			}
+		return &wakesItselfLock{openNotifying(e, func(ctx context.Context, l *notifyingLock) (time.Duration, history.Wake, error) {
+			left, err := l.leaseLock.client.PTTL(ctx, l.key).Result()
+			return left, history.LeaseEnd, err
 		})}, nil
 	},
 }

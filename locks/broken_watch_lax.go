@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var watchLax = Spec{
@@ -14,8 +12,8 @@ var watchLax = Spec{
 	Source: "reviews: \"it is in a transaction, so it is safe\"",
 	Sites:  OneSite,
 	Broken: "a transaction that compares nothing is a plain DEL: a late holder deletes its successor's lock",
-	Caught: []symptom{{"foreign-release", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"foreign-release", "stall-worker"}},
+	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &watchLaxLock{leaseLock{e.Sites[0]}}, nil },
 }
 

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var watchUnheard = Spec{
@@ -16,11 +14,9 @@ var watchUnheard = Spec{
 	Source: "code that looks at the error of EXEC but not at its nil reply",
 	Sites:  OneSite,
 	Broken: "the lease was extended, or released, only if EXEC says so: its holder believes in what did not happen",
-	Caught: []symptom{{"false-release", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
-	Open: func(e Env) (Lock, error) {
-		return &watchUnheardLock{watchLock{leaseLock{e.Sites[0]}, e}}, nil
-	},
+	Caught: []Symptom{{"false-release", "stall-worker@between"}},
+	Claims: lease.Claims,
+	Open:   func(e Env) (Lock, error) { return &watchUnheardLock{watchLock{leaseLock{e.Sites[0]}, e}}, nil },
 }
 
 type watchUnheardLock struct{ watchLock }

@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"time"
-
-	"hammerlock/history"
 )
 
 var watchdogByName = Spec{
@@ -13,11 +11,9 @@ var watchdogByName = Spec{
 	Source: "maps from lock name to timer, as in early versions of Redisson",
 	Sites:  OneSite,
 	Broken: "who takes the lock while its last holder's task still stands gets no renewals: the task ends with the other hold",
-	Caught: []symptom{{"renewal-failure", "stall-worker@between"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
-	Open: func(e Env) (Lock, error) {
-		return &byNameLock{renewing: renew(&leaseLock{e.Sites[0]}, e), env: e}, nil
-	},
+	Caught: []Symptom{{"renewal-failure", "stall-worker@between"}},
+	Claims: watchdog.Claims,
+	Open:   func(e Env) (Lock, error) { return &byNameLock{renewing: renew(&leaseLock{e.Sites[0]}, e), env: e}, nil },
 }
 
 type byNameLock struct {

@@ -5,8 +5,6 @@ import (
 	"os"
 	"strconv"
 	"time"
-
-	"hammerlock/history"
 )
 
 var weakToken = Spec{
@@ -15,8 +13,8 @@ var weakToken = Spec{
 	Source: "locks that store who holds them, for people to read",
 	Sites:  OneSite,
 	Broken: "all workers of a process have the same token: a late holder's release passes the comparison",
-	Caught: []symptom{{"foreign-release", "stall-worker"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Caught: []Symptom{{"foreign-release", "stall-worker"}},
+	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		host, err := os.Hostname()
 		return &weakTokenLock{leaseLock{e.Sites[0]}, host + ":" + strconv.Itoa(os.Getpid())}, err

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var zsetRank = Spec{
@@ -17,14 +15,14 @@ var zsetRank = Spec{
 	Source: "Redis in Action 6.3.1, the basic counting semaphore, for one",
 	Sites:  OneSite,
 	Broken: "a time that was read earlier sorts before one that was written earlier: who is slow in between gets a lock that is held",
-	Caught: []symptom{{"double-grant", "stall-worker@between"}, {"double-grant", "none"}},
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
-	Open:   func(e Env) (Lock, error) { return &zsetLock{e.Sites[0], e}, nil },
+	Caught: []Symptom{{"double-grant", "stall-worker@between"}, {"double-grant", "none"}},
+	Claims: lease.Claims,
+	Open:   func(e Env) (Lock, error) { return &zsetLock{leaseLock{e.Sites[0]}, e}, nil },
 }
 
 type zsetLock struct {
-	client redis.UniversalClient
-	env    Env
+	leaseLock
+	env Env
 }
 
 func (l *zsetLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
@@ -59,5 +57,3 @@ func (l *zsetLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (
 func (l *zsetLock) Release(ctx context.Context, lease Lease) error {
 	return owned(l.client.ZRem(ctx, lease.Key, lease.Token).Result())
 }
-
-func (l *zsetLock) Close() error { return nil }

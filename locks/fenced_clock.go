@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var fencedClock = Spec{
@@ -17,7 +15,7 @@ var fencedClock = Spec{
 	Sites:  OneSite,
 	Assumes: "the server keeps the lock; no server that takes over has a clock behind the last token; " +
 		"what is guarded refuses a token that is not greater than all before",
-	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true},
+	Claims: fenced.Claims,
 	Shared: true,
 	Open:   func(e Env) (Lock, error) { return &fencedClockLock{leaseLock{e.Sites[0]}}, nil },
 }

@@ -19,7 +19,7 @@ import (
 func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
 	dial := site.Dialer(source)
 	return rueidis.ClientOption{
-		InitAddress: site.Addrs(), Username: site.User(), Password: site.Password(), ForceSingleClient: true,
+		InitAddress: site.Addrs(), Username: site.Access().User, Password: site.Password(), ForceSingleClient: true,
 		DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return dial(ctx, "tcp", addr)
 		},

@@ -155,7 +155,7 @@ var errNoPlace = errors.New("no place in the queue")
 // Acquire makes a try, which takes a place in the queue if somebody else has the lock. Who has one looks how things are.
 func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
 	called, again := time.Now(), time.Duration(0) // when the try began that counts, after others that were refused
-	if err := l.open(ctx); err != nil {
+	if err := l.open(); err != nil {
 		return Lease{Key: key}, err
 	}
 	if lease, since, ok := l.Handed(key); ok {
@@ -189,7 +189,7 @@ func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration
 	return lease, err
 }
 
-func (l *handoffLock) open(ctx context.Context) (err error) {
+func (l *handoffLock) open() (err error) {
 	if l.hub == nil {
 		l.hub, err = Share(l.env.Process, l.shared(), func() (*handoffHub, error) { return newHandoffHub(l.env, l.fences), nil })
 	}
@@ -281,7 +281,7 @@ func (l *handoffLock) forget(p *handoffPlace) {
 
 // Release hands the lock to the first in line.
 func (l *handoffLock) Release(ctx context.Context, lease Lease) error {
-	if err := l.open(ctx); err != nil { // a worker of a cohort may never have asked
+	if err := l.open(); err != nil { // a worker of a cohort may never have asked
 		return err
 	}
 	if p, ok := l.held[lease.Token]; ok {

@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -308,11 +309,9 @@ func (l *cohortLock) leave(key string, p *cohortPlace) (lease Lease) {
 	c := p.cohort
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, q := range c.line {
-		if q == p {
-			c.line = append(c.line[:i:i], c.line[i+1:]...)
-			return lease
-		}
+	if i := slices.Index(c.line, p); i >= 0 {
+		c.line = slices.Delete(c.line, i, i+1)
+		return lease
 	}
 	select {
 	case h := <-p.turn:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -240,10 +242,7 @@ func (h *handoffHub) leave(ctx context.Context, key, line string) error {
 // Close ends the subscriptions. The servers find out that nobody listens.
 func (h *handoffHub) Close() error {
 	h.mu.Lock()
-	wires := make([]*handoffWire, 0, len(h.wires))
-	for _, w := range h.wires {
-		wires = append(wires, w)
-	}
+	wires := slices.Collect(maps.Values(h.wires))
 	h.mu.Unlock()
 	for _, w := range wires {
 		h.drop(w)

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"hammerlock/history"
 )
 
 var ifeq = Spec{
@@ -17,7 +15,7 @@ var ifeq = Spec{
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Needs:   ifeqNeeds,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims:  lease.Claims,
 	Shared:  true,
 	Open: func(e Env) (Lock, error) {
 		l := &ifeqLock{leaseLock: leaseLock{e.Sites[0]}, remove: delex}

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
-
-	"hammerlock/history"
 )
 
 var libRedislock = Spec{
@@ -17,7 +15,7 @@ var libRedislock = Spec{
 	Library: true,
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims:  lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		return &redislockLock{client: redislock.New(e.Sites[0]), held: map[string]*redislock.Lock{}}, nil
 	},

@@ -45,7 +45,7 @@ type Spec struct {
 	Engine  string     // the servers it is a client of, as topologies name them; empty = Redis
 	Assumes string     // what it needs to be safe
 	Broken  string     // why it is wrong; empty for a lock that is right within its assumptions
-	Caught  []symptom  // how a broken lock shows, the surest way first
+	Caught  []Symptom  // how a broken lock shows, the surest way first
 	Under   []strained // the same, of one that no fault alone shows
 	Needs   []Release  // the servers that have its commands, any of them; empty for a lock that runs on all
 	Claims  history.Claims
@@ -89,14 +89,11 @@ const (
 	Elsewhere                  // a visit is one request to a service that locks by itself
 )
 
-// symptom is a verdict on a broken lock and what brings it about.
-type symptom struct {
+// Symptom is a verdict on a broken lock and what brings it about.
+type Symptom struct {
 	Cause string // as the checkers name it
 	Fault string // as it is asked for on the command line; "none" = load alone
 }
-
-// Symptom is a symptom, for catalogues elsewhere.
-type Symptom = symptom
 
 // strained is a verdict on a broken lock and the scenario that brings it about.
 type strained struct{ Cause, Scenario string }

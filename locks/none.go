@@ -11,7 +11,7 @@ var none = Spec{
 	Source: "the baseline of every article on the subject",
 	Sites:  NoSite,
 	Broken: "guards nothing: two visits read the same count and one of them is lost",
-	Caught: []symptom{{"exclusion", "none"}},
+	Caught: []Symptom{{"exclusion", "none"}},
 	Open:   func(Env) (Lock, error) { return noLock{}, nil },
 }
 

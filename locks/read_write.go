@@ -18,11 +18,11 @@ var readWrite = Spec{
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Readers: true, Upgrades: true, Writers: true},
-	Open:    func(e Env) (Lock, error) { return newReadWrite(e), nil },
+	Open:    func(e Env) (Lock, error) { return newReadWrite(e, readEnter), nil },
 }
 
-func newReadWrite(e Env) *readWriteLock {
-	return &readWriteLock{leaseLock: leaseLock{e.Sites[0]}, rand: e.Rand, waiting: map[string]string{}, enter: readEnter}
+func newReadWrite(e Env, enter *redis.Script) *readWriteLock {
+	return &readWriteLock{leaseLock: leaseLock{e.Sites[0]}, rand: e.Rand, waiting: map[string]string{}, enter: enter}
 }
 
 type readWriteLock struct {
@@ -35,11 +35,14 @@ type readWriteLock struct {
 // polls is how long a visit waits on average before it tries again.
 const polls = 5 * time.Millisecond
 
-// serverNow is the server's clock in milliseconds, and drops the readers whose lease is over.
-const serverNow = `
+// serverTime is the server's clock in milliseconds.
+const serverTime = `
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
+`
+
+// serverNow also drops the readers whose lease is over.
+const serverNow = serverTime + `redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
 `
 
 // The scripts have the keys lock, readers, writers and the arguments token, lease.
@@ -136,16 +139,10 @@ func (l *readWriteLock) Release(ctx context.Context, lease Lease) error {
 
 // Wait waits for the next try. A writer that gives up leaves its place.
 func (l *readWriteLock) Wait(ctx context.Context, key string) (history.Wake, error) {
-	timer := time.NewTimer(polls/2 + time.Duration(l.rand.Int64N(int64(polls))))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-		return history.Poll, nil
-	}
+	err := pause(ctx, polls/2+time.Duration(l.rand.Int64N(int64(polls))))
 	token := l.waiting[key]
-	if token == "" {
-		return history.Poll, ctx.Err()
+	if err == nil || token == "" {
+		return history.Poll, err
 	}
 	delete(l.waiting, key)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxSiteTimeout)

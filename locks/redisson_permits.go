@@ -17,14 +17,14 @@ var redissonPermits = Spec{
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Permits: semaphorePermits},
-	Open:    func(e Env) (Lock, error) { return newPermits(e), nil },
+	Open:    func(e Env) (Lock, error) { return newPermits(e, permitTake, permitReturn), nil },
 }
 
 // semaphorePermits is how many permits the semaphores have.
 const semaphorePermits = 4
 
-func newPermits(e Env) *permitsLock {
-	return &permitsLock{client: e.Sites[0], within: e.Within, enter: permitTake, leave: permitReturn}
+func newPermits(e Env, enter, leave *redis.Script) *permitsLock {
+	return &permitsLock{client: e.Sites[0], within: e.Within, enter: enter, leave: leave}
 }
 
 type permitsLock struct {
@@ -34,10 +34,7 @@ type permitsLock struct {
 }
 
 // The scripts have the keys permits, leases, channel and the arguments token, how many, lease, of how many there are.
-const permitNow = `
-local t = redis.call("TIME")
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local asked = tonumber(ARGV[2])
+const permitNow = serverTime + `local asked = tonumber(ARGV[2])
 `
 
 // reclaim gives back the permits whose lease is over.

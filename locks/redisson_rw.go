@@ -18,11 +18,11 @@ var redissonRW = Spec{
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Readers: true},
-	Open:    func(e Env) (Lock, error) { return newRedissonRW(e), nil },
+	Open:    func(e Env) (Lock, error) { return newRedissonRW(e, rwRead, rwReadLeave), nil },
 }
 
-func newRedissonRW(e Env) *redissonRWLock {
-	return &redissonRWLock{client: e.Sites[0], within: e.Within, id: uuid(), enter: rwRead, leave: rwReadLeave}
+func newRedissonRW(e Env, enter, leave *redis.Script) *redissonRWLock {
+	return &redissonRWLock{client: e.Sites[0], within: e.Within, id: uuid(), enter: enter, leave: leave}
 }
 
 // redissonRWLock names owners as Redisson names its threads, with one number for each hold.

@@ -1,14 +1,12 @@
 package locks
 
-import "hammerlock/history"
-
 var redlockSerial = Spec{
 	Name:    "redlock-serial",
 	Doc:     "redlock that asks its sites one after another",
 	Source:  "redis.io, Distributed Locks with Redis: the Redlock algorithm, step 2 as it is written",
 	Sites:   ManySites,
 	Assumes: keepsQuorum + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims:  redlock.Claims,
 	Shared:  true,
 	Open: func(e Env) (Lock, error) {
 		l := newRedlock(e)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hammerlock/history"
 	"hammerlock/topologies"
 )
 
@@ -19,7 +18,7 @@ var wait = Spec{
 	Source:  "redis.io, WAIT: safety; Kingsbury, Jepsen: Redis, on what WAIT does not promise",
 	Sites:   OneSite,
 	Assumes: "as lease; the replica that is promoted has not lost what it acknowledged; all replicas are there",
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims:  lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		if len(e.Places) != 1 {
 			return nil, fmt.Errorf("%w: wait asks how many replicas there are, and nobody says", ErrServer)

@@ -107,7 +107,7 @@ func (s Scenario) Planned() []string {
 	return slices.Clone(s.Faults)
 }
 
-// Out says why a scenario is left out in a scene: it is nothing for the lock, it cannot be had there, or it breaks what the
+// Out says why a scenario is left out in a scene: it is nothing for the lock, a fault is unavailable there, or it breaks what the
 // lock relies on. It is empty if the scenario applies.
 func (s Scenario) Out(in faults.Scene) string {
 	if s.For != nil {
@@ -142,12 +142,7 @@ func own(s faults.Scene) string {
 }
 
 // alone is for what befalls the only site: minority-hung asks what befalls one of several.
-func alone(s faults.Scene) string {
-	if s.Sites > 1 {
-		return "one of several sites that hangs is what minority-hung is about"
-	}
-	return ""
-}
+var alone = faults.When(func(s faults.Scene) bool { return s.Sites > 1 }, "one of several sites that hangs is what minority-hung is about")
 
 // both is for what two say something for.
 func both(a, b func(faults.Scene) string) func(faults.Scene) string {
@@ -161,12 +156,7 @@ func both(a, b func(faults.Scene) string) func(faults.Scene) string {
 
 // claim is for locks that claim something.
 func claim(claims func(faults.Scene) bool, what string) func(faults.Scene) string {
-	return func(s faults.Scene) string {
-		if claims(s) {
-			return ""
-		}
-		return "the lock does not claim that " + what
-	}
+	return faults.When(func(s faults.Scene) bool { return !claims(s) }, "the lock does not claim that "+what)
 }
 
 var (
@@ -176,12 +166,7 @@ var (
 	fences  = claim(func(s faults.Scene) bool { return s.Claims.Fences }, "it draws fencing tokens")
 	shared  = claim(func(s faults.Scene) bool { return s.Shared }, "one object of it serves several workers")
 	several = claim(func(s faults.Scene) bool { return s.Sites > 1 && !s.Foreign }, "it lives on as many servers as the suite starts")
-	refused = func(s faults.Scene) string {
-		if s.Waits {
-			return "nobody is refused by a lock that waits by itself"
-		}
-		return ""
-	}
+	refused = faults.When(func(s faults.Scene) bool { return s.Waits }, "nobody is refused by a lock that waits by itself")
 	reads   = claim(func(s faults.Scene) bool { return s.Claims.Readers }, "readers share it")
 	reenter = claim(func(s faults.Scene) bool { return s.Claims.Reentrant }, "its holder can acquire again")
 )

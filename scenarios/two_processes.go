@@ -1,8 +1,6 @@
 package scenarios
 
-import (
-	"time"
-)
+import "time"
 
 var twoProcesses = Scenario{
 	Name:      "two-processes",

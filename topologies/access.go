@@ -19,25 +19,23 @@ type Access struct {
 	Sources  string   `json:"sources,omitempty"` // how the source addresses of clients begin; empty without links
 
 	Foreign  bool              `json:"foreign,omitempty"` // somebody else runs the servers
-	Sentinel [2]string         `json:"sentinel,omitzero"` // user and password of sentinels of others
+	Sentinel [2]string         `json:"sentinel,omitzero"` // login of sentinels of others; those of the suite have the nodes' password
 	DB       int               `json:"db,omitempty"`
-	Map      map[string]string `json:"map,omitempty"`
-	Links    map[string]string `json:"links,omitempty"`
+	Map      map[string]string `json:"map,omitempty"`   // where announced addresses are from here; those that are missing are as announced
+	Links    map[string]string `json:"links,omitempty"` // the links in front of addresses
 	TLS      *TLS              `json:"tls,omitempty"`
 }
 
 // Access returns what a client needs to reach the site.
 func (s *Site) Access() Access {
-	return Access{Name: s.Name, Master: s.Master, Cluster: s.Cluster, Engine: s.engine, Addrs: s.Addrs(), User: s.user, Password: s.password,
-		Moved: s.moved, Sources: s.sources, Copies: s.Copies(), Foreign: s.foreign, Sentinel: [2]string{s.sentinel.user, s.sentinel.password},
-		DB: s.db, Map: s.mapped, Links: s.links, TLS: s.secured}
+	a := s.access
+	a.Name, a.Master, a.Cluster, a.Addrs, a.Copies = s.Name, s.Master, s.Cluster, s.Addrs(), s.Copies()
+	return a
 }
 
 // Site is the site for clients in another process: without nodes.
 func (a Access) Site() *Site {
-	s := &Site{Name: a.Name, Master: a.Master, Cluster: a.Cluster, engine: a.Engine, user: a.User, password: a.Password,
-		moved: a.Moved, sources: a.Sources, copies: a.Copies, foreign: a.Foreign, sentinel: Login{a.Sentinel[0], a.Sentinel[1]},
-		db: a.DB, mapped: a.Map, links: a.Links, secured: a.TLS}
+	s := &Site{Name: a.Name, Master: a.Master, Cluster: a.Cluster, access: a}
 	if a.TLS != nil {
 		s.tls, _ = a.TLS.config() // it was read when the deployment was attached
 	}

@@ -169,7 +169,7 @@ func (t *Topology) openLinks(ctx context.Context) error {
 		}
 	}
 	for _, s := range t.Sites {
-		s.links, s.sources = links, t.network.sources
+		s.access.Links, s.access.Sources = links, t.network.sources
 	}
 	return nil
 }

@@ -157,8 +157,8 @@ func (t *Topology) Hidden() map[string]string {
 // foreignSite adds a site that clients find through the given nodes.
 func (t *Topology) foreignSite(name string, e Endpoint, nodes []*Node, seeds ...*Node) *Site {
 	a := t.Spec.attached
-	s := &Site{Name: name, Nodes: nodes, seeds: seeds, foreign: true, user: e.Login.user, password: e.Login.password,
-		db: e.DB, mapped: a.Map, secured: a.TLS, tls: a.tls}
+	s := &Site{Name: name, Nodes: nodes, seeds: seeds, tls: a.tls,
+		access: Access{Foreign: true, User: e.Login.user, Password: e.Login.password, DB: e.DB, Map: a.Map, TLS: a.TLS}}
 	t.Sites = append(t.Sites, s)
 	return s
 }
@@ -235,7 +235,7 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 	t.Spec.Nodes = len(replicas) + 1
 	nodes := t.Nodes[len(sentinels):]
 	s := t.foreignSite("main", data, nodes, sentinels...)
-	s.Master, s.sentinel = a.Master, a.Endpoints[0].Login
+	s.Master, s.access.Sentinel = a.Master, [2]string{a.Endpoints[0].Login.user, a.Endpoints[0].Login.password}
 	t.Nodes = append(slices.Clone(nodes), sentinels...)
 	return nil
 }

@@ -36,8 +36,8 @@ func DestructiveNames() []string { return slices.Sorted(maps.Keys(Destructive)) 
 // keyed are the commands with a key in the first place that the suite itself sends.
 var keyed = []string{"TYPE", "GET", "SET", "HKEYS", "PTTL", "DEL", "UNLINK", "EXISTS"}
 
-// ErrNotAllowed says that a command was not sent, because it could harm others.
-var ErrNotAllowed = errors.New("not sent to servers of others")
+// errNotAllowed says that a command was not sent, because it could harm others.
+var errNotAllowed = errors.New("not sent to servers of others")
 
 // guard keeps the suite's own connections to servers of others from harm.
 type guard struct {
@@ -67,13 +67,12 @@ func (g guard) admits(cmd redis.Cmder) error {
 			if slices.Contains(g.allow, permission) {
 				return nil
 			}
-			return fmt.Errorf("%w: %s; --allow-destructive %s allows it", ErrNotAllowed, both, permission)
+			return fmt.Errorf("%w: %s; --allow-destructive %s allows it", errNotAllowed, both, permission)
 		}
 	}
-	return fmt.Errorf("%w: %s", ErrNotAllowed, both)
+	return fmt.Errorf("%w: %s", errNotAllowed, both)
 }
 
-// ProcessHook implements redis.Hook.
 func (g guard) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if err := g.admits(cmd); err != nil {
@@ -84,7 +83,6 @@ func (g guard) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook implements redis.Hook.
 func (g guard) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		for _, cmd := range cmds {

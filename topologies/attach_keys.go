@@ -90,7 +90,7 @@ func (t *Topology) enter(ctx context.Context) error {
 		return err
 	}
 	for i, c := range t.keepers {
-		if err := t.bury(ctx, c); err != nil {
+		if err := t.removeLeftovers(ctx, c); err != nil {
 			return fmt.Errorf("site %s: look for what earlier runs left: %w", t.Sites[i].Name, err)
 		}
 		if err := t.sign(ctx, c, text); err != nil {
@@ -144,8 +144,8 @@ func (t *Topology) live(ctx context.Context, done <-chan struct{}, owner []byte)
 	}
 }
 
-// bury removes what dead runs left on a site, and says so.
-func (t *Topology) bury(ctx context.Context, c redis.UniversalClient) error {
+// removeLeftovers removes what dead runs left on a site, and says so.
+func (t *Topology) removeLeftovers(ctx context.Context, c redis.UniversalClient) error {
 	a := t.Spec.attached
 	runs, err := c.HGetAll(ctx, a.Prefix+registry).Result()
 	if err != nil {

@@ -125,12 +125,12 @@ func TestNothingHarmfulIsSent(t *testing.T) {
 		{"FLUSHALL"}, {"CLIENT", "PAUSE", 1}, {"CLIENT", "KILL", "TYPE", "pubsub"}, {"SCRIPT", "FLUSH"}, {"DEBUG", "SLEEP", 0},
 		{"CONFIG", "SET", "maxmemory", 0}, {"SHUTDOWN"}, {"GET", "theirs"}, {"DEL", "theirs"}, {"EVAL", "return 1", 0}, {"KEYS", "*"},
 	} {
-		if err := careful.Nodes[0].Do(t.Context(), args...).Err(); !errors.Is(err, ErrNotAllowed) {
+		if err := careful.Nodes[0].Do(t.Context(), args...).Err(); !errors.Is(err, errNotAllowed) {
 			t.Errorf("%v: got %v", args, err)
 		}
 	}
 	_, err := careful.Nodes[0].control.Pipelined(t.Context(), func(p redis.Pipeliner) error { return p.FlushAll(t.Context()).Err() })
-	if !errors.Is(err, ErrNotAllowed) {
+	if !errors.Is(err, errNotAllowed) {
 		t.Errorf("in a pipeline: got %v", err)
 	}
 	if !names(t, n)["theirs"] {

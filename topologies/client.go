@@ -19,26 +19,13 @@ type Site struct {
 	Name    string
 	Master  string // the name that sentinels know the primary by
 	Cluster bool
-	engine  string  // of its servers; empty = Redis
 	Nodes   []*Node // the nodes that hold its data
 
-	seeds    []*Node
-	user     string
-	password string
-	moved    string               // see Access
-	copies   int                  // see Access: what a site without nodes was told
-	byHand   atomic.Pointer[Node] // the primary, where only an operator moves it
-	sources  string               // how the source addresses of clients begin; empty without links
-	line     *Line                // that connections go over; nil = they are not cut
-
-	// Of a site that is not the suite's own.
-	foreign  bool
-	sentinel Login // of its sentinels; those of the suite's own have the password of the nodes
-	db       int
-	mapped   map[string]string // where announced addresses are from here; those that are missing are as announced
-	links    map[string]string // the links in front of addresses
-	secured  *TLS
-	tls      *tls.Config // of secured
+	access Access // the rest of what its clients need: Access completes it
+	seeds  []*Node
+	byHand atomic.Pointer[Node] // the primary, where only an operator moves it
+	line   *Line                // that connections go over; nil = they are not cut
+	tls    *tls.Config          // of access.TLS
 }
 
 // Addrs are the addresses that a client is given: of the sentinels if there are any, of the present primary
@@ -57,7 +44,7 @@ func (s *Site) Addrs() []string {
 // Copies is how many replicas each of its primaries was brought up with.
 func (s *Site) Copies() int {
 	if len(s.Nodes) == 0 {
-		return s.copies
+		return s.access.Copies
 	}
 	primaries := 0
 	for _, n := range s.Nodes {
@@ -69,24 +56,18 @@ func (s *Site) Copies() int {
 }
 
 // Password is the password of its nodes, and of its sentinels if they are the suite's own.
-func (s *Site) Password() string { return s.password }
+func (s *Site) Password() string { return s.access.Password }
 
 // Engine is the name of its servers; empty for Redis. Sites of others have no Client: their locks make connections with
 // Dialer.
-func (s *Site) Engine() string { return s.engine }
-
-// User is the user of its nodes; empty for the default one.
-func (s *Site) User() string { return s.user }
-
-// DB is the number of its database.
-func (s *Site) DB() int { return s.db }
+func (s *Site) Engine() string { return s.access.Engine }
 
 // SentinelLogin is the user and the password of its sentinels.
 func (s *Site) SentinelLogin() (user, password string) {
-	if s.foreign {
-		return s.sentinel.user, s.sentinel.password
+	if s.access.Foreign {
+		return s.access.Sentinel[0], s.access.Sentinel[1]
 	}
-	return "", s.password
+	return "", s.access.Password
 }
 
 // ClientOptions are what differs between the clients of a run. Client makes all clients, so that the traps of the
@@ -116,7 +97,7 @@ const (
 
 // dialTimeout bounds how long a connection to the site may take, with all that belongs to it.
 func (s *Site) dialTimeout() time.Duration {
-	if s.foreign {
+	if s.access.Foreign {
 		return foreignDialTimeout
 	}
 	return clientDialTimeout
@@ -124,7 +105,7 @@ func (s *Site) dialTimeout() time.Duration {
 
 // ClientSettings names the settings of all clients, for the run record.
 func (t *Topology) ClientSettings() map[string]string {
-	if len(t.Sites) == 0 || t.Sites[0].engine != "" {
+	if len(t.Sites) == 0 || t.Sites[0].Engine() != "" {
 		return nil // a service is visited, or locks have clients of their own
 	}
 	return map[string]string{
@@ -169,7 +150,7 @@ func (s *Site) Client(o ClientOptions) redis.UniversalClient {
 func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 	sentinelUser, sentinelPassword := s.SentinelLogin()
 	u := &redis.UniversalOptions{
-		Dialer: s.dialer(o), Addrs: s.Addrs(), MasterName: s.Master, Username: s.user, Password: s.password, DB: s.db,
+		Dialer: s.dialer(o), Addrs: s.Addrs(), MasterName: s.Master, Username: s.access.User, Password: s.access.Password, DB: s.access.DB,
 		SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
 		ClientName: o.Name, Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,10 +49,8 @@ func (t *Topology) record(d []directive, names ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, d := range d {
-		for _, name := range names {
-			if d.name == name {
-				t.Settings[name] = d.value
-			}
+		if slices.Contains(names, d.name) {
+			t.Settings[d.name] = d.value
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 			addr = to
 		}
 		d, to, security := own, addr, s.tls
-		if s.foreign {
+		if s.access.Foreign {
 			d, to, security = s.route(own, addr)
 		}
 		if err := s.line.dial(ctx, d.Timeout); err != nil {
@@ -79,10 +79,10 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 // route says how to get to an announced address of servers of others: through the link in front of it, which secures the
 // connection by itself, or from any source to where the address is from here.
 func (s *Site) route(own *net.Dialer, addr string) (d *net.Dialer, to string, security *tls.Config) {
-	if link := s.links[addr]; link != "" {
+	if link := s.access.Links[addr]; link != "" {
 		return own, link, nil
 	}
-	return &net.Dialer{Timeout: own.Timeout}, cmp.Or(s.mapped[addr], addr), s.tls
+	return &net.Dialer{Timeout: own.Timeout}, cmp.Or(s.access.Map[addr], addr), s.tls
 }
 
 // Dialer connects as the site's own clients do, for a library that makes connections by itself. Links identify them as
@@ -93,10 +93,13 @@ func (s *Site) Dialer(source int) func(ctx context.Context, network, addr string
 
 // movedTo is where an operator has moved the primary, for clients of all processes; empty if it was not moved.
 func (s *Site) movedTo() string {
-	if n := s.byHand.Load(); n != nil || s.moved == "" {
-		return n.address()
+	if n := s.byHand.Load(); n != nil {
+		return n.front
 	}
-	text, err := os.ReadFile(s.moved)
+	if s.access.Moved == "" {
+		return ""
+	}
+	text, err := os.ReadFile(s.access.Moved)
 	if err != nil {
 		return "" // it was never moved
 	}
@@ -105,11 +108,11 @@ func (s *Site) movedTo() string {
 
 // publish writes the primary's address where clients of other processes look for it.
 func (s *Site) publish(primary *Node) error {
-	aside := s.moved + ".new"
+	aside := s.access.Moved + ".new"
 	if err := os.WriteFile(aside, []byte(primary.front), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(aside, s.moved)
+	return os.Rename(aside, s.access.Moved)
 }
 
 // handshake is what the client library sends on a new connection.

@@ -23,7 +23,7 @@ type Engine struct {
 	Find func(ctx context.Context) (Server, error)
 	// Prepare fills a node's directory before its first start; nil if it needs nothing.
 	Prepare func(ctx context.Context, n *Node) error
-	// Command is the process that is the node. It listens at Back, and tells others that it is at Front.
+	// Command is the process that is the node. It listens at Back, and tells others that it is at Addr.
 	Command func(n *Node) (*exec.Cmd, error)
 	// Info says what INFO of Redis would, in its words: role, which is master or slave, and connected_clients. An answer
 	// means that the process serves, not that the deployment does.
@@ -112,9 +112,6 @@ var errEngine = errors.New("the server is not Redis")
 
 // Dir is the node's own directory, which its server may write to.
 func (n *Node) Dir() string { return n.dir }
-
-// Front is the address that clients and peers are told; Back the one that the server listens at.
-func (n *Node) Front() string { return n.front }
 
 // Back is the address that the server listens at.
 func (n *Node) Back() string { return n.back }
@@ -253,12 +250,10 @@ func (n *Node) quit(with syscall.Signal) error {
 	if err := errors.Join(n.signal(syscall.SIGCONT), n.process.Process.Signal(with)); err != nil {
 		return err
 	}
-	timer := time.NewTimer(endTimeout)
-	defer timer.Stop()
 	select {
 	case <-n.ended:
 		return await(all)
-	case <-timer.C:
+	case <-time.After(endTimeout):
 		return n.finish(syscall.SIGKILL)
 	}
 }

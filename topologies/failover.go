@@ -16,7 +16,7 @@ import (
 // owner of the key's slot with the highest epoch, or the one that was promoted by hand.
 func (s *Site) Primary(ctx context.Context, key string) (*Node, error) {
 	switch {
-	case s.engine != "":
+	case s.Engine() != "":
 		return s.leader(ctx)
 	case s.Cluster:
 		return s.slotOwner(ctx, key)

@@ -21,12 +21,9 @@ func (l *Line) dial(ctx context.Context, within time.Duration) error {
 	if !l.isCut() {
 		return nil
 	}
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	<-ctx.Done()
 	return os.ErrDeadlineExceeded
 }
 

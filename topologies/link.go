@@ -299,8 +299,8 @@ func (t *Topology) Network() *Network { return t.network }
 
 // sourceAddr is the address that a client of the given source binds; nil for any.
 func (s *Site) sourceAddr(source int) net.Addr {
-	if source < 1 || s.sources == "" {
+	if source < 1 || s.access.Sources == "" {
 		return nil
 	}
-	return &net.TCPAddr{IP: net.ParseIP(sourceIP(s.sources, source))}
+	return &net.TCPAddr{IP: net.ParseIP(sourceIP(s.access.Sources, source))}
 }

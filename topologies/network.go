@@ -253,7 +253,7 @@ func (n *Network) open(a Party, to *Node, src *net.TCPConn) *connection {
 	defer n.mu.Unlock()
 	b := Party(to.Name)
 	c := &connection{network: n, engine: to.topology.Spec.engine, src: src, there: n.path(a, b), back: n.path(b, a), done: make(chan struct{})}
-	if a == stranger || c.broken() {
+	if a == unidentified || c.broken() {
 		return nil
 	}
 	n.conns[c] = struct{}{}

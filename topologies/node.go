@@ -65,14 +65,6 @@ type directive struct{ name, value string }
 // Addr is the address that is announced to clients and peers.
 func (n *Node) Addr() string { return n.front }
 
-// address is the node's address, empty for no node.
-func (n *Node) address() string {
-	if n == nil {
-		return ""
-	}
-	return n.front
-}
-
 // Start runs the server and returns when it answers. A restart keeps the changes that sentinels and the server itself
 // made to its configuration file.
 func (n *Node) Start(ctx context.Context) error {

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// stranger is who is not found out. Such a connection is broken off, to be made again.
-const stranger Party = ""
+// unidentified is a party of which nothing was found. Such a connection is broken off, to be made again.
+const unidentified Party = ""
 
 // owner identifies the node that made a connection by the process that has the other end: servers that are not Redis do not
-// choose where they connect from. Who has closed its end already is a stranger.
+// choose where they connect from. Who has closed its end already stays unidentified.
 func (t *Topology) owner(conn *net.TCPConn) Party {
 	inode := socket(conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr))
 	if inode == "" {
-		return stranger
+		return unidentified
 	}
 	for _, n := range t.Nodes {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", n.pid.Load()))
@@ -27,7 +27,7 @@ func (t *Topology) owner(conn *net.TCPConn) Party {
 			}
 		}
 	}
-	return stranger
+	return unidentified
 }
 
 // socket is the inode of this machine's socket between two addresses; empty if there is none, or no /proc.

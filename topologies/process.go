@@ -35,20 +35,17 @@ type Life struct {
 func (n *Node) Life() Life {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	l := Life{State: Up, RunID: n.runID}
 	switch {
-	case n.topology.foreign() && n.asleep.Load() == 0:
-		return Life{State: Up, RunID: n.runID}
-	case !n.alive() && !n.topology.foreign():
-		l := Life{RunID: n.runID}
+	case !n.topology.foreign() && !n.alive():
+		l.State = Down
 		if n.process != nil && !n.killed {
 			l.Ended = n.process.ProcessState.String()
 		}
-		return l
 	case n.paused, n.asleep.Load() > 0:
-		return Life{State: Paused, RunID: n.runID}
-	default:
-		return Life{State: Up, RunID: n.runID}
+		l.State = Paused
 	}
+	return l
 }
 
 // State tells what the process is doing.
@@ -175,9 +172,7 @@ func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 		if err := n.Do(ctx, "CLIENT", "PAUSE", d.Milliseconds(), "ALL").Err(); err != nil {
 			return err
 		}
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		<-timer.C
+		<-time.After(d)
 		return nil
 	}
 	return n.Do(ctx, "DEBUG", "SLEEP", d.Seconds()).Err()

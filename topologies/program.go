@@ -159,12 +159,10 @@ func (p *Program) close() error {
 	if err := errors.Join(p.signal(syscall.SIGTERM), p.signal(syscall.SIGCONT)); err != nil {
 		return err
 	}
-	timer := time.NewTimer(endTimeout)
-	defer timer.Stop()
 	select {
 	case <-p.ended:
 		return nil
-	case <-timer.C:
+	case <-time.After(endTimeout):
 		return p.kill()
 	}
 }

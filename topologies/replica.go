@@ -21,7 +21,7 @@ var replica = Spec{
 		t.site("main", primary)
 		t.Sites[0].Nodes = t.Nodes
 		t.Sites[0].byHand.Store(primary)
-		t.Sites[0].moved = filepath.Join(t.dir, "primary")
+		t.Sites[0].access.Moved = filepath.Join(t.dir, "primary")
 	},
 	join: func(ctx context.Context, t *Topology) error { return followFirst(ctx, t.Nodes) },
 	healthy: func(ctx context.Context, t *Topology) error {

@@ -21,9 +21,9 @@ var single = Spec{
 
 // site adds a site that clients find through the given nodes.
 func (t *Topology) site(name string, seeds ...*Node) *Site {
-	s := &Site{Name: name, Nodes: seeds, seeds: seeds, password: t.password, engine: t.Spec.Engine()}
+	s := &Site{Name: name, Nodes: seeds, seeds: seeds, access: Access{Password: t.password, Engine: t.Spec.Engine()}}
 	if t.network != nil {
-		s.sources = t.network.sources
+		s.access.Sources = t.network.sources
 	}
 	t.Sites = append(t.Sites, s)
 	return s

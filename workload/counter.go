@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -134,19 +135,15 @@ func (c Count) text(fenced bool) []byte {
 func parseCount(text string) (Count, error) {
 	views, rest, _ := strings.Cut(text, " ")
 	writer, fence, fenced := strings.Cut(rest, " ")
-	v, err := strconv.ParseInt(views, 10, 64)
-	if err != nil {
-		return Count{}, fmt.Errorf("page views %.40q: %w", text, err)
-	}
-	w, err := strconv.ParseUint(writer, 10, 64)
-	if err != nil {
-		return Count{}, fmt.Errorf("page views %.40q: %w", text, err)
-	}
+	v, wrongViews := strconv.ParseInt(views, 10, 64)
+	w, wrongWriter := strconv.ParseUint(writer, 10, 64)
 	c := Count{Views: v, Writer: history.ID(w)}
+	var wrongFence error
 	if fenced {
-		if c.Fence, err = strconv.ParseInt(fence, 10, 64); err != nil {
-			return Count{}, fmt.Errorf("page views %.40q: %w", text, err)
-		}
+		c.Fence, wrongFence = strconv.ParseInt(fence, 10, 64)
+	}
+	if err := cmp.Or(wrongViews, wrongWriter, wrongFence); err != nil {
+		return Count{}, fmt.Errorf("page views %.40q: %w", text, err)
 	}
 	return c, nil
 }

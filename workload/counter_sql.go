@@ -22,24 +22,26 @@ type Statements struct {
 	Outcome func(error) error
 }
 
-// SQLCounter keeps the counts in a table of a database. It is Atomic.
-type SQLCounter struct {
+// sqlCounter keeps the counts in a table of a database. It is Atomic.
+type sqlCounter struct {
 	db *sql.DB
 	do Statements
 }
 
-// NewSQLCounter is a counter in a database, which it closes.
-func NewSQLCounter(db *sql.DB, do Statements) *SQLCounter { return &SQLCounter{db, do} }
-
-// Fenced is the same counter with a store that compares fencing tokens.
-func (s *SQLCounter) Fenced() Counter { return &fencedSQL{s} }
+// NewSQLCounter is a counter in a database, which it closes. The stores of a fenced one compare fencing tokens.
+func NewSQLCounter(db *sql.DB, do Statements, fenced bool) Counter {
+	c := &sqlCounter{db, do}
+	if fenced {
+		return &fencedSQL{c}
+	}
+	return c
+}
 
 type rowReader interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Load implements Counter.
-func (s *SQLCounter) Load(ctx context.Context, page string) (Count, error) {
+func (s *sqlCounter) Load(ctx context.Context, page string) (Count, error) {
 	return selectCount(ctx, s.db, s.do.Load, page)
 }
 
@@ -53,8 +55,7 @@ func selectCount(ctx context.Context, db rowReader, query, page string) (c Count
 	return c, err
 }
 
-// Store implements Counter.
-func (s *SQLCounter) Store(ctx context.Context, page string, c Count) error {
+func (s *sqlCounter) Store(ctx context.Context, page string, c Count) error {
 	_, err := s.write(ctx, s.do.Write, c.row(page)...)
 	return err
 }
@@ -63,7 +64,7 @@ func (s *SQLCounter) Store(ctx context.Context, page string, c Count) error {
 func (c Count) row(page string) []any { return []any{page, c.Views, int64(c.Writer), c.Fence} }
 
 // write is one statement, and so one step. A database that was busy for too long did nothing.
-func (s *SQLCounter) write(ctx context.Context, statement string, row ...any) (rows int64, err error) {
+func (s *sqlCounter) write(ctx context.Context, statement string, row ...any) (rows int64, err error) {
 	r, err := s.db.ExecContext(ctx, statement, row...)
 	if err != nil {
 		return 0, s.do.Outcome(err)
@@ -71,16 +72,14 @@ func (s *SQLCounter) write(ctx context.Context, statement string, row ...any) (r
 	return r.RowsAffected()
 }
 
-// Close closes the database.
-func (s *SQLCounter) Close() error { return s.db.Close() }
+func (s *sqlCounter) Close() error { return s.db.Close() }
 
-// Add implements Adder.
-func (s *SQLCounter) Add(ctx context.Context, page string, writer history.ID) (Count, error) {
+func (s *sqlCounter) Add(ctx context.Context, page string, writer history.ID) (Count, error) {
 	return s.change(ctx, page, func(seen Count) (Count, error) { return Count{Views: seen.Views + 1, Writer: writer}, nil })
 }
 
 // change is a transaction that takes the lock of the row before it reads.
-func (s *SQLCounter) change(ctx context.Context, page string, next func(seen Count) (Count, error)) (seen Count, err error) {
+func (s *sqlCounter) change(ctx context.Context, page string, next func(seen Count) (Count, error)) (seen Count, err error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return seen, s.do.Outcome(err)
@@ -103,7 +102,7 @@ func (s *SQLCounter) change(ctx context.Context, page string, next func(seen Cou
 }
 
 // Transact holds nothing between load and store: the store looks whether the writer is still the one that was seen.
-func (s *SQLCounter) Transact(ctx context.Context, page string, visit func(Count, func(Count) error) error) error {
+func (s *sqlCounter) Transact(ctx context.Context, page string, visit func(Count, func(Count) error) error) error {
 	seen, err := s.Load(ctx, page)
 	if err != nil {
 		return err
@@ -117,7 +116,7 @@ func (s *SQLCounter) Transact(ctx context.Context, page string, visit func(Count
 	})
 }
 
-type fencedSQL struct{ *SQLCounter }
+type fencedSQL struct{ *sqlCounter }
 
 func (s *fencedSQL) LoadFor(ctx context.Context, page string, fence int64) (Count, error) {
 	return s.change(ctx, page, func(seen Count) (Count, error) {

@@ -13,10 +13,7 @@ var sqliteStore = CounterSpec{
 	Name:  "sqlite",
 	Doc:   "an SQLite database in a file that worker processes share",
 	Place: InFile,
-	Open: func(e CounterEnv) (Counter, error) {
-		c, err := openSQLite(e.File)
-		return c, err
-	},
+	Open:  func(e CounterEnv) (Counter, error) { return openSQLite(e.File, false) },
 }
 
 var sqliteFenced = CounterSpec{
@@ -24,10 +21,7 @@ var sqliteFenced = CounterSpec{
 	Doc:    "the same, fenced by the condition of its UPDATE: fence < the token of the store",
 	Place:  InFile,
 	Fenced: true,
-	Open: func(e CounterEnv) (Counter, error) {
-		c, err := openSQLite(e.File)
-		return c.Fenced(), err
-	},
+	Open:   func(e CounterEnv) (Counter, error) { return openSQLite(e.File, true) },
 }
 
 // sqliteDriver is the name under which modernc.org/sqlite makes itself known. The commands import it; a program that only
@@ -59,7 +53,7 @@ var sqliteStatements = Statements{
 
 // openSQLite opens the database in the file and makes its table if it is new. Nothing waits for the disk: a process
 // that is killed loses nothing that it wrote, and no run outlives the machine.
-func openSQLite(file string) (*SQLCounter, error) {
+func openSQLite(file string, fenced bool) (Counter, error) {
 	db, err := sql.Open(sqliteDriver, (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: url.Values{
 		"_txlock": {"immediate"}, "_busy_timeout": {sqliteBusy}, "_journal_mode": {"WAL"}, "_synchronous": {"OFF"},
 	}.Encode()}).String())
@@ -71,7 +65,7 @@ func openSQLite(file string) (*SQLCounter, error) {
 	if _, err := db.Exec(sqliteTable); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the counter in %s: %w", file, err), db.Close())
 	}
-	return NewSQLCounter(db, sqliteStatements), nil
+	return NewSQLCounter(db, sqliteStatements, fenced), nil
 }
 
 // sqliteIsBusy is the code SQLITE_BUSY.

@@ -244,17 +244,18 @@ func TestATransactionHeedsWhoCameBetween(t *testing.T) {
 // TestADatabaseThatStaysBusyWroteNothing holds the write lock of the file longer than a writer waits.
 func TestADatabaseThatStaysBusyWroteNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "counter")
-	c, err := openSQLite(file)
+	c, err := openSQLite(file, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	held, err := c.db.BeginTx(t.Context(), nil)
+	db := c.(*sqlCounter).db
+	held, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.db.SetMaxIdleConns(0)
-	impatient, err := c.db.Conn(t.Context())
+	db.SetMaxIdleConns(0)
+	impatient, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +281,7 @@ func TestADatabaseMayLieAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "counter")
-	c, err := openSQLite(file)
+	c, err := openSQLite(file, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type Point uint32
 
 // The points.
 const (
-	Nowhere Point = iota
+	_       Point = iota
 	Refused       // right after a try in vain, before it waits for the next
 	Granted       // right after a grant was acknowledged
 	Loaded        // between load and store
@@ -33,7 +33,7 @@ func (p Point) String() string { return points[p] }
 // FindPoint returns the point with that name.
 func FindPoint(name string) (Point, bool) {
 	i := slices.Index(points[:], name)
-	return Point(max(i, 0)), i > int(Nowhere)
+	return Point(max(i, 0)), i > 0
 }
 
 // AnyKey lets a gate catch a worker with any key.

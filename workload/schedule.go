@@ -119,8 +119,8 @@ func (p *pace) inStretches() time.Duration {
 	return history.Forever
 }
 
-// called waits until a worker of a closed loop is one of those that visit. It is false when that will not be any more.
-func (w *worker) called(stop context.Context) bool {
+// takesPart waits until a worker of a closed loop is one of those that visit. It is false when that will not be any more.
+func (w *worker) takesPart(stop context.Context) bool {
 	all := w.shape.Stretches
 	for {
 		i := slices.IndexFunc(all, func(s Stretch) bool { return w.now < s.To })

@@ -18,9 +18,9 @@ func (w *worker) mode() int {
 	return 0
 }
 
-// beside is the visit of one that is not alone: a holder of permits counts in one step, for others count at the same time; a
+// countShared is the visit of one that is not alone: a holder of permits counts in one step, for others count at the same time; a
 // reader reads.
-func (w *worker) beside(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
+func (w *worker) countShared(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	if w.group.Claims.Permits == 0 {
 		return w.read(ctx, g)
 	}
@@ -34,7 +34,7 @@ func (w *worker) beside(ctx context.Context, g *grant) (history.Outcome, history
 func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 	// Where holds outlast the lease, half of the re-entries come before the first renewal: what an inner release ends is missed then.
 	early := w.shape.Hold > w.shape.TTL && w.group.Claims.Reentrant && w.rand.IntN(2) == 0 && w.clock.Now() < g.asked+w.ttl()/3
-	if early && !w.reenter(w.during(ctx), g.key, g.page.Lock, g.hold) {
+	if early && !w.reenter(w.during(ctx), g) {
 		return history.Lost
 	}
 	w.now = 0
@@ -46,7 +46,7 @@ func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 			return history.Lost
 		}
 	}
-	if !early && !w.reenter(w.during(ctx), g.key, g.page.Lock, g.hold) || w.late(g) {
+	if !early && !w.reenter(w.during(ctx), g) || w.late(g) {
 		return history.Lost
 	}
 	return history.None
@@ -92,7 +92,7 @@ func (w *worker) upgrade(ctx context.Context, g *grant) history.Reason {
 		}
 		return history.None
 	case reason == history.Lost:
-		w.still(g.key, g.hold, false)
+		w.still(g, false)
 	case outcome == history.Unknown:
 		lease = g.lease
 		lease.Permits = 0

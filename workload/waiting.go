@@ -89,20 +89,20 @@ func (w *worker) extend(ctx context.Context, g *grant) bool {
 		g.lease = lease
 	}
 	w.lane.Return(op)
-	return w.still(g.key, g.hold, reason != history.Lost)
+	return w.still(g, reason != history.Lost)
 }
 
 // still tells whether a hold is still there; a holder that hears otherwise acts on it.
-func (w *worker) still(key int32, hold history.ID, there bool) bool {
+func (w *worker) still(g *grant, there bool) bool {
 	if !there {
-		w.lane.Mark(&history.Op{Kind: history.Lose, Key: key, Hold: hold, Call: w.clock.Stamp(), Outcome: history.OK})
+		w.lane.Mark(&history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Stamp(), Outcome: history.OK})
 	}
 	return there
 }
 
 // reenter takes a reentrant lock again and gives it back, as a function that calls others which lock. It tells
 // whether the hold is still there.
-func (w *worker) reenter(ctx context.Context, key int32, name string, hold history.ID) bool {
+func (w *worker) reenter(ctx context.Context, g *grant) bool {
 	if !w.group.Claims.Reentrant || w.rand.IntN(max(w.shape.Reenter, 1)) > 0 {
 		return true
 	}
@@ -111,17 +111,17 @@ func (w *worker) reenter(ctx context.Context, key int32, name string, hold histo
 		times += w.rand.IntN(w.shape.Inner)
 	}
 	for range times {
-		if !w.inner(ctx, key, name, hold) {
+		if !w.inner(ctx, g) {
 			return false
 		}
 	}
 	return true
 }
 
-func (w *worker) inner(ctx context.Context, key int32, name string, hold history.ID) bool {
-	op := w.lane.Call(history.Acquire, key)
-	lease, err := w.lock.Acquire(ctx, name, w.ttl())
-	op.Hold, op.Value = hold, lease.Count
+func (w *worker) inner(ctx context.Context, g *grant) bool {
+	op := w.lane.Call(history.Acquire, g.key)
+	lease, err := w.lock.Acquire(ctx, g.page.Lock, w.ttl())
+	op.Hold, op.Value = g.hold, lease.Count
 	w.granted(op, &lease, err)
 	outcome, gone := op.Outcome, op.Reason == history.Lost || op.Reason == history.Busy
 	w.lane.Return(op)
@@ -129,9 +129,9 @@ func (w *worker) inner(ctx context.Context, key int32, name string, hold history
 	case history.Unknown:
 		return true // whether there is something to give back is not known; the lease will end it
 	case history.Failed:
-		return w.still(key, hold, !gone) // a server that refuses a command says nothing about the hold
+		return w.still(g, !gone) // a server that refuses a command says nothing about the hold
 	}
-	w.release(key, hold, &lease, lease.Count-1)
+	w.release(g.key, g.hold, &lease, lease.Count-1)
 	return true
 }
 

@@ -86,7 +86,7 @@ func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok 
 		}
 		w.now = w.clock.Now()
 	}
-	ok = w.called(stop)
+	ok = w.takesPart(stop)
 	return w.now, w.keys.choose(), ok && w.now < w.shape.End
 }
 
@@ -244,7 +244,7 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	switch {
 	case g.permits > 0:
-		return w.beside(ctx, g)
+		return w.countShared(ctx, g)
 	case w.group.Counting == locks.OneStep:
 		return w.increment(ctx, g)
 	case w.group.Counting == locks.Optimistic:
@@ -329,7 +329,7 @@ func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	}
 	select {
 	case <-g.lease.Lost:
-		w.still(g.key, g.hold, false)
+		w.still(g, false)
 		return history.Lost
 	default:
 		return history.None

@@ -45,7 +45,7 @@ func (s *Server) SelectInsert() locks.Spec {
 		Claims: history.Claims{Excludes: true, Owned: true},
 	}, s.Rows.Remove, func(e locks.Env, l *Session) func(context.Context, locks.Lease) error {
 		return func(ctx context.Context, h locks.Lease) error {
-			conn, err := l.Get(ctx)
+			conn, err := l.get(ctx)
 			if err != nil {
 				return err
 			}
@@ -66,11 +66,11 @@ func (s *Server) SelectInsert() locks.Spec {
 	})
 }
 
-// ByRow completes the spec of a lock that is a row without expiry. What takes it says locks.ErrLost if it was not there to be had.
+// ByRow completes the spec of a lock that is a row without expiry. What takes it says locks.ErrLost if there was none.
 func (s *Server) ByRow(l locks.Spec, free string, taker func(locks.Env, *Session) func(context.Context, locks.Lease) error) locks.Spec {
 	l.Name, l.Sites, l.Engine = s.Prefix+l.Name, locks.OneSite, s.Engine
 	l.Open = func(e locks.Env) (locks.Lock, error) {
-		session, err := s.Open(e)
+		session, err := s.open(e)
 		return &rowLock{session, taker(e, session), free}, err
 	}
 	return l

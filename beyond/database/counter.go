@@ -10,32 +10,23 @@ const counterConnections = 32
 
 // Counters are a counter in a server of its own, and the same with fences.
 func (s *Server) Counters(on topologies.Spec) []workload.CounterSpec {
-	open := func(e workload.CounterEnv) (*workload.SQLCounter, error) {
+	open := func(e workload.CounterEnv, fenced bool) (workload.Counter, error) {
 		db, err := s.Pool(e.Site, 0)
 		if err != nil {
 			return nil, err
 		}
-		return workload.NewSQLCounter(bound(db, counterConnections), s.Pages), nil
+		return workload.NewSQLCounter(bound(db, counterConnections), s.Pages, fenced), nil
 	}
 	return []workload.CounterSpec{{
 		Name:   s.Name,
 		Doc:    "a " + s.Engine + " of its own that no fault touches",
 		Server: on,
-		Open: func(e workload.CounterEnv) (workload.Counter, error) {
-			c, err := open(e)
-			return c, err
-		},
+		Open:   func(e workload.CounterEnv) (workload.Counter, error) { return open(e, false) },
 	}, {
 		Name:   s.Name + "-fenced",
 		Doc:    "the same, fenced by the condition of its UPDATE: fence < the token of the store",
 		Server: on,
 		Fenced: true,
-		Open: func(e workload.CounterEnv) (workload.Counter, error) {
-			c, err := open(e)
-			if err != nil {
-				return nil, err
-			}
-			return c.Fenced(), nil
-		},
+		Open:   func(e workload.CounterEnv) (workload.Counter, error) { return open(e, true) },
 	}}
 }

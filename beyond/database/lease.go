@@ -37,7 +37,7 @@ func (s *Server) Lease() locks.Spec {
 // Leased opens a lock of such statements.
 func (s *Server) Leased(by Leases) func(locks.Env) (locks.Lock, error) {
 	return func(e locks.Env) (locks.Lock, error) {
-		session, err := s.Open(e)
+		session, err := s.open(e)
 		return &leaseLock{session, by, map[string]bool{}}, err
 	}
 }
@@ -51,7 +51,7 @@ type leaseLock struct {
 func (l *leaseLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	h := locks.Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
-	conn, err := l.Row(ctx, l.made, l.by.Make, key)
+	conn, err := l.row(ctx, l.made, l.by.Make, key)
 	if err != nil {
 		return h, err
 	}

@@ -14,7 +14,7 @@ func (s *Server) ByConnection(l locks.Spec, open func(*Session) locks.Lock) lock
 	l.Sites, l.Engine, l.Session = locks.OneSite, s.Engine, true
 	l.Assumes = "the connection lasts as long as the hold: the server frees the lock when it ends, and the holder does not hear of it"
 	l.Open = func(e locks.Env) (locks.Lock, error) {
-		session, err := s.Open(e)
+		session, err := s.open(e)
 		return open(session), err
 	}
 	return l
@@ -23,7 +23,7 @@ func (s *Server) ByConnection(l locks.Spec, open func(*Session) locks.Lock) lock
 // Pinned is a lock that the server ties to the connection it was granted on. It waits in the server.
 type Pinned struct {
 	*Session
-	By    Pins
+	by    Pins
 	made  map[string]bool // rows
 	token string          // of the present hold
 	on    Conn            // that it was granted on
@@ -39,7 +39,7 @@ type Pins struct {
 }
 
 // Pin is a lock on a session.
-func Pin(s *Session, by Pins) *Pinned { return &Pinned{Session: s, By: by, made: map[string]bool{}} }
+func Pin(s *Session, by Pins) *Pinned { return &Pinned{Session: s, by: by, made: map[string]bool{}} }
 
 // Acquire does not wait.
 func (p *Pinned) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -49,14 +49,14 @@ func (p *Pinned) Acquire(ctx context.Context, key string, ttl time.Duration) (lo
 // AcquireWithin waits in the server's queue.
 func (p *Pinned) AcquireWithin(ctx context.Context, key string, _, wait time.Duration) (locks.Lease, error) {
 	h := locks.Lease{Key: key, Token: rand.Text()}
-	conn, err := p.Get(ctx)
-	if p.By.Row != "" {
-		conn, err = p.Row(ctx, p.made, p.By.Row, key)
+	conn, err := p.get(ctx)
+	if p.by.Row != "" {
+		conn, err = p.row(ctx, p.made, p.by.Row, key)
 	}
 	if err != nil {
 		return h, err
 	}
-	if h.Fence, err = p.By.Take(ctx, conn, key, wait); err != nil {
+	if h.Fence, err = p.by.Take(ctx, conn, key, wait); err != nil {
 		return h, err
 	}
 	p.token, p.on = h.Token, conn
@@ -78,7 +78,7 @@ func (p *Pinned) Release(ctx context.Context, h locks.Lease) error {
 		return locks.ErrLost
 	}
 	p.token = ""
-	return p.By.Give(ctx, p.on, h.Key)
+	return p.by.Give(ctx, p.on, h.Key)
 }
 
 // holds tells whether the connection that a hold was granted on is there, as far as is known.

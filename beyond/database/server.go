@@ -113,8 +113,8 @@ func Give(n *topologies.Node, path string) error {
 	return os.Chown(path, int(who.Uid), int(who.Gid))
 }
 
-// Open is the session of a worker.
-func (s *Server) Open(e locks.Env) (*Session, error) {
+// open is the session of a worker.
+func (s *Server) open(e locks.Env) (*Session, error) {
 	if len(e.Places) != 1 {
 		return nil, fmt.Errorf("%w: a lock on %s lives on one site", locks.ErrServer, s.Engine)
 	}

@@ -31,8 +31,8 @@ type Session struct {
 	conn    Conn // nil = there is none
 }
 
-// Get is the connection. An error says that nothing was asked of the server.
-func (s *Session) Get(ctx context.Context) (Conn, error) {
+// get is the connection. An error says that nothing was asked of the server.
+func (s *Session) get(ctx context.Context) (Conn, error) {
 	if s.conn != nil && s.conn.Alive() {
 		return s.conn, nil
 	}
@@ -45,9 +45,9 @@ func (s *Session) Get(ctx context.Context) (Conn, error) {
 	return conn, nil
 }
 
-// Row is the connection, after a statement that makes the row of a lock, once.
-func (s *Session) Row(ctx context.Context, made map[string]bool, statement, key string) (Conn, error) {
-	conn, err := s.Get(ctx)
+// row is the connection, after a statement that makes the row of a lock, once.
+func (s *Session) row(ctx context.Context, made map[string]bool, statement, key string) (Conn, error) {
+	conn, err := s.get(ctx)
 	if err != nil || made[key] {
 		return conn, err
 	}
@@ -58,7 +58,7 @@ func (s *Session) Row(ctx context.Context, made map[string]bool, statement, key 
 
 // Own changes the row of a hold: locks.ErrLost if it is no longer there.
 func (s *Session) Own(ctx context.Context, statement string, args ...any) error {
-	conn, err := s.Get(ctx)
+	conn, err := s.get(ctx)
 	if err != nil {
 		return err
 	}

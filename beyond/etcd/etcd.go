@@ -44,17 +44,17 @@ var program = engine.Program{
 func peer(addr string) string { return topologies.Shifted(addr, topologies.PeerPort) }
 
 func peerLinks(n *topologies.Node) map[string]string {
-	return map[string]string{peer(n.Front()): peer(n.Back())}
+	return map[string]string{peer(n.Addr()): peer(n.Back())}
 }
 
 func command(n *topologies.Node) (*exec.Cmd, error) {
 	var cluster []string
 	for _, p := range n.Peers() {
-		cluster = append(cluster, p.Name+"=http://"+peer(p.Front()))
+		cluster = append(cluster, p.Name+"=http://"+peer(p.Addr()))
 	}
 	return exec.Command(n.Server().Path, "--name", n.Name, "--data-dir", filepath.Join(n.Dir(), "data"),
-		"--listen-client-urls", "http://"+n.Back(), "--advertise-client-urls", "http://"+n.Front(),
-		"--listen-peer-urls", "http://"+peer(n.Back()), "--initial-advertise-peer-urls", "http://"+peer(n.Front()),
+		"--listen-client-urls", "http://"+n.Back(), "--advertise-client-urls", "http://"+n.Addr(),
+		"--listen-peer-urls", "http://"+peer(n.Back()), "--initial-advertise-peer-urls", "http://"+peer(n.Addr()),
 		"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-state", "new", "--initial-cluster-token", n.Password(),
 		"--heartbeat-interval", strconv.FormatInt(heartbeat.Milliseconds(), 10), "--election-timeout", strconv.FormatInt(election.Milliseconds(), 10),
 		"--logger", "zap", "--log-level", "warn"), nil

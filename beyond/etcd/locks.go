@@ -11,39 +11,30 @@ import (
 // Locks lists the locks: right ones first.
 var Locks = []locks.Spec{mutex, done, deaf, shared}
 
-var done = locks.Spec{
+var done = onEtcd(locks.Spec{
 	Name:   "etcd-done",
 	Doc:    "etcd-mutex whose holder heeds Done alone, as the library's documents have it",
 	Source: mutex.Source,
-	Sites:  locks.OneSite,
-	Engine: engineName,
 	Broken: "the library looks once a second whether a lease was not renewed in time, and counts from the answer: the next may have the lock for long",
 	Caught: []locks.Symptom{{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}},
-	Claims: claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{heeds: true}) },
-}
+})
 
-var deaf = locks.Spec{
+var deaf = onEtcd(locks.Spec{
 	Name:   "etcd-deaf",
 	Doc:    "etcd-mutex whose holder does not ask whether its session is done",
 	Source: "many a first use of concurrency.Mutex: Lock, work, Unlock",
-	Sites:  locks.OneSite,
-	Engine: engineName,
 	Broken: "a holder whose lease has ended goes on, beside the next",
 	Caught: []locks.Symptom{{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}},
-	Claims: claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{}) },
-}
+})
 
-var shared = locks.Spec{
+var shared = onEtcd(locks.Spec{
 	Name:   "etcd-shared",
 	Doc:    "concurrency.Mutex of many workers on one session, the process's",
 	Source: "many a first use of concurrency.Mutex: one session beside the one client",
-	Sites:  locks.OneSite,
-	Engine: engineName,
 	Broken: "the key is the session's: whoever asks with it is told that it has the lock already",
 	Caught: []locks.Symptom{{Cause: "double-grant", Fault: "none"}},
-	Claims: claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		l, err := open(e, mutexLock{heeds: true, strict: true})
 		if err != nil {
@@ -51,7 +42,7 @@ var shared = locks.Spec{
 		}
 		return &sharedLock{mutexLock: l.(*mutexLock)}, nil
 	},
-}
+})
 
 // sharedLock takes the session of its process for its own.
 type sharedLock struct {

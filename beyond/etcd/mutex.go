@@ -15,19 +15,21 @@ import (
 	"hammerlock/locks"
 )
 
-var mutex = locks.Spec{
+var mutex = onEtcd(locks.Spec{
 	Name: "etcd-mutex",
 	Doc: "client/v3 concurrency.Mutex on a session of its own, given back only if it is still the owner's (IsOwner); the create " +
 		"revision is the fence; its holder heeds Done, and the end of the last renewal that was answered, which comes sooner",
 	Source:  "go.etcd.io/etcd/client/v3/concurrency v3.7.3",
-	Sites:   locks.OneSite,
-	Engine:  engineName,
 	Assumes: "a majority keeps what it acknowledged, and a leader that has lost its majority renews no lease; the holder heeds Lost",
-	Claims:  claims,
 	Open:    func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{strict: true, heeds: true}) },
-}
+})
 
-var claims = history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Renews: true}
+// onEtcd completes the spec of a lock.
+func onEtcd(l locks.Spec) locks.Spec {
+	l.Sites, l.Engine = locks.OneSite, engineName
+	l.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Renews: true}
+	return l
+}
 
 // mutexLock is one worker's mutex.
 type mutexLock struct {

@@ -64,7 +64,6 @@ func connector(site *topologies.Site, source int) (func(context.Context) (databa
 	}, err
 }
 
-// Exec implements database.Conn.
 func (c *conn) Exec(ctx context.Context, statement string, args ...any) (int64, error) {
 	r, err := c.ExecContext(ctx, statement, args...)
 	if err != nil {
@@ -73,7 +72,6 @@ func (c *conn) Exec(ctx context.Context, statement string, args ...any) (int64, 
 	return r.RowsAffected()
 }
 
-// QueryRow implements database.Conn.
 func (c *conn) QueryRow(ctx context.Context, query string, args ...any) database.Row {
 	return c.QueryRowContext(ctx, query, args...)
 }
@@ -88,7 +86,6 @@ func (c *conn) Alive() bool {
 	}) == nil
 }
 
-// Break implements database.Conn.
 func (c *conn) Break() error {
 	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // which closes it
 	_ = c.Close()

@@ -72,18 +72,15 @@ func connector(site *topologies.Site, source int) (func(context.Context) (databa
 	}, err
 }
 
-// Exec implements database.Conn.
 func (c *conn) Exec(ctx context.Context, statement string, args ...any) (int64, error) {
 	done, err := c.Conn.Exec(ctx, statement, args...)
 	return done.RowsAffected(), err
 }
 
-// QueryRow implements database.Conn.
 func (c *conn) QueryRow(ctx context.Context, query string, args ...any) database.Row {
 	return c.Conn.QueryRow(ctx, query, args...)
 }
 
-// Alive implements database.Conn.
 func (c *conn) Alive() bool { return !c.broken && !c.IsClosed() }
 
 // Break closes the connection without a word to the server.

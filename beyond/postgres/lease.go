@@ -35,11 +35,7 @@ var leaseByName = locks.Spec{
 	Broken: "a holder that is late frees the lock of the next one",
 	Caught: []locks.Symptom{{Cause: "foreign-release", Fault: "stall-worker"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true},
-	Open:   server.Leased(byName()),
-}
-
-func byName() database.Leases {
-	l := leases
-	l.Release = freeLease + ` AND $2 <> ''`
-	return l
+	Open: server.Leased(database.Leases{
+		Make: leases.Make, Take: leases.Take, Extend: leases.Extend, Release: freeLease + ` AND $2 <> ''`,
+	}),
 }

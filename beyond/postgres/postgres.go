@@ -27,12 +27,9 @@ var server = &database.Server{
 	Connector: connector, Pool: pool, Asker: asker, Outcome: outcome,
 	Ready:   []string{ready},
 	Clients: `SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'`,
-	Empty: func(ctx context.Context, db *sql.DB) error {
-		_, err := db.ExecContext(ctx, empty)
-		return err
-	},
-	Pages:  pages,
-	Leases: leases,
+	Empty:   func(ctx context.Context, db *sql.DB) error { return database.Run(ctx, db, []string{empty}) },
+	Pages:   pages,
+	Leases:  leases,
 	Rows: database.Rows{
 		Insert: `INSERT INTO taken VALUES ($1, $2) ON CONFLICT DO NOTHING`, Delete: `DELETE FROM taken WHERE name = $1 AND token = $2`,
 		There: `SELECT EXISTS (SELECT FROM noted WHERE name = $1)`,

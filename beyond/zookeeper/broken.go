@@ -13,26 +13,20 @@ import (
 	"hammerlock/locks"
 )
 
-var deaf = locks.Spec{
+var deaf = onZooKeeper(locks.Spec{
 	Name:   "zookeeper-deaf",
 	Doc:    "the recipe, whose holder does not watch its session",
 	Source: recipe.Source + ", which do not mention the session",
-	Sites:  locks.OneSite,
-	Engine: engineName,
-	Linger: linger,
 	Broken: "a holder that was cut off goes on when its session has expired, beside the next",
 	Caught: []locks.Symptom{{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}},
 	Claims: recipe.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return newQueue(e, false) },
-}
+})
 
-var reuse = locks.Spec{
+var reuse = onZooKeeper(locks.Spec{
 	Name:   "zookeeper-reuse",
 	Doc:    "one ephemeral node with the worker's name; who loses its connection makes a new session, and takes a node with its name for its own",
 	Source: "Kafka issue KAFKA-1387, the same mistake with the node of a broker",
-	Sites:  locks.OneSite,
-	Engine: engineName,
-	Linger: linger,
 	Broken: "the node belongs to the session before, and ends with it: while its owner, as it thinks, goes on",
 	Caught: []locks.Symptom{
 		{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}, {Cause: "foreign-release", Fault: "cut-holder@1ms,heal@3s"},
@@ -43,7 +37,7 @@ var reuse = locks.Spec{
 		all, err := shareEndings(e)
 		return &reuseLock{queueLock{env: e, all: all}, fmt.Sprintf("%016x", e.Rand.Uint64()), 0}, err
 	},
-}
+})
 
 // reuseLock is one worker's, who has the same name all its life.
 type reuseLock struct {
@@ -58,23 +52,22 @@ func (l *reuseLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	if err != nil {
 		return lease, err
 	}
-	node := directory(key) + "/holder"
+	p := &place{token: l.token(), session: s, path: directory(key) + "/holder"}
 	_, err = s.create(ctx, key, "holder", l.name, zk.FlagEphemeral)
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
-		return l.doubt(lease, &place{token: l.token(), session: s, path: node}, err)
+		return l.doubt(lease, p, err)
 	}
 	var owner []byte
 	stat, err := called(ctx, func() (stat *zk.Stat, err error) {
-		owner, stat, err = s.conn.Get(node)
+		owner, stat, err = s.conn.Get(p.path)
 		return stat, err
 	})
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && string(owner) != l.name:
 		return lease, locks.ErrBusy
 	case err != nil:
-		return l.doubt(lease, &place{token: l.token(), session: s, path: node}, err)
+		return l.doubt(lease, p, err)
 	}
-	p := &place{token: l.token(), session: s, path: node}
 	p.hold = proof.NewHold(p.token)
 	lease.Token, lease.Fence, lease.Spent = p.token, stat.Czxid, s.ttl-time.Until(s.lease.Begin(p.hold, false))
 	l.held[p.token] = p
@@ -110,10 +103,8 @@ func (l *reuseLock) Release(ctx context.Context, lease locks.Lease) error {
 
 // Wait polls.
 func (l *reuseLock) Wait(ctx context.Context, _ string) (history.Wake, error) {
-	timer := time.NewTimer(2 * time.Millisecond)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(2 * time.Millisecond):
 		return history.Poll, nil
 	case <-ctx.Done():
 		return history.Poll, context.Cause(ctx)

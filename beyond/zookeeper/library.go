@@ -15,14 +15,11 @@ import (
 	"hammerlock/locks"
 )
 
-var library = locks.Spec{
+var library = onZooKeeper(locks.Spec{
 	Name: "zookeeper-lock",
 	Doc: "go-zookeeper/zk Lock; its holder heeds the events of the session: a broken connection, too, ends a hold. Who has waited in vain, " +
 		"or met an error, ends the session: the library forgets the node that it leaves",
 	Source:  "github.com/go-zookeeper/zk v1.0.4",
-	Sites:   locks.OneSite,
-	Engine:  engineName,
-	Linger:  linger,
 	Assumes: "a server that is cut off from the majority stops answering before sessions end; the holder heeds Lost",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Renews: true},
 	Waits:   true,
@@ -30,7 +27,7 @@ var library = locks.Spec{
 		all, err := shareEndings(e)
 		return &libraryLock{queueLock{env: e, all: all, heeds: true}}, err
 	},
-}
+})
 
 // libraryLock is one worker's. A try waits: there is no other.
 type libraryLock struct{ queueLock }
@@ -52,13 +49,11 @@ func (l *libraryLock) AcquireWithin(ctx context.Context, key string, ttl, wait t
 	lock := zk.NewLock(s.conn, directory(key), anybody)
 	granted := make(chan error, 1)
 	go func() { granted <- lock.LockWithData([]byte(token)) }() // it ends with the session at the latest
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
 	select {
 	case err = <-granted:
-	case <-timer.C:
-		err = locks.ErrBusy
-	case <-ctx.Done():
+	case <-waiting.Done():
 		err = locks.ErrBusy
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -21,17 +22,20 @@ import (
 // Locks lists the locks: right ones first.
 var Locks = []locks.Spec{recipe, library, deaf, reuse}
 
-var recipe = locks.Spec{
+var recipe = onZooKeeper(locks.Spec{
 	Name: "zookeeper",
 	Doc: "the recipe: an ephemeral sequential node, whose owner waits for the one before it; czxid is the fence; its holder heeds the end " +
 		"of the session and that of the last proof that the leader knows it, and in doubt ends the session",
 	Source:  "zookeeper.apache.org, ZooKeeper Recipes and Solutions: Locks",
-	Sites:   locks.OneSite,
-	Engine:  engineName,
-	Linger:  linger,
 	Assumes: "a majority keeps what it acknowledged; the holder heeds Lost",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Ordered: true, Renews: true, Wakes: true},
 	Open:    func(e locks.Env) (locks.Lock, error) { return newQueue(e, true) },
+})
+
+// onZooKeeper completes the spec of a lock.
+func onZooKeeper(l locks.Spec) locks.Spec {
+	l.Sites, l.Engine, l.Linger = locks.OneSite, engineName, linger
+	return l
 }
 
 // queueLock is one worker's lock.
@@ -101,7 +105,7 @@ func (l *queueLock) granted(ctx context.Context, call time.Time, lease locks.Lea
 		return stat, err
 	})
 	if err != nil || stat.EphemeralOwner == 0 {
-		return l.doubt(lease, p, errors.Join(err, errGone(err)))
+		return l.doubt(lease, p, cmp.Or(err, zk.ErrNoNode))
 	}
 	for range 2 { // of two answers the second proves something of the time of the first
 		if s.lease.Left() < s.ttl/2 {
@@ -125,13 +129,6 @@ func (l *queueLock) granted(ctx context.Context, call time.Time, lease locks.Lea
 }
 
 var errLate = errors.New("the session may be over before its holder hears of the grant")
-
-func errGone(err error) error {
-	if err != nil {
-		return nil
-	}
-	return zk.ErrNoNode
-}
 
 // doubt keeps what may have been granted until it is given back.
 func (l *queueLock) doubt(lease locks.Lease, p *place, err error) (locks.Lease, error) {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -19,12 +17,6 @@ func hello(bool) map[string]any {
 		"claims": []string{"excludes", "expires", "owned", "cleans", "busy_is_certain"}, "topologies": []string{"single"},
 	}
 }
-
-// errBusy and errLost say that the call had certainly no effect.
-var (
-	errBusy = errors.New("busy")
-	errLost = errors.New("lost")
-)
 
 var store *redis.Redis
 
@@ -73,15 +65,4 @@ func (l *lock) release(ctx context.Context) error {
 		err = errLost
 	}
 	return err
-}
-
-// version is the release of a module that this program was built with.
-func version(module string) string {
-	info, _ := debug.ReadBuildInfo()
-	for _, d := range info.Deps {
-		if d.Path == module {
-			return d.Version
-		}
-	}
-	return "unknown"
 }

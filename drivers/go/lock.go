@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -23,12 +22,6 @@ func hello(waits bool) map[string]any {
 		"claims": claims, "topologies": []string{"single", "replica"},
 	}
 }
-
-// errBusy and errLost say that the call had certainly no effect.
-var (
-	errBusy = errors.New("busy")
-	errLost = errors.New("lost")
-)
 
 var client *redislock.Client
 
@@ -91,15 +84,4 @@ func (l *lock) release(ctx context.Context) error {
 		return err
 	}
 	return errLost
-}
-
-// version is the release of a module that this program was built with.
-func version(module string) string {
-	info, _ := debug.ReadBuildInfo()
-	for _, d := range info.Deps {
-		if d.Path == module {
-			return d.Version
-		}
-	}
-	return "unknown"
 }

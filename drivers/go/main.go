@@ -7,8 +7,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -183,6 +185,12 @@ func (s *server) hold(id uint64, last bool) *lock {
 	return l
 }
 
+// errBusy and errLost say that the call had certainly no effect.
+var (
+	errBusy = errors.New("busy")
+	errLost = errors.New("lost")
+)
+
 // outcome says what an error leaves certain: nothing, unless it is errBusy or errLost.
 func (a answer) outcome(err error) answer {
 	switch err {
@@ -196,4 +204,15 @@ func (a answer) outcome(err error) answer {
 		a.Error = err.Error()
 	}
 	return a
+}
+
+// version is the release of a module that this program was built with.
+func version(module string) string {
+	info, _ := debug.ReadBuildInfo()
+	for _, d := range info.Deps {
+		if d.Path == module {
+			return d.Version
+		}
+	}
+	return "unknown"
 }

@@ -161,8 +161,7 @@ func (e *evil) serve(m message) int {
 	case op == "close" && e.mode == "stubborn":
 		return -1
 	case op == "ping" && e.mode == "sleepy":
-		timer := time.NewTimer(time.Second)
-		<-timer.C
+		<-time.After(time.Second)
 	}
 	e.say(answer)
 	return -1

@@ -115,8 +115,8 @@ func (l *rueidisLock) open(ttl time.Duration) error {
 // rueidisOptions connects as the suite's own clients do: links tell processes apart, and a primary that is moved by
 // hand is found again.
 func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
-	dial := site.Dialer(source)
-	o := rueidis.ClientOption{InitAddress: site.Addrs(), Username: site.User(), Password: site.Password(), SelectDB: site.DB()}
+	dial, a := site.Dialer(source), site.Access()
+	o := rueidis.ClientOption{InitAddress: a.Addrs, Username: a.User, Password: a.Password, SelectDB: a.DB}
 	o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 		return dial(ctx, "tcp", addr)
 	}

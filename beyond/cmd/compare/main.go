@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -40,7 +41,7 @@ const asked = "contention,late-holder,crash,late-process,process-crash,cut-off,r
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == crew.Command {
-		os.Exit(cli.Verify(context.Background(), environment(os.Args[1:], os.Stdout)))
+		os.Exit(cli.Verify(context.Background(), environment(os.Args[1:], os.Stdout, os.Stderr)))
 	}
 	out := flag.String("o", "docs/COMPARE.md", "the document")
 	each := flag.Duration("duration", time.Second, "of each load")
@@ -52,8 +53,8 @@ func main() {
 	}
 }
 
-func environment(args []string, stdout *os.File) cli.Env {
-	return cli.Env{Args: args, Stdin: os.Stdin, Stdout: stdout, Stderr: os.Stderr, Getenv: os.Getenv, More: beyond.Catalogue}
+func environment(args []string, stdout, stderr io.Writer) cli.Env {
+	return cli.Env{Args: args, Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, More: beyond.Catalogue}
 }
 
 func compare(ctx context.Context, out string, each time.Duration, kills int) error {
@@ -81,9 +82,7 @@ func compare(ctx context.Context, out string, each time.Duration, kills int) err
 // command runs one of the suite's and returns the runs that it made. What it says of them is in them.
 func command(ctx context.Context, run func(context.Context, cli.Env) int, args ...string) []results.Run {
 	var stdout, stderr bytes.Buffer
-	e := environment(append(args, "--json", "--quiet"), nil)
-	e.Stdout, e.Stderr = &stdout, &stderr
-	_ = run(ctx, e)
+	_ = run(ctx, environment(append(args, "--json", "--quiet"), &stdout, &stderr))
 	var d cli.Document
 	if json.Unmarshal(stdout.Bytes(), &d) != nil || len(d.Runs) == 0 {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", strings.Join(args, " "), strings.TrimSpace(stderr.String()))
