@@ -149,6 +149,8 @@ type reported struct {
 // the secret.
 func attached(t *testing.T, dir, secret, name string, args ...string) reported {
 	t.Helper()
+	attaching.Lock()
+	defer attaching.Unlock()
 	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
 	cmd.Dir = dir
 	out, w, err := os.Pipe()
@@ -176,6 +178,9 @@ func attached(t *testing.T, dir, secret, name string, args ...string) reported {
 	}
 	return reported{all.String(), 0}
 }
+
+// attaching is held while a program runs that is given a password: for a moment it shows its arguments, and shown sees all processes.
+var attaching sync.Mutex
 
 // shown looks for a secret in the arguments of all processes.
 func shown(t *testing.T, secret string) {
@@ -291,7 +296,6 @@ func await(t *testing.T, what string, is func() bool) {
 // TestAttachedRunsThatWereKilledAreCleared kills a run in the middle: the next one removes its keys and says so. A run that
 // goes on beside it keeps its own.
 func TestAttachedRunsThatWereKilledAreCleared(t *testing.T) {
-	t.Parallel()
 	for _, kind := range []string{"single", "cluster"} {
 		t.Run(kind, func(t *testing.T) {
 			if testing.Short() && kind != "single" {
