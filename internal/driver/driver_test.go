@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,9 +135,7 @@ func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := p.Worker(nil)
-	if err := p.signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	stop(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = l.Acquire(ctx, "k", time.Hour)
@@ -202,9 +201,7 @@ func TestADriverThatNeverReadsDoesNotBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	stop(t, p)
 	p.patience = 100 * time.Millisecond
 	for range 2000 {
 		err = p.send(request{Op: opAcquire, Key: strings.Repeat("k", 100)}, newCall(opAcquire, true))
@@ -233,6 +230,27 @@ func TestNothingIsLeft(t *testing.T) {
 	for begin := time.Now(); syscall.Kill(pid, 0) == nil && !zombie(pid); {
 		if time.Since(begin) > 10*time.Second {
 			t.Fatalf("process %d, which the driver started, lives on", pid)
+		}
+	}
+}
+
+// stop stops a driver, all threads of it: one that runs on for a moment could still answer.
+func stop(t *testing.T, p *Process) {
+	t.Helper()
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	runs := func(stat string) bool {
+		text, err := os.ReadFile(stat)
+		return err == nil && !strings.Contains(string(text), ") T ")
+	}
+	for begin := time.Now(); ; {
+		threads, err := filepath.Glob("/proc/" + strconv.Itoa(p.PID()) + "/task/*/stat")
+		if err != nil || len(threads) == 0 || time.Since(begin) > 10*time.Second {
+			t.Fatalf("the driver does not stop: %d threads, %v", len(threads), err)
+		}
+		if !slices.ContainsFunc(threads, runs) {
+			return
 		}
 	}
 }
