@@ -31,11 +31,11 @@ func Take(all []Spec) []Spec {
 	return all
 }
 
-// TestMain lets three times as many tests run side by side as elsewhere: most of them wait for a lease to end.
+// TestMain lets twice as many tests run side by side as elsewhere: most of them wait for a lease to end.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	parallel := flag.Lookup("test.parallel").Value
-	if n, err := strconv.Atoi(parallel.String()); err != nil || parallel.Set(strconv.Itoa(3*n)) != nil {
+	if n, err := strconv.Atoi(parallel.String()); err != nil || parallel.Set(strconv.Itoa(2*n)) != nil {
 		panic("no -test.parallel")
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2")) // sleeps for 5 s, also after Close

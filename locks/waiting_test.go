@@ -251,7 +251,7 @@ func TestRueidislockWaitsByItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := open(t, rueidislockSpec(), e), open(t, rueidislockSpec(), other)
 			held := grant(t, a, "k", 2*time.Second)
-			if _, err := b.Acquire(t.Context(), "k", 2*time.Second); !errors.Is(err, ErrBusy) {
+			if err := refusal(t, b, "k"); !errors.Is(err, ErrBusy) {
 				t.Fatal(err)
 			}
 			done := startWait(t.Context(), b, "k")
@@ -260,7 +260,7 @@ func TestRueidislockWaitsByItself(t *testing.T) {
 			if got.err != nil || got.wake != history.Signal || got.took > time.Second {
 				t.Fatalf("woken by %s after %v: %v", got.wake, got.took, got.err)
 			}
-			if _, err := a.Acquire(t.Context(), "k", 2*time.Second); !errors.Is(err, ErrBusy) {
+			if err := refusal(t, a, "k"); !errors.Is(err, ErrBusy) {
 				t.Errorf("a waiter was granted the lock, and somebody else got %v", err)
 			}
 			outlive(50 * time.Millisecond)
@@ -288,7 +288,7 @@ func TestRueidislocksRefusedTriesAreNoExtensions(t *testing.T) {
 	a, b := open(t, rueidislockSpec(), home.env()), open(t, rueidislockSpec(), e)
 	const ttl = 10 * time.Second // nobody renews within the test
 	held := grant(t, a, "k", ttl)
-	if _, err := b.Acquire(t.Context(), "k", ttl); !errors.Is(err, ErrBusy) {
+	if err := refusal(t, b, "k"); !errors.Is(err, ErrBusy) {
 		t.Fatal(err)
 	}
 	done := startWait(t.Context(), b, "k")

@@ -55,10 +55,11 @@ func silence(at []time.Duration) (longest time.Duration) {
 func TestAnAgentSuffers(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(o *Options) { o.Timeout = 3 * time.Second })
-	b.orders.Shape.End, b.orders.Shape.TTL, b.orders.Shape.Keys = 4*time.Second, 500*time.Millisecond, 2
+	const end = 5 * time.Second
+	b.orders.Shape.End, b.orders.Shape.TTL, b.orders.Shape.Keys = end, 500*time.Millisecond, 2
 	b.starts("a")
 	b.starts("b")
-	var mended time.Duration
+	var mended, killed time.Duration
 	h, report := b.play(func(s *crew.Session) {
 		a, other := s.Processes[0].Agent, s.Processes[1].Agent
 		do := func(at time.Duration, err error) {
@@ -75,6 +76,7 @@ func TestAnAgentSuffers(t *testing.T) {
 		do(mended, other.Cut(false))
 		passes(t, s, 3200*time.Millisecond)
 		do(s.Clock.Now(), other.Kill())
+		killed = s.Clock.Now()
 	})
 	h.Header.Keys = 2
 	if err := h.Validate(); err != nil {
@@ -90,8 +92,8 @@ func TestAnAgentSuffers(t *testing.T) {
 	if silence(one) < 650*time.Millisecond || silence(two) < 600*time.Millisecond {
 		t.Errorf("a was silent for %v, b for %v", silence(one), silence(two))
 	}
-	if last := two[len(two)-1]; last < mended || last > 3500*time.Millisecond || one[len(one)-1] < 3500*time.Millisecond {
-		t.Errorf("mended at %v; the last store of a at %v, of b at %v", mended, one[len(one)-1], last)
+	if last := two[len(two)-1]; last < mended || last > killed+300*time.Millisecond || one[len(one)-1] < end-500*time.Millisecond {
+		t.Errorf("b was mended at %v and killed at %v; the last store of a at %v, of b at %v", mended, killed, one[len(one)-1], last)
 	}
 }
 
