@@ -45,9 +45,7 @@ func TestUnreachableIsCertain(t *testing.T) {
 			top := up(t, "single", Options{Links: true})
 			top.Sites[0].Over(new(Line))
 			c := client(t, top, ClientOptions{Source: 1, ReadTimeout: 100 * time.Millisecond})
-			if err := c.Incr(t.Context(), "x").Err(); err != nil {
-				t.Fatal(err)
-			}
+			connected(t, func() error { return c.Incr(t.Context(), "x").Err() })
 			heal := f(t, top)
 			doubts, last := 1, error(nil) // the first of them succeeded
 			for range 4 {
