@@ -10,29 +10,29 @@ import (
 	"hammerlock/locks"
 )
 
-// dice fall the same in every run of the test, and another way in every replay.
-type dice struct {
+// coin falls the same way in every run of the test, and another way in every replay.
+type coin struct {
 	mu sync.Mutex
 	r  *rand.Rand
 }
 
-func (d *dice) throw() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.r.IntN(2) == 0
+func (c *coin) toss() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.r.IntN(2) == 0
 }
 
-// moody sends a command more or less, as the dice fall. With the one it releases well; with the other, if it is told to, it deletes
-// what may be somebody else's.
-type moody struct {
+// randomRelease is a lease whose release sends one command more at random. If it is wrong, it then deletes a key that may be
+// somebody else's.
+type randomRelease struct {
 	locks.Lock
 	env   locks.Env
-	dice  *dice
+	coin  *coin
 	wrong bool
 }
 
-func (l moody) Release(ctx context.Context, lease locks.Lease) error {
-	if l.dice.throw() {
+func (l randomRelease) Release(ctx context.Context, lease locks.Lease) error {
+	if l.coin.toss() {
 		return l.Lock.Release(ctx, lease)
 	}
 	client := l.env.Sites[0]
@@ -42,23 +42,24 @@ func (l moody) Release(ctx context.Context, lease locks.Lease) error {
 	return client.Del(ctx, lease.Key).Err()
 }
 
-func moodyLease(t *testing.T, wrong bool) locks.Spec {
+func randomLease(t *testing.T, wrong bool) locks.Spec {
 	spec := find(t, "lease")
-	open, d := spec.Open, &dice{r: rand.New(rand.NewPCG(1, 1))}
+	open, c := spec.Open, &coin{r: rand.New(rand.NewPCG(1, 1))}
 	spec.Open = func(e locks.Env) (locks.Lock, error) {
 		l, err := open(e)
-		return moody{l, e, d, wrong}, err
+		return randomRelease{l, e, c, wrong}, err
 	}
 	return spec
 }
 
-// TestTheLocksOwnChance: a schedule of a lock that throws dice is run again until it is the one that was meant; how often is told.
+// TestTheLocksOwnChance: a schedule of a lock that chooses at random is run again until it is the one that was meant, and the report counts
+// how often.
 func TestTheLocksOwnChance(t *testing.T) {
-	r := run(t, moodyLease(t, false), bounded(1))
+	r := run(t, randomLease(t, false), bounded(1))
 	if l := r.Levels[1]; r.Status != checker.Pass || !l.Complete || l.Again == 0 || l.Diverged > 0 {
 		t.Errorf("got %v, %+v, want that all schedules were run, some of them again", r.Status, l)
 	}
-	if r := run(t, moodyLease(t, true), bounded(1)); r.Found == nil || r.Found.Checker != "exclusion" {
-		t.Errorf("got %s, want that the bug of one face is found", r.Verdict())
+	if r := run(t, randomLease(t, true), bounded(1)); r.Found == nil || r.Found.Checker != "exclusion" {
+		t.Errorf("got %s, want that the bug of one side of the coin is found", r.Verdict())
 	}
 }

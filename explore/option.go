@@ -118,7 +118,7 @@ func (s *schedule) deviations(list []act, e *event) []act {
 	return list
 }
 
-// crashable tells whether a process can crash and leave somebody who could suffer from it.
+// crashable tells whether a process can crash and leave another client that it could affect.
 func (s *schedule) crashable() bool {
 	return !s.o.Together && count(s.crashed) < s.o.Clients-1
 }
