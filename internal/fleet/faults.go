@@ -34,19 +34,21 @@ func (t *task) cut(cut bool) (err error) {
 	return err
 }
 
-// killOrPause ends the agent at once, or stops it for a while: itself, and its worker process. A stopped process cannot wake itself.
+// killOrPause ends the agent at once, or stops it for a while: itself, and its worker process. Another process stops and continues
+// the agent: a stopped one cannot continue itself, and one that stopped itself could be late, continued before it has stopped.
 func (t *task) killOrPause(o *order) error {
 	self := os.Getpid()
 	if o.Do == doKill {
 		return errors.Join(t.signal(syscall.SIGKILL), syscall.Kill(self, syscall.SIGKILL))
 	}
-	wake := exec.Command("sh", "-c", fmt.Sprintf("sleep %.3f; kill -CONT %d", o.For.Seconds(), self))
-	if err := t.w.o.Spawn(wake); err != nil {
-		return err
+	err := t.signal(syscall.SIGSTOP)
+	if err == nil {
+		shell := exec.Command("sh", "-c", fmt.Sprintf("kill -STOP %[1]d; sleep %.3[2]f; kill -CONT %[1]d", self, o.For.Seconds()))
+		if err = t.w.o.Spawn(shell); err == nil {
+			_ = shell.Wait() // it has done what it was for
+		}
 	}
-	stopped := errors.Join(t.signal(syscall.SIGSTOP), syscall.Kill(self, syscall.SIGSTOP))
-	_ = wake.Wait() // it has done what it was for
-	return errors.Join(stopped, t.signal(syscall.SIGCONT))
+	return errors.Join(err, t.signal(syscall.SIGCONT))
 }
 
 func (t *task) signal(s syscall.Signal) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -212,11 +213,19 @@ func cable(t *testing.T, machine, state string) {
 	}
 }
 
-// testAgent is an agent that the test has started on another machine.
+// testAgent is an agent that the test has started on another machine. That is busy: a shell has done its work before the agent
+// goes on.
 func testAgent() {
 	spawner := topologies.OpenSpawner()
 	defer spawner.Close()
+	spawn := func(cmd *exec.Cmd) error {
+		err := spawner.Start(cmd)
+		if filepath.Base(cmd.Path) == "sh" {
+			<-time.After(time.Second)
+		}
+		return err
+	}
 	err := Work(context.Background(), AgentOptions{Join: os.Args[2], Name: os.Args[3], Token: Token(os.Getenv(agentVariable)), Version: "v1", Known: known(),
-		Spawn: spawner.Start, Say: func(line string) { fmt.Fprintln(os.Stderr, os.Args[3]+": "+line) }})
+		Spawn: spawn, Say: func(line string) { fmt.Fprintln(os.Stderr, os.Args[3]+": "+line) }})
 	fmt.Fprintln(os.Stderr, err)
 }
