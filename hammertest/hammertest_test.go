@@ -75,7 +75,7 @@ var calls = map[string]struct {
 		o := explore.Defaults
 		o.Deviations, o.Budget = 4, 1e6
 		hammertest.Explore(t, open, hammertest.Config{Claims: claims, Options: &o})
-	}, true, "INCONCLUSIVE  no violation in"},
+	}, true, "schedules were not run"}, // on a busy machine not even the first
 	"processes":  {func(t *testing.T) { hammertest.Verify(t, open, only("two-processes")) }, false, "--- PASS: TestPlayed/two-processes"},
 	"not for it": {func(t *testing.T) { hammertest.Verify(t, open, only("contention", "reentry")) }, false, "the lock does not claim that its holder can acquire again"},
 	"two in one": {func(t *testing.T) {
