@@ -172,7 +172,9 @@ func TestFailoverOfALivingPrimaryKeepsTheData(t *testing.T) {
 	each3(t, func(t *testing.T, top *Topology) {
 		c, old := writtenKey(t, top)
 		next := failover(t, top, old)
-		awaitFollower(t, top, key, old)
+		if next == old || primaryOf(t, top, key) != next {
+			t.Errorf("moved from %s to %s, primary is %s", old.Name, next.Name, primaryOf(t, top, key).Name)
+		}
 		if got, err := next.Do(t.Context(), "GET", key).Text(); err != nil || got != "v" {
 			t.Errorf("the new primary has %q, %v", got, err)
 		}
