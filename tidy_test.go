@@ -61,6 +61,7 @@ var mayImport = map[string][]string{
 	"hammertest": {"history", "checker", "explore", "topologies", "locks", "workload", "scenarios", "results", "internal/crew", "internal/driver",
 		"internal/harness"},
 	"internal/browser": {},
+	"internal/live":    {},
 	"internal/scripts": {},
 	"internal/testbed": {"topologies"},
 	"cmd/bench":        {"internal/cli"},

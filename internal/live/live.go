@@ -1,0 +1,47 @@
+// Package live is what tests share that run real servers and processes: they wait for states, never for times, and ask again
+// where the machine, not the product, kept a run from saying anything.
+package live
+
+import (
+	"testing"
+	"time"
+)
+
+// Deadline bounds every wait of a live test. It is there to end a test that hangs; no test may expect to reach it.
+const Deadline = time.Minute
+
+const (
+	interval = 5 * time.Millisecond
+	attempts = 5
+)
+
+// Wait waits until a state is reached. A test that does not reach it within the Deadline has failed; what names the state.
+func Wait(t testing.TB, what string, reached func() bool) {
+	t.Helper()
+	end, tick := time.NewTimer(Deadline), time.NewTicker(interval)
+	defer end.Stop()
+	defer tick.Stop()
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-end.C:
+			t.Fatalf("not within %v: %s", Deadline, what)
+		}
+	}
+}
+
+// Again carries an attempt out until one is decided, five times at most. An attempt says why it is undecided: what the
+// machine did meanwhile (a pause, a lease that was over before it could be used), so that the run says nothing about the
+// product. Empty means decided. A wrong answer is no such reason: it fails the test at once. The number counts from 0, for
+// names of keys.
+func Again(t testing.TB, attempt func(n int) (undecided string)) {
+	t.Helper()
+	var undecided string
+	for n := range attempts {
+		if undecided = attempt(n); undecided == "" {
+			return
+		}
+		t.Logf("attempt %d of %d is undecided: %s", n+1, attempts, undecided)
+	}
+	t.Fatalf("undecided after %d attempts: %s", attempts, undecided)
+}
