@@ -5,15 +5,18 @@ GO = go
 # make perf takes five minutes, PERF=full twelve: more rounds are calmer.
 PERF = quick
 
-.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-full perf aa soak right mutants baselines waiting matrix man completions readme readme-check pictures clean
+.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-strict test-logic test-full flakes lint perf aa soak right mutants baselines waiting matrix man completions readme readme-check pictures clean
 
 help:
 	@echo 'make bench   all topologies under load, one table (installs redis-server if it is missing)'
 	@echo 'make pageviews  examples/pageviews: a service behind nginx loses page views without a distributed lock; half a minute'
 	@echo 'make beyond  bin/beyond/bench and verify, which know PostgreSQL, MariaDB, etcd and ZooKeeper as well: docs/BEYOND.md'
 	@echo 'make beyond-servers  install those servers; make beyond-test: the tests of the module, of what is installed'
-	@echo 'make test    vet, staticcheck and every test under the race detector'
+	@echo 'make test    vet and every test under the race detector; four minutes, and as many for building the first time'
+	@echo 'make test-strict  the same, nothing is run again; make test-logic: the tests that need no server, in seconds'
 	@echo 'make test-full  the same with all random cases, and the mutants of the checkers'
+	@echo 'make flakes  make test-strict ten times beside a busy loop on each core: which tests are red now and then? An hour'
+	@echo 'make lint    staticcheck, and the workflows in .github'
 	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; five minutes, calmer with PERF=full'
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
 	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m SOAK_LOCKS=lease): none may be accused'
@@ -79,29 +82,38 @@ drivers:
 drivers-perf: drivers
 	$(GO) test ./drivers -run '^$$' -bench Drivers -benchtime 10x -timeout 20m
 
-# Two phases. Tests whose names begin with TestAlone measure: they come last, and share the cores with nobody. All others
-# run side by side, more of them than there are cores, for they wait most of the time; the packages that take longest begin
-# first. With -short, tests that draw random cases draw some of them. A program under the race detector sleeps for a second
-# before it exits, so that goroutines can still report; tests start hundreds of programs, and a moment is enough for that.
-# Without debug information (-w) they are linked in two thirds of the time.
+# How tests are run, and what is run again, says .ci/test. With -short, tests that draw random cases draw some of them.
 test:
 	@sh .ci/setup redis cc chromium nginx
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
-	$(RACE) $(GO) test -race -short -vet=off -ldflags=-w -p 3 -parallel 4 -skip '^TestAlone' -timeout 10m $(LONGEST) ./...
-	$(RACE) $(GO) test -race -short -vet=off -ldflags=-w -p 1 -parallel 4 -run '^TestAlone' -timeout 10m $$($(ALONE))
+	@.ci/test
+
+test-strict:
+	@sh .ci/setup redis cc chromium nginx
+	@.ci/test strict
+
+# Logic tests need no server, no process, no port: of all packages but those that .ci/live lists.
+test-logic:
+	$(GO) test -short -skip '^(TestLive|TestAlone)' $$($(GO) list ./... | grep -vxFf .ci/live)
 
 # What make test leaves out: all random cases, every mutant of the checkers, the recipes. The race detector has seen most of it in
 # make test, and makes it ten times as slow.
 test-full: test
 	packages=$$($(SHORTENED)) && $(GO) test -vet=off -timeout 20m -run "$$(sh .ci/shortened $$packages)" $$packages
 
-RACE = CGO_ENABLED=1 GORACE=atexit_sleep_ms=50
-LONGEST = ./cmd/bench ./locks ./topologies ./cmd/verify ./explore ./internal/harness ./internal/fleet . ./results/report
-
-# The packages that have tests which measure, and tests which -short makes shorter. examples/own-lock, which the test of the tree runs, and beyond are modules of their own.
-ALONE = grep -rl --include='*_test.go' '^func TestAlone' . | xargs -n 1 dirname | sort -u
+# The packages that have tests which -short makes shorter. examples/own-lock, which the test of the tree runs, and beyond are modules of their own.
 SHORTENED = grep -rl --include='*_test.go' --exclude-dir=own-lock --exclude-dir=beyond --exclude='*_perf_test.go' 'testing\.Short()' . | xargs -n 1 dirname | sort -u
+
+# How often all tests are run beside busy loops, and whether what failed is run again meanwhile, as make test does.
+ROUNDS = 10
+RERUNS = false
+
+flakes:
+	@sh .ci/setup redis cc chromium nginx
+	$(GO) run ./tools/flakes -rounds $(ROUNDS) -reruns=$(RERUNS)
+
+lint:
+	$(GO) tool staticcheck ./...
+	$(GO) tool -modfile=.ci/tools.mod actionlint .github/workflows/*.yml
 
 # Repetitions of the benchmarks; of the turns that the suite and the bare commands have, a second each.
 perf:

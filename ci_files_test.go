@@ -16,7 +16,8 @@ import (
 
 // TestFilesForOthersAreMeant reads what only other programs read: their syntax, and every command in them.
 func TestFilesForOthersAreMeant(t *testing.T) {
-	for _, file := range []string{"action.yml", ".github/workflows/pull-request.yml", ".goreleaser.yaml"} {
+	for _, file := range []string{"action.yml", ".github/workflows/pull-request.yml", ".github/workflows/test.yml",
+		".github/workflows/nightly.yml", ".goreleaser.yaml"} {
 		var content map[string]any
 		if err := yaml.Unmarshal([]byte(read(t, file)), &content); err != nil || len(content) == 0 {
 			t.Errorf("%s: %v", file, err)

@@ -68,6 +68,7 @@ var mayImport = map[string][]string{
 	"cmd/verify":       {"internal/cli"},
 
 	"examples/pageviews": {"locks", "internal/cli"},
+	"tools/flakes":       {},
 
 	"beyond":             {"internal/crew", "beyond/postgres", "beyond/mysql", "beyond/etcd", "beyond/zookeeper"},
 	"beyond/database":    {"history", "topologies", "locks", "workload"},
@@ -96,7 +97,7 @@ var seeded = []string{"New", "NewPCG", "NewZipf", "NewChaCha8", "Rand", "Zipf", 
 
 func isTest(file string) bool { return strings.HasSuffix(file, "_test.go") }
 func isMain(file string) bool {
-	return strings.HasPrefix(strings.TrimPrefix(file, "beyond/"), "cmd/") || strings.HasPrefix(file, "examples/")
+	return strings.HasPrefix(strings.TrimPrefix(file, "beyond/"), "cmd/") || strings.HasPrefix(file, "examples/") || strings.HasPrefix(file, "tools/")
 }
 
 func TestTidy(t *testing.T) {

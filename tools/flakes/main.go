@@ -1,0 +1,189 @@
+// Command flakes runs all tests again and again on a busy machine, and says which of them are red now and then, how often, and
+// with what message: `make flakes`. It keeps each core busy with a loop of its own meanwhile.
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	rounds := flag.Int("rounds", 10, "how often all tests are run")
+	loops := flag.Int("loops", runtime.NumCPU(), "busy loops beside the tests")
+	reruns := flag.Bool("reruns", false, "run what failed again, as make test does")
+	flag.Parse()
+	red, err := run(ctx, *rounds, *loops, *reruns)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(4)
+	}
+	if red > 0 {
+		os.Exit(1)
+	}
+}
+
+// run carries the rounds out and prints a line for each, then the table. It returns the number of red rounds.
+func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err error) {
+	end := busy(loops)
+	defer end()
+	flaky := failures{}
+	done := 0
+	for ; done < rounds && ctx.Err() == nil; done++ {
+		begun := time.Now()
+		green, out := round(ctx, reruns)
+		if ctx.Err() != nil {
+			break // an interrupted round says nothing
+		}
+		before := flaky.total()
+		if err := flaky.read("bin/test"); err != nil {
+			return red, fmt.Errorf("round %d: %w; it printed:\n%s", done+1, err, out)
+		}
+		verdict := "green"
+		if !green {
+			red++
+			verdict = "RED"
+			if flaky.total() == before { // a build that failed, a data race, a leak: no test
+				flaky.add("(no test)", lastLines(out))
+			}
+		}
+		fmt.Printf("round %d of %d: %s, %d failures, %.0f s\n", done+1, rounds, verdict, flaky.total()-before, time.Since(begun).Seconds())
+	}
+	fmt.Printf("%d rounds beside %d busy loops, %d red\n", done, loops, red)
+	return red, flaky.write(os.Stdout)
+}
+
+// busy keeps the machine busy with loops until the function that it returns is called.
+func busy(loops int) (end func()) {
+	var all []*exec.Cmd
+	for range loops {
+		loop := exec.Command("sh", "-c", "while :; do :; done")
+		loop.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := loop.Start(); err == nil {
+			all = append(all, loop)
+		}
+	}
+	return func() {
+		for _, loop := range all {
+			_ = loop.Process.Kill()
+			_ = loop.Wait() // it was killed
+		}
+	}
+}
+
+func round(ctx context.Context, reruns bool) (green bool, out []byte) {
+	args := []string{".ci/test"}
+	if !reruns {
+		args = append(args, "strict")
+	}
+	test := exec.CommandContext(ctx, "sh", args...)
+	test.Env = append(os.Environ(), "TESTFLAGS=-count=1 "+os.Getenv("TESTFLAGS"))
+	out, err := test.CombinedOutput()
+	return err == nil, out
+}
+
+// failures are the messages of each test that failed, by its name.
+type failures map[string][]string
+
+func (f failures) add(test, message string) { f[test] = append(f[test], message) }
+
+func (f failures) total() (n int) {
+	for _, messages := range f {
+		n += len(messages)
+	}
+	return n
+}
+
+// read takes in what failed in a round, from the events that go test -json wrote to the files of a folder.
+func (f failures) read(folder string) error {
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil || len(files) == 0 {
+		return errors.Join(err, fmt.Errorf("no events in %s", folder))
+	}
+	for _, file := range files {
+		in, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		err = f.events(in)
+		if err := errors.Join(err, in.Close()); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// said finds the first line that a test printed by its own t.Error.
+var said = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
+
+func (f failures) events(in io.Reader) error {
+	type event struct{ Action, Package, Test, Output string }
+	var failed []event
+	first := map[string]string{}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return err
+		}
+		name := e.Package + "." + e.Test
+		switch {
+		case e.Test == "":
+		case e.Action == "output" && said.MatchString(e.Output) && first[name] == "":
+			first[name] = strings.TrimSpace(e.Output)
+		case e.Action == "fail":
+			failed = append(failed, e)
+		}
+	}
+	for _, e := range failed {
+		parent := func(other event) bool {
+			return other.Package == e.Package && strings.HasPrefix(other.Test, e.Test+"/")
+		}
+		if name := e.Package + "." + e.Test; !slices.ContainsFunc(failed, parent) { // its subtests say more
+			f.add(name, cmp.Or(first[name], "(no message)"))
+		}
+	}
+	return lines.Err()
+}
+
+func (f failures) write(out io.Writer) error {
+	names := make([]string, 0, len(f))
+	for name := range f {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(f[b]), len(f[a])), strings.Compare(a, b))
+	})
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if len(names) > 0 {
+		fmt.Fprintln(table, "failures\ttest\tfirst message")
+	}
+	for _, name := range names {
+		fmt.Fprintf(table, "%d\t%s\t%s\n", len(f[name]), strings.TrimPrefix(name, "hammerlock/"), f[name][0])
+	}
+	return table.Flush()
+}
+
+func lastLines(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return strings.Join(lines[max(0, len(lines)-3):], " | ")
+}
