@@ -12,8 +12,10 @@ type Tally struct {
 	Acknowledged int64 // stores that were acknowledged
 	Unknown      int64 // stores that may have taken effect
 	Final        int64 // page views in the counter at the end, over all pages
-	// Doubt names what no lock answers for and may have changed the sums: a server that ended by itself.
-	Doubt string
+	// Doubt names what no lock answers for and may have changed the sums: a server that ended by itself. Excused is how many
+	// page views that can have cost at most.
+	Doubt   string
+	Excused int64
 }
 
 // Lost is how many acknowledged page views are certainly missing.
@@ -25,15 +27,19 @@ func (t Tally) Lost() int64 { return max(t.Acknowledged-t.Final, 0) }
 func (t Tally) Verdict() Verdict {
 	v := Verdict{Checker: "lost-updates", Exposed: t.Acknowledged, Violations: t.Lost()}
 	switch {
-	case t.Doubt != "":
-		v.Violations, v.Summary = 0, t.Doubt
-		if t.Lost() > 0 {
-			v.Summary += fmt.Sprintf("; %s of %s acknowledged page views are missing", human.Count(t.Lost()), human.Count(t.Acknowledged))
-		}
-	case t.Lost() > 0:
+	case t.Lost() > t.Excused:
 		v.Status, v.Cause = Fail, "lost-update"
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted",
 			human.Count(t.Lost()), human.Count(t.Acknowledged), human.Count(t.Final))
+		if t.Doubt != "" {
+			v.Summary += fmt.Sprintf("; at most %s are excused: %s", human.Count(t.Excused), t.Doubt)
+		}
+	case t.Doubt != "":
+		v.Violations, v.Summary = 0, t.Doubt
+		if t.Lost() > 0 {
+			v.Summary += fmt.Sprintf("; %s of %s acknowledged page views are missing, up to %s are excused",
+				human.Count(t.Lost()), human.Count(t.Acknowledged), human.Count(t.Excused))
+		}
 	case t.Final > t.Acknowledged+t.Unknown:
 		v.Status, v.Cause = Fail, "duplicate"
 		v.Summary = fmt.Sprintf("%s page views counted, but only %s stored", human.Count(t.Final), human.Count(t.Acknowledged+t.Unknown))

@@ -41,6 +41,7 @@ type Meter struct {
 	faults     faultWindows
 	stoodAt    time.Duration // when a process stood still for the longest time
 	stood      time.Duration // and for how long
+	excuses    excuses
 	ops        int64
 	held       time.Duration // of all pages, within the measurement
 	idleWaited time.Duration // nobody held the page's lock while somebody waited for it
@@ -88,6 +89,8 @@ type Options struct {
 	Keys     int
 	From, To time.Duration
 	Excludes bool // the lock claims to exclude: hand-off and idle time mean something
+	// Bears is how long a holder may pause without being late; 0 = the lock has no leases.
+	Bears    time.Duration
 	OpenLoop bool
 	Spans    []Span    // parts of the run that are measured for themselves, too; one after the other
 	Log      io.Writer // takes the latency log; nil if nobody keeps it. Its errors are its own.
@@ -106,6 +109,7 @@ func NewMeter(o Options) *Meter {
 		called:   o.alwaysCalled(), spans: newSpans(o),
 	}
 	m.waits.random = newFine()
+	m.excuses.bears = o.Bears
 	return m
 }
 
@@ -146,6 +150,7 @@ func (m *Meter) Observe(op *history.Op) {
 
 func (m *Meter) observe(op *history.Op) {
 	m.ops++
+	m.excuses.observe(op)
 	if op.Outcome != history.OK && op.Reason != history.Busy && op.Reason != history.Fenced && op.Kind != history.Incident {
 		m.errors[op.Kind.String()+" "+op.Outcome.String()+" "+op.Reason.String()]++
 	}

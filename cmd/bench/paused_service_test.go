@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	wait "hammerlock/internal/live"
+)
+
+// TestNoPauseExcusesAServiceThatLosesViews stops bench for longer than any pause that is recorded, in the middle of a run of a
+// service that reads a count and writes the next one. It has no lease that a pause could outlast.
+func TestNoPauseExcusesAServiceThatLosesViews(t *testing.T) {
+	t.Parallel()
+	var views, visits atomic.Int64
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen := views.Load()
+		if r.Method == http.MethodPost {
+			visits.Add(1)
+			<-time.After(2 * time.Millisecond)
+			seen++
+			views.Store(seen)
+		}
+		_, _ = io.WriteString(w, strconv.FormatInt(seen, 10))
+	}))
+	defer service.Close()
+	wait.Again(t, func(int) (undecided string) {
+		begun := visits.Load()
+		var out bytes.Buffer
+		c := exec.Command(linked(t, "bench"), "http", "--visit", "POST "+service.URL, "--count", "GET "+service.URL, "--workers", "4",
+			"--warmup", "0s", "--duration", "2s", "--out", t.TempDir())
+		c.Stdout, c.Stderr = &out, &out
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		wait.Wait(t, "visits", func() bool { return visits.Load() > begun+100 })
+		send(t, syscall.SIGSTOP, c.Process.Pid)
+		<-time.After(400 * time.Millisecond)
+		send(t, syscall.SIGCONT, c.Process.Pid)
+		_ = c.Wait()
+		if !strings.Contains(out.String(), "stood still for") {
+			return "the pause was not recorded, or after the end"
+		}
+		if code := c.ProcessState.ExitCode(); code != 1 || !strings.Contains(out.String(), " acknowledged page views lost") {
+			t.Errorf("got exit code %d, want 1 and lost page views:\n%s", code, out.String())
+		}
+		return ""
+	})
+}

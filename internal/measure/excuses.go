@@ -1,0 +1,85 @@
+package measure
+
+import (
+	"time"
+
+	"hammerlock/history"
+)
+
+// excuses bound how many page views a right lock can have lost because workers paused while they held it. A holder that stores
+// too late overwrites what others stored meanwhile.
+type excuses struct {
+	bears     time.Duration // a shorter pause makes no holder late; 0 = the lock has no lease that a pause can outlast
+	processes []paused      // by number
+	late      int64         // page views that late holders can have overwritten
+	failed    []int64       // the node of every incident
+}
+
+// paused is what is known of a process: which workers it has, and how many page views were stored by it up to a moment.
+type paused struct {
+	workers map[int32]bool
+	stored  int64
+	recent  []mark // the latest, in order, at least everyMark apart
+}
+
+type mark struct {
+	at     time.Duration
+	stored int64 // before then
+}
+
+const (
+	everyMark = 10 * time.Millisecond
+	keptMarks = 1000
+)
+
+func (e *excuses) process(n int16) *paused {
+	for int(n) >= len(e.processes) {
+		e.processes = append(e.processes, paused{workers: map[int32]bool{}})
+	}
+	return &e.processes[n]
+}
+
+// observe takes in an operation that was answered.
+func (e *excuses) observe(op *history.Op) {
+	switch {
+	case op.Kind == history.Incident:
+		e.failed = append(e.failed, op.Value)
+	case op.Kind == history.Gap && op.Value == 0 && e.bears > 0 && op.Return-op.Call > e.bears:
+		e.paused(op)
+	case op.Kind == history.Store && op.Worker >= 0:
+		p := e.process(op.Process)
+		p.workers[op.Worker] = true
+		if n := len(p.recent); n == 0 || op.Return-p.recent[n-1].at >= everyMark {
+			p.recent = append(p.recent[max(0, n+1-keptMarks):], mark{op.Return, p.stored})
+		}
+		p.stored++
+	}
+}
+
+// paused counts what the holders of a process that paused can have overwritten: one page view each, and those that other
+// processes stored during the pause.
+func (e *excuses) paused(gap *history.Op) {
+	e.late += int64(len(e.process(gap.Process).workers))
+	for n := range e.processes {
+		if p := &e.processes[n]; n != int(gap.Process) {
+			e.late += p.stored - p.before(gap.Call)
+		}
+	}
+}
+
+// before is how many page views a process had stored by a moment, or a little earlier.
+func (p *paused) before(t time.Duration) (stored int64) {
+	for _, m := range p.recent {
+		if m.at > t {
+			break
+		}
+		stored = m.stored
+	}
+	return stored
+}
+
+// Overwritten is how many page views holders can have overwritten because their processes paused.
+func (m *Meter) Overwritten() int64 { return m.excuses.late }
+
+// Failed lists the numbers of the nodes that failed by themselves, one for each time.
+func (m *Meter) Failed() []int64 { return m.excuses.failed }
