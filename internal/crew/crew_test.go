@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/live"
 	"hammerlock/internal/testbed"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
@@ -27,17 +28,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deployment brings up a lock's and a counter's server and returns orders for six workers.
+// deployment brings up a lock's and a counter's server and returns orders for six workers, who work until they are told to stop.
 func deployment(t *testing.T) (Orders, *topologies.Topology) {
 	t.Helper()
 	top := testbed.Up(t, "single", topologies.Options{})
 	access := top.Sites[0].Access()
 	return Orders{
 		Shape: workload.Shape{
-			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: 5 * time.Second,
-			Retry: time.Millisecond, End: time.Second, Seed: 1,
+			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: time.Hour,
+			Retry: time.Millisecond, End: time.Hour, Seed: 1,
 		},
-		Lock: locks.All[0], Sites: []topologies.Access{access}, Counter: Counter{Spec: workload.RedisCounter, Access: &access}, Judged: true, To: time.Second,
+		Lock: locks.All[0], Sites: []topologies.Access{access}, Counter: Counter{Spec: workload.RedisCounter, Access: &access}, Judged: true, To: time.Hour,
 	}, top
 }
 
@@ -51,75 +52,108 @@ func named(t *testing.T, name string) locks.Spec {
 	return s
 }
 
-// play runs a crew of three processes and returns its history. During runs beside it.
-func play(t *testing.T, during func(*Session)) (*history.History, Report) {
+// working is a crew of three processes at work, and the history of what was seen of it.
+type working struct {
+	*Session
+	history.History
+	t     *testing.T
+	merge *history.Merge
+	stop  context.CancelFunc
+	done  chan Report
+}
+
+// begun lets a crew work until finish is called.
+func begun(t *testing.T, change func(*Orders)) *working {
 	t.Helper()
 	o, top := deployment(t)
+	change(&o)
 	c, err := Spread(t.Context(), o, 3, top.Spawn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
-	s, err := c.Begin(nil)
-	if err != nil {
+	})
+	w := &working{t: t, done: make(chan Report, 1)}
+	if w.Session, err = c.Begin(nil); err != nil {
 		t.Fatal(err)
 	}
-	lanes, slack := s.Lanes, s.Slack
-	if slack <= 0 || slack > time.Millisecond {
-		t.Errorf("slack %v", slack)
+	if w.Slack <= 0 || w.Slack > time.Millisecond {
+		t.Errorf("slack %v", w.Slack)
 	}
-	m := history.NewMerge(s.Clock, lanes)
-	m.Slack = slack
-	h := &history.History{Header: history.Header{Workers: 6, Processes: 3, Keys: 1}}
-	h.Bounds.Slack = slack
-	emit := func(op *history.Op) { h.Ops = append(h.Ops, *op) }
-	done := make(chan Report)
+	w.merge = history.NewMerge(w.Clock, w.Lanes)
+	w.merge.Slack = w.Slack
+	w.Header = history.Header{Workers: 6, Processes: 3, Keys: 1}
+	w.Bounds.Slack = w.Slack
+	stop, end := context.WithCancel(t.Context())
+	w.stop = end
 	go func() {
-		r, err := c.Run(t.Context(), t.Context())
+		r, err := c.Run(t.Context(), stop)
 		if err != nil {
 			t.Error(err)
 		}
-		done <- r
+		w.done <- r
 	}()
-	if during != nil {
-		go during(s)
-	}
-	for ticker := time.NewTicker(5 * time.Millisecond); ; {
+	return w
+}
+
+// drain takes in what is final, and tells up to when that is.
+func (w *working) drain() time.Duration {
+	return w.merge.Drain(func(op *history.Op) { w.Ops = append(w.Ops, *op) })
+}
+
+// until takes operations in until a state is reached.
+func (w *working) until(what string, reached func() bool) {
+	w.t.Helper()
+	live.Wait(w.t, what, func() bool {
+		w.drain()
+		return reached()
+	})
+}
+
+// finish lets the visits in progress end and takes in the rest.
+func (w *working) finish() (r Report) {
+	w.t.Helper()
+	w.stop()
+	w.until("the report", func() bool {
 		select {
-		case <-ticker.C:
-			m.Drain(emit)
-			continue
-		case r := <-done:
-			m.Flush(emit)
-			return h, r
+		case r = <-w.done:
+			return true
+		default:
+			return false
 		}
+	})
+	w.merge.Flush(func(op *history.Op) { w.Ops = append(w.Ops, *op) })
+	if err := w.Validate(); err != nil {
+		w.t.Error(err)
 	}
+	return r
 }
 
 // TestProcessesGiveOneHistory merges the operations of three processes; it must be as sound as one of them.
 func TestProcessesGiveOneHistory(t *testing.T) {
 	t.Parallel()
-	h, report := play(t, nil)
-	if err := h.Validate(); err != nil {
-		t.Error(err)
-	}
-	workers, ends := map[int32]int16{}, int64(0)
-	for i := range h.Ops {
-		workers[h.Ops[i].Worker] = h.Ops[i].Process
-		if h.Ops[i].Kind == history.End {
-			ends++
+	w := begun(t, func(*Orders) {})
+	of, ends, seen := map[int32]int16{}, int64(0), 0
+	look := func() {
+		for ; seen < len(w.Ops); seen++ {
+			if op := &w.Ops[seen]; op.Kind == history.End {
+				of[op.Worker] = op.Process
+				ends++
+			}
 		}
 	}
-	for w := range int32(6) {
-		if p, ok := workers[w]; !ok || p != int16(w/2) {
-			t.Errorf("worker %d is of process %d, %v", w, p, ok)
+	w.until("visits of every worker", func() bool { look(); return len(of) == 6 && ends > 100 })
+	report := w.finish()
+	look()
+	for worker, p := range of {
+		if p != int16(worker/2) {
+			t.Errorf("worker %d is of process %d", worker, p)
 		}
 	}
-	if ends != report.Begun || ends == 0 || report.RoundTrips == 0 {
+	if ends != report.Begun || report.RoundTrips == 0 {
 		t.Errorf("%d visits ended, %+v", ends, report)
 	}
 }
@@ -128,23 +162,18 @@ func TestProcessesGiveOneHistory(t *testing.T) {
 // of its other worker may be open.
 func TestAKilledProcessLeavesItsHistory(t *testing.T) {
 	t.Parallel()
-	var caught *workload.Caught
-	h, _ := play(t, func(c *Session) {
-		var err error
-		if caught, err = c.Gate.Catch(t.Context(), workload.Loaded, workload.AnyKey); err != nil {
-			t.Error(err)
-			return
-		}
-		if err := c.Processes[caught.Worker/2].Kill(); err != nil {
-			t.Error(err)
-		}
-		caught.Go()
-	})
-	if err := h.Validate(); err != nil {
+	w := begun(t, func(*Orders) {})
+	caught, err := w.Gate.Catch(t.Context(), workload.Loaded, workload.AnyKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Processes[caught.Worker/2].Kill(); err != nil {
 		t.Error(err)
 	}
+	caught.Go()
+	w.finish()
 	var last, open history.Op
-	for _, op := range h.Ops {
+	for _, op := range w.Ops {
 		switch {
 		case op.Worker == caught.Worker && op.Return != history.Forever:
 			last = op

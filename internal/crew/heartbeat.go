@@ -25,13 +25,14 @@ type Heartbeat struct {
 	value int64 // of the operations
 	note  func(history.ID, string)
 	load  loadSample
+	last  time.Duration // beat
 	ran   atomic.Int64
 }
 
-// NewHeartbeat makes one that records into a lane of its own. Apart tells that it beats in the suite's own process while
+// NewHeartbeat makes one that records into a lane of its own, and beats for the first time. Apart tells that it beats in the suite's own process while
 // the workers live in others. Note is given words for a gap whose reason is known; nil = nobody keeps them.
 func NewHeartbeat(lane *history.Lane, apart bool, note func(history.ID, string)) *Heartbeat {
-	h := &Heartbeat{lane: lane, note: note}
+	h := &Heartbeat{lane: lane, note: note, last: lane.Clock().Now()}
 	if apart {
 		h.value = 1
 	}
@@ -42,19 +43,19 @@ func NewHeartbeat(lane *history.Lane, apart bool, note func(history.ID, string))
 func (h *Heartbeat) Run(done <-chan struct{}) {
 	next := time.Tick(beat)
 	clock := h.lane.Clock()
-	for last := clock.Now(); ; {
+	for {
 		select {
 		case <-done:
 			return
 		case <-next:
 		}
-		now := clock.Now()
+		last, now := h.last, clock.Now()
 		h.look(last, now)
 		if now-last > Gap {
 			h.lane.Mark(&history.Op{Kind: history.Gap, Key: -1, Worker: -1, Call: last, Value: h.value, Outcome: history.OK})
 		}
 		h.ran.Add(int64(min(now-last, 2*beat)))
-		last = now
+		h.last = now
 	}
 }
 

@@ -206,7 +206,7 @@ func (p *Processes) ready(ctx context.Context, lanes int) error {
 }
 
 // endTimeout bounds how long a process may live on that has closed its output.
-const endTimeout = time.Second
+const endTimeout = 10 * time.Second
 
 // end ends a process whose output has ended. It returns how the process ended, if that was by itself.
 func (c *Process) end(err error) error {

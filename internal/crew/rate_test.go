@@ -1,11 +1,13 @@
 package crew
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/live"
 	"hammerlock/workload"
 )
 
@@ -14,31 +16,34 @@ import (
 func TestARateThatChangesIsOneForAllProcesses(t *testing.T) {
 	t.Parallel()
 	const rate, speed, at, end = 100, 5, 500 * time.Millisecond, 1200 * time.Millisecond
-	c, finish := begun(t, func(o *Orders) {
-		o.Lock, o.Steered = named(t, "none"), true
-		o.Shape.Rate, o.Shape.Arrivals, o.Shape.Hold, o.Shape.Wait = rate, workload.Uniform, 0, time.Minute
-		o.Shape.End, o.To = end, end
-	})
-	lanes, slack := c.Lanes, c.Slack
-	m := history.NewMerge(c.Clock, lanes)
-	m.Slack = slack
+	var from time.Duration
 	var due []time.Duration
-	emit := func(op *history.Op) {
-		if op.Kind == history.End || op.Kind == history.Skip {
-			due = append(due, op.Due)
+	live.Again(t, func(int) string {
+		w := begun(t, func(o *Orders) {
+			o.Lock, o.Steered = named(t, "none"), true
+			o.Shape.Rate, o.Shape.Arrivals, o.Shape.Hold = rate, workload.Uniform, 0
+			o.Shape.End, o.To = end, end
+		})
+		var err error
+		if from, err = w.Tempo.Change(at, speed); err != nil {
+			t.Fatal(err)
 		}
-	}
-	from, err := c.Tempo.Change(at, speed) // long before it comes to pass
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, func() bool { return m.Drain(emit) > end+slack })
-	report := finish()
-	m.Flush(emit)
-	if int64(len(due)) != report.Begun+report.Skipped {
-		t.Errorf("%d visits in the history, %d begun and %d skipped in the report", len(due), report.Begun, report.Skipped)
-	}
-	due = append(due, report.Unfinished...)
+		if now := w.Clock.Now(); now > at {
+			return fmt.Sprintf("the change from %v on was told at %v", from, now)
+		}
+		w.until("the end", func() bool { return w.drain() > end+w.Slack })
+		report := w.finish()
+		due = report.Unfinished
+		for i := range w.Ops {
+			if op := &w.Ops[i]; op.Kind == history.End || op.Kind == history.Skip {
+				due = append(due, op.Due)
+			}
+		}
+		if n := int64(len(due) - len(report.Unfinished)); n != report.Begun+report.Skipped {
+			t.Errorf("%d visits in the history, %d begun and %d skipped in the report", n, report.Begun, report.Skipped)
+		}
+		return ""
+	})
 	slices.Sort(due)
 	var want []time.Duration
 	for n := time.Duration(0); ; n++ {
