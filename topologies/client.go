@@ -95,6 +95,12 @@ const (
 	clientMaxRedirects = 3
 )
 
+// Those who ask on the suite's own connections bound what they ask for; these end what nobody bounds.
+const (
+	controlReadTimeout = 20 * time.Second
+	controlDialTimeout = 5 * time.Second
+)
+
 // dialTimeout bounds how long a connection to the site may take, with all that belongs to it.
 func (s *Site) dialTimeout() time.Duration {
 	if s.access.Foreign {
@@ -179,7 +185,7 @@ func newControl(to controlOptions) *redis.Client {
 	quiet()
 	o := &redis.Options{
 		Addr: to.addr, Username: to.login.user, Password: to.login.password, DB: to.db, Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 4,
-		ContextTimeoutEnabled: true, DialTimeout: time.Second, DialerRetries: 1, ReadTimeout: 2 * time.Second,
+		ContextTimeoutEnabled: true, DialTimeout: controlDialTimeout, DialerRetries: 1, ReadTimeout: controlReadTimeout,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if to.to != "" {

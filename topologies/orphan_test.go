@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // victimEnv makes the test binary a suite that is about to die.
@@ -109,9 +108,7 @@ func mustVanish(t *testing.T, dir string, pids []string) {
 	if len(pids) == 0 {
 		t.Fatal("the victim started nothing")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if err := poll(ctx, 5*time.Millisecond, func() error {
+	succeeds(t, "the end of what the victim has started", func() error {
 		for _, text := range pids {
 			pid, err := strconv.Atoi(text)
 			if err != nil {
@@ -125,9 +122,7 @@ func mustVanish(t *testing.T, dir string, pids []string) {
 			return fmt.Errorf("directory %s is left: %v", dir, err)
 		}
 		return nil
-	}); err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 // ended tells whether a process is gone or only waits for whoever inherited it to notice.

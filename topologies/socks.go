@@ -31,6 +31,9 @@ var (
 	socksDone    = []byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0} // the address is of no use
 )
 
+// socksTimeout bounds how long a client may take to say what it wants.
+const socksTimeout = 5 * time.Second
+
 var errSocks = errors.New("no request of SOCKS 5 to connect to an IPv4 address")
 
 // proxy carries a connection of the gate's node to where it asks for.
@@ -55,7 +58,7 @@ func (g *gate) proxy(src *net.TCPConn) {
 
 // socksTarget reads what a client asks for.
 func socksTarget(src *net.TCPConn) (to netip.AddrPort, err error) {
-	if err := src.SetDeadline(time.Now().Add(linkDialTimeout)); err != nil {
+	if err := src.SetDeadline(time.Now().Add(socksTimeout)); err != nil {
 		return to, err
 	}
 	said := make([]byte, 2)
