@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 		"internal/harness"},
 	"internal/browser": {},
 	"internal/live":    {},
-	"internal/scripts": {},
+	"internal/scripts": {"internal/live"},
 	"internal/testbed": {"topologies"},
 	"cmd/bench":        {"internal/cli"},
 	"cmd/verify":       {"internal/cli"},

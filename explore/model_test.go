@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"hammerlock/internal/live"
 	"hammerlock/locks"
 )
 
-// TestTheModelIsLikeRedis sends what clients of right locks sent, in the same order and on as many connections, to a real server,
+// TestLiveModelIsLikeRedis sends what clients of right locks sent, in the same order and on as many connections, to a real server,
 // and compares its answers with those of the server in memory. Leases are too long to end. With -short some locks stand for all.
-func TestTheModelIsLikeRedis(t *testing.T) {
+func TestLiveModelIsLikeRedis(t *testing.T) {
 	for _, spec := range explorable(false) {
 		if testing.Short() && !slices.Contains([]string{"lease", "watch", "reentrant"}, spec.Name) {
 			continue
@@ -96,12 +97,9 @@ func realServer(t *testing.T) (socket string) {
 		_ = server.Process.Kill()
 		_ = server.Wait() // it was killed
 	})
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-time.After(5 * time.Millisecond) {
-		if c, err := net.Dial("unix", socket); err == nil {
-			_ = c.Close()
-			return socket
-		}
-	}
-	t.Fatal("redis-server does not listen")
-	return ""
+	live.Wait(t, "a redis-server that listens", func() bool {
+		c, err := net.Dial("unix", socket)
+		return err == nil && c.Close() == nil
+	})
+	return socket
 }

@@ -59,8 +59,8 @@ func fragileLocks() (list []locks.Spec) {
 	return list
 }
 
-// TestALockThatPanicsIsFound: it is a violation with a schedule, and the process that explores it goes on or is survived.
-func TestALockThatPanicsIsFound(t *testing.T) {
+// TestLivePanicOfALockIsFound: it is a violation with a schedule, and the process that explores it goes on or is survived.
+func TestLivePanicOfALockIsFound(t *testing.T) {
 	for where, want := range map[string]struct {
 		deviations     int
 		summary, trace string

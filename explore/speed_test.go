@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// TestSchedulesASecond says how fast right locks are explored; what it must not fall below leaves room for a busy machine.
-func TestSchedulesASecond(t *testing.T) {
+// TestAloneSchedulesASecond says how fast right locks are explored, and fails if that is slow beyond doubt.
+func TestAloneSchedulesASecond(t *testing.T) {
 	for _, name := range []string{"lease", "watchdog", "redlock"} {
 		spec := find(t, name)
 		o := suited(spec, 2)
-		o.Budget = time.Second
+		o.Budget = 500 * time.Millisecond
 		begun := used()
 		r := run(t, spec, o)
 		speed := float64(r.Schedules()) / (used() - begun).Seconds()

@@ -12,6 +12,7 @@ import (
 	"hammerlock/explore"
 	"hammerlock/hammertest"
 	"hammerlock/history"
+	"hammerlock/internal/live"
 	"hammerlock/results"
 	"hammerlock/scenarios"
 )
@@ -75,7 +76,7 @@ var calls = map[string]struct {
 		o := explore.Defaults
 		o.Deviations, o.Budget = 4, 1e6
 		hammertest.Explore(t, open, hammertest.Config{Claims: claims, Options: &o})
-	}, true, "schedules were not run"}, // on a busy machine not even the first
+	}, true, "schedules were not run"},
 	"processes":  {func(t *testing.T) { hammertest.Verify(t, open, only("two-processes")) }, false, "--- PASS: TestPlayed/two-processes"},
 	"not for it": {func(t *testing.T) { hammertest.Verify(t, open, only("contention", "reentry")) }, false, "the lock does not claim that its holder can acquire again"},
 	"two in one": {func(t *testing.T) {
@@ -117,15 +118,18 @@ func TestCalls(t *testing.T) {
 	for name, c := range calls {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^TestPlayed$")
-			cmd.Env = append(os.Environ(), played+"="+name)
-			out, err := cmd.CombinedOutput()
-			if strings.Contains(string(out), "the machine stood still") {
-				t.Skip("nothing can be said on a machine that stands still")
-			}
-			if (err != nil) != c.fail || !strings.Contains(string(out), c.want) {
-				t.Errorf("%v, want a failure: %v, and %q:\n%s", err, c.fail, c.want, out)
-			}
+			live.Again(t, func(int) string {
+				cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^TestPlayed$")
+				cmd.Env = append(os.Environ(), played+"="+name)
+				out, err := cmd.CombinedOutput()
+				if err != nil && !c.fail && strings.Contains(string(out), "INCONCLUSIVE") {
+					return string(out)
+				}
+				if (err != nil) != c.fail || !strings.Contains(string(out), c.want) {
+					t.Errorf("%v, want a failure: %v, and %q:\n%s", err, c.fail, c.want, out)
+				}
+				return ""
+			})
 		})
 	}
 }

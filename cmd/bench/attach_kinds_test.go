@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"hammerlock/internal/live"
 	"hammerlock/internal/testbed"
 	"hammerlock/topologies"
 )
@@ -123,7 +124,7 @@ func TestAttachedToAClusterBehindOtherAddresses(t *testing.T) {
 		maps = append(maps, name+":"+port+"="+n.Addr())
 	}
 	for _, n := range top.Nodes {
-		await(t, "all names of the cluster at "+n.Name, func() bool {
+		live.Wait(t, "all names of the cluster at "+n.Name, func() bool {
 			text := fmt.Sprint(testbed.Command(t, n, "CLUSTER", "SLOTS"))
 			return strings.Count(text, ".redis.invalid") == len(top.Nodes)
 		})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"hammerlock/internal/live"
 	"hammerlock/internal/testbed"
 	"hammerlock/topologies"
 )
@@ -57,7 +58,7 @@ func TestAttachedToSentinelsThatAnnounceNames(t *testing.T) {
 		addrs = append(addrs, "redis://:"+site.Password()+"@"+n.Addr())
 	}
 	for _, n := range top.Nodes {
-		await(t, "all names of replicas at "+n.Name, func() bool {
+		live.Wait(t, "all names of replicas at "+n.Name, func() bool {
 			return n.Role != topologies.Sentinel ||
 				strings.Count(fmt.Sprint(testbed.Command(t, n, "SENTINEL", "REPLICAS", site.Master)), "0x7f") >= len(maps)-1
 		})

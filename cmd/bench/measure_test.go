@@ -12,12 +12,22 @@ import (
 	"time"
 
 	"hammerlock/internal/cli"
+	"hammerlock/internal/live"
 	"hammerlock/internal/scripts"
 	"hammerlock/results"
 )
 
 // bench runs the program, with something going on beside it, and returns its only run and what it printed.
-func bench(t *testing.T, program string, during func(tmp string), args ...string) (results.Run, string) {
+func bench(t *testing.T, program string, during func(tmp string), args ...string) (r *results.Run, printed string) {
+	t.Helper()
+	live.Again(t, func(int) (undecided string) {
+		r, printed, undecided = benchOnce(t, program, during, args)
+		return undecided
+	})
+	return r, printed
+}
+
+func benchOnce(t *testing.T, program string, during func(tmp string), args []string) (r *results.Run, printed, undecided string) {
 	t.Helper()
 	tmp := t.TempDir()
 	var stdout, stderr bytes.Buffer
@@ -28,31 +38,32 @@ func bench(t *testing.T, program string, during func(tmp string), args ...string
 		t.Fatal(err)
 	}
 	during(tmp)
-	if err := cmd.Wait(); err != nil {
+	err := cmd.Wait()
+	if cmd.ProcessState.ExitCode() == cli.Inconclusive {
+		return nil, "", stdout.String()
+	}
+	if err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
 	}
-	r, err := results.ReadRun(filepath.Join(tmp, "runs", "latest"))
-	if err != nil {
+	if r, err = results.ReadRun(filepath.Join(tmp, "runs", "latest")); err != nil {
 		t.Fatal(err)
 	}
-	return *r, stdout.String()
+	return r, stdout.String(), ""
 }
 
 // server waits for the only server that runs below a directory and returns its process.
 func server(t *testing.T, tmp string) *os.Process {
 	t.Helper()
-	for range 500 {
-		<-time.After(10 * time.Millisecond)
-		for _, pid := range scripts.ServersUnder(tmp) {
-			p, err := os.FindProcess(pid)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return p
-		}
+	var pids []int
+	live.Wait(t, "a server", func() bool {
+		pids = scripts.ServersUnder(tmp)
+		return len(pids) > 0
+	})
+	p, err := os.FindProcess(pids[0])
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no server")
-	return nil
+	return p
 }
 
 // TestAloneAStallShowsInTheResponse is the test of coordinated omission: the lock's server stands still for a tenth of

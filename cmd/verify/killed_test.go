@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hammerlock/internal/live"
 )
 
 // TestKilledFleetsLeaveNothing kills processes of runs with agents at random moments: the coordinator, in half of the runs after
@@ -27,22 +29,22 @@ func TestKilledFleetsLeaveNothing(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
 	seen := map[string]int{}
+	var dir, mark string
+	defer func() {
+		if t.Failed() {
+			t.Logf("left are processes %v and files %q", marked(mark), leftIn(dir))
+		}
+	}()
 	for i := range kills {
-		dir := t.TempDir()
-		mark := fmt.Sprintf("HAMMERLOCK_TEST_KILLED=%d.%d", seed, i)
+		dir = t.TempDir()
+		mark = fmt.Sprintf("HAMMERLOCK_TEST_KILLED=%d.%d", seed, i)
 		killed := killFleet(t, r, dir, mark)
 		for _, name := range killed {
 			seen[name]++
 		}
-		deadline := time.Now().Add(20 * time.Second)
-		left, files := marked(mark), leftIn(dir)
-		for len(left)+len(files) > 0 && time.Now().Before(deadline) {
-			wait(t, 20*time.Millisecond)
-			left, files = marked(mark), leftIn(dir)
-		}
-		if len(left)+len(files) > 0 {
-			t.Fatalf("seed %d, run %d, killed %q: left are processes %v and files %q", seed, i, killed, left, files)
-		}
+		live.Wait(t, fmt.Sprintf("nothing left of run %d, seed %d, killed %q", i, seed, killed), func() bool {
+			return len(marked(mark))+len(leftIn(dir)) == 0
+		})
 	}
 	if t.Logf("killed: %v", seen); !testing.Short() && len(seen) < 3 {
 		t.Error("these are too few kinds of processes")
@@ -52,7 +54,7 @@ func TestKilledFleetsLeaveNothing(t *testing.T) {
 // killFleet starts a run and kills some of its processes, and the coordinator at last.
 func killFleet(t *testing.T, r *rand.Rand, dir, mark string) (killed []string) {
 	t.Helper()
-	cmd := exec.Command("verify", "--topology", "single", "--lock", "lease", "--agents", "local:2", "--fault", "none", "--duration", "30s", "--workers", "4",
+	cmd := exec.Command("verify", "--topology", "single", "--lock", "lease", "--agents", "local:2", "--fault", "none", "--duration", "10m", "--workers", "4",
 		"--out", filepath.Join(t.TempDir(), "runs"))
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, mark)
 	if err := cmd.Start(); err != nil {

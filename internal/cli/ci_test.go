@@ -53,8 +53,8 @@ func TestTheWorstCodeWins(t *testing.T) {
 	}
 }
 
-// TestMetricsShowTheLastEvent scrapes before, during and after runs, and gives the port back.
-func TestMetricsShowTheLastEvent(t *testing.T) {
+// TestLiveMetricsShowTheLastEvent scrapes before, during and after runs, and gives the port back.
+func TestLiveMetricsShowTheLastEvent(t *testing.T) {
 	m, err := serveMetrics("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -14,7 +15,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// onScreen is a dashboard on a screen in memory.
+// onScreen is a dashboard on a screen in memory, in virtual time.
 type onScreen struct {
 	*Dashboard
 	t      *testing.T
@@ -46,22 +47,26 @@ func (s *onScreen) press(keys ...any) {
 	}
 }
 
-// shows waits until a text is on the screen, or is gone from it, and returns the frame.
+// shows wants a text on the screen when it is drawn next, or gone from it, and returns the frame.
 func (s *onScreen) shows(text string, there bool) string {
 	s.t.Helper()
-	got, before := "", ""
-	for range 400 { // a frame counts that stands still: it may be read while it is drawn
-		before, got = got, frame(s.screen, false)
-		if strings.Contains(got, text) == there && got == before {
-			return got
-		}
-		<-time.After(10 * time.Millisecond)
+	s.redrawn()
+	got := frame(s.screen, false)
+	if strings.Contains(got, text) != there {
+		s.t.Fatalf("%q there: %v, wanted %v:\n%s", text, !there, there, got)
 	}
-	s.t.Fatalf("%q there: %v, wanted %v:\n%s", text, !there, there, got)
-	return ""
+	return got
 }
 
-func TestKeys(t *testing.T) {
+// redrawn lets virtual time pass until the screen is drawn again, and all keys have had their effect.
+func (s *onScreen) redrawn() {
+	time.Sleep(redrawEvery)
+	synctest.Wait()
+}
+
+func TestKeys(t *testing.T) { synctest.Test(t, testKeys) }
+
+func testKeys(t *testing.T) {
 	s := opened(t, Options{Color: true})
 	s.shows("starting", true)
 	s.Publish(picture())
@@ -85,16 +90,14 @@ func TestKeys(t *testing.T) {
 		t.Errorf("quit %d times", s.quits.Load())
 	}
 	s.press(tcell.KeyCtrlC)
-	for range 400 {
-		if s.quits.Load() == 2 {
-			return
-		}
-		<-time.After(10 * time.Millisecond)
+	if s.redrawn(); s.quits.Load() != 2 {
+		t.Error("ctrl-c is not a second q")
 	}
-	t.Error("ctrl-c is not a second q")
 }
 
-func TestFreeze(t *testing.T) {
+func TestFreeze(t *testing.T) { synctest.Test(t, testFreeze) }
+
+func testFreeze(t *testing.T) {
 	s := opened(t, Options{})
 	s.Publish(picture())
 	s.shows("running 41.2", true)
@@ -103,14 +106,16 @@ func TestFreeze(t *testing.T) {
 	later := picture()
 	later.At = 50 * time.Second
 	s.Publish(later)
-	<-time.After(3 * redrawEvery)
+	s.redrawn()
 	s.shows("FROZEN 41.2", true)
 	s.press('p')
 	s.shows("running 50.0", true)
 }
 
 // TestOrders: what a person does reaches the run, and what cannot be done is said.
-func TestOrders(t *testing.T) {
+func TestOrders(t *testing.T) { synctest.Test(t, testOrders) }
+
+func testOrders(t *testing.T) {
 	var mu sync.Mutex
 	var did []string
 	do := func(what string) { mu.Lock(); defer mu.Unlock(); did = append(did, what) }
@@ -162,7 +167,9 @@ func TestOrders(t *testing.T) {
 }
 
 // TestReplayKeys: speed and violations of a replay, and its seek where a run would scroll its lanes.
-func TestReplayKeys(t *testing.T) {
+func TestReplayKeys(t *testing.T) { synctest.Test(t, testReplayKeys) }
+
+func testReplayKeys(t *testing.T) {
 	var mu sync.Mutex
 	var did []string
 	do := func(what ...any) {
@@ -208,7 +215,9 @@ func TestScroll(t *testing.T) {
 }
 
 // TestResizeStorm changes the size all the time; the last one counts.
-func TestResizeStorm(t *testing.T) {
+func TestResizeStorm(t *testing.T) { synctest.Test(t, testResizeStorm) }
+
+func testResizeStorm(t *testing.T) {
 	s := opened(t, Options{})
 	s.Publish(picture())
 	for i := range 100 {
@@ -225,16 +234,14 @@ func TestResizeStorm(t *testing.T) {
 }
 
 // TestClose gives the screen back at once, whenever it is called, and publishing goes on being harmless.
-func TestClose(t *testing.T) {
+func TestClose(t *testing.T) { synctest.Test(t, testClose) }
+
+func testClose(t *testing.T) {
 	for range 8 {
 		screen := simulation(t, 80, 24)
 		d := Open(screen, Options{})
-		begun := time.Now()
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
-		}
-		if took := time.Since(begun); took > 5*time.Second {
-			t.Errorf("took %s", took)
 		}
 		for range 1000 {
 			d.Publish(picture())

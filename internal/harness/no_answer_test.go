@@ -14,7 +14,8 @@ import (
 
 // TestAServerThatDoesNotAnswerAFault leaves a run that says so, and is not broken.
 func TestAServerThatDoesNotAnswerAFault(t *testing.T) {
-	j := job(t, func(p *Plan) { p.Verify, p.Warmup, p.Duration = true, 0, time.Second })
+	t.Parallel()
+	j := job(t, func(p *Plan) { p.Verify, p.Warmup, p.Duration = true, 0, 3*time.Second })
 	j.Combinations[0].Steps = []faults.Step{{From: 100 * time.Millisecond, Fault: faults.Fault{
 		Name:   "unheard",
 		Effect: func(faults.Scene) history.Effect { return history.Effect{Hits: []history.Party{history.Servers}} },

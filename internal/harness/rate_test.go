@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,27 +13,39 @@ import (
 	"hammerlock/results"
 )
 
-// steered carries out a watched run in which somebody uses the controls once the workers work.
+// enough visits are shown before a run ends.
+const enough = 100
+
+// steered carries out a watched run in which a person uses the controls once the workers work. It ends some visits later.
 func steered(t *testing.T, change func(*Plan), use func(*measure.Controls)) (*results.Run, *measure.Snapshot, *history.History) {
 	t.Helper()
 	j := job(t, change)
 	j.Watched = true
+	stop, end := context.WithCancel(t.Context())
+	defer end()
 	var last *measure.Snapshot
-	controls := make(chan *measure.Controls, 1)
+	controls, used := make(chan *measure.Controls, 1), make(chan struct{})
 	j.Progress = func(e Event) {
 		if e.Controls != nil {
 			controls <- e.Controls
 		}
-		if e.Snapshot != nil {
-			last = e.Snapshot
+		if e.Snapshot == nil {
+			return
+		}
+		last = e.Snapshot
+		select {
+		case <-used:
+			if last.Done > enough {
+				end()
+			}
+		default:
 		}
 	}
-	used := make(chan struct{})
 	go func() {
 		defer close(used)
 		use(<-controls)
 	}()
-	runs, err := j.Run(t.Context(), t.Context())
+	runs, err := j.Run(t.Context(), stop)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +69,7 @@ func TestARateByKey(t *testing.T) {
 			t.Parallel()
 			run, seen, h := steered(t, func(p *Plan) {
 				p.Verify, p.Processes, p.Locks = true, processes, lockNamed("lease")
-				p.Workload.Rate, p.Workload.Keys, p.Warmup, p.Duration = 40, 50, 0, 2*time.Second
+				p.Workload.Rate, p.Workload.Keys, p.Warmup, p.Duration = 40, 50, 0, 10*time.Minute
 			}, func(c *measure.Controls) {
 				for _, factor := range []float64{8, 0.5} {
 					if _, err := c.Rate(factor); err != nil {
@@ -67,8 +80,8 @@ func TestARateByKey(t *testing.T) {
 					t.Errorf("%v visits a second, %v", now, err)
 				}
 			})
-			if a := run.Arrivals; a.Due != a.Begun+a.Skipped+a.Unfinished || a.Due < 100 || a.Due > 400 {
-				t.Errorf("%+v, want about 310 visits", a)
+			if a := run.Arrivals; a.Due != a.Begun+a.Skipped+a.Unfinished || a.Begun <= enough {
+				t.Errorf("%+v", a)
 			}
 			if !run.Interactive || run.Rate != 40 {
 				t.Errorf("interactive: %v, a rate of %v in the configuration", run.Interactive, run.Rate)
@@ -97,7 +110,7 @@ func TestARateByKey(t *testing.T) {
 // TestAClosedLoopHasNoRate: the key says why it does nothing.
 func TestAClosedLoopHasNoRate(t *testing.T) {
 	t.Parallel()
-	run, _, _ := steered(t, func(p *Plan) { p.Locks = lockNamed("none") }, func(c *measure.Controls) {
+	run, _, _ := steered(t, func(p *Plan) { p.Locks, p.Duration = lockNamed("none"), 10*time.Minute }, func(c *measure.Controls) {
 		if _, err := c.Rate(1.25); err == nil || !strings.Contains(err.Error(), "a closed loop has no rate") {
 			t.Errorf("got %v", err)
 		}

@@ -10,10 +10,10 @@ import (
 // Deadline bounds every wait of a live test. It is there to end a test that hangs; no test may expect to reach it.
 const Deadline = time.Minute
 
-const (
-	interval = 5 * time.Millisecond
-	attempts = 5
-)
+// Attempts is how often a live test asks while the answer is undecided.
+const Attempts = 5
+
+const interval = 5 * time.Millisecond
 
 // Wait waits until a state is reached. A test that does not reach it within the Deadline has failed; what names the state.
 func Wait(t testing.TB, what string, reached func() bool) {
@@ -30,18 +30,18 @@ func Wait(t testing.TB, what string, reached func() bool) {
 	}
 }
 
-// Again carries an attempt out until one is decided, five times at most. An attempt says why it is undecided: what the
+// Again carries an attempt out until one is decided, Attempts times at most. An attempt says why it is undecided: what the
 // machine did meanwhile (a pause, a lease that was over before it could be used), so that the run says nothing about the
 // product. Empty means decided. A wrong answer is no such reason: it fails the test at once. The number counts from 0, for
 // names of keys.
 func Again(t testing.TB, attempt func(n int) (undecided string)) {
 	t.Helper()
 	var undecided string
-	for n := range attempts {
+	for n := range Attempts {
 		if undecided = attempt(n); undecided == "" {
 			return
 		}
-		t.Logf("attempt %d of %d is undecided: %s", n+1, attempts, undecided)
+		t.Logf("attempt %d of %d is undecided: %s", n+1, Attempts, undecided)
 	}
-	t.Fatalf("undecided after %d attempts: %s", attempts, undecided)
+	t.Fatalf("undecided after %d attempts: %s", Attempts, undecided)
 }

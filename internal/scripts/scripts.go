@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	signals "os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"hammerlock/internal/live"
 )
 
 // Run runs the scripts in testdata. Every script should leave no server and no directory.
@@ -32,7 +35,7 @@ func Run(t *testing.T) {
 			return os.Mkdir(filepath.Join(e.WorkDir, "tmp"), 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "servers": servers, "signal": signal, "spoil": spoil,
+			"exits": exits, "says": says, "servers": servers, "signal": signal, "spoil": spoil,
 		},
 	})
 }
@@ -44,21 +47,63 @@ func HearHangups() {
 	}
 }
 
-// exits CODE PROGRAM ARGS... runs a program and wants its exit code, or one of several: 0,3.
+// inconclusive is the exit code of a run that says nothing of what it ran: too little was seen, or the machine stood still.
+const inconclusive = 3
+
+// exits CODE PROGRAM ARGS... runs a program and wants its exit code, or one of several: 0,3. A program that is inconclusive
+// where another code is wanted is asked again.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits code program args...")
 	}
-	err := ts.Exec(args[1], args[2:]...)
-	got := 0
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		got = exit.ExitCode()
-	} else {
-		ts.Check(err)
+	want, got := strings.Split(args[0], ","), 0
+	for range live.Attempts {
+		err := ts.Exec(args[1], args[2:]...)
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if got = 0; ok {
+			got = exit.ExitCode()
+		} else {
+			ts.Check(err)
+		}
+		if slices.Contains(want, strconv.Itoa(got)) {
+			return
+		}
+		if got != inconclusive {
+			break
+		}
 	}
-	if !slices.Contains(strings.Split(args[0], ","), strconv.Itoa(got)) {
-		ts.Fatalf("exit code %d, want %s", got, args[0])
+	ts.Fatalf("exit code %d, want %s", got, args[0])
+}
+
+// until waits until a state is reached, and fails with what there is if it is not.
+func until(ts *testscript.TestScript, reached func() (state string, ok bool)) {
+	end, tick := time.NewTimer(live.Deadline), time.NewTicker(10*time.Millisecond)
+	defer end.Stop()
+	defer tick.Stop()
+	for {
+		state, ok := reached()
+		if ok {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-end.C:
+			ts.Fatalf("not within %v: %s", live.Deadline, state)
+		}
 	}
+}
+
+// says FILE PATTERN waits until a program in the background, or whoever writes the file, has written what matches.
+func says(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: says file pattern")
+	}
+	pattern, err := regexp.Compile(args[1])
+	ts.Check(err)
+	until(ts, func() (string, bool) {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		return fmt.Sprintf("%s has %q (%v), want %q", args[0], text, err, args[1]), err == nil && pattern.Match(text)
+	})
 }
 
 // servers N waits until N servers of this script are alive; with 0, also until no directory of theirs is left.
@@ -68,20 +113,12 @@ func servers(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	state := ""
-	for range 2000 {
-		tmp := ts.Getenv("TMPDIR")
+	tmp := ts.Getenv("TMPDIR")
+	until(ts, func() (string, bool) {
 		alive := ServersUnder(tmp)
 		dirs, _ := filepath.Glob(filepath.Join(tmp, "hammerlock-*"))
-		if len(alive) == want && (want > 0 || len(dirs) == 0) {
-			return
-		}
-		state = fmt.Sprintf("servers %v alive, directories %v", alive, dirs)
-		<-ticker.C
-	}
-	ts.Fatalf("%s, want %d", state, want)
+		return fmt.Sprintf("servers %v alive, directories %v, want %d", alive, dirs, want), len(alive) == want && (want > 0 || len(dirs) == 0)
+	})
 }
 
 // signal NAME sends a signal, such as TERM, to the programs in the background.

@@ -130,8 +130,8 @@ func (b tab) inkIn(t *testing.T, canvas, name string) int {
 	})()`, canvas, name))
 }
 
-// TestReportInABrowser shows pages in one browser, a tab after the other: it draws what is in front.
-func TestReportInABrowser(t *testing.T) {
+// TestLiveReportInABrowser shows pages in one browser, a tab after the other: it draws what is in front.
+func TestLiveReportInABrowser(t *testing.T) {
 	t.Parallel()
 	chromium := browser.Start(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
