@@ -57,6 +57,7 @@ type hold struct {
 	Exposed   bool            // ... and would have been seen to share it, whatever the clocks of their processes are
 	ending    ending          // what is known of its release
 	cut       bool            // the history ends before it does
+	doubtful  bool            // its release may be an inner one
 
 	Call     time.Duration // of the acquire
 	Return   time.Duration // of the acquire

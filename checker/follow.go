@@ -69,7 +69,8 @@ func (c *Case) follow() {
 }
 
 // upgrade ends the shared hold that an exclusive one has taken the place of: the servers kept it until they were asked, and its
-// holder believed in it until it was answered. Of one without an answer it is not known what was released after it.
+// holder believed in it until it was answered. Of one without an answer it is not known what was released after it, and nobody
+// knows of any what a release of the shared hold did later.
 func (c *Case) upgrade() {
 	for _, i := range c.upgrades {
 		op := &c.Ops[i]
@@ -82,10 +83,12 @@ func (c *Case) upgrade() {
 			h.ending, h.upgraded = returned, op.Return
 		}
 	}
+	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return c.hold(c.Ops[i].Hold).Release < 0 })
 }
 
 // uncounted finds the outermost releases of holds that were re-entered under a lock that tells no counts: there are as many
-// inner ones before as there were re-entries.
+// inner ones before as there were re-entries. Where one of these had no answer, the first release that can be the outermost one is
+// taken, and may be an inner one.
 func (c *Case) uncounted() {
 	if !c.Claims.Reentrant {
 		return
@@ -100,10 +103,14 @@ func (c *Case) uncounted() {
 		if len(h.Reenters) == 0 || h.Release < 0 || c.op(h.ID).Value != 0 {
 			continue
 		}
-		entries := 0
+		entries, doubtful := 0, 0 // a re-entry without an answer may have had no effect
 		for _, k := range h.Reenters {
-			if op := &c.Ops[k]; op.Kind == history.Acquire && op.Outcome != history.Failed {
+			switch op := &c.Ops[k]; {
+			case op.Kind != history.Acquire || op.Outcome == history.Failed:
+			case op.Outcome == history.OK:
 				entries++
+			default:
+				doubtful++
 			}
 		}
 		list := slices.DeleteFunc(append(again[h.ID], h.Release), func(k int32) bool { // what had no effect counts nothing
@@ -122,9 +129,12 @@ func (c *Case) uncounted() {
 		if len(list) == 0 {
 			continue
 		}
+		h.doubtful = doubtful > 0
 		if h.Release = -1; entries < len(list) {
 			h.Release = list[entries]
-			inner[h.Release] = true // it is no repetition of another
+			for _, k := range list[entries:min(entries+doubtful+1, len(list))] {
+				inner[k] = true // it is no repetition of another
+			}
 		}
 	}
 	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return inner[i] })
@@ -212,7 +222,7 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if h.Release >= 0 {
 		op := &c.Ops[h.Release]
 		h.releaseCall, h.releaseReturn, h.ending = op.Call, op.Return, maybe
-		if op.Outcome == history.OK && c.Claims.Owned {
+		if op.Outcome == history.OK && c.Claims.Owned && !h.doubtful {
 			h.ending = returned
 		} else if op.Outcome == history.Failed && op.Reason == history.Lost {
 			h.ending = gone

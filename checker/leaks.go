@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -70,7 +71,8 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	}
 	cause, since, quick := "", op.Call, false
 	if o.hold != nil {
-		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK {
+		late := func(i int32) bool { return l.Ops[i].Outcome == history.Unknown } // it may have had its effect after the release
+		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK && !slices.ContainsFunc(o.hold.Reenters, late) {
 			cause, since, quick = "leak", o.hold.Call, l.quick(l.op(o.hold.ID)) && l.quick(&l.Ops[r])
 			where += fmt.Sprintf(", though %s was told at %s that hold %s is released", who(o.hold.Worker),
 				clock(l.Ops[r].Return), o.hold.ID)

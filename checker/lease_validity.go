@@ -112,6 +112,8 @@ func (l *leases) claim(n, i int32, h *hold) {
 	case op.Until > op.Return+sure:
 		l.fail("over-claim", fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %s asked for at %s are sure until %s only",
 			who(op.Worker), clock(op.Return), h.name(), clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+life)), *op)
+	case 2*(op.Until-op.Call-sure) < op.Return-op.Call: // it takes its own time before it reads its clock
+		l.misses["late-stamp"]++
 	default:
 		if len(l.late) == 0 {
 			l.firstLate = [2]int32{n, i}

@@ -135,7 +135,7 @@ func (u *updates) nameless() bool {
 		if op.Seen != 0 && op.Kind != history.Acquire {
 			return false
 		}
-		some = some || op.Outcome == history.OK && (op.Kind == history.Load && op.Value > 0 || op.Kind == history.Store && op.Value > 1)
+		some = some || op.Outcome == history.OK && ((op.Kind == history.Load || op.Kind == history.Final) && op.Value > 0 || op.Kind == history.Store && op.Value > 1)
 	}
 	return some
 }

@@ -108,7 +108,7 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 		if op.TTL > 0 {
 			n.proof, n.ttl = op.Call, op.TTL
 		}
-		if !free && (op.Fence != h.Fence || op.Token != 0 && h.Token != 0 && op.Token != h.Token) {
+		if !free && (op.Fence != 0 && h.Fence != 0 && op.Fence != h.Fence || op.Token != 0 && h.Token != 0 && op.Token != h.Token) {
 			r.wrong("token-changed", h, i)
 		}
 		r.told(n, h, i)

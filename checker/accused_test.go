@@ -1,0 +1,90 @@
+package checker
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// onceAccused are histories of right locks that some checker once failed, or could not judge.
+var onceAccused = map[string]func(s *script){
+	"a reader who became the writer, and whose shared hold is released twice": func(s *script) {
+		s.Claims.Readers, s.Claims.Upgrades = true, true
+		a := s.acquire(1, 0, 1, 300)
+		s.last().Permits = 1
+		s.acquire(1, 10, 11, 300)
+		s.last().Seen = a
+		x := s.release(a, 20, 30)
+		x.Outcome, x.Reason = history.Unknown, history.Timeout
+		s.release(a, 40, 41)
+	},
+	"a re-entry without an answer, one release and another's grant, without counts": func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		x := s.reenter(a, 10, 20, 300)
+		x.Outcome, x.Reason, x.Until = history.Unknown, history.Timeout, 0
+		s.release(a, 30, 31)
+		b := s.acquire(2, 40, 41, 300)
+		s.release(b, 50, 51)
+	},
+	"the same, and the second release was needed": func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		x := s.reenter(a, 10, 20, 300)
+		x.Outcome, x.Reason, x.Until = history.Unknown, history.Timeout, 0
+		s.release(a, 30, 31)
+		s.release(a, 40, 41)
+		b := s.acquire(2, 50, 51, 300)
+		s.release(b, 60, 61)
+	},
+	"a re-entry without an answer that lands after the release": func(s *script) {
+		s.Claims.Reentrant, s.Claims.Cleans = true, true
+		a := s.acquire(1, 0, 1, 300)
+		x := s.reenter(a, 10, 15, 300)
+		x.Outcome, x.Reason, x.Until = history.Unknown, history.Timeout, 0
+		s.release(a, 16, 17)
+		found := s.op(history.Found, -1, 100, 101)
+		found.Token, found.Until = uint64(a), 320*ms
+	},
+	"a re-entry whose fencing token was not written down": func(s *script) {
+		s.Claims.Reentrant, s.Claims.Fences = true, true
+		a := s.acquire(1, 0, 1, 300)
+		s.last().Fence = 7
+		s.reenter(a, 10, 11, 300).Value = 2
+		s.Ops[0].Value = 1
+	},
+	"one store, and nothing says whose stores were seen": func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.use(a, 0, 0, 2, 4)
+		s.release(a, 6, 7)
+		s.final(0, 1, 20)
+	},
+	"deadlines that count from a moment after the stamp, each time": func(s *script) {
+		s.Bounds.Rate, s.Bounds.Round = 0, 0
+		for n := range 40 {
+			at := 10 * time.Duration(n)
+			a := s.acquire(1, at, at+1, 300)
+			s.last().Until = (at+300)*ms + time.Microsecond*time.Duration(1+10*(n%3))
+			s.release(a, at+7, at+8)
+		}
+	},
+}
+
+func TestRightLocksAreNotAccused(t *testing.T) {
+	t.Parallel()
+	for name, write := range onceAccused {
+		s := newScript()
+		write(s)
+		verdicts, err := Judge(s.prepare(t))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, v := range verdicts {
+			if v.Status == Fail {
+				t.Errorf("%s: %s: %s\n%s", name, v.Checker, v.Summary, strings.Join(v.Story, "\n"))
+			}
+		}
+	}
+}
