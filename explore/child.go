@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -47,8 +46,8 @@ const gcPercent = 400
 // endless is how long a schedule may go on when the budget is over.
 const endless = 15 * time.Second
 
-// ErrEndless says that an exploration did not end, nor was there a violation until then.
-var ErrEndless = errors.New("a schedule does not end: virtual time stands still while a worker waits for a mutex whose holder waits for a server")
+// errEndless says that an exploration did not end, nor was there a violation until then.
+var errEndless = errors.New("a schedule does not end: virtual time stands still while a worker computes, or waits for a mutex whose holder waits for a server")
 
 // InProcess carries orders out in a process of its own: the program itself, started again with the arguments and Command.
 func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
@@ -64,7 +63,7 @@ func InProcess(ctx context.Context, orders Orders, before ...string) (Report, er
 	if orders.Real {
 		limit += orders.Options.Budget + endless
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("explore %s: %w", orders.Lock, ErrEndless))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errEndless)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, append(slices.Clone(before), Command)...)
 	var stdout bytes.Buffer
@@ -73,16 +72,19 @@ func InProcess(ctx context.Context, orders Orders, before ...string) (Report, er
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOGC=%d", gcPercent), "GOMAXPROCS=1") // its memory lives for one schedule; one goroutine runs at a time
 	begun := time.Now()
 	failed := cmd.Run()
-	if ctx.Err() != nil {
-		return Report{}, context.Cause(ctx)
+	r := Report{Lock: orders.Lock, Options: orders.Options, Took: time.Since(begun), Status: checker.Inconclusive}
+	if r.Reason = errEndless.Error(); errors.Is(context.Cause(ctx), errEndless) {
+		return r, nil
+	} else if ctx.Err() != nil {
+		return r, context.Cause(ctx)
 	}
 	var a answer
 	if err := json.Unmarshal(stdout.Bytes(), &a); err != nil {
-		if f := stderr.panicked(); f != nil {
-			f.After = time.Since(begun)
-			return Report{Lock: orders.Lock, Options: orders.Options, Status: checker.Fail, Took: f.After, Found: f}, nil
+		r.Reason = fmt.Sprintf("the process that explored ended without an answer (%v): %s", failed, stderr.last())
+		if r.Found = stderr.died(failed); r.Found != nil {
+			r.Status, r.Reason, r.Found.After = checker.Fail, "", r.Took
 		}
-		return Report{}, fmt.Errorf("explore %s: the process ended without an answer: %w: %s", orders.Lock, failed, strings.TrimSpace(stderr.String()))
+		return r, nil
 	}
 	if a.Error != "" {
 		return a.Report, errors.New(a.Error)

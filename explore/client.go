@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/locks"
+	"hammerlock/topologies"
 	"hammerlock/workload"
 )
 
@@ -29,6 +31,9 @@ type client struct {
 // laneSlots is far more than what happens between two moments of virtual time.
 const laneSlots = 32
 
+// inMemoryAddr is where the servers in memory are said to be. Nobody resolves it.
+const inMemoryAddr = "memory:1"
+
 // openClient makes a client, which lives in a process.
 func (s *schedule) openClient(number int, process *locks.Process) (*client, error) {
 	w, spec, o := s.w, s.spec, s.o
@@ -43,15 +48,18 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 			c.lanes[i].Process = int16(number)
 		}
 	}
+	var places []*topologies.Site
 	for site, to := range s.sites {
+		dial := func(context.Context, string, string) (net.Conn, error) { return w.dial(number, site, to) }
+		places = append(places, topologies.Access{Name: fmt.Sprintf("s%d", site+1), Addrs: []string{inMemoryAddr}}.Site().Via(dial))
 		c.sites = append(c.sites, redis.NewClient(&redis.Options{
-			Addr: "memory:1", Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 10, ReadBufferSize: 256, WriteBufferSize: 256,
+			Addr: inMemoryAddr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 10, ReadBufferSize: 256, WriteBufferSize: 256,
 			DialerRetries: 1, ReadTimeout: o.long(readTimeout),
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-			Dialer:                   func(context.Context, string, string) (net.Conn, error) { return w.dial(number, site, to) },
+			Dialer:                   dial,
 		}))
 	}
-	env := locks.Env{Sites: c.sites, Rand: rand.New(rand.NewPCG(1, uint64(number))), Process: process, Pause: func(context.Context, string) error {
+	env := locks.Env{Sites: c.sites, Places: places, Rand: rand.New(rand.NewPCG(1, uint64(number))), Process: process, Pause: func(context.Context, string) error {
 		if !w.step(number, between, nil) {
 			return locks.ErrCrashed
 		}

@@ -6,6 +6,7 @@ package explore
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,9 @@ type Options struct {
 	Together   bool          // all clients live in one process, which shares what its locks share, and does not crash
 	// Random goes on with random schedules beyond the bound until the budget ends; they follow from the seed.
 	Random bool
-	Seed   uint64
+	// Schedules asks for so many random schedules, with one deviation to as many as Random goes to, in place of all up to the bound.
+	Schedules int
+	Seed      uint64
 	// Unreduced explores every order, also those that differ from another one in nothing that anybody can see.
 	Unreduced bool
 
@@ -92,10 +95,12 @@ type Report struct {
 	Options Options        `json:"options"`
 	Status  checker.Status `json:"status"`
 	Reason  string         `json:"reason,omitempty"` // why it is inconclusive
-	Levels  []Level        `json:"levels"`
-	Beyond  *Beyond        `json:"beyond,omitempty"`
-	Took    time.Duration  `json:"took_ns"`
-	Found   *Found         `json:"found,omitempty"`
+	// Excluded says that the lock cannot be explored, however much time there is.
+	Excluded bool          `json:"excluded,omitempty"`
+	Levels   []Level       `json:"levels"`
+	Beyond   *Beyond       `json:"beyond,omitempty"`
+	Took     time.Duration `json:"took_ns"`
+	Found    *Found        `json:"found,omitempty"`
 	// Real is what Found came to on real servers; nil if they were not asked.
 	Real *Real `json:"real,omitempty"`
 	// Envelope is what a sweep found; nil if there was none.
@@ -128,6 +133,11 @@ func (r *Report) Schedules() (n int) {
 	return n
 }
 
+// Unfinished says that nothing but time was missing.
+func (r *Report) Unfinished() bool {
+	return slices.ContainsFunc(r.Levels, func(l Level) bool { return l.Left > 0 })
+}
+
 // repeated says how many schedules were run again because the lock had made another random choice.
 func (r *Report) repeated() string {
 	n := 0
@@ -155,11 +165,13 @@ func (r *Report) Verdict() string {
 			r.Found.Number, r.Found.After.Round(time.Millisecond))
 	case r.Status == checker.Pass && r.Reason != "":
 		return r.Reason
-	case r.Schedules() == 0:
+	case r.Excluded, r.Schedules() == 0:
 		return "not explored: " + r.Reason
+	case o.Schedules > 0 && r.Status == checker.Pass:
+		return fmt.Sprintf("no violation in %s %s, in %v", r.Beyond, of, took)
 	case r.Status == checker.Pass:
 		return fmt.Sprintf("no violation in all %s %s with at most %s%s%s, in %v", counted(r.Schedules(), "schedule"), of, counted(n, "deviation"), r.repeated(),
-			r.Beyond, took)
+			r.Beyond.after(", and "), took)
 	default:
 		return fmt.Sprintf("no violation in %s %s, but not all were run: %s (%v)", counted(r.Schedules(), "schedule"), of, r.Reason, took)
 	}

@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+	"testing"
+	"testing/synctest"
 
 	"hammerlock/checker"
 	"hammerlock/history"
@@ -68,6 +73,47 @@ func culprit() string {
 	}
 }
 
+// errLeft says that goroutines of a lock never end, so that the time of a schedule cannot end either.
+var errLeft = errors.New("a goroutine of the lock does not end when the lock is closed")
+
+// inBubble runs what has a time of its own. That such a time cannot end is a panic of synctest, which no lock can cause otherwise.
+func inBubble(t *testing.T, f func(*testing.T)) (err error) {
+	defer func() {
+		p := recover()
+		if dead, is := p.(error); is && strings.HasPrefix(dead.Error(), "deadlock: ") {
+			err = fmt.Errorf("%w: it is in %s", errLeft, lefts())
+		} else if p != nil {
+			panic(p)
+		}
+	}()
+	synctest.Test(t, f)
+	return nil
+}
+
+// lefts names the functions, nearest to what waits, that goroutines of a schedule are left in.
+func lefts() string {
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	var names []string
+	for dump := range strings.SplitSeq(string(all), "\n\n") {
+		state, calls, _ := strings.Cut(dump, "\n")
+		if !strings.Contains(state, "synctest bubble") {
+			continue
+		}
+		for call := range strings.Lines(calls) {
+			if end := strings.LastIndexByte(call, '('); end > 0 && !waiting.MatchString(call) {
+				names = append(names, call[:end])
+				break
+			}
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
+}
+
+// waiting are the lines of a goroutine that are no function of a lock or library.
+var waiting = regexp.MustCompile(`^(\t|created by |(runtime|time|sync|context|internal/\w+)\.)`)
+
 // panicVerdict is the verdict on a schedule in which the lock panicked.
 func panicVerdict(what string, h *history.History) checker.Verdict {
 	v := checker.Verdict{Checker: thePanic, Status: checker.Fail, Cause: thePanic, Violations: 1, Summary: what, Story: []string{what}}
@@ -100,53 +146,77 @@ func (o *Options) say(prefix string, c *Choice) {
 
 // tail keeps the end of what was written: the schedule that a process was at, and what it died of.
 type tail struct {
-	bytes.Buffer
+	text      bytes.Buffer // not embedded: it would be filled past Write
 	schedules int
 }
 
 const mostTail = 1 << 20
 
 func (t *tail) Write(b []byte) (int, error) {
-	if bytes.HasPrefix(b, []byte(beginsSchedule)) {
-		t.Reset()
+	n, begins := len(b), []byte(beginsSchedule+"\n")
+	t.schedules += bytes.Count(b, begins)
+	if at := bytes.LastIndex(b, begins); at >= 0 {
+		t.text.Reset()
+		b = b[at:]
 	}
-	t.schedules += bytes.Count(b, []byte(beginsSchedule+"\n"))
-	if t.Len() < mostTail {
-		t.Buffer.Write(b)
+	if t.text.Len() < mostTail {
+		t.text.Write(b)
 	}
-	return len(b), nil
+	return n, nil
+}
+
+// last is what it ends with: the reason, if the runtime gives one.
+func (t *tail) last() string {
+	text := strings.TrimSpace(t.text.String())
+	if at := dump.FindStringIndex(text); at != nil {
+		text, _, _ = strings.Cut(text[at[0]:], "\n")
+	}
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 // ourOwn begins the methods of this package: a panic in one of them is no lock's.
 const ourOwn = "hammerlock/explore.(*"
 
-// panicked is what an exploration found whose process died of a panic; nil if it died of something else.
-func (t *tail) panicked() *Found {
-	text := t.String()
-	at := strings.Index(text, "\npanic: ")
-	if at < 0 {
+// dump begins what the runtime says of the end of a process.
+var dump = regexp.MustCompile(`(?m)^(panic|fatal error): `)
+
+// mostOfDump is how many lines of it are kept.
+const mostOfDump = 16
+
+// died is what an exploration found whose process ended within a schedule: what its lock did there, up to the end. It is nil where that is
+// none of the lock's doing: before any schedule, by a signal, for want of memory, or in this package.
+func (t *tail) died(how error) *Found {
+	said, rest := t.text.String(), ""
+	if at := dump.FindStringIndex(said); at != nil {
+		said, rest = said[:at[0]], strings.TrimSpace(said[at[0]:])
+	}
+	parts := strings.SplitN(rest, "\n\n", 3) // what, the goroutine, all others
+	var exit *exec.ExitError
+	killed := errors.As(how, &exit) && exit.ExitCode() < 0
+	if t.schedules == 0 || killed || strings.Contains(parts[0], "out of memory") || len(parts) > 1 && strings.Contains(parts[1], "\n"+ourOwn) {
 		return nil
 	}
-	parts := strings.SplitN(strings.TrimSpace(text[at:]), "\n\n", 3) // what, the goroutine, all others
-	if len(parts) < 2 || strings.Contains(parts[1], "\n"+ourOwn) {
-		return nil
+	f := &Found{
+		Checker: thePanic, Cause: thePanic, Number: t.schedules, Summary: fmt.Sprintf("the lock ends its process: %v", how),
+		Trace: []string{"  the trace ended with the process; the deviations were:"},
 	}
-	dump := slices.Concat(strings.Split(parts[0], "\n"), strings.Split(parts[1], "\n"))
-	f := &Found{Checker: thePanic, Cause: thePanic, Number: t.schedules, Trace: []string{"  the trace ended with the process; the deviations were:"}}
-	before := text[:at]
-	before = before[max(strings.LastIndex(before, beginsSchedule), 0):]
-	for line := range strings.Lines(before) {
+	for line := range strings.Lines(said) {
 		var c Choice
-		if rest, ok := strings.CutPrefix(line, takesDeviation); ok && json.Unmarshal([]byte(rest), &c) == nil {
+		switch what, deviates := strings.CutPrefix(line, takesDeviation); {
+		case deviates && json.Unmarshal([]byte(what), &c) == nil:
 			f.Schedule = append(f.Schedule, c)
 			f.Trace = append(f.Trace, "* "+c.What)
-		}
-		if strings.TrimSpace(line) == endsSchedule {
+		case strings.TrimSpace(line) == endsSchedule:
 			f.Trace = append(f.Trace, "* all connections break: the schedule has ended")
+		case len(strings.TrimSpace(line)) > 0 && strings.TrimSpace(line) != beginsSchedule && len(f.Trace) < mostOfDump:
+			f.Trace = append(f.Trace, "  it writes: "+strings.TrimSpace(line))
 		}
 	}
-	f.Summary = "a goroutine of the lock panics: " + strings.TrimPrefix(dump[0], "panic: ")
-	f.Trace = append(f.Trace, dump[:min(len(dump), 16)]...)
+	if rest != "" {
+		lines := slices.Concat(strings.Split(parts[0], "\n"), strings.Split(strings.Join(parts[1:min(len(parts), 2)], ""), "\n"))
+		f.Summary = strings.Replace(lines[0], "panic: ", "a goroutine of the lock panics: ", 1)
+		f.Trace = append(f.Trace, lines[:min(len(lines), mostOfDump)]...)
+	}
 	f.Verdicts = []checker.Verdict{{Checker: thePanic, Status: checker.Fail, Cause: thePanic, Violations: 1, Summary: f.Summary, Story: slices.Clone(f.Trace)}}
 	return f
 }

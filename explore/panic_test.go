@@ -2,6 +2,9 @@ package explore
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -10,8 +13,8 @@ import (
 	"hammerlock/locks/known"
 )
 
-// fragile is a lease that panics when its extension or its release is refused for another reason than that it is lost: in that
-// call, when it is closed, or in a goroutine of its own.
+// fragile is a lease that ends badly when its release is refused for another reason than that it is lost: in that call, when it is
+// closed, in a goroutine of its own, or with its process.
 type fragile struct {
 	locks.Lock
 	where string
@@ -33,6 +36,9 @@ func (l fragile) Release(ctx context.Context, lease locks.Lease) error {
 			_ = nobody.Token
 		}()
 		<-done
+	case "an exit":
+		fmt.Fprintln(os.Stderr, "cannot go on")
+		os.Exit(7)
 	}
 	return err
 }
@@ -46,7 +52,7 @@ func (l fragile) Close() error {
 
 // fragileLocks are those locks, which the process of an exploration knows.
 func fragileLocks() (list []locks.Spec) {
-	for _, where := range []string{"Release", "Close", "a goroutine"} {
+	for _, where := range []string{"Release", "Close", "a goroutine", "an exit"} {
 		spec, _ := known.Find("lease")
 		open := spec.Open
 		spec.Name = where
@@ -56,7 +62,7 @@ func fragileLocks() (list []locks.Spec) {
 		}
 		list = append(list, spec)
 	}
-	return list
+	return append(list, strangeLocks()...)
 }
 
 // TestLivePanicOfALockIsFound: it is a violation with a schedule, and the process that explores it goes on or is survived.
@@ -67,6 +73,7 @@ func TestLivePanicOfALockIsFound(t *testing.T) {
 	}{
 		"Release":     {1, "Release by c0 panics: runtime error: invalid memory address or nil pointer dereference, in hammerlock/explore.fragile.Release (panic_test.go:", "* c0 SET p t1 NX PX 300 is lost"},
 		"Close":       {0, "Close by c0 panics: already closed, in hammerlock/explore.fragile.Close (panic_test.go:", "has released"},
+		"an exit":     {1, "the lock ends its process: exit status 7", "  it writes: cannot go on"},
 		"a goroutine": {1, "a goroutine of the lock panics: runtime error: invalid memory address or nil pointer dereference", "* all connections break: the schedule has ended"},
 	} {
 		r, err := InProcess(t.Context(), Orders{Lock: where, Options: bounded(1)})
@@ -76,6 +83,9 @@ func TestLivePanicOfALockIsFound(t *testing.T) {
 		f := r.Found
 		if r.Status != checker.Fail || f == nil || f.Checker != thePanic || len(f.Schedule) != want.deviations || !strings.HasPrefix(f.Summary, want.summary) {
 			t.Fatalf("%s: got %s, %+v, want a panic with %d deviations: %s", where, r.Verdict(), f, want.deviations, want.summary)
+		}
+		if f.Number < 1 {
+			t.Errorf("%s: found in schedule %d", where, f.Number)
 		}
 		if text := strings.Join(f.Trace, "\n"); !strings.Contains(text, want.trace) || len(f.Trace) > 40 {
 			t.Errorf("%s: the trace lacks %q, or is long:\n%s", where, want.trace, text)
@@ -90,7 +100,7 @@ func TestOurOwnPanicIsNoLocks(t *testing.T) {
 		for _, line := range []string{beginsSchedule + "\n", beginsSchedule + "\n", takesDeviation + `{"at":7,"option":2,"what":"c1 reply set: is lost"}` + "\n", "\npanic: oh\n\ngoroutine 7 [running]:\n" + goroutine + "\n\ngoroutine 1 [select]:\nmain()\n"} {
 			_, _ = said.Write([]byte(line))
 		}
-		f := said.panicked()
+		f := said.died(errors.New("exit status 2"))
 		if (f != nil) != lock || f != nil && (f.Number != 2 || len(f.Schedule) != 1 || f.Schedule[0].At != 7) {
 			t.Errorf("%s: got %+v, want that it is the lock's: %t", goroutine, f, lock)
 		}

@@ -25,29 +25,41 @@ func (b *Beyond) schedules() int {
 	return b.Schedules
 }
 
-// String goes on with what was said about the schedules up to the bound.
+// String counts them.
 func (b *Beyond) String() string {
-	if b.schedules() == 0 {
-		return ""
-	}
-	text := fmt.Sprintf(", and %s with up to %d (seed %d)", counted(b.Schedules, "random schedule"), b.Deviations, b.Seed)
+	text := fmt.Sprintf("%s with up to %s (seed %d)", counted(b.Schedules, "random schedule"), counted(b.Deviations, "deviation"), b.Seed)
 	if b.Wrong > 0 {
 		text += fmt.Sprintf(", %d of them cut short", b.Wrong)
 	}
 	return text
 }
 
+// after goes on with what was said about the schedules up to the bound.
+func (b *Beyond) after(text string) string {
+	if b.schedules() == 0 {
+		return ""
+	}
+	return text + b.String()
+}
+
 // mostBeyond is how many deviations a random schedule has at most beyond the bound.
 const mostBeyond = 4
 
-// random runs schedules with more deviations than the bound, until the budget ends. Each has so many, at decisions that are drawn
-// evenly from as many as the plain schedule has (as delay-bounded search does: Emmi, Qadeer, Rakamaric 2011).
-func (s *search) random() error {
+// random runs schedules with more than so many deviations, until the budget ends or there were as many as were asked for. Each has
+// so many, at decisions that are drawn evenly from as many as the plain schedule has (as delay-bounded search does: Emmi, Qadeer,
+// Rakamaric 2011).
+func (s *search) random(more int) error {
 	b := &Beyond{Deviations: s.o.Deviations + mostBeyond, Seed: s.o.Seed}
 	s.report.Beyond = b
 	r := rand.New(rand.NewPCG(s.o.Seed, 0))
-	for time.Since(s.begun) < s.o.Budget {
-		left, length := s.o.Deviations+1+r.IntN(mostBeyond), s.length
+	for s.o.Schedules == 0 || b.Schedules < s.o.Schedules {
+		if s.o.Budget > 0 && time.Since(s.begun) > s.o.Budget {
+			if s.o.Schedules > 0 {
+				s.report.Status, s.report.Reason = checker.Inconclusive, fmt.Sprintf("%d of %d random schedules were run", b.Schedules, s.o.Schedules)
+			}
+			return nil
+		}
+		left, length := more+1+r.IntN(b.Deviations-more), s.length
 		run, err := play(s.t, s.spec, &s.o, s.known, nil, nil, false, func(at, options int) int {
 			if options < 2 || r.IntN(max(length-at, 1)) >= left {
 				return 0

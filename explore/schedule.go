@@ -18,6 +18,7 @@ import (
 const (
 	mostSteps = 4000
 	mostRest  = 30 * time.Second
+	afterlife = time.Minute            // in which goroutines of the lock can end when all is over
 	nap       = 300 * time.Millisecond // of a rest: clients that ask nobody fill their lanes meanwhile
 )
 
@@ -70,7 +71,7 @@ func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice,
 	if err != nil {
 		return nil, err
 	}
-	synctest.Test(t, func(t *testing.T) {
+	left := inBubble(t, func(t *testing.T) {
 		w := newWorld(o.Clients, o.Sites, known)
 		if told {
 			w.trace = &trace{clock: w.clock, sites: o.Sites}
@@ -82,7 +83,7 @@ func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice,
 		}
 		s.close()
 	})
-	return s, err
+	return s, errors.Join(err, left)
 }
 
 func newSchedule(w *world, spec locks.Spec, o *Options) *schedule {
@@ -177,6 +178,7 @@ func (s *schedule) close() {
 		m.end()
 	}
 	s.w.links.Wait()
+	<-time.After(afterlife) // a library may sleep before it sees that it was closed
 }
 
 // keep takes an operation into the history. Of the dead nothing was heard any more, although their goroutines go on.

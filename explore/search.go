@@ -52,8 +52,8 @@ func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	if err == nil {
 		err = s.levels()
 	}
-	if errors.Is(err, locks.ErrServer) {
-		s.report.Status, s.report.Reason, err = checker.Inconclusive, err.Error(), nil
+	if errors.Is(err, locks.ErrServer) || errors.Is(err, errLeft) || errors.Is(err, errElsewhere) {
+		s.report.Status, s.report.Reason, s.report.Excluded, err = checker.Inconclusive, err.Error(), true, nil
 	}
 	s.report.Took = time.Since(s.begun)
 	return s.report, err
@@ -82,10 +82,16 @@ func merging(key func(*schedule) uint64) func(*schedule) bool {
 	}
 }
 
+// errElsewhere says that the lock does not use the servers that it was given.
+var errElsewhere = errors.New("the lock makes connections of its own, past those and the dialer that it is given: virtual time does not reach them")
+
 // levels runs one level after another.
 func (s *search) levels() error {
-	level := []*node{{}}
-	for d := 0; d <= s.o.Deviations; d++ {
+	level, most := []*node{{}}, s.o.Deviations
+	if s.o.Schedules > 0 {
+		most = 0 // the plain schedule says how long they are
+	}
+	for d := 0; d <= most; d++ {
 		s.report.Levels = append(s.report.Levels, Level{Deviations: d})
 		next, err := s.level(&s.report.Levels[d], level)
 		if err != nil || s.report.Found != nil {
@@ -93,8 +99,8 @@ func (s *search) levels() error {
 		}
 		level = next
 	}
-	if s.report.conclude(); s.o.Random && s.report.Status == checker.Pass {
-		return s.random()
+	if s.report.conclude(); s.report.Status == checker.Pass && (s.o.Random || s.o.Schedules > 0) {
+		return s.random(most)
 	}
 	return nil
 }
@@ -114,6 +120,9 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 		l.Schedules++
 		if again {
 			l.Again++
+		}
+		if n.parent == nil && s.spec.Sites != locks.NoSite && !run.w.wasDialled() {
+			return nil, errElsewhere
 		}
 		s.length = max(s.length, len(run.options))
 		switch {
@@ -137,7 +146,7 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 				l.Diverged++ // it depends on chance, as on the order of random tokens
 			}
 		}
-		if l.Deviations < s.o.Deviations {
+		if l.Deviations < s.o.Deviations && s.o.Schedules == 0 {
 			next = append(next, s.branch(n, run)...)
 		}
 	}

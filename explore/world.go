@@ -107,6 +107,13 @@ func (w *world) join(l *link) bool {
 	return !w.ended
 }
 
+// wasDialled tells whether any client has made a connection.
+func (w *world) wasDialled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.joined) > 0
+}
+
 // end closes all links: nothing that waits happens any more.
 func (w *world) end() {
 	w.mu.Lock()

@@ -23,9 +23,10 @@ type Site struct {
 
 	access Access // the rest of what its clients need: Access completes it
 	seeds  []*Node
-	byHand atomic.Pointer[Node] // the primary, where only an operator moves it
-	line   *Line                // that connections go over; nil = they are not cut
-	tls    *tls.Config          // of access.TLS
+	byHand atomic.Pointer[Node]                                              // the primary, where only an operator moves it
+	line   *Line                                                             // that connections go over; nil = they are not cut
+	tls    *tls.Config                                                       // of access.TLS
+	via    func(ctx context.Context, network, addr string) (net.Conn, error) // makes its connections; nil = the network does
 }
 
 // Addrs are the addresses that a client is given: of the sentinels if there are any, of the present primary

@@ -44,6 +44,9 @@ func (dialing) DialHook(next redis.DialHook) redis.DialHook {
 // connections go to where it is now, as if its name had been given another address; the old ones stay until
 // they break, or until their node answers that it is read-only.
 func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if s.via != nil {
+		return s.via
+	}
 	own := &net.Dialer{Timeout: s.dialTimeout(), LocalAddr: s.sourceAddr(o.Source)}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if to := s.movedTo(); to != "" {

@@ -2,6 +2,7 @@ package topologies
 
 import (
 	"context"
+	"net"
 	"os"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,12 @@ func (l *Line) dial(ctx context.Context, within time.Duration) error {
 	defer cancel()
 	<-ctx.Done()
 	return os.ErrDeadlineExceeded
+}
+
+// Via lets a function make all connections of clients to the site, where its servers are in no network.
+func (s *Site) Via(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Site {
+	s.via = dial
+	return s
 }
 
 // Over lets all connections of clients to the site, made from now on, go over a line.

@@ -62,6 +62,8 @@ func (e Env) exploreCommand() *cobra.Command {
 	x.duration(flag{session, "hold", "how long a holder stays, in virtual time"}, &x.o.Hold)
 	x.duration(flag{session, "pause", "how long a paused client is paused, in virtual time"}, &x.o.Pause)
 	x.toggle(flag{session, "random", "go on with random schedules of more deviations until the budget ends"}, "", &x.o.Random)
+	x.integer(flag{session, "schedules", "so many random schedules in all, with up to as many deviations, in place of all up to the bound;\n" +
+		"without --lock of every right lock that can be explored"}, &x.o.Schedules, 0)
 	x.seed("of the random schedules (default: drawn and printed)")
 	x.text(flag{session, "sweep", "in place of one exploration: where one deviation breaks a lock while a number of it grows, as in\n" +
 		"pause=0..2ttl, delay=0..2ttl (messages), hang=0..5ttl or clock=0..2ttl (servers)"}, "range", &x.sweep)
@@ -135,17 +137,43 @@ func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err
 	} else if x.svg != "" {
 		x.mistake("--svg draws a sweep: it needs --sweep")
 	}
+	x.o.Seed = x.plan.Workload.Seed
+	if x.o.Schedules > 0 && !x.flags.Changed("budget") {
+		x.o.Budget = aNight
+	}
 	for _, spec := range x.locks {
 		if err := explore.Excluded(spec, x.o); err != nil {
 			x.mistake("--lock %s cannot be explored: %v", spec.Name, err)
 		}
-		x.o.Seed = x.plan.Workload.Seed
 		list = append(list, explore.Orders{Lock: spec.Name, Options: x.o, Sweep: sweep, Real: x.real})
+	}
+	if x.o.Schedules > 0 && !x.flags.Changed("lock") {
+		list = x.ofRight()
 	}
 	for _, m := range x.o.Check() {
 		x.mistake("%s", m)
 	}
 	return list, x.invalid()
+}
+
+// aNight is how long random schedules are run at most if no budget was given.
+const aNight = 12 * time.Hour
+
+// ofRight shares the random schedules out among all right locks that can be explored.
+func (x *exploreOptions) ofRight() (list []explore.Orders) {
+	for _, spec := range known.Locks {
+		o := x.o
+		if brief := explore.Briefly(spec); !spec.Sites.Fits(o.Sites) {
+			o.Sites, o.Visits = brief.Sites, brief.Visits
+		}
+		if spec.Broken == "" && explore.Excluded(spec, o) == nil {
+			list = append(list, explore.Orders{Lock: spec.Name, Options: o})
+		}
+	}
+	for i := range list {
+		list[i].Options.Schedules = (x.o.Schedules + len(list) - 1) / len(list)
+	}
+	return list
 }
 
 // one explores a lock and saves its counterexample as a run.
@@ -182,7 +210,10 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 // command repeats an exploration.
 func (x *exploreOptions) command(o explore.Orders) string {
 	further := " --random=false"
-	if o.Options.Random {
+	switch {
+	case o.Options.Schedules > 0:
+		further = fmt.Sprintf(" --schedules %d --seed %d", o.Options.Schedules, o.Options.Seed)
+	case o.Options.Random:
 		further = fmt.Sprintf(" --seed %d", o.Options.Seed)
 	}
 	return fmt.Sprintf("verify explore --lock %s --clients %d --together=%t --visits %d --sites %d --deviations %d --ttl %v --hold %v --pause %v",

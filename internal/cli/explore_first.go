@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -53,14 +52,15 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 		switch {
 		case err != nil && stop.Err() != nil:
 			return not, true, nil // the runs say why they ended
-		case errors.Is(err, explore.ErrEndless):
-			n.Why, n.Unasked = err.Error(), true
+		case err == nil && r.Excluded:
+			n.Why = r.Verdict()
 			not = append(not, n)
-		case err != nil:
-			return not, false, err
-		case r.Status == checker.Inconclusive:
+		case err == nil && r.Unfinished():
 			n.Why, n.Unasked = r.Verdict(), true
 			not = append(not, n)
+		case err != nil:
+			r = explore.Report{Lock: lock.Name, Status: checker.Inconclusive, Reason: err.Error()}
+			fallthrough
 		default:
 			o.explored = append(o.explored, explored(r, dir, x.command(orders)))
 		}
