@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
 	"hammerlock/topologies"
@@ -89,7 +90,7 @@ func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number i
 // see records the lock of a page if a node has it.
 func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lock string, number int, n *topologies.Node) error {
 	call := lane.Clock().Now()
-	token, until, err := holding(ctx, n, lock, lane.Clock())
+	token, until, err := holding(lock, lane.Clock(), func(args ...any) *redis.Cmd { return n.Do(ctx, args...) })
 	if err == nil && token != 0 {
 		lane.Mark(&history.Op{
 			Kind: kind, Key: int32(key), Call: call, Value: int64(number), Token: token, Until: until, Outcome: history.OK,
@@ -98,9 +99,13 @@ func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lo
 	return err
 }
 
-// holding reads a lock's key: the hash of its token, 0 if there is none, and when the server removes it by itself.
-func holding(ctx context.Context, n *topologies.Node, name string, clock *history.Clock) (uint64, time.Duration, error) {
-	text, err := n.Do(ctx, "TYPE", name).Text()
+// goneKey and lastingKey are what PTTL says of a key that is not there, and of one that does not expire.
+const goneKey, lastingKey = -2, -1
+
+// holding reads a lock's key: the hash of its token, 0 if there is none, and when the server removes it by itself. A key that expires
+// meanwhile is gone.
+func holding(name string, clock *history.Clock, do func(args ...any) *redis.Cmd) (uint64, time.Duration, error) {
+	text, err := do("TYPE", name).Text()
 	if err != nil && strings.HasPrefix(err.Error(), "MOVED") {
 		return 0, 0, nil // another node of the cluster has it
 	}
@@ -109,10 +114,10 @@ func holding(ctx context.Context, n *topologies.Node, name string, clock *histor
 	case err != nil:
 		return 0, 0, err
 	case text == "string":
-		token, err = n.Do(ctx, "GET", name).Text()
+		token, err = do("GET", name).Text()
 	case text == "hash":
 		var fields []string
-		fields, err = n.Do(ctx, "HKEYS", name).StringSlice()
+		fields, err = do("HKEYS", name).StringSlice()
 		token = strings.Join(fields, " ")
 	default:
 		return 0, 0, nil
@@ -120,10 +125,12 @@ func holding(ctx context.Context, n *topologies.Node, name string, clock *histor
 	if err != nil || token == "" {
 		return 0, 0, nil // it has just expired
 	}
-	left, err := strconv.ParseInt(fmt.Sprint(n.Do(ctx, "PTTL", name).Val()), 10, 64)
-	until := history.Forever
-	if err == nil && left >= 0 {
-		until = clock.Now() + time.Duration(left)*time.Millisecond
+	switch left, err := do("PTTL", name).Int64(); {
+	case err != nil, left == goneKey:
+		return 0, 0, err
+	case left == lastingKey:
+		return history.Hash(token), history.Forever, nil
+	default:
+		return history.Hash(token), clock.Now() + time.Duration(left)*time.Millisecond, nil
 	}
-	return history.Hash(token), until, nil
 }
