@@ -21,79 +21,138 @@ type Claim struct {
 	Command string         `json:"command,omitempty"`
 }
 
-// claim is one that can be made, with the verdicts that are on it: those of some checkers but for the causes that are on
-// another claim.
+// claim is one that can be made. A failure is on the claim that its cause breaks, else on the first one that its checker is of. It
+// holds only if all of its judges passed in one run.
 type claim struct {
 	name, says string
 	made       func(*history.Claims) bool
-	checkers   []string
-	causes     []string // of any checker
+	judges     []string // the checkers that tell whether it holds; the first one must
+	causes     []string // of failures, of any checker, that break it
+	blames     []string // the checkers whose other failures break it
+	in         string   // the scenario that alone tries it; empty = any run does
 }
 
 var claims = []claim{
-	{"excludes", "one holder at a time", func(c *history.Claims) bool { return c.Excludes }, []string{"exclusion", "lost-updates", "linearizable"},
-		[]string{"over-claim", "silent-reacquire"}},
-	{"expires", "a hold ends by itself, and not before its lease is over", func(c *history.Claims) bool { return c.Expires }, []string{"lease-validity"},
-		[]string{"deadlock", "premature-loss", "ttl-too-long"}},
-	{"owned", "only the owner can release, and gets the correct answer", func(c *history.Claims) bool { return c.Owned }, []string{"release"},
-		[]string{"foreign-release"}},
-	{"cleans", "nothing stays in the servers of what was released or refused", func(c *history.Claims) bool { return c.Cleans }, nil,
-		[]string{"leak", "leftover", "phantom"}},
-	{"fences", "every grant has a greater fencing token", func(c *history.Claims) bool { return c.Fences }, []string{"fencing"}, nil},
-	{"ordered", "waiters are served in their order", func(c *history.Claims) bool { return c.Ordered }, []string{"fairness"}, nil},
-	{"reentrant", "a holder can acquire again", func(c *history.Claims) bool { return c.Reentrant }, []string{"reentrancy"}, nil},
-	{"renews", "a lease is renewed until it is released, or its holder is told", func(c *history.Claims) bool { return c.Renews }, nil,
-		[]string{"renewal-failure"}},
-	{"serves", "who waits is granted the lock when it is free", func(*history.Claims) bool { return true }, []string{"liveness"}, nil},
+	{name: "excludes", says: "one holder at a time", made: func(c *history.Claims) bool { return c.Excludes && c.Permits == 0 },
+		judges: exclusive, blames: exclusive, causes: overlaps},
+	{name: "permits", says: "no more permits are held at once than there are", made: func(c *history.Claims) bool { return c.Permits > 0 },
+		judges: exclusive, blames: exclusive, causes: overlaps},
+	{name: "readers", says: "readers share it, and what they read does not change", made: func(c *history.Claims) bool { return c.Readers },
+		judges: []string{"lost-updates", "exclusion"}, causes: []string{"changed-read"}},
+	{name: "upgrades", says: "a reader can become the writer, and no other comes between", made: func(c *history.Claims) bool { return c.Upgrades },
+		judges: exclusive, in: "upgrade"},
+	{name: "writers", says: "a writer that waits gets it although readers keep coming", made: func(c *history.Claims) bool { return c.Writers },
+		judges: []string{history.Liveness}, causes: []string{"starved"}, in: "steady-readers"},
+	{name: "expires", says: "a hold ends by itself, and not before its lease is over", made: func(c *history.Claims) bool { return c.Expires },
+		judges: leased, blames: leased, causes: []string{"deadlock", "premature-loss", "ttl-too-long"}},
+	{name: "owned", says: "only the owner can release, and gets the correct answer", made: func(c *history.Claims) bool { return c.Owned },
+		judges: []string{"release"}, blames: []string{"release"}, causes: []string{"foreign-release"}},
+	{name: "cleans", says: "nothing stays in the servers of what was released or refused", made: func(c *history.Claims) bool { return c.Cleans },
+		judges: []string{history.Liveness}, causes: []string{"leak", "leftover", "phantom"}},
+	{name: "fences", says: "every grant has a greater fencing token", made: func(c *history.Claims) bool { return c.Fences },
+		judges: []string{"fencing"}, blames: []string{"fencing"}},
+	{name: "ordered", says: "waiters are served in their order", made: func(c *history.Claims) bool { return c.Ordered },
+		judges: []string{history.Fairness}, blames: []string{history.Fairness}},
+	{name: "reentrant", says: "a holder can acquire again", made: func(c *history.Claims) bool { return c.Reentrant },
+		judges: []string{"reentrancy"}, blames: []string{"reentrancy"}},
+	{name: "renews", says: "a lease is renewed until it is released, or its holder is told", made: func(c *history.Claims) bool { return c.Renews },
+		judges: leased, causes: []string{"renewal-failure"}},
+	{name: "wakes", says: "a release wakes who waits", made: func(c *history.Claims) bool { return c.Wakes },
+		judges: []string{history.Liveness}, causes: []string{"lost-wakeup"}},
+	{name: "serves", says: "who waits is granted the lock when it is free", made: func(*history.Claims) bool { return true },
+		judges: []string{history.Liveness}, blames: []string{history.Liveness}},
 }
 
-// by tells whether a verdict is on the claim. A failure is on the claim that its cause belongs to, if it belongs to one.
-func (c *claim) by(v *checker.Verdict) bool {
-	if v.Status == checker.Fail {
-		for i := range claims {
-			if slices.Contains(claims[i].causes, v.Cause) {
-				return &claims[i] == c
-			}
+var (
+	exclusive = []string{"exclusion", "lost-updates", secondOpinion}
+	leased    = []string{"lease-validity"}
+	overlaps  = []string{"over-claim", "silent-reacquire"}
+)
+
+// enough is the checker without which no other one says that something holds; secondOpinion has the least to tell.
+const enough, secondOpinion = "activity", "linearizable"
+
+// broken is the claim, of those that were made, that a failure is on; nil if it is on none.
+func broken(made *history.Claims, v *checker.Verdict) (by *claim) {
+	for i := range claims {
+		c := &claims[i]
+		switch {
+		case !c.made(made):
+		case slices.Contains(c.causes, v.Cause):
+			return c
+		case by == nil && slices.Contains(c.blames, v.Checker):
+			by = c
 		}
 	}
-	return slices.Contains(c.checkers, v.Checker) || c.checkers == nil && v.Status == checker.Pass && v.Checker == "liveness"
+	return by
 }
 
-// Conformance is what the runs of one lock say of its claims, all that can be made. A claim holds if some run has tried it
-// and none has failed it; a failure with the shortest story speaks for all.
+// holds tells whether a run shows that the claim holds, else why it does not; empty if the run says nothing of it.
+func (c *claim) holds(r *Run) (proved bool, why string) {
+	if c.in != "" && r.Scenario != c.in {
+		return false, ""
+	}
+	for i := range r.Verdicts {
+		v := &r.Verdicts[i]
+		switch judge := slices.Contains(c.judges, v.Checker); {
+		case judge && v.Status == checker.Inconclusive, v.Checker == enough && v.Status != checker.Pass:
+			return false, sentence(v)
+		case judge && v.Status == checker.Fail:
+			return false, "what breaks another claim hides it: " + sentence(v)
+		}
+		proved = proved || v.Checker == c.judges[0] && v.Status == checker.Pass
+	}
+	return proved, ""
+}
+
+// Conformance is what the runs of one lock say of its claims, all that can be made. A claim holds if some run has judged it
+// and none has failed it; a failure with the shortest story of an exact checker speaks for all.
 func Conformance(made history.Claims, runs []Run) (all []Claim) {
 	for i := range claims {
 		c := &claims[i]
 		f := Claim{Claim: c.name, Says: c.says, Status: checker.NotJudged, Summary: "the lock does not claim it"}
 		if c.made(&made) {
-			f.Status, f.Summary = checker.Inconclusive, "no run has tried it"
-			f.weigh(c, runs)
+			f.weigh(c, &made, runs)
 		}
 		all = append(all, f)
 	}
 	return all
 }
 
-func (f *Claim) weigh(c *claim, runs []Run) {
-	passed := 0
+func (f *Claim) weigh(c *claim, made *history.Claims, runs []Run) {
+	held, told := 0, checker.Verdict{}
+	f.Status, f.Summary = checker.Inconclusive, "no run has tried it"
 	for i := range runs {
 		for k := range runs[i].Verdicts {
 			v := &runs[i].Verdicts[k]
-			if !c.by(v) {
-				continue
-			}
-			if v.Status == checker.Pass {
-				passed++
-			}
-			worse := v.Status == checker.Fail && (f.Status != checker.Fail || len(v.Story) < len(f.Story))
-			if worse || v.Status == checker.Inconclusive && f.Status == checker.Inconclusive && f.Run == "" {
+			if v.Status == checker.Fail && broken(made, v) == c && (f.Status != checker.Fail || plainer(v, &told)) {
+				told = *v
 				f.Status, f.Summary, f.Story, f.Run, f.Command = v.Status, sentence(v), v.Story, runs[i].Combination(), runs[i].Command
 			}
 		}
+		switch proved, why := c.holds(&runs[i]); {
+		case proved:
+			held++
+		case why != "" && f.Status == checker.Inconclusive && f.Run == "":
+			f.Summary, f.Run, f.Command = why, runs[i].Combination(), runs[i].Command
+		}
 	}
-	if f.Status != checker.Fail && passed > 0 {
-		*f = Claim{Claim: f.Claim, Says: f.Says, Status: checker.Pass, Summary: "in " + human.Quantity(passed, "verdict")}
+	if f.Status != checker.Fail && held > 0 {
+		*f = Claim{Claim: f.Claim, Says: f.Says, Status: checker.Pass, Summary: "in " + human.Quantity(int64(held), "run")}
 	}
+}
+
+// plainer tells whether a failure says more in fewer words than another. The second opinion knows of no times and holders.
+func plainer(v, other *checker.Verdict) bool {
+	rank := func(v *checker.Verdict) (bool, int) {
+		return v.Checker == secondOpinion || len(v.Story) == 0, len(v.Story)
+	}
+	poor, lines := rank(v)
+	others, theirs := rank(other)
+	if poor != others {
+		return others
+	}
+	return lines < theirs
 }
 
 // WriteConformance writes what holds, claim by claim, and the shortest story for each that does not.

@@ -9,24 +9,37 @@ import (
 	"hammerlock/history"
 )
 
-// TestConformance: a failure belongs to the claim that its cause breaks, the shortest story tells of it, and what nobody tried
-// or claimed does not hold.
-func TestConformance(t *testing.T) {
-	verdict := func(name string, s checker.Status, cause string, story ...string) checker.Verdict {
-		return checker.Verdict{Checker: name, Status: s, Cause: cause, Summary: name, Story: story}
+func found(name string, s checker.Status, cause string, story ...string) checker.Verdict {
+	return checker.Verdict{Checker: name, Status: s, Cause: cause, Summary: name, Story: story}
+}
+
+func passed(names ...string) (all []checker.Verdict) {
+	for _, name := range names {
+		all = append(all, found(name, checker.Pass, ""))
 	}
-	runs := []Run{
-		{Topology: "single", Lock: "x", Scenario: "a", Command: "verify a", Verdicts: []checker.Verdict{
-			verdict("exclusion", checker.Fail, "foreign-release", "one", "two"), verdict("liveness", checker.Pass, ""), verdict("lost-updates", checker.Pass, "")}},
-		{Topology: "single", Lock: "x", Scenario: "b", Command: "verify b", Verdicts: []checker.Verdict{
-			verdict("release", checker.Fail, "foreign-release", "one"), verdict("liveness", checker.Fail, "leak", "key"), verdict("fencing", checker.NotJudged, ""),
-			verdict("lease-validity", checker.Inconclusive, "")}},
-	}
-	got := map[string]Claim{}
-	all := Conformance(history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true}, runs)
+	return all
+}
+
+// told is what the runs say of the claims, by name.
+func told(made history.Claims, runs ...Run) (map[string]Claim, []Claim) {
+	got, all := map[string]Claim{}, Conformance(made, runs)
 	for _, c := range all {
 		got[c.Claim] = c
 	}
+	return got, all
+}
+
+// TestConformance: a failure belongs to the claim that its cause breaks, the shortest story tells of it, and what nobody tried
+// or claimed does not hold.
+func TestConformance(t *testing.T) {
+	runs := []Run{
+		{Topology: "single", Lock: "x", Scenario: "a", Command: "verify a", Verdicts: append(passed("activity", "liveness", "lost-updates"),
+			found("exclusion", checker.Fail, "foreign-release", "one", "two"))},
+		{Topology: "single", Lock: "x", Scenario: "b", Command: "verify b", Verdicts: append(passed("activity", "exclusion", "lost-updates"),
+			found("release", checker.Fail, "foreign-release", "one"), found("liveness", checker.Fail, "leak", "key"), found("fencing", checker.NotJudged, ""),
+			found("lease-validity", checker.Inconclusive, ""))},
+	}
+	got, all := told(history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true}, runs...)
 	for name, want := range map[string]checker.Status{
 		"excludes": checker.Pass, "owned": checker.Fail, "cleans": checker.Fail, "serves": checker.Pass, "fences": checker.NotJudged,
 		"expires": checker.Inconclusive, "reentrant": checker.Inconclusive, "renews": checker.NotJudged, "ordered": checker.NotJudged,
@@ -45,6 +58,54 @@ func TestConformance(t *testing.T) {
 	for _, want := range []string{"owned      DOES NOT HOLD", "fences     not claimed", "reentrant  INCONCLUSIVE   a holder can acquire again: no run has tried it", "repeat        verify b"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
+
+// TestNoClaimHoldsThatWasNotJudged: checkers that find nothing in a run in which too little was tried prove nothing, nor do those that
+// could not be judged, nor the second opinion alone; one run that was judged is enough.
+func TestNoClaimHoldsThatWasNotJudged(t *testing.T) {
+	all := []string{"exclusion", "lost-updates", "linearizable", "lease-validity", "release", "liveness", "fairness", "fencing", "reentrancy"}
+	made := history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Ordered: true, Reentrant: true, Renews: true, Cleans: true, Wakes: true,
+		Readers: true, Upgrades: true, Writers: true}
+	scant := Run{Scenario: "upgrade", Verdicts: append(passed(all...), found("activity", checker.Inconclusive, ""))}
+	got, list := told(made, scant, scant)
+	for _, c := range list {
+		if claimed := c.Claim != "permits"; claimed != (c.Status == checker.Inconclusive) {
+			t.Errorf("too little was tried, and of %s it is said: %v, %s", c.Claim, c.Status, c.Summary)
+		}
+	}
+	if !strings.Contains(got["excludes"].Summary, "activity") {
+		t.Errorf("it is not said why: %+v", got["excludes"])
+	}
+	whole := Run{Scenario: "upgrade", Verdicts: passed(append(all, "activity")...)}
+	for name, want := range map[string]checker.Status{"excludes": checker.Pass, "upgrades": checker.Pass, "wakes": checker.Pass, "readers": checker.Pass,
+		"writers": checker.Inconclusive, "permits": checker.NotJudged} {
+		if got, _ := told(made, scant, whole); got[name].Status != want {
+			t.Errorf("%s: got %v, %s, want %v", name, got[name].Status, got[name].Summary, want)
+		}
+	}
+	blind := Run{Verdicts: append(passed("activity", "linearizable", "lost-updates"), found("exclusion", checker.Inconclusive, ""))}
+	if got, _ := told(made, blind); got["excludes"].Status != checker.Inconclusive {
+		t.Errorf("the second opinion alone: %+v", got["excludes"])
+	}
+}
+
+// TestTheStoryIsTheCheckersOwn: it is the shortest one that tells anything, of the second opinion only if there is no other, and a
+// failure that no claim of the lock names breaks that of its checker.
+func TestTheStoryIsTheCheckersOwn(t *testing.T) {
+	porcupine := found("linearizable", checker.Fail, "not-linearizable", "no order")
+	run := Run{Verdicts: []checker.Verdict{porcupine, found("lost-updates", checker.Fail, "exclusion"), found("exclusion", checker.Fail, "double-grant", "w1", "w2")}}
+	if got, _ := told(history.Claims{Excludes: true}, run); len(got["excludes"].Story) != 2 {
+		t.Errorf("got %+v, want the story of exclusion", got["excludes"])
+	}
+	if got, _ := told(history.Claims{Excludes: true}, Run{Verdicts: []checker.Verdict{porcupine}}); got["excludes"].Status != checker.Fail || len(got["excludes"].Story) != 1 {
+		t.Errorf("got %+v, want the second opinion", got["excludes"])
+	}
+	foreign := Run{Verdicts: append(passed("activity"), found("exclusion", checker.Fail, "foreign-release", "w1"))}
+	for claim, made := range map[string]history.Claims{"owned": {Excludes: true, Owned: true}, "excludes": {Excludes: true}, "permits": {Excludes: true, Permits: 3}} {
+		if got, _ := told(made, foreign); got[claim].Status != checker.Fail {
+			t.Errorf("%+v: got %+v, want that %s does not hold", made, got[claim], claim)
 		}
 	}
 }

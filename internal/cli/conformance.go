@@ -3,13 +3,13 @@ package cli
 import (
 	"context"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"hammerlock/checker"
 	"hammerlock/history"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
 	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/scenarios"
@@ -37,6 +37,20 @@ func (e Env) conformanceCommand() *cobra.Command {
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int { return e.conformance(ctx, s, c, o, args) }))
 }
 
+// undecided names the claims that no run has judged.
+func undecided(all []results.Claim) string {
+	var names []string
+	for _, c := range all {
+		if c.Status == checker.Inconclusive {
+			names = append(names, c.Claim)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "no run could judge the claims " + human.List(names)
+}
+
 func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *options, args []string) int {
 	for _, name := range args[:min(len(args), 1)] {
 		lock, err := locksOf(o.plan.Known).find(name)
@@ -58,9 +72,10 @@ func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *op
 	lock := job.Combinations[0].Lock
 	all := results.Conformance(lock.Claims, runs)
 	x := exit(s.stop, judgements(o.plan.Out, runs), nil, nil)
-	if x.Code == Inconclusive && !slices.ContainsFunc(all, func(c results.Claim) bool { return c.Status == checker.Inconclusive }) {
-		x = Exit{} // every claim was decided by some run
+	if x.Code == Inconclusive {
+		x = Exit{} // what counts is whether every claim was decided by some run
 	}
+	x = x.undecided(undecided(all))
 	return e.answer(o, result{x, struct {
 		Schema int             `json:"schema"`
 		Exit   Exit            `json:"exit"`
