@@ -80,7 +80,7 @@ func (s *Site) SentinelLogin() (user, password string) {
 type ClientOptions struct {
 	Name        string
 	Source      int           // 1 or more: links identify the client as ClientParty(Source)
-	ReadTimeout time.Duration // for a reply; one second if zero
+	ReadTimeout time.Duration // for a reply, and for a connection if it is longer than that has; one second if zero
 	Traffic     *Traffic      // counts, if not nil
 	// LibraryRetries leaves the library's own retry policy on: the bug that the suite must find.
 	LibraryRetries bool
@@ -161,7 +161,7 @@ func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 		SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
 		ClientName: o.Name, Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
-		DialTimeout: s.dialTimeout(), DialerRetries: 1, ReadTimeout: cmp.Or(o.ReadTimeout, clientReadTimeout),
+		DialTimeout: max(s.dialTimeout(), o.ReadTimeout), DialerRetries: 1, ReadTimeout: cmp.Or(o.ReadTimeout, clientReadTimeout),
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if o.LibraryRetries {
