@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hammerlock/internal/live"
 	"hammerlock/topologies"
 )
 
@@ -42,92 +43,98 @@ var reported = map[string]struct {
 	"setnx-heal":         {believesInItsSuccessor, lease},
 }
 
-func staysWhereOneWasRefused(t *testing.T, home *bench, s Spec, key string) bool {
+func staysWhereOneWasRefused(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	grant(t, a, key, briefly)
-	if _, err := b.Acquire(t.Context(), key, briefly); !refused(err) {
+	_, call := grantCalled(t, a, key, home.briefly)
+	_, err := b.Acquire(t.Context(), key, home.briefly)
+	if home.late(until(call, home.briefly)) {
+		return false
+	}
+	if !refused(err) {
 		t.Errorf("got %v, want a refusal", err)
 	}
-	outlive(2 * briefly)
+	outlive(2 * home.briefly)
 	return !home.free(t, s, key)
 }
 
-func shutsItsProcessOut(t *testing.T, home *bench, s Spec, key string) bool {
+func shutsItsProcessOut(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	held := grant(t, a, key, briefly)
-	outlive(2 * briefly)
+	held := grant(t, a, key, home.briefly)
+	outlive(2 * home.briefly)
 	if err := a.Release(t.Context(), held); !errors.Is(err, ErrLost) {
 		t.Errorf("got %v, want ErrLost", err)
 	}
-	_, err := b.Acquire(t.Context(), key, 10*time.Second)
+	_, err := b.Acquire(t.Context(), key, long)
 	return err != nil
 }
 
-func forgetsItsProcess(t *testing.T, home *bench, s Spec, key string) bool {
+func forgetsItsProcess(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	grant(t, a, key, 10*time.Second)
+	grant(t, a, key, long)
 	for i := range len(registry{}.newest) {
-		grant(t, b, fmt.Sprint(key, "-", i), 10*time.Second)
+		grant(t, b, fmt.Sprint(key, "-", i), long)
 	}
-	_, err := b.Acquire(t.Context(), key, 10*time.Second)
+	_, err := b.Acquire(t.Context(), key, long)
 	return err == nil
 }
 
-func takesBack(t *testing.T, home *bench, s Spec, key string) bool {
+func takesBack(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	held := grant(t, a, key, briefly)
-	outlive(2 * briefly)
-	next := grant(t, b, key, 10*time.Second)
-	_, err := a.Extend(t.Context(), held, 10*time.Second)
+	held := grant(t, a, key, home.briefly)
+	outlive(2 * home.briefly)
+	next := grant(t, b, key, long)
+	_, err := a.Extend(t.Context(), held, long)
 	return err == nil && errors.Is(b.Release(t.Context(), next), ErrLost)
 }
 
-func entersAgainAfterAnother(t *testing.T, home *bench, s Spec, key string) bool {
+func entersAgainAfterAnother(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	grant(t, a, key, briefly)
-	outlive(2 * briefly)
-	must(t, b.Release(t.Context(), grant(t, b, key, 10*time.Second)))
-	_, err := a.Acquire(t.Context(), key, 10*time.Second)
+	grant(t, a, key, home.briefly)
+	outlive(2 * home.briefly)
+	must(t, b.Release(t.Context(), grant(t, b, key, long)))
+	_, err := a.Acquire(t.Context(), key, long)
 	return err == nil
 }
 
-func missesARelease(t *testing.T, home *bench, s Spec, key string) bool {
+func missesARelease(t *testing.T, home *stage, s Spec, key string) bool {
+	home.watch(t, home.sites[0])
 	a, b := home.pair(t, s)
-	held := grant(t, a, key, 10*time.Second)
-	if _, err := b.Acquire(t.Context(), key, 10*time.Second); !refused(err) {
+	held := grant(t, a, key, long)
+	if _, err := b.Acquire(t.Context(), key, long); !refused(err) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	must(t, a.Release(t.Context(), held))
-	ctx, cancel := context.WithTimeout(t.Context(), renewed)
-	defer cancel()
-	return (<-startWait(ctx, b, key)).err != nil
+	return !wakes(t, b, key, home.renewed) && !home.slow(home.renewed/4)
 }
 
-func outsleepsALease(t *testing.T, home *bench, s Spec, key string) bool {
+func outsleepsALease(t *testing.T, home *stage, s Spec, key string) bool {
+	home.watch(t, home.sites[0])
 	a, err := s.Open(home.env())
 	must(t, err)
 	b := open(t, s, home.env())
-	grant(t, a, key, renewed)
+	_, call := grantCalled(t, a, key, home.renewed)
 	must(t, a.Close())
-	if _, err := b.Acquire(t.Context(), key, renewed); !refused(err) {
+	_, err = b.Acquire(t.Context(), key, home.renewed)
+	if home.late(until(call, home.renewed)) {
+		return false
+	}
+	if !refused(err) {
 		t.Errorf("got %v, want a refusal", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*renewed)
-	defer cancel()
-	return (<-startWait(ctx, b, key)).err != nil
+	return !wakes(t, b, key, 2*home.renewed) && !home.slow(home.renewed/4)
 }
 
-func waitsForTheDead(t *testing.T, home *bench, s Spec, key string) bool {
+func waitsForTheDead(t *testing.T, home *stage, s Spec, key string) bool {
 	a, dead, b := open(t, s, home.env()), open(t, s, home.env()), open(t, s, home.env())
-	held := grant(t, a, key, 10*time.Second)
+	held := grant(t, a, key, long)
 	for _, l := range []Lock{dead, b} {
-		if _, err := l.Acquire(t.Context(), key, briefly); !refused(err) {
+		if _, err := l.Acquire(t.Context(), key, home.briefly); !refused(err) {
 			t.Errorf("got %v, want a refusal", err)
 		}
 	}
-	outlive(2 * briefly)
+	outlive(2 * home.briefly)
 	must(t, a.Release(t.Context(), held))
-	_, err := b.Acquire(t.Context(), key, briefly)
+	_, err := b.Acquire(t.Context(), key, home.briefly)
 	return err != nil
 }
 
@@ -158,7 +165,7 @@ func (*flaw) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 // flawed is an env whose client has a flaw.
 func (b *bench) flawed(t *testing.T) (Env, *flaw) {
 	e, f := b.env(), &flaw{}
-	c := b.top.Sites[0].Client(topologies.ClientOptions{})
+	c := b.top.Sites[0].Client(topologies.ClientOptions{ReadTimeout: live.Deadline})
 	t.Cleanup(func() { must(t, c.Close()) })
 	must(t, c.Ping(t.Context()).Err())
 	c.AddHook(f)
@@ -166,98 +173,107 @@ func (b *bench) flawed(t *testing.T) (Env, *flaw) {
 	return e, f
 }
 
-func refusesItself(t *testing.T, home *bench, s Spec, key string) bool {
+func refusesItself(t *testing.T, home *stage, s Spec, key string) bool {
 	e, f := home.flawed(t)
 	f.after.Store(true)
-	_, err := open(t, s, e).Acquire(t.Context(), key, 10*time.Second)
+	_, err := open(t, s, e).Acquire(t.Context(), key, long)
 	if home.free(t, s, key) {
 		t.Error("the command was not executed")
 	}
 	return refused(err)
 }
 
-func releasesNothing(t *testing.T, home *bench, s Spec, key string) bool {
+func releasesNothing(t *testing.T, home *stage, s Spec, key string) bool {
 	a := open(t, s, home.env())
-	held := grant(t, a, key, 10*time.Second)
+	held := grant(t, a, key, long)
 	for _, c := range home.sites {
 		must(t, c.Del(t.Context(), key).Err())
 	}
-	return a.Release(t.Context(), held) == nil
+	call := time.Now()
+	err := a.Release(t.Context(), held)
+	return !home.unheard(call) && err == nil
 }
 
-func refusesAMajority(t *testing.T, home *bench, s Spec, key string) bool {
+func refusesAMajority(t *testing.T, home *stage, s Spec, key string) bool {
 	for _, c := range home.sites[:2] {
 		must(t, c.Set(t.Context(), key, "somebody", 0).Err())
 	}
-	_, err := open(t, s, home.env()).Acquire(t.Context(), key, 10*time.Second)
-	return err != nil
+	return home.tried(t, open(t, s, home.env()), key) != nil
 }
 
-func grantsInAMinority(t *testing.T, _ *bench, s Spec, key string) bool {
-	home := newBench(t, homeName(s)) // its servers are paused
-	for _, n := range home.top.Nodes[:3] {
+func grantsInAMinority(t *testing.T, home *stage, s Spec, key string) bool {
+	own := newBench(t, homeName(s)) // its servers are paused
+	for _, n := range own.top.Nodes[:3] {
 		must(t, n.Pause())
 		defer func() { must(t, n.Resume()) }()
 	}
-	_, err := open(t, s, home.env()).Acquire(t.Context(), key, 10*time.Second)
+	home.watch(t, own.sites[3:]...)
+	_, err := open(t, s, own.env()).Acquire(t.Context(), key, long)
+	if err != nil {
+		home.slow(siteTimeout(long) / 2)
+	}
 	return err == nil
 }
 
-func endsAtAnError(t *testing.T, home *bench, s Spec, key string) bool {
+func endsAtAnError(t *testing.T, home *stage, s Spec, key string) bool {
+	home.watch(t, home.sites[0])
 	e, f := home.flawed(t)
-	held := grant(t, open(t, s, e), key, renewed)
+	held := grant(t, open(t, s, e), key, home.renewed)
 	f.before.Store(true)
-	outlive(2 * renewed)
-	select {
-	case <-held.Lost:
-		return false
-	default:
-		return home.free(t, s, key)
-	}
+	live.Wait(t, "a renewal", func() bool { return !f.before.Load() })
+	return home.renewal(t, key) < 0 && !home.slow(home.renewed/4) && !told(held)
 }
 
-func renewsWhatWasLeft(t *testing.T, home *bench, s Spec, key string) bool {
+func renewsWhatWasLeft(t *testing.T, home *stage, s Spec, key string) bool {
+	home.watch(t, home.sites[0])
 	e, f := home.flawed(t)
 	a := open(t, s, e)
-	held := grant(t, a, key, renewed)
+	held := grant(t, a, key, home.renewed)
 	f.before.Store(true)
 	if err := a.Release(t.Context(), held); !errors.Is(err, io.EOF) {
-		t.Errorf("release: got %v, want a broken connection", err)
+		if !home.slow(home.renewed / 4) { // else a renewal had the flaw
+			t.Errorf("release: got %v, want a broken connection", err)
+		}
+		return false
 	}
-	outlive(2 * renewed)
-	return !home.free(t, s, key)
+	renewed := home.renewal(t, key) >= 0
+	if !renewed {
+		home.slow(home.renewed / 4)
+	}
+	return renewed
 }
 
-func growsWithRenewals(t *testing.T, home *bench, s Spec, key string) bool {
-	grant(t, open(t, s, home.env()), key, renewed)
-	outlive(2 * renewed)
-	left, err := home.sites[0].PTTL(t.Context(), key).Result()
-	must(t, err)
-	return left > renewed
+func growsWithRenewals(t *testing.T, home *stage, s Spec, key string) bool {
+	home.watch(t, home.sites[0])
+	grant(t, open(t, s, home.env()), key, home.renewed)
+	grown := home.renewal(t, key) > home.renewed
+	if !grown {
+		home.slow(home.renewed / 4)
+	}
+	return grown
 }
 
-func takenBeforeItsEnd(t *testing.T, home *bench, s Spec, key string) bool {
-	const ttl = time.Second
+func takenBeforeItsEnd(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	grant(t, a, key, ttl)
-	outlive(ttl * 6 / 10)
-	_, err := b.Acquire(t.Context(), key, ttl)
-	return err == nil
+	_, call := grantCalled(t, a, key, home.renewed)
+	outlive(home.renewed * 6 / 10)
+	_, err := b.Acquire(t.Context(), key, home.renewed)
+	return !home.late(until(call, home.renewed)) && err == nil
 }
 
 // believesInItsSuccessor lets the lock change hands within an acquisition.
-func believesInItsSuccessor(t *testing.T, home *bench, s Spec, key string) bool {
+func believesInItsSuccessor(t *testing.T, home *stage, s Spec, key string) bool {
 	e := home.env()
 	b := open(t, s, e)
 	changed, second := false, error(nil)
 	change := func() {
 		changed = true
-		_, _ = b.Acquire(t.Context(), key, briefly)
-		outlive(2 * briefly)
-		_, second = b.Acquire(t.Context(), key, 10*time.Second)
+		_, _ = b.Acquire(t.Context(), key, home.briefly)
+		outlive(2 * home.briefly)
+		_, second = b.Acquire(t.Context(), key, long)
 	}
 	meanwhile(&e, change)
-	_, first := open(t, s, e).Acquire(t.Context(), key, 10*time.Second)
+	_, first := open(t, s, e).Acquire(t.Context(), key, long)
 	if !changed {
 		change()
 	}

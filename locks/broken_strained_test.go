@@ -25,42 +25,46 @@ var onlyStrained = map[string]struct {
 	"readers-expiry":     {endsWithTheFirstReader, redissonRW},
 }
 
-func mixesUpItsUsers(t *testing.T, home *bench, s Spec, key string) bool {
+func mixesUpItsUsers(t *testing.T, home *stage, s Spec, key string) bool {
 	a := open(t, s, home.env())
-	first := grant(t, a, key, 10*time.Second)
-	grant(t, a, key+"-other", 10*time.Second)
+	first := grant(t, a, key, long)
+	grant(t, a, key+"-other", long)
 	return errors.Is(a.Release(t.Context(), first), ErrLost)
 }
 
 // wakesWhoeverIsRefused lets one wait while another is refused: nobody has given anything back.
-func wakesWhoeverIsRefused(t *testing.T, home *bench, s Spec, key string) bool {
+func wakesWhoeverIsRefused(t *testing.T, home *stage, s Spec, key string) bool {
+	home.watch(t, home.sites[0])
 	a, b, c := open(t, s, home.env()), open(t, s, home.env()), open(t, s, home.env())
-	grant(t, a, key, 10*time.Second)
+	grant(t, a, key, long)
 	for _, l := range []Lock{b, c} {
-		if _, err := l.Acquire(t.Context(), key, 10*time.Second); !refused(err) {
+		if _, err := l.Acquire(t.Context(), key, long); !refused(err) {
 			t.Errorf("got %v, want a refusal", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), renewed)
+	ctx, cancel := context.WithTimeout(t.Context(), home.renewed)
 	defer cancel()
 	woken := startWait(ctx, b, key)
 	for {
-		if _, err := c.Acquire(t.Context(), key, 10*time.Second); !refused(err) {
+		if _, err := c.Acquire(t.Context(), key, long); !refused(err) {
 			t.Errorf("got %v, want a refusal", err)
 		}
 		select {
 		case w := <-woken:
+			if w.err != nil {
+				home.slow(home.renewed / 4)
+			}
 			return w.err == nil
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-func takesWhatIsOldToIt(t *testing.T, home *bench, s Spec, key string) bool {
+func takesWhatIsOldToIt(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	grant(t, a, key, 10*time.Second)
-	outlive(2 * briefly)
-	_, err := b.Acquire(t.Context(), key, briefly)
+	grant(t, a, key, long)
+	outlive(2 * home.briefly)
+	_, err := b.Acquire(t.Context(), key, home.briefly)
 	return err == nil
 }
 
@@ -71,7 +75,7 @@ func (b *bench) some(n int) Env {
 	return e
 }
 
-func twoPairsOfFour(t *testing.T, home *bench, s Spec, key string) bool {
+func twoPairsOfFour(t *testing.T, home *stage, s Spec, key string) bool {
 	for i := range 2 { // on each pair of sites, while somebody has the other one
 		for k, c := range home.sites[:4] {
 			must(t, c.Del(t.Context(), key).Err())
@@ -79,15 +83,14 @@ func twoPairsOfFour(t *testing.T, home *bench, s Spec, key string) bool {
 				must(t, c.Set(t.Context(), key, "somebody", 0).Err())
 			}
 		}
-		if _, err := open(t, s, home.some(4)).Acquire(t.Context(), key, 10*time.Second); err != nil {
+		if home.tried(t, open(t, s, home.some(4)), key) != nil {
 			return false
 		}
 	}
 	return true
 }
 
-func refusesTwoOfThree(t *testing.T, home *bench, s Spec, key string) bool {
+func refusesTwoOfThree(t *testing.T, home *stage, s Spec, key string) bool {
 	must(t, home.sites[0].Set(t.Context(), key, "somebody", 0).Err())
-	_, err := open(t, s, home.some(3)).Acquire(t.Context(), key, 10*time.Second)
-	return err != nil
+	return home.tried(t, open(t, s, home.some(3)), key) != nil
 }

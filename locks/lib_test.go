@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
@@ -16,23 +17,28 @@ import (
 
 func TestRedsyncTellsWhatIsCertain(t *testing.T) {
 	t.Parallel()
-	home := newBench(t, "redlock")
-	a, b := home.pair(t, libRedsync)
-	for down := range 5 {
-		held, err := a.Acquire(t.Context(), "k", 10*time.Second)
-		if granted := err == nil; granted != (down < 3) {
-			t.Errorf("%d of 5 sites down: %v", down, err)
-		}
-		if err == nil {
-			if _, busy := b.Acquire(t.Context(), "k", 10*time.Second); !refused(busy) {
-				t.Errorf("%d of 5 sites down, and taken: %v", down, busy)
+	played(t, nil, "k", func(home *stage, key string) {
+		home.bench = newBench(t, "redlock") // its servers are killed
+		a, b := home.pair(t, libRedsync)
+		for down := range 5 {
+			held, err := a.Acquire(t.Context(), key, long)
+			if home.unanswered(err) {
+				return
 			}
-			must(t, a.Release(t.Context(), held))
-		} else if outcome, _ := Classify(err); outcome != history.Failed {
-			t.Errorf("%d of 5 sites down: outcome %s of %v", down, outcome, err)
+			if granted := err == nil; granted != (down < 3) {
+				t.Errorf("%d of 5 sites down: %v", down, err)
+			}
+			if err == nil {
+				if busy := refusal(t, b, key); !refused(busy) {
+					t.Errorf("%d of 5 sites down, and taken: %v", down, busy)
+				}
+				if home.release(t, a, held); home.undecided != "" {
+					return
+				}
+			}
+			must(t, home.top.Nodes[down].Kill())
 		}
-		must(t, home.top.Nodes[down].Kill())
-	}
+	})
 }
 
 func TestRedsyncErrors(t *testing.T) {
@@ -72,13 +78,14 @@ func TestRedsyncErrors(t *testing.T) {
 }
 
 func TestRedsyncWaitsAsItsOwnLockDoes(t *testing.T) {
-	t.Parallel()
-	a := open(t, libRedsync, Env{Rand: newRand()})
-	start := time.Now()
-	wake, err := a.(Waiter).Wait(t.Context(), "k")
-	if took := time.Since(start); err != nil || wake != history.Poll || took < 50*time.Millisecond {
-		t.Errorf("by %s after %v: %v", wake, took, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		a := open(t, libRedsync, Env{Rand: newRand()})
+		start := time.Now()
+		wake, err := a.(Waiter).Wait(t.Context(), "k")
+		if err != nil || wake != history.Poll || time.Now().Before(start.Add(50*time.Millisecond)) {
+			t.Errorf("by %s after %v: %v", wake, -time.Until(start), err)
+		}
+	})
 }
 
 // TestLibrariesLeaveNothingWhenAVisitIsCalledOff calls off a visit and looks that nothing is left behind.
@@ -90,35 +97,37 @@ func TestLibrariesLeaveNothingWhenAVisitIsCalledOff(t *testing.T) {
 			a, b := home(s).pair(t, s)
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if held, err := a.Acquire(ctx, s.Name, 10*time.Second); err == nil {
+			if held, err := a.Acquire(ctx, s.Name, long); err == nil {
 				must(t, a.Release(t.Context(), held))
 			}
-			must(t, b.Release(t.Context(), grant(t, b, s.Name, 10*time.Second)))
+			grant(t, b, s.Name, long)
 		})
 	}
 }
 
 // firstOfTwelveTakesTheLast lets the first worker of a process try what the twelfth one holds.
-func firstOfTwelveTakesTheLast(t *testing.T, home *bench, s Spec, key string) bool {
+func firstOfTwelveTakesTheLast(t *testing.T, home *stage, s Spec, key string) bool {
 	e := home.env()
 	var workers []Lock
 	for range 12 {
 		workers = append(workers, open(t, s, e))
 	}
-	held := grant(t, workers[11], key, 10*time.Second)
-	if _, err := workers[1].Acquire(t.Context(), key, 10*time.Second); !refused(err) {
+	held := grant(t, workers[11], key, long)
+	if _, err := workers[1].Acquire(t.Context(), key, long); !refused(err) {
 		t.Errorf("the second of twelve: %v", err)
 	}
-	_, err := workers[0].Acquire(t.Context(), key, 10*time.Second)
+	_, err := workers[0].Acquire(t.Context(), key, long)
 	return err == nil && errors.Is(workers[11].Release(t.Context(), held), ErrLost)
 }
 
 // extendsWhatHasEnded lets somebody else have the lock in between.
-func extendsWhatHasEnded(t *testing.T, home *bench, s Spec, key string) bool {
+func extendsWhatHasEnded(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	held := grant(t, a, key, renewed) // five sites of a busy machine have to answer meanwhile
-	outlive(2 * renewed)
-	must(t, b.Release(t.Context(), grant(t, b, key, 10*time.Second)))
-	_, err := a.Extend(t.Context(), held, 10*time.Second)
-	return err == nil
+	held := grant(t, a, key, long)
+	for _, c := range home.sites {
+		must(t, c.Del(t.Context(), key).Err())
+	}
+	home.release(t, b, grant(t, b, key, long))
+	_, err := a.Extend(t.Context(), held, long)
+	return !home.unanswered(err) && err == nil
 }

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
+	"hammerlock/internal/live"
 	"hammerlock/topologies"
 )
 
@@ -25,19 +25,19 @@ func TestEveryLockThatClaimsReentryHasIt(t *testing.T) {
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			a, b := home(s).pair(t, s)
-			outer := grant(t, a, s.Name, 10*time.Second)
-			inner := grant(t, a, s.Name, 10*time.Second)
+			outer := grant(t, a, s.Name, long)
+			inner := grant(t, a, s.Name, long)
 			if outer.Count != 1 || inner.Count != 2 || outer.Token != inner.Token {
 				t.Errorf("outer %+v, inner %+v", outer, inner)
 			}
 			must(t, a.Release(t.Context(), inner))
-			if _, err := b.Acquire(t.Context(), s.Name, time.Second); !refused(err) {
+			if _, err := b.Acquire(t.Context(), s.Name, long); !refused(err) {
 				t.Errorf("after the inner release: %v, want a refusal", err)
 			}
 			must(t, a.Release(t.Context(), outer))
-			next := grant(t, b, s.Name, 10*time.Second)
+			next := grant(t, b, s.Name, long)
 			must(t, b.Release(t.Context(), next))
-			again := grant(t, a, s.Name, 10*time.Second)
+			again := grant(t, a, s.Name, long)
 			if again.Token == outer.Token || again.Count != 1 {
 				t.Errorf("a new hold %+v after %+v", again, outer)
 			}
@@ -73,7 +73,7 @@ func TestReentrantBearsLostReplies(t *testing.T) {
 	home := newBench(t, "single")
 	for _, s := range []Spec{reentrant, redisson} {
 		t.Run(s.Name, func(t *testing.T) {
-			client := home.top.Sites[0].Client(topologies.ClientOptions{})
+			client := home.top.Sites[0].Client(topologies.ClientOptions{ReadTimeout: live.Deadline})
 			defer func() { must(t, client.Close()) }()
 			d := &noAnswer{}
 			client.AddHook(d)
@@ -97,18 +97,18 @@ func TestReentrantBearsLostReplies(t *testing.T) {
 			}
 
 			d.next = 1
-			held, err := a.Acquire(t.Context(), key, 10*time.Second)
+			held, err := a.Acquire(t.Context(), key, long)
 			lost(err)
 			holds("1")
 			must(t, a.Release(t.Context(), held)) // gives back what was not heard
 			holds("")
 
-			outer := grant(t, a, key, 10*time.Second)
+			outer := grant(t, a, key, long)
 			d.next = 1
-			_, err = a.Acquire(t.Context(), key, 10*time.Second)
+			_, err = a.Acquire(t.Context(), key, long)
 			lost(err)
 			holds("2")
-			inner := grant(t, a, key, 10*time.Second) // the same again
+			inner := grant(t, a, key, long) // the same again
 			holds("2")
 			for range 2 {
 				d.next = 1
@@ -146,7 +146,7 @@ func TestRedissonKeepsRedissonsKeys(t *testing.T) {
 	if id, thread, ok := strings.Cut(held.Token, ":"); !ok || len(id) != 36 || thread != "1" {
 		t.Errorf("the owner is %q, want a UUID and a thread's number", held.Token)
 	}
-	if left := c.PTTL(t.Context(), "k").Val(); left < 29*time.Second || left > 30*time.Second {
+	if left := c.PTTL(t.Context(), "k").Val(); left <= 0 || left > redissonLease {
 		t.Errorf("a lease of %v, want the watchdog's 30 s", left)
 	}
 	must(t, a.Release(t.Context(), held))
@@ -161,8 +161,8 @@ func TestRedissonKeepsRedissonsKeys(t *testing.T) {
 	}
 
 	must(t, c.HSet(t.Context(), "k", "d1a6b1bc-54a2-4a2e-8d0f-6c0c7bb1f5b3:57", 2).Err())
-	must(t, c.PExpire(t.Context(), "k", 10*time.Second).Err())
-	if _, err := a.Acquire(t.Context(), "k", time.Second); !errors.Is(err, ErrBusy) {
+	must(t, c.PExpire(t.Context(), "k", long).Err())
+	if _, err := a.Acquire(t.Context(), "k", long); !errors.Is(err, ErrBusy) {
 		t.Errorf("while a Redisson client holds it: %v, want ErrBusy", err)
 	}
 	if keys := c.Keys(t.Context(), "*").Val(); !slices.Equal(keys, []string{"k"}) {

@@ -20,7 +20,6 @@ func share(t *testing.T, l Lock, key string, ttl time.Duration) Lease {
 // TestEveryLockThatClaimsSharersHasThem is about readers and permits, where scripts run and keys live in slots.
 func TestEveryLockThatClaimsSharersHasThem(t *testing.T) {
 	t.Parallel()
-	const ttl = 10 * time.Second
 	for _, topology := range []string{"single", "cluster"} {
 		home := newBench(t, topology)
 		for _, s := range every {
@@ -31,14 +30,14 @@ func TestEveryLockThatClaimsSharersHasThem(t *testing.T) {
 				t.Parallel()
 				a, b := home.pair(t, s)
 				key := s.Name + ":{page-0}"
-				first, second := share(t, a, key, ttl), share(t, b, key, ttl)
-				if _, err := b.Acquire(t.Context(), key, ttl); !errors.Is(err, ErrBusy) {
+				first, second := share(t, a, key, long), share(t, b, key, long)
+				if _, err := b.Acquire(t.Context(), key, long); !errors.Is(err, ErrBusy) {
 					t.Errorf("exclusive among two that share: %v, want ErrBusy", err)
 				}
-				first, err := a.Extend(t.Context(), first, ttl)
+				first, err := a.Extend(t.Context(), first, long)
 				must(t, errors.Join(err, a.Release(t.Context(), first), b.Release(t.Context(), second)))
-				held := grant(t, b, key, ttl)
-				if _, err := a.(Sharer).AcquireShare(t.Context(), key, ttl, 1); !errors.Is(err, ErrBusy) {
+				held := grant(t, b, key, long)
+				if _, err := a.(Sharer).AcquireShare(t.Context(), key, long, 1); !errors.Is(err, ErrBusy) {
 					t.Errorf("a share of what is exclusive: %v, want ErrBusy", err)
 				}
 				must(t, b.Release(t.Context(), held))
@@ -50,6 +49,7 @@ func TestEveryLockThatClaimsSharersHasThem(t *testing.T) {
 // TestSharesExpire is about leases of those who share, and what their late holders are told.
 func TestSharesExpire(t *testing.T) {
 	t.Parallel()
+	const briefly = 60 * time.Millisecond
 	home := newBench(t, "single")
 	for _, s := range every {
 		if s.Claims.Alone() || !s.Claims.Expires || s.Broken != "" {
@@ -59,7 +59,7 @@ func TestSharesExpire(t *testing.T) {
 			t.Parallel()
 			a, b := home.pair(t, s)
 			first := share(t, a, s.Name, briefly)
-			second := share(t, b, s.Name, 10*time.Second)
+			second := share(t, b, s.Name, long)
 			outlive(2 * briefly)
 			if err := a.Release(t.Context(), first); !errors.Is(err, ErrLost) {
 				t.Errorf("release after its lease: %v, want ErrLost", err)
@@ -68,7 +68,7 @@ func TestSharesExpire(t *testing.T) {
 				t.Errorf("extended after its lease: %v, want ErrLost", err)
 			}
 			must(t, b.Release(t.Context(), second))
-			must(t, a.Release(t.Context(), grant(t, a, s.Name, 10*time.Second)))
+			must(t, a.Release(t.Context(), grant(t, a, s.Name, long)))
 		})
 	}
 }
@@ -77,19 +77,19 @@ func TestUpgradesAreExclusive(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
 	a, b := home.pair(t, readWrite)
-	first, second := share(t, a, "k", 10*time.Second), share(t, b, "k", 10*time.Second)
+	first, second := share(t, a, "k", long), share(t, b, "k", long)
 	up := a.(Upgrader)
-	if _, err := up.Upgrade(t.Context(), first, time.Minute); !errors.Is(err, ErrBusy) {
+	if _, err := up.Upgrade(t.Context(), first, long); !errors.Is(err, ErrBusy) {
 		t.Errorf("a writer beside a reader: %v, want ErrBusy", err)
 	}
 	must(t, b.Release(t.Context(), second))
-	writer, err := up.Upgrade(t.Context(), first, time.Minute)
+	writer, err := up.Upgrade(t.Context(), first, long)
 	must(t, err)
-	if _, err := b.(Sharer).AcquireShare(t.Context(), "k", time.Minute, 1); !errors.Is(err, ErrBusy) {
+	if _, err := b.(Sharer).AcquireShare(t.Context(), "k", long, 1); !errors.Is(err, ErrBusy) {
 		t.Errorf("a reader beside a writer: %v, want ErrBusy", err)
 	}
 	must(t, a.Release(t.Context(), writer))
-	if _, err := up.Upgrade(t.Context(), first, time.Minute); !errors.Is(err, ErrLost) {
+	if _, err := up.Upgrade(t.Context(), first, long); !errors.Is(err, ErrLost) {
 		t.Errorf("of what it has given back: %v, want ErrLost", err)
 	}
 }
@@ -99,18 +99,18 @@ func TestAWriterThatGivesUpLetsReadersIn(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
 	a, b := home.pair(t, readWrite)
-	share(t, a, "k", 10*time.Second)
-	if _, err := b.Acquire(t.Context(), "k", 10*time.Second); !errors.Is(err, ErrBusy) {
+	share(t, a, "k", long)
+	if _, err := b.Acquire(t.Context(), "k", long); !errors.Is(err, ErrBusy) {
 		t.Fatalf("got %v, want ErrBusy", err)
 	}
-	if _, err := a.(Sharer).AcquireShare(t.Context(), "k", time.Second, 1); !errors.Is(err, ErrBusy) {
+	if _, err := a.(Sharer).AcquireShare(t.Context(), "k", long, 1); !errors.Is(err, ErrBusy) {
 		t.Errorf("a reader who comes after a writer: %v, want ErrBusy", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := b.(Waiter).Wait(ctx, "k")
 	must(t, err)
-	share(t, a, "k", time.Second)
+	share(t, a, "k", long)
 }
 
 func TestClaimsAreOffered(t *testing.T) {
@@ -137,43 +137,47 @@ func TestALockThatWaitsOffersIt(t *testing.T) {
 	}
 }
 
-func dropsItsReader(t *testing.T, home *bench, s Spec, key string) bool {
+func dropsItsReader(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	first := share(t, a, key, renewed)
-	share(t, b, key, 10*time.Second)
-	if _, err := a.(Upgrader).Upgrade(t.Context(), first, briefly); err == nil {
+	first := share(t, a, key, long)
+	share(t, b, key, long)
+	if _, err := a.(Upgrader).Upgrade(t.Context(), first, home.briefly); err == nil { // it may wait for so long
 		t.Error("two have it")
 	}
-	_, err := a.Extend(t.Context(), first, renewed)
+	_, err := a.Extend(t.Context(), first, long)
 	return errors.Is(err, ErrLost)
 }
 
-func overtakesAWriter(t *testing.T, home *bench, s Spec, key string) bool {
+func overtakesAWriter(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	share(t, a, key, 10*time.Second)
-	_, refusal := b.Acquire(t.Context(), key, 10*time.Second)
-	_, err := a.(Sharer).AcquireShare(t.Context(), key, 10*time.Second, 1)
+	share(t, a, key, long)
+	_, refusal := b.Acquire(t.Context(), key, long)
+	_, err := a.(Sharer).AcquireShare(t.Context(), key, long, 1)
 	return errors.Is(refusal, ErrBusy) && err == nil
 }
 
-func endsWithTheFirstReader(t *testing.T, home *bench, s Spec, key string) bool {
+func endsWithTheFirstReader(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	share(t, a, key, briefly)
-	share(t, b, key, 10*time.Second)
-	outlive(2 * briefly)
-	_, err := a.Acquire(t.Context(), key, briefly)
+	call := time.Now()
+	share(t, a, key, home.briefly)
+	share(t, b, key, long)
+	if home.late(until(call, home.briefly)) {
+		return false
+	}
+	outlive(2 * home.briefly)
+	_, err := a.Acquire(t.Context(), key, long)
 	return err == nil
 }
 
-func hasOnePermitMore(t *testing.T, home *bench, s Spec, key string) bool {
+func hasOnePermitMore(t *testing.T, home *stage, s Spec, key string) bool {
 	a, b := home.pair(t, s)
-	late := share(t, a, key, briefly)
-	outlive(2 * briefly)
-	share(t, b, key, 10*time.Second)
+	late := share(t, a, key, home.briefly)
+	outlive(2 * home.briefly)
+	share(t, b, key, long)
 	_ = a.Release(t.Context(), late) // a right one says that it is lost
 	for range s.Claims.Permits - 1 {
-		share(t, b, key, 10*time.Second)
+		share(t, b, key, long)
 	}
-	_, err := b.(Sharer).AcquireShare(t.Context(), key, 10*time.Second, 1)
+	_, err := b.(Sharer).AcquireShare(t.Context(), key, long, 1)
 	return err == nil
 }

@@ -3,27 +3,26 @@ package locks
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/live"
 )
 
 // awoken is what a Wait came to.
 type awoken struct {
 	wake history.Wake
 	err  error
-	took time.Duration
 }
 
 func startWait(ctx context.Context, w Lock, key string) <-chan awoken {
 	done := make(chan awoken, 1)
-	start := time.Now()
 	go func() {
 		wake, err := w.(Waiter).Wait(ctx, key)
-		done <- awoken{wake, err, time.Since(start)}
+		done <- awoken{wake, err}
 	}()
 	return done
 }
@@ -32,15 +31,25 @@ func startWait(ctx context.Context, w Lock, key string) <-chan awoken {
 // release after it cannot be missed.
 func (b *bench) subscribed(t *testing.T) {
 	t.Helper()
-	for range 1000 {
+	live.Wait(t, "a subscription", func() bool {
 		channels, err := b.sites[0].PubSubChannels(t.Context(), "*").Result()
 		must(t, err)
-		if len(channels) > 0 {
-			return
+		return len(channels) > 0
+	})
+}
+
+// awake is what a Wait comes to that is to end.
+func awake(t *testing.T, done <-chan awoken) (got awoken) {
+	t.Helper()
+	live.Wait(t, "that a waiter is woken", func() bool {
+		select {
+		case got = <-done:
+			return true
+		default:
+			return false
 		}
-		outlive(2 * time.Millisecond)
-	}
-	t.Fatal("nobody subscribed")
+	})
+	return got
 }
 
 func TestWaitersAreWokenByARelease(t *testing.T) {
@@ -51,19 +60,15 @@ func TestWaitersAreWokenByARelease(t *testing.T) {
 			home := newBench(t, "single")
 			// Two processes: a message must reach both.
 			a, b := open(t, s, home.env()), open(t, s, home.env())
-			held := grant(t, a, "k", 20*time.Second)
-			if _, err := b.Acquire(t.Context(), "k", 20*time.Second); !refused(err) {
+			held := grant(t, a, "k", long)
+			if _, err := b.Acquire(t.Context(), "k", long); !refused(err) {
 				t.Fatal(err)
 			}
 			done := startWait(t.Context(), b, "k")
 			home.subscribed(t)
 			must(t, a.Release(t.Context(), held))
-			got := <-done
-			// The release may come before the waiter looks: then it finds the lock free.
-			if got.err != nil || got.took > 2*time.Second {
-				t.Errorf("woken by %s after %v: %v", got.wake, got.took, got.err)
-			}
-			must(t, b.Release(t.Context(), grant(t, b, "k", time.Second)))
+			must(t, awake(t, done).err) // the release may come before the waiter looks: then it finds the lock free
+			must(t, b.Release(t.Context(), grant(t, b, "k", long)))
 		})
 	}
 }
@@ -73,11 +78,11 @@ func TestAMessageWakesAWaiterThatSleeps(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
 	a, b := home.pair(t, redisson)
-	grant(t, a, "k", 20*time.Second)
+	grant(t, a, "k", long)
 	done := startWait(t.Context(), b, "k")
 	home.subscribed(t)
 	must(t, home.sites[0].Publish(t.Context(), "redisson_lock__channel:{k}", "0").Err())
-	if got := <-done; got.err != nil || got.wake != history.Signal {
+	if got := awake(t, done); got.err != nil || got.wake != history.Signal {
 		t.Errorf("woken by %s: %v, want a signal", got.wake, got.err)
 	}
 }
@@ -87,7 +92,7 @@ func TestOneMessageWakesOneWaiterOfAProcess(t *testing.T) {
 	home := newBench(t, "single")
 	e := home.env()
 	a, b, c := open(t, redisson, e), open(t, redisson, e), open(t, redisson, e)
-	grant(t, a, "k", 20*time.Second)
+	grant(t, a, "k", long)
 	ctx, cancel := context.WithCancel(t.Context())
 	first, second := startWait(ctx, b, "k"), startWait(ctx, c, "k")
 	home.subscribed(t)
@@ -103,7 +108,7 @@ func TestOneMessageWakesOneWaiterOfAProcess(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	cancel()
-	if got := <-first; !errors.Is(got.err, context.Canceled) {
+	if got := awake(t, first); !errors.Is(got.err, context.Canceled) {
 		t.Errorf("called off, it says %v", got.err)
 	}
 }
@@ -111,41 +116,32 @@ func TestOneMessageWakesOneWaiterOfAProcess(t *testing.T) {
 // TestWaitersDoNotOutsleepALease lets a holder die: nobody sends a message.
 func TestWaitersDoNotOutsleepALease(t *testing.T) {
 	t.Parallel()
-	const ttl = 300 * time.Millisecond
 	for _, s := range []Spec{redisson, fair, handoff, handoffCohort} {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			home := newBench(t, "single")
-			var took time.Duration
-			for try := range 3 { // on a busy machine the lease can have ended before anybody waits for it
+			played(t, newBench(t, "single"), "k", func(home *stage, key string) {
+				a, err := s.Open(home.env())
+				must(t, err)
+				b := open(t, s, home.env())
+				home.watch(t, home.sites[0])
+				grant(t, a, key, home.renewed)
+				must(t, a.Close())
 				told := false
-				if took, told = afterADeath(t, home, s, fmt.Sprint("k", try), ttl); told && took <= 4*ttl {
-					return
+				live.Wait(t, "the lock of the dead", func() bool {
+					if _, err := b.Acquire(t.Context(), key, long); err == nil {
+						return true
+					}
+					got := awake(t, startWait(t.Context(), b, key))
+					must(t, got.err)
+					told = told || got.wake == history.LeaseEnd
+					return false
+				})
+				if !told && !home.slow(home.renewed/4) {
+					t.Error("it was not told of the lease's end")
 				}
-			}
-			t.Errorf("waited for %v after a lease of %v, or was not told of its end", took, ttl)
+			})
 		})
 	}
-}
-
-// afterADeath says how long a waiter waits for the lock of a worker that has died, and whether it was told of the lease's end.
-func afterADeath(t *testing.T, home *bench, s Spec, key string, ttl time.Duration) (took time.Duration, told bool) {
-	t.Helper()
-	a, err := s.Open(home.env())
-	must(t, err)
-	b := open(t, s, home.env())
-	grant(t, a, key, ttl)
-	must(t, a.Close())
-	start := time.Now()
-	for time.Since(start) < 5*time.Second {
-		if _, err := b.Acquire(t.Context(), key, ttl); err == nil {
-			break
-		}
-		wake, err := b.(Waiter).Wait(t.Context(), key)
-		must(t, err)
-		told = told || wake == history.LeaseEnd
-	}
-	return time.Since(start), told
 }
 
 func TestQueuesServeInOrder(t *testing.T) {
@@ -157,15 +153,14 @@ func TestQueuesServeInOrder(t *testing.T) {
 
 func servesInOrder(t *testing.T, s Spec) {
 	t.Parallel()
-	const ttl = 20 * time.Second
 	home := newBench(t, "single")
 	var crew []Lock
 	for range 5 {
 		crew = append(crew, open(t, s, home.env()))
 	}
-	held := grant(t, crew[0], "k", ttl)
+	held := grant(t, crew[0], "k", long)
 	for _, l := range crew[1:] { // they come in this order
-		if _, err := l.Acquire(t.Context(), "k", ttl); !errors.Is(err, ErrBusy) {
+		if _, err := l.Acquire(t.Context(), "k", long); !errors.Is(err, ErrBusy) {
 			t.Fatal(err)
 		}
 	}
@@ -173,38 +168,39 @@ func servesInOrder(t *testing.T, s Spec) {
 	for i, next := range crew[1:] {
 		must(t, last.Release(t.Context(), held))
 		for _, eager := range crew[i+2:] {
-			if _, err := eager.Acquire(t.Context(), "k", ttl); !errors.Is(err, ErrBusy) {
+			if _, err := eager.Acquire(t.Context(), "k", long); !errors.Is(err, ErrBusy) {
 				t.Errorf("somebody overtook waiter %d: %v", i, err)
 			}
 		}
-		held, last = grant(t, next, "k", ttl), next
+		held, last = grant(t, next, "k", long), next
 	}
 	must(t, last.Release(t.Context(), held))
 }
 
 func TestFairDropsDeadWaiters(t *testing.T) {
 	t.Parallel()
+	const briefly = 60 * time.Millisecond
 	home := newBench(t, "single")
 	a, dead, b := open(t, fair, home.env()), open(t, fair, home.env()), open(t, fair, home.env())
-	held := grant(t, a, "k", 20*time.Second)
+	held := grant(t, a, "k", long)
 	if _, err := dead.Acquire(t.Context(), "k", briefly); !errors.Is(err, ErrBusy) {
 		t.Fatal(err)
 	}
-	if _, err := b.Acquire(t.Context(), "k", 20*time.Second); !errors.Is(err, ErrBusy) {
+	if _, err := b.Acquire(t.Context(), "k", long); !errors.Is(err, ErrBusy) {
 		t.Fatal(err)
 	}
 	outlive(2 * briefly)
 	must(t, a.Release(t.Context(), held))
-	must(t, b.Release(t.Context(), grant(t, b, "k", 20*time.Second)))
+	must(t, b.Release(t.Context(), grant(t, b, "k", long)))
 }
 
 func TestFairLetsGoOfAPlace(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
 	a, b, c := open(t, fair, home.env()), open(t, fair, home.env()), open(t, fair, home.env())
-	held := grant(t, a, "k", 20*time.Second)
+	held := grant(t, a, "k", long)
 	for _, l := range []Lock{b, c} {
-		if _, err := l.Acquire(t.Context(), "k", 20*time.Second); !errors.Is(err, ErrBusy) {
+		if _, err := l.Acquire(t.Context(), "k", long); !errors.Is(err, ErrBusy) {
 			t.Fatal(err)
 		}
 	}
@@ -214,33 +210,32 @@ func TestFairLetsGoOfAPlace(t *testing.T) {
 		t.Errorf("a visit that gives up is told %v", err)
 	}
 	must(t, a.Release(t.Context(), held))
-	must(t, c.Release(t.Context(), grant(t, c, "k", 20*time.Second)))
+	must(t, c.Release(t.Context(), grant(t, c, "k", long)))
 	if keys := home.sites[0].Keys(t.Context(), "*").Val(); len(keys) > 0 {
 		t.Errorf("the queue leaves %v", keys)
 	}
 }
 
 func TestSpinBacksOffUpToACap(t *testing.T) {
-	t.Parallel()
-	l := &spinLock{rand: rand.New(rand.NewPCG(1, 1))}
-	var total time.Duration
-	for i := range 12 {
+	synctest.Test(t, func(t *testing.T) {
+		l := &spinLock{rand: rand.New(rand.NewPCG(1, 1))}
 		start := time.Now()
-		wake, err := l.Wait(t.Context(), "k")
-		must(t, err)
-		total += time.Since(start)
-		if want := min(firstSpin<<i, maxSpin); l.bound != want || wake != history.Poll {
-			t.Errorf("try %d: bound %v, want %v, by %s", i, l.bound, want, wake)
+		for i := range 12 {
+			wake, err := l.Wait(t.Context(), "k")
+			must(t, err)
+			if want := min(firstSpin<<i, maxSpin); l.bound != want || wake != history.Poll {
+				t.Errorf("try %d: bound %v, want %v, by %s", i, l.bound, want, wake)
+			}
 		}
-	}
-	if total > 12*maxSpin {
-		t.Errorf("12 waits took %v", total)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := l.Wait(ctx, "k"); err == nil || l.bound != 0 {
-		t.Errorf("called off: %v, bound %v", err, l.bound)
-	}
+		if time.Now().After(start.Add(12 * maxSpin)) {
+			t.Errorf("12 waits took %v", -time.Until(start))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.Wait(ctx, "k"); err == nil || l.bound != 0 {
+			t.Errorf("called off: %v, bound %v", err, l.bound)
+		}
+	})
 }
 
 func TestRueidislockWaitsByItself(t *testing.T) {
@@ -250,21 +245,20 @@ func TestRueidislockWaitsByItself(t *testing.T) {
 	for name, other := range map[string]Env{"one process": e, "two processes": home.env()} {
 		t.Run(name, func(t *testing.T) {
 			a, b := open(t, rueidislockSpec(), e), open(t, rueidislockSpec(), other)
-			held := grant(t, a, "k", 2*time.Second)
+			held := grant(t, a, "k", long)
 			if err := refusal(t, b, "k"); !errors.Is(err, ErrBusy) {
 				t.Fatal(err)
 			}
 			done := startWait(t.Context(), b, "k")
 			must(t, a.Release(t.Context(), held))
-			got := <-done
-			if got.err != nil || got.wake != history.Signal || got.took > time.Second {
-				t.Fatalf("woken by %s after %v: %v", got.wake, got.took, got.err)
+			if got := awake(t, done); got.err != nil || got.wake != history.Signal {
+				t.Fatalf("woken by %s: %v", got.wake, got.err)
 			}
 			if err := refusal(t, a, "k"); !errors.Is(err, ErrBusy) {
 				t.Errorf("a waiter was granted the lock, and somebody else got %v", err)
 			}
 			outlive(50 * time.Millisecond)
-			held = grant(t, b, "k", 2*time.Second)
+			held = grant(t, b, "k", long)
 			if held.Spent < 50*time.Millisecond || held.Token == "" {
 				t.Errorf("granted %v ago with token %q, want at least 50 ms", held.Spent, held.Token)
 			}
@@ -286,8 +280,7 @@ func TestRueidislocksRefusedTriesAreNoExtensions(t *testing.T) {
 	e := home.env()
 	recorded := renewals(&e)
 	a, b := open(t, rueidislockSpec(), home.env()), open(t, rueidislockSpec(), e)
-	const ttl = 10 * time.Second // nobody renews within the test
-	held := grant(t, a, "k", ttl)
+	held := grant(t, a, "k", long) // nobody renews within the test
 	if err := refusal(t, b, "k"); !errors.Is(err, ErrBusy) {
 		t.Fatal(err)
 	}
@@ -298,14 +291,12 @@ func TestRueidislocksRefusedTriesAreNoExtensions(t *testing.T) {
 		if round == 1 {
 			second = time.Now()
 		}
-		must(t, home.sites[0].PExpire(t.Context(), "rueidislock:0:k", ttl).Err())
+		must(t, home.sites[0].PExpire(t.Context(), "rueidislock:0:k", long).Err())
 	}
 	must(t, a.Release(t.Context(), held))
-	if got := <-done; got.err != nil {
-		t.Fatalf("woken by %s after %v: %v", got.wake, got.took, got.err)
-	}
-	held = grant(t, b, "k", ttl)
-	if held.Spent > time.Since(second) {
+	must(t, awake(t, done).err)
+	held = grant(t, b, "k", long)
+	if time.Now().Add(-held.Spent).Before(second) {
 		t.Errorf("the lease counts from %v ago, not from the try that was granted", held.Spent)
 	}
 	must(t, b.Release(t.Context(), held))
