@@ -20,40 +20,36 @@ func TestAWorkerIsCaughtOnItsMachine(t *testing.T) {
 	b.join("a", nil)
 	b.join("b", nil)
 	var first *workload.Caught
-	h, _ := b.play(func(s *crew.Session) {
+	var killed time.Duration
+	h, _ := b.play(func(p *playing) {
 		var err error
-		if first, err = s.Gate.Catch(t.Context(), workload.Loaded, workload.AnyKey); err != nil {
-			t.Error(err)
-			return
+		if first, err = p.Gate.Catch(t.Context(), workload.Loaded, workload.AnyKey); err != nil {
+			t.Fatal(err)
 		}
-		if err := s.Processes[first.Worker/3].Kill(); err != nil {
+		if err := p.Processes[first.Worker/3].Kill(); err != nil {
 			t.Error(err)
 		}
+		killed = p.Clock.Now()
 		first.Die()
-		next, err := s.Gate.Catch(t.Context(), workload.Granted, workload.AnyKey)
+		next, err := p.Gate.Catch(t.Context(), workload.Granted, workload.AnyKey)
 		if err != nil || next.Worker/3 == first.Worker/3 {
-			t.Errorf("caught %+v after %+v: %v", next, first, err)
-			return
+			t.Fatalf("caught %+v after %+v: %v", next, first, err)
 		}
 		next.Go()
 		nobody, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if c, err := s.Gate.Catch(nobody, workload.Between, workload.AnyKey); !errors.Is(err, workload.ErrNobody) {
+		if c, err := p.Gate.Catch(nobody, workload.Between, workload.AnyKey); !errors.Is(err, workload.ErrNobody) {
 			t.Errorf("caught %+v, %v", c, err)
 		}
+		p.by(int16(1+next.Worker/3), killed)
 	})
-	h.Header.Keys = 6
 	if err := h.Validate(); err != nil {
 		t.Error(err)
 	}
-	ends := [2]time.Duration{}
 	for i := range h.Ops {
-		if op := &h.Ops[i]; op.Worker >= 0 && op.Return != history.Forever {
-			ends[op.Worker/3] = op.Return
+		if op := &h.Ops[i]; op.Worker >= 0 && op.Worker/3 == first.Worker/3 && op.Return != history.Forever && op.Return > killed+h.Bounds.Slack {
+			t.Fatalf("killed at %v, and yet it worked: %+v", killed, *op)
 		}
-	}
-	if killed := first.Worker / 3; ends[killed] > time.Second || ends[1-killed] < time.Second {
-		t.Errorf("the process of %d was killed; the two worked until %v", first.Worker, ends)
 	}
 }
 

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/internal/crew"
+	"hammerlock/internal/live"
 	"hammerlock/internal/testbed"
 	"hammerlock/locks"
 	"hammerlock/results"
@@ -40,7 +42,7 @@ func known() crew.Catalogue {
 	return crew.Catalogue{Locks: locks.All, Counters: workload.AllCounters}
 }
 
-// bench is a coordinator, servers, and orders for six workers.
+// bench is a coordinator, servers, and orders for six workers, who work until they are told to stop.
 type bench struct {
 	*Fleet
 	orders crew.Orders
@@ -56,8 +58,8 @@ type bench struct {
 func coordinator(t *testing.T, change func(*Options)) *bench {
 	t.Helper()
 	b := &bench{t: t, token: NewToken(), every: 5 * time.Millisecond, top: testbed.Up(t, "single", topologies.Options{})}
-	o := Options{Count: 2, Listen: "127.0.0.1:0", Token: b.token, Version: "v1", Join: 20 * time.Second, Timeout: 10 * time.Second,
-		MaxSlack: 100 * time.Millisecond, Say: b.say}
+	o := Options{Count: 2, Listen: "127.0.0.1:0", Token: b.token, Version: "v1", Join: live.Deadline, Timeout: live.Deadline / 2,
+		MaxSlack: time.Second, Say: b.say}
 	change(&o)
 	var err error
 	if b.Fleet, err = Open(o); err != nil {
@@ -67,11 +69,11 @@ func coordinator(t *testing.T, change func(*Options)) *bench {
 	access := b.top.Sites[0].Access()
 	b.orders = crew.Orders{
 		Shape: workload.Shape{
-			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: 5 * time.Second,
-			Retry: time.Millisecond, End: 1500 * time.Millisecond, Seed: 1,
+			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: time.Hour,
+			Retry: time.Millisecond, End: time.Hour, Seed: 1,
 		},
 		Lock: locks.All[0], Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
-		Judged: true, To: 1500 * time.Millisecond,
+		Judged: true, To: time.Hour,
 	}
 	return b
 }
@@ -103,52 +105,124 @@ func (b *bench) join(name string, change func(*AgentOptions)) (leave func() erro
 	return leave
 }
 
-// play makes one run and returns its history. During runs beside it.
-func (b *bench) play(during func(*crew.Session)) (*history.History, crew.Report) {
+// playing is a run that goes on, and its history as far as it is known.
+type playing struct {
+	*crew.Session
+	t  *testing.T
+	mu sync.Mutex
+	h  *history.History
+}
+
+// until waits until what is known of the history says something.
+func (p *playing) until(what string, reached func(ops []history.Op) bool) {
+	p.t.Helper()
+	live.Wait(p.t, what, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return reached(p.h.Ops)
+	})
+}
+
+// by waits until the history has an operation of a process that began after a moment.
+func (p *playing) by(process int16, after time.Duration) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("work of process %d after %v", process, after), func(ops []history.Op) bool {
+		return slices.ContainsFunc(ops, func(op history.Op) bool { return op.Process == process && op.Worker >= 0 && op.Call > after })
+	})
+}
+
+// sends waits until a process has sent what it did up to a moment. What others do is not in the history before.
+func (p *playing) sends(process int16, upTo time.Duration) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("what process %d has done up to %v", process, upTo), func([]history.Op) bool { return p.Agents()[process-1].UpTo > upTo })
+}
+
+// everybody waits until each of the six workers has made a visit.
+func (p *playing) everybody() {
+	p.t.Helper()
+	p.until("visits of every worker", func(ops []history.Op) bool {
+		worked := map[int32]bool{}
+		for i := range ops {
+			if ops[i].Kind == history.End {
+				worked[ops[i].Worker] = true
+			}
+		}
+		return len(worked) == 6
+	})
+}
+
+// begin lets a crew begin; an order of the beginning that is late because a process stood still ends that run.
+func (b *bench) begin() (c crew.Crew, s *crew.Session) {
 	b.t.Helper()
-	c, err := b.Crew(b.t.Context(), b.orders, b.top.Spawn)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	live.Again(b.t, func(int) string {
+		var err error
+		if c, err = b.Crew(b.t.Context(), b.orders, b.top.Spawn); err != nil {
+			b.t.Fatal(err)
+		}
+		if s, err = c.Begin(nil); err == nil {
+			return ""
+		}
+		_ = c.Close() // what has begun is called off
+		if !strings.Contains(err.Error(), errLate.Error()) {
+			b.t.Fatal(err)
+		}
+		return err.Error()
+	})
+	return c, s
+}
+
+// play makes one run, which lasts as long as what is done during it and at least until everybody has worked, and returns its history.
+func (b *bench) play(during func(*playing)) (*history.History, crew.Report) {
+	b.t.Helper()
+	c, s := b.begin()
 	defer func() {
 		if err := c.Close(); err != nil {
 			b.t.Error(err)
 		}
 	}()
-	s, err := c.Begin(nil)
-	if err != nil {
-		b.t.Fatal(err)
-	}
 	m := history.NewMerge(s.Clock, s.Lanes)
 	m.Slack, m.Feeds = s.Slack, s.Feeds
-	h := &history.History{Header: history.Header{Workers: 6, Processes: 3, Keys: 1}}
-	emit := func(op *history.Op) { h.Ops = append(h.Ops, *op) }
-	done := make(chan crew.Report)
-	go func() {
-		r, err := c.Run(b.t.Context(), b.t.Context())
+	p := &playing{Session: s, t: b.t, h: &history.History{Header: history.Header{Workers: 6, Processes: 3, Keys: b.orders.Shape.Keys}}}
+	emit := func(op *history.Op) { p.h.Ops = append(p.h.Ops, *op) }
+	stop, end := context.WithCancel(b.t.Context())
+	over := make(chan crew.Report, 1)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer end()
+	all.Go(func() {
+		r, err := c.Run(b.t.Context(), stop)
 		if err != nil {
 			b.t.Error(err)
 		}
-		done <- r
-	}()
-	var beside sync.WaitGroup
-	if during != nil {
-		beside.Go(func() { during(s) })
-	}
-	for ticker := time.NewTicker(b.every); ; {
-		select {
-		case <-ticker.C:
-			s.Written(m.Drain(emit))
-			continue
-		case r := <-done:
-			beside.Wait()
-			m.Flush(emit)
-			h.Bounds.Agreement = s.Proven()
-			h.Partial = r.Lost
-			s.Written(history.Forever)
-			return h, r
+		over <- r
+	})
+	ended := make(chan crew.Report, 1)
+	all.Go(func() {
+		ticker := time.NewTicker(b.every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				p.mu.Lock()
+				final := m.Drain(emit)
+				p.mu.Unlock()
+				s.Written(final)
+			case r := <-over:
+				ended <- r
+				return
+			}
 		}
+	})
+	p.everybody()
+	if during != nil {
+		during(p)
 	}
+	end()
+	r := <-ended
+	m.Flush(emit)
+	p.h.Bounds.Agreement, p.h.Partial = s.Proven(), r.Lost
+	s.Written(history.Forever)
+	return p.h, r
 }
 
 // visits counts the visits of a history that have ended.
@@ -169,10 +243,12 @@ func TestAgentsGiveOneHistory(t *testing.T) {
 	b.join("b", nil)
 	b.join("a", nil)
 	for _, b.orders.Prefix = range []string{"first:", "second:"} {
-		var live []results.LiveAgent
-		h, report := b.play(func(s *crew.Session) {
-			passes(t, s, time.Second)
-			live = s.Agents()
+		var now []results.LiveAgent
+		h, report := b.play(func(p *playing) {
+			p.until("four frames of each agent", func([]history.Op) bool {
+				now = p.Agents()
+				return !slices.ContainsFunc(now, func(a results.LiveAgent) bool { return a.Frames < 4 || a.Rate <= 0 || a.UpTo <= 0 })
+			})
 		})
 		if err := h.Validate(); err != nil {
 			t.Error(err)
@@ -199,8 +275,8 @@ func TestAgentsGiveOneHistory(t *testing.T) {
 		if len(f.Agents) != 2 || f.Agents[0].Name != "a" || !f.Agents[1].SameClock || f.Agents[0].Frames < 4 || f.Slack <= 0 || f.Slack > int64(time.Millisecond) {
 			t.Errorf("the fleet: %+v", f)
 		}
-		for i, a := range live {
-			if a.Rate <= 0 || a.UpTo <= 0 || a.Doubt <= 0 || a.Host == "" {
+		for i, a := range now {
+			if a.Doubt <= 0 || a.Host == "" {
 				t.Errorf("live: %+v", a)
 			}
 			if n := f.Agents[i].Ops; n != taken[i] || n < a.Ops {
@@ -214,8 +290,9 @@ func TestAgentsGiveOneHistory(t *testing.T) {
 // until waits until two agents have said something that contains a text, and forgets it.
 func (b *bench) until(text string) {
 	b.t.Helper()
-	for deadline := time.After(20 * time.Second); ; {
+	live.Wait(b.t, fmt.Sprintf("two agents that say %q", text), func() bool {
 		b.mu.Lock()
+		defer b.mu.Unlock()
 		n := 0
 		for _, line := range b.said {
 			if strings.Contains(line, text) {
@@ -225,16 +302,8 @@ func (b *bench) until(text string) {
 		if n >= 2 {
 			b.said = nil
 		}
-		b.mu.Unlock()
-		if n >= 2 {
-			return
-		}
-		select {
-		case <-deadline:
-			b.t.Fatalf("nobody said %q, but %q", text, b.said)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+		return n >= 2
+	})
 }
 
 // TestOtherMachinesClocks makes the agents believe that they are on other machines: the exchanges alone say how their clocks
@@ -246,7 +315,11 @@ func TestOtherMachinesClocks(t *testing.T) {
 	elsewhere := func(o *AgentOptions) { o.machine = "another one" }
 	b.join("a", elsewhere)
 	b.join("b", elsewhere)
-	h, report := b.play(nil)
+	h, report := b.play(func(p *playing) {
+		p.until("exchanges with both agents", func([]history.Op) bool {
+			return !slices.ContainsFunc(p.Agents(), func(a results.LiveAgent) bool { return a.Exchanges < firstTime })
+		})
+	})
 	if err := h.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -255,7 +328,7 @@ func TestOtherMachinesClocks(t *testing.T) {
 		t.Errorf("%+v: %s", d, report.Fleet.Text())
 	}
 	for _, a := range report.Fleet.Agents {
-		if a.SameClock || a.Exchanges < firstTime || a.Doubt <= 0 || a.Doubt > int64(50*time.Millisecond) {
+		if a.SameClock || a.Doubt <= 0 || a.Doubt > int64(b.o.MaxSlack) {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -286,6 +359,7 @@ func TestAgentsThatCannotBeUsed(t *testing.T) {
 		})
 	}
 	b.join("b", nil)
+	live.Wait(t, "the agent", func() bool { return len(b.present()) == 1 })
 	_, err := b.Crew(t.Context(), b.orders, b.top.Spawn)
 	if err == nil || !strings.Contains(err.Error(), "1 of 2 agents are there: b (") || !strings.Contains(err.Error(), "missing: a") {
 		t.Errorf("got %v", err)
@@ -367,15 +441,6 @@ func (k *link) set(cut bool) {
 	}
 }
 
-// passes waits until the run has come so far.
-func passes(t *testing.T, s *crew.Session, at time.Duration) {
-	t.Helper()
-	select {
-	case <-time.After(at - s.Clock.Now()):
-	case <-t.Context().Done():
-	}
-}
-
 // TestALinkThatIsCut resets an agent's connections for a while: what it recorded meanwhile comes later, and nothing is
 // missing.
 func TestALinkThatIsCut(t *testing.T) {
@@ -384,11 +449,12 @@ func TestALinkThatIsCut(t *testing.T) {
 	k := newLink(t, b.Address())
 	b.join("a", nil)
 	b.join("b", func(o *AgentOptions) { o.Join = "nats://" + k.Addr().String() })
-	h, report := b.play(func(s *crew.Session) {
-		passes(t, s, 300*time.Millisecond)
+	h, report := b.play(func(p *playing) {
 		k.set(true)
-		passes(t, s, time.Second)
+		cut := p.Clock.Now()
+		p.sends(1, cut+300*time.Millisecond)
 		k.set(false)
+		p.by(2, cut)
 	})
 	if err := h.Validate(); err != nil {
 		t.Error(err)
@@ -401,40 +467,48 @@ func TestALinkThatIsCut(t *testing.T) {
 // TestAnAgentThatIsLost is named. Of its workers nothing is known from then on, the run goes on without it, and the agent ends its workers by itself.
 func TestAnAgentThatIsLost(t *testing.T) {
 	t.Parallel()
-	b := coordinator(t, func(o *Options) { o.Timeout = 2 * time.Second })
-	b.orders.Shape.End, b.orders.Shape.TTL = 3500*time.Millisecond, 500*time.Millisecond
+	live.Again(t, func(int) string { return lost(t) })
+}
+
+func lost(t *testing.T) (undecided string) {
+	b := coordinator(t, func(o *Options) { o.Timeout = 3 * time.Second })
+	b.orders.Shape.TTL = 500 * time.Millisecond
 	k := newLink(t, b.Address())
 	b.join("a", nil)
 	leave := b.join("b", func(o *AgentOptions) { o.Join = "nats://" + k.Addr().String() })
-	h, report := b.play(func(s *crew.Session) {
-		passes(t, s, 600*time.Millisecond)
+	var cut time.Duration
+	h, report := b.play(func(p *playing) {
 		k.set(true)
+		cut = p.Clock.Now()
+		p.until("the loss", func([]history.Op) bool { return p.Agents()[1].Lost != "" })
+		if p.Agents()[0].Lost == "" {
+			p.by(1, p.Clock.Now())
+		}
 	})
+	if report.Fleet.Agents[0].Lost != "" {
+		return report.Lost
+	}
 	if err := h.Validate(); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(report.Lost, "agent b was lost: nothing was heard of it for") || report.Fleet.Agents[1].Lost == "" || report.Fleet.Agents[0].Lost != "" {
+	if !strings.Contains(report.Lost, "agent b was lost: nothing was heard of it for") || report.Fleet.Agents[1].Lost == "" {
 		t.Errorf("lost: %q, %+v", report.Lost, report.Fleet)
 	}
-	last := map[int16]time.Duration{}
 	for i := range h.Ops {
-		op := &h.Ops[i]
-		switch {
+		switch op := &h.Ops[i]; {
 		case op.Kind == history.Crash:
 			t.Errorf("w%02d is called dead at %v: nobody knows what it did then", op.Worker, op.Call)
-		case op.Return != history.Forever:
-			last[op.Process] = op.Return
+		case op.Process == 2 && op.Return != history.Forever && op.Return > cut+h.Bounds.Slack:
+			t.Errorf("cut off at %v, and of %v it is known: %+v", cut, op.Return, *op)
 		}
 	}
-	if last[1] < 3*time.Second || last[2] > 2*time.Second {
-		t.Errorf("the last of each is at %v", last)
-	}
+	live.Wait(t, "that the agent gives up", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return slices.ContainsFunc(b.said, func(s string) bool { return strings.Contains(s, "given up: nothing was heard of the coordinator") })
+	})
 	if err := leave(); err != nil {
 		t.Error(err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !slices.ContainsFunc(b.said, func(s string) bool { return strings.Contains(s, "given up: nothing was heard of the coordinator") }) {
-		t.Errorf("the agent said %q", b.said)
-	}
+	return ""
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
-	"hammerlock/internal/crew"
+	"hammerlock/internal/live"
 )
 
 // authority is a certificate for servers on loopback, signed by itself, and the file that clients know it by.
@@ -107,12 +107,14 @@ func TestServersOfOthers(t *testing.T) {
 	b.join("a", enter)
 	b.join("b", enter)
 	b.join("c", func(o *AgentOptions) { enter(o); o.Token = "of another fleet on the same server" })
-	h, report := b.play(func(s *crew.Session) {
-		passes(t, s, 300*time.Millisecond)
+	h, report := b.play(func(p *playing) {
 		first.Shutdown()
 		first.WaitForShutdown()
-		passes(t, s, 800*time.Millisecond)
+		down := p.Clock.Now()
+		live.Wait(t, "a while", func() bool { return p.Clock.Now() > down+300*time.Millisecond })
 		second.Start()
+		p.by(1, down)
+		p.by(2, down)
 	})
 	b.whole(h, &report)
 	b.until("done; ")
