@@ -123,7 +123,7 @@ perf:
 	@short=-short times=1x turns=16x; [ $(PERF) != full ] || { short= times=3x turns=40x; }; \
 	 { $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./internal/measure && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Report' -benchtime 1x ./results/report && \
-	   $(GO) test -p 1 -run '^$$' -bench 'Waiting' -benchtime 1x -timeout 20m $$short ./internal/harness && \
+	   $(GO) run ./tools/waiting $$short && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime $$times ./topologies && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Overhead' -benchtime $$turns -timeout 20m ./internal/harness && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Verify|Dashboard' -benchtime $$times -timeout 20m ./internal/harness || \
@@ -135,7 +135,7 @@ AA = 20
 
 aa:
 	@sh .ci/setup redis
-	$(GO) test ./internal/harness -count 1 -timeout 60m -v -parallel 1 -run 'RealPairs|RealDifference' -aa $(AA)
+	$(GO) run ./tools/aa -n $(AA)
 
 # How long right locks are run with faults, also beside busy loops and with pauses of the suite.
 SOAK = 90m
@@ -152,7 +152,7 @@ MUTANTS_AGAIN = false
 
 soak:
 	@sh .ci/setup redis cc
-	$(GO) test ./cmd/verify -count 1 -timeout 0 -v -run 'TestSoak$$' -soak $(SOAK) -soak-locks "$(SOAK_LOCKS)"
+	$(GO) run ./tools/soak -for $(SOAK) -locks "$(SOAK_LOCKS)"
 
 # With which seed the default verify is asked about right locks, and about how many at a time.
 RIGHT_SEED = 1
@@ -160,24 +160,23 @@ RIGHT_JOBS = 1
 
 right:
 	@sh .ci/setup redis cc
-	$(GO) test . -count 1 -timeout 0 -v -run 'TestRightByDefault$$' -right $(RIGHT_SEED) -right-jobs $(RIGHT_JOBS)
-	$(GO) test . -count 1 -run 'TestMatrix$$' -update
+	$(GO) run ./tools/right -seed $(RIGHT_SEED) -jobs $(RIGHT_JOBS)
+	@$(MAKE) readme
 
 mutants:
 	@sh .ci/setup redis cc
-	$(GO) test . -count 1 -timeout 0 -v -run 'TestMutantsOfLocks$$|TestStrangers$$|TestBrokenByDefault$$' -mutants $(MUTANTS_OF) -mutants-stage $(MUTANTS_STAGE) \
-	 -mutants-for $(MUTANTS_FOR) -mutants-jobs $(MUTANTS_JOBS) -mutants-sample $(MUTANTS_SAMPLE) -mutants-again=$(MUTANTS_AGAIN)
-	$(GO) test . -count 1 -run 'TestMutantsDocument$$' -update
+	$(GO) run ./tools/mutants -of $(MUTANTS_OF) -stage $(MUTANTS_STAGE) -for $(MUTANTS_FOR) -jobs $(MUTANTS_JOBS) -sample $(MUTANTS_SAMPLE) -again=$(MUTANTS_AGAIN)
+	@$(MAKE) readme
 
 # What a visit costs without contention is known: results/baselines. This writes it again.
 baselines:
 	@sh .ci/setup redis
-	$(GO) test ./internal/harness -count 1 -run TestAloneBaselines -update
+	$(GO) run ./tools/baselines
 
 # How locks wait for one hot page: what docs/LOCKS.md shows. The machine should have nothing else to do for ten minutes.
 waiting:
 	@sh .ci/setup redis
-	$(GO) test -p 1 -run '^$$' -bench 'Waiting' -benchtime 1x -timeout 20m ./internal/harness -update
+	$(GO) run ./tools/waiting -keep
 	@$(MAKE) readme
 
 # Every lock where it must pass and where it must be caught, with one seed after the other: docs/MATRIX.md. It
@@ -186,10 +185,9 @@ waiting:
 SEEDS = 1 2
 MATRIX_LOCKS =
 
-matrix: build
+matrix:
 	@sh .ci/setup redis
-	@for s in $(SEEDS); do bin/verify matrix $(if $(MATRIX_LOCKS),--lock $(MATRIX_LOCKS)) --seed $$s --json > bin/matrix-$$s.json || exit 1; done
-	$(GO) test -count 1 -run 'TestMatrix$$' . -update -matrix "$$(for s in $(SEEDS); do printf '%sbin/matrix-%s.json' "$$comma" $$s; comma=,; done)"
+	$(GO) run ./tools/matrix -seeds "$(SEEDS)" -locks "$(MATRIX_LOCKS)"
 	@$(MAKE) readme
 
 man: build
@@ -202,14 +200,14 @@ completions: build
 	@for p in bench verify; do for s in bash zsh fish; do bin/$$p completion $$s > bin/completions/$$p.$$s || exit 1; done; done
 
 readme:
-	$(GO) test -count 1 -run 'TestReadme|TestArchitecture|TestMatrix|TestMutantsDocument' . -update
+	$(GO) test -count 1 -run '^Test(Readme|Architecture|Kept)$$' . -update
 
 # Which pictures of docs/pictures are taken.
 PICTURES = dashboard,report,comparison,runs
 
 pictures: build
 	@sh .ci/setup redis chromium tmux
-	$(GO) test . -count 1 -timeout 30m -v -run 'TestPictures$$' -pictures $(PICTURES)
+	$(GO) run ./tools/pictures -only $(PICTURES)
 
 readme-check:
 	@.ci/readme-check

@@ -1,11 +1,16 @@
-// Package browser is a headless Chromium for tests and for the pictures of the documents: tabs that note what they complain of
+// Package browser is a headless Chromium for tests and for programs that look at pages: tabs that note what they complain of
 // and what they ask the network for. Whoever uses it needs Chromium: `.ci/setup chromium` installs it.
 package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,15 +19,54 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
 
 // patience is how long one thing that a tab does may take, on a machine that has much else to do.
 const patience = time.Minute
 
-// Start starts a Chromium that ends with the test. It reaches files and loopback, nothing else.
-func Start(t testing.TB) context.Context {
+// Owner is whom a browser belongs to: a test, or a program in Run. The browser ends with it.
+type Owner interface {
+	Helper()
+	Context() context.Context
+	Cleanup(undo func())
+	Fatal(why ...any) // does not return
+}
+
+// Run is for programs: it runs what owns browsers, and returns why that failed.
+func Run(ctx context.Context, owned func(Owner)) error {
+	p := &program{ctx: ctx}
+	done := make(chan struct{})
+	go func() { // so that Fatal can end it
+		defer close(done)
+		defer func() {
+			for _, undo := range slices.Backward(p.undo) {
+				undo()
+			}
+		}()
+		owned(p)
+	}()
+	<-done
+	return p.failed
+}
+
+type program struct {
+	ctx    context.Context // a test has one, too
+	undo   []func()
+	failed error
+}
+
+func (p *program) Helper()                  {}
+func (p *program) Context() context.Context { return p.ctx }
+func (p *program) Cleanup(undo func())      { p.undo = append(p.undo, undo) }
+func (p *program) Fatal(why ...any) {
+	p.failed = errors.New(strings.TrimSpace(fmt.Sprintln(why...)))
+	runtime.Goexit()
+}
+
+// Start starts a Chromium that ends with its owner. It reaches files and loopback, nothing else.
+func Start(t Owner) context.Context {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -34,7 +78,11 @@ func Start(t testing.TB) context.Context {
 	if path == "" {
 		t.Fatal("no Chromium here: `sh .ci/setup chromium` installs it")
 	}
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "chromium-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.NoFirstRun, chromedp.UserDataDir(dir), chromedp.Env("TMPDIR="+dir), chromedp.Flag("headless", "new"),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
@@ -56,8 +104,8 @@ type Tab struct {
 	complaints, requests []string
 }
 
-// Open opens a tab with a screen of that size in pixels. It is closed with the test.
-func Open(t testing.TB, chromium context.Context, wide, high int64) *Tab {
+// Open opens a tab with a screen of that size in pixels. It is closed with its owner.
+func Open(t Owner, chromium context.Context, wide, high int64) *Tab {
 	t.Helper()
 	b := &Tab{}
 	ctx, cancel := chromedp.NewContext(chromium, chromedp.WithListener(b.note))
@@ -73,9 +121,9 @@ func (b *Tab) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e := event.(type) {
-	case *runtime.EventExceptionThrown:
+	case *cdpruntime.EventExceptionThrown:
 		b.complaints = append(b.complaints, fmt.Sprintf("%s %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
-	case *runtime.EventConsoleAPICalled:
+	case *cdpruntime.EventConsoleAPICalled:
 		b.complaints = append(b.complaints, fmt.Sprintf("console.%s %v", e.Type, e.Args))
 	case *log.EventEntryAdded:
 		b.complaints = append(b.complaints, e.Entry.Text)
@@ -85,7 +133,7 @@ func (b *Tab) note(event any) {
 }
 
 // Call sends a command of the protocol of Chromium's developer tools.
-func Call[P, R any](t testing.TB, b *Tab, command cdp.Command[P, R], params P) R {
+func Call[P, R any](t Owner, b *Tab, command cdp.Command[P, R], params P) R {
 	t.Helper()
 	result, err := chromedp.Call(b, command, params)
 	if err != nil {
@@ -95,7 +143,7 @@ func Call[P, R any](t testing.TB, b *Tab, command cdp.Command[P, R], params P) R
 }
 
 // Do lets the tab do something, for a minute at most.
-func Do[T any](t testing.TB, b *Tab, action chromedp.Action[T]) T {
+func Do[T any](t Owner, b *Tab, action chromedp.Action[T]) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(b, patience)
 	defer cancel()
@@ -107,37 +155,37 @@ func Do[T any](t testing.TB, b *Tab, action chromedp.Action[T]) T {
 }
 
 // JS evaluates a script, and waits for what it promises.
-func JS[T any](t testing.TB, b *Tab, script string) T {
+func JS[T any](t Owner, b *Tab, script string) T {
 	t.Helper()
 	return Do(t, b, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 }
 
 // Size gives the screen a size and waits until the page has followed.
-func (b *Tab) Size(t testing.TB, wide, high int64) {
+func (b *Tab) Size(t Owner, wide, high int64) {
 	t.Helper()
 	Do(t, b, chromedp.EmulateViewport(wide, high))
 }
 
 // Scheme says what the system of the reader prefers: light or dark.
-func (b *Tab) Scheme(t testing.TB, name string) {
+func (b *Tab) Scheme(t Owner, name string) {
 	t.Helper()
 	Call(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
 }
 
 // Media says for what the page is laid out: screen or print.
-func (b *Tab) Media(t testing.TB, name string) {
+func (b *Tab) Media(t Owner, name string) {
 	t.Helper()
 	Call(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: name})
 }
 
 // Show shows a page.
-func (b *Tab) Show(t testing.TB, url string) {
+func (b *Tab) Show(t Owner, url string) {
 	t.Helper()
 	Do(t, b, chromedp.Navigate(url))
 }
 
 // Draw shows a page of this project and waits until everything in it is drawn, in sight or not.
-func (b *Tab) Draw(t testing.TB, url string) {
+func (b *Tab) Draw(t Owner, url string) {
 	t.Helper()
 	b.Show(t, url)
 	Do(t, b, chromedp.WaitVisible(chromedp.CSS("html[data-ready=yes]")))
@@ -145,7 +193,7 @@ func (b *Tab) Draw(t testing.TB, url string) {
 }
 
 // Act lets the page do something and show it.
-func (b *Tab) Act(t testing.TB, script string) {
+func (b *Tab) Act(t Owner, script string) {
 	t.Helper()
 	JS[bool](t, b, script+"; new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))")
 }

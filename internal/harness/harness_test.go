@@ -24,7 +24,7 @@ import (
 // TestMain is a worker process if it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == crew.Command {
-		if crew.Child(context.Background(), os.Stdin, os.Stdout, crew.Catalogue{Locks: withBound, Counters: workload.AllCounters}) != nil {
+		if crew.Child(context.Background(), os.Stdin, os.Stdout, crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}) != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)

@@ -1,17 +1,14 @@
-package hammerlock_test
+package kept
 
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"strings"
-	"testing"
-	"time"
 )
 
-// strangers are wrong locks from public reports that were written when explore and the scenarios were done. Nothing was tuned for
+// Strangers are wrong locks from public reports that were written when explore and the scenarios were done. Nothing was tuned for
 // them before they were run for the first time. They are in no catalogue: see testdata/strangers.
-var strangers = []struct{ name, variable, topology, report string }{
+var Strangers = []struct{ Name, Variable, Topology, Report string }{
 	{"fails-open", "failsOpen", "single", "appstrate pull request 1417"},
 	{"init-resets", "initResets", "single", "bluele/redis-semaphore issue 2"},
 	{"inner-release", "innerRelease", "single", "Redisson issue 891"},
@@ -34,61 +31,42 @@ var strangers = []struct{ name, variable, topology, report string }{
 	{"small-pool", "smallPool", "single", "lua-resty-session issue 185"},
 }
 
-// strangersFile keeps what the first run of each said.
-const strangersFile = "testdata/strangers.jsonl"
+// StrangersFile keeps what the first run of each said.
+const StrangersFile = "testdata/strangers.jsonl"
 
-// TestStrangers asks the default verify about each of them, as TestMutantsOfLocks does about mutants: -mutants strangers.
-func TestStrangers(t *testing.T) {
-	if *mutantsOf != "strangers" {
-		t.Skip("make mutants MUTANTS_OF=strangers")
-	}
-	var all []mutant
-	for _, s := range strangers {
-		file := filepath.Join("testdata/strangers", strings.ReplaceAll(s.name, "-", "_")+".go")
-		text := sourceOf(t, file)
-		all = append(all, mutant{mutation: mutation{file: file}, lock: s.name, variable: s.variable, topology: s.topology, name: s.name,
-			source: digest(text), texts: map[string][]byte{file: text}})
-	}
-	m := &mutantRun{t: t, verify: filepath.Join(t.TempDir(), "verify"), file: strangersFile, known: readLines[mutantResult](t, strangersFile)}
-	all = buildMutants(t, all, m.verify)
-	m.settle(all, nil)
-	m.ask(all, time.Now())
-	t.Log("\n" + strangerTable(t))
-}
-
-// strangerTable says of each what the first run of explore and of the scenarios came to.
-func strangerTable(t *testing.T) string {
-	t.Helper()
+// StrangerTable says of each what the first run of explore and of the scenarios came to.
+func StrangerTable(results []*Mutant) string {
 	var b strings.Builder
 	var explored, strained, together, done int
+	b.WriteString(Line(answered(results)...) + "\n")
 	fmt.Fprintln(&b, "| lock | report | explore | scenarios |\n|---|---|---|---|")
-	for _, r := range readLines[mutantResult](t, strangersFile) {
+	for _, r := range results {
 		report := ""
-		for _, s := range strangers {
-			if s.name == r.Lock {
-				report = s.report
+		for _, s := range Strangers {
+			if s.Name == r.Lock {
+				report = s.Report
 			}
 		}
-		said := func(a *asked) string {
+		said := func(a *Answer) string {
 			if a == nil {
 				return "not asked yet"
 			}
 			return strings.TrimSuffix(a.Outcome+", "+cmp.Or(a.How, "-"), ", -")
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Lock, report, said(r.Explore), said(r.Scenarios))
-		if r.Explore.noticed() {
+		if r.Explore.Noticed() {
 			explored++
 		}
 		if r.Scenarios != nil {
 			done++
 		}
-		if r.Scenarios.noticed() {
+		if r.Scenarios.Noticed() {
 			strained++
 		}
-		if r.noticed() {
+		if r.Noticed() {
 			together++
 		}
 	}
-	fmt.Fprintf(&b, "\nNoticed in the first run: %d of %d by explore, %d of %d by the scenarios, %d of %d together.\n", explored, len(strangers), strained, done, together, len(strangers))
+	fmt.Fprintf(&b, "\nNoticed in the first run: %d of %d by explore, %d of %d by the scenarios, %d of %d together.\n", explored, len(Strangers), strained, done, together, len(Strangers))
 	return b.String()
 }

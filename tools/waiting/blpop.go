@@ -1,4 +1,4 @@
-package harness
+package main
 
 import (
 	"context"
@@ -11,23 +11,24 @@ import (
 	"hammerlock/history"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
+	"hammerlock/tools/kept"
 )
 
 // blpop bounds what any lock in the server can come to: an element of a list is taken and put back, and the server's own queue of
 // blocked clients is the order. It is no lock, for it has no lease, no fence and no owner.
 var blpop = locks.Spec{
-	Name: "blpop", Doc: "an element of a list: BLPOP, RPUSH", Source: "redis.io, BLPOP", Sites: locks.OneSite, Assumes: "nobody dies",
+	Name: kept.Bound, Doc: "an element of a list: BLPOP, RPUSH", Source: "redis.io, BLPOP", Sites: locks.OneSite, Assumes: "nobody dies",
 	Claims: history.Claims{Excludes: true},
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &blpopLock{client: e.Sites[0], made: map[string]bool{}}, nil
 	},
 }
 
-// withBound is the catalogue of the benchmark and of its worker processes.
+// withBound is the catalogue of this program and of its worker processes.
 var withBound = append(known.Locks[:len(known.Locks):len(known.Locks)], blpop)
 
-func findOrBound(name string) (locks.Spec, bool) {
-	if name == blpop.Name {
+func find(name string) (locks.Spec, bool) {
+	if name == kept.Bound {
 		return blpop, true
 	}
 	return known.Find(name)

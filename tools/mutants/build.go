@@ -1,8 +1,9 @@
-package hammerlock_test
+package main
 
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 )
 
 // mutated are the right locks whose sources are changed: each with its files and a topology that it fits.
@@ -47,16 +47,27 @@ type mutant struct {
 }
 
 // mutantsOfLocks lists every mutant, the same in every run.
-func mutantsOfLocks(t *testing.T) (all []mutant) {
-	t.Helper()
+func mutantsOfLocks() (all []mutant, err error) {
 	for _, l := range mutated {
-		texts, source := renamed(t, l.files), sourcesOf(t, l.files)
+		texts, err := renamed(l.files)
+		if err != nil {
+			return nil, err
+		}
+		var originals [][]byte
 		for _, file := range l.files {
-			original := sourceOf(t, file)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			originals = append(originals, text)
+		}
+		source := digest(originals...)
+		for at, file := range l.files {
+			original := originals[at]
 			places, err := mutations(file, original)
 			copies, errCopies := mutations(file, texts[file])
 			if err := errors.Join(err, errCopies); err != nil || len(places) != len(copies) {
-				t.Fatalf("%s: %d mutations, %d with other names: %v", file, len(places), len(copies), err)
+				return nil, fmt.Errorf("%s: %d mutations, %d with other names: %w", file, len(places), len(copies), err)
 			}
 			seen := map[string]int{}
 			for i, m := range places {
@@ -76,7 +87,7 @@ func mutantsOfLocks(t *testing.T) (all []mutant) {
 			}
 		}
 	}
-	return all
+	return all, nil
 }
 
 // suffix stands behind names until the number of the mutant is known.
@@ -88,11 +99,10 @@ const (
 func numbered(name string, number int) string { return name + fmt.Sprintf(suffixed, number) }
 
 // renamed are the texts of files with a suffix behind every name that they declare for the package.
-func renamed(t *testing.T, files []string) map[string][]byte {
-	t.Helper()
+func renamed(files []string) (map[string][]byte, error) {
 	all, err := filepath.Glob("locks/*.go")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	fset := token.NewFileSet()
 	var parsed []*ast.File
@@ -102,7 +112,7 @@ func renamed(t *testing.T, files []string) map[string][]byte {
 		}
 		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		parsed = append(parsed, file)
 	}
@@ -126,14 +136,17 @@ func renamed(t *testing.T, files []string) map[string][]byte {
 	}
 	texts := map[string][]byte{}
 	for _, name := range files {
-		text := sourceOf(t, name)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
 		slices.SortFunc(places[name], func(a, b int) int { return cmp.Compare(b, a) })
 		for _, at := range slices.Compact(places[name]) {
 			text = slices.Concat(text[:at], []byte(suffix), text[at:])
 		}
 		texts[name] = text
 	}
-	return texts
+	return texts, nil
 }
 
 // noImports imports nothing.
@@ -144,53 +157,59 @@ func (noImports) Import(string) (*types.Package, error) { return nil, errors.New
 // mutantFile finds the number of the mutant that the compiler complains of.
 var mutantFile = regexp.MustCompile(`zz_m(\d+)_`)
 
-// buildMutants builds verify with all mutants as locks of its catalogue, and returns those that compile. It builds the package
-// alone until it knows them.
-func buildMutants(t *testing.T, all []mutant, program string) []mutant {
-	t.Helper()
-	dir := t.TempDir()
-	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+// buildMutants builds verify in a directory with all mutants as locks of its catalogue, and returns those that compile. It builds
+// the package alone until it knows them.
+func buildMutants(ctx context.Context, all []mutant, dir string) (verify string, _ []mutant, err error) {
+	verify = filepath.Join(dir, "verify")
 	for {
-		replace := map[string]string{}
-		put := func(name string, text []byte) {
-			path := filepath.Join(dir, name)
-			replace[filepath.Join(root, "locks", name)] = path
-			if err := os.WriteFile(path, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+		overlay, err := writeOverlay(all, dir)
+		if err != nil {
+			return "", nil, err
 		}
-		var list strings.Builder
-		for _, m := range all {
-			for file, text := range m.texts {
-				put(fmt.Sprintf("zz_m%s_%s", strings.TrimPrefix(m.name, m.lock+"-m"), filepath.Base(file)), text)
-			}
-			fmt.Fprintf(&list, "\tadd(%s, %q)\n", m.variable, m.name)
+		build := func(args ...string) ([]byte, error) {
+			args = append([]string{"build", "-overlay", overlay, "-gcflags=hammerlock/locks=-e"}, args...)
+			return exec.CommandContext(ctx, "go", args...).CombinedOutput()
 		}
-		put("zz_mutants.go", []byte("package locks\n\nfunc init() {\n\tadd := func(s Spec, name string) { s.Name = name; All = append(All, s) }\n"+list.String()+"}\n"))
-		overlay := filepath.Join(dir, "overlay.json")
-		text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-		if err := errors.Join(err, os.WriteFile(overlay, text, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.Command("go", "build", "-overlay", overlay, "-gcflags=hammerlock/locks=-e", "./locks").CombinedOutput()
+		out, err := build("./locks")
 		if err == nil {
-			out, err = exec.Command("go", "build", "-overlay", overlay, "-gcflags=hammerlock/locks=-e", "-ldflags=-s -w", "-o", program, "./cmd/verify").CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v: %s", err, out)
+			if out, err = build("-ldflags=-s -w", "-o", verify, "./cmd/verify"); err == nil {
+				return verify, all, nil
 			}
-			return all
+			return "", nil, fmt.Errorf("build verify: %w: %s", err, out)
 		}
 		wrong := map[string]bool{}
 		for _, m := range mutantFile.FindAllStringSubmatch(string(out), -1) {
 			wrong[m[1]] = true
 		}
 		if len(wrong) == 0 {
-			t.Fatalf("%v: %s", err, out)
+			return "", nil, fmt.Errorf("build the locks: %w: %s", err, out)
 		}
-		all = slices.DeleteFunc(all, func(m mutant) bool { return wrong[strings.TrimPrefix(m.name, m.lock+"-m")] })
-		t.Logf("%d mutants do not compile", len(wrong))
+		all = slices.DeleteFunc(all, func(m mutant) bool { return wrong[m.number()] })
+		fmt.Println(len(wrong), "mutants do not compile")
 	}
+}
+
+// number is that of a mutant in the names of its files.
+func (m *mutant) number() string { return strings.TrimPrefix(m.name, m.lock+"-m") }
+
+// writeOverlay writes the files of mutants to a directory, and what tells the compiler that they are in locks.
+func writeOverlay(all []mutant, dir string) (file string, err error) {
+	root, err := os.Getwd()
+	replace := map[string]string{}
+	put := func(name string, text []byte) {
+		path := filepath.Join(dir, name)
+		replace[filepath.Join(root, "locks", name)] = path
+		err = errors.Join(err, os.WriteFile(path, text, 0o600))
+	}
+	var list strings.Builder
+	for _, m := range all {
+		for file, text := range m.texts {
+			put(fmt.Sprintf("zz_m%s_%s", m.number(), filepath.Base(file)), text)
+		}
+		fmt.Fprintf(&list, "\tadd(%s, %q)\n", m.variable, m.name)
+	}
+	put("zz_mutants.go", []byte("package locks\n\nfunc init() {\n\tadd := func(s Spec, name string) { s.Name = name; All = append(All, s) }\n"+list.String()+"}\n"))
+	text, errText := json.Marshal(map[string]map[string]string{"Replace": replace})
+	file = filepath.Join(dir, "overlay.json")
+	return file, errors.Join(err, errText, os.WriteFile(file, text, 0o600))
 }

@@ -1,4 +1,4 @@
-package hammerlock_test
+package cli_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/internal/cli"
+	"hammerlock/internal/glossary"
 	"hammerlock/results"
 	"hammerlock/scenarios"
 )
@@ -21,7 +22,7 @@ import (
 // verdict, cause, check, scenario and metric.
 func TestEveryWordOnTheScreenIsExplained(t *testing.T) {
 	words := []string{"metrics"}
-	for _, dir := range []string{"results", "results/compare", "internal/matrix"} {
+	for _, dir := range []string{"../../results", "../../results/compare", "../matrix"} {
 		found := headings(t, dir)
 		if len(found) < 5 {
 			t.Errorf("%s: only %q were found: the test does not see what is written there", dir, found)
@@ -121,4 +122,23 @@ func literalsIn(x ast.Expr) (all []string) {
 		}
 	}
 	return all
+}
+
+// TestEveryCauseIsExplained: what a verdict can fail with is in the glossary.
+func TestEveryCauseIsExplained(t *testing.T) {
+	seen := map[glossary.Word]bool{}
+	for _, w := range glossary.All {
+		entry := glossary.Word{Name: w.Name, Group: w.Group}
+		if seen[entry] || w.Name != strings.ToLower(w.Name) || !strings.HasSuffix(w.Means, ".") || !slices.Contains(glossary.Groups, w.Group) {
+			t.Errorf("twice, not in lower case, no sentence, or of no group: %+v", w)
+		}
+		seen[entry] = true
+	}
+	for _, c := range slices.Concat(checker.All, checker.OfServices) {
+		for _, cause := range c.Causes {
+			if !seen[glossary.Word{Name: cause, Group: glossary.Causes}] {
+				t.Errorf("%s fails with %s, which internal/glossary does not explain", c.Name, cause)
+			}
+		}
+	}
 }

@@ -1,9 +1,11 @@
-package hammerlock_test
+// Command pictures takes the pictures of the documents from real runs of bin/bench and bin/verify, with tmux and Chromium.
+package main
 
 import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"image"
@@ -16,22 +18,56 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"hammerlock/internal/browser"
+	"hammerlock/tools/kept"
 )
-
-// makePictures runs what the pictures show and takes them: make pictures.
-var makePictures = flag.String("pictures", "", "which pictures of docs/pictures to take from real runs: dashboard,report,comparison,runs")
 
 const (
-	pictures     = "docs/pictures"
-	mostPictures = 1_500_000 // bytes, all together
-	mostRows     = 3000      // of pixels: where a long page goes on is cut off
+	pictures = "docs/pictures"
+	mostRows = 3000 // of pixels: where a long page goes on is cut off
 )
+
+// groups are the pictures that are taken together.
+var groups = map[string]func(browser.Owner){
+	"dashboard": func(t browser.Owner) {
+		shootTerminal(t, "dashboard-80x24", 80, 24)
+		shootTerminal(t, "dashboard-120x40", 120, 40)
+	},
+	"report": shootReport, "comparison": shootComparison, "runs": shootRuns,
+}
+
+func main() {
+	only := flag.String("only", "dashboard,report,comparison,runs", "which pictures, separated by commas")
+	flag.Parse()
+	if err := take(context.Background(), strings.Split(*only, ",")); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func take(ctx context.Context, names []string) error {
+	made, err := kept.Now(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		shoot, ok := groups[name]
+		if !ok {
+			return fmt.Errorf("no pictures %q", name)
+		}
+		if err := browser.Run(ctx, shoot); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := kept.WriteParts("docs/PICTURES.md", map[string]string{name: kept.Line(made)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // lostGrant is the run that most pictures show. A failover that takes longer than the lease shows nothing: then the next seed is tried.
 func lostGrant(seed int) []string {
@@ -39,81 +75,28 @@ func lostGrant(seed int) []string {
 }
 
 // until calls take with seeds from 1 until it has what it wants.
-func until(t *testing.T, name string, take func(seed int) bool) {
-	t.Helper()
+func until(t browser.Owner, name string, take func(seed int) bool) {
 	for seed := 1; seed <= 8; seed++ {
 		if take(seed) {
 			return
 		}
-		t.Logf("%s: seed %d shows no violation", name, seed)
+		fmt.Printf("%s: seed %d shows no violation\n", name, seed)
 	}
-	t.Fatalf("%s: no run showed a violation", name)
+	t.Fatal(name + ": no run showed a violation")
 }
 
-// TestPictures holds the pictures against the documents that show them; make pictures takes them first.
-func TestPictures(t *testing.T) {
-	if *makePictures != "" {
-		takePictures(t)
-	}
-	files, err := filepath.Glob(pictures + "/*")
+// tempDir is removed in the end.
+func tempDir(t browser.Owner) string {
+	dir, err := os.MkdirTemp("", "pictures-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, total := "", int64(0)
-	for _, file := range documents(t) {
-		text += read(t, file)
-	}
-	for _, file := range files {
-		info, err := os.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		total += info.Size()
-		if !strings.Contains(text, "pictures/"+filepath.Base(file)) {
-			t.Errorf("no document shows %s", file)
-		}
-	}
-	if len(files) == 0 || total > mostPictures {
-		t.Errorf("%d pictures have %d bytes, at most %d", len(files), total, mostPictures)
-	}
-}
-
-// TestTerminalSVG draws what a terminal wrote: words where they stood, in their colours, and blocks as rectangles.
-func TestTerminalSVG(t *testing.T) {
-	got := terminalSVG("a & b", "ab \x1b[1;31;7mc<\x1b[0m\n\x1b[32m\u2588\u2588\u2584\x1b[39m \u2591x\n")
-	for _, want := range []string{"<title>a &amp; b</title>", `width="72" height="58"`, `<text class="fore" x="0" y="13" textLength="16">ab</text>`,
-		`<rect class="red" x="24" y="0" width="16" height="17"/>`, `class="back bold" x="24" y="13" textLength="16">c&lt;</text>`,
-		`<rect class="green" x="0" y="17" width="16" height="17"/>`, `<rect class="green" x="16" y="25.5" width="8" height="8.5"/>`,
-		`<rect class="fore shade" x="32" y="17"`, `<text class="fore" x="40" y="30" textLength="8">x</text>`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the picture lacks %s:\n%s", want, got)
-		}
-	}
-}
-
-func takePictures(t *testing.T) {
-	t.Helper()
-	if err := os.MkdirAll(pictures, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, group := range []struct {
-		name string
-		take func(*testing.T)
-	}{
-		{"dashboard", func(t *testing.T) {
-			shootTerminal(t, "dashboard-80x24", 80, 24)
-			shootTerminal(t, "dashboard-120x40", 120, 40)
-		}},
-		{"report", shootReport}, {"comparison", shootComparison}, {"runs", shootRuns},
-	} {
-		if strings.Contains(*makePictures, group.name) {
-			t.Run(group.name, group.take)
-		}
-	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // shootReport takes the page of a run while it goes on, and its report.
-func shootReport(t *testing.T) {
+func shootReport(t browser.Owner) {
 	b := browser.Open(t, browser.Start(t), 1200, 1500)
 	run := shootLive(t, b)
 	b.Size(t, 1100, 900)
@@ -126,8 +109,8 @@ func shootReport(t *testing.T) {
 	shootPrinted(t, b, run)
 }
 
-func shootComparison(t *testing.T) {
-	dir := t.TempDir()
+func shootComparison(t browser.Owner) {
+	dir := tempDir(t)
 	mustPass(t, dir, "bench", "ab", "lock=spin", "lock=redislock", "--workers", "8", "--rate", "60/s", "--pairs", "9", "--seed", "1", "--html", "comparison.html")
 	b := browser.Open(t, browser.Start(t), 1100, 900)
 	b.Scheme(t, "light")
@@ -135,8 +118,8 @@ func shootComparison(t *testing.T) {
 	savePNG(t, b, "comparison", chromedp.FullScreenshot(100))
 }
 
-func shootRuns(t *testing.T) {
-	dir := t.TempDir()
+func shootRuns(t browser.Owner) {
+	dir := tempDir(t)
 	mustPass(t, dir, "bench", "--topology", "single,cluster", "--lock", "lease,watch,spin,redsync,redislock", "--workers", "16", "--duration", "3s",
 		"--warmup", "500ms", "--seed", "1", "--out", "runs")
 	b := browser.Open(t, browser.Start(t), 1100, 900)
@@ -146,8 +129,7 @@ func shootRuns(t *testing.T) {
 }
 
 // mustPass runs a command that passes, in a directory: pages show the command.
-func mustPass(t *testing.T, dir, name string, args ...string) {
-	t.Helper()
+func mustPass(t browser.Owner, dir, name string, args ...string) {
 	program, err := filepath.Abs("bin/" + name)
 	if err != nil {
 		t.Fatal(err)
@@ -155,13 +137,12 @@ func mustPass(t *testing.T, dir, name string, args ...string) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = dir
 	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, args, err, said)
+		t.Fatal(fmt.Sprintf("%s %v: %v\n%s", name, args, err, said))
 	}
 }
 
 // shootTerminal runs lostGrant in a terminal that nobody sees, until the dashboard shows the violation.
-func shootTerminal(t *testing.T, name string, wide, high int) {
-	t.Helper()
+func shootTerminal(t browser.Owner, name string, wide, high int) {
 	socket := fmt.Sprintf("hammerlock-%d-%s", os.Getpid(), name)
 	terminal := func(args ...string) (string, error) {
 		cmd := exec.Command("tmux", append([]string{"-L", socket, "-f", "/dev/null"}, args...)...)
@@ -171,9 +152,9 @@ func shootTerminal(t *testing.T, name string, wide, high int) {
 	}
 	until(t, name, func(seed int) bool {
 		command := strings.Join(lostGrant(seed), " ")
-		said, err := terminal("new-session", "-d", "-x", fmt.Sprint(wide), "-y", fmt.Sprint(high), command+" --out "+t.TempDir())
+		said, err := terminal("new-session", "-d", "-x", fmt.Sprint(wide), "-y", fmt.Sprint(high), command+" --out "+tempDir(t))
 		if err != nil {
-			t.Fatalf("tmux: %v: %s", err, said)
+			t.Fatal(fmt.Sprintf("tmux: %v: %s", err, said))
 		}
 		for err == nil && !strings.Contains(said, "VIOLATED") { // the terminal ends with the run
 			<-time.After(100 * time.Millisecond)
@@ -191,10 +172,9 @@ func shootTerminal(t *testing.T, name string, wide, high int) {
 }
 
 // shootLive follows lostGrant on its page until it shows the violation, and returns the report of its end.
-func shootLive(t *testing.T, b *browser.Tab) (file string) {
-	t.Helper()
+func shootLive(t browser.Owner, b *browser.Tab) (file string) {
 	until(t, "live", func(seed int) bool {
-		out := t.TempDir()
+		out := tempDir(t)
 		args := append(lostGrant(seed), "--web", ":0", "--out", out)
 		cmd := exec.Command(args[0], args[1:]...)
 		pipe, err := cmd.StderrPipe()
@@ -208,7 +188,7 @@ func shootLive(t *testing.T, b *browser.Tab) (file string) {
 		first, err := said.ReadString('\n')
 		url, ok := strings.CutPrefix(strings.TrimSpace(first), "live at ")
 		if err != nil || !ok {
-			t.Fatalf("got %q, %v, want the address of the page", first, err)
+			t.Fatal(fmt.Sprintf("got %q, %v, want the address of the page", first, err))
 		}
 		ended := make(chan struct{})
 		go func() {
@@ -237,8 +217,7 @@ func shootLive(t *testing.T, b *browser.Tab) (file string) {
 }
 
 // shootPrinted shows a report as it is printed on A4, without the breaks between pages.
-func shootPrinted(t *testing.T, b *browser.Tab, file string) {
-	t.Helper()
+func shootPrinted(t browser.Owner, b *browser.Tab, file string) {
 	b.Size(t, 718, 1040)
 	b.Draw(t, "file://"+file)
 	b.Media(t, "print")
@@ -248,8 +227,7 @@ func shootPrinted(t *testing.T, b *browser.Tab, file string) {
 }
 
 // savePNG keeps a picture of a page, or of its beginning, with at most 256 colours.
-func savePNG(t *testing.T, b *browser.Tab, name string, take chromedp.Action[[]byte]) {
-	t.Helper()
+func savePNG(t browser.Owner, b *browser.Tab, name string, take chromedp.Action[[]byte]) {
 	img, err := png.Decode(bytes.NewReader(browser.Do(t, b, take)))
 	if err != nil {
 		t.Fatal(err)
@@ -262,12 +240,11 @@ func savePNG(t *testing.T, b *browser.Tab, name string, take chromedp.Action[[]b
 	keep(t, name+".png", data.Bytes())
 }
 
-func keep(t *testing.T, name string, data []byte) {
-	t.Helper()
+func keep(t browser.Owner, name string, data []byte) {
 	if err := os.WriteFile(filepath.Join(pictures, name), data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s: %d bytes", name, len(data))
+	fmt.Printf("%s: %d bytes\n", name, len(data))
 }
 
 // fewColors has the most frequent 256 colours of a picture, and for the others the nearest of these. A page has few colours and

@@ -45,3 +45,39 @@ func TestBeyondStaysOutside(t *testing.T) {
 		t.Errorf("the commands are linked with %d modules, want at most %d: %v", len(used), commandModules, used)
 	}
 }
+
+// TestOwnLock runs the tests of examples/own-lock, a module of its own, with the modules that this one has already. With
+// -short they are shorter, too.
+func TestOwnLock(t *testing.T) {
+	t.Parallel()
+	args := []string{"test", "-C", "examples/own-lock", "-count", "1"}
+	if testing.Short() {
+		args = append(args, "-short")
+	}
+	cmd := exec.Command("go", append(args, "./...")...)
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestManifests runs the tests of deploy/check, a module of its own with the types of Kubernetes and of Compose. It takes half a
+// minute to compile, and so it is left out with -short.
+func TestManifests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the types of Kubernetes take half a minute to compile")
+	}
+	t.Parallel()
+	in := func(args ...string) ([]byte, error) {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = "deploy/check"
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
+		return cmd.CombinedOutput()
+	}
+	if out, err := in("mod", "download"); err != nil {
+		t.Skipf("the types of Kubernetes cannot be downloaded: %v\n%s", err, out)
+	}
+	if out, err := in("test", "-count", "1", "./..."); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,16 +1,13 @@
-package hammerlock_test
+package kept
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"hammerlock/faults"
@@ -22,22 +19,19 @@ import (
 	"hammerlock/workload"
 )
 
-// matrices are what verify matrix --json has printed, a file for each seed: make matrix.
-var matrices = flag.String("matrix", "", "with -update: keep these matrices, the files separated by commas")
-
 const matrixFile = "results/baselines/matrix.json"
 
-// keptMatrix is what is kept of the same matrix with several seeds.
-type keptMatrix struct {
+// Matrix is what is kept of the same matrix with several seeds.
+type Matrix struct {
+	Made
 	Server  string           `json:"server"`
-	Cores   int              `json:"cores"`
 	Seeds   []uint64         `json:"seeds"`
 	LeftOut []matrix.LeftOut `json:"left_out"`
-	Cells   []keptCell       `json:"cells"`
+	Cells   []cell           `json:"cells"`
 }
 
-// keptCell is a cell with what every seed found.
-type keptCell struct {
+// cell is a cell with what every seed found.
+type cell struct {
 	Lock       string          `json:"lock"`
 	Topology   string          `json:"topology"`
 	Fault      string          `json:"fault"`
@@ -52,67 +46,38 @@ type keptCell struct {
 
 const passWord = "PASS"
 
-// TestMatrix compares docs/MATRIX.md with the matrix that was kept, and that with the catalogue.
-func TestMatrix(t *testing.T) {
-	if *update && *matrices != "" {
-		keepMatrices(t, strings.Split(*matrices, ","))
-	}
-	kept := readMatrix(t)
-	generated(t, "docs/MATRIX.md", map[string]string{"short": kept.short(), "right": rightTable(readLines[rightRun](t, rightFile)), "matrix": kept.full()})
-	for _, c := range kept.Cells {
-		if _, ok := known.Find(c.Lock); !ok {
-			t.Errorf("the kept matrix has a lock %s, the catalogue has not: make matrix", c.Lock)
-		}
-		if len(c.Found) != len(kept.Seeds) || c.Want == "must-pass" && slices.ContainsFunc(c.Found, func(s string) bool { return s != passWord }) ||
-			c.Want == "must-fail" && slices.Contains(c.Found, passWord) {
-			t.Errorf("not as expected: %+v", c)
-		}
-	}
-	if len(kept.Seeds) < 2 {
-		t.Errorf("kept of %d seeds, want two", len(kept.Seeds))
-	}
-}
-
-func readMatrix(t *testing.T) *keptMatrix {
-	t.Helper()
+// ReadMatrix reads the matrix that is kept, without the cells of locks that are no more.
+func ReadMatrix() (*Matrix, error) {
+	m := new(Matrix)
 	text, err := os.ReadFile(matrixFile)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	var kept keptMatrix
-	if err := json.Unmarshal(text, &kept); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, fmt.Errorf("%s: %w", matrixFile, err)
 	}
-	return &kept
+	m.Cells = slices.DeleteFunc(m.Cells, func(c cell) bool { _, ok := known.Find(c.Lock); return !ok })
+	return m, nil
 }
 
-// keepMatrices writes the file. Locks that were not run keep the cells that they have.
-func keepMatrices(t *testing.T, files []string) {
-	t.Helper()
-	server, err := topologies.FindServer(t.Context(), "")
+// Keep writes the matrix in place of the one that is kept, whose cells of locks that were not run now it takes over.
+func (m *Matrix) Keep() error {
+	old, err := ReadMatrix()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	kept := keptMatrix{Server: server.String(), Cores: runtime.NumCPU()}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := kept.put(text); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
+	if err := m.takeOver(old); err != nil {
+		return err
 	}
-	if err := kept.takeOver(readMatrix(t)); err != nil {
-		t.Fatal(err)
+	text, err := m.text()
+	if err != nil {
+		return err
 	}
-	if err := os.WriteFile(matrixFile, kept.text(t), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return os.WriteFile(matrixFile, text, 0o644)
 }
 
-// put adds what verify matrix --json printed: a green matrix of the same cells with another seed.
-func (m *keptMatrix) put(text []byte) error {
+// Put adds what verify matrix --json printed: a green matrix of the same cells with another seed.
+func (m *Matrix) Put(text []byte) error {
 	var doc struct {
 		Matrix matrix.Summary
 		Cells  []struct {
@@ -136,7 +101,7 @@ func (m *keptMatrix) put(text []byte) error {
 		return fmt.Errorf("%d cells where there were %d before", len(doc.Cells), len(m.Cells))
 	}
 	for i, c := range doc.Cells {
-		k := keptCell{Lock: c.Lock, Topology: c.Topology, Fault: c.Fault, Want: c.Expected.Want}
+		k := cell{Lock: c.Lock, Topology: c.Topology, Fault: c.Fault, Want: c.Expected.Want}
 		k.unusual(c.Cell)
 		if first {
 			m.Cells = append(m.Cells, k)
@@ -150,10 +115,10 @@ func (m *keptMatrix) put(text []byte) error {
 }
 
 // takeOver adds the cells of locks that only the old matrix has, in the order of the catalogue.
-func (m *keptMatrix) takeOver(old *keptMatrix) error {
+func (m *Matrix) takeOver(old *Matrix) error {
 	before := len(m.Cells)
 	for _, c := range old.Cells {
-		if _, ok := known.Find(c.Lock); ok && !slices.ContainsFunc(m.Cells[:before], func(k keptCell) bool { return k.Lock == c.Lock }) {
+		if _, ok := known.Find(c.Lock); ok && !slices.ContainsFunc(m.Cells[:before], func(k cell) bool { return k.Lock == c.Lock }) {
 			m.Cells = append(m.Cells, c)
 		}
 	}
@@ -172,11 +137,11 @@ func (m *keptMatrix) takeOver(old *keptMatrix) error {
 	place := func(lock string) int {
 		return slices.IndexFunc(known.Locks, func(l locks.Spec) bool { return l.Name == lock })
 	}
-	slices.SortStableFunc(m.Cells, func(a, b keptCell) int { return place(a.Lock) - place(b.Lock) })
+	slices.SortStableFunc(m.Cells, func(a, b cell) int { return place(a.Lock) - place(b.Lock) })
 	return nil
 }
 
-func (k *keptCell) unusual(c matrix.Cell) {
+func (k *cell) unusual(c matrix.Cell) {
 	if c.Counter != workload.RedisCounter.Name {
 		k.Counter = c.Counter
 	}
@@ -185,7 +150,7 @@ func (k *keptCell) unusual(c matrix.Cell) {
 	}
 }
 
-func (k *keptCell) add(c keptCell, found string, holds, violations int64, detected time.Duration) error {
+func (k *cell) add(c cell, found string, holds, violations int64, detected time.Duration) error {
 	if k.Lock != c.Lock || k.Topology != c.Topology || k.Fault != c.Fault || k.Counter != c.Counter || k.Processes != c.Processes {
 		return fmt.Errorf("%s on %s with %s where %s on %s with %s was before", c.Lock, c.Topology, c.special(), k.Lock, k.Topology, k.special())
 	}
@@ -196,12 +161,12 @@ func (k *keptCell) add(c keptCell, found string, holds, violations int64, detect
 	return nil
 }
 
-func (m *keptMatrix) measured(lock string) bool {
-	return slices.ContainsFunc(m.Cells, func(c keptCell) bool { return c.Lock == lock })
+func (m *Matrix) measured(lock string) bool {
+	return slices.ContainsFunc(m.Cells, func(c cell) bool { return c.Lock == lock })
 }
 
 // unmeasured are the locks that came after the matrix was run; those that the server could not run are left out of it.
-func (m *keptMatrix) unmeasured() (names []string) {
+func (m *Matrix) unmeasured() (names []string) {
 	for _, lock := range known.Locks {
 		impossible := slices.ContainsFunc(m.LeftOut, func(l matrix.LeftOut) bool { return strings.Contains(l.Why, ": "+lock.Name+" needs ") })
 		if !m.measured(lock.Name) && !impossible {
@@ -212,10 +177,9 @@ func (m *keptMatrix) unmeasured() (names []string) {
 }
 
 // text is the file: a line a cell, so that a difference can be read.
-func (m *keptMatrix) text(t *testing.T) []byte {
-	t.Helper()
+func (m *Matrix) text() ([]byte, error) {
 	cells := m.Cells
-	m.Cells = []keptCell{}
+	m.Cells = []cell{}
 	head, err := json.MarshalIndent(m, "", "  ")
 	m.Cells = cells
 	var lines [][]byte
@@ -225,14 +189,14 @@ func (m *keptMatrix) text(t *testing.T) []byte {
 		lines = append(lines, append([]byte("    "), line...))
 	}
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	body := append([]byte("\"cells\": [\n"), bytes.Join(lines, []byte(",\n"))...)
-	return append(bytes.Replace(head, []byte(`"cells": []`), append(body, "\n  ]"...), 1), '\n')
+	return append(bytes.Replace(head, []byte(`"cells": []`), append(body, "\n  ]"...), 1), '\n'), nil
 }
 
 // special is what tells a cell from others of its lock and topology.
-func (k *keptCell) special() string {
+func (k *cell) special() string {
 	s := k.Fault
 	if s == faults.None {
 		s = "no fault"
@@ -247,19 +211,19 @@ func (k *keptCell) special() string {
 }
 
 // passed tells whether the cell passed with every seed.
-func (k *keptCell) passed() bool {
+func (k *cell) passed() bool {
 	return !slices.ContainsFunc(k.Found, func(s string) bool { return s != passWord })
 }
 
 // causes are what the cell failed with, each once.
-func (k *keptCell) causes() string {
+func (k *cell) causes() string {
 	list := slices.Clone(k.Found)
 	slices.Sort(list)
 	return strings.Join(slices.Compact(list), " or ")
 }
 
 // summary says how much stands behind the tables.
-func (m *keptMatrix) summary() string {
+func (m *Matrix) summary() string {
 	var holds int64
 	var detected []time.Duration
 	for _, c := range m.Cells {
@@ -269,8 +233,8 @@ func (m *keptMatrix) summary() string {
 		}
 	}
 	seeds := strings.Trim(fmt.Sprint(m.Seeds), "[]")
-	text := fmt.Sprintf("%d cells with each of the seeds %s, all as expected; %s holds in all; %s on %d cores.", len(m.Cells),
-		strings.ReplaceAll(seeds, " ", ", "), human.Count(holds), m.Server, m.Cores)
+	text := fmt.Sprintf("%s %d cells with each of the seeds %s, all as expected; %s holds in all; %s.", strings.TrimSpace(Line(m.Made)),
+		len(m.Cells), strings.ReplaceAll(seeds, " ", ", "), human.Count(holds), m.Server)
 	if len(detected) > 0 {
 		slices.Sort(detected)
 		text += fmt.Sprintf(" In what had to fail the first violation was complete after %s (median), %s at the latest.",
@@ -280,7 +244,7 @@ func (m *keptMatrix) summary() string {
 }
 
 // full is a row for all that passed of a lock on a topology, and one for each cell that did not.
-func (m *keptMatrix) full() string {
+func (m *Matrix) full() string {
 	rows := "| lock | topology | fault | expected | found | holds | violations | 95 % bound |\n|---|---|---|---|---|---|---|---|\n"
 	for i := 0; i < len(m.Cells); {
 		c := m.Cells[i]
@@ -321,7 +285,7 @@ func whyUnmeasured(lock string) string {
 }
 
 // short is a row for each lock: how much it passed on a topology, and what it failed with.
-func (m *keptMatrix) short() string {
+func (m *Matrix) short() string {
 	rows, line := "| lock |", "|---|"
 	for _, topology := range topologies.All {
 		rows += " " + topology.Name + " |"
@@ -344,7 +308,7 @@ func (m *keptMatrix) short() string {
 	return rows + "\n" + m.summary()
 }
 
-func (m *keptMatrix) verdict(lock locks.Spec, topology string) string {
+func (m *Matrix) verdict(lock locks.Spec, topology string) string {
 	passed, open := 0, 0
 	var with []string
 	for i := range m.Cells {
@@ -374,51 +338,4 @@ func (m *keptMatrix) verdict(lock locks.Spec, topology string) string {
 		parts = append(parts, fmt.Sprintf("inconclusive ×%d", open))
 	}
 	return strings.Join(parts, "<br>")
-}
-
-// TestMatricesAreKeptTogether puts printed matrices together, and such that must not be.
-func TestMatricesAreKeptTogether(t *testing.T) {
-	printed := func(seed, red int, fault, found string) []byte {
-		return fmt.Appendf(nil, `{"matrix":{"seed":%d,"red":%d},"cells":[{"lock":"lease","topology":"single","fault":"none","counter":"redis",
-			"processes":1,"expected":{"want":"must-pass"},"found":"PASS","holds":100},{"lock":"lease","topology":"single","fault":%q,
-			"counter":"redis","processes":2,"expected":{"want":"must-fail"},"found":%q,"holds":5,"violations":2,"detected_ns":1000000}]}`,
-			seed, red, fault, found)
-	}
-	var kept keptMatrix
-	if err := errors.Join(kept.put(printed(1, 0, "flush", "service-loss")), kept.put(printed(2, 0, "flush", "overrun"))); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string][]byte{"a red one": printed(3, 1, "flush", "overrun"), "the same seed": printed(2, 0, "flush", "overrun"),
-		"other cells": printed(3, 0, "evict", "overrun"), "no matrix": []byte("FAIL")} {
-		other := keptMatrix{Seeds: slices.Clone(kept.Seeds), Cells: slices.Clone(kept.Cells)}
-		if other.put(text) == nil {
-			t.Errorf("%s was taken", name)
-		}
-	}
-	for _, want := range []string{
-		"| `lease` | single | no fault | must-pass | PASS | 200 | 0 | 1.5e-02 |\n",
-		"| `lease` | single | flush, 2 processes | must-fail | overrun or service-loss | 10 | 4 | - |\n",
-		"2 cells with each of the seeds 1, 2, all as expected; 210 holds",
-	} {
-		if !strings.Contains(kept.full(), want) {
-			t.Errorf("no %q in\n%s", want, kept.full())
-		}
-	}
-	other := keptMatrix{Seeds: []uint64{1, 2}, Cells: []keptCell{{Lock: "none", Want: "must-fail", Found: []string{"unguarded", "unguarded"}}}}
-	both := keptMatrix{Seeds: []uint64{2}, Cells: []keptCell{{Lock: "lease"}}}
-	if both.takeOver(&other) == nil {
-		t.Error("cells of other seeds were taken over")
-	}
-	both = keptMatrix{Seeds: []uint64{1, 2}, Cells: []keptCell{{Lock: "lease", Holds: 7}}}
-	other.Cells = append(other.Cells, keptCell{Lock: "lease"}, keptCell{Lock: "a lock that is no more"})
-	if err := both.takeOver(&other); err != nil || len(both.Cells) != 2 || both.Cells[0].Holds+both.Cells[1].Holds != 7 || !both.measured("none") {
-		t.Errorf("taken over: %v, %+v", err, both.Cells)
-	}
-	if want := "| `lease` | pass ×1<br>fails: overrun or service-loss |" + strings.Repeat("  |", len(topologies.All)-1) + "\n"; !strings.Contains(kept.short(), want) {
-		t.Errorf("no %q in\n%s", want, kept.short())
-	}
-	var again keptMatrix
-	if err := json.Unmarshal(kept.text(t), &again); err != nil || again.full() != kept.full() {
-		t.Errorf("read back: %v\n%s", err, again.full())
-	}
 }

@@ -1,4 +1,4 @@
-package hammerlock_test
+package main
 
 import (
 	"fmt"

@@ -1,0 +1,191 @@
+// Command aa compares a real deployment with itself, again and again, and counts the false alarms of bench ab and bench compare. Then
+// it looks whether both find differences that are planted.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"hammerlock/internal/harness"
+	"hammerlock/locks"
+	"hammerlock/locks/known"
+	"hammerlock/results"
+	"hammerlock/results/compare"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+func main() {
+	n := flag.Int("n", 20, "how many comparisons of a thing with itself")
+	flag.Parse()
+	if err := aa(context.Background(), *n); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func aa(ctx context.Context, n int) error {
+	trials, tables := 0, 0
+	for seed := range uint64(n) {
+		trial, table, err := itself(ctx, seed+1, load)
+		if err != nil {
+			return err
+		}
+		if len(trial) > 0 {
+			trials++
+		}
+		if len(table) > 0 {
+			tables++
+		}
+		fmt.Printf("comparison %d: ab %v, compare %v\n", seed+1, trial, table)
+	}
+	fmt.Printf("%d comparisons of a thing with itself: false alarms: ab %d, compare %d\n", n, trials, tables)
+	var failed error
+	if most := max(n/20, 1); trials > most || tables > most {
+		failed = fmt.Errorf("at most %d false alarms of each were to be expected", most)
+	}
+	for _, p := range []planted{oneMoreTrip(load), longerVisits} {
+		failed = errors.Join(failed, p.find(ctx))
+	}
+	return failed
+}
+
+// pairs is how many runs a side of a comparison has.
+const pairs = 12
+
+// load supports a p99 within a moment.
+func load(p *harness.Plan) {
+	p.Counter, _ = workload.FindCounter("memory")
+	p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = 4, 1000, 0
+	p.Warmup, p.Duration = 50*time.Millisecond, 250*time.Millisecond
+}
+
+// compared runs pairs on warm deployments, B with a change.
+func compared(ctx context.Context, seed uint64, common, change func(*harness.Plan)) (_ []compare.Pair, err error) {
+	dir, err := os.MkdirTemp("", "aa-")
+	if err != nil {
+		return nil, err
+	}
+	var warm harness.Warm
+	defer func() { err = errors.Join(err, warm.Close(), os.RemoveAll(dir)) }()
+	single, _ := topologies.Find("single")
+	all := make([]compare.Pair, pairs)
+	for i, arm := range compare.Schedule(pairs, seed) {
+		n := i / len(all[0])
+		p := harness.Default()
+		p.Topologies, p.Out = []topologies.Spec{single}, dir
+		common(&p)
+		p.Workload.Seed = seed*1000 + uint64(n)
+		if arm == compare.ArmB {
+			change(&p)
+		}
+		j, err := p.Check(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		j.Command = func(harness.Combination) string { return "" }
+		j.Progress = func(harness.Event) {}
+		j.Warm = &warm
+		runs, err := j.Run(ctx, ctx)
+		if err != nil {
+			return nil, err
+		}
+		all[n][arm] = runs[0]
+	}
+	return all, nil
+}
+
+// metrics looks up those that there are.
+func metrics(names ...string) (all []results.Metric, err error) {
+	for _, name := range names {
+		m, errName := results.FindMetric(name)
+		all, err = append(all, m), errors.Join(err, errName)
+	}
+	return all, err
+}
+
+// itself compares a deployment with itself. It is an error if no difference in round trips could have been seen.
+func itself(ctx context.Context, seed uint64, common func(*harness.Plan)) (trial, table []string, err error) {
+	headline, err := metrics(results.Headline...)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := compared(ctx, seed, common, func(*harness.Plan) {})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range compare.NewTrial("A", "A", all, headline).Effects {
+		if c.Metric == "cost.round_trips" && (c.Pairs < pairs/2 || c.Floor == nil) {
+			err = fmt.Errorf("%s: %d pairs: nothing could be seen", c.Metric, c.Pairs)
+		}
+	}
+	trial, table = differences(all, headline)
+	return trial, table, err
+}
+
+// differences are the metrics in which a trial, and a comparison of the same runs, see one.
+func differences(all []compare.Pair, metrics []results.Metric) (trial, table []string) {
+	sides := []compare.Side{{Name: "A"}, {Name: "B"}}
+	for _, p := range all {
+		sides[0].Runs, sides[1].Runs = append(sides[0].Runs, p[compare.ArmA]), append(sides[1].Runs, p[compare.ArmB])
+	}
+	for _, c := range compare.NewTrial("A", "B", all, metrics).Effects {
+		if c.Effect == compare.Better || c.Effect == compare.Worse {
+			trial = append(trial, c.Metric)
+		}
+	}
+	for _, r := range compare.New(sides, nil, metrics).Groups[0].Rows {
+		if e := r.Cells[1].Effect; e == compare.Better || e == compare.Worse {
+			table = append(table, r.Metric)
+		}
+	}
+	return trial, table
+}
+
+// planted is a difference that must be found.
+type planted struct {
+	name, metric   string
+	common, change func(*harness.Plan)
+}
+
+// oneMoreTrip is a lock that needs one more round trip.
+func oneMoreTrip(common func(*harness.Plan)) planted {
+	return planted{"one more round trip", "cost.round_trips", common, func(p *harness.Plan) {
+		lock, _ := known.Find("get-del")
+		p.Locks = []locks.Spec{lock}
+	}}
+}
+
+// longerVisits take a quarter longer. Visits are long, so that others on the machine matter less.
+var longerVisits = planted{"p99 +25 %", "response.p99", func(p *harness.Plan) {
+	load(p)
+	p.Workload.Workers, p.Workload.Hold, p.Duration = 128, 160*time.Millisecond, 1500*time.Millisecond
+}, func(p *harness.Plan) { p.Workload.Hold = 200 * time.Millisecond }}
+
+// find looks three times: a busy machine has a high noise floor.
+func (d planted) find(ctx context.Context) error {
+	list, err := metrics(d.metric)
+	if err != nil {
+		return err
+	}
+	for seed := uint64(1); seed <= 3; seed++ {
+		all, err := compared(ctx, seed, d.common, d.change)
+		if err != nil {
+			return err
+		}
+		trial, table := differences(all, list)
+		if effect := compare.NewTrial("A", "B", all, list).Effects[0]; effect.Change != nil && effect.Floor != nil {
+			fmt.Printf("%s: %s changed by %+.1f %%, noise floor %.1f %%; found by ab %v, compare %v\n", d.name, d.metric, 100**effect.Change,
+				100**effect.Floor, trial, table)
+		}
+		if slices.Contains(trial, d.metric) && slices.Contains(table, d.metric) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: was not found", d.name)
+}

@@ -1,0 +1,197 @@
+// Command baselines writes down what a visit costs without contention, with every lock on topology single:
+// results/baselines/costs.json. Its test compares.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/internal/harness"
+	"hammerlock/locks"
+	"hammerlock/locks/known"
+	"hammerlock/topologies"
+	"hammerlock/workload"
+)
+
+const file = "results/baselines/costs.json"
+
+// cost is nearly free of noise: it counts, and one worker alone is in nobody's way.
+type cost struct {
+	RoundTrips float64 `json:"round_trips"`
+	Commands   float64 `json:"commands"`
+}
+
+// Counts of a short run are off by what is under way when it begins and ends, and by late timers. What has changed
+// is still changed in a run that is twice as long.
+const (
+	tolerance = 0.04
+	looks     = 5
+)
+
+// beside is how many locks are measured at the same time: what is counted bears neighbours.
+const beside = 4
+
+func main() {
+	if err := write(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func write(ctx context.Context) error {
+	known, err := read()
+	if err != nil {
+		return err
+	}
+	got, err := measure(ctx, known)
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(got, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+func read() (all map[string]cost, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return all, json.Unmarshal(text, &all)
+}
+
+// measure runs one worker with every lock. What this server cannot run costs what is known of it: it was measured where it can be.
+func measure(ctx context.Context, want map[string]cost) (map[string]cost, error) {
+	dir, err := os.MkdirTemp("", "baselines-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	server, err := topologies.FindServer(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	got := map[string]cost{}
+	var wg sync.WaitGroup
+	queue := make(chan locks.Spec)
+	for range beside {
+		wg.Go(func() {
+			var warm harness.Warm
+			for lock := range queue {
+				c, errLock := measured(ctx, lock, server, &warm, dir, want)
+				mu.Lock()
+				if err = errors.Join(err, errLock); c != nil {
+					got[lock.Name] = *c
+				}
+				mu.Unlock()
+			}
+			errWarm := warm.Close()
+			mu.Lock()
+			err = errors.Join(err, errWarm)
+			mu.Unlock()
+		})
+	}
+	for _, lock := range known.Locks {
+		queue <- lock
+	}
+	close(queue)
+	wg.Wait()
+	return got, err
+}
+
+// measured is nil if nothing is known of a lock that cannot live on this server.
+func measured(ctx context.Context, lock locks.Spec, server topologies.Server, warm *harness.Warm, dir string, want map[string]cost) (*cost, error) {
+	j := job(ctx, lock, dir)
+	if j == nil || lock.Runs(server) != nil {
+		if old, known := want[lock.Name]; known {
+			return &old, nil
+		}
+		return nil, nil
+	}
+	j.Warm = warm
+	c, err := ofAVisit(ctx, j, want[lock.Name])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", lock.Name, err)
+	}
+	return &c, nil
+}
+
+// job is nil if the lock cannot live on topology single.
+func job(ctx context.Context, lock locks.Spec, dir string) *harness.Job {
+	single, _ := topologies.Find("single")
+	p := harness.Default()
+	p.Topologies, p.Locks, p.Out, p.Counter = []topologies.Spec{single}, []locks.Spec{lock}, dir, workload.RedisCounter
+	if memory, ok := workload.FindCounter("memory"); ok && lock.Counting == locks.TwoSteps {
+		p.Counter = memory
+	}
+	p.Workload.Workers, p.Workload.Seed, p.Workload.Hold, p.Workload.Reenter = 1, 1, 0, 1
+	p.Warmup, p.Duration = 50*time.Millisecond, 250*time.Millisecond
+	j, err := p.Check(ctx, nil)
+	if err != nil || len(j.Combinations) != 1 {
+		return nil
+	}
+	j.Command = func(harness.Combination) string { return "" }
+	j.Progress = func(harness.Event) {}
+	return j
+}
+
+// ofAVisit looks until it sees what is known, or says what it saw in most of its looks. So nothing is written again but what has
+// changed.
+func ofAVisit(ctx context.Context, j *harness.Job, want cost) (cost, error) {
+	var trips, commands []float64
+	for look := range looks {
+		if look > 0 {
+			j.Combinations[0].Plan.Duration *= 2
+		}
+		runs, err := j.Run(ctx, ctx)
+		if err != nil {
+			return cost{}, err
+		}
+		if status, text := runs[0].Safety(); status == checker.Fail && j.Combinations[0].Lock.Broken == "" {
+			return cost{}, errors.New(text)
+		}
+		c := runs[0].Cost
+		if c.Commands == nil {
+			continue // no visit in so short a run: the machine is busy
+		}
+		if own := strings.HasPrefix(runs[0].Lock, "rueidislock"); own != (c.RoundTrips == nil) {
+			return cost{}, fmt.Errorf("round trips %v; connections of its own: %v", c.RoundTrips, own)
+		} else if own {
+			c.RoundTrips = new(float64) // kept as none
+		}
+		got := cost{*c.RoundTrips, *c.Commands}.rounded()
+		if got.near(want) {
+			return want, nil
+		}
+		trips, commands = append(trips, got.RoundTrips), append(commands, got.Commands)
+	}
+	if len(trips) == 0 {
+		return cost{}, fmt.Errorf("%d runs made no visit", looks)
+	}
+	slices.Sort(trips)
+	slices.Sort(commands)
+	return cost{trips[len(trips)/2], commands[len(commands)/2]}, nil
+}
+
+func (c cost) near(want cost) bool {
+	close := func(got, want float64) bool { return math.Abs(got-want) <= tolerance*math.Max(want, 0.25) }
+	return close(c.RoundTrips, want.RoundTrips) && close(c.Commands, want.Commands)
+}
+
+// rounded leaves out what is under way when a run begins and ends. No lock of the catalogue pays less than a tenth
+// of a trip a visit for something.
+func (c cost) rounded() cost {
+	return cost{math.Round(c.RoundTrips*10) / 10, math.Round(c.Commands*10) / 10}
+}

@@ -1,0 +1,215 @@
+// Package kept holds what long measurements found last: how they ask verify, the files in which they keep the answers, and the
+// tables of documents that show them. It measures nothing, so that the documents can be written again at once: make readme. All
+// paths are relative to the root of the repository.
+package kept
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/locks"
+	"hammerlock/locks/known"
+	"hammerlock/topologies"
+)
+
+// Made says when something was measured, of which commit, and on how many cores. What is empty was not noted.
+type Made struct {
+	Day    string `json:"day,omitempty"`
+	Commit string `json:"commit,omitempty"`
+	Cores  int    `json:"cores,omitempty"`
+}
+
+// Now is what is true of a measurement that is made now. A plus behind the commit means that files had changed since.
+func Now(ctx context.Context) (Made, error) {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=7", "--exclude=*", "--dirty=+").Output()
+	if err != nil {
+		return Made{}, fmt.Errorf("ask git for the commit: %w", err)
+	}
+	return Made{time.Now().UTC().Format(time.DateOnly), strings.TrimSpace(string(out)), runtime.NumCPU()}, nil
+}
+
+// mostCommits is how many commits a line names.
+const mostCommits = 6
+
+// Line says it of all that a table shows.
+func Line(all ...Made) string {
+	distinct := func(of func(Made) string) []string {
+		found := map[string]bool{}
+		for _, m := range all {
+			found[of(m)] = true
+		}
+		delete(found, "")
+		return slices.Sorted(maps.Keys(found))
+	}
+	days := distinct(func(m Made) string { return m.Day })
+	if len(days) == 0 {
+		return "Not measured yet.\n"
+	}
+	line := "Measured on " + days[0]
+	if last := days[len(days)-1]; last != days[0] {
+		line = "Measured from " + days[0] + " to " + last
+	}
+	commits := distinct(func(m Made) string { return m.Commit })
+	switch n := len(commits); {
+	case n == 0:
+		line += ", of a commit that was not noted"
+	case n == 1:
+		line += ", of commit " + commits[0]
+	case n <= mostCommits:
+		line += ", of commits " + strings.Join(commits, ", ")
+	default:
+		line += fmt.Sprintf(", of %d commits, the last %s", n, slices.MaxFunc(all, func(a, b Made) int { return cmp.Compare(a.Day, b.Day) }).Commit)
+	}
+	if cores := distinct(func(m Made) string { return strings.TrimPrefix(fmt.Sprint(m.Cores), "0") }); len(cores) > 0 {
+		line += ", on " + strings.Join(cores, " or ") + " cores"
+	}
+	return line + ".\n"
+}
+
+var marked = regexp.MustCompile(`(?s)<!-- generated: (\w+) -->\n.*?<!-- end -->`)
+
+// Put returns a document whose parts between <!-- generated: NAME --> and <!-- end --> are those given. Other parts stay.
+func Put(document string, parts map[string]string) (string, error) {
+	missing := maps.Clone(parts)
+	document = marked.ReplaceAllStringFunc(document, func(part string) string {
+		name := marked.FindStringSubmatch(part)[1]
+		text, ok := parts[name]
+		if !ok {
+			return part
+		}
+		delete(missing, name)
+		return fmt.Sprintf("<!-- generated: %s -->\n%s<!-- end -->", name, text)
+	})
+	if len(missing) > 0 {
+		return "", fmt.Errorf("no part %q", slices.Sorted(maps.Keys(missing)))
+	}
+	return document, nil
+}
+
+// WriteParts puts parts into a document.
+func WriteParts(file string, parts map[string]string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	now, err := Put(string(text), parts)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return os.WriteFile(file, []byte(now), 0o644)
+}
+
+// Tables are the generated parts of documents that show what is kept.
+func Tables() (map[string]map[string]string, error) {
+	m, errMatrix := ReadMatrix()
+	w, errWaiting := ReadWaiting()
+	right, errRight := ReadLines[Right](RightFile)
+	mutants, errMutants := ReadLines[Mutant](MutantsFile)
+	strange, errStrange := ReadLines[Mutant](StrangersFile)
+	broken, errBroken := ReadLines[Mutant](BrokenFile)
+	if err := errors.Join(errMatrix, errWaiting, errRight, errMutants, errStrange, errBroken); err != nil {
+		return nil, err
+	}
+	return map[string]map[string]string{
+		"docs/MATRIX.md":  {"short": m.short(), "right": rightTable(right), "matrix": m.full()},
+		"docs/MUTANTS.md": {"score": Score(mutants), "survivors": survivors(mutants), "strangers": StrangerTable(strange), "broken": brokenTable(broken)},
+		"docs/LOCKS.md":   {"waiting": w.table()},
+	}, nil
+}
+
+// ReadLines reads what is kept of one kind of thing, a line each; a file that is not there has none.
+func ReadLines[T any](file string) (all []*T, err error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for line := range bytes.Lines(text) {
+		r := new(T)
+		if err := json.Unmarshal(line, r); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, r)
+	}
+	return all, err
+}
+
+// WriteLines writes it down, in one step: a program that is interrupted leaves the old file.
+func WriteLines[T any](file string, all []*T) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	for _, r := range all {
+		if err := e.Encode(r); err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.WriteFile(file+".new", b.Bytes(), 0o644), os.Rename(file+".new", file))
+}
+
+// Pair is a lock on a topology.
+type Pair struct {
+	Lock     string `json:"lock"`
+	Topology string `json:"topology"`
+}
+
+// RightPairs are the right locks, each on every topology that it fits. Left out are locks that need no server, and those with
+// commands that the usual server does not have.
+func RightPairs() (all []Pair) {
+	for _, s := range topologies.All {
+		for _, l := range known.Locks {
+			if l.Broken == "" && l.Sites != locks.NoSite && l.Sites.Fits(s.Sites) && len(l.Needs) == 0 {
+				all = append(all, Pair{l.Name, s.Name})
+			}
+		}
+	}
+	return all
+}
+
+// BrokenPairs are the broken locks that verify judges by default, each on the first topology that it is for.
+func BrokenPairs() (all []Pair) {
+	for _, l := range known.Locks {
+		on := slices.IndexFunc(topologies.All, func(s topologies.Spec) bool {
+			return l.Sites.Fits(s.Sites) && (s.Sites > 1) == (l.Sites == locks.ManySites)
+		})
+		if l.Broken != "" && on >= 0 && len(l.Needs) == 0 {
+			all = append(all, Pair{l.Name, topologies.All[on].Name})
+		}
+	}
+	return all
+}
+
+// BuildVerify builds the command as it is now, and returns its path in a directory.
+func BuildVerify(ctx context.Context, dir string) (string, error) {
+	path := filepath.Join(dir, "verify")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/verify").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build verify: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// Ask runs verify and reads the document that it prints. Without one the error says what it said instead.
+func Ask(ctx context.Context, verify string, args []string, document any) (*os.ProcessState, error) {
+	cmd := exec.CommandContext(ctx, verify, append(args, "--json", "--quiet")...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	ended := cmd.Run()
+	if err := json.Unmarshal(out.Bytes(), document); err != nil {
+		return cmd.ProcessState, fmt.Errorf("%v: %s", ended, strings.Join(strings.Fields(errs.String()), " "))
+	}
+	return cmd.ProcessState, nil
+}

@@ -1,0 +1,82 @@
+package kept
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestWhatIsKeptAgrees reads the files: a matrix that was green with every seed, and judgements of mutants that there are.
+func TestWhatIsKeptAgrees(t *testing.T) {
+	t.Chdir("../..")
+	if _, err := Tables(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := ReadMatrix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Cells) == 0 || len(m.Seeds) < 2 {
+		t.Errorf("%d cells are kept of %d seeds, want some of two", len(m.Cells), len(m.Seeds))
+	}
+	for _, c := range m.Cells {
+		if len(c.Found) != len(m.Seeds) || c.Want == "must-pass" && !c.passed() || c.Want == "must-fail" && slices.Contains(c.Found, passWord) {
+			t.Errorf("not as expected: %+v", c)
+		}
+	}
+	mutants, err := ReadLines[Mutant](MutantsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range judgedMutants {
+		if !slices.ContainsFunc(mutants, func(r *Mutant) bool { return r.Lock == j.lock && r.After == j.after }) {
+			t.Errorf("%s: there is no such mutant: %s", j.lock, j.after)
+		}
+	}
+}
+
+// TestALineSaysWhenAndOfWhat something was measured.
+func TestALineSaysWhenAndOfWhat(t *testing.T) {
+	for want, all := range map[string][]Made{
+		"Not measured yet.\n": nil,
+		"Measured on 2026-11-24, of commit 0123abc, on 2 cores.\n":                     {{"2026-11-24", "0123abc", 2}, {"2026-11-24", "0123abc", 2}},
+		"Measured from 2026-11-22 to 2026-11-24, of commits a, b+, on 2 or 8 cores.\n": {{"2026-11-24", "b+", 8}, {"2026-11-22", "a", 2}},
+		"Measured on 2026-11-24, of a commit that was not noted.\n":                    {{Day: "2026-11-24"}},
+		"Measured from 2026-11-19 to 2026-11-24, of 7 commits, the last a.\n":          {{"2026-11-24", "a", 0}, {"2026-11-23", "b", 0}, {"2026-11-22", "c", 0}, {"2026-11-21", "d", 0}, {"2026-11-20", "e", 0}, {"2026-11-19", "f", 0}, {"2026-11-19", "g", 0}},
+	} {
+		if got := Line(all...); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	m, err := Now(t.Context())
+	if err != nil || len(m.Commit) < 7 || m.Cores < 1 || m.Day < "2026" {
+		t.Errorf("now: %+v, %v", m, err)
+	}
+}
+
+// TestALockThatIsNewIsShownAsNotMeasured, in every table that has a row for a lock.
+func TestALockThatIsNewIsShownAsNotMeasured(t *testing.T) {
+	for name, table := range map[string]string{"short": new(Matrix).short(), "matrix": new(Matrix).full(), "right": rightTable(nil),
+		"broken": brokenTable(nil), "waiting": new(Waiting).table()} {
+		lock := "lease"
+		if name == "broken" {
+			lock = "get-del"
+		}
+		i := strings.Index(table, "`"+lock+"`")
+		if row, _, _ := strings.Cut(table[max(i, 0):], "\n"); i < 0 || !strings.Contains(row, "not measured yet") {
+			t.Errorf("%s: %q", name, row)
+		}
+	}
+}
+
+// TestPutChangesTheNamedParts and no other.
+func TestPutChangesTheNamedParts(t *testing.T) {
+	const old = "a\n<!-- generated: one -->\nold\n<!-- end -->\nb\n<!-- generated: two -->\nstays\n<!-- end -->\n"
+	got, err := Put(old, map[string]string{"one": "new $1\n"})
+	if want := strings.Replace(old, "old", "new $1", 1); err != nil || got != want {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := Put(old, map[string]string{"three": ""}); err == nil {
+		t.Error("a part that there is not was put")
+	}
+}

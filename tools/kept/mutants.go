@@ -1,0 +1,168 @@
+package kept
+
+import (
+	"fmt"
+	"strings"
+
+	"hammerlock/locks/known"
+)
+
+// judged is what a person made of a mutant that nobody noticed.
+type judged struct {
+	lock, after string // as the result has them
+	class       string
+	why         string
+}
+
+// The classes of mutants that nobody noticed.
+const (
+	Equivalent = "equivalent"            // no user of the lock can tell it from the lock
+	ByDesign   = "not visible by design" // it is another lock, and as right
+	Hole       = "hole"                  // verify should have noticed it
+)
+
+// MutantsFile keeps what is known of each mutant, a line each. make mutants goes on from it.
+const MutantsFile = "testdata/mutants.jsonl"
+
+// Mutant is what is known of a mutant. Its source tells those of another day from today's.
+type Mutant struct {
+	Lock      string  `json:"lock"`
+	Source    string  `json:"source"`
+	File      string  `json:"file"`
+	Line      int     `json:"line"`
+	Before    string  `json:"before"`
+	After     string  `json:"after"`
+	Explore   *Answer `json:"explore,omitempty"`
+	Scenarios *Answer `json:"scenarios,omitempty"` // all scenarios but explore
+}
+
+// Answer is an answer.
+type Answer struct {
+	Outcome string  `json:"outcome"`
+	How     string  `json:"how,omitempty"` // the verdict that killed it, or how the run broke
+	Seconds float64 `json:"seconds"`       // explore: of CPU time
+	Made
+}
+
+// The outcomes of mutants.
+const (
+	Killed    = "killed"
+	Broke     = "broke" // the run could not be carried out: nobody could have overlooked it
+	Survived  = "survived"
+	Undecided = "undecided" // inconclusive: it was not accused
+)
+
+// Noticed tells whether somebody would have been told that something is wrong.
+func (a *Answer) Noticed() bool {
+	return a != nil && (a.Outcome == Killed || a.Outcome == Broke)
+}
+
+// Noticed tells whether one of the two would have told.
+func (r *Mutant) Noticed() bool { return r.Explore.Noticed() || r.Scenarios.Noticed() }
+
+// Same tells whether they are one mutant of the same source.
+func (r *Mutant) Same(o *Mutant) bool {
+	return r.Lock == o.Lock && r.Source == o.Source && r.File == o.File && r.Before == o.Before && r.After == o.After
+}
+
+// Class is that of a mutant nobody noticed.
+func (r *Mutant) Class() (class, why string) {
+	for _, j := range judgedMutants {
+		if j.lock == r.Lock && j.after == r.After {
+			return j.class, j.why
+		}
+	}
+	return "", ""
+}
+
+// score counts mutants.
+type score struct{ all, same, hidden, explored, sampled, strained, together, open int }
+
+func (s *score) count(r *Mutant) {
+	s.all++
+	if class, _ := r.Class(); class == Equivalent {
+		s.same++
+		return
+	}
+	if r.Explore.Noticed() {
+		s.explored++
+	}
+	if r.Scenarios != nil {
+		s.sampled++
+	}
+	if r.Scenarios.Noticed() {
+		s.strained++
+	}
+	class, _ := r.Class()
+	switch {
+	case r.Noticed():
+		s.together++
+	case class == ByDesign:
+		s.hidden++
+	case r.Explore == nil || r.Scenarios == nil:
+		s.open++
+	}
+}
+
+func (s *score) row(name string) string {
+	of := max(s.all-s.same, 1)
+	percent := func(n int) string { return fmt.Sprintf("%d, %d %%", n, 100*n/of) }
+	return fmt.Sprintf("| %s | %d | %d | %s | %d of %d | %s | %d | %d %% | %d |\n", name, s.all, s.same, percent(s.explored), s.strained, s.sampled, percent(s.together),
+		s.hidden, 100*s.together/max(of-s.hidden, 1), s.open)
+}
+
+// Score is the table of numbers: a row a lock, and one for all.
+func Score(results []*Mutant) string {
+	var b strings.Builder
+	b.WriteString(Line(answered(results)...))
+	fmt.Fprint(&b, "\n| lock | mutants | equivalent | explore notices | scenarios notice | together | by design | of the others | not asked yet |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	var whole score
+	for _, l := range known.Locks {
+		var s score
+		for _, r := range results {
+			if r.Lock == l.Name {
+				s.count(r)
+				whole.count(r)
+			}
+		}
+		if s.all > 0 {
+			b.WriteString(s.row("`" + l.Name + "`"))
+		}
+	}
+	b.WriteString(whole.row("**all**"))
+	return b.String()
+}
+
+// answered are all answers of some mutants.
+func answered(results []*Mutant) (all []Made) {
+	for _, r := range results {
+		for _, a := range []*Answer{r.Explore, r.Scenarios} {
+			if a != nil {
+				all = append(all, a.Made)
+			}
+		}
+	}
+	return all
+}
+
+// survivors lists those that nobody noticed.
+func survivors(results []*Mutant) string {
+	var b strings.Builder
+	for _, l := range known.Locks {
+		for _, r := range results {
+			if r.Lock != l.Name || r.Explore == nil || r.Noticed() {
+				continue
+			}
+			class, why := r.Class()
+			if class == "" {
+				class, why = "open", "nobody has looked at it yet"
+			}
+			what := "explore has not noticed it; the scenarios are not asked yet"
+			if r.Scenarios != nil {
+				what = "nobody has noticed it"
+			}
+			fmt.Fprintf(&b, "`%s`, %s:%d: %s. **%s**: %s\n\n```diff\n- %s\n+ %s\n```\n\n", r.Lock, r.File, r.Line, what, class, why, r.Before, r.After)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,138 @@
+// Command mutants changes right locks one place at a time and asks verify, as anybody would, what it thinks of them: first explore,
+// which takes seconds and no server, then the scenarios about what is left. It asks about the strangers and about the catalogue's
+// broken locks, too: docs/MUTANTS.md. Each answer is kept at once; the next run goes on from there.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/tools/kept"
+)
+
+// options are the flags.
+type options struct {
+	of, stage    string
+	limit        time.Duration
+	jobs, sample int
+	again        bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.of, "of", "all", "locks whose mutants are run, separated by commas; all, strangers, or broken")
+	flag.StringVar(&o.stage, "stage", "both", "who is asked: explore, or both: the scenarios about those that explore does not find")
+	flag.DurationVar(&o.limit, "for", 3*time.Hour, "how long; what is not done by then is done by the next run")
+	flag.IntVar(&o.jobs, "jobs", 1, "how many mutants are run at the same time")
+	flag.IntVar(&o.sample, "sample", 0, "how many mutants, drawn at random, the scenarios are asked about even if explore has found them")
+	flag.BoolVar(&o.again, "again", false, "ask again about those that nobody has found")
+	flag.Parse()
+	if err := mutants(context.Background(), o); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func mutants(ctx context.Context, o options) error {
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	m := &asking{options: o}
+	if m.made, err = kept.Now(ctx); err != nil {
+		return err
+	}
+	switch o.of {
+	case "broken":
+		return m.askBroken(ctx, dir)
+	case "strangers":
+		return m.askStrangers(ctx, dir)
+	}
+	all, err := mutantsOfLocks()
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(x mutant) bool { return !m.chosen(x.lock) })
+	if len(all) == 0 {
+		return fmt.Errorf("no mutants of %s: there are strangers, broken, all, and those of %s", o.of, strings.Join(mutatedLocks(), ", "))
+	}
+	if err := m.open(kept.MutantsFile); err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(slices.Clone(m.known), func(r *kept.Mutant) bool { return m.chosen(r.Lock) })
+	if m.verify, all, err = buildMutants(ctx, all, dir); err != nil {
+		return err
+	}
+	m.settle(all, others)
+	err = m.ask(ctx, all)
+	fmt.Print("\n", kept.Score(m.known))
+	return err
+}
+
+// chosen tells whether a lock's mutants are asked for.
+func (m *asking) chosen(lock string) bool {
+	return m.of == "all" || slices.Contains(strings.Split(m.of, ","), lock)
+}
+
+func (m *asking) askStrangers(ctx context.Context, dir string) error {
+	var all []mutant
+	for _, s := range kept.Strangers {
+		file := filepath.Join("testdata/strangers", strings.ReplaceAll(s.Name, "-", "_")+".go")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		all = append(all, mutant{mutation: mutation{file: file}, lock: s.Name, variable: s.Variable, topology: s.Topology, name: s.Name,
+			source: digest(text), texts: map[string][]byte{file: text}})
+	}
+	var err error
+	if m.verify, all, err = buildMutants(ctx, all, dir); err != nil {
+		return err
+	}
+	if err := m.open(kept.StrangersFile); err != nil {
+		return err
+	}
+	m.settle(all, nil)
+	err = m.ask(ctx, all)
+	fmt.Print("\n", kept.StrangerTable(m.known))
+	return err
+}
+
+// askBroken asks the default verify about each broken lock of the catalogue, until something fails.
+func (m *asking) askBroken(ctx context.Context, dir string) error {
+	var all []mutant
+	for _, p := range kept.BrokenPairs() {
+		all = append(all, mutant{lock: p.Lock, name: p.Lock, topology: p.Topology})
+	}
+	var err error
+	if m.verify, err = kept.BuildVerify(ctx, dir); err != nil {
+		return err
+	}
+	if err := m.open(kept.BrokenFile); err != nil {
+		return err
+	}
+	m.settle(all, nil)
+	return m.each(all, func(r *kept.Mutant) bool { return !r.Scenarios.Noticed() }, func(x mutant, r *kept.Mutant) {
+		r.Scenarios = m.strain(ctx, x, "--topology", x.topology, "--fail-fast")
+	})
+}
+
+func digest(texts ...[]byte) string {
+	return fmt.Sprintf("%x", sha256.Sum256(bytes.Join(texts, nil)))[:8]
+}
+
+func mutatedLocks() (names []string) {
+	for _, l := range mutated {
+		names = append(names, l.lock)
+	}
+	return names
+}
