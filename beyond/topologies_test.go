@@ -2,7 +2,6 @@ package beyond_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,8 +14,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// times is how often every topology is brought up, broken and healed.
-var times = flag.Int("times", 50, "how often every topology is brought up, broken and healed; once with -short")
+// times is how often every topology is brought up, broken and healed; once with -short.
+const times = 50
 
 // each runs a test on every topology of the module whose servers are installed.
 func each(t *testing.T, test func(*testing.T, topologies.Spec)) {
@@ -43,7 +42,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", short)
 	each(t, func(t *testing.T, s topologies.Spec) {
-		n := *times
+		n := times
 		if testing.Short() {
 			n = 1
 		}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -198,20 +197,24 @@ func (b *Tab) Act(t Owner, script string) {
 	JS[bool](t, b, script+"; new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))")
 }
 
-// Quiet fails the test if the browser complained, if the page asked for something that is not allowed, or if no request was seen at all.
-func (b *Tab) Quiet(t testing.TB, allowed func(url string) bool) {
+// Quiet ends its owner if the browser complained, if the page asked for something that is not allowed, or if no request was seen at all.
+func (b *Tab) Quiet(t Owner, allowed func(url string) bool) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	var wrong []string
 	for _, c := range b.complaints {
-		t.Errorf("the browser complained: %s", c)
+		wrong = append(wrong, "the browser complained: "+c)
 	}
 	for _, r := range b.requests {
 		if !allowed(r) {
-			t.Errorf("the page asked for %s", r)
+			wrong = append(wrong, "the page asked for "+r)
 		}
 	}
 	if len(b.requests) == 0 {
-		t.Error("no request was seen, not even that for the page: the test is blind")
+		wrong = append(wrong, "no request was seen, not even that for the page: the owner is blind")
+	}
+	if len(wrong) > 0 {
+		t.Fatal(strings.Join(wrong, "\n"))
 	}
 }

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"flag"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -140,13 +139,21 @@ func TestABeliefIsNotMadeLonger(t *testing.T) {
 	}
 }
 
-var long = flag.Duration("long", time.Second, "of TestTheTruthIsWithinTheBoundInRealTime")
-
-// TestTheTruthIsWithinTheBoundInRealTime compares the clock of a coordinator over NATS with one that is 5 s ahead and 60 ppm too
-// fast: at any time the truth is within the bound that is known then, and in the end what was used is as close as is proven.
-// Ten minutes: -run InRealTime -long 10m -timeout 20m.
+// TestTheTruthIsWithinTheBoundInRealTime looks for a second.
 func TestTheTruthIsWithinTheBoundInRealTime(t *testing.T) {
 	t.Parallel()
+	over, end := context.WithTimeout(t.Context(), time.Second)
+	defer end()
+	inRealTime(t, func() bool { return over.Err() == nil })
+}
+
+// BenchmarkTheTruthInRealTime looks for as long as it is told to: -bench InRealTime -benchtime 10m -timeout 20m.
+func BenchmarkTheTruthInRealTime(b *testing.B) { inRealTime(b, b.Loop) }
+
+// inRealTime compares the clock of a coordinator over NATS with one that is 5 s ahead and 60 ppm too fast: at any time the truth is
+// within the bound that is known then, and in the end what was used is as close as is proven.
+func inRealTime(t testing.TB, more func() bool) {
+	t.Helper()
 	b := coordinator(t, func(*Options) {})
 	nc, err := connect(b.Address(), "other", b.token, Login{})
 	if err != nil {
@@ -164,9 +171,7 @@ func TestTheTruthIsWithinTheBoundInRealTime(t *testing.T) {
 	}
 	ticker := time.NewTicker(exchangeEvery)
 	defer ticker.Stop()
-	over, end := context.WithTimeout(t.Context(), *long)
-	defer end()
-	for ; over.Err() == nil; <-ticker.C {
+	for ; more(); <-ticker.C {
 		w.exchange()
 		for _, e := range w.exchanged() {
 			e.A0, e.A3 = reads(e.A0), reads(e.A3)

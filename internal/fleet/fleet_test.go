@@ -48,14 +48,14 @@ type bench struct {
 	orders crew.Orders
 	top    *topologies.Topology
 	token  Token
-	t      *testing.T
+	t      testing.TB
 	every  time.Duration // what came in is written
 
 	mu   sync.Mutex
 	said []string
 }
 
-func coordinator(t *testing.T, change func(*Options)) *bench {
+func coordinator(t testing.TB, change func(*Options)) *bench {
 	t.Helper()
 	b := &bench{t: t, token: NewToken(), every: 5 * time.Millisecond, top: testbed.Up(t, "single", topologies.Options{})}
 	o := Options{Count: 2, Listen: "127.0.0.1:0", Token: b.token, Version: "v1", Join: live.Deadline, Timeout: live.Deadline / 2,
@@ -108,7 +108,7 @@ func (b *bench) join(name string, change func(*AgentOptions)) (leave func() erro
 // playing is a run that goes on, and its history as far as it is known.
 type playing struct {
 	*crew.Session
-	t  *testing.T
+	t  testing.TB
 	mu sync.Mutex
 	h  *history.History
 }
