@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"hammerlock/internal/live"
 )
 
 func TestLaneKeepsToItsCacheLines(t *testing.T) {
@@ -106,15 +108,15 @@ func checkShared(t *testing.T, got []Op, loads int) {
 
 const sharedSlots = 64
 
-// TestKilledWriterIsRead lets another process write into a mapped file and kills it with a call open.
-func TestKilledWriterIsRead(t *testing.T) {
+// TestLiveKilledWriterIsRead lets another process write into a mapped file and kills it with a call open.
+func TestLiveKilledWriterIsRead(t *testing.T) {
 	const loads = 1000
 	path := filepath.Join(t.TempDir(), "lane")
 	if err := os.WriteFile(path, make([]byte, LaneSize(sharedSlots)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	clock := NewClock(0)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestSharedWriter$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestLiveSharedWriter$")
 	cmd.Env = append(os.Environ(), "HAMMERLOCK_LANE="+path, fmt.Sprint("HAMMERLOCK_LOADS=", loads))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -136,19 +138,18 @@ func TestKilledWriterIsRead(t *testing.T) {
 	var got []Op
 	keep := func(op *Op) { got = append(got, *op) }
 	merge := NewMerge(clock, []*Lane{mapLane(t, path, clock)})
-	tick := time.NewTicker(100 * time.Microsecond)
-	defer tick.Stop()
-	for open := false; !open; {
+	live.Wait(t, "an open call", func() bool {
+		merge.Drain(keep)
 		select {
 		case err := <-opened:
 			if err != nil {
-				t.Errorf("the writer ended early: %v", err)
+				t.Fatalf("the writer ended early: %v", err)
 			}
-			open = true
-		case <-tick.C:
-			merge.Drain(keep)
+			return true
+		default:
+			return false
 		}
-	}
+	})
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +161,8 @@ func TestKilledWriterIsRead(t *testing.T) {
 	checkShared(t, got, loads)
 }
 
-// TestSharedWriter is the other process of TestKilledWriterIsRead; by itself it has nothing to do.
-func TestSharedWriter(t *testing.T) {
+// TestLiveSharedWriter is the other process of TestLiveKilledWriterIsRead; by itself it has nothing to do.
+func TestLiveSharedWriter(t *testing.T) {
 	path := os.Getenv("HAMMERLOCK_LANE")
 	if path == "" {
 		return

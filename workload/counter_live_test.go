@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	_ "modernc.org/sqlite" // the counters in a file
 
 	"hammerlock/history"
 	"hammerlock/internal/testbed"
@@ -58,7 +56,7 @@ func load(t *testing.T, c Counter, page string) Count {
 	return count
 }
 
-func TestEveryStoreKeepsWhatItTook(t *testing.T) {
+func TestLiveEveryStoreKeepsWhatItTook(t *testing.T) {
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		if got := load(t, c, s.Name); got != (Count{}) {
 			t.Errorf("an unwritten page has %+v", got)
@@ -78,8 +76,8 @@ func TestEveryStoreKeepsWhatItTook(t *testing.T) {
 	})
 }
 
-// TestOnlyAFencedStoreRefusesStaleTokens lets a holder store that slept through the grants of two others.
-func TestOnlyAFencedStoreRefusesStaleTokens(t *testing.T) {
+// TestLiveOnlyAFencedStoreRefusesStaleTokens lets a holder store that slept through the grants of two others.
+func TestLiveOnlyAFencedStoreRefusesStaleTokens(t *testing.T) {
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		newest := Count{Views: 2, Writer: 2, Fence: 9}
 		if err := errors.Join(c.Store(t.Context(), s.Name, Count{1, 1, 4}), c.Store(t.Context(), s.Name, newest)); err != nil {
@@ -102,8 +100,8 @@ func TestOnlyAFencedStoreRefusesStaleTokens(t *testing.T) {
 	})
 }
 
-// TestALoadShowsItsToken lets a holder store between the load and the store of the next: that one would count on what is gone.
-func TestALoadShowsItsToken(t *testing.T) {
+// TestLiveALoadShowsItsToken lets a holder store between the load and the store of the next: that one would count on what is gone.
+func TestLiveALoadShowsItsToken(t *testing.T) {
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		shown, ok := c.(Shown)
 		if fences := s.Fenced && s.Broken == ""; ok != fences {
@@ -136,9 +134,9 @@ func TestALoadShowsItsToken(t *testing.T) {
 	})
 }
 
-// TestAFenceComparesAndWritesInOneStep lets many store at once: in whatever order, the greatest token must win, and
+// TestLiveAFenceComparesAndWritesInOneStep lets many store at once: in whatever order, the greatest token must win, and
 // nobody may be told that a store was refused which would have been the greatest.
-func TestAFenceComparesAndWritesInOneStep(t *testing.T) {
+func TestLiveAFenceComparesAndWritesInOneStep(t *testing.T) {
 	const tokens = 200
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		if !s.Fenced || s.Broken != "" {
@@ -164,8 +162,8 @@ func TestAFenceComparesAndWritesInOneStep(t *testing.T) {
 	})
 }
 
-// TestAddingLosesNothing follows who replaced whom: a chain through all of them.
-func TestAddingLosesNothing(t *testing.T) {
+// TestLiveAddingLosesNothing follows who replaced whom: a chain through all of them.
+func TestLiveAddingLosesNothing(t *testing.T) {
 	const adders, each = 8, 40
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		atomic, ok := c.(Atomic)
@@ -203,8 +201,8 @@ func TestAddingLosesNothing(t *testing.T) {
 	})
 }
 
-// TestATransactionHeedsWhoCameBetween stores in the middle of one, on a page that is new and on one that is not.
-func TestATransactionHeedsWhoCameBetween(t *testing.T) {
+// TestLiveATransactionHeedsWhoCameBetween stores in the middle of one, on a page that is new and on one that is not.
+func TestLiveATransactionHeedsWhoCameBetween(t *testing.T) {
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		atomic, ok := c.(Atomic)
 		if !ok || s.Fenced {
@@ -239,56 +237,4 @@ func TestATransactionHeedsWhoCameBetween(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestADatabaseThatStaysBusyWroteNothing holds the write lock of the file longer than a writer waits.
-func TestADatabaseThatStaysBusyWroteNothing(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "counter")
-	c, err := openSQLite(file, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	db := c.(*sqlCounter).db
-	held, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.SetMaxIdleConns(0)
-	impatient, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := impatient.ExecContext(t.Context(), "PRAGMA busy_timeout = 1"); err != nil {
-		t.Fatal(err)
-	}
-	_, err = impatient.ExecContext(t.Context(), sqliteWrite, Count{Views: 1}.row("page")...)
-	if outcome, reason := locks.Classify(busy(err)); outcome != history.Failed || reason != history.Refused {
-		t.Errorf("got %s %s, %v", outcome, reason, err)
-	}
-	if err := errors.Join(impatient.Close(), held.Rollback()); err != nil {
-		t.Error(err)
-	}
-	if got := load(t, c, "page"); got != (Count{}) {
-		t.Errorf("the page has %+v", got)
-	}
-}
-
-// TestADatabaseMayLieAnywhere opens one in a directory whose name has what a URL takes for something else.
-func TestADatabaseMayLieAnywhere(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a \"b' c\\d\n#e:%41?$HOME")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "counter")
-	c, err := openSQLite(file, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(c.Store(t.Context(), "page", Count{Views: 1}), c.Close()); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(file); err != nil {
-		t.Error(err)
-	}
 }

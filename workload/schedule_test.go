@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -116,21 +117,23 @@ func TestATraceIsTheSchedule(t *testing.T) {
 
 // TestOnlyWhoIsCalledVisits: in a closed loop a stretch says how many of the workers visit.
 func TestOnlyWhoIsCalledVisits(t *testing.T) {
-	const s = 200 * time.Millisecond
-	p := Shape{Workers: 3, Keys: 3, Think: 2 * time.Millisecond, End: 3 * s, Stretches: []Stretch{
-		{To: s, Workers: 1}, {From: s, To: 2 * s}, {From: 2 * s, To: 3 * s, Workers: 2}}}
-	_, ops, _ := run(t, p, catalogued(t, "local"), t.Context())
-	visits := [3][3]int{}
-	for _, op := range ops {
-		if op.Kind == history.End {
-			visits[min(op.Due/s, 2)][op.Worker]++
-		}
-	}
-	for stretch, workers := range [][3]bool{{true, false, false}, {true, true, true}, {true, true, false}} {
-		for w, works := range workers {
-			if n := visits[stretch][w]; works == (n == 0) {
-				t.Errorf("worker %d made %d visits in stretch %d", w, n, stretch)
+	synctest.Test(t, func(t *testing.T) {
+		const s = 200 * time.Millisecond
+		p := Shape{Workers: 3, Keys: 3, Think: 2 * time.Millisecond, Retry: time.Millisecond, End: 3 * s, Stretches: []Stretch{
+			{To: s, Workers: 1}, {From: s, To: 2 * s}, {From: 2 * s, To: 3 * s, Workers: 2}}}
+		_, ops, _ := run(t, p, catalogued(t, "local"), t.Context())
+		visits := [3][3]int{}
+		for _, op := range ops {
+			if op.Kind == history.End {
+				visits[min(op.Due/s, 2)][op.Worker]++
 			}
 		}
-	}
+		for stretch, workers := range [][3]bool{{true, false, false}, {true, true, true}, {true, true, false}} {
+			for w, works := range workers {
+				if n := visits[stretch][w]; works == (n == 0) {
+					t.Errorf("worker %d made %d visits in stretch %d", w, n, stretch)
+				}
+			}
+		}
+	})
 }

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hammerlock/history"
@@ -41,25 +42,30 @@ func granting() scripted { return scripted{acquire: func(int) error { return nil
 // TestWhoHeedsADeadlineDoesNotStoreAfterIt and gives the lock back all the same.
 func TestWhoHeedsADeadlineDoesNotStoreAfterIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		heed   bool
-		lasts  time.Duration
-		lost   chan struct{}
-		stores bool
+		heed    bool
+		lasts   time.Duration
+		renewed bool
+		stores  bool
 	}{
-		"in time":                       {true, time.Hour, nil, true},
-		"late":                          {true, time.Millisecond, nil, false},
-		"late, and not heeding":         {false, time.Millisecond, nil, true},
-		"renewed, and never away":       {true, time.Millisecond, make(chan struct{}), true},
-		"in the last tenth of the term": {true, 50 * time.Millisecond, nil, false},
+		"in time":                       {true, time.Hour, false, true},
+		"late":                          {true, time.Millisecond, false, false},
+		"late, and not heeding":         {false, time.Millisecond, false, true},
+		"renewed, and never away":       {true, time.Millisecond, true, true},
+		"in the last tenth of the term": {true, 50 * time.Millisecond, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &leased{granting(), c.lasts, c.lost}
-			plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Hold: 2 * time.Millisecond, TTL: 10 * time.Second, Heed: c.heed}
-			_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
-			stored, released := count(ops, history.Store, history.OK), count(ops, history.Release, history.OK)
-			if (stored > 0) != c.stores || released == 0 {
-				t.Errorf("%d stores, %d releases", stored, released)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				l := &leased{scripted: granting(), lasts: c.lasts}
+				if c.renewed {
+					l.lost = make(chan struct{})
+				}
+				plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Hold: 2 * time.Millisecond, TTL: 10 * time.Second, Heed: c.heed}
+				_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
+				stored, released := count(ops, history.Store, history.OK), count(ops, history.Release, history.OK)
+				if (stored > 0) != c.stores || released == 0 {
+					t.Errorf("%d stores, %d releases", stored, released)
+				}
+			})
 		})
 	}
 }
@@ -80,47 +86,53 @@ func TestHoldsSpread(t *testing.T) {
 
 // TestAVisitStaysAsOftenAsItExtends its lease.
 func TestAVisitStaysAsOftenAsItExtends(t *testing.T) {
-	s := granting()
-	plan := Shape{Workers: 1, Keys: 1, End: history.Forever, Visits: 2, Hold: time.Millisecond, Extend: time.Minute, Stays: 3}
-	_, ops, _ := run(t, plan, s.open, t.Context())
-	extended, stored := count(ops, history.Extend, history.OK), count(ops, history.Store, history.OK)
-	if stored == 0 || extended != 3*stored {
-		t.Errorf("%d extensions in %d visits", extended, stored)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := granting()
+		plan := Shape{Workers: 1, Keys: 1, End: history.Forever, Visits: 2, Hold: time.Millisecond, Extend: time.Minute, Stays: 3}
+		_, ops, _ := run(t, plan, s.open, t.Context())
+		extended, stored := count(ops, history.Extend, history.OK), count(ops, history.Store, history.OK)
+		if stored == 0 || extended != 3*stored {
+			t.Errorf("%d extensions in %d visits", extended, stored)
+		}
+	})
 }
 
 // TestVisitsAreCalledOff at any moment: acquires and releases are left without an answer, the counter is not.
 func TestVisitsAreCalledOff(t *testing.T) {
-	for every, off := range map[int]bool{0: false, 2: true} {
-		l := &leased{scripted: granting(), lasts: time.Hour}
-		plan := Shape{Workers: 8, Keys: 8, End: history.Forever, Visits: 100, Cancel: every}
-		_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
-		acquires, releases := count(ops, history.Acquire, history.Unknown), count(ops, history.Release, history.Unknown)
-		if (acquires > 0) != off || (releases > 0) != off || count(ops, history.Store, history.OK) == 0 {
-			t.Errorf("one in %d called off: %d acquires and %d releases without an answer", every, acquires, releases)
+	synctest.Test(t, func(t *testing.T) {
+		for every, off := range map[int]bool{0: false, 2: true} {
+			l := &leased{scripted: granting(), lasts: time.Hour}
+			plan := Shape{Workers: 8, Keys: 8, End: history.Forever, Visits: 100, Cancel: every}
+			_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
+			acquires, releases := count(ops, history.Acquire, history.Unknown), count(ops, history.Release, history.Unknown)
+			if (acquires > 0) != off || (releases > 0) != off || count(ops, history.Store, history.OK) == 0 {
+				t.Errorf("one in %d called off: %d acquires and %d releases without an answer", every, acquires, releases)
+			}
+			if n := count(ops, history.Load, history.Unknown) + count(ops, history.Store, history.Unknown); n > 0 {
+				t.Errorf("one in %d called off: %d loads and stores without an answer", every, n)
+			}
 		}
-		if n := count(ops, history.Load, history.Unknown) + count(ops, history.Store, history.Unknown); n > 0 {
-			t.Errorf("one in %d called off: %d loads and stores without an answer", every, n)
-		}
-	}
+	})
 }
 
 // TestARefusedWorkerCanBeCaught, and dies without a hold.
 func TestARefusedWorkerCanBeCaught(t *testing.T) {
-	gate := NewGate()
-	s := &scripted{acquire: func(int) error { return locks.ErrBusy }}
-	plan := Shape{Workers: 1, Keys: 1, End: 200 * time.Millisecond, Wait: 100 * time.Millisecond, Retry: time.Millisecond}
-	go func() {
-		if c, err := gate.Catch(t.Context(), Refused, AnyKey); err == nil {
-			c.Die()
+	synctest.Test(t, func(t *testing.T) {
+		gate := NewGate()
+		s := &scripted{acquire: func(int) error { return locks.ErrBusy }}
+		plan := Shape{Workers: 1, Keys: 1, End: 200 * time.Millisecond, Wait: 100 * time.Millisecond, Retry: time.Millisecond}
+		go func() {
+			if c, err := gate.Catch(t.Context(), Refused, AnyKey); err == nil {
+				c.Die()
+			}
+		}()
+		_, ops, _ := runWith(t, plan, s.open, t.Context(), func(c *Workers) {
+			c.Gate, c.Reopen = gate, func(int) (locks.Lock, error) { return s, nil }
+		})
+		if count(ops, history.Crash, history.OK) != 1 || len(s.released) > 0 {
+			t.Errorf("%d crashes, released %v", count(ops, history.Crash, history.OK), s.released)
 		}
-	}()
-	_, ops, _ := runWith(t, plan, s.open, t.Context(), func(c *Workers) {
-		c.Gate, c.Reopen = gate, func(int) (locks.Lock, error) { return s, nil }
 	})
-	if count(ops, history.Crash, history.OK) != 1 || len(s.released) > 0 {
-		t.Errorf("%d crashes, released %v", count(ops, history.Crash, history.OK), s.released)
-	}
 }
 
 // TestEverySecondWorkerAsksForLongerLeases where two are configured differently.

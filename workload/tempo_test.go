@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -78,34 +79,36 @@ func TestAChangedRateLosesNoVisit(t *testing.T) {
 		"to and fro":     {200, []float64{4, 0.01, 5}, 280, 480},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tempo := NewTempo()
-			plan := Shape{Workers: 8, Keys: 3, Rate: c.rate, Arrivals: Poisson, End: 800 * time.Millisecond, Seed: 5, Wait: time.Minute}
-			changed := make(chan struct{})
-			go func() {
-				defer close(changed)
-				<-time.After(told) // long before it comes to pass, but workers wait by then
-				for i, speed := range c.speeds {
-					if _, err := tempo.Change(first+time.Duration(i)*apart, speed); err != nil {
-						t.Error(err)
+			synctest.Test(t, func(t *testing.T) {
+				tempo := NewTempo()
+				plan := Shape{Workers: 8, Keys: 3, Rate: c.rate, Arrivals: Poisson, End: 800 * time.Millisecond, Seed: 5, Wait: time.Minute}
+				changed := make(chan struct{})
+				go func() {
+					defer close(changed)
+					<-time.After(told) // long before it comes to pass, but workers wait by then
+					for i, speed := range c.speeds {
+						if _, err := tempo.Change(first+time.Duration(i)*apart, speed); err != nil {
+							t.Error(err)
+						}
 					}
+				}()
+				due, ops, _ := runWith(t, plan, catalogued(t, "none"), t.Context(), func(c *Workers) { c.Tempo = tempo })
+				<-changed
+				got, early := begun(t, ops, plan.End)
+				n := len(got)
+				left := due.Unfinished(func(d time.Duration) { got = append(got, d) })
+				if int64(n) != due.Begun+due.Skipped || int64(len(got)-n) != left {
+					t.Errorf("%d begun, %d skipped, %d left; %d and %d were shown", due.Begun, due.Skipped, left, n, len(got)-n)
 				}
-			}()
-			due, ops, _ := runWith(t, plan, catalogued(t, "none"), t.Context(), func(c *Workers) { c.Tempo = tempo })
-			<-changed
-			got, early := begun(t, ops, plan.End)
-			n := len(got)
-			left := due.Unfinished(func(d time.Duration) { got = append(got, d) })
-			if int64(n) != due.Begun+due.Skipped || int64(len(got)-n) != left {
-				t.Errorf("%d begun, %d skipped, %d left; %d and %d were shown", due.Begun, due.Skipped, left, n, len(got)-n)
-			}
-			want := bent(plan, tempo, due.ended)
-			slices.Sort(got)
-			if !slices.Equal(got, want) {
-				t.Errorf("visits were due at\n%v, want\n%v", got, want)
-			}
-			if n := len(want); n < c.least || n > c.most || early < n/4 {
-				t.Errorf("%d visits, want from %d to %d; %d began before the end", n, c.least, c.most, early)
-			}
+				want := bent(plan, tempo, due.ended)
+				slices.Sort(got)
+				if !slices.Equal(got, want) {
+					t.Errorf("visits were due at\n%v, want\n%v", got, want)
+				}
+				if n := len(want); n < c.least || n > c.most || early < n/4 {
+					t.Errorf("%d visits, want from %d to %d; %d began before the end", n, c.least, c.most, early)
+				}
+			})
 		})
 	}
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hammerlock/history"
@@ -18,23 +19,25 @@ func TestAWorkerMakesAsManyVisitsAsAreAsked(t *testing.T) {
 // TestReentriesBeforeAndAfterALongHold: what the end of an inner hold does to the outer one shows while it goes on, and what the outer
 // one's lease did to it shows when it ends.
 func TestReentriesBeforeAndAfterALongHold(t *testing.T) {
-	for hold, want := range map[time.Duration]bool{2 * time.Millisecond: false, 20 * time.Millisecond: true} {
-		plan := Shape{Workers: 1, Keys: 1, End: history.Forever, Visits: 16, Reenter: 1, TTL: 10 * time.Millisecond, Hold: hold}
-		_, ops, _ := runWith(t, plan, catalogued(t, "local"), t.Context(), func(w *Workers) { w.Claims.Reentrant = true })
-		var early, late int
-		var loaded time.Duration
-		for _, op := range ops {
-			switch {
-			case op.Kind == history.Load:
-				loaded = op.Return
-			case op.Kind == history.Acquire && op.Hold != op.ID && op.Call-loaded < hold:
-				early++
-			case op.Kind == history.Acquire && op.Hold != op.ID:
-				late++
+	synctest.Test(t, func(t *testing.T) {
+		for hold, want := range map[time.Duration]bool{2 * time.Millisecond: false, 20 * time.Millisecond: true} {
+			plan := Shape{Workers: 1, Keys: 1, End: history.Forever, Visits: 16, Reenter: 1, TTL: 10 * time.Millisecond, Hold: hold}
+			_, ops, _ := runWith(t, plan, catalogued(t, "local"), t.Context(), func(w *Workers) { w.Claims.Reentrant = true })
+			var early, late int
+			var loaded time.Duration
+			for _, op := range ops {
+				switch {
+				case op.Kind == history.Load:
+					loaded = op.Return
+				case op.Kind == history.Acquire && op.Hold != op.ID && op.Call-loaded < hold:
+					early++
+				case op.Kind == history.Acquire && op.Hold != op.ID:
+					late++
+				}
+			}
+			if early+late != plan.Visits || (early > 0) != want || late == 0 {
+				t.Errorf("holds of %v: %d re-entries before it, %d after it, want some of both: %v", hold, early, late, want)
 			}
 		}
-		if early+late != plan.Visits || (early > 0) != want || late == 0 {
-			t.Errorf("holds of %v: %d re-entries before it, %d after it, want some of both: %v", hold, early, late, want)
-		}
-	}
+	})
 }

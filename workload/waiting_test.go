@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -33,29 +34,31 @@ func (l *waiting) AcquireWithin(_ context.Context, key string, ttl, wait time.Du
 // TestALockThatWaitsByItself: its history says what that of a lock would say which the worker asks again and again. The lease
 // begins with the try that was granted, at the earliest.
 func TestALockThatWaitsByItself(t *testing.T) {
-	l := &waiting{}
-	plan := Shape{Workers: 1, Keys: 1, Visits: 1, End: time.Hour, Wait: time.Minute, TTL: 5 * time.Second}
-	_, ops, _ := run(t, plan, l.open, t.Context())
-	h := &history.History{Header: history.Header{Workers: 1, Keys: 1}, Ops: ops}
-	if err := h.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	refused, granted := ops[0], ops[1]
-	switch {
-	case refused.Kind != history.Acquire || refused.Outcome != history.Failed || refused.Reason != history.Busy || refused.Return-refused.Call != refusedFor:
-		t.Errorf("the wait: %+v", refused)
-	case granted.Kind != history.Acquire || granted.Outcome != history.OK || granted.Call <= refused.Return || granted.Return-refused.Call < grantedAfter:
-		t.Errorf("the try that was granted: %+v", granted)
-	case granted.Until > granted.Return+plan.TTL || granted.Until < granted.Call+plan.TTL-time.Second || granted.TTL != plan.TTL:
-		t.Errorf("its lease: %+v", granted)
-	case l.most > plan.Wait || l.most < plan.Wait/2:
-		t.Errorf("it was asked to wait for %v of %v", l.most, plan.Wait)
-	}
-	for _, op := range ops[2:] {
-		if op.Kind != history.End && op.Hold != granted.ID {
-			t.Errorf("not of the hold: %+v", op)
+	synctest.Test(t, func(t *testing.T) {
+		l := &waiting{}
+		plan := Shape{Workers: 1, Keys: 1, Visits: 1, End: time.Hour, Wait: time.Minute, TTL: 5 * time.Second}
+		_, ops, _ := run(t, plan, l.open, t.Context())
+		h := &history.History{Header: history.Header{Workers: 1, Keys: 1}, Ops: ops}
+		if err := h.Validate(); err != nil {
+			t.Fatal(err)
 		}
-	}
+		refused, granted := ops[0], ops[1]
+		switch {
+		case refused.Kind != history.Acquire || refused.Outcome != history.Failed || refused.Reason != history.Busy || refused.Return-refused.Call != refusedFor:
+			t.Errorf("the wait: %+v", refused)
+		case granted.Kind != history.Acquire || granted.Outcome != history.OK || granted.Call <= refused.Return || granted.Return-refused.Call < grantedAfter:
+			t.Errorf("the try that was granted: %+v", granted)
+		case granted.Until > granted.Return+plan.TTL || granted.Until < granted.Call+plan.TTL-time.Second || granted.TTL != plan.TTL:
+			t.Errorf("its lease: %+v", granted)
+		case l.most > plan.Wait || l.most < plan.Wait/2:
+			t.Errorf("it was asked to wait for %v of %v", l.most, plan.Wait)
+		}
+		for _, op := range ops[2:] {
+			if op.Kind != history.End && op.Hold != granted.ID {
+				t.Errorf("not of the hold: %+v", op)
+			}
+		}
+	})
 }
 
 // queue is a lock that is granted while its worker waits.
@@ -75,23 +78,25 @@ func (l *queue) Handed(key string) (locks.Lease, time.Time, bool) {
 
 // TestAGrantThatIsHandedOver: its record begins when the lease did, and not when the worker looked.
 func TestAGrantThatIsHandedOver(t *testing.T) {
-	l := &queue{scripted{acquire: func(int) error { return locks.ErrBusy }}}
-	plan := Shape{Workers: 1, Keys: 1, Visits: 2, End: time.Hour, Wait: time.Minute, TTL: 5 * time.Second}
-	_, ops, _ := run(t, plan, l.open, t.Context())
-	h := &history.History{Header: history.Header{Workers: 1, Keys: 1}, Ops: ops}
-	if err := h.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	refused, granted := ops[0], ops[1]
-	switch took := granted.Return - granted.Call; {
-	case refused.Outcome != history.Failed || granted.Kind != history.Acquire || granted.Outcome != history.OK || granted.Hold != granted.ID || granted.Woken != history.Signal:
-		t.Errorf("refused: %+v, then handed over: %+v", refused, granted)
-	case granted.Call <= refused.Return || took < grantedAfter/2 || granted.TTL != plan.TTL || granted.Until <= granted.Call:
-		t.Errorf("handed over %v before it was looked at: %+v", took, granted)
-	}
-	if n := count(ops, history.End, history.OK); n != int64(plan.Visits) {
-		t.Errorf("%d visits of %d", n, plan.Visits)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := &queue{scripted{acquire: func(int) error { return locks.ErrBusy }}}
+		plan := Shape{Workers: 1, Keys: 1, Visits: 2, End: time.Hour, Wait: time.Minute, TTL: 5 * time.Second}
+		_, ops, _ := run(t, plan, l.open, t.Context())
+		h := &history.History{Header: history.Header{Workers: 1, Keys: 1}, Ops: ops}
+		if err := h.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		refused, granted := ops[0], ops[1]
+		switch took := granted.Return - granted.Call; {
+		case refused.Outcome != history.Failed || granted.Kind != history.Acquire || granted.Outcome != history.OK || granted.Hold != granted.ID || granted.Woken != history.Signal:
+			t.Errorf("refused: %+v, then handed over: %+v", refused, granted)
+		case granted.Call <= refused.Return || took < grantedAfter/2 || granted.TTL != plan.TTL || granted.Until <= granted.Call:
+			t.Errorf("handed over %v before it was looked at: %+v", took, granted)
+		}
+		if n := count(ops, history.End, history.OK); n != int64(plan.Visits) {
+			t.Errorf("%d visits of %d", n, plan.Visits)
+		}
+	})
 }
 
 // unreachable is a lock without a server.
@@ -103,14 +108,16 @@ func (*unreachable) AcquireWithin(context.Context, string, time.Duration, time.D
 
 // TestWhatErrorsSaidIsKept: of the first one of a kind, on one line that is not too long, without passwords; nothing of what is part of the game.
 func TestWhatErrorsSaidIsKept(t *testing.T) {
-	plan := Shape{Workers: 2, Keys: 1, Visits: 1, End: time.Hour, Wait: 20 * time.Millisecond, Retry: time.Millisecond}
-	hide := func(w *Workers) { w.Secrets = []string{"hunter2"} }
-	due, _, _ := runWith(t, plan, func(int) locks.Lock { return &unreachable{} }, t.Context(), hide)
-	said := due.Said["acquire failed unreachable"]
-	if len(due.Said) != 1 || !strings.Contains(said, "no entry for *** ß") || len(said) > mostSaid+2 || !utf8.ValidString(said) {
-		t.Errorf("%q", due.Said)
-	}
-	if due, _, _ = run(t, plan, catalogued(t, "local"), t.Context()); len(due.Said) != 0 {
-		t.Errorf("%q", due.Said)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		plan := Shape{Workers: 2, Keys: 1, Visits: 1, End: time.Hour, Wait: 20 * time.Millisecond, Retry: time.Millisecond}
+		hide := func(w *Workers) { w.Secrets = []string{"hunter2"} }
+		due, _, _ := runWith(t, plan, func(int) locks.Lock { return &unreachable{} }, t.Context(), hide)
+		said := due.Said["acquire failed unreachable"]
+		if len(due.Said) != 1 || !strings.Contains(said, "no entry for *** ß") || len(said) > mostSaid+2 || !utf8.ValidString(said) {
+			t.Errorf("%q", due.Said)
+		}
+		if due, _, _ = run(t, plan, catalogued(t, "local"), t.Context()); len(due.Said) != 0 {
+			t.Errorf("%q", due.Said)
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -20,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// run lets a crew work with the given lock and returns its history.
+// run lets a crew work with the given lock and returns its history. Where time matters the test is a bubble, whose time stands still
+// while a worker works: it goes by in holds and waits.
 func run(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop context.Context) (*Due, []history.Op, Counter) {
 	t.Helper()
 	return runWith(t, plan, open, stop, func(*Workers) {})
@@ -91,64 +93,70 @@ func count(ops []history.Op, kind history.Kind, outcome history.Outcome) (n int6
 }
 
 func TestALockedCounterCountsEveryVisit(t *testing.T) {
-	plan := Shape{Workers: 8, Keys: 2, End: 200 * time.Millisecond, Retry: 100 * time.Microsecond}
-	due, ops, counter := run(t, plan, catalogued(t, "local"), t.Context())
-	done := count(ops, history.End, history.OK)
-	if done == 0 || done != due.Begun {
-		t.Errorf("%d of %d visits were counted", done, due.Begun)
-	}
-	var views int64
-	for _, p := range Pages("test:", plan.Keys) {
-		c, err := counter.Load(t.Context(), p.Views)
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		plan := Shape{Workers: 8, Keys: 2, End: 20 * time.Millisecond, Hold: 50 * time.Microsecond, Retry: 100 * time.Microsecond}
+		due, ops, counter := run(t, plan, catalogued(t, "local"), t.Context())
+		done := count(ops, history.End, history.OK)
+		if done == 0 || done != due.Begun {
+			t.Errorf("%d of %d visits were counted", done, due.Begun)
 		}
-		views += c.Views
-	}
-	if views != done {
-		t.Errorf("%d page views, %d visits", views, done)
-	}
+		var views int64
+		for _, p := range Pages("test:", plan.Keys) {
+			c, err := counter.Load(t.Context(), p.Views)
+			if err != nil {
+				t.Fatal(err)
+			}
+			views += c.Views
+		}
+		if views != done {
+			t.Errorf("%d page views, %d visits", views, done)
+		}
+	})
 }
 
 func TestWithoutALockPageViewsAreLost(t *testing.T) {
-	plan := Shape{Workers: 8, Keys: 1, End: 100 * time.Millisecond, Hold: time.Millisecond}
-	_, ops, counter := run(t, plan, catalogued(t, "none"), t.Context())
-	done := count(ops, history.End, history.OK)
-	c, err := counter.Load(t.Context(), Pages("test:", 1)[0].Views)
-	if err != nil || c.Views >= done {
-		t.Errorf("%d page views of %d visits, %v", c.Views, done, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		plan := Shape{Workers: 8, Keys: 1, End: 100 * time.Millisecond, Hold: time.Millisecond}
+		_, ops, counter := run(t, plan, catalogued(t, "none"), t.Context())
+		done := count(ops, history.End, history.OK)
+		c, err := counter.Load(t.Context(), Pages("test:", 1)[0].Views)
+		if err != nil || c.Views >= done {
+			t.Errorf("%d page views of %d visits, %v", c.Views, done, err)
+		}
+	})
 }
 
 // TestEveryStoreNamesItsWriterAndWhatItSaw follows the chain of stores back to the empty counter.
 func TestEveryStoreNamesItsWriterAndWhatItSaw(t *testing.T) {
-	plan := Shape{Workers: 4, Keys: 1, End: 50 * time.Millisecond, Retry: 100 * time.Microsecond}
-	_, ops, counter := run(t, plan, catalogued(t, "local"), t.Context())
-	stores := map[history.ID]history.Op{}
-	for _, op := range ops {
-		if op.Kind == history.Store {
-			stores[op.ID] = op
+	synctest.Test(t, func(t *testing.T) {
+		plan := Shape{Workers: 4, Keys: 1, End: 10 * time.Millisecond, Hold: 50 * time.Microsecond, Retry: 100 * time.Microsecond}
+		_, ops, counter := run(t, plan, catalogued(t, "local"), t.Context())
+		stores := map[history.ID]history.Op{}
+		for _, op := range ops {
+			if op.Kind == history.Store {
+				stores[op.ID] = op
+			}
 		}
-	}
-	last, err := counter.Load(t.Context(), Pages("test:", 1)[0].Views)
-	if err != nil {
-		t.Fatal(err)
-	}
-	length, at := int64(0), last.Writer
-	for at != 0 {
-		op, ok := stores[at]
-		if !ok {
-			t.Fatalf("store %s is not in the history", at)
+		last, err := counter.Load(t.Context(), Pages("test:", 1)[0].Views)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if op.Value != last.Views-length {
-			t.Fatalf("store %s wrote %d, want %d", at, op.Value, last.Views-length)
+		length, at := int64(0), last.Writer
+		for at != 0 {
+			op, ok := stores[at]
+			if !ok {
+				t.Fatalf("store %s is not in the history", at)
+			}
+			if op.Value != last.Views-length {
+				t.Fatalf("store %s wrote %d, want %d", at, op.Value, last.Views-length)
+			}
+			at = op.Seen
+			length++
 		}
-		at = op.Seen
-		length++
-	}
-	if length != int64(len(stores)) || length != last.Views {
-		t.Errorf("a chain of %d stores, %d in the history, %d page views", length, len(stores), last.Views)
-	}
+		if length != int64(len(stores)) || length != last.Views {
+			t.Errorf("a chain of %d stores, %d in the history, %d page views", length, len(stores), last.Views)
+		}
+	})
 }
 
 type arrival struct {
@@ -209,47 +217,49 @@ func parts(ops []history.Op) (all []history.Op) {
 func TestWhereNobodyJudgesGoodLoadsAreSilent(t *testing.T) {
 	for _, judged := range []bool{true, false} {
 		t.Run(fmt.Sprintf("judged=%v", judged), func(t *testing.T) {
-			counter := &dull{Counter: newMemoryCounter()}
-			plan := Shape{Workers: 4, Keys: 3, End: 300 * time.Millisecond}
-			local := catalogued(t, "local")
-			due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return named{local(i)} }, t.Context(), func(c *Workers) { c.Judged, c.Counter = judged, counter })
-			good, bad := counter.loads.Load()-counter.failed.Load(), counter.failed.Load()
-			if n := count(ops, history.Visit, history.OK); judged && n != 0 || !judged && n != good {
-				t.Errorf("%d of %d visits were told in one", n, good)
-			}
-			ops = parts(ops)
-			if bad == 0 || good == 0 || due.Begun != good+bad {
-				t.Fatalf("%d visits, %d good loads, %d bad ones", due.Begun, good, bad)
-			}
-			if !judged {
-				if n := count(ops, history.Load, history.OK); n != 0 {
-					t.Errorf("%d loads that went well were recorded", n)
+			synctest.Test(t, func(t *testing.T) {
+				counter := &dull{Counter: newMemoryCounter()}
+				plan := Shape{Workers: 4, Keys: 3, End: 20 * time.Millisecond, Hold: 50 * time.Microsecond, Retry: 100 * time.Microsecond}
+				local := catalogued(t, "local")
+				due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return named{local(i)} }, t.Context(), func(c *Workers) { c.Judged, c.Counter = judged, counter })
+				good, bad := counter.loads.Load()-counter.failed.Load(), counter.failed.Load()
+				if n := count(ops, history.Visit, history.OK); judged && n != 0 || !judged && n != good {
+					t.Errorf("%d of %d visits were told in one", n, good)
 				}
-			} else if n := count(ops, history.Load, history.OK); n != good {
-				t.Errorf("%d of %d loads that went well were recorded", n, good)
-			}
-			for kind, want := range map[history.Kind]int64{history.Acquire: good + bad, history.Store: good, history.Release: good + bad, history.End: good} {
-				if n := count(ops, kind, history.OK); n != want {
-					t.Errorf("%d of %d were recorded: %v", n, want, kind)
+				ops = parts(ops)
+				if bad == 0 || good == 0 || due.Begun != good+bad {
+					t.Fatalf("%d visits, %d good loads, %d bad ones", due.Begun, good, bad)
 				}
-			}
-			var failed int64
-			last := map[int32]time.Duration{}
-			for _, op := range ops {
-				if op.Kind == history.Load && op.Outcome == history.Unknown && op.Reason == history.Dropped {
-					failed++
+				if !judged {
+					if n := count(ops, history.Load, history.OK); n != 0 {
+						t.Errorf("%d loads that went well were recorded", n)
+					}
+				} else if n := count(ops, history.Load, history.OK); n != good {
+					t.Errorf("%d of %d loads that went well were recorded", n, good)
 				}
-				if op.Token != 0 != (judged && (op.Kind == history.Acquire || op.Kind == history.Release)) {
-					t.Fatalf("token %x of %v", op.Token, op.Kind)
+				for kind, want := range map[history.Kind]int64{history.Acquire: good + bad, history.Store: good, history.Release: good + bad, history.End: good} {
+					if n := count(ops, kind, history.OK); n != want {
+						t.Errorf("%d of %d were recorded: %v", n, want, kind)
+					}
 				}
-				if op.Call > op.Return || op.Kind != history.End && op.Call < last[op.Worker] {
-					t.Fatalf("%v from %v to %v, the one before returned at %v", op.Kind, op.Call, op.Return, last[op.Worker])
+				var failed int64
+				last := map[int32]time.Duration{}
+				for _, op := range ops {
+					if op.Kind == history.Load && op.Outcome == history.Unknown && op.Reason == history.Dropped {
+						failed++
+					}
+					if op.Token != 0 != (judged && (op.Kind == history.Acquire || op.Kind == history.Release)) {
+						t.Fatalf("token %x of %v", op.Token, op.Kind)
+					}
+					if op.Call > op.Return || op.Kind != history.End && op.Call < last[op.Worker] {
+						t.Fatalf("%v from %v to %v, the one before returned at %v", op.Kind, op.Call, op.Return, last[op.Worker])
+					}
+					last[op.Worker] = op.Return
 				}
-				last[op.Worker] = op.Return
-			}
-			if failed != bad {
-				t.Errorf("%d of %d failed loads were recorded", failed, bad)
-			}
+				if failed != bad {
+					t.Errorf("%d of %d failed loads were recorded", failed, bad)
+				}
+			})
 		})
 	}
 }
@@ -321,75 +331,81 @@ func (s *scripted) Close() error { return nil }
 func (s *scripted) open(int) locks.Lock { return s }
 
 func TestAVisitGivesUpWhenItsPatienceEnds(t *testing.T) {
-	s := &scripted{acquire: func(int) error { return locks.ErrBusy }}
-	plan := Shape{Workers: 2, Keys: 1, End: 10 * time.Millisecond, Wait: 60 * time.Millisecond, Retry: time.Millisecond}
-	_, ops, _ := run(t, plan, s.open, t.Context())
-	for _, op := range ops {
-		if op.Kind != history.End {
-			continue
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{acquire: func(int) error { return locks.ErrBusy }}
+		plan := Shape{Workers: 2, Keys: 1, End: 10 * time.Millisecond, Wait: 60 * time.Millisecond, Retry: time.Millisecond}
+		_, ops, _ := run(t, plan, s.open, t.Context())
+		for _, op := range ops {
+			if op.Kind != history.End {
+				continue
+			}
+			if waited := op.Return - op.Due; op.Outcome != history.Failed || op.Reason != history.Impatient ||
+				waited < plan.Wait || waited > plan.Wait+2*plan.Retry {
+				t.Errorf("visit ended %s %s after %v", op.Outcome, op.Reason, waited)
+			}
 		}
-		if waited := op.Return - op.Due; op.Outcome != history.Failed || op.Reason != history.Impatient ||
-			waited < plan.Wait || waited > 100*plan.Wait {
-			t.Errorf("visit ended %s %s after %v", op.Outcome, op.Reason, waited)
+		if n := count(ops, history.End, history.Failed); n != 2 {
+			t.Errorf("%d visits ended, want 2", n)
 		}
-	}
-	if n := count(ops, history.End, history.Failed); n != 2 {
-		t.Errorf("%d visits ended, want 2", n)
-	}
+	})
 }
 
 // TestAVisitExtendsItsLease counts on what the extension says: who is told that the lock is lost stores nothing.
 func TestAVisitExtendsItsLease(t *testing.T) {
-	plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond, Extend: time.Minute}
-	for name, c := range map[string]struct {
-		err  error
-		want []string // from the first load on
-	}{
-		"extended": {nil, []string{"load ok", "extend ok", "store ok", "release ok"}},
-		"lost":     {locks.ErrLost, []string{"load ok", "extend failed", "lose ok", "release ok"}},
-		"unknown":  {io.EOF, []string{"load ok", "extend unknown", "store ok", "release ok"}},
-	} {
-		s := &scripted{acquire: func(int) error { return nil }}
-		if c.err != nil {
-			s.extend = func() error { return c.err }
+	synctest.Test(t, func(t *testing.T) {
+		plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond, Extend: time.Minute}
+		for name, c := range map[string]struct {
+			err  error
+			want []string // from the first load on
+		}{
+			"extended": {nil, []string{"load ok", "extend ok", "store ok", "release ok"}},
+			"lost":     {locks.ErrLost, []string{"load ok", "extend failed", "lose ok", "release ok"}},
+			"unknown":  {io.EOF, []string{"load ok", "extend unknown", "store ok", "release ok"}},
+		} {
+			s := &scripted{acquire: func(int) error { return nil }}
+			if c.err != nil {
+				s.extend = func() error { return c.err }
+			}
+			_, ops, _ := run(t, plan, s.open, t.Context())
+			var got []string
+			for _, op := range ops[1:5] {
+				got = append(got, op.Kind.String()+" "+op.Outcome.String())
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s: got %v, want %v", name, got, c.want)
+			}
+			if op := ops[2]; op.TTL != time.Minute || op.Hold != ops[0].ID || (op.Until > 0) != (c.err == nil) {
+				t.Errorf("%s: ttl %s of %s, believed until %s", name, op.TTL, op.Hold, op.Until)
+			}
 		}
-		_, ops, _ := run(t, plan, s.open, t.Context())
-		var got []string
-		for _, op := range ops[1:5] {
-			got = append(got, op.Kind.String()+" "+op.Outcome.String())
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
-		}
-		if op := ops[2]; op.TTL != time.Minute || op.Hold != ops[0].ID || (op.Until > 0) != (c.err == nil) {
-			t.Errorf("%s: ttl %s of %s, believed until %s", name, op.TTL, op.Hold, op.Until)
-		}
-	}
+	})
 }
 
 // TestAnUnknownAcquireIsUndone lets a grant get lost: nobody else would ever give it back.
 func TestAnUnknownAcquireIsUndone(t *testing.T) {
-	s := &scripted{acquire: func(try int) error {
-		if try == 1 {
-			return io.EOF
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{acquire: func(try int) error {
+			if try == 1 {
+				return io.EOF
+			}
+			return nil
+		}}
+		plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond}
+		_, ops, _ := run(t, plan, s.open, t.Context())
+		if len(s.released) < 2 || s.released[0] != "t1" || s.released[1] != "t2" {
+			t.Errorf("released %v", s.released)
 		}
-		return nil
-	}}
-	plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond}
-	_, ops, _ := run(t, plan, s.open, t.Context())
-	if len(s.released) < 2 || s.released[0] != "t1" || s.released[1] != "t2" {
-		t.Errorf("released %v", s.released)
-	}
-	var first []string
-	for _, op := range ops[:3] {
-		first = append(first, op.Kind.String()+" "+op.Outcome.String())
-	}
-	if want := []string{"acquire unknown", "release ok", "acquire ok"}; !slices.Equal(first, want) {
-		t.Errorf("got %v, want %v", first, want)
-	}
-	if ops[1].Hold != ops[0].ID || ops[1].Token != history.Hash("t1") {
-		t.Errorf("the release belongs to %s with token %x", ops[1].Hold, ops[1].Token)
-	}
+		var first []string
+		for _, op := range ops[:3] {
+			first = append(first, op.Kind.String()+" "+op.Outcome.String())
+		}
+		if want := []string{"acquire unknown", "release ok", "acquire ok"}; !slices.Equal(first, want) {
+			t.Errorf("got %v, want %v", first, want)
+		}
+		if ops[1].Hold != ops[0].ID || ops[1].Token != history.Hash("t1") {
+			t.Errorf("the release belongs to %s with token %x", ops[1].Hold, ops[1].Token)
+		}
+	})
 }
 
 // TestNoVisitIsDroppedSilently overloads an open loop.
@@ -399,67 +415,73 @@ func TestNoVisitIsDroppedSilently(t *testing.T) {
 		"impatient": {Wait: 20 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan.Workers, plan.Keys, plan.Rate, plan.Arrivals = 3, 1, 2000, Poisson
-			plan.End, plan.Hold, plan.Retry, plan.Seed = 200*time.Millisecond, 5*time.Millisecond, time.Millisecond, 3
-			due, ops, _ := run(t, plan, catalogued(t, "local"), t.Context())
-			want := int64(len(schedule(plan)))
-			var last time.Duration
-			left := due.Unfinished(func(d time.Duration) { last = d })
-			if got := due.Begun + due.Skipped + left; got != want {
-				t.Errorf("%d begun + %d skipped + %d unfinished = %d, want %d due", due.Begun, due.Skipped, left, got, want)
-			}
-			if left > 0 && last >= plan.End {
-				t.Errorf("a visit due at %v was counted as left over, the end was at %v", last, plan.End)
-			}
-			if name == "impatient" && due.Skipped == 0 {
-				t.Error("nobody ran out of patience")
-			}
-			if skipped := count(ops, history.Skip, history.Failed); skipped != due.Skipped {
-				t.Errorf("%d skipped, %d in the history", due.Skipped, skipped)
-			}
-			if ended := count(ops, history.End, history.OK) + count(ops, history.End, history.Failed); ended != due.Begun {
-				t.Errorf("%d begun, %d ended", due.Begun, ended)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				plan.Workers, plan.Keys, plan.Rate, plan.Arrivals = 3, 3, 2000, Poisson
+				plan.End, plan.Hold, plan.Retry, plan.Seed = 200*time.Millisecond, 5*time.Millisecond, time.Millisecond, 3
+				due, ops, _ := run(t, plan, catalogued(t, "local"), t.Context())
+				want := int64(len(schedule(plan)))
+				var last time.Duration
+				left := due.Unfinished(func(d time.Duration) { last = d })
+				if got := due.Begun + due.Skipped + left; got != want {
+					t.Errorf("%d begun + %d skipped + %d unfinished = %d, want %d due", due.Begun, due.Skipped, left, got, want)
+				}
+				if left > 0 && last >= plan.End {
+					t.Errorf("a visit due at %v was counted as left over, the end was at %v", last, plan.End)
+				}
+				if name == "impatient" && due.Skipped == 0 {
+					t.Error("nobody ran out of patience")
+				}
+				if skipped := count(ops, history.Skip, history.Failed); skipped != due.Skipped {
+					t.Errorf("%d skipped, %d in the history", due.Skipped, skipped)
+				}
+				if ended := count(ops, history.End, history.OK) + count(ops, history.End, history.Failed); ended != due.Begun {
+					t.Errorf("%d begun, %d ended", due.Begun, ended)
+				}
+			})
 		})
 	}
 }
 
 // TestStopFinishesVisitsInHand stops while visits hold the lock.
 func TestStopFinishesVisitsInHand(t *testing.T) {
-	for _, rate := range []float64{0, 500} {
-		stop, cancel := context.WithCancel(t.Context())
-		inside := make(chan struct{}, 1)
-		s := &scripted{acquire: func(try int) error {
-			if try == 3 {
-				inside <- struct{}{}
+	synctest.Test(t, func(t *testing.T) {
+		for _, rate := range []float64{0, 500} {
+			stop, cancel := context.WithCancel(t.Context())
+			inside := make(chan struct{}, 1)
+			s := &scripted{acquire: func(try int) error {
+				if try == 3 {
+					inside <- struct{}{}
+				}
+				return nil
+			}}
+			go func() { <-inside; cancel() }()
+			plan := Shape{Workers: 4, Keys: 1, End: time.Hour, Hold: 20 * time.Millisecond, Rate: rate, Arrivals: Uniform}
+			due, ops, _ := run(t, plan, s.open, stop)
+			if done := count(ops, history.End, history.OK); done != due.Begun || done < 3 {
+				t.Errorf("rate %v: %d of %d visits were finished", rate, done, due.Begun)
 			}
-			return nil
-		}}
-		go func() { <-inside; cancel() }()
-		plan := Shape{Workers: 4, Keys: 1, End: time.Hour, Hold: 20 * time.Millisecond, Rate: rate, Arrivals: Uniform}
-		due, ops, _ := run(t, plan, s.open, stop)
-		if done := count(ops, history.End, history.OK); done != due.Begun || done < 3 {
-			t.Errorf("rate %v: %d of %d visits were finished", rate, done, due.Begun)
 		}
-	}
+	})
 }
 
 // TestAbortGivesLocksBack calls a run off while visits hold the lock.
 func TestAbortGivesLocksBack(t *testing.T) {
-	s := &scripted{acquire: func(int) error { return nil }}
-	plan := Shape{Workers: 2, Keys: 1, Hold: time.Hour, End: time.Hour, Wait: time.Hour, TTL: time.Hour}
-	clock := history.NewClock(0)
-	crew := Workers{Shape: plan, Clock: clock, Counter: newMemoryCounter(), Pages: Pages("", 1)}
-	for i := range plan.Workers {
-		crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 64, nil))
-		crew.Locks = append(crew.Locks, s)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	crew.Run(ctx, ctx)
-	if len(s.released) != 2 {
-		t.Errorf("%d of 2 holds were given back", len(s.released))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{acquire: func(int) error { return nil }}
+		plan := Shape{Workers: 2, Keys: 1, Hold: time.Hour, End: time.Hour, Wait: time.Hour, TTL: time.Hour}
+		clock := history.NewClock(0)
+		crew := Workers{Shape: plan, Clock: clock, Counter: newMemoryCounter(), Pages: Pages("", 1)}
+		for i := range plan.Workers {
+			crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 64, nil))
+			crew.Locks = append(crew.Locks, s)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		crew.Run(ctx, ctx)
+		if len(s.released) != 2 {
+			t.Errorf("%d of 2 holds were given back", len(s.released))
+		}
+	})
 }
 
 func TestCountsAreReadAsTheyWereWritten(t *testing.T) {
@@ -494,39 +516,41 @@ func (c clumsy) Release(ctx context.Context, l locks.Lease) error {
 
 // TestWhereNobodyJudgesAVisitIsToldInOne has visits that go well, whose load fails and whose release fails.
 func TestWhereNobodyJudgesAVisitIsToldInOne(t *testing.T) {
-	var releases, failed atomic.Int64
-	counter := &dull{Counter: newMemoryCounter()}
-	local := catalogued(t, "local")
-	plan := Shape{Workers: 4, Keys: 3, End: 300 * time.Millisecond}
-	due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return clumsy{local(i), &releases, &failed} }, t.Context(),
-		func(c *Workers) { c.Judged, c.Counter = false, counter })
-	unread := counter.failed.Load()
-	visits, stores := count(ops, history.Visit, history.OK), count(ops, history.Store, history.OK)
-	lost, empty := count(ops, history.Release, history.Unknown), count(ops, history.Release, history.OK)
-	if visits == 0 || stores == 0 || unread == 0 {
-		t.Fatalf("%d visits went well, %d stored and could not release, %d could not load", visits, stores, unread)
-	}
-	if lost != failed.Load() || lost+empty != stores+unread || visits+stores+unread != due.Begun {
-		t.Errorf("%d visits: %d told in one, %d stores, %d failed loads, %d releases failed (%d told), %d others",
-			due.Begun, visits, stores, unread, failed.Load(), lost, empty)
-	}
-	if n, m := count(ops, history.End, history.OK), count(ops, history.End, history.Failed); n != stores || m != unread {
-		t.Errorf("%d good and %d bad ends, want %d and %d", n, m, stores, unread)
-	}
-	last := map[int32]history.Op{}
-	for _, op := range ops {
-		before := last[op.Worker]
-		switch {
-		case op.Kind == history.End:
-			continue
-		case op.Call < before.Return || op.Return < op.Call:
-			t.Fatalf("%v from %v to %v, the one before returned at %v", op.Kind, op.Call, op.Return, before.Return)
-		case op.Kind == history.Visit && (op.Released < op.Call || op.Return < op.Released || op.Began > before.Call || op.Until > op.Began):
-			t.Fatalf("stored from %v, released from %v to %v, was free at %v, began at %v, tried at %v",
-				op.Call, op.Released, op.Return, op.Until, op.Began, before.Call)
-		case (op.Kind == history.Visit || op.Kind == history.Release) && op.Hold != before.Hold:
-			t.Fatalf("%v of hold %v after %v of %v", op.Kind, op.Hold, before.Kind, before.Hold)
+	synctest.Test(t, func(t *testing.T) {
+		var releases, failed atomic.Int64
+		counter := &dull{Counter: newMemoryCounter()}
+		local := catalogued(t, "local")
+		plan := Shape{Workers: 4, Keys: 3, End: 20 * time.Millisecond, Hold: 50 * time.Microsecond, Retry: 100 * time.Microsecond}
+		due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return clumsy{local(i), &releases, &failed} }, t.Context(),
+			func(c *Workers) { c.Judged, c.Counter = false, counter })
+		unread := counter.failed.Load()
+		visits, stores := count(ops, history.Visit, history.OK), count(ops, history.Store, history.OK)
+		lost, empty := count(ops, history.Release, history.Unknown), count(ops, history.Release, history.OK)
+		if visits == 0 || stores == 0 || unread == 0 {
+			t.Fatalf("%d visits went well, %d stored and could not release, %d could not load", visits, stores, unread)
 		}
-		last[op.Worker] = op
-	}
+		if lost != failed.Load() || lost+empty != stores+unread || visits+stores+unread != due.Begun {
+			t.Errorf("%d visits: %d told in one, %d stores, %d failed loads, %d releases failed (%d told), %d others",
+				due.Begun, visits, stores, unread, failed.Load(), lost, empty)
+		}
+		if n, m := count(ops, history.End, history.OK), count(ops, history.End, history.Failed); n != stores || m != unread {
+			t.Errorf("%d good and %d bad ends, want %d and %d", n, m, stores, unread)
+		}
+		last := map[int32]history.Op{}
+		for _, op := range ops {
+			before := last[op.Worker]
+			switch {
+			case op.Kind == history.End:
+				continue
+			case op.Call < before.Return || op.Return < op.Call:
+				t.Fatalf("%v from %v to %v, the one before returned at %v", op.Kind, op.Call, op.Return, before.Return)
+			case op.Kind == history.Visit && (op.Released < op.Call || op.Return < op.Released || op.Began > before.Call || op.Until > op.Began):
+				t.Fatalf("stored from %v, released from %v to %v, was free at %v, began at %v, tried at %v",
+					op.Call, op.Released, op.Return, op.Until, op.Began, before.Call)
+			case (op.Kind == history.Visit || op.Kind == history.Release) && op.Hold != before.Hold:
+				t.Fatalf("%v of hold %v after %v of %v", op.Kind, op.Hold, before.Kind, before.Hold)
+			}
+			last[op.Worker] = op
+		}
+	})
 }
