@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"hammerlock/internal/live"
 	"hammerlock/internal/testbed"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
@@ -156,18 +156,13 @@ func TestRenamedCommandsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
-	for {
+	live.Wait(t, "the server", func() bool {
 		conn, err := net.Dial("tcp", addr.String())
 		if err == nil {
 			_ = conn.Close()
-			break
 		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal(err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+		return err == nil
+	})
 	top := attached(t, "single", flags(addr.String()+"/3"))
 	if used := fmt.Sprint(testbed.Command(t, top.Nodes[0], "INFO", "keyspace")); !strings.Contains(used, "db3:") || strings.Contains(used, "db0:") {
 		t.Errorf("keys are not in database 3: %s", used)

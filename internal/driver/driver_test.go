@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/live"
 	"hammerlock/internal/scripts"
 	"hammerlock/locks"
 )
@@ -51,7 +52,7 @@ func started(t *testing.T, mode string) (*Process, error) {
 // cycle acquires and releases until something is not as it should be, or often enough.
 func cycle(ctx context.Context, l locks.Lock) error {
 	for range 30 {
-		lease, err := l.Acquire(ctx, "k", time.Second)
+		lease, err := l.Acquire(ctx, "k", time.Hour)
 		if err == nil {
 			err = l.Release(ctx, lease)
 		}
@@ -62,8 +63,8 @@ func cycle(ctx context.Context, l locks.Lock) error {
 	return nil
 }
 
-// TestEveryMisbehaviourEndsInTimeAndIsNamed drives a worker, and the pings beside it, with every evil driver.
-func TestEveryMisbehaviourEndsInTimeAndIsNamed(t *testing.T) {
+// TestEveryMisbehaviourEndsAndIsNamed drives a worker, and the pings beside it, with every evil driver.
+func TestEveryMisbehaviourEndsAndIsNamed(t *testing.T) {
 	t.Parallel()
 	const unanswered = "deadline exceeded"
 	cases := map[string]string{ // how it is named; empty = there is nothing to complain about
@@ -88,11 +89,7 @@ func TestEveryMisbehaviourEndsInTimeAndIsNamed(t *testing.T) {
 		all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			begin := time.Now()
 			err := driven(t, mode, want != "" && want != unanswered)
-			if took := time.Since(begin); took > 30*time.Second {
-				t.Errorf("%s took %v", mode, took)
-			}
 			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 				t.Errorf("%s: got %v, want %q", mode, err, want)
 			}
@@ -118,7 +115,7 @@ func driven(t *testing.T, mode string, ends bool) error {
 		select {
 		case <-p.done:
 			err = p.Err()
-		case <-time.After(20 * time.Second):
+		case <-time.After(live.Deadline):
 		}
 	}
 	close(done)
@@ -148,15 +145,13 @@ func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
 	if err := p.signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	for begin := time.Now(); ; {
+	live.Wait(t, "that what was granted to nobody is given back", func() bool {
 		_, err := p.Worker(nil).Acquire(t.Context(), "k", time.Second)
-		if err == nil {
-			return
+		if err != nil && !errors.Is(err, locks.ErrBusy) {
+			t.Fatal(err)
 		}
-		if !errors.Is(err, locks.ErrBusy) || time.Since(begin) > 10*time.Second {
-			t.Fatalf("what was granted to nobody was not given back: %v", err)
-		}
-	}
+		return err == nil
+	})
 }
 
 // TestOnlyARenewedLeaseHasASignal: a holder that has one takes it for what ends its belief, and not the deadline.
@@ -173,7 +168,7 @@ func TestOnlyARenewedLeaseHasASignal(t *testing.T) {
 			lane = history.NewLane(history.NewClock(0), 0, 0, 8, nil)
 		}
 		l := p.Worker(lane)
-		lease, err := l.Acquire(t.Context(), "k", time.Second)
+		lease, err := l.Acquire(t.Context(), "k", time.Hour)
 		if err != nil || (lease.Lost != nil) != renews || lease.Until.IsZero() != renews {
 			t.Errorf("renews %v: %+v, %v", renews, lease, err)
 		}
@@ -227,11 +222,7 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Fatal(s.Name, err)
 	}
 	pid, _ := strconv.Atoi(string(text))
-	for begin := time.Now(); syscall.Kill(pid, 0) == nil && !zombie(pid); {
-		if time.Since(begin) > 10*time.Second {
-			t.Fatalf("process %d, which the driver started, lives on", pid)
-		}
-	}
+	live.Wait(t, "the end of what the driver started", func() bool { return syscall.Kill(pid, 0) != nil || zombie(pid) })
 }
 
 // stop stops a driver, all threads of it: one that runs on for a moment could still answer.
@@ -244,15 +235,10 @@ func stop(t *testing.T, p *Process) {
 		text, err := os.ReadFile(stat)
 		return err == nil && !strings.Contains(string(text), ") T ")
 	}
-	for begin := time.Now(); ; {
+	live.Wait(t, "a driver that stands still", func() bool {
 		threads, err := filepath.Glob("/proc/" + strconv.Itoa(p.PID()) + "/task/*/stat")
-		if err != nil || len(threads) == 0 || time.Since(begin) > 10*time.Second {
-			t.Fatalf("the driver does not stop: %d threads, %v", len(threads), err)
-		}
-		if !slices.ContainsFunc(threads, runs) {
-			return
-		}
-	}
+		return err == nil && len(threads) > 0 && !slices.ContainsFunc(threads, runs)
+	})
 }
 
 // zombie tells whether a process has ended and nobody has asked how.

@@ -104,8 +104,8 @@ func TestALibraryThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease := <-waited
-	if spent := time.Since(begin); lease.Tried <= 0 || lease.Tried > spent || lease.Until.Before(locks.Until(begin.Add(lease.Tried), time.Hour)) ||
-		lease.Until.After(locks.Until(begin.Add(spent), time.Hour)) {
-		t.Errorf("tried %v after the call, %v before now; it ends %v after one that began with the call", lease.Tried, spent, lease.Until.Sub(locks.Until(begin, time.Hour)))
+	if now := time.Now(); lease.Tried <= 0 || begin.Add(lease.Tried).After(now) || lease.Until.Before(locks.Until(begin.Add(lease.Tried), time.Hour)) ||
+		lease.Until.After(locks.Until(now, time.Hour)) {
+		t.Errorf("tried %v after the call at %v; it ends %v after one that began with the call", lease.Tried, begin, lease.Until.Sub(locks.Until(begin, time.Hour)))
 	}
 }

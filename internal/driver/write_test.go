@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"hammerlock/internal/live"
 )
 
 // TestALineIsItsJSON: what is written by hand is what encoding/json would write.
@@ -78,7 +80,9 @@ func TestManyWorkersAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(p.calls) > 0 || p.writing {
-		t.Errorf("%d calls have no answer", len(p.calls))
-	}
+	live.Wait(t, "that no call is left", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.calls) == 0 && !p.writing
+	})
 }
