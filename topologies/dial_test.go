@@ -49,7 +49,7 @@ func TestUnreachableIsCertain(t *testing.T) {
 			top.Sites[0].Over(new(Line))
 			after := client(t, top, ClientOptions{Source: 2})
 			live.Again(t, func(n int) (undecided string) {
-				c, key := client(t, top, ClientOptions{Source: 1}), nodeName("x", n)
+				c, key := top.Sites[0].Client(ClientOptions{Source: 1}), nodeName("x", n)
 				if err := connected(t, func() error { return c.Incr(t.Context(), key).Err() }); err != nil {
 					t.Fatal(err)
 				}

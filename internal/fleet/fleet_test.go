@@ -123,11 +123,17 @@ func (p *playing) until(what string, reached func(ops []history.Op) bool) {
 	})
 }
 
+// has waits until the history has an operation of some kind.
+func (p *playing) has(what string, is func(history.Op) bool) {
+	p.t.Helper()
+	p.until(what, func(ops []history.Op) bool { return slices.ContainsFunc(ops, is) })
+}
+
 // by waits until the history has an operation of a process that began after a moment.
 func (p *playing) by(process int16, after time.Duration) {
 	p.t.Helper()
-	p.until(fmt.Sprintf("work of process %d after %v", process, after), func(ops []history.Op) bool {
-		return slices.ContainsFunc(ops, func(op history.Op) bool { return op.Process == process && op.Worker >= 0 && op.Call > after })
+	p.has(fmt.Sprintf("work of process %d after %v", process, after), func(op history.Op) bool {
+		return op.Process == process && op.Worker >= 0 && op.Call > after
 	})
 }
 

@@ -54,46 +54,52 @@ func TestThreeMachines(t *testing.T) {
 	defer f.Close()
 	defer machineStarts(t, spawner, "m2", token, f.Address())()
 	defer machineStarts(t, spawner, "m3", token, f.Address(), "unshare", "-T", "--fork", "--kill-child", "--monotonic", "86400", "--boottime", "86400")()
-	access := topologies.Access{Name: "server", Addrs: []string{addr}}
 	b := &bench{t: t, every: 5 * time.Millisecond, Fleet: f, token: token, top: &topologies.Topology{}}
-	for _, x := range []struct {
-		lock string
-		want checker.Status
-		cut  bool
-		lost bool
-	}{{"lease", checker.Pass, true, false}, {"local", checker.Fail, false, false}, {"lease", checker.Fail, false, true}} {
-		live.Again(t, func(n int) string {
-			lock, _ := locks.Find(x.lock)
-			b.orders = crew.Orders{
-				Shape: workload.Shape{Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: 10 * time.Millisecond, Think: 5 * time.Millisecond,
-					Wait: time.Hour, Retry: 5 * time.Millisecond, End: time.Hour, Seed: 1},
-				Lock: lock, Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
-				Judged: true, To: time.Hour, Prefix: fmt.Sprint(x.lock, x.lost, n, ":"),
-			}
-			h, report := b.play(func(p *playing) {
-				if x.cut {
-					cable(t, "m2", "down")
-					cut := p.Clock.Now()
-					p.sends(2, cut+out)
-					cable(t, "m2", "up")
-					p.by(1, p.Clock.Now())
-				}
-				if x.lost {
-					forget(t, p, addr)
-				}
-			})
-			m2, m3 := report.Fleet.Agents[0], report.Fleet.Agents[1]
-			t.Logf("%s: %s; m2 within %v, m3 within %v", x.lock, report.Fleet.Text(), time.Duration(m2.Doubt), time.Duration(m3.Doubt))
-			if report.Lost != "" || !m2.SameClock || m3.SameClock || m3.Exchanges == 0 || m3.Doubt <= 0 {
-				t.Errorf("%+v, lost: %q", report.Fleet, report.Lost)
-			}
-			h.Claims = lock.Claims
-			if n := visits(h); n != report.Begun || n == 0 {
-				t.Errorf("%d visits ended, %d have begun", n, report.Begun)
-			}
-			return judged(t, h, "exclusion", x.want)
-		})
+	for _, x := range []threeMachines{{"lease", checker.Pass, true, false}, {"local", checker.Fail, false, false}, {"lease", checker.Fail, false, true}} {
+		live.Again(t, func(n int) string { return x.play(b, addr, fmt.Sprint(n), out) })
 	}
+}
+
+// threeMachines is a run on them.
+type threeMachines struct {
+	lock string
+	want checker.Status
+	cut  bool // the second machine is cut off for a while
+	lost bool // the server forgets a grant
+}
+
+func (x *threeMachines) play(b *bench, addr, number string, out time.Duration) (undecided string) {
+	t := b.t
+	access := topologies.Access{Name: "server", Addrs: []string{addr}}
+	lock, _ := locks.Find(x.lock)
+	b.orders = crew.Orders{
+		Shape: workload.Shape{Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: 10 * time.Millisecond, Think: 5 * time.Millisecond,
+			Wait: time.Hour, Retry: 5 * time.Millisecond, End: time.Hour, Seed: 1},
+		Lock: lock, Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
+		Judged: true, To: time.Hour, Prefix: fmt.Sprint(x.lock, x.lost, number, ":"),
+	}
+	h, report := b.play(func(p *playing) {
+		if x.cut {
+			cable(t, "m2", "down")
+			cut := p.Clock.Now()
+			p.sends(2, cut+out)
+			cable(t, "m2", "up")
+			p.by(1, p.Clock.Now())
+		}
+		if x.lost {
+			forget(t, p, addr)
+		}
+	})
+	m2, m3 := report.Fleet.Agents[0], report.Fleet.Agents[1]
+	t.Logf("%s: %s; m2 within %v, m3 within %v", x.lock, report.Fleet.Text(), time.Duration(m2.Doubt), time.Duration(m3.Doubt))
+	if report.Lost != "" || !m2.SameClock || m3.SameClock || m3.Exchanges == 0 || m3.Doubt <= 0 {
+		t.Errorf("%+v, lost: %q", report.Fleet, report.Lost)
+	}
+	h.Claims = lock.Claims
+	if n := visits(h); n != report.Begun || n == 0 {
+		t.Errorf("%d visits ended, %d have begun", n, report.Begun)
+	}
+	return judged(t, h, "exclusion", x.want)
 }
 
 // forget lets a server forget what it has granted, and its holder go on when somebody else has been granted the same.

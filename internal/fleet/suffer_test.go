@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,28 +57,19 @@ func suffered(t *testing.T) (undecided string) {
 		a, other := p.Processes[0].Agent, p.Processes[1].Agent
 		const long = 700 * time.Millisecond
 		do(a.Pause(long))
-		p.until("that the first one stood still", func(ops []history.Op) bool {
-			return slices.ContainsFunc(ops, func(op history.Op) bool {
-				return op.Process == 1 && op.Kind == history.Gap && op.Latency() > long*9/10
-			})
+		p.has("that the first one stood still", func(op history.Op) bool {
+			return op.Process == 1 && op.Kind == history.Gap && op.Latency() > long*9/10
 		})
 		cut := p.Clock.Now()
 		do(other.Cut(true))
-		p.until("that the other one reaches no server", func(ops []history.Op) bool {
-			i := slices.IndexFunc(ops, func(op history.Op) bool {
-				return op.Process == 2 && op.Kind == history.Acquire && op.Call > cut && op.Reason == history.Unreachable
-			})
-			if i >= 0 {
-				refused = ops[i].Return
-			}
-			return i >= 0
+		p.has("that the other one reaches no server", func(op history.Op) bool {
+			refused = op.Return
+			return op.Process == 2 && op.Kind == history.Acquire && op.Call > cut && op.Reason == history.Unreachable
 		})
 		p.by(1, refused)
 		mended = p.Clock.Now()
 		do(other.Cut(false))
-		p.until("that it does again", func(ops []history.Op) bool {
-			return slices.ContainsFunc(ops, func(op history.Op) bool { return op.Process == 2 && stores(&op) && op.Call > mended })
-		})
+		p.has("that it does again", func(op history.Op) bool { return op.Process == 2 && stores(&op) && op.Call > mended })
 		do(other.Kill())
 		live.Wait(t, "the end of the agent", func() bool { return ended(victim.Pid) })
 		dead = p.Clock.Now()
