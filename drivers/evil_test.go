@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"hammerlock/internal/cli"
+	"hammerlock/internal/live"
 )
 
 // evil are the drivers that misbehave: the exit codes that a person may see of each, and what he is told.
@@ -44,14 +44,13 @@ func TestEvilDrivers(t *testing.T) {
 	for mode, w := range evil {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			length := "60s"
+			length := "10m" // under calls it off before
 			if !slices.Equal(w.codes, ended) {
 				length = "3s"
 			}
-			begin := time.Now()
 			code, said := under(t, cli.Verify, os.Args[0]+" evil "+mode, os.Getenv, "--duration", length)
-			if took := time.Since(begin); !slices.Contains(w.codes, code) || !strings.Contains(said, w.want) || took > 50*time.Second {
-				t.Errorf("exit code %d after %v, want one of %v and %q:\n%s", code, took, w.codes, w.want, said)
+			if !slices.Contains(w.codes, code) || !strings.Contains(said, w.want) {
+				t.Errorf("exit code %d, want one of %v and %q:\n%s", code, w.codes, w.want, said)
 			}
 		})
 	}
@@ -59,10 +58,16 @@ func TestEvilDrivers(t *testing.T) {
 
 // TestBenchTakesADriver: so that its cost can be seen.
 func TestBenchTakesADriver(t *testing.T) {
-	code, said := under(t, cli.Bench, os.Args[0]+" evil right", os.Getenv, "--duration", "300ms", "--warmup", "0s")
-	if code != cli.Passed || !strings.Contains(said, "exec:evil-right@1") {
-		t.Errorf("exit code %d\n%s", code, said)
-	}
+	live.Again(t, func(int) (undecided string) {
+		code, said := under(t, cli.Bench, os.Args[0]+" evil right", os.Getenv, "--duration", "300ms", "--warmup", "0s")
+		if code == cli.Inconclusive {
+			return said
+		}
+		if code != cli.Passed || !strings.Contains(said, "exec:evil-right@1") {
+			t.Errorf("exit code %d\n%s", code, said)
+		}
+		return ""
+	})
 }
 
 // TestAMissingFlushIsFound where the developer's own environment hides it.
@@ -77,11 +82,13 @@ func TestAMissingFlushIsFound(t *testing.T) {
 	}
 }
 
-// under lets a command work with the driver for a while, and returns all that it says.
+// under lets a command work with the driver for a while, and returns all that it says. One that does not end is called off.
 func under(t *testing.T, command func(context.Context, cli.Env) int, driver string, getenv func(string) string, args ...string) (code int, said string) {
 	t.Helper()
 	args = append([]string{"--topology", "single", "--redis-server", "embedded", "--lock", "exec:" + driver, "--workers", "4", "--fault", "none", "--out", t.TempDir()}, args...)
 	var out bytes.Buffer
-	code = command(t.Context(), cli.Env{Args: args, Getenv: getenv, Stdout: &out, Stderr: &out})
+	ctx, cancel := context.WithTimeout(t.Context(), live.Deadline)
+	defer cancel()
+	code = command(ctx, cli.Env{Args: args, Getenv: getenv, Stdout: &out, Stderr: &out})
 	return code, out.String()
 }
