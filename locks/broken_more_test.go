@@ -98,17 +98,19 @@ func entersAgainAfterAnother(t *testing.T, home *stage, s Spec, key string) bool
 
 func missesARelease(t *testing.T, home *stage, s Spec, key string) bool {
 	home.watch(t, home.sites[0])
+	defer home.slow(home.renewed / 4)
 	a, b := home.pair(t, s)
 	held := grant(t, a, key, long)
 	if _, err := b.Acquire(t.Context(), key, long); !refused(err) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	must(t, a.Release(t.Context(), held))
-	return !wakes(t, b, key, home.renewed) && !home.slow(home.renewed/4)
+	return !wakes(t, b, key, home.renewed)
 }
 
 func outsleepsALease(t *testing.T, home *stage, s Spec, key string) bool {
 	home.watch(t, home.sites[0])
+	defer home.slow(home.renewed / 4)
 	a, err := s.Open(home.env())
 	must(t, err)
 	b := open(t, s, home.env())
@@ -121,7 +123,7 @@ func outsleepsALease(t *testing.T, home *stage, s Spec, key string) bool {
 	if !refused(err) {
 		t.Errorf("got %v, want a refusal", err)
 	}
-	return !wakes(t, b, key, 2*home.renewed) && !home.slow(home.renewed/4)
+	return !wakes(t, b, key, 2*home.renewed)
 }
 
 func waitsForTheDead(t *testing.T, home *stage, s Spec, key string) bool {
@@ -208,24 +210,24 @@ func grantsInAMinority(t *testing.T, home *stage, s Spec, key string) bool {
 		defer func() { must(t, n.Resume()) }()
 	}
 	home.watch(t, own.sites[3:]...)
+	defer home.slow(siteTimeout(long) / 2)
 	_, err := open(t, s, own.env()).Acquire(t.Context(), key, long)
-	if err != nil {
-		home.slow(siteTimeout(long) / 2)
-	}
 	return err == nil
 }
 
 func endsAtAnError(t *testing.T, home *stage, s Spec, key string) bool {
 	home.watch(t, home.sites[0])
+	defer home.slow(home.renewed / 4)
 	e, f := home.flawed(t)
 	held := grant(t, open(t, s, e), key, home.renewed)
 	f.before.Store(true)
 	live.Wait(t, "a renewal", func() bool { return !f.before.Load() })
-	return home.renewal(t, key) < 0 && !home.slow(home.renewed/4) && !told(held)
+	return home.renewal(t, key) < 0 && !told(held)
 }
 
 func renewsWhatWasLeft(t *testing.T, home *stage, s Spec, key string) bool {
 	home.watch(t, home.sites[0])
+	defer home.slow(home.renewed / 4)
 	e, f := home.flawed(t)
 	a := open(t, s, e)
 	held := grant(t, a, key, home.renewed)
@@ -236,21 +238,14 @@ func renewsWhatWasLeft(t *testing.T, home *stage, s Spec, key string) bool {
 		}
 		return false
 	}
-	renewed := home.renewal(t, key) >= 0
-	if !renewed {
-		home.slow(home.renewed / 4)
-	}
-	return renewed
+	return home.renewal(t, key) >= 0
 }
 
 func growsWithRenewals(t *testing.T, home *stage, s Spec, key string) bool {
 	home.watch(t, home.sites[0])
+	defer home.slow(home.renewed / 4)
 	grant(t, open(t, s, home.env()), key, home.renewed)
-	grown := home.renewal(t, key) > home.renewed
-	if !grown {
-		home.slow(home.renewed / 4)
-	}
-	return grown
+	return home.renewal(t, key) > home.renewed
 }
 
 func takenBeforeItsEnd(t *testing.T, home *stage, s Spec, key string) bool {

@@ -35,6 +35,7 @@ func mixesUpItsUsers(t *testing.T, home *stage, s Spec, key string) bool {
 // wakesWhoeverIsRefused lets one wait while another is refused: nobody has given anything back.
 func wakesWhoeverIsRefused(t *testing.T, home *stage, s Spec, key string) bool {
 	home.watch(t, home.sites[0])
+	defer home.slow(home.renewed / 4)
 	a, b, c := open(t, s, home.env()), open(t, s, home.env()), open(t, s, home.env())
 	grant(t, a, key, long)
 	for _, l := range []Lock{b, c} {
@@ -51,9 +52,6 @@ func wakesWhoeverIsRefused(t *testing.T, home *stage, s Spec, key string) bool {
 		}
 		select {
 		case w := <-woken:
-			if w.err != nil {
-				home.slow(home.renewed / 4)
-			}
 			return w.err == nil
 		case <-time.After(10 * time.Millisecond):
 		}

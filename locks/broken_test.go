@@ -196,21 +196,20 @@ func extendsNothing(t *testing.T, home *stage, s Spec, key string) bool {
 
 func prolongsAnothers(t *testing.T, home *stage, s Spec, key string) bool {
 	home.watch(t, home.sites[0])
+	defer home.slow(home.renewed / 4)
 	a := open(t, s, home.env())
 	held := grant(t, a, key, home.renewed)
 	must(t, home.sites[0].Del(t.Context(), key).Err())
 	grant(t, open(t, lease, home.env()), key, home.renewed) // and dies
 	prolonged := home.renewal(t, key) >= 0
 	_ = a.Release(t.Context(), held)
-	if !prolonged {
-		home.slow(home.renewed / 4)
-	}
 	return prolonged
 }
 
 // forgetsToRenew lets the lock change hands within a release.
 func forgetsToRenew(t *testing.T, home *stage, s Spec, key string) bool {
 	home.watch(t, home.sites[0])
+	defer home.slow(home.renewed / 4)
 	e := home.env()
 	b := open(t, s, e)
 	changed := false
@@ -226,7 +225,7 @@ func forgetsToRenew(t *testing.T, home *stage, s Spec, key string) bool {
 	if !changed {
 		change()
 	}
-	return home.renewal(t, key) < 0 && !home.slow(home.renewed/4)
+	return home.renewal(t, key) < 0
 }
 
 // comesBackToLife removes the key: it is there again, or its holder is told.
@@ -257,13 +256,14 @@ func believesInSilence(t *testing.T, home *stage, s Spec, key string) bool {
 	}
 	held := grant(t, open(t, s, own.env()), key, home.renewed)
 	home.watch(t) // this process only
+	defer home.slow(home.renewed / 4)
 	must(t, own.top.Nodes[0].Pause())
 	defer func() { must(t, own.top.Nodes[0].Resume()) }()
 	select {
 	case <-held.Lost:
 	case <-time.After(2 * home.renewed): // longer than a lease renewed just before the pause would last
 	}
-	return !told(held) && !home.slow(home.renewed/4)
+	return !told(held)
 }
 
 func believesTooLong(t *testing.T, home *stage, s Spec, key string) bool {
@@ -365,11 +365,12 @@ func starvesWithAHungSite(t *testing.T, home *stage, s Spec, key string) bool {
 	must(t, own.top.Nodes[0].Pause())
 	defer func() { must(t, own.top.Nodes[0].Resume()) }()
 	home.watch(t, own.sites[1:]...)
+	defer home.slow(ttl / 2)
 	call := time.Now()
 	_, err := open(t, s, e).Acquire(t.Context(), key, ttl)
 	if err != nil && time.Now().Before(call.Add(ttl)) {
 		home.undecided = fmt.Sprint("others did not answer either: ", err)
 		return false
 	}
-	return err != nil && !home.slow(ttl/2)
+	return err != nil
 }

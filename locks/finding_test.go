@@ -21,6 +21,12 @@ type people struct {
 	clients []redis.UniversalClient // plain go-redis clients, one a site
 }
 
+// played plays something on the topology until it is decided.
+func (p *people) played(t *testing.T, play func(home *stage, key string)) {
+	t.Helper()
+	played(t, &bench{p.top, p.clients}, "k", play)
+}
+
 func newPeople(t *testing.T, topology string, o topologies.Options) *people {
 	t.Helper()
 	p := &people{top: testbed.Up(t, topology, o)}
@@ -98,25 +104,4 @@ func (p *people) calls(t *testing.T) map[string]int {
 		}
 	}
 	return n
-}
-
-// await waits until something is so, for ten seconds at most.
-func (p *people) await(t *testing.T, so func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for range 2000 {
-		if so() {
-			return
-		}
-		<-ticker.C
-	}
-	t.Fatal("never")
-}
-
-// took is how long f takes.
-func took(f func()) time.Duration {
-	start := time.Now()
-	f()
-	return time.Since(start)
 }
