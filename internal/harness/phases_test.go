@@ -77,15 +77,14 @@ func TestPhasesBesideEachOther(t *testing.T) {
 	}
 }
 
-// TestCostsByPhase divides what the servers did in each phase among the visits that were finished in it. A reading that comes too
-// late is of no use: then it is made again.
-func TestCostsByPhase(t *testing.T) {
-	t.Parallel()
+// TestAloneCostsByPhase divides what the servers did in each phase among the visits that were finished in it. A reading that comes
+// too late is of no use.
+func TestAloneCostsByPhase(t *testing.T) {
 	live.Again(t, func(int) string {
 		j := job(t, func(p *Plan) {
 			p.Workload.Workers = 1
 			for _, name := range []string{"first", "second"} {
-				p.Phases = append(p.Phases, Phase{Kind: "steady", Name: name, Duration: 1500 * time.Millisecond, Rate: workload.Rate{First: 100, Last: 100}, Rated: true})
+				p.Phases = append(p.Phases, Phase{Kind: "steady", Name: name, Duration: 700 * time.Millisecond, Rate: workload.Rate{First: 100, Last: 100}, Rated: true})
 			}
 		})
 		r := run(t, j, nil)
