@@ -55,11 +55,13 @@ func randomLease(t *testing.T, wrong bool) locks.Spec {
 // TestTheLocksOwnChance: a schedule of a lock that chooses at random is run again until it is the one that was meant, and the report counts
 // how often.
 func TestTheLocksOwnChance(t *testing.T) {
-	r := run(t, randomLease(t, false), bounded(1))
+	o := bounded(1)
+	o.Visits = 1
+	r := run(t, randomLease(t, false), o)
 	if l := r.Levels[1]; r.Status != checker.Pass || !l.Complete || l.Again == 0 || l.Diverged > 0 {
 		t.Errorf("got %v, %+v, want that all schedules were run, some of them again", r.Status, l)
 	}
-	if r := run(t, randomLease(t, true), bounded(1)); r.Found == nil || r.Found.Checker != "exclusion" {
+	if r := run(t, randomLease(t, true), o); r.Found == nil || r.Found.Checker != "exclusion" {
 		t.Errorf("got %s, want that the bug of one side of the coin is found", r.Verdict())
 	}
 }

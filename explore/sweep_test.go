@@ -9,6 +9,7 @@ import (
 // TestASweepShowsWhereALockBreaks: a holder that is paused for longer than its lease has left deletes another's key, and not before.
 func TestASweepShowsWhereALockBreaks(t *testing.T) {
 	o := bounded(0)
+	o.Visits = 1
 	s, err := ParseSweep("pause=0.4ttl..0.8ttl", o.TTL)
 	if err != nil {
 		t.Fatal(err)

@@ -217,7 +217,7 @@ func kept(t *testing.T, dir, secret string) {
 }
 
 // foreignKeys is how many keys of others there are.
-const foreignKeys = 100_000
+const foreignKeys = 20_000
 
 // digest sums up all keys and their values. It takes its time, and can be asked for again.
 func digest(t *testing.T, n *topologies.Node) (sum string) {
