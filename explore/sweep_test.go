@@ -23,8 +23,8 @@ func TestASweepShowsWhereALockBreaks(t *testing.T) {
 	if first < 0 || row != strings.Repeat(".", first)+strings.Repeat("X", len(row)-first) {
 		t.Fatalf("got %s, want clean and then broken", row)
 	}
-	if at := r.Envelope.Points[first].Value; at < o.TTL-o.Hold || at > o.TTL-o.Hold+20*time.Millisecond {
-		t.Errorf("it breaks from %v on, want a lease less a hold: %v", at, o.TTL-o.Hold)
+	if at := r.Envelope.Points[first].Value; at < o.TTL-o.Hold || at > o.TTL-o.Hold+25*time.Millisecond {
+		t.Errorf("it breaks from %v on, want a lease less a hold, or one try later: %v", at, o.TTL-o.Hold)
 	}
 	if v := r.Verdict(); !strings.Contains(v, "breaks with one pause from 0.6") {
 		t.Errorf("got %q", v)
