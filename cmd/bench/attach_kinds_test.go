@@ -34,7 +34,13 @@ func both(t *testing.T, top *topologies.Topology, short string, args ...string) 
 		if name == "verify" {
 			more = append(more, "--fault", "drop-reply:10@100ms", "--ttl", "300ms", "--processes", "2", "--counter", "topology")
 		}
-		r := attached(t, dir, appPassword, name, append(args, more...)...)
+		var r reported
+		live.Again(t, func(int) string {
+			if r = attached(t, dir, appPassword, name, append(args, more...)...); strings.Contains(r.out, "no greeting within") {
+				return "a driver was slow to start"
+			}
+			return ""
+		})
 		if r.code != 0 && r.code != 3 || !strings.Contains(r.out, "attached: measured") {
 			t.Errorf("%s: exit code %d\n%s", name, r.code, r.out)
 		}
