@@ -20,14 +20,18 @@ func (x *examiner) reason(p pair) finding {
 	if op := x.sweeper.foreign(i, p.second-1, j.Return); op >= 0 {
 		return finding{"foreign-release", p, op, nil}
 	}
-	if i.ending == returned && i.releaseCall > j.Return && j.Return > x.sweeper.assured(i) {
+	over := x.sweeper.assured(i)
+	if x.c.forgot(i, j.Return) != nil {
+		over = x.sweeper.latest(i)
+	}
+	if i.ending == returned && i.releaseCall > j.Return && j.Return > over {
 		return finding{"foreign-release", p, i.Release, nil} // it can only have released the other's
 	}
 	by := j.Return
 	if j.Outcome != history.OK && j.Release >= 0 {
 		by = max(by, x.c.Ops[j.Release].Return) // until then it may have been granted
 	}
-	if w := x.c.brokenPromise(i.Call, by, i.TTL); w != nil {
+	if w := x.c.forgot(i, by); w != nil {
 		return finding{"service-loss", p, w.op, w}
 	}
 	if op := x.succeeded(i, p.second-1, j.Return); op >= 0 {
@@ -85,10 +89,10 @@ func (r *ruler) foreign(i *hold, last int32, by time.Duration) int32 {
 			continue
 		}
 		outlived := op.Outcome == history.OK && r.assured(k) < op.Return
-		if outlived && op.Call <= r.latest(k) && r.c.brokenPromise(i.Call, op.Return, i.TTL) != nil {
+		if outlived && op.Call <= r.latest(k) && r.c.forgot(i, op.Return) != nil {
 			outlived = false // it may have been granted late, when a server had forgotten i
 		}
-		if outlived && r.outlasted(i, k, op.Return) && r.c.brokenPromise(i.Call, by, i.TTL) != nil {
+		if outlived && r.outlasted(i, k, op.Return) && r.c.forgot(i, by) != nil {
 			outlived = false // i was still there after it
 		}
 		if outlived || !r.c.Claims.Owned && k.Call < i.Return {

@@ -1,9 +1,11 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"hammerlock/history"
 	"hammerlock/internal/human"
@@ -64,35 +66,58 @@ func (u *updates) byValues() Verdict {
 		if lost == 0 {
 			continue
 		}
-		if w := u.excuses(p); w != nil {
-			u.excused, u.excuse = u.excused+lost, w
-			continue
-		}
-		for _, value := range slices.Sorted(maps.Keys(p.by)) {
-			stores := p.by[value]
-			for _, other := range stores[1:] {
-				u.loses(u.conflict(stores[0], other), stores[0], other)
-			}
-		}
-		for range lost - p.doubled {
-			u.loses(u.forgotten("overwritten"), p.last(), -1)
-		}
+		u.blamePage(p, lost)
 	}
+	u.byValue = pages
 	u.changed()
 	return u.ofValues(unread, inexact, more)
 }
 
-// excuses finds what nobody had planned that can have made one store of a page too late, or servers forget it. Which of the
-// others are lost because of that cannot be told from values.
-func (u *updates) excuses(p *counted) *window {
+// blamePage blames so many lost stores of a page, without as many as visits can have overwritten that were late and have an excuse.
+func (u *updates) blamePage(p *counted, lost int64) {
+	w, most := u.overwritten(p)
+	if most = min(most, lost); most > 0 {
+		lost -= most
+		u.excused, u.excuse = u.excused+most, w
+	}
 	for _, value := range slices.Sorted(maps.Keys(p.by)) {
-		for _, i := range p.by[value] {
-			if w := u.explains("zombie-write", i, -1); w != nil {
-				return w
+		for _, other := range p.by[value][1:] {
+			first := p.by[value][0]
+			if cause := u.conflict(first, other); lost > 0 && (most == 0 || u.explains(cause, first, other) == nil) {
+				lost--
+				u.loses(cause, first, other)
 			}
 		}
 	}
-	return nil
+	for range lost {
+		u.loses(u.forgotten("overwritten"), p.last(), -1)
+	}
+}
+
+// overwritten is how many stores of a page late visits with an excuse can have overwritten, and the first excuse: those that were
+// answered since such a visit had read, and as many again that repeat them.
+func (u *updates) overwritten(p *counted) (why *window, most int64) {
+	var returns []time.Duration
+	var late []int32
+	for _, value := range slices.Sorted(maps.Keys(p.by)) {
+		for _, i := range p.by[value] {
+			returns = append(returns, u.Ops[i].Return)
+			if w := u.explains("zombie-write", i, -1); w != nil {
+				why, late = cmp.Or(why, w), append(late, i)
+			}
+		}
+	}
+	slices.Sort(returns)
+	for _, i := range late {
+		since := u.hold(u.Ops[i].Hold).Return
+		if load := u.load(i); load >= 0 {
+			since = u.Ops[load].Call
+		}
+		from, _ := slices.BinarySearch(returns, since)
+		to, _ := slices.BinarySearch(returns, u.Ops[i].Return)
+		most += int64(to - from)
+	}
+	return why, most
 }
 
 func (p *counted) begins(value int64) {

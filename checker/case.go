@@ -22,8 +22,17 @@ type Case struct {
 	upgrades []int32         // into Ops: acquires that took the place of a shared hold
 	events   []int32         // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
 
-	windows   []window // what was at work that no lock answers for
-	gaps      []int32  // operations: a process stood still, also because a fault asked for it
+	windows   []window            // what was at work that no lock answers for
+	servers   []*window           // those of them that are no pauses
+	planned   reaching            // faults that can make servers forget
+	forgetful []*window           // servers that may have forgotten something by themselves
+	whole     reaching            // the same
+	ofKey     map[int32]*reaching // the same, of a key; made when it is asked for
+	counter   reaching            // when the counter's server may have forgotten something by itself
+	sights    map[int32][]*history.Op
+	unheardOf []period // calls that did not reach a server, or had no answer; nil = not looked for yet
+	pauses    []pauses // by process
+	unasked   []pauses // those that no fault asked for
 	disturbed spans    // when the lock cannot be expected to be granted at once
 	hitches   spans    // when a process stood still for a moment
 	lingers   bool     // what is granted to nobody may delay others: the lock has several sites, a queue, or messages
@@ -32,8 +41,9 @@ type Case struct {
 	lease  time.Duration // the longest life that a server may give to it
 	visits bool          // the history tells when visits end
 
-	workers, keys, processes int // one more than the greatest number of each
-	waited                   int // how many waits there are; 0 = not counted yet
+	workers, keys, processes int            // one more than the greatest number of each
+	working                  map[int16]bool // processes that have workers
+	waited                   int            // how many waits there are; 0 = not counted yet
 
 	exchanged time.Duration // what exchanges alone bound the clocks of two machines to; 0 = the bounds are those
 	apart     error         // why the stamps of two machines cannot be compared; nil = they can
@@ -133,9 +143,9 @@ func Prepare(h *history.History) (*Case, error) {
 	c.cutOff()
 	c.ttl = c.asked()
 	c.lease = c.longest(c.ttl)
+	c.group()
 	c.findWindows()
 	c.disturb()
-	c.group()
 	c.contend()
 	return c, nil
 }
@@ -148,6 +158,7 @@ func (c *Case) number() error {
 	type span struct{ first, last uint64 }
 	var lanes []span
 	room := uint64(8*len(c.Ops)) + 4096
+	c.working = map[int16]bool{}
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		if op.Worker >= most || op.Key >= most {
@@ -160,7 +171,9 @@ func (c *Case) number() error {
 			return fmt.Errorf("operation %d has the impossible process %d", i, op.Process)
 		}
 		c.visits = c.visits || op.Kind == history.End
-		c.processes = max(c.processes, int(op.Process)+1)
+		if c.processes = max(c.processes, int(op.Process)+1); op.Worker >= 0 && !c.working[op.Process] {
+			c.working[op.Process] = true
+		}
 		c.workers, c.keys = max(c.workers, int(op.Worker)+1), max(c.keys, int(op.Key)+1)
 		id := op.ID
 		lane, n := id.Lane(), id.Number()

@@ -15,6 +15,11 @@ func (u *updates) changed() {
 			continue
 		}
 		store := u.seen(again)
+		if store < 0 && u.byValue != nil {
+			if by := u.byValue[again.Key].by[again.Value]; len(by) > 0 {
+				store = by[0]
+			}
+		}
 		u.wrong(u.interference(h, again, store), h.Uses[1], store)
 	}
 }

@@ -159,7 +159,7 @@ func (x *examiner) pairs(holds []int32) {
 // stands still its goroutines are late before and after, too.
 func (x *examiner) late(p pair) finding {
 	h := &x.c.holds[p.first]
-	return finding{"overrun", p, h.Uses[1], x.c.stoodStill(h.Process, h.Return, h.stored, (h.stored-h.given())/2)}
+	return finding{"overrun", p, h.Uses[1], x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2)}
 }
 
 // add counts a violation. What is explained by something that nobody planned is none of the lock's.
@@ -205,41 +205,57 @@ func (x *examiner) collision(p pair) {
 		return
 	}
 	if i.Until > over {
-		x.add(finding{"over-claim", p, -1, nil})
+		x.add(finding{"over-claim", p, -1, x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over)})
 		return
 	}
 	x.add(x.broken(p))
 }
 
+// proof is the call that the lease of a hold counts from: its acquire, or the last extension that succeeded.
+func (h *hold) proof(c *Case) *history.Op {
+	if n := lastProof(c, h, history.Forever); n >= 0 {
+		return &c.Ops[n]
+	}
+	return c.op(h.ID)
+}
+
 // unrenewed is a lease that ran out under a holder who went on believing in it: its process was stopped, or its lock
 // failed.
 func (x *examiner) unrenewed(p pair) finding {
-	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
-	stopped := func(e *history.Effect) bool { return e.Hit(history.Clients) }
-	if w := x.c.explained(i.Call, j.Return, 0, stopped); w != nil && w.fault {
+	i := &x.c.holds[p.first]
+	since, over := i.proof(x.c).Return, x.sweeper.assured(i)
+	if w := x.c.stopped(i.Process, since, over, Margin(i.TTL)); w != nil {
 		return finding{"overrun", p, -1, w}
 	}
-	return finding{"renewal-failure", p, -1, x.c.stoodStill(i.Process, i.Call, j.Return, Margin(i.TTL))}
+	return finding{"renewal-failure", p, -1, x.c.late(i.Process, since, over, over, Margin(i.TTL))}
 }
 
 // reacquired finds an extension of i that succeeded although its lease had ended, or the server had lost it, and j had
-// been granted.
+// been granted. Where something may have ended the lease early, it must have ended for certain: an extension that was called in time is
+// in time.
 func (x *examiner) reacquired(i, j *hold) int32 {
+	forgot := x.c.forgot(i, j.Return)
+	lost := x.c.Sites < 2 && forgot != nil && forgot.from >= i.Return && forgot.effect.Loses == history.LosesKeys // after the grant, for certain
 	proof := plus(i.Call, x.sweeper.least(i.TTL))
-	forgets := func(e *history.Effect) bool { return e.Loses == history.LosesKeys }
-	forgot := x.c.Sites < 2 && x.c.explained(i.Return, j.Return, 0, forgets) != nil // after the grant, for certain
+	if forgot != nil {
+		proof = plus(i.Return, x.sweeper.most(i.TTL))
+	}
 	for _, n := range i.Extends {
 		op := &x.c.Ops[n]
 		if op.Outcome == history.Failed {
 			continue
 		}
-		if forgot && op.Outcome == history.OK && op.Call > j.Return {
+		if lost && op.Outcome == history.OK && op.Call > j.Return {
 			return n
 		}
 		if op.Outcome == history.OK && op.Call > proof && j.Return > proof && j.Call < op.Return {
 			return n
 		}
-		proof = max(proof, plus(op.Call, x.sweeper.least(op.TTL)))
+		if forgot != nil {
+			proof = max(proof, plus(op.Return, x.sweeper.most(op.TTL)))
+		} else {
+			proof = max(proof, plus(op.Call, x.sweeper.least(op.TTL)))
+		}
 	}
 	return -1
 }

@@ -40,7 +40,12 @@ func judgeFencing(c *Case) Verdict {
 
 // disorder blames a grant or a store that came after another.
 func (g *fences) disorder(cause string, before, after int32) {
-	g.blame(cause, [2]int32{before, after}, g.accident(g.Ops[before].Call, g.Ops[after].Return, g.ttl))
+	a, b := &g.Ops[before], &g.Ops[after]
+	why := g.accident(a.Key, a.Call, b.Return)
+	if cause == "stale-store" {
+		why = g.miscounted(a.Key, a.Call, b.Return)
+	}
+	g.blame(cause, [2]int32{before, after}, why)
 }
 
 func isGrant(op *history.Op) bool {

@@ -138,7 +138,7 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	}
 	if refreshed {
 		s.least = history.Forever // the end does not depend on the start
-	} else if s.kind == gone && s.least != history.Forever && s.most > h.releaseReturn && r.c.brokenPromise(h.Call, h.releaseReturn, h.TTL) == nil {
+	} else if s.kind == gone && s.least != history.Forever && s.most > h.releaseReturn && r.c.forgot(h, h.releaseReturn) == nil {
 		s.hi = min(s.hi, minus(h.releaseReturn, s.least))
 	}
 	if need > -history.Forever && !unknown {

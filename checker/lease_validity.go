@@ -124,12 +124,7 @@ func (l *leases) claim(n, i int32, h *hold) {
 }
 
 // lag is by how much the lease may have begun after its call.
-func (l *leases) lag(h *hold) time.Duration {
-	if n := lastProof(l.c, h); n >= 0 {
-		return l.c.Ops[n].Return - l.c.Ops[n].Call
-	}
-	return h.Return - h.Call
-}
+func (l *leases) lag(h *hold) time.Duration { return h.proof(l.c).Latency() }
 
 // habit judges the deadlines that count from a moment between call and return. A stall before the send looks like a
 // library that counts from the reply. But a stall is rare among slow answers, and the library does it every time. A stall
@@ -168,19 +163,17 @@ func (l *leases) loss(h *hold) {
 	if told < 0 && (h.Lost == history.Forever || !l.c.Claims.Renews || l.released(h, h.Lost)) {
 		return
 	}
-	begin, at, evidence := h.Call, h.Lost, []history.Op{*l.c.op(h.ID)}
-	if n := lastProof(l.c, h); n >= 0 {
-		begin = l.c.Ops[n].Call
-	}
+	at, evidence := h.Lost, []history.Op{*l.c.op(h.ID)}
 	if told >= 0 {
 		at, evidence = l.c.Ops[told].Return, append(evidence, l.c.Ops[told])
 	}
 	over := l.assured(h)
 	if told >= 0 && over > at {
-		if l.c.brokenPromise(begin, at, h.TTL) != nil || l.repeated(told) {
+		if l.c.forgot(h, at) != nil || l.repeated(told) {
 			l.misses["premature-loss"]++
 			return
 		}
+		begin := h.proof(l.c).Call
 		before := sort.Search(len(l.c.holds), func(n int) bool { return l.c.holds[n].Call >= at })
 		if op := l.foreign(h, int32(before)-1, at); op >= 0 {
 			l.fail("foreign-release", fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own lease was over",
@@ -195,30 +188,43 @@ func (l *leases) loss(h *hold) {
 	if !l.c.Claims.Renews || h.Crashed <= at || ranOut {
 		return
 	}
-	if l.kept(begin, at) {
+	l.unrenewed(h, at, evidence)
+}
+
+// unrenewed judges a lease that ran out, of a lock that renews: from when its holder had heard of the last renewal until the lease was
+// over there was time to renew it.
+func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
+	proof := l.c.op(h.ID)
+	if n := lastProof(l.c, h, at); n >= 0 {
+		proof = &l.c.Ops[n]
+	}
+	over := l.promised(proof)
+	why := l.c.unrenewable(h, proof.Return, over)
+	if why != nil && why.effect != stoodFor || over-proof.Return < Margin(h.TTL) { // what is left of it when it is answered may be too short
 		l.misses["renewal-failure"]++
 		l.told++
 		l.notice = max(l.notice, at-over-l.c.stillFor(h.Process, over, at))
 		return
 	}
-	story := fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and there was no fault since",
-		who(h.Worker), h.name(), clock(at), clock(begin))
-	why := l.c.stoodStill(h.Process, begin, at, Margin(h.TTL))
-	l.blame("renewal-failure", testimony{evidence, []string{story}}, cmp.Or(why, l.unanswered(h, begin, at)))
+	story := fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and nothing kept it from being renewed until %s",
+		who(h.Worker), h.name(), clock(at), clock(proof.Call), clock(over))
+	l.blame("renewal-failure", testimony{evidence, []string{story}}, cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
-// unanswered finds that a hold's renewals were asked for and had no answer for a third of its lease, and that nothing is known
-// of why not; nil if there were answers, or a fault.
+// unanswered finds that a hold's renewals were asked for and had no answer for a third of its lease before it was over, and that nothing
+// is known of why not; nil if there were answers, or messages were late, which a lock has to bear: it can ask again.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{name: "renewals of " + who(h.Worker) + " had no answer, and why is not known", period: period{history.Forever, from}}
-	silent := time.Duration(0)
+	silent, asked := time.Duration(0), 0
 	for _, i := range h.Extends {
-		if op := &l.c.Ops[i]; op.Outcome == history.Unknown && op.Return > w.to && op.Call < to {
+		if op := &l.c.Ops[i]; (op.Outcome == history.Unknown || op.Return > to) && op.Return > w.to && op.Call < to {
+			asked++
 			silent += min(op.Return, to) - max(op.Call, w.to)
 			w.from, w.to = min(w.from, op.Call), op.Return
 		}
 	}
-	if silent < h.TTL/3 || l.c.explained(from, to, 0, func(e *history.Effect) bool { return e != stoodFor }) != nil {
+	late := func(e *history.Effect) bool { return e.Hit(history.Links) }
+	if silent < Margin(h.TTL) || asked < 2 && l.c.atWork(from, to, late) != nil {
 		return nil
 	}
 	return w
@@ -229,16 +235,7 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 func (l *leases) repeated(told int32) bool {
 	op := &l.c.Ops[told]
 	links := func(e *history.Effect) bool { return e.Hit(history.Links) }
-	return op.Kind == history.Release && l.c.explained(op.Call, op.Return, 0, links) != nil
-}
-
-// kept tells whether a fault kept a live holder's lease from being renewed: it was not served, or its process did not run. Of
-// several sites a minority is enough, for nobody knows whether more than a bare majority had granted the lease. Late and lost
-// messages are no excuse: a renewal can be repeated.
-func (l *leases) kept(from, to time.Duration) bool {
-	return l.c.explained(from, to, 0, func(e *history.Effect) bool {
-		return e != stoodFor && (e.Blocks || e.BreaksPromises() || e.Hit(history.Clients))
-	}) != nil
+	return op.Kind == history.Release && l.c.atWork(op.Call, op.Return, links) != nil
 }
 
 // prolongs lists what lengthens a hold: its extensions and its re-entries, by call.
@@ -275,8 +272,8 @@ func (l *leases) reacquire(h *hold) {
 			return
 		}
 		if op.Outcome == history.OK && op.Call > last {
-			if l.c.brokenPromise(h.Call, op.Return, h.TTL) != nil {
-				l.misses["over-life"]++ // a server's clock or a migration may have stretched the lease
+			if l.c.stretched(h.Call, op.Return) != nil {
+				l.misses["over-life"]++
 				return
 			}
 			before := *l.c.op(h.ID)

@@ -22,6 +22,8 @@ type updates struct {
 	link  []int32 // by operation, plus one: in the chain, its next; outside, where its branch left the chain
 	pages []page  // by key
 
+	byValue []counted // by key, where nothing says whose stores were seen
+
 	acknowledged, lost int64
 	unseen             int64 // not acknowledged, but seen, and lost
 	unexplained        int64 // reads of stores that the history does not have, or whose value it does not have

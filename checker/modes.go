@@ -102,7 +102,7 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	}
 	for _, o := range others {
 		if h := &x.c.holds[o.hold]; f.cause == "double-grant" {
-			if w := x.c.brokenPromise(h.Call, x.c.holds[n].Return, h.TTL); w != nil {
+			if w := x.c.forgot(h, x.c.holds[n].Return); w != nil {
 				f = finding{"service-loss", pair{o.hold, n}, w.op, w}
 			}
 		}

@@ -114,7 +114,7 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 		r.told(n, h, i)
 	case history.Failed:
 		n.over = op.Reason == history.Lost
-		gone := r.brokenPromise(n.proof, op.Return, n.ttl)
+		gone := r.forgot(h, op.Return)
 		if op.Reason == history.Busy || n.over && n.least > 0 && (gone == nil || !gone.fault) {
 			r.wrong("self-refusal", h, i)
 		}
@@ -166,7 +166,7 @@ func (r *reentries) told(n *nested, h *hold, i int32) {
 
 // wrong blames an answer.
 func (r *reentries) wrong(cause string, h *hold, i int32) {
-	r.blame(cause, [2]int32{r.index.at(h.ID), i}, r.accident(h.Call, r.Ops[i].Return, h.TTL))
+	r.blame(cause, [2]int32{r.index.at(h.ID), i}, unplanned(r.forgot(h, r.Ops[i].Return)))
 }
 
 func (r *reentries) verdict() Verdict {

@@ -68,7 +68,7 @@ type releases struct {
 // wrong blames an answer. The evidence is in order.
 func (s *releases) wrong(cause string, evidence []history.Op, story ...string) {
 	first, last := &evidence[0], &evidence[len(evidence)-1]
-	s.blame(cause, testimony{evidence, story}, s.c.accident(first.Call, last.Return, s.c.ttl))
+	s.blame(cause, testimony{evidence, story}, s.c.accident(first.Key, first.Call, last.Return))
 }
 
 // repeated lists the releases that succeeded after one without an answer.
@@ -137,13 +137,13 @@ func (s *releases) groundless(h *hold) {
 	if h.Release >= 0 {
 		refused = append(refused[:len(refused):len(refused)], h.Release)
 	}
-	anything := func(*history.Effect) bool { return true }
+	onTheWay := func(e *history.Effect) bool { return e.Blocks || e.Hit(history.Links) } // it may have been sent twice
 	for _, i := range refused {
 		op := &s.c.Ops[i]
 		if op.Outcome != history.Failed || op.Reason != history.Busy && op.Reason != history.Conflict || op.Return > s.proven(h, op, refused) {
 			continue
 		}
-		if w := s.c.explained(h.Call, op.Return, s.c.longest(h.TTL), anything); w == nil || !w.fault {
+		if w := s.c.forgot(h, op.Return); (w == nil || !w.fault) && s.c.atWork(op.Call, op.Return, onTheWay) == nil {
 			s.wrong("false-refusal", []history.Op{*s.c.op(h.ID), *op}, fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own, and nothing was broken",
 				op.Kind, h.name(), who(op.Worker), clock(op.Return), op.Reason))
 		}

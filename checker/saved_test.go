@@ -77,9 +77,14 @@ var saved = map[string]struct {
 	}, Fail, "double-grant"},
 	"exclusion: a server that died by itself": {Exclusion, func(s *script) {
 		handOffs(s)
-		s.op(history.Incident, -1, 9000, 9001)
+		s.op(history.Incident, -1, 9000, 9011)
 		doubleGrant(s, 9010)
 	}, Inconclusive, ""},
+	"exclusion: a server that died by itself before either asked": {Exclusion, func(s *script) {
+		handOffs(s)
+		s.op(history.Incident, -1, 9000, 9001)
+		doubleGrant(s, 9010)
+	}, Fail, "double-grant"},
 	"exclusion: a holder whose machine stood still": {Exclusion, func(s *script) {
 		handOffs(s)
 		overrunAfter(s, 9000)

@@ -25,7 +25,7 @@ func tell(c *Case, v *Verdict, f finding) {
 	v.Summary = fmt.Sprintf("%s, %s in %s; %s and %s at %s: %s", what, human.Quantity(v.Violations, "time"), human.Quantity(max(v.Exposed, v.Violations), "hold"), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
 	v.Evidence = append(v.Evidence, *c.op(i.ID), *c.op(j.ID))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
-	if n := lastProof(c, i); n >= 0 && f.cause != "silent-reacquire" {
+	if n := lastProof(c, i, history.Forever); n >= 0 && f.cause != "silent-reacquire" {
 		v.Story = append(v.Story, fmt.Sprintf("%s extended %s at %s", who(i.Worker), i.name(), clock(c.Ops[n].Return)))
 	}
 	if f.op >= 0 && f.cause != "service-loss" && f.cause != "overrun" {
@@ -134,10 +134,11 @@ func promise(r *ruler, h *hold) string {
 	return s
 }
 
-func lastProof(c *Case, h *hold) int32 {
+// lastProof is the last extension that had succeeded by a moment, -1 if there is none.
+func lastProof(c *Case, h *hold, by time.Duration) int32 {
 	last := int32(-1)
 	for _, n := range h.Extends {
-		if c.Ops[n].Outcome == history.OK {
+		if op := &c.Ops[n]; op.Outcome == history.OK && op.Return <= by {
 			last = n
 		}
 	}

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -62,69 +63,59 @@ func (u *updates) conflict(a, b int32) string {
 	return cause
 }
 
-// explains finds what can have lost a store and is not the lock's: the process of one of the visits stood still for so long
-// that it could not be in time, or servers may have forgotten what they had promised. What a fault asked for explains only a store
-// that was on its way when it began: no lock can call that back.
+// ofTheLock are the causes by which a store can be lost although the counter is right: both visits were inside, or one was late.
+var ofTheLock = []string{"exclusion", "changed-read", "overrun", "zombie-write"}
+
+// explains finds what can have lost a store and is not the lock's. Of a visit that was late: its process stood still for so long that it
+// could not be in time; what a fault asked for explains only a store that was on its way when it began, for no lock can call that back.
+// Of two visits that were inside: servers may have forgotten one. Of anything else: the counter's server may have forgotten the store.
 func (u *updates) explains(cause string, store, other int32) *window {
-	from, to := history.Forever, time.Duration(0)
+	if !slices.Contains(ofTheLock, cause) {
+		to := u.end()
+		if other >= 0 {
+			to = u.Ops[other].Latest()
+		}
+		return u.miscounted(u.Ops[store].Key, u.Ops[store].Call, max(to, u.Ops[store].Latest()))
+	}
 	for _, i := range [2]int32{store, other} {
 		if i < 0 {
 			continue
 		}
-		op := &u.Ops[i]
-		from, to = min(from, op.Call), max(to, op.Return)
-		h := u.hold(op.Hold)
+		op, h := &u.Ops[i], u.hold(u.Ops[i].Hold)
 		if h == nil {
 			continue
 		}
-		from = min(from, h.Call)
-		if w := u.stoodStill(op.Process, h.Call, op.Return, u.late(cause, h, i)); w != nil && cause != "store-loss" {
-			return w
+		if at, late := u.lateness(cause, h, i); late > 0 {
+			if cause == "overrun" || cause == "zombie-write" {
+				late /= 2 // what waits in a process that stands still is late before and after, too
+			}
+			if w := u.Case.late(op.Process, h.Return, h.lapse(), at, late); w != nil {
+				return w
+			}
 		}
-		if w := u.stopped(op); w != nil && cause == "zombie-write" && op.Call < h.trusted() {
-			return w
+		if cause == "zombie-write" && op.Call < h.trusted() {
+			still := u.stillFor(op.Process, op.Call, op.Return)
+			if w := u.stopped(op.Process, op.Call, op.Return, 0); w != nil && op.Return-still <= h.lapse() {
+				return w
+			}
 		}
-	}
-	if other < 0 {
-		to = u.end()
-	}
-	return u.accident(from, to, u.ttl)
-}
-
-// stopped finds the fault that stopped the process of a store while that was on its way, for so long that it came too late.
-func (u *updates) stopped(store *history.Op) *window {
-	h := u.hold(store.Hold)
-	still := u.stillFor(store.Process, store.Call, store.Return)
-	if still == 0 || store.Return-still > h.lapse() {
-		return nil
-	}
-	for i := range u.windows {
-		if w := &u.windows[i]; w.fault && w.effect.Hit(history.Clients) && w.meets(store.Call, store.Return) {
+		if w := unplanned(u.forgot(h, op.Latest())); w != nil {
 			return w
 		}
 	}
 	return nil
 }
 
-// late is for how long a visit must have stood still to be excused: as long as it used the counter too late, or half of that if its own
-// lateness is all that is wrong, for what waits in a process that stands still is late before and after, too; and if it was not late,
-// for longer than a lease allows.
-func (u *updates) late(cause string, h *hold, store int32) time.Duration {
-	at := u.Ops[store].Return
+// lateness is when a visit used the counter, and by how much that was after its hold had ended.
+func (u *updates) lateness(cause string, h *hold, i int32) (at, late time.Duration) {
+	at = u.Ops[i].Return
 	if cause == "overrun" {
-		at = u.Ops[store].Call
-		if load := u.load(store); load >= 0 {
+		at = u.Ops[i].Call
+		if load := u.load(i); load >= 0 {
 			at = max(at, u.Ops[load].Call)
 		}
 	}
-	late := at - h.lapse()
-	switch {
-	case late <= 0:
-		return Margin(h.TTL)
-	case cause == "overrun" || cause == "zombie-write":
-		return late / 2
-	}
-	return late
+	return at, at - h.lapse()
 }
 
 // load is the load whose value a store replaced, -1 if it is not known.

@@ -30,6 +30,7 @@ type Header struct {
 	Wait      time.Duration `json:"wait_ns"`  // patience of a visit
 
 	Sites   int    `json:"sites,omitempty"`   // independent sites that the lock stands on; 0 = one
+	Nodes   int    `json:"nodes,omitempty"`   // servers of the topology; those with numbers from there on are the counter's. 0 = not known
 	Counter string `json:"counter,omitempty"` // the page views' store; CounterOnTopology = what the lock stands on too
 	Fenced  bool   `json:"fenced,omitempty"`  // the store refuses a fencing token smaller than one that it took
 

@@ -11,7 +11,7 @@ import (
 )
 
 // window is a period in which something was at work that no lock answers for: a fault, or what nobody had planned: a
-// server that ended by itself, a process that stood still.
+// server that ended by itself, a process that stood still. Whom it reaches, and what it excuses there, is in excuse.go.
 type window struct {
 	period
 	op, heal int32 // into Ops; heal is -1 if it was never healed
@@ -22,10 +22,14 @@ type window struct {
 	failed   bool // it could not be injected, and may have had an effect all the same
 }
 
-// The effects of what nobody had planned.
+// The effects of what nobody had planned. A server that failed may have lost its keys, one that took another role the last writes. Of
+// independent sites one that fails leaves a majority.
 var (
-	unplanned = &history.Effect{} // it may have done anything
-	stoodFor  = &history.Effect{Hits: []history.Party{history.Clients, history.Holders}, Blocks: true}
+	failing  = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
+	ofASite  = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true, Spares: true}
+	changing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesWrites, Blocks: true}
+	counting = &history.Effect{Hits: []history.Party{history.Nobody}} // the counter's own server, which no lock stands on
+	stoodFor = &history.Effect{Hits: []history.Party{history.Clients, history.Holders}, Blocks: true}
 )
 
 // findWindows lists what was at work, in the order in which it began to show.
@@ -38,7 +42,7 @@ func (c *Case) findWindows() {
 		case history.Fault:
 			f := &c.Faults[op.Value]
 			w.name, w.effect, w.fault, w.failed = f.Name, &f.Effect, true, op.Outcome == history.Failed
-			if f.To > 0 || f.ByHand || c.Partial != "" {
+			if w.to = max(w.to, f.To); f.ByHand || c.Partial != "" {
 				w.to = history.Forever // unless it is healed
 			}
 			open[op.Value] = len(c.windows) + 1
@@ -52,12 +56,11 @@ func (c *Case) findWindows() {
 			}
 			continue
 		case history.Gap:
-			c.gaps = append(c.gaps, i)
 			w.name, w.effect = "the machine stood still for "+human.Duration(op.Return-op.Call), stoodFor
 		case history.Incident:
-			w.name, w.effect = fmt.Sprintf("node %d failed by itself", op.Value), unplanned
+			w.name, w.effect = fmt.Sprintf("node %d failed by itself", op.Value), c.serverEffect(op.Value, failing)
 		case history.Role:
-			w.name, w.effect = fmt.Sprintf("node %d took another role by itself", op.Value), unplanned
+			w.name, w.effect = fmt.Sprintf("node %d took another role by itself", op.Value), c.serverEffect(op.Value, changing)
 		default:
 			continue
 		}
@@ -66,11 +69,25 @@ func (c *Case) findWindows() {
 		}
 		c.windows = append(c.windows, w)
 	}
-	c.windows = c.dropPlanned(c.windows)
+	all := c.windows
+	c.windows = c.dropPlanned(all)
+	c.findPauses(all)
 	c.addUp()
 	c.lingers = c.Sites > 1 || c.Claims.Ordered || c.Claims.Writers || len(c.windows) > 0 && slices.ContainsFunc(c.Ops, func(op history.Op) bool {
 		return op.Woken == history.Signal || op.Woken == history.LeaseEnd
 	})
+	c.findLosses()
+}
+
+// serverEffect is what a server that did something by itself can have done to the lock: nothing if it is the counter's, or no site.
+func (c *Case) serverEffect(node int64, alone *history.Effect) *history.Effect {
+	switch {
+	case c.Nodes > 0 && node >= int64(c.Nodes) || c.Sites > 1 && node >= int64(c.Sites):
+		return counting
+	case c.Sites > 1:
+		return ofASite
+	}
+	return alone
 }
 
 // addUp says of a fault that it left no majority, although it would have done so alone, if another one was at work at the
@@ -85,7 +102,8 @@ func (c *Case) addUp() {
 	}
 	for _, w := range alone {
 		if slices.ContainsFunc(alone, func(v *window) bool {
-			return v != w && v.from <= w.from && plus(v.to, c.lease) >= w.from
+			same := v == w || !v.fault && !w.fault && c.Ops[v.op].Value == c.Ops[w.op].Value // node
+			return !same && v.from <= w.from && plus(v.to, c.lease) >= w.from
 		}) {
 			e := *w.effect
 			e.Spares = false
@@ -95,11 +113,12 @@ func (c *Case) addUp() {
 }
 
 // dropPlanned takes out what was to be expected of the faults: roles change where another server takes the place of one that
-// is out, which one that only hangs is not, and a process that a fault stops stands still.
+// is out, which one that only hangs is not, and a process that a fault stops stands still. It takes out what reaches nobody, too:
+// pauses of a process without workers.
 func (c *Case) dropPlanned(all []window) (list []window) {
 	faults := slices.DeleteFunc(slices.Clone(all), func(w window) bool { return !w.fault }) // few, where gaps may be many
 	for _, w := range all {
-		expected := false
+		expected := c.Ops[w.op].Kind == history.Gap && !c.reachesWorkers(&c.Ops[w.op])
 		for _, f := range faults {
 			switch op := &c.Ops[w.op]; {
 			case op.Kind == history.Role:
@@ -130,81 +149,6 @@ func (w *window) String() string {
 		s += ": " + w.note
 	}
 	return s
-}
-
-// explained returns the first window, of those that can do it, that was at work between two moments, or so shortly before
-// that it may still have been felt. A fault comes before what nobody planned: it was asked for.
-func (c *Case) explained(from, to, felt time.Duration, can func(*history.Effect) bool) *window {
-	var other *window
-	for i := range c.windows {
-		w := &c.windows[i]
-		if !can(w.effect) || w.from > to || plus(w.to, felt) < from {
-			continue
-		}
-		if w.fault {
-			return w
-		}
-		other = cmp.Or(other, w)
-	}
-	return other
-}
-
-// brokenPromise finds what may have made the servers give up, between two moments, what they had granted for ttl.
-func (c *Case) brokenPromise(from, to, ttl time.Duration) *window {
-	return c.explained(from, to, c.longest(ttl), (*history.Effect).BreaksPromises)
-}
-
-// accident finds what nobody had planned and that may have made the servers give up, between two moments, what they had
-// granted for ttl. A fault that can have done so, too, comes first.
-func (c *Case) accident(from, to, ttl time.Duration) *window {
-	if w := c.brokenPromise(from, to, ttl); w != nil && !w.fault {
-		return w
-	}
-	return nil
-}
-
-// Margin is how long a process may stand still without that being an explanation for a lease of so long that was not
-// renewed.
-func Margin(ttl time.Duration) time.Duration { return ttl / 10 }
-
-// stoodStill finds that a process stood still, for at least so long in all, between two moments; nil if it did not.
-func (c *Case) stoodStill(process int16, from, to, least time.Duration) *window {
-	if sum := c.stood(process, from, to); sum == 0 || sum < least {
-		return nil
-	}
-	for i := range c.windows {
-		if w := &c.windows[i]; c.Ops[w.op].Kind == history.Gap && w.meets(from, to) {
-			return w
-		}
-	}
-	return nil
-}
-
-// stood is how long a process stood still, in all, between two moments, beyond what faults asked for.
-func (c *Case) stood(process int16, from, to time.Duration) (sum time.Duration) {
-	for i := range c.windows {
-		if n := c.windows[i].op; c.Ops[n].Kind == history.Gap {
-			sum += c.stoodIn(n, process, from, to)
-		}
-	}
-	return sum
-}
-
-// stillFor is for how long a process stood still between two moments, also because a fault asked for it.
-func (c *Case) stillFor(process int16, from, to time.Duration) (sum time.Duration) {
-	for _, i := range c.gaps {
-		sum += c.stoodIn(i, process, from, to)
-	}
-	return min(sum, to-from)
-}
-
-// stoodIn is how much of a gap of a process lies between two moments; 0 if it is another's.
-func (c *Case) stoodIn(gap int32, process int16, from, to time.Duration) time.Duration {
-	op := &c.Ops[gap]
-	if op.Process != process && op.Value == 0 {
-		return 0
-	}
-	return max(0, min(op.Return, to)-max(op.Call, from))
 }
 
 // clock writes a time of the run.

@@ -1,0 +1,251 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// What stamps prove needs no excuse: a call took effect between its call and its return, whatever the machine did. Two things are
+// excused, and only here:
+//
+// (a) a duty with a deadline, by the time in which the process that had it could not act before the deadline: see late and kept;
+// (b) what servers may have forgotten, or run ahead of: what was granted before they did, by a lease that was open then, on
+// servers that have the key, if no majority of them remembers: see forgot and forgotten.
+//
+// What a fault of the plan explains is a violation all the same, with a cause of its own; what nobody planned is held against nobody.
+
+// forgot finds what may have made the servers give up a hold by a moment, within its lease.
+func (c *Case) forgot(h *hold, by time.Duration) *window {
+	r := ruler{c: c}
+	return c.forgotten(h.Key, h.Call, min(by, r.latest(h)), c.longest(h.TTL))
+}
+
+// forgotten finds what may have made the servers forget, by a moment, what they did for a key since another. What was planned
+// is felt for longer, for all that it does was asked for.
+func (c *Case) forgotten(key int32, since, by, felt time.Duration) *window {
+	if w := c.planned.find(minus(since, felt), by); w != nil {
+		return w
+	}
+	return c.losses(key).find(since, by)
+}
+
+// accident is what nobody had planned and that may have made the servers forget, between two moments, what they did for a key; nil
+// if a fault can have done so, too.
+func (c *Case) accident(key int32, since, by time.Duration) *window {
+	return unplanned(c.forgotten(key, since, by, c.lease))
+}
+
+// unplanned is a window that no fault asked for, or nil.
+func unplanned(w *window) *window {
+	if w != nil && w.fault {
+		return nil
+	}
+	return w
+}
+
+// miscounted finds what nobody had planned and that may have made the counter's server forget what was stored on a page.
+func (c *Case) miscounted(key int32, since, by time.Duration) *window {
+	if c.Counter == history.CounterOnTopology {
+		return c.accident(key, since, by)
+	}
+	return c.counter.find(since, by)
+}
+
+// stretched finds what may have made a lease longer: a clock of a server that ran behind, or was set.
+func (c *Case) stretched(from, to time.Duration) *window {
+	return c.atWork(from, to, func(e *history.Effect) bool { return !e.Known() || e.Loses == history.LosesTime })
+}
+
+// atWork finds the first fault of the plan that can do it and was at work between two moments.
+func (c *Case) atWork(from, to time.Duration, can func(*history.Effect) bool) *window {
+	for _, w := range c.servers {
+		if w.fault && w.meets(from, to) && can(w.effect) {
+			return w
+		}
+	}
+	return nil
+}
+
+// reaching are windows by their beginning. Up to each, last is the one that ends last.
+type reaching struct {
+	from []time.Duration
+	last []*window
+}
+
+func newReaching(list []*window) (r reaching) {
+	slices.SortStableFunc(list, func(a, b *window) int { return cmp.Compare(a.from, b.from) })
+	for i, w := range list {
+		if i > 0 && r.last[i-1].to > w.to {
+			w = r.last[i-1]
+		}
+		r.from, r.last = append(r.from, list[i].from), append(r.last, w)
+	}
+	return r
+}
+
+// find is a window that was at work between two moments, nil if there is none.
+func (r *reaching) find(since, by time.Duration) *window {
+	n, found := slices.BinarySearch(r.from, by)
+	for found && n < len(r.from) && r.from[n] == by {
+		n++
+	}
+	if n == 0 || r.last[n-1].to < since {
+		return nil
+	}
+	return r.last[n-1]
+}
+
+// findLosses sorts out the windows in which servers may forget: of the plan; of the lock's servers; of the counter's, which may be any
+// where nobody says how many nodes the lock has.
+func (c *Case) findLosses() {
+	var plan, counter []*window
+	for i := range c.windows {
+		w := &c.windows[i]
+		kind := c.Ops[w.op].Kind
+		if kind != history.Gap {
+			c.servers = append(c.servers, w)
+		}
+		if w.fault && w.effect.BreaksPromises() {
+			plan = append(plan, w)
+		}
+		if kind != history.Incident && kind != history.Role {
+			continue
+		}
+		if w.effect.BreaksPromises() {
+			c.forgetful = append(c.forgetful, w)
+		}
+		if w.effect == counting || c.Nodes == 0 {
+			v := *w
+			if v.to == history.Forever {
+				v.to = c.countsAgain(v.from)
+			}
+			counter = append(counter, &v)
+		}
+	}
+	c.planned, c.counter = newReaching(plan), newReaching(counter)
+	c.whole, c.ofKey = newReaching(slices.Clone(c.forgetful)), map[int32]*reaching{}
+}
+
+// losses are the windows in which servers may have forgotten, by themselves, what they did for a key. A window without an end
+// reaches to the first proof that its server is whole, and so does a change of roles: for a while two may have taken themselves for the primary.
+func (c *Case) losses(key int32) *reaching {
+	if len(c.forgetful) == 0 {
+		return &c.whole
+	}
+	if r := c.ofKey[key]; r != nil {
+		return r
+	}
+	var list []*window
+	var wholes []period
+	for _, w := range c.forgetful {
+		if c.elsewhere(key, w) {
+			continue
+		}
+		if role := c.Ops[w.op].Kind == history.Role; role || w.to == history.Forever {
+			if wholes == nil {
+				wholes = c.wholes(key)
+			}
+			v, since := *w, w.from
+			if role {
+				since = w.to
+			}
+			v.to = firstAfter(wholes, c.outage(since))
+			w = &v
+		}
+		list = append(list, w)
+	}
+	r := newReaching(list)
+	c.ofKey[key] = &r
+	return &r
+}
+
+// elsewhere tells whether a server never had a key: the key was seen after that server had failed, and never on it.
+func (c *Case) elsewhere(key int32, w *window) bool {
+	if c.sights == nil {
+		c.sights = map[int32][]*history.Op{}
+		for _, i := range c.events {
+			if op := &c.Ops[i]; (op.Kind == history.Sight || op.Kind == history.Found) && op.Outcome != history.Failed {
+				c.sights[op.Key] = append(c.sights[op.Key], op)
+			}
+		}
+	}
+	seen, after := c.sights[key], w.to
+	if after == history.Forever {
+		after = w.from
+	}
+	return !slices.ContainsFunc(seen, func(op *history.Op) bool { return op.Value == c.Ops[w.op].Value }) &&
+		slices.ContainsFunc(seen, func(op *history.Op) bool { return op.Call > after })
+}
+
+// wholes are the answers that show what the servers had for a key before, by their call: each ends with the first answer of those
+// that were called then or later.
+func (c *Case) wholes(key int32) (list []period) {
+	at, ok := c.place[key]
+	if !ok {
+		return []period{}
+	}
+	for _, n := range c.byKey[at] {
+		h := &c.holds[n]
+		for _, i := range append(h.Extends[:len(h.Extends):len(h.Extends)], h.Release) {
+			if i >= 0 && c.Ops[i].Outcome == history.OK && c.Ops[i].Call > h.Return {
+				list = append(list, period{c.Ops[i].Call, c.Ops[i].Return})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b period) int { return cmp.Compare(a.from, b.from) })
+	for i := len(list) - 2; i >= 0; i-- {
+		list[i].to = min(list[i].to, list[i+1].to)
+	}
+	return list
+}
+
+// firstAfter is the end of the first answer that was called after a moment; Forever if there is none.
+func firstAfter(list []period, t time.Duration) time.Duration {
+	n, _ := slices.BinarySearchFunc(list, t+1, func(p period, t time.Duration) int { return cmp.Compare(p.from, t) })
+	if n == len(list) {
+		return history.Forever
+	}
+	return list[n].to
+}
+
+// noticed is how long before its end a server may have been known to be well for the last time.
+const noticed = time.Second
+
+// outage is when the clients of a server that was lost at a moment, or soon after, have noticed it: when the last call was over that
+// was made within that time and did not reach it, or had no answer.
+func (c *Case) outage(lost time.Duration) time.Duration {
+	if c.unheardOf == nil {
+		c.unheardOf = []period{}
+		for i := range c.Ops {
+			op := &c.Ops[i]
+			switch op.Reason {
+			case history.Unreachable, history.Refused, history.Timeout, history.Dropped:
+				if op.Worker >= 0 {
+					c.unheardOf = append(c.unheardOf, period{op.Call, op.Latest()})
+				}
+			}
+		}
+		slices.SortFunc(c.unheardOf, func(a, b period) int { return cmp.Compare(a.from, b.from) })
+	}
+	over := lost
+	n, _ := slices.BinarySearchFunc(c.unheardOf, lost, func(p period, t time.Duration) int { return cmp.Compare(p.from, t) })
+	for ; n < len(c.unheardOf) && c.unheardOf[n].from <= lost+noticed; n++ {
+		over = max(over, c.unheardOf[n].to)
+	}
+	return over
+}
+
+// countsAgain is when the counter's server has shown that it still has what it had when it was lost.
+func (c *Case) countsAgain(lost time.Duration) time.Duration {
+	after := c.outage(lost)
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if (op.Kind == history.Load || op.Kind == history.Store) && op.Outcome == history.OK && op.Call > after && (op.Seen != 0 || op.Value > 1) {
+			return op.Return
+		}
+	}
+	return history.Forever
+}

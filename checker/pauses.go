@@ -1,0 +1,173 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// pauses are the times in which a process stood still, in order; none meets another.
+type pauses struct {
+	list  []stoppage
+	until []time.Duration // how long all up to and with each lasted
+}
+
+type stoppage struct {
+	period
+	window *window // the first of those that it is made of
+}
+
+// reachesWorkers tells whether a pause stops workers, or messages: the suite's own process has no workers where they have others,
+// but links, if the plan has a fault for them.
+func (c *Case) reachesWorkers(gap *history.Op) bool {
+	if gap.Value == 0 {
+		return c.working[gap.Process]
+	}
+	return slices.ContainsFunc(c.Faults, func(f history.Injection) bool { return f.Effect.Known() && f.Effect.Hit(history.Links) })
+}
+
+// findPauses sorts the pauses by process: all, and those that no fault asked for.
+func (c *Case) findPauses(all []window) {
+	c.pauses, c.unasked = c.pausesOf(all), c.pausesOf(c.windows)
+}
+
+func (c *Case) pausesOf(windows []window) []pauses {
+	lists := make([][]stoppage, c.processes)
+	for i := range windows {
+		w := &windows[i]
+		switch op := &c.Ops[w.op]; {
+		case op.Kind != history.Gap || !c.reachesWorkers(op):
+		case op.Value == 0:
+			lists[op.Process] = append(lists[op.Process], stoppage{w.period, w})
+		default:
+			for p := range lists {
+				lists[p] = append(lists[p], stoppage{w.period, w})
+			}
+		}
+	}
+	of := make([]pauses, len(lists))
+	for p, list := range lists {
+		slices.SortFunc(list, func(a, b stoppage) int { return cmp.Compare(a.from, b.from) })
+		sum := time.Duration(0)
+		for _, x := range list {
+			q := &of[p]
+			if n := len(q.list); n > 0 && q.list[n-1].to >= x.from {
+				if more := x.to - q.list[n-1].to; more > 0 {
+					q.list[n-1].to += more
+					sum += more
+					q.until[n-1] = sum
+				}
+				continue
+			}
+			sum += x.to - x.from
+			q.list, q.until = append(q.list, x), append(q.until, sum)
+		}
+	}
+	return of
+}
+
+// upTo is how long the process stood still up to a moment, and how many pauses had begun by then.
+func (p *pauses) upTo(t time.Duration) (sum time.Duration, begun int) {
+	n, _ := slices.BinarySearchFunc(p.list, t, func(x stoppage, t time.Duration) int { return cmp.Compare(x.from, t) })
+	if n == 0 {
+		return 0, 0
+	}
+	return p.until[n-1] - max(p.list[n-1].to-t, 0), n
+}
+
+// between is how long the process stood still between two moments.
+func (p *pauses) between(from, to time.Duration) time.Duration {
+	if to <= from {
+		return 0
+	}
+	before, _ := p.upTo(from)
+	all, _ := p.upTo(to)
+	return all - before
+}
+
+// last is the last pause that had begun by a moment.
+func (p *pauses) last(t time.Duration) *window {
+	if _, n := p.upTo(t); n > 0 {
+		return p.list[n-1].window
+	}
+	return nil
+}
+
+// stillFor is for how long a process stood still between two moments, also because a fault asked for it.
+func (c *Case) stillFor(process int16, from, to time.Duration) time.Duration {
+	return c.pauses[process].between(from, to)
+}
+
+// late excuses what a process did at a moment although it should have done it by a deadline: it stood still since it had the duty for
+// so long at least, in pauses that began before the deadline. nil = it had time enough.
+func (c *Case) late(process int16, since, deadline, at, least time.Duration) *window {
+	p := &c.unasked[process]
+	before, n := p.upTo(deadline)
+	if n == 0 {
+		return nil
+	}
+	earlier, _ := p.upTo(since)
+	sum := before - earlier + max(0, min(p.list[n-1].to, at)-max(deadline, since))
+	if sum <= 0 || sum < least {
+		return nil
+	}
+	return p.last(deadline)
+}
+
+// Margin is how long a process may stand still without that being an explanation for a lease of so long that was not
+// renewed: a watchdog has to leave itself a third of it.
+func Margin(ttl time.Duration) time.Duration { return ttl / 3 }
+
+// unrenewable excuses that a lease was not renewed since its holder had heard of the last renewal and before it was over: its process
+// stood still for a third of the lease, or servers did not serve for as long, or forgot it. What a fault asked for comes first.
+func (c *Case) unrenewable(h *hold, since, over time.Duration) *window {
+	if w := c.stopped(h.Process, since, over, Margin(h.TTL)); w != nil {
+		return w
+	}
+	if w := c.forgot(h, over); w != nil {
+		return w
+	}
+	served := func(e *history.Effect) bool { return e != stoodFor && e.Blocks || !e.Known() }
+	for _, w := range c.servers {
+		to := w.to
+		if w.effect.StopsService() {
+			to = plus(to, c.recovery())
+		}
+		if served(w.effect) && min(to, over)-max(w.from, since) >= Margin(h.TTL) {
+			return w
+		}
+	}
+	p := &c.unasked[h.Process]
+	if sum := p.between(since, over); sum > 0 && sum >= Margin(h.TTL) {
+		return p.last(over)
+	}
+	return nil
+}
+
+// stopped finds the fault that stopped a process between two moments, for so long at least. Where nobody wrote down how long which
+// process stood still, it may have been each.
+func (c *Case) stopped(process int16, from, to, least time.Duration) *window {
+	w := c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Clients) })
+	if w == nil {
+		return nil
+	}
+	asked := c.pauses[process].between(from, to) - c.unasked[process].between(from, to)
+	if c.Bounds.Gap == 0 && !c.recorded(w) {
+		asked = min(w.to, to) - max(w.from, from)
+	}
+	if asked <= 0 || asked < least {
+		return nil
+	}
+	return w
+}
+
+// recorded tells whether a pause of any process was written down during a window.
+func (c *Case) recorded(w *window) bool {
+	return slices.ContainsFunc(c.pauses, func(p pauses) bool {
+		before, begun := p.upTo(w.from)
+		sum, more := p.upTo(w.to)
+		return more > begun || sum > before
+	})
+}
