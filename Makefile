@@ -5,7 +5,7 @@ GO = go
 # make perf takes five minutes, PERF=full twelve: more rounds are calmer.
 PERF = quick
 
-.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-strict test-logic test-full flakes lint perf aa soak right mutants baselines waiting matrix man completions readme readme-check pictures clean
+.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-strict test-logic test-full flakes lint perf aa soak simulate right mutants baselines waiting matrix man completions readme readme-check pictures clean
 
 help:
 	@echo 'make bench   all topologies under load, one table (installs redis-server if it is missing)'
@@ -20,6 +20,7 @@ help:
 	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; five minutes, calmer with PERF=full'
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
 	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m SOAK_LOCKS=lease): none may be accused'
+	@echo 'make simulate  judge 50 000 simulated histories of right locks and as many of wrong ones; minutes (SIMULATE=5000 SIMULATE_SEED=1)'
 	@echo 'make right   the default verify about every right lock on every topology, with one seed; two hours, RIGHT_JOBS=2 one'
 	@echo 'make mutants right locks with one place changed: does verify notice? Hours, or minutes with MUTANTS_STAGE=explore'
 	@echo 'make build   bin/bench and bin/verify'
@@ -153,6 +154,14 @@ MUTANTS_AGAIN = false
 soak:
 	@sh .ci/setup redis cc
 	$(GO) run ./tools/soak -for $(SOAK) -locks "$(SOAK_LOCKS)"
+
+# How many histories of right locks are simulated, and how many of wrong ones, and with which seed the first.
+SIMULATE = 50000
+SIMULATE_SEED = 1
+
+simulate:
+	$(GO) run ./tools/simulate -n $(SIMULATE) -seed $(SIMULATE_SEED)
+	$(GO) run ./tools/simulate -n $$(($(SIMULATE) / 20)) -seed $(SIMULATE_SEED) -facts
 
 # With which seed the default verify is asked about right locks, and about how many at a time.
 RIGHT_SEED = 1

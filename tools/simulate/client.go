@@ -1,0 +1,268 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+)
+
+// hold is what a worker has of a lock, as the library told it.
+type hold struct {
+	id      history.ID
+	token   uint64
+	page    int32
+	permits int
+	worker  int32
+	fence   int64
+	until   time.Duration // on the clock of its process
+	count   int
+	lost    bool // it was told so
+	over    bool // it was given back, or is given back now
+	granted bool
+
+	from, to time.Duration // when its holder believed in it, on the true clock
+}
+
+// token makes a new one; its text is what a file shows.
+func (w *world) token() uint64 {
+	w.tokens++
+	return history.Hash(fmt.Sprintf("token-%d", w.tokens))
+}
+
+func (w *world) quorum() int {
+	switch n := len(w.sites); {
+	case w.wrong == smallQuorum:
+		return n / 2
+	default:
+		return n/2 + 1
+	}
+}
+
+// votes counts answers.
+func votes(replies []reply) (granted, refused, gone int, last reply) {
+	for _, r := range replies {
+		switch r.said {
+		case yes:
+			granted, last = granted+1, r
+		case busy:
+			refused++
+		case lost:
+			gone++
+		}
+	}
+	return granted, refused, gone, last
+}
+
+// patience is how long a client waits for an answer.
+func (w *world) patience() time.Duration { return max(w.ttl/4, 20*time.Millisecond) }
+
+// deadline is up to when a lease is sure, counted from a call.
+func (w *world) deadline(from time.Duration) time.Duration {
+	b := &w.h.Bounds
+	return from + w.ttl - time.Duration(float64(w.ttl)*b.Rate) - b.Round
+}
+
+// believes sets what the holder is told of its deadline.
+func (h *hold) believes(w *world, op *history.Op, now time.Duration) {
+	switch {
+	case w.ttl == 0:
+		h.until = history.Forever
+	case w.wrong == endless || w.wrong == stopsRenewing:
+		h.until, op.Until = history.Forever, history.Forever
+	case w.wrong == fromReply:
+		h.until, op.Until = now+w.ttl, now+w.ttl
+	default:
+		h.until = w.deadline(op.Call)
+		op.Until = h.until
+	}
+}
+
+// acquire tries once. The hold is nil if the lock was refused; it is not granted if nobody knows.
+func (t *thread) acquire(q request, upgraded *hold) *hold {
+	w := t.w
+	q.token, q.ttl = w.token(), w.ttl
+	op := t.call(history.Op{Kind: history.Acquire, Key: q.page, Token: q.token, TTL: w.ttl, Permits: uint16(q.permits)})
+	if upgraded != nil {
+		op.Seen, q.replaces = upgraded.id, upgraded.token
+	}
+	h := &hold{id: op.ID, token: q.token, page: q.page, permits: q.permits, worker: t.worker, count: 1}
+	forced := false
+	if w.wrong == checkThenSet {
+		if n, refused, _, _ := votes(t.ask(w.sites, w.patience(), func(s *site) reply { return s.looks(q) })); n < w.quorum() {
+			t.done(op, history.Failed, history.Busy)
+			if refused == 0 {
+				op.Outcome, op.Reason = history.Unknown, history.Timeout
+			}
+			return nil
+		}
+		forced = true
+	}
+	replies := t.ask(w.sites, w.patience(), func(s *site) reply { return s.try(q, forced) })
+	n, refused, gone, last := votes(replies)
+	if w.wrong == countsSilence {
+		n = len(w.sites) - refused
+	}
+	now := t.stamp()
+	switch {
+	case n >= w.quorum():
+		if h.believes(w, op, now); w.strict && now >= h.until {
+			t.done(op, history.Unknown, history.Expired)
+			op.Until = 0
+			return h
+		}
+		t.done(op, history.OK, history.None)
+		h.granted, h.from, h.to = true, w.now, history.Forever
+		h.fence = w.fence(t, last.fence)
+		op.Fence = h.fence
+		if w.counts {
+			op.Value = last.count
+		}
+		w.beliefs = append(w.beliefs, h)
+		return h
+	case gone > 0:
+		t.done(op, history.Failed, history.Lost)
+		upgraded.loses(w)
+		return nil
+	case len(w.sites)-refused < w.quorum():
+		why := history.Busy
+		if len(w.sites) > 1 {
+			why = history.Quorum
+			t.cleanUp(h)
+		}
+		t.done(op, history.Failed, why)
+		return nil
+	default:
+		t.done(op, history.Unknown, history.Timeout)
+		return h
+	}
+}
+
+// cleanUp takes back what a minority granted. It is part of the try, and no operation of its own.
+func (t *thread) cleanUp(h *hold) {
+	t.ask(t.w.sites, t.w.patience(), func(s *site) reply { return s.release(h.page, h.token, false) })
+}
+
+// fence is the fencing token that a grant is told.
+func (w *world) fence(t *thread, given int64) int64 {
+	switch {
+	case !w.h.Claims.Fences || w.slips(noFence):
+		return 0
+	case w.wrong == localFence:
+		t.p.fence += 1 + w.r.Int64N(3)
+		return t.p.fence
+	default:
+		return given
+	}
+}
+
+// extend asks for a longer lease, in a lane.
+func (t *thread) extend(h *hold, timeout time.Duration) history.Outcome {
+	w := t.w
+	op := t.call(history.Op{Kind: history.Extend, Key: h.page, Hold: h.id, Token: h.token, TTL: w.ttl})
+	n, refused, gone, _ := votes(t.ask(w.sites, timeout, func(s *site) reply { return s.extend(h.page, h.token, h.permits, w.ttl) }))
+	quorum := w.quorum()
+	if w.wrong == extendsOne {
+		quorum = 1
+	}
+	now, until := t.stamp(), w.deadline(op.Call)
+	switch {
+	case n >= quorum || w.wrong == hopes && n+gone+refused == 0:
+		if w.strict && now >= until {
+			t.done(op, history.Unknown, history.Expired)
+			break
+		}
+		t.done(op, history.OK, history.None)
+		if until = h.until; !h.over {
+			h.believes(w, op, now)
+			h.until = max(h.until, until)
+		} else {
+			op.Until = w.deadline(op.Call)
+		}
+	case len(w.sites)-gone < w.quorum():
+		t.done(op, history.Failed, history.Lost)
+		h.loses(w)
+	case len(w.sites)-refused < w.quorum():
+		t.done(op, history.Failed, history.Busy)
+	default:
+		t.done(op, history.Unknown, history.Timeout)
+	}
+	return op.Outcome
+}
+
+// loses ends the belief of a holder.
+func (h *hold) loses(w *world) {
+	h.lost = true
+	h.to = min(h.to, w.now)
+}
+
+// reenter acquires once more.
+func (t *thread) reenter(h *hold) {
+	w := t.w
+	op := t.call(history.Op{Kind: history.Acquire, Key: h.page, Hold: h.id, Token: h.token, TTL: w.ttl})
+	q := request{page: h.page, token: h.token, ttl: w.ttl}
+	n, refused, gone, last := votes(t.ask(w.sites, w.patience(), func(s *site) reply { return s.reenter(q) }))
+	switch {
+	case n > 0:
+		t.done(op, history.OK, history.None)
+		h.believes(w, op, op.Return)
+		h.count++
+		if w.counts {
+			op.Value = last.count
+		}
+		if w.slips(newToken) {
+			op.Token = w.token()
+		}
+		if !w.counts || last.count > 1 {
+			return
+		}
+		h.count = int(last.count) // the old hold was over: this is a new one under its name
+	case gone > 0:
+		t.done(op, history.Failed, history.Lost)
+		h.loses(w)
+	case refused > 0:
+		t.done(op, history.Failed, history.Busy)
+	default:
+		t.done(op, history.Unknown, history.Timeout)
+	}
+}
+
+// release gives a hold back once, and says what became of that and how often it is held then, as far as that is told.
+func (t *thread) release(h *hold) (history.Outcome, int64) {
+	w := t.w
+	if h.count <= 1 {
+		h.over = true
+		h.to = min(h.to, w.now)
+	}
+	op := t.call(history.Op{Kind: history.Release, Key: h.page, Hold: h.id, Token: h.token})
+	whole := w.wrong == plainDelete
+	if w.wrong == checkThenDelete {
+		if n, _, gone, _ := votes(t.ask(w.sites, w.patience(), func(s *site) reply { return s.owns(h.page, h.token) })); n == 0 {
+			t.done(op, history.Unknown, history.Timeout)
+			if gone > 0 {
+				op.Outcome, op.Reason = history.Failed, history.Lost
+			}
+			return op.Outcome, 0
+		}
+		if w.one(w.often) {
+			t.sleep(w.between(0, w.ttl/2))
+		}
+		whole = true
+	}
+	n, _, gone, last := votes(t.ask(w.sites, w.patience(), func(s *site) reply { return s.release(h.page, h.token, whole) }))
+	switch {
+	case n >= w.quorum():
+		t.done(op, history.OK, history.None)
+		h.count--
+		if w.counts {
+			op.Value = last.count
+		}
+	case len(w.sites)-gone < w.quorum():
+		t.done(op, history.Failed, history.Lost)
+		h.loses(w)
+	default:
+		t.done(op, history.Unknown, history.Timeout)
+		h.count-- // as far as anybody knows
+	}
+	return op.Outcome, op.Value
+}

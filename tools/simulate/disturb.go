@@ -1,0 +1,148 @@
+package main
+
+import (
+	"time"
+
+	"hammerlock/history"
+)
+
+// period is when something is at work.
+type period struct{ from, to time.Duration }
+
+// disturb draws up to three disturbances. Those that were not planned are recorded as what a run sees of them; a right lock
+// survives all of them, unless a server forgets what it had granted, or runs ahead of it.
+func (w *world) disturb(workers []*thread) {
+	if w.one(3) {
+		for t := w.between(0, w.length/8); t < w.length; t += w.between(time.Millisecond, w.length/4) { // shorter than what is recorded
+			p := w.processes[w.r.IntN(len(w.processes))]
+			stopped := w.between(100*time.Microsecond, w.h.Bounds.Gap)
+			w.at(t, func() { p.stopped = max(p.stopped, w.now+stopped) })
+		}
+	}
+	all := []func(period, []*thread){w.slowLinks, w.slowLinks, w.lostMessages, w.hang, w.restart, w.forget, w.stopProcess, w.stopProcess,
+		w.stopHolder, w.crash, w.jump}
+	for range w.r.IntN(4) {
+		from := w.now + w.between(0, w.length*3/4)
+		long := max(w.ttl, 60*time.Millisecond)
+		to := from + w.between(5*time.Millisecond, []time.Duration{long / 4, long, 2 * long}[w.r.IntN(3)])
+		all[w.r.IntN(len(all))](period{from, to}, workers)
+	}
+}
+
+// plan makes a fault of what the run does.
+func (w *world) plan(name string, p period, e history.Effect, begin, end func()) {
+	n := int64(len(w.h.Faults))
+	w.h.Faults = append(w.h.Faults, history.Injection{Name: name, From: p.from, To: p.to, Effect: e})
+	moment := w.between(0, time.Millisecond)
+	w.suite(history.Op{Kind: history.Fault, Outcome: history.OK, Key: -1, Value: n}, p.from-moment, p.from+moment)
+	w.suite(history.Op{Kind: history.Heal, Outcome: history.OK, Key: -1, Value: n}, p.to-moment, p.to+moment)
+	w.at(p.from, begin)
+	w.at(p.to, end)
+}
+
+// unplanned records what nobody asked for.
+func (w *world) unplanned(k history.Kind, p period, value int64, process int16) {
+	w.suite(history.Op{Kind: k, Outcome: history.OK, Key: -1, Value: value, Process: process}, p.from-w.between(0, time.Millisecond), p.to+w.between(0, time.Millisecond))
+}
+
+func (w *world) slowLinks(p period, _ []*thread) {
+	slow := []time.Duration{5 * time.Millisecond, w.ttl / 3, w.ttl, 2 * w.ttl}[w.r.IntN(4)]
+	w.plan("delay", p, hits(history.Links), func() { w.slow = slow }, func() { w.slow = 0 })
+}
+
+func (w *world) lostMessages(p period, _ []*thread) {
+	likely := []float64{0.1, 0.3, 0.8}[w.r.IntN(3)]
+	w.plan("loss", p, hits(history.Links), func() { w.lossy = likely }, func() { w.lossy = 0 })
+}
+
+func hits(parties ...history.Party) history.Effect { return history.Effect{Hits: parties} }
+
+// victim is a server. Those that lose something are always the same minority, of several.
+func (w *world) victim() *site { return w.sites[w.r.IntN(max(len(w.sites)/2, 1))] }
+
+func (w *world) hang(p period, _ []*thread) {
+	s := w.victim()
+	begin := func() { s.hung = max(s.hung, p.to) }
+	if w.one(2) {
+		w.plan("hang", p, history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: len(w.sites) > 2}, begin, func() {})
+		return
+	}
+	w.at(p.from, begin)
+	w.unplanned(history.Incident, p, s.number, 0)
+}
+
+// restart is that of a server that keeps its keys.
+func (w *world) restart(p period, _ []*thread) {
+	s := w.victim()
+	begin := func() { s.down = max(s.down, p.to) }
+	if w.one(2) {
+		w.plan("restart", p, history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: len(w.sites) > 2}, begin, func() {})
+		return
+	}
+	w.at(p.from, begin)
+	w.unplanned(history.Incident, p, s.number, 0)
+}
+
+// forget is a restart without the keys. One of several sites stays away for a lease, as Redlock demands; a right lock on one
+// site is lost then, and nobody has planned it.
+func (w *world) forget(p period, _ []*thread) {
+	s := w.victim()
+	if len(w.sites) > 1 {
+		p.to = max(p.to, p.from+time.Duration(float64(w.ttl)*1.02)+10*time.Millisecond)
+	}
+	w.at(p.from, func() {
+		s.down = max(s.down, p.to)
+		w.broken = w.broken || len(w.sites) == 1
+		s.pages = make([]locked, len(s.pages))
+	})
+	w.unplanned([]history.Kind{history.Incident, history.Role}[w.r.IntN(2)], p, s.number, 0)
+}
+
+// jump is that of a server's clock. It goes back when it is healed.
+func (w *world) jump(p period, _ []*thread) {
+	if w.ttl == 0 {
+		return
+	}
+	s, far := w.victim(), w.between(w.ttl/4, 3*w.ttl/2)
+	if w.one(2) {
+		far = -far
+	}
+	w.plan("clock", p, history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, func() { s.jump += far }, func() { s.jump -= far })
+	w.broken = true
+}
+
+func (w *world) stopProcess(p period, _ []*thread) {
+	q := w.processes[w.r.IntN(len(w.processes))]
+	begin := func() { q.stopped = max(q.stopped, p.to) }
+	if w.one(2) {
+		w.plan("stop", p, hits(history.Clients), begin, func() {})
+	} else {
+		w.at(p.from, begin)
+	}
+	if p.to-p.from >= w.h.Bounds.Gap {
+		w.unplanned(history.Gap, p, 0, q.number)
+	}
+}
+
+// stopHolder stops a worker while the rest of its process goes on.
+func (w *world) stopHolder(p period, workers []*thread) {
+	t := workers[w.r.IntN(len(workers))]
+	w.plan("stop a worker", p, hits(history.Holders), func() { t.stopped = p.to }, func() {})
+}
+
+func (w *world) crash(p period, workers []*thread) {
+	t := workers[w.r.IntN(len(workers))]
+	w.at(p.from, func() {
+		if t.dead {
+			return
+		}
+		t.dead = true
+		w.suite(history.Op{Kind: history.Crash, Outcome: history.OK, Key: -1, Process: t.p.number}, w.now, w.now)
+		w.ops[len(w.ops)-1].Worker = t.worker
+		for _, h := range w.beliefs {
+			if h.worker == t.worker {
+				h.to = min(h.to, w.now)
+			}
+		}
+	})
+}

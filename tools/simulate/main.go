@@ -1,0 +1,28 @@
+// Command simulate tests the judge: it makes histories of right locks and of wrong ones, in any disturbance, and asks whether the
+// judge accuses the right ones, or misses what the client's record alone proves. It shares no code with the judge.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	j := job{ask: judge}
+	flag.IntVar(&j.n, "n", 5000, "how many histories of right locks, and how many of wrong ones")
+	flag.Uint64Var(&j.seed, "seed", 1, "the first seed")
+	flag.BoolVar(&j.facts, "facts", false, "put irrelevant facts into failing histories: none may hide the failure")
+	flag.StringVar(&j.kind, "kind", "", "only this kind of lock")
+	flag.StringVar(&j.wrong, "wrong", "", `only this mistake; "-" for right locks, "any" for all wrong ones`)
+	flag.StringVar(&j.dir, "out", "bin/simulated", "where histories are saved that are judged wrongly")
+	flag.Parse()
+	ok, err := j.run(os.Stdout)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	case !ok:
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,355 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// record is what a history says of each hold, for proofs. They look at all pairs, and know nothing but checker/METHOD.md:
+// a call came about between its stamps, whatever the machine did.
+type record struct {
+	h     *history.History
+	ops   map[history.ID]*history.Op
+	holds []*held
+}
+
+// held is one hold, with its operations in the order of their calls.
+type held struct {
+	acquire  *history.Op
+	extends  []*history.Op
+	releases []*history.Op
+	again    []*history.Op // re-entries
+	upgrade  *history.Op   // what may have taken its place
+	stores   []*history.Op
+	loads    []*history.Op
+	crashed  time.Duration
+	lose     time.Duration
+}
+
+const forever = history.Forever
+
+// read sorts the operations by hold.
+func read(h *history.History) *record {
+	r := &record{h: h, ops: map[history.ID]*history.Op{}}
+	byID := map[history.ID]*held{}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		r.ops[op.ID] = op
+		if op.Kind == history.Acquire && op.Outermost() && op.Outcome == history.OK {
+			byID[op.ID] = &held{acquire: op, crashed: forever, lose: forever}
+			r.holds = append(r.holds, byID[op.ID])
+		}
+	}
+	ordered := make([]*history.Op, 0, len(h.Ops))
+	for i := range h.Ops {
+		ordered = append(ordered, &h.Ops[i])
+	}
+	slices.SortStableFunc(ordered, func(a, b *history.Op) int { return int(a.Call - b.Call) })
+	for _, op := range ordered {
+		if op.Kind == history.Crash {
+			for _, x := range r.holds {
+				if x.acquire.Worker == op.Worker {
+					x.crashed = min(x.crashed, op.Call)
+				}
+			}
+		}
+		if x := byID[op.Seen]; op.Kind == history.Acquire && x != nil && op.Outcome != history.Failed && x.upgrade == nil {
+			x.upgrade = op
+		}
+		x := byID[op.Hold]
+		if x == nil || op == x.acquire {
+			continue
+		}
+		switch op.Kind {
+		case history.Extend:
+			x.extends = append(x.extends, op)
+		case history.Release:
+			x.releases = append(x.releases, op)
+		case history.Acquire:
+			x.again = append(x.again, op)
+		case history.Store:
+			x.stores = append(x.stores, op)
+		case history.Load:
+			x.loads = append(x.loads, op)
+		case history.Lose:
+			x.lose = min(x.lose, op.Return)
+		}
+	}
+	return r
+}
+
+// slack is by how much the stamps of two operations may differ.
+func (r *record) slack(a, b *history.Op) time.Duration {
+	if a.Process == b.Process {
+		return 0
+	}
+	return r.h.Bounds.Slack
+}
+
+// least and most are T1 and T2.
+func (r *record) least(ttl time.Duration) time.Duration {
+	if ttl == 0 || !r.h.Claims.Expires {
+		return forever / 4
+	}
+	return ttl - time.Duration(float64(ttl)*r.h.Bounds.Rate) - r.h.Bounds.Round
+}
+
+func (r *record) most(ttl time.Duration) time.Duration {
+	if ttl == 0 || !r.h.Claims.Expires {
+		return forever / 4
+	}
+	return ttl + time.Duration(float64(ttl)*r.h.Bounds.Rate) + r.h.Bounds.Round
+}
+
+// sure is up to when the lease lasts by what was granted before one of its calls: the last proof and T1. An answer after that
+// proves nothing of it.
+func (r *record) sure(x *held, before *history.Op) time.Duration {
+	end := x.acquire.Call + r.least(x.acquire.TTL)
+	for _, list := range [][]*history.Op{x.extends, x.again} {
+		for _, op := range list {
+			if op.Outcome == history.OK && (before == nil || op.Return < before.Call) {
+				end = max(end, op.Call+r.least(op.TTL))
+			}
+		}
+	}
+	return end
+}
+
+// given is when a hold was given back at the earliest: by a release or an upgrade.
+func (x *held) given() time.Duration {
+	end := forever
+	for _, op := range x.releases {
+		if op.Outcome != history.Failed || op.Reason == history.Lost {
+			end = min(end, op.Call)
+		}
+	}
+	if x.upgrade != nil {
+		end = min(end, x.upgrade.Call)
+	}
+	return end
+}
+
+// guaranteed is G. A release that succeeded proves the hold up to its call; who is told that it is lost proves nothing from that
+// call on.
+func (r *record) guaranteed(x *held) (from, to time.Duration) {
+	to = min(r.sure(x, nil), x.given())
+	if n := len(x.releases); n > 0 && x.releases[0].Outcome == history.OK && len(x.again) == 0 && x.upgrade == nil {
+		to = x.releases[0].Call
+	}
+	for _, op := range x.extends {
+		if op.Outcome == history.Failed {
+			to = min(to, op.Call)
+		}
+	}
+	return x.acquire.Return, to
+}
+
+// believed is B.
+func (r *record) believed(x *held) (from, to time.Duration) {
+	to = x.acquire.Until
+	if to == 0 {
+		to = forever
+	}
+	for _, list := range [][]*history.Op{x.extends, x.again} {
+		for _, op := range list {
+			switch {
+			case op.Outcome == history.Failed && op.Reason == history.Lost:
+				x.lose = min(x.lose, op.Return)
+			case op.Outcome == history.OK && op.Until != 0 && op.Call < x.given():
+				to = max(to, op.Until)
+			}
+		}
+	}
+	if to == forever && r.h.Claims.Renews && r.disturbed() {
+		to = r.sure(x, nil) // a watchdog that cannot act cannot tell
+	}
+	return x.acquire.Return, min(to, x.given(), x.lose, x.crashed)
+}
+
+// disturbed tells whether anything was at work in the whole history.
+func (r *record) disturbed() bool {
+	return len(r.h.Faults) > 0 || slices.ContainsFunc(r.h.Ops, func(op history.Op) bool {
+		return op.Kind == history.Gap || op.Kind == history.Incident || op.Kind == history.Role || op.Kind == history.Crash
+	})
+}
+
+// forgot tells whether so many servers may have forgotten between two moments what they had granted, or ran ahead, that no
+// majority remembers.
+func (r *record) forgot(from, to time.Duration) bool {
+	from, to = from-r.h.Bounds.Slack, to+r.h.Bounds.Slack
+	sites, hit, heals := max(r.h.Sites, 1), map[int64]bool{}, r.heals()
+	for i := range r.h.Ops {
+		op := &r.h.Ops[i]
+		switch op.Kind {
+		case history.Fault:
+			end, healed := heals[op.Value]
+			if !healed {
+				end = forever
+			}
+			if e := &r.h.Faults[op.Value].Effect; e.BreaksPromises() && op.Call <= to && end >= from {
+				return true
+			}
+		case history.Incident, history.Role:
+			if op.Call <= to && op.Return >= from && op.Value < int64(sites) {
+				hit[op.Value] = true
+			}
+		}
+	}
+	return len(hit) > (sites-1)/2
+}
+
+// clash tells whether two holds exclude each other.
+func (r *record) clash(a, b *held) bool { return a.acquire.Permits == 0 || b.acquire.Permits == 0 }
+
+// overlap tells whether two intervals overlap whatever the clocks of their processes are.
+func overlap(from, to, start, end, slack time.Duration) bool {
+	return from < to && start < end && max(from, start)+slack < min(to, end)
+}
+
+// prove lists the violations that the record alone proves, in words.
+func (r *record) prove() (list []string) {
+	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	for i, a := range r.holds {
+		for _, b := range r.holds[:i] {
+			if a.acquire.Key == b.acquire.Key {
+				r.provePair(a, b, say)
+			}
+		}
+		r.proveAnswers(a, say)
+		if r.h.Claims.Reentrant {
+			r.proveCounts(a, say)
+		}
+	}
+	r.provePermits(say)
+	r.proveStores(say)
+	if r.h.Claims.Ordered && !r.disturbed() {
+		r.proveOrder(say)
+	}
+	return list
+}
+
+// provePair looks for two holders at a time, and for fences that go back.
+func (r *record) provePair(a, b *held, say func(string, ...any)) {
+	slack, x, y := r.slack(a.acquire, b.acquire), a.acquire, b.acquire
+	if x.Seen == y.ID || y.Seen == x.ID {
+		return // one is the upgrade of the other
+	}
+	forgot := r.forgot(min(x.Call, y.Call), max(x.Return, y.Return))
+	if r.clash(a, b) && !forgot {
+		from, to := r.guaranteed(a)
+		start, end := r.guaranteed(b)
+		if overlap(from, to, start, end, slack) {
+			say("guarantees of %s and %s overlap", x.ID, y.ID)
+		}
+		from, to = r.believed(a)
+		start, end = r.believed(b)
+		if overlap(from, to, start, end, slack) {
+			say("beliefs in %s and %s overlap", x.ID, y.ID)
+		}
+		r.proveRelease(a, b, say)
+		r.proveRelease(b, a, say)
+	}
+	if r.h.Claims.Fences && !forgot {
+		switch first, next := x, y; {
+		case x.Fence == 0 || y.Fence == 0:
+			say("%s or %s has no fence", x.ID, y.ID)
+		case x.Fence == y.Fence:
+			say("%s and %s have the same fence", x.ID, y.ID)
+		default:
+			if x.Fence < y.Fence {
+				first, next = y, x // the greater one came first
+			}
+			if first.Return+slack < next.Call {
+				say("the fence of %s is smaller than that of %s before it", next.ID, first.ID)
+			}
+		}
+	}
+}
+
+// proveRelease finds a release that was told to have succeeded after another hold had been granted since: nobody held both.
+func (r *record) proveRelease(a, b *held, say func(string, ...any)) {
+	slack := r.slack(a.acquire, b.acquire)
+	if len(a.again) > 0 || a.upgrade != nil || a.acquire.Return+slack >= b.acquire.Call {
+		return
+	}
+	for _, op := range a.releases {
+		if op.Outcome == history.OK && b.acquire.Return+slack < op.Call {
+			say("%s succeeded, though %s was granted since %s", op.ID, b.acquire.ID, a.acquire.ID)
+		}
+	}
+}
+
+// proveAnswers finds answers about one hold that cannot all be true.
+func (r *record) proveAnswers(x *held, say func(string, ...any)) {
+	calls := append(slices.Clone(x.extends), x.releases...)
+	for _, op := range calls {
+		mayBeOver := slices.ContainsFunc(x.releases, func(o *history.Op) bool {
+			return o != op && o.Call <= op.Return && (o.Outcome != history.Failed || o.Reason == history.Lost && o.Return >= op.Call)
+		}) || x.upgrade != nil && x.upgrade.Call <= op.Return
+		refused := op.Outcome == history.Failed && (op.Reason == history.Lost || op.Reason == history.Busy)
+		if refused && !mayBeOver && op.Return < r.sure(x, op) && !r.forgot(x.acquire.Call, op.Return) && !r.sentTwice(op) && len(x.again) == 0 {
+			say("%s is told %s within its lease", op.ID, op.Reason)
+		}
+		for _, o := range x.releases {
+			switch {
+			case o.Return >= op.Call || op.Outcome != history.OK || len(x.again) > 0:
+			case o.Outcome == history.OK:
+				say("%s succeeded after the release %s had", op.ID, o.ID)
+			case o.Outcome == history.Failed && o.Reason == history.Lost && r.h.Sites < 2:
+				say("%s succeeded, though %s was told that it is lost", op.ID, o.ID)
+			}
+		}
+	}
+	r.proveLife(x, say)
+}
+
+// proveLife finds an extension of what was over, and deadlines beyond what the answer can have granted.
+func (r *record) proveLife(x *held, say func(string, ...any)) {
+	last, unknown := x.acquire.Return+r.most(x.acquire.TTL), false
+	for _, op := range append([]*history.Op{x.acquire}, x.extends...) {
+		if op.Outcome == history.OK && op.Until != 0 && op.Until != forever && op.TTL > 0 && op.Until > op.Return+r.least(op.TTL)+2*r.h.Bounds.Round {
+			say("%s is told a deadline beyond its lease", op.ID)
+		}
+		switch {
+		case op == x.acquire:
+		case op.Outcome == history.OK && op.Call > last && !unknown && len(x.again) == 0 && !r.forgot(x.acquire.Call, op.Return):
+			say("%s succeeded after all leases were over", op.ID)
+		case op.Outcome == history.OK:
+			last = max(last, op.Return+r.most(op.TTL))
+		case op.Outcome == history.Unknown:
+			unknown = true
+		}
+	}
+}
+
+// sentTwice tells whether links were disturbed during a release: a library may have sent it again.
+func (r *record) sentTwice(op *history.Op) bool {
+	if op.Kind != history.Release {
+		return false
+	}
+	heals := r.heals()
+	for i := range r.h.Ops {
+		o := &r.h.Ops[i]
+		if o.Kind != history.Fault || !r.h.Faults[o.Value].Effect.Hit(history.Links) {
+			continue
+		}
+		if end, healed := heals[o.Value]; o.Call <= op.Return && (!healed || end >= op.Call) {
+			return true
+		}
+	}
+	return false
+}
+
+// heals tells when faults were healed, by their number.
+func (r *record) heals() map[int64]time.Duration {
+	heals := map[int64]time.Duration{}
+	for i := range r.h.Ops {
+		if op := &r.h.Ops[i]; op.Kind == history.Heal && op.Outcome != history.Failed {
+			heals[op.Value] = op.Return
+		}
+	}
+	return heals
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+)
+
+// job is what is asked for: so many histories of right locks, and of wrong ones.
+type job struct {
+	n           int
+	seed        uint64
+	facts       bool
+	kind, wrong string
+	dir         string // where to save what is judged wrongly; empty = nowhere
+	ask         func(*history.History) answered
+}
+
+// answered is what the judge says of a history.
+type answered struct {
+	fails []string // checker and cause
+	wrong string   // it broke down, or refused the history
+}
+
+// judge asks, and survives a panic.
+func judge(h *history.History) (a answered) {
+	defer func() {
+		if r := recover(); r != nil {
+			a.wrong = fmt.Sprintf("panic: %v", r)
+		}
+	}()
+	verdicts, err := checker.JudgeHistory(h)
+	if err != nil {
+		a.wrong = err.Error()
+	}
+	for _, v := range verdicts {
+		if v.Status == checker.Fail {
+			a.fails = append(a.fails, v.Checker+":"+v.Cause)
+		}
+	}
+	return a
+}
+
+// result is what was found of one history.
+type result struct {
+	pair   pair
+	seed   uint64
+	proofs []string
+	answered
+	ask    func(*history.History) answered
+	broken bool
+	hidden map[string]bool // by fact that was put in: it hid the failure
+	h      *history.History
+}
+
+// accused tells whether a right lock is judged to be wrong. That a server lost what it had granted is the service's failure.
+func (r *result) accused() bool {
+	return r.pair.wrong == none && slices.ContainsFunc(r.fails, func(f string) bool {
+		return !r.broken || f != "exclusion:service-loss" && !strings.HasPrefix(f, "linearizable:") && !strings.HasPrefix(f, "lost-updates:") && !strings.HasPrefix(f, "fencing:")
+	})
+}
+
+// missed tells whether a violation that the record proves is not found.
+func (r *result) missed() bool { return r.pair.wrong != none && len(r.proofs) > 0 && len(r.fails) == 0 }
+
+// bad says in a word what is wrong with the judge's answer; empty if nothing is.
+func (r *result) bad() string {
+	switch {
+	case r.wrong != "":
+		return "breaks down"
+	case r.pair.wrong == none && len(r.proofs) > 0 && !r.broken:
+		return "proof is wrong"
+	case r.accused():
+		return "accused"
+	case r.missed():
+		return "missed"
+	case len(r.hidden) > 0:
+		return "hidden"
+	}
+	return ""
+}
+
+func (j *job) one(p pair, seed uint64) result {
+	w := simulate(p, seed)
+	r := result{pair: p, seed: seed, ask: j.ask, broken: w.broken, h: w.history()}
+	r.proofs = read(r.h).prove()
+	r.answered = j.ask(r.h)
+	if j.facts && p.wrong != none && len(r.fails) > 0 {
+		r.hidden = hide(r.h)
+	}
+	return r
+}
+
+// all makes the histories of all pairs in turn, and hands the results on in that order.
+func (j *job) all(each func(*result)) {
+	for _, right := range []bool{true, false} {
+		list := slices.DeleteFunc(pairs(right), func(p pair) bool {
+			return j.kind != "" && p.kind.name != j.kind || j.wrong != "" && p.wrong.String() != j.wrong && (j.wrong != "any" || right) || j.facts && right
+		})
+		for from := 0; from < j.n && len(list) > 0; from += 1024 {
+			batch := make([]result, min(1024, j.n-from))
+			var going sync.WaitGroup
+			next := make(chan int)
+			for range runtime.GOMAXPROCS(0) {
+				going.Go(func() {
+					for i := range next {
+						n := from + i
+						batch[i] = j.one(list[n%len(list)], j.seed+uint64(n/len(list)))
+					}
+				})
+			}
+			for i := range batch {
+				next <- i
+			}
+			close(next)
+			going.Wait()
+			for i := range batch {
+				each(&batch[i])
+			}
+		}
+	}
+}
+
+// counts is a row of the table.
+type counts struct{ histories, provable, fails, wrong, broke int }
+
+const (
+	worstShare = 0.005 // of provable violations may be missed
+	keptOfEach = 3     // examples are saved of each class
+)
+
+// run makes them and shows a table. It is false if the judge is wrong.
+func (j *job) run(out io.Writer) (ok bool, err error) {
+	rows, classes, hidden, tried := map[pair]*counts{}, map[string]int{}, map[string]int{}, 0
+	j.all(func(r *result) {
+		row := rows[r.pair]
+		if row == nil {
+			row = &counts{}
+			rows[r.pair] = row
+		}
+		row.add(r)
+		for fact := range r.hidden {
+			hidden[fact]++
+		}
+		if r.pair.wrong != none && len(r.fails) > 0 {
+			tried++
+		}
+		if class := r.class(); class != "" {
+			if classes[class]++; classes[class] <= keptOfEach && err == nil {
+				err = j.show(out, class, r)
+			}
+		}
+	})
+	var sum counts
+	fmt.Fprintf(out, "%-12s %-24s %9s %9s %9s %9s %9s\n", "kind", "mistake", "histories", "provable", "FAIL", "wrongly", "panics")
+	for _, p := range slices.Concat(pairs(true), pairs(false)) {
+		if c := rows[p]; c != nil {
+			fmt.Fprintf(out, "%-12s %-24s %9d %9d %9d %9d %9d\n", p.kind.name, p.wrong, c.histories, c.provable, c.fails, c.wrong, c.broke)
+			if p.wrong != none {
+				sum.provable += c.provable
+			}
+			sum.broke += c.broke
+		}
+	}
+	missed, accused := 0, 0
+	for _, class := range slices.Sorted(maps.Keys(classes)) {
+		fmt.Fprintf(out, "%6d  %s\n", classes[class], class)
+	}
+	for p, c := range rows {
+		if p.wrong == none {
+			accused += c.wrong
+		} else {
+			missed += c.wrong
+		}
+	}
+	for _, fact := range slices.Sorted(maps.Keys(hidden)) {
+		fmt.Fprintf(out, "%6d of %d failures hidden by: %s\n", hidden[fact], tried, fact)
+	}
+	fmt.Fprintf(out, "right: %d accused; wrong: %d of %d provable missed (%.2f %%); %d break-downs\n", accused, missed, sum.provable,
+		100*float64(missed)/float64(max(sum.provable, 1)), sum.broke)
+	return accused == 0 && len(hidden) == 0 && sum.broke == 0 && float64(missed) <= worstShare*float64(sum.provable), err
+}
+
+func (c *counts) add(r *result) {
+	c.histories++
+	if len(r.proofs) > 0 {
+		c.provable++
+	}
+	if len(r.fails) > 0 {
+		c.fails++
+	}
+	if r.accused() || r.missed() {
+		c.wrong++
+	}
+	if r.wrong != "" {
+		c.broke++
+	}
+}
+
+// class names what is wrong with an answer, so that alike ones are counted together.
+func (r *result) class() string {
+	switch what := r.bad(); what {
+	case "", "hidden":
+		return ""
+	case "accused":
+		return fmt.Sprintf("%s %s %v", what, r.pair.kind.name, r.fails)
+	case "breaks down":
+		text, _, _ := strings.Cut(r.wrong, "\n")
+		return fmt.Sprintf("%s %s/%s %s", what, r.pair.kind.name, r.pair.wrong, text)
+	default:
+		return fmt.Sprintf("%s %s/%s: %s", what, r.pair.kind.name, r.pair.wrong, strings.Join(words(r.proofs), ", "))
+	}
+}
+
+// words are the kinds of proofs, without the operations' names.
+func words(proofs []string) (list []string) {
+	for _, p := range proofs {
+		fields := slices.DeleteFunc(strings.Fields(p), func(f string) bool { return strings.ContainsAny(f, ".0123456789") })
+		list = append(list, strings.Join(fields, " "))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// show saves a history that is judged wrongly, with as few operations as show it, and says how it is made again.
+func (j *job) show(out io.Writer, class string, r *result) error {
+	fmt.Fprintf(out, "%s\n  simulate -n 1 -kind %s -wrong %q -seed %d\n", class, r.pair.kind.name, r.pair.wrong, r.seed)
+	for _, p := range r.proofs[:min(len(r.proofs), 3)] {
+		fmt.Fprintf(out, "  %s\n", p)
+	}
+	if j.dir == "" {
+		return nil
+	}
+	h := shrink(r)
+	name := filepath.Join(j.dir, strings.NewReplacer(" ", "-", "/", "-").Replace(fmt.Sprintf("%s %s %s %d.jsonl", r.bad(), r.pair.kind.name, r.pair.wrong, r.seed)))
+	if err := save(name, h); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "  verify check %s  # %d of %d operations\n", name, len(h.Ops), len(r.h.Ops))
+	return nil
+}
+
+func save(name string, h *history.History) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := history.WriteJSONL(f, h); err != nil {
+		f.Close()
+		return fmt.Errorf("save %s: %w", name, err)
+	}
+	return f.Close()
+}

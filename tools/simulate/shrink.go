@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"hammerlock/history"
+)
+
+// shrink leaves out operations as long as the judge is wrong in the same way. What the record proves is proved with less, too, so
+// each may go. A right lock's history stays one if whole visits go, tries that were refused, or all page views.
+func shrink(r *result) *history.History {
+	wrong := func(h *history.History) bool {
+		n := result{pair: r.pair, broken: r.broken, h: h}
+		if n.proofs, n.answered = read(h).prove(), r.ask(h); n.bad() != r.bad() {
+			return false
+		}
+		return r.bad() != "accused" || slices.Equal(n.fails, r.fails)
+	}
+	h := *r.h
+	for again := true; again; {
+		again = false
+		for _, gone := range pieces(&h, r.pair.wrong == none, r.fails) {
+			fewer := h
+			fewer.Ops = slices.DeleteFunc(slices.Clone(h.Ops), func(op history.Op) bool { return gone[op.ID] })
+			if len(fewer.Ops) < len(h.Ops) && wrong(&fewer) {
+				h, again = fewer, true
+			}
+		}
+	}
+	if numbered := renumber(&h); wrong(numbered) {
+		return numbered
+	}
+	return &h
+}
+
+// pieces are sets of operations that can be left out together, the larger ones first.
+func pieces(h *history.History, right bool, fails []string) (list []map[history.ID]bool) {
+	visits, views := map[history.ID]map[history.ID]bool{}, map[history.ID]bool{}
+	seen := map[history.ID]bool{}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		switch op.Kind {
+		case history.Load, history.Store, history.Final:
+			views[op.ID] = true
+			if op.Kind != history.Final {
+				seen[op.Seen] = true
+			}
+		case history.Acquire:
+			seen[op.Seen] = true
+		}
+		hold := cmp.Or(op.Hold, op.ID)
+		if visits[hold] == nil {
+			visits[hold] = map[history.ID]bool{}
+		}
+		visits[hold][op.ID] = true
+	}
+	if list = append(list, views); right && slices.ContainsFunc(fails, func(f string) bool { return strings.HasPrefix(f, "liveness") }) {
+		return list // whatever was held may have kept others waiting
+	}
+	for _, id := range slices.Sorted(maps.Keys(visits)) {
+		set, alone := visits[id], false
+		for i := range h.Ops {
+			if op := &h.Ops[i]; set[op.ID] {
+				alone = alone || op.Worker < 0 || op.Kind == history.Crash || seen[op.ID]
+			}
+		}
+		if !right || !alone {
+			list = append(list, set)
+		}
+	}
+	if !right {
+		for i := range h.Ops {
+			list = append(list, map[history.ID]bool{h.Ops[i].ID: true})
+		}
+	}
+	return list
+}
+
+// renumber gives operations dense numbers, as a file has them.
+func renumber(h *history.History) *history.History {
+	lanes, numbers, names := map[int]int{}, map[int]uint64{}, map[history.ID]history.ID{}
+	for i := range h.Ops {
+		lanes[h.Ops[i].ID.Lane()] = 0
+	}
+	for i, lane := range slices.Sorted(maps.Keys(lanes)) {
+		lanes[lane] = i
+	}
+	order := make([]*history.Op, len(h.Ops))
+	for i := range h.Ops {
+		order[i] = &h.Ops[i]
+	}
+	slices.SortFunc(order, func(a, b *history.Op) int { return cmp.Compare(a.ID, b.ID) })
+	for _, op := range order {
+		lane := lanes[op.ID.Lane()]
+		numbers[lane]++
+		names[op.ID] = history.ID(lane+1)<<40 | history.ID(numbers[lane])
+	}
+	n := *h
+	n.Ops = slices.Clone(h.Ops)
+	for i := range n.Ops {
+		op := &n.Ops[i]
+		op.ID, op.Hold, op.Seen = names[op.ID], names[op.Hold], names[op.Seen]
+	}
+	return &n
+}
