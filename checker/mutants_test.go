@@ -92,8 +92,8 @@ var mutants = map[string]mutant{
 		[]string{"if op.Return-w.asked > lease {", "if op.Call-w.asked > lease {"}},
 }
 
-// TestMutantsAreCaught compiles the package and its tests once for each mutant.
-func TestMutantsAreCaught(t *testing.T) {
+// TestLiveMutantsAreCaught compiles the package and its tests once for each mutant.
+func TestLiveMutantsAreCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the package once for each of its mutants")
 	}

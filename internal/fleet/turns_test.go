@@ -75,7 +75,7 @@ func take(b *testing.B, turn func(*testing.B, *history.Clock, []*history.Lane) *
 	before := cpu()
 	var workers sync.WaitGroup
 	for i, l := range lanes {
-		workers.Go(func() { recorded[i] = record(l) })
+		workers.Go(func() { recorded[i] = recordTurn(l) })
 	}
 	gone := make(chan struct{})
 	go func() { workers.Wait(); to.end(); close(gone) }()
@@ -101,8 +101,8 @@ func take(b *testing.B, turn func(*testing.B, *history.Clock, []*history.Lane) *
 	return n, cpu() - before, m.HeapInuse
 }
 
-// record records operations at the rate for as long as a turn is.
-func record(l *history.Lane) (n int64) {
+// recordTurn records operations at the rate for as long as a turn is.
+func recordTurn(l *history.Lane) (n int64) {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for began := time.Now(); time.Since(began) < turnLong; <-ticker.C {
