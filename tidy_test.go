@@ -225,3 +225,155 @@ func importNames(f *ast.File) map[string]string {
 	}
 	return names
 }
+
+// Each test is of one of three kinds, by its name or its package. A logic test knows no clock, no process and no port: its time
+// is that of testing/synctest. A live one, in a package that .ci/live lists or named TestLive..., runs servers and processes and
+// waits for states. A measuring one, named TestAlone..., may say how long something took, and nobody else may.
+var (
+	clocks = []string{"time.Since"}
+	alive  = []string{"time.Now", "time.Since", "time.After", "time.Sleep", "net.Listen", "net.Dial", "net.DialTimeout",
+		"exec.Command", "exec.CommandContext", "testbed.", "browser.", "live."}
+)
+
+func TestEachTestIsOfOneKind(t *testing.T) {
+	live := strings.Fields(read(t, ".ci/live"))
+	packages := map[string][]string{}
+	for _, file := range goFiles(t) {
+		if isTest(file) && !strings.HasPrefix(file, "beyond/") {
+			packages[path.Dir(file)] = append(packages[path.Dir(file)], file)
+		}
+	}
+	for _, name := range live {
+		if dir := path.Join(".", strings.TrimPrefix(strings.TrimPrefix(name, module), "/")); packages[dir] == nil {
+			t.Errorf(".ci/live lists %s, which has no tests", name)
+		}
+	}
+	for dir, files := range packages {
+		tests := testsOf(t, files)
+		isLive := slices.Contains(live, path.Join(module, dir))
+		for name := range tests {
+			named := func(kind string) bool { return strings.HasPrefix(name, kind) }
+			if !named("Test") || named("TestAlone") || named("TestMain") {
+				continue
+			}
+			if why := tests.reaches(name, clocks); why != "" {
+				t.Errorf("%s: %s measures (%s), so it is named TestAlone..., or asserts something else", dir, name, why)
+			}
+			if why := tests.reaches(name, alive); why != "" && !isLive && !named("TestLive") {
+				t.Errorf("%s: %s is no logic test (%s), so it is named TestLive...", dir, name, why)
+			}
+		}
+	}
+}
+
+// goFiles lists what TestTidy looks at.
+func goFiles(t *testing.T) (all []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.go", "*/*.go", "*/*/*.go", "*/*/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			file = filepath.ToSlash(file)
+			if !strings.Contains(file, "testdata/") && !ofAnotherModule(file) {
+				all = append(all, file)
+			}
+		}
+	}
+	return all
+}
+
+func ofAnotherModule(file string) bool {
+	for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// functions are those of the tests of a package by name, methods with a dot before it.
+type functions map[string]calls
+
+type calls struct {
+	others, own []string // of other packages, as in time.Since, and of the package's tests
+	virtual     bool     // in testing/synctest, where time is virtual
+}
+
+func testsOf(t *testing.T, files []string) functions {
+	t.Helper()
+	all := functions{}
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		imported := importNames(f)
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Body == nil {
+				continue
+			}
+			c, name := callsOf(fn.Body, imported), fn.Name.Name
+			if fn.Recv != nil {
+				name = "." + name
+			}
+			if _, twice := all[name]; twice { // of several types: nobody knows here which is meant
+				c = calls{}
+			}
+			all[name] = c
+		}
+	}
+	return all
+}
+
+func callsOf(body *ast.BlockStmt, imported map[string]string) (c calls) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		switch f := call.Fun.(type) {
+		case *ast.Ident:
+			c.own = append(c.own, f.Name)
+		case *ast.SelectorExpr:
+			x, ok := f.X.(*ast.Ident)
+			if !ok || imported[x.Name] == "" {
+				c.own = append(c.own, "."+f.Sel.Name)
+				break
+			}
+			c.others = append(c.others, path.Base(imported[x.Name])+"."+f.Sel.Name)
+			c.virtual = c.virtual || imported[x.Name] == "testing/synctest" && f.Sel.Name == "Test"
+		}
+		return true
+	})
+	return c
+}
+
+// reaches says by which call a function, or one of the tests' own that it uses, does what is listed; empty if none does.
+func (all functions) reaches(name string, listed []string) string {
+	seen := map[string]bool{}
+	var look func(name string) string
+	look = func(name string) string {
+		c, ok := all[name]
+		if !ok || seen[name] || c.virtual {
+			return ""
+		}
+		seen[name] = true
+		for _, call := range c.others {
+			for _, l := range listed {
+				if call == l || strings.HasSuffix(l, ".") && strings.HasPrefix(call, l) {
+					return name + " calls " + call
+				}
+			}
+		}
+		for _, own := range c.own {
+			if why := look(own); why != "" {
+				return why
+			}
+		}
+		return ""
+	}
+	return look(name)
+}

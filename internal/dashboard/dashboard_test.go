@@ -60,7 +60,7 @@ func (s *onScreen) shows(text string, there bool) string {
 
 // redrawn lets virtual time pass until the screen is drawn again, and all keys have had their effect.
 func (s *onScreen) redrawn() {
-	time.Sleep(redrawEvery)
+	<-time.After(redrawEvery)
 	synctest.Wait()
 }
 
