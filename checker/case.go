@@ -136,7 +136,9 @@ func Prepare(h *history.History) (*Case, error) {
 	if err := c.number(); err != nil {
 		return nil, err
 	}
-	c.apart = c.agree()
+	if c.apart = c.agree(); c.apart != nil {
+		c.keepApart()
+	}
 	c.grants()
 	c.follow()
 	c.upgrade()

@@ -50,15 +50,14 @@ func Judge(c *Case) ([]Verdict, error) {
 			verdicts = append(verdicts, Verdict{Checker: k.Name, Status: NotJudged, Summary: "the lock does not claim it"})
 			continue
 		}
-		if c.apart != nil {
-			verdicts = append(verdicts, Verdict{Checker: k.Name, Summary: c.apart.Error()})
-			continue
-		}
 		if len(c.Ops) >= manyOps {
 			runtime.GC() // the garbage of the last checker is a large part of the memory
 		}
 		v := k.Check(c)
 		v.Checker = k.Name
+		if c.apart != nil && (v.Status == Pass || v.Status == Inconclusive) {
+			v.Status, v.Summary = Inconclusive, c.apart.Error()
+		}
 		if v.Status == Inconclusive && v.scant && slices.Contains(c.Aside, k.Name) {
 			v.Status, v.Summary = NotJudged, "the run is not about it: "+v.Summary
 		}

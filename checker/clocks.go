@@ -175,6 +175,17 @@ func (c *Case) agree() error {
 	return nil
 }
 
+// keepApart lets nothing be compared between machines, whose clocks contradict each other. What is inside one is judged as ever.
+func (c *Case) keepApart() {
+	doubts := slices.Clone(c.Bounds.Doubts)
+	for p := range doubts {
+		doubts[p].Offset = history.MaxDoubt
+	}
+	h := *c.History
+	h.Bounds.Agreement = history.Agree(doubts)
+	c.History = &h
+}
+
 // sightings lists what the workers of each machine saw of each other one; nothing if there is one machine only.
 func (c *Case) sightings(drift float64) map[[2]int]sights {
 	doubts, seen := c.Bounds.Doubts, map[[2]int]sights{}

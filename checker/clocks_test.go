@@ -90,7 +90,7 @@ func TestWhatLoadsSawBoundsClocks(t *testing.T) {
 }
 
 // TestClocksThatContradictLoads: both bounds cannot hold if each machine saw the other's stores before they were called, though by
-// less than exchanges allow for. Nothing is judged then, and every verdict says why.
+// less than exchanges allow for. Nothing passes then, and every verdict says why; what needs no clock, a lost page view, is found as ever.
 func TestClocksThatContradictLoads(t *testing.T) {
 	c, err := Prepare(seeing(-500 * time.Microsecond))
 	if err != nil {
@@ -101,7 +101,7 @@ func TestClocksThatContradictLoads(t *testing.T) {
 		t.Fatal(verdicts, err)
 	}
 	for _, v := range verdicts {
-		if v.Status != NotJudged && (v.Status != Inconclusive || !strings.Contains(v.Summary, "contradict what loads have seen")) {
+		if v.Status != NotJudged && v.Cause != "exclusion" && (v.Status != Inconclusive || !strings.Contains(v.Summary, "contradict what loads have seen")) {
 			t.Errorf("%s: %s, %s", v.Checker, v.Status, v.Summary)
 		}
 	}

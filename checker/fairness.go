@@ -142,13 +142,13 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wait) time.Duration, found, seen []bool) {
 	byCall, byQueue := slices.Clone(waits), slices.Clone(waits)
 	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }
-	slices.SortFunc(byCall, func(i, j int32) int { return int(b.waits[i].start - b.waits[j].start) })
+	slices.SortFunc(byCall, func(i, j int32) int { return cmp.Compare(b.waits[i].stood, b.waits[j].stood) })
 	slices.SortFunc(byQueue, func(i, j int32) int { return cmp.Compare(since(&b.waits[i]), since(&b.waits[j])) })
 	last := make([]int32, b.keys) // the wait that called its last try last, plus one
 	next := 0
 	for _, j := range byCall {
 		w := &b.waits[j]
-		for ; next < len(byQueue) && before(since(&b.waits[byQueue[next]]), w.start); next++ {
+		for ; next < len(byQueue) && before(since(&b.waits[byQueue[next]]), w.stood); next++ {
 			i := byQueue[next]
 			if l := &last[b.waits[i].key]; *l == 0 || b.waits[i].asked > b.waits[*l-1].asked {
 				*l = i + 1

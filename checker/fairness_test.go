@@ -209,6 +209,23 @@ func (v *tries) queued(c *Case) time.Duration {
 	return at
 }
 
+// stood is when the first try was called that may have stood in the queue for a visit: one without an answer since its worker's last
+// grant of the page, too.
+func (v *tries) stood(c *Case) time.Duration {
+	first := history.Forever
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		switch {
+		case op.Kind != history.Acquire || op.Worker != v.ops[0].Worker || op.Key != v.ops[0].Key || op.Return > v.stop:
+		case op.Outcome == history.Unknown:
+			first = min(first, op.Call)
+		case op.Outcome == history.OK && op.Return < v.stop:
+			first = history.Forever
+		}
+	}
+	return min(first, v.ops[0].Call)
+}
+
 // everyPairOfVisits counts, by the definitions, who was passed over and who was inverted.
 func everyPairOfVisits(c *Case) string {
 	visits := readTries(c)
@@ -233,7 +250,7 @@ func everyPairOfVisits(c *Case) string {
 			if x.ops[0].Process == y.ops[0].Process {
 				slack = 0
 			}
-			wrong = wrong || q != history.Forever && q+slack < y.ops[0].Call && y.stop+slack < last
+			wrong = wrong || q != history.Forever && q+slack < y.stood(c) && y.stop+slack < last
 		}
 		if wrong {
 			inverted++

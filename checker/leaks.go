@@ -69,17 +69,22 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), human.Duration(l.ttl)))
 		return
 	}
-	cause, since, quick := "", op.Call, false
+	cause, quick := "", false
+	var calls []*history.Op // after which nothing should be left
 	if o.hold != nil {
 		late := func(i int32) bool { return l.Ops[i].Outcome == history.Unknown } // it may have had its effect after the release
 		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK && !slices.ContainsFunc(o.hold.Reenters, late) {
-			cause, since, quick = "leak", o.hold.Call, l.quick(l.op(o.hold.ID)) && l.quick(&l.Ops[r])
+			cause, calls = "leak", []*history.Op{l.op(o.hold.ID), &l.Ops[r]}
+			for _, i := range o.hold.Extends {
+				calls = append(calls, &l.Ops[i])
+			}
+			quick = l.quick(calls[0]) && l.quick(calls[1])
 			where += fmt.Sprintf(", though %s was told at %s that hold %s is released", who(o.hold.Worker),
 				clock(l.Ops[r].Return), o.hold.ID)
 		}
 	} else if o.refused > 0 {
 		try := &l.Ops[o.refused-1]
-		cause, since, quick = "phantom", try.Call, l.quick(try)
+		cause, calls, quick = "phantom", []*history.Op{try}, l.quick(try)
 		where += fmt.Sprintf(", though %s was told at %s that it was not granted the lock", who(try.Worker), clock(try.Return))
 		if try.Reason == history.Quorum {
 			cause = "leftover"
@@ -91,13 +96,25 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	switch {
 	case cause == "":
 		l.misses["found, and to expire"]++
-	case l.disturbed.meets(since, op.Return):
+	case l.left(op, calls):
 		l.misses["left behind around a fault"]++
 	case cause == "leftover" && !(quick && l.Claims.Cleans):
 		l.misses["left on a minority of the sites"]++
 	default:
 		l.accuse(cause, l.trace(op, o), where)
 	}
+}
+
+// left tells whether a disturbance can have left a key behind: while the hold was asked for, prolonged or given back, or because
+// servers forgot since that it was given back.
+func (l *livenessCheck) left(found *history.Op, calls []*history.Op) bool {
+	last := time.Duration(0)
+	for _, op := range calls {
+		if last = max(last, op.Call); l.disturbed.meets(op.Call, op.Return) {
+			return true
+		}
+	}
+	return l.forgotten(found.Key, last, found.Call, 0) != nil
 }
 
 // patientCall is the shortest time after which a library gives up to wait for a site: what it asked for may then come about

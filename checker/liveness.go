@@ -154,6 +154,9 @@ func (l *livenessCheck) waiting() []stretch {
 				s.to = max(s.to, list[n-1].to)
 				list = list[:n-1]
 			}
+			if n := len(list); !l.visits && n > first && s.from-list[n-1].to < l.bound/2 { // which tries are one visit's nobody says
+				s.from, list = list[n-1].from, list[:n-1]
+			}
 			list = append(list, s)
 		}
 	}

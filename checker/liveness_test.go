@@ -691,20 +691,32 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 			return "ttl-too-long"
 		}
 		for _, a := range c.Ops {
-			if a.Kind != history.Acquire || a.Token != f.Token || f.Until <= f.Call || c.Sites > 1 || explains(a.Call, f.Return) {
+			if a.Kind != history.Acquire || a.Token != f.Token || f.Until <= f.Call || c.Sites > 1 || explains(a.Call, a.Return) {
 				continue
 			}
-			if a.Outcome == history.Failed {
+			if a.Outcome == history.Failed && !forgets(c, a.Call, f.Call) {
 				return "phantom"
 			}
+			if slices.ContainsFunc(c.Ops, func(x history.Op) bool {
+				return x.Kind == history.Extend && x.Hold == a.ID && explains(x.Call, x.Return)
+			}) {
+				continue
+			}
 			for _, r := range c.Ops {
-				if r.Kind == history.Release && r.Hold == a.ID && r.Outcome == history.OK {
+				if r.Kind == history.Release && r.Hold == a.ID && r.Outcome == history.OK && !explains(r.Call, r.Return) && !forgets(c, max(r.Call, a.Call), f.Call) {
 					return "leak"
 				}
 			}
 		}
 	}
 	return ""
+}
+
+// forgets tells whether the fault can have made servers forget something between two moments.
+func forgets(c *Case, from, to time.Duration) bool {
+	return slices.ContainsFunc(c.Ops, func(f history.Op) bool {
+		return f.Kind == history.Fault && c.Faults[0].Effect.BreaksPromises() && f.Call <= to && f.Return >= from
+	})
 }
 
 func TestLivenessAgainstEverySecond(t *testing.T) {

@@ -85,7 +85,7 @@ var mutants = map[string]mutant{
 		[]string{"b.waits[i].asked > b.waits[*l-1].asked", "b.waits[i].stop > b.waits[*l-1].stop", "before(w.stop, earlier.asked)", "before(w.stop, earlier.stop)"}},
 	"fairness: a waiter has its place from its first call": {"fairness.go", "TestFairnessAgainstEveryPairOfVisits",
 		[]string{"cmp.Compare(since(&b.waits[i]), since(&b.waits[j]))", "int(b.waits[i].start - b.waits[j].start)",
-			"before(since(&b.waits[byQueue[next]]), w.start)", "before(b.waits[byQueue[next]].start, w.start)"}},
+			"before(since(&b.waits[byQueue[next]]), w.stood)", "before(b.waits[byQueue[next]].start, w.stood)"}},
 	"fairness: a place outlasts a disturbance": {"order.go", "TestWhoComesBackAgainstEveryPairOfVisits",
 		[]string{"case refused && disturbed.meets(w.again, op.Return):", "case refused && disturbed.meets(w.again, op.Call):"}},
 	"fairness: a refusal is heard of when it returns": {"order.go", "TestFairnessAgainstEveryPairOfVisits",

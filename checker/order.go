@@ -100,6 +100,7 @@ func (c *Case) longest(ttl time.Duration) time.Duration {
 // wait is one worker's wait for a lock, over all the tries of a visit.
 type wait struct {
 	start  time.Duration // the call of the first try
+	stood  time.Duration // the same, or the call of an earlier visit's try without an answer, which may have stood in the queue since
 	stop   time.Duration // the return of the grant, or when the visit gave up
 	asked  time.Duration // the call of the last try
 	queued time.Duration // the return of the first refusal since when the lock knew of it without a break; or Forever
@@ -125,6 +126,7 @@ func (c *Case) manyWaits() int {
 // it is unknown which tries belong together, so each is a wait of its own.
 func (c *Case) waits(emit func(*wait)) {
 	open := slices.Repeat([]wait{{worker: -1}}, c.workers)
+	unanswered := map[[2]int32]time.Duration{} // by worker and key: the call of the first try without an answer since its last grant
 	stop := func(w *wait, at time.Duration) {
 		if w.worker >= 0 {
 			w.stop = at
@@ -148,6 +150,15 @@ func (c *Case) waits(emit func(*wait)) {
 				stop(w, w.last)
 			}
 			w.try(op, (&ruler{c: c}).least(op.TTL))
+			of := [2]int32{op.Worker, op.Key}
+			if since, ok := unanswered[of]; ok {
+				w.stood = min(w.stood, since)
+			} else if op.Outcome == history.Unknown {
+				unanswered[of] = op.Call
+			}
+			if op.Outcome == history.OK {
+				delete(unanswered, of)
+			}
 			w.standing(op, c.disturbed)
 			if op.Outcome == history.OK {
 				w.hold = c.index.hold(op.ID)
@@ -167,7 +178,7 @@ func (c *Case) waits(emit func(*wait)) {
 // return at the latest.
 func (w *wait) try(op *history.Op, lease time.Duration) {
 	if w.worker < 0 {
-		*w = wait{start: op.Call, queued: history.Forever, again: history.Forever, asked: op.Call, hold: -1, key: op.Key, worker: op.Worker, process: op.Process, permits: op.Permits}
+		*w = wait{start: op.Call, stood: op.Call, queued: history.Forever, again: history.Forever, asked: op.Call, hold: -1, key: op.Key, worker: op.Worker, process: op.Process, permits: op.Permits}
 	}
 	if op.Return-w.asked > lease {
 		w.queued = history.Forever

@@ -144,10 +144,12 @@ func judgeSums(c *Case) Verdict {
 	case lost > 0:
 		v.Status, v.Cause, v.Violations = Fail, "lost-update", lost
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted", human.Count(lost), human.Count(acknowledged), human.Count(final))
-	case more > 0:
+	case more > 0 && c.Partial == "":
 		v.Status, v.Cause, v.Violations = Fail, "duplicate", more
 		v.Summary = fmt.Sprintf("%s page views counted, but at most %s were sent: something on the way repeats visits, a refused visit counted, "+
 			"or somebody else visits too", human.Count(final), human.Count(acknowledged+unknown))
+	case more > 0:
+		v.Summary = fmt.Sprintf("%s page views counted, %s acknowledged: the history lacks visits", human.Count(final), human.Count(acknowledged))
 	case unknown > 0 && !named:
 		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, but %s visits had no answer and may hide as many losses",
 			human.Count(acknowledged), human.Count(final), human.Count(unknown))

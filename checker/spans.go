@@ -96,20 +96,48 @@ func (c *Case) disturb() {
 			hitches = append(hitches, w.period)
 			continue
 		}
-		e, felt := w.effect, -1*time.Nanosecond
+		e, felt, to := w.effect, -1*time.Nanosecond, w.to
+		if !w.fault && to == history.Forever {
+			to = c.servedAgain(c.outage(w.from))
+		}
 		if e.StopsService() {
-			felt = c.recovery()
+			if felt = c.recovery(); !w.fault && c.Bounds.Recovery == 0 && to != history.Forever {
+				felt = min(felt, c.servedAgain(to)-to)
+			}
 		}
 		late := e.Hit(history.Links) || e.Hit(history.Clients)
 		if late {
 			felt = max(felt, 0)
 		}
-		if e.BreaksPromises() || c.lingers && late || e.StopsService() && c.Sites > 1 {
+		if e.BreaksPromises() && (w.fault || len(c.holds) > 0 && c.holds[0].Call <= to) || c.lingers && late || e.StopsService() && c.Sites > 1 {
 			felt = max(felt, 0) + c.lease
 		}
 		if felt >= 0 {
-			disturbed = append(disturbed, period{w.from, plus(w.to, felt)})
+			disturbed = append(disturbed, period{w.from, plus(to, felt)})
 		}
 	}
 	c.disturbed, c.hitches = newSpans(disturbed), newSpans(hitches)
+}
+
+// fewKeys is for how many it is looked for the first proof that each is served.
+const fewKeys = 64
+
+// servedAgain is when, after a moment, each page was granted that was asked for at all; Forever if none was, or there are many.
+func (c *Case) servedAgain(after time.Duration) time.Duration {
+	if len(c.byKey) > fewKeys {
+		return history.Forever
+	}
+	at := time.Duration(-1)
+	for _, holds := range c.byKey {
+		n, _ := slices.BinarySearchFunc(holds, after, func(i int32, t time.Duration) int { return cmp.Compare(c.holds[i].Call, t) })
+		for ; n < len(holds) && c.holds[holds[n]].Outcome != history.OK; n++ {
+		}
+		if n < len(holds) {
+			at = max(at, c.holds[holds[n]].Return)
+		}
+	}
+	if at < 0 {
+		return history.Forever
+	}
+	return at
 }

@@ -102,6 +102,7 @@ func (x *execution) header() history.Header {
 			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate, Round: serverRound,
 			Recovery: c.Topology.Recovery, Gap: crew.Gap,
 		},
+		Nodes: len(x.deployment.Topology.Nodes),
 	}
 	if c.Scenario.Name != "" {
 		h.Aside = c.Scenario.Aside()
