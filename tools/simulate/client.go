@@ -245,7 +245,7 @@ func (t *thread) release(h *hold) (history.Outcome, int64) {
 			return op.Outcome, 0
 		}
 		if w.one(w.often) {
-			t.sleep(w.between(0, w.ttl/2))
+			t.sleep(w.between(0, w.ttl))
 		}
 		whole = true
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -21,7 +22,11 @@ func (w *world) disturb(workers []*thread) {
 	}
 	all := []func(period, []*thread){w.slowLinks, w.slowLinks, w.lostMessages, w.hang, w.restart, w.forget, w.stopProcess, w.stopProcess,
 		w.stopHolder, w.crash, w.jump}
-	for range w.r.IntN(4) {
+	some := w.r.IntN(4)
+	if w.wrong == hopes || w.wrong == extendsOne || w.wrong == countsSilence {
+		some, all = max(some, 1), append(all, slices.Repeat([]func(period, []*thread){w.lostMessages}, len(all))...)
+	}
+	for range some {
 		from := w.now + w.between(0, w.length*3/4)
 		long := max(w.ttl, 60*time.Millisecond)
 		to := from + w.between(5*time.Millisecond, []time.Duration{long / 4, long, 2 * long}[w.r.IntN(3)])

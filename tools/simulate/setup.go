@@ -53,9 +53,19 @@ func (w *world) draw() {
 	w.retry = max(time.Millisecond, w.stay/4)
 	w.length = w.now + time.Duration(10+r.IntN(20))*(w.stay/2+4*time.Millisecond)
 	h.Retry, h.Wait = w.retry, w.between(4*w.stay+20*time.Millisecond, time.Second)
-	w.often = 1 + r.IntN(4)
-	w.touching, w.strict, w.perVisit, w.twice = w.one(4), w.one(2), w.one(2), w.one(2) || w.wrong == releasesTwice || w.wrong == permitsTwice
-	w.counts, w.visits, w.extends = h.Claims.Reentrant && w.one(2), !w.one(8), w.one(2) || w.wrong == hopes || w.wrong == extendsOne || w.wrong == busyOwner
+	w.often, w.late = 1+r.IntN(4), 12
+	w.touching, w.strict, w.perVisit, w.twice = w.one(4), w.one(2), w.one(2), w.one(2)
+	w.counts, w.visits, w.extends = h.Claims.Reentrant && w.one(2), !w.one(8), !h.Claims.Renews && w.ttl > 0 && w.one(2)
+	switch w.wrong { // what brings it about
+	case releasesTwice, permitsTwice:
+		w.twice = true
+	case busyOwner:
+		w.extends = true
+	case hopes, extendsOne, extendRecreates, extendsAnything:
+		w.extends, w.late = !h.Claims.Renews, 3
+	case checkThenDelete, liesOnRelease, heedless:
+		w.late = 3
+	}
 	h.Fenced = h.Claims.Fences && !w.one(3)
 	w.pages, w.processes, w.sites = make([]counted, h.Keys), make([]*process, h.Processes), make([]*site, h.Sites)
 }

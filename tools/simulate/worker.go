@@ -94,8 +94,8 @@ func (t *thread) use(h *hold, q *request) (history.Outcome, history.Reason) {
 func (t *thread) during(h *hold) {
 	w := t.w
 	stay := w.between(0, w.stay)
-	if w.one(12) && w.ttl > 0 {
-		stay += w.between(w.ttl/2, w.ttl*3/2)
+	if w.one(w.late) && w.ttl > 0 {
+		stay += w.between(w.ttl/2, w.ttl*2)
 	}
 	if w.h.Claims.Reentrant {
 		for w.one(2) && t.stamp()+margin < h.until {
@@ -111,7 +111,7 @@ func (t *thread) during(h *hold) {
 			part = min(stay, w.ttl/2)
 		}
 		t.sleep(part)
-		if stay -= part; (stay > 0 || w.one(8)) && w.ttl > 0 && !w.h.Claims.Renews && w.extends && t.stamp() < h.until {
+		if stay -= part; (stay > 0 || w.one(8)) && w.extends && (t.stamp() < h.until || w.one(w.late)) {
 			t.extend(h, w.patience())
 		}
 		if h.lost {

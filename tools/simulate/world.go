@@ -17,6 +17,7 @@ type world struct {
 	kind   *kind
 	wrong  mistake
 	often  int // the mistake is made once in so many times
+	late   int // a holder stays beyond its lease once in so many times
 	now    time.Duration
 	events events
 	count  int // of events, so that those of one moment have an order
