@@ -82,6 +82,7 @@ func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice,
 			s.run(t.Context(), s.schedule, s.ending)
 		}
 		s.close()
+		<-time.After(afterlife) // a library may sleep before it sees that it was closed
 	})
 	return s, errors.Join(err, left)
 }
@@ -178,7 +179,6 @@ func (s *schedule) close() {
 		m.end()
 	}
 	s.w.links.Wait()
-	<-time.After(afterlife) // a library may sleep before it sees that it was closed
 }
 
 // keep takes an operation into the history. Of the dead nothing was heard any more, although their goroutines go on.

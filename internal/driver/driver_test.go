@@ -69,7 +69,7 @@ func TestEveryMisbehaviourEndsAndIsNamed(t *testing.T) {
 	const unanswered = "deadline exceeded"
 	cases := map[string]string{ // how it is named; empty = there is nothing to complain about
 		"right": "", "stubborn": "", "floods-err": "", "ok-after-lost": "",
-		"no-hello": "no greeting within 5s. It must write", "no-flush": "and flush its standard output",
+		"no-hello": "no greeting within 15s. It must write", "no-flush": "and flush its standard output",
 		"other-version": "it speaks protocol 2, this suite speaks protocol 1",
 		"wrong-claim":   `claim "perfect": there is excludes, expires, owned, `,
 		"dies-at-once":  "ended by itself (exit status 7). Its standard error: cannot import redis",
@@ -121,6 +121,16 @@ func driven(t *testing.T, mode string, ends bool) error {
 	close(done)
 	<-watched
 	return err
+}
+
+// TestASlowStartIsAskedAgain: a program that is late once is started once more.
+func TestASlowStartIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	args, env := program(t, "right")
+	const late = `if [ ! -e "$TMPDIR/once" ]; then : > "$TMPDIR/once"; exec sleep 60; fi; exec "$@"`
+	if s, err := Greet(t.Context(), append([]string{"sh", "-c", late, "sh"}, args...), env); err != nil || s.Name != "exec:evil-right@1" {
+		t.Errorf("got %q, %v, want the greeting of the second try", s.Name, err)
+	}
 }
 
 // TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack stops a driver under a call, with everything that it has started, until

@@ -8,7 +8,7 @@ import (
 // A ping goes out every pingEvery. While its answer is awaited the time in which this process runs is measured in steps of
 // beat: if more than stall of the wait is missing there, the machine stood still and the ping says nothing of the program.
 const (
-	pingEvery = 250 * time.Millisecond
+	pingEvery = 50 * time.Millisecond
 	beat      = 10 * time.Millisecond
 	stall     = 100 * time.Millisecond
 )

@@ -22,11 +22,14 @@ import (
 // that makes a missing flush work here would be missing elsewhere.
 var Inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
-// helloTimeout bounds how long a program may take to say hello, openTimeout how long it may take to connect.
-const (
-	helloTimeout = 5 * time.Second
-	openTimeout  = 10 * time.Second
-)
+// helloTimeouts bound how long a program may take to say hello, in each try: a machine may be slow once. openTimeout is how long it may
+// take to connect.
+var helloTimeouts = []time.Duration{5 * time.Second, 15 * time.Second}
+
+const openTimeout = 10 * time.Second
+
+// errMute says that a program did not say hello in time.
+var errMute = errors.New("no greeting")
 
 // Greet starts a program, hears what it says of itself and ends it.
 func Greet(ctx context.Context, args, env []string) (locks.Spec, error) {
@@ -66,8 +69,18 @@ type Options struct {
 	Env      []string      // variables besides those that its spec names
 }
 
-// start starts a program and reads its greeting. What it gets besides its environment is no part of its spec.
+// start starts a program and reads its greeting, once more if there was none in time. What it gets besides its environment is no part of
+// its spec.
 func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *Process, err error) {
+	for _, within := range helloTimeouts {
+		if s, p, err = try(ctx, args, env, besides, within); !errors.Is(err, errMute) {
+			break
+		}
+	}
+	return s, p, err
+}
+
+func try(ctx context.Context, args, env, besides []string, within time.Duration) (s locks.Spec, p *Process, err error) {
 	p = &Process{
 		args: args, patience: patience, calls: map[uint64]*call{}, holds: map[uint64]*hold{}, failures: map[string]int64{},
 		done: make(chan struct{}), ended: make(chan struct{}), read: make(chan struct{}),
@@ -85,8 +98,8 @@ func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *P
 	case <-p.done:
 	case <-ctx.Done():
 		p.fail(ctx.Err())
-	case <-time.After(helloTimeout):
-		p.fail(fmt.Errorf(`no greeting within %s. It must write {"hello":%q,...} and a newline, and flush its standard output`, helloTimeout, greeting))
+	case <-time.After(within):
+		p.fail(fmt.Errorf(`%w within %s. It must write {"hello":%q,...} and a newline, and flush its standard output`, errMute, within, greeting))
 	}
 	if p.failed() {
 		p.Close()
