@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -57,8 +58,10 @@ func TestAMinorityDies(t *testing.T) {
 
 // TestWhatTheServerInMemoryLacks: a lock that needs more is not explored, which is no mistake of the lock's.
 func TestWhatTheServerInMemoryLacks(t *testing.T) {
-	r := run(t, find(t, "wait"), bounded(1))
-	if r.Status != checker.Inconclusive || r.Schedules() != 0 || !strings.HasPrefix(r.Verdict(), "not explored: open wait") {
+	spec := find(t, "lease")
+	spec.Open = func(locks.Env) (locks.Lock, error) { return nil, fmt.Errorf("%w: no modules", locks.ErrServer) }
+	r := run(t, spec, bounded(1))
+	if r.Status != checker.Inconclusive || !r.Excluded || r.Verdict() != "not explored: open lease: the servers cannot run this lock: no modules" {
 		t.Errorf("got %v: %s", r.Status, r.Verdict())
 	}
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"strings"
 
 	"hammerlock/history"
@@ -14,6 +15,9 @@ const mostSaid = 240
 // nothing goes well.
 func (w *worker) answered(kind history.Kind, err error) (history.Outcome, history.Reason) {
 	outcome, reason := locks.Classify(err)
+	if kind == history.Extend && errors.Is(err, errors.ErrUnsupported) {
+		outcome, reason = history.Failed, history.Other // the lock cannot extend, and has done nothing
+	}
 	switch reason {
 	case history.None, history.Busy, history.Lost, history.Fenced, history.Crashed, history.Canceled:
 	default:
