@@ -16,7 +16,7 @@ import (
 // All lists the faults: first of nodes, then of links, of clocks and data, of clients, of agents, and of services.
 var All = []Fault{
 	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, lostGrant,
-	partition, partitionPrimary, cutHolder, reset, dropReply, delay,
+	partition, partitionPrimary, cutHolder, reset, dropReply, delay, lateCommand,
 	clockJump, clockRate, powerLoss, evict, flush, slowServer,
 	cutSubscriptions, refuseWrites, expireSession,
 	stallWorker, crashWorker, stopProcess, killProcess,

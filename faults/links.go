@@ -13,6 +13,7 @@ import (
 const (
 	lostReplies = 100 // enough to hit grants and releases among the many refusals
 	lateBy      = 20 * time.Millisecond
+	lateOneIn   = 12 // visits have some time to go on between
 )
 
 var dropReply = Fault{
@@ -55,5 +56,29 @@ var delay = Fault{
 			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
 			Effect: topologies.Delay, Latency: least, Jitter: spread, Seed: t.Rand.Uint64(),
 		}, fmt.Sprintf("clients are %s to %s away", least, least+spread))
+	},
+}
+
+var lateCommand = Fault{
+	Name: "late-command",
+	Arg:  true,
+	Doc: "one in twelve of the commands that clients send takes longer than a lease to arrive (late-command:100: one in a hundred), as of a " +
+		"client that is stopped before it, also between two commands of its lock",
+	Needs:  Needs{Links: true},
+	Effect: always(hits(history.Links)),
+	breaks: lateHolder,
+	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		oneIn := lateOneIn
+		if t.Arg != "" {
+			var err error
+			if oneIn, err = strconv.Atoi(t.Arg); err != nil || oneIn < 1 {
+				return "", nil, fmt.Errorf("late-command:%s: one in how many, as in late-command:100", t.Arg)
+			}
+		}
+		late := stallLasts.of(t.TTL)
+		return t.link(topologies.Rule{
+			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes}, OneWay: true,
+			Effect: topologies.Delay, Latency: late, OneIn: oneIn, Seed: t.Rand.Uint64(),
+		}, fmt.Sprintf("one in %d commands arrives %s late", oneIn, late))
 	},
 }

@@ -9,12 +9,12 @@ import (
 
 var lostWakeup = Scenario{
 	Name: "lost-wakeup",
-	Doc: "connections of those who wait for a message are closed while the lock is held, and then nobody comes for a while who " +
-		"could wake them: nobody may sleep for longer than a lease",
-	Faults:   []string{"cut-subscriptions@450ms", "cut-subscriptions@600ms"},
+	Doc: "all come at once, connections of those who wait for a message are closed while the lock is held, and then nobody comes for " +
+		"longer than any lock may be idle, who could wake them: nobody may sleep for longer than a lease",
+	Faults:   []string{"cut-subscriptions@2050ms", "cut-subscriptions@2250ms"},
 	Shows:    []string{history.Liveness},
-	Duration: 2800 * time.Millisecond,
+	Duration: 3700 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
-		w.Workers, w.Keys, w.Hold, w.Think, w.Wait = 24, 8, 150*time.Millisecond, 350*time.Millisecond, 5*time.Second
+		w.Workers, w.Keys, w.Hold, w.Think, w.Wait = 64, 8, 100*time.Millisecond, 1800*time.Millisecond, 5*time.Second
 	},
 }

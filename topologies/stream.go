@@ -138,6 +138,7 @@ func (s *stream) drain() {
 // jitter draws the delays of one rule on one path, the same ones for the same seed.
 type jitter struct {
 	latency, most time.Duration
+	oneIn         int
 
 	mu   sync.Mutex
 	rand *rand.Rand
@@ -146,15 +147,18 @@ type jitter struct {
 func newJitter(r Rule, from, to Party) *jitter {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, string(from)+">"+string(to))
-	return &jitter{latency: r.Latency, most: r.Jitter, rand: rand.New(rand.NewPCG(r.Seed, h.Sum64()))}
+	return &jitter{latency: r.Latency, most: r.Jitter, oneIn: r.OneIn, rand: rand.New(rand.NewPCG(r.Seed, h.Sum64()))}
 }
 
 func (j *jitter) draw() time.Duration {
-	if j.most == 0 {
+	if j.most == 0 && j.oneIn < 2 {
 		return j.latency
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.oneIn > 1 && j.rand.IntN(j.oneIn) > 0 {
+		return 0
+	}
 	return j.latency + time.Duration(j.rand.Int64N(int64(j.most)+1))
 }
 

@@ -1,0 +1,217 @@
+package scenarios_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/internal/harness"
+	"hammerlock/locks"
+	"hammerlock/locks/known"
+	"hammerlock/scenarios"
+	"hammerlock/topologies"
+)
+
+// hopeful takes an extension without an answer for one that went well.
+type hopeful struct{ locks.Lock }
+
+func (l hopeful) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	call := time.Now()
+	longer, err := l.Lock.Extend(ctx, lease, ttl)
+	if err == nil || errors.Is(err, locks.ErrLost) {
+		return longer, err
+	}
+	lease.Until = locks.Until(call, ttl)
+	return lease, nil
+}
+
+// anySite lengthens a lease if one of the sites has done so.
+type anySite struct {
+	locks.Lock
+	sites []redis.UniversalClient
+}
+
+var extendOne = redis.NewScript(`if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end return redis.call("PEXPIRE", KEYS[1], ARGV[2])`)
+
+func (l anySite) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	call := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, ttl/8)
+	defer cancel()
+	var done atomic.Int64
+	var all sync.WaitGroup
+	for _, c := range l.sites {
+		all.Go(func() {
+			if n, err := extendOne.Run(ctx, c, []string{lease.Key}, lease.Token, ttl.Milliseconds()).Int64(); err == nil {
+				done.Add(n)
+			}
+		})
+	}
+	if all.Wait(); done.Load() == 0 {
+		return lease, locks.ErrLost
+	}
+	lease.Until = locks.Until(call, ttl)
+	return lease, nil
+}
+
+// pooled has tokens of its process, which its threads take in turn.
+type pooled struct {
+	client redis.UniversalClient
+	pool   *atomic.Int64
+	prefix string
+}
+
+func (l pooled) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease, call := locks.Lease{Key: key, Token: l.prefix + strconv.FormatInt(l.pool.Add(1)%4, 10)}, time.Now()
+	ok, err := l.client.SetNX(ctx, key, lease.Token, ttl).Result()
+	if err == nil && !ok {
+		return lease, locks.ErrBusy
+	}
+	lease.Until = locks.Until(call, ttl)
+	return lease, err
+}
+
+var deleteOne = redis.NewScript(`if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end return redis.call("DEL", KEYS[1])`)
+
+func (l pooled) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
+	return lease, errors.ErrUnsupported
+}
+
+func (l pooled) Release(ctx context.Context, lease locks.Lease) error {
+	n, err := deleteOne.Run(ctx, l.client, []string{lease.Key}, lease.Token).Int64()
+	if err == nil && n == 0 {
+		return locks.ErrLost
+	}
+	return err
+}
+
+func (l pooled) Close() error { return nil }
+
+// twoSteps looks whose lock it is and deletes it, and nobody can stop it between the two but its commands.
+type twoSteps struct {
+	locks.Lock
+	client redis.UniversalClient
+}
+
+func (l twoSteps) Release(ctx context.Context, lease locks.Lease) error {
+	switch token, err := l.client.Get(ctx, lease.Key).Result(); {
+	case errors.Is(err, redis.Nil), err == nil && token != lease.Token:
+		return locks.ErrLost
+	case err != nil:
+		return err
+	}
+	return l.client.Del(ctx, lease.Key).Err()
+}
+
+// deafened listens for the message of a release. When its connection breaks it goes on listening to it.
+type deafened struct {
+	locks.Lock
+	client redis.UniversalClient
+}
+
+func (l deafened) channel(key string) string { return key + ":released" }
+
+func (l deafened) Release(ctx context.Context, lease locks.Lease) error {
+	err := l.Lock.Release(ctx, lease)
+	if err == nil {
+		err = l.client.Publish(ctx, l.channel(lease.Key), "").Err()
+	}
+	return err
+}
+
+func (l deafened) Wait(ctx context.Context, key string) (history.Wake, error) {
+	to := l.client.Subscribe(ctx, l.channel(key))
+	defer func() { _ = to.Close() }()
+	if _, err := to.Receive(ctx); err != nil {
+		return history.AtOnce, err
+	}
+	if left, err := l.client.PTTL(ctx, key).Result(); err != nil || left < 0 {
+		return history.AtOnce, err
+	}
+	if _, err := to.Receive(ctx); err != nil {
+		<-ctx.Done()
+	}
+	return history.Signal, ctx.Err()
+}
+
+// wrong is a lock of the catalogue with one change.
+func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.Lock) locks.Spec {
+	t.Helper()
+	spec, ok := known.Find(name)
+	if !ok {
+		t.Fatalf("no lock %q", name)
+	}
+	open := spec.Open
+	spec.Open = func(e locks.Env) (locks.Lock, error) {
+		l, err := open(e)
+		if err != nil {
+			return nil, err
+		}
+		return change(e, l), nil
+	}
+	return spec
+}
+
+// TestLiveScenariosCatchTheirKind: each of these locks is wrong in a way that one scenario asks about. It fails there, for one of three seeds
+// at least, and not in contention, where nothing breaks.
+func TestLiveScenariosCatchTheirKind(t *testing.T) {
+	pool, prefix := new(atomic.Int64), rand.Text()
+	for name, tt := range map[string]struct {
+		lock     locks.Spec
+		on       string
+		scenario string
+	}{
+		"an extension without an answer counts": {wrong(t, "lease", func(_ locks.Env, l locks.Lock) locks.Lock { return hopeful{l} }), "single", "lost-extensions"},
+		"any site can lengthen a lease":         {wrong(t, "redlock", func(e locks.Env, l locks.Lock) locks.Lock { return anySite{l, e.Sites} }), "redlock", "failing-sites"},
+		"threads share tokens":                  {wrong(t, "lease", func(e locks.Env, _ locks.Lock) locks.Lock { return pooled{e.Sites[0], pool, prefix} }), "single", "late-commands"},
+		"a client stops between two commands":   {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return twoSteps{l, e.Sites[0]} }), "single", "late-commands"},
+		"a waiter has lost its subscription":    {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return deafened{l, e.Sites[0]} }), "single", "lost-wakeup"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := uint64(1); ; seed++ {
+				status, text := verdict(t, tt.lock, tt.on, tt.scenario, seed)
+				t.Logf("seed %d: %s: %s", seed, status, text)
+				if status == checker.Fail {
+					break
+				}
+				if seed == 3 {
+					t.Fatalf("%s does not catch it", tt.scenario)
+				}
+			}
+			if status, text := verdict(t, tt.lock, tt.on, "contention", 1); status == checker.Fail {
+				t.Errorf("it fails where nothing breaks: %s", text)
+			}
+		})
+	}
+}
+
+// verdict runs a scenario.
+func verdict(t *testing.T, lock locks.Spec, on, name string, seed uint64) (checker.Status, string) {
+	t.Helper()
+	topology, _ := topologies.Find(on)
+	scenario, ok := scenarios.Find(name)
+	if !ok {
+		t.Fatalf("no scenario %q", name)
+	}
+	p := harness.Default()
+	p.Verify, p.Warmup, p.Faults = true, 0, []string{"auto"}
+	p.Topologies, p.Locks, p.Scenarios, p.Out, p.Workload.Seed = []topologies.Spec{topology}, []locks.Spec{lock}, []scenarios.Scenario{scenario}, t.TempDir(), seed
+	job, err := p.Check(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job.Command, job.Progress = func(harness.Combination) string { return "" }, func(harness.Event) {}
+	runs, err := job.Run(t.Context(), t.Context())
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	return runs[0].Safety()
+}
