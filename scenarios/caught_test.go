@@ -111,6 +111,42 @@ func (l twoSteps) Release(ctx context.Context, lease locks.Lease) error {
 	return l.client.Del(ctx, lease.Key).Err()
 }
 
+// byPattern deletes all keys that begin with the lock's name, its companions among them.
+type byPattern struct {
+	locks.Lock
+	client redis.UniversalClient
+}
+
+var deleteAll = redis.NewScript(`if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call("DEL", unpack(redis.call("KEYS", KEYS[1] .. "*")))`)
+
+func (l byPattern) Release(ctx context.Context, lease locks.Lease) error {
+	n, err := deleteAll.Run(ctx, l.client, []string{lease.Key}, lease.Token).Int64()
+	if err == nil && n == 0 {
+		return locks.ErrLost
+	}
+	return err
+}
+
+// untagged keeps the time of a grant in a companion key, and takes both in one step.
+type untagged struct {
+	locks.Lock
+	client redis.UniversalClient
+}
+
+var takeBoth = redis.NewScript(`if not redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return 0 end
+redis.call("SET", KEYS[2], "now", "PX", ARGV[2]) return 1`)
+
+func (l untagged) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease, call := locks.Lease{Key: key, Token: rand.Text()}, time.Now()
+	n, err := takeBoth.Run(ctx, l.client, []string{key, key + ":since"}, lease.Token, ttl.Milliseconds()).Int64()
+	if err == nil && n == 0 {
+		return lease, locks.ErrBusy
+	}
+	lease.Until = locks.Until(call, ttl)
+	return lease, err
+}
+
 // deafened listens for the message of a release. When its connection breaks it goes on listening to it.
 type deafened struct {
 	locks.Lock
@@ -160,9 +196,24 @@ func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.L
 	return spec
 }
 
+// TestLiveNamesAreAsPeopleWriteThem: a lock whose companion keys are in other slots of a cluster does not pass there, and one that is
+// right does.
+func TestLiveNamesAreAsPeopleWriteThem(t *testing.T) {
+	lock := wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return untagged{l, e.Sites[0]} })
+	if status, text := verdict(t, lock, "cluster", "many-keys", 1); status == checker.Pass {
+		t.Errorf("keys in several slots: %s", text)
+	} else {
+		t.Logf("%s: %s", status, text)
+	}
+	if status, text := verdict(t, lock, "cluster", "contention", 1); status == checker.Fail {
+		t.Errorf("where names have tags: %s", text)
+	}
+}
+
 // TestLiveScenariosCatchTheirKind: each of these locks is wrong in a way that one scenario asks about. It fails there, for one of three seeds
 // at least, and not in contention, where nothing breaks.
 func TestLiveScenariosCatchTheirKind(t *testing.T) {
+	byName := func(e locks.Env, l locks.Lock) locks.Lock { return byPattern{l, e.Sites[0]} }
 	pool, prefix := new(atomic.Int64), rand.Text()
 	for name, tt := range map[string]struct {
 		lock     locks.Spec
@@ -174,6 +225,7 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 		"threads share tokens":                  {wrong(t, "lease", func(e locks.Env, _ locks.Lock) locks.Lock { return pooled{e.Sites[0], pool, prefix} }), "single", "late-commands"},
 		"a client stops between two commands":   {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return twoSteps{l, e.Sites[0]} }), "single", "late-commands"},
 		"a waiter has lost its subscription":    {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return deafened{l, e.Sites[0]} }), "single", "lost-wakeup"},
+		"a release deletes by pattern":          {wrong(t, "lease", byName), "single", "late-release"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := uint64(1); ; seed++ {

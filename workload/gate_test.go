@@ -104,7 +104,7 @@ func TestAPlaceThatStaysEmptyIsAnError(t *testing.T) {
 				clock := history.NewClock(0)
 				crew := Workers{
 					Shape: Shape{Workers: 1, Keys: 1, Wait: time.Minute, TTL: time.Minute, End: time.Minute, First: 6},
-					Clock: clock, Counter: newMemoryCounter(), Pages: Pages("", 1), Gate: NewGate(), Reopen: reopen,
+					Clock: clock, Counter: newMemoryCounter(), Pages: Pages("", 1, false), Gate: NewGate(), Reopen: reopen,
 					Lanes: []*history.Lane{history.NewLane(clock, 0, 6, 64, nil)}, Locks: []locks.Lock{s},
 				}
 				go func() {

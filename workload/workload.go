@@ -43,6 +43,7 @@ var AllPopularities = []Popularity{Even, Zipf}
 type Shape struct {
 	Workers    int
 	Keys       int
+	Bare       bool // the names of locks are as people write them: see Pages
 	Popularity Popularity
 	TTL        time.Duration // of each lease
 	Hold       time.Duration // between load and store
@@ -106,12 +107,16 @@ type Page struct {
 	Views string // the counter's key
 }
 
-// Pages names the pages of a run under a prefix. The braces keep a page's keys in one slot of a cluster.
-func Pages(prefix string, n int) []Page {
+// Pages names the pages of a run under a prefix. The braces keep a page's keys in one slot of a cluster, and no name begins with
+// another. Bare names of locks have neither: page-1 begins page-10.
+func Pages(prefix string, n int, bare bool) []Page {
 	pages := make([]Page, n)
 	for i := range pages {
-		tag := "{page-" + strconv.Itoa(i) + "}"
-		pages[i] = Page{Lock: prefix + "lock:" + tag, Views: prefix + "views:" + tag}
+		name := "page-" + strconv.Itoa(i)
+		pages[i] = Page{Lock: prefix + "lock:{" + name + "}", Views: prefix + "views:{" + name + "}"}
+		if bare {
+			pages[i].Lock = prefix + "lock:" + name
+		}
 	}
 	return pages
 }

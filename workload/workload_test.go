@@ -39,7 +39,7 @@ func runWith(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop co
 	}
 	wake := make(chan struct{}, 1)
 	clock := history.NewClock(0)
-	crew := Workers{Shape: plan, Judged: true, Clock: clock, Counter: newMemoryCounter(), Pages: Pages("test:", plan.Keys)}
+	crew := Workers{Shape: plan, Judged: true, Clock: clock, Counter: newMemoryCounter(), Pages: Pages("test:", plan.Keys, false)}
 	change(&crew)
 	for i := range plan.Workers {
 		crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 1<<12, wake))
@@ -101,7 +101,7 @@ func TestALockedCounterCountsEveryVisit(t *testing.T) {
 			t.Errorf("%d of %d visits were counted", done, due.Begun)
 		}
 		var views int64
-		for _, p := range Pages("test:", plan.Keys) {
+		for _, p := range Pages("test:", plan.Keys, false) {
 			c, err := counter.Load(t.Context(), p.Views)
 			if err != nil {
 				t.Fatal(err)
@@ -119,7 +119,7 @@ func TestWithoutALockPageViewsAreLost(t *testing.T) {
 		plan := Shape{Workers: 8, Keys: 1, End: 100 * time.Millisecond, Hold: time.Millisecond}
 		_, ops, counter := run(t, plan, catalogued(t, "none"), t.Context())
 		done := count(ops, history.End, history.OK)
-		c, err := counter.Load(t.Context(), Pages("test:", 1)[0].Views)
+		c, err := counter.Load(t.Context(), Pages("test:", 1, false)[0].Views)
 		if err != nil || c.Views >= done {
 			t.Errorf("%d page views of %d visits, %v", c.Views, done, err)
 		}
@@ -137,7 +137,7 @@ func TestEveryStoreNamesItsWriterAndWhatItSaw(t *testing.T) {
 				stores[op.ID] = op
 			}
 		}
-		last, err := counter.Load(t.Context(), Pages("test:", 1)[0].Views)
+		last, err := counter.Load(t.Context(), Pages("test:", 1, false)[0].Views)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -470,7 +470,7 @@ func TestAbortGivesLocksBack(t *testing.T) {
 		s := &scripted{acquire: func(int) error { return nil }}
 		plan := Shape{Workers: 2, Keys: 1, Hold: time.Hour, End: time.Hour, Wait: time.Hour, TTL: time.Hour}
 		clock := history.NewClock(0)
-		crew := Workers{Shape: plan, Clock: clock, Counter: newMemoryCounter(), Pages: Pages("", 1)}
+		crew := Workers{Shape: plan, Clock: clock, Counter: newMemoryCounter(), Pages: Pages("", 1, false)}
 		for i := range plan.Workers {
 			crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 64, nil))
 			crew.Locks = append(crew.Locks, s)

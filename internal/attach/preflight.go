@@ -68,7 +68,7 @@ type preflight struct {
 
 // page is one that no visit of a run has, and no other lock.
 func (p *preflight) page(of string) workload.Page {
-	return workload.Pages(p.topology.Prefix()+"preflight:"+of, 1)[0]
+	return workload.Pages(p.topology.Prefix()+"preflight:"+of, 1, false)[0]
 }
 
 // lock tries a lock, on another page each time.

@@ -137,7 +137,7 @@ func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, er
 		}
 	}
 	t.crew = workload.Workers{
-		Shape: o.Shape, Counter: counter, Counting: o.Lock.Counting, Pages: workload.Pages(o.Prefix, o.Shape.Keys), Reopen: t.reopen,
+		Shape: o.Shape, Counter: counter, Counting: o.Lock.Counting, Pages: workload.Pages(o.Prefix, o.Shape.Keys, o.Shape.Bare), Reopen: t.reopen,
 		Claims: o.Lock.Claims, Judged: o.Judged, Secrets: secrets,
 	}
 	if counter == nil {

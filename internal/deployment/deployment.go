@@ -51,7 +51,7 @@ func (s Spec) Up(ctx context.Context) (*Deployment, error) {
 
 // on brings up what a run needs besides its topology. After an error nothing is left, the topology neither.
 func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, err error) {
-	d := &Deployment{Topology: t, spec: s, Pages: workload.Pages(t.Prefix(), s.Orders.Shape.Keys)}
+	d := &Deployment{Topology: t, spec: s, Pages: workload.Pages(t.Prefix(), s.Orders.Shape.Keys, s.Orders.Shape.Bare)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())

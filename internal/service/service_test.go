@@ -16,7 +16,7 @@ import (
 	"hammerlock/workload"
 )
 
-var pages = workload.Pages("", 2)
+var pages = workload.Pages("", 2, false)
 
 // opened is a service at a server whose visits do as they are told; the count begins with 10.
 func opened(t *testing.T, visit http.HandlerFunc, change func(*Spec)) (*Service, *httptest.Server) {
