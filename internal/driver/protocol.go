@@ -78,6 +78,7 @@ type message struct {
 	Claims   []string `json:"claims"`
 	On       []string `json:"topologies"`
 	Keys     string   `json:"keys"`
+	Lingers  float64  `json:"lingers_ms"`
 
 	ID    *uint64  `json:"id"`
 	OK    bool     `json:"ok"`
@@ -206,6 +207,11 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 	p.Certain, s.Waits = slices.Contains(m.Claims, certainBusy), slices.Contains(m.Claims, waits)
 	wrong = append(wrong, strange("claim", m.Claims, append(good, certainBusy, waits))...)
 	s.Outlives = s.Claims.Renews
+	if !(m.Lingers >= 0 && m.Lingers <= float64(maxValid/time.Millisecond)) {
+		wrong = append(wrong, fmt.Sprintf("lingers_ms %g: a duration in milliseconds, 0 or more and at most a year", m.Lingers))
+	} else if m.Lingers > 0 {
+		s.Linger = func(time.Duration) time.Duration { return time.Duration(m.Lingers * float64(time.Millisecond)) }
+	}
 	p.Keys = cmp.Or(p.Keys, locks.KeyPattern)
 	if !strings.Contains(p.Keys, locks.KeyPattern) {
 		wrong = append(wrong, fmt.Sprintf("keys %q: it must contain %s", p.Keys, locks.KeyPattern))

@@ -1,0 +1,26 @@
+package driver
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestALeaseThatLingers: a program says for how much longer than was asked for its servers keep a lease.
+func TestALeaseThatLingers(t *testing.T) {
+	hello := `{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1","claims":["excludes","expires"]`
+	for says, want := range map[string]time.Duration{"": 0, `,"lingers_ms":999`: 999 * time.Millisecond, `,"lingers_ms":0`: 0} {
+		m, err := read([]byte(hello + says + "}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := m.spec([]string{"x"}, nil)
+		if err != nil || (s.Linger != nil) != (want > 0) || want > 0 && s.Linger(time.Second) != want {
+			t.Errorf("%q: got %+v, %v, want %v", says, s.Program, err, want)
+		}
+	}
+	m, _ := read([]byte(hello + `,"lingers_ms":-1}`))
+	if _, err := m.spec([]string{"x"}, nil); err == nil || !strings.Contains(err.Error(), "lingers_ms -1") {
+		t.Errorf("got %v, want that no lease lingers for less than nothing", err)
+	}
+}
