@@ -3,20 +3,22 @@ package checker
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"hammerlock/history"
 )
 
-// TestALateReleaseIsNotBlamedForWhatAServerForgot: a release whose answer comes after its lease has ended nobody's hold that was
-// extended after that. What a server forgets later is the server's doing.
+// TestALateReleaseIsNotBlamedForWhatAServerForgot: a release that was called when its lease was over has ended nobody's hold that was
+// extended after that, and one that was called in time was in time, whenever it was answered. What a server forgets later is its doing.
 func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 	for _, tt := range []struct {
+		called   time.Duration
 		extended bool
 		cause    string
-	}{{true, "service-loss"}, {false, "foreign-release"}} {
+	}{{400, true, "service-loss"}, {400, false, "foreign-release"}, {100, false, "service-loss"}} {
 		s := newScript()
 		s.Sites = 1
-		s.release(s.acquire(1, 0, 1, 300), 100, 700)
+		s.release(s.acquire(1, 0, 1, 300), tt.called, 700)
 		b := s.acquire(2, 650, 651, 300)
 		if tt.extended {
 			s.extend(b, 720, 721, 300)
@@ -24,7 +26,7 @@ func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 		s.fault(serverDies, 800, 801)
 		s.release(s.acquire(1, 810, 811, 300), 900, 901)
 		if v := Exclusion.Check(s.prepare(t)); v.Status != Fail || v.Cause != tt.cause {
-			t.Errorf("extended %t: got %s %q: %s, want %s", tt.extended, v.Status, v.Cause, v.Summary, tt.cause)
+			t.Errorf("called at %d, extended %t: got %s %q: %s, want %s", tt.called, tt.extended, v.Status, v.Cause, v.Summary, tt.cause)
 		}
 	}
 }

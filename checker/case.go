@@ -30,6 +30,7 @@ type Case struct {
 	ofKey     map[int32]*reaching // the same, of a key; made when it is asked for
 	counter   reaching            // when the counter's server may have forgotten something by itself
 	sights    map[int32][]*history.Op
+	freed     map[int32]*freeing
 	unheardOf []period // calls that did not reach a server, or had no answer; nil = not looked for yet
 	pauses    []pauses // by process
 	unasked   []pauses // those that no fault asked for

@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	"hammerlock/history"
 	"hammerlock/internal/human"
@@ -27,13 +28,16 @@ type finding struct {
 	pair  pair    // the earlier hold and the one it collides with; -1 if there is none
 	op    int32   // into Ops: further evidence; -1 if there is none
 	why   *window // what explains it; nil = nothing does
+
+	follows bool // it follows from an earlier one, which is the incident
 }
 
 // findings are what the exclusion checker found.
 type findings struct {
 	blames[finding]
-	losses []pair // the first few grants that the servers cannot have given
-	misses map[string]int64
+	incidents map[string]int64 // by cause: those that do not follow from an earlier one
+	losses    []pair           // the first few grants that the servers cannot have given
+	misses    map[string]int64
 }
 
 const keptLosses = 8 // witnesses that porcupine is asked about
@@ -41,7 +45,7 @@ const keptLosses = 8 // witnesses that porcupine is asked about
 // examine finds all violations of exclusion. Several checkers use the result.
 func (c *Case) examine() *findings {
 	c.once.Do(func() {
-		x := &examiner{c: c, sweeper: newSweeper(c), findings: findings{misses: map[string]int64{}}}
+		x := &examiner{c: c, sweeper: newSweeper(c), findings: findings{misses: map[string]int64{}, incidents: map[string]int64{}}}
 		for _, holds := range c.byKey {
 			x.key(holds)
 		}
@@ -67,7 +71,7 @@ func checkExclusion(c *Case) Verdict {
 	if short > 0 {
 		v.Misses["too short"] = short
 	}
-	worst := f.into(&v, severity)
+	worst := f.into(&v, f.gravest())
 	switch {
 	case v.Status == Fail:
 		tell(c, &v, worst)
@@ -94,6 +98,14 @@ func checkExclusion(c *Case) Verdict {
 	return v
 }
 
+// gravest orders the causes. That two were granted the lock at once is the last thing to say where as many grants have a reason.
+func (f *findings) gravest() []string {
+	if f.incidents["foreign-release"] < f.incidents["double-grant"] {
+		return severity
+	}
+	return append([]string{"foreign-release", "double-grant"}, severity[2:]...)
+}
+
 // none says that nothing was found among n, with the 95 % upper bound of the rate: 3/n (the rule of three).
 func none(what string, n int64, of string) string {
 	return fmt.Sprintf("0 %s in %s %s: %s", what, human.Count(n), of, atMost(n))
@@ -105,12 +117,14 @@ type examiner struct {
 	c       *Case
 	sweeper *sweeper
 	blamed  map[int32]bool
+	back    int32             // of a semaphore: the last hold that is known to have given a permit back that had come back by itself
+	looked  time.Duration     // ... and up to when it was looked for one
 	broke   map[int32]finding // by hold: the last broken guarantee that it was part of
 }
 
 // key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.
 func (x *examiner) key(holds []int32) {
-	x.blamed, x.broke = map[int32]bool{}, map[int32]finding{}
+	x.blamed, x.broke, x.back, x.looked = map[int32]bool{}, map[int32]finding{}, -1, 0
 	s := x.sweeper
 	if x.c.Claims.Permits > 0 {
 		x.semaphore(holds)
@@ -159,16 +173,31 @@ func (x *examiner) pairs(holds []int32) {
 // stands still its goroutines are late before and after, too.
 func (x *examiner) late(p pair) finding {
 	h := &x.c.holds[p.first]
-	return finding{"overrun", p, h.Uses[1], x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2)}
+	return finding{"overrun", p, h.Uses[1], x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false}
 }
 
-// add counts a violation. What is explained by something that nobody planned is none of the lock's.
+// add counts a violation. What is explained by something that nobody planned is none of the lock's. The witness is the earliest incident.
 func (x *examiner) add(f finding) {
-	why := f.why
-	if why != nil && why.fault {
-		why = nil
+	if !x.blame(f.cause, f, unplanned(f.why)) {
+		return
 	}
-	x.blame(f.cause, f, why)
+	if !f.follows {
+		x.incidents[f.cause]++
+	}
+	if x.at(f) < x.at(x.first[f.cause]) {
+		x.first[f.cause] = f
+	}
+}
+
+// at is when a violation began; what follows from another comes after all others.
+func (x *examiner) at(f finding) time.Duration {
+	switch {
+	case f.follows:
+		return history.Forever
+	case f.pair.second < 0:
+		return x.c.Ops[f.op].Return
+	}
+	return x.c.holds[f.pair.second].Return
 }
 
 // loss is a grant that the servers cannot have given while they kept their promises.
@@ -188,7 +217,7 @@ func (x *examiner) collision(p pair) {
 	s := x.sweeper
 	over := s.assured(i)
 	if op := x.reacquired(i, j); op >= 0 {
-		x.add(finding{"silent-reacquire", p, op, nil})
+		x.add(finding{"silent-reacquire", p, op, nil, false})
 		return
 	}
 	if plus(j.Return, x.c.slack(i.Process, j.Process)) < over {
@@ -205,7 +234,7 @@ func (x *examiner) collision(p pair) {
 		return
 	}
 	if i.Until > over {
-		x.add(finding{"over-claim", p, -1, x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over)})
+		x.add(finding{"over-claim", p, -1, x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over), false})
 		return
 	}
 	x.add(x.broken(p))
@@ -225,9 +254,9 @@ func (x *examiner) unrenewed(p pair) finding {
 	i := &x.c.holds[p.first]
 	since, over := i.proof(x.c).Return, x.sweeper.assured(i)
 	if w := x.c.stopped(i.Process, since, over, Margin(i.TTL)); w != nil {
-		return finding{"overrun", p, -1, w}
+		return finding{"overrun", p, -1, w, false}
 	}
-	return finding{"renewal-failure", p, -1, x.c.late(i.Process, since, over, over, Margin(i.TTL))}
+	return finding{"renewal-failure", p, -1, x.c.late(i.Process, since, over, over, Margin(i.TTL)), false}
 }
 
 // reacquired finds an extension of i that succeeded although its lease had ended, or the server had lost it, and j had
@@ -270,7 +299,7 @@ func (x *examiner) phantoms() {
 			continue
 		}
 		if a := x.c.op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
-			x.add(finding{"phantom", pair{x.c.index.at(a.ID), -1}, n, nil})
+			x.add(finding{"phantom", pair{x.c.index.at(a.ID), -1}, n, nil, false})
 		}
 	}
 	if len(seen) == 0 {
@@ -287,7 +316,7 @@ func (x *examiner) phantoms() {
 		case op.Reason == history.Quorum:
 			x.misses["minority"]++ // a minority of the sites granted it and could not be asked to release it
 		default:
-			x.add(finding{"phantom", pair{int32(i), -1}, n, nil})
+			x.add(finding{"phantom", pair{int32(i), -1}, n, nil, false})
 		}
 	}
 }

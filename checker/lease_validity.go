@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"hammerlock/history"
@@ -51,7 +50,7 @@ func checkLeaseValidity(c *Case) Verdict {
 	switch {
 	case v.Status == Fail:
 		v.Evidence, v.Story = worst.evidence, worst.story
-		v.Summary = fmt.Sprintf("%s of %s wrong, the worst by %s", human.Count(v.Violations), human.Quantity(v.Exposed, "lease"), v.Cause)
+		v.Summary = fmt.Sprintf("%s of %s wrong, the worst by %s", human.Count(v.Violations), human.Quantity(max(v.Exposed, v.Violations), "lease"), v.Cause)
 	case l.excused > 0:
 		v.Summary = l.excuseText("leases that were not renewed")
 	case v.Exposed == 0:
@@ -174,8 +173,8 @@ func (l *leases) loss(h *hold) {
 			return
 		}
 		begin := h.proof(l.c).Call
-		before := sort.Search(len(l.c.holds), func(n int) bool { return l.c.holds[n].Call >= at })
-		if op := l.foreign(h, int32(before)-1, at); op >= 0 {
+		if k := l.foreign(h, at); k >= 0 {
+			op := l.c.holds[k].Release
 			l.fail("foreign-release", fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own lease was over",
 				who(h.Worker), clock(at), h.name(), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
 			return

@@ -92,7 +92,6 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 		return
 	}
 	x.blamed[n] = true
-	others = others[:min(len(others), foreignReach)]
 	far := slices.MaxFunc(others, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
 	f := x.reason(pair{far.hold, n})
 	if f.cause == "double-grant" {
@@ -103,7 +102,7 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	for _, o := range others {
 		if h := &x.c.holds[o.hold]; f.cause == "double-grant" {
 			if w := x.c.forgot(h, x.c.holds[n].Return); w != nil {
-				f = finding{"service-loss", pair{o.hold, n}, w.op, w}
+				f = finding{"service-loss", pair{o.hold, n}, w.op, w, false}
 			}
 		}
 	}
@@ -114,14 +113,18 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 // by itself, and there has been one too many since.
 func (x *examiner) givenBack(n int32) int32 {
 	j := &x.c.holds[n]
-	for _, k := range slices.Backward(x.c.upTo(n-1, j.Key)) {
-		if h := &x.c.holds[k]; h.Release >= 0 {
-			if op := &x.c.Ops[h.Release]; op.Outcome == history.OK && op.Call < j.Return && x.sweeper.assured(h) < op.Return {
-				return h.Release
-			}
-		}
+	k := x.c.freeings(j.Key).between(x.looked, j.Return, func(k int32) bool {
+		h := &x.c.holds[k]
+		op := &x.c.Ops[h.Release]
+		return op.Outcome == history.OK && x.sweeper.assured(h) < op.Return
+	})
+	if x.looked = max(x.looked, j.Call); k >= 0 {
+		x.back = k
 	}
-	return -1
+	if x.back < 0 || x.c.Ops[x.c.holds[x.back].Release].Call >= j.Return {
+		return -1
+	}
+	return x.c.holds[x.back].Release
 }
 
 // overbelieved blames, of the holders of too many permits that the servers may have granted, the one whose lease was over first.
@@ -130,7 +133,7 @@ func (x *examiner) overbelieved(n int32, others []timed) {
 		return
 	}
 	x.blamed[n] = true
-	first := slices.MinFunc(others[:min(len(others), foreignReach)], func(a, b timed) int {
+	first := slices.MinFunc(others, func(a, b timed) int {
 		return cmp.Compare(x.sweeper.assured(&x.c.holds[a.hold]), x.sweeper.assured(&x.c.holds[b.hold]))
 	})
 	x.collision(pair{first.hold, n})

@@ -22,7 +22,11 @@ func tell(c *Case, v *Verdict, f finding) {
 	if n := c.Claims.Permits; n > 0 {
 		what = fmt.Sprintf("more than %d permits were held at once", n)
 	}
-	v.Summary = fmt.Sprintf("%s, %s in %s; %s and %s at %s: %s", what, human.Quantity(v.Violations, "time"), human.Quantity(max(v.Exposed, v.Violations), "hold"), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
+	times := human.Quantity(v.Violations, "time")
+	if n := c.examine().incidents[f.cause]; n > 0 && n < v.Causes[f.cause] {
+		times = fmt.Sprintf("%s after %s", times, human.Quantity(n, "incident"))
+	}
+	v.Summary = fmt.Sprintf("%s, %s in %s; %s and %s at %s: %s", what, times, human.Quantity(max(v.Exposed, v.Violations), "hold"), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
 	v.Evidence = append(v.Evidence, *c.op(i.ID), *c.op(j.ID))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
 	if n := lastProof(c, i, history.Forever); n >= 0 && f.cause != "silent-reacquire" {
@@ -91,7 +95,7 @@ func tellPhantom(c *Case, v *Verdict, f finding) {
 	v.Summary = fmt.Sprintf("reported as refused although the token was in the servers: %s: phantom",
 		human.Quantity(v.Causes["phantom"], "acquire"))
 	v.Evidence = []history.Op{a, b}
-	v.Story = []string{fmt.Sprintf("%s was told at %s that token %04x was refused (%v)", who(a.Worker), clock(a.Return), a.Token>>48, a.Reason)}
+	v.Story = []string{fmt.Sprintf("%s was told at %s that token %s was refused (%v)", who(a.Worker), clock(a.Return), short(a.Token), a.Reason)}
 	switch b.Kind {
 	case history.Sight:
 		v.Story = append(v.Story, fmt.Sprintf("at %s that token was seen on node %d, to expire at %s", clock(b.Call), b.Value, clock(b.Until)))
@@ -152,7 +156,10 @@ func consequence(c *Case, r *ruler, f finding) []string {
 	case "service-loss":
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}
 	case "double-grant":
-		return []string{"no lease was over and no fault of a server explains it: the acquire is not atomic"}
+		if i.Call < j.Return && j.Call < i.Return {
+			return []string{"both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic"}
+		}
+		return []string{"cause not shown: two grants at once, no expiry, no release and no fault in between"}
 	case "over-claim":
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",
 			who(i.Worker), clock(i.trusted()), longer(i.trusted(), r.assured(i)))}

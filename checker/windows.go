@@ -172,5 +172,10 @@ func (h *hold) name() string {
 	if h.Token == 0 {
 		return "hold " + h.ID.String()
 	}
-	return fmt.Sprintf("token %04x", h.Token>>48)
+	return "token " + short(h.Token)
+}
+
+// short is a token in a few digits. All of its bits count: the hashes of similar texts differ in few.
+func short(token uint64) string {
+	return fmt.Sprintf("%04x", uint16(token^token>>16^token>>32^token>>48))
 }
