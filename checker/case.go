@@ -25,6 +25,7 @@ type Case struct {
 	windows   []window            // what was at work that no lock answers for
 	servers   []*window           // those of them that are no pauses
 	planned   reaching            // faults that can make servers forget
+	roles     []*window           // changes of roles that belong to one
 	forgetful []*window           // servers that may have forgotten something by themselves
 	whole     reaching            // the same
 	ofKey     map[int32]*reaching // the same, of a key; made when it is asked for

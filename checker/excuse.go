@@ -20,13 +20,13 @@ import (
 // forgot finds what may have made the servers give up a hold by a moment, within its lease.
 func (c *Case) forgot(h *hold, by time.Duration) *window {
 	r := ruler{c: c}
-	return c.forgotten(h.Key, h.Call, min(by, r.latest(h)), c.longest(h.TTL))
+	return c.forgotten(h.Key, h.Call, min(by, r.latest(h)))
 }
 
 // forgotten finds what may have made the servers forget, by a moment, what they did for a key since another. What was planned
-// is felt for longer, for all that it does was asked for.
-func (c *Case) forgotten(key int32, since, by, felt time.Duration) *window {
-	if w := c.planned.find(minus(since, felt), by); w != nil {
+// comes first.
+func (c *Case) forgotten(key int32, since, by time.Duration) *window {
+	if w := c.planned.find(since, by); w != nil {
 		return w
 	}
 	return c.losses(key).find(since, by)
@@ -35,7 +35,7 @@ func (c *Case) forgotten(key int32, since, by, felt time.Duration) *window {
 // accident is what nobody had planned and that may have made the servers forget, between two moments, what they did for a key; nil
 // if a fault can have done so, too.
 func (c *Case) accident(key int32, since, by time.Duration) *window {
-	return unplanned(c.forgotten(key, since, by, c.lease))
+	return unplanned(c.forgotten(key, since, by))
 }
 
 // unplanned is a window that no fault asked for, or nil.
@@ -101,7 +101,7 @@ func (r *reaching) find(since, by time.Duration) *window {
 // findLosses sorts out the windows in which servers may forget: of the plan; of the lock's servers; of the counter's, which may be any
 // where nobody says how many nodes the lock has.
 func (c *Case) findLosses() {
-	var plan, counter []*window
+	plan, counter := c.roles, []*window(nil)
 	for i := range c.windows {
 		w := &c.windows[i]
 		kind := c.Ops[w.op].Kind

@@ -117,6 +117,11 @@ func (c *Case) uncounted() {
 			return c.Ops[k].Outcome == history.Failed && c.Ops[k].Reason != history.Lost
 		})
 		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+		for _, k := range list[:max(len(list)-1, 0)] {
+			if c.Ops[k].Outcome == history.Unknown {
+				doubtful++ // so may a release
+			}
+		}
 		entries = min(entries, len(list))
 		if lost := slices.IndexFunc(list, func(k int32) bool { return c.Ops[k].Outcome == history.Failed }); lost >= 0 {
 			entries = min(entries, lost) // it is all gone
@@ -221,6 +226,7 @@ func (c *Case) assign(h *hold, i int32) {
 func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if h.Release >= 0 {
 		op := &c.Ops[h.Release]
+		h.doubtful = h.doubtful || len(h.Reenters) > 0 && op.Outcome == history.Unknown
 		h.releaseCall, h.releaseReturn, h.ending = op.Call, op.Return, maybe
 		if op.Outcome == history.OK && c.Claims.Owned && !h.doubtful {
 			h.ending = returned

@@ -114,7 +114,7 @@ func (l *livenessCheck) left(found *history.Op, calls []*history.Op) bool {
 			return true
 		}
 	}
-	return l.forgotten(found.Key, last, found.Call, 0) != nil
+	return l.forgotten(found.Key, last, found.Call) != nil
 }
 
 // patientCall is the shortest time after which a library gives up to wait for a site: what it asked for may then come about

@@ -76,8 +76,7 @@ var mutants = map[string]mutant{
 		[]string{"} else if o.refused > 0 {\n		try :=", "} else if false {\n		try :="}},
 
 	"reentrancy: what had no answer took effect": {"reentrancy.go", "TestReentrancyAgainstEveryChoice",
-		[]string{"		n.most++\n", "		n.most++\n		n.least++\n",
-			"	default:\n		n.least = max(n.least-1, 0)\n", "	default:\n		n.least, n.most = max(n.least-1, 0), max(n.most-1, 0)\n"}},
+		[]string{"return depth{d.holds, d.ins + 1, d.outs}, true", "return depth{d.holds + 1, d.ins, d.outs}, true"}},
 	"reentrancy: a lease never ends": {"reentrancy.go", "TestReentrancyAgainstEveryChoice",
 		[]string{"n.over = op.Return > plus(n.proof, r.least(n.ttl))", "n.over = false"}},
 

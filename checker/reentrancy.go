@@ -2,6 +2,9 @@ package checker
 
 import (
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -19,14 +22,57 @@ var reentrancy = Checker{
 // reentryCauses are the causes, the worst first.
 var reentryCauses = []string{"count", "token-changed", "self-refusal"}
 
-// nested is the count of a hold: it lies between two bounds, which diverge with every unknown outcome.
+// nested is what may be true of a hold: how often it is entered, and how many calls without an answer may yet have their effect.
 type nested struct {
-	least, most int64
-	proof       time.Duration // the call of the last grant or extension that was acknowledged
-	ttl         time.Duration
-	over        bool // the owner was answered so, or it may have expired: nothing more is claimed
-	inner       bool
-	counted     bool // the lock tells how many holds there are
+	states  []depth       // nil = entered once
+	proof   time.Duration // the call of the last grant or extension that was acknowledged
+	ttl     time.Duration
+	over    bool // the owner was answered so, or it may have expired: nothing more is claimed
+	inner   bool
+	counted bool // the lock tells how many holds there are
+}
+
+type depth struct{ holds, ins, outs int32 }
+
+// mostStates is how many a hold may have until nothing more is claimed of it.
+const mostStates = 256
+
+// move goes from every state that may be true, when any of the calls without an answer may have had its effect, to the next one. It is
+// false, and nothing is changed, if there is none.
+func (n *nested) move(next func(depth) (depth, bool)) bool {
+	before, after := n.possible(), map[depth]bool{}
+	for _, d := range before {
+		if to, ok := next(d); ok {
+			after[to] = true
+		}
+	}
+	if len(after) == 0 {
+		return false
+	}
+	n.states = slices.Collect(maps.Keys(after))
+	n.over = n.over || len(after) > mostStates
+	return true
+}
+
+// possible lists the states that may be true now.
+func (n *nested) possible() []depth {
+	list := slices.Clone(n.states)
+	if list == nil {
+		list = []depth{{holds: 1}}
+	}
+	known := map[depth]bool{}
+	for _, d := range list {
+		known[d] = true
+	}
+	for i := 0; i < len(list); i++ {
+		d := list[i]
+		for _, to := range [2]depth{{d.holds + 1, d.ins - 1, d.outs}, {max(d.holds-1, 0), d.ins, d.outs - 1}} {
+			if to.ins >= 0 && to.outs >= 0 && !known[to] {
+				known[to], list = true, append(list, to)
+			}
+		}
+	}
+	return list
 }
 
 type reentries struct {
@@ -72,8 +118,10 @@ func judgeReentrancy(c *Case) Verdict {
 func (r *reentries) step(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
 	if op.ID == h.ID {
-		*n = nested{least: 1, most: 1, proof: op.Call, ttl: op.TTL, over: op.Outcome != history.OK, counted: op.Value != 0}
-		r.told(n, h, i)
+		*n = nested{proof: op.Call, ttl: op.TTL, over: op.Outcome != history.OK, counted: op.Value != 0}
+		if said := op.Value; said > 1 && !n.over {
+			r.wrong("count", n, h, i)
+		}
 		return
 	}
 	if !n.over {
@@ -103,70 +151,71 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 	}
 	switch op.Outcome {
 	case history.OK:
-		free := n.least == 0 // an unknown release may have ended the hold: this one may be new
-		n.least, n.most = n.least+1, n.most+1
+		free := slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds == 0 }) // this one may be new
 		if op.TTL > 0 {
 			n.proof, n.ttl = op.Call, op.TTL
 		}
 		if !free && (op.Fence != 0 && h.Fence != 0 && op.Fence != h.Fence || op.Token != 0 && h.Token != 0 && op.Token != h.Token) {
-			r.wrong("token-changed", h, i)
+			r.wrong("token-changed", n, h, i)
 		}
-		r.told(n, h, i)
+		r.told(n, h, i, 1)
 	case history.Failed:
 		n.over = op.Reason == history.Lost
-		gone := r.forgot(h, op.Return)
-		if op.Reason == history.Busy || n.over && n.least > 0 && (gone == nil || !gone.fault) {
-			r.wrong("self-refusal", h, i)
+		if op.Reason == history.Busy || n.over && r.held(n, h, op) {
+			r.wrong("self-refusal", n, h, i)
 		}
 	default:
-		n.most++
+		n.move(func(d depth) (depth, bool) { return depth{d.holds, d.ins + 1, d.outs}, true })
 	}
+}
+
+// held tells whether the owner certainly had the hold when it was told that it is lost, and no fault explains that.
+func (r *reentries) held(n *nested, h *hold, op *history.Op) bool {
+	gone := r.forgot(h, op.Return)
+	return (gone == nil || !gone.fault) && !slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds == 0 })
 }
 
 func (r *reentries) leave(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
 	switch op.Outcome {
 	case history.OK:
-		n.least, n.most = max(n.least-1, 0), n.most-1
-		if !n.counted {
-			if n.most < 0 {
-				r.wrong("count", h, i)
-			}
-			n.over = n.most <= 0
-			return
-		}
-		if op.Value == 0 {
-			if n.least > 0 || n.most < 0 {
-				r.wrong("count", h, i)
-			}
-			n.over = true
-			return
-		}
-		r.told(n, h, i)
+		r.told(n, h, i, -1)
+		n.over = n.over || n.counted && op.Value == 0 || !slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds > 0 })
 	case history.Failed:
+		if op.Reason == history.Lost && n.inner && r.held(n, h, op) {
+			r.wrong("self-refusal", n, h, i)
+		}
 		if n.over = op.Reason == history.Lost; n.counted { // who says how many are to be left leaves a nested hold with the next one
-			n.least = max(n.least-1, 1)
+			n.move(func(d depth) (depth, bool) { return depth{max(d.holds-1, 1), d.ins, d.outs}, true })
 		}
 	default:
-		n.least = max(n.least-1, 0)
+		n.move(func(d depth) (depth, bool) { return depth{d.holds, d.ins, d.outs + 1}, true })
 	}
 }
 
-// told compares the count with the lock's answer, and takes that answer from then on.
-func (r *reentries) told(n *nested, h *hold, i int32) {
-	said := r.Ops[i].Value
-	if n.over || said == 0 {
+// told enters or leaves a hold, and compares the count with the lock's answer, which is taken from then on.
+func (r *reentries) told(n *nested, h *hold, i int32, by int32) {
+	said, counts := r.Ops[i].Value, n.counted && (by < 0 || r.Ops[i].Value != 0)
+	if n.move(func(d depth) (depth, bool) {
+		d.holds += by
+		return d, d.holds >= 0 && (!counts || int64(d.holds) == said)
+	}) {
 		return
 	}
-	if said < n.least || said > n.most {
-		r.wrong("count", h, i)
+	r.wrong("count", n, h, i)
+	if n.states = []depth{{holds: int32(min(max(said, 0), math.MaxInt16))}}; !counts {
+		n.over = true
 	}
-	n.least, n.most = said, said
 }
 
-// wrong blames an answer.
-func (r *reentries) wrong(cause string, h *hold, i int32) {
-	r.blame(cause, [2]int32{r.index.at(h.ID), i}, unplanned(r.forgot(h, r.Ops[i].Return)))
+// wrong blames an answer. What servers forgot because of a fault is judged as exclusion: the owner was granted the lock anew.
+func (r *reentries) wrong(cause string, n *nested, h *hold, i int32) {
+	why := r.forgot(h, r.Ops[i].Return)
+	if why != nil && why.fault {
+		n.over = true
+		return
+	}
+	r.blame(cause, [2]int32{r.index.at(h.ID), i}, why)
 }
 
 func (r *reentries) verdict() Verdict {

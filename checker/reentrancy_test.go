@@ -164,7 +164,7 @@ func drawNested(r *rand.Rand) *builder {
 	return s
 }
 
-// explained tries every choice of which unknown operations took effect, and tells whether one explains every answer.
+// explained tries every choice of when unknown operations took effect, if at all, and tells whether one explains every answer.
 // It looks no further than the moment at which the lease may have ended, or the owner was told that it is free.
 func explained(c *Case) string {
 	var ops []*history.Op
@@ -183,27 +183,45 @@ func explained(c *Case) string {
 			break
 		}
 	}
-	right := false
-	for choice := range 1 << len(ops) {
-		n, fits := int64(1), true
-		for i, op := range ops {
-			if op.Outcome == history.Unknown && choice>>i&1 == 0 {
-				continue
-			}
-			if op.Kind == history.Acquire {
-				n++
-			} else if n == 0 {
-				fits = fits && op.Outcome != history.OK
-			} else {
-				n--
-			}
-			final := op.Kind == history.Release && op.Outcome == history.OK && op.Value == 0
-			if op.Outcome == history.OK && (op.Value != 0 || final) && op.Value != n {
-				fits = false
+	lands := make([]int, len(ops)) // before which operation each has its effect: its own turn, or later if it had no answer
+	fits := func() bool {
+		n := int64(1)
+		for at := range len(ops) {
+			for i := range at + 1 {
+				op := ops[i]
+				if lands[i] != at {
+					continue
+				}
+				if op.Kind == history.Acquire {
+					n++
+				} else if n > 0 {
+					n--
+				} else if op.Outcome == history.OK {
+					return false
+				}
+				final := op.Kind == history.Release && op.Value == 0
+				if op.Outcome == history.OK && (op.Value != 0 || final) && op.Value != n {
+					return false
+				}
 			}
 		}
-		right = right || fits
+		return true
 	}
+	var any func(i int) bool
+	any = func(i int) bool {
+		if i == len(ops) {
+			return fits()
+		}
+		for lands[i] = i; ; lands[i]++ {
+			if any(i + 1) {
+				return true
+			}
+			if ops[i].Outcome != history.Unknown || lands[i] == len(ops) {
+				return false
+			}
+		}
+	}
+	right := any(0)
 	return fmt.Sprintf("%v %v", right, inner)
 }
 

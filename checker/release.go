@@ -46,7 +46,7 @@ func checkRelease(c *Case) Verdict {
 	switch {
 	case v.Status == Fail:
 		v.Evidence, v.Story = worst.evidence, worst.story
-		v.Summary = fmt.Sprintf("%s of %s releases were answered wrongly: %s", human.Count(v.Violations), human.Count(v.Exposed), v.Cause)
+		v.Summary = fmt.Sprintf("%s of %s releases were answered wrongly: %s", human.Count(v.Violations), human.Count(max(v.Exposed, v.Violations)), v.Cause)
 	case s.excused > 0:
 		v.Summary = s.excuseText("wrong answers")
 	case v.Exposed == 0:
@@ -137,13 +137,12 @@ func (s *releases) groundless(h *hold) {
 	if h.Release >= 0 {
 		refused = append(refused[:len(refused):len(refused)], h.Release)
 	}
-	onTheWay := func(e *history.Effect) bool { return e.Blocks || e.Hit(history.Links) } // it may have been sent twice
 	for _, i := range refused {
 		op := &s.c.Ops[i]
 		if op.Outcome != history.Failed || op.Reason != history.Busy && op.Reason != history.Conflict || op.Return > s.proven(h, op, refused) {
 			continue
 		}
-		if w := s.c.forgot(h, op.Return); (w == nil || !w.fault) && s.c.atWork(op.Call, op.Return, onTheWay) == nil {
+		if w := s.c.forgot(h, op.Return); w == nil || !w.fault {
 			s.wrong("false-refusal", []history.Op{*s.c.op(h.ID), *op}, fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own, and nothing was broken",
 				op.Kind, h.name(), who(op.Worker), clock(op.Return), op.Reason))
 		}
@@ -174,16 +173,22 @@ func (s *releases) proven(h *hold, op *history.Op, calls []int32) time.Duration 
 // again finds holds that were released twice with success, and those whose first release was refused and whose second
 // succeeded.
 func (s *releases) again() {
-	c := s.c
+	c, last := s.c, map[history.ID]int32{} // by hold: the last release that had an answer
 	for _, i := range c.repeats {
 		op := &c.Ops[i]
 		h := c.hold(op.Hold)
-		if op.Outcome != history.OK || h.Outcome != history.OK {
+		if h.Outcome != history.OK {
 			continue
 		}
 		first := c.Ops[h.Release]
+		if n, ok := last[h.ID]; ok {
+			first = c.Ops[n]
+		}
+		if op.Outcome != history.Unknown {
+			last[h.ID] = i
+		}
 		switch {
-		case first.Return > op.Call:
+		case first.Return > op.Call || op.Outcome != history.OK:
 		case first.Outcome == history.OK:
 			s.wrong("double-release", []history.Op{first, *op}, fmt.Sprintf("%s released %s at %s and again at %s, both with success",
 				who(op.Worker), h.name(), clock(first.Return), clock(op.Return)))

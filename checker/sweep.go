@@ -300,7 +300,13 @@ func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 }
 
 // given is until when a hold was its holder's, as far as it knew: a crash does not end that.
-func (h *hold) given() time.Duration { return min(h.Until, h.Lost, max(h.releaseCall, h.upgraded)) }
+// A release that may be an inner one does not, either.
+func (h *hold) given() time.Duration {
+	if h.doubtful {
+		return min(h.Until, h.Lost)
+	}
+	return min(h.Until, h.Lost, max(h.releaseCall, h.upgraded))
+}
 
 // late tells whether a holder stored although it knew, or could have known, that the lock was no longer its own.
 func (h *hold) late() bool {
@@ -309,7 +315,7 @@ func (h *hold) late() bool {
 
 // read is when a hold had the answer to its first load.
 func (c *Case) read(h *hold) time.Duration {
-	if h.Uses[0] < 0 {
+	if h.Uses[0] < 0 || c.Ops[h.Uses[0]].Outcome != history.OK {
 		return history.Forever
 	}
 	return c.Ops[h.Uses[0]].Return

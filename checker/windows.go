@@ -129,6 +129,9 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 		}
 		if !expected {
 			list = append(list, w)
+		} else if c.Ops[w.op].Kind == history.Role {
+			w.fault = true // what it makes a server forget was asked for
+			c.roles = append(c.roles, &w)
 		}
 	}
 	return list
