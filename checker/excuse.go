@@ -218,12 +218,13 @@ const noticed = time.Second
 // was made within that time and did not reach it, or had no answer.
 func (c *Case) outage(lost time.Duration) time.Duration {
 	if c.unheardOf == nil {
+		inTheWay := func(e *history.Effect) bool { return e.Blocks || e.Hit(history.Links) }
 		c.unheardOf = []period{}
 		for i := range c.Ops {
 			op := &c.Ops[i]
 			switch op.Reason {
 			case history.Unreachable, history.Refused, history.Timeout, history.Dropped:
-				if op.Worker >= 0 {
+				if op.Worker >= 0 && c.atWork(op.Call, op.Latest(), inTheWay) == nil {
 					c.unheardOf = append(c.unheardOf, period{op.Call, op.Latest()})
 				}
 			}

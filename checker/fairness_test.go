@@ -210,17 +210,19 @@ func (v *tries) queued(c *Case) time.Duration {
 }
 
 // stood is when the first try was called that may have stood in the queue for a visit: one without an answer since its worker's last
-// grant of the page, too.
+// grant of the page but one, too.
 func (v *tries) stood(c *Case) time.Duration {
-	first := history.Forever
+	first, grants := history.Forever, 0
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch {
 		case op.Kind != history.Acquire || op.Worker != v.ops[0].Worker || op.Key != v.ops[0].Key || op.Return > v.stop:
-		case op.Outcome == history.Unknown:
-			first = min(first, op.Call)
-		case op.Outcome == history.OK && op.Return < v.stop:
-			first = history.Forever
+		case op.Outcome == history.Unknown && first == history.Forever:
+			first, grants = op.Call, 0
+		case op.Outcome == history.OK && op.Return < v.stop && first != history.Forever:
+			if grants++; grants == 2 {
+				first = history.Forever
+			}
 		}
 	}
 	return min(first, v.ops[0].Call)

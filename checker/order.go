@@ -126,7 +126,7 @@ func (c *Case) manyWaits() int {
 // it is unknown which tries belong together, so each is a wait of its own.
 func (c *Case) waits(emit func(*wait)) {
 	open := slices.Repeat([]wait{{worker: -1}}, c.workers)
-	unanswered := map[[2]int32]time.Duration{} // by worker and key: the call of the first try without an answer since its last grant
+	unanswered := map[[2]int32]stamp{} // by worker and key: the call of the first try without an answer, and how many grants came since
 	stop := func(w *wait, at time.Duration) {
 		if w.worker >= 0 {
 			w.stop = at
@@ -151,13 +151,16 @@ func (c *Case) waits(emit func(*wait)) {
 			}
 			w.try(op, (&ruler{c: c}).least(op.TTL))
 			of := [2]int32{op.Worker, op.Key}
-			if since, ok := unanswered[of]; ok {
-				w.stood = min(w.stood, since)
+			since, ok := unanswered[of]
+			if ok {
+				w.stood = min(w.stood, since.at)
 			} else if op.Outcome == history.Unknown {
-				unanswered[of] = op.Call
+				unanswered[of] = stamp{op.Call, 0}
 			}
-			if op.Outcome == history.OK {
-				delete(unanswered, of)
+			if ok && op.Outcome == history.OK { // it may have landed after one grant, but hardly after two
+				if unanswered[of] = (stamp{since.at, since.index + 1}); since.index > 0 {
+					delete(unanswered, of)
+				}
 			}
 			w.standing(op, c.disturbed)
 			if op.Outcome == history.OK {
