@@ -130,7 +130,7 @@ func (c *Case) findLosses() {
 }
 
 // losses are the windows in which servers may have forgotten, by themselves, what they did for a key. A window without an end
-// reaches to the first proof that its server is whole, and so does a change of roles: for a while two may have taken themselves for the primary.
+// reaches to the first proof that its server is whole.
 func (c *Case) losses(key int32) *reaching {
 	if len(c.forgetful) == 0 {
 		return &c.whole
@@ -144,15 +144,12 @@ func (c *Case) losses(key int32) *reaching {
 		if c.elsewhere(key, w) {
 			continue
 		}
-		if role := c.Ops[w.op].Kind == history.Role; role || w.to == history.Forever {
+		if w.to == history.Forever {
 			if wholes == nil {
 				wholes = c.wholes(key)
 			}
-			v, since := *w, w.from
-			if role {
-				since = w.to
-			}
-			v.to = firstAfter(wholes, c.outage(since))
+			v := *w
+			v.to = firstAfter(wholes, c.outage(w.from))
 			w = &v
 		}
 		list = append(list, w)

@@ -113,7 +113,7 @@ func (b *bypasses) bypassed() {
 func (b *bypasses) order() {
 	found, seen := make([]bool, len(b.waits)), make([]bool, len(b.waits))
 	b.inverted(func(w *wait) time.Duration { return w.again }, found, seen)
-	if len(b.disturbed) > 0 {
+	if len(b.displaced) > 0 {
 		b.inverted(func(w *wait) time.Duration { return w.queued }, found, seen)
 	}
 }
@@ -169,7 +169,7 @@ func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wa
 }
 
 func (b *bypasses) invert(earlier, later *wait, since time.Duration) {
-	if b.disturbed.meets(since, later.stop) {
+	if b.displaced.meets(since, later.stop) {
 		b.excused++
 		return
 	}

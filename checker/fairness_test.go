@@ -195,7 +195,7 @@ func (v *tries) queued(c *Case) time.Duration {
 		if op.Outcome == history.OK {
 			known = op.Call
 		}
-		for _, d := range c.disturbed {
+		for _, d := range c.displaced {
 			if at != history.Forever && at <= d.to && d.from <= known {
 				at = history.Forever
 			}

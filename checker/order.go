@@ -162,7 +162,7 @@ func (c *Case) waits(emit func(*wait)) {
 					delete(unanswered, of)
 				}
 			}
-			w.standing(op, c.disturbed)
+			w.standing(op, c.displaced)
 			if op.Outcome == history.OK {
 				w.hold = c.index.hold(op.ID)
 			}

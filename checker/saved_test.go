@@ -736,7 +736,7 @@ var saved = map[string]struct {
 
 	"exclusion: granted twice where a replica took over by itself while the primary hung": {Exclusion, func(s *script) {
 		s.fault(serverHangs, 0, 20)
-		s.op(history.Role, -1, 4, 5)
+		s.op(history.Role, -1, 4, 12)
 		doubleGrant(s, 10)
 	}, Inconclusive, ""},
 	"exclusion: granted twice where a fault let a replica take over": {Exclusion, func(s *script) {

@@ -89,7 +89,8 @@ func (c *Case) hitch(w *window) bool {
 // granted to nobody, a queue that somebody stands in who does not run, a message that nobody heard. A hitch costs no lease: it
 // makes a time that is judged shorter.
 func (c *Case) disturb() {
-	var disturbed, hitches []period
+	var disturbed, places, hitches []period
+	begin := c.begin()
 	for i := range c.windows {
 		w := &c.windows[i]
 		if c.hitch(w) {
@@ -112,11 +113,26 @@ func (c *Case) disturb() {
 		if e.BreaksPromises() && (w.fault || len(c.holds) > 0 && c.holds[0].Call <= to) || c.lingers && late || e.StopsService() && c.Sites > 1 {
 			felt = max(felt, 0) + c.lease
 		}
-		if felt >= 0 {
-			disturbed = append(disturbed, period{w.from, plus(to, felt)})
+		if felt < 0 {
+			continue
+		}
+		p := period{w.from, plus(to, felt)}
+		if disturbed = append(disturbed, p); to >= begin { // nobody had a place before that could be lost
+			places = append(places, p)
 		}
 	}
-	c.disturbed, c.hitches = newSpans(disturbed), newSpans(hitches)
+	c.disturbed, c.displaced, c.hitches = newSpans(disturbed), newSpans(places), newSpans(hitches)
+}
+
+// begin is when the lock was asked for first.
+func (c *Case) begin() time.Duration {
+	first := history.Forever
+	for i := range c.Ops {
+		if c.Ops[i].Kind == history.Acquire {
+			first = min(first, c.Ops[i].Call)
+		}
+	}
+	return first
 }
 
 // fewKeys is for how many it is looked for the first proof that each is served.

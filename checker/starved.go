@@ -140,7 +140,7 @@ func (l *livenessCheck) starved() {
 }
 
 func (l *livenessCheck) passedOver(w, reader *wait) {
-	if !l.Claims.Writers || l.disturbed.meets(w.queued, w.asked) {
+	if !l.Claims.Writers || l.displaced.meets(w.queued, w.asked) {
 		l.misses["writers passed over by readers"]++
 		return
 	}
