@@ -130,8 +130,11 @@ func (c *Case) stoodLongest() (longest *window) {
 	return longest
 }
 
-// failures names the servers that failed by themselves, and faults that could not be healed.
+// failures names the servers and programs that failed by themselves, and faults that could not be healed.
 func (c *Case) failures() (doubts []string) {
+	if c.Measured != nil {
+		doubts = append(doubts, c.Measured.Ended...)
+	}
 	for i := range c.windows {
 		w := &c.windows[i]
 		if k := c.Ops[w.op].Kind; k == history.Incident || k == history.Role {

@@ -66,5 +66,5 @@ func Judge(c *Case) ([]Verdict, error) {
 		}
 		verdicts = append(verdicts, v)
 	}
-	return verdicts, wrong
+	return WithMeasured(verdicts, c.Measured, &c.Header, c.ttl), wrong
 }

@@ -86,4 +86,6 @@ type end struct {
 	// What the clocks were found to agree within, if that was known only at the end; without a Slack it is as the header says.
 	Slack  time.Duration `json:"slack_ns,omitempty"`
 	Doubts []Doubt       `json:"doubts,omitempty"`
+
+	Measured *Measured `json:"measured,omitempty"`
 }

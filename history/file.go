@@ -16,8 +16,9 @@ import (
 type Writer struct {
 	// Proven is what the processes' clocks were found to agree within, if Close is to say so; zero = the header has said it.
 	Proven Agreement
-	// Allowed is that of the History, told by Close.
-	Allowed bool
+	// Allowed is that of the History, and Measured that of its Header, told by Close.
+	Allowed  bool
+	Measured *Measured
 
 	w        io.Writer
 	buf      []byte // room for a head, then records
@@ -94,7 +95,7 @@ func (f *Writer) Close(partial string) error {
 	if err := f.Flush(); err != nil {
 		return err
 	}
-	payload, err := json.Marshal(end{Partial: partial, Allowed: f.Allowed, Ops: f.ops, Slack: f.Proven.Slack, Doubts: f.Proven.Doubts})
+	payload, err := json.Marshal(end{Partial: partial, Allowed: f.Allowed, Ops: f.ops, Slack: f.Proven.Slack, Doubts: f.Proven.Doubts, Measured: f.Measured})
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,9 @@ type Header struct {
 	// Aside are checkers that the run is not about: where they find too little to judge, that leaves nothing undecided.
 	Aside []string `json:"aside,omitempty"`
 
+	// Measured is known at the end only; nil = nothing was measured.
+	Measured *Measured `json:"measured,omitempty"`
+
 	Claims Claims `json:"claims"`
 	Bounds Bounds `json:"bounds"`
 	// Faults are those of the plan, then those that were injected beside it; Op.Value of a Fault counts them from 0.

@@ -229,6 +229,9 @@ func (r *reader) payload(kind uint32) error {
 			return r.wrong("the file has %d operations, and %d by its end", n, e.Ops)
 		}
 		r.h.Partial, r.h.Allowed, r.ended = e.Partial, e.Allowed, true
+		if e.Measured != nil {
+			r.h.Measured = e.Measured
+		}
 		if e.Slack > 0 {
 			r.h.Bounds.Agreement = Agreement{e.Slack, e.Doubts}
 		}

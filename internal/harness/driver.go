@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"hammerlock/checker"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/driver"
 	"hammerlock/locks"
@@ -73,50 +71,3 @@ func (x *execution) driven(d *crew.Driven) {
 	}
 	x.run.Driver = r
 }
-
-// late adds the verdict on the program that has the lock, if there is one: before the others if it was late, because they
-// cannot tell what it did from what the lock did.
-func (x *execution) late(all []checker.Verdict) []checker.Verdict {
-	d, lease := x.run.Driver, x.combo.Plan.Workload.TTL
-	if d == nil {
-		return all
-	}
-	v := checker.Verdict{Checker: "driver", Exposed: d.Pings, Summary: d.Text()}
-	late := time.Duration(d.P99) > lease/lateShare
-	if d.Pings > 0 && d.Silent == 0 && !late {
-		v.Status = checker.Pass
-	}
-	if late {
-		all = excuse(all)
-		v.Summary = fmt.Sprintf("the driver, not the lock, was late: p99 is above a tenth of the lease (%s); give it more of the machine, or a longer --ttl; %s",
-			lease/lateShare, d.Text())
-	}
-	if v.Status == checker.Pass {
-		return append(all, v)
-	}
-	return append([]checker.Verdict{v}, all...)
-}
-
-// ofLateness are the causes that a driver can bring about by being late alone. What breaks exclusion so shows in what the
-// lock guards, too.
-var ofLateness = []string{"renewal-failure", "stuck", "lost-wakeup", "deadlock"}
-
-// excuse makes inconclusive what a late driver may have brought about. A failure that it cannot explain stands, with all others.
-func excuse(all []checker.Verdict) []checker.Verdict {
-	follows := []string{"exclusion", "not-linearizable"}
-	for i := range all {
-		if v := &all[i]; v.Status == checker.Fail && !slices.Contains(ofLateness, v.Cause) && !slices.Contains(follows, v.Cause) {
-			return all
-		}
-	}
-	all = slices.Clone(all)
-	for i := range all {
-		if v := &all[i]; v.Status == checker.Fail {
-			v.Status, v.Summary, v.Cause = checker.Inconclusive, "not held against the lock, whose driver was late: "+v.Cause+": "+v.Summary, ""
-		}
-	}
-	return all
-}
-
-// lateShare is the part of a lease that a ping may take: a tenth.
-const lateShare = 10

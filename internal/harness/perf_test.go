@@ -85,7 +85,7 @@ func (s *arena) observe(b *testing.B) (x *execution, end func()) {
 	over := x.beside(b.Context())
 	return x, func() {
 		over()
-		if err := errors.Join(x.record.Close("", false), x.folder.Discard()); err != nil {
+		if err := errors.Join(x.record.Close("", false, nil), x.folder.Discard()); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -66,12 +66,13 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	} else {
 		x.run.Partial, allowed = report.Lost, p.combo.Plan.Fleet.AllowLost
 	}
-	if err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "")); err != nil {
+	x.fill(&report, cost)
+	if err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "", x.measured())); err != nil {
 		return nil, errors.Join(err, x.giveUp())
 	}
-	x.fill(&report, cost)
 	_, stood := x.meter.Stood()
-	x.disturbed = len(x.incidents) > 0 || stood > checker.Margin(p.combo.Plan.Workload.TTL)
+	// A service that ends by itself is no disturbance: it is what is tested.
+	x.disturbed = len(x.incidents) > 0 && p.combo.Plan.Service == nil || stood > checker.Margin(p.combo.Plan.Workload.TTL)
 	if err := x.judge(ctx); err != nil {
 		return nil, errors.Join(err, x.giveUp())
 	}
@@ -176,13 +177,12 @@ func (x *execution) judge(ctx context.Context) error {
 		x.run.Views.Final, x.run.Views.Lost = tally.Final, tally.Lost()
 		verdict = tally.Verdict()
 	}
-	if !x.combo.Plan.Verify {
-		x.run.Verdicts = x.late([]checker.Verdict{verdict})
+	if p := &x.combo.Plan; !p.Verify {
+		x.run.Verdicts = checker.WithMeasured([]checker.Verdict{verdict}, x.measured(), &history.Header{}, p.Workload.TTL)
 		return nil
 	}
 	x.tell(Event{Stage: Judging})
 	x.run.Verdicts, err = checker.JudgeFile(x.folder.Path(results.HistoryFile)) // the verdict is on what the file says
-	x.run.Verdicts = x.thrift(x.late(x.run.Verdicts))
 	return err
 }
 

@@ -161,12 +161,12 @@ func (r *Recording) Flush() (stalls int64) {
 
 // Close ends the file, after Flush, or of a run that did not begin; partial says why the run ended early, and allowed that
 // this is as good as whole.
-func (r *Recording) Close(partial string, allowed bool) error {
+func (r *Recording) Close(partial string, allowed bool, measured *history.Measured) error {
 	var proven history.Agreement
 	if r.o.Proven != nil {
 		proven = r.o.Proven()
 	}
-	err := r.tape.close(partial, allowed, proven)
+	err := r.tape.close(partial, allowed, measured, proven)
 	if err == nil && r.o.Written != nil {
 		r.o.Written(history.Forever)
 	}

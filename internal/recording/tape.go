@@ -104,10 +104,10 @@ func (t *tape) writeNotes() error {
 }
 
 // close ends the history; partial says why the run ended early, proven what clocks agree within if the header does not.
-func (t *tape) close(partial string, allowed bool, proven history.Agreement) error {
+func (t *tape) close(partial string, allowed bool, measured *history.Measured, proven history.Agreement) error {
 	if t == nil {
 		return nil
 	}
-	t.writer.Proven, t.writer.Allowed = proven, allowed
+	t.writer.Proven, t.writer.Allowed, t.writer.Measured = proven, allowed, measured
 	return errors.Join(t.err, t.writeNotes(), t.writer.Close(partial), t.file.Close())
 }

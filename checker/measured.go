@@ -1,0 +1,70 @@
+package checker
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/human"
+)
+
+// WithMeasured adds the verdicts on what was measured beside a run's operations: on the program that has the lock, before the others if it
+// did not do, and on what a visit cost. They change no other: how late the program was is in the history, as pauses.
+func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl time.Duration) []Verdict {
+	if m == nil {
+		return all
+	}
+	if m.Cost != nil {
+		all = append(all, weighCost(m.Cost, h))
+	}
+	if m.Driver == nil {
+		return all
+	}
+	v := weighDriver(m.Driver, ttl)
+	if v.Status == Pass {
+		return append(all, v)
+	}
+	return append([]Verdict{v}, all...)
+}
+
+// lateShare is the part of a lease that a ping may take: a tenth.
+const lateShare = 10
+
+// weighDriver judges the program that has the lock: whether it answered, and in time.
+func weighDriver(d *history.Driver, lease time.Duration) Verdict {
+	v := Verdict{Checker: "driver", Exposed: d.Pings, Summary: d.Text}
+	if d.Pings > 0 && lease > 0 && d.Median > lease/lateShare {
+		v.Summary = fmt.Sprintf("the driver, not the lock, was late: the median is above a tenth of the lease (%s); give it more of the machine, or a longer --ttl; %s",
+			lease/lateShare, d.Text)
+	} else if d.Pings > 0 && d.Silent == 0 {
+		v.Status = Pass
+	}
+	return v
+}
+
+// A visit to an uncontended lease costs so many commands: SET, and a script with GET and DEL. A waiter tries once a
+// backoff. A storm is more than ten times that, on each server.
+const (
+	commandsOfALease = 4
+	storm            = 10
+)
+
+// weighCost judges what a visit to the only page cost. All but its holder wait for it all the time.
+func weighCost(c *history.Cost, h *history.Header) Verdict {
+	v := Verdict{Checker: "cost", Exposed: c.Visits, Summary: "it is not known what a visit cost"}
+	if c.Commands == nil || c.Visits == 0 || h.Retry <= 0 {
+		return v
+	}
+	tries := float64(h.Workers-1) * float64(c.Duration) / float64(c.Visits) / float64(h.Retry)
+	most := storm * (commandsOfALease + tries) * float64(max(h.Nodes, 1))
+	v.Summary = fmt.Sprintf("a visit costs %s commands, with up to %d waiting", human.Number(*c.Commands), h.Workers-1)
+	if c.RoundTrips != nil {
+		v.Summary += fmt.Sprintf(", in %s round trips", human.Number(*c.RoundTrips))
+	}
+	v.Summary += fmt.Sprintf("; more than %s would be a storm", human.Number(most))
+	if v.Status = Pass; *c.Commands > most {
+		v.Status, v.Cause, v.Violations = Fail, "storm", c.Visits
+		v.Causes, v.Story = map[string]int64{v.Cause: v.Violations}, []string{v.Summary}
+	}
+	return v
+}

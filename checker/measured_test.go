@@ -1,0 +1,88 @@
+package checker
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// TestWhatAVisitMayCost: tries in vain are the waiters' right, as many as their backoff allows; a storm is not.
+func TestWhatAVisitMayCost(t *testing.T) {
+	t.Parallel()
+	spent := func(commands float64) *float64 { return &commands }
+	for name, tt := range map[string]struct {
+		commands *float64
+		visits   int64
+		nodes    int
+		want     Status
+	}{
+		"a lease":                   {spent(4 + 9), 30, 1, Pass},
+		"a queue and its messages":  {spent(60), 30, 1, Pass},
+		"five sites":                {spent(600), 30, 5, Pass},
+		"a storm":                   {spent(600), 30, 1, Fail},
+		"slow visits, many tries":   {spent(600), 4, 1, Pass},
+		"servers that do not tell":  {nil, 30, 1, Inconclusive},
+		"nobody who came to an end": {spent(0), 0, 1, Inconclusive},
+	} {
+		h := &history.Header{Workers: 4, Nodes: tt.nodes, Retry: 20 * time.Millisecond}
+		v := weighCost(&history.Cost{Visits: tt.visits, Commands: tt.commands, Duration: 2 * time.Second}, h)
+		if v.Status != tt.want || (v.Cause == "storm") != (tt.want == Fail) {
+			t.Errorf("%s: got %s %q: %s, want %s", name, v.Status, v.Cause, v.Summary, tt.want)
+		}
+	}
+}
+
+// TestALateDriverIsNoExcuseForTheLock: that its pings are late leaves the run undecided, but what stamps prove stands.
+func TestALateDriverIsNoExcuseForTheLock(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		driver history.Driver
+		want   Status
+		first  bool
+	}{
+		"in time":     {history.Driver{Pings: 10, Median: 20 * ms, Text: "ok"}, Pass, false},
+		"late":        {history.Driver{Pings: 10, Median: 31 * ms, Text: "ok"}, Inconclusive, true},
+		"silent once": {history.Driver{Pings: 10, Median: ms, Silent: 1, Text: "ok"}, Inconclusive, true},
+		"no pings":    {history.Driver{Text: "ok"}, Inconclusive, true},
+	} {
+		s := newScript()
+		doubleGrant(s, 10)
+		s.Measured = &history.Measured{Driver: &tt.driver}
+		verdicts, err := Judge(s.prepare(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := len(verdicts) - 1
+		if tt.first {
+			at = 0
+		}
+		if v := verdicts[at]; v.Checker != "driver" || v.Status != tt.want || !strings.HasSuffix(v.Summary, "ok") {
+			t.Errorf("%s: got %+v, want %s", name, v, tt.want)
+		}
+		if !strings.Contains(strings.Join(failed(verdicts), " "), "double-grant") {
+			t.Errorf("%s: the double grant is forgotten", name)
+		}
+	}
+}
+
+func failed(verdicts []Verdict) (causes []string) {
+	for _, v := range verdicts {
+		if v.Status == Fail {
+			causes = append(causes, v.Cause)
+		}
+	}
+	return causes
+}
+
+// TestAServiceThatEndedByItselfNeverPasses: its program is named.
+func TestAServiceThatEndedByItselfNeverPasses(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.Service, s.Measured = true, &history.Measured{Ended: []string{"the program ended by itself"}}
+	verdicts, err := Judge(s.prepare(t))
+	if err != nil || verdicts[0].Status != Inconclusive || !strings.Contains(verdicts[0].Summary, "ended by itself") {
+		t.Errorf("got %+v, %v", verdicts[0], err)
+	}
+}
