@@ -23,8 +23,11 @@ func (w *world) disturb(workers []*thread) {
 	all := []func(period, []*thread){w.slowLinks, w.slowLinks, w.lostMessages, w.hang, w.restart, w.forget, w.stopProcess, w.stopProcess,
 		w.stopHolder, w.crash, w.jump}
 	some := w.r.IntN(4)
-	if w.wrong == hopes || w.wrong == extendsOne || w.wrong == countsSilence {
-		some, all = max(some, 1), append(all, slices.Repeat([]func(period, []*thread){w.lostMessages}, len(all))...)
+	switch often := len(all); { // what brings a mistake about
+	case w.wrong == hopes || w.wrong == extendsOne || w.wrong == countsSilence:
+		some, all = max(some, 1), append(all, slices.Repeat([]func(period, []*thread){w.lostMessages}, often)...)
+	case w.wrong == extendRecreates && w.h.Claims.Renews:
+		some, all = max(some, 1), append(all, slices.Repeat([]func(period, []*thread){w.stopProcess}, often)...)
 	}
 	for range some {
 		from := w.now + w.between(0, w.length*3/4)
@@ -89,17 +92,22 @@ func (w *world) restart(p period, _ []*thread) {
 }
 
 // forget is a restart without the keys. One of several sites stays away for a lease, as Redlock demands; a right lock on one
-// site is lost then, and nobody has planned it.
+// site is lost then, whether that was planned or not.
 func (w *world) forget(p period, _ []*thread) {
-	s := w.victim()
-	if len(w.sites) > 1 {
+	s, several := w.victim(), len(w.sites) > 1
+	if several {
 		p.to = max(p.to, p.from+time.Duration(float64(w.ttl)*1.02)+10*time.Millisecond)
 	}
-	w.at(p.from, func() {
+	begin := func() {
 		s.down = max(s.down, p.to)
-		w.broken = w.broken || len(w.sites) == 1
+		w.broken = w.broken || !several
 		s.pages = make([]locked, len(s.pages))
-	})
+	}
+	if w.one(4) {
+		w.plan("restart empty", p, history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true, Spares: several}, begin, func() {})
+		return
+	}
+	w.at(p.from, begin)
 	w.unplanned([]history.Kind{history.Incident, history.Role}[w.r.IntN(2)], p, s.number, 0)
 }
 

@@ -193,12 +193,29 @@ func (r *record) forgot(from, to time.Duration) bool {
 				return true
 			}
 		case history.Incident, history.Role:
-			if op.Call <= to && op.Return >= from && op.Value < int64(sites) {
+			end := op.Return
+			if op.Kind == history.Role || end == forever {
+				end = r.whole(op) // for a while two servers may take themselves for the primary
+			}
+			if op.Call <= to && end >= from && op.Value < int64(sites) {
 				hit[op.Value] = true
 			}
 		}
 	}
 	return len(hit) > (sites-1)/2
+}
+
+// whole is when a server shows after a change that it has what it had: an extension or a release succeeds.
+func (r *record) whole(change *history.Op) time.Duration {
+	end := forever
+	for _, x := range r.holds {
+		for _, op := range append(slices.Clone(x.extends), x.releases...) {
+			if op.Outcome == history.OK && op.Call > max(x.acquire.Return, change.Latest())+r.h.Bounds.Slack {
+				end = min(end, op.Return)
+			}
+		}
+	}
+	return end
 }
 
 // clash tells whether two holds exclude each other.
@@ -295,7 +312,7 @@ func (r *record) proveAnswers(x *held, say func(string, ...any)) {
 		}
 		for _, o := range x.releases {
 			switch {
-			case o.Return >= op.Call || op.Outcome != history.OK || len(x.again) > 0:
+			case o.Return >= op.Call || op.Outcome != history.OK || len(x.again) > 0 || r.forgot(o.Call, op.Return):
 			case o.Outcome == history.OK:
 				say("%s succeeded after the release %s had", op.ID, o.ID)
 			case o.Outcome == history.Failed && o.Reason == history.Lost && r.h.Sites < 2:

@@ -221,6 +221,13 @@ func (r *result) class() string {
 	}
 }
 
+// only tells whether every text begins with one of the others.
+func only(texts []string, begins ...string) bool {
+	return !slices.ContainsFunc(texts, func(t string) bool {
+		return !slices.ContainsFunc(begins, func(b string) bool { return strings.HasPrefix(t, b) })
+	})
+}
+
 // words are the kinds of proofs, without the operations' names.
 func words(proofs []string) (list []string) {
 	for _, p := range proofs {

@@ -34,7 +34,7 @@ func simulate(p pair, seed uint64) *world {
 func (w *world) draw() {
 	r, h := w.r, &w.h
 	h.Name, h.Lock, h.Topology, h.Claims = w.kind.name, w.kind.name, "simulated", w.kind.claims
-	h.Workers, h.Processes, h.Keys, h.Sites = 2+r.IntN(4), 1, 1+r.IntN(5)/4, w.kind.sites
+	h.Workers, h.Processes, h.Keys, h.Sites, h.Nodes = 2+r.IntN(4), 1, 1+r.IntN(5)/4, w.kind.sites, w.kind.sites
 	if w.one(2) {
 		h.Processes = 2 + r.IntN(2)
 		h.Bounds.Slack = []time.Duration{50 * time.Microsecond, 200 * time.Microsecond, time.Millisecond}[r.IntN(3)]
@@ -51,7 +51,7 @@ func (w *world) draw() {
 	lease := max(w.ttl, 60*time.Millisecond)
 	w.stay = []time.Duration{time.Millisecond, 5 * time.Millisecond, lease / 4, lease * 4 / 5}[r.IntN(4)]
 	w.retry = max(time.Millisecond, w.stay/4)
-	w.length = w.now + time.Duration(10+r.IntN(20))*(w.stay/2+4*time.Millisecond)
+	w.length = w.now + time.Duration(6+r.IntN(14))*(w.stay/2+4*time.Millisecond)
 	h.Retry, h.Wait = w.retry, w.between(4*w.stay+20*time.Millisecond, time.Second)
 	w.often, w.late = 1+r.IntN(4), 12
 	w.touching, w.strict, w.perVisit, w.twice = w.one(4), w.one(2), w.one(2), w.one(2)

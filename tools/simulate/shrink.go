@@ -57,8 +57,9 @@ func pieces(h *history.History, right bool, fails []string) (list []map[history.
 		}
 		visits[hold][op.ID] = true
 	}
-	if list = append(list, views); right && slices.ContainsFunc(fails, func(f string) bool { return strings.HasPrefix(f, "liveness") }) {
-		return list // whatever was held may have kept others waiting
+	waits := func(f string) bool { return strings.HasPrefix(f, "liveness") || strings.HasPrefix(f, "fairness") }
+	if list = append(list, views); right && slices.ContainsFunc(fails, waits) {
+		return list // whoever held or asked may have kept others waiting
 	}
 	for _, id := range slices.Sorted(maps.Keys(visits)) {
 		set, alone := visits[id], false

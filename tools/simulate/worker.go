@@ -107,7 +107,7 @@ func (t *thread) during(h *hold) {
 	}
 	for stay > 0 {
 		part := stay
-		if w.ttl > 0 && !w.h.Claims.Renews {
+		if w.extends && !w.one(w.late) {
 			part = min(stay, w.ttl/2)
 		}
 		t.sleep(part)
@@ -171,7 +171,7 @@ func (t *thread) watch(h *hold) {
 		if t.guards.dead || h.lost || h.over && w.wrong != zombieWatchdog {
 			return
 		}
-		if t.stamp() >= h.until && w.wrong != zombieWatchdog {
+		if t.stamp() >= h.until && w.wrong != zombieWatchdog && w.wrong != extendRecreates {
 			op := t.call(history.Op{Kind: history.Lose, Key: h.page, Hold: h.id})
 			t.done(op, history.OK, history.None)
 			h.loses(w)
