@@ -1,0 +1,37 @@
+package checker
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestExcusesHaveAReach judges histories in threes: a wrong lock; the same beside a disturbance that cannot have caused it; and beside one
+// that can. The first two fail with the same causes, the third fails nowhere, and does not pass. METHOD.md says which rule each is for.
+func TestExcusesHaveAReach(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/excuse/*.plain.jsonl")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, plain := range files {
+		name := strings.TrimSuffix(plain, ".plain.jsonl")
+		judged := func(kind string) []Verdict {
+			verdicts, err := JudgeFile(name + "." + kind + ".jsonl")
+			if err != nil {
+				t.Fatalf("%s, %s: %v", name, kind, err)
+			}
+			return verdicts
+		}
+		want := failed(judged("plain"))
+		if got := failed(judged("elsewhere")); len(want) == 0 || !slices.Equal(got, want) {
+			t.Errorf("%s: fails with %q; beside what cannot have caused it with %q", name, want, got)
+		}
+		covered := judged("covered")
+		undecided := slices.ContainsFunc(covered, func(v Verdict) bool { return v.Status == Inconclusive })
+		if causes := failed(covered); len(causes) > 0 || !undecided {
+			t.Errorf("%s: beside what can have caused it: %q, undecided %v", name, causes, undecided)
+		}
+	}
+}
