@@ -80,7 +80,7 @@ func lease(c history.Claims) history.Claims {
 	return c
 }
 
-var mistakes = [...]string{"-", "plain delete", "check then delete", "check then set", "overwrites", "short lease", "lies on release", "extend re-creates",
+var mistakes = [newestFirst + 1]string{"-", "plain delete", "check then delete", "check then set", "overwrites", "short lease", "lies on release", "extend re-creates",
 	"extends anything", "from reply", "endless", "hopes", "refuses owner", "busy owner", "releases twice", "heedless", "forgetful counter", "stale counter",
 	"stops renewing", "zombie watchdog", "small quorum", "extends one", "counts silence", "readers ignore writer", "writer ignores readers",
 	"upgrade ignores readers", "reader frees all", "one permit more", "permits twice", "weight ignored", "inner frees", "wrong count", "refuses self",
