@@ -104,8 +104,8 @@ func (r *record) most(ttl time.Duration) time.Duration {
 	return ttl + time.Duration(float64(ttl)*r.h.Bounds.Rate) + r.h.Bounds.Round
 }
 
-// sure is up to when the lease lasts by what was granted before one of its calls: the last proof and T1. An answer after that
-// proves nothing of it.
+// sure is up to when the lease lasts by what was granted before one of its calls: the last proof and T1. One without an answer may
+// come about after it, and shorten it.
 func (r *record) sure(x *held, before *history.Op) time.Duration {
 	end := x.acquire.Call + r.least(x.acquire.TTL)
 	for _, list := range [][]*history.Op{x.extends, x.again} {
@@ -113,6 +113,11 @@ func (r *record) sure(x *held, before *history.Op) time.Duration {
 			if op.Outcome == history.OK && (before == nil || op.Return < before.Call) {
 				end = max(end, op.Call+r.least(op.TTL))
 			}
+		}
+	}
+	for _, op := range x.extends {
+		if op.Outcome == history.Unknown && (before == nil || op.Call < before.Return) {
+			end = min(end, op.Call+r.least(op.TTL))
 		}
 	}
 	return end
@@ -304,7 +309,7 @@ func (r *record) proveAnswers(x *held, say func(string, ...any)) {
 	calls := append(slices.Clone(x.extends), x.releases...)
 	for _, op := range calls {
 		mayBeOver := slices.ContainsFunc(x.releases, func(o *history.Op) bool {
-			return o != op && o.Call <= op.Return && (o.Outcome != history.Failed || o.Reason == history.Lost && o.Return >= op.Call)
+			return o != op && o.Call <= op.Return && (o.Outcome != history.Failed || o.Reason == history.Lost && (o.Return >= op.Call || r.sentTwice(o)))
 		}) || x.upgrade != nil && x.upgrade.Call <= op.Return
 		refused := op.Outcome == history.Failed && (op.Reason == history.Lost || op.Reason == history.Busy)
 		if refused && !mayBeOver && op.Return < r.sure(x, op) && !r.forgot(x.acquire.Call, op.Return) && !r.sentTwice(op) && len(x.again) == 0 {

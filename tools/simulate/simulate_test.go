@@ -132,7 +132,7 @@ func TestEveryMistakeShows(t *testing.T) {
 	t.Parallel()
 	for _, p := range pairs(false) {
 		j, found := job{ask: silent}, false
-		for seed := uint64(1); seed <= 100 && !found; seed++ {
+		for seed := uint64(1); seed <= 400 && !found; seed++ {
 			r := j.one(p, seed)
 			found = len(r.proofs) > 0
 		}
@@ -140,7 +140,7 @@ func TestEveryMistakeShows(t *testing.T) {
 			t.Errorf("mistake %d has no name", p.wrong)
 		}
 		if !found && p.wrong != heedless { // that is no mistake of the lock's
-			t.Errorf("%s with the mistake %q: nothing is proved in 100 histories", p.kind.name, p.wrong)
+			t.Errorf("%s with the mistake %q: nothing is proved in 400 histories", p.kind.name, p.wrong)
 		}
 	}
 }
