@@ -100,10 +100,10 @@ func (w *world) forget(p period, _ []*thread) {
 	}
 	begin := func() {
 		s.down = max(s.down, p.to)
-		w.broken = w.broken || !several
 		s.pages = make([]locked, len(s.pages))
 	}
 	if w.one(4) {
+		w.broken = w.broken || !several
 		w.plan("restart empty", p, history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true, Spares: several}, begin, func() {})
 		return
 	}

@@ -44,6 +44,9 @@ var known = []struct {
 	{"15: the holder of a lock that does not expire crashed", func(r *result) bool {
 		return r.accused() && !r.h.Claims.Expires && r.has(history.Crash) && only(r.fails, "liveness:deadlock")
 	}},
+	{"22: a key that a clock made last longer", func(r *result) bool {
+		return r.accused() && r.broken && slices.Contains(r.fails, "liveness:ttl-too-long")
+	}},
 	{"17: a release without an answer hides that two others succeeded", func(r *result) bool {
 		return r.missed() && only(words(r.proofs), "succeeded after")
 	}},

@@ -36,7 +36,7 @@ type world struct {
 	threads                  []*thread
 	slow                     time.Duration // extra delay of a message, at most
 	lossy                    float64       // how likely a message is lost
-	broken                   bool          // a server forgot a lease that was open, or ran ahead of it
+	broken                   bool          // a planned fault makes a server forget open leases, or run ahead of them
 	beliefs                  []*hold
 
 	ops     []*history.Op
