@@ -19,6 +19,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -71,22 +72,16 @@ func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err erro
 	return red, flaky.write(os.Stdout)
 }
 
-// busy keeps the machine busy with loops until the function that it returns is called.
+// busy keeps cores busy until the function that it returns is called.
 func busy(loops int) (end func()) {
-	var all []*exec.Cmd
+	var over atomic.Bool
 	for range loops {
-		loop := exec.Command("sh", "-c", "while :; do :; done")
-		loop.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if err := loop.Start(); err == nil {
-			all = append(all, loop)
-		}
+		go func() {
+			for !over.Load() {
+			}
+		}()
 	}
-	return func() {
-		for _, loop := range all {
-			_ = loop.Process.Kill()
-			_ = loop.Wait() // it was killed
-		}
-	}
+	return func() { over.Store(true) }
 }
 
 func round(ctx context.Context, reruns bool) (green bool, out []byte) {
