@@ -19,6 +19,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"text/tabwriter"
@@ -75,13 +76,17 @@ func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err erro
 // busy keeps cores busy until the function that it returns is called.
 func busy(loops int) (end func()) {
 	var over atomic.Bool
+	var all sync.WaitGroup
 	for range loops {
-		go func() {
+		all.Go(func() {
 			for !over.Load() {
 			}
-		}()
+		})
 	}
-	return func() { over.Store(true) }
+	return func() {
+		over.Store(true)
+		all.Wait()
+	}
 }
 
 func round(ctx context.Context, reruns bool) (green bool, out []byte) {
