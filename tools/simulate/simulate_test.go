@@ -53,8 +53,8 @@ var known = []struct {
 	{"18: a late answer makes a role change, or an incident without an end, reach again", func(r *result) bool {
 		return r.missed() && r.has(history.Role, history.Incident)
 	}},
-	{"19: what was granted before an incident, and answered after it, is a double grant", func(r *result) bool {
-		return r.accused() && r.has(history.Role, history.Incident) && only(r.fails, "exclusion:double-grant", "linearizable:", "lost-updates:")
+	{"19: what was granted before an incident or a jump, and answered after it, is a double grant", func(r *result) bool {
+		return r.accused() && (r.broken || r.has(history.Role, history.Incident)) && only(r.fails, "exclusion:double-grant", "linearizable:", "lost-updates:")
 	}},
 }
 
