@@ -192,6 +192,101 @@ func BenchmarkViolations(b *testing.B) {
 	}
 }
 
+// lateHolders is one page whose holders all store much later than they were to, so that many have had it in between and page views are lost.
+func lateHolders(n int, late time.Duration) *history.History {
+	h := &history.History{}
+	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true}
+	const workers, every = 256, time.Millisecond
+	h.Workers, h.Processes, h.Keys = workers, 1, 1
+	numbers := [workers]uint64{}
+	for v := range n / 3 {
+		t := time.Duration(v) * every
+		op := func(kind history.Kind, call time.Duration) *history.Op {
+			numbers[v%workers]++
+			h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(v%workers+1)<<40 | numbers[v%workers]), Kind: kind, Outcome: history.OK,
+				Worker: int32(v % workers), Call: call, Return: call + time.Microsecond})
+			return &h.Ops[len(h.Ops)-1]
+		}
+		a := op(history.Acquire, t)
+		a.Hold, a.TTL, a.Until = a.ID, every/2, t+every/2
+		id := a.ID
+		op(history.Load, t+late-2*time.Microsecond).Hold = id
+		store := op(history.Store, t+late)
+		store.Hold, store.Value = id, 1
+	}
+	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+	return h
+}
+
+// refusedWriters is a page with readers that come and go, and writers that are refused all the time.
+func refusedWriters(n int) *history.History {
+	h := &history.History{}
+	h.Claims = history.Claims{Excludes: true, Owned: true, Readers: true, Writers: true}
+	const writers = 1000
+	h.Workers, h.Processes, h.Keys = writers+2, 1, 1
+	numbers := make([]uint64, h.Workers)
+	op := func(worker int, kind history.Kind, call time.Duration) *history.Op {
+		numbers[worker]++
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind, Outcome: history.OK,
+			Worker: int32(worker), Call: call, Return: call + time.Microsecond})
+		return &h.Ops[len(h.Ops)-1]
+	}
+	for v := range n / 3 {
+		t := time.Duration(v) * 100 * time.Microsecond
+		a := op(writers+v%2, history.Acquire, t)
+		a.Hold, a.Permits = a.ID, 1
+		id := a.ID
+		w := op(v%writers, history.Acquire, t+3*time.Microsecond)
+		w.Hold, w.Outcome, w.Reason = w.ID, history.Failed, history.Busy
+		op(writers+v%2, history.Release, t+150*time.Microsecond).Hold = id
+	}
+	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+	return h
+}
+
+// faulty gives a history so many faults that were healed before anybody asked.
+func faulty(h *history.History, faults int) {
+	for n := range faults {
+		h.Faults = append(h.Faults, history.Injection{Name: "mine", Effect: history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys}})
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(1<<51 | uint64(n+1)), Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Value: int64(n)})
+	}
+	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+}
+
+// BenchmarkCorners judges what was once quadratic: each must cost about as much an operation, however many there are.
+func BenchmarkCorners(b *testing.B) {
+	for name, make := range map[string]func(n int) *history.History{
+		"late": func(n int) *history.History { return lateHolders(n, 100*time.Millisecond) },
+		"late and paused": func(n int) *history.History {
+			h := lateHolders(n, 3*time.Millisecond)
+			hitches(h, n/100)
+			return h
+		},
+		"violations and faults": func(n int) *history.History {
+			h := violated(n, 100, n/100)
+			faulty(h, n/100)
+			return h
+		},
+		"starving writers": refusedWriters,
+	} {
+		for _, n := range []int{100_000, 400_000} {
+			b.Run(name+"/"+strconv.Itoa(n), func(b *testing.B) {
+				h := make(n)
+				for b.Loop() {
+					c, err := Prepare(h)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if _, err := Judge(c); err != nil {
+						b.Fatal(err)
+					}
+				}
+				perOp(b, len(h.Ops))
+			})
+		}
+	}
+}
+
 // BenchmarkDeadPages judges pages of which nobody ever has the lock, while one worker each waits asleep.
 func BenchmarkDeadPages(b *testing.B) {
 	h := violated(1e6, 1e4, 0)

@@ -144,6 +144,10 @@ func (l *livenessCheck) passedOver(w, reader *wait) {
 		l.misses["writers passed over by readers"]++
 		return
 	}
+	if l.counts["starved"] > 0 {
+		l.accuse("starved", nil) // the first is told
+		return
+	}
 	var evidence []history.Op
 	for i := range l.Ops {
 		op := &l.Ops[i]

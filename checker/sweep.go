@@ -14,8 +14,9 @@ type pair struct{ first, second int32 }
 // sweeper finds the pairs of holds of one key that collide. Its arrays are used for one key after another.
 type sweeper struct {
 	ruler
-	order []stamp // the holds by the start of what is compared
-	queue heap    // those that may yet be overtaken by a later call
+	order []stamp         // the holds by the start of what is compared
+	queue heap            // those that may yet be overtaken by a later call
+	until []time.Duration // how far the beliefs reach up to each of the order
 }
 
 // timed is a hold with what is compared, and when that begins.
@@ -292,6 +293,13 @@ func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 		}
 	}
 	slices.SortFunc(s.order, stamp.compare)
+	s.until = s.until[:0]
+	last := -history.Forever
+	for _, o := range s.order {
+		_, to := s.c.holds[o.index].believed()
+		last = max(last, to)
+		s.until = append(s.until, last)
+	}
 	for _, n := range holds {
 		if h := &s.c.holds[n]; h.late() {
 			found(pair{n, s.meets(n, h)})
@@ -330,7 +338,8 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 		begin = max(begin, s.c.Ops[h.Uses[0]].Call)
 	}
 	at, _ := slices.BinarySearchFunc(s.order, end, func(o stamp, t time.Duration) int { return cmp.Compare(o.at, t) })
-	for ; at < len(s.order) && s.order[at].at < store; at++ {
+	reach, _ := slices.BinarySearch(s.until, begin) // those before were over
+	for at = max(at, reach); at < len(s.order) && s.order[at].at < store; at++ {
 		o := &s.c.holds[s.order[at].index]
 		from, to := o.believed()
 		slack := s.c.slack(h.Process, o.Process)
