@@ -23,7 +23,7 @@ var wrong = map[string]struct {
 }{
 	"no TTL":               {func(e locks.Env) (locks.Lock, error) { return &noTTL{newWorker(e)}, nil }, "leak"},
 	"TTL in a second step": {func(e locks.Env) (locks.Lock, error) { return &secondStep{newWorker(e)}, nil }, "leak"},
-	"DEL without a look":   {func(e locks.Env) (locks.Lock, error) { return &plainDel{newWorker(e)}, nil }, "double-grant"},
+	"DEL without a look":   {func(e locks.Env) (locks.Lock, error) { return &plainDel{newWorker(e)}, nil }, "foreign-release"},
 	"GET, then DEL":        {func(e locks.Env) (locks.Lock, error) { return &getDel{newWorker(e)}, nil }, "foreign-release"},
 	"lease from the reply": {func(e locks.Env) (locks.Lock, error) { return &fromReply{newWorker(e)}, nil }, "double-grant"},
 }
