@@ -60,5 +60,5 @@ func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 
 // excuseText says what is not held against the lock, and why.
 func (b *blames[W]) excuseText(what string) string {
-	return fmt.Sprintf("%s %s are not held against the lock: %s", human.Count(b.excused), what, b.excuse)
+	return fmt.Sprintf("excused: %s %s: %s", human.Count(b.excused), what, b.excuse)
 }

@@ -41,7 +41,7 @@ func checkLinearizable(c *Case) Verdict {
 	case v.Cause == harnessError:
 	case v.Violations > 0 && len(f.counts) == 0 && f.excused > 0:
 		v.Misses["unplanned"], v.Violations, v.Evidence = v.Violations, 0, nil
-		v.Summary = "windows without an order are not held against the lock: " + f.excuse.String()
+		v.Summary = "excused: windows without an order: " + f.excuse.String()
 	case v.Violations > 0:
 		v.Status, v.Cause = Fail, "not-linearizable"
 		v.Causes[v.Cause] = v.Violations

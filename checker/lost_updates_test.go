@@ -89,13 +89,13 @@ var lostUpdateCases = map[string]struct {
 	}, Fail, "zombie-write", "1 of 1"},
 	"a store that comes late, for its process stood still most of the time": {func(s *builder) {
 		s.lateStore(15)
-	}, Inconclusive, "", "not held against the lock"},
+	}, Inconclusive, "", "excused: "},
 	"a store that comes late, and its process stood still for a moment": {func(s *builder) {
 		s.lateStore(3)
 	}, Fail, "zombie-write", "1 of 2"},
 	"a store that was on its way when a fault stopped its process": {func(s *builder) {
 		s.stoppedInStore(4)
-	}, Inconclusive, "", "not held against the lock"},
+	}, Inconclusive, "", "excused: "},
 	"a store that was called too late by a process that a fault stopped": {func(s *builder) {
 		s.stoppedInStore(24)
 	}, Fail, "overrun", "1 of 2"},
