@@ -11,8 +11,10 @@ import (
 // TestRandomSchedulesAccuseNoRightLock: whatever happens, up to six things at a time, nothing is held against a lock that is right. A
 // night is for a million of them: verify explore --schedules 1000000.
 func TestRandomSchedulesAccuseNoRightLock(t *testing.T) {
-	const schedules = 5000
-	all := explorable(false)
+	all, schedules := explorable(false), 5000
+	if testing.Short() {
+		schedules = 1000 // the race detector makes them ten times as slow
+	}
 	for _, spec := range all {
 		o := suited(spec, 2)
 		o.Schedules, o.Seed = (schedules+len(all)-1)/len(all), 7

@@ -18,7 +18,7 @@ func TestThePictureGoesOnWithoutADeadProcess(t *testing.T) {
 	t.Parallel()
 	j := job(t, func(p *Plan) {
 		p.Verify, p.Processes, p.Locks, p.Faults = true, 2, lockNamed("fence-after"), []string{"kill-process@between"}
-		p.Workload.TTL, p.Workload.Retry, p.Duration = 100*time.Millisecond, time.Millisecond, 10*time.Minute
+		p.Workload.TTL, p.Workload.Retry, p.Duration = 100*time.Millisecond, time.Millisecond, time.Minute
 	})
 	j.Watched = true
 	stop, end := context.WithCancel(t.Context())
