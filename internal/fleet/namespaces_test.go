@@ -74,9 +74,9 @@ func (x *threeMachines) play(b *bench, addr, number string, out time.Duration) (
 	lock, _ := locks.Find(x.lock)
 	b.orders = crew.Orders{
 		Shape: workload.Shape{Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: 10 * time.Millisecond, Think: 5 * time.Millisecond,
-			Wait: time.Hour, Retry: 5 * time.Millisecond, End: time.Hour, Seed: 1},
+			Wait: 30 * time.Second, Retry: 5 * time.Millisecond, End: 30 * time.Second, Seed: 1},
 		Lock: lock, Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
-		Judged: true, To: time.Hour, Prefix: fmt.Sprint(x.lock, x.lost, number, ":"),
+		Judged: true, To: 30 * time.Second, Prefix: fmt.Sprint(x.lock, x.lost, number, ":"),
 	}
 	h, report := b.play(func(p *playing) {
 		if x.cut {
