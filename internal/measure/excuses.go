@@ -15,9 +15,10 @@ type excuses struct {
 	failed    []int64       // the node of every incident
 }
 
-// paused is what is known of a process: which workers it has, and how many page views were stored by it up to a moment.
+// paused is what is known of a process: its workers, and how many page views they had stored by a moment.
 type paused struct {
-	workers map[int32]bool
+	has     []bool // by worker
+	workers int
 	stored  int64
 	recent  []mark // the latest, in order, at least everyMark apart
 }
@@ -34,7 +35,7 @@ const (
 
 func (e *excuses) process(n int16) *paused {
 	for int(n) >= len(e.processes) {
-		e.processes = append(e.processes, paused{workers: map[int32]bool{}})
+		e.processes = append(e.processes, paused{})
 	}
 	return &e.processes[n]
 }
@@ -46,9 +47,9 @@ func (e *excuses) observe(op *history.Op) {
 		e.failed = append(e.failed, op.Value)
 	case op.Kind == history.Gap && op.Value == 0 && e.bears > 0 && op.Return-op.Call > e.bears:
 		e.paused(op)
-	case op.Kind == history.Store && op.Worker >= 0:
+	case e.bears > 0 && op.Kind == history.Store && op.Worker >= 0 && op.Outcome != history.Failed:
 		p := e.process(op.Process)
-		p.workers[op.Worker] = true
+		p.stores(op.Worker)
 		if n := len(p.recent); n == 0 || op.Return-p.recent[n-1].at >= everyMark {
 			p.recent = append(p.recent[max(0, n+1-keptMarks):], mark{op.Return, p.stored})
 		}
@@ -59,11 +60,22 @@ func (e *excuses) observe(op *history.Op) {
 // paused counts what the holders of a process that paused can have overwritten: one page view each, and those that other
 // processes stored during the pause.
 func (e *excuses) paused(gap *history.Op) {
-	e.late += int64(len(e.process(gap.Process).workers))
+	e.late += int64(e.process(gap.Process).workers)
 	for n := range e.processes {
 		if p := &e.processes[n]; n != int(gap.Process) {
 			e.late += p.stored - p.before(gap.Call)
 		}
+	}
+}
+
+// stores notes that a worker lives in the process.
+func (p *paused) stores(worker int32) {
+	for int(worker) >= len(p.has) {
+		p.has = append(p.has, false)
+	}
+	if !p.has[worker] {
+		p.has[worker] = true
+		p.workers++
 	}
 }
 
