@@ -95,7 +95,7 @@ func (u *updates) blamePage(p *counted, lost int64) {
 }
 
 // overwritten is how many stores of a page late visits with an excuse can have overwritten, and the first excuse: those that were
-// answered since such a visit had read, and as many again that repeat them.
+// answered between its load and its own answer.
 func (u *updates) overwritten(p *counted) (why *window, most int64) {
 	var returns []time.Duration
 	var late []int32
