@@ -23,7 +23,7 @@ func nameless(h *history.History, base int64) *history.History {
 
 // TestValuesTellWhatNamesTell judges lives of right and wrong locks with the names of the stores that were seen, and without.
 func TestValuesTellWhatNamesTell(t *testing.T) {
-	compared, lost, wide := 0, 0, 0
+	compared, lost := 0, 0
 	all := 300
 	if testing.Short() {
 		all = 60
@@ -36,12 +36,6 @@ func TestValuesTellWhatNamesTell(t *testing.T) {
 			for _, h := range []*history.History{h, &cut} {
 				named := lostBy(t, h)
 				bare := lostBy(t, nameless(h, 17))
-				// Seed 159: by names a store that a late holder of another visit overwrote is excused by a pause that was over
-				// before both grants. The values are right, the names excuse too much.
-				if bare.Status == Fail && named.Status == Inconclusive && named.Misses["unplanned"] > 0 {
-					wide++
-					continue
-				}
 				if bare.Status == Fail && named.Status != Fail || h.Partial == "" && bare.Violations > named.Violations {
 					t.Fatalf("seed %d, %v: %s; with the names of stores: %s", seed, flaw, bare.Summary, named.Summary)
 				}
@@ -58,9 +52,6 @@ func TestValuesTellWhatNamesTell(t *testing.T) {
 				lost += min(int(named.Violations), 1)
 			}
 		}
-	}
-	if wide > all/100 {
-		t.Errorf("a pause excused by names, but not by values, in %d lives", wide)
 	}
 	if compared < all/3 || lost < all/6 {
 		t.Errorf("only %d could be compared, %d with losses", compared, lost)

@@ -251,8 +251,22 @@ func (u *updates) missing() {
 			u.unseen++
 			continue
 		}
+		if u.explains(cause, left, other) != nil { // which reaches no further than the stores that it overwrote
+			if later := u.overwrites(int32(i), other); later != other {
+				cause, left, other = u.conflict(int32(i), later), int32(i), later
+			}
+		}
 		u.loses(cause, left, other)
 	}
+}
+
+// overwrites is the first store of the chain, from one on, that was not answered yet when a lost store was called: those before
+// cannot have overwritten it.
+func (u *updates) overwrites(lost, from int32) int32 {
+	for from >= 0 && u.Ops[from].Return < u.Ops[lost].Call && u.link[from] > 0 {
+		from = u.link[from] - 1
+	}
+	return from
 }
 
 // left is the store with which a lost store's branch left the chain. Each branch is followed once.
