@@ -61,6 +61,21 @@ var onceAccused = map[string]func(s *script){
 		s.release(a, 6, 7)
 		s.final(0, 1, 20)
 	},
+	"a grant whose answer came late, of a server that forgot it and granted another": func(s *script) {
+		s.op(history.Incident, -1, 50, 60)
+		a := s.acquire(1, 80, 81, 300)
+		b := s.acquire(2, 40, 120, 300)
+		s.release(a, 130, 131)
+		s.denied(b, 140, 141)
+	},
+	"a watchdog whose process stood still, long before a fault stopped one": func(s *script) {
+		s.Claims.Renews, s.Bounds.Gap = true, 10*ms
+		a := s.acquire(1, 0, 1, 200)
+		s.extend(a, 60, 61, 200)
+		s.fault(processStops, 400, 410)
+		s.gap(0, 70, 500)
+		s.denied(a, 501, 502)
+	},
 	"deadlines that count from a moment after the stamp, each time": func(s *script) {
 		s.Bounds.Rate, s.Bounds.Round = 0, 0
 		for n := range 40 {

@@ -36,7 +36,11 @@ func (x *examiner) reason(p pair) finding {
 	if j.Outcome != history.OK && j.Release >= 0 {
 		by = max(by, x.c.Ops[j.Release].Return) // until then it may have been granted
 	}
-	if w := x.c.forgot(i, by); w != nil {
+	w := x.c.forgot(i, by)
+	if first := plus(i.Return, x.c.slack(i.Process, j.Process)); w == nil && j.Call < first {
+		w = x.c.forgot(j, first) // whose answer came later, but which may have been granted before
+	}
+	if w != nil {
 		return finding{"service-loss", p, w.op, w, false}
 	}
 	if k := x.succeeded(i, j, by); k >= 0 {
