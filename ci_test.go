@@ -112,7 +112,8 @@ func TestTheWorseCodeCounts(t *testing.T) {
 	}
 }
 
-// TestTheCommentOfAPullRequest runs the lines of docs/ci.md that write one, with stand-ins for gh and bench that note their arguments.
+// TestTheCommentOfAPullRequest runs the lines of docs/ci.md that write one, with stand-ins for gh and bench that note
+// their arguments.
 func TestTheCommentOfAPullRequest(t *testing.T) {
 	lines := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(read(t, "docs/ci.md"))[1]
 	const list = "gh api repos/me/it/issues/7/comments --jq [.[] | select(.body | startswith(\"<!-- hammerlock\")) | .id][0] // empty\n"

@@ -46,7 +46,8 @@ func TestBeyondStaysOutside(t *testing.T) {
 	}
 }
 
-// TestOwnLock runs the tests of examples/own-lock, a module of its own, with the modules that this one has already. With
+// TestOwnLock runs the tests of examples/own-lock, a module of its own, with the modules that this one has already.
+// With
 // -short they are shorter, too.
 func TestOwnLock(t *testing.T) {
 	t.Parallel()
@@ -61,8 +62,8 @@ func TestOwnLock(t *testing.T) {
 	}
 }
 
-// TestManifests runs the tests of deploy/check, a module of its own with the types of Kubernetes and of Compose. It takes half a
-// minute to compile, and so it is left out with -short.
+// TestManifests runs the tests of deploy/check, a module of its own with the types of Kubernetes and of Compose. It
+// takes half a minute to compile, and so it is left out with -short.
 func TestManifests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the types of Kubernetes take half a minute to compile")

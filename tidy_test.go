@@ -226,9 +226,10 @@ func importNames(f *ast.File) map[string]string {
 	return names
 }
 
-// Each test is of one of three kinds, by its name or its package. A logic test knows no clock, no process and no port: its time
-// is that of testing/synctest. A live one, in a package that .ci/live lists or named TestLive..., runs servers and processes and
-// waits for states. A measuring one, named TestAlone..., may say how long something took, and nobody else may.
+// Each test is of one of three kinds, by its name or its package. A logic test knows no clock, no process and no port:
+// its time is that of testing/synctest. A live one, in a package that .ci/live lists or named TestLive..., runs servers
+// and processes and waits for states. A measuring one, named TestAlone..., may say how long something took, and nobody
+// else may.
 var (
 	clocks = []string{"time.Since"}
 	alive  = []string{"time.Now", "time.Since", "time.After", "time.Sleep", "net.Listen", "net.Dial", "net.DialTimeout",
@@ -351,7 +352,8 @@ func callsOf(body *ast.BlockStmt, imported map[string]string) (c calls) {
 	return c
 }
 
-// reaches says by which call a function, or one of the tests' own that it uses, does what is listed; empty if none does.
+// reaches says by which call a function, or one of the tests' own that it uses, does what is listed; empty if none
+// does.
 func (all functions) reaches(name string, listed []string) string {
 	seen := map[string]bool{}
 	var look func(name string) string

@@ -110,8 +110,8 @@ func TestSessionsAreRenewed(t *testing.T) {
 	})
 }
 
-// isRenewed is undecided if the holder is told that it has lost the lock, or if one that is never told has lost it: then a session of a
-// machine that stands still has ended.
+// isRenewed is undecided if the holder is told that it has lost the lock, or if one that is never told has lost it:
+// then a session of a machine that stands still has ended.
 func isRenewed(t *testing.T, top *topologies.Topology, s locks.Spec, key string) (undecided string) {
 	a, _ := client(t, top, s, 1)
 	b, _ := client(t, top, s, 2)

@@ -192,7 +192,8 @@ func BenchmarkViolations(b *testing.B) {
 	}
 }
 
-// lateHolders is one page whose holders all store much later than they were to, so that many have had it in between and page views are lost.
+// lateHolders is one page whose holders all store much later than they were to, so that many have had it in between and
+// page views are lost.
 func lateHolders(n int, late time.Duration) *history.History {
 	h := &history.History{}
 	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true}

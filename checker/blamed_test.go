@@ -8,8 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestALateReleaseIsNotBlamedForWhatAServerForgot: a release that was called when its lease was over has ended nobody's hold that was
-// extended after that, and one that was called in time was in time, whenever it was answered. What a server forgets later is its doing.
+// TestALateReleaseIsNotBlamedForWhatAServerForgot: a release that was called when its lease was over has ended nobody's
+// hold that was extended after that, and one that was called in time was in time, whenever it was answered. What a
+// server forgets later is its doing.
 func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 	for _, tt := range []struct {
 		called   time.Duration

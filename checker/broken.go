@@ -8,7 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// broken names the cause of a broken guarantee, and keeps it for those that follow from it. The earliest is the incident.
+// broken names the cause of a broken guarantee, and keeps it for those that follow from it. The earliest is the
+// incident.
 func (x *examiner) broken(p pair) finding {
 	f := x.reason(p)
 	for _, n := range [2]int32{p.first, p.second} {
@@ -58,8 +59,8 @@ func (x *examiner) reason(p pair) finding {
 	return finding{"double-grant", p, -1, nil, false}
 }
 
-// follows says that a finding follows from an earlier one: the hold whose release was foreign had lost the lock to it before, or
-// had got in by it.
+// follows says that a finding follows from an earlier one: the hold whose release was foreign had lost the lock to it
+// before, or had got in by it.
 func (x *examiner) follows(f finding, culprit int32) finding {
 	if before, ok := x.broke[culprit]; ok && before.cause == f.cause {
 		f.follows = true
@@ -85,8 +86,8 @@ func (f finding) again(p pair, release int32) finding {
 	return f
 }
 
-// freeing are the holds of a key that were given back, by the call of their release. Up to each, until is when the last of those
-// releases was answered.
+// freeing are the holds of a key that were given back, by the call of their release. Up to each, until is when the last
+// of those releases was answered.
 type freeing struct {
 	holds []int32
 	calls []time.Duration
@@ -118,7 +119,8 @@ func (c *Case) freeings(key int32) *freeing {
 	return f
 }
 
-// between shows, the last first, the holds whose release was under way between two moments, until one fits; -1 if none does.
+// between shows, the last first, the holds whose release was under way between two moments, until one fits; -1 if none
+// does.
 func (f *freeing) between(from, to time.Duration, fits func(n int32) bool) int32 {
 	at, _ := slices.BinarySearch(f.calls, to)
 	for at--; at >= 0 && f.until[at] > from; at-- {
@@ -129,8 +131,9 @@ func (f *freeing) between(from, to time.Duration, fits func(n int32) bool) int32
 	return -1
 }
 
-// foreign finds a hold whose release, called before the given time, ended hold i: one that had expired, or any if the lock does not
-// check the owner. Where a fault may have ended hold i, only a release counts that was called when its own lease was over for certain.
+// foreign finds a hold whose release, called before the given time, ended hold i: one that had expired, or any if the
+// lock does not check the owner. Where a fault may have ended hold i, only a release counts that was called when its
+// own lease was over for certain.
 func (r *ruler) foreign(i *hold, by time.Duration) int32 {
 	lost := r.c.forgot(i, by) != nil
 	return r.c.freeings(i.Key).between(i.Call, by, func(n int32) bool {
@@ -172,10 +175,10 @@ func (r *ruler) latest(h *hold) time.Duration {
 	return end
 }
 
-// succeeded finds a hold that was granted before i, whose release was called after i's grant and before the given
-// time and succeeded: it found i's key, or none. That proves nothing for a lock on several sites, or after a fault. One that
-// was called while i asked counts too if its hold had been another's by then, or had had the lock together with another. Of an acquire
-// without an answer it counts as well: it may never have been granted.
+// succeeded finds a hold that was granted before i, whose release was called after i's grant and before the given time
+// and succeeded: it found i's key, or none. That proves nothing for a lock on several sites, or after a fault. One that
+// was called while i asked counts too if its hold had been another's by then, or had had the lock together with
+// another. Of an acquire without an answer it counts as well: it may never have been granted.
 func (x *examiner) succeeded(i, j *hold, by time.Duration) int32 {
 	if x.c.Sites > 1 {
 		return -1

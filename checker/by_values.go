@@ -73,7 +73,8 @@ func (u *updates) byValues() Verdict {
 	return u.ofValues(unread, inexact, more)
 }
 
-// blamePage blames so many lost stores of a page, without as many as visits can have overwritten that were late and have an excuse.
+// blamePage blames so many lost stores of a page, without as many as visits can have overwritten that were late and
+// have an excuse.
 func (u *updates) blamePage(p *counted, lost int64) {
 	w, most := u.overwritten(p)
 	if most = min(most, lost); most > 0 {
@@ -94,8 +95,8 @@ func (u *updates) blamePage(p *counted, lost int64) {
 	}
 }
 
-// overwritten is how many stores of a page late visits with an excuse can have overwritten, and the first excuse: those that were
-// answered between its load and its own answer.
+// overwritten is how many stores of a page late visits with an excuse can have overwritten, and the first excuse: those
+// that were answered between its load and its own answer.
 func (u *updates) overwritten(p *counted) (why *window, most int64) {
 	var returns []time.Duration
 	var late []int32

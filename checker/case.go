@@ -155,7 +155,8 @@ func Prepare(h *history.History) (*Case, error) {
 	return c, nil
 }
 
-// most bounds what a worker or a key may be numbered in a history of so many operations, so that arrays by number stay small.
+// most bounds what a worker or a key may be numbered in a history of so many operations, so that arrays by number stay
+// small.
 func most(operations int) int32 { return int32(min(1<<20+64*operations, 1<<24)) }
 
 // number builds the index of the operations. It refuses IDs that would make it huge.

@@ -175,7 +175,8 @@ func (c *Case) agree() error {
 	return nil
 }
 
-// keepApart lets nothing be compared between machines, whose clocks contradict each other. What is inside one is judged as ever.
+// keepApart lets nothing be compared between machines, whose clocks contradict each other. What is inside one is judged
+// as ever.
 func (c *Case) keepApart() {
 	doubts := slices.Clone(c.Bounds.Doubts)
 	for p := range doubts {

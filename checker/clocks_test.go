@@ -89,8 +89,9 @@ func TestWhatLoadsSawBoundsClocks(t *testing.T) {
 	}
 }
 
-// TestClocksThatContradictLoads: both bounds cannot hold if each machine saw the other's stores before they were called, though by
-// less than exchanges allow for. Nothing passes then, and every verdict says why; what needs no clock, a lost page view, is found as ever.
+// TestClocksThatContradictLoads: both bounds cannot hold if each machine saw the other's stores before they were
+// called, though by less than exchanges allow for. Nothing passes then, and every verdict says why; what needs no
+// clock, a lost page view, is found as ever.
 func TestClocksThatContradictLoads(t *testing.T) {
 	c, err := Prepare(seeing(-500 * time.Microsecond))
 	if err != nil {

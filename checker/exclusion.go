@@ -98,7 +98,8 @@ func checkExclusion(c *Case) Verdict {
 	return v
 }
 
-// gravest orders the causes. That two were granted the lock at once is the last thing to say where as many grants have a reason.
+// gravest orders the causes. That two were granted the lock at once is the last thing to say where as many grants have
+// a reason.
 func (f *findings) gravest() []string {
 	if f.incidents["foreign-release"] < f.incidents["double-grant"] {
 		return severity
@@ -176,7 +177,8 @@ func (x *examiner) late(p pair) finding {
 	return finding{"overrun", p, h.Uses[1], x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false}
 }
 
-// add counts a violation. What is explained by something that nobody planned is none of the lock's. The witness is the earliest incident.
+// add counts a violation. What is explained by something that nobody planned is none of the lock's. The witness is the
+// earliest incident.
 func (x *examiner) add(f finding) {
 	if !x.blame(f.cause, f, unplanned(f.why)) {
 		return
@@ -260,8 +262,8 @@ func (x *examiner) unrenewed(p pair) finding {
 }
 
 // reacquired finds an extension of i that succeeded although its lease had ended, or the server had lost it, and j had
-// been granted. Where something may have ended the lease early, it must have ended for certain: an extension that was called in time is
-// in time.
+// been granted. Where something may have ended the lease early, it must have ended for certain: an extension that was
+// called in time is in time.
 func (x *examiner) reacquired(i, j *hold) int32 {
 	forgot := x.c.forgot(i, j.Return)
 	lost := x.c.Sites < 2 && forgot != nil && forgot.from >= i.Return && forgot.effect.Loses == history.LosesKeys // after the grant, for certain

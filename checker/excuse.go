@@ -8,14 +8,15 @@ import (
 	"hammerlock/history"
 )
 
-// What stamps prove needs no excuse: a call took effect between its call and its return, whatever the machine did. Two things are
-// excused, and only here:
+// What stamps prove needs no excuse: a call took effect between its call and its return, whatever the machine did. Two
+// things are excused, and only here:
 //
-// (a) a duty with a deadline, by the time in which the process that had it could not act before the deadline: see late and kept;
-// (b) what servers may have forgotten, or run ahead of: what was granted before they did, by a lease that was open then, on
-// servers that have the key, if no majority of them remembers: see forgot and forgotten.
+// (a) a duty with a deadline, by the time in which the process that had it could not act before the deadline: see late
+// and kept; (b) what servers may have forgotten, or run ahead of: what was granted before they did, by a lease that was
+// open then, on servers that have the key, if no majority of them remembers: see forgot and forgotten.
 //
-// What a fault of the plan explains is a violation all the same, with a cause of its own; what nobody planned is held against nobody.
+// What a fault of the plan explains is a violation all the same, with a cause of its own; what nobody planned is held
+// against nobody.
 
 // forgot finds what may have made the servers give up a hold by a moment, within its lease.
 func (c *Case) forgot(h *hold, by time.Duration) *window {
@@ -23,8 +24,8 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 	return c.forgotten(h.Key, h.Call, min(by, r.latest(h)))
 }
 
-// forgotten finds what may have made the servers forget, by a moment, what they did for a key since another. What was planned
-// comes first.
+// forgotten finds what may have made the servers forget, by a moment, what they did for a key since another. What was
+// planned comes first.
 func (c *Case) forgotten(key int32, since, by time.Duration) *window {
 	if w := c.planned.find(since, by); w != nil {
 		return w
@@ -32,8 +33,8 @@ func (c *Case) forgotten(key int32, since, by time.Duration) *window {
 	return c.losses(key).find(since, by)
 }
 
-// accident is what nobody had planned and that may have made the servers forget, between two moments, what they did for a key; nil
-// if a fault can have done so, too.
+// accident is what nobody had planned and that may have made the servers forget, between two moments, what they did for
+// a key; nil if a fault can have done so, too.
 func (c *Case) accident(key int32, since, by time.Duration) *window {
 	return unplanned(c.forgotten(key, since, by))
 }
@@ -46,7 +47,8 @@ func unplanned(w *window) *window {
 	return w
 }
 
-// miscounted finds what nobody had planned and that may have made the counter's server forget what was stored on a page.
+// miscounted finds what nobody had planned and that may have made the counter's server forget what was stored on a
+// page.
 func (c *Case) miscounted(key int32, since, by time.Duration) *window {
 	if c.Counter == history.CounterOnTopology {
 		return c.accident(key, since, by)
@@ -98,8 +100,8 @@ func (r *reaching) find(since, by time.Duration) *window {
 	return r.last[n-1]
 }
 
-// findLosses sorts out the windows in which servers may forget: of the plan; of the lock's servers; of the counter's, which may be any
-// where nobody says how many nodes the lock has.
+// findLosses sorts out the windows in which servers may forget: of the plan; of the lock's servers; of the counter's,
+// which may be any where nobody says how many nodes the lock has.
 func (c *Case) findLosses() {
 	plan, counter := c.roles, []*window(nil)
 	for i := range c.windows {
@@ -129,8 +131,8 @@ func (c *Case) findLosses() {
 	c.whole, c.ofKey = newReaching(slices.Clone(c.forgetful)), map[int32]*reaching{}
 }
 
-// losses are the windows in which servers may have forgotten, by themselves, what they did for a key. A window without an end
-// reaches to the first proof that its server is whole.
+// losses are the windows in which servers may have forgotten, by themselves, what they did for a key. A window without
+// an end reaches to the first proof that its server is whole.
 func (c *Case) losses(key int32) *reaching {
 	if len(c.forgetful) == 0 {
 		return &c.whole
@@ -177,8 +179,8 @@ func (c *Case) elsewhere(key int32, w *window) bool {
 		slices.ContainsFunc(seen, func(op *history.Op) bool { return op.Call > after })
 }
 
-// wholes are the answers that show what the servers had for a key before, by their call: each ends with the first answer of those
-// that were called then or later.
+// wholes are the answers that show what the servers had for a key before, by their call: each ends with the first
+// answer of those that were called then or later.
 func (c *Case) wholes(key int32) (list []period) {
 	at, ok := c.place[key]
 	if !ok {
@@ -211,8 +213,8 @@ func firstAfter(list []period, t time.Duration) time.Duration {
 // noticed is how long before its end a server may have been known to be well for the last time.
 const noticed = time.Second
 
-// outage is when the clients of a server that was lost at a moment, or soon after, have noticed it: when the last call was over that
-// was made within that time and did not reach it, or had no answer.
+// outage is when the clients of a server that was lost at a moment, or soon after, have noticed it: when the last call
+// was over that was made within that time and did not reach it, or had no answer.
 func (c *Case) outage(lost time.Duration) time.Duration {
 	if c.unheardOf == nil {
 		inTheWay := func(e *history.Effect) bool { return e.Blocks || e.Hit(history.Links) }

@@ -209,8 +209,8 @@ func (v *tries) queued(c *Case) time.Duration {
 	return at
 }
 
-// stood is when the first try was called that may have stood in the queue for a visit: one without an answer since its worker's last
-// grant of the page but one, too.
+// stood is when the first try was called that may have stood in the queue for a visit: one without an answer since its
+// worker's last grant of the page but one, too.
 func (v *tries) stood(c *Case) time.Duration {
 	first, grants := history.Forever, 0
 	for i := range c.Ops {

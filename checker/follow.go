@@ -68,9 +68,9 @@ func (c *Case) follow() {
 	}
 }
 
-// upgrade ends the shared hold that an exclusive one has taken the place of: the servers kept it until they were asked, and its
-// holder believed in it until it was answered. Of one without an answer it is not known what was released after it, and nobody
-// knows of any what a release of the shared hold did later.
+// upgrade ends the shared hold that an exclusive one has taken the place of: the servers kept it until they were asked,
+// and its holder believed in it until it was answered. Of one without an answer it is not known what was released after
+// it, and nobody knows of any what a release of the shared hold did later.
 func (c *Case) upgrade() {
 	for _, i := range c.upgrades {
 		op := &c.Ops[i]
@@ -86,9 +86,9 @@ func (c *Case) upgrade() {
 	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return c.hold(c.Ops[i].Hold).Release < 0 })
 }
 
-// uncounted finds the outermost releases of holds that were re-entered under a lock that tells no counts: there are as many
-// inner ones before as there were re-entries. Where one of these had no answer, the first release that can be the outermost one is
-// taken, and may be an inner one.
+// uncounted finds the outermost releases of holds that were re-entered under a lock that tells no counts: there are as
+// many inner ones before as there were re-entries. Where one of these had no answer, the first release that can be the
+// outermost one is taken, and may be an inner one.
 func (c *Case) uncounted() {
 	if !c.Claims.Reentrant {
 		return

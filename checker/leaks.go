@@ -105,8 +105,8 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	}
 }
 
-// left tells whether a disturbance can have left a key behind: while the hold was asked for, prolonged or given back, or because
-// servers forgot since that it was given back.
+// left tells whether a disturbance can have left a key behind: while the hold was asked for, prolonged or given back,
+// or because servers forgot since that it was given back.
 func (l *livenessCheck) left(found *history.Op, calls []*history.Op) bool {
 	last := time.Duration(0)
 	for _, op := range calls {

@@ -190,8 +190,8 @@ func (l *leases) loss(h *hold) {
 	l.unrenewed(h, at, evidence)
 }
 
-// unrenewed judges a lease that ran out, of a lock that renews: from when its holder had heard of the last renewal until the lease was
-// over there was time to renew it.
+// unrenewed judges a lease that ran out, of a lock that renews: from when its holder had heard of the last renewal
+// until the lease was over there was time to renew it.
 func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 	proof := l.c.op(h.ID)
 	if n := lastProof(l.c, h, at); n >= 0 {
@@ -210,8 +210,9 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 	l.blame("renewal-failure", testimony{evidence, []string{story}}, cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
-// unanswered finds that a hold's renewals were asked for and had no answer for a third of its lease before it was over, and that nothing
-// is known of why not; nil if there were answers, or messages were late, which a lock has to bear: it can ask again.
+// unanswered finds that a hold's renewals were asked for and had no answer for a third of its lease before it was over,
+// and that nothing is known of why not; nil if there were answers, or messages were late, which a lock has to bear: it
+// can ask again.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{name: "renewals of " + who(h.Worker) + " had no answer, and why is not known", period: period{history.Forever, from}}
 	silent, asked := time.Duration(0), 0

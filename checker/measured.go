@@ -8,8 +8,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// WithMeasured adds the verdicts on what was measured beside a run's operations: on the program that has the lock, before the others if it
-// did not do, and on what a visit cost. They change no other: how late the program was is in the history, as pauses.
+// WithMeasured adds the verdicts on what was measured beside a run's operations: on the program that has the lock,
+// before the others if it did not do, and on what a visit cost. They change no other: how late the program was is in
+// the history, as pauses.
 func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl time.Duration) []Verdict {
 	if m == nil {
 		return all

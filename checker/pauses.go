@@ -19,8 +19,8 @@ type stoppage struct {
 	window *window // the first of those that it is made of
 }
 
-// reachesWorkers tells whether a pause stops workers, or messages: the suite's own process has no workers where they have others,
-// but links, if the plan has a fault for them.
+// reachesWorkers tells whether a pause stops workers, or messages: the suite's own process has no workers where they
+// have others, but links, if the plan has a fault for them.
 func (c *Case) reachesWorkers(gap *history.Op) bool {
 	if gap.Value == 0 {
 		return c.working[gap.Process]
@@ -100,8 +100,8 @@ func (c *Case) stillFor(process int16, from, to time.Duration) time.Duration {
 	return c.pauses[process].between(from, to)
 }
 
-// late excuses what a process did at a moment although it should have done it by a deadline: it stood still since it had the duty for
-// so long at least, in pauses that began before the deadline. nil = it had time enough.
+// late excuses what a process did at a moment although it should have done it by a deadline: it stood still since it
+// had the duty for so long at least, in pauses that began before the deadline. nil = it had time enough.
 func (c *Case) late(process int16, since, deadline, at, least time.Duration) *window {
 	p := &c.unasked[process]
 	before, n := p.upTo(deadline)
@@ -120,8 +120,9 @@ func (c *Case) late(process int16, since, deadline, at, least time.Duration) *wi
 // renewed: a watchdog has to leave itself a third of it.
 func Margin(ttl time.Duration) time.Duration { return ttl / 3 }
 
-// unrenewable excuses that a lease was not renewed since its holder had heard of the last renewal and before it was over: its process
-// stood still for a third of the lease, or servers did not serve for as long, or forgot it. What a fault asked for comes first.
+// unrenewable excuses that a lease was not renewed since its holder had heard of the last renewal and before it was
+// over: its process stood still for a third of the lease, or servers did not serve for as long, or forgot it. What a
+// fault asked for comes first.
 func (c *Case) unrenewable(h *hold, since, over time.Duration) *window {
 	if w := c.stopped(h.Process, since, over, Margin(h.TTL)); w != nil {
 		return w
@@ -146,8 +147,8 @@ func (c *Case) unrenewable(h *hold, since, over time.Duration) *window {
 	return nil
 }
 
-// stopped finds the fault that stopped a process between two moments, for so long at least. Where nobody wrote down how long which
-// process stood still, it may have been each.
+// stopped finds the fault that stopped a process between two moments, for so long at least. Where nobody wrote down how
+// long which process stood still, it may have been each.
 func (c *Case) stopped(process int16, from, to, least time.Duration) *window {
 	w := c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Clients) })
 	if w == nil {

@@ -22,7 +22,8 @@ var reentrancy = Checker{
 // reentryCauses are the causes, the worst first.
 var reentryCauses = []string{"count", "token-changed", "self-refusal"}
 
-// nested is what may be true of a hold: how often it is entered, and how many calls without an answer may yet have their effect.
+// nested is what may be true of a hold: how often it is entered, and how many calls without an answer may yet have
+// their effect.
 type nested struct {
 	states  []depth       // nil = entered once
 	proof   time.Duration // the call of the last grant or extension that was acknowledged
@@ -37,8 +38,8 @@ type depth struct{ holds, ins, outs int32 }
 // mostStates is how many a hold may have until nothing more is claimed of it.
 const mostStates = 256
 
-// move goes from every state that may be true, when any of the calls without an answer may have had its effect, to the next one. It is
-// false, and nothing is changed, if there is none.
+// move goes from every state that may be true, when any of the calls without an answer may have had its effect, to the
+// next one. It is false, and nothing is changed, if there is none.
 func (n *nested) move(next func(depth) (depth, bool)) bool {
 	before, after := n.possible(), map[depth]bool{}
 	for _, d := range before {
@@ -208,7 +209,8 @@ func (r *reentries) told(n *nested, h *hold, i int32, by int32) {
 	}
 }
 
-// wrong blames an answer. What servers forgot because of a fault is judged as exclusion: the owner was granted the lock anew.
+// wrong blames an answer. What servers forgot because of a fault is judged as exclusion: the owner was granted the lock
+// anew.
 func (r *reentries) wrong(cause string, n *nested, h *hold, i int32) {
 	why := r.forgot(h, r.Ops[i].Return)
 	if why != nil && why.fault {

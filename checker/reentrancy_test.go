@@ -164,8 +164,8 @@ func drawNested(r *rand.Rand) *builder {
 	return s
 }
 
-// explained tries every choice of when unknown operations took effect, if at all, and tells whether one explains every answer.
-// It looks no further than the moment at which the lease may have ended, or the owner was told that it is free.
+// explained tries every choice of when unknown operations took effect, if at all, and tells whether one explains every
+// answer. It looks no further than the moment at which the lease may have ended, or the owner was told that it is free.
 func explained(c *Case) string {
 	var ops []*history.Op
 	proof, inner := c.Ops[0].Call, false

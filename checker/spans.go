@@ -138,7 +138,8 @@ func (c *Case) begin() time.Duration {
 // fewKeys is for how many it is looked for the first proof that each is served.
 const fewKeys = 64
 
-// servedAgain is when, after a moment, each page was granted that was asked for at all; Forever if none was, or there are many.
+// servedAgain is when, after a moment, each page was granted that was asked for at all; Forever if none was, or there
+// are many.
 func (c *Case) servedAgain(after time.Duration) time.Duration {
 	if len(c.byKey) > fewKeys {
 		return history.Forever

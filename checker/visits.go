@@ -63,12 +63,14 @@ func (u *updates) conflict(a, b int32) string {
 	return cause
 }
 
-// ofTheLock are the causes by which a store can be lost although the counter is right: both visits were inside, or one was late.
+// ofTheLock are the causes by which a store can be lost although the counter is right: both visits were inside, or one
+// was late.
 var ofTheLock = []string{"exclusion", "changed-read", "overrun", "zombie-write"}
 
-// explains finds what can have lost a store and is not the lock's. Of a visit that was late: its process stood still for so long that it
-// could not be in time; what a fault asked for explains only a store that was on its way when it began, for no lock can call that back.
-// Of two visits that were inside: servers may have forgotten one. Of anything else: the counter's server may have forgotten the store.
+// explains finds what can have lost a store and is not the lock's. Of a visit that was late: its process stood still
+// for so long that it could not be in time; what a fault asked for explains only a store that was on its way when it
+// began, for no lock can call that back. Of two visits that were inside: servers may have forgotten one. Of anything
+// else: the counter's server may have forgotten the store.
 func (u *updates) explains(cause string, store, other int32) *window {
 	if !slices.Contains(ofTheLock, cause) {
 		to := u.end()

@@ -22,8 +22,8 @@ type window struct {
 	failed   bool // it could not be injected, and may have had an effect all the same
 }
 
-// The effects of what nobody had planned. A server that failed may have lost its keys, one that took another role the last writes. Of
-// independent sites one that fails leaves a majority.
+// The effects of what nobody had planned. A server that failed may have lost its keys, one that took another role the
+// last writes. Of independent sites one that fails leaves a majority.
 var (
 	failing  = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
 	ofASite  = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true, Spares: true}
@@ -79,7 +79,8 @@ func (c *Case) findWindows() {
 	c.findLosses()
 }
 
-// serverEffect is what a server that did something by itself can have done to the lock: nothing if it is the counter's, or no site.
+// serverEffect is what a server that did something by itself can have done to the lock: nothing if it is the counter's,
+// or no site.
 func (c *Case) serverEffect(node int64, alone *history.Effect) *history.Effect {
 	switch {
 	case c.Nodes > 0 && node >= int64(c.Nodes) || c.Sites > 1 && node >= int64(c.Sites):
@@ -112,9 +113,9 @@ func (c *Case) addUp() {
 	}
 }
 
-// dropPlanned takes out what was to be expected of the faults: roles change where another server takes the place of one that
-// is out, which one that only hangs is not, and a process that a fault stops stands still. It takes out what reaches nobody, too:
-// pauses of a process without workers.
+// dropPlanned takes out what was to be expected of the faults: roles change where another server takes the place of one
+// that is out, which one that only hangs is not, and a process that a fault stops stands still. It takes out what
+// reaches nobody, too: pauses of a process without workers.
 func (c *Case) dropPlanned(all []window) (list []window) {
 	faults := slices.DeleteFunc(slices.Clone(all), func(w window) bool { return !w.fault }) // few, where gaps may be many
 	for _, w := range all {

@@ -82,7 +82,8 @@ func TestAMissingFlushIsFound(t *testing.T) {
 	}
 }
 
-// under lets a command work with the driver for a while, and returns all that it says. One that does not end is called off.
+// under lets a command work with the driver for a while, and returns all that it says. One that does not end is called
+// off.
 func under(t *testing.T, command func(context.Context, cli.Env) int, driver string, getenv func(string) string, args ...string) (code int, said string) {
 	t.Helper()
 	args = append([]string{"--topology", "single", "--redis-server", "embedded", "--lock", "exec:" + driver, "--workers", "4", "--fault", "none", "--out", t.TempDir()}, args...)

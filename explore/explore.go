@@ -31,7 +31,8 @@ type Options struct {
 	Together   bool          // all clients live in one process, which shares what its locks share, and does not crash
 	// Random goes on with random schedules beyond the bound until the budget ends; they follow from the seed.
 	Random bool
-	// Schedules asks for so many random schedules, with one deviation to as many as Random goes to, in place of all up to the bound.
+	// Schedules asks for so many random schedules, with one deviation to as many as Random goes to, in place of all up
+	// to the bound.
 	Schedules int
 	Seed      uint64
 	// Unreduced explores every order, also those that differ from another one in nothing that anybody can see.

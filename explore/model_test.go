@@ -15,8 +15,9 @@ import (
 	"hammerlock/locks"
 )
 
-// TestLiveModelIsLikeRedis sends what clients of right locks sent, in the same order and on as many connections, to a real server,
-// and compares its answers with those of the server in memory. Leases are too long to end. With -short some locks stand for all.
+// TestLiveModelIsLikeRedis sends what clients of right locks sent, in the same order and on as many connections, to a
+// real server, and compares its answers with those of the server in memory. Leases are too long to end. With -short
+// some locks stand for all.
 func TestLiveModelIsLikeRedis(t *testing.T) {
 	for _, spec := range explorable(false) {
 		if testing.Short() && !slices.Contains([]string{"lease", "watch", "reentrant"}, spec.Name) {

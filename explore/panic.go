@@ -76,7 +76,8 @@ func culprit() string {
 // errLeft says that goroutines of a lock never end, so that the time of a schedule cannot end either.
 var errLeft = errors.New("a goroutine of the lock does not end when the lock is closed")
 
-// inBubble runs what has a time of its own. That such a time cannot end is a panic of synctest, which no lock can cause otherwise.
+// inBubble runs what has a time of its own. That such a time cannot end is a panic of synctest, which no lock can cause
+// otherwise.
 func inBubble(t *testing.T, f func(*testing.T)) (err error) {
 	defer func() {
 		p := recover()
@@ -183,8 +184,9 @@ var dump = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 // mostOfDump is how many lines of it are kept.
 const mostOfDump = 16
 
-// died is what an exploration found whose process ended within a schedule: what its lock did there, up to the end. It is nil where that is
-// none of the lock's doing: before any schedule, by a signal, for want of memory, or in this package.
+// died is what an exploration found whose process ended within a schedule: what its lock did there, up to the end. It
+// is nil where that is none of the lock's doing: before any schedule, by a signal, for want of memory, or in this
+// package.
 func (t *tail) died(how error) *Found {
 	said, rest := t.text.String(), ""
 	if at := dump.FindStringIndex(said); at != nil {

@@ -13,8 +13,8 @@ import (
 	"hammerlock/locks/known"
 )
 
-// fragile is a lease that ends badly when its release is refused for another reason than that it is lost: in that call, when it is
-// closed, in a goroutine of its own, or with its process.
+// fragile is a lease that ends badly when its release is refused for another reason than that it is lost: in that call,
+// when it is closed, in a goroutine of its own, or with its process.
 type fragile struct {
 	locks.Lock
 	where string
@@ -65,7 +65,8 @@ func fragileLocks() (list []locks.Spec) {
 	return append(list, strangeLocks()...)
 }
 
-// TestLivePanicOfALockIsFound: it is a violation with a schedule, and the process that explores it goes on or is survived.
+// TestLivePanicOfALockIsFound: it is a violation with a schedule, and the process that explores it goes on or is
+// survived.
 func TestLivePanicOfALockIsFound(t *testing.T) {
 	for where, want := range map[string]struct {
 		deviations     int

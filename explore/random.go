@@ -45,9 +45,9 @@ func (b *Beyond) after(text string) string {
 // mostBeyond is how many deviations a random schedule has at most beyond the bound.
 const mostBeyond = 4
 
-// random runs schedules with more than so many deviations, until the budget ends or there were as many as were asked for. Each has
-// so many, at decisions that are drawn evenly from as many as the plain schedule has (as delay-bounded search does: Emmi, Qadeer,
-// Rakamaric 2011).
+// random runs schedules with more than so many deviations, until the budget ends or there were as many as were asked
+// for. Each has so many, at decisions that are drawn evenly from as many as the plain schedule has (as delay-bounded
+// search does: Emmi, Qadeer, Rakamaric 2011).
 func (s *search) random(more int) error {
 	b := &Beyond{Deviations: s.o.Deviations + mostBeyond, Seed: s.o.Seed}
 	s.report.Beyond = b

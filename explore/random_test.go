@@ -8,8 +8,8 @@ import (
 	"hammerlock/checker"
 )
 
-// TestRandomSchedulesAccuseNoRightLock: whatever happens, up to six things at a time, nothing is held against a lock that is right. A
-// night is for a million of them: verify explore --schedules 1000000.
+// TestRandomSchedulesAccuseNoRightLock: whatever happens, up to six things at a time, nothing is held against a lock
+// that is right. A night is for a million of them: verify explore --schedules 1000000.
 func TestRandomSchedulesAccuseNoRightLock(t *testing.T) {
 	all, schedules := explorable(false), 5000
 	if testing.Short() {
@@ -27,7 +27,8 @@ func TestRandomSchedulesAccuseNoRightLock(t *testing.T) {
 	}
 }
 
-// TestRandomSchedulesAreCounted: as many as were asked for, fewer if there is no time, and a wrong lock is found by them alone.
+// TestRandomSchedulesAreCounted: as many as were asked for, fewer if there is no time, and a wrong lock is found by
+// them alone.
 func TestRandomSchedulesAreCounted(t *testing.T) {
 	o := bounded(2)
 	o.Schedules, o.Seed = 100, 1

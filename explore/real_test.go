@@ -32,8 +32,8 @@ func quickly(t *testing.T, lock string) Options {
 	return o
 }
 
-// TestLiveCounterexamplesShowOnServers: what was found in virtual time is there on real servers in real time, if the machine is
-// not late by more than the leases allow. If it is, the run diverges, and says so.
+// TestLiveCounterexamplesShowOnServers: what was found in virtual time is there on real servers in real time, if the
+// machine is not late by more than the leases allow. If it is, the run diverges, and says so.
 func TestLiveCounterexamplesShowOnServers(t *testing.T) {
 	for i, tt := range []struct{ lock, what string }{
 		{"half-quorum", "request set: is lost"},
@@ -68,8 +68,8 @@ func TestLiveCounterexamplesShowOnServers(t *testing.T) {
 	}
 }
 
-// TestLiveDifferenceFromTheTraceIsDivergence: a model that answers what Redis does not, and one that lets a client do what it does
-// not do, are told from a real run at the step in question.
+// TestLiveDifferenceFromTheTraceIsDivergence: a model that answers what Redis does not, and one that lets a client do
+// what it does not do, are told from a real run at the step in question.
 func TestLiveDifferenceFromTheTraceIsDivergence(t *testing.T) {
 	o, spec := quickly(t, "plain-del"), find(t, "plain-del")
 	f := foundBy(t, "plain-del", "", o)

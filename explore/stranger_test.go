@@ -15,7 +15,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// subscriber is a lease that listens to a channel with the library's own loop, which sleeps where its connection breaks.
+// subscriber is a lease that listens to a channel with the library's own loop, which sleeps where its connection
+// breaks.
 type subscriber struct {
 	locks.Lock
 	to *redis.PubSub
@@ -79,8 +80,8 @@ func (o owner) Close() error {
 	return o.Lock.Close()
 }
 
-// TestStrangersAreExploredOrNot: what can be explored is, and of all else it is said what is in the way; no process of an exploration
-// ends badly for what a right lock may do.
+// TestStrangersAreExploredOrNot: what can be explored is, and of all else it is said what is in the way; no process of
+// an exploration ends badly for what a right lock may do.
 func TestStrangersAreExploredOrNot(t *testing.T) {
 	for lock, why := range map[string]string{
 		"it listens":                "",

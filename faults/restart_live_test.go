@@ -33,7 +33,8 @@ func TestLiveALateRestartIsNotHurriedByTheEnd(t *testing.T) {
 	}
 }
 
-// TestLiveANodeToKillIsNamed: the argument chooses the node, and one that names none is answered with those that there are.
+// TestLiveANodeToKillIsNamed: the argument chooses the node, and one that names none is answered with those that there
+// are.
 func TestLiveANodeToKillIsNamed(t *testing.T) {
 	top := testbed.Up(t, "replica", topologies.Options{})
 	target := &Target{Scene: single, Topology: top, Rand: rand.New(rand.NewPCG(1, 1)), Arg: "n9"}

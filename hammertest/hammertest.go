@@ -89,7 +89,8 @@ func Verify(t *testing.T, open Open, c Config) {
 	}
 }
 
-// attempts is how often a scenario is run, at most, while too little was seen to judge; each run may be repeated within its budget.
+// attempts is how often a scenario is run, at most, while too little was seen to judge; each run may be repeated within
+// its budget.
 const attempts = 3
 
 // suite is a call of Verify or Explore.

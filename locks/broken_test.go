@@ -18,7 +18,8 @@ import (
 // one, which must not.
 type scenario func(t *testing.T, home *stage, s Spec, key string) bool
 
-// on plays the scenario on a lock that is to show the fault, or not. What ends as it is to end is decided, however slow the machine was.
+// on plays the scenario on a lock that is to show the fault, or not. What ends as it is to end is decided, however slow
+// the machine was.
 func (shows scenario) on(t *testing.T, b *bench, s Spec, key string, want bool) {
 	t.Helper()
 	played(t, b, key, func(home *stage, key string) {

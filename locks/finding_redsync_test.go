@@ -134,7 +134,8 @@ func TestFindingRedsyncFailFastLeavesKeys(t *testing.T) {
 	t.Logf("of %d keys of refused attempts %d are left, and %d with fail-fast", 100*batches, slow, fast)
 }
 
-// TestFindingRedsyncCanceledContextLeavesKeys calls a try off when the nodes that nobody has are taken and have not answered yet.
+// TestFindingRedsyncCanceledContextLeavesKeys calls a try off when the nodes that nobody has are taken and have not
+// answered yet.
 func TestFindingRedsyncCanceledContextLeavesKeys(t *testing.T) {
 	t.Parallel()
 	p := newPeople(t, "redlock", topologies.Options{Links: true})

@@ -141,8 +141,8 @@ func grant(t *testing.T, l Lock, key string, ttl time.Duration) Lease {
 	return held
 }
 
-// grantCalled is a grant, and when it was called. Once a try was not answered in time, it is asked for until it comes: what that try left
-// may refuse the next ones.
+// grantCalled is a grant, and when it was called. Once a try was not answered in time, it is asked for until it comes:
+// what that try left may refuse the next ones.
 func grantCalled(t *testing.T, l Lock, key string, ttl time.Duration) (held Lease, call time.Time) {
 	t.Helper()
 	var err error
@@ -335,7 +335,8 @@ func TestRedlockNeedsAMajority(t *testing.T) {
 	})
 }
 
-// TestRedlockPaysForAHungSiteOnlyItsShare pauses a minority: connections stay, nobody answers. The clients would wait for longer than a lease.
+// TestRedlockPaysForAHungSiteOnlyItsShare pauses a minority: connections stay, nobody answers. The clients would wait
+// for longer than a lease.
 func TestRedlockPaysForAHungSiteOnlyItsShare(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "redlock")

@@ -16,8 +16,9 @@ import (
 // long is a lease whose end no test waits for: what comes with its end only does not come within live.Deadline.
 const long = 10 * time.Minute
 
-// stage is where a test is played. On a busy machine processes stand still for a while at any moment: then a lease can end
-// before something is done within it, and the play says nothing. It is undecided, and played again with longer leases.
+// stage is where a test is played. On a busy machine processes stand still for a while at any moment: then a lease can
+// end before something is done within it, and the play says nothing. It is undecided, and played again with longer
+// leases.
 type stage struct {
 	*bench
 	briefly   time.Duration // a lease that the play outlives on purpose
@@ -109,7 +110,8 @@ func (s *stage) beat() (silent time.Duration) {
 	return silent
 }
 
-// slow reports whether those that are watched, or this process, stood still for longer than that. Then the play is undecided.
+// slow reports whether those that are watched, or this process, stood still for longer than that. Then the play is
+// undecided.
 func (s *stage) slow(than time.Duration) bool {
 	silent := s.beat()
 	if silent <= than {
@@ -119,8 +121,8 @@ func (s *stage) slow(than time.Duration) bool {
 	return true
 }
 
-// renewal waits until the lease of a key is renewed at the first site, and says what is left of it then. It is negative if the
-// lease ends before.
+// renewal waits until the lease of a key is renewed at the first site, and says what is left of it then. It is negative
+// if the lease ends before.
 func (s *stage) renewal(t *testing.T, key string) (left time.Duration) {
 	t.Helper()
 	last := time.Duration(1<<63 - 1)

@@ -119,7 +119,8 @@ func isTold(t *testing.T, home *stage, s Spec, key string) {
 	}
 }
 
-// TestRenewedLocksTellThatNobodyAnswers hangs the servers: the last acknowledged lease runs out. Its holder must not wait for an answer.
+// TestRenewedLocksTellThatNobodyAnswers hangs the servers: the last acknowledged lease runs out. Its holder must not
+// wait for an answer.
 func TestRenewedLocksTellThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	for _, s := range every {

@@ -21,8 +21,8 @@ type Claim struct {
 	Command string         `json:"command,omitempty"`
 }
 
-// claim is one that can be made. A failure is on the claim that its cause breaks, else on the first one that its checker is of. It
-// holds only if all of its judges passed in one run.
+// claim is one that can be made. A failure is on the claim that its cause breaks, else on the first one that its
+// checker is of. It holds only if all of its judges passed in one run.
 type claim struct {
 	name, says string
 	made       func(*history.Claims) bool
@@ -105,8 +105,8 @@ func (c *claim) holds(r *Run) (proved bool, why string) {
 	return proved, ""
 }
 
-// Conformance is what the runs of one lock say of its claims, all that can be made. A claim holds if some run has judged it
-// and none has failed it; a failure with the shortest story of an exact checker speaks for all.
+// Conformance is what the runs of one lock say of its claims, all that can be made. A claim holds if some run has
+// judged it and none has failed it; a failure with the shortest story of an exact checker speaks for all.
 func Conformance(made history.Claims, runs []Run) (all []Claim) {
 	for i := range claims {
 		c := &claims[i]
@@ -142,7 +142,8 @@ func (f *Claim) weigh(c *claim, made *history.Claims, runs []Run) {
 	}
 }
 
-// plainer tells whether a failure says more in fewer words than another. The second opinion knows of no times and holders.
+// plainer tells whether a failure says more in fewer words than another. The second opinion knows of no times and
+// holders.
 func plainer(v, other *checker.Verdict) bool {
 	rank := func(v *checker.Verdict) (bool, int) {
 		return v.Checker == secondOpinion || len(v.Story) == 0, len(v.Story)

@@ -62,8 +62,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestNoClaimHoldsThatWasNotJudged: checkers that find nothing in a run in which too little was tried prove nothing, nor do those that
-// could not be judged, nor the second opinion alone; one run that was judged is enough.
+// TestNoClaimHoldsThatWasNotJudged: checkers that find nothing in a run in which too little was tried prove nothing,
+// nor do those that could not be judged, nor the second opinion alone; one run that was judged is enough.
 func TestNoClaimHoldsThatWasNotJudged(t *testing.T) {
 	all := []string{"exclusion", "lost-updates", "linearizable", "lease-validity", "release", "liveness", "fairness", "fencing", "reentrancy"}
 	made := history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Ordered: true, Reentrant: true, Renews: true, Cleans: true, Wakes: true,
@@ -91,8 +91,8 @@ func TestNoClaimHoldsThatWasNotJudged(t *testing.T) {
 	}
 }
 
-// TestTheStoryIsTheCheckersOwn: it is the shortest one that tells anything, of the second opinion only if there is no other, and a
-// failure that no claim of the lock names breaks that of its checker.
+// TestTheStoryIsTheCheckersOwn: it is the shortest one that tells anything, of the second opinion only if there is no
+// other, and a failure that no claim of the lock names breaks that of its checker.
 func TestTheStoryIsTheCheckersOwn(t *testing.T) {
 	porcupine := found("linearizable", checker.Fail, "not-linearizable", "no order")
 	run := Run{Verdicts: []checker.Verdict{porcupine, found("lost-updates", checker.Fail, "exclusion"), found("exclusion", checker.Fail, "double-grant", "w1", "w2")}}

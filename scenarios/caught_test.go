@@ -196,8 +196,8 @@ func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.L
 	return spec
 }
 
-// TestLiveNamesAreAsPeopleWriteThem: a lock whose companion keys are in other slots of a cluster does not pass there, and one that is
-// right does.
+// TestLiveNamesAreAsPeopleWriteThem: a lock whose companion keys are in other slots of a cluster does not pass there,
+// and one that is right does.
 func TestLiveNamesAreAsPeopleWriteThem(t *testing.T) {
 	lock := wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return untagged{l, e.Sites[0]} })
 	if status, text := verdict(t, lock, "cluster", "many-keys", 1); status == checker.Pass {
@@ -210,8 +210,8 @@ func TestLiveNamesAreAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-// TestLiveScenariosCatchTheirKind: each of these locks is wrong in a way that one scenario asks about. It fails there, for one of three seeds
-// at least, and not in contention, where nothing breaks.
+// TestLiveScenariosCatchTheirKind: each of these locks is wrong in a way that one scenario asks about. It fails there,
+// for one of three seeds at least, and not in contention, where nothing breaks.
 func TestLiveScenariosCatchTheirKind(t *testing.T) {
 	byName := func(e locks.Env, l locks.Lock) locks.Lock { return byPattern{l, e.Sites[0]} }
 	pool, prefix := new(atomic.Int64), rand.Text()

@@ -6,8 +6,8 @@ import (
 	"hammerlock/workload"
 )
 
-// The sites that had granted a lock are not those that can lengthen it: one minority is silent while it is granted, and another, with a gap
-// that is shorter than a hold, while it is lengthened.
+// The sites that had granted a lock are not those that can lengthen it: one minority is silent while it is granted, and
+// another, with a gap that is shorter than a hold, while it is lengthened.
 var failingSites = Scenario{
 	Name:     "failing-sites",
 	Doc:      "leases are lengthened while one minority of the sites after another does not answer: a majority that has granted it must lengthen it",

@@ -16,7 +16,8 @@ import (
 	"hammerlock/internal/live"
 )
 
-// shows fails the test unless a node's clock is ahead of the true one by so much, wherever between the readings the node read it.
+// shows fails the test unless a node's clock is ahead of the true one by so much, wherever between the readings the
+// node read it.
 func shows(t *testing.T, n *Node, offset time.Duration) {
 	t.Helper()
 	const slack = 100 * time.Millisecond

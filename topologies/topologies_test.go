@@ -130,8 +130,8 @@ func succeeds(t testing.TB, what string, do func() error) {
 	live.Wait(t, what, func() bool { err = do(); return err == nil })
 }
 
-// steady makes an attempt whose error counts only if the servers have kept their roles meanwhile: the others replace one that
-// stands still for longer than their timers.
+// steady makes an attempt whose error counts only if the servers have kept their roles meanwhile: the others replace
+// one that stands still for longer than their timers.
 func steady(t testing.TB, top *Topology, attempt func(n int) error) {
 	t.Helper()
 	live.Again(t, func(n int) string {

@@ -100,7 +100,8 @@ func TestLiveOnlyAFencedStoreRefusesStaleTokens(t *testing.T) {
 	})
 }
 
-// TestLiveALoadShowsItsToken lets a holder store between the load and the store of the next: that one would count on what is gone.
+// TestLiveALoadShowsItsToken lets a holder store between the load and the store of the next: that one would count on
+// what is gone.
 func TestLiveALoadShowsItsToken(t *testing.T) {
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		shown, ok := c.(Shown)

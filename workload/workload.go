@@ -107,8 +107,8 @@ type Page struct {
 	Views string // the counter's key
 }
 
-// Pages names the pages of a run under a prefix. The braces keep a page's keys in one slot of a cluster, and no name begins with
-// another. Bare names of locks have neither: page-1 begins page-10.
+// Pages names the pages of a run under a prefix. The braces keep a page's keys in one slot of a cluster, and no name
+// begins with another. Bare names of locks have neither: page-1 begins page-10.
 func Pages(prefix string, n int, bare bool) []Page {
 	pages := make([]Page, n)
 	for i := range pages {

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// run lets a crew work with the given lock and returns its history. Where time matters the test is a bubble, whose time stands still
-// while a worker works: it goes by in holds and waits.
+// run lets a crew work with the given lock and returns its history. Where time matters the test is a bubble, whose time
+// stands still while a worker works: it goes by in holds and waits.
 func run(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop context.Context) (*Due, []history.Op, Counter) {
 	t.Helper()
 	return runWith(t, plan, open, stop, func(*Workers) {})

@@ -22,7 +22,8 @@ func TestLivePage(t *testing.T) {
 	live.Again(t, func(int) string { return livePage(t) })
 }
 
-// livePage is undecided if the job, or the few seconds for which its page waits for readers, are over before they are used.
+// livePage is undecided if the job, or the few seconds for which its page waits for readers, are over before they are
+// used.
 func livePage(t *testing.T) (undecided string) {
 	url, code, stdout := watched(t, t.Context(), "--redis-server", "embedded", "--lock", "lease,spin", "--workers", "3", "--duration", "3s", "--warmup", "200ms")
 	page, early := read(url)

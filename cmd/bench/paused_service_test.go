@@ -16,8 +16,8 @@ import (
 	wait "hammerlock/internal/live"
 )
 
-// TestNoPauseExcusesAServiceThatLosesViews stops bench for longer than any pause that is recorded, in the middle of a run of a
-// service that reads a count and writes the next one. It has no lease that a pause could outlast.
+// TestNoPauseExcusesAServiceThatLosesViews stops bench for longer than any pause that is recorded, in the middle of a
+// run of a service that reads a count and writes the next one. It has no lease that a pause could outlast.
 func TestNoPauseExcusesAServiceThatLosesViews(t *testing.T) {
 	t.Parallel()
 	var views, visits atomic.Int64

@@ -81,7 +81,8 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 	}
 }
 
-// during runs a command, does something to it when it says that it works, and returns what it printed and its exit code.
+// during runs a command, does something to it when it says that it works, and returns what it printed and its exit
+// code.
 func during(t *testing.T, args []string, do func(t *testing.T, suite int, servers []int)) (string, int) {
 	t.Helper()
 	tmp := t.TempDir()

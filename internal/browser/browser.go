@@ -1,5 +1,5 @@
-// Package browser is a headless Chromium for tests and for programs that look at pages: tabs that note what they complain of
-// and what they ask the network for. Whoever uses it needs Chromium: `.ci/setup chromium` installs it.
+// Package browser is a headless Chromium for tests and for programs that look at pages: tabs that note what they
+// complain of and what they ask the network for. Whoever uses it needs Chromium: `.ci/setup chromium` installs it.
 package browser
 
 import (
@@ -197,7 +197,8 @@ func (b *Tab) Act(t Owner, script string) {
 	JS[bool](t, b, script+"; new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))")
 }
 
-// Quiet ends its owner if the browser complained, if the page asked for something that is not allowed, or if no request was seen at all.
+// Quiet ends its owner if the browser complained, if the page asked for something that is not allowed, or if no request
+// was seen at all.
 func (b *Tab) Quiet(t Owner, allowed func(url string) bool) {
 	t.Helper()
 	b.mu.Lock()

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deployment brings up a lock's and a counter's server and returns orders for six workers, who work until they are told to stop.
+// deployment brings up a lock's and a counter's server and returns orders for six workers, who work until they are told
+// to stop.
 func deployment(t *testing.T) (Orders, *topologies.Topology) {
 	t.Helper()
 	top := testbed.Up(t, "single", topologies.Options{})

@@ -29,8 +29,9 @@ type Heartbeat struct {
 	ran   atomic.Int64
 }
 
-// NewHeartbeat makes one that records into a lane of its own, and beats for the first time. Apart tells that it beats in the suite's own process while
-// the workers live in others. Note is given words for a gap whose reason is known; nil = nobody keeps them.
+// NewHeartbeat makes one that records into a lane of its own, and beats for the first time. Apart tells that it beats
+// in the suite's own process while the workers live in others. Note is given words for a gap whose reason is known; nil
+// = nobody keeps them.
 func NewHeartbeat(lane *history.Lane, apart bool, note func(history.ID, string)) *Heartbeat {
 	h := &Heartbeat{lane: lane, note: note, last: lane.Clock().Now()}
 	if apart {

@@ -102,8 +102,8 @@ func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lo
 // goneKey and lastingKey are what PTTL says of a key that is not there, and of one that does not expire.
 const goneKey, lastingKey = -2, -1
 
-// holding reads a lock's key: the hash of its token, 0 if there is none, and when the server removes it by itself. A key that expires
-// meanwhile is gone.
+// holding reads a lock's key: the hash of its token, 0 if there is none, and when the server removes it by itself. A
+// key that expires meanwhile is gone.
 func holding(name string, clock *history.Clock, do func(args ...any) *redis.Cmd) (uint64, time.Duration, error) {
 	text, err := do("TYPE", name).Text()
 	if err != nil && strings.HasPrefix(err.Error(), "MOVED") {

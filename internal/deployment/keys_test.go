@@ -11,7 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestAKeyThatExpiresWhileItIsReadIsGone: it is no lock that never expires, and neither is one whose time could not be read.
+// TestAKeyThatExpiresWhileItIsReadIsGone: it is no lock that never expires, and neither is one whose time could not be
+// read.
 func TestAKeyThatExpiresWhileItIsReadIsGone(t *testing.T) {
 	broken := errors.New("i/o timeout")
 	for name, tt := range map[string]struct {

@@ -22,8 +22,8 @@ import (
 // that makes a missing flush work here would be missing elsewhere.
 var Inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
-// helloTimeouts bound how long a program may take to say hello, in each try: a machine may be slow once. openTimeout is how long it may
-// take to connect.
+// helloTimeouts bound how long a program may take to say hello, in each try: a machine may be slow once. openTimeout is
+// how long it may take to connect.
 var helloTimeouts = []time.Duration{5 * time.Second, 15 * time.Second}
 
 const openTimeout = 10 * time.Second
@@ -69,8 +69,8 @@ type Options struct {
 	Env      []string      // variables besides those that its spec names
 }
 
-// start starts a program and reads its greeting, once more if there was none in time. What it gets besides its environment is no part of
-// its spec.
+// start starts a program and reads its greeting, once more if there was none in time. What it gets besides its
+// environment is no part of its spec.
 func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *Process, err error) {
 	for _, within := range helloTimeouts {
 		if s, p, err = try(ctx, args, env, besides, within); !errors.Is(err, errMute) {

@@ -150,8 +150,8 @@ func TestTheTruthIsWithinTheBoundInRealTime(t *testing.T) {
 // BenchmarkTheTruthInRealTime looks for as long as it is told to: -bench InRealTime -benchtime 10m -timeout 20m.
 func BenchmarkTheTruthInRealTime(b *testing.B) { inRealTime(b, b.Loop) }
 
-// inRealTime compares the clock of a coordinator over NATS with one that is 5 s ahead and 60 ppm too fast: at any time the truth is
-// within the bound that is known then, and in the end what was used is as close as is proven.
+// inRealTime compares the clock of a coordinator over NATS with one that is 5 s ahead and 60 ppm too fast: at any time
+// the truth is within the bound that is known then, and in the end what was used is as close as is proven.
 func inRealTime(t testing.TB, more func() bool) {
 	t.Helper()
 	b := coordinator(t, func(*Options) {})

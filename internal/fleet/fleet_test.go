@@ -177,7 +177,8 @@ func (b *bench) begin() (c crew.Crew, s *crew.Session) {
 	return c, s
 }
 
-// play makes one run, which lasts as long as what is done during it and at least until everybody has worked, and returns its history.
+// play makes one run, which lasts as long as what is done during it and at least until everybody has worked, and
+// returns its history.
 func (b *bench) play(during func(*playing)) (*history.History, crew.Report) {
 	b.t.Helper()
 	c, s := b.begin()

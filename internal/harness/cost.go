@@ -6,8 +6,8 @@ import (
 	"hammerlock/history"
 )
 
-// measured is what the judge must know of a run besides its operations: the program that has the lock, what the load made the servers
-// do, in a scenario that asks for it, and programs of a service that ended by themselves.
+// measured is what the judge must know of a run besides its operations: the program that has the lock, what the load
+// made the servers do, in a scenario that asks for it, and programs of a service that ended by themselves.
 func (x *execution) measured() *history.Measured {
 	var m history.Measured
 	if d := x.run.Driver; d != nil {

@@ -101,8 +101,8 @@ func run(t testing.TB, j *Job, during func()) *results.Run {
 	return r
 }
 
-// decided carries a job of one combination out, again while what is asked of its run is undecided: its verdict as a whole, or
-// those of some checkers.
+// decided carries a job of one combination out, again while what is asked of its run is undecided: its verdict as a
+// whole, or those of some checkers.
 func decided(t *testing.T, j *Job, checkers ...string) (r *results.Run) {
 	t.Helper()
 	live.Again(t, func(int) string {

@@ -77,8 +77,8 @@ func TestPhasesBesideEachOther(t *testing.T) {
 	}
 }
 
-// TestAloneCostsByPhase divides what the servers did in each phase among the visits that were finished in it. A reading that comes
-// too late is of no use.
+// TestAloneCostsByPhase divides what the servers did in each phase among the visits that were finished in it. A reading
+// that comes too late is of no use.
 func TestAloneCostsByPhase(t *testing.T) {
 	live.Again(t, func(int) string {
 		j := job(t, func(p *Plan) {

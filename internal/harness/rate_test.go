@@ -16,7 +16,8 @@ import (
 // enough visits are shown before a run ends.
 const enough = 100
 
-// steered carries out a watched run in which a person uses the controls once the workers work. It ends some visits later.
+// steered carries out a watched run in which a person uses the controls once the workers work. It ends some visits
+// later.
 func steered(t *testing.T, change func(*Plan), use func(*measure.Controls)) (*results.Run, *measure.Snapshot, *history.History) {
 	t.Helper()
 	j := job(t, change)

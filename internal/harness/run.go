@@ -186,8 +186,8 @@ func (x *execution) judge(ctx context.Context) error {
 	return err
 }
 
-// bears is how long a holder may pause without being late: what is left of its lease, and half of that on a busy machine. It is 0
-// for a lock without leases, and for a service: no pause explains what they lose.
+// bears is how long a holder may pause without being late: what is left of its lease, and half of that on a busy
+// machine. It is 0 for a lock without leases, and for a service: no pause explains what they lose.
 func (c *Combination) bears() time.Duration {
 	w := &c.Plan.Workload
 	if !c.Lock.Claims.Expires || w.TTL == 0 {
@@ -197,8 +197,8 @@ func (c *Combination) bears() time.Duration {
 }
 
 // tally reads the counter when all workers have gone. What servers did by themselves leaves the sums in doubt, and so
-// does, if views are missing, that holders may have paused for too long: but for no more views than that can have cost. A counter
-// that cannot be read is an error, unless a server failed by itself.
+// does, if views are missing, that holders may have paused for too long: but for no more views than that can have cost.
+// A counter that cannot be read is an error, unless a server failed by itself.
 func (x *execution) tally(ctx context.Context) (_ checker.Tally, read bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
@@ -220,9 +220,9 @@ func (x *execution) tally(ctx context.Context) (_ checker.Tally, read bool, err 
 	return t, true, nil
 }
 
-// excused is how many of the acknowledged page views may be missing under a right lock: what late holders overwrote; one a worker
-// for each time that servers may have forgotten who held the lock, which takes a majority of independent sites; and all if the
-// counter's own server failed.
+// excused is how many of the acknowledged page views may be missing under a right lock: what late holders overwrote;
+// one a worker for each time that servers may have forgotten who held the lock, which takes a majority of independent
+// sites; and all if the counter's own server failed.
 func (x *execution) excused(acknowledged int64) int64 {
 	p, failed := &x.combo.Plan, x.meter.Failed()
 	if x.combo.Lock.Sites == locks.NoSite || p.Service != nil {

@@ -1,5 +1,5 @@
-// Package live is what tests share that run real servers and processes: they wait for states, never for times, and ask again
-// where the machine, not the product, kept a run from saying anything.
+// Package live is what tests share that run real servers and processes: they wait for states, never for times, and ask
+// again where the machine, not the product, kept a run from saying anything.
 package live
 
 import (
@@ -15,7 +15,8 @@ const Attempts = 5
 
 const interval = 5 * time.Millisecond
 
-// Wait waits until a state is reached. A test that does not reach it within the Deadline has failed; what names the state.
+// Wait waits until a state is reached. A test that does not reach it within the Deadline has failed; what names the
+// state.
 func Wait(t testing.TB, what string, reached func() bool) {
 	t.Helper()
 	end, tick := time.NewTimer(Deadline), time.NewTicker(interval)
@@ -30,10 +31,10 @@ func Wait(t testing.TB, what string, reached func() bool) {
 	}
 }
 
-// Again carries an attempt out until one is decided, Attempts times at most. An attempt says why it is undecided: what the
-// machine did meanwhile (a pause, a lease that was over before it could be used), so that the run says nothing about the
-// product. Empty means decided. A wrong answer is no such reason: it fails the test at once. The number counts from 0, for
-// names of keys.
+// Again carries an attempt out until one is decided, Attempts times at most. An attempt says why it is undecided: what
+// the machine did meanwhile (a pause, a lease that was over before it could be used), so that the run says nothing
+// about the product. Empty means decided. A wrong answer is no such reason: it fails the test at once. The number
+// counts from 0, for names of keys.
 func Again(t testing.TB, attempt func(n int) (undecided string)) {
 	t.Helper()
 	var undecided string

@@ -6,8 +6,8 @@ import (
 	"hammerlock/history"
 )
 
-// excuses bound how many page views a right lock can have lost because workers paused while they held it. A holder that stores
-// too late overwrites what others stored meanwhile.
+// excuses bound how many page views a right lock can have lost because workers paused while they held it. A holder that
+// stores too late overwrites what others stored meanwhile.
 type excuses struct {
 	bears     time.Duration // a shorter pause makes no holder late; 0 = the lock has no lease that a pause can outlast
 	processes []paused      // by number
@@ -57,8 +57,8 @@ func (e *excuses) observe(op *history.Op) {
 	}
 }
 
-// paused counts what the holders of a process that paused can have overwritten: one page view each, and those that other
-// processes stored during the pause.
+// paused counts what the holders of a process that paused can have overwritten: one page view each, and those that
+// other processes stored during the pause.
 func (e *excuses) paused(gap *history.Op) {
 	e.late += int64(e.process(gap.Process).workers)
 	for n := range e.processes {

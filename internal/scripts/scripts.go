@@ -47,11 +47,12 @@ func HearHangups() {
 	}
 }
 
-// inconclusive is the exit code of a run that says nothing of what it ran: too little was seen, or the machine stood still.
+// inconclusive is the exit code of a run that says nothing of what it ran: too little was seen, or the machine stood
+// still.
 const inconclusive = 3
 
-// exits CODE PROGRAM ARGS... runs a program and wants its exit code, or one of several: 0,3. A program that is inconclusive
-// where another code is wanted is asked again.
+// exits CODE PROGRAM ARGS... runs a program and wants its exit code, or one of several: 0,3. A program that is
+// inconclusive where another code is wanted is asked again.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits code program args...")

@@ -13,7 +13,8 @@ func unhurried(p *harness.Plan) {
 	p.Workload.Think = 3 * time.Millisecond
 }
 
-// TestAThingIsComparedWithItself makes one real comparison. Whether there are false alarms shows after many only: make aa.
+// TestAThingIsComparedWithItself makes one real comparison. Whether there are false alarms shows after many only: make
+// aa.
 func TestAThingIsComparedWithItself(t *testing.T) {
 	t.Parallel()
 	trial, table, err := itself(t.Context(), 1, unhurried)

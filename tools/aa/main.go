@@ -1,5 +1,5 @@
-// Command aa compares a real deployment with itself, again and again, and counts the false alarms of bench ab and bench compare. Then
-// it looks whether both find differences that are planted.
+// Command aa compares a real deployment with itself, again and again, and counts the false alarms of bench ab and bench
+// compare. Then it looks whether both find differences that are planted.
 package main
 
 import (

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestAloneBaselines compares what a visit costs, with every lock that this server serves, with what it is known to cost.
+// TestAloneBaselines compares what a visit costs, with every lock that this server serves, with what it is known to
+// cost.
 func TestAloneBaselines(t *testing.T) {
 	t.Chdir("../..")
 	want, err := read()

@@ -71,7 +71,8 @@ func read() (all map[string]cost, err error) {
 	return all, json.Unmarshal(text, &all)
 }
 
-// measure runs one worker with every lock. What this server cannot run costs what is known of it: it was measured where it can be.
+// measure runs one worker with every lock. What this server cannot run costs what is known of it: it was measured where
+// it can be.
 func measure(ctx context.Context, want map[string]cost) (map[string]cost, error) {
 	dir, err := os.MkdirTemp("", "baselines-")
 	if err != nil {
@@ -147,8 +148,8 @@ func job(ctx context.Context, lock locks.Spec, dir string) *harness.Job {
 	return j
 }
 
-// ofAVisit looks until it sees what is known, or says what it saw in most of its looks. So nothing is written again but what has
-// changed.
+// ofAVisit looks until it sees what is known, or says what it saw in most of its looks. So nothing is written again but
+// what has changed.
 func ofAVisit(ctx context.Context, j *harness.Job, want cost) (cost, error) {
 	var trips, commands []float64
 	for look := range looks {

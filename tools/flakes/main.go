@@ -1,5 +1,5 @@
-// Command flakes runs all tests again and again on a busy machine, and says which of them are red now and then, how often, and
-// with what message: `make flakes`. It keeps each core busy with a loop of its own meanwhile.
+// Command flakes runs all tests again and again on a busy machine, and says which of them are red now and then, how
+// often, and with what message: `make flakes`. It keeps each core busy with a loop of its own meanwhile.
 package main
 
 import (

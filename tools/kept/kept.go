@@ -1,6 +1,6 @@
-// Package kept holds what long measurements found last: how they ask verify, the files in which they keep the answers, and the
-// tables of documents that show them. It measures nothing, so that the documents can be written again at once: make readme. All
-// paths are relative to the root of the repository.
+// Package kept holds what long measurements found last: how they ask verify, the files in which they keep the answers,
+// and the tables of documents that show them. It measures nothing, so that the documents can be written again at once:
+// make readme. All paths are relative to the root of the repository.
 package kept
 
 import (
@@ -81,7 +81,8 @@ func Line(all ...Made) string {
 
 var marked = regexp.MustCompile(`(?s)<!-- generated: (\w+) -->\n.*?<!-- end -->`)
 
-// Put returns a document whose parts between <!-- generated: NAME --> and <!-- end --> are those given. Other parts stay.
+// Put returns a document whose parts between <!-- generated: NAME --> and <!-- end --> are those given. Other parts
+// stay.
 func Put(document string, parts map[string]string) (string, error) {
 	missing := maps.Clone(parts)
 	document = marked.ReplaceAllStringFunc(document, func(part string) string {
@@ -165,8 +166,8 @@ type Pair struct {
 	Topology string `json:"topology"`
 }
 
-// RightPairs are the right locks, each on every topology that it fits. Left out are locks that need no server, and those with
-// commands that the usual server does not have.
+// RightPairs are the right locks, each on every topology that it fits. Left out are locks that need no server, and
+// those with commands that the usual server does not have.
 func RightPairs() (all []Pair) {
 	for _, s := range topologies.All {
 		for _, l := range known.Locks {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsKeptAgrees reads the files: a matrix that was green with every seed, and judgements of mutants that there are.
+// TestWhatIsKeptAgrees reads the files: a matrix that was green with every seed, and judgements of mutants that there
+// are.
 func TestWhatIsKeptAgrees(t *testing.T) {
 	t.Chdir("../..")
 	if _, err := Tables(); err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Strangers are wrong locks from public reports that were written when explore and the scenarios were done. Nothing was tuned for
-// them before they were run for the first time. They are in no catalogue: see testdata/strangers.
+// Strangers are wrong locks from public reports that were written when explore and the scenarios were done. Nothing was
+// tuned for them before they were run for the first time. They are in no catalogue: see testdata/strangers.
 var Strangers = []struct{ Name, Variable, Topology, Report string }{
 	{"fails-open", "failsOpen", "single", "appstrate pull request 1417"},
 	{"init-resets", "initResets", "single", "bluele/redis-semaphore issue 2"},

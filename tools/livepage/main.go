@@ -1,5 +1,5 @@
-// Command livepage follows a real run of 200 workers in a browser: the page changes every second at least, has no complaint, and after
-// its first minutes neither the page nor the suite keeps more.
+// Command livepage follows a real run of 200 workers in a browser: the page changes every second at least, has no
+// complaint, and after its first minutes neither the page nor the suite keeps more.
 package main
 
 import (

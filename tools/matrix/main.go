@@ -1,5 +1,5 @@
-// Command matrix runs the matrix of verify with several seeds, and keeps what came of it: results/baselines/matrix.json, which
-// docs/MATRIX.md shows. A matrix that is red is not kept.
+// Command matrix runs the matrix of verify with several seeds, and keeps what came of it:
+// results/baselines/matrix.json, which docs/MATRIX.md shows. A matrix that is red is not kept.
 package main
 
 import (

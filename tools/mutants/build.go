@@ -157,8 +157,8 @@ func (noImports) Import(string) (*types.Package, error) { return nil, errors.New
 // mutantFile finds the number of the mutant that the compiler complains of.
 var mutantFile = regexp.MustCompile(`zz_m(\d+)_`)
 
-// buildMutants builds verify in a directory with all mutants as locks of its catalogue, and returns those that compile. It builds
-// the package alone until it knows them.
+// buildMutants builds verify in a directory with all mutants as locks of its catalogue, and returns those that compile.
+// It builds the package alone until it knows them.
 func buildMutants(ctx context.Context, all []mutant, dir string) (verify string, _ []mutant, err error) {
 	verify = filepath.Join(dir, "verify")
 	for {

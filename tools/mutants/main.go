@@ -1,6 +1,7 @@
-// Command mutants changes right locks one place at a time and asks verify, as anybody would, what it thinks of them: first explore,
-// which takes seconds and no server, then the scenarios about what is left. It asks about the strangers and about the catalogue's
-// broken locks, too: docs/MUTANTS.md. Each answer is kept at once; the next run goes on from there.
+// Command mutants changes right locks one place at a time and asks verify, as anybody would, what it thinks of them:
+// first explore, which takes seconds and no server, then the scenarios about what is left. It asks about the strangers
+// and about the catalogue's broken locks, too: docs/MUTANTS.md. Each answer is kept at once; the next run goes on from
+// there.
 package main
 
 import (

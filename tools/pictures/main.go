@@ -1,4 +1,5 @@
-// Command pictures takes the pictures of the documents from real runs of bin/bench and bin/verify, with tmux and Chromium.
+// Command pictures takes the pictures of the documents from real runs of bin/bench and bin/verify, with tmux and
+// Chromium.
 package main
 
 import (
@@ -69,7 +70,8 @@ func take(ctx context.Context, names []string) error {
 	return nil
 }
 
-// lostGrant is the run that most pictures show. A failover that takes longer than the lease shows nothing: then the next seed is tried.
+// lostGrant is the run that most pictures show. A failover that takes longer than the lease shows nothing: then the
+// next seed is tried.
 func lostGrant(seed int) []string {
 	return []string{"bin/verify", "--topology", "sentinel", "--fault", "lost-grant", "--workers", "12", "--seed", fmt.Sprint(seed)}
 }

@@ -1,5 +1,5 @@
-// Command right asks the default verify about every right lock on every topology, with one seed. What is known of a seed is not
-// asked again. No lock may be accused.
+// Command right asks the default verify about every right lock on every topology, with one seed. What is known of a
+// seed is not asked again. No lock may be accused.
 package main
 
 import (

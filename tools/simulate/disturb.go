@@ -10,8 +10,8 @@ import (
 // period is when something is at work.
 type period struct{ from, to time.Duration }
 
-// disturb draws up to three disturbances. Those that were not planned are recorded as what a run sees of them; a right lock
-// survives all of them, unless a server forgets what it had granted, or runs ahead of it.
+// disturb draws up to three disturbances. Those that were not planned are recorded as what a run sees of them; a right
+// lock survives all of them, unless a server forgets what it had granted, or runs ahead of it.
 func (w *world) disturb(workers []*thread) {
 	if w.one(3) {
 		for t := w.between(0, w.length/8); t < w.length; t += w.between(time.Millisecond, w.length/4) { // shorter than what is recorded
@@ -91,8 +91,8 @@ func (w *world) restart(p period, _ []*thread) {
 	w.unplanned(history.Incident, p, s.number, 0)
 }
 
-// forget is a restart without the keys. One of several sites stays away for a lease, as Redlock demands; a right lock on one
-// site is lost then, whether that was planned or not.
+// forget is a restart without the keys. One of several sites stays away for a lease, as Redlock demands; a right lock
+// on one site is lost then, whether that was planned or not.
 func (w *world) forget(p period, _ []*thread) {
 	s, several := w.victim(), len(w.sites) > 1
 	if several {

@@ -9,7 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// fact is something that a run may record and that cannot have caused what went wrong: it was elsewhere, before, or after.
+// fact is something that a run may record and that cannot have caused what went wrong: it was elsewhere, before, or
+// after.
 type fact struct {
 	name string
 	put  func(*facts)

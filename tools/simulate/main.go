@@ -1,5 +1,6 @@
-// Command simulate tests the judge: it makes histories of right locks and of wrong ones, in any disturbance, and asks whether the
-// judge accuses the right ones, or misses what the client's record alone proves. It shares no code with the judge.
+// Command simulate tests the judge: it makes histories of right locks and of wrong ones, in any disturbance, and asks
+// whether the judge accuses the right ones, or misses what the client's record alone proves. It shares no code with the
+// judge.
 package main
 
 import (

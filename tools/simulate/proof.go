@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// record is what a history says of each hold, for proofs. They look at all pairs, and know nothing but checker/METHOD.md:
-// a call came about between its stamps, whatever the machine did.
+// record is what a history says of each hold, for proofs. They look at all pairs, and know nothing but
+// checker/METHOD.md: a call came about between its stamps, whatever the machine did.
 type record struct {
 	h     *history.History
 	ops   map[history.ID]*history.Op
@@ -104,8 +104,8 @@ func (r *record) most(ttl time.Duration) time.Duration {
 	return ttl + time.Duration(float64(ttl)*r.h.Bounds.Rate) + r.h.Bounds.Round
 }
 
-// sure is up to when the lease lasts by what was granted before one of its calls: the last proof and T1. One without an answer may
-// come about after it, and shorten it.
+// sure is up to when the lease lasts by what was granted before one of its calls: the last proof and T1. One without an
+// answer may come about after it, and shorten it.
 func (r *record) sure(x *held, before *history.Op) time.Duration {
 	end := x.acquire.Call + r.least(x.acquire.TTL)
 	for _, list := range [][]*history.Op{x.extends, x.again} {
@@ -137,8 +137,8 @@ func (x *held) given() time.Duration {
 	return end
 }
 
-// guaranteed is G. A release that succeeded proves the hold up to its call; who is told that it is lost proves nothing from that
-// call on.
+// guaranteed is G. A release that succeeded proves the hold up to its call; who is told that it is lost proves nothing
+// from that call on.
 func (r *record) guaranteed(x *held) (from, to time.Duration) {
 	to = min(r.sure(x, nil), x.given())
 	if n := len(x.releases); n > 0 && x.releases[0].Outcome == history.OK && len(x.again) == 0 && x.upgrade == nil {
@@ -181,8 +181,8 @@ func (r *record) disturbed() bool {
 	})
 }
 
-// forgot tells whether so many servers may have forgotten between two moments what they had granted, or ran ahead, that no
-// majority remembers.
+// forgot tells whether so many servers may have forgotten between two moments what they had granted, or ran ahead, that
+// no majority remembers.
 func (r *record) forgot(from, to time.Duration) bool {
 	from, to = from-r.h.Bounds.Slack, to+r.h.Bounds.Slack
 	sites, hit, heals := max(r.h.Sites, 1), map[int64]bool{}, r.heals()
@@ -291,7 +291,8 @@ func (r *record) provePair(a, b *held, say func(string, ...any)) {
 	}
 }
 
-// proveRelease finds a release that was told to have succeeded after another hold had been granted since: nobody held both.
+// proveRelease finds a release that was told to have succeeded after another hold had been granted since: nobody held
+// both.
 func (r *record) proveRelease(a, b *held, say func(string, ...any)) {
 	slack := r.slack(a.acquire, b.acquire)
 	if len(a.again) > 0 || a.upgrade != nil || a.acquire.Return+slack >= b.acquire.Call {

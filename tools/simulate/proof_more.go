@@ -25,7 +25,8 @@ func land(may map[nesting]bool) map[nesting]bool {
 	return then
 }
 
-// proveCounts replays what a reentrant lock told of its counts, with every choice of what came about of calls without an answer.
+// proveCounts replays what a reentrant lock told of its counts, with every choice of what came about of calls without
+// an answer.
 func (r *record) proveCounts(x *held, say func(string, ...any)) {
 	told := x.acquire.Value != 0
 	may := map[nesting]bool{{1, 0, 0}: true}
@@ -76,8 +77,8 @@ func (r *record) proveCounts(x *held, say func(string, ...any)) {
 	}
 }
 
-// provePermits counts permits at each moment at which a hold begins: of one process as its clock says, of several with half of
-// the slack taken off each end.
+// provePermits counts permits at each moment at which a hold begins: of one process as its clock says, of several with
+// half of the slack taken off each end.
 func (r *record) provePermits(say func(string, ...any)) {
 	all := r.h.Claims.Permits
 	if all == 0 {
@@ -129,8 +130,8 @@ func (r *record) inTime(op *history.Op) bool {
 	return false
 }
 
-// proveStores finds two stores in time that replaced the same one, stores that the page has lost, and stale fences that the
-// counter took.
+// proveStores finds two stores in time that replaced the same one, stores that the page has lost, and stale fences that
+// the counter took.
 func (r *record) proveStores(say func(string, ...any)) {
 	var stores []*history.Op
 	for i := range r.h.Ops {
@@ -153,8 +154,8 @@ func (r *record) proveStores(say func(string, ...any)) {
 	r.proveChain(stores, say)
 }
 
-// proveChain finds stores that were acknowledged, though what they replaced is on the page at the end: the counter lost them, and
-// neither the lock nor its servers have to do with it.
+// proveChain finds stores that were acknowledged, though what they replaced is on the page at the end: the counter lost
+// them, and neither the lock nor its servers have to do with it.
 func (r *record) proveChain(stores []*history.Op, say func(string, ...any)) {
 	for i := range r.h.Ops {
 		final := &r.h.Ops[i]

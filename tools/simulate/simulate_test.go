@@ -11,7 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// known is what the judge is known to answer wrongly. Whoever mends one takes it out; the full test logs those that did not occur.
+// known is what the judge is known to answer wrongly. Whoever mends one takes it out; the full test logs those that did
+// not occur.
 var known = []struct {
 	what string
 	is   func(*result) bool
@@ -62,7 +63,8 @@ func (r *result) has(kinds ...history.Kind) bool {
 	return slices.ContainsFunc(r.h.Ops, func(op history.Op) bool { return slices.Contains(kinds, op.Kind) })
 }
 
-// TestJudge makes histories of right locks and of wrong ones. None may be accused, and what the record proves must be found.
+// TestJudge makes histories of right locks and of wrong ones. None may be accused, and what the record proves must be
+// found.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	needed := make([]int, len(known))

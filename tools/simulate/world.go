@@ -11,7 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// world is one run of a lock on one true clock: servers, links, processes, workers, and what disturbs them. One seed is one run.
+// world is one run of a lock on one true clock: servers, links, processes, workers, and what disturbs them. One seed is
+// one run.
 type world struct {
 	r      *rand.Rand
 	kind   *kind

@@ -1,5 +1,5 @@
-// Command soak runs right locks with --fault auto until the time is over: a third of the runs beside busy loops, and every seventh is
-// stopped for a while, alone or with its servers. No lock may be accused, and no run may break.
+// Command soak runs right locks with --fault auto until the time is over: a third of the runs beside busy loops, and
+// every seventh is stopped for a while, alone or with its servers. No lock may be accused, and no run may break.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command waiting compares how workers wait for one hot page, and what that costs: all strategies and libraries in one run. It prints
-// the results as benchmarks are printed, and keeps them with -keep.
+// Command waiting compares how workers wait for one hot page, and what that costs: all strategies and libraries in one
+// run. It prints the results as benchmarks are printed, and keeps them with -keep.
 package main
 
 import (
@@ -65,8 +65,8 @@ func waiting(ctx context.Context, keep, short bool) (err error) {
 	return record.Keep()
 }
 
-// How the strategies are compared: in rounds, each the other way round, so that what the machine does meanwhile does not
-// hit one of them alone.
+// How the strategies are compared: in rounds, each the other way round, so that what the machine does meanwhile does
+// not hit one of them alone.
 type shape struct {
 	rounds         int
 	window, warmup time.Duration
@@ -102,8 +102,9 @@ func (m *measuring) job(ctx context.Context, s kept.Strategy, c kept.Crowd, roun
 	return j, nil
 }
 
-// crowd runs one round of a strategy. A page view that was lost and a visit that came to nothing are errors, if that happens
-// again and again: a busy machine may keep somebody from an answer. A try that a library called off is counted, for the visit goes on.
+// crowd runs one round of a strategy. A page view that was lost and a visit that came to nothing are errors, if that
+// happens again and again: a busy machine may keep somebody from an answer. A try that a library called off is counted,
+// for the visit goes on.
 func (m *measuring) crowd(ctx context.Context, s kept.Strategy, c kept.Crowd, round int) (*results.Run, error) {
 	var wrong string
 	for range 3 {
@@ -170,7 +171,8 @@ func (m *measuring) average(s kept.Strategy, c kept.Crowd, rounds []*results.Run
 	return w
 }
 
-// compare compares all strategies with each crowd, in turns on one server, and prints what each came to as benchmarks are printed.
+// compare compares all strategies with each crowd, in turns on one server, and prints what each came to as benchmarks
+// are printed.
 func (m *measuring) compare(ctx context.Context) (*kept.Waiting, error) {
 	record := &kept.Waiting{Window: m.window, Rounds: m.rounds}
 	for _, c := range kept.Crowds {
