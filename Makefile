@@ -14,7 +14,7 @@ help:
 	@echo 'make beyond-servers  install those servers; make beyond-test: the tests of the module, of what is installed'
 	@echo 'make test    vet and every test under the race detector; ten minutes the first time, for half of it goes into building'
 	@echo 'make test-strict  the same, nothing is run again; make test-logic: the tests that need no server, a quarter of a minute once built'
-	@echo 'make test-full  the same with all random cases, and the mutants of the checkers'
+	@echo 'make test-full  the same with all random cases, and the recipes of CONTRIBUTING.md in a copy of the tree'
 	@echo 'make flakes  make test-strict ten times beside a busy loop on each core: which tests are red now and then? Two hours'
 	@echo 'make lint    staticcheck, and the workflows in .github'
 	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; five minutes, calmer with PERF=full'
@@ -96,7 +96,7 @@ test-strict:
 test-logic:
 	$(GO) test -short -skip '^(TestLive|TestAlone)' $$($(GO) list ./... | grep -vxFf .ci/live)
 
-# What make test leaves out: all random cases, every mutant of the checkers, the recipes. The race detector has seen most of it in
+# What make test leaves out: all random cases, and the recipes. The race detector has seen most of it in
 # make test, and makes it ten times as slow.
 test-full: test
 	packages=$$($(SHORTENED)) && $(GO) test -vet=off -timeout 20m -run "$$(sh .ci/shortened $$packages)" $$packages

@@ -3,9 +3,15 @@ package checker
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -91,52 +97,140 @@ var mutants = map[string]mutant{
 		[]string{"if op.Return-w.asked > lease {", "if op.Call-w.asked > lease {"}},
 }
 
-// TestLiveMutantsAreCaught compiles the package and its tests once for each mutant.
+// TestLiveMutantsAreCaught compiles the package once, with all mutants, and runs the test of each with that mutant alone.
 func TestLiveMutantsAreCaught(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the package once for each of its mutants")
+	names := slices.Sorted(maps.Keys(mutants))
+	binary := filepath.Join(t.TempDir(), "checker.test")
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-o", binary, "-overlay", schemata(t, names), ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	for name, m := range mutants {
+	try := func(test string, mutant int) ([]byte, error) {
+		cmd := exec.Command(binary, "-test.short", "-test.run", "^"+test+"$")
+		cmd.Env = append(os.Environ(), fmt.Sprint("MUTANT=", mutant))
+		return cmd.CombinedOutput()
+	}
+	tests := map[string]bool{}
+	for i, name := range names {
+		test := mutants[name].test
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// The draw of -short takes less time than inlining, or what a debugger needs.
-			cmd := exec.Command("go", "test", "-short", "-vet=off", "-gcflags=-l -dwarf=false", "-ldflags=-s -w", "-overlay", m.overlay(t), "-run", "^"+m.test+"$", ".")
-			out, err := cmd.CombinedOutput()
+			out, err := try(test, i+1)
 			var failed *exec.ExitError
-			if !errors.As(err, &failed) || !strings.Contains(string(out), "--- FAIL: "+m.test) {
-				t.Errorf("%s did not notice it: %v\n%s", m.test, err, out)
+			if !errors.As(err, &failed) || !strings.Contains(string(out), "--- FAIL: "+test) {
+				t.Errorf("%s did not notice it: %v\n%s", test, err, out)
+			}
+		})
+		if tests[test] {
+			continue
+		}
+		tests[test] = true
+		t.Run("no mutant: "+test, func(t *testing.T) {
+			t.Parallel()
+			if out, err := try(test, 0); err != nil {
+				t.Errorf("%v\n%s", err, out)
 			}
 		})
 	}
 }
 
-// overlay writes the mutant and returns the file that puts it in the place of the source.
-func (m *mutant) overlay(t *testing.T) string {
+// schemata puts all mutants into one copy of the package, and returns the file that puts the copy in the place of the sources.
+// A function that a mutant changes has one more body, which runs if MUTANT is the mutant's number, from 1 (mutant schemata: Untch,
+// Offutt and Harrold, ISSTA 1993).
+func schemata(t *testing.T, names []string) string {
 	t.Helper()
-	source, err := filepath.Abs(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mutated := string(text)
-	for i := 0; i < len(m.edits); i += 2 {
-		if n := strings.Count(mutated, m.edits[i]); n != 1 {
-			t.Fatalf("%s has %q %d times, want once", m.file, m.edits[i], n)
-		}
-		mutated = strings.Replace(mutated, m.edits[i], m.edits[i+1], 1)
-	}
 	dir := t.TempDir()
-	put := filepath.Join(dir, m.file)
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {source: put}})
+	sources, added := map[string]string{}, map[string]map[int]string{} // by file; what is added, by its place in the source
+	for i, name := range names {
+		m := mutants[name]
+		if sources[m.file] == "" {
+			text, err := os.ReadFile(m.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources[m.file], added[m.file] = string(text), map[int]string{}
+		}
+		source := sources[m.file]
+		mutated := source
+		for i := 0; i < len(m.edits); i += 2 {
+			if n := strings.Count(mutated, m.edits[i]); n != 1 {
+				t.Fatalf("%s: %s has %q %d times, want once", name, m.file, m.edits[i], n)
+			}
+			mutated = strings.Replace(mutated, m.edits[i], m.edits[i+1], 1)
+		}
+		was, is := functions(t, source), functions(t, mutated)
+		changed := 0
+		for k, f := range was {
+			if k >= len(is) || f.head != is[k].head || f.text == is[k].text {
+				continue
+			}
+			changed++
+			added[m.file][f.body] += fmt.Sprintf("\nif activeMutant == %d { %s }\n", i+1, fmt.Sprintf(f.call, i+1))
+			added[m.file][len(source)] += "\n" + strings.Replace(is[k].text, f.name+"(", fmt.Sprintf("%sMutant%d(", f.name, i+1), 1) + "\n"
+		}
+		if changed == 0 {
+			t.Fatalf("%s: no body of a function in %s is another one", name, m.file)
+		}
+	}
+	sources["mutant.go"] = "package checker\n\nimport (\n\"os\"\n\"strconv\"\n)\n\nvar activeMutant, _ = strconv.Atoi(os.Getenv(\"MUTANT\"))\n"
+	replace := map[string]string{}
+	for file, text := range sources {
+		for _, at := range slices.Backward(slices.Sorted(maps.Keys(added[file]))) {
+			text = text[:at] + added[file][at] + text[at:]
+		}
+		source, err := filepath.Abs(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace[source] = filepath.Join(dir, file)
+		if err := os.WriteFile(replace[source], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	list := filepath.Join(dir, "overlay.json")
+	if err := errors.Join(err, os.WriteFile(list, overlay, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// function is one of a source file: its name, its text with and without the body, where the body begins, and a call of its mutant
+// with its own arguments, for fmt.Sprintf.
+type function struct {
+	name, text, head, call string
+	body                   int
+}
+
+func functions(t *testing.T, source string) (list []function) {
+	t.Helper()
+	set := gotoken.NewFileSet()
+	file, err := parser.ParseFile(set, "", source, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := filepath.Join(dir, "overlay.json")
-	if err := errors.Join(os.WriteFile(put, []byte(mutated), 0o600), os.WriteFile(list, overlay, 0o600)); err != nil {
-		t.Fatal(err)
+	at := func(p gotoken.Pos) int { return set.Position(p).Offset }
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		call := f.Name.Name + "Mutant%d("
+		if f.Recv != nil && len(f.Recv.List[0].Names) > 0 {
+			call = f.Recv.List[0].Names[0].Name + "." + call
+		}
+		for _, p := range f.Type.Params.List {
+			for _, name := range p.Names {
+				call += name.Name + ", "
+			}
+		}
+		if call = strings.TrimSuffix(call, ", ") + ")"; f.Type.Results != nil {
+			call = "return " + call
+		} else {
+			call += "; return"
+		}
+		begin, body, end := at(f.Pos()), at(f.Body.Lbrace)+1, at(f.End())
+		list = append(list, function{f.Name.Name, source[begin:end], source[begin:body], call, body})
 	}
 	return list
 }
