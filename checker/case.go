@@ -25,6 +25,7 @@ type Case struct {
 	windows   []window            // what was at work that no lock answers for
 	servers   []*window           // those of them that are no pauses
 	planned   reaching            // faults that can make servers forget
+	emptied   reaching            // those of them that lose more than time
 	roles     []*window           // changes of roles that belong to one
 	forgetful []*window           // servers that may have forgotten something by themselves
 	whole     reaching            // the same

@@ -171,9 +171,13 @@ func (x *examiner) pairs(holds []int32) {
 }
 
 // late is an overrun. A process that stood still for most of the time by which the holder was late explains it: on a machine that
-// stands still its goroutines are late before and after, too.
+// stands still its goroutines are late before and after, too. Where servers have begun the fences anew, it is they
+// who let it store.
 func (x *examiner) late(p pair) finding {
 	h := &x.c.holds[p.first]
+	if w := x.c.unfenced(h, &x.c.holds[p.second]); w != nil {
+		return finding{"service-loss", p, w.op, w, false}
+	}
 	return finding{"overrun", p, h.Uses[1], x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false}
 }
 

@@ -33,6 +33,21 @@ func (c *Case) forgotten(key int32, since, by time.Duration) *window {
 	return c.losses(key).find(since, by)
 }
 
+// unfenced finds why a fence need not have kept the holder of an earlier grant out while a later one used the page: the
+// servers have begun the fences anew. No clock does that.
+func (c *Case) unfenced(earlier, later *hold) *window {
+	if earlier.Call > later.Call {
+		earlier, later = later, earlier
+	}
+	if !c.Fenced || later.Fence > earlier.Fence {
+		return nil
+	}
+	if w := c.emptied.find(earlier.Call, later.Return); w != nil {
+		return w
+	}
+	return c.losses(later.Key).find(earlier.Call, later.Return)
+}
+
 // accident is what nobody had planned and that may have made the servers forget, between two moments, what they did for
 // a key; nil if a fault can have done so, too.
 func (c *Case) accident(key int32, since, by time.Duration) *window {
@@ -103,7 +118,7 @@ func (r *reaching) find(since, by time.Duration) *window {
 // findLosses sorts out the windows in which servers may forget: of the plan; of the lock's servers; of the counter's,
 // which may be any where nobody says how many nodes the lock has.
 func (c *Case) findLosses() {
-	plan, counter := c.roles, []*window(nil)
+	plan, emptied, counter := c.roles, slices.Clone(c.roles), []*window(nil)
 	for i := range c.windows {
 		w := &c.windows[i]
 		kind := c.Ops[w.op].Kind
@@ -111,7 +126,9 @@ func (c *Case) findLosses() {
 			c.servers = append(c.servers, w)
 		}
 		if w.fault && w.effect.BreaksPromises() {
-			plan = append(plan, w)
+			if plan = append(plan, w); w.effect.Loses != history.LosesTime {
+				emptied = append(emptied, w)
+			}
 		}
 		if kind != history.Incident && kind != history.Role {
 			continue
@@ -127,7 +144,7 @@ func (c *Case) findLosses() {
 			counter = append(counter, &v)
 		}
 	}
-	c.planned, c.counter = newReaching(plan), newReaching(counter)
+	c.planned, c.emptied, c.counter = newReaching(plan), newReaching(emptied), newReaching(counter)
 	c.whole, c.ofKey = newReaching(slices.Clone(c.forgetful)), map[int32]*reaching{}
 }
 

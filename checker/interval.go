@@ -71,9 +71,10 @@ func (h *hold) lapse() time.Duration { return min(h.Until, h.Lost, h.Crashed) }
 func (h *hold) trusted() time.Duration { return min(h.lapse(), max(h.releaseCall, h.upgraded)) }
 
 // assured is when the lease is over at the earliest if nobody gives it back: last proof + T1. Of extensions that
-// overlap, any may have been the last; one that may have failed can only have made the lease shorter.
+// overlap, any may have been the last. One that is in doubt can only have made the lease shorter, and only by its own
+// TTL: if it landed after the proof, its lease counts from then.
 func (r *ruler) assured(h *hold) time.Duration {
-	end, next := history.Forever, history.Forever
+	end, next, proof := history.Forever, history.Forever, time.Duration(0)
 	for k := len(h.Extends) - 1; k >= 0; k-- {
 		op := &r.c.Ops[h.Extends[k]]
 		if op.Outcome == history.Failed {
@@ -82,10 +83,10 @@ func (r *ruler) assured(h *hold) time.Duration {
 		if op.Outcome == history.OK && op.Return < next && next != history.Forever {
 			return end
 		}
-		end = min(end, r.promised(op))
 		if op.Outcome == history.OK {
-			next = min(next, op.Call)
+			next, proof = min(next, op.Call), max(proof, op.Call)
 		}
+		end = min(end, r.promisedFrom(op, max(op.Call, proof)))
 	}
 	if next != history.Forever {
 		return end
@@ -95,11 +96,13 @@ func (r *ruler) assured(h *hold) time.Duration {
 
 // promised is how long a call that was granted, or may have been, is good for at least: call + T1. Where nobody said what
 // was asked for, it is until the holder was told.
-func (r *ruler) promised(op *history.Op) time.Duration {
+func (r *ruler) promised(op *history.Op) time.Duration { return r.promisedFrom(op, op.Call) }
+
+func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
 	if op.TTL == 0 && op.Until != 0 && r.c.Claims.Expires {
 		return op.Until
 	}
-	return plus(op.Call, r.least(op.TTL))
+	return plus(call, r.least(op.TTL))
 }
 
 // slot says when a hold may have begun in the servers, and when it has ended at the earliest then.

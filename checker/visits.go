@@ -79,6 +79,13 @@ func (u *updates) explains(cause string, store, other int32) *window {
 		}
 		return u.miscounted(u.Ops[store].Key, u.Ops[store].Call, max(to, u.Ops[store].Latest()))
 	}
+	if other >= 0 {
+		if a, b := u.hold(u.Ops[store].Hold), u.hold(u.Ops[other].Hold); a != nil && b != nil {
+			if w := unplanned(u.unfenced(a, b)); w != nil {
+				return w
+			}
+		}
+	}
 	for _, i := range [2]int32{store, other} {
 		if i < 0 {
 			continue

@@ -92,11 +92,7 @@ func (s *schedule) excuses(v *checker.Verdict) bool {
 	forgot := s.broke(func(e *history.Effect) bool { return e.Loses == history.LosesKeys })
 	switch v.Checker {
 	case "exclusion":
-		excused := v.Causes["service-loss"]
-		if forgot && s.views.fenced {
-			excused += v.Causes["overrun"] // the fences begin anew: nobody refuses the store of a late holder
-		}
-		return excused == v.Violations && v.Violations > 0
+		return v.Causes["service-loss"] == v.Violations && v.Violations > 0
 	case "linearizable":
 		return s.broke((*history.Effect).BreaksPromises)
 	case "lost-updates": // fences need no clock

@@ -66,7 +66,7 @@ type result struct {
 // had given, is the service's failure.
 func (r *result) accused() bool {
 	return r.pair.wrong == none && slices.ContainsFunc(r.fails, func(f string) bool {
-		return !r.broken || f != "exclusion:service-loss" && (f != "exclusion:overrun" || !r.h.Fenced) && !strings.HasPrefix(f, "linearizable:") && !strings.HasPrefix(f, "lost-updates:") && !strings.HasPrefix(f, "fencing:")
+		return !r.broken || f != "exclusion:service-loss" && !strings.HasPrefix(f, "linearizable:") && !strings.HasPrefix(f, "lost-updates:") && !strings.HasPrefix(f, "fencing:")
 	})
 }
 

@@ -34,8 +34,12 @@ func (t *thread) visit() {
 			result, why = t.use(h, &q)
 			break
 		}
-		if h != nil && !w.one(4) {
-			t.release(h) // it may have been granted
+		switch { // it may have been granted
+		case h == nil:
+		case w.ttl == 0:
+			t.leave(h)
+		case !w.one(4):
+			t.release(h)
 		}
 		if w.now > give {
 			t.ask(w.sites, w.patience(), func(s *site) reply { return s.forget(q) })
@@ -120,13 +124,14 @@ func (t *thread) during(h *hold) {
 	}
 }
 
-// leave gives a hold back, as often as it was acquired, and again where there was no answer.
+// leave gives a hold back, as often as it was acquired, and again where there was no answer: what does not expire would
+// be kept for ever.
 func (t *thread) leave(h *hold) {
 	w := t.w
 	for tries := 0; tries < 8; tries++ {
 		outer := h.count <= 1
 		o, left := t.release(h)
-		again := o == history.Unknown && outer && w.one(2)
+		again := o == history.Unknown && outer && (w.ttl == 0 || w.one(2))
 		if !again && (h.lost || outer && left == 0 && o != history.OK || w.counts && left == 0 && o == history.OK || !w.counts && h.count <= 0) {
 			break
 		}
