@@ -59,9 +59,9 @@ func (w *worker) try(ctx context.Context, name string, permits int, called time.
 
 // waited makes two operations of an acquire in which the lock waited: one that was refused, until the try began that was
 // granted, and that try. So its lease has an earliest and a latest end as any other.
-func (w *worker) waited(op *history.Op, tried time.Duration) *history.Op {
+func (w *worker) waited(op *history.Op, again time.Duration) *history.Op {
 	op.Hold, op.Outcome, op.Reason, op.TTL = op.ID, history.Failed, history.Busy, w.ttl()
-	return w.lane.Split(op, max(op.Call, min(op.Call+tried, w.clock.Now()-1)))
+	return w.lane.Split(op, max(op.Call, min(again, w.clock.Now())-1))
 }
 
 // giveUp lets a lock that waits leave its queue.

@@ -205,9 +205,10 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	op := w.call(history.Acquire, g.key)
 	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, g.key) {
 		var err error
-		g.lease, err = w.try(w.during(ctx), g.page.Lock, g.permits, op.Call)
+		called := min(op.Call, w.clock.Now()) // a stamp may be later than the time that it was taken at
+		g.lease, err = w.try(w.during(ctx), g.page.Lock, g.permits, called)
 		if g.lease.Tried > 0 {
-			op = w.waited(op, g.lease.Tried)
+			op = w.waited(op, called+g.lease.Tried)
 		}
 		id := op.ID
 		op.Hold, op.Woken, op.Permits = id, woken, uint16(g.permits)
