@@ -25,7 +25,7 @@ type client struct {
 	workers workload.Workers
 	lock    locks.Lock
 	sites   []redis.UniversalClient
-	lanes   [3]*history.Lane // of its worker, of its renewals, of its death
+	lanes   [3]*history.Lane // of its worker, of its renewals, of what happens to its process
 }
 
 // laneSlots is far more than what happens between two moments of virtual time.
@@ -38,12 +38,16 @@ const inMemoryAddr = "memory:1"
 func (s *schedule) openClient(number int, process *locks.Process) (*client, error) {
 	w, spec, o := s.w, s.spec, s.o
 	c := &client{number: number}
-	slots := [3]int{laneSlots, 2, 2}
+	slots := [3]int{laneSlots, 2, 8}
 	if spec.Claims.Renews {
 		slots[1] = laneSlots
 	}
 	for i := range c.lanes {
-		c.lanes[i] = history.NewLane(w.clock, i*o.Clients+number, int32(number), slots[i], make(chan struct{}, 1))
+		worker := int32(number)
+		if i == len(c.lanes)-1 {
+			worker = -1
+		}
+		c.lanes[i] = history.NewLane(w.clock, i*o.Clients+number, worker, slots[i], make(chan struct{}, 1))
 		if !o.Together {
 			c.lanes[i].Process = int16(number)
 		}
@@ -120,6 +124,7 @@ type calledLock struct {
 	client  int
 	counter *counter
 	closed  bool
+	heard   time.Time // what came of the last try
 }
 
 // call makes a call that can be called off.
@@ -135,7 +140,7 @@ func (c *calledLock) call(ctx context.Context, name string, do func(context.Cont
 func (c *calledLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	return c.call(ctx, "Acquire", func(ctx context.Context) (locks.Lease, error) {
 		l, err := c.Lock.Acquire(ctx, key, ttl)
-		c.counter.fence, c.counter.reads = l.Fence, false
+		c.counter.fence, c.counter.reads, c.heard = l.Fence, false, time.Now()
 		return l, err
 	})
 }
@@ -178,11 +183,15 @@ type waitingLock struct {
 	waiter locks.Waiter
 }
 
-// Handed is there for every waiter: one that is no queue was handed nothing.
+// Handed is there for every waiter: one that is no queue was handed nothing. A grant that came about before its waiter heard
+// that it has to wait has a call that is too late, for no worker makes two calls at a time.
 func (c *waitingLock) Handed(key string) (l locks.Lease, since time.Time, ok bool) {
 	if q, queues := c.waiter.(locks.Queue); queues {
 		if l, since, ok = q.Handed(key); ok {
 			c.counter.fence = l.Fence
+			if !since.After(c.heard.Add(-time.Microsecond)) { // by which the lock is wrong at most
+				c.w.misplaced()
+			}
 		}
 	}
 	return l, since, ok

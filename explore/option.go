@@ -173,7 +173,7 @@ func (s *schedule) take(o option) {
 		s.fault("crash", 0, history.Effect{Hits: []history.Party{history.Clients}}, o)
 		s.crashed[e.client] = true
 		s.w.hangUp(e.client)
-		s.died[e.client] = s.clients[e.client].lanes[2].Mark(&history.Op{Kind: history.Crash, Call: s.w.clock.Now(), Outcome: history.OK})
+		s.died[e.client] = s.clients[e.client].lanes[2].Mark(&history.Op{Kind: history.Crash, Worker: int32(e.client), Call: s.w.clock.Now(), Outcome: history.OK})
 	case cancelsCall:
 		s.fault("cancel", 0, history.Effect{Hits: []history.Party{history.Nobody}}, o)
 		s.w.cancelCall(e.client)
@@ -199,7 +199,9 @@ func (s *schedule) sleep(d time.Duration) {
 // healing is a fault that is still at work.
 type healing struct {
 	number int64
+	from   time.Duration
 	at     time.Time
+	stops  *client // whose process stands still meanwhile; nil = none does
 }
 
 // fault records a deviation by what it can do, so that the judge knows it.
@@ -208,7 +210,11 @@ func (s *schedule) fault(name string, lasts time.Duration, effect history.Effect
 	i := history.Injection{Name: name, At: fmt.Sprintf("@decision %d", len(s.options)-1), From: from, Effect: effect}
 	if lasts > 0 {
 		i.To = from + lasts
-		s.healing = append(s.healing, healing{int64(len(s.history.Faults)), time.Now().Add(lasts)})
+		h := healing{int64(len(s.history.Faults)), from, time.Now().Add(lasts), nil}
+		if effect.Hit(history.Clients) {
+			h.stops = s.clients[o.e.client]
+		}
+		s.healing = append(s.healing, h)
 	}
 	id := s.suite.Next()
 	s.suite.Mark(&history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: from, Value: int64(len(s.history.Faults)), Outcome: history.OK})
@@ -221,6 +227,9 @@ func (s *schedule) heal() {
 	s.healing = slices.DeleteFunc(s.healing, func(h healing) bool {
 		if time.Now().Before(h.at) {
 			return false
+		}
+		if h.stops != nil {
+			h.stops.lanes[2].Mark(&history.Op{Kind: history.Gap, Worker: -1, Key: -1, Call: h.from, Outcome: history.OK})
 		}
 		s.suite.Mark(&history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: s.w.clock.Now(), Value: h.number, Outcome: history.OK})
 		return true

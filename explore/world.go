@@ -76,6 +76,7 @@ type world struct {
 	calls    []func() // by client: calls off its call to the lock; nil outside of one
 	trace    *trace   // nil if nobody will read it
 	panicked []string // by client: what a call to its lock came to
+	early    bool     // a grant came about before the call that is written down for it
 }
 
 func newWorld(clients, sites int, k *kit) *world {
@@ -97,6 +98,13 @@ func (w *world) post(e *event) {
 	w.pending = append(w.pending, e)
 	w.mu.Unlock()
 	signal(w.arrived)
+}
+
+// misplaced says that a grant came about before the call that is written down for it.
+func (w *world) misplaced() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.early = true
 }
 
 // join takes a link in. It reports false if the schedule has ended.
