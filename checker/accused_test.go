@@ -90,6 +90,19 @@ var onceAccused = map[string]func(s *script){
 		s.op(history.Role, -1, 250, 260)
 		extendedTwice(s)
 	},
+	"a grant whose answer came late, after one that the server had forgotten, and before another": func(s *script) {
+		s.op(history.Incident, -1, 40, 41)
+		forgottenBefore(s)
+	},
+	"a watchdog that was told of its grant when little was left of the lease, and whose process was stopped then": func(s *script) {
+		s.gap(0, 230, 270)
+		s.fault(processStops, 230, 270)
+		toldLate(s)
+	},
+	"a waiter whose connection had broken, and that is not woken for long": func(s *script) {
+		s.fault(messagesLate, 10, 11)
+		asleep(s)
+	},
 }
 
 // stillFailing are the same without what excuses them, or beside what does not, and a cause that they fail with.
@@ -98,6 +111,46 @@ var stillFailing = map[string]struct {
 	write func(s *script)
 }{
 	"a grant within a lease that was extended after an extension in doubt": {"double-grant", extendedTwice},
+	"a grant whose answer came late, between two others":                   {"double-grant", forgottenBefore},
+	"the same, and the server failed when all were over": {"double-grant", func(s *script) {
+		s.op(history.Incident, -1, 515, 516)
+		forgottenBefore(s)
+	}},
+	"a watchdog that had time enough, though it was told late": {"renewal-failure", toldLate},
+	"the same, and another process was stopped": {"renewal-failure", func(s *script) {
+		s.Processes = 2
+		s.op(history.Load, 2, 1, 2).Process = 1
+		s.gap(1, 230, 270)
+		s.fault(processStops, 230, 270)
+		toldLate(s)
+	}},
+	"a watchdog that did not renew, and a server that had failed before it served": {"renewal-failure", func(s *script) {
+		s.op(history.Incident, -1, 1, 2)
+		s.Bounds.Recovery = 500 * ms
+		s.Claims.Renews = true
+		a := s.acquire(1, 10, 11, 300)
+		s.denied(a, 400, 401)
+	}},
+	"a waiter that is not woken for long": {"stuck", asleep},
+}
+
+// forgottenBefore are three grants: the second was called after the first, and answered after the third, so late that its
+// lease was over. One of them was granted while another's lease lasted: the first has not been given back when the second
+// has to have begun for its lease to be over before the third.
+func forgottenBefore(s *script) {
+	a := s.acquire(1, 0, 1, 300)
+	b := s.acquire(2, 50, 500, 300)
+	s.denied(a, 120, 121)
+	c := s.acquire(3, 370, 371, 300)
+	s.denied(b, 510, 511)
+	s.release(c, 520, 521)
+}
+
+// toldLate is a lease of which 110 of 300 ms were left when it was granted, and which nobody renewed.
+func toldLate(s *script) {
+	s.Claims.Renews, s.Bounds.Gap = true, 10*ms
+	a := s.acquire(1, 0, 187, 300)
+	s.denied(a, 310, 311)
 }
 
 // extendedTwice is a lease whose first extension had no answer, and whose second succeeded; another is granted the lock
@@ -110,6 +163,18 @@ func extendedTwice(s *script) {
 	b := s.acquire(2, 400, 401, 300)
 	s.release(b, 402, 403)
 	s.denied(a, 480, 481)
+}
+
+// asleep is a lock that wakes its waiters, one of which hears late that the lock is free.
+func asleep(s *script) {
+	s.Claims.Wakes, s.Bounds.Idle = true, ms
+	a := s.acquire(1, 0, 1, 300)
+	s.release(a, 20, 21)
+	s.op(history.End, 1, 0, 22)
+	s.busy(2, 5, 105)
+	b := s.acquire(2, 106, 107, 300)
+	s.release(b, 108, 109)
+	s.op(history.End, 2, 5, 110)
 }
 
 func TestWhatIsNotExcusedStillFails(t *testing.T) {

@@ -9,9 +9,14 @@ import (
 )
 
 // broken names the cause of a broken guarantee, and keeps it for those that follow from it. The earliest is the
-// incident.
-func (x *examiner) broken(p pair) finding {
+// incident. Of the pairs that come to the same, the first of which there is evidence is the one.
+func (x *examiner) broken(p pair, same ...pair) finding {
 	f := x.reason(p)
+	for k := 0; f.cause == "double-grant" && k < len(same); k++ {
+		if other := x.reason(same[k]); other.cause != f.cause {
+			f, p = other, same[k]
+		}
+	}
 	for _, n := range [2]int32{p.first, p.second} {
 		if _, known := x.broke[n]; !known {
 			x.broke[n] = f

@@ -213,7 +213,7 @@ func (x *examiner) loss(p pair) {
 	}
 	if !x.blamed[p.second] {
 		x.blamed[p.second] = true
-		x.add(x.broken(p))
+		x.add(x.broken(p, x.sweeper.before(p, x.c.Sites < 2)...))
 	}
 }
 
@@ -259,10 +259,11 @@ func (h *hold) proof(c *Case) *history.Op {
 func (x *examiner) unrenewed(p pair) finding {
 	i := &x.c.holds[p.first]
 	since, over := i.proof(x.c).Return, x.sweeper.assured(i)
-	if w := x.c.stopped(i.Process, since, over, Margin(i.TTL)); w != nil {
+	least := enough(i, since, over)
+	if w := x.c.stopped(i.Process, since, over, least); w != nil {
 		return finding{"overrun", p, -1, w, false}
 	}
-	return finding{"renewal-failure", p, -1, x.c.late(i.Process, since, over, over, Margin(i.TTL)), false}
+	return finding{"renewal-failure", p, -1, x.c.late(i.Process, since, over, over, least), false}
 }
 
 // reacquired finds an extension of i that succeeded although its lease had ended, or the server had lost it, and j had

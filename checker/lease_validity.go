@@ -198,7 +198,7 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 		proof = &l.c.Ops[n]
 	}
 	over := l.promised(proof)
-	why := l.c.unrenewable(h, proof.Return, over)
+	why := l.c.unrenewable(h, proof, over)
 	if why != nil && why.effect != stoodFor || over-proof.Return < Margin(h.TTL) { // what is left of it when it is answered may be too short
 		l.misses["renewal-failure"]++
 		l.told++
@@ -224,7 +224,7 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 		}
 	}
 	late := func(e *history.Effect) bool { return e.Hit(history.Links) }
-	if silent < Margin(h.TTL) || asked < 2 && l.c.atWork(from, to, late) != nil {
+	if silent < enough(h, from, to) || asked < 2 && l.c.atWork(from, to, late) != nil {
 		return nil
 	}
 	return w

@@ -120,11 +120,18 @@ func (c *Case) late(process int16, since, deadline, at, least time.Duration) *wi
 // renewed: a watchdog has to leave itself a third of it.
 func Margin(ttl time.Duration) time.Duration { return ttl / 3 }
 
+// enough is how much of the time between the answer to the last renewal and the end of a lease excuses that it was not
+// renewed: a third of the lease, or less where less than a third would have been left.
+func enough(h *hold, since, over time.Duration) time.Duration {
+	return min(Margin(h.TTL), over-since-Margin(h.TTL))
+}
+
 // unrenewable excuses that a lease was not renewed since its holder had heard of the last renewal and before it was
-// over: its process stood still for a third of the lease, or servers did not serve for as long, or forgot it. What a
-// fault asked for comes first.
-func (c *Case) unrenewable(h *hold, since, over time.Duration) *window {
-	if w := c.stopped(h.Process, since, over, Margin(h.TTL)); w != nil {
+// over: its process stood still for long enough, or servers did not serve for as long, or forgot it. What a fault asked
+// for comes first.
+func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *window {
+	since, least := proof.Return, enough(h, proof.Return, over)
+	if w := c.stopped(h.Process, since, over, least); w != nil {
 		return w
 	}
 	if w := c.forgot(h, over); w != nil {
@@ -133,15 +140,15 @@ func (c *Case) unrenewable(h *hold, since, over time.Duration) *window {
 	served := func(e *history.Effect) bool { return e != stoodFor && e.Blocks || !e.Known() }
 	for _, w := range c.servers {
 		to := w.to
-		if w.effect.StopsService() {
+		if w.effect.StopsService() && proof.Call <= to { // what was asked for since shows that they serve again
 			to = plus(to, c.recovery())
 		}
-		if served(w.effect) && min(to, over)-max(w.from, since) >= Margin(h.TTL) {
+		if silent := min(to, over) - max(w.from, since); served(w.effect) && silent > 0 && silent >= least {
 			return w
 		}
 	}
 	p := &c.unasked[h.Process]
-	if sum := p.between(since, over); sum > 0 && sum >= Margin(h.TTL) {
+	if sum := p.between(since, over); sum > 0 && sum >= least {
 		return p.last(over)
 	}
 	return nil

@@ -28,7 +28,7 @@ var (
 	failing  = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
 	ofASite  = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true, Spares: true}
 	changing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesWrites, Blocks: true}
-	counting = &history.Effect{Hits: []history.Party{history.Nobody}} // the counter's own server, which no lock stands on
+	counting = &history.Effect{Hits: []history.Party{history.Nobody}} // the counter's own server, which no lock stands on, or a process without workers
 	stoodFor = &history.Effect{Hits: []history.Party{history.Clients, history.Holders}, Blocks: true}
 )
 
@@ -70,10 +70,11 @@ func (c *Case) findWindows() {
 		c.windows = append(c.windows, w)
 	}
 	all := c.windows
+	c.strangers(all)
 	c.windows = c.dropPlanned(all)
 	c.findPauses(all)
 	c.addUp()
-	c.lingers = c.Sites > 1 || c.Claims.Ordered || c.Claims.Writers || len(c.windows) > 0 && slices.ContainsFunc(c.Ops, func(op history.Op) bool {
+	c.lingers = c.Sites > 1 || c.Claims.Ordered || c.Claims.Writers || c.Claims.Wakes || len(c.windows) > 0 && slices.ContainsFunc(c.Ops, func(op history.Op) bool {
 		return op.Woken == history.Signal || op.Woken == history.LeaseEnd
 	})
 	c.findLosses()
@@ -93,11 +94,12 @@ func (c *Case) serverEffect(node int64, alone *history.Effect) *history.Effect {
 
 // addUp says of a fault that it left no majority, although it would have done so alone, if another one was at work at the
 // same time or less than a lease before: what clients gave up to wait for came about when the sites were back, and stays
-// there until its lease is over.
+// there until its lease is over. Before the first call there was nothing to wait for.
 func (c *Case) addUp() {
 	var alone []*window
+	begin := c.begin()
 	for i := range c.windows {
-		if w := &c.windows[i]; w.effect.Known() && w.effect.Spares {
+		if w := &c.windows[i]; w.effect.Known() && w.effect.Spares && w.to >= begin {
 			alone = append(alone, w)
 		}
 	}
@@ -113,8 +115,23 @@ func (c *Case) addUp() {
 	}
 }
 
+// strangers finds the faults that stopped processes, as is seen, but none with workers: they reached nobody.
+func (c *Case) strangers(all []window) {
+	for i := range all {
+		f := &all[i]
+		stopped := func(w window) bool {
+			return c.Ops[w.op].Kind == history.Gap && c.Ops[w.op].Value == 0 && w.meets(f.from, f.to)
+		}
+		died := func(op history.Op) bool { return op.Kind == history.Crash && f.from <= op.Call && op.Call <= f.to }
+		if f.fault && slices.Equal(f.effect.Hits, []history.Party{history.Clients}) && slices.ContainsFunc(all, stopped) &&
+			!slices.ContainsFunc(all, func(w window) bool { return stopped(w) && c.working[c.Ops[w.op].Process] }) && !slices.ContainsFunc(c.Ops, died) {
+			f.effect = counting
+		}
+	}
+}
+
 // dropPlanned takes out what was to be expected of the faults: roles change where another server takes the place of one
-// that is out, which one that only hangs is not, and a process that a fault stops stands still. It takes out what
+// that is out, which one that only hangs, or has a wrong clock, is not, and a process that a fault stops stands still. It takes out what
 // reaches nobody, too: pauses of a process without workers.
 func (c *Case) dropPlanned(all []window) (list []window) {
 	faults := slices.DeleteFunc(slices.Clone(all), func(w window) bool { return !w.fault }) // few, where gaps may be many
@@ -123,7 +140,7 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 		for _, f := range faults {
 			switch op := &c.Ops[w.op]; {
 			case op.Kind == history.Role:
-				expected = expected || f.effect.BreaksPromises() && w.meets(f.from, plus(f.to, c.recovery()))
+				expected = expected || f.effect.BreaksPromises() && f.effect.Loses != history.LosesTime && w.meets(f.from, plus(f.to, c.recovery()))
 			case op.Kind != history.Gap || !f.effect.Hit(history.Clients) || !w.meets(f.from, f.to):
 			case plus(w.from, c.Bounds.Gap) < f.from:
 				w.to = min(w.to, f.from) // it had begun before, by itself
@@ -134,8 +151,9 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 		if !expected {
 			list = append(list, w)
 		} else if c.Ops[w.op].Kind == history.Role {
-			w.fault = true // what it makes a server forget was asked for
-			c.roles = append(c.roles, &w)
+			if w.fault = true; w.effect.BreaksPromises() { // what it makes a server forget was asked for
+				c.roles = append(c.roles, &w)
+			}
 		}
 	}
 	return list
