@@ -210,8 +210,10 @@ func (c *counts) add(r *result) {
 // class names what is wrong with an answer, so that alike ones are counted together.
 func (r *result) class() string {
 	switch what := r.bad(); what {
-	case "", "hidden":
+	case "":
 		return ""
+	case "hidden":
+		return fmt.Sprintf("%s %s/%s %v by %v", what, r.pair.kind.name, r.pair.wrong, r.fails, slices.Sorted(maps.Keys(r.hidden)))
 	case "accused":
 		return fmt.Sprintf("%s %s %v", what, r.pair.kind.name, r.fails)
 	case "breaks down":

@@ -15,7 +15,11 @@ import (
 func shrink(r *result) *history.History {
 	wrong := func(h *history.History) bool {
 		n := result{pair: r.pair, broken: r.broken, h: h}
-		if n.proofs, n.answered = read(h).prove(), r.ask(h); n.bad() != r.bad() {
+		n.proofs, n.answered = read(h).prove(), r.ask(h)
+		if len(r.hidden) > 0 && len(n.fails) > 0 {
+			n.hidden = hide(h)
+		}
+		if n.bad() != r.bad() {
 			return false
 		}
 		return r.bad() != "accused" || slices.Equal(n.fails, r.fails)
