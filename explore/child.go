@@ -51,13 +51,23 @@ var errEndless = errors.New("a schedule does not end: virtual time stands still 
 
 // InProcess carries orders out in a process of its own: the program itself, started again with the arguments and Command.
 func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
+	r, died, err := inProcess(ctx, orders, before)
+	if died && orders.Options.jobs() > 1 {
+		orders.Options.Jobs = 1 // which one of the schedules ended the process shows when they run one at a time
+		r, _, err = inProcess(ctx, orders, before)
+	}
+	return r, err
+}
+
+func inProcess(ctx context.Context, orders Orders, before []string) (r Report, died bool, err error) {
+	orders.Options.Jobs = orders.Options.jobs()
 	self, err := os.Executable()
 	if err != nil {
-		return Report{}, err
+		return r, false, err
 	}
 	in, err := json.Marshal(orders)
 	if err != nil {
-		return Report{}, err
+		return r, false, err
 	}
 	limit := orders.Options.Budget + endless
 	if orders.Real {
@@ -69,14 +79,15 @@ func InProcess(ctx context.Context, orders Orders, before ...string) (Report, er
 	var stdout bytes.Buffer
 	var stderr tail
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &stdout, &stderr
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GOGC=%d", gcPercent), "GOMAXPROCS=1") // its memory lives for one schedule; one goroutine runs at a time
+	// Its memory lives for one schedule. One goroutine of a schedule runs at a time.
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GOGC=%d", gcPercent), fmt.Sprintf("GOMAXPROCS=%d", orders.Options.Jobs))
 	begun := time.Now()
 	failed := cmd.Run()
-	r := Report{Lock: orders.Lock, Options: orders.Options, Took: time.Since(begun), Status: checker.Inconclusive}
+	r = Report{Lock: orders.Lock, Options: orders.Options, Took: time.Since(begun), Status: checker.Inconclusive}
 	if r.Reason = errEndless.Error(); errors.Is(context.Cause(ctx), errEndless) {
-		return r, nil
+		return r, false, nil
 	} else if ctx.Err() != nil {
-		return r, context.Cause(ctx)
+		return r, false, context.Cause(ctx)
 	}
 	var a answer
 	if err := json.Unmarshal(stdout.Bytes(), &a); err != nil {
@@ -84,12 +95,12 @@ func InProcess(ctx context.Context, orders Orders, before ...string) (Report, er
 		if r.Found = stderr.died(failed); r.Found != nil {
 			r.Status, r.Reason, r.Found.After = checker.Fail, "", r.Took
 		}
-		return r, nil
+		return r, true, nil
 	}
 	if a.Error != "" {
-		return a.Report, errors.New(a.Error)
+		return a.Report, false, errors.New(a.Error)
 	}
-	return a.Report, nil
+	return a.Report, false, nil
 }
 
 // Child is such a process, which knows these locks. It does not return.
@@ -123,7 +134,9 @@ func execute(t *testing.T, in io.Reader, known []locks.Spec) (Report, error) {
 		return Report{}, fmt.Errorf("this program has no lock %q", o.Lock)
 	}
 	spec := known[at]
-	o.Options.log = os.Stderr
+	if o.Options.jobs() == 1 {
+		o.Options.log = os.Stderr
+	}
 	r := Report{Lock: o.Lock, Options: o.Options}
 	var err error
 	switch {

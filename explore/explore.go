@@ -4,8 +4,10 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +39,9 @@ type Options struct {
 	Seed      uint64
 	// Unreduced explores every order, also those that differ from another one in nothing that anybody can see.
 	Unreduced bool
+	// Jobs is how many schedules are run at a time, each by one goroutine after another; 0 = GOMAXPROCS. What is found
+	// does not depend on it.
+	Jobs int `json:"Jobs,omitempty"`
 
 	log     io.Writer // what is tried, in case that the process does not survive it; nil = not logged
 	only    act       // the one deviation that there is; letGo = all
@@ -66,6 +71,8 @@ const (
 	readTimeout = time.Second
 	serverRound = 2 * time.Millisecond // as for real servers: they round times to milliseconds
 )
+
+func (o *Options) jobs() int { return cmp.Or(o.Jobs, runtime.GOMAXPROCS(0)) }
 
 // long is a time of the clients as it is when all times are longer.
 func (o *Options) long(d time.Duration) time.Duration { return d * time.Duration(max(o.stretch, 1)) }
@@ -217,7 +224,8 @@ func (o *Options) Check() (mistakes []string) {
 	for _, n := range []struct {
 		name           string
 		n, least, most int
-	}{{"clients", o.Clients, 1, 5}, {"visits", o.Visits, 1, 10}, {"sites", o.Sites, 1, 9}, {"deviations", o.Deviations, 0, 9}} {
+	}{{"clients", o.Clients, 1, 5}, {"visits", o.Visits, 1, 10}, {"sites", o.Sites, 1, 9}, {"deviations", o.Deviations, 0, 9},
+		{"jobs", o.jobs(), 1, 1024}} {
 		if n.n < n.least || n.n > n.most {
 			mistakes = append(mistakes, fmt.Sprintf("--%s %d: %d to %d", n.name, n.n, n.least, n.most))
 		}

@@ -383,17 +383,17 @@ var plants = map[string]func(*search){
 		}
 	},
 	"states": func(s *search) { // most of what tells them apart
-		s.merges = merging(func(run *schedule) uint64 { return run.key() % 97 })
+		s.key = func(run *schedule) uint64 { return run.key() % 97 }
 	},
 	"clients": func(s *search) { // what each has seen, and what it waits for
-		s.merges = merging(func(run *schedule) uint64 {
+		s.key = func(run *schedule) uint64 {
 			return maphash.Comparable(seed, [3]uint64{uint64(run.current + 1), uint64(run.w.clock.Now()), run.state.sites[0]})
-		})
+		}
 	},
 	"sites": func(s *search) { // what each has done, and what is on its way
-		s.merges = merging(func(run *schedule) uint64 {
+		s.key = func(run *schedule) uint64 {
 			return maphash.Comparable(seed, [4]uint64{uint64(run.current + 1), uint64(run.w.clock.Now()), run.state.clients[0], run.state.clients[1]})
-		})
+		}
 	},
 }
 

@@ -47,69 +47,71 @@ const mostBeyond = 4
 
 // random runs schedules with more than so many deviations, until the budget ends or there were as many as were asked
 // for. Each has so many, at decisions that are drawn evenly from as many as the plain schedule has (as delay-bounded
-// search does: Emmi, Qadeer, Rakamaric 2011).
-func (s *search) random(more int) error {
+// search does: Emmi, Qadeer, Rakamaric 2011). What is drawn follows from the seed and from the number of the schedule.
+func (s *search) random(more int) (err error) {
 	b := &Beyond{Deviations: s.o.Deviations + mostBeyond, Seed: s.o.Seed}
 	s.report.Beyond = b
-	r := rand.New(rand.NewPCG(s.o.Seed, 0))
-	for s.o.Schedules == 0 || b.Schedules < s.o.Schedules {
-		if s.o.Budget > 0 && time.Since(s.begun) > s.o.Budget {
-			if s.o.Schedules > 0 {
-				s.report.Status, s.report.Reason = checker.Inconclusive, fmt.Sprintf("%d of %d random schedules were run", b.Schedules, s.o.Schedules)
-			}
-			return nil
-		}
+	over := func(i int) bool {
+		return s.o.Schedules > 0 && i == s.o.Schedules || s.o.Budget > 0 && time.Since(s.begun) > s.o.Budget
+	}
+	s.inOrder(over, func(k *kit, i int) (d done) {
+		r := rand.New(rand.NewPCG(s.o.Seed, uint64(i)))
 		left, length := more+1+r.IntN(b.Deviations-more), s.length
-		run, err := play(s.t, s.spec, &s.o, s.known, nil, nil, false, func(at, options int) int {
+		d.run, d.err = play(s.t, s.spec, &s.o, k, nil, nil, false, func(at, options int) int {
 			if options < 2 || r.IntN(max(length-at, 1)) >= left {
 				return 0
 			}
 			left--
 			return 1 + r.IntN(options-1)
 		})
-		if err != nil {
-			return err
+		if d.err == nil && d.run.wrong == nil {
+			_, d.v, d.err = judge(d.run)
 		}
+		return d
+	}, func(_ int, d done) bool {
 		b.Schedules++
-		if run.wrong != nil {
+		switch {
+		case d.err != nil:
+			err = d.err
+		case d.run.wrong != nil:
 			b.Wrong++
-			continue
-		}
-		_, v, err := judge(run)
-		if err != nil {
-			return err
-		}
-		if s.judged(run, v) {
-			if run, v, err = s.shrink(run, v); err != nil {
-				return err
+		case s.judged(d.run, d.v):
+			if err = s.shrink(&d); err == nil {
+				err = s.found(d.run, d.v)
 			}
-			if err = s.found(run, v); !errors.Is(err, errDiverged) {
-				return err
+			if errors.Is(err, errDiverged) {
+				b.Wrong++
+				err = nil
 			}
-			b.Wrong++
 		}
+		return err == nil && s.report.Found == nil
+	})
+	if s.report.Found == nil && b.Schedules < s.o.Schedules {
+		s.report.Status = checker.Inconclusive
+		s.report.Reason = fmt.Sprintf("%d of %d random schedules were run", b.Schedules, s.o.Schedules)
 	}
-	return nil
+	return err
 }
 
 // shrink leaves out the deviations of a counterexample that it does without.
-func (s *search) shrink(run *schedule, v *checker.Verdict) (*schedule, *checker.Verdict, error) {
-	for i := 0; i < len(run.taken); {
-		given := slices.Delete(slices.Clone(run.taken), i, i+1)
-		fewer, err := play(s.t, s.spec, &s.o, s.known, given, nil, false, nil)
+func (s *search) shrink(d *done) error {
+	k := newKit()
+	for i := 0; i < len(d.run.taken); {
+		given := slices.Delete(slices.Clone(d.run.taken), i, i+1)
+		fewer, err := play(s.t, s.spec, &s.o, k, given, nil, false, nil)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		if i++; fewer.wrong != nil || len(fewer.taken) < len(given) {
 			continue
 		}
 		_, still, err := judge(fewer)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		if still != nil {
-			run, v, i = fewer, still, 0
+			d.run, d.v, i = fewer, still, 0
 		}
 	}
-	return run, v, nil
+	return nil
 }

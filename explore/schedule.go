@@ -47,6 +47,7 @@ type schedule struct {
 	died    []time.Duration // when
 	unheard []history.Op    // that the dead never heard the end of
 	healing []healing
+	states  []uint64  // by decision after the last one that was given
 	asked   int       // how many events there were when it was last seen that there were more
 	quiet   time.Time // since then
 	state   fingerprint

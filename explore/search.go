@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,11 +18,12 @@ type search struct {
 	spec   locks.Spec
 	o      Options
 	begun  time.Time
-	known  *kit
+	kits   []*kit // one a worker
 	report Report
 	length int // of the longest schedule, in decisions
+	states states
 
-	merges func(*schedule) bool                   // whether another schedule was in its state; nil = nothing is left out
+	key    func(*schedule) uint64                 // names a state; nil = nothing is left out
 	branch func(n *node, run *schedule) []*node   // the schedules that follow from one
 	judged func(*schedule, *checker.Verdict) bool // whether a verdict ends the search
 }
@@ -52,7 +54,11 @@ func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	if err == nil {
 		err = s.levels()
 	}
-	if errors.Is(err, locks.ErrServer) || errors.Is(err, errLeft) || errors.Is(err, errElsewhere) {
+	switch {
+	case errors.Is(err, errLeft) && o.jobs() > 1:
+		o.Jobs = 1 // which goroutines are left shows when no other schedule runs
+		return Run(t, spec, o)
+	case errors.Is(err, locks.ErrServer), errors.Is(err, errLeft), errors.Is(err, errElsewhere):
 		s.report.Status, s.report.Reason, s.report.Excluded, err = checker.Inconclusive, err.Error(), true, nil
 	}
 	s.report.Took = time.Since(s.begun)
@@ -61,24 +67,48 @@ func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 
 func newSearch(t *testing.T, spec locks.Spec, o Options) *search {
 	s := &search{
-		t: t, spec: spec, o: o, begun: time.Now(), known: newKit(), report: Report{Lock: spec.Name, Options: o},
+		t: t, spec: spec, o: o, begun: time.Now(), report: Report{Lock: spec.Name, Options: o},
+		states: states{known: map[uint64]bool{}},
 		branch: (*node).children,
 		judged: func(_ *schedule, v *checker.Verdict) bool { return v != nil },
 	}
+	for range o.jobs() {
+		s.kits = append(s.kits, newKit())
+	}
 	if !o.Unreduced {
-		s.merges = merging((*schedule).key)
+		s.key = (*schedule).key
 	}
 	return s
 }
 
-// merging finds schedules that are in a state that was there before.
-func merging(key func(*schedule) uint64) func(*schedule) bool {
-	states := map[uint64]bool{}
-	return func(s *schedule) bool {
-		state := key(s)
-		known := states[state]
-		states[state] = true
-		return known
+// states are those that schedules were in, up to the last one that was taken into the report.
+type states struct {
+	mu    sync.RWMutex
+	known map[uint64]bool
+}
+
+// has tells whether a state is known.
+func (s *states) has(state uint64) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.known[state]
+}
+
+// join adds the states of a schedule up to the first one that is known, and leaves out of the schedule all from there
+// on. A worker may have run further: it knew only of those schedules that were in the report by then.
+func (s *states) join(run *schedule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := len(run.options) - len(run.states)
+	if run.merged {
+		first++ // the last state has no options
+	}
+	for i, state := range run.states {
+		if s.known[state] {
+			run.merged, run.wrong, run.options = true, nil, run.options[:first+i]
+			return
+		}
+		s.known[state] = true
 	}
 }
 
@@ -105,53 +135,102 @@ func (s *search) levels() error {
 	return nil
 }
 
+// done is a schedule that was run and judged.
+type done struct {
+	run   *schedule
+	again bool // it took more than one try
+	v     *checker.Verdict
+	err   error
+}
+
 // level runs the schedules of a level and returns those of the next one.
 func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
-	for i, n := range nodes {
-		if s.o.Budget > 0 && time.Since(s.begun) > s.o.Budget {
-			l.Left = len(nodes) - i
-			return next, nil
-		}
+	over := func(i int) bool { return i == len(nodes) || s.o.Budget > 0 && time.Since(s.begun) > s.o.Budget }
+	s.inOrder(over, func(worker *kit, i int) done { return s.play(worker, nodes[i].path()) }, func(i int, d done) bool {
+		n := nodes[i]
 		nodes[i] = nil
-		run, again, err := s.play(n.path())
-		if err != nil {
-			return nil, err
+		if err = d.err; err != nil {
+			return false
 		}
 		l.Schedules++
-		if again {
+		if d.again {
 			l.Again++
 		}
-		if n.parent == nil && s.spec.Sites != locks.NoSite && !run.w.wasDialled() {
-			return nil, errElsewhere
+		if n.parent == nil && s.spec.Sites != locks.NoSite && !d.run.w.wasDialled() {
+			err = errElsewhere
+			return false
 		}
-		s.length = max(s.length, len(run.options))
-		switch {
-		case errors.Is(run.wrong, errDiverged):
-			l.Diverged++
-			continue
-		case run.wrong != nil:
-			l.Cut++
-			continue
-		case run.merged:
-			l.Merged++
-		default:
-			_, v, err := judge(run)
-			if err != nil {
-				return nil, err
-			}
-			if s.judged(run, v) {
-				if err = s.found(run, v); !errors.Is(err, errDiverged) {
-					return nil, err
-				}
-				l.Diverged++ // it depends on chance, as on the order of random tokens
-			}
+		if s.key != nil {
+			s.states.join(d.run)
 		}
-		if l.Deviations < s.o.Deviations && s.o.Schedules == 0 {
-			next = append(next, s.branch(n, run)...)
+		s.length = max(s.length, len(d.run.options))
+		if !s.count(l, &d, &err) {
+			return false
 		}
+		if d.run.wrong == nil && l.Deviations < s.o.Deviations && s.o.Schedules == 0 {
+			next = append(next, s.branch(n, d.run)...)
+		}
+		return true
+	})
+	l.Left = len(nodes) - l.Schedules
+	l.Complete = l.Left == 0 && l.Diverged == 0 && l.Cut == 0
+	return next, err
+}
+
+// count takes a schedule into the report. It reports false if the search ends with it.
+func (s *search) count(l *Level, d *done, err *error) bool {
+	switch {
+	case errors.Is(d.run.wrong, errDiverged):
+		l.Diverged++
+	case d.run.wrong != nil:
+		l.Cut++
+	case d.run.merged:
+		l.Merged++
+	case s.judged(d.run, d.v):
+		if *err = s.found(d.run, d.v); !errors.Is(*err, errDiverged) {
+			return false
+		}
+		*err = nil
+		l.Diverged++ // it depends on chance, as on the order of random tokens
 	}
-	l.Complete = l.Diverged == 0 && l.Cut == 0
-	return next, nil
+	return true
+}
+
+// inOrder runs schedules number 0, 1, ... on all workers side by side, until they are over, and hands them on one by one,
+// in the order of their numbers, until take says no. So it makes no difference how many workers there are.
+func (s *search) inOrder(over func(i int) bool, run func(worker *kit, i int) done, take func(i int, d done) bool) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	begun, taken, ended, waiting, left := 0, 0, false, map[int]done{}, 0
+	work := func(worker *kit) {
+		mu.Lock()
+		defer mu.Unlock()
+		for !ended && !over(begun) {
+			i := begun
+			begun++
+			mu.Unlock()
+			d := run(worker, i)
+			mu.Lock()
+			waiting[i] = d
+			for {
+				d, is := waiting[taken]
+				if !is || ended {
+					break
+				}
+				delete(waiting, taken)
+				taken++
+				ended = !take(taken-1, d)
+			}
+		}
+		left++
+	}
+	for _, k := range s.kits {
+		all.Go(func() { work(k) })
+	}
+	all.Wait()
+	if left < len(s.kits) {
+		s.t.FailNow() // a worker has
+	}
 }
 
 // mostTries is how often a schedule is run that is not the one that was meant. A lock can choose at random, as select does if two things
@@ -169,15 +248,27 @@ func untilSame(try func() error) (tries int, err error) {
 	return tries, err
 }
 
-// play runs a schedule until it is the one that was meant. It reports whether that took more than one try.
-func (s *search) play(given []Choice) (run *schedule, again bool, err error) {
+// play runs a schedule until it is the one that was meant, and judges it.
+func (s *search) play(k *kit, given []Choice) (d done) {
+	var joins func(*schedule) bool
+	if s.key != nil {
+		joins = func(run *schedule) bool {
+			state := s.key(run)
+			run.states = append(run.states, state)
+			return s.states.has(state)
+		}
+	}
 	tries, wrong := untilSame(func() error {
-		if run, err = play(s.t, s.spec, &s.o, s.known, given, s.merges, false, nil); err != nil {
+		if d.run, d.err = play(s.t, s.spec, &s.o, k, given, joins, false, nil); d.err != nil {
 			return nil
 		}
-		return run.wrong
+		return d.run.wrong
 	})
-	return run, tries > 1 && wrong == nil, err
+	d.again = tries > 1 && wrong == nil
+	if d.err == nil && d.run.wrong == nil && !d.run.merged {
+		_, d.v, d.err = judge(d.run)
+	}
+	return d
 }
 
 // children are the schedules with one more deviation, later than the last one.
@@ -221,7 +312,7 @@ func (s *search) found(run *schedule, v *checker.Verdict) error {
 	after := time.Since(s.begun)
 	var f *Found
 	_, err := untilSame(func() (err error) {
-		f, err = replay(s.t, s.spec, &s.o, s.known, run.taken)
+		f, err = replay(s.t, s.spec, &s.o, newKit(), run.taken)
 		if err == nil && f == nil {
 			err = fmt.Errorf("%w: a violation was not there again: %s", errDiverged, v.Summary)
 		}

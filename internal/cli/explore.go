@@ -57,6 +57,8 @@ func (e Env) exploreCommand() *cobra.Command {
 	x.integer(flag{session, "visits", "how many visits each client makes"}, &x.o.Visits, 10)
 	x.integer(flag{session, "sites", "how many independent servers; 3 or 5 for redlock"}, &x.o.Sites, 9)
 	x.integer(flag{session, "deviations", "how many deviations a schedule has at most"}, &x.o.Deviations, 0)
+	x.integer(flag{session, "jobs", "how many schedules run at a time; the findings do not depend on it (0: one a core)"},
+		&x.o.Jobs, 0)
 	x.duration(flag{session, "budget", "how long to explore each lock at most, in real time"}, &x.o.Budget)
 	x.duration(flag{session, "ttl", "the lease, in virtual time"}, &x.o.TTL)
 	x.duration(flag{session, "hold", "how long a holder stays, in virtual time"}, &x.o.Hold)

@@ -1,0 +1,64 @@
+package explore
+
+import (
+	"reflect"
+	"runtime"
+	"testing"
+)
+
+// TestWorkersMakeNoDifference: the same schedules are run, the same ones are joined, and the same counterexample is the
+// first one, up to the bound and at random.
+func TestWorkersMakeNoDifference(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	every := 2 // locks, one stands for all
+	if testing.Short() {
+		every = 12
+	}
+	for i, spec := range append(explorable(true), explorable(false)...) {
+		if i%every > 0 {
+			continue
+		}
+		upTo := suited(spec, 1)
+		random := suited(spec, 1)
+		random.Schedules, random.Seed = 40, 3
+		for _, o := range []Options{upTo, random} {
+			o.Jobs = 1
+			want := withoutTimes(run(t, spec, o))
+			for _, jobs := range []int{2, 4} {
+				o.Jobs = jobs
+				if got := withoutTimes(run(t, spec, o)); !reflect.DeepEqual(got, want) {
+					t.Errorf("%s, %d workers: got\n%+v %v %+v, want\n%+v %v %+v", spec.Name, jobs,
+						got.Levels, got.Beyond, got.Found, want.Levels, want.Beyond, want.Found)
+				}
+			}
+		}
+	}
+}
+
+// withoutTimes leaves out of a report what differs from run to run with one worker, too: times, and what a lock's own
+// chance has done in a trace.
+func withoutTimes(r Report) Report {
+	r.Took, r.Options.Jobs = 0, 0
+	for i := range r.Levels {
+		r.Levels[i].Again = 0
+	}
+	if r.Found != nil {
+		f := r.Found
+		r.Found = &Found{Checker: f.Checker, Cause: f.Cause, Schedule: f.Schedule, Number: f.Number}
+	}
+	return r
+}
+
+// TestWhatIsKnownLateIsLeftOut: a worker that knew less runs further; what is joined is the same.
+func TestWhatIsKnownLateIsLeftOut(t *testing.T) {
+	s := states{known: map[uint64]bool{}}
+	first := &schedule{states: []uint64{1, 2, 3}, options: []int{2, 2, 2, 2}}
+	late := &schedule{states: []uint64{7, 2, 3}, options: []int{2, 2, 2, 2, 2}, wrong: errCut}
+	early := &schedule{states: []uint64{8, 9, 3}, options: []int{2, 2, 2}, merged: true}
+	for _, x := range []*schedule{first, late, early} {
+		s.join(x)
+	}
+	if first.merged || !late.merged || late.wrong != nil || len(late.options) != 3 || len(early.options) != 3 {
+		t.Errorf("got %v, %v and %v decisions", first.options, late.options, early.options)
+	}
+}
