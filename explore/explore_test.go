@@ -302,8 +302,8 @@ func outcome(run *schedule, v *checker.Verdict) string {
 	return verdict + strings.Join(heard, " |")
 }
 
-// enumerate runs all schedules with at most one deviation by brute force: it tries every option of every decision until there
-// is none, and knows nothing of levels, nodes and states.
+// enumerate runs all schedules up to the bound by brute force: it tries every option of every decision until there is none,
+// and knows nothing of levels, nodes and states.
 func enumerate(t *testing.T, name string, o Options) map[string]bool {
 	t.Helper()
 	o.Unreduced = true
@@ -322,14 +322,19 @@ func enumerate(t *testing.T, name string, o Options) map[string]bool {
 		}
 		return s
 	}
-	plain := try(nil)
-	for at := range plain.options {
-		for option := 1; ; option++ {
-			if s := try([]Choice{{At: at, Option: option}}); s.wrong != nil {
-				break
+	var all func(given []Choice) bool
+	all = func(given []Choice) bool {
+		s, from := try(given), 0
+		if n := len(given); n > 0 {
+			from = given[n-1].At + 1
+		}
+		for at := from; at < len(s.options) && s.wrong == nil && len(given) < o.Deviations; at++ {
+			for option := 1; all(append(slices.Clone(given), Choice{At: at, Option: option})); option++ {
 			}
 		}
+		return s.wrong == nil
 	}
+	all(nil)
 	return found
 }
 
@@ -366,6 +371,30 @@ func TestTheSearchLeavesOutNothing(t *testing.T) {
 		unreduced.Unreduced = true
 		if got := outcomes(t, name, unreduced, nil); !maps.Equal(got, want) {
 			t.Errorf("%s without reduction: %d outcomes, %d by brute force", name, len(got), len(want))
+		}
+	}
+}
+
+// TestTwoDeviationsLeaveOutNothing: what follows from two of one kind, or of all kinds, is the same by brute force.
+func TestTwoDeviationsLeaveOutNothing(t *testing.T) {
+	for _, program := range []struct {
+		lock  string
+		sites int
+		only  []act
+	}{
+		{"redlock", 3, []act{dies, breaks, pauses}}, {"half-quorum", 3, []act{loses, crashes, forgets}},
+		{"redlock-serial", 3, []act{refuses, loses}}, {"get-del", 1, []act{loses, letGo}}, {"read-write", 1, []act{loses, breaks}},
+	} {
+		for i, only := range program.only {
+			o := tiny
+			o.Sites, o.Deviations, o.only = program.sites, 2, only
+			if testing.Short() && (i > 0 || only == letGo) {
+				continue
+			}
+			want := enumerate(t, program.lock, o)
+			if got := outcomes(t, program.lock, o, nil); !maps.Equal(got, want) {
+				t.Errorf("%s, %s: %d outcomes, %d by brute force\n%s", program.lock, acts[only], len(got), len(want), difference(got, want))
+			}
 		}
 	}
 }

@@ -23,6 +23,7 @@ type interpreter struct {
 	compiled map[string]*lua.FunctionProto // nil for a script that is left to the server
 	server   *server.Server
 	peer     *server.Peer // its own, for the commands of scripts
+	effects  int          // how many commands of the last script may have changed something
 	answer   bytes.Buffer
 	in       *bufio.Reader
 	failed   error // of the last command that a script called and that ended it
@@ -173,10 +174,24 @@ func (i *interpreter) command(l *lua.LState) (lua.LValue, error) {
 	i.server.Dispatch(i.peer, words)
 	i.peer.Flush()
 	v, err := server.ParseReply(i.in)
+	if !harmless(words[0], answered(v)) {
+		i.effects++
+	}
 	if err != nil {
 		return nil, err
 	}
 	return value(l, v), nil
+}
+
+// answered is an answer that says that nothing was done; empty for all others.
+func answered(v any) string {
+	switch v {
+	case nil:
+		return "nil"
+	case 0:
+		return "0"
+	}
+	return ""
 }
 
 // value is an answer of the server as a script sees it.

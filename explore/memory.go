@@ -84,6 +84,7 @@ func (c *inMemory) send(name string, f *frame, queued bool) error {
 	}
 	if blocking[name] || name == "eval" || name == "script" {
 		c.to.spent.Store(true)
+		c.to.kit.lua.effects++ // nobody looks
 	}
 	if blocking[name] {
 		c.link.w.links.Go(do)

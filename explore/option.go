@@ -146,7 +146,9 @@ func (s *schedule) take(o option) {
 	switch o.act {
 	case letGo:
 		s.current = e.client
-		s.w.settle(e, goes)
+		if s.w.settle(e, goes); e.kind == request {
+			s.state.carriedOut(e)
+		}
 	case pauses:
 		hits := history.Clients
 		if s.o.Together {

@@ -53,6 +53,8 @@ type exchange struct {
 	line     *line
 	before   int    // for a script: how many steps there were when it was answered
 	past     uint64 // see fingerprint: what its sender had seen, then what its server had
+	sent     uint64 // what its sender had seen
+	idle     bool   // it has had no effect on the server
 }
 
 // setUp are the commands with which a connection is set up, and asked whether it is still there.
@@ -182,9 +184,12 @@ func (l *link) send(x *exchange, name string, f *frame, queued bool) {
 		l.expected = append(l.expected, x)
 	}
 	l.mu.Unlock()
+	scripts := &l.w.kit.lua.effects
+	*scripts = 0
 	if l.far.send(name, f, queued) != nil {
 		l.close()
 	}
+	x.idle = name == "eval" && *scripts == 0
 }
 
 // replies takes on what the server says, until something waits for the scheduler.

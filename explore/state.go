@@ -2,6 +2,8 @@ package explore
 
 import (
 	"hash/maphash"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -41,7 +43,7 @@ func (f *fingerprint) sent(pending []*event) {
 	}
 }
 
-// choose adds a decision. Whoever sent a request hears nothing before the reply: until then only the server has seen it.
+// choose adds a decision. The sender of a request hears nothing before the reply: until then only the server has seen it.
 func (f *fingerprint) choose(e *event, a act, now time.Duration) {
 	what := seenAs{client: e.client, conn: e.conn, kind: e.kind, act: a, now: now}
 	own := &f.clients[e.client]
@@ -56,15 +58,15 @@ func (f *fingerprint) choose(e *event, a act, now time.Duration) {
 		*own = maphash.Comparable(seed, seenAs{client: e.client, act: a, now: now, before: *own})
 	case a == letGo && e.kind == request:
 		what.before, what.there = e.x.past, f.sites[e.site]
-		e.x.past = maphash.Comparable(seed, what)
-		f.sites[e.site] = e.x.past
-	case a == loses:
+		e.x.sent, e.x.past = e.x.past, maphash.Comparable(seed, what)
+	case a == loses, a == breaks: // of a request without an effect nobody can tell whether it was carried out
+		if what.there = e.x.past; e.kind == reply && e.x.idle {
+			what.kind, what.there = request, e.x.sent
+		}
+		f.heard(e, what, a == breaks)
+	case e.kind == request, e.kind == reply:
 		what.there = e.x.past
-		f.marks[e.site] += maphash.Comparable(seed, what)
-	case e.kind == request, e.kind == reply: // the client hears of it
-		what.before, what.there = *own, e.x.past
-		*own = maphash.Comparable(seed, what)
-		f.marks[e.site] += *own
+		f.heard(e, what, true)
 	case e.kind == load, e.kind == store, e.kind == reload:
 		there := &f.sites[len(f.sites)-1]
 		what.before, what.there = *own, *there
@@ -74,6 +76,41 @@ func (f *fingerprint) choose(e *event, a act, now time.Duration) {
 		what.before = *own
 		*own = maphash.Comparable(seed, what)
 	}
+}
+
+// heard adds what became of a message. Equal answers of one instant are not told apart.
+func (f *fingerprint) heard(e *event, what seenAs, told bool) {
+	f.marks[e.site] += maphash.Comparable(seed, what)
+	if told {
+		what.before = f.clients[e.client]
+		f.clients[e.client] = maphash.Comparable(seed, what)
+	}
+}
+
+// carriedOut adds a request to what its site has seen, if it has had an effect there.
+func (f *fingerprint) carriedOut(e *event) {
+	x := e.x
+	if x.answered {
+		x.idle = x.idle || harmless(x.words[0], append(x.answer, "")[0])
+	}
+	if !x.idle {
+		f.sites[e.site] = x.past
+	}
+}
+
+// readers are commands that change nothing, in vain what others answer if they have changed nothing.
+var (
+	readers = strings.Fields("exists get hexists hget hgetall hlen hmget lindex llen lrange mget pttl scard sismember " +
+		"smembers strlen time ttl type zcard zcount zrange zrangebyscore zrank zscore")
+	inVain = map[string]string{"set": "nil", "del": "0", "unlink": "0", "expire": "0", "pexpire": "0", "hdel": "0",
+		"hsetnx": "0", "lrem": "0", "persist": "0", "publish": "0", "setnx": "0", "srem": "0", "zrem": "0",
+		"zremrangebyscore": "0"}
+)
+
+// harmless tells from a command and the beginning of its answer that it has changed nothing on its server.
+func harmless(command, answer string) bool {
+	name := strings.ToLower(command)
+	return slices.Contains(readers, name) || answer != "" && inVain[name] == answer
 }
 
 // key names the state that a decision is made in: what was seen, what waits, and whose turn it is.
