@@ -27,7 +27,7 @@ const (
 var mayImport = map[string][]string{
 	"history":             {},
 	"topologies":          {},
-	"checker":             {"history", "internal/human"},
+	"checker":             {"history", "internal/human", "internal/glossary"},
 	"locks":               {"history", "topologies"},
 	"locks/known":         {"history", "topologies", "locks"},
 	"faults":              {"history", "topologies", "internal/human"},

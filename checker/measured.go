@@ -10,15 +10,13 @@ import (
 
 // WithMeasured adds the verdicts on what was measured beside a run's operations: on the program that has the lock,
 // before the others if it did not do, and on what a visit cost. They change no other: how late the program was is in
-// the history, as pauses.
+// the history, as pauses. All verdicts of a run pass here, and get their remedies.
 func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl time.Duration) []Verdict {
-	if m == nil {
-		return all
-	}
-	if m.Cost != nil {
+	if m != nil && m.Cost != nil {
 		all = append(all, weighCost(m.Cost, h))
 	}
-	if m.Driver == nil {
+	Advise(all)
+	if m == nil || m.Driver == nil {
 		return all
 	}
 	v := weighDriver(m.Driver, ttl)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/glossary"
 )
 
 // Status is what a checker found.
@@ -45,8 +46,9 @@ type Verdict struct {
 	Status   Status       `json:"status"`
 	Cause    string       `json:"cause"` // the class of the worst finding; empty unless it failed
 	Summary  string       `json:"summary"`
-	Story    []string     `json:"story,omitempty"` // the evidence in sentences, with times
-	Evidence []history.Op `json:"evidence"`        // the fewest operations that show it
+	Story    []string     `json:"story,omitempty"`  // the evidence in sentences, with times
+	Remedy   string       `json:"remedy,omitempty"` // what to do about the cause, and where it is done
+	Evidence []history.Op `json:"evidence"`         // the fewest operations that show it
 
 	Exposed    int64            `json:"exposed"`          // occasions on which it could have failed
 	Violations int64            `json:"violations"`       // occasions on which it did
@@ -54,6 +56,14 @@ type Verdict struct {
 	Misses     map[string]int64 `json:"misses,omitempty"` // what is worth counting and no violation, by name
 
 	scant bool // it is inconclusive for want of occasions, and nothing speaks against the lock
+}
+
+// Advise writes the remedies of the causes that verdicts failed with.
+func Advise(all []Verdict) {
+	for i := range all {
+		c := glossary.FindCause(all[i].Cause)
+		all[i].Remedy = c.ToDo()
+	}
 }
 
 // Proved is when the last operation of the evidence was over: what the verdict says was certain from then on. It is 0 if there

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"hammerlock/checker"
 	"hammerlock/history"
+	"hammerlock/internal/glossary"
 	"hammerlock/internal/human"
 )
 
@@ -16,8 +18,9 @@ type Claim struct {
 	Says    string         `json:"says"` // what it promises
 	Status  checker.Status `json:"status"`
 	Summary string         `json:"summary"`
-	Run     string         `json:"run,omitempty"`   // that the summary is of
-	Story   []string       `json:"story,omitempty"` // of what does not hold
+	Run     string         `json:"run,omitempty"`    // that the summary is of
+	Story   []string       `json:"story,omitempty"`  // of what does not hold
+	Remedy  string         `json:"remedy,omitempty"` // what to do about it
 	Command string         `json:"command,omitempty"`
 }
 
@@ -27,28 +30,27 @@ type claim struct {
 	name, says string
 	made       func(*history.Claims) bool
 	judges     []string // the checkers that tell whether it holds; the first one must
-	causes     []string // of failures, of any checker, that break it
 	blames     []string // the checkers whose other failures break it
 	in         string   // the scenario that alone tries it; empty = any run does
 }
 
 var claims = []claim{
 	{name: "excludes", says: "one holder at a time", made: func(c *history.Claims) bool { return c.Excludes && c.Permits == 0 },
-		judges: exclusive, blames: exclusive, causes: overlaps},
+		judges: exclusive, blames: exclusive},
 	{name: "permits", says: "no more permits are held at once than there are", made: func(c *history.Claims) bool { return c.Permits > 0 },
-		judges: exclusive, blames: exclusive, causes: overlaps},
+		judges: exclusive, blames: exclusive},
 	{name: "readers", says: "readers share it, and what they read does not change", made: func(c *history.Claims) bool { return c.Readers },
-		judges: []string{"lost-updates", "exclusion"}, causes: []string{"changed-read"}},
+		judges: []string{"lost-updates", "exclusion"}},
 	{name: "upgrades", says: "a reader can become the writer, and no other comes between", made: func(c *history.Claims) bool { return c.Upgrades },
 		judges: exclusive, in: "upgrade"},
 	{name: "writers", says: "a writer that waits gets it although readers keep coming", made: func(c *history.Claims) bool { return c.Writers },
-		judges: []string{history.Liveness}, causes: []string{"starved"}, in: "steady-readers"},
+		judges: []string{history.Liveness}, in: "steady-readers"},
 	{name: "expires", says: "a hold ends by itself, and not before its lease is over", made: func(c *history.Claims) bool { return c.Expires },
-		judges: leased, blames: leased, causes: []string{"deadlock", "premature-loss", "ttl-too-long"}},
+		judges: leased, blames: leased},
 	{name: "owned", says: "only the owner can release, and gets the correct answer", made: func(c *history.Claims) bool { return c.Owned },
-		judges: []string{"release"}, blames: []string{"release"}, causes: []string{"foreign-release"}},
+		judges: []string{"release"}, blames: []string{"release"}},
 	{name: "cleans", says: "nothing stays in the servers of what was released or refused", made: func(c *history.Claims) bool { return c.Cleans },
-		judges: []string{history.Liveness}, causes: []string{"leak", "leftover", "phantom"}},
+		judges: []string{history.Liveness}},
 	{name: "fences", says: "every grant has a greater fencing token", made: func(c *history.Claims) bool { return c.Fences },
 		judges: []string{"fencing"}, blames: []string{"fencing"}},
 	{name: "ordered", says: "waiters are served in their order", made: func(c *history.Claims) bool { return c.Ordered },
@@ -56,9 +58,9 @@ var claims = []claim{
 	{name: "reentrant", says: "a holder can acquire again", made: func(c *history.Claims) bool { return c.Reentrant },
 		judges: []string{"reentrancy"}, blames: []string{"reentrancy"}},
 	{name: "renews", says: "a lease is renewed until it is released, or its holder is told", made: func(c *history.Claims) bool { return c.Renews },
-		judges: leased, causes: []string{"renewal-failure"}},
+		judges: leased},
 	{name: "wakes", says: "a release wakes who waits", made: func(c *history.Claims) bool { return c.Wakes },
-		judges: []string{history.Liveness}, causes: []string{"lost-wakeup"}},
+		judges: []string{history.Liveness}},
 	{name: "serves", says: "who waits is granted the lock when it is free", made: func(*history.Claims) bool { return true },
 		judges: []string{history.Liveness}, blames: []string{history.Liveness}},
 }
@@ -66,7 +68,6 @@ var claims = []claim{
 var (
 	exclusive = []string{"exclusion", "lost-updates", secondOpinion}
 	leased    = []string{"lease-validity"}
-	overlaps  = []string{"over-claim", "silent-reacquire"}
 )
 
 // enough is the checker without which no other one says that something holds; secondOpinion has the least to tell.
@@ -74,11 +75,12 @@ const enough, secondOpinion = "activity", "linearizable"
 
 // broken is the claim, of those that were made, that a failure is on; nil if it is on none.
 func broken(made *history.Claims, v *checker.Verdict) (by *claim) {
+	breaks := strings.Split(glossary.FindCause(v.Cause).Breaks, ", ")
 	for i := range claims {
 		c := &claims[i]
 		switch {
 		case !c.made(made):
-		case slices.Contains(c.causes, v.Cause):
+		case slices.Contains(breaks, c.name):
 			return c
 		case by == nil && slices.Contains(c.blames, v.Checker):
 			by = c
@@ -127,7 +129,7 @@ func (f *Claim) weigh(c *claim, made *history.Claims, runs []Run) {
 			v := &runs[i].Verdicts[k]
 			if v.Status == checker.Fail && broken(made, v) == c && (f.Status != checker.Fail || plainer(v, &told)) {
 				told = *v
-				f.Status, f.Summary, f.Story, f.Run, f.Command = v.Status, sentence(v), v.Story, runs[i].Combination(), runs[i].Command
+				f.Status, f.Summary, f.Story, f.Remedy, f.Run, f.Command = v.Status, sentence(v), v.Story, v.Remedy, runs[i].Combination(), runs[i].Command
 			}
 		}
 		switch proved, why := c.holds(&runs[i]); {
@@ -175,6 +177,7 @@ func WriteConformance(w io.Writer, lock string, all []Claim) error {
 			for _, sentence := range c.Story {
 				p.Fact("", sentence)
 			}
+			p.Maybe("what to do", c.Remedy)
 			p.Fact("repeat", c.Command)
 		}
 	}

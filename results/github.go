@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"hammerlock/checker"
@@ -30,7 +31,7 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 				continue
 			}
 			fmt.Fprintf(&b, "\n**%s %s: %s: %s**\n\n", all[i].Topology, all[i].Lock, v.Checker, v.Cause)
-			for _, sentence := range v.Story {
+			for _, sentence := range Evidence(&v) {
 				fmt.Fprintf(&b, "* %s\n", cell(sentence))
 			}
 			fmt.Fprintf(&b, "\n    %s\n", all[i].Command)
@@ -56,7 +57,7 @@ func WriteAnnotations(w io.Writer, all []Judgement) error {
 				continue
 			}
 			n++
-			text := strings.Join(append([]string{v.Summary}, append(v.Story, "repeat: "+all[i].Command)...), "\n")
+			text := strings.Join(append([]string{v.Summary}, append(slices.Clip(Evidence(&v)), "repeat: "+all[i].Command)...), "\n")
 			escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 			title := strings.NewReplacer("%", "%25", ":", "%3A", ",", "%2C").Replace(
 				fmt.Sprintf("%s %s: %s", all[i].Topology, all[i].Lock, v.Cause))

@@ -159,14 +159,11 @@ func (j *Judgement) write(p *human.Printer) {
 		}
 		p.Line("")
 		p.Line("%s", Title(&v))
-		for _, w := range glossary.Find(v.Cause) {
-			if w.Group == glossary.Causes {
-				p.Fact("", w.Means)
-			}
-		}
+		p.Maybe("", glossary.FindCause(v.Cause).Means)
 		for _, sentence := range v.Story {
 			p.Fact("", sentence)
 		}
+		p.Maybe("what to do", v.Remedy)
 	}
 	p.Line("")
 	p.Maybe("history", j.Saved)
@@ -179,6 +176,14 @@ func Title(v *checker.Verdict) string {
 		return v.Checker + ": " + v.Status.String()
 	}
 	return v.Checker + ": " + v.Cause
+}
+
+// Evidence is the story of a verdict, with what to do about its cause at the end.
+func Evidence(v *checker.Verdict) []string {
+	if v.Remedy == "" {
+		return v.Story
+	}
+	return append(slices.Clip(v.Story), "what to do: "+v.Remedy)
 }
 
 // sentence is what a verdict that failed found, under its name. A cause that the summary names first or last is said once.

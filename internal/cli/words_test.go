@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"hammerlock/checker"
+	"hammerlock/history"
 	"hammerlock/internal/cli"
 	"hammerlock/internal/glossary"
 	"hammerlock/results"
@@ -138,6 +140,29 @@ func TestEveryCauseIsExplained(t *testing.T) {
 		for _, cause := range c.Causes {
 			if !seen[glossary.Word{Name: cause, Group: glossary.Causes}] {
 				t.Errorf("%s fails with %s, which internal/glossary does not explain", c.Name, cause)
+			}
+		}
+	}
+}
+
+// TestEveryCauseHasARemedy: each is a sentence, breaks claims that there are, and points to files that are right.
+func TestEveryCauseHasARemedy(t *testing.T) {
+	var claims []string
+	for _, c := range results.Conformance(history.Claims{}, nil) {
+		claims = append(claims, c.Claim)
+	}
+	for _, c := range glossary.AllCauses {
+		if !strings.HasSuffix(c.Remedy, ".") || len(c.Remedy) < 20 {
+			t.Errorf("%s: %q is no sentence", c.Name, c.Remedy)
+		}
+		for claim := range strings.SplitSeq(c.Breaks, ", ") {
+			if c.Breaks != "" && !slices.Contains(claims, claim) {
+				t.Errorf("%s breaks %q, which no lock can claim", c.Name, claim)
+			}
+		}
+		for file := range strings.SplitSeq(c.See, ", ") {
+			if _, err := os.Stat(filepath.Join("../..", file)); err != nil || strings.Contains(file, "broken") {
+				t.Errorf("%s points to %s: %v", c.Name, file, err)
 			}
 		}
 	}

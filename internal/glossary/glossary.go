@@ -30,7 +30,9 @@ const (
 var Groups = []Group{Visits, Numbers, Texts, Changes, Verdicts, Causes}
 
 // All lists the words, group by group.
-var All = []Word{
+var All = slices.Concat(words, causes())
+
+var words = []Word{
 	{"visit", Visits, "What a worker does again and again: take the page's lock, load the counter, stay, store the counter plus one, release. A visit is acknowledged when its store was answered."},
 	{"worker", Visits, "Somebody who visits pages, one visit after the other: w00, w01 and so on. `--workers` says how many."},
 	{"page", Visits, "One counter with one lock. `--keys` makes several."},
@@ -113,6 +115,7 @@ var All = []Word{
 	{"fail", Verdicts, "A violation is proved. The operations that prove it are shown."},
 	{"inconclusive", Verdicts, "Neither: too little was tried, an answer is missing, a server failed by itself, or the machine stood still. It is never a pass."},
 	{"not judged", Verdicts, "The lock does not claim this property."},
+	{"what to do", Verdicts, "What mends the cause of a failure, and where a right lock, or the suite's own counter, does so."},
 	{"not run", Verdicts, "The scenario does not apply to this lock here, or there was no time for it. The reason stands beside it."},
 	{"proved", Verdicts, "When the last operation was over that proves the first violation."},
 	{"exposed", Verdicts, "Occasions on which the property could have failed."},
@@ -128,49 +131,6 @@ var All = []Word{
 	{"gap", Verdicts, "A time in which a process stood still: nothing of it ran."},
 	{"slack", Verdicts, "How far the clocks of two processes may differ. What it could hide proves nothing."},
 	{"notice delay", Verdicts, "How long after the end of its lease a holder was told that it had lost the lock."},
-
-	{"double-grant", Causes, "The lock was granted while somebody else certainly had it, and nothing explains it but the lock itself."},
-	{"foreign-release", Causes, "A worker released a lock that was not its own (any more)."},
-	{"service-loss", Causes, "The servers forgot a grant because of a fault, for example in a failover. No client of this lock could have known."},
-	{"silent-reacquire", Causes, "An extension or a re-entry took a lock that was over, instead of saying that it is lost."},
-	{"over-claim", Causes, "The lock told its holder a later end of the lease than the servers had promised."},
-	{"renewal-failure", Causes, "A lock that renews its lease let it run out while its holder lived, and nothing excuses that."},
-	{"premature-loss", Causes, "A holder was told that it had lost the lock before its lease was over, and nothing had happened to it."},
-	{"overrun", Causes, "A holder stored when its lease was over. The lock is right; its user must heed the deadline or use a fence."},
-	{"phantom", Causes, "What was refused took effect: the token of a refused try was found in the servers."},
-	{"exclusion", Causes, "A page view was lost because two workers were inside at once."},
-	{"changed-read", Causes, "A reader loaded a page when it came and before it went, and somebody had stored meanwhile."},
-	{"stale-read", Causes, "A load did not see a store that had been acknowledged before."},
-	{"store-loss", Causes, "The counter's own server lost a store."},
-	{"zombie-write", Causes, "A store arrived after its holder had given up waiting for its answer."},
-	{"overwritten", Causes, "The counter went back to an older value."},
-	{"lost-update", Causes, "A service counted fewer visits than it acknowledged."},
-	{"duplicate", Causes, "The counter counted more than the visits that can have reached it, or told two visits the same number."},
-	{"corrupt", Causes, "The counter has a number that nobody wrote."},
-	{"stale-store", Causes, "A counter that checks fences took a store with an older one."},
-	{"repeated", Causes, "Two grants have the same fence."},
-	{"regressed", Causes, "A later grant has a smaller fence."},
-	{"no-token", Causes, "A grant of a lock that claims fences has none."},
-	{"false-release", Causes, "A release was answered with success although somebody else had the lock."},
-	{"double-release", Causes, "The same hold was released with success twice."},
-	{"false-refusal", Causes, "A release was told \"not yours\", and a later one of the same hold succeeded; or an owner was refused within its lease, and nothing was broken."},
-	{"unanswered", Causes, "A call to the lock ended in an error that leaves open what it did, although nothing was broken (explore)."},
-	{"deadlock", Causes, "Somebody waited, nobody could have the lock, and it was never granted again."},
-	{"stuck", Causes, "Somebody waited, nobody could have the lock, and nobody was served for longer than the bound."},
-	{"starved", Causes, "A writer waited for longer than a lease, and readers who had come later were granted the lock."},
-	{"lost-wakeup", Causes, "A waiter that sleeps until it is told was not told."},
-	{"storm", Causes, "Waiters made the servers do more than ten times what polling with the backoff would have cost."},
-	{"leak", Causes, "A key was left behind that never expires, or that had been released."},
-	{"leftover", Causes, "A key was left behind that expires by itself, of a lock that claims to clean up."},
-	{"ttl-too-long", Causes, "A key was left behind that outlives the longest lease that was asked for."},
-	{"count", Causes, "A reentrant lock told a wrong number of holds."},
-	{"token-changed", Causes, "A reentrant lock gave its owner another token inside."},
-	{"self-refusal", Causes, "A reentrant lock refused its own owner, or told it that a hold was lost that was its own."},
-	{"backwards", Causes, "A service told a visit a smaller count than one that had ended before it began."},
-	{"gap", Causes, "A service skipped a count that no visit can have been told."},
-	{"order", Causes, "A lock that claims first come, first served did not serve in that order; or a service told counts in an order that no order of its visits explains."},
-	{"not-linearizable", Causes, "A second, independent checker (porcupine) found no order that explains the history."},
-	{"harness-error", Causes, "Two checkers disagree. It is an error of the suite; please report it."},
 }
 
 // Names are the names of an entry.
