@@ -14,7 +14,7 @@ import (
 // TestTheAction carries out the steps of action.yml in order, as a runner does, on a clone with a base. Real are the
 // shell, git and the scripts of .ci; go builds commands that note how they were called and end as the case says.
 func TestTheAction(t *testing.T) {
-	const verified = "verify --topology single,replica --quiet --out REPORT/verify"
+	const verified = "verify --strict --topology single,replica --quiet --out REPORT/verify"
 	const compared = "; bench ab bench=BASE/bin/bench bench=ROOT/bin/bench --workers 8 --keys 8 " +
 		"--gate cost.round_trips<+5% --gate response.p99<+25% --quiet --out REPORT/ab"
 	cases := map[string]struct {
@@ -30,20 +30,20 @@ func TestTheAction(t *testing.T) {
 		"inconclusive":      {inputs: map[string]string{"base": "HEAD~1"}, verify: "3", bench: "5", calls: verified + compared, code: "3"},
 		"no such base":      {inputs: map[string]string{"base": "0123456789abcdef0123456789abcdef01234567"}, verify: "0", calls: verified, code: "4"},
 		"a driver": {inputs: map[string]string{"driver": "node lock.js a", "build": "echo \"build in $(basename $PWD)\" >> \"$CALLS\""}, verify: "0",
-			calls: "build in work; verify --topology single,replica --lock exec:node lock.js a --quiet --out REPORT/verify", code: "0"},
+			calls: "build in work; verify --strict --topology single,replica --lock exec:node lock.js a --quiet --out REPORT/verify", code: "0"},
 		"a driver and a base": {inputs: map[string]string{"driver": "node lock.js", "build": "echo \"build in $(basename $PWD)\" >> \"$CALLS\"",
 			"base": "HEAD~1", "verify": "--topology single", "ab": "--pairs 9"}, verify: "0", bench: "5",
-			calls: "build in work; verify --topology single --lock exec:node lock.js --quiet --out REPORT/verify; build in base; " +
+			calls: "build in work; verify --strict --topology single --lock exec:node lock.js --quiet --out REPORT/verify; build in base; " +
 				"bench ab lock=exec:env -C BASE node lock.js lock=exec:node lock.js --pairs 9 --quiet --out REPORT/ab", code: "5"},
 		"a driver that is not ready": {inputs: map[string]string{"driver": "node lock.js", "build": "false"}, code: "4"},
-		"services":                   {inputs: map[string]string{"plan": "my plan.yaml"}, verify: "1", calls: "verify --plan my plan.yaml --quiet --out REPORT/verify", code: "1"},
+		"services":                   {inputs: map[string]string{"plan": "my plan.yaml"}, verify: "1", calls: "verify --strict --plan my plan.yaml --quiet --out REPORT/verify", code: "1"},
 		"a plan has no base": {inputs: map[string]string{"plan": "p.yaml", "base": "HEAD~1"}, verify: "0",
-			calls: "verify --plan p.yaml --quiet --out REPORT/verify", code: "4"},
+			calls: "verify --strict --plan p.yaml --quiet --out REPORT/verify", code: "4"},
 		"a Go package":     {inputs: map[string]string{"test": "./lock ./other"}, calls: "go test ./lock ./other in TREE/go.work", code: "0"},
-		"tests and a plan": {inputs: map[string]string{"test": "./...", "plan": "p.yaml"}, verify: "3", calls: "go test ./... in TREE/go.work; verify --plan p.yaml --quiet --out REPORT/verify", code: "3"},
+		"tests and a plan": {inputs: map[string]string{"test": "./...", "plan": "p.yaml"}, verify: "3", calls: "go test ./... in TREE/go.work; verify --strict --plan p.yaml --quiet --out REPORT/verify", code: "3"},
 		"tests that fail":  {inputs: map[string]string{"test": "./fails"}, calls: "go test ./fails in TREE/go.work", code: "1"},
 		"flags, no shell": {inputs: map[string]string{"verify": "--lock $(touch${IFS}hacked);touch hacked *"}, verify: "0",
-			calls: "verify --lock $(touch${IFS}hacked);touch hacked * --quiet --out REPORT/verify", code: "0"},
+			calls: "verify --strict --lock $(touch${IFS}hacked);touch hacked * --quiet --out REPORT/verify", code: "0"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

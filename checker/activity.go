@@ -28,7 +28,7 @@ const (
 // judgeActivity never fails a run. It says whether enough happened for the other verdicts to mean something.
 func judgeActivity(c *Case) Verdict {
 	a := c.effort()
-	v := Verdict{Exposed: a.holds, Misses: map[string]int64{}}
+	v := Verdict{Exposed: a.holds, HandOffs: a.handOffs, Misses: map[string]int64{}}
 	if a.unknown > 0 {
 		v.Misses["unknown"] = a.unknown
 	}

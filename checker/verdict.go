@@ -50,10 +50,11 @@ type Verdict struct {
 	Remedy   string       `json:"remedy,omitempty"` // what to do about the cause, and where it is done
 	Evidence []history.Op `json:"evidence"`         // the fewest operations that show it
 
-	Exposed    int64            `json:"exposed"`          // occasions on which it could have failed
-	Violations int64            `json:"violations"`       // occasions on which it did
-	Causes     map[string]int64 `json:"causes,omitempty"` // violations by cause
-	Misses     map[string]int64 `json:"misses,omitempty"` // what is worth counting and no violation, by name
+	HandOffs   int64            `json:"hand_offs,omitempty"` // of activity: from one worker to another that waited
+	Exposed    int64            `json:"exposed"`             // occasions on which it could have failed
+	Violations int64            `json:"violations"`          // occasions on which it did
+	Causes     map[string]int64 `json:"causes,omitempty"`    // violations by cause
+	Misses     map[string]int64 `json:"misses,omitempty"`    // what is worth counting and no violation, by name
 
 	scant bool // it is inconclusive for want of occasions, and nothing speaks against the lock
 }

@@ -230,7 +230,7 @@ func (s *suite) run(t *testing.T, job harness.Job, i int) {
 		}
 	}
 	var b strings.Builder
-	if err := results.WriteVerdicts(&b, []results.Judgement{j}, nil); err != nil {
+	if err := results.WriteVerdicts(&b, []results.Judgement{j}); err != nil {
 		t.Fatal(err)
 	}
 	t.Fatal("\n" + b.String()) // what is inconclusive has not passed

@@ -19,10 +19,10 @@ const (
 // WriteSummary writes the verdicts as Markdown, for the summary of a CI step.
 func WriteSummary(w io.Writer, all []Judgement) error {
 	var b strings.Builder
-	b.WriteString("| topology | lock | faults | verdict | why |\n|---|---|---|---|---|\n")
+	b.WriteString("| topology | lock | scenario | faults | verdict | why |\n|---|---|---|---|---|---|\n")
 	for i := range all {
 		status, text := all[i].Status()
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", all[i].Topology, all[i].Lock, cell(human.List(all[i].Faults)),
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", all[i].Topology, all[i].Lock, all[i].Scenario, cell(human.List(all[i].Faults)),
 			strings.ToUpper(status.String()), cell(text))
 	}
 	for i := range all {
@@ -48,19 +48,19 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 
 func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }
 
-// WriteAnnotations writes workflow commands that mark what failed.
+// WriteAnnotations writes workflow commands that mark what failed, one for each cause.
 func WriteAnnotations(w io.Writer, all []Judgement) error {
-	n := 0
+	seen := map[string]bool{}
 	for i := range all {
 		for _, v := range all[i].Verdicts {
-			if v.Status != checker.Fail || n == annotationLimit {
+			cause := all[i].Topology + " " + all[i].Lock + ": " + v.Cause
+			if v.Status != checker.Fail || len(seen) == annotationLimit || seen[cause] {
 				continue
 			}
-			n++
+			seen[cause] = true
 			text := strings.Join(append([]string{v.Summary}, append(slices.Clip(Evidence(&v)), "repeat: "+all[i].Command)...), "\n")
 			escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
-			title := strings.NewReplacer("%", "%25", ":", "%3A", ",", "%2C").Replace(
-				fmt.Sprintf("%s %s: %s", all[i].Topology, all[i].Lock, v.Cause))
+			title := strings.NewReplacer("%", "%25", ":", "%3A", ",", "%2C").Replace(cause)
 			if _, err := fmt.Fprintf(w, "::error title=%s::%s\n", title, escape.Replace(text)); err != nil {
 				return err
 			}

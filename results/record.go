@@ -21,14 +21,17 @@ type Run struct {
 	Interactive bool   `json:"interactive,omitempty"`
 	Aborted     string `json:"aborted,omitempty"` // the gate that ended the run early; empty if none did
 	// Before says why each attempt at this run before it was inconclusive: something that nobody had planned had hit it.
-	Before  []string `json:"attempts_before,omitempty"`
-	Label   string   `json:"label,omitempty"` // what to keep in mind about every number in it
-	Command string   `json:"command"`         // repeats the run
+	Before    []string `json:"attempts_before,omitempty"`
+	Stretched int      `json:"stretched,omitempty"` // so many times longer than planned are all its times: the machine was slow before
+	Took      int64    `json:"took_ns,omitempty"`   // all of it: servers that start, load and judgement
+	Label     string   `json:"label,omitempty"`     // what to keep in mind about every number in it
+	Command   string   `json:"command"`             // repeats the run
 
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
 	Scenario string   `json:"scenario,omitempty"` // empty if the run was none of a catalogue
 	Strains  string   `json:"strains,omitempty"`  // what the scenario strains, in words
+	Class    string   `json:"class,omitempty"`    // of scenarios that strain the same, such as late holders; empty if it is of none
 	Service  string   `json:"service,omitempty"`  // how a service was visited that locks by itself; empty if locks were
 	Counter  string   `json:"counter_store"`
 	Faults   []string `json:"faults"`

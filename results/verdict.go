@@ -22,6 +22,7 @@ type Judgement struct {
 	Lock     string   `json:"lock"`
 	Scenario string   `json:"scenario,omitempty"`
 	Strains  string   `json:"strains,omitempty"` // what the scenario strains, in words
+	Class    string   `json:"class,omitempty"`   // of scenarios that strain the same; see Run
 	Faults   []string `json:"faults"`
 	Load     string   `json:"load,omitempty"`
 	Agents   string   `json:"agents,omitempty"` // where the workers lived, and how well clocks agreed
@@ -31,6 +32,7 @@ type Judgement struct {
 	// Interactive: see Run.
 	Interactive bool              `json:"interactive,omitempty"`
 	Before      []string          `json:"attempts_before,omitempty"` // see Run
+	Stretched   int               `json:"stretched,omitempty"`       // see Run
 	Saved       string            `json:"saved,omitempty"`           // where the history is
 	Verdicts    []checker.Verdict `json:"verdicts"`
 
@@ -41,8 +43,8 @@ type Judgement struct {
 // Judgement is that of a judged run.
 func (r *Run) Judgement() Judgement {
 	j := Judgement{
-		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Faults: r.Faults, Load: r.Workload(), Command: r.Command,
-		Partial: r.Partial, Interactive: r.Interactive, Before: r.Before, Started: r.Started, Took: time.Duration(r.Warmup + r.Measured), Verdicts: r.Verdicts,
+		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Class: r.Class, Stretched: r.Stretched, Faults: r.Faults, Load: r.Workload(), Command: r.Command,
+		Partial: r.Partial, Interactive: r.Interactive, Before: r.Before, Started: r.Started, Took: time.Duration(r.Took), Verdicts: r.Verdicts,
 	}
 	if r.Fleet != nil {
 		j.Agents = r.Fleet.Text()
@@ -70,62 +72,10 @@ type NotRun struct {
 // Name says what was not run, as that of a judgement.
 func (n *NotRun) Name() string { return n.Topology + " " + n.Lock + " " + n.Scenario }
 
-// WriteVerdicts writes what was judged for people: a block for each, and a table if there are several, with what was not run
-// at its end. A scenario that was passed has its line in the table alone.
-func WriteVerdicts(w io.Writer, all []Judgement, not []NotRun) error {
-	p := &human.Printer{W: w}
-	blocks := 0
-	for i := range all {
-		if status, _ := all[i].Status(); len(all) > 1 && all[i].Scenario != "" && status == checker.Pass {
-			continue
-		}
-		if blocks++; blocks > 1 {
-			p.Line("")
-		}
-		all[i].write(p)
-	}
-	if len(all)+len(not) < 2 {
-		return p.Err
-	}
-	if blocks > 0 {
-		p.Line("")
-	}
-	width := 24
-	for i := range all {
-		width = max(width, len(all[i].Name()))
-	}
-	for i := range not {
-		width = max(width, len(not[i].Name()))
-	}
-	row := func(name, verdict, proved, text string) {
-		p.Wrapped(fmt.Sprintf("%-*s %-13s %7s  ", width, name, verdict, proved), width+24, text)
-	}
-	p.Line("%-*s %-13s %7s", width, "", "VERDICT", "PROVED")
-	for i := range all {
-		status, text := all[i].Status()
-		if status == checker.Pass && all[i].Strains != "" {
-			text = all[i].Strains
-		}
-		row(all[i].Name(), strings.ToUpper(status.String()), all[i].proved(), text)
-	}
-	for i := range not {
-		row(not[i].Name(), "NOT RUN", "", not[i].Why)
-	}
-	return p.Err
-}
-
-// proved is when the first violation was certain; empty if there is none.
-func (j *Judgement) proved() string {
-	first := time.Duration(0)
-	for i := range j.Verdicts {
-		if v := &j.Verdicts[i]; v.Status == checker.Fail && v.Proved() > 0 && (first == 0 || v.Proved() < first) {
-			first = v.Proved()
-		}
-	}
-	if first == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.2f s", first.Seconds())
+// WriteVerdicts writes what was judged, as Findings do.
+func WriteVerdicts(w io.Writer, all []Judgement) error {
+	f := Findings{Judged: all, Whole: Weigh(all, nil, "", nil)}
+	return f.Write(w)
 }
 
 // write writes one block: the verdict first, then each property, then the evidence of what failed.
@@ -159,15 +109,20 @@ func (j *Judgement) write(p *human.Printer) {
 		}
 		p.Line("")
 		p.Line("%s", Title(&v))
-		p.Maybe("", glossary.FindCause(v.Cause).Means)
-		for _, sentence := range v.Story {
-			p.Fact("", sentence)
-		}
-		p.Maybe("what to do", v.Remedy)
+		tell(p, &v)
 	}
 	p.Line("")
 	p.Maybe("history", j.Saved)
 	p.Fact("repeat", j.Command)
+}
+
+// tell writes what the cause of a failure means, the evidence, and what to do.
+func tell(p *human.Printer, v *checker.Verdict) {
+	p.Maybe("", glossary.FindCause(v.Cause).Means)
+	for _, sentence := range v.Story {
+		p.Fact("", sentence)
+	}
+	p.Maybe("what to do", v.Remedy)
 }
 
 // Title names a verdict by its property and what became of it.

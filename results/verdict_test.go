@@ -2,11 +2,11 @@ package results
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
 	"hammerlock/checker"
-	"hammerlock/history"
 )
 
 // TestACauseIsSaidOnce, whether the summary names it first or last.
@@ -22,27 +22,90 @@ func TestACauseIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestScenariosAreATable: what was passed says what was strained, what failed when that was certain, and what was not run
-// why. Only what was not passed has a block.
+// TestScenariosAreATable: a row says what proves the verdict, a cause is told once, with its remedy, by the shortest story, and
+// the verdict on the whole comes last.
 func TestScenariosAreATable(t *testing.T) {
-	passed := Judgement{Topology: "single", Lock: "lease", Scenario: "contention", Strains: "many workers want one lock",
-		Verdicts: []checker.Verdict{{Checker: "activity", Status: checker.Pass, Summary: "10 holds"}}}
-	failed := Judgement{Topology: "single", Lock: "lease", Scenario: "crash", Strains: "a holder dies", Verdicts: []checker.Verdict{
-		{Checker: "exclusion", Status: checker.Fail, Cause: "overrun", Summary: "two held it", Evidence: []history.Op{{Return: 2 * time.Second}, {Return: time.Second}}},
-		{Checker: "release", Status: checker.Fail, Cause: "false-release", Summary: "wrong", Evidence: []history.Op{{Call: 1500 * time.Millisecond, Return: history.Forever}}},
+	passed := Judgement{Topology: "single", Lock: "lease", Scenario: "contention", Faults: []string{"stall-worker@granted", "stall-worker:300ms@1s"}, Took: 2600 * time.Millisecond,
+		Verdicts: []checker.Verdict{{Checker: "activity", Status: checker.Pass, Exposed: 1010, HandOffs: 99}, {Checker: "exclusion", Status: checker.Pass}}}
+	failed := Judgement{Topology: "single", Lock: "lease", Scenario: "crash", Stretched: 4, Command: "again", Verdicts: []checker.Verdict{
+		{Checker: "exclusion", Status: checker.Fail, Cause: "overrun", Summary: "two held it", Story: []string{"long", "story"}, Remedy: "Stop in time."},
+		{Checker: "release", Status: checker.Fail, Cause: "false-release", Summary: "wrong"},
 	}}
+	shorter := failed
+	shorter.Scenario, shorter.Stretched = "late", 0
+	shorter.Verdicts = []checker.Verdict{{Checker: "exclusion", Status: checker.Fail, Cause: "overrun", Summary: "two held it", Story: []string{"short"}, Remedy: "Stop in time."}}
+	f := Findings{Judged: []Judgement{passed, failed, shorter}, Took: 90 * time.Second, Report: "report.html", Replay: "bench replay x", Repeat: "verify"}
+	for _, name := range []string{"renewal", "readers"} {
+		f.NotRun = append(f.NotRun, NotRun{"single", "lease", name, "the lock does not claim it", false})
+	}
+	f.NotRun = append(f.NotRun, NotRun{"single", "lease", "cost", "no time", true})
+	f.Whole = Weigh(f.Judged, f.NotRun, "", nil)
 	var out bytes.Buffer
-	err := WriteVerdicts(&out, []Judgement{passed, failed}, []NotRun{{"single", "lease", "renewal", "the lock does not claim that it renews a lease", false}})
-	if err != nil {
+	if err := f.Write(&out); err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := bytes.Cut(out.Bytes(), []byte("\n\n                         "))
-	want := `VERDICT        PROVED
-single lease contention  PASS                   many workers want one lock
-single lease crash       FAIL           1.50 s  exclusion: overrun: two held it
-single lease renewal     NOT RUN                the lock does not claim that it renews a lease
+	want := `lease on single
+contention PASS         1 010 holds, 99 hand-offs, 2 stall-worker, 0 overlaps, 2.6 s
+crash x4   FAIL         exclusion: overrun
+late       FAIL         exclusion: overrun
+           NOT RUN      renewal, readers
+cost       NOT RUN      no time
+
+FAIL          exclusion: overrun (late, crash)
+              A holder stored when its lease was over. The lock is right; its user must heed the
+              deadline or use a fence.
+              short
+what to do    Stop in time.
+repeat        again
+
+VERDICT       FAIL  2 of 4 scenarios failed; 90 s in all
+report        report.html
+replay        bench replay x
+repeat        verify
 `
-	if string(table) != want || bytes.Contains(out.Bytes(), []byte("scenario contention")) || !bytes.Contains(out.Bytes(), []byte("scenario crash")) {
+	if out.String() != want {
 		t.Errorf("got\n%s", out.String())
+	}
+}
+
+// TestTheWholeVerdict: one undecided scenario in ten is tolerated, if every class of strain was judged, and nothing is missing.
+func TestTheWholeVerdict(t *testing.T) {
+	classes := []string{"a", "b"}
+	run := func(class string, status checker.Status) Judgement {
+		return Judgement{Topology: "single", Lock: "lease", Scenario: "s-" + class, Class: class, Verdicts: []checker.Verdict{
+			{Checker: "activity", Status: checker.Pass}, {Checker: "exclusion", Status: checker.Pass}, {Checker: "lost-updates", Status: checker.Pass},
+			{Checker: "liveness", Status: status, Summary: "why"}}}
+	}
+	open, pass := run("", checker.Inconclusive), []Judgement{run("a", checker.Pass), run("b", checker.Inconclusive)}
+	for range 8 {
+		pass = append(pass, run("", checker.Pass))
+	}
+	with := func(more ...Judgement) []Judgement { return append(slices.Clip(pass), more...) }
+	torn, idle, plain := run("", checker.Pass), run("b", checker.Inconclusive), run("", checker.Pass)
+	torn.Partial, plain.Scenario = "killed", ""
+	idle.Verdicts[0].Status = checker.Inconclusive
+	for name, c := range map[string]struct {
+		all     []Judgement
+		not     []NotRun
+		cut     string
+		classes []string
+		want    checker.Status
+		text    string
+	}{
+		"one in ten":           {with(), nil, "", classes, checker.Pass, "1 of 10 scenarios undecided: s-b"},
+		"strict":               {with(), nil, "", nil, checker.Inconclusive, "1 of 10 scenarios undecided: s-b"},
+		"two in eleven":        {with(open), nil, "", classes, checker.Inconclusive, "2 of 11 scenarios undecided: s-b, s-"},
+		"no time for another":  {with(), []NotRun{{Scenario: "cost", Unasked: true}}, "", classes, checker.Inconclusive, "2 of 11 scenarios undecided: s-b, cost"},
+		"another is not meant": {with(), []NotRun{{Scenario: "cost"}}, "", classes, checker.Pass, "1 of 10 scenarios undecided: s-b"},
+		"a class not judged":   {append(with()[2:], run("a", checker.Pass), idle), nil, "", classes, checker.Inconclusive, "1 of 10 scenarios undecided: s-b"},
+		"a partial history":    {with(torn), nil, "", classes, checker.Inconclusive, "1 of 11 scenarios undecided: s-b"},
+		"cut":                  {with()[2:], nil, "interrupted", classes, checker.Inconclusive, "cut short: interrupted"},
+		"one failed":           {with(run("", checker.Fail)), nil, "", classes, checker.Fail, "1 of 11 scenarios failed"},
+		"a run beside":         {with(plain), nil, "", classes, checker.Pass, "1 of 11 runs undecided: s-b"},
+		"all passed":           {with()[2:], nil, "", nil, checker.Pass, "8 scenarios passed"},
+	} {
+		if got := Weigh(c.all, c.not, c.cut, c.classes); got.Status != c.want || got.Text != c.text {
+			t.Errorf("%s: got %v, %q", name, got.Status, got.Text)
+		}
 	}
 }

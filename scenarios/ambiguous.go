@@ -8,6 +8,7 @@ import (
 
 var ambiguous = Scenario{
 	Name:     "ambiguous",
+	Class:    LostAnswers,
 	Doc:      "answers are lost: what was done is not known to who asked for it",
 	For:      expires,
 	Faults:   []string{"drop-reply:20@300ms", "drop-reply:20@700ms", "drop-reply:20@1100ms"},

@@ -8,6 +8,7 @@ import (
 
 var comeback = Scenario{
 	Name:      "comeback",
+	Class:     LateHolders,
 	Doc:       "holders come back when their lease is over, most to locks that nobody has taken meanwhile, and extend it",
 	For:       expires,
 	Processes: 2,

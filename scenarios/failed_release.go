@@ -8,7 +8,8 @@ import (
 )
 
 var failedRelease = Scenario{
-	Name: "failed-release",
+	Name:  "failed-release",
+	Class: LostAnswers,
 	Doc: "connections break, also under holders who give the lock back: what they could not give back ends with its lease, " +
 		"and is renewed no more",
 	For:      expires,

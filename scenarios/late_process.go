@@ -8,6 +8,7 @@ import (
 
 var lateProcess = Scenario{
 	Name:      "late-process",
+	Class:     LateHolders,
 	Doc:       "a process stops with the lock in its hands, and goes on when its lease is over. Its holders heed their deadlines",
 	For:       expires,
 	Processes: 2,

@@ -7,7 +7,8 @@ import (
 )
 
 var lateRelease = Scenario{
-	Name: "late-release",
+	Name:  "late-release",
+	Class: LateHolders,
 	Doc: "holds of about a lease, while messages take their time: leases end on the way of a release, and between its commands. " +
 		"Some of the locks' names begin with others",
 	For:      plain,

@@ -8,6 +8,7 @@ import (
 
 var lateWriter = Scenario{
 	Name:     "late-writer",
+	Class:    LateHolders,
 	Doc:      "holders are late now and then, and store all the same: the counter must refuse it by their fencing tokens",
 	For:      fences,
 	Insists:  true,

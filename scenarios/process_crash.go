@@ -9,6 +9,7 @@ import (
 
 var processCrash = Scenario{
 	Name:      "process-crash",
+	Class:     Crashes,
 	Doc:       "a process dies with the lock in its hands, and with it all who waited there",
 	Processes: 2,
 	Insists:   true,

@@ -26,10 +26,22 @@ var All = []Scenario{
 // Brief are those that ask for every claim of a lock in about a minute.
 var Brief = []Scenario{contention, readers, upgrade, steadyReaders, permits, twoProcesses, crash, cancelled, extensions, lateRelease, comeback, ambiguous, renewal, renewalHangs, reentry}
 
+// The classes of what strains a lock most: a verdict on its safety needs one scenario of each.
+const (
+	Contention  = "contention"
+	LateHolders = "late holders"
+	Crashes     = "crashes"
+	LostAnswers = "lost answers"
+)
+
+// Classes lists them.
+var Classes = []string{Contention, LateHolders, Crashes, LostAnswers}
+
 // Scenario is a way to strain a lock.
 type Scenario struct {
-	Name string
-	Doc  string // what it strains
+	Name  string
+	Class string // one of Classes; empty = it is of none
+	Doc   string // what it strains
 	// For says why the scenario is nothing for the locks of a scene; empty if it is something for them. Nil = for all.
 	For       func(faults.Scene) string
 	Insists   bool                 // no lock may rely on that this does not happen

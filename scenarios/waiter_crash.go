@@ -9,6 +9,7 @@ import (
 
 var waiterCrash = Scenario{
 	Name:     "waiter-crash",
+	Class:    Crashes,
 	Doc:      "workers die that wait for the lock, also at the head of a queue: nobody else may wait for them",
 	For:      refused,
 	Insists:  true,

@@ -97,7 +97,7 @@ func (t *trial) carryOut(ctx, stop context.Context, args []string) int {
 	for i := range t.whole {
 		runs = append(runs, t.whole[i][:]...)
 	}
-	x := exit(stop, judgements(t.dir, runs), outcome.Gates, err).undecided(outcome.Undecided())
+	x := exit(stop, results.Weigh(judgements(t.dir, runs), nil, "", nil), outcome.Gates, err).undecided(outcome.Undecided())
 	document := Document{Schema: schema, Exit: x, Saved: t.dir, Trial: outcome}
 	text := func(w io.Writer) error {
 		p := human.Printer{W: w}

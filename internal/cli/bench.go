@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +54,9 @@ func (o *options) allFlags() {
 		o.fleetFlags()
 		o.integer(flag{session, "count", "how often to run everything, each time with the next seed"}, &o.count, maxCount)
 	}
+	if o.plan.Verify {
+		o.strictFlag()
+	}
 	o.webFlag()
 	if o.listing && !o.plan.Verify {
 		o.toggle(flag{session, "quick", "a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"}, "", &o.quick)
@@ -63,18 +68,26 @@ func (o *options) allFlags() {
 }
 
 func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) int {
-	runs, not, err := e.rounds(ctx, s, c, o)
+	begun, seed, kept := time.Now(), o.plan.Workload.Seed, reports{}
+	runs, not, err := e.rounds(ctx, s, c, o, &kept)
 	if len(runs)+len(o.explored) == 0 {
 		return e.refuse(s.stop, o, err)
 	}
 	e.complain(err)
 	gates := compare.CheckGates(o.gates, runs)
+	o.plan.Workload.Seed = seed
 	judged := append(o.explored, judgements(o.plan.Out, runs)...)
-	x := exit(s.stop, judged, gates, err).undecided(unasked(not))
-	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: not, Gates: gates}, func(w io.Writer) (err error) {
+	f := results.Findings{Judged: judged, NotRun: not, Whole: o.weigh(judged, not, cmp.Or(err, context.Cause(s.stop))), Took: time.Since(begun),
+		Report: kept.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(c)}
+	x := exit(s.stop, f.Whole, gates, err)
+	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: not, Gates: gates}
+	if o.plan.Verify {
+		document.Verdict = &f.Whole
+	}
+	return e.answer(o, result{x, document, func(w io.Writer) (err error) {
 		switch {
 		case o.plan.Verify:
-			err = results.WriteVerdicts(w, judged, not)
+			err = f.Write(w)
 			err = errors.Join(err, results.WriteService(w, runs), results.WritePhases(w, runs))
 		case o.count > 1:
 			err = errors.Join(results.WriteText(w, runs), compare.WriteSpread(w, runs))
@@ -87,11 +100,10 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 
 // rounds runs the plan --count times, each time with the next seed.
 // It returns the runs, and the scenarios that were not run.
-func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options) (runs []results.Run, not []results.NotRun, err error) {
+func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options, kept *reports) (runs []results.Run, not []results.NotRun, err error) {
 	metrics := e.openMetrics(o)
 	defer metrics.close(ctx)
 	page := e.openPage(o)
-	var kept reports
 	defer func() { page.close(ctx, kept.last(o.plan.Out)) }()
 	defer kept.close(e, o.plan.Out)
 	defer e.coordinate(o)()

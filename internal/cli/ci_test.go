@@ -47,7 +47,7 @@ func TestTheWorstCodeWins(t *testing.T) {
 		"a violation beats all":   {[]results.Judgement{unsure, fail}, []compare.GateResult{gate(compare.GateFail)}, broken, Violation},
 		"an unset gate is unsure": {[]results.Judgement{pass}, []compare.GateResult{{}}, nil, Inconclusive},
 	} {
-		if got := exit(t.Context(), c.runs, c.gates, c.err); got.Code != c.want {
+		if got := exit(t.Context(), results.Weigh(c.runs, nil, "", nil), c.gates, c.err); got.Code != c.want {
 			t.Errorf("%s: got %+v, want %d", name, got, c.want)
 		}
 	}
@@ -131,10 +131,10 @@ func TestMetricsAreOnLoopbackUnlessAskedFor(t *testing.T) {
 func TestAnInterruptIsNoVerdict(t *testing.T) {
 	stop, cancel := context.WithCancelCause(t.Context())
 	cancel(interrupt{signal: 2})
-	if got := exit(stop, []results.Judgement{verdictRun(checker.Pass)}, nil, nil); got.Code != 130 {
+	if got := exit(stop, results.Weigh([]results.Judgement{verdictRun(checker.Pass)}, nil, "", nil), nil, nil); got.Code != 130 {
 		t.Errorf("got %+v", got)
 	}
-	if got := exit(stop, []results.Judgement{verdictRun(checker.Fail)}, nil, nil); got.Code != Violation {
+	if got := exit(stop, results.Weigh([]results.Judgement{verdictRun(checker.Fail)}, nil, "", nil), nil, nil); got.Code != Violation {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -114,7 +114,7 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	nameSides(sides, args)
 	c := compare.New(sides, by, with.shown())
 	c.CheckGates(with.gates)
-	x := exit(ctx, nil, c.Gates, nil).undecided(c.Undecided())
+	x := exit(ctx, results.Whole{}, c.Gates, nil).undecided(c.Undecided())
 	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Comparison: c}, c.WriteText, errors.Join(e.announce(gateJudgements(c.Gates)), with.write(e, c.View()))})
 }
 

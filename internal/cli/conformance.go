@@ -71,7 +71,7 @@ func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *op
 	}
 	lock := job.Combinations[0].Lock
 	all := results.Conformance(lock.Claims, runs)
-	x := exit(s.stop, judgements(o.plan.Out, runs), nil, nil)
+	x := exit(s.stop, results.Weigh(judgements(o.plan.Out, runs), nil, "", nil), nil, nil)
 	if x.Code == Inconclusive {
 		x = Exit{} // what counts is whether every claim was decided by some run
 	}

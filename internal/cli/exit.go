@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"hammerlock/checker"
@@ -35,6 +36,7 @@ type Document struct {
 	Exit       Exit                 `json:"exit"`
 	Saved      string               `json:"saved,omitzero"`
 	Runs       []results.Run        `json:"runs,omitzero"`
+	Verdict    *results.Whole       `json:"verdict,omitzero"` // of verify, on all of it
 	Explored   []results.Judgement  `json:"explored,omitempty"`
 	NotRun     []results.NotRun     `json:"not_run,omitempty"`
 	Gates      []compare.GateResult `json:"gates,omitempty"`
@@ -52,17 +54,10 @@ type Exit struct {
 }
 
 // exit finds the code and reason of a command whose runs were judged and that may have ended with an error.
-func exit(stop context.Context, judged []results.Judgement, gates []compare.GateResult, err error) Exit {
-	var failed, undecided, regressed []string
-	for i := range judged {
-		status, text := judged[i].Status()
-		text = judged[i].Name() + ": " + text
-		switch status {
-		case checker.Fail:
-			failed = append(failed, text)
-		case checker.Inconclusive:
-			undecided = append(undecided, text)
-		}
+func exit(stop context.Context, w results.Whole, gates []compare.GateResult, err error) Exit {
+	var undecided, regressed []string
+	if w.Status != checker.Pass {
+		undecided = slices.Clone(w.Open)
 	}
 	for _, g := range gates {
 		text := strings.TrimPrefix(strings.TrimSpace(g.Topology+" "+g.Lock)+": ", ": ") + g.Gate + ": "
@@ -77,8 +72,8 @@ func exit(stop context.Context, judged []results.Judgement, gates []compare.Gate
 	_, invalid := errors.AsType[*harness.UsageError](err)
 	signal, interrupted := errors.AsType[interrupt](context.Cause(stop))
 	switch {
-	case len(failed) > 0:
-		return Exit{Violation, joined(failed)}
+	case len(w.Failed) > 0:
+		return Exit{Violation, joined(w.Failed)}
 	case invalid:
 		return Exit{Usage, err.Error()}
 	case interrupted:
@@ -89,6 +84,8 @@ func exit(stop context.Context, judged []results.Judgement, gates []compare.Gate
 		return Exit{Inconclusive, joined(append(undecided, regressed...))}
 	case len(regressed) > 0:
 		return Exit{Regression, joined(regressed)}
+	case len(w.Open) > 0:
+		return Exit{Passed, w.Text}
 	default:
 		return Exit{}
 	}
@@ -100,20 +97,6 @@ func (x Exit) undecided(why string) Exit {
 		return Exit{Inconclusive, why}
 	}
 	return x
-}
-
-// unasked says which scenarios there was no time for; empty if there was for all.
-func unasked(not []results.NotRun) string {
-	var names []string
-	for i := range not {
-		if not[i].Unasked {
-			names = append(names, not[i].Name())
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "--budget left no time for " + joined(names)
 }
 
 // joined makes one reason of several; of many, the first few are enough.
@@ -146,7 +129,7 @@ func (e Env) answer(o *options, r result) int {
 func (e Env) refuse(stop context.Context, o *options, err error) int {
 	err = o.placed(err)
 	e.complain(err)
-	x := exit(stop, nil, nil, err)
+	x := exit(stop, results.Whole{}, nil, err)
 	nothing := func(io.Writer) error { return nil }
 	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Runs: []results.Run{}}, nothing, nil})
 }

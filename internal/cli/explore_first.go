@@ -62,7 +62,9 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 			r = explore.Report{Lock: lock.Name, Status: checker.Inconclusive, Reason: err.Error()}
 			fallthrough
 		default:
-			o.explored = append(o.explored, explored(r, dir, x.command(orders)))
+			j := explored(r, dir, x.command(orders))
+			j.Took = job.Earlier[lock.Name]
+			o.explored = append(o.explored, j)
 		}
 		if r.Found != nil && o.plan.FailFast {
 			return not, false, nil

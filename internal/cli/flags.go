@@ -33,6 +33,7 @@ type options struct {
 	tui     string
 	web     string
 	quick   bool
+	strict  bool // no scenario may be undecided
 
 	count    int
 	gates    []compare.Gate

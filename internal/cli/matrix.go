@@ -14,6 +14,7 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/internal/matrix"
 	"hammerlock/locks/known"
+	"hammerlock/results"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -140,7 +141,7 @@ func (e Env) tellCell(quiet bool) func(int, int, *matrix.Result) {
 
 // matrixExit finds the code and the reason. Red beats what could not be run, which beats an interrupt.
 func matrixExit(stop context.Context, s matrix.Summary, err error) Exit {
-	switch x := exit(stop, nil, nil, err); {
+	switch x := exit(stop, results.Whole{}, nil, err); {
 	case s.Red > s.Broken:
 		return Exit{Violation, fmt.Sprintf("%d of %d cells are red", s.Red, s.Cells)}
 	case s.Broken > 0:

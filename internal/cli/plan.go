@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -188,13 +189,19 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 // repeat writes the command that carries out a plan again.
 func repeat(root *cobra.Command, p harness.Plan) string {
 	parts := strings.Fields(root.CommandPath())
-	if typed := os.Args[0]; !filepath.IsAbs(typed) && filepath.Base(typed) == parts[0] { // so that it can be pasted: bin/verify
-		parts[0] = typed
-	}
+	parts[0] = typed(parts[0])
 	for _, arg := range arguments(root, p) {
 		parts = append(parts, quote(arg))
 	}
 	return strings.Join(parts, " ")
+}
+
+// typed is a program of the suite as this one was called, so that it can be pasted: bin/verify.
+func typed(program string) string {
+	if own := os.Args[0]; !filepath.IsAbs(own) && slices.Contains([]string{"bench", "verify"}, filepath.Base(own)) && filepath.Dir(own) != "." {
+		return filepath.Join(filepath.Dir(own), program)
+	}
+	return program
 }
 
 // repeatRun returns what writes the command that repeats one run of a plan.

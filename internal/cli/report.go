@@ -153,5 +153,5 @@ func (e Env) printRuns(r toReport) error {
 		}
 		_, _ = fmt.Fprintln(e.Stdout)
 	}
-	return results.WriteVerdicts(e.Stdout, judged, nil)
+	return results.WriteVerdicts(e.Stdout, judged)
 }

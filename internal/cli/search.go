@@ -99,7 +99,7 @@ func (e Env) search(ctx, stop context.Context, s *search) int {
 	found.Objective, found.Over = s.objective.Text, s.over.name
 	err = errors.Join(err, s.close(ctx))
 	e.complain(err)
-	x := exit(stop, judgements(s.dir, s.failed), []compare.GateResult{{Gate: found.Objective, Status: found.Status, Summary: found.Reason}}, err)
+	x := exit(stop, results.Weigh(judgements(s.dir, s.failed), nil, "", nil), []compare.GateResult{{Gate: found.Objective, Status: found.Status, Summary: found.Reason}}, err)
 	document := Document{Schema: schema, Exit: x, Saved: s.dir, Search: &found}
 	return e.answer(s.o, result{x, document, found.WriteText, s.save("search.json", document)})
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +14,7 @@ import (
 	"hammerlock/history"
 	"hammerlock/internal/harness"
 	"hammerlock/results"
+	"hammerlock/scenarios"
 )
 
 func (e Env) verifyCommand() *cobra.Command {
@@ -40,17 +41,20 @@ func (e Env) checkCommand() *cobra.Command {
 	o := newOptions(c, harness.Default())
 	o.out("where runs are saved")
 	o.jsonFlag()
+	o.strictFlag()
 	return e.command(c, o, func(ctx context.Context, args []string) int {
 		all, err := judgeFiles(o, args)
 		if err != nil {
 			return e.refuse(ctx, o, err)
 		}
-		x := exit(ctx, all, nil, nil)
+		whole := o.weigh(all, nil, nil)
+		x := exit(ctx, whole, nil, nil)
 		return e.answer(o, result{x, struct {
-			Schema int                 `json:"schema"`
-			Exit   Exit                `json:"exit"`
-			Runs   []results.Judgement `json:"runs"`
-		}{schema, x, all}, func(w io.Writer) error { return results.WriteVerdicts(w, all, nil) }, nil})
+			Schema  int                 `json:"schema"`
+			Exit    Exit                `json:"exit"`
+			Verdict results.Whole       `json:"verdict"`
+			Runs    []results.Judgement `json:"runs"`
+		}{schema, x, whole, all}, (&results.Findings{Judged: all, Whole: whole}).Write, nil})
 	})
 }
 
@@ -69,6 +73,41 @@ func (e Env) exportCommand() *cobra.Command {
 		}
 		return history.WriteJSONL(e.Stdout, h)
 	}))
+}
+
+// strictFlag declares whether a scenario may be undecided.
+func (o *options) strictFlag() {
+	o.toggle(flag{session, "strict", "exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\nunder contention, late holders, crashes and lost answers"}, "", &o.strict)
+}
+
+// weigh makes one verdict of many. Cut says why the command ended early; nil if it did not.
+func (o *options) weigh(all []results.Judgement, not []results.NotRun, cut error) results.Whole {
+	classes, why := scenarios.Classes, ""
+	if o.strict {
+		classes = nil
+	}
+	if cut != nil {
+		why = cut.Error()
+	}
+	return results.Weigh(all, not, why, classes)
+}
+
+// replays is the command that shows the first run that failed, or else the first, again; empty if there is none.
+func (o *options) replays(runs []results.Run) string {
+	if len(runs) == 0 {
+		return ""
+	}
+	shown := max(slices.IndexFunc(runs, func(r results.Run) bool { return r.Failed() }), 0)
+	return typed("bench") + " replay " + quote(filepath.Join(o.plan.Out, runs[shown].Name))
+}
+
+// repeats is the command that does all again.
+func (o *options) repeats(c *cobra.Command) string {
+	p := o.plan
+	if o.explores {
+		p.Scenarios = append([]scenarios.Scenario{exploreScenario}, p.Scenarios...)
+	}
+	return repeat(c, p)
 }
 
 // openHistory reads a history from a file, or from the directory of a run.

@@ -218,6 +218,7 @@ type Prepared struct {
 	job        *Job
 	combo      Combination
 	deployment *deployment.Deployment
+	since      time.Time // when it began to be made ready
 	tell       func(Event)
 	incidents  []string // what servers did that no fault had asked for
 	disturbed  bool     // they did something, or the machine stood still for longer than a lease bears
@@ -227,20 +228,20 @@ type Prepared struct {
 func (j *Job) Prepare(ctx context.Context) (*Prepared, error) { return j.prepare(ctx, 0, nil) }
 
 func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Prepared, err error) {
-	p := &Prepared{job: j, combo: j.Combinations[number]}
+	p := &Prepared{job: j, combo: j.Combinations[number], since: time.Now()}
 	p.tell = func(e Event) {
 		e.Combination, e.Number, e.Of = p.combo, number+1, len(j.Combinations)
 		j.Progress(e)
 	}
 	p.tell(Event{Stage: Starting})
-	start, spec := time.Now(), j.deployment(p.combo)
+	spec := j.deployment(p.combo)
 	if j.Watched {
-		spec.Options.Tell = p.steps(start)
+		spec.Options.Tell = p.steps(p.since)
 	}
 	if p.deployment, err = warm.Up(ctx, spec); err != nil {
 		return nil, err
 	}
-	p.tell(Event{Stage: Running, Took: time.Since(start)})
+	p.tell(Event{Stage: Running, Took: time.Since(p.since)})
 	return p, nil
 }
 

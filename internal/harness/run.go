@@ -76,6 +76,7 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	if err := x.judge(ctx); err != nil {
 		return nil, errors.Join(err, x.giveUp())
 	}
+	x.run.Took = int64(time.Since(x.since))
 	dir, err := x.folder.Commit(x.run)
 	if err != nil {
 		return x.run, err

@@ -1,0 +1,289 @@
+package results
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/internal/human"
+)
+
+// Whole is the verdict on all that a command judged.
+type Whole struct {
+	Status checker.Status `json:"status"`
+	Text   string         `json:"text"`
+	Failed []string       `json:"failed,omitempty"`    // what failed, and how
+	Open   []string       `json:"undecided,omitempty"` // what is undecided, and why; also of a pass, if that is tolerated
+}
+
+// tolerated is the share of scenarios that may be undecided in a whole that passes.
+const tolerated = 0.1
+
+// Weigh makes one verdict of many, and of the scenarios that there was no time for. Cut says why the command ended early; empty if
+// it did not. Undecided scenarios leave it undecided, unless they are few and every one of the classes has a scenario in which
+// enough was tried and safety passed. Without classes none is tolerated.
+func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole) {
+	var open []string
+	n, what, partial, seen := len(all), "scenario", cut != "", map[string]bool{}
+	for i := range all {
+		j := &all[i]
+		status, text := j.Status()
+		switch status {
+		case checker.Fail:
+			w.Failed = append(w.Failed, j.Name()+": "+text)
+		case checker.Inconclusive:
+			w.Open, open = append(w.Open, j.Name()+": "+text), append(open, cmp.Or(j.Scenario, j.Name()))
+			partial = partial || j.Scenario == "" // nothing else says the same of it
+		}
+		if j.Scenario == "" {
+			what = "run"
+		}
+		partial = partial || j.Partial != ""
+		seen[j.Class] = seen[j.Class] || j.safe()
+	}
+	for i := range not {
+		if not[i].Unasked {
+			w.Open, open = append(w.Open, not[i].Name()+": "+not[i].Why), append(open, not[i].Scenario)
+			n++
+		}
+	}
+	few := len(classes) > 0 && !partial && float64(len(open)) <= tolerated*float64(n) &&
+		!slices.ContainsFunc(classes, func(c string) bool { return !seen[c] })
+	undecided := fmt.Sprintf("%d of %s undecided: %s", len(open), human.Quantity(n, what), strings.Join(open, ", "))
+	switch {
+	case len(w.Failed) > 0:
+		w.Status, w.Text = checker.Fail, fmt.Sprintf("%d of %s failed", len(w.Failed), human.Quantity(n, what))
+	case cut != "":
+		w.Text = "cut short: " + cut
+	case len(open) > 0 && !few:
+		w.Text = undecided
+	case len(open) > 0:
+		w.Status, w.Text = checker.Pass, undecided
+	default:
+		w.Status, w.Text = checker.Pass, fmt.Sprintf("%s passed", human.Quantity(n, what))
+	}
+	return w
+}
+
+// safe tells whether enough was tried, and nothing was wrong with who held the lock.
+func (j *Judgement) safe() bool {
+	for _, name := range []string{enough, exclusive[0], exclusive[1]} {
+		if !slices.ContainsFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == name && v.Status == checker.Pass }) {
+			return false
+		}
+	}
+	return true
+}
+
+// proof is what a judgement rests on: what failed, how much was tried, what broke, and how long it took.
+func (j *Judgement) proof() string {
+	var parts []string
+	for i := range j.Verdicts {
+		switch v := &j.Verdicts[i]; {
+		case v.Checker == enough && v.Exposed > 0:
+			parts = append(parts, human.Quantity(v.Exposed, "hold"), human.Quantity(v.HandOffs, "hand-off"))
+			if j.failure() == nil {
+				parts = append(parts, j.broke()...)
+			}
+		case v.Checker == exclusive[0] && v.Status == checker.Pass:
+			parts = append(parts, "0 overlaps")
+		}
+	}
+	if v := j.failure(); v != nil {
+		parts = append([]string{Title(v)}, parts...)
+	} else if len(parts) == 0 {
+		_, text := j.Status()
+		parts = append(parts, text)
+	}
+	if j.Took > 0 && len(parts) > 1 {
+		parts = append(parts, fmt.Sprintf("%.1f s", j.Took.Seconds()))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// broke is what broke, and how often each.
+func (j *Judgement) broke() (all []string) {
+	times := map[string]int64{}
+	var names []string
+	for _, f := range j.Faults {
+		name := f[:len(f)-len(strings.TrimLeft(f, "abcdefghijklmnopqrstuvwxyz-"))]
+		if times[name]++; times[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		all = append(all, fmt.Sprintf("%d %s", times[name], name))
+	}
+	return all
+}
+
+// Findings are what a command has judged, for people.
+type Findings struct {
+	Judged []Judgement
+	NotRun []NotRun
+	Whole  Whole
+	Took   time.Duration // all of it; 0 = it is not said
+	Report string        // where the report is; empty = there is none
+	Replay string        // a command that shows a run again
+	Repeat string        // the command that does all of it again
+}
+
+// inFull is how many causes are told with their evidence; of the others, which are rarer, it is said where to find it.
+const inFull = 2
+
+// Write writes the verdict and all that was found of a single run. Of several it writes a row each, which says what proves the
+// verdict, then each cause of a failure once, with evidence and remedy, and the verdict on the whole at the end.
+func (f *Findings) Write(w io.Writer) error {
+	p := &human.Printer{W: w}
+	if len(f.Judged) == 1 && len(f.NotRun) == 0 {
+		f.Judged[0].write(p)
+		f.close(p)
+		return p.Err
+	}
+	f.rows(p)
+	failures := f.failures()
+	for i := range failures {
+		failures[i].write(p, i < inFull)
+	}
+	p.Line("")
+	verdict := strings.ToUpper(f.Whole.Status.String()) + "  " + f.Whole.Text
+	if f.Took > 0 {
+		verdict += fmt.Sprintf("; %.0f s in all", f.Took.Seconds())
+	}
+	p.Fact("VERDICT", verdict)
+	f.close(p)
+	p.Maybe("repeat", f.Repeat)
+	return p.Err
+}
+
+func (f *Findings) close(p *human.Printer) {
+	p.Maybe("report", f.Report)
+	p.Maybe("replay", f.Replay)
+}
+
+// rows writes a row for each run and each scenario that there was no time for; those that do not apply to a lock share one.
+func (f *Findings) rows(p *human.Printer) {
+	title, width := (*Judgement).title, 0
+	if where := f.oneLock(); where != "" {
+		p.Line("%s", where)
+		title = func(j *Judgement) string { return strings.TrimPrefix(j.title(), j.Topology+" "+j.Lock+" ") }
+	}
+	for i := range f.Judged {
+		width = max(width, len(title(&f.Judged[i])))
+	}
+	row := func(name, verdict, text string) {
+		p.Wrapped(fmt.Sprintf("%-*s %-12s ", width, name, verdict), width+14, text)
+	}
+	for i := range f.Judged {
+		j := &f.Judged[i]
+		status, text := j.Status()
+		if status != checker.Inconclusive {
+			text = j.proof()
+		}
+		row(title(j), strings.ToUpper(status.String()), text)
+	}
+	outside := map[string][]*NotRun{}
+	var locks []string
+	for i := range f.NotRun {
+		n := &f.NotRun[i]
+		lock := n.Topology + " " + n.Lock
+		if n.Unasked {
+			lock = n.Name()
+		}
+		if len(outside[lock]) == 0 {
+			locks = append(locks, lock)
+		}
+		outside[lock] = append(outside[lock], n)
+	}
+	for _, lock := range locks {
+		n := outside[lock][0]
+		name, text := "", strings.Join(human.Names(outside[lock], func(n *NotRun) string { return n.Scenario }), ", ")
+		if width >= len(lock) {
+			name = lock
+		}
+		if len(outside[lock]) == 1 {
+			name, text = title(&Judgement{Topology: n.Topology, Lock: n.Lock, Scenario: n.Scenario}), n.Why
+		}
+		row(name, "NOT RUN", text)
+	}
+}
+
+// oneLock says which lock was judged where, if it is one and its scenarios are enough to tell the rows apart; empty if not.
+func (f *Findings) oneLock() string {
+	var scenarios, topologies []string
+	for i := range f.Judged {
+		j := &f.Judged[i]
+		if j.Scenario == "" || j.Lock != f.Judged[0].Lock || slices.Contains(scenarios, j.Scenario) {
+			return ""
+		}
+		scenarios = append(scenarios, j.Scenario)
+		if !slices.Contains(topologies, j.Topology) {
+			topologies = append(topologies, j.Topology)
+		}
+	}
+	return f.Judged[0].Lock + " on " + strings.Join(topologies, ", ")
+}
+
+// title is the name of a row.
+func (j *Judgement) title() string {
+	if j.Stretched > 1 {
+		return fmt.Sprintf("%s x%d", j.Name(), j.Stretched)
+	}
+	return j.Name()
+}
+
+// failure is the verdict that speaks for a judgement that failed; nil if it did not.
+func (j *Judgement) failure() *checker.Verdict {
+	i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Status == checker.Fail })
+	if i < 0 {
+		return nil
+	}
+	return &j.Verdicts[i]
+}
+
+// failed is a cause with the runs that it was found in; the first of them tells it in the fewest words.
+type failed struct {
+	verdict *checker.Verdict
+	in      []*Judgement
+}
+
+// failures are the causes of failures, the most frequent first.
+func (f *Findings) failures() (all []failed) {
+	for i := range f.Judged {
+		j := &f.Judged[i]
+		v := j.failure()
+		if v == nil {
+			continue
+		}
+		at := slices.IndexFunc(all, func(x failed) bool { return Title(x.verdict) == Title(v) })
+		if at < 0 {
+			all = append(all, failed{v, []*Judgement{j}})
+			continue
+		}
+		x := &all[at]
+		x.in = append(x.in, j)
+		if last := len(x.in) - 1; plainer(v, x.verdict) {
+			x.verdict, x.in[0], x.in[last] = v, j, x.in[0]
+		}
+	}
+	slices.SortStableFunc(all, func(a, b failed) int { return cmp.Compare(len(b.in), len(a.in)) })
+	return all
+}
+
+func (x *failed) write(p *human.Printer, whole bool) {
+	names := human.Names(x.in, func(j *Judgement) string { return cmp.Or(j.Scenario, j.Name()) })
+	head := Title(x.verdict) + " (" + strings.Join(slices.Compact(names), ", ") + ")"
+	p.Line("")
+	if !whole {
+		p.Fact("FAIL", head+"; "+x.in[0].Saved)
+		return
+	}
+	p.Fact("FAIL", head)
+	tell(p, x.verdict)
+	p.Maybe("history", x.in[0].Saved)
+	p.Fact("repeat", x.in[0].Command)
+}
