@@ -26,15 +26,15 @@ func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl tim
 	return append([]Verdict{v}, all...)
 }
 
-// lateShare is the part of a lease that a ping may take: a tenth.
-const lateShare = 10
+// Prompt is how long a ping of the program that has the lock may take, at the median: a tenth of the lease.
+func Prompt(lease time.Duration) time.Duration { return lease / 10 }
 
 // weighDriver judges the program that has the lock: whether it answered, and in time.
 func weighDriver(d *history.Driver, lease time.Duration) Verdict {
 	v := Verdict{Checker: "driver", Exposed: d.Pings, Summary: d.Text}
-	if d.Pings > 0 && lease > 0 && d.Median > lease/lateShare {
+	if d.Pings > 0 && lease > 0 && d.Median > Prompt(lease) {
 		v.Summary = fmt.Sprintf("the driver, not the lock, was late: the median is above a tenth of the lease (%s); give it more of the machine, or a longer --ttl; %s",
-			lease/lateShare, d.Text)
+			Prompt(lease), d.Text)
 	} else if d.Pings > 0 && d.Silent == 0 {
 		v.Status = Pass
 	}

@@ -27,6 +27,15 @@ type Step struct {
 	Alone bool          // placed by the seed: it waits until others that were are over
 }
 
+// Stretched is the step with all its times so many times longer.
+func (s Step) Stretched(by int) Step {
+	s.From, s.To = s.From*time.Duration(by), s.To*time.Duration(by)
+	if lasts, err := time.ParseDuration(s.Arg); err == nil {
+		s.Arg = (lasts * time.Duration(by)).String()
+	}
+	return s
+}
+
 // Injection is the step as a history keeps it, in a scene.
 func (s Step) Injection(in Scene) history.Injection {
 	return history.Injection{Name: s.name(), At: s.at(), From: s.From, To: s.To, Timed: !s.Alone && s.Point == "" && s.To > 0, Effect: s.Fault.Effect(in)}

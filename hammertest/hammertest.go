@@ -89,10 +89,6 @@ func Verify(t *testing.T, open Open, c Config) {
 	}
 }
 
-// attempts is how often a scenario is run, at most, while too little was seen to judge; each run may be repeated within
-// its budget.
-const attempts = 3
-
 // suite is a call of Verify or Explore.
 type suite struct {
 	Config
@@ -210,24 +206,18 @@ func (s *suite) run(t *testing.T, job harness.Job, i int) {
 	job.Combinations = slices.Clone(job.Combinations[i : i+1])
 	out := t.ArtifactDir()
 	job.Combinations[0].Plan.Out = out
-	var j results.Judgement
-	for range attempts {
-		runs, err := job.Run(t.Context(), t.Context())
-		if err != nil {
-			t.Fatalf("hammertest: %v", err)
-		}
-		if len(runs) == 0 {
-			t.Fatal("hammertest: interrupted before the run began")
-		}
-		j = runs[0].Judgement()
-		j.Saved = filepath.Join(out, runs[0].Name, results.HistoryFile)
-		status, text := j.Status()
-		if t.Log(text); status == checker.Pass {
-			return
-		}
-		if status == checker.Fail {
-			break
-		}
+	runs, err := job.Run(t.Context(), t.Context())
+	if err != nil {
+		t.Fatalf("hammertest: %v", err)
+	}
+	if len(runs) == 0 {
+		t.Fatal("hammertest: interrupted before the run began")
+	}
+	j := runs[0].Judgement()
+	j.Saved = filepath.Join(out, runs[0].Name, results.HistoryFile)
+	status, text := j.Status()
+	if t.Log(text); status == checker.Pass {
+		return
 	}
 	var b strings.Builder
 	if err := results.WriteVerdicts(&b, []results.Judgement{j}); err != nil {

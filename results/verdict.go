@@ -83,7 +83,7 @@ func (j *Judgement) write(p *human.Printer) {
 	status, text := worst(j.Verdicts)
 	scenario := ""
 	if j.Scenario != "" {
-		scenario = " · scenario " + j.Scenario
+		scenario = " · scenario " + strings.TrimPrefix(j.title(), j.Topology+" "+j.Lock+" ")
 	}
 	p.Fact(j.Topology, "lock "+j.Lock+scenario+" · faults: "+human.List(j.Faults))
 	p.Maybe("", j.Load)

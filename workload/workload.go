@@ -79,6 +79,14 @@ type Shape struct {
 	Parts int
 }
 
+// Stretch makes all times of the load so many times longer.
+func (s *Shape) Stretch(by int) {
+	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Think, &s.Wait, &s.Retry, &s.Extend, &s.Skew} {
+		*d *= time.Duration(by)
+	}
+	s.Rate /= float64(by)
+}
+
 // Open tells whether visits are due by a schedule, and not when a worker is free.
 func (s *Shape) Open() bool { return s.Rate > 0 }
 

@@ -37,7 +37,7 @@ func (e Env) verifyPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Verify, p.Scenarios, p.Faults, p.Warmup = true, allStrains, []string{faults.Auto}, 0
 	p.Workload.TTL = 3 * time.Second // longer than a failover, and short enough to end in the run
-	p.Duration, p.Attempts = 20*time.Second, 2
+	p.Duration = 20 * time.Second
 	return p
 }
 
@@ -70,7 +70,7 @@ func (o *options) planFlags() {
 		breaks, breaking = instead, "auto: what the lock must survive, as where only the load is given; none (default: scenarios)"
 		o.scenarioFlags()
 		o.toggle(flag{session, "fail-fast", "begin nothing after a run that failed"}, "", &p.FailFast)
-		o.integer(flag{session, "attempts", "how often a run is made, at most, while a server that failed by itself, or a machine that stood\nstill, leaves it inconclusive; scenarios are repeated within their budget"}, &p.Attempts, 0)
+		o.integer(flag{session, "attempts", "how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed by itself, or a machine that stood still, leaves it undecided"}, &p.Attempts, 0)
 		o.duration(flag{session, "budget", "no scenario begins that would end later, for each lock on a topology; explore counts on the first"}, &p.Budget)
 	}
 	o.names(flag{breaks, "fault", "what breaks in one run: names from --list, with @TIME or @POINT and heal@TIME, as in\n" +

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"hammerlock/faults"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
 )
@@ -36,6 +37,39 @@ func TestTheBudget(t *testing.T) {
 		if skipped := !first && b.spent(tt.duration); skipped != tt.skipped {
 			t.Errorf("%d: %v of %v, after %v: %v", i, tt.duration, b.whole, tt.gone, skipped)
 		}
+	}
+}
+
+// TestAScenarioIsStretched by as much as the machine was slow, eight times at most: load, faults and duration. What was only too short
+// goes on for longer.
+func TestAScenarioIsStretched(t *testing.T) {
+	const ms = time.Millisecond
+	c := Combination{Steps: []faults.Step{{Arg: "80ms", From: 200 * ms, To: 900 * ms}, {Arg: "20", From: 300 * ms}}}
+	c.Plan.Workload.TTL, c.Plan.Workload.Wait, c.Plan.Duration = 400*ms, time.Second, 2*time.Second
+	steps := c.Steps
+	for i, tt := range []struct {
+		by              int
+		all             bool
+		stretched       int
+		lease, duration time.Duration
+		arg             string
+	}{
+		{2, false, 0, 400 * ms, 4 * time.Second, "80ms"},
+		{4, true, 4, 1600 * ms, 16 * time.Second, "320ms"},
+		{5, true, 8, 3200 * ms, 32 * time.Second, "640ms"},
+		{2, true, 8, 3200 * ms, 64 * time.Second, "640ms"},
+	} {
+		c.again(tt.by, tt.all, "why")
+		w := &c.Plan.Workload
+		if c.Stretched != tt.stretched || w.TTL != tt.lease || c.Plan.Duration != tt.duration || c.Steps[0].Arg != tt.arg || c.Steps[1].Arg != "20" {
+			t.Errorf("%d: got %+v, lease %v, %v", i, c, w.TTL, c.Plan.Duration)
+		}
+		if w.Wait != max(1, time.Duration(tt.stretched))*time.Second || c.Steps[0].To != max(1, time.Duration(tt.stretched))*900*ms || len(c.Before) != i+1 || w.Seed != uint64(i+1) {
+			t.Errorf("%d: got %+v", i, c)
+		}
+	}
+	if steps[0].From != 200*ms {
+		t.Error("the steps of another run have changed")
 	}
 }
 

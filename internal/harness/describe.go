@@ -137,7 +137,7 @@ func (x *execution) fill(r *crew.Report, c costs) {
 		finished := math.Round(p.Throughput * time.Duration(p.Measured).Seconds())
 		p.Cost = share(c.phases[i], int64(finished), 0, locks.OneSite)
 	}
-	x.run.Interactive, x.run.Before = x.breaker.Interactive(), x.combo.Before
+	x.run.Interactive, x.run.Before, x.run.Stretched = x.breaker.Interactive(), x.combo.Before, x.combo.Stretched
 	if x.run.Service != "" {
 		x.run.Label = strings.Join(x.incidents, "; ")
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"hammerlock/checker"
 	"hammerlock/faults"
 	"hammerlock/history"
 	"hammerlock/internal/deployment"
@@ -100,12 +99,12 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 			j.NotRun = append(j.NotRun, n)
 			continue
 		}
-		run, err := j.named(ctx, stop, i)
+		run, longer, err := j.named(ctx, stop, i)
 		if run != nil {
 			runs = append(runs, *run)
 			b.failed = j.Plan.FailFast && run.Failed()
-			if status, _ := run.Safety(); c.Scenario.Name != "" && status == checker.Inconclusive {
-				b.open = append(b.open, question{i, len(runs) - 1})
+			if longer > 0 {
+				b.open = append(b.open, question{i, len(runs) - 1, longer})
 			}
 		}
 		if err != nil {
@@ -124,8 +123,8 @@ type budget struct {
 	failed bool // nothing is to begin any more
 }
 
-// question is a combination without an answer, and its run.
-type question struct{ number, run int }
+// question is a combination without an answer, its run, and how many times longer the next one has to be.
+type question struct{ number, run, longer int }
 
 // begins tells whether a combination is the first of its lock on its topology.
 func (b *budget) begins(c *Combination) bool { return c.Topology.Name+" "+c.Lock.Name != b.of }
@@ -137,67 +136,73 @@ func (b *budget) begin(c *Combination, earlier time.Duration) {
 // spent tells whether what takes so long can no longer end in time.
 func (b *budget) spent(duration time.Duration) bool { return time.Since(b.since)+duration > b.whole }
 
-// again runs scenarios that have not seen enough once more, each twice as long and with the next seed, as far as there is
-// time: what they were too short for is no answer.
+// longest is how many times longer than planned all times of a scenario can become.
+const longest = 8
+
+// again asks once more what is undecided, each time with the next seed and longer, as often as the plan allows and, for scenarios, as
+// far as there is time: what they were too short for is no answer. If a scenario was undecided because the machine or a program was
+// slow, all its times grow by as much; otherwise it only goes on for twice as long.
 func (j *Job) again(ctx, stop context.Context, b *budget, runs []results.Run) error {
-	for _, q := range b.open {
-		c := &j.Combinations[q.number]
-		if stop.Err() != nil || b.failed || b.spent(2*c.Plan.Duration) {
-			continue
+	for range j.Plan.Attempts - 1 {
+		var open []question
+		for _, q := range b.open {
+			c := &j.Combinations[q.number]
+			by := max(q.longer, 2)
+			if c.Scenario.Name != "" {
+				by = min(by, int((b.whole-time.Since(b.since))/c.Plan.Duration))
+			}
+			if by < 2 || stop.Err() != nil || b.failed {
+				continue
+			}
+			_, why := runs[q.run].Safety()
+			c.again(by, q.longer > 1, why)
+			run, longer, err := j.named(ctx, stop, q.number)
+			if run != nil {
+				runs[q.run] = *run
+				b.failed = j.Plan.FailFast && run.Failed()
+				if longer > 0 {
+					open = append(open, question{q.number, q.run, longer})
+				}
+			}
+			if err != nil {
+				return err
+			}
 		}
-		c.Plan.Repeat(1)
-		run, err := j.named(ctx, stop, q.number)
-		if run != nil {
-			runs[q.run] = *run
-			b.failed = j.Plan.FailFast && run.Failed()
-		}
-		if err != nil {
-			return err
-		}
+		b.open = open
 	}
 	return nil
 }
 
-// named carries out one combination; its name is in an error.
-func (j *Job) named(ctx, stop context.Context, number int) (*results.Run, error) {
-	run, err := j.one(ctx, stop, number)
-	if err != nil {
-		c := &j.Combinations[number]
-		err = fmt.Errorf("%s with lock %s: %w", c.Topology.Name, c.Lock.Name, err)
+// again makes the plan of another run, so many times longer: all its times, or its duration alone. Why says what was wrong with the one before.
+func (c *Combination) again(by int, all bool, why string) {
+	c.Before = append(c.Before, why)
+	before := max(c.Stretched, 1)
+	if to := min(before*by, longest); all && to > before {
+		by, c.Stretched, c.Steps = to/before, to/before*before, slices.Clone(c.Steps)
+		c.Plan.Workload.Stretch(by)
+		for i := range c.Steps {
+			c.Steps[i] = c.Steps[i].Stretched(by)
+		}
 	}
-	return run, err
+	c.Plan.Repeat(by)
 }
 
-// one carries out one combination. What nobody had planned, a server that failed by itself or a machine that stood still, says
-// nothing of the lock: a run that it left inconclusive is made once more, with the same faults and twice as long, for what stands
-// still again leaves more time to judge then. Scenarios have a budget for that: see again.
-func (j *Job) one(ctx, stop context.Context, number int) (*results.Run, error) {
+// named carries out one combination once; its name is in an error. Longer is how many times longer the run has to be if it is made again:
+// 0 = it need not be.
+func (j *Job) named(ctx, stop context.Context, number int) (run *results.Run, longer int, err error) {
 	c := &j.Combinations[number]
-	for {
-		run, disturbed, err := j.attempt(ctx, stop, number)
-		if err != nil || run == nil || !disturbed || c.Scenario.Name != "" || len(c.Before)+1 >= j.Plan.Attempts || stop.Err() != nil {
-			return run, err
-		}
-		status, why := run.Safety()
-		if status != checker.Inconclusive || run.Interactive {
-			return run, nil
-		}
-		c.Before = append(c.Before, why)
-		c.Plan.lengthen(1)
-	}
-}
-
-// attempt carries out one combination once, and tells whether something hit it that nobody had planned.
-func (j *Job) attempt(ctx, stop context.Context, number int) (_ *results.Run, disturbed bool, err error) {
 	p, err := j.prepare(stop, number, j.Warm)
 	if err != nil && stop.Err() != nil {
-		return nil, false, nil // it was called off before it began
+		return nil, 0, nil // it was called off before it began
+	}
+	if err == nil {
+		run, err = p.Run(ctx, stop)
+		longer, err = p.longer, errors.Join(err, p.release(ctx, j.Warm, err == nil && len(p.incidents) == 0))
 	}
 	if err != nil {
-		return nil, false, err
+		err = fmt.Errorf("%s with lock %s: %w", c.Topology.Name, c.Lock.Name, err)
 	}
-	run, err := p.Run(ctx, stop)
-	return run, p.disturbed, errors.Join(err, p.release(ctx, j.Warm, err == nil && len(p.incidents) == 0))
+	return run, longer, err
 }
 
 // release keeps the servers for the next run, unless they were broken or are in doubt.
@@ -221,7 +226,7 @@ type Prepared struct {
 	since      time.Time // when it began to be made ready
 	tell       func(Event)
 	incidents  []string // what servers did that no fault had asked for
-	disturbed  bool     // they did something, or the machine stood still for longer than a lease bears
+	longer     int      // how many times longer the run has to be if it is made again; 0 = it need not be
 }
 
 // Prepare brings up what the job's first combination needs.

@@ -34,7 +34,7 @@ type Plan struct {
 	Scenarios   []scenarios.Scenario
 	Budget      time.Duration  // of all scenarios of a lock on a topology: none begins that would end later
 	FailFast    bool           // nothing begins after a run that failed
-	Attempts    int            // how often a run that is no scenario's is made, at most, while what nobody had planned leaves it inconclusive
+	Attempts    int            // how often a scenario is run, at most, while it is undecided, and another run while what nobody had planned leaves it so
 	Workload    workload.Shape // but for End, which follows from the next two
 	Warmup      time.Duration
 	Duration    time.Duration
@@ -68,7 +68,7 @@ func Default() Plan {
 			Wait: 10 * time.Second, Retry: time.Millisecond, Reenter: 4, Readers: 0.5, Permits: 1, Arrivals: workload.Poisson,
 		},
 		Warmup: 2 * time.Second, Duration: 10 * time.Second,
-		Budget: 90 * time.Second, Profile: topologies.Fast, Out: "results/runs", Processes: 1, Faults: []string{faults.None},
+		Budget: 3 * time.Minute, Attempts: 3, Profile: topologies.Fast, Out: "results/runs", Processes: 1, Faults: []string{faults.None},
 	}
 }
 
@@ -101,19 +101,15 @@ type Combination struct {
 	Plan     Plan               // that of this run
 	Steps    []faults.Step      // what is broken
 	Before   []string           // why each attempt before was inconclusive
+	// Stretched is how many times longer than planned all times are; 0 = they are as planned.
+	Stretched int
 }
 
-// Repeat makes the plan that of another try, after so many that said too little: each has the next seed and is twice as long
-// as the one before.
-func (p *Plan) Repeat(times int) {
-	p.Workload.Seed += uint64(times)
-	p.lengthen(times)
-}
-
-// lengthen doubles the duration so many times. Phases and traces say how long they are.
-func (p *Plan) lengthen(times int) {
+// Repeat makes the plan that of another try: it has the next seed and is so many times longer. Phases and traces say how long they are.
+func (p *Plan) Repeat(longer int) {
+	p.Workload.Seed++
 	if p.steerable() {
-		p.Duration <<= times
+		p.Duration *= time.Duration(longer)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,13 +71,10 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	if err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "", x.measured())); err != nil {
 		return nil, errors.Join(err, x.giveUp())
 	}
-	_, stood := x.meter.Stood()
-	// A service that ends by itself is no disturbance: it is what is tested.
-	x.disturbed = len(x.incidents) > 0 && p.combo.Plan.Service == nil || stood > checker.Margin(p.combo.Plan.Workload.TTL)
 	if err := x.judge(ctx); err != nil {
 		return nil, errors.Join(err, x.giveUp())
 	}
-	x.run.Took = int64(time.Since(x.since))
+	x.run.Took, x.longer = int64(time.Since(x.since)), x.howMuchLonger()
 	dir, err := x.folder.Commit(x.run)
 	if err != nil {
 		return x.run, err
@@ -86,6 +84,27 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	}
 	p.tell(Event{Stage: Saved, Folder: dir, Run: x.run})
 	return x.run, nil
+}
+
+// howMuchLonger is how many times longer the run has to be if it is made again: 0 if it need not be. That is how much slower the machine,
+// or the program that has the lock, was than a lease bears; 1 if neither was. A run that is no scenario's is made again only if something that
+// nobody had planned hit it. A service that ends by itself is no such thing: it is what is tested.
+func (x *execution) howMuchLonger() int {
+	c, lease := &x.combo, x.combo.Plan.Workload.TTL
+	_, stood := x.meter.Stood()
+	slow := stood > checker.Margin(lease)
+	disturbed := c.Scenario.Name != "" || slow || len(x.incidents) > 0 && c.Plan.Service == nil
+	if status, _ := x.run.Safety(); status != checker.Inconclusive || !c.Plan.Verify || !disturbed || x.run.Interactive {
+		return 0
+	}
+	if c.Scenario.Name == "" || lease == 0 {
+		return 1
+	}
+	by := float64(stood) / float64(checker.Margin(lease))
+	if d := x.run.Driver; d != nil {
+		by = max(by, float64(d.P50)/float64(checker.Prompt(lease)))
+	}
+	return max(int(math.Ceil(min(by, longest))), 1)
 }
 
 // begin starts the clock, and makes ready what records, measures and breaks.

@@ -107,7 +107,9 @@ func (m *Run) cell(ctx, stop context.Context, c Cell) (Record, bool) {
 // try makes one run of a cell.
 func (m *Run) try(ctx, stop context.Context, r *Record) {
 	p := m.plan(r.Cell)
-	p.Repeat(r.Tries - 1)
+	for range r.Tries - 1 {
+		p.Repeat(2)
+	}
 	r.Seed, r.Error, r.Status = p.Workload.Seed, "", checker.Inconclusive
 	r.Command = m.Command(p)
 	job, err := p.Check(stop, nil)
@@ -134,7 +136,7 @@ func (m *Run) plan(c Cell) harness.Plan {
 	lock, topology := c.specs()
 	p.Topologies, p.Locks, p.Faults = []topologies.Spec{topology}, []locks.Spec{lock}, []string{c.Fault}
 	p.Counter, _ = workload.FindCounter(c.Counter)
-	p.Processes, p.Verify, p.Warmup = c.Processes, true, 0
+	p.Processes, p.Verify, p.Warmup, p.Attempts = c.Processes, true, 0, 1
 	p.Fleet, p.RedisServer, p.Out, p.Workload.Seed = m.Fleet, m.RedisServer, m.Dir, c.seed(m.Seed)
 	m.Expectations.prepare(c, &p)
 	return p

@@ -153,7 +153,9 @@ func (t *Tour) prepare(stop context.Context, c *chapter, try int) <-chan ready {
 		}
 		chapterLength.into(&p)
 		c.With.into(&p)
-		p.Repeat(try - 1)
+		for range try - 1 {
+			p.Repeat(2)
+		}
 		d := ready{command: t.Command(p), lasts: p.Duration, fenced: p.Counter.Fenced}
 		var job *harness.Job
 		if job, d.err = p.Check(stop, nil); d.err == nil {

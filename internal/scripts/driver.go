@@ -162,6 +162,8 @@ func (e *evil) serve(m message) int {
 		return -1
 	case op == "ping" && e.mode == "sleepy":
 		<-time.After(time.Second)
+	case op == "ping" && e.mode == "slow":
+		<-time.After(60 * time.Millisecond)
 	}
 	e.say(answer)
 	return -1
