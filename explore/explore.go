@@ -143,7 +143,7 @@ func (r *Report) Schedules() (n int) {
 
 // Unfinished says that nothing but time was missing.
 func (r *Report) Unfinished() bool {
-	return slices.ContainsFunc(r.Levels, func(l Level) bool { return l.Left > 0 })
+	return r.Found == nil && slices.ContainsFunc(r.Levels, func(l Level) bool { return l.Left > 0 })
 }
 
 // repeated says how many schedules were run again because the lock had made another random choice.
