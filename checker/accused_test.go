@@ -103,6 +103,13 @@ var onceAccused = map[string]func(s *script){
 		s.fault(messagesLate, 10, 11)
 		asleep(s)
 	},
+	"a late try that lands when its worker has been granted the lock twice": func(s *script) {
+		s.Claims.Ordered = true
+		x := s.busy(2, 0, 5)
+		x.Outcome, x.Reason = history.Unknown, history.Timeout
+		s.op(history.End, 2, 0, 6)
+		passedOver(s)
+	},
 }
 
 // stillFailing are the same without what excuses them, or beside what does not, and a cause that they fail with.
@@ -130,6 +137,19 @@ var stillFailing = map[string]struct {
 		s.Claims.Renews = true
 		a := s.acquire(1, 10, 11, 300)
 		s.denied(a, 400, 401)
+	}},
+	"a reader who becomes the writer although its lease was over and another's": {"double-grant", func(s *script) {
+		s.Claims.Readers, s.Claims.Upgrades = true, true
+		a := s.acquire(1, 0, 1, 100)
+		s.last().Permits = 1
+		b := s.acquire(2, 150, 151, 100)
+		s.release(b, 160, 161)
+		s.acquire(1, 200, 201, 100)
+		s.last().Seen = a
+	}},
+	"a worker that comes last and is granted the lock first": {"order", func(s *script) {
+		s.Claims.Ordered = true
+		passedOver(s)
 	}},
 	"a waiter that is not woken for long": {"stuck", asleep},
 }
@@ -163,6 +183,23 @@ func extendedTwice(s *script) {
 	b := s.acquire(2, 400, 401, 300)
 	s.release(b, 402, 403)
 	s.denied(a, 480, 481)
+}
+
+// passedOver is a waiter that another one passes over, after two visits to the lock.
+func passedOver(s *script) {
+	for at := time.Duration(10); at < 50; at += 20 {
+		a := s.acquire(2, at, at+1, 300)
+		s.release(a, at+2, at+3)
+		s.op(history.End, 2, at, at+4)
+	}
+	b := s.acquire(3, 60, 61, 300)
+	s.busy(1, 62, 63)
+	s.release(b, 70, 71)
+	a := s.acquire(2, 72, 73, 300)
+	s.busy(1, 74, 75)
+	s.release(a, 80, 81)
+	c := s.acquire(1, 82, 83, 300)
+	s.release(c, 84, 85)
 }
 
 // asleep is a lock that wakes its waiters, one of which hears late that the lock is free.

@@ -35,7 +35,7 @@ func (x *examiner) reason(p pair) finding {
 	if x.c.forgot(i, j.Return) != nil {
 		over = x.sweeper.latest(i)
 	}
-	if i.ending == returned && i.releaseCall > j.Return && j.Return > over {
+	if i.Release >= 0 && i.ending == returned && i.releaseCall > j.Return && j.Return > over {
 		return finding{"foreign-release", p, i.Release, nil, false} // it can only have released the other's
 	}
 	by := j.Return

@@ -209,23 +209,17 @@ func (v *tries) queued(c *Case) time.Duration {
 	return at
 }
 
-// stood is when the first try was called that may have stood in the queue for a visit: one without an answer since its
-// worker's last grant of the page but one, too.
+// stood is when the first try was called that may have stood in the queue for a visit: one without an answer may land at
+// any time.
 func (v *tries) stood(c *Case) time.Duration {
-	first, grants := history.Forever, 0
+	first := v.ops[0].Call
 	for i := range c.Ops {
 		op := &c.Ops[i]
-		switch {
-		case op.Kind != history.Acquire || op.Worker != v.ops[0].Worker || op.Key != v.ops[0].Key || op.Return > v.stop:
-		case op.Outcome == history.Unknown && first == history.Forever:
-			first, grants = op.Call, 0
-		case op.Outcome == history.OK && op.Return < v.stop && first != history.Forever:
-			if grants++; grants == 2 {
-				first = history.Forever
-			}
+		if op.Kind == history.Acquire && op.Worker == v.ops[0].Worker && op.Key == v.ops[0].Key && op.Return <= v.stop && op.Outcome == history.Unknown {
+			first = min(first, op.Call)
 		}
 	}
-	return min(first, v.ops[0].Call)
+	return first
 }
 
 // everyPairOfVisits counts, by the definitions, who was passed over and who was inverted.

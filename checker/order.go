@@ -126,7 +126,7 @@ func (c *Case) manyWaits() int {
 // it is unknown which tries belong together, so each is a wait of its own.
 func (c *Case) waits(emit func(*wait)) {
 	open := slices.Repeat([]wait{{worker: -1}}, c.workers)
-	unanswered := map[[2]int32]stamp{} // by worker and key: the call of the first try without an answer, and how many grants came since
+	unanswered := map[[2]int32]time.Duration{} // by worker and key: the call of the first try without an answer
 	stop := func(w *wait, at time.Duration) {
 		if w.worker >= 0 {
 			w.stop = at
@@ -152,15 +152,10 @@ func (c *Case) waits(emit func(*wait)) {
 			w.try(op, (&ruler{c: c}).least(op.TTL))
 			of := [2]int32{op.Worker, op.Key}
 			since, ok := unanswered[of]
-			if ok {
-				w.stood = min(w.stood, since.at)
+			if ok { // it may land at any time since
+				w.stood = min(w.stood, since)
 			} else if op.Outcome == history.Unknown {
-				unanswered[of] = stamp{op.Call, 0}
-			}
-			if ok && op.Outcome == history.OK { // it may have landed after one grant, but hardly after two
-				if unanswered[of] = (stamp{since.at, since.index + 1}); since.index > 0 {
-					delete(unanswered, of)
-				}
+				unanswered[of] = op.Call
 			}
 			w.standing(op, c.displaced)
 			if op.Outcome == history.OK {
