@@ -99,6 +99,12 @@ var onceAccused = map[string]func(s *script){
 		s.fault(processStops, 230, 270)
 		toldLate(s)
 	},
+	"a watchdog that was told of its grant when there was time to ask once, while messages were late": func(s *script) {
+		s.fault(messagesLate, 0, 400)
+		a := toldLate(s)
+		x := s.extend(a, 190, 290, 300)
+		x.Outcome, x.Reason, x.Until = history.Unknown, history.Timeout, 0
+	},
 	"a waiter whose connection had broken, and that is not woken for long": func(s *script) {
 		s.fault(messagesLate, 10, 11)
 		asleep(s)
@@ -123,7 +129,11 @@ var stillFailing = map[string]struct {
 		s.op(history.Incident, -1, 515, 516)
 		forgottenBefore(s)
 	}},
-	"a watchdog that had time enough, though it was told late": {"renewal-failure", toldLate},
+	"a watchdog that had time enough, though it was told late": {"renewal-failure", func(s *script) { toldLate(s) }},
+	"the same, while messages were late": {"renewal-failure", func(s *script) {
+		s.fault(messagesLate, 0, 400)
+		toldLate(s)
+	}},
 	"the same, and another process was stopped": {"renewal-failure", func(s *script) {
 		s.Processes = 2
 		s.op(history.Load, 2, 1, 2).Process = 1
@@ -167,10 +177,11 @@ func forgottenBefore(s *script) {
 }
 
 // toldLate is a lease of which 110 of 300 ms were left when it was granted, and which nobody renewed.
-func toldLate(s *script) {
+func toldLate(s *script) history.ID {
 	s.Claims.Renews, s.Bounds.Gap = true, 10*ms
 	a := s.acquire(1, 0, 187, 300)
 	s.denied(a, 310, 311)
+	return a
 }
 
 // extendedTwice is a lease whose first extension had no answer, and whose second succeeded; another is granted the lock

@@ -215,7 +215,7 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 // can ask again.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{name: "renewals of " + who(h.Worker) + " had no answer, and why is not known", period: period{history.Forever, from}}
-	silent, asked := time.Duration(0), 0
+	silent, asked := time.Duration(0), int64(0)
 	for _, i := range h.Extends {
 		if op := &l.c.Ops[i]; (op.Outcome == history.Unknown || op.Return > to) && op.Return > w.to && op.Call < to {
 			asked++
@@ -224,7 +224,8 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 		}
 	}
 	late := func(e *history.Effect) bool { return e.Hit(history.Links) }
-	if silent < enough(h, from, to) || asked < 2 && l.c.atWork(from, to, late) != nil {
+	again := min(2, int64((to-from)/max(Margin(h.TTL), 1))) // so often there was time to ask
+	if silent < enough(h, from, to) || asked < again && l.c.atWork(from, to, late) != nil {
 		return nil
 	}
 	return w
