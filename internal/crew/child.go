@@ -104,7 +104,7 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 		}
 		end()
 	}()
-	heart := NewHeartbeat(m.extra(t, b, 0), false, nil) // the board has no room for words
+	heart := NewHeartbeat(m.extra(t, b, 0), Gap(m.Orders.Shape.TTL), false, nil) // the board has no room for words
 	dead, beats := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(beats)

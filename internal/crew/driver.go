@@ -104,7 +104,7 @@ func (t *team) pinged(d *Driven, g driver.Ping) {
 	if began >= o.From && began < o.To {
 		d.Pings = append(d.Pings, g.Took)
 	}
-	if g.Took > max(Gap, o.Shape.TTL/10) {
+	if g.Took > max(gap, o.Shape.TTL/10) {
 		t.pings.Mark(&history.Op{Kind: history.Gap, Key: -1, Worker: -1, Call: began, Outcome: history.OK, Reason: history.Timeout})
 	}
 }

@@ -51,13 +51,13 @@ func TestAGapIsGivenItsOwnWords(t *testing.T) {
 	t.Parallel()
 	lane := history.NewLane(history.NewOrderedClock(0), 3, -1, 8, make(chan struct{}, 1))
 	notes := map[history.ID]string{}
-	h := NewHeartbeat(lane, false, func(id history.ID, text string) { notes[id] = text })
+	h := NewHeartbeat(lane, Gap(0), false, func(id history.ID, text string) { notes[id] = text })
 	h.look(0, time.Second)
 	if len(notes) > 0 || h.load.sched == nil {
 		t.Fatalf("the first look: notes %v, load %+v", notes, h.load)
 	}
 	h.load.machine.stolen -= 100
-	h.look(time.Second, time.Second+Gap)
+	h.look(time.Second, time.Second+gap)
 	if h.load.at != time.Second {
 		t.Fatal("a beat in time reads the load")
 	}

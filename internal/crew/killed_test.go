@@ -68,7 +68,7 @@ func TestAStoppedProcessRecordsAGap(t *testing.T) {
 		}
 		live.Wait(t, "the stop", func() bool { return stopped(victim.cmd.Process.Pid) })
 		stop := w.Clock.Now()
-		w.until("a stop that is long enough", func() bool { return w.Clock.Now() > stop+2*Gap })
+		w.until("a stop that is long enough", func() bool { return w.Clock.Now() > stop+2*gap })
 		resume := w.Clock.Now()
 		if err := victim.Continue(); err != nil {
 			t.Fatal(err)

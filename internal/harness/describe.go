@@ -100,7 +100,7 @@ func (x *execution) header() history.Header {
 		Fenced: plan.Counter.Fenced, Service: plan.Service != nil, Session: c.Lock.Session, Claims: c.Lock.Claims,
 		Bounds: history.Bounds{
 			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate, Round: serverRound,
-			Recovery: c.Topology.Recovery, Gap: crew.Gap,
+			Recovery: c.Topology.Recovery, Gap: crew.Gap(w.TTL),
 		},
 		Nodes: len(x.deployment.Topology.Nodes),
 	}
