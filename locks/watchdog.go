@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -56,14 +57,19 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 		return lease, err
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	t, ok := r.tasks[lease.Token]
 	if !ok { // a re-entry finds the task of the outermost hold
 		t = r.start(ctx, lease, call, ttl)
 		r.tasks[lease.Token] = t
 	}
+	r.mu.Unlock()
 	lease.Lost = t.lost
-	return lease, nil
+	select {
+	case <-t.lost: // nothing renews the hold any more, and its owner has been told so
+		return lease, errors.Join(ErrLost, r.Lock.Release(ctx, lease))
+	default:
+		return lease, nil
+	}
 }
 
 // start begins to renew a lease that was asked for at the time of the call.

@@ -46,7 +46,7 @@ func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 			return history.Lost
 		}
 	}
-	if !early && !w.reenter(w.during(ctx), g) || w.late(g) {
+	if !early && !w.reenter(w.during(ctx), g) || w.lost(g) || w.late(g) {
 		return history.Lost
 	}
 	return history.None

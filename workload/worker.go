@@ -328,12 +328,19 @@ func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	if !w.pass(ctx, Loaded, g.key, g.hold) {
 		return history.Crashed
 	}
+	if w.lost(g) {
+		return history.Lost
+	}
+	return history.None
+}
+
+// lost tells whether the lock has told that a hold is lost.
+func (w *worker) lost(g *grant) bool {
 	select {
 	case <-g.lease.Lost:
-		w.still(g, false)
-		return history.Lost
+		return !w.still(g, false)
 	default:
-		return history.None
+		return false
 	}
 }
 
