@@ -32,12 +32,15 @@ type Orders struct {
 	Real     bool     `json:"real,omitempty"`  // a counterexample is repeated on real servers
 	Command  string   `json:"command"`         // repeats the exploration
 	File     string   `json:"file,omitempty"`  // where the history of a counterexample is written; empty = nowhere
+	// Tell hears now and then how far an exploration has come; nil = no progress is told.
+	Tell func(Progress) `json:"-"`
 }
 
-// answer is what it says.
+// answer is what it says: progress, and at the end the report.
 type answer struct {
-	Report Report `json:"report"`
-	Error  string `json:"error,omitempty"`
+	Progress *Progress `json:"progress,omitempty"`
+	Report   *Report   `json:"report,omitempty"`
+	Error    string    `json:"error,omitempty"`
 }
 
 // gcPercent is how much garbage such a process lets gather, in percent of what lives.
@@ -76,21 +79,19 @@ func inProcess(ctx context.Context, orders Orders, before []string) (r Report, d
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errEndless)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, append(slices.Clone(before), Command)...)
-	var stdout bytes.Buffer
 	var stderr tail
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &stdout, &stderr
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &stderr
 	// Its memory lives for one schedule. One goroutine of a schedule runs at a time.
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOGC=%d", gcPercent), fmt.Sprintf("GOMAXPROCS=%d", orders.Options.Jobs))
 	begun := time.Now()
-	failed := cmd.Run()
+	a, unheard, failed := orders.hear(cmd)
 	r = Report{Lock: orders.Lock, Options: orders.Options, Took: time.Since(begun), Status: checker.Inconclusive}
 	if r.Reason = errEndless.Error(); errors.Is(context.Cause(ctx), errEndless) {
 		return r, false, nil
 	} else if ctx.Err() != nil {
 		return r, false, context.Cause(ctx)
 	}
-	var a answer
-	if err := json.Unmarshal(stdout.Bytes(), &a); err != nil {
+	if unheard != nil {
 		r.Reason = fmt.Sprintf("the process that explored ended without an answer (%v): %s", failed, stderr.last())
 		if r.Found = stderr.died(failed); r.Found != nil {
 			r.Status, r.Reason, r.Found.After = checker.Fail, "", r.Took
@@ -98,9 +99,27 @@ func inProcess(ctx context.Context, orders Orders, before []string) (r Report, d
 		return r, true, nil
 	}
 	if a.Error != "" {
-		return a.Report, false, errors.New(a.Error)
+		return *a.Report, false, errors.New(a.Error)
 	}
-	return a.Report, false, nil
+	return *a.Report, false, nil
+}
+
+// hear runs a process up to its last answer, and hands on its progress.
+func (o *Orders) hear(cmd *exec.Cmd) (a answer, unheard, failed error) {
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return a, err, err
+	}
+	for answers := json.NewDecoder(out); unheard == nil && a.Report == nil; {
+		a = answer{}
+		if unheard = answers.Decode(&a); a.Progress != nil && o.Tell != nil {
+			o.Tell(*a.Progress)
+		}
+	}
+	return a, unheard, cmd.Wait()
 }
 
 // Child is such a process, which knows these locks. It does not return.
@@ -114,17 +133,20 @@ func Child(in io.Reader, out io.Writer, known []locks.Spec) {
 // Serve is what such a process does when it is a test already: it reads its orders from in and answers on out.
 func Serve(t *testing.T, in io.Reader, out io.Writer, known []locks.Spec) {
 	t.Helper()
-	var a answer
-	var err error
-	if a.Report, err = execute(t, in, known); err != nil {
+	answers := json.NewEncoder(out)
+	r, err := execute(t, in, known, func(p Progress) {
+		_ = answers.Encode(answer{Progress: &p}) // nobody may be there to hear it
+	})
+	a := answer{Report: &r}
+	if err != nil {
 		a.Error = err.Error()
 	}
-	if err := json.NewEncoder(out).Encode(a); err != nil {
+	if err := answers.Encode(a); err != nil {
 		t.Error(err)
 	}
 }
 
-func execute(t *testing.T, in io.Reader, known []locks.Spec) (Report, error) {
+func execute(t *testing.T, in io.Reader, known []locks.Spec, tell func(Progress)) (Report, error) {
 	var o Orders
 	if err := json.NewDecoder(in).Decode(&o); err != nil {
 		return Report{}, fmt.Errorf("no orders: %w", err)
@@ -146,6 +168,7 @@ func execute(t *testing.T, in io.Reader, known []locks.Spec) (Report, error) {
 		r.Found, err = Replay(t, spec, o.Options, o.Schedule)
 		r.replayed(len(o.Schedule))
 	default:
+		o.Options.tell = tell
 		r, err = Run(t, spec, o.Options)
 	}
 	if err == nil && r.Found != nil && o.Real {

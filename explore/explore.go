@@ -44,8 +44,9 @@ type Options struct {
 	Jobs int `json:"Jobs,omitempty"`
 
 	log     io.Writer // what is tried, in case that the process does not survive it; nil = not logged
-	only    act       // the one deviation that there is; letGo = all
-	stretch int       // all times are so many times as long; 0 = 1
+	tell    func(Progress)
+	only    act // the one deviation that there is; letGo = all
+	stretch int // all times are so many times as long; 0 = 1
 }
 
 // Defaults are two clients with two visits each, on one site, with at most two deviations.
@@ -73,6 +74,20 @@ const (
 )
 
 func (o *Options) jobs() int { return cmp.Or(o.Jobs, runtime.GOMAXPROCS(0)) }
+
+// Plan says what an exploration will do, and for how long.
+func (o *Options) Plan() string {
+	text := fmt.Sprintf("%s x %s, ", counted(o.Clients, "client"), counted(o.Visits, "visit"))
+	if o.Schedules > 0 {
+		text += counted(o.Schedules, "random schedule")
+	} else {
+		text += "all schedules with at most " + counted(o.Deviations, "deviation")
+	}
+	if text += fmt.Sprintf(", %d at a time", o.jobs()); o.Random && o.Schedules == 0 {
+		return text + fmt.Sprintf("; random ones fill the rest of %v", o.Budget)
+	}
+	return text + fmt.Sprintf(", for at most %v", o.Budget)
+}
 
 // long is a time of the clients as it is when all times are longer.
 func (o *Options) long(d time.Duration) time.Duration { return d * time.Duration(max(o.stretch, 1)) }

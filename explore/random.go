@@ -13,7 +13,10 @@ import (
 // Beyond is what random schedules with more deviations than the bound came to.
 type Beyond struct {
 	Schedules  int    `json:"schedules"`
+	Fewest     int    `json:"fewest"`     // deviations of a schedule
 	Deviations int    `json:"deviations"` // at most
+	Decisions  int    `json:"decisions"`  // of a schedule, at most as far as is known
+	Options    int    `json:"options"`    // of a decision, likewise
 	Wrong      int    `json:"wrong"`      // of them: they were cut or did not fit, and prove nothing
 	Seed       uint64 `json:"seed"`
 }
@@ -49,7 +52,9 @@ const mostBeyond = 4
 // for. Each has so many, at decisions that are drawn evenly from as many as the plain schedule has (as delay-bounded
 // search does: Emmi, Qadeer, Rakamaric 2011). What is drawn follows from the seed and from the number of the schedule.
 func (s *search) random(more int) (err error) {
-	b := &Beyond{Deviations: s.o.Deviations + mostBeyond, Seed: s.o.Seed}
+	b := &Beyond{
+		Fewest: more + 1, Deviations: s.o.Deviations + mostBeyond, Decisions: s.length, Options: s.widest, Seed: s.o.Seed,
+	}
 	s.report.Beyond = b
 	over := func(i int) bool {
 		return s.o.Schedules > 0 && i == s.o.Schedules || s.o.Budget > 0 && time.Since(s.begun) > s.o.Budget
@@ -70,6 +75,7 @@ func (s *search) random(more int) (err error) {
 		return d
 	}, func(_ int, d done) bool {
 		b.Schedules++
+		s.tell(Progress{Deviations: b.Deviations, Run: b.Schedules, Of: s.o.Schedules, Random: true})
 		switch {
 		case d.err != nil:
 			err = d.err

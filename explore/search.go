@@ -21,6 +21,9 @@ type search struct {
 	kits   []*kit // one a worker
 	report Report
 	length int // of the longest schedule, in decisions
+	widest int // how many options a decision has at most
+	single int // how many schedules there are with one deviation
+	told   time.Time
 	states states
 
 	key    func(*schedule) uint64                 // names a state; nil = nothing is left out
@@ -145,6 +148,9 @@ type done struct {
 
 // level runs the schedules of a level and returns those of the next one.
 func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
+	if l.Deviations == 1 {
+		s.single = len(nodes)
+	}
 	over := func(i int) bool { return i == len(nodes) || s.o.Budget > 0 && time.Since(s.begun) > s.o.Budget }
 	s.inOrder(over, func(worker *kit, i int) done { return s.play(worker, nodes[i].path()) }, func(i int, d done) bool {
 		n := nodes[i]
@@ -164,6 +170,10 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 			s.states.join(d.run)
 		}
 		s.length = max(s.length, len(d.run.options))
+		for _, options := range d.run.options {
+			s.widest = max(s.widest, options)
+		}
+		s.tell(Progress{Deviations: l.Deviations, Run: l.Schedules, Of: len(nodes)})
 		if !s.count(l, &d, &err) {
 			return false
 		}

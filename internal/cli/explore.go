@@ -87,9 +87,13 @@ func (e Env) explore(stop context.Context, x *exploreOptions) int {
 	var saved []string
 	started := time.Now()
 	for _, o := range orders {
-		e.say(x.options, "exploring %s: %d clients, %d visits each, at most %d deviations, for at most %v", o.Lock,
-			o.Options.Clients, o.Options.Visits, o.Options.Deviations, o.Options.Budget)
+		if !o.Replay {
+			e.say(x.options, "exploring %s: %s", o.Lock, o.Options.Plan())
+		}
+		var over func()
+		o.Tell, over = e.exploring(x.options, o.Lock)
 		r, dir, err := x.one(stop, o)
+		over()
 		if err != nil {
 			return e.refuse(stop, x.options, err)
 		}
@@ -268,6 +272,11 @@ func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
 		}
 		if saved[i] != "" {
 			fmt.Fprintf(&b, "\nsaved in %s; to see it again: verify explore --replay %s\n", saved[i], filepath.Join(saved[i], exploreFile))
+		}
+	}
+	for _, r := range all {
+		if power := r.Beyond.Power(); r.Found == nil && power != "" {
+			fmt.Fprintf(&b, "\n%s\n", power)
 		}
 	}
 	if slices.ContainsFunc(all, func(r explore.Report) bool { return r.Found == nil }) {

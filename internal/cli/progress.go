@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/term"
+
 	"hammerlock/checker"
+	"hammerlock/explore"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
 	"hammerlock/results"
@@ -71,6 +74,26 @@ func headline(r *results.Run) string {
 		parts = append(parts, "response p50 "+human.Duration(time.Duration(*p.P50)))
 	}
 	return strings.Join(append(parts, fmt.Sprintf("Jain %.2f", r.Fairness.Jain)), "  ")
+}
+
+// exploring shows how far the exploration of a lock has come: on a terminal in one line, which over takes away, and else
+// in a line after some seconds, after twice as many, and so on.
+func (e Env) exploring(o *options, lock string) (tell func(explore.Progress), over func()) {
+	at := e.terminals[1]
+	if o.quiet {
+		return nil, func() {}
+	}
+	if at != nil && term.IsTerminal(int(at.Fd())) && e.Getenv("TERM") != "dumb" {
+		return func(p explore.Progress) { _, _ = fmt.Fprintf(at, "\r\x1b[K%s: %v", lock, p) },
+			func() { _, _ = fmt.Fprint(at, "\r\x1b[K") }
+	}
+	begun, next := time.Now(), 2*progressEvery
+	return func(p explore.Progress) {
+		if at := time.Since(begun); at >= next {
+			next = 2 * at
+			e.say(o, "%s: %v", lock, p)
+		}
+	}, func() {}
 }
 
 func (p *progress) line(format string, args ...any) { _, _ = fmt.Fprintf(p.w, format+"\n", args...) }

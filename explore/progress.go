@@ -1,0 +1,87 @@
+package explore
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"hammerlock/internal/human"
+)
+
+// Progress is how far an exploration has come.
+type Progress struct {
+	Deviations int           `json:"deviations"`        // of the schedules that are run now; at most, if they are random
+	Run        int           `json:"run"`               // of these schedules
+	Of         int           `json:"of,omitempty"`      // how many there are; 0 = as many as there is time for
+	Further    int           `json:"further,omitempty"` // about how many follow with more deviations
+	Random     bool          `json:"random,omitempty"`
+	Speed      float64       `json:"speed"`             // schedules a second
+	Left       time.Duration `json:"left_ns,omitempty"` // until the budget ends; 0 = there is none
+}
+
+// tellEvery is how often an exploration says how far it has come.
+const tellEvery = 200 * time.Millisecond
+
+// tell says how far a search has come, unless it has just done so.
+func (s *search) tell(p Progress) {
+	if s.o.tell == nil || time.Since(s.told) < tellEvery {
+		return
+	}
+	s.told = time.Now()
+	for k, more := p.Deviations+1, float64(p.Of); !p.Random && k <= s.o.Deviations; k++ {
+		more *= float64(s.single) / float64(k) // deviations that follow one another, in one order of k
+		p.Further += int(more)
+	}
+	p.Speed = float64(s.report.Schedules()+s.report.Beyond.schedules()) / time.Since(s.begun).Seconds()
+	if s.o.Budget > 0 {
+		p.Left = max(s.o.Budget-time.Since(s.begun), time.Millisecond)
+	}
+	s.o.tell(p)
+}
+
+// String says it in a line.
+func (p Progress) String() string {
+	var text string
+	switch {
+	case p.Random && p.Of == 0:
+		text = fmt.Sprintf("%s random schedules with up to %s", human.Count(int64(p.Run)), counted(p.Deviations, "deviation"))
+	case p.Random:
+		text = fmt.Sprintf("%s of %s random schedules", human.Count(int64(p.Run)), human.Count(int64(p.Of)))
+	default:
+		text = fmt.Sprintf("with %s %s of %s schedules", counted(p.Deviations, "deviation"), human.Count(int64(p.Run)), human.Count(int64(p.Of)))
+	}
+	if p.Further > 0 {
+		text += fmt.Sprintf(", then about %s with more", human.Count(int64(p.Further)))
+	}
+	text += fmt.Sprintf(", %.0f a second", p.Speed)
+	if p.Of > 0 && p.Speed > 0 {
+		text += fmt.Sprintf(", about %v to go", seconds(float64(p.Of-p.Run+p.Further)/p.Speed))
+	}
+	if p.Left > 0 {
+		text += fmt.Sprintf(", %v of the budget left", seconds(p.Left.Seconds()))
+	}
+	return text
+}
+
+// seconds is a time that people wait for.
+func seconds(s float64) time.Duration { return time.Duration(math.Ceil(s)) * time.Second }
+
+// Power says in words with which probability random schedules would have found something. Of a violation that needs certain
+// deviations it is a lower bound: so many are drawn once in mostBeyond, at these decisions among all, with these options.
+// The bound of PCT has the same form (Burckhardt et al. 2010); it counts orders of threads, this one what fails and when.
+func (b *Beyond) Power() string {
+	if b.schedules() == 0 || b.Options < 2 {
+		return ""
+	}
+	d := b.Fewest
+	once := 1 / float64(b.Deviations-b.Fewest+1)
+	for k := range d {
+		once *= float64(k+1) / max(float64(b.Decisions-k), 1) / float64(b.Options-1)
+	}
+	found := func(once float64) string {
+		return fmt.Sprintf("%.2g", -math.Expm1(float64(b.Schedules)*math.Log1p(-min(once, 1))))
+	}
+	return fmt.Sprintf("random schedules: a violation that one in 1000 of them shows would have been found with probability %s, one that needs\n"+
+		"%s, each one of %d options at one of %d decisions, with probability at least %s", found(1e-3),
+		counted(d, "certain deviation"), b.Options-1, b.Decisions, found(once))
+}
