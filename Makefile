@@ -120,10 +120,11 @@ lint:
 perf:
 	@sh .ci/setup redis
 	@mkdir -p bin
-	@$(GO) test -run '^$$' ./history ./internal/measure ./results/report ./topologies ./internal/harness >/dev/null
+	@$(GO) test -run '^$$' ./history ./internal/measure ./results/report ./explore ./topologies ./internal/harness >/dev/null
 	@short=-short times=1x turns=16x; [ $(PERF) != full ] || { short= times=3x turns=40x; }; \
 	 { $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./internal/measure && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Report' -benchtime 1x ./results/report && \
+	   $(GO) test -p 1 -run '^$$' -bench 'Explore' -benchtime 1x ./explore && \
 	   $(GO) run ./tools/waiting $$short && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime $$times ./topologies && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Overhead' -benchtime $$turns -timeout 20m ./internal/harness && \

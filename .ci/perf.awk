@@ -9,6 +9,7 @@
 /^BenchmarkOverhead/ { crowds[++crowd] = part }
 /^BenchmarkWaiting\// { crowded[++wait] = part }
 /^BenchmarkVerify/ { kepts[++kept] = part }
+/^BenchmarkExplore/ { explored[++explore] = part }
 /^BenchmarkRecord/ { records[++record] = part }
 
 END {
@@ -43,9 +44,15 @@ END {
 		row("with the dashboard on, " d " loop: p99", sprintf("%.1f %%", value["BenchmarkDashboard", d, "%-p99"]),
 			sprintf("of that without it, in turns; two without it differ up to %.1f %%", value["BenchmarkDashboard", d, "%-noise-p99"] - 100))
 	}
+	for (i = 1; i <= explore; i++) {
+		e = explored[i]
+		sub(/:cores=/, ", cores: ", e)
+		row("explore with two deviations: " e, sprintf("%.0f", value["BenchmarkExplore", explored[i], "schedules/s"]),
+			"schedules/s" (e ~ /^lease.* 2$/ ? " (wanted: 2500 or more)" : ""))
+	}
 	if (wait) printf "\n%-54s %9s %7s %14s %6s %9s %9s  %s\n", "waiting for one page", "visits/s", "apart", "random waiter", "Jain", "starving", "commands", "woken by"
 	for (i = 1; i <= wait; i++) waiting(crowded[i])
-	if (failed || !record || !up || !crowd || !kept || !watch || !wait) { print "\nperf: a benchmark failed"; exit 1 }
+	if (failed || !record || !up || !crowd || !kept || !watch || !explore || !wait) { print "\nperf: a benchmark failed"; exit 1 }
 }
 
 function row(what, number, note) { printf "%-44s %8s  %s\n", what, number, note }

@@ -24,13 +24,13 @@ import (
 // What a violation, a crash, a lost reply or a cut schedule leaves behind would be seen here.
 func TestMain(m *testing.M) {
 	if os.Args[len(os.Args)-1] == Command {
-		Child(os.Stdin, os.Stdout, fragileLocks())
+		Child(os.Stdin, os.Stdout, append(fragileLocks(), known.Locks...))
 	}
 	runtime.GOMAXPROCS(1) // one goroutine of an exploration runs at a time
 	goleak.VerifyTestMain(m)
 }
 
-func find(t *testing.T, name string) locks.Spec {
+func find(t testing.TB, name string) locks.Spec {
 	t.Helper()
 	spec, ok := known.Find(name)
 	if !ok {
