@@ -82,8 +82,9 @@ func (s *search) random(more int) (err error) {
 		case d.run.wrong != nil:
 			b.Wrong++
 		case s.judged(d.run, d.v):
+			d.n = s.report.Schedules() + b.Schedules
 			if err = s.shrink(&d); err == nil {
-				err = s.found(d.run, d.v)
+				err = s.found(&d)
 			}
 			if errors.Is(err, errDiverged) {
 				b.Wrong++

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"hammerlock/checker"
+	"hammerlock/history"
 	"hammerlock/locks"
 )
 
@@ -24,6 +26,7 @@ type search struct {
 	widest int // how many options a decision has at most
 	single int // how many schedules there are with one deviation
 	told   time.Time
+	first  *done // a counterexample that does not show its cause, while one that does is looked for
 	states states
 
 	key    func(*schedule) uint64                 // names a state; nil = nothing is left out
@@ -144,7 +147,25 @@ type done struct {
 	again bool // it took more than one try
 	v     *checker.Verdict
 	err   error
+	n     int // its number, counted from 1
 }
+
+// length is about that of the trace, in which refused tries take no room.
+func (d *done) length() (n int) {
+	for i := range d.run.history.Ops {
+		if d.run.history.Ops[i].Reason != history.Busy {
+			n++
+		}
+	}
+	return n
+}
+
+// unexplained is the cause of two grants at once that nothing in the history explains, plainer how many schedules are run
+// on to find, with as many deviations, a violation that is explained in a trace that is no longer.
+const (
+	unexplained = "double-grant"
+	plainer     = 100
+)
 
 // level runs the schedules of a level and returns those of the next one.
 func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
@@ -182,6 +203,10 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 		}
 		return true
 	})
+	if err == nil && s.first != nil && s.report.Found == nil {
+		s.show(l, s.first, &err)
+	}
+	s.first = nil
 	l.Left = len(nodes) - l.Schedules
 	l.Complete = l.Left == 0 && l.Diverged == 0 && l.Cut == 0
 	return next, err
@@ -197,12 +222,28 @@ func (s *search) count(l *Level, d *done, err *error) bool {
 	case d.run.merged:
 		l.Merged++
 	case s.judged(d.run, d.v):
-		if *err = s.found(d.run, d.v); !errors.Is(*err, errDiverged) {
-			return false
+		d.n = s.report.Schedules()
+		explained := d.v.Cause != unexplained
+		if explained && (s.first == nil || d.length() <= s.first.length()) {
+			return s.show(l, d, err)
 		}
-		*err = nil
-		l.Diverged++ // it depends on chance, as on the order of random tokens
+		s.first = cmp.Or(s.first, d)
 	}
+	if s.first == nil || s.report.Schedules() < s.first.n+plainer {
+		return true
+	}
+	d, s.first = s.first, nil
+	return s.show(l, d, err)
+}
+
+// show puts a counterexample into the report. It reports whether the search goes on, because the counterexample was not there
+// again: it depends on chance, as on the order of random tokens.
+func (s *search) show(l *Level, d *done, err *error) bool {
+	if *err = s.found(d); !errors.Is(*err, errDiverged) {
+		return false
+	}
+	*err = nil
+	l.Diverged++
 	return true
 }
 
@@ -318,20 +359,20 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 }
 
 // found runs a counterexample again, with its trace.
-func (s *search) found(run *schedule, v *checker.Verdict) error {
+func (s *search) found(d *done) error {
 	after := time.Since(s.begun)
 	var f *Found
 	_, err := untilSame(func() (err error) {
-		f, err = replay(s.t, s.spec, &s.o, newKit(), run.taken)
+		f, err = replay(s.t, s.spec, &s.o, newKit(), d.run.taken)
 		if err == nil && f == nil {
-			err = fmt.Errorf("%w: a violation was not there again: %s", errDiverged, v.Summary)
+			err = fmt.Errorf("%w: a violation was not there again: %s", errDiverged, d.v.Summary)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	f.Number, f.After = s.report.Schedules()+s.report.Beyond.schedules(), after
+	f.Number, f.After = d.n, after
 	s.report.Found, s.report.Status = f, checker.Fail
 	return nil
 }
