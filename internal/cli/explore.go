@@ -43,10 +43,10 @@ func (e Env) exploreCommand() *cobra.Command {
 			"has at most so many deviations from the plain one. A deviation is: another client comes first; a client is paused\n" +
 			"for longer than its lease; messages wait until a key expires; a message is lost; a connection breaks; a client\n" +
 			"crashes; a call is called off; a server refuses a command, hangs, forgets its keys, has its clock jump or, one of\n" +
-			"several, never answers again. Fewer deviations come first, so the first counterexample is a smallest one; random schedules with\n" +
-			"more deviations follow until the budget ends. The checkers of verify judge, and hold nothing against a lock that it\n" +
-			"relies on. A violation is printed step by step (* marks a deviation) and saved; --replay shows it again, and --real\n" +
-			"repeats it on a real server. Exploring needs no Redis, and proves something about the client's algorithm only.",
+			"several, never answers again. Fewer deviations come first, so the first counterexample is a smallest one; random\n" +
+			"schedules with more deviations follow until the budget ends. Schedules run on all cores, and what is found is the\n" +
+			"same on one. The checkers of verify judge, and hold nothing against a lock that it relies on. A violation\n" +
+			"is printed step by step (* marks a deviation) and saved; --replay shows it again, and --real repeats it on a real server. Exploring needs no Redis, and proves something about the client's algorithm only.",
 		Example: "  verify explore --lock plain-del\n  verify explore --lock lease --deviations 1\n  verify explore --lock plain-del,get-del,lease --sweep pause=0..2ttl\n  verify explore --replay results/runs/latest/explore.json --real",
 	}
 	x := &exploreOptions{options: newOptions(c, e.benchPlan()), locks: []locks.Spec{known.Locks[0]}, o: explore.Defaults}
