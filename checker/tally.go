@@ -16,6 +16,7 @@ type Tally struct {
 	// many page views that can have cost at most.
 	Doubt   string
 	Excused int64
+	Unread  bool // the counter could not be read at the end, for the doubt's reason
 }
 
 // Lost is how many acknowledged page views are certainly missing.
@@ -27,6 +28,8 @@ func (t Tally) Lost() int64 { return max(t.Acknowledged-t.Final, 0) }
 func (t Tally) Verdict() Verdict {
 	v := Verdict{Checker: "lost-updates", Exposed: t.Acknowledged, Violations: t.Lost()}
 	switch {
+	case t.Unread:
+		v.Violations, v.Summary = 0, t.Doubt+"; the counter cannot be read"
 	case t.Lost() > t.Excused:
 		v.Status, v.Cause = Fail, "lost-update"
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted",

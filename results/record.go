@@ -22,10 +22,13 @@ type Run struct {
 	Aborted     string `json:"aborted,omitempty"` // the gate that ended the run early; empty if none did
 	// Before says why each attempt at this run before it was inconclusive: something that nobody had planned had hit it.
 	Before    []string `json:"attempts_before,omitempty"`
-	Stretched int      `json:"stretched,omitempty"` // so many times longer than planned are all its times: the machine was slow before
-	Took      int64    `json:"took_ns,omitempty"`   // all of it: servers that start, load and judgement
-	Label     string   `json:"label,omitempty"`     // what to keep in mind about every number in it
-	Command   string   `json:"command"`             // repeats the run
+	Earlier   []string `json:"attempts_saved,omitempty"` // the names of these runs, in whose place this one stands
+	Stretched int      `json:"stretched,omitempty"`      // so many times longer than planned are all its times: the machine was slow before
+	Took      int64    `json:"took_ns,omitempty"`        // all of it: servers that start, load and judgement
+	Recorded  bool     `json:"recorded,omitempty"`       // every operation is kept, in HistoryFile
+	Explored  bool     `json:"explored,omitempty"`       // of many schedules in virtual time, not one run
+	Label     string   `json:"label,omitempty"`          // what to keep in mind about every number in it
+	Command   string   `json:"command"`                  // repeats the run
 
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
@@ -105,6 +108,10 @@ type Views struct {
 	Final        int64 `json:"final"`
 	Lost         int64 `json:"lost"`
 	Fenced       int64 `json:"fenced"` // stale stores that a fenced counter refused, and loads before them
+	// Doubt is what may have changed the sums and no lock answers for, Excused how many views that can have cost at most.
+	Doubt   string `json:"doubt,omitempty"`
+	Excused int64  `json:"excused,omitempty"`
+	Unread  bool   `json:"unread,omitempty"` // nobody could read the counter at the end
 }
 
 // Latencies are the distributions of a run.

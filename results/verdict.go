@@ -36,6 +36,7 @@ type Judgement struct {
 	Saved       string            `json:"saved,omitempty"`           // where the history is
 	Verdicts    []checker.Verdict `json:"verdicts"`
 
+	earlier []string      // see Run
 	Started time.Time     `json:"-"` // of the run, if that is known
 	Took    time.Duration `json:"-"`
 }
@@ -44,7 +45,7 @@ type Judgement struct {
 func (r *Run) Judgement() Judgement {
 	j := Judgement{
 		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Class: r.Class, Stretched: r.Stretched, Faults: r.Faults, Load: r.Workload(), Command: r.Command,
-		Partial: r.Partial, Interactive: r.Interactive, Before: r.Before, Started: r.Started, Took: time.Duration(r.Took), Verdicts: r.Verdicts,
+		Partial: r.Partial, Interactive: r.Interactive, Before: r.Before, earlier: r.Earlier, Started: r.Started, Took: time.Duration(r.Took), Verdicts: r.Verdicts,
 	}
 	if r.Fleet != nil {
 		j.Agents = r.Fleet.Text()

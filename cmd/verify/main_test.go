@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"hammerlock/internal/cli"
 	"hammerlock/internal/scripts"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
@@ -20,6 +21,9 @@ func TestMain(m *testing.M) {
 		lease("fragile", func(l locks.Lock) locks.Lock { return fragile{l} }))
 	testscript.Main(m, map[string]func(){
 		"verify": main,
+		"bench": func() {
+			os.Exit(cli.Bench(context.Background(), cli.Env{Args: os.Args[1:], Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr}))
+		},
 		"driver": func() { os.Exit(scripts.EvilDriver(os.Args[1], os.Stdin, os.Stdout)) },
 	})
 }

@@ -198,6 +198,7 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 	if r, err = explore.InProcess(stop, o); err != nil || r.Found == nil {
 		return r, "", errors.Join(err, folder.Discard())
 	}
+	checker.Advise(r.Found.Verdicts)
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err == nil {
 		err = os.WriteFile(folder.Path(exploreFile), append(text, '\n'), 0o644)
@@ -206,7 +207,7 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 		return r, "", errors.Join(err, folder.Leave())
 	}
 	dir, err = folder.Commit(&results.Run{
-		Name: name, Started: started, Command: o.Command, Topology: fmt.Sprintf("%d in memory", o.Options.Sites), Lock: o.Lock,
+		Name: name, Started: started, Command: o.Command, Explored: true, Topology: fmt.Sprintf("%d in memory", o.Options.Sites), Lock: o.Lock,
 		Label: "explored: one schedule in virtual time; its times say nothing about Redis", Verdicts: r.Found.Verdicts,
 		Config: results.Config{Workers: o.Options.Clients, Processes: o.Options.Clients, Keys: 1, TTL: int64(o.Options.TTL), Hold: int64(o.Options.Hold)},
 	})

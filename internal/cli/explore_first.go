@@ -85,7 +85,6 @@ func explored(r explore.Report, saved, command string) results.Judgement {
 	j.Verdicts = slices.Clone(r.Found.Verdicts)
 	at := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == r.Found.Checker })
 	j.Verdicts[at].Story = r.Found.Trace
-	checker.Advise(j.Verdicts)
 	j.Faults = nil
 	for _, c := range r.Found.Schedule {
 		j.Faults = append(j.Faults, strings.ReplaceAll(c.What, ":", ""))

@@ -26,7 +26,7 @@ func (x *exploreOptions) saveSweep(all []explore.Report, started time.Time) (str
 	}
 	o := all[0].Options
 	run := results.Run{
-		Started: started, Topology: "in memory", Command: "verify explore --sweep " + quote(x.sweep),
+		Started: started, Explored: true, Topology: "in memory", Command: "verify explore --sweep " + quote(x.sweep),
 		Label:  "explored: one deviation while a number of it grows, in virtual time; nothing was measured",
 		Config: results.Config{Workers: o.Clients, Processes: o.Clients, Keys: 1, TTL: int64(o.TTL), Hold: int64(o.Hold)},
 	}

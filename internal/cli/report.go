@@ -88,27 +88,23 @@ type toReport struct {
 // reported reads what the arguments name. What is there and no run is passed over, if there is something else.
 func (e Env) reported(o *options, args []string, page bool) (r toReport, err error) {
 	var strange []string
-	seen := map[string]bool{}
-	for _, arg := range args {
-		dirs, err := runDirs(arg, o.plan.Out)
-		if err != nil {
+	dirs, err := runDirs(args, o.plan.Out)
+	if err != nil {
+		o.mistake("%v", err)
+	}
+	for _, dir := range dirs {
+		run, err := results.ReadRun(dir)
+		switch {
+		case err == nil:
+			r.dirs, r.runs = append(r.dirs, dir), append(r.runs, *run)
+		case !isRun(dir):
+			strange = append(strange, dir)
+		case page:
 			o.mistake("%v", err)
-		}
-		for _, dir := range dirs {
-			run, err := results.ReadRun(dir)
-			switch {
-			case err == nil && seen[run.Name]: // "latest" is another one's name
-			case err == nil:
-				seen[run.Name] = true
-				r.dirs, r.runs = append(r.dirs, dir), append(r.runs, *run)
-			case !isRun(dir):
-				strange = append(strange, dir)
-			case page:
-				o.mistake("%v", err)
-			default:
-				if failed := r.judge(dir); failed != nil {
-					o.mistake("%v; %v", err, failed)
-				}
+		default:
+			j, failed := judged(dir)
+			if r.dead = append(r.dead, j); failed != nil {
+				o.mistake("%v; %v", err, failed)
 			}
 		}
 	}
@@ -121,21 +117,6 @@ func (e Env) reported(o *options, args []string, page bool) (r toReport, err err
 		}
 	}
 	return r, o.invalid()
-}
-
-// judge judges what a run had recorded whose writer was killed.
-func (r *toReport) judge(dir string) error {
-	h, file, err := openHistory(dir)
-	if err != nil {
-		return err
-	}
-	j, err := judgement(h)
-	if err != nil {
-		return err
-	}
-	j.Saved = file
-	r.dead = append(r.dead, j)
-	return nil
 }
 
 func (e Env) printRuns(r toReport) error {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,11 +64,21 @@ func locateOne(arg, out string) (string, error) {
 	return all[0], nil
 }
 
-// runDirs finds the directories of all runs that an argument names, also in directories of runs.
-func runDirs(arg, out string) (dirs []string, err error) {
-	found, err := locate(arg, out)
-	for _, path := range found {
-		dirs = append(dirs, runsIn(path)...)
+// runDirs finds the directories of all runs that arguments name, also in directories of runs, each once: "latest" is another one's name.
+func runDirs(args []string, out string) (dirs []string, err error) {
+	seen := map[string]bool{}
+	for _, arg := range args {
+		found, wrong := locate(arg, out)
+		err = errors.Join(err, wrong)
+		for _, path := range found {
+			for _, dir := range runsIn(path) {
+				real, wrong := filepath.EvalSymlinks(dir)
+				if real = cmp.Or(real, dir); wrong != nil || !seen[real] {
+					dirs = append(dirs, dir)
+				}
+				seen[real] = true
+			}
+		}
 	}
 	return dirs, err
 }
@@ -81,27 +93,21 @@ func runsIn(dir string) (dirs []string) {
 	return inside
 }
 
-// savedRuns reads the runs that a list of names with commas in between is about, each once: "latest" is another one's name.
+// savedRuns reads the runs that a list of names with commas in between is about.
 func savedRuns(list, out string) (runs []results.Run, err error) {
-	seen := map[string]bool{}
-	for arg := range strings.SplitSeq(list, ",") {
-		dirs, err := runDirs(arg, out)
+	dirs, err := runDirs(strings.Split(list, ","), out)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		r, err := results.ReadRun(dir)
+		if err != nil && !isRun(dir) {
+			err = noRun(dir, out)
+		}
 		if err != nil {
 			return nil, err
 		}
-		for _, dir := range dirs {
-			r, err := results.ReadRun(dir)
-			if err != nil && !isRun(dir) {
-				err = noRun(dir, out)
-			}
-			if err != nil {
-				return nil, err
-			}
-			if !seen[r.Name] {
-				runs = append(runs, *r)
-			}
-			seen[r.Name] = true
-		}
+		runs = append(runs, *r)
 	}
 	return runs, nil
 }

@@ -129,39 +129,43 @@ func openHistory(path string) (*history.History, string, error) {
 
 func judgeFiles(o *options, args []string) (all []results.Judgement, err error) {
 	errs := []error{o.invalid()}
-	for _, arg := range args {
-		paths, err := runDirs(arg, o.plan.Out)
-		if err != nil {
-			errs = append(errs, usage("%v", err))
-		}
-		for _, path := range paths {
-			h, file, err := openHistory(path)
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			j, err := judgement(h)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", file, err))
-			}
-			j.Saved = file
+	paths, err := runDirs(args, o.plan.Out)
+	if err != nil {
+		errs = append(errs, usage("%v", err))
+	}
+	for _, path := range paths {
+		j, err := judged(path)
+		errs = append(errs, err)
+		if j.Saved != "" {
 			all = append(all, j)
 		}
 	}
-	return all, errors.Join(errs...)
+	return results.Standing(all), errors.Join(errs...)
 }
 
-func judgement(h *history.History) (results.Judgement, error) {
-	j := results.Judgement{
-		Topology: h.Topology, Lock: h.Lock, Command: h.Command, Partial: h.Partial, Faults: []string{},
+// judged judges again what was saved: a run, what is left of one whose writer was killed, or a history in a file. It has a Saved unless
+// nothing could be read.
+func judged(path string) (j results.Judgement, err error) {
+	if r, err := results.ReadRun(path); err == nil {
+		verdicts, err := r.Judge(path)
+		j = r.Judgement()
+		j.Verdicts, j.Saved = verdicts, path
+		return j, err
 	}
+	h, file, err := openHistory(path)
+	if err != nil {
+		return j, err
+	}
+	j = results.Judgement{Topology: h.Topology, Lock: h.Lock, Command: h.Command, Partial: h.Partial, Faults: []string{}, Saved: file}
 	for _, f := range h.Faults {
 		j.Faults = append(j.Faults, f.Name+f.At)
 	}
 	c, err := checker.Prepare(h)
-	if err != nil {
-		return j, err
+	if err == nil {
+		j.Verdicts, err = checker.Judge(c)
 	}
-	j.Verdicts, err = checker.Judge(c)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
 	return j, err
 }

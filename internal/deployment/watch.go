@@ -33,6 +33,12 @@ type Watch struct {
 	programs func() []string
 	mu       sync.Mutex
 	texts    []string
+	Silent   time.Duration // the longest time for which a server did not answer and then did; to be read after Close
+}
+
+// Patience is how long a server may go without an answer: a lease that is much longer is not hurt by it.
+func Patience(lease time.Duration) time.Duration {
+	return min(max(lease/4, 250*time.Millisecond), time.Second)
 }
 
 // watched is a server under watch. One goroutine uses it.
@@ -66,7 +72,7 @@ func (d *Deployment) Watch(o WatchOptions) *Watch {
 	w := &Watch{note: o.Note, programs: d.ended}
 	for i, n := range d.servers() {
 		w.nodes = append(w.nodes, &watched{watch: w, d: d, node: n, number: i, lane: o.Lane(), heart: o.Heart,
-			patience: min(max(o.TTL/4, 250*time.Millisecond), time.Second)})
+			patience: Patience(o.TTL)})
 	}
 	return w
 }
@@ -104,16 +110,16 @@ func (w *Watch) Close() []string {
 			op := n.lane.Call(history.Incident, -1)
 			op.Call, op.Value = n.well, int64(n.number) // it never returns
 			w.note(op.ID, n.says())
-			w.tell(fmt.Sprintf("%s at %.3f s", n.says(), n.well.Seconds()))
+			w.tell(0, "%s at %.3f s", n.says(), n.well.Seconds())
 		}
 	}
 	return append(w.texts, w.programs()...)
 }
 
-func (w *Watch) tell(text string) {
+func (w *Watch) tell(lasted time.Duration, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.texts = append(w.texts, text)
+	w.texts, w.Silent = append(w.texts, fmt.Sprintf(format, args...)), max(w.Silent, lasted)
 }
 
 func (n *watched) run(ctx context.Context, done <-chan struct{}) {
@@ -189,7 +195,11 @@ func (n *watched) recover(at time.Duration) {
 	if n.trouble != "" {
 		n.watch.note(n.lane.Next(), n.says())
 		to := n.lane.Mark(&history.Op{Kind: history.Incident, Key: -1, Worker: -1, Call: n.well, Value: int64(n.number), Outcome: history.OK})
-		n.watch.tell(fmt.Sprintf("%s from %.3f s to %.3f s", n.says(), n.well.Seconds(), to.Seconds()))
+		lasted := to - n.well
+		if n.trouble != silent {
+			lasted = 0
+		}
+		n.watch.tell(lasted, "%s from %.3f s to %.3f s", n.says(), n.well.Seconds(), to.Seconds())
 		n.trouble = ""
 	}
 	n.before, n.well, n.asked = n.well, at, 0

@@ -71,7 +71,7 @@ func (p *Prepared) describe(started time.Time) *results.Run {
 	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, lock, strings.ToLower(rand.Text()[:6])}
 	r := &results.Run{
 		Name: strings.Join(name, "-"), Started: started.UTC(), Command: p.job.Command(*c),
-		Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Class: c.Scenario.Class, Strains: c.Scenario.Doc, Counter: plan.Counter.Name, Faults: []string{},
+		Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Class: c.Scenario.Class, Strains: c.Scenario.Doc, Recorded: plan.Verify, Counter: plan.Counter.Name, Faults: []string{},
 		Config: results.Config{
 			Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Popularity: string(w.Popularity), Rate: w.Rate,
 			Spread: string(w.Arrivals), Seed: w.Seed, TTL: int64(w.TTL), Hold: int64(w.Hold), Think: int64(w.Think),
@@ -137,7 +137,8 @@ func (x *execution) fill(r *crew.Report, c costs) {
 		finished := math.Round(p.Throughput * time.Duration(p.Measured).Seconds())
 		p.Cost = share(c.phases[i], int64(finished), 0, locks.OneSite)
 	}
-	x.run.Interactive, x.run.Before, x.run.Stretched = x.breaker.Interactive(), x.combo.Before, x.combo.Stretched
+	x.run.Interactive, x.run.Stretched = x.breaker.Interactive(), x.combo.Stretched
+	x.run.Before, x.run.Earlier = x.combo.Before, x.combo.Earlier
 	if x.run.Service != "" {
 		x.run.Label = strings.Join(x.incidents, "; ")
 	}

@@ -155,6 +155,7 @@ func (j *Job) again(ctx, stop context.Context, b *budget, runs []results.Run) er
 				continue
 			}
 			_, why := runs[q.run].Safety()
+			c.Earlier = append(c.Earlier, runs[q.run].Name)
 			c.again(by, q.longer > 1, why)
 			run, longer, err := j.named(ctx, stop, q.number)
 			if run != nil {

@@ -101,6 +101,7 @@ type Combination struct {
 	Plan     Plan               // that of this run
 	Steps    []faults.Step      // what is broken
 	Before   []string           // why each attempt before was inconclusive
+	Earlier  []string           // and the names of their runs
 	// Stretched is how many times longer than planned all times are; 0 = they are as planned.
 	Stretched int
 }

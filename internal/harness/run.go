@@ -87,7 +87,7 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 }
 
 // howMuchLonger is how many times longer the run has to be if it is made again: 0 if it need not be. That is how much slower the machine,
-// or the program that has the lock, was than a lease bears; 1 if neither was. A run that is no scenario's is made again only if something that
+// a server or the program that has the lock, was than a lease bears; 1 if none was. A run that is no scenario's is made again only if something that
 // nobody had planned hit it. A service that ends by itself is no such thing: it is what is tested.
 func (x *execution) howMuchLonger() int {
 	c, lease := &x.combo, x.combo.Plan.Workload.TTL
@@ -100,7 +100,7 @@ func (x *execution) howMuchLonger() int {
 	if c.Scenario.Name == "" || lease == 0 {
 		return 1
 	}
-	by := float64(stood) / float64(checker.Margin(lease))
+	by := max(float64(stood)/float64(checker.Margin(lease)), float64(x.watch.Silent)/float64(deployment.Patience(lease)))
 	if d := x.run.Driver; d != nil {
 		by = max(by, float64(d.P50)/float64(checker.Prompt(lease)))
 	}
@@ -187,22 +187,19 @@ func (x *execution) giveUp() error {
 
 // judge judges the run: by its history if it was kept, by its sums otherwise.
 func (x *execution) judge(ctx context.Context) error {
-	tally, read, err := x.tally(ctx)
+	tally, err := x.tally(ctx)
 	if err != nil {
 		return err
 	}
-	x.run.Views = results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Fenced: x.meter.Stores.Fenced}
-	verdict := checker.Verdict{Checker: "lost-updates", Exposed: tally.Acknowledged, Summary: tally.Doubt + "; the counter cannot be read"}
-	if read {
+	x.run.Views = results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Fenced: x.meter.Stores.Fenced,
+		Doubt: tally.Doubt, Excused: tally.Excused, Unread: tally.Unread}
+	if !tally.Unread {
 		x.run.Views.Final, x.run.Views.Lost = tally.Final, tally.Lost()
-		verdict = tally.Verdict()
 	}
-	if p := &x.combo.Plan; !p.Verify {
-		x.run.Verdicts = checker.WithMeasured([]checker.Verdict{verdict}, x.measured(), &history.Header{}, p.Workload.TTL)
-		return nil
+	if x.combo.Plan.Verify {
+		x.tell(Event{Stage: Judging})
 	}
-	x.tell(Event{Stage: Judging})
-	x.run.Verdicts, err = checker.JudgeFile(x.folder.Path(results.HistoryFile)) // the verdict is on what the file says
+	x.run.Verdicts, err = x.run.Judge(x.folder.Path("")) // the verdict is on what the files say
 	return err
 }
 
@@ -219,17 +216,17 @@ func (c *Combination) bears() time.Duration {
 // tally reads the counter when all workers have gone. What servers did by themselves leaves the sums in doubt, and so
 // does, if views are missing, that holders may have paused for too long: but for no more views than that can have cost.
 // A counter that cannot be read is an error, unless a server failed by itself.
-func (x *execution) tally(ctx context.Context) (_ checker.Tally, read bool, err error) {
+func (x *execution) tally(ctx context.Context) (t checker.Tally, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
-	t := checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown, Doubt: strings.Join(x.incidents, "; ")}
+	t = checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown, Doubt: strings.Join(x.incidents, "; ")}
 	for _, page := range x.deployment.Pages {
 		c, err := x.deployment.Views(ctx, page.Views)
-		if err != nil && t.Doubt != "" {
-			return t, false, nil
+		if t.Unread = err != nil; t.Unread && t.Doubt != "" {
+			return t, nil
 		}
 		if err != nil {
-			return t, false, fmt.Errorf("read the counter at the end: %w", err)
+			return t, fmt.Errorf("read the counter at the end: %w", err)
 		}
 		t.Final += c.Views
 	}
@@ -237,7 +234,7 @@ func (x *execution) tally(ctx context.Context) (_ checker.Tally, read bool, err 
 	if at, stood := x.meter.Stood(); t.Doubt == "" && t.Excused > 0 && t.Lost() > 0 {
 		t.Doubt = fmt.Sprintf("the machine stood still for %s at %s", human.Duration(stood), human.Duration(at))
 	}
-	return t, true, nil
+	return t, nil
 }
 
 // excused is how many of the acknowledged page views may be missing under a right lock: what late holders overwrote;

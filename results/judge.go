@@ -1,0 +1,54 @@
+package results
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+)
+
+// Judge judges what is kept of the run in a directory: its history or, if it has none, its sums. Of an exploration, which keeps one of
+// many schedules, what no history shows stays as it was found.
+func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
+	file := filepath.Join(dir, HistoryFile)
+	switch _, missing := os.Stat(file); {
+	case r.Recorded || missing == nil:
+	case r.Explored:
+		return r.Verdicts, nil
+	default:
+		v := &r.Views
+		sums := checker.Tally{Acknowledged: v.Acknowledged, Unknown: v.Unknown, Final: v.Final, Unread: v.Unread, Doubt: v.Doubt, Excused: v.Excused}
+		return checker.WithMeasured([]checker.Verdict{sums.Verdict()}, &history.Measured{Driver: r.Driver.Measured()}, &history.Header{}, time.Duration(r.TTL)), nil
+	}
+	if all, err = checker.JudgeFile(file); !r.Explored {
+		return all, err
+	}
+	for i := range r.Verdicts {
+		at := slices.IndexFunc(all, func(v checker.Verdict) bool { return v.Checker == r.Verdicts[i].Checker })
+		switch {
+		case at < 0:
+			all = append(all, r.Verdicts[i])
+		case all[at].Status != r.Verdicts[i].Status:
+			all[at] = r.Verdicts[i]
+		}
+	}
+	return all, err
+}
+
+// Standing are the judgements without those of runs in whose place another of them stands: attempts before it, which were undecided.
+func Standing(all []Judgement) []Judgement {
+	return slices.DeleteFunc(slices.Clone(all), func(j Judgement) bool {
+		return slices.ContainsFunc(all, func(o Judgement) bool { return slices.Contains(o.earlier, filepath.Base(j.Saved)) })
+	})
+}
+
+// Measured is what a judge must know of the program; nil if there is none.
+func (d *Driver) Measured() *history.Driver {
+	if d == nil {
+		return nil
+	}
+	return &history.Driver{Pings: d.Pings, Median: time.Duration(d.P50), Silent: d.Silent, Text: d.Text()}
+}
