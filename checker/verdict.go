@@ -62,8 +62,7 @@ type Verdict struct {
 // Advise writes the remedies of the causes that verdicts failed with.
 func Advise(all []Verdict) {
 	for i := range all {
-		c := glossary.FindCause(all[i].Cause)
-		all[i].Remedy = c.ToDo()
+		all[i].Remedy = glossary.FindCause(all[i].Cause).Remedy
 	}
 }
 

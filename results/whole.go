@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -107,15 +108,11 @@ func (j *Judgement) proof() string {
 
 // broke is what broke, and how often each.
 func (j *Judgement) broke() (all []string) {
-	times := map[string]int64{}
-	var names []string
+	times := map[string]int{}
 	for _, f := range j.Faults {
-		name := f[:len(f)-len(strings.TrimLeft(f, "abcdefghijklmnopqrstuvwxyz-"))]
-		if times[name]++; times[name] == 1 {
-			names = append(names, name)
-		}
+		times[f[:len(f)-len(strings.TrimLeft(f, "abcdefghijklmnopqrstuvwxyz-"))]]++
 	}
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(times)) {
 		all = append(all, fmt.Sprintf("%d %s", times[name], name))
 	}
 	return all
@@ -214,18 +211,15 @@ func (f *Findings) rows(p *human.Printer) {
 
 // oneLock says which lock was judged where, if it is one and its scenarios are enough to tell the rows apart; empty if not.
 func (f *Findings) oneLock() string {
-	var scenarios, topologies []string
+	scenarios, topologies := map[string]bool{"": true}, map[string]bool{}
 	for i := range f.Judged {
 		j := &f.Judged[i]
-		if j.Scenario == "" || j.Lock != f.Judged[0].Lock || slices.Contains(scenarios, j.Scenario) {
+		if j.Lock != f.Judged[0].Lock || scenarios[j.Scenario] {
 			return ""
 		}
-		scenarios = append(scenarios, j.Scenario)
-		if !slices.Contains(topologies, j.Topology) {
-			topologies = append(topologies, j.Topology)
-		}
+		scenarios[j.Scenario], topologies[j.Topology] = true, true
 	}
-	return f.Judged[0].Lock + " on " + strings.Join(topologies, ", ")
+	return f.Judged[0].Lock + " on " + strings.Join(slices.Sorted(maps.Keys(topologies)), ", ")
 }
 
 // title is the name of a row.

@@ -152,15 +152,16 @@ func TestEveryCauseHasARemedy(t *testing.T) {
 		claims = append(claims, c.Claim)
 	}
 	for _, c := range glossary.AllCauses {
-		if !strings.HasSuffix(c.Remedy, ".") || len(c.Remedy) < 20 {
-			t.Errorf("%s: %q is no sentence", c.Name, c.Remedy)
+		remedy, see, ok := strings.Cut(strings.TrimSuffix(c.Remedy, "."), ". See ")
+		if !ok || len(remedy) < 20 || !strings.HasSuffix(c.Remedy, ".") {
+			t.Errorf("%s: %q is no sentence with a pointer", c.Name, c.Remedy)
 		}
 		for claim := range strings.SplitSeq(c.Breaks, ", ") {
 			if c.Breaks != "" && !slices.Contains(claims, claim) {
 				t.Errorf("%s breaks %q, which no lock can claim", c.Name, claim)
 			}
 		}
-		for file := range strings.SplitSeq(c.See, ", ") {
+		for file := range strings.SplitSeq(see, ", ") {
 			if _, err := os.Stat(filepath.Join("../..", file)); err != nil || strings.Contains(file, "broken") {
 				t.Errorf("%s points to %s: %v", c.Name, file, err)
 			}
