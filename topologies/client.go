@@ -102,12 +102,13 @@ const (
 	controlDialTimeout = 5 * time.Second
 )
 
-// dialTimeout bounds how long a connection to the site may take, with all that belongs to it.
-func (s *Site) dialTimeout() time.Duration {
+// dialTimeout bounds how long a connection to the site may take, with all that belongs to it. A client that waits longer
+// for replies waits as long.
+func (s *Site) dialTimeout(o ClientOptions) time.Duration {
 	if s.access.Foreign {
-		return foreignDialTimeout
+		return max(foreignDialTimeout, o.ReadTimeout)
 	}
-	return clientDialTimeout
+	return max(clientDialTimeout, o.ReadTimeout)
 }
 
 // ClientSettings names the settings of all clients, for the run record.
@@ -119,7 +120,7 @@ func (t *Topology) ClientSettings() map[string]string {
 		"library":                       "go-redis " + redis.Version(),
 		"MaxRetries":                    "-1",
 		"ContextTimeoutEnabled":         "true",
-		"DialTimeout":                   t.Sites[0].dialTimeout().String(),
+		"DialTimeout":                   t.Sites[0].dialTimeout(ClientOptions{}).String(),
 		"DialerRetries":                 "1",
 		"ReadTimeout":                   clientReadTimeout.String(),
 		"PoolSize":                      strconv.Itoa(clientPoolSize),
@@ -161,7 +162,7 @@ func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 		SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
 		ClientName: o.Name, Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
-		DialTimeout: max(s.dialTimeout(), o.ReadTimeout), DialerRetries: 1, ReadTimeout: cmp.Or(o.ReadTimeout, clientReadTimeout),
+		DialTimeout: s.dialTimeout(o), DialerRetries: 1, ReadTimeout: cmp.Or(o.ReadTimeout, clientReadTimeout),
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if o.LibraryRetries {
