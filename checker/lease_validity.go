@@ -232,10 +232,12 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 }
 
 // repeated tells whether a release may have been sent twice: the first answer was lost, and the second is that nothing
-// was left to release.
+// was left to release. Where messages are only late, its sender has to have given up to wait for the first.
 func (l *leases) repeated(told int32) bool {
 	op := &l.c.Ops[told]
-	links := func(e *history.Effect) bool { return e.Hit(history.Links) }
+	links := func(e *history.Effect) bool {
+		return e.Hit(history.Links) && (e.Blocks || !e.Known() || op.Latency() >= patientCall)
+	}
 	return op.Kind == history.Release && l.c.atWork(op.Call, op.Return, links) != nil
 }
 

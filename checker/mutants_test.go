@@ -34,7 +34,7 @@ var mutants = map[string]mutant{
 	"exclusion: a dead worker goes on believing": {"interval.go", "TestSweepsAgainstOracle",
 		[]string{"return min(h.Until, h.Lost, h.Crashed)", "return min(h.Until, h.Lost)"}},
 	"exclusion: a lease is counted from the answer": {"interval.go", "TestSweepsAgainstOracle",
-		[]string{"plus(op.Call, r.least(op.TTL))", "plus(op.Return, r.least(op.TTL))"}},
+		[]string{"plus(call, r.least(op.TTL))", "plus(op.Return, r.least(op.TTL))"}},
 	"exclusion: a release without an answer is none": {"follow.go", "TestSweepsAgainstOracle",
 		[]string{"	if h.Release >= 0 {\n", "	if h.Release >= 0 && c.Ops[h.Release].Outcome != history.Unknown {\n"}},
 	"exclusion: beliefs that touch overlap": {"sweep.go", "TestSweepsAgainstOracle",

@@ -120,6 +120,10 @@ func (c *Case) late(process int16, since, deadline, at, least time.Duration) *wi
 // renewed: a watchdog has to leave itself a third of it.
 func Margin(ttl time.Duration) time.Duration { return ttl / 3 }
 
+// Spare is how long a holder may pause without being late, where only sums are kept of its visit: half of what that
+// leaves of its lease, for on a busy machine it is late before and after, too.
+func Spare(ttl, hold time.Duration) time.Duration { return max(ttl-hold, 2) / 2 }
+
 // enough is how much of the time between the answer to the last renewal and the end of a lease excuses that it was not
 // renewed: a third of the lease, or less where less than a third would have been left.
 func enough(h *hold, since, over time.Duration) time.Duration {

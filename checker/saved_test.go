@@ -572,7 +572,7 @@ var saved = map[string]struct {
 	}, Fail, "premature-loss"},
 	"lease-validity: a release that was sent twice": {leaseValidity, func(s *script) {
 		s.fault(messagesLate, 50, 110)
-		s.denied(s.acquire(1, 0, 1, 300), 100, 105)
+		s.denied(s.acquire(1, 0, 1, 300), 100, 125)
 	}, Pass, ""},
 	"lease-validity: ran out on the way of its release": {leaseValidity, func(s *script) {
 		s.Claims.Renews = true

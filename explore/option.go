@@ -168,7 +168,7 @@ func (s *schedule) take(o option) {
 		s.current = e.client
 		s.w.settle(e, lost)
 	case breaks:
-		s.fault("broken-connection", 0, history.Effect{Hits: []history.Party{history.Links}}, o)
+		s.fault("broken-connection", 0, history.Effect{Hits: []history.Party{history.Links}, Blocks: true}, o)
 		s.current = e.client
 		s.w.settle(e, broken)
 	case crashes:

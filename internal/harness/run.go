@@ -203,14 +203,14 @@ func (x *execution) judge(ctx context.Context) error {
 	return err
 }
 
-// bears is how long a holder may pause without being late: what is left of its lease, and half of that on a busy
-// machine. It is 0 for a lock without leases, and for a service: no pause explains what they lose.
+// bears is how long a holder may pause without being late. It is 0 for a lock without leases, and for a service: no
+// pause explains what they lose.
 func (c *Combination) bears() time.Duration {
 	w := &c.Plan.Workload
 	if !c.Lock.Claims.Expires || w.TTL == 0 {
 		return 0
 	}
-	return max(w.TTL-w.Hold, 2) / 2
+	return checker.Spare(w.TTL, w.Hold)
 }
 
 // tally reads the counter when all workers have gone. What servers did by themselves leaves the sums in doubt, and so
