@@ -109,6 +109,15 @@ var onceAccused = map[string]func(s *script){
 		s.fault(messagesLate, 10, 11)
 		asleep(s)
 	},
+	"a grant after a server had failed, whose process has a clock that is behind": func(s *script) {
+		s.Processes, s.Bounds.Slack = 2, ms
+		s.op(history.Incident, -1, 50, 51)
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 48, 49, 300)
+		s.last().Process = 1
+		s.release(b, 60, 61).Process = 1
+		s.denied(a, 70, 71)
+	},
 	"a late try that lands when its worker has been granted the lock twice": func(s *script) {
 		s.Claims.Ordered = true
 		x := s.busy(2, 0, 5)
@@ -156,6 +165,15 @@ var stillFailing = map[string]struct {
 		s.release(b, 160, 161)
 		s.acquire(1, 200, 201, 100)
 		s.last().Seen = a
+	}},
+	"a grant before a server failed, further than clocks differ": {"double-grant", func(s *script) {
+		s.Processes, s.Bounds.Slack = 2, ms
+		s.op(history.Incident, -1, 51, 52)
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 48, 49, 300)
+		s.last().Process = 1
+		s.release(b, 60, 61).Process = 1
+		s.denied(a, 70, 71)
 	}},
 	"a worker that comes last and is granted the lock first": {"order", func(s *script) {
 		s.Claims.Ordered = true

@@ -27,10 +27,19 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 // forgotten finds what may have made the servers forget, by a moment, what they did for a key since another. What was
 // planned comes first.
 func (c *Case) forgotten(key int32, since, by time.Duration) *window {
-	if w := c.planned.find(since, by); w != nil {
-		return w
+	return c.first(since, by, &c.planned, c.losses(key))
+}
+
+// first finds a window that was at work between two moments. The suite's clock wrote it down, and the moments are a
+// worker's: they may be as far from it as clocks differ.
+func (c *Case) first(since, by time.Duration, lists ...*reaching) *window {
+	slack := c.anySlack()
+	for _, list := range lists {
+		if w := list.find(minus(since, slack), plus(by, slack)); w != nil {
+			return w
+		}
 	}
-	return c.losses(key).find(since, by)
+	return nil
 }
 
 // unfenced finds why a fence need not have kept the holder of an earlier grant out while a later one used the page: the
@@ -42,10 +51,7 @@ func (c *Case) unfenced(earlier, later *hold) *window {
 	if !c.Fenced || later.Fence > earlier.Fence {
 		return nil
 	}
-	if w := c.emptied.find(earlier.Call, later.Return); w != nil {
-		return w
-	}
-	return c.losses(later.Key).find(earlier.Call, later.Return)
+	return c.first(earlier.Call, later.Return, &c.emptied, c.losses(later.Key))
 }
 
 // accident is what nobody had planned and that may have made the servers forget, between two moments, what they did for
@@ -68,7 +74,7 @@ func (c *Case) miscounted(key int32, since, by time.Duration) *window {
 	if c.Counter == history.CounterOnTopology {
 		return c.accident(key, since, by)
 	}
-	return c.counter.find(since, by)
+	return c.first(since, by, &c.counter)
 }
 
 // stretched finds what may have made a lease longer: a clock of a server that ran behind, or was set.

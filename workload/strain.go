@@ -46,3 +46,13 @@ func (w *worker) late(g *grant) bool {
 	}
 	return !g.lease.Until.IsZero() && w.clock.Now() > w.until(&g.lease)-w.ttl()/10
 }
+
+// lost tells whether the lock has told that a hold is lost.
+func (w *worker) lost(g *grant) bool {
+	select {
+	case <-g.lease.Lost:
+		return !w.still(g, false)
+	default:
+		return false
+	}
+}

@@ -334,16 +334,6 @@ func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	return history.None
 }
 
-// lost tells whether the lock has told that a hold is lost.
-func (w *worker) lost(g *grant) bool {
-	select {
-	case <-g.lease.Lost:
-		return !w.still(g, false)
-	default:
-		return false
-	}
-}
-
 // release gives a hold back; left is how many the owner of a reentrant lock has then.
 func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left int64) {
 	op := w.call(history.Release, key)
