@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"hammerlock/internal/human"
 )
 
 // Progress is how far an exploration has come.
@@ -44,14 +42,14 @@ func (p Progress) String() string {
 	var text string
 	switch {
 	case p.Random && p.Of == 0:
-		text = fmt.Sprintf("%s random schedules with up to %s", human.Count(int64(p.Run)), counted(p.Deviations, "deviation"))
+		text = fmt.Sprintf("%d random schedules with up to %s", p.Run, counted(p.Deviations, "deviation"))
 	case p.Random:
-		text = fmt.Sprintf("%s of %s random schedules", human.Count(int64(p.Run)), human.Count(int64(p.Of)))
+		text = fmt.Sprintf("%d of %d random schedules", p.Run, p.Of)
 	default:
-		text = fmt.Sprintf("with %s %s of %s schedules", counted(p.Deviations, "deviation"), human.Count(int64(p.Run)), human.Count(int64(p.Of)))
+		text = fmt.Sprintf("with %s %d of %d schedules", counted(p.Deviations, "deviation"), p.Run, p.Of)
 	}
 	if p.Further > 0 {
-		text += fmt.Sprintf(", then about %s with more", human.Count(int64(p.Further)))
+		text += fmt.Sprintf(", then about %d with more", p.Further)
 	}
 	text += fmt.Sprintf(", %.0f a second", p.Speed)
 	if p.Of > 0 && p.Speed > 0 {

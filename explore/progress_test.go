@@ -35,10 +35,10 @@ func TestProgressIsTold(t *testing.T) {
 
 func TestProgressInWords(t *testing.T) {
 	for want, p := range map[string]Progress{
-		"with 1 deviation 40 of 240 schedules, then about 28 000 with more, 1000 a second, about 29s to go":  {Deviations: 1, Run: 40, Of: 240, Further: 28000, Speed: 1000},
-		"with 2 deviations 12 000 of 27 000 schedules, 2000 a second, about 8s to go, 5s of the budget left": {Deviations: 2, Run: 12000, Of: 27000, Speed: 2000, Left: 5 * time.Second},
-		"1 500 random schedules with up to 6 deviations, 500 a second, 1s of the budget left":                {Deviations: 6, Run: 1500, Speed: 500, Left: time.Millisecond, Random: true},
-		"1 500 of 2 000 random schedules, 500 a second, about 1s to go":                                      {Deviations: 6, Run: 1500, Of: 2000, Speed: 500, Random: true},
+		"with 1 deviation 40 of 240 schedules, then about 28000 with more, 1000 a second, about 29s to go": {Deviations: 1, Run: 40, Of: 240, Further: 28000, Speed: 1000},
+		"with 2 deviations 12000 of 27000 schedules, 2000 a second, about 8s to go, 5s of the budget left": {Deviations: 2, Run: 12000, Of: 27000, Speed: 2000, Left: 5 * time.Second},
+		"1500 random schedules with up to 6 deviations, 500 a second, 1s of the budget left":               {Deviations: 6, Run: 1500, Speed: 500, Left: time.Millisecond, Random: true},
+		"1500 of 2000 random schedules, 500 a second, about 1s to go":                                      {Deviations: 6, Run: 1500, Of: 2000, Speed: 500, Random: true},
 	} {
 		if got := p.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -85,37 +84,6 @@ func newSearch(t *testing.T, spec locks.Spec, o Options) *search {
 		s.key = (*schedule).key
 	}
 	return s
-}
-
-// states are those that schedules were in, up to the last one that was taken into the report.
-type states struct {
-	mu    sync.RWMutex
-	known map[uint64]bool
-}
-
-// has tells whether a state is known.
-func (s *states) has(state uint64) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.known[state]
-}
-
-// join adds the states of a schedule up to the first one that is known, and leaves out of the schedule all from there
-// on. A worker may have run further: it knew only of those schedules that were in the report by then.
-func (s *states) join(run *schedule) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first := len(run.options) - len(run.states)
-	if run.merged {
-		first++ // the last state has no options
-	}
-	for i, state := range run.states {
-		if s.known[state] {
-			run.merged, run.wrong, run.options = true, nil, run.options[:first+i]
-			return
-		}
-		s.known[state] = true
-	}
 }
 
 // errElsewhere says that the lock does not use the servers that it was given.
@@ -207,8 +175,10 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 		s.show(l, s.first, &err)
 	}
 	s.first = nil
-	l.Left = len(nodes) - l.Schedules
-	l.Complete = l.Left == 0 && l.Diverged == 0 && l.Cut == 0
+	if err == nil && s.report.Found == nil {
+		l.Left = len(nodes) - l.Schedules
+		l.Complete = l.Left == 0 && l.Diverged == 0 && l.Cut == 0
+	}
 	return next, err
 }
 
@@ -245,43 +215,6 @@ func (s *search) show(l *Level, d *done, err *error) bool {
 	*err = nil
 	l.Diverged++
 	return true
-}
-
-// inOrder runs schedules number 0, 1, ... on all workers side by side, until they are over, and hands them on one by one,
-// in the order of their numbers, until take says no. So it makes no difference how many workers there are.
-func (s *search) inOrder(over func(i int) bool, run func(worker *kit, i int) done, take func(i int, d done) bool) {
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	begun, taken, ended, waiting, left := 0, 0, false, map[int]done{}, 0
-	work := func(worker *kit) {
-		mu.Lock()
-		defer mu.Unlock()
-		for !ended && !over(begun) {
-			i := begun
-			begun++
-			mu.Unlock()
-			d := run(worker, i)
-			mu.Lock()
-			waiting[i] = d
-			for {
-				d, is := waiting[taken]
-				if !is || ended {
-					break
-				}
-				delete(waiting, taken)
-				taken++
-				ended = !take(taken-1, d)
-			}
-		}
-		left++
-	}
-	for _, k := range s.kits {
-		all.Go(func() { work(k) })
-	}
-	all.Wait()
-	if left < len(s.kits) {
-		s.t.FailNow() // a worker has
-	}
 }
 
 // mostTries is how often a schedule is run that is not the one that was meant. A lock can choose at random, as select does if two things

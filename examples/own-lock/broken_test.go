@@ -25,7 +25,7 @@ var wrong = map[string]struct {
 	"TTL in a second step": {func(e locks.Env) (locks.Lock, error) { return &secondStep{newWorker(e)}, nil }, "leak"},
 	"DEL without a look":   {func(e locks.Env) (locks.Lock, error) { return &plainDel{newWorker(e)}, nil }, "foreign-release"},
 	"GET, then DEL":        {func(e locks.Env) (locks.Lock, error) { return &getDel{newWorker(e)}, nil }, "foreign-release"},
-	"lease from the reply": {func(e locks.Env) (locks.Lock, error) { return &fromReply{newWorker(e)}, nil }, "double-grant"},
+	"lease from the reply": {func(e locks.Env) (locks.Lock, error) { return &fromReply{newWorker(e)}, nil }, "over-claim"},
 }
 
 // played is the variable that names what a process is started for.
