@@ -82,25 +82,31 @@ func (j *Judgement) safe() bool {
 
 // proof is what a judgement rests on: what failed, how much was tried, what broke, and how long it took.
 func (j *Judgement) proof() string {
-	var parts []string
-	for i := range j.Verdicts {
-		switch v := &j.Verdicts[i]; {
-		case v.Checker == enough && v.Exposed > 0:
-			parts = append(parts, human.Quantity(v.Exposed, "hold"), human.Quantity(v.HandOffs, "hand-off"))
-			if j.failure() == nil {
-				parts = append(parts, j.broke()...)
-			}
-		case v.Checker == exclusive[0] && v.Status == checker.Pass:
-			parts = append(parts, "0 overlaps")
+	at := func(name string) *checker.Verdict {
+		i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == name })
+		if i < 0 {
+			return &checker.Verdict{}
 		}
+		return &j.Verdicts[i]
 	}
-	if v := j.failure(); v != nil {
-		parts = append([]string{Title(v)}, parts...)
-	} else if len(parts) == 0 {
+	var parts []string
+	tried, overlaps, views, failure := at(enough), at(exclusive[0]), at(exclusive[1]), j.failure()
+	if failure != nil {
+		parts = append(parts, Title(failure))
+	}
+	if overlaps.Checker != "" && tried.Exposed > 0 {
+		parts = append(parts, human.Quantity(tried.Exposed, "hold"), human.Quantity(tried.HandOffs, "hand-off"))
+	} else if failure == nil {
 		_, text := j.Status()
-		parts = append(parts, text)
+		parts = append(parts, cmp.Or(views.Summary, text))
 	}
-	if j.Took > 0 && len(parts) > 1 {
+	if failure == nil {
+		parts = append(parts, j.broke()...)
+	}
+	if overlaps.Status == checker.Pass {
+		parts = append(parts, "0 overlaps")
+	}
+	if j.Took > 0 && tried.Exposed > 0 {
 		parts = append(parts, fmt.Sprintf("%.1f s", j.Took.Seconds()))
 	}
 	return strings.Join(parts, ", ")
