@@ -125,6 +125,9 @@ func grantsBoth(t *testing.T, home *stage, s Spec, key string, ttl time.Duration
 			return
 		}
 		tried = true
+		for now := time.Now().UnixMicro(); time.Now().UnixMicro() == now; {
+			continue // who sorts by the time sees two of them
+		}
 		_, second = b.Acquire(t.Context(), key, ttl)
 	}
 	meanwhile(&e, try)
