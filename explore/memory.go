@@ -84,6 +84,8 @@ func (c *inMemory) send(name string, f *frame, queued bool) error {
 	}
 	if blocking[name] || name == "eval" || name == "script" {
 		c.to.spent.Store(true)
+	}
+	if name == "eval" && !queued {
 		c.to.kit.lua.effects++ // nobody looks
 	}
 	if blocking[name] {

@@ -184,12 +184,14 @@ func (l *link) send(x *exchange, name string, f *frame, queued bool) {
 		l.expected = append(l.expected, x)
 	}
 	l.mu.Unlock()
-	scripts := &l.w.kit.lua.effects
-	*scripts = 0
+	script := name == "eval" && !queued // the scheduler sends it; a ping may come from any goroutine
+	if script {
+		l.w.kit.lua.effects = 0
+	}
 	if l.far.send(name, f, queued) != nil {
 		l.close()
 	}
-	x.idle = name == "eval" && *scripts == 0
+	x.idle = script && l.w.kit.lua.effects == 0
 }
 
 // replies takes on what the server says, until something waits for the scheduler.
