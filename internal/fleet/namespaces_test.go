@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -78,13 +79,15 @@ func (x *threeMachines) play(b *bench, addr, number string, out time.Duration) (
 		Lock: lock, Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
 		Judged: true, To: 30 * time.Second, Prefix: fmt.Sprint(x.lock, x.lost, number, ":"),
 	}
+	var cut, whole time.Duration
 	h, report := b.play(func(p *playing) {
 		if x.cut {
+			cut = p.Clock.Now()
 			cable(t, "m2", "down")
-			cut := p.Clock.Now()
 			p.sends(2, cut+out)
 			cable(t, "m2", "up")
-			p.by(1, p.Clock.Now())
+			whole = p.Clock.Now()
+			p.by(1, whole)
 		}
 		if x.lost {
 			forget(t, p, addr)
@@ -96,10 +99,23 @@ func (x *threeMachines) play(b *bench, addr, number string, out time.Duration) (
 		t.Errorf("%+v, lost: %q", report.Fleet, report.Lost)
 	}
 	h.Claims = lock.Claims
+	if x.cut {
+		injected(h, cut, whole)
+	}
 	if n := visits(h); n != report.Begun || n == 0 {
 		t.Errorf("%d visits ended, %d have begun", n, report.Begun)
 	}
 	return judged(t, h, "exclusion", x.want)
+}
+
+// injected writes the cut of a link into a history, as the suite does with its own faults: a command that was on its way may
+// arrive when the link is whole again.
+func injected(h *history.History, from, to time.Duration) {
+	const lane = 1 << 10 // no other has it
+	h.Faults = append(h.Faults, history.Injection{Name: "cable", From: from, To: to, Effect: history.Effect{Hits: []history.Party{history.Links}, Blocks: true}})
+	h.Ops = append(h.Ops, history.Op{ID: lane<<40 | 1, Worker: -1, Kind: history.Fault, Call: from, Return: from, Outcome: history.OK},
+		history.Op{ID: lane<<40 | 2, Worker: -1, Kind: history.Heal, Call: to, Return: to, Outcome: history.OK})
+	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 }
 
 // forget lets a server forget what it has granted, and its holder go on when somebody else has been granted the same.
