@@ -80,8 +80,8 @@ func (j *Judgement) safe() bool {
 	return true
 }
 
-// proof is what a judgement rests on: what failed, how much was tried, what broke, and how long it took.
-func (j *Judgement) proof() string {
+// Proof is what a judgement rests on: what failed, how much was tried, what broke, and how long it took.
+func (j *Judgement) Proof() string {
 	at := func(name string) *checker.Verdict {
 		i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == name })
 		if i < 0 {
@@ -185,7 +185,7 @@ func (f *Findings) rows(p *human.Printer) {
 		j := &f.Judged[i]
 		status, text := j.Status()
 		if status != checker.Inconclusive {
-			text = j.proof()
+			text = j.Proof()
 		}
 		row(title(j), strings.ToUpper(status.String()), text)
 	}

@@ -11,6 +11,7 @@ var cost = Scenario{
 	Doc:       "some wait, in two processes, while another one holds the lock: they must not storm the servers",
 	For:       own,
 	Frugal:    true,
+	Alone:     true,
 	Processes: 2,
 	Duration:  1800 * time.Millisecond,
 	Shape: func(w *workload.Shape) {

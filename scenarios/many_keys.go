@@ -9,6 +9,7 @@ import (
 var manyKeys = Scenario{
 	Name:     "many-keys",
 	Class:    Contention,
+	Alone:    true,
 	Doc:      "2000 locks, few of them popular, most taken now and then, with names of which some begin with others: what is left behind adds up",
 	Duration: 1500 * time.Millisecond,
 	Shape: func(w *workload.Shape) {

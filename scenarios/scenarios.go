@@ -46,6 +46,7 @@ type Scenario struct {
 	For       func(faults.Scene) string
 	Insists   bool                 // no lock may rely on that this does not happen
 	Frugal    bool                 // what the load makes the servers do is judged
+	Alone     bool                 // it needs the machine for itself: nothing runs beside it
 	Sites     int                  // that a lock lives on which lives on several; 0 = as many as the topology has
 	Processes int                  // that the workers live in; 0 = in the suite itself
 	Faults    []string             // as faults.Parse reads them; nil = none

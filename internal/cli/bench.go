@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 )
@@ -120,6 +121,9 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		if o.count > 1 {
 			e.say(o, "round %d of %d", i+1, o.count)
 		}
+		if n := len(job.Combinations); i == 0 && n > 1 {
+			e.say(o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)), (job.Expected() * time.Duration(o.count)).Round(time.Second))
+		}
 		if i == 0 && o.explores {
 			further := false
 			if not, further, err = e.exploreFirst(s.stop, o, job); err != nil || !further {
@@ -151,4 +155,14 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		o.plan.Workload.Seed++
 	}
 	return runs, not, nil
+}
+
+// on names the topologies of a job.
+func on(job *harness.Job) (names []string) {
+	for i := range job.Combinations {
+		if name := job.Combinations[i].Topology.Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

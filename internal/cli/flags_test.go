@@ -118,7 +118,7 @@ func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 					_ = o.flags.Set(flag, rapid.SampledFrom(good).Draw(t, flag))
 				}
 			}
-			o.plan.Verify, o.plan.Attempts = command.plan.Verify, command.plan.Attempts
+			o.plan.Verify, o.plan.Attempts, o.plan.Jobs = command.plan.Verify, command.plan.Attempts, command.plan.Jobs
 			args := arguments(command.root, o.plan)
 			again := planned(command.plan)
 			if err := again.flags.Parse(args); err != nil || len(o.mistakes)+len(again.mistakes)+again.flags.NArg() > 0 {

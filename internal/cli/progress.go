@@ -21,16 +21,24 @@ const (
 	firstProgress = 500 * time.Millisecond
 )
 
+// progress writes in lines what a job does. Of runs that go on side by side each has one line, when it is over.
 type progress struct {
-	w    io.Writer
-	last time.Duration
-	done int64
+	w      io.Writer
+	beside bool
+	last   time.Duration
+	done   int64
 }
 
 func (p *progress) tell(e harness.Event) {
 	head := fmt.Sprintf("[%d/%d] %s:", e.Number, e.Of, e.Combination.Name())
 	if phase := e.Combination.PhaseAt(e.Live.At); phase != "" && e.Live.At > 0 {
 		head += " " + phase
+	}
+	if p.beside {
+		if e.Stage == harness.Saved && e.Run != nil {
+			p.line("[%d/%d] %s: %s%s", e.Ended, e.Of, e.Combination.Name(), found(e.Run), left(e))
+		}
+		return
 	}
 	switch {
 	case len(e.Steps) > 0, e.Controls != nil: // a dashboard or a page shows them
@@ -42,7 +50,7 @@ func (p *progress) tell(e harness.Event) {
 		p.line("%s starting", head)
 	case e.Stage == harness.Saved:
 		if e.Run != nil {
-			p.line("%s %s", head, headline(e.Run))
+			p.line("%s %s%s", head, headline(e.Run), left(e))
 		}
 		p.line("%s saved %s", head, e.Folder)
 	case e.Stage == harness.Judging:
@@ -60,6 +68,21 @@ func (p *progress) tell(e harness.Event) {
 			l.Acquire.Text(true), l.Waiting, l.Errors)
 		p.last, p.done = l.At, l.Done
 	}
+}
+
+// found is the verdict on a run and what it rests on.
+func found(r *results.Run) string {
+	j := r.Judgement()
+	status, _ := j.Status()
+	return strings.ToUpper(status.String()) + "  " + j.Proof()
+}
+
+// left says how long the rest of a job takes, in whole seconds.
+func left(e harness.Event) string {
+	if e.Left < time.Second {
+		return ""
+	}
+	return fmt.Sprintf("  about %v left", e.Left.Round(time.Second))
 }
 
 // headline is the result of one run, before the table of all runs is complete.

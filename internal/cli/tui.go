@@ -99,7 +99,7 @@ func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, 
 			}
 		}()
 	case !o.quiet:
-		tell = (&progress{w: e.Stderr}).tell
+		tell = (&progress{w: e.Stderr, beside: job.Beside()}).tell
 	}
 	job.Watched = job.Watched || page != nil || metrics != nil
 	job.Progress = func(event harness.Event) {

@@ -4,15 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"hammerlock/topologies"
 )
 
 // Warm keeps topologies up between runs, so that runs that are compared have the same servers under them and none
-// waits for a start. The zero value is ready, and a nil one keeps nothing; it is used by one goroutine.
+// waits for a start. The zero value is ready, a nil one keeps nothing, and any goroutine may use it.
 type Warm struct {
-	up map[string]*topologies.Topology
+	one sync.Mutex
+	up  map[string][]*topologies.Topology
+}
+
+// take returns servers that are up as a deployment asks for, and keeps them no longer; nil if there are none.
+func (w *Warm) take(key string) *topologies.Topology {
+	w.one.Lock()
+	defer w.one.Unlock()
+	n := len(w.up[key])
+	if n == 0 {
+		return nil
+	}
+	t := w.up[key][n-1]
+	w.up[key] = w.up[key][:n-1]
+	return t
 }
 
 // Up brings a deployment up, on servers that are up already if there are some as it asks for.
@@ -20,11 +35,10 @@ func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
 	if w == nil {
 		return s.Up(ctx)
 	}
-	t, ok := w.up[s.key()]
-	if !ok {
+	t := w.take(s.key())
+	if t == nil {
 		return s.Up(ctx)
 	}
-	delete(w.up, s.key())
 	// Between two runs nobody watches: on a busy machine servers may just be promoting another one.
 	within, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
@@ -57,18 +71,27 @@ func (w *Warm) Keep(ctx context.Context, d *Deployment) error {
 	if d.Topology.Empty(ctx) != nil {
 		return d.Topology.Close()
 	}
+	w.one.Lock()
+	defer w.one.Unlock()
 	if w.up == nil {
-		w.up = map[string]*topologies.Topology{}
+		w.up = map[string][]*topologies.Topology{}
 	}
-	w.up[d.spec.key()] = d.Topology
+	w.up[d.spec.key()] = append(w.up[d.spec.key()], d.Topology)
 	return nil
 }
 
 // Close takes down what is still up.
 func (w *Warm) Close() error {
+	if w == nil {
+		return nil
+	}
+	w.one.Lock()
+	defer w.one.Unlock()
 	var errs []error
-	for _, t := range w.up {
-		errs = append(errs, t.Close())
+	for _, kept := range w.up {
+		for _, t := range kept {
+			errs = append(errs, t.Close())
+		}
 	}
 	w.up = nil
 	return errors.Join(errs...)

@@ -11,31 +11,21 @@ import (
 
 // TestTheBudget is for all scenarios of a lock on a topology: none but the first begins that would end later.
 func TestTheBudget(t *testing.T) {
-	var c Combination
-	b := budget{whole: time.Minute}
-	b.begin(&c, 50*time.Second)
-	if !b.spent(11*time.Second) || b.spent(9*time.Second) {
-		t.Error("what was done before does not count")
-	}
 	for i, tt := range []struct {
-		topology       string
+		number         int
 		duration, gone time.Duration
-		skipped        bool
+		begins         bool
 	}{
-		{"single", time.Hour, 0, false}, // the first one
-		{"single", 10 * time.Second, 45 * time.Second, false},
-		{"single", 10 * time.Second, 55 * time.Second, true},
-		{"single", time.Second, 55 * time.Second, false}, // a shorter one has its place
-		{"redlock", time.Hour, 0, false},
+		{0, time.Hour, 0, true}, // the first one
+		{1, 10 * time.Second, 45 * time.Second, true},
+		{1, 10 * time.Second, 55 * time.Second, false},
+		{1, time.Second, 55 * time.Second, true}, // a shorter one has its place
 	} {
-		c.Topology.Name = tt.topology
-		first := b.begins(&c)
-		if first {
-			b.begin(&c, 0)
-		}
-		b.since = time.Now().Add(-tt.gone)
-		if skipped := !first && b.spent(tt.duration); skipped != tt.skipped {
-			t.Errorf("%d: %v of %v, after %v: %v", i, tt.duration, b.whole, tt.gone, skipped)
+		c := Combination{Scenario: scenarios.Scenario{Name: "some"}, Plan: Plan{Duration: tt.duration}}
+		j := Job{Plan: Plan{Budget: time.Minute}, Combinations: []Combination{c, c}}
+		b := batch{Job: &j, since: time.Now().Add(-tt.gone)}
+		if begins := b.begins(t.Context(), tt.number, 0); begins != tt.begins || len(j.NotRun) == 1 == begins {
+			t.Errorf("%d: %v of %v, after %v: %v, %v", i, tt.duration, j.Plan.Budget, tt.gone, begins, j.NotRun)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -28,11 +29,11 @@ type Job struct {
 	Earlier map[string]time.Duration
 	// Command is the command that repeats one run.
 	Command func(Combination) string
-	// Progress is told what goes on; it may be called from one goroutine at a time and must not block.
+	// Progress is told what goes on, by one goroutine at a time, which it must not block.
 	Progress func(Event)
 	// Watched makes events carry snapshots and controls. It must be set before Run.
 	Watched bool
-	// Kept is told the directory of every run that was saved, before the next one begins; nil = nobody asks.
+	// Kept is told the directory of every run that was saved, by one goroutine at a time; nil = nobody asks.
 	Kept func(dir string)
 	// Hopeless is asked once a second, of what was measured so far, why the run should end now; empty = it goes on. nil = nobody
 	// wants to end one.
@@ -41,6 +42,11 @@ type Job struct {
 	Warm *Warm
 
 	server topologies.Server
+
+	telling sync.Mutex // of Progress and Kept
+	begun   time.Time
+	ended   int
+	counted time.Duration // what those that have ended were expected to take
 }
 
 // Warm keeps servers up between runs.
@@ -50,6 +56,8 @@ type Warm = deployment.Warm
 type Event struct {
 	Combination Combination
 	Number, Of  int
+	Ended       int           // how many combinations have been run
+	Left        time.Duration // about how long the others take
 	Stage       Stage
 	Live        measure.Live // while the workload runs
 	// Of a job that is watched: what was done so far to bring it up, the latest last.
@@ -73,119 +81,64 @@ const (
 	Saved    Stage = "saved"
 )
 
-// Run carries the job out, one combination after the other. When stop is done the run in hand is finished early
-// and saved as partial; when ctx is done it is called off. An error says what could not be carried out; the runs
-// before it are returned all the same.
+// Run carries the job out, a lock on a topology after the other, the scenarios of each side by side if the plan has any. When stop is
+// done the runs in hand are finished early and saved as partial; when ctx is done they are called off. An error says what could not be
+// carried out; the runs before it are returned all the same, in the order of the combinations.
 func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
-	b := budget{whole: j.Plan.Budget}
+	failed := false
+	j.begun, j.ended, j.counted = time.Now(), 0, 0
+	for from, to := 0, 0; from < len(j.Combinations) && stop.Err() == nil && err == nil; from = to {
+		c := &j.Combinations[from]
+		for to = from + 1; to < len(j.Combinations) && j.Combinations[to].of() == c.of(); to++ {
+		}
+		b := batch{Job: j, since: time.Now().Add(-j.Earlier[c.Lock.Name]), room: room{jobs: j.jobs()}, runs: map[int]*results.Run{}, failed: failed}
+		delete(j.Earlier, c.Lock.Name)
+		if from > 0 && j.Combinations[from-1].Topology.Name != c.Topology.Name {
+			b.err = j.Warm.Close() // servers of another topology have nothing more to do
+		}
+		b.first(ctx, stop, from, to)
+		b.again(ctx, stop)
+		for n := from; n < to; n++ {
+			if run := b.runs[n]; run != nil {
+				runs = append(runs, *run)
+			}
+		}
+		failed, err = b.failed, b.err
+	}
+	return runs, err
+}
+
+// starts is about how long it takes until servers and workers are ready.
+const starts = 500 * time.Millisecond
+
+// lasts is about how long a combination takes.
+func (c *Combination) lasts() time.Duration { return c.Plan.Warmup + c.Plan.Duration + starts }
+
+// Expected is about how long the job takes, on a machine that has nothing else to do.
+func (j *Job) Expected() (all time.Duration) {
 	for i := range j.Combinations {
-		c := &j.Combinations[i]
-		switch {
-		case stop.Err() != nil:
-			return runs, nil
-		case b.failed:
-			j.NotRun = append(j.NotRun, c.notRun("--fail-fast: a run before it failed"))
-			continue
-		}
-		if b.begins(c) {
-			if err := j.again(ctx, stop, &b, runs); err != nil {
-				return runs, err
-			}
-			b.begin(c, j.Earlier[c.Lock.Name])
-			delete(j.Earlier, c.Lock.Name)
-		} else if c.Scenario.Name != "" && b.spent(c.Plan.Duration) {
-			n := c.notRun(fmt.Sprintf("the %v of --budget were over", b.whole))
-			n.Unasked = true
-			j.NotRun = append(j.NotRun, n)
-			continue
-		}
-		run, longer, err := j.named(ctx, stop, i)
-		if run != nil {
-			runs = append(runs, *run)
-			b.failed = j.Plan.FailFast && run.Failed()
-			if longer > 0 {
-				b.open = append(b.open, question{i, len(runs) - 1, longer})
-			}
-		}
-		if err != nil {
-			return runs, err
-		}
+		all += j.Combinations[i].lasts()
 	}
-	return runs, j.again(ctx, stop, &b, runs)
-}
-
-// budget is how much time the scenarios of a lock on a topology have left, and which of them have not seen enough.
-type budget struct {
-	whole  time.Duration
-	of     string // topology and lock
-	since  time.Time
-	open   []question
-	failed bool // nothing is to begin any more
-}
-
-// question is a combination without an answer, its run, and how many times longer the next one has to be.
-type question struct{ number, run, longer int }
-
-// begins tells whether a combination is the first of its lock on its topology.
-func (b *budget) begins(c *Combination) bool { return c.Topology.Name+" "+c.Lock.Name != b.of }
-
-func (b *budget) begin(c *Combination, earlier time.Duration) {
-	b.of, b.since, b.open = c.Topology.Name+" "+c.Lock.Name, time.Now().Add(-earlier), nil
-}
-
-// spent tells whether what takes so long can no longer end in time.
-func (b *budget) spent(duration time.Duration) bool { return time.Since(b.since)+duration > b.whole }
-
-// longest is how many times longer than planned all times of a scenario can become.
-const longest = 8
-
-// again asks once more what is undecided, each time with the next seed and longer, as often as the plan allows and, for scenarios, as
-// far as there is time: what they were too short for is no answer. If a scenario was undecided because the machine or a program was
-// slow, all its times grow by as much; otherwise it only goes on for twice as long.
-func (j *Job) again(ctx, stop context.Context, b *budget, runs []results.Run) error {
-	for range j.Plan.Attempts - 1 {
-		var open []question
-		for _, q := range b.open {
-			c := &j.Combinations[q.number]
-			by := max(q.longer, 2)
-			if c.Scenario.Name != "" {
-				by = min(by, int((b.whole-time.Since(b.since))/c.Plan.Duration))
-			}
-			if by < 2 || stop.Err() != nil || b.failed {
-				continue
-			}
-			_, why := runs[q.run].Safety()
-			c.Earlier = append(c.Earlier, runs[q.run].Name)
-			c.again(by, q.longer > 1, why)
-			run, longer, err := j.named(ctx, stop, q.number)
-			if run != nil {
-				runs[q.run] = *run
-				b.failed = j.Plan.FailFast && run.Failed()
-				if longer > 0 {
-					open = append(open, question{q.number, q.run, longer})
-				}
-			}
-			if err != nil {
-				return err
-			}
-		}
-		b.open = open
+	if n := j.jobs(); n > 0 {
+		return all / time.Duration(min(n, len(j.Combinations)))
 	}
-	return nil
+	return all / time.Duration(runtime.GOMAXPROCS(0)+1)
 }
 
-// again makes the plan of another run, so many times longer: all its times, or its duration alone. Why says what was wrong with the one before.
-func (c *Combination) again(by int, all bool, why string) {
-	c.Before = append(c.Before, why)
-	before := max(c.Stretched, 1)
-	if to := min(before*by, longest); all && to > before {
-		by, c.Stretched, c.Steps = to/before, to/before*before, slices.Clone(c.Steps)
-		c.Plan.Workload.Stretch(by)
-		for i := range c.Steps {
-			c.Steps[i] = c.Steps[i].Stretched(by)
-		}
+// count says in an event how far the job has come. What is asked again had been counted.
+func (j *Job) count(e *Event) {
+	if e.Stage == Saved && len(e.Combination.Before) == 0 {
+		j.ended++
+		j.counted += e.Combination.lasts()
 	}
-	c.Plan.Repeat(by)
+	if e.Ended = j.ended; j.ended == 0 {
+		return
+	}
+	rest := -j.counted
+	for i := range j.Combinations {
+		rest += j.Combinations[i].lasts()
+	}
+	e.Left = time.Duration(float64(time.Since(j.begun)) * float64(max(rest, 0)) / float64(j.counted))
 }
 
 // named carries out one combination once; its name is in an error. Longer is how many times longer the run has to be if it is made again:
@@ -237,7 +190,13 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Prepared,
 	p := &Prepared{job: j, combo: j.Combinations[number], since: time.Now()}
 	p.tell = func(e Event) {
 		e.Combination, e.Number, e.Of = p.combo, number+1, len(j.Combinations)
+		j.telling.Lock()
+		defer j.telling.Unlock()
+		j.count(&e)
 		j.Progress(e)
+		if e.Stage == Saved && j.Kept != nil {
+			j.Kept(e.Folder)
+		}
 	}
 	p.tell(Event{Stage: Starting})
 	spec := j.deployment(p.combo)

@@ -34,6 +34,7 @@ type Plan struct {
 	Scenarios   []scenarios.Scenario
 	Budget      time.Duration  // of all scenarios of a lock on a topology: none begins that would end later
 	FailFast    bool           // nothing begins after a run that failed
+	Jobs        int            // how many scenarios run at a time; 0 = as many as the machine bears
 	Attempts    int            // how often a scenario is run, at most, while it is undecided, and another run while what nobody had planned leaves it so
 	Workload    workload.Shape // but for End, which follows from the next two
 	Warmup      time.Duration
@@ -68,7 +69,7 @@ func Default() Plan {
 			Wait: 10 * time.Second, Retry: time.Millisecond, Reenter: 4, Readers: 0.5, Permits: 1, Arrivals: workload.Poisson,
 		},
 		Warmup: 2 * time.Second, Duration: 10 * time.Second,
-		Budget: 3 * time.Minute, Attempts: 3, Profile: topologies.Fast, Out: "results/runs", Processes: 1, Faults: []string{faults.None},
+		Budget: 3 * time.Minute, Attempts: 3, Jobs: 1, Profile: topologies.Fast, Out: "results/runs", Processes: 1, Faults: []string{faults.None},
 	}
 }
 
@@ -91,6 +92,7 @@ const (
 	maxRate      = 1_000_000
 	maxProcesses = 64
 	maxReenter   = 1_000_000
+	maxJobs      = 64
 )
 
 // Combination is one run of a plan.
@@ -175,7 +177,7 @@ func (c *check) numbers() {
 		value     int
 		low, high int
 	}{{"workers", w.Workers, 1, maxWorkers}, {"keys", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter}, {"permits", w.Permits, 1, math.MaxUint16},
-		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}} {
+		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}, {"jobs", p.Jobs, 0, maxJobs}} {
 		if n.value < n.low || n.value > n.high {
 			c.mistake("--%s %d: from %d to %d", n.flag, n.value, n.low, n.high)
 		}

@@ -79,9 +79,6 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	if err != nil {
 		return x.run, err
 	}
-	if p.job.Kept != nil {
-		p.job.Kept(dir)
-	}
 	p.tell(Event{Stage: Saved, Folder: dir, Run: x.run})
 	return x.run, nil
 }
