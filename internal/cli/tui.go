@@ -1,12 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"hammerlock/internal/dashboard"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
 	"hammerlock/results"
 )
@@ -60,25 +66,131 @@ func (f *frames) next(e harness.Event) *measure.Snapshot {
 	return s
 }
 
-// view shows a job in the dashboard.
+// view shows a job in the dashboard: one run of it, and if runs go on side by side a board of all.
 type view struct {
 	*dashboard.Dashboard
+	job *harness.Job
+
+	one    sync.Mutex
+	runs   []shownRun // by number, from 1
+	chosen int        // by key; 0 = the run that goes on and began first
+	ended  int
+	left   time.Duration
+	saved  []string
+}
+
+type shownRun struct {
 	frames
-	saved []string
+	measure.Row
+	controls *measure.Controls // while it can be changed
+}
+
+func newView(d *dashboard.Dashboard, job *harness.Job) *view {
+	v := &view{Dashboard: d, job: job}
+	one := len(on(job)) == 1 && len(job.Plan.Locks) == 1 // then the scenario says which run it is
+	for i := range job.Combinations {
+		c := &job.Combinations[i]
+		name := c.Name()
+		if one && c.Scenario.Name != "" {
+			name = c.Scenario.Name
+		}
+		v.runs = append(v.runs, shownRun{Row: measure.Row{Number: i + 1, Name: name, State: "waiting"}})
+	}
+	return v
 }
 
 func (v *view) tell(e harness.Event) {
-	if e.Controls != nil {
-		v.Control(e.Controls)
-		return
-	}
-	if e.Snapshot == nil && e.Stage != harness.Starting && v.last != nil {
-		v.Control(nil)
-	}
-	if e.Stage == harness.Saved {
+	v.one.Lock()
+	defer v.one.Unlock()
+	r := &v.runs[e.Number-1]
+	switch {
+	case e.Controls != nil:
+		r.controls = e.Controls
+	case e.Stage == harness.Saved:
 		v.saved = append(v.saved, e.Folder)
+		r.State, r.Text, _ = strings.Cut(found(e.Run), "  ")
+		r.Place = e.Ended
+		fallthrough
+	case e.Stage == harness.Judging:
+		r.controls = nil
+	default:
+		r.State, r.Place = "running", 0
+		r.Text = fmt.Sprintf("%.1f of %.1f s, %s", e.Live.At.Seconds(), e.Combination.Plan.Duration.Seconds(), human.Quantity(e.Live.Done, "visit"))
 	}
-	v.Publish(v.next(e))
+	if e.Controls == nil {
+		r.next(e)
+	}
+	v.ended, v.left = e.Ended, e.Left
+	v.draw(e.Number)
+}
+
+// draw shows the chosen run, or the one that goes on and began first; if there is none, the latest.
+func (v *view) draw(latest int) {
+	rows := v.rows()
+	number := v.chosen
+	if i := slices.IndexFunc(rows, func(r measure.Row) bool { return r.State == "running" }); number == 0 && i >= 0 {
+		number = rows[i].Number
+	} else if number == 0 {
+		number = latest
+	}
+	r := &v.runs[number-1]
+	controls := measure.Controls{}
+	if r.controls != nil {
+		controls = *r.controls
+	}
+	s := &measure.Snapshot{Stage: r.State, LongestBy: -1}
+	if r.last != nil {
+		s = r.last
+	}
+	if v.job.Beside() {
+		with := *s
+		with.Board = &measure.Board{Rows: rows, Chosen: number, Ended: v.ended, Left: v.left}
+		s, controls.Choose, controls.Pause = &with, v.choose, v.pause
+	}
+	v.Control(&controls)
+	v.Publish(s)
+}
+
+// rows are those of the board.
+func (v *view) rows() (rows []measure.Row) {
+	for i := range v.runs {
+		rows = append(rows, v.runs[i].Row)
+	}
+	states := []string{"FAIL", "running", "INCONCLUSIVE", "PASS", "waiting"}
+	slices.SortStableFunc(rows, func(a, b measure.Row) int {
+		return cmp.Or(slices.Index(states, a.State)-slices.Index(states, b.State), b.Place-a.Place)
+	})
+	return rows
+}
+
+// choose shows the run that stands so much further down on the board.
+func (v *view) choose(down int) {
+	v.one.Lock()
+	defer v.one.Unlock()
+	rows := v.rows()
+	at := slices.IndexFunc(rows, func(r measure.Row) bool { return r.Number == v.chosen })
+	if at < 0 {
+		at = max(slices.IndexFunc(rows, func(r measure.Row) bool { return r.State == "running" }), 0)
+	}
+	v.chosen = rows[min(max(at+down, 0), len(rows)-1)].Number
+	v.draw(v.chosen)
+}
+
+// pause says in all runs that go on that the suite is about to be stopped.
+func (v *view) pause(why string) (resume func()) {
+	v.one.Lock()
+	defer v.one.Unlock()
+	var all []func()
+	for i := range v.runs {
+		if c := v.runs[i].controls; c != nil && c.Pause != nil {
+			all = append(all, c.Pause(why))
+		}
+	}
+	return func() {
+		for _, resume := range all {
+			resume()
+		}
+	}
 }
 
 // show carries a job out and shows its progress; metrics and the page may be nil.
@@ -88,9 +200,12 @@ func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, 
 		return nil, err
 	}
 	tell := func(harness.Event) {}
+	if page != nil || metrics != nil {
+		job.Plan.Jobs = 1 // they show one run
+	}
 	switch {
 	case d != nil:
-		v := &view{Dashboard: d}
+		v := newView(d, job)
 		job.Watched, tell = true, v.tell
 		defer func() {
 			err = errors.Join(err, d.Close())

@@ -57,7 +57,7 @@ type Dashboard struct {
 // Open takes a screen, which must have been initialized, and begins to draw.
 func Open(screen tcell.Screen, o Options) *Dashboard {
 	d := &Dashboard{options: o, screen: screen, closing: make(chan struct{}), ended: make(chan struct{}),
-		state: state{view: allView, replay: o.Replay}, shown: &measure.Snapshot{Stage: "starting", LongestBy: -1}}
+		state: state{replay: o.Replay}, shown: &measure.Snapshot{Stage: "starting", LongestBy: -1}}
 	d.setTheme()
 	d.main = &board{Box: tview.NewBox(), dashboard: d}
 	d.pages = tview.NewPages().AddPage("main", d.main, true, true)

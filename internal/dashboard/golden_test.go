@@ -231,6 +231,22 @@ func golden(t *testing.T, name, got string) {
 
 var color = look{color: true}
 
+// boardPicture has runs in each state, more than there are rows for on a small screen.
+func boardPicture(s *measure.Snapshot, st *state) {
+	b := &measure.Board{Chosen: 5, Ended: 4, Left: 14*time.Second + 300*time.Millisecond, Rows: []measure.Row{
+		{Number: 3, Name: "sentinel lease late-holder", State: "FAIL", Text: "exclusion: foreign-release, 994 holds, 871 hand-offs, 2.6 s", Place: 3},
+		{Number: 5, Name: "sentinel lease crash", State: "running", Text: "1.2 of 2.4 s, 345 visits"},
+		{Number: 6, Name: "sentinel lease shared-object-with-a-long-name", State: "running", Text: "0.1 of 2.0 s, 0 visits"},
+		{Number: 4, Name: "sentinel lease cancelled", State: "INCONCLUSIVE", Text: "12 holds, 3 hand-offs, 0 overlaps, 2.4 s", Place: 4},
+		{Number: 2, Name: "sentinel lease two-processes", State: "PASS", Text: "4 595 holds, 2 307 hand-offs, 0 overlaps, 1.8 s", Place: 2},
+		{Number: 1, Name: "sentinel lease contention", State: "PASS", Text: "2 464 holds, 1 246 hand-offs, 0 overlaps, 1.9 s", Place: 1},
+	}}
+	for n := 7; n < 28; n++ {
+		b.Rows = append(b.Rows, measure.Row{Number: n, Name: fmt.Sprintf("sentinel lease waiting-%d", n), State: "waiting"})
+	}
+	s.Board, st.view = b, boardView
+}
+
 // frames are pictures of the views, and of what can be said in them.
 var frames = map[string]struct {
 	w, h   int
@@ -285,6 +301,8 @@ var frames = map[string]struct {
 	"agents-view": {100, 34, color, func(s *measure.Snapshot, st *state) {
 		s.Agents, st.view = agentPicture(), nodesView
 	}, false},
+	"board":       {80, 24, color, boardPicture, true},
+	"board-large": {120, 40, color, boardPicture, false},
 	"interactive": {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Head.Interactive = true; s.Head.Rate = 1000 }, false},
 }
 
@@ -311,6 +329,12 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+func boarded() *measure.Snapshot {
+	s := picture()
+	boardPicture(s, &state{})
+	return s
+}
+
 // TestEverySizeCanBeDrawn: nothing panics and nothing is written outside, however small or odd the screen is.
 func TestEverySizeCanBeDrawn(t *testing.T) {
 	screen := simulation(t, 300, 100)
@@ -319,10 +343,10 @@ func TestEverySizeCanBeDrawn(t *testing.T) {
 	if testing.Short() {
 		wider, higher = 31, 11
 	}
-	for _, s := range []*measure.Snapshot{picture(), {Stage: "starting", LongestBy: -1}} {
+	for _, s := range []*measure.Snapshot{picture(), boarded(), {Stage: "starting", LongestBy: -1}} {
 		for w := 0; w <= 300; w += wider {
 			for h := 0; h <= 100; h += higher {
-				for v := allView; v <= eventsView; v++ {
+				for v := boardView; v <= eventsView; v++ {
 					draw(canvas{screen, look{}, 0, 0, w, h}, s, &state{view: v}, time.Time{})
 				}
 				window(canvas{screen, look{}, 0, 0, w, h}, &measure.Event{Around: s.Lanes[:min(3, len(s.Lanes))]}, "esc")

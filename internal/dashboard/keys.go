@@ -61,7 +61,7 @@ func (d *Dashboard) quit() {
 func (d *Dashboard) letter(r rune) {
 	st := &d.state
 	switch {
-	case r >= '1' && r <= '6':
+	case r >= '0' && r <= '6':
 		st.view, st.top = view(r-'0'), 0
 	case r == 'q':
 		d.quit()
@@ -119,6 +119,11 @@ func (d *Dashboard) move(k tcell.Key, m tcell.ModMask) {
 
 // choose goes down or up in the list of the view: of lanes, workers, nodes or events.
 func (d *Dashboard) choose(down int) {
+	if c := d.control.Load(); d.state.view == boardView && c != nil && c.Choose != nil {
+		c.Choose(down)
+		d.refresh()
+		return
+	}
 	switch st := &d.state; st.view {
 	case nodesView:
 		st.node = min(max(st.node+down, 0), max(len(st.nodes(d.shown))-1, 0))

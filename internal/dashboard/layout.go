@@ -20,9 +20,11 @@ func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 		return
 	}
 	header(c.part(0, 0, c.w, 2), s, st)
-	footer(c.part(0, c.h-1, c.w, 1), st, now)
+	footer(c.part(0, c.h-1, c.w, 1), s, st, now)
 	body := c.part(0, 2, c.w, c.h-3)
 	switch {
+	case st.view == boardView && s.Board != nil:
+		scoreboard(body, s, st)
 	case s.At == 0 && !st.replay:
 		starting(body, s)
 	case st.view == holdersView:
@@ -79,7 +81,7 @@ func overview(c canvas, s *measure.Snapshot, st *state) {
 	events(c.part(0, c.h-eventRows, c.w, eventRows), s, st)
 }
 
-func footer(c canvas, st *state, now time.Time) {
+func footer(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	if st.message != "" && now.Sub(st.said) < messageFor {
 		c.row(0, strong, " "+st.message)
 		return
@@ -90,6 +92,9 @@ func footer(c canvas, st *state, now time.Time) {
 	}
 	if c.w < 100 && !st.replay {
 		keys = "1 all 2 locks 3 latency 4 fair 5 nodes 6 events ? help / p freeze f fault q end"
+	}
+	if s.Board != nil {
+		keys = "0 runs  up down choose one  1-6 views of it  ? help  / filter  p freeze  q end"
 	}
 	if st.filter != "" {
 		keys = "filter " + st.filter + "  " + keys

@@ -13,6 +13,7 @@ import (
 )
 
 const helpText = `1 all panels  2 who holds the lock  3 latency  4 fairness  5 nodes  6 events
+0 all runs, if they go on side by side; up down choose one
 up down  choose an event, in 5 a node, in 2 and 4 scroll      enter  open it
 z Z      lanes: less or more time        left right home end  scroll them
 tab      in 3 waits or responses         ctrl-l  draw all of it again

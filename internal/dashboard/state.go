@@ -13,7 +13,8 @@ import (
 type view int
 
 const (
-	allView view = iota + 1
+	boardView view = iota // the same as allView, if there is no board
+	allView
 	holdersView
 	latencyView
 	fairnessView

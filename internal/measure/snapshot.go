@@ -39,6 +39,24 @@ type Snapshot struct {
 	Injected  int64    // faults so far
 	Safety    Safety
 	Generator results.Generator
+	Board     *Board // of a job whose runs go on side by side
+}
+
+// Board says of each run of a job what has become of it. The snapshot that it is in shows the chosen one.
+type Board struct {
+	Rows   []Row // those that failed first, then those that go on, those that are over, the latest first, and those that wait
+	Chosen int   // number of the run
+	Ended  int
+	Left   time.Duration // about how long the others take; 0 = it is not known
+}
+
+// Row is a run on a board.
+type Row struct {
+	Number int
+	Name   string
+	State  string // waiting, running, or its verdict
+	Text   string // what the verdict rests on, or how far the run is
+	Place  int    // how many had ended before and with it; 0 = it has not ended
 }
 
 // Step is something that is done to bring a run up.
@@ -159,6 +177,7 @@ type Safety struct {
 // Controls are what a person may do to a run while it goes on; a nil function is unavailable. All of them may be
 // called from any goroutine, return at once, and are recorded.
 type Controls struct {
+	Choose func(down int) // shows another run of a board
 	Faults []Choice
 	Inject func(fault, target string) error      // target: one of its choice, or empty
 	Kill   func(node string) error               // a node that is down is started instead, empty

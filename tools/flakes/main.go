@@ -103,7 +103,11 @@ func round(ctx context.Context, reruns bool) (green bool, out []byte) {
 // failures are the messages of each test that failed, by its name.
 type failures map[string][]string
 
-func (f failures) add(test, message string) { f[test] = append(f[test], message) }
+// add takes a failure down, and says it at once: a table that comes after hours may never come.
+func (f failures) add(test, message string) {
+	f[test] = append(f[test], message)
+	fmt.Printf("  %s: %s\n", test, message)
+}
 
 func (f failures) total() (n int) {
 	for _, messages := range f {

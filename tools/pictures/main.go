@@ -35,14 +35,18 @@ const (
 // groups are the pictures that are taken together.
 var groups = map[string]func(browser.Owner){
 	"dashboard": func(t browser.Owner) {
-		shootTerminal(t, "dashboard-80x24", 80, 24)
-		shootTerminal(t, "dashboard-120x40", 120, 40)
+		shootTerminal(t, "dashboard-80x24", 80, 24, lostGrant, "VIOLATED")
+		shootTerminal(t, "dashboard-120x40", 120, 40, lostGrant, "VIOLATED")
+	},
+	"board": func(t browser.Owner) {
+		shootTerminal(t, "board-80x24", 80, 24, manyRuns, " FAIL ")
+		shootTerminal(t, "board-120x40", 120, 40, manyRuns, " FAIL ")
 	},
 	"report": shootReport, "comparison": shootComparison, "runs": shootRuns,
 }
 
 func main() {
-	only := flag.String("only", "dashboard,report,comparison,runs", "which pictures, separated by commas")
+	only := flag.String("only", "dashboard,board,report,comparison,runs", "which pictures, separated by commas")
 	flag.Parse()
 	if err := take(context.Background(), strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -74,6 +78,11 @@ func take(ctx context.Context, names []string) error {
 // next seed is tried.
 func lostGrant(seed int) []string {
 	return []string{"bin/verify", "--topology", "sentinel", "--fault", "lost-grant", "--workers", "12", "--seed", fmt.Sprint(seed)}
+}
+
+// manyRuns are those of a wrong lock, side by side.
+func manyRuns(seed int) []string {
+	return []string{"bin/verify", "--topology", "single", "--lock", "plain-del", "--seed", fmt.Sprint(seed)}
 }
 
 // until calls take with seeds from 1 until it has what it wants.
@@ -143,8 +152,8 @@ func mustPass(t browser.Owner, dir, name string, args ...string) {
 	}
 }
 
-// shootTerminal runs lostGrant in a terminal that nobody sees, until the dashboard shows the violation.
-func shootTerminal(t browser.Owner, name string, wide, high int) {
+// shootTerminal runs a command in a terminal that nobody sees, until the dashboard shows some words.
+func shootTerminal(t browser.Owner, name string, wide, high int, line func(seed int) []string, words string) {
 	socket := fmt.Sprintf("hammerlock-%d-%s", os.Getpid(), name)
 	terminal := func(args ...string) (string, error) {
 		cmd := exec.Command("tmux", append([]string{"-L", socket, "-f", "/dev/null"}, args...)...)
@@ -153,12 +162,12 @@ func shootTerminal(t browser.Owner, name string, wide, high int) {
 		return string(said), err
 	}
 	until(t, name, func(seed int) bool {
-		command := strings.Join(lostGrant(seed), " ")
+		command := strings.Join(line(seed), " ")
 		said, err := terminal("new-session", "-d", "-x", fmt.Sprint(wide), "-y", fmt.Sprint(high), command+" --out "+tempDir(t))
 		if err != nil {
 			t.Fatal(fmt.Sprintf("tmux: %v: %s", err, said))
 		}
-		for err == nil && !strings.Contains(said, "VIOLATED") { // the terminal ends with the run
+		for err == nil && !strings.Contains(said, words) { // the terminal ends with the run
 			<-time.After(100 * time.Millisecond)
 			said, err = terminal("capture-pane", "-p")
 		}
