@@ -195,6 +195,8 @@ func (t *trial) runAll(ctx, stop context.Context) error {
 		return err
 	}
 	var pair compare.Pair
+	runs := time.Duration(t.pairs * len(pair))
+	t.e.say(t.o, "%s of %d runs, about %v", human.Quantity(t.pairs, "pair"), len(pair), (runs * (t.o.plan.Warmup + t.o.plan.Duration)).Round(time.Second))
 	done := map[compare.Arm]bool{}
 	for i, arm := range compare.Schedule(t.pairs, t.o.plan.Workload.Seed) {
 		s := t.sides[int(arm)%2]

@@ -121,8 +121,8 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		if o.count > 1 {
 			e.say(o, "round %d of %d", i+1, o.count)
 		}
-		if n := len(job.Combinations); i == 0 && n > 1 {
-			e.say(o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)), (job.Expected() * time.Duration(o.count)).Round(time.Second))
+		if i == 0 {
+			e.foretell(o, job, o.count)
 		}
 		if i == 0 && o.explores {
 			further := false
@@ -155,6 +155,13 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		o.plan.Workload.Seed++
 	}
 	return runs, not, nil
+}
+
+// foretell says how long a job takes that is carried out so often.
+func (e Env) foretell(o *options, job *harness.Job, times int) {
+	if n := len(job.Combinations) * times; n > 1 {
+		e.say(o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)), (job.Expected() * time.Duration(times)).Round(time.Second))
+	}
 }
 
 // on names the topologies of a job.

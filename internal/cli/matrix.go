@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
 	"hammerlock/internal/matrix"
 	"hammerlock/locks/known"
 	"hammerlock/results"
@@ -66,8 +67,9 @@ func (e Env) matrix(ctx, stop context.Context, root *cobra.Command, o *matrixOpt
 		return e.refuse(stop, &o.options, err)
 	}
 	run.Command = func(p harness.Plan) string { return repeat(root, p) }
-	run.Tell = e.tellCell(o.quiet)
 	start := time.Now()
+	run.Tell = e.tellCell(o.quiet, start)
+	e.say(&o.options, "%s, about %v", human.Quantity(len(run.Cells), "cell"), run.Expected().Round(time.Second))
 	all, err := run.Carry(ctx, stop)
 	if err = errors.Join(err, run.Log.Close()); err != nil {
 		e.complain(fmt.Errorf("%w\nto go on: verify matrix --resume %s", err, run.Dir))
@@ -125,7 +127,7 @@ func (o *options) localAgents(text string) error {
 	return o.agents(text)
 }
 
-func (e Env) tellCell(quiet bool) func(int, int, *matrix.Result) {
+func (e Env) tellCell(quiet bool, start time.Time) func(int, int, *matrix.Result) {
 	return func(done, of int, r *matrix.Result) {
 		if quiet && !r.Red {
 			return
@@ -134,8 +136,9 @@ func (e Env) tellCell(quiet bool) func(int, int, *matrix.Result) {
 		if r.Red {
 			word = "RED: " + r.Why
 		}
-		_, _ = fmt.Fprintf(e.Stderr, "[%d/%d] %s: %s, %s (%s)\n", done, of, r.Cell, r.Word(), word,
-			r.Took.Round(100*time.Millisecond))
+		rest := time.Since(start) / time.Duration(done) * time.Duration(of-done)
+		_, _ = fmt.Fprintf(e.Stderr, "[%d/%d] %s: %s, %s (%s)%s\n", done, of, r.Cell, r.Word(), word,
+			r.Took.Round(100*time.Millisecond), left(rest))
 	}
 }
 

@@ -36,7 +36,7 @@ func (p *progress) tell(e harness.Event) {
 	}
 	if p.beside {
 		if e.Stage == harness.Saved && e.Run != nil {
-			p.line("[%d/%d] %s: %s%s", e.Ended, e.Of, e.Combination.Name(), found(e.Run), left(e))
+			p.line("[%d/%d] %s: %s%s", e.Ended, e.Of, e.Combination.Name(), found(e.Run), left(e.Left))
 		}
 		return
 	}
@@ -50,7 +50,7 @@ func (p *progress) tell(e harness.Event) {
 		p.line("%s starting", head)
 	case e.Stage == harness.Saved:
 		if e.Run != nil {
-			p.line("%s %s%s", head, headline(e.Run), left(e))
+			p.line("%s %s%s", head, headline(e.Run), left(e.Left))
 		}
 		p.line("%s saved %s", head, e.Folder)
 	case e.Stage == harness.Judging:
@@ -78,11 +78,11 @@ func found(r *results.Run) string {
 }
 
 // left says how long the rest of a job takes, in whole seconds.
-func left(e harness.Event) string {
-	if e.Left < time.Second {
+func left(rest time.Duration) string {
+	if rest < time.Second {
 		return ""
 	}
-	return fmt.Sprintf("  about %v left", e.Left.Round(time.Second))
+	return fmt.Sprintf("  about %v left", rest.Round(time.Second))
 }
 
 // headline is the result of one run, before the table of all runs is complete.

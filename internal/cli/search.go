@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 	"hammerlock/workload"
@@ -42,6 +43,7 @@ var variables = catalogue[variable]{all: []variable{
 
 type search struct {
 	*series
+	e         Env
 	o         *options
 	over      variable
 	objective compare.Gate
@@ -60,7 +62,7 @@ func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
 	p.Duration, p.Warmup = searchDuration, searchWarmup
 	o := newOptions(c, p)
 	e.attached(o)
-	s := &search{o: o, over: variables.all[0], precision: 0.05}
+	s := &search{e: e, o: o, over: variables.all[0], precision: 0.05}
 	o.planFlags()
 	o.add(flag{session, "slo", "the objective, as in response.p99<50ms"}, "expr", "", func(text string) (err error) {
 		if s.objective, err = compare.ParseGate(text); err == nil && s.objective.Relative {
@@ -133,6 +135,7 @@ func (s *search) try(ctx, stop context.Context, at float64) (compare.GateResult,
 	s.over.set(&p.Workload, at)
 	for longer := time.Duration(1); ; longer *= 4 {
 		p.Duration = s.o.plan.Duration * longer
+		s.e.say(s.o, "trying %s %s, about %v", s.over.name, human.Number(at), (p.Warmup + p.Duration).Round(time.Second))
 		run, err := s.run(ctx, stop, p)
 		if err = errors.Join(err, context.Cause(stop)); err != nil {
 			return compare.GateResult{}, err

@@ -131,7 +131,7 @@ func (j *Job) count(e *Event) {
 		j.ended++
 		j.counted += e.Combination.lasts()
 	}
-	if e.Ended = j.ended; j.ended == 0 {
+	if e.Ended = j.ended; j.ended == 0 || j.begun.IsZero() { // one that is prepared by itself has no others
 		return
 	}
 	rest := -j.counted

@@ -130,6 +130,15 @@ func (m *Run) try(ctx, stop context.Context, r *Record) {
 	r.observe(&runs[0])
 }
 
+// Expected is about how long all cells take, if each is run once.
+func (m *Run) Expected() (all time.Duration) {
+	for _, c := range m.Cells {
+		p := m.plan(c)
+		all += p.Warmup + p.Duration + time.Second // servers start, and a history is judged
+	}
+	return all / time.Duration(max(m.Parallel, 1))
+}
+
 // plan is how a cell is run.
 func (m *Run) plan(c Cell) harness.Plan {
 	p := harness.Default()
