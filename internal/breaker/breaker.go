@@ -48,6 +48,7 @@ type Breaker struct {
 	// in no plan follow.
 	lanes []*history.Lane
 
+	mended []mended     // by the number of the step
 	active atomic.Int32 // faults that are not healed
 	extras atomic.Bool  // faults were injected that are in no plan
 	alone  sync.Mutex   // held by a fault that the seed placed: they do not overlap, however long each takes
@@ -56,6 +57,12 @@ type Breaker struct {
 	closed bool  // nothing new may be injected
 	free   []int // places in lanes for those
 	steps  sync.WaitGroup
+}
+
+// mended is a step that what it broke is healed of, or that has broken nothing and will not.
+type mended struct {
+	done <-chan struct{}
+	say  func() // any number of times
 }
 
 // act is a fault on its way: its number in the history, the place of its lanes, and whether it is in no plan.
@@ -74,6 +81,10 @@ func New(d *deployment.Deployment, r *recording.Recording, s *crew.Session, o Op
 	for i := range o.Extra {
 		b.free = append(b.free, len(o.Steps)+i)
 	}
+	for range o.Steps {
+		done := make(chan struct{})
+		b.mended = append(b.mended, mended{done, sync.OnceFunc(func() { close(done) })})
+	}
 	for range 2 * (len(o.Steps) + o.Extra) {
 		b.lanes = append(b.lanes, r.Lane(faultSlots))
 	}
@@ -84,6 +95,7 @@ func New(d *deployment.Deployment, r *recording.Recording, s *crew.Session, o Op
 func (b *Breaker) Start(ctx, ending context.Context) {
 	for i, step := range b.o.Steps {
 		b.steps.Go(func() {
+			defer b.mended[i].say()
 			b.failed(step, b.step(ctx, ending, act{number: int64(i), place: i}, step))
 		})
 	}
@@ -118,9 +130,25 @@ func (b *Breaker) until(ctx context.Context, at time.Duration) bool {
 	}
 }
 
+// inOrder waits until what the plan heals before a step is healed: a machine that stood still past both would do it in any order. It tells
+// whether there is still time for the step.
+func (b *Breaker) inOrder(ending context.Context, step faults.Step) bool {
+	for i, s := range b.o.Steps {
+		if s.Alone || s.Point != "" || s.To == 0 || s.To > step.From { // the first two have no time of their own
+			continue
+		}
+		select {
+		case <-b.mended[i].done:
+		case <-ending.Done():
+			return false
+		}
+	}
+	return true
+}
+
 // step waits for its time, and for a worker at its point, then breaks and heals.
 func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) error {
-	if !b.until(ending, step.From) {
+	if !b.until(ending, step.From) || !b.inOrder(ending, step) {
 		return nil // activity will say that it never happened
 	}
 	if step.Alone {
@@ -196,6 +224,9 @@ func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error)
 	op := lane.Call(history.Heal, -1)
 	if heal != nil {
 		err = heal(ctx)
+	}
+	if !a.extra {
+		b.mended[a.place].say()
 	}
 	if b.active.Add(-1) == 0 {
 		err = errors.Join(err, b.healthy(ctx))

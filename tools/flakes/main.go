@@ -96,6 +96,8 @@ func round(ctx context.Context, reruns bool) (green bool, out []byte) {
 	}
 	test := exec.CommandContext(ctx, "sh", args...)
 	test.Env = append(os.Environ(), "TESTFLAGS=-count=1 "+os.Getenv("TESTFLAGS"))
+	test.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	test.Cancel = func() error { return syscall.Kill(-test.Process.Pid, syscall.SIGTERM) } // what it has started, too
 	out, err := test.CombinedOutput()
 	return err == nil, out
 }
