@@ -32,6 +32,77 @@ func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 	}
 }
 
+// TestAReleaseIsBlamedThatCanHaveFreedTheLock: two grants at once are the fault of a release that had nothing to give
+// back and may have come in between, and not of one that only gave its own hold back.
+func TestAReleaseIsBlamedThatCanHaveFreedTheLock(t *testing.T) {
+	for name, tt := range map[string]struct {
+		write func(s *script)
+		cause string // empty: nothing is wrong
+	}{
+		"a hold is given back twice, the second time it frees another's": {func(s *script) {
+			a := s.acquire(1, 0, 1, 300)
+			s.release(a, 10, 11)
+			b := s.acquire(2, 20, 21, 300)
+			s.release(a, 30, 31)
+			s.acquire(3, 40, 41, 300)
+			s.release(b, 50, 51)
+		}, "foreign-release"},
+		"the second time is told that there is nothing": {func(s *script) {
+			a := s.acquire(1, 0, 1, 300)
+			s.release(a, 10, 11)
+			b := s.acquire(2, 20, 21, 300)
+			s.denied(a, 30, 31)
+			s.release(b, 35, 36)
+			s.acquire(3, 40, 41, 300)
+		}, ""},
+		"the grant that was freed is answered last": {func(s *script) {
+			a := s.acquire(1, 0, 1, 300)
+			s.release(a, 10, 11)
+			s.acquire(2, 12, 40, 300)
+			s.release(a, 30, 31)
+			s.acquire(3, 35, 36, 300)
+		}, "foreign-release"},
+		"no answer to an acquire, and its release comes while another has the lock": {func(s *script) {
+			a := s.acquire(1, 0, 1, 300)
+			s.release(unanswered(s, 2, 5, 15), 16, 17)
+			s.acquire(3, 20, 21, 300)
+			s.release(a, 30, 31)
+		}, "foreign-release"},
+		"the same, while the other one asks": {func(s *script) {
+			s.release(lateRelease(s, 24), 30, 31)
+		}, "foreign-release"},
+		"the same, and the other one hears that its hold is lost: this lock looks": {func(s *script) {
+			s.denied(lateRelease(s, 24), 30, 31)
+		}, "double-grant"},
+		"the same, and nobody is granted the lock meanwhile": {func(s *script) {
+			s.release(lateRelease(s, 40), 30, 31)
+		}, ""},
+	} {
+		s := newScript()
+		tt.write(s)
+		v := Exclusion.Check(s.prepare(t))
+		if v.Cause != tt.cause || (v.Status == Fail) != (tt.cause != "") {
+			t.Errorf("%s: got %s %q, want %q: %s\n%s", name, v.Status, v.Cause, tt.cause, v.Summary, strings.Join(v.Story, "\n"))
+		}
+	}
+}
+
+// unanswered is a try without an answer.
+func unanswered(s *script, worker int32, call, ret time.Duration) history.ID {
+	a := s.acquire(worker, call, ret, 300)
+	s.last().Outcome, s.last().Reason, s.last().Until = history.Unknown, history.Timeout, 0
+	return a
+}
+
+// lateRelease is a hold that is granted while the release of another, which had no answer, is under way; a third is
+// granted the lock at a time.
+func lateRelease(s *script, again time.Duration) history.ID {
+	s.release(unanswered(s, 1, 0, 10), 11, 22)
+	a := s.acquire(2, 12, 13, 300)
+	s.acquire(3, again, again+1, 300)
+	return a
+}
+
 // TestAStoryTellsWhoAFenceRefused: a service forgot a grant, and the counter lets its holder neither load nor store.
 func TestAStoryTellsWhoAFenceRefused(t *testing.T) {
 	for _, kind := range []history.Kind{history.Load, history.Store} {

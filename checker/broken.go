@@ -28,8 +28,13 @@ func (x *examiner) broken(p pair, same ...pair) finding {
 // reason is a foreign release, the service, or, if there is no evidence of either, that the cause is not shown.
 func (x *examiner) reason(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
-	if k := x.sweeper.foreign(i, j.Return); k >= 0 {
-		return x.follows(finding{"foreign-release", p, x.c.holds[k].Release, nil, false}, k)
+	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
+		return x.follows(finding{"foreign-release", p, op, nil, false})
+	}
+	if j.Call < i.Return { // it may have been granted first
+		if op := x.sweeper.foreign(j, i.Return); op >= 0 {
+			return x.follows(finding{"foreign-release", pair{p.second, p.first}, op, nil, false})
+		}
 	}
 	over := x.sweeper.assured(i)
 	if x.c.forgot(i, j.Return) != nil {
@@ -49,10 +54,10 @@ func (x *examiner) reason(p pair) finding {
 	if w != nil {
 		return finding{"service-loss", p, w.op, w, false}
 	}
-	if k := x.succeeded(i, j, by); k >= 0 {
-		return x.follows(finding{"foreign-release", p, x.c.holds[k].Release, nil, false}, k)
+	if op := x.succeeded(i, j, by); op >= 0 {
+		return x.follows(finding{"foreign-release", p, op, nil, false})
 	}
-	if j.Outcome != history.OK && i.ending != returned && x.c.Sites < 2 {
+	if j.Outcome != history.OK && x.c.Sites < 2 {
 		return finding{"foreign-release", p, j.Release, nil, false} // all that is known of it is a release that succeeded
 	}
 	if f, ok := x.broke[p.first]; ok && x.c.Sites < 2 {
@@ -66,8 +71,8 @@ func (x *examiner) reason(p pair) finding {
 
 // follows says that a finding follows from an earlier one: the hold whose release was foreign had lost the lock to it
 // before, or had got in by it.
-func (x *examiner) follows(f finding, culprit int32) finding {
-	if before, ok := x.broke[culprit]; ok && before.cause == f.cause {
+func (x *examiner) follows(f finding) finding {
+	if before, ok := x.broke[x.c.index.hold(x.c.Ops[f.op].Hold)]; ok && before.cause == f.cause {
 		f.follows = true
 	}
 	return f
@@ -91,65 +96,81 @@ func (f finding) again(p pair, release int32) finding {
 	return f
 }
 
-// freeing are the holds of a key that were given back, by the call of their release. Up to each, until is when the last
-// of those releases was answered.
+// freeing are the releases of a key, repeated ones too, by call. Up to each, until is when the last of them was answered.
 type freeing struct {
-	holds []int32
+	ops   []int32
 	calls []time.Duration
 	until []time.Duration
 }
 
-// freeings lists the holds of a key that were given back, but where that certainly had no effect.
+// freeings lists the releases of a key, but those that certainly had no effect.
 func (c *Case) freeings(key int32) *freeing {
 	if c.freed == nil {
 		c.freed = map[int32]*freeing{}
-	}
-	if f := c.freed[key]; f != nil {
-		return f
-	}
-	f := &freeing{}
-	for _, n := range c.byKey[c.place[key]] {
-		if h := &c.holds[n]; h.Release >= 0 && c.Ops[h.Release].Outcome != history.Failed {
-			f.holds = append(f.holds, n)
+		for n := range c.holds {
+			c.frees(c.holds[n].Release)
+		}
+		for _, n := range c.repeats {
+			c.frees(n)
+		}
+		for _, f := range c.freed {
+			slices.SortStableFunc(f.ops, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+			last := time.Duration(0)
+			for _, n := range f.ops {
+				last = max(last, c.Ops[n].Return)
+				f.calls, f.until = append(f.calls, c.Ops[n].Call), append(f.until, last)
+			}
 		}
 	}
-	call := func(n int32) time.Duration { return c.Ops[c.holds[n].Release].Call }
-	slices.SortStableFunc(f.holds, func(a, b int32) int { return cmp.Compare(call(a), call(b)) })
-	last := time.Duration(0)
-	for _, n := range f.holds {
-		last = max(last, c.Ops[c.holds[n].Release].Return)
-		f.calls, f.until = append(f.calls, call(n)), append(f.until, last)
-	}
-	c.freed[key] = f
-	return f
+	return cmp.Or(c.freed[key], &freeing{})
 }
 
-// between shows, the last first, the holds whose release was under way between two moments, until one fits; -1 if none
-// does.
-func (f *freeing) between(from, to time.Duration, fits func(n int32) bool) int32 {
+// frees takes in a release.
+func (c *Case) frees(n int32) {
+	if n < 0 || c.Ops[n].Outcome == history.Failed {
+		return
+	}
+	f := c.freed[c.Ops[n].Key]
+	if f == nil {
+		f = &freeing{}
+		c.freed[c.Ops[n].Key] = f
+	}
+	f.ops = append(f.ops, n)
+}
+
+// between shows, the last first, the releases that were under way between two moments, with their holds, until one fits;
+// -1 if none does.
+func (c *Case) between(key int32, from, to time.Duration, fits func(k *hold, op *history.Op) bool) int32 {
+	f := c.freeings(key)
 	at, _ := slices.BinarySearch(f.calls, to)
 	for at--; at >= 0 && f.until[at] > from; at-- {
-		if fits(f.holds[at]) {
-			return f.holds[at]
+		op := &c.Ops[f.ops[at]]
+		if op.Return > from && fits(c.hold(op.Hold), op) {
+			return f.ops[at]
 		}
 	}
 	return -1
 }
 
-// foreign finds a hold whose release, called before the given time, ended hold i: one that had expired, or any if the
-// lock does not check the owner. Where a fault may have ended hold i, only a release counts that was called when its
-// own lease was over for certain.
+// returnedBefore tells whether a hold had been given back, with success, before one of its releases was called.
+func (c *Case) returnedBefore(k *hold, op *history.Op) bool {
+	first := &c.Ops[k.Release]
+	return first != op && first.Outcome == history.OK && first.Return <= op.Call
+}
+
+// foreign finds a release, called before the given time, that ended hold i: of a hold that had expired or had been given
+// back, or of any if the lock does not check the owner. Where a fault may have ended hold i, only a release counts that
+// was called when its own hold was over for certain.
 func (r *ruler) foreign(i *hold, by time.Duration) int32 {
 	lost := r.c.forgot(i, by) != nil
-	return r.c.freeings(i.Key).between(i.Call, by, func(n int32) bool {
-		k := &r.c.holds[n]
-		op := &r.c.Ops[k.Release]
-		if k == i || op.Return <= i.Call {
+	return r.c.between(i.Key, i.Call, by, func(k *hold, op *history.Op) bool {
+		if k == i {
 			return false
 		}
-		outlived := op.Outcome == history.OK && r.assured(k) < op.Return
+		again := r.c.returnedBefore(k, op)
+		outlived := op.Outcome == history.OK && (again || r.assured(k) < op.Return)
 		if outlived && lost {
-			outlived = op.Call > r.latest(k) && r.c.stretched(k.Call, op.Return) == nil && !r.outlasted(i, k, op.Return)
+			outlived = (again || op.Call > r.latest(k) && r.c.stretched(k.Call, op.Return) == nil) && !r.outlasted(i, k, op.Return)
 		}
 		return outlived || !r.c.Claims.Owned && k.Call < i.Return
 	})
@@ -180,34 +201,20 @@ func (r *ruler) latest(h *hold) time.Duration {
 	return end
 }
 
-// succeeded finds a hold that was granted before i, whose release was called after i's grant and before the given time
-// and succeeded: it found i's key, or none. That proves nothing for a lock on several sites, or after a fault. One that
-// was called while i asked counts too if its hold had been another's by then, or had had the lock together with
-// another. Of an acquire without an answer it counts as well: it may never have been granted.
+// succeeded finds a release that was under way during i's hold, called before the given time, and succeeded, of a hold
+// that was granted before i, or whose acquire had no answer and may never have been granted: it found i's key, or none.
+// That proves nothing for a lock on several sites, or after a fault. One that was called while i asked may have freed the
+// lock for i. It counts if it found i's key otherwise: j asked when i had been granted the lock, and would have been
+// refused, all three are exclusive, and i was not told that its hold was lost, as it would be by a lock that looks.
 func (x *examiner) succeeded(i, j *hold, by time.Duration) int32 {
 	if x.c.Sites > 1 {
 		return -1
 	}
-	holds := x.c.byKey[x.c.place[i.Key]]
-	return x.c.freeings(i.Key).between(i.Call, by, func(n int32) bool {
-		k := &x.c.holds[n]
-		op := &x.c.Ops[k.Release]
-		before := k.Return < i.Call || k.Outcome != history.OK && k.Call < i.Return && op.Call > i.Return
-		if k == i || k == j || x.c.slack(k.Process, i.Process) > 0 || !before || !x.c.clash(k.Permits, i.Permits) || op.Outcome != history.OK || op.Return <= i.Call {
-			return false
-		}
-		if _, broke := x.broke[n]; broke || op.Call > i.Return {
-			return true
-		}
-		at, _ := slices.BinarySearch(holds, n)
-		for _, m := range holds[at+1:] {
-			switch h := &x.c.holds[m]; {
-			case h.Call >= op.Call:
-				return false
-			case h != i && x.c.slack(h.Process, k.Process) == 0 && h.Call > k.Return && h.Return < op.Call:
-				return true
-			}
-		}
-		return false
+	return x.c.between(i.Key, i.Call, by, func(k *hold, op *history.Op) bool {
+		slack := x.c.slack(k.Process, i.Process)
+		before := k.Outcome != history.OK || plus(k.Return, slack) < i.Call
+		unseen := j.Call > i.Return && i.Permits|j.Permits|k.Permits == 0 && i.ending != gone
+		return k != i && k != j && before && op.Outcome == history.OK && x.c.clash(k.Permits, i.Permits) &&
+			op.Return > plus(i.Call, slack) && (unseen || op.Call > plus(i.Return, slack))
 	})
 }

@@ -118,7 +118,7 @@ type examiner struct {
 	c       *Case
 	sweeper *sweeper
 	blamed  map[int32]bool
-	back    int32             // of a semaphore: the last hold that is known to have given a permit back that had come back by itself
+	back    int32             // of a semaphore: the last release that is known to have given a permit back that had come back before
 	looked  time.Duration     // ... and up to when it was looked for one
 	broke   map[int32]finding // by hold: the last broken guarantee that it was part of
 }

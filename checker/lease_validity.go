@@ -173,9 +173,8 @@ func (l *leases) loss(h *hold) {
 			return
 		}
 		begin := h.proof(l.c).Call
-		if k := l.foreign(h, at); k >= 0 {
-			op := l.c.holds[k].Release
-			l.fail("foreign-release", fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own lease was over",
+		if op := l.foreign(h, at); op >= 0 {
+			l.fail("foreign-release", fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own hold was over",
 				who(h.Worker), clock(at), h.name(), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
 			return
 		}

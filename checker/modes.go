@@ -113,18 +113,16 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 // by itself, and there has been one too many since.
 func (x *examiner) givenBack(n int32) int32 {
 	j := &x.c.holds[n]
-	k := x.c.freeings(j.Key).between(x.looked, j.Return, func(k int32) bool {
-		h := &x.c.holds[k]
-		op := &x.c.Ops[h.Release]
-		return op.Outcome == history.OK && x.sweeper.assured(h) < op.Return
+	op := x.c.between(j.Key, x.looked, j.Return, func(h *hold, op *history.Op) bool {
+		return op.Outcome == history.OK && (x.c.returnedBefore(h, op) || x.sweeper.assured(h) < op.Return)
 	})
-	if x.looked = max(x.looked, j.Call); k >= 0 {
-		x.back = k
+	if x.looked = max(x.looked, j.Call); op >= 0 {
+		x.back = op
 	}
-	if x.back < 0 || x.c.Ops[x.c.holds[x.back].Release].Call >= j.Return {
+	if x.back < 0 || x.c.Ops[x.back].Call >= j.Return {
 		return -1
 	}
-	return x.c.holds[x.back].Release
+	return x.back
 }
 
 // overbelieved blames, of the holders of too many permits that the servers may have granted, the one whose lease was over first.

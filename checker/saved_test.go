@@ -246,13 +246,13 @@ var saved = map[string]struct {
 		found := s.op(history.Found, -1, 9900, 9901)
 		found.Token, found.Until = token, 9999*ms
 	}, Fail, "phantom"},
-	"exclusion: no answer, but it was granted": {Exclusion, func(s *script) {
+	"exclusion: no answer, and two releases succeeded, of which one freed what was another's": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		b := s.acquire(2, 10, 20, 300)
 		s.last().Outcome, s.last().Until = history.Unknown, 0
 		s.release(b, 21, 22)
 		s.release(a, 30, 31)
-	}, Fail, "double-grant"},
+	}, Fail, "foreign-release"},
 	"exclusion: no answer, and its release freed another's": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		b := s.acquire(2, 10, 20, 300)

@@ -47,9 +47,12 @@ func tell(c *Case, v *Verdict, f finding) {
 		}
 		v.Story = append(v.Story, fmt.Sprintf("%s released at %s what was not its own; %s", who(op.Worker), clock(op.Call), freed))
 	}
-	if j.Outcome == history.OK {
+	switch {
+	case j.Outcome == history.OK:
 		v.Story = append(v.Story, granted(c, j))
-	} else {
+	case f.op == j.Release:
+		v.Story = append(v.Story, fmt.Sprintf("%s had asked for the lock at %s and got no answer: it may never have been granted", who(j.Worker), clock(j.Call)))
+	default:
 		v.Story = append(v.Story, fmt.Sprintf("%s asked for the lock at %s and got no answer, but %s existed: its release succeeded",
 			who(j.Worker), clock(j.Call), j.name()))
 	}

@@ -150,6 +150,32 @@ func TestEveryMistakeShows(t *testing.T) {
 	}
 }
 
+// TestTheCauseIsTheMistake: of two holders at a time the judge names the cause that the lock's author would look for, in
+// nearly all histories. What a fault explains has another.
+func TestTheCauseIsTheMistake(t *testing.T) {
+	t.Parallel()
+	seeds := uint64(1500)
+	if testing.Short() {
+		seeds = 300
+	}
+	for wrong, want := range map[mistake]string{plainDelete: "foreign-release", checkThenSet: "double-grant", overwrites: "double-grant", shortLease: "double-grant"} {
+		right, others := 0, 0
+		for seed := range seeds {
+			for _, fail := range judge(simulate(pair{&kinds[0], wrong}, seed+1).history()).fails {
+				switch strings.TrimPrefix(fail, "exclusion:") {
+				case want:
+					right++
+				case "double-grant", "foreign-release":
+					others++
+				}
+			}
+		}
+		if 20*others > right || right < int(seeds)/4 {
+			t.Errorf("%s: %d times %s, %d times another cause", wrong, right, want, others)
+		}
+	}
+}
+
 // TestSeedIsOneRun makes the same history twice.
 func TestSeedIsOneRun(t *testing.T) {
 	t.Parallel()
