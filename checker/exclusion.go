@@ -272,7 +272,7 @@ func (x *examiner) unrenewed(p pair) finding {
 func (x *examiner) reacquired(i, j *hold) int32 {
 	forgot := x.c.forgot(i, j.Return)
 	lost := x.c.Sites < 2 && forgot != nil && forgot.from >= i.Return && forgot.effect.Loses == history.LosesKeys // after the grant, for certain
-	proof := plus(i.Call, x.sweeper.least(i.TTL))
+	proof := plus(x.sweeper.promised(x.c.op(i.ID)), x.c.Bounds.Linger)
 	if forgot != nil {
 		proof = plus(i.Return, x.sweeper.most(i.TTL))
 	}
@@ -290,7 +290,7 @@ func (x *examiner) reacquired(i, j *hold) int32 {
 		if forgot != nil {
 			proof = max(proof, plus(op.Return, x.sweeper.most(op.TTL)))
 		} else {
-			proof = max(proof, plus(op.Call, x.sweeper.least(op.TTL)))
+			proof = max(proof, plus(x.sweeper.promised(op), x.c.Bounds.Linger))
 		}
 	}
 	return -1

@@ -25,7 +25,7 @@ func (r *ruler) most(ttl time.Duration) time.Duration {
 	if !r.c.Claims.Expires || ttl <= 0 {
 		return history.Forever
 	}
-	return plus(ttl, r.drift(ttl))
+	return r.c.longest(ttl)
 }
 
 func (r *ruler) drift(ttl time.Duration) time.Duration {
@@ -95,12 +95,18 @@ func (r *ruler) assured(h *hold) time.Duration {
 }
 
 // promised is how long a call that was granted, or may have been, is good for at least: call + T1. Where nobody said what
-// was asked for, it is until the holder was told.
+// was asked for, or where leases begin before that, it is until the holder was told.
 func (r *ruler) promised(op *history.Op) time.Duration { return r.promisedFrom(op, op.Call) }
 
 func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
-	if op.TTL == 0 && op.Until != 0 && r.c.Claims.Expires {
+	switch {
+	case !r.c.Claims.Expires:
+	case op.TTL == 0 && op.Until != 0:
 		return op.Until
+	case r.c.Claims.Begins && (op.Until == 0 || op.Until == history.Forever):
+		return op.Call // when it began is not known
+	case r.c.Claims.Begins:
+		return min(op.Until, plus(call, r.least(op.TTL)))
 	}
 	return plus(call, r.least(op.TTL))
 }
@@ -139,7 +145,7 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	if s.kind == gone && (r.c.Sites > 1 || s.over > h.releaseReturn) {
 		s.kind = maybe // it was answered to be over while it was guaranteed; or a few of its sites had kept it until then
 	}
-	if refreshed {
+	if refreshed || r.c.Claims.Begins {
 		s.least = history.Forever // the end does not depend on the start
 	} else if s.kind == gone && s.least != history.Forever && s.most > h.releaseReturn && r.c.forgot(h, h.releaseReturn) == nil {
 		s.hi = min(s.hi, minus(h.releaseReturn, s.least))

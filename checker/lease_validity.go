@@ -105,7 +105,9 @@ func (l *leases) claim(n, i int32, h *hold) {
 	}
 	answer := period{op.Call, op.Return}
 	l.answers = append(l.answers, answer)
-	sure := life + l.c.Bounds.Round // whether a server rounds down is not known: who relies on that it does not is not accused
+	// Whether a server rounds down is not known: who relies on that it does not is not accused. Who is told of a lease that
+	// is longer than was asked for may believe in it.
+	sure := life + l.c.Bounds.Round + l.c.Bounds.Linger
 	switch {
 	case op.Until <= op.Call+sure:
 	case op.Until > op.Return+sure:

@@ -92,9 +92,9 @@ func (c *Case) end() time.Duration {
 	return last
 }
 
-// longest is the longest life that a server may give to a lease that was asked for.
+// longest is the longest life that a server may give to a lease that was asked for, whatever the lock claims.
 func (c *Case) longest(ttl time.Duration) time.Duration {
-	return time.Duration(float64(ttl)*(1+c.Bounds.Rate)) + c.Bounds.Round + c.Bounds.Linger
+	return plus(plus(ttl, (&ruler{c: c}).drift(ttl)), c.Bounds.Linger)
 }
 
 // wait is one worker's wait for a lock, over all the tries of a visit.

@@ -26,9 +26,8 @@ var reentryCauses = []string{"count", "token-changed", "self-refusal"}
 // their effect.
 type nested struct {
 	states  []depth       // nil = entered once
-	proof   time.Duration // the call of the last grant or extension that was acknowledged
-	ttl     time.Duration
-	over    bool // the owner was answered so, or it may have expired: nothing more is claimed
+	good    time.Duration // how long the last grant or extension that was acknowledged is good for at least
+	over    bool          // the owner was answered so, or it may have expired: nothing more is claimed
 	inner   bool
 	counted bool // the lock tells how many holds there are
 }
@@ -119,14 +118,14 @@ func judgeReentrancy(c *Case) Verdict {
 func (r *reentries) step(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
 	if op.ID == h.ID {
-		*n = nested{proof: op.Call, ttl: op.TTL, over: op.Outcome != history.OK, counted: op.Value != 0}
+		*n = nested{good: r.promised(op), over: op.Outcome != history.OK, counted: op.Value != 0}
 		if said := op.Value; said > 1 && !n.over {
 			r.wrong("count", n, h, i)
 		}
 		return
 	}
 	if !n.over {
-		n.over = op.Return > plus(n.proof, r.least(n.ttl))
+		n.over = op.Return > n.good
 	}
 	if n.over {
 		return
@@ -134,7 +133,7 @@ func (r *reentries) step(n *nested, h *hold, i int32) {
 	switch op.Kind {
 	case history.Extend:
 		if op.Outcome == history.OK {
-			n.proof, n.ttl = op.Call, op.TTL
+			n.good = r.promised(op)
 		}
 		n.over = op.Outcome == history.Failed && op.Reason == history.Lost
 	case history.Acquire:
@@ -154,7 +153,7 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 	case history.OK:
 		free := slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds == 0 }) // this one may be new
 		if op.TTL > 0 {
-			n.proof, n.ttl = op.Call, op.TTL
+			n.good = r.promised(op)
 		}
 		if !free && (op.Fence != 0 && h.Fence != 0 && op.Fence != h.Fence || op.Token != 0 && h.Token != 0 && op.Token != h.Token) {
 			r.wrong("token-changed", n, h, i)

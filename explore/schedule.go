@@ -141,7 +141,7 @@ func (s *schedule) header() history.Header {
 		Name: "explore-" + s.spec.Name, Topology: fmt.Sprintf("%d in memory, virtual time", s.o.Sites), Lock: s.spec.Name,
 		Workers: s.o.Clients, Processes: processes, Keys: 1, Retry: s.o.long(retry), Wait: s.o.long(patience), Sites: s.o.Sites,
 		Counter: "memory", Fenced: s.views.fenced, Claims: s.spec.Claims,
-		Bounds: history.Bounds{Round: serverRound, Recovery: time.Millisecond, Gap: time.Millisecond, Idle: idle},
+		Bounds: history.Bounds{Round: serverRound, Recovery: time.Millisecond, Gap: time.Millisecond, Idle: idle, Linger: s.spec.Lingers(s.o.TTL)},
 	}
 }
 

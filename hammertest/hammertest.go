@@ -46,8 +46,9 @@ type Config struct {
 	Scenarios []scenarios.Scenario
 	// Seed repeats the schedule of another run; 0 = the variable HAMMERLOCK_SEED, or drawn.
 	Seed uint64
-	// Outlives and Queues are said of the lock as in locks.Spec.
+	// Outlives, Queues and Linger are said of the lock as in locks.Spec.
 	Outlives, Queues bool
+	Linger           func(ttl time.Duration) time.Duration
 	// Options bound what Explore explores; nil = explore.Defaults, or less of them on several sites.
 	Options *explore.Options
 }
@@ -109,7 +110,7 @@ func begin(t *testing.T, open Open, c Config) *suite {
 		t.Fatal("hammertest: a lock needs a function that opens it, and claims that it is judged by; most promise history.Claims{Excludes: true, Expires: true, Owned: true}")
 	}
 	s := &suite{Config: c, topology: topology, spec: locks.Spec{
-		Name: t.Name(), Sites: locks.OneSite, Claims: c.Claims, Outlives: c.Outlives, Queues: c.Queues, Open: open,
+		Name: t.Name(), Sites: locks.OneSite, Claims: c.Claims, Outlives: c.Outlives, Queues: c.Queues, Linger: c.Linger, Open: open,
 	}}
 	if topology.Sites > 1 {
 		s.spec.Sites = locks.ManySites

@@ -81,6 +81,9 @@ type Claims struct {
 	Writers  bool `json:"writers,omitempty"`
 	// Permits makes it a semaphore: so many are held at once, at most. 0 = it is none.
 	Permits int `json:"permits,omitempty"`
+	// Begins says that a lease may begin before it is asked for, as a waiter's place in a queue does: what it is good for is
+	// the deadline that its holder is told.
+	Begins bool `json:"begins,omitempty"`
 }
 
 // Alone says that there is never more than one holder at a time.
@@ -96,7 +99,8 @@ type Bounds struct {
 	Recovery time.Duration `json:"recovery_ns,omitempty"`
 	// Gap is how long a process may stand still before that is recorded as a Gap; 0 = it is not recorded.
 	Gap time.Duration `json:"gap_ns,omitempty"`
-	// Linger is how much longer than a lease servers may keep the lock for a holder that is gone: the rest of its session.
+	// Linger is how much longer than was asked for a lease may last, as one that is rounded up to seconds, or that ends
+	// with a session. Holders may believe in what they are told of it.
 	Linger time.Duration `json:"linger_ns,omitempty"`
 	// Idle is how long a lock may be idle beyond what the run explains, for the machine's sake; 0 = a second.
 	Idle time.Duration `json:"idle_ns,omitempty"`

@@ -55,7 +55,7 @@ type Spec struct {
 	// Outlives says that what a worker holds lives on when the worker has died: a library renews it as long as the process
 	// lives. Only the end of the whole process is a crash.
 	Outlives bool
-	// Linger is how much longer than a lease of ttl the servers may keep it for a holder that is gone; nil = no longer.
+	// Linger is how much longer than ttl a lease may last, whose holder is told of it or is gone; nil = no longer.
 	Linger func(ttl time.Duration) time.Duration
 	// Session says that a hold ends with the connection that it was granted on.
 	Session bool
@@ -134,6 +134,14 @@ func (s Spec) Offers(l Lock) error {
 		return fmt.Errorf("%s claims upgrades, and has no Upgrade", s.Name)
 	}
 	return nil
+}
+
+// Lingers is by how much a lease may last longer than ttl.
+func (s Spec) Lingers(ttl time.Duration) time.Duration {
+	if s.Linger == nil {
+		return 0
+	}
+	return s.Linger(ttl)
 }
 
 // Find returns the spec with that name.

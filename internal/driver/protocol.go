@@ -175,6 +175,7 @@ var claims = []struct {
 	{"ordered", func(c *history.Claims) *bool { return &c.Ordered }},
 	{"reentrant", func(c *history.Claims) *bool { return &c.Reentrant }},
 	{"renews", func(c *history.Claims) *bool { return &c.Renews }},
+	{"begins", func(c *history.Claims) *bool { return &c.Begins }},
 }
 
 // names are what a driver may be called: they become part of file names.

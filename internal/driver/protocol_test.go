@@ -15,7 +15,7 @@ func TestALeaseThatLingers(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := m.spec([]string{"x"}, nil)
-		if err != nil || (s.Linger != nil) != (want > 0) || want > 0 && s.Linger(time.Second) != want {
+		if err != nil || s.Lingers(time.Second) != want {
 			t.Errorf("%q: got %+v, %v, want %v", says, s.Program, err, want)
 		}
 	}

@@ -100,15 +100,12 @@ func (x *execution) header() history.Header {
 		Fenced: plan.Counter.Fenced, Service: plan.Service != nil, Session: c.Lock.Session, Claims: c.Lock.Claims,
 		Bounds: history.Bounds{
 			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate, Round: serverRound,
-			Recovery: c.Topology.Recovery, Gap: crew.Gap(w.TTL),
+			Recovery: c.Topology.Recovery, Gap: crew.Gap(w.TTL), Linger: c.Lock.Lingers(w.TTL),
 		},
 		Nodes: len(x.deployment.Topology.Nodes),
 	}
 	if c.Scenario.Name != "" {
 		h.Aside = c.Scenario.Aside()
-	}
-	if c.Lock.Linger != nil {
-		h.Bounds.Linger = c.Lock.Linger(w.TTL)
 	}
 	if plan.Counter.Place == workload.OnTopology {
 		h.Counter = history.CounterOnTopology

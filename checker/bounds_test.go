@@ -1,0 +1,87 @@
+package checker
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// TestLeasesAreJudgedByTheirBounds: a lease may last longer than was asked for, or begin before, as far as the lock says
+// so. What it says it keeps: what goes beyond fails.
+func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
+	lingers := func(s *script) { s.Bounds.Linger = 800 * ms }
+	begins := func(s *script) { s.Claims.Begins = true }
+	rounded := func(told, extended, granted time.Duration) func(s *script) {
+		return func(s *script) {
+			a := s.acquire(1, 0, 1, 1200)
+			s.last().Until = told * ms
+			if extended > 0 {
+				s.extend(a, extended, extended+1, 1200)
+				s.last().Until = (extended + told) * ms
+			}
+			s.acquire(2, granted, granted+1, 1200)
+		}
+	}
+	early := func(told, lost, granted time.Duration) func(s *script) {
+		return func(s *script) {
+			a := s.acquire(1, 100, 101, 300)
+			s.last().Until = told * ms
+			if lost > 0 {
+				s.denied(a, lost, lost+1)
+			}
+			s.acquire(2, granted, granted+1, 300)
+		}
+	}
+	for name, tt := range map[string]struct {
+		claim, write   func(s *script)
+		fails, without []string // with the claim, and without it
+	}{
+		"rounded up to seconds, told and extended":      {lingers, rounded(1990, 1500, 3600), nil, []string{"silent-reacquire"}},
+		"rounded up, nothing is told of it":             {lingers, rounded(1180, 1500, 2900), nil, []string{"silent-reacquire"}},
+		"extended when even that was over":              {lingers, rounded(1180, 2100, 3600), []string{"silent-reacquire"}, []string{"silent-reacquire"}},
+		"told more than that":                           {lingers, rounded(2100, 0, 2200), []string{"over-claim"}, []string{"over-claim"}},
+		"granted to another before what was told":       {lingers, rounded(1990, 0, 1500), []string{"over-claim"}, []string{"over-claim"}},
+		"granted to another in the lease":               {lingers, rounded(1990, 0, 600), []string{"double-grant"}, []string{"double-grant", "over-claim"}},
+		"begun before, and told so":                     {begins, early(350, 0, 360), nil, []string{"double-grant"}},
+		"begun before, and its holder hears of its end": {begins, early(350, 355, 360), nil, []string{"premature-loss"}},
+		"begun before, another's too early":             {begins, early(350, 355, 330), []string{"double-grant"}, []string{"double-grant", "premature-loss"}},
+		"begun before, and lost too early":              {begins, early(350, 340, 360), []string{"premature-loss"}, []string{"premature-loss"}},
+		"told more than a lease from the call":          {begins, early(450, 460, 470), []string{"over-claim"}, []string{"over-claim"}},
+	} {
+		for claimed, want := range map[bool][]string{true: tt.fails, false: tt.without} {
+			s := newScript()
+			if tt.write(s); claimed {
+				tt.claim(s)
+			}
+			c := s.prepare(t)
+			var got []string
+			for _, v := range []Verdict{Exclusion.Check(c), leaseValidity.Check(c)} {
+				if v.Status == Fail {
+					got = append(got, v.Cause)
+				}
+			}
+			slices.Sort(got)
+			if got = slices.Compact(got); !slices.Equal(got, want) {
+				t.Errorf("%s, claimed %v: got %q, want %q", name, claimed, got, want)
+			}
+		}
+	}
+}
+
+// TestAReentrantLockIsBusyWhenAnEarlyLeaseIsOver: where leases begin before they are asked for, nothing is demanded after
+// the deadline that was told.
+func TestAReentrantLockIsBusyWhenAnEarlyLeaseIsOver(t *testing.T) {
+	for claimed, want := range map[bool]Status{true: Inconclusive, false: Fail} {
+		s := newScript()
+		s.Claims.Reentrant, s.Claims.Begins = true, claimed
+		a := s.acquire(1, 100, 101, 300)
+		s.last().Until, s.last().Value = 350*ms, 1
+		x := s.reenter(a, 355, 356, 300)
+		x.Outcome, x.Reason, x.Until = history.Failed, history.Busy, 0
+		if v := reentrancy.Check(s.prepare(t)); v.Status != want {
+			t.Errorf("claimed %v: got %s %s: %s, want %s", claimed, v.Status, v.Cause, v.Summary, want)
+		}
+	}
+}
