@@ -52,7 +52,7 @@ var crashWorker = Fault{
 
 // diesAlone says why a worker cannot die while its process lives on.
 var diesAlone = When(func(s Scene) bool { return s.Outlives },
-	"the lock's library goes on for a worker that died: only the end of its process is a crash, as in kill-process with --processes 2")
+	"what a worker that died holds in its process lives on: only the end of its process is a crash, as in kill-process with --processes 2")
 
 var stopProcess = Fault{
 	Name:   "stop-process",

@@ -53,7 +53,7 @@ type Spec struct {
 	Counting Counting
 	Listens  bool // its waiters subscribe to channels
 	// Outlives says that what a worker holds lives on when the worker has died: a library renews it as long as the process
-	// lives. Only the end of the whole process is a crash.
+	// lives, or it has a mutex of its process locked. Only the end of the whole process is a crash.
 	Outlives bool
 	// Linger is how much longer than ttl a lease may last, whose holder is told of it or is gone; nil = no longer.
 	Linger func(ttl time.Duration) time.Duration

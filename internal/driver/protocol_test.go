@@ -24,3 +24,16 @@ func TestALeaseThatLingers(t *testing.T) {
 		t.Errorf("got %v, want that no lease lingers for less than nothing", err)
 	}
 }
+
+// TestWhatOutlivesAWorker: a program says that a worker does not die without it; one that renews need not.
+func TestWhatOutlivesAWorker(t *testing.T) {
+	for says, want := range map[string]bool{`"expires"`: false, `"outlives"`: true, `"renews"`: true} {
+		m, err := read([]byte(`{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1","claims":[` + says + "]}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := m.spec([]string{"x"}, nil); err != nil || s.Outlives != want {
+			t.Errorf("%s: got %v, %v, want %v", says, s.Outlives, err, want)
+		}
+	}
+}
