@@ -197,7 +197,12 @@ func newControl(to controlOptions) *redis.Client {
 			if err != nil {
 				return nil, err
 			}
-			return secure(ctx, to.tls, conn, addr)
+			if conn, err = secure(ctx, to.tls, conn, addr); err != nil {
+				return nil, err
+			}
+			f := &fresh{Conn: conn, foreign: true}
+			f.used.Store(true) // its errors are told as they are
+			return f.checked(), nil
 		}
 	}
 	if to.clustered {

@@ -63,7 +63,7 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 		if err != nil {
 			return nil, err
 		}
-		f := &fresh{Conn: conn, traffic: o.Traffic, line: s.line}
+		f := &fresh{Conn: conn, traffic: o.Traffic, line: s.line, foreign: s.access.Foreign}
 		if security != nil {
 			ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 			defer cancel()
@@ -72,10 +72,7 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 			}
 		}
 		o.Traffic.add(f)
-		if tcp, ok := f.Conn.(*net.TCPConn); ok {
-			return checked{f, tcp}, nil
-		}
-		return f, nil
+		return f.checked(), nil
 	}
 }
 
@@ -131,6 +128,8 @@ type fresh struct {
 	traffic *Traffic     // what they are summed up in; nil if in nothing
 	line    *Line        // that it goes over
 	mute    atomic.Bool  // it was used while that was cut
+	foreign bool         // it leads to a server of others, whose answers are bounded
+	answer  bound
 }
 
 func (f *fresh) Write(b []byte) (int, error) {
@@ -146,6 +145,11 @@ func (f *fresh) Read(b []byte) (int, error) {
 	n, err := f.Conn.Read(b)
 	for err == nil && f.muted() {
 		n, err = f.Conn.Read(b)
+	}
+	if f.foreign {
+		if much := f.answer.take(b[:n]); much != nil {
+			return 0, f.mark(much)
+		}
 	}
 	return n, f.mark(err)
 }
@@ -168,6 +172,14 @@ func (f *fresh) Close() error {
 type checked struct {
 	*fresh
 	syscall.Conn
+}
+
+// checked is the connection as the library sees it.
+func (f *fresh) checked() net.Conn {
+	if tcp, ok := f.Conn.(*net.TCPConn); ok {
+		return checked{f, tcp}
+	}
+	return f
 }
 
 func (f *fresh) mark(err error) error {

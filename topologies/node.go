@@ -180,6 +180,18 @@ func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd {
 	return n.control.Do(ctx, args...)
 }
 
+// DoEach is Do of one command for each of many keys, in one round trip. Each answer has its own error.
+func (n *Node) DoEach(ctx context.Context, command string, keys []string) []*redis.Cmd {
+	answers := make([]*redis.Cmd, len(keys))
+	_, _ = n.control.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			answers[i] = p.Do(ctx, command, key)
+		}
+		return nil
+	})
+	return answers
+}
+
 // Info returns the fields of the given sections of INFO; of all sections if none is given. Of servers that are not Redis it
 // has their roles and clients.
 func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string, error) {

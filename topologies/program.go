@@ -58,6 +58,7 @@ func (p *Program) Start() error {
 	}
 	// It has no parent-death signal, which reaches the shell alone: the reaper ends the whole group.
 	cmd := exec.Command("/bin/sh", "-c", p.Command)
+	cmd.Env = append(cmd.Environ(), p.reaper.Mark())
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = file, file, &syscall.SysProcAttr{Setpgid: true}
 	if err := errors.Join(cmd.Start(), file.Close()); err != nil {
 		return fmt.Errorf("start %q: %w", p.Command, err)

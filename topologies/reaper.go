@@ -1,6 +1,7 @@
 package topologies
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io"
 	"os/exec"
@@ -18,6 +19,7 @@ type reaper struct {
 	mu    sync.Mutex
 	input io.WriteCloser
 	cmd   *exec.Cmd
+	mark  string
 }
 
 const reaperScript = `
@@ -30,10 +32,11 @@ started() {
 		since=${20}
 	else since=$(ps -o lstart= -p "$1" | tr -d ' '); fi 2>/dev/null
 }
-pids=
+pids= mark=
 while read -r what which; do
 	case $what in
 	pid) started "$which"; pids="$pids $which@$since" ;;
+	mark) mark=$which ;;
 	esac
 done
 for p in $pids; do
@@ -43,6 +46,12 @@ for p in $pids; do
 		[ "$since" = "${p#*@}" ] || continue
 	fi # no other group can have the number as long as one of this group lives
 	for whom in "-$n" "$n"; do kill -CONT "$whom"; kill -KILL "$whom"; done
+done 2>/dev/null
+for again in 1 2 3 4 5; do # what has left its group still has the mark in its environment, and may just be starting more
+	[ -n "$mark" ] || break
+	all=$(grep -lsF "$mark" /proc/[0-9]*/environ)
+	[ -n "$all" ] || break
+	for p in $all; do n=${p#/proc/}; kill -KILL "${n%/environ}"; done
 done 2>/dev/null
 case $1 in */` + tempPrefix + `*)
 	rm -rf "$1" || { # a server that nobody has named yet dies of the parent-death signal, and may still make a file
@@ -71,6 +80,18 @@ func (r *reaper) Watch(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, _ = fmt.Fprintf(r.input, "pid %d\n", pid)
+}
+
+// Mark is a variable for the environment of programs that may start others: the reaper ends all that have it, also those
+// that have left their group, where the system shows environments (Linux).
+func (r *reaper) Mark() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mark == "" {
+		r.mark = "HAMMERLOCK_ENDS=" + rand.Text()
+		_, _ = fmt.Fprintf(r.input, "mark %s\n", r.mark)
+	}
+	return r.mark
 }
 
 // Guard is a reaper of processes alone: it ends their groups when this process ends, however it ends.

@@ -11,9 +11,9 @@ import (
 
 // sent counts the commands that a server was sent by others than the clients of locks, by name.
 type sent struct {
-	passing // the suite sends no pipelines to a single server
-	mu      sync.Mutex
-	calls   map[string]int64
+	passing
+	mu    sync.Mutex
+	calls map[string]int64
 }
 
 func (s *sent) count(name string) {
@@ -38,6 +38,19 @@ func (s *sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		err := next(ctx, cmd)
 		if err == nil || errors.Is(err, redis.Nil) {
 			s.count(cmd.Name())
+		}
+		return err
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (s *sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			if cmd.Err() == nil || errors.Is(cmd.Err(), redis.Nil) {
+				s.count(cmd.Name())
+			}
 		}
 		return err
 	}

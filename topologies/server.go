@@ -66,14 +66,17 @@ func FindServer(ctx context.Context, path string) (Server, error) {
 	return identify(ctx, found)
 }
 
+// versionTimeout is how long a program may take to say its version: a machine may be busy, or its disk slow.
+const versionTimeout = 20 * time.Second
+
 func identify(ctx context.Context, path string) (Server, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
-		return Server{}, fmt.Errorf("%s --version did not end, so it is no Redis server", path)
+		return Server{}, fmt.Errorf("%s --version did not end within %s: the machine is too busy, or it is no Redis server", path, versionTimeout)
 	}
 	m := versionLine.FindSubmatch(out)
 	if m == nil {

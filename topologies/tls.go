@@ -44,6 +44,9 @@ func secure(ctx context.Context, c *tls.Config, conn net.Conn, addr string) (net
 	secured := tlsClient(c, conn, addr)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
+		if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+			err = fmt.Errorf("%w; --tls-ca FILE names an authority of your own", err)
+		}
 		return nil, fmt.Errorf("TLS with %s: %w", addr, err)
 	}
 	return secured, nil

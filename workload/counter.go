@@ -32,6 +32,11 @@ type Shown interface {
 	LoadFor(ctx context.Context, page string, fence int64) (Count, error)
 }
 
+// Lister is a counter that reads many pages in one round trip.
+type Lister interface {
+	LoadAll(ctx context.Context, pages []string) ([]Count, error)
+}
+
 // Adder is a counter that adds one view in one step and returns the count that it replaced: what those use who are not alone.
 type Adder interface {
 	Add(ctx context.Context, page string, writer history.ID) (replaced Count, err error)

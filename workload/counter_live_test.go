@@ -73,6 +73,12 @@ func TestLiveEveryStoreKeepsWhatItTook(t *testing.T) {
 		if got := load(t, c, "another page"); got != (Count{}) {
 			t.Errorf("another page has %+v", got)
 		}
+		if all, ok := c.(Lister); ok {
+			got, err := all.LoadAll(t.Context(), []string{"another page", s.Name})
+			if err != nil || len(got) != 2 || got[0] != (Count{}) || got[1] != load(t, c, s.Name) {
+				t.Errorf("both pages at once have %+v, %v", got, err)
+			}
+		}
 	})
 }
 

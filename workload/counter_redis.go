@@ -39,7 +39,11 @@ func (r redisCounter) Load(ctx context.Context, page string) (Count, error) {
 }
 
 func loadFrom(ctx context.Context, client redis.Cmdable, page string) (Count, error) {
-	text, err := client.Get(ctx, page).Result()
+	return countIn(client.Get(ctx, page))
+}
+
+func countIn(answer *redis.StringCmd) (Count, error) {
+	text, err := answer.Result()
 	if errors.Is(err, redis.Nil) {
 		return Count{}, nil
 	}
@@ -47,6 +51,24 @@ func loadFrom(ctx context.Context, client redis.Cmdable, page string) (Count, er
 		return Count{}, err
 	}
 	return parseCount(text)
+}
+
+func (r redisCounter) LoadAll(ctx context.Context, pages []string) ([]Count, error) {
+	answers := make([]*redis.StringCmd, len(pages))
+	_, _ = r.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each answer has its own error
+		for i, page := range pages {
+			answers[i] = p.Get(ctx, page)
+		}
+		return nil
+	})
+	counts := make([]Count, len(pages))
+	for i, answer := range answers {
+		var err error
+		if counts[i], err = countIn(answer); err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
 }
 
 func (r redisCounter) Store(ctx context.Context, page string, c Count) error {

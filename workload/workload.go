@@ -6,7 +6,9 @@ package workload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -160,7 +162,7 @@ func (c *Workers) Run(ctx, stop context.Context) Due {
 	var wg sync.WaitGroup
 	for i := range workers {
 		workers[i] = c.worker(i, arrivals)
-		wg.Go(func() { workers[i].run(ctx, stop) })
+		wg.Go(func() { workers[i].carryOut(ctx, stop) })
 	}
 	wg.Wait()
 	close(done)
@@ -175,6 +177,16 @@ func (c *Workers) Run(ctx, stop context.Context) Due {
 		}
 	}
 	return due
+}
+
+// carryOut runs a worker. That its lock panics is an error of the run, which the other workers end.
+func (w *worker) carryOut(ctx, stop context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.err = fmt.Errorf("worker %d panicked: %v\n%s", w.shape.First+w.number, p, debug.Stack())
+		}
+	}()
+	w.run(ctx, stop)
 }
 
 func (c *Workers) worker(i int, a *arrivals) *worker {

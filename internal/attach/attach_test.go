@@ -195,6 +195,30 @@ func TestWrongAddressesAreNamed(t *testing.T) {
 	}
 }
 
+// TestASizeThatAServerAnnouncesIsNotBelieved attaches to what announces answers of 2 GiB, which nobody makes room for.
+func TestASizeThatAServerAnnouncesIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{"$2147483648\r\n", "*2147483648\r\n", "*1000000\r\n*1000000\r\n"} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		go func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Write([]byte(answer))
+			}
+		}()
+		if _, err := up(t, "single", flags(listener.Addr().String())); err == nil || !strings.Contains(err.Error(), "announces an answer that is too large") {
+			t.Errorf("%q: got %v", answer, err)
+		}
+	}
+}
+
 // TestPasswordsLeaveTheArguments looks at what is left of a command line, and at what gets in.
 func TestPasswordsLeaveTheArguments(t *testing.T) {
 	for arg, want := range map[string]struct{ clean, user, password string }{

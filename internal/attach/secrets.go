@@ -1,9 +1,11 @@
 package attach
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"strings"
 	"unsafe"
 )
@@ -18,7 +20,12 @@ type Secrets struct {
 func (Secrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
 
 // Environ is the environment that another build of the suite needs to get in; an error if it cannot be told all passwords.
-func (s Secrets) Environ() ([]string, error) {
+func (s Secrets) Environ() (all []string, err error) {
+	for _, name := range secretNames {
+		if value := s.env(name); value != "" {
+			all = append(all, name+"="+value)
+		}
+	}
 	var one string
 	for _, password := range s.found {
 		if one != "" && password != one {
@@ -26,10 +33,10 @@ func (s Secrets) Environ() ([]string, error) {
 		}
 		one = password
 	}
-	if one == "" {
-		return nil, nil
+	if one != "" {
+		all = append(all, envPassword+"="+one) // the last one counts
 	}
-	return []string{envPassword + "=" + one}, nil
+	return all, nil
 }
 
 func (s Secrets) env(name string) string {
@@ -105,6 +112,20 @@ func passwords(text string) (all []span) {
 			all = append(all, span{begin, begin + colon + 1, begin + at})
 		}
 	}
+}
+
+// secretNames are the variables that hold passwords.
+var secretNames = []string{envPassword, envSentinelPassword}
+
+// HideEnvironment takes the passwords out of this process's environment, which every process that it starts would inherit. It
+// returns what reads the environment as it was.
+func HideEnvironment() (getenv func(string) string) {
+	hidden := map[string]string{}
+	for _, name := range secretNames {
+		hidden[name] = os.Getenv(name)
+		_ = os.Unsetenv(name) // it fails only for names that cannot be
+	}
+	return func(name string) string { return cmp.Or(hidden[name], os.Getenv(name)) }
 }
 
 // Hide returns a copy of the arguments of this process and overwrites the passwords in the originals, which every user of

@@ -13,6 +13,9 @@ import (
 // machine can read them.
 func Arguments(args []string) []string { return attach.Hide(args) }
 
+// Environment reads the environment of the process, out of which it takes the passwords: no process that is started has them.
+func Environment() func(string) string { return attach.HideEnvironment() }
+
 // attachFlags declares the flags of an existing deployment.
 func (o *options) attachFlags() {
 	a := &o.plan.Attach

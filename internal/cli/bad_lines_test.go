@@ -28,6 +28,9 @@ var badLines = []struct{ line, answer string }{
 	{"bench compare notes.txt notes.txt", "notes.txt is no saved run: it has no run.json; a run is a directory in results/runs, as latest is"},
 	{"bench --redis-server notes.txt", `no program "notes.txt" on the path; write ./notes.txt for one in this directory, or embedded`},
 	{"verify http --serve '' --visit 'POST http://h/v' --count 'GET http://h/v'", `--serve "": it is empty: it takes a command`},
+	{"bench --plan long.yaml", "long.yaml: it is longer than a plan can be (1 MiB)"},
+	{"verify http --visit 'POST http://me:hunter2@h/v?t=hunter2' --count 'GET http://h/v?api_key=hunter2'", `--visit "POST http://...@h/v?t=..."`},
+	{"verify http --visit 'POST http://h/v' --count 'GET http://h/v?api_key=hunter2'", "the value of api_key would be saved and shown: put it into a variable"},
 	// Units, bounds and misspelt values.
 	{"bench --duration 10", "a duration has a unit, as in 500ms, 10s or 1m30s; did you mean 10s?"},
 	{"bench --hold '2 msec'", "did you mean 2ms?"},
@@ -72,7 +75,7 @@ var badLines = []struct{ line, answer string }{
 func TestABadCommandLineIsAnswered(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", t.TempDir())
-	for name, text := range map[string]string{"notes.txt": "hello\n", "picture.png": "\x89PNG\r\n"} {
+	for name, text := range map[string]string{"notes.txt": "hello\n", "picture.png": "\x89PNG\r\n", "long.yaml": strings.Repeat("# long\n", 1<<18)} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
 	"hammerlock/checker"
@@ -124,6 +126,15 @@ func TestMetricsAreOnLoopbackUnlessAskedFor(t *testing.T) {
 		if got != want || (err != nil) != (want == "") {
 			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
 		}
+	}
+}
+
+// TestACrashIsNoInvalidCommandLine: its code says that the run could not be carried out.
+func TestACrashIsNoInvalidCommandLine(t *testing.T) {
+	var said bytes.Buffer
+	e := Env{Args: []string{"--topology", "single"}, Stdout: io.Discard, Stderr: &said}
+	if code := e.execute(t.Context(), func(Env) *cobra.Command { panic("no commands") }); code != Broken || !strings.Contains(said.String(), "crashed, please report it: no commands") {
+		t.Errorf("got the exit code %d, and %s", code, said.String())
 	}
 }
 

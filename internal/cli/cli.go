@@ -10,8 +10,10 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -46,13 +48,22 @@ func Bench(ctx context.Context, e Env) int { return e.execute(ctx, Env.benchComm
 func Verify(ctx context.Context, e Env) int { return e.execute(ctx, Env.verifyCommand) }
 
 // execute runs the command that the arguments name. Worker processes are started with one argument and need no commands.
-func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) int {
+func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code int) {
 	if len(e.Args) == 1 && e.Args[0] == crew.Command {
 		return e.work(ctx)
 	}
 	if len(e.Args) == 1 && e.Args[0] == explore.Command {
 		explore.Child(e.Stdin, e.Stdout, known.Locks) // it ends the process
 	}
+	// A crash in another goroutine ends by a signal, and leaves no memory of the process in the user's directory.
+	debug.SetTraceback("crash")
+	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
+	defer func() {
+		if p := recover(); p != nil {
+			e.complain(fmt.Errorf("the suite crashed, please report it: %v\n%s", p, debug.Stack()))
+			code = Broken
+		}
+	}()
 	if e.Getenv == nil {
 		e.Getenv = func(string) string { return "" }
 	}

@@ -69,7 +69,7 @@ func (o *options) serviceFlags() {
 	p, w, s := &o.plan, &o.plan.Workload, o.plan.Service
 	o.text(flag{setting, "name", "what results call the service (default: the path of its visits)"}, "name", &s.Called)
 	o.request(flag{setting, "visit", "the request that adds a page view: a method and an address, or several with blanks in between;\n" +
-		service.PagePlace + " stands for the number of the page"}, &s.Visit)
+		service.PagePlace + " stands for the number of the page, and $TOKEN in a query for a variable of the environment"}, &s.Visit)
 	o.request(flag{setting, "count", "the request that asks how many there are"}, &s.Count)
 	o.text(flag{setting, "field", "where the count is in an answer in JSON, as in data.views (default: the answer is a number)"}, "name", &s.Answer.Field)
 	match := ""
@@ -121,8 +121,10 @@ func (o *options) serviceFlags() {
 
 func (o *options) request(f flag, to *service.Request) {
 	o.add(f, "request", to.String(), func(text string) (err error) {
-		*to, err = service.ParseRequest(text)
-		return err
+		if *to, err = service.ParseRequest(text); err != nil { // it may hold secrets
+			o.mistake("--%s %q: %s", f.name, service.Masked(text), service.Masked(err.Error()))
+		}
+		return nil
 	})
 }
 

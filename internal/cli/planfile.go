@@ -85,7 +85,7 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 	if o.file == "" {
 		return nil
 	}
-	text, err := os.ReadFile(o.file)
+	text, err := readPlanFile(o.file)
 	if err != nil {
 		o.mistake("--%s: %v; bench plan prints a plan to begin with", planFlag, err)
 		return nil
@@ -124,6 +124,21 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 		read[name] = entry{items, o.place(node)}
 	}
 	return read
+}
+
+// maxPlan is how long a plan may be, in bytes.
+const maxPlan = 1 << 20
+
+func readPlanFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxPlan+1))
+	if err = errors.Join(err, f.Close()); err == nil && len(text) > maxPlan {
+		err = fmt.Errorf("%s: it is longer than a plan can be (%d MiB)", path, maxPlan>>20)
+	}
+	return text, err
 }
 
 // place names where a node of the plan is.

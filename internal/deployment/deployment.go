@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -95,15 +96,43 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 	return d, err
 }
 
-// Views reads a page's counter when all workers have gone. There is no second run to read it in: what a busy machine did not
-// answer in time is asked again.
-func (d *Deployment) Views(ctx context.Context, page string) (c workload.Count, err error) {
-	for range 5 {
-		if c, err = d.store.counter.Load(ctx, page); err == nil || ctx.Err() != nil {
-			break
+// atOnce is how many pages are asked for in one round trip.
+const atOnce = 1000
+
+// Views reads the counters of all pages when all workers have gone. There is no second run to read them in: what a busy
+// machine did not answer in time is asked again. An error comes with the counts of the first pages.
+func (d *Deployment) Views(ctx context.Context) (counts []workload.Count, err error) {
+	for pages := range slices.Chunk(d.Pages, atOnce) {
+		var some []workload.Count
+		for range 5 {
+			if some, err = d.views(ctx, pages); err == nil || ctx.Err() != nil {
+				break
+			}
+		}
+		if counts = append(counts, some...); err != nil {
+			return counts, err
 		}
 	}
-	return c, err
+	return counts, nil
+}
+
+func (d *Deployment) views(ctx context.Context, pages []workload.Page) (counts []workload.Count, err error) {
+	all, ok := d.store.counter.(workload.Lister)
+	names := make([]string, len(pages))
+	for i, page := range pages {
+		if names[i] = page.Views; ok {
+			continue
+		}
+		c, err := d.store.counter.Load(ctx, page.Views)
+		if err != nil {
+			return nil, err
+		}
+		counts = append(counts, c)
+	}
+	if ok {
+		return all.LoadAll(ctx, names)
+	}
+	return counts, nil
 }
 
 // CounterClient leads to the server of the page views; nil if they are on none.

@@ -52,13 +52,12 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 
 // Leftovers records what is left when all workers have gone: the page views, and keys of locks on every primary. What
 // cannot be read is an error, and left out.
-func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) (err error) {
-	for key, page := range d.Pages {
-		c, failed := d.Views(ctx, page.Views)
-		if failed != nil {
-			err = fmt.Errorf("read the counter at the end: %w", failed)
-			break
-		}
+func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
+	counts, err := d.Views(ctx)
+	if err != nil {
+		err = fmt.Errorf("read the counter at the end: %w", err)
+	}
+	for key, c := range counts {
 		lane.Mark(&history.Op{
 			Kind: history.Final, Key: int32(key), Call: lane.Clock().Now(), Value: c.Views, Seen: c.Writer, Outcome: history.OK,
 		})
@@ -79,9 +78,19 @@ func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number i
 	if info, err := n.Info(ctx, "replication"); err == nil && info["role"] == "slave" {
 		return nil
 	}
-	for key, page := range d.Pages {
-		if err := see(ctx, lane, history.Found, key, page.Lock, number, n); err != nil {
-			return err
+	for first := 0; first < len(d.Pages); first += atOnce {
+		pages := d.Pages[first:min(first+atOnce, len(d.Pages))]
+		names := make([]string, len(pages))
+		for i, page := range pages {
+			names[i] = page.Lock
+		}
+		for i, answer := range n.DoEach(ctx, "TYPE", names) {
+			if text, err := answer.Text(); err == nil && text == "none" || redis.HasErrorPrefix(err, "MOVED") {
+				continue
+			}
+			if err := see(ctx, lane, history.Found, first+i, names[i], number, n); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func reused(t *testing.T, counter string) (undecided string) {
 			undecided = "the deployment " + topology + " was not kept, as if it took too long to be as good as new"
 		}
 		seen[topology] = d.Topology
-		if c, err := d.Views(t.Context(), d.Pages[0].Views); err != nil || c.Views != 0 {
+		if c, err := d.Views(t.Context()); err != nil || c[0].Views != 0 {
 			t.Errorf("%s: the counter begins with %+v, %v", topology, c, err)
 		}
 		if n := d.Topology.Nodes[0].Do(t.Context(), "DBSIZE").Val(); n != int64(0) {

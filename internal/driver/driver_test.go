@@ -219,20 +219,22 @@ func TestADriverThatNeverReadsDoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft ends drivers that have children or do not want to end.
+// TestNothingIsLeft ends drivers that have children, also in sessions of their own.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
-	args, env := program(t, "parent")
-	s, err := Greet(t.Context(), args, env)
-	if err != nil {
-		t.Fatal(err)
+	for _, mode := range []string{"parent", "daemon"} {
+		args, env := program(t, mode)
+		s, err := Greet(t.Context(), args, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(strings.TrimPrefix(env[0], "TMPDIR=") + "/grandchild")
+		if err != nil || s.Name != "exec:evil-"+mode+"@1" {
+			t.Fatal(s.Name, err)
+		}
+		pid, _ := strconv.Atoi(string(text))
+		live.Wait(t, "the end of what the driver started", func() bool { return syscall.Kill(pid, 0) != nil || zombie(pid) })
 	}
-	text, err := os.ReadFile(strings.TrimPrefix(env[0], "TMPDIR=") + "/grandchild")
-	if err != nil || s.Name != "exec:evil-parent@1" {
-		t.Fatal(s.Name, err)
-	}
-	pid, _ := strconv.Atoi(string(text))
-	live.Wait(t, "the end of what the driver started", func() bool { return syscall.Kill(pid, 0) != nil || zombie(pid) })
 }
 
 // stop stops a driver, all threads of it: one that runs on for a moment could still answer.

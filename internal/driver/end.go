@@ -8,7 +8,7 @@ import (
 // How long a program has to end after each step: it is asked to, its input ends, it gets a signal.
 const endTimeout = 700 * time.Millisecond
 
-// Close ends the program with everything that it has started in its group. It returns when nothing of that is left.
+// Close ends the program with everything that it has started. It returns when nothing of that is left.
 func (p *Process) Close() { p.closing.Do(p.end) }
 
 func (p *Process) end() {
@@ -30,7 +30,7 @@ func (p *Process) end() {
 		_ = r.Close()
 	}
 	p.spawner.Close()
-	_ = p.guard.Close() // nothing of the group is left
+	_ = p.guard.Close() // it ends those that have left the group
 }
 
 // goodbye asks the program to end. It need not answer.

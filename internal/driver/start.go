@@ -127,10 +127,10 @@ func (p *Process) launch(env []string) (err error) {
 	if err != nil {
 		return err
 	}
-	p.cmd = &exec.Cmd{Path: path, Args: p.args, Env: env, Stdin: ends[0], Stdout: ends[3], Stderr: ends[5]}
 	if p.guard, err = topologies.OpenGuard(); err != nil {
 		return err
 	}
+	p.cmd = &exec.Cmd{Path: path, Args: p.args, Env: append(env, p.guard.Mark()), Stdin: ends[0], Stdout: ends[3], Stderr: ends[5]}
 	p.spawner = topologies.OpenSpawner()
 	if err := p.spawner.Start(p.cmd); err != nil {
 		p.spawner.Close()

@@ -23,8 +23,11 @@ import (
 	"hammerlock/workload"
 )
 
-// cleanTimeout bounds what is done after a run, when nobody waits for it any more.
-const cleanTimeout = 10 * time.Second
+// cleanTimeout bounds what is done after a run, when nobody waits for it any more; cleanPage is more for each page.
+const (
+	cleanTimeout = 10 * time.Second
+	cleanPage    = 200 * time.Microsecond
+)
 
 // ownSlots is the room of the suite's own lanes.
 const ownSlots = 1 << 10
@@ -156,7 +159,7 @@ func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost co
 	over()
 	servers := x.breaker.Wait()
 	if err == nil && servers == nil && plan.Verify && report.Lost == "" {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
 		defer cancel()
 		servers = x.deployment.Leftovers(clean, x.own)
 	}
@@ -214,17 +217,17 @@ func (c *Combination) bears() time.Duration {
 // does, if views are missing, that holders may have paused for too long: but for no more views than that can have cost.
 // A counter that cannot be read is an error, unless a server failed by itself.
 func (x *execution) tally(ctx context.Context) (t checker.Tally, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
 	defer cancel()
 	t = checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown, Doubt: strings.Join(x.incidents, "; ")}
-	for _, page := range x.deployment.Pages {
-		c, err := x.deployment.Views(ctx, page.Views)
-		if t.Unread = err != nil; t.Unread && t.Doubt != "" {
-			return t, nil
-		}
-		if err != nil {
-			return t, fmt.Errorf("read the counter at the end: %w", err)
-		}
+	counts, err := x.deployment.Views(ctx)
+	if t.Unread = err != nil; t.Unread && t.Doubt != "" {
+		return t, nil
+	}
+	if err != nil {
+		return t, fmt.Errorf("read the counter at the end: %w", err)
+	}
+	for _, c := range counts {
 		t.Final += c.Views
 	}
 	t.Excused = x.excused(t.Acknowledged)

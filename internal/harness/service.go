@@ -48,7 +48,7 @@ func (c *check) service() []Combination {
 	}
 	own := s.Clone()
 	for _, name := range own.Resolve(p.Getenv) {
-		c.mistake("--header: the variable %s is not set", name)
+		c.mistake("the variable %s is not set, which a header or a query names", name)
 	}
 	x := Combination{Topology: topologies.Outside, Lock: locks.Outside, Plan: p.visiting(own)}
 	if len(own.Visit.URLs) > 0 {

@@ -85,8 +85,9 @@ func (e *evil) prepare() int {
 		hello["claims"] = []string{"excludes", "expires", "owned", "reentrant", "busy_is_certain"}
 	case "stubborn":
 		signals.Ignore(syscall.SIGTERM)
-	case "parent":
+	case "parent", "daemon":
 		child := exec.Command("sleep", "1000")
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: e.mode == "daemon"}
 		if child.Start() != nil {
 			return 8
 		}

@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -35,12 +36,11 @@ func (s *Spec) Clone() *Spec {
 	return &c
 }
 
-// Resolve fills in the variables of headers, and names those that are not set. $$ is a dollar sign.
+// Resolve fills in the variables of headers and queries, and names those that are not set. $$ is a dollar sign.
 func (s *Spec) Resolve(getenv func(string) string) (missing []string) {
-	s.header = http.Header{}
-	for _, header := range s.Headers {
-		name, v, _ := strings.Cut(header, ": ")
-		s.header.Add(name, os.Expand(v, func(name string) string {
+	s.header, s.sent = http.Header{}, map[string]string{}
+	fill := func(text string) string {
+		return os.Expand(text, func(name string) string {
 			if name == "$" {
 				return name
 			}
@@ -49,7 +49,37 @@ func (s *Spec) Resolve(getenv func(string) string) (missing []string) {
 				return ""
 			}
 			return getenv(name)
-		}))
+		})
+	}
+	for _, header := range s.Headers {
+		name, v, _ := strings.Cut(header, ": ")
+		s.header.Add(name, fill(v))
+	}
+	for _, address := range slices.Concat(s.Visit.URLs, s.Count.URLs) {
+		if before, query, ok := strings.Cut(address, "?"); ok && strings.Contains(query, "$") {
+			s.sent[address] = before + "?" + fill(query)
+		}
 	}
 	return missing
+}
+
+// secretQuery returns the name of a parameter whose value is a secret that stands in the address itself; empty if there is none.
+func secretQuery(u *url.URL) string {
+	for name, values := range u.Query() {
+		if name != "key" && secretName.MatchString(name) && !strings.Contains(strings.Join(values, ""), "$") {
+			return name
+		}
+	}
+	return ""
+}
+
+// login and queryValue match what a refused address may hold that nobody should see.
+var (
+	login      = regexp.MustCompile(`://\S*@`)
+	queryValue = regexp.MustCompile(`([?&][^=&\s"]*=)[^&\s"]+`)
+)
+
+// Masked is a text about addresses without the users, passwords and values of parameters in them.
+func Masked(text string) string {
+	return queryValue.ReplaceAllString(login.ReplaceAllString(text, "://...@"), "$1...")
 }

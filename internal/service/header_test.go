@@ -26,6 +26,27 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// TestSecretsOfAddresses: no address with a secret in it is taken, or shown.
+func TestSecretsOfAddresses(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"POST http://h/p?token=$TOKEN&page={page}": true,
+		"POST http://h/p?key={page}":               true,
+		"POST http://h/p?access_token=hunter2":     false,
+		"POST http://app:hunter2@h/p":              false,
+		"POST http://app:hunter2/@h/p":             false,
+		"POST http://app:hunter2@h/%zz?x=hunter2":  false,
+		"POST ftp://h/p?a=hunter2&b=hunter2":       false,
+	} {
+		_, err := ParseRequest(text)
+		if (err == nil) != ok {
+			t.Errorf("%q: got %v", text, err)
+		}
+		if err != nil && strings.Contains(Masked(text)+Masked(err.Error()), "hunter2") {
+			t.Errorf("it is shown: %q: %v", Masked(text), Masked(err.Error()))
+		}
+	}
+}
+
 // TestEveryRequestHasTheHeaders with the values of variables, which the record does not have.
 func TestEveryRequestHasTheHeaders(t *testing.T) {
 	env := map[string]string{"TOKEN": "hunter2"}
@@ -35,9 +56,10 @@ func TestEveryRequestHasTheHeaders(t *testing.T) {
 	c, _ := opened(t, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		seen = append(seen, r.Host, r.Header.Get("Authorization"), r.Header.Get("X-Cost"))
+		seen = append(seen, r.Host, r.Header.Get("Authorization"), r.Header.Get("X-Cost"), r.URL.Query().Get("t"))
 	}, func(s *Spec) {
 		s.Headers = []string{"Authorization: Bearer ${TOKEN}", "X-Cost: 5$$", "Host: shop.example"}
+		s.Visit.URLs[0] += "?t=$TOKEN"
 		if missing := s.Resolve(func(name string) string { return env[name] }); missing != nil {
 			t.Errorf("missing: %v", missing)
 		}
@@ -46,10 +68,10 @@ func TestEveryRequestHasTheHeaders(t *testing.T) {
 	if _, err := c.Visit(t.Context(), 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"shop.example", "Bearer hunter2", "5$"}; !slices.Equal(seen, want) {
+	if want := []string{"shop.example", "Bearer hunter2", "5$", "hunter2"}; !slices.Equal(seen, want) {
 		t.Errorf("got %q, want %q", seen, want)
 	}
-	if record["header1"] != "Authorization: Bearer ${TOKEN}" {
+	if record["header1"] != "Authorization: Bearer ${TOKEN}" || !strings.HasSuffix(record["visit"], "?t=$TOKEN") {
 		t.Errorf("the record has %q", record)
 	}
 	s := Spec{Headers: []string{"Authorization: $NOBODY"}}

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,8 @@ type Spec struct {
 	Serve   []string      // commands that start the service
 	Headers []string      // of every request, as ParseHeader returns them
 
-	header http.Header // with the values of variables
+	header http.Header       // with the values of variables
+	sent   map[string]string // addresses whose query has variables, with their values
 }
 
 // Request is a method and the addresses that it is sent to: a worker sends it to one of them.
@@ -56,12 +58,14 @@ func ParseRequest(text string) (r Request, err error) {
 	for _, word := range words[1:] {
 		u, err := url.Parse(word)
 		switch {
-		case err != nil:
+		case err != nil && !strings.Contains(word, "@"):
 			return r, err
+		case err != nil || u.User != nil:
+			return r, errors.New("an address with a user or a password would be shown to everybody: leave out what ends with @, and see --header")
 		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 			return r, fmt.Errorf("%q: an address begins with http:// or https:// and a host", word)
-		case u.User != nil:
-			return r, fmt.Errorf("an address with a user or a password would be shown to everybody: leave %s@ out", u.User.Username())
+		case secretQuery(u) != "":
+			return r, fmt.Errorf("the value of %s would be saved and shown: put it into a variable of the environment, as in %s=$TOKEN", secretQuery(u), secretQuery(u))
 		}
 		r.URLs = append(r.URLs, word)
 	}
@@ -75,7 +79,11 @@ func (r Request) String() string {
 
 // at is the address that a worker visits a page at.
 func (r *Request) at(worker int, key int32) string {
-	return strings.ReplaceAll(r.URLs[worker%len(r.URLs)], PagePlace, strconv.Itoa(int(key)))
+	return pageAt(r.URLs[worker%len(r.URLs)], key)
+}
+
+func pageAt(address string, key int32) string {
+	return strings.ReplaceAll(address, PagePlace, strconv.Itoa(int(key)))
 }
 
 // Name is what results call the service.
@@ -179,9 +187,10 @@ const mostBody = 1 << 20
 func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.spec.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, r.Method, r.at(worker, key), unrepeatable(r.Method))
+	address := r.URLs[worker%len(r.URLs)]
+	req, err := http.NewRequestWithContext(ctx, r.Method, pageAt(cmp.Or(c.spec.sent[address], address), key), unrepeatable(r.Method))
 	if err != nil {
-		return nil, err
+		return nil, shown(err, address)
 	}
 	maps.Copy(req.Header, c.spec.header)
 	if host := req.Header.Get("Host"); host != "" {
@@ -189,7 +198,7 @@ func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) ([]
 	}
 	res, err := c.client.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, shown(err, address)
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, mostBody))
 	err = errors.Join(err, res.Body.Close())
@@ -202,6 +211,14 @@ func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) ([]
 		return nil, fmt.Errorf("status %s", res.Status)
 	}
 	return body, nil
+}
+
+// shown keeps the values of variables out of an error.
+func shown(err error, address string) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		e.URL = address
+	}
+	return err
 }
 
 // unrepeatable is a body that keeps the HTTP client from sending a request again by itself, as it does with methods that

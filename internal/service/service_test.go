@@ -192,7 +192,7 @@ func TestRequests(t *testing.T) {
 		"http://a/x":                   "a method and an address",
 		"POST":                         "a method and an address",
 		"POST a/x":                     "begins with http",
-		"POST http://me:secret@a/x":    "leave me@ out",
+		"POST http://me:secret@a/x":    "leave out what ends with @",
 		"POST http://a/x file:///etc/": "begins with http",
 	} {
 		r, err := ParseRequest(text)

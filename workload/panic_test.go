@@ -1,0 +1,44 @@
+package workload
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hammerlock/locks"
+)
+
+// panicking is a lock whose third acquire panics.
+type panicking struct {
+	locks.Lock
+	tries int
+}
+
+func (p *panicking) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	if p.tries++; p.tries == 3 {
+		panic("index out of range")
+	}
+	return p.Lock.Acquire(ctx, key, ttl)
+}
+
+// TestALockThatPanicsEndsItsWorker and not the process: the others go on, and the error has the place.
+func TestALockThatPanicsEndsItsWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := catalogued(t, "local")
+		plan := Shape{Workers: 2, Keys: 2, Hold: time.Millisecond, Retry: time.Millisecond, End: 100 * time.Millisecond}
+		due, _, _ := run(t, plan, func(worker int) locks.Lock {
+			if worker == 1 {
+				return &panicking{Lock: open(worker)}
+			}
+			return open(worker)
+		}, t.Context())
+		if due.Err == nil || !strings.Contains(due.Err.Error(), "worker 1 panicked: index out of range") || !strings.Contains(due.Err.Error(), "panic_test.go") {
+			t.Errorf("got %v", due.Err)
+		}
+		if due.Begun < 20 {
+			t.Errorf("only %d visits were begun", due.Begun)
+		}
+	})
+}
