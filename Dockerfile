@@ -4,7 +4,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN mkdir -p /out && CGO_ENABLED=0 go build -trimpath -o /out/ ./cmd/bench ./cmd/verify
+RUN mkdir -p /out && CGO_ENABLED=0 go build -trimpath -o /out/ ./cmd/bench ./cmd/verify && .ci/notices /NOTICES
 
 # The shim of the fault clock-jump is compiled where it is needed, hence the compiler.
 FROM debian:bookworm-slim
@@ -14,6 +14,7 @@ RUN apt-get update && \
     useradd --create-home hammerlock
 COPY --from=build /out/ /usr/local/bin/
 COPY LICENSE /usr/share/doc/hammerlock/
+COPY --from=build /NOTICES /usr/share/doc/hammerlock/
 USER hammerlock
 WORKDIR /home/hammerlock
 RUN mkdir results

@@ -5,7 +5,7 @@ GO = go
 # make perf takes five minutes, PERF=full twelve: more rounds are calmer.
 PERF = quick
 
-.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-strict test-logic test-full flakes lint perf aa soak simulate right mutants baselines waiting matrix man completions readme readme-check pictures clean
+.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-strict test-logic test-full flakes lint perf aa soak simulate right mutants baselines waiting matrix man completions notices readme readme-check pictures clean
 
 help:
 	@echo 'make bench   all topologies under load, one table (installs redis-server if it is missing)'
@@ -26,7 +26,7 @@ help:
 	@echo 'make build   bin/bench and bin/verify'
 	@echo 'make drivers  install what the drivers in drivers/ need, and build that in Go: docs/DRIVERS.md'
 	@echo 'make drivers-perf  what the pipe to a driver costs: 16 workers with it and without it, in Go, Python and node; two minutes'
-	@echo 'make man     manual pages in bin/man; make completions: shell completion in bin/completions'
+	@echo 'make man     manual pages in bin/man; make completions: shell completion in bin/completions; make notices: licences in bin/NOTICES'
 	@echo 'make baselines  write down again what a visit costs without contention'
 	@echo 'make compare  measure Redis, databases, etcd and ZooKeeper side by side, and write docs/COMPARE.md; ten minutes'
 	@echo 'make waiting  compare how locks wait for one hot page, and write it into docs/LOCKS.md; ten minutes'
@@ -208,6 +208,11 @@ man: build
 completions: build
 	@mkdir -p bin/completions
 	@for p in bench verify; do for s in bash zsh fish; do bin/$$p completion $$s > bin/completions/$$p.$$s || exit 1; done; done
+
+# The licences of all that is linked, and embedded: what archives and images carry beside LICENSE.
+notices:
+	@mkdir -p bin
+	.ci/notices bin/NOTICES
 
 readme:
 	$(GO) test -count 1 -run '^Test(Readme|Architecture|Kept)$$' . -update

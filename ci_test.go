@@ -14,6 +14,25 @@ import (
 	"hammerlock/internal/cli"
 )
 
+// TestNoticesOfAllThatIsLinked: archives and images carry the licences of others.
+func TestNoticesOfAllThatIsLinked(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "NOTICES")
+	if out, err := exec.Command("sh", ".ci/notices", file).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text := read(t, file)
+	for _, want := range []string{"Leon Sorokin", "The Go Authors", "github.com/redis/go-redis/v9 v", "modernc.org/sqlite v", "s2/LICENSE"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no word of %s", want)
+		}
+	}
+	for _, carrier := range []string{".goreleaser.yaml", "Dockerfile"} {
+		if !strings.Contains(read(t, carrier), "NOTICES") {
+			t.Errorf("%s does not carry them", carrier)
+		}
+	}
+}
+
 // TestFilesForOthersAreMeant reads what only other programs read: their syntax, and every command in them.
 func TestFilesForOthersAreMeant(t *testing.T) {
 	for _, file := range []string{"action.yml", ".github/workflows/pull-request.yml", ".github/workflows/test.yml",
