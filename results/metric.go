@@ -60,6 +60,7 @@ const (
 type Reading struct {
 	Value   float64
 	Support Support
+	Times   float64 // how many times longer a run with TooFew had to be
 }
 
 type distribution struct {
@@ -81,30 +82,32 @@ var distributions = []distribution{
 }
 
 type statistic struct {
-	name string
-	of   func(*Percentiles) *int64
+	name     string
+	of       func(*Percentiles) *int64
+	quantile float64 // 0 = it is none
 }
 
 // statistics are what a metric can say of a distribution.
 var statistics = []statistic{
-	{"p50", func(p *Percentiles) *int64 { return p.P50 }},
-	{"p90", func(p *Percentiles) *int64 { return p.P90 }},
-	{"p99", func(p *Percentiles) *int64 { return p.P99 }},
-	{"p999", func(p *Percentiles) *int64 { return p.P999 }},
-	{"max", func(p *Percentiles) *int64 { return &p.Max }},
-	{"mean", func(p *Percentiles) *int64 { return &p.Mean }},
+	{"p50", func(p *Percentiles) *int64 { return p.P50 }, 0.5},
+	{"p90", func(p *Percentiles) *int64 { return p.P90 }, 0.9},
+	{"p99", func(p *Percentiles) *int64 { return p.P99 }, 0.99},
+	{"p999", func(p *Percentiles) *int64 { return p.P999 }, 0.999},
+	{"max", func(p *Percentiles) *int64 { return &p.Max }, 0},
+	{"mean", func(p *Percentiles) *int64 { return &p.Mean }, 0},
 }
 
-func (p *Percentiles) reading(v *int64) Reading {
+func (p *Percentiles) reading(s statistic) Reading {
+	v := s.of(p)
 	switch {
 	case p.Count == 0:
 		return Reading{}
 	case v == nil:
-		return Reading{Support: TooFew}
+		return Reading{Support: TooFew, Times: max(beyond/(1-s.quantile)/float64(p.Count), 2)}
 	case *v == int64(Beyond):
-		return Reading{float64(p.Max), AtLeast}
+		return Reading{Value: float64(p.Max), Support: AtLeast}
 	default:
-		return Reading{float64(*v), Supported}
+		return Reading{Value: float64(*v), Support: Supported}
 	}
 }
 
@@ -133,7 +136,7 @@ func latencyMetrics() (all []Metric) {
 	for _, d := range distributions {
 		for _, s := range statistics {
 			all = append(all, Metric{Name: d.name + "." + s.name, Word: d.word, unit: nanoseconds, Facet: d.facet,
-				Of: func(r *Run) Reading { p := d.of(r); return p.reading(s.of(p)) }})
+				Of: func(r *Run) Reading { p := d.of(r); return p.reading(s) }})
 		}
 	}
 	return all
@@ -143,14 +146,14 @@ func known(x float64, is bool) Reading {
 	if !is || math.IsNaN(x) {
 		return Reading{}
 	}
-	return Reading{x, Supported}
+	return Reading{Value: x, Support: Supported}
 }
 
 func maybe(x *float64) Reading {
 	if x == nil {
 		return Reading{}
 	}
-	return Reading{*x, Supported}
+	return Reading{Value: *x, Support: Supported}
 }
 
 func attempted(of func(*Visits) int64) func(*Run) Reading {

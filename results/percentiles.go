@@ -22,8 +22,11 @@ type Percentiles struct {
 // Beyond marks a percentile that was not reached: more than the longest wait that was seen.
 const Beyond = time.Duration(-1)
 
-// Supports tells whether n observations support the quantile q: at least five lie beyond it.
-func Supports(q float64, n int64) bool { return float64(n)*(1-q) >= 5-1e-6 }
+// beyond is how many observations must lie beyond a quantile to support it.
+const beyond = 5
+
+// Supports tells whether n observations support the quantile q.
+func Supports(q float64, n int64) bool { return float64(n)*(1-q) >= beyond-1e-6 }
 
 // Text writes a percentile: "-" if the count does not support it, ">" and the maximum if it is Beyond.
 func (p *Percentiles) Text(v *int64) string {

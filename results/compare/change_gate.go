@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"hammerlock/results"
 )
@@ -36,6 +37,21 @@ type difference struct {
 	low, high float64 // infinite if the runs are too few
 	floor     float64 // infinite as well
 	saturated bool
+	least     int           // so many runs, or pairs of them, can tell a change from noise at all
+	unit      string        // what these are, and what asks for more of them
+	each      time.Duration // what one takes
+}
+
+// maxRuns is how many are worth a try.
+const maxRuns = 1000
+
+// enough says how many runs the gate needs in place of those that there were.
+func (d *difference) enough(n float64) string {
+	if n > maxRuns {
+		return "more runs do not help against so much noise: a calmer machine does, or a rate that it serves with ease (--rate)"
+	}
+	n = max(math.Ceil(n), float64(d.least))
+	return fmt.Sprintf("it takes about %.0f %s, %s in all", n, d.unit, max((time.Duration(n)*d.each).Round(time.Second), time.Second))
 }
 
 // spoiled tells whether a generator that was too slow makes the difference worthless.
@@ -78,10 +94,11 @@ func (g *ChangeGate) judge(d *difference) GateResult {
 	case d.effect != noise && !g.holds(d.change):
 		r.Status = GateFail
 	case math.IsInf(d.floor, 0):
-		r.Status, r.Summary = GateUnderpowered, "too few runs to tell a change from noise"
+		r.Status, r.Summary = GateUnderpowered, "too few runs to tell a change from noise: "+d.enough(0)
 	case d.effect == noise && d.floor > math.Abs(g.limit) && !(g.holds(d.low) && g.holds(d.high)):
 		r.Status = GateUnderpowered
-		r.Summary += fmt.Sprintf(", noise; changes up to %s could not be seen", signed(d.floor))
+		hidden := d.floor / max(math.Abs(g.limit), 0.001) // the noise shrinks with the root of the runs
+		r.Summary += fmt.Sprintf(", noise; changes up to %s could not be seen: %s", signed(d.floor), d.enough(float64(d.runs)*hidden*hidden))
 	case d.effect == noise:
 		r.Status = GatePass
 		r.Summary += ", which is noise"
@@ -109,6 +126,9 @@ func regressions(all []difference) GateResult {
 		r.Status, r.Summary = GateFail, "worse:"+worse[1:]
 	case judged == 0:
 		r.Status, r.Summary = GateUnderpowered, "too few runs to tell a change from noise"
+		if len(all) > 0 {
+			r.Summary += ": " + all[0].enough(0)
+		}
 	}
 	return r
 }

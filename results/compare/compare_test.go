@@ -234,6 +234,39 @@ func TestEnoughRunsAreEnough(t *testing.T) {
 	}
 }
 
+// TestAChangeNeverContradictsTheMediansBesideIt: the pairs say less, the medians say more.
+func TestAChangeNeverContradictsTheMediansBesideIt(t *testing.T) {
+	metric, err := results.FindMetric("throughput")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pairs []Pair
+	for i := range 24 {
+		run := func(x float64) results.Run {
+			return results.Run{Throughput: x, Config: results.Config{Measured: 1, Retry: 1e6}, Took: 1e9}
+		}
+		a, b := 100.0, 99.0 // most pairs become smaller
+		if i%3 == 0 {
+			a, b = 50, 200
+		} else if i%3 == 1 {
+			a, b = 300, 299
+		}
+		pairs = append(pairs, Pair{run(a), run(b), run(a)})
+	}
+	trial := NewTrial("A", "B", pairs, []results.Metric{metric})
+	c := trial.Effects[0]
+	if !(*c.Change < 0 && c.B > c.A) {
+		t.Fatalf("the pairs are no contradiction: %+v", c)
+	}
+	var text strings.Builder
+	if err := trial.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if c.Effect != noise || !strings.Contains(text.String(), " ~ ") || !strings.Contains(text.String(), "A  A  (backoff 1.00 ms)") {
+		t.Errorf("it is told as %s:\n%s", c.Effect, text.String())
+	}
+}
+
 // TestScheduleTakesTurns wants every arm equally often early and late, whatever the seed.
 func TestScheduleTakesTurns(t *testing.T) {
 	for seed := range uint64(50) {
@@ -305,6 +338,9 @@ func TestChangeGates(t *testing.T) {
 		trial, table := NewTrial("A", "B", pairs, metrics), New(sides(pairs), nil, metrics)
 		trial.CheckGates([]ChangeGate{g})
 		table.CheckGates([]ChangeGate{g})
+		if said := trial.Gates[0].Summary + table.Gates[0].Summary; c.want == GateUnderpowered && strings.Count(said, "it takes about ")+strings.Count(said, "a calmer machine") != 2 {
+			t.Errorf("%s: no word of how many it takes: %s", name, said)
+		}
 		if trial.Gates[0].Status != c.want || table.Gates[0].Status != c.want {
 			t.Errorf("%s: ab says %+v, compare %+v, want %s", name, trial.Gates[0], table.Gates[0], c.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/perf/benchmath"
 
@@ -49,7 +50,8 @@ type figure struct {
 	Effect effect   `json:"effect"`
 
 	sample    *benchmath.Sample
-	saturated bool // the generator of one of the runs
+	saturated bool          // the generator of one of the runs
+	took      time.Duration // one of them, on average
 }
 
 // New compares every side with the first. Runs are grouped by the named keys; without any, by topology and lock as
@@ -83,6 +85,7 @@ func newFigure(m results.Metric, runs []*results.Run) figure {
 	var values []float64
 	c := figure{P: 1}
 	for _, r := range runs {
+		c.took += time.Duration(r.Took) / time.Duration(len(runs))
 		c.saturated = c.saturated || r.Generator.State == results.Saturated
 		if x := m.Of(r); x.Support >= results.AtLeast {
 			values = append(values, x.Value)
@@ -260,8 +263,11 @@ func apart(a, b []results.Run) bool {
 // the intervals of both sides leave open is taken for the noise.
 func (c *Comparison) CheckGates(gates []ChangeGate) {
 	var all []difference
+	tests := 0
+	c.each(func(*group, *row, int) { tests++ })
 	c.each(func(g *group, r *row, k int) {
 		d := r.difference(k)
+		d.least = runsNeeded(tests)
 		d.about = strings.TrimSuffix(c.Sides[k]+" "+g.Name, " ")
 		all = append(all, d)
 	})
@@ -271,7 +277,8 @@ func (c *Comparison) CheckGates(gates []ChangeGate) {
 func (r *row) difference(k int) difference {
 	first, cell := &r.Cells[0], &r.Cells[k]
 	d := difference{metric: r.metric, runs: min(first.Runs, cell.Runs), effect: cell.Effect.gated(), change: cell.Change,
-		low: math.Inf(-1), high: math.Inf(1), floor: math.Inf(1), saturated: cell.saturated || first.saturated}
+		low: math.Inf(-1), high: math.Inf(1), floor: math.Inf(1), saturated: cell.saturated || first.saturated,
+		unit: "runs a side (--count)", each: first.took + cell.took}
 	switch {
 	case first.Low != nil && cell.Low != nil && first.Median != 0:
 		d.low, d.high = change(*first.High, *cell.Low), change(*first.Low, *cell.High)

@@ -3,6 +3,7 @@
 package compare
 
 import (
+	"fmt"
 	"math"
 
 	"golang.org/x/perf/benchmath"
@@ -70,6 +71,14 @@ func change(from, to float64) float64 {
 	default:
 		return (to - from) / math.Abs(from)
 	}
+}
+
+// whole writes a change in whole per cents, as a table has it.
+func whole(x float64) string {
+	if x = math.Round(100 * x); x == 0 || math.Abs(x) >= math.MaxFloat64 {
+		return signed(x)
+	}
+	return fmt.Sprintf("%+.0f %%", x)
 }
 
 // signed writes a change in percent with its sign.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"hammerlock/internal/human"
 	"hammerlock/results"
@@ -146,7 +147,7 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 	}
 	r.Topology, r.Lock = runs[0].Topology, runs[0].Lock
 	var values []float64
-	weakest, saturated, interactive := results.Supported, "", false
+	weakest, saturated, interactive, longer := results.Supported, "", false, time.Duration(0)
 	for _, run := range runs {
 		if g.Phase != "" {
 			run = run.In(g.Phase)
@@ -161,6 +162,7 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 		reading := g.Metric.Of(run)
 		values = append(values, reading.Value)
 		weakest = min(weakest, reading.Support)
+		longer = max(longer, time.Duration(reading.Times*float64(run.Measured)))
 		interactive = interactive || run.Interactive
 		if run.Generator.State == results.Saturated {
 			saturated = strings.Join(run.Generator.Reasons, "; ")
@@ -173,7 +175,8 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 	case weakest == results.NoData:
 		return r
 	case weakest == results.TooFew:
-		r.Status, r.Summary = GateUnderpowered, "too few visits to support "+g.Metric.Name+": run longer"
+		r.Status = GateUnderpowered
+		r.Summary = fmt.Sprintf("too few visits to support %s: measure for %s", g.Metric.Name, longer.Truncate(time.Second)+time.Second)
 		return r
 	case saturated != "" && g.Metric.Timed():
 		r.Status, r.Summary = GateInconclusive, "the generator was saturated: "+saturated

@@ -71,37 +71,31 @@ func (c *figure) verdict() string {
 	case noise:
 		return fmt.Sprintf("~ (p=%.3f)", c.P)
 	default:
-		return fmt.Sprintf("%s %s (p=%.3f)", signed(c.Change), c.Effect, c.P)
+		return fmt.Sprintf("%s %s (p=%.3f)", whole(c.Change), c.Effect, c.P)
 	}
 }
 
 // WriteText writes the trial for people.
 func (t *Trial) WriteText(w io.Writer) error {
 	p := &human.Printer{W: w}
-	p.Line("A  %s", t.A)
-	p.Line("B  %s", t.B)
+	sides := []string{t.A, t.B}
+	for i, side := range sides {
+		p.Line("%c  %s%s", 'A'+i, side, t.backoffs[i])
+	}
 	p.Line("")
-	const row = "%-26s %-12s %-12s %-10s %-20s %-12s %s"
-	p.Line(row, "", "A", "B", "change", fmt.Sprintf("interval (n=%d)", t.Pairs), "noise floor", "")
-	for _, c := range t.Effects {
-		if c.Effect == none {
-			p.Line(row, c.Metric, "-", "-", "-", "-", "-", "no data")
-			continue
-		}
-		interval, floor := "too few pairs", "?"
-		if c.Low != nil && c.High != nil {
-			interval = signed(*c.Low) + " .. " + signed(*c.High)
-		}
-		if c.Floor != nil {
-			floor = "± " + human.Percent(*c.Floor)
-		}
-		p.Line(row, c.Metric, c.metric.Format(c.A), c.metric.Format(c.B), signed(*c.Change), interval, floor, c.words())
+	const row = "%-26s %-12s %-12s %-16s %-16s %-12s %s"
+	p.Line(row, "", "A", "B", "change", "interval", "noise floor", "")
+	p.Line(row, human.Quantity(t.Pairs, "pair"), "median", "median", "median of pairs", "of the change", "A against A", "")
+	for i := range t.Effects {
+		r := t.Effects[i].row(sides)
+		a, b := &r.Cells[0], &r.Cells[1]
+		p.Line(row, r.Metric, a.Value, b.Value, b.ChangeText, b.Interval, b.Floored, b.Verdict)
 	}
 	p.Line("")
 	for _, text := range slices.Concat(t.Summary, t.Notes) {
 		p.Wrapped("", 2, text)
 	}
-	p.Line("the noise floor is what A shows against A in turns with B; the intervals of B/A hold for all rows at once (%.0f %%)", 100*confidence)
+	p.Line("the noise floor is what A shows against A in turns with B; the intervals hold for all rows at once (%.0f %%)", 100*confidence)
 	writeGates(p, t.Gates)
 	return p.Err
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"hammerlock/internal/human"
 	"hammerlock/results"
@@ -51,6 +52,9 @@ type Trial struct {
 	Summary []string     `json:"summary"`
 	Notes   []string     `json:"notes"`
 	Gates   []GateResult `json:"gates,omitempty"`
+
+	backoffs [2]string     // of the sides, in words
+	each     time.Duration // what a pair took
 }
 
 // contrast is what a trial says of one metric.
@@ -74,6 +78,16 @@ type contrast struct {
 // its interval leaves out no change and it is greater than the noise floor.
 func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 	t := &Trial{A: a, B: b, Pairs: len(pairs)}
+	for i := range pairs {
+		for arm := range pairs[i] {
+			t.each += time.Duration(pairs[i][arm].Took) / time.Duration(len(pairs))
+		}
+		for side := range t.backoffs {
+			if r := &pairs[i][side]; r.Retry > 0 && r.Service == "" {
+				t.backoffs[side] = "  (backoff " + human.Duration(time.Duration(r.Retry)) + ")"
+			}
+		}
+	}
 	for _, m := range metrics {
 		t.Effects = append(t.Effects, newContrast(m, pairs, 1-familyAlpha/float64(len(metrics))))
 	}
@@ -136,7 +150,7 @@ func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 		return c
 	}
 	c.Low, c.High = finite(math.Expm1(change.Lo)), finite(math.Expm1(change.Hi))
-	if c.Floor == nil || change.Lo <= 0 && change.Hi >= 0 || math.Abs(change.Center) <= floor {
+	if c.Floor == nil || c.contradicted() || change.Lo <= 0 && change.Hi >= 0 || math.Abs(change.Center) <= floor {
 		return c
 	}
 	c.Effect = Worse
@@ -145,6 +159,10 @@ func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 	}
 	return c
 }
+
+// contradicted tells whether the medians of the sides differ in the other direction than the median of the pairs: then the
+// change has no sign that can be believed.
+func (c *contrast) contradicted() bool { return c.Change != nil && *c.Change*(c.B-c.A) < 0 }
 
 // ratio is the logarithm of to/from; what is not positive counts as the least value.
 func ratio(from, to, least float64) float64 {
@@ -221,7 +239,8 @@ func (t *Trial) CheckGates(gates []ChangeGate) {
 	var all []difference
 	for _, c := range t.Effects {
 		d := difference{metric: c.metric, runs: c.Pairs, effect: c.Effect.gated(), saturated: c.saturated,
-			low: math.Inf(-1), high: math.Inf(1), floor: math.Inf(1)}
+			low: math.Inf(-1), high: math.Inf(1), floor: math.Inf(1),
+			least: PairsNeeded(len(t.Effects)), unit: "pairs (--pairs)", each: t.each}
 		if c.Change != nil {
 			d.change = *c.Change
 		}

@@ -52,13 +52,13 @@ var signs = map[effect]string{few: "?", noise: "~", Better: "✓", Worse: "✕"}
 func (c *Cell) explain() {
 	c.Sign, c.ChangeText, c.Interval, c.Floored = signs[c.Effect], "-", "-", "-"
 	if c.Change != nil {
-		c.ChangeText = signed(*c.Change)
+		c.ChangeText = whole(*c.Change)
 	}
 	if c.From != nil && c.To != nil {
-		c.Interval = signed(*c.From) + " .. " + signed(*c.To)
+		c.Interval = whole(*c.From) + " .. " + whole(*c.To)
 	}
 	if c.Noise != nil {
-		c.Floored = "± " + human.Percent(*c.Noise)
+		c.Floored = "± " + strings.TrimPrefix(whole(*c.Noise), "+")
 	}
 }
 
@@ -144,20 +144,24 @@ func (t *Trial) View() *View {
 
 // row shows what a trial says of a metric.
 func (c *contrast) row(sides []string) Row {
-	if c.Effect == none {
-		return Row{Metric: c.Metric, Says: c.metric.Direction(), Cells: []Cell{{Side: sides[0], Value: "-"}, {Side: sides[1], Value: "-", Verdict: "no data"}}}
+	a, b := Cell{Side: sides[0], Value: "-"}, Cell{Side: sides[1], Value: "-", Verdict: c.words(), Effect: c.Effect, Change: c.Change, From: c.Low, To: c.High, Noise: c.Floor}
+	if c.Effect != none {
+		a.Value, a.Values, a.Median = c.metric.Format(c.A), c.values[0], c.A
+		b.Value, b.Values, b.Median = c.metric.Format(c.B), c.values[1], c.B
 	}
-	a := Cell{Side: sides[0], Value: c.metric.Format(c.A), Values: c.values[0], Median: c.A}
-	b := Cell{Side: sides[1], Value: c.metric.Format(c.B), Values: c.values[1], Median: c.B, Verdict: c.words(), Effect: c.Effect,
-		Change: c.Change, From: c.Low, To: c.High, Noise: c.Floor}
 	a.explain()
 	b.explain()
+	if c.contradicted() {
+		b.ChangeText = "~"
+	}
 	return Row{Metric: c.Metric, Says: c.metric.Direction(), Cells: []Cell{a, b}}
 }
 
 // words are those of the effect.
 func (c *contrast) words() string {
 	switch c.Effect {
+	case none:
+		return "no data"
 	case few:
 		return tooFew
 	case Better, Worse:
