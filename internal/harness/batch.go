@@ -22,11 +22,15 @@ type batch struct {
 	err    error
 }
 
-// question is a combination without an answer, and how many times longer its next run has to be.
+// question is a combination without an answer.
 type question struct {
-	number, longer int
-	crowded        bool // other runs went on beside the last one
+	number int
+	longer int  // how many times longer its next run has to be; 1 = nothing was too slow for it
+	beside bool // other runs went on beside the last one
 }
+
+// spoilt tells whether other runs may have slowed down the last one.
+func (q question) spoilt() bool { return q.beside && q.longer > 1 }
 
 // outcome is what became of a run.
 type outcome struct {
@@ -38,55 +42,74 @@ type outcome struct {
 // of names the lock and the topology, for which scenarios share a budget.
 func (c *Combination) of() string { return c.Topology.Name + " " + c.Lock.Name }
 
-// first asks everything once: as many runs at a time as there is room for, but for scenarios that need the machine for themselves.
-func (b *batch) first(ctx, stop context.Context, from, to int) {
-	var numbers []int
+// all asks everything once, then again what is undecided.
+func (b *batch) all(ctx, stop context.Context, from, to int) {
+	var all []question
 	for n := from; n < to; n++ {
-		numbers = append(numbers, n)
+		all = append(all, question{number: n})
 	}
-	alone := func(n int) int { return map[bool]int{true: 1}[b.Combinations[n].Scenario.Alone] }
+	b.room.foreign()
+	b.ask(ctx, stop, all, func(q question) bool { return b.begins(q.number, from) })
+	b.again(ctx, stop)
+}
+
+// ask asks what begins says of that it is to be asked, as many runs at a time as there is room for; last, and each for itself, what needs the
+// machine alone.
+func (b *batch) ask(ctx, stop context.Context, all []question, begins func(question) bool) {
+	alone := func(q question) int {
+		if b.Combinations[q.number].Scenario.Alone || q.spoilt() {
+			return 1
+		}
+		return 0
+	}
 	if b.room.jobs != 1 {
-		slices.SortStableFunc(numbers, func(x, y int) int { return alone(x) - alone(y) })
+		slices.SortStableFunc(all, func(x, y question) int { return alone(x) - alone(y) })
 	}
-	ended, crowded := make(chan outcome), map[int]bool{} // crowded has the runs that go on
-	for len(numbers) > 0 || len(crowded) > 0 {
+	ended, beside := make(chan outcome), map[int]bool{} // beside has the runs that go on
+	started, starting := make(chan struct{}, len(all)), 0
+	for len(all) > 0 || len(beside) > 0 {
 		var look <-chan time.Time
 		switch {
-		case len(numbers) == 0:
-		case !b.begins(stop, numbers[0], from):
-			numbers = numbers[1:]
+		case len(all) == 0:
+		case stop.Err() != nil || b.err != nil:
+			all = nil
 			continue
-		case len(crowded) == 0, alone(numbers[0]) == 0 && b.room.more(len(crowded)):
-			n := numbers[0]
-			numbers, crowded[n] = numbers[1:], false
-			for other := range crowded {
-				crowded[other] = len(crowded) > 1
+		case len(beside) == 0, alone(all[0]) == 0 && starting == 0 && b.room.more(len(beside)):
+			n, begin := all[0].number, begins(all[0])
+			if all = all[1:]; !begin {
+				continue
+			}
+			starting++
+			beside[n] = false
+			for other := range beside {
+				beside[other] = beside[other] || len(beside) > 1
 			}
 			go func() {
-				run, longer, err := b.named(ctx, stop, n)
+				run, longer, err := b.named(ctx, stop, n, started)
 				ended <- outcome{question{number: n, longer: longer}, run, err}
 			}()
 			continue
 		default:
-			look = time.After(ask)
+			look = time.After(asked)
 		}
 		select {
 		case <-look:
+		case <-started:
+			starting--
+			b.room.anew()
 		case o := <-ended:
-			o.crowded = crowded[o.number]
-			delete(crowded, o.number)
+			o.beside = beside[o.number]
+			delete(beside, o.number)
 			b.take(o)
 		}
 	}
 }
 
 // begins tells whether a combination is to be run, and says of one that is not why. The first one of all begins however long it is.
-func (b *batch) begins(stop context.Context, number, first int) bool {
+func (b *batch) begins(number, first int) bool {
 	c := &b.Combinations[number]
 	n := c.notRun("--fail-fast: a run before it failed")
 	switch {
-	case stop.Err() != nil || b.err != nil:
-		return false
 	case b.failed:
 	case c.Scenario.Name != "" && number != first && b.spent(c.Plan.Duration):
 		n = c.notRun(fmt.Sprintf("the %v of --budget were over", b.Plan.Budget))
@@ -120,37 +143,36 @@ func (b *batch) take(o outcome) {
 // longest is how many times longer than planned all times of a scenario can become.
 const longest = 8
 
-// again asks once more what is undecided, each time alone, with the next seed and longer, as often as the plan allows and, for scenarios,
-// as far as there is time: what they were too short for is no answer. If a scenario was undecided because the machine or a program was
-// slow, all its times grow by as much; otherwise it only goes on for twice as long. What other runs may have slowed down is
-// asked alone first, as planned, and that is no attempt.
+// again asks once more what is undecided, with the next seed and longer, as often as the plan allows and, for scenarios, as far as there is
+// time: what they were too short for is no answer. If a scenario was undecided because the machine or a program was slow, all its times
+// grow by as much; otherwise it only goes on for twice as long. What others may have slowed down is asked as it was, alone, and that is
+// no attempt.
 func (b *batch) again(ctx, stop context.Context) {
 	for n := range b.Plan.Attempts {
 		open := b.open
 		b.open = nil
-		for _, q := range open {
-			if n == 0 && !q.crowded {
-				b.open = append(b.open, q)
-				continue
+		if n == 0 {
+			b.open = slices.DeleteFunc(slices.Clone(open), question.spoilt)
+			open = slices.DeleteFunc(open, func(q question) bool { return !q.spoilt() })
+		}
+		b.ask(ctx, stop, open, func(q question) bool {
+			least, by := 2, max(q.longer, 2)
+			if n == 0 {
+				least, by = 1, 1
 			}
 			c := &b.Combinations[q.number]
-			by := max(q.longer, 2)
-			if n == 0 {
-				by, q.longer = 1, 1
-			}
 			if c.Scenario.Name != "" {
 				by = min(by, int((b.Plan.Budget-time.Since(b.since))/c.Plan.Duration))
 			}
-			if by < min(2, n+1) || stop.Err() != nil || b.failed || b.err != nil {
-				continue
+			if by < least || b.failed {
+				return false
 			}
 			before := b.runs[q.number]
 			_, why := before.Safety()
 			c.Earlier = append(c.Earlier, before.Name)
-			c.again(by, q.longer > 1, why)
-			run, longer, err := b.named(ctx, stop, q.number)
-			b.take(outcome{question{number: q.number, longer: longer}, run, err})
-		}
+			c.again(by, n > 0 && q.longer > 1, why)
+			return true
+		})
 	}
 }
 
@@ -175,17 +197,22 @@ type room struct {
 	since time.Time     // when what is measured began
 	last  time.Time     // when it was asked the last time
 	late  time.Duration // by how much it was asked too late, at most
+	busy  float64       // the share of the cores that is used, of late
+	own   float64       // by this process
+	never bool          // others keep the machine busy: what is used of it says nothing
 }
 
 const (
-	ask     = 10 * time.Millisecond  // how often a room is asked
+	asked   = 10 * time.Millisecond  // how often a room is asked
 	settled = 200 * time.Millisecond // after that what a run uses shows
-	// A machine has room while nothing waits for a core for long: that, and not how busy it is, is what makes holders late.
+	// A machine has room while nothing waits for a core for long, which is what makes holders late, and while a part of its cores has
+	// nothing to do: the load of a run comes and goes. The servers of a run use about as much as its workers.
 	prompt = 8 * time.Millisecond
+	full   = 0.6
 )
 
-// more tells whether another run has room beside those that go on. It expects to be asked every 10 ms. Its measure is how late it is asked
-// and how long goroutines wait for a core, over a fifth of a second after the run that began last.
+// more tells whether another run has room beside those that go on. It expects to be asked every 10 ms. Its measure is how late it is
+// asked, how long goroutines wait for a core, and how much the cores have to do, over a fifth of a second after the last run has begun to work.
 func (r *room) more(running int) bool {
 	if r.jobs > 0 {
 		return running < r.jobs
@@ -193,15 +220,31 @@ func (r *room) more(running int) bool {
 	now := time.Now()
 	if r.since.IsZero() {
 		r.since, r.last = now, now
+		r.probe.Look(time.Duration(now.UnixNano()))
 	}
-	r.late, r.last = max(r.late, now.Sub(r.last)-ask), now
-	if running >= 2*runtime.GOMAXPROCS(0)+2 || now.Sub(r.since) < settled {
+	r.late, r.last = max(r.late, now.Sub(r.last)-asked), now
+	if now.Sub(r.since) < settled {
 		return false
 	}
 	used, ok := r.probe.Look(time.Duration(now.UnixNano()))
-	free := ok && max(r.late, time.Duration(used.SchedulingP99)) < prompt
+	r.busy, r.own = (r.busy+used.MachineCPU)/2, (r.own+used.OwnCPU)/2
+	free := ok && max(r.late, time.Duration(used.SchedulingP99)) < prompt && r.own < full/2 && (r.never || r.busy < full)
 	r.since, r.late = now, 0
-	return free
+	return free && running < 2*runtime.GOMAXPROCS(0)+2
+}
+
+// anew begins to measure again: a run has begun to work.
+func (r *room) anew() { r.since, r.late = time.Time{}, 0 }
+
+// foreign finds out whether others keep the machine busy, while nothing of a job goes on.
+func (r *room) foreign() {
+	if r.jobs != 0 {
+		return
+	}
+	r.probe.Look(time.Duration(time.Now().UnixNano()))
+	<-time.After(settled / 2)
+	used, _ := r.probe.Look(time.Duration(time.Now().UnixNano()))
+	r.never = used.MachineCPU > full
 }
 
 // jobs is how many runs go on at a time; 0 = as many as the machine bears. What is no scenario has the machine for itself, and so have

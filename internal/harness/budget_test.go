@@ -24,7 +24,7 @@ func TestTheBudget(t *testing.T) {
 		c := Combination{Scenario: scenarios.Scenario{Name: "some"}, Plan: Plan{Duration: tt.duration}}
 		j := Job{Plan: Plan{Budget: time.Minute}, Combinations: []Combination{c, c}}
 		b := batch{Job: &j, since: time.Now().Add(-tt.gone)}
-		if begins := b.begins(t.Context(), tt.number, 0); begins != tt.begins || len(j.NotRun) == 1 == begins {
+		if begins := b.begins(tt.number, 0); begins != tt.begins || len(j.NotRun) == 1 == begins {
 			t.Errorf("%d: %v of %v, after %v: %v, %v", i, tt.duration, j.Plan.Budget, tt.gone, begins, j.NotRun)
 		}
 	}

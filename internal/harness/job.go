@@ -96,8 +96,7 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 		if from > 0 && j.Combinations[from-1].Topology.Name != c.Topology.Name {
 			b.err = j.Warm.Close() // servers of another topology have nothing more to do
 		}
-		b.first(ctx, stop, from, to)
-		b.again(ctx, stop)
+		b.all(ctx, stop, from, to)
 		for n := from; n < to; n++ {
 			if run := b.runs[n]; run != nil {
 				runs = append(runs, *run)
@@ -142,10 +141,11 @@ func (j *Job) count(e *Event) {
 }
 
 // named carries out one combination once; its name is in an error. Longer is how many times longer the run has to be if it is made again:
-// 0 = it need not be.
-func (j *Job) named(ctx, stop context.Context, number int) (run *results.Run, longer int, err error) {
+// 0 = it need not be. It says when the run has begun to work, or will not.
+func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int, err error) {
 	c := &j.Combinations[number]
 	p, err := j.prepare(stop, number, j.Warm)
+	started <- struct{}{}
 	if err != nil && stop.Err() != nil {
 		return nil, 0, nil // it was called off before it began
 	}

@@ -19,8 +19,8 @@ func TestARoomHasLimits(t *testing.T) {
 		if measured.more(1) {
 			t.Error("a run has room before anything was measured")
 		}
-		for range 3 * settled / ask {
-			<-time.After(ask)
+		for range 3 * settled / asked {
+			<-time.After(asked)
 			if measured.more(2*runtime.GOMAXPROCS(0) + 2) {
 				t.Fatal("there is no end of runs")
 			}
