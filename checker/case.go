@@ -156,20 +156,23 @@ func Prepare(h *history.History) (*Case, error) {
 	return c, nil
 }
 
-// most bounds what a worker or a key may be numbered in a history of so many operations, so that arrays by number stay
-// small.
-func most(operations int) int32 { return int32(min(1<<20+64*operations, 1<<24)) }
+// What a worker or a key may be numbered at least, so that arrays by number stay small. A page costs a few bytes, and may
+// never be visited; a worker costs hundreds.
+const mostWorkers, mostKeys = 1 << 16, 1 << 20
 
 // number builds the index of the operations. It refuses IDs that would make it huge.
 func (c *Case) number() error {
 	type span struct{ first, last uint64 }
 	var lanes []span
-	room, most := uint64(8*len(c.Ops))+4096, most(len(c.Ops))
+	room, more := uint64(8*len(c.Ops))+4096, 64*len(c.Ops)
 	c.working = map[int16]bool{}
 	for i := range c.Ops {
 		op := &c.Ops[i]
-		if op.Worker >= most || op.Key >= most {
-			return fmt.Errorf("operation %d has worker %d and key %d: number them from 0, below %d", i, op.Worker, op.Key, most)
+		if most := mostWorkers + more; int(op.Worker) >= most {
+			return fmt.Errorf("operation %d has worker %d: number workers from 0, in a history of %d operations below %d", i, op.Worker, len(c.Ops), most)
+		}
+		if most := mostKeys + more; int(op.Key) >= most {
+			return fmt.Errorf("operation %d has key %d: number keys from 0, in a history of %d operations below %d", i, op.Key, len(c.Ops), most)
 		}
 		if (op.Kind == history.Fault || op.Kind == history.Heal) && uint64(op.Value) >= uint64(len(c.Faults)) {
 			return fmt.Errorf("operation %d is fault %d of %d", i, op.Value, len(c.Faults))

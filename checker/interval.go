@@ -99,6 +99,7 @@ func (r *ruler) assured(h *hold) time.Duration {
 func (r *ruler) promised(op *history.Op) time.Duration { return r.promisedFrom(op, op.Call) }
 
 func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
+	end := plus(call, r.least(op.TTL))
 	switch {
 	case !r.c.Claims.Expires:
 	case op.TTL == 0 && op.Until != 0:
@@ -106,9 +107,9 @@ func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
 	case r.c.Claims.Begins && (op.Until == 0 || op.Until == history.Forever):
 		return op.Call // when it began is not known
 	case r.c.Claims.Begins:
-		return min(op.Until, plus(call, r.least(op.TTL)))
+		return min(op.Until, end)
 	}
-	return plus(call, r.least(op.TTL))
+	return end
 }
 
 // slot says when a hold may have begun in the servers, and when it has ended at the earliest then.

@@ -84,7 +84,7 @@ var mutants = map[string]mutant{
 	"reentrancy: what had no answer took effect": {"reentrancy.go", "TestReentrancyAgainstEveryChoice",
 		[]string{"return depth{d.holds, d.ins + 1, d.outs}, true", "return depth{d.holds + 1, d.ins, d.outs}, true"}},
 	"reentrancy: a lease never ends": {"reentrancy.go", "TestReentrancyAgainstEveryChoice",
-		[]string{"n.over = op.Return > plus(n.proof, r.least(n.ttl))", "n.over = false"}},
+		[]string{"n.over = op.Return > n.good", "n.over = false"}},
 
 	"fairness: a waiter waits until its grant returns": {"fairness.go", "TestFairnessAgainstEveryPairOfVisits",
 		[]string{"b.waits[i].asked > b.waits[*l-1].asked", "b.waits[i].stop > b.waits[*l-1].stop", "before(w.stop, earlier.asked)", "before(w.stop, earlier.stop)"}},

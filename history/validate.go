@@ -95,7 +95,8 @@ func (v *validation) header() {
 	}{
 		{"retry", h.Retry, Forever}, {"wait", h.Wait, Forever},
 		{"slack of the clocks", h.Bounds.Slack, 2 * MaxDoubt}, {"rounding of the servers' clocks", h.Bounds.Round, time.Hour},
-		{"recovery", h.Bounds.Recovery, time.Hour},
+		{"recovery", h.Bounds.Recovery, time.Hour}, {"idle time of a lock", h.Bounds.Idle, time.Hour},
+		{"gap that is recorded", h.Bounds.Gap, Forever}, {"time by which leases linger", h.Bounds.Linger, 366 * 24 * time.Hour},
 	} {
 		if d.d < 0 || d.d > d.most {
 			v.add(-1, "%s of %v, between 0 and %v are possible", d.name, d.d, d.most)
