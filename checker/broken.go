@@ -54,16 +54,18 @@ func (x *examiner) reason(p pair) finding {
 	if w != nil {
 		return finding{"service-loss", p, w.op, w, false}
 	}
-	if op := x.succeeded(i, j, by); op >= 0 {
+	if op := x.succeeded(i, by, j.Call > i.Return && i.Permits|j.Permits == 0 && i.ending != gone); op >= 0 {
 		return x.follows(finding{"foreign-release", p, op, nil, false})
 	}
-	if j.Outcome != history.OK && x.c.Sites < 2 {
-		return finding{"foreign-release", p, j.Release, nil, false} // all that is known of it is a release that succeeded
-	}
-	if f, ok := x.broke[p.first]; ok && x.c.Sites < 2 {
-		n := f.pair.first + f.pair.second - p.first
-		if other := &x.c.holds[n]; x.freed(other, i, j) {
-			return f.again(p, other.Release)
+	if f, ok := x.broke[p.first]; ok && x.c.Sites < 2 { // another had got in, and its own release freed the lock under i
+		with := &x.c.holds[f.pair.first+f.pair.second-p.first]
+		if op := x.c.between(i.Key, i.Call, j.Return, func(k *hold, op *history.Op) bool {
+			return k == with && op.Outcome == history.OK && x.c.slack(k.Process, i.Process) == 0
+		}); op >= 0 {
+			if f.pair, f.follows = p, true; f.cause == "foreign-release" {
+				f.op = op
+			}
+			return f
 		}
 	}
 	return finding{"double-grant", p, -1, nil, false}
@@ -78,28 +80,9 @@ func (x *examiner) follows(f finding) finding {
 	return f
 }
 
-// freed tells whether a hold was released, with success, after i had asked for the lock and before j had it.
-func (x *examiner) freed(k, i, j *hold) bool {
-	if k.Release < 0 || x.c.slack(k.Process, i.Process) > 0 {
-		return false
-	}
-	op := &x.c.Ops[k.Release]
-	return op.Outcome == history.OK && op.Return > i.Call && op.Call < j.Return
-}
-
-// again is the finding of a guarantee that broke because an earlier one had: a hold had got in, and its own release freed
-// the lock under the first.
-func (f finding) again(p pair, release int32) finding {
-	if f.pair, f.follows = p, true; f.cause == "foreign-release" {
-		f.op = release
-	}
-	return f
-}
-
 // freeing are the releases of a key, repeated ones too, by call. Up to each, until is when the last of them was answered.
 type freeing struct {
 	ops   []int32
-	calls []time.Duration
 	until []time.Duration
 }
 
@@ -107,42 +90,32 @@ type freeing struct {
 func (c *Case) freeings(key int32) *freeing {
 	if c.freed == nil {
 		c.freed = map[int32]*freeing{}
+		all := slices.Clone(c.repeats)
 		for n := range c.holds {
-			c.frees(c.holds[n].Release)
+			if op := c.holds[n].Release; op >= 0 {
+				all = append(all, op)
+			}
 		}
-		for _, n := range c.repeats {
-			c.frees(n)
-		}
-		for _, f := range c.freed {
-			slices.SortStableFunc(f.ops, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
-			last := time.Duration(0)
-			for _, n := range f.ops {
-				last = max(last, c.Ops[n].Return)
-				f.calls, f.until = append(f.calls, c.Ops[n].Call), append(f.until, last)
+		slices.SortStableFunc(all, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+		for _, n := range all {
+			op := &c.Ops[n]
+			f := cmp.Or(c.freed[op.Key], &freeing{})
+			if c.freed[op.Key] = f; op.Outcome != history.Failed {
+				f.ops, f.until = append(f.ops, n), append(f.until, op.Return)
+				if last := len(f.until) - 1; last > 0 {
+					f.until[last] = max(f.until[last-1], op.Return)
+				}
 			}
 		}
 	}
 	return cmp.Or(c.freed[key], &freeing{})
 }
 
-// frees takes in a release.
-func (c *Case) frees(n int32) {
-	if n < 0 || c.Ops[n].Outcome == history.Failed {
-		return
-	}
-	f := c.freed[c.Ops[n].Key]
-	if f == nil {
-		f = &freeing{}
-		c.freed[c.Ops[n].Key] = f
-	}
-	f.ops = append(f.ops, n)
-}
-
 // between shows, the last first, the releases that were under way between two moments, with their holds, until one fits;
 // -1 if none does.
 func (c *Case) between(key int32, from, to time.Duration, fits func(k *hold, op *history.Op) bool) int32 {
 	f := c.freeings(key)
-	at, _ := slices.BinarySearch(f.calls, to)
+	at, _ := slices.BinarySearchFunc(f.ops, to, func(n int32, t time.Duration) int { return cmp.Compare(c.Ops[n].Call, t) })
 	for at--; at >= 0 && f.until[at] > from; at-- {
 		op := &c.Ops[f.ops[at]]
 		if op.Return > from && fits(c.hold(op.Hold), op) {
@@ -202,19 +175,19 @@ func (r *ruler) latest(h *hold) time.Duration {
 }
 
 // succeeded finds a release that was under way during i's hold, called before the given time, and succeeded, of a hold
-// that was granted before i, or whose acquire had no answer and may never have been granted: it found i's key, or none.
-// That proves nothing for a lock on several sites, or after a fault. One that was called while i asked may have freed the
-// lock for i. It counts if it found i's key otherwise: j asked when i had been granted the lock, and would have been
-// refused, all three are exclusive, and i was not told that its hold was lost, as it would be by a lock that looks.
-func (x *examiner) succeeded(i, j *hold, by time.Duration) int32 {
+// that was granted before i, or whose acquire had no answer and may never have
+// been granted: it found i's key, or none. That proves nothing for a lock on several sites, or after a fault. One that
+// was called while i asked may have freed the lock for i. It counts if it must have found i's key otherwise: the second
+// asked when i had been granted the lock, and would have been refused, all three are exclusive, and i was not told that
+// its hold was lost, as it would be by a lock that looks.
+func (x *examiner) succeeded(i *hold, by time.Duration, unseen bool) int32 {
 	if x.c.Sites > 1 {
 		return -1
 	}
 	return x.c.between(i.Key, i.Call, by, func(k *hold, op *history.Op) bool {
 		slack := x.c.slack(k.Process, i.Process)
 		before := k.Outcome != history.OK || plus(k.Return, slack) < i.Call
-		unseen := j.Call > i.Return && i.Permits|j.Permits|k.Permits == 0 && i.ending != gone
-		return k != i && k != j && before && op.Outcome == history.OK && x.c.clash(k.Permits, i.Permits) &&
-			op.Return > plus(i.Call, slack) && (unseen || op.Call > plus(i.Return, slack))
+		return k != i && before && op.Outcome == history.OK && x.c.clash(k.Permits, i.Permits) && op.Return > plus(i.Call, slack) &&
+			(unseen && k.Permits == 0 || op.Call > plus(i.Return, slack))
 	})
 }
