@@ -173,8 +173,11 @@ func (c *Case) losses(key int32) *reaching {
 			if wholes == nil {
 				wholes = c.wholes(key)
 			}
-			v := *w
-			v.to = firstAfter(wholes, c.outage(w.from))
+			v, after := *w, c.outage(w.from)
+			n, _ := slices.BinarySearchFunc(wholes, after+1, func(p period, t time.Duration) int { return cmp.Compare(p.from, t) })
+			if n < len(wholes) {
+				v.to = wholes[n].to
+			}
 			w = &v
 		}
 		list = append(list, w)
@@ -222,15 +225,6 @@ func (c *Case) wholes(key int32) (list []period) {
 		list[i].to = min(list[i].to, list[i+1].to)
 	}
 	return list
-}
-
-// firstAfter is the end of the first answer that was called after a moment; Forever if there is none.
-func firstAfter(list []period, t time.Duration) time.Duration {
-	n, _ := slices.BinarySearchFunc(list, t+1, func(p period, t time.Duration) int { return cmp.Compare(p.from, t) })
-	if n == len(list) {
-		return history.Forever
-	}
-	return list[n].to
 }
 
 // noticed is how long before its end a server may have been known to be well for the last time.

@@ -33,8 +33,9 @@ func checkLinearizable(c *Case) Verdict {
 	for _, p := range c.examine().losses {
 		c.compareWithPorcupine(&v, c.around(p.second))
 	}
-	for _, holds := range c.randomWindows() {
-		c.compareWithPorcupine(&v, holds)
+	r := rand.New(rand.NewPCG(uint64(len(c.Ops)), uint64(len(c.holds)))) // the history is the seed
+	for n := 0; n < windowsAtRandom && len(c.holds) > 0; n++ {
+		c.compareWithPorcupine(&v, c.around(int32(r.IntN(len(c.holds)))))
 	}
 	f := c.examine()
 	switch {
@@ -62,16 +63,6 @@ func (c *Case) around(hold int32) []int32 {
 	holds := c.byKey[c.place[c.holds[hold].Key]]
 	at, _ := slices.BinarySearch(holds, hold)
 	return holds[max(at-aroundWitness, 0):min(at+aroundWitness, len(holds))]
-}
-
-// randomWindows draws windows, seeded by the sizes of the history.
-func (c *Case) randomWindows() [][]int32 {
-	var windows [][]int32
-	r := rand.New(rand.NewPCG(uint64(len(c.Ops)), uint64(len(c.holds))))
-	for n := 0; n < windowsAtRandom && len(c.holds) > 0; n++ {
-		windows = append(windows, c.around(int32(r.IntN(len(c.holds)))))
-	}
-	return windows
 }
 
 // compareWithPorcupine compares porcupine with the exact checker on a window. Porcupine has no clock: for it a lease may

@@ -27,8 +27,8 @@ func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64
 		best, own := int32(-1), -1
 		for at := range rows[op.Key] {
 			r := &rows[op.Key][at]
-			if b := r.greatest(op.Call - c.slack(r.process, op.Process)); b >= 0 && (best < 0 || value(b) > value(best)) {
-				best = b
+			if n := r.before(op.Call - c.slack(r.process, op.Process)); n > 0 && (best < 0 || value(r.best[n-1]) > value(best)) {
+				best = r.best[n-1]
 			}
 			if r.process == op.Process {
 				own = at
@@ -50,14 +50,6 @@ func (r *row) add(ret time.Duration, i int32, v int64, value func(i int32) int64
 		i = r.best[n-1]
 	}
 	r.returns, r.best = append(r.returns, ret), append(r.best, i)
-}
-
-// greatest is the operation of the greatest value that returned before a time, -1 if there is none.
-func (r *row) greatest(t time.Duration) int32 {
-	if at := r.before(t); at > 0 {
-		return r.best[at-1]
-	}
-	return -1
 }
 
 // before counts the returns before a time. It looks from the end, in steps that double.
