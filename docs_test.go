@@ -3,6 +3,7 @@ package hammerlock_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -21,6 +22,7 @@ import (
 	"hammerlock/internal/glossary"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
+	"hammerlock/results"
 	"hammerlock/scenarios"
 	"hammerlock/tools/kept"
 	"hammerlock/topologies"
@@ -41,7 +43,7 @@ func TestReadme(t *testing.T) {
 	documents := map[string]map[string]string{
 		"README.md":      {"topologies": topologyTable()},
 		"docs/BENCH.md":  {},
-		"docs/WORDS.md":  {"words": wordTable()},
+		"docs/WORDS.md":  {"words": wordTable(), "names": nameTable(t)},
 		"docs/LOCKS.md":  {"locks": lockTable(), "counters": counterTable()},
 		"docs/VERIFY.md": {"scenarios": scenarioTable(), "faults": faultTable(), "checks": checkTable()},
 	}
@@ -246,6 +248,20 @@ func wordTable() (text string) {
 	return strings.TrimSuffix(text, "\n")
 }
 
+// nameTable says what has one name on the command line and another in JSON. Both exist.
+func nameTable(t *testing.T) string {
+	rows := "| on the command line, in plans and texts | before (still works) | in JSON |\n|---|---|---|\n"
+	flags := flagsOf(t, cli.Bench)
+	config, err := json.Marshal(results.Config{})
+	for _, n := range cli.Names {
+		if err != nil || !flags["--"+n.Flag] || flags["--"+n.Before] || !strings.Contains(string(config), `"`+n.JSON+`":`) {
+			t.Errorf("%+v: no such flag, or no such field in %s, %v", n, config, err)
+		}
+		rows += fmt.Sprintf("| `--%s` | `%s` | `%s` |\n", n.Flag, n.Before, n.JSON)
+	}
+	return rows
+}
+
 func checkTable() string {
 	rows := "| check | what it finds |\n|---|---|\n"
 	for _, c := range checker.All {
@@ -302,8 +318,8 @@ func importTable() string {
 func flagsOf(t *testing.T, command func(context.Context, cli.Env) int, sub ...string) map[string]bool {
 	t.Helper()
 	var help bytes.Buffer
-	if code := command(t.Context(), cli.Env{Args: append(sub, "--help"), Stdout: &help, Stderr: &help}); code != cli.Passed {
-		t.Fatalf("--help: exit code %d\n%s", code, help.String())
+	if code := command(t.Context(), cli.Env{Args: slices.Concat([]string{"help"}, sub, []string{"all"}), Stdout: &help, Stderr: &help}); code != cli.Passed {
+		t.Fatalf("help all: exit code %d\n%s", code, help.String())
 	}
 	flags := map[string]bool{}
 	for _, name := range regexp.MustCompile(`--[a-z][a-z-]*`).FindAllString(help.String(), -1) {

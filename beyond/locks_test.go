@@ -115,9 +115,9 @@ func caught(t *testing.T, s topologies.Spec, l locks.Spec) {
 	live.Again(t, func(int) (undecided string) {
 		args := []string{"--topology", s.Name, "--lock", l.Name, "--fault", l.Caught[0].Fault, "--attempts", "1"}
 		if l.Claims.Renews { // a hold must outlast a session
-			args = append(args, "--ttl", "1s", "--workers", "16", "--keys", "4", "--processes", "2", "--hold", "2500ms", "--wait", "5s", "--duration", "4s")
+			args = append(args, "--lease", "1s", "--workers", "16", "--pages", "4", "--processes", "2", "--hold", "2500ms", "--patience", "5s", "--duration", "4s")
 		} else {
-			args = append(args, "--ttl", "400ms", "--workers", "8", "--wait", "2s", "--duration", "2s")
+			args = append(args, "--lease", "400ms", "--workers", "8", "--patience", "2s", "--duration", "2s")
 		}
 		r := verify(t, args...)[0]
 		found := causes(&r)
@@ -135,7 +135,7 @@ func TestTheLastLineOfDefence(t *testing.T) {
 		if !slices.ContainsFunc(beyond.Catalogue.Counters, func(c workload.CounterSpec) bool { return c.Name == s.Name }) {
 			t.Skip("no counter")
 		}
-		args := []string{"--topology", "single", "--lock", "fenced", "--fault", "stall-worker@300ms,stall-worker@1200ms", "--ttl", "400ms", "--workers", "8",
+		args := []string{"--topology", "single", "--lock", "fenced", "--fault", "stall-worker@300ms,stall-worker@1200ms", "--lease", "400ms", "--workers", "8",
 			"--duration", "2500ms", "--attempts", "1"}
 		plain := verify(t, append(args, "--counter", s.Name)...)[0]
 		if plain.Views.Lost == 0 {
@@ -159,7 +159,7 @@ func TestALostGrantMeetsADatabase(t *testing.T) {
 			t.Skip("no counter")
 		}
 		live.Again(t, func(int) (undecided string) { // on a busy machine the one that was caught may be told in time
-			r := verify(t, "--topology", "sentinel", "--lock", "fenced-clock", "--fault", "lost-grant@300ms", "--ttl", "4s", "--wait", "4s", "--workers", "8",
+			r := verify(t, "--topology", "sentinel", "--lock", "fenced-clock", "--fault", "lost-grant@300ms", "--lease", "4s", "--patience", "4s", "--workers", "8",
 				"--duration", "12s", "--attempts", "1", "--counter", s.Name+"-fenced")[0]
 			if r.Views.Lost > 0 {
 				t.Fatalf("the database let a stale store through: %+v", r.Views)

@@ -248,7 +248,7 @@ func (o *Options) Check() (mistakes []string) {
 	for _, d := range []struct {
 		name string
 		d    time.Duration
-	}{{"ttl", o.TTL}, {"hold", o.Hold}, {"pause", o.Pause}, {"budget", o.Budget}} {
+	}{{"lease", o.TTL}, {"hold", o.Hold}, {"pause", o.Pause}, {"budget", o.Budget}} {
 		if d.d < time.Millisecond {
 			mistakes = append(mistakes, fmt.Sprintf("--%s %v: at least 1ms", d.name, d.d))
 		}

@@ -40,7 +40,7 @@ var pauseAgent = Fault{
 	Name: "pause-agent",
 	Doc:  "an agent and its workers are stopped (SIGSTOP) with a lock in their hands for longer than the lease: a machine that is suspended",
 	On: func(s Scene) string {
-		return s.agents(fmt.Sprintf("lasts %s, and an agent that is silent for %s is lost: give a longer --agent-timeout, or a shorter --ttl",
+		return s.agents(fmt.Sprintf("lasts %s, and an agent that is silent for %s is lost: give a longer --agent-timeout, or a shorter --lease",
 			stallLasts.of(s.TTL), s.Silence), stallLasts.of(s.TTL) < s.Silence*3/4)
 	},
 	Effect: always(hits(history.Clients)),

@@ -21,7 +21,7 @@ func TestAttachedFaultsFromOutside(t *testing.T) {
 	verify := func(code []int, want string, args ...string) {
 		t.Helper()
 		r := attached(t, t.TempDir(), appPassword, "verify", append(args, "--addr", "redis://app:"+appPassword+"@"+n.Addr(), "--counter", "topology",
-			"--workers", "4", "--processes", "2", "--ttl", "500ms", "--duration", "1s")...)
+			"--workers", "4", "--processes", "2", "--lease", "500ms", "--duration", "1s")...)
 		if !slices.Contains(code, r.code) || !strings.Contains(r.out, want) {
 			t.Errorf("%s: exit code %d, want %v and %q in:\n%s", args, r.code, code, want, r.out)
 		}

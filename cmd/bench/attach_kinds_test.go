@@ -32,7 +32,7 @@ func both(t *testing.T, top *topologies.Topology, short string, args ...string) 
 		}
 		more := []string{"--duration", "400ms", "--warmup", "0s", "--workers", "4"}
 		if name == "verify" {
-			more = append(more, "--fault", "drop-reply:10@100ms", "--ttl", "300ms", "--processes", "2", "--counter", "topology")
+			more = append(more, "--fault", "drop-reply:10@100ms", "--lease", "300ms", "--processes", "2", "--counter", "topology")
 		}
 		var r reported
 		live.Again(t, func(int) string {
@@ -103,7 +103,7 @@ func TestAttachedToSentinelsWithTwoPasswords(t *testing.T) {
 	if testing.Short() {
 		return
 	}
-	everyone := append(args, "--duration", "6s", "--workers", "4", "--ttl", "1s", "--fault", "failover@1s")
+	everyone := append(args, "--duration", "6s", "--workers", "4", "--lease", "1s", "--fault", "failover@1s")
 	if r := attached(t, t.TempDir(), appPassword, "verify", everyone...); r.code != 2 || !strings.Contains(r.out, "--allow-destructive failover") {
 		t.Errorf("without permission: exit code %d\n%s", r.code, r.out)
 	}
@@ -141,14 +141,14 @@ func TestAttachedToAClusterBehindOtherAddresses(t *testing.T) {
 		t.Errorf("without --map: exit code %d\n%s", r.code, r.out)
 	}
 	args = append(args, "--map", strings.Join(maps, ","))
-	both(t, top, "bench", append(args, "--keys", "8", "--prefix", "hammerlock:{slot}:")...)
+	both(t, top, "bench", append(args, "--pages", "8", "--prefix", "hammerlock:{slot}:")...)
 	if testing.Short() {
 		return
 	}
 	for _, n := range top.Nodes {
 		admit(t, n, "+cluster|failover")
 	}
-	r = attached(t, t.TempDir(), appPassword, "verify", append(args, "--duration", "5s", "--workers", "4", "--ttl", "1s", "--fault", "failover@1s",
+	r = attached(t, t.TempDir(), appPassword, "verify", append(args, "--duration", "5s", "--workers", "4", "--lease", "1s", "--fault", "failover@1s",
 		"--allow-destructive", "failover")...)
 	if r.code == 2 || r.code == 4 || !strings.Contains(r.out, "failover@1s") {
 		t.Errorf("with permission: exit code %d\n%s", r.code, r.out)

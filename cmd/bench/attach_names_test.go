@@ -67,7 +67,7 @@ func TestAttachedToSentinelsThatAnnounceNames(t *testing.T) {
 	t.Setenv("HAMMERLOCK_REDIS_PASSWORD", appPassword)
 	args := []string{"--topology", "sentinel", "--master", site.Master, "--addr", strings.Join(addrs, ","), "--map", strings.Join(maps, ",")}
 	both(t, top, "", args...)
-	r := attached(t, t.TempDir(), appPassword, "verify", append(args, "--duration", "6s", "--workers", "4", "--ttl", "1s", "--fault", "failover@1s",
+	r := attached(t, t.TempDir(), appPassword, "verify", append(args, "--duration", "6s", "--workers", "4", "--lease", "1s", "--fault", "failover@1s",
 		"--allow-destructive", "failover")...)
 	if r.code == 2 || r.code == 4 || !strings.Contains(r.out, "failover@1s") {
 		t.Errorf("a failover: exit code %d\n%s", r.code, r.out)

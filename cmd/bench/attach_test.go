@@ -246,7 +246,7 @@ func TestAttachedTouchesNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	runs := [][]string{
 		{"bench", "--addr", addr, "--duration", "300ms", "--warmup", "0s", "--workers", "4", "--counter", "topology"},
-		{"verify", "--addr=" + addr, "--duration", "1500ms", "--workers", "4", "--processes", "2", "--ttl", "500ms",
+		{"verify", "--addr=" + addr, "--duration", "1500ms", "--workers", "4", "--processes", "2", "--lease", "500ms",
 			"--fault", "drop-reply:10@300ms,partition:holder/n1@600ms,heal@900ms"},
 	}
 	if !testing.Short() {

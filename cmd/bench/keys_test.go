@@ -48,7 +48,7 @@ func (s *seat) shows(pattern string, ok func(groups []string) bool) []string {
 // alone is a long run of verify with one worker: what is done to its server costs it time and nothing else.
 func alone(t *testing.T) *seat {
 	return sit(t, 100, 30, nil, linked(t, "verify"), "--topology", "single", "--workers", "1", "--warmup", "0s",
-		"--duration", "10m", "--ttl", "200ms", "--fault", "none", "--out", "runs")
+		"--duration", "10m", "--lease", "200ms", "--fault", "none", "--out", "runs")
 }
 
 // byHand are the names and notes of what a person did, from the history of the seat's run, and how many of it were healed.

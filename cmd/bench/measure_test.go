@@ -80,7 +80,7 @@ func TestAloneAStallShowsInTheResponse(t *testing.T) {
 		if err := p.Signal(syscall.SIGCONT); err != nil {
 			t.Error(err)
 		}
-	}, "--topology", "single", "--counter", "memory", "--workers", "32", "--keys", "1000", "--hold", "0s",
+	}, "--topology", "single", "--counter", "memory", "--workers", "32", "--pages", "1000", "--hold", "0s",
 		"--rate", "1000/s", "--arrivals", "uniform", "--warmup", "300ms", "--duration", "7s")
 	if got := time.Duration(*r.Latency.Response.P99); got < stall*8/10 || got > stall*102/100 {
 		t.Errorf("response p99 %v of a stall of %v", got, stall)
@@ -106,7 +106,7 @@ func TestAloneAStallShowsInTheResponse(t *testing.T) {
 func TestAloneStarvation(t *testing.T) {
 	program := build(t)
 	for retry, duration := range map[string]string{"50ms": "2s", "1ms": "5s"} {
-		r, text := bench(t, program, func(string) {}, "--topology", "single", "--workers", "32", "--retry", retry,
+		r, text := bench(t, program, func(string) {}, "--topology", "single", "--workers", "32", "--backoff", retry,
 			"--hold", "2ms", "--warmup", "300ms", "--duration", duration)
 		f, starve := r.Fairness, retry == "50ms"
 		if (f.Jain < 0.8) != starve || (f.Starving > 0) != starve || f.Starving != len(f.StarvingWorkers) {

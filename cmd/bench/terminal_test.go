@@ -176,7 +176,7 @@ func (s *seat) run() *results.Run {
 	return r
 }
 
-var long = []string{"--topology", "single", "--workers", "4", "--retry", "10ms", "--warmup", "0s", "--duration", "10m", "--out", "runs"}
+var long = []string{"--topology", "single", "--workers", "4", "--backoff", "10ms", "--warmup", "0s", "--duration", "10m", "--out", "runs"}
 
 const panels = "who holds the lock"
 
@@ -206,7 +206,7 @@ func TestTerminalQuit(t *testing.T) {
 // TestTerminalQuitTwice does not wait for visits that take an hour.
 func TestTerminalQuitTwice(t *testing.T) {
 	t.Parallel()
-	s := sit(t, 100, 30, nil, build(t), append(long, "--hold", "1h", "--ttl", "2h", "--wait", "2h")...)
+	s := sit(t, 100, 30, nil, build(t), append(long, "--hold", "1h", "--lease", "2h", "--patience", "2h")...)
 	s.sees(panels)
 	s.sees("holds ")
 	s.types("q")
@@ -316,7 +316,7 @@ func TestTerminalHangup(t *testing.T) {
 func TestTerminalPlain(t *testing.T) {
 	t.Parallel()
 	program := build(t)
-	short := []string{"--topology", "single", "--workers", "4", "--retry", "10ms", "--warmup", "0s", "--duration", "500ms", "--out", "runs"}
+	short := []string{"--topology", "single", "--workers", "4", "--backoff", "10ms", "--warmup", "0s", "--duration", "500ms", "--out", "runs"}
 	for name, tt := range map[string]struct {
 		w, h uint16
 		env  []string

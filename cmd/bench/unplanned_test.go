@@ -69,7 +69,7 @@ func undisturbed(attempts string) []string {
 
 // renews is a run of a lock that is renewed, with visits longer than the time for which the suite stops.
 func renews(lock string) []string {
-	return []string{"verify", "--topology", "single", "--lock", lock, "--fault", "none", "--ttl", "1500ms", "--hold", "3s", "--attempts", "1", "--duration", "7s"}
+	return []string{"verify", "--topology", "single", "--lock", lock, "--fault", "none", "--lease", "1500ms", "--hold", "3s", "--attempts", "1", "--duration", "7s"}
 }
 
 func send(t *testing.T, s syscall.Signal, pids ...int) {
@@ -98,7 +98,7 @@ func during(t *testing.T, args []string, do func(t *testing.T, suite int, server
 		}
 		return string(text)
 	}
-	c := exec.Command(linked(t, args[0]), append(args[1:], "--warmup", "0s", "--workers", "4", "--retry", "10ms", "--wait", "1s", "--out", t.TempDir())...)
+	c := exec.Command(linked(t, args[0]), append(args[1:], "--warmup", "0s", "--workers", "4", "--backoff", "10ms", "--patience", "1s", "--out", t.TempDir())...)
 	c.Env, c.Stdout, c.Stderr = append(os.Environ(), "TMPDIR="+tmp), out, out
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

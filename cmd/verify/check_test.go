@@ -34,7 +34,7 @@ func TestLiveCheckSaysWhatTheRunSaid(t *testing.T) {
 		"driver":         {"verify", "--topology", "single", "--lock", "exec:python3 ../../drivers/python/template.py", "--scenario", "contention,late-holder"},
 		"service":        append([]string{"verify", "http"}, service...),
 		"bench":          {"bench", "--topology", "single", "--duration", "1s", "--warmup", "0s"},
-		"bench, a fault": {"bench", "--topology", "single", "--lock", "lease,none", "--ttl", "200ms", "--fault", "kill-primary@500ms,heal@1s", "--duration", "2s", "--warmup", "0s"},
+		"bench, a fault": {"bench", "--topology", "single", "--lock", "lease,none", "--lease", "200ms", "--fault", "kill-primary@500ms,heal@1s", "--duration", "2s", "--warmup", "0s"},
 		"bench, driver":  {"bench", "--topology", "single", "--lock", "exec:python3 ../../drivers/python/template.py", "--duration", "1s", "--warmup", "0s"},
 	} {
 		t.Run(name, func(t *testing.T) {

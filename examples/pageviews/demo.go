@@ -102,7 +102,7 @@ func (r *row) arguments(dir, nginx string) (args []string, err error) {
 		return nil, err
 	}
 	store, quorum, instances, front := addrs[0], addrs[1:6], addrs[6:6+r.instances], addrs[len(addrs)-1]
-	args = []string{"http", "--json", "--quiet", "--out", "results/runs", "--burst", fmt.Sprint(r.visits), "--wait", "1m"}
+	args = []string{"http", "--json", "--quiet", "--out", "results/runs", "--burst", fmt.Sprint(r.visits), "--patience", "1m"}
 	for _, addr := range addrs[:6] {
 		_, port, _ := net.SplitHostPort(addr)
 		args = append(args, "--serve", fmt.Sprintf("exec redis-server --bind 127.0.0.1 --port %s --save '' --appendonly no --dir '%s'", port, dir))

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
@@ -51,7 +50,7 @@ type side struct {
 // abExample and searchExample are the examples in the help of bench.
 const (
 	abExample = "  bench ab 'lock=redsync' 'lock=redislock' --pairs 12\n" +
-		"  bench ab 'retry=50ms' 'retry=1ms' --workers 32 --hold 2ms\n" +
+		"  bench ab 'backoff=50ms' 'backoff=1ms' --workers 32 --hold 2ms\n" +
 		"  bench ab 'bench=base/bench' 'bench=bin/bench' --gate 'response.p99<+15%' --gate cost.round_trips<+1%"
 	searchExample = "  bench search --slo 'response.p99<50ms' --over rate\n" +
 		"  bench search --slo 'fairness.jain>0.8' --over workers --lock redsync"
@@ -133,7 +132,7 @@ func (t *trial) check(stop context.Context, args []string) error {
 
 // newSide is a side with the flags that hold for both, and its own settings: flags without their dashes.
 func newSide(common *options, text string) *side {
-	s := &side{name: text, o: &options{flags: &pflag.FlagSet{}, plan: common.plan}}
+	s := &side{name: text, o: &options{flags: newFlags(), plan: common.plan}}
 	if own := common.plan.Service; own != nil {
 		s.o.plan.Service = own.Clone()
 	}
@@ -142,9 +141,10 @@ func newSide(common *options, text string) *side {
 	for _, part := range settings(text) {
 		name, v, ok := strings.Cut(part, "=")
 		name = strings.TrimPrefix(name, "--")
+		name = current(name)
 		switch {
 		case !ok || name == "":
-			s.o.mistake("%q: settings are NAME=VALUE with commas in between, as in lock=redsync,retry=1ms", text)
+			s.o.mistake("%q: settings are NAME=VALUE with commas in between, as in lock=redsync,backoff=1ms", text)
 		case name == abProgram && s.o.plan.Service == nil:
 			s.program = v
 		case !slices.Contains(good, name):
@@ -156,7 +156,7 @@ func newSide(common *options, text string) *side {
 	return s
 }
 
-// settings are the parts of "lock=redsync,retry=1ms". What follows a comma without a name belongs to the value before it.
+// settings are the parts of "lock=redsync,backoff=1ms". What follows a comma without a name belongs to the value before it.
 func settings(text string) (parts []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		if len(parts) > 0 && !strings.Contains(part, "=") {

@@ -21,10 +21,12 @@ func (e Env) benchCommand() *cobra.Command {
 	bench := e.planCommand(&cobra.Command{
 		Use:   "bench",
 		Short: "compare topologies and locks under load",
-		Long: "bench starts Redis deployments, lets workers take a lock that guards a shared page-view counter on\n" +
-			"each, and prints what it costs, who starves, and whether a page view was lost. Without flags: all\n" +
-			"topologies, each with the lock it is made for.",
-		Example: "  bench\n  bench --quick                                                   # a first look, in half a minute\n  bench --topology single,redlock --workers 64 --duration 30s\n" +
+		Long: "bench starts Redis deployments, loads a distributed lock on each, and prints what the lock costs, who starves, and\n" +
+			"whether it let two workers in at once. verify is the other command: it breaks things meanwhile, and judges.",
+		Example: "  bench                                                            # all topologies, each with its lock\n" +
+			"  bench --quick                                                    # a first look, in half a minute\n" +
+			"  bench --topology single,redlock --workers 64 --duration 30s\n" +
+			"  bench --addr redis://127.0.0.1:6379 --lock redsync               # your own server\n" +
 			"  bench --topology single --lock none --workers 16 --duration 2s   # exits 1: page views are lost\n" +
 			"  bench --topology single --gate 'response.p99<50ms' --count 6     # exits 5 if it is slower",
 	}, e.benchPlan())
@@ -42,6 +44,7 @@ func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	c.Args = takes(0, 0)
 	run := &cobra.Command{Use: "run", Hidden: true, Short: c.Short, Long: c.Long, Example: c.Example, Args: c.Args}
 	run.Flags().SortFlags = false
+	run.Flags().SetNormalizeFunc(normal)
 	run.Flags().AddFlagSet(c.Flags())
 	c.AddCommand(e.command(run, o, do))
 	return e.command(c, o, do)
@@ -52,18 +55,22 @@ func (o *options) allFlags() {
 	o.count = 1
 	o.planFlags()
 	if o.listing = o.plan.Service == nil; o.listing { // with a service, --count is the request for the count
+		o.begin(agentsSection)
 		o.fleetFlags()
+		o.begin(runSection)
 		o.integer(flag{session, "count", "how often to run everything, each time with the next seed"}, &o.count, maxCount)
 	}
-	if o.plan.Verify {
-		o.strictFlag()
-	}
-	o.webFlag()
 	if o.listing && !o.plan.Verify {
 		o.toggle(flag{session, "quick", "a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"}, "", &o.quick)
 	}
+	o.begin(gatesSection)
+	if o.plan.Verify {
+		o.strictFlag()
+	}
 	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
 		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
+	o.begin(outputSection)
+	o.webFlag()
 	o.text(flag{session, "benchfmt", "write the runs in the format of Go benchmarks, for benchstat"}, "file", &o.benchfmt)
 	o.runFlags()
 }

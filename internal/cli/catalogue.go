@@ -27,6 +27,8 @@ type catalogue[T any] struct {
 	own func(text string) (t T, is bool, err error)
 	// join puts together what a list was split into although it is one item; nil = an item has no comma.
 	join func(parts []string) []string
+	// every is the name of all of them in a list; empty = there is none.
+	every string
 }
 
 func (c catalogue[T]) names() []string { return human.Names(c.all, c.name) }
@@ -95,8 +97,11 @@ var (
 	allMetrics   = catalogue[results.Metric]{all: results.Metrics, name: func(m results.Metric) string { return m.Name }}
 )
 
+// everyTopology is the name that asks for all topologies.
+const everyTopology = "all"
+
 func topologiesOf(k crew.Catalogue) catalogue[topologies.Spec] {
-	return catalogue[topologies.Spec]{all: k.Topologies, name: func(s topologies.Spec) string { return s.Name }}
+	return catalogue[topologies.Spec]{all: k.Topologies, every: everyTopology, name: func(s topologies.Spec) string { return s.Name }}
 }
 
 func countersOf(k crew.Catalogue) catalogue[workload.CounterSpec] {

@@ -35,6 +35,8 @@ func (o *options) gate(text string) error {
 
 // runFlags declares how a command that carries out plans shows what it does.
 func (o *options) runFlags() {
+	o.begin(outputSection)
+	defer o.begin(section{})
 	o.add(flag{session, "metrics", "serve live metrics for Prometheus during the runs, at http://ADDR/metrics;\n" +
 		"without a host: on loopback only, as in :9464"}, "addr", "", func(text string) (err error) {
 		o.metrics, err = listenAddress(text)

@@ -72,10 +72,12 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	e.terminals[1], _ = e.Stderr.(*os.File)
 	e.Stdout, e.Stderr = human.Visible(e.Stdout), human.Visible(e.Stderr)
 	root := tree(e)
-	root.AddCommand(e.manualCommand(), e.explainCommand())
-	libraryCommands(root)
+	root.AddCommand(e.manualCommand(), e.explainCommand(), &cobra.Command{Use: "version", Short: "print the version", Args: takes(0, 0),
+		RunE: func(*cobra.Command, []string) error { _, err := io.WriteString(e.Stdout, versionOf(root)); return err }})
+	e.libraryCommands(root)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { e.complain(e.helpOf(c)) })
 	root.Version = harness.Version()
-	root.SetVersionTemplate(root.Name() + " " + root.Version + "\n")
+	root.SetVersionTemplate(versionOf(root))
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
@@ -87,6 +89,8 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	e.complain(err) // of a command that comes with the library
 	return Usage
 }
+
+func versionOf(root *cobra.Command) string { return root.Name() + " " + harness.Version() + "\n" }
 
 // work is a worker process. It does not handle signals: the suite ends it.
 func (e Env) work(ctx context.Context) int {
@@ -180,7 +184,7 @@ func valueOf(c *cobra.Command, arg string) (hint string) {
 const unlimited = math.MaxInt
 
 func (e Env) manualCommand() *cobra.Command {
-	c := &cobra.Command{Use: "man DIR", Short: "write the manual pages to a directory", Hidden: true, Args: takes(1, 1)}
+	c := &cobra.Command{Use: "man DIR", Short: "write the manual pages to a directory", Args: takes(1, 1)}
 	o := newOptions(c, harness.Plan{})
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
 		if err := os.MkdirAll(args[0], 0o755); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,6 +27,9 @@ func lockName(s locks.Spec) string {
 // program is the lock of a program. What the program says of itself is asked for when the plan is checked.
 func program(text string) (s locks.Spec, is bool, err error) {
 	command, is := strings.CutPrefix(text, execPrefix)
+	if !is && strings.ContainsAny(text, " /") {
+		return s, true, fmt.Errorf("a lock that is a program is named by its command: did you mean %s?", quote(execPrefix+text))
+	}
 	if !is {
 		return s, false, nil
 	}

@@ -60,7 +60,7 @@ func (e Env) exploreCommand() *cobra.Command {
 	x.integer(flag{session, "jobs", "how many schedules run at a time; the findings do not depend on it (0: one a core)"},
 		&x.o.Jobs, 0)
 	x.duration(flag{session, "budget", "how long to explore each lock at most, in real time"}, &x.o.Budget)
-	x.duration(flag{session, "ttl", "the lease, in virtual time"}, &x.o.TTL)
+	x.duration(flag{session, "lease", "the lease, in virtual time"}, &x.o.TTL)
 	x.duration(flag{session, "hold", "how long a holder stays, in virtual time"}, &x.o.Hold)
 	x.duration(flag{session, "pause", "how long a paused client is paused, in virtual time"}, &x.o.Pause)
 	x.toggle(flag{session, "random", "go on with random schedules of more deviations until the budget ends"}, "", &x.o.Random)
@@ -223,7 +223,7 @@ func (x *exploreOptions) command(o explore.Orders) string {
 	case o.Options.Random:
 		further = fmt.Sprintf(" --seed %d", o.Options.Seed)
 	}
-	return fmt.Sprintf("verify explore --lock %s --clients %d --together=%t --visits %d --sites %d --deviations %d --ttl %v --hold %v --pause %v",
+	return fmt.Sprintf("verify explore --lock %s --clients %d --together=%t --visits %d --sites %d --deviations %d --lease %v --hold %v --pause %v",
 		o.Lock, o.Options.Clients, o.Options.Together, o.Options.Visits, o.Options.Sites, o.Options.Deviations, o.Options.TTL, o.Options.Hold, o.Options.Pause) + further
 }
 

@@ -24,6 +24,7 @@ import (
 type options struct {
 	flags   *pflag.FlagSet
 	plan    harness.Plan
+	section string            // of the flags that are declared
 	file    string            // of the plan
 	origins map[string]string // of the flags that are set, by name
 	places  map[string]string // in the plan's file, of what a mistake begins with
@@ -54,7 +55,35 @@ type options struct {
 // newOptions are the options of a command, which shows its flags in the order of their declaration.
 func newOptions(c *cobra.Command, p harness.Plan) *options {
 	c.Flags().SortFlags = false
+	c.Flags().SetNormalizeFunc(normal)
 	return &options{flags: c.Flags(), plan: p}
+}
+
+// newFlags are the flags of a plan that is no command's.
+func newFlags() *pflag.FlagSet {
+	flags := &pflag.FlagSet{SortFlags: false}
+	flags.SetNormalizeFunc(normal)
+	return flags
+}
+
+// Name is what a thing is called on the command line and in plans, was called there before, and is called in JSON, whose
+// names stay.
+type Name struct{ Flag, Before, JSON string }
+
+// Names are those that differ. A flag may still be called by its name before.
+var Names = []Name{{"lease", "ttl", "ttl_ns"}, {"backoff", "retry", "retry_ns"}, {"pages", "keys", "keys"}, {"patience", "wait", "wait_ns"}}
+
+// current is a flag's name today.
+func current(name string) string {
+	if i := slices.IndexFunc(Names, func(n Name) bool { return n.Before == name }); i >= 0 {
+		return Names[i].Flag
+	}
+	return name
+}
+
+// normal makes flags known by all of their names.
+func normal(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	return pflag.NormalizedName(current(name))
 }
 
 // mistake collects what is wrong with the command line, so that all of it can be reported at once.
@@ -134,7 +163,7 @@ func (v *value) Set(text string) error {
 // add declares a flag whose value is read by a function.
 func (o *options) add(f flag, kind, preset string, set func(string) error) *value {
 	v := o.value(f, kind, preset, set)
-	o.flags.Var(v, f.name, f.usage)
+	o.inSection(o.flags.VarPF(v, f.name, "", f.usage))
 	return v
 }
 
@@ -170,7 +199,7 @@ func (o *options) toggle(f flag, letter string, to *bool) *pflag.Flag {
 		*to = is
 		return nil
 	})
-	toggle := o.flags.VarPF(v, f.name, letter, f.usage)
+	toggle := o.inSection(o.flags.VarPF(v, f.name, letter, f.usage))
 	toggle.NoOptDefVal = "true"
 	return toggle
 }
@@ -243,6 +272,10 @@ func some[T any](o *options, f flag, to *[]T, from catalogue[T]) {
 		parts := split(text)
 		if from.join != nil {
 			parts = from.join(parts)
+		}
+		if from.every != "" && slices.Equal(parts, []string{from.every}) {
+			*to = slices.Clone(from.all)
+			return nil
 		}
 		for _, name := range parts {
 			t, err := from.find(name)

@@ -39,16 +39,16 @@ func TestASide(t *testing.T) {
 		program, err string
 	}{
 		"lock=redsync":                         {map[string]string{"lock": "redsync"}, "", ""},
-		"lock=redsync,retry=3ms":               {map[string]string{"lock": "redsync", "retry": "3ms"}, "", ""},
-		"fault=kill-primary@2s,heal@5s,keys=2": {map[string]string{"fault": "kill-primary@2s,heal@5s", "keys": "2"}, "", ""},
+		"lock=redsync,retry=3ms":               {map[string]string{"lock": "redsync", "backoff": "3ms"}, "", ""},
+		"fault=kill-primary@2s,heal@5s,keys=2": {map[string]string{"fault": "kill-primary@2s,heal@5s", "pages": "2"}, "", ""},
 		"bench=base/bench, --hold=2ms":         {map[string]string{"hold": "2ms"}, "base/bench", ""},
 		"redsync":                              {err: "NAME=VALUE"},
 		"":                                     {err: "NAME=VALUE"},
 		"=1":                                   {err: "NAME=VALUE"},
 		"seed=1":                               {err: `"seed": no such setting of one side: there is topology, lock, `},
 		"gate=throughput<+1%":                  {err: `"gate": no such setting of one side`},
-		"retri=1ms":                            {err: "did you mean retry?"},
-		"retry=soon":                           {err: `--retry "soon": a duration has a unit`},
+		"bakoff=1ms":                           {err: "did you mean backoff?"},
+		"retry=soon":                           {err: `--backoff "soon": a duration has a unit`},
 	} {
 		common := &options{plan: Env{}.shortPlan()}
 		want := texts(common.plan)

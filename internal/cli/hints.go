@@ -59,7 +59,7 @@ func longDash(arg string) string {
 }
 
 // libraryCommands are those that the library brings. It answers what they do not know with their help, and with success.
-func libraryCommands(root *cobra.Command) {
+func (e Env) libraryCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -67,8 +67,12 @@ func libraryCommands(root *cobra.Command) {
 		case "help":
 			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
 				found, rest, err := root.Find(args)
+				if len(rest) == 1 && e.helpOfSection(found, rest[0]) {
+					return nil
+				}
 				if err == nil && len(rest) > 0 {
-					return usage("help %s: no such command%s", rest[0], cmp.Or(misplaced(c, rest[0]), human.Meant(rest[0], below(found))))
+					good := append(human.Names(sections, func(s section) string { return s.name }), below(found)...)
+					return usage("help %s: no such command%s", rest[0], cmp.Or(misplaced(c, rest[0]), human.Meant(rest[0], good)))
 				}
 				return errors.Join(err, found.Help())
 			}

@@ -67,6 +67,7 @@ func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 // serviceFlags declares the flags of a plan that visits a service.
 func (o *options) serviceFlags() {
 	p, w, s := &o.plan, &o.plan.Workload, o.plan.Service
+	defer o.begin(section{})
 	o.text(flag{setting, "name", "what results call the service (default: the path of its visits)"}, "name", &s.Called)
 	o.request(flag{setting, "visit", "the request that adds a page view: a method and an address, or several with blanks in between;\n" +
 		service.PagePlace + " stands for the number of the page, and $TOKEN in a query for a variable of the environment"}, &s.Visit)
@@ -104,18 +105,20 @@ func (o *options) serviceFlags() {
 	serve.many, serve.given = true, slices.Clone(s.Serve)
 	o.names(flag{load, "fault", "what breaks of the programs: kill-program, pause-program, with @TIME and heal@TIME, as in\n" +
 		"kill-program:2@2s,heal@4s"}, &p.Faults, []string{"kill-program", "pause-program"})
+	o.begin(loadSection)
 	o.integer(flag{load, "burst", "so many visits at once and no more, in place of a load"}, &s.Burst, 0)
 	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
-	o.integer(flag{load, "keys", "how many pages there are"}, &w.Keys, 0)
+	o.integer(flag{load, "pages", "how many pages there are"}, &w.Keys, 0)
 	one(o, flag{load, "popularity", "how visits choose a page: even, zipf"}, &w.Popularity, words(workload.AllPopularities...))
 	o.duration(flag{load, "duration", "how long to measure"}, &p.Duration)
 	o.duration(flag{load, "warmup", "how long to work before that"}, &p.Warmup)
 	o.duration(flag{load, "think", "closed loop: how long a worker rests between visits"}, &w.Think)
-	o.duration(flag{load, "wait", "a visit without an answer for so long is called off, and unknown"}, &w.Wait)
+	o.duration(flag{load, "patience", "a visit without an answer for so long is called off, and unknown"}, &w.Wait)
 	o.rate(flag{load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"}, &w.Rate)
 	o.arrivalsFlag()
 	o.phasesFlag()
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
+	o.begin(outputSection)
 	o.out("where runs are saved")
 }
 

@@ -38,7 +38,7 @@ func (o *options) keysOf(n *yaml.Node, of string, good []string) iter.Seq2[strin
 	return func(yield func(string, *yaml.Node) bool) {
 		seen := map[string]bool{}
 		for pair := range slices.Chunk(n.Content, 2) {
-			name := pair[0].Value
+			name := current(pair[0].Value)
 			switch {
 			case !slices.Contains(good, name):
 				o.mistake("%s: %s: no such setting%s%s", o.place(pair[0]), name, of, human.Meant(name, good))

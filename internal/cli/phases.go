@@ -120,6 +120,10 @@ func perSecond(text string) (float64, error) {
 	number, unit, _ := strings.Cut(strings.TrimSpace(text), "/")
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || unit != "" && unit != "s" || !(n >= 0) {
+		digits := strings.TrimRight(number, "abcdefghijklmnopqrstuvwxyz ") // 100rps, 100 per sec
+		if _, err := strconv.ParseFloat(digits, 64); err == nil && digits != number {
+			return 0, fmt.Errorf("visits a second, as in 1000/s; did you mean %s/s?", digits)
+		}
 		return 0, errors.New("visits a second, as in 1000/s")
 	}
 	return n, nil

@@ -63,6 +63,8 @@ func (o *options) planFlags() {
 		o.serviceFlags()
 		return
 	}
+	o.begin(runSection)
+	defer o.begin(section{})
 	some(o, flag{axis, "topology", "what to bring up: " + topologiesOf(p.Known).String()}, &p.Topologies, topologiesOf(p.Known))
 	some(o, flag{axis, "lock", "what to take:\n" + lockNames(p.Known.Locks) +
 		";\nor exec:COMMAND, a program that has the lock, as in --lock 'exec:python3 driver.py': docs/DRIVERS.md"}, &p.Locks, locksOf(p.Known))
@@ -82,17 +84,18 @@ func (o *options) planFlags() {
 	if p.Verify {
 		fault.DefValue = "" // scenarios are
 	}
+	o.begin(loadSection)
 	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
 	o.integer(flag{load, "processes", "how many processes the workers live in; 1 = in the suite itself"}, &p.Processes, 0)
-	o.integer(flag{load, "keys", "how many pages there are, each with a lock of its own"}, &w.Keys, 0)
+	o.integer(flag{load, "pages", "how many pages there are, each with a lock of its own"}, &w.Keys, 0)
 	one(o, flag{load, "popularity", "how visits choose a page: even, zipf"}, &w.Popularity, words(workload.AllPopularities...))
 	o.duration(flag{load, "duration", "how long to measure"}, &p.Duration)
 	o.duration(flag{load, "warmup", "how long to work before that"}, &p.Warmup)
-	o.duration(flag{load, "ttl", "lease of a lock"}, &w.TTL)
+	o.duration(flag{load, "lease", "how long a grant lasts if it is not extended"}, &w.TTL)
 	o.duration(flag{load, "hold", "how long a visit stays between load and store"}, &w.Hold)
 	o.duration(flag{load, "think", "closed loop: how long a worker rests between visits"}, &w.Think)
-	o.duration(flag{load, "wait", "a visit gives up this long after it was due"}, &w.Wait)
-	o.duration(flag{load, "retry", "mean backoff between two tries, jittered by half of it"}, &w.Retry)
+	o.duration(flag{load, "patience", "a visit gives up this long after it was due"}, &w.Wait)
+	o.duration(flag{load, "backoff", "mean backoff between two tries, jittered by half of it"}, &w.Retry)
 	o.duration(flag{load, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"}, &w.Extend)
 	o.integer(flag{load, "reenter", "one in how many visits takes a reentrant lock again"}, &w.Reenter, 0)
 	o.share(flag{load, "readers", "the share of visits that only read, if readers share the lock, as in 80%"}, &w.Readers)
@@ -100,20 +103,26 @@ func (o *options) planFlags() {
 	o.rate(flag{load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"}, &w.Rate)
 	o.arrivalsFlag()
 	o.phasesFlag()
+	o.begin(runSection)
 	one(o, flag{setting, "counter", "where the page views are counted: " + countersOf(p.Known).String()}, &p.Counter, countersOf(p.Known))
 	o.names(flag{setting, "driver-env", "variables that programs of --lock exec: get, besides " + strings.Join(driver.Inherited, ", ")}, &p.DriverEnv, nil)
 	o.toggle(flag{setting, "library-retries", ""}, "", &p.LibraryRetries).Hidden = true
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
 	one(o, flag{setting, "profile", "timers of failure detection: fast, for tests; stock, the servers' own"}, &p.Profile, words(topologies.Profiles...))
 	o.text(flag{setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded: none, for a first look with 4 workers\nat single and redlock (default: looked for)"}, "path", &p.RedisServer)
+	o.begin(attachSection)
 	o.attachFlags()
+	o.begin(outputSection)
 	o.out("where runs are saved")
 }
 
 func (o *options) rate(f flag, to *float64) {
 	o.add(f, "n/s", unless(*to <= 0, perSecondText(*to)), func(text string) error {
 		n, err := perSecond(text)
-		if err != nil || n <= 0 {
+		if err != nil {
+			return fmt.Errorf("more than 0 %w", err)
+		}
+		if n <= 0 {
 			return errors.New("more than 0 visits a second, as in 1000/s")
 		}
 		*to = n
@@ -160,7 +169,7 @@ func (o *options) jsonFlag() {
 // arguments are the flags of the command above all others that carry out a plan: topology, lock, seed, and every setting
 // that is not the default.
 func arguments(root *cobra.Command, p harness.Plan) (args []string) {
-	o := &options{flags: &pflag.FlagSet{SortFlags: false}, plan: p}
+	o := &options{flags: newFlags(), plan: p}
 	o.planFlags()
 	o.flags.VisitAll(func(f *pflag.Flag) {
 		v := f.Value.(*value)

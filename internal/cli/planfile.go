@@ -52,10 +52,12 @@ func (o *options) settle(c *cobra.Command, getenv func(string) string) {
 		if _, ok := f.Value.(*value); !ok || o.origins[f.Name] != "" || !settable(f) {
 			return
 		}
-		name := environmentPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		s, found := read[f.Name]
-		if text := getenv(name); text != "" {
-			s, found = entry{[]item{{text, name}}, name}, true
+		for _, name := range namesOf(f.Name) {
+			variable := environmentPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+			if text := getenv(variable); text != "" {
+				s, found = entry{[]item{{text, variable}}, variable}, true
+			}
 		}
 		if !found {
 			return
@@ -65,6 +67,16 @@ func (o *options) settle(c *cobra.Command, getenv func(string) string) {
 	o.settlePresets(c.Flags())
 	o.settleLoad()
 	o.settleServices()
+}
+
+// namesOf are the names of a flag; the last one is the strongest.
+func namesOf(flag string) (names []string) {
+	for _, n := range Names {
+		if n.Flag == flag {
+			names = append(names, n.Before)
+		}
+	}
+	return append(names, flag)
 }
 
 // set gives a flag its values, and notes where they come from.

@@ -60,7 +60,7 @@ func (o *options) readService(n *yaml.Node) *options {
 		o.mistake("%s: a service is a list of NAME: VALUE, as in {visit: POST http://..., count: GET http://...}", o.place(n))
 		return nil
 	}
-	s := &options{flags: &pflag.FlagSet{SortFlags: false}, file: o.file, origins: map[string]string{}, places: map[string]string{}}
+	s := &options{flags: newFlags(), file: o.file, origins: map[string]string{}, places: map[string]string{}}
 	s.plan = visiting(o.plan)
 	s.plan.Services, s.plan.Attach = nil, attach.Flags{}
 	s.planFlags()
@@ -94,7 +94,7 @@ func (o *options) writeServices(p *human.Printer) {
 }
 
 func serviceSchema() map[string]any {
-	s := &options{flags: &pflag.FlagSet{SortFlags: false}, plan: visiting(harness.Plan{})}
+	s := &options{flags: newFlags(), plan: visiting(harness.Plan{})}
 	s.planFlags()
 	properties := map[string]any{}
 	for _, name := range serviceSettings(s.flags) {

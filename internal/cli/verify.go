@@ -21,14 +21,15 @@ func (e Env) verifyCommand() *cobra.Command {
 	verify := e.planCommand(&cobra.Command{
 		Use:   "verify",
 		Short: "load plus faults, then judge",
-		Long: "verify starts Redis deployments, lets workers take a lock that guards a shared page-view counter, breaks\n" +
-			"things meanwhile, keeps every operation and judges the history. Its exit code is the verdict. It runs all\n" +
-			"scenarios that apply to the lock, after it has explored the lock in virtual time; with --fault or flags for\n" +
-			"the load it makes one run of that.",
-		Example: "  verify --topology single --lock lease\n" +
+		Long: "verify loads a distributed lock on real Redis deployments, breaks things meanwhile, and checks afterwards whether two\n" +
+			"workers were ever inside at once. It runs all scenarios that apply to the lock, after it has explored the lock in\n" +
+			"virtual time; with --fault or flags for the load it makes one run of that. Its exit code is the verdict.",
+		Example: "  verify --topology single --lock lease                            # passes, in a few minutes\n" +
 			"  verify --topology single --lock lease --scenario crash,late-holder\n" +
-			"  verify --topology sentinel --fault lost-grant\n" +
-			"  verify --topology redlock --fault kill-node@2s,heal@5s --seed 7",
+			"  verify --topology sentinel --fault lost-grant                    # exits 1: the classic lost lock\n" +
+			"  verify --topology redlock --fault kill-node@2s,heal@5s --seed 7\n" +
+			"  verify conformance 'exec:python3 drivers/python/template.py'     # a lock in any language, claim by claim\n" +
+			"  verify tour                                                      # how locks fail, and why",
 	}, e.verifyPlan())
 	verify.AddCommand(e.checkCommand(), e.exportCommand(), e.httpCommand(e.verifyPlan()), e.conformanceCommand(), e.matrixCommand(),
 		e.exploreCommand(), e.planFileCommand(e.verifyPlan()), e.tourCommand(), e.agentCommand())

@@ -252,8 +252,8 @@ func TestCheckFindsEveryMistake(t *testing.T) {
 	if !errors.As(err, &usage) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"first of all", "--workers -1", "--keys 0", "--ttl 1µs",
-		"--wait 0s", "--rate 1e+09", "--think", `"never"`, `"loved"`, `"slow"`, "--warmup -1s", "--duration 0s", "/bin/ls", "--out /proc/x"} {
+	for _, want := range []string{"first of all", "--workers -1", "--pages 0", "--lease 1µs",
+		"--patience 0s", "--rate 1e+09", "--think", `"never"`, `"loved"`, `"slow"`, "--warmup -1s", "--duration 0s", "/bin/ls", "--out /proc/x"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no word of %q in:\n%v", want, err)
 		}

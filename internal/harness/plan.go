@@ -144,7 +144,7 @@ func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
 	c.out()
 	c.preflight(ctx, attached, combinations)
 	detach()
-	return c.job(&Job{Plan: *p, Combinations: append(combinations, c.services()...), LeftOut: append(c.without, c.leftOut(combinations)...), NotRun: c.not, server: server})
+	return c.job(&Job{Plan: *p, Combinations: append(combinations, c.services()...), LeftOut: slices.Concat(c.without, c.leftOut(combinations), c.tooLong(combinations)), NotRun: c.not, server: server})
 }
 
 // job is the job of a plan without mistakes.
@@ -176,7 +176,7 @@ func (c *check) numbers() {
 		flag      string
 		value     int
 		low, high int
-	}{{"workers", w.Workers, 1, maxWorkers}, {"keys", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter}, {"permits", w.Permits, 1, math.MaxUint16},
+	}{{"workers", w.Workers, 1, maxWorkers}, {"pages", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter}, {"permits", w.Permits, 1, math.MaxUint16},
 		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}, {"jobs", p.Jobs, 0, maxJobs}} {
 		if n.value < n.low || n.value > n.high {
 			c.mistake("--%s %d: from %d to %d", n.flag, n.value, n.low, n.high)
@@ -187,8 +187,8 @@ func (c *check) numbers() {
 		value time.Duration
 		least time.Duration
 	}{
-		{"ttl", w.TTL, p.leastTTL()}, {"hold", w.Hold, 0}, {"think", w.Think, 0}, {"retry", w.Retry, 0}, {"extend", w.Extend, 0},
-		{"budget", p.Budget, 0}, {"wait", w.Wait, time.Millisecond}, {"warmup", p.Warmup, 0}, {"duration", p.Duration, 100 * time.Millisecond},
+		{"lease", w.TTL, p.leastTTL()}, {"hold", w.Hold, 0}, {"think", w.Think, 0}, {"backoff", w.Retry, 0}, {"extend", w.Extend, 0},
+		{"budget", p.Budget, 0}, {"patience", w.Wait, time.Millisecond}, {"warmup", p.Warmup, 0}, {"duration", p.Duration, 100 * time.Millisecond},
 	} {
 		if d.value < d.least {
 			c.mistake("--%s %s: at least %s", d.flag, d.value, d.least)
@@ -204,7 +204,7 @@ func (c *check) numbers() {
 		c.mistake("--arrivals %s does nothing without --rate: workers of a closed loop visit when they are ready", w.Arrivals)
 	}
 	if w.Keys == 1 && w.Popularity == workload.Zipf {
-		c.mistake("--popularity %s does nothing with one page: --keys 100 has more", w.Popularity)
+		c.mistake("--popularity %s does nothing with one page: --pages 100 has more", w.Popularity)
 	}
 	if len(w.Trace) == 0 && !strings.HasPrefix(string(w.Arrivals), workload.TracePrefix) {
 		oneOf(c, "arrivals", w.Arrivals, workload.AllArrivals)
@@ -299,6 +299,17 @@ func (c *check) leftOut(all []Combination) (lines []string) {
 		}
 		for _, line := range faults.LeftOut(x.scene(), p.Warmup+p.Duration, p.Workload.Seed) {
 			lines = append(lines, fmt.Sprintf("%s %s: without %s", x.Topology.Name, x.Lock.Name, line))
+		}
+	}
+	return lines
+}
+
+// tooLong says that every holder will be late, where the load says so of a lock that does not extend its leases.
+func (c *check) tooLong(all []Combination) (lines []string) {
+	for _, x := range all {
+		w := &x.Plan.Workload
+		if claims := x.Lock.Claims; x.Scenario.Name == "" && claims.Expires && !claims.Renews && w.TTL > 0 && w.Hold >= w.TTL && w.Extend == 0 {
+			lines = append(lines, fmt.Sprintf("%s %s: --hold %s is not shorter than --lease %s: every holder is late, and visits are lost", x.Topology.Name, x.Lock.Name, w.Hold, w.TTL))
 		}
 	}
 	return lines

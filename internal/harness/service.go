@@ -111,7 +111,7 @@ func (c *check) requests(s *service.Spec) {
 		}
 		for _, u := range r.request.URLs {
 			if paged := strings.Contains(u, service.PagePlace); paged != (c.plan.Workload.Keys > 1) {
-				c.mistake("--%s %s: with --keys above 1, and only then, %s stands for the number of the page", r.flag, u, service.PagePlace)
+				c.mistake("--%s %s: with --pages above 1, and only then, %s stands for the number of the page", r.flag, u, service.PagePlace)
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func start(t browser.Owner, length time.Duration) (url string) {
 	go func() {
 		defer close(ended)
 		cli.Bench(ctx, cli.Env{Stdout: io.Discard, Stderr: stderr, Args: []string{"--topology", "single", "--lock", "redsync",
-			"--workers", "200", "--keys", "50", "--rate", "300/s", "--duration", (2 * length).String(), "--warmup", "1s", "--seed", "1",
+			"--workers", "200", "--pages", "50", "--rate", "300/s", "--duration", (2 * length).String(), "--warmup", "1s", "--seed", "1",
 			"--web", ":0", "--quiet", "--out", dir}})
 		_ = stderr.Close()
 	}()

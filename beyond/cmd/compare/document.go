@@ -45,7 +45,7 @@ func document(rows []row, each time.Duration, kills int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, head, fmt.Sprintf("Each load took %s; `make compare` measures all again.", human.Duration(each)))
 	b.WriteString("## Load\n\nVisits a second (acquire, load and store a counter, release). p99 is how long somebody waits whom you meet at a random instant; " +
-		"Jain is 1 if all workers get as much. A dash: too few visits to say. Where nobody keeps a queue, workers ask again after about a millisecond (--retry).\n\n| lock | on | 1 worker | 16, own keys | 64, own keys | 32, one key | p99 | Jain | 256, one key | p99 | Jain |\n" +
+		"Jain is 1 if all workers get as much. A dash: too few visits to say. Where nobody keeps a queue, workers ask again after about a millisecond (--backoff).\n\n| lock | on | 1 worker | 16, own keys | 64, own keys | 32, one key | p99 | Jain | 256, one key | p99 | Jain |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		if r.missing != "" {

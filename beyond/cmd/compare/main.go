@@ -93,8 +93,8 @@ func command(ctx context.Context, run func(context.Context, cli.Env) int, args .
 // loads puts a lock under every shape of load; nil stands for one that was not measured.
 func loads(ctx context.Context, c choice, each time.Duration, dir string) (all []*results.Run) {
 	for _, s := range shapes {
-		runs := command(ctx, cli.Bench, "--topology", c.topology, "--lock", c.lock, "--workers", strconv.Itoa(s[0]), "--keys", strconv.Itoa(s[1]),
-			"--hold", "0s", "--warmup", "500ms", "--duration", each.String(), "--wait", "20s", "--out", dir)
+		runs := command(ctx, cli.Bench, "--topology", c.topology, "--lock", c.lock, "--workers", strconv.Itoa(s[0]), "--pages", strconv.Itoa(s[1]),
+			"--hold", "0s", "--warmup", "500ms", "--duration", each.String(), "--patience", "20s", "--out", dir)
 		if len(runs) == 0 {
 			all = append(all, nil)
 			continue

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"hammerlock/internal/human"
+)
+
+// section is a group of flags that help shows together.
+type section struct{ name, about string }
+
+// The sections. A flag that is declared before any of them is the command's own.
+var (
+	runSection    = section{"run", "what is run: --topology --lock --fault --counter --seed --count --redis-server ..."}
+	loadSection   = section{"load", "the load: --workers --pages --rate --lease --hold --patience --backoff --phases ..."}
+	attachSection = section{"attach", "servers that are up already: --addr --user --tls-ca --prefix ..."}
+	agentsSection = section{"agents", "workers on several machines: --agents --listen ..."}
+	gatesSection  = section{"gates", "what must hold, or the exit code is not 0: --gate ..."}
+	outputSection = section{"output", "what is shown and saved: --out --json --tui --web --metrics --plan --list ..."}
+)
+
+var sections = []section{runSection, loadSection, attachSection, agentsSection, gatesSection, outputSection}
+
+// sectionKey is the annotation of a flag that has its section.
+const sectionKey = "section"
+
+// begin puts the flags that are declared from now on into a section.
+func (o *options) begin(s section) { o.section = s.name }
+
+func (o *options) inSection(f *pflag.Flag) *pflag.Flag {
+	f.Annotations = map[string][]string{sectionKey: {o.section}}
+	return f
+}
+
+// helpFlags is how many flags a command's help shows; of a command with more it shows the sections.
+const helpFlags = 12
+
+// helpOf writes the help of a command in a screen; the flags of a section are in the help of that.
+func (e Env) helpOf(c *cobra.Command) error {
+	p, width := &human.Printer{W: e.Stdout}, e.columns()
+	for paragraph := range strings.SplitSeq(cmp.Or(c.Long, c.Short), "\n\n") {
+		if !strings.Contains(paragraph, "\n\t") {
+			paragraph = strings.Join(human.Wrap(strings.ReplaceAll(paragraph, "\n", " "), width), "\n")
+		}
+		p.Line("%s\n", paragraph)
+	}
+	if c.HasParent() {
+		p.Line("  %s\n", c.UseLine())
+	}
+	if c.Example != "" {
+		p.Line("%s\n", c.Example)
+	}
+	if subs := human.Names(slices.DeleteFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Hidden }), (*cobra.Command).Name); len(subs) > 0 {
+		p.Wrapped("  commands     ", 15, strings.Join(subs, ", ")+"; "+c.CommandPath()+" help COMMAND")
+	}
+	own, grouped := flagsOf(c, ""), false
+	for _, s := range sections {
+		switch in := flagsOf(c, s.name); {
+		case size(c.Flags()) <= helpFlags:
+			in.VisitAll(own.AddFlag)
+		case in.HasFlags():
+			p.Line("  help %-7s %s", s.name, s.about)
+			grouped = true
+		}
+	}
+	if grouped {
+		p.Line("  help %-7s all of these", everySection)
+	}
+	if own.HasFlags() {
+		p.Line("\n%s", strings.TrimRight(usages(own, width), "\n"))
+	}
+	return p.Err
+}
+
+// everySection is the name that asks for the flags of all sections.
+const everySection = "all"
+
+// helpOfSection writes the flags of a section, or of all; it is false if there is none of that name.
+func (e Env) helpOfSection(c *cobra.Command, name string) (found bool) {
+	for _, s := range append(sections, section{"", "of this command alone"}) {
+		if in := flagsOf(c, s.name); in.HasFlags() && (name == s.name || name == everySection) {
+			title, _, _ := strings.Cut(s.about, ": --")
+			_, _ = fmt.Fprintf(e.Stdout, "%s\n\n%s\n", strings.TrimPrefix(s.name+": "+title, ": "), usages(in, e.columns()))
+			found = true
+		}
+	}
+	return found
+}
+
+// flagsOf are the flags of a command in a section; the empty name is the command's own.
+func flagsOf(c *cobra.Command, name string) *pflag.FlagSet {
+	in := newFlags()
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if of := strings.Join(f.Annotations[sectionKey], ""); of == name && !f.Hidden {
+			in.AddFlag(f)
+		}
+	})
+	return in
+}
+
+func size(flags *pflag.FlagSet) (n int) {
+	flags.VisitAll(func(*pflag.Flag) { n++ })
+	return n
+}
+
+// usages writes flags, wrapped to a width: the lines of their texts are joined first.
+func usages(flags *pflag.FlagSet, width int) string {
+	joined := newFlags()
+	flags.VisitAll(func(f *pflag.Flag) {
+		one := *f
+		one.Usage = strings.ReplaceAll(one.Usage, "\n", " ")
+		joined.AddFlag(&one)
+	})
+	return joined.FlagUsagesWrapped(width)
+}
+
+// columns is the width of the terminal; human.Width without one.
+func (e Env) columns() int {
+	for _, at := range []*os.File{e.terminals[0], e.terminals[1]} {
+		if at == nil {
+			continue
+		}
+		if width, _, err := term.GetSize(int(at.Fd())); err == nil && width > 40 {
+			return min(width, 120)
+		}
+	}
+	return human.Width
+}
