@@ -60,12 +60,12 @@ func judgeActivity(c *Case) Verdict {
 	return v
 }
 
-// atMost is the 95 % upper bound of a rate when n occasions showed no violation: the rule of three.
+// atMost bounds a rate when n occasions showed no violation: the rule of three.
 func atMost(n int64) string {
 	if n <= 3 {
-		return "95 % upper bound 1"
+		return "too few to bound their rate"
 	}
-	return strings.Replace(fmt.Sprintf("95 %% upper bound %.1e", 3/float64(n)), "e-0", "e-", 1)
+	return fmt.Sprintf("at most 1 in %s, with 95 %% confidence", human.Count(n/3))
 }
 
 type effort struct{ holds, handOffs, known, unknown int64 }

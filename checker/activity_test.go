@@ -26,7 +26,7 @@ func TestActivity(t *testing.T) {
 		status Status
 		word   string
 	}{
-		"enough":  {func(s *builder) { s.passOn(30) }, Pass, "95 % upper bound 1.0e-1"},
+		"enough":  {func(s *builder) { s.passOn(30) }, Pass, "at most 1 in 10, with 95 % confidence"},
 		"nothing": {func(*builder) {}, Inconclusive, "0 contended hand-offs"},
 		"too few": {func(s *builder) { s.passOn(10) }, Inconclusive, "9 contended hand-offs between workers, at least 20"},
 		"one worker alone": {func(s *builder) {

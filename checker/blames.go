@@ -9,7 +9,7 @@ import (
 )
 
 // blames counts violations by cause and keeps the first witness of each cause. What something unplanned explains is
-// counted apart, and is not held against the lock. The zero value is ready.
+// counted apart, and is excused. The zero value is ready.
 type blames[W any] struct {
 	counts  map[string]int64
 	first   map[string]W
@@ -58,7 +58,7 @@ func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 	return worst
 }
 
-// excuseText says what is not held against the lock, and why.
+// excuseText says what is excused, and why.
 func (b *blames[W]) excuseText(what string) string {
 	return fmt.Sprintf("excused: %s %s: %s", human.Count(b.excused), what, b.excuse)
 }

@@ -107,7 +107,7 @@ func (f *findings) gravest() []string {
 	return append([]string{"foreign-release", "double-grant"}, severity[2:]...)
 }
 
-// none says that nothing was found among n, with the 95 % upper bound of the rate: 3/n (the rule of three).
+// none says that nothing was found among n, with what that bounds their rate by: 3/n (the rule of three).
 func none(what string, n int64, of string) string {
 	return fmt.Sprintf("0 %s in %s %s: %s", what, human.Count(n), of, atMost(n))
 }

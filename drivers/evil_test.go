@@ -23,7 +23,7 @@ var evil = map[string]struct {
 	"dies-asked": {ended, "ended by itself (exit status 6)"}, "dies-holding": {ended, "ended by itself (exit status 6)"},
 	"hangs": {ended, "it must answer while calls are under way"}, "never-reads": {ended, "has not answered a ping for"},
 	"half-a-line": {ended, "every message ends with one"}, "twice": {ended, "every request has one answer"},
-	"unknown-id": {ended, "which nobody sent"}, "others-id": {ended, "every request has one answer"},
+	"unknown-id": {ended, "which was never sent"}, "others-id": {ended, "every request has one answer"},
 	"garbage": {[]int{cli.Inconclusive}, "had no answer"}, "sleepy": {[]int{cli.Inconclusive}, "the driver, not the lock, was late"},
 	"long-line": {ended, "a line of more than 64 KiB"}, "floods-out": {ended, "print to standard error"}, "closes-out": {ended, "closed its standard output"},
 	"lost-unknown": {ended, "a hold is named by the id of its acquire"}, "negative": {ended, "valid_ms -5"}, "huge": {ended, "valid_ms 1e+15"},

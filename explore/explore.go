@@ -209,7 +209,7 @@ func counted(n int, what string) string {
 }
 
 // Bounded says what an exploration without a violation says nothing about.
-const Bounded = "bounded away: more clients, visits and deviations; other pauses; the server itself (it is a model of Redis: no replication, no\n" +
+const Bounded = "not covered: more clients, visits and deviations; other pauses; the server itself (it is a model of Redis: no replication, no\n" +
 	"failover); a store that is late after its holder's last look at the clock, unless the lock claims fences; what any lock loses when\n" +
 	"its server forgets its keys or its clock jumps; what a lock would do if chance in it (select, timers of one instant) fell otherwise"
 

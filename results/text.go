@@ -36,14 +36,14 @@ func (r *Run) FairnessText() string {
 	}
 	text += fmt.Sprintf(", mean wait %s, longest %s", human.Duration(time.Duration(f.Worst.Mean)), human.Duration(time.Duration(f.Worst.Longest)))
 	if f.IdleShare != nil {
-		text += fmt.Sprintf("; lock idle while somebody waited %s of the time", human.Percent(*f.IdleShare))
+		text += fmt.Sprintf("; lock idle while a worker waited %s of the time", human.Percent(*f.IdleShare))
 	}
 	return text
 }
 
 func starving(workers []int) string {
 	if len(workers) == 0 {
-		return "nobody starving"
+		return "none starving"
 	}
 	const most = 8
 	names := human.Names(workers[:min(len(workers), most)], func(w int) string { return fmt.Sprintf("w%02d", w) })

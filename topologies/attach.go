@@ -70,7 +70,7 @@ const DefaultPrefix = "hammerlock:"
 func (t *Topology) Prefix() string { return cmp.Or(t.prefix, DefaultPrefix) }
 
 // errForeign refuses what can be done only to processes of the suite's own.
-var errForeign = errors.New("the server belongs to somebody else")
+var errForeign = errors.New("the server is not one of the suite")
 
 // attach finds the nodes, makes the sites, removes what earlier runs left and registers this one.
 func (t *Topology) attach(ctx context.Context) (err error) {

@@ -249,7 +249,7 @@ func (s *Site) slotOwner(ctx context.Context, key string) (*Node, error) {
 		}
 	}
 	if owner == nil {
-		return nil, fmt.Errorf("nobody serves slot %d", slot)
+		return nil, fmt.Errorf("no server has slot %d", slot)
 	}
 	return owner, nil
 }

@@ -9,7 +9,7 @@ import (
 
 var replica = Spec{
 	Name:     "replica",
-	Doc:      "a primary and three asynchronous replicas; nobody promotes one but by hand",
+	Doc:      "a primary and three asynchronous replicas; only an operator promotes one",
 	Sites:    1,
 	Nodes:    4,
 	Recovery: 500 * time.Millisecond,

@@ -73,8 +73,8 @@ func (o *options) planFlags() {
 		breaks, breaking = instead, "auto: what the lock must survive, as where only the load is given; none (default: scenarios)"
 		o.scenarioFlags()
 		o.toggle(flag{session, "fail-fast", "begin nothing after a run that failed"}, "", &p.FailFast)
-		o.integer(flag{session, "attempts", "how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed by itself, or a machine that stood still, leaves it undecided"}, &p.Attempts, 0)
-		o.integer(flag{session, "jobs", "how many scenarios of a lock run at a time (0: as many as the machine bears; a terminal, --web and --metrics show one)"}, &p.Jobs, 0)
+		o.integer(flag{session, "attempts", "how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed without a planned fault, or a machine that paused, leaves it undecided"}, &p.Attempts, 0)
+		o.integer(flag{session, "jobs", "how many scenarios of a lock run at a time (0: as many as the machine bears; with --web or --metrics, 1)"}, &p.Jobs, 0)
 		o.duration(flag{session, "budget", "no scenario begins that would end later, for each lock on a topology; explore counts on the first"}, &p.Budget)
 	}
 	o.names(flag{breaks, "fault", "what breaks in one run: names from --list, with @TIME or @POINT and heal@TIME, as in\n" +

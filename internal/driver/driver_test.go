@@ -77,7 +77,7 @@ func TestEveryMisbehaviourEndsAndIsNamed(t *testing.T) {
 		"dies-asked":    "ended by itself (exit status 6)", "dies-holding": "ended by itself (exit status 6)",
 		"hangs": "has not answered a ping for 5s", "never-reads": "has not answered a ping for 5s",
 		"half-a-line": "has written 6 bytes without a newline: every message ends with one",
-		"twice":       "twice: every request has one answer", "unknown-id": "which nobody sent", "others-id": unanswered,
+		"twice":       "twice: every request has one answer", "unknown-id": "which was never sent", "others-id": unanswered,
 		"garbage": unanswered, "long-line": "a line of more than 64 KiB",
 		"floods-out": "lines on its standard output that are no messages, such as", "closes-out": "closed its standard output and goes on",
 		"lost-unknown": "as lost, which no acquire had", "negative": "valid_ms -5: a duration", "huge": "valid_ms 1e+15: a duration",

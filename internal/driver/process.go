@@ -204,7 +204,7 @@ func (p *Process) answered(m *message, line []byte) error {
 	c, ok := p.calls[id]
 	switch {
 	case !ok && (id > p.last || id == 0):
-		return fmt.Errorf("it answered request %d, which nobody sent", id)
+		return fmt.Errorf("it answered request %d, which was never sent", id)
 	case !ok:
 		return fmt.Errorf("it answered request %d twice: every request has one answer", id)
 	}

@@ -78,7 +78,7 @@ func (r *saved) readHistory(path string) (err error) {
 		return err
 	}
 	if r.strip.Excludes = h.Claims.Excludes; h.Service {
-		r.strip, r.why = nil, "A service locks by itself: nobody sees who holds it. Its answers are judged above."
+		r.strip, r.why = nil, "A service locks by itself: its holders cannot be seen. Its answers are judged above."
 	}
 	for id, text := range h.Notes {
 		if fault, ok := faults[id]; ok {
@@ -89,7 +89,7 @@ func (r *saved) readHistory(path string) (err error) {
 		r.faults = append(r.faults[:len(r.faults):len(r.faults)], "by hand: "+f.Name)
 	}
 	for _, op := range others {
-		what := "a process stood still for " + human.Duration(op.Latency())
+		what := "a process paused for " + human.Duration(op.Latency())
 		r.others = append(r.others, event{op.Call, op.Return, cmp.Or(h.Notes[op.ID], what), op.Kind == history.Role})
 	}
 	return nil

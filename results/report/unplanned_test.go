@@ -55,7 +55,7 @@ func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"INTERACTIVE: changed interactively", "by hand: kill-node", "killed n2", "never happened", "n1 ended by itself",
-		"a process stood still for 150\u00a0ms"} {
+		"a process paused for 150\u00a0ms"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not say %q", want)
 		}
