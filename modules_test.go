@@ -57,6 +57,11 @@ func TestOwnLock(t *testing.T) {
 	}
 	cmd := exec.Command("go", append(args, "./...")...)
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	alone := exec.Command("go", "vet", "ownlock.go", "ownlock_test.go") // what is copied
+	alone.Dir, alone.Env = "examples/own-lock", cmd.Environ()
+	if out, err := alone.CombinedOutput(); err != nil {
+		t.Errorf("the lock and its test do not compile without the other files: %v\n%s", err, out)
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

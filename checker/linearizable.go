@@ -30,7 +30,11 @@ const (
 
 func checkLinearizable(c *Case) Verdict {
 	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
-	samples := c.randomWindows()
+	var samples [][]int32
+	r := rand.New(rand.NewPCG(uint64(len(c.Ops)), uint64(len(c.holds)))) // the history is the seed
+	for n := 0; n < windowsAtRandom && len(c.holds) > 0; n++ {
+		samples = append(samples, c.around(int32(r.IntN(len(c.holds)))))
+	}
 	for _, p := range c.examine().losses {
 		samples = append(samples, c.around(p.second))
 	}

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -201,6 +202,19 @@ func exactly(name string) string {
 	return "^" + strings.ReplaceAll(regexp.QuoteMeta(name), "/", "$/^") + "$"
 }
 
+// keep moves a run to where it stays when the test has ended, unless it is among artifacts, which stay.
+func keep(run string) (string, error) {
+	if f := flag.Lookup("test.artifacts"); f != nil && f.Value.String() == "true" {
+		return run, nil
+	}
+	dir, err := os.MkdirTemp("", "hammertest-")
+	if err != nil {
+		return run, err
+	}
+	saved := filepath.Join(dir, filepath.Base(run))
+	return saved, os.Rename(run, saved)
+}
+
 // run carries one scenario out.
 func (s *suite) run(t *testing.T, job harness.Job, i int) {
 	t.Helper()
@@ -215,11 +229,15 @@ func (s *suite) run(t *testing.T, job harness.Job, i int) {
 		t.Fatal("hammertest: interrupted before the run began")
 	}
 	j := runs[0].Judgement()
-	j.Saved = filepath.Join(out, runs[0].Name, results.HistoryFile)
 	status, text := j.Status()
 	if t.Log(text); status == checker.Pass {
 		return
 	}
+	saved, err := keep(filepath.Join(out, runs[0].Name))
+	if err != nil {
+		t.Error(err)
+	}
+	j.Saved = filepath.Join(saved, results.HistoryFile)
 	var b strings.Builder
 	if err := results.WriteVerdicts(&b, []results.Judgement{j}); err != nil {
 		t.Fatal(err)

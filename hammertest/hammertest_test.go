@@ -120,7 +120,7 @@ func TestCalls(t *testing.T) {
 			t.Parallel()
 			live.Again(t, func(int) string {
 				cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^TestPlayed$")
-				cmd.Env = append(os.Environ(), played+"="+name)
+				cmd.Env = append(os.Environ(), played+"="+name, "TMPDIR="+t.TempDir()) // what a failure leaves
 				out, err := cmd.CombinedOutput()
 				if err != nil && !c.fail && strings.Contains(string(out), "INCONCLUSIVE") {
 					return string(out)

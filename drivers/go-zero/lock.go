@@ -14,7 +14,7 @@ import (
 func hello(bool) map[string]any {
 	return map[string]any{
 		"hello": "hammerlock-driver", "protocol": 1, "name": "go-zero", "version": version("github.com/zeromicro/go-zero"),
-		"claims": []string{"excludes", "expires", "owned", "cleans", "busy_is_certain"}, "topologies": []string{"single"},
+		"claims": []string{"excludes", "expires", "owned", "cleans"}, "topologies": []string{"single"},
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // hello says what the lock is and claims. It waits by itself if the program was started with the word waits.
 func hello(waits bool) map[string]any {
-	name, claims := "go-redislock", []string{"excludes", "expires", "owned", "cleans", "busy_is_certain"}
+	name, claims := "go-redislock", []string{"excludes", "expires", "owned", "cleans"}
 	if waits {
 		name, claims = name+"-waits", append(claims, "waits")
 	}

@@ -2,7 +2,7 @@
 // other errors, which are not. Clients repeat no command by themselves, and give up after a second; with several sites, all of
 // which redlock waits for, after a tenth of the lease.
 const version = name => require(name + "/package.json").version;
-const plain = ["excludes", "expires", "owned", "cleans", "busy_is_certain"];
+const plain = ["excludes", "expires", "owned", "cleans"];
 
 let clients = []; // ioredis, one a site
 async function open(sites, lease) {
@@ -94,7 +94,7 @@ const sesamecare = {
 // default, and a loss is told by onLockLost.
 const semaphore = refresh => ({
   version: version("redis-semaphore"), keys: "mutex:{key}", topologies: ["single"], open,
-  claims: ["excludes", "expires", "cleans", "busy_is_certain"].concat(refresh ? ["renews"] : []),
+  claims: ["excludes", "expires", "cleans"].concat(refresh ? ["renews"] : []),
   async acquire(key, ttl, lost) {
     const { Mutex } = require("redis-semaphore");
     const options = { lockTimeout: ttl, acquireAttemptsLimit: 1, retryInterval: 1, onLockLost: e => lost(e.message) };

@@ -131,5 +131,5 @@ function version(): string {
 }
 
 say(STDOUT, ['hello' => 'hammerlock-driver', 'protocol' => 1, 'name' => 'symfony', 'version' => version(),
-    'claims' => ['excludes', 'expires', 'cleans', 'busy_is_certain'], 'topologies' => ['single', 'replica']]);
+    'claims' => ['excludes', 'expires', 'cleans'], 'topologies' => ['single', 'replica']]);
 main();

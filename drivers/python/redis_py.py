@@ -131,6 +131,6 @@ class Loop:  # the client of redis.asyncio
 
 loop, mode = "asyncio" in sys.argv, [word for word in ("asyncio", "waits") if word in sys.argv]
 say(hello="hammerlock-driver", protocol=1, name="-".join(["redis-py"] + mode), version=redis.__version__,
-    claims=["excludes", "expires", "owned", "cleans", "busy_is_certain"] + ["waits"] * ("waits" in mode), topologies=["single", "replica"])
+    claims=["excludes", "expires", "owned", "cleans"] + ["waits"] * ("waits" in mode), topologies=["single", "replica"])
 (Loop() if loop else Threads()).run()
 os._exit(0)

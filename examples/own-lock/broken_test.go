@@ -5,11 +5,11 @@ import (
 	"crypto/rand"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"hammerlock/explore"
 	"hammerlock/hammertest"
 	"hammerlock/locks"
 	"hammerlock/scenarios"
@@ -55,6 +55,13 @@ func TestAWrongLockUnderLoad(t *testing.T) {
 			t.Errorf("its test does not say %q:\n%s", want, out)
 		}
 	}
+	saved := regexp.MustCompile(`history +(\S+)`).FindStringSubmatch(out)
+	if saved == nil {
+		t.Fatalf("it does not say where the run is:\n%s", out)
+	}
+	if _, err := os.Stat(saved[1]); err != nil {
+		t.Errorf("the run is not where it says: %v", err)
+	}
 }
 
 // TestNoServer: without redis-server a test is skipped at home, and fails where CI is set.
@@ -96,7 +103,7 @@ func wanted(t *testing.T) hammertest.Open {
 func self(t *testing.T, test string, env ...string) (out string, failed bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^"+test+"$")
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+t.TempDir()), env...) // what a failure leaves
 	text, err := cmd.CombinedOutput()
 	if _, ended := err.(*exec.ExitError); err != nil && !ended {
 		t.Fatal(err)
@@ -111,13 +118,6 @@ func fails(t *testing.T, test string, env ...string) string {
 		t.Errorf("%s passed:\n%s", test, out)
 	}
 	return out
-}
-
-// bounds are the default ones with so many deviations.
-func bounds(deviations int) *explore.Options {
-	o := explore.Defaults
-	o.Deviations = deviations
-	return &o
 }
 
 type noTTL struct{ *worker }

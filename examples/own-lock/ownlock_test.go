@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"hammerlock/explore"
 	"hammerlock/hammertest"
 	"hammerlock/history"
 	"hammerlock/locks"
@@ -24,6 +25,13 @@ func TestExplore(t *testing.T) {
 	c := config
 	c.Options = bounds(1)
 	hammertest.Explore(t, open, c)
+}
+
+// bounds are the default ones with so many deviations.
+func bounds(deviations int) *explore.Options {
+	o := explore.Defaults
+	o.Deviations = deviations
+	return &o
 }
 
 // worker is one worker's access to the lock, as hammertest asks for it: it says by its errors what is certain.

@@ -117,7 +117,7 @@ func (w *worker) outcome(a *message) error {
 	case a.Busy && w.p.spec.Program.Certain:
 		return locks.ErrBusy
 	case a.Busy:
-		return errors.New("busy, but the driver does not claim busy_is_certain")
+		return errors.New("busy, of a driver that says busy_may_lie")
 	case a.Lost:
 		return locks.ErrLost
 	case a.Error != nil:

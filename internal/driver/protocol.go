@@ -156,12 +156,13 @@ func (m *message) field(name, value []byte) bool {
 	return string(name) == `"tried_ms` && string(value) == "0"
 }
 
-// The claims of the program, not of its lock: that busy is certain, that it waits for wait_ms, and that a hold lives on
-// when its worker has died.
+// The claims of the program, not of its lock: that busy may be said of what went wrong, which is the exception; that it is not,
+// which need not be said; that it waits for wait_ms, and that a hold lives on when its worker has died.
 const (
-	certainBusy = "busy_is_certain"
-	waits       = "waits"
-	outlives    = "outlives"
+	doubtfulBusy = "busy_may_lie"
+	certainBusy  = "busy_is_certain"
+	waits        = "waits"
+	outlives     = "outlives"
 )
 
 // claims are the names of what a lock can claim.
@@ -207,8 +208,8 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 		*c.is(&s.Claims) = slices.Contains(m.Claims, c.name)
 		good = append(good, c.name)
 	}
-	p.Certain, s.Waits = slices.Contains(m.Claims, certainBusy), slices.Contains(m.Claims, waits)
-	wrong = append(wrong, strange("claim", m.Claims, append(good, certainBusy, waits, outlives))...)
+	p.Certain, s.Waits = !slices.Contains(m.Claims, doubtfulBusy), slices.Contains(m.Claims, waits)
+	wrong = append(wrong, strange("claim", m.Claims, append(good, doubtfulBusy, certainBusy, waits))...)
 	s.Outlives = s.Claims.Renews || slices.Contains(m.Claims, outlives)
 	if !(m.Lingers >= 0 && m.Lingers <= float64(maxValid/time.Millisecond)) {
 		wrong = append(wrong, fmt.Sprintf("lingers_ms %g: a duration in milliseconds, 0 or more and at most a year", m.Lingers))
