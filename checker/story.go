@@ -62,15 +62,21 @@ func tell(c *Case, v *Verdict, f finding) {
 		v.Story = append(v.Story, used(&c.Ops[n], i, j))
 	}
 	slices.SortStableFunc(v.Evidence, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+	v.Story = append(v.Story, disturbed(c, i.Call, j.Return)...)
+}
+
+// disturbed says what was out of order between two moments.
+func disturbed(c *Case, from, to time.Duration) (story []string) {
 	for n := range c.windows {
 		switch w := &c.windows[n]; {
-		case !w.meets(i.Call, j.Return):
+		case !w.meets(from, to):
 		case w.fault:
-			v.Story = append(v.Story, "the fault "+w.String())
+			story = append(story, "the fault "+w.String())
 		case !c.hitch(w):
-			v.Story = append(v.Story, "meanwhile "+w.String())
+			story = append(story, "meanwhile "+w.String())
 		}
 	}
+	return story
 }
 
 // use is the operation on the counter that tells most of a hold: its store, or a load that a fence refused; -1 if there is none.

@@ -209,7 +209,7 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 		good = append(good, c.name)
 	}
 	p.Certain, s.Waits = !slices.Contains(m.Claims, doubtfulBusy), slices.Contains(m.Claims, waits)
-	wrong = append(wrong, strange("claim", m.Claims, append(good, doubtfulBusy, certainBusy, waits))...)
+	wrong = append(wrong, strange("claim", m.Claims, append(good, doubtfulBusy, certainBusy, waits, outlives))...)
 	s.Outlives = s.Claims.Renews || slices.Contains(m.Claims, outlives)
 	if !(m.Lingers >= 0 && m.Lingers <= float64(maxValid/time.Millisecond)) {
 		wrong = append(wrong, fmt.Sprintf("lingers_ms %g: a duration in milliseconds, 0 or more and at most a year", m.Lingers))

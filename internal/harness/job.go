@@ -107,6 +107,12 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 	return runs, err
 }
 
+// Only is the job of one of its combinations.
+func (j *Job) Only(number int) *Job {
+	return &Job{Plan: j.Plan, Combinations: slices.Clone(j.Combinations[number : number+1]), Command: j.Command, Progress: j.Progress,
+		Kept: j.Kept, Warm: j.Warm, server: j.server}
+}
+
 // starts is about how long it takes until servers and workers are ready.
 const starts = 500 * time.Millisecond
 
