@@ -254,6 +254,17 @@ func faulty(h *history.History, faults int) {
 	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 }
 
+// heldForEver is a page whose lock one worker has to the end, and that others are granted one after the other all the same.
+func heldForEver(n int) *history.History {
+	s := newScript()
+	s.Sites = 1
+	s.acquire(1, 0, 1, time.Duration(20*n))
+	for at := time.Duration(10); at < time.Duration(5*n); at += 10 {
+		s.release(s.acquire(2, at, at+1, 300), at+5, at+6)
+	}
+	return &s.History
+}
+
 // BenchmarkCorners judges what was once quadratic: each must cost about as much an operation, however many there are.
 func BenchmarkCorners(b *testing.B) {
 	for name, make := range map[string]func(n int) *history.History{
@@ -269,6 +280,7 @@ func BenchmarkCorners(b *testing.B) {
 			return h
 		},
 		"starving writers": refusedWriters,
+		"held for ever":    heldForEver,
 	} {
 		for _, n := range []int{100_000, 400_000} {
 			b.Run(name+"/"+strconv.Itoa(n), func(b *testing.B) {

@@ -87,6 +87,20 @@ func TestAReleaseIsBlamedThatCanHaveFreedTheLock(t *testing.T) {
 	}
 }
 
+// TestWhatFollowsIsCountedUnderItsIncident: another is granted the lock beside a holder, nobody knows why, and gives it
+// back; so a third is granted it while the first still holds.
+func TestWhatFollowsIsCountedUnderItsIncident(t *testing.T) {
+	s := newScript()
+	a := s.acquire(1, 0, 1, 300)
+	s.release(s.acquire(2, 10, 11, 300), 20, 21)
+	s.release(s.acquire(3, 30, 31, 300), 50, 51)
+	s.denied(a, 60, 61)
+	v := Exclusion.Check(s.prepare(t))
+	if v.Cause != "double-grant" || v.Violations != 2 || !strings.Contains(v.Summary, "2 times after 1 incident") {
+		t.Errorf("got %v: %s", v.Causes, v.Summary)
+	}
+}
+
 // unanswered is a try without an answer.
 func unanswered(s *script, worker int32, call, ret time.Duration) history.ID {
 	a := s.acquire(worker, call, ret, 300)

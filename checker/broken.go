@@ -58,12 +58,10 @@ func (x *examiner) reason(p pair) finding {
 		return x.follows(finding{"foreign-release", p, op, nil, false})
 	}
 	if f, ok := x.broke[p.first]; ok && x.c.Sites < 2 { // another had got in, and its own release freed the lock under i
-		with := &x.c.holds[f.pair.first+f.pair.second-p.first]
-		if op := x.c.between(i.Key, i.Call, j.Return, func(k *hold, op *history.Op) bool {
-			return k == with && op.Outcome == history.OK && x.c.slack(k.Process, i.Process) == 0
-		}); op >= 0 {
+		k := &x.c.holds[f.pair.first+f.pair.second-p.first]
+		if k.releaseCall < j.Return && k.releaseReturn > i.Call && k.Release >= 0 && x.c.Ops[k.Release].Outcome == history.OK && x.c.slack(k.Process, i.Process) == 0 {
 			if f.pair, f.follows = p, true; f.cause == "foreign-release" {
-				f.op = op
+				f.op = k.Release
 			}
 			return f
 		}
@@ -111,18 +109,48 @@ func (c *Case) freeings(key int32) *freeing {
 	return cmp.Or(c.freed[key], &freeing{})
 }
 
-// between shows, the last first, the releases that were under way between two moments, with their holds, until one fits;
-// -1 if none does.
-func (c *Case) between(key int32, from, to time.Duration, fits func(k *hold, op *history.Op) bool) int32 {
-	f := c.freeings(key)
+// search looks for the last release of a key that fits and was under way since a moment. It remembers how far it has
+// looked, so that a hold that lasts for long does not make it look at everything for each of those that came meanwhile.
+type search struct {
+	hold  *hold // whose end is looked for; nil = any
+	rule  bool  // by which of two rules it is
+	key   int32
+	from  time.Duration
+	to    time.Duration // up to there it has looked
+	found int32         // into Ops; -1 = none
+}
+
+// of is the search for the end of a hold by a rule: the same one, or another.
+func (s *search) of(h *hold, rule bool) *search {
+	if s.hold != h || s.rule != rule {
+		*s = search{h, rule, h.Key, h.Call, 0, -1}
+	}
+	return s
+}
+
+// last is the last release that fits and was called before a moment; -1 if there is none.
+func (s *search) last(c *Case, to time.Duration, fits func(k *hold, op *history.Op) bool) int32 {
+	switch {
+	case to > s.to:
+	case s.found < 0 || c.Ops[s.found].Call < to:
+		return s.found
+	default:
+		s.to, s.found = 0, -1
+	}
+	f := c.freeings(s.key)
 	at, _ := slices.BinarySearchFunc(f.ops, to, func(n int32, t time.Duration) int { return cmp.Compare(c.Ops[n].Call, t) })
-	for at--; at >= 0 && f.until[at] > from; at-- {
+	for at--; at >= 0 && f.until[at] > s.from; at-- {
 		op := &c.Ops[f.ops[at]]
-		if op.Return > from && fits(c.hold(op.Hold), op) {
-			return f.ops[at]
+		if op.Call < s.to {
+			break
+		}
+		if op.Return > s.from && fits(c.hold(op.Hold), op) {
+			s.found = f.ops[at]
+			break
 		}
 	}
-	return -1
+	s.to = to
+	return s.found
 }
 
 // returnedBefore tells whether a hold had been given back, with success, before one of its releases was called.
@@ -136,7 +164,7 @@ func (c *Case) returnedBefore(k *hold, op *history.Op) bool {
 // was called when its own hold was over for certain.
 func (r *ruler) foreign(i *hold, by time.Duration) int32 {
 	lost := r.c.forgot(i, by) != nil
-	return r.c.between(i.Key, i.Call, by, func(k *hold, op *history.Op) bool {
+	return r.foreigners.of(i, lost).last(r.c, by, func(k *hold, op *history.Op) bool {
 		if k == i {
 			return false
 		}
@@ -175,8 +203,7 @@ func (r *ruler) latest(h *hold) time.Duration {
 }
 
 // succeeded finds a release that was under way during i's hold, called before the given time, and succeeded, of a hold
-// that was granted before i, or whose acquire had no answer and may never have
-// been granted: it found i's key, or none. That proves nothing for a lock on several sites, or after a fault. One that
+// that was granted before i, or whose acquire had no answer and may never have been granted: it found i's key, or none. That proves nothing for a lock on several sites, or after a fault. One that
 // was called while i asked may have freed the lock for i. It counts if it must have found i's key otherwise: the second
 // asked when i had been granted the lock, and would have been refused, all three are exclusive, and i was not told that
 // its hold was lost, as it would be by a lock that looks.
@@ -184,7 +211,11 @@ func (x *examiner) succeeded(i *hold, by time.Duration, unseen bool) int32 {
 	if x.c.Sites > 1 {
 		return -1
 	}
-	return x.c.between(i.Key, i.Call, by, func(k *hold, op *history.Op) bool {
+	s := &x.unowned[0]
+	if unseen {
+		s = &x.unowned[1]
+	}
+	return s.of(i, unseen).last(x.c, by, func(k *hold, op *history.Op) bool {
 		slack := x.c.slack(k.Process, i.Process)
 		before := k.Outcome != history.OK || plus(k.Return, slack) < i.Call
 		return k != i && before && op.Outcome == history.OK && x.c.clash(k.Permits, i.Permits) && op.Return > plus(i.Call, slack) &&

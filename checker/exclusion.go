@@ -118,14 +118,14 @@ type examiner struct {
 	c       *Case
 	sweeper *sweeper
 	blamed  map[int32]bool
-	back    int32             // of a semaphore: the last release that is known to have given a permit back that had come back before
-	looked  time.Duration     // ... and up to when it was looked for one
+	back    search            // of a semaphore: for releases that gave a permit back that had come back before
+	unowned [2]search         // see succeeded
 	broke   map[int32]finding // by hold: the last broken guarantee that it was part of
 }
 
 // key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.
 func (x *examiner) key(holds []int32) {
-	x.blamed, x.broke, x.back, x.looked = map[int32]bool{}, map[int32]finding{}, -1, 0
+	x.blamed, x.broke, x.back = map[int32]bool{}, map[int32]finding{}, search{key: x.c.holds[holds[0]].Key, found: -1}
 	s := x.sweeper
 	if x.c.Claims.Permits > 0 {
 		x.semaphore(holds)

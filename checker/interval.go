@@ -8,8 +8,9 @@ import (
 
 // ruler measures holds. Its times may be history.Forever.
 type ruler struct {
-	c     *Case
-	scope scope
+	c          *Case
+	scope      scope
+	foreigners search // see foreign
 }
 
 // least is T1, the shortest life that a server may give a lease; Forever if leases do not expire.

@@ -112,17 +112,9 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 // givenBack finds a release that succeeded, of a hold whose lease was over, before a hold was granted: the permit had come back
 // by itself, and there has been one too many since.
 func (x *examiner) givenBack(n int32) int32 {
-	j := &x.c.holds[n]
-	op := x.c.between(j.Key, x.looked, j.Return, func(h *hold, op *history.Op) bool {
+	return x.back.last(x.c, x.c.holds[n].Return, func(h *hold, op *history.Op) bool {
 		return op.Outcome == history.OK && (x.c.returnedBefore(h, op) || x.sweeper.assured(h) < op.Return)
 	})
-	if x.looked = max(x.looked, j.Call); op >= 0 {
-		x.back = op
-	}
-	if x.back < 0 || x.c.Ops[x.back].Call >= j.Return {
-		return -1
-	}
-	return x.back
 }
 
 // overbelieved blames, of the holders of too many permits that the servers may have granted, the one whose lease was over first.
