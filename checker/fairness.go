@@ -59,7 +59,7 @@ func weighFairness(c *Case) (Verdict, []int64) {
 
 // bypasses lists the waits for pages, in the order of their stops.
 func (c *Case) bypasses() *bypasses {
-	b := &bypasses{Case: c, grants: make([]int64, max(c.workers, c.Workers))}
+	b := &bypasses{Case: c, grants: make([]int64, c.workers)}
 	b.waits = make([]wait, 0, c.manyWaits())
 	c.waits(func(w *wait) {
 		if w.key >= 0 {
@@ -216,7 +216,7 @@ func (b *bypasses) jain() float64 {
 	if squares == 0 {
 		return 0
 	}
-	return sum * sum / (float64(len(b.grants)) * squares)
+	return sum * sum / (float64(max(b.workers, b.Workers)) * squares)
 }
 
 // tell puts into the verdict the refusals of the earlier wait, before and after the later one's grant.

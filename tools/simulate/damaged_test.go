@@ -17,7 +17,7 @@ import (
 	"hammerlock/history"
 )
 
-// mostMemory is what the judge of a damaged file may allocate: the files have less than 200 KB.
+// mostMemory is what the judge of a file of less than 200 KB may allocate.
 const mostMemory = 256 << 20
 
 var (
