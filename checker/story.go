@@ -47,15 +47,7 @@ func tell(c *Case, v *Verdict, f finding) {
 		}
 		v.Story = append(v.Story, fmt.Sprintf("%s released at %s what was not its own; %s", who(op.Worker), clock(op.Call), freed))
 	}
-	switch {
-	case j.Outcome == history.OK:
-		v.Story = append(v.Story, granted(c, j))
-	case f.op == j.Release:
-		v.Story = append(v.Story, fmt.Sprintf("%s had asked for the lock at %s and got no answer: it may never have been granted", who(j.Worker), clock(j.Call)))
-	default:
-		v.Story = append(v.Story, fmt.Sprintf("%s asked for the lock at %s and got no answer, but %s existed: its release succeeded",
-			who(j.Worker), clock(j.Call), j.name()))
-	}
+	v.Story = append(v.Story, second(c, j, f.op == j.Release))
 	v.Story = append(v.Story, consequence(c, &r, f)...)
 	if n := i.use(c); n >= 0 && (f.cause == "overrun" || c.Ops[n].Call > j.Return) {
 		v.Evidence = append(v.Evidence, c.Ops[n])
@@ -77,6 +69,17 @@ func disturbed(c *Case, from, to time.Duration) (story []string) {
 		}
 	}
 	return story
+}
+
+// second says what the second of two holders was told. Blamed is one whose release is all that is known of its hold.
+func second(c *Case, j *hold, blamed bool) string {
+	switch {
+	case j.Outcome == history.OK:
+		return granted(c, j)
+	case blamed:
+		return fmt.Sprintf("%s had asked for the lock at %s and got no answer: it may never have been granted", who(j.Worker), clock(j.Call))
+	}
+	return fmt.Sprintf("%s asked for the lock at %s and got no answer, but %s existed: its release succeeded", who(j.Worker), clock(j.Call), j.name())
 }
 
 // use is the operation on the counter that tells most of a hold: its store, or a load that a fence refused; -1 if there is none.
