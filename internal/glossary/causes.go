@@ -64,8 +64,8 @@ var AllCauses = []Cause{
 	{"unanswered", "A call to the lock ended in an error that leaves open what it did, although nothing was broken (explore).",
 		"serves", "Handle this error, or return the error that says what is certain: busy, lost, or not supported. See locks/outcome.go."},
 	{"deadlock", "Somebody waited, nobody could have the lock, and it was never granted again.",
-		"expires", "Set the end of the lease in the command that grants the lock, and let waiters try again when it is over; a lock that keeps " +
-			"a mutex of its process locked says so (Outlives), and is judged by the crash of a process. See locks/lease.go."},
+		"expires", "Set the end of the lease in the command that grants the lock, and let waiters try again when it is over. " +
+			"A lock that keeps a mutex of its process locked says so (Outlives, or the claim of a driver): then a process crashes. See locks/lease.go."},
 	{"stuck", "Somebody waited, nobody could have the lock, and nobody was served for longer than the bound.",
 		"serves", "Let a waiter try again no later than the lease of the holder ends, whatever message it waits for. See locks/hub.go."},
 	{"starved", "A writer waited for longer than a lease, and readers who had come later were granted the lock.",
