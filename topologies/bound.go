@@ -19,15 +19,11 @@ var errTooMuch = errors.New("the server announces an answer that is too large")
 
 // bound follows the answers on a connection, in RESP2 or RESP3, and counts what they announce. The zero value is ready.
 type bound struct {
-	line []byte // how the present line begins
-	long int    // bytes of the present line
+	line []byte // the present one, so far
 	skip int    // bytes of a text that are still to come
 	due  int    // elements of the present answer that are still to come
 	size int    // bytes that it has announced
 }
-
-// lineHead is as much of a line as its type and its number need.
-const lineHead = 24
 
 // take takes in what was read.
 func (b *bound) take(read []byte) error {
@@ -36,52 +32,46 @@ func (b *bound) take(read []byte) error {
 			b.skip, read = b.skip-n, read[n:]
 			continue
 		}
-		part, _, whole := bytes.Cut(read, []byte{'\n'})
-		if whole {
-			part = read[:len(part)+1]
-		}
-		b.line = append(b.line, part[:min(len(part), lineHead-min(len(b.line), lineHead))]...)
-		if b.long, read = b.long+len(part), read[len(part):]; b.long > mostLine {
+		part, rest, whole := bytes.Cut(read, []byte{'\n'})
+		if b.line, read = append(b.line, part...), rest; len(b.line) > mostLine {
 			return fmt.Errorf("%w: a line of more than %d bytes", errTooMuch, mostLine)
 		}
+		if whole && !b.announced() {
+			return fmt.Errorf("%w: %.20q", errTooMuch, b.line)
+		}
 		if whole {
-			if err := b.announced(); err != nil {
-				return err
-			}
-			b.line, b.long = b.line[:0], 0
+			b.line = b.line[:0]
 		}
 	}
 	return nil
 }
 
-// announced takes in a line: a value, or how much of it follows.
-func (b *bound) announced() error {
+// elements are how many belong to each that an array, a set, a push, a map or attributes announce.
+var elements = map[byte]int{'*': 1, '~': 1, '>': 1, '%': 2, '|': 2}
+
+// announced takes in a line, which is a value, or says how much of it follows; it is false if that is too much.
+func (b *bound) announced() bool {
 	if b.due == 0 {
 		b.due, b.size = 1, 0
 	}
 	b.due--
-	n, err := strconv.Atoi(string(bytes.TrimSpace(b.line[1:])))
-	if err != nil || n < 0 || b.line[0] == ':' {
-		return nil // a value, or none
+	if len(b.line) == 0 {
+		return true
 	}
-	texts, elements := 0, 0
-	switch b.line[0] {
-	case '$', '=', '!':
-		texts = 1
-	case '*', '~', '>':
-		elements = 1
-	case '%', '|':
-		elements = 2
+	kind, each := b.line[0], elements[b.line[0]]
+	n, err := strconv.Atoi(string(bytes.TrimSuffix(b.line[1:], []byte{'\r'})))
+	switch text := kind == '$' || kind == '=' || kind == '!'; {
+	case err != nil || n < 0 || !text && each == 0:
+		return true // a value, or none
+	case n > mostAnswer:
+		return false
+	case text:
+		b.skip, b.size = n+len("\r\n"), b.size+n
+	default:
+		b.due, b.size = b.due+n*each, b.size+n*each*perElement
 	}
-	if n > mostAnswer || b.size+n*(texts+elements*perElement) > mostAnswer {
-		return fmt.Errorf("%w: %.20q", errTooMuch, b.line)
-	}
-	b.size += n * (texts + elements*perElement)
-	if b.due += n * elements; texts > 0 {
-		b.skip = n + len("\r\n")
-	}
-	if b.line[0] == '|' {
+	if kind == '|' {
 		b.due++ // the value that the attributes are of
 	}
-	return nil
+	return b.size <= mostAnswer
 }

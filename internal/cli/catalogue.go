@@ -56,23 +56,6 @@ func words[T ~string](all ...T) catalogue[T] {
 // autoLock is the name that asks for the lock a topology is made for, which a plan knows as the zero Spec.
 const autoLock = "auto"
 
-// lines lists names, in lines that fit a terminal beside the flags.
-func lines(names []string) string {
-	const width = 96
-	var b strings.Builder
-	for i, at := 0, 0; i < len(names); i++ {
-		if at > 0 && at+len(names[i]) > width {
-			b.WriteString(",\n")
-			at = 0
-		} else if at > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(names[i])
-		at += len(names[i]) + len(", ")
-	}
-	return b.String()
-}
-
 // lockNames lists the locks that are right. The others are many, and --list says what is wrong with each.
 func lockNames(all []locks.Spec) string {
 	own, libraries, broken := []string{autoLock}, []string{}, 0
@@ -86,7 +69,7 @@ func lockNames(all []locks.Spec) string {
 			own = append(own, s.Name)
 		}
 	}
-	return fmt.Sprintf("%s;\nof libraries: %s;\nor one of %d that are broken, to see how: --list", lines(own), lines(libraries), broken)
+	return fmt.Sprintf("%s; of libraries: %s; or one of %d that are broken, to see how: --list", strings.Join(own, ", "), strings.Join(libraries, ", "), broken)
 }
 
 // everyScenario is the name that asks for all scenarios that apply.

@@ -62,7 +62,7 @@ func (e Env) explain(args []string) error {
 		if text, ok := meaning(e.knows(), name); ok {
 			p.Line("%s", text)
 		} else {
-			unknown = append(unknown, usage("%q is no word of the suite%s; explain prints all words, explain metrics the names of numbers", name, human.Meant(strings.ToLower(name), explained(e.knows()))))
+			unknown = append(unknown, usage("%q is no word of the suite%s; explain prints all words, explain metrics the names of numbers", name, human.Meant(strings.ToLower(name), slices.DeleteFunc(explained(e.knows()), func(word string) bool { return len(word) < 4 }))))
 		}
 	}
 	return errors.Join(append(unknown, p.Err)...)

@@ -338,7 +338,7 @@ func (o *options) scenarioFlags() {
 	if len(preset) == len(allStrains) {
 		o.plan.Scenarios = []scenarios.Scenario{{Name: everyScenario}}
 	}
-	some(o, flag{axis, scenarioFlag, "what to strain the lock with, a run each:\n" + lines(allScenarios.names()) +
+	some(o, flag{axis, scenarioFlag, "what to strain the lock with, a run each:\n" + allScenarios.String() +
 		";\nall: those that apply. Without it, --fault or anything about the load makes one run of that"}, &o.plan.Scenarios, allScenarios)
 	o.plan.Scenarios = preset
 }

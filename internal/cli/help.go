@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -36,6 +35,7 @@ const sectionKey = "section"
 func (o *options) begin(s section) { o.section = s.name }
 
 func (o *options) inSection(f *pflag.Flag) *pflag.Flag {
+	f.Usage = strings.ReplaceAll(f.Usage, "\n", " ") // it is wrapped where it is shown
 	f.Annotations = map[string][]string{sectionKey: {o.section}}
 	return f
 }
@@ -64,7 +64,7 @@ func (e Env) helpOf(c *cobra.Command) error {
 	own, grouped := flagsOf(c, ""), false
 	for _, s := range sections {
 		switch in := flagsOf(c, s.name); {
-		case size(c.Flags()) <= helpFlags:
+		case len(flagNames(c.Flags(), func(*pflag.Flag, *value) bool { return true })) <= helpFlags:
 			in.VisitAll(own.AddFlag)
 		case in.HasFlags():
 			p.Line("  help %-7s %s", s.name, s.about)
@@ -75,7 +75,7 @@ func (e Env) helpOf(c *cobra.Command) error {
 		p.Line("  help %-7s all of these", everySection)
 	}
 	if own.HasFlags() {
-		p.Line("\n%s", strings.TrimRight(usages(own, width), "\n"))
+		p.Line("\n%s", strings.TrimRight(own.FlagUsagesWrapped(width), "\n"))
 	}
 	return p.Err
 }
@@ -88,7 +88,7 @@ func (e Env) helpOfSection(c *cobra.Command, name string) (found bool) {
 	for _, s := range append(sections, section{"", "of this command alone"}) {
 		if in := flagsOf(c, s.name); in.HasFlags() && (name == s.name || name == everySection) {
 			title, _, _ := strings.Cut(s.about, ": --")
-			_, _ = fmt.Fprintf(e.Stdout, "%s\n\n%s\n", strings.TrimPrefix(s.name+": "+title, ": "), usages(in, e.columns()))
+			_, _ = fmt.Fprintf(e.Stdout, "%s\n\n%s\n", strings.TrimPrefix(s.name+": "+title, ": "), in.FlagUsagesWrapped(e.columns()))
 			found = true
 		}
 	}
@@ -106,28 +106,9 @@ func flagsOf(c *cobra.Command, name string) *pflag.FlagSet {
 	return in
 }
 
-func size(flags *pflag.FlagSet) (n int) {
-	flags.VisitAll(func(*pflag.Flag) { n++ })
-	return n
-}
-
-// usages writes flags, wrapped to a width: the lines of their texts are joined first.
-func usages(flags *pflag.FlagSet, width int) string {
-	joined := newFlags()
-	flags.VisitAll(func(f *pflag.Flag) {
-		one := *f
-		one.Usage = strings.ReplaceAll(one.Usage, "\n", " ")
-		joined.AddFlag(&one)
-	})
-	return joined.FlagUsagesWrapped(width)
-}
-
 // columns is the width of the terminal; human.Width without one.
 func (e Env) columns() int {
-	for _, at := range []*os.File{e.terminals[0], e.terminals[1]} {
-		if at == nil {
-			continue
-		}
+	if at := e.terminals[0]; at != nil {
 		if width, _, err := term.GetSize(int(at.Fd())); err == nil && width > 40 {
 			return min(width, 120)
 		}

@@ -97,7 +97,16 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 	if o.file == "" {
 		return nil
 	}
-	text, err := readPlanFile(o.file)
+	var text []byte
+	f, err := os.Open(o.file)
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(f, maxPlan+1))
+		err = errors.Join(err, f.Close())
+	}
+	if len(text) > maxPlan {
+		o.mistake("%s: it is longer than a plan can be (%d MiB)", o.file, maxPlan>>20)
+		return nil
+	}
 	if err != nil {
 		o.mistake("--%s: %v; bench plan prints a plan to begin with", planFlag, err)
 		return nil
@@ -140,18 +149,6 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 
 // maxPlan is how long a plan may be, in bytes.
 const maxPlan = 1 << 20
-
-func readPlanFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxPlan+1))
-	if err = errors.Join(err, f.Close()); err == nil && len(text) > maxPlan {
-		err = fmt.Errorf("%s: it is longer than a plan can be (%d MiB)", path, maxPlan>>20)
-	}
-	return text, err
-}
 
 // place names where a node of the plan is.
 func (o *options) place(n *yaml.Node) string {

@@ -28,10 +28,7 @@ func Names[T any](all []T, name func(T) string) (names []string) {
 
 // Meant asks for the name that was probably meant, as in "; did you mean lease?". It is empty if none is similar.
 func Meant(name string, good []string) string {
-	best, least := "", 1
-	if len(name) > 3 { // of shorter ones all are similar
-		least = min(2, (len(name)+1)/3) + 1
-	}
+	best, least := "", min(2, (len(name)+1)/3)+1
 	name = strings.ToLower(name)
 	for _, g := range good {
 		switch d := distance(name, strings.ToLower(g)); {
