@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -179,14 +182,18 @@ func TestWrongAddressesAreNamed(t *testing.T) {
 	t.Parallel()
 	n := others(t, "single").Nodes[0]
 	user(t, n)
+	private := httptest.NewTLSServer(nil)
+	private.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(private.Close)
 	for name, test := range map[string]struct {
 		kind, addr, want string
 	}{
-		"nobody":           {"single", "127.0.0.1:1", "127.0.0.1:1 cannot be reached from here"},
-		"wrong password":   {"single", "redis://app:wrong-" + secret + "@" + n.Addr(), "refused the user or the password"},
-		"no password":      {"single", n.Addr(), "refused the user or the password"},
-		"no cluster":       {"cluster", "redis://app:" + secret + "@" + n.Addr(), "runs in mode standalone"},
-		"secured too much": {"single", "rediss://app:" + secret + "@" + n.Addr(), "TLS with " + n.Addr()},
+		"nobody":                  {"single", "127.0.0.1:1", "127.0.0.1:1 cannot be reached from here"},
+		"wrong password":          {"single", "redis://app:wrong-" + secret + "@" + n.Addr(), "refused the user or the password"},
+		"no password":             {"single", n.Addr(), "refused the user or the password"},
+		"no cluster":              {"cluster", "redis://app:" + secret + "@" + n.Addr(), "runs in mode standalone"},
+		"an authority of its own": {"single", "rediss://app:" + secret + "@" + private.Listener.Addr().String(), "--tls-ca FILE names an authority of your own"},
+		"secured too much":        {"single", "rediss://app:" + secret + "@" + n.Addr(), "TLS with " + n.Addr()},
 	} {
 		_, err := up(t, test.kind, flags(test.addr))
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), secret) {
