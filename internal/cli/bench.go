@@ -63,14 +63,14 @@ func (o *options) allFlags() {
 	if o.listing && !o.plan.Verify {
 		o.toggle(flag{session, "quick", "a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"}, "", &o.quick)
 	}
+	o.begin(outputSection)
+	o.webFlag()
 	o.begin(gatesSection)
 	if o.plan.Verify {
 		o.strictFlag()
 	}
 	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
 		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
-	o.begin(outputSection)
-	o.webFlag()
 	o.text(flag{session, "benchfmt", "write the runs in the format of Go benchmarks, for benchstat"}, "file", &o.benchfmt)
 	o.runFlags()
 }
