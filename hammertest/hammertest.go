@@ -69,6 +69,7 @@ const (
 // Verify runs workers that take the lock on real servers under the scenarios, each a subtest, and fails those in which a claim
 // was broken or too little was seen. Without redis-server it skips the test, or fails it where the variable CI is set. With
 // -short it runs one scenario for a second. A run is saved in the artifact directory of its subtest: go test -artifacts.
+// Without that a run that has not passed stays in a directory among the temporary files, which the output names.
 func Verify(t *testing.T, open Open, c Config) {
 	t.Helper()
 	s := begin(t, open, c)
