@@ -216,33 +216,23 @@ func sweepNode(ctx context.Context, c *redis.Client, prefix string) (removed int
 			return removed, err
 		}
 		keys = slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) })
-		n, err := removeEach(ctx, c, redis.Pipeliner.Unlink, keys)
-		if err != nil { // it may be renamed, or refused
-			var left int64
-			left, err = removeEach(ctx, c, redis.Pipeliner.Del, keys)
-			n += left
+		for _, command := range []string{"UNLINK", "DEL"} { // the first may be renamed, or refused
+			err = nil
+			for _, answer := range doEach(ctx, c, command, keys) { // each has a slot of its own
+				n, failed := answer.Int64()
+				removed, err = removed+n, errors.Join(err, failed)
+			}
+			if err == nil {
+				break
+			}
 		}
-		if removed += n; err != nil {
+		if err != nil {
 			return removed, err
 		}
 		if cursor = next; cursor == 0 {
 			return removed, nil
 		}
 	}
-}
-
-// removeEach removes keys in one round trip, each by a command of its own, for they may have different slots.
-func removeEach(ctx context.Context, c *redis.Client, remove func(redis.Pipeliner, context.Context, ...string) *redis.IntCmd, keys []string) (removed int64, err error) {
-	answers, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, key := range keys {
-			remove(p, ctx, key)
-		}
-		return nil
-	})
-	for _, answer := range answers {
-		removed += answer.(*redis.IntCmd).Val()
-	}
-	return removed, err
 }
 
 // literal writes a text as a pattern that only it matches.

@@ -182,8 +182,12 @@ func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd {
 
 // DoEach is Do of one command for each of many keys, in one round trip. Each answer has its own error.
 func (n *Node) DoEach(ctx context.Context, command string, keys []string) []*redis.Cmd {
+	return doEach(ctx, n.control, command, keys)
+}
+
+func doEach(ctx context.Context, c *redis.Client, command string, keys []string) []*redis.Cmd {
 	answers := make([]*redis.Cmd, len(keys))
-	_, _ = n.control.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, _ = c.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
 			answers[i] = p.Do(ctx, command, key)
 		}

@@ -77,21 +77,12 @@ func (r Request) String() string {
 	return strings.TrimSpace(r.Method + " " + strings.Join(r.URLs, " "))
 }
 
-// at is the address that a worker visits a page at.
-func (r *Request) at(worker int, key int32) string {
-	return pageAt(r.URLs[worker%len(r.URLs)], key)
-}
-
-func pageAt(address string, key int32) string {
-	return strings.ReplaceAll(address, PagePlace, strconv.Itoa(int(key)))
-}
-
 // Name is what results call the service.
 func (s *Spec) Name() string {
 	if s.Called != "" {
 		return s.Called
 	}
-	u, err := url.Parse(strings.ReplaceAll(s.Visit.at(0, 0), PagePlace, "0"))
+	u, err := url.Parse(strings.ReplaceAll(s.Visit.URLs[0], PagePlace, "0"))
 	if err != nil {
 		return "service"
 	}
@@ -188,7 +179,8 @@ func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) ([]
 	ctx, cancel := context.WithTimeout(ctx, c.spec.Timeout)
 	defer cancel()
 	address := r.URLs[worker%len(r.URLs)]
-	req, err := http.NewRequestWithContext(ctx, r.Method, pageAt(cmp.Or(c.spec.sent[address], address), key), unrepeatable(r.Method))
+	at := strings.ReplaceAll(cmp.Or(c.spec.sent[address], address), PagePlace, strconv.Itoa(int(key)))
+	req, err := http.NewRequestWithContext(ctx, r.Method, at, unrepeatable(r.Method))
 	if err != nil {
 		return nil, shown(err, address)
 	}
