@@ -208,7 +208,7 @@ func (t *trial) runAll(ctx, stop context.Context) error {
 		if t.sides[0].program+t.sides[1].program == "" {
 			r, err = t.run(ctx, stop, p)
 		} else { // both are run as programs, so that the way of running them is no difference
-			r, err = s.runProgram(ctx, stop, append(arguments(t.root, p), "--out", t.dir))
+			r, err = s.runProgram(ctx, stop, before(append(arguments(t.root, p), "--out", t.dir)))
 		}
 		if err = errors.Join(err, context.Cause(stop)); err != nil {
 			return err

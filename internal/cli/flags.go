@@ -81,6 +81,16 @@ func current(name string) string {
 	return name
 }
 
+// before gives flags their names before, which every build knows.
+func before(args []string) []string {
+	for _, n := range Names {
+		if i := slices.Index(args, "--"+n.Flag); i >= 0 {
+			args[i] = "--" + n.Before
+		}
+	}
+	return args
+}
+
 // normal makes flags known by all of their names.
 func normal(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(current(name))

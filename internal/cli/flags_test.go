@@ -137,6 +137,14 @@ func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 	}
 }
 
+// TestAnOlderBuildKnowsTheFlagsOfARun: a side of a comparison can be one from before a flag was renamed.
+func TestAnOlderBuildKnowsTheFlagsOfARun(t *testing.T) {
+	got := before([]string{"--workers", "4", "--lease", "1s", "--pages", "2", "--out", "lease"})
+	if want := []string{"--workers", "4", "--ttl", "1s", "--keys", "2", "--out", "lease"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 // TestARepeatedCommandCanBePasted into a shell.
 func TestARepeatedCommandCanBePasted(t *testing.T) {
 	p := Env{}.benchPlan()
