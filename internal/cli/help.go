@@ -58,24 +58,29 @@ func (e Env) helpOf(c *cobra.Command) error {
 	if c.Example != "" {
 		p.Line("%s\n", c.Example)
 	}
-	if subs := human.Names(slices.DeleteFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Hidden }), (*cobra.Command).Name); len(subs) > 0 {
-		p.Wrapped("  commands     ", 15, strings.Join(subs, ", ")+"; "+c.CommandPath()+" help COMMAND")
+	help := strings.Replace(c.CommandPath(), c.Root().Name(), c.Root().Name()+" help", 1)
+	listed := slices.DeleteFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Hidden })
+	if len(listed) > 0 {
+		p.Wrapped("  commands   ", 13, strings.Join(human.Names(listed, (*cobra.Command).Name), ", ")+": "+help+" COMMAND")
 	}
-	own, grouped := flagsOf(c, ""), false
+	own := flagsOf(c, "")
+	many := len(flagNames(c.Flags(), func(*pflag.Flag, *value) bool { return true })) > helpFlags
+	if many {
+		p.Line("  flags      in sections, or all: %s SECTION", help)
+	}
 	for _, s := range sections {
 		switch in := flagsOf(c, s.name); {
-		case len(flagNames(c.Flags(), func(*pflag.Flag, *value) bool { return true })) <= helpFlags:
+		case !many:
 			in.VisitAll(own.AddFlag)
 		case in.HasFlags():
-			p.Line("  help %-7s %s", s.name, s.about)
-			grouped = true
+			p.Line("    %-8s %s", s.name, s.about)
 		}
 	}
-	if grouped {
-		p.Line("  help %-7s all of these", everySection)
-	}
 	if own.HasFlags() {
-		p.Line("\n%s", strings.TrimRight(own.FlagUsagesWrapped(width), "\n"))
+		if many || len(listed) > 0 {
+			p.Line("")
+		}
+		p.Line("%s", strings.TrimRight(own.FlagUsagesWrapped(width), "\n"))
 	}
 	return p.Err
 }
