@@ -118,6 +118,7 @@ var onceAccused = map[string]func(s *script){
 		s.release(b, 60, 61).Process = 1
 		s.denied(a, 70, 71)
 	},
+	"a waiter that has the place of one before it that died in its try, and finds out at its next try": diesInLine,
 	"a late try that lands when its worker has been granted the lock twice": func(s *script) {
 		s.Claims.Ordered = true
 		x := s.busy(2, 0, 5)
@@ -180,6 +181,10 @@ var stillFailing = map[string]struct {
 		passedOver(s)
 	}},
 	"a waiter that is not woken for long": {"stuck", asleep},
+	"the same, and it is refused although that place is over": {"stuck", func(s *script) {
+		diesInLine(s)
+		s.busy(3, 380, 381)
+	}},
 }
 
 // forgottenBefore are three grants: the second was called after the first, and answered after the third, so late that its
@@ -229,6 +234,23 @@ func passedOver(s *script) {
 	s.release(a, 80, 81)
 	c := s.acquire(1, 82, 83, 300)
 	s.release(c, 84, 85)
+}
+
+// diesInLine is a queue in which a waiter dies in its try. The next one is granted the lock when it tries again, some time
+// after the place of the first is over.
+func diesInLine(s *script) {
+	s.Claims.Ordered, s.Claims.Wakes, s.Bounds.Idle = true, true, 50*ms
+	s.fault(processStops, 12, 13)
+	s.op(history.Crash, 2, 12, 12)
+	s.release(s.acquire(1, 0, 1, 300), 15, 16)
+	s.op(history.End, 1, 0, 17)
+	x := s.op(history.Acquire, 2, 10, 0)
+	x.Hold, x.Outcome, x.TTL, x.Token, x.Return = x.ID, history.Unknown, 300*ms, uint64(x.ID), history.Forever
+	for at := time.Duration(20); at < 330; at += 100 {
+		s.busy(3, at, at+1)
+	}
+	s.release(s.acquire(3, 420, 421, 300), 430, 431)
+	s.op(history.End, 3, 20, 432)
 }
 
 // asleep is a lock that wakes its waiters, one of which hears late that the lock is free.

@@ -213,7 +213,11 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 			late := list[at].from + l.bound/2
 			refused := op.Outcome == history.Failed && (op.Reason == history.Busy || op.Reason == history.Quorum || op.Reason == history.Other) || l.vain(op)
 			again := refused && op.Call >= late && op.Return <= asked[at]
-			hung := op.Call <= late && op.Return >= list[at].from+l.bound && !l.unheard(op)
+			ends := op.Return
+			if h := l.hold(op.ID); h != nil {
+				ends = min(ends, h.Crashed) // the dead ask for nothing
+			}
+			hung := op.Call <= late && ends >= list[at].from+l.bound && !l.unheard(op)
 			if proofs[at] < 0 && (again || hung) {
 				proofs[at] = int32(i)
 			}
