@@ -119,6 +119,19 @@ var onceAccused = map[string]func(s *script){
 		s.denied(a, 70, 71)
 	},
 	"a waiter that has the place of one before it that died in its try, and finds out at its next try": diesInLine,
+	"a try without an answer that lands when a server has hung twice": func(s *script) {
+		s.Sites, s.Bounds.Idle = 1, 50*ms
+		s.fault(serverHangs, 120, 1420)
+		s.fault(serverHangs, 1421, 2720)
+		s.release(s.acquire(1, 0, 1, 300), 100, 101)
+		x := s.op(history.Acquire, 2, 119, 1119)
+		x.Hold, x.Outcome, x.Reason, x.TTL, x.Token = x.ID, history.Unknown, history.Timeout, 300*ms, uint64(x.ID)
+		for at := time.Duration(2721); at < 3000; at += 100 {
+			s.busy(3, at, at+1)
+		}
+		s.release(s.acquire(3, 3021, 3022, 300), 3030, 3031)
+		s.op(history.End, 3, 2721, 3032)
+	},
 	"a late try that lands when its worker has been granted the lock twice": func(s *script) {
 		s.Claims.Ordered = true
 		x := s.busy(2, 0, 5)

@@ -31,11 +31,6 @@ func (x *examiner) reason(p pair) finding {
 	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
 		return x.follows(finding{"foreign-release", p, op, nil, false})
 	}
-	if j.Call < i.Return { // it may have been granted first
-		if op := x.sweeper.foreign(j, i.Return); op >= 0 {
-			return x.follows(finding{"foreign-release", pair{p.second, p.first}, op, nil, false})
-		}
-	}
 	over := x.sweeper.assured(i)
 	if x.c.forgot(i, j.Return) != nil {
 		over = x.sweeper.latest(i)
@@ -53,6 +48,11 @@ func (x *examiner) reason(p pair) finding {
 	}
 	if w != nil {
 		return finding{"service-loss", p, w.op, w, false}
+	}
+	if j.Call < i.Return { // it may have been granted first
+		if op := x.sweeper.foreign(j, i.Return); op >= 0 {
+			return x.follows(finding{"foreign-release", pair{p.second, p.first}, op, nil, false})
+		}
 	}
 	if op := x.succeeded(i, by, j.Call > i.Return && i.Permits|j.Permits == 0 && i.ending != gone); op >= 0 {
 		return x.follows(finding{"foreign-release", p, op, nil, false})

@@ -297,8 +297,10 @@ func (l *livenessCheck) vain(op *history.Op) bool {
 // was sent to servers that did not answer, or into links that carried nothing, may do so as soon as they do again.
 func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 	sent := func(op *history.Op) {
+		by := op.Return
 		for i := range l.windows {
-			if w := &l.windows[i]; op.Outcome == history.Unknown && (w.effect.Blocks || !w.effect.Known()) && w.meets(op.Call, op.Return) {
+			if w := &l.windows[i]; op.Outcome == history.Unknown && (w.effect.Blocks || !w.effect.Known()) && w.meets(op.Call, by) {
+				by = max(by, w.to) // another one may begin as this one ends
 				proof = max(proof, w.to)
 			}
 		}
