@@ -128,7 +128,8 @@ perf:
 	   $(GO) run ./tools/waiting $$short && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime $$times ./topologies && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Overhead' -benchtime $$turns -timeout 20m ./internal/harness && \
-	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Verify|Dashboard' -benchtime $$times -timeout 20m ./internal/harness || \
+	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Verify|Dashboard' -benchtime $$times -timeout 20m ./internal/harness && \
+	   $(GO) test -p 1 -run '^$$' -bench 'Scenarios' -benchtime 1x ./internal/harness || \
 	   echo FAIL; } 2>&1 | tee bin/perf.txt
 	@awk -f .ci/perf.awk bin/perf.txt
 

@@ -10,6 +10,7 @@
 /^BenchmarkWaiting\// { crowded[++wait] = part }
 /^BenchmarkVerify/ { kepts[++kept] = part }
 /^BenchmarkExplore/ { explored[++explore] = part }
+/^BenchmarkScenarios/ { strains[++strain] = part }
 /^BenchmarkRecord/ { records[++record] = part }
 
 END {
@@ -50,9 +51,16 @@ END {
 		row("explore with two deviations: " e, sprintf("%.0f", value["BenchmarkExplore", explored[i], "schedules/s"]),
 			"schedules/s" (e ~ /^lease.* 2$/ ? " (wanted: 2500 or more)" : ""))
 	}
+	for (i = 1; i <= strain; i++) {
+		s = strains[i]
+		label = s
+		gsub(/_/, " ", label)
+		row("all scenarios of lease, " label, sprintf("%.1f s", value["BenchmarkScenarios", s, "ns/op"] / 1e9),
+			sprintf("%d runs, %.1f s of CPU with the servers", value["BenchmarkScenarios", s, "runs"], value["BenchmarkScenarios", s, "cpu-s"]))
+	}
 	if (wait) printf "\n%-54s %9s %7s %14s %6s %9s %9s  %s\n", "waiting for one page", "visits/s", "apart", "random waiter", "Jain", "starving", "commands", "woken by"
 	for (i = 1; i <= wait; i++) waiting(crowded[i])
-	if (failed || !record || !up || !crowd || !kept || !watch || !explore || !wait) { print "\nperf: a benchmark failed"; exit 1 }
+	if (failed || !record || !up || !crowd || !kept || !watch || !explore || !strain || !wait) { print "\nperf: a benchmark failed"; exit 1 }
 }
 
 function row(what, number, note) { printf "%-44s %8s  %s\n", what, number, note }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"hammerlock/locks"
 	"hammerlock/results"
+	"hammerlock/scenarios"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -233,4 +235,38 @@ func BenchmarkVerify(b *testing.B) {
 			b.ReportMetric(100*with/without, "%-of-bench")
 		})
 	}
+}
+
+// BenchmarkScenarios is how long all scenarios of lease on a single server take one after the other and side by side, and the CPU time of
+// the suite and its servers.
+func BenchmarkScenarios(b *testing.B) {
+	for name, jobs := range map[string]int{"one after the other": 1, "side by side": 0} {
+		b.Run(name, func(b *testing.B) {
+			cpu := cpuTime(b)
+			for b.Loop() {
+				j := job(b, func(p *Plan) {
+					p.Verify, p.Jobs, p.Topologies, p.Scenarios, p.Faults = true, jobs, topologies.All[:1], scenarios.All, []string{"auto"}
+				})
+				j.Warm = new(Warm)
+				runs, err := j.Run(b.Context(), b.Context())
+				if err := errors.Join(err, j.Warm.Close()); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(len(runs)), "runs")
+			}
+			b.ReportMetric((cpuTime(b)-cpu).Seconds()/float64(b.N), "cpu-s")
+		})
+	}
+}
+
+// cpuTime is what this process and its children that have ended have used.
+func cpuTime(b *testing.B) (all time.Duration) {
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(who, &u); err != nil {
+			b.Fatal(err)
+		}
+		all += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return all
 }
