@@ -120,7 +120,7 @@ var onceAccused = map[string]func(s *script){
 	},
 	"a waiter that has the place of one before it that died in its try, and finds out at its next try": diesInLine,
 	"a try without an answer that lands when a server has hung twice": func(s *script) {
-		s.Sites, s.Bounds.Idle = 1, 50*ms
+		s.Sites, s.Bounds.Idle, s.Bounds.Recovery = 1, 50*ms, ms
 		s.fault(serverHangs, 120, 1420)
 		s.fault(serverHangs, 1421, 2720)
 		s.release(s.acquire(1, 0, 1, 300), 100, 101)

@@ -65,8 +65,7 @@ func TestAReleaseIsBlamedThatCanHaveFreedTheLock(t *testing.T) {
 		"a clock jumps after a grant, and another's answer comes late": {func(s *script) {
 			s.release(s.acquire(1, 0, 1, 300), 120, 531)
 			s.fault(history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, 555, 556)
-			a := s.acquire(1, 532, 533, 300)
-			b := s.acquire(2, 145, 557, 300)
+			a, b := s.acquire(1, 532, 533, 300), s.acquire(2, 145, 557, 300)
 			s.denied(a, 651, 652)
 			s.extend(b, 676, 677, 300)
 			s.release(b, 678, 679)
