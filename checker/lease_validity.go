@@ -97,7 +97,7 @@ func (l *leases) claim(n, i int32, h *hold) {
 		return
 	}
 	if op.Until == history.Forever {
-		if to := h.trusted(); !l.c.Claims.Renews && to > plus(l.assured(h), l.lag(h)) && i == l.c.index.at(h.ID) {
+		if to := h.trusted(); !l.c.Claims.Renews && to > plus(l.assured(h), h.proof(l.c).Latency()) && i == l.c.index.at(h.ID) {
 			l.fail("over-claim", fmt.Sprintf("%s was told no end of %s and believed in it until %s; the lease was sure until %s only",
 				who(op.Worker), h.name(), clock(to), clock(l.assured(h))), *op)
 		}
@@ -123,9 +123,6 @@ func (l *leases) claim(n, i int32, h *hold) {
 		l.quick = min(l.quick, op.Return-op.Call)
 	}
 }
-
-// lag is by how much the lease may have begun after its call.
-func (l *leases) lag(h *hold) time.Duration { return h.proof(l.c).Latency() }
 
 // habit judges the deadlines that count from a moment between call and return. A stall before the send looks like a
 // library that counts from the reply. But a stall is rare among slow answers, and the library does it every time. A stall

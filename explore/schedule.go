@@ -91,7 +91,8 @@ func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice,
 func newSchedule(w *world, spec locks.Spec, o *Options) *schedule {
 	return &schedule{
 		w: w, o: o, spec: spec, current: -1, paused: make([]time.Time, o.Clients), hung: make([]time.Time, o.Sites), dead: make([]bool, o.Sites),
-		died: make([]time.Duration, o.Clients), crashed: make([]bool, o.Clients), state: newFingerprint(o),
+		died: make([]time.Duration, o.Clients), crashed: make([]bool, o.Clients),
+		state: fingerprint{make([]uint64, o.Clients), make([]uint64, o.Sites+1), make([]uint64, o.Sites+1)},
 	}
 }
 

@@ -18,10 +18,6 @@ type fingerprint struct {
 
 var seed = maphash.MakeSeed()
 
-func newFingerprint(o *Options) fingerprint {
-	return fingerprint{make([]uint64, o.Clients), make([]uint64, o.Sites+1), make([]uint64, o.Sites+1)}
-}
-
 // seenAs is what of a decision can be told apart.
 type seenAs struct {
 	client, conn  int
