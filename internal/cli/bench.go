@@ -113,6 +113,12 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 	defer metrics.close(ctx)
 	page := e.openPage(o)
 	defer func() { page.close(ctx, kept.last(o.plan.Out)) }()
+	if page != nil || metrics != nil { // they show one run
+		if o.plan.Jobs > 1 {
+			o.mistake("--jobs %d: --web and --metrics show one run at a time", o.plan.Jobs)
+		}
+		o.plan.Jobs = 1
+	}
 	defer kept.close(e, o.plan.Out)
 	defer e.coordinate(o)()
 	var warm *harness.Warm

@@ -200,9 +200,6 @@ func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, 
 		return nil, err
 	}
 	tell := func(harness.Event) {}
-	if page != nil || metrics != nil {
-		job.Plan.Jobs = 1 // they show one run
-	}
 	switch {
 	case d != nil:
 		v := newView(d, job)

@@ -209,6 +209,9 @@ func (c *check) numbers() {
 	if len(w.Trace) == 0 && !strings.HasPrefix(string(w.Arrivals), workload.TracePrefix) {
 		oneOf(c, "arrivals", w.Arrivals, workload.AllArrivals)
 	}
+	if p.Jobs > 1 && (len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Agents != "") {
+		c.mistake("--jobs %d: scenarios run side by side, on servers and a machine of their own; anything else runs by itself", p.Jobs)
+	}
 	oneOf(c, "popularity", w.Popularity, workload.AllPopularities)
 	oneOf(c, "profile", p.Profile, topologies.Profiles)
 }
