@@ -13,9 +13,9 @@ var slowFence = Scenario{
 	For:      fences,
 	Insists:  true,
 	Counter:  workload.RedisFenced,
-	Faults:   []string{"delay:80ms@200ms", "heal@1800ms"},
-	Duration: 3100 * time.Millisecond,
+	Faults:   []string{"delay:120ms@200ms", "heal@2400ms"},
+	Duration: 3700 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
-		w.Keys, w.TTL, w.Retry, w.Heed = 4, 60*time.Millisecond, 10*time.Millisecond, false
+		w.Workers, w.Keys, w.TTL, w.Retry, w.Heed = 64, 8, 30*time.Millisecond, 10*time.Millisecond, false
 	},
 }

@@ -113,11 +113,8 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 	defer metrics.close(ctx)
 	page := e.openPage(o)
 	defer func() { page.close(ctx, kept.last(o.plan.Out)) }()
-	if page != nil || metrics != nil { // they show one run
-		if o.plan.Jobs > 1 {
-			o.mistake("--jobs %d: --web and --metrics show one run at a time", o.plan.Jobs)
-		}
-		o.plan.Jobs = 1
+	if page != nil || metrics != nil {
+		o.inTurn()
 	}
 	defer kept.close(e, o.plan.Out)
 	defer e.coordinate(o)()
@@ -168,6 +165,14 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		o.plan.Workload.Seed++
 	}
 	return runs, not, nil
+}
+
+// inTurn makes runs one after the other, for who can show one only.
+func (o *options) inTurn() {
+	if o.plan.Jobs > 1 {
+		o.mistake("--jobs %d: --web and --metrics show one run at a time", o.plan.Jobs)
+	}
+	o.plan.Jobs = 1
 }
 
 // foretell says how long a job takes that is carried out so often.
