@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -25,8 +26,9 @@ type batch struct {
 // question is a combination without an answer.
 type question struct {
 	number int
-	longer int  // how many times longer its next run has to be; 1 = nothing was too slow for it
-	beside bool // other runs went on beside the last one
+	longer int   // how many times longer its next run has to be; 1 = nothing was too slow for it
+	beside bool  // other runs went on beside the last one
+	broke  error // why the last one could not be carried out
 }
 
 // spoilt tells whether other runs may have slowed down the last one.
@@ -128,6 +130,11 @@ func (b *batch) spent(duration time.Duration) bool {
 
 // take keeps what became of a run.
 func (b *batch) take(o outcome) {
+	if o.err != nil && o.run == nil && o.beside { // servers may have been too slow to start
+		o.longer, o.broke = 2, o.err
+		b.open = append(b.open, o.question)
+		return
+	}
 	if o.run != nil {
 		b.runs[o.number] = o.run
 		b.failed = b.failed || b.Plan.FailFast && o.run.Failed()
@@ -165,15 +172,27 @@ func (b *batch) again(ctx, stop context.Context) {
 				by = min(by, int((b.Plan.Budget-time.Since(b.since))/c.Plan.Duration))
 			}
 			if by < least || b.failed {
+				b.err = cmp.Or(b.err, q.broke)
 				return false
 			}
-			before := b.runs[q.number]
-			_, why := before.Safety()
-			c.Earlier = append(c.Earlier, before.Name)
-			c.again(by, n > 0 && q.longer > 1, why)
+			c.again(by, n > 0 && q.longer > 1, b.why(q))
 			return true
 		})
 	}
+	for _, q := range b.open {
+		b.err = cmp.Or(b.err, q.broke)
+	}
+}
+
+// why says what was wrong with the last run of a question, and takes its name down.
+func (b *batch) why(q question) string {
+	if q.broke != nil {
+		return q.broke.Error()
+	}
+	before, c := b.runs[q.number], &b.Combinations[q.number]
+	c.Earlier = append(c.Earlier, before.Name)
+	_, why := before.Safety()
+	return why
 }
 
 // again makes the plan of another run, so many times longer: all its times, or its duration alone. Why says what was wrong with the one before.

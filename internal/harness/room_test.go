@@ -1,10 +1,13 @@
 package harness
 
 import (
+	"errors"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hammerlock/results"
 )
 
 // TestARoomHasLimits: so many as the plan says; else none before it is known how the last run went, and few more than there are cores.
@@ -51,4 +54,21 @@ func TestAJobSaysHowFarItIs(t *testing.T) {
 			t.Errorf("asked again: %d, %v left", e.Ended, e.Left)
 		}
 	})
+}
+
+// TestWhatBreaksBesideOthersIsAskedAgain: it may be their fault. What breaks alone, or could not be asked again, is an error.
+func TestWhatBreaksBesideOthersIsAskedAgain(t *testing.T) {
+	broken := errors.New("the servers did not come up")
+	for beside, want := range map[bool]error{true: nil, false: broken} {
+		b := batch{Job: &Job{Plan: Plan{Attempts: 1}}, runs: map[int]*results.Run{}}
+		b.take(outcome{question{number: 3, beside: beside}, nil, broken})
+		if b.err != want || len(b.open) == 1 != beside || beside && !b.open[0].spoilt() {
+			t.Errorf("beside others %v: %v, to be asked again: %v", beside, b.err, b.open)
+		}
+		if b.Plan.Attempts = 0; beside {
+			if b.again(t.Context(), t.Context()); b.err != broken {
+				t.Errorf("no time to ask again: %v", b.err)
+			}
+		}
+	}
 }
