@@ -83,13 +83,21 @@ func (a *asked) ask(ctx context.Context, p kept.Pair) (*kept.Right, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	wrong := true
+	defer func() {
+		if wrong {
+			fmt.Println("its runs are kept in", dir)
+		} else {
+			_ = os.RemoveAll(dir)
+		}
+	}()
 	var d cli.Document
 	begun := time.Now()
 	state, err := kept.Ask(ctx, a.verify, []string{"--topology", p.Topology, "--lock", p.Lock, "--seed", fmt.Sprint(a.seed), "--out", dir}, &d)
 	if err != nil {
 		return nil, fmt.Errorf("%s on %s: %w", p.Lock, p.Topology, err)
 	}
+	wrong = state.ExitCode() != cli.Passed && state.ExitCode() != cli.Inconclusive
 	r := &kept.Right{Pair: p, Seed: a.seed, Exit: state.ExitCode(), NotRun: len(d.NotRun), Made: a.made,
 		Seconds: math.Round(10*time.Since(begun).Seconds()) / 10}
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
