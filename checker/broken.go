@@ -203,8 +203,8 @@ func (r *ruler) latest(h *hold) time.Duration {
 }
 
 // succeeded finds a release that was under way during i's hold, called before the given time, and succeeded, of a hold
-// that was granted before i, or whose acquire had no answer and may never have been granted: it found i's key, or none. That proves nothing for a lock on several sites, or after a fault. One that
-// was called while i asked may have freed the lock for i. It counts if it must have found i's key otherwise: the second
+// that was granted before i, or whose acquire had no answer and may never have been granted: it found i's key, or none.
+// That proves nothing for a lock on several sites, or after a fault. One that was called while i asked may have freed the lock for i. It counts if it must have found i's key otherwise: the second
 // asked when i had been granted the lock, and would have been refused, all three are exclusive, and i was not told that
 // its hold was lost, as it would be by a lock that looks.
 func (x *examiner) succeeded(i *hold, by time.Duration, unseen bool) int32 {

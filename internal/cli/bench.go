@@ -167,7 +167,7 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 	return runs, not, nil
 }
 
-// inTurn makes runs one after the other, for who can show one only.
+// inTurn makes runs one after the other, for a page or a server of metrics that shows one only.
 func (o *options) inTurn() {
 	if o.plan.Jobs > 1 {
 		o.mistake("--jobs %d: --web and --metrics show one run at a time", o.plan.Jobs)

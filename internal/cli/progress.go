@@ -36,7 +36,8 @@ func (p *progress) tell(e harness.Event) {
 	}
 	if p.beside {
 		if e.Stage == harness.Saved && e.Run != nil {
-			p.line("[%d/%d] %s: %s%s", e.Ended, e.Of, e.Combination.Name(), found(e.Run), left(e.Left))
+			verdict, proof := found(e.Run)
+			p.line("[%d/%d] %s: %s  %s%s", e.Ended, e.Of, e.Combination.Name(), verdict, proof, left(e.Left))
 		}
 		return
 	}
@@ -71,10 +72,10 @@ func (p *progress) tell(e harness.Event) {
 }
 
 // found is the verdict on a run and what it rests on.
-func found(r *results.Run) string {
+func found(r *results.Run) (verdict, proof string) {
 	j := r.Judgement()
 	status, _ := j.Status()
-	return strings.ToUpper(status.String()) + "  " + j.Proof()
+	return strings.ToUpper(status.String()), j.Proof()
 }
 
 // left says how long the rest of a job takes, in whole seconds.

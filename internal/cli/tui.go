@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -108,7 +107,7 @@ func (v *view) tell(e harness.Event) {
 		r.controls = e.Controls
 	case e.Stage == harness.Saved:
 		v.saved = append(v.saved, e.Folder)
-		r.State, r.Text, _ = strings.Cut(found(e.Run), "  ")
+		r.State, r.Text = found(e.Run)
 		r.Place = e.Ended
 		fallthrough
 	case e.Stage == harness.Judging:
