@@ -12,7 +12,7 @@ func TestWorkersMakeNoDifference(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	every := 2 // locks, one stands for all
 	if testing.Short() {
-		every = 20
+		every = 30
 	}
 	for i, spec := range append(explorable(true), explorable(false)...) {
 		if i%every > 0 {

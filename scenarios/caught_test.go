@@ -205,6 +205,9 @@ func TestLiveNamesAreAsPeopleWriteThem(t *testing.T) {
 	} else {
 		t.Logf("%s: %s", status, text)
 	}
+	if testing.Short() {
+		return
+	}
 	if status, text := verdict(t, lock, "cluster", "contention", 1); status == checker.Fail {
 		t.Errorf("where names have tags: %s", text)
 	}
@@ -237,6 +240,9 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 				if seed == 10 {
 					t.Fatalf("%s does not catch it", tt.scenario)
 				}
+			}
+			if testing.Short() {
+				return
 			}
 			if status, text := verdict(t, tt.lock, tt.on, "contention", 1); status == checker.Fail {
 				t.Errorf("it fails where nothing breaks: %s", text)

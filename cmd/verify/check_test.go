@@ -21,7 +21,7 @@ import (
 // once, and ends with the same exit code.
 func TestLiveCheckSaysWhatTheRunSaid(t *testing.T) {
 	t.Parallel()
-	some := "--scenario=contention,late-holder,crash,ambiguous"
+	some := "--scenario=late-holder,crash"
 	if !testing.Short() {
 		some = "--scenario=all"
 	}
@@ -31,11 +31,11 @@ func TestLiveCheckSaysWhatTheRunSaid(t *testing.T) {
 		"right":          {"verify", "--topology", "single", "--lock", "lease", some, "--seed", "3"},
 		"wrong":          {"verify", "--topology", "single", "--lock", "plain-del", some, "--seed", "3"},
 		"explored":       {"verify", "--topology", "single", "--lock", "fragile,plain-del", "--scenario", "explore"},
-		"driver":         {"verify", "--topology", "single", "--lock", "exec:python3 ../../drivers/python/template.py", "--scenario", "contention,late-holder"},
+		"driver":         {"verify", "--topology", "single", "--lock", "exec:python3 ../../drivers/python/template.py", "--scenario", "late-holder"},
 		"service":        append([]string{"verify", "http"}, service...),
-		"bench":          {"bench", "--topology", "single", "--duration", "1s", "--warmup", "0s"},
-		"bench, a fault": {"bench", "--topology", "single", "--lock", "lease,none", "--lease", "200ms", "--fault", "kill-primary@500ms,heal@1s", "--duration", "2s", "--warmup", "0s"},
-		"bench, driver":  {"bench", "--topology", "single", "--lock", "exec:python3 ../../drivers/python/template.py", "--duration", "1s", "--warmup", "0s"},
+		"bench":          {"bench", "--topology", "single", "--backoff", "5ms", "--duration", "1s", "--warmup", "0s"},
+		"bench, a fault": {"bench", "--topology", "single", "--lock", "lease,none", "--lease", "200ms", "--fault", "kill-primary@500ms,heal@1s", "--backoff", "5ms", "--duration", "2s", "--warmup", "0s"},
+		"bench, driver":  {"bench", "--topology", "single", "--backoff", "5ms", "--lock", "exec:python3 ../../drivers/python/template.py", "--duration", "1s", "--warmup", "0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir()

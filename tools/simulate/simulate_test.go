@@ -70,7 +70,7 @@ func TestJudge(t *testing.T) {
 	needed := make([]int, len(known))
 	right, wrong := 20000, 6000
 	if testing.Short() {
-		right, wrong = 2000, 500
+		right, wrong = 600, 200
 	}
 	for _, j := range []job{{n: right, seed: 1, wrong: none.String(), ask: judge}, {n: wrong, seed: 1, wrong: "any", ask: judge}} {
 		provable, missed := 0, 0
@@ -156,7 +156,7 @@ func TestTheCauseIsTheMistake(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1500)
 	if testing.Short() {
-		seeds = 300
+		seeds = 120
 	}
 	for wrong, want := range map[mistake]string{plainDelete: "foreign-release", checkThenSet: "double-grant", overwrites: "double-grant", shortLease: "double-grant"} {
 		right, others := 0, 0
