@@ -15,5 +15,5 @@ var lostExtensions = Scenario{
 	Faults:   []string{"drop-reply:10@100ms", "reset:450ms@400ms", "drop-reply:10@1000ms", "reset:450ms@1300ms"},
 	Duration: 2700 * time.Millisecond,
 	Leases:   1,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Stays = 36, 12, TTL/4, TTL, 8 },
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Stays = 36, 12, TTL/4, TTL, 12 },
 }
