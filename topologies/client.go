@@ -93,6 +93,7 @@ const (
 	foreignDialTimeout = 2 * time.Second // to servers of others, which may be far away
 	clientReload       = 200 * time.Millisecond
 	clientPoolSize     = 2000
+	clientBufferSize   = 4 << 10 // commands are short; a server that is late costs a client thousands of connections a second
 	clientMaxRedirects = 3
 )
 
@@ -124,6 +125,8 @@ func (t *Topology) ClientSettings() map[string]string {
 		"DialerRetries":                 "1",
 		"ReadTimeout":                   clientReadTimeout.String(),
 		"PoolSize":                      strconv.Itoa(clientPoolSize),
+		"ReadBufferSize":                strconv.Itoa(clientBufferSize),
+		"WriteBufferSize":               strconv.Itoa(clientBufferSize),
 		"MaxRedirects":                  strconv.Itoa(clientMaxRedirects) + " (MOVED and ASK only)",
 		"ClusterStateReloadInterval":    clientReload.String(),
 		"Protocol":                      "2",
@@ -163,6 +166,7 @@ func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 		ClientName: o.Name, Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
 		DialTimeout: s.dialTimeout(o), DialerRetries: 1, ReadTimeout: cmp.Or(o.ReadTimeout, clientReadTimeout),
+		ReadBufferSize: clientBufferSize, WriteBufferSize: clientBufferSize,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if o.LibraryRetries {

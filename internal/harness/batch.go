@@ -227,7 +227,7 @@ const (
 	// A machine has room while nothing waits for a core for long, which is what makes holders late, and while a part of its cores has
 	// nothing to do: the load of a run comes and goes. The servers of a run use about as much as its workers.
 	prompt = 8 * time.Millisecond
-	full   = 0.6
+	full   = 0.75
 )
 
 // more tells whether another run has room beside those that go on. It expects to be asked every 10 ms. Its measure is how late it is
