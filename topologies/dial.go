@@ -47,7 +47,7 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 	if s.via != nil {
 		return s.via
 	}
-	own := &net.Dialer{Timeout: s.dialTimeout(o), LocalAddr: s.sourceAddr(o.Source)}
+	own := &net.Dialer{Timeout: s.dialTimeout(o), LocalAddr: s.sourceAddr(o.Source), Control: lateBound}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if to := s.movedTo(); to != "" {
 			addr = to

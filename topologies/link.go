@@ -164,7 +164,7 @@ func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn wire, err error) {
 func (g *gate) dial(from *net.TCPAddr, back string) (wire, error) {
 	t := g.node.topology
 	if !t.foreign() {
-		d := net.Dialer{Timeout: linkDialTimeout, LocalAddr: &net.TCPAddr{IP: from.IP}}
+		d := net.Dialer{Timeout: linkDialTimeout, LocalAddr: &net.TCPAddr{IP: from.IP}, Control: lateBound}
 		conn, err := d.Dial("tcp4", back)
 		if err != nil {
 			return nil, err

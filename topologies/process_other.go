@@ -9,3 +9,6 @@ import "syscall"
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// lateBound is for Linux.
+func lateBound(_, _ string, _ syscall.RawConn) error { return nil }
