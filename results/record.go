@@ -186,8 +186,12 @@ type GeneratorState string
 const (
 	GeneratorOK GeneratorState = "OK"
 	Suspect     GeneratorState = "SUSPECT"
-	Saturated   GeneratorState = "SATURATED"
+	Saturated   GeneratorState = "SATURATED" // the suite itself used up the machine
+	Disturbed   GeneratorState = "DISTURBED" // other programs used it
 )
+
+// Unfit tells whether times that were measured are about the machine as much as about the lock.
+func (s GeneratorState) Unfit() bool { return s == Saturated || s == Disturbed }
 
 // Generator is the generator's judgement of itself.
 type Generator struct {
@@ -203,6 +207,7 @@ type Usage struct {
 	OpenLoop      bool    `json:"open_loop"`
 	OwnCPU        float64 `json:"own_cpu"`     // share of the cores this process may use
 	MachineCPU    float64 `json:"machine_cpu"` // share of all cores; negative if unknown
+	OthersCPU     float64 `json:"others_cpu"`  // share of all cores that programs used which are not of the suite; negative if unknown
 	GCPauseMax    int64   `json:"gc_pause_max_ns"`
 	SchedulingP99 int64   `json:"scheduling_p99_ns"` // goroutines that could run but did not
 	PoolWaits     int64   `json:"pool_waits"`        // times a worker waited for a connection

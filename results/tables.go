@@ -19,8 +19,15 @@ func WriteText(w io.Writer, runs []Run) error {
 	case 1:
 		runs[0].write(p)
 	default:
-		writeComparison(p, runs)
+		writeComparison(p, runs, true)
 	}
+	return p.Err
+}
+
+// WriteCrowd writes what runs of a closed loop say of their locks: not their latencies, which are about the machine as well.
+func WriteCrowd(w io.Writer, runs []Run) error {
+	p := &human.Printer{W: w}
+	writeComparison(p, runs, false)
 	return p.Err
 }
 
@@ -89,8 +96,8 @@ func writeWorkloads(p *human.Printer, runs []Run) {
 	}
 }
 
-// writeComparison writes several runs below each other: verdicts, then latency, then cost.
-func writeComparison(p *human.Printer, runs []Run) {
+// writeComparison writes several runs below each other: verdicts, then latency, if it is asked for, then cost.
+func writeComparison(p *human.Printer, runs []Run, latency bool) {
 	writeWorkloads(p, runs)
 	p.Line("")
 	const verdicts = "%-20s %-14s%9s%11s  %-10s %-9s %5s %9s"
@@ -105,15 +112,8 @@ func writeComparison(p *human.Printer, runs []Run) {
 		p.Line(verdicts, r.Combination(), strings.ToUpper(status.String()), human.Count(r.Views.Lost), human.Number(r.Throughput),
 			fmt.Sprintf("Jain %.2f", r.Fairness.Jain), fmt.Sprintf("%d of %d", r.Fairness.Starving, r.Workers), idle, r.Generator.State)
 	}
-	p.Line("")
-	p.Line("%-20s %-26s%-20s%-18s%-16s", "", "acquire (winners)", "with unfinished", "random waiter", "response")
-	const latency = "%-20s %-8s%-9s%-9s%-10s%-10s%-9s%-9s%-8s%-8s"
-	p.Line(latency, "", "p50", "p99", "max", "p50", "p99", "p50", "p99", "p50", "p99")
-	for i := range runs {
-		r := &runs[i]
-		a, u, w, q := &r.Latency.Acquire, &r.Waiting.Unfinished, &r.Waiting.RandomWaiter, &r.Latency.Response
-		p.Line(latency, r.Combination(), a.Text(a.P50), a.Text(a.P99), a.Text(&a.Max), u.Text(u.P50), u.Text(u.P99), w.Text(w.P50), w.Text(w.P99),
-			q.Text(q.P50), q.Text(q.P99))
+	if latency {
+		writeLatencies(p, runs)
 	}
 	p.Line("")
 	p.Line("%-20s %-18s%-18s%-16s%s", "", "hand-off", "release", "worst worker", "a visit costs")
@@ -133,6 +133,20 @@ func writeComparison(p *human.Printer, runs []Run) {
 	writePhases(p, runs)
 	p.Line("")
 	writeNotes(p, runs)
+}
+
+// writeLatencies writes how long visits of several runs waited.
+func writeLatencies(p *human.Printer, runs []Run) {
+	p.Line("")
+	p.Line("%-20s %-26s%-20s%-18s%-16s", "", "acquire (winners)", "with unfinished", "random waiter", "response")
+	const latency = "%-20s %-8s%-9s%-9s%-10s%-10s%-9s%-9s%-8s%-8s"
+	p.Line(latency, "", "p50", "p99", "max", "p50", "p99", "p50", "p99", "p50", "p99")
+	for i := range runs {
+		r := &runs[i]
+		a, u, w, q := &r.Latency.Acquire, &r.Waiting.Unfinished, &r.Waiting.RandomWaiter, &r.Latency.Response
+		p.Line(latency, r.Combination(), a.Text(a.P50), a.Text(a.P99), a.Text(&a.Max), u.Text(u.P50), u.Text(u.P99), w.Text(w.P50), w.Text(w.P99),
+			q.Text(q.P50), q.Text(q.P99))
+	}
 }
 
 // writeNotes says what each number leaves open, one line for all runs that share it.

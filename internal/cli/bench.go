@@ -99,6 +99,8 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 			err = errors.Join(err, results.WriteService(w, runs), results.WritePhases(w, runs))
 		case o.count > 1:
 			err = errors.Join(results.WriteText(w, runs), compare.WriteSpread(w, runs))
+		case len(o.loads()) > 1:
+			err = writeFirst(w, runs, f.Report)
 		default:
 			err = results.WriteText(w, runs)
 		}
@@ -123,7 +125,9 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		warm = new(harness.Warm)
 		defer func() { err = errors.Join(err, warm.Close()) }()
 	}
-	for i := range o.count {
+	loads := o.loads()
+	for i := range o.count * len(loads) {
+		loads[i%len(loads)](&o.plan)
 		job, err := o.plan.Check(s.stop, o.mistakes)
 		if err != nil {
 			return runs, not, err
@@ -131,7 +135,7 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		if o.count > 1 {
 			e.say(o, "round %d of %d", i+1, o.count)
 		}
-		if i == 0 {
+		if i < len(loads) {
 			e.foretell(o, job, o.count)
 		}
 		if i == 0 && o.explores {
@@ -162,7 +166,9 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		if err != nil || s.stop.Err() != nil || o.plan.FailFast && slices.ContainsFunc(runs, func(r results.Run) bool { return r.Failed() }) {
 			return runs, not, err
 		}
-		o.plan.Workload.Seed++
+		if (i+1)%len(loads) == 0 {
+			o.plan.Workload.Seed++
+		}
 	}
 	return runs, not, nil
 }

@@ -1,9 +1,11 @@
 package crew
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/metrics"
 	"strconv"
@@ -20,6 +22,7 @@ import (
 type loadSample struct {
 	at        time.Duration
 	own       time.Duration // CPU time of this process
+	suite     time.Duration // of all processes of the suite; 0 = not looked at, or unknown
 	machine   ticks
 	gc        *metrics.Float64Histogram
 	sched     *metrics.Float64Histogram
@@ -48,6 +51,66 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	return l
 }
 
+// readAll reads what the suite's other processes and its servers have used, too. That takes a millisecond or two.
+func readAll(now time.Duration, clients []redis.UniversalClient) loadSample {
+	l := readLoad(now, clients)
+	l.suite = family("/proc", os.Getpid())
+	return l
+}
+
+// family is the CPU time of a process, of its ancestors that run the same program, and of all that come from them, ended ones
+// included: of the suite with its worker processes and servers. It is 0 where proc is not as proc(5) says.
+func family(proc string, pid int) (sum time.Duration) {
+	type process struct {
+		parent int
+		used   float64
+		ours   bool
+	}
+	all := map[int]*process{}
+	entries, _ := os.ReadDir(proc) // not every system has it
+	for _, e := range entries {
+		id, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, _ := os.ReadFile(filepath.Join(proc, e.Name(), "stat"))             // it may have ended
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // its name can have spaces
+		const parent, utime, cstime = 1, 11, 14
+		if len(fields) <= cstime {
+			continue
+		}
+		p := &process{}
+		p.parent, _ = strconv.Atoi(fields[parent])
+		for _, f := range fields[utime : cstime+1] {
+			n, _ := strconv.ParseFloat(f, 64)
+			p.used += n
+		}
+		all[id] = p
+	}
+	program := func(id int) string { exe, _ := os.Readlink(filepath.Join(proc, strconv.Itoa(id), "exe")); return exe }
+	for p := all[pid]; p != nil && p.parent > 0 && program(p.parent) == program(pid); p = all[pid] {
+		pid = p.parent
+	}
+	if all[pid] == nil {
+		return 0
+	}
+	all[pid].ours = true
+	for more := true; more; {
+		more = false
+		for _, p := range all {
+			if parent := all[p.parent]; !p.ours && parent != nil && parent.ours {
+				p.ours, more = true, true
+			}
+		}
+	}
+	for _, p := range all {
+		if p.ours {
+			sum += time.Duration(p.used * float64(tick))
+		}
+	}
+	return sum
+}
+
 // histogram is a metric; empty if the runtime does not have it.
 func histogram(s metrics.Sample) *metrics.Float64Histogram {
 	if s.Value.Kind() != metrics.KindFloat64Histogram {
@@ -57,7 +120,7 @@ func histogram(s metrics.Sample) *metrics.Float64Histogram {
 }
 
 // ticks are CPU time of the machine; all is zero if unknown.
-type ticks struct{ busy, all, stolen float64 }
+type ticks struct{ busy, all, stolen, programs float64 } // programs: without interrupts, which belong to no process
 
 // tick is what Linux counts CPU time in, on every machine.
 const tick = 10 * time.Millisecond
@@ -66,7 +129,7 @@ const tick = 10 * time.Millisecond
 func parseTicks(text string) (t ticks) {
 	line, _, _ := strings.Cut(text, "\n")
 	fields := strings.Fields(line)
-	const idle, iowait, steal, guest = 4, 5, 8, 9
+	const system, idle, iowait, steal, guest = 3, 4, 5, 8, 9
 	for i := 1; i < min(len(fields), guest); i++ {
 		n, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil {
@@ -75,6 +138,9 @@ func parseTicks(text string) (t ticks) {
 		t.all += n
 		if i != idle && i != iowait {
 			t.busy += n
+		}
+		if i <= system || i == steal {
+			t.programs += n
 		}
 		if i == steal {
 			t.stolen = n
@@ -85,12 +151,16 @@ func parseTicks(text string) (t ticks) {
 
 // since is what was used between two samples.
 func (l loadSample) since(before loadSample) results.Usage {
-	r := results.Usage{MachineCPU: -1, PoolWaits: l.poolWaits - before.poolWaits}
+	r := results.Usage{MachineCPU: -1, OthersCPU: -1, PoolWaits: l.poolWaits - before.poolWaits}
 	if wall := l.at - before.at; wall > 0 {
 		r.OwnCPU = float64(l.own-before.own) / float64(wall) / float64(runtime.GOMAXPROCS(0))
 	}
 	if l.machine.all > before.machine.all {
 		r.MachineCPU = (l.machine.busy - before.machine.busy) / (l.machine.all - before.machine.all)
+		if before.suite > 0 {
+			used := l.machine.programs - before.machine.programs - float64(l.suite-before.suite)/float64(tick)
+			r.OthersCPU = max(used, 0) / (l.machine.all - before.machine.all)
+		}
 	}
 	r.GCPauseMax = int64(upper(l.gc, before.gc, 1))
 	r.SchedulingP99 = int64(upper(l.sched, before.sched, 0.99))
@@ -145,6 +215,6 @@ type Probe struct{ last loadSample }
 // Look is what was used since the last look; false at the first one.
 func (p *Probe) Look(now time.Duration) (results.Usage, bool) {
 	before := p.last
-	p.last = readLoad(now, nil)
+	p.last = readAll(now, nil)
 	return p.last.since(before), before.machine.all > 0 || before.own > 0
 }

@@ -246,7 +246,7 @@ func (t *team) measure(done <-chan struct{}) Report {
 		case <-time.After(at - clock.Now()):
 		case <-done:
 		}
-		return readLoad(clock.Now(), t.clients), t.traffic.RoundTrips()
+		return readAll(clock.Now(), t.clients), t.traffic.RoundTrips()
 	}
 	load, trips := read(t.orders.From)
 	endLoad, endTrips := read(t.orders.To)

@@ -96,7 +96,7 @@ func generatorText(s *measure.Snapshot) (string, tone) {
 	case results.Suspect:
 		return "GENERATOR SUSPECT", warning
 	default:
-		return "GENERATOR SATURATED", bad
+		return "GENERATOR " + string(s.Generator.State), bad
 	}
 }
 

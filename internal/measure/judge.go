@@ -14,15 +14,20 @@ type limit struct {
 	text                      string
 }
 
+// The shares of the cores from which on other programs make a generator suspect, and disturb it.
+const suspectOthers, disturbing = 0.1, 0.25
+
 // judge reads the symptoms of the generator. The limits are conventions: a tenth of a millisecond of lateness is the
 // timers' own, ten are a queue; above three quarters of the machine latencies depend on its cores. Every gap counts: the
-// heartbeat records none that are too short to.
+// heartbeat records none that are too short to. What is late while other programs use a quarter of the machine is late for them.
 func (m *Meter) judge(u results.Usage) results.Generator {
 	late := m.late.quantile(0.99)
 	g := results.Generator{State: results.GeneratorOK, Reasons: []string{}, Usage: u, LateP99: int64(late), LateMax: int64(m.late.max)}
 	ms := float64(time.Millisecond)
+	others := max(u.OthersCPU, 0)
 	limits := []limit{
-		{u.MachineCPU, 0.75, 0.95, fmt.Sprintf("machine %.0f %% busy", 100*u.MachineCPU)},
+		{others, suspectOthers, 1, fmt.Sprintf("other programs use %.0f %% of the cores", 100*others)},
+		{u.MachineCPU - others, 0.75, 0.95, fmt.Sprintf("machine %.0f %% busy", 100*u.MachineCPU)},
 		{u.OwnCPU, 0.50, 0.85, fmt.Sprintf("generator uses %.0f %% of the cores", 100*u.OwnCPU)},
 		{float64(u.GCPauseMax), 2 * ms, 20 * ms, fmt.Sprintf("a GC pause of %s", human.Duration(time.Duration(u.GCPauseMax)))},
 		{float64(u.SchedulingP99), 2 * ms, 20 * ms, fmt.Sprintf("goroutines wait %s for a core (p99)", human.Duration(time.Duration(u.SchedulingP99)))},
@@ -48,6 +53,9 @@ func (m *Meter) judge(u results.Usage) results.Generator {
 			g.State = results.Suspect
 		}
 		g.Reasons = append(g.Reasons, s.text)
+	}
+	if others >= disturbing {
+		g.State = results.Disturbed
 	}
 	return g
 }

@@ -86,7 +86,7 @@ func newFigure(m results.Metric, runs []*results.Run) figure {
 	c := figure{P: 1}
 	for _, r := range runs {
 		c.took += time.Duration(r.Took) / time.Duration(len(runs))
-		c.saturated = c.saturated || r.Generator.State == results.Saturated
+		c.saturated = c.saturated || r.Generator.State.Unfit()
 		if x := m.Of(r); x.Support >= results.AtLeast {
 			values = append(values, x.Value)
 		}
@@ -215,8 +215,8 @@ func notes(sides []Side, by []string) (all []string) {
 		}
 	}
 	for _, s := range sides {
-		if slices.ContainsFunc(s.Runs, func(r results.Run) bool { return r.Generator.State == results.Saturated }) {
-			all = append(all, s.Name+": the generator was saturated: its times measure this machine")
+		if slices.ContainsFunc(s.Runs, func(r results.Run) bool { return r.Generator.State.Unfit() }) {
+			all = append(all, s.Name+": the generator was saturated or disturbed: its times measure this machine")
 		}
 		if slices.ContainsFunc(s.Runs, func(r results.Run) bool { return r.Partial != "" }) {
 			all = append(all, s.Name+": a run ended early")

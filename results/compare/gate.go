@@ -164,7 +164,7 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 		weakest = min(weakest, reading.Support)
 		longer = max(longer, time.Duration(reading.Times*float64(run.Measured)))
 		interactive = interactive || run.Interactive
-		if run.Generator.State == results.Saturated {
+		if run.Generator.State.Unfit() {
 			saturated = strings.Join(run.Generator.Reasons, "; ")
 		}
 	}

@@ -98,7 +98,7 @@ func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 	}
 	for arm, name := range []string{a, b} {
 		if n := saturatedRuns(pairs, Arm(arm)); n > 0 {
-			t.Notes = append(t.Notes, fmt.Sprintf("%s: the generator was saturated in %d of %d runs: their times measure this machine",
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: the generator was saturated or disturbed in %d of %d runs: their times measure this machine",
 				name, n, len(pairs)))
 		}
 	}
@@ -107,7 +107,7 @@ func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 
 func saturatedRuns(pairs []Pair, arm Arm) (n int) {
 	for i := range pairs {
-		if pairs[i][arm].Generator.State == results.Saturated {
+		if pairs[i][arm].Generator.State.Unfit() {
 			n++
 		}
 	}

@@ -31,7 +31,7 @@ func generatorState(g *results.Generator) state {
 	switch g.State {
 	case results.GeneratorOK:
 		return state{"pass", "✓", "OK"}
-	case results.Saturated:
+	case results.Saturated, results.Disturbed:
 		return state{"fail", "✕", string(g.State)}
 	}
 	return state{"unsure", "!", string(g.State)}

@@ -63,7 +63,7 @@ func TestManyRunsAreFolded(t *testing.T) {
 // TestWhatASealSays has a run that passed on a machine that was too busy to be measured: it is no plain pass.
 func TestWhatASealSays(t *testing.T) {
 	pass := []checker.Verdict{{Checker: "exclusion", Status: checker.Pass}}
-	for state, want := range map[results.GeneratorState]string{results.GeneratorOK: "pass", results.Saturated: "unsure"} {
+	for state, want := range map[results.GeneratorState]string{results.GeneratorOK: "pass", results.Saturated: "unsure", results.Disturbed: "unsure"} {
 		run := saved{Run: &results.Run{Verdicts: pass, Generator: results.Generator{State: state}}}
 		if got := banner([]saved{run}, []string{"one"}).State; got.Class != want || got.Word != "PASS" {
 			t.Errorf("generator %v: %v, want %s", state, got, want)

@@ -162,16 +162,19 @@ func overlapTable(s *ownership) tableView {
 }
 
 func healthTable(g *results.Generator) tableView {
-	machine := "unknown"
-	if g.MachineCPU >= 0 {
-		machine = human.Percent(g.MachineCPU)
+	share := func(s float64) string {
+		if s < 0 {
+			return "unknown"
+		}
+		return human.Percent(s)
 	}
+	machine, others := share(g.MachineCPU), share(g.OthersCPU)
 	loop := "closed: a worker's next visit waits for its last"
 	if g.OpenLoop {
 		loop = "open: visits are due by a schedule"
 	}
 	d := func(ns int64) string { return human.Duration(time.Duration(ns)) }
-	t := facts("Loop", loop, "Generator's share of its cores", human.Percent(g.OwnCPU), "Machine busy", machine,
+	t := facts("Loop", loop, "Generator's share of its cores", human.Percent(g.OwnCPU), "Machine busy", machine, "Other programs' share of it", others,
 		"Longest GC pause", d(g.GCPauseMax), "Goroutines waited for a core (p99)", d(g.SchedulingP99),
 		"Waits for a connection", human.Count(g.PoolWaits), "Waits to record", human.Count(g.Stalls),
 		"Visits begun late (p99)", d(g.LateP99), "Visits begun late (max)", d(g.LateMax))

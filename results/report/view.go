@@ -56,7 +56,7 @@ func banner(runs []saved, names []string) bannerView {
 	for i := range runs {
 		s, text := runs[i].Safety()
 		counts[s]++
-		if runs[i].Generator.State == results.Saturated {
+		if runs[i].Generator.State.Unfit() {
 			saturated++
 		}
 		if s == checker.Fail || s == checker.Inconclusive && all == checker.Pass {
@@ -70,7 +70,7 @@ func banner(runs []saved, names []string) bannerView {
 		b.State = state{"unsure", "✓", b.State.Word}
 	}
 	if saturated > 0 && len(runs) > 1 {
-		b.Notes = append(b.Notes, fmt.Sprintf("The load generator was saturated in %d of %d runs: their times measure this machine as well as the locks.", saturated, len(runs)))
+		b.Notes = append(b.Notes, fmt.Sprintf("The load generator was saturated or disturbed in %d of %d runs: their times measure this machine as well as the locks.", saturated, len(runs)))
 	}
 	if len(runs) > 1 {
 		b.Text = fmt.Sprintf("%s: %d passed, %d failed, %d inconclusive", human.Quantity(len(runs), "run"),

@@ -1,0 +1,44 @@
+package crew
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestFamilyIsTheWholeSuite: a worker process counts what its suite has used, with all that the suite has started, however
+// deep, and what of that has ended. A shell that started the suite does not belong to it, nor what else the shell runs.
+func TestFamilyIsTheWholeSuite(t *testing.T) {
+	proc := t.TempDir()
+	add := func(pid, parent int, program string, user, ended int) {
+		dir := filepath.Join(proc, strconv.Itoa(pid))
+		stat := fmt.Sprintf("%d (a (b) c) S %d 0 0 0 0 0 0 0 0 0 %d 1 %d 0 20 0", pid, parent, user, ended)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "stat"), []byte(stat), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(program, filepath.Join(dir, "exe")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(1, 0, "/init", 7000, 0)
+	add(20, 1, "/bin/sh", 500, 0)
+	add(21, 20, "/bin/loop", 9000, 0)
+	add(30, 20, "/bin/bench", 100, 10)
+	add(31, 30, "/bin/bench", 200, 0)
+	add(32, 30, "/bin/redis-server", 30, 0)
+	add(33, 31, "/bin/python", 2, 4)
+	for _, pid := range []int{30, 31} {
+		if got, want := family(proc, pid), (100+10+200+30+2+4+4)*10*time.Millisecond; got != want {
+			t.Errorf("of %d: got %v, want %v", pid, got, want)
+		}
+	}
+	if got := family(t.TempDir(), 30); got != 0 {
+		t.Errorf("without processes: %v", got)
+	}
+}
