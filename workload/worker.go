@@ -90,6 +90,9 @@ func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok 
 	return w.now, w.keys.choose(), ok && w.now < w.shape.End
 }
 
+// rough is how late a timer can be on an idle machine: the runtime waits for whole milliseconds.
+const rough = 1200 * time.Microsecond
+
 // open takes the next visit of the schedule and waits until it is due, which may change meanwhile.
 func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bool) {
 	if stop.Err() != nil || w.now >= w.shape.End {
@@ -99,7 +102,7 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 	if !ok {
 		return 0, 0, false
 	}
-	for stop.Err() == nil {
+	for napped := false; stop.Err() == nil; {
 		changed := w.arrivals.change() // asked for before the tempo is: no change is missed
 		due = w.arrivals.tempo.due(v.planned)
 		w.now = w.clock.Now()
@@ -110,7 +113,12 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 		if early <= 0 {
 			break
 		}
-		w.timer.Reset(early)
+		if early <= rough && !napped { // once: it is no nap where time stands still until a timer ends
+			nap(early)
+			napped = true
+			continue
+		}
+		w.timer.Reset(max(early-rough, min(early, rough)))
 		select {
 		case <-w.timer.C:
 		case <-changed:

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package workload
+
+import "time"
+
+// nap sleeps for a moment.
+func nap(d time.Duration) { time.Sleep(d) }
