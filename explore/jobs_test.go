@@ -10,7 +10,7 @@ import (
 // first one, up to the bound and at random.
 func TestWorkersMakeNoDifference(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	every := 2 // locks, one stands for all
+	every := 5 // locks, one stands for all
 	if testing.Short() {
 		every = 30
 	}

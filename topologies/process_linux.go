@@ -20,6 +20,8 @@ func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tru
 // calls time out by the thousand run out of ports, after a search for one that takes ever longer.
 func lateBound(_, _ string, c syscall.RawConn) error {
 	var option error
-	err := c.Control(func(fd uintptr) { option = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) })
+	err := c.Control(func(fd uintptr) {
+		option = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
+	})
 	return errors.Join(err, option)
 }

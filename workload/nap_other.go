@@ -5,4 +5,4 @@ package workload
 import "time"
 
 // nap sleeps for a moment.
-func nap(d time.Duration) { time.Sleep(d) }
+func nap(d time.Duration) { <-time.After(d) }

@@ -22,7 +22,8 @@ func (e Env) benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "compare topologies and locks under load",
 		Long: "bench starts Redis deployments, loads a distributed lock on each, and prints what the lock costs, who starves, and\n" +
-			"whether it let two workers in at once. verify is the other command: it breaks things meanwhile, and judges.",
+			"whether it let two workers in at once. Without a flag for the load there are two loads: 100 visits a second, then a crowd.\n" +
+			"verify is the other command: it breaks things meanwhile, and judges.",
 		Example: "  bench                                                            # all topologies, each with its lock\n" +
 			"  bench --quick                                                    # a first look, in half a minute\n" +
 			"  bench --topology single,redlock --workers 64 --duration 30s\n" +
@@ -158,11 +159,9 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		}, warm
 		more, err := e.show(ctx, s, o, job, metrics, page)
 		runs = append(runs, more...)
-		for _, n := range job.NotRun {
-			if !slices.Contains(not, n) { // what does not apply does not apply in any round
-				not = append(not, n)
-			}
-		}
+		not = append(not, slices.DeleteFunc(job.NotRun, func(n results.NotRun) bool { // what does not apply does not apply in any round
+			return slices.Contains(not, n)
+		})...)
 		if err != nil || s.stop.Err() != nil || o.plan.FailFast && slices.ContainsFunc(runs, func(r results.Run) bool { return r.Failed() }) {
 			return runs, not, err
 		}

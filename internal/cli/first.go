@@ -42,7 +42,10 @@ func (o *options) loads() []func(*harness.Plan) {
 // writeFirst writes the tables of the first loads, and where to go from there.
 func writeFirst(w io.Writer, runs []results.Run, report string) error {
 	slices.SortStableFunc(runs, func(a, b results.Run) int { return int(b.Rate - a.Rate) })
-	crowd := max(slices.IndexFunc(runs, func(r results.Run) bool { return r.Rate == 0 }), 0)
+	crowd := slices.IndexFunc(runs, func(r results.Run) bool { return r.Rate == 0 })
+	if crowd < 0 {
+		crowd = len(runs)
+	}
 	err := results.WriteText(w, runs[:crowd])
 	p := &human.Printer{W: w}
 	if err != nil || crowd == len(runs) {

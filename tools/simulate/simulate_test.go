@@ -68,7 +68,7 @@ func (r *result) has(kinds ...history.Kind) bool {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	needed := make([]int, len(known))
-	right, wrong := 20000, 6000
+	right, wrong := 8000, 3000
 	if testing.Short() {
 		right, wrong = 600, 200
 	}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"hammerlock/results"
+)
+
+// TestFirstLoads: a bench that is told of no load has two, and one that is told of any has that.
+func TestFirstLoads(t *testing.T) {
+	for _, c := range []struct {
+		name, value string
+		want        int
+	}{
+		{"topology", "single", 2}, {"lock", "redsync", 2}, {"seed", "7", 2}, {"profile", "stock", 2},
+		{"workers", "32", 1}, {"duration", "10s", 1}, {"rate", "100/s", 1}, {"fault", "kill-primary@1s", 1}, {"hold", "1ms", 1},
+	} {
+		o := planned(Env{}.benchPlan())
+		o.count = 1
+		if err := o.flags.Set(c.name, c.value); err != nil {
+			t.Fatal(err)
+		}
+		loads := o.loads()
+		if len(loads) != c.want {
+			t.Errorf("--%s %s: %d loads, want %d", c.name, c.value, len(loads), c.want)
+		}
+		for i, load := range loads {
+			if load(&o.plan); c.want > 1 && (o.plan.Workload.Rate > 0) != (i == 0) {
+				t.Errorf("load %d: %v visits/s", i, o.plan.Workload.Rate)
+			}
+		}
+	}
+	o := planned(Env{}.verifyPlan())
+	if o.count = 1; len(o.loads()) != 1 {
+		t.Error("verify has two loads")
+	}
+}
+
+// TestFirstTables: latencies stand in the table of the open loop only, and a run that was stopped before the crowd came has a table.
+func TestFirstTables(t *testing.T) {
+	runs := []results.Run{{Topology: "single", Lock: "lease"}, {Topology: "single", Lock: "lease"}}
+	runs[0].Workers, runs[1].Workers, runs[1].Rate = 32, 8, 100
+	var out bytes.Buffer
+	if err := writeFirst(&out, runs, "runs/report.html"); err != nil {
+		t.Fatal(err)
+	}
+	first, second, _ := strings.Cut(out.String(), "THE CROWD")
+	if !strings.Contains(first, "acquire (winners)") || strings.Contains(second, "acquire (winners)") || !strings.Contains(second, "0 of 32") {
+		t.Errorf("latencies are not where they belong:\n%s", out.String())
+	}
+	if !strings.Contains(second, "file:///") {
+		t.Errorf("the report has no address:\n%s", second)
+	}
+	if out.Reset(); writeFirst(&out, runs[:1], "") != nil || !strings.Contains(out.String(), "lock lease · 8 workers") {
+		t.Errorf("of the first load alone:\n%s", out.String())
+	}
+}
