@@ -174,7 +174,7 @@ func healthTable(g *results.Generator) tableView {
 		loop = "open: visits are due by a schedule"
 	}
 	d := func(ns int64) string { return human.Duration(time.Duration(ns)) }
-	t := facts("Loop", loop, "Generator's share of its cores", human.Percent(g.OwnCPU), "Machine busy", machine, "Other programs' share of it", others,
+	t := facts("Loop", loop, "Generator's share of its cores", human.Percent(g.OwnCPU), "Machine busy", machine, "Other programs' share of the cores", others,
 		"Longest GC pause", d(g.GCPauseMax), "Goroutines waited for a core (p99)", d(g.SchedulingP99),
 		"Waits for a connection", human.Count(g.PoolWaits), "Waits to record", human.Count(g.Stalls),
 		"Visits begun late (p99)", d(g.LateP99), "Visits begun late (max)", d(g.LateMax))
