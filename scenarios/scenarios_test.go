@@ -116,7 +116,7 @@ func TestEveryBrokenLockMeetsItsScenario(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAllScenarios leaves a thirteenth of the budget for what goes on besides, and for what is run again.
+// TestTheTimeOfAllScenarios leaves half of the budget for what goes on besides, and for what is run again, also one after the other.
 func TestTheTimeOfAllScenarios(t *testing.T) {
 	for _, lock := range known.Locks {
 		for _, on := range topologies.All {
@@ -129,7 +129,7 @@ func TestTheTimeOfAllScenarios(t *testing.T) {
 					sum += s.Lasts(on.Recovery, lock.Claims.Renews)
 				}
 			}
-			if sum > 83*time.Second {
+			if sum > 85*time.Second {
 				t.Errorf("%s on %s: all scenarios take %v: make one shorter", lock.Name, on.Name, sum)
 			}
 			t.Logf("%s on %s: %v", lock.Name, on.Name, sum)
