@@ -24,7 +24,7 @@ func WriteText(w io.Writer, runs []Run) error {
 	return p.Err
 }
 
-// WriteCrowd writes what runs of a closed loop say of their locks: not their latencies, which are about the machine as well.
+// WriteCrowd writes what runs of a closed loop say of their locks, without latencies, which are about the machine as well.
 func WriteCrowd(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	writeComparison(p, runs, false)

@@ -7,6 +7,7 @@ import (
 	"hammerlock/workload"
 )
 
+// A visit outlasts the time in which connections break, for only then another worker can be granted the lock beside a holder that believes too much.
 var lostExtensions = Scenario{
 	Name:     "lost-extensions",
 	Class:    LostAnswers,

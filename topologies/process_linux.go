@@ -15,9 +15,9 @@ func childAttr() *syscall.SysProcAttr {
 
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// lateBound lets the kernel choose the port of a connection whose address is given when it knows the other end, as ip(7) says of
-// IP_BIND_ADDRESS_NO_PORT. Otherwise each closed connection keeps its port from all others of that address for a minute: clients whose
-// calls time out by the thousand run out of ports, after a search for one that takes ever longer.
+// lateBound lets the kernel choose the port of a connection whose address is given when it knows the other end, as ip(7)
+// says of IP_BIND_ADDRESS_NO_PORT. Otherwise each closed connection keeps its port from all others of that address for a
+// minute: clients whose calls time out by the thousand run out of ports, after a search for one that takes ever longer.
 func lateBound(_, _ string, c syscall.RawConn) error {
 	var option error
 	err := c.Control(func(fd uintptr) {

@@ -15,8 +15,8 @@ import (
 	"hammerlock/results"
 )
 
-// firstLoads are the loads of a bench that is told of none. The latencies of the first are those of the locks, as a machine of two cores has
-// time for it; the second is for what a crowd makes of a lock, and its latencies would be those of the machine.
+// firstLoads are the loads of a bench that is told of none. The latencies of the first are those of the locks, as a
+// machine of two cores has time for it; the second shows locks under contention, with latencies of the machine.
 var firstLoads = []func(*harness.Plan){
 	func(p *harness.Plan) {
 		p.Workload.Workers, p.Workload.Rate, p.Warmup, p.Duration = 8, 100, time.Second, 5*time.Second
@@ -26,9 +26,10 @@ var firstLoads = []func(*harness.Plan){
 	},
 }
 
-// loads are the loads that a job is carried out with, one after the other: the plan's own, unless nothing says what it is.
+// loads are the loads that a job is carried out with, one after the other: the plan's own, if a flag or a file says one.
 func (o *options) loads() []func(*harness.Plan) {
-	own := o.plan.Verify || o.plan.Service != nil || len(o.plan.Services) > 0 || o.file != "" || o.count > 1 || len(o.gates) > 0 || o.plan.Fleet.Agents != ""
+	p := &o.plan
+	own := p.Verify || p.Service != nil || len(p.Services) > 0 || p.Fleet.Agents != "" || o.file != "" || o.count > 1 || len(o.gates) > 0
 	o.flags.VisitAll(func(f *pflag.Flag) {
 		v, ok := f.Value.(*value)
 		own = own || ok && f.Changed && v.part == load
@@ -41,7 +42,6 @@ func (o *options) loads() []func(*harness.Plan) {
 
 // writeFirst writes the tables of the first loads, and where to go from there.
 func writeFirst(w io.Writer, runs []results.Run, report string) error {
-	slices.SortStableFunc(runs, func(a, b results.Run) int { return int(b.Rate - a.Rate) })
 	crowd := slices.IndexFunc(runs, func(r results.Run) bool { return r.Rate == 0 })
 	if crowd < 0 {
 		crowd = len(runs)

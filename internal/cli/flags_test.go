@@ -145,12 +145,12 @@ func TestAnOlderBuildKnowsTheFlagsOfARun(t *testing.T) {
 	}
 }
 
-// TestARepeatedCommandCanBePasted into a shell.
+// TestARepeatedCommandCanBePasted into a shell. It names its load, or it would have those of a bench that is told of none.
 func TestARepeatedCommandCanBePasted(t *testing.T) {
 	p := Env{}.benchPlan()
 	p.LibraryRetries, p.RedisServer, p.Workload.Seed, p.Out = true, "/opt/it's here", 7, "elsewhere"
 	p.Topologies = p.Topologies[:1]
-	want := `bench --topology single --lock auto --library-retries=true --redis-server '/opt/it'\''s here' --seed 7`
+	want := `bench --topology single --lock auto --duration 10s --library-retries=true --redis-server '/opt/it'\''s here' --seed 7`
 	if got := repeat(Env{}.benchCommand(), p); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

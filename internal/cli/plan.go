@@ -174,6 +174,9 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 	o.flags.VisitAll(func(f *pflag.Flag) {
 		v := f.Value.(*value)
 		preset := v.text == root.Flags().Lookup(f.Name).DefValue
+		if f.Name == "duration" && !p.Verify && len(p.Scenarios) == 0 {
+			preset = false // a bench that is told of no load has others: firstLoads
+		}
 		switch {
 		case said(&p, f.Name), f.Name == "processes" && p.Fleet.Agents != "": // processes: one for each agent
 		case v.many && v.part != session:

@@ -76,7 +76,7 @@ var words = []Word{
 	{"trips", Numbers, "Round trips of the lock's client to its servers, a visit."},
 	{"commands", Numbers, "Commands that the lock's servers carried out, a visit, those inside scripts and of replication included."},
 	{"server cpu", Numbers, "CPU time of the lock's servers, a visit."},
-	{"generator, ok, suspect, saturated, disturbed", Numbers, "Whether the load generator was fast enough for the latencies to be trusted. OK: the latencies are those of the lock. SUSPECT: compare them, but do not quote them. SATURATED: they are those of this machine, which the suite itself has used up. DISTURBED: other programs used a quarter of the cores, or more."},
+	{"generator, ok, suspect, saturated, disturbed", Numbers, "Whether the load generator was fast enough for the latencies to be trusted. OK: the latencies are those of the lock. SUSPECT: compare them, but do not quote them. SATURATED: they are those of this machine, which the suite itself has used up. DISTURBED: other programs used a quarter of the cores or more, and half of all were busy."},
 	{"closed loop", Numbers, "A worker begins its next visit when it is done with the last. With `--rate` the loop is open: visits are due by a schedule that knows nothing of the workers."},
 	{"dead time", Numbers, "Time in which somebody waited for a page and nobody believed to hold it."},
 

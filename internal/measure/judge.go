@@ -14,12 +14,13 @@ type limit struct {
 	text                      string
 }
 
-// The shares of the cores from which on other programs make a generator suspect, and disturb it.
-const suspectOthers, disturbing = 0.1, 0.25
+// The shares of the cores from which on other programs make a generator suspect, and disturb it, where half of the cores
+// are busy.
+const suspectOthers, disturbing, halfBusy = 0.1, 0.25, 0.5
 
 // judge reads the symptoms of the generator. The limits are conventions: a tenth of a millisecond of lateness is the
 // timers' own, ten are a queue; above three quarters of the machine latencies depend on its cores. Every gap counts: the
-// heartbeat records none that are too short to. What is late while other programs use a quarter of the machine is late for them.
+// heartbeat records none that are too short to. While other programs use a quarter of a busy machine, lateness is theirs.
 func (m *Meter) judge(u results.Usage) results.Generator {
 	late := m.late.quantile(0.99)
 	g := results.Generator{State: results.GeneratorOK, Reasons: []string{}, Usage: u, LateP99: int64(late), LateMax: int64(m.late.max)}
@@ -54,7 +55,7 @@ func (m *Meter) judge(u results.Usage) results.Generator {
 		}
 		g.Reasons = append(g.Reasons, s.text)
 	}
-	if others >= disturbing {
+	if others >= disturbing && u.MachineCPU >= halfBusy { // cores that have nothing to do are there for everyone
 		g.State = results.Disturbed
 	}
 	return g

@@ -283,6 +283,7 @@ func TestGeneratorJudgesItself(t *testing.T) {
 		"busy":                {with(func(l *results.Usage) { l.MachineCPU = 0.8 }), 0, results.Suspect},
 		"full":                {with(func(l *results.Usage) { l.MachineCPU = 0.97 }), 0, results.Saturated},
 		"others busy":         {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 0.6, 0.5 }), 0, results.Disturbed},
+		"room for others":     {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 0.35, 0.3 }), 0, results.Suspect},
 		"late for others":     {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 1, 0.6 }), 50 * ms, results.Disturbed},
 		"others do a little":  {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 0.4, 0.15 }), 0, results.Suspect},
 		"suite uses it up":    {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 1, 0.02 }), 0, results.Saturated},

@@ -90,7 +90,7 @@ func (g *ChangeGate) judge(d *difference) GateResult {
 	case d.effect == none:
 		r.Status, r.Value, r.Summary = GateNoData, nil, "no data for "+d.metric.Name
 	case d.spoiled():
-		r.Status, r.Summary = GateInconclusive, "the generator was saturated"
+		r.Status, r.Summary = GateInconclusive, "the generator was saturated or disturbed"
 	case d.effect != noise && !g.holds(d.change):
 		r.Status = GateFail
 	case math.IsInf(d.floor, 0):

@@ -179,7 +179,7 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 		r.Summary = fmt.Sprintf("too few visits to support %s: measure for %s", g.Metric.Name, longer.Truncate(time.Second)+time.Second)
 		return r
 	case saturated != "" && g.Metric.Timed():
-		r.Status, r.Summary = GateInconclusive, "the generator was saturated: "+saturated
+		r.Status, r.Summary = GateInconclusive, "the generator was saturated or disturbed: "+saturated
 		return r
 	}
 	slices.Sort(values)
