@@ -12,7 +12,7 @@ help:
 	@echo 'make pageviews  examples/pageviews: a service behind nginx loses page views without a distributed lock; half a minute'
 	@echo 'make beyond  bin/beyond/bench and verify, which know PostgreSQL, MariaDB, etcd and ZooKeeper as well: docs/BEYOND.md'
 	@echo 'make beyond-servers  install those servers; make beyond-test: the tests of the module, of what is installed'
-	@echo 'make test    vet and every test under the race detector; ten minutes the first time, for half of it goes into building'
+	@echo 'make test    vet and every test, what runs no whole program under the race detector; ten minutes the first time, for half of it goes into building'
 	@echo 'make test-strict  the same, nothing is run again; make test-logic: the tests that need no server, a quarter of a minute once built'
 	@echo 'make test-full  the same with all random cases, and the recipes of CONTRIBUTING.md in a copy of the tree'
 	@echo 'make flakes  make test-strict ten times beside a busy loop on each core: which tests are red now and then? Two hours'

@@ -244,9 +244,11 @@ func TestEachTestIsOfOneKind(t *testing.T) {
 			packages[path.Dir(file)] = append(packages[path.Dir(file)], file)
 		}
 	}
-	for _, name := range live {
-		if dir := path.Join(".", strings.TrimPrefix(strings.TrimPrefix(name, module), "/")); packages[dir] == nil {
-			t.Errorf(".ci/live lists %s, which has no tests", name)
+	for _, list := range []string{".ci/live", ".ci/plain"} {
+		for _, name := range strings.Fields(read(t, list)) {
+			if dir := path.Join(".", strings.TrimPrefix(strings.TrimPrefix(name, module), "/")); packages[dir] == nil {
+				t.Errorf("%s lists %s, which has no tests", list, name)
+			}
 		}
 	}
 	for dir, files := range packages {
