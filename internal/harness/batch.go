@@ -147,12 +147,14 @@ func (b *batch) take(o outcome) {
 	}
 }
 
-// longest is how many times longer than planned all times of a scenario can become.
-const longest = 8
+const (
+	longest = 8 // how many times longer than planned all times of a scenario can become
+	more    = 3 // how many times longer goes on what saw too little, the first time: after twice as long much of it is asked a third time
+)
 
 // again asks once more what is undecided, with the next seed and longer, as often as the plan allows and, for scenarios, as far as there is
 // time: what they were too short for is no answer. If a scenario was undecided because the machine or a program was slow, all its times
-// grow by as much; otherwise it only goes on for twice as long. What others may have slowed down is asked as it was, alone, and that is
+// grow by as much; otherwise it only goes on for longer. What others may have slowed down is asked as it was, alone, and that is
 // no attempt.
 func (b *batch) again(ctx, stop context.Context) {
 	for n := range b.Plan.Attempts {
@@ -164,8 +166,11 @@ func (b *batch) again(ctx, stop context.Context) {
 		}
 		b.ask(ctx, stop, open, func(q question) bool {
 			least, by := 2, max(q.longer, 2)
-			if n == 0 {
+			switch n {
+			case 0:
 				least, by = 1, 1
+			case 1:
+				by = max(by, more)
 			}
 			c := &b.Combinations[q.number]
 			if c.Scenario.Name != "" {
