@@ -5,7 +5,7 @@ GO = go
 # make perf takes five minutes, PERF=full twelve: more rounds are calmer.
 PERF = quick
 
-.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-strict test-logic test-full flakes lint perf aa soak simulate right mutants baselines waiting matrix man completions notices readme readme-check pictures clean
+.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-strict test-logic test-full flakes lint perf aa soak simulate right mutants baselines waiting matrix man completions notices readme readme-check pictures site release-check clean
 
 help:
 	@echo 'make bench   all topologies under load, one table (installs redis-server if it is missing)'
@@ -33,6 +33,8 @@ help:
 	@echo 'make matrix  run the matrix with two seeds, write docs/MATRIX.md; forty minutes'
 	@echo 'make readme  write the generated parts of the documents again'
 	@echo 'make pictures  take the pictures of the documents from real runs; five minutes, or PICTURES=report'
+	@echo 'make site    the documents as a site, in bin/site: a dead link fails'
+	@echo 'make release-check  build what a release publishes, and run the Linux archive in an empty root; minutes, the first time more'
 	@echo 'make readme-check  run every command of README.md in a fresh clone of what is committed; fifteen minutes'
 
 build:
@@ -224,6 +226,16 @@ PICTURES = dashboard,report,comparison,runs
 pictures: build
 	@sh .ci/setup redis chromium tmux
 	$(GO) run ./tools/pictures -only $(PICTURES)
+
+# The path that the site will have on its server.
+SITE = /
+
+site:
+	@sh .ci/setup node
+	@SITE=$(SITE) .ci/site/build
+
+release-check:
+	.ci/release-check
 
 readme-check:
 	@.ci/readme-check

@@ -36,7 +36,8 @@ func TestNoticesOfAllThatIsLinked(t *testing.T) {
 // TestFilesForOthersAreMeant reads what only other programs read: their syntax, and every command in them.
 func TestFilesForOthersAreMeant(t *testing.T) {
 	for _, file := range []string{"action.yml", ".github/workflows/pull-request.yml", ".github/workflows/test.yml",
-		".github/workflows/nightly.yml", ".goreleaser.yaml"} {
+		".github/workflows/nightly.yml", ".github/workflows/release.yml", ".goreleaser.yaml", ".github/ISSUE_TEMPLATE/verdict.yml",
+		".github/ISSUE_TEMPLATE/bug.yml", ".github/ISSUE_TEMPLATE/lock.yml", ".github/ISSUE_TEMPLATE/config.yml"} {
 		var content map[string]any
 		if err := yaml.Unmarshal([]byte(read(t, file)), &content); err != nil || len(content) == 0 {
 			t.Errorf("%s: %v", file, err)

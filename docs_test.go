@@ -143,7 +143,7 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: a link to %s, which has no such heading", file, m[1])
 			}
 		}
-		for _, m := range regexp.MustCompile("(?m)(?:^    |`)make ([a-z]+)").FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile("(?m)(?:^    |`)make ([a-z-]+)").FindAllStringSubmatch(text, -1) {
 			if !bytes.Contains(makefile, []byte("\n"+m[1]+":")) {
 				t.Errorf("%s says make %s, there is no such target", file, m[1])
 			}

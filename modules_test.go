@@ -87,3 +87,19 @@ func TestManifests(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// TestHome gives a copy of the tree another path, as on the day when the repository is public: nothing of the old one is left.
+func TestHome(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes a copy of the tree again")
+	}
+	t.Parallel()
+	const home = "example.org/acme/lock-lab"
+	dir := copyOfTheTree(t)
+	in(t, dir, "git init -q && git add -A")
+	in(t, dir, "! .ci/home hammerlock && ! .ci/home https://"+home)
+	in(t, dir, ".ci/home "+home)
+	in(t, dir, "! git grep -nE '(^|[^A-Za-z0-9_./-])"+module+"/(history|internal|locks|[.]{3})' -- '*.go' '*.mod' '*.patch' .ci")
+	in(t, dir, "go vet ./history && go list -deps -test ./... && go -C beyond list -deps ./... && go -C examples/own-lock list -deps -test ./...")
+	in(t, dir, "grep -q '`go get "+home+"`' README.md")
+}

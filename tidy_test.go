@@ -15,13 +15,20 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/modfile"
 )
 
 const (
-	module          = "hammerlock"
 	maxFunctionRows = 60
 	maxFileRows     = 400
 )
+
+// module is the path of this one, which go.mod alone says.
+var module = func() string {
+	text, _ := os.ReadFile("go.mod")
+	return modfile.ModulePath(text)
+}()
 
 // mayImport is the table of ARCHITECTURE.md: imports go down only. Tests are free. A star stands for programs.
 var mayImport = map[string][]string{
