@@ -23,9 +23,9 @@ func (c canvas) timeAxis(y int, from, to time.Duration) {
 	}
 }
 
-// tickStep is 1, 2 or 5 times a power of ten, at least a millisecond, so that an axis has at most so many ticks.
+// tickStep is 1, 2 or 5 times a power of ten, at least a microsecond, so that an axis has at most so many ticks.
 func tickStep(length time.Duration, most int) time.Duration {
-	for unit := time.Millisecond; ; unit *= 10 {
+	for unit := time.Microsecond; ; unit *= 10 {
 		for _, n := range []time.Duration{1, 2, 5} {
 			if length/(n*unit) < time.Duration(max(most, 1)) {
 				return n * unit
@@ -37,7 +37,7 @@ func tickStep(length time.Duration, most int) time.Duration {
 // decimals writes a time in seconds, as exactly as the distance of two ticks wants.
 func decimals(at, step time.Duration) string {
 	digits := 0
-	for unit := time.Second; unit > step && digits < 3; unit /= 10 {
+	for unit := time.Second; unit > step && digits < 6; unit /= 10 {
 		digits++
 	}
 	return fmt.Sprintf("%.*f", digits, at.Seconds())

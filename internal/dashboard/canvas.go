@@ -56,7 +56,7 @@ func (l look) tint(s tcell.Style, c tcell.Color) tcell.Style {
 // asciiLetters replace the others on a terminal without Unicode.
 var asciiLetters = map[rune]rune{
 	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '▓': '*', '‖': '=', '▲': '^', '→': '>', '…': '.', '×': 'x',
-	'▁': '.', '▂': '.', '▃': ':', '▄': ':', '▅': '+', '▆': '+', '▇': '#',
+	'▁': '_', '▂': '_', '▃': ':', '▄': ':', '▅': '+', '▆': '+', '▇': '#',
 }
 
 func (l look) letter(r rune) rune {

@@ -178,17 +178,20 @@ func testReplayKeys(t *testing.T) {
 		did = append(did, strings.TrimSpace(fmt.Sprintln(what...)))
 	}
 	s := opened(t, Options{Replay: true})
-	s.Publish(picture())
+	shot := picture()
+	shot.Lane = inTurns
+	s.Publish(shot)
 	s.shows("n violation", true)
 	s.Control(&measure.Controls{
 		Seek: func(by time.Duration) { do("seek", by) }, Speed: func(f float64) { do("speed", f) },
 		Violation: func(step int) bool { do("violation", step); return step > 0 },
 	})
-	s.press('+', '-', tcell.KeyLeft, 'n', 'N')
+	s.press('+', '-', tcell.KeyLeft, 'n', 'z', 'z', 'z', 'z', 'z', 'z', tcell.KeyRight, 'Z', 'N') // 62 s, and a 64th of it
+	s.shows("40.23 to 42.17 s", true)
 	s.shows("there is no violation before this", true)
 	mu.Lock()
 	defer mu.Unlock()
-	if got := strings.Join(did, ", "); got != "speed 2, speed 0.5, seek -1s, violation 1, violation -1" {
+	if got := strings.Join(did, ", "); got != "speed 2, speed 0.5, seek -1s, violation 1, seek 242.1875ms, violation -1" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -196,7 +199,7 @@ func testReplayKeys(t *testing.T) {
 // TestScroll: the lanes of a run stand still where they were scrolled to, within the minute that is kept.
 func TestScroll(t *testing.T) {
 	shot := &measure.Snapshot{LanesEnd: 90 * time.Second}
-	st := &state{view: holdersView, zoom: 1} // five seconds
+	st := &state{view: holdersView, span: 5 * time.Second}
 	for _, step := range []struct {
 		key  tcell.Key
 		want time.Duration
@@ -209,8 +212,8 @@ func TestScroll(t *testing.T) {
 		}
 	}
 	st.until = 40 * time.Second
-	if got := st.stretch(shot, 200); got.end != 40*time.Second || got.begin() != 35*time.Second || got.from+got.cells != measure.StripCells-2000 {
-		t.Errorf("got %+v from %s", got, got.begin())
+	if got := st.stretch(shot, 200); got != (stretch{35 * time.Second, 40 * time.Second, measure.StripStep}) {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -91,7 +91,7 @@ func window(c canvas, e *measure.Event, keys string) {
 		body.put(0, y, faint, "what the workers did around it is not known yet")
 		return
 	}
-	strips := body.part(0, y, body.w, body.h-y).panel("the workers around it", legend())
+	strips := body.part(0, y, body.w, body.h-y).panel("around it, "+human.Duration(measure.StripStep)+" a column", legend())
 	width := min(strips.w-5, len(e.Around[0].Cells))
 	for i, l := range e.Around {
 		strips.put(0, i, plain, fmt.Sprintf("w%02d", l.Worker))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
@@ -59,11 +60,10 @@ func fairnessLine(c canvas, s *measure.Snapshot) bool {
 	}
 	x := c.put(0, 0, plain, fmt.Sprintf("Jain %.3f  ", f.Jain))
 	x = c.put(x, 0, t, fmt.Sprintf("starving %d  ", f.Starving))
-	worst := fmt.Sprintf("worst w%02d %s", f.Worst.Worker, human.Count(f.Worst.Visits))
-	if !s.Head.Service {
-		worst += ", " + human.Duration(time.Duration(f.Worst.Longest))
+	x = c.put(x, 0, plain, fmt.Sprintf("worst w%02d %s", f.Worst.Worker, human.Count(f.Worst.Visits)))
+	if wait := ", " + human.Duration(time.Duration(f.Worst.Longest)); !s.Head.Service && x+utf8.RuneCountInString(wait) <= c.w {
+		c.put(x, 0, plain, wait)
 	}
-	c.put(x, 0, plain, cut(worst, c.w-x))
 	return true
 }
 

@@ -115,13 +115,13 @@ func pictureLanes() (lanes []measure.Strip, workers []results.Worker) {
 		for i := range l.Cells {
 			switch at := measure.StripCells - i; {
 			case w == 3 && at < 40:
-				l.Cells[i] = measure.Held | measure.Overlap
+				l.Cells[i] = measure.Held | measure.Overlap | measure.Whole
 			case w == 5 && at < 70:
-				l.Cells[i] = measure.Stopped | measure.Held
+				l.Cells[i] = measure.Stopped | measure.Held | measure.Whole
 			case w == 9 && at < 55:
 				l.Cells[i] = measure.Orphaned
 			case (i/4+w)%16 == 0:
-				l.Cells[i] = measure.Held
+				l.Cells[i] = measure.Held | measure.Whole/4*measure.Cell(1+w%4)
 			default:
 				l.Cells[i] = measure.Waited
 			}
@@ -133,6 +133,25 @@ func pictureLanes() (lanes []measure.Strip, workers []results.Worker) {
 	lanes[5].Mode, lanes[5].Since = measure.Held|measure.Stopped, 1750*ms
 	lanes[9].Mode, lanes[9].Lease = measure.Orphaned, 3100*ms
 	return lanes, workers
+}
+
+// inTurns is a history in which 16 workers hold a lock one after the other, a millisecond each, and w03 too early at 41.2 s.
+func inTurns(worker int, from, to time.Duration, n int) []measure.Cell {
+	cells := make([]measure.Cell, n)
+	for i := range cells {
+		at := from + (to-from)*time.Duration(2*i+1)/time.Duration(2*n)
+		switch {
+		case worker == 3 && at >= 41_200*time.Millisecond && at < 41_201*time.Millisecond:
+			cells[i] = measure.Held | measure.Overlap | measure.Whole
+		case to-from > time.Second:
+			cells[i] = measure.Held | measure.Waited | measure.Whole/16
+		case int(at/time.Millisecond)%16 == worker:
+			cells[i] = measure.Held | measure.Whole
+		default:
+			cells[i] = measure.Waited
+		}
+	}
+	return cells
 }
 
 // simulation is a screen in memory.
@@ -271,7 +290,7 @@ var frames = map[string]struct {
 	"safe":  {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Safety.Violations, s.Active = 0, nil }, false},
 	"locks": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = holdersView }, false},
 	"scrolled": {80, 24, color, func(s *measure.Snapshot, st *state) {
-		st.view, st.zoom, st.until, st.top = holdersView, 3, s.LanesEnd-time.Second, 1
+		st.view, st.span, st.until, st.top = holdersView, 20*time.Second, s.LanesEnd-time.Second, 1
 	}, false},
 	"latency": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, false},
 	"waits":   {80, 24, color, func(_ *measure.Snapshot, st *state) { st.view, st.waits = latencyView, true }, false},
@@ -283,7 +302,11 @@ var frames = map[string]struct {
 	"nodes":    {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.node = nodesView, 2 }, true},
 	"events":   {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.event = eventsView, 2 }, true},
 	"replay": {80, 24, color, func(s *measure.Snapshot, st *state) {
+		s.To, s.Lane = 60*time.Second, inTurns
 		st.replay, s.Stage, s.Speed, s.Nodes, s.Cuts, s.Cost, s.Roles = true, "replay", 0.5, nil, nil, results.Cost{}, s.Roles[2:3]
+	}, false},
+	"zoomed": {80, 24, color, func(s *measure.Snapshot, st *state) {
+		s.To, s.Lane, st.replay, st.view, st.span = 60*time.Second, inTurns, true, holdersView, 2*time.Millisecond
 	}, false},
 	"filtered": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.filter = "killed" }, false},
 	"frozen":   {80, 24, color, func(_ *measure.Snapshot, st *state) { st.frozen, st.message = true, "said" }, false},

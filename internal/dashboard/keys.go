@@ -81,9 +81,9 @@ func (d *Dashboard) letter(r rune) {
 	case r == 'k':
 		d.kill()
 	case r == 'z':
-		st.zoom = max(st.zoom-1, -usualSpan)
+		st.span = st.shown(d.shown) / 2
 	case r == 'Z':
-		st.zoom = min(st.zoom+1, len(spans)-1-usualSpan)
+		st.span = st.shown(d.shown) * 2
 	case r == 'n':
 		d.violation(1)
 	case r == 'N':
@@ -110,7 +110,7 @@ func (d *Dashboard) move(k tcell.Key, m tcell.ModMask) {
 		}
 	case tcell.KeyLeft, tcell.KeyRight, tcell.KeyHome, tcell.KeyEnd:
 		if c := d.control.Load(); c != nil && c.Seek != nil {
-			seek(c.Seek, k, m)
+			seek(c.Seek, k, m, min(time.Second, st.shown(d.shown)/4))
 		} else {
 			st.scroll(d.shown, k)
 		}
@@ -136,7 +136,7 @@ func (d *Dashboard) choose(down int) {
 
 // scroll moves the lanes of a run through the last minute, by a quarter of what they show. They stand still then.
 func (st *state) scroll(s *measure.Snapshot, k tcell.Key) {
-	span := spans[usualSpan+st.zoom]
+	span := st.shown(s)
 	until := cmp.Or(st.until, s.LanesEnd)
 	switch k {
 	case tcell.KeyLeft:
@@ -148,15 +148,15 @@ func (st *state) scroll(s *measure.Snapshot, k tcell.Key) {
 	case tcell.KeyEnd:
 		until = s.LanesEnd
 	}
-	if st.until = max(until, s.LanesEnd-time.Minute+span, min(span, s.LanesEnd)); st.until >= s.LanesEnd {
+	if st.until = max(until, s.LanesEnd-mostSpan+span, min(span, s.LanesEnd)); st.until >= s.LanesEnd {
 		st.until = 0
 	}
 }
 
-func seek(by func(time.Duration), k tcell.Key, m tcell.ModMask) {
-	step := time.Second
+// seek moves a replay by a step, or with shift by a tenth of it.
+func seek(by func(time.Duration), k tcell.Key, m tcell.ModMask, step time.Duration) {
 	if m&(tcell.ModShift|tcell.ModCtrl) != 0 {
-		step = 100 * time.Millisecond
+		step /= 10
 	}
 	switch k {
 	case tcell.KeyLeft:

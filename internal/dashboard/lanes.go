@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
 )
 
@@ -21,7 +22,7 @@ var marks = []struct {
 	{measure.Overlap, "X", bad, "OVERLAP"},
 	{measure.Stopped, "‖", warning, "stopped"},
 	{measure.Expired, "!", warning, "too late"},
-	{measure.Held, "█", good, "holds"},
+	{measure.Held, "▁-█", good, "holds"}, // the higher, the more of the time
 	{measure.Orphaned, "░", warning, "lease left"},
 	{measure.Waited, "·", plain, "waits"},
 	{measure.NotKnown, "?", faint, ""}, // a lane says so in words
@@ -38,42 +39,59 @@ func legend() (text string) {
 
 // laneText is the width of the text of a lane, laneName that of its worker's name.
 const (
-	laneText = 24
+	laneText = 25
 	laneName = 4
 )
 
-// spans are the lengths of time that lanes can show.
-var spans = []time.Duration{500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
-	20 * time.Second, 30 * time.Second, time.Minute}
+// How much time lanes show at first and at least, of a run and of a history, and at most of a run.
+const (
+	usualSpan    = 2500 * time.Millisecond
+	leastSpan    = 500 * time.Millisecond
+	leastHistory = 100 * time.Microsecond
+	mostSpan     = time.Minute
+)
 
-// usualSpan is the place of the one that is shown before a key was pressed.
-const usualSpan = 2
+// span is how much time lanes show. Of a history that is all of it, until a key was pressed.
+func (st *state) shown(s *measure.Snapshot) time.Duration {
+	switch {
+	case s.Lane != nil:
+		return min(max(cmp.Or(st.span, s.To), leastHistory), max(s.To, leastHistory))
+	default:
+		return min(max(cmp.Or(st.span, usualSpan), leastSpan), mostSpan)
+	}
+}
 
-// stretch is a part of the last minute that lanes show.
+// stretch is the part of a run that lanes show, and how much time a column of them stands for.
 type stretch struct {
-	from, cells int // from the oldest cell
-	end         time.Duration
+	begin, end, column time.Duration
 }
 
-// stretch is the part that was chosen, for lanes with so many columns.
+// stretch is the part that was chosen, for lanes with so many columns: the end of a run, or what lies around a moment of a history.
 func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
-	n := int(spans[usualSpan+st.zoom] / measure.StripStep)
-	if columns > 0 && n > columns { // whole cells a column, so that a picture does not flicker as it moves
-		n = (n + columns - 1) / columns * columns
+	span, columns := st.shown(s), max(columns, 1)
+	if s.Lane != nil {
+		begin := max(min(s.At-span/2, s.To-span), 0)
+		return stretch{begin, begin + span, span / time.Duration(columns)}
 	}
-	n = min(n, measure.StripCells)
-	back := 0
+	n := int(span / measure.StripStep)
+	if n > columns { // whole cells a column, so that a picture does not flicker as it moves
+		n = min((n+columns-1)/columns*columns, measure.StripCells/columns*columns)
+	}
+	span = time.Duration(n) * measure.StripStep
+	end := s.LanesEnd
 	if st.until > 0 {
-		back = min(max(int((s.LanesEnd-st.until)/measure.StripStep), 0), measure.StripCells-n)
+		end = max(st.until, s.LanesEnd-mostSpan+span)
 	}
-	return stretch{measure.StripCells - n - back, n, s.LanesEnd - time.Duration(back)*measure.StripStep}
+	return stretch{end - span, end, max(span/time.Duration(columns), measure.StripStep)}
 }
 
-func (v stretch) begin() time.Duration { return v.end - time.Duration(v.cells)*measure.StripStep }
-
-// of is the part of a lane.
-func (v stretch) of(l *measure.Strip) []measure.Cell {
-	return l.Cells[min(max(v.from, 0), len(l.Cells)):min(v.from+v.cells, len(l.Cells))]
+// of is that part of a lane.
+func (v stretch) of(s *measure.Snapshot, l *measure.Strip, columns int) []measure.Cell {
+	if s.Lane != nil {
+		return s.Lane(l.Worker, v.begin, v.end, columns)
+	}
+	last := len(l.Cells) - int((s.LanesEnd-v.end)/measure.StripStep)
+	return l.Cells[max(last-int((v.end-v.begin)/measure.StripStep), 0):max(last, 0)]
 }
 
 // holders shows who holds the lock: a lane a worker. As a view of its own it has an axis, and can be scrolled and zoomed.
@@ -90,6 +108,9 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 	}
 	shown := st.stretch(s, columns)
 	lanes, inHeading, below := st.lanes(s), legend(), 0
+	for i := range lanes {
+		lanes[i].Cells = shown.of(s, &lanes[i], columns)
+	}
 	switch wide := 26 + utf8.RuneCountInString(inHeading+shownText(s, st, shown, len(lanes)-c.h)); {
 	case whole:
 		inHeading, below = "z Z zoom  left right scroll", 2
@@ -98,9 +119,11 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 		}
 	case wide > c.w:
 		inHeading, below = "", min(1, c.h-1)
+	case s.Lane != nil:
+		below = min(1, c.h-1)
 	}
 	rows := max(c.h-below, 0)
-	order(lanes, shown, rows)
+	order(lanes, rows)
 	first := 0
 	if whole {
 		st.top = min(st.top, max(len(lanes)-rows, 0))
@@ -108,26 +131,40 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 	}
 	for y, l := range lanes[first:min(first+rows, len(lanes))] {
 		c.put(0, y, plain, fmt.Sprintf("w%02d", l.Worker))
-		paintStrip(c.part(laneName, y, columns, 1), shown.of(&l))
+		paintStrip(c.part(laneName, y, columns, 1), l.Cells)
 		text, t := doing(&l, s.Head.Keys > 1)
 		c.put(c.w-laneText, y, t, text)
 	}
-	if whole {
-		c.part(laneName, 0, columns, c.h).timeAxis(c.h-2, shown.begin(), shown.end)
+	foot := c.part(0, c.h-below, c.w, below)
+	if whole || s.Lane != nil {
+		foot.axis(s, shown, columns)
 	}
-	if below > 0 {
-		c.put(0, c.h-1, faint, legend())
+	if below == 2 || s.Lane == nil {
+		foot.put(0, below-1, faint, legend())
 	}
 	heading.panel("who holds the lock", inHeading)
 	heading.right(0, faint, shownText(s, st, shown, len(lanes)-rows))
 }
 
+// axis draws the times below lanes, and of a replay the moment that it shows.
+func (c canvas) axis(s *measure.Snapshot, shown stretch, columns int) {
+	c = c.part(laneName, 0, columns, 1)
+	c.timeAxis(0, shown.begin, shown.end)
+	if s.Lane != nil {
+		c.put(min(int(int64(columns)*int64(s.At-shown.begin)/int64(shown.end-shown.begin)), columns-1), 0, strong, "▲")
+	}
+}
+
 // shownText says which time lanes show, and how many workers have no lane: those that there is no row for, and others.
 func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
-	text := fmt.Sprintf(" last %.1f s ", (shown.end - shown.begin()).Seconds())
-	if st.until > 0 {
-		text = fmt.Sprintf(" %.1f to %.1f s ", max(shown.begin(), 0).Seconds(), shown.end.Seconds())
+	span, text := shown.end-shown.begin, ""
+	switch moved := st.until > 0 || s.Lane != nil; {
+	case !moved:
+		text = fmt.Sprintf("last %.1f s, ", span.Seconds())
+	case st.view != holdersView: // which has an axis
+		text = decimals(max(shown.begin, 0), span/20) + " to " + decimals(shown.end, span/20) + " s, "
 	}
+	text = " " + text + human.Duration(shown.column) + " a column "
 	if rest = max(rest, 0) + s.Hidden; rest > 0 {
 		text = fmt.Sprintf(" +%d workers,", rest) + text
 	}
@@ -136,7 +173,7 @@ func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
 
 // order puts those lanes first that something unusual is seen on, if there is no room for all: where for twice as long, before
 // the others, so that rows do not change places all the time.
-func order(lanes []measure.Strip, shown stretch, room int) {
+func order(lanes []measure.Strip, room int) {
 	if len(lanes) <= room {
 		return
 	}
@@ -151,7 +188,7 @@ func order(lanes []measure.Strip, shown stretch, room int) {
 			}
 		}
 		see(l.Mode)
-		for _, c := range shown.of(l) {
+		for _, c := range l.Cells {
 			see(c)
 		}
 		rank[l.Worker] = -2*bits.Len(unusual) - left
@@ -161,45 +198,53 @@ func order(lanes []measure.Strip, shown stretch, room int) {
 	})
 }
 
-// paintStrip paints cells over the whole width; where a column stands for several, the most important mark counts.
+// paintStrip paints cells over the whole width. Where a column stands for several, the most important mark counts, and of holds
+// the share of the time.
 func paintStrip(c canvas, cells []measure.Cell) {
 	for x := range c.w {
 		var sum measure.Cell
-		for i := x * len(cells) / c.w; i < max((x+1)*len(cells)/c.w, x*len(cells)/c.w+1) && i < len(cells); i++ {
-			sum |= cells[i]
+		held, from := 0.0, x*len(cells)/c.w
+		to := min(max((x+1)*len(cells)/c.w, from+1), len(cells))
+		for _, cell := range cells[from:to] {
+			sum |= cell
+			held += cell.Share()
 		}
 		for _, m := range marks {
-			if sum&m.cell != 0 {
-				c.put(x, 0, m.tone, m.letter)
-				break
+			if sum&m.cell == 0 {
+				continue
 			}
+			letter := m.letter
+			if m.cell == measure.Held {
+				letter = string(bars[human.Shade(held/float64(to-from))])
+			}
+			c.put(x, 0, m.tone, letter)
+			break
 		}
 	}
 }
 
 // doing says what a worker does now.
 func doing(l *measure.Strip, pages bool) (string, tone) {
-	page := ""
+	page, holds, lease := "", "holds", ""
 	if pages {
-		page = fmt.Sprintf(" p%d", l.Page)
+		page, holds = fmt.Sprintf(" p%d", l.Page), fmt.Sprintf("p%d", l.Page)
 	}
-	lease := ""
 	if l.Lease > 0 && l.Lease != forever {
-		lease = ", lease " + short(l.Lease)
+		lease = ", " + short(l.Lease) + " left"
 	}
 	switch {
 	case l.Mode&measure.Stopped != 0:
-		return " STOPPED " + short(l.Since) + lease, warning
+		return "STOPPED " + short(l.Since) + lease, warning
 	case l.Mode&measure.NotKnown != 0:
-		return " not known yet", faint
+		return "not known yet", faint
 	case l.Mode&measure.Expired != 0:
-		return " LEASE OVER" + page, warning
+		return "LEASE OVER" + page, warning
 	case l.Mode&measure.Held != 0:
-		return " holds" + page + " " + short(l.Since) + lease, strong
+		return holds + " " + short(l.Since) + lease, strong
 	case l.Mode&measure.Orphaned != 0:
-		return " gone" + page + lease, warning
+		return "gone" + page + lease, warning
 	case l.Mode&measure.Waited != 0:
-		return " waits " + short(l.Since), plain
+		return "waits " + short(l.Since), plain
 	default:
 		return "", plain
 	}

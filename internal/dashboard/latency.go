@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -143,7 +144,7 @@ func heat(c canvas, s *measure.Snapshot, st *state) {
 	strip.timeAxis(len(rows), seconds[0].At, seconds[0].At+time.Duration(columns)*time.Second)
 	for i := range seconds {
 		if seconds[i].Fault {
-			strip.mark(i*wide, len(rows))
+			strip.mark(i*wide, len(rows), "─", warning, "▲")
 		}
 	}
 	bars.put(0, len(rows), faint, fmt.Sprintf("of %s in %d s", human.Count(int64(all)), len(seconds)))
@@ -212,12 +213,13 @@ func (c canvas) shade(x, y, wide int, n, all float64) {
 	}
 }
 
-// mark says below a column that a fault was in force, where nothing else stands.
-func (c canvas) mark(x, y int) {
+// mark puts a letter where one of some others stands.
+func (c canvas) mark(x, y int, on string, t tone, letter string) {
 	if x < 0 || y < 0 || x >= c.w || y >= c.h {
 		return
 	}
-	if r, _, _, _ := c.screen.GetContent(c.x+x, c.y+y); r == c.look.letter('─') {
-		c.put(x, y, warning, "▲")
+	r, _, _, _ := c.screen.GetContent(c.x+x, c.y+y)
+	if strings.ContainsRune(strings.Map(c.look.letter, on), r) {
+		c.put(x, y, t, letter)
 	}
 }

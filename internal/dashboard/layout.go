@@ -88,7 +88,7 @@ func footer(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	}
 	keys := "1 all 2 locks 3 latency 4 fairness 5 nodes 6 events  ? help  / filter  p freeze  f fault  q end"
 	if st.replay {
-		keys = "1-6 views left right seek n violation + - speed space stop ? help / filter q end"
+		keys = "1-6 views left right seek z Z zoom n violation + - speed space stop ? help q end"
 	}
 	if c.w < 100 && !st.replay {
 		keys = "1 all 2 locks 3 latency 4 fair 5 nodes 6 events ? help / p freeze f fault q end"

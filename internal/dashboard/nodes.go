@@ -94,7 +94,7 @@ func nodesUnknown(s *measure.Snapshot, st *state) string {
 	case s.Head.Service && !st.replay && s.At > 0:
 		return "the suite has not started the service"
 	case st.replay:
-		return "no node took another role; see the events"
+		return "no node took another role"
 	default:
 		return "not looked at yet"
 	}

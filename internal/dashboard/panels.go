@@ -149,7 +149,7 @@ func throughput(c canvas, s *measure.Snapshot) {
 	c.phases(s, marks, left)
 	for i, second := range marks {
 		if second.Fault {
-			c.mark(left+i, c.h-1)
+			c.mark(left+i, c.h-1, "─", warning, "▲")
 		}
 	}
 }

@@ -23,9 +23,10 @@ f        inject a fault for 3 seconds    k       kill the node, start it
 + -      rate x1.25 or /1.25, open loop
 q        finish what is in hand          q q     stop at once
 
-A replay: left and right seek by a second, with shift by a tenth; home,
-end; n and N go to the next violation and the one before; + and - double
-and halve the speed; space stops and goes on.
+A replay: z Z show less or more of the history; left and right seek by a
+second, or by a quarter of what is shown if that is less, with shift by a
+tenth of it; home, end; n and N go to the next violation and the one
+before; + and - double and halve the speed; space stops and goes on.
 
 What a person does to the run stands in its history and marks the run as
 interactive. SAFETY is what a judge that sees the stream has proved; the

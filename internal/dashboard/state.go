@@ -29,7 +29,7 @@ type state struct {
 	filter  string
 	event   int // from the newest, counted from 1; 0 = none is chosen
 	node    int
-	zoom    int           // of the lanes, from the usual span
+	span    time.Duration // how much time lanes show; 0 = as much as usual
 	until   time.Duration // the lanes stand still and end then; 0 = they end now
 	top     int           // the first lane or worker that is shown
 	waits   bool          // the heat strip is of the waits, not of the responses

@@ -30,7 +30,7 @@ func TestWhatIsNotKnownYet(t *testing.T) {
 		l := shot.Lanes[worker]
 		return l.Cells[len(l.Cells)-1-int((shot.LanesEnd-at-1)/StripStep)]
 	}
-	if mark(early, 0, 900*ms) != Held || mark(early, 0, 1500*ms) != NotKnown || mark(early, 1, 1500*ms) != NotKnown || early.Lanes[0].Mode != NotKnown {
+	if mark(early, 0, 900*ms) != Held|Whole || mark(early, 0, 1500*ms) != NotKnown || mark(early, 1, 1500*ms) != NotKnown || early.Lanes[0].Mode != NotKnown {
 		t.Errorf("known: %v, not known: %v and %v, now: %v", mark(early, 0, 900*ms), mark(early, 0, 1500*ms), mark(early, 1, 1500*ms), early.Lanes[0].Mode)
 	}
 	if len(early.Active) != 1 || !strings.Contains(early.Active[0], "lost-grant: is being injected") {
@@ -41,7 +41,7 @@ func TestWhatIsNotKnownYet(t *testing.T) {
 	v.Observe(&history.Op{ID: id(3, 1), Kind: history.Incident, Worker: -1, Key: -1, Outcome: history.OK, Call: 800 * ms, Return: 2700 * ms})
 	v.Known(3 * s)
 	late := v.Snapshot(3*s, "running", nil)
-	if mark(late, 0, 1100*ms) != Held || mark(late, 0, 1500*ms) != 0 || late.Lanes[0].Mode&(NotKnown|Held) != 0 {
+	if mark(late, 0, 1100*ms) != Held|Whole || mark(late, 0, 1500*ms) != 0 || late.Lanes[0].Mode&(NotKnown|Held) != 0 {
 		t.Errorf("held: %v, then: %v, now: %v", mark(late, 0, 1100*ms), mark(late, 0, 1500*ms), late.Lanes[0].Mode)
 	}
 	if len(late.Active) != 1 || late.Active[0] != "lost-grant: done" || len(late.Events) != 2 ||

@@ -15,7 +15,8 @@ type Replay struct {
 	end     time.Duration   // of the last operation that returned
 	never   time.Duration   // call of the first operation that never returned
 	roles   []Roles         // of the whole history
-	moments []time.Duration // of violations; nil = not computed yet
+	moments []time.Duration // of violations
+	strips  strips          // of the whole history
 	meter   *Meter
 	viewer  *Viewer
 	next    int
@@ -32,6 +33,7 @@ func NewReplay(h *history.History, run *results.Run) *Replay {
 			r.end = max(r.end, op.Return)
 		}
 	}
+	r.survey()
 	r.rewind()
 	return r
 }
@@ -42,9 +44,6 @@ func (r *Replay) End() time.Duration { return r.end }
 // Violation is the moment after a time at which the next violation can be seen, or the last such moment before it if step is
 // negative; false if there is none. Violations that follow each other closely share one.
 func (r *Replay) Violation(from time.Duration, step int) (at time.Duration, found bool) {
-	if r.moments == nil {
-		r.moments = r.violations()
-	}
 	for _, t := range r.moments {
 		if step < 0 && t < from || step >= 0 && t > from && !found {
 			at, found = t, true
@@ -53,15 +52,20 @@ func (r *Replay) Violation(from time.Duration, step int) (at time.Duration, foun
 	return at, found
 }
 
-// violations are the moments at which a judge of the stream has proved what happened at once.
-func (r *Replay) violations() []time.Duration {
-	stream := checker.NewStream(&r.history.Header)
-	moments, count := []time.Duration{}, int64(0)
+// survey keeps what the workers did, and the moments at which a judge of the stream has proved what happened at once.
+func (r *Replay) survey() {
+	r.strips = newStrips(r.history.Header.Workers)
+	stream, count := checker.NewStream(&r.history.Header), int64(0)
+	stream.Overlap = r.strips.overlap
+	for i := range r.strips.workers {
+		r.strips.workers[i].keeps = true
+	}
 	var first, last time.Duration // proofs of the violations that share the last moment
 	for i := range r.history.Ops {
 		op := &r.history.Ops[i]
+		r.strips.observe(op)
 		if op.Return == history.Forever {
-			break // those that never returned come last
+			continue // those that never returned come last
 		}
 		stream.Observe(op)
 		stream.UpTo(min(op.Return, r.never))
@@ -70,13 +74,26 @@ func (r *Replay) violations() []time.Duration {
 			continue
 		}
 		if count == 0 || op.Return-last >= oneEvent {
-			moments, first = append(moments, op.Return), op.Return
+			r.moments, first = append(r.moments, op.Return), op.Return
 		} else if op.Return-first < aroundAfter {
-			moments[len(moments)-1] = op.Return
+			r.moments[len(r.moments)-1] = op.Return
 		}
 		count, last = n, op.Return
 	}
-	return moments
+	for i := range r.strips.workers {
+		r.strips.workers[i].now(i, moment{now: r.end, known: r.end})
+	}
+}
+
+// lane is what a worker did from one time to another, in so many cells.
+func (r *Replay) lane(worker int, from, to time.Duration, cells int) []Cell {
+	all, step := make([]Cell, cells), max((to-from+time.Duration(cells)-1)/time.Duration(cells), 1)
+	for _, p := range r.strips.workers[worker].kept {
+		for k := int64(max(p.from-from, 0) / step); k < int64(cells) && from+time.Duration(k)*step < p.to; k++ {
+			all[k].add(from+time.Duration(k)*step, step, p.from, p.to, p.mark)
+		}
+	}
+	return all
 }
 
 // rewind goes to the beginning.
@@ -129,7 +146,7 @@ func (r *Replay) At(now time.Duration) *Snapshot {
 	if r.run != nil {
 		s.Cost, s.Generator = r.run.Cost, r.run.Generator
 	}
-	s.To, s.Roles = r.end, rolesUpTo(r.roles, now)
+	s.To, s.Roles, s.Lane = r.end, rolesUpTo(r.roles, now), r.lane
 	return s
 }
 

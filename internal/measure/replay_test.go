@@ -54,9 +54,11 @@ func TestStripsKeepAMinute(t *testing.T) {
 	var s strip
 	marks := map[int64]Cell{}
 	for n := int64(0); n < 3*StripCells; n += 7 {
-		mark := Cell(1 << (n % 5))
+		mark := Waited << (n % 5)
 		s.paint(time.Duration(n)*StripStep, time.Duration(n+1)*StripStep, mark)
-		marks[n] = mark
+		if marks[n] = mark; mark == Held {
+			marks[n] |= Whole
+		}
 	}
 	for _, end := range []int64{s.head, s.head - 5, s.head + 9, 2*StripCells - 1, 10} {
 		for _, n := range []int{1, 60, StripCells} {

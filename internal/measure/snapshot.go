@@ -27,6 +27,8 @@ type Snapshot struct {
 	Lanes     []Strip
 	LanesEnd  time.Duration // when their last cell ends
 	Hidden    int           // workers without a lane
+	// Lane is what a worker did in any part of a history, in so many cells; nil if the run goes on.
+	Lane      func(worker int, from, to time.Duration, cells int) []Cell
 	Fairness  results.Fairness
 	Nodes     []NodeState
 	Roles     []Roles  // what the nodes were; of a replay, of those that have changed
@@ -104,19 +106,34 @@ const (
 	StripCells = 2400
 )
 
-// Cell says what a worker did within one step: any of the marks.
-type Cell uint8
+// Cell says what a worker did within one step: any of the marks, and in the lower bits for how much of the step it held the lock.
+type Cell uint32
 
-// The marks.
+// The marks, and Whole, with which a cell was held all the time.
 const (
-	Waited   Cell = 1 << iota // for the lock
-	Held                      // its lease was valid
-	Orphaned                  // its lease was still in the servers after its hold had ended
-	Stopped                   // a fault stopped it
-	Overlap                   // another worker held the same lock with a valid lease
-	Expired                   // it went on as the holder after its lease
-	NotKnown                  // what it did is not known yet
+	Whole    Cell = 1 << 24
+	Waited   Cell = 1 << (iota + 24) // for the lock
+	Held                             // its lease was valid
+	Orphaned                         // its lease was still in the servers after its hold had ended
+	Stopped                          // a fault stopped it
+	Overlap                          // another worker held the same lock with a valid lease
+	Expired                          // it went on as the holder after its lease
+	NotKnown                         // what it did is not known yet
 )
+
+// share is the bits that say how much of a cell was held.
+const share = Waited - 1
+
+// Share is how much of the step the lock was held.
+func (c Cell) Share() float64 { return float64(c&share) / float64(Whole) }
+
+// add marks a cell that begins at a time with what was done from one time to another.
+func (c *Cell) add(begin, step, from, to time.Duration, mark Cell) {
+	if *c |= mark; mark == Held {
+		more := float64(min(to, begin+step)-max(from, begin)) / float64(step)
+		*c += min(Cell(more*float64(Whole)), Whole-min(*c&share, Whole))
+	}
+}
 
 // Strip is what a worker did in the last minute.
 type Strip struct {

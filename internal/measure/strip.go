@@ -13,10 +13,23 @@ type strips struct {
 	orphans map[int32]int32 // by page: the worker whose lease is still in the servers after its hold
 }
 
+func newStrips(workers int) strips { return strips{make([]strip, workers), map[int32]int32{}} }
+
+// overlap paints that two workers held the same lock.
+func (all *strips) overlap(workers [2]int32, from, to time.Duration) {
+	for _, w := range workers {
+		s := &all.workers[w]
+		s.paint(from, to, Overlap)
+		s.overlap = max(s.overlap, to)
+	}
+}
+
 // strip is what a worker did in the last minute, in a ring of cells.
 type strip struct {
 	cells [StripCells]Cell
 	head  int64 // number of the newest cell
+	keeps bool  // it keeps all that the worker did, in place of the cells
+	kept  []piece
 
 	tried   time.Duration // first try of the current wait
 	waiting bool
@@ -31,15 +44,29 @@ type strip struct {
 	orphanPainted time.Duration // it was painted up to then
 }
 
+// piece is a time in which a worker did something.
+type piece struct {
+	from, to time.Duration
+	mark     Cell
+}
+
 // paint marks the cells between two times.
 func (s *strip) paint(from, to time.Duration, mark Cell) {
 	if to <= from {
 		to = from + 1
 	}
+	if s.keeps {
+		if last := len(s.kept) - 1; last >= 0 && s.kept[last].mark == mark && s.kept[last].to == from {
+			s.kept[last].to = to
+		} else {
+			s.kept = append(s.kept, piece{from, to, mark})
+		}
+		return
+	}
 	first, last := int64(max(from, 0)/StripStep), int64((to-1)/StripStep)
 	s.advance(last)
 	for n := max(first, s.head-StripCells+1); n <= last; n++ {
-		s.cells[n%StripCells] |= mark
+		s.cells[n%StripCells].add(time.Duration(n)*StripStep, StripStep, from, to, mark)
 	}
 }
 

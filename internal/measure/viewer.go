@@ -49,15 +49,9 @@ type Surroundings struct {
 func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op) (history.Injection, string)) *Viewer {
 	head.Service = header.Service
 	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, told: told,
-		known: history.Forever, strips: strips{make([]strip, len(m.workers)), map[int32]int32{}}, events: events{open: map[int64]int{}},
+		known: history.Forever, strips: newStrips(len(m.workers)), events: events{open: map[int64]int{}},
 		stopped: make([]atomic.Bool, len(m.workers)), acquire: newRecent(), answer: newRecent()}
-	v.stream.Overlap = func(workers [2]int32, from, to time.Duration) {
-		for _, w := range workers {
-			s := &v.strips.workers[w]
-			s.paint(from, to, Overlap)
-			s.overlap = max(s.overlap, to)
-		}
-	}
+	v.stream.Overlap = v.strips.overlap
 	return v
 }
 

@@ -11,6 +11,7 @@ import (
 	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
 	"hammerlock/results"
+	"hammerlock/results/report"
 )
 
 // What a page is sent at most.
@@ -111,14 +112,14 @@ type span struct {
 	Note string `json:"note"`
 }
 
-// lanes are what the workers did in the last seconds: a byte of marks a cell, a row a worker.
+// lanes are what the workers did in the last seconds, as the planes of the report's strip: a byte a cell, a row a worker.
 type lanes struct {
 	From    int64  `json:"from"`
 	End     int64  `json:"end"`
 	Cells   int    `json:"cells"`
 	Workers []int  `json:"workers"`
 	Hidden  int    `json:"hidden"`
-	Marks   []byte `json:"marks"` // base64
+	Planes  []byte `json:"planes"` // base64
 }
 
 func newFrame(m *measure.Snapshot, done []doneRun) *frame {
@@ -160,11 +161,25 @@ func newLanes(m *measure.Snapshot) *lanes {
 	l.From = l.End - shownCells*int64(measure.StripStep)
 	for i := range m.Lanes {
 		l.Workers = append(l.Workers, m.Lanes[i].Worker)
-		for _, c := range m.Lanes[i].Cells[len(m.Lanes[i].Cells)-shownCells:] {
-			l.Marks = append(l.Marks, byte(c))
+	}
+	for _, share := range []func(measure.Cell) float64{measure.Cell.Share, marked(measure.Waited), marked(measure.Overlap)} {
+		for i := range m.Lanes {
+			for _, c := range m.Lanes[i].Cells[len(m.Lanes[i].Cells)-shownCells:] {
+				l.Planes = append(l.Planes, report.Share(share(c)))
+			}
 		}
 	}
 	return l
+}
+
+// marked is 1 if a cell has a mark.
+func marked(mark measure.Cell) func(measure.Cell) float64 {
+	return func(c measure.Cell) float64 {
+		if c&mark != 0 {
+			return 1
+		}
+		return 0
+	}
 }
 
 // safety says what is proved so far; it is never a pass before the end.

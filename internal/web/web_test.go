@@ -51,7 +51,7 @@ func snapshot(n, workers int) *measure.Snapshot {
 		cells := make([]measure.Cell, measure.StripCells)
 		for i := range cells {
 			if (i+n)%workers == w {
-				cells[i] = measure.Held
+				cells[i] = measure.Held | measure.Whole
 			} else if (i+w)%3 > 0 {
 				cells[i] = measure.Waited
 			}
@@ -159,7 +159,7 @@ func TestEventsFollowTheRun(t *testing.T) {
 				s.Publish(snapshot(4, 4))
 				break
 			}
-			if len(f.Done) != 1 || len(f.Lanes.Marks) != 4*shownCells || f.Faults[0].Name != "kill-primary" || f.Faults[0].To != -1 {
+			if len(f.Done) != 1 || len(f.Lanes.Planes) != 3*4*shownCells || f.Faults[0].Name != "kill-primary" || f.Faults[0].To != -1 {
 				t.Errorf("%+v", f)
 			}
 			if code, _, body := get(t, http.MethodGet, s.URL()+f.Done[0].Link); code != http.StatusOK || body != "the report" {

@@ -173,19 +173,26 @@ func oneRun(t *testing.T, chromium context.Context) {
 		t.Errorf("the page has %d colours", n)
 	}
 	b.strip(t)
+	b.shaded(t)
 	b.Scheme(t, "dark")
 	b.Act(t, `page.strips.run0.show(0, 1e18)`)
 	if back := b.text(t, `getComputedStyle(document.body).backgroundColor`); back != "rgb(14, 19, 25)" {
 		t.Errorf("the dark page is %s", back)
 	}
 	b.picture(t, "report-dark", "")
-	b.Size(t, 400, 900)
 	b.Act(t, `document.getElementById("theme").click()`)
-	if wide := b.text(t, `String(document.documentElement.scrollWidth)`); wide != "400" {
-		t.Errorf("the page is %s pixels wide on a screen of 400", wide)
-	}
-	b.picture(t, "report-narrow", "")
+	b.narrow(t, "report-narrow")
 	b.quiet(t)
+}
+
+// narrow shows the page on a phone: it is no wider than that.
+func (b tab) narrow(t *testing.T, name string) {
+	t.Helper()
+	b.Size(t, 375, 800)
+	if wide := b.text(t, `String(document.documentElement.scrollWidth)`); wide != "375" {
+		t.Errorf("%s: the page is %s pixels wide on a screen of 375", name, wide)
+	}
+	b.picture(t, name, "")
 }
 
 // strip goes from the whole run to a millisecond around a violation and on to its operations.

@@ -46,16 +46,29 @@ func (p *pack) text(document any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// packedStrip is the strip with the places of its bytes.
+// packedStrip is the strip with the places of its bytes, and the names of the numbers in them.
 type packedStrip struct {
 	*ownership
-	Planes [][planes]packed `json:"planes"` // a tier
-	Rows   packed           `json:"rows"`   // visits
-	Meets  packed           `json:"meets"`  // overlaps
+	Planes   [][planes]packed `json:"planes"` // a tier
+	Rows     packed           `json:"rows"`   // visits
+	Meets    packed           `json:"meets"`  // overlaps
+	Outcomes []string         `json:"outcomes"`
+	Reasons  []string         `json:"reasons"`
+}
+
+// names are those of all values up to the last.
+func names[T interface {
+	~uint8
+	String() string
+}](last T) (all []string) {
+	for v := range last + 1 {
+		all = append(all, v.String())
+	}
+	return all
 }
 
 func (p *pack) strip(s *ownership) *packedStrip {
-	k := &packedStrip{ownership: s, Planes: make([][planes]packed, len(s.Tiers))}
+	k := &packedStrip{ownership: s, Planes: make([][planes]packed, len(s.Tiers)), Outcomes: names(history.Failed), Reasons: names(history.Other)}
 	for i := range s.Tiers {
 		for plane := range planes {
 			k.Planes[i][plane] = p.add(shares(s.Tiers[i].planes[plane]))

@@ -242,14 +242,20 @@ func (s *ownership) paint(plane int, worker int32, from, to time.Duration) {
 	}
 }
 
-// shares writes a plane as bytes: the share of a bucket that is taken, never 0 if there was anything at all. The
-// scale is that of a square root, for most shares are small.
+// shares writes a plane as bytes.
 func shares(plane []float32) []byte {
 	b := make([]byte, len(plane))
 	for i, x := range plane {
-		if x > 0 {
-			b[i] = byte(min(max(math.Round(15*math.Sqrt(float64(x))), 1), 15) * 17)
-		}
+		b[i] = Share(float64(x))
 	}
 	return b
+}
+
+// Share is the share of a cell that is taken as the page's script reads it, never 0 if there was anything at all. It has few values, so
+// that planes are small when compressed, and its scale is that of a square root, for most shares are small.
+func Share(x float64) byte {
+	if x <= 0 {
+		return 0
+	}
+	return byte(min(max(math.Round(15*math.Sqrt(x)), 1), 15) * 17)
 }

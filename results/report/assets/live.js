@@ -1,5 +1,4 @@
 // The live page: one run that grows. What arrives replaces what was there, so that nothing piles up.
-const marks = {waited: 1, held: 2, overlap: 16};
 
 // live waits for the first frame and follows the events from then on.
 function live() {
@@ -43,22 +42,16 @@ function show(run, f) {
   refresh(["shares", "lorenz", "waits"]);
 }
 
-// lanes makes planes of shares for the report's strip: a cell of the strip is a bucket, and what was in it at all fills it.
+// lanes makes the report's strip of what the workers did: a cell of the run is a bucket.
 function lanes(run, l) {
   document.getElementById("lanes").hidden = !l;
   if (!l) return;
-  const raw = atob(l.marks), n = raw.length, bytes = new Uint8Array(3 * n);
-  for (let i = 0; i < n; i++) {
-    const m = raw.charCodeAt(i);
-    if (m & marks.held) bytes[i] = 255;
-    if (m & marks.waited) bytes[n + i] = 255;
-    if (m & marks.overlap) bytes[2 * n + i] = 255;
-  }
-  page.bytes = bytes;
+  const raw = atob(l.planes), n = raw.length / 3;
+  page.bytes = Uint8Array.from(raw, c => c.charCodeAt(0));
   const strip = {workers: l.workers.length, names: l.workers, from: l.from, end: l.end, every: 2, overlaps: 0, windows: [], marks: [],
     tiers: [{buckets: l.cells}], planes: [[0, n, 2 * n].map(at => ({at, size: n}))], rows: {at: 0, size: 0}, meets: {at: 0, size: 0}};
   run.strip = strip;
-  document.getElementById("lanesnote").textContent = "In pieces of 25 ms; a piece is filled if there was anything of it." +
+  document.getElementById("lanesnote").textContent = `In pieces of ${duration((l.end - l.from) / l.cells)}, the darker the longer the lock was held in it.` +
     (l.hidden ? ` ${l.workers.length} workers are shown, those that hold, are late or wait longest; ${l.hidden} are not.` : "");
   const shown = page.strips.run0;
   if (shown) shown.follow(strip);

@@ -36,9 +36,8 @@ function readOverlaps(at) {
   return all;
 }
 
-const outcomes = ["unknown", "ok", "failed"];
-const reasons = ["", "busy", "lost", "fenced", "conflict", "unreachable", "refused", "quorum", "expired", "impatient", "timeout",
-  "dropped", "canceled", "crashed", "other"];
+// shade is how dark a cell is of which a share was held: in eighths, and at least one if it was held at all. human.Shade says the same.
+const shades = 8, shade = share => share > 0 ? Math.min(Math.max(Math.round(shades * share), 1), shades) : 0;
 
 class Strip {
   constructor(box, run) {
@@ -92,7 +91,11 @@ class Strip {
       return () => { const x = c.getContext("2d"); x.clearRect(0, 0, 44, 24); paint(x); };
     };
     this.swatches = [
-      item("holds", x => { x.fillStyle = color("hold"); x.fillRect(2, 3, 40, 18); }),
+      item("holds, the darker the more of the time", x => {
+        x.fillStyle = color("hold");
+        for (let i = 1; i <= shades; i++) { x.globalAlpha = i / shades; x.fillRect(5 * i - 3, 3, 5, 18); }
+        x.globalAlpha = 1;
+      }),
       item("waits", x => { x.fillStyle = color("wait"); x.fillRect(2, 9, 40, 6); }),
       item("goes on after its lease", x => late(x, 2, 3, 40, 18)),
       item("overlap", x => { x.fillStyle = color("hold"); x.fillRect(2, 3, 40, 18); clash(x, 12, 3, 20, 18, false); }),
@@ -177,15 +180,15 @@ class Strip {
     for (const paint of this.swatches) paint();
     const ctx = this.layout(), n = this.s.workers, [a, b] = this.view;
     this.colors = {hold: color("hold"), wait: color("wait"), muted: color("muted"), line: color("line"), soft: color("soft"), overlap: color("overlap")};
-    this.span.textContent = `${clock(a, b - a < 1e8 ? 6 : 3)} + ${duration(b - a)}`;
+    const parts = this.parts(), cell = Math.max((b - a) / this.width, parts.every(p => p.exact) ? 0 : this.bucket());
+    this.span.textContent = `${clock(a, b - a < 1e8 ? 6 : 3)} + ${duration(b - a)}, a cell is ${duration(cell)}`;
     ctx.fillStyle = this.colors.soft;
     ctx.fillRect(gutter, rails, this.width, n * this.lane);
     this.background(ctx);
     ctx.save();
     ctx.beginPath(); ctx.rect(gutter, 0, this.width, rails + n * this.lane); ctx.clip();
-    const parts = this.parts();
-    this.roughly(ctx, parts.filter(p => !p.exact));
-    for (const p of parts) if (p.exact) for (let w = 0; w < n; w++) this.exactly(ctx, w, p);
+    this.lanes(ctx, parts);
+    for (const p of parts) if (p.exact) this.tooLate(ctx, p);
     this.clashes(ctx);
     ctx.restore();
     this.labels(ctx);
@@ -199,17 +202,11 @@ class Strip {
       if (w.to < a || w.from > b) continue;
       const from = Math.max(w.from, a), to = Math.min(w.to, b);
       if (from > at) parts.push({from: at, to: from});
-      parts.push({from, to, exact: this.few(from, to)});
+      parts.push({from, to, exact: true});
       at = to;
     }
     if (at < b) parts.push({from: at, to: b});
     return parts;
-  }
-
-  few(from, to) {
-    let n = 0;
-    for (const row of this.rows) if (row) n += this.below(row, to) - this.below(row, from);
-    return n < 6000 && n < 12 * this.width * (to - from) / (this.view[1] - this.view[0]) + 200;
   }
 
   // below is how many visits of a row begin before t.
@@ -219,51 +216,62 @@ class Strip {
     return lo;
   }
 
-  exactly(ctx, w, {from, to}) {
-    const row = this.rows[w];
-    if (!row) return;
-    const y = rails + w * this.lane, h = this.lane - 1, x0 = this.at(from), x1 = this.at(to);
-    const bar = (a, b, top, high) => {
-      const l = Math.max(this.at(a), x0), r = Math.min(this.at(b), x1);
-      if (r >= l) ctx.fillRect(l, top, Math.max(r - l, 0.6), high);
-    };
-    for (let i = Math.max(this.below(row, from) - 1, 0); i < row.length && row[i].from <= to; i++) {
-      const v = row[i];
-      if (v.end < from) continue;
-      ctx.fillStyle = this.colors.wait;
-      bar(v.from, v.grant === Infinity ? v.end : v.grant, y + h * 0.35, Math.max(h * 0.3, 1));
-      if (v.grant === Infinity) continue;
-      ctx.fillStyle = this.colors.hold;
-      bar(v.grant, v.believed, y, h);
-      if (v.held > v.believed) {
-        const l = Math.max(this.at(v.believed), x0), r = Math.min(this.at(v.held), x1);
-        if (r > l) late(ctx, l, y, r - l, h);
-      }
-    }
+  // seen calls back for each visit of a worker that has something between two times.
+  seen(w, from, to, each) {
+    const row = this.rows[w] || [];
+    for (let i = Math.max(this.below(row, from) - 1, 0); i < row.length && row[i].from <= to; i++) if (row[i].end >= from) each(row[i]);
   }
 
-  // roughly paints shares: a picture with a row a worker, stretched to the lanes.
-  roughly(ctx, parts) {
-    if (!parts.length) return;
-    const k = this.tier(), n = this.s.tiers[k].buckets, wide = (this.s.end - this.start) / n, W = this.width, rows = this.s.workers;
-    const image = (plane, name, least) => {
-      const c = new OffscreenCanvas(W, rows), x = c.getContext("2d"), data = x.createImageData(W, rows), ink = channels(this.colors[name]);
-      for (const p of parts) for (let i = Math.max(0, Math.floor(this.at(p.from) - gutter)); i < Math.min(W, Math.ceil(this.at(p.to) - gutter)); i++) {
-        const a = Math.max(0, Math.min(n - 1, Math.floor((this.time(gutter + i) - this.start) / wide)));
-        const b = Math.max(a + 1, Math.min(n, Math.ceil((this.time(gutter + i + 1) - this.start) / wide)));
-        for (let w = 0, at = this.s.planes[k][plane].at; w < rows; w++, at += n) {
-          let sum = 0;
-          for (let q = a; q < b; q++) sum += page.bytes[at + q] ** 2;
-          if (!sum) continue;
-          const o = 4 * (w * W + i);
-          data.data[o] = ink[0]; data.data[o + 1] = ink[1]; data.data[o + 2] = ink[2];
-          data.data[o + 3] = least + (255 - least) * Math.sqrt(sum / (b - a)) / 255;
-        }
+  // tooLate hatches where a worker went on after its lease.
+  tooLate(ctx, {from, to}) {
+    for (let w = 0; w < this.s.workers; w++) this.seen(w, from, to, v => {
+      const l = this.at(Math.max(v.believed, from)), r = this.at(Math.min(v.held, to));
+      if (r > l) late(ctx, l, rails + w * this.lane, r - l, this.lane - 1);
+    });
+  }
+
+  // shares are for how much of the time of each cell, a column of pixels, each worker waited and held: of single visits where they are
+  // kept, of sums elsewhere.
+  shares(parts) {
+    const W = this.width, rows = this.s.workers, waited = new Float32Array(rows * W), held = new Float32Array(rows * W);
+    const column = t => (t - this.view[0]) * W / (this.view[1] - this.view[0]);
+    const cells = (from, to, each) => { // with how much of each lies between
+      const a = column(from), b = column(to);
+      for (let i = Math.min(Math.floor(a), W - 1), end = Math.min(Math.max(Math.ceil(b), i + 1), W); i < end; i++) each(i, Math.max(Math.min(b, i + 1) - Math.max(a, i), 1e-6));
+    };
+    const wide = this.bucket(), k = this.tier(), n = this.s.tiers[k].buckets;
+    const bucket = (i, limit) => Math.max(0, Math.min(n - 1 + limit, (this.view[0] + i * (this.view[1] - this.view[0]) / W - this.start) / wide));
+    for (const p of parts) {
+      if (p.exact) {
+        const add = (plane, w, a, b) => { if (b >= p.from && a <= p.to) cells(Math.max(a, p.from), Math.min(b, p.to), (i, of) => { plane[w * W + i] += of; }); };
+        for (let w = 0; w < rows; w++) this.seen(w, p.from, p.to, v => {
+          add(waited, w, v.from, Math.min(v.grant, v.end));
+          if (v.grant !== Infinity) add(held, w, v.grant, v.believed);
+        });
+        continue;
       }
+      cells(p.from, p.to, (i, of) => {
+        const a = Math.floor(bucket(i, 0)), b = Math.max(a + 1, Math.ceil(bucket(i + 1, 1)));
+        for (const [plane, known] of [[held, 0], [waited, 1]]) for (let w = 0, at = this.s.planes[k][known].at; w < rows; w++, at += n) {
+          let sum = 0;
+          for (let q = a; q < b; q++) sum += (page.bytes[at + q] / 255) ** 2;
+          plane[w * W + i] += of * sum / (b - a);
+        }
+      });
+    }
+    return {waited, held};
+  }
+
+  // lanes paints shares: a picture with a row a worker, stretched to the lanes.
+  lanes(ctx, parts) {
+    const W = this.width, rows = this.s.workers, all = this.shares(parts);
+    const image = (shares, name) => {
+      const c = new OffscreenCanvas(W, rows), x = c.getContext("2d"), data = x.createImageData(W, rows), ink = channels(this.colors[name]);
+      shares.forEach((share, i) => data.data.set([...ink, 255 * shade(share) / shades], 4 * i));
       x.putImageData(data, 0, 0);
       return c;
     };
-    const wait = image(1, "wait", 60), hold = image(0, "hold", 40), h = this.lane - 1;
+    const wait = image(all.waited, "wait"), hold = image(all.held, "hold"), h = this.lane - 1;
     ctx.imageSmoothingEnabled = false;
     for (let w = 0; w < rows; w++) {
       const y = rails + w * this.lane;
@@ -271,6 +279,9 @@ class Strip {
       ctx.drawImage(hold, 0, w, W, 1, gutter, y, W, h);
     }
   }
+
+  // bucket is how much time a piece of that picture stands for of which only sums are kept.
+  bucket() { return (this.s.end - this.start) / this.s.tiers[this.tier()].buckets; }
 
   // tier is the finest picture of the run that is not much finer than the screen.
   tier() {
@@ -310,7 +321,7 @@ class Strip {
 
   // traces draws what is not listed one by one: a mark, or a line where all that is known is that it was somewhere in there.
   traces(ctx, dots, dot) {
-    const k = this.tier(), n = this.s.tiers[k].buckets, wide = (this.s.end - this.start) / n, at = this.s.planes[k][2].at;
+    const k = this.tier(), n = this.s.tiers[k].buckets, wide = this.bucket(), at = this.s.planes[k][2].at;
     const first = Math.max(0, Math.floor((this.view[0] - this.start) / wide)), last = Math.min(n - 1, Math.floor((this.view[1] - this.start) / wide));
     ctx.fillStyle = color("overlap");
     for (let w = 0; w < this.s.workers; w++) for (let i = first; i <= last; i++) if (page.bytes[at + w * n + i]) {
@@ -403,7 +414,7 @@ class Strip {
     const ops = [];
     for (const row of this.rows) if (row) for (let i = Math.max(0, this.below(row, from) - 1); i < row.length && row[i].from <= to; i++) {
       const v = row[i];
-      if (v.key === key && v.end >= from && wanted(v)) operations(v, ops);
+      if (v.key === key && v.end >= from && wanted(v)) operations(v, ops, this.s);
     }
     ops.sort((a, b) => a.at - b.at);
     const table = element("table", {class: "two"}, element("thead", {}, element("tr", {}, ...["Worker", "At", "Returned", "Took", "Operation"].map(text => element("th", {scope: "col", text})))));
@@ -420,7 +431,7 @@ class Strip {
   }
 }
 
-function operations(v, ops) {
+function operations(v, ops, {outcomes, reasons}) {
   const add = (at, back, text, hot) => ops.push({worker: v.worker, at, back, text, hot});
   if (v.grant === Infinity) {
     add(v.from, v.end, `waits for page ${v.key}: ${v.tries} tries, no grant (${outcomes[v.outcome]} ${reasons[v.reason]})`);
