@@ -31,7 +31,7 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 				continue
 			}
 			fmt.Fprintf(&b, "\n**%s %s: %s: %s**\n\n", all[i].Topology, all[i].Lock, v.Checker, v.Cause)
-			for _, sentence := range Evidence(&v) {
+			for _, sentence := range evidence(&v) {
 				fmt.Fprintf(&b, "* %s\n", cell(sentence))
 			}
 			fmt.Fprintf(&b, "\n    %s\n", all[i].Command)
@@ -58,7 +58,7 @@ func WriteAnnotations(w io.Writer, all []Judgement) error {
 				continue
 			}
 			seen[cause] = true
-			text := strings.Join(append([]string{v.Summary}, append(slices.Clip(Evidence(&v)), "repeat: "+all[i].Command)...), "\n")
+			text := strings.Join(append([]string{v.Summary}, append(slices.Clip(evidence(&v)), "repeat: "+all[i].Command)...), "\n")
 			escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 			title := strings.NewReplacer("%", "%25", ":", "%3A", ",", "%2C").Replace(cause)
 			if _, err := fmt.Fprintf(w, "::error title=%s::%s\n", title, escape.Replace(text)); err != nil {

@@ -65,7 +65,7 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 			if seen[c.Class+c.Name]++; seen[c.Class+c.Name] > 1 {
 				c.Name += fmt.Sprintf(" #%d", seen[c.Class+c.Name]) // readers tell cases by their names
 			}
-			story := strings.Join(append(slices.Clip(Evidence(&v)), "repeat: "+j.Command), "\n")
+			story := strings.Join(append(slices.Clip(evidence(&v)), "repeat: "+j.Command), "\n")
 			switch v.Status {
 			case checker.Fail:
 				c.Failure = &junitMessage{Message: v.Summary, Type: v.Cause, Text: story}

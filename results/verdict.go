@@ -134,8 +134,8 @@ func Title(v *checker.Verdict) string {
 	return v.Checker + ": " + v.Cause
 }
 
-// Evidence is the story of a verdict, with what to do about its cause at the end.
-func Evidence(v *checker.Verdict) []string {
+// evidence is the story of a verdict, with what to do about its cause at the end.
+func evidence(v *checker.Verdict) []string {
 	if v.Remedy == "" {
 		return v.Story
 	}

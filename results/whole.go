@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hammerlock/checker"
+	"hammerlock/internal/glossary"
 	"hammerlock/internal/human"
 )
 
@@ -148,9 +149,8 @@ func (f *Findings) Write(w io.Writer) error {
 		return p.Err
 	}
 	f.rows(p)
-	failures := f.failures()
-	for i := range failures {
-		failures[i].write(p, i < inFull)
+	for i, x := range Failures(f.Judged) {
+		x.write(p, f.Judged, i < inFull)
 	}
 	p.Line("")
 	verdict := strings.ToUpper(f.Whole.Status.String()) + "  " + f.Whole.Text
@@ -245,45 +245,48 @@ func (j *Judgement) failure() *checker.Verdict {
 	return &j.Verdicts[i]
 }
 
-// failed is a cause with the runs that it was found in; the first of them tells it in the fewest words.
-type failed struct {
-	verdict *checker.Verdict
-	in      []*Judgement
+// Failure is a cause with the judgements that it was found in, by their places; the first of them tells it in the fewest words.
+type Failure struct {
+	*checker.Verdict
+	In []int
 }
 
-// failures are the causes of failures, the most frequent first.
-func (f *Findings) failures() (all []failed) {
-	for i := range f.Judged {
-		j := &f.Judged[i]
-		v := j.failure()
+// Failures are the causes of failures, the most frequent first.
+func Failures(judged []Judgement) (all []Failure) {
+	for i := range judged {
+		v := judged[i].failure()
 		if v == nil {
 			continue
 		}
-		at := slices.IndexFunc(all, func(x failed) bool { return Title(x.verdict) == Title(v) })
+		at := slices.IndexFunc(all, func(x Failure) bool { return Title(x.Verdict) == Title(v) })
 		if at < 0 {
-			all = append(all, failed{v, []*Judgement{j}})
+			all = append(all, Failure{v, []int{i}})
 			continue
 		}
 		x := &all[at]
-		x.in = append(x.in, j)
-		if last := len(x.in) - 1; plainer(v, x.verdict) {
-			x.verdict, x.in[0], x.in[last] = v, j, x.in[0]
+		x.In = append(x.In, i)
+		if last := len(x.In) - 1; plainer(v, x.Verdict) {
+			x.Verdict, x.In[0], x.In[last] = v, i, x.In[0]
 		}
 	}
-	slices.SortStableFunc(all, func(a, b failed) int { return cmp.Compare(len(b.in), len(a.in)) })
+	slices.SortStableFunc(all, func(a, b Failure) int { return cmp.Compare(len(b.In), len(a.In)) })
 	return all
 }
 
-func (x *failed) write(p *human.Printer, whole bool) {
-	names := human.Names(x.in, func(j *Judgement) string { return cmp.Or(j.Scenario, j.Name()) })
-	head := Title(x.verdict) + " (" + strings.Join(slices.Compact(names), ", ") + ")"
+// Means is what the cause is, in words.
+func (x *Failure) Means() string { return glossary.FindCause(x.Cause).Means }
+
+func (x *Failure) write(p *human.Printer, judged []Judgement, whole bool) {
+	first := &judged[x.In[0]]
+	names := human.Names(x.In, func(i int) string { return cmp.Or(judged[i].Scenario, judged[i].Name()) })
+	head := Title(x.Verdict) + " (" + strings.Join(slices.Compact(names), ", ") + ")"
 	p.Line("")
 	if !whole {
-		p.Fact("FAIL", head+"; "+x.in[0].Saved)
+		p.Fact("FAIL", head+"; "+first.Saved)
 		return
 	}
 	p.Fact("FAIL", head)
-	tell(p, x.verdict)
-	p.Maybe("history", x.in[0].Saved)
-	p.Fact("repeat", x.in[0].Command)
+	tell(p, x.Verdict)
+	p.Maybe("history", first.Saved)
+	p.Fact("repeat", first.Command)
 }

@@ -119,7 +119,7 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 	if page != nil || metrics != nil {
 		o.inTurn()
 	}
-	defer kept.close(e, o.plan.Out)
+	defer func() { kept.close(e, o, not) }()
 	defer e.coordinate(o)()
 	var warm *harness.Warm
 	if o.scenarios(); len(o.plan.Scenarios) > 0 {

@@ -23,11 +23,11 @@ type reports struct {
 
 func (r *reports) save(dir string) {
 	r.dirs = append(r.dirs, dir)
-	r.write(dir, dir)
+	r.write(dir, []string{dir}, report.Beside{})
 }
 
-func (r *reports) write(to string, dirs ...string) {
-	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs))
+func (r *reports) write(to string, dirs []string, beside report.Beside) {
+	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs, beside))
 }
 
 // last is the report of all runs, or of the only one; empty if there is none.
@@ -42,9 +42,9 @@ func (r *reports) last(out string) string {
 }
 
 // close writes one report of all runs, if there are several, and prints what went wrong: a run is a run without its report.
-func (r *reports) close(e Env, out string) {
+func (r *reports) close(e Env, o *options, not []results.NotRun) {
 	if len(r.dirs) > 1 {
-		r.write(out, r.dirs...)
+		r.write(o.plan.Out, r.dirs, report.Beside{Explored: o.explored, NotRun: not})
 	}
 	e.lines("warning:", r.problems)
 }
@@ -70,7 +70,7 @@ func (e Env) reportCommand() *cobra.Command {
 		if page == "" {
 			return e.printRuns(found)
 		}
-		if err := report.Write(page, found.dirs); err != nil {
+		if err := report.Write(page, found.dirs, report.Beside{}); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(e.Stderr, "wrote", page)

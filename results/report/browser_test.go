@@ -174,6 +174,9 @@ func oneRun(t *testing.T, chromium context.Context) {
 	}
 	b.strip(t)
 	b.shaded(t)
+	if dashes := b.text(t, `[...document.querySelectorAll("[data-chart=latency] .u-marker")].map(m => m.style.background.includes("transparent")).join()`); dashes != "false,false,false,false,true,true,true" {
+		t.Errorf("swatches of the lines of latency have dashes: %s, want those of the last three", dashes)
+	}
 	b.Scheme(t, "dark")
 	b.Act(t, `page.strips.run0.show(0, 1e18)`)
 	if back := b.text(t, `getComputedStyle(document.body).backgroundColor`); back != "rgb(14, 19, 25)" {
@@ -235,7 +238,7 @@ func severalRuns(t *testing.T, chromium context.Context) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(out, File)
-	if err := Write(path, dirs); err != nil {
+	if err := Write(path, dirs, Beside{}); err != nil {
 		t.Fatal(err)
 	}
 	b := openTab(t, chromium, 1280, 900)
@@ -255,6 +258,10 @@ func severalRuns(t *testing.T, chromium context.Context) {
 		t.Errorf("%d panels are drawn, want %d: %v", n, want, b.panels(t))
 	}
 	b.picture(t, "report-compare", "")
+	if text := b.text(t, `document.getElementById("run2").innerText`); strings.Contains(text, "Who held the lock") {
+		t.Error("a run without a history has an empty strip")
+	}
+	b.narrow(t, "report-compare-narrow")
 	b.quiet(t)
 }
 

@@ -13,6 +13,7 @@ type runDocument struct {
 	ID      string           `json:"id"`
 	Name    string           `json:"name"`
 	Status  string           `json:"status"`
+	Alike   bool             `json:"alike"` // its latencies can be compared with those of other runs
 	Trips   *float64         `json:"trips"`
 	P99     *int64           `json:"p99"`
 	Warmup  int64            `json:"warmup"`
@@ -41,7 +42,7 @@ func document(runs []saved, names []string, b *pack) []runDocument {
 		r := &runs[i]
 		status, _ := r.Safety()
 		d := runDocument{
-			ID: "run" + strconv.Itoa(i), Name: names[i], Status: status.String(), Trips: r.Cost.RoundTrips,
+			ID: runID(i), Name: names[i], Status: status.String(), Alike: alike(r.Run), Trips: r.Cost.RoundTrips,
 			P99: r.Latency.Response.P99, Warmup: r.Warmup, Series: r.series, Workers: r.Fairness.Workers, Faults: []faultDocument{}, Phases: []faultDocument{}, Roles: []faultDocument{},
 		}
 		for _, p := range r.Phases {
@@ -66,6 +67,8 @@ func document(runs []saved, names []string, b *pack) []runDocument {
 	}
 	return all
 }
+
+func runID(i int) string { return "run" + strconv.Itoa(i) }
 
 // endless writes a time that never comes as -1.
 func endless(t time.Duration) int64 {

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,9 +14,19 @@ import (
 
 // telling is what runs on one page can be told apart by, the plainest first. An empty text says nothing.
 var telling = []func(*results.Run) string{
-	func(r *results.Run) string { return r.Topology },
+	func(r *results.Run) string {
+		if r.Explored {
+			return "" // in virtual time
+		}
+		return r.Topology
+	},
 	func(r *results.Run) string { return r.Lock },
-	func(r *results.Run) string { return r.Scenario },
+	func(r *results.Run) string {
+		if r.Explored {
+			return cmp.Or(r.Scenario, "explore")
+		}
+		return r.Scenario
+	},
 	func(r *results.Run) string { return human.Quantity(r.Workers, "worker") },
 	func(r *results.Run) string { return human.Quantity(r.Keys, "page") },
 	(*results.Run).Loop,
@@ -36,12 +48,13 @@ func titles(runs []saved) (names []string, common string) {
 		longer, values := make([]string, len(runs)), map[string]bool{}
 		for k := range runs {
 			text := of(runs[k].Run)
-			values[text] = true
-			longer[k] = joinTitle(names[k], text)
+			if longer[k] = joinTitle(names[k], text); text != "" || i == 2 {
+				values[text] = true
+			}
 		}
 		switch {
 		case len(values) == 1 && i < 3:
-			same = append(same, of(runs[0].Run))
+			same = append(same, slices.Collect(maps.Keys(values))[0])
 		case len(values) > 1 && i < 3, distinct(longer) > distinct(names):
 			names = longer
 		}

@@ -48,7 +48,7 @@ func savedOf(runs []results.Run) (all []saved) {
 func TestManyRunsAreFolded(t *testing.T) {
 	for n, folds := range map[int]int{1: 0, unfolded: 0, unfolded + 1: unfolded + 1} {
 		var page bytes.Buffer
-		if err := writePage(&page, savedOf(make([]results.Run, n))); err != nil {
+		if err := writePage(&page, savedOf(make([]results.Run, n)), nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Count(page.String(), `<details class="fold">`); got != folds {
@@ -65,7 +65,7 @@ func TestWhatASealSays(t *testing.T) {
 	pass := []checker.Verdict{{Checker: "exclusion", Status: checker.Pass}}
 	for state, want := range map[results.GeneratorState]string{results.GeneratorOK: "pass", results.Saturated: "unsure", results.Disturbed: "unsure"} {
 		run := saved{Run: &results.Run{Verdicts: pass, Generator: results.Generator{State: state}}}
-		if got := banner([]saved{run}, []string{"one"}).State; got.Class != want || got.Word != "PASS" {
+		if got := banner([]saved{run}, []string{"one"}, false).State; got.Class != want || got.Word != "PASS" {
 			t.Errorf("generator %v: %v, want %s", state, got, want)
 		}
 	}

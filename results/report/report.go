@@ -14,7 +14,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
+
+	"hammerlock/results"
 )
 
 // File is the name of the report in the directory of a saved run.
@@ -28,8 +31,8 @@ var assets embed.FS
 
 // Write writes a report of saved runs, by their directories, to a file: aside at first, so that there is a whole one
 // or none.
-func Write(path string, dirs []string) error {
-	return writeAside(path, func(w io.Writer) error { return writeRuns(w, dirs) })
+func Write(path string, dirs []string, beside Beside) error {
+	return writeAside(path, func(w io.Writer) error { return writeRuns(w, dirs, beside) })
 }
 
 func writeAside(path string, write func(io.Writer) error) (err error) {
@@ -54,8 +57,9 @@ func writeAside(path string, write func(io.Writer) error) (err error) {
 	return os.Rename(aside, path)
 }
 
-func writeRuns(w io.Writer, dirs []string) error {
-	var runs []saved
+// writeRuns leaves out attempts in whose place another run stands.
+func writeRuns(w io.Writer, dirs []string, beside Beside) error {
+	runs := beside.runs()
 	for _, dir := range dirs {
 		r, err := readSaved(dir)
 		if err != nil {
@@ -63,7 +67,11 @@ func writeRuns(w io.Writer, dirs []string) error {
 		}
 		runs = append(runs, *r)
 	}
-	return writePage(w, runs)
+	all := runs
+	runs = slices.DeleteFunc(slices.Clone(all), func(r saved) bool {
+		return slices.ContainsFunc(all, func(o saved) bool { return slices.Contains(o.Earlier, r.Name) })
+	})
+	return writePage(w, runs, beside.NotRun)
 }
 
 // page is what the template sees.
@@ -74,18 +82,22 @@ type page struct {
 	Data       string
 	Runs       []runView
 	Banner     bannerView
-	Comparison tableView // of several runs
-	Common     string    // what all runs are: topology, lock and scenario, as far as they are the same
-	Fold       bool      // the runs are too many to be read one after the other
+	Matrix     matrixView // of several runs
+	Comparison tableView  // of those whose latencies can be compared
+	Common     string     // what all runs are: topology, lock and scenario, as far as they are the same
+	Fold       bool       // the runs are too many to be read one after the other
 }
 
 // unfolded is how many runs a page shows one below the other. Of more, a table comes first, and each is opened.
 const unfolded = 3
 
-func writePage(w io.Writer, runs []saved) error {
+func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
 	names, common := titles(runs)
 	p := newPage("", "assets/strip.js")
-	p.Banner, p.Common, p.Fold = banner(runs, names), common, len(runs) > unfolded
+	if len(runs) > 1 {
+		p.Matrix, p.Comparison = matrix(runs, names, not), comparisonTable(runs, names)
+	}
+	p.Banner, p.Common, p.Fold = banner(runs, names, len(p.Matrix.Groups) > 0), common, len(runs) > unfolded
 	var b pack
 	var err error
 	if p.Data, err = b.text(document(runs, names, &b)); err != nil {
@@ -93,9 +105,6 @@ func writePage(w io.Writer, runs []saved) error {
 	}
 	for i := range runs {
 		p.Runs = append(p.Runs, view(&runs[i], i, names[i]))
-	}
-	if len(runs) > 1 {
-		p.Comparison = comparisonTable(runs, names)
 	}
 	return template.Must(template.ParseFS(assets, "assets/report.tmpl")).Execute(w, p)
 }

@@ -22,7 +22,7 @@ const (
 const ms = time.Millisecond
 
 // save writes the report of a saved run into its directory.
-func save(dir string) error { return Write(filepath.Join(dir, File), []string{dir}) }
+func save(dir string) error { return Write(filepath.Join(dir, File), []string{dir}, Beside{}) }
 
 // longReport makes the page of a run that never was.
 func longReport(t testing.TB, c crowd) (*ownership, int) {
@@ -33,7 +33,7 @@ func longReport(t testing.TB, c crowd) (*ownership, int) {
 		t.Fatal(err)
 	}
 	var page bytes.Buffer
-	if err := writePage(&page, []saved{{Run: run, strip: s}}); err != nil {
+	if err := writePage(&page, []saved{{Run: run, strip: s}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if page.Len() > sizeLimit {

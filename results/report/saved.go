@@ -19,7 +19,6 @@ type saved struct {
 	faults  []string         // names, by number: those of the plan, and then those by hand
 	notes   map[int64]string // what the faults did, by number
 	others  []event          // what servers and processes did by themselves
-	why     string           // there is no strip
 	picture []byte           // of a sweep, as SVG
 }
 
@@ -40,13 +39,11 @@ func readSaved(dir string) (*saved, error) {
 		return nil, err
 	}
 	if r.picture, err = os.ReadFile(filepath.Join(dir, results.EnvelopeFile)); err == nil {
-		r.why = "A sweep keeps no history: it runs many schedules of each lock."
 		return r, nil
 	}
 	path := filepath.Join(dir, results.HistoryFile)
 	if _, err := os.Stat(path); err != nil {
-		r.why = "This run kept no history: bench keeps sums, verify keeps every operation."
-		return r, nil
+		return r, nil // bench keeps sums
 	}
 	return r, r.readHistory(path)
 }
@@ -78,7 +75,7 @@ func (r *saved) readHistory(path string) (err error) {
 		return err
 	}
 	if r.strip.Excludes = h.Claims.Excludes; h.Service {
-		r.strip, r.why = nil, "A service locks by itself: its holders cannot be seen. Its answers are judged above."
+		r.strip = nil // its holders cannot be seen
 	}
 	for id, text := range h.Notes {
 		if fault, ok := faults[id]; ok {

@@ -12,6 +12,7 @@ import (
 	"hammerlock/history"
 	"hammerlock/internal/browser"
 	"hammerlock/internal/human"
+	"hammerlock/results"
 )
 
 // shadeCases are those that the dashboard's strip is tested with, too. Times are in microseconds.
@@ -76,7 +77,7 @@ func (b tab) shaded(t *testing.T) {
 
 // TestNamesOfNumbers: the page names outcomes and reasons as histories do, up to the last of them.
 func TestNamesOfNumbers(t *testing.T) {
-	k := (&pack{}).strip(&ownership{})
+	k := document([]saved{{Run: &results.Run{}, strip: &ownership{}}}, []string{"one"}, &pack{})[0].Strip
 	if k.Reasons[history.Lost] != "lost" || k.Outcomes[history.OK] != "ok" || !strings.HasPrefix((history.Other+1).String(), "?") ||
 		!strings.HasPrefix((history.Failed+1).String(), "?") {
 		t.Errorf("%q, %q, and then %s and %s", k.Outcomes, k.Reasons, history.Failed+1, history.Other+1)

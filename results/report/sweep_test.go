@@ -22,7 +22,7 @@ func TestASweepShowsItsPicture(t *testing.T) {
 			}
 		}
 		page := filepath.Join(t.TempDir(), File)
-		if err := Write(page, []string{dir}); err != nil {
+		if err := Write(page, []string{dir}, Beside{}); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(page)

@@ -218,12 +218,18 @@ func environmentTable(r *results.Run) tableView {
 	return t
 }
 
-// comparisonTable sets several runs side by side.
+// alike tells whether a run's latencies can be compared with those of others: scenarios have loads and faults of their own.
+func alike(r *results.Run) bool { return r.Scenario == "" && !r.Explored }
+
+// comparisonTable sets runs side by side, if there are several that can be compared.
 func comparisonTable(runs []saved, names []string) tableView {
 	t := tableView{Class: "runs", Head: []string{"Run", "Safety", "Lost", "Visits/s", "Acquire p50", "p99", "Response p50", "p99", "Hand-off p50",
 		"Jain", "Starving", "Trips", "Commands", "Generator"}}
 	for i := range runs {
 		r := &runs[i]
+		if !alike(r.Run) {
+			continue
+		}
 		status, _ := r.Safety()
 		s, g := stateOf(status), generatorState(&r.Generator)
 		a, q, h := &r.Latency.Acquire, &r.Latency.Response, &r.Latency.Handoff
@@ -231,7 +237,10 @@ func comparisonTable(runs []saved, names []string) tableView {
 		row := t.add(names[i], "", human.Count(r.Views.Lost), human.Number(r.Throughput), a.Text(a.P50), a.Text(a.P99),
 			q.Text(q.P50), q.Text(q.P99), h.Text(h.P50), fmt.Sprintf("%.2f", r.Fairness.Jain),
 			fmt.Sprintf("%d of %d", r.Fairness.Starving, r.Workers), trips, commands, "")
-		row[0].Link, row[1].State, row[13].State = "run"+strconv.Itoa(i), &s, &g
+		row[0].Link, row[1].State, row[13].State = runID(i), &s, &g
+	}
+	if len(t.Rows) < 2 {
+		return tableView{}
 	}
 	return t
 }

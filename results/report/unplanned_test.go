@@ -51,7 +51,7 @@ func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	var page bytes.Buffer
-	if err := writePage(&page, []saved{*r}); err != nil {
+	if err := writePage(&page, []saved{*r}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"INTERACTIVE: changed interactively", "by hand: kill-node", "killed n2", "never happened", "n1 ended by itself",

@@ -26,6 +26,7 @@ type tileView struct{ Name, Value, More string }
 type storyView struct {
 	Title    string
 	Lines    []string
+	Remedy   string
 	Ops      tableView
 	From, To string // what the strip is to show, in nanoseconds; empty if nothing
 }
@@ -46,23 +47,25 @@ type runView struct {
 	FairnessText                  string
 	Series, Strip                 bool
 	StripText                     string
+	Explored                      bool         // it was no load: there is nothing to measure
 	Envelope                      template.URL // the picture of a sweep; empty if the run was none
 }
 
-func banner(runs []saved, names []string) bannerView {
+// banner names the runs that did not pass, unless the page tells of them below.
+func banner(runs []saved, names []string, told bool) bannerView {
 	b := bannerView{}
 	all := checker.Pass
 	counts, saturated := map[checker.Status]int{}, 0
 	for i := range runs {
 		s, text := runs[i].Safety()
 		counts[s]++
-		if runs[i].Generator.State.Unfit() {
+		if alike(runs[i].Run) && runs[i].Generator.State.Unfit() {
 			saturated++
 		}
 		if s == checker.Fail || s == checker.Inconclusive && all == checker.Pass {
 			all = s
 		}
-		if b.Text = text; len(runs) > 1 && s != checker.Pass {
+		if b.Text = text; len(runs) > 1 && s != checker.Pass && !told {
 			b.Notes = append(b.Notes, fmt.Sprintf("%s: %s: %s", names[i], s, text))
 		}
 	}
@@ -70,7 +73,8 @@ func banner(runs []saved, names []string) bannerView {
 		b.State = state{"unsure", "✓", b.State.Word}
 	}
 	if saturated > 0 && len(runs) > 1 {
-		b.Notes = append(b.Notes, fmt.Sprintf("The load generator was saturated or disturbed in %d of %d runs: their times measure this machine as well as the locks.", saturated, len(runs)))
+		b.Notes = append(b.Notes, fmt.Sprintf("The load generator was saturated or disturbed in %s: the times measure this machine as well as the locks.",
+			human.Quantity(saturated, "run")))
 	}
 	if len(runs) > 1 {
 		b.Text = fmt.Sprintf("%s: %d passed, %d failed, %d inconclusive", human.Quantity(len(runs), "run"),
@@ -82,11 +86,14 @@ func banner(runs []saved, names []string) bannerView {
 func view(r *saved, number int, name string) runView {
 	v := runView{
 		ID: "run" + strconv.Itoa(number), Title: name, Load: r.Workload(), Command: r.Command,
-		Started: r.Started.Format("2006-01-02 15:04:05 MST"), Banner: banner([]saved{*r}, nil),
-		Generator: generatorState(&r.Generator), Series: r.series != nil, Strip: r.strip != nil, StripText: r.why,
+		Banner: banner([]saved{*r}, nil, false), Explored: r.Explored,
+		Generator: generatorState(&r.Generator), Series: r.series != nil, Strip: r.strip != nil,
 		FairnessText: r.FairnessText(), Verdicts: verdictTable(r.Run), Latency: latencyTable(r.Run), Faults: r.faultTable(),
 		Fairness: workerTable(&r.Fairness), Health: healthTable(&r.Generator), Config: configTable(r.Run), Env: environmentTable(r.Run),
 		Others: r.otherTable(), Cost: costTable(r.Run), Phases: phaseTable(r.Run), Stories: stories(r.Run), Tiles: tiles(r.Run),
+	}
+	if !r.Started.IsZero() {
+		v.Started = r.Started.Format("2006-01-02 15:04:05 MST")
 	}
 	if r.picture != nil {
 		v.Envelope = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(r.picture))
@@ -99,6 +106,9 @@ func view(r *saved, number int, name string) runView {
 	}
 	if r.Interactive {
 		v.Banner.Notes = append(v.Banner.Notes, "INTERACTIVE: "+results.InteractiveText)
+	}
+	for i, why := range r.Before {
+		v.Banner.Notes = append(v.Banner.Notes, fmt.Sprintf("Attempt %d was inconclusive: %s", i+1, why))
 	}
 	if r.Partial != "" {
 		v.Banner.Notes = append(v.Banner.Notes, "The run ended early: "+r.Partial)
@@ -145,7 +155,7 @@ func stories(r *results.Run) (all []storyView) {
 		if v.Status != checker.Fail || len(v.Story)+len(v.Evidence) == 0 {
 			continue
 		}
-		s := storyView{Title: results.Title(v), Lines: results.Evidence(v)}
+		s := storyView{Title: results.Title(v), Lines: v.Story, Remedy: v.Remedy}
 		ops, from, to := evidenceTable(v.Evidence)
 		if s.Ops = ops; len(v.Evidence) > 0 {
 			s.From, s.To = ns(from), ns(to)

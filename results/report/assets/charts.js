@@ -133,7 +133,7 @@ function phases(run) {
 function chart(box, options, source) {
   const data = typeof source === "function" ? source() : source;
   const size = () => ({width: Math.max(box.clientWidth, 200), height: options.height || height});
-  const u = new uPlot(Object.assign({padding: [8, 20, 0, 0], legend: {live: true, markers: {dash: (u, i) => (u.series[i].dash || []).length ? "dashed" : "solid"}}}, options, size()), data, box);
+  const u = new uPlot(Object.assign({padding: [8, 20, 0, 0], legend: {live: true, markers: {width: 0, fill: (u, i) => swatch(u.series[i])}}}, options, size()), data, box);
   const rest = () => u.root.classList.toggle("rest", u.cursor.idx == null); // where no cursor is, a legend has no values
   (u.hooks.setCursor = u.hooks.setCursor || []).push(rest);
   rest();
@@ -141,7 +141,17 @@ function chart(box, options, source) {
   return {redraw: () => u.redraw(false, true), update: () => u.setData(source()), plot: u};
 }
 
-function stroke(i) { return {stroke: () => color(styles[i % styles.length][0]), width: 2, dash: styles[i % styles.length][1]}; }
+// line is how a series is drawn: name is that of its colour.
+function line(name, dash = [], width = 2) { return {stroke: () => color(name), width, dash, ink: `var(--${name})`}; }
+
+function stroke(i) { return line(...styles[i % styles.length]); }
+
+// swatch paints a line as long as a swatch of the legend, with the dashes of the series.
+function swatch({dash = [], ink}) {
+  let at = 0;
+  const stops = dash.map((long, i) => { const from = at; at += long; return `${i % 2 ? "transparent" : ink} ${from}px ${at}px`; });
+  return stops.length ? `repeating-linear-gradient(90deg, ${stops.join()})` : ink;
+}
 
 const fromSecond = (u, a, b) => a == null ? [0, 1] : [a, Math.max(b, a + 1)];
 
@@ -166,7 +176,7 @@ drawings.latency = (box, run) => {
   for (const [tag, dash] of [["response", []], ["acquire", [7, 4]]]) for (const [q, name, width] of [["p50", "blue", 1.5], ["p99", "orange", 2.2], ["max", "pink", 1]]) {
     const known = s.lines[tag] && s.lines[tag][q];
     if (!known || document.getElementById("data") && !known.some(v => v != null)) continue; // a line that comes later has a name
-    lines.push({label: `${tag} ${q}`, stroke: () => color(name), dash, width, points, value: (u, v) => duration(v)});
+    lines.push(Object.assign(line(name, dash, width), {label: `${tag} ${q}`, points, value: (u, v) => duration(v)}));
     data.push(() => run.series.lines[tag][q]);
   }
   return chart(box, {
@@ -199,7 +209,7 @@ const distribution = (run, tag, label) => ({label, points: run.series && run.ser
 
 drawings.spectrum = (box, run) => percentiles(box, [distribution(run, "response", "response"), distribution(run, "acquire", "acquire")]);
 drawings.handoff = (box, run) => percentiles(box, [distribution(run, "handoff", "hand-off")]) || empty(box, "No hand-off was seen: nobody waited, or the lock does not exclude.");
-drawings.spectra = box => percentiles(box, page.runs.map(r => distribution(r, "response", r.name)));
+drawings.spectra = box => percentiles(box, page.runs.filter(r => r.alike).map(r => distribution(r, "response", r.name)));
 
 function empty(box, text) {
   box.append(element("p", {class: "note", text}));
@@ -258,7 +268,7 @@ function bars(box, run, of, more) {
     scales: {x: {time: false, range: () => [-0.7, of().length - 0.3]}, y: more.scale},
     axes: [axis({size: 30, space: 34, incrs: [1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100, 200, 500, 1000], values: (u, all) => all.map(v => Number.isInteger(v) ? worker(v) : "")}), more.axis],
     series: [{label: "worker", value: (u, v) => v == null ? "-" : worker(v)},
-      {label: more.label, stroke: () => color("blue"), fill, width: 1, points: {show: false}, value: more.value, paths: uPlot.paths.bars({size: [0.8, 40]})}],
+      Object.assign(line("blue", [], 1), {label: more.label, fill, points: {show: false}, value: more.value, paths: uPlot.paths.bars({size: [0.8, 40]})})],
     plugins: more.plugins || [],
   }), () => [of().map((_, i) => i), of()]);
 }
@@ -309,7 +319,7 @@ function mark(ctx, status, x, y, r) {
 }
 
 drawings.pareto = box => {
-  const all = page.runs.filter(r => r.trips != null && r.p99 != null && r.p99 > 0).sort((a, b) => a.trips - b.trips || a.p99 - b.p99);
+  const all = page.runs.filter(r => r.alike && r.trips != null && r.p99 != null && r.p99 > 0).sort((a, b) => a.trips - b.trips || a.p99 - b.p99);
   if (!all.length) return empty(box, "No run has both a cost and a p99.");
   let best = Infinity;
   const front = all.filter(r => r.status === "pass" && r.p99 < best && (best = r.p99));

@@ -453,7 +453,7 @@ function late(ctx, x, y, w, h) {
   ctx.save();
   ctx.strokeStyle = ctx.fillStyle = color("late");
   ctx.globalAlpha = 0.35; ctx.fillRect(x, y, w, h);
-  ctx.globalAlpha = 1.6; hatch(ctx, x, y, w, h, color("late"), 5);
+  ctx.globalAlpha = 1; hatch(ctx, x, y, w, h, color("late"), 5);
   ctx.restore();
 }
 

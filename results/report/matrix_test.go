@@ -1,0 +1,108 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hammerlock/checker"
+	"hammerlock/results"
+)
+
+// TestMatrix has a run of each kind: what it says of each property, of what did not pass, and of what was not run.
+func TestMatrix(t *testing.T) {
+	verdict := func(name string, s checker.Status, cause string) checker.Verdict {
+		return checker.Verdict{Checker: name, Status: s, Cause: cause, Summary: "found by " + name}
+	}
+	failed := verdict("exclusion", checker.Fail, "double-grant")
+	failed.Story, failed.Remedy = []string{"w00 and w01"}, "Decide in one command."
+	scenario := func(name string, all ...checker.Verdict) results.Run {
+		return results.Run{Topology: "single", Lock: "lease", Scenario: name, Command: "verify --scenario " + name, Verdicts: all}
+	}
+	runs := savedOf([]results.Run{
+		scenario("good", verdict("activity", checker.Pass, ""), verdict("exclusion", checker.Pass, ""), verdict("fencing", checker.NotJudged, "")),
+		scenario("bad", verdict("activity", checker.Pass, ""), failed),
+		scenario("worse", failed),
+		scenario("scant", verdict("activity", checker.Inconclusive, "")),
+		{Topology: "single", Lock: "lease", Verdicts: []checker.Verdict{verdict("lost-updates", checker.Pass, "")}},
+	})
+	beside := Beside{Explored: []results.Judgement{{Topology: "memory", Lock: "lease", Scenario: "explore", Verdicts: []checker.Verdict{verdict("explore", checker.Pass, "")}}}}
+	runs = append(beside.runs(), runs...)
+	names, _ := titles(runs)
+	m := matrix(runs, names, []results.NotRun{{Topology: "single", Lock: "lease", Scenario: "late", Why: "the budget is over", Unasked: true},
+		{Topology: "single", Lock: "lease", Scenario: "readers", Why: "it has none"}})
+	var got strings.Builder
+	for _, g := range m.Groups {
+		fmt.Fprintln(&got, g.Name)
+		for _, row := range g.Rows {
+			fmt.Fprintf(&got, "%s %s", row.Name, row.State.Word)
+			for _, c := range row.Cells {
+				fmt.Fprintf(&got, " [%s]", c.Sign)
+			}
+			fmt.Fprintln(&got)
+		}
+	}
+	if want := `single · lease
+explore PASS [✓] [] [] [] []
+good PASS [] [✓] [✓] [–] []
+bad FAIL [] [✓] [✕] [] []
+worse FAIL [] [] [✕] [] []
+scant INCONCLUSIVE [] [?] [] [] []
+no scenario PASS [] [] [] [] [✓]
+No time was left for
+single lease late NOT RUN [] [] [] [] []
+`; got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+	}
+	if f := m.Failures; len(f) != 1 || f[0].Title != "exclusion: double-grant" || len(f[0].In) != 2 || f[0].In[0].Link != "run2" || f[0].Remedy != failed.Remedy || f[0].Means == "" {
+		t.Errorf("%+v", f)
+	}
+	if len(m.Open) != 1 || m.Open[0] != "scant: found by activity" || len(m.NotRun.Rows) != 1 {
+		t.Errorf("undecided %q, not run %v", m.Open, m.NotRun.Rows)
+	}
+	order(t, runs)
+}
+
+// order looks at the page: the matrix comes first, then what did not pass, then the runs.
+func order(t *testing.T, runs []saved) {
+	t.Helper()
+	var page bytes.Buffer
+	if err := writePage(&page, runs, nil); err != nil {
+		t.Fatal(err)
+	}
+	text := page.String()
+	matrix, failures := strings.Index(text, `id="matrix"`), strings.Index(text, `id="failures"`)
+	if run := strings.Index(text, `<article`); matrix < 0 || failures < matrix || run < failures {
+		t.Errorf("the matrix is at %d, the failures at %d, the first run at %d", matrix, failures, run)
+	}
+	for _, no := range []string{`id="compare"`, "Who held the lock</h3>"} {
+		if strings.Contains(text, no) {
+			t.Errorf("the page has %s: scenarios are not compared, and nothing was kept", no)
+		}
+	}
+}
+
+// TestAnAttemptThatWasRepeatedIsLeftOut of the page of several runs.
+func TestAnAttemptThatWasRepeatedIsLeftOut(t *testing.T) {
+	out := t.TempDir()
+	var dirs []string
+	for i := range 3 {
+		dirs = append(dirs, crowd{workers: 2, visits: 20, seed: 1}.save(t, out, func(r *results.Run) {
+			r.Name, r.Scenario = fmt.Sprintf("run-%d", i), []string{"crash", "crash", "late"}[i]
+			if i == 1 {
+				r.Before, r.Earlier = []string{"too few holds"}, []string{"run-0"}
+			}
+		}))
+	}
+	path := filepath.Join(out, File)
+	if err := Write(path, dirs, Beside{}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(text), "2 runs: 2 passed") || !strings.Contains(string(text), "Attempt 1 was inconclusive: too few holds") {
+		t.Errorf("the page counts the attempt, or does not name it (%v)", err)
+	}
+}
