@@ -158,10 +158,11 @@ func (c canvas) axis(s *measure.Snapshot, shown stretch, columns int) {
 // shownText says which time lanes show, and how many workers have no lane: those that there is no row for, and others.
 func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
 	span, text := shown.end-shown.begin, ""
-	switch moved := st.until > 0 || s.Lane != nil; {
-	case !moved:
+	switch {
+	case st.view == holdersView: // which has an axis
+	case st.until == 0 && s.Lane == nil:
 		text = fmt.Sprintf("last %.1f s, ", span.Seconds())
-	case st.view != holdersView: // which has an axis
+	default:
 		text = decimals(max(shown.begin, 0), span/20) + " to " + decimals(shown.end, span/20) + " s, "
 	}
 	text = " " + text + human.Duration(shown.column) + " a column "

@@ -43,7 +43,7 @@ func header(c canvas, s *measure.Snapshot, st *state) {
 		c.right(0, bad, text)
 	case h.Label != "":
 		c.right(0, faint, cut(h.Label, c.w-x-2))
-	default:
+	case x < c.w-17:
 		c.right(0, faint, "no fault at work")
 	}
 	safety, tone := safetyText(s)

@@ -19,7 +19,7 @@ const (
 	keptSeconds = 900 // of the series: older ones are in the report
 	shownEvents = 40
 	shownRuns   = 50
-	shownCells  = 400 // of each lane: ten seconds
+	shownCells  = 400 // of each lane: ten seconds, once so many are over
 )
 
 // series is what was measured second by second. A null is a second without data.
@@ -157,14 +157,14 @@ func newFrame(m *measure.Snapshot, done []doneRun) *frame {
 }
 
 func newLanes(m *measure.Snapshot) *lanes {
-	l := &lanes{End: int64(m.LanesEnd), Cells: shownCells, Hidden: m.Hidden}
-	l.From = l.End - shownCells*int64(measure.StripStep)
+	n := min(shownCells, max(int(m.LanesEnd/measure.StripStep), 1))
+	l := &lanes{From: int64(m.LanesEnd - time.Duration(n)*measure.StripStep), End: int64(m.LanesEnd), Cells: n, Hidden: m.Hidden}
 	for i := range m.Lanes {
 		l.Workers = append(l.Workers, m.Lanes[i].Worker)
 	}
 	for _, share := range []func(measure.Cell) float64{measure.Cell.Share, marked(measure.Waited), marked(measure.Overlap)} {
 		for i := range m.Lanes {
-			for _, c := range m.Lanes[i].Cells[len(m.Lanes[i].Cells)-shownCells:] {
+			for _, c := range m.Lanes[i].Cells[len(m.Lanes[i].Cells)-n:] {
 				l.Planes = append(l.Planes, report.Share(share(c)))
 			}
 		}

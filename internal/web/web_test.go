@@ -159,7 +159,7 @@ func TestEventsFollowTheRun(t *testing.T) {
 				s.Publish(snapshot(4, 4))
 				break
 			}
-			if len(f.Done) != 1 || len(f.Lanes.Planes) != 3*4*shownCells || f.Faults[0].Name != "kill-primary" || f.Faults[0].To != -1 {
+			if len(f.Done) != 1 || f.Lanes.From != 0 && f.Lanes.Cells != shownCells || len(f.Lanes.Planes) != 3*4*f.Lanes.Cells || f.Faults[0].Name != "kill-primary" || f.Faults[0].To != -1 {
 				t.Errorf("%+v", f)
 			}
 			if code, _, body := get(t, http.MethodGet, s.URL()+f.Done[0].Link); code != http.StatusOK || body != "the report" {

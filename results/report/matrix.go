@@ -91,7 +91,7 @@ func matrix(runs []saved, names []string, not []results.NotRun) (m matrixView) {
 		}
 	}
 	for _, x := range results.Failures(judged) {
-		f := failureView{Title: results.Title(x.Verdict), Means: x.Means(), Remedy: x.Remedy, Lines: x.Story, Command: judged[x.In[0]].Command}
+		f := failureView{Title: results.Title(x.Verdict), Means: x.Means(), Remedy: x.Remedy, Lines: human.Names(x.Story, human.Unbroken), Command: judged[x.In[0]].Command}
 		for _, i := range x.In {
 			f.In = append(f.In, cellView{Text: names[i], Link: runID(i)})
 		}

@@ -155,7 +155,7 @@ func stories(r *results.Run) (all []storyView) {
 		if v.Status != checker.Fail || len(v.Story)+len(v.Evidence) == 0 {
 			continue
 		}
-		s := storyView{Title: results.Title(v), Lines: v.Story, Remedy: v.Remedy}
+		s := storyView{Title: results.Title(v), Lines: human.Names(v.Story, human.Unbroken), Remedy: v.Remedy}
 		ops, from, to := evidenceTable(v.Evidence)
 		if s.Ops = ops; len(v.Evidence) > 0 {
 			s.From, s.To = ns(from), ns(to)

@@ -144,7 +144,7 @@ async function start() {
   let before = "";
   addEventListener("beforeprint", () => {
     before = document.documentElement.dataset.theme || "";
-    for (const d of document.querySelectorAll("details")) d.open = true;
+    for (const d of document.querySelectorAll("details:not(.fold)")) d.open = true; // of many runs those are printed that were opened
     drawAll();
     theme("light");
   });

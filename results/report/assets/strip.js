@@ -90,6 +90,7 @@ class Strip {
       box.append(element("span", {}, c, " " + text));
       return () => { const x = c.getContext("2d"); x.clearRect(0, 0, 44, 24); paint(x); };
     };
+    const kept = this.s.names ? () => () => {} : item; // of a run that goes on nothing is kept but sums
     this.swatches = [
       item("holds, the darker the more of the time", x => {
         x.fillStyle = color("hold");
@@ -97,9 +98,9 @@ class Strip {
         x.globalAlpha = 1;
       }),
       item("waits", x => { x.fillStyle = color("wait"); x.fillRect(2, 9, 40, 6); }),
-      item("goes on after its lease", x => late(x, 2, 3, 40, 18)),
+      kept("goes on after its lease", x => late(x, 2, 3, 40, 18)),
       item("overlap", x => { x.fillStyle = color("hold"); x.fillRect(2, 3, 40, 18); clash(x, 12, 3, 20, 18, false); }),
-      item("evidence of a verdict", x => diamond(x, 22, 12, 8)),
+      kept("evidence of a verdict", x => diamond(x, 22, 12, 8)),
       item("fault", x => { x.fillStyle = color("fault"); x.fillRect(2, 3, 40, 18); hatch(x, 2, 3, 40, 18, color("faultline")); }),
     ];
     box.append(element("span", {text: "Drag moves; Ctrl + wheel, a double click or + zooms; a click shows operations."}));
