@@ -24,127 +24,86 @@ func (b *Beside) runs() (all []saved) {
 	return all
 }
 
-// matrixView is runs by the properties that were judged of them, and what is to be said of those that did not pass.
+// matrixView is several runs by the properties that were judged of them, and what is to be said of those that did not pass.
 type matrixView struct {
-	Properties []string
-	Columns    int
-	Groups     []groupView // a lock each
-	Failures   []failureView
-	Open       []string // what is undecided, and why
-	NotRun     tableView
+	Table, NotRun tableView
+	Failures      []storyView
+	Open          []string // what is undecided, and why
 }
 
-type groupView struct {
-	Name string
-	Rows []matrixRow
-}
-
-// matrixRow is a run, or a scenario that there was no time for, which has no ID.
-type matrixRow struct {
-	ID, Name, Proof string
-	State           state
-	Cells           []matrixCell
-}
-
-type matrixCell struct {
-	state
-	Text string
-}
-
-// failureView is a cause of failures, told once.
-type failureView struct {
-	Title, Means, Remedy, Command string
-	Lines                         []string
-	In                            []cellView
-}
-
-var notRun = state{"none", "", "NOT RUN"}
-
-// matrix is empty if the runs were judged by one property only, as those of bench are.
+// matrix has no table if the runs were judged by one property only, as those of bench are.
 func matrix(runs []saved, names []string, not []results.NotRun) (m matrixView) {
-	judged := make([]results.Judgement, len(runs))
+	judged, head := make([]results.Judgement, len(runs)), []string{"Scenario", "Verdict"}
+	var locks []string
 	for i := range runs {
 		judged[i] = runs[i].Judgement()
+		if !slices.Contains(locks, runs[i].Lock) {
+			locks = append(locks, runs[i].Lock)
+		}
 		for _, v := range judged[i].Verdicts {
-			if !slices.Contains(m.Properties, v.Checker) {
-				m.Properties = append(m.Properties, v.Checker)
+			if !slices.Contains(head, v.Checker) {
+				head = append(head, v.Checker)
 			}
 		}
-	}
-	if len(m.Properties) < 2 {
-		return matrixView{}
-	}
-	m.Columns = len(m.Properties) + 3
-	groups := map[string][]int{}
-	for i := range judged {
-		lock := judged[i].Lock
-		if groups[lock] = append(groups[lock], i); len(groups[lock]) == 1 {
-			m.Groups = append(m.Groups, groupView{Name: lock})
-		}
-	}
-	for g := range m.Groups {
-		m.group(&m.Groups[g], groups[m.Groups[g].Name], runs, judged)
-	}
-	for i := range judged {
 		if status, text := judged[i].Status(); status == checker.Inconclusive {
 			m.Open = append(m.Open, names[i]+": "+text)
 		}
 	}
 	for _, x := range results.Failures(judged) {
-		f := failureView{Title: results.Title(x.Verdict), Means: x.Means(), Remedy: x.Remedy, Lines: human.Names(x.Story, human.Unbroken), Command: judged[x.In[0]].Command}
+		f := storyView{Title: results.Title(x.Verdict), Means: x.Means(), Remedy: x.Remedy, Lines: human.Names(x.Story, human.Unbroken), Command: judged[x.In[0]].Command}
 		for _, i := range x.In {
 			f.In = append(f.In, cellView{Text: names[i], Link: runID(i)})
 		}
 		m.Failures = append(m.Failures, f)
 	}
-	m.outside(not)
-	return m
-}
-
-// group fills the rows of a lock.
-func (m *matrixView) group(g *groupView, in []int, runs []saved, judged []results.Judgement) {
-	var of []saved
-	for _, i := range in {
-		of = append(of, runs[i])
+	if len(head) < 4 {
+		return m
 	}
-	names, common := titles(of)
-	if g.Name = common; common == "" {
-		g.Name = of[0].Lock
+	m.Table = tableView{Class: "matrix", Head: append(head, "What it rests on")}
+	for _, lock := range locks {
+		m.group(lock, runs, judged)
 	}
-	for k, i := range in {
-		j := &judged[i]
-		status, text := j.Status()
-		if status != checker.Inconclusive {
-			text = j.Proof()
-		}
-		if len(in) > 1 && names[k] == common {
-			names[k] = "no scenario"
-		}
-		row := matrixRow{ID: runID(i), Name: names[k], State: stateOf(status), Proof: human.Unbroken(text)}
-		for _, property := range m.Properties {
-			cell := matrixCell{notRun, property + ": not run"}
-			if at := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == property }); at >= 0 {
-				v := &j.Verdicts[at]
-				cell = matrixCell{stateOf(v.Status), results.Title(v) + "; " + results.Finding(v)}
-			}
-			row.Cells = append(row.Cells, cell)
-		}
-		g.Rows = append(g.Rows, row)
-	}
-}
-
-// outside takes down what was not run: a row for what there was no time for, and the reason of each that does not apply.
-func (m *matrixView) outside(not []results.NotRun) {
 	m.NotRun = tableView{Head: []string{"Scenario", "Why it was not run"}, Class: "words"}
-	late := groupView{Name: "No time was left for"}
 	for i := range not {
 		if n := &not[i]; n.Unasked {
-			late.Rows = append(late.Rows, matrixRow{Name: n.Name(), State: notRun, Cells: slices.Repeat([]matrixCell{{notRun, "not run"}}, len(m.Properties)), Proof: n.Why})
+			m.row(n.Name(), state{"plain", "", "NOT RUN"}, nil, n.Why)
 		} else {
 			m.NotRun.add(n.Name(), n.Why)
 		}
 	}
-	if len(late.Rows) > 0 {
-		m.Groups = append(m.Groups, late)
+	return m
+}
+
+// group adds the rows of a lock, below what they have in common.
+func (m *matrixView) group(lock string, runs []saved, judged []results.Judgement) {
+	var of []saved
+	var at []int
+	for i := range runs {
+		if runs[i].Lock == lock {
+			of, at = append(of, runs[i]), append(at, i)
+		}
 	}
+	names, common := titles(of)
+	m.Table.add(common)
+	for k, i := range at {
+		if len(of) > 1 && names[k] == common {
+			names[k] = "no scenario"
+		}
+		status, text := judged[i].Status()
+		if status != checker.Inconclusive {
+			text = judged[i].Proof()
+		}
+		m.row(names[k], stateOf(status), judged[i].Verdicts, text)[0].Link = runID(i)
+	}
+}
+
+// row adds a row; a property without a verdict was not judged.
+func (m *matrixView) row(name string, s state, verdicts []checker.Verdict, proof string) []cellView {
+	row := m.Table.add(make([]string, len(m.Table.Head))...)
+	row[0].Text, row[1].State, row[len(row)-1].Text = name, &s, human.Unbroken(proof)
+	for i := range verdicts {
+		s := stateOf(verdicts[i].Status)
+		row[slices.Index(m.Table.Head, verdicts[i].Checker)].State = &s
+	}
+	return row
 }

@@ -35,25 +35,25 @@ func TestMatrix(t *testing.T) {
 	m := matrix(runs, names, []results.NotRun{{Topology: "single", Lock: "lease", Scenario: "late", Why: "the budget is over", Unasked: true},
 		{Topology: "single", Lock: "lease", Scenario: "readers", Why: "it has none"}})
 	var got strings.Builder
-	for _, g := range m.Groups {
-		fmt.Fprintln(&got, g.Name)
-		for _, row := range g.Rows {
-			fmt.Fprintf(&got, "%s %s", row.Name, row.State.Word)
-			for _, c := range row.Cells {
-				fmt.Fprintf(&got, " [%s]", c.Sign)
+	for _, row := range m.Table.Rows {
+		got.WriteString(row[0].Text)
+		for _, c := range row[1:] {
+			if c.State != nil {
+				got.WriteString(" " + c.State.Word + c.State.Sign)
+			} else {
+				got.WriteString(" [" + c.Text + "]")
 			}
-			fmt.Fprintln(&got)
 		}
+		got.WriteString("\n")
 	}
 	if want := `single · lease
-explore PASS [✓] [] [] [] []
-good PASS [] [✓] [✓] [–] []
-bad FAIL [] [✓] [✕] [] []
-worse FAIL [] [] [✕] [] []
-scant INCONCLUSIVE [] [?] [] [] []
-no scenario PASS [] [] [] [] [✓]
-No time was left for
-single lease late NOT RUN [] [] [] [] []
+explore PASS✓ PASS✓ [] [] [] [] [found by explore]
+good PASS✓ [] PASS✓ PASS✓ NOT JUDGED– [] [found by activity, 0 overlaps]
+bad FAIL✕ [] PASS✓ FAIL✕ [] [] [exclusion: double-grant]
+worse FAIL✕ [] [] FAIL✕ [] [] [exclusion: double-grant]
+scant INCONCLUSIVE? [] INCONCLUSIVE? [] [] [] [found by activity]
+no scenario PASS✓ [] [] [] [] PASS✓ [found by lost-updates]
+single lease late NOT RUN [] [] [] [] [] [the budget is over]
 `; got.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
 	}

@@ -65,7 +65,7 @@ func TestWhatASealSays(t *testing.T) {
 	pass := []checker.Verdict{{Checker: "exclusion", Status: checker.Pass}}
 	for state, want := range map[results.GeneratorState]string{results.GeneratorOK: "pass", results.Saturated: "unsure", results.Disturbed: "unsure"} {
 		run := saved{Run: &results.Run{Verdicts: pass, Generator: results.Generator{State: state}}}
-		if got := banner([]saved{run}, []string{"one"}, false).State; got.Class != want || got.Word != "PASS" {
+		if got := banner([]saved{run}).State; got.Class != want || got.Word != "PASS" {
 			t.Errorf("generator %v: %v, want %s", state, got, want)
 		}
 	}

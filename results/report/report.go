@@ -97,7 +97,7 @@ func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
 	if len(runs) > 1 {
 		p.Matrix, p.Comparison = matrix(runs, names, not), comparisonTable(runs, names)
 	}
-	p.Banner, p.Common, p.Fold = banner(runs, names, len(p.Matrix.Groups) > 0), common, len(runs) > unfolded
+	p.Banner, p.Common, p.Fold = banner(runs), common, len(runs) > unfolded
 	var b pack
 	var err error
 	if p.Data, err = b.text(document(runs, names, &b)); err != nil {

@@ -22,11 +22,14 @@ type bannerView struct {
 // tileView is one number that stands for a run.
 type tileView struct{ Name, Value, More string }
 
-// storyView is the evidence of a failed property.
+// storyView is the evidence of a failed property, or that of a cause, told once for all runs that it was found in.
 type storyView struct {
 	Title    string
+	Means    string
 	Lines    []string
 	Remedy   string
+	In       []cellView
+	Command  string
 	Ops      tableView
 	From, To string // what the strip is to show, in nanoseconds; empty if nothing
 }
@@ -51,8 +54,7 @@ type runView struct {
 	Envelope                      template.URL // the picture of a sweep; empty if the run was none
 }
 
-// banner names the runs that did not pass, unless the page tells of them below.
-func banner(runs []saved, names []string, told bool) bannerView {
+func banner(runs []saved) bannerView {
 	b := bannerView{}
 	all := checker.Pass
 	counts, saturated := map[checker.Status]int{}, 0
@@ -65,9 +67,7 @@ func banner(runs []saved, names []string, told bool) bannerView {
 		if s == checker.Fail || s == checker.Inconclusive && all == checker.Pass {
 			all = s
 		}
-		if b.Text = text; len(runs) > 1 && s != checker.Pass && !told {
-			b.Notes = append(b.Notes, fmt.Sprintf("%s: %s: %s", names[i], s, text))
-		}
+		b.Text = text
 	}
 	if b.State = stateOf(all); all == checker.Pass && saturated > 0 {
 		b.State = state{"unsure", "✓", b.State.Word}
@@ -86,7 +86,7 @@ func banner(runs []saved, names []string, told bool) bannerView {
 func view(r *saved, number int, name string) runView {
 	v := runView{
 		ID: "run" + strconv.Itoa(number), Title: name, Load: r.Workload(), Command: r.Command,
-		Banner: banner([]saved{*r}, nil, false), Explored: r.Explored,
+		Banner: banner([]saved{*r}), Explored: r.Explored,
 		Generator: generatorState(&r.Generator), Series: r.series != nil, Strip: r.strip != nil,
 		FairnessText: r.FairnessText(), Verdicts: verdictTable(r.Run), Latency: latencyTable(r.Run), Faults: r.faultTable(),
 		Fairness: workerTable(&r.Fairness), Health: healthTable(&r.Generator), Config: configTable(r.Run), Env: environmentTable(r.Run),
