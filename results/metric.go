@@ -124,6 +124,9 @@ var Metrics = slices.Concat(latencyMetrics(), []Metric{
 	{"visits.failed", false, accident, attempted(func(v *Visits) int64 { return v.Failed }), number, "failed"},
 	{"visits.unknown", false, accident, attempted(func(v *Visits) int64 { return v.Unknown }), number, "unknown"},
 	{"visits.skipped", false, accident, attempted(func(v *Visits) int64 { return v.Skipped }), number, "skipped"},
+	{"unavailable.total", false, accident, unavailable(func(a *Availability) int64 { return a.Total }), nanoseconds, "unavailable"},
+	{"unavailable.longest", false, accident, unavailable(func(a *Availability) int64 { return a.Longest }), nanoseconds, "unavailable"},
+	{"recovery.longest", false, accident, recovered, nanoseconds, "recovery"},
 	{"counter.lost", false, accident, func(r *Run) Reading { return known(float64(r.Views.Lost), r.Views.Acknowledged > 0) }, number, "lost"},
 })
 

@@ -40,20 +40,24 @@ type Run struct {
 	Faults   []string `json:"faults"`
 	Config
 
-	Arrivals   Arrivals          `json:"arrivals"` // open loop: the whole run
-	Visits     Visits            `json:"visits"`
-	Views      Views             `json:"counter"`
-	Latency    Latencies         `json:"latency"`
-	Waiting    Waiting           `json:"waiting"`
-	Throughput float64           `json:"throughput_per_s"`
-	Fairness   Fairness          `json:"fairness"`
-	Cost       Cost              `json:"cost"`
-	Generator  Generator         `json:"generator"`
-	Phases     []Phase           `json:"phases,omitempty"` // one after the other; nil if the load stays the same
-	Windows    []FaultWindow     `json:"fault_windows,omitempty"`
-	Errors     map[string]int64  `json:"errors"`                // operations that were not OK, by "kind outcome reason"
-	Said       map[string]string `json:"errors_said,omitempty"` // what the first of some of them said
-	Verdicts   []checker.Verdict `json:"verdicts"`
+	Arrivals   Arrivals      `json:"arrivals"` // open loop: the whole run
+	Visits     Visits        `json:"visits"`
+	Views      Views         `json:"counter"`
+	Latency    Latencies     `json:"latency"`
+	Waiting    Waiting       `json:"waiting"`
+	Throughput float64       `json:"throughput_per_s"`
+	Fairness   Fairness      `json:"fairness"`
+	Cost       Cost          `json:"cost"`
+	Generator  Generator     `json:"generator"`
+	Phases     []Phase       `json:"phases,omitempty"` // one after the other; nil if the load stays the same
+	Windows    []FaultWindow `json:"fault_windows,omitempty"`
+	// Availability is nil in runs saved before it was kept, and of services.
+	Availability *Availability `json:"availability,omitempty"`
+	// Roles are what servers became while the run went on, in that order.
+	Roles    []RoleChange      `json:"roles,omitempty"`
+	Errors   map[string]int64  `json:"errors"`                // operations that were not OK, by "kind outcome reason"
+	Said     map[string]string `json:"errors_said,omitempty"` // what the first of some of them said
+	Verdicts []checker.Verdict `json:"verdicts"`
 
 	Driver *Driver `json:"driver,omitzero"` // of a lock that lives in a program of its own
 	Fleet  *Fleet  `json:"fleet,omitzero"`  // of workers on several machines

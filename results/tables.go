@@ -53,6 +53,8 @@ func (r *Run) write(p *human.Printer) {
 	p.Line("")
 	p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput), human.Duration(time.Duration(r.Measured))))
 	p.Fact("visits", r.VisitsText())
+	p.Maybe("unavailable", r.AvailabilityText())
+	p.Maybe("recovery", r.RecoveryText())
 	p.Maybe("woken", r.WokenText())
 	if trips, commands, cpu := r.Cost.Texts(); r.Service == "" {
 		p.Fact("cost a visit", fmt.Sprintf("%s round trips, %s commands on the servers, %s of their CPU", trips, commands, cpu))
@@ -184,6 +186,12 @@ func (r *Run) notes() (all []string) {
 	}
 	if len(r.Fairness.StarvingWorkers) > 0 {
 		all = append(all, "FAIRNESS: "+starving(r.Fairness.StarvingWorkers))
+	}
+	if text := r.RecoveryText(); text != "" {
+		all = append(all, "recovery: "+text)
+	}
+	if text := r.AvailabilityText(); text != "" {
+		all = append(all, "unavailable: "+text)
 	}
 	if r.Driver != nil {
 		all = append(all, "driver: "+r.Driver.Text())

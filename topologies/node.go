@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -213,6 +214,19 @@ func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string,
 		}
 	}
 	return fields, nil
+}
+
+// SeesDown tells whether a sentinel, or a node of a cluster, agrees with others that a primary is down. Other nodes see nothing.
+func (n *Node) SeesDown(ctx context.Context) (bool, error) {
+	switch {
+	case n.Role == Sentinel:
+		info, err := n.Info(ctx, "sentinel")
+		return strings.Contains(info["master0"], "status=odown"), err
+	case slices.ContainsFunc(n.topology.Sites, func(s *Site) bool { return s.Cluster }):
+		text, err := n.control.ClusterInfo(ctx).Result()
+		return err == nil && !strings.Contains(text, "cluster_slots_fail:0\r"), err
+	}
+	return false, nil
 }
 
 // replication returns the node's part of INFO on replication.

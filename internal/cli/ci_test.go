@@ -82,7 +82,7 @@ func TestLiveMetricsShowTheLastEvent(t *testing.T) {
 		t.Errorf("there are visits before the first run:\n%s", text)
 	}
 	combo := harness.Combination{Topology: topologies.Spec{Name: "single"}, Lock: locks.Spec{Name: "lease"}}
-	live := measure.Live{At: 2 * time.Second, Done: 1234, Errors: 5, Waiting: 3, Acquire: measure.Quantiles{Count: 5000, P50: time.Millisecond, P99: 20 * time.Millisecond}}
+	live := measure.Live{At: 2 * time.Second, Done: 1234, Errors: 5, Waiting: 3, Unserved: 1500 * time.Millisecond, Acquire: measure.Quantiles{Count: 5000, P50: time.Millisecond, P99: 20 * time.Millisecond}}
 	seen := &measure.Snapshot{Live: live, Fairness: results.Fairness{Jain: 0.9, Starving: 2}, Safety: measure.Safety{Violations: 7}, Active: []string{"n1 was killed"}, Injected: 4}
 	seen.Acquired.In[3], seen.Acquired.In[len(measure.Bounds)], seen.Acquired.Sum = 5, 1, 20*time.Second
 	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Stage: harness.Running, Live: live, Snapshot: seen})
@@ -95,7 +95,7 @@ func TestLiveMetricsShowTheLastEvent(t *testing.T) {
 		`hammerlock_acquire_seconds_bucket{lock="lease",topology="single",le="0.001"} 5`,
 		`hammerlock_acquire_seconds_bucket{lock="lease",topology="single",le="+Inf"} 6`,
 		`hammerlock_acquire_seconds_sum{lock="lease",topology="single"} 20`, "# TYPE hammerlock_response_seconds histogram",
-		`hammerlock_fairness_jain{lock="lease",topology="single"} 0.9`, `hammerlock_starving_workers{lock="lease",topology="single"} 2`,
+		`hammerlock_fairness_jain{lock="lease",topology="single"} 0.9`, `hammerlock_starving_workers{lock="lease",topology="single"} 2`, `hammerlock_unserved_seconds{lock="lease",topology="single"} 1.5`,
 		`hammerlock_violations_total{lock="lease",topology="single"} 7`, `hammerlock_active_faults{lock="lease",topology="single"} 1`,
 		`hammerlock_faults_total{lock="lease",topology="single"} 4`,
 		`hammerlock_phase{lock="lease",phase="judging",topology="single"} 1`, `hammerlock_run{lock="lease",of="2",topology="single"} 1`,

@@ -64,9 +64,13 @@ func (p *progress) tell(e harness.Event) {
 		if from := max(p.last, e.Combination.Plan.Warmup); l.At > from {
 			visits = fmt.Sprintf("%s visits (%.0f/s)", human.Count(l.Done), float64(l.Done-p.done)/(l.At-from).Seconds())
 		}
-		p.line("%s %s  %s  acquire p50 %s p99 %s  %d waiting  %d errors", head,
+		unserved := ""
+		if l.Unserved > 0 {
+			unserved = "  UNAVAILABLE for " + human.Duration(l.Unserved)
+		}
+		p.line("%s %s  %s  acquire p50 %s p99 %s  %d waiting  %d errors%s", head,
 			l.At.Truncate(100*time.Millisecond), visits, l.Acquire.Text(false),
-			l.Acquire.Text(true), l.Waiting, l.Errors)
+			l.Acquire.Text(true), l.Waiting, l.Errors, unserved)
 		p.last, p.done = l.At, l.Done
 	}
 }

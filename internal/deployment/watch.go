@@ -16,12 +16,14 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/internal/crew"
+	"hammerlock/results"
 	"hammerlock/topologies"
 )
 
-// How often a server is asked how it is, and how long it may take to answer.
+// How often a server is asked how it is, or closely where servers are broken, and how long it may take to answer.
 const (
 	watchEvery   = 200 * time.Millisecond
+	watchClosely = 50 * time.Millisecond
 	watchTimeout = 350 * time.Millisecond
 )
 
@@ -31,8 +33,10 @@ type Watch struct {
 	nodes    []*watched
 	note     func(history.ID, string)
 	programs func() []string
+	closely  bool
 	mu       sync.Mutex
 	texts    []string
+	roles    []results.RoleChange
 	Silent   time.Duration // the longest time for which a server did not answer and then did; to be read after Close
 }
 
@@ -57,6 +61,7 @@ type watched struct {
 	role    string        // as it said last
 	runID   string        // of a process that took the place of the one that the suite had started
 	trouble string        // empty if it is well
+	sees    bool          // it knows that a primary is down
 }
 
 // WatchOptions say how servers are watched.
@@ -65,11 +70,13 @@ type WatchOptions struct {
 	Note  func(history.ID, string)
 	Heart *crew.Heartbeat // of this process
 	TTL   time.Duration   // a lease: a server that is silent for much less hurts none
+	// Closely makes it ask more often, for when roles change, and whether sentinels and clusters know that a primary is down.
+	Closely bool
 }
 
 // Watch makes ready to watch all servers, that of the counter too: it counts as the one after the last of the topology.
 func (d *Deployment) Watch(o WatchOptions) *Watch {
-	w := &Watch{note: o.Note, programs: d.ended}
+	w := &Watch{note: o.Note, programs: d.ended, closely: o.Closely && d.spec.Topology.Attached() == nil}
 	for i, n := range d.servers() {
 		w.nodes = append(w.nodes, &watched{watch: w, d: d, node: n, number: i, lane: o.Lane(), heart: o.Heart,
 			patience: Patience(o.TTL)})
@@ -123,7 +130,11 @@ func (w *Watch) tell(lasted time.Duration, format string, args ...any) {
 }
 
 func (n *watched) run(ctx context.Context, done <-chan struct{}) {
-	next := time.Tick(watchEvery)
+	every := watchEvery
+	if n.watch.closely {
+		every = watchClosely
+	}
+	next := time.Tick(every)
 	for {
 		n.look(ctx)
 		select {
@@ -180,7 +191,35 @@ func (n *watched) look(ctx context.Context) {
 	n.recover(begun)
 	if err == nil {
 		n.take(info)
+		n.notice(ctx)
 	}
+}
+
+// notice records that a server has come to know that a primary is down.
+func (n *watched) notice(ctx context.Context) {
+	if !n.watch.closely || n.number >= len(n.d.Topology.Nodes) {
+		return
+	}
+	sees, err := n.node.SeesDown(ctx)
+	if err == nil && sees && !n.sees {
+		n.watch.change(results.RoleChange{Node: n.node.Name, Became: results.NoticedDown, After: int64(n.before), By: int64(n.lane.Clock().Now()),
+			Text: n.node.Name + " knows that a primary is down"})
+	}
+	n.sees = err == nil && sees
+}
+
+// change keeps a change of roles.
+func (w *Watch) change(c results.RoleChange) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roles = append(w.roles, c)
+}
+
+// Roles are the changes of roles so far, in the order in which they were seen.
+func (w *Watch) Roles() []results.RoleChange {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.SortedFunc(slices.Values(w.roles), func(a, b results.RoleChange) int { return cmp.Compare(a.By, b.By) })
 }
 
 // ails begins an incident. That the server has ended is more than that it does not answer.
@@ -223,8 +262,9 @@ func (n *watched) take(info map[string]string) {
 	if n.role = role; before == "" {
 		return
 	}
-	what := n.node.Name + " became primary"
+	what, became := n.node.Name+" became primary", results.BecamePrimary
 	if role == "slave" {
+		became = results.BecameReplica
 		what = n.node.Name + " became a replica"
 		primary, nodes := net.JoinHostPort(info["master_host"], info["master_port"]), n.d.Topology.Nodes
 		if i := slices.IndexFunc(nodes, func(n *topologies.Node) bool { return n.Addr() == primary }); i >= 0 {
@@ -232,5 +272,8 @@ func (n *watched) take(info map[string]string) {
 		}
 	}
 	n.watch.note(n.lane.Next(), what)
-	n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number), Outcome: history.OK})
+	seen := n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number), Outcome: history.OK})
+	if n.number < len(n.d.Topology.Nodes) {
+		n.watch.change(results.RoleChange{Node: n.node.Name, Became: became, After: int64(n.before), By: int64(seen), Text: what})
+	}
 }

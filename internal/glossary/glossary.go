@@ -78,6 +78,8 @@ var words = []Word{
 	{"server cpu", Numbers, "CPU time of the lock's servers, a visit."},
 	{"generator, ok, suspect, saturated, disturbed", Numbers, "Whether the load generator was fast enough for the latencies to be trusted. OK: the latencies are those of the lock. SUSPECT: compare them, but do not quote them. SATURATED: they are those of this machine, which the suite itself has used up. DISTURBED: other programs used a quarter of the cores or more, and half of all were busy."},
 	{"closed loop", Numbers, "A worker begins its next visit when it is done with the last. With `--rate` the loop is open: visits are due by a schedule that knows nothing of the workers."},
+	{"unavailable, outage", Numbers, "Time in which a worker had asked for a page's lock and no living worker held it, until the next grant. The page is not served. Less than 100 ms, or ten backoffs, is a hand-off."},
+	{"recovery", Numbers, "From the injection of a fault to the end of the outage that began while it was in force; without a fault, from the first ask. Its parts: detection, election, reconnecting, and a dead holder's lease, in which servers answer that the lock is held."},
 	{"dead time", Numbers, "Time in which somebody waited for a page and nobody believed to hold it."},
 
 	{"visits", Texts, "What became of the visits that were due within the measurement. Counted: the store was acknowledged. Timed out: it gave up waiting for the lock. Failed: certainly not counted, for another reason. Unknown: perhaps counted. Skipped: it gave up before a worker was free."},

@@ -126,6 +126,7 @@ func (x *execution) fill(r *crew.Report, c costs) {
 	x.run.Said = r.Said
 	load := r.Load
 	load.OpenLoop, load.Stalls = x.combo.Plan.Workload.Open(), load.Stalls+x.stalls
+	x.run.Roles = x.watch.Roles()
 	x.meter.Summarize(x.run, load)
 	_, spans := x.meter.SoFar(history.Forever)
 	x.run.Phases = x.combo.Plan.measuredPhases(spans)

@@ -117,7 +117,7 @@ func (x *execution) begin() (err error) {
 	x.meter = measure.NewMeter(measure.Options{
 		Workers: plan.Workload.Workers, Keys: plan.Workload.Keys, From: plan.Warmup, To: plan.Warmup + plan.Duration,
 		Excludes: x.combo.Lock.Claims.Alone(), OpenLoop: plan.Workload.Open(), Spans: plan.spans(), Log: x.folder.Log(), Started: x.run.Started,
-		Bears: x.combo.bears(),
+		Bears: x.combo.bears(), Backoff: plan.Workload.Retry,
 	})
 	o := recording.Options{
 		Clock: x.session.Clock, Lanes: x.session.Lanes, Slack: x.session.Slack, Wake: wake, Abandoned: x.session.Dead,
@@ -139,7 +139,8 @@ func (x *execution) begin() (err error) {
 	}
 	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
 	x.own, x.keys, x.heart = lane(), lane(), crew.NewHeartbeat(lane(), crew.Gap(plan.Workload.TTL), plan.Processes > 1 || plan.Fleet.Crew != nil, x.record.Note)
-	x.watch = x.deployment.Watch(deployment.WatchOptions{Lane: lane, Note: x.record.Note, Heart: x.heart, TTL: plan.Workload.TTL})
+	x.watch = x.deployment.Watch(deployment.WatchOptions{Lane: lane, Note: x.record.Note, Heart: x.heart, TTL: plan.Workload.TTL,
+		Closely: len(x.combo.Steps) > 0 && x.combo.Scenario.Name == ""})
 	x.breaker = breaker.New(x.deployment, x.record, x.session, b)
 	return nil
 }

@@ -38,6 +38,7 @@ type Meter struct {
 	wakes   wakes
 
 	part       history.Op // of a Visit
+	outages    *outages   // nil for a part of a run
 	faults     faultWindows
 	stoodAt    time.Duration // when a process stood still for the longest time
 	stood      time.Duration // and for how long
@@ -91,6 +92,7 @@ type Options struct {
 	Excludes bool // the lock claims to exclude: hand-off and idle time mean something
 	// Bears is how long a holder may pause without being late; 0 = the lock has no leases.
 	Bears    time.Duration
+	Backoff  time.Duration // mean time between two tries
 	OpenLoop bool
 	Spans    []Span    // parts of the run that are measured for themselves, too; one after the other
 	Log      io.Writer // takes the latency log; nil if nobody keeps it. Its errors are its own.
@@ -110,6 +112,7 @@ func NewMeter(o Options) *Meter {
 	}
 	m.waits.random = newFine()
 	m.excuses.bears = o.Bears
+	m.outages = newOutages(&o)
 	return m
 }
 
@@ -161,6 +164,9 @@ func (m *Meter) observe(op *history.Op) {
 		}
 		return
 	}
+	if m.outages != nil {
+		m.outages.observe(op)
+	}
 	w := &m.workers[op.Worker]
 	measured := op.Due >= m.from && op.Due < m.to
 	switch op.Kind {
@@ -192,15 +198,26 @@ func (m *Meter) tried(op *history.Op, w *workerMeter, measured bool) {
 	if !w.waiting {
 		w.waiting, w.key, w.first = true, op.Key, op.Call
 		w.next, p.waiting = p.waiting, op.Worker+1
+		if m.outages != nil {
+			m.outages.begins(op)
+		}
 	}
 	if measured {
 		m.tries.record(op.Latency())
 		m.wakes.try(op.Woken, op.Outcome == history.OK)
 	}
 	if op.Outcome != history.OK {
+		if m.outages != nil {
+			m.outages.refused(op)
+		}
 		return
 	}
 	m.stopWaiting(op.Worker, w, op.Return, true, measured)
+	if m.outages != nil && op.Outermost() {
+		if gap := m.outages.granted(op); gap != nil {
+			gap.asked = m.oldest(w.first, p)
+		}
+	}
 	w.granted, w.hold = op.Return, op.ID
 	if m.excludes {
 		m.granted(op, w.first, p)
@@ -220,6 +237,9 @@ func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, gra
 		m.acquire.record(now - w.first)
 		m.interval.record(m.interval.acquire, now, now-w.first)
 	}
+	if m.outages != nil && !granted {
+		m.outages.quits(w.key, w.first, now)
+	}
 	if seen, in := m.waits.record(w.first, now, granted); in {
 		w.waits++
 		w.waited += seen
@@ -230,11 +250,16 @@ func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, gra
 // granted and released pair up whichever comes second.
 func (m *Meter) granted(op *history.Op, since time.Duration, p *pageMeter) {
 	p.grant, p.grantee, p.since, p.woken, p.pending = op.Return, op.Worker, since, op.Woken, true
-	p.oldest = since
-	for n := p.waiting; n != 0; n = m.workers[n-1].next {
-		p.oldest = min(p.oldest, m.workers[n-1].first)
-	}
+	p.oldest = m.oldest(since, p)
 	m.pair(p)
+}
+
+// oldest is when the first try was of those who wait for a page, and of one who did.
+func (m *Meter) oldest(first time.Duration, p *pageMeter) time.Duration {
+	for n := p.waiting; n != 0; n = m.workers[n-1].next {
+		first = min(first, m.workers[n-1].first)
+	}
+	return first
 }
 
 func (m *Meter) released(op *history.Op, w *workerMeter, measured bool) {
@@ -323,6 +348,9 @@ func (m *Meter) ended(op *history.Op, w *workerMeter, measured bool) {
 
 // Finish ends the observation: waits that are still open are censored, and the last interval is handed on.
 func (m *Meter) Finish() {
+	if m.outages != nil {
+		m.outages.finish(m.workers, m.to)
+	}
 	for i := range m.workers {
 		if w := &m.workers[i]; w.waiting {
 			m.stopWaiting(int32(i), w, m.to, false, false)

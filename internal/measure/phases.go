@@ -20,7 +20,7 @@ func newSpans(o Options) (all []*Meter) {
 		part := o
 		part.From, part.To, part.Spans, part.Log = s.From, s.To, nil, nil
 		m := NewMeter(part)
-		m.called = s.Workers
+		m.called, m.outages = s.Workers, nil
 		all = append(all, m)
 	}
 	return all

@@ -14,6 +14,8 @@ type Live struct {
 	Errors  int64
 	Waiting int       // workers that wait for a lock
 	Acquire Quantiles // of the current second
+	// Unserved is for how long a page has been unavailable that still is, the longest.
+	Unserved time.Duration
 }
 
 // Live describes the run at the given time.
@@ -24,6 +26,11 @@ func (m *Meter) Live(at time.Duration) Live {
 	}
 	for _, n := range m.errors {
 		l.Errors += n
+	}
+	if m.outages != nil {
+		for _, g := range m.outages.open(m.workers, at) {
+			l.Unserved = max(l.Unserved, g.to-g.from)
+		}
 	}
 	return l
 }
@@ -65,6 +72,7 @@ func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 	r.Generator = m.judge(used)
 	r.Errors = m.errors
 	r.Windows = m.faults
+	r.Availability = m.Availability(r.Roles)
 }
 
 func (m *Meter) fairness() results.Fairness {

@@ -58,16 +58,18 @@ func ParseGate(text string) (g Gate, err error) {
 	return g, errors.Join(err, g.inTime(), g.parseLimit(strings.TrimSpace(rest[len(g.op):])))
 }
 
-// late are the metrics that are known when a run is over; the first two of them only of whole runs.
-var late = []string{"counter.lost", "cost.round_trips", "cost.commands", "cost.server_cpu"}
+// late are the metrics that are known when a run is over, ofRuns those of whole runs only.
+var (
+	late   = []string{"counter.lost", "cost.round_trips", "cost.commands", "cost.server_cpu"}
+	ofRuns = []string{"counter.lost", "cost.round_trips", "unavailable.total", "unavailable.longest", "recovery.longest"}
+)
 
 // inTime is an error if the gate asks for what is not known then.
 func (g *Gate) inTime() error {
-	switch at := slices.Index(late, g.Metric.Name); {
-	case at < 0:
-	case g.Abort:
+	switch name := g.Metric.Name; {
+	case g.Abort && slices.Contains(late, name):
 		return fmt.Errorf("%s is known when a run is over: it cannot end one early", g.Metric.Name)
-	case g.Phase != "" && at < 2:
+	case g.Phase != "" && slices.Contains(ofRuns, name):
 		return fmt.Errorf("%s is measured for the whole run only: leave the phase out", g.Metric.Name)
 	}
 	return nil

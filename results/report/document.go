@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 	"hammerlock/results"
 )
 
@@ -22,6 +23,7 @@ type runDocument struct {
 	Faults  []faultDocument  `json:"faults"`
 	Phases  []faultDocument  `json:"phases"`
 	Roles   []faultDocument  `json:"roles"` // what became primary, and what a replica
+	Outages []faultDocument  `json:"outages"`
 	Workers []results.Worker `json:"workers"`
 }
 
@@ -58,6 +60,7 @@ func document(runs []saved, names []string, b *pack) []runDocument {
 			}
 			d.Faults = append(d.Faults, f)
 		}
+		d.Outages = outages(r.Run)
 		for _, e := range r.others {
 			if e.role {
 				d.Roles = append(d.Roles, faultDocument{From: int64(e.from), To: int64(e.to), Name: e.what})
@@ -69,6 +72,19 @@ func document(runs []saved, names []string, b *pack) []runDocument {
 }
 
 func runID(i int) string { return "run" + strconv.Itoa(i) }
+
+// outages are when no worker was served.
+func outages(r *results.Run) []faultDocument {
+	all := []faultDocument{}
+	if r.Availability == nil {
+		return all
+	}
+	for i := range r.Availability.Outages {
+		o := &r.Availability.Outages[i]
+		all = append(all, faultDocument{From: o.From, To: o.To, Name: "unavailable " + human.Duration(time.Duration(o.To-o.From))})
+	}
+	return all
+}
 
 // endless writes a time that never comes as -1.
 func endless(t time.Duration) int64 {

@@ -43,7 +43,10 @@ func readSaved(dir string) (*saved, error) {
 	}
 	path := filepath.Join(dir, results.HistoryFile)
 	if _, err := os.Stat(path); err != nil {
-		return r, nil // bench keeps sums
+		for _, c := range run.Roles { // bench keeps sums
+			r.others = append(r.others, event{time.Duration(c.After), time.Duration(c.By), c.Text, c.Became != results.NoticedDown})
+		}
+		return r, nil
 	}
 	return r, r.readHistory(path)
 }

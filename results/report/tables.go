@@ -116,6 +116,19 @@ func (r *saved) faultTable() tableView {
 	return t
 }
 
+// outageTable lists when no worker was served.
+func outageTable(r *results.Run) (t tableView) {
+	if r.Availability == nil {
+		return t
+	}
+	t = tableView{Head: []string{"Unavailable from", "To", "Pages", "Recovery", "Spent on", "Calls that failed"}, Class: "words"}
+	for i := range r.Availability.Outages {
+		o := &r.Availability.Outages[i]
+		t.add(clockText(time.Duration(o.From)), clockText(time.Duration(o.To)), human.Count(int64(o.Pages)), o.RecoveryText(r.Faults), o.PartsText(), o.FailedText())
+	}
+	return t
+}
+
 func phaseTable(r *results.Run) (t tableView) {
 	for i := range r.Phases {
 		p := &r.Phases[i]

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"hammerlock/history"
 	"hammerlock/results"
@@ -65,5 +66,42 @@ func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 	}
 	if len(r.others) != 2 {
 		t.Errorf("what happened by itself: %+v", r.others)
+	}
+}
+
+// TestABenchShowsOutagesAndRoles: it keeps no history, but its record has what the charts need.
+func TestABenchShowsOutagesAndRoles(t *testing.T) {
+	f, err := results.OpenFolder(t.TempDir(), "sim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault := int64(0)
+	dir, err := f.Commit(&results.Run{Name: "sim", Topology: "sentinel", Lock: "lease", Faults: []string{"kill-primary@1s"},
+		Config: results.Config{Workers: 1, Keys: 1}, Roles: []results.RoleChange{
+			{Node: "s1", Became: results.NoticedDown, After: int64(1400 * ms), By: int64(1500 * ms), Text: "s1 knows that a primary is down"},
+			{Node: "n2", Became: results.BecamePrimary, After: int64(1700 * ms), By: int64(1800 * ms), Text: "n2 became primary"}},
+		Availability: &results.Availability{Count: 1, Outages: []results.Outage{{From: int64(time.Second), To: int64(2 * time.Second), Fault: &fault,
+			Recovery: int64(time.Second), Parts: []results.Part{{Name: results.Electing, Took: int64(time.Second)}},
+			Failed: map[string]int64{"acquire failed unreachable": 7}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := readSaved(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := writePage(&page, []saved{*r}); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(page.String(), "\u00a0", " ")
+	for _, want := range []string{"s1 knows that a primary is down", "1.00 s after kill-primary@1s", "election 1.00 s", "7 acquire failed unreachable"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	d := document([]saved{*r}, []string{""}, &pack{})[0]
+	if len(d.Roles) != 1 || d.Roles[0].Name != "n2 became primary" || len(d.Outages) != 1 || d.Outages[0].To != int64(2*time.Second) {
+		t.Errorf("the charts have %+v and %+v", d.Roles, d.Outages)
 	}
 }

@@ -46,6 +46,7 @@ type runView struct {
 	Phases                        tableView
 	Fairness, Health, Config, Env tableView
 	Cost, Overlaps, Others        tableView
+	Outages                       tableView
 	Stories                       []storyView
 	FairnessText                  string
 	Series, Strip                 bool
@@ -90,7 +91,7 @@ func view(r *saved, number int, name string) runView {
 		Generator: generatorState(&r.Generator), Series: r.series != nil, Strip: r.strip != nil,
 		FairnessText: r.FairnessText(), Verdicts: verdictTable(r.Run), Latency: latencyTable(r.Run), Faults: r.faultTable(),
 		Fairness: workerTable(&r.Fairness), Health: healthTable(&r.Generator), Config: configTable(r.Run), Env: environmentTable(r.Run),
-		Others: r.otherTable(), Cost: costTable(r.Run), Phases: phaseTable(r.Run), Stories: stories(r.Run), Tiles: tiles(r.Run),
+		Others: r.otherTable(), Outages: outageTable(r.Run), Cost: costTable(r.Run), Phases: phaseTable(r.Run), Stories: stories(r.Run), Tiles: tiles(r.Run),
 	}
 	if !r.Started.IsZero() {
 		v.Started = r.Started.Format("2006-01-02 15:04:05 MST")

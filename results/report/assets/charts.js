@@ -108,6 +108,27 @@ function faults(run) {
   }}};
 }
 
+// outages draws a band where no worker was served, with its name.
+function outages(run) {
+  return {hooks: {draw: u => {
+    const {ctx, bbox} = u, right = bbox.left + bbox.width, high = 4 * devicePixelRatio;
+    ctx.save();
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`; ctx.textBaseline = "bottom"; ctx.textAlign = "left";
+    let free = 0;
+    for (const o of run.outages || []) {
+      const a = Math.max(u.valToPos(o.from / 1e9, "x", true), bbox.left), b = Math.min(u.valToPos(o.to / 1e9, "x", true), right);
+      if (b < bbox.left || a > right) continue;
+      const y = bbox.top + bbox.height * 0.6, w = ctx.measureText(o.name).width, x = Math.max(Math.min(a, right - w - 2), bbox.left);
+      ctx.fillStyle = color("overlap"); ctx.fillRect(a, y, Math.max(b - a, 2), high);
+      if (x < free) continue; // the table below has all of them
+      free = x + w + 8;
+      ctx.globalAlpha = 0.85; ctx.fillStyle = color("card"); ctx.fillRect(x - 2, y - 13 * devicePixelRatio, w + 4, 13 * devicePixelRatio);
+      ctx.globalAlpha = 1; ctx.fillStyle = color("overlap"); ctx.fillText(o.name, x, y);
+    }
+    ctx.restore();
+  }}};
+}
+
 // phases shades every other phase of the load behind a chart over time, and names all of them at its foot.
 function phases(run) {
   const each = (u, draw) => {
@@ -164,7 +185,7 @@ drawings.rate = (box, run) => {
     scales: {x: {time: false, range: fromSecond}, y: {range: (u, a, b) => [0, (b || 1) * 1.12]}}, cursor: {sync: {key: run.id}},
     axes: [seconds, axis({size: 50, values: (u, all) => all.map(v => count(v))})],
     series: [inSeconds, Object.assign(stroke(0), {label: "visits/s", points, value: (u, v) => v == null ? "-" : significant(v)})],
-    plugins: [phases(run), faults(run)],
+    plugins: [phases(run), faults(run), outages(run)],
   }, () => [run.series.at, run.series.rate]);
 };
 
@@ -181,7 +202,7 @@ drawings.latency = (box, run) => {
   }
   return chart(box, {
     scales: {x: {time: false, range: fromSecond}, y: logScale}, cursor: {sync: {key: run.id}},
-    axes: [seconds, logLengths], series: [inSeconds, ...lines], plugins: [phases(run), faults(run)],
+    axes: [seconds, logLengths], series: [inSeconds, ...lines], plugins: [phases(run), faults(run), outages(run)],
   }, () => data.map(of => of()));
 };
 

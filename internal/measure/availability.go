@@ -1,0 +1,155 @@
+package measure
+
+import (
+	"slices"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// keptOutages is how many outages of a run are told, the longest.
+const keptOutages = 64
+
+// Availability says when no worker was served within the measurement. Of the roles that servers took it is told, for what
+// a recovery was spent on. It is nil if nobody asked for a lock.
+func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
+	if m.outages == nil || !m.outages.asked {
+		return nil
+	}
+	a := &results.Availability{Least: int64(m.outages.least), Outages: []results.Outage{}}
+	gaps := m.outages.all(m.workers, m.to)
+	for i := range gaps {
+		g := &gaps[i]
+		g.from, g.to, g.answered = max(g.from, m.from), min(g.to, m.to), min(g.answered, m.to)
+	}
+	gaps = slices.DeleteFunc(gaps, func(g gap) bool { return g.to-g.from < m.outages.least })
+	slices.SortFunc(gaps, func(a, b gap) int { return int(a.from - b.from) })
+	for len(gaps) > 0 {
+		end, n := gaps[0].to, 1
+		for ; n < len(gaps) && gaps[n].from <= end; n++ {
+			end = max(end, gaps[n].to)
+		}
+		o := m.outage(gaps[:n], end, roles)
+		a.Count, a.Total, a.Longest = a.Count+1, a.Total+o.To-o.From, max(a.Longest, o.To-o.From)
+		if a.Recovery == nil || *a.Recovery < o.Recovery {
+			a.Recovery = &o.Recovery
+		}
+		a.Outages = append(a.Outages, *o)
+		gaps = gaps[n:]
+	}
+	if a.Recovery == nil && slices.ContainsFunc(m.faults, func(w results.FaultWindow) bool { return !w.Failed }) {
+		a.Recovery = new(int64) // nobody noticed it
+	}
+	if len(a.Outages) > keptOutages {
+		slices.SortFunc(a.Outages, func(a, b results.Outage) int { return int(b.To - b.From - (a.To - a.From)) })
+		a.Outages = a.Outages[:keptOutages]
+		slices.SortFunc(a.Outages, func(a, b results.Outage) int { return int(a.From - b.From) })
+	}
+	return a
+}
+
+// outage is what overlapping times have in common in which pages were unavailable.
+func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange) *results.Outage {
+	o := &results.Outage{From: int64(gaps[0].from), To: int64(end), Failed: map[string]int64{}, Parts: []results.Part{}}
+	longest, pages := &gaps[0], map[int32]bool{}
+	for i := range gaps {
+		g := &gaps[i]
+		pages[g.key] = true
+		for f, n := range g.failed {
+			o.Failed[f.String()] += n
+		}
+		if g.to-g.from > longest.to-longest.from {
+			longest = g
+		}
+		if o.Open = o.Open || g.open; g.resurrected(m.outages.least) {
+			o.Resurrected++
+		}
+	}
+	o.Pages = len(pages)
+	begin, fault := gaps[0].from, m.faultOf(gaps[0].from, end)
+	if fault != nil {
+		begin, o.Fault = max(min(begin, fault.Injected), fault.From), &fault.Fault
+	}
+	o.Recovery = int64(end - begin)
+	t := timeline{begin: begin, end: end, answered: min(longest.answered, end), fault: fault, roles: roles}
+	o.Parts = t.parts()
+	return o
+}
+
+// resurrected tells whether a lock that was given back was another's again, by the servers, and nobody may have asked for
+// it with success.
+func (g *gap) resurrected(least time.Duration) bool {
+	for f := range g.failed {
+		if f.kind == history.Acquire && f.outcome == history.Unknown {
+			return false
+		}
+	}
+	return g.back && g.to-g.answered >= least
+}
+
+// faultOf is the fault that was in force when an outage began, or that was injected in it: the latest; nil if none was.
+func (m *Meter) faultOf(from, to time.Duration) (of *results.FaultWindow) {
+	for i := range m.faults {
+		w := &m.faults[i]
+		if began := w.From <= from && from <= w.To; !w.Failed && (began || of == nil && from <= w.From && w.From < to) {
+			of = w
+		}
+	}
+	return of
+}
+
+// timeline is what is known of a recovery.
+type timeline struct {
+	begin, end time.Duration
+	answered   time.Duration // since then the servers answer that another has the lock
+	fault      *results.FaultWindow
+	roles      []results.RoleChange
+}
+
+// parts splits the time at what is known of it.
+func (t *timeline) parts() (all []results.Part) {
+	at := t.begin
+	upTo := func(to time.Duration, name results.PartName) {
+		if to = min(to, t.end); to > at {
+			all = append(all, results.Part{Name: name, Took: int64(to - at)})
+			at = to
+		}
+	}
+	healing := history.Forever
+	if t.fault != nil {
+		healing = t.fault.Healing
+	}
+	noticed, promoted := t.first(results.NoticedDown), t.first(results.BecamePrimary)
+	switch {
+	case promoted != nil:
+		// A server that answers has been promoted, whenever that was seen.
+		primary := max(time.Duration(promoted.After), min(time.Duration(promoted.By), t.answered))
+		if name := results.Replacing; noticed == nil || time.Duration(noticed.By) >= primary {
+			upTo(primary, name)
+		} else {
+			upTo(time.Duration(noticed.By), results.Noticing)
+			upTo(primary, results.Electing)
+		}
+		upTo(max(primary, t.answered), results.Connecting)
+	case healing < t.end:
+		upTo(healing, results.Down)
+		upTo(max(healing, t.answered), results.Connecting)
+	case t.answered < t.end:
+		upTo(t.answered, results.Unexplained)
+	default:
+		upTo(t.end, results.Unexplained)
+	}
+	upTo(t.end, results.DeadsLease)
+	return all
+}
+
+// first is the first change within the recovery.
+func (t *timeline) first(what results.Became) *results.RoleChange {
+	for i := range t.roles {
+		if r := &t.roles[i]; r.Became == what && time.Duration(r.By) > t.begin && time.Duration(r.After) < t.answered {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,289 @@
+package measure
+
+import (
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// outages finds when workers asked for a page's lock and none was served. A gap of a page is the time between the end of
+// a hold of a living worker and the next grant. The page is unavailable in a gap from when the first worker asked that
+// still waited when the gap began, or asked in it, until the gap ends. What is shorter than least is a hand-off.
+//
+// A release, and the first try of a waiter, may be told after the grant that ends the gap, so that gaps are kept for a
+// while, and corrected by what is told later.
+type outages struct {
+	least    time.Duration
+	pages    []pageGaps
+	holds    []openHold // by worker
+	gaps     []gap      // those that may be long enough, in the order of their ends
+	keys     []int32    // their pages, which are looked through often; -1 = it was too short
+	quitted  []quitted  // waits without a grant, in the order of their ends
+	failed   map[int32]map[failure]int64
+	found    []gap // that are long enough, and that nothing can change any more
+	asked    bool  // some worker asked
+	finished bool
+}
+
+// The most gaps, and waits, that are kept until nothing is told of them any more, and the most gaps that are found.
+const (
+	keptGaps  = 4096
+	keptFound = 4096
+)
+
+// leastOutage is how long a page is unavailable at least, for a mean backoff.
+func leastOutage(backoff time.Duration) time.Duration { return max(100*time.Millisecond, 10*backoff) }
+
+type pageGaps struct {
+	free    time.Duration // the last end of a hold that is known
+	ends    time.Duration // of the latest gap
+	busy    time.Duration // the last answer that another has the lock
+	since   time.Duration // the first of these answers without so much as least between any two
+	holders int32         // holds whose end is not known
+	back    bool          // the hold that ended last was given back, as the lock acknowledged
+}
+
+type openHold struct {
+	id             history.ID // 0 = none
+	key            int32
+	granted, until time.Duration
+}
+
+type gap struct {
+	key      int32
+	back     bool          // as the page has it
+	open     bool          // no grant has ended it
+	from, to time.Duration // from: at first of the gap, then of the time in which the page was unavailable
+	asked    time.Duration // by a worker that was not served when the gap ended
+	answered time.Duration // from then on until the end the servers answered that another has the lock; to = they did not
+	failed   map[failure]int64
+}
+
+type quitted struct {
+	key        int32
+	first, end time.Duration
+}
+
+// failure is a class of calls that failed.
+type failure struct {
+	kind    history.Kind
+	outcome history.Outcome
+	reason  history.Reason
+}
+
+func (f failure) String() string {
+	return f.kind.String() + " " + f.outcome.String() + " " + f.reason.String()
+}
+
+func newOutages(o *Options) *outages {
+	return &outages{least: leastOutage(o.Backoff), pages: make([]pageGaps, o.Keys), holds: make([]openHold, o.Workers),
+		failed: map[int32]map[failure]int64{}}
+}
+
+// observe takes an operation of a worker into account, but for acquires, of which tried is told.
+func (o *outages) observe(op *history.Op) {
+	h := &o.holds[op.Worker]
+	switch mine := h.id != 0 && op.Hold == h.id; {
+	case op.Kind == history.Release:
+		o.fails(op)
+		if inner := op.Value > 0 && op.Outcome == history.OK; mine && !inner {
+			o.end(h, op.Call, op.Outcome == history.OK)
+		}
+	case op.Kind == history.Extend:
+		if o.fails(op); mine && op.Outcome == history.OK && op.Until > 0 {
+			h.until = max(h.until, op.Until)
+		}
+	case op.Kind == history.Lose && mine:
+		o.end(h, op.Return, false)
+	case op.Kind == history.Crash && h.id != 0:
+		o.end(h, op.Call, false)
+	case op.Kind == history.End && h.id != 0:
+		o.end(h, op.Return, false)
+	}
+}
+
+// fails counts a call that failed for another reason than that another worker has the lock.
+func (o *outages) fails(op *history.Op) {
+	if op.Outcome == history.OK || op.Reason == history.Busy {
+		return
+	}
+	if o.failed[op.Key] == nil {
+		o.failed[op.Key] = map[failure]int64{}
+	}
+	o.failed[op.Key][failure{op.Kind, op.Outcome, op.Reason}]++
+}
+
+// begins takes in the first try of a wait, which may have been called before a gap ended that is known already.
+func (o *outages) begins(op *history.Op) {
+	o.asked = true
+	if op.Call >= o.pages[op.Key].ends {
+		return
+	}
+	for i, key := range o.keys {
+		if key == op.Key && op.Call < o.gaps[i].to {
+			o.gaps[i].asked = min(o.gaps[i].asked, op.Call)
+		}
+	}
+}
+
+// refused takes in a try without a grant.
+func (o *outages) refused(op *history.Op) {
+	if op.Reason != history.Busy {
+		o.fails(op)
+		return
+	}
+	p := &o.pages[op.Key]
+	if op.Return-p.busy >= o.least {
+		p.since = op.Return
+	}
+	p.busy = op.Return
+}
+
+// quits takes in a wait that ended without a grant.
+func (o *outages) quits(key int32, first, end time.Duration) {
+	if len(o.quitted) == keptGaps {
+		o.quitted = append(o.quitted[:0], o.quitted[keptGaps/2:]...)
+	}
+	o.quitted = append(o.quitted, quitted{key, first, end})
+}
+
+// granted takes in a grant to a worker. It returns the gap that the grant ended, for its time of the first ask; nil if it was short.
+func (o *outages) granted(op *history.Op) (ended *gap) {
+	p, h := &o.pages[op.Key], &o.holds[op.Worker]
+	if h.id != 0 { // the new hold takes the place of another
+		o.end(h, op.Return, false)
+	}
+	if op.Return-p.free >= o.least {
+		if len(o.gaps) == keptGaps {
+			o.settle(keptGaps / 2)
+		}
+		g := gap{key: op.Key, back: p.back, from: p.free, to: op.Return, failed: o.failed[op.Key]}
+		if g.answered = p.answered(g.to, o.least, op.Woken == history.LeaseEnd); g.answered >= op.Call {
+			g.answered = g.to // it may have been told of the hold that begins now
+		}
+		o.gaps, o.keys, p.ends = append(o.gaps, g), append(o.keys, g.key), op.Return
+		ended = &o.gaps[len(o.gaps)-1]
+	}
+	if len(o.failed) > 0 {
+		delete(o.failed, op.Key)
+	}
+	*h = openHold{op.ID, op.Key, op.Return, op.Until}
+	if op.Until == 0 {
+		h.until = history.Forever
+	}
+	p.holders++
+	return ended
+}
+
+// answered is since when servers said until a moment that another has the lock; that moment if they did not. A waiter
+// that knows when the lease ends need not ask again.
+func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duration {
+	if p.busy > 0 && (until-p.busy < least || knows) {
+		return p.since
+	}
+	return until
+}
+
+// end takes in the end of a hold: its worker does not believe in it any more, or should not.
+func (o *outages) end(h *openHold, at time.Duration, back bool) {
+	p := &o.pages[h.key]
+	at = max(min(at, h.until), h.granted)
+	h.id = 0
+	p.holders--
+	if at >= p.free {
+		p.free, p.back = at, back
+	}
+	if p.ends <= h.granted {
+		return
+	}
+	for i, key := range o.keys {
+		g := &o.gaps[i]
+		if key != h.key || g.to <= h.granted || at <= g.from {
+			continue
+		}
+		if g.from, g.back = at, back; g.to-at < o.least {
+			o.keys[i] = -1
+		}
+	}
+	for n := len(o.keys) - 1; n >= 0 && o.keys[n] < 0; n-- {
+		o.keys, o.gaps = o.keys[:n], o.gaps[:n]
+	}
+}
+
+// settle decides the first n gaps: what is told of them from now on changes nothing.
+func (o *outages) settle(n int) {
+	for i, g := range o.gaps[:n] {
+		if o.keys[i] >= 0 && o.decide(&g) {
+			o.found = append(o.found, g)
+		}
+	}
+	o.gaps, o.keys = append(o.gaps[:0], o.gaps[n:]...), append(o.keys[:0], o.keys[n:]...)
+	if n := len(o.found); n > keptFound { // the longest are kept
+		slices.SortFunc(o.found, func(a, b gap) int { return int(b.to - b.from - (a.to - a.from)) })
+		o.found = o.found[:keptFound/2]
+	}
+}
+
+// decide finds since when a page was unavailable in a gap, and whether that was for long enough.
+func (o *outages) decide(g *gap) bool {
+	for i := 0; i < len(o.holds) && o.pages[g.key].holders > 0; i++ { // of those that go on no end was told
+		if h := &o.holds[i]; h.id != 0 && h.key == g.key && h.granted < g.to {
+			g.from = max(g.from, min(max(h.until, h.granted), g.to))
+		}
+	}
+	for _, w := range o.quitted {
+		if w.key == g.key && w.first < g.to && w.end > g.from {
+			g.asked = min(g.asked, w.first)
+		}
+	}
+	g.from = max(g.from, g.asked)
+	g.answered = min(max(g.answered, g.from), g.to)
+	return g.to-g.from >= o.least
+}
+
+// finish decides everything: nothing more is told.
+func (o *outages) finish(workers []workerMeter, now time.Duration) {
+	o.found, o.gaps, o.keys = o.all(workers, now), nil, nil
+	o.finished = true
+}
+
+// all are the times in which a page was unavailable, up to now: those that are over, and those that go on.
+func (o *outages) all(workers []workerMeter, now time.Duration) []gap {
+	list := slices.Clone(o.found)
+	if o.finished {
+		return list
+	}
+	for i, g := range o.gaps {
+		if o.keys[i] >= 0 && o.decide(&g) {
+			list = append(list, g)
+		}
+	}
+	return append(list, o.open(workers, now)...)
+}
+
+// open are the times in which a page has been unavailable, and still is.
+func (o *outages) open(workers []workerMeter, now time.Duration) (list []gap) {
+	unserved := map[int32]time.Duration{} // by page: when the first of those asked who wait
+	for i := range workers {
+		if w := &workers[i]; w.waiting {
+			first, known := unserved[w.key]
+			if !known || w.first < first {
+				unserved[w.key] = w.first
+			}
+		}
+	}
+	for _, w := range o.quitted {
+		if _, known := unserved[w.key]; !known {
+			unserved[w.key] = history.Forever
+		}
+	}
+	for key, first := range unserved {
+		p := &o.pages[key]
+		g := gap{key: key, back: p.back, open: true, from: p.free, to: now, asked: first, failed: o.failed[key], answered: p.answered(now, o.least, false)}
+		if now > p.free && o.decide(&g) {
+			list = append(list, g)
+		}
+	}
+	return list
+}

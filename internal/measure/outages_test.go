@@ -1,0 +1,235 @@
+package measure
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/results"
+)
+
+// visitsOf draws the operations of a worker: waits with tries of any length, holds that end in every way, and answers that
+// come late. No two times are the same.
+func visitsOf(r *rand.Rand, worker int32, keys int, unique *time.Duration) (ops []history.Op) {
+	at := time.Duration(0)
+	n := uint64(0)
+	tick := func(most int) time.Duration {
+		*unique++
+		lasts := time.Duration(1+r.IntN(most)) * ms
+		at += lasts/100000*100000 + *unique
+		return at
+	}
+	add := func(op history.Op) history.ID {
+		n++
+		op.ID, op.Worker = history.ID(worker+1)<<40|history.ID(n), worker
+		ops = append(ops, op)
+		return op.ID
+	}
+	for range 2 + r.IntN(6) {
+		key, begin := int32(r.IntN(keys)), tick(150)
+		granted := history.ID(0)
+		for range 1 + r.IntN(3) {
+			call := tick(20)
+			reasons := []history.Reason{history.Busy, history.Busy, history.Unreachable, history.Timeout}
+			op := history.Op{Kind: history.Acquire, Key: key, Call: call, Return: tick([]int{5, 300}[r.IntN(2)]), Due: begin,
+				Outcome: history.Failed, Reason: reasons[r.IntN(4)]}
+			if r.IntN(3) == 0 {
+				op.Outcome, op.Reason = history.OK, history.None
+				if op.Until = 0; r.IntN(2) == 0 {
+					op.Until = op.Call + time.Duration(r.IntN(400))*ms + 7
+				}
+				granted = add(op)
+				break
+			}
+			add(op)
+		}
+		if granted != 0 {
+			hold := history.Op{Hold: granted, Key: key, Outcome: history.OK, Due: begin}
+			if hold.Call = tick([]int{3, 300}[r.IntN(2)]); r.IntN(4) == 0 {
+				hold.Kind, hold.Return, hold.Until = history.Extend, tick(5), hold.Call+time.Duration(r.IntN(300))*ms+3
+				add(hold)
+				hold.Call, hold.Until = tick(200), 0
+			}
+			switch r.IntN(6) {
+			case 0:
+				hold.Kind, hold.Return = history.Crash, hold.Call+1
+			case 1:
+				hold.Kind, hold.Return = history.Lose, hold.Call+1
+			case 2:
+				hold.Kind, hold.Return, hold.Outcome = history.Release, tick(400), history.Unknown
+			default:
+				hold.Kind, hold.Return = history.Release, tick([]int{3, 300}[r.IntN(2)])
+			}
+			add(hold)
+		}
+		add(history.Op{Kind: history.End, Key: key, Call: begin, Due: begin, Return: tick(3), Outcome: history.OK})
+	}
+	if r.IntN(3) == 0 { // the run ends in the middle of its visit
+		ops = ops[:len(ops)-1-r.IntN(min(3, len(ops)-1))]
+	}
+	return ops
+}
+
+// a hold and a wait as the oracle sees them.
+type lived struct{ from, to time.Duration }
+
+// slowly finds the outages of a page as the definition has them, from all holds and all waits.
+func slowly(ops []history.Op, key int32, least, end time.Duration) (found []string) {
+	var holds, waits []lived
+	grants := map[time.Duration]bool{}
+	byWorker := map[int32][]history.Op{}
+	for _, op := range ops {
+		byWorker[op.Worker] = append(byWorker[op.Worker], op)
+	}
+	for _, list := range byWorker {
+		slices.SortFunc(list, func(a, b history.Op) int { return cmp.Compare(a.ID, b.ID) })
+		first, until, granted := time.Duration(-1), time.Duration(0), time.Duration(-1)
+		for _, op := range list {
+			over := time.Duration(-1)
+			switch {
+			case op.Key != key:
+				continue
+			case op.Kind == history.Acquire:
+				if first < 0 {
+					first = op.Call
+				}
+				if op.Outcome == history.OK {
+					waits, grants[op.Return] = append(waits, lived{first, op.Return}), true
+					first, granted, until = -1, op.Return, cmp.Or(op.Until, history.Forever)
+				}
+			case op.Kind == history.Extend:
+				until = max(until, op.Until)
+			case op.Kind == history.Release, op.Kind == history.Crash:
+				over = op.Call
+			case op.Kind == history.Lose, op.Kind == history.End:
+				if over = op.Return; first >= 0 {
+					waits, first = append(waits, lived{first, op.Return}), -1
+				}
+			}
+			if over >= 0 && granted >= 0 {
+				holds, granted = append(holds, lived{granted, max(granted, min(over, until))}), -1
+			}
+		}
+		if granted >= 0 {
+			holds = append(holds, lived{granted, max(granted, until)})
+		}
+		if first >= 0 {
+			waits = append(waits, lived{first, history.Forever})
+		}
+	}
+	return gapsBetween(holds, waits, grants, key, least, end)
+}
+
+func gapsBetween(holds, waits []lived, grants map[time.Duration]bool, key int32, least, end time.Duration) (found []string) {
+	for _, to := range append([]time.Duration{end}, slices.Collect(maps.Keys(grants))...) {
+		from := time.Duration(0) // the last moment before at which a hold was alive
+		for _, h := range holds {
+			if h.from < to {
+				from = max(from, min(h.to, to))
+			}
+		}
+		asked := history.Forever
+		for _, w := range waits {
+			if w.from < to && w.to > from {
+				asked = min(asked, w.from)
+			}
+		}
+		if from = max(from, asked); to-from >= least && (to != end || !grants[end]) {
+			found = append(found, fmt.Sprintf("page %d from %d to %d", key, from, to))
+		}
+	}
+	return found
+}
+
+// TestOutagesAgreeWithTheirDefinition compares the meter, which is told of operations in the order of their returns, with
+// the definition, on random histories.
+func TestOutagesAgreeWithTheirDefinition(t *testing.T) {
+	t.Parallel()
+	total := 0
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		workers, keys := 1+r.IntN(5), 1+r.IntN(2)
+		var ops []history.Op
+		unique := time.Duration(0)
+		for w := range workers {
+			ops = append(ops, visitsOf(r, int32(w), keys, &unique)...)
+		}
+		slices.SortFunc(ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+		end := ops[len(ops)-1].Return + 5
+		m := NewMeter(Options{Workers: workers, Keys: keys, To: end, Backoff: ms})
+		for i := range ops {
+			m.Observe(&ops[i])
+		}
+		m.Finish()
+		var got, want []string
+		for _, g := range m.outages.all(m.workers, end) {
+			got = append(got, fmt.Sprintf("page %d from %d to %d", g.key, g.from, g.to))
+		}
+		for key := range keys {
+			want = append(want, slowly(ops, int32(key), 100*ms, end)...)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if total += len(want); !slices.Equal(got, want) {
+			var text strings.Builder
+			for _, op := range ops {
+				fmt.Fprintf(&text, "w%d page %d %s %s %s call %d return %d until %d\n", op.Worker, op.Key, op.Kind, op.Outcome, op.Reason, op.Call, op.Return, op.Until)
+			}
+			t.Fatalf("seed %d: got\n%s\nwant\n%s\nof\n%s", seed, strings.Join(got, "\n"), strings.Join(want, "\n"), text.String())
+		}
+	}
+	if total < 3000 {
+		t.Errorf("%d outages in all: nothing to compare", total)
+	}
+}
+
+// TestWhatARecoveryIsSpentOn: what is known of servers and answers splits the time.
+func TestWhatARecoveryIsSpentOn(t *testing.T) {
+	t.Parallel()
+	noticed := results.RoleChange{Node: "s0", Became: results.NoticedDown, After: int64(400 * ms), By: int64(500 * ms)}
+	primary := results.RoleChange{Node: "n1", Became: results.BecamePrimary, After: int64(800 * ms), By: int64(1000 * ms)}
+	mended := &results.FaultWindow{Healing: 700 * ms, To: 900 * ms}
+	for name, c := range map[string]struct {
+		answered time.Duration
+		fault    *results.FaultWindow
+		roles    []results.RoleChange
+		want     string
+	}{
+		"sentinel":          {1500 * ms, mended, []results.RoleChange{noticed, primary}, "detection 400 ms, election 500 ms, reconnecting 500 ms, a dead holder's lease 500 ms"},
+		"nobody told when":  {2000 * ms, nil, []results.RoleChange{primary}, "detection and election 900 ms, reconnecting 1.00 s"},
+		"answered at once":  {850 * ms, nil, []results.RoleChange{primary}, "detection and election 750 ms, a dead holder's lease 1.15 s"},
+		"one server":        {2000 * ms, mended, nil, "down 600 ms, reconnecting 1.30 s"},
+		"a crashed worker":  {100 * ms, nil, nil, "a dead holder's lease 1.90 s"},
+		"nothing was known": {2000 * ms, nil, nil, "unserved 1.90 s"},
+		"too late":          {750 * ms, nil, []results.RoleChange{primary}, "unserved 650 ms, a dead holder's lease 1.25 s"},
+	} {
+		x := timeline{begin: 100 * ms, end: 2000 * ms, answered: c.answered, fault: c.fault, roles: c.roles}
+		o := results.Outage{Parts: x.parts()}
+		if got := strings.ReplaceAll(o.PartsText(), "\u00a0", " "); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestAnOutageStaysFoundAmongGaps: pages that are visited now and then have gaps without number in which nobody asked.
+func TestAnOutageStaysFoundAmongGaps(t *testing.T) {
+	t.Parallel()
+	s := &script{}
+	s.visit(0, 50*ms, 51*ms, 52*ms)
+	s.visit(0, 300*ms, 700*ms, 701*ms)
+	for i := range time.Duration(3 * keptGaps) {
+		at := time.Second + i*200*ms
+		s.visit(0, at, at+ms, at+2*ms)
+	}
+	m := s.meter(Options{Workers: 1, Keys: 1, To: time.Hour, Backoff: ms})
+	a := m.Availability(nil)
+	if a.Count != 1 || a.Longest != int64(400*ms) || a.Total != a.Longest || len(m.outages.found) != 1 {
+		t.Errorf("got %+v", a)
+	}
+}
