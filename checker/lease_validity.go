@@ -23,8 +23,8 @@ type leases struct {
 	ruler
 	blames[testimony]
 	misses map[string]int64
-	told   int64         // holders of leases that the lock renews who heard that theirs was lost
-	notice time.Duration // how long after its end at most, but for time in which their processes stood still
+
+	extends bool // the history has extensions, of any hold
 
 	late      []period      // answers with deadlines beyond call + T1 that a stall before the send would explain
 	firstLate [2]int32      // the first of them: hold and operation
@@ -61,12 +61,10 @@ func checkLeaseValidity(c *Case) Verdict {
 		if n := v.Misses["premature-loss"]; n > 0 {
 			v.Summary += fmt.Sprintf("; a fault ended %s early", human.Count(n))
 		}
-		switch {
-		case l.told > 0 && l.notice > 0:
-			v.Summary += fmt.Sprintf("; %s told of a lost lease, at most %s after its end", human.Quantity(l.told, "holder"), human.Duration(l.notice))
-		case l.told > 0:
-			v.Summary += fmt.Sprintf("; %s told of a lost lease, each before its end", human.Quantity(l.told, "holder"))
-		}
+	}
+	v.Told = l.heard()
+	if text := v.Told.Text(); text != "" {
+		v.Summary += "; " + text
 	}
 	return v
 }
@@ -199,8 +197,6 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 	why := l.c.unrenewable(h, proof, over)
 	if why != nil && why.effect != stoodFor || over-proof.Return < Margin(h.TTL) { // what is left of it when it is answered may be too short
 		l.misses["renewal-failure"]++
-		l.told++
-		l.notice = max(l.notice, at-over-l.c.stillFor(h.Process, over, at))
 		return
 	}
 	story := fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and nothing kept it from being renewed until %s",

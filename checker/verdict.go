@@ -56,6 +56,9 @@ type Verdict struct {
 	Causes     map[string]int64 `json:"causes,omitempty"`    // violations by cause
 	Misses     map[string]int64 `json:"misses,omitempty"`    // what is worth counting and no violation, by name
 
+	// Told, of lease-validity, says how soon holders heard that they had lost a lock that renews or signals; nil for other locks.
+	Told *Told `json:"told,omitempty"`
+
 	scant bool // it is inconclusive for want of occasions, and nothing speaks against the lock
 }
 

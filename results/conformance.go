@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"hammerlock/checker"
 	"hammerlock/history"
@@ -32,6 +33,7 @@ type claim struct {
 	judges     []string // the checkers that tell whether it holds; the first one must
 	blames     []string // the checkers whose other failures break it
 	in         string   // the scenario that alone tries it; empty = any run does
+	tells      bool     // with it belongs how soon holders hear of a loss
 }
 
 var claims = []claim{
@@ -58,7 +60,7 @@ var claims = []claim{
 	{name: "reentrant", says: "a holder can acquire again", made: func(c *history.Claims) bool { return c.Reentrant },
 		judges: []string{"reentrancy"}, blames: []string{"reentrancy"}},
 	{name: "renews", says: "a lease is renewed until it is released, or its holder is told", made: func(c *history.Claims) bool { return c.Renews },
-		judges: leased},
+		judges: leased, tells: true},
 	{name: "wakes", says: "a release wakes who waits", made: func(c *history.Claims) bool { return c.Wakes },
 		judges: []string{history.Liveness}},
 	{name: "serves", says: "who waits is granted the lock when it is free", made: func(*history.Claims) bool { return true },
@@ -142,6 +144,33 @@ func (f *Claim) weigh(c *claim, made *history.Claims, runs []Run) {
 	if f.Status != checker.Fail && held > 0 {
 		*f = Claim{Claim: f.Claim, Says: f.Says, Status: checker.Pass, Summary: "in " + human.Quantity(int64(held), "run")}
 	}
+	if c.tells {
+		f.Summary += heard(runs)
+	}
+}
+
+// heard says how soon holders heard that they had lost the lock, in all runs; empty if none had lost it.
+func heard(runs []Run) string {
+	var all checker.Told
+	longest := int64(0)
+	for i := range runs {
+		for _, v := range runs[i].Verdicts {
+			if t := v.Told; t != nil {
+				all.Count, all.Never, all.Unknown, all.Inside = all.Count+t.Count, all.Never+t.Never, all.Unknown+t.Unknown, max(all.Inside, t.Inside)
+				if t.Max != nil {
+					longest = max(longest, *t.Max)
+				}
+			}
+		}
+	}
+	if all.Count == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("; %s lost under a living holder: told within %s", human.Quantity(all.Count, "hold"), human.Duration(time.Duration(longest)))
+	if text += fmt.Sprintf(", %d never", all.Never); all.Never > 0 {
+		text += ", which went on for up to " + human.Duration(time.Duration(all.Inside))
+	}
+	return text
 }
 
 // plainer tells whether a failure says more in fewer words than another. The second opinion knows of no times and

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"hammerlock/checker"
 	"hammerlock/history"
@@ -106,6 +107,20 @@ func TestTheStoryIsTheCheckersOwn(t *testing.T) {
 	for claim, made := range map[string]history.Claims{"owned": {Excludes: true, Owned: true}, "excludes": {Excludes: true}, "permits": {Excludes: true, Permits: 3}} {
 		if got, _ := told(made, foreign); got[claim].Status != checker.Fail {
 			t.Errorf("%+v: got %+v, want that %s does not hold", made, got[claim], claim)
+		}
+	}
+}
+
+// TestConformanceSaysHowSoonHoldersHear of what they lost, whatever became of the claim that leases are renewed.
+func TestConformanceSaysHowSoonHoldersHear(t *testing.T) {
+	ms := func(n int64) *int64 { n *= int64(time.Millisecond); return &n }
+	run := func(told *checker.Told) Run {
+		return Run{Verdicts: []checker.Verdict{{Checker: "activity", Status: checker.Pass}, {Checker: "lease-validity", Status: checker.Pass, Told: told}}}
+	}
+	for _, c := range Conformance(history.Claims{Renews: true}, []Run{run(&checker.Told{Count: 3, Max: ms(40)}), run(nil), run(&checker.Told{Count: 2, Never: 1, Max: ms(90), Inside: *ms(700)})}) {
+		want := "in 3 runs; 5 holds lost under a living holder: told within 90.0 ms, 1 never, which went on for up to 700 ms"
+		if got := strings.ReplaceAll(c.Summary, "\u00a0", " "); c.Claim == "renews" && got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -133,7 +133,7 @@ var words = []Word{
 	{"unplanned", Verdicts, "Something that no fault had asked for: a server ended or took another role, or the machine stood still. What it explains is held against nobody."},
 	{"gap", Verdicts, "A time in which a process stood still: nothing of it ran."},
 	{"slack", Verdicts, "How far the clocks of two processes may differ. What it could hide proves nothing."},
-	{"notice delay", Verdicts, "How long after the end of its lease a holder was told that it had lost the lock."},
+	{"told, notice delay", Verdicts, "How long after a hold was lost its living holder heard of it, by a signal of the lock or an extension that failed; never, if it heard nothing before its release. A hold is lost from when another worker was granted the lock, a planned fault made the servers forget it, or its lease was over. Time in which the holder's process stood still is left out."},
 }
 
 // Names are the names of an entry.
