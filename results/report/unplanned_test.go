@@ -91,7 +91,7 @@ func TestABenchShowsOutagesAndRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	var page bytes.Buffer
-	if err := writePage(&page, []saved{*r}); err != nil {
+	if err := writePage(&page, []saved{*r}, nil); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.ReplaceAll(page.String(), "\u00a0", " ")
