@@ -69,6 +69,23 @@ func (x *examiner) reason(p pair) finding {
 	return finding{"double-grant", p, -1, nil, false}
 }
 
+// freeing tells whether a release of another hold can have freed the lock between two grants.
+func (x *examiner) freeing(p pair) bool {
+	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
+	return x.c.Sites < 2 && x.unowned[2].of(i, false).last(x.c, max(i.Return, j.Return), func(k *hold, op *history.Op) bool {
+		return k != i && k != j && op.Return > min(i.Call, j.Call) && x.c.clash(k.Permits, i.Permits)
+	}) >= 0
+}
+
+// blameReleases counts double grants as foreign releases where some of these are proven, and each of the others has a release
+// that can have been one: then nothing speaks for an acquire that is not atomic.
+func (x *examiner) blameReleases() {
+	if n := x.counts["double-grant"]; n > 0 && !x.bare && x.counts["foreign-release"] > 0 {
+		x.counts["foreign-release"] += n
+		delete(x.counts, "double-grant")
+	}
+}
+
 // follows says that a finding follows from an earlier one: the hold whose release was foreign had lost the lock to it
 // before, or had got in by it.
 func (x *examiner) follows(f finding) finding {

@@ -50,6 +50,7 @@ func (c *Case) examine() *findings {
 			x.key(holds)
 		}
 		x.phantoms()
+		x.blameReleases()
 		c.findings = x.findings
 	})
 	return &c.findings
@@ -119,7 +120,8 @@ type examiner struct {
 	sweeper *sweeper
 	blamed  map[int32]bool
 	back    search            // of a semaphore: for releases that gave a permit back that had come back before
-	unowned [2]search         // see succeeded
+	unowned [3]search         // see succeeded, and freeing
+	bare    bool              // two were granted the lock at once, and no release can have freed it in between
 	broke   map[int32]finding // by hold: the last broken guarantee that it was part of
 }
 
@@ -190,6 +192,7 @@ func (x *examiner) add(f finding) {
 	if !f.follows {
 		x.incidents[f.cause]++
 	}
+	x.bare = x.bare || f.cause == "double-grant" && !x.freeing(f.pair)
 	if x.at(f) < x.at(x.first[f.cause]) {
 		x.first[f.cause] = f
 	}
