@@ -221,7 +221,7 @@ readme:
 	$(GO) test -count 1 -run '^Test(Readme|Architecture|Kept)$$' . -update
 
 # Which pictures of docs/pictures are taken.
-PICTURES = dashboard,report,comparison,runs
+PICTURES = dashboard,board,report,comparison,runs,scenarios
 
 pictures: build
 	@sh .ci/setup redis chromium tmux

@@ -51,14 +51,12 @@ const (
 	mostSpan     = time.Minute
 )
 
-// span is how much time lanes show. Of a history that is all of it, until a key was pressed.
+// shown is how much time lanes show. Of a history that is all of it, until a key was pressed.
 func (st *state) shown(s *measure.Snapshot) time.Duration {
-	switch {
-	case s.Lane != nil:
+	if s.Lane != nil {
 		return min(max(cmp.Or(st.span, s.To), leastHistory), max(s.To, leastHistory))
-	default:
-		return min(max(cmp.Or(st.span, usualSpan), leastSpan), mostSpan)
 	}
+	return min(max(cmp.Or(st.span, usualSpan), leastSpan), mostSpan)
 }
 
 // stretch is the part of a run that lanes show, and how much time a column of them stands for.

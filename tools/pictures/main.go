@@ -42,11 +42,11 @@ var groups = map[string]func(browser.Owner){
 		shootTerminal(t, "board-80x24", 80, 24, manyRuns, " FAIL ")
 		shootTerminal(t, "board-120x40", 120, 40, manyRuns, " FAIL ")
 	},
-	"report": shootReport, "comparison": shootComparison, "runs": shootRuns,
+	"report": shootReport, "comparison": shootComparison, "runs": shootRuns, "scenarios": shootScenarios,
 }
 
 func main() {
-	only := flag.String("only", "dashboard,board,report,comparison,runs", "which pictures, separated by commas")
+	only := flag.String("only", "dashboard,board,report,comparison,runs,scenarios", "which pictures, separated by commas")
 	flag.Parse()
 	if err := take(context.Background(), strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -137,6 +137,21 @@ func shootRuns(t browser.Owner) {
 	b.Scheme(t, "light")
 	b.Draw(t, "file://"+dir+"/runs/report.html")
 	savePNG(t, b, "ten-runs", chromedp.FullScreenshot(100))
+}
+
+// shootScenarios takes the page of manyRuns, which fail, on a screen and on a phone.
+func shootScenarios(t browser.Owner) {
+	dir := tempDir(t)
+	line := append(manyRuns(1), "--out", dir)
+	if said, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err == nil || !strings.Contains(string(said), "FAIL") {
+		t.Fatal(fmt.Sprintf("%v: %v\n%s", line, err, said))
+	}
+	b := browser.Open(t, browser.Start(t), 1100, 900)
+	b.Scheme(t, "light")
+	b.Draw(t, "file://"+dir+"/report.html")
+	savePNG(t, b, "scenarios", chromedp.FullScreenshot(100))
+	b.Size(t, 375, 800)
+	savePNG(t, b, "scenarios-phone", chromedp.FullScreenshot(100))
 }
 
 // mustPass runs a command that passes, in a directory: pages show the command.
