@@ -328,8 +328,9 @@ class Strip {
     for (let w = 0; w < this.s.workers; w++) for (let i = first; i <= last; i++) if (page.bytes[at + w * n + i]) {
       const x0 = this.at(this.start + i * wide), x1 = this.at(this.start + (i + 1) * wide);
       if (x1 - x0 < 6) { dot(dots[w], x0, x1, false); dot(dots[this.s.workers], x0, x1, false); continue; }
-      ctx.fillRect(x0, rails + w * this.lane + this.lane - 2, x1 - x0, 1);
-      ctx.fillRect(x0, 29, x1 - x0, 1);
+      const high = Math.min(4, this.lane - 1);
+      ctx.fillRect(x0, rails + (w + 1) * this.lane - 1 - high, x1 - x0, high);
+      ctx.fillRect(x0, 26, x1 - x0, 4);
     }
   }
 
