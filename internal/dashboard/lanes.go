@@ -109,7 +109,7 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 	for i := range lanes {
 		lanes[i].Cells = shown.of(s, &lanes[i], columns)
 	}
-	switch wide := 26 + utf8.RuneCountInString(inHeading+shownText(s, st, shown, len(lanes)-c.h)); {
+	switch wide := 26 + utf8.RuneCountInString(inHeading+shownText(s, st, shown, len(lanes)-c.h+1)); {
 	case whole:
 		inHeading, below = "z Z zoom  left right scroll", 2
 		if st.replay {
