@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,6 +15,19 @@ import (
 // the other's grant, the fault that made servers forget it, and the end of the lease by its last renewal. A time in which
 // the holder's process stood still is left out.
 type Told struct {
+	Notice
+	// Faults has the same by fault, for those that were in force when a hold was lost; only if there were several.
+	Faults []FaultNotice `json:"faults,omitempty"`
+}
+
+// FaultNotice is the notice of holds that were lost while a fault was in force.
+type FaultNotice struct {
+	Fault int64 `json:"fault"` // its place in Header.Faults
+	Notice
+}
+
+// Notice is how soon some holders were told.
+type Notice struct {
 	Count int64 `json:"count"` // holds that were lost, of workers that lived
 	Never int64 `json:"never"` // their holders heard nothing before they gave the lock back
 	// Unknown are those who were told, and of whom it is not known since when: the lock does not say when it renewed.
@@ -25,8 +39,6 @@ type Told struct {
 	// Inside is the longest time in which a holder that was never told went on.
 	Inside int64 `json:"inside_ns,omitempty"`
 	Lease  int64 `json:"lease_ns"` // the longest that was asked for
-	// Faults has the same by fault, for those that were in force when a hold was lost; only if there were several.
-	Faults map[int64]Told `json:"faults,omitempty"`
 }
 
 // loss is a hold that was lost under its holder.
@@ -56,17 +68,14 @@ func (l *leases) heard() *Told {
 			}
 		}
 	}
-	t := l.sum(all)
+	t := &Told{Notice: l.sum(all)}
 	byFault := map[int64][]loss{}
 	for _, x := range all {
 		byFault[x.fault] = append(byFault[x.fault], x)
 	}
-	if len(byFault) > 1 {
-		t.Faults = map[int64]Told{}
-		for fault, list := range byFault {
-			if fault >= 0 {
-				t.Faults[fault] = *l.sum(list)
-			}
+	for _, fault := range slices.Sorted(maps.Keys(byFault)) {
+		if len(byFault) > 1 && fault >= 0 {
+			t.Faults = append(t.Faults, FaultNotice{fault, l.sum(byFault[fault])})
 		}
 	}
 	return t
@@ -128,8 +137,8 @@ func (l *leases) lost(h *hold, other time.Duration) (x loss, lost bool) {
 	return x, true
 }
 
-func (l *leases) sum(all []loss) *Told {
-	t := &Told{Count: int64(len(all)), Lease: int64(l.c.ttl)}
+func (l *leases) sum(all []loss) Notice {
+	t := Notice{Count: int64(len(all)), Lease: int64(l.c.ttl)}
 	var told []int64
 	for _, x := range all {
 		if !x.known {
