@@ -156,7 +156,7 @@ func TestTerminalChangesTheRate(t *testing.T) {
 func TestTerminalReplay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	made := exec.Command(linked(t, "verify"), "--topology", "single", "--workers", "2", "--warmup", "0s", "--duration", "3s",
+	made := exec.Command(linked(t, "verify"), "--topology", "single", "--workers", "2", "--warmup", "0s", "--duration", "5s", // of less, a step is less than a second
 		"--fault", "none", "--out", filepath.Join(dir, "runs"), "--tui", "off")
 	if out, err := made.CombinedOutput(); err != nil && made.ProcessState.ExitCode() != cli.Inconclusive {
 		t.Fatalf("%v\n%s", err, out)

@@ -39,10 +39,10 @@ func livePage(t *testing.T) (undecided string) {
 	if !strings.Contains(page, "Hammerlock<span>live</span>") {
 		t.Error("no live page")
 	}
-	if !strings.Contains(report, "Hammerlock<span>report</span>") || !strings.Contains(report, `<a href="#run1">spin `) {
+	if !strings.Contains(report, "Hammerlock<span>report</span>") || !strings.Contains(report, `id="run0"`) || !strings.Contains(report, `id="run1"`) {
 		t.Error("at the end the page is not the report of both runs")
 	}
-	for _, want := range []string{"event: series", `"title":"[1/2] single lease"`, `"title":"[2/2] single spin"`, `"link":"run/0"`, `"marks":"`,
+	for _, want := range []string{"event: series", `"title":"[1/2] single lease"`, `"title":"[2/2] single spin"`, `"link":"run/0"`, `"planes":"`,
 		"event: end\ndata: {\"report\": true}"} {
 		if !strings.Contains(events, want) {
 			t.Errorf("no event has %q", want)
