@@ -69,18 +69,21 @@ func (x *examiner) reason(p pair) finding {
 	return finding{"double-grant", p, -1, nil, false}
 }
 
-// freeing tells whether a release of another hold can have freed the lock between two grants.
-func (x *examiner) freeing(p pair) bool {
+// freeing finds a release of another hold that can have freed the lock between two grants; -1 if there is none.
+func (x *examiner) freeing(p pair) int32 {
+	if x.c.Sites > 1 {
+		return -1
+	}
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
-	return x.c.Sites < 2 && x.unowned[2].of(i, false).last(x.c, max(i.Return, j.Return), func(k *hold, op *history.Op) bool {
+	return x.unowned[2].of(i, false).last(x.c, max(i.Return, j.Return), func(k *hold, op *history.Op) bool {
 		return k != i && k != j && op.Return > min(i.Call, j.Call) && x.c.clash(k.Permits, i.Permits)
-	}) >= 0
+	})
 }
 
 // blameReleases counts double grants as foreign releases where some of these are proven, and each of the others has a release
 // that can have been one: then nothing speaks for an acquire that is not atomic.
 func (x *examiner) blameReleases() {
-	if n := x.counts["double-grant"]; n > 0 && !x.bare && x.counts["foreign-release"] > 0 {
+	if n := x.counts["double-grant"]; n > 0 && !x.bare && x.c.Sites < 2 && x.counts["foreign-release"] > 0 {
 		x.counts["foreign-release"] += n
 		delete(x.counts, "double-grant")
 	}

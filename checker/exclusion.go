@@ -38,6 +38,7 @@ type findings struct {
 	incidents map[string]int64 // by cause: those that do not follow from an earlier one
 	losses    []pair           // the first few grants that the servers cannot have given
 	misses    map[string]int64
+	bare      bool // on one site two were granted the lock at once, and no release can have freed it in between
 }
 
 const keptLosses = 8 // witnesses that porcupine is asked about
@@ -121,7 +122,6 @@ type examiner struct {
 	blamed  map[int32]bool
 	back    search            // of a semaphore: for releases that gave a permit back that had come back before
 	unowned [3]search         // see succeeded, and freeing
-	bare    bool              // two were granted the lock at once, and no release can have freed it in between
 	broke   map[int32]finding // by hold: the last broken guarantee that it was part of
 }
 
@@ -186,22 +186,25 @@ func (x *examiner) late(p pair) finding {
 // add counts a violation. What is explained by something that nobody planned is none of the lock's. The witness is the
 // earliest incident.
 func (x *examiner) add(f finding) {
+	if f.cause == "double-grant" {
+		f.op = x.freeing(f.pair)
+	}
 	if !x.blame(f.cause, f, unplanned(f.why)) {
 		return
 	}
 	if !f.follows {
 		x.incidents[f.cause]++
 	}
-	x.bare = x.bare || f.cause == "double-grant" && !x.freeing(f.pair)
+	x.bare = x.bare || x.c.Sites < 2 && f.cause == "double-grant" && f.op < 0
 	if x.at(f) < x.at(x.first[f.cause]) {
 		x.first[f.cause] = f
 	}
 }
 
-// at is when a violation began; what follows from another comes after all others.
+// at is when a violation began; what follows from another comes after all others, and so does what a release may explain.
 func (x *examiner) at(f finding) time.Duration {
 	switch {
-	case f.follows:
+	case f.follows, f.cause == "double-grant" && f.op >= 0:
 		return history.Forever
 	case f.pair.second < 0:
 		return x.c.Ops[f.op].Return

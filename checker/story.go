@@ -168,6 +168,11 @@ func consequence(c *Case, r *ruler, f finding) []string {
 	case "service-loss":
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}
 	case "double-grant":
+		if f.op >= 0 {
+			op := &c.Ops[f.op]
+			return []string{fmt.Sprintf("cause not shown: both were granted the lock at once, or a release by %s that was called at %s freed it in between",
+				who(op.Worker), clock(op.Call))}
+		}
 		if i.Call < j.Return && j.Call < i.Return {
 			return []string{"both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic"}
 		}
