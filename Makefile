@@ -5,10 +5,11 @@ GO = go
 # make perf takes five minutes, PERF=full twelve: more rounds are calmer.
 PERF = quick
 
-.PHONY: help build bench pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-strict test-logic test-full flakes lint perf aa soak simulate right mutants baselines waiting matrix man completions notices readme readme-check pictures site release-check clean
+.PHONY: help build bench failover pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-strict test-logic test-full flakes lint perf aa soak simulate right mutants baselines waiting matrix man completions notices readme readme-check pictures site release-check clean
 
 help:
 	@echo 'make bench   all topologies under load, one table (installs redis-server if it is missing)'
+	@echo 'make failover  break the primary of each topology again and again, and write docs/FAILOVER.md; an hour (FAILOVER="--kills 5": a quarter)'
 	@echo 'make pageviews  examples/pageviews: a service behind nginx loses page views without a distributed lock; half a minute'
 	@echo 'make beyond  bin/beyond/bench and verify, which know PostgreSQL, MariaDB, etcd and ZooKeeper as well: docs/BEYOND.md'
 	@echo 'make beyond-servers  install those servers; make beyond-test: the tests of the module, of what is installed'
@@ -46,6 +47,14 @@ bench:
 	@mkdir -p bin
 	$(GO) build -o bin/ ./cmd/bench ./cmd/verify
 	bin/bench
+
+# What failovers do to a lock, for somebody who has to choose. That grants are lost is a result, not an error. The machine should have
+# nothing else to do.
+FAILOVER = --kills 20
+
+failover: build
+	@sh .ci/setup redis
+	bin/bench failover $(FAILOVER) --markdown docs/FAILOVER.md || [ $$? -eq 1 ]
 
 pageviews:
 	@sh .ci/setup redis nginx

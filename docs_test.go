@@ -53,6 +53,7 @@ func TestReadme(t *testing.T) {
 	maps.Copy(known, flagsOf(t, cli.Bench, "plan"))
 	maps.Copy(known, flagsOf(t, cli.Bench, "search"))
 	maps.Copy(known, flagsOf(t, cli.Bench, "ab"))
+	maps.Copy(known, flagsOf(t, cli.Bench, "failover"))
 	for file, parts := range documents {
 		text := generated(t, file, parts)
 		for _, name := range regexp.MustCompile(`--[a-z][a-z-]*`).FindAllString(text, -1) {

@@ -38,7 +38,8 @@ type findings struct {
 	incidents map[string]int64 // by cause: those that do not follow from an earlier one
 	losses    []pair           // the first few grants that the servers cannot have given
 	misses    map[string]int64
-	bare      bool // on one site two were granted the lock at once, and no release can have freed it in between
+	bare      bool  // on one site two were granted the lock at once, and no release can have freed it in between
+	doubled   int64 // beliefs that overlap an earlier one for certain
 }
 
 const keptLosses = 8 // witnesses that porcupine is asked about
@@ -59,7 +60,7 @@ func (c *Case) examine() *findings {
 
 func checkExclusion(c *Case) Verdict {
 	f := c.examine()
-	v := Verdict{Misses: maps.Clone(f.misses)}
+	v := Verdict{Misses: maps.Clone(f.misses), Doubled: f.doubled}
 	short := int64(0) // contended, and too short for the clocks' slack
 	for i := range c.holds {
 		switch h := &c.holds[i]; {
@@ -152,6 +153,7 @@ func (x *examiner) pairs(holds []int32) {
 			return
 		}
 		x.blamed[p.second] = true
+		x.doubled++
 		x.collision(p)
 	})
 	// On several sites a hold begins with the last site of its majority, and ends with the first: late does not mean longer.

@@ -56,6 +56,8 @@ type Verdict struct {
 	Causes     map[string]int64 `json:"causes,omitempty"`    // violations by cause
 	Misses     map[string]int64 `json:"misses,omitempty"`    // what is worth counting and no violation, by name
 
+	// Doubled, of exclusion, are the holds that began while another one was believed in that excludes them, for certain.
+	Doubled int64 `json:"doubled,omitempty"`
 	// Told, of lease-validity, says how soon holders heard that they had lost a lock that renews or signals; nil for other locks.
 	Told *Told `json:"told,omitempty"`
 

@@ -31,10 +31,12 @@ type Outage struct {
 	// Fault is the number of the fault that was in force when it began, in Run.Faults and beyond them those by hand; null if none was.
 	Fault *int64 `json:"fault"`
 	// Recovery is from the fault's injection to the end; without a fault, from the first ask.
-	Recovery int64            `json:"recovery_ns"`
-	Pages    int              `json:"pages"`  // that were unavailable
-	Parts    []Part           `json:"parts"`  // of the recovery, of the page that was unavailable for longest; they add up to it
-	Failed   map[string]int64 `json:"failed"` // calls that failed meanwhile, by "kind outcome reason"
+	Recovery int64 `json:"recovery_ns"`
+	// Longest is for how long the page was unavailable that was so for longest: where pages take turns, an outage is longer.
+	Longest int64            `json:"longest_page_ns"`
+	Pages   int              `json:"pages"`  // that were unavailable
+	Parts   []Part           `json:"parts"`  // of the recovery, of the page that was unavailable for longest; they add up to it
+	Failed  map[string]int64 `json:"failed"` // calls that failed meanwhile, by "kind outcome reason"
 	// Resurrected pages were given back before, as the lock acknowledged, and were then another's by the answers of the servers.
 	Resurrected int `json:"resurrected,omitempty"`
 }
@@ -107,7 +109,7 @@ func (r *Run) RecoveryText() string {
 	}
 	text := o.RecoveryText(r.Faults)
 	if o.Pages > 1 {
-		text += fmt.Sprintf(" (%d pages)", o.Pages)
+		text += fmt.Sprintf(" (%d pages, each for %s at most)", o.Pages, clipped(o.Longest))
 	}
 	return text + ": " + o.PartsText()
 }

@@ -227,6 +227,7 @@ type FaultWindow struct {
 	Healing  time.Duration `json:"healing_ns"`  // the heal was called
 	To       time.Duration `json:"to_ns"`       // everything was healthy again
 	Failed   bool          `json:"failed,omitempty"`
+	Held     int           `json:"held,omitempty"` // holds that had begun by then, and had not ended
 }
 
 // Environment is where a run was made.

@@ -32,7 +32,7 @@ func (e Env) benchCommand() *cobra.Command {
 			"  bench --topology single --gate 'response.p99<50ms' --count 6     # exits 5 if it is slower",
 	}, e.benchPlan())
 	bench.AddCommand(e.agentCommand(), e.abCommand(e.shortPlan(), abExample), e.compareCommand(), e.httpCommand(e.benchPlan()), e.planFileCommand(e.benchPlan()), e.replayCommand(), e.reportCommand(), e.schemaCommand(e.benchPlan()),
-		e.searchCommand(e.shortPlan(), searchExample))
+		e.searchCommand(e.shortPlan(), searchExample), e.failoverCommand(e.benchPlan()))
 	return bench
 }
 

@@ -43,6 +43,7 @@ type Document struct {
 	Comparison *compare.Comparison  `json:"comparison,omitzero"`
 	Trial      *compare.Trial       `json:"trial,omitzero"`
 	Search     *compare.Found       `json:"search,omitzero"`
+	Failovers  []results.Failover   `json:"failovers,omitempty"`
 	Matrix     *matrix.Summary      `json:"matrix,omitzero"`
 	Cells      []matrix.Result      `json:"cells,omitzero"`
 }

@@ -66,7 +66,7 @@ func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange
 			o.Resurrected++
 		}
 	}
-	o.Pages = len(pages)
+	o.Pages, o.Longest = len(pages), int64(longest.to-longest.from)
 	begin, fault := gaps[0].from, m.faultOf(gaps[0].from, end)
 	if fault != nil {
 		begin, o.Fault = max(min(begin, fault.Injected), fault.From), &fault.Fault
@@ -99,6 +99,9 @@ func (m *Meter) faultOf(from, to time.Duration) (of *results.FaultWindow) {
 	return of
 }
 
+// leastPart is the shortest part of a recovery that is told: what is shorter belongs to the next one.
+const leastPart = time.Millisecond
+
 // timeline is what is known of a recovery.
 type timeline struct {
 	begin, end time.Duration
@@ -111,7 +114,7 @@ type timeline struct {
 func (t *timeline) parts() (all []results.Part) {
 	at := t.begin
 	upTo := func(to time.Duration, name results.PartName) {
-		if to = min(to, t.end); to > at {
+		if to = min(to, t.end); to-at >= leastPart || to > at && to == t.end {
 			all = append(all, results.Part{Name: name, Took: int64(to - at)})
 			at = to
 		}

@@ -158,7 +158,9 @@ func (m *Meter) observe(op *history.Op) {
 		m.errors[op.Kind.String()+" "+op.Outcome.String()+" "+op.Reason.String()]++
 	}
 	if op.Worker < 0 {
-		m.faults.observe(op)
+		if m.faults.observe(op); op.Kind == history.Fault && m.outages != nil {
+			m.faults[len(m.faults)-1].Held = m.outages.held(op.Return)
+		}
 		if op.Kind == history.Gap && op.Return-op.Call > m.stood {
 			m.stoodAt, m.stood = op.Call, op.Return-op.Call
 		}

@@ -211,6 +211,16 @@ func (o *outages) end(h *openHold, at time.Duration, back bool) {
 	}
 }
 
+// held is how many holds have begun and have not ended, as far as it is told.
+func (o *outages) held(now time.Duration) (n int) {
+	for i := range o.holds {
+		if h := &o.holds[i]; h.id != 0 && h.until > now {
+			n++
+		}
+	}
+	return n
+}
+
 // settle decides the first n gaps: what is told of them from now on changes nothing.
 func (o *outages) settle(n int) {
 	for i, g := range o.gaps[:n] {

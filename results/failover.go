@@ -1,0 +1,257 @@
+package results
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/internal/human"
+)
+
+// Failover is what one fault, injected again and again, each time into a deployment that was whole, did to a lock.
+type Failover struct {
+	Topology string `json:"topology"`
+	Lock     string `json:"lock"`
+	Fault    string `json:"fault"`
+	Profile  string `json:"profile"`
+	Injected int    `json:"injected"`
+	Failed   int    `json:"failed"` // runs that could not be carried out
+	// Recovery is of the runs in which some page was unavailable because of the fault; the others count as 0.
+	Recovery    []int64        `json:"recovery_ns"`
+	Unfinished  int            `json:"unfinished"` // no recovery within the run
+	Spent       []Part         `json:"spent"`      // of the median recovery
+	InFlight    float64        `json:"in_flight"`  // holds when the fault was injected, on average
+	Lost        Rate           `json:"lost"`       // injections after which a grant was lost: another worker was granted what was held
+	Grants      int64          `json:"lost_grants"`
+	Doubled     Rate           `json:"doubled"`     // injections after which two workers believed in one lock at a time
+	Resurrected Rate           `json:"resurrected"` // injections after which a lock was held that had been given back
+	Told        *checker.Told  `json:"told,omitempty"`
+	Generator   GeneratorState `json:"generator"`
+	Runs        []string       `json:"runs"`
+
+	// Back is as Recovery, without the time in which the servers answered that a dead holder has the lock.
+	Back []int64 `json:"back_ns"`
+
+	// Pages is for how long the page was unavailable in each run that was so for longest.
+	Pages []int64 `json:"longest_page_ns"`
+
+	parts map[int64][]Part // by recovery
+	held  int
+}
+
+// Rate is how often something happened, of the times of which it is known.
+type Rate struct {
+	Times int     `json:"times"`
+	Of    int     `json:"of"`
+	Low   float64 `json:"low"` // of the interval that has the true share with 95 % confidence
+	High  float64 `json:"high"`
+}
+
+// Of counts one more time.
+func (r *Rate) count(happened bool) {
+	if r.Of++; happened {
+		r.Times++
+	}
+	r.Low, r.High = Proportion(r.Times, r.Of)
+}
+
+// Text says the rate with its interval; of what never happened, the bound.
+func (r Rate) Text() string {
+	switch {
+	case r.Of == 0:
+		return "unknown"
+	case r.Times == 0:
+		// One side: the greatest share with which nothing is seen in one of twenty such series.
+		return fmt.Sprintf("0 of %d: at most 1 in %.0f", r.Of, math.Floor(1/(1-math.Pow(0.05, 1/float64(r.Of)))))
+	default:
+		return fmt.Sprintf("%d of %d: %.0f to %.0f %%", r.Times, r.Of, 100*r.Low, 100*r.High)
+	}
+}
+
+// Proportion is the interval that has the true share with 95 % confidence if something happened k times of n: that of Clopper and
+// Pearson (Biometrika 26, 1934). Each end is the share with which so many, or so few, happen in one of forty series.
+func Proportion(k, n int) (low, high float64) {
+	if high = 1; k < n {
+		high = solve(func(p float64) bool { return atMost(k, n, p) > 0.025 })
+	}
+	if k > 0 {
+		low = solve(func(p float64) bool { return 1-atMost(k-1, n, p) < 0.025 })
+	}
+	return low, high
+}
+
+// solve finds where a condition on a share ends to hold.
+func solve(holds func(float64) bool) float64 {
+	low, high := 0.0, 1.0
+	for range 50 {
+		if middle := (low + high) / 2; holds(middle) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// atMost is how probable it is that something with probability p happens k times at most, of n.
+func atMost(k, n int, p float64) (sum float64) {
+	all, _ := math.Lgamma(float64(n + 1))
+	for i := range k + 1 {
+		a, _ := math.Lgamma(float64(i + 1))
+		b, _ := math.Lgamma(float64(n - i + 1))
+		sum += math.Exp(all - a - b + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
+	}
+	return sum
+}
+
+// Take counts a run in which the fault was the only one. It is false if the fault was not injected.
+func (f *Failover) Take(r *Run) bool {
+	if len(r.Windows) == 0 || r.Windows[0].Failed || r.Availability == nil {
+		f.Failed++
+		return false
+	}
+	f.Injected, f.Runs, f.held = f.Injected+1, append(f.Runs, r.Name), f.held+r.Windows[0].Held
+	f.InFlight = float64(f.held) / float64(f.Injected)
+	recovery, back, page, resurrected, open := int64(0), int64(0), int64(0), 0, false
+	for i := range r.Availability.Outages {
+		if o := &r.Availability.Outages[i]; o.Fault != nil {
+			if resurrected, open = resurrected+o.Resurrected, open || o.Open; o.Recovery > recovery {
+				recovery = o.Recovery
+				if f.parts == nil {
+					f.parts = map[int64][]Part{}
+				}
+				f.parts[recovery] = o.Parts
+			}
+			held := o.Recovery
+			for _, p := range o.Parts {
+				if p.Name == DeadsLease {
+					held -= p.Took
+				}
+			}
+			back, page = max(back, held), max(page, o.Longest)
+		}
+	}
+	if f.Recovery, f.Back = append(f.Recovery, recovery), append(f.Back, back); open {
+		f.Unfinished++
+	}
+	f.Pages = append(f.Pages, page)
+	slices.Sort(f.Recovery)
+	slices.Sort(f.Back)
+	slices.Sort(f.Pages)
+	f.Spent = f.parts[quantile(f.Recovery, 0.5)]
+	f.Resurrected.count(resurrected > 0)
+	for _, v := range r.Verdicts {
+		switch {
+		case v.Checker == "exclusion" && (v.Status == checker.Fail || v.Status == checker.Pass):
+			f.Lost.count(v.Causes["service-loss"] > 0)
+			f.Doubled.count(v.Doubled > 0)
+			f.Grants += v.Causes["service-loss"]
+		case v.Told != nil && v.Told.Count > 0 && (f.Told == nil || v.Told.Never > f.Told.Never):
+			f.Told = v.Told
+		}
+	}
+	if order := []GeneratorState{"", GeneratorOK, Suspect, Saturated, Disturbed}; slices.Index(order, r.Generator.State) > slices.Index(order, f.Generator) {
+		f.Generator = r.Generator.State
+	}
+	return true
+}
+
+// quantile is one of the sorted times, which a share of them does not exceed (nearest rank).
+func quantile(sorted []int64, q float64) int64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)]
+}
+
+// failoverHead is the head of the table of failovers.
+var failoverHead = []string{"topology", "lock", "fault", "n", "servers back p50", "recovery p50", "p90", "max", "a page p50", "in flight", "lost a grant", "two holders", "came back", "generator"}
+
+func (f *Failover) row() []string {
+	d := func(ns int64) string {
+		switch {
+		case f.Injected == 0:
+			return "-"
+		case ns == 0:
+			return "none"
+		}
+		return human.Duration(time.Duration(ns))
+	}
+	most := d(quantile(f.Recovery, 1))
+	if f.Unfinished > 0 {
+		most = ">" + most
+	}
+	return []string{f.Topology, f.Lock, f.Fault, human.Count(int64(f.Injected)), d(quantile(f.Back, 0.5)), d(quantile(f.Recovery, 0.5)), d(quantile(f.Recovery, 0.9)), most, d(quantile(f.Pages, 0.5)), human.Number(f.InFlight),
+		f.Lost.Text(), f.Doubled.Text(), f.Resurrected.Text(), string(f.Generator)}
+}
+
+// WriteFailovers writes the table of failovers for people.
+func WriteFailovers(w io.Writer, all []Failover) error {
+	p := &human.Printer{W: w}
+	rows := [][]string{failoverHead}
+	for i := range all {
+		rows = append(rows, all[i].row())
+	}
+	width := make([]int, len(failoverHead))
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], len([]rune(cell)))
+		}
+	}
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			line += fmt.Sprintf("%-*s  ", width[i], cell)
+		}
+		p.Line("%s", strings.TrimRight(line, " "))
+	}
+	p.Line("")
+	for i := range all {
+		f := &all[i]
+		if len(f.Spent) > 0 {
+			o := Outage{Parts: f.Spent}
+			p.Wrapped("", 2, fmt.Sprintf("%s %s %s: the median recovery: %s", f.Topology, f.Lock, f.Fault, o.PartsText()))
+		}
+		if f.Failed > 0 {
+			p.Wrapped("", 2, fmt.Sprintf("%s %s %s: %s could not be carried out, or had no fault", f.Topology, f.Lock, f.Fault, human.Quantity(int64(f.Failed), "run")))
+		}
+	}
+	return p.Err
+}
+
+// WriteFailoverMarkdown writes the table of failovers as a document for somebody who has to choose.
+func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
+	p := &human.Printer{W: w}
+	p.Line("# What a failover does to a lock\n")
+	p.Line("How long is the lock gone when a server dies, and can two workers have it afterwards? Each row is one fault, injected n times, each time into\n" +
+		"servers that were just started and whole. Written by `make failover`:\n")
+	p.Line("    %s\n", command)
+	p.Line("| %s |", strings.Join(failoverHead, " | "))
+	p.Line("|%s", strings.Repeat("---|", len(failoverHead)))
+	for i := range all {
+		p.Line("| %s |", strings.Join(all[i].row(), " | "))
+	}
+	p.Line("\nHow to read it:\n")
+	for _, text := range []string{
+		"**servers back** is from the injection until a server that can grant has answered the client. **recovery** is until the last page was served again, leases of holders that could not give the lock back included ([definition](BENCH.md#how-long-the-lock-is-gone)); 0 where no page was unavailable for 100 ms. " +
+			"Where no other server takes over, it is how long the server was down: it is started, or goes on, when the fault is healed. The timers of the profile `fast` are for tests; those of `stock` are the servers' own, ten times and more as long.",
+		"**a page** is for how long the page was unavailable that was so for longest. Where it is much shorter than the recovery, pages took turns: each was served, slowly. So it is with Redlock when one of five sites hangs: its client waits for that site until its timeout.",
+		"**in flight** is how many holds there were when the fault struck, on average. Only grants of the last moments before can be lost: replication is asynchronous, and on loopback takes less than a millisecond. A network makes that longer.",
+		"**lost a grant** counts the injections after which a lock was granted that was another's by an earlier grant, before its lease was over, with a 95 % interval (Clopper and Pearson); for none, the bound. **two holders**: both believed in it at one time, which is where page views are lost. **came back**: a lock was held that had been given back.",
+		"A release or a grant without an answer proves nothing, and counts nowhere. So the numbers are lower bounds of what happened.",
+	} {
+		p.Line("* %s", strings.Join(human.Wrap(text, 100), "\n  "))
+	}
+	p.Line("\nWhat the median recovery was spent on:\n")
+	for i := range all {
+		if f := &all[i]; len(f.Spent) > 0 {
+			o := Outage{Parts: f.Spent}
+			p.Line("* %s %s, %s: %s", f.Topology, f.Lock, f.Fault, o.PartsText())
+		}
+	}
+	return p.Err
+}
