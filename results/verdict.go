@@ -25,8 +25,9 @@ type Judgement struct {
 	Class    string   `json:"class,omitempty"`   // of scenarios that strain the same; see Run
 	Faults   []string `json:"faults"`
 	Load     string   `json:"load,omitempty"`
-	Agents   string   `json:"agents,omitempty"` // where the workers lived, and how well clocks agreed
-	Errors   string   `json:"errors,omitempty"` // of a run in which no visit came to its end
+	Agents   string   `json:"agents,omitempty"`   // where the workers lived, and how well clocks agreed
+	Errors   string   `json:"errors,omitempty"`   // of a run in which no visit came to its end
+	Recovery string   `json:"recovery,omitempty"` // how long the longest took, and what it was spent on
 	Command  string   `json:"command"`
 	Partial  string   `json:"partial,omitempty"`
 	// Interactive: see Run.
@@ -45,7 +46,7 @@ type Judgement struct {
 func (r *Run) Judgement() Judgement {
 	j := Judgement{
 		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Class: r.Class, Stretched: r.Stretched, Faults: r.Faults, Load: r.Workload(), Command: r.Command,
-		Partial: r.Partial, Interactive: r.Interactive, Before: r.Before, earlier: r.Earlier, Started: r.Started, Took: time.Duration(r.Took), Verdicts: r.Verdicts,
+		Partial: r.Partial, Interactive: r.Interactive, Recovery: r.RecoveryText(), Before: r.Before, earlier: r.Earlier, Started: r.Started, Took: time.Duration(r.Took), Verdicts: r.Verdicts,
 	}
 	if r.Fleet != nil {
 		j.Agents = r.Fleet.Text()
@@ -100,6 +101,7 @@ func (j *Judgement) write(p *human.Printer) {
 	}
 	p.Fact("VERDICT", strings.ToUpper(status.String())+"  "+text)
 	p.Maybe("errors", j.Errors)
+	p.Maybe("recovery", j.Recovery)
 	p.Line("")
 	for _, v := range j.Verdicts {
 		p.Wrapped(fmt.Sprintf("  %-16s %-14s ", v.Checker, strings.ToUpper(v.Status.String())), 34, Finding(&v))
