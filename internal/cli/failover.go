@@ -41,6 +41,7 @@ type failovers struct {
 	kills    int
 	until    float64 // goes on until the interval of lost grants is that narrow; 0 = no matter
 	markdown string
+	called   string   // the program
 	left     []string // what does not apply
 	all      []results.Failover
 	runs     []results.Run
@@ -81,6 +82,7 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 	o.runFlags()
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
 		f.series = newSeries(c, o)
+		f.called = typed(c.Root().Name())
 		f.root = e.verifyCommand() // each run is one of verify
 		return f.carryOut(ctx, s.stop)
 	}))
@@ -105,7 +107,7 @@ func (f *failovers) carryOut(ctx, stop context.Context) int {
 	}
 	document := Document{Schema: schema, Exit: x, Saved: f.dir, Failovers: f.all}
 	if f.markdown != "" {
-		command := strings.Join(append([]string{typed(f.root.Name())}, human.Names(f.e.Args, quote)...), " ")
+		command := strings.Join(append([]string{f.called}, human.Names(f.e.Args, quote)...), " ")
 		err = writeFile(f.markdown, os.O_TRUNC, func(w io.Writer) error { return results.WriteFailoverMarkdown(w, f.all, command) })
 	}
 	return f.e.answer(f.o, result{x, document, func(w io.Writer) error { return results.WriteFailovers(w, f.all) },
