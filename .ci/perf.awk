@@ -26,6 +26,12 @@ END {
 	if (("BenchmarkReport", "", "ns/op") in value)
 		row("report of 10 000 000 operations", sprintf("%.1f s", value["BenchmarkReport", "", "ns/op"] / 1e9),
 			sprintf("%.1f MB (wanted: under 5)", value["BenchmarkReport", "", "page-bytes"] / 1e6))
+	if (("BenchmarkWireCommand", "", "added-us") in value)
+		row("proxy of the wire: added to a command", sprintf("%.0f us", value["BenchmarkWireCommand", "", "added-us"]),
+			sprintf("in the median, which is %.0f us without it, in turns (wanted: 40 or less)", value["BenchmarkWireCommand", "", "direct-us"]))
+	if (("BenchmarkWirePipelined", "", "proxied/s") in value)
+		row("proxy of the wire: pipelines of 16", sprintf("%.0f", value["BenchmarkWirePipelined", "", "proxied/s"]),
+			sprintf("commands/s, %.0f without it, in turns (wanted: 100 000 or more)", value["BenchmarkWirePipelined", "", "direct/s"]))
 	for (i = 1; i <= up; i++)
 		row("bring up: " ups[i], sprintf("%.0f ms", value["BenchmarkUp", ups[i], "ns/op"] / 1e6), "until it is ready")
 	for (i = 1; i <= crowd; i++) {

@@ -1,0 +1,313 @@
+package wire
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+	"hammerlock/internal/live"
+	"hammerlock/internal/testbed"
+	"hammerlock/topologies"
+)
+
+// certificate is one for this machine that vouches for itself.
+func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"redis.test"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+// securedServer is a server with TLS.
+func securedServer(t *testing.T, c tls.Certificate) (addr, password string) {
+	t.Helper()
+	n := testbed.Up(t, "single", topologies.Options{}).Nodes[0]
+	secret, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	for path, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: c.Certificate[0]}, key: {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host, _, _ := net.SplitHostPort(n.Addr())
+	free, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr = free.Addr().String()
+	_ = free.Close()
+	testbed.Command(t, n, "CONFIG", "SET", "tls-cert-file", cert, "tls-key-file", key, "tls-ca-cert-file", cert, "tls-auth-clients", "no",
+		"tls-port", free.Addr().(*net.TCPAddr).Port)
+	return addr, n.Password()
+}
+
+func TestSecuredOnBothSides(t *testing.T) {
+	t.Parallel()
+	cert, pool := certificate(t)
+	trusting := &tls.Config{RootCAs: pool, ServerName: "redis.test", MinVersion: tls.VersionTLS12}
+	addr, password := securedServer(t, cert)
+	sink := &record{}
+	run := &Run{Clock: history.NewOrderedClock(0), Sink: sink}
+	p := listen(t, run, Endpoint{Listen: "127.0.0.1:0", Dial: Dialer(addr, trusting),
+		TLS: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}})
+	c := client(t, redis.Options{Addr: p.Addr(), Password: password, TLSConfig: trusting})
+	if err := c.Set(t.Context(), "k", strings.Repeat("x", 100_000), 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Get(t.Context(), "k").Val(); len(got) != 100_000 {
+		t.Errorf("%d bytes came back", len(got))
+	}
+	if got := len(sink.lines()); got != 2 {
+		t.Errorf("%d requests: %v", got, sink.lines())
+	}
+	dial(t, p.Addr()).Write([]byte("PING\r\n")) // no TLS
+	live.Wait(t, "the connection without TLS ends", func() bool { return len(sink.kinds(Closed)) == 1 })
+	if err := c.Get(t.Context(), "k").Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnixSockets(t *testing.T) {
+	t.Parallel()
+	b := up(t)
+	socket := filepath.Join(t.TempDir(), "proxy")
+	p := listen(t, b.run, Endpoint{Listen: socket, Dial: Dialer(b.addr, nil)})
+	c := client(t, redis.Options{Network: "unix", Addr: socket})
+	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.lines(); len(got) != 1 || got[0] != "SET k v: OK" {
+		t.Errorf("%v", got)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(socket); !os.IsNotExist(err) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+}
+
+func TestBlockingCommands(t *testing.T) {
+	t.Parallel()
+	b := up(t)
+	waiter, other := client(t, redis.Options{Addr: b.proxy.Addr()}), client(t, redis.Options{Addr: b.proxy.Addr()})
+	got := make(chan string, 1)
+	go func() { got <- fmt.Sprint(waiter.BLPop(t.Context(), 0, "q").Val()) }()
+	live.Wait(t, "BLPOP waits", func() bool {
+		return strings.Contains(other.Info(t.Context(), "clients").Val(), "blocked_clients:1")
+	})
+	other.RPush(t.Context(), "q", "x")
+	if answer := <-got; answer != "[q x]" {
+		t.Errorf("got %s", answer)
+	}
+	var push, pop *Request
+	b.record.mu.Lock()
+	defer b.record.mu.Unlock()
+	for _, r := range b.requests {
+		switch r.Args[0] {
+		case "BLPOP":
+			pop = r
+		case "RPUSH":
+			push = r
+		}
+	}
+	if pop.Call > push.Call || pop.Return < push.Call || show(pop.Reply) != "[q x]" {
+		t.Errorf("BLPOP from %v to %v: %s, RPUSH from %v", pop.Call, pop.Return, show(pop.Reply), push.Call)
+	}
+}
+
+// A client that goes away while it waits must not take an element.
+func TestBlockedClientGoes(t *testing.T) {
+	t.Parallel()
+	b := up(t)
+	other := client(t, redis.Options{Network: "unix", Addr: b.addr})
+	blocked := func(n int) func() bool {
+		return func() bool {
+			return strings.Contains(other.Info(t.Context(), "clients").Val(), fmt.Sprintf("blocked_clients:%d\r", n))
+		}
+	}
+	c := dial(t, b.proxy.Addr())
+	_, _ = io.WriteString(c, encode("BLPOP q 0"))
+	live.Wait(t, "it waits", blocked(1))
+	_ = c.Close()
+	live.Wait(t, "the server knows that it has gone", blocked(0))
+	live.Wait(t, "its request is lost", func() bool { return len(b.lines()) == 1 })
+	if got := b.lines()[0]; got != "BLPOP q 0: unseen (lost)" {
+		t.Error(got)
+	}
+}
+
+func TestMonitorIsPassedThrough(t *testing.T) {
+	t.Parallel()
+	b := up(t)
+	c := dial(t, b.proxy.Addr())
+	_, _ = io.WriteString(c, encode("SET a 1")+encode("MONITOR"))
+	until(t, c, "+OK\r\n+OK\r\n")
+	d := dial(t, b.addr)
+	_, _ = io.WriteString(d, encode("SET b 2"))
+	until(t, c, "\"SET\" \"b\" \"2\"\r\n")
+	if events := b.kinds(PassedThrough); len(events) != 1 || events[0].Text != "MONITOR" {
+		t.Errorf("%v", events)
+	}
+	_ = c.Close()
+	live.Wait(t, "the connection ends", func() bool { return len(b.kinds(Closed)) == 1 })
+	b.consistent(t)
+}
+
+// A replica of the server lies behind a proxy: its snapshot and stream pass.
+func TestReplicationIsPassedThrough(t *testing.T) {
+	t.Parallel()
+	b := up(t)
+	direct := client(t, redis.Options{Network: "unix", Addr: b.addr})
+	direct.Set(t.Context(), "before", strings.Repeat("x", 1<<20), 0)
+	host, port, _ := net.SplitHostPort(b.proxy.Addr())
+	addr, _ := start(t, "--replicaof", host+" "+port)
+	replica := client(t, redis.Options{Network: "unix", Addr: addr})
+	live.Wait(t, "it has the snapshot", func() bool { return replica.StrLen(t.Context(), "before").Val() == 1<<20 })
+	direct.Set(t.Context(), "after", "y", 0)
+	live.Wait(t, "it has the stream", func() bool { return replica.Get(t.Context(), "after").Val() == "y" })
+	if events := b.kinds(PassedThrough); len(events) != 1 || events[0].Text != "PSYNC" {
+		t.Errorf("%v", events)
+	}
+}
+
+// What is on its way is lost when the server is killed.
+func TestServerEnds(t *testing.T) {
+	t.Parallel()
+	b := &behind{record: &record{}}
+	addr, end := start(t)
+	b.run = &Run{Clock: history.NewOrderedClock(0), Sink: b.record}
+	b.proxy = listen(t, b.run, Endpoint{Server: 7, Listen: "127.0.0.1:0", Dial: Dialer(addr, nil)})
+	c := dial(t, b.proxy.Addr())
+	_, _ = io.WriteString(c, encode("SET a 1")+encode("MULTI")+encode("SET a 2")+encode("BLPOP q 0"))
+	until(t, c, "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n")
+	d := dial(t, b.proxy.Addr())
+	_, _ = io.WriteString(d, encode("BLPOP q 0"))
+	live.Wait(t, "it has been sent", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.sent) == 5 })
+	end()
+	if _, err := c.Read(make([]byte, 1)); err == nil {
+		t.Error("the client does not see that the server has ended")
+	}
+	_, _ = c.Close(), d.Close()
+	live.Wait(t, "both connections end", func() bool { return len(b.kinds(Closed)) == 2 })
+	lost := 0
+	for _, line := range b.lines() {
+		if strings.HasSuffix(line, "unseen (lost)") {
+			lost++
+		}
+	}
+	if lost != 3 {
+		t.Errorf("%d lost: %v", lost, b.lines())
+	}
+	b.consistent(t)
+	if r := b.requests[0]; r.Server != 7 {
+		t.Errorf("server %d", r.Server)
+	}
+	if e, err := net.Dial("tcp", b.proxy.Addr()); err == nil { // it may be reset before it is there
+		defer e.Close()
+		if _, err := e.Read(make([]byte, 1)); err == nil {
+			t.Error("no server, and an answer")
+		}
+	}
+	live.Wait(t, "it ends", func() bool { return len(b.kinds(Closed)) == 3 })
+	if text := b.kinds(Closed)[2].Text; !strings.HasPrefix(text, "no connection to the server: ") {
+		t.Error(text)
+	}
+}
+
+// TestRules: what a rule does at the second grant of a lock.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	for name, c := range map[string]struct {
+		do   Action
+		lost bool
+	}{
+		"drop":  {DropReply, true},
+		"cut":   {CutConnection, true},
+		"delay": {Delay(30 * time.Millisecond), false},
+		"call":  {Call(func() { calls.Add(1) }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := up(t)
+			granted := func(r *Request) bool { return r.Args[0] == "SET" && r.Reply.Kind == Simple }
+			heal, err := b.proxy.Apply(Rule{When: granted, Nth: 2, Do: c.do})
+			if err != nil {
+				t.Fatal(err)
+			}
+			con := dial(t, b.proxy.Addr())
+			_, _ = io.WriteString(con, encode("SET lock a NX")+encode("SET lock b NX")+encode("DEL lock")+encode("SET lock c NX")+encode("ECHO end"))
+			want := "+OK\r\n$-1\r\n:1\r\n"
+			if !c.lost {
+				want += "+OK\r\n$3\r\nend\r\n"
+			}
+			if got := until(t, con, want); got != want {
+				t.Errorf("got %q", got)
+			}
+			if name == "drop" {
+				live.Wait(t, "all is answered", func() bool { return len(b.lines()) == 5 })
+				_ = con.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+				if n, err := con.Read(make([]byte, 10)); !os.IsTimeout(err) {
+					t.Errorf("%d bytes, %v", n, err)
+				}
+			}
+			if name == "cut" {
+				if n, err := con.Read(make([]byte, 10)); n > 0 || err == nil {
+					t.Errorf("%d bytes, %v", n, err)
+				}
+			}
+			live.Wait(t, "all is answered or lost", func() bool { return len(b.lines()) == 5 })
+			b.consistent(t)
+			b.record.mu.Lock()
+			r := b.requests[3]
+			b.record.mu.Unlock()
+			if r.Lost != c.lost || show(r.Reply) != "OK" || name == "delay" && r.Return < r.Call+30*time.Millisecond {
+				t.Errorf("the second grant: %+v", *r)
+			}
+			heal()
+			if name == "call" && calls.Load() != 1 {
+				t.Errorf("called %d times", calls.Load())
+			}
+		})
+	}
+	if _, err := (&Proxy{}).Apply(Rule{Do: DropReply}); err == nil {
+		t.Error("a rule without When")
+	}
+}

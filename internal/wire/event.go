@@ -1,0 +1,110 @@
+// Package wire sees what programs and Redis servers say to each other: a proxy between clients and a server, and a
+// tap, which reads a server's replication stream. Both tell a Sink what they see, with stamps of one clock. They judge
+// nothing, and keep nothing: no secret, no text over 256 bytes, and no more of a connection than is in flight.
+package wire
+
+import "time"
+
+// Request is a command of a client with its reply. Conn and Number identify it.
+type Request struct {
+	Server int    // number of the server's proxy
+	Conn   int64  // of the client, unique in the run, from 1
+	Number int64  // of the command on that connection, from 1
+	DB     int    // the database selected
+	User   string // the login; empty = default
+
+	// Args has the name first, in capitals, and what follows as it was sent. One of more than 256 bytes is "sha1:", its
+	// digest, ":" and its length. Secrets (AUTH, HELLO, ACL, CONFIG SET, MIGRATE, SENTINEL SET) are "***". Of more than
+	// 4096 arguments the first are kept, and Cut counts the others.
+	Args []string
+	Cut  int64
+
+	Multi  int64         // number of the transaction on the connection in which it is queued, from 1; 0 = none
+	Call   time.Duration // the last byte of the request was read
+	Return time.Duration // the first byte of the reply is about to be written to the client; history.Forever: never
+	Reply  Reply         // of a queued command that which EXEC gave it
+	Lost   bool          // the connection broke, or a rule dropped the reply, before the reply was passed on
+}
+
+// Kind is the type of a reply.
+type Kind uint8
+
+// The kinds. RESP2 has the first six of those that a server sends, and nulls.
+const (
+	Unseen      Kind = iota // no reply was seen, or too much came to keep it
+	NotExecuted             // queued, and the transaction did not take place: DISCARD, WATCH, EXECABORT
+	Nil
+	Simple
+	Error
+	Integer
+	Bulk
+	Array
+	Map // Items are key, value, key, value
+	Set
+	Push
+	Double
+	Bool // Int is 0 or 1
+	BigNumber
+	Verbatim
+)
+
+// Reply is what a server answered, in RESP2 or RESP3.
+type Reply struct {
+	Kind  Kind
+	Text  string  // of what has no items, a number's too; over 256 bytes a digest as in Request.Args
+	Int   int64   // the number, or how many Items were announced; -1 = as many as come
+	Items []Reply // the first 64 values of a reply, of EXEC 4096, however they are nested; none of CONFIG and ACL
+}
+
+// Effect is what a server executed, as its replication stream says.
+type Effect struct {
+	Server int
+	At     time.Duration // it was read
+	Offset int64         // the server's, behind the command
+	DB     int
+	Args   []string // as in Request
+	Tx     int64    // number of the MULTI..EXEC in the tap's stream that it is part of, from 1; 0 = none
+}
+
+// EventKind is what happened to a connection or a tap.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	Opened        EventKind = iota // a client connected
+	Closed                         // its connection ended; Text says why, if it did not just end
+	PassedThrough                  // from here on a connection's bytes are passed on unseen; Text says why
+	NotKept                        // Count requests were passed on and not recorded; Text says why
+	TapBegan                       // effects are complete from here, behind Offset
+	TapLost                        // effects end here, at Offset; Text says why
+	TapResynced                    // effects begin again, behind Offset; Text says whether some since TapLost are missing
+)
+
+// Event is what a judge must know besides requests and effects.
+type Event struct {
+	Kind   EventKind
+	Server int
+	Conn   int64 // 0 = of a tap
+	At     time.Duration
+	Offset int64 // of a tap
+	Count  int64
+	Text   string
+}
+
+// Sink takes in what is seen, from several goroutines, and must not block. Requests come in the order of their replies
+// on each connection; those without a reply (CLIENT REPLY OFF) when they are sent. Effects come in the server's order.
+type Sink interface {
+	// Sent is called before a request is forwarded. Reply, Return and Lost are empty, and must not be read until Request
+	// brings them. DB, User and Multi suppose that what was sent before succeeds.
+	Sent(*Request)
+	// Request is called when the reply is about to be passed on, or lost. It brings the same pointer as Sent, or a
+	// corrected copy where DB, User or Multi were supposed wrongly.
+	Request(*Request)
+	Effect(*Effect)
+	Event(Event)
+}
+
+// String is the kind's name.
+func (k EventKind) String() string {
+	return [...]string{"opened", "closed", "passed through", "not kept", "tap began", "tap lost", "tap resynced"}[k]
+}

@@ -1,0 +1,191 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hammerlock/history"
+)
+
+// Run is what the proxies and the taps of a run share. Its fields are set before the first of them is made.
+type Run struct {
+	Clock     *history.Clock // an ordered one
+	Sink      Sink
+	Addresses *Addresses // that clients are told, and the proxies in their place; nil = as the servers say
+
+	conns atomic.Int64
+}
+
+// Dial connects to a server.
+type Dial func(ctx context.Context) (net.Conn, error)
+
+const (
+	dialTimeout = 5 * time.Second
+	acceptPause = 10 * time.Millisecond
+)
+
+// Dialer connects to an address: host:port, or the path of a unix socket; with TLS if there is a configuration of it.
+func Dialer(addr string, secured *tls.Config) Dial {
+	network := networkOf(addr)
+	d := &net.Dialer{Timeout: dialTimeout}
+	if secured == nil {
+		return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, network, addr) }
+	}
+	return func(ctx context.Context) (net.Conn, error) {
+		return (&tls.Dialer{NetDialer: d, Config: secured}).DialContext(ctx, network, addr)
+	}
+}
+
+func networkOf(addr string) string {
+	if strings.Contains(addr, "/") {
+		return "unix"
+	}
+	return "tcp"
+}
+
+// Endpoint is one proxy and its server.
+type Endpoint struct {
+	Server  int         // its number in what the sink is told
+	Listen  string      // host:port, or the path of a unix socket, which only this user may use
+	TLS     *tls.Config // of the clients' side; nil = none
+	Dial    Dial
+	Address string // that the server is known by, for replies that name no host; may be empty
+}
+
+// Proxy stands in front of a server. Its methods may be called from several goroutines.
+type Proxy struct {
+	run      *Run
+	server   int
+	address  string
+	dial     Dial
+	listener net.Listener
+	rules    rules
+
+	cancel context.CancelFunc // dialling
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	closed bool
+	conns  map[*conn]struct{}
+}
+
+// Listen opens a proxy. Clients are served until Close, or until the context ends.
+func (r *Run) Listen(ctx context.Context, e Endpoint) (*Proxy, error) {
+	if r.Clock == nil || r.Sink == nil || e.Dial == nil {
+		return nil, errors.New("a proxy needs a clock, a sink and a server to dial")
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, networkOf(e.Listen), e.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for clients: %w", err)
+	}
+	if networkOf(e.Listen) == "unix" {
+		if err := os.Chmod(e.Listen, 0o600); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	if e.TLS != nil {
+		l = tls.NewListener(l, e.TLS)
+	}
+	p := &Proxy{run: r, server: e.Server, address: e.Address, dial: e.Dial, listener: l, conns: map[*conn]struct{}{}}
+	ctx, p.cancel = context.WithCancel(ctx)
+	p.wg.Go(func() { p.accept(ctx) })
+	p.wg.Go(func() {
+		<-ctx.Done()
+		p.end()
+	})
+	return p, nil
+}
+
+// Addr is where it listens.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Close breaks every connection and waits until all requests in flight have been told as lost.
+func (p *Proxy) Close() error {
+	p.cancel()
+	p.wg.Wait()
+	return nil
+}
+
+// end breaks every connection.
+func (p *Proxy) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	_ = p.listener.Close()
+	for c := range p.conns {
+		c.end(atOnce)
+	}
+}
+
+func (p *Proxy) accept(ctx context.Context) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		client, err := p.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // a client that has gone, or too many open files
+			pause.Reset(acceptPause)
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+			}
+		default:
+			p.wg.Go(func() { p.serve(ctx, client) })
+		}
+	}
+}
+
+// serve carries one connection.
+func (p *Proxy) serve(ctx context.Context, client net.Conn) {
+	c := &conn{proxy: p, id: p.run.conns.Add(1), client: client, done: make(chan struct{})}
+	c.event(Event{Kind: Opened})
+	server, err := p.dial(ctx)
+	if c.server = server; err != nil {
+		c.end(atOnce)
+		c.event(Event{Kind: Closed, Text: "no connection to the server: " + err.Error()})
+		return
+	}
+	if !p.open(c) {
+		c.end(atOnce)
+	}
+	c.serve()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+// open lets Close break a connection; false if it has begun.
+func (p *Proxy) open(c *conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.conns[c] = struct{}{}
+	}
+	return !p.closed
+}
+
+// rewrite puts other addresses into the value of a flow that just ended.
+func (p *Proxy) rewrite(f *flow, to direction) error {
+	raw := f.whole()
+	if p.run.Addresses == nil || raw == nil {
+		return nil
+	}
+	other, strange := p.run.Addresses.rewrite(raw, to, p.address)
+	for _, addr := range strange {
+		p.run.Sink.Event(Event{Kind: NotKept, Server: p.server, At: p.run.Clock.Stamp(),
+			Text: "clients were told " + addr + ", which has no proxy"})
+	}
+	if other == nil {
+		return nil
+	}
+	return f.replace(other)
+}

@@ -1,0 +1,352 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Source is a server whose replication stream a tap reads. The login needs the commands PSYNC, REPLCONF and INFO.
+type Source struct {
+	Server         int // its number in what the sink is told
+	Dial           Dial
+	User, Password string
+	Counted        bool // tap it even though it counts its replicas: ErrCounted
+}
+
+// ErrCounted says that a server has min-replicas-to-write set. It would count a tap as a replica that has its writes.
+var ErrCounted = errors.New("the server refuses writes when too few replicas are connected (min-replicas-to-write), " +
+	"and would count the tap as one")
+
+// hiddenPort is the port that a tap announces. No server can have it, so that sentinels take no tap for a replica.
+const hiddenPort = "65536"
+
+const (
+	ackEvery    = time.Second
+	retryFirst  = 20 * time.Millisecond
+	retryMost   = time.Second
+	handshaking = 5 * time.Second
+	snapshots   = time.Minute // how long a server may be silent before its snapshot; it sends newlines meanwhile
+	silence     = time.Minute // and behind it: it pings every repl-ping-replica-period seconds
+)
+
+// Tap reads a server's replication stream as a replica would, and keeps nothing. It never confirms that it has any, so
+// WAIT does not count it and no failover chooses it. Sentinels do not take it for a replica, and no cluster knows it.
+//
+// While it is connected, INFO and ROLE of the server show it as a replica, with a port that no server can have. A
+// server that is told to shut down waits for it for shutdown-timeout seconds (10), as for any replica that is behind:
+// close the tap before. To begin, a server waits repl-diskless-sync-delay seconds (5) and forks for a snapshot.
+type Tap struct {
+	run    *Run
+	source Source
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	conn     net.Conn
+	stop     func() bool // closing it with the context
+	in       *bufio.Reader
+	id       string // of the server's history
+	offset   int64  // behind the last command that was read
+	part     int64  // bytes of the next one
+	began    bool
+	db       int
+	tx       int64
+	inside   bool // MULTI
+	sending  sync.Mutex
+	commands commands
+}
+
+// Tap opens a tap and returns when effects are complete from there on. It lasts until Close, or until the context ends,
+// and connects again when it was disconnected.
+func (r *Run) Tap(ctx context.Context, s Source) (*Tap, error) {
+	t := &Tap{run: r, source: s, done: make(chan struct{})}
+	ctx, t.cancel = context.WithCancel(ctx)
+	if err := t.connect(ctx); err != nil {
+		t.cancel()
+		return nil, err
+	}
+	go t.follow(ctx)
+	return t, nil
+}
+
+// Close ends the tap.
+func (t *Tap) Close() error {
+	t.cancel()
+	<-t.done
+	return nil
+}
+
+func (t *Tap) event(kind EventKind, text string) {
+	t.run.Sink.Event(Event{Kind: kind, Server: t.source.Server, At: t.run.Clock.Stamp(), Offset: t.offset, Text: text})
+}
+
+// follow reads the stream, and connects again, until the context ends.
+func (t *Tap) follow(ctx context.Context) {
+	defer close(t.done)
+	for ctx.Err() == nil {
+		err := t.read(ctx)
+		if ctx.Err() != nil {
+			err = errors.New("closed")
+		}
+		t.event(TapLost, err.Error())
+		wait := retryFirst
+		for ctx.Err() == nil && t.connect(ctx) != nil {
+			timer := time.NewTimer(wait)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+			wait = min(2*wait, retryMost)
+		}
+	}
+}
+
+// connect begins the stream, where it ended if the server still has that.
+func (t *Tap) connect(ctx context.Context) error {
+	dialling, cancel := context.WithTimeout(ctx, handshaking)
+	defer cancel()
+	conn, err := t.source.Dial(dialling)
+	if err != nil {
+		return err
+	}
+	t.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	t.conn, t.in = conn, bufio.NewReaderSize(conn, chunkSize)
+	t.commands, t.part = commands{}, 0
+	if err := t.handshake(); err != nil {
+		t.stop()
+		return errors.Join(err, conn.Close())
+	}
+	return nil
+}
+
+// ask sends a command and reads its answer.
+func (t *Tap) ask(args ...string) (string, error) {
+	if err := t.send(args...); err != nil {
+		return "", err
+	}
+	answer, err := t.line()
+	if err == nil && strings.HasPrefix(answer, "-") {
+		err = fmt.Errorf("%s: %s", args[0], answer[1:])
+	}
+	if err != nil || !strings.HasPrefix(answer, "$") {
+		return answer, err
+	}
+	size, ok := number([]byte(answer[1:]))
+	if !ok || size < 0 || size > maxRewrite {
+		return "", errProtocol
+	}
+	b := make([]byte, size+2)
+	_, err = io.ReadFull(t.in, b)
+	return string(b), err
+}
+
+func (t *Tap) send(args ...string) error {
+	b := []byte("*" + strconv.Itoa(len(args)) + "\r\n")
+	for _, a := range args {
+		b = append(append(append(strconv.AppendInt(append(b, '$'), int64(len(a)), 10), "\r\n"...), a...), "\r\n"...)
+	}
+	t.sending.Lock()
+	defer t.sending.Unlock()
+	_, err := t.conn.Write(b)
+	return err
+}
+
+// line reads an answer. The newlines that a server sends while it makes a snapshot are none.
+func (t *Tap) line() (string, error) {
+	for {
+		_ = t.conn.SetReadDeadline(time.Now().Add(snapshots))
+		b, err := t.in.ReadSlice('\n')
+		if err != nil {
+			return "", err
+		}
+		if line := strings.TrimRight(string(b), "\r\n"); line != "" {
+			return line, nil
+		}
+	}
+}
+
+func (t *Tap) handshake() error {
+	login := []string{"AUTH", t.source.User, t.source.Password}
+	if t.source.User == "" {
+		login = []string{"AUTH", t.source.Password}
+	}
+	if t.source.Password != "" {
+		if _, err := t.ask(login...); err != nil {
+			return err
+		}
+	}
+	info, err := t.ask("INFO", "replication")
+	if err != nil {
+		return err
+	}
+	if strings.Contains(info, "\nmin_slaves_good_slaves:") && !t.source.Counted {
+		return ErrCounted
+	}
+	for _, args := range [][]string{{"listening-port", hiddenPort}, {"capa", "eof", "capa", "psync2"}} {
+		if _, err := t.ask(append([]string{"REPLCONF"}, args...)...); err != nil {
+			return err
+		}
+	}
+	from := []string{"PSYNC", "?", "-1"}
+	if t.id != "" {
+		from = []string{"PSYNC", t.id, strconv.FormatInt(t.offset+1, 10)}
+	}
+	answer, err := t.ask(from...)
+	if err != nil {
+		return err
+	}
+	return t.start(strings.Fields(answer))
+}
+
+// start takes in from where the stream begins.
+func (t *Tap) start(answer []string) error {
+	switch {
+	case len(answer) > 0 && answer[0] == "+CONTINUE":
+		if len(answer) > 1 {
+			t.id = answer[1]
+		}
+		t.event(TapResynced, "nothing is missing")
+		return nil
+	case len(answer) < 3 || answer[0] != "+FULLRESYNC":
+		return fmt.Errorf("PSYNC: %s", strings.Join(answer, " "))
+	}
+	offset, err := strconv.ParseInt(answer[2], 10, 64)
+	if err != nil {
+		return fmt.Errorf("PSYNC: %w", err)
+	}
+	if err := t.skipSnapshot(); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	missing := fmt.Sprintf("%d bytes of its stream are missing", offset-t.offset)
+	if answer[1] != t.id || offset < t.offset {
+		missing = "the server's history is another one"
+	}
+	t.id, t.offset, t.inside = answer[1], offset, false
+	if !t.began {
+		t.began = true
+		t.event(TapBegan, "")
+	} else {
+		t.event(TapResynced, missing)
+	}
+	return nil
+}
+
+// skipSnapshot reads a snapshot of a known size, or up to the mark that it announces.
+func (t *Tap) skipSnapshot() error {
+	line, err := t.line()
+	if err != nil {
+		return err
+	}
+	mark, marked := strings.CutPrefix(line, "$EOF:")
+	if !marked {
+		size, ok := number([]byte(strings.TrimPrefix(line, "$")))
+		if !ok || size < 0 {
+			return errProtocol
+		}
+		_, err = io.CopyN(io.Discard, alive{t}, size)
+		return err
+	}
+	buf, held := make([]byte, 2*chunkSize), 0
+	for {
+		_ = t.conn.SetReadDeadline(time.Now().Add(silence))
+		n, err := t.in.Read(buf[held:])
+		if held += n; bytes.HasSuffix(buf[:held], []byte(mark)) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if keep := max(held-len(mark), 0); keep > 0 {
+			held = copy(buf, buf[keep:held])
+		}
+	}
+	return t.acknowledge() // the stream does not begin before
+}
+
+// alive reads as long as something comes.
+type alive struct{ t *Tap }
+
+func (a alive) Read(b []byte) (int, error) {
+	_ = a.t.conn.SetReadDeadline(time.Now().Add(silence))
+	return a.t.in.Read(b)
+}
+
+// acknowledge says that the tap is there, and has nothing.
+func (t *Tap) acknowledge() error { return t.send("REPLCONF", "ACK", "0") }
+
+// read tells the effects of the stream until it breaks.
+func (t *Tap) read(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var acks sync.WaitGroup
+	defer acks.Wait()
+	defer cancel()
+	defer func() {
+		t.stop()
+		_ = t.conn.Close()
+	}()
+	acks.Go(func() {
+		tick := time.NewTicker(ackEvery)
+		defer tick.Stop()
+		for t.acknowledge() == nil {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := alive{t}.Read(buf)
+		for b := buf[:n]; len(b) > 0; {
+			used, done, err := t.commands.next(b)
+			if err != nil {
+				return err
+			}
+			t.part += int64(used)
+			if b = b[used:]; done {
+				t.offset, t.part = t.offset+t.part, 0
+				t.effect(t.commands.args)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// effect takes a command of the stream in.
+func (t *Tap) effect(args []string) {
+	if args == nil {
+		return
+	}
+	e := &Effect{Server: t.source.Server, At: t.run.Clock.Stamp(), Offset: t.offset, DB: t.db, Args: args}
+	switch args[0] {
+	case "PING", "REPLCONF":
+		return
+	case "SELECT":
+		if db, err := strconv.Atoi(args[min(1, len(args)-1)]); err == nil {
+			t.db = db
+		}
+		return
+	case "MULTI":
+		t.inside, t.tx = true, t.tx+1
+		return
+	case "EXEC":
+		t.inside = false
+		return
+	}
+	if t.inside {
+		e.Tx = t.tx
+	}
+	t.run.Sink.Effect(e)
+}

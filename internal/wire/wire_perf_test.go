@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"net"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+	"hammerlock/internal/testbed"
+	"hammerlock/topologies"
+)
+
+// nobody is a sink that keeps nothing.
+type nobody struct{}
+
+func (nobody) Sent(*Request)    {}
+func (nobody) Request(*Request) {}
+func (nobody) Effect(*Effect)   {}
+func (nobody) Event(Event)      {}
+
+// beside is a server with a proxy in front of it, and one without.
+func beside(b *testing.B) (direct, proxied, password string) {
+	top := testbed.Up(b, "single", topologies.Options{})
+	node, password := top.Nodes[0], top.Sites[0].Password()
+	p := listen(b, &Run{Clock: history.NewOrderedClock(0), Sink: nobody{}}, Endpoint{Listen: "127.0.0.1:0", Dial: Dialer(node.Addr(), nil)})
+	return node.Addr(), p.Addr(), password
+}
+
+// BenchmarkWirePipelined: commands a second in pipelines of 16, in turns with the server alone.
+func BenchmarkWirePipelined(b *testing.B) {
+	direct, proxied, password := beside(b)
+	var rates [2][]float64
+	for b.Loop() {
+		for i, addr := range []string{direct, proxied} {
+			rates[i] = append(rates[i], pipelined(b, addr, password))
+		}
+	}
+	b.ReportMetric(median(rates[0]), "direct/s")
+	b.ReportMetric(median(rates[1]), "proxied/s")
+}
+
+var perSecond = regexp.MustCompile(`"SET","([0-9.]+)"`)
+
+func pipelined(b *testing.B, addr, password string) float64 {
+	host, port, _ := net.SplitHostPort(addr)
+	out, err := exec.CommandContext(b.Context(), "redis-benchmark", "-h", host, "-p", port, "-a", password, "-P", "16", "-c", "16",
+		"-n", "400000", "-t", "set", "--csv").Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	found := perSecond.FindStringSubmatch(string(out))
+	if found == nil {
+		b.Fatal(string(out))
+	}
+	rate, _ := strconv.ParseFloat(found[1], 64)
+	return rate
+}
+
+// BenchmarkWireCommand: what a proxy adds to the median of one command at a time.
+func BenchmarkWireCommand(b *testing.B) {
+	direct, proxied, password := beside(b)
+	clients := [2]*redis.Client{}
+	for i, addr := range []string{direct, proxied} {
+		clients[i] = redis.NewClient(&redis.Options{Addr: addr, Password: password})
+		defer clients[i].Close()
+	}
+	var took [2][]float64
+	for b.Loop() {
+		for range 2000 {
+			for i, c := range clients {
+				start := time.Now()
+				if err := c.Set(b.Context(), "k", "v", 0).Err(); err != nil {
+					b.Fatal(err)
+				}
+				took[i] = append(took[i], float64(time.Since(start).Nanoseconds())/1e3)
+			}
+		}
+	}
+	b.ReportMetric(median(took[0]), "direct-us")
+	b.ReportMetric(median(took[1])-median(took[0]), "added-us")
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+const pipeline = "*5\r\n$3\r\nSET\r\n$9\r\nlock:page\r\n$16\r\n0123456789abcdef\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n"
+
+// BenchmarkWireParse: a command, and its reply.
+func BenchmarkWireParse(b *testing.B) {
+	in := []byte(strings.Repeat(strings.Replace(pipeline, "*5", "*6", 1), 16))
+	b.Run("command", func(b *testing.B) {
+		p := &commands{}
+		b.ReportAllocs()
+		for i := 0; i < b.N; i += 16 {
+			for rest := in; len(rest) > 0; {
+				n, _, err := p.next(rest)
+				if err != nil {
+					b.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+		}
+	})
+	b.Run("reply", func(b *testing.B) {
+		p := &replies{limit: maxValues}
+		in := []byte(strings.Repeat("+OK\r\n$-1\r\n:1\r\n$16\r\n0123456789abcdef\r\n", 4))
+		b.ReportAllocs()
+		for i := 0; i < b.N; i += 16 {
+			for rest := in; len(rest) > 0; {
+				n, _, err := p.next(rest)
+				if err != nil {
+					b.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+		}
+	})
+}
