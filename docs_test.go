@@ -50,6 +50,7 @@ func TestReadme(t *testing.T) {
 	known := flagsOf(t, cli.Bench)
 	maps.Copy(known, flagsOf(t, cli.Verify))
 	maps.Copy(known, flagsOf(t, cli.Verify, "http"))
+	maps.Copy(known, flagsOf(t, cli.Verify, "wire"))
 	maps.Copy(known, flagsOf(t, cli.Bench, "plan"))
 	maps.Copy(known, flagsOf(t, cli.Bench, "search"))
 	maps.Copy(known, flagsOf(t, cli.Bench, "ab"))

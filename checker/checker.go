@@ -55,6 +55,9 @@ func Judge(c *Case) ([]Verdict, error) {
 		}
 		v := k.Check(c)
 		v.Checker = k.Name
+		if c.Wire != "" && k.Name == Activity.Name {
+			v.Summary += "; as seen on the wire: " + c.Wire
+		}
 		if c.apart != nil && (v.Status == Pass || v.Status == Inconclusive) {
 			v.Status, v.Summary = Inconclusive, c.apart.Error()
 		}

@@ -3,7 +3,7 @@ package checker
 import "hammerlock/history"
 
 var lostUpdates = Checker{
-	Name:   "lost-updates",
+	Name:   history.Updates,
 	Doc:    "every acknowledged page view is in the chain of stores that ends in the final count, and no reader sees the page change",
 	Causes: updateCauses,
 	Check:  judgeLostUpdates,

@@ -193,7 +193,7 @@ func (u *updates) verdict() Verdict {
 			v.Summary += ", but the counter showed what it should not"
 		}
 	case u.acknowledged == 0:
-		v.Summary = "no page view was stored"
+		v.Summary, v.scant = "no page view was stored", true
 	case u.excused > 0:
 		v.Summary = u.excuseText("lost page views")
 	case u.unexplained > 0 && !u.Allowed:

@@ -38,6 +38,10 @@ type Header struct {
 	// the count that its answer told, since the run began; 0 = it told none.
 	Service bool `json:"service,omitempty"`
 
+	// Wire says that the history was read from what programs and servers said to each other on the wire, and what could not be
+	// seen there; empty if its workers recorded it.
+	Wire string `json:"wire,omitempty"`
+
 	// Session says that a hold ends with the connection it was granted on, and so when its holder dies.
 	Session bool `json:"session,omitempty"`
 
@@ -60,6 +64,7 @@ const CounterOnTopology = "topology"
 const (
 	Liveness = "liveness"
 	Fairness = "fairness"
+	Updates  = "lost-updates"
 )
 
 // Claims are what a lock promises, and so what it is judged by.

@@ -16,6 +16,9 @@ func (r *Run) Combination() string {
 
 // Workload describes the load that the runs of a comparison have in common.
 func (r *Run) Workload() string {
+	if r.Wire != "" {
+		return r.Wire
+	}
 	if r.Service != "" {
 		return r.visitsToService()
 	}

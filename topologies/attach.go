@@ -44,6 +44,9 @@ type Login struct{ user, password string }
 // NewLogin makes a login.
 func NewLogin(user, password string) Login { return Login{user, password} }
 
+// Parts are the user and the password, for a connection that no client of the suite makes.
+func (l Login) Parts() (user, password string) { return l.user, l.password }
+
 // Format implements fmt.Formatter: a login stays hidden whatever the verb.
 func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
 

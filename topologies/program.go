@@ -2,6 +2,7 @@ package topologies
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,9 @@ var Outside = Spec{
 // happens to the suite.
 type Program struct {
 	Name    string
-	Command string // for the shell
+	Command string   // for the shell
+	Env     []string // variables that it gets besides
+	Output  *os.File // where it prints; nil = to a file in the topology's directory
 	// Ready returns nil when the program does its work again; it is set by whoever knows.
 	Ready func(context.Context) error
 
@@ -41,9 +44,12 @@ type Program struct {
 }
 
 // Launch starts a command of the shell. What it prints goes to a file in the topology's directory.
-func (t *Topology) Launch(command string) error {
-	name := fmt.Sprintf("program%d", len(t.Programs)+1)
-	p := &Program{Name: name, Command: command, log: filepath.Join(t.dir, name+".log"), reaper: t.reaper}
+func (t *Topology) Launch(command string) error { return t.Run(&Program{Command: command}) }
+
+// Run is Launch of a program whose command, and what else is needed, is set.
+func (t *Topology) Run(p *Program) error {
+	p.Name = fmt.Sprintf("program%d", len(t.Programs)+1)
+	p.log, p.reaper = filepath.Join(t.dir, p.Name+".log"), t.reaper
 	t.Programs = append(t.Programs, p)
 	return p.Start()
 }
@@ -58,8 +64,8 @@ func (p *Program) Start() error {
 	}
 	// It has no parent-death signal, which reaches the shell alone: the reaper ends the whole group.
 	cmd := exec.Command("/bin/sh", "-c", p.Command)
-	cmd.Env = append(cmd.Environ(), p.reaper.Mark())
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = file, file, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Env = append(append(cmd.Environ(), p.Env...), p.reaper.Mark())
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = cmp.Or(p.Output, file), cmp.Or(p.Output, file), &syscall.SysProcAttr{Setpgid: true}
 	if err := errors.Join(cmd.Start(), file.Close()); err != nil {
 		return fmt.Errorf("start %q: %w", p.Command, err)
 	}
@@ -88,6 +94,13 @@ func (p *Program) now() State {
 	default:
 		return p.state
 	}
+}
+
+// Ending is closed when the program has ended.
+func (p *Program) Ending() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
 }
 
 // Ended says how the program ended although nobody had asked for that, with the last that it printed; empty if it did not.

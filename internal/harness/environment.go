@@ -29,6 +29,9 @@ func Version() string {
 	return cmp.Or(version, "(devel)")
 }
 
+// Environment is where this is.
+func Environment() results.Environment { return environment() }
+
 var environment = sync.OnceValue(func() results.Environment {
 	e := results.Environment{
 		Suite: Version(), Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH,

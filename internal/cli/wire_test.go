@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/checker"
+	"hammerlock/internal/live"
+	"hammerlock/results"
+	"hammerlock/topologies"
+)
+
+// wireProgram is the variable that makes this test's binary a program with a lock, and says which; wireCounts names the file that it
+// writes its own counts to.
+const (
+	wireProgram = "HAMMERLOCK_TEST_WIRE"
+	wireCounts  = "HAMMERLOCK_TEST_COUNTS"
+)
+
+// TestLiveWireProgram is no test: it is the program that TestLiveWire watches.
+func TestLiveWireProgram(t *testing.T) {
+	how := os.Getenv(wireProgram)
+	if how == "" {
+		t.Skip("it is started by TestLiveWire")
+	}
+	options, err := redis.ParseURL(os.Getenv("REDIS_URL"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var granted, released atomic.Int64
+	var all sync.WaitGroup
+	for n := range 4 {
+		own := *options
+		own.PoolSize = 1
+		c := redis.NewClient(&own)
+		visit := func(i int) { visitPage(t, c, (n+4*i)%13 == 6 && how == "plain-del") }
+		all.Go(func() {
+			defer func() { _ = c.Close() }()
+			for i := range 20 {
+				if how == "redsync" {
+					m := redsync.New(goredis.NewPool(c)).NewMutex("lock:page", redsync.WithExpiry(2*time.Second), redsync.WithTries(10000),
+						redsync.WithRetryDelay(2*time.Millisecond))
+					if err := m.Lock(); err != nil {
+						t.Error(err)
+						return
+					}
+					granted.Add(1)
+					visit(i)
+					if ok, err := m.Unlock(); ok && err == nil {
+						released.Add(1)
+					}
+					continue
+				}
+				for !c.SetNX(t.Context(), "lock:page", fmt.Sprint(n, i), 200*time.Millisecond).Val() {
+					<-time.After(2 * time.Millisecond)
+				}
+				granted.Add(1)
+				visit(i)
+				released.Add(c.Del(t.Context(), "lock:page").Val())
+			}
+		})
+	}
+	all.Wait()
+	if err := os.WriteFile(os.Getenv(wireCounts), fmt.Appendf(nil, "%d grants · %d releases", granted.Load(), released.Load()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// visitPage adds one to a number; a late holder takes longer than its lease.
+func visitPage(t *testing.T, c *redis.Client, late bool) {
+	views, err := c.Get(t.Context(), "views:page").Int()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		t.Error(err)
+	}
+	stay := time.Millisecond
+	if late {
+		stay = 260 * time.Millisecond
+	}
+	<-time.After(stay)
+	if err := c.Set(t.Context(), "views:page", views+1, 0).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// wired runs wire on a program, and returns its exit code and the run.
+func wired(t *testing.T, how string, args ...string) (int, *results.Run, string) {
+	t.Helper()
+	dir := t.TempDir()
+	counts := filepath.Join(dir, "counts")
+	var stdout, stderr bytes.Buffer
+	all := slices.Concat([]string{"wire", "--topology", "single", "--locks", "lock:*", "--data", "views:*", "--out", filepath.Join(dir, "runs"), "--json", "-q",
+		"--env", wireProgram + "=" + how, "--env", wireCounts + "=" + counts}, args)
+	code := Verify(context.WithoutCancel(t.Context()), Env{Args: all, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	var d Document
+	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != 1 {
+		t.Fatalf("exit %d, %v\n%s%s", code, err, stdout.String(), stderr.String())
+	}
+	text, _ := os.ReadFile(counts)
+	var again bytes.Buffer
+	if same := Verify(t.Context(), Env{Args: []string{"check", filepath.Join(dir, "runs", d.Runs[0].Name), "--json"}, Stdout: &again, Stderr: &stderr}); same != code {
+		t.Errorf("check of the saved history exits %d, the run %d:\n%s", same, code, again.String())
+	}
+	return code, &d.Runs[0], string(text)
+}
+
+func causeOf(r *results.Run, name string) string {
+	for _, v := range r.Verdicts {
+		if v.Checker == name {
+			return v.Status.String() + " " + v.Cause
+		}
+	}
+	return ""
+}
+
+// TestLiveWire: of a program that nobody changed, every grant and every release is read that it counted itself, and none is invented;
+// nothing is held against a right lock, and of one that deletes the locks of others that is said.
+func TestLiveWire(t *testing.T) {
+	program := []string{"--", os.Args[0], "-test.run", "^TestLiveWireProgram$"}
+	for _, tap := range []string{"auto", "off"} {
+		code, r, counted := wired(t, "redsync", append([]string{"--tap", tap}, program...)...)
+		if status, text := r.Safety(); code == Violation || status == checker.Fail {
+			t.Errorf("tap %s: redsync: exit %d: %s", tap, code, text)
+		}
+		if counted == "" || !strings.Contains(r.Wire, counted) {
+			t.Errorf("tap %s: the program counted %q, seen were %s", tap, counted, r.Wire)
+		}
+	}
+	code, r, counted := wired(t, "plain-del", program...)
+	if got := causeOf(r, "exclusion"); code != Violation || got != "fail foreign-release" {
+		t.Errorf("plain-del: exit %d, exclusion: %s", code, got)
+	}
+	if !strings.Contains(r.Wire, counted) {
+		t.Errorf("plain-del: the program counted %q, seen were %s", counted, r.Wire)
+	}
+}
+
+// TestLiveWireOfOtherLanguages: the wrong locks of a Python program, each with its cause, and its right one.
+func TestLiveWireOfOtherLanguages(t *testing.T) {
+	const python = "/usr/bin/python3"
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	if err := exec.Command(python, "-c", "import redis").Run(); err != nil {
+		t.Skip("no python3-redis")
+	}
+	for _, c := range []struct {
+		how, fault, cause string // of the check that fails first
+	}{
+		{"right", "", ""},
+		{"plain-del", "", "exclusion: fail foreign-release"},
+		{"no-token", "", "exclusion: fail foreign-release"},
+		{"renew-set", "", "lease-validity: fail silent-reacquire"},
+		{"get-del", "delay:400ms@read/15", "exclusion: fail foreign-release"},
+		{"retry", "drop-reply@granted/10", "exclusion: fail phantom"},
+		{"setnx", "kill-program@granted:5", "liveness: fail leak"},
+	} {
+		args := []string{"--", python, "testdata/wire/wrong.py", c.how, "6", "30"}
+		if c.fault != "" {
+			args = append([]string{"--fault", c.fault}, args...)
+		}
+		code, r, _ := wired(t, "", args...)
+		check, want, _ := strings.Cut(c.cause, ": ")
+		if c.cause == "" && code == Violation || c.cause != "" && (code != Violation || causeOf(r, check) != want) {
+			status, text := r.Safety()
+			t.Errorf("%s: exit %d, %s: %s; want %s: %v %s", c.how, code, check, causeOf(r, check), c.cause, status, text)
+		}
+	}
+}
+
+// TestWireMistakes: all mistakes are told at once, and nothing is started.
+func TestWireMistakes(t *testing.T) {
+	for args, want := range map[string][]string{
+		"wire":                               {"--to names the server", "--locks is missing"},
+		"wire --to h --topology single -- x": {"give one of them", "--locks is missing"},
+		"wire --to h --locks l --fault break@granted --holder me": {`--fault "break@granted": a fault is NAME@MOMENT`, `--holder "me": auto, token`},
+		"wire --to h --locks l --fault cut@lunch":                 {"granted, refused, extended, released, read"},
+		"wire --to h --locks l --fault pause-program@granted":     {"there is no command"},
+		"wire --to h --locks l --fault kill-server@granted":       {"only where it is ours"},
+		"wire --to h --locks l --tap-only -- x":                   {"leave out the command"},
+		"wire --topology cluster --locks l -- x":                  {"single and redlock"},
+		"wire --to ftp://h --locks l":                             {"--to: an address is HOST:PORT"},
+		"wire --to h --locks l --env X":                           {"NAME=TEXT"},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := Verify(t.Context(), Env{Args: strings.Fields(args), Stdout: &stdout, Stderr: &stderr})
+		for _, text := range want {
+			if code != Usage || !strings.Contains(stderr.String(), text) {
+				t.Errorf("%s: exit %d, without %q:\n%s", args, code, text, stderr.String())
+			}
+		}
+	}
+}
+
+// TestLiveTapOnly: of a server that only its stream is read of, a lock without an end and one that was overwritten are told at once, and a
+// right one is not.
+func TestLiveTapOnly(t *testing.T) {
+	top, err := topologies.All[0].Up(t.Context(), topologies.Options{Server: wireServer(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = top.Close() }()
+	a := top.Sites[0].Access()
+	c := top.Sites[0].Client(topologies.ClientOptions{})
+	defer func() { _ = c.Close() }()
+	var stdout, stderr lockedBuffer
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan int)
+	go func() {
+		ended <- Verify(ctx, Env{Args: []string{"wire", "--to", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--tap-only", "--duration", "1m"},
+			Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	}()
+	live.Wait(t, "the tap", func() bool {
+		info, err := c.Info(t.Context(), "replication").Result()
+		return err == nil && strings.Contains(info, "connected_slaves:1")
+	})
+	wrong := func() {
+		c.Set(t.Context(), "lock:stolen", "one", time.Minute)
+		c.Set(t.Context(), "lock:stolen", "two", time.Minute)
+		c.SetNX(t.Context(), "lock:endless", "one", 0)
+		c.SetNX(t.Context(), "lock:right", "one", time.Minute)
+		c.Del(t.Context(), "lock:right")
+	}
+	wrong()
+	live.Wait(t, "both violations", func() bool {
+		text := stdout.String()
+		if !strings.Contains(text, "lock:stolen") {
+			wrong() // the stream may have begun after it
+		}
+		return strings.Contains(text, `lock:stolen: "two" took the place of "one"`) && strings.Contains(text, "lock:endless: is held without an end")
+	})
+	end()
+	if code := <-ended; code != Violation || strings.Contains(stdout.String(), "lock:right") || !strings.Contains(stdout.String(), "violations\n") {
+		t.Errorf("exit %d:\n%s%s", code, stdout.String(), stderr.String())
+	}
+}
+
+func wireServer(t *testing.T) topologies.Server {
+	t.Helper()
+	server, err := topologies.FindServer(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// lockedBuffer can be read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,323 @@
+package witness
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"hammerlock/history"
+)
+
+// book has the holds of a key, of all servers that it stands on.
+type book struct {
+	subject
+	holds   []*hold            // that were not given back
+	acts    []act              // of a lock on several sites: what was asked of them
+	waiters map[string]*waiter // by token and by holder
+	seen    bool               // a grant was seen: before, it is not known who has it
+}
+
+// hold is a grant, or what may be one.
+type hold struct {
+	token  string
+	mark   uint64 // of its operations
+	who    string // what asked for it: a connection, or an argument
+	op     int    // its acquire; -1 = it is not kept
+	id     history.ID
+	key    int32
+	worker int32
+
+	call    time.Duration // of the acquire, or the last extension
+	end     time.Duration // of its lease, counted from there; Forever without
+	ended   bool          // the servers have it no longer
+	over    time.Duration // ... which was seen then
+	lost    bool          // its acquire had no answer
+	others  bool          // nobody asked for it who was seen
+	touched bool          // its token was seen in another command that had an effect
+}
+
+// waiter is somebody who tries.
+type waiter struct {
+	worker int32
+	last   time.Duration
+}
+
+func (r *Reader) book(s subject) *book {
+	b := r.books[s]
+	if b == nil {
+		b = &book{subject: s, waiters: map[string]*waiter{}}
+		r.books[s] = b
+	}
+	return b
+}
+
+// of finds the hold with a token; nil if there is none, or more than one.
+func (b *book) of(token string) (found *hold) {
+	for _, h := range b.holds {
+		if h.token == token {
+			if found != nil {
+				return nil
+			}
+			found = h
+		}
+	}
+	return found
+}
+
+// who identifies what sent a request.
+func (r *Reader) who(q *sighting) string {
+	if a := r.o.Holder; a.By == ByArg && a.Arg < len(q.Args) {
+		return q.Args[a.Arg]
+	}
+	return strconv.FormatInt(q.Conn, 10)
+}
+
+// holder finds whose request it is: that of the hold whose token it names, or the newest hold of its connection. Guess says
+// that the connection told, and nobody promised that it serves one holder at a time. Where nobody else can be meant, it is the owner's.
+func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool) {
+	for _, arg := range q.args {
+		if h := b.of(arg); h != nil && r.o.Holder.By != ByConnection && r.o.Holder.By != ByArg {
+			return h, false
+		}
+	}
+	if k := r.scripts[q.script]; q.intent == runs && k != nil && k.token >= 0 {
+		return nil, false // it names another token
+	}
+	if r.o.Holder.By != ByToken {
+		who := r.who(q)
+		for i := len(b.holds) - 1; i >= 0; i-- {
+			if b.holds[i].who == who {
+				return b.holds[i], r.o.Holder.By == Auto || r.o.Holder.By == ""
+			}
+		}
+		if q.intent == frees && !owner.outsider() {
+			r.Improper++ // it gives back what it has not got
+		}
+	}
+	if owner != nil && len(b.holds) == 1 && b.holds[0] == owner {
+		return owner, false
+	}
+	return nil, false
+}
+
+// has tells whether a hold, which was not given back, went on at a time.
+func (h *hold) has(at time.Duration) bool { return h.end > at && (!h.ended || h.over > at) }
+
+// stop ends a hold in the servers.
+func (h *hold) stop(at time.Duration) {
+	if h != nil && !h.ended {
+		h.ended, h.over = true, at
+	}
+}
+
+func (h *hold) outsider() bool { return h != nil && h.others }
+
+// grant opens a hold.
+func (r *Reader) grant(b *book, q *sighting, op history.Op, token string) {
+	b.seen = true
+	r.grants[token]++
+	r.Grants++
+	h := &hold{token: token, mark: history.Hash(token), key: op.Key, call: op.Call, end: history.Forever, others: q == nil}
+	if n := r.grants[token]; n > 1 {
+		h.mark = history.Hash(token + "#" + strconv.Itoa(n))
+	}
+	op.Kind, op.Token, op.Until = history.Acquire, h.mark, history.Forever
+	if op.TTL > 0 {
+		op.Until = op.Call + surely(op.TTL)
+		h.end = op.Call + op.TTL
+	}
+	if q != nil {
+		h.who, h.lost = r.who(q), op.Return == history.Forever
+		for _, o := range b.holds {
+			if o.who == h.who && o.token != token && o.has(q.Call) {
+				r.Improper++
+			}
+		}
+		op.Worker = b.waiting(r, token, h.who, op.Call)
+		delete(b.waiters, "t"+token)
+		delete(b.waiters, "c"+h.who)
+	} else {
+		op.Worker = r.worker(op.Call)
+	}
+	h.worker = op.Worker
+	h.op = r.put(q, op)
+	if h.op >= 0 {
+		h.id = r.ops[h.op].ID
+	}
+	b.holds = append(b.holds, h)
+	if len(r.o.Data) > 0 && h.id != 0 && q != nil {
+		r.spans[h.who] = append(r.spans[h.who], &span{hold: h, from: op.Return, to: history.Forever})
+	}
+}
+
+// put keeps an operation of a request, or of somebody who was not seen.
+func (r *Reader) put(q *sighting, op history.Op) int {
+	if q == nil || q.answered {
+		return r.add(r, op)
+	}
+	return r.record(q, op)
+}
+
+// surely is how long a lease lasts at least: nobody knows what its holder believes, and that is the least.
+func surely(ttl time.Duration) time.Duration {
+	return max(ttl-ttl/time.Duration(1/Rate)-Round, 0)
+}
+
+// Rate and Round are by how much servers' clocks are believed to run fast or slow, and how exact they are.
+const (
+	Rate  = 0.001
+	Round = 2 * time.Millisecond
+)
+
+// waiting is the worker of somebody who tries.
+func (b *book) waiting(r *Reader, token, who string, call time.Duration) int32 {
+	name := "c" + who
+	if token != "" && r.grants[token] <= 1 { // it is the try's own
+		name = "t" + token
+	}
+	w := b.waiters[name]
+	if w == nil {
+		w = &waiter{worker: r.worker(call)}
+		b.waiters[name] = w
+	}
+	w.last = max(r.now, call)
+	return w.worker
+}
+
+// extend tells of an extension of a hold.
+func (r *Reader) extend(q *sighting, h *hold, op history.Op, guess bool) {
+	op.Kind, op.Hold, op.Worker, op.Token, op.Until = history.Extend, h.id, h.worker, h.mark, history.Forever
+	if op.TTL > 0 {
+		op.Until = op.Call + surely(op.TTL)
+	}
+	if op.Outcome == history.OK {
+		h.call, h.end, h.touched = op.Call, history.Forever, true
+		if op.TTL > 0 {
+			h.end = op.Call + op.TTL
+		}
+	}
+	delete(r.doubted, h)
+	r.told(q, h, op, guess)
+}
+
+// free tells of a release of a hold.
+func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) {
+	op.Kind, op.Hold, op.Worker, op.Token = history.Release, h.id, h.worker, h.mark
+	if op.Outcome == history.OK {
+		r.Releases++
+		h.touched = true
+	}
+	delete(r.doubted, h)
+	r.told(q, h, op, guess)
+	if op.Value == 0 { // a re-entered hold stays
+		for _, p := range r.spans[h.who] {
+			if p.hold == h {
+				p.to = min(p.to, op.Call)
+			}
+		}
+		b.drop(r, h)
+	}
+}
+
+// told keeps an operation of a hold.
+func (r *Reader) told(q *sighting, h *hold, op history.Op, guess bool) int {
+	op.Key = h.key
+	if h.id == 0 || op.Call < r.ops[h.op].Call {
+		return -1
+	}
+	if h.lost {
+		r.known[h.id] = true
+	}
+	n := r.put(q, op)
+	if guess && n >= 0 {
+		r.guesses = append(r.guesses, n)
+	}
+	return n
+}
+
+// drop takes a hold out, and frees its worker.
+func (b *book) drop(r *Reader, h *hold) {
+	if i := slices.Index(b.holds, h); i >= 0 {
+		b.holds = slices.Delete(b.holds, i, i+1)
+		r.leave(h.worker)
+	}
+}
+
+// refuse tells of a try that got nothing.
+func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
+	if q == nil {
+		return
+	}
+	r.Refused++
+	if h := b.of(token); h != nil && h.lost && h.has(q.Call) && h.op >= 0 && r.grants[token] == 1 {
+		r.phantom = append(r.phantom, h.op) // of its own grant, which it has not heard of
+		r.ops[h.op].Return = max(r.ops[h.op].Call, op.Return)
+		return
+	}
+	if !b.seen {
+		return // it is not known who has it
+	}
+	who := r.who(q)
+	for _, o := range b.holds {
+		if o.who == who && o.token != token && o.has(q.Call) {
+			r.Improper++
+		}
+	}
+	op.Kind, op.Outcome, op.Token = history.Acquire, history.Failed, history.Hash(token)
+	if op.Reason == history.None {
+		op.Reason = history.Busy
+	}
+	op.Worker = b.waiting(r, token, who, op.Call)
+	r.put(q, op)
+}
+
+// Crashed tells that the programs were killed: nobody believes in anything any more.
+func (r *Reader) Crashed(at time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = max(r.now, at)
+	for _, b := range r.books {
+		for _, h := range b.holds {
+			r.dies(h.worker, at)
+		}
+		for _, w := range b.waiters {
+			r.dies(w.worker, at)
+		}
+		clear(b.waiters)
+	}
+}
+
+func (r *Reader) dies(w int32, at time.Duration) {
+	if r.workers[w].free != history.Forever {
+		r.add(r, history.Op{Kind: history.Crash, Worker: w, Key: -1, Call: at, Return: at, Outcome: history.OK})
+		r.workers[w].free = history.Forever // it stands for nobody else
+	}
+}
+
+// sweep forgets what is over.
+func (r *Reader) sweep() {
+	for s, b := range r.books {
+		for _, h := range slices.Clone(b.holds) {
+			if h.end < r.now-keepBound {
+				r.Unreleased++
+				b.drop(r, h)
+			}
+		}
+		maps.DeleteFunc(b.waiters, func(_ string, w *waiter) bool {
+			over := w.last < r.now-waiterBound
+			if over {
+				r.leave(w.worker)
+			}
+			return over
+		})
+		if len(b.holds)+len(b.waiters)+len(b.acts) == 0 && r.o.Most == 0 {
+			delete(r.books, s)
+		}
+	}
+	for at, l := range r.ledgers {
+		if len(l.pending)+len(l.refused)+len(l.changes) == 0 && !l.state.held() && r.books[at.subject] == nil {
+			delete(r.ledgers, at)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package witness
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/wire"
+)
+
+// sheet is a key with data: what was asked of it, and what the server did.
+type sheet struct {
+	uses    []use
+	effects []store
+}
+
+// use is a read or a write of data.
+type use struct {
+	*wire.Request
+	value string // what was read, or written; of an addition what came of it
+	kind  history.Kind
+	adds  bool
+}
+
+// store is an effect on data, in the server's order.
+type store struct {
+	at    time.Duration
+	value string // empty: an addition, of which the answer tells
+	use   *use
+	op    int
+	n     int64 // how many there were before it, in what its writer knew
+}
+
+// span is when a holder had a lock, as the wire shows it.
+type span struct {
+	hold     *hold
+	from, to time.Duration
+}
+
+// use takes in a command on data.
+func (r *Reader) use(q *wire.Request) {
+	if len(q.Args) < 2 || !matches(r.o.Data, q.Args[1]) || q.Return == history.Forever || q.Reply.Kind == wire.Error || len(r.ops) >= r.o.Most {
+		return
+	}
+	u := use{Request: q, kind: history.Store}
+	switch q.Args[0] {
+	case "GET":
+		u.kind, u.value = history.Load, q.Reply.Text
+	case "SET", "SETEX", "PSETEX", "GETSET":
+		if q.Reply.Kind == wire.Nil && q.Args[0] == "SET" {
+			return
+		}
+		u.value = q.Args[len(q.Args)-1]
+		if q.Args[0] == "SET" || q.Args[0] == "GETSET" {
+			u.value = q.Args[2]
+		}
+	case "INCR", "DECR", "INCRBY", "DECRBY":
+		u.adds, u.value = true, strconv.FormatInt(q.Reply.Int, 10)
+	default:
+		return
+	}
+	s := r.sheet(subject{q.DB, q.Args[1]})
+	s.uses = append(s.uses, u)
+}
+
+func (r *Reader) sheet(at subject) *sheet {
+	s := r.sheets[at]
+	if s == nil {
+		s = &sheet{}
+		r.sheets[at] = s
+	}
+	return s
+}
+
+// stored takes in an effect on data.
+func (r *Reader) stored(e *wire.Effect, key string) {
+	if r.o.Most == 0 {
+		return
+	}
+	s, value := r.sheet(subject{e.DB, key}), ""
+	switch e.Args[0] {
+	case "SET", "set", "GETSET":
+		value = e.Args[2]
+	}
+	s.effects = append(s.effects, store{at: e.At, value: value, op: -1})
+}
+
+// settleData makes loads and stores of visits. They are those of the connection that has the lock, and so only where connections
+// serve one holder at a time; what they saw is told by the values and by the server's order.
+func (r *Reader) settleData(certain bool) {
+	sure := certain || r.Improper == 0
+	taken := map[int32]bool{}
+	for _, s := range r.sheets {
+		key, ok := r.pageOf(s)
+		if !ok || !sure || taken[key] || !s.match() {
+			r.DataLoose += int64(len(s.uses))
+			continue
+		}
+		taken[key] = true
+		r.visits(s, key)
+	}
+}
+
+// pageOf is the page of the lock under which all uses of data are; false if they are under none, or several.
+func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
+	s.uses = slices.DeleteFunc(s.uses, func(u use) bool { // who reads without the lock makes no visit
+		return u.kind == history.Load && r.holding(&u) == nil
+	})
+	for i := range s.uses {
+		h := r.holding(&s.uses[i])
+		if h == nil || ok && h.key != key {
+			return 0, false
+		}
+		key, ok = h.key, true
+	}
+	return key, ok && len(s.uses) > 0
+}
+
+// holding is the hold under which data was used: the last one that its connection was granted before, if it was not given back.
+func (r *Reader) holding(u *use) *hold {
+	who := r.who(&sighting{Request: u.Request})
+	list := r.spans[who]
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].from <= u.Call {
+			if list[i].to < u.Call {
+				return nil
+			}
+			return list[i].hold
+		}
+	}
+	return nil
+}
+
+// match finds the request of each effect: the first that was answered of those that wrote the same and were called before it. It
+// is false if one has none, or a write has no effect.
+func (s *sheet) match() bool {
+	var writes []*use
+	for i := range s.uses {
+		if s.uses[i].kind == history.Store {
+			writes = append(writes, &s.uses[i])
+		}
+	}
+	slices.SortFunc(writes, func(a, b *use) int { return int(a.Return - b.Return) })
+	for i := range s.effects {
+		e := &s.effects[i]
+		n := slices.IndexFunc(writes, func(u *use) bool { return u.Call <= e.at && (e.value == u.value || e.value == "" && u.adds) })
+		if n < 0 {
+			return false
+		}
+		e.use, e.value = writes[n], writes[n].value
+		writes = slices.Delete(writes, n, n+1)
+	}
+	return len(writes) == 0
+}
+
+// saw is the store that a read saw: the only one of that value which can have been there; -1 = the value before all. It is false if
+// there are several, or none.
+func (s *sheet) saw(u *use) (at int, ok bool) {
+	at = -2
+	for i := -1; i < len(s.effects); i++ {
+		if i >= 0 && (s.effects[i].value != u.value || s.effects[i].use.Call > u.Return) {
+			continue
+		}
+		if i+1 < len(s.effects) && s.effects[i+1].at < u.Call {
+			continue // it was replaced before
+		}
+		if i < 0 && slices.ContainsFunc(s.effects, func(e store) bool { return e.value == u.value && e.use.Call <= u.Return }) {
+			continue // it may have been there before all, too
+		}
+		if at != -2 {
+			return 0, false
+		}
+		at = i
+	}
+	return at, at != -2
+}
+
+// visits tells of the loads and stores on a page.
+func (r *Reader) visits(s *sheet, key int32) {
+	read := map[*hold]int{} // by hold: the store that it has seen
+	slices.SortFunc(s.uses, func(a, b use) int { return int(a.Return - b.Return) })
+	saw := make([]int, len(s.uses))
+	for i := range s.uses {
+		if s.uses[i].kind != history.Load {
+			continue
+		}
+		var ok bool
+		if saw[i], ok = s.saw(&s.uses[i]); !ok {
+			r.DataUnsure++
+			return
+		}
+	}
+	// Stores first, in the server's order, so that loads can name them.
+	loads := map[*hold][]int{} // into uses
+	for i := range s.uses {
+		if u := &s.uses[i]; u.kind == history.Load {
+			loads[r.holding(u)] = append(loads[r.holding(u)], i)
+		}
+	}
+	for i := range s.effects {
+		e := &s.effects[i]
+		h, from := r.holding(e.use), i-1
+		for _, n := range loads[h] {
+			if e.use.adds || s.uses[n].Return > e.use.Call {
+				break
+			}
+			from = saw[n]
+		}
+		if read[h] > 0 && !e.use.adds {
+			from = max(from, read[h]-1) // what it wrote itself
+		}
+		op := r.visit(e.use, h, key)
+		if from >= 0 {
+			op.Seen, op.Value = r.ops[s.effects[from].op].ID, s.effects[from].n
+		}
+		op.Value++
+		if e.op, e.n = r.add(r, op), op.Value; e.op < 0 {
+			return
+		}
+		read[h] = i + 1
+	}
+	for i := range s.uses {
+		if u := &s.uses[i]; u.kind == history.Load {
+			op := r.visit(u, r.holding(u), key)
+			if saw[i] >= 0 {
+				op.Seen, op.Value = r.ops[s.effects[saw[i]].op].ID, s.effects[saw[i]].n
+			}
+			r.add(r, op)
+		}
+	}
+	if n := len(s.effects); n > 0 {
+		last := &s.effects[n-1]
+		r.add(r, history.Op{Kind: history.Final, Worker: -1, Key: key, Value: last.n, Seen: r.ops[last.op].ID, Call: r.now, Return: r.now, Outcome: history.OK})
+	}
+}
+
+func (r *Reader) visit(u *use, h *hold, key int32) history.Op {
+	return history.Op{Kind: u.kind, Worker: h.worker, Key: key, Hold: h.id, Call: u.Call, Return: u.Return, Outcome: history.OK}
+}

@@ -1,0 +1,309 @@
+package witness
+
+import (
+	"slices"
+	"strconv"
+
+	"hammerlock/history"
+	"hammerlock/internal/wire"
+)
+
+// act is what a request, or somebody who was not seen, did to a lock.
+type act struct {
+	kind   history.Kind
+	server int
+	q      *sighting // nil = nobody who was seen
+	token  string
+	hold   *hold // nil of a grant
+	guess  bool  // whose it is rests on the connection
+	says   says
+	op     history.Op // what is known of it besides
+}
+
+// base is what all operations of a request, or of nobody, have.
+func (r *Reader) base(l *ledger, c *change, q *sighting) history.Op {
+	op := history.Op{Key: r.page(l.subject), Outcome: history.OK}
+	if q == nil {
+		op.Call, op.Return = min(l.least, c.at), c.at
+		return op
+	}
+	op.Call, op.Return = q.Call, q.Return
+	if !q.answered || q.Lost || q.Return == history.Forever {
+		op.Return, op.Outcome = history.Forever, history.Unknown
+	}
+	return op
+}
+
+// tell makes acts of an explained change.
+func (r *Reader) tell(l *ledger, c *change, d *diff, q *sighting) {
+	if q == nil && len(d.granted)+len(d.ended)+len(d.deeper) > 0 {
+		if lapse := len(d.granted) == 0 && r.expired(l, c, d); !lapse {
+			r.Outsiders++
+		}
+	}
+	op := r.base(l, c, q)
+	switch {
+	case len(d.granted) > 0:
+		r.tellGrant(l, c, d, q, op)
+	case len(d.ended) > 0:
+		for _, token := range d.ended {
+			r.tellEnd(l, c, d, q, op, token)
+		}
+	case len(d.deeper)+len(d.shallower) > 0:
+		r.tellCount(l, d, q, op)
+	case d.moved && q != nil:
+		r.tellMove(l, d, q, op)
+	}
+}
+
+// tellGrant is about tokens that have come. Those that have gone with it were overwritten.
+func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
+	b := l.book
+	for _, token := range d.ended {
+		for _, h := range b.holds {
+			if h.token == token {
+				h.stop(c.at)
+			}
+		}
+	}
+	for _, token := range d.granted {
+		op.TTL = r.lease(l, d.after.until, q, op.Call)
+		if d.after.counts {
+			op.Value = d.after.owners[token]
+		}
+		if h := b.of(token); h != nil && q != nil && h.ended && r.recreates(q) && r.grants[token] == 1 {
+			h.ended = false
+			r.do(b, act{kind: history.Extend, server: l.server, q: q, token: token, hold: h, says: did, op: op})
+			continue
+		}
+		if q != nil && q.intent == swaps && d.before.held() {
+			op.Outcome = history.Unknown // its holder decides by what was there
+		}
+		if d.after.scored || len(d.after.owners) > 1 {
+			op.Permits = 1
+		}
+		r.do(b, act{kind: history.Acquire, server: l.server, q: q, token: token, says: did, op: op})
+	}
+}
+
+// recreates tells whether a command that wrote a token which was there before is one that prolongs.
+func (r *Reader) recreates(q *sighting) bool {
+	switch q.intent {
+	case sets, renews:
+		return true
+	case runs:
+		s := r.scripts[q.script]
+		return s != nil && s.extends && !s.grants
+	}
+	return false
+}
+
+// expired tells whether the lease of a key may have been over when its end came.
+func (r *Reader) expired(l *ledger, c *change, d *diff) bool {
+	if d.before.until == 0 {
+		return false
+	}
+	from, _ := r.ours(l.server, d.before.until)
+	return c.at >= from
+}
+
+// tellEnd is about a token that has gone.
+func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.Op, token string) {
+	b := l.book
+	if r.o.Sites > 1 { // whose hold it is shows when the grant is known
+		if q != nil {
+			r.do(b, act{kind: history.Release, server: l.server, q: q, token: token, says: did, op: op})
+		} else if r.expired(l, c, d) {
+			r.Expiries++
+		}
+		return
+	}
+	owner := b.of(token)
+	if owner == nil { // several with one token: the last one that was granted has it
+		for _, h := range b.holds {
+			if h.token == token && !h.ended {
+				owner = h
+			}
+		}
+	}
+	if q == nil {
+		switch {
+		case r.expired(l, c, d):
+			r.Expiries++
+		case owner.outsider():
+			r.do(b, act{kind: history.Release, server: l.server, token: token, hold: owner, says: did, op: op})
+		case owner != nil:
+			r.incident(l.server, op.Key, op.Call, op.Return, "the key of page "+strconv.Itoa(int(op.Key))+" ended on a server before its lease was over, and no command that was seen did that")
+		}
+		owner.stop(c.at)
+		return
+	}
+	h, guess := r.holder(b, q, owner)
+	owner.stop(c.at)
+	switch {
+	case h == nil && owner == nil:
+		return
+	case h == nil:
+		r.Ambiguous++
+		op.Outcome = history.Unknown
+		r.do(b, act{kind: history.Release, server: l.server, q: q, token: token, hold: owner, op: op})
+		return
+	}
+	before := len(r.ops)
+	r.do(b, act{kind: history.Release, server: l.server, q: q, token: h.token, hold: h, guess: guess && h != owner, says: did, op: op})
+	if guess && h != owner && owner != nil && len(r.ops) > before {
+		r.victims[before] = owner
+		r.doubted[owner] = append(r.doubted[owner], before)
+	}
+}
+
+// tellCount is about an owner who has entered again, or left and is still in it.
+func (r *Reader) tellCount(l *ledger, d *diff, q *sighting, op history.Op) {
+	b := l.book
+	r.Reentrant = true
+	for _, token := range d.deeper {
+		h := b.of(token)
+		if h == nil || q == nil || h.id == 0 {
+			continue
+		}
+		op.Kind, op.Hold, op.Worker, op.Token, op.Value = history.Acquire, h.id, h.worker, h.mark, d.after.owners[token]
+		if op.TTL = r.lease(l, d.after.until, q, op.Call); op.TTL > 0 {
+			op.Until, h.end = op.Call+surely(op.TTL), op.Call+op.TTL
+		}
+		r.told(q, h, op, false)
+	}
+	for _, token := range d.shallower {
+		if h := b.of(token); h != nil && q != nil {
+			op.Value, op.TTL, op.Until = d.after.owners[token], 0, 0
+			r.free(b, q, h, op, false)
+		}
+	}
+}
+
+// tellMove is about an end that was moved, or a token that was written again.
+func (r *Reader) tellMove(l *ledger, d *diff, q *sighting, op history.Op) {
+	b := l.book
+	var owner *hold
+	for token := range d.after.owners {
+		if owner = b.of(token); owner == nil {
+			for _, h := range b.holds {
+				if h.token == token && !h.ended {
+					owner = h
+				}
+			}
+		}
+	}
+	op.TTL = r.lease(l, d.after.until, q, op.Call)
+	if r.o.Sites > 1 {
+		for token := range d.after.owners {
+			r.do(b, act{kind: history.Extend, server: l.server, q: q, token: token, says: did, op: op})
+		}
+		return
+	}
+	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.grants[owner.token] > 1 { // all write the same
+		owner.stop(q.Call)
+		r.do(b, act{kind: history.Acquire, server: l.server, q: q, token: owner.token, says: did, op: op})
+		return
+	}
+	h, guess := r.holder(b, q, owner)
+	if h == nil {
+		if owner != nil {
+			r.Ambiguous++
+			op.Outcome = history.Unknown
+			r.do(b, act{kind: history.Extend, server: l.server, q: q, token: owner.token, hold: owner, op: op})
+		}
+		return
+	}
+	r.do(b, act{kind: history.Extend, server: l.server, q: q, token: h.token, hold: h, guess: guess && h != owner, says: did, op: op})
+}
+
+// learn keeps what a script did, and which of its arguments is the token.
+func (r *Reader) learn(q *sighting, d *diff) {
+	if q.intent != runs {
+		return
+	}
+	s := r.script(q.script)
+	s.grants = s.grants || len(d.granted)+len(d.deeper) > 0
+	s.frees = s.frees || len(d.ended)+len(d.shallower) > 0 && len(d.granted) == 0
+	s.extends = s.extends || d.moved
+	for _, token := range slices.Concat(d.granted, d.ended, d.deeper, d.shallower, d.written) {
+		if i := slices.Index(q.args, token); i >= 0 {
+			s.token = i
+		}
+	}
+	if d.moved && s.token < 0 {
+		for token := range d.after.owners {
+			s.token = slices.Index(q.args, token)
+		}
+	}
+}
+
+func (r *Reader) script(id string) *script {
+	s := r.scripts[id]
+	if s == nil {
+		s = &script{token: -1}
+		r.scripts[id] = s
+	}
+	return s
+}
+
+// effectless is about a request that was answered and changed nothing.
+func (r *Reader) effectless(l *ledger, s *sighting) {
+	if s.Lost || s.Return == history.Forever {
+		return // it did nothing, and its sender does not know
+	}
+	if k := s.Reply.Kind; s.says == didNot && (k == wire.Error || k == wire.NotExecuted) {
+		return
+	}
+	op := history.Op{Key: r.page(l.subject), Call: s.Call, Return: s.Return, Outcome: history.Failed, Reason: history.Lost, TTL: s.ttl}
+	b := l.book
+	switch s.intent {
+	case tries:
+		if s.says == didNot {
+			op.Reason = history.Busy
+			r.do(b, act{kind: history.Acquire, server: l.server, q: s, token: s.token, says: didNot, op: op})
+		}
+	case frees, extends, renews, leaves:
+		if s.says != didNot {
+			return
+		}
+		kind := history.Release
+		if s.intent == extends || s.intent == renews {
+			kind = history.Extend
+		}
+		if h, guess := r.holder(b, s, nil); h != nil && op.Call > h.call {
+			r.do(b, act{kind: kind, server: l.server, q: s, token: h.token, hold: h, guess: guess, says: didNot, op: op})
+		}
+	case runs:
+		r.idleScript(l, s, op)
+	}
+}
+
+// idleScript is about a script that changed nothing: what it wanted is known by what it has done before.
+func (r *Reader) idleScript(l *ledger, s *sighting, op history.Op) {
+	k := r.scripts[s.script]
+	if k == nil || k.token < 0 || k.token >= len(s.args) {
+		return
+	}
+	token := s.args[k.token]
+	h := l.book.of(token)
+	a := act{server: l.server, q: s, token: token, hold: h, says: didNot, op: op}
+	switch {
+	case r.o.Sites > 1 && (k.frees || k.extends) && !k.grants && s.says == didNot:
+		if a.kind = history.Release; !k.frees {
+			a.kind = history.Extend
+		}
+	case r.o.Sites > 1 && !k.grants:
+		return
+	case h != nil && k.frees && !k.grants && s.says == didNot && !h.lost:
+		a.kind = history.Release
+	case h != nil && k.extends && !k.grants && s.says == didNot && !h.lost:
+		a.kind = history.Extend
+	case (h == nil || r.o.Sites > 1) && k.grants:
+		a.kind, a.op.Reason = history.Acquire, history.Busy
+		a.op.TTL = 0
+	default:
+		return
+	}
+	r.do(l.book, a)
+}

@@ -1,0 +1,92 @@
+package witness
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/internal/human"
+)
+
+// Finding is what a server's stream alone shows to be wrong.
+type Finding struct {
+	At   time.Duration
+	Key  string
+	What string
+}
+
+// endlessBound is how long a lock may stand without an end before that is told: SETNX and EXPIRE are two commands.
+const endlessBound = time.Second
+
+// watch tells what a change shows to be wrong, whoever caused it.
+func (r *Reader) watch(l *ledger, c *change, d *diff) {
+	if r.o.Violation == nil {
+		return
+	}
+	lapse := r.expired(l, c, d)
+	switch {
+	case len(d.granted) > 0 && len(d.ended) > 0 && !lapse && !d.after.scored:
+		left := "without an end"
+		if d.before.until > 0 {
+			from, _ := r.ours(l.server, d.before.until)
+			left = human.Duration(from-c.at) + " before the end of its lease"
+		}
+		r.o.Violation(Finding{c.at, l.key, fmt.Sprintf("%.12q took the place of %.12q, %s", d.granted[0], d.ended[0], left)})
+	case len(d.granted) > 0:
+		l.since = c.at
+	}
+	if !l.asked {
+		switch {
+		case len(d.granted) > 0:
+			r.Grants++
+		case len(d.ended) > 0 && lapse:
+			r.Expiries++
+		case len(d.ended) > 0:
+			r.Releases++
+		}
+	}
+	if l.told = l.told && d.after.held() && d.after.until == 0; d.after.held() && d.after.until == 0 {
+		r.endless[l] = true
+	}
+}
+
+// tellEndless tells of locks that have had no end for too long, each once.
+func (r *Reader) tellEndless() {
+	for l := range r.endless {
+		switch {
+		case !l.state.held() || l.state.until != 0:
+			delete(r.endless, l)
+		case r.now-l.since > endlessBound:
+			delete(r.endless, l)
+			if !l.told {
+				l.told = true
+				r.o.Violation(Finding{r.now, l.key, "is held without an end: if its holder dies, nobody is ever granted it again"})
+			}
+		}
+	}
+}
+
+// Settled tells whether no effect is on its way, as far as answers tell.
+func (r *Reader) Settled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for l := range r.active {
+		for _, s := range l.pending {
+			if s.says == did && s.intent != runs {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Sums are the counts so far.
+func (r *Reader) Sums() (t Tallies, held int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.ledgers {
+		if l.state.held() {
+			held++
+		}
+	}
+	return r.Tallies, held
+}

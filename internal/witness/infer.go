@@ -1,0 +1,174 @@
+package witness
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/wire"
+)
+
+// infer makes acts of a request and its answer alone, where no effects are seen: by the words of the command, and of a script by its
+// text. What a script of unknown text did to a hold may be anything.
+func (r *Reader) infer(l *ledger, s *sighting) {
+	if k := s.Reply.Kind; k == wire.Error || k == wire.NotExecuted || !s.answered {
+		return
+	}
+	op := history.Op{Key: r.page(l.subject), Call: s.Call, Return: s.Return, Outcome: history.OK, TTL: s.ttl}
+	if s.Lost || s.Return == history.Forever {
+		op.Return, op.Outcome = history.Forever, history.Unknown
+	} else if s.says == didNot {
+		op.Outcome, op.Reason = history.Failed, history.Lost
+	}
+	a := act{server: l.server, q: s, token: s.token, says: s.says, op: op}
+	if a.says == nothing {
+		a.says, a.op.Outcome = did, history.Unknown
+	}
+	switch s.intent {
+	case tries:
+		a.kind, a.op.Reason = history.Acquire, history.None
+		r.do(l.book, a)
+	case sets, renews, extends, frees, leaves:
+		r.inferHeld(l, s, a)
+	case enters:
+		a.kind, a.token = history.Acquire, s.args[min(1, len(s.args)-1)]
+		a.op.Outcome, a.op.TTL = history.Unknown, time.Millisecond // how many may be in it is not known
+		r.do(l.book, a)
+	case runs:
+		r.inferScript(l, s, a)
+	}
+}
+
+// inferHeld is about commands on a lock that somebody has.
+func (r *Reader) inferHeld(l *ledger, s *sighting, a act) {
+	h, guess := r.holder(l.book, s, nil)
+	if h == nil {
+		if s.intent == sets && s.says == did { // it wrote the key, whoever had it
+			a.kind = history.Acquire
+			r.do(l.book, a)
+			return
+		}
+		if s.intent == frees && s.says == did {
+			r.Ambiguous++
+		}
+		return
+	}
+	a.kind, a.hold, a.token, a.guess = history.Release, h, h.token, guess
+	if s.intent == extends || s.intent == sets || s.intent == renews {
+		a.kind = history.Extend
+	}
+	if a.op.Outcome != history.Failed || a.op.Call > h.call {
+		r.do(l.book, a)
+	}
+}
+
+// inferScript goes by a script's text.
+func (r *Reader) inferScript(l *ledger, s *sighting, a act) {
+	text, h := r.script(s.script).text, (*hold)(nil)
+	for _, arg := range s.args {
+		if h = l.book.of(arg); h != nil {
+			break
+		}
+	}
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+	}
+	a.hold = h
+	switch {
+	case text == "" && h != nil:
+		a.kind, a.token, a.op.Outcome, a.op.Reason, a.says = history.Release, h.token, history.Unknown, history.None, did
+		r.Ambiguous++
+	case has("del", "unlink", "zrem", "srem") && h != nil:
+		a.kind, a.token = history.Release, h.token
+	case has("hincrby", "hset", "zadd", "sadd", "setnx", "'set'", `"set"`) && h == nil && len(s.args) > 0:
+		a.kind, a.op.TTL, a.token = history.Acquire, shortest(s.args), longest(s.args)
+		if has("pttl") { // it answers how long the lock is held, and nothing when it was granted
+			a.says, a.op.Outcome = didNot, history.Failed
+			if s.Reply.Kind == wire.Nil {
+				a.says, a.op.Outcome = did, history.OK
+			}
+		}
+		if a.op.Reason = history.None; a.op.TTL == 0 {
+			a.op.TTL = time.Millisecond // nobody knows how long it is sure
+		}
+	case has("expire") && h != nil:
+		a.kind, a.token, a.op.TTL = history.Extend, h.token, max(shortest(s.args), time.Millisecond)
+	default:
+		r.Strange++
+		return
+	}
+	r.do(l.book, a)
+}
+
+// shortest is the least lease that an argument can mean: numbers are milliseconds at least.
+func shortest(args []string) (ttl time.Duration) {
+	for _, a := range args {
+		if n, err := strconv.ParseInt(a, 10, 40); err == nil && n > 0 && (ttl == 0 || time.Duration(n)*time.Millisecond < ttl) {
+			ttl = time.Duration(n) * time.Millisecond
+		}
+	}
+	return ttl
+}
+
+// longest is the longest argument: where no effect tells, tokens are longer than numbers.
+func longest(args []string) string {
+	return slices.MaxFunc(args, func(a, b string) int { return len(a) - len(b) })
+}
+
+// flush settles all that waits for the effects of a server.
+func (r *Reader) flush(server int) {
+	for at, l := range r.ledgers {
+		if at.server != server {
+			continue
+		}
+		for _, c := range l.changes {
+			c.closed = true
+		}
+		for len(l.changes) > 0 {
+			c := l.changes[0]
+			r.retire(l, c.at-effectBound)
+			l.changes = l.changes[1:]
+			r.apply(l, c)
+		}
+		r.retire(l, history.Forever-1)
+		delete(r.active, l)
+	}
+}
+
+// unheard goes by answers alone where the effects will not come: of a server whose stream has broken.
+func (r *Reader) unheard(server int) {
+	for at, l := range r.ledgers {
+		if at.server != server {
+			continue
+		}
+		for _, c := range l.changes {
+			r.apply(l, c)
+		}
+		l.changes = nil
+		answered := func(s *sighting) bool { return s.answered }
+		for _, s := range l.pending {
+			if answered(s) {
+				r.infer(l, s)
+			}
+		}
+		l.pending = slices.DeleteFunc(l.pending, answered)
+		for _, h := range l.book.holds { // it may have ended since the last effect
+			r.told(nil, h, history.Op{Kind: history.Release, Hold: h.id, Worker: h.worker, Token: h.mark, Call: max(l.least, h.call+1), Return: max(r.now, l.least, h.call+1)}, false)
+		}
+	}
+}
+
+// forget drops the states of a server's keys: effects are missing.
+func (r *Reader) forget(server int) {
+	for l := range maps.Values(r.ledgers) {
+		if l.server == server {
+			l.state, l.known = state{}, false
+			for _, h := range l.book.holds {
+				h.stop(r.now)
+			}
+		}
+	}
+}

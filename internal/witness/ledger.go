@@ -1,0 +1,375 @@
+package witness
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"hammerlock/history"
+)
+
+// ledger is a key on a server: its state as the effects have made it, and what waits for an explanation.
+type ledger struct {
+	place
+	book    *book
+	state   state
+	known   bool            // the state is: an effect was seen
+	asked   bool            // a request for it was seen on this server
+	since   time.Duration   // it was granted last
+	told    bool            // that it has no end was told
+	marks   map[string]bool // tokens that stand for a mode, and for no owner
+	least   time.Duration   // the last explained effect was not before then
+	pending []*sighting     // requests that may have effects, in the order of their calls
+	refused []*sighting     // requests that had none, in the order of their answers
+	changes []*change       // effects that are not explained yet, in the server's order
+}
+
+// change is an effect on a key, or those of a transaction on it.
+type change struct {
+	at       time.Duration
+	tx       int64
+	closed   bool // nothing more belongs to it
+	commands [][]string
+}
+
+func (r *Reader) ledger(at place) *ledger {
+	l := r.ledgers[at]
+	if l == nil {
+		l = &ledger{place: at, book: r.book(at.subject)}
+		r.ledgers[at] = l
+	}
+	return l
+}
+
+// answer takes in the answer to a request. Without effects it is all that will ever be known of it.
+func (r *Reader) answer(l *ledger, s *sighting) {
+	switch v := r.server(l.server); {
+	case !v.tapped || s.Call < v.from || v.from > 0 && !l.known: // what is under the key is not known yet
+		l.pending = slices.DeleteFunc(l.pending, func(p *sighting) bool { return p == s })
+		r.infer(l, s)
+	case s.says == didNot && s.intent != runs:
+		l.pending = slices.DeleteFunc(l.pending, func(p *sighting) bool { return p == s })
+		l.refused = append(l.refused, s)
+	}
+	r.active[l] = true
+	r.settle(l, r.now)
+}
+
+// settle explains what can be explained: an effect when all requests are answered that may have caused it.
+func (r *Reader) settle(l *ledger, now time.Duration) {
+	for len(l.changes) > 0 {
+		c := l.changes[0]
+		if !c.closed && now-c.at <= groupBound || now-c.at <= answerBound && l.waits(c) || now-c.at <= effectBound && len(c.commands) == 1 && r.mayLapse(l, c) {
+			return
+		}
+		r.retire(l, c.at-effectBound)
+		l.changes = l.changes[1:]
+		r.apply(l, c)
+	}
+	r.retire(l, now-effectBound)
+	if len(l.pending)+len(l.refused)+len(l.changes) == 0 {
+		delete(r.active, l)
+	}
+}
+
+// waits tells whether a request is not answered that was called before an effect.
+func (l *ledger) waits(c *change) bool {
+	return slices.ContainsFunc(l.pending, func(s *sighting) bool { return !s.answered && s.Call < c.at })
+}
+
+// retire gives up to wait for effects of requests that were answered by then.
+func (r *Reader) retire(l *ledger, by time.Duration) {
+	var over []*sighting
+	done := func(s *sighting) bool {
+		if s.answered && s.at() <= by {
+			over = append(over, s)
+			return true
+		}
+		return false
+	}
+	l.pending = slices.DeleteFunc(l.pending, done)
+	n := 0
+	for n < len(l.refused) && l.refused[n].at() <= by {
+		n++
+	}
+	over, l.refused = append(over, l.refused[:n]...), l.refused[n:]
+	slices.SortFunc(over, func(a, b *sighting) int { return int(a.at() - b.at()) })
+	for _, s := range over {
+		r.effectless(l, s)
+	}
+}
+
+// at is when a request was over. One whose answer was lost may have its effect when the server has time again.
+func (s *sighting) at() time.Duration {
+	if s.Return == history.Forever {
+		return s.lost + waiterBound
+	}
+	return s.Return
+}
+
+// diff is what a change did to a key.
+type diff struct {
+	granted, ended, deeper, shallower, written []string
+	moved                                      bool // its end was moved, or it was written again
+	before, after                              state
+}
+
+func (d *diff) tokens() []string { return slices.Concat(d.granted, d.written, d.ended, d.shallower) }
+
+// execute applies a change, and says what it did.
+func (l *ledger) execute(c *change) (d diff) {
+	d.before = l.state.clone()
+	l.state.wrote = nil
+	for _, args := range c.commands {
+		l.state.execute(args)
+	}
+	d.after, d.written = l.state, l.state.wrote
+	for _, token := range slices.Sorted(maps.Keys(d.after.owners)) {
+		n := d.after.owners[token]
+		switch before, had := d.before.owners[token]; {
+		case !had:
+			d.granted = append(d.granted, token)
+		case d.after.scored:
+		case n > before:
+			d.deeper = append(d.deeper, token)
+		case n < before:
+			d.shallower = append(d.shallower, token)
+		}
+	}
+	for _, token := range slices.Sorted(maps.Keys(d.before.owners)) {
+		if _, has := d.after.owners[token]; !has {
+			d.ended = append(d.ended, token)
+		}
+	}
+	d.moved = len(d.granted)+len(d.ended)+len(d.deeper)+len(d.shallower) == 0 && d.after.held() &&
+		(d.before.until != d.after.until || len(d.written) > 0)
+	return d
+}
+
+// apply explains a change by the request that caused it, if one did, and tells the book.
+func (r *Reader) apply(l *ledger, c *change) {
+	if len(c.commands) > 1 && understand(c.commands[0]).intent == frees && r.mayLapse(l, c) { // a command found that the lease was over
+		first := change{at: c.at, commands: c.commands[:1]}
+		c.commands = c.commands[1:]
+		d := l.execute(&first)
+		r.watch(l, &first, &d)
+		if l.asked {
+			r.tell(l, &first, &d, nil)
+		}
+	}
+	strange := l.state.strange
+	d := l.execute(c)
+	if l.state.strange && !strange {
+		r.Strange++
+	}
+	known := l.known
+	l.known = true
+	if !l.asked { // a replica's stream, or a key that only others use
+		r.watch(l, c, &d)
+		return
+	}
+	q := r.cause(l, c, &d)
+	if v := r.server(l.server); q == nil && v.from > 0 && (c.at < v.from+effectBound || !known) {
+		r.watch(l, c, &d)
+		return // its request was answered when no effects were heard
+	}
+	if q != nil {
+		l.least = max(l.least, q.Call)
+		l.pending = slices.DeleteFunc(l.pending, func(s *sighting) bool { return s == q })
+		r.retire(l, q.Call-1) // the effects of what was answered by then would have come before this one
+		l.mark(q, &d)
+		r.learn(q, &d)
+	}
+	r.watch(l, c, &d)
+	n := 0
+	for token := range d.after.owners {
+		if !l.marks[token] {
+			n++
+		}
+	}
+	r.Permits = max(r.Permits, n)
+	r.tell(l, c, &d, q)
+}
+
+// mark takes tokens out of a change that stand for a mode: a script wrote them beside the token that it was given.
+func (l *ledger) mark(q *sighting, d *diff) {
+	if q.intent == runs && len(d.granted) > 1 && q.names(d.granted) {
+		if l.marks == nil {
+			l.marks = map[string]bool{}
+		}
+		for _, token := range d.granted {
+			l.marks[token] = l.marks[token] || !q.hasToken(token)
+		}
+	}
+	mark := func(token string) bool { return l.marks[token] }
+	d.granted, d.ended = slices.DeleteFunc(d.granted, mark), slices.DeleteFunc(d.ended, mark)
+	d.deeper, d.shallower, d.written = slices.DeleteFunc(d.deeper, mark), slices.DeleteFunc(d.shallower, mark), slices.DeleteFunc(slices.Clone(d.written), mark)
+}
+
+// cause finds the request that explains a change; nil if none does. Of several it is the one that fits best, then the one that was
+// answered first: effects come in the order in which they were executed.
+func (r *Reader) cause(l *ledger, c *change, d *diff) (best *sighting) {
+	most := 0
+	first, second := l.certain()
+	for _, s := range l.pending {
+		other := first
+		if s == first {
+			other = second
+		}
+		if s.Call > c.at || other != nil && s.Call > other.Return || s.Return < l.least {
+			continue
+		}
+		n := s.fits(d)
+		if n > 0 && len(d.ended) > 0 && len(d.granted) == 0 && r.lapsed(l, c, d, s) {
+			continue
+		}
+		if n > most || n == most && n > 0 && s.Return < best.Return {
+			best, most = s, n
+		}
+	}
+	return best
+}
+
+// certain are the two requests that were answered first of those which certainly had an effect that is still to come; an effect that
+// comes before theirs was executed before these answers.
+func (l *ledger) certain() (first, second *sighting) {
+	for _, s := range l.pending {
+		if s.says != did || s.intent != tries && s.intent != sets && s.intent != renews && s.intent != frees {
+			continue
+		}
+		switch {
+		case first == nil || s.Return < first.Return:
+			first, second = s, first
+		case second == nil || s.Return < second.Return:
+			second = s
+		}
+	}
+	return first, second
+}
+
+// fits is how well a request explains a change: 0 = not at all.
+func (s *sighting) fits(d *diff) int {
+	if s.says == didNot && s.intent != runs || s.answered && s.says == didNot && len(d.granted) > 0 && !s.names(d.granted) {
+		return 0
+	}
+	ok := false
+	switch s.intent {
+	case runs:
+		ok = true
+	case tries:
+		ok = slices.Equal(d.granted, []string{s.token})
+	case sets, renews, swaps:
+		ok = slices.Contains(d.written, s.token)
+	case extends:
+		ok = d.moved
+	case frees:
+		ok = len(d.ended) > 0 && len(d.written) == 0
+	case enters:
+		ok = s.names(d.written)
+	case leaves:
+		ok = s.names(d.ended) || s.names(d.shallower)
+	}
+	if !ok {
+		return 0
+	}
+	n := 1
+	if s.says == did {
+		n += 2
+	}
+	if s.names(d.tokens()) || d.moved && s.names(slices.Collect(maps.Keys(d.after.owners))) {
+		n += 4
+	}
+	return n
+}
+
+// names tells whether a request has one of the tokens among its arguments.
+func (s *sighting) names(tokens []string) bool { return slices.ContainsFunc(tokens, s.hasToken) }
+
+// lapsed tells whether a key's end came by itself, although a request could explain it: its lease was over when that came; or the
+// lease may have been over, and the request says itself that it did nothing, or is needed to explain a later end.
+func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
+	if d.before.until == 0 {
+		return false
+	}
+	from, to := r.ours(l.server, d.before.until)
+	switch {
+	case s.says != did:
+		return s.Call > to || s.says == didNot && c.at >= from
+	case s.intent == runs && r.grants[d.ended[0]] == 1 && s.hasToken(d.ended[0]):
+		return s.Call > to
+	}
+	return s.intent != frees && s.Call > to || c.at >= from && r.needed(l, s)
+}
+
+// mayLapse tells whether a change that is next deletes a key whose lease may be over: it may be an expiry, and what comes then tells.
+func (r *Reader) mayLapse(l *ledger, c *change) bool {
+	if l.state.until == 0 || !c.deletes() {
+		return false
+	}
+	from, _ := r.ours(l.server, l.state.until)
+	return c.at >= from
+}
+
+func (c *change) deletes() bool {
+	return slices.ContainsFunc(c.commands, func(args []string) bool { return understand(args).intent == frees })
+}
+
+// needed tells whether a request must explain a later end of the key, which came before its lease was over: there are no others.
+func (r *Reader) needed(l *ledger, s *sighting) bool {
+	after, ends := l.state.clone(), 0
+	for _, c := range l.changes { // the one that is applied is not among them
+		from := time.Duration(0)
+		if after.until != 0 {
+			from, _ = r.ours(l.server, after.until)
+		}
+		if len(c.commands) == 1 && c.deletes() && after.held() && c.at < from && s.Call <= c.at {
+			ends++
+			others := 0
+			for _, p := range l.pending {
+				if p != s && (p.intent == frees || p.intent == runs) && (p.says == did || !p.answered) && p.Call <= c.at {
+					others++
+				}
+			}
+			if others < ends {
+				return true
+			}
+		}
+		for _, args := range c.commands {
+			after.execute(args)
+		}
+	}
+	return false
+}
+
+// ours is when a time of a server's clock was, by ours: between two bounds.
+func (r *Reader) ours(n int, ms int64) (from, to time.Duration) {
+	s := r.server(n)
+	at := time.Duration(ms)*time.Millisecond - time.Duration(r.o.Epoch.UnixNano())
+	return at - s.ahead - time.Millisecond, at - s.behind + time.Millisecond
+}
+
+// lease is what a request asked for, as the end of the key shows it: the end minus the call, or what one of the arguments says if
+// that can be it. It counts from the call; 0 = without an end.
+func (r *Reader) lease(l *ledger, until int64, s *sighting, call time.Duration) time.Duration {
+	if until == 0 {
+		return 0
+	}
+	from, to := r.ours(l.server, until)
+	if s != nil && s.Return != history.Forever {
+		all := []time.Duration{s.ttl}
+		if s.intent == runs {
+			for _, a := range s.args {
+				if n, err := strconv.ParseInt(a, 10, 40); err == nil && n > 0 {
+					all = append(all, time.Duration(n)*time.Millisecond, time.Duration(n)*time.Second)
+				}
+			}
+		}
+		for _, ttl := range all {
+			if ttl > 0 && from-ttl <= s.Return && to-ttl >= s.Call {
+				return ttl
+			}
+		}
+	}
+	return max(from-call, time.Millisecond)
+}

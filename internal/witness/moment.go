@@ -1,0 +1,65 @@
+package witness
+
+import (
+	"strings"
+
+	"hammerlock/history"
+	"hammerlock/internal/wire"
+)
+
+// Moments are those at which a reply can be broken.
+var Moments = []string{"granted", "refused", "extended", "released", "read"}
+
+// Is tells whether a reply that is about to be passed on is such a moment of a lock. Of scripts it goes by what they did before.
+func (r *Reader) Is(moment string, q *wire.Request) bool {
+	keys := keysOf(q.Args)
+	at := -1
+	for i, key := range keys {
+		if matches(r.o.Locks, key) {
+			at = i
+			break
+		}
+	}
+	if at < 0 || q.Return == history.Forever && q.Reply.Kind == wire.Unseen {
+		return false
+	}
+	w := understand(q.Args)
+	says := w.answered(q)
+	if w.intent == reads {
+		return moment == "read" && q.Reply.Kind != wire.Error
+	}
+	if w.intent == runs {
+		return says != didNot && r.didBefore(moment, w.script) || says == didNot && moment == "refused" && q.Reply.Kind != wire.Error && r.didBefore("granted", w.script)
+	}
+	switch moment {
+	case "granted":
+		return w.intent == tries && says == did || (w.intent == sets || w.intent == enters) && says != didNot
+	case "refused":
+		return w.intent == tries && says == didNot
+	case "extended":
+		return (w.intent == extends || w.intent == renews) && says == did
+	case "released":
+		return (w.intent == frees || w.intent == leaves) && says == did
+	}
+	return false
+}
+
+// didBefore tells whether a script has done such a thing before, or its text says so.
+func (r *Reader) didBefore(moment, id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.scripts[id]
+	if s == nil {
+		return false
+	}
+	unknown := !s.grants && !s.extends && !s.frees
+	switch moment {
+	case "granted":
+		return s.grants
+	case "extended":
+		return s.extends && !s.grants || unknown && strings.Contains(s.text, "expire") && !strings.Contains(s.text, "del")
+	case "released":
+		return s.frees || unknown && strings.Contains(s.text, "del")
+	}
+	return false
+}

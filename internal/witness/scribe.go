@@ -1,0 +1,256 @@
+package witness
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/wire"
+)
+
+// Tallies are counts of what was seen.
+type Tallies struct {
+	Requests, Effects int64 // that concern locks
+	Grants, Releases  int64
+	Expiries, Refused int64
+	Phantoms          int64
+	Ambiguous         int64 // of which it cannot be told whose they are
+	Improper          int64 // connections were seen to serve several holders at a time
+	Guesses           int64 // that rested on connections, and were made unknown
+	Outsiders         int64 // effects that no request explains which was seen
+	Strange           int64 // keys with commands that are not understood
+	NotKept, Passed   int64
+	Unreleased        int64 // holds that nobody gave back
+	Permits           int   // the most owners at a time of a lock that has several
+	Reentrant         bool
+	Full              bool // more operations came than are kept
+	TapsLost          []wire.Event
+	DataLoose         int64 // commands on data outside of every hold
+	DataUnsure        int64 // reads of which it is not known what they saw
+}
+
+// scribe makes operations. Workers are virtual: there is one for each hold that is open at a time, and for each waiter.
+type scribe struct {
+	ops     []history.Op
+	notes   map[history.ID]string
+	most    int
+	workers []virtual
+	free    []int32             // workers, in the order in which they became free
+	lanes   []history.ID        // by lane: its last number
+	guesses []int               // operations that are known by their connections only
+	victims map[int]*hold       // by operation: whose hold it ended, if it is another's
+	doubted map[*hold][]int     // ... that took a hold from another, until that one is heard of again
+	known   map[history.ID]bool // acquires without an answer whose holders did something with them later
+	phantom []int               // acquires that were refused because they had been granted: see hidden
+}
+
+// virtual is a worker.
+type virtual struct {
+	lanes []lane
+	free  time.Duration // its last operation was over
+}
+
+// lane is a track of operations that do not overlap.
+type lane struct {
+	number int
+	last   time.Duration
+}
+
+// worker takes one that has been free since before a call, or makes one.
+func (s *scribe) worker(call time.Duration) int32 {
+	if len(s.free) > 0 && s.workers[s.free[0]].free < call {
+		w := s.free[0]
+		s.free = s.free[1:]
+		return w
+	}
+	s.workers = append(s.workers, virtual{})
+	return int32(len(s.workers) - 1)
+}
+
+// release lets a worker stand for somebody else.
+func (s *scribe) leave(w int32) {
+	if s.workers[w].free != history.Forever {
+		s.free = append(s.free, w)
+	}
+}
+
+// add keeps an operation and returns its place; -1 if it is not kept.
+func (s *scribe) add(r *Reader, op history.Op) int {
+	if len(s.ops) >= r.o.Most {
+		r.Full = r.Full || r.o.Most > 0
+		return -1
+	}
+	v := &virtual{}
+	if op.Worker >= 0 {
+		v = &s.workers[op.Worker]
+	}
+	at := slices.IndexFunc(v.lanes, func(l lane) bool { return l.last <= op.Call && l.last != history.Forever })
+	if at < 0 {
+		at = len(v.lanes)
+		v.lanes = append(v.lanes, lane{number: len(s.lanes)})
+		s.lanes = append(s.lanes, 0)
+	}
+	l := &v.lanes[at]
+	l.last = op.Return
+	v.free = max(v.free, op.Latest())
+	s.lanes[l.number]++
+	op.ID = history.ID(l.number+1)<<40 | s.lanes[l.number]
+	if op.Kind == history.Acquire && op.Hold == 0 {
+		op.Hold = op.ID
+	}
+	s.ops = append(s.ops, op)
+	return len(s.ops) - 1
+}
+
+// record makes an operation of a request.
+func (r *Reader) record(q *sighting, op history.Op) int {
+	op.Call, op.Return = q.Call, q.Return
+	if !q.answered || q.Return == 0 {
+		op.Return = history.Forever
+	}
+	if op.Return == history.Forever {
+		op.Outcome, op.Reason = history.Unknown, history.None
+	}
+	n := r.add(r, op)
+	if n >= 0 && !q.answered {
+		q.ops = append(q.ops, n)
+	}
+	return n
+}
+
+// late completes operations of a request that was answered after they had to be told.
+func (r *Reader) late(s *sighting) {
+	for _, n := range s.ops {
+		if s.Return != history.Forever && !s.Lost {
+			r.ops[n].Return, r.ops[n].Outcome = s.Return, history.OK
+		}
+	}
+}
+
+// incident tells that a server took a hold away that nobody gave back who was seen.
+func (r *Reader) incident(server int, key int32, from, to time.Duration, note string) {
+	n := r.add(r, history.Op{Kind: history.Incident, Worker: -1, Key: key, Value: int64(server), Call: from, Return: to, Outcome: history.OK})
+	if n >= 0 {
+		if r.notes == nil {
+			r.notes = map[history.ID]string{}
+		}
+		r.notes[r.ops[n].ID] = note
+	}
+}
+
+// History is all that was read, as a judge takes it. The header's numbers are filled in. Over says that the programs have ended, so that
+// what is left in the servers is left for good. More are operations of others, as faults are.
+func (r *Reader) History(h history.Header, over bool, more []history.Op) *history.History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now += effectBound + answerBound + groupBound
+	for n := range r.servers {
+		r.flush(n)
+	}
+	for _, b := range r.books {
+		b.end(r)
+	}
+	r.finish(over)
+	for _, op := range more {
+		r.add(r, op)
+	}
+	h.Workers, h.Keys, h.Processes = max(len(r.workers), 1), max(len(r.pages), 1), 1
+	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: r.Reentrant, Permits: r.Permits}
+	out := &history.History{Header: h, Ops: r.ops, Notes: r.notes}
+	slices.SortStableFunc(out.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+	if r.Full {
+		out.Partial = "more operations came than are kept"
+	}
+	return out
+}
+
+// finish corrects what is known better at the end.
+func (r *Reader) finish(over bool) {
+	certain := r.o.Holder.By == ByConnection || r.o.Holder.By == ByArg
+	unsure := map[int]bool{}
+	for _, n := range r.guesses {
+		unsure[n] = r.Improper > 0 && !certain
+	}
+	for _, list := range r.doubted {
+		for _, n := range list {
+			unsure[n] = !certain
+		}
+	}
+	for n, is := range unsure {
+		if is {
+			op := &r.ops[n]
+			op.Outcome, op.Reason = history.Unknown, history.None
+			if v := r.victims[n]; v != nil && v.id != 0 && op.Call >= r.ops[v.op].Call { // whoever did it, that hold may have ended
+				op.Hold, op.Worker, op.Token = v.id, v.worker, v.mark
+			}
+			r.Guesses++
+		}
+	}
+	if r.Permits <= 1 {
+		r.Permits = 0
+		for i := range r.ops {
+			r.ops[i].Permits = 0
+		}
+	}
+	r.settleData(certain)
+	r.hidden()
+	if over {
+		r.left()
+	}
+}
+
+// hidden tells of acquires whose first command was granted and had no answer, and whose next one was refused by their own grant.
+func (r *Reader) hidden() {
+	for _, n := range r.phantom {
+		op := &r.ops[n]
+		if op.Outcome == history.Unknown && !r.known[op.ID] {
+			r.Phantoms++
+			op.Outcome, op.Reason = history.Failed, history.Busy
+			r.add(r, history.Op{Kind: history.Sight, Worker: -1, Key: op.Key, Token: op.Token, Until: op.Return + op.TTL, Call: op.Return, Return: op.Return, Outcome: history.OK})
+		}
+	}
+}
+
+// left tells what is in the servers at the end.
+func (r *Reader) left() {
+	for _, l := range r.ledgers {
+		if !l.state.held() || !l.asked {
+			continue
+		}
+		until := history.Forever
+		if l.state.until != 0 {
+			if _, until = r.ours(l.server, l.state.until); until <= r.now {
+				continue
+			}
+		}
+		for token := range l.state.owners {
+			op := history.Op{Kind: history.Found, Worker: -1, Key: r.page(l.subject), Value: int64(l.server), Until: until, Call: r.now, Return: r.now, Outcome: history.OK}
+			if h := l.book.of(token); h != nil {
+				op.Token = h.mark
+			}
+			r.add(r, op)
+		}
+	}
+}
+
+// page numbers the keys.
+func (r *Reader) page(s subject) int32 {
+	n, ok := r.pages[s]
+	if !ok {
+		n = int32(len(r.pages))
+		r.pages[s] = n
+	}
+	return n
+}
+
+// Keys are the keys that were seen, by their numbers.
+func (r *Reader) Keys() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := make([]string, len(r.pages))
+	for s, n := range r.pages {
+		keys[n] = s.key
+	}
+	return keys
+}

@@ -1,0 +1,128 @@
+package witness
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+)
+
+// state is what a server has under a key, as far as locks are concerned: who is in it, and when it ends.
+type state struct {
+	owners  map[string]int64 // by token: the value of a string, a field, a member or an element; with its count
+	until   int64            // the server's milliseconds; 0 = without an end
+	wrote   []string         // tokens that the last commands wrote
+	scored  bool             // the counts are scores of a sorted set
+	counts  bool             // they count how often an owner is in it
+	strange bool             // a command was not understood
+}
+
+func (s *state) held() bool { return len(s.owners) > 0 }
+
+func (s *state) clone() state {
+	return state{owners: maps.Clone(s.owners), until: s.until, scored: s.scored, counts: s.counts}
+}
+
+func (s *state) write(token string, count int64) {
+	if s.owners == nil {
+		s.owners = map[string]int64{}
+	}
+	s.owners[token] = count
+	s.wrote = append(s.wrote, token)
+}
+
+func (s *state) clear() { s.owners, s.until, s.scored, s.counts = nil, 0, false, false }
+
+// execute applies a command of the replication stream. There are few: servers rewrite most before they pass them on.
+func (s *state) execute(args []string) {
+	name := strings.ToUpper(args[0])
+	rest := args[min(2, len(args)):]
+	switch name {
+	case "SET", "SETNX", "GETSET":
+		s.clear()
+		if len(rest) > 0 {
+			s.write(rest[0], 1)
+			s.options(rest[1:])
+		}
+	case "SETEX", "PSETEX":
+		s.clear()
+		if len(rest) > 1 {
+			s.write(rest[1], 1)
+		}
+	case "DEL", "UNLINK", "GETDEL", "RENAME", "FLUSHALL", "FLUSHDB":
+		s.clear()
+	case "PEXPIREAT", "EXPIREAT":
+		if len(rest) > 0 && s.held() {
+			s.until = milliseconds(rest[0], name == "EXPIREAT")
+		}
+	case "PERSIST":
+		s.until = 0
+	case "HSET", "HMSET", "HSETNX":
+		for i := 0; i+1 < len(rest); i += 2 {
+			n, err := strconv.ParseInt(rest[i+1], 10, 64)
+			if err != nil {
+				n = 1
+			}
+			s.write(rest[i], n)
+		}
+	case "HINCRBY":
+		if len(rest) > 1 {
+			n, _ := strconv.ParseInt(rest[1], 10, 64)
+			s.write(rest[0], s.owners[rest[0]]+n)
+			s.counts = true
+		}
+	case "SADD":
+		for _, m := range rest {
+			s.write(m, 1)
+		}
+	case "ZADD":
+		s.add(rest)
+	case "HDEL", "SREM", "ZREM", "LREM", "SPOP":
+		for _, m := range rest {
+			delete(s.owners, m)
+		}
+		if !s.held() {
+			s.until = 0
+		}
+	case "ZREMRANGEBYSCORE":
+		if len(rest) > 1 {
+			most, err := strconv.ParseFloat(strings.TrimPrefix(rest[1], "("), 64)
+			maps.DeleteFunc(s.owners, func(_ string, score int64) bool { return err == nil && float64(score) <= most })
+		}
+	default:
+		s.strange = true
+	}
+}
+
+// add reads the members of a ZADD.
+func (s *state) add(rest []string) {
+	for len(rest) > 0 {
+		if _, err := strconv.ParseFloat(rest[0], 64); err == nil {
+			break
+		}
+		rest = rest[1:]
+	}
+	for i := 0; i+1 < len(rest); i += 2 {
+		score, _ := strconv.ParseFloat(rest[i], 64)
+		s.write(rest[i+1], int64(score))
+	}
+	s.scored = true
+}
+
+func (s *state) options(args []string) {
+	for i := 0; i+1 < len(args); i++ {
+		switch strings.ToUpper(args[i]) {
+		case "PXAT":
+			s.until = milliseconds(args[i+1], false)
+		case "EXAT":
+			s.until = milliseconds(args[i+1], true)
+		}
+	}
+}
+
+func milliseconds(text string, seconds bool) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	if seconds {
+		n *= 1000
+	}
+	return n
+}

@@ -1,0 +1,226 @@
+package witness
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/wire"
+)
+
+// script is told line by line: "C 1 2 SET lock:1 a NX PX 100 = OK" is a request of connection C that was called at 1 ms and answered at
+// 2 ms; "! 3 SET lock:1 a PXAT +100" an effect that was read at 3 ms, "+100" being a time of the server's clock in ms; "&" before it: it
+// belongs to the transaction of the one before. An answer of "lost" never came.
+func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) {
+	t.Helper()
+	w := newWorld(1)
+	tx := int64(0)
+	for _, line := range lines {
+		words := strings.Fields(line)
+		ms := func(i int) time.Duration {
+			f, err := strconv.ParseFloat(words[i], 64)
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			return time.Duration(f * float64(time.Millisecond))
+		}
+		if words[0] == "!" || words[0] == "&" {
+			if words[0] == "!" {
+				tx++
+			}
+			args := slices.Clone(words[2:])
+			for i, a := range args {
+				if n, ok := strings.CutPrefix(a, "+"); ok {
+					after, _ := strconv.Atoi(n)
+					args[i] = strconv.FormatInt(w.ms(time.Duration(after)*time.Millisecond), 10)
+				}
+			}
+			server := 0
+			if o.Sites > 1 {
+				server, _ = strconv.Atoi(args[0])
+				args = args[1:]
+			}
+			e := &wire.Effect{At: ms(1), Args: args, Tx: tx, Server: server}
+			w.told = append(w.told, telling{e.At, func(r *Reader) { r.Effect(e) }})
+			continue
+		}
+		w.say(words, ms(1), ms(2), o.Sites > 1)
+	}
+	return w.read(o)
+}
+
+// say is a request of a script.
+func (w *world) say(words []string, call, end time.Duration, sites bool) {
+	at := slices.Index(words, "=")
+	args := words[3:at]
+	w.number++
+	q := &wire.Request{Conn: int64(words[0][0]), Number: w.number, Call: call}
+	if sites {
+		q.Server, _ = strconv.Atoi(args[0])
+		args = args[1:]
+	}
+	q.Args = args
+	w.told = append(w.told, telling{q.Call, func(r *Reader) { r.Sent(q) }})
+	answer := words[at+1]
+	n, err := strconv.ParseInt(answer, 10, 64)
+	w.told = append(w.told, telling{end, func(r *Reader) {
+		q.Return = end
+		switch {
+		case answer == "lost":
+			q.Return, q.Lost = history.Forever, true
+		case answer == "nil":
+			q.Reply.Kind = wire.Nil
+		case err == nil:
+			q.Reply = wire.Reply{Kind: wire.Integer, Int: n, Text: answer}
+		default:
+			q.Reply = wire.Reply{Kind: wire.Simple, Text: answer}
+		}
+		r.Request(q)
+	}})
+}
+
+// heard writes the operations on locks in the order of their calls: what, by the hold's token, and what came of it.
+func heard(h *history.History, tokens ...string) (all []string) {
+	names := map[uint64]string{}
+	for _, token := range tokens {
+		names[history.Hash(token)] = token
+		names[history.Hash(token+"#2")] = token + "'"
+	}
+	ops := slices.Clone(h.Ops)
+	slices.SortStableFunc(ops, func(a, b history.Op) int { return int(a.Call - b.Call) })
+	for _, op := range ops {
+		switch op.Kind {
+		case history.Acquire, history.Extend, history.Release, history.Sight, history.Incident, history.Crash:
+			all = append(all, strings.TrimSpace(op.Kind.String()+" "+names[op.Token]+" "+op.Outcome.String()))
+		}
+	}
+	return all
+}
+
+const unlock = "EVALSHA f00 1 lock:1"
+
+// shapes are locks, with what is to be read of them.
+var shapes = map[string]struct {
+	o     Options
+	lines []string
+	want  []string
+}{
+	"SET NX, a refused try and a script that releases": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 = nil", "A 6 7 " + unlock + " a = 1", "! 8 DEL lock:1"},
+		want: []string{"acquire a ok", "acquire b failed", "release a ok"}},
+	"an effect before its answer, and long after it": {lines: []string{
+		"A 1 5 SET lock:1 a NX PX 1000 = OK", "! 3 SET lock:1 a PXAT +1001", "A 6 7 " + unlock + " a = 1", "! 200 DEL lock:1"},
+		want: []string{"acquire a ok", "release a ok"}},
+	"a lease that ends, found by the next try": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
+		"A 30 31 " + unlock + " a = 0", "B 32 33 " + unlock + " b = 1", "! 34 DEL lock:1"},
+		want: []string{"acquire a ok", "acquire b ok", "release b ok"}}, // what the script is for was not known when a asked
+	"a key that ends too early, by nobody": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 1000 = OK", "! 3 SET lock:1 a PXAT +1001", "! 10 DEL lock:1"},
+		want: []string{"acquire a ok", "incident  ok"}},
+	"somebody else's grant": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 1000 = nil", "! 3 SET lock:1 x PXAT +1001", "A 4 5 SET lock:1 a NX PX 1000 = nil", "! 6 DEL lock:1"},
+		want: []string{"acquire x ok", "release x ok", "acquire a failed", "acquire a failed"}},
+	"SETNX and EXPIRE": {lines: []string{
+		"A 1 2 SETNX lock:1 a = 1", "! 3 SETNX lock:1 a", "A 4 5 PEXPIRE lock:1 100 = 1", "! 6 PEXPIREAT lock:1 +104", "A 7 8 DEL lock:1 = 1", "! 9 DEL lock:1"},
+		want: []string{"acquire a ok", "extend a ok", "release a ok"}},
+	"a DEL of what is another's": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
+		"A 30 31 DEL lock:1 = 1", "! 32 DEL lock:1", "B 40 41 DEL lock:1 = 0"},
+		want: []string{"acquire a ok", "acquire b ok", "release a ok", "release b failed"}},
+	"the same where the other one is not heard of again": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
+		"A 30 31 DEL lock:1 = 1", "! 32 DEL lock:1"},
+		want: []string{"acquire a ok", "acquire b ok", "release b unknown"}},
+	"a renewal with SET that takes the lock back": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
+		"A 30 31 SET lock:1 a PX 100 = OK", "! 32 SET lock:1 a PXAT +130"},
+		want: []string{"acquire a ok", "acquire b ok", "extend a ok"}},
+	"a retried SET NX that its own grant refused": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = lost", "! 3 SET lock:1 a PXAT +101", "A 10 11 SET lock:1 a NX PX 100 = nil"},
+		want: []string{"acquire a failed", "sight a ok"}},
+	"the same, noticed": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = lost", "! 3 SET lock:1 a PXAT +101", "A 10 11 SET lock:1 a NX PX 100 = nil", "A 12 13 " + unlock + " a = 1", "! 14 DEL lock:1"},
+		want: []string{"acquire a unknown", "release a ok"}},
+	"a pipeline, two at once": {lines: []string{
+		"A 1 4 SET lock:1 a NX PX 100 = OK", "A 1.1 4.1 EXPIRE lock:1 1 = 1", "! 3 SET lock:1 a PXAT +101", "! 3.1 PEXPIREAT lock:1 +1001"},
+		want: []string{"acquire a ok", "extend a ok"}},
+	"a hash that counts, as Redisson's": {lines: []string{
+		"A 1 2 EVAL s 1 lock:1 100 u:1 = nil", "! 3 HINCRBY lock:1 u:1 1", "& 3 PEXPIREAT lock:1 +101", "A 4 5 EVAL s 1 lock:1 100 u:1 = nil", "! 6 HINCRBY lock:1 u:1 1", "& 6 PEXPIREAT lock:1 +104",
+		"B 7 8 EVAL s 1 lock:1 100 u:2 = 96", "A 9 10 EVAL f 1 lock:1 100 u:1 = 0", "! 11 HINCRBY lock:1 u:1 -1", "& 11 PEXPIREAT lock:1 +110", "A 12 13 EVAL f 1 lock:1 100 u:1 = 1", "! 14 DEL lock:1"},
+		want: []string{"acquire u:1 ok", "acquire u:1 ok", "acquire u:2 failed", "release u:1 ok", "release u:1 ok"}},
+	"a sorted set, as semaphores are": {lines: []string{
+		"A 1 2 EVAL s 1 lock:1 a = 1", "! 3 ZADD lock:1 1 a", "& 3 PEXPIREAT lock:1 +101", "B 4 5 EVAL s 1 lock:1 b = 1", "! 6 ZADD lock:1 2 b", "& 6 PEXPIREAT lock:1 +104",
+		"A 7 8 ZREM lock:1 a = 1", "! 9 ZREM lock:1 a", "B 10 11 ZREM lock:1 b = 1", "! 12 ZREM lock:1 b"},
+		want: []string{"acquire a ok", "acquire b ok", "release a ok", "release b ok"}},
+	"a majority of three sites": {o: Options{Sites: 3}, lines: []string{
+		"A 1 2 0 SET lock:1 a NX PX 100 = OK", "! 3 0 SET lock:1 a PXAT +101", "A 1 2 1 SET lock:1 a NX PX 100 = OK", "! 3 1 SET lock:1 a PXAT +101", "A 1 2.5 2 SET lock:1 a NX PX 100 = nil",
+		"B 4 5 0 SET lock:1 b NX PX 100 = nil", "B 4 5 1 SET lock:1 b NX PX 100 = nil", "B 4 5 2 SET lock:1 b NX PX 100 = OK", "! 6 2 SET lock:1 b PXAT +104",
+		"A 7 8 0 " + unlock + " a = 1", "! 9 0 DEL lock:1", "A 7 8 1 " + unlock + " a = 1", "! 9 1 DEL lock:1"},
+		want: []string{"acquire a ok", "acquire b failed", "release a ok"}},
+}
+
+// TestShapes: what is read of each shape of a lock.
+func TestShapes(t *testing.T) {
+	for name, c := range shapes {
+		t.Run(name, func(t *testing.T) {
+			c.o.Holder.By = Auto
+			_, h := told(t, c.o, c.lines...)
+			if got := heard(h, "a", "b", "x", "u:1", "u:2"); !slices.Equal(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+			if err := h.Validate(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestSharedConnection: where a connection serves several holders at a time, it accuses nobody; a promise that it does not does.
+func TestSharedConnection(t *testing.T) {
+	lines := []string{
+		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "A 4 5 SET lock:1 c NX PX 100 = nil", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
+		"A 30 31 DEL lock:1 = 1", "! 32 DEL lock:1", "B 40 41 DEL lock:1 = 0"}
+	for by, want := range map[By]string{Auto: "release b unknown", ByConnection: "release a ok", ByToken: "release b unknown"} {
+		_, h := told(t, Options{Holder: Holder{By: by}}, lines...)
+		if got := heard(h, "a", "b", "c"); !slices.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q", by, got, want)
+		}
+	}
+}
+
+// TestData: a late holder who stores what it read before somebody else stored has lost an update; one who reads first has not.
+func TestData(t *testing.T) {
+	for read, want := range map[string]bool{"A 10 11 GET n = 0": true, "A 45 46 GET n = 1": false} {
+		wrote := strconv.Itoa(map[bool]int{true: 1, false: 2}[want])
+		_, h := told(t, Options{Data: []string{"n"}, Holder: Holder{By: ByConnection}},
+			"A 1 2 SET lock:1 a NX PX 20 = OK", "! 3 SET lock:1 a PXAT +21", read, "B 30 31 SET lock:1 b NX PX 1000 = OK", "! 32 DEL lock:1", "& 32 SET lock:1 b PXAT +1030",
+			"B 33 34 GET n = 0", "B 35 36 SET n 1 = OK", "! 37 SET n 1", "B 40 41 DEL lock:1 = 1", "! 42 DEL lock:1", "A 50 51 SET n "+wrote+" = OK", "! 52 SET n "+wrote)
+		if got := failed(t, h); slices.Contains(got, "lost-updates: overrun") != want {
+			t.Errorf("%s: got %q, lost: %v", read, got, want)
+		}
+	}
+}
+
+// TestBounded: a reader that keeps no history forgets all that is over.
+func TestBounded(t *testing.T) {
+	found := 0
+	r := NewReader(Options{Locks: []string{"lock:*"}, Epoch: time.UnixMilli(0), Violation: func(Finding) { found++ }})
+	r.Event(wire.Event{Kind: wire.TapBegan})
+	for i := range 20_000 {
+		at, key := time.Duration(i)*time.Millisecond, "lock:"+strconv.Itoa(i)
+		r.Effect(&wire.Effect{At: at, Args: []string{"SET", key, "a", "PXAT", strconv.Itoa(i + 1000)}})
+		r.Effect(&wire.Effect{At: at + 1, Args: []string{"DEL", key}})
+		if i%50 == 0 {
+			r.Tick(at)
+		}
+	}
+	r.Tick(time.Minute)
+	r.Tick(2 * time.Minute)
+	if n := len(r.ledgers) + len(r.books) + len(r.active) + len(r.ops); n > 0 || found > 0 {
+		t.Errorf("%d things are kept, %d violations of a right lock", n, found)
+	}
+}
