@@ -34,7 +34,6 @@ type Tallies struct {
 type scribe struct {
 	ops     []history.Op
 	notes   map[history.ID]string
-	most    int
 	workers []virtual
 	free    []int32             // workers, in the order in which they became free
 	lanes   []history.ID        // by lane: its last number
