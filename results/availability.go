@@ -57,7 +57,7 @@ const (
 	Electing    PartName = "election"               // from then on until another server is primary
 	Replacing   PartName = "detection and election" // where it is not known when the servers agreed
 	Connecting  PartName = "reconnecting"           // until the client is answered by a server that can grant
-	DeadsLease  PartName = "a dead holder's lease"  // the servers answer that the lock is held, and no living worker holds it
+	LeaseLeft   PartName = "a lease not given back" // the servers answer that the lock is held, and no living worker holds it
 	Unexplained PartName = "unserved"               // no fault, nor a change of roles, tells
 )
 

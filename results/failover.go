@@ -128,7 +128,7 @@ func (f *Failover) Take(r *Run) bool {
 			}
 			held := o.Recovery
 			for _, p := range o.Parts {
-				if p.Name == DeadsLease {
+				if p.Name == LeaseLeft {
 					held -= p.Took
 				}
 			}
@@ -228,7 +228,7 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	p := &human.Printer{W: w}
 	p.Line("# What a failover does to a lock\n")
 	p.Line("How long is the lock gone when a server dies, and can two workers have it afterwards? Each row is one fault, injected n times, each time into\n" +
-		"servers that were just started and whole. Written by `make failover`:\n")
+		"servers that were just started and whole. Written by this command; `make failover` makes twenty of each on a quiet machine:\n")
 	p.Line("    %s\n", command)
 	p.Line("| %s |", strings.Join(failoverHead, " | "))
 	p.Line("|%s", strings.Repeat("---|", len(failoverHead)))

@@ -54,7 +54,7 @@ func TestAFailoverCountsWhatItsRunsShow(t *testing.T) {
 			{Checker: "exclusion", Status: status, Causes: map[string]int64{"service-loss": lost}, Doubled: doubled}}}
 		if recovery > 0 {
 			r.Availability.Outages = []Outage{{Recovery: 9 * second}, {Fault: &fault, Recovery: recovery, Resurrected: 1,
-				Parts: []Part{{Electing, recovery - second/2}, {DeadsLease, second / 2}}}}
+				Parts: []Part{{Electing, recovery - second/2}, {LeaseLeft, second / 2}}}}
 		}
 		return r
 	}
@@ -77,7 +77,7 @@ func TestAFailoverCountsWhatItsRunsShow(t *testing.T) {
 	if err := WriteFailoverMarkdown(&page, []Failover{f}, "bench failover"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1.50 s", "2.00 s", "4.00 s", "1 of 3: 1 to 91 %", "election 1.50 s, a dead holder's lease 500 ms", "2 runs could not be carried out"} {
+	for _, want := range []string{"1.50 s", "2.00 s", "4.00 s", "1 of 3: 1 to 91 %", "election 1.50 s, a lease not given back 500 ms", "2 runs could not be carried out"} {
 		got := strings.ReplaceAll(text.String(), "\u00a0", " ")
 		if !strings.Contains(got, want) {
 			t.Errorf("the table does not say %q:\n%s", want, got)

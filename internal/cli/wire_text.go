@@ -44,7 +44,7 @@ func (w *watch) write(out io.Writer) error {
 	count(t.Ambiguous, "releases or extensions of which it cannot be told whose they were; they are judged as unknown")
 	count(t.Guesses, "answers that only the connection can attribute, where connections serve several holders at a time; they are judged as unknown: "+
 		"--holder connection says that each serves one")
-	count(t.Outsiders, "changes of locks by nobody who was seen: something else writes these keys, past the proxy")
+	count(t.Outsiders, "changes of locks by an unseen client: something else writes these keys, past the proxy")
 	count(t.Unreleased, "grants that were never given back")
 	count(t.Strange, "keys or scripts with commands that are not understood")
 	count(t.NotKept, "requests that were passed on and not recorded")

@@ -143,7 +143,7 @@ func (t *timeline) parts() (all []results.Part) {
 	default:
 		upTo(t.end, results.Unexplained)
 	}
-	upTo(t.end, results.DeadsLease)
+	upTo(t.end, results.LeaseLeft)
 	return all
 }
 

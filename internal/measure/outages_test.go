@@ -201,13 +201,13 @@ func TestWhatARecoveryIsSpentOn(t *testing.T) {
 		roles    []results.RoleChange
 		want     string
 	}{
-		"sentinel":          {1500 * ms, mended, []results.RoleChange{noticed, primary}, "detection 400 ms, election 500 ms, reconnecting 500 ms, a dead holder's lease 500 ms"},
+		"sentinel":          {1500 * ms, mended, []results.RoleChange{noticed, primary}, "detection 400 ms, election 500 ms, reconnecting 500 ms, a lease not given back 500 ms"},
 		"nobody told when":  {2000 * ms, nil, []results.RoleChange{primary}, "detection and election 900 ms, reconnecting 1.00 s"},
-		"answered at once":  {850 * ms, nil, []results.RoleChange{primary}, "detection and election 750 ms, a dead holder's lease 1.15 s"},
+		"answered at once":  {850 * ms, nil, []results.RoleChange{primary}, "detection and election 750 ms, a lease not given back 1.15 s"},
 		"one server":        {2000 * ms, mended, nil, "down 600 ms, reconnecting 1.30 s"},
-		"a crashed worker":  {100 * ms, nil, nil, "a dead holder's lease 1.90 s"},
+		"a crashed worker":  {100 * ms, nil, nil, "a lease not given back 1.90 s"},
 		"nothing was known": {2000 * ms, nil, nil, "unserved 1.90 s"},
-		"too late":          {750 * ms, nil, []results.RoleChange{primary}, "unserved 650 ms, a dead holder's lease 1.25 s"},
+		"too late":          {750 * ms, nil, []results.RoleChange{primary}, "unserved 650 ms, a lease not given back 1.25 s"},
 	} {
 		x := timeline{begin: 100 * ms, end: 2000 * ms, answered: c.answered, fault: c.fault, roles: c.roles}
 		o := results.Outage{Parts: x.parts()}

@@ -59,7 +59,7 @@ func (r *Reader) tellEndless() {
 			delete(r.endless, l)
 			if !l.told {
 				l.told = true
-				r.o.Violation(Finding{r.now, l.key, "is held without an end: if its holder dies, nobody is ever granted it again"})
+				r.o.Violation(Finding{r.now, l.key, "is held without an end: if its holder dies, it is never granted again"})
 			}
 		}
 	}
