@@ -31,12 +31,8 @@ func (x *examiner) reason(p pair) finding {
 	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
 		return x.follows(finding{"foreign-release", p, op, nil, false})
 	}
-	over := x.sweeper.assured(i)
-	if x.c.forgot(i, j.Return) != nil {
-		over = x.sweeper.latest(i)
-	}
-	if i.Release >= 0 && i.ending == returned && i.releaseCall > j.Return && j.Return > over {
-		return finding{"foreign-release", p, i.Release, nil, false} // it can only have released the other's
+	if x.others(i, j) {
+		return finding{"foreign-release", p, i.Release, nil, false}
 	}
 	by := j.Return
 	if j.Outcome != history.OK && j.Release >= 0 {
@@ -53,6 +49,14 @@ func (x *examiner) reason(p pair) finding {
 		if op := x.sweeper.foreign(j, i.Return); op >= 0 {
 			return x.follows(finding{"foreign-release", pair{p.second, p.first}, op, nil, false})
 		}
+		if x.others(j, i) {
+			return finding{"foreign-release", pair{p.second, p.first}, j.Release, nil, false}
+		}
+	}
+	if j.ending == gone { // when it was granted is known from when its lease was over, unless a release had ended it
+		if op := x.sweeper.foreign(j, j.releaseReturn); op >= 0 {
+			return x.follows(finding{"foreign-release", pair{p.second, p.first}, op, nil, false})
+		}
 	}
 	if op := x.succeeded(i, by, j.Call > i.Return && i.Permits|j.Permits == 0 && i.ending != gone); op >= 0 {
 		return x.follows(finding{"foreign-release", p, op, nil, false})
@@ -67,6 +71,16 @@ func (x *examiner) reason(p pair) finding {
 		}
 	}
 	return finding{"double-grant", p, -1, nil, false}
+}
+
+// others tells whether hold i's release can only have released j's: i's lease was over when j was granted, and j had been
+// granted when the release was called.
+func (x *examiner) others(i, j *hold) bool {
+	over := x.sweeper.assured(i)
+	if x.c.forgot(i, j.Return) != nil {
+		over = x.sweeper.latest(i)
+	}
+	return i.Release >= 0 && i.ending == returned && i.releaseCall > j.Return && j.Return > over
 }
 
 // freeing finds a release of another hold that can have freed the lock between two grants; -1 if there is none.

@@ -102,9 +102,9 @@ func checkExclusion(c *Case) Verdict {
 }
 
 // gravest orders the causes. That two were granted the lock at once is the last thing to say where as many grants have
-// a reason.
+// a reason, but where no release explains one of them.
 func (f *findings) gravest() []string {
-	if f.incidents["foreign-release"] < f.incidents["double-grant"] {
+	if f.bare || f.incidents["foreign-release"] < f.incidents["double-grant"] {
 		return severity
 	}
 	return append([]string{"foreign-release", "double-grant"}, severity[2:]...)
