@@ -146,7 +146,7 @@ var stillFailing = map[string]struct {
 	want  string
 	write func(s *script)
 }{
-	"a grant within a lease that was extended after an extension in doubt": {"double-grant", extendedTwice},
+	"a grant within a lease that was extended after an extension in doubt": {"false-extension", extendedTwice},
 	"a grant whose answer came late, between two others":                   {"double-grant", forgottenBefore},
 	"the same, and the server failed when all were over": {"double-grant", func(s *script) {
 		s.op(history.Incident, -1, 515, 516)

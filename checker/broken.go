@@ -58,6 +58,10 @@ func (x *examiner) reason(p pair) finding {
 			return x.follows(finding{"foreign-release", pair{p.second, p.first}, op, nil, false})
 		}
 	}
+	untrue, extension := x.untrue(i, j)
+	if untrue == "silent-reacquire" {
+		return finding{untrue, p, extension, nil, false}
+	}
 	if op := x.succeeded(i, by, j.Call > i.Return && i.Permits|j.Permits == 0 && i.ending != gone); op >= 0 {
 		return x.follows(finding{"foreign-release", p, op, nil, false})
 	}
@@ -70,7 +74,34 @@ func (x *examiner) reason(p pair) finding {
 			return f
 		}
 	}
+	if extension >= 0 {
+		return finding{untrue, p, extension, nil, false}
+	}
 	return finding{"double-grant", p, -1, nil, false}
+}
+
+// untrue finds the extension of hold i without which its lease may have been over when j was granted the lock: it succeeded
+// although the lock was j's, or did not make the lease longer. -1 if there is none.
+func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
+	extension = -1
+	before, end := time.Duration(-1), x.sweeper.promised(x.c.op(i.ID))
+	for _, n := range i.Extends {
+		op := &x.c.Ops[n]
+		if op.Outcome != history.OK {
+			continue
+		}
+		if op.Call > j.Return {
+			if end <= j.Return {
+				return "silent-reacquire", n
+			}
+			break
+		}
+		before, end, extension = end, max(end, x.sweeper.promised(op)), n
+	}
+	if before > j.Return {
+		extension = -1
+	}
+	return "false-extension", extension
 }
 
 // others tells whether hold i's release can only have released j's: i's lease was over when j was granted, and j had been

@@ -19,8 +19,8 @@ var Exclusion = Checker{
 }
 
 // severity lists the causes, the worst first: errors of the lock before those of the service and of the holder.
-var severity = []string{"double-grant", "foreign-release", "service-loss", "silent-reacquire", "over-claim",
-	"renewal-failure", "phantom", "overrun"}
+var severity = []string{"double-grant", "foreign-release", "service-loss", "silent-reacquire", "false-extension",
+	"over-claim", "renewal-failure", "phantom", "overrun"}
 
 // finding is one violation with its cause.
 type finding struct {

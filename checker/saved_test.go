@@ -386,7 +386,14 @@ var saved = map[string]struct {
 		s.reenter(a, 200, 201, 300)
 		s.op(history.Crash, 1, 210, 210)
 		s.release(s.acquire(2, 400, 401, 300), 410, 411)
-	}, Fail, "double-grant"},
+	}, Fail, "false-extension"},
+	"exclusion: granted to another, who had it, before an extension": {Exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.extend(a, 290, 390, 300).Outcome = history.Unknown
+		b := s.acquire(2, 400, 401, 300)
+		s.extend(a, 450, 451, 300)
+		s.release(b, 500, 501)
+	}, Fail, "silent-reacquire"},
 	"exclusion: a re-entry that prolongs nothing": {Exclusion, func(s *script) {
 		handOffs(s)
 		s.Claims.Reentrant = true

@@ -186,6 +186,10 @@ func consequence(c *Case, r *ruler, f finding) []string {
 		op := &c.Ops[f.op]
 		return []string{fmt.Sprintf("%s extended its hold at %s, after it was over: that took the lock away from %s",
 			who(i.Worker), clock(op.Return), who(j.Worker))}
+	case "false-extension":
+		op := &c.Ops[f.op]
+		return []string{fmt.Sprintf("%s was told at %s that it had the lock for longer, but %s was granted it when the lease before that may have been over: it was not made longer",
+			who(i.Worker), clock(op.Return), who(j.Worker))}
 	case "overrun":
 		return []string{fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after that; only fencing helps",
 			who(i.Worker), clock(min(i.Until, i.Lost)))}

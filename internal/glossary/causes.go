@@ -19,6 +19,8 @@ var AllCauses = []Cause{
 		"excludes, permits", "No client can prevent it with one server: take a majority of independent servers, or let the store refuse older fencing tokens. See locks/redlock.go, locks/fenced.go."},
 	{"silent-reacquire", "An extension or a re-entry took a lock that was over, instead of saying that it is lost.",
 		"excludes, permits", "Extend and re-enter by a script that finds the own token still there, and report the lock as lost otherwise. See locks/lease.go."},
+	{"false-extension", "An extension was answered with success, but another was granted the lock when the lease before it was over.",
+		"excludes, permits", "Report an extension as successful only if the server says that it has moved the end of the own lease: an aborted transaction, or a reply of 0, has not. See locks/lease.go, locks/watch.go."},
 	{"over-claim", "The lock told its holder a later end of the lease than the servers had promised.",
 		"excludes, permits", "Count the end of the lease from before the request was sent, and never from its answer. See locks/lease.go."},
 	{"renewal-failure", "A lock that renews its lease let it run out while its holder lived, and nothing excuses that.",
