@@ -98,8 +98,11 @@ func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
 		}
 		before, end, extension = end, max(end, x.sweeper.promised(op)), n
 	}
-	if before > j.Return {
-		extension = -1
+	switch {
+	case before > j.Return:
+		return "", -1
+	case extension >= 0 && x.c.Ops[extension].Return > before && (i.ending == returned || j.ending == gone && j.releaseReturn < x.sweeper.assured(j)):
+		return "silent-reacquire", extension // it came when the lease was over, and took the lock: it was the first's to release, or the second's no more
 	}
 	return "false-extension", extension
 }

@@ -266,12 +266,35 @@ func (h *hold) proof(c *Case) *history.Op {
 // failed.
 func (x *examiner) unrenewed(p pair) finding {
 	i := &x.c.holds[p.first]
+	if op := x.c.presumed(i); op >= 0 {
+		return finding{"over-claim", p, op, nil, false}
+	}
 	since, over := i.proof(x.c).Return, x.sweeper.assured(i)
 	least := enough(i, since, over)
 	if w := x.c.stopped(i.Process, since, over, least); w != nil {
 		return finding{"overrun", p, -1, w, false}
 	}
 	return finding{"renewal-failure", p, -1, x.c.late(i.Process, since, over, over, least), false}
+}
+
+// presumed finds the extension without an answer that a holder believed in beyond all that it had been told; -1 if there is
+// none.
+func (c *Case) presumed(h *hold) int32 {
+	told, last := c.op(h.ID).Until, int32(-1)
+	for _, n := range h.Extends {
+		switch op := &c.Ops[n]; op.Outcome {
+		case history.OK:
+			told = max(told, op.Until)
+		case history.Unknown:
+			if op.Until == h.Until {
+				last = n
+			}
+		}
+	}
+	if told >= h.Until {
+		return -1
+	}
+	return last
 }
 
 // reacquired finds an extension of i that succeeded although its lease had ended, or the server had lost it, and j had

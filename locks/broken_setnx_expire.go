@@ -23,14 +23,13 @@ type setnxExpireLock struct {
 }
 
 func (l *setnxExpireLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
-	lease := Lease{Key: key, Token: rand.Text()}
+	lease, call := Lease{Key: key, Token: rand.Text()}, time.Now()
 	if err := setNX(ctx, l.client, key, lease.Token, 0); err != nil {
 		return lease, err
 	}
 	if err := l.env.between(ctx, key); err != nil {
 		return lease, err
 	}
-	call := time.Now()
 	err := AfterGrant(l.client.PExpire(ctx, key, ttl).Err())
 	return lease.from(call, ttl, err)
 }
