@@ -28,7 +28,11 @@ func (x *examiner) broken(p pair, same ...pair) finding {
 // reason is a foreign release, the service, or, if there is no evidence of either, that the cause is not shown.
 func (x *examiner) reason(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
+	untrue, extension := x.untrue(i, j)
 	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
+		if k := x.c.hold(x.c.Ops[op].Hold); extension >= 0 && x.c.Claims.Owned && k.Release == op && x.c.Ops[op].Call <= x.sweeper.assured(k) {
+			return finding{untrue, p, extension, nil, false} // rather than by a release that was called in time
+		}
 		return x.follows(finding{"foreign-release", p, op, nil, false})
 	}
 	if x.others(i, j) {
@@ -58,7 +62,6 @@ func (x *examiner) reason(p pair) finding {
 			return x.follows(finding{"foreign-release", pair{p.second, p.first}, op, nil, false})
 		}
 	}
-	untrue, extension := x.untrue(i, j)
 	if untrue == "silent-reacquire" {
 		return finding{untrue, p, extension, nil, false}
 	}
@@ -138,10 +141,16 @@ func (x *examiner) blameReleases() {
 }
 
 // follows says that a finding follows from an earlier one: the hold whose release was foreign had lost the lock to it
-// before, or had got in by it.
+// before, or had got in by it, or had taken the lock by an extension.
 func (x *examiner) follows(f finding) finding {
-	if before, ok := x.broke[x.c.index.hold(x.c.Ops[f.op].Hold)]; ok && before.cause == f.cause {
+	releaser := x.c.index.hold(x.c.Ops[f.op].Hold)
+	before, ok := x.broke[releaser]
+	switch {
+	case ok && before.cause == f.cause:
 		f.follows = true
+	case ok && before.cause == "silent-reacquire" && before.pair.first == releaser:
+		before.follows = true
+		return before
 	}
 	return f
 }

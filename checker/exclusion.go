@@ -1,8 +1,10 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -19,7 +21,7 @@ var Exclusion = Checker{
 }
 
 // severity lists the causes, the worst first: errors of the lock before those of the service and of the holder.
-var severity = []string{"double-grant", "foreign-release", "service-loss", "silent-reacquire", "false-extension",
+var severity = []string{"double-grant", "foreign-release", "silent-reacquire", "false-extension", "service-loss",
 	"over-claim", "renewal-failure", "phantom", "overrun"}
 
 // finding is one violation with its cause.
@@ -101,13 +103,17 @@ func checkExclusion(c *Case) Verdict {
 	return v
 }
 
-// gravest orders the causes. That two were granted the lock at once is the last thing to say where as many grants have
-// a reason, but where no release explains one of them.
+// gravest orders the causes: of the errors of a lock, the usual one first. That two were granted the lock at once is the last
+// of them to say where as many grants have a reason, but where nothing explains one of them.
 func (f *findings) gravest() []string {
-	if f.bare || f.incidents["foreign-release"] < f.incidents["double-grant"] {
-		return severity
+	order := slices.Clone(severity)
+	reasons := order[1:4]
+	slices.SortStableFunc(reasons, func(a, b string) int { return cmp.Compare(f.incidents[b], f.incidents[a]) })
+	if !f.bare && f.incidents["double-grant"] <= f.incidents[reasons[0]] {
+		copy(order, reasons)
+		order[3] = "double-grant"
 	}
-	return append([]string{"foreign-release", "double-grant"}, severity[2:]...)
+	return order
 }
 
 // none says that nothing was found among n, with what that bounds their rate by: 3/n (the rule of three).
