@@ -25,13 +25,15 @@ func (x *examiner) broken(p pair, same ...pair) finding {
 	return f
 }
 
-// reason is a foreign release, the service, or, if there is no evidence of either, that the cause is not shown.
+// reason is the first of the mistakes of which there is evidence: a foreign release, the service, an extension. If there is
+// none, the cause is not shown.
 func (x *examiner) reason(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	untrue, extension := x.untrue(i, j)
+	extended := finding{untrue, p, extension, nil, false}
 	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
 		if k := x.c.hold(x.c.Ops[op].Hold); extension >= 0 && x.c.Claims.Owned && k.Release == op && x.c.Ops[op].Call <= x.sweeper.assured(k) {
-			return finding{untrue, p, extension, nil, false} // rather than by a release that was called in time
+			return extended // rather than by a release that was called in time
 		}
 		return x.follows(finding{"foreign-release", p, op, nil, false})
 	}
@@ -49,63 +51,88 @@ func (x *examiner) reason(p pair) finding {
 	if w != nil {
 		return finding{"service-loss", p, w.op, w, false}
 	}
-	if j.Call < i.Return { // it may have been granted first
-		if op := x.sweeper.foreign(j, i.Return); op >= 0 {
-			return x.follows(finding{"foreign-release", pair{p.second, p.first}, op, nil, false})
-		}
-		if x.others(j, i) {
-			return finding{"foreign-release", pair{p.second, p.first}, j.Release, nil, false}
-		}
-	}
-	if j.ending == gone { // when it was granted is known from when its lease was over, unless a release had ended it
-		if op := x.sweeper.foreign(j, j.releaseReturn); op >= 0 {
-			return x.follows(finding{"foreign-release", pair{p.second, p.first}, op, nil, false})
-		}
+	if f := x.reversed(p); f.cause != "" {
+		return f
 	}
 	if untrue == "silent-reacquire" {
-		return finding{untrue, p, extension, nil, false}
+		return extended
 	}
 	if op := x.succeeded(i, by, j.Call > i.Return && i.Permits|j.Permits == 0 && i.ending != gone); op >= 0 {
 		return x.follows(finding{"foreign-release", p, op, nil, false})
 	}
-	if f, ok := x.broke[p.first]; ok && x.c.Sites < 2 { // another had got in, and its own release freed the lock under i
-		k := &x.c.holds[f.pair.first+f.pair.second-p.first]
-		if k.releaseCall < j.Return && k.releaseReturn > i.Call && k.Release >= 0 && x.c.Ops[k.Release].Outcome == history.OK && x.c.slack(k.Process, i.Process) == 0 {
-			if f.pair, f.follows = p, true; f.cause == "foreign-release" {
-				f.op = k.Release
-			}
-			return f
-		}
+	if f := x.inherited(p); f.cause != "" {
+		return f
 	}
 	if extension >= 0 {
-		return finding{untrue, p, extension, nil, false}
+		return extended
 	}
 	return finding{"double-grant", p, -1, nil, false}
 }
 
-// untrue finds the extension of hold i without which its lease may have been over when j was granted the lock: it succeeded
-// although the lock was j's, or did not make the lease longer. -1 if there is none.
-func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
-	extension = -1
-	before, end := time.Duration(-1), x.sweeper.promised(x.c.op(i.ID))
-	for _, n := range i.Extends {
-		op := &x.c.Ops[n]
-		if op.Outcome != history.OK {
+// reversed finds a foreign release if the second was granted the lock before the first, or if one of them was granted it
+// later than the loss of its lease shows: that counts from when a lease was over, unless a release had ended it.
+func (x *examiner) reversed(p pair) finding {
+	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
+	back := pair{p.second, p.first}
+	if j.Call < i.Return {
+		if op := x.sweeper.foreign(j, i.Return); op >= 0 {
+			return x.follows(finding{"foreign-release", back, op, nil, false})
+		}
+		if x.others(j, i) {
+			return finding{"foreign-release", back, j.Release, nil, false}
+		}
+	}
+	for _, q := range [2]pair{back, p} {
+		h := &x.c.holds[q.first]
+		if h.ending != gone {
 			continue
 		}
-		if op.Call > j.Return {
-			if end <= j.Return {
-				return "silent-reacquire", n
-			}
-			break
+		if op := x.sweeper.foreign(h, h.releaseReturn); op >= 0 {
+			return x.follows(finding{"foreign-release", q, op, nil, false})
 		}
-		before, end, extension = end, max(end, x.sweeper.promised(op)), n
+	}
+	return finding{}
+}
+
+// inherited is the cause of an earlier finding of the first hold: another had got in, and its own release freed the lock.
+func (x *examiner) inherited(p pair) finding {
+	f, ok := x.broke[p.first]
+	if !ok || x.c.Sites > 1 {
+		return finding{}
+	}
+	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
+	k := &x.c.holds[f.pair.first+f.pair.second-p.first]
+	if k.releaseCall >= j.Return || k.releaseReturn <= i.Call || k.Release < 0 || x.c.Ops[k.Release].Outcome != history.OK || x.c.slack(k.Process, i.Process) != 0 {
+		return finding{}
+	}
+	if f.pair, f.follows = p, true; f.cause == "foreign-release" {
+		f.op = k.Release
+	}
+	return f
+}
+
+// untrue finds the extension of hold i without which its lease may have been over when j was granted the lock: it succeeded
+// although the lock was j's, if i went on having it or j lost it, or did not make the lease longer. -1 if there is none.
+func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
+	took := i.ending == returned || j.ending == gone && j.releaseReturn < x.sweeper.assured(j)
+	before, end, extension := time.Duration(-1), x.sweeper.promised(x.c.op(i.ID)), int32(-1)
+	for _, n := range i.Extends {
+		op := &x.c.Ops[n]
+		switch {
+		case op.Outcome != history.OK:
+		case op.Call <= j.Return:
+			before, end, extension = end, max(end, x.sweeper.promised(op)), n
+		case end <= j.Return:
+			return "silent-reacquire", n
+		default:
+			took = true
+		}
 	}
 	switch {
-	case before > j.Return:
+	case extension < 0 || before > j.Return:
 		return "", -1
-	case extension >= 0 && x.c.Ops[extension].Return > before && (i.ending == returned || j.ending == gone && j.releaseReturn < x.sweeper.assured(j)):
-		return "silent-reacquire", extension // it came when the lease was over, and took the lock: it was the first's to release, or the second's no more
+	case took && x.c.Ops[extension].Return > before:
+		return "silent-reacquire", extension
 	}
 	return "false-extension", extension
 }

@@ -21,7 +21,7 @@ var Exclusion = Checker{
 }
 
 // severity lists the causes, the worst first: errors of the lock before those of the service and of the holder.
-var severity = []string{"double-grant", "foreign-release", "silent-reacquire", "false-extension", "service-loss",
+var severity = []string{"double-grant", "foreign-release", "silent-reacquire", "false-extension", "regressed", "service-loss",
 	"over-claim", "renewal-failure", "phantom", "overrun"}
 
 // finding is one violation with its cause.
@@ -182,11 +182,15 @@ func (x *examiner) pairs(holds []int32) {
 
 // late is an overrun. A process that stood still for most of the time by which the holder was late explains it: on a machine that
 // stands still its goroutines are late before and after, too. Where servers have begun the fences anew, it is they
-// who let it store.
+// who let it store. Else a fence lets it store only if it was drawn in another order than the lock was granted in.
 func (x *examiner) late(p pair) finding {
-	h := &x.c.holds[p.first]
-	if w := x.c.unfenced(h, &x.c.holds[p.second]); w != nil {
+	h, o := &x.c.holds[p.first], &x.c.holds[p.second]
+	if w := x.c.unfenced(h, o); w != nil {
 		return finding{"service-loss", p, w.op, w, false}
+	}
+	if held := min(x.sweeper.assured(o), o.releaseCall); h.Fence > o.Fence && o.Fence > 0 && h.Call < o.Return &&
+		held > plus(h.Return, x.c.slack(h.Process, o.Process)) && x.c.forgot(o, h.Return) == nil {
+		return finding{"regressed", p, h.Uses[1], nil, false} // it cannot have been granted after the other, who had the lock until then
 	}
 	return finding{"overrun", p, h.Uses[1], x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false}
 }

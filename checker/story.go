@@ -32,7 +32,7 @@ func tell(c *Case, v *Verdict, f finding) {
 	if n := lastProof(c, i, history.Forever); n >= 0 && f.cause != "silent-reacquire" {
 		v.Story = append(v.Story, fmt.Sprintf("%s extended %s at %s", who(i.Worker), i.name(), clock(c.Ops[n].Return)))
 	}
-	if f.op >= 0 && f.cause != "service-loss" && f.cause != "overrun" {
+	if f.op >= 0 && f.cause != "service-loss" && f.cause != "overrun" && f.cause != "regressed" {
 		v.Evidence = append(v.Evidence, c.Ops[f.op])
 	}
 	if f.cause == "foreign-release" {
@@ -49,7 +49,7 @@ func tell(c *Case, v *Verdict, f finding) {
 	}
 	v.Story = append(v.Story, second(c, j, f.op == j.Release))
 	v.Story = append(v.Story, consequence(c, &r, f)...)
-	if n := i.use(c); n >= 0 && (f.cause == "overrun" || c.Ops[n].Call > j.Return) {
+	if n := i.use(c); n >= 0 && (f.cause == "overrun" || f.cause == "regressed" || c.Ops[n].Call > j.Return) {
 		v.Evidence = append(v.Evidence, c.Ops[n])
 		v.Story = append(v.Story, used(&c.Ops[n], i, j))
 	}
@@ -190,6 +190,9 @@ func consequence(c *Case, r *ruler, f finding) []string {
 		op := &c.Ops[f.op]
 		return []string{fmt.Sprintf("%s was told at %s that it had the lock for longer, but %s was granted it when the lease before that may have been over: it was not made longer",
 			who(i.Worker), clock(op.Return), who(j.Worker))}
+	case "regressed":
+		return []string{fmt.Sprintf("the lock was granted to %s first, but its fencing token, %d, is greater than that of %s, %d: the counter cannot refuse its late store",
+			who(i.Worker), i.Fence, who(j.Worker), j.Fence)}
 	case "overrun":
 		return []string{fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after that; only fencing helps",
 			who(i.Worker), clock(min(i.Until, i.Lost)))}

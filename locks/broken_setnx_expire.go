@@ -23,13 +23,21 @@ type setnxExpireLock struct {
 }
 
 func (l *setnxExpireLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
-	lease, call := Lease{Key: key, Token: rand.Text()}, time.Now()
+	call := time.Now()
+	lease, err := l.inTwoSteps(ctx, key, ttl)
+	return lease.from(call, ttl, err)
+}
+
+// inTwoSteps counts the lease from the second step.
+func (l *setnxExpireLock) inTwoSteps(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+	lease := Lease{Key: key, Token: rand.Text()}
 	if err := setNX(ctx, l.client, key, lease.Token, 0); err != nil {
 		return lease, err
 	}
 	if err := l.env.between(ctx, key); err != nil {
 		return lease, err
 	}
+	call := time.Now()
 	err := AfterGrant(l.client.PExpire(ctx, key, ttl).Err())
 	return lease.from(call, ttl, err)
 }

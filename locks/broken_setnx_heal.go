@@ -20,7 +20,7 @@ var setnxHeal = Spec{
 type setnxHealLock struct{ setnxExpireLock }
 
 func (l *setnxHealLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
-	lease, err := l.setnxExpireLock.Acquire(ctx, key, ttl)
+	lease, err := l.inTwoSteps(ctx, key, ttl)
 	if !errors.Is(err, ErrBusy) {
 		return lease, err
 	}

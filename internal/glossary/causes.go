@@ -17,7 +17,7 @@ var AllCauses = []Cause{
 		"owned", "Give every grant a token of its own, and compare the token and delete in one script. See locks/lease.go."},
 	{"service-loss", "The servers forgot a grant because of a fault, for example in a failover. No client of this lock could have known.",
 		"excludes, permits", "No client can prevent it with one server: take a majority of independent servers, or let the store refuse older fencing tokens. See locks/redlock.go, locks/fenced.go."},
-	{"silent-reacquire", "An extension or a re-entry took a lock that was over, instead of saying that it is lost.",
+	{"silent-reacquire", "An extension or a re-entry of a lock that was over succeeded, instead of saying that it is lost.",
 		"excludes, permits", "Extend and re-enter by a script that finds the own token still there, and report the lock as lost otherwise. See locks/lease.go."},
 	{"false-extension", "An extension was answered with success, but another was granted the lock when the lease before it was over.",
 		"excludes, permits", "Report an extension as successful only if the server says that it has moved the end of the own lease: an aborted transaction, or a reply of 0, has not. See locks/lease.go, locks/watch.go."},
