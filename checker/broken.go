@@ -29,6 +29,9 @@ func (x *examiner) broken(p pair, same ...pair) finding {
 // none, the cause is not shown.
 func (x *examiner) reason(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
+	if x.freedNothing(i, j) {
+		return finding{"false-release", p, j.Release, nil, false}
+	}
 	untrue, extension := x.untrue(i, j)
 	extended := finding{untrue, p, extension, nil, false}
 	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
@@ -67,6 +70,25 @@ func (x *examiner) reason(p pair) finding {
 		return extended
 	}
 	return finding{"double-grant", p, -1, nil, false}
+}
+
+// freedNothing tells whether all that is known of j is a release that succeeded during i, though nothing shows that it freed the
+// lock: i was not told that it had lost it, and no other was granted it.
+func (x *examiner) freedNothing(i, j *hold) bool {
+	if j.Outcome == history.OK || j.Release < 0 || !x.c.Claims.Owned || i.Outcome != history.OK || i.ending == gone || i.Lost != history.Forever {
+		return false
+	}
+	if x.sweeper.outlasted(i, j, x.c.Ops[j.Release].Return) {
+		return true
+	}
+	holds, over := x.c.byKey[x.c.place[i.Key]], min(i.releaseCall, x.sweeper.assured(i))
+	at, _ := slices.BinarySearchFunc(holds, j.releaseCall, func(n int32, t time.Duration) int { return cmp.Compare(x.c.holds[n].Call, t) })
+	for ; at < len(holds) && x.c.holds[holds[at]].Call < over; at++ {
+		if m := &x.c.holds[holds[at]]; m.Outcome == history.OK && m.Return < over {
+			return false
+		}
+	}
+	return true
 }
 
 // reversed finds a foreign release if the second was granted the lock before the first, or if one of them was granted it

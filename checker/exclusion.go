@@ -21,7 +21,7 @@ var Exclusion = Checker{
 }
 
 // severity lists the causes, the worst first: errors of the lock before those of the service and of the holder.
-var severity = []string{"double-grant", "foreign-release", "silent-reacquire", "false-extension", "regressed", "service-loss",
+var severity = []string{"double-grant", "foreign-release", "silent-reacquire", "false-extension", "false-release", "regressed", "service-loss",
 	"over-claim", "renewal-failure", "phantom", "overrun"}
 
 // finding is one violation with its cause.

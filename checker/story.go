@@ -190,6 +190,8 @@ func consequence(c *Case, r *ruler, f finding) []string {
 		op := &c.Ops[f.op]
 		return []string{fmt.Sprintf("%s was told at %s that it had the lock for longer, but %s was granted it when the lease before that may have been over: it was not made longer",
 			who(i.Worker), clock(op.Return), who(j.Worker))}
+	case "false-release":
+		return []string{fmt.Sprintf("%s was told that it had released the lock, but %s did not lose it, and nobody else was granted it: nothing was released", who(j.Worker), who(i.Worker))}
 	case "regressed":
 		return []string{fmt.Sprintf("the lock was granted to %s first, but its fencing token, %d, is greater than that of %s, %d: the counter cannot refuse its late store",
 			who(i.Worker), i.Fence, who(j.Worker), j.Fence)}
