@@ -105,6 +105,7 @@ type Level struct {
 	Deviations int  `json:"deviations"`
 	Schedules  int  `json:"schedules"`
 	Merged     int  `json:"merged"`   // of them: they came to a state that another schedule had been in, and ended there
+	Spared     int  `json:"spared"`   // not run: they would come at once to a state that another schedule has been in
 	Again      int  `json:"again"`    // of them: they were run more than once, until the lock's own chance was as before
 	Diverged   int  `json:"diverged"` // a replay was never the same: they prove nothing
 	Cut        int  `json:"cut"`      // they were too long

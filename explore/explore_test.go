@@ -271,9 +271,9 @@ func TestAScheduleThatDoesNotEndIsCut(t *testing.T) {
 var tiny = Options{Clients: 2, Visits: 1, Sites: 1, Deviations: 1, TTL: Defaults.TTL, Hold: Defaults.Hold, Pause: Defaults.Pause}
 
 // outcomes runs all schedules of a lock, whatever is violated, and returns what they came to.
-func outcomes(t *testing.T, name string, o Options, change func(*search)) map[string]bool {
+func outcomes(t *testing.T, spec locks.Spec, o Options, change func(*search)) map[string]bool {
 	t.Helper()
-	s, found := newSearch(t, find(t, name), o), map[string]bool{}
+	s, found := newSearch(t, spec, o), map[string]bool{}
 	s.judged = func(run *schedule, v *checker.Verdict) bool {
 		found[outcome(run, v)] = true
 		return false
@@ -304,10 +304,10 @@ func outcome(run *schedule, v *checker.Verdict) string {
 
 // enumerate runs all schedules up to the bound by brute force: it tries every option of every decision until there is none,
 // and knows nothing of levels, nodes and states.
-func enumerate(t *testing.T, name string, o Options) map[string]bool {
+func enumerate(t *testing.T, spec locks.Spec, o Options) map[string]bool {
 	t.Helper()
 	o.Unreduced = true
-	spec, known, found := find(t, name), newKit(), map[string]bool{}
+	known, found := newKit(), map[string]bool{}
 	try := func(given []Choice) *schedule {
 		s, err := play(t, spec, &o, known, given, nil, false, nil)
 		if err != nil {
@@ -348,19 +348,19 @@ func TestTheSearchLeavesOutNothing(t *testing.T) {
 		o       Options
 		planted []string
 	}{
-		{"get-del", tiny, []string{"options", "decisions", "states"}},
+		{"get-del", tiny, []string{"options", "decisions", "states", "ways"}},
 		{"half-quorum", several, []string{"options", "states", "clients", "sites"}},
 		{"lease", tiny, []string{"options", "decisions", "states"}},
 		{"redlock", several, []string{"clients", "sites"}},
 		{"redlock-serial", several, nil},
 	} {
-		name := program.lock
-		want := enumerate(t, name, program.o)
-		if got := outcomes(t, name, program.o, nil); !maps.Equal(got, want) {
+		name, spec := program.lock, find(t, program.lock)
+		want := enumerate(t, spec, program.o)
+		if got := outcomes(t, spec, program.o, nil); !maps.Equal(got, want) {
 			t.Errorf("%s: %d outcomes, %d by brute force\n%s", name, len(got), len(want), difference(got, want))
 		}
 		for _, mistake := range program.planted {
-			if got := outcomes(t, name, program.o, plants[mistake]); maps.Equal(got, want) {
+			if got := outcomes(t, spec, program.o, plants[mistake]); maps.Equal(got, want) {
 				t.Errorf("%s: %s are forgotten, and nobody noticed", name, mistake)
 			}
 		}
@@ -369,7 +369,7 @@ func TestTheSearchLeavesOutNothing(t *testing.T) {
 		}
 		unreduced := program.o
 		unreduced.Unreduced = true
-		if got := outcomes(t, name, unreduced, nil); !maps.Equal(got, want) {
+		if got := outcomes(t, spec, unreduced, nil); !maps.Equal(got, want) {
 			t.Errorf("%s without reduction: %d outcomes, %d by brute force", name, len(got), len(want))
 		}
 	}
@@ -391,8 +391,8 @@ func TestTwoDeviationsLeaveOutNothing(t *testing.T) {
 			if testing.Short() && (i > 0 || program.lock != "get-del") {
 				continue
 			}
-			want := enumerate(t, program.lock, o)
-			if got := outcomes(t, program.lock, o, nil); !maps.Equal(got, want) {
+			want := enumerate(t, find(t, program.lock), o)
+			if got := outcomes(t, find(t, program.lock), o, nil); !maps.Equal(got, want) {
 				t.Errorf("%s, %s: %d outcomes, %d by brute force\n%s", program.lock, acts[only], len(got), len(want), difference(got, want))
 			}
 		}
@@ -413,6 +413,15 @@ var plants = map[string]func(*search){
 	},
 	"states": func(s *search) { // most of what tells them apart
 		s.key = func(run *schedule) uint64 { return run.key() % 97 }
+	},
+	"ways": func(s *search) { // most of what tells where deviations lead
+		s.branch = func(n *node, run *schedule) []*node {
+			list := n.children(run)
+			for _, c := range list {
+				c.way = c.way%97 + 1
+			}
+			return list
+		}
 	},
 	"clients": func(s *search) { // what each has seen, and what it waits for
 		s.key = func(run *schedule) uint64 {

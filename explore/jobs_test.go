@@ -52,9 +52,9 @@ func withoutTimes(r Report) Report {
 // TestWhatIsKnownLateIsLeftOut: a worker that knew less runs further; what is joined is the same.
 func TestWhatIsKnownLateIsLeftOut(t *testing.T) {
 	s := states{known: map[uint64]bool{}}
-	first := &schedule{states: []uint64{1, 2, 3}, options: []int{2, 2, 2, 2}}
-	late := &schedule{states: []uint64{7, 2, 3}, options: []int{2, 2, 2, 2, 2}, wrong: errCut}
-	early := &schedule{states: []uint64{8, 9, 3}, options: []int{2, 2, 2}, merged: true}
+	first := &schedule{states: []passed{{1, 1}, {2, 2}, {3, 3}}, options: []int{2, 2, 2, 2}}
+	late := &schedule{states: []passed{{7, 2}, {2, 3}, {3, 4}}, options: []int{2, 2, 2, 2, 2}, wrong: errCut}
+	early := &schedule{states: []passed{{8, 1}, {9, 2}, {3, 3}}, options: []int{2, 2, 2}, merged: true}
 	for _, x := range []*schedule{first, late, early} {
 		s.join(x)
 	}

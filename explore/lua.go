@@ -154,7 +154,7 @@ func (i *interpreter) pcall(l *lua.LState) int {
 }
 
 func (i *interpreter) command(l *lua.LState) (lua.LValue, error) {
-	var words []string
+	words := make([]string, 0, l.GetTop())
 	for at := 1; at <= l.GetTop(); at++ {
 		switch v := l.Get(at); v.Type() {
 		case lua.LTString, lua.LTNumber:
@@ -166,7 +166,8 @@ func (i *interpreter) command(l *lua.LState) (lua.LValue, error) {
 	if len(words) == 0 {
 		return nil, errors.New("ERR Please specify at least one argument for this redis.call() call")
 	}
-	if slices.Contains([]string{"eval", "evalsha", "multi", "exec", "watch", "subscribe"}, strings.ToLower(words[0])) {
+	name := strings.ToLower(words[0])
+	if slices.Contains([]string{"eval", "evalsha", "multi", "exec", "watch", "subscribe"}, name) {
 		return nil, errors.New("ERR This Redis command is not allowed from script")
 	}
 	i.answer.Reset()
@@ -174,7 +175,7 @@ func (i *interpreter) command(l *lua.LState) (lua.LValue, error) {
 	i.server.Dispatch(i.peer, words)
 	i.peer.Flush()
 	v, err := server.ParseReply(i.in)
-	if !harmless(words[0], answered(v)) {
+	if !harmless(name, answered(v)) {
 		i.effects++
 	}
 	if err != nil {

@@ -49,6 +49,9 @@ func (o option) what() string {
 func (s *schedule) alternatives(ready []*event) []option {
 	first := ready[0]
 	s.list = append(s.list[:0], option{first, letGo})
+	if !s.asks() {
+		return s.list
+	}
 	s.acts = s.deviations(s.acts[:0], first)
 	if s.o.only != letGo {
 		if slices.Contains(s.acts, s.o.only) {
@@ -67,15 +70,23 @@ func (s *schedule) alternatives(ready []*event) []option {
 	return s.list
 }
 
+// asks tells whether anything but the default is asked for: by what is given, or because schedules may branch here.
+func (s *schedule) asks() bool {
+	if n := len(s.taken); n < len(s.given) {
+		return s.given[n].At == len(s.options)
+	}
+	return len(s.given) == 0 || len(s.given) < s.o.Deviations
+}
+
 // commutes tells whether it makes no difference that e happens before first: then it can as well wait. The delivery of a reply
-// does nothing but let its client go on, and what that does next is an event of its own. Requests to different sites touch
-// nothing in common.
+// does nothing but let its client go on, and what that does next is an event of its own; a request of the same client that is
+// on its way to another site is not taken back. Requests to different sites touch nothing in common.
 func (s *schedule) commutes(first, e *event) bool {
 	switch {
 	case s.o.Unreduced:
 		return false
 	case first.kind == reply:
-		return first.client != e.client
+		return first.client != e.client || e.kind == request && first.site != e.site
 	default:
 		return first.kind == request && e.kind == request && first.site != e.site
 	}

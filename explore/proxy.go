@@ -28,7 +28,8 @@ type link struct {
 	ready        []byte // for the client
 	closed       bool
 	deadline     time.Time
-	timer        *time.Timer
+	alarm        *time.Timer // wakes the client that reads, to look at its deadline
+	rings        time.Time   // when it does
 	expected     []*exchange // requests that were sent on, in order: replies come in the same order
 	subscribed   bool        // what comes is no reply any more, but was published, or confirms a subscription
 	clientClosed bool        // its end: nobody reads what comes
@@ -94,6 +95,7 @@ func (l *link) close() {
 	l.mu.Lock()
 	was, subscribed := l.closed, l.subscribed
 	l.closed = true
+	l.quiet()
 	l.mu.Unlock()
 	if !was {
 		l.far.close(subscribed)
@@ -261,6 +263,10 @@ func (c nearEnd) Read(b []byte) (int, error) {
 		n := copy(b, c.ready)
 		c.ready = c.ready[n:]
 		left, closed, deadline := c.clientClosed, c.closed, c.deadline
+		late := !deadline.IsZero() && !time.Now().Before(deadline)
+		if n == 0 && !late && !deadline.IsZero() {
+			c.watch()
+		}
 		c.mu.Unlock()
 		switch {
 		case n > 0 || len(b) == 0:
@@ -269,27 +275,33 @@ func (c nearEnd) Read(b []byte) (int, error) {
 			return 0, io.ErrClosedPipe
 		case closed:
 			return 0, io.EOF
-		case deadline.IsZero():
-			<-c.wake
-			continue
-		case !time.Now().Before(deadline):
+		case late:
 			return 0, os.ErrDeadlineExceeded
 		}
-		c.wait(time.Until(deadline))
+		<-c.wake
 	}
 }
 
-// wait waits until something has changed, at most for so long. Only one goroutine reads.
-func (c nearEnd) wait(d time.Duration) {
-	if c.timer == nil {
-		c.timer = time.NewTimer(d)
-	} else {
-		c.timer.Reset(d)
+// watch sees to it that the alarm rings at the deadline or before. Few deadlines are reached, and each is later than the last
+// one, so one alarm serves many.
+func (c nearEnd) watch() {
+	switch {
+	case c.closed || c.clientClosed:
+		return
+	case c.alarm == nil:
+		c.alarm = time.AfterFunc(time.Until(c.deadline), func() { signal(c.wake) })
+	case time.Now().Before(c.rings) && !c.deadline.Before(c.rings):
+		return
+	default:
+		c.alarm.Reset(time.Until(c.deadline))
 	}
-	defer c.timer.Stop()
-	select {
-	case <-c.wake:
-	case <-c.timer.C:
+	c.rings = c.deadline
+}
+
+// quiet stops the alarm of a connection that is over.
+func (l *link) quiet() {
+	if l.alarm != nil {
+		l.alarm.Stop()
 	}
 }
 
@@ -312,6 +324,7 @@ func (c nearEnd) Write(b []byte) (int, error) {
 func (c nearEnd) Close() error {
 	c.mu.Lock()
 	c.clientClosed = true
+	c.quiet()
 	c.mu.Unlock()
 	signal(c.wake)
 	c.requests()
@@ -320,9 +333,12 @@ func (c nearEnd) Close() error {
 
 func (c nearEnd) SetDeadline(t time.Time) error {
 	c.mu.Lock()
+	sooner := !t.IsZero() && (c.rings.IsZero() || t.Before(c.rings) || !time.Now().Before(c.rings))
 	c.deadline = t
 	c.mu.Unlock()
-	signal(c.wake)
+	if sooner {
+		signal(c.wake)
+	}
 	return nil
 }
 
@@ -363,7 +379,6 @@ func (s *scripts) whole(f *frame) bool {
 	text, ok := s.texts[strings.ToLower(f.words[1])]
 	if ok {
 		f.words = append([]string{"eval", text}, f.words[2:]...)
-		f.bytes = command(f.words)
 	}
 	return ok
 }

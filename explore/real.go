@@ -209,7 +209,7 @@ func connect(ctx context.Context, site *topologies.Site, l *link) (far, error) {
 }
 
 func (w wire) send(_ string, f *frame, _ bool) error {
-	_, err := w.Conn.Write(f.bytes)
+	_, err := w.Conn.Write(command(f.words)) // its bytes may name a script by its digest
 	return err
 }
 

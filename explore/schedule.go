@@ -47,7 +47,8 @@ type schedule struct {
 	died    []time.Duration // when
 	unheard []history.Op    // that the dead never heard the end of
 	healing []healing
-	states  []uint64  // by decision after the last one that was given
+	states  []passed  // after the last decision that was given
+	ways    []uint64  // of the decisions after that, one after another: where each deviation leads; nil = not compared
 	asked   int       // how many events there were when it was last seen that there were more
 	quiet   time.Time // since then
 	state   fingerprint
@@ -57,6 +58,12 @@ type schedule struct {
 	acts    []act    // likewise
 	merged  bool
 	wrong   error // it diverged, or was cut
+}
+
+// passed is a state that a schedule was in after so many decisions.
+type passed struct {
+	state     uint64
+	decisions int
 }
 
 // errDiverged says that a schedule named something that was not there, errCut that it was too long.
@@ -227,7 +234,7 @@ func (s *schedule) schedule() {
 		}
 		ready := s.w.ready(s.current, s.able)
 		if len(ready) == 0 {
-			if s.w.done(func(c int) bool { return !s.crashed[c] }) || !s.rest() {
+			if s.w.done(func(c int) bool { return !s.crashed[c] }) || s.joins() || !s.rest() {
 				return
 			}
 			continue
@@ -274,11 +281,11 @@ func (s *schedule) rest() bool {
 
 // decide takes one of the options: the given one, or the first.
 func (s *schedule) decide(options []option) {
-	at, number := len(s.options), 0
+	at, number, due := len(s.options), 0, len(s.given) > len(s.taken)
 	s.w.mu.Lock()
 	s.state.sent(s.w.pending)
 	s.w.mu.Unlock()
-	if len(s.given) > len(s.taken) && s.given[len(s.taken)].At == at {
+	if due && s.given[len(s.taken)].At == at {
 		want := s.given[len(s.taken)]
 		number = want.Option
 		if number >= len(options) || want.of > 0 && want.of != len(options) || want.What != "" && want.What != options[number].what() {
@@ -286,16 +293,24 @@ func (s *schedule) decide(options []option) {
 			return
 		}
 		s.deviate(Choice{At: at, Option: number, What: options[number].what()})
-	} else if len(s.given) == len(s.taken) && s.seen != nil && s.seen(s) {
-		s.merged = true
+	} else if s.joins() {
 		return
 	} else if s.draw != nil {
 		if number = s.draw(at, len(options)); number > 0 {
 			s.deviate(Choice{At: at, Option: number, What: options[number].what()})
 		}
 	}
+	if !due && s.seen != nil && len(s.given) < s.o.Deviations {
+		s.ways = append(s.ways, s.leads(options[1:])...)
+	}
 	s.options = append(s.options, len(options))
 	s.take(options[number])
+}
+
+// joins tells whether another schedule was in this state, after all deviations that were given.
+func (s *schedule) joins() bool {
+	s.merged = len(s.given) == len(s.taken) && s.seen != nil && s.seen(s)
+	return s.merged
 }
 
 // deviate takes a deviation down.

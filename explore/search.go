@@ -37,6 +37,7 @@ type search struct {
 type node struct {
 	parent *node
 	choice Choice
+	way    uint64 // where the choice leads
 }
 
 // path lists the deviations in order.
@@ -57,7 +58,9 @@ func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	s := newSearch(t, spec, o)
 	err := Excluded(spec, o)
 	if err == nil {
+		end := roomy()
 		err = s.levels()
+		end()
 	}
 	switch {
 	case errors.Is(err, errLeft) && o.jobs() > 1:
@@ -141,9 +144,18 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 		s.single = len(nodes)
 	}
 	over := func(i int) bool { return i == len(nodes) || s.o.Budget > 0 && time.Since(s.begun) > s.o.Budget }
-	s.inOrder(over, func(worker *kit, i int) done { return s.play(worker, nodes[i].path()) }, func(i int, d done) bool {
+	s.inOrder(over, func(worker *kit, i int) done {
+		if s.spares(nodes[i]) {
+			return done{}
+		}
+		return s.play(worker, nodes[i].path())
+	}, func(i int, d done) bool {
 		n := nodes[i]
 		nodes[i] = nil
+		if s.spares(n) {
+			l.Spared++
+			return true
+		}
 		if err = d.err; err != nil {
 			return false
 		}
@@ -157,12 +169,13 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 		}
 		if s.key != nil {
 			s.states.join(d.run)
+			s.states.add(n.way)
 		}
 		s.length = max(s.length, len(d.run.options))
 		for _, options := range d.run.options {
 			s.widest = max(s.widest, options)
 		}
-		s.tell(Progress{Deviations: l.Deviations, Run: l.Schedules, Of: len(nodes)})
+		s.tell(Progress{Deviations: l.Deviations, Run: l.Schedules, Of: len(nodes) - l.Spared})
 		if !s.count(l, &d, &err) {
 			return false
 		}
@@ -176,7 +189,7 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 	}
 	s.first = nil
 	if err == nil && s.report.Found == nil {
-		l.Left = len(nodes) - l.Schedules
+		l.Left = len(nodes) - l.Schedules - l.Spared
 		l.Complete = l.Left == 0 && l.Diverged == 0 && l.Cut == 0
 	}
 	return next, err
@@ -221,6 +234,9 @@ func (s *search) show(l *Level, d *done, err *error) bool {
 // have happened at the same instant: then a schedule follows from one of several that begin alike.
 const mostTries = 30
 
+// spares tells whether a schedule would come at once to a state that another one has been in.
+func (s *search) spares(n *node) bool { return n.way != 0 && s.states.has(n.way) }
+
 // untilSame tries until a replay is the same, and counts the tries.
 func untilSame(try func() error) (tries int, err error) {
 	for tries < mostTries {
@@ -238,7 +254,9 @@ func (s *search) play(k *kit, given []Choice) (d done) {
 	if s.key != nil {
 		joins = func(run *schedule) bool {
 			state := s.key(run)
-			run.states = append(run.states, state)
+			if n := len(run.states); n == 0 || run.states[n-1].state != state { // a rest that nothing came of
+				run.states = append(run.states, passed{state, len(run.options)})
+			}
 			return s.states.has(state)
 		}
 	}
@@ -257,16 +275,25 @@ func (s *search) play(k *kit, given []Choice) (d done) {
 
 // children are the schedules with one more deviation, later than the last one.
 func (n *node) children(run *schedule) (list []*node) {
-	from := 0
-	if n.parent != nil {
-		from = n.choice.At + 1
-	}
-	for at := from; at < len(run.options); at++ {
+	for at, i := run.first(), 0; at < len(run.options); at++ {
 		for option := 1; option < run.options[at]; option++ {
-			list = append(list, &node{n, Choice{At: at, Option: option, of: run.options[at]}})
+			child := &node{parent: n, choice: Choice{At: at, Option: option, of: run.options[at]}}
+			if run.ways != nil {
+				child.way = run.ways[i]
+			}
+			list = append(list, child)
+			i++
 		}
 	}
 	return list
+}
+
+// first is the first decision after the last deviation.
+func (s *schedule) first() int {
+	if n := len(s.given); n > 0 {
+		return s.given[n-1].At + 1
+	}
+	return 0
 }
 
 // judge returns all verdicts, and the first one that failed and is held against the lock; nil if there is none.

@@ -112,18 +112,26 @@ func harmless(command, answer string) bool {
 
 // key names the state that a decision is made in: what was seen, what waits, and whose turn it is.
 func (s *schedule) key() uint64 {
-	h := maphash.Comparable(seed, [2]uint64{uint64(s.current) + 1, uint64(s.w.clock.Now())})
-	for i, x := range s.state.clients {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	return s.keyOf(&s.state, s.current, func(*event) bool { return false })
+}
+
+// keyOf names a state by what was seen in it and by whose turn it is. Events that are gone wait no more.
+func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) uint64 {
+	h := maphash.Comparable(seed, [2]uint64{uint64(current) + 1, uint64(s.w.clock.Now())})
+	for i, x := range f.clients {
 		left := max(time.Until(s.paused[i]), 0)
 		if s.crashed[i] {
 			left = -1
 		}
 		h = maphash.Comparable(seed, [3]uint64{h, x, uint64(left)})
 	}
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
-	waiting := make([]uint64, len(s.state.sites)) // sets
+	waiting := make([]uint64, len(f.sites)) // sets
 	for _, e := range s.w.pending {
+		if gone(e) {
+			continue
+		}
 		site, past := len(waiting)-1, uint64(0)
 		if e.x != nil {
 			site, past = e.site, e.x.past
@@ -132,12 +140,51 @@ func (s *schedule) key() uint64 {
 		waiting[site] += maphash.Comparable(seed, [5]uint64{uint64(e.client), uint64(e.conn), uint64(e.kind), uint64(left), past})
 	}
 	var sites uint64 // a set: sites have no names
-	for i, x := range s.state.sites {
+	for i, x := range f.sites {
 		hung := time.Duration(-1) // of the counter
 		if i < len(s.hung) {
 			hung = max(time.Until(s.hung[i]), 0)
 		}
-		sites += maphash.Comparable(seed, [4]uint64{x, s.state.marks[i], waiting[i], uint64(hung)})
+		sites += maphash.Comparable(seed, [4]uint64{x, f.marks[i], waiting[i], uint64(hung)})
 	}
 	return maphash.Comparable(seed, [2]uint64{h, sites})
+}
+
+// leads says where the options of a decision lead, each without taking it: to the state that is there before anybody can
+// react. Whoever reacts does so by what it has seen, and posts what it has not posted yet. So the same follows from two
+// options that lead to the same, and from a state where everybody has reacted.
+func (s *schedule) leads(options []option) (list []uint64) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	for _, o := range options {
+		list = append(list, s.leadsTo(o))
+	}
+	return list
+}
+
+func (s *schedule) leadsTo(o option) uint64 {
+	e, current := o.e, o.e.client
+	f := fingerprint{slices.Clone(s.state.clients), slices.Clone(s.state.sites), slices.Clone(s.state.marks)}
+	if e.x != nil {
+		past, sent := e.x.past, e.x.sent
+		defer func() { e.x.past, e.x.sent = past, sent }()
+	}
+	f.choose(e, o.act, s.w.clock.Now())
+	gone := func(*event) bool { return false } // as of a request it is not known yet what it does
+	switch {
+	case o.act == loses, o.act == breaks, o.act == refuses, o.act == letGo && e.kind != request:
+		gone = func(x *event) bool { return x == e }
+	case o.act == dies:
+		gone = func(x *event) bool { return x.x != nil && x.site == e.site }
+	case o.act == hangs:
+		defer func(until time.Time) { s.hung[e.site] = until }(s.hung[e.site])
+		s.hung[e.site] = time.Now().Add(s.hangsFor())
+	case o.act == pauses, o.act == crashes, o.act == cancelsCall:
+		current = s.current
+	}
+	way := s.keyOf(&f, current, gone)
+	if o.act == pauses { // perhaps of this event alone
+		way = maphash.Comparable(seed, [5]uint64{way, uint64(e.conn), uint64(e.kind), f.sites[e.site], f.marks[e.site]})
+	}
+	return way
 }

@@ -39,6 +39,35 @@ func (s *search) inOrder(over func(i int) bool, run func(worker *kit, i int) don
 	}
 }
 
+// roomy lets new goroutines begin with a stack that is large enough for a call to a server. The runtime gives them as much
+// as goroutines use on average when it collects garbage, so there are some that use much of theirs and do nothing. Without
+// them each goroutine of a schedule copies its stack as it grows: a quarter of the time, where a lock asks three sites at once.
+func roomy() (end func()) {
+	const many, depth = 64, 9
+	var all sync.WaitGroup
+	over := make(chan struct{})
+	for range many {
+		all.Go(func() { deep(depth, over) })
+	}
+	return func() {
+		close(over)
+		all.Wait()
+	}
+}
+
+// deep waits with so many kilobytes of stack in use.
+//
+//go:noinline
+func deep(kilobytes int, over <-chan struct{}) (unused byte) {
+	var room [1 << 10]byte
+	room[kilobytes] = 1
+	if kilobytes > 0 {
+		return room[0] + deep(kilobytes-1, over)
+	}
+	<-over
+	return room[1]
+}
+
 // states are those that schedules were in, up to the last one that was taken into the report.
 type states struct {
 	mu    sync.RWMutex
@@ -52,20 +81,23 @@ func (s *states) has(state uint64) bool {
 	return s.known[state]
 }
 
+// add adds a state.
+func (s *states) add(state uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[state] = true
+}
+
 // join adds the states of a schedule up to the first one that is known, and leaves out of the schedule all from there
 // on. A worker may have run further: it knew only of those schedules that were in the report by then.
 func (s *states) join(run *schedule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := len(run.options) - len(run.states)
-	if run.merged {
-		first++ // the last state has no options
-	}
-	for i, state := range run.states {
-		if s.known[state] {
-			run.merged, run.wrong, run.options = true, nil, run.options[:first+i]
+	for _, p := range run.states {
+		if s.known[p.state] {
+			run.merged, run.wrong, run.options = true, nil, run.options[:p.decisions]
 			return
 		}
-		s.known[state] = true
+		s.known[p.state] = true
 	}
 }
