@@ -75,9 +75,18 @@ const (
 
 func (o *Options) jobs() int { return cmp.Or(o.Jobs, runtime.GOMAXPROCS(0)) }
 
+// program says what is run.
+func (o *Options) program() string {
+	text := fmt.Sprintf("%s x %s", counted(o.Clients, "client"), counted(o.Visits, "visit"))
+	if o.Sites > 1 {
+		text += fmt.Sprintf(" on %d sites", o.Sites)
+	}
+	return text
+}
+
 // Plan says what an exploration will do, and for how long.
 func (o *Options) Plan() string {
-	text := fmt.Sprintf("%s x %s, ", counted(o.Clients, "client"), counted(o.Visits, "visit"))
+	text := o.program() + ", "
 	if o.Schedules > 0 {
 		text += counted(o.Schedules, "random schedule")
 	} else {
@@ -177,7 +186,7 @@ func (r *Report) repeated() string {
 // Verdict says in a sentence what was found.
 func (r *Report) Verdict() string {
 	o, n := &r.Options, len(r.Levels)-1
-	of := fmt.Sprintf("of %s x %s", counted(o.Clients, "client"), counted(o.Visits, "visit"))
+	of := "of " + o.program()
 	took := r.Took.Round(time.Millisecond)
 	switch {
 	case r.Envelope != nil:

@@ -64,6 +64,7 @@ type world struct {
 	kit     *kit
 	over    chan struct{} // closed when the schedule has ended
 	arrived chan struct{} // wakes the scheduler when nothing else was left to do
+	timer   *time.Timer   // does, too
 	links   sync.WaitGroup
 
 	mu       sync.Mutex
@@ -271,10 +272,14 @@ func (w *world) cancelCall(client int) {
 
 // rest waits until something arrives, at most for so long. Time moves meanwhile: everybody waits for it.
 func (w *world) rest(most time.Duration) {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
+	if w.timer == nil {
+		w.timer = time.NewTimer(most)
+	} else {
+		w.timer.Reset(most)
+	}
+	defer w.timer.Stop()
 	select {
 	case <-w.arrived:
-	case <-timer.C:
+	case <-w.timer.C:
 	}
 }

@@ -55,7 +55,8 @@ func (e Env) exploreCommand() *cobra.Command {
 	x.integer(flag{session, "clients", "how many clients, each a process of its own unless --together"}, &x.o.Clients, 5)
 	x.toggle(flag{session, "together", "the clients live in one process, which does not crash"}, "", &x.o.Together)
 	x.integer(flag{session, "visits", "how many visits each client makes"}, &x.o.Visits, 10)
-	x.integer(flag{session, "sites", "how many independent servers; 3 or 5 for redlock"}, &x.o.Sites, 9)
+	x.integer(flag{session, "sites", "how many independent servers; unless it is given, 3 for a lock\n" +
+		"on several, and one visit"}, &x.o.Sites, 9)
 	x.integer(flag{session, "deviations", "how many deviations a schedule has at most"}, &x.o.Deviations, 0)
 	x.integer(flag{session, "jobs", "how many schedules run at a time; the findings do not depend on it (0: one a core)"},
 		&x.o.Jobs, 0)
@@ -148,10 +149,11 @@ func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err
 		x.o.Budget = aNight
 	}
 	for _, spec := range x.locks {
-		if err := explore.Excluded(spec, x.o); err != nil {
+		o := x.sized(spec)
+		if err := explore.Excluded(spec, o); err != nil {
 			x.mistake("--lock %s cannot be explored: %v", spec.Name, err)
 		}
-		list = append(list, explore.Orders{Lock: spec.Name, Options: x.o, Sweep: sweep, Real: x.real})
+		list = append(list, explore.Orders{Lock: spec.Name, Options: o, Sweep: sweep, Real: x.real})
 	}
 	if x.o.Schedules > 0 && !x.flags.Changed("lock") {
 		list = x.ofRight()
@@ -165,13 +167,21 @@ func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err
 // aNight is how long random schedules are run at most if no budget was given.
 const aNight = 12 * time.Hour
 
+// sized are the options for a lock: one on several sites stands on as many as verify gives it, unless something else is asked for.
+func (x *exploreOptions) sized(spec locks.Spec) explore.Options {
+	o, brief := x.o, explore.Briefly(spec)
+	if !x.flags.Changed("sites") && brief.Sites > 1 {
+		if o.Sites = brief.Sites; !x.flags.Changed("visits") {
+			o.Visits = brief.Visits
+		}
+	}
+	return o
+}
+
 // ofRight shares the random schedules out among all right locks that can be explored.
 func (x *exploreOptions) ofRight() (list []explore.Orders) {
 	for _, spec := range known.Locks {
-		o := x.o
-		if brief := explore.Briefly(spec); !spec.Sites.Fits(o.Sites) {
-			o.Sites, o.Visits = brief.Sites, brief.Visits
-		}
+		o := x.sized(spec)
 		if spec.Broken == "" && explore.Excluded(spec, o) == nil {
 			list = append(list, explore.Orders{Lock: spec.Name, Options: o})
 		}
