@@ -80,9 +80,9 @@ func failed(verdicts []Verdict) (causes []string) {
 func TestAServiceThatEndedByItselfNeverPasses(t *testing.T) {
 	t.Parallel()
 	s := newScript()
-	s.Service, s.Measured = true, &history.Measured{Ended: []string{"the program ended by itself"}}
+	s.Service, s.Measured = true, &history.Measured{Ended: []string{"the program ended unexpectedly"}}
 	verdicts, err := Judge(s.prepare(t))
-	if err != nil || verdicts[0].Status != Inconclusive || !strings.Contains(verdicts[0].Summary, "ended by itself") {
+	if err != nil || verdicts[0].Status != Inconclusive || !strings.Contains(verdicts[0].Summary, "ended unexpectedly") {
 		t.Errorf("got %+v, %v", verdicts[0], err)
 	}
 }

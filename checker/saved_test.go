@@ -717,11 +717,11 @@ var saved = map[string]struct {
 		overruns(s)
 		s.gap(1, 20, 500)
 	}, Fail, "overrun"},
-	"lost-updates: a server ended by itself": {lostUpdates, func(s *script) {
+	"lost-updates: a server ended unexpectedly": {lostUpdates, func(s *script) {
 		collide(s)
 		s.op(history.Incident, -1, 15, 35)
 	}, Inconclusive, ""},
-	"lost-updates: a server ended by itself long before": {lostUpdates, func(s *script) {
+	"lost-updates: a server ended unexpectedly long before": {lostUpdates, func(s *script) {
 		s.op(history.Incident, -1, 0, 1)
 		s.release(s.acquire(3, 2, 3, 300), 2000, 2001)
 		collideAt(s, 3000)

@@ -12,7 +12,7 @@ type Tally struct {
 	Acknowledged int64 // stores that were acknowledged
 	Unknown      int64 // stores that may have taken effect
 	Final        int64 // page views in the counter at the end, over all pages
-	// Doubt names what no lock answers for and may have changed the sums: a server that ended by itself. Excused is how
+	// Doubt names what no lock answers for and may have changed the sums: a server that ended unexpectedly. Excused is how
 	// many page views that can have cost at most.
 	Doubt   string
 	Excused int64

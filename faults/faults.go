@@ -346,7 +346,7 @@ func cut(s Scene) history.Effect {
 
 // ownServers is of faults that take hold of the processes of servers.
 func ownServers(string) string {
-	return "needs servers of the suite's own, these belong to somebody else"
+	return "needs servers of the suite's own, and those of --addr run already"
 }
 
 // ownMemory is of faults that use up a server's memory.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -133,7 +134,11 @@ func parse(item string, duration time.Duration) (step Step, heal bool, mistake s
 	default:
 		d, err := time.ParseDuration(at)
 		if err != nil || d < 0 || d >= duration {
-			return step, heal, fmt.Sprintf("@ takes a time from 0s to the end at %s, or a point: %s", duration, strings.Join(Points, ", "))
+			hint := ""
+			if _, err := strconv.Atoi(at); err == nil {
+				hint = "; did you mean @" + at + "s?"
+			}
+			return step, heal, fmt.Sprintf("@ takes a time from 0s to the end at %s, or a point: %s%s", duration, strings.Join(Points, ", "), hint)
 		}
 		step.From = d
 	}

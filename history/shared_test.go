@@ -155,7 +155,7 @@ func TestLiveKilledWriterIsRead(t *testing.T) {
 	}
 	cmd.Wait()
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
-		t.Errorf("the writer ended by itself: %v", cmd.ProcessState)
+		t.Errorf("the writer ended unexpectedly: %v", cmd.ProcessState)
 	}
 	merge.Flush(keep)
 	checkShared(t, got, loads)

@@ -129,7 +129,9 @@ func (f *Claim) weigh(c *claim, made *history.Claims, runs []Run) {
 	for i := range runs {
 		for k := range runs[i].Verdicts {
 			v := &runs[i].Verdicts[k]
-			if v.Status == checker.Fail && broken(made, v) == c && (f.Status != checker.Fail || plainer(v, &told)) {
+			// Two holders at once break exclusion, whatever their cause breaks besides.
+			both := v.Checker == exclusive[0] && slices.Contains(c.blames, v.Checker)
+			if v.Status == checker.Fail && (both || broken(made, v) == c) && (f.Status != checker.Fail || plainer(v, &told)) {
 				told = *v
 				f.Status, f.Summary, f.Story, f.Remedy, f.Run, f.Command = v.Status, sentence(v), v.Story, v.Remedy, runs[i].Combination(), runs[i].Command
 			}

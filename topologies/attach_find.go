@@ -3,11 +3,15 @@ package topologies
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -98,13 +102,28 @@ func (n *Node) unreachable(err error) error {
 	if n.back != n.front {
 		where += " (--map: " + n.back + ")"
 	}
-	if refusedLogin(err) {
+	var reply redis.Error
+	refused, a := errors.As(err, &reply), n.topology.Spec.attached
+	switch {
+	case redis.HasErrorPrefix(err, "NOAUTH"):
+		return fmt.Errorf("%s asks for a password, and none is given: put it into $HAMMERLOCK_REDIS_PASSWORD or --password-file", where)
+	case refusedLogin(err):
 		return fmt.Errorf("%s refused the user or the password: %w", where, err)
+	case strings.HasPrefix(err.Error(), "redis: invalid reply"):
+		return fmt.Errorf("%s is no Redis server: %w", where, err)
+	case a.TLS == nil && !refused && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
+		return fmt.Errorf("%s hung up: %w; if it speaks TLS: rediss://%s", where, err, n.front)
 	}
-	if a := n.topology.Spec.attached; a.TLS != nil && len(a.TLS.Cert) == 0 { // the server may just hang up
-		return fmt.Errorf("%s cannot be reached from here: %w; if it asks for a certificate of the client: --tls-cert and --tls-key", where, err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	hint := ""
+	switch {
+	case a.TLS == nil || unknown:
+	case errors.Is(err, context.DeadlineExceeded):
+		hint = "; if it does not speak TLS: redis://" + n.front
+	case len(a.TLS.Cert) == 0: // the server may just hang up
+		hint = "; if it asks for a certificate of the client: --tls-cert and --tls-key"
 	}
-	return fmt.Errorf("%s cannot be reached from here: %w", where, err)
+	return fmt.Errorf("%s cannot be reached from here: %w%s", where, err, hint)
 }
 
 func helloFields(reply any) map[string]string {

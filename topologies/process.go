@@ -31,7 +31,7 @@ type Life struct {
 	Ended string // how the process ended although nobody had asked for that; empty if it did not
 }
 
-// Life tells what the process is doing, and whether it ended by itself.
+// Life tells what the process is doing, and whether it ended unexpectedly.
 func (n *Node) Life() Life {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -110,7 +110,7 @@ func (p *Program) Ended() string {
 	if p.killed || p.now() != Down {
 		return ""
 	}
-	return fmt.Sprintf("%q ended by itself (%s)%s", p.Command, p.cmd.ProcessState, p.said())
+	return fmt.Sprintf("%q ended unexpectedly (%s)%s", p.Command, p.cmd.ProcessState, p.said())
 }
 
 // lastWords is how much of what a program printed is told of.

@@ -17,19 +17,25 @@ type TLS struct {
 	ServerName string `json:"server_name,omitempty"` // in the servers' certificates; empty = the host of their address
 }
 
+// Check is an error if the texts are no certificates and no key.
+func (t *TLS) Check() error {
+	_, err := t.config()
+	return err
+}
+
 // config reads the texts.
 func (t *TLS) config() (*tls.Config, error) {
 	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
 	if len(t.CA) > 0 {
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(t.CA) {
-			return nil, errors.New("TLS: no certificate of an authority in the file")
+			return nil, errors.New("--tls-ca: the file has no certificate of an authority (-----BEGIN CERTIFICATE-----)")
 		}
 	}
 	if len(t.Cert)+len(t.Key) > 0 {
 		pair, err := tls.X509KeyPair(t.Cert, t.Key)
 		if err != nil {
-			return nil, fmt.Errorf("TLS: certificate and key of the client: %w", err)
+			return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -76,7 +76,7 @@ const sharedMemory = 6
 func sweep(n *topologies.Node) error {
 	text, err := os.ReadFile(filepath.Join(dataDir(n), "postmaster.pid"))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // it has ended by itself
+		return nil // it has ended unexpectedly
 	}
 	lines := strings.Split(string(text), "\n")
 	if err != nil || len(lines) <= sharedMemory {

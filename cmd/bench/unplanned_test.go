@@ -32,7 +32,7 @@ func TestWhatNobodyPlanned(t *testing.T) {
 	}
 	suite := func(t *testing.T, suite int, _ []int) { stop(t, suite) }
 	machine := func(t *testing.T, suite int, servers []int) { stop(t, slices.Concat([]int{suite}, servers)...) }
-	dead := `ended by itself \(signal: killed\)`
+	dead := `ended unexpectedly \(signal: killed\)`
 	for name, c := range map[string]struct {
 		args []string
 		do   func(t *testing.T, suite int, servers []int)

@@ -109,7 +109,7 @@ const (
 	defaultPort  = "6379"
 )
 
-// endpoint reads an address. What is wrong with it is said without its text, which may hold what nobody expects there.
+// endpoint reads an address. Of one that is wrong only the scheme is shown: the rest may hold a password.
 func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 	bare := !strings.Contains(text, "://")
 	if bare {
@@ -123,7 +123,14 @@ func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 		}
 	}
 	if err != nil || u.Hostname() == "" || u.Scheme != plainScheme && u.Scheme != secureScheme {
-		r.mistake("--addr: an address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB or rediss://...")
+		shown, hint := "", ""
+		if err == nil && !bare {
+			shown = " " + u.Scheme + "://..."
+		}
+		if err == nil && (u.Scheme == "sentinel" || u.Scheme == "cluster") {
+			hint = "; --topology " + u.Scheme + " says what is there"
+		}
+		r.mistake("--addr%s: an address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB or rediss://...%s", shown, hint)
 		return e, &url.URL{}
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
@@ -170,6 +177,9 @@ func (r *resolving) tls(a *topologies.Attachment, secured bool) {
 	switch {
 	case secured:
 		a.TLS = t
+		if err := t.Check(); err != nil {
+			r.mistake("%v", err)
+		}
 	case r.CA+r.Cert+r.Key+r.ServerName != "":
 		r.mistake("--tls-...: the addresses are not secured; begin them with rediss://")
 	}

@@ -190,7 +190,7 @@ func TestWrongAddressesAreNamed(t *testing.T) {
 	}{
 		"nobody":                  {"single", "127.0.0.1:1", "127.0.0.1:1 cannot be reached from here"},
 		"wrong password":          {"single", "redis://app:wrong-" + secret + "@" + n.Addr(), "refused the user or the password"},
-		"no password":             {"single", n.Addr(), "refused the user or the password"},
+		"no password":             {"single", n.Addr(), "asks for a password, and none is given"},
 		"no cluster":              {"cluster", "redis://app:" + secret + "@" + n.Addr(), "runs in mode standalone"},
 		"an authority of its own": {"single", "rediss://app:" + secret + "@" + private.Listener.Addr().String(), "--tls-ca FILE names an authority of your own"},
 		"secured too much":        {"single", "rediss://app:" + secret + "@" + n.Addr(), "TLS with " + n.Addr()},

@@ -123,18 +123,20 @@ func (p *preflight) subscribe(ctx context.Context) error {
 	return errors.Join(err, heard.Close())
 }
 
-// refused says what it may mean that the servers refuse something.
-func refused(what string, err error) error {
+// Refused adds to what the servers refuse what that may mean.
+func Refused(err error) error {
 	switch {
 	case redis.HasErrorPrefix(err, "NOPERM"):
-		return fmt.Errorf("%s: %w; the rules of the user (ACL) refuse it, see docs/ATTACH.md for what is needed", what, err)
+		return fmt.Errorf("%w; the rules of the user (ACL) refuse it, see docs/ATTACH.md for what is needed", err)
 	case redis.HasErrorPrefix(err, "unknown command"):
-		return fmt.Errorf("%s: %w; the servers have no such command, or have it under another name", what, err)
+		return fmt.Errorf("%w; the servers have no such command, or have it under another name", err)
 	case redis.HasErrorPrefix(err, "READONLY"):
-		return fmt.Errorf("%s: %w; --addr leads to a replica", what, err)
+		return fmt.Errorf("%w; --addr leads to a replica", err)
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return err
 }
+
+func refused(what string, err error) error { return Refused(fmt.Errorf("%s: %w", what, err)) }
 
 func (p *preflight) counter(ctx context.Context) error {
 	c, err := p.load.Counter.Open(workload.CounterEnv{Client: p.clients[0]})

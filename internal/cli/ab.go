@@ -148,7 +148,7 @@ func newSide(common *options, text string) *side {
 		case name == abProgram && s.o.plan.Service == nil:
 			s.program = v
 		case !slices.Contains(good, name):
-			s.o.mistake("%q: no such setting of one side: %s", name, human.Instead(name, good))
+			s.o.mistake("%q: no such setting of one side%s", name, cmp.Or(human.Meant(name, good), "; bench plan prints all that there are"))
 		default:
 			_ = s.o.flags.Set(name, v) // what is wrong with it is a mistake
 		}

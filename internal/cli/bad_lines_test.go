@@ -38,6 +38,26 @@ var badLines = []struct{ line, answer string }{
 	{"bench help gate", "help gate: no such command; did you mean gates?"},
 	{"bench --keys 0", "--pages 0: from 1 to 1000000"},
 	{"verify --ttl 5", `--lease "5": a duration has a unit`},
+	{"bench --plan empty.yaml", "empty.yaml: it is empty; bench plan prints a plan to begin with"},
+	{"bench --lock ''", `--lock "": no name: there is auto, lease, watch, watchdog, reentrant and `},
+	{"bench --lock my_lock", "more: --list has all"},
+	{"bench --topology 'single replica'", "names have commas in between: single,replica"},
+	{"verify http --visit 'PUSH http://h/v' --count 'GET http://h/v'", "the methods are GET, POST,"},
+	{"verify http --visit 'GET 127.0.0.1:80/v' --count 'GET http://h/v'", "an address begins with http:// or https:// and a host"},
+	{"verify --lock exec:./notes.txt", "chmod +x ./notes.txt makes it a program"},
+	// Servers that are up already.
+	{"bench --addr http://h", "--addr http://...: an address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB"},
+	{"verify --addr sentinel://h/mymaster", "--topology sentinel says what is there"},
+	{"bench --addr rediss://h --tls-ca notes.txt", "--tls-ca: the file has no certificate of an authority"},
+	{"bench --addr 127.0.0.1:1 --fault kill-primary", "needs servers of the suite's own, and those of --addr run already"},
+	// Flags of another program, or of another command.
+	{"bench --url redis://h", "--url: no such flag; did you mean --addr?"},
+	{"bench -c 10 --vus 5", "-c: no such flag; did you mean --workers?"},
+	{"bench --requests 5", "--requests: no such flag; see bench --help"},
+	{"verify --burst 200", "--burst: no such flag; verify http has it"},
+	{"bench stop", `"stop": unexpected argument; the commands are ab, agent,`},
+	{"verify tour 9", `"9": unexpected argument; see verify tour --help`},
+	{"bench ab lock=lease lokc=redsync", `"lokc": no such setting of one side; did you mean lock?`},
 	// Units, bounds and misspelt values.
 	{"bench --duration 10", "a duration has a unit, as in 500ms, 10s or 1m30s; did you mean 10s?"},
 	{"bench --hold '2 msec'", "did you mean 2ms?"},
@@ -48,6 +68,8 @@ var badLines = []struct{ line, answer string }{
 	{"bench --gate jain>0.8", `no metric "jain"; did you mean fairness.jain? bench explain metrics has all`},
 	{"bench --gate fairness.idle<20", "fairness.idle is a share, from 0 to 1, or from 0% to 100%"},
 	{"bench --gate response.p99=50ms", "the operators are <= >= < > =="},
+	{"bench --gate 'throughput>1/s && counter.lost<1'", "one condition a gate: give --gate several times"},
+	{"bench --fault kill-primary@2 --topology sentinel", "did you mean @2s?"},
 	{"bench --web 8080", `--web "8080": an address is HOST:PORT or :PORT`},
 	{"bench --addr localhost:99999", "--addr localhost:99999: a port is from 1 to 65535, as in localhost:6379"},
 	// What cannot be together, or does nothing.
@@ -82,7 +104,7 @@ var badLines = []struct{ line, answer string }{
 func TestABadCommandLineIsAnswered(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", t.TempDir())
-	for name, text := range map[string]string{"notes.txt": "hello\n", "picture.png": "\x89PNG\r\n", "long.yaml": strings.Repeat("# long\n", 1<<18)} {
+	for name, text := range map[string]string{"notes.txt": "hello\n", "empty.yaml": "", "picture.png": "\x89PNG\r\n", "long.yaml": strings.Repeat("# long\n", 1<<18)} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -122,7 +123,7 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 		if o.list {
 			return ended(e.end(Exit{}, writeList(e.Stdout, e.knows())))
 		}
-		o.unknownFlags(c.Flags(), e.Args)
+		o.unknownFlags(c, e.Args)
 		if err := arguments(c, args); err != nil {
 			o.mistake("%v", err)
 		}
@@ -161,13 +162,25 @@ func takes(least, most int) cobra.PositionalArgs {
 		var errs []error
 		for i := most; i < len(args); i++ {
 			command := misplaced(c, args[i])
-			errs = append(errs, fmt.Errorf("%q: unexpected argument%s", args[i], cmp.Or(command, human.Meant(args[i], names), valueOf(c, args[i]), longDash(args[i]))))
+			hint := cmp.Or(command, human.Meant(args[i], names), valueOf(c, args[i]), longDash(args[i]))
+			if i == most {
+				hint = cmp.Or(hint, expected(c))
+			}
+			errs = append(errs, fmt.Errorf("%q: unexpected argument%s", args[i], hint))
 			if names = nil; command != "" {
 				break // what follows are its arguments
 			}
 		}
 		return errors.Join(errs...)
 	}
+}
+
+// expected says which commands are below one, or where its flags are.
+func expected(c *cobra.Command) string {
+	if names := below(c); len(names) > 0 {
+		return "; the commands are " + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("; see %s --help", c.CommandPath())
 }
 
 // valueOf says which flag an argument is a value of, if there is one.

@@ -289,6 +289,9 @@ func some[T any](o *options, f flag, to *[]T, from catalogue[T]) {
 		}
 		for _, name := range parts {
 			t, err := from.find(name)
+			if blanks := strings.Fields(name); err != nil && len(blanks) > 1 && slices.Contains(from.names(), blanks[0]) {
+				err = fmt.Errorf("names have commas in between: %s", strings.Join(blanks, ","))
+			}
 			if err == nil && slices.ContainsFunc(*to, func(other T) bool { return from.name(other) == from.name(t) }) {
 				err = errors.New("it is named twice; --count 2 runs everything twice")
 			}
@@ -317,7 +320,8 @@ func split(text string) (list []string) {
 
 // unknownFlags names the flags that a command does not have. The library has ignored them to read all others. Now it reads
 // the arguments again, without effect, and must stop at each of them; the next turn begins with the argument after it.
-func (o *options) unknownFlags(f *pflag.FlagSet, args []string) {
+func (o *options) unknownFlags(c *cobra.Command, args []string) {
+	f := c.Flags()
 	var good []string
 	f.VisitAll(func(flag *pflag.Flag) {
 		if !flag.Hidden {
@@ -335,7 +339,7 @@ func (o *options) unknownFlags(f *pflag.FlagSet, args []string) {
 			flag, _, _ := strings.Cut(arg, "=")
 			return flag == name || letters != "" && strings.HasPrefix(arg, "-") && strings.HasSuffix(arg, letters)
 		})
-		o.mistake("%s: no such flag%s", name, meantFlag(args[at], good))
+		o.mistake("%s: no such flag%s", name, unknownFlag(c, args[at], good))
 		args = args[at+1:]
 	}
 }

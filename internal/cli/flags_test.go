@@ -45,7 +45,7 @@ func TestASide(t *testing.T) {
 		"redsync":                              {err: "NAME=VALUE"},
 		"":                                     {err: "NAME=VALUE"},
 		"=1":                                   {err: "NAME=VALUE"},
-		"seed=1":                               {err: `"seed": no such setting of one side: there is topology, lock, `},
+		"seed=1":                               {err: `"seed": no such setting of one side; bench plan prints all that there are`},
 		"gate=throughput<+1%":                  {err: `"gate": no such setting of one side`},
 		"bakoff=1ms":                           {err: "did you mean backoff?"},
 		"retry=soon":                           {err: `--backoff "soon": a duration has a unit`},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,35 @@ func meantFlag(arg string, good []string) string {
 	return strings.Replace(human.Meant(name, good), "mean ", "mean --", 1)
 }
 
+// otherNames are what other load tools and Redis clients call flags of this suite.
+var otherNames = map[string]string{
+	"url": "addr", "host": "addr", "uri": "addr", "server": "addr", "h": "addr", "p": "addr", "password": "password-file",
+	"pass": "password-file", "clients": "workers", "concurrency": "workers", "connections": "workers", "threads": "workers",
+	"vus": "workers", "users": "workers", "c": "workers", "t": "workers", "qps": "rate", "rps": "rate", "d": "duration",
+	"time": "duration", "timeout": "patience", "delay": "backoff", "slo": "gate", "threshold": "gate", "output": "json",
+	"o": "out", "format": "json", "config": "plan", "f": "plan", "runs": "count", "repeat": "count", "db": "addr",
+}
+
+// unknownFlag says what to type instead of a flag that a command does not have: one that is similar, one of another name, or
+// the command that has it.
+func unknownFlag(c *cobra.Command, arg string, good []string) string {
+	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	if meant := meantFlag(arg, good); meant != "" {
+		return meant
+	}
+	if other := otherNames[name]; slices.Contains(good, other) {
+		return "; did you mean --" + other + "?"
+	}
+	for _, root := range []*cobra.Command{c.Root(), otherProgram(c)} {
+		for _, sub := range append([]*cobra.Command{root}, root.Commands()...) {
+			if f := sub.Flags().Lookup(name); f != nil && !f.Hidden && !sub.Hidden {
+				return fmt.Sprintf("; %s has it", sub.CommandPath())
+			}
+		}
+	}
+	return fmt.Sprintf("; see %s --help", c.CommandPath())
+}
+
 // longDash is for what was copied from a document that had made one long dash of two.
 func longDash(arg string) string {
 	if name := strings.TrimLeft(arg, "–—"); name != arg {
@@ -72,7 +102,7 @@ func (e Env) libraryCommands(root *cobra.Command) {
 				}
 				if err == nil && len(rest) > 0 {
 					good := append(human.Names(sections, func(s section) string { return s.name }), below(found)...)
-					return usage("help %s: no such command%s", rest[0], cmp.Or(misplaced(c, rest[0]), human.Meant(rest[0], good)))
+					return usage("help %s: no such command%s", rest[0], cmp.Or(misplaced(c, rest[0]), human.Meant(rest[0], good), expected(found)))
 				}
 				return errors.Join(err, found.Help())
 			}
@@ -85,14 +115,22 @@ func (e Env) libraryCommands(root *cobra.Command) {
 }
 
 // below names the commands below one.
-func below(c *cobra.Command) []string { return human.Names(c.Commands(), (*cobra.Command).Name) }
+func below(c *cobra.Command) []string {
+	shown := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return sub.Hidden })
+	return human.Names(shown, (*cobra.Command).Name)
+}
+
+// otherProgram is verify for commands of bench, and bench for those of verify.
+func otherProgram(c *cobra.Command) *cobra.Command {
+	if other := (Env{}).verifyCommand(); c.Root().Name() != other.Name() {
+		return other
+	}
+	return Env{}.benchCommand()
+}
 
 // misplaced suggests a command: another one of this program, or one of the other program.
 func misplaced(c *cobra.Command, arg string) string {
-	root, other := c.Root(), Env{}.verifyCommand()
-	if root.Name() == other.Name() {
-		other = Env{}.benchCommand()
-	}
+	root, other := c.Root(), otherProgram(c)
 	if arg == other.Name() {
 		return fmt.Sprintf("; %s is a program of its own: %s --help", arg, arg)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,7 +109,11 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 		return nil
 	}
 	if err != nil {
-		o.mistake("--%s: %v; bench plan prints a plan to begin with", planFlag, err)
+		hint := ""
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "; bench plan prints a plan to begin with"
+		}
+		o.mistake("--%s: %v%s", planFlag, err, hint)
 		return nil
 	}
 	if !utf8.Valid(text) {
@@ -121,7 +126,8 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 		return nil
 	}
 	if len(document.Content) == 0 {
-		return nil // an empty plan
+		o.mistake("%s: it is empty; bench plan prints a plan to begin with", o.file)
+		return nil
 	}
 	root := document.Content[0]
 	if root.Kind != yaml.MappingNode {

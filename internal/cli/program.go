@@ -39,7 +39,7 @@ func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Ru
 	cmd.WaitDelay = programTimeout
 	defer context.AfterFunc(stop, func() {
 		if cmd.Process != nil {
-			_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended by itself
+			_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended unexpectedly
 		}
 	})()
 	err = cmd.Run()

@@ -205,7 +205,7 @@ func TestWireMistakes(t *testing.T) {
 		"wire --to h --locks l --fault kill-server@granted":       {"only where it is ours"},
 		"wire --to h --locks l --tap-only -- x":                   {"leave out the command"},
 		"wire --topology cluster --locks l -- x":                  {"single and redlock"},
-		"wire --to ftp://h --locks l":                             {"--to: an address is HOST:PORT"},
+		"wire --to ftp://h --locks l":                             {"--to ftp://...: an address is HOST:PORT"},
 		"wire --to h --locks l --env X":                           {"NAME=TEXT"},
 	} {
 		var stdout, stderr bytes.Buffer

@@ -37,7 +37,7 @@ func TestAKilledProcessIsCalledKilled(t *testing.T) {
 	}
 	stop, end := context.WithCancel(t.Context())
 	end()
-	if _, err = c.Run(t.Context(), stop); err == nil || !strings.Contains(err.Error(), "worker process 1: it ended by itself: signal: killed") {
+	if _, err = c.Run(t.Context(), stop); err == nil || !strings.Contains(err.Error(), "worker process 1: it ended unexpectedly: signal: killed") {
 		t.Errorf("got %v", err)
 	}
 }

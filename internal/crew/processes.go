@@ -173,7 +173,7 @@ func (p *Processes) ready(ctx context.Context, lanes int) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		for _, c := range p.all {
-			_ = c.cmd.Process.Kill() // it may have ended by itself
+			_ = c.cmd.Process.Kill() // it may have ended unexpectedly
 		}
 	})()
 	var worst [2]time.Duration
@@ -213,7 +213,7 @@ func (c *Process) end(err error) error {
 	timer := time.AfterFunc(endTimeout, func() { _ = c.Kill() })
 	waited := c.cmd.Wait()
 	if timer.Stop() && waited != nil {
-		return fmt.Errorf("it ended by itself: %w", waited)
+		return fmt.Errorf("it ended unexpectedly: %w", waited)
 	}
 	return err
 }
@@ -333,7 +333,7 @@ func (p *Processes) Close() error {
 		if c.driver != 0 {
 			_ = c.end(nil) // it ends the driver first
 		}
-		_ = c.Kill()     // it has ended by itself, mostly
+		_ = c.Kill()     // it has ended unexpectedly, mostly
 		_ = c.cmd.Wait() // how it ended was told by its report
 	}
 	p.all = nil

@@ -104,7 +104,7 @@ func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 
 // What servers do that nobody has asked for.
 const (
-	ended    = "ended by itself "
+	ended    = "ended unexpectedly "
 	silent   = "did not answer"
 	replaced = "restarted by itself, or is another server"
 )

@@ -125,7 +125,7 @@ func (p *Process) ending() error {
 		case <-p.tail.done:
 		case <-time.After(shortPatience): // something else may hold it open
 		}
-		return fmt.Errorf("it ended by itself (%s)%s", p.cmd.ProcessState, half)
+		return fmt.Errorf("it ended unexpectedly (%s)%s", p.cmd.ProcessState, half)
 	case <-time.After(shortPatience):
 		return fmt.Errorf("it closed its standard output and goes on%s; the protocol needs it until the end", half)
 	}

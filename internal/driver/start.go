@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,7 +151,11 @@ func (p *Process) launch(env []string) (err error) {
 // lookPath finds a program on the path of its own environment.
 func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
-		return exec.LookPath(name)
+		path, err := exec.LookPath(name)
+		if errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w; chmod +x %s makes it a program", err, name)
+		}
+		return path, err
 	}
 	at := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "PATH=") })
 	if at >= 0 {

@@ -25,7 +25,7 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 	}
 	if p.Counter.Name == workload.RedisCounter.Name {
 		p.Counter, _ = workload.FindCounter("sqlite") // a file, which processes can share
-		p.Attach.Say("page views are counted in " + p.Counter.Name + " on this machine: no server is started for them")
+		c.counted = "in " + p.Counter.Name + " on this machine"
 	}
 	if p.Counter.Place == workload.OwnServer {
 		c.mistake("--counter %s starts a server; with --addr nothing is started: use %s", p.Counter.Name,
@@ -51,7 +51,7 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 	}
 	t, err := p.Topologies[0].Up(ctx, topologies.Options{})
 	if err != nil {
-		c.problems = append(c.problems, err.Error())
+		c.problems = append(c.problems, attach.Refused(err).Error())
 		return nil, nothing
 	}
 	p.Topologies[0] = t.Spec
@@ -66,6 +66,9 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Combination) {
 	if t == nil || len(c.mistakes) > 0 {
 		return
+	}
+	if c.counted != "" {
+		c.plan.Attach.Say("page views are counted " + c.counted + ": no server is started for them")
 	}
 	l := attach.Load{Counter: c.plan.Counter, Extends: c.plan.Workload.Extend > 0, Verify: c.plan.Verify}
 	for _, x := range all {

@@ -64,7 +64,7 @@ func (c *check) fleet() {
 	}
 	if p.Counter.Name == workload.RedisCounter.Name {
 		p.Counter, _ = workload.FindCounter(fleetCounter)
-		p.Attach.Say("page views are counted on the servers of the lock: no server is started for them")
+		c.counted = "on the servers of the lock"
 	}
 	if p.Counter.Place != workload.OnTopology {
 		c.mistake("--counter %s is on this machine, and agents are on others: use %s", p.Counter.Name, fleetCounter)

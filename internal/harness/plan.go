@@ -159,11 +159,11 @@ func (c *check) job(j *Job) (*Job, error) {
 }
 
 type check struct {
-	plan     *Plan
-	mistakes []string
-	problems []string
-	without  []string // what is left out although it was meant, in lines
-	not      []results.NotRun
+	plan               *Plan
+	mistakes, problems []string
+	without            []string // what is left out although it was meant, in lines
+	not                []results.NotRun
+	counted            string // where page views are counted in place of a server that the suite starts; empty = as the plan says
 }
 
 func (c *check) mistake(format string, args ...any) {

@@ -46,7 +46,7 @@ func unread(t *testing.T) (undecided string) {
 	}
 	v := r.Verdicts[0]
 	if v.Status != checker.Inconclusive || v.Violations != 0 || !strings.HasSuffix(v.Summary, "; the counter cannot be read") ||
-		!strings.Contains(v.Summary, "ended by itself") {
+		!strings.Contains(v.Summary, "ended unexpectedly") {
 		t.Errorf("verdict: %v %+v", v.Status, v)
 	}
 	return ""

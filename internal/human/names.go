@@ -1,21 +1,25 @@
 package human
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
 
-// fewNames are so many that a reader finds the right one among them.
+// fewNames are few enough for a reader to find the right one among them.
 const fewNames = 20
 
-// Instead answers a name that does not exist with the one that was probably meant, and with those that do exist, unless they
-// are so many that they would hide it.
+// Instead answers a name that does not exist with the one that was probably meant, and with those that do exist. Of a long
+// list it names the first ones: --list has all of those.
 func Instead(name string, good []string) string {
 	meant := Meant(name, good)
-	if meant != "" && len(good) > fewNames {
+	switch {
+	case len(good) <= fewNames:
+		return "there is " + strings.Join(good, ", ") + meant
+	case meant != "":
 		return "no such name" + meant
 	}
-	return "there is " + strings.Join(good, ", ") + meant
+	return fmt.Sprintf("there is %s and %d more: --list has all", strings.Join(good[:5], ", "), len(good)-5)
 }
 
 // Names lists what things are called.
@@ -44,14 +48,16 @@ func Meant(name string, good []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// distance is how many letters must be inserted, deleted or replaced to make one word the other (Levenshtein 1966).
+// distance is how many letters must be inserted, deleted, replaced or swapped with the next one to make one word the other
+// (Damerau 1964).
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	row, last := make([]int, len(b)+1), []int(nil)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		last := slices.Clone(row)
+		before := last
+		last = slices.Clone(row)
 		row[0] = i + 1
 		for j := range len(b) {
 			change := 1
@@ -59,6 +65,9 @@ func distance(a, b string) int {
 				change = 0
 			}
 			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+change)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

@@ -48,6 +48,8 @@ type Request struct {
 // PagePlace stands for the number of the page in an address.
 const PagePlace = "{page}"
 
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions}
+
 // ParseRequest reads a request as in "POST http://127.0.0.1:8080/pview", with one address or several.
 func ParseRequest(text string) (r Request, err error) {
 	words := strings.Fields(text)
@@ -55,9 +57,14 @@ func ParseRequest(text string) (r Request, err error) {
 		return r, errors.New("a request is a method and an address, as in 'POST http://127.0.0.1:8080/pview'; several addresses with blanks in between")
 	}
 	r.Method = strings.ToUpper(words[0])
+	if !slices.Contains(methods, r.Method) {
+		return r, errors.New("the methods are " + strings.Join(methods, ", "))
+	}
 	for _, word := range words[1:] {
 		u, err := url.Parse(word)
 		switch {
+		case err != nil && !strings.Contains(word, "://"):
+			return r, fmt.Errorf("%q: an address begins with http:// or https:// and a host", word)
 		case err != nil && !strings.Contains(word, "@"):
 			return r, err
 		case err != nil || u.User != nil:

@@ -36,6 +36,9 @@ const abort = " abort"
 // ParseGate reads a gate: [PHASE:]METRIC OPERATOR VALUE[ abort]. The error says what is good in place of what is wrong.
 func ParseGate(text string) (g Gate, err error) {
 	text = strings.TrimSpace(text)
+	if strings.ContainsAny(text, "&|,;") {
+		return Gate{}, errors.New("one condition a gate: give --gate several times, and all must hold")
+	}
 	text, g.Abort = strings.CutSuffix(text, abort)
 	g.Text = strings.ReplaceAll(text, " ", "")
 	if g.Abort {

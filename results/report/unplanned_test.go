@@ -35,7 +35,7 @@ func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 		w.Note(id(1), "killed n2"),
 		w.Add(&history.Op{ID: id(2), Kind: history.Gap, Worker: -1, Key: -1, Outcome: history.OK, Call: 1300 * ms, Return: 1450 * ms}),
 		w.Add(&history.Op{ID: id(3), Kind: history.Incident, Worker: -1, Key: -1, Outcome: history.OK, Call: 1500 * ms, Return: 1900 * ms}),
-		w.Note(id(3), "n1 ended by itself"),
+		w.Note(id(3), "n1 ended unexpectedly"),
 		w.Close(""), file.Close(),
 	)
 	if err != nil {
@@ -55,7 +55,7 @@ func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 	if err := writePage(&page, []saved{*r}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"INTERACTIVE: changed interactively", "by hand: kill-node", "killed n2", "never happened", "n1 ended by itself",
+	for _, want := range []string{"INTERACTIVE: changed interactively", "by hand: kill-node", "killed n2", "never happened", "n1 ended unexpectedly",
 		"a process paused for 150\u00a0ms"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not say %q", want)
