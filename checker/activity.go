@@ -119,7 +119,7 @@ func (c *Case) effort() (e effort) {
 	return e
 }
 
-// stoodLongest is the longest time for which a process stood still; nil if none did.
+// stoodLongest is the longest time for which a process was paused; nil if none did.
 func (c *Case) stoodLongest() (longest *window) {
 	for i := range c.windows {
 		w := &c.windows[i]
@@ -141,7 +141,7 @@ func (c *Case) failures() (doubts []string) {
 			doubts = append(doubts, w.String())
 		}
 		if w.heal >= 0 && c.Ops[w.heal].Outcome == history.Failed {
-			doubts = append(doubts, fmt.Sprintf("%s was not healed: %s", w.name, cmp.Or(c.Notes[c.Ops[w.heal].ID], "nobody says why")))
+			doubts = append(doubts, fmt.Sprintf("%s was not healed: %s", w.name, cmp.Or(c.Notes[c.Ops[w.heal].ID], "the reason is unknown")))
 		}
 	}
 	return doubts

@@ -50,11 +50,11 @@ func TestActivity(t *testing.T) {
 			s.h.Faults = plan
 			s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 900, Return: 901})
 		}, Inconclusive, "fault 0, kill-primary, coincided with neither"},
-		"a fault that was not injected, for the machine stood still": {func(s *builder) {
+		"a fault that was not injected, for the machine paused": {func(s *builder) {
 			s.passOn(30)
 			s.h.Faults = []history.Injection{{Name: "delay"}}
 			s.add(history.Op{Kind: history.Gap, Outcome: history.OK, Worker: -1, Key: -1, Call: dur(1), Return: dur(90)})
-		}, Inconclusive, "was planned and not injected; the machine stood still for"},
+		}, Inconclusive, "was planned and not injected; the machine paused for"},
 		"a fault that met somebody": {func(s *builder) {
 			s.passOn(30)
 			s.h.Faults = plan

@@ -180,7 +180,7 @@ func (x *examiner) pairs(holds []int32) {
 	}
 }
 
-// late is an overrun. A process that stood still for most of the time by which the holder was late explains it: on a machine that
+// late is an overrun. A process that was paused for most of the time by which the holder was late explains it: on a machine that
 // stands still its goroutines are late before and after, too. Where servers have begun the fences anew, it is they
 // who let it store. Else a fence lets it store only if it was drawn in another order than the lock was granted in.
 func (x *examiner) late(p pair) finding {

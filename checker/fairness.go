@@ -39,7 +39,7 @@ func judgeFairness(c *Case) Verdict {
 func weighFairness(c *Case) (Verdict, []int64) {
 	b := c.bypasses()
 	if len(b.waits) == 0 {
-		return Verdict{Summary: "nobody waited"}, nil
+		return Verdict{Summary: "no worker waited"}, nil
 	}
 	for i := range b.waits {
 		w := &b.waits[i]
@@ -199,7 +199,7 @@ func (b *bypasses) verdict() Verdict {
 	case len(b.overs) == 0:
 	case b.Claims.Ordered && b.compared == 0:
 		v.scant = true
-		v.Summary = "nobody began to wait after another was refused, so nothing shows an order; " + numbers
+		v.Summary = "no worker began to wait after another was refused, so nothing shows an order; " + numbers
 	default:
 		v.Status = Pass
 	}

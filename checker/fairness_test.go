@@ -16,7 +16,7 @@ var fairnessCases = map[string]struct {
 	status      Status
 	cause, word string
 }{
-	"nobody": {func(*builder) {}, true, Inconclusive, "", "nobody waited"},
+	"nobody": {func(*builder) {}, true, Inconclusive, "", "no worker waited"},
 	"nobody was refused": {func(s *builder) {
 		s.grant(1, 0, 1, 100)
 		s.done(1, 0, 5)

@@ -281,7 +281,7 @@ func (l *leases) reacquire(h *hold) {
 			if op.Kind == history.Acquire {
 				did = "re-entered"
 			}
-			l.fail("silent-reacquire", fmt.Sprintf("%s %s %s at %s with success, but it had expired by %s: it was nobody's to give",
+			l.fail("silent-reacquire", fmt.Sprintf("%s %s %s at %s with success, but it had expired by %s: no worker had it to give",
 				who(h.Worker), did, h.name(), clock(op.Call), clock(last)), before, *op)
 			return
 		}

@@ -12,7 +12,7 @@ import (
 
 var liveness = Checker{
 	Name:   history.Liveness,
-	Doc:    "the lock is not idle for long while somebody waits, no writer starves if the lock claims it, and no key outlives its holder and its lease",
+	Doc:    "the lock is not idle for long while a worker waits, no writer starves if the lock claims it, and no key outlives its holder and its lease",
 	Causes: liveCauses,
 	Check:  judgeLiveness,
 }
@@ -118,7 +118,7 @@ func (l *livenessCheck) slowest() (call, try time.Duration) {
 	return call, try
 }
 
-// dies tells whether a period is longer than the bound, without the moments in which a process stood still.
+// dies tells whether a period is longer than the bound, without the moments in which a process was paused.
 func (l *livenessCheck) dies(p period) bool {
 	return p.to-p.from > l.bound && l.hitches.length(p) > l.bound
 }
@@ -343,7 +343,7 @@ func (l *livenessCheck) shortage() string {
 	unplanned := slices.ContainsFunc(l.windows, func(w window) bool { return !w.fault })
 	switch {
 	case unplanned:
-		return "what nobody had planned, such as processes that stood still, left"
+		return "unplanned events, such as paused processes, left"
 	case len(l.disturbed) > 0:
 		return "faults left"
 	}
@@ -366,7 +366,7 @@ func (l *livenessCheck) verdict(scanned bool) Verdict {
 		v.Evidence, v.Story = worst.evidence, worst.story
 		v.Summary = fmt.Sprintf("%s: %s; %s", v.Cause, v.Story[0], dead)
 	case l.waits == 0:
-		v.Summary, v.scant = "nobody waited", true
+		v.Summary, v.scant = "no worker waited", true
 	case l.judged == 0:
 		v.scant = true
 		v.Summary = fmt.Sprintf("%s no time of more than %s in which a dead lock could be found; %s", l.shortage(), human.Duration(l.bound), dead)

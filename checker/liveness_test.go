@@ -78,7 +78,7 @@ var livenessCases = map[string]struct {
 	status      Status
 	cause, word string
 }{
-	"nobody": {func(*builder) {}, Inconclusive, "", "nobody waited"},
+	"nobody": {func(*builder) {}, Inconclusive, "", "no worker waited"},
 	"passed on": {func(s *builder) {
 		h := s.grant(1, 0, 1, 5)
 		s.release(1, h, 4, 5, history.OK)
@@ -338,7 +338,7 @@ func TestWhatARunIsNotAbout(t *testing.T) {
 		aside bool
 		want  Status
 	}{
-		"nobody waited":          {func(*builder) {}, false, Inconclusive},
+		"no worker waited":       {func(*builder) {}, false, Inconclusive},
 		"nobody waited, aside":   {func(*builder) {}, true, NotJudged},
 		"nobody can have it":     {livenessCases["nobody can have it"].write, false, Fail},
 		"the same, aside":        {livenessCases["nobody can have it"].write, true, Fail},
@@ -648,7 +648,7 @@ func everySecond(c *Case) string {
 }
 
 // sleeps is how long, of the seconds from a to b, somebody waited for a page between two tries; less the longest silence,
-// if nobody recorded when the machine stood still.
+// if nobody recorded when the machine paused.
 func sleeps(c *Case, visits []tries, key int32, a, b time.Duration) (most time.Duration) {
 	for i := range visits {
 		v := &visits[i]

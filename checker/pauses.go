@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// pauses are the times in which a process stood still, in order; none meets another.
+// pauses are the times in which a process was paused, in order; none meets another.
 type pauses struct {
 	list  []stoppage
 	until []time.Duration // how long all up to and with each lasted
@@ -95,7 +95,7 @@ func (p *pauses) last(t time.Duration) *window {
 	return nil
 }
 
-// stillFor is for how long a process stood still between two moments, also because a fault asked for it.
+// stillFor is for how long a process was paused between two moments, also because a fault asked for it.
 func (c *Case) stillFor(process int16, from, to time.Duration) time.Duration {
 	return c.pauses[process].between(from, to)
 }

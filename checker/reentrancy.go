@@ -13,7 +13,7 @@ import (
 
 var reentrancy = Checker{
 	Name:    "reentrancy",
-	Doc:     "an owner that acquires again is told the right count, keeps its token, and is free after as many releases",
+	Doc:     "an owner that acquires again gets the right count, keeps its token, and is free after as many releases",
 	Causes:  reentryCauses,
 	Applies: func(h *history.Header) bool { return h.Claims.Reentrant },
 	Check:   judgeReentrancy,

@@ -12,7 +12,7 @@ import (
 
 var release = Checker{
 	Name:    "release",
-	Doc:     "only the owner can release, once, and it is told the truth about it",
+	Doc:     "only the owner can release, once, and it gets the correct answer",
 	Causes:  releaseCauses,
 	Applies: func(h *history.Header) bool { return h.Claims.Owned },
 	Check:   checkRelease,

@@ -546,7 +546,7 @@ var saved = map[string]struct {
 		s.fault(minorityHangs, 20, 290)
 		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
 	}, Pass, ""},
-	"lease-validity: not renewed while the machine stood still": {leaseValidity, func(s *script) {
+	"lease-validity: not renewed while the machine paused": {leaseValidity, func(s *script) {
 		s.Claims.Renews = true
 		s.gap(0, 50, 200)
 		s.denied(s.acquire(1, 0, 1, 300), 310, 311)

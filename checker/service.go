@@ -15,8 +15,8 @@ import (
 var OfServices = []Checker{
 	{Name: "activity", Doc: "enough was tried: visits at the same time, faults that coincided with visits, few unknown outcomes", Check: judgeVisits},
 	{Name: "lost-updates", Doc: "every acknowledged visit is in the final count, and nothing else is", Causes: []string{"lost-update", "duplicate"}, Check: judgeSums},
-	{Name: "duplicates", Doc: "no two visits are told the same count", Causes: []string{"duplicate"}, Check: judgeDuplicates},
-	{Name: "linearizable", Doc: "a visit that began after another one had its answer is told a greater count, and every count belongs to a visit",
+	{Name: "duplicates", Doc: "no two visits get the same count", Causes: []string{"duplicate"}, Check: judgeDuplicates},
+	{Name: "linearizable", Doc: "a visit that began after another one had its answer gets a greater count, and every count belongs to a visit",
 		Causes: countCauses, Check: judgeCounts},
 }
 
@@ -147,7 +147,7 @@ func judgeSums(c *Case) Verdict {
 	case more > 0 && c.Partial == "":
 		v.Status, v.Cause, v.Violations = Fail, "duplicate", more
 		v.Summary = fmt.Sprintf("%s page views counted, but at most %s were sent: something on the way repeats visits, a refused visit counted, "+
-			"or somebody else visits too", human.Count(final), human.Count(acknowledged+unknown))
+			"or another program visits, too", human.Count(final), human.Count(acknowledged+unknown))
 	case more > 0:
 		v.Summary = fmt.Sprintf("%s page views counted, %s acknowledged: the history lacks visits", human.Count(final), human.Count(acknowledged))
 	case unknown > 0 && !named:

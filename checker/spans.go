@@ -77,7 +77,7 @@ func apart(list []period) (n int64) {
 	return n
 }
 
-// hitch tells whether a process stood still for a moment, as they often do on a busy machine.
+// hitch tells whether a process was paused for a moment, as they often do on a busy machine.
 func (c *Case) hitch(w *window) bool {
 	return c.Ops[w.op].Kind == history.Gap && w.to-w.from < Margin(c.lease)
 }

@@ -93,7 +93,7 @@ func (l *livenessCheck) withheld(left []stretch) {
 		}
 		a, b := &l.Ops[first[n]-1], &l.Ops[last[n]-1]
 		if p := (period{a.Call, b.Return}); l.dies(p) {
-			l.accuse("stuck", []history.Op{*a, *b}, fmt.Sprintf("page %d: from %s to %s %d of %d permits were nobody's again and again, and all the same were refused to who asked for them, as %s did; at most %s are explained",
+			l.accuse("stuck", []history.Op{*a, *b}, fmt.Sprintf("page %d: from %s to %s %d of %d permits were free again and again, and were refused all the same, as %s did; at most %s are explained",
 				left[n].key, clock(p.from), clock(p.to), l.wanted, l.Claims.Permits, who(b.Worker), human.Duration(l.bound)))
 		}
 	}

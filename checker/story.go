@@ -131,9 +131,9 @@ func promise(r *ruler, h *hold) string {
 	over := r.assured(h)
 	s := "it never expires"
 	if over != history.Forever {
-		s = fmt.Sprintf("so nobody else may hold it before %s", clock(over))
+		s = fmt.Sprintf("so no other worker may hold it before %s", clock(over))
 		if h.Permits > 0 {
-			s = fmt.Sprintf("so nobody may hold what that excludes before %s", clock(over))
+			s = fmt.Sprintf("so no worker may hold what that excludes before %s", clock(over))
 		}
 		if r.c.Bounds.Rate > 0 {
 			s += fmt.Sprintf(" (clocks within %.2g %%)", 100*r.c.Bounds.Rate)

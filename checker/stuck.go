@@ -30,7 +30,7 @@ func (l *livenessCheck) stuck(left []stretch) {
 			cause = "deadlock"
 		}
 		l.accuse(cause, []history.Op{l.Ops[refusals[i]]}, fmt.Sprintf(
-			"page %d: nobody can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
+			"page %d: no worker can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
 			s.key, clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call), human.Duration(l.bound)))
 	}
 	for i, sleeper := range l.sleepers(quiet) {
@@ -49,12 +49,12 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 		cause = "deadlock"
 	}
 	l.accuse(cause, []history.Op{*op}, fmt.Sprintf(
-		"page %d: nobody can have held the lock from %s to %s; %s, refused at %s, waited for it all the time and was not woken",
+		"page %d: no worker can have held the lock from %s to %s; %s, refused at %s, waited for it all the time and was not woken",
 		s.key, clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
 }
 
 // sleepers finds, for each of the stretches, in order by page, a try that was refused and that its visit repeated only when
-// the stretch had lasted for longer than the bound, and a lease where a message may have been lost. It is -1 if there is none. A worker that waits has not stopped to ask; but where nobody recorded when the machine stood still,
+// the stretch had lasted for longer than the bound, and a lease where a message may have been lost. It is -1 if there is none. A worker that waits has not stopped to ask; but where nobody recorded when the machine paused,
 // the longest silence of all may be that.
 func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	found, least := make([]int32, len(list)), make([]time.Duration, len(list))

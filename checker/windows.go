@@ -56,11 +56,11 @@ func (c *Case) findWindows() {
 			}
 			continue
 		case history.Gap:
-			w.name, w.effect = "the machine stood still for "+human.Duration(op.Return-op.Call), stoodFor
+			w.name, w.effect = "the machine paused for "+human.Duration(op.Return-op.Call), stoodFor
 		case history.Incident:
-			w.name, w.effect = fmt.Sprintf("node %d failed by itself", op.Value), c.serverEffect(op.Value, failing)
+			w.name, w.effect = fmt.Sprintf("node %d failed without a planned fault", op.Value), c.serverEffect(op.Value, failing)
 		case history.Role:
-			w.name, w.effect = fmt.Sprintf("node %d took another role by itself", op.Value), c.serverEffect(op.Value, changing)
+			w.name, w.effect = fmt.Sprintf("node %d took another role without a planned fault", op.Value), c.serverEffect(op.Value, changing)
 		default:
 			continue
 		}

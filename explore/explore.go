@@ -237,7 +237,7 @@ func Excluded(s locks.Spec, o Options) error {
 	case len(s.Needs) > 0:
 		return fmt.Errorf("%s needs commands or connections that the server in memory does not have", s.Name)
 	case s.Queues:
-		return fmt.Errorf("%s makes workers wait for a mutex while its holder waits for the server: virtual time stands still then", s.Name)
+		return fmt.Errorf("%s makes workers wait for a mutex while its holder waits for the server: virtual time stops then", s.Name)
 	case s.Counting != locks.TwoSteps:
 		return fmt.Errorf("%s is no lock: it counts in one step", s.Name)
 	}

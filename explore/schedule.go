@@ -274,7 +274,7 @@ func (s *schedule) rest() bool {
 	if asked := s.w.asked(); asked != s.asked {
 		s.asked, s.quiet = asked, time.Now()
 	} else if time.Since(s.quiet) >= s.o.long(mostRest) {
-		s.wrong = fmt.Errorf("%w: nobody asked for anything for %v", errCut, s.o.long(mostRest))
+		s.wrong = fmt.Errorf("%w: no client asked for anything for %v", errCut, s.o.long(mostRest))
 	}
 	return s.wrong == nil
 }

@@ -11,7 +11,7 @@ var failover = Fault{
 	Doc:   "an operator lets a replica take the primary's place: SENTINEL FAILOVER, CLUSTER FAILOVER TAKEOVER, REPLICAOF NO ONE",
 	On: func(s Scene) string {
 		if s.Foreign && s.Topology == "replica" {
-			return "there is nobody to ask for it: whoever runs the servers promotes a replica by hand"
+			return "there is no sentinel to ask for it: the operator promotes a replica by hand"
 		}
 		return needsReplicas(s)
 	},

@@ -351,7 +351,7 @@ func ownServers(string) string {
 
 // ownMemory is of faults that use up a server's memory.
 func ownMemory(string) string {
-	return "uses up the memory of the server, which is somebody else's"
+	return "uses up the memory of the server, which belongs to others"
 }
 
 // When gives a reason in the scenes in which something holds, and none in others.

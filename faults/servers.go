@@ -25,7 +25,7 @@ var evict = Fault{
 var flush = Fault{
 	Name:   "flush",
 	Redis:  true,
-	Doc:    "somebody types FLUSHALL and SCRIPT FLUSH on a server while a lock is held",
+	Doc:    "an operator types FLUSHALL and SCRIPT FLUSH on a server while a lock is held",
 	Sends:  []string{"flushall", "script-flush"},
 	Effect: keysLost(false),
 	lasts:  untilTakenLasts,

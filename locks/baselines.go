@@ -2,7 +2,7 @@ package locks
 
 var incr = Spec{
 	Name:     "incr",
-	Doc:      "no lock: the counter adds one by itself, as INCR does, in a script that also says whom it replaced",
+	Doc:      "no lock: the counter adds one itself, as INCR does, in a script that also says whom it replaced",
 	Source:   "redis.io, INCR: what a page-view counter needs, and no lock",
 	Sites:    NoSite,
 	Assumes:  "what is guarded can do the whole update in one step",
@@ -12,7 +12,7 @@ var incr = Spec{
 
 var optimistic = Spec{
 	Name:     "optimistic",
-	Doc:      "no lock: WATCH, read, MULTI, SET, EXEC, and all of it again if somebody else wrote in between",
+	Doc:      "no lock: WATCH, read, MULTI, SET, EXEC, and all of it again if another client wrote in between",
 	Source:   "redis.io, Transactions: optimistic locking using check-and-set",
 	Sites:    NoSite,
 	Assumes:  "what is guarded can compare and write in one step",

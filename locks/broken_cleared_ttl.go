@@ -16,7 +16,7 @@ var clearedTTL = Spec{
 	Doc:    "GETSET: who finds nothing there has the lock and sets its expiry; DEL to release",
 	Source: "redis-semaphore (Ruby) issue 23, simple_mutex",
 	Sites:  OneSite,
-	Broken: "GETSET clears the expiry, also that of somebody who is refused: a holder that dies after that is never replaced",
+	Broken: "GETSET clears the expiry, also if the caller is refused: a holder that dies after that is never replaced",
 	Caught: []Symptom{{"deadlock", "crash-worker"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &clearedTTLLock{blindLock{leaseLock{e.Sites[0]}}}, nil },

@@ -10,7 +10,7 @@ var clockDel = Spec{
 	Doc:    "SET NX PX, released by DEL if by the holder's clock the lease is not over",
 	Source: "Celery, Task Cookbook: ensuring a task is only executed one at a time",
 	Sites:  OneSite,
-	Broken: "time passes between the look at the clock and the DEL: it deletes the lock of whoever has it when it arrives",
+	Broken: "time passes between the look at the clock and the DEL: it deletes the lock of the holder of that moment",
 	Caught: []Symptom{{"foreign-release", "stall-worker@between"}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &clockDelLock{leaseLock{e.Sites[0]}, e}, nil },

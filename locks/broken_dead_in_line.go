@@ -11,7 +11,7 @@ var deadInLine = Spec{
 	Doc:    "fair, with a plain queue: the head is next; who gives up takes its place out of it",
 	Source: "hiero-json-rpc-relay issue 4725, RedisLockStrategy; amphp/redis issue 61",
 	Sites:  OneSite,
-	Broken: "a waiter that dies stays in the queue: when it comes to the head nobody gets the lock any more",
+	Broken: "a waiter that dies stays in the queue: when it comes to the head no worker gets the lock any more",
 	Caught: []Symptom{{"deadlock", "crash-worker@refused"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Ordered: true},
 	Open: func(e Env) (Lock, error) {

@@ -5,7 +5,7 @@ var fixedQuorum = Spec{
 	Doc:    "redlock that wants three sites, however many there are",
 	Source: "redis.io, Distributed Locks with Redis: the majority of its five instances, at least 3",
 	Sites:  ManySites,
-	Broken: "three of three are all: nobody gets the lock while one is down that it claims to survive",
+	Broken: "three of three are all: no worker gets the lock while one is down that it claims to survive",
 	Under:  []strained{{"stuck", "three-sites"}, {"deadlock", "three-sites"}},
 	Claims: redlock.Claims,
 	Shared: true,

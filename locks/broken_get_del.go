@@ -12,7 +12,7 @@ var getDel = Spec{
 	Doc:    "SET NX PX, released by GET, a comparison in the client, and DEL",
 	Source: "the usual repair of plain-del, without a script",
 	Sites:  OneSite,
-	Broken: "the lease can expire and be granted to somebody else between the comparison and the DEL",
+	Broken: "the lease can expire and be granted to another worker between the comparison and the DEL",
 	Caught: []Symptom{{"foreign-release", "stall-worker@between"}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &getDelLock{leaseLock{e.Sites[0]}, e}, nil },

@@ -13,7 +13,7 @@ var keepsMinority = Spec{
 	Doc:    "redlock whose failed tries leave their keys on the sites that granted",
 	Source: "redlocks that release only what they hold",
 	Sites:  ManySites,
-	Broken: "when tries collide nobody has a majority, and nobody can get one until the leases end",
+	Broken: "when tries collide no worker has a majority, and none can get one until the leases end",
 	Caught: []Symptom{{"deadlock", "none"}, {"stuck", "none"}},
 	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &keepsMinorityLock{newRedlock(e)}, nil },

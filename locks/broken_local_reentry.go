@@ -10,7 +10,7 @@ var localReentry = Spec{
 	Doc:    "lease that counts its holder's re-entries in the client",
 	Source: "wrappers that make a lease reentrant with a thread-local counter",
 	Sites:  OneSite,
-	Broken: "a re-entry is granted from the counter even when the lease has long been somebody else's",
+	Broken: "a re-entry is granted from the counter even when the lease has long been another's",
 	Caught: []Symptom{{"over-claim", "stall-worker"}},
 	Claims: reentrant.Claims,
 	Open:   func(e Env) (Lock, error) { return &localReentryLock{leaseLock{e.Sites[0]}, map[string]Lease{}}, nil },

@@ -7,7 +7,7 @@ var permitTwice = Spec{
 	Doc:    "redisson-permits that counts a permit that is returned without a look whether it is still out",
 	Source: "Redisson, RPermitExpirableSemaphore, without the look whether the permit is still out",
 	Sites:  OneSite,
-	Broken: "a permit whose lease was over comes back twice, by itself and from its late holder: there is one too many from then on",
+	Broken: "a permit whose lease was over comes back twice, by its expiry and from its late holder: there is one too many from then on",
 	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}},
 	Claims: redissonPermits.Claims,
 	Open:   func(e Env) (Lock, error) { return newPermits(e, permitTake, returnAnyway), nil },

@@ -14,7 +14,7 @@ var redissonSemaphore = Spec{
 	Doc:    "a semaphore of 4: a number of free permits, less by one for each that is out",
 	Source: "Redisson, RSemaphore: its key and channel",
 	Sites:  OneSite,
-	Broken: "a holder that dies takes its permits with it: nobody knows whose they are, and no lease ends",
+	Broken: "a holder that dies takes its permits with it: no record says whose they are, and no lease ends",
 	Caught: []Symptom{{"stuck", "crash-worker"}, {"deadlock", "crash-worker"}},
 	Claims: history.Claims{Excludes: true, Cleans: true, Permits: semaphorePermits},
 	Open:   func(e Env) (Lock, error) { return &countLock{newPermits(e, countDown, countUp)}, nil },

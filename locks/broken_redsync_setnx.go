@@ -7,7 +7,7 @@ var libRedsyncSetNX = Spec{
 	Doc:    "redsync whose extension sets the key where it is gone (WithSetNXOnExtend)",
 	Source: "github.com/go-redsync/redsync/v4 v4.18.1; docs/FINDINGS.md",
 	Sites:  ManySites,
-	Broken: "a hold that is over comes back to life: somebody may have had the lock meanwhile, and nobody is told",
+	Broken: "a hold that is over comes back to life: another worker may have had the lock meanwhile, and no holder hears of it",
 	Caught: []Symptom{{"silent-reacquire", "stall-worker"}},
 	Claims: libRedsync.Claims,
 	Open:   func(e Env) (Lock, error) { return newRedsync(e, redsync.WithSetNXOnExtend()), nil },

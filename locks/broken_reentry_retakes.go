@@ -11,7 +11,7 @@ var reentryRetakes = Spec{
 	Doc:    "reentrant lease: the server is asked each time, and lets in whose token it has, or anybody if it has none",
 	Source: "go-zero redislock; its pull requests 1704 and 4319 on what a second Acquire means",
 	Sites:  OneSite,
-	Broken: "a re-entry whose outer hold has expired takes the lock anew: somebody may have had it meanwhile, and the outer hold goes on",
+	Broken: "a re-entry whose outer hold has expired takes the lock anew: another worker may have had it meanwhile, and the outer hold goes on",
 	Caught: []Symptom{{"silent-reacquire", "stall-worker"}},
 	Claims: reentrant.Claims,
 	Open: func(e Env) (Lock, error) {

@@ -10,7 +10,7 @@ var renewRecreates = Spec{
 	Doc:    "lease with a watchdog that sets the key again when it is gone",
 	Source: "redsync, WithSetNXOnExtend",
 	Sites:  OneSite,
-	Broken: "a hold that is over comes back to life: somebody may have had the lock meanwhile, nobody is told",
+	Broken: "a hold that is over comes back to life: another worker may have had the lock meanwhile, and no holder hears of it",
 	Caught: []Symptom{{"silent-reacquire", "stop-process"}},
 	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return renewBlindly(&recreateLock{leaseLock{e.Sites[0]}}, e), nil },

@@ -12,7 +12,7 @@ var retriedSetNX = Spec{
 	Doc:    "lease from a client that sends a command again if the connection failed under it",
 	Source: "go-redis issue 2985 and pull request 1121, MaxRetries",
 	Sites:  OneSite,
-	Broken: "SET NX is not repeatable: the second one finds the key of the first, and the lock is refused that nobody else has",
+	Broken: "SET NX is not repeatable: the second one finds the key of the first, and the lock is refused although no other worker has it",
 	Caught: []Symptom{{"phantom", "drop-reply"}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &retriedLock{leaseLock{e.Sites[0]}}, nil },

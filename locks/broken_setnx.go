@@ -15,7 +15,7 @@ var setnx = Spec{
 	Doc:    "SETNX to take it, DEL to give it back, no expiry",
 	Source: "redis.io, SETNX, before 2.6.12; most first articles on the subject",
 	Sites:  OneSite,
-	Broken: "never expires: when its holder dies nobody gets the lock again",
+	Broken: "never expires: when its holder dies no worker gets the lock again",
 	Caught: []Symptom{{"deadlock", "crash-worker"}},
 	Claims: history.Claims{Excludes: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &setnxLock{client: e.Sites[0]}, nil },

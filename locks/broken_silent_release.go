@@ -7,7 +7,7 @@ var silentRelease = Spec{
 	Doc:    "redlock whose release asks all sites and leaves what does not work to the expiry",
 	Source: "redlock (Node) issue 11, unlock before 2.0; redlock-py pull request 5",
 	Sites:  ManySites,
-	Broken: "it answers that it has released whatever the sites say: a late holder never hears that the lock was somebody else's",
+	Broken: "it answers that it has released whatever the sites say: a late holder never hears that the lock was another's",
 	Caught: []Symptom{{"false-release", "stall-worker"}},
 	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &silentLock{newRedlock(e)}, nil },

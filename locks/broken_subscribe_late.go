@@ -14,7 +14,7 @@ var subscribeLate = Spec{
 	Doc:    "lease whose release publishes a message; who was refused subscribes and waits for it, for a lease at most",
 	Source: "redis-lock-py issue 3; Redisson issue 1763",
 	Sites:  OneSite,
-	Broken: "a release between the refusal and the subscription is not heard of, and nobody looks again: the lock is free and all sleep",
+	Broken: "a release between the refusal and the subscription is not heard of, and no waiter looks again: the lock is free and all sleep",
 	Under:  []strained{{"lost-wakeup", "sleepers"}},
 	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {

@@ -5,7 +5,7 @@ var waitAll = Spec{
 	Doc:    "redlock that waits for every site as long as the client library does",
 	Source: "redlocks without a timeout for each site",
 	Sites:  ManySites,
-	Broken: "one hung site eats up the lease: with leases under the client's timeout nobody gets the lock any more",
+	Broken: "one hung site eats up the lease: with leases under the client's timeout no worker gets the lock any more",
 	Caught: []Symptom{{"stuck", "pause-minority"}},
 	Claims: redlock.Claims,
 	Open: func(e Env) (Lock, error) {

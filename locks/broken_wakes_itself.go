@@ -10,7 +10,7 @@ import (
 var wakesItself = Spec{
 	Name:   "wakes-itself",
 	Doc:    "lease whose release publishes a message; a try in vain is taken back like a hold, and publishes one as well",
-	Source: "github.com/redis/rueidis/rueidislock, README, NoLoopTracking: clients that are told of what they did themselves",
+	Source: "github.com/redis/rueidis/rueidislock, README, NoLoopTracking: clients that hear of their own changes",
 	Sites:  OneSite,
 	Broken: "each try in vain wakes those who wait, who try in vain: waiters keep each other busy, and the server, as long as the lock is held",
 	Under:  []strained{{"storm", "cost"}},

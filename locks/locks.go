@@ -127,7 +127,7 @@ func (s Spec) Offers(l Lock) error {
 	_, waits := l.(Patient)
 	switch {
 	case s.Waits && !waits:
-		return fmt.Errorf("%s waits by itself, and has no AcquireWithin", s.Name)
+		return fmt.Errorf("%s waits inside Acquire, and has no AcquireWithin", s.Name)
 	case (s.Claims.Readers || s.Claims.Permits > 0) && !shares:
 		return fmt.Errorf("%s claims readers or permits, and has no AcquireShare", s.Name)
 	case s.Claims.Upgrades && !upgrades:
@@ -289,7 +289,7 @@ type Upgrader interface {
 
 // ErrBusy and ErrLost say that the call had certainly no effect.
 var (
-	ErrBusy = errors.New("the lock is held by somebody else")
+	ErrBusy = errors.New("the lock is held by another worker")
 	ErrLost = errors.New("the lock is no longer ours")
 )
 
@@ -297,7 +297,7 @@ var (
 // load, ErrRefused that the store answered that it will not. Nothing was written.
 var (
 	ErrFenced   = errors.New("the store refused a stale fencing token")
-	ErrConflict = errors.New("somebody else stored in between")
+	ErrConflict = errors.New("another worker stored in between")
 	ErrRefused  = errors.New("the store refused")
 )
 

@@ -21,7 +21,7 @@ var wait = Spec{
 	Claims:  lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		if len(e.Places) != 1 {
-			return nil, fmt.Errorf("%w: wait asks how many replicas there are, and nobody says", ErrServer)
+			return nil, fmt.Errorf("%w: wait asks how many replicas there are, and this server does not say", ErrServer)
 		}
 		return &waitLock{leaseLock{e.Sites[0]}, e.Places[0].Copies()}, nil
 	},

@@ -11,7 +11,7 @@ import (
 
 var watchdog = Spec{
 	Name:    "watchdog",
-	Doc:     "lease, renewed in the background at a third of it; its holder is told when the last acknowledged renewal runs out",
+	Doc:     "lease, renewed in the background at a third of it; its holder gets a signal when the last acknowledged renewal runs out",
 	Source:  "Redisson, lock watchdog; redis.io, Distributed Locks with Redis: extending the lock",
 	Sites:   OneSite,
 	Assumes: keepsKeys + heedsLost,

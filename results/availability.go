@@ -101,10 +101,11 @@ func (r *Run) AvailabilityText() string {
 		clipped(a.Longest), all.FailedText())
 }
 
-// RecoveryText says how long the longest recovery took, and what it was spent on; empty if there was none.
+// RecoveryText says how long the longest recovery took, and what it was spent on; empty if there was none, or nothing is
+// known to have been broken.
 func (r *Run) RecoveryText() string {
 	o := r.Availability.slowest()
-	if o == nil {
+	if o == nil || o.Fault == nil && o.PartsText() == string(Unexplained)+" "+clipped(o.Recovery) {
 		return ""
 	}
 	text := o.RecoveryText(r.Faults)

@@ -9,7 +9,7 @@ import (
 var comeback = Scenario{
 	Name:      "comeback",
 	Class:     LateHolders,
-	Doc:       "holders come back when their lease is over, most to locks that nobody has taken meanwhile, and extend it",
+	Doc:       "holders come back when their lease is over, most to locks that no other worker has taken meanwhile, and extend it",
 	For:       expires,
 	Processes: 2,
 	Faults:    []string{"stall-worker@200ms", "stop-process@800ms", "stop-process@1700ms"},

@@ -10,7 +10,7 @@ import (
 var crash = Scenario{
 	Name:     "crash",
 	Class:    Crashes,
-	Doc:      "a holder dies, and nothing else happens: somebody must be granted the lock when its lease is over",
+	Doc:      "a holder dies, and nothing else happens: another worker must be granted the lock when its lease is over",
 	Insists:  true,
 	Faults:   []string{"crash-worker@300ms"},
 	Shows:    []string{history.Liveness},

@@ -173,13 +173,13 @@ func claim(claims func(faults.Scene) bool, what string) func(faults.Scene) strin
 }
 
 var (
-	plain   = claim(func(s faults.Scene) bool { return s.Claims.Expires && !s.Claims.Renews }, "a hold ends by itself, and is not renewed")
-	expires = claim(func(s faults.Scene) bool { return s.Claims.Expires }, "a hold ends by itself")
+	plain   = claim(func(s faults.Scene) bool { return s.Claims.Expires && !s.Claims.Renews }, "a hold has a lease that is not renewed")
+	expires = claim(func(s faults.Scene) bool { return s.Claims.Expires }, "a hold has a lease")
 	renews  = claim(func(s faults.Scene) bool { return s.Claims.Renews }, "it renews a lease")
 	fences  = claim(func(s faults.Scene) bool { return s.Claims.Fences }, "it draws fencing tokens")
 	shared  = claim(func(s faults.Scene) bool { return s.Shared }, "one object of it serves several workers")
 	several = claim(func(s faults.Scene) bool { return s.Sites > 1 && !s.Foreign }, "it lives on as many servers as the suite starts")
-	refused = faults.When(func(s faults.Scene) bool { return s.Waits }, "nobody is refused by a lock that waits by itself")
+	refused = faults.When(func(s faults.Scene) bool { return s.Waits }, "a lock that waits inside Acquire refuses no worker")
 	reads   = claim(func(s faults.Scene) bool { return s.Claims.Readers }, "readers share it")
 	reenter = claim(func(s faults.Scene) bool { return s.Claims.Reentrant }, "its holder can acquire again")
 )

@@ -9,7 +9,7 @@ import (
 
 var sleepers = Scenario{
 	Name: "sleepers",
-	Doc: "all come at once, then nobody for a while: each of those who wait must be woken by the one before it, also one that needs " +
+	Doc: "all come at once, then none for a while: each of those who wait must be woken by the one before it, also one that needs " +
 		"a moment before it begins to wait. Leases are so long that who sleeps until one ends is seen",
 	For:      refused,
 	Faults:   []string{"stall-worker:300ms@refused", "stall-worker:300ms@refused", "stall-worker:300ms@refused"},

@@ -8,7 +8,7 @@ import (
 
 var steadyReaders = Scenario{
 	Name:     "steady-readers",
-	Doc:      "readers come and go, and one is always there; now and then somebody wants to write",
+	Doc:      "readers come and go, and one is always there; now and then a writer comes",
 	For:      reads,
 	Duration: 4 * time.Second,
 	Shape: func(w *workload.Shape) {

@@ -10,7 +10,7 @@ import (
 var waiterCrash = Scenario{
 	Name:     "waiter-crash",
 	Class:    Crashes,
-	Doc:      "workers die that wait for the lock, also at the head of a queue: nobody else may wait for them",
+	Doc:      "workers die that wait for the lock, also at the head of a queue: no other worker may wait for them",
 	For:      refused,
 	Insists:  true,
 	Faults:   []string{"crash-worker@refused", "crash-worker@refused", "crash-worker@refused"},

@@ -18,7 +18,7 @@ import (
 // addresses, and the programs that it was told to start.
 var Outside = Spec{
 	Name:    "http",
-	Doc:     "a service that locks by itself",
+	Doc:     "a service that does its own locking",
 	shape:   func(*Topology) {},
 	healthy: func(context.Context, *Topology) error { return nil },
 }

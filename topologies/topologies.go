@@ -235,7 +235,7 @@ func (t *Topology) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	if t.Spec.join != nil {
-		t.tell("the nodes are told of each other")
+		t.tell("the nodes meet each other")
 		if err := t.Spec.join(ctx, t); err != nil {
 			return err
 		}

@@ -2,7 +2,7 @@ package workload
 
 var topologyStore = CounterSpec{
 	Name:  "topology",
-	Doc:   "the system under test, which can lose writes by itself",
+	Doc:   "the system under test, which can lose writes, too",
 	Place: OnTopology,
 	Open:  openRedis,
 }

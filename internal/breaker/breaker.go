@@ -202,7 +202,7 @@ func (b *Breaker) inject(ctx context.Context, a act, step faults.Step, target *f
 	if err != nil {
 		op.Outcome, what = history.Failed, err.Error()
 		if errors.Is(err, faults.ErrNobody) || errors.Is(err, workload.ErrNobody) {
-			err = nil // the run says so, as a fault that coincided with nobody
+			err = nil // the run says so, as a fault that coincided with no worker
 		}
 	}
 	if err != nil && ctx.Err() != nil {

@@ -44,7 +44,7 @@ func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 	own := func(example string) string { return "  " + strings.ReplaceAll(example, "NAME http", name+" http") }
 	c := &cobra.Command{
 		Use: "http --visit REQUEST --count REQUEST", Short: short, Args: takes(0, 0),
-		Long: "http visits a service that locks by itself: each visit is a request that adds one page view, all at once (--burst)\n" +
+		Long: "http visits a service that does its own locking: each visit is a request that adds one page view, all at once (--burst)\n" +
 			"or in any shape of load. It compares the acknowledged visits with the count at the end" + judged + ".\n\n" +
 			"An answer with a 2xx acknowledges a visit. A refused connection is no visit. Of anything else, a timeout or a\n" +
 			"connection that breaks too, it is unknown whether it counted, unless --refusal names the status.",

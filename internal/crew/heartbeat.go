@@ -83,7 +83,7 @@ func (h *Heartbeat) look(last, now time.Duration) {
 		return
 	}
 	if why := h.load.whyStill(before, gap); why != "" {
-		h.note(h.lane.Next(), fmt.Sprintf("the machine stood still for %.3g s (%s)", gap.Seconds(), why))
+		h.note(h.lane.Next(), fmt.Sprintf("the machine paused for %.3g s (%s)", gap.Seconds(), why))
 	}
 }
 

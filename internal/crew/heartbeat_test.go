@@ -64,7 +64,7 @@ func TestAGapIsGivenItsOwnWords(t *testing.T) {
 	id := lane.Next()
 	h.look(time.Second, 2*time.Second)
 	text := notes[id]
-	if len(notes) != 1 || !strings.HasPrefix(text, "the machine stood still for 1 s (in the last 1 s: ") || h.load.at != 2*time.Second {
+	if len(notes) != 1 || !strings.HasPrefix(text, "the machine paused for 1 s (in the last 1 s: ") || h.load.at != 2*time.Second {
 		t.Fatalf("notes: %v", notes)
 	}
 	if !strings.Contains(text, " of CPU time stolen by the hypervisor") {

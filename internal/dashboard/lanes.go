@@ -100,7 +100,7 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 	if s.Head.Service || columns < 10 || c.h <= 0 {
 		heading.panel("who holds the lock", "")
 		if s.Head.Service {
-			c.put(0, 0, faint, "a service locks by itself: nobody sees who holds it")
+			c.put(0, 0, faint, "a service does its own locking: its holders cannot be seen")
 		}
 		return
 	}

@@ -36,7 +36,7 @@ func latency(c canvas, s *measure.Snapshot) {
 	if s.Head.Service {
 		return
 	}
-	longest, t := "nobody waits now", plain
+	longest, t := "no worker waits now", plain
 	if s.LongestBy >= 0 {
 		longest = fmt.Sprintf("longest now %s by w%02d", human.Duration(s.Longest), s.LongestBy)
 	}

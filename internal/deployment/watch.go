@@ -106,7 +106,7 @@ func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 const (
 	ended    = "ended unexpectedly "
 	silent   = "did not answer"
-	replaced = "restarted by itself, or is another server"
+	replaced = "restarted without a planned fault, or is another server"
 )
 
 // Close records what has not come to an end, after Run, when nobody reads the lanes meanwhile. It tells in words what

@@ -6,7 +6,7 @@ import (
 )
 
 // A ping goes out every pingEvery. While its answer is awaited the time in which this process runs is measured in steps of
-// beat: if more than stall of the wait is missing there, the machine stood still and the ping says nothing of the program.
+// beat: if more than stall of the wait is missing there, the machine paused and the ping says nothing of the program.
 const (
 	pingEvery = 50 * time.Millisecond
 	beat      = 10 * time.Millisecond

@@ -157,7 +157,7 @@ func (p *playing) everybody() {
 	})
 }
 
-// begin lets a crew begin; an order of the beginning that is late because a process stood still ends that run.
+// begin lets a crew begin; an order of the beginning that is late because a process was paused ends that run.
 func (b *bench) begin() (c crew.Crew, s *crew.Session) {
 	b.t.Helper()
 	live.Again(b.t, func(int) string {

@@ -210,7 +210,7 @@ func (c *check) numbers() {
 		oneOf(c, "arrivals", w.Arrivals, workload.AllArrivals)
 	}
 	if p.Jobs > 1 && (len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Agents != "") {
-		c.mistake("--jobs %d: scenarios run side by side, on servers and a machine of their own; anything else runs by itself", p.Jobs)
+		c.mistake("--jobs %d: scenarios run side by side, on servers and a machine of their own; anything else runs alone", p.Jobs)
 	}
 	oneOf(c, "popularity", w.Popularity, workload.AllPopularities)
 	oneOf(c, "profile", p.Profile, topologies.Profiles)

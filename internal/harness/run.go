@@ -216,7 +216,7 @@ func (c *Combination) bears() time.Duration {
 
 // tally reads the counter when all workers have gone. What servers did by themselves leaves the sums in doubt, and so
 // does, if views are missing, that holders may have paused for too long: but for no more views than that can have cost.
-// A counter that cannot be read is an error, unless a server failed by itself.
+// A counter that cannot be read is an error, unless a server failed without a planned fault.
 func (x *execution) tally(ctx context.Context) (t checker.Tally, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
 	defer cancel()
@@ -233,7 +233,7 @@ func (x *execution) tally(ctx context.Context) (t checker.Tally, err error) {
 	}
 	t.Excused = x.excused(t.Acknowledged)
 	if at, stood := x.meter.Stood(); t.Doubt == "" && t.Excused > 0 && t.Lost() > 0 {
-		t.Doubt = fmt.Sprintf("the machine stood still for %s at %s", human.Duration(stood), human.Duration(at))
+		t.Doubt = fmt.Sprintf("the machine paused for %s at %s", human.Duration(stood), human.Duration(at))
 	}
 	return t, nil
 }

@@ -36,7 +36,7 @@ func (m *Meter) judge(u results.Usage) results.Generator {
 		{float64(u.Stalls), 1, float64(max(m.ops/1000, 2)), fmt.Sprintf("%s waits to record", human.Count(u.Stalls))},
 	}
 	if m.stoodAt+m.stood > m.from {
-		limits = append(limits, limit{float64(m.stood), 1, 250 * ms, fmt.Sprintf("stood still for %s at %s", human.Duration(m.stood), human.Duration(m.stoodAt))})
+		limits = append(limits, limit{float64(m.stood), 1, 250 * ms, fmt.Sprintf("paused for %s at %s", human.Duration(m.stood), human.Duration(m.stoodAt))})
 	}
 	if u.OpenLoop {
 		limits = append(limits, limit{float64(late), 1 * ms, 10 * ms, fmt.Sprintf("visits begin %s late (p99)", human.Duration(late))})

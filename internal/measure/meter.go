@@ -40,7 +40,7 @@ type Meter struct {
 	part       history.Op // of a Visit
 	outages    *outages   // nil for a part of a run
 	faults     faultWindows
-	stoodAt    time.Duration // when a process stood still for the longest time
+	stoodAt    time.Duration // when a process was paused for the longest time
 	stood      time.Duration // and for how long
 	excuses    excuses
 	ops        int64
@@ -116,7 +116,7 @@ func NewMeter(o Options) *Meter {
 	return m
 }
 
-// Stood is the longest time that a process stood still, and when that began.
+// Stood is the longest time that a process was paused, and when that began.
 func (m *Meter) Stood() (at, stood time.Duration) { return m.stoodAt, m.stood }
 
 // Cut ends the measurement early; visits that are due later are not measured.

@@ -143,7 +143,7 @@ func (v *Viewer) unplanned(op *history.Op) {
 	e := Event{Kind: RoleEvent, At: op.Return}
 	switch _, e.Text = v.told(op); {
 	case op.Kind == history.Gap:
-		e.Kind, e.At, e.Text = UnplannedEvent, op.Call, cmp.Or(e.Text, "the machine stood still for "+human.Duration(op.Latency()))
+		e.Kind, e.At, e.Text = UnplannedEvent, op.Call, cmp.Or(e.Text, "the machine paused for "+human.Duration(op.Latency()))
 	case op.Kind == history.Incident:
 		e.Kind, e.At = UnplannedEvent, op.Call
 	}

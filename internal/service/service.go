@@ -239,7 +239,7 @@ func (c *Service) Load(ctx context.Context, page string) (workload.Count, error)
 
 // Store is not for a service, which counts by itself.
 func (*Service) Store(context.Context, string, workload.Count) error {
-	return errors.New("a service counts by itself")
+	return errors.New("a service does its own counting")
 }
 
 // Close closes the connections.

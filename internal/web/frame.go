@@ -204,7 +204,7 @@ func tiles(m *measure.Snapshot) [][3]string {
 	for _, l := range m.Latency {
 		all = append(all, [3]string{"The run's " + l.Name + " p50", l.Run.Text(false), "p99 " + l.Run.Text(true)})
 	}
-	longest := "nobody waits"
+	longest := "no worker waits"
 	if m.LongestBy >= 0 {
 		longest = fmt.Sprintf("longest now %s, w%02d", human.Duration(m.Longest), m.LongestBy)
 	}

@@ -74,7 +74,7 @@ func TestWhatASealSays(t *testing.T) {
 // TestWhenFaultsAreInForce tells a fault's injection, its force and its healing apart, and names the roles that changed.
 func TestWhenFaultsAreInForce(t *testing.T) {
 	run := saved{Run: &results.Run{}, faults: []string{"kill-primary"}, notes: map[int64]string{}, others: []event{
-		{2 * time.Second, 3 * time.Second, "n3 became primary", true}, {0, time.Second, "a process stood still", false},
+		{2 * time.Second, 3 * time.Second, "n3 became primary", true}, {0, time.Second, "a process was paused", false},
 	}}
 	run.Windows = []results.FaultWindow{{From: 1, Injected: 2, Healing: 3, To: 4}, {From: 5, Injected: 6, Healing: history.Forever, To: history.Forever}}
 	d := document([]saved{run}, []string{"one"}, &pack{})[0]

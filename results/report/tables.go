@@ -145,7 +145,7 @@ func phaseTable(r *results.Run) (t tableView) {
 const othersMost = 20
 
 func (r *saved) otherTable() tableView {
-	t := tableView{Head: []string{"From", "To", "What happened by itself"}, Class: "words"}
+	t := tableView{Head: []string{"From", "To", "What happened without a planned fault"}, Class: "words"}
 	list := slices.Clone(r.others)
 	slices.SortStableFunc(list, func(a, b event) int { return cmp.Compare(b.to-b.from, a.to-a.from) })
 	if len(list) > othersMost {

@@ -100,7 +100,7 @@ func view(r *saved, number int, name string) runView {
 		v.Envelope = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(r.picture))
 	}
 	if r.Service != "" {
-		v.Banner.Notes = append(v.Banner.Notes, "A service locks by itself: its holders cannot be seen. Its answers are judged.")
+		v.Banner.Notes = append(v.Banner.Notes, "A service does its own locking: its holders cannot be seen. Its answers are judged.")
 	}
 	if r.Label != "" {
 		v.Banner.Notes = append(v.Banner.Notes, r.Label)

@@ -155,11 +155,11 @@ func survivors(results []*Mutant) string {
 			}
 			class, why := r.Class()
 			if class == "" {
-				class, why = "open", "nobody has looked at it yet"
+				class, why = "open", "it has not been looked at yet"
 			}
 			what := "explore has not noticed it; the scenarios are not asked yet"
 			if r.Scenarios != nil {
-				what = "nobody has noticed it"
+				what = "it was not noticed"
 			}
 			fmt.Fprintf(&b, "`%s`, %s:%d: %s. **%s**: %s\n\n```diff\n- %s\n+ %s\n```\n\n", r.Lock, r.File, r.Line, what, class, why, r.Before, r.After)
 		}

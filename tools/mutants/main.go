@@ -34,7 +34,7 @@ func main() {
 	flag.DurationVar(&o.limit, "for", 3*time.Hour, "how long; what is not done by then is done by the next run")
 	flag.IntVar(&o.jobs, "jobs", 1, "how many mutants are run at the same time")
 	flag.IntVar(&o.sample, "sample", 0, "how many mutants, drawn at random, the scenarios are asked about even if explore has found them")
-	flag.BoolVar(&o.again, "again", false, "ask again about those that nobody has found")
+	flag.BoolVar(&o.again, "again", false, "ask again about those that were not found")
 	flag.Parse()
 	if err := mutants(context.Background(), o); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

@@ -108,7 +108,7 @@ func TestJudge(t *testing.T) {
 	t.Logf("known to be wrong: %v", needed)
 }
 
-// silent is a judge that accuses nobody.
+// silent is a judge that accuses no lock.
 func silent(*history.History) answered { return answered{} }
 
 // TestBrokenJudgeIsNoticed asks judges that are certainly wrong.
