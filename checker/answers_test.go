@@ -44,7 +44,7 @@ func falseReleases(list []told, expires bool) int64 {
 	return n
 }
 
-// falseRefusals counts the releases and extensions that were refused as if somebody else had the lock, while it was theirs for
+// falseRefusals counts the releases and extensions that were refused as if another worker had the lock, while it was theirs for
 // sure, and no other call of theirs may have come in between.
 func falseRefusals(list []told, expires bool) (n int64) {
 	for _, t := range list {

@@ -161,7 +161,7 @@ func hitches(h *history.History, times int) {
 }
 
 // BenchmarkViolations shows that violations cost little beside the operations, however many pages there are, and however
-// often the process stood still.
+// often the process was paused.
 func BenchmarkViolations(b *testing.B) {
 	for _, n := range []int{0, 1000, 17_000, -1000} {
 		name := strconv.Itoa(n)

@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// counted is what the values of a page tell where nobody says whose stores were seen.
+// counted is what the values of a page tell where no record says whose stores were seen.
 type counted struct {
 	least        int64 // the smallest value that was read, or replaced
 	known        bool  // ... is known

@@ -39,7 +39,7 @@ type Case struct {
 	disturbed spans    // when the lock cannot be expected to be granted at once
 	displaced spans    // when a waiter's place may have been lost
 	hitches   spans    // when a process was paused for a moment
-	lingers   bool     // what is granted to nobody may delay others: the lock has several sites, a queue, or messages
+	lingers   bool     // what is granted to no worker may delay others: the lock has several sites, a queue, or messages
 
 	ttl    time.Duration // the longest lease that was asked for, or that a lock with a lease of its own named
 	lease  time.Duration // the longest life that a server may give to it

@@ -54,7 +54,7 @@ func (c *Case) unfenced(earlier, later *hold) *window {
 	return c.first(earlier.Call, later.Return, &c.emptied, c.losses(later.Key))
 }
 
-// accident is what nobody had planned and that may have made the servers forget, between two moments, what they did for
+// accident is an unplanned event that may have made the servers forget, between two moments, what they did for
 // a key; nil if a fault can have done so, too.
 func (c *Case) accident(key int32, since, by time.Duration) *window {
 	return unplanned(c.forgotten(key, since, by))
@@ -68,7 +68,7 @@ func unplanned(w *window) *window {
 	return w
 }
 
-// miscounted finds what nobody had planned and that may have made the counter's server forget what was stored on a
+// miscounted finds unplanned events that may have made the counter's server forget what was stored on a
 // page.
 func (c *Case) miscounted(key int32, since, by time.Duration) *window {
 	if c.Counter == history.CounterOnTopology {
@@ -122,7 +122,7 @@ func (r *reaching) find(since, by time.Duration) *window {
 }
 
 // findLosses sorts out the windows in which servers may forget: of the plan; of the lock's servers; of the counter's,
-// which may be any where nobody says how many nodes the lock has.
+// which may be any where no record says how many nodes the lock has.
 func (c *Case) findLosses() {
 	plan, emptied, counter := c.roles, slices.Clone(c.roles), []*window(nil)
 	for i := range c.windows {

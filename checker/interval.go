@@ -71,7 +71,7 @@ func (h *hold) lapse() time.Duration { return min(h.Until, h.Lost, h.Crashed) }
 // trusted is the end of B. A hold that was upgraded is believed in until the upgrade was answered.
 func (h *hold) trusted() time.Duration { return min(h.lapse(), max(h.releaseCall, h.upgraded)) }
 
-// assured is when the lease is over at the earliest if nobody gives it back: last proof + T1. Of extensions that
+// assured is when the lease is over at the earliest if it is not given back: last proof + T1. Of extensions that
 // overlap, any may have been the last. One that is in doubt can only have made the lease shorter, and only by its own
 // TTL: if it landed after the proof, its lease counts from then.
 func (r *ruler) assured(h *hold) time.Duration {
@@ -95,7 +95,7 @@ func (r *ruler) assured(h *hold) time.Duration {
 	return min(end, r.promised(r.c.op(h.ID)))
 }
 
-// promised is how long a call that was granted, or may have been, is good for at least: call + T1. Where nobody said what
+// promised is how long a call that was granted, or may have been, is good for at least: call + T1. Where no record says what
 // was asked for, or where leases begin before that, it is until the holder was told.
 func (r *ruler) promised(op *history.Op) time.Duration { return r.promisedFrom(op, op.Call) }
 

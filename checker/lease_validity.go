@@ -288,7 +288,7 @@ func (l *leases) reacquire(h *hold) {
 		if op.Outcome == history.OK {
 			last = max(last, plus(op.Return, l.most(op.TTL)))
 		} else {
-			last = plus(last, l.most(op.TTL)) // it may have landed when nobody waited for it any more, as late as that
+			last = plus(last, l.most(op.TTL)) // it may have landed when no worker waited for it any more, as late as that
 		}
 	}
 }

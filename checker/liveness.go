@@ -21,7 +21,7 @@ var liveness = Checker{
 // history can name another time.
 const patience = time.Second
 
-// collisions is how often in a row all who try for independent sites may each get some and nobody a majority.
+// collisions is how often in a row all who try for independent sites may each get some and none a majority.
 const collisions = 4
 
 // liveCauses are the causes, the worst first.
@@ -72,7 +72,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 		l.deadAll += s.to - s.from
 	})
 	held, blamed := l.kept, l.stuck
-	if l.Claims.Permits > 0 { // permits change hands so often that what is kept for nobody cannot be told from what is being given back
+	if l.Claims.Permits > 0 { // permits change hands so often that what is kept for no worker cannot be told from what is being given back
 		held, blamed = l.believed, l.withheld
 	}
 	var left []stretch
@@ -154,7 +154,7 @@ func (l *livenessCheck) waiting() []stretch {
 				s.to = max(s.to, list[n-1].to)
 				list = list[:n-1]
 			}
-			if n := len(list); !l.visits && n > first && s.from-list[n-1].to < l.bound/2 { // which tries are one visit's nobody says
+			if n := len(list); !l.visits && n > first && s.from-list[n-1].to < l.bound/2 { // no record says which tries are one visit's
 				s.from, list = list[n-1].from, list[:n-1]
 			}
 			list = append(list, s)
@@ -228,7 +228,7 @@ func (l *livenessCheck) believed(h *hold) period {
 }
 
 // kept is when a server may have kept the lock for a hold. What is renewed after its holder has given it back, however that
-// was answered, is kept for nobody: the lock is to blame.
+// was answered, is kept for no worker: the lock is to blame.
 func (l *livenessCheck) kept(h *hold) period {
 	w := period{h.Call, 0}
 	if h.Outcome == history.OK { // it was granted somewhere in the call; but a lock that answers late must not explain itself
@@ -251,7 +251,7 @@ func (l *livenessCheck) kept(h *hold) period {
 	}
 	switch {
 	case ttl == 0 && l.Claims.Expires && h.Until != history.Forever:
-		w.to = history.Forever // nobody said how long the servers keep it
+		w.to = history.Forever // no record says how long the servers keep it
 	case ttl == 0 && h.Outcome == history.OK:
 		w.to = h.trusted()
 	case ttl == 0:
@@ -287,7 +287,7 @@ func (l *livenessCheck) released(h *hold) *history.Op {
 }
 
 // vain tells whether a try for several sites took longer than the lease that it asked for, while at most a minority of them was
-// broken. Nobody can ever have believed in what it left behind, so that it keeps the lock for nobody: the lock is to blame.
+// broken. Nobody can ever have believed in what it left behind, so that it keeps the lock for no worker: the lock is to blame.
 func (l *livenessCheck) vain(op *history.Op) bool {
 	return l.Sites > 1 && l.Claims.Expires && op.Kind == history.Acquire && op.Outcome == history.Unknown && op.TTL > 0 && op.Return != history.Forever &&
 		op.Latency() > l.longest(op.TTL) && !l.disturbed.meets(op.Call, op.Return)

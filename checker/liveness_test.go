@@ -252,7 +252,7 @@ var livenessCases = map[string]struct {
 		}
 		s.done(2, 4, 34)
 	}, Fail, "deadlock", "asked for it in vain"},
-	"tries that outlast their lease and end unknown keep the lock for nobody": {func(s *builder) {
+	"tries that outlast their lease and end unknown keep the lock for no worker": {func(s *builder) {
 		s.h.Sites = 5
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.OK)

@@ -61,7 +61,7 @@ func judgeLostUpdates(c *Case) Verdict {
 	return u.verdict()
 }
 
-// wrong blames a store or what was read. It is false if something that nobody had planned explains it.
+// wrong blames a store or what was read. It is false if something unplanned explains it.
 func (u *updates) wrong(cause string, store, other int32) bool {
 	return u.blame(cause, witness{store, other}, u.explains(cause, store, other))
 }

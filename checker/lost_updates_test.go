@@ -87,10 +87,10 @@ var lostUpdateCases = map[string]struct {
 		s.visit(2, 20, 0, 0)
 		s.final(100, late, 1)
 	}, Fail, "zombie-write", "1 of 1"},
-	"a store that comes late, for its process stood still most of the time": {func(s *builder) {
+	"a store that comes late, for its process was paused most of the time": {func(s *builder) {
 		s.lateStore(15)
 	}, Inconclusive, "", "excused: "},
-	"a store that comes late, and its process stood still for a moment": {func(s *builder) {
+	"a store that comes late, and its process was paused for a moment": {func(s *builder) {
 		s.lateStore(3)
 	}, Fail, "zombie-write", "1 of 2"},
 	"a store that was on its way when a fault stopped its process": {func(s *builder) {

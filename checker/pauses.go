@@ -68,7 +68,7 @@ func (c *Case) pausesOf(windows []window) []pauses {
 	return of
 }
 
-// upTo is how long the process stood still up to a moment, and how many pauses had begun by then.
+// upTo is how long the process was paused up to a moment, and how many pauses had begun by then.
 func (p *pauses) upTo(t time.Duration) (sum time.Duration, begun int) {
 	n, _ := slices.BinarySearchFunc(p.list, t, func(x stoppage, t time.Duration) int { return cmp.Compare(x.from, t) })
 	if n == 0 {
@@ -77,7 +77,7 @@ func (p *pauses) upTo(t time.Duration) (sum time.Duration, begun int) {
 	return p.until[n-1] - max(p.list[n-1].to-t, 0), n
 }
 
-// between is how long the process stood still between two moments.
+// between is how long the process was paused between two moments.
 func (p *pauses) between(from, to time.Duration) time.Duration {
 	if to <= from {
 		return 0
@@ -100,7 +100,7 @@ func (c *Case) stillFor(process int16, from, to time.Duration) time.Duration {
 	return c.pauses[process].between(from, to)
 }
 
-// late excuses what a process did at a moment although it should have done it by a deadline: it stood still since it
+// late excuses what a process did at a moment although it should have done it by a deadline: it was paused since it
 // had the duty for so long at least, in pauses that began before the deadline. nil = it had time enough.
 func (c *Case) late(process int16, since, deadline, at, least time.Duration) *window {
 	p := &c.unasked[process]
@@ -131,7 +131,7 @@ func enough(h *hold, since, over time.Duration) time.Duration {
 }
 
 // unrenewable excuses that a lease was not renewed since its holder had heard of the last renewal and before it was
-// over: its process stood still for long enough, or servers did not serve for as long, or forgot it. What a fault asked
+// over: its process was paused for long enough, or servers did not serve for as long, or forgot it. What a fault asked
 // for comes first.
 func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *window {
 	since, least := proof.Return, enough(h, proof.Return, over)
@@ -158,8 +158,8 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 	return nil
 }
 
-// stopped finds the fault that stopped a process between two moments, for so long at least. Where nobody wrote down how
-// long which process stood still, it may have been each.
+// stopped finds the fault that stopped a process between two moments, for so long at least. Where no record says how
+// long which process was paused, it may have been each.
 func (c *Case) stopped(process int16, from, to, least time.Duration) *window {
 	w := c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Clients) })
 	if w == nil {

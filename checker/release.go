@@ -127,7 +127,7 @@ func (s *sweeper) extendedAfter(h, o *hold) bool {
 	})
 }
 
-// groundless finds an owner who was refused within its lease as if somebody else had the lock, or had touched it, although
+// groundless finds an owner who was refused within its lease as if another worker had the lock, or had touched it, although
 // nothing was broken and it did nothing else that may have come in between. That it is not its own is for lease-validity to judge.
 func (s *releases) groundless(h *hold) {
 	if h.Outcome != history.OK {

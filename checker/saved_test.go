@@ -570,7 +570,7 @@ var saved = map[string]struct {
 		s.extend(a, 100, 300, 300).Outcome = history.Unknown
 		s.denied(a, 310, 311)
 	}, Fail, "renewal-failure"},
-	"lease-validity: not renewed while a server was out by itself, and the process stood still for a moment": {leaseValidity, func(s *script) {
+	"lease-validity: not renewed while a server was out by itself, and the process was paused for a moment": {leaseValidity, func(s *script) {
 		s.Claims.Renews = true
 		s.gap(0, 5, 6)
 		s.op(history.Incident, -1, 20, 290)
@@ -702,7 +702,7 @@ var saved = map[string]struct {
 		s.use(b, 0, 0, 320, 330)
 		s.release(b, 340, 341)
 		s.use(a, 0, 0, 10, 510)
-		s.last().Return = 600 * ms // it was called as late as the process stood still; the rest took the server
+		s.last().Return = 600 * ms // it was called as late as the process was paused; the rest took the server
 		s.denied(a, 620, 621)
 		s.final(0, 1, 700)
 		s.gap(0, 20, 270)

@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// OfServices lists the checkers of a service that locks by itself: it is judged from outside, by its answers and by the
+// OfServices lists the checkers of a service that does its own locking: it is judged from outside, by its answers and by the
 // count at the end.
 var OfServices = []Checker{
 	{Name: "activity", Doc: "enough was tried: visits at the same time, faults that coincided with visits, few unknown outcomes", Check: judgeVisits},

@@ -83,10 +83,10 @@ func (c *Case) hitch(w *window) bool {
 }
 
 // disturb finds when the lock cannot be expected to be granted at once: while servers do not serve, and for as long as they
-// need to recover; and until leases have ended that nobody will give back, because keys were lost. What else happens to a
+// need to recover; and until leases have ended that no worker will give back, because keys were lost. What else happens to a
 // worker ends with its own hold, which is known: what had no answer may be held for a lease. Where more than that is at
 // work, answers and workers that are late or lost may delay others for a lease, too: a minority of the sites that was
-// granted to nobody, a queue that somebody stands in who does not run, a message that nobody heard. A hitch costs no lease: it
+// granted to no worker, a queue that somebody stands in who does not run, a message that nobody heard. A hitch costs no lease: it
 // makes a time that is judged shorter.
 func (c *Case) disturb() {
 	var disturbed, places, hitches []period

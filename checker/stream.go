@@ -262,7 +262,7 @@ func (s *Stream) overlap(l *front, first int32, b *belief) {
 		s.Overlap([2]int32{a.worker, b.worker}, b.from, min(a.to, b.to))
 	}
 	if !s.excludes {
-		return // nobody promised anything
+		return // nothing was promised
 	}
 	s.report(Violation{Checker: Exclusion.Name, At: b.from, Seen: s.now,
 		Workers: [2]int32{a.worker, b.worker}, Ops: [2]history.ID{a.id, b.id}}, func() string {

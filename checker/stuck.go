@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// stuck blames the stretches in which nobody had the lock for too long although somebody tried for it.
+// stuck blames the stretches in which no worker had the lock for too long although one tried for it.
 func (l *livenessCheck) stuck(left []stretch) {
 	refusals := l.refusals(left)
 	last := make([]time.Duration, l.keys) // when a page's lock was granted for the last time
@@ -42,7 +42,7 @@ func (l *livenessCheck) stuck(left []stretch) {
 	}
 }
 
-// unwoken blames a stretch in which the lock was nobody's, and a worker waited for it all the time without a try.
+// unwoken blames a stretch in which the lock was free, and a worker waited for it all the time without a try.
 func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 	cause, op := "lost-wakeup", &l.Ops[sleeper]
 	if s.from >= last && s.to-s.from > 2*l.lease {
@@ -54,7 +54,7 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 }
 
 // sleepers finds, for each of the stretches, in order by page, a try that was refused and that its visit repeated only when
-// the stretch had lasted for longer than the bound, and a lease where a message may have been lost. It is -1 if there is none. A worker that waits has not stopped to ask; but where nobody recorded when the machine paused,
+// the stretch had lasted for longer than the bound, and a lease where a message may have been lost. It is -1 if there is none. A worker that waits has not stopped to ask; but where no record says when the machine paused,
 // the longest silence of all may be that.
 func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	found, least := make([]int32, len(list)), make([]time.Duration, len(list))

@@ -13,7 +13,7 @@ import (
 // Told says how soon the holders heard of it whose holds ended under them: another was granted the lock, or a release, an
 // extension or the lock itself said that the hold is lost. Times count from when the hold was lost: from the earliest of
 // the other's grant, the fault that made servers forget it, and the end of the lease by its last renewal. A time in which
-// the holder's process stood still is left out.
+// the holder's process was paused is left out.
 type Told struct {
 	Notice
 	// Faults has the same by fault, for those that were in force when a hold was lost; only if there were several.

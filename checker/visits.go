@@ -67,7 +67,7 @@ func (u *updates) conflict(a, b int32) string {
 // was late.
 var ofTheLock = []string{"exclusion", "changed-read", "overrun", "zombie-write"}
 
-// explains finds what can have lost a store and is not the lock's. Of a visit that was late: its process stood still
+// explains finds what can have lost a store and is not the lock's. Of a visit that was late: its process was paused
 // for so long that it could not be in time; what a fault asked for explains only a store that was on its way when it
 // began, for no lock can call that back. Of two visits that were inside: servers may have forgotten one. Of anything
 // else: the counter's server may have forgotten the store.
@@ -96,7 +96,7 @@ func (u *updates) explains(cause string, store, other int32) *window {
 		}
 		if at, late := u.lateness(cause, h, i); late > 0 {
 			if cause == "overrun" || cause == "zombie-write" {
-				late /= 2 // what waits in a process that stands still is late before and after, too
+				late /= 2 // what waits in a paused process is late before and after, too
 			}
 			if w := u.Case.late(op.Process, h.Return, h.lapse(), at, late); w != nil {
 				return w

@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// window is a period in which something was at work that no lock answers for: a fault, or what nobody had planned: a
+// window is a period in which something was at work that no lock answers for: a fault, or an unplanned event: a
 // server that ended unexpectedly, a process that stood still. Whom it reaches, and what it excuses there, is in excuse.go.
 type window struct {
 	period
@@ -22,7 +22,7 @@ type window struct {
 	failed   bool // it could not be injected, and may have had an effect all the same
 }
 
-// The effects of what nobody had planned. A server that failed may have lost its keys, one that took another role the
+// The effects of unplanned events. A server that failed may have lost its keys, one that took another role the
 // last writes. Of independent sites one that fails leaves a majority.
 var (
 	failing  = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
@@ -115,7 +115,7 @@ func (c *Case) addUp() {
 	}
 }
 
-// strangers finds the faults that stopped processes, as is seen, but none with workers: they reached nobody.
+// strangers finds the faults that stopped processes, as is seen, but none with workers: they reached no worker.
 func (c *Case) strangers(all []window) {
 	for i := range all {
 		f := &all[i]
@@ -131,8 +131,8 @@ func (c *Case) strangers(all []window) {
 }
 
 // dropPlanned takes out what was to be expected of the faults: roles change where another server takes the place of one
-// that is out, which one that only hangs, or has a wrong clock, is not, and a process that a fault stops stands still. It takes out what
-// reaches nobody, too: pauses of a process without workers.
+// that is out, which one that only hangs, or has a wrong clock, is not, and a process that a fault stops is paused. It takes out what
+// reaches no worker, too: pauses of a process without workers.
 func (c *Case) dropPlanned(all []window) (list []window) {
 	faults := slices.DeleteFunc(slices.Clone(all), func(w window) bool { return !w.fault }) // few, where gaps may be many
 	for _, w := range all {

@@ -135,7 +135,7 @@ func Serve(t *testing.T, in io.Reader, out io.Writer, known []locks.Spec) {
 	t.Helper()
 	answers := json.NewEncoder(out)
 	r, err := execute(t, in, known, func(p Progress) {
-		_ = answers.Encode(answer{Progress: &p}) // nobody may be there to hear it
+		_ = answers.Encode(answer{Progress: &p}) // there may be no reader
 	})
 	a := answer{Report: &r}
 	if err != nil {

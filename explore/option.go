@@ -214,7 +214,7 @@ type healing struct {
 	number int64
 	from   time.Duration
 	at     time.Time
-	stops  *client // whose process stands still meanwhile; nil = none does
+	stops  *client // whose process is paused meanwhile; nil = none does
 }
 
 // fault records a deviation by what it can do, so that the judge knows it.

@@ -142,7 +142,7 @@ func (o *Options) say(prefix string, c *Choice) {
 		choice, _ := json.Marshal(c) // it has no parts that cannot be written
 		text = append(text, choice...)
 	}
-	_, _ = o.log.Write(append(text, '\n')) // nobody may be there to hear it
+	_, _ = o.log.Write(append(text, '\n')) // there may be no reader
 }
 
 // tail keeps the end of what was written: the schedule that a process was at, and what it died of.

@@ -363,7 +363,7 @@ func (c *conductor) await(is func() bool, end time.Time) bool {
 	}
 }
 
-// ending waits for what nobody will release, and records what is left.
+// ending waits for what no worker will release, and records what is left.
 func (c *conductor) ending(ctx context.Context) {
 	if slices.Contains(c.crashed, true) {
 		c.await(func() bool { return false }, time.Now().Add(2*c.o.TTL))

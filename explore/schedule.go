@@ -319,7 +319,7 @@ func (s *schedule) deviate(c Choice) {
 	s.o.say(takesDeviation, &c)
 }
 
-// ending waits for what nobody will release, and records what is left.
+// ending waits for what no worker will release, and records what is left.
 func (s *schedule) ending() {
 	if s.w.trace != nil {
 		s.w.trace.length = s.w.clock.Now()

@@ -32,7 +32,7 @@ type trace struct {
 // line is something that happened, at a place in the order of everything.
 type line struct {
 	at     time.Duration // a stamp
-	now    time.Duration // the time, which stands still while messages move
+	now    time.Duration // the time, which stops while messages move
 	client int
 	star   bool // a deviation
 	text   string

@@ -75,7 +75,7 @@ type world struct {
 	arrivals int
 	finished []bool
 	calls    []func() // by client: calls off its call to the lock; nil outside of one
-	trace    *trace   // nil if nobody will read it
+	trace    *trace   // nil if it is not read
 	panicked []string // by client: what a call to its lock came to
 	early    bool     // a grant came about before the call that is written down for it
 }

@@ -20,7 +20,7 @@ func (f Fault) Refused(s Scene, o topologies.Options) string {
 	return ""
 }
 
-// Targets are the arguments that choose what the fault hits; nil = it finds that by itself.
+// Targets are the arguments that choose what the fault hits; nil = the fault finds it.
 func (f Fault) Targets(t *topologies.Topology) []string {
 	if f.targets == nil {
 		return nil

@@ -50,7 +50,7 @@ var clockRate = Fault{
 	},
 }
 
-// clocks sets the clocks that a held lock depends on, and holds the worker until somebody else has the lock.
+// clocks sets the clocks that a held lock depends on, and holds the worker until another worker has the lock.
 func (t *Target) clocks(ctx context.Context, offset time.Duration, rate float64, text string) (string, Heal, error) {
 	return t.forget(ctx, text, func(_ context.Context, n *topologies.Node, _ string) (Heal, error) {
 		return func(context.Context) error { return n.SetClock(0, 1) }, n.SetClock(offset, rate)

@@ -29,13 +29,13 @@ type Fault struct {
 	Name  string
 	Doc   string
 	Needs Needs
-	// Service says that the fault breaks a service that locks by itself: all others break what locks stand on.
+	// Service says that the fault breaks a service that does its own locking: all others break what locks stand on.
 	Service bool
 	Redis   bool // it asks of servers what only Redis can do
 	Arg     bool // it takes an argument after its name and a colon
 	// On says why the fault is unavailable in a scene; empty or nil = it is available.
 	On func(Scene) string
-	// Outside says why the fault, with the argument that it is given, is unavailable where somebody else runs the servers;
+	// Outside says why the fault, with the argument that it is given, is unavailable where others run the servers;
 	// empty or nil = it is available.
 	Outside func(arg string) string
 	// Sends names what the fault sends to servers that harms others who use them, as topologies.Destructive does.
@@ -46,7 +46,7 @@ type Fault struct {
 	lasts length
 	// breaks says which assumption of a right lock the fault breaks in a scene; nil = what its effect says.
 	breaks func(Scene) string
-	// targets are the arguments that choose what the fault hits; nil = it finds that by itself.
+	// targets are the arguments that choose what the fault hits; nil = the fault finds it.
 	targets func(*topologies.Topology) []string
 	Inject  injection
 }
@@ -87,10 +87,10 @@ type Scene struct {
 	Agents    int           // machines that the workers live on; 0 = the suite's own
 	AllowLost bool          // some of them may be lost
 	Silence   time.Duration // after which one is lost
-	Service   bool          // what is visited is a service that locks by itself ...
+	Service   bool          // what is visited is a service that does its own locking ...
 	Programs  int           // ... which the suite has started so many programs of
 	Heeds     bool          // a holder that is late does not use what the lock guards
-	Foreign   bool          // somebody else runs the servers
+	Foreign   bool          // others run the servers
 	Allowed   []string      // what may be sent to them all the same, as topologies.Destructive names it
 }
 

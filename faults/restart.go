@@ -77,7 +77,7 @@ func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 // untilTakenLasts is how long untilTaken takes at most.
 var untilTakenLasts = length{leases: 0.85}
 
-// untilTaken waits until somebody else has the lock on a site, a little longer than it takes to be told, but not
+// untilTaken waits until another worker has the lock on a site, a little longer than it takes to be told, but not
 // longer than the lease of the worker that stands with it.
 func (t *Target) untilTaken(ctx context.Context, site *topologies.Site, key int32) {
 	ctx, cancel := context.WithTimeout(ctx, t.TTL*8/10)
@@ -91,7 +91,7 @@ func (t *Target) untilTaken(ctx context.Context, site *topologies.Site, key int3
 	sleep(ctx, t.TTL/20)
 }
 
-// owner is what a lock's key holds on a site, in whatever form; empty if nobody has it or the node does not answer.
+// owner is what a lock's key holds on a site, in whatever form; empty if no worker has it or the node does not answer.
 func (t *Target) owner(ctx context.Context, site *topologies.Site, name string) string {
 	primary, err := site.Primary(ctx, name)
 	if err != nil || primary.State() != topologies.Up {

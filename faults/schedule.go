@@ -23,7 +23,7 @@ type Step struct {
 	Fault Fault
 	Arg   string
 	From  time.Duration // since the run's start; when to look for a worker if there is a Point
-	To    time.Duration // when it is healed; 0 = by itself, or at the end
+	To    time.Duration // when it is healed; 0 = it passes, or at the end
 	Point string        // catch a worker there first; empty = none
 	Alone bool          // placed by the seed: it waits until others that were are over
 }
@@ -174,7 +174,7 @@ func unavailable(f Fault, arg string, s Scene) string {
 	return ""
 }
 
-// abroad says why a fault is unavailable where somebody else runs the servers.
+// abroad says why a fault is unavailable where others run the servers.
 func (f Fault) abroad(arg string, s Scene) string {
 	if f.Outside != nil {
 		if why := f.Outside(arg); why != "" {

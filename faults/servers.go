@@ -37,7 +37,7 @@ var flush = Fault{
 }
 
 // forget lets the sites of a held lock lose its key, a quorum of them if there are several, and holds the worker
-// until somebody else has the lock.
+// until another worker has the lock.
 func (t *Target) forget(ctx context.Context, text string,
 	lose func(context.Context, *topologies.Node, string) (Heal, error)) (string, Heal, error) {
 	caught, err := t.holder(ctx, Granted)

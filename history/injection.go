@@ -13,7 +13,7 @@ type Injection struct {
 	Name   string        `json:"name"`
 	At     string        `json:"at"`                // when, as it was asked for: 2s, @granted
 	From   time.Duration `json:"from_ns"`           // when it was to begin, if that is a time
-	To     time.Duration `json:"to_ns,omitempty"`   // when it was to be healed; 0 = by itself
+	To     time.Duration `json:"to_ns,omitempty"`   // when it was to be healed; 0 = it passes
 	Node   string        `json:"node,omitempty"`    // where, if that was asked for
 	ByHand bool          `json:"by_hand,omitempty"` // it is in no plan
 	Timed  bool          `json:"timed,omitempty"`   // From and To were asked for; otherwise they were drawn

@@ -22,6 +22,6 @@ type Driver struct {
 type Cost struct {
 	Visits     int64         `json:"visits"`
 	Commands   *float64      `json:"commands,omitempty"`    // a visit; nil = servers do not tell
-	RoundTrips *float64      `json:"round_trips,omitempty"` // a visit; nil = nobody counted
+	RoundTrips *float64      `json:"round_trips,omitempty"` // a visit; nil = not counted
 	Duration   time.Duration `json:"duration_ns"`           // in which these visits were made
 }

@@ -44,10 +44,10 @@ const (
 	Heal                     // a fault is healed, from Call to Return; Value is that of the Fault
 	Lose                     // the holder was told at Return that Hold is lost, and believes in it no longer
 	Crash                    // the worker was killed at Call: it believes in no hold from then on
-	Found                    // after the run the lock's key was found on node number Value: Token, and Until it expires by itself
+	Found                    // after the run the lock's key was found on node number Value: Token, and Until it expires
 	Final                    // after the run: the page has Value views, written by Seen
-	Sight                    // during the run the lock's key was seen on node number Value: Token, and Until it expires by itself
-	Gap                      // process number Process, or the suite itself if Value is 1, stood still from Call to Return: nothing of it ran
+	Sight                    // during the run the lock's key was seen on node number Value: Token, and Until it expires
+	Gap                      // process number Process, or the suite itself if Value is 1, was paused from Call to Return: nothing of it ran
 	Role                     // node number Value took another role, between Call and Return
 	Incident                 // node number Value ended or did not answer from Call to Return, and no fault had asked for it
 )
@@ -110,7 +110,7 @@ type Reason uint8
 // The reasons, harmless ones first. Only the Outcome says whether an effect is possible.
 const (
 	None        Reason = iota
-	Busy               // somebody else holds the lock
+	Busy               // another worker holds the lock
 	Lost               // the lock is no longer ours
 	Fenced             // the store refused a stale fencing token
 	Conflict           // an optimistic transaction was aborted

@@ -39,7 +39,7 @@ local function draw(n)
 end
 `
 
-// setAndDrawByClock: lock, unused, fence; token, lease. Answers the fencing token, 0 if somebody else has the lock.
+// setAndDrawByClock: lock, unused, fence; token, lease. Answers the fencing token, 0 if another worker has the lock.
 var setAndDrawByClock = redis.NewScript(drawByClock + `
 if redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return draw(1) end
 return 0`)

@@ -135,7 +135,7 @@ func TestFindingRueidislockExtendsAllTheTime(t *testing.T) {
 		held, release := take(t, l, "k")
 		if name == "default" {
 			live.Wait(t, "a hundred extensions", func() bool {
-				if held.Err() != nil { // a machine that stood still has lost it
+				if held.Err() != nil { // a machine that paused has lost it
 					release()
 					held, release = take(t, l, "k")
 				}

@@ -32,7 +32,7 @@ const handoffAssumes = keepsKeys + doneInTime + "; a server that takes over has 
 // wait and never again, and the channel leads to the process that waits. While a line has the lock, it is the lock's value.
 
 // handOn defines serve(n, own, last), which grants the lock to the first in line whose process listens; last is the last fencing
-// token, if that is known. It answers true if somebody got it, own if that is the first, which takes the lock by itself, and false if nobody waits. A
+// token, if that is known. It answers true if somebody got it, own if that is the first, which takes the lock by itself, and false if no worker waits. A
 // process that has ended does not listen: PUBLISH counts nobody, and its places cost no lease. ("PUBLISH" is "SPUBLISH" where a
 // cluster has sharded channels.)
 const handOn = drawByClock + `
@@ -152,7 +152,7 @@ type handoffGrant struct {
 // errNoPlace says that there is nothing to wait for, since the last try failed: the worker tries again later.
 var errNoPlace = errors.New("no place in the queue")
 
-// Acquire makes a try, which takes a place in the queue if somebody else has the lock. Who has one looks how things are.
+// Acquire makes a try, which takes a place in the queue if another worker has the lock. Who has one looks how things are.
 func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
 	called, again := time.Now(), time.Duration(0) // when the try began that counts, after others that were refused
 	if err := l.open(); err != nil {
@@ -169,7 +169,7 @@ func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration
 		again = time.Since(called)
 	}
 	wire := l.hub.wire(key)
-	if wire == nil { // as long as nobody waits, nobody has to listen
+	if wire == nil { // as long as no worker waits, no client has to listen
 		lease, err := l.ask(ctx, &handoffPlace{line: rand.Text(), key: key, ttl: ttl}, "try")
 		if !errors.Is(err, ErrBusy) {
 			lease.Tried = again
@@ -209,7 +209,7 @@ func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (Lease, error)
 	if errors.Is(err, errNoPlace) {
 		l.forget(p)
 		if p.wire.heard() == p.heard {
-			l.hub.drop(p.wire) // the server may know of no subscription, though nobody noticed
+			l.hub.drop(p.wire) // the server may know of no subscription, though it was not noticed
 		}
 	}
 	return lease, err

@@ -83,7 +83,7 @@ func (h *handoffHub) home(key string) string {
 	return ""
 }
 
-// How long a server may take to confirm a subscription, or to take back what nobody waits for.
+// How long a server may take to confirm a subscription, or to take back what no worker waits for.
 const handoffTimeout = time.Second
 
 // listen subscribes and waits until the server knows of it: before, it would take the process for dead.
@@ -180,7 +180,7 @@ func (h *handoffHub) drop(w *handoffWire) {
 	if !w.closed {
 		w.closed = true
 		close(w.cut)
-		_ = w.pubsub.Close() // nobody listens any more
+		_ = w.pubsub.Close() // no client listens any more
 	}
 }
 
@@ -197,12 +197,12 @@ func (h *handoffHub) forget(p *handoffPlace) {
 	h.mu.Unlock()
 }
 
-// deliver hands a grant to the place that it is for. One that nobody waits for is given back at once: its visit was called off, its
+// deliver hands a grant to the place that it is for. One that no worker waits for is given back at once: its visit was called off, its
 // worker died, or nobody knew that it stood in the queue.
 func (h *handoffHub) deliver(ctx context.Context, message string) {
 	key, line, g, ok := readGrant(message)
 	if !ok {
-		return // nobody else sends on this channel
+		return // no other client sends on this channel
 	}
 	h.mu.Lock()
 	p, ok := h.waiting[line]
@@ -239,7 +239,7 @@ func (h *handoffHub) leave(ctx context.Context, key, line string) error {
 	return owned(h.scripts.leave.Run(ctx, h.client, handoffKeys(key), line, h.fences).Int64())
 }
 
-// Close ends the subscriptions. The servers find out that nobody listens.
+// Close ends the subscriptions. The servers find out that no client listens.
 func (h *handoffHub) Close() error {
 	h.mu.Lock()
 	wires := slices.Collect(maps.Values(h.wires))

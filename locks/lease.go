@@ -46,7 +46,7 @@ func (l *leaseLock) Release(ctx context.Context, lease Lease) error {
 
 func (l *leaseLock) Close() error { return nil }
 
-// setNX sets the key to the token if nobody has it; without a ttl, for good.
+// setNX sets the key to the token if no worker has it; without a ttl, for good.
 func setNX(ctx context.Context, c sender, key, token string, ttl time.Duration) error {
 	args := []any{"set", key, token, "nx", "px", max(ttl.Milliseconds(), 1)}
 	if ttl == 0 {
@@ -113,7 +113,7 @@ func owned(n int64, err error) error {
 	return err
 }
 
-// granted reads the reply of a script that answers 0 if somebody else has the lock.
+// granted reads the reply of a script that answers 0 if another worker has the lock.
 func granted(n int64, err error) error {
 	if err == nil && n == 0 {
 		return ErrBusy

@@ -86,7 +86,7 @@ const (
 	TwoSteps   Counting = iota // load, stay, store: what a lock has to guard
 	OneStep                    // the store adds one by itself
 	Optimistic                 // a store that has no effect if anybody else stored since the load; it is repeated
-	Elsewhere                  // a visit is one request to a service that locks by itself
+	Elsewhere                  // a visit is one request to a service that does its own locking
 )
 
 // Symptom is a verdict on a broken lock and what brings it about.
@@ -242,7 +242,7 @@ type Lease struct {
 
 // Lock is one worker's access to a lock. A worker calls one method at a time.
 type Lock interface {
-	// Acquire makes one try. ErrBusy says that somebody else holds the lock. After an error whose outcome is
+	// Acquire makes one try. ErrBusy says that another worker holds the lock. After an error whose outcome is
 	// Unknown the lease still names the token, so that the hold can be given back if it came about after all.
 	Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error)
 	// Extend lengthens the lease to ttl from now. ErrLost says that it is no longer ours.

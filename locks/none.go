@@ -15,7 +15,7 @@ var none = Spec{
 	Open:   func(Env) (Lock, error) { return noLock{}, nil },
 }
 
-// Outside is what stands for the lock of a service that locks by itself, which nobody sees.
+// Outside is what stands for the lock of a service that does its own locking, which cannot be seen.
 var Outside = Spec{Name: "outside", Sites: OneSite, Counting: Elsewhere, Open: none.Open}
 
 type noLock struct{ unending }

@@ -36,7 +36,7 @@ type redissonRWLock struct {
 }
 
 // The scripts have the keys lock, lease of the reader, channel and the arguments owner, lease, and what a reader's key begins
-// and ends with. They answer 1, or 0 if the lock is somebody else's.
+// and ends with. They answer 1, or 0 if the lock is another's.
 var (
 	rwRead = redis.NewScript(`
 local mode = redis.call("HGET", KEYS[1], "mode")

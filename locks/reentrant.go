@@ -47,7 +47,7 @@ func uuid() string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// enter: lock, latches that are done with; owner, lease, holds from now on. Answers 1, 0 if it is somebody else's, -1
+// enter: lock, latches that are done with; owner, lease, holds from now on. Answers 1, 0 if it is another's, -1
 // if it was to be a re-entry and the outer hold is gone.
 var enter = redis.NewScript(`
 for i = 2, #KEYS do redis.call("DEL", KEYS[i]) end

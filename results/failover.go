@@ -223,7 +223,7 @@ func WriteFailovers(w io.Writer, all []Failover) error {
 	return p.Err
 }
 
-// WriteFailoverMarkdown writes the table of failovers as a document for somebody who has to choose.
+// WriteFailoverMarkdown writes the table of failovers as a document for a reader who has to choose.
 func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	p := &human.Printer{W: w}
 	p.Line("# What a failover does to a lock\n")

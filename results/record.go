@@ -20,7 +20,7 @@ type Run struct {
 	// Interactive says that the run was changed by key: the history names what was done, gates decide nothing.
 	Interactive bool   `json:"interactive,omitempty"`
 	Aborted     string `json:"aborted,omitempty"` // the gate that ended the run early; empty if none did
-	// Before says why each attempt at this run before it was inconclusive: something that nobody had planned had hit it.
+	// Before says why each attempt at this run before it was inconclusive: something unplanned had hit it.
 	Before    []string `json:"attempts_before,omitempty"`
 	Earlier   []string `json:"attempts_saved,omitempty"` // the names of these runs, in whose place this one stands
 	Stretched int      `json:"stretched,omitempty"`      // so many times longer than planned are all its times: the machine was slow before
@@ -138,7 +138,7 @@ type Waiting struct {
 	Longest    int64       `json:"longest_ns"`
 	// Response is as Unfinished, for the time from when a visit was due to its end.
 	Response Percentiles `json:"response_with_unfinished"`
-	// RandomWaiter is the length of the wait that somebody is in who waits at a random instant.
+	// RandomWaiter is the length of the wait of a worker picked at a random moment.
 	RandomWaiter Percentiles `json:"random_waiter"`
 	// Woken splits tries and hand-offs by what made the worker try; nil in runs saved before it was kept.
 	Woken []Woken `json:"woken,omitempty"`

@@ -125,7 +125,7 @@ func writeComparison(p *human.Printer, runs []Run, latency bool) {
 		r := &runs[i]
 		h, l, worst := &r.Latency.Handoff, &r.Latency.Release, &r.Fairness.Worst
 		longest := human.Duration(time.Duration(worst.Longest))
-		if r.Service != "" { // nobody sees its waits
+		if r.Service != "" { // its waits cannot be seen
 			longest = "-"
 		}
 		trips, commands, cpu := r.Cost.Texts()

@@ -34,7 +34,7 @@ func (r *Run) FairnessText() string {
 	f := r.Fairness
 	text := fmt.Sprintf("Jain %.2f over %s; %s; worst w%02d: %s", f.Jain, human.Quantity(r.Workers, "worker"),
 		starving(f.StarvingWorkers), f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"))
-	if r.Service != "" { // nobody sees its waits
+	if r.Service != "" { // its waits cannot be seen
 		return text
 	}
 	text += fmt.Sprintf(", mean wait %s, longest %s", human.Duration(time.Duration(f.Worst.Mean)), human.Duration(time.Duration(f.Worst.Longest)))

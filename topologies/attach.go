@@ -25,7 +25,7 @@ type Attachment struct {
 	Map       map[string]string
 	Prefix    string            // begins the prefixes of all runs
 	Allow     []string          // names of Destructive
-	Tell      func(line string) // says what was done; nil = nobody listens
+	Tell      func(line string) // says what was done; nil = no listener
 	Removed   []string          // what was left by runs that were killed, in words
 
 	tls *tls.Config
@@ -63,7 +63,7 @@ func (a *Attachment) Of(kind Spec) Spec {
 // Attached is the attachment of a topology that somebody else runs; nil for one of the suite's own.
 func (s Spec) Attached() *Attachment { return s.attached }
 
-// foreign tells whether somebody else runs the servers.
+// foreign tells whether others run the servers.
 func (t *Topology) foreign() bool { return t.Spec.attached != nil }
 
 // DefaultPrefix begins all keys.

@@ -28,7 +28,7 @@ func (s State) String() string { return [...]string{"down", "up", "paused"}[s] }
 type Life struct {
 	State State
 	RunID string // of the server, as it was when the suite had started it; empty for the embedded one
-	Ended string // how the process ended although nobody had asked for that; empty if it did not
+	Ended string // how the process ended without a planned fault; empty if it did not
 }
 
 // Life tells what the process is doing, and whether it ended unexpectedly.

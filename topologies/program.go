@@ -103,7 +103,7 @@ func (p *Program) Ending() <-chan struct{} {
 	return p.ended
 }
 
-// Ended says how the program ended although nobody had asked for that, with the last that it printed; empty if it did not.
+// Ended says how the program ended without a planned fault, with the last that it printed; empty if it did not.
 func (p *Program) Ended() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

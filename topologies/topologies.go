@@ -68,7 +68,7 @@ type Options struct {
 	Flat    bool // one loopback address with a port a node, as where 127.0.0.2 cannot be bound
 	Clock   bool // let SetClock set the nodes' clocks; Linux with a C compiler
 	Durable Durability
-	Tell    func(doing string) // is told what a start is doing, by any goroutine; nil = nobody asks
+	Tell    func(doing string) // is told what a start is doing, by any goroutine; nil = not wanted
 }
 
 // Durability is how often nodes sync their log of writes to the disk. With one of them PowerLoss works, on Linux with a

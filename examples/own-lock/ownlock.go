@@ -1,4 +1,4 @@
-// Package ownlock is a lock as somebody writes one for his own service. Its tests are the example: hammertest.
+// Package ownlock is a lock as one writes it for a service. Its tests are the example: hammertest.
 package ownlock
 
 import (

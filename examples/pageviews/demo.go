@@ -150,7 +150,7 @@ http {
 `, dir, front, strings.Join(instances, " max_fails=0; server ")+" max_fails=0")
 }
 
-// free finds addresses that nobody listens on.
+// free finds addresses without a listener.
 func free(n int) (addrs []string, err error) {
 	for range n {
 		l, failed := net.Listen("tcp", "127.0.0.1:0")

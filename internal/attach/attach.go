@@ -30,13 +30,13 @@ type Flags struct {
 	Allow                              []string
 
 	Secrets Secrets           `json:"-"`
-	Tell    func(line string) `json:"-"` // says what was found and done; nil = nobody listens
+	Tell    func(line string) `json:"-"` // says what was found and done; nil = no listener
 }
 
 // Asked tells whether there is one.
 func (f *Flags) Asked() bool { return len(f.Addrs) > 0 }
 
-// Say tells a line to whoever listens.
+// Say tells a line to the listener.
 func (f *Flags) Say(line string) {
 	if f.Tell != nil {
 		f.Tell(line)

@@ -31,9 +31,9 @@ type Options struct {
 	Shape *workload.Shape
 	// Extra is how many faults that are in no plan may be at work at the same time.
 	Extra int
-	// Begun is told the number and name of a fault whose injection begins, which may take its time; nil = nobody wants to know.
+	// Begun is told the number and name of a fault whose injection begins, which may take its time; nil = not wanted.
 	Begun func(number int64, name string, at time.Duration)
-	// Stopped is told of workers that a fault holds, and that go on; nil = nobody wants to know.
+	// Stopped is told of workers that a fault holds, and that go on; nil = not wanted.
 	Stopped func(worker int32, stopped bool)
 }
 
@@ -130,7 +130,7 @@ func (b *Breaker) until(ctx context.Context, at time.Duration) bool {
 	}
 }
 
-// inOrder waits until what the plan heals before a step is healed: a machine that stood still past both would do it in any order. It tells
+// inOrder waits until what the plan heals before a step is healed: a machine that paused past both would do it in any order. It tells
 // whether there is still time for the step.
 func (b *Breaker) inOrder(ending context.Context, step faults.Step) bool {
 	for i, s := range b.o.Steps {

@@ -97,7 +97,7 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 	}
 }
 
-// pinged takes note of a ping. A slow one says that the program stood still: judges excuse what follows from
+// pinged takes note of a ping. A slow one says that the program was paused: judges excuse what follows from
 // that.
 func (t *team) pinged(d *Driven, g driver.Ping) {
 	began, o := t.crew.Clock.At(g.Began), &t.orders

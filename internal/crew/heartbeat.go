@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// A heart beats every beat. A process whose heart was late by more than Gap says stood still. On two cores with two busy loops
+// A heart beats every beat. A process whose heart was late by more than Gap was paused. On two cores with two busy loops
 // beside a run the latest of 6000 beats was 29 ms late; with ten times as many as cores, most gaps are under 100 ms.
 const (
 	beat = 10 * time.Millisecond

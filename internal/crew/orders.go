@@ -37,7 +37,7 @@ type Orders struct {
 	Steered  bool                    // somebody may change the rate of an open loop meanwhile
 	Clock    *topologies.ClientClock // of the programs that have the lock in every second process; nil = the machine's
 	Prefix   string                  // begins the names of all keys
-	Foreign  bool                    // somebody else runs the servers: no key may be without the prefix
+	Foreign  bool                    // others run the servers: no key may be without the prefix
 	// Before are the arguments of a worker process that come before Command; nil = none.
 	Before []string `json:"-"`
 }
@@ -116,7 +116,7 @@ type team struct {
 	counter workload.Counter // if it was opened here
 	extra   []*history.Lane  // for renewals, by worker
 	driver  *driver.Process  // the program that has the lock; nil if there is none
-	pings   *history.Lane    // for the times when the program stood still
+	pings   *history.Lane    // for the times when the program was paused
 }
 
 // open makes the clients and the locks. Lanes and clock follow when the run begins.

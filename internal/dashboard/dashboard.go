@@ -14,7 +14,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// redrawEvery is how often the screen is drawn when nobody presses a key.
+// redrawEvery is how often the screen is drawn when no key is pressed.
 const redrawEvery = 250 * time.Millisecond
 
 // tick is a key that no keyboard has: it makes the drawing goroutine draw. It goes through the screen's queue, which,

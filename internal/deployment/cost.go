@@ -39,7 +39,7 @@ var managing = map[string]bool{
 const costTimeout = time.Second
 
 // Cost asks every data node what it has executed. Commands in scripts count, and on replicas too. Of servers that
-// somebody else runs it is unknown: they serve others as well; and of those that are not Redis.
+// others run it is unknown: they serve others as well; and of those that are not Redis.
 func (d *Deployment) Cost(ctx context.Context) Cost {
 	if s := d.Topology.Spec; s.Attached() != nil || s.Engine() != "" {
 		return Cost{}

@@ -102,7 +102,7 @@ func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 	all.Wait()
 }
 
-// What servers do that nobody has asked for.
+// What servers do without a planned fault.
 const (
 	ended    = "ended unexpectedly "
 	silent   = "did not answer"

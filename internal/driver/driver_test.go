@@ -155,7 +155,7 @@ func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
 	if err := p.signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	live.Wait(t, "that what was granted to nobody is given back", func() bool {
+	live.Wait(t, "that what was granted to no worker is given back", func() bool {
 		_, err := p.Worker(nil).Acquire(t.Context(), "k", time.Second)
 		if err != nil && !errors.Is(err, locks.ErrBusy) {
 			t.Fatal(err)

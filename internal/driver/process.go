@@ -56,7 +56,7 @@ type Process struct {
 	failures map[string]int64 // errors that it answered, by text
 	silent   int64            // calls that had no answer in time
 	lines    []byte           // requests that are not written yet
-	writing  bool             // somebody is writing, and will write them
+	writing  bool             // a writer is at work, and will write them
 }
 
 // call is a request that has no answer yet.
@@ -65,7 +65,7 @@ type call struct {
 	op     string
 	answer chan message
 	hold   *hold // of an acquire that went well
-	left   bool  // nobody waits for the answer any more
+	left   bool  // no caller waits for the answer any more
 }
 
 func newCall(op string, left bool) *call {

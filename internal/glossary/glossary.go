@@ -140,7 +140,7 @@ var words = []Word{
 	{"unplanned", Verdicts, "Something that no fault had asked for: a server ended or took another role, or the machine paused. What it explains is excused."},
 	{"gap", Verdicts, "A time in which a process was paused: nothing of it ran."},
 	{"slack", Verdicts, "How far the clocks of two processes may differ. What it could hide proves nothing."},
-	{"told, notice delay", Verdicts, "How long after a hold was lost its living holder heard of it, by a signal of the lock or an extension that failed; never, if it heard nothing before its release. A hold is lost from when another worker was granted the lock, a planned fault made the servers forget it, or its lease was over. Time in which the holder's process stood still is left out."},
+	{"told, notice delay", Verdicts, "How long after a hold was lost its living holder heard of it, by a signal of the lock or an extension that failed; never, if it heard nothing before its release. A hold is lost from when another worker was granted the lock, a planned fault made the servers forget it, or its lease was over. Time in which the holder's process was paused is left out."},
 }
 
 // Names are the names of an entry.

@@ -106,7 +106,7 @@ func (x *execution) changeRate() func(factor float64) (float64, error) {
 	}
 }
 
-// pauseSuite records that the whole suite stands still, as a person at a terminal can make it.
+// pauseSuite records that the whole suite is paused, as a person at a terminal can make it.
 func (x *execution) pauseSuite(why string) (resume func()) {
 	f, _ := faults.Find("stop-process")
 	over, _ := x.breaker.Record(f.Name, f.Effect(x.combo.scene()), func() (string, error) { return why, nil }) // a run that is about to end records no more

@@ -33,7 +33,7 @@ type Job struct {
 	Progress func(Event)
 	// Watched makes events carry snapshots and controls. It must be set before Run.
 	Watched bool
-	// Kept is told the directory of every run that was saved, by one goroutine at a time; nil = nobody asks.
+	// Kept is told the directory of every run that was saved, by one goroutine at a time; nil = not wanted.
 	Kept func(dir string)
 	// Hopeless is asked once a second, of what was measured so far, why the run should end now; empty = it goes on. nil = nobody
 	// wants to end one.

@@ -12,13 +12,13 @@ import (
 	"hammerlock/results"
 )
 
-// How often the servers are asked while somebody watches, and how often what things cost is measured.
+// How often the servers are asked while an observer watches, and how often what things cost is measured.
 const (
 	surveyEvery = 400 * time.Millisecond
 	costEvery   = 2 * time.Second
 )
 
-// picture is what is published of a run for somebody who watches it.
+// picture is what is published of a run for observers.
 type picture struct {
 	x      *execution
 	viewer *measure.Viewer

@@ -35,7 +35,7 @@ type Plan struct {
 	Budget      time.Duration  // of all scenarios of a lock on a topology: none begins that would end later
 	FailFast    bool           // nothing begins after a run that failed
 	Jobs        int            // how many scenarios run at a time; 0 = as many as the machine bears
-	Attempts    int            // how often a scenario is run, at most, while it is undecided, and another run while what nobody had planned leaves it so
+	Attempts    int            // how often a scenario is run, at most, while it is undecided, and another run while an unplanned event leaves it so
 	Workload    workload.Shape // but for End, which follows from the next two
 	Warmup      time.Duration
 	Duration    time.Duration

@@ -23,7 +23,7 @@ import (
 	"hammerlock/workload"
 )
 
-// cleanTimeout bounds what is done after a run, when nobody waits for it any more; cleanPage is more for each page.
+// cleanTimeout bounds what is done after a run, when no caller waits for it any more; cleanPage is more for each page.
 const (
 	cleanTimeout = 10 * time.Second
 	cleanPage    = 200 * time.Microsecond
@@ -45,7 +45,7 @@ type execution struct {
 	keys    *history.Lane   // of locks' keys that are seen in the servers
 	heart   *crew.Heartbeat // of this process
 	watch   *deployment.Watch
-	picture *picture // nil if nobody watches
+	picture *picture // nil if there is no watcher
 	abort   context.CancelCauseFunc
 	stalls  int64 // how often a writer waited for the reader of its lane
 }

@@ -12,7 +12,7 @@ import (
 const keptOutages = 64
 
 // Availability says when no worker was served within the measurement. Of the roles that servers took it is told, for what
-// a recovery was spent on. It is nil if nobody asked for a lock.
+// a recovery was spent on. It is nil if no worker asked for a lock.
 func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	if m.outages == nil || !m.outages.asked {
 		return nil

@@ -15,7 +15,7 @@ const intervalWidth = time.Second
 // log format, version 2 of the encoding, with values in nanoseconds and maxima in milliseconds, as the usual tools
 // read them.
 type interval struct {
-	log  *hdrhistogram.HistogramLogWriter // nil: nobody keeps them
+	log  *hdrhistogram.HistogramLogWriter // nil: they are not kept
 	from time.Duration
 
 	acquire, response, handoff *histogram

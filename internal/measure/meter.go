@@ -1,5 +1,5 @@
 // Package measure measures a run while it goes on, from the operations that it is shown, and makes snapshots of it
-// for whoever watches. Its memory depends on the numbers of workers and pages, not on the length of the run. It sends
+// for observers. Its memory depends on the numbers of workers and pages, not on the length of the run. It sends
 // nothing to a server and stores nothing.
 package measure
 
@@ -45,7 +45,7 @@ type Meter struct {
 	excuses    excuses
 	ops        int64
 	held       time.Duration // of all pages, within the measurement
-	idleWaited time.Duration // nobody held the page's lock while somebody waited for it
+	idleWaited time.Duration // no worker held the page's lock while one waited for it
 }
 
 // stores counts the writes of the counter over the whole run, the warm-up included.
@@ -76,7 +76,7 @@ type pageMeter struct {
 	grant    time.Duration
 	since    time.Duration // when the grantee's wait began
 	oldest   time.Duration // first try of the longest waiting worker at the grant
-	waiting  int32         // the first of the workers who wait, counted from 1; the others follow by next; 0 = nobody
+	waiting  int32         // the first of the workers who wait, counted from 1; the others follow by next; 0 = none
 	releaser int32
 	grantee  int32
 	woken    history.Wake // what made the grantee try
@@ -95,7 +95,7 @@ type Options struct {
 	Backoff  time.Duration // mean time between two tries
 	OpenLoop bool
 	Spans    []Span    // parts of the run that are measured for themselves, too; one after the other
-	Log      io.Writer // takes the latency log; nil if nobody keeps it. Its errors are its own.
+	Log      io.Writer // takes the latency log; nil if it is not kept. Its errors are its own.
 	Started  time.Time // what the times of the log count from
 }
 
@@ -303,7 +303,7 @@ func (m *Meter) within(from, to time.Duration) time.Duration {
 }
 
 func (m *Meter) stored(op *history.Op, measured bool) {
-	if op.Hold == 0 && measured && op.Return != history.Forever { // a request to a service that locks by itself
+	if op.Hold == 0 && measured && op.Return != history.Forever { // a request to a service that does its own locking
 		m.tries.record(op.Latency())
 	}
 	switch {

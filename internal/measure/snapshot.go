@@ -8,7 +8,7 @@ import (
 )
 
 // Snapshot is what can be said of a run at a moment. Once it was published nobody changes it or what it points to, so
-// that whoever draws it needs no lock and the run never waits for a screen.
+// that drawing it takes no lock and the run never waits for a screen.
 type Snapshot struct {
 	Live
 	Head      Head
@@ -21,9 +21,9 @@ type Snapshot struct {
 	Latency   []LatencyRow
 	Acquired  Buckets   // waits of those who got the lock
 	Answered  Buckets   // responses
-	Random    Quantiles // the wait that somebody is in who waits at a random instant
+	Random    Quantiles // the wait of a worker picked at a random moment
 	Longest   time.Duration
-	LongestBy int // worker; -1 = nobody waits
+	LongestBy int // worker; -1 = no worker waits
 	Lanes     []Strip
 	LanesEnd  time.Duration // when their last cell ends
 	Hidden    int           // workers without a lane

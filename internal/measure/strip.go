@@ -167,7 +167,7 @@ func (all *strips) beginOrphan(worker int32, from time.Duration) {
 	}
 }
 
-// endOrphan ends the lease that was left on a page: somebody else was granted it.
+// endOrphan ends the lease that was left on a page: another worker was granted it.
 func (all *strips) endOrphan(page int32, at time.Duration) {
 	if worker, ok := all.orphans[page]; ok {
 		s := &all.workers[worker]

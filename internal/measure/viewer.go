@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// Viewer makes snapshots of a run that somebody watches. It is shown every operation after the meter was, by the same
+// Viewer makes snapshots of a run that is watched. It is shown every operation after the meter was, by the same
 // goroutine.
 type Viewer struct {
 	meter   *Meter

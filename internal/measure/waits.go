@@ -105,7 +105,7 @@ func walk(f func(length time.Duration, counts []int64) bool, all ...*histogram) 
 	}
 }
 
-// randomWaiter is the quantile q of the lengths of the waits that somebody is in who waits at a random instant of
+// randomWaiter is the quantile q of the lengths of the waits of a worker picked at a random moment of
 // the window: each wait counts as often as it is long. Hardly anybody is in a short wait; most of those who wait are
 // in long ones.
 func (w *waits) randomWaiter(q float64) time.Duration { return min(w.random.quantile(q), w.longest()) }

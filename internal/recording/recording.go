@@ -1,5 +1,5 @@
 // Package recording takes in what the workers and the suite record during a run: it merges their lanes into one stream,
-// in the order of the returns, shows it to whoever observes, and writes it to a file. It knows neither servers nor
+// in the order of the returns, shows it to observers, and writes it to a file. It knows neither servers nor
 // faults, and measures and judges nothing.
 package recording
 
@@ -49,7 +49,7 @@ type Recording struct {
 
 	mu     sync.Mutex
 	faults []history.Injection   // in the history so far
-	notes  map[history.ID]string // by operation; they stay, for whoever observes: there are few
+	notes  map[history.ID]string // by operation; they stay, for observers: there are few
 }
 
 // New opens the file, if there is to be one.

@@ -22,7 +22,7 @@ type saved struct {
 	picture []byte           // of a sweep, as SVG
 }
 
-// event is something that happened and that nobody had asked for.
+// event is something that happened without a planned fault.
 type event struct {
 	from, to time.Duration
 	what     string

@@ -141,7 +141,7 @@ func phaseTable(r *results.Run) (t tableView) {
 	return t
 }
 
-// othersMost is how many rows there are of what nobody had planned: the longest.
+// othersMost is how many rows there are of unplanned events: the longest.
 const othersMost = 20
 
 func (r *saved) otherTable() tableView {

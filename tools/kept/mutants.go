@@ -7,14 +7,14 @@ import (
 	"hammerlock/locks/known"
 )
 
-// judged is what a person made of a mutant that nobody noticed.
+// judged is what a person made of an unnoticed mutant.
 type judged struct {
 	lock, after string // as the result has them
 	class       string
 	why         string
 }
 
-// The classes of mutants that nobody noticed.
+// The classes of unnoticed mutants.
 const (
 	Equivalent = "equivalent"            // no user of the lock can tell it from the lock
 	ByDesign   = "not visible by design" // it is another lock, and as right
@@ -65,7 +65,7 @@ func (r *Mutant) Same(o *Mutant) bool {
 	return r.Lock == o.Lock && r.Source == o.Source && r.File == o.File && r.Before == o.Before && r.After == o.After
 }
 
-// Class is that of a mutant nobody noticed.
+// Class is that of an unnoticed mutant.
 func (r *Mutant) Class() (class, why string) {
 	for _, j := range judgedMutants {
 		if j.lock == r.Lock && j.after == r.After {
@@ -145,7 +145,7 @@ func answered(results []*Mutant) (all []Made) {
 	return all
 }
 
-// survivors lists those that nobody noticed.
+// survivors lists the unnoticed ones.
 func survivors(results []*Mutant) string {
 	var b strings.Builder
 	for _, l := range known.Locks {

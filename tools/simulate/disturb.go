@@ -48,7 +48,7 @@ func (w *world) plan(name string, p period, e history.Effect, begin, end func())
 	w.at(p.to, end)
 }
 
-// unplanned records what nobody asked for.
+// unplanned records unplanned events.
 func (w *world) unplanned(k history.Kind, p period, value int64, process int16) {
 	w.suite(history.Op{Kind: k, Outcome: history.OK, Key: -1, Value: value, Process: process}, p.from-w.between(0, time.Millisecond), p.to+w.between(0, time.Millisecond))
 }

@@ -37,9 +37,9 @@ var irrelevant = []fact{
 	}},
 	{"node 0 took another role before the first call", func(f *facts) { f.add(history.Role, 0, 0, f.first-102*time.Millisecond, f.first-2*time.Millisecond) }},
 	{"node 0 failed after the last return", func(f *facts) { f.add(history.Incident, 0, 0, f.last, f.last+100*time.Millisecond) }},
-	{"all stood still before the first call", func(f *facts) { f.add(history.Gap, 1, 0, f.first-time.Second, f.first-2*time.Millisecond) }},
-	{"all stood still after the last return", func(f *facts) { f.add(history.Gap, 1, 0, f.last, f.last+time.Second) }},
-	{"a process without workers stood still", func(f *facts) { f.stranger(f.middle, f.middle+100*time.Millisecond) }},
+	{"all were paused before the first call", func(f *facts) { f.add(history.Gap, 1, 0, f.first-time.Second, f.first-2*time.Millisecond) }},
+	{"all were paused after the last return", func(f *facts) { f.add(history.Gap, 1, 0, f.last, f.last+time.Second) }},
+	{"a process without workers was paused", func(f *facts) { f.stranger(f.middle, f.middle+100*time.Millisecond) }},
 	{"a process without workers was stopped by a fault", func(f *facts) {
 		f.stranger(f.middle, f.middle+100*time.Millisecond)
 		f.plan(hits(history.Clients), f.middle, f.middle+100*time.Millisecond)
@@ -110,7 +110,7 @@ func (f *facts) add(k history.Kind, value int64, process int16, from, to time.Du
 	}
 }
 
-// stranger is a process without workers, which stands still.
+// stranger is a process without workers, which is paused.
 func (f *facts) stranger(from, to time.Duration) {
 	f.h.Processes++
 	f.add(history.Gap, 0, int16(f.h.Processes-1), from, to)
