@@ -46,7 +46,7 @@ func TestNoPauseExcusesAServiceThatLosesViews(t *testing.T) {
 		<-time.After(400 * time.Millisecond)
 		send(t, syscall.SIGCONT, c.Process.Pid)
 		_ = c.Wait()
-		if !strings.Contains(out.String(), "stood still for") {
+		if !strings.Contains(out.String(), "paused for") {
 			return "the pause was not recorded, or after the end"
 		}
 		if code := c.ProcessState.ExitCode(); code != 1 || !strings.Contains(out.String(), " acknowledged page views lost") {

@@ -42,9 +42,9 @@ func TestWhatNobodyPlanned(t *testing.T) {
 		"verify, servers die":              {undisturbed("1"), kill, `VERDICT +INCONCLUSIVE .*` + dead, 3},
 		"verify, another attempt":          {undisturbed("4"), kill, `(?s)attempt 1 was inconclusive:.*` + dead + `.*VERDICT +PASS`, 0},
 		"bench, servers die":               {[]string{"bench", "--topology", "single", "--duration", "4s"}, kill, `SAFETY +INCONCLUSIVE .*` + dead, 3},
-		"redlock-extend, the suite stops":  {renews("redlock-extend"), suite, `the\s+machine stood still for [\d.]+ s`, 3},
-		"redisson, suite and servers stop": {renews("redisson"), machine, `the\s+machine stood still for [\d.]+ s`, 3},
-		"rueidislock, the suite stops":     {renews("rueidislock"), suite, `the\s+machine stood still for [\d.]+ s`, 3},
+		"redlock-extend, the suite stops":  {renews("redlock-extend"), suite, `the\s+machine paused for [\d.]+ s`, 3},
+		"redisson, suite and servers stop": {renews("redisson"), machine, `the\s+machine paused for [\d.]+ s`, 3},
+		"rueidislock, the suite stops":     {renews("rueidislock"), suite, `the\s+machine paused for [\d.]+ s`, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

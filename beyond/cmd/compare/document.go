@@ -44,8 +44,8 @@ and workers share, everything on loopback. Read it for orders of size and for wh
 func document(rows []row, each time.Duration, kills int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, head, fmt.Sprintf("Each load took %s; `make compare` measures all again.", human.Duration(each)))
-	b.WriteString("## Load\n\nVisits a second (acquire, load and store a counter, release). p99 is how long somebody waits whom you meet at a random instant; " +
-		"Jain is 1 if all workers get as much. A dash: too few visits to say. Where nobody keeps a queue, workers ask again after about a millisecond (--backoff).\n\n| lock | on | 1 worker | 16, own keys | 64, own keys | 32, one key | p99 | Jain | 256, one key | p99 | Jain |\n" +
+	b.WriteString("## Load\n\nVisits a second (acquire, load and store a counter, release). p99 is the wait of a worker picked at a random moment; " +
+		"Jain is 1 if all workers get as much. A dash: too few visits to say. Where no server keeps a queue, workers ask again after about a millisecond (--backoff).\n\n| lock | on | 1 worker | 16, own keys | 64, own keys | 32, one key | p99 | Jain | 256, one key | p99 | Jain |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		if r.missing != "" {
@@ -73,7 +73,7 @@ func document(rows []row, each time.Duration, kills int) string {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s |\n", r.lock, r.topology, took(r.dead), took(r.again), fence, lock.Assumes)
 	}
 	b.WriteString("\n## Scenarios\n\nSome scenarios of [VERIFY.md](VERIFY.md), for each lock those that apply. In bold: failed. With a question mark: it showed too little, or the machine " +
-		"stood still.\n\n| lock | on | scenarios |\n|---|---|---|\n")
+		"paused.\n\n| lock | on | scenarios |\n|---|---|---|\n")
 	for _, r := range rows {
 		if r.missing == "" {
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", r.lock, r.topology, strings.Join(r.scenarios, ", "))
