@@ -14,7 +14,6 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
 	"hammerlock/internal/service"
-	"hammerlock/workload"
 )
 
 // visiting is a plan that visits a service under its load, in place of taking locks.
@@ -66,7 +65,7 @@ func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 
 // serviceFlags declares the flags of a plan that visits a service.
 func (o *options) serviceFlags() {
-	p, w, s := &o.plan, &o.plan.Workload, o.plan.Service
+	p, s := &o.plan, o.plan.Service
 	defer o.begin(section{})
 	o.text(flag{setting, "name", "what results call the service (default: the path of its visits)"}, "name", &s.Called)
 	o.request(flag{setting, "visit", "the request that adds a page view: a method and an address, or several with blanks in between;\n" +
@@ -107,16 +106,7 @@ func (o *options) serviceFlags() {
 		"kill-program:2@2s,heal@4s"}, &p.Faults, []string{"kill-program", "pause-program"})
 	o.begin(loadSection)
 	o.integer(flag{load, "burst", "so many visits at once and no more, in place of a load"}, &s.Burst, 0)
-	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
-	o.integer(flag{load, "pages", "how many pages there are"}, &w.Keys, 0)
-	one(o, flag{load, "popularity", "how visits choose a page: even, zipf"}, &w.Popularity, words(workload.AllPopularities...))
-	o.duration(flag{load, "duration", "how long to measure"}, &p.Duration)
-	o.duration(flag{load, "warmup", "how long to work before that"}, &p.Warmup)
-	o.duration(flag{load, "think", "closed loop: how long a worker rests between visits"}, &w.Think)
-	o.duration(flag{load, "patience", "a visit without an answer for so long is called off, and unknown"}, &w.Wait)
-	o.rate(flag{load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"}, &w.Rate)
-	o.arrivalsFlag()
-	o.phasesFlag()
+	o.loadFlags("a visit without an answer for so long is called off, and unknown")
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
 	o.begin(outputSection)
 	o.out("where runs are saved")

@@ -85,24 +85,15 @@ func (o *options) planFlags() {
 		fault.DefValue = "" // scenarios are
 	}
 	o.begin(loadSection)
-	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
+	o.loadFlags("a visit gives up this long after it was due")
 	o.integer(flag{load, "processes", "how many processes the workers live in; 1 = in the suite itself"}, &p.Processes, 0)
-	o.integer(flag{load, "pages", "how many pages there are, each with a lock of its own"}, &w.Keys, 0)
-	one(o, flag{load, "popularity", "how visits choose a page: even, zipf"}, &w.Popularity, words(workload.AllPopularities...))
-	o.duration(flag{load, "duration", "how long to measure"}, &p.Duration)
-	o.duration(flag{load, "warmup", "how long to work before that"}, &p.Warmup)
 	o.duration(flag{load, "lease", "how long a grant lasts if it is not extended"}, &w.TTL)
 	o.duration(flag{load, "hold", "how long a visit stays between load and store"}, &w.Hold)
-	o.duration(flag{load, "think", "closed loop: how long a worker rests between visits"}, &w.Think)
-	o.duration(flag{load, "patience", "a visit gives up this long after it was due"}, &w.Wait)
 	o.duration(flag{load, "backoff", "mean backoff between two tries, jittered by half of it"}, &w.Retry)
 	o.duration(flag{load, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"}, &w.Extend)
 	o.integer(flag{load, "reenter", "one in how many visits takes a reentrant lock again"}, &w.Reenter, 0)
 	o.share(flag{load, "readers", "the share of visits that only read, if readers share the lock, as in 80%"}, &w.Readers)
 	o.integer(flag{load, "permits", "up to how many permits a visit of a semaphore asks for"}, &w.Permits, 0)
-	o.rate(flag{load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"}, &w.Rate)
-	o.arrivalsFlag()
-	o.phasesFlag()
 	o.begin(runSection)
 	one(o, flag{setting, "counter", "where the page views are counted: " + countersOf(p.Known).String()}, &p.Counter, countersOf(p.Known))
 	o.names(flag{setting, "driver-env", "variables that programs of --lock exec: get, besides " + strings.Join(driver.Inherited, ", ")}, &p.DriverEnv, nil)
@@ -114,6 +105,21 @@ func (o *options) planFlags() {
 	o.attachFlags()
 	o.begin(outputSection)
 	o.out("where runs are saved")
+}
+
+// loadFlags declares the flags of a load that is put on a lock or on a service alike.
+func (o *options) loadFlags(patience string) {
+	p, w := &o.plan, &o.plan.Workload
+	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
+	o.integer(flag{load, "pages", "how many pages there are"}, &w.Keys, 0)
+	one(o, flag{load, "popularity", "how visits choose a page: even, zipf"}, &w.Popularity, words(workload.AllPopularities...))
+	o.duration(flag{load, "duration", "how long to measure"}, &p.Duration)
+	o.duration(flag{load, "warmup", "how long to work before that"}, &p.Warmup)
+	o.duration(flag{load, "think", "closed loop: how long a worker rests between visits"}, &w.Think)
+	o.duration(flag{load, "patience", patience}, &w.Wait)
+	o.rate(flag{load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"}, &w.Rate)
+	o.arrivalsFlag()
+	o.phasesFlag()
 }
 
 func (o *options) rate(f flag, to *float64) {
