@@ -15,7 +15,7 @@ var bit = Spec{
 	Source: "answers to \"how do I lock with Redis\": a flag",
 	Sites:  OneSite,
 	Broken: "reading and setting the flag are two steps: two workers see 0 and both set it; and it never expires",
-	Caught: []Symptom{{"double-grant", "none"}, {"deadlock", "crash-worker"}},
+	Expect: []Expectation{{Cause: history.DoubleGrant, Scenario: "contention"}},
 	Claims: history.Claims{Excludes: true},
 	Open:   func(e Env) (Lock, error) { return &bitLock{client: e.Sites[0], env: e}, nil },
 }

@@ -3,6 +3,8 @@ package locks
 import (
 	"context"
 	"time"
+
+	"hammerlock/history"
 )
 
 var blindWatchdog = Spec{
@@ -11,7 +13,7 @@ var blindWatchdog = Spec{
 	Source: "watchdogs written as a ticker and an EXPIRE",
 	Sites:  OneSite,
 	Broken: "a holder that has lost its lock goes on prolonging its successor's, and believes that it is its own",
-	Caught: []Symptom{{"silent-reacquire", "stop-process"}, {"overrun", "stop-process"}},
+	Expect: []Expectation{{Cause: history.SilentReacquire}},
 	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return renewBlindly(&blindLock{leaseLock{e.Sites[0]}}, e), nil },
 }

@@ -3,6 +3,8 @@ package locks
 import (
 	"context"
 	"time"
+
+	"hammerlock/history"
 )
 
 var clockDel = Spec{
@@ -11,7 +13,7 @@ var clockDel = Spec{
 	Source: "Celery, Task Cookbook: ensuring a task is only executed one at a time",
 	Sites:  OneSite,
 	Broken: "time passes between the look at the clock and the DEL: it deletes the lock of the holder of that moment",
-	Caught: []Symptom{{"foreign-release", "stall-worker@between"}},
+	Expect: []Expectation{{Cause: history.ForeignRelease}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &clockDelLock{leaseLock{e.Sites[0]}, e}, nil },
 }

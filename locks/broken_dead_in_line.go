@@ -12,7 +12,7 @@ var deadInLine = Spec{
 	Source: "hiero-json-rpc-relay issue 4725, RedisLockStrategy; amphp/redis issue 61",
 	Sites:  OneSite,
 	Broken: "a waiter that dies stays in the queue: when it comes to the head no worker gets the lock any more",
-	Caught: []Symptom{{"deadlock", "crash-worker@refused"}},
+	Expect: []Expectation{{Cause: history.Deadlock}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Ordered: true},
 	Open: func(e Env) (Lock, error) {
 		l := newFair(e)

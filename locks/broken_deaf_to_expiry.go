@@ -13,7 +13,7 @@ var deafToExpiry = Spec{
 	Source: "Spring Integration pull requests 3691 and 3702; python-redis-lock pull request 18",
 	Sites:  OneSite,
 	Broken: "no message says that a lease has expired: when a holder dies, those who wait sleep on beside a free lock",
-	Caught: []Symptom{{"lost-wakeup", "crash-worker"}, {"deadlock", "crash-worker"}},
+	Expect: []Expectation{{Cause: history.LostWakeup}},
 	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		return openNotifying(e, func(ctx context.Context, l *notifyingLock) (time.Duration, history.Wake, error) {

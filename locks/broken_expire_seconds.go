@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 var expireSeconds = Spec{
@@ -14,7 +16,7 @@ var expireSeconds = Spec{
 	Source: "wrappers that take milliseconds and pass on ttl/1000",
 	Sites:  OneSite,
 	Broken: "EXPIRE 0 deletes the key: a lease under one second is no lock, and others end up to a second early",
-	Caught: []Symptom{{"double-grant", "none"}, {"over-claim", "none"}},
+	Expect: []Expectation{{Cause: history.DoubleGrant}, {Cause: history.OverClaim}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &expireSecondsLock{leaseLock{e.Sites[0]}}, nil },
 }

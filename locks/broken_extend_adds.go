@@ -3,6 +3,8 @@ package locks
 import (
 	"context"
 	"time"
+
+	"hammerlock/history"
 )
 
 var extendAdds = Spec{
@@ -11,7 +13,7 @@ var extendAdds = Spec{
 	Source: "redis-py pull request 1303, Lock.extend without replace_ttl",
 	Sites:  OneSite,
 	Broken: "the lease grows with each renewal: when its holder dies after a while the lock stays for many leases",
-	Caught: []Symptom{{"ttl-too-long", "crash-worker"}, {"deadlock", "crash-worker"}, {"stuck", "crash-worker"}},
+	Expect: []Expectation{{Cause: history.TTLTooLong}},
 	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return renew(&extendAddsLock{leaseLock{e.Sites[0]}}, e), nil },
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 var extendOverwrites = Spec{
@@ -14,7 +16,7 @@ var extendOverwrites = Spec{
 	Source: "ShedLock pull requests 2584 and 2593, its Redis providers until then",
 	Sites:  OneSite,
 	Broken: "that the key is there does not say whose it is: an extension that comes late takes the lock from its new holder",
-	Caught: []Symptom{{"silent-reacquire", "stall-worker"}, {"double-grant", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.SilentReacquire}, {Cause: history.DoubleGrant}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &overwriteLock{leaseLock{e.Sites[0]}}, nil },
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 var getDel = Spec{
@@ -13,7 +15,7 @@ var getDel = Spec{
 	Source: "the usual repair of plain-del, without a script",
 	Sites:  OneSite,
 	Broken: "the lease can expire and be granted to another worker between the comparison and the DEL",
-	Caught: []Symptom{{"foreign-release", "stall-worker@between"}},
+	Expect: []Expectation{{Cause: history.ForeignRelease}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &getDelLock{leaseLock{e.Sites[0]}, e}, nil },
 }

@@ -1,12 +1,14 @@
 package locks
 
+import "hammerlock/history"
+
 var halfQuorum = Spec{
 	Name:   "half-quorum",
 	Doc:    "redlock that takes half of the sites, rounded down, for a majority",
 	Source: "n/2 where n/2+1 was meant",
 	Sites:  ManySites,
 	Broken: "two of five sites are enough, and there are two disjoint pairs",
-	Caught: []Symptom{{"double-grant", "none"}, {"double-grant", "partition"}},
+	Expect: []Expectation{{Cause: history.DoubleGrant}},
 	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return withQuorum(e, max(len(e.Sites)/2, 1)), nil },
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"hammerlock/history"
 )
 
 var keepsMinority = Spec{
@@ -14,7 +16,7 @@ var keepsMinority = Spec{
 	Source: "redlocks that release only what they hold",
 	Sites:  ManySites,
 	Broken: "when tries collide no worker has a majority, and none can get one until the leases end",
-	Caught: []Symptom{{"deadlock", "none"}, {"stuck", "none"}},
+	Expect: []Expectation{{Cause: history.Leftover}, {Cause: history.Stuck}},
 	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &keepsMinorityLock{newRedlock(e)}, nil },
 }

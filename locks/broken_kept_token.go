@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"hammerlock/history"
 )
 
 var keptToken = Spec{
@@ -12,7 +14,7 @@ var keptToken = Spec{
 	Source: "redis-py, documentation of Lock: what thread_local is for",
 	Sites:  OneSite,
 	Broken: "the object has one token: who is granted a lock while another worker holds one gives back with the wrong token from then on",
-	Under:  []strained{{"premature-loss", "shared-object"}, {"foreign-release", "shared-object"}},
+	Expect: []Expectation{{Cause: history.PrematureLoss, Scenario: "shared-object"}, {Cause: history.ForeignRelease, Scenario: "shared-object"}},
 	Claims: lease.Claims,
 	Shared: true,
 	Open: func(e Env) (Lock, error) {

@@ -13,7 +13,7 @@ var lateBelief = Spec{
 	Source: "watchdogs that move the deadline first and ask afterwards",
 	Sites:  OneSite,
 	Broken: "an extension that was never acknowledged may not have happened: its holder believes in it all the same",
-	Caught: []Symptom{{"over-claim", "pause-primary"}, {"over-claim", "partition"}},
+	Expect: []Expectation{{Cause: history.RenewalFailure}, {Cause: history.OverClaim}},
 	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return renew(&lateBeliefLock{leaseLock{e.Sites[0]}}, e), nil },
 }

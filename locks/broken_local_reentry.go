@@ -3,6 +3,8 @@ package locks
 import (
 	"context"
 	"time"
+
+	"hammerlock/history"
 )
 
 var localReentry = Spec{
@@ -11,7 +13,7 @@ var localReentry = Spec{
 	Source: "wrappers that make a lease reentrant with a thread-local counter",
 	Sites:  OneSite,
 	Broken: "a re-entry is granted from the counter even when the lease has long been another's",
-	Caught: []Symptom{{"over-claim", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.SilentReacquire}},
 	Claims: reentrant.Claims,
 	Open:   func(e Env) (Lock, error) { return &localReentryLock{leaseLock{e.Sites[0]}, map[string]Lease{}}, nil },
 }

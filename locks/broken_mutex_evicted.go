@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 var mutexEvicted = Spec{
@@ -15,7 +17,7 @@ var mutexEvicted = Spec{
 	Source:   "Spring Integration issue 11044, RedisLockRegistry.setCacheCapacity",
 	Sites:    OneSite,
 	Broken:   "a mutex that is held is dropped like any other: the next worker locks a new one, and the server knows the process already",
-	Caught:   []Symptom{{"double-grant", "none"}},
+	Expect:   []Expectation{{Cause: history.DoubleGrant, Scenario: "late-extension"}},
 	Claims:   lease.Claims,
 	Outlives: true,
 	Queues:   true,

@@ -3,6 +3,8 @@ package locks
 import (
 	"context"
 	"time"
+
+	"hammerlock/history"
 )
 
 var mutexKept = Spec{
@@ -11,7 +13,7 @@ var mutexKept = Spec{
 	Source:   "Spring Integration issues 1888 and 2660, RedisLockRegistry",
 	Sites:    OneSite,
 	Broken:   "a release that finds the lease expired, or fails, returns before it unlocks the mutex: no worker of the process gets in again",
-	Caught:   []Symptom{{"deadlock", "stall-worker"}},
+	Expect:   []Expectation{{Cause: history.Deadlock}},
 	Claims:   lease.Claims,
 	Outlives: true,
 	Open: func(e Env) (Lock, error) {

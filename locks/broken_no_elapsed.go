@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"time"
+
+	"hammerlock/history"
 )
 
 var noElapsed = Spec{
@@ -13,7 +15,7 @@ var noElapsed = Spec{
 	Sites:  ManySites,
 	Broken: "the first sites' leases run while the last ones are asked: slow grants are over before they are believed to be",
 	// Under delay it shows on a busy machine only: 22 runs with nothing beside them showed nothing.
-	Caught: []Symptom{{"over-claim", "pause-minority"}},
+	Expect: []Expectation{{Cause: history.OverClaim}},
 	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &noElapsedLock{newRedlock(e)}, nil },
 }

@@ -1,6 +1,10 @@
 package locks
 
-import "github.com/redis/go-redis/v9"
+import (
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+)
 
 var ownAge = Spec{
 	Name:   "own-age",
@@ -8,7 +12,7 @@ var ownAge = Spec{
 	Source: "colinmollenhour/php-redis-session-abstract: break_after, which each kind of client has of its own",
 	Sites:  OneSite,
 	Broken: "a waiter goes by its own lease, not by the holder's: one that is configured with a shorter lease takes the lock of one with a longer",
-	Under:  []strained{{"double-grant", "two-leases"}, {"premature-loss", "two-leases"}, {"foreign-release", "two-leases"}},
+	Expect: []Expectation{{Cause: history.DoubleGrant, Scenario: "two-leases"}, {Cause: history.PrematureLoss, Scenario: "two-leases"}, {Cause: history.ForeignRelease, Scenario: "two-leases"}},
 	Claims: lease.Claims,
 	Shared: true,
 	Open: func(e Env) (Lock, error) {

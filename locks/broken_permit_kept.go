@@ -1,6 +1,10 @@
 package locks
 
-import "github.com/redis/go-redis/v9"
+import (
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+)
 
 var permitKept = Spec{
 	Name:   "permit-kept",
@@ -8,7 +12,7 @@ var permitKept = Spec{
 	Source: "Redisson, RPermitExpirableSemaphore, without the step that gives expired permits back",
 	Sites:  OneSite,
 	Broken: "the permit of a holder that died stays out for ever, though its lease is over",
-	Caught: []Symptom{{"stuck", "crash-worker"}, {"deadlock", "crash-worker"}},
+	Expect: []Expectation{{Cause: history.Stuck}, {Cause: history.Deadlock}},
 	Claims: redissonPermits.Claims,
 	Open:   func(e Env) (Lock, error) { return newPermits(e, takeOnly, returnOnly), nil },
 }

@@ -1,6 +1,10 @@
 package locks
 
-import "github.com/redis/go-redis/v9"
+import (
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+)
 
 var permitTwice = Spec{
 	Name:   "permit-twice",
@@ -8,7 +12,7 @@ var permitTwice = Spec{
 	Source: "Redisson, RPermitExpirableSemaphore, without the look whether the permit is still out",
 	Sites:  OneSite,
 	Broken: "a permit whose lease was over comes back twice, by its expiry and from its late holder: there is one too many from then on",
-	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.ForeignRelease}, {Cause: history.DoubleGrant}},
 	Claims: redissonPermits.Claims,
 	Open:   func(e Env) (Lock, error) { return newPermits(e, permitTake, returnAnyway), nil },
 }

@@ -1,6 +1,10 @@
 package locks
 
-import "context"
+import (
+	"context"
+
+	"hammerlock/history"
+)
 
 var plainDel = Spec{
 	Name:   "plain-del",
@@ -8,7 +12,7 @@ var plainDel = Spec{
 	Source: "the recipe of most blog posts; redis.io, SET, warns of it",
 	Sites:  OneSite,
 	Broken: "a holder whose lease has expired deletes the lock of its successor",
-	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.ForeignRelease}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &plainDelLock{leaseLock{e.Sites[0]}}, nil },
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"time"
+
+	"hammerlock/history"
 )
 
 var reachedQuorum = Spec{
@@ -13,7 +15,7 @@ var reachedQuorum = Spec{
 	Source: "redlock-py pull request 6, a quorum of its connection_list",
 	Sites:  ManySites,
 	Broken: "a majority of those that one client reaches need not meet that of another: one site is enough when it is alone",
-	Caught: []Symptom{{"double-grant", "partition"}, {"double-grant", "pause-minority"}},
+	Expect: []Expectation{{Cause: history.DoubleGrant}},
 	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &reachedLock{newRedlock(e)}, nil },
 }

@@ -12,7 +12,7 @@ var readersExpiry = Spec{
 	Source: "a counter of readers with INCR, and EXPIRE when it is 1: the usual recipe",
 	Sites:  OneSite,
 	Broken: "when the first reader's lease is over a writer is granted the lock, though those of later readers run",
-	Under:  []strained{{"double-grant", "steady-readers"}},
+	Expect: []Expectation{{Cause: history.DoubleGrant, Scenario: "steady-readers"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Readers: true},
 	Open:   func(e Env) (Lock, error) { return newRedissonRW(e, readFirstLease, leaveAsLast), nil },
 }

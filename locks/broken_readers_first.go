@@ -1,6 +1,10 @@
 package locks
 
-import "github.com/redis/go-redis/v9"
+import (
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+)
 
 var readersFirst = Spec{
 	Name:   "readers-first",
@@ -8,7 +12,7 @@ var readersFirst = Spec{
 	Source: "Courtois, Heymans, Parnas (1971): the first problem, of which they say that writers may starve",
 	Sites:  OneSite,
 	Broken: "while readers come and go, and one is always there, a writer waits for ever",
-	Under:  []strained{{"starved", "steady-readers"}},
+	Expect: []Expectation{{Cause: history.Starved, Scenario: "steady-readers"}},
 	Claims: readWrite.Claims,
 	Open:   func(e Env) (Lock, error) { return newReadWrite(e, readFirst), nil },
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 var reaper = Spec{
@@ -14,7 +16,7 @@ var reaper = Spec{
 	Source: "sidekiq-unique-jobs issues 488, 559 and 779, the reaper of orphaned locks",
 	Sites:  OneSite,
 	Broken: "a holder gives a sign only when it acquires or extends: one that works for half a lease is taken for dead",
-	Caught: []Symptom{{"double-grant", "none"}, {"double-grant", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.DoubleGrant}},
 	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		return &pairLock{leaseLock{e.Sites[0]}, "alive", takeFromDead, stayAlive, leaveClean}, nil

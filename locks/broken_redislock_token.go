@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
+
+	"hammerlock/history"
 )
 
 var libRedislockToken = Spec{
@@ -16,7 +18,7 @@ var libRedislockToken = Spec{
 	Source: "github.com/bsm/redislock v0.9.4, Options.Token; docs/FINDINGS.md",
 	Sites:  OneSite,
 	Broken: "a token that another one begins with takes the lock from its holder: worker 1 from worker 12",
-	Caught: []Symptom{{"double-grant", "none"}},
+	Expect: []Expectation{{Cause: history.DoubleGrant}},
 	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		host, err := os.Hostname()

@@ -15,7 +15,7 @@ var redissonSemaphore = Spec{
 	Source: "Redisson, RSemaphore: its key and channel",
 	Sites:  OneSite,
 	Broken: "a holder that dies takes its permits with it: no record says whose they are, and no lease ends",
-	Caught: []Symptom{{"stuck", "crash-worker"}, {"deadlock", "crash-worker"}},
+	Expect: []Expectation{{Cause: history.ForeignRelease}, {Cause: history.Stuck}, {Cause: history.Deadlock}},
 	Claims: history.Claims{Excludes: true, Cleans: true, Permits: semaphorePermits},
 	Open:   func(e Env) (Lock, error) { return &countLock{newPermits(e, countDown, countUp)}, nil },
 }

@@ -1,6 +1,10 @@
 package locks
 
-import "github.com/go-redsync/redsync/v4"
+import (
+	"github.com/go-redsync/redsync/v4"
+
+	"hammerlock/history"
+)
 
 var libRedsyncSetNX = Spec{
 	Name:   "redsync-setnx-extend",
@@ -8,7 +12,7 @@ var libRedsyncSetNX = Spec{
 	Source: "github.com/go-redsync/redsync/v4 v4.18.1; docs/FINDINGS.md",
 	Sites:  ManySites,
 	Broken: "a hold that is over comes back to life: another worker may have had the lock meanwhile, and no holder hears of it",
-	Caught: []Symptom{{"silent-reacquire", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.SilentReacquire}},
 	Claims: libRedsync.Claims,
 	Open:   func(e Env) (Lock, error) { return newRedsync(e, redsync.WithSetNXOnExtend()), nil },
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"time"
+
+	"hammerlock/history"
 )
 
 var reentryRetakes = Spec{
@@ -12,7 +14,7 @@ var reentryRetakes = Spec{
 	Source: "go-zero redislock; its pull requests 1704 and 4319 on what a second Acquire means",
 	Sites:  OneSite,
 	Broken: "a re-entry whose outer hold has expired takes the lock anew: another worker may have had it meanwhile, and the outer hold goes on",
-	Caught: []Symptom{{"silent-reacquire", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.SilentReacquire}},
 	Claims: reentrant.Claims,
 	Open: func(e Env) (Lock, error) {
 		return &retakesLock{localReentryLock{leaseLock{e.Sites[0]}, map[string]Lease{}}}, nil

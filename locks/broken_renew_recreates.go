@@ -3,6 +3,8 @@ package locks
 import (
 	"context"
 	"time"
+
+	"hammerlock/history"
 )
 
 var renewRecreates = Spec{
@@ -11,7 +13,7 @@ var renewRecreates = Spec{
 	Source: "redsync, WithSetNXOnExtend",
 	Sites:  OneSite,
 	Broken: "a hold that is over comes back to life: another worker may have had the lock meanwhile, and no holder hears of it",
-	Caught: []Symptom{{"silent-reacquire", "stop-process"}},
+	Expect: []Expectation{{Cause: history.SilentReacquire, Scenario: "renewal-hangs"}, {Cause: history.SilentReacquire, Scenario: "comeback"}},
 	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return renewBlindly(&recreateLock{leaseLock{e.Sites[0]}}, e), nil },
 }

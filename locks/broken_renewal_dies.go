@@ -13,7 +13,7 @@ var renewalDies = Spec{
 	Source: "Redisson issue 775; Artemis (CERT-Polska) pull request 2371, the heartbeat of its locks",
 	Sites:  OneSite,
 	Broken: "it also ends, without a word, at the first error: the lease runs out under a holder that relies on it",
-	Under:  []strained{{"overrun", "renewal-hangs"}, {"overrun", "renewal-cut"}},
+	Expect: []Expectation{{Cause: history.Overrun, Scenario: "renewal-hangs"}, {Cause: history.Overrun, Scenario: "renewal-cut"}},
 	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return &fragileLock{renewBlindly(&leaseLock{e.Sites[0]}, e)}, nil },
 }

@@ -3,6 +3,8 @@ package locks
 import (
 	"context"
 	"time"
+
+	"hammerlock/history"
 )
 
 var replyValidity = Spec{
@@ -11,7 +13,7 @@ var replyValidity = Spec{
 	Source: "clients that note time.Now() after the call returns",
 	Sites:  OneSite,
 	Broken: "the server's lease began before the reply: its holder believes too long, by the reply's delay and the drift",
-	Caught: []Symptom{{"over-claim", "none"}, {"over-claim", "delay"}},
+	Expect: []Expectation{{Cause: history.OverClaim}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &replyValidityLock{leaseLock{e.Sites[0]}}, nil },
 }

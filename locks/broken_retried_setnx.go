@@ -13,7 +13,7 @@ var retriedSetNX = Spec{
 	Source: "go-redis issue 2985 and pull request 1121, MaxRetries",
 	Sites:  OneSite,
 	Broken: "SET NX is not repeatable: the second one finds the key of the first, and the lock is refused although no other worker has it",
-	Caught: []Symptom{{"phantom", "drop-reply"}},
+	Expect: []Expectation{{Cause: history.Phantom, Scenario: "ambiguous"}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &retriedLock{leaseLock{e.Sites[0]}}, nil },
 }

@@ -16,7 +16,7 @@ var setnx = Spec{
 	Source: "redis.io, SETNX, before 2.6.12; most first articles on the subject",
 	Sites:  OneSite,
 	Broken: "never expires: when its holder dies no worker gets the lock again",
-	Caught: []Symptom{{"deadlock", "crash-worker"}},
+	Expect: []Expectation{{Cause: history.Deadlock, Scenario: "crash"}},
 	Claims: history.Claims{Excludes: true, Owned: true, Cleans: true},
 	Open:   func(e Env) (Lock, error) { return &setnxLock{client: e.Sites[0]}, nil },
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"time"
+
+	"hammerlock/history"
 )
 
 var setnxExpire = Spec{
@@ -12,7 +14,7 @@ var setnxExpire = Spec{
 	Source: "the usual repair of setnx, before SET had NX and PX",
 	Sites:  OneSite,
 	Broken: "a worker that dies between its two commands leaves a lock that never expires",
-	Caught: []Symptom{{"deadlock", "crash-worker@between"}},
+	Expect: []Expectation{{Cause: history.Leak}, {Cause: history.Deadlock}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &setnxExpireLock{leaseLock{e.Sites[0]}, e}, nil },
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"hammerlock/history"
 )
 
 var setnxHeal = Spec{
@@ -12,7 +14,7 @@ var setnxHeal = Spec{
 	Source: "Redis in Action 6.2.5, acquire_lock_with_timeout; redis-py issue 818",
 	Sites:  OneSite,
 	Broken: "a holder that is slow between its commands, not dead, loses the lock meanwhile, lengthens its successor's and believes in it",
-	Caught: []Symptom{{"double-grant", "stall-worker@between"}, {"over-claim", "stall-worker@between"}},
+	Expect: []Expectation{{Cause: history.DoubleGrant}, {Cause: history.OverClaim}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &setnxHealLock{setnxExpireLock{leaseLock{e.Sites[0]}, e}}, nil },
 }

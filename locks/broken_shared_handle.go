@@ -1,6 +1,10 @@
 package locks
 
-import "sync"
+import (
+	"sync"
+
+	"hammerlock/history"
+)
 
 var sharedHandle = Spec{
 	Name:   "shared-handle",
@@ -8,7 +12,7 @@ var sharedHandle = Spec{
 	Source: "redis-py issue 416, Lock instances shared by threads; aredis issue 119, by tasks",
 	Sites:  OneSite,
 	Broken: "the object has the token of the last grant: a late holder releases its successor's lock with the successor's token",
-	Caught: []Symptom{{"foreign-release", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.ForeignRelease, Scenario: "late-holder"}},
 	Claims: lease.Claims,
 	Queues: true,
 	Open: func(e Env) (Lock, error) {

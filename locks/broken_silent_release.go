@@ -1,6 +1,10 @@
 package locks
 
-import "context"
+import (
+	"context"
+
+	"hammerlock/history"
+)
 
 var silentRelease = Spec{
 	Name:   "silent-release",
@@ -8,7 +12,7 @@ var silentRelease = Spec{
 	Source: "redlock (Node) issue 11, unlock before 2.0; redlock-py pull request 5",
 	Sites:  ManySites,
 	Broken: "it answers that it has released whatever the sites say: a late holder never hears that the lock was another's",
-	Caught: []Symptom{{"false-release", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.FalseRelease}},
 	Claims: redlock.Claims,
 	Open:   func(e Env) (Lock, error) { return &silentLock{newRedlock(e)}, nil },
 }

@@ -1,6 +1,10 @@
 package locks
 
-import "context"
+import (
+	"context"
+
+	"hammerlock/history"
+)
 
 var stopAfterRelease = Spec{
 	Name:   "stop-after-release",
@@ -8,7 +12,7 @@ var stopAfterRelease = Spec{
 	Source: "Redisson issues 4232 and 1626",
 	Sites:  OneSite,
 	Broken: "after a release that failed the watchdog goes on: the lock that its holder has left is renewed as long as the process lives",
-	Caught: []Symptom{{"deadlock", "partition"}, {"stuck", "partition"}},
+	Expect: []Expectation{{Cause: history.Deadlock}, {Cause: history.Stuck}},
 	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return &stopAfterLock{renew(&leaseLock{e.Sites[0]}, e)}, nil },
 }

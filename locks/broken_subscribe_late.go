@@ -15,7 +15,7 @@ var subscribeLate = Spec{
 	Source: "redis-lock-py issue 3; Redisson issue 1763",
 	Sites:  OneSite,
 	Broken: "a release between the refusal and the subscription is not heard of, and no waiter looks again: the lock is free and all sleep",
-	Under:  []strained{{"lost-wakeup", "sleepers"}},
+	Expect: []Expectation{{Cause: history.LostWakeup, Scenario: "sleepers"}},
 	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		return openNotifying(e, func(_ context.Context, l *notifyingLock) (time.Duration, history.Wake, error) {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 var timestamp = Spec{
@@ -15,7 +17,7 @@ var timestamp = Spec{
 	Source: "redis.io, SETNX: \"Design pattern: Locking with SETNX\"",
 	Sites:  OneSite,
 	Broken: "the late holder's DEL takes the lock from its successor; losers of a takeover move the winner's deadline",
-	Caught: []Symptom{{"foreign-release", "stall-worker"}, {"double-grant", "stall-worker"}, {"over-claim", "none"}},
+	Expect: []Expectation{{Cause: history.ForeignRelease}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &timestampLock{leaseLock{e.Sites[0]}, e, getSet}, nil },
 }

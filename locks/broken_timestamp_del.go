@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 var timestampDel = Spec{
@@ -13,7 +15,7 @@ var timestampDel = Spec{
 	Source: "redis.io, SETNX: the takeover that its text warns of",
 	Sites:  OneSite,
 	Broken: "two workers see the same dead lock; the slower one deletes what the faster one has just taken",
-	Caught: []Symptom{{"double-grant", "crash-worker"}, {"foreign-release", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.ForeignRelease}, {Cause: history.DoubleGrant}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &timestampLock{leaseLock{e.Sites[0]}, e, deleteAndSet}, nil },
 }

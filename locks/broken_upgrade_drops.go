@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"hammerlock/history"
 )
 
 var upgradeDrops = Spec{
@@ -12,7 +14,7 @@ var upgradeDrops = Spec{
 	Source: "java.util.concurrent, ReentrantReadWriteLock: upgrading is not possible, so users unlock and lock again",
 	Sites:  OneSite,
 	Broken: "others write between the two steps: what the reader has seen is old when it becomes the writer",
-	Under:  []strained{{"double-grant", "upgrade"}, {"exclusion", "upgrade"}},
+	Expect: []Expectation{{Cause: history.DoubleGrant, Scenario: "upgrade"}, {Cause: history.Exclusion, Scenario: "upgrade"}},
 	Claims: readWrite.Claims,
 	Open:   func(e Env) (Lock, error) { return &upgradeDropsLock{newReadWrite(e, readEnter)}, nil },
 }

@@ -13,7 +13,7 @@ var wakesItself = Spec{
 	Source: "github.com/redis/rueidis/rueidislock, README, NoLoopTracking: clients that hear of their own changes",
 	Sites:  OneSite,
 	Broken: "each try in vain wakes those who wait, who try in vain: waiters keep each other busy, and the server, as long as the lock is held",
-	Under:  []strained{{"storm", "cost"}},
+	Expect: []Expectation{{Cause: history.Storm, Scenario: "cost"}},
 	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		return &wakesItselfLock{openNotifying(e, func(ctx context.Context, l *notifyingLock) (time.Duration, history.Wake, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 var watchLax = Spec{
@@ -12,7 +14,7 @@ var watchLax = Spec{
 	Source: "reviews: \"it is in a transaction, so it is safe\"",
 	Sites:  OneSite,
 	Broken: "a transaction that compares nothing is a plain DEL: a late holder deletes its successor's lock",
-	Caught: []Symptom{{"foreign-release", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.ForeignRelease}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &watchLaxLock{leaseLock{e.Sites[0]}}, nil },
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"hammerlock/history"
 )
 
 var weakToken = Spec{
@@ -13,7 +15,7 @@ var weakToken = Spec{
 	Source: "locks that store who holds them, for people to read",
 	Sites:  OneSite,
 	Broken: "all workers of a process have the same token: a late holder's release passes the comparison",
-	Caught: []Symptom{{"foreign-release", "stall-worker"}},
+	Expect: []Expectation{{Cause: history.ForeignRelease}},
 	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		host, err := os.Hostname()

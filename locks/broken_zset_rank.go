@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 var zsetRank = Spec{
@@ -15,7 +17,7 @@ var zsetRank = Spec{
 	Source: "Redis in Action 6.3.1, the basic counting semaphore, for one",
 	Sites:  OneSite,
 	Broken: "a time that was read earlier sorts before one that was written earlier: who is slow in between gets a lock that is held",
-	Caught: []Symptom{{"double-grant", "stall-worker@between"}, {"double-grant", "none"}},
+	Expect: []Expectation{{Cause: history.DoubleGrant}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &zsetLock{leaseLock{e.Sites[0]}, e}, nil },
 }

@@ -16,9 +16,14 @@ var fenced = Spec{
 	Source:  "Kleppmann, How to do distributed locking: fencing tokens",
 	Sites:   OneSite,
 	Assumes: "the server keeps the lock and the counter; what is guarded refuses a token that is not greater than all before",
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true},
-	Shared:  true,
-	Open:    func(e Env) (Lock, error) { return &fencedLock{leaseLock{e.Sites[0]}}, nil },
+	Expect: []Expectation{
+		{Cause: history.Overrun, Fault: "stall-worker"},
+		{Cause: history.Regressed, Fault: "restart-late"},
+		{Cause: history.Repeated, Fault: "restart-late"},
+	},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true},
+	Shared: true,
+	Open:   func(e Env) (Lock, error) { return &fencedLock{leaseLock{e.Sites[0]}}, nil },
 }
 
 type fencedLock struct{ leaseLock }

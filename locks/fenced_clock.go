@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
 )
 
 var fencedClock = Spec{
@@ -15,6 +17,9 @@ var fencedClock = Spec{
 	Sites:  OneSite,
 	Assumes: "the server keeps the lock; no server that takes over has a clock behind the last token; " +
 		"what is guarded refuses a token that is not greater than all before",
+	Expect: []Expectation{
+		{Cause: history.ServiceLoss, Fault: "lost-grant"},
+	},
 	Claims: fenced.Claims,
 	Shared: true,
 	Open:   func(e Env) (Lock, error) { return &fencedClockLock{leaseLock{e.Sites[0]}}, nil },

@@ -17,9 +17,14 @@ var lease = Spec{
 	Source:  "redis.io, SET: patterns; redis.io, Distributed Locks with Redis: a single instance",
 	Sites:   OneSite,
 	Assumes: keepsKeys + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
-	Shared:  true,
-	Open:    func(e Env) (Lock, error) { return &leaseLock{e.Sites[0]}, nil },
+	Expect: []Expectation{
+		{Cause: history.ServiceLoss, Fault: "restart-empty"},
+		{Cause: history.ServiceLoss, Fault: "lost-grant"},
+		{Cause: history.Overrun, Fault: "stall-worker"},
+	},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared: true,
+	Open:   func(e Env) (Lock, error) { return &leaseLock{e.Sites[0]}, nil },
 }
 
 type leaseLock struct{ client redis.UniversalClient }

@@ -104,30 +104,3 @@ func TestLibrariesLeaveNothingWhenAVisitIsCalledOff(t *testing.T) {
 		})
 	}
 }
-
-// firstOfTwelveTakesTheLast lets the first worker of a process try what the twelfth one holds.
-func firstOfTwelveTakesTheLast(t *testing.T, home *stage, s Spec, key string) bool {
-	e := home.env()
-	var workers []Lock
-	for range 12 {
-		workers = append(workers, open(t, s, e))
-	}
-	held := grant(t, workers[11], key, long)
-	if _, err := workers[1].Acquire(t.Context(), key, long); !refused(err) {
-		t.Errorf("the second of twelve: %v", err)
-	}
-	_, err := workers[0].Acquire(t.Context(), key, long)
-	return err == nil && errors.Is(workers[11].Release(t.Context(), held), ErrLost)
-}
-
-// extendsWhatHasEnded lets somebody else have the lock in between.
-func extendsWhatHasEnded(t *testing.T, home *stage, s Spec, key string) bool {
-	a, b := home.pair(t, s)
-	held := grant(t, a, key, long)
-	for _, c := range home.sites {
-		must(t, c.Del(t.Context(), key).Err())
-	}
-	home.release(t, b, grant(t, b, key, long))
-	_, err := a.Extend(t.Context(), held, long)
-	return !home.unanswered(err) && err == nil
-}

@@ -14,6 +14,7 @@ var local = Spec{
 	Source:  "sync.Mutex, as synchronized is in Java",
 	Sites:   NoSite,
 	Assumes: "there is one process",
+	Expect:  []Expectation{{Cause: history.DoubleGrant, Scenario: "two-processes"}},
 	Claims:  history.Claims{Excludes: true, Owned: true, Cleans: true},
 	Open:    func(e Env) (Lock, error) { return localLock{process: e.Process}, nil },
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,12 +43,11 @@ type Spec struct {
 	Source  string // where the algorithm is described
 	Library bool   // it is a library, as people use it
 	Sites   Sites
-	Engine  string     // the servers it is a client of, as topologies name them; empty = Redis
-	Assumes string     // what it needs to be safe
-	Broken  string     // why it is wrong; empty for a lock that is right within its assumptions
-	Caught  []Symptom  // how a broken lock shows, the surest way first
-	Under   []strained // the same, of one that no fault alone shows
-	Needs   []Release  // the servers that have its commands, any of them; empty for a lock that runs on all
+	Engine  string // the servers it is a client of, as topologies name them; empty = Redis
+	Assumes string // what it needs to be safe
+	Broken  string // why it is wrong; empty for a lock that is right within its assumptions
+	Expect  []Expectation
+	Needs   []Release // the servers that have its commands, any of them; empty for a lock that runs on all
 	Claims  history.Claims
 	// Counting is how visits count under it. What is not TwoSteps is no lock but a baseline: it does without one.
 	Counting Counting
@@ -89,14 +89,23 @@ const (
 	Elsewhere                  // a visit is one request to a service that does its own locking
 )
 
-// Symptom is a verdict on a broken lock and what brings it about.
-type Symptom struct {
-	Cause string // as the checkers name it
-	Fault string // as it is asked for on the command line; "none" = load alone
+// Expectation is a failure that verify has to find, and the run that shows it. A broken lock must show one of its causes. A right lock
+// must pass, and show the cause where a fault breaks what it assumes.
+type Expectation struct {
+	Cause    string // as history names it
+	Scenario string // that shows it; empty, of a broken lock = several do
+	Fault    string // that shows it of a right lock, as the command line takes it
 }
 
-// strained is a verdict on a broken lock and the scenario that brings it about.
-type strained struct{ Cause, Scenario string }
+// Expected are the causes that a lock has to show with a fault; without one, those that a broken lock has to show.
+func (s Spec) Expected(fault string) (causes []string) {
+	for _, e := range s.Expect {
+		if e.Fault == fault && !slices.Contains(causes, e.Cause) {
+			causes = append(causes, e.Cause)
+		}
+	}
+	return causes
+}
 
 // Release is a server that has what a lock needs, from a version on.
 type Release struct {

@@ -3,6 +3,8 @@ package locks
 import (
 	"context"
 	"time"
+
+	"hammerlock/history"
 )
 
 var none = Spec{
@@ -11,7 +13,7 @@ var none = Spec{
 	Source: "the baseline of every article on the subject",
 	Sites:  NoSite,
 	Broken: "guards nothing: two visits read the same count and one of them is lost",
-	Caught: []Symptom{{"exclusion", "none"}},
+	Expect: []Expectation{{Cause: history.Exclusion}},
 	Open:   func(Env) (Lock, error) { return noLock{}, nil },
 }
 

@@ -19,9 +19,13 @@ var redlock = Spec{
 	Source:  "redis.io, Distributed Locks with Redis: the Redlock algorithm",
 	Sites:   ManySites,
 	Assumes: keepsQuorum + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
-	Shared:  true,
-	Open:    func(e Env) (Lock, error) { return newRedlock(e), nil },
+	Expect: []Expectation{
+		{Cause: history.ServiceLoss, Fault: "restart-empty"},
+		{Cause: history.Overrun, Fault: "stall-worker"},
+	},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared: true,
+	Open:   func(e Env) (Lock, error) { return newRedlock(e), nil },
 }
 
 // A site that does not answer costs a try this part of the lease, within bounds.

@@ -121,22 +121,6 @@ func (s *stage) slow(than time.Duration) bool {
 	return true
 }
 
-// renewal waits until the lease of a key is renewed at the first site, and says what is left of it then. It is negative
-// if the lease ends before.
-func (s *stage) renewal(t *testing.T, key string) (left time.Duration) {
-	t.Helper()
-	last := time.Duration(1<<63 - 1)
-	live.Wait(t, "a renewal of "+key+", or the end of its lease", func() bool {
-		var err error
-		left, err = s.sites[0].PTTL(t.Context(), key).Result()
-		must(t, err)
-		done := left > last || left < 0
-		last = left
-		return done
-	})
-	return left
-}
-
 // wakes tells whether a waiter is woken without an error before a while is over.
 func wakes(t *testing.T, l Lock, key string, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -153,3 +137,5 @@ func told(l Lease) bool {
 		return false
 	}
 }
+
+func outlive(d time.Duration) { <-time.After(d) }

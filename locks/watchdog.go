@@ -15,9 +15,12 @@ var watchdog = Spec{
 	Source:  "Redisson, lock watchdog; redis.io, Distributed Locks with Redis: extending the lock",
 	Sites:   OneSite,
 	Assumes: keepsKeys + heedsLost,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
-	Shared:  true,
-	Open:    func(e Env) (Lock, error) { return renew(&leaseLock{e.Sites[0]}, e), nil },
+	Expect: []Expectation{
+		{Cause: history.ServiceLoss, Fault: "flush"},
+	},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
+	Shared: true,
+	Open:   func(e Env) (Lock, error) { return renew(&leaseLock{e.Sites[0]}, e), nil },
 }
 
 // A lease is renewed after this part of it; one that could not be renewed is tried again sooner.

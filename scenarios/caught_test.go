@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,10 @@ import (
 	"hammerlock/checker"
 	"hammerlock/history"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/live"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
+	"hammerlock/results"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
 )
@@ -251,8 +254,38 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 	}
 }
 
+// TestLiveBrokenLocksShowWhatTheirEntriesExpect under the scenarios that the entries name. Of the others explore shows it. Some stand for
+// all with -short.
+func TestLiveBrokenLocksShowWhatTheirEntriesExpect(t *testing.T) {
+	for i, lock := range known.Locks {
+		if lock.Broken == "" || lock.Expect[0].Scenario == "" || testing.Short() && i%8 > 0 {
+			continue
+		}
+		on := "single"
+		if lock.Sites == locks.ManySites {
+			on = "redlock"
+		}
+		t.Run(lock.Name, func(t *testing.T) {
+			live.Again(t, func(n int) (undecided string) {
+				run := played(t, lock, on, lock.Expect[0].Scenario, uint64(n))
+				status, text := run.Safety()
+				if met, _ := results.Met(lock.Expected(""), status, run.Verdicts); met == checker.Pass {
+					return ""
+				}
+				return fmt.Sprintf("%s: %s", status, text)
+			})
+		})
+	}
+}
+
 // verdict runs a scenario.
 func verdict(t *testing.T, lock locks.Spec, on, name string, seed uint64) (checker.Status, string) {
+	t.Helper()
+	run := played(t, lock, on, name, seed)
+	return run.Safety()
+}
+
+func played(t *testing.T, lock locks.Spec, on, name string, seed uint64) *results.Run {
 	t.Helper()
 	topology, _ := topologies.Find(on)
 	scenario, ok := scenarios.Find(name)
@@ -271,5 +304,5 @@ func verdict(t *testing.T, lock locks.Spec, on, name string, seed uint64) (check
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
-	return runs[0].Safety()
+	return &runs[0]
 }

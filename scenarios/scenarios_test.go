@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hammerlock/faults"
+	"hammerlock/internal/glossary"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
 	"hammerlock/topologies"
@@ -91,28 +92,33 @@ func TestOut(t *testing.T) {
 	}
 }
 
-// TestEveryBrokenLockMeetsItsScenario: what no fault alone shows is shown by a scenario that strains the lock somewhere.
-func TestEveryBrokenLockMeetsItsScenario(t *testing.T) {
-	strained := 0
+// TestEveryExpectationCanBeMet: its cause is one that verdicts name, its fault is there, and its scenario strains the lock somewhere.
+func TestEveryExpectationCanBeMet(t *testing.T) {
+	named := 0
 	for _, lock := range known.Locks {
-		for _, under := range lock.Under {
-			strained++
-			s, ok := Find(under.Scenario)
-			if !ok || under.Cause == "" {
-				t.Errorf("%s: there is no scenario %q, or no cause", lock.Name, under.Scenario)
+		for _, want := range lock.Expect {
+			if glossary.FindCause(want.Cause).Name == "" || want.Fault != "" && (lock.Broken != "" || want.Scenario != "") {
+				t.Errorf("%s: no cause %q, or a broken lock or a scenario with a fault", lock.Name, want.Cause)
+			}
+			if _, ok := faults.Find(want.Fault); !ok && want.Fault != "" {
+				t.Errorf("%s: there is no fault %q", lock.Name, want.Fault)
+			}
+			if want.Scenario == "" {
 				continue
 			}
+			named++
+			s, ok := Find(want.Scenario)
 			met := false
 			for _, on := range topologies.All {
-				met = met || lock.Sites.Fits(on.Sites) && s.Out(s.scene(lock, on)) == ""
+				met = met || ok && lock.Sites.Fits(on.Sites) && s.Out(s.scene(lock, on)) == ""
 			}
 			if !met {
-				t.Errorf("%s is not strained by %s anywhere", lock.Name, s.Name)
+				t.Errorf("%s is not strained by %s anywhere", lock.Name, want.Scenario)
 			}
 		}
 	}
-	if strained == 0 {
-		t.Error("no broken lock needs a scenario")
+	if named == 0 {
+		t.Error("no expectation names a scenario")
 	}
 }
 

@@ -27,7 +27,7 @@ func (s *Server) Row() locks.Spec {
 		Doc:    "INSERT of a row with the lock's name as its key, DELETE to give it back, no expiry",
 		Source: "the lock table of most articles that compare databases with Redis",
 		Broken: "never expires: when its holder dies nobody gets the lock again",
-		Caught: []locks.Symptom{{Cause: "deadlock", Fault: "crash-worker"}},
+		Expect: []locks.Expectation{{Cause: history.Deadlock, Scenario: "crash"}},
 		Claims: history.Claims{Excludes: true, Owned: true},
 	}, s.Rows.Delete, func(e locks.Env, l *Session) func(context.Context, locks.Lease) error {
 		return func(ctx context.Context, h locks.Lease) error { return l.Own(ctx, s.Rows.Insert, h.Key, h.Token) }
@@ -41,7 +41,7 @@ func (s *Server) SelectInsert() locks.Spec {
 		Doc:    "SELECT whether there is a row of that name, INSERT it if not; no unique key",
 		Source: "if (!exists) { insert } in application code",
 		Broken: "two workers see that there is none, and both insert one",
-		Caught: []locks.Symptom{{Cause: "double-grant", Fault: "none"}},
+		Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "contention"}},
 		Claims: history.Claims{Excludes: true, Owned: true},
 	}, s.Rows.Remove, func(e locks.Env, l *Session) func(context.Context, locks.Lease) error {
 		return func(ctx context.Context, h locks.Lease) error {
@@ -111,7 +111,7 @@ func (s *Server) Pooled(right, doc string) locks.Spec {
 		Sites:  locks.OneSite,
 		Engine: s.Engine,
 		Broken: "the connection has the lock, not the worker: the next worker on it is granted it again, and another cannot give it back",
-		Caught: []locks.Symptom{{Cause: "double-grant", Fault: "none"}},
+		Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "contention"}},
 		Claims: history.Claims{Excludes: true, Owned: true},
 		Open: func(e locks.Env) (locks.Lock, error) {
 			key := poolOf{e.Places[0].Name}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/locks"
 )
 
@@ -16,7 +17,7 @@ var done = onEtcd(locks.Spec{
 	Doc:    "etcd-mutex whose holder heeds Done alone, as the library's documents have it",
 	Source: mutex.Source,
 	Broken: "the library looks once a second whether a lease was not renewed in time, and counts from the answer: the next may have the lock for long",
-	Caught: []locks.Symptom{{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}},
+	Expect: []locks.Expectation{{Cause: history.RenewalFailure, Scenario: "renewal-cut"}},
 	Open:   func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{heeds: true}) },
 })
 
@@ -25,7 +26,7 @@ var deaf = onEtcd(locks.Spec{
 	Doc:    "etcd-mutex whose holder does not ask whether its session is done",
 	Source: "many a first use of concurrency.Mutex: Lock, work, Unlock",
 	Broken: "a holder whose lease has ended goes on, beside the next",
-	Caught: []locks.Symptom{{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}},
+	Expect: []locks.Expectation{{Cause: history.RenewalFailure, Scenario: "renewal-cut"}},
 	Open:   func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{}) },
 })
 
@@ -34,7 +35,7 @@ var shared = onEtcd(locks.Spec{
 	Doc:    "concurrency.Mutex of many workers on one session, the process's",
 	Source: "many a first use of concurrency.Mutex: one session beside the one client",
 	Broken: "the key is the session's: whoever asks with it is told that it has the lock already",
-	Caught: []locks.Symptom{{Cause: "double-grant", Fault: "none"}},
+	Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "contention"}},
 	Open: func(e locks.Env) (locks.Lock, error) {
 		l, err := open(e, mutexLock{heeds: true, strict: true})
 		if err != nil {

@@ -33,7 +33,7 @@ var leaseByName = locks.Spec{
 	Sites:  locks.OneSite,
 	Engine: server.Engine,
 	Broken: "a holder that is late frees the lock of the next one",
-	Caught: []locks.Symptom{{Cause: "foreign-release", Fault: "stall-worker"}},
+	Expect: []locks.Expectation{{Cause: history.ForeignRelease, Scenario: "late-holder"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true},
 	Open: server.Leased(database.Leases{
 		Make: leases.Make, Take: leases.Take, Extend: leases.Extend, Release: freeLease + ` AND $2 <> ''`,

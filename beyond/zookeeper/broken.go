@@ -18,7 +18,7 @@ var deaf = onZooKeeper(locks.Spec{
 	Doc:    "the recipe, whose holder does not watch its session",
 	Source: recipe.Source + ", which do not mention the session",
 	Broken: "a holder that was cut off goes on when its session has expired, beside the next",
-	Caught: []locks.Symptom{{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}},
+	Expect: []locks.Expectation{{Cause: history.RenewalFailure, Scenario: "renewal-cut"}},
 	Claims: recipe.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return newQueue(e, false) },
 })
@@ -28,9 +28,9 @@ var reuse = onZooKeeper(locks.Spec{
 	Doc:    "one ephemeral node with the worker's name; who loses its connection makes a new session, and takes a node with its name for its own",
 	Source: "Kafka issue KAFKA-1387, the same mistake with the node of a broker",
 	Broken: "the node belongs to the session before, and ends with it: while its owner, as it thinks, goes on",
-	Caught: []locks.Symptom{
-		{Cause: "renewal-failure", Fault: "cut-holder@1ms,heal@3s"}, {Cause: "foreign-release", Fault: "cut-holder@1ms,heal@3s"},
-		{Cause: "false-release", Fault: "cut-holder@1ms,heal@3s"},
+	Expect: []locks.Expectation{
+		{Cause: history.RenewalFailure, Scenario: "renewal-cut"}, {Cause: history.ForeignRelease, Scenario: "renewal-cut"},
+		{Cause: history.FalseRelease, Scenario: "renewal-cut"},
 	},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Renews: true},
 	Open: func(e locks.Env) (locks.Lock, error) {

@@ -70,6 +70,9 @@ func (o *options) allFlags() {
 	if o.plan.Verify {
 		o.strictFlag()
 	}
+	if o.plan.Verify && o.listing {
+		o.expectFlags()
+	}
 	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
 		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
 	o.text(flag{session, "benchfmt", "write the runs in the format of Go benchmarks, for benchstat"}, "file", &o.benchfmt)
@@ -77,6 +80,10 @@ func (o *options) allFlags() {
 }
 
 func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) int {
+	if o.expect {
+		return e.expectations(ctx, s, c, o)
+	}
+	o.unexpected()
 	begun, seed, kept := time.Now(), o.plan.Workload.Seed, reports{}
 	runs, not, err := e.rounds(ctx, s, c, o, &kept)
 	if len(runs)+len(o.explored) == 0 {
@@ -87,7 +94,7 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 	o.plan.Workload.Seed = seed
 	judged := append(o.explored, judgements(o.plan.Out, runs)...)
 	f := results.Findings{Judged: judged, NotRun: not, Whole: o.weigh(judged, not, cmp.Or(err, context.Cause(s.stop))), Took: time.Since(begun),
-		Report: kept.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(c)}
+		Report: kept.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(c, o.plan)}
 	x := exit(s.stop, f.Whole, gates, err)
 	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: not, Gates: gates}
 	if o.plan.Verify {

@@ -27,8 +27,8 @@ type catalogue[T any] struct {
 	own func(text string) (t T, is bool, err error)
 	// join puts together what a list was split into although it is one item; nil = an item has no comma.
 	join func(parts []string) []string
-	// every is the name of all of them in a list; empty = there is none.
-	every string
+	// groups are names that stand for several of them in a list; nil = there are none.
+	groups map[string]func(T) bool
 }
 
 func (c catalogue[T]) names() []string { return human.Names(c.all, c.name) }
@@ -84,7 +84,8 @@ var (
 const everyTopology = "all"
 
 func topologiesOf(k crew.Catalogue) catalogue[topologies.Spec] {
-	return catalogue[topologies.Spec]{all: k.Topologies, every: everyTopology, name: func(s topologies.Spec) string { return s.Name }}
+	return catalogue[topologies.Spec]{all: k.Topologies, name: func(s topologies.Spec) string { return s.Name },
+		groups: map[string]func(topologies.Spec) bool{everyTopology: func(topologies.Spec) bool { return true }}}
 }
 
 func countersOf(k crew.Catalogue) catalogue[workload.CounterSpec] {
@@ -92,9 +93,16 @@ func countersOf(k crew.Catalogue) catalogue[workload.CounterSpec] {
 }
 
 func locksOf(k crew.Catalogue) catalogue[locks.Spec] {
-	c := catalogue[locks.Spec]{all: append([]locks.Spec{{}}, k.Locks...), name: lockName, own: program}
+	c := catalogue[locks.Spec]{all: append([]locks.Spec{{}}, k.Locks...), name: lockName, own: program, groups: lockGroups}
 	c.join = func(parts []string) []string { return programs(parts, c.names()) }
 	return c
+}
+
+// lockGroups are the names of several locks at once: verify --expect takes them.
+var lockGroups = map[string]func(locks.Spec) bool{
+	"all":    func(s locks.Spec) bool { return s.Name != "" },
+	"right":  func(s locks.Spec) bool { return s.Name != "" && s.Broken == "" },
+	"broken": func(s locks.Spec) bool { return s.Broken != "" },
 }
 
 // faultNames lists the values of --fault, without times and points.

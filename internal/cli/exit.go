@@ -11,7 +11,6 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/internal/harness"
-	"hammerlock/internal/matrix"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 )
@@ -44,8 +43,7 @@ type Document struct {
 	Trial      *compare.Trial       `json:"trial,omitzero"`
 	Search     *compare.Found       `json:"search,omitzero"`
 	Failovers  []results.Failover   `json:"failovers,omitempty"`
-	Matrix     *matrix.Summary      `json:"matrix,omitzero"`
-	Cells      []matrix.Result      `json:"cells,omitzero"`
+	Expected   []results.Expected   `json:"expected,omitempty"`
 }
 
 // Exit says how a command ended.

@@ -36,6 +36,9 @@ type options struct {
 	quick   bool
 	strict  bool // no scenario may be undecided
 
+	expect   bool
+	markdown string
+
 	count    int
 	gates    []compare.Gate
 	benchfmt string
@@ -283,11 +286,11 @@ func some[T any](o *options, f flag, to *[]T, from catalogue[T]) {
 		if from.join != nil {
 			parts = from.join(parts)
 		}
-		if from.every != "" && slices.Equal(parts, []string{from.every}) {
-			*to = slices.Clone(from.all)
-			return nil
-		}
 		for _, name := range parts {
+			if in := from.groups[name]; in != nil {
+				*to = append(*to, slices.DeleteFunc(slices.Clone(from.all), func(t T) bool { return !in(t) })...)
+				continue
+			}
 			t, err := from.find(name)
 			if blanks := strings.Fields(name); err != nil && len(blanks) > 1 && slices.Contains(from.names(), blanks[0]) {
 				err = fmt.Errorf("names have commas in between: %s", strings.Join(blanks, ","))

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hammerlock/internal/harness"
-	"hammerlock/internal/matrix"
+	"hammerlock/internal/tour"
 )
 
 func (e Env) tourCommand() *cobra.Command {
@@ -31,7 +31,7 @@ func (e Env) tour(ctx, stop context.Context, root *cobra.Command, o *options) in
 		return e.refuse(stop, o, err)
 	}
 	start := time.Now()
-	t := matrix.Tour{Dir: folder(o.plan, "tour"), Seed: o.plan.Workload.Seed, RedisServer: o.plan.RedisServer, Out: e.Stdout,
+	t := tour.Tour{Dir: folder(o.plan, "tour"), Seed: o.plan.Workload.Seed, RedisServer: o.plan.RedisServer, Out: e.Stdout,
 		Command: func(p harness.Plan) string { return repeat(root, p) }}
 	for _, c := range slices.Backward(e.More.Counters) {
 		if c.Fenced && c.Server.Installed(stop) == nil {

@@ -28,6 +28,7 @@ func (e Env) verifyCommand() *cobra.Command {
 			"  verify --topology single --lock lease --scenario crash,late-holder\n" +
 			"  verify --topology sentinel --fault lost-grant                    # exits 1: the classic lost lock\n" +
 			"  verify --topology redlock --fault kill-node@2s,heal@5s --seed 7\n" +
+			"  verify --lock all --expect --topology single                     # every lock against what its entry says\n" +
 			"  verify conformance 'exec:python3 drivers/python/template.py'     # a lock in any language, claim by claim\n" +
 			"  verify tour                                                      # how locks fail, and why",
 	}, e.verifyPlan())
@@ -102,9 +103,8 @@ func (o *options) replays(runs []results.Run) string {
 	return typed("bench") + " replay " + quote(filepath.Join(o.plan.Out, runs[shown].Name))
 }
 
-// repeats is the command that does all again.
-func (o *options) repeats(c *cobra.Command) string {
-	p := o.plan
+// repeats is the command that does all of a plan again.
+func (o *options) repeats(c *cobra.Command, p harness.Plan) string {
 	if o.explores {
 		p.Scenarios = append([]scenarios.Scenario{exploreScenario}, p.Scenarios...)
 	}

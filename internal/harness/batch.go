@@ -15,12 +15,12 @@ import (
 // batch is the part of a job that is about one lock on one topology.
 type batch struct {
 	*Job
-	since  time.Time // when its budget began
-	room   room
-	runs   map[int]*results.Run // by the number of their combinations
-	open   []question
-	failed bool // nothing is to begin any more
-	err    error
+	since time.Time // when its budget began
+	room  room
+	runs  map[int]*results.Run // by the number of their combinations
+	open  []question
+	ended string // why nothing is to begin any more; empty = it is
+	err   error
 }
 
 // question is a combination without an answer.
@@ -110,9 +110,9 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 // begins tells whether a combination is to be run, and says of one that is not why. The first one of all begins however long it is.
 func (b *batch) begins(number, first int) bool {
 	c := &b.Combinations[number]
-	n := c.notRun("--fail-fast: a run before it failed")
+	n := c.notRun(b.ended)
 	switch {
-	case b.failed:
+	case b.ended != "":
 	case c.Scenario.Name != "" && number != first && b.spent(c.Plan.Duration):
 		n = c.notRun(fmt.Sprintf("the %v of --budget were over", b.Plan.Budget))
 		n.Unasked = true
@@ -137,7 +137,11 @@ func (b *batch) take(o outcome) {
 	}
 	if o.run != nil {
 		b.runs[o.number] = o.run
-		b.failed = b.failed || b.Plan.FailFast && o.run.Failed()
+		if b.Plan.FailFast && o.run.Failed() {
+			b.ended = "--fail-fast: a run before it failed"
+		} else if b.Enough != nil && b.Enough(o.run) {
+			b.ended = "a run before it has shown what was asked for"
+		}
 		if o.longer > 0 {
 			b.open = append(b.open, o.question)
 		}
@@ -176,7 +180,7 @@ func (b *batch) again(ctx, stop context.Context) {
 			if c.Scenario.Name != "" {
 				by = min(by, int((b.Plan.Budget-time.Since(b.since))/c.Plan.Duration))
 			}
-			if by < least || b.failed {
+			if by < least || b.ended != "" {
 				b.err = cmp.Or(b.err, q.broke)
 				return false
 			}

@@ -38,6 +38,8 @@ type Job struct {
 	// Hopeless is asked once a second, of what was measured so far, why the run should end now; empty = it goes on. nil = nobody
 	// wants to end one.
 	Hopeless func(*results.Run) string
+	// Enough is asked of each run, by one goroutine: nothing begins after one that it says yes to. nil = it never does.
+	Enough func(*results.Run) bool
 	// Warm keeps deployments up for the next job that is given it; nil if every run has one of its own.
 	Warm *Warm
 
@@ -85,13 +87,13 @@ const (
 // done the runs in hand are finished early and saved as partial; when ctx is done they are called off. An error says what could not be
 // carried out; the runs before it are returned all the same, in the order of the combinations.
 func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
-	failed := false
+	ended := ""
 	j.begun, j.ended, j.counted = time.Now(), 0, 0
 	for from, to := 0, 0; from < len(j.Combinations) && stop.Err() == nil && err == nil; from = to {
 		c := &j.Combinations[from]
 		for to = from + 1; to < len(j.Combinations) && j.Combinations[to].of() == c.of(); to++ {
 		}
-		b := batch{Job: j, since: time.Now().Add(-j.Earlier[c.Lock.Name]), room: room{jobs: j.jobs()}, runs: map[int]*results.Run{}, failed: failed}
+		b := batch{Job: j, since: time.Now().Add(-j.Earlier[c.Lock.Name]), room: room{jobs: j.jobs()}, runs: map[int]*results.Run{}, ended: ended}
 		delete(j.Earlier, c.Lock.Name)
 		if from > 0 && j.Combinations[from-1].Topology.Name != c.Topology.Name {
 			b.err = j.Warm.Close() // servers of another topology have nothing more to do
@@ -102,7 +104,7 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 				runs = append(runs, *run)
 			}
 		}
-		failed, err = b.failed, b.err
+		ended, err = b.ended, b.err
 	}
 	return runs, err
 }

@@ -115,18 +115,14 @@ func WriteParts(file string, parts map[string]string) error {
 
 // Tables are the generated parts of documents that show what is kept.
 func Tables() (map[string]map[string]string, error) {
-	m, errMatrix := ReadMatrix()
 	w, errWaiting := ReadWaiting()
-	right, errRight := ReadLines[Right](RightFile)
 	mutants, errMutants := ReadLines[Mutant](MutantsFile)
 	strange, errStrange := ReadLines[Mutant](StrangersFile)
-	broken, errBroken := ReadLines[Mutant](BrokenFile)
-	if err := errors.Join(errMatrix, errWaiting, errRight, errMutants, errStrange, errBroken); err != nil {
+	if err := errors.Join(errWaiting, errMutants, errStrange); err != nil {
 		return nil, err
 	}
 	return map[string]map[string]string{
-		"docs/MATRIX.md":  {"short": m.short(), "right": rightTable(right), "matrix": m.full()},
-		"docs/MUTANTS.md": {"score": Score(mutants), "survivors": survivors(mutants), "strangers": StrangerTable(strange), "broken": brokenTable(broken)},
+		"docs/MUTANTS.md": {"score": Score(mutants), "survivors": survivors(mutants), "strangers": StrangerTable(strange)},
 		"docs/LOCKS.md":   {"waiting": w.table()},
 	}, nil
 }
@@ -174,19 +170,6 @@ func RightPairs() (all []Pair) {
 			if l.Broken == "" && l.Sites != locks.NoSite && l.Sites.Fits(s.Sites) && len(l.Needs) == 0 {
 				all = append(all, Pair{l.Name, s.Name})
 			}
-		}
-	}
-	return all
-}
-
-// BrokenPairs are the broken locks that verify judges by default, each on the first topology that it is for.
-func BrokenPairs() (all []Pair) {
-	for _, l := range known.Locks {
-		on := slices.IndexFunc(topologies.All, func(s topologies.Spec) bool {
-			return l.Sites.Fits(s.Sites) && (s.Sites > 1) == (l.Sites == locks.ManySites)
-		})
-		if l.Broken != "" && on >= 0 && len(l.Needs) == 0 {
-			all = append(all, Pair{l.Name, topologies.All[on].Name})
 		}
 	}
 	return all

@@ -29,7 +29,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.of, "of", "all", "locks whose mutants are run, separated by commas; all, strangers, or broken")
+	flag.StringVar(&o.of, "of", "all", "locks whose mutants are run, separated by commas; all, or strangers")
 	flag.StringVar(&o.stage, "stage", "both", "who is asked: explore, or both: the scenarios about those that explore does not find")
 	flag.DurationVar(&o.limit, "for", 3*time.Hour, "how long; what is not done by then is done by the next run")
 	flag.IntVar(&o.jobs, "jobs", 1, "how many mutants are run at the same time")
@@ -52,10 +52,7 @@ func mutants(ctx context.Context, o options) error {
 	if m.made, err = kept.Now(ctx); err != nil {
 		return err
 	}
-	switch o.of {
-	case "broken":
-		return m.askBroken(ctx, dir)
-	case "strangers":
+	if o.of == "strangers" {
 		return m.askStrangers(ctx, dir)
 	}
 	all, err := mutantsOfLocks()
@@ -64,7 +61,7 @@ func mutants(ctx context.Context, o options) error {
 	}
 	all = slices.DeleteFunc(all, func(x mutant) bool { return !m.chosen(x.lock) })
 	if len(all) == 0 {
-		return fmt.Errorf("no mutants of %s: there are strangers, broken, all, and those of %s", o.of, strings.Join(mutatedLocks(), ", "))
+		return fmt.Errorf("no mutants of %s: there are strangers, all, and those of %s", o.of, strings.Join(mutatedLocks(), ", "))
 	}
 	if err := m.open(kept.MutantsFile); err != nil {
 		return err
@@ -106,25 +103,6 @@ func (m *asking) askStrangers(ctx context.Context, dir string) error {
 	err = m.ask(ctx, all)
 	fmt.Print("\n", kept.StrangerTable(m.known))
 	return err
-}
-
-// askBroken asks the default verify about each broken lock of the catalogue, until something fails.
-func (m *asking) askBroken(ctx context.Context, dir string) error {
-	var all []mutant
-	for _, p := range kept.BrokenPairs() {
-		all = append(all, mutant{lock: p.Lock, name: p.Lock, topology: p.Topology})
-	}
-	var err error
-	if m.verify, err = kept.BuildVerify(ctx, dir); err != nil {
-		return err
-	}
-	if err := m.open(kept.BrokenFile); err != nil {
-		return err
-	}
-	m.settle(all, nil)
-	return m.each(all, func(r *kept.Mutant) bool { return !r.Scenarios.Noticed() }, func(x mutant, r *kept.Mutant) {
-		r.Scenarios = m.strain(ctx, x, "--topology", x.topology, "--fail-fast")
-	})
 }
 
 func digest(texts ...[]byte) string {

@@ -1,6 +1,8 @@
-package matrix
+// Package tour tells how locks fail, recipe by recipe, with a short run on real servers for each.
+package tour
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,72 +15,102 @@ import (
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/locks"
+	"hammerlock/locks/known"
 	"hammerlock/results"
+	"hammerlock/topologies"
 	"hammerlock/workload"
 )
 
-// chapter is a part of the tour: what is shown, why it happens, and the cell that shows it.
+// chapter is a part of the tour: why something happens, and the run that shows it.
 type chapter struct {
-	Title string
-	Text  string
-	Cell  Cell
-	With  conditions
+	Title, Text           string
+	Lock, Topology, Fault string
+	With                  func(*harness.Plan) // what is special about the run; nil = nothing
 }
 
 // Chapters lists the tour's chapters in order.
 var Chapters = []chapter{
 	{"No lock", "Eight workers read a counter, wait two milliseconds, and write one more. Two who read the same value " +
-		"write the same value: a page view is lost.", on("none", "single", faults.None), conditions{}},
+		"write the same value: a page view is lost.", "none", "single", faults.None, nil},
 	{"A mutex, in two processes", "A mutex of the language is a perfect lock, until the service runs twice. Each process " +
 		"has a mutex of its own, and they know nothing of each other.",
-		Cell{Lock: "local", Topology: "single", Fault: faults.None, Counter: workload.RedisCounter.Name, Processes: 2}, conditions{}},
+		"local", "single", faults.None, func(p *harness.Plan) { p.Processes = 2 }},
 	{"SETNX and DEL", "The first recipe: who creates the key has the lock. It has no expiry, so when a holder dies nobody " +
-		"gets the lock ever again.", on("setnx", "single", "crash-worker"), conditions{}},
+		"gets the lock ever again.", "setnx", "single", "crash-worker", nil},
 	{"SETNX, then EXPIRE", "An expiry, as a second command. Between the two the worker can die: the key stays for ever, " +
-		"only more seldom.", on("setnx-expire", "single", "crash-worker@between"), conditions{}},
+		"only more seldom.", "setnx-expire", "single", "crash-worker@between", nil},
 	{"SET NX PX, and a plain DEL", "The expiry is atomic now. But whose key does the DEL delete? A holder that was slow deletes " +
-		"that of its successor, who never notices.", on("plain-del", "single", "stall-worker"), slow},
+		"that of its successor, who never notices.", "plain-del", "single", "stall-worker", slow},
 	{"Compare, then DEL", "So look first whether the key is still ours. In two commands: between the comparison and the DEL " +
-		"the lease ends, and the DEL hits somebody else.", on("get-del", "single", "stall-worker@between"), slow},
+		"the lease ends, and the DEL hits somebody else.", "get-del", "single", "stall-worker@between", slow},
 	{"Deadlines by the clients' clocks", "The deadline is the key's value, and who finds it passed takes over by GETSET: for " +
-		"years the official recipe. The late holder's DEL is still a plain one.", on("timestamp", "single", "stall-worker"), slow},
+		"years the official recipe. The late holder's DEL is still a plain one.", "timestamp", "single", "stall-worker", slow},
 	{"The lease, done right", "SET NX PX with a random token, compared and deleted in one script, believed in from before the " +
-		"call. Answers are lost on the way, and no page view is.", on("lease", "single", "drop-reply:40"), conditions{}},
+		"call. Answers are lost on the way, and no page view is.", "lease", "single", "drop-reply:40", nil},
 	{"The same lease, on a sentinel", "Replication is asynchronous. A grant is acknowledged, the primary dies, the replica that " +
-		"takes its place has never heard of it, and grants the lock again.", on("lease", "sentinel", "lost-grant@300ms"),
-		failingOver},
+		"takes its place has never heard of it, and grants the lock again.", "lease", "sentinel", "lost-grant@300ms", failingOver},
 	{"Redlock, two of five hung", "Five independent servers, a majority must grant. Two stop answering, and the lock goes " +
-		"on: nothing is lost.", on("redlock", "redlock", "pause-minority@300ms"),
-		conditions{Workers: 4, Duration: 4 * time.Second}},
+		"on: nothing is lost.", "redlock", "redlock", "pause-minority@300ms", hung},
 	{"Redlock, a server that forgets", "But a server of the majority that restarts without its keys grants again what it had " +
-		"granted. Without fsync, or a delayed restart, Redlock cannot know.", on("redlock", "redlock", "restart-empty"), conditions{}},
+		"granted. Without fsync, or a delayed restart, Redlock cannot know.", "redlock", "redlock", "restart-empty", nil},
 	{"The holder that was away", "The best lease ends while its holder still works: a long pause of the garbage collector, a " +
-		"stalled disk. No lock can prevent that.", on("lease", "single", "stall-worker"), slow},
+		"stalled disk. No lock can prevent that.", "lease", "single", "stall-worker", slow},
 	{"The fence", "So every grant draws a number, and the store refuses a smaller one than it has seen. The holder is late " +
 		"again, it is refused, and no page view is lost.",
-		Cell{Lock: "fenced", Topology: "single", Fault: "stall-worker", Counter: "redis-fenced", Processes: 1}, slow},
+		"fenced", "single", "stall-worker", func(p *harness.Plan) { slow(p); p.Counter = workload.RedisFenced }},
 }
 
 // lastLine is told where there is a database with a counter that compares fencing tokens.
 var lastLine = chapter{"The last line of defence", "A failover forgets a grant again, as on the sentinel above, and two hold the lock. No lock on " +
 	"these servers can prevent that, so the verdict is FAIL. But tokens are drawn from the clock, so that no failover repeats one, and the " +
 	"page views are in a database that compares them. It refuses the first holder, whose token is the older one, and no page view is lost.",
-	on("fenced-clock", "sentinel", "lost-grant@300ms"), failingOver}
+	"fenced-clock", "sentinel", "lost-grant@300ms", nil}
 
-// Most chapters take two seconds. A wrong hand-off is a violation only while somebody holds, and a failover takes
-// longer.
-var (
-	chapterLength = conditions{Duration: 2 * time.Second}
-	slow          = conditions{Hold: 30 * time.Millisecond, Think: time.Millisecond}
-	failingOver   = conditions{TTL: 4 * time.Second, Duration: 4 * time.Second, Wait: 4 * time.Second}
-)
+// A wrong hand-off is a violation only while the next holder holds, and a failover takes longer than most chapters.
+func slow(p *harness.Plan) { p.Workload.Hold, p.Workload.Think = 30*time.Millisecond, time.Millisecond }
+
+func failingOver(p *harness.Plan) {
+	p.Workload.TTL, p.Workload.Wait, p.Duration = 4*time.Second, 4*time.Second, 4*time.Second
+}
+
+func hung(p *harness.Plan) { p.Workload.Workers, p.Duration = 4, 4*time.Second }
+
+// Short is the plan of a short run of a lock with a fault, in which leases end often.
+func Short(lock locks.Spec, topology topologies.Spec, fault string) harness.Plan {
+	p := harness.Default()
+	p.Topologies, p.Locks, p.Faults = []topologies.Spec{topology}, []locks.Spec{lock}, []string{fault}
+	p.Verify, p.Warmup, p.Attempts, p.Duration = true, 0, 1, 2*time.Second
+	w := &p.Workload
+	w.Workers, w.TTL, w.Hold, w.Think, w.Retry, w.Wait = 8, time.Second, 2*time.Millisecond, 2*time.Millisecond, 2*time.Millisecond, 3*time.Second
+	if topology.Sites > 1 { // simultaneous tries split the votes; and five servers are more work for the machine
+		w.Workers, w.Think, w.Retry, p.Duration = 4, 5*time.Millisecond, 10*time.Millisecond, 3500*time.Millisecond
+	}
+	return p
+}
+
+// find looks up what a chapter names; the test of the chapters says that it is there.
+func (c *chapter) find() (locks.Spec, topologies.Spec) {
+	lock, _ := known.Find(c.Lock)
+	topology, _ := topologies.Find(c.Topology)
+	return lock, topology
+}
+
+// causes are those that the chapter's run must fail with, as the lock's entry says; none if it must pass.
+func (c *chapter) causes(fenced bool) []string {
+	lock, _ := c.find()
+	fault, _, _ := strings.Cut(c.Fault, "@")
+	if lock.Broken != "" || fault == faults.None {
+		fault = ""
+	}
+	if fenced && fault != "lost-grant" { // a fence makes up for a late holder, and not for two who have the lock
+		return nil
+	}
+	return lock.Expected(fault)
+}
 
 // tourWidth is how wide the text runs.
 const tourWidth = 92
-
-func on(lock, topology, fault string) Cell {
-	return Cell{Lock: lock, Topology: topology, Fault: fault, Counter: workload.RedisCounter.Name, Processes: 1}
-}
 
 // Tour shows the chapters, each with a run.
 type Tour struct {
@@ -96,7 +128,7 @@ func (t *Tour) Chapters() []chapter {
 		return Chapters
 	}
 	last := lastLine
-	last.Cell.Counter = t.Database.Name
+	last.With = func(p *harness.Plan) { failingOver(p); p.Counter = t.Database }
 	return append(slices.Clip(Chapters), last)
 }
 
@@ -124,10 +156,10 @@ func (t *Tour) Tell(ctx, stop context.Context) (wrong, undecided int, err error)
 		}
 		x, cerr := t.chapter(ctx, stop, i, &c, r)
 		switch {
-		case cerr != nil:
-		case x.undecided():
+		case cerr != nil || stop.Err() != nil:
+		case x == checker.Inconclusive:
 			undecided++
-		case x.Red:
+		case x == checker.Fail:
 			wrong++
 		}
 		if err = errors.Join(err, cerr); err != nil || stop.Err() != nil {
@@ -145,14 +177,13 @@ func (t *Tour) Tell(ctx, stop context.Context) (wrong, undecided int, err error)
 // prepare starts the servers of a try of a chapter, of the first while the chapter before it runs.
 func (t *Tour) prepare(stop context.Context, c *chapter, try int) <-chan ready {
 	out := make(chan ready, 1)
+	lock, topology := c.find()
 	go func() {
-		m := Run{Expectations: BuiltIn, Seed: t.Seed, Dir: t.Dir, RedisServer: t.RedisServer}
-		p := m.plan(c.Cell)
-		if c.Cell.Counter == t.Database.Name {
-			p.Counter = t.Database
+		p := Short(lock, topology, c.Fault)
+		p.Workload.Seed, p.Out, p.RedisServer = t.Seed, t.Dir, t.RedisServer
+		if c.With != nil {
+			c.With(&p)
 		}
-		chapterLength.into(&p)
-		c.With.into(&p)
 		for range try - 1 {
 			p.Repeat(2)
 		}
@@ -168,91 +199,87 @@ func (t *Tour) prepare(stop context.Context, c *chapter, try int) <-chan ready {
 	return out
 }
 
-// chapter shows one: its text, then a run and its verdict, until it has shown what it tells.
-func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r ready) (x Result, err error) {
+// chapter shows one: its text, then a run and its verdict, until it has shown what it tells. It returns whether it has.
+func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r ready) (shows checker.Status, err error) {
 	p := human.Printer{W: t.Out}
 	p.Line("%d. %s", number+1, strings.ToUpper(c.Title))
 	for _, row := range human.Wrap(c.Text, tourWidth) {
 		p.Line("   %s", row)
 	}
-	want := BuiltIn.expect(c.Cell)
 	for try := 1; ; try++ {
 		if r.err != nil {
-			return x, errors.Join(p.Err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, r.err))
+			return shows, errors.Join(p.Err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, r.err))
 		}
 		run, err := r.run.Run(ctx, stop)
 		err = errors.Join(err, r.run.Close())
 		if err != nil || stop.Err() != nil {
-			return x, errors.Join(p.Err, err)
+			return shows, errors.Join(p.Err, err)
 		}
-		record := Record{Cell: c.Cell}
-		record.observe(run)
-		x = compare(record, want)
-		if r.fenced {
-			x.guarded(run.Views)
-		}
+		causes := c.causes(r.fenced)
+		shows, why := met(causes, run, r.fenced)
 		p.Line("")
-		for _, row := range human.Wrap(verdictLine(&record, run), tourWidth) {
+		for _, row := range human.Wrap(verdictLine(run), tourWidth) {
 			p.Line("   %s", row)
 		}
-		if try == mostTries || !unshown(&record, want) && (!r.fenced || run.Views.Fenced > 0) {
-			explain(&p, &x, run)
+		proved := len(causes) == 0 && run.Failed() || r.fenced && run.Views.Lost > 0
+		if shows == checker.Pass || proved || try == mostTries {
+			explain(&p, run, causes, why)
 			p.Line("   %s", r.command)
 			p.Line("")
-			return x, p.Err
+			return shows, p.Err
 		}
 		r = <-t.prepare(stop, c, try+1)
 		p.Line("   This run did not show it, so the chapter is run again, for %s.", r.lasts)
 	}
 }
 
-// unshown tells whether to run a chapter once more, because its run has not shown what the chapter tells. A right lock
-// that failed has shown enough.
-func unshown(r *Record, e expectation) bool {
-	return again(r, e) || e.Want == mustFail && compare(*r, e).Red || e.Want == mayFail && r.Status != checker.Fail
-}
-
-// guarded expects of a run, too, that its fence works: a late holder is refused, and nothing is lost.
-func (r *Result) guarded(v results.Views) {
+// met compares a run with what is expected of it, and says what is wrong. Of a counter with a fence it expects that a late holder is
+// refused, and nothing lost.
+func met(causes []string, run *results.Run, fenced bool) (met checker.Status, why string) {
+	status, summary := run.Safety()
+	met, _ = results.Met(causes, status, run.Verdicts)
 	switch {
-	case r.Red || r.Status == checker.Inconclusive:
-	case v.Lost > 0:
-		r.Why = fmt.Sprintf("%s page views were lost behind a fence", human.Count(v.Lost))
-	case v.Fenced == 0:
-		r.Why = "nobody was refused"
+	case met == checker.Inconclusive:
+		return met, ""
+	case met == checker.Fail && len(causes) == 0:
+		return met, "it must pass: " + summary
+	case met == checker.Fail:
+		return met, "it must fail with " + strings.Join(causes, " or ")
+	case fenced && run.Views.Lost > 0:
+		return checker.Fail, fmt.Sprintf("%s page views were lost behind a fence", human.Count(run.Views.Lost))
+	case fenced && run.Views.Fenced == 0:
+		return checker.Fail, "no store was refused"
 	}
-	r.Red = r.Why != ""
+	return met, ""
 }
-
-// undecided tells that a run says nothing about what was expected of it.
-func (r *Result) undecided() bool { return r.Red && r.Status == checker.Inconclusive }
 
 // explain writes the evidence of a chapter's run, and what is wrong with it.
-func explain(p *human.Printer, x *Result, run *results.Run) {
-	for _, sentence := range story(run, x.Expected.Causes) {
+func explain(p *human.Printer, run *results.Run, causes []string, why string) {
+	for _, sentence := range story(run, causes) {
 		for i, row := range human.Wrap(sentence, tourWidth-4) {
 			p.Line("   %s %s", []string{"-", " "}[min(i, 1)], row)
 		}
 	}
-	if x.Red && !x.undecided() {
-		p.Line("   UNEXPECTED: %s", x.Why)
+	if why != "" {
+		p.Line("   UNEXPECTED: %s", why)
 	}
 }
 
 // verdictLine is the verdict of a chapter's run in a line.
-func verdictLine(r *Record, run *results.Run) string {
+func verdictLine(run *results.Run) string {
 	views := fmt.Sprintf("%s page views, %s lost", human.Count(run.Views.Acknowledged), human.Count(run.Views.Lost))
 	if run.Views.Fenced > 0 {
 		views += ", " + human.Quantity(run.Views.Fenced, "older token") + " refused"
 	}
-	word := strings.ToUpper(r.Status.String()) + "  "
-	switch r.Status {
-	case checker.Pass:
-		return word + views
-	case checker.Inconclusive:
-		return word + r.Summary + "; " + views
+	status, text := run.Safety()
+	if i := slices.IndexFunc(run.Verdicts, func(v checker.Verdict) bool { return v.Status == checker.Fail }); i >= 0 {
+		text = cmp.Or(run.Verdicts[i].Cause, run.Verdicts[i].Checker)
 	}
-	return word + r.cause() + "; " + views
+	word := strings.ToUpper(status.String()) + "  "
+	if status == checker.Pass {
+		return word + views
+	}
+	return word + text + "; " + views
 }
 
 // story is the evidence of the verdict that shows one of the causes, or of the first that failed.

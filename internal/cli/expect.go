@@ -1,0 +1,348 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"hammerlock/checker"
+	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
+	"hammerlock/internal/tour"
+	"hammerlock/locks"
+	"hammerlock/results"
+	"hammerlock/scenarios"
+	"hammerlock/topologies"
+)
+
+// expectFlags declares what compares locks with the catalogue.
+func (o *options) expectFlags() {
+	o.toggle(flag{session, "expect", "compare what is found with what the entries of the locks expect, a row for each: right ones must pass,\n" +
+		"broken ones must show one of their causes; with --lock all, right or broken"}, "", &o.expect)
+	o.text(flag{session, "markdown", "with --expect: put the rows into this document; rows of other locks stay"}, "file", &o.markdown)
+}
+
+// unexpected names what means something with --expect only.
+func (o *options) unexpected() {
+	if o.markdown != "" {
+		o.mistake("--markdown %s: it goes with --expect", o.markdown)
+	}
+	if f := o.flags.Lookup("lock"); f != nil {
+		for _, name := range split(f.Value.String()) {
+			if lockGroups[name] != nil {
+				o.mistake("--lock %s: it goes with --expect, which knows what to expect of each", name)
+			}
+		}
+	}
+}
+
+// wanted is what the entry of a lock expects: a row for what it must do by default, and one for each fault or scenario that it names.
+func wanted(l locks.Spec) (all []results.Expected) {
+	if l.Broken != "" {
+		return []results.Expected{{Lock: l.Name, Causes: l.Expected("")}}
+	}
+	if l.Sites != locks.NoSite {
+		all = append(all, results.Expected{Lock: l.Name})
+	}
+	for _, x := range l.Expect {
+		under := cmp.Or(x.Fault, x.Scenario)
+		i := slices.IndexFunc(all, func(r results.Expected) bool { return r.Under == under })
+		if i < 0 {
+			i, all = len(all), append(all, results.Expected{Lock: l.Name, Under: under})
+		}
+		all[i].Causes = append(all[i].Causes, x.Cause)
+	}
+	return all
+}
+
+// Documented are the rows that a document has for locks: of what must pass one for each topology that the lock fits.
+func Documented(all []locks.Spec) (rows []results.Expected) {
+	for _, l := range all {
+		for _, r := range wanted(l) {
+			if len(r.Causes) > 0 {
+				rows = append(rows, r)
+				continue
+			}
+			for _, t := range topologies.All {
+				if r.Topology = t.Name; l.Fits(t) {
+					rows = append(rows, r)
+				}
+			}
+		}
+	}
+	return rows
+}
+
+// expecting is verify --expect.
+type expecting struct {
+	e    Env
+	o    *options
+	c    *cobra.Command
+	warm harness.Warm
+	rows []expectedRow
+	left []string // locks without a row, and why
+	errs []error
+}
+
+// expectedRow is a row and the plans that are carried out for it, one after the other, until an expected cause was shown.
+type expectedRow struct {
+	results.Expected
+	parts []expectedPart
+}
+
+// expectedPart is carried out with one seed after another, each time for longer, until it has shown an expected cause.
+type expectedPart struct {
+	plan     harness.Plan
+	explores bool // in place of the plan's runs
+	tries    int
+	longer   int // how many times as long each further try is
+}
+
+// shownTries is how often a run is made that has to show what a fault does to a right lock.
+const shownTries = 4
+
+func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *options) int {
+	x := &expecting{e: e, o: o, c: c}
+	if err := x.prepare(s.stop); err != nil {
+		return e.refuse(s.stop, o, err)
+	}
+	begun := time.Now()
+	for i := range x.rows {
+		r := &x.rows[i]
+		if x.row(ctx, s, r); s.stop.Err() != nil {
+			x.rows = x.rows[:i]
+			break
+		}
+		rest := time.Since(begun) / time.Duration(i+1) * time.Duration(len(x.rows)-i-1)
+		e.say(o, "[%d/%d] %s%s", i+1, len(x.rows), r.Line(), left(rest))
+		if o.plan.FailFast && r.Met == checker.Fail {
+			x.rows = x.rows[:i+1]
+			break
+		}
+	}
+	return x.answer(s.stop, x.warm.Close())
+}
+
+func (x *expecting) answer(stop context.Context, err error) int {
+	all, w := make([]results.Expected, len(x.rows)), results.Whole{}
+	var judged []results.Judgement
+	for i := range x.rows {
+		all[i] = x.rows[i].Expected
+		j := all[i].Judgement()
+		judged = append(judged, j)
+		if text := j.Name() + ": " + j.Verdicts[0].Summary; all[i].Met == checker.Fail {
+			w.Failed = append(w.Failed, text)
+		} else if all[i].Met != checker.Pass {
+			w.Open = append(w.Open, text)
+		}
+	}
+	err = errors.Join(append(x.errs, err)...)
+	x.e.complain(err)
+	exit := exit(stop, w, nil, err)
+	document := Document{Schema: schema, Exit: exit, Saved: x.o.plan.Out, Expected: all}
+	var problems error
+	if len(all) > 0 {
+		problems = x.e.notify(x.o.plan.Out, judged)
+	}
+	if x.o.markdown != "" {
+		problems = errors.Join(problems, x.document(all))
+	}
+	return x.e.answer(x.o, result{exit, document, func(w io.Writer) error { return results.WriteExpected(w, all) }, problems})
+}
+
+// document puts the rows into the document, or begins one.
+func (x *expecting) document(all []results.Expected) error {
+	old, err := os.ReadFile(x.o.markdown)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	made := fmt.Sprintf("%s, %.7s", time.Now().UTC().Format(time.DateOnly), harness.Version())
+	return os.WriteFile(x.o.markdown, []byte(results.PutExpected(string(old), all, Documented(x.e.knows().Locks), made)), 0o644)
+}
+
+// prepare finds every mistake, and makes the rows.
+func (x *expecting) prepare(stop context.Context) error {
+	o := x.o
+	o.scenarios()
+	o.flags.VisitAll(func(f *pflag.Flag) {
+		v, ok := f.Value.(*value)
+		if ok && f.Changed && (v.part == load || v.part == instead || slices.Contains([]string{"gate", "benchfmt", "web", "metrics", "agents"}, f.Name)) {
+			o.mistake("--%s: --expect compares scenarios, which have loads and faults of their own: leave it out, or --expect", f.Name)
+		}
+	})
+	server, err := topologies.FindServer(stop, o.plan.RedisServer)
+	if err != nil || len(o.mistakes) > 0 {
+		_, err = o.plan.Check(stop, o.mistakes)
+		return cmp.Or(err, o.invalid())
+	}
+	if o.tui == tuiAuto {
+		o.tui = tuiOff
+	}
+	out := o.plan.Out
+	o.plan.Out = folder(o.plan, "expect")
+	for n := range o.count {
+		for _, t := range o.plan.Topologies {
+			for _, l := range o.plan.Locks {
+				if l.Open == nil && l.Program == nil {
+					l = locks.Auto(o.plan.Known.Locks, t)
+				}
+				if l.Fits(t) && l.Runs(server) == nil {
+					x.add(stop, n, l, t)
+				}
+			}
+		}
+	}
+	on := human.List(human.Names(o.plan.Topologies, func(t topologies.Spec) string { return t.Name }))
+	if names := x.without(); len(names) > 0 {
+		x.left = append(x.left, fmt.Sprintf("nothing is expected on %s, %s, of %s", on, server, human.List(names)))
+	}
+	if len(x.rows) == 0 {
+		o.mistake("--expect: %s", strings.Join(x.left, "; "))
+	} else if !o.quiet && len(x.left) > 0 {
+		x.e.lines("note:", errors.New(strings.Join(x.left, "\n")))
+	}
+	if err := o.invalid(); err != nil {
+		o.plan.Out = out
+		return err
+	}
+	return os.MkdirAll(o.plan.Out, 0o755)
+}
+
+// without names the locks that no row is about, and of which nothing was said yet.
+func (x *expecting) without() (names []string) {
+	for _, l := range x.o.plan.Locks {
+		row := slices.ContainsFunc(x.rows, func(r expectedRow) bool { return r.Lock == l.Name })
+		if l.Name != "" && !row && len(x.o.mistakes) == 0 {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// add makes the rows of a lock on a topology with the seed of a round. What is no pass is looked for once, on the first topology where
+// it can be found.
+func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topologies.Spec) {
+	for _, row := range wanted(l) {
+		r := expectedRow{Expected: row}
+		r.Topology, r.Seed = t.Name, x.o.plan.Workload.Seed+uint64(round)
+		p := x.o.plan
+		p.Topologies, p.Locks, p.Workload.Seed = []topologies.Spec{t}, []locks.Spec{l}, r.Seed
+		r.Command = x.o.repeats(x.c, p) + " --expect"
+		elsewhere := slices.ContainsFunc(x.rows, func(o expectedRow) bool { return o.Lock == r.Lock && o.Under == r.Under && o.Seed == r.Seed })
+		if len(r.Causes) > 0 && (elsewhere || l.Broken != "" && (t.Sites > 1) != (l.Sites == locks.ManySites)) {
+			continue
+		}
+		switch shows, scenario := scenarios.Find(r.Under); {
+		case r.Under == "":
+			r.parts = x.parts(l, p)
+		case scenario:
+			p.Scenarios = []scenarios.Scenario{shows}
+			r.parts = []expectedPart{{plan: p, tries: shownTries, longer: 1}}
+		default:
+			short := tour.Short(l, t, r.Under)
+			short.Known, short.RedisServer, short.Out, short.Workload.Seed = p.Known, p.RedisServer, p.Out, p.Workload.Seed
+			r.parts = []expectedPart{{plan: short, tries: shownTries, longer: 2}}
+		}
+		for _, part := range r.parts {
+			_, err := part.plan.Check(stop, nil)
+			invalid, ok := errors.AsType[*harness.UsageError](err)
+			switch {
+			case err == nil:
+				continue
+			case ok && r.Under != "":
+				r.parts = nil // the fault is none for this topology
+			case ok:
+				x.o.mistake("%s", strings.Join(invalid.Mistakes, "\n"))
+			default:
+				x.errs = append(x.errs, err)
+			}
+		}
+		if len(r.parts) > 0 {
+			x.rows = append(x.rows, r)
+		}
+	}
+}
+
+// parts are what a lock goes through by default: of a broken one first the scenarios that its entry names, again and again.
+func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
+	var named, others []scenarios.Scenario
+	for _, s := range p.Scenarios {
+		if l.Broken != "" && slices.ContainsFunc(l.Expect, func(e locks.Expectation) bool { return e.Scenario == s.Name }) {
+			named = append(named, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	with := func(list []scenarios.Scenario) harness.Plan {
+		p := p
+		p.FailFast = p.FailFast && l.Broken == ""
+		p.Scenarios = list
+		return p
+	}
+	if len(named) > 0 {
+		all = append(all, expectedPart{plan: with(named), tries: p.Attempts, longer: 1})
+	}
+	if x.o.explores {
+		all = append(all, expectedPart{plan: with(p.Scenarios), explores: true, tries: 1})
+	}
+	if len(others) > 0 {
+		all = append(all, expectedPart{plan: with(others), tries: 1})
+	}
+	return all
+}
+
+// row carries out what belongs to a row.
+func (x *expecting) row(ctx context.Context, s signals, r *expectedRow) {
+	begun := time.Now()
+	defer func() { r.Took = time.Since(begun) }()
+	var judged []results.Judgement
+	var not []results.NotRun
+	for _, part := range r.parts {
+		for try := range part.tries {
+			if try > 0 {
+				part.plan.Repeat(part.longer)
+			}
+			more, left, err := x.part(ctx, s, r, part, time.Since(begun))
+			judged, not = append(judged, more...), append(not, left...)
+			if s.stop.Err() != nil {
+				return
+			}
+			done := r.Take(judged, x.o.weigh(judged, not, err))
+			if err != nil {
+				x.errs, r.Found = append(x.errs, err), "could not be run"
+			}
+			if done || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// part carries out a plan, or explores its lock.
+func (x *expecting) part(ctx context.Context, s signals, r *expectedRow, part expectedPart, since time.Duration) ([]results.Judgement, []results.NotRun, error) {
+	job, err := part.plan.Check(s.stop, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if part.explores {
+		x.o.explored = nil
+		not, _, err := x.e.exploreFirst(s.stop, x.o, job)
+		return x.o.explored, not, err
+	}
+	job.Command, job.Warm, job.Earlier = repeatRun(x.c, job.Plan), &x.warm, map[string]time.Duration{r.Lock: since}
+	job.Enough = func(run *results.Run) bool {
+		_, shown := results.Met(r.Causes, 0, run.Verdicts)
+		return shown != ""
+	}
+	runs, err := x.e.show(ctx, s, x.o, job, nil, nil)
+	return judgements(part.plan.Out, runs), job.NotRun, err
+}

@@ -1,0 +1,215 @@
+package results
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/internal/human"
+)
+
+// Expected is a lock on a topology, beside the expectation of the catalogue that it has to meet.
+type Expected struct {
+	Lock     string         `json:"lock"`
+	Topology string         `json:"topology"`
+	Under    string         `json:"under,omitempty"`  // the fault or the scenario that has to show it; empty = any scenario
+	Causes   []string       `json:"causes,omitempty"` // it must fail with one of them; none = it must pass
+	Seed     uint64         `json:"seed"`
+	Met      checker.Status `json:"met"`
+	Found    string         `json:"found"`              // the expected cause, or what else became of it
+	Scenario string         `json:"scenario,omitempty"` // that showed it; explore is one
+	Passed   int            `json:"passed"`             // scenarios, or runs
+	Open     []string       `json:"undecided,omitempty"`
+	Took     time.Duration  `json:"took_ns"`
+	Saved    string         `json:"saved,omitempty"` // the run that decided it
+	Command  string         `json:"command"`
+}
+
+// Met compares what a lock showed with the causes that it has to show; none means that it must pass. It is Pass if they agree. Shown
+// is the first of the causes that was found.
+func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (met checker.Status, shown string) {
+	for _, cause := range causes {
+		for i := range verdicts {
+			if v := &verdicts[i]; v.Status == checker.Fail && (v.Cause == cause || v.Causes[cause] > 0) {
+				return checker.Pass, cause
+			}
+		}
+	}
+	if len(causes) > 0 && status != checker.Inconclusive {
+		return checker.Fail, ""
+	}
+	return status, ""
+}
+
+// Want says what is expected.
+func (x *Expected) Want() string {
+	if len(x.Causes) == 0 {
+		return "pass"
+	}
+	return strings.Join(x.Causes, " or ")
+}
+
+// Take compares all that was judged of the lock so far, and says whether that has shown an expected cause.
+func (x *Expected) Take(all []Judgement, whole Whole) bool {
+	x.Passed, x.Open, x.Found, x.Scenario = 0, nil, strings.ToLower(whole.Status.String()), ""
+	x.Met, _ = Met(x.Causes, whole.Status, nil)
+	for i := range all {
+		j := &all[i]
+		status, _ := j.Status()
+		if met, shown := Met(x.Causes, status, j.Verdicts); shown != "" {
+			x.Met, x.Found, x.Scenario = met, shown, j.Scenario
+			x.Saved, x.Command = j.Saved, j.Command
+			return true
+		}
+		switch status {
+		case checker.Pass:
+			x.Passed++
+		case checker.Inconclusive:
+			x.Open = append(x.Open, j.Scenario)
+		default:
+			if v := j.failure(); x.Scenario == "" {
+				x.Found, x.Scenario, x.Saved, x.Command = v.Cause, j.Scenario, j.Saved, j.Command
+			}
+		}
+	}
+	if x.Met == checker.Pass && x.Passed == 0 {
+		x.Met, x.Found = checker.Inconclusive, "nothing judged"
+	}
+	return false
+}
+
+// expectationChecker names the verdict on an expectation where a report has one for each checker.
+const expectationChecker = "expectation"
+
+// Judgement is the comparison, for CI systems.
+func (x *Expected) Judgement() Judgement {
+	v := checker.Verdict{Checker: expectationChecker, Status: x.Met, Summary: x.text()}
+	if x.Met == checker.Fail {
+		v.Cause = "not as expected"
+	}
+	return Judgement{Topology: x.Topology, Lock: x.Lock, Scenario: x.Under, Faults: []string{}, Command: x.Command, Saved: x.Saved,
+		Verdicts: []checker.Verdict{v}, Took: x.Took}
+}
+
+func (x *Expected) text() string {
+	text := fmt.Sprintf("expected %s, found %s", x.Want(), x.Found)
+	if x.Scenario != "" {
+		text += " in " + x.Scenario
+	}
+	if len(x.Open) > 0 {
+		text += "; undecided: " + strings.Join(x.Open, ", ")
+	}
+	return text
+}
+
+// metWords say how an expectation was met.
+var metWords = map[checker.Status]string{checker.Pass: "as expected", checker.Fail: "NOT AS EXPECTED", checker.Inconclusive: "undecided"}
+
+// Line is a line of progress.
+func (x *Expected) Line() string {
+	return fmt.Sprintf("%s: %s: %s (%.1f s)", strings.TrimSpace(x.Topology+" "+x.Lock+" "+x.Under), metWords[x.Met], x.text(), x.Took.Seconds())
+}
+
+// cells are those of a row in a table.
+func (x *Expected) cells() []string {
+	found, scenario := x.Found, x.Scenario
+	if len(x.Causes) == 0 {
+		found = fmt.Sprintf("%s, %d of %d", found, x.Passed, x.Passed+len(x.Open))
+	}
+	if len(x.Open) > 0 && scenario == "" {
+		scenario = strings.Join(x.Open, ", ") + "?"
+	}
+	return []string{"`" + x.Lock + "`", cmp.Or(x.Topology, "-"), cmp.Or(x.Under, "-"), x.Want(), found, cmp.Or(scenario, "-"),
+		fmt.Sprintf("%.1f", x.Took.Seconds())}
+}
+
+var expectedHead = []string{"lock", "topology", "under", "expected", "found", "scenario", "s"}
+
+// WriteExpected writes a row for each expectation, then what was not met with the command that repeats it.
+func WriteExpected(w io.Writer, all []Expected) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	p := &human.Printer{W: t}
+	p.Line("%s\tRESULT", strings.ToUpper(strings.Join(expectedHead, "\t")))
+	var count [3]int
+	var took time.Duration
+	for i := range all {
+		x := &all[i]
+		p.Line("%s\t%s", strings.ReplaceAll(strings.Join(x.cells(), "\t"), "`", ""), metWords[x.Met])
+		count[slices.Index(metOrder, x.Met)]++
+		took += x.Took
+	}
+	if err := t.Flush(); err != nil || p.Err != nil {
+		return p.Err
+	}
+	p = &human.Printer{W: w}
+	for i := range all {
+		if x := &all[i]; x.Met != checker.Pass {
+			p.Line("")
+			p.Fact(strings.ToUpper(metWords[x.Met]), x.Topology+" "+x.Lock+": "+x.text())
+			p.Maybe("saved", x.Saved)
+			p.Maybe("repeat", x.Command)
+		}
+	}
+	p.Line("\n%d of %d as expected, %d not, %d undecided; %.0f s", count[2], len(all), count[0], count[1], took.Seconds())
+	return p.Err
+}
+
+// metOrder has what a reader must know first.
+var metOrder = []checker.Status{checker.Fail, checker.Inconclusive, checker.Pass}
+
+// The part of a document that PutExpected writes, and what stands before it in a new one.
+const (
+	expectedBegin  = "<!-- generated: expected -->\n"
+	expectedEnd    = "<!-- end -->\n"
+	expectedIntro  = "# What every lock has shown\n\n"
+	notMeasuredYet = "not measured yet"
+)
+
+// PutExpected puts rows into a document. It has a row for each that is wanted: of those given, or the old one if the same was expected,
+// or else it says that it is not measured yet. A wanted row without a topology is of any. Made says when the new rows were measured.
+func PutExpected(document string, all, wanted []Expected, made string) string {
+	before, rest, found := strings.Cut(document, expectedBegin)
+	if !found {
+		before, rest = strings.TrimSuffix(document, "\n")+"\n", expectedEnd
+		if document == "" {
+			before = expectedIntro
+		}
+	}
+	old, after, _ := strings.Cut(rest, expectedEnd)
+	columns := append(slices.Clone(expectedHead), "result", "measured")
+	rows := [][]string{columns, slices.Repeat([]string{"---"}, len(columns))}
+	var given [][]string
+	for _, x := range slices.SortedStableFunc(slices.Values(all), func(a, b Expected) int { // of several seeds the one that is not met
+		return slices.Index(metOrder, a.Met) - slices.Index(metOrder, b.Met)
+	}) {
+		given = append(given, append(x.cells(), metWords[x.Met], made))
+	}
+	for line := range strings.Lines(old) {
+		cells := strings.Split(strings.Trim(line, "|\n"), "|")
+		if len(cells) == len(columns) && !strings.Contains(line, notMeasuredYet) {
+			given = append(given, human.Names(cells, strings.TrimSpace))
+		}
+	}
+	open := 0
+	for i := range wanted {
+		want := wanted[i].cells()
+		n := slices.IndexFunc(given, func(row []string) bool {
+			return row[0] == want[0] && (row[1] == want[1] || want[1] == "-") && row[2] == want[2] && row[3] == want[3]
+		})
+		if n < 0 {
+			given, n = append(given, slices.Concat(want[:4], []string{notMeasuredYet, "-", "-", "-", "-"})), len(given)
+			open++
+		}
+		rows = append(rows, given[n])
+	}
+	text := before + expectedBegin
+	for _, row := range rows {
+		text += "| " + strings.Join(row, " | ") + " |\n"
+	}
+	return text + fmt.Sprintf("\n%d of %d measured.\n", len(wanted)-open, len(wanted)) + expectedEnd + after
+}
