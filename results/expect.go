@@ -128,7 +128,7 @@ func (x *Expected) cells() []string {
 		fmt.Sprintf("%.1f", x.Took.Seconds())}
 }
 
-var expectedHead = []string{"lock", "topology", "under", "expected", "found", "scenario", "s"}
+var expectedHead = []string{"lock", "topology", "under", "expected", "found", "scenario", "took"}
 
 // WriteExpected writes a row for each expectation, then what was not met with the command that repeats it.
 func WriteExpected(w io.Writer, all []Expected) error {

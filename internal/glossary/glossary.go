@@ -134,6 +134,7 @@ var words = []Word{
 	{"overlap", Verdicts, "Two workers believed to hold the same page at the same time."},
 	{"expected, found", Verdicts, "What the entry of a lock expects of it, pass or a cause, and the cause or verdict that came of it (--expect)."},
 	{"under, result", Verdicts, "The fault or scenario that has to show a cause, and whether it was found: as expected, NOT AS EXPECTED, or undecided (--expect)."},
+	{"took", Verdicts, "How long the runs of a row took, with the start of the servers, in seconds (--expect)."},
 	{"95 % bound", Verdicts, "The greatest share of violations that so many holds without one leave possible, with 95 % confidence."},
 	{"detected", Verdicts, "How long after the start the first violation was proved."},
 	{"service", Verdicts, "The servers, in contrast to the lock's client and its user."},
