@@ -1,6 +1,6 @@
 package history
 
-// The causes that a verdict can fail with, as expectations and verdicts spell them. Package glossary says what each means.
+// The causes that a verdict can fail with. Package glossary says what each means.
 const (
 	DoubleGrant     = "double-grant"
 	ForeignRelease  = "foreign-release"

@@ -89,8 +89,8 @@ const (
 	Elsewhere                  // a visit is one request to a service that does its own locking
 )
 
-// Expectation is a failure that verify has to find, and the run that shows it. A broken lock must show one of its causes. A right lock
-// must pass, and show the cause where a fault breaks what it assumes.
+// Expectation is a failure that verify has to find, and the run that shows it. A broken lock must show one of its causes. A right one
+// must pass all scenarios but those that it names, and show the cause there, and where a fault breaks what it assumes.
 type Expectation struct {
 	Cause    string // as history names it
 	Scenario string // that shows it; empty, of a broken lock = several do

@@ -17,7 +17,7 @@ import (
 type Expected struct {
 	Lock     string         `json:"lock"`
 	Topology string         `json:"topology"`
-	Under    string         `json:"under,omitempty"`  // the fault or the scenario that has to show it; empty = any scenario
+	Under    string         `json:"under,omitempty"`  // the fault or scenario that has to show it; empty = any
 	Causes   []string       `json:"causes,omitempty"` // it must fail with one of them; none = it must pass
 	Seed     uint64         `json:"seed"`
 	Met      checker.Status `json:"met"`
@@ -30,8 +30,8 @@ type Expected struct {
 	Command  string         `json:"command"`
 }
 
-// Met compares what a lock showed with the causes that it has to show; none means that it must pass. It is Pass if they agree. Shown
-// is the first of the causes that was found.
+// Met compares what a lock showed with the causes that it has to show; none means that it must pass. It is Pass if they
+// agree. Shown is the first of the causes that was found.
 func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (met checker.Status, shown string) {
 	for _, cause := range causes {
 		for i := range verdicts {
@@ -92,8 +92,10 @@ func (x *Expected) Judgement() Judgement {
 	if x.Met == checker.Fail {
 		v.Cause = "not as expected"
 	}
-	return Judgement{Topology: x.Topology, Lock: x.Lock, Scenario: x.Under, Faults: []string{}, Command: x.Command, Saved: x.Saved,
-		Verdicts: []checker.Verdict{v}, Took: x.Took}
+	return Judgement{
+		Topology: x.Topology, Lock: x.Lock, Scenario: x.Under, Faults: []string{}, Command: x.Command, Saved: x.Saved,
+		Verdicts: []checker.Verdict{v}, Took: x.Took,
+	}
 }
 
 func (x *Expected) text() string {
@@ -108,12 +110,18 @@ func (x *Expected) text() string {
 }
 
 // metWords say how an expectation was met.
-var metWords = map[checker.Status]string{checker.Pass: "as expected", checker.Fail: "NOT AS EXPECTED", checker.Inconclusive: "undecided"}
+var metWords = map[checker.Status]string{
+	checker.Pass: "as expected", checker.Fail: "NOT AS EXPECTED", checker.Inconclusive: "undecided",
+}
 
 // Line is a line of progress.
 func (x *Expected) Line() string {
-	return fmt.Sprintf("%s: %s: %s (%.1f s)", strings.TrimSpace(x.Topology+" "+x.Lock+" "+x.Under), metWords[x.Met], x.text(), x.Took.Seconds())
+	name := strings.TrimSpace(x.Topology + " " + x.Lock + " " + x.Under)
+	return fmt.Sprintf("%s: %s: %s (%.1f s)", name, metWords[x.Met], x.text(), x.Took.Seconds())
 }
+
+// fewOpen is how many undecided scenarios a table names.
+const fewOpen = 3
 
 // cells are those of a row in a table.
 func (x *Expected) cells() []string {
@@ -121,11 +129,15 @@ func (x *Expected) cells() []string {
 	if len(x.Causes) == 0 {
 		found = fmt.Sprintf("%s, %d of %d", found, x.Passed, x.Passed+len(x.Open))
 	}
-	if len(x.Open) > 0 && scenario == "" {
-		scenario = strings.Join(x.Open, ", ") + "?"
+	if n := len(x.Open); n > fewOpen {
+		scenario = cmp.Or(scenario, fmt.Sprintf("%s and %d more?", strings.Join(x.Open[:fewOpen], ", "), n-fewOpen))
+	} else if n > 0 {
+		scenario = cmp.Or(scenario, strings.Join(x.Open, ", ")+"?")
 	}
-	return []string{"`" + x.Lock + "`", cmp.Or(x.Topology, "-"), cmp.Or(x.Under, "-"), x.Want(), found, cmp.Or(scenario, "-"),
-		fmt.Sprintf("%.1f", x.Took.Seconds())}
+	return []string{
+		"`" + x.Lock + "`", cmp.Or(x.Topology, "-"), cmp.Or(x.Under, "-"), x.Want(), found, cmp.Or(scenario, "-"),
+		fmt.Sprintf("%.1f", x.Took.Seconds()),
+	}
 }
 
 var expectedHead = []string{"lock", "topology", "under", "expected", "found", "scenario", "took"}
@@ -170,8 +182,9 @@ const (
 	notMeasuredYet = "not measured yet"
 )
 
-// PutExpected puts rows into a document. It has a row for each that is wanted: of those given, or the old one if the same was expected,
-// or else it says that it is not measured yet. A wanted row without a topology is of any. Made says when the new rows were measured.
+// PutExpected puts rows into a document. It has a row for each that is wanted: one of those given, or the old one if the
+// same was expected, or else one that says that it is not measured yet. A wanted row without a topology is of any. Made says
+// when the new rows were measured.
 func PutExpected(document string, all, wanted []Expected, made string) string {
 	before, rest, found := strings.Cut(document, expectedBegin)
 	if !found {
@@ -184,9 +197,8 @@ func PutExpected(document string, all, wanted []Expected, made string) string {
 	columns := append(slices.Clone(expectedHead), "result", "measured")
 	rows := [][]string{columns, slices.Repeat([]string{"---"}, len(columns))}
 	var given [][]string
-	for _, x := range slices.SortedStableFunc(slices.Values(all), func(a, b Expected) int { // of several seeds the one that is not met
-		return slices.Index(metOrder, a.Met) - slices.Index(metOrder, b.Met)
-	}) {
+	worst := func(a, b Expected) int { return slices.Index(metOrder, a.Met) - slices.Index(metOrder, b.Met) } // of several seeds
+	for _, x := range slices.SortedStableFunc(slices.Values(all), worst) {
 		given = append(given, append(x.cells(), metWords[x.Met], made))
 	}
 	for line := range strings.Lines(old) {
@@ -202,7 +214,7 @@ func PutExpected(document string, all, wanted []Expected, made string) string {
 			return row[0] == want[0] && (row[1] == want[1] || want[1] == "-") && row[2] == want[2] && row[3] == want[3]
 		})
 		if n < 0 {
-			given, n = append(given, slices.Concat(want[:4], []string{notMeasuredYet, "-", "-", "-", "-"})), len(given)
+			n, given = len(given), append(given, slices.Concat(want[:4], []string{notMeasuredYet, "-", "-", "-", "-"}))
 			open++
 		}
 		rows = append(rows, given[n])

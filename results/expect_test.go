@@ -17,7 +17,10 @@ func judged(scenario string, status checker.Status, causes ...string) Judgement 
 			v.Cause = cause
 		}
 	}
-	return Judgement{Topology: "single", Lock: "x", Scenario: scenario, Verdicts: []checker.Verdict{v}, Saved: "runs/" + scenario, Command: "verify " + scenario}
+	return Judgement{
+		Topology: "single", Lock: "x", Scenario: scenario, Verdicts: []checker.Verdict{v}, Saved: "runs/" + scenario,
+		Command: "verify " + scenario,
+	}
 }
 
 func TestExpectedAndFound(t *testing.T) {
@@ -53,15 +56,17 @@ func TestExpectedAndFound(t *testing.T) {
 }
 
 func TestExpectedRowsAreKept(t *testing.T) {
+	leak := []string{history.Leak}
 	lease := Expected{Lock: "lease", Topology: "single", Met: checker.Pass, Found: "pass", Passed: 3, Took: 1500 * time.Millisecond}
-	broken := Expected{Lock: "broken", Topology: "single", Causes: []string{history.Leak}, Met: checker.Pass, Found: "leak", Scenario: "crash"}
+	broken := Expected{Lock: "broken", Topology: "single", Causes: leak, Met: checker.Pass, Found: "leak", Scenario: "crash"}
 	late := broken
 	late.Met, late.Found = checker.Fail, "pass"
-	wanted := []Expected{{Lock: "lease", Topology: "single"}, {Lock: "lease", Topology: "redlock"}, {Lock: "broken", Causes: []string{history.Leak}}}
+	wanted := []Expected{{Lock: "lease", Topology: "single"}, {Lock: "lease", Topology: "redlock"}, {Lock: "broken", Causes: leak}}
 	first := PutExpected("", []Expected{lease, broken}, wanted, "monday")
 	for _, row := range []string{
 		"| `lease` | single | - | pass | pass, 3 of 3 | - | 1.5 | as expected | monday |\n",
-		"| `lease` | redlock | - | pass | not measured yet |", "| `broken` | single | - | leak | leak | crash | 0.0 | as expected | monday |\n", "\n2 of 3 measured.\n",
+		"| `lease` | redlock | - | pass | not measured yet |",
+		"| `broken` | single | - | leak | leak | crash | 0.0 | as expected | monday |\n", "\n2 of 3 measured.\n",
 	} {
 		if !strings.Contains(first, row) {
 			t.Errorf("no %q in\n%s", row, first)
@@ -71,7 +76,8 @@ func TestExpectedRowsAreKept(t *testing.T) {
 		t.Errorf("nothing was measured, and the document is another one:\n%s", again)
 	}
 	worse := PutExpected("text\n"+first+"text\n", []Expected{broken, late}, wanted, "tuesday")
-	if !strings.Contains(worse, "| leak | pass | crash | 0.0 | NOT AS EXPECTED | tuesday |\n") || !strings.Contains(worse, "| monday |") || strings.Count(worse, "text\n") != 2 {
+	row := "| leak | pass | crash | 0.0 | NOT AS EXPECTED | tuesday |\n"
+	if !strings.Contains(worse, row) || !strings.Contains(worse, "| monday |") || strings.Count(worse, "text\n") != 2 {
 		t.Errorf("of two seeds one was not as expected:\n%s", worse)
 	}
 	wanted[2].Causes = []string{history.Stuck}

@@ -95,7 +95,7 @@ var badLines = []struct{ line, answer string }{
 	{"verify matrix --lock lease", "matrix: it is verify --lock all --expect now"},
 	{"verify --lock right", "--lock right: it goes with --expect"},
 	{"verify --markdown FILE", "--markdown FILE: it goes with --expect"},
-	{"verify --expect --duration 5s", "--duration: --expect compares scenarios, which have loads and faults of their own"},
+	{"verify --expect --duration 5s", "--duration: --expect runs scenarios, which have loads and faults of their own"},
 	{"verify compare a b", `"compare": unexpected argument; did you mean bench compare?`},
 	{"verify bench", "bench is a program of its own: bench --help"},
 	{"bench help explore", "help explore: no such command; did you mean verify explore?"},

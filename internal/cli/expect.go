@@ -26,9 +26,10 @@ import (
 
 // expectFlags declares what compares locks with the catalogue.
 func (o *options) expectFlags() {
-	o.toggle(flag{session, "expect", "compare what is found with what the entries of the locks expect, a row for each: right ones must pass,\n" +
-		"broken ones must show one of their causes; with --lock all, right or broken"}, "", &o.expect)
-	o.text(flag{session, "markdown", "with --expect: put the rows into this document; rows of other locks stay"}, "file", &o.markdown)
+	o.toggle(flag{session, "expect", "compare what is found with what the entries of the locks expect, a row for each:\n" +
+		"right ones must pass, broken ones must show one of their causes; with --lock all, right or broken"}, "", &o.expect)
+	o.text(flag{session, "markdown", "with --expect: put the rows into this document; rows of other locks stay"},
+		"file", &o.markdown)
 }
 
 // unexpected names what means something with --expect only.
@@ -45,7 +46,8 @@ func (o *options) unexpected() {
 	}
 }
 
-// wanted is what the entry of a lock expects: a row for what it must do by default, and one for each fault or scenario that it names.
+// wanted is what the entry of a lock expects: a row for what it must do by default, and of a right lock one for each fault
+// or scenario that it names.
 func wanted(l locks.Spec) (all []results.Expected) {
 	if l.Broken != "" {
 		return []results.Expected{{Lock: l.Name, Causes: l.Expected("")}}
@@ -89,11 +91,10 @@ type expecting struct {
 	c    *cobra.Command
 	warm harness.Warm
 	rows []expectedRow
-	left []string // locks without a row, and why
 	errs []error
 }
 
-// expectedRow is a row and the plans that are carried out for it, one after the other, until an expected cause was shown.
+// expectedRow is a row and what is carried out for it, part by part, until an expected cause was shown.
 type expectedRow struct {
 	results.Expected
 	parts []expectedPart
@@ -156,7 +157,8 @@ func (x *expecting) answer(stop context.Context, err error) int {
 	if x.o.markdown != "" {
 		problems = errors.Join(problems, x.document(all))
 	}
-	return x.e.answer(x.o, result{exit, document, func(w io.Writer) error { return results.WriteExpected(w, all) }, problems})
+	text := func(w io.Writer) error { return results.WriteExpected(w, all) }
+	return x.e.answer(x.o, result{exit, document, text, problems})
 }
 
 // document puts the rows into the document, or begins one.
@@ -166,8 +168,12 @@ func (x *expecting) document(all []results.Expected) error {
 		return err
 	}
 	made := fmt.Sprintf("%s, %.7s", time.Now().UTC().Format(time.DateOnly), harness.Version())
-	return os.WriteFile(x.o.markdown, []byte(results.PutExpected(string(old), all, Documented(x.e.knows().Locks), made)), 0o644)
+	text := results.PutExpected(string(old), all, Documented(x.e.knows().Locks), made)
+	return os.WriteFile(x.o.markdown, []byte(text), 0o644)
 }
+
+// notExpected are flags of verify that mean nothing with --expect, beside those of the load and of faults.
+var notExpected = []string{"addr", "gate", "benchfmt", "web", "metrics", "agents"}
 
 // prepare finds every mistake, and makes the rows.
 func (x *expecting) prepare(stop context.Context) error {
@@ -175,8 +181,9 @@ func (x *expecting) prepare(stop context.Context) error {
 	o.scenarios()
 	o.flags.VisitAll(func(f *pflag.Flag) {
 		v, ok := f.Value.(*value)
-		if ok && f.Changed && (v.part == load || v.part == instead || slices.Contains([]string{"gate", "benchfmt", "web", "metrics", "agents"}, f.Name)) {
-			o.mistake("--%s: --expect compares scenarios, which have loads and faults of their own: leave it out, or --expect", f.Name)
+		if ok && f.Changed && (v.part == load || v.part == instead || slices.Contains(notExpected, f.Name)) {
+			o.mistake("--%s: --expect runs scenarios, which have loads and faults of their own, on servers of its own: "+
+				"leave it out, or --expect", f.Name)
 		}
 	})
 	server, err := topologies.FindServer(stop, o.plan.RedisServer)
@@ -187,7 +194,6 @@ func (x *expecting) prepare(stop context.Context) error {
 	if o.tui == tuiAuto {
 		o.tui = tuiOff
 	}
-	out := o.plan.Out
 	o.plan.Out = folder(o.plan, "expect")
 	for n := range o.count {
 		for _, t := range o.plan.Topologies {
@@ -195,49 +201,53 @@ func (x *expecting) prepare(stop context.Context) error {
 				if l.Open == nil && l.Program == nil {
 					l = locks.Auto(o.plan.Known.Locks, t)
 				}
-				if l.Fits(t) && l.Runs(server) == nil {
-					x.add(stop, n, l, t)
+				if !l.Fits(t) || l.Runs(server) != nil {
+					continue
+				}
+				if err := x.add(stop, n, l, t); err != nil {
+					return err
 				}
 			}
 		}
 	}
-	on := human.List(human.Names(o.plan.Topologies, func(t topologies.Spec) string { return t.Name }))
-	if names := x.without(); len(names) > 0 {
-		x.left = append(x.left, fmt.Sprintf("nothing is expected on %s, %s, of %s", on, server, human.List(names)))
-	}
-	if len(x.rows) == 0 {
-		o.mistake("--expect: %s", strings.Join(x.left, "; "))
-	} else if !o.quiet && len(x.left) > 0 {
-		x.e.lines("note:", errors.New(strings.Join(x.left, "\n")))
-	}
 	if err := o.invalid(); err != nil {
-		o.plan.Out = out
 		return err
+	}
+	if names := x.without(); len(names) > 0 {
+		on := human.Names(o.plan.Topologies, func(t topologies.Spec) string { return t.Name })
+		why := fmt.Errorf("nothing is expected on %s, %s, of %s", human.List(on), server, human.List(names))
+		if len(x.rows) == 0 {
+			return usage("--expect: %v", why)
+		} else if !o.quiet {
+			x.e.lines("note:", why)
+		}
 	}
 	return os.MkdirAll(o.plan.Out, 0o755)
 }
 
-// without names the locks that no row is about, and of which nothing was said yet.
+// without names the locks that no row is about.
 func (x *expecting) without() (names []string) {
 	for _, l := range x.o.plan.Locks {
 		row := slices.ContainsFunc(x.rows, func(r expectedRow) bool { return r.Lock == l.Name })
-		if l.Name != "" && !row && len(x.o.mistakes) == 0 {
+		if l.Name != "" && !row && !slices.Contains(names, l.Name) {
 			names = append(names, l.Name)
 		}
 	}
 	return names
 }
 
-// add makes the rows of a lock on a topology with the seed of a round. What is no pass is looked for once, on the first topology where
-// it can be found.
-func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topologies.Spec) {
+// add makes the rows of a lock on a topology with the seed of a round. A failure is looked for once, on the first topology
+// where it can be found.
+func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topologies.Spec) error {
 	for _, row := range wanted(l) {
 		r := expectedRow{Expected: row}
 		r.Topology, r.Seed = t.Name, x.o.plan.Workload.Seed+uint64(round)
 		p := x.o.plan
 		p.Topologies, p.Locks, p.Workload.Seed = []topologies.Spec{t}, []locks.Spec{l}, r.Seed
 		r.Command = x.o.repeats(x.c, p) + " --expect"
-		elsewhere := slices.ContainsFunc(x.rows, func(o expectedRow) bool { return o.Lock == r.Lock && o.Under == r.Under && o.Seed == r.Seed })
+		elsewhere := slices.ContainsFunc(x.rows, func(o expectedRow) bool {
+			return o.Lock == r.Lock && o.Under == r.Under && o.Seed == r.Seed
+		})
 		if len(r.Causes) > 0 && (elsewhere || l.Broken != "" && (t.Sites > 1) != (l.Sites == locks.ManySites)) {
 			continue
 		}
@@ -263,23 +273,25 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 			case ok:
 				x.o.mistake("%s", strings.Join(invalid.Mistakes, "\n"))
 			default:
-				x.errs = append(x.errs, err)
+				return err
 			}
 		}
 		if len(r.parts) > 0 {
 			x.rows = append(x.rows, r)
 		}
 	}
+	return nil
 }
 
 // parts are what a lock goes through by default: of a broken one first the scenarios that its entry names, again and again.
+// Those that the entry of a right one names have rows of their own.
 func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 	var named, others []scenarios.Scenario
 	for _, s := range p.Scenarios {
-		if l.Broken != "" && slices.ContainsFunc(l.Expect, func(e locks.Expectation) bool { return e.Scenario == s.Name }) {
-			named = append(named, s)
-		} else {
+		if !slices.ContainsFunc(l.Expect, func(e locks.Expectation) bool { return e.Scenario == s.Name }) {
 			others = append(others, s)
+		} else if l.Broken != "" {
+			named = append(named, s)
 		}
 	}
 	with := func(list []scenarios.Scenario) harness.Plan {
@@ -328,7 +340,8 @@ func (x *expecting) row(ctx context.Context, s signals, r *expectedRow) {
 }
 
 // part carries out a plan, or explores its lock.
-func (x *expecting) part(ctx context.Context, s signals, r *expectedRow, part expectedPart, since time.Duration) ([]results.Judgement, []results.NotRun, error) {
+func (x *expecting) part(ctx context.Context, s signals, r *expectedRow, part expectedPart, since time.Duration) (
+	[]results.Judgement, []results.NotRun, error) {
 	job, err := part.plan.Check(s.stop, nil)
 	if err != nil {
 		return nil, nil, err
@@ -340,7 +353,7 @@ func (x *expecting) part(ctx context.Context, s signals, r *expectedRow, part ex
 	}
 	job.Command, job.Warm, job.Earlier = repeatRun(x.c, job.Plan), &x.warm, map[string]time.Duration{r.Lock: since}
 	job.Enough = func(run *results.Run) bool {
-		_, shown := results.Met(r.Causes, 0, run.Verdicts)
+		_, shown := results.Met(r.Causes, checker.Inconclusive, run.Verdicts)
 		return shown != ""
 	}
 	runs, err := x.e.show(ctx, s, x.o, job, nil, nil)

@@ -282,20 +282,27 @@ func one[T any](o *options, f flag, to *T, from catalogue[T]) {
 func some[T any](o *options, f flag, to *[]T, from catalogue[T]) {
 	v := o.add(f, "name,...", strings.Join(catalogue[T]{all: *to, name: from.name}.names(), ","), func(text string) error {
 		*to = nil
+		named := func(list []T, t T) bool {
+			return slices.ContainsFunc(list, func(other T) bool { return from.name(other) == from.name(t) })
+		}
 		parts := split(text)
 		if from.join != nil {
 			parts = from.join(parts)
 		}
 		for _, name := range parts {
 			if in := from.groups[name]; in != nil {
-				*to = append(*to, slices.DeleteFunc(slices.Clone(from.all), func(t T) bool { return !in(t) })...)
+				for _, t := range from.all {
+					if in(t) && !named(*to, t) {
+						*to = append(*to, t)
+					}
+				}
 				continue
 			}
 			t, err := from.find(name)
 			if blanks := strings.Fields(name); err != nil && len(blanks) > 1 && slices.Contains(from.names(), blanks[0]) {
 				err = fmt.Errorf("names have commas in between: %s", strings.Join(blanks, ","))
 			}
-			if err == nil && slices.ContainsFunc(*to, func(other T) bool { return from.name(other) == from.name(t) }) {
+			if err == nil && named(*to, t) {
 				err = errors.New("it is named twice; --count 2 runs everything twice")
 			}
 			if err != nil {

@@ -82,7 +82,8 @@ func Short(lock locks.Spec, topology topologies.Spec, fault string) harness.Plan
 	p.Topologies, p.Locks, p.Faults = []topologies.Spec{topology}, []locks.Spec{lock}, []string{fault}
 	p.Verify, p.Warmup, p.Attempts, p.Duration = true, 0, 1, 2*time.Second
 	w := &p.Workload
-	w.Workers, w.TTL, w.Hold, w.Think, w.Retry, w.Wait = 8, time.Second, 2*time.Millisecond, 2*time.Millisecond, 2*time.Millisecond, 3*time.Second
+	w.Workers, w.TTL, w.Wait = 8, time.Second, 3*time.Second
+	w.Hold, w.Think, w.Retry = 2*time.Millisecond, 2*time.Millisecond, 2*time.Millisecond
 	if topology.Sites > 1 { // simultaneous tries split the votes; and five servers are more work for the machine
 		w.Workers, w.Think, w.Retry, p.Duration = 4, 5*time.Millisecond, 10*time.Millisecond, 3500*time.Millisecond
 	}
@@ -233,8 +234,8 @@ func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r read
 	}
 }
 
-// met compares a run with what is expected of it, and says what is wrong. Of a counter with a fence it expects that a late holder is
-// refused, and nothing lost.
+// met compares a run with what is expected of it, and says what is wrong. Of a counter with a fence it expects that a late
+// holder is refused, and nothing lost.
 func met(causes []string, run *results.Run, fenced bool) (met checker.Status, why string) {
 	status, summary := run.Safety()
 	met, _ = results.Met(causes, status, run.Verdicts)

@@ -25,7 +25,10 @@ var libRueidislock = locks.Spec{
 	Sites:   locks.OneSite,
 	Assumes: "the server keeps its keys for the lease and its clock agrees with the client's; the holder heeds its context",
 	Needs:   rueidisNeeds,
-	Claims:  history.Claims{Excludes: true, Expires: true, Renews: true}, Outlives: true,
+	Expect: []locks.Expectation{ // docs/FINDINGS.md
+		{Cause: history.RenewalFailure, Scenario: "renewal-cut"}, {Cause: history.Storm, Scenario: "cost"},
+	},
+	Claims: history.Claims{Excludes: true, Expires: true, Renews: true}, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
 }
 
@@ -38,6 +41,7 @@ var libRueidislockNoLoop = locks.Spec{
 	Sites:   locks.OneSite,
 	Assumes: libRueidislock.Assumes,
 	Needs:   rueidisNeeds,
+	Expect:  libRueidislock.Expect[:1],
 	Claims:  libRueidislock.Claims, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return newRueidis(e, rueidislock.LockerOption{NoLoopTracking: true})
