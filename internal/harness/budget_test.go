@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"hammerlock/checker"
 	"hammerlock/faults"
+	"hammerlock/history"
+	"hammerlock/results"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
 )
@@ -26,6 +29,32 @@ func TestTheBudget(t *testing.T) {
 		b := batch{Job: &j, since: time.Now().Add(-tt.gone)}
 		if begins := b.begins(tt.number, 0); begins != tt.begins || len(j.NotRun) == 1 == begins {
 			t.Errorf("%d: %v of %v, after %v: %v, %v", i, tt.duration, j.Plan.Budget, tt.gone, begins, j.NotRun)
+		}
+	}
+}
+
+// TestNothingBeginsAfterARunThatIsEnough, or after one that failed if --fail-fast asks for that; what is left out is said.
+func TestNothingBeginsAfterARunThatIsEnough(t *testing.T) {
+	leak := &results.Run{Verdicts: []checker.Verdict{{Status: checker.Fail, Cause: history.Leak}}}
+	enough := func(run *results.Run) bool { return run.Verdicts[0].Cause == history.Leak }
+	for name, tt := range map[string]struct {
+		fast   bool
+		enough func(*results.Run) bool
+		run    *results.Run
+		ended  bool
+	}{
+		"nobody asks":        {false, nil, leak, false},
+		"it is enough":       {false, enough, leak, true},
+		"it is not":          {false, enough, &results.Run{Verdicts: []checker.Verdict{{Status: checker.Pass}}}, false},
+		"fail fast, failed":  {true, nil, leak, true},
+		"fail fast, another": {true, enough, &results.Run{Verdicts: []checker.Verdict{{Status: checker.Fail, Cause: history.Stuck}}}, true},
+	} {
+		c := Combination{Scenario: scenarios.Scenario{Name: "some"}}
+		j := Job{Plan: Plan{Budget: time.Minute, FailFast: tt.fast}, Combinations: []Combination{c, c}, Enough: tt.enough}
+		b := batch{Job: &j, since: time.Now(), runs: map[int]*results.Run{}}
+		b.take(outcome{run: tt.run})
+		if begins := b.begins(1, 0); begins == tt.ended || tt.ended != (len(j.NotRun) == 1 && j.NotRun[0].Why != "") {
+			t.Errorf("%s: begins %v, %+v", name, begins, j.NotRun)
 		}
 	}
 }
