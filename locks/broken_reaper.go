@@ -16,7 +16,7 @@ var reaper = Spec{
 	Source: "sidekiq-unique-jobs issues 488, 559 and 779, the reaper of orphaned locks",
 	Sites:  OneSite,
 	Broken: "a holder gives a sign only when it acquires or extends: one that works for half a lease is taken for dead",
-	Expect: []Expectation{{Cause: history.DoubleGrant}},
+	Expect: []Expectation{{Cause: history.DoubleGrant, Scenario: "late-holder"}},
 	Claims: lease.Claims,
 	Open: func(e Env) (Lock, error) {
 		return &pairLock{leaseLock{e.Sites[0]}, "alive", takeFromDead, stayAlive, leaveClean}, nil

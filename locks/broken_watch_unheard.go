@@ -16,7 +16,7 @@ var watchUnheard = Spec{
 	Source: "code that looks at the error of EXEC but not at its nil reply",
 	Sites:  OneSite,
 	Broken: "the lease was extended, or released, only if EXEC says so: its holder believes in what did not happen",
-	Expect: []Expectation{{Cause: history.PrematureLoss}, {Cause: history.DoubleGrant}, {Cause: history.FalseRelease}},
+	Expect: []Expectation{{Cause: history.FalseExtension}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &watchUnheardLock{watchLock{leaseLock{e.Sites[0]}, e}}, nil },
 }
