@@ -48,7 +48,12 @@ func (g *gate) open(ctx context.Context) error {
 // forClients lets clients through, and Redis servers, which have addresses of their own.
 func (g *gate) forClients(back string) func(*net.TCPConn) {
 	return func(src *net.TCPConn) {
-		g.serve(src, g.network.party(src), g.node, func(from *net.TCPAddr) (wire, error) { return g.dial(from, back) })
+		from, through := g.network.party(src), g.node.topology.Options.Through
+		if through != nil && isClient(from) && g.node.Role != Sentinel {
+			through(g.node, src)
+			return
+		}
+		g.serve(src, from, g.node, func(from *net.TCPAddr) (wire, error) { return g.dial(from, back) })
 	}
 }
 

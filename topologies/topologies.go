@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,6 +70,9 @@ type Options struct {
 	Clock   bool // let SetClock set the nodes' clocks; Linux with a C compiler
 	Durable Durability
 	Tell    func(doing string) // is told what a start is doing, by any goroutine; nil = not wanted
+	// Through, if it is not nil, carries the connections of clients to nodes that hold data, in the place of links: it
+	// dials the node's Back, and returns when the connection is over. It needs Links.
+	Through func(n *Node, client net.Conn)
 }
 
 // Durability is how often nodes sync their log of writes to the disk. With one of them PowerLoss works, on Linux with a

@@ -89,6 +89,12 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 	if len(runs)+len(o.explored) == 0 {
 		return e.refuse(s.stop, o, err)
 	}
+	if o.beside != nil {
+		run, failed := o.beside()
+		if err = errors.Join(err, failed); run != nil {
+			runs = append(runs, *run)
+		}
+	}
 	e.complain(err)
 	gates := compare.CheckGates(o.gates, runs)
 	o.plan.Workload.Seed = seed

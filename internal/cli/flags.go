@@ -53,6 +53,8 @@ type options struct {
 
 	mistakes []string
 	fleet    fleetFlags
+
+	beside func() (*results.Run, error) // another run that went on beside those of the plan, when they have ended
 }
 
 // newOptions are the options of a command, which shows its flags in the order of their declaration.

@@ -59,7 +59,7 @@ func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 		e.searchCommand(httpPlan(p), own("NAME http search --slo 'response.p99<50ms' --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'")))
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
 		o.onlyBurst()
-		return e.run(ctx, s, c, o)
+		return e.wiredRun(ctx, s, c, o)
 	}))
 }
 
@@ -102,6 +102,9 @@ func (o *options) serviceFlags() {
 		return nil
 	})
 	serve.many, serve.given = true, slices.Clone(s.Serve)
+	o.text(flag{setting, "wire", "the service's Redis is watched, so that a wrong count gets a cause: a topology to start for it, or the address of a\n" +
+		"server, as in redis://10.0.0.1; what --serve starts finds it by $REDIS_URL"}, "topology|url", &s.Wire.To)
+	o.wirePatterns(&s.Wire.Locks, &s.Wire.Data, &s.Wire.Env)
 	o.names(flag{load, "fault", "what breaks of the programs: kill-program, pause-program, with @TIME and heal@TIME, as in\n" +
 		"kill-program:2@2s,heal@4s"}, &p.Faults, []string{"kill-program", "pause-program"})
 	o.begin(loadSection)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,11 +27,11 @@ type wireOptions struct {
 	env      []string
 	tap      string
 	tapOnly  bool
-	breaks   []wireBreak
+	breaks   []string
+	scenes   []string // scenarios: each on a command of its own
 	listen   string
-	most     int
-	cmd      *cobra.Command
 	given    []string // the command
+	command  string   // that does it again
 	found    *topologies.Attachment
 }
 
@@ -54,7 +55,7 @@ func (e Env) wireCommand() *cobra.Command {
 	}
 	p := e.verifyPlan()
 	p.Topologies, p.Duration = nil, 0
-	o := &wireOptions{options: newOptions(c, p), tap: tapOn, most: 4 << 20, cmd: c}
+	o := &wireOptions{options: newOptions(c, p), tap: tapOn}
 	o.wireFlags()
 	return e.command(c, o.options, interruptible(func(ctx context.Context, s signals, args []string) int { return e.wire(ctx, s, o, args) }))
 }
@@ -68,24 +69,22 @@ func (o *wireOptions) wireFlags() {
 	to.many = true
 	known := topologiesOf(o.plan.Known)
 	one(o.options, flag{setting, "topology", "what to start in place of --to: " + known.String()}, &o.topology, known)
-	o.patterns("locks", "the keys that are locks, as KEYS has patterns; may be given several times", &o.Locks)
-	o.patterns("data", "the keys that the locks guard: what is read and written under a lock shows lost updates", &o.Data)
+	o.wirePatterns(&o.Locks, &o.Data, &o.env)
 	o.Holder.By = witness.Auto
 	o.add(flag{setting, "holder", "what tells holders apart: auto, token, connection (each serves one at a time), or arg:N, an argument of their commands"}, "way",
 		string(witness.Auto), o.holder)
-	o.add(flag{setting, "env", "a variable that the command gets besides $REDIS_URL, with {url}, {host}, {port} or {urls} in it, as in DSN={host}:{port}; may be given several times"},
-		"name=text", "", func(text string) error {
-			if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
-				return errors.New("a variable is NAME=TEXT, as in CACHE_URL={url}")
-			}
-			o.env = append(o.env, text)
-			return nil
-		}).many = true
 	o.duration(flag{setting, "duration", "how long to watch; 0s = until the command ends, or an interrupt"}, &o.plan.Duration)
 	one(o.options, flag{setting, "tap", "whether to read the server's replication stream: auto = if it lets us; off = answers alone tell"}, &o.tap, words(tapOn, tapOff))
 	o.toggle(flag{setting, "tap-only", "no proxy: only read the replication stream, and print a line for each violation and a summary a minute"}, "", &o.tapOnly)
 	o.add(flag{load, "fault", "what breaks, and when: " + breakNames() + ", at @granted, @refused, @extended, @released or @read, of which :3 is the third and /10 every tenth, " +
-		"as in pause-program:2s@granted:5; may be given several times"}, "name@moment", "", o.breaking).many = true
+		"as in pause-program:2s@granted:5; may be given several times"}, "name@moment", "", func(text string) error {
+		o.breaks = append(o.breaks, text)
+		_, err := parseBreak(text)
+		return err
+	}).many = true
+	names := words(wireScenarioNames()...)
+	names.groups = map[string]func(string) bool{everyScenario: func(string) bool { return true }}
+	some(o.options, flag{load, "scenario", "faults that a right program survives, each on a command of its own: all, or some of " + names.String()}, &o.scenes, names)
 	o.text(flag{setting, "listen", "where the proxy listens (default: a free port on loopback)"}, "addr", &o.listen)
 	o.text(flag{setting, "user", "with --to: the user"}, "name", &o.plan.Attach.User)
 	o.text(flag{setting, "password-file", "with --to: a file with the password"}, "path", &o.plan.Attach.PasswordFile)
@@ -96,14 +95,36 @@ func (o *wireOptions) wireFlags() {
 	o.outputFlags()
 }
 
-func (o *wireOptions) patterns(name, usage string, to *[]string) {
-	o.add(flag{setting, name, usage}, "pattern", "", func(text string) error {
+// wirePatterns declares which keys are watched, and the variables of commands.
+func (o *options) wirePatterns(locks, data, env *[]string) {
+	pattern := func(text string) error {
 		if _, err := path.Match(text, ""); err != nil || text == "" {
 			return errors.New("a pattern is as those of KEYS: lock:*")
 		}
-		*to = append(*to, text)
 		return nil
-	}).many = true
+	}
+	variable := func(text string) error {
+		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
+			return errors.New("a variable is NAME=TEXT, as in CACHE_URL={url}")
+		}
+		return nil
+	}
+	for _, f := range []struct {
+		name, kind, usage string
+		to                *[]string
+		check             func(string) error
+	}{
+		{"locks", "pattern", "the keys that are locks, as KEYS has patterns; may be given several times", locks, pattern},
+		{"data", "pattern", "the keys that the locks guard: what is read and written under a lock shows lost updates", data, pattern},
+		{"env", "name=text", "a variable that the command gets besides $REDIS_URL, with {url}, {host}, {port}, {urls}, {nodes}, {sentinels} or {master} in it,\n" +
+			"as in DSN={host}:{port}; may be given several times", env, variable},
+	} {
+		v := o.add(flag{setting, f.name, f.usage}, f.kind, "", func(text string) error {
+			*f.to = append(*f.to, text)
+			return f.check(text)
+		})
+		v.many, v.given = true, slices.Clone(*f.to)
+	}
 }
 
 func (o *wireOptions) holder(text string) error {
@@ -129,8 +150,6 @@ func (o *wireOptions) check(args []string) error {
 		o.mistake("--to names the server, or --topology starts one: give one of them")
 	case to && o.plan.RedisServer != "":
 		o.mistake("--redis-server names what to start; with --to nothing is started")
-	case own && o.topology.Name != "single" && o.topology.Name != "redlock":
-		o.mistake("--topology %s: wire starts single and redlock; what is behind sentinels or in a cluster is not read yet", o.topology.Name)
 	}
 	if to {
 		o.plan.Attach.Prefix = topologies.DefaultPrefix // of keys of the suite's own: there are none
@@ -143,12 +162,15 @@ func (o *wireOptions) check(args []string) error {
 	if len(o.Locks) == 0 {
 		o.mistake("--locks is missing: which keys are locks, as in --locks 'lock:*'")
 	}
-	if o.tapOnly && (len(args) > 0 || o.tap == tapOff || len(o.breaks) > 0 || len(o.Data) > 0 || len(o.env) > 0) {
-		o.mistake("--tap-only reads the replication stream and does nothing else: leave out the command, --tap off, --fault, --data and --env")
+	if o.tapOnly && (len(args) > 0 || o.tap == tapOff || len(o.breaks)+len(o.scenes) > 0 || len(o.Data) > 0 || len(o.env) > 0) {
+		o.mistake("--tap-only reads the replication stream and does nothing else: leave out the command, --tap off, --fault, --scenario, --data and --env")
 	}
-	for _, b := range o.breaks {
-		if len(args) == 0 && b.program() {
-			o.mistake("--fault %s: it breaks the program, and there is no command", b.text)
+	if len(o.scenes) > 0 && (len(args) == 0 || len(o.breaks) > 0) {
+		o.mistake("--scenario runs the command once for each, with the scenario's faults: give a command, and no --fault")
+	}
+	for _, text := range o.breaks {
+		if b, err := parseBreak(text); err == nil && b.refusedHere(o, len(args) > 0) != "" {
+			o.mistake("--fault %s: %s", text, b.refusedHere(o, len(args) > 0))
 		}
 	}
 	if own && len(args) == 0 && !o.tapOnly && o.listen == "" && o.plan.Duration == 0 {
@@ -163,27 +185,111 @@ func (e Env) wire(ctx context.Context, s signals, o *wireOptions, args []string)
 	if err := o.check(args); err != nil {
 		return e.refuse(s.stop, o.options, err)
 	}
-	w := &watch{Env: e, o: o}
-	run, err := w.run(ctx, s.stop)
-	switch {
-	case err != nil:
-		return e.refuse(s.stop, o.options, err)
-	case run == nil && w.violations > 0:
-		return Violation
-	case run == nil:
-		return Passed // to be interrupted is how it ends
-	}
-	runs := []results.Run{*run}
-	judged := judgements(o.plan.Out, runs)
+	o.command = o.repeated()
 	stop := s.stop
 	if len(args) == 0 {
 		stop = context.WithoutCancel(s.stop) // to be interrupted is how it ends
 	}
-	f := results.Findings{Judged: judged, Whole: o.weigh(judged, nil, nil), Took: time.Duration(run.Took), Replay: o.replays(runs)}
+	var runs []results.Run
+	var seen []*watch
+	for _, planned := range o.rounds(func(text string) { e.say(o.options, "%s", text) }) {
+		w := &watch{Env: e, o: o, round: planned}
+		run, err := w.run(ctx, s.stop)
+		switch {
+		case err != nil:
+			return e.refuse(s.stop, o.options, err)
+		case run == nil && w.violations > 0:
+			return Violation
+		case run == nil:
+			return Passed
+		}
+		runs, seen = append(runs, *run), append(seen, w)
+	}
+	judged := judgements(o.plan.Out, runs)
+	f := results.Findings{Judged: judged, Whole: o.weigh(judged, nil, nil), Replay: o.replays(runs)}
+	for i := range runs {
+		f.Took += time.Duration(runs[i].Took)
+	}
 	x := exit(stop, f.Whole, nil, nil)
 	return e.answer(o.options, result{x, Document{Schema: schema, Exit: x, Runs: runs, Verdict: &f.Whole}, func(out io.Writer) error {
-		return errors.Join(f.Write(out), w.write(out))
+		err := f.Write(out)
+		for _, w := range seen {
+			err = errors.Join(err, w.write(out))
+		}
+		return err
 	}, e.notify(o.plan.Out, judged)})
+}
+
+// round is a run of the command: with the faults that were given, or with those of a scenario.
+type round struct {
+	scenario string
+	faults   []string
+}
+
+// rounds are those of the plan. A scenario whose faults are unavailable is left out, and that is said.
+func (o *wireOptions) rounds(tell func(string)) (all []round) {
+	if len(o.scenes) == 0 {
+		return []round{{faults: o.breaks}}
+	}
+	for _, s := range wireScenarios {
+		if !slices.Contains(o.scenes, s.name) {
+			continue
+		}
+		out := ""
+		for _, text := range s.faults {
+			if b, err := parseBreak(text); err == nil {
+				out = cmp.Or(out, b.refusedHere(o, true))
+			}
+		}
+		if out != "" {
+			tell(s.name + " is left out: " + out)
+			continue
+		}
+		all = append(all, round{s.name, s.faults})
+	}
+	return all
+}
+
+// wiredRun visits a service, and watches its Redis meanwhile if that is planned.
+func (e Env) wiredRun(ctx context.Context, s signals, c *cobra.Command, o *options) int {
+	to, v := o.plan.Service.Wire, e.verifyPlan()
+	w := &wireOptions{options: &options{plan: v}, Options: witness.Options{Locks: to.Locks, Data: to.Data, Holder: witness.Holder{By: witness.Auto}},
+		env: to.Env, tap: tapOn}
+	w.plan.Attach.Secrets, w.plan.Out, w.plan.Topologies, w.quiet = e.secrets, o.plan.Out, nil, o.quiet
+	known := topologiesOf(v.Known)
+	switch i := slices.Index(known.names(), to.To); {
+	case to.To == "" && len(to.Locks)+len(to.Data)+len(to.Env) > 0:
+		o.mistake("--locks, --data and --env are about what --wire watches: give --wire")
+	case to.To == "":
+	case i >= 0:
+		w.topology = known.all[i]
+	default:
+		w.plan.Attach.Addrs = split(to.To)
+	}
+	if to.To != "" {
+		if len(o.plan.Service.Serve) == 0 {
+			o.mistake("--wire watches what --serve starts: give --serve")
+		}
+		if err := w.check(o.plan.Service.Serve); err != nil {
+			for _, m := range w.mistakes {
+				o.mistake("--wire: %s", m)
+			}
+		}
+	}
+	if to.To == "" || len(o.mistakes) > 0 {
+		return e.run(ctx, s, c, o)
+	}
+	seen := &watch{Env: e, o: w}
+	defer func() { e.complain(seen.close()) }()
+	if err := seen.begin(ctx, s.stop); err != nil {
+		return e.refuse(s.stop, o, err)
+	}
+	o.plan.Service.Env = seen.variables()
+	o.beside = func() (*results.Run, error) {
+		w.command = o.repeats(c, o.plan)
+		return seen.save()
+	}
+	return e.run(ctx, s, c, o)
 }
 
 // repeated is the command that does it again, without secrets.

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,34 +23,27 @@ import (
 // watch is a run of wire.
 type watch struct {
 	Env
-	o          *wireOptions
+	o *wireOptions
+	round
+	breaks     []*wireBreak
+	granted    chan string // locks, for faults that wait for a grant
 	clock      *history.Clock
 	started    time.Time
 	top        *topologies.Topology // ours, or one without servers for the program
-	servers    []watched
+	servers    []*watched
 	reader     *witness.Reader
 	wire       *wire.Run
-	proxies    []*wire.Proxy
 	taps       []io.Closer
 	deaf       []string // servers without a tap, and why
 	program    *topologies.Program
 	faults     []history.Injection
 	ops        []history.Op // of faults
 	notes      []string
-	mu         sync.Mutex // guards faults, ops and notes
+	mu         sync.Mutex // guards ops, notes and the servers' proxies
 	broken     sync.WaitGroup
+	end        func() // of the ticking
 	violations int    // of --tap-only
 	over       string // why the watching ended early
-}
-
-// watched is a server behind a proxy.
-type watched struct {
-	addr, user, password string
-	db                   int
-	dial                 wire.Dial
-	secured              bool
-	site                 *topologies.Site
-	node                 *topologies.Node // of ours
 }
 
 const (
@@ -61,18 +51,45 @@ const (
 	settleTime  = 500 * time.Millisecond // what is on its way when the program ends has come by then, as a rule
 	settleMost  = 3 * time.Second        // ... at the latest
 	summaryTime = time.Minute
+	mostKept    = 4 << 20 // operations of a run
 )
 
 // run watches until the program ends, and saves what was seen. The run is nil where nothing is kept.
 func (w *watch) run(ctx, stop context.Context) (run *results.Run, err error) {
-	w.started, w.clock = time.Now(), history.NewOrderedClock(0)
-	w.clock.Set(w.started, 1)
 	defer func() { err = errors.Join(err, w.close()) }()
-	if err := w.open(stop); err != nil {
+	if err := w.begin(ctx, stop); err != nil {
+		if stop.Err() != nil {
+			err = nil // it was called off
+		}
 		return nil, err
 	}
+	if err = w.watch(stop); w.o.tapOnly {
+		w.end()
+		w.summary()
+	}
+	if err != nil || w.o.tapOnly {
+		return nil, err
+	}
+	return w.save()
+}
+
+// begin finds the servers, or starts them, and opens taps and proxies.
+func (w *watch) begin(ctx, stop context.Context) error {
+	w.started, w.clock, w.end = time.Now(), history.NewOrderedClock(0), func() {}
+	w.clock.Set(w.started, 1)
+	w.granted = make(chan string)
+	for _, text := range w.round.faults {
+		b, err := parseBreak(text)
+		if err != nil {
+			return err
+		}
+		w.breaks = append(w.breaks, b)
+	}
+	if err := w.open(stop); err != nil {
+		return err
+	}
 	options := w.o.Options
-	options.Epoch, options.Sites, options.Most = w.started, len(w.servers), w.o.most
+	options.Epoch, options.Sites, options.Most = w.started, w.sites(), mostKept
 	if w.o.tapOnly {
 		options.Most, options.Violation = 0, func(f witness.Finding) {
 			_, _ = fmt.Fprintf(w.Stdout, "%s %s: %s\n", w.started.Add(f.At).UTC().Format(time.RFC3339Nano), f.Key, f.What)
@@ -82,149 +99,16 @@ func (w *watch) run(ctx, stop context.Context) (run *results.Run, err error) {
 	w.reader = witness.NewReader(options)
 	w.wire = &wire.Run{Clock: w.clock, Sink: w.reader}
 	if err := w.listen(stop); err != nil {
-		if stop.Err() != nil {
-			err = nil // it was called off
-		}
-		return nil, err
+		return err
 	}
 	ending, end := context.WithCancel(context.WithoutCancel(ctx))
 	var ticking sync.WaitGroup
 	ticking.Go(func() { w.tick(ending) })
-	err = w.watch(stop)
-	end()
-	ticking.Wait()
-	if w.o.tapOnly {
-		w.summary()
-	}
-	if err != nil || w.o.tapOnly {
-		return nil, err
-	}
-	return w.save()
-}
-
-// open finds the servers, or starts them.
-func (w *watch) open(stop context.Context) (err error) {
-	own := w.o.topology
-	if own.Name == "" {
-		own = topologies.Outside
-	}
-	var server topologies.Server
-	if w.o.topology.Name != "" {
-		if server, err = topologies.FindServer(stop, w.o.plan.RedisServer); err != nil {
-			return err
-		}
-	}
-	if w.top, err = own.Up(stop, topologies.Options{Server: server}); err != nil {
-		return err
-	}
-	for i, s := range w.top.Sites {
-		a := s.Access()
-		dial := wire.Dialer(a.Addrs[0], nil)
-		w.servers = append(w.servers, watched{addr: a.Addrs[0], password: a.Password, dial: dial, site: s, node: w.top.Nodes[i]})
-	}
-	if len(w.servers) > 0 {
-		return nil
-	}
-	found := w.o.found
-	for _, e := range found.Endpoints {
-		user, password := e.Login.Parts()
-		s := topologies.Access{Foreign: true, Addrs: []string{e.Addr}, User: user, Password: password, DB: e.DB, TLS: found.TLS}.Site()
-		dial := s.Dialer(0)
-		w.servers = append(w.servers, watched{addr: e.Addr, user: user, password: password, db: e.DB, site: s, secured: found.TLS != nil,
-			dial: func(ctx context.Context) (net.Conn, error) { return dial(ctx, "tcp", e.Addr) }})
-	}
+	w.end = sync.OnceFunc(func() {
+		end()
+		ticking.Wait()
+	})
 	return nil
-}
-
-// listen opens taps and proxies.
-func (w *watch) listen(stop context.Context) error {
-	for i := range w.servers {
-		s := &w.servers[i]
-		if err := w.compare(stop, i); err != nil {
-			return fmt.Errorf("%s: %w", s.addr, err)
-		}
-		if w.o.tap == tapOn || w.o.tapOnly {
-			tap, err := w.wire.Tap(stop, wire.Source{Server: i, Dial: s.dial, User: s.user, Password: s.password})
-			if err != nil && w.o.tapOnly {
-				return fmt.Errorf("%s: %w", s.addr, err)
-			}
-			if err != nil {
-				w.deaf = append(w.deaf, fmt.Sprintf("%s refuses a tap (%v)", s.addr, err))
-			} else {
-				w.taps = append(w.taps, tap)
-			}
-		} else {
-			w.deaf = append(w.deaf, s.addr+" has none (--tap off)")
-		}
-		if w.o.tapOnly {
-			continue
-		}
-		listen := "127.0.0.1:0"
-		if w.o.listen != "" && i == 0 {
-			listen = w.o.listen
-		}
-		p, err := w.wire.Listen(context.WithoutCancel(stop), wire.Endpoint{Server: i, Listen: listen, Dial: s.dial, Address: s.addr})
-		if err != nil {
-			return err
-		}
-		w.proxies = append(w.proxies, p)
-		for _, b := range w.o.breaks {
-			if _, err := p.Apply(w.rule(context.WithoutCancel(stop), b, i)); err != nil {
-				return err
-			}
-		}
-		w.say(w.o.options, "%s is at %s", s.addr, p.Addr())
-	}
-	for _, why := range w.deaf {
-		w.say(w.o.options, "without effects: %s", why)
-	}
-	return nil
-}
-
-// compare finds by how much a server's clock is ahead of ours.
-func (w *watch) compare(stop context.Context, i int) error {
-	c := w.servers[i].site.Client(topologies.ClientOptions{})
-	defer func() { _ = c.Close() }()
-	least, most := -time.Duration(history.Forever), time.Duration(history.Forever)
-	for range 5 {
-		before := time.Now()
-		at, err := c.Time(stop).Result()
-		if err != nil {
-			return err
-		}
-		// A server's clock has microseconds.
-		least, most = max(least, at.Sub(time.Now().Round(0))-time.Microsecond), min(most, at.Sub(before.Round(0))+time.Microsecond)
-	}
-	w.reader.Clock(i, least, most)
-	return nil
-}
-
-// address is where a program finds the proxy of a server.
-func (w *watch) address(i int) string {
-	s := &w.servers[i]
-	u := url.URL{Scheme: "redis", Host: w.proxies[i].Addr()}
-	if s.password != "" {
-		u.User = url.UserPassword(s.user, s.password)
-	}
-	if s.db != 0 {
-		u.Path = "/" + strconv.Itoa(s.db)
-	}
-	return u.String()
-}
-
-// variables are what the program gets besides its environment.
-func (w *watch) variables() (env []string) {
-	var urls []string
-	for i := range w.proxies {
-		urls = append(urls, w.address(i))
-	}
-	host, port, _ := net.SplitHostPort(w.proxies[0].Addr())
-	fill := strings.NewReplacer("{url}", urls[0], "{urls}", strings.Join(urls, ","), "{host}", host, "{port}", port, "{password}", w.servers[0].password)
-	env = []string{"REDIS_URL=" + urls[0], "REDIS_URLS=" + strings.Join(urls, ",")}
-	for _, v := range w.o.env {
-		env = append(env, fill.Replace(v))
-	}
-	return env
 }
 
 // watch lets the program run, or others connect, until that is over.
@@ -295,10 +179,15 @@ func (w *watch) close() (err error) {
 	for _, t := range w.taps {
 		err = errors.Join(err, t.Close())
 	}
-	for _, p := range w.proxies {
-		err = errors.Join(err, p.Close())
+	w.taps = nil
+	if w.end != nil {
+		w.end()
 	}
-	w.taps, w.proxies = nil, nil
+	for _, s := range w.servers {
+		if s.proxy != nil {
+			err = errors.Join(err, s.proxy.Close())
+		}
+	}
 	if w.top != nil {
 		err = errors.Join(err, w.top.Close())
 		w.top = nil
@@ -308,11 +197,11 @@ func (w *watch) close() (err error) {
 
 // save judges what was seen, and keeps it.
 func (w *watch) save() (*results.Run, error) {
+	w.end()
 	left := w.program == nil || w.program.State() == topologies.Down
-	for _, p := range w.proxies {
-		_ = p.Close() // what is in flight is told as lost
+	for _, s := range w.servers {
+		_ = s.proxy.Close() // what is in flight is told as lost
 	}
-	w.proxies = nil
 	for begun := time.Now(); time.Since(begun) < settleTime || !w.reader.Settled() && time.Since(begun) < settleMost; {
 		<-time.After(tickEvery)
 		w.reader.Tick(w.clock.Now())
@@ -320,15 +209,13 @@ func (w *watch) save() (*results.Run, error) {
 	w.broken.Wait()
 	r := &results.Run{
 		Name:    strings.Join([]string{w.started.UTC().Format("20060102-150405"), "wire", strings.ToLower(rand.Text()[:6])}, "-"),
-		Started: w.started.UTC(), Command: w.o.repeated(), Topology: "wire", Lock: strings.Join(w.o.Locks, ","), Counter: "none", Faults: []string{}, Recorded: true,
+		Started: w.started.UTC(), Command: w.o.command, Topology: "wire", Lock: strings.Join(w.o.Locks, ","), Counter: "none", Faults: []string{}, Recorded: true,
 		Partial: map[bool]string{true: w.over}[len(w.o.given) > 0], Took: int64(time.Since(w.started)), Environment: harness.Environment(),
 	}
-	for _, b := range w.o.breaks {
-		r.Faults = append(r.Faults, b.text)
-	}
+	r.Scenario, r.Faults = w.scenario, append(r.Faults, w.round.faults...)
 	h := w.reader.History(history.Header{
-		Name: r.Name, Started: r.Started, Command: r.Command, Topology: r.Topology, Lock: r.Lock, Sites: len(w.servers), Nodes: len(w.servers),
-		Bounds: history.Bounds{Rate: witness.Rate, Round: witness.Round}, Faults: w.faults, Aside: []string{history.Liveness, history.Fairness, history.Updates},
+		Name: r.Name, Started: r.Started, Command: r.Command, Topology: r.Topology, Lock: r.Lock, Sites: w.sites(), Nodes: len(w.servers),
+		Bounds: history.Bounds{Rate: witness.Rate, Round: witness.Round, Recovery: w.o.topology.Recovery}, Faults: w.faults, Aside: []string{history.Liveness, history.Fairness, history.Updates},
 	}, left && len(w.o.given) > 0, w.ops)
 	sums, _ := w.reader.Sums()
 	h.Wire = w.limits(&sums)

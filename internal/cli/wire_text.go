@@ -14,10 +14,8 @@ func (w *watch) limits(t *witness.Tallies) string {
 	if len(w.deaf) > 0 {
 		by = "only requests and answers told what commands did, not the server: " + strings.Join(w.deaf, "; ")
 	}
-	for _, e := range t.TapsLost {
-		if e.Text != "closed" {
-			by += "; the stream broke: " + e.Text
-		}
+	if t.TapsLost > 0 {
+		by += "; the stream broke " + human.Quantity(t.TapsLost, "time")
 	}
 	return by + "; what holders believe, and what they do without a command, cannot be seen"
 }
@@ -47,7 +45,6 @@ func (w *watch) write(out io.Writer) error {
 	count(t.Outsiders, "changes of locks by an unseen client: something else writes these keys, past the proxy")
 	count(t.Unreleased, "grants that were never given back")
 	count(t.Strange, "keys or scripts with commands that are not understood")
-	count(t.NotKept, "requests that were passed on and not recorded")
 	count(t.Passed, "connections that were passed on unseen")
 	count(t.DataLoose, "commands on data that belong to no visit, or cannot be attributed: lost updates are not judged there")
 	count(t.DataUnsure, "keys with data whose reads can have seen several writes: lost updates are not judged there")

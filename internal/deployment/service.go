@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hammerlock/internal/service"
+	"hammerlock/topologies"
 	"hammerlock/workload"
 )
 
@@ -26,7 +27,7 @@ func (d *Deployment) openService(ctx context.Context) error {
 	s := d.spec.Service
 	d.Topology.Settings = s.Settings()
 	for _, command := range s.Serve {
-		if err := d.Topology.Launch(command); err != nil {
+		if err := d.Topology.Run(&topologies.Program{Command: command, Env: s.Env}); err != nil {
 			return err
 		}
 	}

@@ -33,6 +33,8 @@ func ParseHeader(text string) (string, error) {
 func (s *Spec) Clone() *Spec {
 	c := *s
 	c.Headers, c.Serve, c.Refusal = slices.Clone(s.Headers), slices.Clone(s.Serve), slices.Clone(s.Refusal)
+	w := &c.Wire
+	w.Locks, w.Data, w.Env, c.Env = slices.Clone(w.Locks), slices.Clone(w.Data), slices.Clone(w.Env), slices.Clone(s.Env)
 	return &c
 }
 

@@ -34,9 +34,17 @@ type Spec struct {
 	Burst   int           // so many visits at once, and no more; 0 = a load
 	Serve   []string      // commands that start the service
 	Headers []string      // of every request, as ParseHeader returns them
+	Wire    Wire
+	Env     []string // variables that the commands get besides
 
 	header http.Header       // with the values of variables
 	sent   map[string]string // addresses whose query has variables, with their values
+}
+
+// Wire says what is watched of what the service says to Redis.
+type Wire struct {
+	To               string // a topology that is started for it, or the address of a server; empty = nothing is watched
+	Locks, Data, Env []string
 }
 
 // Request is a method and the addresses that it is sent to: a worker sends it to one of them.

@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"encoding/hex"
+	"bytes"
 	"strings"
 )
 
@@ -156,73 +156,18 @@ func hide(args []string) (user string, secret bool) {
 	return user, true
 }
 
-// inline reads a command in one line.
+// inline reads a command in one line of words. One with quotes is not understood.
 func (p *commands) inline(b []byte) (n int, err error) {
 	line, n, err := p.head.line(b, maxInline)
 	if line == nil || err != nil {
 		return n, err
 	}
-	words, ok := split(line)
-	if !ok {
+	if bytes.ContainsAny(line, `"'`) {
 		return n, errProtocol
 	}
-	for _, w := range words {
+	for _, w := range bytes.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r\x00", r) }) {
 		p.present.add(w)
 		p.add()
 	}
 	return n, nil
-}
-
-const spaces = " \t\n\v\f\r\x00"
-
-// split takes a line apart as servers do: words, and quoted ones with escapes.
-func split(line []byte) (words [][]byte, ok bool) {
-	for i := 0; ; {
-		for i < len(line) && strings.IndexByte(spaces, line[i]) >= 0 {
-			i++
-		}
-		if i == len(line) {
-			return words, true
-		}
-		var word []byte
-		quote := byte(0)
-		for ; i < len(line) && (quote != 0 || strings.IndexByte(spaces, line[i]) < 0); i++ {
-			switch c := line[i]; {
-			case quote == 0 && (c == '"' || c == '\''):
-				quote = c
-			case quote != 0 && c == quote:
-				if quote = 0; i+1 < len(line) && strings.IndexByte(spaces, line[i+1]) < 0 {
-					return nil, false
-				}
-			case quote != 0 && c == '\\' && i+1 < len(line):
-				b, used := escape(line[i:], quote)
-				word, i = append(word, b), i+used-1
-			default:
-				word = append(word, c)
-			}
-		}
-		if quote != 0 {
-			return nil, false
-		}
-		words = append(words, word)
-	}
-}
-
-// escape reads what begins with a backslash in quotes.
-func escape(b []byte, quote byte) (c byte, n int) {
-	if quote == '\'' {
-		if b[1] == '\'' {
-			return '\'', 2
-		}
-		return '\\', 1
-	}
-	if len(b) >= 4 && b[1] == 'x' {
-		if code, err := hex.DecodeString(string(b[2:4])); err == nil {
-			return code[0], 4
-		}
-	}
-	if i := strings.IndexByte("nrtba", b[1]); i >= 0 {
-		return "\n\r\t\b\a"[i], 2
-	}
-	return b[1], 2
 }

@@ -3,9 +3,7 @@ package wire
 import (
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,11 +11,10 @@ import (
 	"hammerlock/history"
 )
 
-// What a connection keeps of commands in flight. What is more is passed on, and only counted.
+// What a connection keeps of commands in flight. Where more are, its bytes are passed on unseen.
 const (
-	maxInFlight   = 16 << 10
-	maxFlightSize = 8 << 20
-	maxPending    = 1 << 18 // with those that are not kept, but are not ordinary
+	maxFlightSize = 16 << 20
+	requestSize   = 300 // bytes about, without the arguments
 	lastWords     = time.Second
 )
 
@@ -33,14 +30,11 @@ type conn struct {
 	// The side of the requests.
 	number   int64
 	expected expectation
-	off      bool  // CLIENT REPLY OFF
-	skip     bool  // the reply to the next command
-	notKept  int64 // requests, since the last that was kept
 
 	// The side of the replies.
 	session session
 	began   time.Duration // the beginning of the reply under way was passed on; 0 = it was not
-	lost    bool          // a rule keeps replies from the client
+	lost    bool          // a fault keeps replies from the client
 
 	gone   atomic.Bool // the client has ended its side
 	plain  atomic.Bool // bytes are passed on unseen
@@ -49,16 +43,17 @@ type conn struct {
 	mu      sync.Mutex // guards what follows
 	flight  []pending  // commands without a reply, the oldest first
 	first   int        // of them
-	kept    int        // requests that are kept, queued ones too
-	size    int        // of them
-	full    bool       // so much is kept that nothing more is for now
+	size    int        // of requests without a reply, queued ones too
 	because string     // why it was closed
 }
 
 // end ends both sides: at once, or when what was written has arrived.
 func (c *conn) end(at once) {
+	c.mu.Lock()
 	c.broken.Do(func() { close(c.done) })
-	for _, side := range []net.Conn{c.client, c.server} {
+	sides := []net.Conn{c.client, c.server}
+	c.mu.Unlock()
+	for _, side := range sides {
 		if side == nil {
 			continue
 		}
@@ -70,6 +65,19 @@ func (c *conn) end(at once) {
 			_ = tcp.SetLinger(0)
 		}
 		_ = below.Close()
+	}
+}
+
+// meet takes the server's side in, unless the connection is broken already.
+func (c *conn) meet(server net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server = server
+	select {
+	case <-c.done:
+		return false
+	default:
+		return true
 	}
 }
 
@@ -89,70 +97,32 @@ func (c *conn) serve() {
 	sides.Wait()
 	c.end(gently)
 	c.forgo(true)
-	c.event(Event{Kind: Closed, Text: c.because})
+	c.event(Closed, c.because)
 }
 
-func (c *conn) event(e Event) {
-	e.Server, e.Conn, e.At = c.proxy.server, c.id, c.proxy.run.Clock.Stamp()
-	c.proxy.run.Sink.Event(e)
+func (c *conn) event(kind EventKind, text string) {
+	c.proxy.run.Sink.Event(Event{Kind: kind, Server: c.proxy.server, Conn: c.id, At: c.proxy.run.Clock.Stamp(), Text: text})
 }
 
 // unseen says why bytes are passed on unseen from now on, once.
-func (c *conn) unseen(why string) {
+func (c *conn) unseen(why string) error {
 	if c.plain.CompareAndSwap(false, true) {
-		c.event(Event{Kind: PassedThrough, Text: why})
+		c.event(PassedThrough, why)
 	}
+	return errUnparsed
 }
 
 // forgo gives up waiting for the replies to what is in flight.
 func (c *conn) forgo(lost bool) {
-	for _, e := range append(c.session.queue, c.drain()...) {
-		if r := e.request; r != nil {
-			c.answer(r, history.Forever, lost)
+	c.mu.Lock()
+	list := append(c.session.queue, c.flight[c.first:]...)
+	c.session.queue, c.flight, c.first = nil, nil, 0
+	c.mu.Unlock()
+	for _, e := range list {
+		if e.request != nil {
+			c.answer(e.request, history.Forever, lost)
 		}
 	}
-	c.session.queue = nil
-}
-
-// requests carries what the client sends.
-func (c *conn) requests() {
-	f, p := &flow{from: c.client, to: c.server, long: func() bool { return false }}, &commands{}
-	err := f.run(func(b []byte) (int, bool, error) {
-		if c.plain.Load() {
-			return 0, false, errUnparsed
-		}
-		return p.next(b)
-	}, func() error { return c.requested(f, p) })
-	if errors.Is(err, errProtocol) {
-		c.event(Event{Kind: NotKept, Count: 1, Text: "a request that is not RESP"})
-		c.stop("a request is not RESP")
-		err = errUnparsed
-	}
-	c.countNotKept()
-	if errors.Is(err, errUnparsed) {
-		if err = f.pass(f.end); err == nil {
-			_, err = io.Copy(c.server, c.client)
-		}
-	} else if errors.Is(err, io.EOF) {
-		err = f.pass(f.end) // the client has ended within a request
-	}
-	if f.refused { // the replies before may still be on their way
-		_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
-		return
-	}
-	c.gone.Store(true)
-	if half, ok := c.server.(interface{ CloseWrite() error }); !ok || err != nil || half.CloseWrite() != nil {
-		c.ends("client: ", err)
-		return
-	}
-	_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
-}
-
-// stop is where requests cannot be understood any more. What comes behind the replies to those before is passed on
-// unseen.
-func (c *conn) stop(why string) {
-	c.push(pending{role: opaque, count: 1, text: why})
-	c.ending.Store(true)
 }
 
 // ends is the end of a connection; err is why it broke, or nil.
@@ -169,93 +139,116 @@ func (c *conn) ends(side string, err error) {
 	c.end(atOnce)
 }
 
+// requests carries what the client sends.
+func (c *conn) requests() {
+	f, p := &flow{from: c.client, to: c.server}, &commands{}
+	err := f.run(func(b []byte) (int, bool, error) {
+		if c.plain.Load() {
+			return 0, false, errUnparsed
+		}
+		return p.next(b)
+	}, func() error { return c.requested(f, p) })
+	if errors.Is(err, errProtocol) {
+		err = c.stop("a request is not RESP")
+	}
+	err = f.rest(err)
+	if f.refused { // the replies before may still be on their way
+		_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
+		return
+	}
+	c.gone.Store(true)
+	if half, ok := c.server.(interface{ CloseWrite() error }); !ok || err != nil || half.CloseWrite() != nil {
+		c.ends("client: ", err)
+		return
+	}
+	_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
+}
+
+// stop is where requests cannot be understood any more. The replies to those before are still read.
+func (c *conn) stop(why string) error {
+	c.push(pending{role: opaque, text: why})
+	c.ending.Store(true)
+	return errUnparsed
+}
+
 // requested takes in a command that is complete and about to be forwarded.
 func (c *conn) requested(f *flow, p *commands) error {
 	if p.args == nil {
 		return nil
 	}
-	e, silent, understood := c.expect(p)
+	e := expect(p)
 	c.number++
 	r := &Request{Server: c.proxy.server, Conn: c.id, Number: c.number, DB: c.expected.db, User: c.expected.user,
 		Args: p.args, Cut: p.cut, Multi: c.expected.apply(e), Call: c.proxy.run.Clock.Stamp()}
-	if e.request = r; silent {
-		c.proxy.run.Sink.Sent(r)
-		r.Return = history.Forever
-		c.proxy.run.Sink.Request(r)
-	} else if c.roomy() {
-		c.countNotKept()
-		c.proxy.run.Sink.Sent(r)
-		c.push(e)
-	} else {
-		e.request = nil
-		c.push(e)
-		if c.notKept++; c.notKept == 1 {
-			c.event(Event{Kind: NotKept, Text: "from here on: too many requests are in flight"})
+	e.request = r
+	if r.Multi == 0 && e.role == ordinary && !f.torn && c.proxy.breaks != nil {
+		if do := c.proxy.breaks(r); do != nil {
+			e.refused = do.Refuse
 		}
 	}
-	if e.role == mentions {
-		if err := c.proxy.rewrite(f, toServer); err != nil {
-			return err
-		}
-	}
-	if !understood {
-		c.stop("a command changes the connection, or is queued, and no reply says so")
-		return errUnparsed
-	}
-	if e.role == opaque {
+	c.proxy.run.Sink.Sent(r)
+	switch full := c.push(e); {
+	case e.role == opaque:
 		c.ending.Store(true)
 		return errUnparsed
+	case e.role == subscribes && c.expected.multi:
+		return c.stop("a subscription is queued in a transaction")
+	case full:
+		return c.stop("too many commands are in flight")
+	case e.refused != "":
+		return f.replace("*1\r\n$4\r\nPING\r\n") // its reply holds the place of the refusal's
 	}
 	return nil
 }
 
-// countNotKept tells how many requests were not kept since the last that was.
-func (c *conn) countNotKept() {
-	if c.notKept > 0 {
-		c.event(Event{Kind: NotKept, Count: c.notKept, Text: "too many requests were in flight"})
+// push notes a command that is about to be forwarded, and tells whether too many are in flight.
+func (c *conn) push(e pending) (full bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.size += sizeOf(e.request)
+	if c.first > chunkSize && c.first > len(c.flight)/2 {
+		c.flight = append(c.flight[:0], c.flight[c.first:]...)
+		c.first = 0
 	}
-	c.notKept = 0
+	c.flight = append(c.flight, e)
+	return c.size > maxFlightSize
 }
 
-// expect says what to expect of a command: whether it is answered, and whether the connection is understood behind it.
-func (c *conn) expect(p *commands) (e pending, silent, understood bool) {
-	name := p.args[0]
-	e = pending{role: roles[name], count: 1}
-	silent = c.off || c.skip
-	c.skip = false
-	switch e.role {
-	case subscribes:
-		e.text, e.count = strings.ToLower(name), max(int64(len(p.args))-1+p.cut, 1)
-	case selects:
-		e.text = p.args[min(1, len(p.args)-1)]
-	case logsIn:
-		if e.text = p.user; name == "HELLO" && len(p.args) > 1 {
-			e.proto = p.args[1]
-		}
-	case opaque:
-		e.text = name
-	case resets:
-		silent, c.off = false, false
-	case quiets:
-		if e.role = ordinary; len(p.args) == 3 && strings.EqualFold(p.args[1], "REPLY") {
-			return e, c.quiet(strings.ToUpper(p.args[2]), silent), !c.expected.multi
-		}
+// sizeOf is about how much memory a request takes.
+func sizeOf(r *Request) (n int) {
+	if r == nil {
+		return 0
 	}
-	return e, silent, !silent || e.role == ordinary || e.role == mentions || e.role == opaque
+	for _, a := range r.Args {
+		n += len(a) + 16
+	}
+	return n + requestSize
 }
 
-// quiet takes CLIENT REPLY in, and tells whether it is not answered.
-func (c *conn) quiet(mode string, silent bool) bool {
-	switch mode {
-	case "ON":
-		c.off = false
-		return false
-	case "OFF":
-		c.off = true
-		return true
-	case "SKIP":
-		c.skip = !c.off
-		return true
+// head is the oldest command in flight; the zero one if there is none.
+func (c *conn) head() (e pending, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.first == len(c.flight) {
+		return pending{}, false
 	}
-	return silent
+	return c.flight[c.first], true
+}
+
+// pop takes a reply, or the last confirmation, off the oldest command in flight; it is false if more have to come.
+func (c *conn) pop() (e pending, last bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := &c.flight[c.first]
+	p.count--
+	if e = *p; p.count > 0 {
+		return e, false
+	}
+	*p = pending{}
+	if c.first++; c.first == len(c.flight) {
+		if c.flight, c.first = c.flight[:0], 0; cap(c.flight) > chunkSize {
+			c.flight = nil
+		}
+	}
+	return e, true
 }

@@ -173,6 +173,27 @@ func TestBlockedClientGoes(t *testing.T) {
 	}
 }
 
+// What follows commands that change the connection beyond what replies say is passed on unseen, and that is told.
+func TestWhatIsNotUnderstoodIsPassedThrough(t *testing.T) {
+	t.Parallel()
+	for why, send := range map[string]string{
+		"CLIENT REPLY": encode("CLIENT REPLY OFF") + encode("SET a 2") + encode("CLIENT REPLY ON"),
+		"a subscription is queued in a transaction": encode("MULTI") + encode("SUBSCRIBE a") + encode("RESET"),
+		"a request is not RESP":                     "SET a \"b c\"\r\n",
+	} {
+		b := up(t)
+		c := dial(t, b.proxy.Addr())
+		_, _ = io.WriteString(c, encode("SET a 1")+send+encode("ECHO end"))
+		until(t, c, "$3\r\nend\r\n")
+		if events := b.kinds(PassedThrough); len(events) != 1 || events[0].Text != why || b.lines()[0] != "SET a 1: OK" {
+			t.Errorf("%s: %v, %v", why, events, b.lines())
+		}
+		_ = c.Close()
+		live.Wait(t, "the connection ends", func() bool { return len(b.kinds(Closed)) == 1 })
+		b.consistent(t)
+	}
+}
+
 func TestMonitorIsPassedThrough(t *testing.T) {
 	t.Parallel()
 	b := up(t)
@@ -251,63 +272,63 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
-// TestRules: what a rule does at the second grant of a lock.
-func TestRules(t *testing.T) {
+// TestBreaks: each way to break the second grant of a lock.
+func TestBreaks(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
 	for name, c := range map[string]struct {
 		do   Action
 		lost bool
 	}{
-		"drop":  {DropReply, true},
-		"cut":   {CutConnection, true},
-		"delay": {Delay(30 * time.Millisecond), false},
-		"call":  {Call(func() { calls.Add(1) }), false},
+		"drop":   {Action{Drop: true}, true},
+		"cut":    {Action{Cut: true}, true},
+		"delay":  {Action{Delay: 30 * time.Millisecond}, false},
+		"call":   {Action{Call: func() { calls.Add(1) }}, false},
+		"refuse": {Action{Refuse: "OOM command not allowed"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := up(t)
-			granted := func(r *Request) bool { return r.Args[0] == "SET" && r.Reply.Kind == Simple }
-			heal, err := b.proxy.Apply(Rule{When: granted, Nth: 2, Do: c.do})
-			if err != nil {
-				t.Fatal(err)
-			}
-			con := dial(t, b.proxy.Addr())
+			var met atomic.Int64
+			p := listen(t, b.run, Endpoint{Listen: "127.0.0.1:0", Dial: Dialer(b.addr, nil), Break: func(r *Request) *Action {
+				asked := name == "refuse"
+				if r.Args[0] == "SET" && r.Args[2] != "b" && asked == (r.Return == 0) && met.Add(1) == 2 {
+					return &c.do
+				}
+				return nil
+			}})
+			con := dial(t, p.Addr())
 			_, _ = io.WriteString(con, encode("SET lock a NX")+encode("SET lock b NX")+encode("DEL lock")+encode("SET lock c NX")+encode("ECHO end"))
-			want := "+OK\r\n$-1\r\n:1\r\n"
-			if !c.lost {
+			want, reply := "+OK\r\n$-1\r\n:1\r\n", "OK"
+			switch {
+			case name == "refuse":
+				want, reply = want+"-OOM command not allowed\r\n$3\r\nend\r\n", "-OOM command not allowed"
+			case !c.lost:
 				want += "+OK\r\n$3\r\nend\r\n"
 			}
 			if got := until(t, con, want); got != want {
 				t.Errorf("got %q", got)
 			}
-			if name == "drop" {
-				live.Wait(t, "all is answered", func() bool { return len(b.lines()) == 5 })
-				_ = con.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
-				if n, err := con.Read(make([]byte, 10)); !os.IsTimeout(err) {
-					t.Errorf("%d bytes, %v", n, err)
-				}
-			}
-			if name == "cut" {
-				if n, err := con.Read(make([]byte, 10)); n > 0 || err == nil {
-					t.Errorf("%d bytes, %v", n, err)
-				}
-			}
 			live.Wait(t, "all is answered or lost", func() bool { return len(b.lines()) == 5 })
+			if c.lost {
+				_ = con.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+				if n, err := con.Read(make([]byte, 10)); n > 0 || err == nil || name == "drop" && !os.IsTimeout(err) {
+					t.Errorf("%d bytes, %v", n, err)
+				}
+			}
 			b.consistent(t)
 			b.record.mu.Lock()
 			r := b.requests[3]
 			b.record.mu.Unlock()
-			if r.Lost != c.lost || show(r.Reply) != "OK" || name == "delay" && r.Return < r.Call+30*time.Millisecond {
+			if r.Lost != c.lost || show(r.Reply) != reply || name == "delay" && r.Return < r.Call+30*time.Millisecond {
 				t.Errorf("the second grant: %+v", *r)
 			}
-			heal()
 			if name == "call" && calls.Load() != 1 {
 				t.Errorf("called %d times", calls.Load())
 			}
+			if held := client(t, redis.Options{Network: "unix", Addr: b.addr}).Exists(t.Context(), "lock").Val(); (held == 0) != (name == "refuse") {
+				t.Errorf("%d locks are held", held)
+			}
 		})
-	}
-	if _, err := (&Proxy{}).Apply(Rule{Do: DropReply}); err == nil {
-		t.Error("a rule without When")
 	}
 }

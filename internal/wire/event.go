@@ -23,7 +23,7 @@ type Request struct {
 	Call   time.Duration // the last byte of the request was read
 	Return time.Duration // the first byte of the reply is about to be written to the client; history.Forever: never
 	Reply  Reply         // of a queued command that which EXEC gave it
-	Lost   bool          // the connection broke, or a rule dropped the reply, before the reply was passed on
+	Lost   bool          // the connection broke, or a fault dropped the reply, before the reply was passed on
 }
 
 // Kind is the type of a reply.
@@ -48,15 +48,15 @@ const (
 	Verbatim
 )
 
-// Reply is what a server answered, in RESP2 or RESP3.
+// Reply is a server's answer, in RESP2 or RESP3.
 type Reply struct {
 	Kind  Kind
-	Text  string  // of what has no items, a number's too; over 256 bytes a digest as in Request.Args
-	Int   int64   // the number, or how many Items were announced; -1 = as many as come
+	Text  string  // of a reply without items, a number's too; over 256 bytes a digest as in Request.Args
+	Int   int64   // the number, or how many Items were announced
 	Items []Reply // the first 64 values of a reply, of EXEC 4096, however they are nested; none of CONFIG and ACL
 }
 
-// Effect is what a server executed, as its replication stream says.
+// Effect is a command that a server executed, as its replication stream says.
 type Effect struct {
 	Server int
 	At     time.Duration // it was read
@@ -66,18 +66,16 @@ type Effect struct {
 	Tx     int64    // number of the MULTI..EXEC in the tap's stream that it is part of, from 1; 0 = none
 }
 
-// EventKind is what happened to a connection or a tap.
+// EventKind says what happened to a connection or a tap.
 type EventKind uint8
 
 // The kinds of events.
 const (
-	Opened        EventKind = iota // a client connected
-	Closed                         // its connection ended; Text says why, if it did not just end
+	Closed        EventKind = iota // a connection ended; Text says why, if it did not just end
 	PassedThrough                  // from here on a connection's bytes are passed on unseen; Text says why
-	NotKept                        // Count requests were passed on and not recorded; Text says why
 	TapBegan                       // effects are complete from here, behind Offset
 	TapLost                        // effects end here, at Offset; Text says why
-	TapResynced                    // effects begin again, behind Offset; Text says whether some since TapLost are missing
+	TapResynced                    // effects begin again, behind Offset; Text says which since TapLost are missing
 )
 
 // Event is what a judge must know besides requests and effects.
@@ -87,12 +85,15 @@ type Event struct {
 	Conn   int64 // 0 = of a tap
 	At     time.Duration
 	Offset int64 // of a tap
-	Count  int64
 	Text   string
+
+	Replica bool // a tap began or began again, and the server follows another one: its effects are that one's
+	Missing bool // ... and some effects since TapLost are missing
+	Another bool // ... because its history is another one: it was restarted, or follows another server
 }
 
 // Sink takes in what is seen, from several goroutines, and must not block. Requests come in the order of their replies
-// on each connection; those without a reply (CLIENT REPLY OFF) when they are sent. Effects come in the server's order.
+// on each connection. Effects come in the server's order.
 type Sink interface {
 	// Sent is called before a request is forwarded. Reply, Return and Lost are empty, and must not be read until Request
 	// brings them. DB, User and Multi suppose that what was sent before succeeds.
@@ -104,7 +105,15 @@ type Sink interface {
 	Event(Event)
 }
 
-// String is the kind's name.
-func (k EventKind) String() string {
-	return [...]string{"opened", "closed", "passed through", "not kept", "tap began", "tap lost", "tap resynced"}[k]
+// Break says how to break a command, at one of two moments: before it is forwarded, when its reply is Unseen and its
+// Return 0, and when its reply has come and is about to be passed on. It is called from many goroutines.
+type Break func(*Request) *Action
+
+// Action is a way to break a command; nil = it is not broken.
+type Action struct {
+	Refuse string        // before it is forwarded: it is not executed, and this error is its reply
+	Call   func()        // called before the reply is passed on, which waits for it
+	Delay  time.Duration // the reply, and those behind it, come later
+	Cut    bool          // the reply is lost, and the connection breaks on both sides
+	Drop   bool          // the reply is lost, and all that follow on that connection, which stays open: the client waits
 }

@@ -17,9 +17,8 @@ import (
 
 // Run is what the proxies and the taps of a run share. Its fields are set before the first of them is made.
 type Run struct {
-	Clock     *history.Clock // an ordered one
-	Sink      Sink
-	Addresses *Addresses // that clients are told, and the proxies in their place; nil = as the servers say
+	Clock *history.Clock // an ordered one
+	Sink  Sink
 
 	conns atomic.Int64
 }
@@ -53,49 +52,53 @@ func networkOf(addr string) string {
 
 // Endpoint is one proxy and its server.
 type Endpoint struct {
-	Server  int         // its number in what the sink is told
-	Listen  string      // host:port, or the path of a unix socket, which only this user may use
-	TLS     *tls.Config // of the clients' side; nil = none
-	Dial    Dial
-	Address string // that the server is known by, for replies that name no host; may be empty
+	Server int         // its number in what the sink is told
+	Listen string      // host:port, or the path of a unix socket, which only this user may use
+	TLS    *tls.Config // of the clients' side; nil = none
+	Dial   Dial
+	Break  Break // nil = nothing is broken
 }
 
 // Proxy stands in front of a server. Its methods may be called from several goroutines.
 type Proxy struct {
 	run      *Run
 	server   int
-	address  string
 	dial     Dial
+	breaks   Break
 	listener net.Listener
-	rules    rules
 
-	cancel context.CancelFunc // dialling
+	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	closed bool
 	conns  map[*conn]struct{}
 }
 
-// Listen opens a proxy. Clients are served until Close, or until the context ends.
+// Listen opens a proxy. Clients are served until Close, or until the context ends. Without an address to listen at it has
+// those that it is given by Serve.
 func (r *Run) Listen(ctx context.Context, e Endpoint) (*Proxy, error) {
 	if r.Clock == nil || r.Sink == nil || e.Dial == nil {
 		return nil, errors.New("a proxy needs a clock, a sink and a server to dial")
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, networkOf(e.Listen), e.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("listen for clients: %w", err)
-	}
-	if networkOf(e.Listen) == "unix" {
-		if err := os.Chmod(e.Listen, 0o600); err != nil {
-			return nil, errors.Join(err, l.Close())
+	p := &Proxy{run: r, server: e.Server, dial: e.Dial, breaks: e.Break, conns: map[*conn]struct{}{}}
+	if e.Listen != "" {
+		l, err := (&net.ListenConfig{}).Listen(ctx, networkOf(e.Listen), e.Listen)
+		if err != nil {
+			return nil, fmt.Errorf("listen for clients: %w", err)
+		}
+		if networkOf(e.Listen) == "unix" {
+			if err := os.Chmod(e.Listen, 0o600); err != nil {
+				return nil, errors.Join(err, l.Close())
+			}
+		}
+		if p.listener = l; e.TLS != nil {
+			p.listener = tls.NewListener(l, e.TLS)
 		}
 	}
-	if e.TLS != nil {
-		l = tls.NewListener(l, e.TLS)
-	}
-	p := &Proxy{run: r, server: e.Server, address: e.Address, dial: e.Dial, listener: l, conns: map[*conn]struct{}{}}
 	ctx, p.cancel = context.WithCancel(ctx)
-	p.wg.Go(func() { p.accept(ctx) })
+	if p.listener != nil {
+		p.wg.Go(func() { p.accept(ctx) })
+	}
 	p.wg.Go(func() {
 		<-ctx.Done()
 		p.end()
@@ -118,7 +121,9 @@ func (p *Proxy) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	_ = p.listener.Close()
+	if p.listener != nil {
+		_ = p.listener.Close()
+	}
 	for c := range p.conns {
 		c.end(atOnce)
 	}
@@ -139,53 +144,37 @@ func (p *Proxy) accept(ctx context.Context) {
 			case <-ctx.Done():
 			}
 		default:
-			p.wg.Go(func() { p.serve(ctx, client) })
+			p.wg.Go(func() { p.Serve(ctx, client) })
 		}
 	}
 }
 
-// serve carries one connection.
-func (p *Proxy) serve(ctx context.Context, client net.Conn) {
+// Serve carries one connection of a client, and returns when it is over.
+func (p *Proxy) Serve(ctx context.Context, client net.Conn) {
 	c := &conn{proxy: p, id: p.run.conns.Add(1), client: client, done: make(chan struct{})}
-	c.event(Event{Kind: Opened})
-	server, err := p.dial(ctx)
-	if c.server = server; err != nil {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
 		c.end(atOnce)
-		c.event(Event{Kind: Closed, Text: "no connection to the server: " + err.Error()})
 		return
 	}
-	if !p.open(c) {
+	p.conns[c] = struct{}{}
+	p.wg.Add(1)
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.conns, c)
+		p.mu.Unlock()
+		p.wg.Done()
+	}()
+	server, err := p.dial(ctx)
+	if err != nil {
 		c.end(atOnce)
+		c.event(Closed, "no connection to the server: "+err.Error())
+		return
+	}
+	if !c.meet(server) {
+		_ = server.Close()
 	}
 	c.serve()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.conns, c)
-}
-
-// open lets Close break a connection; false if it has begun.
-func (p *Proxy) open(c *conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.conns[c] = struct{}{}
-	}
-	return !p.closed
-}
-
-// rewrite puts other addresses into the value of a flow that just ended.
-func (p *Proxy) rewrite(f *flow, to direction) error {
-	raw := f.whole()
-	if p.run.Addresses == nil || raw == nil {
-		return nil
-	}
-	other, strange := p.run.Addresses.rewrite(raw, to, p.address)
-	for _, addr := range strange {
-		p.run.Sink.Event(Event{Kind: NotKept, Server: p.server, At: p.run.Clock.Stamp(),
-			Text: "clients were told " + addr + ", which has no proxy"})
-	}
-	if other == nil {
-		return nil
-	}
-	return f.replace(other)
 }

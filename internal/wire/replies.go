@@ -2,7 +2,8 @@ package wire
 
 import "strconv"
 
-// replies reads what a server sends. After each reply, reply holds what is kept of it.
+// replies reads what a server sends. After each reply, reply holds what is kept of it. Types that no server sends
+// unless it is told to debug (attributes, values in pieces) are not understood.
 type replies struct {
 	reply Reply
 	limit int // values that are kept of a reply
@@ -10,18 +11,16 @@ type replies struct {
 	kept    int // of the one under way
 	head    header
 	rest    int64 // bytes of a string to come, with its end
-	sign    byte  // of that string
-	piece   bool  // it is a piece of one that comes in pieces
+	long    Kind  // of that string
 	present text
 	stack   []frame
 }
 
 // frame is an aggregate under way.
 type frame struct {
-	reply     Reply
-	left      int64 // values to come; untilEnded: as many as come
-	attribute bool  // it is no value, but stands before one
-	dropped   bool
+	reply   Reply
+	left    int64 // values to come
+	dropped bool
 }
 
 // next takes in b up to the end of a reply. It returns how many bytes it used, and whether a reply ends with them.
@@ -44,74 +43,45 @@ func (p *replies) next(b []byte) (n int, done bool, err error) {
 	return n, done, err
 }
 
-var plainKinds = map[byte]Kind{'+': Simple, '-': Error, '(': BigNumber, ',': Double}
-
-var longKinds = map[byte]Kind{'$': Bulk, '=': Verbatim, '!': Error}
-
-var aggregates = map[byte]Kind{'*': Array, '~': Set, '>': Push, '%': Map, '|': Map}
+var kinds = map[byte]Kind{'+': Simple, '-': Error, ':': Integer, '(': BigNumber, ',': Double, '#': Bool, '_': Nil,
+	'$': Bulk, '=': Verbatim, '!': Error, '*': Array, '~': Set, '>': Push, '%': Map}
 
 // line takes in the first line of a value, which may be all of it.
 func (p *replies) line(line []byte) (done bool, err error) {
-	if len(line) < 2 || line[len(line)-1] != '\r' || p.piece && line[0] != ';' {
+	if len(line) < 2 || line[len(line)-1] != '\r' {
 		return false, errProtocol
 	}
 	sign, body := line[0], line[1:len(line)-1]
+	r := Reply{Kind: kinds[sign]}
 	switch sign {
-	case '+', '-', '(', ',':
-		return p.add(Reply{Kind: plainKinds[sign], Text: p.string(body)}), nil
+	case '+', '-', '(', ',', '#':
+		if r.Text = p.string(body); sign == '#' && r.Text == "t" {
+			r.Int = 1
+		}
+		return p.add(r), nil
 	case ':':
-		n, err := strconv.ParseInt(string(body), 10, 64)
-		if err != nil {
+		r.Int, err = strconv.ParseInt(string(body), 10, 64)
+		if r.Text = strconv.FormatInt(r.Int, 10); err != nil {
 			return false, errProtocol
 		}
-		return p.add(Reply{Kind: Integer, Int: n, Text: strconv.FormatInt(n, 10)}), nil
+		return p.add(r), nil
 	case '_':
-		return p.add(Reply{Kind: Nil}), nil
-	case '#':
-		yes := Reply{Kind: Bool, Text: string(body)}
-		if yes.Text == "t" {
-			yes.Int = 1
-		}
-		return p.add(yes), nil
-	case '.':
-		if len(body) == 0 {
-			return p.ended()
-		}
+		return p.add(r), nil
 	}
 	size, ok := number(body)
 	switch {
-	case string(body) == "?":
-		size, ok = untilEnded, sign != ';'
 	case size == -1 && (sign == '$' || sign == '*'):
 		return p.add(Reply{Kind: Nil}), nil
-	case size < 0:
-		ok = false
-	}
-	if !ok {
+	case !ok || size < 0 || r.Kind == Unseen:
 		return false, errProtocol
-	}
-	if kind, is := aggregates[sign]; is {
-		return p.open(sign, kind, size)
-	}
-	return p.announced(sign, size)
-}
-
-// announced begins a string of any bytes, or a piece of one.
-func (p *replies) announced(sign byte, size int64) (done bool, err error) {
-	if size > maxBulk || sign == ';' && !p.piece {
-		return false, errProtocol
-	}
-	if sign == ';' {
-		if p.piece = size > 0; size == 0 {
-			return p.finish(), nil
+	case sign == '$' || sign == '=' || sign == '!':
+		if size > maxBulk {
+			return false, errProtocol
 		}
-	} else if p.sign, p.piece = sign, size == untilEnded; longKinds[sign] == Unseen || p.piece && sign != '$' {
-		return false, errProtocol
+		p.long, p.rest = r.Kind, size+2
+		return false, nil
 	}
-	if size != untilEnded {
-		p.rest = size + 2
-	}
-	return false, nil
+	return p.open(r.Kind, size)
 }
 
 // bulk takes in bytes of a string.
@@ -120,17 +90,12 @@ func (p *replies) bulk(b []byte) (n int, done bool) {
 	if data := int(min(p.rest-2, int64(n))); data > 0 && p.keeps() {
 		p.present.add(b[:data])
 	}
-	if p.rest -= int64(n); p.rest > 0 || p.piece {
+	if p.rest -= int64(n); p.rest > 0 {
 		return n, false
 	}
-	return n, p.finish()
-}
-
-// finish takes in a string that is complete.
-func (p *replies) finish() (done bool) {
-	r := Reply{Kind: longKinds[p.sign], Text: string(p.present.value())}
+	r := Reply{Kind: p.long, Text: string(p.present.value())}
 	p.present.reset()
-	return p.add(r)
+	return n, p.add(r)
 }
 
 // string is what is kept of a text.
@@ -152,15 +117,14 @@ func (p *replies) keeps() bool {
 }
 
 // open begins an aggregate.
-func (p *replies) open(sign byte, kind Kind, size int64) (done bool, err error) {
-	if size > 0 && (sign == '%' || sign == '|') {
+func (p *replies) open(kind Kind, size int64) (done bool, err error) {
+	if kind == Map {
 		size *= 2
 	}
 	if size > maxLength || len(p.stack) == maxDepth {
 		return false, errProtocol
 	}
-	attribute := sign == '|'
-	f := frame{reply: Reply{Kind: kind, Int: size}, left: size, attribute: attribute, dropped: attribute || !p.keeps()}
+	f := frame{reply: Reply{Kind: kind, Int: size}, left: size, dropped: !p.keeps()}
 	if !f.dropped {
 		p.kept++
 	}
@@ -168,19 +132,11 @@ func (p *replies) open(sign byte, kind Kind, size int64) (done bool, err error) 
 	return size == 0 && p.close(), nil
 }
 
-// ended ends an aggregate that did not say how long it is.
-func (p *replies) ended() (done bool, err error) {
-	if len(p.stack) == 0 || p.stack[len(p.stack)-1].left != untilEnded {
-		return false, errProtocol
-	}
-	return p.close(), nil
-}
-
 // close takes in an aggregate that is complete.
 func (p *replies) close() (done bool) {
 	f := p.stack[len(p.stack)-1]
 	p.stack = p.stack[:len(p.stack)-1]
-	return !f.attribute && p.take(f.reply, !f.dropped)
+	return p.take(f.reply, !f.dropped)
 }
 
 // add takes in a value without items.
@@ -201,9 +157,6 @@ func (p *replies) take(r Reply, keep bool) (done bool) {
 	top := &p.stack[len(p.stack)-1]
 	if keep {
 		top.reply.Items = append(top.reply.Items, r)
-	}
-	if top.left == untilEnded {
-		return false
 	}
 	top.left--
 	return top.left == 0 && p.close()

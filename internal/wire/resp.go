@@ -12,16 +12,15 @@ import (
 
 // What is kept of what is read, and what is too much to be a value.
 const (
-	maxKept    = 256  // bytes of a text; of a longer one its digest
-	maxArgs    = 4096 // arguments of a command
-	maxValues  = 64   // values of a reply
-	maxQueued  = 4096 // values of a reply to EXEC
-	maxHeader  = 32   // bytes of a line that announces a size
-	maxInline  = 64 << 10
-	maxDepth   = 512
-	maxLength  = math.MaxInt32 // of an aggregate
-	maxBulk    = 1 << 40
-	untilEnded = -1 // the length of an aggregate that says where it ends
+	maxKept   = 256  // bytes of a text; of a longer one its digest
+	maxArgs   = 4096 // arguments of a command
+	maxValues = 64   // values of a reply
+	maxQueued = 4096 // values of a reply to EXEC
+	maxHeader = 32   // bytes of a line that announces a size
+	maxInline = 64 << 10
+	maxDepth  = 512
+	maxLength = math.MaxInt32 // of an aggregate
+	maxBulk   = 1 << 40
 )
 
 var errProtocol = errors.New("not understood as RESP")

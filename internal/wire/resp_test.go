@@ -73,10 +73,10 @@ func (s *slow) size(text string, least, most int64) int64 {
 
 func (s *slow) command() (args []string) {
 	if s.in[s.at] != '*' {
-		words, ok := split([]byte(s.line(maxInline)))
-		s.wrong = s.wrong || !ok
-		for _, w := range words {
-			args = append(args, digested(string(w)))
+		line := s.line(maxInline)
+		s.wrong = s.wrong || strings.ContainsAny(line, `"'`)
+		for _, w := range strings.FieldsFunc(line, func(r rune) bool { return r <= ' ' && strings.ContainsRune(" \t\n\v\f\r\x00", r) }) {
+			args = append(args, digested(w))
 		}
 	} else {
 		n := s.size(strings.TrimPrefix(s.ended(s.line(maxHeader)), "*"), -1e18, maxLength)
@@ -118,7 +118,7 @@ func (s *slow) reply(depth int) Reply {
 		return Reply{Kind: Nil}
 	case '$', '=', '!':
 		return s.long(line[0], text)
-	case '*', '~', '>', '%', '|':
+	case '*', '~', '>', '%':
 		return s.aggregate(line[0], text, depth)
 	}
 	s.wrong = true
@@ -127,24 +127,8 @@ func (s *slow) reply(depth int) Reply {
 
 func (s *slow) long(sign byte, text string) Reply {
 	kind := map[byte]Kind{'$': Bulk, '=': Verbatim, '!': Error}[sign]
-	switch {
-	case sign == '$' && text == "-1":
+	if sign == '$' && text == "-1" {
 		return Reply{Kind: Nil}
-	case sign == '$' && text == "?":
-		all := ""
-		for !s.wrong && !s.missed {
-			head, ok := strings.CutPrefix(s.ended(s.line(maxInline)), ";")
-			s.wrong = s.wrong || !ok && !s.missed
-			n := s.size(head, 0, maxBulk)
-			if n == 0 {
-				break
-			}
-			from := s.at
-			if s.bytes(n); !s.missed && !s.wrong {
-				all += string(s.in[from : from+int(n)])
-			}
-		}
-		return Reply{Kind: Bulk, Text: digested(all)}
 	}
 	return Reply{Kind: kind, Text: s.bytes(s.size(text, 0, maxBulk))}
 }
@@ -153,25 +137,13 @@ func (s *slow) aggregate(sign byte, text string, depth int) Reply {
 	if sign == '*' && text == "-1" {
 		return Reply{Kind: Nil}
 	}
-	r := Reply{Kind: map[byte]Kind{'*': Array, '~': Set, '>': Push, '%': Map, '|': Map}[sign], Int: untilEnded}
-	if text != "?" {
-		r.Int = s.size(text, 0, maxLength)
-		if sign == '%' || sign == '|' {
-			r.Int *= 2
-		}
+	r := Reply{Kind: map[byte]Kind{'*': Array, '~': Set, '>': Push, '%': Map}[sign], Int: s.size(text, 0, 1e18)}
+	if sign == '%' {
+		r.Int *= 2
 	}
 	s.wrong = s.wrong || depth == maxDepth || r.Int > maxLength
-	for i := int64(0); (i < r.Int || r.Int == untilEnded) && !s.wrong && !s.missed; i++ {
-		if r.Int == untilEnded && bytes.HasPrefix(s.in[s.at:], []byte(".")) {
-			if len(s.line(maxInline)) != 2 || s.in[s.at-2] != '\r' {
-				s.wrong = !s.missed
-			}
-			break
-		}
+	for i := int64(0); i < r.Int && !s.wrong && !s.missed; i++ {
 		r.Items = append(r.Items, s.reply(depth+1))
-	}
-	if sign == '|' && !s.wrong && !s.missed {
-		return s.reply(depth)
 	}
 	return r
 }

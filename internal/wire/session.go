@@ -10,37 +10,57 @@ type role uint8
 
 const (
 	ordinary   role = iota
-	mentions        // its reply names addresses, or the command does
 	begins          // a transaction
 	executes        // the transaction
 	discards        // the transaction
 	selects         // a database
-	logsIn          // and may choose the protocol: HELLO without AUTH logs nobody in
+	logsIn          // and may choose the protocol: HELLO without AUTH keeps the login
 	resets          // the connection
 	subscribes      // or unsubscribes: pushes confirm it
-	quiets          // CLIENT, which may want no replies
 	opaque          // what follows is not parsed
 )
 
 var roles = map[string]role{
 	"MULTI": begins, "EXEC": executes, "DISCARD": discards, "SELECT": selects, "RESET": resets,
-	"AUTH": logsIn, "HELLO": logsIn, "CLIENT": quiets, "MONITOR": opaque, "SYNC": opaque, "PSYNC": opaque,
+	"AUTH": logsIn, "HELLO": logsIn, "MONITOR": opaque, "SYNC": opaque, "PSYNC": opaque,
 	"SUBSCRIBE": subscribes, "PSUBSCRIBE": subscribes, "SSUBSCRIBE": subscribes,
 	"UNSUBSCRIBE": subscribes, "PUNSUBSCRIBE": subscribes, "SUNSUBSCRIBE": subscribes,
-	"CLUSTER": mentions, "SENTINEL": mentions, "ROLE": mentions, "REPLICAOF": mentions, "SLAVEOF": mentions,
-	"MIGRATE": mentions, "FAILOVER": mentions,
 }
 
-// pending is a command whose reply has not come, or a number of ordinary ones that are not kept.
+// pending is a command without a reply.
 type pending struct {
-	request *Request // nil = not kept
+	request *Request // nil = of what is opaque
 	role    role
-	count   int64  // of commands; of a subscription: confirmations to come
-	text    string // of subscribes the confirmations' name; of selects and logsIn what is chosen; of opaque why it is that
+	count   int64  // of a subscription: confirmations to come
+	text    string // of subscribes the confirmations' name; of selects and logsIn the choice; of opaque why it is that
 	proto   string // of HELLO
+	refused string // the error that is passed on in the place of the reply
 }
 
-// answered is a request with its reply, and what its connection was like when it was executed.
+// expect says what to expect of a command.
+func expect(p *commands) pending {
+	name := p.args[0]
+	e := pending{role: roles[name], count: 1}
+	switch e.role {
+	case subscribes:
+		e.text, e.count = strings.ToLower(name), max(int64(len(p.args))-1+p.cut, 1)
+	case selects:
+		e.text = p.args[min(1, len(p.args)-1)]
+	case logsIn:
+		if e.text = p.user; name == "HELLO" && len(p.args) > 1 {
+			e.proto = p.args[1]
+		}
+	case opaque:
+		e.text = name
+	case ordinary:
+		if name == "CLIENT" && len(p.args) > 1 && strings.EqualFold(p.args[1], "REPLY") {
+			e.role, e.text = opaque, "CLIENT REPLY" // some commands are not answered from here on
+		}
+	}
+	return e
+}
+
+// answered is a request with its reply, and the state of its connection when it was executed.
 type answered struct {
 	pending
 	reply Reply
@@ -70,7 +90,7 @@ func (s *state) apply(e pending) {
 	}
 }
 
-// expectation is a connection as it will be if all that was sent succeeds.
+// expectation is a connection as it will be if every command that was sent succeeds.
 type expectation struct {
 	state
 	multi bool
@@ -108,47 +128,34 @@ type session struct {
 }
 
 // take takes a reply to a command in, and returns the commands that are answered by it: several by EXEC, none when the
-// command is queued. It is false where the connection cannot be understood any more.
-func (s *session) take(e pending, r Reply) (list []answered, understood bool) {
+// command is queued.
+func (s *session) take(e pending, r Reply) []answered {
 	s.settled = s.settled[:0]
 	ok := r.Kind != Error
 	switch {
 	case s.multi && r.Kind == Simple && r.Text == "QUEUED":
-		return nil, s.enqueue(e)
-	case e.role == begins && ok:
-		s.settle(e, r, 0)
-		s.multi, s.tx = true, s.tx+1
+		s.queue = append(s.queue, e)
+		return nil
 	case e.role == executes, e.role == discards && ok, e.role == resets && ok:
 		s.end(r, e.role == executes && r.Kind == Array)
-		s.settle(e, r, 0)
-	default:
-		s.settle(e, r, 0)
 	}
-	return s.settled, true
+	s.settle(e, r, 0)
+	if e.role == begins && ok {
+		s.multi, s.tx = true, s.tx+1
+	}
+	return s.settled
 }
 
-func (s *session) enqueue(e pending) (understood bool) {
-	if last := len(s.queue) - 1; e.request == nil && e.role == ordinary && last >= 0 && s.queue[last].request == nil &&
-		s.queue[last].role == ordinary {
-		s.queue[last].count += e.count
-		return true
-	}
-	s.queue = append(s.queue, e)
-	return e.role != subscribes
-}
-
-// end ends a transaction. What was queued has the replies that EXEC brings, if it did take place.
+// end ends a transaction. The queued commands have the replies that EXEC brings, if it did take place.
 func (s *session) end(r Reply, executed bool) {
-	n := int64(0)
-	for _, e := range s.queue {
+	for i, e := range s.queue {
 		reply := Reply{Kind: NotExecuted}
 		switch {
-		case executed && n < int64(len(r.Items)):
-			reply = r.Items[n]
+		case executed && i < len(r.Items):
+			reply = r.Items[i]
 		case executed:
 			reply = Reply{}
 		}
-		n += e.count
 		s.settle(e, reply, s.tx)
 	}
 	s.multi, s.queue = false, nil
@@ -197,13 +204,4 @@ func (s *session) confirms(r Reply, name string) bool {
 		s.subs = r.Items[2].Int
 	}
 	return r.Items[0].Text == name
-}
-
-// ofSentinel tells whether a message is on a channel of a sentinel, like +switch-master.
-func ofSentinel(r Reply) bool {
-	i := 1
-	if r.Items[0].Text == "pmessage" {
-		i = 2
-	}
-	return i < len(r.Items)-1 && strings.IndexAny(r.Items[i].Text, "+-") == 0
 }

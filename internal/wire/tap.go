@@ -30,6 +30,7 @@ var ErrCounted = errors.New("the server refuses writes when too few replicas are
 const hiddenPort = "65536"
 
 const (
+	maxInfo     = 1 << 20
 	ackEvery    = time.Second
 	retryFirst  = 20 * time.Millisecond
 	retryMost   = time.Second
@@ -57,6 +58,7 @@ type Tap struct {
 	offset   int64  // behind the last command that was read
 	part     int64  // bytes of the next one
 	began    bool
+	replica  bool // the server is one
 	db       int
 	tx       int64
 	inside   bool // MULTI
@@ -84,8 +86,9 @@ func (t *Tap) Close() error {
 	return nil
 }
 
-func (t *Tap) event(kind EventKind, text string) {
-	t.run.Sink.Event(Event{Kind: kind, Server: t.source.Server, At: t.run.Clock.Stamp(), Offset: t.offset, Text: text})
+func (t *Tap) event(e Event) {
+	e.Server, e.At, e.Offset, e.Replica = t.source.Server, t.run.Clock.Stamp(), t.offset, t.replica
+	t.run.Sink.Event(e)
 }
 
 // follow reads the stream, and connects again, until the context ends.
@@ -96,7 +99,7 @@ func (t *Tap) follow(ctx context.Context) {
 		if ctx.Err() != nil {
 			err = errors.New("closed")
 		}
-		t.event(TapLost, err.Error())
+		t.event(Event{Kind: TapLost, Text: err.Error()})
 		wait := retryFirst
 		for ctx.Err() == nil && t.connect(ctx) != nil {
 			timer := time.NewTimer(wait)
@@ -141,7 +144,7 @@ func (t *Tap) ask(args ...string) (string, error) {
 		return answer, err
 	}
 	size, ok := number([]byte(answer[1:]))
-	if !ok || size < 0 || size > maxRewrite {
+	if !ok || size < 0 || size > maxInfo {
 		return "", errProtocol
 	}
 	b := make([]byte, size+2)
@@ -188,6 +191,7 @@ func (t *Tap) handshake() error {
 	if err != nil {
 		return err
 	}
+	t.replica = strings.Contains(info, "\nrole:slave")
 	if strings.Contains(info, "\nmin_slaves_good_slaves:") && !t.source.Counted {
 		return ErrCounted
 	}
@@ -214,7 +218,7 @@ func (t *Tap) start(answer []string) error {
 		if len(answer) > 1 {
 			t.id = answer[1]
 		}
-		t.event(TapResynced, "nothing is missing")
+		t.event(Event{Kind: TapResynced, Text: "nothing is missing"})
 		return nil
 	case len(answer) < 3 || answer[0] != "+FULLRESYNC":
 		return fmt.Errorf("PSYNC: %s", strings.Join(answer, " "))
@@ -226,16 +230,16 @@ func (t *Tap) start(answer []string) error {
 	if err := t.skipSnapshot(); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
-	missing := fmt.Sprintf("%d bytes of its stream are missing", offset-t.offset)
-	if answer[1] != t.id || offset < t.offset {
-		missing = "the server's history is another one"
+	again := Event{Kind: TapResynced, Missing: true, Text: fmt.Sprintf("%d bytes of its stream are missing", offset-t.offset)}
+	if again.Another = answer[1] != t.id || offset < t.offset; again.Another {
+		again.Text = "the server's history is another one"
 	}
 	t.id, t.offset, t.inside = answer[1], offset, false
 	if !t.began {
 		t.began = true
-		t.event(TapBegan, "")
+		t.event(Event{Kind: TapBegan})
 	} else {
-		t.event(TapResynced, missing)
+		t.event(again)
 	}
 	return nil
 }

@@ -96,32 +96,25 @@ const pipeline = "*5\r\n$3\r\nSET\r\n$9\r\nlock:page\r\n$16\r\n0123456789abcdef\
 
 // BenchmarkWireParse: a command, and its reply.
 func BenchmarkWireParse(b *testing.B) {
-	in := []byte(strings.Repeat(strings.Replace(pipeline, "*5", "*6", 1), 16))
-	b.Run("command", func(b *testing.B) {
-		p := &commands{}
-		b.ReportAllocs()
-		for i := 0; i < b.N; i += 16 {
-			for rest := in; len(rest) > 0; {
-				n, _, err := p.next(rest)
-				if err != nil {
-					b.Fatal(err)
+	p, q := &commands{}, &replies{limit: maxValues}
+	for name, c := range map[string]struct {
+		in   string
+		next func([]byte) (int, bool, error)
+	}{
+		"command": {strings.Repeat(strings.Replace(pipeline, "*5", "*6", 1), 16), p.next},
+		"reply":   {strings.Repeat("+OK\r\n$-1\r\n:1\r\n$16\r\n0123456789abcdef\r\n", 4), q.next},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; i < b.N; i += 16 {
+				for rest := []byte(c.in); len(rest) > 0; {
+					n, _, err := c.next(rest)
+					if err != nil {
+						b.Fatal(err)
+					}
+					rest = rest[n:]
 				}
-				rest = rest[n:]
 			}
-		}
-	})
-	b.Run("reply", func(b *testing.B) {
-		p := &replies{limit: maxValues}
-		in := []byte(strings.Repeat("+OK\r\n$-1\r\n:1\r\n$16\r\n0123456789abcdef\r\n", 4))
-		b.ReportAllocs()
-		for i := 0; i < b.N; i += 16 {
-			for rest := in; len(rest) > 0; {
-				n, _, err := p.next(rest)
-				if err != nil {
-					b.Fatal(err)
-				}
-				rest = rest[n:]
-			}
-		}
-	})
+		})
+	}
 }

@@ -126,6 +126,7 @@ func (r *Reader) grant(b *book, q *sighting, op history.Op, token string) {
 	if op.TTL > 0 {
 		op.Until = op.Call + surely(op.TTL)
 		h.end = op.Call + op.TTL
+		r.Lease = max(r.Lease, op.TTL)
 	}
 	if q != nil {
 		h.who, h.lost = r.who(q), op.Return == history.Forever

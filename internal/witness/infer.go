@@ -155,20 +155,26 @@ func (r *Reader) unheard(server int) {
 			}
 		}
 		l.pending = slices.DeleteFunc(l.pending, answered)
-		for _, h := range l.book.holds { // it may have ended since the last effect
-			r.told(nil, h, history.Op{Kind: history.Release, Hold: h.id, Worker: h.worker, Token: h.mark, Call: max(l.least, h.call+1), Return: max(r.now, l.least, h.call+1)}, false)
-		}
 	}
 }
 
-// forget drops the states of a server's keys: effects are missing.
-func (r *Reader) forget(server int) {
+// forget drops the states of a server's keys: effects are missing. If the server went on meanwhile, a hold may have ended.
+// If it was restarted, it may have lost its keys, which is an incident; if it follows another one now, it has no part in locks.
+func (r *Reader) forget(e wire.Event) {
 	for l := range maps.Values(r.ledgers) {
-		if l.server == server {
-			l.state, l.known = state{}, false
-			for _, h := range l.book.holds {
+		if l.server != e.Server {
+			continue
+		}
+		l.state, l.known = state{}, false
+		for _, h := range l.book.holds {
+			if from := max(l.least, h.call+1); !e.Another {
+				op := history.Op{Kind: history.Release, Hold: h.id, Worker: h.worker, Token: h.mark, Call: from, Return: max(r.now, from)}
+				r.told(nil, h, op, false)
 				h.stop(r.now)
 			}
 		}
+	}
+	if e.Another && !e.Replica {
+		r.incident(e.Server, -1, r.server(e.Server).lost, e.At, "a server was restarted, or began another history")
 	}
 }

@@ -165,7 +165,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 	}
 	known := l.known
 	l.known = true
-	if !l.asked { // a replica's stream, or a key that only others use
+	if !l.asked || r.server(l.server).replica { // a replica's stream, or a key that only others use
 		r.watch(l, c, &d)
 		return
 	}

@@ -3,28 +3,34 @@ package witness
 import (
 	"strings"
 
-	"hammerlock/history"
 	"hammerlock/internal/wire"
 )
 
 // Moments are those at which a reply can be broken.
 var Moments = []string{"granted", "refused", "extended", "released", "read"}
 
-// Is tells whether a reply that is about to be passed on is such a moment of a lock. Of scripts it goes by what they did before.
-func (r *Reader) Is(moment string, q *wire.Request) bool {
-	keys := keysOf(q.Args)
-	at := -1
-	for i, key := range keys {
+// LockOf is the lock that a command is about.
+func (r *Reader) LockOf(q *wire.Request) (key string, ok bool) {
+	for _, key := range keysOf(q.Args) {
 		if matches(r.o.Locks, key) {
-			at = i
-			break
+			return key, true
 		}
 	}
-	if at < 0 || q.Return == history.Forever && q.Reply.Kind == wire.Unseen {
+	return "", false
+}
+
+// Is tells whether a reply that is about to be passed on is such a moment of a lock, or whether the reply to a command
+// that is about to be forwarded can be one. Of scripts it goes by what they did before.
+func (r *Reader) Is(moment string, q *wire.Request) bool {
+	asked := q.Return == 0
+	if _, ok := r.LockOf(q); !ok || q.Reply.Kind == wire.Unseen && !asked {
 		return false
 	}
 	w := understand(q.Args)
 	says := w.answered(q)
+	if asked {
+		says = did
+	}
 	if w.intent == reads {
 		return moment == "read" && q.Reply.Kind != wire.Error
 	}

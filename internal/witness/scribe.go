@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hammerlock/history"
-	"hammerlock/internal/wire"
 )
 
 // Tallies are counts of what was seen.
@@ -15,17 +14,18 @@ type Tallies struct {
 	Grants, Releases  int64
 	Expiries, Refused int64
 	Phantoms          int64
-	Ambiguous         int64 // of which it cannot be told whose they are
-	Improper          int64 // connections were seen to serve several holders at a time
-	Guesses           int64 // that rested on connections, and were made unknown
-	Outsiders         int64 // effects that no request explains which was seen
-	Strange           int64 // keys with commands that are not understood
-	NotKept, Passed   int64
-	Unreleased        int64 // holds that nobody gave back
-	Permits           int   // the most owners at a time of a lock that has several
+	Ambiguous         int64         // of which it cannot be told whose they are
+	Improper          int64         // connections were seen to serve several holders at a time
+	Guesses           int64         // that rested on connections, and were made unknown
+	Outsiders         int64         // effects that no request explains which was seen
+	Strange           int64         // keys with commands that are not understood
+	Passed            int64         // connections whose bytes are passed on unseen
+	Lease             time.Duration // the longest that was granted
+	Unreleased        int64         // holds that nobody gave back
+	Permits           int           // the most owners at a time of a lock that has several
 	Reentrant         bool
-	Full              bool // more operations came than are kept
-	TapsLost          []wire.Event
+	Full              bool  // more operations came than are kept
+	TapsLost          int64 // streams that broke
 	DataLoose         int64 // commands on data outside of every hold
 	DataUnsure        int64 // reads of which it is not known what they saw
 }
@@ -214,7 +214,7 @@ func (r *Reader) hidden() {
 // left tells what is in the servers at the end.
 func (r *Reader) left() {
 	for _, l := range r.ledgers {
-		if !l.state.held() || !l.asked {
+		if v := r.server(l.server); !l.state.held() || !l.asked || !v.tapped || v.replica {
 			continue
 		}
 		until := history.Forever

@@ -73,12 +73,14 @@ type Reader struct {
 
 // server is what is known of one.
 type server struct {
-	tapped bool
-	from   time.Duration // its effects are complete for requests from then on
-	open   []*change     // of its last transaction: more may belong to them
-	ahead  time.Duration // its clock minus ours, at most
-	behind time.Duration // ... at least
-	timed  bool          // ... is known
+	tapped  bool
+	replica bool          // its effects are those of another one
+	lost    time.Duration // its stream broke last
+	from    time.Duration // its effects are complete for requests from then on
+	open    []*change     // of its last transaction: more may belong to them
+	ahead   time.Duration // its clock minus ours, at most
+	behind  time.Duration // ... at least
+	timed   bool          // ... is known
 }
 
 // close ends the transaction that is read.
@@ -284,19 +286,21 @@ func (r *Reader) Event(e wire.Event) {
 	r.now = max(r.now, e.At)
 	switch e.Kind {
 	case wire.TapBegan:
-		r.server(e.Server).tapped = true
+		v := r.server(e.Server)
+		v.tapped, v.replica = true, e.Replica
 	case wire.TapResynced:
-		s := r.server(e.Server)
-		s.tapped, s.from = true, e.At
-		r.forget(e.Server)
+		v := r.server(e.Server)
+		if v.tapped, v.replica = true, e.Replica; e.Missing {
+			v.from = e.At
+			r.forget(e)
+		}
 	case wire.TapLost:
 		if r.server(e.Server).tapped {
 			r.unheard(e.Server)
 		}
-		r.server(e.Server).tapped = false
-		r.TapsLost = append(r.TapsLost, e)
-	case wire.NotKept:
-		r.NotKept += e.Count
+		v := r.server(e.Server)
+		v.tapped, v.lost = false, e.At
+		r.TapsLost++
 	case wire.PassedThrough:
 		r.Passed++
 	}

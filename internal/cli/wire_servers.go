@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/wire"
+	"hammerlock/topologies"
+)
+
+// watched is a server behind a proxy.
+type watched struct {
+	topologies.Access
+	node  *topologies.Node // of ours
+	dial  wire.Dial
+	proxy *wire.Proxy
+}
+
+// sites are the independent places that a lock stands on.
+func (w *watch) sites() int {
+	if w.o.topology.Name != "" {
+		return len(w.top.Sites)
+	}
+	return len(w.servers)
+}
+
+// open finds the servers, or starts them.
+func (w *watch) open(stop context.Context) (err error) {
+	own, options := topologies.Outside, topologies.Options{}
+	if w.o.topology.Name != "" {
+		own = w.o.topology
+		options = topologies.Options{Links: true, Through: func(n *topologies.Node, client net.Conn) { w.through(stop, n, client) }}
+		if options.Server, err = topologies.FindServer(stop, w.o.plan.RedisServer); err != nil {
+			return err
+		}
+	}
+	if w.top, err = own.Up(stop, options); err != nil {
+		return err
+	}
+	for _, s := range w.top.Sites {
+		for _, n := range s.Nodes {
+			w.servers = append(w.servers, &watched{Access: topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}, node: n,
+				dial: wire.Dialer(n.Back(), nil)})
+		}
+	}
+	if len(w.servers) > 0 {
+		return nil
+	}
+	for _, e := range w.o.found.Endpoints {
+		user, password := e.Login.Parts()
+		a := topologies.Access{Foreign: true, Addrs: []string{e.Addr}, User: user, Password: password, DB: e.DB, TLS: w.o.found.TLS}
+		dial := a.Site().Dialer(0)
+		w.servers = append(w.servers, &watched{Access: a, dial: func(ctx context.Context) (net.Conn, error) { return dial(ctx, "tcp", e.Addr) }})
+	}
+	return nil
+}
+
+// through carries a client's connection to a node of ours through its proxy.
+func (w *watch) through(stop context.Context, n *topologies.Node, client net.Conn) {
+	w.mu.Lock()
+	var p *wire.Proxy
+	for _, s := range w.servers {
+		if s.node == n {
+			p = s.proxy
+		}
+	}
+	w.mu.Unlock()
+	if p == nil { // it is not open yet
+		_ = client.Close()
+		return
+	}
+	p.Serve(context.WithoutCancel(stop), client)
+}
+
+// addr is where clients find a server.
+func (s *watched) addr() string {
+	if s.node != nil {
+		return s.node.Addr()
+	}
+	return s.proxy.Addr()
+}
+
+// listen opens taps and proxies.
+func (w *watch) listen(stop context.Context) error {
+	breaks := w.breaking(context.WithoutCancel(stop))
+	for i, s := range w.servers {
+		name := s.Addrs[0]
+		if err := w.compare(stop, i); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if w.o.tap == tapOff {
+			w.deaf = append(w.deaf, name+" has none (--tap off)")
+		} else if tap, err := w.wire.Tap(stop, wire.Source{Server: i, Dial: s.dial, User: s.User, Password: s.Password}); err == nil {
+			w.taps = append(w.taps, tap)
+		} else if w.o.tapOnly {
+			return fmt.Errorf("%s: %w", name, err)
+		} else {
+			w.deaf = append(w.deaf, fmt.Sprintf("%s refuses a tap (%v)", name, err))
+		}
+		if w.o.tapOnly {
+			continue
+		}
+		e := wire.Endpoint{Server: i, Dial: s.dial, Break: breaks}
+		if i == 0 {
+			e.Listen = w.o.listen
+		}
+		if s.node == nil {
+			e.Listen = cmp.Or(e.Listen, "127.0.0.1:0")
+		}
+		p, err := w.wire.Listen(context.WithoutCancel(stop), e)
+		if err != nil {
+			return err
+		}
+		w.mu.Lock()
+		s.proxy = p
+		w.mu.Unlock()
+		w.say(w.o.options, "%s is at %s", name, cmp.Or(e.Listen, s.addr()))
+	}
+	for _, why := range w.deaf {
+		w.say(w.o.options, "without effects: %s", why)
+	}
+	return nil
+}
+
+// compare finds by how much a server's clock is ahead of ours.
+func (w *watch) compare(stop context.Context, i int) error {
+	c := w.servers[i].Site().Client(topologies.ClientOptions{})
+	defer func() { _ = c.Close() }()
+	least, most := -time.Duration(history.Forever), time.Duration(history.Forever)
+	for range 5 {
+		before := time.Now()
+		at, err := c.Time(stop).Result()
+		if err != nil {
+			return err
+		}
+		// A server's clock has microseconds.
+		least, most = max(least, at.Sub(time.Now().Round(0))-time.Microsecond), min(most, at.Sub(before.Round(0))+time.Microsecond)
+	}
+	w.reader.Clock(i, least, most)
+	return nil
+}
+
+// address is where a program finds a server.
+func (s *watched) address() string {
+	u := url.URL{Scheme: "redis", Host: s.addr()}
+	if s.Password != "" {
+		u.User = url.UserPassword(s.User, s.Password)
+	}
+	if s.DB != 0 {
+		u.Path = "/" + strconv.Itoa(s.DB)
+	}
+	return u.String()
+}
+
+// variables are what the program gets besides its environment.
+func (w *watch) variables() (env []string) {
+	var urls, nodes, sentinels []string
+	for _, s := range w.servers {
+		urls, nodes = append(urls, s.address()), append(nodes, s.addr())
+	}
+	master := ""
+	if own := w.top.Sites; len(own) > 0 && own[0].Master != "" {
+		master, sentinels = own[0].Master, own[0].Addrs()
+	}
+	host, port, _ := net.SplitHostPort(nodes[0])
+	names := map[string]string{"url": urls[0], "urls": strings.Join(urls, ","), "nodes": strings.Join(nodes, ","), "password": w.servers[0].Password,
+		"sentinels": strings.Join(sentinels, ","), "master": master}
+	fill := []string{"{host}", host, "{port}", port}
+	for name, value := range names {
+		fill = append(fill, "{"+name+"}", value)
+		env = append(env, "REDIS_"+strings.ToUpper(name)+"="+value)
+	}
+	for _, v := range w.o.env {
+		env = append(env, strings.NewReplacer(fill...).Replace(v))
+	}
+	return env
+}
