@@ -89,7 +89,7 @@ func (w *watch) begin(ctx, stop context.Context) error {
 		return err
 	}
 	options := w.o.Options
-	options.Epoch, options.Sites, options.Most = w.started, w.sites(), mostKept
+	options.Epoch, options.Sites, options.Most, options.Ours = w.started, w.sites(), mostKept, w.o.topology.Name != ""
 	if w.o.tapOnly {
 		options.Most, options.Violation = 0, func(f witness.Finding) {
 			_, _ = fmt.Fprintf(w.Stdout, "%s %s: %s\n", w.started.Add(f.At).UTC().Format(time.RFC3339Nano), f.Key, f.What)
@@ -207,6 +207,7 @@ func (w *watch) save() (*results.Run, error) {
 		w.reader.Tick(w.clock.Now())
 	}
 	w.broken.Wait()
+	w.injected()
 	r := &results.Run{
 		Name:    strings.Join([]string{w.started.UTC().Format("20060102-150405"), "wire", strings.ToLower(rand.Text()[:6])}, "-"),
 		Started: w.started.UTC(), Command: w.o.command, Topology: "wire", Lock: strings.Join(w.o.Locks, ","), Counter: "none", Faults: []string{}, Recorded: true,

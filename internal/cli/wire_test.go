@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +44,10 @@ func TestLiveWireProgram(t *testing.T) {
 	options, err := redis.ParseURL(os.Getenv("REDIS_URL"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if how == "service" {
+		serveViews(t, options)
+		return
 	}
 	var granted, released atomic.Int64
 	var all sync.WaitGroup
@@ -80,6 +86,27 @@ func TestLiveWireProgram(t *testing.T) {
 	if err := os.WriteFile(os.Getenv(wireCounts), fmt.Appendf(nil, "%d grants · %d releases", granted.Load(), released.Load()), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// serveViews is a service that counts page views under a lock which it deletes whoever has it, on a connection for each visit. It
+// ends when it is killed.
+func serveViews(t *testing.T, options *redis.Options) {
+	c := redis.NewClient(options)
+	var visits atomic.Int64
+	http.HandleFunc("GET /views", func(w http.ResponseWriter, r *http.Request) {
+		n, _ := c.Get(r.Context(), "views:page").Int()
+		_, _ = fmt.Fprint(w, n)
+	})
+	http.HandleFunc("POST /views", func(http.ResponseWriter, *http.Request) {
+		n, c := visits.Add(1), redis.NewClient(options)
+		defer func() { _ = c.Close() }()
+		for !c.SetNX(t.Context(), "lock:page", fmt.Sprint("visit", n), 100*time.Millisecond).Val() {
+			<-time.After(2 * time.Millisecond)
+		}
+		visitPage(t, c, n%20 == 10)
+		c.Del(t.Context(), "lock:page")
+	})
+	t.Log(http.ListenAndServe(os.Getenv("SERVE_AT"), nil))
 }
 
 // visitPage adds one to a number; a late holder takes longer than its lease.
@@ -198,6 +225,49 @@ func TestLiveWireOfOtherLanguages(t *testing.T) {
 	}
 }
 
+// TestLiveWiredService: a service that loses page views is told so by the count, and why by the wire.
+func TestLiveWiredService(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := l.Addr().String()
+	_ = l.Close()
+	serve := fmt.Sprintf("%s=service SERVE_AT=%s exec %s -test.run '^TestLiveWireProgram$'", wireProgram, at, os.Args[0])
+	var stdout, stderr bytes.Buffer
+	code := Verify(t.Context(), Env{Args: []string{"http", "--serve", serve, "--visit", "POST http://" + at + "/views", "--count", "GET http://" + at + "/views", "--silent",
+		"--burst", "60", "--wire", "single", "--locks", "lock:*", "--data", "views:*", "--out", t.TempDir(), "--json", "-q"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	var d Document
+	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != 2 || code != Violation {
+		t.Fatalf("exit %d, %v\n%s%s", code, err, stdout.String(), stderr.String())
+	}
+	if got := causeOf(&d.Runs[1], "exclusion"); d.Runs[0].Views.Lost == 0 || got != "fail foreign-release" {
+		t.Errorf("%d page views lost; on the wire: %s", d.Runs[0].Views.Lost, got)
+	}
+}
+
+// TestLiveWireScenarios: redis-py's lock survives each scenario.
+func TestLiveWireScenarios(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
+	if err := exec.Command(python, "-c", "import redis").Run(); err != nil {
+		t.Skip("no python3-redis: make drivers")
+	}
+	var stdout, stderr bytes.Buffer
+	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--scenario", "all", "--out", t.TempDir(), "--json", "-q",
+		"--", python, "testdata/wire/deployed.py", "crowd", "6", "4"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	var d Document
+	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != len(wireScenarios) || code == Violation {
+		t.Errorf("exit %d, %v, %d runs\n%s%s", code, err, len(d.Runs), stdout.String(), stderr.String())
+	}
+	for i := range d.Runs {
+		if len(d.Runs[i].Faults) == 0 {
+			t.Errorf("%s: nothing was injected", d.Runs[i].Scenario)
+		}
+	}
+}
+
 // TestLiveWireOfDeployments: redis-py's lock behind sentinels and in a cluster. When the primary is killed, each grant and release
 // that the program counted is seen, and the lock is not accused; when a failover forgets a grant, that is told of the service.
 func TestLiveWireOfDeployments(t *testing.T) {
@@ -240,6 +310,8 @@ func TestWireMistakes(t *testing.T) {
 		"wire --to h --locks l --fault refuse@granted --scenario sleep -- x":                {"refuse:OOM@granted", "crash", "late-commands"},
 		"wire --to h --locks l --tap-only -- x":                                             {"leave out the command"},
 		"wire --to ftp://h --locks l":                                                       {"--to ftp://...: an address is HOST:PORT"},
+		"http --wire single --env X --visit":                                                {"--wire: --locks is missing", "NAME=TEXT", "give --serve"},
+		"http --locks l":                                                                    {"give --wire"},
 		"wire --to h --locks l --env X":                                                     {"NAME=TEXT"},
 	} {
 		var stdout, stderr bytes.Buffer

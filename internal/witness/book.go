@@ -33,6 +33,7 @@ type hold struct {
 	ended   bool          // the servers have it no longer
 	over    time.Duration // ... which was seen then
 	lost    bool          // its acquire had no answer
+	words   bool          // ... and no effect was seen
 	others  bool          // nobody asked for it who was seen
 	touched bool          // its token was seen in another command that had an effect
 }
@@ -114,7 +115,8 @@ func (h *hold) stop(at time.Duration) {
 func (h *hold) outsider() bool { return h != nil && h.others }
 
 // grant opens a hold.
-func (r *Reader) grant(b *book, q *sighting, op history.Op, token string) {
+func (r *Reader) grant(b *book, a act) {
+	q, op, token := a.q, a.op, a.token
 	b.seen = true
 	r.grants[token]++
 	r.Grants++
@@ -129,7 +131,7 @@ func (r *Reader) grant(b *book, q *sighting, op history.Op, token string) {
 		r.Lease = max(r.Lease, op.TTL)
 	}
 	if q != nil {
-		h.who, h.lost = r.who(q), op.Return == history.Forever
+		h.who, h.lost, h.words = r.who(q), op.Return == history.Forever, a.words
 		for _, o := range b.holds {
 			if o.who == h.who && o.token != token && o.has(q.Call) {
 				r.Improper++
@@ -251,7 +253,7 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 		return
 	}
 	r.Refused++
-	if h := b.of(token); h != nil && h.lost && h.has(q.Call) && h.op >= 0 && r.grants[token] == 1 {
+	if h := b.of(token); h != nil && h.lost && !h.words && q.Call > h.call && h.has(q.Call) && h.op >= 0 && r.grants[token] == 1 {
 		r.phantom = append(r.phantom, h.op) // of its own grant, which it has not heard of
 		r.ops[h.op].Return = max(r.ops[h.op].Call, op.Return)
 		return

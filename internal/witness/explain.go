@@ -16,6 +16,7 @@ type act struct {
 	token  string
 	hold   *hold // nil of a grant
 	guess  bool  // whose it is rests on the connection
+	words  bool  // that it had an effect is known by words alone
 	says   says
 	op     history.Op // what is known of it besides
 }

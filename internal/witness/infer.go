@@ -23,7 +23,7 @@ func (r *Reader) infer(l *ledger, s *sighting) {
 	} else if s.says == didNot {
 		op.Outcome, op.Reason = history.Failed, history.Lost
 	}
-	a := act{server: l.server, q: s, token: s.token, says: s.says, op: op}
+	a := act{server: l.server, q: s, token: s.token, words: true, says: s.says, op: op}
 	if a.says == nothing {
 		a.says, a.op.Outcome = did, history.Unknown
 	}
@@ -174,7 +174,7 @@ func (r *Reader) forget(e wire.Event) {
 			}
 		}
 	}
-	if e.Another && !e.Replica {
+	if e.Another && !e.Replica && !r.o.Ours {
 		r.incident(e.Server, -1, r.server(e.Server).lost, e.At, "a server was restarted, or began another history")
 	}
 }

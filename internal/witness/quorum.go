@@ -90,7 +90,7 @@ func (r *Reader) done(b *book, a act) {
 	case a.kind == history.Acquire && a.says == didNot:
 		r.refuse(b, a.q, a.op, a.token)
 	case a.kind == history.Acquire:
-		r.grant(b, a.q, a.op, a.token)
+		r.grant(b, a)
 	case a.hold == nil:
 	case a.kind == history.Extend:
 		r.extend(a.q, a.hold, a.op, a.guess)

@@ -35,6 +35,7 @@ type Options struct {
 	Locks, Data []string // patterns of keys, as KEYS has them
 	Holder      Holder
 	Sites       int           // independent servers that a lock stands on; 0 = one
+	Ours        bool          // the servers fail by planned faults alone
 	Epoch       time.Time     // when the clock of the stamps was 0
 	Most        int           // so many operations are kept, and no more; 0 = none, and no history is made
 	Violation   func(Finding) // is told what servers' streams show to be wrong, at once; nil = nobody listens

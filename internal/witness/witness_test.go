@@ -13,11 +13,12 @@ import (
 
 // script is told line by line: "C 1 2 SET lock:1 a NX PX 100 = OK" is a request of connection C that was called at 1 ms and answered at
 // 2 ms; "! 3 SET lock:1 a PXAT +100" an effect that was read at 3 ms, "+100" being a time of the server's clock in ms; "&" before it: it
-// belongs to the transaction of the one before. An answer of "lost" never came.
+// belongs to the transaction of the one before. An answer of "lost" never came. "T 5 1 replica" is about the tap of server 1; with several
+// servers requests and effects begin with their server's number.
 func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) {
 	t.Helper()
 	w := newWorld(1)
-	tx := int64(0)
+	tx, several := int64(0), o.Sites > 1 || strings.Contains("\n"+strings.Join(lines, "\n"), "\nT ")
 	for _, line := range lines {
 		words := strings.Fields(line)
 		ms := func(i int) time.Duration {
@@ -26,6 +27,17 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 				t.Fatalf("%s: %v", line, err)
 			}
 			return time.Duration(f * float64(time.Millisecond))
+		}
+		if words[0] == "T" {
+			n, _ := strconv.Atoi(words[2])
+			e := wire.Event{At: ms(1), Server: n, Kind: map[string]wire.EventKind{"replica": wire.TapBegan, "lost": wire.TapLost}[words[3]]}
+			switch words[3] {
+			case "goes-on", "restarted", "misses":
+				e.Kind, e.Missing, e.Another = wire.TapResynced, words[3] != "goes-on", words[3] == "restarted"
+			}
+			e.Replica = words[3] == "replica"
+			w.told = append(w.told, telling{e.At, func(r *Reader) { r.Event(e) }})
+			continue
 		}
 		if words[0] == "!" || words[0] == "&" {
 			if words[0] == "!" {
@@ -39,7 +51,7 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 				}
 			}
 			server := 0
-			if o.Sites > 1 {
+			if several {
 				server, _ = strconv.Atoi(args[0])
 				args = args[1:]
 			}
@@ -47,7 +59,7 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 			w.told = append(w.told, telling{e.At, func(r *Reader) { r.Effect(e) }})
 			continue
 		}
-		w.say(words, ms(1), ms(2), o.Sites > 1)
+		w.say(words, ms(1), ms(2), several)
 	}
 	return w.read(o)
 }
@@ -145,6 +157,27 @@ var shapes = map[string]struct {
 	"the same, noticed": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 100 = lost", "! 3 SET lock:1 a PXAT +101", "A 10 11 SET lock:1 a NX PX 100 = nil", "A 12 13 " + unlock + " a = 1", "! 14 DEL lock:1"},
 		want: []string{"acquire a unknown", "release a ok"}},
+	"a retried SET NX that may have had no effect": {lines: []string{
+		"T 1 0 lost", "A 2 3 0 SET lock:1 a NX PX 100 = lost", "B 4 5 0 SET lock:1 b NX PX 100 = OK", "A 10 11 0 SET lock:1 a NX PX 100 = nil"},
+		want: []string{"acquire a unknown", "acquire b ok", "acquire a failed"}},
+	"a refusal before a try that was lost": {lines: []string{
+		"B 1 2 0 SET lock:1 b NX PX 100 = OK", "! 3 0 SET lock:1 b PXAT +101", "A 4 5 0 SET lock:1 a NX PX 100 = nil", "A 6 7 0 SET lock:1 a NX PX 100 = lost", "T 8 0 lost"},
+		want: []string{"acquire b ok", "acquire a failed", "acquire a unknown"}},
+	"a failover that keeps a grant": {lines: []string{
+		"T 0 1 replica", "A 1 2 0 SET lock:1 a NX PX 1000 = OK", "! 3 0 SET lock:1 a PXAT +1001", "! 3 1 SET lock:1 a PXAT +1001", "T 4 0 lost", "T 5 1 lost", "T 6 1 goes-on",
+		"B 7 8 1 SET lock:1 b NX PX 1000 = nil", "A 9 10 1 DEL lock:1 = 1", "! 11 1 DEL lock:1", "T 12 0 replica", "B 13 14 1 SET lock:1 b NX PX 1000 = OK",
+		"! 15 1 SET lock:1 b PXAT +1013", "! 15 0 SET lock:1 b PXAT +1013", "B 16 17 1 DEL lock:1 = 1", "! 18 1 DEL lock:1", "! 18 0 DEL lock:1"},
+		want: []string{"acquire a ok", "acquire b failed", "release a ok", "acquire b ok", "release b ok"}},
+	"a failover that forgets a grant": {lines: []string{
+		"T 0 1 replica", "A 1 2 0 SET lock:1 a NX PX 1000 = OK", "! 3 0 SET lock:1 a PXAT +1001", "T 4 0 lost", "T 5 1 lost", "T 6 1 goes-on",
+		"B 7 8 1 SET lock:1 b NX PX 1000 = OK", "! 9 1 SET lock:1 b PXAT +1007"},
+		want: []string{"acquire a ok", "acquire b ok"}},
+	"a server that was restarted": {lines: []string{
+		"A 1 2 0 SET lock:1 a NX PX 1000 = OK", "! 3 0 SET lock:1 a PXAT +1001", "T 4 0 lost", "T 5 0 restarted"},
+		want: []string{"acquire a ok", "incident  ok"}},
+	"effects that are missing": {lines: []string{
+		"A 1 2 0 SET lock:1 a NX PX 1000 = OK", "! 3 0 SET lock:1 a PXAT +1001", "T 4 0 lost", "T 5 0 misses"},
+		want: []string{"acquire a ok", "release a unknown"}},
 	"a pipeline, two at once": {lines: []string{
 		"A 1 4 SET lock:1 a NX PX 100 = OK", "A 1.1 4.1 EXPIRE lock:1 1 = 1", "! 3 SET lock:1 a PXAT +101", "! 3.1 PEXPIREAT lock:1 +1001"},
 		want: []string{"acquire a ok", "extend a ok"}},

@@ -1,4 +1,4 @@
-"""Workers take redis-py's own lock of a deployment behind sentinels, or of a cluster, and go on when it fails over. In a
+"""Workers take redis-py's own lock of a deployment on one server, behind sentinels, or of a cluster, and go on when it fails over. In a
 crowd each takes one lock after another; of two, one works for long under a lock that the other one wants."""
 import os, sys, threading, time
 import redis
@@ -16,6 +16,8 @@ def client():
     if sentinels:
         s = Sentinel(sentinels, socket_timeout=0.5, sentinel_kwargs={"password": password})
         return s.master_for(os.environ["REDIS_MASTER"], socket_timeout=0.5, password=password)
+    if len(nodes) == 1:
+        return redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=0.5)
     return RedisCluster(startup_nodes=[ClusterNode(h, int(p)) for h, p in nodes], password=password, socket_timeout=0.5)
 
 
