@@ -174,7 +174,7 @@ func (o *wireOptions) check(args []string) error {
 		}
 	}
 	if own && len(args) == 0 && !o.tapOnly && o.listen == "" && o.plan.Duration == 0 {
-		o.mistake("a command is missing: what is to be watched, behind --")
+		o.mistake("a command is missing: the program to watch, behind --")
 	}
 	return o.invalid()
 }

@@ -48,7 +48,7 @@ type watch struct {
 
 const (
 	tickEvery   = 50 * time.Millisecond
-	settleTime  = 500 * time.Millisecond // what is on its way when the program ends has come by then, as a rule
+	settleTime  = 500 * time.Millisecond // effects have come so long after the program ended, as a rule
 	settleMost  = 3 * time.Second        // ... at the latest
 	summaryTime = time.Minute
 	mostKept    = 4 << 20 // operations of a run
@@ -200,7 +200,7 @@ func (w *watch) save() (*results.Run, error) {
 	w.end()
 	left := w.program == nil || w.program.State() == topologies.Down
 	for _, s := range w.servers {
-		_ = s.proxy.Close() // what is in flight is told as lost
+		_ = s.proxy.Close() // commands in flight are told as lost
 	}
 	for begun := time.Now(); time.Since(begun) < settleTime || !w.reader.Settled() && time.Since(begun) < settleMost; {
 		<-time.After(tickEvery)

@@ -112,7 +112,7 @@ func (c *conn) unseen(why string) error {
 	return errUnparsed
 }
 
-// forgo gives up waiting for the replies to what is in flight.
+// forgo gives up waiting for replies.
 func (c *conn) forgo(lost bool) {
 	c.mu.Lock()
 	list := append(c.session.queue, c.flight[c.first:]...)

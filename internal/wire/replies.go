@@ -98,7 +98,7 @@ func (p *replies) bulk(b []byte) (n int, done bool) {
 	return n, p.add(r)
 }
 
-// string is what is kept of a text.
+// string keeps a text.
 func (p *replies) string(b []byte) string {
 	switch string(b) { // the most frequent ones need no memory
 	case "OK":

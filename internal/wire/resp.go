@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// What is kept of what is read, and what is too much to be a value.
+// How much is kept of what is read, and how much is too much for a value.
 const (
 	maxKept   = 256  // bytes of a text; of a longer one its digest
 	maxArgs   = 4096 // arguments of a command
@@ -47,7 +47,7 @@ func (t *text) add(b []byte) {
 	t.long.Write(b)
 }
 
-// value is what is kept; it is valid until the next reset.
+// value is the kept text; it is valid until the next reset.
 func (t *text) value() []byte {
 	if t.long == nil {
 		return t.kept

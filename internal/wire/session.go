@@ -29,7 +29,7 @@ var roles = map[string]role{
 
 // pending is a command without a reply.
 type pending struct {
-	request *Request // nil = of what is opaque
+	request *Request // nil = it only marks where parsing ends
 	role    role
 	count   int64  // of a subscription: confirmations to come
 	text    string // of subscribes the confirmations' name; of selects and logsIn the choice; of opaque why it is that

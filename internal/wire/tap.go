@@ -19,7 +19,6 @@ type Source struct {
 	Server         int // its number in what the sink is told
 	Dial           Dial
 	User, Password string
-	Counted        bool // tap it even though it counts its replicas: ErrCounted
 }
 
 // ErrCounted says that a server has min-replicas-to-write set. It would count a tap as a replica that has its writes.
@@ -192,7 +191,7 @@ func (t *Tap) handshake() error {
 		return err
 	}
 	t.replica = strings.Contains(info, "\nrole:slave")
-	if strings.Contains(info, "\nmin_slaves_good_slaves:") && !t.source.Counted {
+	if strings.Contains(info, "\nmin_slaves_good_slaves:") {
 		return ErrCounted
 	}
 	for _, args := range [][]string{{"listening-port", hiddenPort}, {"capa", "eof", "capa", "psync2"}} {

@@ -34,11 +34,11 @@ type hold struct {
 	over    time.Duration // ... which was seen then
 	lost    bool          // its acquire had no answer
 	words   bool          // ... and no effect was seen
-	others  bool          // nobody asked for it who was seen
+	others  bool          // no request that was seen asked for it
 	touched bool          // its token was seen in another command that had an effect
 }
 
-// waiter is somebody who tries.
+// waiter is a client that tries.
 type waiter struct {
 	worker int32
 	last   time.Duration
@@ -66,7 +66,18 @@ func (b *book) of(token string) (found *hold) {
 	return found
 }
 
-// who identifies what sent a request.
+// owner is the hold with a token that goes on in the servers: of several with one token the last that was granted.
+func (b *book) owner(token string) *hold {
+	h := b.of(token)
+	for i := 0; h == nil && i < len(b.holds); i++ {
+		if o := b.holds[len(b.holds)-1-i]; o.token == token && !o.ended {
+			h = o
+		}
+	}
+	return h
+}
+
+// who identifies the sender of a request.
 func (r *Reader) who(q *sighting) string {
 	if a := r.o.Holder; a.By == ByArg && a.Arg < len(q.Args) {
 		return q.Args[a.Arg]
@@ -75,7 +86,7 @@ func (r *Reader) who(q *sighting) string {
 }
 
 // holder finds whose request it is: that of the hold whose token it names, or the newest hold of its connection. Guess says
-// that the connection told, and nobody promised that it serves one holder at a time. Where nobody else can be meant, it is the owner's.
+// that the connection told, which may serve several holders at a time. An only hold is its owner's.
 func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool) {
 	for _, arg := range q.args {
 		if h := b.of(arg); h != nil && r.o.Holder.By != ByConnection && r.o.Holder.By != ByArg {
@@ -154,15 +165,16 @@ func (r *Reader) grant(b *book, a act) {
 	}
 }
 
-// put keeps an operation of a request, or of somebody who was not seen.
+// put keeps an operation of a request, or of a client that was not seen. An answer may complete it later.
 func (r *Reader) put(q *sighting, op history.Op) int {
-	if q == nil || q.answered {
-		return r.add(r, op)
+	n := r.add(r, op)
+	if n >= 0 && q != nil && !q.answered {
+		q.ops = append(q.ops, n)
 	}
-	return r.record(q, op)
+	return n
 }
 
-// surely is how long a lease lasts at least: nobody knows what its holder believes, and that is the least.
+// surely is how long a lease lasts at least, whatever its holder believes.
 func surely(ttl time.Duration) time.Duration {
 	return max(ttl-ttl/time.Duration(1/Rate)-Round, 0)
 }
@@ -173,7 +185,7 @@ const (
 	Round = 2 * time.Millisecond
 )
 
-// waiting is the worker of somebody who tries.
+// waiting is the worker of a client that tries.
 func (b *book) waiting(r *Reader, token, who string, call time.Duration) int32 {
 	name := "c" + who
 	if token != "" && r.grants[token] <= 1 { // it is the try's own
@@ -275,7 +287,7 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 	r.put(q, op)
 }
 
-// Crashed tells that the programs were killed: nobody believes in anything any more.
+// Crashed tells that the programs were killed, with all holders and waiters.
 func (r *Reader) Crashed(at time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -294,11 +306,11 @@ func (r *Reader) Crashed(at time.Duration) {
 func (r *Reader) dies(w int32, at time.Duration) {
 	if r.workers[w].free != history.Forever {
 		r.add(r, history.Op{Kind: history.Crash, Worker: w, Key: -1, Call: at, Return: at, Outcome: history.OK})
-		r.workers[w].free = history.Forever // it stands for nobody else
+		r.workers[w].free = history.Forever // it does not stand for another client
 	}
 }
 
-// sweep forgets what is over.
+// sweep forgets holds and waiters that are over.
 func (r *Reader) sweep() {
 	for s, b := range r.books {
 		for _, h := range slices.Clone(b.holds) {

@@ -17,7 +17,7 @@ type intent uint8
 // The intents.
 const (
 	reads   intent = iota
-	tries          // writes the key only if nobody has it
+	tries          // writes the key only if it is not there
 	sets           // writes it in any case
 	swaps          // writes it in any case, and is told what was there
 	extends        // changes its end

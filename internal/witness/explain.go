@@ -8,20 +8,20 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// act is what a request, or somebody who was not seen, did to a lock.
+// act is a change of a lock by a request, or by a client that was not seen.
 type act struct {
 	kind   history.Kind
 	server int
-	q      *sighting // nil = nobody who was seen
+	q      *sighting // nil = by a client that was not seen
 	token  string
 	hold   *hold // nil of a grant
 	guess  bool  // whose it is rests on the connection
 	words  bool  // that it had an effect is known by words alone
 	says   says
-	op     history.Op // what is known of it besides
+	op     history.Op // with all else that is known of it
 }
 
-// base is what all operations of a request, or of nobody, have.
+// base is what all operations of a request have, or without one of a change.
 func (r *Reader) base(l *ledger, c *change, q *sighting) history.Op {
 	op := history.Op{Key: r.page(l.subject), Outcome: history.OK}
 	if q == nil {
@@ -119,14 +119,7 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 		}
 		return
 	}
-	owner := b.of(token)
-	if owner == nil { // several with one token: the last one that was granted has it
-		for _, h := range b.holds {
-			if h.token == token && !h.ended {
-				owner = h
-			}
-		}
-	}
+	owner := b.owner(token)
 	if q == nil {
 		switch {
 		case r.expired(l, c, d):
@@ -186,13 +179,7 @@ func (r *Reader) tellMove(l *ledger, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	var owner *hold
 	for token := range d.after.owners {
-		if owner = b.of(token); owner == nil {
-			for _, h := range b.holds {
-				if h.token == token && !h.ended {
-					owner = h
-				}
-			}
-		}
+		owner = b.owner(token)
 	}
 	op.TTL = r.lease(l, d.after.until, q, op.Call)
 	if r.o.Sites > 1 {

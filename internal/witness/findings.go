@@ -17,7 +17,7 @@ type Finding struct {
 // endlessBound is how long a lock may stand without an end before that is told: SETNX and EXPIRE are two commands.
 const endlessBound = time.Second
 
-// watch tells what a change shows to be wrong, whoever caused it.
+// watch tells what a change shows to be wrong, whatever caused it.
 func (r *Reader) watch(l *ledger, c *change, d *diff) {
 	if r.o.Violation == nil {
 		return

@@ -42,11 +42,11 @@ func (r *Reader) infer(l *ledger, s *sighting) {
 	}
 }
 
-// inferHeld is about commands on a lock that somebody has.
+// inferHeld is about commands on a lock that is held.
 func (r *Reader) inferHeld(l *ledger, s *sighting, a act) {
 	h, guess := r.holder(l.book, s, nil)
 	if h == nil {
-		if s.intent == sets && s.says == did { // it wrote the key, whoever had it
+		if s.intent == sets && s.says == did { // it wrote the key in any case
 			a.kind = history.Acquire
 			r.do(l.book, a)
 			return
@@ -92,7 +92,7 @@ func (r *Reader) inferScript(l *ledger, s *sighting, a act) {
 			}
 		}
 		if a.op.Reason = history.None; a.op.TTL == 0 {
-			a.op.TTL = time.Millisecond // nobody knows how long it is sure
+			a.op.TTL = time.Millisecond // it is not known for how long it is sure
 		}
 	case has("expire") && h != nil:
 		a.kind, a.token, a.op.TTL = history.Extend, h.token, max(shortest(s.args), time.Millisecond)
@@ -116,26 +116,6 @@ func shortest(args []string) (ttl time.Duration) {
 // longest is the longest argument: where no effect tells, tokens are longer than numbers.
 func longest(args []string) string {
 	return slices.MaxFunc(args, func(a, b string) int { return len(a) - len(b) })
-}
-
-// flush settles all that waits for the effects of a server.
-func (r *Reader) flush(server int) {
-	for at, l := range r.ledgers {
-		if at.server != server {
-			continue
-		}
-		for _, c := range l.changes {
-			c.closed = true
-		}
-		for len(l.changes) > 0 {
-			c := l.changes[0]
-			r.retire(l, c.at-effectBound)
-			l.changes = l.changes[1:]
-			r.apply(l, c)
-		}
-		r.retire(l, history.Forever-1)
-		delete(r.active, l)
-	}
 }
 
 // unheard goes by answers alone where the effects will not come: of a server whose stream has broken.

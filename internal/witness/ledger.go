@@ -45,7 +45,7 @@ func (r *Reader) ledger(at place) *ledger {
 // answer takes in the answer to a request. Without effects it is all that will ever be known of it.
 func (r *Reader) answer(l *ledger, s *sighting) {
 	switch v := r.server(l.server); {
-	case !v.tapped || s.Call < v.from || v.from > 0 && !l.known: // what is under the key is not known yet
+	case !v.tapped || s.Call < v.from || v.from > 0 && !l.known: // the key's content is not known yet
 		l.pending = slices.DeleteFunc(l.pending, func(p *sighting) bool { return p == s })
 		r.infer(l, s)
 	case s.says == didNot && s.intent != runs:

@@ -21,7 +21,7 @@ type Tallies struct {
 	Strange           int64         // keys with commands that are not understood
 	Passed            int64         // connections whose bytes are passed on unseen
 	Lease             time.Duration // the longest that was granted
-	Unreleased        int64         // holds that nobody gave back
+	Unreleased        int64         // holds that were not given back
 	Permits           int           // the most owners at a time of a lock that has several
 	Reentrant         bool
 	Full              bool  // more operations came than are kept
@@ -67,7 +67,7 @@ func (s *scribe) worker(call time.Duration) int32 {
 	return int32(len(s.workers) - 1)
 }
 
-// release lets a worker stand for somebody else.
+// leave lets a worker stand for another client.
 func (s *scribe) leave(w int32) {
 	if s.workers[w].free != history.Forever {
 		s.free = append(s.free, w)
@@ -102,22 +102,6 @@ func (s *scribe) add(r *Reader, op history.Op) int {
 	return len(s.ops) - 1
 }
 
-// record makes an operation of a request.
-func (r *Reader) record(q *sighting, op history.Op) int {
-	op.Call, op.Return = q.Call, q.Return
-	if !q.answered || q.Return == 0 {
-		op.Return = history.Forever
-	}
-	if op.Return == history.Forever {
-		op.Outcome, op.Reason = history.Unknown, history.None
-	}
-	n := r.add(r, op)
-	if n >= 0 && !q.answered {
-		q.ops = append(q.ops, n)
-	}
-	return n
-}
-
 // late completes operations of a request that was answered after they had to be told.
 func (r *Reader) late(s *sighting) {
 	for _, n := range s.ops {
@@ -127,7 +111,7 @@ func (r *Reader) late(s *sighting) {
 	}
 }
 
-// incident tells that a server took a hold away that nobody gave back who was seen.
+// incident tells that a server took a hold away, and no command that was seen did that.
 func (r *Reader) incident(server int, key int32, from, to time.Duration, note string) {
 	n := r.add(r, history.Op{Kind: history.Incident, Worker: -1, Key: key, Value: int64(server), Call: from, Return: to, Outcome: history.OK})
 	if n >= 0 {
@@ -139,13 +123,13 @@ func (r *Reader) incident(server int, key int32, from, to time.Duration, note st
 }
 
 // History is all that was read, as a judge takes it. The header's numbers are filled in. Over says that the programs have ended, so that
-// what is left in the servers is left for good. More are operations of others, as faults are.
+// keys in the servers are left for good. More are other operations, as faults are.
 func (r *Reader) History(h history.Header, over bool, more []history.Op) *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now += effectBound + answerBound + groupBound
-	for n := range r.servers {
-		r.flush(n)
+	for _, l := range r.ledgers {
+		r.settle(l, history.Forever-1)
 	}
 	for _, b := range r.books {
 		b.end(r)
@@ -164,7 +148,7 @@ func (r *Reader) History(h history.Header, over bool, more []history.Op) *histor
 	return out
 }
 
-// finish corrects what is known better at the end.
+// finish corrects operations by the knowledge of the end.
 func (r *Reader) finish(over bool) {
 	certain := r.o.Holder.By == ByConnection || r.o.Holder.By == ByArg
 	unsure := map[int]bool{}
@@ -180,7 +164,7 @@ func (r *Reader) finish(over bool) {
 		if is {
 			op := &r.ops[n]
 			op.Outcome, op.Reason = history.Unknown, history.None
-			if v := r.victims[n]; v != nil && v.id != 0 && op.Call >= r.ops[v.op].Call { // whoever did it, that hold may have ended
+			if v := r.victims[n]; v != nil && v.id != 0 && op.Call >= r.ops[v.op].Call { // that hold may have ended
 				op.Hold, op.Worker, op.Token = v.id, v.worker, v.mark
 			}
 			r.Guesses++
@@ -211,7 +195,7 @@ func (r *Reader) hidden() {
 	}
 }
 
-// left tells what is in the servers at the end.
+// left tells of the keys that are in the servers at the end.
 func (r *Reader) left() {
 	for _, l := range r.ledgers {
 		if v := r.server(l.server); !l.state.held() || !l.asked || !v.tapped || v.replica {

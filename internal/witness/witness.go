@@ -30,7 +30,7 @@ const (
 	ByArg        By = "arg"        // by an argument
 )
 
-// Options say what is looked at.
+// Options say which keys are read, and how.
 type Options struct {
 	Locks, Data []string // patterns of keys, as KEYS has them
 	Holder      Holder
@@ -38,10 +38,10 @@ type Options struct {
 	Ours        bool          // the servers fail by planned faults alone
 	Epoch       time.Time     // when the clock of the stamps was 0
 	Most        int           // so many operations are kept, and no more; 0 = none, and no history is made
-	Violation   func(Finding) // is told what servers' streams show to be wrong, at once; nil = nobody listens
+	Violation   func(Finding) // is told what servers' streams show to be wrong, at once; nil = no one is told
 }
 
-// Times that bound what is waited for.
+// Times that bound waiting.
 const (
 	answerBound = 2 * time.Second       // an effect waits so long for the answers to commands that may have caused it
 	groupBound  = 50 * time.Millisecond // a transaction's effects are all there by then
@@ -50,7 +50,7 @@ const (
 	keepBound   = 30 * time.Second      // a hold whose lease has been over for so long, and that was not given back, is forgotten
 )
 
-// Reader is a wire.Sink that reads holds out of what it is told. It keeps what is open, and the operations.
+// Reader is a wire.Sink that reads holds out of requests and effects. It keeps those that are open, and the operations.
 type Reader struct {
 	o   Options
 	mu  sync.Mutex
@@ -72,7 +72,7 @@ type Reader struct {
 	Tallies
 }
 
-// server is what is known of one.
+// server is the state of one.
 type server struct {
 	tapped  bool
 	replica bool          // its effects are those of another one
@@ -118,7 +118,7 @@ type sighting struct {
 	ops      []int // that tell of it although it was not answered yet
 }
 
-// script is what is known of a script by what it did.
+// script is the knowledge of a script by its effects.
 type script struct {
 	text                   string // in small letters, if it was short enough to be kept
 	grants, extends, frees bool
@@ -307,7 +307,7 @@ func (r *Reader) Event(e wire.Event) {
 	}
 }
 
-// Tick lets time pass: what waited for long enough is settled, and what is over is forgotten.
+// Tick lets time pass: changes that waited for long enough are settled, and holds that are over are forgotten.
 func (r *Reader) Tick(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
