@@ -45,9 +45,13 @@ func (o *options) runFlags() {
 	o.text(flag{session, planFlag, "read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n" +
 		"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"}, "file", &o.file)
 	o.outputFlags()
+	o.tuiFlag()
+	o.toggle(flag{session, "list", "print what there is to choose from"}, "", &o.list)
+}
+
+func (o *options) tuiFlag() {
 	o.tui = tuiAuto
 	one(o, flag{session, "tui", "the dashboard: auto = if stdout and stderr are a terminal; on; off"}, &o.tui, words(tuiAuto, tuiOn, tuiOff))
-	o.toggle(flag{session, "list", "print what there is to choose from"}, "", &o.list)
 }
 
 // listenAddress reads host:port. Without a host it is the loopback address, so that no other machine can read it by mistake.

@@ -93,6 +93,7 @@ func (o *wireOptions) wireFlags() {
 	o.begin(outputSection)
 	o.out("where runs are saved")
 	o.outputFlags()
+	o.tuiFlag()
 }
 
 // wirePatterns declares which keys are watched, and the variables of commands.
@@ -193,7 +194,13 @@ func (e Env) wire(ctx context.Context, s signals, o *wireOptions, args []string)
 	var runs []results.Run
 	var seen []*watch
 	for _, planned := range o.rounds(func(text string) { e.say(o.options, "%s", text) }) {
+		if s.stop.Err() != nil && len(runs) > 0 {
+			break
+		}
 		w := &watch{Env: e, o: o, round: planned}
+		if !o.tapOnly {
+			w.quit = s.press
+		}
 		run, err := w.run(ctx, s.stop)
 		switch {
 		case err != nil:

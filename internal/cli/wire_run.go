@@ -25,6 +25,7 @@ type watch struct {
 	Env
 	o *wireOptions
 	round
+	quit       func() // is called when q is pressed in the dashboard; nil = there is none
 	breaks     []*wireBreak
 	granted    chan string // locks, for faults that wait for a grant
 	clock      *history.Clock
@@ -42,6 +43,7 @@ type watch struct {
 	mu         sync.Mutex // guards ops, notes and the servers' proxies
 	broken     sync.WaitGroup
 	end        func() // of the ticking
+	view       *wireView
 	violations int    // of --tap-only
 	over       string // why the watching ended early
 }
@@ -101,9 +103,18 @@ func (w *watch) begin(ctx, stop context.Context) error {
 	if err := w.listen(stop); err != nil {
 		return err
 	}
+	if w.quit != nil {
+		var err error
+		if w.view, err = w.openView(w.quit); err != nil {
+			return err
+		}
+	}
 	ending, end := context.WithCancel(context.WithoutCancel(ctx))
 	var ticking sync.WaitGroup
-	ticking.Go(func() { w.tick(ending) })
+	ticking.Go(func() {
+		w.tick(ending)
+		w.note("dashboard", w.view.close())
+	})
 	w.end = sync.OnceFunc(func() {
 		end()
 		ticking.Wait()
@@ -121,7 +132,10 @@ func (w *watch) watch(stop context.Context) error {
 	var ended <-chan struct{}
 	if len(w.o.given) > 0 {
 		parts := human.Names(w.o.given, quote)
-		w.program = &topologies.Program{Command: "exec " + strings.Join(parts, " "), Env: w.variables(), Output: w.terminals[1]}
+		w.program = &topologies.Program{Command: "exec " + strings.Join(parts, " "), Env: w.variables()}
+		if w.view == nil {
+			w.program.Output = w.terminals[1]
+		}
 		if err := w.top.Run(w.program); err != nil {
 			return err
 		}
@@ -160,6 +174,7 @@ func (w *watch) tick(ctx context.Context) {
 		}
 		now := w.clock.Now()
 		w.reader.Tick(now)
+		w.view.look(w)
 		if w.o.tapOnly && now-last >= summaryTime {
 			last = now
 			w.summary()

@@ -78,7 +78,7 @@ func safetyText(s *measure.Snapshot) (string, tone) {
 		return fmt.Sprintf("SAFETY VIOLATED %sx", human.Count(s.Safety.Violations)), bad
 	case s.At == 0:
 		return "SAFETY not tried yet", plain
-	case s.Head.Service:
+	case s.Head.Service, s.Head.Watched:
 		return "SAFETY judged at the end", plain
 	case !s.Safety.Excludes:
 		return fmt.Sprintf("SAFETY no update lost up to %.1f s", s.Safety.SafeUpTo.Seconds()), good

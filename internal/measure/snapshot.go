@@ -74,6 +74,7 @@ type Head struct {
 	Scenario       string // empty if it is none of a catalogue
 	Faults         []string
 	Service        bool // that is visited, and locks by itself
+	Watched        bool // a program with a load of its own: it is judged at the end
 	Workers, Keys  int
 	Rate           float64 // 0 = closed loop
 	Phases         []Span  // one after the other; nil if the load stays the same

@@ -2,8 +2,10 @@ package witness
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/internal/human"
 )
 
@@ -77,6 +79,13 @@ func (r *Reader) Settled() bool {
 		}
 	}
 	return true
+}
+
+// Since are the operations so far but for the first n. Later answers may still change them.
+func (r *Reader) Since(n int) []history.Op {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.ops[n:])
 }
 
 // Sums are the counts so far.
