@@ -18,12 +18,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gdamore/tcell/v2"
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/internal/dashboard"
 	"hammerlock/internal/live"
+	"hammerlock/internal/wire"
+	"hammerlock/internal/witness"
 	"hammerlock/results"
 	"hammerlock/topologies"
 )
@@ -295,6 +300,37 @@ func TestLiveWireOfDeployments(t *testing.T) {
 			return ""
 		})
 	}
+}
+
+// TestLiveWireView: a holder that a reader has read has a lane in the dashboard.
+func TestLiveWireView(t *testing.T) {
+	screen := tcell.NewSimulationScreen("UTF-8")
+	if err := screen.Init(); err != nil {
+		t.Fatal(err)
+	}
+	screen.SetSize(120, 40)
+	w := &watch{o: &wireOptions{}, clock: history.NewOrderedClock(0), reader: witness.NewReader(witness.Options{Locks: []string{"lock:*"}, Most: 100})}
+	w.o.Locks = []string{"lock:*"}
+	w.view = w.viewOn(dashboard.Open(screen, dashboard.Options{}))
+	defer func() { _ = w.view.close() }()
+	q := &wire.Request{Conn: 1, Number: 1, Args: []string{"SET", "lock:page", "a", "NX", "PX", "60000"}, Call: w.clock.Stamp()}
+	w.reader.Sent(q)
+	q.Return, q.Reply = w.clock.Stamp(), wire.Reply{Kind: wire.Simple, Text: "OK"}
+	w.reader.Request(q)
+	live.Wait(t, "a lane that holds", func() bool {
+		w.view.look(w)
+		cells, columns, _ := screen.GetContents()
+		text := ""
+		for i, c := range cells {
+			text += string(c.Runes)
+			if i%columns == columns-1 {
+				text += "\n"
+			}
+		}
+		_, lane, _ := strings.Cut(text, "\nw00 ")
+		lane, _, _ = strings.Cut(lane, "\n")
+		return strings.Contains(lane, "█") && strings.Contains(text, "judged at the end")
+	})
 }
 
 // TestWireMistakes: all mistakes are told at once, and nothing is started.

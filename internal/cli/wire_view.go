@@ -36,6 +36,10 @@ func (w *watch) openView(quit func()) (*wireView, error) {
 	if d == nil || err != nil {
 		return nil, err
 	}
+	return w.viewOn(d), nil
+}
+
+func (w *watch) viewOn(d *dashboard.Dashboard) *wireView {
 	v := &wireView{Dashboard: d, meter: measure.NewMeter(measure.Options{Workers: viewedWorkers, Keys: viewedLocks, To: history.Forever})}
 	head := measure.Head{Watched: true, Topology: "wire", Lock: strings.Join(w.o.Locks, ","), Scenario: w.scenario, Workers: viewedWorkers, Keys: 1, Faults: w.round.faults}
 	v.viewer = measure.NewViewer(v.meter, head, history.Header{Workers: viewedWorkers, Keys: viewedLocks, Faults: w.faults},
@@ -45,7 +49,7 @@ func (w *watch) openView(quit func()) (*wireView, error) {
 			}
 			return i, ""
 		})
-	return v, nil
+	return v
 }
 
 // look draws operations that are old enough, in the order of their returns. One that comes later than that is left out.
