@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// commands reads what a client sends, or a replication stream. After each command args, cut and user hold it.
+// commands reads what a client sends, or a replication stream. After each command args and cut hold it.
 type commands struct {
 	args []string // nil behind an empty line
 	cut  int64    // further arguments
-	user string   // of AUTH and HELLO
 
 	head    header
 	left    int64 // arguments to come
@@ -100,7 +99,7 @@ func capitals(b []byte) {
 }
 
 func (p *commands) finish() {
-	p.args, p.user, p.cut = nil, "", p.extra
+	p.args, p.cut = nil, p.extra
 	if len(p.ends) == 0 {
 		return
 	}
@@ -110,8 +109,7 @@ func (p *commands) finish() {
 		p.args[i], from = all[from:end], end
 	}
 	p.buf, p.ends, p.extra = p.buf[:0], p.ends[:0], 0
-	if user, secret := hide(p.args); secret {
-		p.user = strings.Clone(user)
+	if hide(p.args) {
 		for i := range p.args { // all has the secret
 			p.args[i] = strings.Clone(p.args[i])
 		}
@@ -120,22 +118,19 @@ func (p *commands) finish() {
 
 const hidden = "***"
 
-// hide takes the secrets out of a command. It returns the user of a login.
-func hide(args []string) (user string, secret bool) {
+// hide takes the secrets out of a command, and tells whether it may have some.
+func hide(args []string) bool {
 	if len(args) < 2 {
-		return "", false
+		return false
 	}
 	from, step := len(args), 1
 	switch args[0] {
 	case "AUTH":
-		user, from = "default", 1
-		if len(args) > 2 {
-			user = args[1]
-		}
+		from = 1
 	case "HELLO", "MIGRATE":
 		for i, a := range args {
 			if (strings.EqualFold(a, "AUTH") || strings.EqualFold(a, "AUTH2")) && i+1 < len(args) {
-				user, from = args[i+1], i+1
+				from = i + 1
 			}
 		}
 	case "ACL":
@@ -148,12 +143,12 @@ func hide(args []string) (user string, secret bool) {
 			}
 		}
 	default:
-		return "", false
+		return false
 	}
 	for i := from; i < len(args); i += step {
 		args[i] = hidden
 	}
-	return user, true
+	return true
 }
 
 // inline reads a command in one line of words. One with quotes is not understood.

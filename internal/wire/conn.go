@@ -178,7 +178,7 @@ func (c *conn) requested(f *flow, p *commands) error {
 	}
 	e := expect(p)
 	c.number++
-	r := &Request{Server: c.proxy.server, Conn: c.id, Number: c.number, DB: c.expected.db, User: c.expected.user,
+	r := &Request{Server: c.proxy.server, Conn: c.id, Number: c.number, DB: c.expected.db,
 		Args: p.args, Cut: p.cut, Multi: c.expected.apply(e), Call: c.proxy.run.Clock.Stamp()}
 	e.request = r
 	if r.Multi == 0 && e.role == ordinary && !f.torn && c.proxy.breaks != nil {

@@ -7,11 +7,10 @@ import "time"
 
 // Request is a command of a client with its reply. Conn and Number identify it.
 type Request struct {
-	Server int    // number of the server's proxy
-	Conn   int64  // of the client, unique in the run, from 1
-	Number int64  // of the command on that connection, from 1
-	DB     int    // the database selected
-	User   string // the login; empty = default
+	Server int   // number of the server's proxy
+	Conn   int64 // of the client, unique in the run, from 1
+	Number int64 // of the command on that connection, from 1
+	DB     int   // the database selected
 
 	// Args has the name first, in capitals, and what follows as it was sent. One of more than 256 bytes is "sha1:", its
 	// digest, ":" and its length. Secrets (AUTH, HELLO, ACL, CONFIG SET, MIGRATE, SENTINEL SET) are "***". Of more than
@@ -96,10 +95,10 @@ type Event struct {
 // on each connection. Effects come in the server's order.
 type Sink interface {
 	// Sent is called before a request is forwarded. Reply, Return and Lost are empty, and must not be read until Request
-	// brings them. DB, User and Multi suppose that what was sent before succeeds.
+	// brings them. DB and Multi suppose that what was sent before succeeds.
 	Sent(*Request)
 	// Request is called when the reply is about to be passed on, or lost. It brings the same pointer as Sent, or a
-	// corrected copy where DB, User or Multi were supposed wrongly.
+	// corrected copy where DB or Multi were supposed wrongly.
 	Request(*Request)
 	Effect(*Effect)
 	Event(Event)

@@ -99,10 +99,10 @@ func (c *conn) settle(f *flow, list []answered) (err error) {
 	lost := c.lost || c.gone.Load()
 	for i, a := range list {
 		r := a.request
-		if r.DB != a.db || r.User != a.user || r.Multi != a.multi {
+		if r.DB != a.db || r.Multi != a.multi {
 			other := *r
 			r = &other
-			r.DB, r.User, r.Multi = a.db, a.user, a.multi
+			r.DB, r.Multi = a.db, a.multi
 			list[i].request = r
 		}
 		if r.Reply = a.reply; secretive(r) {

@@ -14,7 +14,7 @@ const (
 	executes        // the transaction
 	discards        // the transaction
 	selects         // a database
-	logsIn          // and may choose the protocol: HELLO without AUTH keeps the login
+	greets          // and may choose the protocol
 	resets          // the connection
 	subscribes      // or unsubscribes: pushes confirm it
 	opaque          // what follows is not parsed
@@ -22,7 +22,7 @@ const (
 
 var roles = map[string]role{
 	"MULTI": begins, "EXEC": executes, "DISCARD": discards, "SELECT": selects, "RESET": resets,
-	"AUTH": logsIn, "HELLO": logsIn, "MONITOR": opaque, "SYNC": opaque, "PSYNC": opaque,
+	"HELLO": greets, "MONITOR": opaque, "SYNC": opaque, "PSYNC": opaque,
 	"SUBSCRIBE": subscribes, "PSUBSCRIBE": subscribes, "SSUBSCRIBE": subscribes,
 	"UNSUBSCRIBE": subscribes, "PUNSUBSCRIBE": subscribes, "SUNSUBSCRIBE": subscribes,
 }
@@ -32,8 +32,7 @@ type pending struct {
 	request *Request // nil = it only marks where parsing ends
 	role    role
 	count   int64  // of a subscription: confirmations to come
-	text    string // of subscribes the confirmations' name; of selects and logsIn the choice; of opaque why it is that
-	proto   string // of HELLO
+	text    string // of subscribes the confirmations' name; of selects and greets the choice; of opaque why it is that
 	refused string // the error that is passed on in the place of the reply
 }
 
@@ -44,12 +43,8 @@ func expect(p *commands) pending {
 	switch e.role {
 	case subscribes:
 		e.text, e.count = strings.ToLower(name), max(int64(len(p.args))-1+p.cut, 1)
-	case selects:
+	case selects, greets:
 		e.text = p.args[min(1, len(p.args)-1)]
-	case logsIn:
-		if e.text = p.user; name == "HELLO" && len(p.args) > 1 {
-			e.proto = p.args[1]
-		}
 	case opaque:
 		e.text = name
 	case ordinary:
@@ -64,35 +59,26 @@ func expect(p *commands) pending {
 type answered struct {
 	pending
 	reply Reply
-	state
+	db    int
 	multi int64
 }
 
-// state is what commands change of a connection and requests are executed under.
-type state struct {
-	db   int
-	user string
-}
-
-// apply takes in a command that succeeds.
-func (s *state) apply(e pending) {
+// selected is the database behind a command that succeeds.
+func selected(db int, e pending) int {
 	switch e.role {
 	case selects:
-		if db, err := strconv.Atoi(e.text); err == nil {
-			s.db = db
-		}
-	case logsIn:
-		if s.user = e.text; s.user == "default" {
-			s.user = ""
+		if n, err := strconv.Atoi(e.text); err == nil {
+			return n
 		}
 	case resets:
-		*s = state{}
+		return 0
 	}
+	return db
 }
 
 // expectation is a connection as it will be if every command that was sent succeeds.
 type expectation struct {
-	state
+	db    int
 	multi bool
 	tx    int64
 }
@@ -108,7 +94,7 @@ func (x *expectation) apply(e pending) (queued int64) {
 	case executes, discards, resets:
 		x.multi = false
 	}
-	x.state.apply(e)
+	x.db = selected(x.db, e)
 	if x.multi {
 		return x.tx
 	}
@@ -117,7 +103,7 @@ func (x *expectation) apply(e pending) (queued int64) {
 
 // session is what a server keeps of a connection, as its replies say.
 type session struct {
-	state
+	db      int
 	resp3   bool
 	multi   bool
 	tx      int64 // number of the last transaction
@@ -163,16 +149,16 @@ func (s *session) end(r Reply, executed bool) {
 
 // settle takes in what a command that was executed does to the connection.
 func (s *session) settle(e pending, r Reply, multi int64) {
-	s.settled = append(s.settled, answered{e, r, s.state, multi})
+	s.settled = append(s.settled, answered{e, r, s.db, multi})
 	if r.Kind == Error || r.Kind == NotExecuted {
 		return
 	}
-	s.apply(e)
-	switch {
-	case e.role == resets:
+	s.db = selected(s.db, e)
+	switch e.role {
+	case resets:
 		s.resp3, s.subs, s.shards = false, 0, 0
-	case e.proto != "":
-		s.resp3 = e.proto == "3"
+	case greets:
+		s.resp3 = e.text == "3" || s.resp3 && e.text == "HELLO" // without a version it keeps that
 	}
 }
 

@@ -77,9 +77,6 @@ func (s *record) lines() (list []string) {
 		if r.Multi > 0 {
 			line = fmt.Sprintf("tx%d %s", r.Multi, line)
 		}
-		if r.User != "" {
-			line = r.User + " " + line
-		}
 		if r.DB > 0 {
 			line = fmt.Sprintf("db%d %s", r.DB, line)
 		}
@@ -246,8 +243,8 @@ var conversations = map[string]struct{ send, want []string }{
 	"secrets": {
 		[]string{"ACL SETUSER joe on >geheim ~* +@all", "AUTH joe geheim", "GET a", "AUTH joe wrong", "GET a", "HELLO 2 AUTH joe geheim SETNAME x",
 			"CONFIG SET masterauth geheim", "CONFIG GET masterauth", "ACL LIST", "CONFIG SET masterauth "},
-		[]string{"ACL SETUSER *** *** *** *** ***: ", "joe GET a: nil", "joe GET a: nil", "joe CONFIG SET masterauth ***: OK",
-			"joe CONFIG GET masterauth: []", "joe ACL LIST: []", "joe CONFIG SET masterauth ***: OK"},
+		[]string{"ACL SETUSER *** *** *** *** ***: ", "GET a: nil", "GET a: nil", "CONFIG SET masterauth ***: OK",
+			"CONFIG GET masterauth: []", "ACL LIST: []", "CONFIG SET masterauth ***: OK"},
 	},
 	"subscriber of RESP2": {
 		[]string{"SUBSCRIBE a b", "PSUBSCRIBE a*", "PING", "PING x", "GET a", "UNSUBSCRIBE b", "UNSUBSCRIBE", "PUNSUBSCRIBE a*", "UNSUBSCRIBE", "PUBLISH a 1", "GET a"},
