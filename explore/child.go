@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"hammerlock/checker"
-	"hammerlock/history"
 	"hammerlock/locks"
 )
 
@@ -176,26 +175,7 @@ func execute(t *testing.T, in io.Reader, known []locks.Spec, tell func(Progress)
 	}
 	if err == nil && r.Found != nil && o.File != "" {
 		r.Found.History.Command, r.Found.History.Started = o.Command, time.Now()
-		err = save(o.File, r.Found.History)
+		err = r.Found.History.Save(o.File)
 	}
 	return r, err
-}
-
-// save writes a history to a file.
-func save(path string, h *history.History) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	w, err := history.Create(file, h.Header)
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	for i := range h.Ops {
-		err = errors.Join(err, w.Add(&h.Ops[i]))
-	}
-	for id, note := range h.Notes {
-		err = errors.Join(err, w.Note(id, note))
-	}
-	return errors.Join(err, w.Close(""), file.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"os"
 	"strings"
 	"time"
 )
@@ -121,4 +122,23 @@ func (f *Writer) chunk(kind uint32, b []byte) error {
 		f.err = fmt.Errorf("write history: %w", err)
 	}
 	return f.err
+}
+
+// Save writes a history to a file.
+func (h *History) Save(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w, err := Create(file, h.Header)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	for i := range h.Ops {
+		err = errors.Join(err, w.Add(&h.Ops[i]))
+	}
+	for id, note := range h.Notes {
+		err = errors.Join(err, w.Note(id, note))
+	}
+	return errors.Join(err, w.Close(h.Partial), file.Close())
 }

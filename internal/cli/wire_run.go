@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -245,7 +244,7 @@ func (w *watch) save() (*results.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = writeHistory(folder.Path(results.HistoryFile), h); err == nil {
+	if err = h.Save(folder.Path(results.HistoryFile)); err == nil {
 		r.Verdicts, err = r.Judge(folder.Path(""))
 	}
 	if err != nil {
@@ -253,22 +252,4 @@ func (w *watch) save() (*results.Run, error) {
 	}
 	_, err = folder.Commit(r)
 	return r, err
-}
-
-func writeHistory(path string, h *history.History) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	out, err := history.Create(f, h.Header)
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	for i := range h.Ops {
-		err = errors.Join(err, out.Add(&h.Ops[i]))
-	}
-	for id, text := range h.Notes {
-		err = errors.Join(err, out.Note(id, text))
-	}
-	return errors.Join(err, out.Close(h.Partial), f.Close())
 }
