@@ -302,9 +302,37 @@ func TestLiveWireOfDeployments(t *testing.T) {
 	}
 }
 
+// pictured is a screen whose text can be read while it is drawn.
+type pictured struct {
+	tcell.SimulationScreen
+	mu   sync.Mutex
+	last string
+}
+
+func (p *pictured) Show() {
+	p.SimulationScreen.Show()
+	cells, columns, _ := p.GetContents()
+	var text strings.Builder
+	for i, c := range cells {
+		text.WriteString(string(c.Runes))
+		if i%columns == columns-1 {
+			text.WriteByte('\n')
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = text.String()
+}
+
+func (p *pictured) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
 // TestLiveWireView: a holder that a reader has read has a lane in the dashboard.
 func TestLiveWireView(t *testing.T) {
-	screen := tcell.NewSimulationScreen("UTF-8")
+	screen := &pictured{SimulationScreen: tcell.NewSimulationScreen("UTF-8")}
 	if err := screen.Init(); err != nil {
 		t.Fatal(err)
 	}
@@ -319,14 +347,7 @@ func TestLiveWireView(t *testing.T) {
 	w.reader.Request(q)
 	live.Wait(t, "a lane that holds", func() bool {
 		w.view.look(w)
-		cells, columns, _ := screen.GetContents()
-		text := ""
-		for i, c := range cells {
-			text += string(c.Runes)
-			if i%columns == columns-1 {
-				text += "\n"
-			}
-		}
+		text := screen.text()
 		_, lane, _ := strings.Cut(text, "\nw00 ")
 		lane, _, _ = strings.Cut(lane, "\n")
 		return strings.Contains(lane, "█") && strings.Contains(text, "judged at the end")
