@@ -246,7 +246,8 @@ func TestLiveWiredService(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != 2 || code != Violation {
 		t.Fatalf("exit %d, %v\n%s%s", code, err, stdout.String(), stderr.String())
 	}
-	if got := causeOf(&d.Runs[1], "exclusion"); d.Runs[0].Views.Lost == 0 || got != "fail foreign-release" {
+	// A late holder stores when another one has the lock, and deletes that one's: which is said first is a matter of the visits.
+	if got := causeOf(&d.Runs[1], "exclusion"); d.Runs[0].Views.Lost == 0 || got != "fail foreign-release" && got != "fail overrun" {
 		t.Errorf("%d page views lost; on the wire: %s", d.Runs[0].Views.Lost, got)
 	}
 }
