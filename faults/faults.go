@@ -214,7 +214,13 @@ func (t *Target) link(r topologies.Rule, what string) (string, Heal, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return what, func(context.Context) error { undo(); return nil }, nil
+	return what, func(ctx context.Context) error {
+		undo()
+		if r.Effect == topologies.Delay { // it is over when what was under way has arrived
+			sleep(ctx, r.Latency+r.Jitter)
+		}
+		return nil
+	}, nil
 }
 
 // primary is the node that serves a page's lock now, on the only site that has it, or any.
