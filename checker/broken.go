@@ -12,7 +12,7 @@ import (
 // incident. Of the pairs that come to the same, the first of which there is evidence is the one.
 func (x *examiner) broken(p pair, same ...pair) finding {
 	f := x.reason(p)
-	for k := 0; f.cause == "double-grant" && k < len(same); k++ {
+	for k := 0; f.cause == history.DoubleGrant && k < len(same); k++ {
 		if other := x.reason(same[k]); other.cause != f.cause {
 			f, p = other, same[k]
 		}
@@ -30,7 +30,7 @@ func (x *examiner) broken(p pair, same ...pair) finding {
 func (x *examiner) reason(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	if x.freedNothing(i, j) {
-		return finding{"false-release", p, j.Release, nil, false}
+		return finding{history.FalseRelease, p, j.Release, nil, false}
 	}
 	untrue, extension := x.untrue(i, j)
 	extended := finding{untrue, p, extension, nil, false}
@@ -38,10 +38,10 @@ func (x *examiner) reason(p pair) finding {
 		if k := x.c.hold(x.c.Ops[op].Hold); extension >= 0 && x.c.Claims.Owned && k.Release == op && x.c.Ops[op].Call <= x.sweeper.assured(k) {
 			return extended // rather than by a release that was called in time
 		}
-		return x.follows(finding{"foreign-release", p, op, nil, false})
+		return x.follows(finding{history.ForeignRelease, p, op, nil, false})
 	}
 	if x.others(i, j) {
-		return finding{"foreign-release", p, i.Release, nil, false}
+		return finding{history.ForeignRelease, p, i.Release, nil, false}
 	}
 	by := j.Return
 	if j.Outcome != history.OK && j.Release >= 0 {
@@ -52,16 +52,16 @@ func (x *examiner) reason(p pair) finding {
 		w = x.c.forgot(j, first) // whose answer came later, but which may have been granted before
 	}
 	if w != nil {
-		return finding{"service-loss", p, w.op, w, false}
+		return finding{history.ServiceLoss, p, w.op, w, false}
 	}
 	if f := x.reversed(p); f.cause != "" {
 		return f
 	}
-	if untrue == "silent-reacquire" {
+	if untrue == history.SilentReacquire {
 		return extended
 	}
 	if op := x.succeeded(i, by, j.Call > i.Return && i.Permits|j.Permits == 0 && i.ending != gone); op >= 0 {
-		return x.follows(finding{"foreign-release", p, op, nil, false})
+		return x.follows(finding{history.ForeignRelease, p, op, nil, false})
 	}
 	if f := x.inherited(p); f.cause != "" {
 		return f
@@ -69,7 +69,7 @@ func (x *examiner) reason(p pair) finding {
 	if extension >= 0 {
 		return extended
 	}
-	return finding{"double-grant", p, -1, nil, false}
+	return finding{history.DoubleGrant, p, -1, nil, false}
 }
 
 // freedNothing tells whether all that is known of j is a release that succeeded during i, though nothing shows that it freed the
@@ -98,10 +98,10 @@ func (x *examiner) reversed(p pair) finding {
 	back := pair{p.second, p.first}
 	if j.Call < i.Return {
 		if op := x.sweeper.foreign(j, i.Return); op >= 0 {
-			return x.follows(finding{"foreign-release", back, op, nil, false})
+			return x.follows(finding{history.ForeignRelease, back, op, nil, false})
 		}
 		if x.others(j, i) {
-			return finding{"foreign-release", back, j.Release, nil, false}
+			return finding{history.ForeignRelease, back, j.Release, nil, false}
 		}
 	}
 	for _, q := range [2]pair{back, p} {
@@ -110,7 +110,7 @@ func (x *examiner) reversed(p pair) finding {
 			continue
 		}
 		if op := x.sweeper.foreign(h, h.releaseReturn); op >= 0 {
-			return x.follows(finding{"foreign-release", q, op, nil, false})
+			return x.follows(finding{history.ForeignRelease, q, op, nil, false})
 		}
 	}
 	return finding{}
@@ -127,7 +127,7 @@ func (x *examiner) inherited(p pair) finding {
 	if k.releaseCall >= j.Return || k.releaseReturn <= i.Call || k.Release < 0 || x.c.Ops[k.Release].Outcome != history.OK || x.c.slack(k.Process, i.Process) != 0 {
 		return finding{}
 	}
-	if f.pair, f.follows = p, true; f.cause == "foreign-release" {
+	if f.pair, f.follows = p, true; f.cause == history.ForeignRelease {
 		f.op = k.Release
 	}
 	return f
@@ -145,7 +145,7 @@ func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
 		case op.Call <= j.Return:
 			before, end, extension = end, max(end, x.sweeper.promised(op)), n
 		case end <= j.Return:
-			return "silent-reacquire", n
+			return history.SilentReacquire, n
 		default:
 			took = true
 		}
@@ -154,9 +154,9 @@ func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
 	case extension < 0 || before > j.Return:
 		return "", -1
 	case took && x.c.Ops[extension].Return > before:
-		return "silent-reacquire", extension
+		return history.SilentReacquire, extension
 	}
-	return "false-extension", extension
+	return history.FalseExtension, extension
 }
 
 // others tells whether hold i's release can only have released j's: i's lease was over when j was granted, and j had been
@@ -183,9 +183,9 @@ func (x *examiner) freeing(p pair) int32 {
 // blameReleases counts double grants as foreign releases where some of these are proven, and each of the others has a release
 // that can have been one: then nothing speaks for an acquire that is not atomic.
 func (x *examiner) blameReleases() {
-	if n := x.counts["double-grant"]; n > 0 && !x.bare && x.c.Sites < 2 && x.counts["foreign-release"] > 0 {
-		x.counts["foreign-release"] += n
-		delete(x.counts, "double-grant")
+	if n := x.counts[history.DoubleGrant]; n > 0 && !x.bare && x.c.Sites < 2 && x.counts[history.ForeignRelease] > 0 {
+		x.counts[history.ForeignRelease] += n
+		delete(x.counts, history.DoubleGrant)
 	}
 }
 
@@ -197,7 +197,7 @@ func (x *examiner) follows(f finding) finding {
 	switch {
 	case ok && before.cause == f.cause:
 		f.follows = true
-	case ok && before.cause == "silent-reacquire" && before.pair.first == releaser:
+	case ok && before.cause == history.SilentReacquire && before.pair.first == releaser:
 		before.follows = true
 		return before
 	}

@@ -91,7 +91,7 @@ func (u *updates) blamePage(p *counted, lost int64) {
 		}
 	}
 	for range lost {
-		u.loses(u.forgotten("overwritten"), p.last(), -1)
+		u.loses(u.forgotten(history.Overwritten), p.last(), -1)
 	}
 }
 
@@ -103,7 +103,7 @@ func (u *updates) overwritten(p *counted) (why *window, most int64) {
 	for _, value := range slices.Sorted(maps.Keys(p.by)) {
 		for _, i := range p.by[value] {
 			returns = append(returns, u.Ops[i].Return)
-			if w := u.explains("zombie-write", i, -1); w != nil {
+			if w := u.explains(history.ZombieWrite, i, -1); w != nil {
 				why, late = cmp.Or(why, w), append(late, i)
 			}
 		}

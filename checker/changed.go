@@ -28,15 +28,15 @@ func (u *updates) changed() {
 // without either, both were inside.
 func (u *updates) interference(h *hold, again *history.Op, store int32) string {
 	if again.Return > h.lapse() {
-		return "overrun"
+		return history.Overrun
 	}
 	if store >= 0 {
 		op := &u.Ops[store]
 		if w := u.hold(op.Hold); w != nil && op.Call >= w.trusted() {
-			return "overrun"
+			return history.Overrun
 		} else if w != nil && op.Return > w.lapse() {
-			return "zombie-write"
+			return history.ZombieWrite
 		}
 	}
-	return "changed-read"
+	return history.ChangedRead
 }

@@ -21,8 +21,8 @@ var Exclusion = Checker{
 }
 
 // severity lists the causes, the worst first: errors of the lock before those of the service and of the holder.
-var severity = []string{"double-grant", "foreign-release", "silent-reacquire", "false-extension", "false-release", "regressed", "service-loss",
-	"over-claim", "renewal-failure", "phantom", "overrun"}
+var severity = []string{history.DoubleGrant, history.ForeignRelease, history.SilentReacquire, history.FalseExtension, history.FalseRelease, history.Regressed, history.ServiceLoss,
+	history.OverClaim, history.RenewalFailure, history.Phantom, history.Overrun}
 
 // finding is one violation with its cause.
 type finding struct {
@@ -109,9 +109,9 @@ func (f *findings) gravest() []string {
 	order := slices.Clone(severity)
 	reasons := order[1:4]
 	slices.SortStableFunc(reasons, func(a, b string) int { return cmp.Compare(f.incidents[b], f.incidents[a]) })
-	if !f.bare && f.incidents["double-grant"] <= f.incidents[reasons[0]] {
+	if !f.bare && f.incidents[history.DoubleGrant] <= f.incidents[reasons[0]] {
 		copy(order, reasons)
-		order[3] = "double-grant"
+		order[3] = history.DoubleGrant
 	}
 	return order
 }
@@ -186,19 +186,19 @@ func (x *examiner) pairs(holds []int32) {
 func (x *examiner) late(p pair) finding {
 	h, o := &x.c.holds[p.first], &x.c.holds[p.second]
 	if w := x.c.unfenced(h, o); w != nil {
-		return finding{"service-loss", p, w.op, w, false}
+		return finding{history.ServiceLoss, p, w.op, w, false}
 	}
 	if held := min(x.sweeper.assured(o), o.releaseCall); h.Fence > o.Fence && o.Fence > 0 && h.Call < o.Return &&
 		held > plus(h.Return, x.c.slack(h.Process, o.Process)) && x.c.forgot(o, h.Return) == nil {
-		return finding{"regressed", p, h.Uses[1], nil, false} // it cannot have been granted after the other, who had the lock until then
+		return finding{history.Regressed, p, h.Uses[1], nil, false} // it cannot have been granted after the other, who had the lock until then
 	}
-	return finding{"overrun", p, h.Uses[1], x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false}
+	return finding{history.Overrun, p, h.Uses[1], x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false}
 }
 
 // add counts a violation. What is explained by something that nobody planned is none of the lock's. The witness is the
 // earliest incident.
 func (x *examiner) add(f finding) {
-	if f.cause == "double-grant" {
+	if f.cause == history.DoubleGrant {
 		f.op = x.freeing(f.pair)
 	}
 	if !x.blame(f.cause, f, unplanned(f.why)) {
@@ -207,7 +207,7 @@ func (x *examiner) add(f finding) {
 	if !f.follows {
 		x.incidents[f.cause]++
 	}
-	x.bare = x.bare || x.c.Sites < 2 && f.cause == "double-grant" && f.op < 0
+	x.bare = x.bare || x.c.Sites < 2 && f.cause == history.DoubleGrant && f.op < 0
 	if x.at(f) < x.at(x.first[f.cause]) {
 		x.first[f.cause] = f
 	}
@@ -216,7 +216,7 @@ func (x *examiner) add(f finding) {
 // at is when a violation began; what follows from another comes after all others, and so does what a release may explain.
 func (x *examiner) at(f finding) time.Duration {
 	switch {
-	case f.follows, f.cause == "double-grant" && f.op >= 0:
+	case f.follows, f.cause == history.DoubleGrant && f.op >= 0:
 		return history.Forever
 	case f.pair.second < 0:
 		return x.c.Ops[f.op].Return
@@ -241,7 +241,7 @@ func (x *examiner) collision(p pair) {
 	s := x.sweeper
 	over := s.assured(i)
 	if op := x.reacquired(i, j); op >= 0 {
-		x.add(finding{"silent-reacquire", p, op, nil, false})
+		x.add(finding{history.SilentReacquire, p, op, nil, false})
 		return
 	}
 	if plus(j.Return, x.c.slack(i.Process, j.Process)) < over {
@@ -250,7 +250,7 @@ func (x *examiner) collision(p pair) {
 	}
 	// The first lease was over: its holder should not have believed in it any more.
 	if x.c.Claims.Renews && i.Until > over {
-		if f := x.unrenewed(p); f.cause != "overrun" || i.stored != history.Forever && i.stored > j.Return {
+		if f := x.unrenewed(p); f.cause != history.Overrun || i.stored != history.Forever && i.stored > j.Return {
 			x.add(f)
 		} else {
 			x.misses["overrun"]++ // it believed while its process was stopped, and was told before it stored
@@ -258,7 +258,7 @@ func (x *examiner) collision(p pair) {
 		return
 	}
 	if i.Until > over {
-		x.add(finding{"over-claim", p, -1, x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over), false})
+		x.add(finding{history.OverClaim, p, -1, x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over), false})
 		return
 	}
 	x.add(x.broken(p))
@@ -277,14 +277,14 @@ func (h *hold) proof(c *Case) *history.Op {
 func (x *examiner) unrenewed(p pair) finding {
 	i := &x.c.holds[p.first]
 	if op := x.c.presumed(i); op >= 0 {
-		return finding{"over-claim", p, op, nil, false}
+		return finding{history.OverClaim, p, op, nil, false}
 	}
 	since, over := i.proof(x.c).Return, x.sweeper.assured(i)
 	least := enough(i, since, over)
 	if w := x.c.stopped(i.Process, since, over, least); w != nil {
-		return finding{"overrun", p, -1, w, false}
+		return finding{history.Overrun, p, -1, w, false}
 	}
-	return finding{"renewal-failure", p, -1, x.c.late(i.Process, since, over, over, least), false}
+	return finding{history.RenewalFailure, p, -1, x.c.late(i.Process, since, over, over, least), false}
 }
 
 // presumed finds the extension without an answer that a holder believed in beyond all that it had been told; -1 if there is
@@ -347,7 +347,7 @@ func (x *examiner) phantoms() {
 			continue
 		}
 		if a := x.c.op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
-			x.add(finding{"phantom", pair{x.c.index.at(a.ID), -1}, n, nil, false})
+			x.add(finding{history.Phantom, pair{x.c.index.at(a.ID), -1}, n, nil, false})
 		}
 	}
 	if len(seen) == 0 {
@@ -364,7 +364,7 @@ func (x *examiner) phantoms() {
 		case op.Reason == history.Quorum:
 			x.misses["minority"]++ // a minority of the sites granted it and could not be asked to release it
 		default:
-			x.add(finding{"phantom", pair{int32(i), -1}, n, nil, false})
+			x.add(finding{history.Phantom, pair{int32(i), -1}, n, nil, false})
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 var fairness = Checker{
 	Name:   history.Fairness,
 	Doc:    "who waits is served; a lock that claims an order is held to it, of others the numbers are told",
-	Causes: []string{"order"},
+	Causes: []string{history.OutOfOrder},
 	Check:  judgeFairness,
 }
 
@@ -193,7 +193,7 @@ func (b *bypasses) verdict() Verdict {
 	v.Summary = numbers
 	switch {
 	case b.wrong > 0:
-		v.Status, v.Cause, v.Causes = Fail, "order", map[string]int64{"order": b.wrong}
+		v.Status, v.Cause, v.Causes = Fail, history.OutOfOrder, map[string]int64{history.OutOfOrder: b.wrong}
 		v.Summary = fmt.Sprintf("%s grants out of order; %s", human.Count(b.wrong), numbers)
 		b.tell(&v)
 	case len(b.overs) == 0:

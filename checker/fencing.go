@@ -18,7 +18,7 @@ var fencing = Checker{
 }
 
 // fenceCauses are the causes, the worst first.
-var fenceCauses = []string{"stale-store", "repeated", "regressed", "no-token"}
+var fenceCauses = []string{history.StaleStore, history.Repeated, history.Regressed, history.NoToken}
 
 // fences is the state of the fencing checker.
 type fences struct {
@@ -42,7 +42,7 @@ func judgeFencing(c *Case) Verdict {
 func (g *fences) disorder(cause string, before, after int32) {
 	a, b := &g.Ops[before], &g.Ops[after]
 	why := g.accident(a.Key, a.Call, b.Return)
-	if cause == "stale-store" {
+	if cause == history.StaleStore {
 		why = g.miscounted(a.Key, a.Call, b.Return)
 	}
 	g.blame(cause, [2]int32{before, after}, why)
@@ -63,7 +63,7 @@ func (g *fences) repeats() {
 			continue
 		}
 		if g.grants++; op.Fence == 0 {
-			g.blame("no-token", [2]int32{int32(i), -1}, nil)
+			g.blame(history.NoToken, [2]int32{int32(i), -1}, nil)
 		} else if op.Fence > grown[op.Key] {
 			grown[op.Key] = op.Fence
 		} else {
@@ -85,7 +85,7 @@ func (g *fences) repeats() {
 	})
 	for i := 1; i < len(grants); i++ {
 		if x, y := &g.Ops[grants[i-1]], &g.Ops[grants[i]]; x.Key == y.Key && x.Fence == y.Fence {
-			g.disorder("repeated", grants[i-1], grants[i])
+			g.disorder(history.Repeated, grants[i-1], grants[i])
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (g *fences) order() {
 			return
 		}
 		if g.compared++; g.Ops[i].Fence < g.Ops[best].Fence {
-			g.disorder("regressed", best, i)
+			g.disorder(history.Regressed, best, i)
 		}
 	})
 }
@@ -137,7 +137,7 @@ func (g *fences) resource() {
 			g.unfenced++
 			return
 		}
-		g.disorder("stale-store", older, i)
+		g.disorder(history.StaleStore, older, i)
 	})
 }
 

@@ -60,12 +60,12 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))
 	switch {
 	case op.Until == history.Forever:
-		l.accuse("leak", l.trace(op, o), where+" and never expires")
+		l.accuse(history.Leak, l.trace(op, o), where+" and never expires")
 		return
 	case op.Until <= op.Call:
 		return // it has expired and is not yet removed
 	case op.Until-op.Return > l.lease && l.ttl > 0:
-		l.accuse("ttl-too-long", l.trace(op, o),
+		l.accuse(history.TTLTooLong, l.trace(op, o),
 			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), human.Duration(l.ttl)))
 		return
 	}
@@ -74,7 +74,7 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	if o.hold != nil {
 		late := func(i int32) bool { return l.Ops[i].Outcome == history.Unknown } // it may have had its effect after the release
 		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK && !slices.ContainsFunc(o.hold.Reenters, late) {
-			cause, calls = "leak", []*history.Op{l.op(o.hold.ID), &l.Ops[r]}
+			cause, calls = history.Leak, []*history.Op{l.op(o.hold.ID), &l.Ops[r]}
 			for _, i := range o.hold.Extends {
 				calls = append(calls, &l.Ops[i])
 			}
@@ -84,21 +84,21 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 		}
 	} else if o.refused > 0 {
 		try := &l.Ops[o.refused-1]
-		cause, calls, quick = "phantom", []*history.Op{try}, l.quick(try)
+		cause, calls, quick = history.Phantom, []*history.Op{try}, l.quick(try)
 		where += fmt.Sprintf(", though %s was told at %s that it was not granted the lock", who(try.Worker), clock(try.Return))
 		if try.Reason == history.Quorum {
-			cause = "leftover"
+			cause = history.Leftover
 		}
 	}
 	if 2*o.sites <= l.Sites && cause != "" {
-		cause = "leftover"
+		cause = history.Leftover
 	}
 	switch {
 	case cause == "":
 		l.misses["found, and to expire"]++
 	case l.left(op, calls):
 		l.misses["left behind around a fault"]++
-	case cause == "leftover" && !(quick && l.Claims.Cleans):
+	case cause == history.Leftover && !(quick && l.Claims.Cleans):
 		l.misses["left on a minority of the sites"]++
 	default:
 		l.accuse(cause, l.trace(op, o), where)

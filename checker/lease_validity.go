@@ -33,7 +33,7 @@ type leases struct {
 }
 
 // leaseCauses are the causes, the worst first.
-var leaseCauses = []string{"silent-reacquire", "over-claim", "renewal-failure", "foreign-release", "premature-loss"}
+var leaseCauses = []string{history.SilentReacquire, history.OverClaim, history.RenewalFailure, history.ForeignRelease, history.PrematureLoss}
 
 func checkLeaseValidity(c *Case) Verdict {
 	v := Verdict{Misses: map[string]int64{}}
@@ -58,7 +58,7 @@ func checkLeaseValidity(c *Case) Verdict {
 	default:
 		v.Status = Pass
 		v.Summary = none("wrong leases", v.Exposed, "leases")
-		if n := v.Misses["premature-loss"]; n > 0 {
+		if n := v.Misses[history.PrematureLoss]; n > 0 {
 			v.Summary += fmt.Sprintf("; a fault ended %s early", human.Count(n))
 		}
 	}
@@ -96,7 +96,7 @@ func (l *leases) claim(n, i int32, h *hold) {
 	}
 	if op.Until == history.Forever {
 		if to := h.trusted(); !l.c.Claims.Renews && to > plus(l.assured(h), h.proof(l.c).Latency()) && i == l.c.index.at(h.ID) {
-			l.fail("over-claim", fmt.Sprintf("%s was told no end of %s and believed in it until %s; the lease was sure until %s only",
+			l.fail(history.OverClaim, fmt.Sprintf("%s was told no end of %s and believed in it until %s; the lease was sure until %s only",
 				who(op.Worker), h.name(), clock(to), clock(l.assured(h))), *op)
 		}
 		return
@@ -109,7 +109,7 @@ func (l *leases) claim(n, i int32, h *hold) {
 	switch {
 	case op.Until <= op.Call+sure:
 	case op.Until > op.Return+sure:
-		l.fail("over-claim", fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %s asked for at %s are sure until %s only",
+		l.fail(history.OverClaim, fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %s asked for at %s are sure until %s only",
 			who(op.Worker), clock(op.Return), h.name(), clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+life)), *op)
 	case 2*(op.Until-op.Call-sure) < op.Return-op.Call: // it takes its own time before it reads its clock
 		l.misses["late-stamp"]++
@@ -135,10 +135,10 @@ func (l *leases) habit() {
 		return
 	}
 	h, op := &l.c.holds[l.firstLate[0]], &l.c.Ops[l.firstLate[1]]
-	l.fail("over-claim", fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
+	l.fail(history.OverClaim, fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
 		"but the %s asked for at %s are sure until %s only", human.Count(late), human.Count(int64(len(slow))), who(op.Worker), clock(op.Return), h.name(),
 		clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
-	l.counts["over-claim"] += late - 1
+	l.counts[history.OverClaim] += late - 1
 }
 
 // loss judges a hold that was answered to be over. Before last proof + T1 a fault of a server explains it as a near miss;
@@ -171,11 +171,11 @@ func (l *leases) loss(h *hold) {
 		}
 		begin := h.proof(l.c).Call
 		if op := l.foreign(h, at); op >= 0 {
-			l.fail("foreign-release", fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own hold was over",
+			l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own hold was over",
 				who(h.Worker), clock(at), h.name(), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
 			return
 		}
-		l.fail("premature-loss", fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
+		l.fail(history.PrematureLoss, fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
 			who(h.Worker), clock(at), h.name(), clock(begin), clock(over)), evidence...)
 		return
 	}
@@ -201,7 +201,7 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 	}
 	story := fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and nothing kept it from being renewed until %s",
 		who(h.Worker), h.name(), clock(at), clock(proof.Call), clock(over))
-	l.blame("renewal-failure", testimony{evidence, []string{story}}, cmp.Or(why, l.unanswered(h, proof.Return, over)))
+	l.blame(history.RenewalFailure, testimony{evidence, []string{story}}, cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
 // unanswered finds that a hold's renewals were asked for and had no answer for a third of its lease before it was over,
@@ -264,7 +264,7 @@ func (l *leases) reacquire(h *hold) {
 			continue
 		}
 		if h.Release >= 0 && l.c.Ops[h.Release].Outcome == history.OK && op.Outcome == history.OK && op.Call > l.c.Ops[h.Release].Return {
-			l.fail("silent-reacquire", fmt.Sprintf("%s extended %s at %s with success, but it had given it back by %s",
+			l.fail(history.SilentReacquire, fmt.Sprintf("%s extended %s at %s with success, but it had given it back by %s",
 				who(h.Worker), h.name(), clock(op.Call), clock(h.releaseReturn)), l.c.Ops[h.Release], *op)
 			return
 		}
@@ -281,7 +281,7 @@ func (l *leases) reacquire(h *hold) {
 			if op.Kind == history.Acquire {
 				did = "re-entered"
 			}
-			l.fail("silent-reacquire", fmt.Sprintf("%s %s %s at %s with success, but it had expired by %s: no worker had it to give",
+			l.fail(history.SilentReacquire, fmt.Sprintf("%s %s %s at %s with success, but it had expired by %s: no worker had it to give",
 				who(h.Worker), did, h.name(), clock(op.Call), clock(last)), before, *op)
 			return
 		}

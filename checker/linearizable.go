@@ -15,7 +15,7 @@ import (
 var linearizable = Checker{
 	Name:    "linearizable",
 	Doc:     "a second opinion: porcupine agrees with the exact checkers around every witness and in random windows",
-	Causes:  []string{"not-linearizable"},
+	Causes:  []string{history.NotLinearizable},
 	Applies: func(h *history.Header) bool { return h.Claims.Alone() },
 	Check:   checkLinearizable,
 }
@@ -25,7 +25,7 @@ const (
 	windowsAtRandom = 8
 	secondOpinion   = 10 * time.Second // for one window
 
-	harnessError = "harness-error" // the cause of a verdict that proves an error of the suite
+	harnessError = history.HarnessError // the cause of a verdict that proves an error of the suite
 )
 
 func checkLinearizable(c *Case) Verdict {
@@ -48,7 +48,7 @@ func checkLinearizable(c *Case) Verdict {
 		v.Misses["unplanned"], v.Violations, v.Evidence = v.Violations, 0, nil
 		v.Summary = "excused: windows without an order: " + f.excuse.String()
 	case v.Violations > 0:
-		v.Status, v.Cause = Fail, "not-linearizable"
+		v.Status, v.Cause = Fail, history.NotLinearizable
 		v.Causes[v.Cause] = v.Violations
 		v.Summary = fmt.Sprintf("an independent checker (porcupine) confirms it in %s of %s", human.Count(v.Violations), human.Quantity(len(samples), "sample"))
 	case v.Misses["timeout"] > 0:

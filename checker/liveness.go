@@ -25,7 +25,7 @@ const patience = time.Second
 const collisions = 4
 
 // liveCauses are the causes, the worst first.
-var liveCauses = []string{"deadlock", "stuck", "lost-wakeup", "starved", "phantom", "leak", "leftover", "ttl-too-long"}
+var liveCauses = []string{history.Deadlock, history.Stuck, history.LostWakeup, history.Starved, history.Phantom, history.Leak, history.Leftover, history.TTLTooLong}
 
 // stretch is a period on one page.
 type stretch struct {

@@ -10,8 +10,8 @@ var lostUpdates = Checker{
 }
 
 // updateCauses are the causes, the worst first.
-var updateCauses = []string{"exclusion", "changed-read", "stale-read", "store-loss", "overwritten", "duplicate", "corrupt", "phantom",
-	"zombie-write", "overrun"}
+var updateCauses = []string{history.Exclusion, history.ChangedRead, history.StaleRead, history.StoreLoss, history.Overwritten, history.Duplicate, history.Corrupt, history.Phantom,
+	history.ZombieWrite, history.Overrun}
 
 // updates is the tree of stores: each names the one that it replaces. The counter's history is one path of it, the
 // chain that ends in what was read at the end; every other store is lost.
@@ -122,9 +122,9 @@ func (u *updates) read() {
 			continue // it wrote nothing
 		}
 		if op.Value > wrote {
-			u.wrong("duplicate", int32(i), seen)
+			u.wrong(history.Duplicate, int32(i), seen)
 		} else if op.Value < wrote {
-			u.wrong("corrupt", int32(i), seen)
+			u.wrong(history.Corrupt, int32(i), seen)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (u *updates) seen(op *history.Op) int32 {
 
 func (u *updates) see(store, by int32) {
 	if !u.named[store] && u.Ops[store].Outcome == history.Failed {
-		u.wrong("phantom", store, by)
+		u.wrong(history.Phantom, store, by)
 	}
 	u.named[store] = true
 }
@@ -225,7 +225,7 @@ func (u *updates) walk(p *page) {
 	for at, place := p.end-1, int32(len(u.Ops)); at >= 0; place-- {
 		op := &u.Ops[at]
 		if op.Kind != history.Store || u.place[at] > 0 {
-			u.wrong("corrupt", at, next-1) // the chain is a cycle
+			u.wrong(history.Corrupt, at, next-1) // the chain is a cycle
 			return
 		}
 		u.place[at], u.link[at] = place, next

@@ -62,7 +62,7 @@ func weighCost(c *history.Cost, h *history.Header) Verdict {
 	}
 	v.Summary += fmt.Sprintf("; more than %s would be a storm", human.Number(most))
 	if v.Status = Pass; *c.Commands > most {
-		v.Status, v.Cause, v.Violations = Fail, "storm", c.Visits
+		v.Status, v.Cause, v.Violations = Fail, history.Storm, c.Visits
 		v.Causes, v.Story = map[string]int64{v.Cause: v.Violations}, []string{v.Summary}
 	}
 	return v

@@ -94,15 +94,15 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	x.blamed[n] = true
 	far := slices.MaxFunc(others, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
 	f := x.reason(pair{far.hold, n})
-	if f.cause == "double-grant" {
+	if f.cause == history.DoubleGrant {
 		if op := x.givenBack(n); op >= 0 {
-			f.cause, f.op = "foreign-release", op
+			f.cause, f.op = history.ForeignRelease, op
 		}
 	}
 	for _, o := range others {
-		if h := &x.c.holds[o.hold]; f.cause == "double-grant" {
+		if h := &x.c.holds[o.hold]; f.cause == history.DoubleGrant {
 			if w := x.c.forgot(h, x.c.holds[n].Return); w != nil {
-				f = finding{"service-loss", pair{o.hold, n}, w.op, w, false}
+				f = finding{history.ServiceLoss, pair{o.hold, n}, w.op, w, false}
 			}
 		}
 	}

@@ -20,7 +20,7 @@ var reentrancy = Checker{
 }
 
 // reentryCauses are the causes, the worst first.
-var reentryCauses = []string{"count", "token-changed", "self-refusal"}
+var reentryCauses = []string{history.WrongCount, history.TokenChanged, history.SelfRefusal}
 
 // nested is what may be true of a hold: how often it is entered, and how many calls without an answer may yet have
 // their effect.
@@ -120,7 +120,7 @@ func (r *reentries) step(n *nested, h *hold, i int32) {
 	if op.ID == h.ID {
 		*n = nested{good: r.promised(op), over: op.Outcome != history.OK, counted: op.Value != 0}
 		if said := op.Value; said > 1 && !n.over {
-			r.wrong("count", n, h, i)
+			r.wrong(history.WrongCount, n, h, i)
 		}
 		return
 	}
@@ -156,13 +156,13 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 			n.good = r.promised(op)
 		}
 		if !free && (op.Fence != 0 && h.Fence != 0 && op.Fence != h.Fence || op.Token != 0 && h.Token != 0 && op.Token != h.Token) {
-			r.wrong("token-changed", n, h, i)
+			r.wrong(history.TokenChanged, n, h, i)
 		}
 		r.told(n, h, i, 1)
 	case history.Failed:
 		n.over = op.Reason == history.Lost
 		if op.Reason == history.Busy || n.over && r.held(n, h, op) {
-			r.wrong("self-refusal", n, h, i)
+			r.wrong(history.SelfRefusal, n, h, i)
 		}
 	default:
 		n.move(func(d depth) (depth, bool) { return depth{d.holds, d.ins + 1, d.outs}, true })
@@ -183,7 +183,7 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 		n.over = n.over || n.counted && op.Value == 0 || !slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds > 0 })
 	case history.Failed:
 		if op.Reason == history.Lost && n.inner && r.held(n, h, op) {
-			r.wrong("self-refusal", n, h, i)
+			r.wrong(history.SelfRefusal, n, h, i)
 		}
 		if n.over = op.Reason == history.Lost; n.counted { // who says how many are to be left leaves a nested hold with the next one
 			n.move(func(d depth) (depth, bool) { return depth{max(d.holds-1, 1), d.ins, d.outs}, true })
@@ -202,7 +202,7 @@ func (r *reentries) told(n *nested, h *hold, i int32, by int32) {
 	}) {
 		return
 	}
-	r.wrong("count", n, h, i)
+	r.wrong(history.WrongCount, n, h, i)
 	if n.states = []depth{{holds: int32(min(max(said, 0), math.MaxInt16))}}; !counts {
 		n.over = true
 	}

@@ -19,7 +19,7 @@ var release = Checker{
 }
 
 // releaseCauses are the causes, the worst first.
-var releaseCauses = []string{"false-release", "double-release", "false-refusal"}
+var releaseCauses = []string{history.FalseRelease, history.DoubleRelease, history.FalseRefusal}
 
 func checkRelease(c *Case) Verdict {
 	var v Verdict
@@ -35,7 +35,7 @@ func checkRelease(c *Case) Verdict {
 			v.Exposed++
 			if j := s.regranted(holds, at, op, over); j >= 0 {
 				o := &c.holds[j]
-				s.wrong("false-release", []history.Op{*c.op(h.ID), *c.op(o.ID), *op}, granted(c, h), granted(c, o),
+				s.wrong(history.FalseRelease, []history.Op{*c.op(h.ID), *c.op(o.ID), *op}, granted(c, h), granted(c, o),
 					fmt.Sprintf("%s was told at %s that it had released %s, which had been over since %s was granted the lock",
 						who(h.Worker), clock(op.Return), h.name(), who(o.Worker)))
 			}
@@ -143,7 +143,7 @@ func (s *releases) groundless(h *hold) {
 			continue
 		}
 		if w := s.c.forgot(h, op.Return); w == nil || !w.fault {
-			s.wrong("false-refusal", []history.Op{*s.c.op(h.ID), *op}, fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own, and nothing was broken",
+			s.wrong(history.FalseRefusal, []history.Op{*s.c.op(h.ID), *op}, fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own, and nothing was broken",
 				op.Kind, h.name(), who(op.Worker), clock(op.Return), op.Reason))
 		}
 	}
@@ -190,10 +190,10 @@ func (s *releases) again() {
 		switch {
 		case first.Return > op.Call || op.Outcome != history.OK:
 		case first.Outcome == history.OK:
-			s.wrong("double-release", []history.Op{first, *op}, fmt.Sprintf("%s released %s at %s and again at %s, both with success",
+			s.wrong(history.DoubleRelease, []history.Op{first, *op}, fmt.Sprintf("%s released %s at %s and again at %s, both with success",
 				who(op.Worker), h.name(), clock(first.Return), clock(op.Return)))
 		case first.Outcome == history.Failed && first.Reason == history.Lost:
-			s.wrong("false-refusal", []history.Op{first, *op}, fmt.Sprintf("%s was told at %s that %s is not its own, but released it at %s",
+			s.wrong(history.FalseRefusal, []history.Op{first, *op}, fmt.Sprintf("%s was told at %s that %s is not its own, but released it at %s",
 				who(op.Worker), clock(first.Return), h.name(), clock(op.Return)))
 		}
 	}

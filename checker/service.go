@@ -14,8 +14,8 @@ import (
 // count at the end.
 var OfServices = []Checker{
 	{Name: "activity", Doc: "enough was tried: visits at the same time, faults that coincided with visits, few unknown outcomes", Check: judgeVisits},
-	{Name: "lost-updates", Doc: "every acknowledged visit is in the final count, and nothing else is", Causes: []string{"lost-update", "duplicate"}, Check: judgeSums},
-	{Name: "duplicates", Doc: "no two visits get the same count", Causes: []string{"duplicate"}, Check: judgeDuplicates},
+	{Name: "lost-updates", Doc: "every acknowledged visit is in the final count, and nothing else is", Causes: []string{history.LostUpdate, history.Duplicate}, Check: judgeSums},
+	{Name: "duplicates", Doc: "no two visits get the same count", Causes: []string{history.Duplicate}, Check: judgeDuplicates},
 	{Name: "linearizable", Doc: "a visit that began after another one had its answer gets a greater count, and every count belongs to a visit",
 		Causes: countCauses, Check: judgeCounts},
 }
@@ -142,10 +142,10 @@ func judgeSums(c *Case) Verdict {
 	case unread:
 		v.Summary = "the count was not read at the end"
 	case lost > 0:
-		v.Status, v.Cause, v.Violations = Fail, "lost-update", lost
+		v.Status, v.Cause, v.Violations = Fail, history.LostUpdate, lost
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted", human.Count(lost), human.Count(acknowledged), human.Count(final))
 	case more > 0 && c.Partial == "":
-		v.Status, v.Cause, v.Violations = Fail, "duplicate", more
+		v.Status, v.Cause, v.Violations = Fail, history.Duplicate, more
 		v.Summary = fmt.Sprintf("%s page views counted, but at most %s were sent: something on the way repeats visits, a refused visit counted, "+
 			"or another program visits, too", human.Count(final), human.Count(acknowledged+unknown))
 	case more > 0:
@@ -188,7 +188,7 @@ func judgeDuplicates(c *Case) Verdict {
 	case v.Exposed == 0:
 		return untold
 	case v.Violations > 0:
-		v.Status, v.Cause = Fail, "duplicate"
+		v.Status, v.Cause = Fail, history.Duplicate
 		v.Summary = fmt.Sprintf("%s of %s answers tell a count that another one tells too", human.Count(v.Violations), human.Count(v.Exposed))
 	default:
 		v.Status = Pass

@@ -12,7 +12,7 @@ import (
 )
 
 // countCauses are the causes, the worst first.
-var countCauses = []string{"duplicate", "order", "backwards", "gap"}
+var countCauses = []string{history.Duplicate, history.OutOfOrder, history.Backwards, history.SkippedCount}
 
 // judgeCounts judges whether the answers are those of a counter that adds one at a time (linearizability: Herlihy, Wing
 // 1990). The counts say the order of the visits, so one pass over them finds every contradiction; porcupine must find the
@@ -64,10 +64,10 @@ func (*served) disorder(told []*history.Op, found func(cause string, smaller, gr
 	var last *history.Op // the latest call among those with smaller counts
 	for i, op := range told {
 		if i > 0 && told[i-1].Value == op.Value {
-			found("duplicate", told[i-1], op)
+			found(history.Duplicate, told[i-1], op)
 		}
 		if last != nil && op.Return < last.Call {
-			found("order", last, op)
+			found(history.OutOfOrder, last, op)
 		}
 		if last == nil || op.Call > last.Call {
 			last = op
@@ -80,9 +80,9 @@ func (s *served) within(b *blames[testimony]) {
 	for _, op := range s.told {
 		switch {
 		case op.Value < 0:
-			b.blame("backwards", testimony{[]history.Op{*op}, []string{answered(op), "counts are those since the run began: it went back behind that"}}, nil)
+			b.blame(history.Backwards, testimony{[]history.Op{*op}, []string{answered(op), "counts are those since the run began: it went back behind that"}}, nil)
 		case s.read && op.Value > s.final:
-			b.blame("backwards", testimony{[]history.Op{*op}, []string{answered(op), fmt.Sprintf("at the end the count was %s", human.Count(s.final))}}, nil)
+			b.blame(history.Backwards, testimony{[]history.Op{*op}, []string{answered(op), fmt.Sprintf("at the end the count was %s", human.Count(s.final))}}, nil)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (s *served) gaps(b *blames[testimony]) {
 			if next != nil {
 				t.evidence, t.story = []history.Op{*next}, append(t.story, answered(next))
 			}
-			b.blame("gap", t, nil)
+			b.blame(history.SkippedCount, t, nil)
 		}
 	}
 	for i, op := range s.told {

@@ -93,7 +93,7 @@ func (l *livenessCheck) withheld(left []stretch) {
 		}
 		a, b := &l.Ops[first[n]-1], &l.Ops[last[n]-1]
 		if p := (period{a.Call, b.Return}); l.dies(p) {
-			l.accuse("stuck", []history.Op{*a, *b}, fmt.Sprintf("page %d: from %s to %s %d of %d permits were free again and again, and were refused all the same, as %s did; at most %s are explained",
+			l.accuse(history.Stuck, []history.Op{*a, *b}, fmt.Sprintf("page %d: from %s to %s %d of %d permits were free again and again, and were refused all the same, as %s did; at most %s are explained",
 				left[n].key, clock(p.from), clock(p.to), l.wanted, l.Claims.Permits, who(b.Worker), human.Duration(l.bound)))
 		}
 	}
@@ -144,8 +144,8 @@ func (l *livenessCheck) passedOver(w, reader *wait) {
 		l.misses["writers passed over by readers"]++
 		return
 	}
-	if l.counts["starved"] > 0 {
-		l.accuse("starved", nil) // the first is told
+	if l.counts[history.Starved] > 0 {
+		l.accuse(history.Starved, nil) // the first is told
 		return
 	}
 	var evidence []history.Op
@@ -155,6 +155,6 @@ func (l *livenessCheck) passedOver(w, reader *wait) {
 			evidence = append(evidence, *op)
 		}
 	}
-	l.accuse("starved", evidence, fmt.Sprintf("page %d: %s, a writer, was refused at %s and still at %s; %s, a reader, came at %s and was granted the lock at %s",
+	l.accuse(history.Starved, evidence, fmt.Sprintf("page %d: %s, a writer, was refused at %s and still at %s; %s, a reader, came at %s and was granted the lock at %s",
 		w.key, who(w.worker), clock(w.queued), clock(w.asked), who(reader.worker), clock(reader.start), clock(reader.stop)))
 }

@@ -12,7 +12,7 @@ import (
 
 // tell writes a verdict's summary, story and evidence from a finding.
 func tell(c *Case, v *Verdict, f finding) {
-	if f.cause == "phantom" {
+	if f.cause == history.Phantom {
 		tellPhantom(c, v, f)
 		return
 	}
@@ -29,13 +29,13 @@ func tell(c *Case, v *Verdict, f finding) {
 	v.Summary = fmt.Sprintf("%s, %s in %s; %s and %s at %s: %s", what, times, human.Quantity(max(v.Exposed, v.Violations), "hold"), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
 	v.Evidence = append(v.Evidence, *c.op(i.ID), *c.op(j.ID))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
-	if n := lastProof(c, i, history.Forever); n >= 0 && f.cause != "silent-reacquire" {
+	if n := lastProof(c, i, history.Forever); n >= 0 && f.cause != history.SilentReacquire {
 		v.Story = append(v.Story, fmt.Sprintf("%s extended %s at %s", who(i.Worker), i.name(), clock(c.Ops[n].Return)))
 	}
-	if f.op >= 0 && f.cause != "service-loss" && f.cause != "overrun" && f.cause != "regressed" {
+	if f.op >= 0 && f.cause != history.ServiceLoss && f.cause != history.Overrun && f.cause != history.Regressed {
 		v.Evidence = append(v.Evidence, c.Ops[f.op])
 	}
-	if f.cause == "foreign-release" {
+	if f.cause == history.ForeignRelease {
 		op := &c.Ops[f.op]
 		victim := i
 		if f.op == i.Release {
@@ -49,7 +49,7 @@ func tell(c *Case, v *Verdict, f finding) {
 	}
 	v.Story = append(v.Story, second(c, j, f.op == j.Release))
 	v.Story = append(v.Story, consequence(c, &r, f)...)
-	if n := i.use(c); n >= 0 && (f.cause == "overrun" || f.cause == "regressed" || c.Ops[n].Call > j.Return) {
+	if n := i.use(c); n >= 0 && (f.cause == history.Overrun || f.cause == history.Regressed || c.Ops[n].Call > j.Return) {
 		v.Evidence = append(v.Evidence, c.Ops[n])
 		v.Story = append(v.Story, used(&c.Ops[n], i, j))
 	}
@@ -105,7 +105,7 @@ func used(op *history.Op, i, j *hold) string {
 func tellPhantom(c *Case, v *Verdict, f finding) {
 	a, b := c.Ops[f.pair.first], c.Ops[f.op]
 	v.Summary = fmt.Sprintf("reported as refused although the token was in the servers: %s: phantom",
-		human.Quantity(v.Causes["phantom"], "acquire"))
+		human.Quantity(v.Causes[history.Phantom], "acquire"))
 	v.Evidence = []history.Op{a, b}
 	v.Story = []string{fmt.Sprintf("%s was told at %s that token %s was refused (%v)", who(a.Worker), clock(a.Return), short(a.Token), a.Reason)}
 	switch b.Kind {

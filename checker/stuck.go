@@ -25,9 +25,9 @@ func (l *livenessCheck) stuck(left []stretch) {
 			quiet = append(quiet, s)
 			continue
 		}
-		cause := "stuck"
+		cause := history.Stuck
 		if s.from >= last[s.key] && s.to-s.from > 2*l.lease {
-			cause = "deadlock"
+			cause = history.Deadlock
 		}
 		l.accuse(cause, []history.Op{l.Ops[refusals[i]]}, fmt.Sprintf(
 			"page %d: no worker can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
@@ -44,9 +44,9 @@ func (l *livenessCheck) stuck(left []stretch) {
 
 // unwoken blames a stretch in which the lock was free, and a worker waited for it all the time without a try.
 func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
-	cause, op := "lost-wakeup", &l.Ops[sleeper]
+	cause, op := history.LostWakeup, &l.Ops[sleeper]
 	if s.from >= last && s.to-s.from > 2*l.lease {
-		cause = "deadlock"
+		cause = history.Deadlock
 	}
 	l.accuse(cause, []history.Op{*op}, fmt.Sprintf(
 		"page %d: no worker can have held the lock from %s to %s; %s, refused at %s, waited for it all the time and was not woken",

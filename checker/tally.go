@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 
+	"hammerlock/history"
 	"hammerlock/internal/human"
 )
 
@@ -31,7 +32,7 @@ func (t Tally) Verdict() Verdict {
 	case t.Unread:
 		v.Violations, v.Summary = 0, t.Doubt+"; the counter cannot be read"
 	case t.Lost() > t.Excused:
-		v.Status, v.Cause = Fail, "lost-update"
+		v.Status, v.Cause = Fail, history.LostUpdate
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted",
 			human.Count(t.Lost()), human.Count(t.Acknowledged), human.Count(t.Final))
 		if t.Doubt != "" {
@@ -44,7 +45,7 @@ func (t Tally) Verdict() Verdict {
 				human.Count(t.Lost()), human.Count(t.Acknowledged), human.Count(t.Excused))
 		}
 	case t.Final > t.Acknowledged+t.Unknown:
-		v.Status, v.Cause = Fail, "duplicate"
+		v.Status, v.Cause = Fail, history.Duplicate
 		v.Summary = fmt.Sprintf("%s page views counted, but only %s stored", human.Count(t.Final), human.Count(t.Acknowledged+t.Unknown))
 	case t.Acknowledged == 0:
 		v.Summary = "no page view was stored"

@@ -20,7 +20,7 @@ func (u *updates) cause(branch int32) (string, int32) {
 		rival = u.pages[op.Key].first - 1
 	}
 	if rival < 0 {
-		return u.forgotten("overwritten"), -1
+		return u.forgotten(history.Overwritten), -1
 	}
 	return u.conflict(branch, rival), rival
 }
@@ -29,7 +29,7 @@ func (u *updates) cause(branch int32) (string, int32) {
 // the topology may lose anything by itself.
 func (u *updates) forgotten(otherwise string) string {
 	if u.Counter == history.CounterOnTopology {
-		return "store-loss"
+		return history.StoreLoss
 	}
 	return otherwise
 }
@@ -42,11 +42,11 @@ func (u *updates) conflict(a, b int32) string {
 			continue
 		}
 		if store.Outcome == history.OK {
-			return u.forgotten("stale-read") // it was stored, and then it was not there
+			return u.forgotten(history.StaleRead) // it was stored, and then it was not there
 		}
-		return "zombie-write" // it came after its visit had given it up
+		return history.ZombieWrite // it came after its visit had given it up
 	}
-	cause := "exclusion"
+	cause := history.Exclusion
 	for _, i := range [2]int32{a, b} {
 		h := u.hold(u.Ops[i].Hold)
 		if h == nil {
@@ -54,10 +54,10 @@ func (u *updates) conflict(a, b int32) string {
 		}
 		end, load := h.trusted(), u.load(i)
 		if u.Ops[i].Call >= end || load >= 0 && u.Ops[load].Call >= end {
-			return "overrun"
+			return history.Overrun
 		}
 		if u.Ops[i].Return > h.lapse() {
-			cause = "zombie-write"
+			cause = history.ZombieWrite
 		}
 	}
 	return cause
@@ -65,7 +65,7 @@ func (u *updates) conflict(a, b int32) string {
 
 // ofTheLock are the causes by which a store can be lost although the counter is right: both visits were inside, or one
 // was late.
-var ofTheLock = []string{"exclusion", "changed-read", "overrun", "zombie-write"}
+var ofTheLock = []string{history.Exclusion, history.ChangedRead, history.Overrun, history.ZombieWrite}
 
 // explains finds what can have lost a store and is not the lock's. Of a visit that was late: its process was paused
 // for so long that it could not be in time; what a fault asked for explains only a store that was on its way when it
@@ -95,14 +95,14 @@ func (u *updates) explains(cause string, store, other int32) *window {
 			continue
 		}
 		if at, late := u.lateness(cause, h, i); late > 0 {
-			if cause == "overrun" || cause == "zombie-write" {
+			if cause == history.Overrun || cause == history.ZombieWrite {
 				late /= 2 // what waits in a paused process is late before and after, too
 			}
 			if w := u.Case.late(op.Process, h.Return, h.lapse(), at, late); w != nil {
 				return w
 			}
 		}
-		if cause == "zombie-write" && op.Call < h.trusted() {
+		if cause == history.ZombieWrite && op.Call < h.trusted() {
 			still := u.stillFor(op.Process, op.Call, op.Return)
 			if w := u.stopped(op.Process, op.Call, op.Return, 0); w != nil && op.Return-still <= h.lapse() {
 				return w
@@ -118,7 +118,7 @@ func (u *updates) explains(cause string, store, other int32) *window {
 // lateness is when a visit used the counter, and by how much that was after its hold had ended.
 func (u *updates) lateness(cause string, h *hold, i int32) (at, late time.Duration) {
 	at = u.Ops[i].Return
-	if cause == "overrun" {
+	if cause == history.Overrun {
 		at = u.Ops[i].Call
 		if load := u.load(i); load >= 0 {
 			at = max(at, u.Ops[load].Call)
@@ -166,7 +166,7 @@ func (u *updates) stale() {
 				return
 			}
 		}
-		u.wrong("stale-read", returned, i)
+		u.wrong(history.StaleRead, returned, i)
 	})
 }
 

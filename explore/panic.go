@@ -20,7 +20,7 @@ import (
 )
 
 // thePanic is the checker that a lock violates that panics, and the cause.
-const thePanic = "panic"
+const thePanic = history.Panicked
 
 // caught is deferred by what calls a lock. The client of a lock that panics counts as dead, and the schedule ends.
 func (c *calledLock) caught(call string, err *error) {

@@ -134,7 +134,7 @@ func (d *done) length() (n int) {
 // unexplained is the cause of two grants at once that nothing in the history explains, plainer how many schedules are run
 // on to find, with as many deviations, a violation that is explained in a trace that is no longer.
 const (
-	unexplained = "double-grant"
+	unexplained = history.DoubleGrant
 	plainer     = 100
 )
 

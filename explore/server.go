@@ -96,7 +96,7 @@ func (s *schedule) excuses(v *checker.Verdict) bool {
 	forgot := s.broke(func(e *history.Effect) bool { return e.Loses == history.LosesKeys })
 	switch v.Checker {
 	case "exclusion":
-		return v.Causes["service-loss"] == v.Violations && v.Violations > 0
+		return v.Causes[history.ServiceLoss] == v.Violations && v.Violations > 0
 	case "linearizable":
 		return s.broke((*history.Effect).BreaksPromises)
 	case "lost-updates": // fences need no clock

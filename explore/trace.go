@@ -210,7 +210,7 @@ func (t *trace) tell(h *history.History, v *checker.Verdict) []string {
 
 // ending is when everything has happened that the verdict speaks of: the evidence, and what else the holds in it did.
 func ending(h *history.History, v *checker.Verdict) (end time.Duration) {
-	if v.Cause == "lost-wakeup" { // it shows in what does not happen, until its waiter gives up to wait
+	if v.Cause == history.LostWakeup { // it shows in what does not happen, until its waiter gives up to wait
 		waiter := v.Evidence[0]
 		for _, op := range h.Ops {
 			if op.Worker == waiter.Worker && op.Call > waiter.Return && (end == 0 || op.Return < end) {

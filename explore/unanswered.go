@@ -23,7 +23,7 @@ func (s *schedule) unanswered(all []checker.Verdict) *checker.Verdict {
 		}
 		if op.Outcome == history.Unknown && op.Reason != history.Canceled && op.Reason != history.Crashed {
 			v := &all[at]
-			v.Status, v.Cause, v.Violations, v.Evidence = checker.Fail, "unanswered", 1, []history.Op{op}
+			v.Status, v.Cause, v.Violations, v.Evidence = checker.Fail, history.Unanswered, 1, []history.Op{op}
 			v.Summary = fmt.Sprintf("%s by client %d ended in an error (%s), so that its effect is unknown, although nothing was broken", op.Kind, op.Worker, op.Reason)
 			v.Story = []string{v.Summary}
 			return v
