@@ -149,6 +149,9 @@ func (w *watch) watch(stop context.Context) error {
 				continue // a fault has started it again
 			}
 			if why := w.program.Ended(); why != "" && !strings.Contains(why, "exit status 0") {
+				if seen, _ := w.reader.Sums(); seen.Requests == 0 {
+					return fmt.Errorf("%s, and had sent no command that concerns a lock of --locks", why)
+				}
 				w.notes = append(w.notes, why)
 			}
 		case <-ctx.Done():

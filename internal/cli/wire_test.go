@@ -382,6 +382,15 @@ func TestWireMistakes(t *testing.T) {
 	}
 }
 
+func TestLiveWireOfNoProgram(t *testing.T) {
+	wireServer(t)
+	var stdout, stderr lockedBuffer
+	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "l", "--", "no-such-program"}, Stdout: &stdout, Stderr: &stderr})
+	if text := stderr.String(); code != Broken || !strings.Contains(text, "exit status 127") || !strings.Contains(text, "had sent no command") {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
+}
+
 // TestLiveTapOnly: of a server that only its stream is read of, a lock without an end and one that was overwritten are told at once, and a
 // right one is not.
 func TestLiveTapOnly(t *testing.T) {
