@@ -13,7 +13,7 @@ var watchdogByName = Spec{
 	Source: "maps from lock name to timer, as in early versions of Redisson",
 	Sites:  OneSite,
 	Broken: "who takes the lock while its last holder's task still stands gets no renewals: the task ends with the other hold",
-	Expect: []Expectation{{Cause: history.RenewalFailure, Scenario: "late-holder"}},
+	Expect: []Expectation{{Cause: history.RenewalFailure, Scenario: "renewal"}},
 	Claims: watchdog.Claims,
 	Open:   func(e Env) (Lock, error) { return &byNameLock{renewing: renew(&leaseLock{e.Sites[0]}, e), env: e}, nil },
 }
