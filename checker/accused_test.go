@@ -11,6 +11,10 @@ import (
 
 // onceAccused are histories of right locks that some checker once failed, or could not judge.
 var onceAccused = map[string]func(s *script){
+	"renewals that were asked for in vain while messages were late": func(s *script) {
+		s.fault(messagesLate, 50, 400)
+		askedInVain(s)
+	},
 	"a reader who became the writer, and whose shared hold is released twice": func(s *script) {
 		s.Claims.Readers, s.Claims.Upgrades = true, true
 		a := s.acquire(1, 0, 1, 300)
@@ -142,6 +146,17 @@ var onceAccused = map[string]func(s *script){
 }
 
 // stillFailing are the same without what excuses them, or beside what does not, and a cause that they fail with.
+// askedInVain is a lease whose renewals were asked for again and again, and each given up before its answer.
+func askedInVain(s *script) {
+	s.Claims.Renews, s.Bounds.Gap = true, 10*ms
+	a := s.acquire(1, 0, 1, 300)
+	for at := time.Duration(100); at < 290; at += 45 {
+		x := s.extend(a, at, at+15, 300)
+		x.Outcome, x.Reason, x.Until = history.Unknown, history.Timeout, 0
+	}
+	s.denied(a, 310, 311)
+}
+
 var stillFailing = map[string]struct {
 	want  string
 	write func(s *script)
@@ -152,7 +167,8 @@ var stillFailing = map[string]struct {
 		s.op(history.Incident, -1, 515, 516)
 		forgottenBefore(s)
 	}},
-	"a watchdog that had time enough, though it was told late": {"renewal-failure", func(s *script) { toldLate(s) }},
+	"a watchdog that waited too short for answers, and nothing was wrong": {"renewal-failure", askedInVain},
+	"a watchdog that had time enough, though it was told late":            {"renewal-failure", func(s *script) { toldLate(s) }},
 	"the same, while messages were late": {"renewal-failure", func(s *script) {
 		s.fault(messagesLate, 0, 400)
 		toldLate(s)

@@ -217,9 +217,14 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 			w.from, w.to = min(w.from, op.Call), op.Return
 		}
 	}
-	late := func(e *history.Effect) bool { return e.Hit(history.Links) }
 	again := min(2, int64((to-from)/max(Margin(h.TTL), 1))) // so often there was time to ask
-	if silent < enough(h, from, to) || asked < again && l.c.atWork(from, to, late) != nil {
+	if l.c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Links) }) != nil {
+		if asked < again {
+			return nil
+		}
+		silent = min(w.to, to) - w.from // it asked again and again, and gave each time up before the answer came
+	}
+	if silent < enough(h, from, to) {
 		return nil
 	}
 	return w
