@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/history"
+	"hammerlock/internal/crew"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/live"
 	"hammerlock/locks"
@@ -22,6 +24,7 @@ import (
 	"hammerlock/results"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // hopeful takes an extension without an answer for one that went well.
@@ -254,11 +257,22 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 	}
 }
 
+// TestMain is a worker process if it is started as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == crew.Command {
+		if crew.Child(context.Background(), os.Stdin, os.Stdout, crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
 // TestLiveBrokenLocksShowWhatTheirEntriesExpect under the scenarios that the entries name. Of the others explore shows it. Some stand for
-// all with -short.
+// all: make expect asks all of them.
 func TestLiveBrokenLocksShowWhatTheirEntriesExpect(t *testing.T) {
 	for i, lock := range known.Locks {
-		if lock.Broken == "" || lock.Expect[0].Scenario == "" || testing.Short() && i%8 > 0 {
+		if lock.Broken == "" || lock.Expect[0].Scenario == "" || i%8 > 0 {
 			continue
 		}
 		on := "single"
