@@ -29,20 +29,8 @@ func (x *examiner) broken(p pair, same ...pair) finding {
 // none, the cause is not shown.
 func (x *examiner) reason(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
-	if x.freedNothing(i, j) {
-		return finding{history.FalseRelease, p, j.Release, nil, false}
-	}
 	untrue, extension := x.untrue(i, j)
 	extended := finding{untrue, p, extension, nil, false}
-	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
-		if k := x.c.hold(x.c.Ops[op].Hold); extension >= 0 && x.c.Claims.Owned && k.Release == op && x.c.Ops[op].Call <= x.sweeper.assured(k) {
-			return extended // rather than by a release that was called in time
-		}
-		return x.follows(finding{history.ForeignRelease, p, op, nil, false})
-	}
-	if x.others(i, j) {
-		return finding{history.ForeignRelease, p, i.Release, nil, false}
-	}
 	by := j.Return
 	if j.Outcome != history.OK && j.Release >= 0 {
 		by = max(by, x.c.Ops[j.Release].Return) // until then it may have been granted
@@ -50,6 +38,18 @@ func (x *examiner) reason(p pair) finding {
 	w := x.c.forgot(i, by)
 	if first := plus(i.Return, x.c.slack(i.Process, j.Process)); w == nil && j.Call < first {
 		w = x.c.forgot(j, first) // whose answer came later, but which may have been granted before
+	}
+	if w == nil && x.freedNothing(i, j) {
+		return finding{history.FalseRelease, p, j.Release, nil, false}
+	}
+	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
+		if k := x.c.hold(x.c.Ops[op].Hold); w == nil && extension >= 0 && x.c.Claims.Owned && k.Release == op && x.c.Ops[op].Call <= x.sweeper.assured(k) {
+			return extended // rather than by a release that was called in time
+		}
+		return x.follows(finding{history.ForeignRelease, p, op, nil, false})
+	}
+	if x.others(i, j) {
+		return finding{history.ForeignRelease, p, i.Release, nil, false}
 	}
 	if w != nil {
 		return finding{history.ServiceLoss, p, w.op, w, false}

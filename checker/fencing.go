@@ -38,10 +38,10 @@ func judgeFencing(c *Case) Verdict {
 	return g.verdict()
 }
 
-// disorder blames a grant or a store that came after another.
+// disorder blames a grant or a store that came after another. Of two grants that go on at the same time, either may be the first.
 func (g *fences) disorder(cause string, before, after int32) {
 	a, b := &g.Ops[before], &g.Ops[after]
-	why := g.accident(a.Key, a.Call, b.Return)
+	why := g.accident(a.Key, min(a.Call, b.Call), max(a.Return, b.Return))
 	if cause == history.StaleStore {
 		why = g.miscounted(a.Key, a.Call, b.Return)
 	}

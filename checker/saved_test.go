@@ -254,6 +254,14 @@ var saved = map[string]struct {
 		s.release(s.acquire(3, 23, 24, 300), 25, 26)
 		s.release(a, 30, 31)
 	}, Fail, "foreign-release"},
+	"exclusion: no answer, two releases succeeded, and the server may have forgotten the first grant": {Exclusion, func(s *script) {
+		s.fault(serverDies, 5, 6)
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 10, 20, 300)
+		s.last().Outcome, s.last().Until = history.Unknown, 0
+		s.release(b, 21, 22)
+		s.release(a, 30, 31)
+	}, Fail, "service-loss"},
 	"exclusion: no answer, and two releases succeeded, of which one freed nothing": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		b := s.acquire(2, 10, 20, 300)
