@@ -242,7 +242,7 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 		if op.Outcome == history.OK && h.Outcome == history.Unknown {
 			h.Outcome, h.Return, h.Until = history.OK, op.Return, history.Forever // by then it surely was there
 		}
-		if op.Until != 0 && op.Outcome != history.Failed && op.Call <= h.releaseReturn {
+		if op.Until != 0 && op.Outcome != history.Failed && (op.Call <= h.releaseReturn || h.doubtful) {
 			h.Until = op.Until // the holder believes it, also if the extension had no answer
 		}
 		if op.Outcome == history.Failed && op.Reason == history.Lost {
