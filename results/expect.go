@@ -31,14 +31,11 @@ type Expected struct {
 }
 
 // Met compares what a lock showed with the causes that it has to show; none means that it must pass. It is Pass if they
-// agree. Shown is the first of the causes that was found.
+// agree. Shown is the cause that a reader is told first, if it is one of them: what is only counted beside it is no answer.
 func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (met checker.Status, shown string) {
-	for _, cause := range causes {
-		for i := range verdicts {
-			if v := &verdicts[i]; v.Status == checker.Fail && (v.Cause == cause || v.Causes[cause] > 0) {
-				return checker.Pass, cause
-			}
-		}
+	j := Judgement{Verdicts: verdicts}
+	if v := j.failure(); v != nil && slices.Contains(causes, v.Cause) {
+		return checker.Pass, v.Cause
 	}
 	if len(causes) > 0 && status != checker.Inconclusive {
 		return checker.Fail, ""
