@@ -17,6 +17,11 @@ func (x *examiner) broken(p pair, same ...pair) finding {
 			f, p = other, same[k]
 		}
 	}
+	return x.keep(p, f)
+}
+
+// keep keeps a finding for those that follow from it.
+func (x *examiner) keep(p pair, f finding) finding {
 	for _, n := range [2]int32{p.first, p.second} {
 		if _, known := x.broke[n]; !known {
 			x.broke[n] = f
@@ -49,7 +54,7 @@ func (x *examiner) reason(p pair) finding {
 		return x.follows(finding{history.ForeignRelease, p, op, nil, false})
 	}
 	if x.others(i, j) {
-		return finding{history.ForeignRelease, p, i.Release, nil, false}
+		return x.ended(i, p)
 	}
 	if w != nil {
 		return finding{history.ServiceLoss, p, w.op, w, false}
@@ -75,20 +80,45 @@ func (x *examiner) reason(p pair) finding {
 // freedNothing tells whether all that is known of j is a release that succeeded during i, though nothing shows that it freed the
 // lock: i was not told that it had lost it, and no other was granted it.
 func (x *examiner) freedNothing(i, j *hold) bool {
-	if j.Outcome == history.OK || j.Release < 0 || !x.c.Claims.Owned || i.Outcome != history.OK || i.ending == gone || i.Lost != history.Forever {
-		return false
+	return j.Outcome != history.OK && j.Release >= 0 && x.c.Claims.Owned && i.Outcome == history.OK && i.ending != gone && i.Lost == history.Forever &&
+		(x.sweeper.outlasted(i, j, x.c.Ops[j.Release].Return) || x.granted(i) < j.releaseCall)
+}
+
+// granted is when the last was asked for of the grants within the guarantee of a hold.
+func (x *examiner) granted(h *hold) (last time.Duration) {
+	if x.within.hold == h {
+		return x.within.last
 	}
-	if x.sweeper.outlasted(i, j, x.c.Ops[j.Release].Return) {
-		return true
-	}
-	holds, over := x.c.byKey[x.c.place[i.Key]], min(i.releaseCall, x.sweeper.assured(i))
-	at, _ := slices.BinarySearchFunc(holds, j.releaseCall, func(n int32, t time.Duration) int { return cmp.Compare(x.c.holds[n].Call, t) })
+	holds, over := x.c.byKey[x.c.place[h.Key]], min(h.releaseCall, x.sweeper.assured(h))
+	at, _ := slices.BinarySearchFunc(holds, h.Return, func(n int32, t time.Duration) int { return cmp.Compare(x.c.holds[n].Call, t) })
 	for ; at < len(holds) && x.c.holds[holds[at]].Call < over; at++ {
 		if m := &x.c.holds[holds[at]]; m.Outcome == history.OK && m.Return < over {
-			return false
+			last = m.Call
 		}
 	}
-	return true
+	x.within.hold, x.within.last = h, last
+	return last
+}
+
+// ended is a finding about a release after its hold was over: it is foreign if anything shows that it took the lock from
+// whoever had it then.
+func (x *examiner) ended(h *hold, p pair) finding {
+	op := &x.c.Ops[h.Release]
+	holds := x.c.byKey[x.c.place[h.Key]]
+	at, _ := slices.BinarySearchFunc(holds, op.Return, func(n int32, t time.Duration) int { return cmp.Compare(x.c.holds[n].Call, t) })
+	for at--; at >= 0 && plus(x.c.holds[holds[at]].Call, x.c.lease) > h.releaseCall; at-- {
+		k := &x.c.holds[holds[at]]
+		if k == h || k.Outcome != history.OK || min(k.releaseReturn, x.sweeper.latest(k)) < op.Call {
+			continue
+		}
+		if k.ending == gone || k.Lost != history.Forever || x.granted(k) > op.Call {
+			return finding{history.ForeignRelease, p, h.Release, nil, false}
+		}
+	}
+	if x.c.Claims.Owned {
+		return finding{history.FalseRelease, p, h.Release, nil, false}
+	}
+	return finding{history.ForeignRelease, p, h.Release, nil, false}
 }
 
 // reversed finds a foreign release if the second was granted the lock before the first, or if one of them was granted it
@@ -101,7 +131,7 @@ func (x *examiner) reversed(p pair) finding {
 			return x.follows(finding{history.ForeignRelease, back, op, nil, false})
 		}
 		if x.others(j, i) {
-			return finding{history.ForeignRelease, back, j.Release, nil, false}
+			return x.ended(j, back)
 		}
 	}
 	for _, q := range [2]pair{back, p} {
@@ -136,6 +166,9 @@ func (x *examiner) inherited(p pair) finding {
 // untrue finds the extension of hold i without which its lease may have been over when j was granted the lock: it succeeded
 // although the lock was j's, if i went on having it or j lost it, or did not make the lease longer. -1 if there is none.
 func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
+	if i.shares(j) {
+		return "", -1
+	}
 	took := i.ending == returned || j.ending == gone && j.releaseReturn < x.sweeper.assured(j)
 	before, end, extension := time.Duration(-1), x.sweeper.promised(x.c.op(i.ID)), int32(-1)
 	for _, n := range i.Extends {

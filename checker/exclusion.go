@@ -76,7 +76,7 @@ func checkExclusion(c *Case) Verdict {
 	if short > 0 {
 		v.Misses["too short"] = short
 	}
-	worst := f.into(&v, f.gravest())
+	worst := f.into(&v, f.gravest(c))
 	switch {
 	case v.Status == Fail:
 		tell(c, &v, worst)
@@ -103,12 +103,17 @@ func checkExclusion(c *Case) Verdict {
 	return v
 }
 
-// gravest orders the causes: of the errors of a lock, the usual one first. That two were granted the lock at once is the last
+// gravest orders the causes: of the errors of a lock, the usual one first, or that which began first. That two were granted the lock at once is the last
 // of them to say where as many grants have a reason, but where nothing explains one of them.
-func (f *findings) gravest() []string {
+func (f *findings) gravest(c *Case) []string {
 	order := slices.Clone(severity)
 	reasons := order[1:4]
-	slices.SortStableFunc(reasons, func(a, b string) int { return cmp.Compare(f.incidents[b], f.incidents[a]) })
+	slices.SortStableFunc(reasons, func(a, b string) int {
+		if n := cmp.Compare(f.incidents[b], f.incidents[a]); n != 0 || f.incidents[a] == 0 {
+			return n
+		}
+		return cmp.Compare(c.began(f.first[a]), c.began(f.first[b]))
+	})
 	if !f.bare && f.incidents[history.DoubleGrant] <= f.incidents[reasons[0]] {
 		copy(order, reasons)
 		order[3] = history.DoubleGrant
@@ -130,6 +135,10 @@ type examiner struct {
 	back    search            // of a semaphore: for releases that gave a permit back that had come back before
 	unowned [3]search         // see succeeded, and freeing
 	broke   map[int32]finding // by hold: the last broken guarantee that it was part of
+	within  struct {          // see granted
+		hold *hold
+		last time.Duration
+	}
 }
 
 // key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.
@@ -208,20 +217,20 @@ func (x *examiner) add(f finding) {
 		x.incidents[f.cause]++
 	}
 	x.bare = x.bare || x.c.Sites < 2 && f.cause == history.DoubleGrant && f.op < 0
-	if x.at(f) < x.at(x.first[f.cause]) {
+	if x.c.began(f) < x.c.began(x.first[f.cause]) {
 		x.first[f.cause] = f
 	}
 }
 
-// at is when a violation began; what follows from another comes after all others, and so does what a release may explain.
-func (x *examiner) at(f finding) time.Duration {
+// began is when a violation began; what follows from another comes after all others, and so does what a release may explain.
+func (c *Case) began(f finding) time.Duration {
 	switch {
 	case f.follows, f.cause == history.DoubleGrant && f.op >= 0:
 		return history.Forever
 	case f.pair.second < 0:
-		return x.c.Ops[f.op].Return
+		return c.Ops[f.op].Return
 	}
-	return x.c.holds[f.pair.second].Return
+	return c.holds[f.pair.second].Return
 }
 
 // loss is a grant that the servers cannot have given while they kept their promises.
@@ -241,7 +250,7 @@ func (x *examiner) collision(p pair) {
 	s := x.sweeper
 	over := s.assured(i)
 	if op := x.reacquired(i, j); op >= 0 {
-		x.add(finding{history.SilentReacquire, p, op, nil, false})
+		x.add(x.keep(p, finding{history.SilentReacquire, p, op, nil, false}))
 		return
 	}
 	if plus(j.Return, x.c.slack(i.Process, j.Process)) < over {
@@ -311,6 +320,9 @@ func (c *Case) presumed(h *hold) int32 {
 // been granted. Where something may have ended the lease early, it must have ended for certain: an extension that was
 // called in time is in time.
 func (x *examiner) reacquired(i, j *hold) int32 {
+	if i.shares(j) {
+		return -1
+	}
 	forgot := x.c.forgot(i, j.Return)
 	lost := x.c.Sites < 2 && forgot != nil && forgot.from >= i.Return && forgot.effect.Loses == history.LosesKeys // after the grant, for certain
 	proof := plus(x.sweeper.promised(x.c.op(i.ID)), x.c.Bounds.Linger)
@@ -336,6 +348,9 @@ func (x *examiner) reacquired(i, j *hold) int32 {
 	}
 	return -1
 }
+
+// shares tells whether two holds have one token: then it is not the extension that fails to tell them apart.
+func (h *hold) shares(o *hold) bool { return h.Token != 0 && h.Token == o.Token }
 
 // phantoms finds acquires that were reported as refused although their token was in the servers, or was released
 // or extended.

@@ -410,6 +410,57 @@ var saved = map[string]struct {
 		s.extend(a, 450, 451, 300)
 		s.release(b, 500, 501)
 	}, Fail, "silent-reacquire"},
+	"exclusion: a late release freed the second's, whose lease seems to have begun before": {Exclusion, func(s *script) {
+		a := s.acquire(1, 216, 217, 400)
+		b := s.acquire(2, 300, 902, 400)
+		s.release(a, 901, 903)
+		s.denied(b, 1003, 1004)
+	}, Fail, "foreign-release"},
+	"exclusion: an extension that came late took the lock": {Exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.extend(a, 290, 420, 300)
+		b := s.acquire(2, 400, 401, 300)
+		s.denied(b, 430, 431)
+		s.release(a, 440, 441)
+	}, Fail, "silent-reacquire"},
+	"exclusion: the same, with one token for both": {Exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		token := s.last().Token
+		s.extend(a, 290, 420, 300)
+		b := s.acquire(2, 400, 401, 300)
+		s.last().Token = token
+		s.denied(b, 430, 431)
+		s.release(a, 440, 441)
+	}, Fail, "double-grant"},
+	"exclusion: a renewal without an answer is believed in": {Exclusion, func(s *script) {
+		s.Claims.Renews = true
+		a := s.acquire(1, 0, 1, 300)
+		x := s.extend(a, 100, 190, 300)
+		x.Outcome, x.Until = history.Unknown, 400*ms
+		s.release(s.acquire(2, 350, 351, 300), 360, 361)
+		s.denied(a, 380, 381)
+	}, Fail, "over-claim"},
+	"exclusion: a release of what was over succeeded, and took nothing": {Exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.release(s.acquire(2, 320, 321, 300), 340, 341)
+		s.release(a, 400, 401)
+	}, Fail, "false-release"},
+	"exclusion: the same, and took the lock of the one who had it": {Exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		b := s.acquire(2, 320, 321, 300)
+		s.release(a, 400, 401)
+		s.denied(b, 410, 411)
+	}, Fail, "foreign-release"},
+	"exclusion: fences that were drawn in another order than the grants": {Exclusion, func(s *script) {
+		s.Claims.Fences, s.Fenced = true, true
+		a := s.acquire(1, 0, 450, 300)
+		s.last().Fence = 2
+		b := s.acquire(2, 400, 401, 300)
+		s.last().Fence = 1
+		s.use(b, 0, 0, 405, 480)
+		s.use(a, 0, 0, 460, 470)
+		s.release(b, 500, 501)
+	}, Fail, "regressed"},
 	"exclusion: a re-entry that prolongs nothing": {Exclusion, func(s *script) {
 		handOffs(s)
 		s.Claims.Reentrant = true

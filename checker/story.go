@@ -165,9 +165,9 @@ func lastProof(c *Case, h *hold, by time.Duration) int32 {
 func consequence(c *Case, r *ruler, f finding) []string {
 	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
 	switch f.cause {
-	case "service-loss":
+	case history.ServiceLoss:
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}
-	case "double-grant":
+	case history.DoubleGrant:
 		if f.op >= 0 {
 			op := &c.Ops[f.op]
 			return []string{fmt.Sprintf("cause not shown: both were granted the lock at once, or a release by %s that was called at %s freed it in between",
@@ -177,25 +177,27 @@ func consequence(c *Case, r *ruler, f finding) []string {
 			return []string{"both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic"}
 		}
 		return []string{"cause not shown: two grants at once, no expiry, no release and no fault in between"}
-	case "over-claim":
+	case history.OverClaim:
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",
 			who(i.Worker), clock(i.trusted()), longer(i.trusted(), r.assured(i)))}
-	case "renewal-failure":
+	case history.RenewalFailure:
 		return []string{fmt.Sprintf("%s was alive and nothing renewed its lease", who(i.Worker))}
-	case "silent-reacquire":
+	case history.SilentReacquire:
 		op := &c.Ops[f.op]
 		return []string{fmt.Sprintf("%s extended its hold at %s, after it was over: that took the lock away from %s",
 			who(i.Worker), clock(op.Return), who(j.Worker))}
-	case "false-extension":
+	case history.FalseExtension:
 		op := &c.Ops[f.op]
 		return []string{fmt.Sprintf("%s was told at %s that it had the lock for longer, but %s was granted it when the lease before that may have been over: it was not made longer",
 			who(i.Worker), clock(op.Return), who(j.Worker))}
-	case "false-release":
-		return []string{fmt.Sprintf("%s was told that it had released the lock, but %s did not lose it, and nobody else was granted it: nothing was released", who(j.Worker), who(i.Worker))}
-	case "regressed":
+	case history.FalseRelease:
+		op := &c.Ops[f.op]
+		return []string{fmt.Sprintf("%s was told that its release at %s had succeeded, but it had not the lock then, and no other lost it: nothing was released",
+			who(op.Worker), clock(op.Call))}
+	case history.Regressed:
 		return []string{fmt.Sprintf("the lock was granted to %s first, but its fencing token, %d, is greater than that of %s, %d: the counter cannot refuse its late store",
 			who(i.Worker), i.Fence, who(j.Worker), j.Fence)}
-	case "overrun":
+	case history.Overrun:
 		return []string{fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after that; only fencing helps",
 			who(i.Worker), clock(min(i.Until, i.Lost)))}
 	}

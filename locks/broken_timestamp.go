@@ -16,8 +16,8 @@ var timestamp = Spec{
 	Doc:    "SETNX of a deadline by the client's clock; who finds it passed takes over by GETSET; DEL to release",
 	Source: "redis.io, SETNX: \"Design pattern: Locking with SETNX\"",
 	Sites:  OneSite,
-	Broken: "the late holder's DEL takes the lock from its successor; losers of a takeover move the winner's deadline",
-	Expect: []Expectation{{Cause: history.ForeignRelease}},
+	Broken: "the late holder's DEL takes the lock from its successor; losers of a takeover move the winner's deadline, and an extension overwrites what is there",
+	Expect: []Expectation{{Cause: history.ForeignRelease}, {Cause: history.SilentReacquire}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &timestampLock{leaseLock{e.Sites[0]}, e, getSet}, nil },
 }

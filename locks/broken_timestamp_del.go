@@ -14,8 +14,8 @@ var timestampDel = Spec{
 	Doc:    "timestamp, but who finds the deadline passed deletes the key and begins anew with SETNX",
 	Source: "redis.io, SETNX: the takeover that its text warns of",
 	Sites:  OneSite,
-	Broken: "two workers see the same dead lock; the slower one deletes what the faster one has just taken",
-	Expect: []Expectation{{Cause: history.ForeignRelease}, {Cause: history.DoubleGrant}},
+	Broken: "two workers see the same dead lock; the slower one deletes what the faster one has just taken; and an extension overwrites what is there",
+	Expect: []Expectation{{Cause: history.ForeignRelease}, {Cause: history.DoubleGrant}, {Cause: history.SilentReacquire}},
 	Claims: lease.Claims,
 	Open:   func(e Env) (Lock, error) { return &timestampLock{leaseLock{e.Sites[0]}, e, deleteAndSet}, nil },
 }
