@@ -1,0 +1,54 @@
+package checker
+
+import "hammerlock/history"
+
+// phantoms finds acquires that were reported as refused although their token was in the servers, or was released
+// or extended.
+func (x *examiner) phantoms() {
+	seen := x.unownedTokens()
+	for _, n := range x.c.events {
+		op := &x.c.Ops[n]
+		if op.Kind != history.Release && op.Kind != history.Extend {
+			continue
+		}
+		if a := x.c.op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
+			x.add(finding{history.Phantom, pair{x.c.index.at(a.ID), -1}, n, nil, false})
+		}
+	}
+	if len(seen) == 0 {
+		return
+	}
+	for i := range x.c.Ops {
+		op := &x.c.Ops[i]
+		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Token == 0 {
+			continue
+		}
+		n, ok := seen[op.Token]
+		switch {
+		case !ok || x.c.Ops[n].Call < op.Return:
+		case op.Reason == history.Quorum:
+			x.misses["minority"]++ // a minority of the sites granted it and could not be asked to release it
+		default:
+			x.add(finding{history.Phantom, pair{int32(i), -1}, n, nil, false})
+		}
+	}
+}
+
+// unownedTokens are the tokens that were seen in the servers and belong to no hold, with the last operation that saw
+// each. What is seen during the run on one of several sites does not count: a minority's grant may be on its way out.
+func (x *examiner) unownedTokens() map[uint64]int32 {
+	seen := map[uint64]int32{}
+	for _, n := range x.c.events {
+		op := &x.c.Ops[n]
+		if op.Token != 0 && (op.Kind == history.Found || op.Kind == history.Sight && x.c.Sites < 2) {
+			seen[op.Token] = n
+		}
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	for i := range x.c.holds {
+		delete(seen, x.c.holds[i].Token)
+	}
+	return seen
+}
