@@ -174,7 +174,7 @@ func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
 	for _, n := range i.Extends {
 		op := &x.c.Ops[n]
 		switch {
-		case op.Outcome != history.OK:
+		case op.Outcome != history.OK || anew(op):
 		case op.Call <= j.Return:
 			before, end, extension = end, max(end, x.sweeper.promised(op)), n
 		case end <= j.Return:

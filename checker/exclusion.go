@@ -331,7 +331,7 @@ func (x *examiner) reacquired(i, j *hold) int32 {
 	}
 	for _, n := range i.Extends {
 		op := &x.c.Ops[n]
-		if op.Outcome == history.Failed {
+		if op.Outcome == history.Failed || anew(op) {
 			continue
 		}
 		if lost && op.Outcome == history.OK && op.Call > j.Return {
@@ -348,6 +348,9 @@ func (x *examiner) reacquired(i, j *hold) int32 {
 	}
 	return -1
 }
+
+// anew tells whether a re-entry was counted as the first: its lock says that it was granted anew.
+func anew(op *history.Op) bool { return op.Kind == history.Acquire && op.Value == 1 }
 
 // shares tells whether two holds have one token: then it is not the extension that fails to tell them apart.
 func (h *hold) shares(o *hold) bool { return h.Token != 0 && h.Token == o.Token }

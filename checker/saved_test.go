@@ -461,6 +461,38 @@ var saved = map[string]struct {
 		s.use(a, 0, 0, 460, 470)
 		s.release(b, 500, 501)
 	}, Fail, "regressed"},
+	"exclusion: a re-entry that finds what the server has forgotten": {Exclusion, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.fault(serverDies, 10, 20)
+		b := s.acquire(2, 30, 31, 300)
+		s.release(b, 32, 33)
+		s.reenter(a, 40, 41, 300).Value = 2
+		s.release(a, 50, 51)
+	}, Fail, "silent-reacquire"},
+	"exclusion: a re-entry that is counted as the first": {Exclusion, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.fault(serverDies, 10, 20)
+		b := s.acquire(2, 30, 31, 300)
+		s.release(b, 32, 33)
+		s.reenter(a, 40, 41, 300).Value = 1
+		s.release(a, 50, 51)
+	}, Fail, "service-loss"},
+	"exclusion: an extension without an answer after a release that may be an inner one": {Exclusion, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.on(a, history.Load, 2, 3)
+		op := s.reenter(a, 10, 20, 300)
+		op.Outcome, op.Reason, op.Until = history.Unknown, history.Timeout, 0
+		s.release(a, 30, 31)
+		op = s.extend(a, 100, 150, 300)
+		op.Outcome, op.Reason = history.Unknown, history.Timeout
+		b := s.acquire(2, 330, 331, 300)
+		s.on(a, history.Store, 340, 341)
+		s.release(a, 342, 343).Outcome = history.Unknown
+		s.release(b, 350, 351)
+	}, Inconclusive, ""}, // it was told to believe in it
 	"exclusion: a re-entry that prolongs nothing": {Exclusion, func(s *script) {
 		handOffs(s)
 		s.Claims.Reentrant = true
@@ -801,6 +833,14 @@ var saved = map[string]struct {
 	"release: refused after the lease": {release, func(s *script) {
 		s.denied(s.acquire(1, 0, 1, 300), 320, 321)
 		s.Ops[len(s.Ops)-1].Reason = history.Conflict
+	}, Pass, ""},
+	"release: refused, then entered anew": {release, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.reenter(a, 10, 11, 300).Value = 2
+		s.denied(a, 20, 21)
+		s.reenter(a, 30, 31, 300).Value = 1 // the server had forgotten it
+		s.release(a, 40, 41)
 	}, Pass, ""},
 	"release: refused, then done": {release, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
