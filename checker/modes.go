@@ -95,25 +95,38 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	far := slices.MaxFunc(others, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
 	f := x.reason(pair{far.hold, n})
 	if f.cause == history.DoubleGrant {
-		if op := x.givenBack(n); op >= 0 {
+		forgotten, w := x.forgotten(others, x.c.holds[n].Return)
+		if op := x.givenBack(n, w != nil); op >= 0 {
 			f.cause, f.op = history.ForeignRelease, op
-		}
-	}
-	for _, o := range others {
-		if h := &x.c.holds[o.hold]; f.cause == history.DoubleGrant {
-			if w := x.c.forgot(h, x.c.holds[n].Return); w != nil {
-				f = finding{history.ServiceLoss, pair{o.hold, n}, w.op, w, false}
-			}
+		} else if w != nil {
+			f = finding{history.ServiceLoss, pair{forgotten, n}, w.op, w, false}
 		}
 	}
 	x.add(f)
 }
 
+// forgotten finds a hold that servers may have forgotten by a time, and why.
+func (x *examiner) forgotten(list []timed, by time.Duration) (hold int32, w *window) {
+	for _, o := range list {
+		if w := x.c.forgot(&x.c.holds[o.hold], by); w != nil {
+			return o.hold, w
+		}
+	}
+	return -1, nil
+}
+
 // givenBack finds a release that succeeded, of a hold whose lease was over, before a hold was granted: the permit had come back
-// by itself, and there has been one too many since.
-func (x *examiner) givenBack(n int32) int32 {
+// by itself, and there has been one too many since. Where servers may have forgotten a hold, the lease has to be over for certain.
+func (x *examiner) givenBack(n int32, lost bool) int32 {
+	if x.back.rule != lost {
+		x.back = search{rule: lost, key: x.back.key, found: -1}
+	}
 	return x.back.last(x.c, x.c.holds[n].Return, func(h *hold, op *history.Op) bool {
-		return op.Outcome == history.OK && (x.c.returnedBefore(h, op) || x.sweeper.assured(h) < op.Return)
+		over := x.sweeper.assured(h) < op.Return
+		if lost {
+			over = x.sweeper.latest(h) < op.Call && x.c.stretched(h.Call, op.Return) == nil
+		}
+		return op.Outcome == history.OK && (over || x.c.returnedBefore(h, op))
 	})
 }
 

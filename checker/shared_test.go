@@ -109,6 +109,16 @@ var sharedCases = map[string]struct {
 		s.fault(serverDies, 2, 4)
 		s.share(2, 1, 6, 7, 100)
 	}, Fail, "service-loss"},
+	"the servers forgot a permit, and another came back that may have been extended": {2, func(s *script) {
+		a := s.share(1, 1, 0, 1, 20)
+		op := s.extend(a, 10, 15, 100)
+		op.Outcome, op.Reason = history.Unknown, history.Timeout
+		s.release(a, 60, 61)
+		s.share(2, 1, 70, 71, 100)
+		s.fault(serverDies, 72, 74)
+		s.share(3, 1, 76, 77, 200)
+		s.share(4, 1, 78, 79, 100)
+	}, Fail, "service-loss"},
 	"somebody believed for too long in a permit": {1, func(s *script) {
 		s.share(1, 1, 0, 1, 20)
 		s.last().Until = 90 * ms
