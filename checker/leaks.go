@@ -16,6 +16,14 @@ type owner struct {
 	sites   int   // where it was found
 }
 
+// asked is when the first call that may have made the key was called.
+func (o *owner) asked() time.Duration {
+	if o.hold == nil {
+		return 0
+	}
+	return o.hold.Call
+}
+
 // leaks judges the keys that were found after the run. It is false if there were none.
 func (l *livenessCheck) leaks() bool {
 	owners := map[uint64]*owner{}
@@ -65,6 +73,10 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	case op.Until <= op.Call:
 		return // it has expired and is not yet removed
 	case op.Until-op.Return > l.lease && l.ttl > 0:
+		if l.stretched(o.asked(), op.Return) != nil {
+			l.misses["over-life"]++
+			return
+		}
 		l.accuse(history.TTLTooLong, l.trace(op, o),
 			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), human.Duration(l.ttl)))
 		return
