@@ -8,6 +8,26 @@ import (
 	"hammerlock/history"
 )
 
+// early is a lease that may have begun before it was asked for.
+func early(told, lost, granted time.Duration) func(s *script) {
+	return func(s *script) {
+		a := s.acquire(1, 100, 101, 300)
+		s.last().Until = told * ms
+		if lost > 0 {
+			s.denied(a, lost, lost+1)
+		}
+		s.acquire(2, granted, granted+1, 300)
+	}
+}
+
+// forgotten lets the server lose its keys before that.
+func forgotten(write func(s *script)) func(s *script) {
+	return func(s *script) {
+		s.fault(serverDies, 80, 90)
+		write(s)
+	}
+}
+
 // TestLeasesAreJudgedByTheirBounds: a lease may last longer than was asked for, or begin before, as far as the lock says
 // so. What it says it keeps: what goes beyond fails.
 func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
@@ -24,16 +44,6 @@ func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
 			s.acquire(2, granted, granted+1, 1200)
 		}
 	}
-	early := func(told, lost, granted time.Duration) func(s *script) {
-		return func(s *script) {
-			a := s.acquire(1, 100, 101, 300)
-			s.last().Until = told * ms
-			if lost > 0 {
-				s.denied(a, lost, lost+1)
-			}
-			s.acquire(2, granted, granted+1, 300)
-		}
-	}
 	for name, tt := range map[string]struct {
 		claim, write   func(s *script)
 		fails, without []string // with the claim, and without it
@@ -48,6 +58,7 @@ func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
 		"begun before, and its holder hears of its end": {begins, early(350, 355, 360), nil, []string{"premature-loss"}},
 		"begun before, another's too early":             {begins, early(350, 355, 330), []string{"double-grant"}, []string{"double-grant", "premature-loss"}},
 		"begun before, and lost too early":              {begins, early(350, 340, 360), []string{"premature-loss"}, []string{"premature-loss"}},
+		"begun before, forgotten before it was told":    {begins, forgotten(early(350, 340, 360)), nil, []string{"premature-loss"}},
 		"told more than a lease from the call":          {begins, early(450, 460, 470), []string{"over-claim"}, []string{"over-claim"}},
 	} {
 		for claimed, want := range map[bool][]string{true: tt.fails, false: tt.without} {

@@ -20,8 +20,11 @@ import (
 
 // forgot finds what may have made the servers give up a hold by a moment, within its lease.
 func (c *Case) forgot(h *hold, by time.Duration) *window {
-	r := ruler{c: c}
-	return c.forgotten(h.Key, h.Call, min(by, r.latest(h)))
+	r, since := ruler{c: c}, h.Call
+	if op := c.op(h.ID); c.Claims.Begins && op.Until != history.Forever && op.Until > 0 {
+		since = min(since, minus(op.Until, r.most(op.TTL)))
+	}
+	return c.forgotten(h.Key, since, min(by, r.latest(h)))
 }
 
 // forgotten finds what may have made the servers forget, by a moment, what they did for a key since another. What was

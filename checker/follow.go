@@ -47,7 +47,7 @@ func (c *Case) follow() {
 		case op.Kind == history.Extend:
 			extends = append(extends, link{at, int32(i)})
 		case op.Kind == history.Acquire && op.ID != h.ID,
-			op.Kind == history.Release && op.Value > 0 && op.Outcome == history.OK: // the owner still has it
+			op.Kind == history.Release && op.Value > 0 && op.Outcome != history.Unknown && op.Reason != history.Lost: // the owner still has it
 			reenters = append(reenters, link{at, int32(i)})
 			if op.Kind == history.Acquire && op.Outcome != history.Failed && op.Until != 0 {
 				extends = append(extends, link{at, int32(i)}) // unless it prolongs nothing: see settle

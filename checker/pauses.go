@@ -151,8 +151,7 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 			return w
 		}
 	}
-	p := &c.unasked[h.Process]
-	if sum := p.between(since, over); sum > 0 && sum >= least {
+	if p := &c.unasked[h.Process]; p.between(since, over) > 0 && c.stillFor(h.Process, since, over) >= least {
 		return p.last(over)
 	}
 	return nil

@@ -493,6 +493,17 @@ var saved = map[string]struct {
 		s.release(a, 342, 343).Outcome = history.Unknown
 		s.release(b, 350, 351)
 	}, Inconclusive, ""}, // it was told to believe in it
+	"exclusion: granted after an inner release that was refused": {Exclusion, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.last().Value = 1
+		s.reenter(a, 2, 3, 300).Value = 2
+		op := s.release(a, 4, 5)
+		op.Value, op.Outcome, op.Reason = 1, history.Failed, history.Refused
+		b := s.acquire(2, 100, 101, 300)
+		s.release(b, 110, 111)
+		s.release(a, 120, 121)
+	}, Fail, "double-grant"},
 	"exclusion: a re-entry that prolongs nothing": {Exclusion, func(s *script) {
 		handOffs(s)
 		s.Claims.Reentrant = true
@@ -632,6 +643,16 @@ var saved = map[string]struct {
 		s.fault(serverHangs, 20, 290)
 		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
 	}, Pass, ""},
+	"lease-validity: not renewed while it paused, first by itself, then because it was asked to": {leaseValidity, func(s *script) {
+		s.Claims.Renews, s.Bounds.Gap = true, 10*ms
+		s.Faults = append(s.Faults, history.Injection{Effect: processStops, From: 150 * ms, To: 400 * ms})
+		s.op(history.Fault, -1, 150, 151)
+		a := s.acquire(1, 0, 100, 300)
+		s.gap(0, 120, 180) // of both, a third of the lease
+		s.gap(0, 180, 220)
+		s.op(history.Heal, -1, 220, 221)
+		s.denied(a, 410, 411)
+	}, Inconclusive, ""},
 	"lease-validity: not renewed while a minority of the sites hung: no more than a majority may have granted it": {leaseValidity, func(s *script) {
 		s.Claims.Renews, s.Sites = true, 3
 		s.fault(minorityHangs, 20, 290)

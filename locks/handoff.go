@@ -21,7 +21,7 @@ var handoff = Spec{
 		"redis.io, PUBLISH: the number of clients that received it",
 	Sites:   OneSite,
 	Assumes: handoffAssumes,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true, Ordered: true, Wakes: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true, Ordered: true, Wakes: true, Begins: true},
 	Listens: true,
 	Open:    func(e Env) (Lock, error) { return newHandoff(e, 1), nil },
 }

@@ -21,7 +21,7 @@ var handoffCohort = Spec{
 	Source:  "Dice, Marathe and Shavit, Lock Cohorting: a global lock, local locks and a bound on passing inside",
 	Sites:   OneSite,
 	Assumes: handoffAssumes,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true, Wakes: true},
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true, Wakes: true, Begins: true},
 	Listens: true,
 	Open: func(e Env) (Lock, error) {
 		return &cohortLock{handoffLock: newHandoff(e, cohortHolds), places: map[string]*cohortPlace{}}, nil
