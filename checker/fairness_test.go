@@ -71,6 +71,14 @@ var fairnessCases = map[string]struct {
 		s.h.Faults = make([]history.Injection, 1)
 		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 5, Return: 6})
 	}, true, Pass, "", ""},
+	"out of order, and a fault that may have come before by a worker's clock": {func(s *builder) {
+		overtaken(s)
+		s.h.Bounds.Slack, s.h.Processes = dur(2*int(s.tick)), 2
+		s.refuse(3, 25, 26)
+		s.h.Ops[len(s.h.Ops)-1].Process = 1
+		s.h.Faults = make([]history.Injection, 1)
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 12, Return: 13})
+	}, true, Pass, "", ""},
 }
 
 func TestFairness(t *testing.T) {

@@ -118,12 +118,15 @@ func (s *releases) regranted(holds []int32, at int, op *history.Op, over time.Du
 	return -1
 }
 
-// extendedAfter tells whether an extension of h succeeded after o was granted: that is judged elsewhere, and explains
-// the release.
+// extendedAfter tells whether h may have been prolonged after o was granted: an extension that succeeded is judged elsewhere,
+// and explains the release; so does a re-entry without an answer, which may have been granted anew.
 func (s *sweeper) extendedAfter(h, o *hold) bool {
 	return slices.ContainsFunc(h.Extends, func(i int32) bool {
 		op := &s.c.Ops[i]
 		return op.Outcome == history.OK && op.Return > o.Call
+	}) || slices.ContainsFunc(h.Reenters, func(i int32) bool {
+		op := &s.c.Ops[i]
+		return op.Outcome == history.Unknown && op.Kind == history.Acquire
 	})
 }
 

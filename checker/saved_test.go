@@ -855,6 +855,15 @@ var saved = map[string]struct {
 		s.denied(s.acquire(1, 0, 1, 300), 320, 321)
 		s.Ops[len(s.Ops)-1].Reason = history.Conflict
 	}, Pass, ""},
+	"release: of what another had, and a re-entry without an answer may have taken again": {release, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 100)
+		op := s.reenter(a, 50, 90, 100)
+		op.Outcome, op.Reason, op.Until = history.Unknown, history.Timeout, 0
+		b := s.acquire(2, 210, 211, 100)
+		s.release(b, 212, 213)
+		s.release(a, 230, 231)
+	}, Pass, ""},
 	"release: refused, then entered anew": {release, func(s *script) {
 		s.Claims.Reentrant = true
 		a := s.acquire(1, 0, 1, 300)

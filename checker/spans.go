@@ -118,7 +118,7 @@ func (c *Case) disturb() {
 		}
 		p := period{w.from, plus(to, felt)}
 		if disturbed = append(disturbed, p); to >= begin { // nobody had a place before that could be lost
-			places = append(places, p)
+			places = append(places, period{minus(p.from, c.anySlack()), p.to}) // by a worker's clock
 		}
 	}
 	c.disturbed, c.displaced, c.hitches = newSpans(disturbed), newSpans(places), newSpans(hitches)
