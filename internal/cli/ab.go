@@ -105,12 +105,11 @@ func (t *trial) carryOut(ctx, stop context.Context, args []string) int {
 		}
 		return errors.Join(p.Err, outcome.WriteText(w))
 	}
-	view := outcome.View()
-	if x.Code == Violation {
-		view.Failed = x.Reason
+	if t.view = outcome.View(); x.Code == Violation {
+		t.view.Failed = x.Reason
 	}
 	return t.e.answer(t.o, result{x, document, text, errors.Join(t.save("trial.json", document),
-		t.e.notify(t.dir, gateJudgements(outcome.Gates)), t.write(t.e, view))})
+		t.e.notify(t.dir, gateJudgements(outcome.Gates)), t.summarize(t.e))})
 }
 
 // check finds every mistake of both sides, those that both make once.
@@ -126,7 +125,7 @@ func (t *trial) check(stop context.Context, args []string) error {
 		t.o.mistake("--pairs %d: at least %d to tell a difference from noise in %s; or fewer numbers (--show)", t.pairs, need,
 			human.Quantity(len(t.shown()), "number"))
 	}
-	t.metrics = t.e.openMetrics(t.o)
+	t.outputs = t.e.openOutputs(t.o)
 	return cmp.Or(t.o.invalid(), problem)
 }
 

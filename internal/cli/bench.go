@@ -75,7 +75,7 @@ func (o *options) allFlags() {
 	}
 	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
 		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
-	o.text(flag{session, "benchfmt", "write the runs in the format of Go benchmarks, for benchstat"}, "file", &o.benchfmt)
+	o.fileFlags(runFiles...)
 	o.runFlags()
 }
 
@@ -119,17 +119,15 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 			err = results.WriteText(w, runs)
 		}
 		return errors.Join(err, compare.WriteGates(w, gates))
-	}, errors.Join(o.writeBenchmarks(runs), e.notify(o.plan.Out, append(judged, gateJudgements(gates)...)))})
+	}, e.notify(o.plan.Out, append(judged, gateJudgements(gates)...))})
 }
 
 // rounds runs the plan --count times, each time with the next seed.
 // It returns the runs, and the scenarios that were not run.
 func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options, kept *reports) (runs []results.Run, not []results.NotRun, err error) {
-	metrics := e.openMetrics(o)
-	defer metrics.close(ctx)
-	page := e.openPage(o)
-	defer func() { page.close(ctx, kept.last(o.plan.Out)) }()
-	if page != nil || metrics != nil {
+	shown := e.openOutputs(o)
+	defer func() { err = errors.Join(err, shown.close(ctx, kept.last(o.plan.Out))) }()
+	if len(shown) > 0 {
 		o.inTurn()
 	}
 	defer func() { kept.close(e, o, not) }()
@@ -170,7 +168,7 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 			e.complain(o.keepPlan(dir))
 			kept.save(dir)
 		}, warm
-		more, err := e.show(ctx, s, o, job, metrics, page)
+		more, err := e.show(ctx, s, o, job, shown)
 		runs = append(runs, more...)
 		not = append(not, slices.DeleteFunc(job.NotRun, func(n results.NotRun) bool { // what does not apply does not apply in any round
 			return slices.Contains(not, n)

@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -37,10 +35,13 @@ func (o *options) gate(text string) error {
 func (o *options) runFlags() {
 	o.begin(outputSection)
 	defer o.begin(section{})
-	o.add(flag{session, "metrics", "serve live metrics for Prometheus during the runs, at http://ADDR/metrics;\n" +
-		"without a host: on loopback only, as in :9464"}, "addr", "", func(text string) (err error) {
-		o.metrics, err = listenAddress(text)
-		return err
+	o.liveFlag("metrics", "serve live metrics for Prometheus during the runs, at http://ADDR/metrics;\n"+
+		"without a host: on loopback only, as in :9464", func(e Env, address string) (output, error) {
+		m, err := serveMetrics(address)
+		if err == nil {
+			e.say(o, "metrics at http://%s/metrics", m.address())
+		}
+		return m, err
 	})
 	o.text(flag{session, planFlag, "read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n" +
 		"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"}, "file", &o.file)
@@ -52,32 +53,6 @@ func (o *options) runFlags() {
 func (o *options) tuiFlag() {
 	o.tui = tuiAuto
 	one(o, flag{session, "tui", "the dashboard: auto = if stdout and stderr are a terminal; on; off"}, &o.tui, words(tuiAuto, tuiOn, tuiOff))
-}
-
-// listenAddress reads host:port. Without a host it is the loopback address, so that no other machine can read it by mistake.
-func listenAddress(text string) (string, error) {
-	host, port, err := net.SplitHostPort(text)
-	if err != nil {
-		return "", errors.New("an address is HOST:PORT or :PORT, as in :9464")
-	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
-		return "", fmt.Errorf("port %q: from 0 to 65535", port)
-	}
-	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
-}
-
-// openMetrics serves metrics if there is --metrics; nil if not. An address that is not available is a mistake.
-func (e Env) openMetrics(o *options) *metricsServer {
-	if o.metrics == "" || len(o.mistakes) > 0 {
-		return nil
-	}
-	m, err := serveMetrics(o.metrics)
-	if err != nil {
-		o.mistake("--metrics %s: %v", o.metrics, err)
-		return nil
-	}
-	e.say(o, "metrics at http://%s/metrics", m.address())
-	return m
 }
 
 // judgements are the verdicts of runs, as reports for CI systems show them.
@@ -110,14 +85,6 @@ func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 		j.Verdicts = append(j.Verdicts, v)
 	}
 	return all
-}
-
-// writeBenchmarks writes the file that --benchfmt asks for.
-func (o *options) writeBenchmarks(runs []results.Run) error {
-	if o.benchfmt == "" {
-		return nil
-	}
-	return writeFile(o.benchfmt, os.O_TRUNC, func(w io.Writer) error { return results.WriteBenchmarks(w, runs) })
 }
 
 func (e Env) stepSummary(write func(io.Writer) error) error {

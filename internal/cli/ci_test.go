@@ -109,11 +109,11 @@ func TestLiveMetricsShowTheLastEvent(t *testing.T) {
 	if text := scrape(); !strings.Contains(text, `hammerlock_visits_total{lock="lease",topology="single"} 0`) {
 		t.Errorf("the next run shows the visits of the last one:\n%s", text)
 	}
-	m.close(t.Context())
+	_ = m.close(t.Context(), "")
 	if again, err := serveMetrics(address); err != nil {
 		t.Errorf("the port was not given back: %v", err)
 	} else {
-		again.close(t.Context())
+		_ = again.close(t.Context(), "")
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,10 +20,9 @@ import (
 
 // comparing is the metrics and gates of a comparison, and what is written of it.
 type comparing struct {
-	show     []results.Metric
-	gates    []compare.ChangeGate
-	page     string
-	markdown string
+	show  []results.Metric
+	gates []compare.ChangeGate
+	view  *compare.View // what is written
 }
 
 // comparingFlags declares the flags of commands that compare.
@@ -41,20 +40,22 @@ func (o *options) comparingFlags(to *comparing) {
 		to.gates = append(to.gates, g)
 		return err
 	})
-	o.text(flag{session, "html", "write the comparison as one page to this file"}, "file", &to.page)
-	o.text(flag{session, "markdown", "write it as a comment on a pull request to this file"}, "file", &to.markdown)
+	write := func(format func(*compare.View, io.Writer) error) func(io.Writer, *Document) error {
+		return func(w io.Writer, _ *Document) error { return format(to.view, w) }
+	}
+	o.fileFlags(fileOutput{"html", "write the comparison as one page to this file", write(report.WriteComparison)},
+		fileOutput{"markdown", "write it as a comment on a pull request to this file", write((*compare.View).WriteMarkdown)})
 }
 
-// write writes the files that were asked for, and the summary of a CI step.
-func (c *comparing) write(e Env, v *compare.View) (err error) {
-	v.Command = strings.Join(append([]string{"bench"}, human.Names(e.Args, quote)...), " ") // as it was called
-	if c.page != "" {
-		err = report.WriteComparison(c.page, v)
-	}
-	if c.markdown != "" {
-		err = errors.Join(err, writeFile(c.markdown, os.O_TRUNC, v.WriteMarkdown))
-	}
-	return errors.Join(err, e.stepSummary(v.WriteMarkdown))
+// summarize writes the summary of a CI step.
+func (c *comparing) summarize(e Env) error {
+	c.view.Command = e.called("bench")
+	return e.stepSummary(c.view.WriteMarkdown)
+}
+
+// called is the command as it was called.
+func (e Env) called(program string) string {
+	return strings.Join(append([]string{program}, human.Names(e.Args, quote)...), " ")
 }
 
 func findMetrics(names []string) (all []results.Metric, err error) {
@@ -115,7 +116,9 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	c := compare.New(sides, by, with.shown())
 	c.CheckGates(with.gates)
 	x := exit(ctx, results.Whole{}, c.Gates, nil).undecided(c.Undecided())
-	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Comparison: c}, c.WriteText, errors.Join(e.announce(gateJudgements(c.Gates)), with.write(e, c.View()))})
+	with.view = c.View()
+	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Comparison: c}, c.WriteText,
+		errors.Join(e.announce(gateJudgements(c.Gates)), with.summarize(e))})
 }
 
 // nameSides names sides that were given as patterns or lists by the topology and lock of their runs, if these tell all of

@@ -66,7 +66,7 @@ func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *op
 	job.Command, job.Warm = repeatRun(c.Root(), job.Plan), new(harness.Warm)
 	defer func() { e.complain(job.Warm.Close()) }()
 	e.foretell(o, job, 1)
-	runs, err := e.show(ctx, s, o, job, nil, nil)
+	runs, err := e.show(ctx, s, o, job, nil)
 	if err != nil {
 		return e.refuse(s.stop, o, err)
 	}

@@ -121,7 +121,7 @@ func (e Env) answer(o *options, r result) int {
 	if o.json {
 		write = encode(r.document)
 	}
-	return e.end(r.exit, errors.Join(r.err, write(e.Stdout)))
+	return e.end(r.exit, errors.Join(r.err, o.writeFiles(r.document), write(e.Stdout)))
 }
 
 // refuse reports why a command has no result.
@@ -129,8 +129,12 @@ func (e Env) refuse(stop context.Context, o *options, err error) int {
 	err = o.placed(err)
 	e.complain(err)
 	x := exit(stop, results.Whole{}, nil, err)
-	nothing := func(io.Writer) error { return nil }
-	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Runs: []results.Run{}}, nothing, nil})
+	if o.json {
+		err = encode(Document{Schema: schema, Exit: x, Runs: []results.Run{}})(e.Stdout)
+	} else {
+		err = nil
+	}
+	return e.end(x, err)
 }
 
 // end is the exit code of a command whose result was written, or was not.

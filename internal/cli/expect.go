@@ -356,6 +356,6 @@ func (x *expecting) part(ctx context.Context, s signals, r *expectedRow, part ex
 		_, shown := results.Met(r.Causes, checker.Inconclusive, run.Verdicts)
 		return shown != ""
 	}
-	runs, err := x.e.show(ctx, s, x.o, job, nil, nil)
+	runs, err := x.e.show(ctx, s, x.o, job, nil)
 	return judgements(part.plan.Out, runs), job.NotRun, err
 }

@@ -36,15 +36,13 @@ var failoverFaults = []string{"kill-primary", "pause-primary", "partition-primar
 
 type failovers struct {
 	*series
-	e        Env
-	o        *options
-	kills    int
-	until    float64 // goes on until the interval of lost grants is that narrow; 0 = no matter
-	markdown string
-	called   string   // the program
-	left     []string // what does not apply
-	all      []results.Failover
-	runs     []results.Run
+	e     Env
+	o     *options
+	kills int
+	until float64  // goes on until the interval of lost grants is that narrow; 0 = no matter
+	left  []string // what does not apply
+	all   []results.Failover
+	runs  []results.Run
 }
 
 // failoverCell is one row of the table.
@@ -78,11 +76,12 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 		f.until /= 100
 		return nil
 	})
-	o.text(flag{session, "markdown", "write the table as a document to this file"}, "file", &f.markdown)
+	o.fileFlags(fileOutput{"markdown", "write the table as a document to this file", func(w io.Writer, d *Document) error {
+		return results.WriteFailoverMarkdown(w, d.Failovers, e.called(typed(c.Root().Name())))
+	}})
 	o.runFlags()
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
 		f.series = newSeries(c, o)
-		f.called = typed(c.Root().Name())
 		f.root = e.verifyCommand() // each run is one of verify
 		return f.carryOut(ctx, s.stop)
 	}))
@@ -106,12 +105,8 @@ func (f *failovers) carryOut(ctx, stop context.Context) int {
 		x = Exit{} // what counts is what each row says, with its interval
 	}
 	document := Document{Schema: schema, Exit: x, Saved: f.dir, Failovers: f.all}
-	if f.markdown != "" {
-		command := strings.Join(append([]string{f.called}, human.Names(f.e.Args, quote)...), " ")
-		err = writeFile(f.markdown, os.O_TRUNC, func(w io.Writer) error { return results.WriteFailoverMarkdown(w, f.all, command) })
-	}
-	return f.e.answer(f.o, result{x, document, func(w io.Writer) error { return results.WriteFailovers(w, f.all) },
-		errors.Join(err, f.save("failover.json", document))})
+	text := func(w io.Writer) error { return results.WriteFailovers(w, f.all) }
+	return f.e.answer(f.o, result{x, document, text, f.save("failover.json", document)})
 }
 
 // check finds every mistake, and makes a row of each fault on each topology, for each lock.
@@ -167,7 +162,7 @@ func (f *failovers) check(stop context.Context) (cells []failoverCell, err error
 	if !o.quiet && len(f.left) > 0 {
 		f.e.lines("note:", errors.New(strings.Join(f.left, "\n")))
 	}
-	f.metrics = f.e.openMetrics(o)
+	f.outputs = f.e.openOutputs(o)
 	return cells, o.invalid()
 }
 

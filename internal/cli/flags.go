@@ -32,17 +32,16 @@ type options struct {
 	quiet   bool
 	list    bool
 	tui     string
-	web     string
 	quick   bool
 	strict  bool // no scenario may be undecided
 
 	expect   bool
 	markdown string
 
-	count    int
-	gates    []compare.Gate
-	benchfmt string
-	metrics  string
+	count int
+	gates []compare.Gate
+	live  []func(Env) (output, error) // each opens an output that has an address; nil if it has none
+	files []func(*Document) error     // each writes a file that was asked for
 
 	explores bool                // explore is one of the scenarios
 	explored []results.Judgement // ... and this came of it

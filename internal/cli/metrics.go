@@ -50,11 +50,8 @@ func serveMetrics(address string) (*metricsServer, error) {
 
 func (m *metricsServer) address() string { return m.listen.Addr().String() }
 
-// tell shows an event. It is safe on nil, as close is.
+// tell shows an event.
 func (m *metricsServer) tell(event harness.Event) {
-	if m == nil {
-		return
-	}
 	if last := m.last.Load(); event.Live.At == 0 && last != nil && last.Number == event.Number {
 		event.Live, event.Snapshot = last.Live, last.Snapshot // a change of phase says nothing of the visits
 	}
@@ -62,16 +59,14 @@ func (m *metricsServer) tell(event harness.Event) {
 }
 
 // close ends the serving; a scrape in progress is waited for a moment.
-func (m *metricsServer) close(ctx context.Context) {
-	if m == nil {
-		return
-	}
+func (m *metricsServer) close(ctx context.Context, _ string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if m.server.Shutdown(ctx) != nil {
 		_ = m.server.Close()
 	}
 	m.serving.Wait()
+	return nil
 }
 
 // Describe and Collect make the server a collector of its own last event.

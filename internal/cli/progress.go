@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -123,5 +124,7 @@ func (e Env) exploring(o *options, lock string) (tell func(explore.Progress), ov
 		}
 	}, func() {}
 }
+
+func (p *progress) close(context.Context, string) error { return nil }
 
 func (p *progress) line(format string, args ...any) { _, _ = fmt.Fprintf(p.w, format+"\n", args...) }

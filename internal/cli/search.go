@@ -111,10 +111,9 @@ func (e Env) checkSearch(stop context.Context, s *search) error {
 	if !s.o.flags.Changed("slo") {
 		s.o.mistake("--slo is missing: the objective, as in --slo 'response.p99<50ms'")
 	}
-	if !s.o.quiet {
-		s.lines = &progress{w: e.Stderr}
+	if s.outputs = e.openOutputs(s.o); !s.o.quiet {
+		s.outputs = append(s.outputs, &progress{w: e.Stderr})
 	}
-	s.metrics = e.openMetrics(s.o)
 	if p := &s.o.plan; len(p.Phases)+len(p.Workload.Trace) > 0 {
 		s.o.mistake("search raises one load: phases and traces have loads of their own")
 	}

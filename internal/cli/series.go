@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,11 +15,10 @@ import (
 
 // series makes runs one after the other on servers that stay up.
 type series struct {
-	root    *cobra.Command
-	dir     string // where the runs are saved
-	warm    harness.Warm
-	metrics *metricsServer
-	lines   *progress // nil if --quiet
+	root *cobra.Command
+	dir  string // where the runs are saved
+	warm harness.Warm
+	outputs
 }
 
 // newSeries is a series with a directory of its own.
@@ -42,16 +42,8 @@ func (s *series) run(ctx, stop context.Context, p harness.Plan) (*results.Run, e
 	return &runs[0], nil
 }
 
-func (s *series) tell(event harness.Event) {
-	s.metrics.tell(event)
-	if s.lines != nil {
-		s.lines.tell(event)
-	}
-}
-
 func (s *series) close(ctx context.Context) error {
-	s.metrics.close(ctx)
-	return s.warm.Close()
+	return errors.Join(s.outputs.close(ctx, ""), s.warm.Close())
 }
 
 // save writes a document beside the runs that it is made of.

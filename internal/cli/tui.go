@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -68,7 +69,8 @@ func (f *frames) next(e harness.Event) *measure.Snapshot {
 // view shows a job in the dashboard: one run of it, and if runs go on side by side a board of all.
 type view struct {
 	*dashboard.Dashboard
-	job *harness.Job
+	job   *harness.Job
+	after io.Writer // is told what was saved when the screen is free again
 
 	one    sync.Mutex
 	runs   []shownRun // by number, from 1
@@ -84,8 +86,8 @@ type shownRun struct {
 	controls *measure.Controls // while it can be changed
 }
 
-func newView(d *dashboard.Dashboard, job *harness.Job) *view {
-	v := &view{Dashboard: d, job: job}
+func newView(d *dashboard.Dashboard, job *harness.Job, after io.Writer) *view {
+	v := &view{Dashboard: d, job: job, after: after}
 	one := len(on(job)) == 1 && len(job.Plan.Locks) == 1 // then the scenario says which run it is
 	for i := range job.Combinations {
 		c := &job.Combinations[i]
@@ -192,31 +194,30 @@ func (v *view) pause(why string) (resume func()) {
 	}
 }
 
-// show carries a job out and shows its progress; metrics and the page may be nil.
-func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, metrics *metricsServer, page *livePage) (runs []results.Run, err error) {
+// close gives the terminal back, and says where the runs are.
+func (v *view) close(context.Context, string) error {
+	err := v.Close()
+	for _, dir := range v.saved {
+		_, _ = fmt.Fprintln(v.after, "saved", dir)
+	}
+	return err
+}
+
+// show carries a job out, and shows it in the dashboard or in lines, besides the outputs of the command.
+func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, besides outputs) (runs []results.Run, err error) {
 	d, err := e.openDashboard(o, dashboard.Options{Quit: func(int) { s.press() }})
 	if err != nil {
 		return nil, err
 	}
-	tell := func(harness.Event) {}
+	job.Watched = d != nil || len(besides) > 0
+	var own outputs
 	switch {
 	case d != nil:
-		v := newView(d, job)
-		job.Watched, tell = true, v.tell
-		defer func() {
-			err = errors.Join(err, d.Close())
-			for _, dir := range v.saved {
-				_, _ = fmt.Fprintln(e.Stderr, "saved", dir)
-			}
-		}()
+		own = outputs{newView(d, job, e.Stderr)}
 	case !o.quiet:
-		tell = (&progress{w: e.Stderr, beside: job.Beside()}).tell
+		own = outputs{&progress{w: e.Stderr, beside: job.Beside()}}
 	}
-	job.Watched = job.Watched || page != nil || metrics != nil
-	job.Progress = func(event harness.Event) {
-		metrics.tell(event)
-		page.tell(event)
-		tell(event)
-	}
+	defer func() { err = errors.Join(err, own.close(ctx, "")) }()
+	job.Progress = append(own, besides...).tell
 	return job.Run(ctx, s.stop)
 }

@@ -11,35 +11,24 @@ import (
 )
 
 func (o *options) webFlag() {
-	o.add(flag{session, "web", "show the runs live on a page that is the report at the end; its address has a secret, and is printed;\n" +
-		"without a host: on loopback only, as in :8080, or :0 for any free port"}, "addr", "", func(text string) (err error) {
-		o.web, err = listenAddress(text)
-		return err
+	o.liveFlag("web", "show the runs live on a page that is the report at the end; its address has a secret, and is printed;\n"+
+		"without a host: on loopback only, as in :8080, or :0 for any free port", func(e Env, address string) (output, error) {
+		s, err := web.Start(address)
+		if err == nil {
+			_, _ = fmt.Fprintln(e.Stderr, "live at", s.URL())
+		}
+		return &livePage{server: s}, err
 	})
 }
 
-// livePage shows jobs on a page. It is safe on nil.
+// livePage shows jobs on a page.
 type livePage struct {
 	server *web.Server
 	frames
 }
 
-// openPage serves the page if there is --web; nil if not. An address that is not available is a mistake.
-func (e Env) openPage(o *options) *livePage {
-	if o.web == "" || len(o.mistakes) > 0 {
-		return nil
-	}
-	s, err := web.Start(o.web)
-	if err != nil {
-		o.mistake("--web %s: %v", o.web, err)
-		return nil
-	}
-	_, _ = fmt.Fprintln(e.Stderr, "live at", s.URL())
-	return &livePage{server: s}
-}
-
 func (p *livePage) tell(e harness.Event) {
-	if p == nil || e.Controls != nil {
+	if e.Controls != nil {
 		return
 	}
 	if e.Stage == harness.Saved {
@@ -49,8 +38,7 @@ func (p *livePage) tell(e harness.Event) {
 }
 
 // close lets the page become the report in a file.
-func (p *livePage) close(ctx context.Context, file string) {
-	if p != nil {
-		p.server.Close(ctx, file)
-	}
+func (p *livePage) close(ctx context.Context, file string) error {
+	p.server.Close(ctx, file)
+	return nil
 }

@@ -12,14 +12,12 @@ import (
 )
 
 // WriteComparison writes a comparison as a page, which has no script and asks for nothing.
-func WriteComparison(path string, v *compare.View) error {
-	return writeAside(path, func(w io.Writer) error {
-		style := joined("assets/report.css", "assets/compare.css")
-		t := template.Must(template.New("").Funcs(template.FuncMap{"forest": forest, "dots": dots, "axis": axis, "gate": gateState}).
-			ParseFS(assets, "assets/report.tmpl", "assets/compare.tmpl"))
-		return t.ExecuteTemplate(w, "compare.tmpl", &comparisonPage{View: v, Style: template.CSS(style), State: stateOfComparison(v),
-			Policy: fmt.Sprintf("default-src 'none'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", digest(style))})
-	})
+func WriteComparison(v *compare.View, w io.Writer) error {
+	style := joined("assets/report.css", "assets/compare.css")
+	t := template.Must(template.New("").Funcs(template.FuncMap{"forest": forest, "dots": dots, "axis": axis, "gate": gateState}).
+		ParseFS(assets, "assets/report.tmpl", "assets/compare.tmpl"))
+	return t.ExecuteTemplate(w, "compare.tmpl", &comparisonPage{View: v, Style: template.CSS(style), State: stateOfComparison(v),
+		Policy: fmt.Sprintf("default-src 'none'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", digest(style))})
 }
 
 type comparisonPage struct {

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -58,24 +60,16 @@ func TestComparisonAsPageAndComment(t *testing.T) {
 		outcome.CheckGates([]compare.ChangeGate{gate})
 		v := outcome.View()
 		v.Command = "bench ab 'lock=<lease>'"
-		path := filepath.Join(t.TempDir(), "page.html")
-		if err := WriteComparison(path, v); err != nil {
-			t.Fatal(err)
-		}
-		page, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var comment strings.Builder
-		if err := v.WriteMarkdown(&comment); err != nil {
+		var page, comment strings.Builder
+		if err := errors.Join(WriteComparison(v, &page), v.WriteMarkdown(&comment)); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{"<h1>" + c.state + "</h1>", `class="forest ` + c.class, c.sign, `class="floor"`, "lock=&lt;lease&gt;", "lock=watch|spin"} {
-			if !strings.Contains(string(page), want) {
+			if !strings.Contains(page.String(), want) {
 				t.Errorf("%s: the page lacks %q", name, want)
 			}
 		}
-		if n := strings.Count(string(page), "<circle"); n != 2*2*12 {
+		if n := strings.Count(page.String(), "<circle"); n != 2*2*12 {
 			t.Errorf("%s: %d dots, want one for each run of each side in each row", name, n)
 		}
 		for _, want := range []string{compare.Mark, `| number | lock=&lt;lease> | lock=watch\|spin |`, c.sign, "| response.p50 |", "    bench ab 'lock=<lease>'"} {
@@ -104,7 +98,11 @@ func TestPlacesOfChanges(t *testing.T) {
 // comparisonDrawn looks at the page: it is quiet, nothing is cut off, and both themes have their colours.
 func comparisonDrawn(t *testing.T, b tab) {
 	path := filepath.Join(t.TempDir(), "comparison.html")
-	if err := WriteComparison(path, trial(t, 12, 1.5).View()); err != nil {
+	var page bytes.Buffer
+	if err := WriteComparison(trial(t, 12, 1.5).View(), &page); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, page.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b.Show(t, address(t, path))

@@ -31,11 +31,7 @@ var assets embed.FS
 
 // Write writes a report of saved runs, by their directories, to a file: aside at first, so that there is a whole one
 // or none.
-func Write(path string, dirs []string, beside Beside) error {
-	return writeAside(path, func(w io.Writer) error { return writeRuns(w, dirs, beside) })
-}
-
-func writeAside(path string, write func(io.Writer) error) (err error) {
+func Write(path string, dirs []string, beside Beside) (err error) {
 	aside := path + unfinished
 	defer func() {
 		if err == nil {
@@ -51,7 +47,7 @@ func writeAside(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	buf := bufio.NewWriter(file)
-	if err := errors.Join(write(buf), buf.Flush(), file.Close()); err != nil {
+	if err := errors.Join(writeRuns(buf, dirs, beside), buf.Flush(), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(aside, path)
