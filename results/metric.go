@@ -244,6 +244,18 @@ func (m Metric) Format(v float64) string {
 	}
 }
 
+// Text writes the number of a run: "-" if it has none, ">" before one that is known to be this or more.
+func (m Metric) Text(r *Run) string {
+	switch x := m.Of(r); x.Support {
+	case NoData, TooFew:
+		return "-"
+	case AtLeast:
+		return ">" + m.Format(x.Value)
+	default:
+		return m.Format(x.Value)
+	}
+}
+
 // Parse reads a value of the metric with its unit.
 func (m Metric) Parse(text string) (float64, error) {
 	switch {

@@ -101,54 +101,14 @@ func writeWorkloads(p *human.Printer, runs []Run) {
 // writeComparison writes several runs below each other: verdicts, then latency, if it is asked for, then cost.
 func writeComparison(p *human.Printer, runs []Run, latency bool) {
 	writeWorkloads(p, runs)
-	p.Line("")
-	const verdicts = "%-20s %-14s%9s%11s  %-10s %-9s %5s %9s"
-	p.Line(verdicts, "", "SAFETY", "lost", "visits/s", "FAIRNESS", "starving", "idle", "GENERATOR")
-	for i := range runs {
-		r := &runs[i]
-		status, _ := r.Safety()
-		idle := "-"
-		if s := r.Fairness.IdleShare; s != nil {
-			idle = fmt.Sprintf("%.0f %%", 100**s)
-		}
-		p.Line(verdicts, r.Combination(), strings.ToUpper(status.String()), human.Count(r.Views.Lost), human.Number(r.Throughput),
-			fmt.Sprintf("Jain %.2f", r.Fairness.Jain), fmt.Sprintf("%d of %d", r.Fairness.Starving, r.Workers), idle, r.Generator.State)
-	}
+	writeColumns(p, runs, verdictColumns)
 	if latency {
-		writeLatencies(p, runs)
+		writeColumns(p, runs, latencyColumns)
 	}
-	p.Line("")
-	p.Line("%-20s %-18s%-18s%-16s%s", "", "hand-off", "release", "worst worker", "a visit costs")
-	const cost = "%-20s %-9s%-9s%-9s%-9s%-7s%-9s%-8s%-9s%s"
-	p.Line(cost, "", "p50", "p99", "p50", "p99", "visits", "longest", "trips", "commands", "server CPU")
-	for i := range runs {
-		r := &runs[i]
-		h, l, worst := &r.Latency.Handoff, &r.Latency.Release, &r.Fairness.Worst
-		longest := human.Duration(time.Duration(worst.Longest))
-		if r.Service != "" { // its waits cannot be seen
-			longest = "-"
-		}
-		trips, commands, cpu := r.Cost.Texts()
-		p.Line(cost, r.Combination(), h.Text(h.P50), h.Text(h.P99), l.Text(l.P50), l.Text(l.P99), human.Count(worst.Visits),
-			longest, trips, commands, cpu)
-	}
+	writeColumns(p, runs, costColumns)
 	writePhases(p, runs)
 	p.Line("")
 	writeNotes(p, runs)
-}
-
-// writeLatencies writes how long visits of several runs waited.
-func writeLatencies(p *human.Printer, runs []Run) {
-	p.Line("")
-	p.Line("%-20s %-26s%-20s%-18s%-16s", "", "acquire (winners)", "with unfinished", "random waiter", "response")
-	const latency = "%-20s %-8s%-9s%-9s%-10s%-10s%-9s%-9s%-8s%-8s"
-	p.Line(latency, "", "p50", "p99", "max", "p50", "p99", "p50", "p99", "p50", "p99")
-	for i := range runs {
-		r := &runs[i]
-		a, u, w, q := &r.Latency.Acquire, &r.Waiting.Unfinished, &r.Waiting.RandomWaiter, &r.Latency.Response
-		p.Line(latency, r.Combination(), a.Text(a.P50), a.Text(a.P99), a.Text(&a.Max), u.Text(u.P50), u.Text(u.P99), w.Text(w.P50), w.Text(w.P99),
-			q.Text(q.P50), q.Text(q.P99))
-	}
 }
 
 // writeNotes says what each number leaves open, one line for all runs that share it.

@@ -103,7 +103,10 @@ func (o *options) fileFlags(all ...fileOutput) {
 			if err := f.write(&text, d); err != nil {
 				return err
 			}
-			return os.WriteFile(path, text.Bytes(), 0o644)
+			if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
+				return fmt.Errorf("--%s: %w", f.name, err)
+			}
+			return nil
 		})
 	}
 }

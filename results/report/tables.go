@@ -236,8 +236,11 @@ func alike(r *results.Run) bool { return r.Scenario == "" && !r.Explored }
 
 // comparisonTable sets runs side by side, if there are several that can be compared.
 func comparisonTable(runs []saved, names []string) tableView {
-	t := tableView{Class: "runs", Head: []string{"Run", "Safety", "Lost", "Visits/s", "Acquire p50", "p99", "Response p50", "p99", "Hand-off p50",
-		"Jain", "Starving", "Trips", "Commands", "Generator"}}
+	t, columns := tableView{Class: "runs", Head: []string{"Run", "Safety"}}, results.PageColumns()
+	for _, c := range columns {
+		t.Head = append(t.Head, c.Page)
+	}
+	t.Head = append(t.Head, "Generator")
 	for i := range runs {
 		r := &runs[i]
 		if !alike(r.Run) {
@@ -245,12 +248,12 @@ func comparisonTable(runs []saved, names []string) tableView {
 		}
 		status, _ := r.Safety()
 		s, g := stateOf(status), generatorState(&r.Generator)
-		a, q, h := &r.Latency.Acquire, &r.Latency.Response, &r.Latency.Handoff
-		trips, commands, _ := r.Cost.Texts()
-		row := t.add(names[i], "", human.Count(r.Views.Lost), human.Number(r.Throughput), a.Text(a.P50), a.Text(a.P99),
-			q.Text(q.P50), q.Text(q.P99), h.Text(h.P50), fmt.Sprintf("%.2f", r.Fairness.Jain),
-			fmt.Sprintf("%d of %d", r.Fairness.Starving, r.Workers), trips, commands, "")
-		row[0].Link, row[1].State, row[13].State = runID(i), &s, &g
+		cells := []string{names[i], ""}
+		for _, c := range columns {
+			cells = append(cells, c.Text(r.Run))
+		}
+		row := t.add(append(cells, "")...)
+		row[0].Link, row[1].State, row[len(row)-1].State = runID(i), &s, &g
 	}
 	if len(t.Rows) < 2 {
 		return tableView{}
