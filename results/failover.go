@@ -1,11 +1,13 @@
 package results
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"hammerlock/checker"
@@ -191,25 +193,17 @@ func (f *Failover) row() []string {
 
 // WriteFailovers writes the table of failovers for people.
 func WriteFailovers(w io.Writer, all []Failover) error {
-	p := &human.Printer{W: w}
-	rows := [][]string{failoverHead}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	p := &human.Printer{W: t}
+	p.Line("%s", strings.Join(failoverHead, "\t"))
 	for i := range all {
-		rows = append(rows, all[i].row())
-	}
-	width := make([]int, len(failoverHead))
-	for _, row := range rows {
-		for i, cell := range row {
-			width[i] = max(width[i], len([]rune(cell)))
-		}
-	}
-	for _, row := range rows {
-		line := ""
-		for i, cell := range row {
-			line += fmt.Sprintf("%-*s  ", width[i], cell)
-		}
-		p.Line("%s", strings.TrimRight(line, " "))
+		p.Line("%s", strings.Join(all[i].row(), "\t"))
 	}
 	p.Line("")
+	if err := errors.Join(p.Err, t.Flush()); err != nil {
+		return err
+	}
+	p.W = w
 	for i := range all {
 		f := &all[i]
 		if len(f.Spent) > 0 {

@@ -38,9 +38,10 @@ type Server struct {
 	stop   chan struct{}
 
 	mu      sync.Mutex
-	readers map[*reader]bool
+	readers int
+	changed chan struct{} // is closed when there is something new
 	log     series
-	frame   []byte        // the latest
+	latest
 	done    []doneRun     // that were saved
 	page    string        // what the page has become at the end: a file; empty while the job goes on
 	ended   bool          // no reader comes any more
@@ -54,11 +55,10 @@ type doneRun struct {
 	file string
 }
 
-// reader is an open page: the events that it was not sent yet, the latest of each kind.
-type reader struct {
+// latest is the newest event of each kind; frames and grown count them.
+type latest struct {
 	frame, series []byte
-	end           bool
-	fresh         chan struct{}
+	frames, grown int
 }
 
 // Start listens, and serves from now on.
@@ -67,7 +67,8 @@ func Start(address string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{token: rand.Text(), listen: listen, stop: make(chan struct{}), readers: map[*reader]bool{}, fetched: make(chan struct{}, mostReaders)}
+	s := &Server{token: rand.Text(), listen: listen, stop: make(chan struct{}), changed: make(chan struct{}),
+		fetched: make(chan struct{}, mostReaders), latest: latest{series: encode(&series{}), grown: 1}}
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: writeTimeout}
 	s.active.Go(func() { _ = s.server.Serve(listen) }) // it ends when the server is closed
 	s.active.Go(s.draw)
@@ -95,11 +96,8 @@ func (s *Server) Close(ctx context.Context, page string) {
 	}
 	s.mu.Lock()
 	s.page, s.ended = page, true
-	open := len(s.readers)
-	for r := range s.readers {
-		r.end = true
-		r.wake()
-	}
+	open := s.readers
+	close(s.changed)
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
@@ -133,29 +131,19 @@ func (s *Server) draw() {
 	}
 }
 
-// send hands a frame to every reader, in place of one that was not sent yet.
+// send offers a frame to every reader, in place of one that was not sent yet.
 func (s *Server) send(snapshot *measure.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	grown := s.log.observe(snapshot)
+	if s.log.observe(snapshot) {
+		s.series = encode(&s.log)
+		s.grown++
+	}
 	s.frame = encode(newFrame(snapshot, s.done))
-	var seconds []byte
-	if grown {
-		seconds = encode(&s.log)
-	}
-	for r := range s.readers {
-		r.frame = s.frame
-		if grown {
-			r.series = seconds
-		}
-		r.wake()
-	}
-}
-
-func (r *reader) wake() {
-	select {
-	case r.fresh <- struct{}{}:
-	default: // it is awake
+	s.frames++
+	if !s.ended {
+		close(s.changed)
+		s.changed = make(chan struct{})
 	}
 }
 
@@ -210,29 +198,26 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) {
 
 // stream sends events until the reader goes away or the job has ended.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
-	me, err := s.enter()
-	if err != nil {
+	if err := s.enter(1); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	defer s.leave(me)
+	defer func() { _ = s.enter(-1) }()
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	defer func() { _ = out.SetWriteDeadline(time.Time{}) }() // the connection may be used again
-	for {
+	for sent := (latest{}); ; {
 		s.mu.Lock()
-		frame, series, end, page := me.frame, me.series, me.end, s.page
-		me.frame, me.series = nil, nil
+		now, changed, end, page := s.latest, s.changed, s.ended, s.page
 		s.mu.Unlock()
 		err := out.SetWriteDeadline(time.Now().Add(writeTimeout))
-		for _, e := range []struct {
-			name string
-			data []byte
-		}{{"series", series}, {"frame", frame}} {
-			if e.data != nil && err == nil {
-				_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.name, e.data)
-			}
+		if now.grown > sent.grown && err == nil {
+			_, err = fmt.Fprintf(w, "event: series\ndata: %s\n\n", now.series)
 		}
+		if now.frames > sent.frames && err == nil {
+			_, err = fmt.Fprintf(w, "event: frame\ndata: %s\n\n", now.frame)
+		}
+		sent = now
 		if end && err == nil {
 			_, err = fmt.Fprintf(w, "event: end\ndata: {\"report\": %t}\n\n", page != "")
 		}
@@ -240,30 +225,23 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		select {
-		case <-me.fresh:
+		case <-changed:
 		case <-r.Context().Done():
 			return
 		}
 	}
 }
 
-// enter adds a reader and sends it the latest frame.
-func (s *Server) enter() (*reader, error) {
+// enter adds a reader, or takes one away.
+func (s *Server) enter(one int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.ended:
-		return nil, errors.New("the job has ended")
-	case len(s.readers) >= mostReaders:
-		return nil, fmt.Errorf("%d pages are open already", mostReaders)
+	case one > 0 && s.ended:
+		return errors.New("the job has ended")
+	case one > 0 && s.readers >= mostReaders:
+		return fmt.Errorf("%d pages are open already", mostReaders)
 	}
-	r := &reader{frame: s.frame, series: encode(&s.log), fresh: make(chan struct{}, 1)}
-	s.readers[r] = true
-	return r, nil
-}
-
-func (s *Server) leave(r *reader) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.readers, r)
+	s.readers += one
+	return nil
 }

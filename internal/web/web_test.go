@@ -188,11 +188,11 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	s, _ := start(t)
 	var before, after runtime.MemStats
 	for i := range mostReaders {
-		if _, err := s.enter(); err != nil {
+		if err := s.enter(1); err != nil {
 			t.Fatalf("reader %d: %v", i, err)
 		}
 	}
-	if _, err := s.enter(); err == nil {
+	if err := s.enter(1); err == nil {
 		t.Error("one reader more is let in")
 	}
 	hours := func(from, to int) {
