@@ -25,8 +25,11 @@ type Driver struct {
 	Failures map[string]int64 `json:"errors,omitempty"`      // that it answered, by text
 }
 
-// Text says what the way to the driver took, and what was odd about it.
+// Text says what the way to the driver took, and what was odd about it; of nil nothing.
 func (d *Driver) Text() string {
+	if d == nil {
+		return ""
+	}
 	parts := []string{"no ping was answered within the measurement"}
 	if d.Pings > 0 {
 		parts[0] = fmt.Sprintf("a ping takes %s (p50), %s (p99), %s (max) of %s; every time includes it", human.Duration(time.Duration(d.P50)),

@@ -40,8 +40,11 @@ type LiveAgent struct {
 	UpTo time.Duration // its history has come in up to then
 }
 
-// Text says who worked, and what is known of the clocks.
+// Text says who worked, and what is known of the clocks; of nil nothing.
 func (f *Fleet) Text() string {
+	if f == nil {
+		return ""
+	}
 	names := human.Names(f.Agents, func(a Agent) string {
 		return fmt.Sprintf("%s on %s (%s)", a.Name, a.Host, human.Quantity(a.CPUs, "CPU"))
 	})

@@ -65,20 +65,25 @@ type Reading struct {
 
 type distribution struct {
 	name, word, facet string
+	row, visits       string // in the table of a run, and in that of visits to a service; empty = not there
 	of                func(*Run) *Percentiles
 }
 
 // distributions are the latencies that a metric can be a statistic of.
 var distributions = []distribution{
-	{"acquire", "acquire", speed, func(r *Run) *Percentiles { return &r.Latency.Acquire }},
-	{"acquire_with_unfinished", "with unfinished", patience, func(r *Run) *Percentiles { return &r.Waiting.Unfinished }},
-	{"random_waiter", "random waiter", patience, func(r *Run) *Percentiles { return &r.Waiting.RandomWaiter }},
-	{"response", "response", speed, func(r *Run) *Percentiles { return &r.Latency.Response }},
-	{"response_with_unfinished", "response with unfinished", speed, func(r *Run) *Percentiles { return &r.Waiting.Response }},
-	{"handoff", "hand-off", speed, func(r *Run) *Percentiles { return &r.Latency.Handoff }},
-	{"hold", "hold", speed, func(r *Run) *Percentiles { return &r.Latency.Hold }},
-	{"release", "release", speed, func(r *Run) *Percentiles { return &r.Latency.Release }},
-	{"try", "try", speed, func(r *Run) *Percentiles { return &r.Latency.Try }},
+	{"acquire", "acquire", speed, "acquire (winners)", "", func(r *Run) *Percentiles { return &r.Latency.Acquire }},
+	{"acquire_with_unfinished", "with unfinished", patience, "acquire with unfinished", "",
+		func(r *Run) *Percentiles { return &r.Waiting.Unfinished }},
+	{"random_waiter", "random waiter", patience, "a random waiter's wait", "",
+		func(r *Run) *Percentiles { return &r.Waiting.RandomWaiter }},
+	{"response", "response", speed, "response (from due)", "response (from due)",
+		func(r *Run) *Percentiles { return &r.Latency.Response }},
+	{"response_with_unfinished", "response with unfinished", speed, "response with unfinished", "response with unfinished",
+		func(r *Run) *Percentiles { return &r.Waiting.Response }},
+	{"handoff", "hand-off", speed, "hand-off", "", func(r *Run) *Percentiles { return &r.Latency.Handoff }},
+	{"try", "try", speed, "one try", "one request", func(r *Run) *Percentiles { return &r.Latency.Try }},
+	{"hold", "hold", speed, "hold", "", func(r *Run) *Percentiles { return &r.Latency.Hold }},
+	{"release", "release", speed, "release", "", func(r *Run) *Percentiles { return &r.Latency.Release }},
 }
 
 type statistic struct {

@@ -46,8 +46,8 @@ func (r *Run) write(p *human.Printer) {
 	p.Fact("FAIRNESS", r.FairnessText())
 	p.Line("")
 	r.writeLatency(p)
-	if r.Waiting.Censored > 0 {
-		p.Line("%s", r.CensoredText())
+	if text := r.CensoredText(); text != "" {
+		p.Line("%s", text)
 	}
 	writePhases(p, []Run{*r})
 	p.Line("")
@@ -59,15 +59,9 @@ func (r *Run) write(p *human.Printer) {
 	if trips, commands, cpu := r.Cost.Texts(); r.Service == "" {
 		p.Fact("cost a visit", fmt.Sprintf("%s round trips, %s commands on the servers, %s of their CPU", trips, commands, cpu))
 	}
-	if r.Driver != nil {
-		p.Fact("driver", r.Driver.Text())
-	}
-	if r.Fleet != nil {
-		p.Fact("agents", r.Fleet.Text())
-	}
-	if r.Views.Fenced > 0 {
-		p.Fact("fence", r.fencedText())
-	}
+	p.Maybe("driver", r.Driver.Text())
+	p.Maybe("agents", r.Fleet.Text())
+	p.Maybe("fence", r.fencedText())
 	p.Maybe("errors", r.errorsText())
 	p.Fact("repeat", r.Command)
 }
@@ -132,35 +126,24 @@ func writeNotes(p *human.Printer, runs []Run) {
 }
 
 func (r *Run) notes() (all []string) {
+	add := func(label, text string) {
+		if text != "" {
+			all = append(all, label+text)
+		}
+	}
 	if status, text := r.Safety(); status != checker.Pass {
-		all = append(all, "SAFETY "+strings.ToUpper(status.String())+": "+text)
+		add("SAFETY "+strings.ToUpper(status.String())+": ", text)
 	}
-	if r.Label != "" {
-		all = append(all, r.Label)
-	}
-	if r.Partial != "" {
-		all = append(all, "PARTIAL: "+r.Partial)
-	}
-	if len(r.Generator.Reasons) > 0 {
-		all = append(all, "GENERATOR "+string(r.Generator.State)+": "+strings.Join(r.Generator.Reasons, "; "))
-	}
+	add("", r.Label)
+	add("PARTIAL: ", r.Partial)
+	add("GENERATOR "+string(r.Generator.State)+": ", strings.Join(r.Generator.Reasons, "; "))
 	if len(r.Fairness.StarvingWorkers) > 0 {
-		all = append(all, "FAIRNESS: "+starving(r.Fairness.StarvingWorkers))
+		add("FAIRNESS: ", starving(r.Fairness.StarvingWorkers))
 	}
-	if text := r.RecoveryText(); text != "" {
-		all = append(all, "recovery: "+text)
-	}
-	if text := r.AvailabilityText(); text != "" {
-		all = append(all, "unavailable: "+text)
-	}
-	if r.Driver != nil {
-		all = append(all, "driver: "+r.Driver.Text())
-	}
-	if r.Views.Fenced > 0 {
-		all = append(all, "FENCE: "+r.fencedText())
-	}
-	if len(r.Errors) > 0 {
-		all = append(all, "errors: "+r.errorsText())
-	}
+	add("recovery: ", r.RecoveryText())
+	add("unavailable: ", r.AvailabilityText())
+	add("driver: ", r.Driver.Text())
+	add("FENCE: ", r.fencedText())
+	add("errors: ", r.errorsText())
 	return all
 }

@@ -58,35 +58,32 @@ func starving(workers []int) string {
 }
 
 // LatencyRows are the rows of a table: name, count, p50, p90, p99, p99.9, max, mean.
-func (r *Run) LatencyRows() [][]string {
-	row := func(name string, p Percentiles) []string {
-		if p.Count == 0 {
-			return []string{name, "0", "-", "-", "-", "-", "-", "-"}
-		}
+func (r *Run) LatencyRows() (rows [][]string) {
+	row := func(name string, p *Percentiles) []string {
 		return []string{name, human.Count(p.Count), p.Text(p.P50), p.Text(p.P90), p.Text(p.P99), p.Text(p.P999), p.Text(&p.Max), p.Text(&p.Mean)}
 	}
-	if r.Service != "" {
-		return [][]string{row("response (from due)", r.Latency.Response), row("response with unfinished", r.Waiting.Response),
-			row("one request", r.Latency.Try)}
-	}
-	rows := [][]string{
-		row("acquire (winners)", r.Latency.Acquire),
-		row("acquire with unfinished", r.Waiting.Unfinished),
-		row("a random waiter's wait", r.Waiting.RandomWaiter),
-		row("response (from due)", r.Latency.Response),
-		row("response with unfinished", r.Waiting.Response),
-		row("hand-off", r.Latency.Handoff),
-	}
-	var split [][]string // by what woke the waiter, if that was not always the same
-	for _, w := range r.Waiting.Woken {
-		if w.Handoff.Count > 0 {
-			split = append(split, row("hand-off, woken by "+w.By, w.Handoff))
+	for _, d := range distributions {
+		name := d.row
+		if r.Service != "" {
+			name = d.visits
+		}
+		if name != "" {
+			rows = append(rows, row(name, d.of(r)))
+		}
+		if name != "hand-off" {
+			continue
+		}
+		var split [][]string // by what woke the waiter, if that was not always the same
+		for i := range r.Waiting.Woken {
+			if w := &r.Waiting.Woken[i]; w.Handoff.Count > 0 {
+				split = append(split, row("hand-off, woken by "+w.By, &w.Handoff))
+			}
+		}
+		if len(split) > 1 {
+			rows = append(rows, split...)
 		}
 	}
-	if len(split) > 1 {
-		rows = append(rows, split...)
-	}
-	return append(rows, row("one try", r.Latency.Try), row("hold", r.Latency.Hold), row("release", r.Latency.Release))
+	return rows
 }
 
 // CensoredText says how many waits had no end, empty if all had.
@@ -140,8 +137,11 @@ func (c *Cost) Texts() (trips, commands, cpu string) {
 		write(c.ServerCPU, func(ns float64) string { return human.Duration(time.Duration(ns)) })
 }
 
-// fencedText says what a fence refused. That is no error.
+// fencedText says what a fence refused, which is no error; empty if that is nothing.
 func (r *Run) fencedText() string {
+	if r.Views.Fenced == 0 {
+		return ""
+	}
 	return human.Quantity(r.Views.Fenced, "stale store") + " refused by the counter"
 }
 

@@ -45,11 +45,10 @@ type Judgement struct {
 // Judgement is that of a judged run.
 func (r *Run) Judgement() Judgement {
 	j := Judgement{
-		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Class: r.Class, Stretched: r.Stretched, Faults: r.Faults, Load: r.Workload(), Command: r.Command,
-		Partial: r.Partial, Interactive: r.Interactive, Recovery: r.RecoveryText(), Before: r.Before, earlier: r.Earlier, Started: r.Started, Took: time.Duration(r.Took), Verdicts: r.Verdicts,
-	}
-	if r.Fleet != nil {
-		j.Agents = r.Fleet.Text()
+		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Class: r.Class, Stretched: r.Stretched,
+		Faults: r.Faults, Load: r.Workload(), Agents: r.Fleet.Text(), Command: r.Command, Partial: r.Partial,
+		Interactive: r.Interactive, Recovery: r.RecoveryText(), Before: r.Before, earlier: r.Earlier, Started: r.Started,
+		Took: time.Duration(r.Took), Verdicts: r.Verdicts,
 	}
 	if r.Visits.Done == 0 {
 		j.Errors = r.errorsText()

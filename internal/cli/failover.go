@@ -69,13 +69,8 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 	f := &failovers{e: e, o: o, kills: failoverKills}
 	o.planFlags()
 	o.integer(flag{session, "kills", "how often each fault is injected"}, &f.kills, mostKills)
-	o.add(flag{session, "until", "go on until the interval of lost grants is that narrow"}, "share", "", func(text string) (err error) {
-		if _, err = fmt.Sscanf(text, "%f%%", &f.until); err != nil || f.until < 1 || f.until > 100 {
-			return errors.New("1% to 100%")
-		}
-		f.until /= 100
-		return nil
-	})
+	o.share(flag{session, "until", "go on until the interval of lost grants is that narrow"}, "share", &f.until,
+		"1% to 100%", func(n float64) bool { return n >= 1 })
 	o.fileFlags(fileOutput{"markdown", "write the table as a document to this file", func(w io.Writer, d *Document) error {
 		return results.WriteFailoverMarkdown(w, d.Failovers, e.called(typed(c.Root().Name())))
 	}})

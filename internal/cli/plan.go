@@ -92,7 +92,8 @@ func (o *options) planFlags() {
 	o.duration(flag{load, "backoff", "mean backoff between two tries, jittered by half of it"}, &w.Retry)
 	o.duration(flag{load, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"}, &w.Extend)
 	o.integer(flag{load, "reenter", "one in how many visits takes a reentrant lock again"}, &w.Reenter, 0)
-	o.share(flag{load, "readers", "the share of visits that only read, if readers share the lock, as in 80%"}, &w.Readers)
+	o.share(flag{load, "readers", "the share of visits that only read, if readers share the lock, as in 80%"}, "percent", &w.Readers,
+		"from 0% to 100%", func(n float64) bool { return n >= 0 })
 	o.integer(flag{load, "permits", "up to how many permits a visit of a semaphore asks for"}, &w.Permits, 0)
 	o.begin(runSection)
 	one(o, flag{setting, "counter", "where the page views are counted: " + countersOf(p.Known).String()}, &p.Counter, countersOf(p.Known))
@@ -136,13 +137,14 @@ func (o *options) rate(f flag, to *float64) {
 	})
 }
 
-// share reads a part of a whole, in percent.
-func (o *options) share(f flag, to *float64) {
-	o.add(f, "percent", strconv.FormatFloat(100**to, 'f', -1, 64)+"%", func(text string) error {
+// share reads a part of a whole, in percent; good says which may be asked for, and wrong the same in words.
+func (o *options) share(f flag, kind string, to *float64, wrong string, good func(float64) bool) {
+	preset := unless(!good(100**to), strconv.FormatFloat(100**to, 'f', -1, 64)+"%")
+	o.add(f, kind, preset, func(text string) error {
 		number, percent := strings.CutSuffix(text, "%")
 		n, err := strconv.ParseFloat(number, 64)
-		if err != nil || !percent || !(n >= 0 && n <= 100) {
-			return errors.New("from 0% to 100%")
+		if err != nil || !percent || !good(n) || n > 100 {
+			return errors.New(wrong)
 		}
 		*to = n / 100
 		return nil

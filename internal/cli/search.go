@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"time"
@@ -73,13 +72,8 @@ func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
 		return err
 	}).complete = completeList(allMetrics.names(), true)
 	one(o, flag{session, "over", "what to raise: " + variables.String()}, &s.over, variables)
-	o.add(flag{session, "precision", "how close to the edge to go"}, "share", "5%", func(text string) (err error) {
-		if _, err = fmt.Sscanf(text, "%f%%", &s.precision); err != nil || s.precision <= 0 || s.precision > 100 {
-			return errors.New("more than 0%, at most 100%")
-		}
-		s.precision /= 100
-		return nil
-	})
+	o.share(flag{session, "precision", "how close to the edge to go"}, "share", &s.precision,
+		"more than 0%, at most 100%", func(n float64) bool { return n > 0 })
 	o.runFlags()
 	return e.command(c, o, interruptible(func(ctx context.Context, signals signals, _ []string) int {
 		s.series = newSeries(c, o)

@@ -99,24 +99,23 @@ func view(r *saved, number int, name string) runView {
 	if r.picture != nil {
 		v.Envelope = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(r.picture))
 	}
+	note := func(label, text string) {
+		if text != "" {
+			v.Banner.Notes = append(v.Banner.Notes, label+text)
+		}
+	}
 	if r.Service != "" {
-		v.Banner.Notes = append(v.Banner.Notes, "A service does its own locking: its holders cannot be seen. Its answers are judged.")
+		note("", "A service does its own locking: its holders cannot be seen. Its answers are judged.")
 	}
-	if r.Label != "" {
-		v.Banner.Notes = append(v.Banner.Notes, r.Label)
-	}
-	if r.Fleet != nil {
-		v.Banner.Notes = append(v.Banner.Notes, "Agents: "+r.Fleet.Text())
-	}
+	note("", r.Label)
+	note("Agents: ", r.Fleet.Text())
 	if r.Interactive {
-		v.Banner.Notes = append(v.Banner.Notes, "INTERACTIVE: "+results.InteractiveText)
+		note("INTERACTIVE: ", results.InteractiveText)
 	}
 	for i, why := range r.Before {
-		v.Banner.Notes = append(v.Banner.Notes, fmt.Sprintf("Attempt %d was inconclusive: %s", i+1, why))
+		note(fmt.Sprintf("Attempt %d was inconclusive: ", i+1), why)
 	}
-	if r.Partial != "" {
-		v.Banner.Notes = append(v.Banner.Notes, "The run ended early: "+r.Partial)
-	}
+	note("The run ended early: ", r.Partial)
 	if s := r.strip; s != nil {
 		v.StripText = fmt.Sprintf("%s of %s; %s", human.Quantity(s.Visits, "visit"), human.Quantity(s.Workers, "worker"), overlapText(s))
 		v.Overlaps = overlapTable(s)
