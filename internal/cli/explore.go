@@ -16,6 +16,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/explore"
+	"hammerlock/internal/human"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
 	"hammerlock/results"
@@ -253,46 +254,33 @@ func exploreExit(all []explore.Report) Exit {
 	return Exit{}
 }
 
-// writeSwept prints where locks break.
-func writeSwept(w io.Writer, all []explore.Report, saved string) error {
-	var b strings.Builder
-	for _, r := range all {
-		fmt.Fprintf(&b, "%s %s: %s\n", strings.ToUpper(r.Status.String()), r.Lock, r.Verdict())
-	}
-	fmt.Fprintln(&b)
-	if err := explore.WriteEnvelopes(&b, all); err != nil {
-		return err
-	}
-	fmt.Fprintf(&b, "\nsaved in %s; as a page with the picture: bench report %s --html sweep.html\n", saved, saved)
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
 func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
-	if all[0].Envelope != nil {
-		return writeSwept(w, all, saved[0])
-	}
-	var b strings.Builder
+	p := &human.Printer{W: w}
 	for i, r := range all {
-		fmt.Fprintf(&b, "%s %s: %s\n", strings.ToUpper(r.Status.String()), r.Lock, r.Verdict())
+		p.Line("%s %s: %s", strings.ToUpper(r.Status.String()), r.Lock, r.Verdict())
 		if r.Found != nil {
-			fmt.Fprintf(&b, "\n%s\n", r.Found.Text())
+			p.Line("\n%s", r.Found.Text())
 		}
 		if r.Real != nil {
-			fmt.Fprintf(&b, "\n%s\n", r.Real)
+			p.Line("\n%s", r.Real)
 		}
-		if saved[i] != "" {
-			fmt.Fprintf(&b, "\nsaved in %s; to see it again: verify explore --replay %s\n", saved[i], filepath.Join(saved[i], exploreFile))
+		if saved[i] != "" && r.Envelope == nil {
+			p.Line("\nsaved in %s; to see it again: verify explore --replay %s", saved[i], filepath.Join(saved[i], exploreFile))
 		}
+	}
+	if all[0].Envelope != nil { // a sweep: where locks break
+		p.Line("")
+		p.Err = errors.Join(p.Err, explore.WriteEnvelopes(w, all))
+		p.Line("\nsaved in %[1]s; as a page with the picture: bench report %[1]s --html sweep.html", saved[0])
+		return p.Err
 	}
 	for _, r := range all {
 		if power := r.Beyond.Power(); r.Found == nil && power != "" {
-			fmt.Fprintf(&b, "\n%s\n", power)
+			p.Line("\n%s", power)
 		}
 	}
 	if slices.ContainsFunc(all, func(r explore.Report) bool { return r.Found == nil }) {
-		fmt.Fprintln(&b, "\n"+explore.Bounded)
+		p.Line("\n%s", explore.Bounded)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return p.Err
 }

@@ -144,12 +144,7 @@ var burstSays = []string{"workers", "duration", "warmup", "think", "rate", "arri
 
 // onlyBurst reports flags that mean nothing with --burst.
 func (o *options) onlyBurst() {
-	if o.plan.Service.Burst == 0 {
-		return
-	}
-	for _, name := range burstSays {
-		if o.flags.Changed(name) {
-			o.mistake("--%s does nothing with --burst: all visits begin at once, and then it is over", name)
-		}
+	if o.plan.Service.Burst > 0 {
+		o.clash(burstSays, "--%s does nothing with --burst: all visits begin at once, and then it is over")
 	}
 }

@@ -214,10 +214,8 @@ func (o *options) besidePhases() {
 	for i := range o.plan.Phases {
 		names = append(names, o.plan.Phases[i].Called())
 	}
-	for _, name := range phasesSay {
-		if f := o.flags.Lookup(name); len(names) > 0 && f != nil && f.Changed {
-			o.mistake("--%s: phases say that: leave it out, or the phases", name)
-		}
+	if len(names) > 0 {
+		o.clash(phasesSay, "--%s: phases say that: leave it out, or the phases")
 	}
 	for i := range o.gates {
 		switch g := &o.gates[i]; {
@@ -226,6 +224,15 @@ func (o *options) besidePhases() {
 			o.mistake("--gate %q: there are no phases: --phases says which", g.Text)
 		default:
 			o.mistake("--gate %q: no phase %q: %s", g.Text, g.Phase, human.Instead(g.Phase, names))
+		}
+	}
+}
+
+// clash reports those of the flags that were given.
+func (o *options) clash(names []string, format string) {
+	for _, name := range names {
+		if f := o.flags.Lookup(name); f != nil && f.Changed {
+			o.mistake(format, name)
 		}
 	}
 }

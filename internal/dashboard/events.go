@@ -41,7 +41,7 @@ func events(c canvas, s *measure.Snapshot, st *state) {
 	}
 	for y := 0; y < c.h && first+y < len(all); y++ {
 		e := &all[first+y]
-		t := eventTone(e)
+		t := eventTones[e.Kind]
 		if first+y == at {
 			t = chosen
 		}
@@ -49,15 +49,9 @@ func events(c canvas, s *measure.Snapshot, st *state) {
 	}
 }
 
-func eventTone(e *measure.Event) tone {
-	switch e.Kind {
-	case measure.ViolationEvent:
-		return bad
-	case measure.FaultEvent, measure.UnplannedEvent:
-		return warning
-	default:
-		return plain
-	}
+// eventTones are those of events that are more than plain.
+var eventTones = map[measure.EventKind]tone{
+	measure.ViolationEvent: bad, measure.FaultEvent: warning, measure.UnplannedEvent: warning,
 }
 
 func eventText(e *measure.Event) string {

@@ -77,16 +77,7 @@ func concern(n *measure.NodeState) int {
 	}
 }
 
-func nodeTone(n *measure.NodeState) tone {
-	switch concern(n) {
-	case 0:
-		return bad
-	case 1:
-		return strong
-	default:
-		return plain
-	}
-}
+func nodeTone(n *measure.NodeState) tone { return []tone{bad, strong, plain}[concern(n)] }
 
 // nodesUnknown says why no node can be shown.
 func nodesUnknown(s *measure.Snapshot, st *state) string {

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -88,16 +89,9 @@ func safetyText(s *measure.Snapshot) (string, tone) {
 }
 
 func generatorText(s *measure.Snapshot) (string, tone) {
-	switch s.Generator.State {
-	case "":
-		return "GENERATOR not judged", plain
-	case results.GeneratorOK:
-		return "GENERATOR OK", good
-	case results.Suspect:
-		return "GENERATOR SUSPECT", warning
-	default:
-		return "GENERATOR " + string(s.Generator.State), bad
-	}
+	state := s.Generator.State
+	return "GENERATOR " + cmp.Or(string(state), "not judged"), map[results.GeneratorState]tone{
+		results.GeneratorOK: good, results.Suspect: warning, results.Saturated: bad, results.Disturbed: bad}[state]
 }
 
 // throughput is the last minute, second by second.

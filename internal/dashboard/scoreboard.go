@@ -51,23 +51,11 @@ func scoreboard(c canvas, s *measure.Snapshot, st *state) {
 		}
 		rows.put(0, y, strong, mark)
 		rows.put(1, y, plain, cut(r.Name, name))
-		rows.put(name+2, y, stateTone(r.State), r.State)
+		rows.put(name+2, y, stateTones[r.State], r.State)
 		rows.put(name+2+scoreState, y, plain, cut(r.Text, rows.w-name-2-scoreState))
 	}
 	holders(c.part(0, c.h-lanesBelow, c.w, lanesBelow), s, st)
 }
 
-func stateTone(state string) tone {
-	switch state {
-	case "FAIL":
-		return bad
-	case "INCONCLUSIVE":
-		return warning
-	case "PASS":
-		return good
-	case "running":
-		return strong
-	default:
-		return faint
-	}
-}
+// stateTones are those of what became of a run.
+var stateTones = map[string]tone{"FAIL": bad, "INCONCLUSIVE": warning, "PASS": good, "running": strong, "waiting": faint}

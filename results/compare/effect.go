@@ -3,6 +3,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -36,6 +37,11 @@ func (e effect) Class() string {
 		return string(e)
 	}
 	return "plain"
+}
+
+// words are those of the effect, of which each table has its own for what was found.
+func (e effect) words(nothing, within, found string) string {
+	return cmp.Or(map[effect]string{none: nothing, few: tooFew, noise: within}[e], found)
 }
 
 // tooFew is the answer of a comparison in which nothing can be told.

@@ -63,16 +63,8 @@ func (c *figure) text(m results.Metric) string {
 
 // verdict writes the change against the first side.
 func (c *figure) verdict() string {
-	switch c.Effect {
-	case none:
-		return "-"
-	case few:
-		return tooFew
-	case noise:
-		return fmt.Sprintf("~ (p=%.3f)", c.P)
-	default:
-		return fmt.Sprintf("%s %s (p=%.3f)", whole(c.Change), c.Effect, c.P)
-	}
+	p := fmt.Sprintf("(p=%.3f)", c.P)
+	return c.Effect.words("-", "~ "+p, fmt.Sprintf("%s %s %s", whole(c.Change), c.Effect, p))
 }
 
 // WriteText writes the trial for people.

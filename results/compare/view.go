@@ -92,10 +92,7 @@ func (r *row) cell(k int, side string) Cell {
 		x.Values = f.sample.Values
 	}
 	if k > 0 {
-		x.Verdict = map[effect]string{none: "no data", few: tooFew, noise: fmt.Sprintf("noise (p=%.3f)", f.P)}[f.Effect]
-		if f.Effect == Better || f.Effect == Worse {
-			x.Verdict = fmt.Sprintf("%s (p=%.3f)", f.Effect, f.P)
-		}
+		x.Verdict = f.Effect.words("no data", fmt.Sprintf("noise (p=%.3f)", f.P), fmt.Sprintf("%s (p=%.3f)", f.Effect, f.P))
 		if d := r.difference(k); f.Effect != none {
 			x.Change, x.From, x.To = finite(f.Change), finite(d.low), finite(d.high)
 		}
@@ -144,7 +141,8 @@ func (t *Trial) View() *View {
 
 // row shows what a trial says of a metric.
 func (c *contrast) row(sides []string) Row {
-	a, b := Cell{Side: sides[0], Value: "-"}, Cell{Side: sides[1], Value: "-", Verdict: c.words(), Effect: c.Effect, Change: c.Change, From: c.Low, To: c.High, Noise: c.Floor}
+	a, b := Cell{Side: sides[0], Value: "-"}, Cell{Side: sides[1], Value: "-", Effect: c.Effect,
+		Verdict: c.Effect.words("no data", "noise", "B is "+string(c.Effect)), Change: c.Change, From: c.Low, To: c.High, Noise: c.Floor}
 	if c.Effect != none {
 		a.Value, a.Values, a.Median = c.metric.Format(c.A), c.values[0], c.A
 		b.Value, b.Values, b.Median = c.metric.Format(c.B), c.values[1], c.B
@@ -155,20 +153,6 @@ func (c *contrast) row(sides []string) Row {
 		b.ChangeText = "~"
 	}
 	return Row{Metric: c.Metric, Says: c.metric.Direction(), Cells: []Cell{a, b}}
-}
-
-// words are those of the effect.
-func (c *contrast) words() string {
-	switch c.Effect {
-	case none:
-		return "no data"
-	case few:
-		return tooFew
-	case Better, Worse:
-		return "B is " + string(c.Effect)
-	default:
-		return "noise"
-	}
 }
 
 // failures says in how many runs of a side a safety property failed; empty if in none.
