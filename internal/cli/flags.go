@@ -40,8 +40,8 @@ type options struct {
 
 	count int
 	gates []compare.Gate
-	live  []func(Env) (output, error) // each opens an output that has an address; nil if it has none
-	files []func(*Document) error     // each writes a file that was asked for
+	live  []func(Env) outputs     // each opens an output that has an address
+	files []func(*Document) error // each writes a file that was asked for
 
 	explores bool                // explore is one of the scenarios
 	explored []results.Judgement // ... and this came of it

@@ -44,24 +44,23 @@ func (o *options) liveFlag(name, usage string, open func(e Env, address string) 
 		at, err = listenAddress(text)
 		return err
 	})
-	o.live = append(o.live, func(e Env) (output, error) {
+	o.live = append(o.live, func(e Env) outputs {
 		if at == "" || len(o.mistakes) > 0 {
-			return nil, nil
+			return nil
 		}
 		x, err := open(e, at)
 		if err != nil {
 			o.mistake("--%s %s: %v", name, at, err)
+			return nil
 		}
-		return x, err
+		return outputs{x}
 	})
 }
 
 // openOutputs opens what has an address. An address that is not available is a mistake.
 func (e Env) openOutputs(o *options) (all outputs) {
 	for _, open := range o.live {
-		if x, err := open(e); x != nil && err == nil {
-			all = append(all, x)
-		}
+		all = append(all, open(e)...)
 	}
 	return all
 }

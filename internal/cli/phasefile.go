@@ -206,16 +206,16 @@ func phaseSchema() map[string]any {
 		s["description"] = k.usage
 		properties[k.name] = s
 	}
-	return map[string]any{"type": "object", "properties": properties, "required": []string{"phase", "duration"}, "additionalProperties": false}
+	return objectSchema(properties, "phase", "duration")
 }
 
 func gateSchema() map[string]any {
 	about := func(kind, text string) map[string]any { return map[string]any{"type": kind, "description": text} }
-	return map[string]any{"type": "object", "required": []string{"gate"}, "additionalProperties": false, "properties": map[string]any{
+	return objectSchema(map[string]any{
 		gateKeys[0]: about("string", "the phase that it is about (default: the whole run)"),
 		gateKeys[1]: about("string", "what must hold, as in response.p99<20ms"),
 		gateKeys[2]: about("boolean", "a run that does not meet it ends early"),
-	}}
+	}, gateKeys[1])
 }
 
 // settleLoad reports what does nothing beside phases, and makes a run as long as its trace unless something else is said.

@@ -98,38 +98,11 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 	if o.file == "" {
 		return nil
 	}
-	var text []byte
-	f, err := os.Open(o.file)
-	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(f, maxPlan+1))
-		err = errors.Join(err, f.Close())
-	}
-	if len(text) > maxPlan {
-		o.mistake("%s: it is longer than a plan can be (%d MiB)", o.file, maxPlan>>20)
-		return nil
-	}
+	root, err := parsePlan(o.file)
 	if err != nil {
-		hint := ""
-		if errors.Is(err, fs.ErrNotExist) {
-			hint = "; bench plan prints a plan to begin with"
-		}
-		o.mistake("--%s: %v%s", planFlag, err, hint)
+		o.mistake("%v", err)
 		return nil
 	}
-	if !utf8.Valid(text) {
-		o.mistake("%s: it is no text: a plan is a YAML file; bench plan prints one to begin with", o.file)
-		return nil
-	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		o.mistake("%s: %v", o.file, err)
-		return nil
-	}
-	if len(document.Content) == 0 {
-		o.mistake("%s: it is empty; bench plan prints a plan to begin with", o.file)
-		return nil
-	}
-	root := document.Content[0]
 	if root.Kind != yaml.MappingNode {
 		o.mistake("%s: a plan is a list of NAME: VALUE, as in workers: 64", o.place(root))
 		return nil
@@ -151,6 +124,34 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 		read[name] = entry{items, o.place(node)}
 	}
 	return read
+}
+
+// parsePlan reads a file with a plan.
+func parsePlan(file string) (*yaml.Node, error) {
+	var text []byte
+	f, err := os.Open(file)
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(f, maxPlan+1))
+		err = errors.Join(err, f.Close())
+	}
+	var document yaml.Node
+	switch {
+	case len(text) > maxPlan:
+		return nil, fmt.Errorf("%s: it is longer than a plan can be (%d MiB)", file, maxPlan>>20)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("--%s: %w; bench plan prints a plan to begin with", planFlag, err)
+	case err != nil:
+		return nil, fmt.Errorf("--%s: %w", planFlag, err)
+	case !utf8.Valid(text):
+		return nil, fmt.Errorf("%s: it is no text: a plan is a YAML file; bench plan prints one to begin with", file)
+	}
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(document.Content) == 0 {
+		return nil, fmt.Errorf("%s: it is empty; bench plan prints a plan to begin with", file)
+	}
+	return document.Content[0], nil
 }
 
 // maxPlan is how long a plan may be, in bytes.

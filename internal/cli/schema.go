@@ -121,10 +121,18 @@ func (o *options) writeSchema(w io.Writer) error {
 	if o.listing {
 		properties[servicesKey] = serviceSchema()
 	}
-	return encode(map[string]any{
-		"$schema": draft, "title": "Hammerlock plan", "type": "object",
-		"properties": properties, "additionalProperties": false,
-	})(w)
+	s := objectSchema(properties)
+	s["$schema"], s["title"] = draft, "Hammerlock plan"
+	return encode(s)(w)
+}
+
+// objectSchema is the schema of a mapping that has no other keys.
+func objectSchema(properties map[string]any, required ...string) map[string]any {
+	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
 }
 
 func flagSchema(f *pflag.Flag) map[string]any {

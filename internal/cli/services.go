@@ -102,9 +102,7 @@ func serviceSchema() map[string]any {
 	}
 	return map[string]any{
 		"description": "services that lock by themselves, each visited under the load of the plan",
-		"type":        "array", "items": map[string]any{
-			"type": "object", "properties": properties, "required": []string{"visit", "count"}, "additionalProperties": false,
-		},
+		"type":        "array", "items": objectSchema(properties, "visit", "count"),
 	}
 }
 

@@ -106,18 +106,7 @@ func (g *Gate) parseLimit(text string) (err error) {
 
 // holds tells whether a value meets the gate.
 func (g *Gate) holds(v float64) bool {
-	switch g.op {
-	case "<":
-		return v < g.limit
-	case "<=":
-		return v <= g.limit
-	case ">":
-		return v > g.limit
-	case ">=":
-		return v >= g.limit
-	default:
-		return v == g.limit
-	}
+	return v < g.limit && g.op[0] == '<' || v > g.limit && g.op[0] == '>' || v == g.limit && strings.HasSuffix(g.op, "=")
 }
 
 // GateStatus is how a gate came out. The zero value is no pass.

@@ -16,25 +16,18 @@ import (
 type state struct{ Class, Sign, Word string }
 
 func stateOf(s checker.Status) state {
-	switch s {
-	case checker.Pass:
-		return state{"pass", "✓", "PASS"}
-	case checker.Fail:
-		return state{"fail", "✕", "FAIL"}
-	case checker.NotJudged:
-		return state{"plain", "–", "NOT JUDGED"}
-	}
-	return state{"unsure", "?", "INCONCLUSIVE"}
+	return map[checker.Status]state{checker.Pass: {"pass", "✓", "PASS"}, checker.Fail: {"fail", "✕", "FAIL"},
+		checker.NotJudged: {"plain", "–", "NOT JUDGED"}, checker.Inconclusive: {"unsure", "?", "INCONCLUSIVE"}}[s]
 }
 
 func generatorState(g *results.Generator) state {
-	switch g.State {
-	case results.GeneratorOK:
-		return state{"pass", "✓", "OK"}
-	case results.Saturated, results.Disturbed:
-		return state{"fail", "✕", string(g.State)}
+	s := state{"unsure", "!", string(g.State)}
+	if g.State == results.GeneratorOK {
+		s.Class, s.Sign = "pass", "✓"
+	} else if g.State.Unfit() {
+		s.Class, s.Sign = "fail", "✕"
 	}
-	return state{"unsure", "!", string(g.State)}
+	return s
 }
 
 // tableView is a table of texts.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 
+	"hammerlock/checker"
 	"hammerlock/results/compare"
 )
 
@@ -29,14 +30,8 @@ type comparisonPage struct {
 
 // gateState shows how a gate came out.
 func gateState(s compare.GateStatus) state {
-	word := strings.ToUpper(string(s))
-	switch s {
-	case compare.GatePass:
-		return state{"pass", "✓", word}
-	case compare.GateFail:
-		return state{"fail", "✕", word}
-	}
-	return state{"unsure", "?", word}
+	shown := map[compare.GateStatus]checker.Status{compare.GatePass: checker.Pass, compare.GateFail: checker.Fail}[s]
+	return state{stateOf(shown).Class, stateOf(shown).Sign, strings.ToUpper(string(s))}
 }
 
 // stateOfComparison is the worst that is to be said of a comparison: a safety property that failed, a gate, or nothing.
