@@ -39,8 +39,8 @@ func recipes(document string) (all []recipe) {
 	return all
 }
 
-// thing is the name that a patch gives to what it adds; empty if it adds no file as the recipe names it first. A line of a file
-// that is there has no name.
+// thing is the name that a patch gives to what it adds; empty if it adds no file as the recipe names it first. A line
+// of a file that is there has no name.
 func (r *recipe) thing(patch string) string {
 	switch {
 	case len(r.files) == 0:
@@ -203,7 +203,8 @@ func TestRecipesWork(t *testing.T) {
 	}
 	for _, r := range all {
 		name := "| `" + r.thing(patches[r.name]) + "` |"
-		if !slices.Contains([]string{"an output", "a column"}, r.name) && !strings.Contains(text, name) { // a catalogue lacks it
+		listed := r.name != "an output" && r.name != "a column"
+		if listed && !strings.Contains(text, name) { // a catalogue lacks it
 			t.Errorf("%s: no document has a row %s", r.name, name)
 		}
 	}

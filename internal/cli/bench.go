@@ -152,8 +152,8 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 		}
 		if i == 0 && o.explores {
 			further := false
-			if not, further, err = e.exploreFirst(s.stop, o, job); err != nil || !further {
-				return runs, not, err
+			if not, further = e.exploreFirst(s.stop, o, job); !further {
+				return runs, not, nil
 			}
 		}
 		if i == 0 && !o.quiet && o.quick {

@@ -134,21 +134,14 @@ func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *o
 }
 
 func (x *expecting) answer(stop context.Context, err error) int {
-	all, w := make([]results.Expected, len(x.rows)), results.Whole{}
+	var all []results.Expected
 	var judged []results.Judgement
 	for i := range x.rows {
-		all[i] = x.rows[i].Expected
-		j := all[i].Judgement()
-		judged = append(judged, j)
-		if text := j.Name() + ": " + j.Verdicts[0].Summary; all[i].Met == checker.Fail {
-			w.Failed = append(w.Failed, text)
-		} else if all[i].Met != checker.Pass {
-			w.Open = append(w.Open, text)
-		}
+		all, judged = append(all, x.rows[i].Expected), append(judged, x.rows[i].Judgement())
 	}
 	err = errors.Join(append(x.errs, err)...)
 	x.e.complain(err)
-	exit := exit(stop, w, nil, err)
+	exit := exit(stop, results.Weigh(judged, nil, "", nil), nil, err)
 	document := Document{Schema: schema, Exit: exit, Saved: x.o.plan.Out, Expected: all}
 	var problems error
 	if len(all) > 0 {
@@ -348,8 +341,8 @@ func (x *expecting) part(ctx context.Context, s signals, r *expectedRow, part ex
 	}
 	if part.explores {
 		x.o.explored = nil
-		not, _, err := x.e.exploreFirst(s.stop, x.o, job)
-		return x.o.explored, not, err
+		not, _ := x.e.exploreFirst(s.stop, x.o, job)
+		return x.o.explored, not, nil
 	}
 	job.Command, job.Warm, job.Earlier = repeatRun(x.c, job.Plan), &x.warm, map[string]time.Duration{r.Lock: since}
 	job.Enough = func(run *results.Run) bool {

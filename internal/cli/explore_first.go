@@ -28,7 +28,7 @@ const exploreFor = 20 * time.Second
 
 // exploreFirst explores the locks of a job, each once, and takes down what was found. It returns the locks that it could not
 // explore, or had no time for, and whether the runs of the job are to follow.
-func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (not []results.NotRun, further bool, err error) {
+func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (not []results.NotRun, further bool) {
 	x := &exploreOptions{options: o}
 	job.Earlier = map[string]time.Duration{}
 	for i := range job.Combinations {
@@ -51,7 +51,7 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 		job.Earlier[lock.Name] = time.Since(begun)
 		switch {
 		case err != nil && stop.Err() != nil:
-			return not, true, nil // the runs say why they ended
+			return not, true // the runs say why they ended
 		case err == nil && r.Excluded:
 			n.Why = r.Verdict()
 			not = append(not, n)
@@ -67,10 +67,10 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 			o.explored = append(o.explored, j)
 		}
 		if r.Found != nil && o.plan.FailFast {
-			return not, false, nil
+			return not, false
 		}
 	}
-	return not, len(o.plan.Scenarios) > 0, nil
+	return not, len(o.plan.Scenarios) > 0
 }
 
 // explored is the judgement of an exploration. The story of a violation is the trace.

@@ -65,7 +65,8 @@ func (e Env) openOutputs(o *options) (all outputs) {
 	return all
 }
 
-// listenAddress reads host:port. Without a host it is the loopback address, so that no other machine can read it by mistake.
+// listenAddress reads host:port. Without a host it is the loopback address, so that no other machine can read it by
+// mistake.
 func listenAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

@@ -92,8 +92,8 @@ func (o *options) planFlags() {
 	o.duration(flag{load, "backoff", "mean backoff between two tries, jittered by half of it"}, &w.Retry)
 	o.duration(flag{load, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"}, &w.Extend)
 	o.integer(flag{load, "reenter", "one in how many visits takes a reentrant lock again"}, &w.Reenter, 0)
-	o.share(flag{load, "readers", "the share of visits that only read, if readers share the lock, as in 80%"}, "percent", &w.Readers,
-		"from 0% to 100%", func(n float64) bool { return n >= 0 })
+	o.share(flag{load, "readers", "the share of visits that only read, if readers share the lock, as in 80%"}, "percent",
+		&w.Readers, "from 0% to 100%", func(n float64) bool { return n >= 0 })
 	o.integer(flag{load, "permits", "up to how many permits a visit of a semaphore asks for"}, &w.Permits, 0)
 	o.begin(runSection)
 	one(o, flag{setting, "counter", "where the page views are counted: " + countersOf(p.Known).String()}, &p.Counter, countersOf(p.Known))

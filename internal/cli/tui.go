@@ -204,7 +204,8 @@ func (v *view) close(context.Context, string) error {
 }
 
 // show carries a job out, and shows it in the dashboard or in lines, besides the outputs of the command.
-func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, besides outputs) (runs []results.Run, err error) {
+func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, besides outputs) (
+	runs []results.Run, err error) {
 	d, err := e.openDashboard(o, dashboard.Options{Quit: func(int) { s.press() }})
 	if err != nil {
 		return nil, err

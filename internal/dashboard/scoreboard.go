@@ -58,4 +58,6 @@ func scoreboard(c canvas, s *measure.Snapshot, st *state) {
 }
 
 // stateTones are those of what became of a run.
-var stateTones = map[string]tone{"FAIL": bad, "INCONCLUSIVE": warning, "PASS": good, "running": strong, "waiting": faint}
+var stateTones = map[string]tone{
+	"FAIL": bad, "INCONCLUSIVE": warning, "PASS": good, "running": strong, "waiting": faint,
+}

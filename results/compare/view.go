@@ -142,7 +142,8 @@ func (t *Trial) View() *View {
 // row shows what a trial says of a metric.
 func (c *contrast) row(sides []string) Row {
 	a, b := Cell{Side: sides[0], Value: "-"}, Cell{Side: sides[1], Value: "-", Effect: c.Effect,
-		Verdict: c.Effect.words("no data", "noise", "B is "+string(c.Effect)), Change: c.Change, From: c.Low, To: c.High, Noise: c.Floor}
+		Verdict: c.Effect.words("no data", "noise", "B is "+string(c.Effect)),
+		Change:  c.Change, From: c.Low, To: c.High, Noise: c.Floor}
 	if c.Effect != none {
 		a.Value, a.Values, a.Median = c.metric.Format(c.A), c.values[0], c.A
 		b.Value, b.Values, b.Median = c.metric.Format(c.B), c.values[1], c.B

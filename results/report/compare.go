@@ -15,10 +15,11 @@ import (
 // WriteComparison writes a comparison as a page, which has no script and asks for nothing.
 func WriteComparison(v *compare.View, w io.Writer) error {
 	style := joined("assets/report.css", "assets/compare.css")
-	t := template.Must(template.New("").Funcs(template.FuncMap{"forest": forest, "dots": dots, "axis": axis, "gate": gateState}).
-		ParseFS(assets, "assets/report.tmpl", "assets/compare.tmpl"))
-	return t.ExecuteTemplate(w, "compare.tmpl", &comparisonPage{View: v, Style: template.CSS(style), State: stateOfComparison(v),
-		Policy: fmt.Sprintf("default-src 'none'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", digest(style))})
+	pictures := template.FuncMap{"forest": forest, "dots": dots, "axis": axis, "gate": gateState}
+	t := template.Must(template.New("").Funcs(pictures).ParseFS(assets, "assets/report.tmpl", "assets/compare.tmpl"))
+	policy := "default-src 'none'; style-src '" + digest(style) + "'; img-src data:; base-uri 'none'; form-action 'none'"
+	return t.ExecuteTemplate(w, "compare.tmpl",
+		&comparisonPage{View: v, Style: template.CSS(style), State: stateOfComparison(v), Policy: policy})
 }
 
 type comparisonPage struct {
