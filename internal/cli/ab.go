@@ -33,8 +33,6 @@ const (
 type trial struct {
 	comparing
 	*series
-	e     Env
-	o     *options
 	pairs int
 	sides [2]*side
 	whole []compare.Pair
@@ -69,13 +67,13 @@ func (e Env) abCommand(p harness.Plan, example string) *cobra.Command {
 	p.Duration, p.Warmup = abDuration, abWarmup
 	o := newOptions(c, p)
 	e.attached(o)
-	t := &trial{e: e, o: o, pairs: abPairs}
+	t := &trial{pairs: abPairs}
 	o.planFlags()
 	o.integer(flag{session, "pairs", "how many pairs to run; each is three runs"}, &t.pairs, maxPairs)
 	o.comparingFlags(&t.comparing)
 	o.runFlags()
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
-		t.series = newSeries(c, o)
+		t.series = newSeries(e, c, o)
 		return t.carryOut(ctx, s.stop, args)
 	}))
 }
@@ -96,7 +94,7 @@ func (t *trial) carryOut(ctx, stop context.Context, args []string) int {
 	for i := range t.whole {
 		runs = append(runs, t.whole[i][:]...)
 	}
-	x := exit(stop, results.Weigh(judgements(t.dir, runs), nil, "", nil), outcome.Gates, err).undecided(outcome.Undecided())
+	x := t.exit(stop, runs, outcome.Gates, err).undecided(outcome.Undecided())
 	document := Document{Schema: schema, Exit: x, Saved: t.dir, Trial: outcome}
 	text := func(w io.Writer) error {
 		p := human.Printer{W: w}

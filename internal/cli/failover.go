@@ -36,8 +36,6 @@ var failoverFaults = []string{"kill-primary", "pause-primary", "partition-primar
 
 type failovers struct {
 	*series
-	e     Env
-	o     *options
 	kills int
 	until float64  // goes on until the interval of lost grants is that narrow; 0 = no matter
 	left  []string // what does not apply
@@ -66,7 +64,7 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 	w := &p.Workload
 	w.Workers, w.Keys, w.Rate, w.Hold, w.TTL = 64, 64, 200, 100*time.Millisecond, failoverLease
 	o := newOptions(c, p)
-	f := &failovers{e: e, o: o, kills: failoverKills}
+	f := &failovers{kills: failoverKills}
 	o.planFlags()
 	o.integer(flag{session, "kills", "how often each fault is injected"}, &f.kills, mostKills)
 	o.share(flag{session, "until", "go on until the interval of lost grants is that narrow"}, "share", &f.until,
@@ -76,7 +74,7 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 	}})
 	o.runFlags()
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
-		f.series = newSeries(c, o)
+		f.series = newSeries(e, c, o)
 		f.root = e.verifyCommand() // each run is one of verify
 		return f.carryOut(ctx, s.stop)
 	}))
@@ -95,7 +93,7 @@ func (f *failovers) carryOut(ctx, stop context.Context) int {
 		return f.e.refuse(stop, f.o, err)
 	}
 	f.e.complain(err)
-	x := exit(stop, results.Weigh(judgements(f.dir, f.runs), nil, "", nil), nil, err)
+	x := f.exit(stop, f.runs, nil, err)
 	if none := func(r results.Failover) bool { return r.Lost.Of == 0 }; x.Code == Inconclusive && !slices.ContainsFunc(f.all, none) {
 		x = Exit{} // what counts is what each row says, with its interval
 	}

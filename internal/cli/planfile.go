@@ -195,8 +195,8 @@ func (v *value) list() bool { return strings.HasSuffix(v.kind, ",...") }
 
 // placed puts the places of values before the mistakes that they are: of what does not come from the command line.
 func (o *options) placed(err error) error {
-	usage, ok := err.(*harness.UsageError)
-	if !ok {
+	usage, ok := errors.AsType[*harness.UsageError](err)
+	if !ok || err.Error() != usage.Error() { // it is not alone
 		return err
 	}
 	placed := &harness.UsageError{}

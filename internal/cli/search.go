@@ -42,8 +42,6 @@ var variables = catalogue[variable]{all: []variable{
 
 type search struct {
 	*series
-	e         Env
-	o         *options
 	over      variable
 	objective compare.Gate
 	precision float64
@@ -61,7 +59,7 @@ func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
 	p.Duration, p.Warmup = searchDuration, searchWarmup
 	o := newOptions(c, p)
 	e.attached(o)
-	s := &search{e: e, o: o, over: variables.all[0], precision: 0.05}
+	s := &search{over: variables.all[0], precision: 0.05}
 	o.planFlags()
 	o.add(flag{session, "slo", "the objective, as in response.p99<50ms"}, "expr", "", func(text string) (err error) {
 		if s.objective, err = compare.ParseGate(text); err == nil && s.objective.Relative {
@@ -76,14 +74,14 @@ func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
 		"more than 0%, at most 100%", func(n float64) bool { return n > 0 })
 	o.runFlags()
 	return e.command(c, o, interruptible(func(ctx context.Context, signals signals, _ []string) int {
-		s.series = newSeries(c, o)
-		return e.search(ctx, signals.stop, s)
+		s.series = newSeries(e, c, o)
+		return s.carryOut(ctx, signals.stop)
 	}))
 }
 
-func (e Env) search(ctx, stop context.Context, s *search) int {
-	if err := e.checkSearch(stop, s); err != nil {
-		return e.refuse(stop, s.o, errors.Join(err, s.close(ctx)))
+func (s *search) carryOut(ctx, stop context.Context) int {
+	if err := s.check(stop); err != nil {
+		return s.e.refuse(stop, s.o, errors.Join(err, s.close(ctx)))
 	}
 	by := s.over.search
 	if s.o.flags.Changed(s.over.name) {
@@ -94,19 +92,19 @@ func (e Env) search(ctx, stop context.Context, s *search) int {
 	found, err := by.Run()
 	found.Objective, found.Over = s.objective.Text, s.over.name
 	err = errors.Join(err, s.close(ctx))
-	e.complain(err)
-	x := exit(stop, results.Weigh(judgements(s.dir, s.failed), nil, "", nil), []compare.GateResult{{Gate: found.Objective, Status: found.Status, Summary: found.Reason}}, err)
+	s.e.complain(err)
+	x := s.exit(stop, s.failed, []compare.GateResult{{Gate: found.Objective, Status: found.Status, Summary: found.Reason}}, err)
 	document := Document{Schema: schema, Exit: x, Saved: s.dir, Search: &found}
-	return e.answer(s.o, result{x, document, found.WriteText, s.save("search.json", document)})
+	return s.e.answer(s.o, result{x, document, found.WriteText, s.save("search.json", document)})
 }
 
-// checkSearch finds every mistake and makes the directory of the search.
-func (e Env) checkSearch(stop context.Context, s *search) error {
+// check finds every mistake and makes the directory of the search.
+func (s *search) check(stop context.Context) error {
 	if !s.o.flags.Changed("slo") {
 		s.o.mistake("--slo is missing: the objective, as in --slo 'response.p99<50ms'")
 	}
-	if s.outputs = e.openOutputs(s.o); !s.o.quiet {
-		s.outputs = append(s.outputs, &progress{w: e.Stderr})
+	if s.outputs = s.e.openOutputs(s.o); !s.o.quiet {
+		s.outputs = append(s.outputs, &progress{w: s.e.Stderr})
 	}
 	if p := &s.o.plan; len(p.Phases)+len(p.Workload.Trace) > 0 {
 		s.o.mistake("search raises one load: phases and traces have loads of their own")
@@ -126,8 +124,7 @@ func (e Env) checkSearch(stop context.Context, s *search) error {
 func (s *search) try(ctx, stop context.Context, at float64) (compare.GateResult, error) {
 	p := s.o.plan
 	s.over.set(&p.Workload, at)
-	for longer := time.Duration(1); ; longer *= 4 {
-		p.Duration = s.o.plan.Duration * longer
+	for longer := 1; ; longer *= 4 {
 		s.e.say(s.o, "trying %s %s, about %v", s.over.name, human.Number(at), (p.Warmup + p.Duration).Round(time.Second))
 		run, err := s.run(ctx, stop, p)
 		if err = errors.Join(err, context.Cause(stop)); err != nil {
@@ -140,5 +137,6 @@ func (s *search) try(ctx, stop context.Context, at float64) (compare.GateResult,
 		if r.Status != compare.GateUnderpowered || longer >= longestLook {
 			return r, nil
 		}
+		p.Repeat(4)
 	}
 }

@@ -11,10 +11,13 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/results"
+	"hammerlock/results/compare"
 )
 
 // series makes runs one after the other on servers that stay up.
 type series struct {
+	e    Env
+	o    *options
 	root *cobra.Command
 	dir  string // where the runs are saved
 	warm harness.Warm
@@ -22,9 +25,9 @@ type series struct {
 }
 
 // newSeries is a series with a directory of its own.
-func newSeries(c *cobra.Command, o *options) *series {
+func newSeries(e Env, c *cobra.Command, o *options) *series {
 	stamp := time.Now().UTC().Format("20060102-150405.000") + "-" + c.Name()
-	return &series{root: c.Parent(), dir: filepath.Join(o.plan.Out, stamp)}
+	return &series{e: e, o: o, root: c.Parent(), dir: filepath.Join(o.plan.Out, stamp)}
 }
 
 // run makes one run of a plan with one combination. There is none if stop is done before it begins.
@@ -44,6 +47,11 @@ func (s *series) run(ctx, stop context.Context, p harness.Plan) (*results.Run, e
 
 func (s *series) close(ctx context.Context) error {
 	return errors.Join(s.outputs.close(ctx, ""), s.warm.Close())
+}
+
+// exit is how a command ends whose runs were judged.
+func (s *series) exit(stop context.Context, runs []results.Run, gates []compare.GateResult, err error) Exit {
+	return exit(stop, results.Weigh(judgements(s.dir, runs), nil, "", nil), gates, err)
 }
 
 // save writes a document beside the runs that it is made of.
