@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/measure"
+	"hammerlock/results"
 )
 
 // metricsServer serves the last event of a job as metrics.
@@ -97,7 +99,8 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		{"errors_total", "operations of the run that did not go well", counter, float64(e.Live.Errors), "", ""},
 		{"waiting_workers", "workers that wait for a lock", gauge, float64(e.Live.Waiting), "", ""},
 		{"unserved_seconds", "for how long a page has been unavailable that still is, the longest", gauge, e.Live.Unserved.Seconds(), "", ""},
-		{"starving_workers", "workers with less than a tenth of an even share of the visits", gauge, float64(picture.Fairness.Starving), "", ""},
+		{"starving_workers", fmt.Sprintf("workers with less than %.0f %% of an even share of the visits", 100*results.StarvingShare),
+			gauge, float64(picture.Fairness.Starving), "", ""},
 		{"violations_total", "violations of safety that were proved so far, while the run goes on", counter, float64(picture.Safety.Violations), "", ""},
 		{"faults_total", "faults that were injected in the run", counter, float64(picture.Injected), "", ""},
 		{"active_faults", "faults that are in force", gauge, float64(len(picture.Active)), "", ""},
