@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -137,16 +138,12 @@ func (o *Outage) FailedText() string {
 }
 
 // slowest is the outage that took longest to recover from; nil if there is none.
-func (a *Availability) slowest() (o *Outage) {
-	if a == nil {
+func (a *Availability) slowest() *Outage {
+	if a == nil || len(a.Outages) == 0 {
 		return nil
 	}
-	for i := range a.Outages {
-		if x := &a.Outages[i]; o == nil || x.Recovery > o.Recovery {
-			o = x
-		}
-	}
-	return o
+	o := slices.MaxFunc(a.Outages, func(x, y Outage) int { return cmp.Compare(x.Recovery, y.Recovery) })
+	return &o
 }
 
 // PartsText says what a recovery was spent on.

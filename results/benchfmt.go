@@ -53,11 +53,7 @@ func WriteBenchmarks(w io.Writer, runs []Run) error {
 			}
 		}
 		for _, m := range benchmarked {
-			metric, err := FindMetric(m.metric)
-			if err != nil {
-				return err
-			}
-			if x := metric.Of(r); x.Support == Supported {
+			if x := metric(m.metric).Of(r); x.Support == Supported {
 				result.Values = append(result.Values, benchfmt.Value{Value: x.Value, Unit: m.unit})
 			}
 		}

@@ -68,13 +68,7 @@ var (
 )
 
 // textOf writes a metric.
-func textOf(name string) func(*Run) string {
-	m, err := FindMetric(name)
-	if err != nil {
-		panic(err) // a column of a number that there is not
-	}
-	return m.Text
-}
+func textOf(name string) func(*Run) string { return metric(name).Text }
 
 // PageColumns are those of the report.
 func PageColumns() (all []Column) {

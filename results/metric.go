@@ -1,6 +1,7 @@
 package results
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -179,6 +180,27 @@ func FindMetric(name string) (Metric, error) {
 		return Metric{}, fmt.Errorf("no metric %q%s bench explain metrics has all", name, meant)
 	}
 	return Metric{}, fmt.Errorf("no metric %q: there is %s", name, MetricNames())
+}
+
+// FindMetrics returns the metrics with those names.
+func FindMetrics(names []string) (all []Metric, err error) {
+	if len(names) == 0 {
+		return nil, fmt.Errorf("no name: there is %s", MetricNames())
+	}
+	for _, name := range names {
+		m, wrong := FindMetric(name)
+		all, err = append(all, m), errors.Join(err, wrong)
+	}
+	return all, err
+}
+
+// metric is one that the suite itself names.
+func metric(name string) Metric {
+	m, err := FindMetric(name)
+	if err != nil {
+		panic(err)
+	}
+	return m
 }
 
 // meantMetric asks for the metric that was probably meant. A part of a name means that of responses, if they have it.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -28,12 +27,12 @@ type comparing struct {
 // comparingFlags declares the flags of commands that compare.
 func (o *options) comparingFlags(to *comparing) {
 	show := func(text string) (err error) {
-		to.show, err = findMetrics(split(text))
+		to.show, err = results.FindMetrics(split(text))
 		return err
 	}
 	preset := strings.Join(results.Headline, ",")
 	o.add(flag{session, "show", "the numbers to compare"}, "name,...", preset, show).complete = completeList(allMetrics.names(), false)
-	to.show, _ = findMetrics(results.Headline) // they exist
+	to.show, _ = results.FindMetrics(results.Headline) // they exist
 	o.gateFlag("what may not become worse, or the exit code is 5; may be given several times: a change with its sign, as in\nresponse.p99<+10%, or "+
 		compare.RegressionGate+", for anything that is more than noise", func(text string) error {
 		g, err := compare.ParseChangeGate(text)
@@ -56,17 +55,6 @@ func (c *comparing) summarize(e Env) error {
 // called is the command as it was called.
 func (e Env) called(program string) string {
 	return strings.Join(append([]string{program}, human.Names(e.Args, quote)...), " ")
-}
-
-func findMetrics(names []string) (all []results.Metric, err error) {
-	if len(names) == 0 {
-		return nil, fmt.Errorf("no name: there is %s", results.MetricNames())
-	}
-	for _, name := range names {
-		m, e := results.FindMetric(name)
-		all, err = append(all, m), errors.Join(err, e)
-	}
-	return all, err
 }
 
 // shown are the metrics to compare: those of --show, and those of the gates.

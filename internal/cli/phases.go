@@ -36,8 +36,7 @@ var phaseKeys = []phaseKey{
 		}
 		return nil
 	}, func(p *harness.Phase) string { return p.Kind }},
-	{"duration", "duration", "how long it takes", durationOf(func(p *harness.Phase) *time.Duration { return &p.Duration }),
-		durationText(func(p *harness.Phase) time.Duration { return p.Duration })},
+	durationKey("duration", "how long it takes", func(p *harness.Phase) *time.Duration { return &p.Duration }),
 	{"name", "text", "what gates and reports call it (default: what it is for)", func(p *harness.Phase, text string) error {
 		if p.Name = text; text == "" || strings.ContainsAny(text, " \t:;,=<>{}[]\"'#") {
 			return errors.New("a name is a word without punctuation, as in steady-2")
@@ -66,12 +65,11 @@ var phaseKeys = []phaseKey{
 		p.Rate.Amplitude, err = perSecond(text)
 		return err
 	}, func(p *harness.Phase) string { return unless(p.Rate.Amplitude == 0, perSecondText(p.Rate.Amplitude)) }},
-	{"period", "duration", "of a sine: how long a wave is", durationOf(func(p *harness.Phase) *time.Duration { return &p.Rate.Period }),
-		durationText(func(p *harness.Phase) time.Duration { return p.Rate.Period })},
-	{"burst", "n", "of a burst: how many visits are due at once when it begins, besides its rate", wholeOf(func(p *harness.Phase) *int { return &p.Burst }),
-		func(p *harness.Phase) string { return unless(p.Burst == 0, strconv.Itoa(p.Burst)) }},
-	{"workers", "n", "closed loop: how many visit at the same time (default: the plan's)", wholeOf(func(p *harness.Phase) *int { return &p.Workers }),
-		func(p *harness.Phase) string { return unless(p.Workers == 0, strconv.Itoa(p.Workers)) }},
+	durationKey("period", "of a sine: how long a wave is", func(p *harness.Phase) *time.Duration { return &p.Rate.Period }),
+	wholeKey("burst", "of a burst: how many visits are due at once when it begins, besides its rate",
+		func(p *harness.Phase) *int { return &p.Burst }),
+	wholeKey("workers", "closed loop: how many visit at the same time (default: the plan's)",
+		func(p *harness.Phase) *int { return &p.Workers }),
 	{"fault", "name,...", "what breaks, as in --fault; times count from the phase's begin, and it is healed at its end at the latest",
 		func(p *harness.Phase, text string) error {
 			p.Faults = split(text)
@@ -90,30 +88,26 @@ func unless(is bool, text string) string {
 	return text
 }
 
-func durationOf(to func(*harness.Phase) *time.Duration) func(*harness.Phase, string) error {
-	return func(p *harness.Phase, text string) error {
+func durationKey(name, usage string, of func(*harness.Phase) *time.Duration) phaseKey {
+	return phaseKey{name, "duration", usage, func(p *harness.Phase, text string) error {
 		d, err := readDuration(text)
 		if err == nil && d <= 0 {
 			err = errors.New("more than 0s")
 		}
-		*to(p) = max(d, 0)
+		*of(p) = max(d, 0)
 		return err
-	}
+	}, func(p *harness.Phase) string { return unless(*of(p) == 0, of(p).String()) }}
 }
 
-func durationText(of func(*harness.Phase) time.Duration) func(*harness.Phase) string {
-	return func(p *harness.Phase) string { return unless(of(p) == 0, of(p).String()) }
-}
-
-func wholeOf(to func(*harness.Phase) *int) func(*harness.Phase, string) error {
-	return func(p *harness.Phase, text string) error {
+func wholeKey(name, usage string, of func(*harness.Phase) *int) phaseKey {
+	return phaseKey{name, "n", usage, func(p *harness.Phase, text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
 			return errors.New("a whole number, 1 or more")
 		}
-		*to(p) = n
+		*of(p) = n
 		return nil
-	}
+	}, func(p *harness.Phase) string { return unless(*of(p) == 0, strconv.Itoa(*of(p))) }}
 }
 
 func perSecond(text string) (float64, error) {

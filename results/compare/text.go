@@ -94,13 +94,9 @@ func (t *Trial) WriteText(w io.Writer) error {
 
 // WriteSpread writes what repeated runs of each topology and lock say together: medians with their intervals.
 func WriteSpread(w io.Writer, runs []results.Run) error {
-	var metrics []results.Metric
-	for _, name := range results.Headline {
-		m, err := results.FindMetric(name)
-		if err != nil {
-			return err
-		}
-		metrics = append(metrics, m)
+	metrics, err := results.FindMetrics(results.Headline)
+	if err != nil {
+		return err
 	}
 	p := &human.Printer{W: w}
 	p.Line("")
