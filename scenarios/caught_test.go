@@ -259,13 +259,7 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 
 // TestMain is a worker process if it is started as one.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == crew.Command {
-		if crew.Child(context.Background(), os.Stdin, os.Stdout, crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}) != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+	os.Exit(crew.Main(context.Background(), crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}, m.Run))
 }
 
 // TestLiveBrokenLocksShowWhatTheirEntriesExpect under the scenarios that the entries name. Of the others explore shows it. Some stand for

@@ -52,6 +52,18 @@ type answer struct {
 	Report *Report       `json:"report,omitempty"`
 }
 
+// Main is the exit code of a program whose worker processes are that program again: of a worker process if it was started
+// as one, and of run if not.
+func Main(ctx context.Context, known Catalogue, run func() int) int {
+	switch {
+	case len(os.Args) != 2 || os.Args[1] != Command:
+		return run()
+	case Child(ctx, os.Stdin, os.Stdout, known) != nil:
+		return 1
+	}
+	return 0
+}
+
 // Child is the worker process: it reads its orders from in and answers on out. It ends when in does, so that it
 // does not outlive the suite.
 func Child(ctx context.Context, in io.Reader, out io.Writer, known Catalogue) error {

@@ -19,13 +19,7 @@ import (
 
 // TestMain is a worker process if it is started as one.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == Command {
-		if Child(context.Background(), os.Stdin, os.Stdout, Catalogue{Locks: known.Locks, Counters: workload.AllCounters}) != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+	os.Exit(Main(context.Background(), Catalogue{Locks: known.Locks, Counters: workload.AllCounters}, m.Run))
 }
 
 // deployment brings up a lock's and a counter's server and returns orders for six workers, who work until they are told

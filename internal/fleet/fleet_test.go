@@ -25,17 +25,11 @@ import (
 
 // TestMain is a worker process if it is started as one.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == crew.Command {
-		if crew.Child(context.Background(), os.Stdin, os.Stdout, known()) != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
 	if len(os.Args) == 4 && os.Args[1] == "agent" {
 		testAgent()
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(crew.Main(context.Background(), known(), m.Run))
 }
 
 func known() crew.Catalogue {

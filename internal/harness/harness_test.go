@@ -23,14 +23,11 @@ import (
 
 // TestMain is a worker process if it is started as one.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == crew.Command {
-		if crew.Child(context.Background(), os.Stdin, os.Stdout, crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}) != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	// A pool without a server dials once a second, also after it was closed: the goroutine ends after its sleep.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+	os.Exit(crew.Main(context.Background(), crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}, func() int {
+		// A pool without a server dials once a second, also after it was closed: the goroutine ends after its sleep.
+		goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+		return 0
+	}))
 }
 
 // job makes a plan for one combination into a job.

@@ -24,19 +24,17 @@ import (
 
 func main() {
 	ctx := context.Background()
-	if len(os.Args) == 2 && os.Args[1] == crew.Command { // a worker process
-		if crew.Child(ctx, os.Stdin, os.Stdout, crew.Catalogue{Locks: withBound, Counters: workload.AllCounters}) != nil {
-			os.Exit(1)
+	known := crew.Catalogue{Locks: withBound, Counters: workload.AllCounters}
+	os.Exit(crew.Main(ctx, known, func() int {
+		keep := flag.Bool("keep", false, "write results/baselines/waiting.json")
+		short := flag.Bool("short", false, "one short round of each")
+		flag.Parse()
+		if err := waiting(ctx, *keep, *short); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			return 1
 		}
-		return
-	}
-	keep := flag.Bool("keep", false, "write results/baselines/waiting.json")
-	short := flag.Bool("short", false, "one short round of each")
-	flag.Parse()
-	if err := waiting(ctx, *keep, *short); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
+		return 0
+	}))
 }
 
 // measuring is one comparison, on servers that stay up between the runs.
