@@ -29,34 +29,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// need leaves a test out where something is missing that it needs, and names it; a machine of CI must have it.
-func need(t *testing.T, there bool, what string) {
-	t.Helper()
-	switch {
-	case there:
-	case os.Getenv("CI") != "":
-		t.Fatalf("%s is missing: make drivers", what)
-	default:
-		t.Skipf("%s is missing: make drivers", what)
-	}
-}
-
-// python is an interpreter that has a module.
-func python(t *testing.T, module string) string {
-	t.Helper()
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import "+module).Run() == nil {
-			return name
-		}
-	}
-	need(t, false, "python3 with "+module)
-	return ""
-}
-
 func bareNode(t *testing.T) string {
 	t.Helper()
 	_, err := exec.LookPath("node")
-	need(t, err == nil, "node")
+	live.Need(t, err == nil, "node")
 	return "node"
 }
 
@@ -64,14 +40,14 @@ func node(t *testing.T) string {
 	t.Helper()
 	bareNode(t)
 	_, err := os.Stat("node/node_modules")
-	need(t, err == nil, "drivers/node/node_modules")
+	live.Need(t, err == nil, "drivers/node/node_modules")
 	return "node node/driver.js "
 }
 
 // php is an interpreter that has the extension and Symfony Lock.
 func php(t *testing.T) string {
 	t.Helper()
-	need(t, exec.Command("php", "-r", `require "Symfony/Component/Lock/autoload.php"; new Redis();`).Run() == nil, "php with Symfony Lock and ext-redis")
+	live.Need(t, exec.Command("php", "-r", `require "Symfony/Component/Lock/autoload.php"; new Redis();`).Run() == nil, "php with Symfony Lock and ext-redis")
 	return "php"
 }
 
@@ -82,18 +58,20 @@ func golang(t *testing.T) string {
 	build := exec.Command("go", "build", "-o", binary, ".")
 	build.Dir = "go"
 	text, err := build.CombinedOutput()
-	need(t, err == nil, "a module of drivers/go: "+string(text))
+	live.Need(t, err == nil, "a module of drivers/go: "+string(text))
 	return binary
 }
 
 // commands are the drivers, by the name that they give themselves.
 var commands = map[string]func(*testing.T) string{
-	"template":                func(t *testing.T) string { return python(t, "json") + " python/template.py" },
-	"node-template":           func(t *testing.T) string { return bareNode(t) + " node/template.js" },
-	"redis-py":                func(t *testing.T) string { return python(t, "redis") + " python/redis_py.py" },
-	"redis-py-asyncio":        func(t *testing.T) string { return python(t, "redis.asyncio") + " python/redis_py.py asyncio" },
-	"redis-py-waits":          func(t *testing.T) string { return python(t, "redis") + " python/redis_py.py waits" },
-	"redis-py-asyncio-waits":  func(t *testing.T) string { return python(t, "redis.asyncio") + " python/redis_py.py asyncio waits" },
+	"template":         func(t *testing.T) string { return live.Python(t, "json") + " python/template.py" },
+	"node-template":    func(t *testing.T) string { return bareNode(t) + " node/template.js" },
+	"redis-py":         func(t *testing.T) string { return live.Python(t, "redis") + " python/redis_py.py" },
+	"redis-py-asyncio": func(t *testing.T) string { return live.Python(t, "redis.asyncio") + " python/redis_py.py asyncio" },
+	"redis-py-waits":   func(t *testing.T) string { return live.Python(t, "redis") + " python/redis_py.py waits" },
+	"redis-py-asyncio-waits": func(t *testing.T) string {
+		return live.Python(t, "redis.asyncio") + " python/redis_py.py asyncio waits"
+	},
 	"redlock":                 func(t *testing.T) string { return node(t) + "redlock" },
 	"sesamecare":              func(t *testing.T) string { return node(t) + "sesamecare" },
 	"redis-semaphore":         func(t *testing.T) string { return node(t) + "redis-semaphore" },

@@ -76,7 +76,7 @@ func TestAMissingFlushIsFound(t *testing.T) {
 		return map[string]string{"PATH": os.Getenv("PATH"), "PYTHONUNBUFFERED": "1"}[name]
 	}
 	hello := `print("{\"hello\":\"hammerlock-driver\",\"protocol\":1,\"name\":\"x\",\"version\":\"1\"}"); import time; time.sleep(60)`
-	code, said := under(t, cli.Verify, python(t, "json")+" -c '"+hello+"'", hides)
+	code, said := under(t, cli.Verify, live.Python(t, "json")+" -c '"+hello+"'", hides)
 	if code != cli.Broken || !strings.Contains(said, "and flush its standard output") {
 		t.Errorf("exit code %d\n%s", code, said)
 	}

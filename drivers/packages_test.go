@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hammerlock/internal/live"
 )
 
 var update = flag.Bool("update", false, "write the lock files of Debian packages again, with what this machine has")
@@ -30,7 +32,7 @@ func TestPackagesAreThoseOfTheLockFiles(t *testing.T) {
 			}
 			has := map[string]string{} // version by name
 			out, err := exec.Command("dpkg-query", "-W", "-f", "${Package}=${Version}\n").Output()
-			need(t, err == nil, "a list of Debian packages")
+			live.Need(t, err == nil, "a list of Debian packages")
 			for line := range strings.Lines(string(out)) {
 				name, version, _ := strings.Cut(strings.TrimSpace(line), "=")
 				has[name] = version
@@ -45,7 +47,7 @@ func TestPackagesAreThoseOfTheLockFiles(t *testing.T) {
 				}
 			}
 			differ := differences(string(text), has)
-			need(t, len(differ) == 0, "what "+file+" names ("+strings.Join(differ, "; ")+"; -update writes the file again)")
+			live.Need(t, len(differ) == 0, "what "+file+" names ("+strings.Join(differ, "; ")+"; -update writes the file again)")
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/bsm/redislock"
 
 	"hammerlock/internal/driver"
+	"hammerlock/internal/live"
 	"hammerlock/internal/testbed"
 	"hammerlock/topologies"
 )
@@ -30,19 +31,9 @@ const (
 // direct are commands that do without the pipe what a driver does with it; in Go this process does.
 var direct = map[string]func(t *testing.B) string{
 	"go-redislock":     nil,
-	"redis-py":         func(b *testing.B) string { return pythonOf(b) + " python/direct.py %s" },
-	"redis-py-asyncio": func(b *testing.B) string { return pythonOf(b) + " python/direct.py %s asyncio" },
+	"redis-py":         func(b *testing.B) string { return live.Python(b, "redis.asyncio") + " python/direct.py %s" },
+	"redis-py-asyncio": func(b *testing.B) string { return live.Python(b, "redis.asyncio") + " python/direct.py %s asyncio" },
 	"redlock":          func(*testing.B) string { return "node node/direct.js redlock %s" },
-}
-
-func pythonOf(b *testing.B) string {
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import redis.asyncio").Run() == nil {
-			return name
-		}
-	}
-	b.Skip("python3 with redis-py is missing: make drivers")
-	return ""
 }
 
 // BenchmarkDrivers tells how many visits a library makes behind the pipe and without it, in turns, and how long a ping takes.
@@ -114,9 +105,9 @@ func perfDriver(b *testing.B, top *topologies.Topology, name string) *driver.Pro
 			b.Skipf("%v\n%s", err, text)
 		}
 	case "redis-py":
-		command = pythonOf(b) + " python/redis_py.py"
+		command = live.Python(b, "redis.asyncio") + " python/redis_py.py"
 	case "redis-py-asyncio":
-		command = pythonOf(b) + " python/redis_py.py asyncio"
+		command = live.Python(b, "redis.asyncio") + " python/redis_py.py asyncio"
 	}
 	s, err := driver.Greet(b.Context(), strings.Fields(command), driver.Environment(os.Getenv, nil))
 	if err != nil {

@@ -27,7 +27,7 @@ func TestWireReadsDrivers(t *testing.T) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	for name, command := range commands {
-		if !slices.Contains([]string{"redis-py", "redlock", "symfony", "go-redislock"}, name) && os.Getenv("NIGHTLY") == "" {
+		if !slices.Contains([]string{"redis-py", "redlock", "symfony", "go-redislock"}, name) && !live.Nightly() {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -185,19 +184,12 @@ func TestLiveWire(t *testing.T) {
 	}
 }
 
-const python = "/usr/bin/python3"
-
 // TestLiveWireOfOtherLanguages: the wrong locks of a Python program, each with its cause, and its right one.
 func TestLiveWireOfOtherLanguages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
-	if err := exec.Command(python, "-c", "import redis").Run(); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("no python3-redis: make drivers")
-		}
-		t.Skip("no python3-redis: make drivers")
-	}
+	python := live.Python(t, "redis")
 	for _, c := range []struct {
 		how, fault, cause string // of the check that fails first
 	}{
@@ -257,11 +249,9 @@ func TestLiveWireScenarios(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}
-	if err := exec.Command(python, "-c", "import redis").Run(); err != nil {
-		t.Skip("no python3-redis: make drivers")
-	}
+	python := live.Python(t, "redis")
 	some, number := "crash,forgetful", 2
-	if os.Getenv("NIGHTLY") != "" {
+	if live.Nightly() {
 		some, number = "all", len(wireScenarios)
 	}
 	var stdout, stderr bytes.Buffer
@@ -284,13 +274,12 @@ func TestLiveWireOfDeployments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}
-	if err := exec.Command(python, "-c", "import redis").Run(); err != nil {
-		t.Skip("no python3-redis: make drivers")
+	python := live.Python(t, "redis")
+	kinds := []string{"sentinel"}
+	if live.Nightly() {
+		kinds = append(kinds, "cluster")
 	}
-	for _, topology := range []string{"sentinel", "cluster"} {
-		if topology == "cluster" && os.Getenv("CI") != "" && os.Getenv("NIGHTLY") == "" {
-			continue
-		}
+	for _, topology := range kinds {
 		run := func(fault string, args ...string) (int, *results.Run) {
 			all := slices.Concat([]string{"--topology", topology, "--fault", fault, "--", python, "testdata/wire/deployed.py"}, args)
 			code, r, _ := wired(t, "", all...)

@@ -3,6 +3,8 @@
 package live
 
 import (
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 )
@@ -45,4 +47,31 @@ func Again(t testing.TB, attempt func(n int) (undecided string)) {
 		t.Logf("attempt %d of %d is undecided: %s", n+1, Attempts, undecided)
 	}
 	t.Fatalf("undecided after %d attempts: %s", Attempts, undecided)
+}
+
+// Nightly tells whether a test tries everything of a kind: at other times one of each stands for the others.
+func Nightly() bool { return os.Getenv("NIGHTLY") != "" }
+
+// Need leaves a test out where something is missing that it needs, and names it; a machine of CI must have it.
+func Need(t testing.TB, there bool, what string) {
+	t.Helper()
+	switch {
+	case there:
+	case os.Getenv("CI") != "":
+		t.Fatalf("%s is missing: make drivers", what)
+	default:
+		t.Skipf("%s is missing: make drivers", what)
+	}
+}
+
+// Python is an interpreter that has a module, which a test needs.
+func Python(t testing.TB, module string) string {
+	t.Helper()
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import "+module).Run() == nil {
+			return name
+		}
+	}
+	Need(t, false, "python3 with "+module)
+	return ""
 }
