@@ -102,25 +102,32 @@ func (n *Node) unreachable(err error) error {
 	if n.back != n.front {
 		where += " (--map: " + n.back + ")"
 	}
+	return Unreachable(where, n.front, n.topology.Spec.attached.TLS, err)
+}
+
+// Unreachable says what to do about a server of others that cannot be asked: where it is in words, and its address.
+func Unreachable(where, addr string, secured *TLS, err error) error {
 	var reply redis.Error
-	refused, a := errors.As(err, &reply), n.topology.Spec.attached
+	refused := errors.As(err, &reply)
 	switch {
 	case redis.HasErrorPrefix(err, "NOAUTH"):
 		return fmt.Errorf("%s asks for a password, and none is given: put it into $HAMMERLOCK_REDIS_PASSWORD or --password-file", where)
 	case refusedLogin(err):
 		return fmt.Errorf("%s refused the user or the password: %w", where, err)
+	case refused:
+		return fmt.Errorf("%s refuses a command: %w", where, err)
 	case strings.HasPrefix(err.Error(), "redis: invalid reply"):
 		return fmt.Errorf("%s is no Redis server: %w", where, err)
-	case a.TLS == nil && !refused && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
-		return fmt.Errorf("%s hung up: %w; if it speaks TLS: rediss://%s", where, err, n.front)
+	case secured == nil && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
+		return fmt.Errorf("%s hung up: %w; if it speaks TLS: rediss://%s", where, err, addr)
 	}
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	hint := ""
 	switch {
-	case a.TLS == nil || unknown:
+	case secured == nil || unknown:
 	case errors.Is(err, context.DeadlineExceeded):
-		hint = "; if it does not speak TLS: redis://" + n.front
-	case len(a.TLS.Cert) == 0: // the server may just hang up
+		hint = "; if it does not speak TLS: redis://" + addr
+	case len(secured.Cert) == 0: // the server may just hang up
 		hint = "; if it asks for a certificate of the client: --tls-cert and --tls-key"
 	}
 	return fmt.Errorf("%s cannot be reached from here: %w%s", where, err, hint)

@@ -113,6 +113,13 @@ func (p *Program) Ended() string {
 	return fmt.Sprintf("%q ended unexpectedly (%s)%s", p.Command, p.cmd.ProcessState, p.said())
 }
 
+// Succeeded tells whether the program has ended without a planned fault and says by its exit code that all went well.
+func (p *Program) Succeeded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.killed && p.now() == Down && p.cmd.ProcessState.Success()
+}
+
 // lastWords is how much of what a program printed is told of.
 const lastWords = 400
 

@@ -148,7 +148,7 @@ func (w *watch) watch(stop context.Context) error {
 			if w.broken.Wait(); w.program.State() != topologies.Down {
 				continue // a fault has started it again
 			}
-			if why := w.program.Ended(); why != "" && !strings.Contains(why, "exit status 0") {
+			if why := w.program.Ended(); why != "" && !w.program.Succeeded() {
 				if seen, _ := w.reader.Sums(); seen.Requests == 0 {
 					return fmt.Errorf("%s, and had sent no command that concerns a lock of --locks", why)
 				}

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -89,12 +90,18 @@ func (s *watched) addr() string {
 
 // listen opens taps and proxies.
 func (w *watch) listen(stop context.Context) error {
+	var unreachable error
+	for i, s := range w.servers {
+		if err := w.compare(stop, i); err != nil {
+			unreachable = errors.Join(unreachable, topologies.Unreachable(s.Addrs[0], s.Addrs[0], s.TLS, err))
+		}
+	}
+	if unreachable != nil {
+		return unreachable
+	}
 	breaks := w.breaking(context.WithoutCancel(stop))
 	for i, s := range w.servers {
 		name := s.Addrs[0]
-		if err := w.compare(stop, i); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
 		if w.o.tap == tapOff {
 			w.deaf = append(w.deaf, name+" has none (--tap off)")
 		} else if tap, err := w.wire.Tap(stop, wire.Source{Server: i, Dial: s.dial, User: s.User, Password: s.Password}); err == nil {

@@ -26,6 +26,7 @@ import (
 	"hammerlock/history"
 	"hammerlock/internal/dashboard"
 	"hammerlock/internal/live"
+	"hammerlock/internal/testbed"
 	"hammerlock/internal/wire"
 	"hammerlock/internal/witness"
 	"hammerlock/results"
@@ -384,6 +385,35 @@ func TestLiveWireOfNoProgram(t *testing.T) {
 	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "l", "--", "no-such-program"}, Stdout: &stdout, Stderr: &stderr})
 	if text := stderr.String(); code != Broken || !strings.Contains(text, "exit status 127") || !strings.Contains(text, "had sent no command") {
 		t.Errorf("exit %d:\n%s", code, text)
+	}
+}
+
+// TestLiveWireAsksForAPassword: each server that wants one is named, with what to give, and the command is not started.
+func TestLiveWireAsksForAPassword(t *testing.T) {
+	top := testbed.Up(t, "redlock", topologies.Options{})
+	started := filepath.Join(t.TempDir(), "started")
+	tell := func(password string) string {
+		var stdout, stderr bytes.Buffer
+		args := []string{"wire", "--locks", "lock:*"}
+		for _, s := range top.Sites[:2] {
+			args = append(args, "--to", "redis://"+password+s.Addrs()[0])
+		}
+		code := Verify(t.Context(), Env{Args: append(args, "--", "touch", started), Stdout: &stdout, Stderr: &stderr, Getenv: func(string) string { return "" }})
+		if _, err := os.Stat(started); code != Broken || err == nil {
+			t.Errorf("exit %d, the command was started: %t", code, err == nil)
+		}
+		return stderr.String()
+	}
+	for password, want := range map[string]string{"": "asks for a password, and none is given", ":wrong@": "refused the user or the password"} {
+		text := tell(password)
+		for _, s := range top.Sites[:2] {
+			if !strings.Contains(text, s.Addrs()[0]+" "+want) {
+				t.Errorf("%s is not said of %s:\n%s", want, s.Addrs()[0], text)
+			}
+		}
+		if strings.Contains(text, "wrong@") {
+			t.Errorf("the password is shown:\n%s", text)
+		}
 	}
 }
 
