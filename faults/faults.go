@@ -210,7 +210,11 @@ func ofPrimary(inject func(context.Context, *Target, *topologies.Node) (string, 
 
 // link lets a rule of links be in force until the fault is healed.
 func (t *Target) link(r topologies.Rule, what string) (string, Heal, error) {
-	undo, err := t.Topology.Network().Apply(r)
+	return onLinks(t.Topology.Network(), r, what)
+}
+
+func onLinks(n *topologies.Network, r topologies.Rule, what string) (string, Heal, error) {
+	undo, err := n.Apply(r)
 	if err != nil {
 		return "", nil, err
 	}

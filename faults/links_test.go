@@ -1,0 +1,52 @@
+package faults
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hammerlock/topologies"
+)
+
+// TestADelayIsHealedWhenAllHasArrived: its rule ends at once, and the heal when the last of what was under way can have come. Other
+// rules hold nothing under way, and a heal that is called off does not wait.
+func TestADelayIsHealedWhenAllHasArrived(t *testing.T) {
+	const latency, jitter = 20 * time.Millisecond, 300 * time.Millisecond
+	for name, tt := range map[string]struct {
+		effect topologies.Effect
+		off    bool
+		want   time.Duration
+	}{
+		"delay":            {topologies.Delay, false, latency + jitter},
+		"delay called off": {topologies.Delay, true, 0},
+		"drop":             {topologies.Drop, false, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, off := context.WithCancel(t.Context())
+			defer off()
+			if tt.off {
+				off()
+			}
+			n, parties := &topologies.Network{}, []topologies.Party{topologies.AllClients}
+			_, heal, err := onLinks(n, topologies.Rule{From: parties, To: parties, Effect: tt.effect, Latency: latency, Jitter: jitter}, name)
+			if err != nil || len(n.Rules()) != 1 {
+				t.Fatalf("%s: %v, rules in force: %v", name, err, n.Rules())
+			}
+			began := time.Now()
+			var took time.Duration
+			go func() {
+				if err := heal(ctx); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				took = time.Since(began)
+			}()
+			if synctest.Wait(); len(n.Rules()) != 0 {
+				t.Errorf("%s: while it is healed, rules in force: %v", name, n.Rules())
+			}
+			if <-time.After(time.Second); took != tt.want {
+				t.Errorf("%s: the heal took %v, want %v", name, took, tt.want)
+			}
+		})
+	}
+}
