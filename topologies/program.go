@@ -43,10 +43,7 @@ type Program struct {
 	killed bool // somebody asked for its end
 }
 
-// Launch starts a command of the shell. What it prints goes to a file in the topology's directory.
-func (t *Topology) Launch(command string) error { return t.Run(&Program{Command: command}) }
-
-// Run is Launch of a program whose command, and what else is needed, is set.
+// Run starts a program whose command is set.
 func (t *Topology) Run(p *Program) error {
 	p.Name = fmt.Sprintf("program%d", len(t.Programs)+1)
 	p.log, p.reaper = filepath.Join(t.dir, p.Name+".log"), t.reaper

@@ -42,6 +42,7 @@ type words struct {
 	intent intent
 	token  string        // what it writes; empty if the words do not say it
 	ttl    time.Duration // the lease it asks for; 0 = none, or its words do not say it
+	until  int64         // the server's milliseconds at which the key ends; 0 = its words do not say it
 	script string        // what names the script: its digest
 	args   []string      // what may be a token: all but names, numbers of keys and keys
 }
@@ -101,6 +102,8 @@ func understand(args []string) (w words) {
 		w.ttl = number(args[2], time.Second)
 	case args[0] == "PEXPIRE":
 		w.ttl = number(args[2], time.Millisecond)
+	case args[0] == "EXPIREAT", args[0] == "PEXPIREAT":
+		w.until = moment(args[2], args[0] == "EXPIREAT")
 	case w.intent == enters || w.intent == leaves:
 		w.args = args[2:]
 	}
@@ -140,8 +143,19 @@ func (w *words) options(args []string) {
 			w.ttl = number(value, time.Second)
 		case "PX":
 			w.ttl = number(value, time.Millisecond)
+		case "EXAT", "PXAT":
+			w.until = moment(value, a[0]|0x20 == 'e')
 		}
 	}
+}
+
+// moment is a time of a server's clock, in milliseconds.
+func moment(text string, seconds bool) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	if seconds {
+		n *= 1000
+	}
+	return n
 }
 
 func number(text string, unit time.Duration) time.Duration {

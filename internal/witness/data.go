@@ -78,12 +78,8 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 	if r.o.Most == 0 {
 		return
 	}
-	s, value := r.sheet(subject{e.DB, key}), ""
-	switch e.Args[0] {
-	case "SET", "set", "GETSET":
-		value = e.Args[2]
-	}
-	s.effects = append(s.effects, store{at: e.At, value: value, op: -1})
+	s := r.sheet(subject{e.DB, key})
+	s.effects = append(s.effects, store{at: e.At, value: understand(e.Args).token, op: -1})
 }
 
 // settleData makes loads and stores of visits. They are those of the connection that has the lock, and so only where connections

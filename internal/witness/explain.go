@@ -244,23 +244,15 @@ func (r *Reader) effectless(l *ledger, s *sighting) {
 		return
 	}
 	op := history.Op{Key: r.page(l.subject), Call: s.Call, Return: s.Return, Outcome: history.Failed, Reason: history.Lost, TTL: s.ttl}
-	b := l.book
 	switch s.intent {
 	case tries:
 		if s.says == didNot {
 			op.Reason = history.Busy
-			r.do(b, act{kind: history.Acquire, server: l.server, q: s, token: s.token, says: didNot, op: op})
+			r.do(l.book, act{kind: history.Acquire, server: l.server, q: s, token: s.token, says: didNot, op: op})
 		}
 	case frees, extends, renews, leaves:
-		if s.says != didNot {
-			return
-		}
-		kind := history.Release
-		if s.intent == extends || s.intent == renews {
-			kind = history.Extend
-		}
-		if h, guess := r.holder(b, s, nil); h != nil && op.Call > h.call {
-			r.do(b, act{kind: kind, server: l.server, q: s, token: h.token, hold: h, guess: guess, says: didNot, op: op})
+		if s.says == didNot {
+			r.inferHeld(l, s, act{server: l.server, q: s, says: didNot, op: op})
 		}
 	case runs:
 		r.idleScript(l, s, op)

@@ -13,7 +13,6 @@ type Tallies struct {
 	Requests, Effects int64 // that concern locks
 	Grants, Releases  int64
 	Expiries, Refused int64
-	Phantoms          int64
 	Ambiguous         int64         // of which it cannot be told whose they are
 	Improper          int64         // connections were seen to serve several holders at a time
 	Guesses           int64         // that rested on connections, and were made unknown
@@ -188,7 +187,6 @@ func (r *Reader) hidden() {
 	for _, n := range r.phantom {
 		op := &r.ops[n]
 		if op.Outcome == history.Unknown && !r.known[op.ID] {
-			r.Phantoms++
 			op.Outcome, op.Reason = history.Failed, history.Busy
 			r.add(r, history.Op{Kind: history.Sight, Worker: -1, Key: op.Key, Token: op.Token, Until: op.Return + op.TTL, Call: op.Return, Return: op.Return, Outcome: history.OK})
 		}
@@ -225,15 +223,4 @@ func (r *Reader) page(s subject) int32 {
 		r.pages[s] = n
 	}
 	return n
-}
-
-// Keys are the keys that were seen, by their numbers.
-func (r *Reader) Keys() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	keys := make([]string, len(r.pages))
-	for s, n := range r.pages {
-		keys[n] = s.key
-	}
-	return keys
 }

@@ -34,25 +34,18 @@ func (s *state) clear() { s.owners, s.until, s.scored, s.counts = nil, 0, false,
 
 // execute applies a command of the replication stream. There are few: servers rewrite most before they pass them on.
 func (s *state) execute(args []string) {
-	name := strings.ToUpper(args[0])
-	rest := args[min(2, len(args)):]
-	switch name {
-	case "SET", "SETNX", "GETSET":
+	w, rest := understand(args), args[min(2, len(args)):]
+	switch args[0] {
+	case "SET", "SETNX", "GETSET", "SETEX", "PSETEX":
 		s.clear()
-		if len(rest) > 0 {
-			s.write(rest[0], 1)
-			s.options(rest[1:])
-		}
-	case "SETEX", "PSETEX":
-		s.clear()
-		if len(rest) > 1 {
-			s.write(rest[1], 1)
+		if s.until = w.until; len(w.args) > 0 {
+			s.write(w.token, 1)
 		}
 	case "DEL", "UNLINK", "GETDEL", "RENAME", "FLUSHALL", "FLUSHDB":
 		s.clear()
 	case "PEXPIREAT", "EXPIREAT":
 		if len(rest) > 0 && s.held() {
-			s.until = milliseconds(rest[0], name == "EXPIREAT")
+			s.until = w.until
 		}
 	case "PERSIST":
 		s.until = 0
@@ -106,23 +99,4 @@ func (s *state) add(rest []string) {
 		s.write(rest[i+1], int64(score))
 	}
 	s.scored = true
-}
-
-func (s *state) options(args []string) {
-	for i := 0; i+1 < len(args); i++ {
-		switch strings.ToUpper(args[i]) {
-		case "PXAT":
-			s.until = milliseconds(args[i+1], false)
-		case "EXAT":
-			s.until = milliseconds(args[i+1], true)
-		}
-	}
-}
-
-func milliseconds(text string, seconds bool) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	if seconds {
-		n *= 1000
-	}
-	return n
 }

@@ -239,8 +239,7 @@ func (r *Reader) Effect(e *wire.Effect) {
 	if len(s.open) > 0 && s.open[0].tx != e.Tx {
 		s.close()
 	}
-	switch strings.ToUpper(e.Args[0]) {
-	case "FLUSHALL", "FLUSHDB":
+	if name := e.Args[0]; name == "FLUSHALL" || name == "FLUSHDB" {
 		r.flushed(e)
 		return
 	}
@@ -273,7 +272,7 @@ func (r *Reader) effect(s *server, e *wire.Effect, key string) {
 // flushed clears every key of a server, or of one database.
 func (r *Reader) flushed(e *wire.Effect) {
 	for at, l := range r.ledgers {
-		if at.server == e.Server && (at.db == e.DB || strings.EqualFold(e.Args[0], "FLUSHALL")) {
+		if at.server == e.Server && (at.db == e.DB || e.Args[0] == "FLUSHALL") {
 			l.changes = append(l.changes, &change{at: e.At, closed: true, commands: [][]string{{"DEL", at.key}}})
 			r.active[l] = true
 		}
