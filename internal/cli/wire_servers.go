@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"hammerlock/history"
 	"hammerlock/internal/wire"
 	"hammerlock/topologies"
@@ -92,9 +94,13 @@ func (s *watched) addr() string {
 func (w *watch) listen(stop context.Context) error {
 	var unreachable error
 	for i, s := range w.servers {
-		if err := w.compare(stop, i); err != nil {
+		c := s.Site().Client(topologies.ClientOptions{})
+		if err := w.leadsPast(stop, s, c); err != nil {
+			unreachable = errors.Join(unreachable, err)
+		} else if err := w.compare(stop, i, c); err != nil {
 			unreachable = errors.Join(unreachable, topologies.Unreachable(s.Addrs[0], s.Addrs[0], s.TLS, err))
 		}
+		_ = c.Close()
 	}
 	if unreachable != nil {
 		return unreachable
@@ -137,9 +143,7 @@ func (w *watch) listen(stop context.Context) error {
 }
 
 // compare finds by how much a server's clock is ahead of ours.
-func (w *watch) compare(stop context.Context, i int) error {
-	c := w.servers[i].Site().Client(topologies.ClientOptions{})
-	defer func() { _ = c.Close() }()
+func (w *watch) compare(stop context.Context, i int, c redis.UniversalClient) error {
 	least, most := -time.Duration(history.Forever), time.Duration(history.Forever)
 	for range 5 {
 		before := time.Now()
@@ -151,6 +155,23 @@ func (w *watch) compare(stop context.Context, i int) error {
 		least, most = max(least, at.Sub(time.Now().Round(0))-time.Microsecond), min(most, at.Sub(before.Round(0))+time.Microsecond)
 	}
 	w.reader.Clock(i, least, most)
+	return nil
+}
+
+// leadsPast looks for servers of others whose answers lead programs to addresses that are not the proxy's.
+func (w *watch) leadsPast(stop context.Context, s *watched, c redis.UniversalClient) error {
+	info, _ := c.Info(stop, "server").Result() // where that is hidden, nothing is known
+	switch {
+	case s.node != nil:
+	case strings.Contains(info, "redis_mode:sentinel"):
+		return fmt.Errorf("%s is a sentinel and has no locks: name the primary; "+
+			"or --topology sentinel starts sentinels and servers, all behind proxies", s.Addrs[0])
+	case strings.Contains(info, "redis_mode:cluster") && !w.o.tapOnly:
+		const why = "it is a node of a cluster, whose answers lead programs to addresses without a proxy: what they do there is not seen; " +
+			"--topology cluster starts one with a proxy for each node, --tap-only reads one node's stream"
+		w.say(w.o.options, "%s: %s", s.Addrs[0], why)
+		w.note(s.Addrs[0], errors.New(why))
+	}
 	return nil
 }
 

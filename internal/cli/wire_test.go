@@ -417,6 +417,27 @@ func TestLiveWireAsksForAPassword(t *testing.T) {
 	}
 }
 
+// TestLiveWireOfDeploymentsOfOthers: a sentinel is refused, and of a cluster's node it is said what is not seen.
+func TestLiveWireOfDeploymentsOfOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts two deployments")
+	}
+	tell := func(kind string, at func(*topologies.Site) (addr, password string), code int, want string) {
+		addr, password := at(testbed.Up(t, kind, topologies.Options{}).Sites[0])
+		var stdout, stderr bytes.Buffer
+		args := []string{"wire", "--to", "redis://:" + password + "@" + addr, "--locks", "lock:*", "--tap", "off", "--out", t.TempDir(), "--tui", "off", "--", "true"}
+		got := Verify(t.Context(), Env{Args: args, Stdout: &stdout, Stderr: &stderr, Getenv: func(string) string { return "" }})
+		if text := stderr.String(); got != code || !strings.Contains(text, addr+want) {
+			t.Errorf("%s: exit %d, want %d with %q:\n%s%s", kind, got, code, want, stdout.String(), text)
+		}
+	}
+	tell("sentinel", func(s *topologies.Site) (string, string) {
+		_, password := s.SentinelLogin()
+		return s.Addrs()[0], password
+	}, Broken, " is a sentinel")
+	tell("cluster", func(s *topologies.Site) (string, string) { return s.Addrs()[0], s.Access().Password }, Inconclusive, ": it is a node of a cluster")
+}
+
 // TestLiveTapOnly: of a server that only its stream is read of, a lock without an end and one that was overwritten are told at once, and a
 // right one is not.
 func TestLiveTapOnly(t *testing.T) {
