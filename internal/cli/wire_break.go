@@ -212,11 +212,18 @@ func (w *watch) action(ctx context.Context, b *wireBreak, n int, q *wire.Request
 
 // broke keeps that a fault was there, and was healed after a while.
 func (w *watch) broke(n int, at, lasts time.Duration) {
+	now := w.clock.Stamp()
+	w.keep(n, history.Op{Kind: history.Fault, Call: at, Return: now}, history.Op{Kind: history.Heal, Call: now + lasts, Return: now + lasts})
+}
+
+// keep keeps what was done about a fault.
+func (w *watch) keep(n int, ops ...history.Op) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.clock.Stamp()
-	w.ops = append(w.ops, history.Op{Kind: history.Fault, Worker: -1, Key: -1, Value: int64(n), Call: at, Return: now, Outcome: history.OK},
-		history.Op{Kind: history.Heal, Worker: -1, Key: -1, Value: int64(n), Call: now + lasts, Return: now + lasts, Outcome: history.OK})
+	for _, op := range ops {
+		op.Worker, op.Key, op.Value, op.Outcome = -1, -1, int64(n), history.OK
+		w.ops = append(w.ops, op)
+	}
 }
 
 // injected leaves faults of a scenario out whose moment never came, as that of an extension: the program does no such thing.
@@ -319,22 +326,17 @@ func (w *watch) breakServers(ctx context.Context, b *wireBreak, n int, q *wire.R
 		_, heal, err := b.fault.Inject(ctx, t)
 		now := w.clock.Stamp()
 		w.note(b.text, err)
-		ops := []history.Op{{Kind: history.Fault, Call: at, Return: now, Outcome: history.OK}, {Kind: history.Heal, Call: now, Return: now, Outcome: history.OK}}
+		healed := history.Op{Kind: history.Heal, Call: now, Return: now}
 		if heal != nil {
 			select {
 			case <-time.After(b.lasts):
 			case <-ctx.Done():
 			}
-			ops[1].Call = w.clock.Stamp()
+			healed.Call = w.clock.Stamp()
 			w.note(b.text, heal(context.WithoutCancel(ctx)))
-			ops[1].Return = w.clock.Stamp()
+			healed.Return = w.clock.Stamp()
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, op := range ops {
-			op.Worker, op.Key, op.Value = -1, -1, int64(n)
-			w.ops = append(w.ops, op)
-		}
+		w.keep(n, history.Op{Kind: history.Fault, Call: at, Return: now}, healed)
 	})
 }
 

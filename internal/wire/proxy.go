@@ -130,22 +130,28 @@ func (p *Proxy) end() {
 }
 
 func (p *Proxy) accept(ctx context.Context) {
-	pause := time.NewTimer(0)
-	defer pause.Stop()
 	for {
 		client, err := p.listener.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil: // a client that has gone, or too many open files
-			pause.Reset(acceptPause)
-			select {
-			case <-pause.C:
-			case <-ctx.Done():
-			}
+			wait(ctx.Done(), acceptPause)
 		default:
 			p.wg.Go(func() { p.Serve(ctx, client) })
 		}
+	}
+}
+
+// wait waits; it is false if that was called off.
+func wait(off <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-off:
+		return false
 	}
 }
 

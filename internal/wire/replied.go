@@ -145,14 +145,8 @@ func (c *conn) act(f *flow, do *Action) error {
 	if do.Call != nil {
 		do.Call()
 	}
-	if do.Delay > 0 {
-		timer := time.NewTimer(do.Delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-c.done:
-			return net.ErrClosed
-		}
+	if do.Delay > 0 && !wait(c.done, do.Delay) {
+		return net.ErrClosed
 	}
 	if do.Cut {
 		c.ends("", errCut)

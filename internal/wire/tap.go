@@ -99,15 +99,8 @@ func (t *Tap) follow(ctx context.Context) {
 			err = errors.New("closed")
 		}
 		t.event(Event{Kind: TapLost, Text: err.Error()})
-		wait := retryFirst
-		for ctx.Err() == nil && t.connect(ctx) != nil {
-			timer := time.NewTimer(wait)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-			}
-			timer.Stop()
-			wait = min(2*wait, retryMost)
+		for pause := retryFirst; ctx.Err() == nil && t.connect(ctx) != nil; pause = min(2*pause, retryMost) {
+			wait(ctx.Done(), pause)
 		}
 	}
 }
@@ -297,14 +290,7 @@ func (t *Tap) read(ctx context.Context) error {
 		_ = t.conn.Close()
 	}()
 	acks.Go(func() {
-		tick := time.NewTicker(ackEvery)
-		defer tick.Stop()
-		for t.acknowledge() == nil {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
+		for t.acknowledge() == nil && wait(ctx.Done(), ackEvery) {
 		}
 	})
 	buf := make([]byte, chunkSize)
