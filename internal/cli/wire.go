@@ -110,22 +110,17 @@ func (o *options) wirePatterns(locks, data, env *[]string) {
 		}
 		return nil
 	}
-	for _, f := range []struct {
-		name, kind, usage string
-		to                *[]string
-		check             func(string) error
-	}{
-		{"locks", "pattern", "the keys that are locks, as KEYS has patterns; may be given several times", locks, pattern},
-		{"data", "pattern", "the keys that the locks guard: what is read and written under a lock shows lost updates", data, pattern},
-		{"env", "name=text", "a variable that the command gets besides $REDIS_URL, with {url}, {host}, {port}, {urls}, {nodes}, {sentinels} or {master} in it,\n" +
-			"as in DSN={host}:{port}; may be given several times", env, variable},
-	} {
-		v := o.add(flag{setting, f.name, f.usage}, f.kind, "", func(text string) error {
-			*f.to = append(*f.to, text)
-			return f.check(text)
+	many := func(name, kind, usage string, to *[]string, check func(string) error) {
+		v := o.add(flag{setting, name, usage}, kind, "", func(text string) error {
+			*to = append(*to, text)
+			return check(text)
 		})
-		v.many, v.given = true, slices.Clone(*f.to)
+		v.many, v.given = true, slices.Clone(*to)
 	}
+	many("locks", "pattern", "the keys that are locks, as KEYS has patterns; may be given several times", locks, pattern)
+	many("data", "pattern", "the keys that the locks guard: what is read and written under a lock shows lost updates", data, pattern)
+	many("env", "name=text", "a variable that the command gets besides $REDIS_URL, with {url}, {host}, {port}, {urls}, {nodes}, {sentinels} or {master} "+
+		"in it,\nas in DSN={host}:{port}; may be given several times", env, variable)
 }
 
 func (o *wireOptions) holder(text string) error {

@@ -31,6 +31,7 @@ type watch struct {
 	started    time.Time
 	top        *topologies.Topology // ours, or one without servers for the program
 	servers    []*watched
+	proxies    map[*topologies.Node]*wire.Proxy // of our servers
 	reader     *witness.Reader
 	wire       *wire.Run
 	taps       []io.Closer
@@ -39,7 +40,7 @@ type watch struct {
 	faults     []history.Injection
 	ops        []history.Op // of faults
 	notes      []string
-	mu         sync.Mutex // guards ops, notes and the servers' proxies
+	mu         sync.Mutex // guards ops, notes and proxies
 	broken     sync.WaitGroup
 	end        func() // of the ticking
 	view       *wireView
@@ -78,7 +79,7 @@ func (w *watch) run(ctx, stop context.Context) (run *results.Run, err error) {
 func (w *watch) begin(ctx, stop context.Context) error {
 	w.started, w.clock, w.end = time.Now(), history.NewOrderedClock(0), func() {}
 	w.clock.Set(w.started, 1)
-	w.granted = make(chan string)
+	w.granted, w.proxies = make(chan string), map[*topologies.Node]*wire.Proxy{}
 	for _, text := range w.round.faults {
 		b, err := parseBreak(text)
 		if err != nil {

@@ -68,12 +68,7 @@ func (w *watch) open(stop context.Context) (err error) {
 // through carries a client's connection to a node of ours through its proxy.
 func (w *watch) through(stop context.Context, n *topologies.Node, client net.Conn) {
 	w.mu.Lock()
-	var p *wire.Proxy
-	for _, s := range w.servers {
-		if s.node == n {
-			p = s.proxy
-		}
-	}
+	p := w.proxies[n]
 	w.mu.Unlock()
 	if p == nil { // it is not open yet
 		_ = client.Close()
@@ -131,8 +126,9 @@ func (w *watch) listen(stop context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.mu.Lock()
 		s.proxy = p
+		w.mu.Lock()
+		w.proxies[s.node] = p
 		w.mu.Unlock()
 		w.say(w.o.options, "%s is at %s", name, cmp.Or(e.Listen, s.addr()))
 	}
