@@ -35,6 +35,9 @@ func TestADeadProcessHoldsNothingBack(t *testing.T) {
 		w.merge.Abandon(lane)
 	}
 	w.until("what others do afterwards", func() bool {
+		if len(w.Ops) == 0 {
+			return false
+		}
 		last := w.Ops[len(w.Ops)-1]
 		return last.Return > killed && last.Worker/2 != caught.Worker/2
 	})
