@@ -65,7 +65,8 @@ var phaseKeys = []phaseKey{
 		p.Rate.Amplitude, err = perSecond(text)
 		return err
 	}, func(p *harness.Phase) string { return unless(p.Rate.Amplitude == 0, perSecondText(p.Rate.Amplitude)) }},
-	durationKey("period", "of a sine: how long a wave is", func(p *harness.Phase) *time.Duration { return &p.Rate.Period }),
+	durationKey("period", "of a sine: how long a wave is",
+		func(p *harness.Phase) *time.Duration { return &p.Rate.Period }),
 	wholeKey("burst", "of a burst: how many visits are due at once when it begins, besides its rate",
 		func(p *harness.Phase) *int { return &p.Burst }),
 	wholeKey("workers", "closed loop: how many visit at the same time (default: the plan's)",

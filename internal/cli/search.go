@@ -93,7 +93,8 @@ func (s *search) carryOut(ctx, stop context.Context) int {
 	found.Objective, found.Over = s.objective.Text, s.over.name
 	err = errors.Join(err, s.close(ctx))
 	s.e.complain(err)
-	x := s.exit(stop, s.failed, []compare.GateResult{{Gate: found.Objective, Status: found.Status, Summary: found.Reason}}, err)
+	objective := compare.GateResult{Gate: found.Objective, Status: found.Status, Summary: found.Reason}
+	x := s.exit(stop, s.failed, []compare.GateResult{objective}, err)
 	document := Document{Schema: schema, Exit: x, Saved: s.dir, Search: &found}
 	return s.e.answer(s.o, result{x, document, found.WriteText, s.save("search.json", document)})
 }

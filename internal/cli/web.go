@@ -11,8 +11,8 @@ import (
 )
 
 func (o *options) webFlag() {
-	const usage = "show the runs live on a page that is the report at the end; its address has a secret, and is printed;\n" +
-		"without a host: on loopback only, as in :8080, or :0 for any free port"
+	const usage = "show the runs live on a page that is the report at the end; its address has a secret, and is " +
+		"printed;\nwithout a host: on loopback only, as in :8080, or :0 for any free port"
 	o.liveFlag("web", usage, func(e Env, address string) (output, error) {
 		s, err := web.Start(address)
 		if err == nil {
