@@ -228,7 +228,7 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 		op := &c.Ops[h.Release]
 		h.doubtful = h.doubtful || len(h.Reenters) > 0 && op.Outcome == history.Unknown
 		h.releaseCall, h.releaseReturn, h.ending = op.Call, op.Return, maybe
-		if op.Outcome == history.OK && c.Claims.Owned && !h.doubtful {
+		if op.Outcome == history.OK && c.Claims.Owned && !h.doubtful && !c.reentered(h) {
 			h.ending = returned
 		} else if op.Outcome == history.Failed && op.Reason == history.Lost {
 			h.ending = gone
@@ -258,6 +258,11 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if n := h.Uses[1]; n >= 0 && c.Ops[n].Outcome == history.Unknown && c.Ops[n].Return >= h.Crashed {
 		h.stored = history.Forever // it died in the call, and may not have sent anything
 	}
+}
+
+// reentered tells whether a hold was re-entered without an answer: that may have been granted anew when it was over.
+func (c *Case) reentered(h *hold) bool {
+	return slices.ContainsFunc(h.Reenters, func(i int32) bool { return c.Ops[i].Kind == history.Acquire && c.Ops[i].Outcome == history.Unknown })
 }
 
 // cutOff reads the holds of a history whose end is missing. What a worker did after its last record is not known: it may

@@ -124,10 +124,7 @@ func (s *sweeper) extendedAfter(h, o *hold) bool {
 	return slices.ContainsFunc(h.Extends, func(i int32) bool {
 		op := &s.c.Ops[i]
 		return op.Outcome == history.OK && op.Return > o.Call
-	}) || slices.ContainsFunc(h.Reenters, func(i int32) bool {
-		op := &s.c.Ops[i]
-		return op.Outcome == history.Unknown && op.Kind == history.Acquire
-	})
+	}) || s.c.reentered(h)
 }
 
 // groundless finds an owner who was refused within its lease as if another worker had the lock, or had touched it, although
