@@ -152,8 +152,15 @@ func (x *examiner) inherited(p pair) finding {
 	if !ok || x.c.Sites > 1 {
 		return finding{}
 	}
-	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
-	k := &x.c.holds[f.pair.first+f.pair.second-p.first]
+	other := f.pair.first
+	switch p.first {
+	case f.pair.first:
+		other = f.pair.second
+	case f.pair.second:
+	default:
+		return finding{} // that follows from one of other holds
+	}
+	i, j, k := &x.c.holds[p.first], &x.c.holds[p.second], &x.c.holds[other]
 	if k.releaseCall >= j.Return || k.releaseReturn <= i.Call || k.Release < 0 || x.c.Ops[k.Release].Outcome != history.OK || x.c.slack(k.Process, i.Process) != 0 {
 		return finding{}
 	}

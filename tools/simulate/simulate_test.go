@@ -108,6 +108,29 @@ func TestJudge(t *testing.T) {
 	t.Logf("known to be wrong: %v", needed)
 }
 
+// TestWhatWasJudgedWronglyOnce makes histories that the judge was wrong about when they were first drawn.
+func TestWhatWasJudgedWronglyOnce(t *testing.T) {
+	for _, was := range []struct {
+		kind, wrong string
+		seed        uint64
+	}{
+		{"reentrant", none.String(), 7104543}, {"reentrant", none.String(), 7306949}, {"reentrant", none.String(), 1202685},
+		{"reentrant", none.String(), 4500514}, {"semaphore", none.String(), 1104597}, {"semaphore", none.String(), 3300947},
+		{"watchdog", none.String(), 3300639}, {"watchdog", none.String(), 9903841}, {"watchdog", "extend re-creates", 4500664},
+		{"fair", none.String(), 1200018},
+	} {
+		asked := 0
+		(&job{n: 1, seed: was.seed, kind: was.kind, wrong: was.wrong, ask: judge}).all(func(r *result) {
+			if asked++; r.bad() != "" {
+				t.Errorf("%s/%s, seed %d: %s: %v %s", was.kind, was.wrong, was.seed, r.bad(), r.fails, r.wrong)
+			}
+		})
+		if asked != 1 {
+			t.Errorf("%s/%s: made %d histories", was.kind, was.wrong, asked)
+		}
+	}
+}
+
 // silent is a judge that accuses no lock.
 func silent(*history.History) answered { return answered{} }
 
