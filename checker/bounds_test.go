@@ -28,6 +28,15 @@ func forgotten(write func(s *script)) func(s *script) {
 	}
 }
 
+// unheard lets its holder extend the lease and hear no answer.
+func unheard(write func(s *script)) func(s *script) {
+	return func(s *script) {
+		write(s)
+		op := s.extend(s.Ops[0].ID, 200, 230, 300)
+		op.Outcome, op.Reason, op.Until = history.Unknown, history.Timeout, 0
+	}
+}
+
 // TestLeasesAreJudgedByTheirBounds: a lease may last longer than was asked for, or begin before, as far as the lock says
 // so. What it says it keeps: what goes beyond fails.
 func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
@@ -59,6 +68,7 @@ func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
 		"begun before, another's too early":             {begins, early(350, 355, 330), []string{"double-grant"}, []string{"double-grant", "premature-loss"}},
 		"begun before, and lost too early":              {begins, early(350, 340, 360), []string{"premature-loss"}, []string{"premature-loss"}},
 		"begun before, forgotten before it was told":    {begins, forgotten(early(350, 340, 360)), nil, []string{"premature-loss"}},
+		"begun before, and extended without an answer":  {begins, unheard(early(350, 0, 240)), []string{"double-grant"}, []string{"double-grant"}},
 		"told more than a lease from the call":          {begins, early(450, 460, 470), []string{"over-claim"}, []string{"over-claim"}},
 	} {
 		for claimed, want := range map[bool][]string{true: tt.fails, false: tt.without} {

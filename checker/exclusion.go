@@ -197,9 +197,8 @@ func (x *examiner) late(p pair) finding {
 	if w := x.c.unfenced(h, o); w != nil {
 		return finding{history.ServiceLoss, p, w.op, w, false}
 	}
-	if held := min(x.sweeper.assured(o), o.releaseCall); h.Fence > o.Fence && o.Fence > 0 && h.Call < o.Return &&
-		held > plus(h.Return, x.c.slack(h.Process, o.Process)) && x.c.forgot(o, h.Return) == nil {
-		return finding{history.Regressed, p, h.Uses[1], nil, false} // it cannot have been granted after the other, who had the lock until then
+	if x.sweeper.regressed(h, o) {
+		return finding{history.Regressed, p, h.Uses[1], nil, false}
 	}
 	return finding{history.Overrun, p, h.Uses[1], x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false}
 }

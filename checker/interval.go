@@ -105,9 +105,9 @@ func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
 	case !r.c.Claims.Expires:
 	case op.TTL == 0 && op.Until != 0:
 		return op.Until
-	case r.c.Claims.Begins && (op.Until == 0 || op.Until == history.Forever):
+	case r.c.Claims.Begins && op.Kind == history.Acquire && (op.Until == 0 || op.Until == history.Forever):
 		return op.Call // when it began is not known
-	case r.c.Claims.Begins:
+	case r.c.Claims.Begins && op.Until != 0 && op.Until != history.Forever:
 		return min(op.Until, end)
 	}
 	return end

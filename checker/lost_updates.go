@@ -263,7 +263,8 @@ func (u *updates) missing() {
 // overwrites is the first store of the chain, from one on, that was not answered yet when a lost store was called:
 // those before cannot have overwritten it.
 func (u *updates) overwrites(lost, from int32) int32 {
-	for from >= 0 && u.Ops[from].Return < u.Ops[lost].Call && u.link[from] > 0 {
+	op := &u.Ops[lost]
+	for from >= 0 && u.before(u.Ops[from].Return, op.Call, u.Ops[from].Process, op.Process) && u.link[from] > 0 {
 		from = u.link[from] - 1
 	}
 	return from

@@ -966,6 +966,25 @@ func TestSaved(t *testing.T) {
 	}
 }
 
+// TestTheFencePutsUsesInOrder: a holder that came late, and whose token the counter has seen, can overrun no earlier one.
+func TestTheFencePutsUsesInOrder(t *testing.T) {
+	s := newScript()
+	s.Fenced, s.Claims.Fences = true, true
+	a := s.acquire(1, 54, 55, 300)
+	s.last().Fence = 1
+	s.on(a, history.Load, 55, 56)
+	s.fault(serverDies, 56, 57)
+	b := s.acquire(2, 5, 60, 50)
+	s.last().Fence = 2
+	s.on(b, history.Load, 61, 62)
+	s.on(b, history.Store, 90, 91)
+	s.release(b, 92, 93)
+	s.denied(a, 100, 101)
+	if v := Exclusion.Check(s.prepare(t)); v.Violations != 1 || v.Cause != history.ServiceLoss {
+		t.Errorf("%d violations: %v", v.Violations, v.Causes)
+	}
+}
+
 // TestServersThatFailByThemselvesAccuseNobody lets a server fail all the time: what it may have forgotten, or have given
 // twice, is not held against the lock.
 func TestServersThatFailByThemselvesAccuseNobody(t *testing.T) {

@@ -369,9 +369,23 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 		from, to := o.believed()
 		slack := s.c.slack(h.Process, o.Process)
 		if s.order[at].index != n && s.c.clash(h.Permits, o.Permits) && from+slack < store && begin+slack < to &&
-			(!s.c.Fenced || plus(s.c.read(o), slack) < store) {
+			(!s.c.Fenced || plus(s.c.read(o), slack) < store) && !s.ordered(o, h) {
 			return s.order[at].index
 		}
 	}
 	return -1
+}
+
+// ordered tells whether a fence puts what a hold does to a page before what a later one does: the counter has seen both tokens,
+// they came in the order of the grants, and no server began them anew.
+func (s *sweeper) ordered(o, h *hold) bool {
+	return s.c.Fenced && o.Fence > 0 && h.Fence > o.Fence && !s.regressed(h, o) && s.c.unfenced(h, o) == nil
+}
+
+// regressed tells whether a hold has a greater token than another, although it cannot have been granted after that, who had the lock
+// until then.
+func (s *sweeper) regressed(h, o *hold) bool {
+	held := min(s.assured(o), o.releaseCall)
+	return h.Fence > o.Fence && o.Fence > 0 && h.Call < o.Return &&
+		held > plus(h.Return, s.c.slack(h.Process, o.Process)) && s.c.forgot(o, h.Return) == nil
 }
