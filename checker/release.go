@@ -188,21 +188,22 @@ func (s *releases) again() {
 			last[h.ID] = i
 		}
 		switch {
-		case first.Return > op.Call || op.Outcome != history.OK:
+		case first.Return > op.Call || op.Outcome != history.OK || s.reentered(h, first.Return, op.Return):
 		case first.Outcome == history.OK:
 			s.wrong(history.DoubleRelease, []history.Op{first, *op}, fmt.Sprintf("%s released %s at %s and again at %s, both with success",
 				who(op.Worker), h.name(), clock(first.Return), clock(op.Return)))
-		case first.Outcome == history.Failed && first.Reason == history.Lost && !s.reentered(h, first.Return, op.Return):
+		case first.Outcome == history.Failed && first.Reason == history.Lost:
 			s.wrong(history.FalseRefusal, []history.Op{first, *op}, fmt.Sprintf("%s was told at %s that %s is not its own, but released it at %s",
 				who(op.Worker), clock(first.Return), h.name(), clock(op.Return)))
 		}
 	}
 }
 
-// reentered tells whether a hold was re-entered in that time, so that the lock may have been granted anew.
+// reentered tells whether a hold was re-entered between two releases, or without an answer before, so that the lock may have been
+// granted anew.
 func (s *releases) reentered(h *hold, from, to time.Duration) bool {
 	return slices.ContainsFunc(h.Reenters, func(i int32) bool {
 		op := &s.c.Ops[i]
-		return op.Kind == history.Acquire && op.Outcome != history.Failed && op.Return > from && op.Call < to
+		return op.Kind == history.Acquire && op.Call < to && (op.Outcome == history.Unknown || op.Outcome == history.OK && op.Return > from)
 	})
 }

@@ -864,6 +864,15 @@ var saved = map[string]struct {
 		s.release(b, 212, 213)
 		s.release(a, 230, 231)
 	}, Pass, ""},
+	"release: twice, and a re-entry without an answer may have taken it again": {release, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 100)
+		s.last().Value = 1
+		op := s.reenter(a, 10, 30, 100)
+		op.Outcome, op.Reason, op.Until = history.Unknown, history.Timeout, 0
+		s.release(a, 40, 41)
+		s.release(a, 60, 61)
+	}, Pass, ""},
 	"release: refused, then entered anew": {release, func(s *script) {
 		s.Claims.Reentrant = true
 		a := s.acquire(1, 0, 1, 300)

@@ -118,6 +118,7 @@ func TestWhatWasJudgedWronglyOnce(t *testing.T) {
 		{"reentrant", none.String(), 4500514}, {"semaphore", none.String(), 1104597}, {"semaphore", none.String(), 3300947},
 		{"watchdog", none.String(), 3300639}, {"watchdog", none.String(), 9903841}, {"watchdog", "extend re-creates", 4500664},
 		{"fair", none.String(), 1200018}, {"reentrant", none.String(), 2402102},
+		{"reentrant", none.String(), 3604971},
 	} {
 		asked := 0
 		(&job{n: 1, seed: was.seed, kind: was.kind, wrong: was.wrong, ask: judge}).all(func(r *result) {
