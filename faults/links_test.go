@@ -44,7 +44,8 @@ func TestADelayIsHealedWhenAllHasArrived(t *testing.T) {
 			if synctest.Wait(); len(n.Rules()) != 0 {
 				t.Errorf("%s: while it is healed, rules in force: %v", name, n.Rules())
 			}
-			if <-time.After(time.Second); took != tt.want {
+			<-time.After(time.Second)
+			if synctest.Wait(); took != tt.want {
 				t.Errorf("%s: the heal took %v, want %v", name, took, tt.want)
 			}
 		})

@@ -291,6 +291,7 @@ func TestTerminalSurvivesUs(t *testing.T) {
 					return strings.Contains(after, "goroutine ")
 				})
 			}
+			s.wait("that it is gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }) // it saves the run after that
 		})
 	}
 }
