@@ -214,7 +214,7 @@ notices:
 	.ci/notices bin/NOTICES
 
 readme:
-	$(GO) test -count 1 -run '^Test(Readme|Architecture|Kept|Matrix)$$' . -update
+	$(GO) test -count 1 -run '^Test(Readme|Architecture|Claims|Kept|Matrix)$$' . -update
 
 # Which pictures of docs/pictures are taken.
 PICTURES = dashboard,board,report,comparison,runs,scenarios

@@ -17,6 +17,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/faults"
+	"hammerlock/history"
 	"hammerlock/internal/cli"
 	"hammerlock/internal/driver"
 	"hammerlock/internal/glossary"
@@ -85,6 +86,42 @@ func TestKept(t *testing.T) {
 	for file, parts := range tables {
 		generated(t, file, parts)
 	}
+}
+
+// TestClaims compares the documents with the claims that a lock, or a program of one, can make. What judges them exists.
+func TestClaims(t *testing.T) {
+	made := history.Claims{Permits: 1}
+	for _, c := range history.AllClaims {
+		if c.Flag != nil {
+			*c.Flag(&made) = true
+		}
+	}
+	header, err := json.Marshal(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := "| claim | the lock promises that |\n|---|---|\n"
+	inFile, ofDrivers := table, table
+	for _, c := range history.AllClaims {
+		if strings.Contains(string(header), `"`+c.Name+`":`) {
+			inFile += fmt.Sprintf("| `%s` | %s |\n", c.Name, c.Says)
+		} else if c.Flag != nil {
+			t.Errorf("%s is no field of a header: %s", c.Name, header)
+		}
+		for _, name := range c.Judges {
+			if !slices.ContainsFunc(checker.All, func(k checker.Checker) bool { return k.Name == name }) {
+				t.Errorf("%s: there is no checker %s", c.Name, name)
+			}
+		}
+		if _, known := scenarios.Find(c.Scenario); !known && c.Scenario != "" {
+			t.Errorf("%s: there is no scenario %s", c.Name, c.Scenario)
+		}
+	}
+	for _, c := range driver.Claims() {
+		ofDrivers += fmt.Sprintf("| `%s` | %s |\n", c[0], c[1])
+	}
+	generated(t, "history/FORMAT.md", map[string]string{"claims": inFile})
+	generated(t, "docs/DRIVERS.md", map[string]string{"claims": ofDrivers})
 }
 
 // TestMatrix: docs/MATRIX.md has a row for all that the catalogue expects. What was measured for another expectation is not measured yet.

@@ -67,33 +67,6 @@ const (
 	Updates  = "lost-updates"
 )
 
-// Claims are what a lock promises, and so what it is judged by.
-type Claims struct {
-	Excludes  bool `json:"excludes"`  // one holder at a time
-	Expires   bool `json:"expires"`   // a hold ends by itself after the TTL
-	Owned     bool `json:"owned"`     // only the owner can release, and it gets the correct answer
-	Fences    bool `json:"fences"`    // every grant has a greater fencing token than any before
-	Ordered   bool `json:"ordered"`   // waiters are served in the order in which they came
-	Reentrant bool `json:"reentrant"` // a holder can acquire again
-	Renews    bool `json:"renews"`    // a watchdog extends the lease until its holder releases or crashes
-	Cleans    bool `json:"cleans"`    // nothing of a hold stays in the servers when it was released or refused
-	// Wakes says that a release wakes who waits: nobody sleeps to the end of a lease that was given back before.
-	Wakes bool `json:"wakes,omitempty"`
-	// Readers says that readers share it: Excludes is for writers against all others then. Upgrades says that a reader can
-	// become the writer, and keeps what it has meanwhile. Writers says that a writer gets it although readers keep coming.
-	Readers  bool `json:"readers,omitempty"`
-	Upgrades bool `json:"upgrades,omitempty"`
-	Writers  bool `json:"writers,omitempty"`
-	// Permits makes it a semaphore: so many are held at once, at most. 0 = it is none.
-	Permits int `json:"permits,omitempty"`
-	// Begins says that a lease may begin before it is asked for, as a waiter's place in a queue does: what it is good for is
-	// the deadline that its holder is told.
-	Begins bool `json:"begins,omitempty"`
-}
-
-// Alone says that there is never more than one holder at a time.
-func (c Claims) Alone() bool { return c.Excludes && !c.Readers && c.Permits == 0 }
-
 // Bounds are the errors that judges allow for times.
 type Bounds struct {
 	Agreement

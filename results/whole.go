@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hammerlock/checker"
+	"hammerlock/history"
 	"hammerlock/internal/glossary"
 	"hammerlock/internal/human"
 )
@@ -73,7 +74,7 @@ func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole
 
 // safe tells whether enough was tried, and nothing was wrong with who held the lock.
 func (j *Judgement) safe() bool {
-	for _, name := range []string{enough, exclusive[0], exclusive[1]} {
+	for _, name := range []string{enough, exclusion, history.Updates} {
 		if !slices.ContainsFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == name && v.Status == checker.Pass }) {
 			return false
 		}
@@ -91,7 +92,7 @@ func (j *Judgement) Proof() string {
 		return &j.Verdicts[i]
 	}
 	var parts []string
-	tried, overlaps, views, failure := at(enough), at(exclusive[0]), at(exclusive[1]), j.failure()
+	tried, overlaps, views, failure := at(enough), at(exclusion), at(history.Updates), j.failure()
 	if failure != nil {
 		parts = append(parts, Title(failure))
 	}

@@ -93,7 +93,7 @@ func meaning(k crew.Catalogue, name string) (text string, found bool) {
 	}
 	named(allStrains, name, func(s scenarios.Scenario) (string, string) { return s.Name, s.Doc }, "scenario", add)
 	named(slices.Concat(checker.All, checker.OfServices), name, func(c checker.Checker) (string, string) { return c.Name, c.Doc }, "check", add)
-	named(results.Conformance(history.Claims{}, nil), name, func(c results.Claim) (string, string) { return c.Claim, c.Says }, "claim", add)
+	named(history.AllClaims, name, func(c history.Claim) (string, string) { return c.Name, c.Says }, "claim", add)
 	named(k.Topologies, name, func(s topologies.Spec) (string, string) { return s.Name, s.Doc }, "topology", add)
 	named(k.Counters, name, func(s workload.CounterSpec) (string, string) { return s.Name, s.Doc }, "counter", add)
 	if name == metricsWord {
@@ -133,7 +133,7 @@ func explained(k crew.Catalogue) (all []string) {
 	all = slices.Concat(all, []string{metricsWord}, allMetrics.names(), locksOf(k).names()[1:], faults.Names(), topologiesOf(k).names(),
 		allScenarios.names()[1:], countersOf(k).names(),
 		human.Names(slices.Concat(checker.All, checker.OfServices), func(c checker.Checker) string { return c.Name }),
-		human.Names(results.Conformance(history.Claims{}, nil), func(c results.Claim) string { return c.Claim }))
+		human.Names(history.AllClaims, func(c history.Claim) string { return c.Name }))
 	slices.Sort(all)
 	return slices.Compact(all)
 }

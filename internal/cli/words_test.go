@@ -145,21 +145,19 @@ func TestEveryCauseIsExplained(t *testing.T) {
 	}
 }
 
-// TestEveryCauseHasARemedy: each is a sentence, breaks claims that there are, and points to files that are right.
+// TestEveryCauseHasARemedy: what breaks a claim is a cause; each is a sentence, and points to files that are right.
 func TestEveryCauseHasARemedy(t *testing.T) {
-	var claims []string
-	for _, c := range results.Conformance(history.Claims{}, nil) {
-		claims = append(claims, c.Claim)
+	for _, claim := range history.AllClaims {
+		for _, name := range claim.Causes {
+			if glossary.FindCause(name).Name == "" {
+				t.Errorf("%s: %s is no cause", claim.Name, name)
+			}
+		}
 	}
 	for _, c := range glossary.AllCauses {
 		remedy, see, ok := strings.Cut(strings.TrimSuffix(c.Remedy, "."), ". See ")
 		if !ok || len(remedy) < 20 || !strings.HasSuffix(c.Remedy, ".") {
 			t.Errorf("%s: %q is no sentence with a pointer", c.Name, c.Remedy)
-		}
-		for claim := range strings.SplitSeq(c.Breaks, ", ") {
-			if c.Breaks != "" && !slices.Contains(claims, claim) {
-				t.Errorf("%s breaks %q, which no lock can claim", c.Name, claim)
-			}
 		}
 		for file := range strings.SplitSeq(see, ", ") {
 			if _, err := os.Stat(filepath.Join("../..", file)); err != nil || strings.Contains(file, "broken") {

@@ -156,8 +156,7 @@ func (m *message) field(name, value []byte) bool {
 	return string(name) == `"tried_ms` && string(value) == "0"
 }
 
-// The claims of the program, not of its lock: that busy may be said of what went wrong, which is the exception; that it is not,
-// which need not be said; that it waits for wait_ms, and that a hold lives on when its worker has died.
+// The claims of the program, not of its lock; certainBusy need not be said.
 const (
 	doubtfulBusy = "busy_may_lie"
 	certainBusy  = "busy_is_certain"
@@ -165,20 +164,20 @@ const (
 	outlives     = "outlives"
 )
 
-// claims are the names of what a lock can claim.
-var claims = []struct {
-	name string
-	is   func(*history.Claims) *bool
-}{
-	{"excludes", func(c *history.Claims) *bool { return &c.Excludes }},
-	{"expires", func(c *history.Claims) *bool { return &c.Expires }},
-	{"owned", func(c *history.Claims) *bool { return &c.Owned }},
-	{"cleans", func(c *history.Claims) *bool { return &c.Cleans }},
-	{"fences", func(c *history.Claims) *bool { return &c.Fences }},
-	{"ordered", func(c *history.Claims) *bool { return &c.Ordered }},
-	{"reentrant", func(c *history.Claims) *bool { return &c.Reentrant }},
-	{"renews", func(c *history.Claims) *bool { return &c.Renews }},
-	{"begins", func(c *history.Claims) *bool { return &c.Begins }},
+// Claims lists what a program can claim, and what it says by that: the claims of a lock, and its own.
+func Claims() (all [][2]string) {
+	for _, c := range history.AllClaims {
+		if c.Driver != "" {
+			all = append(all, [2]string{c.Name, c.Driver})
+		}
+	}
+	return append(all, [][2]string{
+		{outlives, "what a worker holds lives on when the worker alone has died, as a mutex of the program that others wait for: a crash is " +
+			"one of the whole program. `renews` says so, too"},
+		{waits, "it heeds `wait_ms`. Without this claim the suite makes the further tries"},
+		{doubtfulBusy, "no promise, an exception: `busy` is also said when something else went wrong, so that it says nothing for certain. " +
+			"Without it `busy` means that the call had no effect"},
+	}...)
 }
 
 // names are what a driver may be called: they become part of file names.
@@ -204,9 +203,11 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 		Sites: locks.OneSite, Program: p,
 	}
 	var good []string
-	for _, c := range claims {
-		*c.is(&s.Claims) = slices.Contains(m.Claims, c.name)
-		good = append(good, c.name)
+	for _, c := range history.AllClaims {
+		if c.Driver != "" {
+			*c.Flag(&s.Claims) = slices.Contains(m.Claims, c.Name)
+			good = append(good, c.Name)
+		}
 	}
 	p.Certain, s.Waits = !slices.Contains(m.Claims, doubtfulBusy), slices.Contains(m.Claims, waits)
 	wrong = append(wrong, strange("claim", m.Claims, append(good, doubtfulBusy, certainBusy, waits, outlives))...)

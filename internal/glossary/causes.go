@@ -2,6 +2,7 @@ package glossary
 
 import (
 	"slices"
+	"strings"
 
 	"hammerlock/history"
 )
@@ -9,101 +10,100 @@ import (
 // Cause is a cause of a failure.
 type Cause struct {
 	Name, Means string
-	Breaks      string // the claims that it breaks of a lock that makes them, with commas in between; empty if it breaks none
 	Remedy      string // what to do about it, and the files that do it right
 }
 
 // AllCauses lists the causes that a verdict can fail with.
 var AllCauses = []Cause{
 	{history.DoubleGrant, "The lock was granted while another worker certainly had it, and nothing explains it but the lock itself.",
-		"excludes, permits", "Decide in one command or script of the server who is granted the lock, as SET key token NX PX does. See locks/lease.go."},
+		"Decide in one command or script of the server who is granted the lock, as SET key token NX PX does. See locks/lease.go."},
 	{history.ForeignRelease, "A worker released a lock that was not its own (any more).",
-		"owned", "Give every grant a token of its own, and compare the token and delete in one script. See locks/lease.go."},
+		"Give every grant a token of its own, and compare the token and delete in one script. See locks/lease.go."},
 	{history.ServiceLoss, "The servers forgot a grant because of a fault, for example in a failover. No client of this lock could have known.",
-		"excludes, permits", "No client can prevent it with one server: take a majority of independent servers, or let the store refuse older fencing tokens. See locks/redlock.go, locks/fenced.go."},
+		"No client can prevent it with one server: take a majority of independent servers, or let the store refuse older fencing tokens. See locks/redlock.go, locks/fenced.go."},
 	{history.SilentReacquire, "An extension or a re-entry of a lock that was over succeeded, instead of saying that it is lost.",
-		"excludes, permits", "Extend and re-enter by a script that finds the own token still there, and report the lock as lost otherwise. See locks/lease.go."},
+		"Extend and re-enter by a script that finds the own token still there, and report the lock as lost otherwise. See locks/lease.go."},
 	{history.FalseExtension, "An extension was answered with success, but another was granted the lock when the lease before it was over.",
-		"excludes, permits", "Report an extension as successful only if the server says that it has moved the end of the own lease: an aborted transaction, or a reply of 0, has not. See locks/lease.go, locks/watch.go."},
+		"Report an extension as successful only if the server says that it has moved the end of the own lease: an aborted transaction, or a reply of 0, has not. See locks/lease.go, locks/watch.go."},
 	{history.OverClaim, "The lock told its holder a later end of the lease than the servers had promised.",
-		"excludes, permits", "Count the end of the lease from before the request was sent, and never from its answer. See locks/lease.go."},
+		"Count the end of the lease from before the request was sent, and never from its answer. See locks/lease.go."},
 	{history.RenewalFailure, "A lock that renews its lease let it run out while its holder lived, and nothing excuses that.",
-		"renews", "Renew at a third of the lease, try again after an error, and tell the holder when the last acknowledged renewal runs out. See locks/watchdog.go."},
+		"Renew at a third of the lease, try again after an error, and tell the holder when the last acknowledged renewal runs out. See locks/watchdog.go."},
 	{history.PrematureLoss, "A holder was told that it had lost the lock before its lease was over, and nothing had happened to it.",
-		"expires", "Report a loss only when a server has said so or the lease is over: an error of one renewal is neither. See locks/watchdog.go."},
+		"Report a loss only when a server has said so or the lease is over: an error of one renewal is neither. See locks/watchdog.go."},
 	{history.Overrun, "A holder stored when its lease was over. The lock is right; its user must heed the deadline or use a fence.",
-		"excludes, permits", "Let the holder stop at its deadline, or let the store refuse older fencing tokens. See locks/fenced.go."},
+		"Let the holder stop at its deadline, or let the store refuse older fencing tokens. See locks/fenced.go."},
 	{history.Phantom, "What was refused took effect: the token of a refused try was found in the servers.",
-		"cleans", "Report a refusal only if the try certainly had no effect; undo a grant that is given up before reporting it as refused. See locks/redlock.go, locks/outcome.go."},
+		"Report a refusal only if the try certainly had no effect; undo a grant that is given up before reporting it as refused. See locks/redlock.go, locks/outcome.go."},
 	{history.Exclusion, "A page view was lost because two workers were inside at once.",
-		"excludes, permits", "Mend first what the check exclusion names. If that is an overrun, let the counter compare fencing tokens. See locks/lease.go, locks/fenced.go."},
+		"Mend first what the check exclusion names. If that is an overrun, let the counter compare fencing tokens. See locks/lease.go, locks/fenced.go."},
 	{history.ChangedRead, "A reader loaded a page when it came and before it went, and a writer had stored meanwhile.",
-		"readers", "Count readers and writers by one script, which grants no writer while a reader has a lease. See locks/read_write.go."},
+		"Count readers and writers by one script, which grants no writer while a reader has a lease. See locks/read_write.go."},
 	{history.StaleRead, "A load did not see a store that had been acknowledged before.",
-		"", "Read the counter from the server that acknowledges its stores, and from no replica or cache. See workload/counter_redis.go."},
+		"Read the counter from the server that acknowledges its stores, and from no replica or cache. See workload/counter_redis.go."},
 	{history.StoreLoss, "The counter's own server lost a store.",
-		"", "Keep the counter where an acknowledged store survives the failure: the lock cannot help. See workload/counter_sqlite.go."},
+		"Keep the counter where an acknowledged store survives the failure: the lock cannot help. See workload/counter_sqlite.go."},
 	{history.ZombieWrite, "A store arrived after its holder had given up waiting for its answer.",
-		"", "Send a fencing token with every store, and refuse older ones: a request that was given up may still arrive. See locks/fenced.go, workload/counter_redis.go."},
+		"Send a fencing token with every store, and refuse older ones: a request that was given up may still arrive. See locks/fenced.go, workload/counter_redis.go."},
 	{history.Overwritten, "The counter went back to an older value.",
-		"", "Let the store compare a fencing token, or the value that was read, and write in one step. See locks/fenced.go, workload/counter_redis.go."},
+		"Let the store compare a fencing token, or the value that was read, and write in one step. See locks/fenced.go, workload/counter_redis.go."},
 	{history.LostUpdate, "A service counted fewer visits than it acknowledged.",
-		"", "Add in one atomic step, or hold one lock, which all instances share, from the read to the write. See locks/lease.go."},
+		"Add in one atomic step, or hold one lock, which all instances share, from the read to the write. See locks/lease.go."},
 	{history.Duplicate, "The counter counted more than the visits that can have reached it, or told two visits the same number.",
-		"", "Add once for each visit and never send an addition again on a missing answer; answer with the number that this addition returned. See workload/baseline.go."},
+		"Add once for each visit and never send an addition again on a missing answer; answer with the number that this addition returned. See workload/baseline.go."},
 	{history.Corrupt, "The counter has a number that no visit wrote.",
-		"", "Let only visits write the key of the counter. See workload/counter_redis.go."},
+		"Let only visits write the key of the counter. See workload/counter_redis.go."},
 	{history.StaleStore, "A counter that checks fences took a store with an older one.",
-		"fences", "Let the counter compare the token and write in one step, and refuse every smaller one. See workload/counter_redis.go."},
+		"Let the counter compare the token and write in one step, and refuse every smaller one. See workload/counter_redis.go."},
 	{history.Repeated, "Two grants have the same fence.",
-		"fences", "Draw the token in the script that grants the lock, from a number that only grows. See locks/fenced.go."},
+		"Draw the token in the script that grants the lock, from a number that only grows. See locks/fenced.go."},
 	{history.Regressed, "A later grant has a smaller fence.",
-		"fences", "Draw the token in the script that grants the lock, from a number that only grows; keep that number for as long as the counter. See locks/fenced.go."},
+		"Draw the token in the script that grants the lock, from a number that only grows; keep that number for as long as the counter. See locks/fenced.go."},
 	{history.NoToken, "A grant of a lock that claims fences has none.",
-		"fences", "Draw a fencing token with every grant, in the script that grants the lock. See locks/fenced.go."},
+		"Draw a fencing token with every grant, in the script that grants the lock. See locks/fenced.go."},
 	{history.FalseRelease, "A release was answered with success although another worker had the lock.",
-		"owned", "Answer a release with success only if the script has found and deleted the own token. See locks/lease.go."},
+		"Answer a release with success only if the script has found and deleted the own token. See locks/lease.go."},
 	{history.DoubleRelease, "The same hold was released with success twice.",
-		"owned", "Delete the token in the script that compares it, and answer by what it has deleted. See locks/lease.go."},
+		"Delete the token in the script that compares it, and answer by what it has deleted. See locks/lease.go."},
 	{history.FalseRefusal, "A release was told \"not yours\", and a later one of the same hold succeeded; or an owner was refused within its lease, and nothing was broken.",
-		"owned", "Refuse an owner only if the token in the server is not its own: an error or a missing answer does not say that. See locks/lease.go, locks/outcome.go."},
+		"Refuse an owner only if the token in the server is not its own: an error or a missing answer does not say that. See locks/lease.go, locks/outcome.go."},
 	{history.Unanswered, "A call to the lock ended in an error that leaves open what it did, although nothing was broken (explore).",
-		"serves", "Handle this error, or return the error that says what is certain: busy, lost, or not supported. See locks/outcome.go."},
+		"Handle this error, or return the error that says what is certain: busy, lost, or not supported. See locks/outcome.go."},
 	{history.Deadlock, "A worker waited, no worker could have the lock, and it was never granted again.",
-		"expires", "Set the end of the lease in the command that grants the lock, and let waiters try again when it is over. " +
+		"Set the end of the lease in the command that grants the lock, and let waiters try again when it is over. " +
 			"A lock that keeps a mutex of its process locked says so (Outlives, or the claim of a driver): then a process crashes. See locks/lease.go."},
 	{history.Stuck, "A worker waited, no worker could have the lock, and none was served for longer than the bound.",
-		"serves", "Let a waiter try again no later than the lease of the holder ends, whatever message it waits for. See locks/hub.go."},
+		"Let a waiter try again no later than the lease of the holder ends, whatever message it waits for. See locks/hub.go."},
 	{history.Starved, "A writer waited for longer than a lease, and readers who had come later were granted the lock.",
-		"writers", "Grant no new reader while a writer waits. See locks/read_write.go."},
+		"Grant no new reader while a writer waits. See locks/read_write.go."},
 	{history.LostWakeup, "A waiter that sleeps until a message comes got none.",
-		"wakes", "Subscribe before the last try, and try again when the lease ends: a message may be lost. See locks/hub.go."},
+		"Subscribe before the last try, and try again when the lease ends: a message may be lost. See locks/hub.go."},
 	{history.Storm, "Waiters made the servers do more than ten times what polling with the backoff would have cost.",
-		"serves", "Wait for a message, or poll with a jittered backoff that grows. See locks/spin.go."},
+		"Wait for a message, or poll with a jittered backoff that grows. See locks/spin.go."},
 	{history.Leak, "A key was left behind that never expires, or that had been released.",
-		"cleans", "Give every key an expiry in the command that writes it, and delete whatever a refused or released try wrote. See locks/lease.go."},
+		"Give every key an expiry in the command that writes it, and delete whatever a refused or released try wrote. See locks/lease.go."},
 	{history.Leftover, "A key was left behind that has an expiry, of a lock that claims to clean up.",
-		"cleans", "Delete all keys of the lock in the script that releases it. See locks/fair.go."},
+		"Delete all keys of the lock in the script that releases it. See locks/fair.go."},
 	{history.TTLTooLong, "A key was left behind that outlives the longest lease that was asked for.",
-		"expires", "Set the expiry of every key to the lease that was asked for, in milliseconds. See locks/lease.go."},
+		"Set the expiry of every key to the lease that was asked for, in milliseconds. See locks/lease.go."},
 	{history.WrongCount, "A reentrant lock told a wrong number of holds.",
-		"reentrant", "Keep the number of holds in the server, beside the owner, and change both in one script. See locks/reentrant.go."},
+		"Keep the number of holds in the server, beside the owner, and change both in one script. See locks/reentrant.go."},
 	{history.TokenChanged, "A reentrant lock gave its owner another token inside.",
-		"reentrant", "Keep the token of the owner until its last hold is released. See locks/reentrant.go."},
+		"Keep the token of the owner until its last hold is released. See locks/reentrant.go."},
 	{history.SelfRefusal, "A reentrant lock refused its own owner, or told it that a hold was lost that was its own.",
-		"reentrant", "Compare the owner in the script before it refuses, and renew the lease with every re-entry. See locks/reentrant.go."},
+		"Compare the owner in the script before it refuses, and renew the lease with every re-entry. See locks/reentrant.go."},
 	{history.Backwards, "A service told a visit a smaller count than one that had ended before it began.",
-		"", "Answer with the number that the addition itself returned, not with a later read. See workload/baseline.go."},
+		"Answer with the number that the addition itself returned, not with a later read. See workload/baseline.go."},
 	{history.SkippedCount, "A service skipped a count that no visit can have been told.",
-		"", "Answer with the number that the addition itself returned, and add once for each visit. See workload/baseline.go."},
+		"Answer with the number that the addition itself returned, and add once for each visit. See workload/baseline.go."},
 	{history.OutOfOrder, "A lock that claims first come, first served did not serve in that order; or a service told counts in an order that no order of its visits explains.",
-		"ordered", "Keep a queue in the server, whose first waiter alone is granted the lock; a service answers with what its addition returned. See locks/fair.go."},
+		"Keep a queue in the server, whose first waiter alone is granted the lock; a service answers with what its addition returned. See locks/fair.go."},
 	{history.NotLinearizable, "A second, independent checker (porcupine) found no order that explains the history.",
-		"excludes, permits", "Begin with the other checks that fail: they name times and holders. See locks/lease.go."},
+		"Begin with the other checks that fail: they name times and holders. See locks/lease.go."},
 	{history.HarnessError, "Two checkers disagree. It is an error of the suite; please report it.",
-		"", "Report the saved history: the verdicts of this run say nothing of the lock. See checker/METHOD.md."},
+		"Report the saved history: the verdicts of this run say nothing of the lock. See checker/METHOD.md."},
 	{history.Panicked, "The lock panicked, or ended its process, while a schedule ran (explore).",
-		"serves", "Mend the crash of the program at the line that the trace names. See locks/outcome.go."},
+		"Mend the crash of the program at the line that the trace names. See locks/outcome.go."},
 }
 
 // FindCause returns the cause of that name; the zero Cause if there is none.
@@ -114,12 +114,22 @@ func FindCause(name string) (c Cause) {
 	return c
 }
 
+// breaks names the claims that the cause breaks of a lock that makes them.
+func (c *Cause) breaks() (names []string) {
+	for _, claim := range history.AllClaims {
+		if slices.Contains(claim.Causes, c.Name) {
+			names = append(names, claim.Name)
+		}
+	}
+	return names
+}
+
 // causes are the entries of the glossary that the causes make.
 func causes() (all []Word) {
 	for _, c := range AllCauses {
 		means := c.Means
-		if c.Breaks != "" {
-			means += " It breaks the claim " + c.Breaks + "."
+		if broken := c.breaks(); len(broken) > 0 {
+			means += " It breaks the claim " + strings.Join(broken, ", ") + "."
 		}
 		all = append(all, Word{c.Name, Causes, means + " What to do: " + c.Remedy})
 	}

@@ -1,0 +1,93 @@
+package history
+
+// Claims are what a lock promises, and so what it is judged by. AllClaims says what each means.
+type Claims struct {
+	Excludes  bool `json:"excludes"`
+	Expires   bool `json:"expires"`
+	Owned     bool `json:"owned"`
+	Fences    bool `json:"fences"`
+	Ordered   bool `json:"ordered"`
+	Reentrant bool `json:"reentrant"`
+	Renews    bool `json:"renews"`
+	Cleans    bool `json:"cleans"`
+	Wakes     bool `json:"wakes,omitempty"`
+	Readers   bool `json:"readers,omitempty"`
+	Upgrades  bool `json:"upgrades,omitempty"`
+	Writers   bool `json:"writers,omitempty"`
+	Permits   int  `json:"permits,omitempty"` // how many are held at once at most; 0 = it is no semaphore
+	Begins    bool `json:"begins,omitempty"`
+}
+
+// Alone says that there is never more than one holder at a time.
+func (c Claims) Alone() bool { return c.Excludes && !c.Readers && c.Permits == 0 }
+
+// Claim is a promise that a lock can make.
+type Claim struct {
+	Name   string              // as headers and drivers have it
+	Says   string              // what it promises
+	Driver string              // what it says in the protocol of drivers; empty = a driver cannot claim it
+	Flag   func(*Claims) *bool // where it is made; nil = it is no flag
+	// Made tells whether a lock claims it, where the flag alone does not say.
+	Made func(*Claims) bool
+	// Judges are the checkers that tell whether it holds: one that passes, the first must. Nil = none does.
+	Judges []string
+	// Rest says that a failure of its judges, of a cause that breaks no claim of the lock, breaks this one.
+	Rest     bool
+	Causes   []string // that break it
+	Scenario string   // that alone tries it; empty = any run does
+	Told     bool     // with it belongs how soon holders hear of a loss
+}
+
+// Of tells whether a lock claims it.
+func (c *Claim) Of(made *Claims) bool {
+	return c.Made != nil && c.Made(made) || c.Made == nil && *c.Flag(made)
+}
+
+var (
+	exclusive = []string{"exclusion", Updates, "linearizable"}
+	shared    = []string{DoubleGrant, ServiceLoss, SilentReacquire, FalseExtension, OverClaim, Overrun, Exclusion, NotLinearizable}
+)
+
+// AllClaims lists the claims: the driver protocol, conformance, the glossary and the documents read it.
+var AllClaims = []Claim{
+	{Name: "excludes", Says: "one holder at a time", Driver: "there is one holder at a time",
+		Flag: func(c *Claims) *bool { return &c.Excludes }, Made: func(c *Claims) bool { return c.Excludes && c.Permits == 0 },
+		Judges: exclusive, Rest: true, Causes: shared},
+	{Name: "permits", Says: "no more permits are held at once than there are",
+		Made: func(c *Claims) bool { return c.Permits > 0 }, Judges: exclusive, Rest: true, Causes: shared},
+	{Name: "readers", Says: "readers share it, and what they read does not change",
+		Flag: func(c *Claims) *bool { return &c.Readers }, Judges: []string{Updates, "exclusion"}, Causes: []string{ChangedRead}},
+	{Name: "upgrades", Says: "a reader can become the writer, and no other comes between",
+		Flag: func(c *Claims) *bool { return &c.Upgrades }, Judges: exclusive, Scenario: "upgrade"},
+	{Name: "writers", Says: "a writer that waits gets it although readers keep coming",
+		Flag: func(c *Claims) *bool { return &c.Writers }, Judges: []string{Liveness}, Scenario: "steady-readers", Causes: []string{Starved}},
+	{Name: "expires", Says: "a hold ends when its lease is over, and not before", Driver: "a hold ends when its lease is over",
+		Flag: func(c *Claims) *bool { return &c.Expires }, Judges: []string{"lease-validity"}, Rest: true,
+		Causes: []string{PrematureLoss, Deadlock, TTLTooLong}},
+	{Name: "owned", Says: "only the owner can release, and gets the correct answer",
+		Driver: "only the owner can release, and a release says whether the lock was still ours",
+		Flag:   func(c *Claims) *bool { return &c.Owned }, Judges: []string{"release"}, Rest: true,
+		Causes: []string{ForeignRelease, FalseRelease, DoubleRelease, FalseRefusal}},
+	{Name: "cleans", Says: "nothing stays in the servers of what was released or refused",
+		Driver: "nothing stays in the servers of what was released or refused",
+		Flag:   func(c *Claims) *bool { return &c.Cleans }, Judges: []string{Liveness}, Causes: []string{Phantom, Leak, Leftover}},
+	{Name: "fences", Says: "every grant has a greater fencing token", Driver: "every grant has a greater `fence` than all before",
+		Flag: func(c *Claims) *bool { return &c.Fences }, Judges: []string{"fencing"}, Rest: true,
+		Causes: []string{StaleStore, Repeated, Regressed, NoToken}},
+	{Name: "ordered", Says: "waiters are served in their order", Driver: "waiters are served in the order in which they came",
+		Flag: func(c *Claims) *bool { return &c.Ordered }, Judges: []string{Fairness}, Rest: true, Causes: []string{OutOfOrder}},
+	{Name: "reentrant", Says: "a holder can acquire again", Driver: "a holder can acquire again",
+		Flag: func(c *Claims) *bool { return &c.Reentrant }, Judges: []string{"reentrancy"}, Rest: true,
+		Causes: []string{WrongCount, TokenChanged, SelfRefusal}},
+	{Name: "renews", Says: "a lease is renewed until it is released, or its holder hears of the loss",
+		Driver: "the library extends the lease until the release. Without `valid_ms` the holder believes in it until the event `lost`",
+		Flag:   func(c *Claims) *bool { return &c.Renews }, Judges: []string{"lease-validity"}, Told: true, Causes: []string{RenewalFailure}},
+	{Name: "wakes", Says: "a release wakes who waits",
+		Flag: func(c *Claims) *bool { return &c.Wakes }, Judges: []string{Liveness}, Causes: []string{LostWakeup}},
+	{Name: "serves", Says: "who waits is granted the lock when it is free",
+		Made: func(*Claims) bool { return true }, Judges: []string{Liveness}, Rest: true,
+		Causes: []string{Unanswered, Stuck, Storm, Panicked}},
+	{Name: "begins", Says: "a lease may begin before it is asked for, and is good for the deadline that its holder is told",
+		Driver: "a lease may begin before it is asked for, as one that counts from the waiter's place in a queue: it is good for the " +
+			"`valid_ms` that every grant has to tell", Flag: func(c *Claims) *bool { return &c.Begins }},
+}

@@ -1,0 +1,39 @@
+package history
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestClaimsAreListed: each field is one claim by its own name, and only by that.
+func TestClaimsAreListed(t *testing.T) {
+	byName := map[string]*Claim{}
+	for i := range AllClaims {
+		c := &AllClaims[i]
+		if byName[c.Name] = c; c.Says == "" || c.Flag == nil && (c.Made == nil || c.Driver != "") {
+			t.Errorf("%s: it says nothing, or has no field that says it", c.Name)
+		}
+	}
+	fields := reflect.TypeFor[Claims]()
+	for i := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+		c, made := byName[name], Claims{}
+		if c == nil {
+			t.Errorf("the field %s is no claim", name)
+			continue
+		}
+		field := reflect.ValueOf(&made).Elem().Field(i)
+		if c.Flag == nil {
+			field.SetInt(2)
+		} else {
+			*c.Flag(&made) = true
+			if !field.Bool() {
+				t.Errorf("%s sets another field", name)
+			}
+		}
+		if none := (Claims{}); !c.Of(&made) || c.Of(&none) {
+			t.Errorf("%s: made %v, of none %v", name, c.Of(&made), c.Of(&none))
+		}
+	}
+}
