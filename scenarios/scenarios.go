@@ -1,4 +1,4 @@
-// Package scenarios is the catalogue of what a lock is strained with: one file a scenario. A scenario is data: a shape of
+// Package scenarios is the catalogue of what a lock is strained with, by what it is about. A scenario is data: a shape of
 // load, what breaks meanwhile, and for whom that means anything. It makes visible what a wrong lock does, and judges nothing.
 package scenarios
 

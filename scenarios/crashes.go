@@ -1,0 +1,53 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/workload"
+)
+
+var crash = Scenario{
+	Name:     "crash",
+	Class:    Crashes,
+	Doc:      "a holder dies, and nothing else happens: another worker must be granted the lock when its lease is over",
+	Insists:  true,
+	Faults:   []string{"crash-worker@300ms"},
+	Shows:    []string{history.Liveness},
+	Duration: 2400 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Workers = 8 },
+}
+
+var waiterCrash = Scenario{
+	Name:     "waiter-crash",
+	Class:    Crashes,
+	Doc:      "workers die that wait for the lock, also at the head of a queue: no other worker may wait for them",
+	For:      refused,
+	Insists:  true,
+	Faults:   []string{"crash-worker@refused", "crash-worker@refused", "crash-worker@refused"},
+	Shows:    []string{history.Liveness},
+	Duration: 2400 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Workers, w.Hold = 16, 10*time.Millisecond },
+}
+
+var processCrash = Scenario{
+	Name:      "process-crash",
+	Class:     Crashes,
+	Doc:       "a process dies with the lock in its hands, and with it all who waited there",
+	Processes: 2,
+	Insists:   true,
+	Faults:    []string{"kill-process@300ms"},
+	Shows:     []string{history.Liveness},
+	Duration:  2400 * time.Millisecond,
+	Shape:     func(w *workload.Shape) { w.Workers = 8 },
+}
+
+var forgetful = Scenario{
+	Name:     "forgetful",
+	Doc:      "a server dies, and comes back without its keys when every lease is over",
+	For:      expires,
+	Faults:   []string{"restart-late@300ms"},
+	Shows:    []string{history.Liveness},
+	Duration: 3600 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Workers = 8 },
+}

@@ -1,0 +1,118 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var lateHolder = Scenario{
+	Name:     "late-holder",
+	Class:    LateHolders,
+	Doc:      "holders are late now and then. They heed their deadline and do not store, but they give the lock back",
+	For:      expires,
+	Faults:   []string{"stall-worker@granted", "stall-worker@600ms", "stall-worker@1200ms", "stall-worker@1700ms"},
+	Duration: 2600 * time.Millisecond,
+	Leases:   4,
+	Shape:    func(w *workload.Shape) { w.Workers = 8 },
+}
+
+var lateRelease = Scenario{
+	Name:  "late-release",
+	Class: LateHolders,
+	Doc: "holds of about a lease, while messages take their time: leases end on the way of a release, and between its commands. " +
+		"Some of the locks' names begin with others",
+	For:      plain,
+	Faults:   []string{"delay@100ms", "heal@2300ms"},
+	Duration: 3400 * time.Millisecond,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.Bare, w.Hold, w.Spread, w.Retry = 32, 12, true, TTL*9/10, 0.2, 10*time.Millisecond
+	},
+}
+
+var lateExtension = Scenario{
+	Name:     "late-extension",
+	Doc:      "leases end on the way of an extension, and between its commands: messages take their time",
+	For:      plain,
+	Faults:   []string{"delay@100ms", "heal@2300ms"},
+	Duration: 3400 * time.Millisecond,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.Retry = 40, 20, 10*time.Millisecond
+		w.Hold, w.Spread, w.Extend, w.Stays = TTL*9/10, 0.2, TTL, 2
+	},
+}
+
+// Of locks that take one command for a visit's grant and one for its release, the release is late that was called in
+// time. Of others a lease ends between two commands, whatever the client is written in. Threads that share what marks a
+// hold meet each other.
+var lateCommands = Scenario{
+	Name: "late-commands",
+	Doc: "one in twelve commands takes longer than a lease to arrive, as of a client that is stopped before it, also between two commands of " +
+		"its lock; many threads of one process hold the locks",
+	For:      plain,
+	Faults:   []string{"late-command@100ms", "heal@1300ms"},
+	Duration: 2500 * time.Millisecond,
+	Leases:   1,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.Hold, w.Spread, w.Retry = 48, 8, 60*time.Millisecond, 0.5, 10*time.Millisecond
+	},
+}
+
+var lateWriter = Scenario{
+	Name:     "late-writer",
+	Class:    LateHolders,
+	Doc:      "holders are late now and then, and store all the same: the counter must refuse it by their fencing tokens",
+	For:      fences,
+	Insists:  true,
+	Counter:  workload.RedisFenced,
+	Faults:   []string{"stall-worker@300ms", "stall-worker@1200ms", "stall-worker@2100ms"},
+	Duration: 4 * time.Second,
+	Shape:    func(w *workload.Shape) { w.Workers, w.Heed = 8, false },
+}
+
+var slowFence = Scenario{
+	Name: "slow-fence",
+	Doc: "answers take about as long as the lease, and holders store all the same: the fencing token must be of the same moment as the " +
+		"grant, however late either is heard of",
+	For:      fences,
+	Insists:  true,
+	Counter:  workload.RedisFenced,
+	Faults:   []string{"delay:120ms@200ms", "heal@2400ms"},
+	Duration: 3700 * time.Millisecond,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.TTL, w.Retry, w.Heed = 64, 8, 30*time.Millisecond, 10*time.Millisecond, false
+	},
+}
+
+var comeback = Scenario{
+	Name:      "comeback",
+	Class:     LateHolders,
+	Doc:       "holders come back when their lease is over, most to locks that no other worker has taken meanwhile, and extend it",
+	For:       expires,
+	Processes: 2,
+	Faults:    []string{"stall-worker@200ms", "stop-process@800ms", "stop-process@1700ms"},
+	Duration:  4700 * time.Millisecond,
+	Leases:    3,
+	Shape:     func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend = 4, 40, 10*time.Millisecond, w.TTL },
+}
+
+var slowGrant = Scenario{
+	Name:     "slow-grant",
+	Doc:      "answers take about as long as the lease: many a grant is over when it is heard of",
+	For:      plain,
+	Faults:   []string{"delay:80ms@200ms", "heal@1800ms"},
+	Duration: 3100 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Keys, w.TTL, w.Retry = 4, 60*time.Millisecond, 10*time.Millisecond },
+}
+
+var lateProcess = Scenario{
+	Name:      "late-process",
+	Class:     LateHolders,
+	Doc:       "a process stops with the lock in its hands, and goes on when its lease is over. Its holders heed their deadlines",
+	For:       expires,
+	Processes: 2,
+	Faults:    []string{"stop-process@300ms", "stop-process@1200ms"},
+	Duration:  4200 * time.Millisecond,
+	Leases:    2,
+	Shape:     func(w *workload.Shape) { w.Workers = 8 },
+}

@@ -1,0 +1,104 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/faults"
+	"hammerlock/history"
+	"hammerlock/workload"
+)
+
+var contention = Scenario{
+	Name:     "contention",
+	Class:    Contention,
+	Doc:      "many workers want one lock, and nothing breaks",
+	Shows:    []string{history.Fairness},
+	Duration: 1500 * time.Millisecond,
+}
+
+var twoProcesses = Scenario{
+	Name:      "two-processes",
+	Class:     Contention,
+	Doc:       "the workers live in two processes, which share nothing",
+	Processes: 2,
+	Duration:  1500 * time.Millisecond,
+}
+
+var sharedObject = Scenario{
+	Name:     "shared-object",
+	Doc:      "all workers of a process use one object of the lock, on several pages. Some are late, heed their deadline and give the lock back",
+	For:      shared,
+	Faults:   []string{"stall-worker@400ms", "stall-worker@1100ms"},
+	Duration: 2 * time.Second,
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Shared = 12, 4, 5*time.Millisecond, true },
+}
+
+var extensions = Scenario{
+	Name:     "extensions",
+	Doc:      "holds of several leases, each lengthened before it ends",
+	For:      plain,
+	Duration: 2500 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Stays = 24, 12, TTL/2, TTL, 4 },
+}
+
+var twoLeases = Scenario{
+	Name:      "two-leases",
+	Doc:       "every second worker asks for leases twice as long, as in two services that are configured differently: a lease is its holder's",
+	For:       plain,
+	Processes: 2,
+	Duration:  2200 * time.Millisecond,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.Hold, w.Spread, w.Uneven = 18, 6, TTL*3/4, 0.8, true
+	},
+}
+
+var reentry = Scenario{
+	Name:     "reentry",
+	Doc:      "every holder acquires again before it stores, up to three times one after the other",
+	For:      reenter,
+	Duration: 2 * time.Second,
+	Shape:    func(w *workload.Shape) { w.Reenter, w.Inner = 1, 3 },
+}
+
+var cancelled = Scenario{
+	Name:     "cancelled",
+	Doc:      "one in eight visits is called off at a random moment, also in the middle of a call",
+	For:      expires,
+	Duration: 2400 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Keys, w.Cancel = 8, 8 },
+}
+
+var cost = Scenario{
+	Name:      "cost",
+	Doc:       "some wait, in two processes, while another one holds the lock: they must not storm the servers",
+	For:       own,
+	Frugal:    true,
+	Alone:     true,
+	Processes: 2,
+	Duration:  1800 * time.Millisecond,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Hold, w.Think, w.Retry = 4, 60*time.Millisecond, 40*time.Millisecond, 20*time.Millisecond
+	},
+}
+
+var clocks = Scenario{
+	Name: "clocks",
+	Doc: "the clocks of two clients differ by some leases, and that of one steps: nothing but the servers' clock may decide who holds " +
+		"the lock (programs whose language asks the C library for the time)",
+	For: faults.When(func(s faults.Scene) bool { return !s.Clocked || s.Foreign },
+		"there is no clock to set: the lock is in no program of its own, beside servers of the suite's, or there is no C compiler"),
+	Processes: 2,
+	Duration:  2200 * time.Millisecond,
+	Shape:     func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Skew = 8, 2, 5*time.Millisecond, 5*w.TTL },
+}
+
+var manyKeys = Scenario{
+	Name:     "many-keys",
+	Class:    Contention,
+	Alone:    true,
+	Doc:      "2000 locks, few of them popular, most taken now and then, with names of which some begin with others: what is left behind adds up",
+	Duration: 1500 * time.Millisecond,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.Bare, w.Hold, w.Popularity = 32, 2000, true, 0, workload.Zipf
+	},
+}

@@ -1,0 +1,37 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/workload"
+)
+
+var renewal = Scenario{
+	Name:     "renewal",
+	Doc:      "holds of two leases, which the lock has to renew. Answers take a while now and then: the next holder comes before the last one has heard that it is over",
+	For:      renews,
+	Faults:   []string{"delay:15ms@700ms", "heal@2600ms"},
+	Duration: 4200 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 40, 20, 2*Renewed },
+}
+
+// The fault catches a holder at its grant. Holds of different lengths let grants come all the time, so that a cut begins when it is planned:
+// if all were alike, all pages would be granted at once, and the next grant would come when the cut is to be healed.
+var renewalCut = Scenario{
+	Name:      "renewal-cut",
+	Doc:       "a process is cut off from the servers for longer than a lease that it renews: its holders must be told in time",
+	For:       renews,
+	Processes: 2,
+	Faults:    []string{"cut-holder@1s", "heal@2600ms", "cut-holder@3200ms", "heal@4800ms"},
+	Duration:  7400 * time.Millisecond,
+	Shape:     func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Spread = 48, 24, 2*Renewed, 0.5 },
+}
+
+var renewalHangs = Scenario{
+	Name:     "renewal-hangs",
+	Doc:      "a server stops for longer than a lease, while leases are renewed: holders must be told in time",
+	For:      both(alone, renews),
+	Faults:   []string{"pause-primary@300ms", "heal@1600ms", "pause-primary@2600ms", "heal@3900ms"},
+	Duration: 6500 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 48, 24, 2*Renewed },
+}

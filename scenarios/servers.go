@@ -1,0 +1,88 @@
+package scenarios
+
+import (
+	"time"
+
+	"hammerlock/faults"
+	"hammerlock/history"
+	"hammerlock/workload"
+)
+
+var minorityHung = Scenario{
+	Name:     "minority-hung",
+	Doc:      "a minority of the sites does not answer, from the start to the end, and leases are shorter than the patience of many a client",
+	Faults:   []string{"pause-minority@200ms"},
+	Shows:    []string{history.Liveness},
+	Duration: 3 * time.Second,
+	Shape:    func(w *workload.Shape) { w.Workers, w.TTL = 8, w.TTL*5/8 },
+}
+
+var minorityRefuses = Scenario{
+	Name:     "minority-refuses",
+	Doc:      "a minority of the sites answers every command that needs memory with an error, from the start to the end",
+	Faults:   []string{"refuse-writes@200ms"},
+	Duration: 2500 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Workers = 8 },
+}
+
+var threeSites = Scenario{
+	Name:     "three-sites",
+	Doc:      "three sites in place of five, and one of them does not answer: two are a majority",
+	For:      several,
+	Sites:    3,
+	Faults:   []string{"pause-minority@200ms"},
+	Duration: 2500 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Workers = 4 },
+}
+
+var fourSites = Scenario{
+	Name:     "four-sites",
+	Doc:      "four sites in place of five, which can be divided into two pairs: neither is a majority",
+	For:      several,
+	Sites:    4,
+	Duration: 2 * time.Second,
+	Shape:    func(w *workload.Shape) { w.Workers, w.Hold = 8, 5*time.Millisecond },
+}
+
+// The sites that had granted a lock are not those that can lengthen it: one minority is silent while it is granted, and
+// another, with a gap that is shorter than a hold, while it is lengthened.
+var failingSites = Scenario{
+	Name:     "failing-sites",
+	Doc:      "leases are lengthened while one minority of the sites after another does not answer: a majority that has granted it must lengthen it",
+	For:      both(several, plain),
+	Faults:   []string{"pause-minority@200ms", "heal@800ms", "pause-minority@1100ms", "heal@1700ms"},
+	Duration: 3200 * time.Millisecond,
+	Leases:   1,
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Stays = 24, 12, TTL/4, TTL, 12 },
+}
+
+var serverHangs = Scenario{
+	Name:     "server-hangs",
+	Doc:      "a server stops for longer than a lease, while leases are lengthened",
+	For:      both(alone, plain),
+	Faults:   []string{"pause-primary@300ms", "heal@900ms", "pause-primary@1300ms", "heal@1900ms"},
+	Duration: 3600 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend = 24, 8, TTL/4, TTL },
+}
+
+var slowServer = Scenario{
+	Name:     "slow-server",
+	Doc:      "a server is slow",
+	For:      alone,
+	Faults:   []string{"slow-server@300ms"},
+	Duration: 3400 * time.Millisecond,
+	Shape:    func(w *workload.Shape) { w.Workers = 8 },
+}
+
+var slowSite = Scenario{
+	Name: "slow-site",
+	Doc: "one of several sites answers about when the lease ends, again and again, and the others at once: who waits for it must not " +
+		"count the lease from then",
+	For: faults.When(func(s faults.Scene) bool { return s.Sites < 3 },
+		"it is about one of several sites: slow-grant and slow-server ask the same of one alone"),
+	Faults:   []string{"slow-server@200ms", "slow-server@900ms"},
+	Duration: 2200 * time.Millisecond,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.TTL, w.Retry = 8, 4, 220*time.Millisecond, 10*time.Millisecond
+	},
+}
