@@ -1,5 +1,5 @@
-// Package locks holds the lock algorithms under test, one file each: right ones, libraries (lib_) and wrong ones
-// (broken_). A lock makes one try and says what is certain about its outcome; waiting, backing off and judging are for
+// Package locks holds the lock algorithms under test: right ones and libraries (lib_), one file each, and wrong ones
+// (broken_), by what they get wrong. A lock makes one try and says what is certain about its outcome; waiting, backing off and judging are for
 // others.
 package locks
 
