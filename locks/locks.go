@@ -1,6 +1,6 @@
 // Package locks holds the lock algorithms under test: right ones and libraries (lib_), one file each, and wrong ones
-// (broken_), by what they get wrong. A lock makes one try and says what is certain about its outcome; waiting, backing off and judging are for
-// others.
+// (broken_), by what they get wrong. A lock makes one try and says what is certain about its outcome; waiting, backing off
+// and judging are for others.
 package locks
 
 import (
