@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -180,6 +181,9 @@ var long = []string{"--topology", "single", "--workers", "4", "--backoff", "10ms
 
 const panels = "who holds the lock"
 
+// proved is what the dashboard says when a second of visits is judged.
+var proved = regexp.MustCompile(`proved up to [1-9]`)
+
 func TestTerminalQuit(t *testing.T) {
 	t.Parallel()
 	program := build(t)
@@ -188,7 +192,7 @@ func TestTerminalQuit(t *testing.T) {
 			t.Parallel()
 			s := sit(t, 100, 30, nil, program, long...)
 			s.sees(panels)
-			s.sees("proved up to")
+			s.wait("that visits are proved", func() bool { return proved.MatchString(s.text()) })
 			s.types(keys)
 			s.leaves(130)
 			s.sees("repeat ")
