@@ -80,7 +80,8 @@ func (x *examiner) reason(p pair) finding {
 // freedNothing tells whether all that is known of j is a release that succeeded during i, though nothing shows that it freed the
 // lock: i was not told that it had lost it, and no other was granted it.
 func (x *examiner) freedNothing(i, j *hold) bool {
-	return j.Outcome != history.OK && j.Release >= 0 && x.c.Claims.Owned && i.Outcome == history.OK && i.ending != gone && i.Lost == history.Forever &&
+	return j.Outcome != history.OK && j.Release >= 0 && x.c.Claims.Owned &&
+		i.Outcome == history.OK && i.ending != gone && i.Lost == history.Forever &&
 		(x.sweeper.outlasted(i, j, x.c.Ops[j.Release].Return) || x.granted(i) < j.releaseCall)
 }
 
@@ -101,7 +102,7 @@ func (x *examiner) granted(h *hold) (last time.Duration) {
 }
 
 // ended is a finding about a release after its hold was over: it is foreign if anything shows that it took the lock from
-// whoever had it then.
+// another. A lock that looks whose it is may have been right to release it if an extension without an answer took it.
 func (x *examiner) ended(h *hold, p pair) finding {
 	op := &x.c.Ops[h.Release]
 	holds := x.c.byKey[x.c.place[h.Key]]
@@ -115,10 +116,15 @@ func (x *examiner) ended(h *hold, p pair) finding {
 			return finding{history.ForeignRelease, p, h.Release, nil, false}
 		}
 	}
-	if x.c.Claims.Owned {
-		return finding{history.FalseRelease, p, h.Release, nil, false}
+	if !x.c.Claims.Owned {
+		return finding{history.ForeignRelease, p, h.Release, nil, false}
 	}
-	return finding{history.ForeignRelease, p, h.Release, nil, false}
+	for k := len(h.Extends) - 1; k >= 0 && x.c.Ops[h.Extends[k]].Outcome != history.OK; k-- {
+		if n := h.Extends[k]; x.c.Ops[n].Outcome == history.Unknown && x.c.Ops[n].Call < op.Call {
+			return finding{history.SilentReacquire, p, n, nil, false}
+		}
+	}
+	return finding{history.FalseRelease, p, h.Release, nil, false}
 }
 
 // reversed finds a foreign release if the second was granted the lock before the first, or if one of them was granted it

@@ -103,8 +103,8 @@ func checkExclusion(c *Case) Verdict {
 	return v
 }
 
-// gravest orders the causes: of the errors of a lock, the usual one first, or that which began first. That two were granted the lock at once is the last
-// of them to say where as many grants have a reason, but where nothing explains one of them.
+// gravest orders the causes: of the errors of a lock, the usual one first, or that which began first. That two were granted the
+// lock at once is the last of them to say where as many grants have a reason, but where nothing explains one of them.
 func (f *findings) gravest(c *Case) []string {
 	order := slices.Clone(severity)
 	reasons := order[1:4]

@@ -47,7 +47,7 @@ func (c *Case) follow() {
 		case op.Kind == history.Extend:
 			extends = append(extends, link{at, int32(i)})
 		case op.Kind == history.Acquire && op.ID != h.ID,
-			op.Kind == history.Release && op.Value > 0 && op.Outcome != history.Unknown && op.Reason != history.Lost: // the owner still has it
+			op.Kind == history.Release && op.Value > 0 && (op.Outcome == history.OK || op.Reason == history.Refused): // the owner still has it
 			reenters = append(reenters, link{at, int32(i)})
 			if op.Kind == history.Acquire && op.Outcome != history.Failed && op.Until != 0 {
 				extends = append(extends, link{at, int32(i)}) // unless it prolongs nothing: see settle
@@ -228,7 +228,7 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 		op := &c.Ops[h.Release]
 		h.doubtful = h.doubtful || len(h.Reenters) > 0 && op.Outcome == history.Unknown
 		h.releaseCall, h.releaseReturn, h.ending = op.Call, op.Return, maybe
-		if op.Outcome == history.OK && c.Claims.Owned && !h.doubtful && !c.reentered(h) {
+		if op.Outcome == history.OK && c.Claims.Owned && !h.doubtful && !c.reentered(h, history.Forever, op.Call) {
 			h.ending = returned
 		} else if op.Outcome == history.Failed && op.Reason == history.Lost {
 			h.ending = gone
@@ -260,9 +260,14 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	}
 }
 
-// reentered tells whether a hold was re-entered without an answer: that may have been granted anew when it was over.
-func (c *Case) reentered(h *hold) bool {
-	return slices.ContainsFunc(h.Reenters, func(i int32) bool { return c.Ops[i].Kind == history.Acquire && c.Ops[i].Outcome == history.Unknown })
+// reentered tells whether the lock may have been granted anew to the owner of a hold that was over: by a re-entry between
+// two moments, unless it was counted as one of several, or by one without an answer that was called before.
+func (c *Case) reentered(h *hold, from, to time.Duration) bool {
+	return slices.ContainsFunc(h.Reenters, func(i int32) bool {
+		op := &c.Ops[i]
+		return op.Kind == history.Acquire && op.Call < to &&
+			(op.Outcome == history.Unknown || op.Outcome == history.OK && op.Value <= 1 && op.Return > from)
+	})
 }
 
 // cutOff reads the holds of a history whose end is missing. What a worker did after its last record is not known: it may

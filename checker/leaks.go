@@ -16,14 +16,6 @@ type owner struct {
 	sites   int   // where it was found
 }
 
-// asked is when the first call that may have made the key was called.
-func (o *owner) asked() time.Duration {
-	if o.hold == nil {
-		return 0
-	}
-	return o.hold.Call
-}
-
 // leaks judges the keys that were found after the run. It is false if there were none.
 func (l *livenessCheck) leaks() bool {
 	owners := map[uint64]*owner{}
@@ -73,11 +65,15 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	case op.Until <= op.Call:
 		return // it has expired and is not yet removed
 	case op.Until-op.Return > l.lease && l.ttl > 0:
-		if l.stretched(o.asked(), op.Return) != nil {
+		trace, since := l.trace(op, o), time.Duration(0)
+		if len(trace) > 1 {
+			since = trace[0].Call // else it is not known who asked for it
+		}
+		if l.stretched(since, op.Return) != nil {
 			l.misses["over-life"]++
 			return
 		}
-		l.accuse(history.TTLTooLong, l.trace(op, o),
+		l.accuse(history.TTLTooLong, trace,
 			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), human.Duration(l.ttl)))
 		return
 	}

@@ -737,7 +737,8 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 func stretches(c *Case, found history.Op) bool {
 	from := time.Duration(0)
 	for _, a := range c.Ops {
-		if a.Kind == history.Acquire && a.Outcome != history.Failed && a.Token == found.Token && a.Token != 0 {
+		asked := a.Outcome != history.Failed || a.Reason == history.Busy || a.Reason == history.Quorum
+		if a.Kind == history.Acquire && asked && a.Token == found.Token && a.Token != 0 {
 			from = a.Call
 		}
 	}

@@ -104,7 +104,7 @@ func (s *releases) answered(h *hold) (op *history.Op, over time.Duration) {
 // judge.
 func (s *releases) regranted(holds []int32, at int, op *history.Op, over time.Duration) int32 {
 	h := &s.c.holds[holds[at]]
-	if op.Outcome != history.OK || op.Call <= over {
+	if op.Outcome != history.OK || op.Call <= over || s.c.reentered(h, history.Forever, op.Return) {
 		return -1
 	}
 	n := at + 1 + sort.Search(len(holds)-at-1, func(i int) bool { return s.c.holds[holds[at+1+i]].Call > h.Return })
@@ -118,13 +118,13 @@ func (s *releases) regranted(holds []int32, at int, op *history.Op, over time.Du
 	return -1
 }
 
-// extendedAfter tells whether h may have been prolonged after o was granted: an extension that succeeded is judged elsewhere,
-// and explains the release; so does a re-entry without an answer, which may have been granted anew.
+// extendedAfter tells whether an extension of h succeeded after o was granted: that is judged elsewhere, and explains
+// the release.
 func (s *sweeper) extendedAfter(h, o *hold) bool {
 	return slices.ContainsFunc(h.Extends, func(i int32) bool {
 		op := &s.c.Ops[i]
 		return op.Outcome == history.OK && op.Return > o.Call
-	}) || s.c.reentered(h)
+	})
 }
 
 // groundless finds an owner who was refused within its lease as if another worker had the lock, or had touched it, although
@@ -188,7 +188,7 @@ func (s *releases) again() {
 			last[h.ID] = i
 		}
 		switch {
-		case first.Return > op.Call || op.Outcome != history.OK || s.reentered(h, first.Return, op.Return):
+		case first.Return > op.Call || op.Outcome != history.OK || s.c.reentered(h, first.Return, op.Return):
 		case first.Outcome == history.OK:
 			s.wrong(history.DoubleRelease, []history.Op{first, *op}, fmt.Sprintf("%s released %s at %s and again at %s, both with success",
 				who(op.Worker), h.name(), clock(first.Return), clock(op.Return)))
@@ -197,13 +197,4 @@ func (s *releases) again() {
 				who(op.Worker), clock(first.Return), h.name(), clock(op.Return)))
 		}
 	}
-}
-
-// reentered tells whether a hold was re-entered between two releases, or without an answer before, so that the lock may have been
-// granted anew.
-func (s *releases) reentered(h *hold, from, to time.Duration) bool {
-	return slices.ContainsFunc(h.Reenters, func(i int32) bool {
-		op := &s.c.Ops[i]
-		return op.Kind == history.Acquire && op.Call < to && (op.Outcome == history.Unknown || op.Outcome == history.OK && op.Return > from)
-	})
 }

@@ -504,6 +504,20 @@ var saved = map[string]struct {
 		s.release(b, 110, 111)
 		s.release(a, 120, 121)
 	}, Fail, "double-grant"},
+	"exclusion: released after another's grant, and an extension without an answer": {Exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 100)
+		op := s.extend(a, 50, 90, 100)
+		op.Outcome, op.Reason, op.Until = history.Unknown, history.Timeout, 0
+		b := s.acquire(2, 210, 211, 100)
+		s.release(a, 230, 231)
+		s.release(b, 240, 241)
+	}, Fail, "silent-reacquire"},
+	"exclusion: released after another's grant, and nothing took it back": {Exclusion, func(s *script) {
+		a := s.acquire(1, 0, 1, 100)
+		b := s.acquire(2, 210, 211, 100)
+		s.release(a, 230, 231)
+		s.release(b, 240, 241)
+	}, Fail, "false-release"},
 	"exclusion: a re-entry that prolongs nothing": {Exclusion, func(s *script) {
 		handOffs(s)
 		s.Claims.Reentrant = true
@@ -873,6 +887,30 @@ var saved = map[string]struct {
 		s.release(a, 40, 41)
 		s.release(a, 60, 61)
 	}, Pass, ""},
+	"release: refused, then entered for the second time": {release, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.last().Value = 1
+		s.denied(a, 20, 21)
+		s.reenter(a, 30, 31, 300).Value = 2
+		s.release(a, 40, 41)
+	}, Fail, "false-refusal"},
+	"release: of what another had, and a re-entry without an answer came later": {release, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 100)
+		b := s.acquire(2, 210, 211, 100)
+		s.release(b, 212, 213)
+		s.release(a, 230, 231)
+		op := s.reenter(a, 240, 260, 100)
+		op.Outcome, op.Reason, op.Until = history.Unknown, history.Timeout, 0
+	}, Fail, "false-release"},
+	"release: an inner one was refused as another's": {release, func(s *script) {
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.last().Value = 1
+		op := s.release(a, 10, 11)
+		op.Value, op.Outcome, op.Reason = 1, history.Failed, history.Busy
+	}, Fail, "false-refusal"},
 	"release: refused, then entered anew": {release, func(s *script) {
 		s.Claims.Reentrant = true
 		a := s.acquire(1, 0, 1, 300)

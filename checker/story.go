@@ -184,6 +184,10 @@ func consequence(c *Case, r *ruler, f finding) []string {
 		return []string{fmt.Sprintf("%s was alive and nothing renewed its lease", who(i.Worker))}
 	case history.SilentReacquire:
 		op := &c.Ops[f.op]
+		if op.Outcome == history.Unknown {
+			return []string{fmt.Sprintf("%s released with success what was over when %s was granted it: its extension at %s, which had no answer, had taken it back",
+				who(i.Worker), who(j.Worker), clock(op.Call))}
+		}
 		return []string{fmt.Sprintf("%s extended its hold at %s, after it was over: that took the lock away from %s",
 			who(i.Worker), clock(op.Return), who(j.Worker))}
 	case history.FalseExtension:

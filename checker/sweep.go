@@ -376,14 +376,14 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 	return -1
 }
 
-// ordered tells whether a fence puts what a hold does to a page before what a later one does: the counter has seen both tokens,
-// they came in the order of the grants, and no server began them anew.
+// ordered tells whether a fence puts what a hold does to a page before what a later one does, however late that is: the counter
+// refuses the earlier token from the later one's load on, the tokens are in the order of the grants, and no server began them anew.
 func (s *sweeper) ordered(o, h *hold) bool {
-	return s.c.Fenced && o.Fence > 0 && h.Fence > o.Fence && !s.regressed(h, o) && s.c.unfenced(h, o) == nil
+	return s.c.Fenced && o.Fence > 0 && h.Fence > o.Fence && h.Uses[0] >= 0 && !s.regressed(h, o) && s.c.unfenced(h, o) == nil
 }
 
-// regressed tells whether a hold has a greater token than another, although it cannot have been granted after that, who had the lock
-// until then.
+// regressed tells whether a hold has a greater token than another, although it cannot have been granted after that, which
+// had the lock until then.
 func (s *sweeper) regressed(h, o *hold) bool {
 	held := min(s.assured(o), o.releaseCall)
 	return h.Fence > o.Fence && o.Fence > 0 && h.Call < o.Return &&

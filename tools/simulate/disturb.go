@@ -55,10 +55,9 @@ func (w *world) unplanned(k history.Kind, p period, value int64, process int16) 
 
 func (w *world) slowLinks(p period, _ []*thread) {
 	slow := []time.Duration{5 * time.Millisecond, w.ttl / 3, w.ttl, 2 * w.ttl}[w.r.IntN(4)]
-	end := p.to
+	w.at(p.to, func() { w.slow = 0 })
 	p.to += slow // it is over when what was under way has arrived
 	w.plan("delay", p, hits(history.Links), func() { w.slow = slow }, func() {})
-	w.at(end, func() { w.slow = 0 })
 }
 
 func (w *world) lostMessages(p period, _ []*thread) {
