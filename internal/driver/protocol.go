@@ -206,11 +206,13 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 	for _, c := range history.AllClaims {
 		if c.Driver != "" {
 			*c.Flag(&s.Claims) = slices.Contains(m.Claims, c.Name)
-			good = append(good, c.Name)
 		}
 	}
+	for _, c := range Claims() {
+		good = append(good, c[0])
+	}
 	p.Certain, s.Waits = !slices.Contains(m.Claims, doubtfulBusy), slices.Contains(m.Claims, waits)
-	wrong = append(wrong, strange("claim", m.Claims, append(good, doubtfulBusy, certainBusy, waits, outlives))...)
+	wrong = append(wrong, strange("claim", m.Claims, append(good, certainBusy))...)
 	s.Outlives = s.Claims.Renews || slices.Contains(m.Claims, outlives)
 	if !(m.Lingers >= 0 && m.Lingers <= float64(maxValid/time.Millisecond)) {
 		wrong = append(wrong, fmt.Sprintf("lingers_ms %g: a duration in milliseconds, 0 or more and at most a year", m.Lingers))

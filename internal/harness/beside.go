@@ -12,7 +12,7 @@ import (
 // beside begins what goes on beside the workers: taking in what they record, reading what the servers do for them,
 // looking after them and for keys. The function that it returns ends all that, and says what the measurement cost the servers. A run
 // that ended early is measured up to then.
-func (x *execution) beside(ctx context.Context) (end func() costs) {
+func (x *Run) beside(ctx context.Context) (end func() costs) {
 	var all sync.WaitGroup
 	var cost costs
 	done := make(chan struct{})
@@ -63,7 +63,7 @@ func (r reading) since(before reading, lasted time.Duration) deployment.Cost {
 }
 
 // cost reads what the servers do, where a phase begins and ends.
-func (x *execution) cost(ctx context.Context, done <-chan struct{}) (c costs) {
+func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 	read := func(at time.Duration) reading {
 		select {
 		case <-time.After(at - x.session.Clock.Now()):

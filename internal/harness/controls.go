@@ -20,7 +20,7 @@ const (
 )
 
 // controls are what a person may do to the run. Everything is recorded as what it is: a fault.
-func (x *execution) controls(ctx, ending context.Context) *measure.Controls {
+func (x *Run) controls(ctx, ending context.Context) *measure.Controls {
 	inject := func(s faults.Step, healed time.Duration) error { return x.breaker.Inject(ctx, ending, s, healed) }
 	c := &measure.Controls{
 		Kill:  func(node string) error { return x.killOrStart(inject, node) },
@@ -48,7 +48,7 @@ func (x *execution) controls(ctx, ending context.Context) *measure.Controls {
 }
 
 // killOrStart kills a node, or starts one that is down.
-func (x *execution) killOrStart(inject func(faults.Step, time.Duration) error, name string) error {
+func (x *Run) killOrStart(inject func(faults.Step, time.Duration) error, name string) error {
 	for _, n := range x.deployment.Topology.Nodes {
 		if n.Name != name {
 			continue
@@ -70,7 +70,7 @@ const (
 
 // changeRate returns a function that lets the visits that are still to come follow each other faster or slower by a
 // factor, and returns the new rate. It breaks nothing, so it is over as soon as it has begun.
-func (x *execution) changeRate() func(factor float64) (float64, error) {
+func (x *Run) changeRate() func(factor float64) (float64, error) {
 	var one sync.Mutex
 	plan := x.combo.Plan.Workload.Rate
 	return func(factor float64) (float64, error) {
@@ -107,7 +107,7 @@ func (x *execution) changeRate() func(factor float64) (float64, error) {
 }
 
 // pauseSuite records that the whole suite is paused, as a person at a terminal can make it.
-func (x *execution) pauseSuite(why string) (resume func()) {
+func (x *Run) pauseSuite(why string) (resume func()) {
 	f, _ := faults.Find("stop-process")
 	over, _ := x.breaker.Record(f.Name, f.Effect(x.combo.scene()), func() (string, error) { return why, nil }) // a run that is about to end records no more
 	return over

@@ -65,19 +65,19 @@ func (c *Combination) scene() faults.Scene {
 }
 
 // describe fills in what is known of a run without measuring.
-func (p *Prepared) describe(started time.Time) *results.Run {
-	plan, w, c := &p.combo.Plan, &p.combo.Plan.Workload, &p.combo
+func (x *Run) describe(started time.Time) *results.Run {
+	plan, w, c := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo
 	lock := strings.NewReplacer(":", "-", "/", "-").Replace(c.Lock.Name)
 	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, lock, strings.ToLower(rand.Text()[:6])}
 	r := &results.Run{
-		Name: strings.Join(name, "-"), Started: started.UTC(), Command: p.job.Command(*c),
+		Name: strings.Join(name, "-"), Started: started.UTC(), Command: x.job.Command(*c),
 		Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Class: c.Scenario.Class, Strains: c.Scenario.Doc, Recorded: plan.Verify, Counter: plan.Counter.Name, Faults: []string{},
 		Config: results.Config{
 			Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Popularity: string(w.Popularity), Rate: w.Rate,
 			Spread: string(w.Arrivals), Seed: w.Seed, TTL: int64(w.TTL), Hold: int64(w.Hold), Think: int64(w.Think),
 			Wait: int64(w.Wait), Retry: int64(w.Retry), Warmup: int64(plan.Warmup), Duration: int64(plan.Duration),
 		},
-		Settings: p.deployment.Topology.Settings, Client: p.deployment.Topology.ClientSettings(), Environment: environment(),
+		Settings: x.deployment.Topology.Settings, Client: x.deployment.Topology.ClientSettings(), Environment: environment(),
 	}
 	for _, step := range c.Steps {
 		r.Faults = append(r.Faults, step.String())
@@ -85,14 +85,14 @@ func (p *Prepared) describe(started time.Time) *results.Run {
 	if s := plan.Service; s != nil {
 		r.Service, r.Burst = s.Visit.String(), s.Burst
 	}
-	if p.job.server.Embedded() && plan.Service == nil {
+	if x.job.server.Embedded() && plan.Service == nil {
 		r.Label = "embedded: functional only; its latencies and costs say nothing about Redis"
 	}
 	return r
 }
 
 // header is what a judge must know of the run.
-func (x *execution) header() history.Header {
+func (x *Run) header() history.Header {
 	plan, w, c, run := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo, x.run
 	h := history.Header{
 		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
@@ -117,7 +117,7 @@ func (x *execution) header() history.Header {
 }
 
 // fill writes what was measured into the record.
-func (x *execution) fill(r *crew.Report, c costs) {
+func (x *Run) fill(r *crew.Report, c costs) {
 	for _, due := range r.Unfinished {
 		x.meter.NeverBegun(due)
 	}

@@ -56,7 +56,7 @@ func (c *check) misfit(x Combination) string {
 }
 
 // driven writes down what was seen of the program that has the lock.
-func (x *execution) driven(d *crew.Driven) {
+func (x *Run) driven(d *crew.Driven) {
 	p := x.combo.Lock.Program
 	if p == nil {
 		return

@@ -82,7 +82,7 @@ func TestWhatIsLeftIsNamed(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, err := p.Run(t.Context(), t.Context()); err == nil || !strings.Contains(err.Error(), ".partial") {
+	if _, err := p.Do(t.Context(), t.Context()); err == nil || !strings.Contains(err.Error(), ".partial") {
 		t.Errorf("got error %v", err)
 	}
 }

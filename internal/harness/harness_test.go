@@ -90,7 +90,7 @@ func run(t testing.TB, j *Job, during func()) *results.Run {
 			during()
 		}
 	}()
-	r, err := p.Run(t.Context(), t.Context())
+	r, err := p.Do(t.Context(), t.Context())
 	<-done
 	if err != nil {
 		t.Fatal(err)

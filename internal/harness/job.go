@@ -152,14 +152,14 @@ func (j *Job) count(e *Event) {
 // 0 = it need not be. It says when the run has begun to work, or will not.
 func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int, err error) {
 	c := &j.Combinations[number]
-	p, err := j.prepare(stop, number, j.Warm)
+	x, err := j.prepare(stop, number, j.Warm)
 	started <- struct{}{}
 	if err != nil && stop.Err() != nil {
 		return nil, 0, nil // it was called off before it began
 	}
 	if err == nil {
-		run, err = p.Run(ctx, stop)
-		longer, err = p.longer, errors.Join(err, p.release(ctx, j.Warm, err == nil && len(p.incidents) == 0))
+		run, err = x.Do(ctx, stop)
+		longer, err = x.longer, errors.Join(err, x.release(ctx, j.Warm, err == nil && len(x.incidents) == 0))
 	}
 	if err != nil {
 		err = fmt.Errorf("%s with lock %s: %w", c.Topology.Name, c.Lock.Name, err)
@@ -168,36 +168,24 @@ func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct
 }
 
 // release keeps the servers for the next run, unless they were broken or are in doubt.
-func (p *Prepared) release(ctx context.Context, warm *Warm, sound bool) error {
-	broken := slices.ContainsFunc(p.combo.Steps, func(s faults.Step) bool {
-		e := s.Fault.Effect(p.combo.scene())
+func (x *Run) release(ctx context.Context, warm *Warm, sound bool) error {
+	broken := slices.ContainsFunc(x.combo.Steps, func(s faults.Step) bool {
+		e := s.Fault.Effect(x.combo.scene())
 		return e.Hit(history.Servers) || e.Hit(history.Clocks)
 	})
-	if sound && !broken && p.combo.Plan.Service == nil {
-		return warm.Keep(ctx, p.deployment)
+	if sound && !broken && x.combo.Plan.Service == nil {
+		return warm.Keep(ctx, x.deployment)
 	}
-	return p.Close()
-}
-
-// Prepared is a run whose servers are up and whose workers are ready to begin, so that the next run of a show can be
-// made ready while one goes on.
-type Prepared struct {
-	job        *Job
-	combo      Combination
-	deployment *deployment.Deployment
-	since      time.Time // when it began to be made ready
-	tell       func(Event)
-	incidents  []string // what servers did that no fault had asked for
-	longer     int      // how many times longer the run has to be if it is made again; 0 = it need not be
+	return x.Close()
 }
 
 // Prepare brings up what the job's first combination needs.
-func (j *Job) Prepare(ctx context.Context) (*Prepared, error) { return j.prepare(ctx, 0, nil) }
+func (j *Job) Prepare(ctx context.Context) (*Run, error) { return j.prepare(ctx, 0, nil) }
 
-func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Prepared, err error) {
-	p := &Prepared{job: j, combo: j.Combinations[number], since: time.Now()}
-	p.tell = func(e Event) {
-		e.Combination, e.Number, e.Of = p.combo, number+1, len(j.Combinations)
+func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err error) {
+	x := &Run{job: j, combo: j.Combinations[number], since: time.Now()}
+	x.tell = func(e Event) {
+		e.Combination, e.Number, e.Of = x.combo, number+1, len(j.Combinations)
 		j.telling.Lock()
 		defer j.telling.Unlock()
 		j.count(&e)
@@ -206,32 +194,32 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Prepared,
 			j.Kept(e.Folder)
 		}
 	}
-	p.tell(Event{Stage: Starting})
-	spec := j.deployment(p.combo)
+	x.tell(Event{Stage: Starting})
+	spec := j.deployment(x.combo)
 	if j.Watched {
-		spec.Options.Tell = p.steps(p.since)
+		spec.Options.Tell = x.steps(x.since)
 	}
-	if p.deployment, err = warm.Up(ctx, spec); err != nil {
+	if x.deployment, err = warm.Up(ctx, spec); err != nil {
 		return nil, err
 	}
-	p.tell(Event{Stage: Running, Took: time.Since(p.since)})
-	return p, nil
+	x.tell(Event{Stage: Running, Took: time.Since(x.since)})
+	return x, nil
 }
 
 // keptSteps is how many steps of a start are told: as many as a screen shows.
 const keptSteps = 40
 
 // steps returns a function that tells what a start has done so far, and when; any goroutine may call it.
-func (p *Prepared) steps(start time.Time) func(doing string) {
+func (x *Run) steps(start time.Time) func(doing string) {
 	var one sync.Mutex
 	var done []measure.Step
 	return func(doing string) {
 		one.Lock()
 		defer one.Unlock()
 		done = append(done[max(len(done)+1-keptSteps, 0):], measure.Step{At: time.Since(start), Doing: doing})
-		p.tell(Event{Stage: Starting, Steps: slices.Clone(done)})
+		x.tell(Event{Stage: Starting, Steps: slices.Clone(done)})
 	}
 }
 
 // Close ends the servers.
-func (p *Prepared) Close() error { return p.deployment.Close() }
+func (x *Run) Close() error { return x.deployment.Close() }

@@ -35,7 +35,7 @@ var crowds = []int{1, 16, 64}
 
 // arena is a deployment with a client for those who work without the suite.
 type arena struct {
-	*Prepared
+	*Run
 	lock redis.UniversalClient
 }
 
@@ -64,7 +64,7 @@ func perfArena(b *testing.B, workers int, change func(*Plan)) *arena {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := &arena{Prepared: p, lock: p.deployment.Topology.Sites[0].Client(topologies.ClientOptions{})}
+	a := &arena{Run: p, lock: p.deployment.Topology.Sites[0].Client(topologies.ClientOptions{})}
 	b.Cleanup(func() {
 		if err := errors.Join(a.lock.Close(), p.Close()); err != nil {
 			b.Error(err)
@@ -74,9 +74,10 @@ func perfArena(b *testing.B, workers int, change func(*Plan)) *arena {
 }
 
 // observe begins to observe a run; the function that is returned ends that, and throws away what would be saved.
-func (s *arena) observe(b *testing.B) (x *execution, end func()) {
+func (s *arena) observe(b *testing.B) (x *Run, end func()) {
 	b.Helper()
-	x = &execution{Prepared: s.Prepared, run: s.describe(time.Now())}
+	once := *s.Run
+	x, once.run = &once, s.describe(time.Now())
 	var err error
 	if x.folder, err = results.OpenFolder(s.job.Plan.Out, rand.Text()); err != nil {
 		b.Fatal(err)

@@ -251,7 +251,7 @@ func load(s *workload.Stretch, open bool) string {
 const lookEvery = time.Second
 
 // gated ends a run that is hopeless.
-func (x *execution) gated(tell func(now, final time.Duration)) func(now, final time.Duration) {
+func (x *Run) gated(tell func(now, final time.Duration)) func(now, final time.Duration) {
 	if x.job.Hopeless == nil {
 		return tell
 	}

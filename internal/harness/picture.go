@@ -20,14 +20,14 @@ const (
 
 // picture is what is published of a run for observers.
 type picture struct {
-	x      *execution
+	x      *Run
 	viewer *measure.Viewer
 	around atomic.Pointer[measure.Surroundings]
 	states []measure.NodeState // as the viewer was told last
 	visits atomic.Int64        // counted, within the measurement
 }
 
-func newPicture(x *execution, h history.Header) *picture {
+func newPicture(x *Run, h history.Header) *picture {
 	p := &picture{x: x}
 	w := &x.combo.Plan.Workload
 	head := measure.Head{

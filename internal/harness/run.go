@@ -32,9 +32,17 @@ const (
 // ownSlots is the room of the suite's own lanes.
 const ownSlots = 1 << 10
 
-// execution is a run that goes on.
-type execution struct {
-	*Prepared
+// Run is a run on its way. When it is prepared its servers are up and its workers ready to begin, so that the next run of a show can
+// be made ready while one goes on; Do fills in the rest.
+type Run struct {
+	job        *Job
+	combo      Combination
+	deployment *deployment.Deployment
+	since      time.Time // when it began to be made ready
+	tell       func(Event)
+	incidents  []string // what servers did that no fault had asked for
+	longer     int      // how many times longer the run has to be if it is made again; 0 = it need not be
+
 	run     *results.Run
 	folder  *results.Folder
 	meter   *measure.Meter
@@ -50,10 +58,10 @@ type execution struct {
 	stalls  int64 // how often a writer waited for the reader of its lane
 }
 
-// Run lets the workers work and makes a record of it: it records, breaks, judges and saves.
-func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
-	x := &execution{Prepared: p, run: p.describe(time.Now())}
-	if x.folder, err = results.OpenFolder(p.combo.Plan.Out, x.run.Name); err != nil {
+// Do lets the workers work and makes a record of it: it records, breaks, judges and saves.
+func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
+	x.run = x.describe(time.Now())
+	if x.folder, err = results.OpenFolder(x.combo.Plan.Out, x.run.Name); err != nil {
 		return nil, err
 	}
 	stop, x.abort = context.WithCancelCause(stop)
@@ -68,7 +76,7 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	} else if err != nil {
 		x.run.Partial = err.Error()
 	} else {
-		x.run.Partial, allowed = report.Lost, p.combo.Plan.Fleet.AllowLost
+		x.run.Partial, allowed = report.Lost, x.combo.Plan.Fleet.AllowLost
 	}
 	x.fill(&report, cost)
 	if err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "", x.measured())); err != nil {
@@ -82,14 +90,14 @@ func (p *Prepared) Run(ctx, stop context.Context) (_ *results.Run, err error) {
 	if err != nil {
 		return x.run, err
 	}
-	p.tell(Event{Stage: Saved, Folder: dir, Run: x.run})
+	x.tell(Event{Stage: Saved, Folder: dir, Run: x.run})
 	return x.run, nil
 }
 
 // howMuchLonger is how many times longer the run has to be if it is made again: 0 if it need not be. That is how much slower the machine,
 // a server or the program that has the lock, was than a lease bears; 1 if none was. A run that is no scenario's is made again only if something that
 // nobody had planned hit it. A service that ends by itself is no such thing: it is what is tested.
-func (x *execution) howMuchLonger() int {
+func (x *Run) howMuchLonger() int {
 	c, lease := &x.combo, x.combo.Plan.Workload.TTL
 	_, stood := x.meter.Stood()
 	slow := stood > checker.Margin(lease)
@@ -108,7 +116,7 @@ func (x *execution) howMuchLonger() int {
 }
 
 // begin starts the clock, and makes ready what records, measures and breaks.
-func (x *execution) begin() (err error) {
+func (x *Run) begin() (err error) {
 	plan := &x.combo.Plan
 	wake := make(chan struct{}, 1)
 	if x.session, err = x.deployment.Crew.Begin(wake); err != nil {
@@ -146,7 +154,7 @@ func (x *execution) begin() (err error) {
 }
 
 // work lets the workers work, breaks what is to be broken meanwhile, and looks at what is left.
-func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost costs, err error) {
+func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, err error) {
 	plan := &x.combo.Plan
 	end := x.beside(ctx)
 	ending, over := context.WithCancel(stop)
@@ -179,7 +187,7 @@ func (x *execution) work(ctx, stop context.Context) (report crew.Report, cost co
 
 // giveUp removes what was written of a run that could not be carried out, but not a history: what it tells of how
 // things went wrong is all there is.
-func (x *execution) giveUp() error {
+func (x *Run) giveUp() error {
 	if x.combo.Plan.Verify {
 		return errors.Join(x.folder.Leave(), fmt.Errorf("what was recorded is left in %s", filepath.Dir(x.folder.Path(results.HistoryFile))))
 	}
@@ -187,7 +195,7 @@ func (x *execution) giveUp() error {
 }
 
 // judge judges the run: by its history if it was kept, by its sums otherwise.
-func (x *execution) judge(ctx context.Context) error {
+func (x *Run) judge(ctx context.Context) error {
 	tally, err := x.tally(ctx)
 	if err != nil {
 		return err
@@ -217,7 +225,7 @@ func (c *Combination) bears() time.Duration {
 // tally reads the counter when all workers have gone. What servers did by themselves leaves the sums in doubt, and so
 // does, if views are missing, that holders may have paused for too long: but for no more views than that can have cost.
 // A counter that cannot be read is an error, unless a server failed without a planned fault.
-func (x *execution) tally(ctx context.Context) (t checker.Tally, err error) {
+func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
 	defer cancel()
 	t = checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown, Doubt: strings.Join(x.incidents, "; ")}
@@ -241,7 +249,7 @@ func (x *execution) tally(ctx context.Context) (t checker.Tally, err error) {
 // excused is how many of the acknowledged page views may be missing under a right lock: what late holders overwrote;
 // one a worker for each time that servers may have forgotten who held the lock, which takes a majority of independent
 // sites; and all if the counter's own server failed.
-func (x *execution) excused(acknowledged int64) int64 {
+func (x *Run) excused(acknowledged int64) int64 {
 	p, failed := &x.combo.Plan, x.meter.Failed()
 	if x.combo.Lock.Sites == locks.NoSite || p.Service != nil {
 		return 0

@@ -34,7 +34,7 @@ func unread(t *testing.T) (undecided string) {
 			once.Do(func() { _ = p.deployment.CounterClient().ShutdownNoSave(t.Context()) }) // the answer is the end of the connection
 		}
 	}
-	r, err := p.Run(t.Context(), t.Context())
+	r, err := p.Do(t.Context(), t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func keeps(t *testing.T, faults []string) (kept bool, incidents []string) {
 		}
 		if round == 0 {
 			before = p.deployment.Topology
-			_, err = p.Run(t.Context(), t.Context())
+			_, err = p.Do(t.Context(), t.Context())
 			incidents = p.incidents
 		} else {
 			kept = p.deployment.Topology == before

@@ -135,7 +135,7 @@ func (t *Tour) Chapters() []chapter {
 
 // ready is a chapter whose servers are up.
 type ready struct {
-	run     *harness.Prepared
+	run     *harness.Run
 	lasts   time.Duration
 	fenced  bool // the counter compares tokens
 	command string
@@ -211,7 +211,7 @@ func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r read
 		if r.err != nil {
 			return shows, errors.Join(p.Err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, r.err))
 		}
-		run, err := r.run.Run(ctx, stop)
+		run, err := r.run.Do(ctx, stop)
 		err = errors.Join(err, r.run.Close())
 		if err != nil || stop.Err() != nil {
 			return shows, errors.Join(p.Err, err)
