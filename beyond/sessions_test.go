@@ -27,7 +27,7 @@ func keepsSessions(t *testing.T, test func(t *testing.T, top *topologies.Topolog
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			top := bringUp(t, name, topologies.Options{})
-			all := slices.DeleteFunc(slices.Clone(beyond.Catalogue.Locks), func(s locks.Spec) bool { return s.Engine != top.Spec.Engine() })
+			all := slices.DeleteFunc(slices.Clone(beyond.Catalogue.Locks), func(s locks.Spec) bool { return s.Engine != top.Spec.Can().Engine })
 			test(t, top, all)
 		})
 	}

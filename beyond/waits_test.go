@@ -24,7 +24,7 @@ func TestAWaitThatEndsAsItIsGrantedLeavesNothing(t *testing.T) {
 			t.Parallel()
 			top := bringUp(t, name, topologies.Options{})
 			for _, spec := range beyond.Catalogue.Locks {
-				if spec.Engine == top.Spec.Engine() && spec.Waits && spec.Broken == "" {
+				if spec.Engine == top.Spec.Can().Engine && spec.Waits && spec.Broken == "" {
 					t.Run(spec.Name, func(t *testing.T) { endsAsGranted(t, top, spec, turns) })
 				}
 			}

@@ -10,7 +10,7 @@ var failover = Fault{
 	Redis: true,
 	Doc:   "an operator lets a replica take the primary's place: SENTINEL FAILOVER, CLUSTER FAILOVER TAKEOVER, REPLICAOF NO ONE",
 	On: func(s Scene) string {
-		if s.Foreign && s.Topology == "replica" {
+		if !s.Can.Own && s.Topology == "replica" {
 			return "there is no sentinel to ask for it: the operator promotes a replica by hand"
 		}
 		return needsReplicas(s)

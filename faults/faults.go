@@ -74,10 +74,9 @@ type Scene struct {
 	Nodes     int // that hold data
 	TTL       time.Duration
 	Recovery  time.Duration // see topologies.Spec
-	Engine    string        // of servers that are not Redis
-	Keeps     bool          // a hold outlives the death of a server: it keeps what it has acknowledged
-	Session   bool          // a hold ends with its connection
-	Expirable bool          // the servers can be told to end a session
+	Can       topologies.Can
+	Keeps     bool // a hold outlives the death of a server: it keeps what it has acknowledged
+	Session   bool // a hold ends with its connection
 	Claims    history.Claims
 	Waits     bool // a try of the lock waits by itself: nobody is refused before his time is over
 	Outlives  bool // what a worker holds lives on when the worker has died, but not without its process
@@ -90,8 +89,6 @@ type Scene struct {
 	Service   bool          // what is visited is a service that does its own locking ...
 	Programs  int           // ... which the suite has started so many programs of
 	Heeds     bool          // a holder that is late does not use what the lock guards
-	Foreign   bool          // others run the servers
-	Allowed   []string      // what may be sent to them all the same, as topologies.Destructive names it
 }
 
 // redundant tells whether replicas can take a primary's place.
@@ -378,5 +375,5 @@ var (
 	needsReplicas = When(func(s Scene) bool { return !s.redundant() }, "needs replicas: topology replica, sentinel or cluster")
 	needsQuorum   = When(func(s Scene) bool { return s.Sites < 3 }, "needs independent sites: topology redlock")
 	// Links of others have clients on one side.
-	needsNodes = When(func(s Scene) bool { return s.Nodes < 2 && !s.Foreign }, "needs more than one node")
+	needsNodes = When(func(s Scene) bool { return s.Nodes < 2 && s.Can.Own }, "needs more than one node")
 )

@@ -155,7 +155,7 @@ func unavailable(f Fault, arg string, s Scene) string {
 	if s.Service && !f.Service {
 		return "breaks servers or workers of locks, of which a service has none"
 	}
-	if f.Redis && s.Engine != "" {
+	if f.Redis && !s.Can.Ask() {
 		return "needs Redis servers"
 	}
 	if f.On != nil {
@@ -163,7 +163,7 @@ func unavailable(f Fault, arg string, s Scene) string {
 			return why
 		}
 	}
-	if s.Foreign {
+	if !s.Can.Own {
 		if why := f.abroad(arg, s); why != "" {
 			return why
 		}
@@ -182,7 +182,7 @@ func (f Fault) abroad(arg string, s Scene) string {
 		}
 	}
 	for _, name := range f.Sends {
-		if !slices.Contains(s.Allowed, name) {
+		if !slices.Contains(s.Can.Allowed, name) {
 			return fmt.Sprintf("sends what can harm others who use the servers: --allow-destructive %s allows it", strings.Join(f.Sends, ","))
 		}
 	}

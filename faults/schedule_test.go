@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/topologies"
 )
 
 var (
-	single   = Scene{Topology: "single", Sites: 1, Nodes: 1, Claims: history.Claims{Excludes: true, Expires: true}, Processes: 1}
-	sentinel = Scene{Topology: "sentinel", Sites: 1, Nodes: 4, Claims: single.Claims, Processes: 1}
-	redlock  = Scene{Topology: "redlock", Sites: 5, Nodes: 5, Claims: single.Claims, Processes: 2}
+	own      = topologies.Spec{}.Can()
+	single   = Scene{Can: own, Topology: "single", Sites: 1, Nodes: 1, Claims: history.Claims{Excludes: true, Expires: true}, Processes: 1}
+	sentinel = Scene{Can: own, Topology: "sentinel", Sites: 1, Nodes: 4, Claims: single.Claims, Processes: 1}
+	redlock  = Scene{Can: own, Topology: "redlock", Sites: 5, Nodes: 5, Claims: single.Claims, Processes: 2}
 )
 
 func texts(steps []Step) []string {

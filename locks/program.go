@@ -26,7 +26,7 @@ const KeyPattern = "{key}"
 // Fits tells whether the lock can live on a topology: it has no more sites than the lock can use, and is one of those that
 // its program names, if it has one.
 func (s Spec) Fits(t topologies.Spec) bool {
-	return s.Sites.Fits(t.Sites) && (s.Sites == NoSite || s.Engine == t.Engine()) && (s.Program == nil || slices.Contains(s.Program.On, t.Name))
+	return s.Sites.Fits(t.Sites) && (s.Sites == NoSite || s.Engine == t.Can().Engine) && (s.Program == nil || slices.Contains(s.Program.On, t.Name))
 }
 
 // Written is the key that the lock's library writes for a lock's key.

@@ -145,11 +145,11 @@ func (s Scenario) Out(in faults.Scene) string {
 
 // own is for servers that do nothing else: what others ask of them would be taken for the lock's.
 func own(s faults.Scene) string {
-	if s.Foreign {
+	if !s.Can.Own {
 		return "the servers work for others, too"
 	}
-	if s.Engine != "" {
-		return "what they do is not counted: " + s.Engine + " does not tell"
+	if !s.Can.Count {
+		return "what they do is not counted: " + s.Can.Engine + " does not tell"
 	}
 	return ""
 }
@@ -178,7 +178,7 @@ var (
 	renews  = claim(func(s faults.Scene) bool { return s.Claims.Renews }, "it renews a lease")
 	fences  = claim(func(s faults.Scene) bool { return s.Claims.Fences }, "it draws fencing tokens")
 	shared  = claim(func(s faults.Scene) bool { return s.Shared }, "one object of it serves several workers")
-	several = claim(func(s faults.Scene) bool { return s.Sites > 1 && !s.Foreign }, "it lives on as many servers as the suite starts")
+	several = claim(func(s faults.Scene) bool { return s.Sites > 1 && s.Can.Own }, "it lives on as many servers as the suite starts")
 	refused = faults.When(func(s faults.Scene) bool { return s.Waits }, "a lock that waits inside Acquire refuses no worker")
 	reads   = claim(func(s faults.Scene) bool { return s.Claims.Readers }, "readers share it")
 	reenter = claim(func(s faults.Scene) bool { return s.Claims.Reentrant }, "its holder can acquire again")

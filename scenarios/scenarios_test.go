@@ -16,7 +16,7 @@ import (
 func (s Scenario) scene(lock locks.Spec, on topologies.Spec) faults.Scene {
 	w := s.Load(1, lock.Claims.Renews)
 	return faults.Scene{
-		Topology: on.Name, Sites: on.Sites, Nodes: on.Nodes, TTL: w.TTL, Recovery: on.Recovery, Claims: lock.Claims,
+		Topology: on.Name, Sites: on.Sites, Nodes: on.Nodes, TTL: w.TTL, Recovery: on.Recovery, Can: on.Can(), Claims: lock.Claims,
 		Outlives: lock.Outlives, Shared: lock.Shared, Clocked: lock.Program != nil, Processes: max(s.Processes, 1), Heeds: w.Heed,
 	}
 }
@@ -27,7 +27,7 @@ func TestEveryScenarioIsForSomebody(t *testing.T) {
 		if found, ok := Find(s.Name); !ok || found.Doc != s.Doc {
 			t.Errorf("%s is found as %+v", s.Name, found)
 		}
-		if _, mistakes := faults.Parse(s.Planned(), faults.Scene{}, s.Duration, 0); len(mistakes) > 0 {
+		if _, mistakes := faults.Parse(s.Planned(), faults.Scene{Can: topologies.Spec{}.Can()}, s.Duration, 0); len(mistakes) > 0 {
 			t.Errorf("%s: %v", s.Name, mistakes)
 		}
 		right, claimed := 0, map[string]bool{}

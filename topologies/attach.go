@@ -60,9 +60,6 @@ func (a *Attachment) Of(kind Spec) Spec {
 	return kind
 }
 
-// Attached is the attachment of a topology that somebody else runs; nil for one of the suite's own.
-func (s Spec) Attached() *Attachment { return s.attached }
-
 // foreign tells whether others run the servers.
 func (t *Topology) foreign() bool { return t.Spec.attached != nil }
 

@@ -135,8 +135,11 @@ func (t *Topology) ClientSettings() map[string]string {
 	}
 }
 
-// Client makes a client for the site. The caller closes it.
+// Client makes a client for the site, which the caller closes; nil if its servers are not Redis.
 func (s *Site) Client(o ClientOptions) redis.UniversalClient {
+	if s.Engine() != "" {
+		return nil
+	}
 	quiet()
 	var c redis.UniversalClient
 	switch {

@@ -72,23 +72,9 @@ func (e *Engine) Topology(s Spec) Spec {
 	return s
 }
 
-// Engine is the name of the servers that are not Redis; empty for Redis.
-func (s Spec) Engine() string {
-	if s.engine == nil {
-		return ""
-	}
-	return s.engine.Name
-}
-
-// Keeps tells whether what a server has acknowledged outlives its death.
-func (s Spec) Keeps() bool { return s.engine != nil && s.engine.Keeps }
-
-// Expirable tells whether Expire can end sessions.
-func (s Spec) Expirable() bool { return s.engine != nil && s.engine.Expire != nil }
-
 // Expire ends the session that a lock is held with, as if its client had been silent for too long.
 func (t *Topology) Expire(ctx context.Context, lock string) error {
-	if !t.Spec.Expirable() {
+	if !t.Spec.Can().Expire {
 		return errors.New("the servers keep no sessions")
 	}
 	n, err := t.Sites[0].leader(ctx)

@@ -173,7 +173,7 @@ func (p *preflight) lines() []string {
 	nodes := human.Names(t.Nodes, func(n *topologies.Node) string { return fmt.Sprintf("%s %s %s", n.Name, n.Addr(), n.Role) })
 	lines := []string{
 		fmt.Sprintf("%s, %s of %s: %s", t.Settings["server"], t.Spec.Name, human.Quantity(len(t.Nodes), "node"), strings.Join(nodes, ", ")),
-		"keys live under " + t.Spec.Attached().Prefix + "... and are removed at the end",
+		"keys live under " + t.Spec.Can().Prefix + "... and are removed at the end",
 	}
 	measured := []string{"latency", "fairness", "lost page views", "round trips"}
 	missing := []string{"commands and CPU time of the servers (others may use them, too)"}

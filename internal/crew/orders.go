@@ -132,8 +132,8 @@ func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, er
 				secrets = append(secrets, secret, url.QueryEscape(secret), url.PathEscape(secret))
 			}
 		}
-		if site.Engine() == "" {
-			t.sites = append(t.sites, t.client(site, &t.traffic))
+		if c := t.client(site, &t.traffic); c != nil {
+			t.sites = append(t.sites, c)
 		}
 	}
 	t.crew = workload.Workers{
@@ -159,8 +159,6 @@ func (t *team) openCounter() (err error) {
 	env := workload.CounterEnv{File: o.File}
 	if o.Access != nil {
 		env.Site = o.Access.Site().Over(&t.line)
-	}
-	if o.Access != nil && env.Site.Engine() == "" {
 		env.Client = t.client(env.Site, nil)
 	}
 	t.counter, err = o.Spec.Open(env)
@@ -170,7 +168,9 @@ func (t *team) openCounter() (err error) {
 
 func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.UniversalClient {
 	c := site.Client(topologies.ClientOptions{Source: t.orders.Process + 1, Traffic: traffic, LibraryRetries: t.orders.Retries && traffic != nil})
-	t.clients = append(t.clients, c)
+	if c != nil {
+		t.clients = append(t.clients, c)
+	}
 	return c
 }
 

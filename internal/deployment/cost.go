@@ -41,7 +41,7 @@ const costTimeout = time.Second
 // Cost asks every data node what it has executed. Commands in scripts count, and on replicas too. Of servers that
 // others run it is unknown: they serve others as well; and of those that are not Redis.
 func (d *Deployment) Cost(ctx context.Context) Cost {
-	if s := d.Topology.Spec; s.Attached() != nil || s.Engine() != "" {
+	if !d.Topology.Spec.Can().Count {
 		return Cost{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, costTimeout)

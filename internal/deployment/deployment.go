@@ -67,7 +67,7 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 		return nil, fmt.Errorf("store of the counter: %w", err)
 	}
 	o := s.Orders
-	o.Counter, o.Prefix, o.Foreign = d.store.access, t.Prefix(), t.Spec.Attached() != nil
+	o.Counter, o.Prefix, o.Foreign = d.store.access, t.Prefix(), !t.Spec.Can().Own
 	o.Topology = s.Topology.Name
 	for i := range d.Pages {
 		d.Pages[i].Lock = o.Lock.Written(d.Pages[i].Lock)

@@ -38,7 +38,7 @@ func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *
 
 // sight records the locks that a node has. A node that cannot be asked is left out, as are servers that are not Redis.
 func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) {
-	if d.Topology.Spec.Engine() != "" || n.Role == topologies.Sentinel || n.State() != topologies.Up {
+	if !d.Topology.Spec.Can().Ask() || n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -72,7 +72,7 @@ func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
 
 // leftovers records the locks that a primary still has.
 func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) error {
-	if d.Topology.Spec.Engine() != "" || n.Role == topologies.Sentinel || n.State() != topologies.Up {
+	if !d.Topology.Spec.Can().Ask() || n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return nil
 	}
 	if info, err := n.Info(ctx, "replication"); err == nil && info["role"] == "slave" {

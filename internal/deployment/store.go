@@ -64,10 +64,7 @@ func (d *Deployment) openStore(ctx context.Context) (err error) {
 
 func (s *store) reach(site *topologies.Site) {
 	access := site.Access()
-	s.site, s.access.Access = site, &access
-	if site.Engine() == "" {
-		s.client = site.Client(topologies.ClientOptions{})
-	}
+	s.site, s.access.Access, s.client = site, &access, site.Client(topologies.ClientOptions{})
 }
 
 func (s *store) close() error {

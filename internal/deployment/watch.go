@@ -76,7 +76,7 @@ type WatchOptions struct {
 
 // Watch makes ready to watch all servers, that of the counter too: it counts as the one after the last of the topology.
 func (d *Deployment) Watch(o WatchOptions) *Watch {
-	w := &Watch{note: o.Note, programs: d.ended, closely: o.Closely && d.spec.Topology.Attached() == nil}
+	w := &Watch{note: o.Note, programs: d.ended, closely: o.Closely && d.spec.Topology.Can().Own}
 	for i, n := range d.servers() {
 		w.nodes = append(w.nodes, &watched{watch: w, d: d, node: n, number: i, lane: o.Lane(), heart: o.Heart,
 			patience: Patience(o.TTL)})

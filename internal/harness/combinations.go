@@ -38,7 +38,7 @@ func (c *check) everywhere() bool { return len(c.plan.Topologies) == len(topolog
 func (c *check) elsewhere(lock locks.Spec) bool {
 	fits, others := false, false
 	for _, t := range c.plan.Topologies {
-		fits, others = fits || lock.Fits(t), others || lock.Engine != t.Engine()
+		fits, others = fits || lock.Fits(t), others || lock.Engine != t.Can().Engine
 	}
 	return fits && others
 }
@@ -46,8 +46,8 @@ func (c *check) elsewhere(lock locks.Spec) bool {
 // engines finds out whether this machine has the servers that are not Redis, and whether the counter can be on them.
 func (c *check) engines(ctx context.Context) {
 	for _, t := range c.plan.Topologies {
-		if spec := c.plan.Counter; spec.Place == workload.OnTopology && t.Engine() != "" {
-			c.mistake("--counter %s is on the servers of the lock, and needs Redis there: topology %s has %s", spec.Name, t.Name, t.Engine())
+		if spec := c.plan.Counter; spec.Place == workload.OnTopology && !t.Can().Ask() {
+			c.mistake("--counter %s is on the servers of the lock, and needs Redis there: topology %s has %s", spec.Name, t.Name, t.Can().Engine)
 		}
 	}
 	for _, t := range append(slices.Clone(c.plan.Topologies), c.plan.Counter.Server) {

@@ -50,7 +50,7 @@ func (c *Combination) scene() faults.Scene {
 	p := &c.Plan
 	s := faults.Scene{
 		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, TTL: p.Workload.TTL, Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
-		Engine: c.Topology.Engine(), Keeps: c.Topology.Keeps() && !c.Lock.Session, Session: c.Lock.Session, Expirable: c.Topology.Expirable(),
+		Can: c.Topology.Can(), Session: c.Lock.Session,
 		Waits: c.Lock.Waits, Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes, Heeds: p.Workload.Heed,
 		Service: p.Service != nil, Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence,
 	}
@@ -58,9 +58,7 @@ func (c *Combination) scene() faults.Scene {
 		s.Agents = p.Fleet.Count
 	}
 	s.Clocked = c.Lock.Program != nil && topologies.NoClientClock() == ""
-	if a := c.Topology.Attached(); a != nil {
-		s.Foreign, s.Allowed = true, a.Allow
-	}
+	s.Keeps = s.Can.Keep && !s.Session
 	return s
 }
 

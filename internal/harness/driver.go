@@ -47,7 +47,7 @@ func (c *check) misfit(x Combination) string {
 	if p := x.Lock.Program; p != nil {
 		return fmt.Sprintf("--lock %s runs on %v, not on %s, as its program says: use --topology %s", x.Lock.Name, p.On, x.Topology.Name, p.On[0])
 	}
-	if l, t := x.Lock.Engine, x.Topology.Engine(); l != t {
+	if l, t := x.Lock.Engine, x.Topology.Can().Engine; l != t {
 		return fmt.Sprintf("--lock %s is a client of %s, topology %s has %s: use --lock %s", x.Lock.Name, cmp.Or(l, "Redis"),
 			x.Topology.Name, cmp.Or(t, "Redis"), locks.Auto(c.plan.Known.Locks, x.Topology).Name)
 	}

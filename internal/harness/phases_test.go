@@ -38,7 +38,7 @@ func TestPhasesAreLaidOut(t *testing.T) {
 			t.Errorf("phase %d: got %+v, want %+v", i, got.Workload.Stretches[i], want)
 		}
 	}
-	steps, mistakes := x.steps(faults.Scene{Topology: "single", Sites: 1, Nodes: 1, Processes: 1})
+	steps, mistakes := x.steps(faults.Scene{Can: topologies.Spec{}.Can(), Topology: "single", Sites: 1, Nodes: 1, Processes: 1})
 	if len(mistakes) > 0 || len(steps) != 2 {
 		t.Fatalf("steps %v, mistakes %v", steps, mistakes)
 	}
@@ -48,7 +48,7 @@ func TestPhasesAreLaidOut(t *testing.T) {
 		}
 	}
 	x.Plan.Phases[2].Faults = []string{"stall-worker@1s"}
-	if steps, _ := x.steps(faults.Scene{}); len(steps) != 1 || steps[0].To != 9*s {
+	if steps, _ := x.steps(faults.Scene{Can: topologies.Spec{}.Can()}); len(steps) != 1 || steps[0].To != 9*s {
 		t.Errorf("what nobody heals ends with its phase: got %+v", steps)
 	}
 	got.Repeat(1)

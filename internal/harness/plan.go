@@ -229,7 +229,7 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 		here := x.Topology
 		for _, s := range c.plan.Scenarios {
 			x.Topology, x.Scenario, x.Plan = here, s, c.plan.under(s, x.Lock, here)
-			if s.Sites > 0 && here.Sites > 1 && here.Attached() == nil {
+			if s.Sites > 0 && here.Sites > 1 && here.Can().Own {
 				x.Topology = topologies.Independent(s.Sites)
 			}
 			out := s.Out(x.scene())
@@ -276,7 +276,7 @@ func (c *Combination) notRun(why string) results.NotRun {
 func (c *check) faults(all []Combination) {
 	if p := c.plan; len(all) == 0 { // something else is wrong: what is wrong here as well is said at once
 		x := Combination{Plan: p.phased()}
-		_, mistakes := x.steps(faults.Scene{})
+		_, mistakes := x.steps(faults.Scene{Can: topologies.Spec{}.Can()})
 		c.mistakes = append(c.mistakes, mistakes...)
 	}
 	for i := range all {

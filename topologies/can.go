@@ -1,0 +1,29 @@
+package topologies
+
+// Can is what those who use a deployment can do with it. Each kind of deployment answers here: no other package asks whether servers
+// are the suite's own, which engine they have, or whether they live in the suite.
+type Can struct {
+	Own     bool     // start, stop and break the servers: they are the suite's, and work for nothing else
+	Allowed []string // where they are not: what may be sent to them all the same, as Destructive names it
+	Prefix  string   // begins all keys there; empty = the servers are the suite's
+	Engine  string   // which servers that are not Redis clients talk to; empty = they take the commands of Redis
+	Count   bool     // tell what a lock has made the servers do
+	Keep    bool     // rely, after a server's death, on what it has acknowledged
+	Expire  bool     // end the session of a lock's client
+}
+
+// Ask tells whether servers can be asked in the commands of Redis.
+func (c Can) Ask() bool { return c.Engine == "" }
+
+// Can is what can be done with such a deployment.
+func (s Spec) Can() Can {
+	c := Can{Own: s.attached == nil}
+	if a := s.attached; a != nil {
+		c.Allowed, c.Prefix = a.Allow, a.Prefix
+	}
+	if e := s.engine; e != nil {
+		c.Engine, c.Keep, c.Expire = e.Name, e.Keeps, e.Expire != nil
+	}
+	c.Count = c.Own && c.Ask()
+	return c
+}
