@@ -29,14 +29,11 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 	p := &c.Plan
 	s := deployment.Spec{
 		Service: p.Service, Topology: c.Topology, Counter: p.Counter, Processes: p.Processes, Crew: p.Fleet.Crew,
-		Options: topologies.Options{Server: j.server, Profile: p.Profile, Links: needs.Links, Clock: needs.Clock},
+		Options: topologies.Options{Server: c.server, Profile: p.Profile, Links: needs.Links, Clock: needs.Clock},
 		Orders: crew.Orders{
 			Shape: p.Workload, Lock: c.Lock, Judged: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
-			Retries: p.LibraryRetries, Server: j.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
+			Retries: p.LibraryRetries, Server: c.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
-	}
-	if p.Service != nil { // no server is started for it
-		s.Options.Server, s.Orders.Server = topologies.Server{}, topologies.Server{}
 	}
 	s.Orders.Shape.End = p.Warmup + p.Duration
 	if needs.Durable {
@@ -83,7 +80,7 @@ func (x *Run) describe(started time.Time) *results.Run {
 	if s := plan.Service; s != nil {
 		r.Service, r.Burst = s.Visit.String(), s.Burst
 	}
-	if x.job.server.Embedded() && plan.Service == nil {
+	if c.server.Embedded() {
 		r.Label = "embedded: functional only; its latencies and costs say nothing about Redis"
 	}
 	return r

@@ -261,7 +261,7 @@ func TestCheckFindsEveryMistake(t *testing.T) {
 func TestATopologyThatDoesNotComeUpIsAnError(t *testing.T) {
 	t.Parallel()
 	j := job(t, func(*Plan) {})
-	j.server = topologies.Server{Path: "/bin/false", Name: "Redis", Version: "7"}
+	j.Combinations[0].server = topologies.Server{Path: "/bin/false", Name: "Redis", Version: "7"}
 	runs, err := j.Run(t.Context(), t.Context())
 	if err == nil || len(runs) != 0 || !strings.Contains(err.Error(), "single with lock lease: topology single: node n1") {
 		t.Errorf("got %d runs, %v", len(runs), err)

@@ -14,7 +14,6 @@ import (
 	"hammerlock/internal/deployment"
 	"hammerlock/internal/measure"
 	"hammerlock/results"
-	"hammerlock/topologies"
 )
 
 // Job is a plan that was checked.
@@ -42,8 +41,6 @@ type Job struct {
 	Enough func(*results.Run) bool
 	// Warm keeps deployments up for the next job that is given it; nil if every run has one of its own.
 	Warm *Warm
-
-	server topologies.Server
 
 	telling sync.Mutex // of Progress and Kept
 	begun   time.Time
@@ -112,7 +109,7 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 // Only is the job of one of its combinations.
 func (j *Job) Only(number int) *Job {
 	return &Job{Plan: j.Plan, Combinations: slices.Clone(j.Combinations[number : number+1]), Command: j.Command, Progress: j.Progress,
-		Kept: j.Kept, Warm: j.Warm, server: j.server}
+		Kept: j.Kept, Warm: j.Warm}
 }
 
 // starts is about how long it takes until servers and workers are ready.

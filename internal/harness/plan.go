@@ -104,6 +104,7 @@ type Combination struct {
 	Steps    []faults.Step      // what is broken
 	Before   []string           // why each attempt before was inconclusive
 	Earlier  []string           // and the names of their runs
+	server   topologies.Server  // of the lock; zero of a service
 	// Stretched is how many times longer than planned all times are; 0 = they are as planned.
 	Stretched int
 }
@@ -139,12 +140,15 @@ func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
 	c.faults(combinations)
 	server := c.server(ctx, attached)
 	c.engines(ctx)
+	for i := range combinations {
+		combinations[i].server = server
+	}
 	combinations = c.embedded(server, combinations)
 	c.commands(server, combinations)
 	c.out()
 	c.preflight(ctx, attached, combinations)
 	detach()
-	return c.job(&Job{Plan: *p, Combinations: append(combinations, c.services()...), LeftOut: slices.Concat(c.without, c.leftOut(combinations), c.tooLong(combinations)), NotRun: c.not, server: server})
+	return c.job(&Job{Plan: *p, Combinations: append(combinations, c.services()...), LeftOut: slices.Concat(c.without, c.leftOut(combinations), c.tooLong(combinations)), NotRun: c.not})
 }
 
 // job is the job of a plan without mistakes.
