@@ -61,7 +61,7 @@ func (s Step) String() string { return s.name() + s.at() }
 
 // Parse reads a list of faults, as in kill-primary@2s,heal@5s or lost-grant,delay: a name, perhaps with an argument
 // after a colon, perhaps with a time or a point after an @; heal@TIME heals what began before. Those without a time
-// are placed by the seed, each in a part of the run of its own. It returns all mistakes; in the zero Scene, those that are
+// are placed by the seed, each in a part of the run of its own. It returns all mistakes, each with its item; in a Scene without a topology, those that are
 // mistakes anywhere.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes []string) {
 	within := period{0, duration}
@@ -87,7 +87,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 		}
 		switch {
 		case mistake != "":
-			mistakes = append(mistakes, "--fault "+item+": "+mistake)
+			mistakes = append(mistakes, item+": "+mistake)
 		case heal:
 			healed := false
 			for i := range steps {
@@ -96,7 +96,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 				}
 			}
 			if !healed && len(mistakes) == 0 {
-				mistakes = append(mistakes, "--fault "+item+": no fault begins before it, as in kill-primary@2s,heal@5s")
+				mistakes = append(mistakes, item+": no fault begins before it, as in kill-primary@2s,heal@5s")
 			}
 		default:
 			if step.From < 0 {

@@ -37,13 +37,13 @@ func TestParse(t *testing.T) {
 		"one heal for all": {"kill-primary@1s,flush@2s,heal@5s,delay@6s", single, "kill-primary@1s-5s flush@2s-5s delay@6s-0s"},
 		"a point":          {"flush@granted", single, "flush@granted-0s"},
 		"an argument":      {"partition:n1+clients/n2@1s", sentinel, "partition:n1+clients/n2@1s-0s"},
-		"unknown":          {"melt", single, "--fault melt: there is kill-primary"},
-		"nowhere to go":    {"failover", single, "--fault failover: needs replicas"},
-		"no quorum":        {"pause-minority", sentinel, "--fault pause-minority: needs independent sites"},
-		"no process":       {"stop-process", single, "--fault stop-process: needs workers in processes"},
-		"too late":         {"flush@10s", single, "--fault flush@10s: @ takes a time from 0s to the end at 10s"},
-		"heal when":        {"heal", single, "--fault heal: when? As in heal@5s"},
-		"all at once":      {"melt,failover,heal", single, "--fault melt: | --fault failover: | --fault heal: "},
+		"unknown":          {"melt", single, "melt: there is kill-primary"},
+		"nowhere to go":    {"failover", single, "failover: needs replicas"},
+		"no quorum":        {"pause-minority", sentinel, "pause-minority: needs independent sites"},
+		"no process":       {"stop-process", single, "stop-process: needs workers in processes"},
+		"too late":         {"flush@10s", single, "flush@10s: @ takes a time from 0s to the end at 10s"},
+		"heal when":        {"heal", single, "heal: when? As in heal@5s"},
+		"all at once":      {"melt,failover,heal", single, "melt: | failover: | heal: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps, mistakes := Parse(strings.Split(c.items, ","), c.scene, 10*time.Second, 1)

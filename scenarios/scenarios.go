@@ -5,7 +5,6 @@ package scenarios
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"hammerlock/faults"
@@ -130,7 +129,7 @@ func (s Scenario) Out(in faults.Scene) string {
 	}
 	steps, mistakes := faults.Parse(s.Planned(), in, s.Duration, 0)
 	if len(mistakes) > 0 {
-		return strings.TrimPrefix(mistakes[0], "--fault ")
+		return mistakes[0]
 	}
 	for _, step := range steps {
 		if s.Insists {

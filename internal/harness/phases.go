@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"hammerlock/faults"
@@ -178,7 +177,11 @@ func (p Plan) phased() Plan {
 func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes []string) {
 	p := &x.Plan
 	if len(p.Phases) == 0 {
-		return faults.Parse(p.Faults, scene, p.Warmup+p.Duration, p.Workload.Seed)
+		steps, wrong := faults.Parse(p.Faults, scene, p.Warmup+p.Duration, p.Workload.Seed)
+		for _, m := range wrong {
+			mistakes = append(mistakes, "--fault "+m)
+		}
+		return steps, mistakes
 	}
 	for i, s := range p.Workload.Stretches {
 		phase := &p.Phases[i]
@@ -192,7 +195,7 @@ func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes [
 			steps = append(steps, step)
 		}
 		for _, m := range wrong {
-			mistakes = append(mistakes, "--phases "+phase.Called()+": "+strings.TrimPrefix(m, "--"))
+			mistakes = append(mistakes, "--phases "+phase.Called()+": fault "+m)
 		}
 	}
 	return steps, mistakes
