@@ -275,10 +275,9 @@ func (r *room) foreign() {
 	r.never = used.MachineCPU > full
 }
 
-// jobs is how many runs go on at a time; 0 = as many as the machine bears. What is no scenario has the machine for itself, and so have
-// runs on servers of others or on many machines.
+// jobs is how many runs go on at a time; 0 = as many as the machine bears.
 func (j *Job) jobs() int {
-	if p := &j.Plan; len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Agents != "" {
+	if j.Plan.alone() {
 		return 1
 	}
 	return j.Plan.Jobs

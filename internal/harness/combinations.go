@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"hammerlock/locks"
+	"hammerlock/results"
+	"hammerlock/scenarios"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -41,6 +43,62 @@ func (c *check) elsewhere(lock locks.Spec) bool {
 		fits, others = fits || lock.Fits(t), others || lock.Engine != t.Can().Engine
 	}
 	return fits && others
+}
+
+// strained makes a run of every scenario that applies to a combination.
+func (c *check) strained(all []Combination) (strained []Combination) {
+	if len(c.plan.Scenarios) == 0 {
+		return all
+	}
+	for _, x := range all {
+		if c.plan.Counter.Fits(x.Lock, 1) != "" {
+			strained = append(strained, x) // under no scenario: a mistake
+			continue
+		}
+		here := x.Topology
+		for _, s := range c.plan.Scenarios {
+			x.Topology, x.Scenario, x.Plan = here, s, c.plan.under(s, x.Lock, here)
+			if s.Sites > 0 && here.Sites > 1 && here.Can().Own {
+				x.Topology = topologies.Independent(s.Sites)
+			}
+			out := s.Out(x.scene())
+			if why := x.Plan.Counter.Fits(x.Lock, x.Plan.Processes); out == "" {
+				out = why
+			}
+			if out == "" {
+				strained = append(strained, x)
+			} else {
+				c.not = append(c.not, x.notRun(out))
+			}
+		}
+	}
+	if len(strained) == 0 {
+		for _, n := range c.not {
+			c.mistake("--scenario %s: nothing for %s on %s: %s", n.Scenario, n.Lock, n.Topology, n.Why)
+		}
+	}
+	return strained
+}
+
+// perPermit is how many workers a permit make visits wait that ask for one each.
+const perPermit = 4
+
+// under is the plan of a lock's run under a scenario.
+func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) Plan {
+	p.Workload, p.Faults, p.Warmup = s.Load(p.Workload.Seed, lock.Claims.Renews), s.Planned(), 0
+	p.Duration = s.Lasts(on.Recovery+lock.Lingers(p.Workload.TTL), lock.Claims.Renews)
+	if p.Processes = p.Fleet.processes(max(s.Processes, 1)); s.Counter.Name != "" && !(s.Counter.Fenced && p.Counter.Fenced) {
+		p.Counter = s.Counter
+	}
+	if w, n := &p.Workload, lock.Claims.Permits; w.Permits == 1 && w.Workers < perPermit*n*w.Keys {
+		w.Permits = n // some ask for so many that others wait
+	}
+	return p
+}
+
+// notRun says that the combination is not run, and why.
+func (c *Combination) notRun(why string) results.NotRun {
+	return results.NotRun{Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Why: why}
 }
 
 // engines finds out whether this machine has the servers that are not Redis, and whether the counter can be on them.
