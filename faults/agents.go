@@ -19,7 +19,7 @@ type Agent struct {
 var killAgent = Fault{
 	Name: "kill-agent",
 	Doc:  "an agent is killed, with its workers, with a lock in its hands, and does not come back; what it has not sent is lost",
-	On: func(s Scene) string {
+	Unavailable: func(s Scene) string {
 		return s.agents("needs --allow-lost: what a killed agent has not sent is lost", s.AllowLost)
 	},
 	Effect: always(hits(history.Clients)),
@@ -39,7 +39,7 @@ var killAgent = Fault{
 var pauseAgent = Fault{
 	Name: "pause-agent",
 	Doc:  "an agent and its workers are stopped (SIGSTOP) with a lock in their hands for longer than the lease: a machine that is suspended",
-	On: func(s Scene) string {
+	Unavailable: func(s Scene) string {
 		return s.agents(fmt.Sprintf("lasts %s, and an agent that is silent for %s is lost: give a longer --agent-timeout, or a shorter --lease",
 			stallLasts.of(s.TTL), s.Silence), stallLasts.of(s.TTL) < s.Silence*3/4)
 	},
@@ -62,10 +62,10 @@ var pauseAgent = Fault{
 }
 
 var cutAgent = Fault{
-	Name:   "cut-agent",
-	Doc:    "the workers of an agent, one of which was just granted a lock, are cut from all servers until it is healed",
-	On:     func(s Scene) string { return s.agents("", true) },
-	Effect: cutHolder.Effect,
+	Name:        "cut-agent",
+	Doc:         "the workers of an agent, one of which was just granted a lock, are cut from all servers until it is healed",
+	Unavailable: func(s Scene) string { return s.agents("", true) },
+	Effect:      cutHolder.Effect,
 	Inject: holding(Granted, func(_ context.Context, t *Target, caught *Caught) (string, Heal, error) {
 		a, err := t.Workers.Agent(caught.Worker)
 		if err == nil {

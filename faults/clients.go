@@ -35,11 +35,11 @@ var stallWorker = Fault{
 }
 
 var crashWorker = Fault{
-	Name:   "crash-worker",
-	Doc:    "a worker dies between load and store: it never releases",
-	On:     diesAlone,
-	Effect: always(hits(history.Holders)),
-	breaks: When(func(s Scene) bool { return !s.Claims.Expires }, "a holder that dies is never missed: the lock has no lease"),
+	Name:        "crash-worker",
+	Doc:         "a worker dies between load and store: it never releases",
+	Unavailable: diesAlone,
+	Effect:      always(hits(history.Holders)),
+	breaks:      When(func(s Scene) bool { return !s.Claims.Expires }, "a holder that dies is never missed: the lock has no lease"),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, err := t.holder(ctx, Loaded)
 		if err != nil {

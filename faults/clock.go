@@ -15,11 +15,11 @@ var clockJump = Fault{
 	Redis: true,
 	Doc: "the clock of a lock's primary, or of a quorum of sites, steps forward by twice the lease while the lock is held " +
 		"(clock-jump:back: it steps back)",
-	Needs:   Needs{Clock: true},
-	Outside: ownServers,
-	Effect:  always(wrongClock),
-	lasts:   untilTakenLasts,
-	targets: func(*topologies.Topology) []string { return []string{"forward", "back"} },
+	Needs:               Needs{Clock: true},
+	UnavailableAttached: ownServers,
+	Effect:              always(wrongClock),
+	lasts:               untilTakenLasts,
+	targets:             func(*topologies.Topology) []string { return []string{"forward", "back"} },
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		offset := 2 * t.TTL
 		if t.Arg == "back" {
@@ -38,13 +38,13 @@ var wrongClock = history.Effect{Hits: []history.Party{history.Clocks}, Loses: hi
 const fastRate = 3
 
 var clockRate = Fault{
-	Name:    "clock-rate",
-	Redis:   true,
-	Doc:     "the clock of a lock's primary, or of a quorum of sites, runs three times as fast",
-	Needs:   Needs{Clock: true},
-	Outside: ownServers,
-	Effect:  always(wrongClock),
-	lasts:   untilTakenLasts,
+	Name:                "clock-rate",
+	Redis:               true,
+	Doc:                 "the clock of a lock's primary, or of a quorum of sites, runs three times as fast",
+	Needs:               Needs{Clock: true},
+	UnavailableAttached: ownServers,
+	Effect:              always(wrongClock),
+	lasts:               untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.clocks(ctx, 0, fastRate, fmt.Sprintf("the clock of %%s ran %d times as fast while w%%02d held a lock", fastRate))
 	},

@@ -33,11 +33,11 @@ type Fault struct {
 	Service bool
 	Redis   bool // it asks of servers what only Redis can do
 	Arg     bool // it takes an argument after its name and a colon
-	// On says why the fault is unavailable in a scene; empty or nil = it is available.
-	On func(Scene) string
-	// Outside says why the fault, with the argument that it is given, is unavailable where others run the servers;
-	// empty or nil = it is available.
-	Outside func(arg string) string
+	// Unavailable says why the fault is unavailable in a scene; empty or nil = it is available.
+	Unavailable func(Scene) string
+	// UnavailableAttached says why the fault, with the argument that it is given, is unavailable where others run the
+	// servers; empty or nil = it is available.
+	UnavailableAttached func(arg string) string
 	// Sends names what the fault sends to servers that harms others who use them, as topologies.Destructive does.
 	Sends []string
 	// Effect says whom the fault hits in a scene and what it can do there: judges know nothing else of it.

@@ -11,21 +11,21 @@ import (
 )
 
 var killPrimary = Fault{
-	Name:    "kill-primary",
-	Doc:     "the primary of a page's lock is killed; it comes back empty when it is healed",
-	Outside: ownServers,
-	Effect:  death,
+	Name:                "kill-primary",
+	Doc:                 "the primary of a page's lock is killed; it comes back empty when it is healed",
+	UnavailableAttached: ownServers,
+	Effect:              death,
 	Inject: ofPrimary(func(_ context.Context, _ *Target, primary *topologies.Node) (string, Heal, error) {
 		return "killed " + primary.Name, restart(primary), primary.Kill()
 	}),
 }
 
 var killNode = Fault{
-	Name:    "kill-node",
-	Doc:     "a node drawn at random, sentinels included, is killed (kill-node:n2: that one); it comes back empty when it is healed",
-	Outside: ownServers,
-	Effect:  death,
-	targets: nodeNames,
+	Name:                "kill-node",
+	Doc:                 "a node drawn at random, sentinels included, is killed (kill-node:n2: that one); it comes back empty when it is healed",
+	UnavailableAttached: ownServers,
+	Effect:              death,
+	targets:             nodeNames,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		if names := nodeNames(t.Topology); t.Arg != "" && !slices.Contains(names, t.Arg) {
 			return "", nil, fmt.Errorf("kill-node:%s: %s", t.Arg, human.Instead(t.Arg, names))

@@ -10,15 +10,15 @@ import (
 )
 
 var lostGrant = Fault{
-	Name:    "lost-grant",
-	Redis:   true,
-	Doc:     "the classic lost lock: a grant is acknowledged while replication is cut, the primary dies, a replica without it is promoted",
-	Needs:   Needs{Links: true},
-	On:      needsReplicas,
-	Outside: ownServers,
-	Effect:  outage,
-	lasts:   untilTakenLasts,
-	Inject:  loseGrant,
+	Name:                "lost-grant",
+	Redis:               true,
+	Doc:                 "the classic lost lock: a grant is acknowledged while replication is cut, the primary dies, a replica without it is promoted",
+	Needs:               Needs{Links: true},
+	Unavailable:         needsReplicas,
+	UnavailableAttached: ownServers,
+	Effect:              outage,
+	lasts:               untilTakenLasts,
+	Inject:              loseGrant,
 }
 
 func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err error) {

@@ -17,10 +17,10 @@ var partition = Fault{
 	Doc: "links between two sets are cut: partition:n1+clients/n2 both ways, partition:n1>n2+n3 one way; " +
 		"holder is the process of a worker with a lock; without sets a " +
 		"minority of the nodes drawn at random from all others, clients reach both sides",
-	Needs:   Needs{Links: true},
-	On:      needsNodes,
-	Outside: clientsOnly,
-	Effect:  cut,
+	Needs:               Needs{Links: true},
+	Unavailable:         needsNodes,
+	UnavailableAttached: clientsOnly,
+	Effect:              cut,
 	targets: func(t *topologies.Topology) (all []string) {
 		for _, name := range nodeNames(t) {
 			all = append(all, name+"/"+string(topologies.AllNodes), name+"/"+string(topologies.AllNodes)+"+"+string(topologies.AllClients))
@@ -119,12 +119,12 @@ func list(parties []topologies.Party) string {
 }
 
 var partitionPrimary = Fault{
-	Name:    "partition-primary",
-	Doc:     "the primary of a page's lock is cut from its peers, but old clients still reach it",
-	Needs:   Needs{Links: true},
-	On:      needsReplicas,
-	Outside: ownServers,
-	Effect:  cut,
+	Name:                "partition-primary",
+	Doc:                 "the primary of a page's lock is cut from its peers, but old clients still reach it",
+	Needs:               Needs{Links: true},
+	Unavailable:         needsReplicas,
+	UnavailableAttached: ownServers,
+	Effect:              cut,
 	Inject: ofPrimary(func(_ context.Context, t *Target, primary *topologies.Node) (string, Heal, error) {
 		peers := slices.DeleteFunc(slices.Clone(t.Topology.Nodes), func(n *topologies.Node) bool { return n == primary })
 		return t.link(between(primary, peers, topologies.Drop), "cut "+primary.Name+" from its peers")

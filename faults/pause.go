@@ -10,21 +10,21 @@ import (
 )
 
 var pausePrimary = Fault{
-	Name:    "pause-primary",
-	Doc:     "the primary of a page's lock is stopped (SIGSTOP) and goes on when it is healed: where it was replaced, as a zombie",
-	Outside: ownServers,
-	Effect:  outage,
+	Name:                "pause-primary",
+	Doc:                 "the primary of a page's lock is stopped (SIGSTOP) and goes on when it is healed: where it was replaced, as a zombie",
+	UnavailableAttached: ownServers,
+	Effect:              outage,
 	Inject: ofPrimary(func(_ context.Context, _ *Target, primary *topologies.Node) (string, Heal, error) {
 		return "paused " + primary.Name, resume(primary), primary.Pause()
 	}),
 }
 
 var pauseMinority = Fault{
-	Name:    "pause-minority",
-	Doc:     "as many sites as a quorum can spare are stopped (SIGSTOP) and go on when they are healed",
-	On:      needsQuorum,
-	Outside: ownServers,
-	Effect:  always(history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: true}),
+	Name:                "pause-minority",
+	Doc:                 "as many sites as a quorum can spare are stopped (SIGSTOP) and go on when they are healed",
+	Unavailable:         needsQuorum,
+	UnavailableAttached: ownServers,
+	Effect:              always(history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: true}),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		nodes := t.Topology.Nodes
 		var names []string

@@ -11,10 +11,10 @@ var powerLoss = Fault{
 	Redis: true,
 	Doc: "the server of a held lock dies and comes back with no more of its log than was fsynced (appendfsync everysec): " +
 		"what kill -9 never loses",
-	Needs:   Needs{Durable: true},
-	Outside: ownServers,
-	Effect:  keysLost(true),
-	lasts:   untilTakenLasts,
+	Needs:               Needs{Durable: true},
+	UnavailableAttached: ownServers,
+	Effect:              keysLost(true),
+	lasts:               untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "%s lost its power while w%02d held a lock", func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {
 			if err := n.PowerLoss(); err != nil {

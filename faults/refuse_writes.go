@@ -10,12 +10,12 @@ import (
 )
 
 var refuseWrites = Fault{
-	Name:    "refuse-writes",
-	Redis:   true,
-	Doc:     "as many sites as a quorum can spare are out of memory: they answer every command that needs some with an error",
-	On:      needsQuorum,
-	Outside: ownMemory,
-	Effect:  always(history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: true}),
+	Name:                "refuse-writes",
+	Redis:               true,
+	Doc:                 "as many sites as a quorum can spare are out of memory: they answer every command that needs some with an error",
+	Unavailable:         needsQuorum,
+	UnavailableAttached: ownMemory,
+	Effect:              always(history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: true}),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		var names []string
 		var full []*topologies.Node

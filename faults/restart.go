@@ -17,9 +17,9 @@ var restartEmpty = Fault{
 	Redis: true,
 	Doc: "a node that granted a lock is killed and back at once without its data; with independent sites as many as a " +
 		"quorum can spare are down at the grant and come back too",
-	Outside: ownServers,
-	Effect:  keysLost(true),
-	lasts:   untilTakenLasts,
+	UnavailableAttached: ownServers,
+	Effect:              keysLost(true),
+	lasts:               untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		if t.Scene.Sites > 1 {
 			return restartOfQuorum(ctx, t)
@@ -118,9 +118,9 @@ func content(ctx context.Context, n *topologies.Node, name string) string {
 var lateLasts = length{leases: 1.1}
 
 var restartLate = Fault{
-	Name:    "restart-late",
-	Doc:     "the primary of a page's lock is killed and back, empty, after the longest lease is over",
-	Outside: ownServers,
+	Name:                "restart-late",
+	Doc:                 "the primary of a page's lock is killed and back, empty, after the longest lease is over",
+	UnavailableAttached: ownServers,
 	Effect: func(s Scene) history.Effect {
 		e := outage(s)
 		if s.Claims.Fences && !s.redundant() && !s.Keeps {

@@ -158,8 +158,8 @@ func unavailable(f Fault, arg string, s Scene) string {
 	if f.Redis && !s.Can.Ask() {
 		return "needs Redis servers"
 	}
-	if f.On != nil {
-		if why := f.On(s); why != "" {
+	if f.Unavailable != nil {
+		if why := f.Unavailable(s); why != "" {
 			return why
 		}
 	}
@@ -176,8 +176,8 @@ func unavailable(f Fault, arg string, s Scene) string {
 
 // abroad says why a fault is unavailable where others run the servers.
 func (f Fault) abroad(arg string, s Scene) string {
-	if f.Outside != nil {
-		if why := f.Outside(arg); why != "" {
+	if f.UnavailableAttached != nil {
+		if why := f.UnavailableAttached(arg); why != "" {
 			return why
 		}
 	}

@@ -11,12 +11,12 @@ import (
 )
 
 var evict = Fault{
-	Name:    "evict",
-	Redis:   true,
-	Doc:     "a server runs out of memory and evicts the least recently used keys, a lock that is held among them (allkeys-lru)",
-	Outside: ownMemory,
-	Effect:  keysLost(false),
-	lasts:   untilTakenLasts,
+	Name:                "evict",
+	Redis:               true,
+	Doc:                 "a server runs out of memory and evicts the least recently used keys, a lock that is held among them (allkeys-lru)",
+	UnavailableAttached: ownMemory,
+	Effect:              keysLost(false),
+	lasts:               untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "evicted by %s: the lock that w%02d held", pushOut)
 	},

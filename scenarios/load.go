@@ -27,7 +27,7 @@ var twoProcesses = Scenario{
 var sharedObject = Scenario{
 	Name:     "shared-object",
 	Doc:      "all workers of a process use one object of the lock, on several pages. Some are late, heed their deadline and give the lock back",
-	For:      shared,
+	NotFor:   shared,
 	Faults:   []string{"stall-worker@400ms", "stall-worker@1100ms"},
 	Duration: 2 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Shared = 12, 4, 5*time.Millisecond, true },
@@ -36,7 +36,7 @@ var sharedObject = Scenario{
 var extensions = Scenario{
 	Name:     "extensions",
 	Doc:      "holds of several leases, each lengthened before it ends",
-	For:      plain,
+	NotFor:   plain,
 	Duration: 2500 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Stays = 24, 12, TTL/2, TTL, 4 },
 }
@@ -44,7 +44,7 @@ var extensions = Scenario{
 var twoLeases = Scenario{
 	Name:      "two-leases",
 	Doc:       "every second worker asks for leases twice as long, as in two services that are configured differently: a lease is its holder's",
-	For:       plain,
+	NotFor:    plain,
 	Processes: 2,
 	Duration:  2200 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
@@ -55,7 +55,7 @@ var twoLeases = Scenario{
 var reentry = Scenario{
 	Name:     "reentry",
 	Doc:      "every holder acquires again before it stores, up to three times one after the other",
-	For:      reenter,
+	NotFor:   reenter,
 	Duration: 2 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Reenter, w.Inner = 1, 3 },
 }
@@ -63,7 +63,7 @@ var reentry = Scenario{
 var cancelled = Scenario{
 	Name:     "cancelled",
 	Doc:      "one in eight visits is called off at a random moment, also in the middle of a call",
-	For:      expires,
+	NotFor:   expires,
 	Duration: 2400 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Keys, w.Cancel = 8, 8 },
 }
@@ -71,7 +71,7 @@ var cancelled = Scenario{
 var cost = Scenario{
 	Name:      "cost",
 	Doc:       "some wait, in two processes, while another one holds the lock: they must not storm the servers",
-	For:       own,
+	NotFor:    own,
 	Frugal:    true,
 	Alone:     true,
 	Processes: 2,
@@ -85,7 +85,7 @@ var clocks = Scenario{
 	Name: "clocks",
 	Doc: "the clocks of two clients differ by some leases, and that of one steps: nothing but the servers' clock may decide who holds " +
 		"the lock (programs whose language asks the C library for the time)",
-	For: faults.When(func(s faults.Scene) bool { return !s.Clocked || !s.Can.Own },
+	NotFor: faults.When(func(s faults.Scene) bool { return !s.Clocked || !s.Can.Own },
 		"there is no clock to set: the lock is in no program of its own, beside servers of the suite's, or there is no C compiler"),
 	Processes: 2,
 	Duration:  2200 * time.Millisecond,

@@ -9,7 +9,7 @@ import (
 var renewal = Scenario{
 	Name:     "renewal",
 	Doc:      "holds of two leases, which the lock has to renew. Answers take a while now and then: the next holder comes before the last one has heard that it is over",
-	For:      renews,
+	NotFor:   renews,
 	Faults:   []string{"delay:15ms@700ms", "heal@2600ms"},
 	Duration: 4200 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 40, 20, 2*Renewed },
@@ -20,7 +20,7 @@ var renewal = Scenario{
 var renewalCut = Scenario{
 	Name:      "renewal-cut",
 	Doc:       "a process is cut off from the servers for longer than a lease that it renews: its holders must be told in time",
-	For:       renews,
+	NotFor:    renews,
 	Processes: 2,
 	Faults:    []string{"cut-holder@1s", "heal@2600ms", "cut-holder@3200ms", "heal@4800ms"},
 	Duration:  7400 * time.Millisecond,
@@ -30,7 +30,7 @@ var renewalCut = Scenario{
 var renewalHangs = Scenario{
 	Name:     "renewal-hangs",
 	Doc:      "a server stops for longer than a lease, while leases are renewed: holders must be told in time",
-	For:      both(alone, renews),
+	NotFor:   both(alone, renews),
 	Faults:   []string{"pause-primary@300ms", "heal@1600ms", "pause-primary@2600ms", "heal@3900ms"},
 	Duration: 6500 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 48, 24, 2*Renewed },

@@ -41,9 +41,9 @@ type Scenario struct {
 	Name  string
 	Class string // one of Classes; empty = it is of none
 	Doc   string // what it strains
-	// For says why the scenario is nothing for the locks of a scene; empty if it is something for them. Nil = for all.
-	For       func(faults.Scene) string
-	Insists   bool                 // no lock may rely on that this does not happen
+	// NotFor says why the scenario does not apply to the locks of a scene; empty or nil = it applies.
+	NotFor    func(faults.Scene) string
+	Assumed   bool                 // no lock may assume that this does not happen
 	Frugal    bool                 // what the load makes the servers do is judged
 	Alone     bool                 // it needs the machine for itself: nothing runs beside it
 	Sites     int                  // that a lock lives on which lives on several; 0 = as many as the topology has
@@ -122,8 +122,8 @@ func (s Scenario) Planned() []string {
 // Out says why a scenario is left out in a scene: it is nothing for the lock, a fault is unavailable there, or it breaks what the
 // lock relies on. It is empty if the scenario applies.
 func (s Scenario) Out(in faults.Scene) string {
-	if s.For != nil {
-		if why := s.For(in); why != "" {
+	if s.NotFor != nil {
+		if why := s.NotFor(in); why != "" {
 			return why
 		}
 	}
@@ -132,7 +132,7 @@ func (s Scenario) Out(in faults.Scene) string {
 		return mistakes[0]
 	}
 	for _, step := range steps {
-		if s.Insists {
+		if s.Assumed {
 			break
 		}
 		if why := step.Fault.Breaks(in); why != "" {

@@ -28,7 +28,7 @@ var minorityRefuses = Scenario{
 var threeSites = Scenario{
 	Name:     "three-sites",
 	Doc:      "three sites in place of five, and one of them does not answer: two are a majority",
-	For:      several,
+	NotFor:   several,
 	Sites:    3,
 	Faults:   []string{"pause-minority@200ms"},
 	Duration: 2500 * time.Millisecond,
@@ -38,7 +38,7 @@ var threeSites = Scenario{
 var fourSites = Scenario{
 	Name:     "four-sites",
 	Doc:      "four sites in place of five, which can be divided into two pairs: neither is a majority",
-	For:      several,
+	NotFor:   several,
 	Sites:    4,
 	Duration: 2 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Hold = 8, 5*time.Millisecond },
@@ -49,7 +49,7 @@ var fourSites = Scenario{
 var failingSites = Scenario{
 	Name:     "failing-sites",
 	Doc:      "leases are lengthened while one minority of the sites after another does not answer: a majority that has granted it must lengthen it",
-	For:      both(several, plain),
+	NotFor:   both(several, plain),
 	Faults:   []string{"pause-minority@200ms", "heal@800ms", "pause-minority@1100ms", "heal@1700ms"},
 	Duration: 3200 * time.Millisecond,
 	Leases:   1,
@@ -59,7 +59,7 @@ var failingSites = Scenario{
 var serverHangs = Scenario{
 	Name:     "server-hangs",
 	Doc:      "a server stops for longer than a lease, while leases are lengthened",
-	For:      both(alone, plain),
+	NotFor:   both(alone, plain),
 	Faults:   []string{"pause-primary@300ms", "heal@900ms", "pause-primary@1300ms", "heal@1900ms"},
 	Duration: 3600 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend = 24, 8, TTL/4, TTL },
@@ -68,7 +68,7 @@ var serverHangs = Scenario{
 var slowServer = Scenario{
 	Name:     "slow-server",
 	Doc:      "a server is slow",
-	For:      alone,
+	NotFor:   alone,
 	Faults:   []string{"slow-server@300ms"},
 	Duration: 3400 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
@@ -78,7 +78,7 @@ var slowSite = Scenario{
 	Name: "slow-site",
 	Doc: "one of several sites answers about when the lease ends, again and again, and the others at once: who waits for it must not " +
 		"count the lease from then",
-	For: faults.When(func(s faults.Scene) bool { return s.Sites < 3 },
+	NotFor: faults.When(func(s faults.Scene) bool { return s.Sites < 3 },
 		"it is about one of several sites: slow-grant and slow-server ask the same of one alone"),
 	Faults:   []string{"slow-server@200ms", "slow-server@900ms"},
 	Duration: 2200 * time.Millisecond,

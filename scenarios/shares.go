@@ -10,7 +10,7 @@ import (
 var readers = Scenario{
 	Name:     "readers",
 	Doc:      "many readers and some writers: a reader looks when it comes and before it goes, and no writer may write meanwhile",
-	For:      reads,
+	NotFor:   reads,
 	Duration: 2 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Readers, w.Hold, w.Spread = 0.8, 3*time.Millisecond, 0.9 },
 }
@@ -18,7 +18,7 @@ var readers = Scenario{
 var upgrade = Scenario{
 	Name:     "upgrade",
 	Doc:      "readers become writers, and store one more than they saw as readers",
-	For:      claim(func(s faults.Scene) bool { return s.Claims.Upgrades }, "a reader can become the writer"),
+	NotFor:   claim(func(s faults.Scene) bool { return s.Claims.Upgrades }, "a reader can become the writer"),
 	Duration: 2 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Readers, w.Upgrade, w.Think = 6, 0.9, 1, 2*time.Millisecond },
 }
@@ -26,7 +26,7 @@ var upgrade = Scenario{
 var steadyReaders = Scenario{
 	Name:     "steady-readers",
 	Doc:      "readers come and go, and one is always there; now and then a writer comes",
-	For:      reads,
+	NotFor:   reads,
 	Duration: 4 * time.Second,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Readers, w.Hold, w.Spread, w.Wait = 32, 0.99, 60*time.Millisecond, 0.9, 6*time.Second
@@ -36,7 +36,7 @@ var steadyReaders = Scenario{
 var permits = Scenario{
 	Name:     "permits",
 	Doc:      "visits ask for one permit of a semaphore, or two, which not all can have",
-	For:      claim(func(s faults.Scene) bool { return s.Claims.Permits > 0 }, "it is a semaphore"),
+	NotFor:   claim(func(s faults.Scene) bool { return s.Claims.Permits > 0 }, "it is a semaphore"),
 	Duration: 2 * time.Second,
 	Shape:    func(w *workload.Shape) { w.Permits, w.Hold, w.Spread = 2, 2*time.Millisecond, 0.9 },
 }

@@ -92,7 +92,7 @@ func (w *worker) upgrade(ctx context.Context, g *grant) history.Reason {
 		}
 		return history.None
 	case reason == history.Lost:
-		w.still(g, false)
+		w.recordLost(g)
 	case outcome == history.Unknown:
 		lease = g.lease
 		lease.Permits = 0

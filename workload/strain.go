@@ -51,7 +51,8 @@ func (w *worker) late(g *grant) bool {
 func (w *worker) lost(g *grant) bool {
 	select {
 	case <-g.lease.Lost:
-		return !w.still(g, false)
+		w.recordLost(g)
+		return true
 	default:
 		return false
 	}

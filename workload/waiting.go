@@ -89,15 +89,13 @@ func (w *worker) extend(ctx context.Context, g *grant) bool {
 		g.lease = lease
 	}
 	w.lane.Return(op)
-	return w.still(g, reason != history.Lost)
+	return reason != history.Lost || w.recordLost(g)
 }
 
-// still tells whether a hold is still there; a holder that hears otherwise acts on it.
-func (w *worker) still(g *grant, there bool) bool {
-	if !there {
-		w.lane.Mark(&history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Stamp(), Outcome: history.OK})
-	}
-	return there
+// recordLost records that the holder was told of the loss of its hold. It is false: the hold is not there.
+func (w *worker) recordLost(g *grant) bool {
+	w.lane.Mark(&history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Stamp(), Outcome: history.OK})
+	return false
 }
 
 // reenter takes a reentrant lock again and gives it back, as a function that calls others which lock. It tells
@@ -129,7 +127,7 @@ func (w *worker) inner(ctx context.Context, g *grant) bool {
 	case history.Unknown:
 		return true // whether there is something to give back is not known; the lease will end it
 	case history.Failed:
-		return w.still(g, !gone) // a server that refuses a command says nothing about the hold
+		return !gone || w.recordLost(g) // a server that refuses a command says nothing about the hold
 	}
 	w.release(g.key, g.hold, &lease, lease.Count-1)
 	return true
