@@ -165,7 +165,7 @@ func (s *suite) job(t *testing.T) *harness.Job {
 	if err != nil {
 		t.Fatalf("hammertest: %v", err)
 	}
-	job.Warm, job.Progress = new(harness.Warm), func(harness.Event) {}
+	job.Warm = new(harness.Warm)
 	job.Command = func(c harness.Combination) string {
 		return seedVariable + "=" + strconv.FormatUint(c.Plan.Workload.Seed, 10) + " " + s.command(c.Scenario.Name)
 	}

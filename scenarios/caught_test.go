@@ -307,7 +307,6 @@ func played(t *testing.T, lock locks.Spec, on, name string, seed uint64) *result
 	if err != nil {
 		t.Fatal(err)
 	}
-	job.Command, job.Progress = func(harness.Combination) string { return "" }, func(harness.Event) {}
 	runs, err := job.Run(t.Context(), t.Context())
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%d runs, %v", len(runs), err)

@@ -65,7 +65,7 @@ func (x *Run) describe(started time.Time) *results.Run {
 	lock := strings.NewReplacer(":", "-", "/", "-").Replace(c.Lock.Name)
 	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, lock, strings.ToLower(rand.Text()[:6])}
 	r := &results.Run{
-		Name: strings.Join(name, "-"), Started: started.UTC(), Command: x.job.Command(*c),
+		Name: strings.Join(name, "-"), Started: started.UTC(),
 		Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Class: c.Scenario.Class, Strains: c.Scenario.Doc, Recorded: plan.Verify, Counter: plan.Counter.Name, Faults: []string{},
 		Config: results.Config{
 			Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Popularity: string(w.Popularity), Rate: w.Rate,
@@ -73,6 +73,9 @@ func (x *Run) describe(started time.Time) *results.Run {
 			Wait: int64(w.Wait), Retry: int64(w.Retry), Warmup: int64(plan.Warmup), Duration: int64(plan.Duration),
 		},
 		Settings: x.deployment.Topology.Settings, Client: x.deployment.Topology.ClientSettings(), Environment: environment(),
+	}
+	if x.job.Command != nil {
+		r.Command = x.job.Command(*c)
 	}
 	for _, step := range c.Steps {
 		r.Faults = append(r.Faults, step.String())

@@ -42,8 +42,6 @@ func job(t testing.TB, change func(*Plan)) *Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.Command = func(Combination) string { return "" }
-	j.Progress = func(Event) {}
 	return j
 }
 

@@ -26,9 +26,9 @@ type Job struct {
 	NotRun []results.NotRun
 	// Earlier is what locks, by name, have had of their budget before Run. It counts on the first topology of each.
 	Earlier map[string]time.Duration
-	// Command is the command that repeats one run.
+	// Command is the command that repeats one run; nil = there is none.
 	Command func(Combination) string
-	// Progress is told what goes on, by one goroutine at a time, which it must not block.
+	// Progress is told what goes on, by one goroutine at a time, which it must not block; nil = not wanted.
 	Progress func(Event)
 	// Watched makes events carry snapshots and controls. It must be set before Run.
 	Watched bool
@@ -185,8 +185,9 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err 
 		e.Combination, e.Number, e.Of = x.combo, number+1, len(j.Combinations)
 		j.telling.Lock()
 		defer j.telling.Unlock()
-		j.count(&e)
-		j.Progress(e)
+		if j.count(&e); j.Progress != nil {
+			j.Progress(e)
+		}
 		if e.Stage == Saved && j.Kept != nil {
 			j.Kept(e.Folder)
 		}

@@ -192,7 +192,6 @@ func (t *Tour) prepare(stop context.Context, c *chapter, try int) <-chan ready {
 		var job *harness.Job
 		if job, d.err = p.Check(stop, nil); d.err == nil {
 			job.Command = func(harness.Combination) string { return d.command }
-			job.Progress = func(harness.Event) {}
 			d.run, d.err = job.Prepare(stop)
 		}
 		out <- d

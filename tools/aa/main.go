@@ -88,8 +88,6 @@ func compared(ctx context.Context, seed uint64, common, change func(*harness.Pla
 		if err != nil {
 			return nil, err
 		}
-		j.Command = func(harness.Combination) string { return "" }
-		j.Progress = func(harness.Event) {}
 		j.Warm = &warm
 		runs, err := j.Run(ctx, ctx)
 		if err != nil {

@@ -143,8 +143,6 @@ func job(ctx context.Context, lock locks.Spec, dir string) *harness.Job {
 	if err != nil || len(j.Combinations) != 1 {
 		return nil
 	}
-	j.Command = func(harness.Combination) string { return "" }
-	j.Progress = func(harness.Event) {}
 	return j
 }
 

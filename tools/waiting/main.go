@@ -94,8 +94,6 @@ func (m *measuring) job(ctx context.Context, s kept.Strategy, c kept.Crowd, roun
 	if err != nil {
 		return nil, err
 	}
-	j.Command = func(harness.Combination) string { return "" }
-	j.Progress = func(harness.Event) {}
 	j.Warm = &m.warm
 	return j, nil
 }
