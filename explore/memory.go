@@ -49,7 +49,7 @@ type memory struct {
 
 // connect makes a connection. What is sent over it is carried out at once.
 func (m *memory) connect(l *link) (far, error) {
-	return &inMemory{m, m.Server(), l, server.NewPeer(bufio.NewWriterSize(l, 256))}, nil
+	return &inMemory{to: m, server: m.Server(), link: l, peer: server.NewPeer(bufio.NewWriterSize(l, 256))}, nil
 }
 
 // end gives the server back when nobody is connected any more.
@@ -68,6 +68,8 @@ type inMemory struct {
 	server *server.Server
 	link   *link
 	peer   *server.Peer
+
+	listens, closed atomic.Bool // it has subscribed, or is about to; it is closed, perhaps before that
 }
 
 // blocking are the commands that may wait for another connection.
@@ -92,20 +94,29 @@ func (c *inMemory) send(name string, f *frame, queued bool) error {
 		c.link.w.links.Go(do)
 		return nil
 	}
-	do()
+	if name == "subscribe" || name == "psubscribe" {
+		c.listens.Store(true)
+	}
+	if do(); c.listens.Load() && c.closed.Load() {
+		c.unsubscribe() // what closed it may have come before
+	}
 	return nil
 }
 
-// close ends what waits for others. Nobody waits for it: who closes may be in the middle of an answer.
-func (c *inMemory) close(subscribed bool) {
-	if !subscribed && !c.to.spent.Load() {
-		return
+// close ends what waits for others. It does not wait for that: the caller may be in the middle of an answer.
+func (c *inMemory) close() {
+	c.closed.Store(true)
+	if listens := c.listens.Load(); listens || c.to.spent.Load() {
+		c.link.w.links.Go(func() {
+			if c.peer.Close(); listens {
+				c.unsubscribe()
+			}
+		})
 	}
-	c.link.w.links.Go(func() {
-		c.peer.Close()
-		if subscribed {
-			c.server.Dispatch(c.peer, []string{"UNSUBSCRIBE"})
-			c.server.Dispatch(c.peer, []string{"PUNSUBSCRIBE"})
-		}
-	})
+}
+
+// unsubscribe ends the goroutines with which the server serves a subscriber.
+func (c *inMemory) unsubscribe() {
+	c.server.Dispatch(c.peer, []string{"UNSUBSCRIBE"})
+	c.server.Dispatch(c.peer, []string{"PUNSUBSCRIBE"})
 }

@@ -61,3 +61,34 @@ func TestBlockingCommandsWait(t *testing.T) {
 		t.Errorf("woken: %t, %+v, want a waiter that is woken, and many schedules that end", woken, l)
 	}
 }
+
+// TestAClosedConnectionIsNotSubscribed: a server forgets a subscriber whose connection was closed before, while or after it
+// subscribed. Otherwise the server's goroutine for it outlives the schedule, and the lock is blamed for that.
+func TestAClosedConnectionIsNotSubscribed(t *testing.T) {
+	for _, order := range []string{"close, subscribe", "close, subscribe, close", "subscribe, close", "close alone"} {
+		o := bounded(0)
+		err := inBubble(t, func(t *testing.T) {
+			s := newSchedule(newWorld(1, 1, newKit()), find(t, "fair"), &o)
+			servers, err := s.w.kit.servers(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			link := &link{w: s.w, closed: true} // nothing reads what the server says
+			end, err := servers[0].connect(link)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for act := range strings.SplitSeq(order, ", ") {
+				if act == "subscribe" {
+					_ = end.send(act, &frame{words: []string{act, "free"}}, false)
+				} else {
+					end.close()
+				}
+			}
+			s.w.links.Wait()
+		})
+		if err != nil {
+			t.Errorf("%s: %v", order, err)
+		}
+	}
+}

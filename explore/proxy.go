@@ -39,7 +39,7 @@ type link struct {
 // far is the server's end of a link. It writes what the server says to the link.
 type far interface {
 	send(name string, f *frame, queued bool) error // a request, whole; queued = in a transaction
-	close(subscribed bool)
+	close()
 }
 
 // exchange is a request and its reply.
@@ -93,12 +93,12 @@ func (l *link) idle() bool {
 // close breaks the connection for both sides.
 func (l *link) close() {
 	l.mu.Lock()
-	was, subscribed := l.closed, l.subscribed
+	was := l.closed
 	l.closed = true
 	l.quiet()
 	l.mu.Unlock()
 	if !was {
-		l.far.close(subscribed)
+		l.far.close()
 		signal(l.wake)
 	}
 }

@@ -213,7 +213,7 @@ func (w wire) send(_ string, f *frame, _ bool) error {
 	return err
 }
 
-func (w wire) close(bool) { _ = w.Conn.Close() } // whoever reads is told
+func (w wire) close() { _ = w.Conn.Close() } // its reader is told
 
 // conductor lets the clients of a real run do what the script says, in its order.
 type conductor struct {
