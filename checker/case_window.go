@@ -11,7 +11,7 @@ import (
 )
 
 // window is a period in which something was at work that no lock answers for: a fault, or an unplanned event: a
-// server that ended unexpectedly, a process that stood still. Whom it reaches, and what it excuses there, is in excuse.go.
+// server that ended unexpectedly, a process that stood still. Whom it reaches, and what it excuses there, is in case_excuse.go.
 type window struct {
 	period
 	op, heal int32 // into Ops; heal is -1 if it was never healed
