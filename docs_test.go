@@ -34,7 +34,7 @@ import (
 var update = flag.Bool("update", false, "write the generated parts of the documents again")
 
 // maxArchitectureRows keeps the map smaller than the land; its table of imports has a row for each package.
-const maxArchitectureRows = 120
+const maxArchitectureRows = 89
 
 // maxReadmeRows is what somebody reads who has just come.
 const maxReadmeRows = 180
