@@ -100,6 +100,7 @@ func TestTheTemplatesAreShort(t *testing.T) {
 
 // TestShippedDrivers lets each of them lock a page for a second.
 func TestShippedDrivers(t *testing.T) {
+	t.Parallel()
 	for name, command := range commands {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,6 +41,7 @@ func TestEvilDrivers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("internal/driver has each of them, and cmd/verify some, with -short, too")
 	}
+	t.Parallel()
 	for mode, w := range evil {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -58,6 +59,7 @@ func TestEvilDrivers(t *testing.T) {
 
 // TestBenchTakesADriver: so that its cost can be seen.
 func TestBenchTakesADriver(t *testing.T) {
+	t.Parallel()
 	live.Again(t, func(int) (undecided string) {
 		code, said := under(t, cli.Bench, os.Args[0]+" evil right", os.Getenv, "--duration", "300ms", "--warmup", "0s")
 		if code == cli.Inconclusive {
@@ -72,6 +74,7 @@ func TestBenchTakesADriver(t *testing.T) {
 
 // TestAMissingFlushIsFound where the developer's own environment hides it.
 func TestAMissingFlushIsFound(t *testing.T) {
+	t.Parallel()
 	hides := func(name string) string {
 		return map[string]string{"PATH": os.Getenv("PATH"), "PYTHONUNBUFFERED": "1"}[name]
 	}

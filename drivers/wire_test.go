@@ -22,6 +22,7 @@ func TestWireReadsDrivers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}
+	t.Parallel()
 	verify := filepath.Join(t.TempDir(), "verify")
 	if text, err := exec.Command("go", "build", "-o", verify, "hammerlock/cmd/verify").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)

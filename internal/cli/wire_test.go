@@ -166,6 +166,7 @@ func causeOf(r *results.Run, name string) string {
 // TestLiveWire: of a program that nobody changed, every grant and every release is read that it counted itself, and none is invented;
 // nothing is held against a right lock, and of one that deletes the locks of others that is said.
 func TestLiveWire(t *testing.T) {
+	t.Parallel()
 	program := []string{"--", os.Args[0], "-test.run", "^TestLiveWireProgram$"}
 	for _, tap := range []string{"auto", "off"} {
 		code, r, counted := wired(t, "redsync", append([]string{"--tap", tap}, program...)...)
@@ -190,6 +191,7 @@ func TestLiveWireOfOtherLanguages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
+	t.Parallel()
 	python := live.Python(t, "redis")
 	for _, c := range []struct {
 		how, fault, cause string // of the check that fails first
@@ -202,29 +204,33 @@ func TestLiveWireOfOtherLanguages(t *testing.T) {
 		{"retry", "drop-reply@granted/10", "exclusion: fail phantom"},
 		{"setnx", "kill-program@granted:5", "liveness: fail leak"},
 	} {
-		args := []string{"--", python, "testdata/wire/wrong.py", c.how, "6", "30"}
-		if c.fault != "" {
-			args = append([]string{"--fault", c.fault}, args...)
-		}
-		live.Again(t, func(int) (undecided string) { // whether a mistake shows is a matter of which worker is late
-			code, r, _ := wired(t, "", args...)
-			check, want, _ := strings.Cut(c.cause, ": ")
-			status, text := r.Safety()
-			switch {
-			case c.cause == "" && code == Violation:
-				t.Errorf("%s is accused: %v %s", c.how, status, text)
-			case c.cause != "" && code != Violation:
-				return fmt.Sprintf("%s: exit %d, want %s: %v %s", c.how, code, c.cause, status, text)
-			case c.cause != "" && causeOf(r, check) != want:
-				t.Errorf("%s: %s: %s; want %s: %v %s", c.how, check, causeOf(r, check), c.cause, status, text)
+		t.Run(c.how, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"--", python, "testdata/wire/wrong.py", c.how, "6", "30"}
+			if c.fault != "" {
+				args = append([]string{"--fault", c.fault}, args...)
 			}
-			return ""
+			live.Again(t, func(int) (undecided string) { // whether a mistake shows is a matter of which worker is late
+				code, r, _ := wired(t, "", args...)
+				check, want, _ := strings.Cut(c.cause, ": ")
+				status, text := r.Safety()
+				switch {
+				case c.cause == "" && code == Violation:
+					t.Errorf("accused: %v %s", status, text)
+				case c.cause != "" && code != Violation:
+					return fmt.Sprintf("exit %d, want %s: %v %s", code, c.cause, status, text)
+				case c.cause != "" && causeOf(r, check) != want:
+					t.Errorf("%s: %s; want %s: %v %s", check, causeOf(r, check), c.cause, status, text)
+				}
+				return ""
+			})
 		})
 	}
 }
 
 // TestLiveWiredService: a service that loses page views is told so by the count, and why by the wire.
 func TestLiveWiredService(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -250,6 +256,7 @@ func TestLiveWireScenarios(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}
+	t.Parallel()
 	python := live.Python(t, "redis")
 	some, number := "crash,forgetful", 2
 	if live.Nightly() {
@@ -275,6 +282,7 @@ func TestLiveWireOfDeployments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}
+	t.Parallel()
 	python := live.Python(t, "redis")
 	kinds := []string{"sentinel"}
 	if live.Nightly() {
@@ -330,6 +338,7 @@ func (p *pictured) text() string {
 
 // TestLiveWireView: a holder that a reader has read has a lane in the dashboard.
 func TestLiveWireView(t *testing.T) {
+	t.Parallel()
 	screen := &pictured{SimulationScreen: tcell.NewSimulationScreen("UTF-8")}
 	if err := screen.Init(); err != nil {
 		t.Fatal(err)
@@ -380,6 +389,7 @@ func TestWireMistakes(t *testing.T) {
 }
 
 func TestLiveWireOfNoProgram(t *testing.T) {
+	t.Parallel()
 	wireServer(t)
 	var stdout, stderr lockedBuffer
 	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "l", "--", "no-such-program"}, Stdout: &stdout, Stderr: &stderr})
@@ -390,6 +400,7 @@ func TestLiveWireOfNoProgram(t *testing.T) {
 
 // TestLiveWireAsksForAPassword: each server that wants one is named, with what to give, and the command is not started.
 func TestLiveWireAsksForAPassword(t *testing.T) {
+	t.Parallel()
 	top := testbed.Up(t, "redlock", topologies.Options{})
 	started := filepath.Join(t.TempDir(), "started")
 	tell := func(password string) string {
@@ -422,6 +433,7 @@ func TestLiveWireOfDeploymentsOfOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts two deployments")
 	}
+	t.Parallel()
 	tell := func(kind string, at func(*topologies.Site) (addr, password string), code int, want string) {
 		addr, password := at(testbed.Up(t, kind, topologies.Options{}).Sites[0])
 		var stdout, stderr bytes.Buffer
@@ -441,6 +453,7 @@ func TestLiveWireOfDeploymentsOfOthers(t *testing.T) {
 // TestLiveTapOnly: of a server that only its stream is read of, a lock without an end and one that was overwritten are told at once, and a
 // right one is not.
 func TestLiveTapOnly(t *testing.T) {
+	t.Parallel()
 	top, err := topologies.All[0].Up(t.Context(), topologies.Options{Server: wireServer(t)})
 	if err != nil {
 		t.Fatal(err)

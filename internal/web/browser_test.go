@@ -37,6 +37,7 @@ func (b tab) heap(t *testing.T) (bytes float64, elements int) {
 // TestPageInABrowser follows a run of 200 workers in a real browser: everything is drawn, nothing piles
 // up, and at the end the same page is the report.
 func TestPageInABrowser(t *testing.T) {
+	t.Parallel()
 	s, end := start(t)
 	b := tab{browser.Open(t, browser.Start(t), 1200, 1500)}
 	s.Publish(snapshot(5, 200))
