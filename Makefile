@@ -106,13 +106,10 @@ test-strict:
 test-logic:
 	$(GO) test -short -skip '^(TestLive|TestAlone)' $$($(GO) list ./... | grep -vxFf .ci/live)
 
-# What make test leaves out: all random cases, and the recipes. The race detector has seen most of it in
-# make test, and makes it ten times as slow.
-test-full: test
-	packages=$$($(SHORTENED)) && $(GO) test -vet=off -timeout 20m -run "$$(sh .ci/shortened $$packages)" $$packages
-
-# The packages that have tests which -short makes shorter. examples/own-lock, which the test of the tree runs, and beyond are modules of their own.
-SHORTENED = grep -rl --include='*_test.go' --exclude-dir=own-lock --exclude-dir=beyond --exclude='*_perf_test.go' 'testing\.Short()' . | xargs -n 1 dirname | sort -u
+# With what make test leaves out: all random cases, and the recipes.
+test-full:
+	@sh .ci/setup redis cc chromium nginx
+	@.ci/test full
 
 # How often all tests are run beside busy loops, and whether what failed is run again meanwhile, as make test does.
 ROUNDS = 10

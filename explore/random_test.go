@@ -13,7 +13,7 @@ import (
 func TestRandomSchedulesAccuseNoRightLock(t *testing.T) {
 	all, schedules := explorable(false), 5000
 	if testing.Short() {
-		schedules = 400 // the race detector makes them ten times as slow
+		schedules = 1000
 	}
 	for _, spec := range all {
 		o := suited(spec, 2)

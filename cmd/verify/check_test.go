@@ -38,6 +38,7 @@ func TestLiveCheckSaysWhatTheRunSaid(t *testing.T) {
 		"bench, driver":  {"bench", "--topology", "single", "--backoff", "5ms", "--lock", "exec:python3 ../../drivers/python/template.py", "--duration", "1s", "--warmup", "0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			out := t.TempDir()
 			var ran, checked struct {
 				cli.Document
