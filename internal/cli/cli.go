@@ -73,8 +73,12 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	e.terminals[1], _ = e.Stderr.(*os.File)
 	e.Stdout, e.Stderr = human.Visible(e.Stdout), human.Visible(e.Stderr)
 	root := tree(e)
-	root.AddCommand(e.manualCommand(), e.explainCommand(), &cobra.Command{Use: "version", Short: "print the version", Args: takes(0, 0),
-		RunE: func(*cobra.Command, []string) error { _, err := io.WriteString(e.Stdout, versionOf(root)); return err }})
+	version := &cobra.Command{Use: "version", Short: "print the version", Args: takes(0, 0)}
+	o := newOptions(version, e.benchPlan())
+	root.AddCommand(e.manualCommand(), e.explainCommand(), e.command(version, o, e.simple(o, func(context.Context, []string) error {
+		_, err := io.WriteString(e.Stdout, versionOf(root))
+		return err
+	})))
 	e.libraryCommands(root)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { e.complain(e.helpOf(c)) })
 	root.Version = harness.Version()

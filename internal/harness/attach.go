@@ -31,6 +31,9 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 		c.mistake("--counter %s starts a server; with --addr nothing is started: use %s", p.Counter.Name,
 			strings.Join(c.countersBut(func(s workload.CounterSpec) bool { return s.Place == workload.OwnServer }), ", "))
 	}
+	if len(p.Topologies) == 0 { // --topology was wrong, and is answered
+		return nil, nothing
+	}
 	kind := p.Topologies[0]
 	switch {
 	case c.everywhere():
