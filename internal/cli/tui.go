@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -197,8 +198,10 @@ func (v *view) pause(why string) (resume func()) {
 // close gives the terminal back, and says where the runs are.
 func (v *view) close(context.Context, string) error {
 	err := v.Close()
-	for _, dir := range v.saved {
-		_, _ = fmt.Fprintln(v.after, "saved", dir)
+	if n := len(v.saved); n == 1 {
+		_, _ = fmt.Fprintln(v.after, "saved", v.saved[0])
+	} else if n > 1 {
+		_, _ = fmt.Fprintf(v.after, "saved %d runs in %s\n", n, filepath.Dir(v.saved[0]))
 	}
 	return err
 }
