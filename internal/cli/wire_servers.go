@@ -22,8 +22,13 @@ import (
 type watched struct {
 	topologies.Access
 	node  *topologies.Node // of ours
-	dial  wire.Dial
 	proxy *wire.Proxy
+}
+
+// dial connects to a server without a proxy.
+func (s *watched) dial() wire.Dial {
+	d := s.Site().Dialer(0)
+	return func(ctx context.Context) (net.Conn, error) { return d(ctx, "tcp", s.Addrs[0]) }
 }
 
 // sites are the independent places that a lock stands on.
@@ -49,8 +54,7 @@ func (w *watch) open(stop context.Context) (err error) {
 	}
 	for _, s := range w.top.Sites {
 		for _, n := range s.Nodes {
-			w.servers = append(w.servers, &watched{Access: topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}, node: n,
-				dial: wire.Dialer(n.Back(), nil)})
+			w.servers = append(w.servers, &watched{Access: topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}, node: n})
 		}
 	}
 	if len(w.servers) > 0 {
@@ -59,8 +63,7 @@ func (w *watch) open(stop context.Context) (err error) {
 	for _, e := range w.o.found.Endpoints {
 		user, password := e.Login.Parts()
 		a := topologies.Access{Foreign: true, Addrs: []string{e.Addr}, User: user, Password: password, DB: e.DB, TLS: w.o.found.TLS}
-		dial := a.Site().Dialer(0)
-		w.servers = append(w.servers, &watched{Access: a, dial: func(ctx context.Context) (net.Conn, error) { return dial(ctx, "tcp", e.Addr) }})
+		w.servers = append(w.servers, &watched{Access: a})
 	}
 	return nil
 }
@@ -105,7 +108,7 @@ func (w *watch) listen(stop context.Context) error {
 		name := s.Addrs[0]
 		if w.o.tap == tapOff {
 			w.deaf = append(w.deaf, name+" has none (--tap off)")
-		} else if tap, err := w.wire.Tap(stop, wire.Source{Server: i, Dial: s.dial, User: s.User, Password: s.Password}); err == nil {
+		} else if tap, err := w.wire.Tap(stop, wire.Source{Server: i, Dial: s.dial(), User: s.User, Password: s.Password}); err == nil {
 			w.taps = append(w.taps, tap)
 		} else if w.o.tapOnly {
 			return fmt.Errorf("%s: %w", name, err)
@@ -115,7 +118,7 @@ func (w *watch) listen(stop context.Context) error {
 		if w.o.tapOnly {
 			continue
 		}
-		e := wire.Endpoint{Server: i, Dial: s.dial, Break: breaks}
+		e := wire.Endpoint{Server: i, Dial: s.dial(), Break: breaks}
 		if i == 0 {
 			e.Listen = w.o.listen
 		}

@@ -42,12 +42,19 @@ type conn struct {
 
 	mu      sync.Mutex // guards what follows
 	flight  []pending  // commands without a reply, the oldest first
-	first   int        // of them
 	size    int        // of requests without a reply, queued ones too
 	because string     // why it was closed
 }
 
-// end ends both sides: at once, or when what was written has arrived.
+// once is how a connection ends: at once, or when what was written has arrived.
+type once bool
+
+const (
+	atOnce once = true
+	gently once = false
+)
+
+// end ends both sides.
 func (c *conn) end(at once) {
 	c.mu.Lock()
 	c.broken.Do(func() { close(c.done) })
@@ -81,14 +88,6 @@ func (c *conn) meet(server net.Conn) bool {
 	}
 }
 
-// once is how a connection ends.
-type once bool
-
-const (
-	atOnce once = true
-	gently once = false
-)
-
 // serve carries the connection until both sides have ended.
 func (c *conn) serve() {
 	var sides sync.WaitGroup
@@ -115,8 +114,8 @@ func (c *conn) unseen(why string) error {
 // forgo gives up waiting for replies.
 func (c *conn) forgo(lost bool) {
 	c.mu.Lock()
-	list := append(c.session.queue, c.flight[c.first:]...)
-	c.session.queue, c.flight, c.first = nil, nil, 0
+	list := append(c.session.queue, c.flight...)
+	c.session.queue, c.flight = nil, nil
 	c.mu.Unlock()
 	for _, e := range list {
 		if e.request != nil {
@@ -141,13 +140,22 @@ func (c *conn) ends(side string, err error) {
 
 // requests carries what the client sends.
 func (c *conn) requests() {
-	f, p := &flow{from: c.client, to: c.server}, &commands{}
-	err := f.run(func(b []byte) (int, bool, error) {
-		if c.plain.Load() {
-			return 0, false, errUnparsed
+	f, p := newFlow(c.client, c.server), &command{}
+	var err error
+	for err == nil {
+		if err = f.need(1); err == nil && c.plain.Load() {
+			err = errUnparsed
 		}
-		return p.next(b)
-	}, func() error { return c.requested(f, p) })
+		if err == nil {
+			err = p.read(f)
+		}
+		if err == nil {
+			err = c.requested(f, p)
+		}
+		if err == nil {
+			f.done()
+		}
+	}
 	if errors.Is(err, errProtocol) {
 		err = c.stop("a request is not RESP")
 	}
@@ -172,16 +180,16 @@ func (c *conn) stop(why string) error {
 }
 
 // requested takes in a command that is complete and about to be forwarded.
-func (c *conn) requested(f *flow, p *commands) error {
+func (c *conn) requested(f *flow, p *command) error {
 	if p.args == nil {
 		return nil
 	}
 	e := expect(p)
 	c.number++
 	r := &Request{Server: c.proxy.server, Conn: c.id, Number: c.number, DB: c.expected.db,
-		Args: p.args, Cut: p.cut, Multi: c.expected.apply(e), Call: c.proxy.run.Clock.Stamp()}
+		Args: p.args, Cut: p.cut, Call: c.proxy.run.Clock.Stamp()}
 	e.request = r
-	if r.Multi == 0 && e.role == ordinary && !f.torn && c.proxy.breaks != nil {
+	if c.expected.apply(e); !c.expected.multi && e.role == ordinary && !f.torn && c.proxy.breaks != nil {
 		if do := c.proxy.breaks(r); do != nil {
 			e.refused = do.Refuse
 		}
@@ -206,10 +214,6 @@ func (c *conn) push(e pending) (full bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.size += sizeOf(e.request)
-	if c.first > chunkSize && c.first > len(c.flight)/2 {
-		c.flight = append(c.flight[:0], c.flight[c.first:]...)
-		c.first = 0
-	}
 	c.flight = append(c.flight, e)
 	return c.size > maxFlightSize
 }
@@ -229,26 +233,21 @@ func sizeOf(r *Request) (n int) {
 func (c *conn) head() (e pending, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.first == len(c.flight) {
+	if len(c.flight) == 0 {
 		return pending{}, false
 	}
-	return c.flight[c.first], true
+	return c.flight[0], true
 }
 
 // pop takes a reply, or the last confirmation, off the oldest command in flight; it is false if more have to come.
 func (c *conn) pop() (e pending, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := &c.flight[c.first]
+	p := &c.flight[0]
 	p.count--
 	if e = *p; p.count > 0 {
 		return e, false
 	}
-	*p = pending{}
-	if c.first++; c.first == len(c.flight) {
-		if c.flight, c.first = c.flight[:0], 0; cap(c.flight) > chunkSize {
-			c.flight = nil
-		}
-	}
+	*p, c.flight = pending{}, c.flight[1:]
 	return e, true
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -77,16 +78,15 @@ func securedServer(t *testing.T, c tls.Certificate) (addr, password string) {
 	return addr, n.Password()
 }
 
-func TestSecuredOnBothSides(t *testing.T) {
+func TestSecuredServer(t *testing.T) {
 	t.Parallel()
 	cert, pool := certificate(t)
-	trusting := &tls.Config{RootCAs: pool, ServerName: "redis.test", MinVersion: tls.VersionTLS12}
 	addr, password := securedServer(t, cert)
 	sink := &record{}
-	run := &Run{Clock: history.NewOrderedClock(0), Sink: sink}
-	p := listen(t, run, Endpoint{Listen: "127.0.0.1:0", Dial: Dialer(addr, trusting),
-		TLS: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}})
-	c := client(t, redis.Options{Addr: p.Addr(), Password: password, TLSConfig: trusting})
+	secured := &tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: "redis.test", MinVersion: tls.VersionTLS12}}
+	p := listen(t, &Run{Clock: history.NewOrderedClock(0), Sink: sink}, Endpoint{Listen: "127.0.0.1:0",
+		Dial: func(ctx context.Context) (net.Conn, error) { return secured.DialContext(ctx, "tcp", addr) }})
+	c := client(t, redis.Options{Addr: p.Addr(), Password: password})
 	if err := c.Set(t.Context(), "k", strings.Repeat("x", 100_000), 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,31 +95,6 @@ func TestSecuredOnBothSides(t *testing.T) {
 	}
 	if got := len(sink.lines()); got != 2 {
 		t.Errorf("%d requests: %v", got, sink.lines())
-	}
-	dial(t, p.Addr()).Write([]byte("PING\r\n")) // no TLS
-	live.Wait(t, "the connection without TLS ends", func() bool { return len(sink.kinds(Closed)) == 1 })
-	if err := c.Get(t.Context(), "k").Err(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestUnixSockets(t *testing.T) {
-	t.Parallel()
-	b := up(t)
-	socket := filepath.Join(t.TempDir(), "proxy")
-	p := listen(t, b.run, Endpoint{Listen: socket, Dial: Dialer(b.addr, nil)})
-	c := client(t, redis.Options{Network: "unix", Addr: socket})
-	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if got := b.lines(); len(got) != 1 || got[0] != "SET k v: OK" {
-		t.Errorf("%v", got)
-	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(socket); !os.IsNotExist(err) {
-		t.Errorf("the socket is left behind: %v", err)
 	}
 }
 
@@ -234,7 +209,7 @@ func TestServerEnds(t *testing.T) {
 	b := &behind{record: &record{}}
 	addr, end := start(t)
 	b.run = &Run{Clock: history.NewOrderedClock(0), Sink: b.record}
-	b.proxy = listen(t, b.run, Endpoint{Server: 7, Listen: "127.0.0.1:0", Dial: Dialer(addr, nil)})
+	b.proxy = listen(t, b.run, Endpoint{Server: 7, Listen: "127.0.0.1:0", Dial: dialler(addr)})
 	c := dial(t, b.proxy.Addr())
 	_, _ = io.WriteString(c, encode("SET a 1")+encode("MULTI")+encode("SET a 2")+encode("BLPOP q 0"))
 	until(t, c, "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n")
@@ -290,7 +265,7 @@ func TestBreaks(t *testing.T) {
 			t.Parallel()
 			b := up(t)
 			var met atomic.Int64
-			p := listen(t, b.run, Endpoint{Listen: "127.0.0.1:0", Dial: Dialer(b.addr, nil), Break: func(r *Request) *Action {
+			p := listen(t, b.run, Endpoint{Listen: "127.0.0.1:0", Dial: dialler(b.addr), Break: func(r *Request) *Action {
 				asked := name == "refuse"
 				if r.Args[0] == "SET" && r.Args[2] != "b" && asked == (r.Return == 0) && met.Add(1) == 2 {
 					return &c.do

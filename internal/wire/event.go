@@ -18,7 +18,6 @@ type Request struct {
 	Args []string
 	Cut  int64
 
-	Multi  int64         // number of the transaction on the connection in which it is queued, from 1; 0 = none
 	Call   time.Duration // the last byte of the request was read
 	Return time.Duration // the first byte of the reply is about to be written to the client; history.Forever: never
 	Reply  Reply         // of a queued command that which EXEC gave it
@@ -95,10 +94,10 @@ type Event struct {
 // on each connection. Effects come in the server's order.
 type Sink interface {
 	// Sent is called before a request is forwarded. Reply, Return and Lost are empty, and must not be read until Request
-	// brings them. DB and Multi suppose that what was sent before succeeds.
+	// brings them. DB supposes that what was sent before succeeds.
 	Sent(*Request)
 	// Request is called when the reply is about to be passed on, or lost. It brings the same pointer as Sent, or a
-	// corrected copy where DB or Multi were supposed wrongly.
+	// corrected copy where DB was supposed wrongly.
 	Request(*Request)
 	Effect(*Effect)
 	Event(Event)

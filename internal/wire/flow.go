@@ -1,61 +1,67 @@
 package wire
 
 import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"io"
-	"net"
+	"math"
+	"strconv"
 )
 
-const chunkSize = 16 << 10
+// How much is kept of a value, and which size is an error. A line must hold any error that servers send.
+const (
+	chunkSize = 16 << 10
+	maxKept   = 256  // bytes of a text; of a longer one its digest
+	maxArgs   = 4096 // arguments of a command
+	maxValues = 64   // values of a reply
+	maxQueued = 4096 // values of a reply to EXEC
+	maxHeader = 32   // bytes of a line that announces a size
+	maxInline = 64 << 10
+	maxDepth  = 512
+	maxLength = math.MaxInt32 // of an aggregate
+	maxBulk   = 1 << 40
+)
 
-// flow is one direction of a connection. Complete values are passed on at once, as they came; the beginning of a value
-// is held until its end comes, or until it fills the buffer.
-type flow struct {
-	from, to net.Conn
-	muted    bool   // nothing more is passed on
-	refused  bool   // the other side takes nothing any more
-	long     func() // is called when the beginning of a value is passed on; nil = not
-
-	buf             []byte
-	sent, seen, end int  // buf[sent:end] is not passed on, buf[seen:end] not parsed
-	start           int  // of the value under way
-	torn            bool // its beginning has been passed on
-}
+var errProtocol = errors.New("not understood as RESP")
 
 // errUnparsed ends the parsing of a connection whose bytes are to be passed on as they are.
 var errUnparsed = errors.New("not to be parsed")
 
-// run passes values on until the connection or the parsing ends. A parser takes bytes in up to the end of a value; done
-// is called behind each, when it has not been passed on yet.
-func (f *flow) run(parse func(b []byte) (n int, done bool, err error), done func() error) error {
-	f.buf = make([]byte, chunkSize)
-	for {
-		if err := f.fill(); err != nil {
-			return err
-		}
-		for f.seen < f.end {
-			n, ends, err := parse(f.buf[f.seen:f.end])
-			if f.seen += n; err != nil {
-				return err
-			}
-			if !ends {
-				continue
-			}
-			if err := done(); err != nil {
-				return err
-			}
-			f.start, f.torn = f.seen, false
-		}
-		if err := f.pass(f.start); err != nil {
-			return err
-		}
-	}
+// flow is one direction of a connection. Parsers read values from it, and it passes complete values on as they came, before it
+// waits for more. The beginning of a value is held until its end comes, or until it fills the buffer.
+type flow struct {
+	from    io.Reader
+	to      io.Writer
+	muted   bool   // nothing more is passed on
+	refused bool   // the other side takes nothing any more
+	long    func() // is called when the beginning of a value is passed on; nil = not
+
+	buf             []byte
+	sent, seen, end int    // buf[sent:end] is not passed on, buf[seen:end] not parsed
+	start           int    // of the value under way
+	torn            bool   // its beginning has been passed on
+	dropped         int64  // bytes that the buffer has no longer
+	part            []byte // of a line
 }
 
-// fill reads more, when all complete values have been passed on.
-func (f *flow) fill() error {
-	copy(f.buf, f.buf[f.sent:f.end])
-	f.start, f.seen, f.end, f.sent = f.start-f.sent, f.seen-f.sent, f.end-f.sent, 0
+func newFlow(from io.Reader, to io.Writer) *flow {
+	return &flow{from: from, to: to, buf: make([]byte, chunkSize)}
+}
+
+// place is how many bytes have been parsed.
+func (f *flow) place() int64 { return f.dropped + int64(f.seen) }
+
+// done ends a value.
+func (f *flow) done() { f.start, f.torn = f.seen, false }
+
+// more passes complete values on, and reads.
+func (f *flow) more() error {
+	if err := f.pass(f.start); err != nil {
+		return err
+	}
+	f.shift()
 	if f.torn || f.end == len(f.buf) {
 		if f.torn = true; f.long != nil {
 			f.long()
@@ -63,13 +69,124 @@ func (f *flow) fill() error {
 		if err := f.pass(f.end); err != nil {
 			return err
 		}
-		f.start, f.seen, f.end, f.sent = 0, 0, 0, 0
+		f.shift()
 	}
 	n, err := f.from.Read(f.buf[f.end:])
 	if f.end += n; n > 0 {
 		err = nil // it comes again
 	}
 	return err
+}
+
+// shift drops bytes that are parsed and passed on.
+func (f *flow) shift() {
+	n := min(f.sent, f.seen)
+	copy(f.buf, f.buf[n:f.end])
+	f.start, f.sent, f.seen, f.end = max(f.start-n, 0), f.sent-n, f.seen-n, f.end-n
+	f.dropped += int64(n)
+}
+
+// need waits until some bytes, fewer than the buffer takes, can be parsed.
+func (f *flow) need(n int) error {
+	for f.end-f.seen < n {
+		if err := f.more(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line reads a line without its last byte. It is valid until the next one.
+func (f *flow) line(most int) (line []byte, err error) {
+	f.part = f.part[:0]
+	for {
+		i := bytes.IndexByte(f.buf[f.seen:f.end], '\n')
+		if i >= 0 {
+			line = f.buf[f.seen : f.seen+i]
+			if f.seen += i + 1; len(f.part) > 0 {
+				f.part = append(f.part, line...)
+				line = f.part
+			}
+		} else {
+			f.part = append(f.part, f.buf[f.seen:f.end]...)
+			f.seen = f.end
+		}
+		if max(len(line), len(f.part)) > most {
+			return nil, errProtocol
+		}
+		if i >= 0 {
+			return line, nil
+		}
+		if err := f.more(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// size reads a line that announces one.
+func (f *flow) size(sign byte) (int64, error) {
+	line, err := f.line(maxHeader)
+	if err != nil {
+		return 0, err
+	}
+	if len(line) < 3 || line[0] != sign || line[len(line)-1] != '\r' {
+		return 0, errProtocol
+	}
+	return number(line[1 : len(line)-1])
+}
+
+func number(b []byte) (int64, error) {
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil || n > maxBulk {
+		return 0, errProtocol
+	}
+	return n, nil
+}
+
+// each hands over a number of bytes, as they come.
+func (f *flow) each(left int64, take func([]byte)) error {
+	for left > 0 {
+		if err := f.need(1); err != nil {
+			return err
+		}
+		n := int(min(left, int64(f.end-f.seen)))
+		take(f.buf[f.seen : f.seen+n])
+		f.seen, left = f.seen+n, left-int64(n)
+	}
+	return nil
+}
+
+// text adds a string to b, or the digest of a long one. Like servers, it does not look at the two bytes behind the string.
+func (f *flow) text(b []byte, size int64) ([]byte, error) {
+	if size <= maxKept {
+		err := f.need(int(size) + 2)
+		if err == nil {
+			b = append(b, f.buf[f.seen:f.seen+int(size)]...)
+			f.seen += int(size) + 2
+		}
+		return b, err
+	}
+	sum := sha1.New()
+	if err := f.each(size, func(piece []byte) { sum.Write(piece) }); err != nil {
+		return b, err
+	}
+	return digested(b, sum.Sum(nil), size), f.skip(2)
+}
+
+func (f *flow) skip(n int64) error { return f.each(n, func([]byte) {}) }
+
+func digested(b, sum []byte, size int64) []byte {
+	b = hex.AppendEncode(append(b, "sha1:"...), sum)
+	return strconv.AppendInt(append(b, ':'), size, 10)
+}
+
+// word adds a string that is there to b, or its digest.
+func word(b, text []byte) []byte {
+	if len(text) <= maxKept {
+		return append(b, text...)
+	}
+	sum := sha1.Sum(text)
+	return digested(b, sum[:], int64(len(text)))
 }
 
 // pass passes on what stands before a place.

@@ -93,15 +93,15 @@ func TestClientsThatMisbehave(t *testing.T) {
 	d := dial(t, addr)
 	_, _ = io.WriteString(d, encode("SET large "+strings.Repeat("x", 100_000)))
 	until(t, d, "+OK\r\n")
-	run := &Run{Clock: history.NewOrderedClock(0), Sink: nobody{}}
-	p := listen(t, run, Endpoint{Listen: "127.0.0.1:0", Dial: Dialer(addr, nil)})
+	run := &Run{Clock: history.NewOrderedClock(0), Sink: nothing{}}
+	p := listen(t, run, Endpoint{Listen: "127.0.0.1:0", Dial: dialler(addr)})
 	before, most := heap(), 0.0
 	for name, client := range misbehave {
 		c, err := net.Dial("tcp", p.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = c.SetWriteDeadline(time.Now().Add(2 * time.Second)) // nobody may read any more
+		_ = c.SetWriteDeadline(time.Now().Add(2 * time.Second)) // the server may have stopped reading
 		client(t, c)
 		other := dial(t, p.Addr())
 		if _, err := io.WriteString(other, "PING\r\n"); err != nil {
@@ -152,23 +152,23 @@ func TestAFloodIsAnswered(t *testing.T) {
 func TestServersThatMisbehave(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
-		"no reply type":           "?what\r\n+OK\r\n",
-		"no line end":             "+OK\n+OK\r\n",
-		"a bad length":            "$x\r\n",
-		"a bad number":            ":one\r\n",
-		"a reply too many":        "+OK\r\n+OK\r\n+OK\r\n",
-		"an error before all":     "-ERR max number of clients reached\r\n",
-		"half a reply":            "+OK\r\n$10\r\nabc",
-		"half an aggregate":       "*1000000\r\n+a\r\n",
-		"a very deep reply":       strings.Repeat("*1\r\n", 100_000),
-		"a line without end":      "+" + strings.Repeat("x", 200_000),
-		"a large reply":           "$3000000\r\n" + strings.Repeat("x", 3_000_000) + "\r\n+OK\r\n",
-		"many items":              "*300000\r\n" + strings.Repeat(":1\r\n", 300_000) + "+OK\r\n",
-		"attributes without end":  strings.Repeat("|1\r\n+a\r\n+b\r\n", 100_000),
-		"pieces without end":      "$?\r\n" + strings.Repeat(";1\r\nx\r\n", 100_000),
-		"an unending aggregate":   "*?\r\n" + strings.Repeat("+a\r\n", 100_000),
-		"an end without a start":  ".\r\n;1\r\nx\r\n",
-		"pushes nobody asked for": strings.Repeat(">2\r\n+invalidate\r\n*1\r\n+k\r\n", 1000) + "+OK\r\n+OK\r\n",
+		"no reply type":                 "?what\r\n+OK\r\n",
+		"no line end":                   "+OK\n+OK\r\n",
+		"a bad length":                  "$x\r\n",
+		"a bad number":                  ":one\r\n",
+		"a reply too many":              "+OK\r\n+OK\r\n+OK\r\n",
+		"an error before all":           "-ERR max number of clients reached\r\n",
+		"half a reply":                  "+OK\r\n$10\r\nabc",
+		"half an aggregate":             "*1000000\r\n+a\r\n",
+		"a very deep reply":             strings.Repeat("*1\r\n", 100_000),
+		"a line without end":            "+" + strings.Repeat("x", 200_000),
+		"a large reply":                 "$3000000\r\n" + strings.Repeat("x", 3_000_000) + "\r\n+OK\r\n",
+		"many items":                    "*300000\r\n" + strings.Repeat(":1\r\n", 300_000) + "+OK\r\n",
+		"attributes without end":        strings.Repeat("|1\r\n+a\r\n+b\r\n", 100_000),
+		"pieces without end":            "$?\r\n" + strings.Repeat(";1\r\nx\r\n", 100_000),
+		"an unending aggregate":         "*?\r\n" + strings.Repeat("+a\r\n", 100_000),
+		"an end without a start":        ".\r\n;1\r\nx\r\n",
+		"pushes without a subscription": strings.Repeat(">2\r\n+invalidate\r\n*1\r\n+k\r\n", 1000) + "+OK\r\n+OK\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestServersThatMisbehave(t *testing.T) {
 			defer l.Close()
 			sink := &record{}
 			p := listen(t, &Run{Clock: history.NewOrderedClock(0), Sink: sink},
-				Endpoint{Listen: "127.0.0.1:0", Dial: Dialer(l.Addr().String(), nil)})
+				Endpoint{Listen: "127.0.0.1:0", Dial: dialler(l.Addr().String())})
 			c := dial(t, p.Addr())
 			s, err := l.Accept()
 			if err != nil {

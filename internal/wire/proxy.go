@@ -2,12 +2,9 @@ package wire
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,35 +23,12 @@ type Run struct {
 // Dial connects to a server.
 type Dial func(ctx context.Context) (net.Conn, error)
 
-const (
-	dialTimeout = 5 * time.Second
-	acceptPause = 10 * time.Millisecond
-)
-
-// Dialer connects to an address: host:port, or the path of a unix socket; with TLS if there is a configuration of it.
-func Dialer(addr string, secured *tls.Config) Dial {
-	network := networkOf(addr)
-	d := &net.Dialer{Timeout: dialTimeout}
-	if secured == nil {
-		return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, network, addr) }
-	}
-	return func(ctx context.Context) (net.Conn, error) {
-		return (&tls.Dialer{NetDialer: d, Config: secured}).DialContext(ctx, network, addr)
-	}
-}
-
-func networkOf(addr string) string {
-	if strings.Contains(addr, "/") {
-		return "unix"
-	}
-	return "tcp"
-}
+const acceptPause = 10 * time.Millisecond
 
 // Endpoint is one proxy and its server.
 type Endpoint struct {
-	Server int         // its number in what the sink is told
-	Listen string      // host:port, or the path of a unix socket, which only this user may use
-	TLS    *tls.Config // of the clients' side; nil = none
+	Server int    // its number in what the sink is told
+	Listen string // host:port
 	Dial   Dial
 	Break  Break // nil = nothing is broken
 }
@@ -82,17 +56,9 @@ func (r *Run) Listen(ctx context.Context, e Endpoint) (*Proxy, error) {
 	}
 	p := &Proxy{run: r, server: e.Server, dial: e.Dial, breaks: e.Break, conns: map[*conn]struct{}{}}
 	if e.Listen != "" {
-		l, err := (&net.ListenConfig{}).Listen(ctx, networkOf(e.Listen), e.Listen)
-		if err != nil {
+		var err error
+		if p.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", e.Listen); err != nil {
 			return nil, fmt.Errorf("listen for clients: %w", err)
-		}
-		if networkOf(e.Listen) == "unix" {
-			if err := os.Chmod(e.Listen, 0o600); err != nil {
-				return nil, errors.Join(err, l.Close())
-			}
-		}
-		if p.listener = l; e.TLS != nil {
-			p.listener = tls.NewListener(l, e.TLS)
 		}
 	}
 	ctx, p.cancel = context.WithCancel(ctx)

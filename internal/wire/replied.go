@@ -11,23 +11,16 @@ import (
 
 // replies carries what the server sends.
 func (c *conn) replies() {
-	f, p := &flow{from: c.server, to: c.client}, &replies{}
+	f := newFlow(c.server, c.client)
 	f.long = func() {
 		if c.began == 0 {
 			c.began = c.proxy.run.Clock.Stamp()
 		}
 	}
-	err := f.run(func(b []byte) (int, bool, error) {
-		if c.ending.Load() {
-			if head, _ := c.head(); head.role == opaque {
-				return 0, false, c.unseen(head.text)
-			}
-		}
-		if p.limit = maxValues; c.session.multi {
-			p.limit = maxQueued
-		}
-		return p.next(b)
-	}, func() error { return c.replied(f, p) })
+	var err error
+	for err == nil {
+		err = c.reply(f)
+	}
 	if errors.Is(err, errProtocol) {
 		err = c.unseen("a reply is not RESP")
 	}
@@ -51,10 +44,30 @@ func (c *conn) replies() {
 	}
 }
 
+// reply carries a reply.
+func (c *conn) reply(f *flow) error {
+	if err := f.need(1); err != nil {
+		return err
+	}
+	if head, _ := c.head(); c.ending.Load() && head.role == opaque {
+		return c.unseen(head.text)
+	}
+	limit := maxValues
+	if c.session.multi {
+		limit = maxQueued
+	}
+	r, err := f.reply(&limit, 0)
+	if err == nil {
+		err = c.replied(f, r)
+	}
+	if err == nil {
+		f.done()
+	}
+	return err
+}
+
 // replied takes in a reply that is complete and about to be passed on.
-func (c *conn) replied(f *flow, p *replies) error {
-	r := p.reply
-	p.reply = Reply{}
+func (c *conn) replied(f *flow, r Reply) error {
 	defer func() { c.began = 0 }()
 	head, waited := c.head()
 	if c.session.isMessage(r, head.role) {
@@ -99,11 +112,10 @@ func (c *conn) settle(f *flow, list []answered) (err error) {
 	lost := c.lost || c.gone.Load()
 	for i, a := range list {
 		r := a.request
-		if r.DB != a.db || r.Multi != a.multi {
+		if r.DB != a.db {
 			other := *r
 			r = &other
-			r.DB, r.Multi = a.db, a.multi
-			list[i].request = r
+			r.DB, list[i].request = a.db, r
 		}
 		if r.Reply = a.reply; secretive(r) {
 			r.Reply.Text, r.Reply.Items = "", nil

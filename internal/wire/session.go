@@ -37,7 +37,7 @@ type pending struct {
 }
 
 // expect says what to expect of a command.
-func expect(p *commands) pending {
+func expect(p *command) pending {
 	name := p.args[0]
 	e := pending{role: roles[name], count: 1}
 	switch e.role {
@@ -60,7 +60,6 @@ type answered struct {
 	pending
 	reply Reply
 	db    int
-	multi int64
 }
 
 // selected is the database behind a command that succeeds.
@@ -80,25 +79,17 @@ func selected(db int, e pending) int {
 type expectation struct {
 	db    int
 	multi bool
-	tx    int64
 }
 
-// apply takes in a command, and returns the number of the transaction in which it is queued.
-func (x *expectation) apply(e pending) (queued int64) {
+// apply takes in a command.
+func (x *expectation) apply(e pending) {
 	switch e.role {
 	case begins:
-		if !x.multi {
-			x.multi, x.tx = true, x.tx+1
-		}
-		return 0
+		x.multi = true
 	case executes, discards, resets:
 		x.multi = false
 	}
 	x.db = selected(x.db, e)
-	if x.multi {
-		return x.tx
-	}
-	return 0
 }
 
 // session is what a server keeps of a connection, as its replies say.
@@ -106,7 +97,6 @@ type session struct {
 	db      int
 	resp3   bool
 	multi   bool
-	tx      int64 // number of the last transaction
 	queue   []pending
 	subs    int64 // subscriptions, but for those to shards
 	shards  int64
@@ -125,10 +115,8 @@ func (s *session) take(e pending, r Reply) []answered {
 	case e.role == executes, e.role == discards && ok, e.role == resets && ok:
 		s.end(r, e.role == executes && r.Kind == Array)
 	}
-	s.settle(e, r, 0)
-	if e.role == begins && ok {
-		s.multi, s.tx = true, s.tx+1
-	}
+	s.settle(e, r)
+	s.multi = s.multi || e.role == begins && ok
 	return s.settled
 }
 
@@ -142,14 +130,14 @@ func (s *session) end(r Reply, executed bool) {
 		case executed:
 			reply = Reply{}
 		}
-		s.settle(e, reply, s.tx)
+		s.settle(e, reply)
 	}
 	s.multi, s.queue = false, nil
 }
 
 // settle takes in what a command that was executed does to the connection.
-func (s *session) settle(e pending, r Reply, multi int64) {
-	s.settled = append(s.settled, answered{e, r, s.db, multi})
+func (s *session) settle(e pending, r Reply) {
+	s.settled = append(s.settled, answered{e, r, s.db})
 	if r.Kind == Error || r.Kind == NotExecuted {
 		return
 	}

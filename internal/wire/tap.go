@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -34,8 +33,7 @@ const (
 	retryFirst  = 20 * time.Millisecond
 	retryMost   = time.Second
 	handshaking = 5 * time.Second
-	snapshots   = time.Minute // how long a server may be silent before its snapshot; it sends newlines meanwhile
-	silence     = time.Minute // and behind it: it pings every repl-ping-replica-period seconds
+	silence     = time.Minute // a server sends newlines before its snapshot, and pings every repl-ping-replica-period seconds
 )
 
 // Tap reads a server's replication stream as a replica would, and keeps nothing. It never confirms that it has any, so
@@ -50,19 +48,17 @@ type Tap struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	conn     net.Conn
-	stop     func() bool // closing it with the context
-	in       *bufio.Reader
-	id       string // of the server's history
-	offset   int64  // behind the last command that was read
-	part     int64  // bytes of the next one
-	began    bool
-	replica  bool // the server is one
-	db       int
-	tx       int64
-	inside   bool // MULTI
-	sending  sync.Mutex
-	commands commands
+	conn    net.Conn
+	stop    func() bool // closing it with the context
+	in      *flow
+	id      string // of the server's history
+	offset  int64  // behind the last command that was read
+	began   bool
+	replica bool // the server is one
+	db      int
+	tx      int64
+	inside  bool // MULTI
+	sending sync.Mutex
 }
 
 // Tap opens a tap and returns when effects are complete from there on. It lasts until Close, or until the context ends,
@@ -114,8 +110,7 @@ func (t *Tap) connect(ctx context.Context) error {
 		return err
 	}
 	t.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-	t.conn, t.in = conn, bufio.NewReaderSize(conn, chunkSize)
-	t.commands, t.part = commands{}, 0
+	t.conn, t.in = conn, newFlow(patient{conn}, io.Discard)
 	if err := t.handshake(); err != nil {
 		t.stop()
 		return errors.Join(err, conn.Close())
@@ -135,19 +130,19 @@ func (t *Tap) ask(args ...string) (string, error) {
 	if err != nil || !strings.HasPrefix(answer, "$") {
 		return answer, err
 	}
-	size, ok := number([]byte(answer[1:]))
-	if !ok || size < 0 || size > maxInfo {
-		return "", errProtocol
+	size, err := number([]byte(answer[1:]))
+	if err != nil {
+		return "", err
 	}
-	b := make([]byte, size+2)
-	_, err = io.ReadFull(t.in, b)
-	return string(b), err
+	var text []byte
+	err = t.in.each(min(size, maxInfo), func(piece []byte) { text = append(text, piece...) })
+	return string(text), err
 }
 
 func (t *Tap) send(args ...string) error {
-	b := []byte("*" + strconv.Itoa(len(args)) + "\r\n")
+	b := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, a := range args {
-		b = append(append(append(strconv.AppendInt(append(b, '$'), int64(len(a)), 10), "\r\n"...), a...), "\r\n"...)
+		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(a), a)
 	}
 	t.sending.Lock()
 	defer t.sending.Unlock()
@@ -158,13 +153,9 @@ func (t *Tap) send(args ...string) error {
 // line reads an answer. The newlines that a server sends while it makes a snapshot are none.
 func (t *Tap) line() (string, error) {
 	for {
-		_ = t.conn.SetReadDeadline(time.Now().Add(snapshots))
-		b, err := t.in.ReadSlice('\n')
-		if err != nil {
-			return "", err
-		}
-		if line := strings.TrimRight(string(b), "\r\n"); line != "" {
-			return line, nil
+		b, err := t.in.line(maxInline)
+		if line := strings.TrimRight(string(b), "\r"); line != "" || err != nil {
+			return line, err
 		}
 	}
 }
@@ -244,36 +235,30 @@ func (t *Tap) skipSnapshot() error {
 	}
 	mark, marked := strings.CutPrefix(line, "$EOF:")
 	if !marked {
-		size, ok := number([]byte(strings.TrimPrefix(line, "$")))
-		if !ok || size < 0 {
-			return errProtocol
-		}
-		_, err = io.CopyN(io.Discard, alive{t}, size)
-		return err
-	}
-	buf, held := make([]byte, 2*chunkSize), 0
-	for {
-		_ = t.conn.SetReadDeadline(time.Now().Add(silence))
-		n, err := t.in.Read(buf[held:])
-		if held += n; bytes.HasSuffix(buf[:held], []byte(mark)) {
-			break
-		}
+		size, err := number([]byte(strings.TrimPrefix(line, "$")))
 		if err != nil {
 			return err
 		}
-		if keep := max(held-len(mark), 0); keep > 0 {
-			held = copy(buf, buf[keep:held])
-		}
+		return t.in.skip(size)
 	}
-	return t.acknowledge() // the stream does not begin before
+	for f := t.in; ; {
+		if err := f.need(len(mark)); err != nil {
+			return err
+		}
+		if i := bytes.Index(f.buf[f.seen:f.end], []byte(mark)); i >= 0 {
+			f.seen += i + len(mark)
+			return t.acknowledge() // the stream does not begin before
+		}
+		f.seen = f.end - len(mark) + 1
+	}
 }
 
-// alive reads as long as something comes.
-type alive struct{ t *Tap }
+// patient is a connection on which something must come now and then.
+type patient struct{ net.Conn }
 
-func (a alive) Read(b []byte) (int, error) {
-	_ = a.t.conn.SetReadDeadline(time.Now().Add(silence))
-	return a.t.in.Read(b)
+func (p patient) Read(b []byte) (int, error) {
+	_ = p.SetReadDeadline(time.Now().Add(silence))
+	return p.Conn.Read(b)
 }
 
 // acknowledge says that the tap is there, and has nothing.
@@ -293,23 +278,15 @@ func (t *Tap) read(ctx context.Context) error {
 		for t.acknowledge() == nil && wait(ctx.Done(), ackEvery) {
 		}
 	})
-	buf := make([]byte, chunkSize)
+	var c command
 	for {
-		n, err := alive{t}.Read(buf)
-		for b := buf[:n]; len(b) > 0; {
-			used, done, err := t.commands.next(b)
-			if err != nil {
-				return err
-			}
-			t.part += int64(used)
-			if b = b[used:]; done {
-				t.offset, t.part = t.offset+t.part, 0
-				t.effect(t.commands.args)
-			}
-		}
-		if err != nil {
+		t.in.done()
+		from := t.in.place()
+		if err := c.read(t.in); err != nil {
 			return err
 		}
+		t.offset += t.in.place() - from
+		t.effect(c.args)
 	}
 }
 

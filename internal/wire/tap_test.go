@@ -63,7 +63,7 @@ func TestTap(t *testing.T) {
 			ctx := t.Context()
 			c.Do(ctx, "DEBUG", "POPULATE", 20_000)
 			sink := &record{}
-			s := Source{Server: 3, Dial: Dialer(addr, nil)}
+			s := Source{Server: 3, Dial: dialler(addr)}
 			if strings.Contains(name, "login") {
 				s.User, s.Password = "tap", "secret"
 			}
@@ -85,7 +85,7 @@ func TestTap(t *testing.T) {
 			_, _ = tx.Exec(ctx)
 			live.Wait(t, "it expires", func() bool { return c.Exists(ctx, "short").Val() == 0 })
 			c.Set(ctx, "end", "1", 0)
-			want := []string{"SET lock a nx", "PEXPIREAT lock MS", "DEL lock", "tx1 SET x 1", "tx1 SET y 2", "db2 tx2 SET z " + digested(strings.Repeat("z", 300)),
+			want := []string{"SET lock a nx", "PEXPIREAT lock MS", "DEL lock", "tx1 SET x 1", "tx1 SET y 2", "db2 tx2 SET z " + kept(strings.Repeat("z", 300)),
 				"tx2 SET short 1 PXAT MS", "DEL short", "SET end 1"}
 			live.Wait(t, "all effects have come", func() bool { return slices.Contains(sink.shown(), "SET end 1") })
 			if got := sink.shown(); !slices.Equal(got, want) {
@@ -123,7 +123,7 @@ func TestTapConnectsAgain(t *testing.T) {
 	top := testbed.Up(t, "single", topologies.Options{})
 	n, sink, ctx := top.Nodes[0], &record{}, t.Context()
 	c := client(t, redis.Options{Addr: n.Addr(), Password: n.Password()})
-	tapped := tap(t, sink, Source{Dial: Dialer(n.Addr(), nil), Password: n.Password()})
+	tapped := tap(t, sink, Source{Dial: dialler(n.Addr()), Password: n.Password()})
 	c.Set(ctx, "a", 0, 0)
 	for i := 1; i <= 20; i++ { // its connection breaks, and nothing is missing
 		if i%5 == 0 {
@@ -175,7 +175,7 @@ func TestTapIsNoReplica(t *testing.T) {
 	t.Parallel()
 	addr, _ := start(t)
 	c, ctx, sink := client(t, redis.Options{Network: "unix", Addr: addr}), t.Context(), &record{}
-	tap(t, sink, Source{Dial: Dialer(addr, nil)})
+	tap(t, sink, Source{Dial: dialler(addr)})
 	c.Set(ctx, "a", 1, 0)
 	live.Wait(t, "it is there", func() bool { return len(sink.shown()) == 1 })
 	if n := c.Wait(ctx, 1, 50e6).Val(); n != 0 {
@@ -195,7 +195,7 @@ func TestTapIsNoReplica(t *testing.T) {
 	}
 	c.ConfigSet(ctx, "min-replicas-to-write", "1")
 	run := &Run{Clock: history.NewOrderedClock(0), Sink: sink}
-	if _, err := run.Tap(ctx, Source{Dial: Dialer(addr, nil)}); !errors.Is(err, ErrCounted) {
+	if _, err := run.Tap(ctx, Source{Dial: dialler(addr)}); !errors.Is(err, ErrCounted) {
 		t.Errorf("where replicas are counted: %v", err)
 	}
 	if err := c.Set(ctx, "b", 1, 0).Err(); err != nil {
@@ -213,7 +213,7 @@ func TestTapUnderSentinels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, n := range site.Nodes {
-		tap(t, sink, Source{Server: i, Dial: Dialer(n.Addr(), nil), Password: n.Password()})
+		tap(t, sink, Source{Server: i, Dial: dialler(n.Addr()), Password: n.Password()})
 	}
 	sentinel := client(t, redis.Options{Addr: site.Addrs()[0], Password: site.Password()})
 	infos := func() string {

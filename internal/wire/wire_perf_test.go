@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,19 +16,19 @@ import (
 	"hammerlock/topologies"
 )
 
-// nobody is a sink that keeps nothing.
-type nobody struct{}
+// nothing is a sink that keeps nothing.
+type nothing struct{}
 
-func (nobody) Sent(*Request)    {}
-func (nobody) Request(*Request) {}
-func (nobody) Effect(*Effect)   {}
-func (nobody) Event(Event)      {}
+func (nothing) Sent(*Request)    {}
+func (nothing) Request(*Request) {}
+func (nothing) Effect(*Effect)   {}
+func (nothing) Event(Event)      {}
 
 // beside is a server with a proxy in front of it, and one without.
 func beside(b *testing.B) (direct, proxied, password string) {
 	top := testbed.Up(b, "single", topologies.Options{})
 	node, password := top.Nodes[0], top.Sites[0].Password()
-	p := listen(b, &Run{Clock: history.NewOrderedClock(0), Sink: nobody{}}, Endpoint{Listen: "127.0.0.1:0", Dial: Dialer(node.Addr(), nil)})
+	p := listen(b, &Run{Clock: history.NewOrderedClock(0), Sink: nothing{}}, Endpoint{Listen: "127.0.0.1:0", Dial: dialler(node.Addr())})
 	return node.Addr(), p.Addr(), password
 }
 
@@ -90,31 +89,4 @@ func BenchmarkWireCommand(b *testing.B) {
 func median(list []float64) float64 {
 	slices.Sort(list)
 	return list[len(list)/2]
-}
-
-const pipeline = "*5\r\n$3\r\nSET\r\n$9\r\nlock:page\r\n$16\r\n0123456789abcdef\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n"
-
-// BenchmarkWireParse: a command, and its reply.
-func BenchmarkWireParse(b *testing.B) {
-	p, q := &commands{}, &replies{limit: maxValues}
-	for name, c := range map[string]struct {
-		in   string
-		next func([]byte) (int, bool, error)
-	}{
-		"command": {strings.Repeat(strings.Replace(pipeline, "*5", "*6", 1), 16), p.next},
-		"reply":   {strings.Repeat("+OK\r\n$-1\r\n:1\r\n$16\r\n0123456789abcdef\r\n", 4), q.next},
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for i := 0; i < b.N; i += 16 {
-				for rest := []byte(c.in); len(rest) > 0; {
-					n, _, err := c.next(rest)
-					if err != nil {
-						b.Fatal(err)
-					}
-					rest = rest[n:]
-				}
-			}
-		})
-	}
 }

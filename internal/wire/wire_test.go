@@ -74,9 +74,6 @@ func (s *record) lines() (list []string) {
 			continue
 		}
 		line := strings.Join(r.Args, " ") + ": " + show(r.Reply)
-		if r.Multi > 0 {
-			line = fmt.Sprintf("tx%d %s", r.Multi, line)
-		}
 		if r.DB > 0 {
 			line = fmt.Sprintf("db%d %s", r.DB, line)
 		}
@@ -142,7 +139,7 @@ func up(t testing.TB, args ...string) *behind {
 	addr, _ := start(t, args...)
 	b := &behind{record: &record{}, addr: addr}
 	b.run = &Run{Clock: history.NewOrderedClock(0), Sink: b.record}
-	b.proxy = listen(t, b.run, Endpoint{Listen: "127.0.0.1:0", Dial: Dialer(addr, nil)})
+	b.proxy = listen(t, b.run, Endpoint{Listen: "127.0.0.1:0", Dial: dialler(addr)})
 	return b
 }
 
@@ -162,6 +159,20 @@ func client(t testing.TB, o redis.Options) *redis.Client {
 	c := redis.NewClient(&o)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// networkOf is unix of a path.
+func networkOf(addr string) string {
+	if strings.Contains(addr, "/") {
+		return "unix"
+	}
+	return "tcp"
+}
+
+func dialler(addr string) Dial {
+	return func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, networkOf(addr), addr)
+	}
 }
 
 // dial is a client that sends bytes.
@@ -228,17 +239,17 @@ var conversations = map[string]struct{ send, want []string }{
 	"transactions": {
 		[]string{"MULTI", "SET a 1", "LPOP a", "GET a", "EXEC", "MULTI", "SET a 2", "DISCARD", "WATCH a", "SET a 3", "MULTI", "SET a 4", "EXEC",
 			"MULTI", "NOSUCH", "SET a 5", "EXEC", "EXEC", "MULTI", "MULTI", "GET a", "EXEC"},
-		[]string{"MULTI: OK", "tx1 SET a 1: OK", "tx1 LPOP a: -WRONGTYPE Operation against a key holding the wrong kind of value", "tx1 GET a: 1",
-			"EXEC: [OK -WRONGTYPE Operation against a key holding the wrong kind of value 1]", "MULTI: OK", "tx2 SET a 2: not executed", "DISCARD: OK",
-			"WATCH a: OK", "SET a 3: OK", "MULTI: OK", "tx3 SET a 4: not executed", "EXEC: nil",
-			"MULTI: OK", "NOSUCH: -ERR unknown command 'NOSUCH', with args beginning with: ", "tx4 SET a 5: not executed",
+		[]string{"MULTI: OK", "SET a 1: OK", "LPOP a: -WRONGTYPE Operation against a key holding the wrong kind of value", "GET a: 1",
+			"EXEC: [OK -WRONGTYPE Operation against a key holding the wrong kind of value 1]", "MULTI: OK", "SET a 2: not executed", "DISCARD: OK",
+			"WATCH a: OK", "SET a 3: OK", "MULTI: OK", "SET a 4: not executed", "EXEC: nil",
+			"MULTI: OK", "NOSUCH: -ERR unknown command 'NOSUCH', with args beginning with: ", "SET a 5: not executed",
 			"EXEC: -EXECABORT Transaction discarded because of previous errors.", "EXEC: -ERR EXEC without MULTI", "MULTI: OK",
-			"MULTI: -ERR MULTI calls can not be nested", "tx5 GET a: 3", "EXEC: [3]"},
+			"MULTI: -ERR MULTI calls can not be nested", "GET a: 3", "EXEC: [3]"},
 	},
 	"databases": {
 		[]string{"SELECT 1", "SET a 1", "SELECT 99", "SET a 2", "MULTI", "SELECT 2", "SET a 3", "EXEC", "SET a 4", "RESET", "GET a"},
 		[]string{"SELECT 1: OK", "db1 SET a 1: OK", "db1 SELECT 99: -ERR DB index is out of range", "db1 SET a 2: OK", "db1 MULTI: OK",
-			"db1 tx1 SELECT 2: OK", "db2 tx1 SET a 3: OK", "db2 EXEC: [OK OK]", "db2 SET a 4: OK", "db2 RESET: RESET", "GET a: nil"},
+			"db1 SELECT 2: OK", "db2 SET a 3: OK", "db2 EXEC: [OK OK]", "db2 SET a 4: OK", "db2 RESET: RESET", "GET a: nil"},
 	},
 	"secrets": {
 		[]string{"ACL SETUSER joe on >geheim ~* +@all", "AUTH joe geheim", "GET a", "AUTH joe wrong", "GET a", "HELLO 2 AUTH joe geheim SETNAME x",
