@@ -40,22 +40,19 @@ type conn struct {
 	plain  atomic.Bool // bytes are passed on unseen
 	ending atomic.Bool // an opaque command is in flight
 
-	mu      sync.Mutex // guards what follows
-	flight  []pending  // commands without a reply, the oldest first
-	size    int        // of requests without a reply, queued ones too
-	because string     // why it was closed
+	mu     sync.Mutex // guards what follows
+	flight []pending  // commands without a reply, the oldest first
+	size   int        // of requests without a reply, queued ones too
 }
 
-// once is how a connection ends: at once, or when what was written has arrived.
-type once bool
-
+// How a connection ends: at once, or when the bytes that were written have arrived.
 const (
-	atOnce once = true
-	gently once = false
+	atOnce = true
+	gently = false
 )
 
 // end ends both sides.
-func (c *conn) end(at once) {
+func (c *conn) end(now bool) {
 	c.mu.Lock()
 	c.broken.Do(func() { close(c.done) })
 	sides := []net.Conn{c.client, c.server}
@@ -68,7 +65,7 @@ func (c *conn) end(at once) {
 		if secured, ok := side.(*tls.Conn); ok {
 			below = secured.NetConn()
 		}
-		if tcp, ok := below.(*net.TCPConn); ok && at == atOnce {
+		if tcp, ok := below.(*net.TCPConn); ok && now {
 			_ = tcp.SetLinger(0)
 		}
 		_ = below.Close()
@@ -96,17 +93,12 @@ func (c *conn) serve() {
 	sides.Wait()
 	c.end(gently)
 	c.forgo(true)
-	c.event(Closed, c.because)
-}
-
-func (c *conn) event(kind EventKind, text string) {
-	c.proxy.run.Sink.Event(Event{Kind: kind, Server: c.proxy.server, Conn: c.id, At: c.proxy.run.Clock.Stamp(), Text: text})
 }
 
 // unseen says why bytes are passed on unseen from now on, once.
 func (c *conn) unseen(why string) error {
 	if c.plain.CompareAndSwap(false, true) {
-		c.event(PassedThrough, why)
+		c.proxy.run.Sink.Event(Event{Kind: PassedThrough, Server: c.proxy.server, Conn: c.id, At: c.proxy.run.Clock.Stamp(), Text: why})
 	}
 	return errUnparsed
 }
@@ -122,20 +114,6 @@ func (c *conn) forgo(lost bool) {
 			c.answer(e.request, history.Forever, lost)
 		}
 	}
-}
-
-// ends is the end of a connection; err is why it broke, or nil.
-func (c *conn) ends(side string, err error) {
-	if err == nil {
-		c.end(gently)
-		return
-	}
-	c.mu.Lock()
-	if c.because == "" && !errors.Is(err, net.ErrClosed) {
-		c.because = side + err.Error()
-	}
-	c.mu.Unlock()
-	c.end(atOnce)
 }
 
 // requests carries what the client sends.
@@ -166,7 +144,7 @@ func (c *conn) requests() {
 	}
 	c.gone.Store(true)
 	if half, ok := c.server.(interface{ CloseWrite() error }); !ok || err != nil || half.CloseWrite() != nil {
-		c.ends("client: ", err)
+		c.end(err != nil)
 		return
 	}
 	_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
@@ -187,7 +165,7 @@ func (c *conn) requested(f *flow, p *command) error {
 	e := expect(p)
 	c.number++
 	r := &Request{Server: c.proxy.server, Conn: c.id, Number: c.number, DB: c.expected.db,
-		Args: p.args, Cut: p.cut, Call: c.proxy.run.Clock.Stamp()}
+		Args: p.args, Call: c.proxy.run.Clock.Stamp()}
 	e.request = r
 	if c.expected.apply(e); !c.expected.multi && e.role == ordinary && !f.torn && c.proxy.breaks != nil {
 		if do := c.proxy.breaks(r); do != nil {

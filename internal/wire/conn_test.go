@@ -164,7 +164,7 @@ func TestWhatIsNotUnderstoodIsPassedThrough(t *testing.T) {
 			t.Errorf("%s: %v, %v", why, events, b.lines())
 		}
 		_ = c.Close()
-		live.Wait(t, "the connection ends", func() bool { return len(b.kinds(Closed)) == 1 })
+		ends(t, b.proxy)
 		b.consistent(t)
 	}
 }
@@ -182,7 +182,7 @@ func TestMonitorIsPassedThrough(t *testing.T) {
 		t.Errorf("%v", events)
 	}
 	_ = c.Close()
-	live.Wait(t, "the connection ends", func() bool { return len(b.kinds(Closed)) == 1 })
+	ends(t, b.proxy)
 	b.consistent(t)
 }
 
@@ -221,7 +221,7 @@ func TestServerEnds(t *testing.T) {
 		t.Error("the client does not see that the server has ended")
 	}
 	_, _ = c.Close(), d.Close()
-	live.Wait(t, "both connections end", func() bool { return len(b.kinds(Closed)) == 2 })
+	ends(t, b.proxy)
 	lost := 0
 	for _, line := range b.lines() {
 		if strings.HasSuffix(line, "unseen (lost)") {
@@ -241,10 +241,7 @@ func TestServerEnds(t *testing.T) {
 			t.Error("no server, and an answer")
 		}
 	}
-	live.Wait(t, "it ends", func() bool { return len(b.kinds(Closed)) == 3 })
-	if text := b.kinds(Closed)[2].Text; !strings.HasPrefix(text, "no connection to the server: ") {
-		t.Error(text)
-	}
+	ends(t, b.proxy)
 }
 
 // TestBreaks: each way to break the second grant of a lock.

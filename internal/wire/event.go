@@ -14,9 +14,8 @@ type Request struct {
 
 	// Args has the name first, in capitals, and what follows as it was sent. One of more than 256 bytes is "sha1:", its
 	// digest, ":" and its length. Secrets (AUTH, HELLO, ACL, CONFIG SET, MIGRATE, SENTINEL SET) are "***". Of more than
-	// 4096 arguments the first are kept, and Cut counts the others.
+	// 4096 arguments the first are kept.
 	Args []string
-	Cut  int64
 
 	Call   time.Duration // the last byte of the request was read
 	Return time.Duration // the first byte of the reply is about to be written to the client; history.Forever: never
@@ -69,11 +68,9 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	Closed        EventKind = iota // a connection ended; Text says why, if it did not just end
-	PassedThrough                  // from here on a connection's bytes are passed on unseen; Text says why
-	TapBegan                       // effects are complete from here, behind Offset
-	TapLost                        // effects end here, at Offset; Text says why
-	TapResynced                    // effects begin again, behind Offset; Text says which since TapLost are missing
+	PassedThrough EventKind = iota // from here on a connection's bytes are passed on unseen; Text says why
+	TapBegan                       // effects are complete from here, at first or again
+	TapLost                        // effects end here; Text says why
 )
 
 // Event is what a judge must know besides requests and effects.
@@ -82,12 +79,11 @@ type Event struct {
 	Server int
 	Conn   int64 // 0 = of a tap
 	At     time.Duration
-	Offset int64 // of a tap
 	Text   string
 
-	Replica bool // a tap began or began again, and the server follows another one: its effects are that one's
-	Missing bool // ... and some effects since TapLost are missing
-	Another bool // ... because its history is another one: it was restarted, or follows another server
+	Replica bool // the server of a tap that began follows another one: its effects are that one's
+	Missing bool // some effects since TapLost are missing
+	Another bool // ... because the server's history is another one: it was restarted, or follows another server
 }
 
 // Sink takes in what is seen, from several goroutines, and must not block. Requests come in the order of their replies

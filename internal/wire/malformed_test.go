@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"hammerlock/history"
-	"hammerlock/internal/live"
 )
 
 // heap is how much memory is in use, in MB.
@@ -116,7 +115,7 @@ func TestClientsThatMisbehave(t *testing.T) {
 		}
 		_, _ = c.Close(), other.Close()
 	}
-	live.Wait(t, "their connections end", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.conns) == 0 })
+	ends(t, p)
 	if used := heap() - before; used > 4 {
 		t.Errorf("%.1f MB are left", used)
 	}
@@ -199,7 +198,7 @@ func TestServersThatMisbehave(t *testing.T) {
 				t.Errorf("%d of %d bytes came through: %v", len(got), len(says), err)
 			}
 			_ = c.Close()
-			live.Wait(t, "the connection ends", func() bool { return len(sink.kinds(Closed)) == 1 })
+			ends(t, p)
 			sink.consistent(t)
 			if n := len(sink.lines()); n != 2 {
 				t.Errorf("%d requests", n)

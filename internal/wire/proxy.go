@@ -142,7 +142,6 @@ func (p *Proxy) Serve(ctx context.Context, client net.Conn) {
 	server, err := p.dial(ctx)
 	if err != nil {
 		c.end(atOnce)
-		c.event(Closed, "no connection to the server: "+err.Error())
 		return
 	}
 	if !c.meet(server) {

@@ -28,18 +28,13 @@ func (c *conn) replies() {
 		c.forgo(false)
 	}
 	if err = f.rest(err); f.refused {
-		c.ends("client: ", err)
+		c.end(err != nil)
 		return
 	}
-	// A client may still read what the server said last.
-	if half, ok := c.client.(interface{ CloseWrite() error }); c.gone.Load() {
-		c.ends("", nil)
-	} else if !ok || err != nil || half.CloseWrite() != nil {
-		c.ends("server: ", err)
+	// A client may still read the server's last words.
+	if half, ok := c.client.(interface{ CloseWrite() error }); c.gone.Load() || !ok || err != nil || half.CloseWrite() != nil {
+		c.end(err != nil && !c.gone.Load())
 	} else {
-		c.mu.Lock()
-		c.because = "the server closed it"
-		c.mu.Unlock()
 		_ = c.client.SetReadDeadline(time.Now().Add(lastWords))
 	}
 }
@@ -161,7 +156,7 @@ func (c *conn) act(f *flow, do *Action) error {
 		return net.ErrClosed
 	}
 	if do.Cut {
-		c.ends("", errCut)
+		c.end(atOnce)
 		return errCut
 	}
 	if do.Drop {

@@ -53,8 +53,7 @@ type Tap struct {
 	in      *flow
 	id      string // of the server's history
 	offset  int64  // behind the last command that was read
-	began   bool
-	replica bool // the server is one
+	replica bool   // the server is one
 	db      int
 	tx      int64
 	inside  bool // MULTI
@@ -82,7 +81,7 @@ func (t *Tap) Close() error {
 }
 
 func (t *Tap) event(e Event) {
-	e.Server, e.At, e.Offset, e.Replica = t.source.Server, t.run.Clock.Stamp(), t.offset, t.replica
+	e.Server, e.At, e.Replica = t.source.Server, t.run.Clock.Stamp(), t.replica
 	t.run.Sink.Event(e)
 }
 
@@ -201,7 +200,7 @@ func (t *Tap) start(answer []string) error {
 		if len(answer) > 1 {
 			t.id = answer[1]
 		}
-		t.event(Event{Kind: TapResynced, Text: "nothing is missing"})
+		t.event(Event{Kind: TapBegan})
 		return nil
 	case len(answer) < 3 || answer[0] != "+FULLRESYNC":
 		return fmt.Errorf("PSYNC: %s", strings.Join(answer, " "))
@@ -213,17 +212,9 @@ func (t *Tap) start(answer []string) error {
 	if err := t.skipSnapshot(); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
-	again := Event{Kind: TapResynced, Missing: true, Text: fmt.Sprintf("%d bytes of its stream are missing", offset-t.offset)}
-	if again.Another = answer[1] != t.id || offset < t.offset; again.Another {
-		again.Text = "the server's history is another one"
-	}
+	began := t.id != ""
+	t.event(Event{Kind: TapBegan, Missing: began, Another: began && (answer[1] != t.id || offset < t.offset)})
 	t.id, t.offset, t.inside = answer[1], offset, false
-	if !t.began {
-		t.began = true
-		t.event(Event{Kind: TapBegan})
-	} else {
-		t.event(again)
-	}
 	return nil
 }
 

@@ -140,9 +140,9 @@ func TestTapConnectsAgain(t *testing.T) {
 	if got := sink.shown(); !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	again := sink.kinds(TapResynced)
-	if len(again) == 0 || len(again) != len(sink.kinds(TapLost)) || again[0].Text != "nothing is missing" {
-		t.Errorf("lost %v, resynced %v", sink.kinds(TapLost), again)
+	again := sink.kinds(TapBegan)[1:]
+	if len(again) == 0 || len(again) != len(sink.kinds(TapLost)) || again[0].Missing || again[0].Another {
+		t.Errorf("lost %v, began again %v", sink.kinds(TapLost), again)
 	}
 	if err := n.Kill(); err != nil {
 		t.Fatal(err)
@@ -151,8 +151,8 @@ func TestTapConnectsAgain(t *testing.T) {
 	if err := n.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
-	live.Wait(t, "it has begun again", func() bool { return len(sink.kinds(TapResynced)) == len(again)+1 })
-	if e := sink.kinds(TapResynced)[len(again)]; e.Text != "the server's history is another one" {
+	live.Wait(t, "it has begun again", func() bool { return len(sink.kinds(TapBegan)) == len(again)+2 })
+	if e := sink.kinds(TapBegan)[len(again)+1]; !e.Missing || !e.Another {
 		t.Errorf("%+v", e)
 	}
 	c.Set(ctx, "b", 1, 0)

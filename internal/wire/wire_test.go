@@ -153,6 +153,12 @@ func listen(t testing.TB, run *Run, e Endpoint) *Proxy {
 	return p
 }
 
+// ends waits until a proxy has no connections.
+func ends(t testing.TB, p *Proxy) {
+	t.Helper()
+	live.Wait(t, "all connections end", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.conns) == 0 })
+}
+
 func client(t testing.TB, o redis.Options) *redis.Client {
 	t.Helper()
 	o.MaxRetries, o.ContextTimeoutEnabled = -1, true

@@ -125,6 +125,31 @@ func (h *hold) stop(at time.Duration) {
 
 func (h *hold) outsider() bool { return h != nil && h.others }
 
+// share counts the holds of a connection that asks for another one.
+func (r *Reader) share(b *book, who, token string, at time.Duration) {
+	for _, o := range b.holds {
+		if o.who == who && o.token != token && o.has(at) {
+			r.Improper++
+		}
+	}
+}
+
+// promised is the end of a lease as its holder can count on it.
+func promised(op history.Op) time.Duration {
+	if op.TTL == 0 {
+		return history.Forever
+	}
+	return op.Call + surely(op.TTL)
+}
+
+// lasts gives a hold the lease of an operation.
+func (h *hold) lasts(op *history.Op) {
+	op.Until, h.end = promised(*op), history.Forever
+	if op.TTL > 0 {
+		h.end = op.Call + op.TTL
+	}
+}
+
 // grant opens a hold.
 func (r *Reader) grant(b *book, a act) {
 	q, op, token := a.q, a.op, a.token
@@ -135,19 +160,12 @@ func (r *Reader) grant(b *book, a act) {
 	if n := r.grants[token]; n > 1 {
 		h.mark = history.Hash(token + "#" + strconv.Itoa(n))
 	}
-	op.Kind, op.Token, op.Until = history.Acquire, h.mark, history.Forever
-	if op.TTL > 0 {
-		op.Until = op.Call + surely(op.TTL)
-		h.end = op.Call + op.TTL
-		r.Lease = max(r.Lease, op.TTL)
-	}
+	op.Kind, op.Token = history.Acquire, h.mark
+	r.Lease = max(r.Lease, op.TTL)
+	h.lasts(&op)
 	if q != nil {
 		h.who, h.lost, h.words = r.who(q), op.Return == history.Forever, a.words
-		for _, o := range b.holds {
-			if o.who == h.who && o.token != token && o.has(q.Call) {
-				r.Improper++
-			}
-		}
+		r.share(b, h.who, token, q.Call)
 		op.Worker = b.waiting(r, token, h.who, op.Call)
 		delete(b.waiters, "t"+token)
 		delete(b.waiters, "c"+h.who)
@@ -202,15 +220,10 @@ func (b *book) waiting(r *Reader, token, who string, call time.Duration) int32 {
 
 // extend tells of an extension of a hold.
 func (r *Reader) extend(q *sighting, h *hold, op history.Op, guess bool) {
-	op.Kind, op.Hold, op.Worker, op.Token, op.Until = history.Extend, h.id, h.worker, h.mark, history.Forever
-	if op.TTL > 0 {
-		op.Until = op.Call + surely(op.TTL)
-	}
+	op.Kind, op.Hold, op.Worker, op.Token, op.Until = history.Extend, h.id, h.worker, h.mark, promised(op)
 	if op.Outcome == history.OK {
-		h.call, h.end, h.touched = op.Call, history.Forever, true
-		if op.TTL > 0 {
-			h.end = op.Call + op.TTL
-		}
+		h.call, h.touched = op.Call, true
+		h.lasts(&op)
 	}
 	delete(r.doubted, h)
 	r.told(q, h, op, guess)
@@ -274,11 +287,7 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 		return // it is not known who has it
 	}
 	who := r.who(q)
-	for _, o := range b.holds {
-		if o.who == who && o.token != token && o.has(q.Call) {
-			r.Improper++
-		}
-	}
+	r.share(b, who, token, q.Call)
 	op.Kind, op.Outcome, op.Token = history.Acquire, history.Failed, history.Hash(token)
 	if op.Reason == history.None {
 		op.Reason = history.Busy

@@ -28,13 +28,28 @@ const (
 	leaves         // takes out of a collection
 )
 
-// intents are those of commands whose names say it. SET says it by its options.
-var intents = map[string]intent{
-	"SETNX": tries, "SETEX": sets, "PSETEX": sets, "SET": sets, "GETSET": swaps, "GETEX": extends,
-	"EXPIRE": extends, "PEXPIRE": extends, "EXPIREAT": extends, "PEXPIREAT": extends, "PERSIST": extends,
-	"DEL": frees, "UNLINK": frees, "GETDEL": frees, "EVAL": runs, "EVALSHA": runs, "FCALL": runs,
-	"HSET": enters, "HMSET": enters, "HSETNX": enters, "HINCRBY": enters, "SADD": enters, "ZADD": enters, "ZINCRBY": enters,
-	"HDEL": leaves, "SREM": leaves, "ZREM": leaves, "ZREMRANGEBYSCORE": leaves, "ZREMRANGEBYRANK": leaves, "ZPOPMIN": leaves, "SPOP": leaves,
+// form is what a command wants, and where its arguments say it.
+type form struct {
+	intent     intent
+	token, end int           // the places of the token and of the end of the lease; 0 = it has none
+	unit       time.Duration // of the end
+	absolute   bool          // the end is a time of the server's clock
+}
+
+// forms are those of commands whose names say it. SET says it by its options.
+var forms = map[string]form{
+	"SETNX": {intent: tries, token: 2}, "SET": {intent: sets, token: 2}, "GETSET": {intent: swaps, token: 2}, "SETEX": {sets, 3, 2, time.Second, false},
+	"PSETEX": {sets, 3, 2, time.Millisecond, false}, "EXPIRE": {extends, 0, 2, time.Second, false}, "PEXPIRE": {extends, 0, 2, time.Millisecond, false},
+	"EXPIREAT": {extends, 0, 2, time.Second, true}, "PEXPIREAT": {extends, 0, 2, time.Millisecond, true}, "PERSIST": {intent: extends}, "GETEX": {intent: extends},
+	"DEL": {intent: frees}, "UNLINK": {intent: frees}, "GETDEL": {intent: frees}, "EVAL": {intent: runs}, "EVALSHA": {intent: runs}, "FCALL": {intent: runs},
+	"HSET": {intent: enters}, "HMSET": {intent: enters}, "HSETNX": {intent: enters}, "HINCRBY": {intent: enters}, "SADD": {intent: enters},
+	"ZADD": {intent: enters}, "ZINCRBY": {intent: enters}, "HDEL": {intent: leaves}, "SREM": {intent: leaves}, "ZREM": {intent: leaves},
+	"ZREMRANGEBYSCORE": {intent: leaves}, "ZREMRANGEBYRANK": {intent: leaves}, "ZPOPMIN": {intent: leaves}, "SPOP": {intent: leaves},
+}
+
+// setOptions are options of SET that say when the key ends.
+var setOptions = map[string]form{
+	"EX": {unit: time.Second}, "PX": {unit: time.Millisecond}, "EXAT": {unit: time.Second, absolute: true}, "PXAT": {unit: time.Millisecond, absolute: true},
 }
 
 // words is a command as it is understood of one key.
@@ -78,7 +93,8 @@ func keysOf(args []string) []string {
 
 // understand reads a command.
 func understand(args []string) (w words) {
-	w.intent = intents[args[0]]
+	f := forms[args[0]]
+	w.intent = f.intent
 	switch {
 	case w.intent == runs:
 		w.script = args[1]
@@ -88,26 +104,31 @@ func understand(args []string) (w words) {
 			w.script = parts[1]
 		}
 		w.args = args[min(3+len(keysOf(args)), len(args)):]
-	case w.intent == reads || len(args) < 3:
-	case args[0] == "SET":
-		w.token, w.args = args[2], args[2:3]
-		w.options(args[3:])
-	case args[0] == "SETEX" && len(args) == 4:
-		w.token, w.args, w.ttl = args[3], args[3:], number(args[2], time.Second)
-	case args[0] == "PSETEX" && len(args) == 4:
-		w.token, w.args, w.ttl = args[3], args[3:], number(args[2], time.Millisecond)
-	case args[0] == "SETNX", args[0] == "GETSET":
-		w.token, w.args = args[2], args[2:]
-	case args[0] == "EXPIRE":
-		w.ttl = number(args[2], time.Second)
-	case args[0] == "PEXPIRE":
-		w.ttl = number(args[2], time.Millisecond)
-	case args[0] == "EXPIREAT", args[0] == "PEXPIREAT":
-		w.until = moment(args[2], args[0] == "EXPIREAT")
+	case len(args) <= max(f.token, f.end, 2):
 	case w.intent == enters || w.intent == leaves:
 		w.args = args[2:]
+	case f.token > 0:
+		w.token, w.args = args[f.token], args[f.token:f.token+1]
+	}
+	if f.end > 0 && f.end < len(args) {
+		w.ends(args[f.end], f)
+	}
+	if args[0] == "SET" {
+		w.options(args[min(3, len(args)):])
 	}
 	return w
+}
+
+// ends reads the end of the lease that a command asks for.
+func (w *words) ends(text string, f form) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch ms := int64(f.unit / time.Millisecond); {
+	case err != nil || n < 0 || n > (1<<62)/int64(f.unit) && !f.absolute:
+	case f.absolute:
+		w.until = n * ms
+	default:
+		w.ttl = time.Duration(n) * f.unit
+	}
 }
 
 // digest is what EVALSHA calls a script.
@@ -127,43 +148,19 @@ func scriptText(args []string) string {
 	return ""
 }
 
-// options reads what follows the value of a SET.
+// options reads the options of a SET.
 func (w *words) options(args []string) {
 	for i, a := range args {
-		value := ""
-		if i+1 < len(args) {
-			value = args[i+1]
-		}
-		switch strings.ToUpper(a) {
-		case "NX":
+		name := strings.ToUpper(a)
+		switch f, ends := setOptions[name]; {
+		case name == "NX":
 			w.intent = tries
-		case "XX":
+		case name == "XX":
 			w.intent = renews
-		case "EX":
-			w.ttl = number(value, time.Second)
-		case "PX":
-			w.ttl = number(value, time.Millisecond)
-		case "EXAT", "PXAT":
-			w.until = moment(value, a[0]|0x20 == 'e')
+		case ends && i+1 < len(args):
+			w.ends(args[i+1], f)
 		}
 	}
-}
-
-// moment is a time of a server's clock, in milliseconds.
-func moment(text string, seconds bool) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	if seconds {
-		n *= 1000
-	}
-	return n
-}
-
-func number(text string, unit time.Duration) time.Duration {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > int64(1<<62)/int64(unit) {
-		return 0
-	}
-	return time.Duration(n) * unit
 }
 
 // says is what a reply says of a command's effect.

@@ -51,10 +51,7 @@ func (r *Reader) use(q *wire.Request) {
 		if q.Reply.Kind == wire.Nil && q.Args[0] == "SET" {
 			return
 		}
-		u.value = q.Args[len(q.Args)-1]
-		if q.Args[0] == "SET" || q.Args[0] == "GETSET" {
-			u.value = q.Args[2]
-		}
+		u.value = understand(q.Args).token
 	case "INCR", "DECR", "INCRBY", "DECRBY":
 		u.adds, u.value = true, strconv.FormatInt(q.Reply.Int, 10)
 	default:
@@ -176,24 +173,19 @@ func (s *sheet) saw(u *use) (at int, ok bool) {
 func (r *Reader) visits(s *sheet, key int32) {
 	read := map[*hold]int{} // by hold: the store that it has seen
 	slices.SortFunc(s.uses, func(a, b use) int { return int(a.Return - b.Return) })
-	saw := make([]int, len(s.uses))
+	saw, loads := make([]int, len(s.uses)), map[*hold][]int{} // by use; by hold: into uses
 	for i := range s.uses {
-		if s.uses[i].kind != history.Load {
+		u, ok := &s.uses[i], false
+		if u.kind != history.Load {
 			continue
 		}
-		var ok bool
-		if saw[i], ok = s.saw(&s.uses[i]); !ok {
+		if saw[i], ok = s.saw(u); !ok {
 			r.DataUnsure++
 			return
 		}
+		loads[r.holding(u)] = append(loads[r.holding(u)], i)
 	}
 	// Stores first, in the server's order, so that loads can name them.
-	loads := map[*hold][]int{} // into uses
-	for i := range s.uses {
-		if u := &s.uses[i]; u.kind == history.Load {
-			loads[r.holding(u)] = append(loads[r.holding(u)], i)
-		}
-	}
 	for i := range s.effects {
 		e := &s.effects[i]
 		h, from := r.holding(e.use), i-1

@@ -162,7 +162,7 @@ func (r *Reader) tellCount(l *ledger, d *diff, q *sighting, op history.Op) {
 		}
 		op.Kind, op.Hold, op.Worker, op.Token, op.Value = history.Acquire, h.id, h.worker, h.mark, d.after.owners[token]
 		if op.TTL = r.lease(l, d.after.until, q, op.Call); op.TTL > 0 {
-			op.Until, h.end = op.Call+surely(op.TTL), op.Call+op.TTL
+			h.lasts(&op)
 		}
 		r.told(q, h, op, false)
 	}

@@ -287,9 +287,6 @@ func (r *Reader) Event(e wire.Event) {
 	switch e.Kind {
 	case wire.TapBegan:
 		v := r.server(e.Server)
-		v.tapped, v.replica = true, e.Replica
-	case wire.TapResynced:
-		v := r.server(e.Server)
 		if v.tapped, v.replica = true, e.Replica; e.Missing {
 			v.from = e.At
 			r.forget(e)

@@ -33,7 +33,7 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 			e := wire.Event{At: ms(1), Server: n, Kind: map[string]wire.EventKind{"replica": wire.TapBegan, "lost": wire.TapLost}[words[3]]}
 			switch words[3] {
 			case "goes-on", "restarted", "misses":
-				e.Kind, e.Missing, e.Another = wire.TapResynced, words[3] != "goes-on", words[3] == "restarted"
+				e.Kind, e.Missing, e.Another = wire.TapBegan, words[3] != "goes-on", words[3] == "restarted"
 			}
 			e.Replica = words[3] == "replica"
 			w.told = append(w.told, telling{e.At, func(r *Reader) { r.Event(e) }})
