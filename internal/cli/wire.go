@@ -23,7 +23,7 @@ import (
 type wireOptions struct {
 	*options
 	witness.Options
-	topology topologies.Spec // what to start; without a name nothing is
+	topology topologies.Spec // of the servers to start; without a name none are
 	env      []string
 	tap      string
 	tapOnly  bool

@@ -34,7 +34,7 @@ var messageBreaks = map[string]time.Duration{"drop-reply": 0, "delay": 50 * time
 // serverBreakLasts is how long a fault of servers lasts if nothing is said.
 const serverBreakLasts = 2 * time.Second
 
-// refusals are what servers refuse commands with.
+// refusals are the errors of servers that refuse commands.
 var refusals = map[string]string{
 	"OOM":      "OOM command not allowed when used memory > 'maxmemory'.",
 	"LOADING":  "LOADING Redis is loading the dataset in memory",
@@ -216,7 +216,7 @@ func (w *watch) broke(n int, at, lasts time.Duration) {
 	w.keep(n, history.Op{Kind: history.Fault, Call: at, Return: now}, history.Op{Kind: history.Heal, Call: now + lasts, Return: now + lasts})
 }
 
-// keep keeps what was done about a fault.
+// keep keeps operations of a fault.
 func (w *watch) keep(n int, ops ...history.Op) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -56,7 +56,7 @@ const (
 	mostKept    = 4 << 20 // operations of a run
 )
 
-// run watches until the program ends, and saves what was seen. The run is nil where nothing is kept.
+// run watches until the program ends, and saves the history. The run is nil where nothing is kept.
 func (w *watch) run(ctx, stop context.Context) (run *results.Run, err error) {
 	defer func() { err = errors.Join(err, w.close()) }()
 	if err := w.begin(ctx, stop); err != nil {
@@ -185,7 +185,7 @@ func (w *watch) tick(ctx context.Context) {
 	}
 }
 
-// summary prints a line about what was seen so far.
+// summary prints a line of counts.
 func (w *watch) summary() {
 	sums, held := w.reader.Sums()
 	_, _ = fmt.Fprintf(w.Stdout, "%s %d granted, %d given back, %d expired, %d held, %s\n", time.Now().UTC().Format(time.RFC3339),
@@ -213,7 +213,7 @@ func (w *watch) close() (err error) {
 	return err
 }
 
-// save judges what was seen, and keeps it.
+// save judges the history, and keeps it.
 func (w *watch) save() (*results.Run, error) {
 	w.end()
 	left := w.program == nil || w.program.State() == topologies.Down

@@ -186,7 +186,7 @@ func (s *watched) address() string {
 	return u.String()
 }
 
-// variables are what the program gets besides its environment.
+// variables are those that the program gets besides its environment.
 func (w *watch) variables() (env []string) {
 	var urls, nodes, sentinels []string
 	for _, s := range w.servers {

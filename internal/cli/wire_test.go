@@ -93,7 +93,7 @@ func TestLiveWireProgram(t *testing.T) {
 	}
 }
 
-// serveViews is a service that counts page views under a lock which it deletes whoever has it, on a connection for each visit. It
+// serveViews is a service that counts page views under a lock which it deletes even if another client has it, on a connection for each visit. It
 // ends when it is killed.
 func serveViews(t *testing.T, options *redis.Options) {
 	c := redis.NewClient(options)
@@ -163,7 +163,7 @@ func causeOf(r *results.Run, name string) string {
 	return ""
 }
 
-// TestLiveWire: of a program that nobody changed, every grant and every release is read that it counted itself, and none is invented;
+// TestLiveWire: of an unchanged program, every grant and every release is read that it counted itself, and none is invented;
 // nothing is held against a right lock, and of one that deletes the locks of others that is said.
 func TestLiveWire(t *testing.T) {
 	t.Parallel()
@@ -428,7 +428,7 @@ func TestLiveWireAsksForAPassword(t *testing.T) {
 	}
 }
 
-// TestLiveWireOfDeploymentsOfOthers: a sentinel is refused, and of a cluster's node it is said what is not seen.
+// TestLiveWireOfDeploymentsOfOthers: a sentinel is refused, and of a cluster's node the warning names the limits.
 func TestLiveWireOfDeploymentsOfOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts two deployments")

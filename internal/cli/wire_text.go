@@ -8,7 +8,7 @@ import (
 	"hammerlock/internal/witness"
 )
 
-// limits is what could not be seen.
+// limits names the limits of the watching.
 func (w *watch) limits(t *witness.Tallies) string {
 	by := "the server's replication stream told what commands did"
 	if len(w.deaf) > 0 {
@@ -20,7 +20,7 @@ func (w *watch) limits(t *witness.Tallies) string {
 	return by + "; what holders believe, and what they do without a command, cannot be seen"
 }
 
-// text is what was seen.
+// text is the counts.
 func (w *watch) text(t *witness.Tallies) string {
 	parts := []string{human.Quantity(t.Requests, "request") + " about locks", human.Quantity(t.Effects, "effect"),
 		human.Quantity(t.Grants, "grant"), human.Quantity(t.Releases, "release"), human.Count(t.Expiries) + " expired", human.Count(t.Refused) + " refused"}
@@ -30,7 +30,7 @@ func (w *watch) text(t *witness.Tallies) string {
 	return strings.Join(parts, " · ")
 }
 
-// write tells what was ambiguous, and other things that are no violation.
+// write tells of ambiguities, and of other things that are no violation.
 func (w *watch) write(out io.Writer) error {
 	p := &human.Printer{W: out}
 	t, _ := w.reader.Sums()

@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// What the dashboard shows of a program: so many holders and waiters, and locks; what is more has no lane.
+// Bounds of the dashboard: holders and waiters, and locks. Others have no lane.
 const (
 	viewedWorkers = 32
 	viewedLocks   = 1000

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// command is what a client sends, or a command of a replication stream.
+// command is a command of a client or of a replication stream.
 type command struct {
 	args []string // nil of an empty line
 	cut  int64    // further arguments

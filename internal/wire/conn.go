@@ -11,7 +11,7 @@ import (
 	"hammerlock/history"
 )
 
-// What a connection keeps of commands in flight. Where more are, its bytes are passed on unseen.
+// Bounds of the commands in flight that a connection keeps. Beyond them its bytes are passed on unseen.
 const (
 	maxFlightSize = 16 << 20
 	requestSize   = 300 // bytes about, without the arguments
@@ -36,11 +36,10 @@ type conn struct {
 	began   time.Duration // the beginning of the reply under way was passed on; 0 = it was not
 	lost    bool          // a fault keeps replies from the client
 
-	gone   atomic.Bool // the client has ended its side
-	plain  atomic.Bool // bytes are passed on unseen
-	ending atomic.Bool // an opaque command is in flight
+	gone  atomic.Bool // the client has ended its side
+	plain atomic.Bool // bytes are passed on unseen
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	flight []pending  // commands without a reply, the oldest first
 	size   int        // of requests without a reply, queued ones too
 }
@@ -116,7 +115,7 @@ func (c *conn) forgo(lost bool) {
 	}
 }
 
-// requests carries what the client sends.
+// requests carries the client's commands.
 func (c *conn) requests() {
 	f, p := newFlow(c.client, c.server), &command{}
 	var err error
@@ -153,7 +152,6 @@ func (c *conn) requests() {
 // stop is where requests cannot be understood any more. The replies to those before are still read.
 func (c *conn) stop(why string) error {
 	c.push(pending{role: opaque, text: why})
-	c.ending.Store(true)
 	return errUnparsed
 }
 
@@ -175,7 +173,6 @@ func (c *conn) requested(f *flow, p *command) error {
 	c.proxy.run.Sink.Sent(r)
 	switch full := c.push(e); {
 	case e.role == opaque:
-		c.ending.Store(true)
 		return errUnparsed
 	case e.role == subscribes && c.expected.multi:
 		return c.stop("a subscription is queued in a transaction")
@@ -217,13 +214,13 @@ func (c *conn) head() (e pending, ok bool) {
 	return c.flight[0], true
 }
 
-// pop takes a reply, or the last confirmation, off the oldest command in flight; it is false if more have to come.
-func (c *conn) pop() (e pending, last bool) {
+// pop takes a confirmation off the oldest command in flight, or its reply, which is all. It is false if more have to come.
+func (c *conn) pop(all bool) (e pending, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.flight[0]
 	p.count--
-	if e = *p; p.count > 0 {
+	if e = *p; p.count > 0 && !all {
 		return e, false
 	}
 	*p, c.flight = pending{}, c.flight[1:]

@@ -1,5 +1,5 @@
-// Package wire sees what programs and Redis servers say to each other: a proxy between clients and a server, and a
-// tap, which reads a server's replication stream. Both tell a Sink what they see, with stamps of one clock. They judge
+// Package wire sees the messages between programs and Redis servers: a proxy between clients and a server, and a
+// tap, which reads a server's replication stream. Both tell a Sink of them, with stamps of one clock. They judge
 // nothing, and keep nothing: no secret, no text over 256 bytes, and no more of a connection than is in flight.
 package wire
 
@@ -12,7 +12,7 @@ type Request struct {
 	Number int64 // of the command on that connection, from 1
 	DB     int   // the database selected
 
-	// Args has the name first, in capitals, and what follows as it was sent. One of more than 256 bytes is "sha1:", its
+	// Args has the name first, in capitals, and the rest as it was sent. One of more than 256 bytes is "sha1:", its
 	// digest, ":" and its length. Secrets (AUTH, HELLO, ACL, CONFIG SET, MIGRATE, SENTINEL SET) are "***". Of more than
 	// 4096 arguments the first are kept.
 	Args []string
@@ -63,7 +63,7 @@ type Effect struct {
 	Tx     int64    // number of the MULTI..EXEC in the tap's stream that it is part of, from 1; 0 = none
 }
 
-// EventKind says what happened to a connection or a tap.
+// EventKind is a kind of event of a connection or a tap.
 type EventKind uint8
 
 // The kinds of events.
@@ -73,7 +73,7 @@ const (
 	TapLost                        // effects end here; Text says why
 )
 
-// Event is what a judge must know besides requests and effects.
+// Event is a change in what can be seen of a connection or a server.
 type Event struct {
 	Kind   EventKind
 	Server int
@@ -86,11 +86,11 @@ type Event struct {
 	Another bool // ... because the server's history is another one: it was restarted, or follows another server
 }
 
-// Sink takes in what is seen, from several goroutines, and must not block. Requests come in the order of their replies
+// Sink takes in requests, effects and events, from several goroutines, and must not block. Requests come in the order of their replies
 // on each connection. Effects come in the server's order.
 type Sink interface {
 	// Sent is called before a request is forwarded. Reply, Return and Lost are empty, and must not be read until Request
-	// brings them. DB supposes that what was sent before succeeds.
+	// brings them. DB supposes that all commands before it succeed.
 	Sent(*Request)
 	// Request is called when the reply is about to be passed on, or lost. It brings the same pointer as Sent, or a
 	// corrected copy where DB was supposed wrongly.

@@ -189,7 +189,7 @@ func word(b, text []byte) []byte {
 	return digested(b, sum[:], int64(len(text)))
 }
 
-// pass passes on what stands before a place.
+// pass passes on the bytes before a place.
 func (f *flow) pass(upTo int) error {
 	if upTo <= f.sent {
 		return nil
@@ -220,7 +220,7 @@ func (f *flow) replace(b string) error {
 	return err
 }
 
-// rest passes on what comes behind the last value that was parsed, where that can still be done.
+// rest passes on all bytes behind the last value that was parsed, where that can still be done.
 func (f *flow) rest(err error) error {
 	switch {
 	case errors.Is(err, errUnparsed):

@@ -2,166 +2,16 @@ package wire
 
 import (
 	"bytes"
-	"crypto/sha1"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
 
-// slow reads values from bytes that are all there, one by one, in the obvious way.
-type slow struct {
-	in     []byte
-	at     int
-	missed bool // the bytes ended within a value
-	wrong  bool // they are no RESP
-}
-
-func (s *slow) line(most int) string {
-	i := bytes.IndexByte(s.in[s.at:], '\n')
-	if n := len(s.in) - s.at; i < 0 && n > most || i > most {
-		s.wrong = true
-	} else if i < 0 {
-		s.missed = true
-	}
-	if s.wrong || s.missed {
-		return ""
-	}
-	line := string(s.in[s.at : s.at+i])
-	s.at += i + 1
-	return line
-}
-
-// ended takes the carriage return from a line.
-func (s *slow) ended(line string) string {
-	text, ok := strings.CutSuffix(line, "\r")
-	s.wrong = s.wrong || !ok && !s.missed
-	return text
-}
-
-func (s *slow) bytes(n int64) string {
-	if s.wrong || s.missed {
-		return ""
-	}
-	if n+2 > int64(len(s.in)-s.at) {
-		s.missed = true
-		return ""
-	}
-	text := string(s.in[s.at : s.at+int(n)])
-	s.at += int(n) + 2
-	return kept(text)
-}
-
-func kept(text string) string {
-	if len(text) > maxKept {
-		return fmt.Sprintf("sha1:%x:%d", sha1.Sum([]byte(text)), len(text))
-	}
-	return text
-}
-
-func (s *slow) size(text string, least, most int64) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
-		s.wrong = s.wrong || !s.missed
-		return 0
-	}
-	return n
-}
-
-func (s *slow) command() (args []string) {
-	if s.in[s.at] != '*' {
-		line := s.line(maxInline)
-		s.wrong = s.wrong || strings.ContainsAny(line, `"'`)
-		for _, w := range strings.FieldsFunc(line, func(r rune) bool { return r <= ' ' && strings.ContainsRune(" \t\n\v\f\r\x00", r) }) {
-			args = append(args, kept(w))
-		}
-	} else {
-		n := s.size(strings.TrimPrefix(s.ended(s.line(maxHeader)), "*"), -1e18, maxLength)
-		for i := int64(0); i < n && !s.wrong && !s.missed; i++ {
-			head, ok := strings.CutPrefix(s.ended(s.line(maxHeader)), "$")
-			s.wrong = s.wrong || !ok && !s.missed
-			args = append(args, s.bytes(s.size(head, 0, maxBulk)))
-		}
-	}
-	if s.wrong || s.missed || len(args) == 0 {
-		return nil
-	}
-	if !strings.HasPrefix(args[0], "sha1:") {
-		upper := []byte(args[0])
-		capitals(upper)
-		args[0] = string(upper)
-	}
-	hide(args)
-	return args
-}
-
-func (s *slow) reply(depth int) Reply {
-	line := s.ended(s.line(maxInline))
-	if line == "" {
-		s.wrong = s.wrong || !s.missed
-		return Reply{}
-	}
-	text := line[1:]
-	switch line[0] {
-	case '+', '-', '(', ',':
-		return Reply{Kind: map[byte]Kind{'+': Simple, '-': Error, '(': BigNumber, ',': Double}[line[0]], Text: kept(text)}
-	case ':':
-		n, err := strconv.ParseInt(text, 10, 64)
-		s.wrong = s.wrong || err != nil
-		return Reply{Kind: Integer, Int: n, Text: fmt.Sprint(n)}
-	case '#':
-		return Reply{Kind: Bool, Text: text, Int: map[string]int64{"t": 1}[text]}
-	case '_':
-		return Reply{Kind: Nil}
-	case '$', '=', '!':
-		return s.long(line[0], text)
-	case '*', '~', '>', '%':
-		return s.aggregate(line[0], text, depth)
-	}
-	s.wrong = true
-	return Reply{}
-}
-
-func (s *slow) long(sign byte, text string) Reply {
-	kind := map[byte]Kind{'$': Bulk, '=': Verbatim, '!': Error}[sign]
-	if sign == '$' && text == "-1" {
-		return Reply{Kind: Nil}
-	}
-	return Reply{Kind: kind, Text: s.bytes(s.size(text, 0, maxBulk))}
-}
-
-func (s *slow) aggregate(sign byte, text string, depth int) Reply {
-	if sign == '*' && text == "-1" {
-		return Reply{Kind: Nil}
-	}
-	r := Reply{Kind: map[byte]Kind{'*': Array, '~': Set, '>': Push, '%': Map}[sign], Int: s.size(text, 0, 1e18)}
-	if sign == '%' {
-		r.Int *= 2
-	}
-	s.wrong = s.wrong || depth == maxDepth || r.Int > maxLength
-	for i := int64(0); i < r.Int && !s.wrong && !s.missed; i++ {
-		r.Items = append(r.Items, s.reply(depth+1))
-	}
-	return r
-}
-
-// first keeps the first values of a reply, as the parser does.
-func first(r Reply, left *int) Reply {
-	*left--
-	items := r.Items
-	r.Items = nil
-	for _, i := range items {
-		if *left > 0 {
-			r.Items = append(r.Items, first(i, left))
-		}
-	}
-	return r
-}
+func kept(text string) string { return string(word(nil, []byte(text))) }
 
 // pieces is a text that comes in pieces.
 type pieces struct {
@@ -178,52 +28,69 @@ func (p *pieces) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// agree tells whether a parser finds the same values in bytes that come in pieces as the slow one does in all of them, and whether
-// all bytes are passed on.
-func agree(t *testing.T, in []byte, seed uint64, ofServer bool) {
+// values are those that a parser reads from a text, up to an error. All bytes are passed on.
+func values(t *testing.T, in string, from io.Reader, ofServer bool) (all []string) {
 	t.Helper()
 	var passed bytes.Buffer
-	f, p, s := newFlow(&pieces{in, rand.New(rand.NewPCG(seed, 1))}, &passed), &command{}, &slow{in: in}
-	var got, want []string
-	var err error
+	f, p := newFlow(from, &passed), &command{}
 	for {
-		var value string
+		left, r, err := maxValues, Reply{}, error(nil)
 		if ofServer {
-			left := maxValues
-			var r Reply
 			r, err = f.reply(&left, 0)
-			value = fmt.Sprintf("%+v", r)
 		} else {
 			err = p.read(f)
-			value = fmt.Sprintf("%q", p.args)
 		}
-		if err != nil {
-			break
+		switch {
+		case errors.Is(err, errProtocol):
+			all, err = append(all, "wrong"), errUnparsed
+		case err == nil && ofServer:
+			all = append(all, show(r))
+		case err == nil:
+			all = append(all, strings.Join(p.args, " "))
 		}
-		got = append(got, fmt.Sprintf("%s at %d", value, f.place()))
-		f.done()
-	}
-	bad := errors.Is(err, errProtocol)
-	if bad {
-		err = errUnparsed
-	}
-	if err = f.rest(err); err != nil || !bytes.Equal(passed.Bytes(), in) {
-		t.Errorf("of %.400q were passed on %.400q: %v", in, passed.Bytes(), err)
-	}
-	for s.at < len(in) && !s.wrong && !s.missed {
-		var value string
-		if ofServer {
-			left := maxValues
-			value = fmt.Sprintf("%+v", first(s.reply(0), &left))
-		} else {
-			value = fmt.Sprintf("%q", s.command())
+		if err == nil {
+			f.done()
+			continue
 		}
-		if !s.wrong && !s.missed {
-			want = append(want, fmt.Sprintf("%s at %d", value, s.at))
+		if err = f.rest(err); err != nil || passed.String() != in {
+			t.Errorf("of %.400q were passed on %.400q: %v", in, passed.Bytes(), err)
+		}
+		return all
+	}
+}
+
+// agree tells whether a parser finds the same values in bytes that come in pieces as in all of them.
+func agree(t *testing.T, in []byte, seed uint64, ofServer bool) {
+	t.Helper()
+	got := values(t, string(in), &pieces{in, rand.New(rand.NewPCG(seed, 1))}, ofServer)
+	if want := values(t, string(in), bytes.NewReader(in), ofServer); !slices.Equal(got, want) {
+		t.Errorf("of %.400q\nin pieces %q\nat once   %q", in, got, want)
+	}
+}
+
+func TestParsers(t *testing.T) {
+	long := strings.Repeat("v", 300)
+	for in, want := range map[string]string{
+		"*2\r\n$3\r\nget\r\n$1\r\nk\r\nPING\r\n": "GET k|PING", "set k v\n\r\n*0\r\n*-1\r\n": "SET k v|||", "*1\r\n$4\r\nPI": "",
+		"*2\r\n$3\r\nGET\r\n$300\r\n" + long + "\r\n": "GET " + kept(long), "auth x\r\n": "AUTH ***", "get " + long + "\r\n": "GET " + kept(long),
+		"PING\r\n*x\r\n": "PING|wrong", "*1\r\n$-1\r\n": "wrong", "*1\r\n:1\r\n": "wrong", "*9999999999\r\n": "wrong", "*1\r\n$99999999999999\r\n": "wrong",
+		"*1\n$4\nPING\n": "wrong", "set 'a'\r\n": "wrong",
+	} {
+		if got := strings.Join(values(t, in, strings.NewReader(in), false), "|"); got != want {
+			t.Errorf("command %.100q: got %q, want %q", in, got, want)
 		}
 	}
-	if !slices.Equal(got, want) || bad != s.wrong {
-		t.Errorf("of %.400q\nread   %q, wrong %v\nshould %q, wrong %v", in, got, bad, want, s.wrong)
+	for in, want := range map[string]string{
+		"+OK\r\n-ERR no\r\n:-9223372036854775808\r\n": "OK|-ERR no|-9223372036854775808", "$-1\r\n*-1\r\n_\r\n$0\r\n\r\n*0\r\n": "nil|nil|nil||[]",
+		"*3\r\n:1\r\n*2\r\n$1\r\na\r\n_\r\n+x\r\n": "[1 [a nil] x]", "%1\r\n+k\r\n:1\r\n~1\r\n+a\r\n>2\r\n+a\r\n+b\r\n": "map[k 1]|set[a]|push[a b]",
+		"#t\r\n,1.5\r\n(123\r\n=7\r\ntxt:abc\r\n!3\r\nERR\r\n": "t|1.5|123|txt:abc|-ERR", "$300\r\n" + long + "\r\n": kept(long), "+" + long + "\r\n": kept(long),
+		"*100\r\n" + strings.Repeat(":1\r\n", 100) + "+x\r\n": "[" + strings.TrimSpace(strings.Repeat("1 ", maxValues-1)) + "]|x",
+		"*2\r\n:1\r\n": "", "*2147483648\r\n": "wrong", "%1073741824\r\n": "wrong", "|0\r\n+x\r\n": "wrong", "$?\r\n": "wrong", "%-1\r\n": "wrong",
+		"?\r\n": "wrong", "\r\n": "wrong", ":x\r\n": "wrong", "+a\n": "wrong",
+	} {
+		if got := strings.Join(values(t, in, strings.NewReader(in), true), "|"); got != want {
+			t.Errorf("reply %.100q: got %q, want %q", in, got, want)
+		}
 	}
 }
 

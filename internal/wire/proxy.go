@@ -12,7 +12,7 @@ import (
 	"hammerlock/history"
 )
 
-// Run is what the proxies and the taps of a run share. Its fields are set before the first of them is made.
+// Run has the clock and the sink that the proxies and the taps of a run share. Its fields are set before the first of them is made.
 type Run struct {
 	Clock *history.Clock // an ordered one
 	Sink  Sink
@@ -27,7 +27,7 @@ const acceptPause = 10 * time.Millisecond
 
 // Endpoint is one proxy and its server.
 type Endpoint struct {
-	Server int    // its number in what the sink is told
+	Server int    // its number in requests and events
 	Listen string // host:port
 	Dial   Dial
 	Break  Break // nil = nothing is broken

@@ -9,7 +9,7 @@ import (
 	"hammerlock/history"
 )
 
-// replies carries what the server sends.
+// replies carries the server's replies.
 func (c *conn) replies() {
 	f := newFlow(c.server, c.client)
 	f.long = func() {
@@ -44,7 +44,7 @@ func (c *conn) reply(f *flow) error {
 	if err := f.need(1); err != nil {
 		return err
 	}
-	if head, _ := c.head(); c.ending.Load() && head.role == opaque {
+	if head, _ := c.head(); head.role == opaque {
 		return c.unseen(head.text)
 	}
 	limit := maxValues
@@ -69,18 +69,14 @@ func (c *conn) replied(f *flow, r Reply) error {
 		return c.settle(f, c.confirmed(head, r))
 	}
 	for head.role == subscribes && r.Kind != Error { // it was not confirmed
-		for last := false; !last; {
-			_, last = c.pop()
-		}
+		c.pop(true)
 		c.answer(head.request, history.Forever, false)
 		head, waited = c.head()
 	}
 	if !waited || head.role == opaque {
 		return c.unseen(cmp.Or(head.text, "a reply came without a request"))
 	}
-	for last := false; !last; { // an error is the only reply to a subscription
-		_, last = c.pop()
-	}
+	c.pop(true) // an error is the only reply to a subscription
 	if head.refused != "" {
 		r = Reply{Kind: Error, Text: head.refused}
 	}
@@ -95,7 +91,7 @@ func (c *conn) confirmed(head pending, r Reply) []answered {
 	if !c.session.confirms(r, head.text) || head.role != subscribes {
 		return nil
 	}
-	e, last := c.pop()
+	e, last := c.pop(false)
 	if !last {
 		return nil
 	}

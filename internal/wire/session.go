@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// role is what a command does to its connection, besides being answered.
+// role is the effect of a command on its connection.
 type role uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	greets          // and may choose the protocol
 	resets          // the connection
 	subscribes      // or unsubscribes: pushes confirm it
-	opaque          // what follows is not parsed
+	opaque          // the bytes behind it are not parsed
 )
 
 var roles = map[string]role{
@@ -36,7 +36,7 @@ type pending struct {
 	refused string // the error that is passed on in the place of the reply
 }
 
-// expect says what to expect of a command.
+// expect says how a command will be answered.
 func expect(p *command) pending {
 	name := p.args[0]
 	e := pending{role: roles[name], count: 1}
@@ -92,7 +92,7 @@ func (x *expectation) apply(e pending) {
 	x.db = selected(x.db, e)
 }
 
-// session is what a server keeps of a connection, as its replies say.
+// session is the state of a connection in its server, as replies say.
 type session struct {
 	db      int
 	resp3   bool
@@ -100,7 +100,7 @@ type session struct {
 	queue   []pending
 	subs    int64 // subscriptions, but for those to shards
 	shards  int64
-	settled []answered // what take answers, used again
+	settled []answered // the answer of take, used again
 }
 
 // take takes a reply to a command in, and returns the commands that are answered by it: several by EXEC, none when the
@@ -135,7 +135,7 @@ func (s *session) end(r Reply, executed bool) {
 	s.multi, s.queue = false, nil
 }
 
-// settle takes in what a command that was executed does to the connection.
+// settle applies a command that was executed to the connection.
 func (s *session) settle(e pending, r Reply) {
 	s.settled = append(s.settled, answered{e, r, s.db})
 	if r.Kind == Error || r.Kind == NotExecuted {

@@ -15,7 +15,7 @@ import (
 
 // Source is a server whose replication stream a tap reads. The login needs the commands PSYNC, REPLCONF and INFO.
 type Source struct {
-	Server         int // its number in what the sink is told
+	Server         int // its number in effects and events
 	Dial           Dial
 	User, Password string
 }

@@ -13,29 +13,28 @@ import (
 type book struct {
 	subject
 	holds   []*hold            // that were not given back
-	acts    []act              // of a lock on several sites: what was asked of them
+	acts    []act              // of a lock on several sites: commands to them
 	waiters map[string]*waiter // by token and by holder
-	seen    bool               // a grant was seen: before, it is not known who has it
+	seen    bool               // a grant was seen: before, the holder is unknown
 }
 
-// hold is a grant, or what may be one.
+// hold is a grant, or a possible one.
 type hold struct {
 	token  string
 	mark   uint64 // of its operations
-	who    string // what asked for it: a connection, or an argument
+	who    string // its owner: a connection, or an argument
 	op     int    // its acquire; -1 = it is not kept
 	id     history.ID
 	key    int32
 	worker int32
 
-	call    time.Duration // of the acquire, or the last extension
-	end     time.Duration // of its lease, counted from there; Forever without
-	ended   bool          // the servers have it no longer
-	over    time.Duration // ... which was seen then
-	lost    bool          // its acquire had no answer
-	words   bool          // ... and no effect was seen
-	others  bool          // no request that was seen asked for it
-	touched bool          // its token was seen in another command that had an effect
+	call   time.Duration // of the acquire, or the last extension
+	end    time.Duration // of its lease, counted from there; Forever without
+	ended  bool          // the servers have it no longer
+	over   time.Duration // ... which was seen then
+	lost   bool          // its acquire had no answer
+	words  bool          // ... and no effect was seen
+	others bool          // no request that was seen asked for it
 }
 
 // waiter is a client that tries.
@@ -104,7 +103,7 @@ func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool)
 			}
 		}
 		if q.intent == frees && !owner.outsider() {
-			r.Improper++ // it gives back what it has not got
+			r.Improper++ // it gives back a lock without having it
 		}
 	}
 	if owner != nil && len(b.holds) == 1 && b.holds[0] == owner {
@@ -222,7 +221,7 @@ func (b *book) waiting(r *Reader, token, who string, call time.Duration) int32 {
 func (r *Reader) extend(q *sighting, h *hold, op history.Op, guess bool) {
 	op.Kind, op.Hold, op.Worker, op.Token, op.Until = history.Extend, h.id, h.worker, h.mark, promised(op)
 	if op.Outcome == history.OK {
-		h.call, h.touched = op.Call, true
+		h.call = op.Call
 		h.lasts(&op)
 	}
 	delete(r.doubted, h)
@@ -234,7 +233,6 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 	op.Kind, op.Hold, op.Worker, op.Token = history.Release, h.id, h.worker, h.mark
 	if op.Outcome == history.OK {
 		r.Releases++
-		h.touched = true
 	}
 	delete(r.doubted, h)
 	r.told(q, h, op, guess)
@@ -284,7 +282,7 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 		return
 	}
 	if !b.seen {
-		return // it is not known who has it
+		return // the holder is unknown
 	}
 	who := r.who(q)
 	r.share(b, who, token, q.Call)

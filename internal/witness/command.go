@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// intent is what a command wants of a key, as far as its words say that.
+// intent is the aim of a command with a key, as far as its words say that.
 type intent uint8
 
 // The intents.
@@ -19,16 +19,16 @@ const (
 	reads   intent = iota
 	tries          // writes the key only if it is not there
 	sets           // writes it in any case
-	swaps          // writes it in any case, and is told what was there
+	swaps          // writes it in any case, and is told the old value
 	extends        // changes its end
 	renews         // writes it only if it is there
 	frees          // deletes it
-	runs           // a script: what it wants shows in its effects
+	runs           // a script: its aim shows in its effects
 	enters         // adds to a collection, or counts in it
 	leaves         // takes out of a collection
 )
 
-// form is what a command wants, and where its arguments say it.
+// form is the intent of a command, and where its arguments say more.
 type form struct {
 	intent     intent
 	token, end int           // the places of the token and of the end of the lease; 0 = it has none
@@ -55,11 +55,11 @@ var setOptions = map[string]form{
 // words is a command as it is understood of one key.
 type words struct {
 	intent intent
-	token  string        // what it writes; empty if the words do not say it
+	token  string        // the value that it writes; empty if the words do not say it
 	ttl    time.Duration // the lease it asks for; 0 = none, or its words do not say it
 	until  int64         // the server's milliseconds at which the key ends; 0 = its words do not say it
-	script string        // what names the script: its digest
-	args   []string      // what may be a token: all but names, numbers of keys and keys
+	script string        // the digest of a script
+	args   []string      // possible tokens: all but names, numbers of keys and keys
 }
 
 // keysOf lists the keys of a command, as far as locks and data use it.
@@ -131,7 +131,7 @@ func (w *words) ends(text string, f form) {
 	}
 }
 
-// digest is what EVALSHA calls a script.
+// digest is the name of a script in EVALSHA.
 func digest(text string) string {
 	sum := sha1.Sum([]byte(text))
 	return hex.EncodeToString(sum[:])
@@ -163,7 +163,7 @@ func (w *words) options(args []string) {
 	}
 }
 
-// says is what a reply says of a command's effect.
+// says is the effect of a command, as its reply says.
 type says uint8
 
 const (
@@ -187,7 +187,7 @@ func (w *words) answered(q *wire.Request) says {
 	switch w.intent {
 	case tries, sets, renews:
 		if q.Args[0] == "SET" && slices.ContainsFunc(q.Args[3:], func(a string) bool { return strings.EqualFold(a, "GET") }) {
-			return nothing // it answers what was there
+			return nothing // it answers the old value
 		}
 	case swaps, enters:
 		return nothing

@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// sheet is a key with data: what was asked of it, and what the server did.
+// sheet is a key with data: the commands on it, and their effects.
 type sheet struct {
 	uses    []use
 	effects []store
@@ -18,7 +18,7 @@ type sheet struct {
 // use is a read or a write of data.
 type use struct {
 	*wire.Request
-	value string // what was read, or written; of an addition what came of it
+	value string // the value read or written; the sum of an addition
 	kind  history.Kind
 	adds  bool
 }
@@ -29,7 +29,7 @@ type store struct {
 	value string // empty: an addition, of which the answer tells
 	use   *use
 	op    int
-	n     int64 // how many there were before it, in what its writer knew
+	n     int64 // how many stores its writer knew of, with it
 }
 
 // span is when a holder had a lock, as the wire shows it.
@@ -80,7 +80,7 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 }
 
 // settleData makes loads and stores of visits. They are those of the connection that has the lock, and so only where connections
-// serve one holder at a time; what they saw is told by the values and by the server's order.
+// serve one holder at a time; the values and the server's order tell which store a load saw.
 func (r *Reader) settleData(certain bool) {
 	sure := certain || r.Improper == 0
 	taken := map[int32]bool{}
@@ -97,7 +97,7 @@ func (r *Reader) settleData(certain bool) {
 
 // pageOf is the page of the lock under which all uses of data are; false if they are under none, or several.
 func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
-	s.uses = slices.DeleteFunc(s.uses, func(u use) bool { // who reads without the lock makes no visit
+	s.uses = slices.DeleteFunc(s.uses, func(u use) bool { // a read without the lock is no visit
 		return u.kind == history.Load && r.holding(&u) == nil
 	})
 	for i := range s.uses {
@@ -196,7 +196,7 @@ func (r *Reader) visits(s *sheet, key int32) {
 			from = saw[n]
 		}
 		if read[h] > 0 && !e.use.adds {
-			from = max(from, read[h]-1) // what it wrote itself
+			from = max(from, read[h]-1) // its own store
 		}
 		op := r.visit(e.use, h, key)
 		if from >= 0 {

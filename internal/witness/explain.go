@@ -21,7 +21,7 @@ type act struct {
 	op     history.Op // with all else that is known of it
 }
 
-// base is what all operations of a request have, or without one of a change.
+// base begins the operations of a request, or of a change without one.
 func (r *Reader) base(l *ledger, c *change, q *sighting) history.Op {
 	op := history.Op{Key: r.page(l.subject), Outcome: history.OK}
 	if q == nil {
@@ -78,7 +78,7 @@ func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op histor
 			continue
 		}
 		if q != nil && q.intent == swaps && d.before.held() {
-			op.Outcome = history.Unknown // its holder decides by what was there
+			op.Outcome = history.Unknown // its holder decides by the old value
 		}
 		if d.after.scored || len(d.after.owners) > 1 {
 			op.Permits = 1
@@ -151,7 +151,7 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 	}
 }
 
-// tellCount is about an owner who has entered again, or left and is still in it.
+// tellCount is about an owner that entered again, or left and is still in it.
 func (r *Reader) tellCount(l *ledger, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	r.Reentrant = true
@@ -188,7 +188,7 @@ func (r *Reader) tellMove(l *ledger, d *diff, q *sighting, op history.Op) {
 		}
 		return
 	}
-	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.grants[owner.token] > 1 { // all write the same
+	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.grants[owner.token] > 1 { // all tokens are the same
 		owner.stop(q.Call)
 		r.do(b, act{kind: history.Acquire, server: l.server, q: q, token: owner.token, says: did, op: op})
 		return
@@ -205,7 +205,7 @@ func (r *Reader) tellMove(l *ledger, d *diff, q *sighting, op history.Op) {
 	r.do(b, act{kind: history.Extend, server: l.server, q: q, token: h.token, hold: h, guess: guess && h != owner, says: did, op: op})
 }
 
-// learn keeps what a script did, and which of its arguments is the token.
+// learn keeps the effects of a script, and which of its arguments is the token.
 func (r *Reader) learn(q *sighting, d *diff) {
 	if q.intent != runs {
 		return
@@ -259,7 +259,7 @@ func (r *Reader) effectless(l *ledger, s *sighting) {
 	}
 }
 
-// idleScript is about a script that changed nothing: what it wanted is known by what it has done before.
+// idleScript is about a script that changed nothing. Its earlier effects tell its aim.
 func (r *Reader) idleScript(l *ledger, s *sighting, op history.Op) {
 	k := r.scripts[s.script]
 	if k == nil || k.token < 0 || k.token >= len(s.args) {

@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Finding is what a server's stream alone shows to be wrong.
+// Finding is a violation that a server's stream alone shows.
 type Finding struct {
 	At   time.Duration
 	Key  string
@@ -19,7 +19,7 @@ type Finding struct {
 // endlessBound is how long a lock may stand without an end before that is told: SETNX and EXPIRE are two commands.
 const endlessBound = time.Second
 
-// watch tells what a change shows to be wrong, whatever caused it.
+// watch tells of violations that a change shows, whatever its cause is.
 func (r *Reader) watch(l *ledger, c *change, d *diff) {
 	if r.o.Violation == nil {
 		return

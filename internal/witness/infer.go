@@ -12,7 +12,7 @@ import (
 )
 
 // infer makes acts of a request and its answer alone, where no effects are seen: by the words of the command, and of a script by its
-// text. What a script of unknown text did to a hold may be anything.
+// text. A script of unknown text may have done anything to a hold.
 func (r *Reader) infer(l *ledger, s *sighting) {
 	if k := s.Reply.Kind; k == wire.Error || k == wire.NotExecuted || !s.answered {
 		return

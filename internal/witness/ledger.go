@@ -9,7 +9,7 @@ import (
 	"hammerlock/history"
 )
 
-// ledger is a key on a server: its state as the effects have made it, and what waits for an explanation.
+// ledger is a key on a server: its state as the effects have made it, and the requests and effects that are not explained yet.
 type ledger struct {
 	place
 	book    *book
@@ -56,7 +56,7 @@ func (r *Reader) answer(l *ledger, s *sighting) {
 	r.settle(l, r.now)
 }
 
-// settle explains what can be explained: an effect when all requests are answered that may have caused it.
+// settle explains an effect when all requests are answered that may have caused it.
 func (r *Reader) settle(l *ledger, now time.Duration) {
 	for len(l.changes) > 0 {
 		c := l.changes[0]
@@ -108,7 +108,7 @@ func (s *sighting) at() time.Duration {
 	return s.Return
 }
 
-// diff is what a change did to a key.
+// diff is the difference that a change made to a key.
 type diff struct {
 	granted, ended, deeper, shallower, written []string
 	moved                                      bool // its end was moved, or it was written again
@@ -117,7 +117,7 @@ type diff struct {
 
 func (d *diff) tokens() []string { return slices.Concat(d.granted, d.written, d.ended, d.shallower) }
 
-// execute applies a change, and says what it did.
+// execute applies a change, and returns the difference.
 func (l *ledger) execute(c *change) (d diff) {
 	d.before = l.state.clone()
 	l.state.wrote = nil
@@ -177,7 +177,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 	if q != nil {
 		l.least = max(l.least, q.Call)
 		l.pending = slices.DeleteFunc(l.pending, func(s *sighting) bool { return s == q })
-		r.retire(l, q.Call-1) // the effects of what was answered by then would have come before this one
+		r.retire(l, q.Call-1) // the effects of requests that were answered by then would have come before this one
 		l.mark(q, &d)
 		r.learn(q, &d)
 	}
@@ -302,7 +302,7 @@ func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	return s.intent != frees && s.Call > to || c.at >= from && r.needed(l, s)
 }
 
-// mayLapse tells whether a change that is next deletes a key whose lease may be over: it may be an expiry, and what comes then tells.
+// mayLapse tells whether a change that is next deletes a key whose lease may be over: it may be an expiry, and the next change tells.
 func (r *Reader) mayLapse(l *ledger, c *change) bool {
 	if l.state.until == 0 || !c.deletes() {
 		return false
@@ -349,7 +349,7 @@ func (r *Reader) ours(n int, ms int64) (from, to time.Duration) {
 	return at - s.ahead - time.Millisecond, at - s.behind + time.Millisecond
 }
 
-// lease is what a request asked for, as the end of the key shows it: the end minus the call, or what one of the arguments says if
+// lease is the lease that a request asked for, as the end of the key shows it: the end minus the call, or one of the arguments if
 // that can be it. It counts from the call; 0 = without an end.
 func (r *Reader) lease(l *ledger, until int64, s *sighting, call time.Duration) time.Duration {
 	if until == 0 {

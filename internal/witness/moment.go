@@ -20,7 +20,7 @@ func (r *Reader) LockOf(q *wire.Request) (key string, ok bool) {
 }
 
 // Is tells whether a reply that is about to be passed on is such a moment of a lock, or whether the reply to a command
-// that is about to be forwarded can be one. Of scripts it goes by what they did before.
+// that is about to be forwarded can be one. Of scripts it goes by their earlier effects.
 func (r *Reader) Is(moment string, q *wire.Request) bool {
 	asked := q.Return == 0
 	if _, ok := r.LockOf(q); !ok || q.Reply.Kind == wire.Unseen && !asked {

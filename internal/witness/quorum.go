@@ -44,7 +44,7 @@ func (b *book) tick(r *Reader, now time.Duration) {
 	}
 }
 
-// majority makes one act of those of a round: what a majority said.
+// majority makes one act of those of a round, as a majority said.
 func (r *Reader) majority(b *book, round []act) {
 	a, yes, unsure, quorum := round[0], 0, 0, r.o.Sites/2+1
 	for _, o := range round {

@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// Tallies are counts of what was seen.
+// Tallies are counts of requests, effects and holds.
 type Tallies struct {
 	Requests, Effects int64 // that concern locks
 	Grants, Releases  int64
@@ -26,7 +26,7 @@ type Tallies struct {
 	Full              bool  // more operations came than are kept
 	TapsLost          int64 // streams that broke
 	DataLoose         int64 // commands on data outside of every hold
-	DataUnsure        int64 // reads of which it is not known what they saw
+	DataUnsure        int64 // reads that may have seen any of several stores
 }
 
 // scribe makes operations. Workers are virtual: there is one for each hold that is open at a time, and for each waiter.

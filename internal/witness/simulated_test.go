@@ -19,7 +19,7 @@ const (
 	freeScript     = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
 )
 
-// world is a server with locks that is simulated: what it does is known, and what a Reader is told of it is late and out of order.
+// world is a simulated server with locks. A Reader is told of its actions late and out of order.
 type world struct {
 	*rand.Rand
 	epoch    time.Time
@@ -28,18 +28,18 @@ type world struct {
 	executed time.Duration // the last command was executed then
 	tx       int64
 	number   int64
-	plain    bool // a release is a DEL, whoever has the lock
+	plain    bool // a release is a DEL, even of another client's lock
 	same     bool // all write the same token
 	late     float64
 	lost     float64 // so many answers are lost
 
 	owner  string
-	holder int // who wrote it
+	holder int // the worker that wrote it
 	until  time.Duration
 
 	grants   map[string]bool // by token: granted
 	answered map[string]bool // ... and answered
-	freed    map[string]bool // by token of who asked: a release that deleted something was answered so
+	freed    map[string]bool // by the client's token: a release that deleted something was answered so
 	foreign  int
 }
 
@@ -66,7 +66,7 @@ func (w *world) effect(at time.Duration, commands ...[]string) {
 	}
 }
 
-// lapse deletes a key whose lease is over, when somebody looks.
+// lapse deletes a key whose lease is over, when a client looks.
 func (w *world) lapse(at time.Duration) bool {
 	if w.owner != "" && w.ms(at) > w.ms(w.until) {
 		w.owner = ""
@@ -186,7 +186,7 @@ func (w *world) run(workers, visits int) {
 	}
 }
 
-// read lets a Reader hear everything, and returns what it makes of it.
+// read lets a Reader hear everything, and returns its history.
 func (w *world) read(o Options) (*Reader, *history.History) {
 	slices.SortStableFunc(w.told, func(a, b telling) int { return cmp.Compare(a.at, b.at) })
 	o.Locks, o.Most, o.Epoch = []string{"lock:*"}, 1<<20, w.epoch
@@ -206,7 +206,7 @@ func newWorld(seed uint64) *world {
 	return &world{Rand: rand.New(rand.NewPCG(seed, 7)), epoch: time.UnixMilli(1_700_000_000_000), grants: map[string]bool{}, answered: map[string]bool{}, freed: map[string]bool{}}
 }
 
-// failed are the causes of what a judge finds wrong.
+// failed are the causes of a judge's failing verdicts.
 func failed(t *testing.T, h *history.History) (causes []string) {
 	t.Helper()
 	verdicts, err := checker.JudgeHistory(h)
@@ -242,7 +242,7 @@ func TestSimulatedLocks(t *testing.T) {
 			w.compare(t, seed, h)
 		}
 		if r.Ambiguous+r.Outsiders > 0 && w.lost == 0 {
-			t.Errorf("seed %d: %d ambiguous, %d of nobody: each connection has one holder, and all of them were seen", seed, r.Ambiguous, r.Outsiders)
+			t.Errorf("seed %d: %d ambiguous, %d of unseen clients: each connection has one holder, and all of them were seen", seed, r.Ambiguous, r.Outsiders)
 		}
 		causes := failed(t, h)
 		switch {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// state is what a server has under a key, as far as locks are concerned: who is in it, and when it ends.
+// state is what a server has under a key, as far as locks are concerned: its owners and its end.
 type state struct {
 	owners  map[string]int64 // by token: the value of a string, a field, a member or an element; with its count
 	until   int64            // the server's milliseconds; 0 = without an end

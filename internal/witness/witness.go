@@ -1,6 +1,6 @@
-// Package witness reads a history of a lock from what programs and servers say to each other on the wire: who was granted
-// what, by which command it ended, and who asked for that. It goes by effects, and by the words of commands only where no
-// effects are seen. What it cannot tell apart is Unknown, and counted. It judges nothing.
+// Package witness reads a history of a lock from the messages between programs and servers: the holders, their grants, and the
+// commands that ended them. It goes by effects, and by the words of commands only where no effects are seen. An outcome that it
+// cannot tell is Unknown, and counted. It judges nothing.
 package witness
 
 import (
@@ -13,7 +13,7 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// Holder says what a holder is told by.
+// Holder is how holders are told apart.
 type Holder struct {
 	By  By
 	Arg int // of ByArg: which argument of its commands, counted from the name, which is 0
@@ -38,7 +38,7 @@ type Options struct {
 	Ours        bool          // the servers fail by planned faults alone
 	Epoch       time.Time     // when the clock of the stamps was 0
 	Most        int           // so many operations are kept, and no more; 0 = none, and no history is made
-	Violation   func(Finding) // is told what servers' streams show to be wrong, at once; nil = no one is told
+	Violation   func(Finding) // is called at once for a violation that a server's stream shows; nil = it is not
 }
 
 // Times that bound waiting.
@@ -46,7 +46,7 @@ const (
 	answerBound = 2 * time.Second       // an effect waits so long for the answers to commands that may have caused it
 	groupBound  = 50 * time.Millisecond // a transaction's effects are all there by then
 	effectBound = 2 * time.Second       // an effect comes at most so long after the answer
-	waiterBound = 10 * time.Second      // who has not tried for so long waits no longer
+	waiterBound = 10 * time.Second      // a client that has not tried for so long waits no longer
 	keepBound   = 30 * time.Second      // a hold whose lease has been over for so long, and that was not given back, is forgotten
 )
 
@@ -81,7 +81,6 @@ type server struct {
 	open    []*change     // of its last transaction: more may belong to them
 	ahead   time.Duration // its clock minus ours, at most
 	behind  time.Duration // ... at least
-	timed   bool          // ... is known
 }
 
 // close ends the transaction that is read.
@@ -149,7 +148,7 @@ func (r *Reader) Clock(n int, least, most time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.server(n)
-	s.behind, s.ahead, s.timed = least, most, true
+	s.behind, s.ahead = least, most
 }
 
 // matches tells whether a key is one of those that are looked at.
@@ -253,7 +252,7 @@ func (r *Reader) Effect(e *wire.Effect) {
 	}
 }
 
-// effect adds one to what a key waits for.
+// effect adds one to a key.
 func (r *Reader) effect(s *server, e *wire.Effect, key string) {
 	r.Effects++
 	l := r.ledger(place{e.Server, subject{e.DB, key}})

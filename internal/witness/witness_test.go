@@ -94,7 +94,7 @@ func (w *world) say(words []string, call, end time.Duration, sites bool) {
 	}})
 }
 
-// heard writes the operations on locks in the order of their calls: what, by the hold's token, and what came of it.
+// heard writes the operations on locks in the order of their calls: kind, token and outcome.
 func heard(h *history.History, tokens ...string) (all []string) {
 	names := map[uint64]string{}
 	for _, token := range tokens {
@@ -114,7 +114,7 @@ func heard(h *history.History, tokens ...string) (all []string) {
 
 const unlock = "EVALSHA f00 1 lock:1"
 
-// shapes are locks, with what is to be read of them.
+// shapes are locks, with the operations to be read of them.
 var shapes = map[string]struct {
 	o     Options
 	lines []string
@@ -129,11 +129,11 @@ var shapes = map[string]struct {
 	"a lease that ends, found by the next try": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
 		"A 30 31 " + unlock + " a = 0", "B 32 33 " + unlock + " b = 1", "! 34 DEL lock:1"},
-		want: []string{"acquire a ok", "acquire b ok", "release b ok"}}, // what the script is for was not known when a asked
-	"a key that ends too early, by nobody": {lines: []string{
+		want: []string{"acquire a ok", "acquire b ok", "release b ok"}}, // the aim of the script was unknown when a asked
+	"a key that ends too early, without a command": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 1000 = OK", "! 3 SET lock:1 a PXAT +1001", "! 10 DEL lock:1"},
 		want: []string{"acquire a ok", "incident  ok"}},
-	"somebody else's grant": {lines: []string{
+	"the grant of an unseen client": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 1000 = nil", "! 3 SET lock:1 x PXAT +1001", "A 4 5 SET lock:1 a NX PX 1000 = nil", "! 6 DEL lock:1"},
 		want: []string{"acquire x ok", "release x ok", "acquire a failed", "acquire a failed"}},
 	"SETNX and EXPIRE": {lines: []string{
@@ -196,7 +196,7 @@ var shapes = map[string]struct {
 		want: []string{"acquire a ok", "acquire b failed", "release a ok"}},
 }
 
-// TestShapes: what is read of each shape of a lock.
+// TestShapes: each shape of a lock is read as it should.
 func TestShapes(t *testing.T) {
 	for name, c := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestSharedConnection: where a connection serves several holders at a time, it accuses nobody; a promise that it does not does.
+// TestSharedConnection: where a connection serves several holders at a time, it accuses no holder; a promise that it serves one does.
 func TestSharedConnection(t *testing.T) {
 	lines := []string{
 		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "A 4 5 SET lock:1 c NX PX 100 = nil", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
@@ -225,7 +225,7 @@ func TestSharedConnection(t *testing.T) {
 	}
 }
 
-// TestData: a late holder who stores what it read before somebody else stored has lost an update; one who reads first has not.
+// TestData: a late holder who stores a value that is older than another's store has lost an update; one who reads first has not.
 func TestData(t *testing.T) {
 	for read, want := range map[string]bool{"A 10 11 GET n = 0": true, "A 45 46 GET n = 1": false} {
 		wrote := strconv.Itoa(map[bool]int{true: 1, false: 2}[want])
