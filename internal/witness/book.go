@@ -44,12 +44,7 @@ type waiter struct {
 }
 
 func (r *Reader) book(s subject) *book {
-	b := r.books[s]
-	if b == nil {
-		b = &book{subject: s, waiters: map[string]*waiter{}}
-		r.books[s] = b
-	}
-	return b
+	return made(r.books, s, book{subject: s})
 }
 
 // of finds the hold with a token; nil if there is none, or more than one.
@@ -207,6 +202,9 @@ func (b *book) waiting(r *Reader, token, who string, call time.Duration) int32 {
 	name := "c" + who
 	if token != "" && r.grants[token] <= 1 { // it is the try's own
 		name = "t" + token
+	}
+	if b.waiters == nil {
+		b.waiters = map[string]*waiter{}
 	}
 	w := b.waiters[name]
 	if w == nil {

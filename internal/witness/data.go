@@ -57,17 +57,8 @@ func (r *Reader) use(q *wire.Request) {
 	default:
 		return
 	}
-	s := r.sheet(subject{q.DB, q.Args[1]})
+	s := made(r.sheets, subject{q.DB, q.Args[1]}, sheet{})
 	s.uses = append(s.uses, u)
-}
-
-func (r *Reader) sheet(at subject) *sheet {
-	s := r.sheets[at]
-	if s == nil {
-		s = &sheet{}
-		r.sheets[at] = s
-	}
-	return s
 }
 
 // stored takes in an effect on data.
@@ -75,7 +66,7 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 	if r.o.Most == 0 {
 		return
 	}
-	s := r.sheet(subject{e.DB, key})
+	s := made(r.sheets, subject{e.DB, key}, sheet{})
 	s.effects = append(s.effects, store{at: e.At, value: understand(e.Args).token, op: -1})
 }
 

@@ -226,14 +226,7 @@ func (r *Reader) learn(q *sighting, d *diff) {
 	}
 }
 
-func (r *Reader) script(id string) *script {
-	s := r.scripts[id]
-	if s == nil {
-		s = &script{token: -1}
-		r.scripts[id] = s
-	}
-	return s
-}
+func (r *Reader) script(id string) *script { return made(r.scripts, id, script{token: -1}) }
 
 // effectless is about a request that was answered and changed nothing.
 func (r *Reader) effectless(l *ledger, s *sighting) {

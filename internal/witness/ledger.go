@@ -34,12 +34,7 @@ type change struct {
 }
 
 func (r *Reader) ledger(at place) *ledger {
-	l := r.ledgers[at]
-	if l == nil {
-		l = &ledger{place: at, book: r.book(at.subject)}
-		r.ledgers[at] = l
-	}
-	return l
+	return made(r.ledgers, at, ledger{place: at, book: r.book(at.subject)})
 }
 
 // answer takes in the answer to a request. Without effects it is all that will ever be known of it.

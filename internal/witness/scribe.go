@@ -114,9 +114,6 @@ func (r *Reader) late(s *sighting) {
 func (r *Reader) incident(server int, key int32, from, to time.Duration, note string) {
 	n := r.add(r, history.Op{Kind: history.Incident, Worker: -1, Key: key, Value: int64(server), Call: from, Return: to, Outcome: history.OK})
 	if n >= 0 {
-		if r.notes == nil {
-			r.notes = map[history.ID]string{}
-		}
 		r.notes[r.ops[n].ID] = note
 	}
 }

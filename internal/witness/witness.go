@@ -130,18 +130,21 @@ func NewReader(o Options) *Reader {
 	return &Reader{
 		o: o, servers: map[int]*server{}, ledgers: map[place]*ledger{}, active: map[*ledger]bool{}, endless: map[*ledger]bool{}, books: map[subject]*book{},
 		scripts: map[string]*script{}, flights: map[flight]*sighting{}, pages: map[subject]int32{}, grants: map[string]int{}, sheets: map[subject]*sheet{}, spans: map[string][]*span{},
-		scribe: scribe{known: map[history.ID]bool{}, doubted: map[*hold][]int{}, victims: map[int]*hold{}},
+		scribe: scribe{notes: map[history.ID]string{}, known: map[history.ID]bool{}, doubted: map[*hold][]int{}, victims: map[int]*hold{}},
 	}
 }
 
-func (r *Reader) server(n int) *server {
-	s := r.servers[n]
-	if s == nil {
-		s = &server{}
-		r.servers[n] = s
+// made returns the value of a key. If there is none, it is the given one from then on.
+func made[K comparable, V any](of map[K]*V, key K, first V) *V {
+	v := of[key]
+	if v == nil {
+		v = new(V)
+		*v, of[key] = first, v
 	}
-	return s
+	return v
 }
+
+func (r *Reader) server(n int) *server { return made(r.servers, n, server{}) }
 
 // Clock says by how much a server's clock is ahead of the wall clock of ours: between two bounds.
 func (r *Reader) Clock(n int, least, most time.Duration) {
