@@ -22,6 +22,7 @@ import (
 	"hammerlock/internal/driver"
 	"hammerlock/internal/glossary"
 	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 	"hammerlock/locks/known"
 	"hammerlock/results"
 	"hammerlock/scenarios"
@@ -253,7 +254,7 @@ func generated(t *testing.T, file string, parts map[string]string) string {
 func topologyTable() string {
 	rows := "| topology | what it is | `--lock auto` |\n|---|---|---|\n"
 	for _, s := range topologies.All {
-		rows += fmt.Sprintf("| `%s` | %s | `%s` |\n", s.Name, s.Doc, locks.Auto(locks.All, s).Name)
+		rows += fmt.Sprintf("| `%s` | %s | `%s` |\n", s.Name, s.Doc, locks.Auto(catalogue.All, s).Name)
 	}
 	return rows
 }

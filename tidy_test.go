@@ -36,7 +36,8 @@ var mayImport = map[string][]string{
 	"topologies":          {},
 	"checker":             {"history", "internal/human", "internal/glossary"},
 	"locks":               {"history", "topologies"},
-	"locks/known":         {"history", "topologies", "locks"},
+	"locks/catalogue":     {"history", "topologies", "locks"},
+	"locks/known":         {"history", "topologies", "locks", "locks/catalogue"},
 	"faults":              {"history", "topologies", "internal/human"},
 	"workload":            {"history", "topologies", "locks"},
 	"scenarios":           {"history", "faults", "workload"},
@@ -59,7 +60,7 @@ var mayImport = map[string][]string{
 	"internal/witness":    {"history", "internal/human", "internal/wire"},
 	"internal/attach":     {"topologies", "locks", "workload", "internal/human"},
 	"internal/breaker":    {"history", "faults", "workload", "internal/crew", "internal/deployment", "internal/recording"},
-	"internal/harness": {"history", "topologies", "checker", "locks", "faults", "workload", "scenarios", "internal/human", "results",
+	"internal/harness": {"history", "topologies", "checker", "locks", "locks/catalogue", "faults", "workload", "scenarios", "internal/human", "results",
 		"internal/attach", "internal/measure", "internal/crew", "internal/service", "internal/deployment", "internal/recording", "internal/breaker",
 		"internal/driver"},
 	"internal/tour": {"topologies", "checker", "locks", "faults", "workload", "internal/human", "results", "internal/harness", "locks/known"},
@@ -75,10 +76,10 @@ var mayImport = map[string][]string{
 	"cmd/*":            {"internal/cli"},
 
 	"tools/kept": {"topologies", "locks", "locks/known", "results", "internal/human"},
-	"tools/*": {"history", "topologies", "locks", "locks/known", "checker", "explore", "workload", "scenarios", "results", "results/compare",
+	"tools/*": {"history", "topologies", "locks", "locks/catalogue", "locks/known", "checker", "explore", "workload", "scenarios", "results", "results/compare",
 		"internal/browser", "internal/crew", "internal/harness", "internal/cli", "tools/kept"},
 
-	"examples/pageviews": {"locks", "internal/cli"},
+	"examples/pageviews": {"locks", "locks/catalogue", "internal/cli"},
 
 	"beyond":             {"internal/crew", "beyond/postgres", "beyond/mysql", "beyond/etcd", "beyond/zookeeper"},
 	"beyond/database":    {"history", "topologies", "locks", "workload"},
@@ -90,7 +91,7 @@ var mayImport = map[string][]string{
 	"beyond/zookeeper":   {"history", "topologies", "locks", "beyond/proof", "beyond/engine"},
 	"beyond/cmd/bench":   {"internal/cli", "beyond"},
 	"beyond/cmd/verify":  {"internal/cli", "beyond"},
-	"beyond/cmd/compare": {"topologies", "checker", "locks", "internal/human", "results", "internal/crew", "internal/cli", "beyond"},
+	"beyond/cmd/compare": {"topologies", "checker", "locks", "locks/catalogue", "internal/human", "results", "internal/crew", "internal/cli", "beyond"},
 }
 
 // banned are calls that hide what a reader must see: time that passes, contexts and exits from nowhere, luck.

@@ -9,6 +9,7 @@ import (
 	"hammerlock/hammertest"
 	"hammerlock/history"
 	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 	"hammerlock/scenarios"
 )
 
@@ -16,7 +17,7 @@ func TestMain(m *testing.M) { hammertest.Main(m) }
 
 // open is what opens your lock; here it is the one of the catalogue that README.md calls lease.
 func open(e locks.Env) (locks.Lock, error) {
-	lease, _ := locks.Find("lease")
+	lease, _ := catalogue.Find("lease")
 	return lease.Open(e)
 }
 

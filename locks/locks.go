@@ -1,6 +1,6 @@
-// Package locks holds the lock algorithms under test: right ones and libraries (lib_), one file each, and wrong ones
-// (broken_), by what they get wrong. A lock makes one try and says what is certain about its outcome; waiting, backing off
-// and judging are for others.
+// Package locks is what a lock under test is: its Spec, its methods, what it is given and what its errors say. A lock makes one
+// try and says what is certain about its outcome; waiting, backing off and judging are for others. The locks of the suite are in
+// locks/catalogue.
 package locks
 
 import (
@@ -19,22 +19,6 @@ import (
 	"hammerlock/history"
 	"hammerlock/topologies"
 )
-
-// All lists the locks, but for one whose library is heavy (known.Locks): right ones first, then libraries as people use them, then wrong ones.
-var All = []Spec{
-	lease, watch, watchdog, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi, wait, ifeq,
-	readWrite, redissonRW, redissonPermits,
-	redlock, redlockSerial, redlockExtend, local, incr, optimistic,
-	libRedsync, libRedislock,
-	none, bit, setnx, setnxExpire, expireSeconds, timestamp, timestampDel, plainDel, getDel, watchLax, watchUnheard,
-	blindWatchdog, watchdogByName, renewRecreates, lateBelief, replyValidity, weakToken, localReentry, fenceAfter,
-	halfQuorum, noElapsed, keepsMinority, waitAll, libRedislockToken, libRedsyncSetNX,
-	sharedHandle, clearedTTL, mutexKept, mutexEvicted, extendOverwrites, reentryRetakes, subscribeLate, deafToExpiry,
-	deadInLine, retriedSetNX, silentRelease, floatQuorum, reachedQuorum, renewalDies, stopAfterRelease, extendAdds,
-	tokenTwice, reaper, clockDel, zsetRank, setnxHeal,
-	keptToken, wakesItself, ownAge, roundedQuorum, fixedQuorum,
-	redissonSemaphore, upgradeDrops, permitTwice, permitKept, readersFirst, readersExpiry,
-}
 
 // Spec describes a lock.
 type Spec struct {
@@ -69,14 +53,6 @@ type Spec struct {
 	// Program is where the lock lives if it is none of this program's; Open is nil then.
 	Program *Program
 }
-
-// What right locks rely on. A lock adds what else it needs.
-const (
-	keepsKeys   = "the server keeps its keys and its clock for the lease; "
-	keepsQuorum = "no majority forgets its keys or steps its clock within a lease; "
-	doneInTime  = "the holder is done before Until"
-	heedsLost   = "the holder heeds Lost"
-)
 
 // Counting says how a visit adds its page view to the counter.
 type Counting int
@@ -153,16 +129,6 @@ func (s Spec) Lingers(ttl time.Duration) time.Duration {
 	return s.Linger(ttl)
 }
 
-// Find returns the spec with that name.
-func Find(name string) (Spec, bool) {
-	for _, s := range All {
-		if s.Name == name {
-			return s, true
-		}
-	}
-	return Spec{}, false
-}
-
 // Auto is the lock that a topology is made for: the first of them that fits it, needs all of its sites, and is right.
 func Auto(all []Spec, t topologies.Spec) Spec {
 	sites := OneSite
@@ -214,7 +180,8 @@ type Env struct {
 	Pause func(ctx context.Context, key string) error
 }
 
-func (e Env) between(ctx context.Context, key string) error {
+// Between is called by a lock between its two commands: it does what Pause says.
+func (e Env) Between(ctx context.Context, key string) error {
 	if e.Pause == nil {
 		return nil
 	}
@@ -223,8 +190,7 @@ func (e Env) between(ctx context.Context, key string) error {
 
 // Process is what the workers of one process share. Its zero value is ready.
 type Process struct {
-	mutexes sync.Map // of *sync.Mutex by key
-	renewed sync.Map // of *renewal by key: what watchdog-by-name keeps
+	Kept sync.Map // what locks keep as long as the process lives, by keys of types of their own
 
 	mu     sync.Mutex
 	shared map[any]*shared
@@ -318,34 +284,3 @@ var ErrServer = errors.New("the servers cannot run this lock")
 
 // ErrQuorum says that too few sites granted the lock to hold it; what they granted has been given back.
 var ErrQuorum = errors.New("no quorum")
-
-// drift is what clocks may differ over a TTL: 1 % and 2 ms, as the Redlock description counts it.
-func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
-
-// from is the lease as it counts from a call that went well, and as it was before one that did not.
-func (l Lease) from(call time.Time, ttl time.Duration, err error) (Lease, error) {
-	if err == nil {
-		l.Until = until(call, ttl)
-	}
-	return l, err
-}
-
-// until is the end of a lease that was asked for at the time of the call: the server's lease began at the
-// earliest then.
-func until(call time.Time, ttl time.Duration) time.Time { return call.Add(ttl - drift(ttl)) }
-
-// sibling names a key that belongs to a lock's key, begins with it and lives in the same slot of a cluster.
-func sibling(name, key string) string {
-	if strings.Contains(key, "{") {
-		return key + ":" + name
-	}
-	return "{" + key + "}:" + name
-}
-
-// redissonSibling names a key or a channel as Redisson does, within a prefix if there is one.
-func redissonSibling(within, name, key string) string {
-	if strings.Contains(key, "{") {
-		return within + name + ":" + key
-	}
-	return within + name + ":{" + key + "}"
-}

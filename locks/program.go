@@ -39,4 +39,7 @@ func (s Spec) Written(key string) string {
 
 // Until is the end of a lease that was asked for at the time of the call, if its lock names none: the server's lease began at
 // the earliest then.
-func Until(call time.Time, ttl time.Duration) time.Time { return until(call, ttl) }
+func Until(call time.Time, ttl time.Duration) time.Time { return call.Add(ttl - Drift(ttl)) }
+
+// Drift is what clocks may differ over a TTL: 1 % and 2 ms, as the Redlock description counts it.
+func Drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }

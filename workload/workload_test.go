@@ -17,6 +17,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,7 +70,7 @@ func runWith(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop co
 
 func catalogued(t *testing.T, name string) func(int) locks.Lock {
 	t.Helper()
-	spec, ok := locks.Find(name)
+	spec, ok := catalogue.Find(name)
 	if !ok {
 		t.Fatalf("no lock %s", name)
 	}

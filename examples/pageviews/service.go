@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 )
 
 const (
@@ -131,7 +132,7 @@ func (l *locker) guard(ctx context.Context, page string, do func() error) error 
 	defer l.turn.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	spec, _ := locks.Find(l.name)
+	spec, _ := catalogue.Find(l.name)
 	luck := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	lock, err := spec.Open(locks.Env{Sites: l.sites, Process: &locks.Process{}, Rand: luck})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"hammerlock/internal/live"
 	"hammerlock/internal/testbed"
 	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 	"hammerlock/locks/known"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -33,7 +34,7 @@ func deployment(t *testing.T) (Orders, *topologies.Topology) {
 			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: time.Hour,
 			Retry: time.Millisecond, End: time.Hour, Seed: 1,
 		},
-		Lock: locks.All[0], Sites: []topologies.Access{access}, Counter: Counter{Spec: workload.RedisCounter, Access: &access}, Judged: true, To: time.Hour,
+		Lock: catalogue.All[0], Sites: []topologies.Access{access}, Counter: Counter{Spec: workload.RedisCounter, Access: &access}, Judged: true, To: time.Hour,
 	}, top
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"hammerlock/internal/crew"
 	"hammerlock/internal/live"
-	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -21,7 +21,7 @@ func spec(t *testing.T, topology, counter string) Spec {
 		t.Fatal(err)
 	}
 	s := Spec{Options: topologies.Options{Server: server}, Processes: 1, Orders: crew.Orders{
-		Shape: workload.Shape{Workers: 1, Keys: 1, TTL: time.Second}, Lock: locks.All[0],
+		Shape: workload.Shape{Workers: 1, Keys: 1, TTL: time.Second}, Lock: catalogue.All[0],
 	}}
 	s.Topology, _ = topologies.Find(topology)
 	s.Counter, _ = workload.FindCounter(counter)

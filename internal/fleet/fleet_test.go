@@ -17,7 +17,7 @@ import (
 	"hammerlock/internal/crew"
 	"hammerlock/internal/live"
 	"hammerlock/internal/testbed"
-	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 	"hammerlock/results"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 func known() crew.Catalogue {
-	return crew.Catalogue{Locks: locks.All, Counters: workload.AllCounters}
+	return crew.Catalogue{Locks: catalogue.All, Counters: workload.AllCounters}
 }
 
 // bench is a coordinator, servers, and orders for six workers, who work until they are told to stop.
@@ -66,7 +66,7 @@ func coordinator(t testing.TB, change func(*Options)) *bench {
 			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: time.Hour,
 			Retry: time.Millisecond, End: time.Hour, Seed: 1,
 		},
-		Lock: locks.All[0], Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
+		Lock: catalogue.All[0], Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
 		Judged: true, To: time.Hour,
 	}
 	return b

@@ -18,7 +18,7 @@ import (
 	"hammerlock/history"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/live"
-	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -72,7 +72,7 @@ type threeMachines struct {
 func (x *threeMachines) play(b *bench, addr, number string, out time.Duration) (undecided string) {
 	t := b.t
 	access := topologies.Access{Name: "server", Addrs: []string{addr}}
-	lock, _ := locks.Find(x.lock)
+	lock, _ := catalogue.Find(x.lock)
 	b.orders = crew.Orders{
 		Shape: workload.Shape{Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: 10 * time.Millisecond, Think: 5 * time.Millisecond,
 			Wait: 30 * time.Second, Retry: 5 * time.Millisecond, End: 30 * time.Second, Seed: 1},

@@ -19,6 +19,7 @@ import (
 	"hammerlock/internal/human"
 	"hammerlock/internal/service"
 	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 	"hammerlock/results"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
@@ -62,7 +63,7 @@ type Plan struct {
 // Default is the plan without any flags.
 func Default() Plan {
 	return Plan{
-		Known:      crew.Catalogue{Topologies: topologies.All, Locks: locks.All, Counters: workload.AllCounters},
+		Known:      crew.Catalogue{Topologies: topologies.All, Locks: catalogue.All, Counters: workload.AllCounters},
 		Topologies: slices.Clone(topologies.All), Locks: make([]locks.Spec, 1), Counter: workload.RedisCounter,
 		Workload: workload.Shape{
 			Workers: 32, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: time.Millisecond,

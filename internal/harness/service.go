@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hammerlock/internal/service"
-	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 	"hammerlock/topologies"
 	"hammerlock/workload"
 )
@@ -50,7 +50,7 @@ func (c *check) service() []Combination {
 	for _, name := range own.Resolve(p.Getenv) {
 		c.mistake("the variable %s is not set, which a header or a query names", name)
 	}
-	x := Combination{Topology: topologies.Outside, Lock: locks.Outside, Plan: p.visiting(own)}
+	x := Combination{Topology: topologies.Outside, Lock: catalogue.Outside, Plan: p.visiting(own)}
 	if len(own.Visit.URLs) > 0 {
 		x.Lock.Name = own.Name()
 	}

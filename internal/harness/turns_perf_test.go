@@ -10,6 +10,7 @@ import (
 
 	"hammerlock/internal/recording"
 	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 )
 
 // The sides of turns.
@@ -144,7 +145,7 @@ func (l inTurns) Release(ctx context.Context, lease locks.Lease) error {
 
 // lock is the lease, in turns.
 func (t *turns) lock() locks.Spec {
-	spec := locks.All[0]
+	spec := catalogue.All[0]
 	open := spec.Open
 	spec.Name = "lease-in-turns"
 	spec.Open = func(e locks.Env) (locks.Lock, error) {

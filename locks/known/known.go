@@ -6,10 +6,11 @@ import (
 	"slices"
 
 	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 )
 
 // Locks lists every lock: right ones first, then libraries as people use them, then the wrong ones.
-var Locks = slices.Insert(slices.Clone(locks.All), slices.IndexFunc(locks.All, func(s locks.Spec) bool { return s.Broken != "" }), libRueidislock, libRueidislockNoLoop)
+var Locks = slices.Insert(slices.Clone(catalogue.All), slices.IndexFunc(catalogue.All, func(s locks.Spec) bool { return s.Broken != "" }), libRueidislock, libRueidislockNoLoop)
 
 // Find returns the spec with that name.
 func Find(name string) (locks.Spec, bool) {

@@ -1,4 +1,4 @@
-package locks
+package catalogue
 
 import (
 	"context"
@@ -8,15 +8,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
+	"hammerlock/locks"
 )
 
 // ionelmc/python-redis-lock issue 71: a release pushes to a list on which waiters block, and then deletes the list so that nothing
 // of it stays. Who was refused before the release and blocks after it finds nothing, and sleeps for as long as a lease.
-var deletedSignal = Spec{
+var deletedSignal = locks.Spec{
 	Name: "deleted-signal", Doc: "lease; a release pushes to a list from which waiters pop, and deletes the list", Source: "python-redis-lock issue 71",
-	Sites: OneSite, Broken: "who blocks after the list was deleted sleeps for a lease beside a free lock",
+	Sites: locks.OneSite, Broken: "who blocks after the list was deleted sleeps for a lease beside a free lock",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Wakes: true},
-	Open: func(e Env) (Lock, error) {
+	Open: func(e locks.Env) (locks.Lock, error) {
 		return &signalLock{leaseLock: leaseLock{e.Sites[0]}, leases: map[string]time.Duration{}}, nil
 	},
 }
@@ -32,7 +33,7 @@ redis.call("DEL", KEYS[2])
 redis.call("LPUSH", KEYS[2], 1)
 return redis.call("DEL", KEYS[1])`)
 
-func (l *signalLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+func (l *signalLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	l.leases[key] = ttl
 	return l.leaseLock.Acquire(ctx, key, ttl)
 }
@@ -50,10 +51,10 @@ func (l *signalLock) Wait(ctx context.Context, key string) (history.Wake, error)
 	return history.Signal, err
 }
 
-func (l *signalLock) Release(ctx context.Context, lease Lease) error {
+func (l *signalLock) Release(ctx context.Context, lease locks.Lease) error {
 	signal := sibling("signal", lease.Key)
 	if err := owned(pushAndDelete.Run(ctx, l.client, []string{lease.Key, signal}, lease.Token).Int64()); err != nil {
 		return err
 	}
-	return AfterGrant(l.client.Del(ctx, signal).Err())
+	return locks.AfterGrant(l.client.Del(ctx, signal).Err())
 }

@@ -1,4 +1,4 @@
-package locks
+package catalogue
 
 import (
 	"context"
@@ -6,15 +6,18 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/locks"
 )
 
 // redis/redis-py issue 3847, redis.asyncio.Lock: a release forgets the token before it sends it. If it is cancelled, or fails, a
 // second release finds no token and says that the lock is not owned.
-var forgetsFirst = Spec{
+var forgetsFirst = locks.Spec{
 	Name: "forgets-first", Doc: "lease whose object keeps the token, and forgets it before the release is sent", Source: "redis-py issue 3847",
-	Sites: OneSite, Broken: "after a release that was cancelled the holder can give nothing back and is told that the lock is not its own",
+	Sites: locks.OneSite, Broken: "after a release that was cancelled the holder can give nothing back and is told that the lock is not its own",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
-	Open:   func(e Env) (Lock, error) { return &forgetsLock{leaseLock{e.Sites[0]}, map[string]string{}}, nil },
+	Open: func(e locks.Env) (locks.Lock, error) {
+		return &forgetsLock{leaseLock{e.Sites[0]}, map[string]string{}}, nil
+	},
 }
 
 type forgetsLock struct {
@@ -22,24 +25,24 @@ type forgetsLock struct {
 	tokens map[string]string // by key
 }
 
-func (l *forgetsLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+func (l *forgetsLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, err := l.leaseLock.Acquire(ctx, key, ttl)
-	if !errors.Is(err, ErrBusy) {
+	if !errors.Is(err, locks.ErrBusy) {
 		l.tokens[key] = lease.Token
 	}
 	return lease, err
 }
 
-func (l *forgetsLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
+func (l *forgetsLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	if l.tokens[lease.Key] != lease.Token {
-		return lease, ErrLost
+		return lease, locks.ErrLost
 	}
 	return l.leaseLock.Extend(ctx, lease, ttl)
 }
 
-func (l *forgetsLock) Release(ctx context.Context, lease Lease) error {
+func (l *forgetsLock) Release(ctx context.Context, lease locks.Lease) error {
 	if l.tokens[lease.Key] != lease.Token {
-		return ErrLost
+		return locks.ErrLost
 	}
 	delete(l.tokens, lease.Key)
 	return l.leaseLock.Release(ctx, lease)

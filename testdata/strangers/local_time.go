@@ -1,4 +1,4 @@
-package locks
+package catalogue
 
 import (
 	"context"
@@ -8,15 +8,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
+	"hammerlock/locks"
 )
 
 // dv/redis-semaphore issue 13 and bbangert/retools issue 18: whether a hold is stale is decided by the clock of whoever asks.
-var localTime = Spec{
+var localTime = locks.Spec{
 	Name: "local-time", Doc: "a sorted set of holders by the end of their leases; those that are over are dropped by who comes next",
-	Source: "dv/redis-semaphore issue 13; bbangert/retools issue 18", Sites: OneSite,
+	Source: "dv/redis-semaphore issue 13; bbangert/retools issue 18", Sites: locks.OneSite,
 	Broken: "the times are the clients': a client whose clock is ahead drops a hold that is not over",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true}, Shared: true,
-	Open: func(e Env) (Lock, error) { return &localTimeLock{e.Sites[0]}, nil },
+	Open: func(e locks.Env) (locks.Lock, error) { return &localTimeLock{e.Sites[0]}, nil },
 }
 
 type localTimeLock struct{ client redis.UniversalClient }
@@ -33,20 +34,20 @@ redis.call("ZADD", KEYS[1], ARGV[2] + ARGV[3], ARGV[1])
 return 1`)
 )
 
-func (l *localTimeLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
-	lease := Lease{Key: key, Token: rand.Text()}
+func (l *localTimeLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
 	err := granted(dropAndTake.Run(ctx, l.client, []string{key}, lease.Token, call.UnixMilli(), ttl.Milliseconds()).Int64())
-	return lease.from(call, ttl, err)
+	return from(lease, call, ttl, err)
 }
 
-func (l *localTimeLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
+func (l *localTimeLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
 	err := owned(moveEnd.Run(ctx, l.client, []string{lease.Key}, lease.Token, call.UnixMilli(), ttl.Milliseconds()).Int64())
-	return lease.from(call, ttl, err)
+	return from(lease, call, ttl, err)
 }
 
-func (l *localTimeLock) Release(ctx context.Context, lease Lease) error {
+func (l *localTimeLock) Release(ctx context.Context, lease locks.Lease) error {
 	return owned(l.client.ZRem(ctx, lease.Key, lease.Token).Result())
 }
 

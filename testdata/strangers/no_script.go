@@ -1,4 +1,4 @@
-package locks
+package catalogue
 
 import (
 	"context"
@@ -8,15 +8,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
+	"hammerlock/locks"
 )
 
 // resque/resque-scheduler issue 298, its resilient lock; leandromoreira/redlock-rb issues 27 and 148: scripts are loaded once, and
 // only their digests are sent from then on. A server that was restarted does not know them.
-var noScript = Spec{
+var noScript = locks.Spec{
 	Name: "no-script", Doc: "lease by scripts that are loaded once and called by their digests", Source: "resque-scheduler issue 298; redlock-rb issue 27",
-	Sites: OneSite, Broken: "after a restart of the server every call fails for good",
+	Sites: locks.OneSite, Broken: "after a restart of the server every call fails for good",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
-	Open: func(e Env) (Lock, error) {
+	Open: func(e locks.Env) (locks.Lock, error) {
 		return &noScriptLock{client: e.Sites[0], loaded: map[*redis.Script]bool{}}, nil
 	},
 }
@@ -38,20 +39,20 @@ func (l *noScriptLock) run(ctx context.Context, s *redis.Script, key string, arg
 	return s.EvalSha(ctx, l.client, []string{key}, args...).Int64()
 }
 
-func (l *noScriptLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
-	lease := Lease{Key: key, Token: rand.Text()}
+func (l *noScriptLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
 	err := granted(l.run(ctx, setIfFree, key, lease.Token, ttl.Milliseconds()))
-	return lease.from(call, ttl, err)
+	return from(lease, call, ttl, err)
 }
 
-func (l *noScriptLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
+func (l *noScriptLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
 	err := owned(l.run(ctx, compareAndExpire.Script, lease.Key, lease.Token, ttl.Milliseconds()))
-	return lease.from(call, ttl, err)
+	return from(lease, call, ttl, err)
 }
 
-func (l *noScriptLock) Release(ctx context.Context, lease Lease) error {
+func (l *noScriptLock) Release(ctx context.Context, lease locks.Lease) error {
 	return owned(l.run(ctx, compareAndDelete.Script, lease.Key, lease.Token))
 }
 

@@ -1,4 +1,4 @@
-package locks
+package catalogue
 
 import (
 	"context"
@@ -8,15 +8,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
+	"hammerlock/locks"
 )
 
 // comet-ml/opik pull request 730; Redisson issues 6302 and 4100: a lock made of a semaphore with one permit. The number of
 // permits is kept for each name that was ever locked.
-var permitsStay = Spec{
+var permitsStay = locks.Spec{
 	Name: "permits-stay", Doc: "a semaphore with one permit: a counter of free ones, and a sorted set of those that are out by their end",
-	Source: "opik pull request 730; Redisson issue 6302", Sites: OneSite, Broken: "the counter of every name stays in the server for good",
+	Source: "opik pull request 730; Redisson issue 6302", Sites: locks.OneSite, Broken: "the counter of every name stays in the server for good",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true}, Shared: true,
-	Open: func(e Env) (Lock, error) { return &permitLock{e.Sites[0]}, nil },
+	Open: func(e locks.Env) (locks.Lock, error) { return &permitLock{e.Sites[0]}, nil },
 }
 
 type permitLock struct{ client redis.UniversalClient }
@@ -51,20 +52,20 @@ return 1`)
 
 func permitKeys(key string) []string { return []string{key, sibling("timeout", key)} }
 
-func (l *permitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
-	lease := Lease{Key: key, Token: rand.Text()}
+func (l *permitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
 	err := granted(takePermit.Run(ctx, l.client, permitKeys(key), lease.Token, ttl.Milliseconds()).Int64())
-	return lease.from(call, ttl, err)
+	return from(lease, call, ttl, err)
 }
 
-func (l *permitLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
+func (l *permitLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
 	err := owned(keepPermit.Run(ctx, l.client, permitKeys(lease.Key), lease.Token, ttl.Milliseconds()).Int64())
-	return lease.from(call, ttl, err)
+	return from(lease, call, ttl, err)
 }
 
-func (l *permitLock) Release(ctx context.Context, lease Lease) error {
+func (l *permitLock) Release(ctx context.Context, lease locks.Lease) error {
 	return owned(givePermit.Run(ctx, l.client, permitKeys(lease.Key), lease.Token).Int64())
 }
 

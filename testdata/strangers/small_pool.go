@@ -1,4 +1,4 @@
-package locks
+package catalogue
 
 import (
 	"context"
@@ -8,18 +8,19 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
+	"hammerlock/locks"
 )
 
 // bungle/lua-resty-session issue 185: who waits for the lock keeps a connection of the pool for as long as it waits. When waiters
 // have them all, the holder gets none to release with.
-var smallPool = Spec{
+var smallPool = locks.Spec{
 	Name: "small-pool", Doc: "lease, waited for by polling on a connection that is taken from a pool of two and kept while waiting",
-	Source: "lua-resty-session issue 185", Sites: OneSite, Broken: "two waiters keep the holder of their process from its release",
+	Source: "lua-resty-session issue 185", Sites: locks.OneSite, Broken: "two waiters keep the holder of their process from its release",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Waits:  true,
-	Open: func(e Env) (Lock, error) {
+	Open: func(e locks.Env) (locks.Lock, error) {
 		key := connectionsKey{e.Sites[0]}
-		pool, err := Share(e.Process, key, func() (connections, error) { return make(connections, 2), nil })
+		pool, err := locks.Share(e.Process, key, func() (connections, error) { return make(connections, 2), nil })
 		return &smallPoolLock{leaseLock{e.Sites[0]}, pool, func() error { return e.Process.Drop(key) }}, err
 	},
 }
@@ -49,9 +50,9 @@ type smallPoolLock struct {
 	drop func() error
 }
 
-func (l *smallPoolLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+func (l *smallPoolLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	if err := l.pool.take(ctx); err != nil {
-		return Lease{Key: key}, err
+		return locks.Lease{Key: key}, err
 	}
 	defer l.pool.give()
 	return l.leaseLock.Acquire(ctx, key, ttl)
@@ -60,25 +61,25 @@ func (l *smallPoolLock) Acquire(ctx context.Context, key string, ttl time.Durati
 // pollEvery is the time between two tries on the connection that is kept.
 const pollEvery = 5 * time.Millisecond
 
-func (l *smallPoolLock) AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (Lease, error) {
+func (l *smallPoolLock) AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (locks.Lease, error) {
 	begun := time.Now()
 	patience, cancel := context.WithTimeout(ctx, max(wait, pollEvery))
 	defer cancel()
 	if err := l.pool.take(patience); err != nil {
-		return Lease{Key: key}, err
+		return locks.Lease{Key: key}, err
 	}
 	defer l.pool.give()
 	for {
 		tried := time.Since(begun)
 		lease, err := l.leaseLock.Acquire(ctx, key, ttl)
 		lease.Tried = tried
-		if !errors.Is(err, ErrBusy) || time.Since(begun) >= wait || pause(patience, pollEvery) != nil {
+		if !errors.Is(err, locks.ErrBusy) || time.Since(begun) >= wait || pause(patience, pollEvery) != nil {
 			return lease, err
 		}
 	}
 }
 
-func (l *smallPoolLock) Extend(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error) {
+func (l *smallPoolLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	if err := l.pool.take(ctx); err != nil {
 		return lease, err
 	}
@@ -86,7 +87,7 @@ func (l *smallPoolLock) Extend(ctx context.Context, lease Lease, ttl time.Durati
 	return l.leaseLock.Extend(ctx, lease, ttl)
 }
 
-func (l *smallPoolLock) Release(ctx context.Context, lease Lease) error {
+func (l *smallPoolLock) Release(ctx context.Context, lease locks.Lease) error {
 	if err := l.pool.take(ctx); err != nil {
 		return err
 	}

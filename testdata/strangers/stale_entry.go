@@ -1,4 +1,4 @@
-package locks
+package catalogue
 
 import (
 	"context"
@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/locks"
 )
 
 // Redisson issue 3714: a renewal that finds the hold lost ends, but stays in the map by name. The next hold of the same name
 // finds it there, and is not renewed.
-var staleEntry = Spec{
-	Name: "stale-entry", Doc: "watchdog whose renewals are kept by the lock's name", Source: "Redisson issue 3714", Sites: OneSite,
+var staleEntry = locks.Spec{
+	Name: "stale-entry", Doc: "watchdog whose renewals are kept by the lock's name", Source: "Redisson issue 3714", Sites: locks.OneSite,
 	Broken: "after a loss the next hold finds the old renewal, and none is begun",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
-	Open: func(e Env) (Lock, error) {
+	Open: func(e locks.Env) (locks.Lock, error) {
 		return &staleEntryLock{leaseLock: leaseLock{e.Sites[0]}, tasks: map[string]*staleTask{}}, nil
 	},
 }
@@ -31,7 +32,7 @@ type staleEntryLock struct {
 	tasks map[string]*staleTask
 }
 
-func (l *staleEntryLock) Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error) {
+func (l *staleEntryLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, err := l.leaseLock.Acquire(ctx, key, ttl)
 	if err != nil {
 		return lease, err
@@ -50,7 +51,7 @@ func (l *staleEntryLock) Acquire(ctx context.Context, key string, ttl time.Durat
 	return lease, nil
 }
 
-func (l *staleEntryLock) renew(ctx context.Context, t *staleTask, lease Lease, ttl time.Duration) {
+func (l *staleEntryLock) renew(ctx context.Context, t *staleTask, lease locks.Lease, ttl time.Duration) {
 	defer close(t.done)
 	tick := time.NewTicker(ttl / 3)
 	defer tick.Stop()
@@ -60,14 +61,14 @@ func (l *staleEntryLock) renew(ctx context.Context, t *staleTask, lease Lease, t
 			return
 		case <-tick.C:
 		}
-		if err := extendOwned(ctx, l.client, lease.Key, lease.Token, ttl); err == ErrLost {
+		if err := extendOwned(ctx, l.client, lease.Key, lease.Token, ttl); err == locks.ErrLost {
 			close(t.lost)
 			return
 		}
 	}
 }
 
-func (l *staleEntryLock) Release(ctx context.Context, lease Lease) error {
+func (l *staleEntryLock) Release(ctx context.Context, lease locks.Lease) error {
 	err := l.leaseLock.Release(ctx, lease)
 	if err == nil { // as unlock: what is not ours throws before the renewal is cancelled
 		l.end(lease.Key)

@@ -15,6 +15,7 @@ import (
 	"hammerlock/explore"
 	"hammerlock/internal/cli"
 	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 	"hammerlock/scenarios"
 	"hammerlock/tools/kept"
 )
@@ -116,7 +117,7 @@ func (m *asking) each(all []mutant, needs func(*kept.Mutant) bool, ask func(muta
 
 // explore asks for what verify explores by default; the machine may be slow.
 func (m *asking) explore(ctx context.Context, x mutant) *kept.Answer {
-	spec, ok := locks.Find(x.lock)
+	spec, ok := catalogue.Find(x.lock)
 	if !ok && x.topology == "redlock" {
 		spec.Sites = locks.ManySites
 	}

@@ -24,16 +24,16 @@ var mutated = []struct {
 	lock, variable, topology string
 	files                    []string
 }{
-	{"lease", "lease", "single", []string{"locks/lease.go"}},
-	{"watch", "watch", "single", []string{"locks/watch.go"}},
-	{"watchdog", "watchdog", "single", []string{"locks/watchdog.go"}},
-	{"reentrant", "reentrant", "single", []string{"locks/reentrant.go"}},
-	{"redisson", "redisson", "single", []string{"locks/redisson.go", "locks/hub.go"}},
-	{"fair", "fair", "single", []string{"locks/fair.go"}},
-	{"spin", "spin", "single", []string{"locks/spin.go"}},
-	{"fenced", "fenced", "single", []string{"locks/fenced.go"}},
-	{"multi", "multi", "single", []string{"locks/multi.go"}},
-	{"redlock", "redlock", "redlock", []string{"locks/redlock.go"}},
+	{"lease", "lease", "single", []string{"locks/catalogue/lease.go"}},
+	{"watch", "watch", "single", []string{"locks/catalogue/watch.go"}},
+	{"watchdog", "watchdog", "single", []string{"locks/catalogue/watchdog.go"}},
+	{"reentrant", "reentrant", "single", []string{"locks/catalogue/reentrant.go"}},
+	{"redisson", "redisson", "single", []string{"locks/catalogue/redisson.go", "locks/catalogue/hub.go"}},
+	{"fair", "fair", "single", []string{"locks/catalogue/fair.go"}},
+	{"spin", "spin", "single", []string{"locks/catalogue/spin.go"}},
+	{"fenced", "fenced", "single", []string{"locks/catalogue/fenced.go"}},
+	{"multi", "multi", "single", []string{"locks/catalogue/multi.go"}},
+	{"redlock", "redlock", "redlock", []string{"locks/catalogue/redlock.go"}},
 }
 
 // mutant is a copy of a lock with one mutation. All copies stand side by side in one program: each has the names of its files
@@ -100,7 +100,7 @@ func numbered(name string, number int) string { return name + fmt.Sprintf(suffix
 
 // renamed are the texts of files with a suffix behind every name that they declare for the package.
 func renamed(files []string) (map[string][]byte, error) {
-	all, err := filepath.Glob("locks/*.go")
+	all, err := filepath.Glob("locks/catalogue/*.go")
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func renamed(files []string) (map[string][]byte, error) {
 	info := types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	// What other packages declare is not known, and not needed: errors of that are no errors here.
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}
-	pkg, _ := config.Check("locks", fset, parsed, &info)
+	pkg, _ := config.Check("catalogue", fset, parsed, &info)
 	mine := func(o types.Object) bool {
 		return o != nil && o.Parent() == pkg.Scope() && slices.Contains(files, fset.Position(o.Pos()).Filename)
 	}
@@ -167,10 +167,10 @@ func buildMutants(ctx context.Context, all []mutant, dir string) (verify string,
 			return "", nil, err
 		}
 		build := func(args ...string) ([]byte, error) {
-			args = append([]string{"build", "-overlay", overlay, "-gcflags=hammerlock/locks=-e"}, args...)
+			args = append([]string{"build", "-overlay", overlay, "-gcflags=hammerlock/locks/catalogue=-e"}, args...)
 			return exec.CommandContext(ctx, "go", args...).CombinedOutput()
 		}
-		out, err := build("./locks")
+		out, err := build("./locks/catalogue")
 		if err == nil {
 			if out, err = build("-ldflags=-s -w", "-o", verify, "./cmd/verify"); err == nil {
 				return verify, all, nil
@@ -198,7 +198,7 @@ func writeOverlay(all []mutant, dir string) (file string, err error) {
 	replace := map[string]string{}
 	put := func(name string, text []byte) {
 		path := filepath.Join(dir, name)
-		replace[filepath.Join(root, "locks", name)] = path
+		replace[filepath.Join(root, "locks", "catalogue", name)] = path
 		err = errors.Join(err, os.WriteFile(path, text, 0o600))
 	}
 	var list strings.Builder
@@ -208,7 +208,7 @@ func writeOverlay(all []mutant, dir string) (file string, err error) {
 		}
 		fmt.Fprintf(&list, "\tadd(%s, %q)\n", m.variable, m.name)
 	}
-	put("zz_mutants.go", []byte("package locks\n\nfunc init() {\n\tadd := func(s Spec, name string) { s.Name = name; All = append(All, s) }\n"+list.String()+"}\n"))
+	put("zz_mutants.go", []byte("package catalogue\n\nimport \"hammerlock/locks\"\n\nfunc init() {\n\tadd := func(s locks.Spec, name string) { s.Name = name; All = append(All, s) }\n"+list.String()+"}\n"))
 	text, errText := json.Marshal(map[string]map[string]string{"Replace": replace})
 	file = filepath.Join(dir, "overlay.json")
 	return file, errors.Join(err, errText, os.WriteFile(file, text, 0o600))

@@ -9,6 +9,7 @@ import (
 
 	"hammerlock/beyond"
 	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 	"hammerlock/topologies"
 )
 
@@ -19,7 +20,7 @@ func find(c choice) (t topologies.Spec, l locks.Spec) {
 			t = s
 		}
 	}
-	for _, s := range slices.Concat(locks.All, beyond.Catalogue.Locks) {
+	for _, s := range slices.Concat(catalogue.All, beyond.Catalogue.Locks) {
 		if s.Name == c.lock {
 			l = s
 		}

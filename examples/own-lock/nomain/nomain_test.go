@@ -9,7 +9,7 @@ import (
 
 	"hammerlock/hammertest"
 	"hammerlock/history"
-	"hammerlock/locks"
+	"hammerlock/locks/catalogue"
 )
 
 func TestItSaysThatMainIsMissing(t *testing.T) {
@@ -25,6 +25,6 @@ func TestPlayed(t *testing.T) {
 	if os.Getenv("OWN_LOCK_PLAYED") == "" {
 		t.Skip("played by another test")
 	}
-	lease, _ := locks.Find("lease")
+	lease, _ := catalogue.Find("lease")
 	hammertest.Explore(t, lease.Open, hammertest.Config{Claims: history.Claims{Excludes: true}})
 }

@@ -1,0 +1,68 @@
+// Package catalogue is the locks under test: right ones and libraries (lib_), one file each, and wrong ones (broken_), by what
+// they get wrong.
+package catalogue
+
+import (
+	"strings"
+	"time"
+
+	"hammerlock/locks"
+)
+
+// All lists the locks, but for one whose library is heavy (known.Locks): right ones first, then libraries as people use them, then wrong ones.
+var All = []locks.Spec{
+	lease, watch, watchdog, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi, wait, ifeq,
+	readWrite, redissonRW, redissonPermits,
+	redlock, redlockSerial, redlockExtend, local, incr, optimistic,
+	libRedsync, libRedislock,
+	none, bit, setnx, setnxExpire, expireSeconds, timestamp, timestampDel, plainDel, getDel, watchLax, watchUnheard,
+	blindWatchdog, watchdogByName, renewRecreates, lateBelief, replyValidity, weakToken, localReentry, fenceAfter,
+	halfQuorum, noElapsed, keepsMinority, waitAll, libRedislockToken, libRedsyncSetNX,
+	sharedHandle, clearedTTL, mutexKept, mutexEvicted, extendOverwrites, reentryRetakes, subscribeLate, deafToExpiry,
+	deadInLine, retriedSetNX, silentRelease, floatQuorum, reachedQuorum, renewalDies, stopAfterRelease, extendAdds,
+	tokenTwice, reaper, clockDel, zsetRank, setnxHeal,
+	keptToken, wakesItself, ownAge, roundedQuorum, fixedQuorum,
+	redissonSemaphore, upgradeDrops, permitTwice, permitKept, readersFirst, readersExpiry,
+}
+
+// Find returns the spec with that name.
+func Find(name string) (locks.Spec, bool) {
+	for _, s := range All {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return locks.Spec{}, false
+}
+
+// What right locks rely on. A lock adds what else it needs.
+const (
+	keepsKeys   = "the server keeps its keys and its clock for the lease; "
+	keepsQuorum = "no majority forgets its keys or steps its clock within a lease; "
+	doneInTime  = "the holder is done before Until"
+	heedsLost   = "the holder heeds Lost"
+)
+
+// from is the lease as it counts from a call that went well, and as it was before one that did not.
+func from(l locks.Lease, call time.Time, ttl time.Duration, err error) (locks.Lease, error) {
+	if err == nil {
+		l.Until = locks.Until(call, ttl)
+	}
+	return l, err
+}
+
+// sibling names a key that belongs to a lock's key, begins with it and lives in the same slot of a cluster.
+func sibling(name, key string) string {
+	if strings.Contains(key, "{") {
+		return key + ":" + name
+	}
+	return "{" + key + "}:" + name
+}
+
+// redissonSibling names a key or a channel as Redisson does, within a prefix if there is one.
+func redissonSibling(within, name, key string) string {
+	if strings.Contains(key, "{") {
+		return within + name + ":" + key
+	}
+	return within + name + ":{" + key + "}"
+}

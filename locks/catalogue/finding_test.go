@@ -1,0 +1,107 @@
+package catalogue
+
+import (
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/internal/testbed"
+	"hammerlock/topologies"
+)
+
+// The tests named TestFinding show what docs/FINDINGS.md says of the released libraries, with the libraries alone and a
+// real server. One that fails means that a library has changed, for the better or not.
+
+// people is a topology as a library's users see it: with links, and clients made as the libraries' documents show.
+type people struct {
+	top     *topologies.Topology
+	clients []redis.UniversalClient // plain go-redis clients, one a site
+}
+
+// played plays something on the topology until it is decided.
+func (p *people) played(t *testing.T, play func(home *stage, key string)) {
+	t.Helper()
+	played(t, &bench{p.top, p.clients}, "k", play)
+}
+
+func newPeople(t *testing.T, topology string, o topologies.Options) *people {
+	t.Helper()
+	p := &people{top: testbed.Up(t, topology, o)}
+	for _, s := range p.top.Sites {
+		p.clients = append(p.clients, redis.NewClient(&redis.Options{Addr: s.Addrs()[0], Password: s.Password()}))
+	}
+	t.Cleanup(func() {
+		for _, c := range p.clients {
+			must(t, c.Close())
+		}
+	})
+	return p
+}
+
+// apply puts a rule in force until heal is called, or the test ends.
+func (p *people) apply(t *testing.T, r topologies.Rule) (heal func()) {
+	t.Helper()
+	heal, err := p.top.Network().Apply(r)
+	must(t, err)
+	t.Cleanup(heal)
+	return heal
+}
+
+// slow makes answers of all nodes arrive later.
+func (p *people) slow(by time.Duration, nodes ...topologies.Party) topologies.Rule {
+	if nodes == nil {
+		nodes = []topologies.Party{topologies.AllNodes}
+	}
+	return topologies.Rule{From: nodes, To: []topologies.Party{topologies.AllClients}, OneWay: true, Effect: topologies.Delay, Latency: by}
+}
+
+// loseReply has the next command executed and breaks its connection before the answer.
+func (p *people) loseReply() topologies.Rule {
+	return topologies.Rule{
+		From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
+		Effect: topologies.LoseReply, Count: 1,
+	}
+}
+
+// pause stops a node until the test ends.
+func (p *people) pause(t *testing.T, node int) {
+	t.Helper()
+	must(t, p.top.Nodes[node].Pause())
+	t.Cleanup(func() { must(t, p.top.Nodes[node].Resume()) })
+}
+
+// left is how long the key has still to live on a node, as the node itself says it; negative if it is not there.
+func (p *people) left(t *testing.T, node int, key string) time.Duration {
+	t.Helper()
+	ms, err := p.top.Nodes[node].Do(t.Context(), "PTTL", key).Int64()
+	must(t, err)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// strict is a client that heeds deadlines while it waits for an answer; go-redis has to be asked for that.
+func (p *people) strict(t *testing.T, site int) redis.UniversalClient {
+	t.Helper()
+	s := p.top.Sites[site]
+	c := redis.NewClient(&redis.Options{Addr: s.Addrs()[0], Password: s.Password(), ContextTimeoutEnabled: true})
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
+}
+
+var commandCalls = regexp.MustCompile(`cmdstat_(\w+):calls=(\d+)`)
+
+// calls is how often the first node has executed each command.
+func (p *people) calls(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := p.top.Nodes[0].Do(t.Context(), "INFO", "commandstats").Text()
+	must(t, err)
+	n := map[string]int{}
+	for _, found := range commandCalls.FindAllStringSubmatch(text, -1) {
+		if n[found[1]], err = strconv.Atoi(found[2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}

@@ -1,0 +1,342 @@
+package catalogue
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+var handoff = locks.Spec{
+	Name: "handoff",
+	Doc: "lease with a queue and fencing tokens; the release itself grants the lock to the first in line, and a message tells it so: " +
+		"one round trip from hold to hold",
+	Source: "Mellor-Crummey and Scott, Algorithms for Scalable Synchronization: queue locks, here with the queue in the server; " +
+		"redis.io, PUBLISH: the number of clients that received it",
+	Sites:   locks.OneSite,
+	Assumes: handoffAssumes,
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true, Ordered: true, Wakes: true, Begins: true},
+	Listens: true,
+	Open:    func(e locks.Env) (locks.Lock, error) { return newHandoff(e, 1), nil },
+}
+
+const handoffAssumes = keepsKeys + doneInTime + "; a server that takes over has a clock that is not ahead of the old one's, nor behind the last fencing token"
+
+// The keys are the lock, the queue and the fence. A place in the queue is a line "id|lease in ms|channel": the id is used for one
+// wait and never again, and the channel leads to the process that waits. While a line has the lock, it is the lock's value.
+
+// handOn defines serve(n, own, last), which grants the lock to the first in line whose process listens; last is the last fencing
+// token, if that is known. It answers true if somebody got it, own if that is the first, which takes the lock by itself, and false if no worker waits. A
+// process that has ended does not listen: PUBLISH counts nobody, and its places cost no lease. ("PUBLISH" is "SPUBLISH" where a
+// cluster has sharded channels.)
+const handOn = drawByClock + `
+local function serve(n, own, last)
+	while true do
+		local line = redis.call("LPOP", KEYS[2])
+		if not line or line == own then return line end
+		local ttl, channel = string.match(line, "^%w+|(%d+)|(.*)$")
+		local now = clock()
+		local fence = after(last or redis.call("GET", KEYS[3]), n, now)
+		local message = string.format("%.0f|%.0f|%d|%s%s", fence, now, #KEYS[1], KEYS[1], line)
+		if redis.call("PUBLISH", channel, message) > 0 then
+			redis.call("SET", KEYS[1], line, "PX", ttl)
+			keep(fence)
+			return true
+		end
+	end
+end
+`
+
+// The answers of askInLine.
+const (
+	inLine  int64 = iota // it waits now: {0, lease that is left in ms, clock}
+	first                // it was granted the lock: {1, fence}
+	before               // it had been granted the lock before, and the message is late or lost: {2, fence, lease that is left in ms}
+	dropped              // it had a place, and has none any more: {3}
+)
+
+// askInLine: lock, queue, fence; line, lease, fences of a grant, "try" without a place in the queue, "new", or "again". A lock that
+// is free although somebody waits was not given back: its lease has ended. A queue that is never empty is kept for another hour now
+// and then, by luck.
+const askInLine = handOn + `
+local left = redis.call("PTTL", KEYS[1])
+if ARGV[4] == "again" then
+	if redis.call("GET", KEYS[1]) == ARGV[1] then
+		redis.call("PEXPIRE", KEYS[1], ARGV[2])
+		return {2, draw(ARGV[3])}
+	end
+	if not redis.call("LPOS", KEYS[2], ARGV[1]) then return {3} end
+end
+if left == -2 then
+	if serve(ARGV[3], ARGV[1]) ~= true then
+		redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
+		return {1, draw(ARGV[3])}
+	end
+	left = redis.call("PTTL", KEYS[1])
+end
+local now = clock()
+if ARGV[4] ~= "new" or redis.call("RPUSH", KEYS[2], ARGV[1]) == 1 or now % 64 == 0 then redis.call("PEXPIRE", KEYS[2], 3600000) end
+return {0, left, now}`
+
+// leaveLine: lock, queue, fence; line, fences of a grant. Gives the lock back, or the place in the queue. Answers 1 if the lock was ours.
+const leaveLine = handOn + `
+local holder, fence = unpack(redis.call("MGET", KEYS[1], KEYS[3]))
+if holder ~= ARGV[1] then
+	redis.call("LREM", KEYS[2], 1, ARGV[1])
+	if not holder then serve(ARGV[2], nil, fence) end
+	return 0
+end
+if not serve(ARGV[2], nil, fence) then redis.call("DEL", KEYS[1]) end
+return 1`
+
+// handoffScripts are the scripts for one way to publish.
+type handoffScripts struct{ ask, leave *redis.Script }
+
+func handoffBy(publish string) handoffScripts {
+	by := func(text string) *redis.Script {
+		return redis.NewScript(strings.ReplaceAll(text, `"PUBLISH"`, `"`+publish+`"`))
+	}
+	return handoffScripts{by(askInLine), by(leaveLine)}
+}
+
+var published, sharded = handoffBy("PUBLISH"), handoffBy("SPUBLISH")
+
+// queueLasts is how long the server keeps a queue that nobody joins or looks at. Waiters look more often.
+const queueLasts = time.Hour
+
+func handoffKeys(key string) []string {
+	return []string{key, sibling("handoff_queue", key), fenceKey(key)}
+}
+
+// handoffLock is also what handoff-cohort asks the server with.
+type handoffLock struct {
+	leaseLock
+	env    locks.Env
+	hub    *handoffHub
+	fences int64                    // that a grant draws
+	places map[string]*handoffPlace // where it waits, by key
+	held   map[string]*handoffPlace // what it has and a message may still come for, by token
+}
+
+func newHandoff(e locks.Env, fences int64) *handoffLock {
+	return &handoffLock{leaseLock: leaseLock{e.Sites[0]}, env: e, fences: fences,
+		places: map[string]*handoffPlace{}, held: map[string]*handoffPlace{}}
+}
+
+// handoffPlace is a place in a queue. Only its worker uses it, but for the channel.
+type handoffPlace struct {
+	line, key string
+	ttl       time.Duration
+	wire      *handoffWire
+	cut       <-chan struct{} // closed when messages may have been lost since the last answer
+	call      time.Time       // of the last request that was answered "in line"
+	answered  time.Time
+	clock     time.Duration // the server's, when it carried that out
+	left      time.Duration // of the holder's lease then
+	granted   chan handoffGrant
+	heard     int // how much had come over the wire when it was taken
+}
+
+// handoffGrant is what a message says: the last of the fences, and the server's clock.
+type handoffGrant struct {
+	fence int64
+	clock time.Duration
+}
+
+// errNoPlace says that there is nothing to wait for, since the last try failed: the worker tries again later.
+var errNoPlace = errors.New("no place in the queue")
+
+// Acquire makes a try, which takes a place in the queue if another worker has the lock. Who has one looks how things are.
+func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	called, again := time.Now(), time.Duration(0) // when the try began that counts, after others that were refused
+	if err := l.open(); err != nil {
+		return locks.Lease{Key: key}, err
+	}
+	if lease, since, ok := l.Handed(key); ok {
+		lease.Spent += time.Since(since)
+		return lease, nil
+	}
+	if p, ok := l.places[key]; ok {
+		if lease, err := l.again(ctx, p); !errors.Is(err, errNoPlace) {
+			return lease, err
+		}
+		again = time.Since(called)
+	}
+	wire := l.hub.wire(key)
+	if wire == nil { // as long as no worker waits, no client has to listen
+		lease, err := l.ask(ctx, &handoffPlace{line: rand.Text(), key: key, ttl: ttl}, "try")
+		if !errors.Is(err, locks.ErrBusy) {
+			lease.Tried = again
+			return lease, err
+		}
+		if wire, err = l.hub.listen(ctx, key); err != nil {
+			return locks.Lease{Key: key}, err
+		}
+		again = time.Since(called)
+	}
+	p := &handoffPlace{key: key, ttl: ttl, wire: wire, heard: wire.heard(), granted: make(chan handoffGrant, 1),
+		line: rand.Text() + "|" + strconv.FormatInt(ttl.Milliseconds(), 10) + "|" + wire.channel}
+	l.places[key] = p
+	l.hub.expect(p) // before the message can come
+	lease, err := l.ask(ctx, p, "new")
+	lease.Tried = again
+	return lease, err
+}
+
+func (l *handoffLock) open() (err error) {
+	if l.hub == nil {
+		l.hub, err = locks.Share(l.env.Process, l.shared(), func() (*handoffHub, error) { return newHandoffHub(l.env, l.fences), nil })
+	}
+	return err
+}
+
+func (l *handoffLock) shared() handoffHubKey { return handoffHubKey{l.client, l.fences} }
+
+// again looks how things are. After errNoPlace the wait begins anew.
+func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, error) {
+	if p.wire.isClosed() {
+		l.forget(p)
+		_ = l.hub.leave(ctx, p.key, p.line) // if that fails: nobody listens to the channel, and the line is dropped
+		return locks.Lease{}, errNoPlace
+	}
+	lease, err := l.ask(ctx, p, "again")
+	if errors.Is(err, errNoPlace) {
+		l.forget(p)
+		if p.wire.heard() == p.heard {
+			l.hub.drop(p.wire) // the server may know of no subscription, though it was not noticed
+		}
+	}
+	return lease, err
+}
+
+// ask sends a request for a place. After an error whose outcome is not known the line may stand in the queue, or have the lock. It
+// is given back and never used again: a late release of one use would end the next.
+func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (locks.Lease, error) {
+	if p.wire != nil {
+		p.cut = p.wire.now()
+	}
+	lease, call := locks.Lease{Key: p.key}, time.Now()
+	r, err := l.hub.scripts.ask.Run(ctx, l.client, handoffKeys(p.key), p.line, p.ttl.Milliseconds(), l.fences, how).Int64Slice()
+	if err != nil {
+		outcome, _ := locks.Classify(err)
+		if outcome == history.Unknown {
+			lease.Token = p.line
+		}
+		if outcome == history.Unknown || how != "again" {
+			l.forget(p)
+		}
+		return lease, err
+	}
+	switch r[0] {
+	case first:
+		l.hub.forget(p) // no message comes
+		return l.hold(p, r[1], call), nil
+	case before:
+		l.held[p.line] = p
+		return l.hold(p, r[1], call), nil
+	case dropped:
+		return lease, errNoPlace
+	}
+	p.call, p.answered, p.left, p.clock = call, time.Now(), time.Duration(r[1])*time.Millisecond, time.Duration(r[2])*time.Microsecond
+	return lease, locks.ErrBusy
+}
+
+// Handed returns what a message has granted. The server's clock says, to the microsecond, how long after the last answer the lease
+// began, if that answer was quick. If it was slow, so that little of the lease may be left or the grant seems to be older than the answer,
+// the next Acquire asks.
+func (l *handoffLock) Handed(key string) (lease locks.Lease, since time.Time, ok bool) {
+	p, ok := l.places[key]
+	if !ok {
+		return lease, since, false
+	}
+	select {
+	case g := <-p.granted:
+		since = p.call.Add(g.clock - p.clock - time.Microsecond)
+		if time.Until(locks.Until(since, p.ttl)) < p.ttl/2 || p.answered.Sub(since) > p.ttl/200 {
+			return lease, since, false
+		}
+		return l.hold(p, g.fence, since), since, true
+	default:
+		return lease, since, false
+	}
+}
+
+// hold is a lease that began at the earliest then.
+func (l *handoffLock) hold(p *handoffPlace, fence int64, began time.Time) locks.Lease {
+	delete(l.places, p.key)
+	return locks.Lease{Key: p.key, Token: p.line, Fence: fence - l.fences + 1, Until: locks.Until(began, p.ttl)}
+}
+
+// forget ends a wait. If the line is granted the lock after all, the hub gives it back.
+func (l *handoffLock) forget(p *handoffPlace) {
+	delete(l.places, p.key)
+	l.hub.forget(p)
+}
+
+// Release hands the lock to the first in line.
+func (l *handoffLock) Release(ctx context.Context, lease locks.Lease) error {
+	if err := l.open(); err != nil { // a worker of a cohort may never have asked
+		return err
+	}
+	if p, ok := l.held[lease.Token]; ok {
+		delete(l.held, lease.Token)
+		defer l.hub.forget(p)
+	}
+	return l.hub.leave(ctx, lease.Key, lease.Token)
+}
+
+// Wait waits for the message of a grant, but no longer than the holder's lease.
+func (l *handoffLock) Wait(ctx context.Context, key string) (history.Wake, error) {
+	p, ok := l.places[key]
+	if !ok {
+		return history.Poll, errors.Join(errNoPlace, context.Cause(ctx))
+	}
+	if ctx.Err() == nil {
+		// A bit later, as the server rounds its times, and not all at once: each look goes through the queue.
+		late := 2*time.Millisecond + time.Duration(l.env.Rand.Int64N(int64(10*time.Millisecond)))
+		timer := time.NewTimer(max(time.Until(p.call.Add(min(p.left, queueLasts/2))), 0) + late)
+		defer timer.Stop()
+		select {
+		case g := <-p.granted:
+			p.granted <- g // for the next Acquire
+			return history.Signal, nil
+		case <-p.cut:
+			return history.Poll, nil
+		case <-timer.C:
+			return history.LeaseEnd, nil
+		case <-ctx.Done():
+		}
+	}
+	l.forget(p)
+	left, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.ttl)
+	defer cancel()
+	err := l.hub.leave(left, key, p.line)
+	if errors.Is(err, locks.ErrLost) {
+		err = nil
+	}
+	return history.Poll, errors.Join(context.Cause(ctx), err)
+}
+
+// Close forgets where it stands and what it has.
+func (l *handoffLock) Close() error {
+	if l.hub == nil {
+		return nil
+	}
+	for _, p := range l.places {
+		l.hub.forget(p)
+	}
+	for _, p := range l.held {
+		l.hub.forget(p)
+	}
+	clear(l.places)
+	clear(l.held)
+	l.hub = nil
+	return l.env.Process.Drop(l.shared())
+}

@@ -1,0 +1,253 @@
+package catalogue
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/mod/semver"
+
+	"hammerlock/locks"
+	"hammerlock/topologies"
+)
+
+// handoffHub is where the grants for the waiters of a process come in. It has one subscribed connection; in a cluster one for each
+// lock, since a script can publish only to the node that it runs on.
+type handoffHub struct {
+	client    redis.UniversalClient
+	scripts   handoffScripts
+	subscribe func(p *redis.PubSub, ctx context.Context, channels ...string) error
+	fences    int64
+	name      string // of the process, in its channels
+	clustered bool
+	running   sync.WaitGroup
+
+	mu      sync.Mutex
+	wires   map[string]*handoffWire  // by lock in a cluster
+	waiting map[string]*handoffPlace // by line
+}
+
+// handoffHubKey is what a hub is shared by.
+type handoffHubKey struct {
+	client redis.UniversalClient
+	fences int64
+}
+
+func newHandoffHub(e locks.Env, fences int64) *handoffHub {
+	c := e.Sites[0]
+	h := &handoffHub{client: c, scripts: published, subscribe: (*redis.PubSub).Subscribe, fences: fences, name: e.Within + "handoff:" + rand.Text(),
+		wires: map[string]*handoffWire{}, waiting: map[string]*handoffPlace{}}
+	if _, h.clustered = c.(*redis.ClusterClient); h.clustered && semver.Compare("v"+e.Server.Version, "v7.0") >= 0 {
+		h.scripts, h.subscribe = sharded, (*redis.PubSub).SSubscribe
+	}
+	return h
+}
+
+// handoffWire is a subscription.
+type handoffWire struct {
+	home, channel string
+	pubsub        *redis.PubSub
+	ready         chan struct{} // closed when the server knows of it
+
+	mu     sync.Mutex
+	cut    chan struct{} // closed when messages may have been lost; then there is another one
+	closed bool
+	came   int // messages and confirmations
+}
+
+// wire returns the subscription for a lock if there is one that the server knows of.
+func (h *handoffHub) wire(key string) *handoffWire {
+	h.mu.Lock()
+	w := h.wires[h.home(key)]
+	h.mu.Unlock()
+	if w != nil {
+		select {
+		case <-w.ready:
+			return w
+		default:
+		}
+	}
+	return nil
+}
+
+func (h *handoffHub) home(key string) string {
+	if h.clustered {
+		return key
+	}
+	return ""
+}
+
+// How long a server may take to confirm a subscription, or to take back what no worker waits for.
+const handoffTimeout = time.Second
+
+// listen subscribes and waits until the server knows of it: before, it would take the process for dead.
+func (h *handoffHub) listen(ctx context.Context, key string) (*handoffWire, error) {
+	h.mu.Lock()
+	w, ok := h.wires[h.home(key)]
+	if !ok {
+		w = &handoffWire{home: h.home(key), channel: h.name, ready: make(chan struct{}), cut: make(chan struct{})}
+		if h.clustered {
+			w.channel = sibling(h.name, key) // in the slot of the lock
+		}
+		h.wires[w.home] = w
+		life := context.WithoutCancel(ctx)
+		w.pubsub = h.client.Subscribe(life)
+		h.running.Go(func() { h.hear(life, w) })
+	}
+	h.mu.Unlock()
+	timer := time.NewTimer(handoffTimeout)
+	defer timer.Stop()
+	select {
+	case <-w.ready:
+		return w, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-timer.C:
+		return nil, fmt.Errorf("%w: no subscription within %v", topologies.ErrUnreachable, handoffTimeout)
+	}
+}
+
+// hear takes what comes until the subscription is closed.
+func (h *handoffHub) hear(ctx context.Context, w *handoffWire) {
+	_ = h.subscribe(w.pubsub, ctx, w.channel) // if it fails, the library tries again
+	for m := range w.pubsub.ChannelWithSubscriptions() {
+		w.mu.Lock()
+		w.came++
+		w.mu.Unlock()
+		switch m := m.(type) {
+		case *redis.Subscription:
+			if strings.HasSuffix(m.Kind, "unsubscribe") {
+				h.drop(w) // the slot has moved to another node
+			} else {
+				w.confirm()
+			}
+		case *redis.Message:
+			h.deliver(ctx, m.Payload)
+		}
+	}
+}
+
+// confirm says that the server knows of the subscription. A second time it was made anew, and messages in between were lost.
+func (w *handoffWire) confirm() {
+	select {
+	case <-w.ready:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.closed {
+			close(w.cut)
+			w.cut = make(chan struct{})
+		}
+	default:
+		close(w.ready)
+	}
+}
+
+// now returns what is closed when messages may be lost from now on.
+func (w *handoffWire) now() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cut
+}
+
+// heard is how much has come so far.
+func (w *handoffWire) heard() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.came
+}
+
+func (w *handoffWire) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
+
+// drop ends a subscription that the server does not know of any more. The next waiter makes another one.
+func (h *handoffHub) drop(w *handoffWire) {
+	h.mu.Lock()
+	if h.wires[w.home] == w {
+		delete(h.wires, w.home)
+	}
+	h.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.closed = true
+		close(w.cut)
+		_ = w.pubsub.Close() // no client listens any more
+	}
+}
+
+// expect makes a place known before the message for it can come.
+func (h *handoffHub) expect(p *handoffPlace) {
+	h.mu.Lock()
+	h.waiting[p.line] = p
+	h.mu.Unlock()
+}
+
+func (h *handoffHub) forget(p *handoffPlace) {
+	h.mu.Lock()
+	delete(h.waiting, p.line)
+	h.mu.Unlock()
+}
+
+// deliver hands a grant to the place that it is for. One that no worker waits for is given back at once: its visit was called off, its
+// worker died, or nobody knew that it stood in the queue.
+func (h *handoffHub) deliver(ctx context.Context, message string) {
+	key, line, g, ok := readGrant(message)
+	if !ok {
+		return // no other client sends on this channel
+	}
+	h.mu.Lock()
+	p, ok := h.waiting[line]
+	delete(h.waiting, line)
+	h.mu.Unlock()
+	if ok {
+		p.granted <- g
+		return
+	}
+	h.running.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, handoffTimeout)
+		defer cancel()
+		_ = h.leave(ctx, key, line) // if that fails, the lease ends it
+	})
+}
+
+// readGrant reads a message: fence|clock|length of the key|key and line.
+func readGrant(message string) (key, line string, g handoffGrant, ok bool) {
+	f := strings.SplitN(message, "|", 4)
+	if len(f) < 4 {
+		return "", "", g, false
+	}
+	fence, err := strconv.ParseInt(f[0], 10, 64)
+	clock, failed := strconv.ParseInt(f[1], 10, 64)
+	n, wrong := strconv.Atoi(f[2])
+	if err != nil || failed != nil || wrong != nil || n < 0 || n > len(f[3]) {
+		return "", "", g, false
+	}
+	return f[3][:n], f[3][n:], handoffGrant{fence, time.Duration(clock) * time.Microsecond}, true
+}
+
+// leave gives back a lock, or a place in its queue. ErrLost says that the lock was not the line's.
+func (h *handoffHub) leave(ctx context.Context, key, line string) error {
+	return owned(h.scripts.leave.Run(ctx, h.client, handoffKeys(key), line, h.fences).Int64())
+}
+
+// Close ends the subscriptions. The servers find out that no client listens.
+func (h *handoffHub) Close() error {
+	h.mu.Lock()
+	wires := slices.Collect(maps.Values(h.wires))
+	h.mu.Unlock()
+	for _, w := range wires {
+		h.drop(w)
+	}
+	h.running.Wait()
+	return nil
+}

@@ -1,0 +1,127 @@
+package catalogue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+var libRedsync = locks.Spec{
+	Name:    "redsync",
+	Doc:     "go-redsync/redsync with its defaults, believed in until its Until(); waits as long between two tries as the library",
+	Source:  "github.com/go-redsync/redsync/v4 v4.18.1",
+	Library: true,
+	Sites:   locks.ManySites,
+	Assumes: keepsQuorum + doneInTime,
+	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true},
+	Open:    func(e locks.Env) (locks.Lock, error) { return newRedsync(e), nil },
+}
+
+func newRedsync(e locks.Env, o ...redsync.Option) *redsyncLock {
+	l := &redsyncLock{held: map[string]*redsync.Mutex{}, sites: len(e.Sites), rand: e.Rand, options: o}
+	var pools []redis.Pool
+	for _, c := range e.Sites {
+		pools = append(pools, goredis.NewPool(c))
+	}
+	l.redsync = redsync.New(pools...)
+	return l
+}
+
+type redsyncLock struct {
+	redsync *redsync.Redsync
+	options []redsync.Option
+	held    map[string]*redsync.Mutex // by token
+	sites   int
+	rand    *rand.Rand
+}
+
+func (l *redsyncLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key}
+	m := l.redsync.NewMutex(key, append([]redsync.Option{redsync.WithExpiry(ttl)}, l.options...)...)
+	if err := m.TryLockContext(ctx); err != nil {
+		return lease, l.classify(err, locks.ErrBusy)
+	}
+	lease.Token, lease.Until = m.Value(), m.Until()
+	l.held[lease.Token] = m
+	return lease, nil
+}
+
+// Extend keeps the expiry that the mutex was made with: the library knows no other.
+func (l *redsyncLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	m, ok := l.held[lease.Token]
+	if !ok {
+		return lease, locks.ErrLost
+	}
+	redsync.WithExpiry(ttl).Apply(m)
+	done, err := m.ExtendContext(ctx)
+	if done {
+		lease.Until = m.Until()
+		return lease, nil
+	}
+	return lease, l.classify(err, locks.ErrLost)
+}
+
+func (l *redsyncLock) Release(ctx context.Context, lease locks.Lease) error {
+	m, ok := l.held[lease.Token]
+	if !ok {
+		return locks.ErrLost
+	}
+	delete(l.held, lease.Token)
+	done, err := m.UnlockContext(ctx)
+	if done {
+		return nil
+	}
+	return l.classify(err, locks.ErrLost)
+}
+
+// Wait is the library's own delay between two tries of Lock.
+func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) {
+	const least, most = 50, 250
+	return history.Poll, pause(ctx, time.Duration(least+l.rand.IntN(most-least))*time.Millisecond)
+}
+
+func (l *redsyncLock) Close() error { return nil }
+
+// classify reads the library's errors. No means that so many sites said no that there can be no majority for yes: a
+// site is for yes, too, if nothing is known of it. One that nothing has reached certainly did not grant the lock; but it may
+// still keep one for its holder.
+func (l *redsyncLock) classify(err, no error) error {
+	if _, ok := errors.AsType[*redsync.ErrTaken](err); ok {
+		return fmt.Errorf("%w: %w", no, err)
+	}
+	refused := 0
+	for _, e := range split(err) {
+		_, taken := errors.AsType[*redsync.ErrNodeTaken](e)
+		outcome, _ := locks.Classify(e)
+		if taken || errors.Is(e, redsync.ErrLockAlreadyExpired) ||
+			outcome == history.Failed && !errors.Is(no, locks.ErrLost) {
+			refused++
+		}
+	}
+	if refused >= l.sites-l.sites/2 {
+		return fmt.Errorf("%d of %d sites: %w", refused, l.sites, no)
+	}
+	return fmt.Errorf("%d of %d sites said no: %w", refused, l.sites, locks.AfterGrant(err))
+}
+
+// split takes joined errors apart.
+func split(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, split(e)...)
+	}
+	return all
+}

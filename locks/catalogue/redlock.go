@@ -1,0 +1,189 @@
+package catalogue
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+	"hammerlock/locks"
+)
+
+var redlock = locks.Spec{
+	Name:    "redlock",
+	Doc:     "the same token on a majority of independent sites, asked in parallel within a part of the lease",
+	Source:  "redis.io, Distributed Locks with Redis: the Redlock algorithm",
+	Sites:   locks.ManySites,
+	Assumes: keepsQuorum + doneInTime,
+	Expect: []locks.Expectation{
+		{Cause: history.ServiceLoss, Fault: "restart-empty"},
+		{Cause: history.Overrun, Fault: "stall-worker"},
+	},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Shared: true,
+	Open:   func(e locks.Env) (locks.Lock, error) { return newRedlock(e), nil },
+}
+
+// A site that does not answer costs a try this part of the lease, within bounds.
+const (
+	siteTimeoutShare = 20
+	minSiteTimeout   = 50 * time.Millisecond
+	maxSiteTimeout   = 500 * time.Millisecond
+)
+
+type redlockLock struct {
+	sites   []redis.UniversalClient
+	quorum  int
+	patient bool           // waits for a site as long as its client does
+	each    func([]func()) // asks the sites
+}
+
+func newRedlock(e locks.Env) *redlockLock {
+	return &redlockLock{sites: e.Sites, quorum: len(e.Sites)/2 + 1, each: atOnce}
+}
+
+func (l *redlockLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key, Token: rand.Text()}
+	call := time.Now()
+	v := l.grant(ctx, lease, ttl)
+	lease.Until = locks.Until(call, ttl)
+	if v.ok >= l.quorum && time.Now().Before(lease.Until) {
+		return lease, nil
+	}
+	lease.Until = time.Time{}
+	return lease, l.giveUp(ctx, lease, ttl, v)
+}
+
+// giveUp undoes a try that found no quorum: what a minority granted would stand in everybody's way until it expires.
+func (l *redlockLock) giveUp(ctx context.Context, lease locks.Lease, ttl time.Duration, v votes) error {
+	undone := l.release(ctx, lease, ttl)
+	if v.ok+v.unknown < l.quorum || v.unknown+undone.unknown < l.quorum {
+		return fmt.Errorf("%d of %d sites granted: %w", v.ok, len(l.sites), locks.ErrQuorum)
+	}
+	return fmt.Errorf("acquire: %w", errors.Join(append(v.errs, undone.errs...)...))
+}
+
+func (l *redlockLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	call := time.Now()
+	v := l.poll(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) error {
+		return extendOwned(ctx, c, lease.Key, lease.Token, ttl)
+	})
+	end := locks.Until(call, ttl)
+	if v.ok >= l.quorum && time.Now().Before(end) {
+		lease.Until = end
+		return lease, nil
+	}
+	return lease, l.decide(v, "extend")
+}
+
+func (l *redlockLock) Release(ctx context.Context, lease locks.Lease) error {
+	return l.decide(l.release(ctx, lease, maxSiteTimeout*siteTimeoutShare), "release")
+}
+
+// grant asks every site for the lock.
+func (l *redlockLock) grant(ctx context.Context, lease locks.Lease, ttl time.Duration) votes {
+	return l.poll(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) error {
+		return setNX(ctx, c, lease.Key, lease.Token, ttl)
+	})
+}
+
+// release asks every site, in a context of its own: a lock must be given back also when its user was called off.
+func (l *redlockLock) release(ctx context.Context, lease locks.Lease, ttl time.Duration) votes {
+	return l.poll(context.WithoutCancel(ctx), ttl, func(ctx context.Context, c redis.UniversalClient) error {
+		return deleteOwned(ctx, c, lease.Key, lease.Token)
+	})
+}
+
+func (l *redlockLock) Close() error { return nil }
+
+// votes are the outcomes of one question to all sites.
+type votes struct {
+	ok, unknown int
+	lost        int // of those that failed: the site has the key no more
+	errs        []error
+	refusals    []error
+}
+
+// decide says what the majority makes of a call on a held lock. It is lost when too few sites can still have it: one
+// that was not reached has said nothing.
+func (l *redlockLock) decide(v votes, what string) error {
+	switch {
+	case v.ok >= l.quorum:
+		return nil
+	case len(l.sites)-v.lost < l.quorum:
+		return locks.ErrLost
+	case v.unknown > 0:
+		return fmt.Errorf("%s: %w", what, errors.Join(v.errs...))
+	case v.ok+v.lost > 0:
+		return fmt.Errorf("%s: %d of %d sites did it: %v", what, v.ok, len(l.sites), errors.Join(v.refusals...)) // not harmless
+	default:
+		return fmt.Errorf("%s: %w", what, errors.Join(v.refusals...))
+	}
+}
+
+// poll asks all sites and waits for all answers, for each no longer than its share of the lease.
+func (l *redlockLock) poll(ctx context.Context, ttl time.Duration,
+	ask func(context.Context, redis.UniversalClient) error) votes {
+	errs := make([]error, len(l.sites))
+	questions := make([]func(), len(l.sites))
+	for i, c := range l.sites {
+		questions[i] = func() {
+			ctx, cancel := l.share(ctx, ttl)
+			defer cancel()
+			errs[i] = ask(ctx, c)
+		}
+	}
+	l.each(questions)
+	return count(errs)
+}
+
+// share is the time that a site has for its answer.
+func (l *redlockLock) share(ctx context.Context, ttl time.Duration) (context.Context, context.CancelFunc) {
+	if l.patient {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, siteTimeout(ttl))
+}
+
+// siteTimeout is the part of a lease that a site has for its answer.
+func siteTimeout(ttl time.Duration) time.Duration {
+	return min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout)
+}
+
+func atOnce(questions []func()) {
+	var wg sync.WaitGroup
+	for _, ask := range questions {
+		wg.Go(ask)
+	}
+	wg.Wait()
+}
+
+func inTurn(questions []func()) {
+	for _, ask := range questions {
+		ask()
+	}
+}
+
+func count(errs []error) votes {
+	var v votes
+	for _, err := range errs {
+		switch outcome, _ := locks.Classify(err); outcome {
+		case history.OK:
+			v.ok++
+		case history.Failed:
+			v.refusals = append(v.refusals, err)
+			if errors.Is(err, locks.ErrLost) {
+				v.lost++
+			}
+		default:
+			v.unknown++
+			v.errs = append(v.errs, err)
+		}
+	}
+	return v
+}

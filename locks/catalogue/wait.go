@@ -1,0 +1,113 @@
+package catalogue
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/locks"
+	"hammerlock/topologies"
+)
+
+var wait = locks.Spec{
+	Name:    "wait",
+	Doc:     "lease that counts as granted when WAIT on the same connection says that all replicas have it; undone otherwise",
+	Source:  "redis.io, WAIT: safety; Kingsbury, Jepsen: Redis, on what WAIT does not promise",
+	Sites:   locks.OneSite,
+	Assumes: "as lease; the replica that is promoted has not lost what it acknowledged; all replicas are there",
+	Claims:  lease.Claims,
+	Open: func(e locks.Env) (locks.Lock, error) {
+		if len(e.Places) != 1 {
+			return nil, fmt.Errorf("%w: wait asks how many replicas there are, and this server does not say", locks.ErrServer)
+		}
+		return &waitLock{leaseLock{e.Sites[0]}, e.Places[0].Copies()}, nil
+	},
+}
+
+type waitLock struct {
+	leaseLock
+	replicas int // of each primary
+}
+
+// errReplicas says that too few replicas have the grant; it has been undone.
+var errReplicas = errors.New("too few replicas have it")
+
+func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key, Token: rand.Text()}
+	conn, err := l.conn(ctx, key)
+	if err != nil {
+		return lease, err
+	}
+	defer func() { _ = conn.Close() }() // back to the pool
+	call := time.Now()
+	if err := setNX(ctx, conn, key, lease.Token, ttl); err != nil {
+		return lease, err
+	}
+	if err := l.copied(ctx, conn, ttl); err != nil {
+		return lease, l.undo(ctx, conn, lease, err)
+	}
+	lease.Until = locks.Until(call, ttl)
+	if !time.Now().Before(lease.Until) {
+		return lease, l.undo(ctx, conn, lease, errReplicas)
+	}
+	return lease, nil
+}
+
+// copied waits until the replicas have what this connection wrote, for a part of the lease.
+func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, ttl time.Duration) error {
+	if l.replicas == 0 {
+		return nil
+	}
+	n, err := conn.Wait(ctx, l.replicas, siteTimeout(ttl)).Result()
+	if err == nil && int(n) < l.replicas {
+		return fmt.Errorf("%d of %d: %w", n, l.replicas, errReplicas)
+	}
+	return locks.AfterGrant(err)
+}
+
+// undo gives the grant back on the connection that it came by. The result tells what is certain then.
+func (l *waitLock) undo(ctx context.Context, conn *redis.Conn, lease locks.Lease, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxSiteTimeout)
+	defer cancel()
+	if err := deleteOwned(ctx, conn, lease.Key, lease.Token); err != nil && !errors.Is(err, locks.ErrLost) {
+		return errors.Join(locks.AfterGrant(why), err)
+	}
+	if errors.Is(why, errReplicas) {
+		return fmt.Errorf("%w: %w", why, locks.ErrQuorum)
+	}
+	return why
+}
+
+// Extend counts when the replicas have it as well; if not, the lease is what it was.
+func (l *waitLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	conn, err := l.conn(ctx, lease.Key)
+	if err != nil {
+		return lease, err
+	}
+	defer func() { _ = conn.Close() }() // back to the pool
+	call := time.Now()
+	if err := extendOwned(ctx, conn, lease.Key, lease.Token, ttl); err != nil {
+		return lease, err
+	}
+	return from(lease, call, ttl, l.copied(ctx, conn, ttl))
+}
+
+// conn is a connection to the primary of the key: WAIT asks for what its own connection wrote.
+func (l *waitLock) conn(ctx context.Context, key string) (*redis.Conn, error) {
+	switch c := l.client.(type) {
+	case *redis.Client:
+		return c.Conn(), nil
+	case *redis.ClusterClient:
+		node, err := c.MasterForKey(ctx, key)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", topologies.ErrUnreachable, err)
+		}
+		return node.Conn(), nil
+	default:
+		return nil, fmt.Errorf("%w: no single connection from %T", locks.ErrServer, c)
+	}
+}
