@@ -15,7 +15,7 @@ help:
 	@echo 'make beyond-servers  install those servers; make beyond-test: the tests of the module, of what is installed'
 	@echo 'make test    vet and every test, what runs no whole program under the race detector; ten minutes the first time, for half of it goes into building'
 	@echo 'make test-strict  the same, nothing is run again; make test-logic: the tests that need no server, a quarter of a minute once built'
-	@echo 'make test-full  the same with all random cases, and the recipes of CONTRIBUTING.md in a copy of the tree'
+	@echo 'make test-full  the same with more random cases (with NIGHTLY=true all), and the recipes of CONTRIBUTING.md in a copy of the tree'
 	@echo 'make flakes  make test-strict ten times beside a busy loop on each core: which tests are red now and then? Two hours'
 	@echo 'make lint    staticcheck, and the workflows in .github'
 	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; five minutes, calmer with PERF=full'
@@ -106,7 +106,7 @@ test-strict:
 test-logic:
 	$(GO) test -short -skip '^(TestLive|TestAlone)' $$($(GO) list ./... | grep -vxFf .ci/live)
 
-# With what make test leaves out: all random cases, and the recipes.
+# With what make test leaves out: more random cases, all of them with NIGHTLY=true, and the recipes.
 test-full:
 	@sh .ci/setup redis cc chromium nginx
 	@.ci/test full

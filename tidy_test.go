@@ -242,7 +242,8 @@ func importNames(f *ast.File) map[string]string {
 var (
 	clocks = []string{"time.Since"}
 	alive  = []string{"time.Now", "time.Since", "time.After", "time.Sleep", "net.Listen", "net.Dial", "net.DialTimeout",
-		"exec.Command", "exec.CommandContext", "testbed.", "browser.", "live."}
+		"exec.Command", "exec.CommandContext", "testbed.", "browser.",
+		"live.Wait", "live.Again", "live.Need", "live.Python"}
 )
 
 func TestEachTestIsOfOneKind(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/live"
 )
 
 // builder builds a history by hand. Its times count in ticks.
@@ -90,13 +91,16 @@ func expect(t *testing.T, v Verdict, status Status, cause, word string) {
 	}
 }
 
-// many is how many random histories a test draws: all of them in make test-full, a part in make test, which is -short. The
-// mutants are caught with that part.
+// many is how many random histories a test draws: all of them at night, a quarter in make test-full, a part in make test, which is
+// -short. The mutants are caught with that part.
 func many(all int) int {
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		return all / 20
+	case live.Nightly():
+		return all
 	}
-	return all
+	return all / 4
 }
 
 // property compares a checker with an oracle on random histories. Both answer with text.

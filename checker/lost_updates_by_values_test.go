@@ -30,7 +30,7 @@ func TestValuesTellWhatNamesTell(t *testing.T) {
 	}
 	for seed := range uint64(all) {
 		for _, flaw := range []wrong{nothingWrong, twoSteps, lateHolder} {
-			h := live(t, seed, flaw)
+			h := lived(t, seed, flaw)
 			cut := *h
 			cut.Ops, cut.Partial = h.Ops[:seed*7919%uint64(len(h.Ops))], "it was cut"
 			for _, h := range []*history.History{h, &cut} {

@@ -417,8 +417,8 @@ func (w *world) misfortune(processes int) {
 	}
 }
 
-// live is what workers of a lock leave behind.
-func live(t *testing.T, seed uint64, flaw wrong) *history.History {
+// lived is what workers of a lock leave behind.
+func lived(t *testing.T, seed uint64, flaw wrong) *history.History {
 	r := rand.New(rand.NewPCG(seed, 77))
 	w := &world{r: r, wrong: flaw, h: &history.History{}, ttl: time.Duration(30+r.IntN(60)) * time.Millisecond, numbers: map[int]uint64{}}
 	h := w.h
@@ -485,7 +485,7 @@ func accused(t *testing.T, h *history.History) string {
 // TestNobodyAccusesARightLock, nor what is left of its history when it is cut anywhere.
 func TestNobodyAccusesARightLock(t *testing.T) {
 	for seed := range uint64(many(6000)) {
-		h := live(t, seed, nothingWrong)
+		h := lived(t, seed, nothingWrong)
 		if wrong := accused(t, h); wrong != "" {
 			t.Fatalf("seed %d: %s", seed, wrong)
 		}
@@ -514,7 +514,7 @@ func TestWrongLocksAreAccused(t *testing.T) {
 			found := map[string]int{}
 			failed := 0
 			for seed := range uint64(lives) {
-				verdicts, _ := judged(t, live(t, seed, flaw))
+				verdicts, _ := judged(t, lived(t, seed, flaw))
 				causes := map[string]bool{}
 				for _, v := range verdicts {
 					if v.Status == Fail {

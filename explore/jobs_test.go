@@ -4,15 +4,19 @@ import (
 	"reflect"
 	"runtime"
 	"testing"
+
+	"hammerlock/internal/live"
 )
 
 // TestWorkersMakeNoDifference: the same schedules are run, the same ones are joined, and the same counterexample is the
 // first one, up to the bound and at random.
 func TestWorkersMakeNoDifference(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	every := 5 // locks, one stands for all
+	every := 15 // locks, one stands for all
 	if testing.Short() {
 		every = 30
+	} else if live.Nightly() {
+		every = 5
 	}
 	for i, spec := range append(explorable(true), explorable(false)...) {
 		if i%every > 0 && (testing.Short() || spec.Name != "lease") {

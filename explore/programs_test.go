@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
+	"hammerlock/internal/live"
 	"hammerlock/locks"
 )
 
@@ -95,11 +96,14 @@ func (l drawnLock) Release(ctx context.Context, lease locks.Lease) error {
 func (drawnLock) Close() error { return nil }
 
 // TestDrawnProgramsLeaveOutNothing: what follows from one deviation of each kind, and from two of one kind, is the same by
-// brute force for locks that are drawn. With -short a few stand for many.
+// brute force for locks that are drawn: one with -short, one for each kind, more at night.
 func TestDrawnProgramsLeaveOutNothing(t *testing.T) {
-	many, kinds := 24, []act{loses, breaks, pauses, refuses, hangs, forgets, leaps, expires, crashes, cancelsCall}
+	kinds := []act{loses, breaks, pauses, refuses, hangs, forgets, leaps, expires, crashes, cancelsCall}
+	many := len(kinds)
 	if testing.Short() {
 		many = 1
+	} else if live.Nightly() {
+		many = 24
 	}
 	for i := range many {
 		r := rand.New(rand.NewPCG(7, uint64(i)))
