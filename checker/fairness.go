@@ -12,7 +12,7 @@ import (
 
 var fairness = Checker{
 	Name:   history.Fairness,
-	Doc:    "who waits is served; a lock that claims an order is held to it, of others the numbers are told",
+	Doc:    "who waits is served; a lock that claims an order is held to it, for others only the numbers are given",
 	Causes: []string{history.OutOfOrder},
 	Check:  judgeFairness,
 }

@@ -26,7 +26,7 @@ func (s *Server) Row() locks.Spec {
 		Name:   "row",
 		Doc:    "INSERT of a row with the lock's name as its key, DELETE to give it back, no expiry",
 		Source: "the lock table of most articles that compare databases with Redis",
-		Broken: "never expires: when its holder dies nobody gets the lock again",
+		Broken: "never expires: when its holder dies no worker gets the lock again",
 		Expect: []locks.Expectation{{Cause: history.Deadlock, Scenario: "crash"}},
 		Claims: history.Claims{Excludes: true, Owned: true},
 	}, s.Rows.Delete, func(e locks.Env, l *Session) func(context.Context, locks.Lease) error {
@@ -40,7 +40,7 @@ func (s *Server) SelectInsert() locks.Spec {
 		Name:   "select-insert",
 		Doc:    "SELECT whether there is a row of that name, INSERT it if not; no unique key",
 		Source: "if (!exists) { insert } in application code",
-		Broken: "two workers see that there is none, and both insert one",
+		Broken: "two workers see no row, and both insert one",
 		Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "contention"}},
 		Claims: history.Claims{Excludes: true, Owned: true},
 	}, s.Rows.Remove, func(e locks.Env, l *Session) func(context.Context, locks.Lease) error {

@@ -132,7 +132,7 @@ func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	case err != nil:
 		return err
 	case len(first.Kvs) == 0 || first.Kvs[0].Lease == "":
-		return fmt.Errorf("nobody holds %s with a lease", lock)
+		return fmt.Errorf("no worker holds %s with a lease", lock)
 	}
 	return ask(ctx, n, "/v3/lease/revoke", fmt.Sprintf(`{"ID":%q}`, first.Kvs[0].Lease), &struct{}{})
 }

@@ -34,7 +34,7 @@ var shared = onEtcd(locks.Spec{
 	Name:   "etcd-shared",
 	Doc:    "concurrency.Mutex of many workers on one session, the process's",
 	Source: "many a first use of concurrency.Mutex: one session beside the one client",
-	Broken: "the key is the session's: whoever asks with it is told that it has the lock already",
+	Broken: "the key is the session's: a worker that asks with it hears that it has the lock already",
 	Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "contention"}},
 	Open: func(e locks.Env) (locks.Lock, error) {
 		l, err := open(e, mutexLock{heeds: true, strict: true})

@@ -11,7 +11,7 @@ import (
 var autocommit = server.ByRow(locks.Spec{
 	Name:   "autocommit",
 	Doc:    "SELECT .. FOR UPDATE NOWAIT without a transaction",
-	Source: "FOR UPDATE in a repository method that nobody has marked as transactional",
+	Source: "FOR UPDATE in a repository method that is not marked as transactional",
 	Broken: "the statement is a transaction of its own: the row is free again when the answer arrives",
 	Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "contention"}, {Cause: history.ForeignRelease, Scenario: "contention"}},
 	Claims: history.Claims{Excludes: true},

@@ -28,7 +28,7 @@ const freeLease = `UPDATE leases SET token = '', expires = '-infinity' WHERE nam
 
 var leaseByName = locks.Spec{
 	Name:   "pg-lease-by-name",
-	Doc:    "pg-lease, but a release frees the row, whoever holds it",
+	Doc:    "pg-lease, but a release frees the row of any holder",
 	Source: "the UPDATE .. SET expires = NULL WHERE name of many lock tables",
 	Sites:  locks.OneSite,
 	Engine: server.Engine,

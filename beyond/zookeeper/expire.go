@@ -26,7 +26,7 @@ func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	owner, err := called(ctx, func() (int64, error) {
 		all, _, err := conn.Children(directory(lock))
 		if err != nil || len(all) == 0 {
-			return 0, errors.Join(err, fmt.Errorf("nobody holds %s", lock))
+			return 0, errors.Join(err, fmt.Errorf("no worker holds %s", lock))
 		}
 		first := slices.MinFunc(all, func(a, b string) int { return strings.Compare(number(a), number(b)) })
 		_, stat, err := conn.Get(path.Join(directory(lock), first))

@@ -41,7 +41,7 @@ func (e Env) exploreCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explore", Short: "every interleaving of a lock up to a bound, in virtual time", Args: takes(0, 0),
 		Long: "explore runs clients of a lock on a server in memory, in virtual time, and tries every order of their messages that\n" +
-			"has at most so many deviations from the plain one. A deviation is: another client comes first; a client is paused\n" +
+			"has at most that many deviations from the plain one. A deviation is: another client comes first; a client is paused\n" +
 			"for longer than its lease; messages wait until a key expires; a message is lost; a connection breaks; a client\n" +
 			"crashes; a call is called off; a server refuses a command, hangs, forgets its keys, has its clock jump or, one of\n" +
 			"several, never answers again. Fewer deviations come first, so the first counterexample is a smallest one; random\n" +
@@ -66,7 +66,7 @@ func (e Env) exploreCommand() *cobra.Command {
 	x.duration(flag{session, "hold", "how long a holder stays, in virtual time"}, &x.o.Hold)
 	x.duration(flag{session, "pause", "how long a paused client is paused, in virtual time"}, &x.o.Pause)
 	x.toggle(flag{session, "random", "go on with random schedules of more deviations until the budget ends"}, "", &x.o.Random)
-	x.integer(flag{session, "schedules", "so many random schedules in all, with up to as many deviations, in place of all up to the bound;\n" +
+	x.integer(flag{session, "schedules", "this many random schedules in all, with up to as many deviations, in place of all up to the bound;\n" +
 		"without --lock of every right lock that can be explored"}, &x.o.Schedules, 0)
 	x.seed("of the random schedules (default: drawn and printed)")
 	x.text(flag{session, "sweep", "in place of one exploration: where one deviation breaks a lock while a number of it grows, as in\n" +

@@ -108,7 +108,7 @@ func (o *options) serviceFlags() {
 	o.names(flag{load, "fault", "what breaks of the programs: kill-program, pause-program, with @TIME and heal@TIME, as in\n" +
 		"kill-program:2@2s,heal@4s"}, &p.Faults, []string{"kill-program", "pause-program"})
 	o.begin(loadSection)
-	o.integer(flag{load, "burst", "so many visits at once and no more, in place of a load"}, &s.Burst, 0)
+	o.integer(flag{load, "burst", "this many visits at once and no more, in place of a load"}, &s.Burst, 0)
 	o.loadFlags("a visit without an answer for so long is called off, and unknown")
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
 	o.begin(outputSection)

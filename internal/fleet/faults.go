@@ -57,7 +57,7 @@ func (t *task) signal(s syscall.Signal) error {
 	}[s]
 	all := t.processes()
 	if do == nil || all == nil {
-		return fmt.Errorf("signal %d: there is none such, or no worker yet", s)
+		return fmt.Errorf("signal %d: unknown, or no worker yet", s)
 	}
 	var err error
 	for _, p := range all {

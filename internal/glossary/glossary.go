@@ -135,7 +135,7 @@ var words = []Word{
 	{"expected, found", Verdicts, "What the entry of a lock expects of it, pass or a cause, and the cause or verdict that came of it (--expect)."},
 	{"under, result", Verdicts, "The fault or scenario that has to show a cause, and whether it was found: as expected, NOT AS EXPECTED, or undecided (--expect)."},
 	{"took", Verdicts, "How long the runs of a row took, with the start of the servers, in seconds (--expect)."},
-	{"95 % bound", Verdicts, "The greatest share of violations that so many holds without one leave possible, with 95 % confidence."},
+	{"95 % bound", Verdicts, "The greatest share of violations that this number of holds without one leaves possible, with 95 % confidence."},
 	{"detected", Verdicts, "How long after the start the first violation was proved."},
 	{"service", Verdicts, "The servers, in contrast to the lock's client and its user."},
 	{"unplanned", Verdicts, "Something that no fault had asked for: a server ended or took another role, or the machine paused. What it explains is excused."},

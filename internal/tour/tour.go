@@ -36,14 +36,14 @@ var Chapters = []chapter{
 	{"A mutex, in two processes", "A mutex of the language is a perfect lock, until the service runs twice. Each process " +
 		"has a mutex of its own, and they know nothing of each other.",
 		"local", "single", faults.None, func(p *harness.Plan) { p.Processes = 2 }},
-	{"SETNX and DEL", "The first recipe: who creates the key has the lock. It has no expiry, so when a holder dies nobody " +
-		"gets the lock ever again.", "setnx", "single", "crash-worker", nil},
+	{"SETNX and DEL", "The first recipe: who creates the key has the lock. It has no expiry, so when a holder dies, no worker " +
+		"gets the lock again.", "setnx", "single", "crash-worker", nil},
 	{"SETNX, then EXPIRE", "An expiry, as a second command. Between the two the worker can die: the key stays for ever, " +
 		"only more seldom.", "setnx-expire", "single", "crash-worker@between", nil},
 	{"SET NX PX, and a plain DEL", "The expiry is atomic now. But whose key does the DEL delete? A holder that was slow deletes " +
 		"that of its successor, who never notices.", "plain-del", "single", "stall-worker", slow},
 	{"Compare, then DEL", "So look first whether the key is still ours. In two commands: between the comparison and the DEL " +
-		"the lease ends, and the DEL hits somebody else.", "get-del", "single", "stall-worker@between", slow},
+		"the lease ends, and the DEL hits the lock of another worker.", "get-del", "single", "stall-worker@between", slow},
 	{"Deadlines by the clients' clocks", "The deadline is the key's value, and who finds it passed takes over by GETSET: for " +
 		"years the official recipe. The late holder's DEL is still a plain one.", "timestamp", "single", "stall-worker", slow},
 	{"The lease, done right", "SET NX PX with a random token, compared and deleted in one script, believed in from before the " +

@@ -179,7 +179,7 @@ func (l *localReentryLock) Release(ctx context.Context, lease locks.Lease) error
 
 var reentryRetakes = locks.Spec{
 	Name:   "reentry-retakes",
-	Doc:    "reentrant lease: the server is asked each time, and lets in whose token it has, or anybody if it has none",
+	Doc:    "reentrant lease: the server is asked each time, and lets in whose token it has, or any worker if it has none",
 	Source: "go-zero redislock; its pull requests 1704 and 4319 on what a second Acquire means",
 	Sites:  locks.OneSite,
 	Broken: "a re-entry whose outer hold has expired takes the lock anew: another worker may have had it meanwhile, and the outer hold goes on",

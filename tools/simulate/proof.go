@@ -314,7 +314,7 @@ func (r *record) proveAnswers(x *held, say func(string, ...any)) {
 		}) || x.upgrade != nil && x.upgrade.Call <= op.Return
 		refused := op.Outcome == history.Failed && (op.Reason == history.Lost || op.Reason == history.Busy)
 		if refused && !mayBeOver && op.Return < r.sure(x, op) && !r.forgot(x.acquire.Call, op.Return) && !r.sentTwice(op) && len(x.again) == 0 {
-			say("%s is told %s within its lease", op.ID, op.Reason)
+			say("%s hears %s within its lease", op.ID, op.Reason)
 		}
 		for _, o := range x.releases {
 			switch {
@@ -334,7 +334,7 @@ func (r *record) proveLife(x *held, say func(string, ...any)) {
 	last, unknown := x.acquire.Return+r.most(x.acquire.TTL), false
 	for _, op := range append([]*history.Op{x.acquire}, x.extends...) {
 		if op.Outcome == history.OK && op.Until != 0 && op.Until != forever && op.TTL > 0 && op.Until > op.Return+r.least(op.TTL)+2*r.h.Bounds.Round {
-			say("%s is told a deadline beyond its lease", op.ID)
+			say("%s hears of a deadline beyond its lease", op.ID)
 		}
 		switch {
 		case op == x.acquire:

@@ -43,7 +43,7 @@ func (r *record) proveCounts(x *held, say func(string, ...any)) {
 			return // it may be another hold by now, or none
 		}
 		if refused {
-			say("%s is told %s within its lease", op.ID, op.Reason)
+			say("%s hears %s within its lease", op.ID, op.Reason)
 			return
 		}
 		if op.Kind == history.Extend {
@@ -71,7 +71,7 @@ func (r *record) proveCounts(x *held, say func(string, ...any)) {
 			}
 		}
 		if may = then; len(may) == 0 {
-			say("%s is told %d holds, which cannot be", op.ID, op.Value)
+			say("%s hears of %d holds, which cannot be", op.ID, op.Value)
 			return
 		}
 	}

@@ -57,7 +57,7 @@ func document(rows []row, each time.Duration, kills int) string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "\n## When the server that serves the lock is killed\n\nMedians of %d kills: until a lock that nobody holds is granted again, and until all servers are "+
+	fmt.Fprintf(&b, "\n## When the server that serves the lock is killed\n\nMedians of %d kills: until a free lock is granted again, and until all servers are "+
 		"healthy with the killed one back. One server alone is started at once. A lock that was held when its holder died waits for its lease besides.\n\n"+
 		"| lock | on | granted again | healthy | fence | assumes |\n|---|---|---|---|---|---|\n", kills)
 	for _, r := range rows {

@@ -133,5 +133,5 @@ func granted(ctx context.Context, l locks.Lock, key string) (at time.Time, err e
 			return at, nil
 		}
 	}
-	return at, fmt.Errorf("nobody is granted the lock: %w", context.Cause(ctx))
+	return at, fmt.Errorf("no worker is granted the lock: %w", context.Cause(ctx))
 }
