@@ -147,7 +147,7 @@ func (b *wireBreak) hit() bool {
 // scene is where faults of servers are to happen.
 func (o *wireOptions) scene() faults.Scene {
 	t := o.topology
-	return faults.Scene{Topology: t.Name, Sites: t.Sites, Nodes: t.Nodes, TTL: time.Second, Recovery: t.Recovery, Processes: 1}
+	return faults.Scene{Topology: t.Name, Sites: t.Sites, Nodes: t.Nodes, TTL: time.Second, Recovery: t.Recovery, Can: t.Can(), Processes: 1}
 }
 
 func (b *wireBreak) effect(o *wireOptions) history.Effect {

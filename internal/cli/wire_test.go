@@ -388,6 +388,20 @@ func TestWireMistakes(t *testing.T) {
 	}
 }
 
+// TestWireFaultsOfServers: each fault of the scenarios and of the documents can be injected where the servers are ours.
+func TestWireFaultsOfServers(t *testing.T) {
+	sentinel, _ := topologies.Find("sentinel")
+	for _, name := range []string{"kill-primary", "pause-primary", "lost-grant", "failover", "restart-empty", "restart-late"} {
+		b, err := parseBreak(name + "@granted")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := b.refusedHere(&wireOptions{topology: sentinel}, true); why != "" {
+			t.Errorf("%s: %s", name, why)
+		}
+	}
+}
+
 func TestLiveWireOfNoProgram(t *testing.T) {
 	t.Parallel()
 	wireServer(t)
