@@ -120,18 +120,7 @@ func (c *conn) requests() {
 	f, p := newFlow(c.client, c.server), &command{}
 	var err error
 	for err == nil {
-		if err = f.need(1); err == nil && c.plain.Load() {
-			err = errUnparsed
-		}
-		if err == nil {
-			err = p.read(f)
-		}
-		if err == nil {
-			err = c.requested(f, p)
-		}
-		if err == nil {
-			f.done()
-		}
+		err = c.request(f, p)
 	}
 	if errors.Is(err, errProtocol) {
 		err = c.stop("a request is not RESP")
@@ -147,6 +136,24 @@ func (c *conn) requests() {
 		return
 	}
 	_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
+}
+
+// request carries a command.
+func (c *conn) request(f *flow, p *command) error {
+	if err := f.need(1); err != nil {
+		return err
+	}
+	if c.plain.Load() {
+		return errUnparsed
+	}
+	err := p.read(f)
+	if err == nil {
+		err = c.requested(f, p)
+	}
+	if err == nil {
+		f.done()
+	}
+	return err
 }
 
 // stop is where requests cannot be understood any more. The replies to those before are still read.
