@@ -36,11 +36,13 @@ type conn struct {
 	began   time.Duration // the beginning of the reply under way was passed on; 0 = it was not
 	lost    bool          // a fault keeps replies from the client
 
-	gone  atomic.Bool // the client has ended its side
-	plain atomic.Bool // bytes are passed on unseen
+	gone   atomic.Bool // the client has ended its side
+	plain  atomic.Bool // bytes are passed on unseen
+	ending atomic.Bool // an opaque command is in flight
 
 	mu     sync.Mutex // guards the fields below
 	flight []pending  // commands without a reply, the oldest first
+	first  int        // of them
 	size   int        // of requests without a reply, queued ones too
 }
 
@@ -105,8 +107,8 @@ func (c *conn) unseen(why string) error {
 // forgo gives up waiting for replies.
 func (c *conn) forgo(lost bool) {
 	c.mu.Lock()
-	list := append(c.session.queue, c.flight...)
-	c.session.queue, c.flight = nil, nil
+	list := append(c.session.queue, c.flight[c.first:]...)
+	c.session.queue, c.flight, c.first = nil, nil, 0
 	c.mu.Unlock()
 	for _, e := range list {
 		if e.request != nil {
@@ -159,6 +161,7 @@ func (c *conn) request(f *flow, p *command) error {
 // stop is where requests cannot be understood any more. The replies to those before are still read.
 func (c *conn) stop(why string) error {
 	c.push(pending{role: opaque, text: why})
+	c.ending.Store(true)
 	return errUnparsed
 }
 
@@ -180,6 +183,7 @@ func (c *conn) requested(f *flow, p *command) error {
 	c.proxy.run.Sink.Sent(r)
 	switch full := c.push(e); {
 	case e.role == opaque:
+		c.ending.Store(true)
 		return errUnparsed
 	case e.role == subscribes && c.expected.multi:
 		return c.stop("a subscription is queued in a transaction")
@@ -196,6 +200,9 @@ func (c *conn) push(e pending) (full bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.size += sizeOf(e.request)
+	if c.first > chunkSize && c.first > len(c.flight)/2 {
+		c.flight, c.first = append(c.flight[:0], c.flight[c.first:]...), 0
+	}
 	c.flight = append(c.flight, e)
 	return c.size > maxFlightSize
 }
@@ -215,21 +222,26 @@ func sizeOf(r *Request) (n int) {
 func (c *conn) head() (e pending, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.flight) == 0 {
+	if c.first == len(c.flight) {
 		return pending{}, false
 	}
-	return c.flight[0], true
+	return c.flight[c.first], true
 }
 
 // pop takes a confirmation off the oldest command in flight, or its reply, which is all. It is false if more have to come.
 func (c *conn) pop(all bool) (e pending, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := &c.flight[0]
+	p := &c.flight[c.first]
 	p.count--
 	if e = *p; p.count > 0 && !all {
 		return e, false
 	}
-	*p, c.flight = pending{}, c.flight[1:]
+	*p = pending{}
+	if c.first++; c.first == len(c.flight) {
+		if c.flight, c.first = c.flight[:0], 0; cap(c.flight) > chunkSize {
+			c.flight = nil
+		}
+	}
 	return e, true
 }

@@ -44,8 +44,10 @@ func (c *conn) reply(f *flow) error {
 	if err := f.need(1); err != nil {
 		return err
 	}
-	if head, _ := c.head(); head.role == opaque {
-		return c.unseen(head.text)
+	if c.ending.Load() {
+		if head, _ := c.head(); head.role == opaque {
+			return c.unseen(head.text)
+		}
 	}
 	limit := maxValues
 	if c.session.multi {
