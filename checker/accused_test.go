@@ -90,6 +90,12 @@ var onceAccused = map[string]func(s *script){
 			s.release(a, at+7, at+8)
 		}
 	},
+	"a grant of a primary that did not yet know that another one had taken its place": func(s *script) {
+		s.op(history.Role, -1, 40, 50).Value = 1
+		a := s.acquire(1, 80, 81, 300)
+		s.denied(a, 90, 91)
+		s.op(history.Role, -1, 120, 130)
+	},
 	"an extension after one in doubt, and a server that took another role since": func(s *script) {
 		s.op(history.Role, -1, 250, 260)
 		extendedTwice(s)
