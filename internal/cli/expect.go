@@ -100,16 +100,12 @@ type expectedRow struct {
 	parts []expectedPart
 }
 
-// expectedPart is carried out with one seed after another, each time for longer, until it has shown an expected cause.
+// expectedPart is carried out as its policy says, until it has shown an expected cause.
 type expectedPart struct {
 	plan     harness.Plan
 	explores bool // in place of the plan's runs
-	tries    int
-	longer   int // how many times as long each further try is
+	again    harness.Again
 }
-
-// shownTries is how often a run is made that has to show what a fault does to a right lock.
-const shownTries = 4
 
 func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *options) int {
 	x := &expecting{e: e, o: o, c: c}
@@ -249,11 +245,11 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 			r.parts = x.parts(l, p)
 		case scenario:
 			p.Scenarios = []scenarios.Scenario{shows}
-			r.parts = []expectedPart{{plan: p, tries: shownTries, longer: 1}}
+			r.parts = []expectedPart{{plan: p, again: harness.NextSeed}}
 		default:
 			short := tour.Short(l, t, r.Under)
 			short.Known, short.RedisServer, short.Out, short.Workload.Seed = p.Known, p.RedisServer, p.Out, p.Workload.Seed
-			r.parts = []expectedPart{{plan: short, tries: shownTries, longer: 2}}
+			r.parts = []expectedPart{{plan: short, again: harness.Doubling}}
 		}
 		for _, part := range r.parts {
 			_, err := part.plan.Check(stop, nil)
@@ -294,13 +290,13 @@ func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 		return p
 	}
 	if len(named) > 0 {
-		all = append(all, expectedPart{plan: with(named), tries: p.Attempts, longer: 1})
+		all = append(all, expectedPart{plan: with(named), again: slices.Repeat(harness.Again{1}, p.Attempts)})
 	}
 	if x.o.explores {
-		all = append(all, expectedPart{plan: with(p.Scenarios), explores: true, tries: 1})
+		all = append(all, expectedPart{plan: with(p.Scenarios), explores: true, again: harness.Again{1}})
 	}
 	if len(others) > 0 {
-		all = append(all, expectedPart{plan: with(others), tries: 1})
+		all = append(all, expectedPart{plan: with(others), again: harness.Again{1}})
 	}
 	return all
 }
@@ -312,10 +308,7 @@ func (x *expecting) row(ctx context.Context, s signals, r *expectedRow) {
 	var judged []results.Judgement
 	var not []results.NotRun
 	for _, part := range r.parts {
-		for try := range part.tries {
-			if try > 0 {
-				part.plan.Repeat(part.longer)
-			}
+		for part.plan = range part.again.Of(part.plan) {
 			more, left, err := x.part(ctx, s, r, part, time.Since(begun))
 			judged, not = append(judged, more...), append(not, left...)
 			if s.stop.Err() != nil {

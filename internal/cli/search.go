@@ -16,11 +16,10 @@ import (
 	"hammerlock/workload"
 )
 
-// The defaults of a search, and how many times longer it runs where too little was measured.
+// The defaults of a search.
 const (
 	searchDuration = 2 * time.Second
 	searchWarmup   = 500 * time.Millisecond
-	longestLook    = 16
 )
 
 // variable is a setting that a search can go over.
@@ -122,10 +121,10 @@ func (s *search) check(stop context.Context) error {
 }
 
 // try runs the plan at one value, longer if too little was measured.
-func (s *search) try(ctx, stop context.Context, at float64) (compare.GateResult, error) {
+func (s *search) try(ctx, stop context.Context, at float64) (r compare.GateResult, err error) {
 	p := s.o.plan
 	s.over.set(&p.Workload, at)
-	for longer := 1; ; longer *= 4 {
+	for p = range harness.Sixteen.Of(p) {
 		s.e.say(s.o, "trying %s %s, about %v", s.over.name, human.Number(at), (p.Warmup + p.Duration).Round(time.Second))
 		run, err := s.run(ctx, stop, p)
 		if err = errors.Join(err, context.Cause(stop)); err != nil {
@@ -134,10 +133,9 @@ func (s *search) try(ctx, stop context.Context, at float64) (compare.GateResult,
 		if run.Failed() {
 			s.failed = append(s.failed, *run)
 		}
-		r := s.objective.Check([]*results.Run{run})
-		if r.Status != compare.GateUnderpowered || longer >= longestLook {
-			return r, nil
+		if r = s.objective.Check([]*results.Run{run}); r.Status != compare.GateUnderpowered {
+			break
 		}
-		p.Repeat(4)
 	}
+	return r, nil
 }

@@ -151,17 +151,12 @@ func (b *batch) take(o outcome) {
 	}
 }
 
-const (
-	longest = 8 // how many times longer than planned all times of a scenario can become
-	more    = 3 // how many times longer goes on what saw too little, the first time: after twice as long much of it is asked a third time
-)
-
 // again asks once more what is undecided, with the next seed and longer, as often as the plan allows and, for scenarios, as far as there is
 // time: what they were too short for is no answer. If a scenario was undecided because the machine or a program was slow, all its times
 // grow by as much; otherwise it only goes on for longer. What others may have slowed down is asked as it was, alone, and that is
 // no attempt.
 func (b *batch) again(ctx, stop context.Context) {
-	for n := range b.Plan.Attempts {
+	for n, by := range b.Plan.again() {
 		open := b.open
 		b.open = nil
 		if n == 0 {
@@ -169,12 +164,9 @@ func (b *batch) again(ctx, stop context.Context) {
 			open = slices.DeleteFunc(open, func(q question) bool { return !q.spoilt() })
 		}
 		b.ask(ctx, stop, open, func(q question) bool {
-			least, by := 2, max(q.longer, 2)
-			switch n {
-			case 0:
-				least, by = 1, 1
-			case 1:
-				by = max(by, more)
+			least, by := 1, by
+			if n > 0 {
+				least, by = 2, max(q.longer, by)
 			}
 			c := &b.Combinations[q.number]
 			if c.Scenario.Name != "" {
@@ -202,20 +194,6 @@ func (b *batch) why(q question) string {
 	c.Earlier = append(c.Earlier, before.Name)
 	_, why := before.Safety()
 	return why
-}
-
-// again makes the plan of another run, so many times longer: all its times, or its duration alone. Why says what was wrong with the one before.
-func (c *Combination) again(by int, all bool, why string) {
-	c.Before = append(c.Before, why)
-	before := max(c.Stretched, 1)
-	if to := min(before*by, longest); all && to > before {
-		by, c.Stretched, c.Steps = to/before, to/before*before, slices.Clone(c.Steps)
-		c.Plan.Workload.Stretch(by)
-		for i := range c.Steps {
-			c.Steps[i] = c.Steps[i].Stretched(by)
-		}
-	}
-	c.Plan.Repeat(by)
 }
 
 // room is for how many runs the machine has room. Most of them only wait, for leases to end and for what was broken to be mended.

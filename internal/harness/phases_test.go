@@ -51,7 +51,7 @@ func TestPhasesAreLaidOut(t *testing.T) {
 	if steps, _ := x.steps(faults.Scene{Can: topologies.Spec{}.Can()}); len(steps) != 1 || steps[0].To != 9*s {
 		t.Errorf("what nobody heals ends with its phase: got %+v", steps)
 	}
-	got.Repeat(1)
+	got.repeat(1)
 	if got.Duration != 8*s {
 		t.Errorf("another try takes %s, but phases say how long they are", got.Duration)
 	}

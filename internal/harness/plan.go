@@ -110,14 +110,6 @@ type Combination struct {
 	Stretched int
 }
 
-// Repeat makes the plan that of another try: it has the next seed and is so many times longer. Phases and traces say how long they are.
-func (p *Plan) Repeat(longer int) {
-	p.Workload.Seed++
-	if p.steerable() {
-		p.Duration *= time.Duration(longer)
-	}
-}
-
 // Name is the run's topology and lock, and its scenario if it is one.
 func (c *Combination) Name() string {
 	return strings.TrimSpace(c.Topology.Name + " " + c.Lock.Name + " " + c.Scenario.Name)

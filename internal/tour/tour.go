@@ -136,24 +136,20 @@ func (t *Tour) Chapters() []chapter {
 // ready is a chapter whose servers are up.
 type ready struct {
 	run     *harness.Run
-	lasts   time.Duration
 	fenced  bool // the counter compares tokens
 	command string
 	err     error
 }
 
-// mostTries bounds how often a chapter is run until it has shown what it tells.
-const mostTries = 4
-
 // Tell shows all chapters. While one runs, the servers of the next start. It returns how many did not end as expected,
 // and of how many nothing can be said.
 func (t *Tour) Tell(ctx, stop context.Context) (wrong, undecided int, err error) {
 	all := t.Chapters()
-	next := t.prepare(stop, &all[0], 1)
+	next := t.prepare(stop, t.plan(&all[0]))
 	for i, c := range all {
 		r := <-next
 		if i+1 < len(all) {
-			next = t.prepare(stop, &all[i+1], 1)
+			next = t.prepare(stop, t.plan(&all[i+1]))
 		}
 		x, cerr := t.chapter(ctx, stop, i, &c, r)
 		switch {
@@ -175,20 +171,22 @@ func (t *Tour) Tell(ctx, stop context.Context) (wrong, undecided int, err error)
 	return wrong, undecided, nil
 }
 
-// prepare starts the servers of a try of a chapter, of the first while the chapter before it runs.
-func (t *Tour) prepare(stop context.Context, c *chapter, try int) <-chan ready {
-	out := make(chan ready, 1)
+// plan is that of a chapter's first try.
+func (t *Tour) plan(c *chapter) harness.Plan {
 	lock, topology := c.find()
+	p := Short(lock, topology, c.Fault)
+	p.Workload.Seed, p.Out, p.RedisServer = t.Seed, t.Dir, t.RedisServer
+	if c.With != nil {
+		c.With(&p)
+	}
+	return p
+}
+
+// prepare starts the servers of a try of a chapter, of the first while the chapter before it runs.
+func (t *Tour) prepare(stop context.Context, p harness.Plan) <-chan ready {
+	out := make(chan ready, 1)
 	go func() {
-		p := Short(lock, topology, c.Fault)
-		p.Workload.Seed, p.Out, p.RedisServer = t.Seed, t.Dir, t.RedisServer
-		if c.With != nil {
-			c.With(&p)
-		}
-		for range try - 1 {
-			p.Repeat(2)
-		}
-		d := ready{command: t.Command(p), lasts: p.Duration, fenced: p.Counter.Fenced}
+		d := ready{command: t.Command(p), fenced: p.Counter.Fenced}
 		var job *harness.Job
 		if job, d.err = p.Check(stop, nil); d.err == nil {
 			job.Command = func(harness.Combination) string { return d.command }
@@ -206,31 +204,34 @@ func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r read
 	for _, row := range human.Wrap(c.Text, tourWidth) {
 		p.Line("   %s", row)
 	}
-	for try := 1; ; try++ {
+	var run *results.Run
+	var why string
+	causes := c.causes(r.fenced)
+	for plan := range harness.Doubling.Of(t.plan(c)) {
+		if run != nil {
+			r = <-t.prepare(stop, plan)
+			p.Line("   This run did not show it, so the chapter is run again, for %s.", plan.Duration)
+		}
 		if r.err != nil {
 			return shows, errors.Join(p.Err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, r.err))
 		}
-		run, err := r.run.Do(ctx, stop)
-		err = errors.Join(err, r.run.Close())
-		if err != nil || stop.Err() != nil {
+		run, err = r.run.Do(ctx, stop)
+		if err = errors.Join(err, r.run.Close()); err != nil || stop.Err() != nil {
 			return shows, errors.Join(p.Err, err)
 		}
-		causes := c.causes(r.fenced)
-		shows, why := met(causes, run, r.fenced)
+		shows, why = met(causes, run, r.fenced)
 		p.Line("")
 		for _, row := range human.Wrap(verdictLine(run), tourWidth) {
 			p.Line("   %s", row)
 		}
-		proved := len(causes) == 0 && run.Failed() || r.fenced && run.Views.Lost > 0
-		if shows == checker.Pass || proved || try == mostTries {
-			explain(&p, run, causes, why)
-			p.Line("   %s", r.command)
-			p.Line("")
-			return shows, p.Err
+		if shows == checker.Pass || len(causes) == 0 && run.Failed() || r.fenced && run.Views.Lost > 0 {
+			break
 		}
-		r = <-t.prepare(stop, c, try+1)
-		p.Line("   This run did not show it, so the chapter is run again, for %s.", r.lasts)
 	}
+	explain(&p, run, causes, why)
+	p.Line("   %s", r.command)
+	p.Line("")
+	return shows, p.Err
 }
 
 // met compares a run with what is expected of it, and says what is wrong. Of a counter with a fence it expects that a late

@@ -1,0 +1,61 @@
+package harness
+
+import (
+	"iter"
+	"slices"
+	"time"
+)
+
+// Again is a policy of asking again what is undecided: a number for each try, by which it is longer than the one before.
+type Again []int
+
+// The policies, beside that of the runs of a job.
+var (
+	NextSeed = Again{1, 1, 1, 1} // a scenario has to show a failure
+	Doubling = Again{1, 2, 2, 2} // a fault, or a chapter of the tour, has to show something
+	Sixteen  = Again{1, 4, 4}    // a search measured too little
+)
+
+// again is the policy of a job's runs: after twice as long, much of it would be asked a third time.
+func (p *Plan) again() Again {
+	return append(Again{1, 3}, slices.Repeat(Again{2}, p.Attempts)...)[:p.Attempts]
+}
+
+// Of are the plans of all tries, for as long as they are asked for.
+func (a Again) Of(p Plan) iter.Seq[Plan] {
+	return func(yield func(Plan) bool) {
+		for n, longer := range a {
+			if n > 0 {
+				p.repeat(longer)
+			}
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// repeat makes the plan that of another try: it has the next seed and is so many times longer. Phases and traces say how long they are.
+func (p *Plan) repeat(longer int) {
+	p.Workload.Seed++
+	if p.steerable() {
+		p.Duration *= time.Duration(longer)
+	}
+}
+
+// longest is how many times longer than planned all times of a scenario can become.
+const longest = 8
+
+// again makes the plan of another run, so many times longer: all its times, or its duration alone. Why says what was wrong with the one before.
+func (c *Combination) again(by int, all bool, why string) {
+	c.Before = append(c.Before, why)
+	before := max(c.Stretched, 1)
+	if to := min(before*by, longest); all && to > before {
+		by, c.Stretched, c.Steps = to/before, to/before*before, slices.Clone(c.Steps)
+		c.Plan.Workload.Stretch(by)
+		for i := range c.Steps {
+			c.Steps[i] = c.Steps[i].Stretched(by)
+		}
+	}
+	c.Plan.repeat(by)
+}

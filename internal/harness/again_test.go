@@ -1,0 +1,32 @@
+package harness
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestEachTryIsLonger and has the next seed, as its policy says; the plan that was asked about stays as it was.
+func TestEachTryIsLonger(t *testing.T) {
+	for name, tt := range map[string]struct {
+		policy Again
+		want   []time.Duration
+	}{
+		"none":         {nil, nil},
+		"next seed":    {NextSeed, []time.Duration{1, 1, 1, 1}},
+		"doubling":     {Doubling, []time.Duration{1, 2, 4, 8}},
+		"sixteen":      {Sixteen, []time.Duration{1, 4, 16}},
+		"runs of jobs": {(&Plan{Attempts: 3}).again(), []time.Duration{1, 3, 6}},
+	} {
+		var got []time.Duration
+		p := Plan{Duration: 1}
+		for try := range tt.policy.Of(p) {
+			if got = append(got, try.Duration); try.Workload.Seed != uint64(len(got)-1) {
+				t.Errorf("%s: try %d has seed %d", name, len(got), try.Workload.Seed)
+			}
+		}
+		if !slices.Equal(got, tt.want) || p.Duration != 1 || p.Workload.Seed != 0 {
+			t.Errorf("%s: got %v, want %v; the plan is %v", name, got, tt.want, p.Duration)
+		}
+	}
+}
