@@ -91,7 +91,7 @@ func (c *Case) failovers(all []window) {
 	var last *window
 	for i := range all {
 		w := &all[i]
-		if c.Ops[w.op].Kind != history.Role {
+		if c.Ops[w.op].Kind != history.Role || w.effect != changing {
 			continue
 		}
 		if last != nil && c.Ops[last.op].Value != c.Ops[w.op].Value && w.from <= plus(last.to, mostFailover) {
