@@ -70,7 +70,7 @@ func atMost(n int64) string {
 
 type effort struct{ holds, handOffs, known, unknown int64 }
 
-// effort counts holds, hand-offs and outcomes. A hand-off is contended if the new holder waited while the one before held, or if anybody was
+// effort counts holds, hand-offs and outcomes. A hand-off is contended if the new holder waited while the one before held, or if another was
 // refused between the two grants.
 func (c *Case) effort() (e effort) {
 	type last struct {
@@ -186,7 +186,7 @@ func (c *Case) idleFaults() (doubts []string) {
 	return doubts
 }
 
-// busy tells whether anybody held the lock or waited for it in a period.
+// busy tells whether a worker held the lock or waited for it in a period.
 func (c *Case) busy(w period) bool {
 	first := sort.Search(len(c.Ops), func(i int) bool { return c.Ops[i].Return >= w.from })
 	for i := range c.Ops[first:] {

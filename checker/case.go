@@ -30,7 +30,7 @@ type Case struct {
 	forgetful []*window           // servers that may have forgotten something by themselves
 	whole     reaching            // the same
 	ofKey     map[int32]*reaching // the same, of a key; made when it is asked for
-	counter   reaching            // when the counter's server may have forgotten something by itself
+	counter   reaching            // when the counter's server may have forgotten something unasked
 	sights    map[int32][]*history.Op
 	freed     map[int32]*freeing
 	unheardOf []period // calls that did not reach a server, or had no answer; nil = not looked for yet
@@ -78,8 +78,8 @@ type hold struct {
 	TTL      time.Duration // 0 = without expiry
 	Until    time.Duration // its holder may believe in it before then, by the last answer
 	Extends  []int32       // into Ops: its extensions, by call
-	Release  int32         // into Ops: its first release, -1 if there is none
-	Uses     [2]int32      // into Ops: its load and its store, or the last load of a hold that is not exclusive; -1 if there is none
+	Release  int32         // into Ops: its first release, -1 without one
+	Uses     [2]int32      // into Ops: its load and its store, or the last load of a hold that is not exclusive; -1 without one
 	Lost     time.Duration // when the holder was told that it is lost; Forever if it was not
 	Crashed  time.Duration // when its worker was killed; Forever if it was not
 	Reenters []int32       // into Ops: inner acquires and releases, by call
@@ -88,7 +88,7 @@ type hold struct {
 	upgraded                           time.Duration // when its worker heard that an exclusive hold has taken its place; 0 = none has
 }
 
-// op returns the operation with that ID, nil if there is none.
+// op returns the operation with that ID, nil without one.
 func (c *Case) op(id history.ID) *history.Op {
 	if i := c.index.at(id); i >= 0 {
 		return &c.Ops[i]
@@ -96,7 +96,7 @@ func (c *Case) op(id history.ID) *history.Op {
 	return nil
 }
 
-// hold returns the hold of an acquire, nil if there is none.
+// hold returns the hold of an acquire, nil without one.
 func (c *Case) hold(acquire history.ID) *hold {
 	if i := c.index.hold(acquire); i >= 0 {
 		return &c.holds[i]

@@ -15,8 +15,8 @@ import (
 // and kept; (b) what servers may have forgotten, or run ahead of: what was granted before they did, by a lease that was
 // open then, on servers that have the key, if no majority of them remembers: see forgot and forgotten.
 //
-// What a fault of the plan explains is a violation all the same, with a cause of its own; what nobody planned is held
-// against nobody.
+// What a fault of the plan explains is a violation all the same, with a cause of its own; what was not planned is held
+// against no lock.
 
 // forgot finds what may have made the servers give up a hold by a moment, within its lease.
 func (c *Case) forgot(h *hold, by time.Duration) *window {
@@ -112,7 +112,7 @@ func newReaching(list []*window) (r reaching) {
 	return r
 }
 
-// find is a window that was at work between two moments, nil if there is none.
+// find is a window that was at work between two moments, nil without one.
 func (r *reaching) find(since, by time.Duration) *window {
 	n, found := slices.BinarySearch(r.from, by)
 	for found && n < len(r.from) && r.from[n] == by {

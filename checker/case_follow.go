@@ -70,7 +70,7 @@ func (c *Case) follow() {
 
 // upgrade ends the shared hold that an exclusive one has taken the place of: the servers kept it until they were asked,
 // and its holder believed in it until it was answered. Of one without an answer it is not known what was released after
-// it, and nobody knows of any what a release of the shared hold did later.
+// it, and it is not known what a release of the shared hold did later.
 func (c *Case) upgrade() {
 	for _, i := range c.upgrades {
 		op := &c.Ops[i]

@@ -15,7 +15,7 @@ type row struct {
 }
 
 // inRealTime shows every picked operation together with the one of the greatest value that had certainly returned
-// before its call; -1 if there is none. A negative value does not count. It needs no sorting: the operations stand in
+// before its call; -1 without one. A negative value does not count. It needs no sorting: the operations stand in
 // the order of their returns, and few return while another is open.
 func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {
 	rows := make([][]row, c.keys)

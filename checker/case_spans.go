@@ -86,7 +86,7 @@ func (c *Case) hitch(w *window) bool {
 // need to recover; and until leases have ended that no worker will give back, because keys were lost. What else happens to a
 // worker ends with its own hold, which is known: what had no answer may be held for a lease. Where more than that is at
 // work, answers and workers that are late or lost may delay others for a lease, too: a minority of the sites that was
-// granted to no worker, a queue that somebody stands in who does not run, a message that nobody heard. A hitch costs no lease: it
+// granted to no worker, a queue that somebody stands in who does not run, a message that was not heard. A hitch costs no lease: it
 // makes a time that is judged shorter.
 func (c *Case) disturb() {
 	var disturbed, places, hitches []period
@@ -117,7 +117,7 @@ func (c *Case) disturb() {
 			continue
 		}
 		p := period{w.from, plus(to, felt)}
-		if disturbed = append(disturbed, p); to >= begin { // nobody had a place before that could be lost
+		if disturbed = append(disturbed, p); to >= begin { // no worker had a place before that could be lost
 			places = append(places, period{minus(p.from, c.anySlack()), p.to}) // by a worker's clock
 		}
 	}

@@ -164,7 +164,7 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 				expected = expected || f.effect.BreaksPromises() && f.effect.Loses != history.LosesTime && w.meets(f.from, plus(f.to, c.recovery()))
 			case op.Kind != history.Gap || !f.effect.Hit(history.Clients) || !w.meets(f.from, f.to):
 			case plus(w.from, c.Bounds.Gap) < f.from:
-				w.to = min(w.to, f.from) // it had begun before, by itself
+				w.to = min(w.to, f.from) // it had begun before the fault
 			default:
 				expected = true
 			}

@@ -27,8 +27,8 @@ var severity = []string{history.DoubleGrant, history.ForeignRelease, history.Sil
 // finding is one violation with its cause.
 type finding struct {
 	cause string
-	pair  pair    // the earlier hold and the one it collides with; -1 if there is none
-	op    int32   // into Ops: further evidence; -1 if there is none
+	pair  pair    // the earlier hold and the one it collides with; -1 without one
+	op    int32   // into Ops: further evidence; -1 without one
 	why   *window // what explains it; nil = nothing does
 
 	follows bool // it follows from an earlier one, which is the incident
@@ -203,7 +203,7 @@ func (x *examiner) late(p pair) finding {
 	return finding{history.Overrun, p, h.Uses[1], x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false}
 }
 
-// add counts a violation. What is explained by something that nobody planned is none of the lock's. The witness is the
+// add counts a violation. What is explained by something unplanned is not the lock's. The witness is the
 // earliest incident.
 func (x *examiner) add(f finding) {
 	if f.cause == history.DoubleGrant {

@@ -10,9 +10,9 @@ import (
 )
 
 // Holds are exclusive, or have some of the lock's permits. Readers have one each, of as many as there are readers; a semaphore
-// has so many as it claims.
+// has as many as it claims.
 
-// clash tells whether holds of so many permits exclude each other: one of them is exclusive, or there are not enough for both.
+// clash tells whether holds of a and b permits exclude each other: one of them is exclusive, or there are not enough for both.
 func (c *Case) clash(a, b uint16) bool {
 	return a == 0 || b == 0 || c.Claims.Permits > 0 && int(a)+int(b) > c.Claims.Permits
 }
@@ -37,7 +37,7 @@ func (c *Case) mode(h *hold) string {
 }
 
 // semaphore finds the violations among the holds of a key of which there are permits. It is what pairs does, with sums in place
-// of pairs: first what the servers cannot have granted, so that what is left is somebody who believed for too long.
+// of pairs: first what the servers cannot have granted, so that what is left is a holder that believed for too long.
 func (x *examiner) semaphore(holds []int32) {
 	s, groups := x.sweeper, x.c.groups(holds)
 	for _, g := range groups {

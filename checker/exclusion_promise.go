@@ -177,7 +177,7 @@ func (x *examiner) inherited(p pair) finding {
 }
 
 // untrue finds the extension of hold i without which its lease may have been over when j was granted the lock: it succeeded
-// although the lock was j's, if i went on having it or j lost it, or did not make the lease longer. -1 if there is none.
+// although the lock was j's, if i went on having it or j lost it, or did not make the lease longer. -1 without one.
 func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
 	if i.shares(j) {
 		return "", -1
@@ -215,7 +215,7 @@ func (x *examiner) others(i, j *hold) bool {
 	return i.Release >= 0 && i.ending == returned && i.releaseCall > j.Return && j.Return > over
 }
 
-// freeing finds a release of another hold that can have freed the lock between two grants; -1 if there is none.
+// freeing finds a release of another hold that can have freed the lock between two grants; -1 without one.
 func (x *examiner) freeing(p pair) int32 {
 	if x.c.Sites > 1 {
 		return -1
@@ -300,7 +300,7 @@ func (s *search) of(h *hold, rule bool) *search {
 	return s
 }
 
-// last is the last release that fits and was called before a moment; -1 if there is none.
+// last is the last release that fits and was called before a moment; -1 without one.
 func (s *search) last(c *Case, to time.Duration, fits func(k *hold, op *history.Op) bool) int32 {
 	switch {
 	case to > s.to:

@@ -82,7 +82,7 @@ func second(c *Case, j *hold, blamed bool) string {
 	return fmt.Sprintf("%s asked for the lock at %s and got no answer, but %s existed: its release succeeded", who(j.Worker), clock(j.Call), j.name())
 }
 
-// use is the operation on the counter that tells most of a hold: its store, or a load that a fence refused; -1 if there is none.
+// use is the operation on the counter that tells most of a hold: its store, or a load that a fence refused; -1 without one.
 func (h *hold) use(c *Case) int32 {
 	if n := h.Uses[0]; h.Uses[1] < 0 && n >= 0 && c.Ops[n].Reason == history.Fenced {
 		return n
@@ -150,7 +150,7 @@ func promise(r *ruler, h *hold) string {
 	return s
 }
 
-// lastProof is the last extension that had succeeded by a moment, -1 if there is none.
+// lastProof is the last extension that had succeeded by a moment, -1 without one.
 func lastProof(c *Case, h *hold, by time.Duration) int32 {
 	last := int32(-1)
 	for _, n := range h.Extends {

@@ -262,7 +262,7 @@ func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 	return list
 }
 
-// proof is the release that shows that an acquire without an answer had been granted, nil if there is none.
+// proof is the release that shows that an acquire without an answer had been granted, nil without one.
 func (s *sweeper) proof(h *hold) *history.Op {
 	if h.Release >= 0 && s.c.Ops[h.Release].Outcome == history.OK {
 		return &s.c.Ops[h.Release]
@@ -305,7 +305,7 @@ func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 }
 
 // overruns calls found for each hold whose holder stored after it had ceased to believe, with a hold that was
-// granted in between and not yet over when the first one's visit was at work; -1 if nobody's was.
+// granted in between and not yet over when the first one's visit was at work; -1 without one.
 func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	if !slices.ContainsFunc(holds, func(n int32) bool { return s.c.holds[n].late() }) {
 		return

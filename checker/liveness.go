@@ -42,7 +42,7 @@ type livenessCheck struct {
 	dead      time.Duration // the longest dead time, by the belief of the holders
 	deadAll   time.Duration
 	deadFault time.Duration // the longest that a fault explains
-	wanted    int           // so many permits of a semaphore must be free for it to be idle
+	wanted    int           // how many permits of a semaphore must be free for it to be idle
 	misses    map[string]int64
 }
 
@@ -89,7 +89,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 
 // slowest is the longest call outside of faults, of those that do not wait for a lock or made no session, and the longest try
 // that found no quorum. A call to a lock that expires counts for a lease at most: a lock that takes longer to try for a lease than that lasts
-// can never be granted, and must not explain that by itself.
+// can never be granted, and must not explain that alone.
 func (l *livenessCheck) slowest() (call, try time.Duration) {
 	lease := history.Forever
 	if l.lease > 0 && l.Claims.Expires {
@@ -130,7 +130,7 @@ func byKeyAndTime(a, b stretch) int {
 	return int(a.from - b.from)
 }
 
-// waiting lists when anybody waited for a page's lock.
+// waiting lists when a worker waited for a page's lock.
 func (l *livenessCheck) waiting() []stretch {
 	list := make([]stretch, 0, l.manyWaits())
 	l.Case.waits(func(w *wait) {
@@ -287,7 +287,7 @@ func (l *livenessCheck) released(h *hold) *history.Op {
 }
 
 // vain tells whether a try for several sites took longer than the lease that it asked for, while at most a minority of them was
-// broken. Nobody can ever have believed in what it left behind, so that it keeps the lock for no worker: the lock is to blame.
+// broken. No worker can have believed in what it left behind, so that it keeps the lock for no worker: the lock is to blame.
 func (l *livenessCheck) vain(op *history.Op) bool {
 	return l.Sites > 1 && l.Claims.Expires && op.Kind == history.Acquire && op.Outcome == history.Unknown && op.TTL > 0 && op.Return != history.Forever &&
 		op.Latency() > l.longest(op.TTL) && !l.disturbed.meets(op.Call, op.Return)

@@ -54,7 +54,7 @@ func (l *livenessCheck) leaks() bool {
 	return true
 }
 
-// found judges one key. One that expires by itself is counted, and no violation, after a fault, or on a minority of the
+// found judges one key. One that will expire is counted, and no violation, after a fault, or on a minority of the
 // sites if the lock may have given a slow one up.
 func (l *livenessCheck) found(op *history.Op, o *owner) {
 	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))

@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// want finds how many permits must be free for those to be served who are judged: the fewest that anybody asks for, or, if the
+// want finds how many permits must be free for those to be served who are judged: the fewest that a worker asks for, or, if the
 // lock serves in order, so that they may wait behind others, the most.
 func (l *livenessCheck) want() {
 	for i := range l.Ops {
@@ -23,7 +23,7 @@ func (l *livenessCheck) want() {
 	}
 }
 
-// served tells whether who asks for so many permits must be served when as many are free as are judged.
+// served tells whether a worker that asks for that many permits must be served when as many are free as are judged.
 func (l *livenessCheck) served(permits uint16) bool {
 	return l.Claims.Permits == 0 || cmp.Or(int(permits), l.Claims.Permits) <= l.wanted
 }
@@ -56,7 +56,7 @@ func (l *livenessCheck) full(page []stretch, key int32, holds []int32, held func
 }
 
 // withheld blames the stretches in which a semaphore surely never had all permits out that are wanted, and tries were refused, over
-// longer than the bound, at moments at which the servers cannot have kept those permits for anybody.
+// longer than the bound, at moments at which the servers cannot have kept those permits for a worker.
 func (l *livenessCheck) withheld(left []stretch) {
 	if len(left) == 0 {
 		return
@@ -100,7 +100,7 @@ func (l *livenessCheck) withheld(left []stretch) {
 }
 
 // starved finds writers that waited for longer than a lease and the bound while readers were granted the lock who had come a
-// lease after them or later: whoever was there before is gone by then. A writer has its place while it asks again within a lease: see wait.
+// lease after them or later: those who were there before are gone by then. A writer has its place while it asks again within a lease: see wait.
 // Such waits of a lock that does not claim to prevent them are only told.
 func (l *livenessCheck) starved() {
 	if !l.Claims.Readers {

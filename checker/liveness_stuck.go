@@ -54,7 +54,7 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 }
 
 // sleepers finds, for each of the stretches, in order by page, a try that was refused and that its visit repeated only when
-// the stretch had lasted for longer than the bound, and a lease where a message may have been lost. It is -1 if there is none. A worker that waits has not stopped to ask; but where no record says when the machine paused,
+// the stretch had lasted for longer than the bound, and a lease where a message may have been lost. It is -1 without one. A worker that waits has not stopped to ask; but where no record says when the machine paused,
 // the longest silence of all may be that.
 func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	found, least := make([]int32, len(list)), make([]time.Duration, len(list))
@@ -110,9 +110,9 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	return found
 }
 
-// trouble is the first moment from which on a message to somebody who waits may be lost, so that he sleeps until a lease
-// ends: something was at work on more than holders, somebody died, had no answer, was called off or gave up. It is the beginning if nobody was
-// ever woken by a message and the lock does not claim to wake anybody: then waiters look now and then, and may do so as rarely as they like.
+// trouble is the first moment from which on a message to a waiter may be lost, so that it sleeps until a lease
+// ends: something was at work on more than holders, a worker died, had no answer, was called off or gave up. It is the beginning if no worker was
+// ever woken by a message and the lock does not claim to wake waiters: then waiters look now and then, and may do so as rarely as they like.
 func (l *livenessCheck) trouble() time.Duration {
 	first, told := history.Forever, l.Claims.Wakes
 	for i := range l.windows {
@@ -195,7 +195,7 @@ func (l *livenessCheck) unheard(op *history.Op) bool {
 }
 
 // refusals finds, for each stretch, a try that proves it, or -1: one that was called half a bound after its start or
-// later and was refused before whoever was granted the lock next asked for it, or could not be made for a reason that is the
+// later and was refused before the next holder asked for it, or could not be made for a reason that is the
 // client's (Other), or one that had no answer for a whole bound.
 func (l *livenessCheck) refusals(list []stretch) []int32 {
 	proofs := slices.Repeat([]int32{-1}, len(list))

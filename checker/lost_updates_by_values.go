@@ -73,7 +73,7 @@ func (u *updates) byValues() Verdict {
 	return u.ofValues(unread, inexact, more)
 }
 
-// blamePage blames so many lost stores of a page, without as many as visits can have overwritten that were late and
+// blamePage blames lost stores of a page, without as many as visits can have overwritten that were late and
 // have an excuse.
 func (u *updates) blamePage(p *counted, lost int64) {
 	w, most := u.overwritten(p)

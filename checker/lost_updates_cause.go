@@ -26,7 +26,7 @@ func (u *updates) cause(branch int32) (string, int32) {
 }
 
 // forgotten names the loss of a store that the counter acknowledged and no longer knew. Only a counter that stands on
-// the topology may lose anything by itself.
+// the topology may lose anything unasked.
 func (u *updates) forgotten(otherwise string) string {
 	if u.Counter == history.CounterOnTopology {
 		return history.StoreLoss

@@ -2,7 +2,7 @@ package checker
 
 import "hammerlock/history"
 
-// changed finds readers who loaded a page twice, when they came and before they went, and saw two stores: somebody stored while
+// changed finds readers who loaded a page twice, when they came and before they went, and saw two stores: another stored while
 // it was theirs. It takes no clock to find one, only to name its cause.
 func (u *updates) changed() {
 	for i := range u.holds {

@@ -41,7 +41,7 @@ func weighDriver(d *history.Driver, lease time.Duration) Verdict {
 	return v
 }
 
-// A visit to an uncontended lease costs so many commands: SET, and a script with GET and DEL. A waiter tries once a
+// A visit to an uncontended lease costs four commands: SET, and a script with GET and DEL. A waiter tries once a
 // backoff. A storm is more than ten times that, on each server.
 const (
 	commandsOfALease = 4

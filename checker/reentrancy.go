@@ -38,7 +38,7 @@ type depth struct{ holds, ins, outs int32 }
 const mostStates = 256
 
 // move goes from every state that may be true, when any of the calls without an answer may have had its effect, to the
-// next one. It is false, and nothing is changed, if there is none.
+// next one. It is false, and nothing is changed, without one.
 func (n *nested) move(next func(depth) (depth, bool)) bool {
 	before, after := n.possible(), map[depth]bool{}
 	for _, d := range before {

@@ -86,7 +86,7 @@ func (c *Case) repeated() map[history.ID]int32 {
 }
 
 // answered is the release of a hold that had an answer, and when the hold may have been over: with its lease, or by a
-// release before that had none. It is nil if there is none.
+// release before that had none. It is nil without one.
 func (s *releases) answered(h *hold) (op *history.Op, over time.Duration) {
 	if h.Outcome != history.OK || h.Release < 0 {
 		return nil, 0

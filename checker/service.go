@@ -31,7 +31,7 @@ type served struct {
 
 func (s *served) acknowledged() int64 { return int64(len(s.told)) + s.silent }
 
-// lost is how many acknowledged visits are certainly missing from the final count, more how many views nobody has sent.
+// lost is how many acknowledged visits are certainly missing from the final count, more how many views were never sent.
 func (s *served) lost() int64 { return max(s.acknowledged()-s.final, 0) }
 func (s *served) more() int64 { return max(s.final-s.acknowledged()-int64(len(s.unknown)), 0) }
 

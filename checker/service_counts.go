@@ -87,8 +87,8 @@ func (s *served) within(b *blames[testimony]) {
 	}
 }
 
-// gaps finds counts that no visit can have made. Each count that nobody was told needs a visit without an answer that began
-// before anybody was told a greater one. Of these the ones that began first serve the smallest counts.
+// gaps finds counts that no visit can have made. Each count that no visit was told needs a visit without an answer that began
+// before a visit was told a greater one. Of these the ones that began first serve the smallest counts.
 func (s *served) gaps(b *blames[testimony]) {
 	if s.silent > 0 || len(s.told) == 0 {
 		return

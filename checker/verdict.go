@@ -1,4 +1,4 @@
-// Package checker judges histories. It sees no Redis and no clock but the history's, so that anybody can make a
+// Package checker judges histories. It sees no Redis and no clock but the history's, so that any program can make a
 // verdict again from a file. A verdict is Pass only if enough was tried; in doubt it is Inconclusive.
 package checker
 

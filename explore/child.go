@@ -31,7 +31,7 @@ type Orders struct {
 	Real     bool     `json:"real,omitempty"`  // a counterexample is repeated on real servers
 	Command  string   `json:"command"`         // repeats the exploration
 	File     string   `json:"file,omitempty"`  // where the history of a counterexample is written; empty = nowhere
-	// Tell hears now and then how far an exploration has come; nil = no progress is told.
+	// Tell hears now and then how far an exploration has come; nil = not wanted.
 	Tell func(Progress) `json:"-"`
 }
 

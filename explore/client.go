@@ -31,7 +31,7 @@ type client struct {
 // laneSlots is far more than what happens between two moments of virtual time.
 const laneSlots = 32
 
-// inMemoryAddr is where the servers in memory are said to be. Nobody resolves it.
+// inMemoryAddr is where the servers in memory are said to be. It is never resolved.
 const inMemoryAddr = "memory:1"
 
 // openClient makes a client, which lives in a process.

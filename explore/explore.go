@@ -33,11 +33,11 @@ type Options struct {
 	Together   bool          // all clients live in one process, which shares what its locks share, and does not crash
 	// Random goes on with random schedules beyond the bound until the budget ends; they follow from the seed.
 	Random bool
-	// Schedules asks for so many random schedules, with one deviation to as many as Random goes to, in place of all up
+	// Schedules asks for that many random schedules, with one deviation to as many as Random goes to, in place of all up
 	// to the bound.
 	Schedules int
 	Seed      uint64
-	// Unreduced explores every order, also those that differ from another one in nothing that anybody can see.
+	// Unreduced explores every order, also those that differ from another one in nothing that a client can see.
 	Unreduced bool
 	// Jobs is how many schedules are run at a time, each by one goroutine after another; 0 = GOMAXPROCS. What is found
 	// does not depend on it.
@@ -46,7 +46,7 @@ type Options struct {
 	log     io.Writer // what is tried, in case that the process does not survive it; nil = not logged
 	tell    func(Progress)
 	only    act // the one deviation that there is; letGo = all
-	stretch int // all times are so many times as long; 0 = 1
+	stretch int // the factor of all times; 0 = 1
 }
 
 // Defaults are two clients with two visits each, on one site, with at most two deviations.

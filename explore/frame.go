@@ -56,7 +56,7 @@ func (f *frame) read(b []byte, at int) int {
 	return at
 }
 
-// readFrame reads one value of RESP 2, and no more if nobody sends more.
+// readFrame reads one value of RESP 2, and waits for no more.
 func readFrame(r io.Reader) (frame, error) {
 	var b []byte
 	for some := make([]byte, 512); ; {

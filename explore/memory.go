@@ -17,7 +17,7 @@ type kit struct {
 
 func newKit() *kit { return &kit{scripts: scripts{texts: map[string]string{}}, lua: newInterpreter()} }
 
-// servers are so many servers without keys.
+// servers are n servers without keys.
 func (k *kit) servers(n int) (list []*memory, err error) {
 	for range n {
 		m := miniredis.NewMiniRedis()
@@ -31,7 +31,7 @@ func (k *kit) servers(n int) (list []*memory, err error) {
 	return list, nil
 }
 
-// awake starts a server without a listener: as soon as somebody connects.
+// awake starts a server without a listener: as soon as a client connects.
 func awake(m *miniredis.Miniredis) error {
 	c, err := m.Dial()
 	if err != nil {
@@ -52,7 +52,7 @@ func (m *memory) connect(l *link) (far, error) {
 	return &inMemory{to: m, server: m.Server(), link: l, peer: server.NewPeer(bufio.NewWriterSize(l, 256))}, nil
 }
 
-// end gives the server back when nobody is connected any more.
+// end gives the server back when no client is connected any more.
 func (m *memory) end() {
 	if m.spent.Load() {
 		m.Close()
@@ -88,7 +88,7 @@ func (c *inMemory) send(name string, f *frame, queued bool) error {
 		c.to.spent.Store(true)
 	}
 	if name == "eval" && !queued {
-		c.to.kit.lua.effects++ // nobody looks
+		c.to.kit.lua.effects++ // its answer does not depend on it
 	}
 	if blocking[name] {
 		c.link.w.links.Go(do)

@@ -24,7 +24,7 @@ const (
 	letGo       act = iota // the event happens; if it is not the first in line, its client comes first by a preemption
 	pauses                 // the client goes on later, after its lease
 	expires                // no message moves until the next key has expired
-	loses                  // the message is lost; nobody is told
+	loses                  // the message is lost, without an error
 	breaks                 // the connection breaks under the message
 	crashes                // the client dies
 	cancelsCall            // the client's call to its lock is called off
@@ -249,11 +249,11 @@ func (s *schedule) heal() {
 	})
 }
 
-// holding reads the lock's key: its token, empty if there is none, and how long the server keeps it; 0 = for ever.
+// holding reads the lock's key: its token, empty without one, and how long the server keeps it; 0 = for ever.
 func holding(m *memory) (token string, ttl time.Duration) {
 	token, err := m.Get(page.Lock)
 	if err != nil {
-		fields, _ := m.HKeys(page.Lock) // it is no hash either: there is none
+		fields, _ := m.HKeys(page.Lock) // it is no hash either: without a holder
 		token = strings.Join(fields, " ")
 	}
 	return token, m.TTL(page.Lock)

@@ -34,7 +34,7 @@ func (c *calledLock) caught(call string, err *error) {
 	c.w.panics(c.client, call == "Close", fmt.Sprintf("%s by c%d panics: %v%s", call, c.client, p, culprit()))
 }
 
-// panics takes the first panic of a client down. After the end all connections break, which is nobody's doing: then only a lock
+// panics takes the first panic of a client down. After the end all connections break, which no client did: then only a lock
 // that is closed must not panic.
 func (w *world) panics(client int, last bool, what string) {
 	w.mu.Lock()
@@ -125,7 +125,7 @@ func panicVerdict(what string, h *history.History) checker.Verdict {
 }
 
 // What a process says of its schedules on its standard error, for the case that it does not survive one: a lock may panic in a
-// goroutine of its own, where nobody else can catch it.
+// goroutine of its own, where no other can catch it.
 const (
 	beginsSchedule = "explore: schedule"
 	takesDeviation = "explore: deviation "

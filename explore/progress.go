@@ -14,7 +14,7 @@ type Progress struct {
 	Further    int           `json:"further,omitempty"` // about how many follow with more deviations
 	Random     bool          `json:"random,omitempty"`
 	Speed      float64       `json:"speed"`             // schedules a second
-	Left       time.Duration `json:"left_ns,omitempty"` // until the budget ends; 0 = there is none
+	Left       time.Duration `json:"left_ns,omitempty"` // until the budget ends; 0 = without one
 }
 
 // tellEvery is how often an exploration says how far it has come.

@@ -32,7 +32,7 @@ type link struct {
 	rings        time.Time   // when it does
 	expected     []*exchange // requests that were sent on, in order: replies come in the same order
 	subscribed   bool        // what comes is no reply any more, but was published, or confirms a subscription
-	clientClosed bool        // its end: nobody reads what comes
+	clientClosed bool        // its end: what comes is not read
 	inMulti      bool
 }
 
@@ -49,8 +49,8 @@ type exchange struct {
 	answer   []string
 	answered bool
 	listens  bool // it goes over a connection with subscriptions
-	pushed   bool // it was published: nobody asked for it
-	quiet    bool // of no interest to anybody else: no scheduling point
+	pushed   bool // it was published: it answers no request
+	quiet    bool // of no interest to other clients: no scheduling point
 	line     *line
 	before   int    // for a script: how many steps there were when it was answered
 	past     uint64 // see fingerprint: what its sender had seen, then what its server had
@@ -61,7 +61,7 @@ type exchange struct {
 // setUp are the commands with which a connection is set up, and asked whether it is still there.
 var setUp = map[string]bool{"hello": true, "client": true, "auth": true, "select": true, "ping": true}
 
-// silent are what a server sends over a connection with subscriptions that nobody acts on.
+// silent are what a server sends over a connection with subscriptions that no client acts on.
 var silent = map[string]bool{"pong": true, "unsubscribe": true}
 
 // place makes a connection to a server.
@@ -176,7 +176,7 @@ func (l *link) requested(x *exchange, name string, f *frame, queued bool, fate f
 	case broken:
 		l.close()
 	}
-	l.requests() // of what is lost nobody will ever answer
+	l.requests() // what is lost is never answered
 }
 
 // send sends a request on.
@@ -320,7 +320,7 @@ func (c nearEnd) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close notes that nobody will hear what the server still answers.
+// Close notes that what the server still answers is not heard.
 func (c nearEnd) Close() error {
 	c.mu.Lock()
 	c.clientClosed = true

@@ -48,8 +48,8 @@ func (b *Beyond) after(text string) string {
 // mostBeyond is how many deviations a random schedule has at most beyond the bound.
 const mostBeyond = 4
 
-// random runs schedules with more than so many deviations, until the budget ends or there were as many as were asked
-// for. Each has so many, at decisions that are drawn evenly from as many as the plain schedule has (as delay-bounded
+// random runs schedules with more deviations than the search, until the budget ends or there were as many as were asked
+// for. Each has that many, at decisions that are drawn evenly from as many as the plain schedule has (as delay-bounded
 // search does: Emmi, Qadeer, Rakamaric 2011). What is drawn follows from the seed and from the number of the schedule.
 func (s *search) random(more int) (err error) {
 	b := &Beyond{

@@ -93,7 +93,7 @@ func stretched(t *testing.T, spec locks.Spec, o Options, f *Found) (performance,
 	return performance{run.w.trace.steps, run.w.trace.exchanges, run.w.trace.length, stepPatience}, o, nil
 }
 
-// again runs a counterexample and returns an error if it is none any more.
+// again runs a counterexample and returns an error if it no longer is one.
 func again(t *testing.T, spec locks.Spec, o Options, f *Found) (*schedule, error) {
 	run, err := play(t, spec, &o, newKit(), f.Schedule, nil, true, nil)
 	if err == nil {
@@ -371,7 +371,7 @@ func (c *conductor) ending(ctx context.Context) {
 	c.leftovers(func(site int) (string, time.Duration) {
 		token, err := c.nodes[site].Do(ctx, "GET", page.Lock).Text()
 		if err != nil {
-			fields, _ := c.nodes[site].Do(ctx, "HKEYS", page.Lock).StringSlice() // it is no hash either: there is none
+			fields, _ := c.nodes[site].Do(ctx, "HKEYS", page.Lock).StringSlice() // it is no hash either: without a holder
 			token = strings.Join(fields, " ")
 		}
 		ms, _ := c.nodes[site].Do(ctx, "PTTL", page.Lock).Int64()

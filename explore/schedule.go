@@ -14,12 +14,12 @@ import (
 	"hammerlock/locks"
 )
 
-// What a schedule may take at most: steps, and virtual time in which nobody asks for anything.
+// What a schedule may take at most: steps, and virtual time without a request.
 const (
 	mostSteps = 4000
 	mostRest  = 30 * time.Second
 	afterlife = time.Minute            // in which goroutines of the lock can end when all is over
-	nap       = 300 * time.Millisecond // of a rest: clients that ask nobody fill their lanes meanwhile
+	nap       = 300 * time.Millisecond // of a rest: clients that send nothing fill their lanes meanwhile
 )
 
 // schedule is one run of the clients: its deviations are given, everything else goes the default way.
@@ -60,7 +60,7 @@ type schedule struct {
 	wrong   error // it diverged, or was cut
 }
 
-// passed is a state that a schedule was in after so many decisions.
+// passed is a state that a schedule was in after a number of decisions.
 type passed struct {
 	state     uint64
 	decisions int
@@ -143,7 +143,7 @@ func (s *schedule) header() history.Header {
 	}
 	idle := time.Duration(0)
 	if s.spec.Claims.Wakes {
-		idle = time.Millisecond // nobody is late in virtual time; who polls may meet another one again and again, and needs more
+		idle = time.Millisecond // no client is late in virtual time; one that polls may meet another one again and again, and needs more
 	}
 	return history.Header{
 		Name: "explore-" + s.spec.Name, Topology: fmt.Sprintf("%d in memory, virtual time", s.o.Sites), Lock: s.spec.Name,
@@ -324,7 +324,7 @@ func (s *schedule) ending() {
 	if s.w.trace != nil {
 		s.w.trace.length = s.w.clock.Now()
 	}
-	if slices.Contains(s.crashed, true) { // what the dead hold is nobody's fault before its lease is over
+	if slices.Contains(s.crashed, true) { // what the dead hold is no failure before its lease is over
 		s.sleep(2 * s.o.TTL)
 	}
 	s.leftovers(func(site int) (string, time.Duration) { return holding(s.servers[site]) })
@@ -336,7 +336,7 @@ func (s *schedule) leftovers(holding func(site int) (token string, ttl time.Dura
 	s.suite.Mark(&history.Op{Kind: history.Final, Worker: -1, Call: s.w.clock.Now(), Value: n.Views, Seen: n.Writer, Outcome: history.OK})
 	for i := range s.o.Sites {
 		if s.dead[i] {
-			continue // nobody can release anything there
+			continue // nothing can be released there
 		}
 		text, ttl := holding(i)
 		token, now, until := history.Hash(text), s.w.clock.Now(), history.Forever

@@ -296,7 +296,7 @@ func (s *schedule) first() int {
 	return 0
 }
 
-// judge returns all verdicts, and the first one that failed and is held against the lock; nil if there is none.
+// judge returns all verdicts, and the first one that failed and is held against the lock; nil without one.
 func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err error) {
 	if what := run.panicked(); what != "" {
 		all = []checker.Verdict{panicVerdict(what, run.history)}

@@ -8,7 +8,7 @@ import (
 )
 
 // fingerprint sums up what has happened, by what each client and each server has seen of it. Two schedules with the same
-// fingerprint differ only in the order of what nobody could tell apart (they are one Mazurkiewicz trace), or in the names of
+// fingerprint differ only in the order of what no client could tell apart (they are one Mazurkiewicz trace), or in the names of
 // the sites, so that the same follows from both. No site has a name here: it is what was done to it, and who heard of that.
 type fingerprint struct {
 	clients []uint64 // what it has heard and done, in order
@@ -48,14 +48,14 @@ func (f *fingerprint) choose(e *event, a act, now time.Duration) {
 		for i := range f.sites {
 			f.sites[i] = maphash.Comparable(seed, [2]uint64{f.sites[i], uint64(now)})
 		}
-	case a == hangs, a == forgets, a == leaps, a == dies: // nobody has seen it yet
+	case a == hangs, a == forgets, a == leaps, a == dies: // no client has seen it yet
 		f.sites[e.site] = maphash.Comparable(seed, seenAs{act: a, now: now, there: f.sites[e.site]})
 	case a == pauses, a == crashes, a == cancelsCall:
 		*own = maphash.Comparable(seed, seenAs{client: e.client, act: a, now: now, before: *own})
 	case a == letGo && e.kind == request:
 		what.before, what.there = e.x.past, f.sites[e.site]
 		e.x.sent, e.x.past = e.x.past, maphash.Comparable(seed, what)
-	case a == loses, a == breaks: // of a request without an effect nobody can tell whether it was carried out
+	case a == loses, a == breaks: // of a request without an effect no client can tell whether it was carried out
 		if what.there = e.x.past; e.kind == reply && e.x.idle {
 			what.kind, what.there = request, e.x.sent
 		}
@@ -150,8 +150,8 @@ func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) ui
 	return maphash.Comparable(seed, [2]uint64{h, sites})
 }
 
-// leads says where the options of a decision lead, each without taking it: to the state that is there before anybody can
-// react. Whoever reacts does so by what it has seen, and posts what it has not posted yet. So the same follows from two
+// leads says where the options of a decision lead, each without taking it: to the state that is there before any client can
+// react. A client reacts by what it has seen, and posts what it has not posted yet. So the same follows from two
 // options that lead to the same, and from a state where everybody has reacted.
 func (s *schedule) leads(options []option) (list []uint64) {
 	s.w.mu.Lock()

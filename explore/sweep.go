@@ -71,7 +71,7 @@ func ParseSweep(text string, ttl time.Duration) (*Sweep, error) {
 	return s, nil
 }
 
-// length reads a time: a duration, or so many leases.
+// length reads a time: a duration, or a number of leases.
 func length(text string, ttl time.Duration) (time.Duration, error) {
 	if text == "0" {
 		return 0, nil

@@ -38,7 +38,7 @@ type line struct {
 	text   string
 	reply  string
 	told   bool // what the client made of an answer: it follows the command in the same line
-	refuse int  // so many refused tries
+	refuse int  // how many refused tries
 }
 
 // add takes a line down.

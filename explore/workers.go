@@ -55,7 +55,7 @@ func roomy() (end func()) {
 	}
 }
 
-// deep waits with so many kilobytes of stack in use.
+// deep waits with that many kilobytes of stack in use.
 //
 //go:noinline
 func deep(kilobytes int, over <-chan struct{}) (unused byte) {

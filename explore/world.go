@@ -44,7 +44,7 @@ type fate uint8
 
 const (
 	goes    fate = iota
-	lost         // nobody hears of it, and nobody is told
+	lost         // it never arrives, and its sender gets no error
 	broken       // its connection breaks
 	refused      // the server answers with an error
 	over         // the schedule has ended: a step is not taken
@@ -213,7 +213,7 @@ func (w *world) gone(client int) bool {
 	return w.finished[client]
 }
 
-// hangUp closes the subscriptions of a client that died: the server must not take it for somebody who listens.
+// hangUp closes the subscriptions of a client that died: the server must not take it for a listener.
 func (w *world) hangUp(client int) {
 	w.mu.Lock()
 	all := w.joined

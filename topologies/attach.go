@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Attachment says where a deployment is that somebody else runs, how to get in, and what may be done to it. Nothing is
+// Attachment says where a deployment is that others run, how to get in, and what may be done to it. Nothing is
 // started there, no key outside the prefix is read or written, and commands that harm others are sent only if Allow
 // names them.
 type Attachment struct {

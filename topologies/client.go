@@ -97,7 +97,7 @@ const (
 	clientMaxRedirects = 3
 )
 
-// Those who ask on the suite's own connections bound what they ask for; these end what nobody bounds.
+// Those who ask on the suite's own connections bound what they ask for; these end what is unbounded.
 const (
 	controlReadTimeout = 20 * time.Second
 	controlDialTimeout = 5 * time.Second

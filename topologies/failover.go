@@ -266,7 +266,7 @@ func (m member) owns(slot int) bool {
 	})
 }
 
-// byAddr is the node that clients or other nodes know by an address; nil if there is none.
+// byAddr is the node that clients or other nodes know by an address; nil without one.
 func (s *Site) byAddr(addr string) *Node {
 	i := slices.IndexFunc(s.Nodes, func(n *Node) bool { return n.front == addr || n.peer == addr })
 	if i < 0 {

@@ -80,7 +80,7 @@ type Rule struct {
 	Latency  time.Duration
 	Jitter   time.Duration
 	Seed     uint64 // draws the jitter
-	OneIn    int    // of so many messages that Delay could delay it delays one, drawn by Seed; 0 = each
+	OneIn    int    // Delay delays one of this many messages that it could delay, drawn by Seed; 0 = each
 	Count    int    // replies that LoseReply loses
 	Spent    func() // called when LoseReply has lost the last of them, if it is not nil
 }

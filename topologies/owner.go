@@ -30,7 +30,7 @@ func (t *Topology) owner(conn *net.TCPConn) Party {
 	return unidentified
 }
 
-// socket is the inode of this machine's socket between two addresses; empty if there is none, or no /proc.
+// socket is the inode of this machine's socket between two addresses; empty without one, or without /proc.
 func socket(from, to *net.TCPAddr) string {
 	text, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {

@@ -54,7 +54,7 @@ for again in 1 2 3 4 5; do # what has left its group still has the mark in its e
 	for p in $all; do n=${p#/proc/}; kill -KILL "${n%/environ}"; done
 done 2>/dev/null
 case $1 in */` + tempPrefix + `*)
-	rm -rf "$1" || { # a server that nobody has named yet dies of the parent-death signal, and may still make a file
+	rm -rf "$1" || { # a server without a name yet dies of the parent-death signal, and may still make a file
 		sleep 1
 		rm -rf "$1"
 	} ;;

@@ -162,7 +162,7 @@ func (j *jitter) draw() time.Duration {
 	return j.latency + time.Duration(j.rand.Int64N(int64(j.most)+1))
 }
 
-// idle are commands that change no data and that the client library sends by itself. Their answers are not lost on
+// idle are commands that change no data and that the client library sends unasked. Their answers are not lost on
 // purpose, because that would test nothing.
 var idle = []string{
 	"cluster", "command", "info", "ping", "sentinel",

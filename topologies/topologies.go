@@ -33,7 +33,7 @@ type Spec struct {
 
 	engine     *Engine // nil = Redis
 	embeddable bool
-	attached   *Attachment                            // where it is up already, if somebody else runs it
+	attached   *Attachment                            // where it is up already, if others run it
 	shape      func(*Topology)                        // adds nodes and sites
 	join       func(context.Context, *Topology) error // makes one deployment of nodes that are up; may be nil
 	healthy    func(context.Context, *Topology) error // nil, or what is missing
@@ -107,7 +107,7 @@ type Topology struct {
 	Options  Options
 	Nodes    []*Node
 	Sites    []*Site
-	Programs []*Program        // that a service under test is made of; nobody asks them what they are
+	Programs []*Program        // that a service under test is made of; they are not asked what they are
 	Settings map[string]string // every setting that shapes its behaviour, for the run record
 
 	mu       sync.Mutex // guards Settings while nodes start
@@ -195,7 +195,7 @@ func (t *Topology) claim(ctx context.Context) (err error) {
 	return nil
 }
 
-// nameDir names a directory that nobody has, and its name is good wherever a process stands: TMPDIR may be relative.
+// nameDir names a directory that does not exist, and its name is good wherever a process stands: TMPDIR may be relative.
 func nameDir() (string, error) {
 	base, err := filepath.Abs(os.TempDir())
 	if err != nil {
