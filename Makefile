@@ -22,7 +22,7 @@ help:
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
 	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m SOAK_LOCKS=lease): none may be accused'
 	@echo 'make simulate  judge 50 000 simulated histories of right locks and as many of wrong ones; minutes (SIMULATE=5000 SIMULATE_SEED=1)'
-	@echo 'make expect  every lock against what its entry says, in docs/MATRIX.md; two hours, or EXPECT="--lock broken --topology single,redlock": four minutes'
+	@echo 'make expect  every lock against what its entry says, in docs/MATRIX.md; an hour, or EXPECT="--lock broken --topology single,redlock": two minutes'
 	@echo 'make mutants right locks with one place changed: does verify notice? Hours, or minutes with MUTANTS_STAGE=explore'
 	@echo 'make build   bin/bench and bin/verify'
 	@echo 'make drivers  install what the drivers in drivers/ need, and build that in Go: docs/DRIVERS.md'

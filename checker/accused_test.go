@@ -92,9 +92,10 @@ var onceAccused = map[string]func(s *script){
 	},
 	"a grant of a primary that did not yet know that another one had taken its place": func(s *script) {
 		s.op(history.Role, -1, 40, 50).Value = 1
+		promoted := s.last().ID
 		a := s.acquire(1, 80, 81, 300)
 		s.denied(a, 90, 91)
-		s.op(history.Role, -1, 120, 130)
+		s.op(history.Role, -1, 120, 130).Seen = promoted
 	},
 	"an extension after one in doubt, and a server that took another role since": func(s *script) {
 		s.op(history.Role, -1, 250, 260)

@@ -85,19 +85,19 @@ func (c *Case) findWindows() {
 // sentinels 1.9 s were seen on a busy machine.
 const mostFailover = 10 * time.Second
 
-// failovers lets a change of roles last until the next one of another server, if that belongs to the same failover: a
-// primary serves on until it knows of the replica that was promoted, and gives up then what it has granted meanwhile.
+// failovers lets a promotion last until the former primary is a replica of the new one: it serves on until then, and
+// gives up what it has granted meanwhile.
 func (c *Case) failovers(all []window) {
-	var last *window
+	roles, shown := map[history.ID]*window{}, map[history.ID]time.Duration{} // shown: by when a role itself had changed
 	for i := range all {
-		w := &all[i]
-		if c.Ops[w.op].Kind != history.Role || w.effect != changing {
+		w, op := &all[i], &c.Ops[all[i].op]
+		if op.Kind != history.Role {
 			continue
 		}
-		if last != nil && c.Ops[last.op].Value != c.Ops[w.op].Value && w.from <= plus(last.to, mostFailover) {
-			last.to = max(last.to, w.to)
+		roles[op.ID], shown[op.ID] = w, w.to
+		if promotion := roles[op.Seen]; promotion != nil && w.from <= plus(shown[op.Seen], mostFailover) {
+			promotion.to = max(promotion.to, w.to)
 		}
-		last = w
 	}
 }
 

@@ -689,6 +689,12 @@ var saved = map[string]struct {
 		s.extend(a, 100, 190, 300).Outcome = history.Unknown
 		s.denied(a, 310, 311)
 	}, Fail, "renewal-failure"},
+	"lease-validity: told lost between changes of roles of two failovers": {leaseValidity, func(s *script) {
+		s.op(history.Role, -1, 40, 50).Value = 1
+		a := s.acquire(1, 80, 81, 300)
+		s.denied(a, 90, 91)
+		s.op(history.Role, -1, 120, 130).Value = 2
+	}, Fail, "premature-loss"},
 	"lease-validity: not renewed, for an answer was lost": {leaseValidity, func(s *script) {
 		s.Claims.Renews = true
 		s.fault(messagesLate, 90, 290)

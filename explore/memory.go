@@ -88,7 +88,7 @@ func (c *inMemory) send(name string, f *frame, queued bool) error {
 		c.to.spent.Store(true)
 	}
 	if name == "eval" && !queued {
-		c.to.kit.lua.effects++ // its answer does not depend on it
+		c.to.kit.lua.effects++ // what a script of this kind does is not looked at: it counts
 	}
 	if blocking[name] {
 		c.link.w.links.Go(do)

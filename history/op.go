@@ -48,7 +48,7 @@ const (
 	Final                    // after the run: the page has Value views, written by Seen
 	Sight                    // during the run the lock's key was seen on node number Value: Token, and Until it expires
 	Gap                      // process number Process, or the suite itself if Value is 1, was paused from Call to Return: nothing of it ran
-	Role                     // node number Value took another role, between Call and Return
+	Role                     // node number Value took another role, between Call and Return; see Seen
 	Incident                 // node number Value ended or did not answer from Call to Return, and no fault had asked for it
 )
 
@@ -173,7 +173,9 @@ type Op struct {
 	// a lock that readers share asks for 1.
 	Permits uint16
 
-	Seen  ID            // Load, Store: the Store whose value was read; Acquire: the shared hold that it takes the place of, by an upgrade
+	// Seen is, of a Load or Store: the Store whose value was read; of an Acquire: the shared hold that it takes the place of, by an
+	// upgrade; of a Role: the Role by which the server that it is a replica of now had become primary.
+	Seen  ID
 	Token uint64        // Hash of the token that marks the hold in the servers; 0 = none
 	Fence int64         // fencing token; 0 = none
 	Value int64         // Load, Store, Final: page views; Fault, Heal: place in Header.Faults; Acquire, Release of a reentrant lock: the holds the owner has then, as the lock says

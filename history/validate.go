@@ -241,6 +241,9 @@ func (v *validation) held(i int, op *Op) {
 func (v *validation) saw(i int, op *Op) {
 	switch store := v.op(op.Seen); {
 	case store == nil && v.lost(op.Seen):
+	case op.Kind == Role && store != nil && store.Kind == Role && store.Value != op.Value:
+	case op.Kind == Role:
+		v.add(i, "follows %s, which is not the role of another server", op.Seen)
 	case store == nil || store.Kind != Store:
 		v.add(i, "has seen %s, which is not a store", op.Seen)
 	case op.Key >= 0 && store.Key >= 0 && op.Key != store.Key:

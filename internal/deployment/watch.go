@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -62,6 +63,8 @@ type watched struct {
 	runID   string        // of a process that took the place of the one that the suite had started
 	trouble string        // empty if it is well
 	sees    bool          // it knows that a primary is down
+
+	promotion atomic.Uint64 // the id of the operation by which it became primary; other watchers read it
 }
 
 // WatchOptions say how servers are watched.
@@ -262,17 +265,20 @@ func (n *watched) take(info map[string]string) {
 	if n.role = role; before == "" {
 		return
 	}
-	what, became := n.node.Name+" became primary", results.BecamePrimary
+	what, became, follows := n.node.Name+" became primary", results.BecamePrimary, history.ID(0)
 	if role == "slave" {
 		became = results.BecameReplica
 		what = n.node.Name + " became a replica"
 		primary, nodes := net.JoinHostPort(info["master_host"], info["master_port"]), n.d.Topology.Nodes
 		if i := slices.IndexFunc(nodes, func(n *topologies.Node) bool { return n.Addr() == primary }); i >= 0 {
 			what += " of " + nodes[i].Name
+			follows = history.ID(n.watch.nodes[i].promotion.Load())
 		}
+	} else {
+		n.promotion.Store(uint64(n.lane.Next()))
 	}
 	n.watch.note(n.lane.Next(), what)
-	seen := n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number), Outcome: history.OK})
+	seen := n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number), Seen: follows, Outcome: history.OK})
 	if n.number < len(n.d.Topology.Nodes) {
 		n.watch.change(results.RoleChange{Node: n.node.Name, Became: became, After: int64(n.before), By: int64(seen), Text: what})
 	}

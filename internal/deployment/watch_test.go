@@ -1,0 +1,57 @@
+package deployment
+
+import (
+	"slices"
+	"testing"
+
+	"hammerlock/history"
+	"hammerlock/internal/live"
+	"hammerlock/internal/testbed"
+	"hammerlock/topologies"
+)
+
+// TestAFormerPrimarySaysWhoseReplicaItIs: its change of roles names the one by which its new primary became that, so that a judge knows
+// for how long two servers may have taken themselves for the primary.
+func TestAFormerPrimarySaysWhoseReplicaItIs(t *testing.T) {
+	top := testbed.Up(t, "replica", topologies.Options{})
+	w := &Watch{note: func(history.ID, string) {}}
+	var lanes []*history.Lane
+	clock, wake := history.NewOrderedClock(0), make(chan struct{}, 1)
+	for i, n := range top.Nodes {
+		lanes = append(lanes, history.NewLane(clock, i, -1, 64, wake))
+		w.nodes = append(w.nodes, &watched{watch: w, d: &Deployment{Topology: top}, node: n, number: i, lane: lanes[i]})
+	}
+	look := func(nodes ...*watched) {
+		for _, n := range nodes {
+			info, err := n.node.Info(t.Context(), "replication")
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.before = clock.Now()
+			n.take(info)
+		}
+	}
+	look(w.nodes...)
+	next, err := top.Sites[0].Failover(t.Context(), top.Nodes[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.Wait(t, "that the former primary is a replica", func() bool {
+		info, err := top.Nodes[0].Info(t.Context(), "replication")
+		return top.Sites[0].Repair(t.Context()) == nil && err == nil && info["role"] == "slave"
+	})
+	look(w.nodes[slices.Index(top.Nodes, next)], w.nodes[0])
+	var promoted, demoted *history.Op
+	history.NewMerge(clock, lanes).Flush(func(op *history.Op) {
+		found := *op
+		switch {
+		case op.Kind == history.Role && top.Nodes[op.Value] == next:
+			promoted = &found
+		case op.Kind == history.Role && op.Value == 0:
+			demoted = &found
+		}
+	})
+	if promoted == nil || demoted == nil || promoted.Seen != 0 || demoted.Seen != promoted.ID {
+		t.Errorf("promotion %+v, demotion %+v", promoted, demoted)
+	}
+}
