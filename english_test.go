@@ -13,7 +13,7 @@ import (
 var unplain = regexp.MustCompile(`(?i)\b(whoever|nobody|somebody|anybody|stood still|stands still|by itself|is told|are told|so many|is none)\b`)
 
 // mostUnplain is how often they stand in code and documents. It may only ever fall: TestPlainEnglish says to what.
-const mostUnplain = 507
+const mostUnplain = 506
 
 func TestPlainEnglish(t *testing.T) {
 	count := 0
