@@ -34,7 +34,7 @@ type lock struct {
 }
 
 // acquire makes one try. The library counts leases in whole seconds, and adds half of one.
-func acquire(ctx context.Context, key string, ttl, _ time.Duration) (*lock, error) {
+func acquire(ctx context.Context, key string, ttl, _ time.Duration, _ func(error)) (*lock, error) {
 	l := &lock{held: redis.NewRedisLock(store, key)}
 	l.expire(ttl)
 	ok, err := l.held.AcquireCtx(ctx)

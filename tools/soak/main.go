@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -50,7 +51,9 @@ func main() {
 	seed := flag.Uint64("seed", 1, "the first seed")
 	each := flag.Duration("duration", 0, "of each run; 0 = the default of verify")
 	flag.Parse()
-	if err := soak(context.Background(), *length, *only, *seed, *each); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // ends when the run that goes on has ended
+	defer stop()
+	if err := soak(ctx, *length, *only, *seed, *each); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
@@ -78,7 +81,7 @@ func soak(ctx context.Context, length time.Duration, only string, seed uint64, e
 	var reasons []string
 	failed := false
 	r := rand.New(rand.NewPCG(seed, 0))
-	for n, end := 0, time.Now().Add(length); time.Now().Before(end) && !failed; n++ {
+	for n, end := 0, time.Now().Add(length); time.Now().Before(end) && !failed && ctx.Err() == nil; n++ {
 		if n%len(all) == 0 {
 			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		}
