@@ -278,9 +278,19 @@ var livenessCases = map[string]struct {
 		s.done(2, 2, 42)
 	}, Pass, "", ""},
 	"a key for ever": {func(s *builder) {
+		s.h.Claims.Cleans = true
 		s.grant(1, 0, 1, 3)
 		s.found(50, 7, history.Forever)
 	}, Fail, "leak", "never expires"},
+	"the token of a hold for ever": {func(s *builder) {
+		s.grant(1, 0, 1, 3)
+		s.marked(7)
+		s.found(50, 7, history.Forever)
+	}, Fail, "leak", "never expires"},
+	"a record for ever that says of no hold": {func(s *builder) {
+		s.grant(1, 0, 1, 3)
+		s.found(50, 7, history.Forever)
+	}, Inconclusive, "", "too short"},
 	"a lease too long": {func(s *builder) {
 		s.grant(1, 0, 1, 3)
 		s.found(50, 7, 60)
@@ -703,7 +713,14 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 			continue
 		}
 		if f.Until == history.Forever {
-			return "leak"
+			known := func(a history.Op) bool {
+				refused := a.Outcome == history.Failed && (a.Reason == history.Busy || a.Reason == history.Quorum)
+				return a.Kind == history.Acquire && a.Token == f.Token && (refused || a.Outcome != history.Failed)
+			}
+			if c.Claims.Cleans || slices.ContainsFunc(c.Ops, known) {
+				return "leak"
+			}
+			return ""
 		}
 		if f.Until-f.Return > ttl {
 			if stretches(c, f) {
