@@ -36,6 +36,7 @@ type message struct {
 	Lock    string         `json:"lock,omitempty"`
 	Program *locks.Program `json:"program,omitempty"` // of a lock that is in no catalogue
 	Claims  history.Claims `json:"claims,omitzero"`   // of such a lock
+	Waits   bool           `json:"waits,omitempty"`   // such a lock does
 	Counter string         `json:"counter,omitempty"`
 	Zero    int64          `json:"zero,omitempty"`
 	Cut     bool           `json:"cut,omitempty"`
@@ -132,7 +133,7 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 func (m *message) resolve(known Catalogue) error {
 	found := m.Orders.Resolve(known, m.Lock, m.Counter)
 	if m.Program != nil {
-		m.Orders.Lock = locks.Spec{Name: m.Lock, Program: m.Program, Claims: m.Claims}
+		m.Orders.Lock = locks.Spec{Name: m.Lock, Program: m.Program, Claims: m.Claims, Waits: m.Waits}
 		found = m.Orders.Counter.Spec.Name != ""
 	}
 	if !found {

@@ -163,7 +163,7 @@ func (p *Processes) start(i int, spawn Spawn) (*Process, error) {
 		child.Workers = append(child.Workers, int32(w))
 	}
 	return child, json.NewEncoder(child.input).Encode(message{
-		Orders: &o, Lock: o.Lock.Name, Program: o.Lock.Program, Claims: o.Lock.Claims, Counter: o.Counter.Spec.Name, First: from, All: all,
+		Orders: &o, Lock: o.Lock.Name, Program: o.Lock.Program, Claims: o.Lock.Claims, Waits: o.Lock.Waits, Counter: o.Counter.Spec.Name, First: from, All: all,
 	})
 }
 

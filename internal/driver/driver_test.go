@@ -169,38 +169,47 @@ func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
 	})
 }
 
-// TestOnlyARenewedLeaseHasASignal: a holder that has one takes it for what ends its belief, and not the deadline.
+// TestOnlyARenewedLeaseHasASignal: a holder that has one takes it for what ends its belief, and not the deadline. That it may have been
+// renewed is written down whether its program tells a token or not.
 func TestOnlyARenewedLeaseHasASignal(t *testing.T) {
 	t.Parallel()
-	p, err := started(t, "right")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, renews := range []bool{false, true} {
-		p.spec.Claims.Renews = renews
-		var lane *history.Lane
-		if renews {
-			lane = history.NewLane(history.NewClock(0), 0, 0, 8, nil)
+	for _, mode := range []string{"right", "tokenless"} {
+		p, err := started(t, mode)
+		if err != nil {
+			t.Fatal(err)
 		}
-		l := p.Worker(lane)
-		lease, err := l.Acquire(t.Context(), "k", time.Hour)
-		if err != nil || (lease.Lost != nil) != renews || lease.Until.IsZero() != renews {
-			t.Errorf("renews %v: %+v, %v", renews, lease, err)
-		}
-		if err := l.Release(t.Context(), lease); err != nil {
-			t.Error(err)
-		}
-		if renews {
-			history.NewMerge(lane.Clock(), []*history.Lane{lane}).Flush(func(op *history.Op) {
-				if op.Kind != history.Extend || op.Outcome != history.Unknown || op.Token != history.Hash(lease.Token) || op.Return == history.Forever {
-					t.Errorf("a lease that may have been renewed: %+v", *op)
-				}
-				renews = false
-			})
+		for _, renews := range []bool{false, true} {
+			p.spec.Claims.Renews = renews
+			var lane *history.Lane
 			if renews {
-				t.Error("nothing says that the lease may have been renewed")
+				lane = history.NewLane(history.NewClock(0), 0, 0, 8, nil)
+			}
+			l := p.Worker(lane)
+			lease, err := l.Acquire(t.Context(), "k", time.Hour)
+			if err != nil || (lease.Lost != nil) != renews || lease.Until.IsZero() != renews {
+				t.Errorf("%s, renews %v: %+v, %v", mode, renews, lease, err)
+			}
+			if err := l.Release(t.Context(), lease); err != nil {
+				t.Error(err)
+			}
+			if renews {
+				mayHaveBeenRenewed(t, lane, lease.Token)
 			}
 		}
+	}
+}
+
+// mayHaveBeenRenewed asks for an extension of the hold with that token whose outcome is unknown.
+func mayHaveBeenRenewed(t *testing.T, lane *history.Lane, token string) {
+	t.Helper()
+	n := 0
+	history.NewMerge(lane.Clock(), []*history.Lane{lane}).Flush(func(op *history.Op) {
+		if n++; op.Kind != history.Extend || op.Outcome != history.Unknown || token == "" || op.Token != history.Hash(token) || op.Return == history.Forever {
+			t.Errorf("a lease that may have been renewed: %+v", *op)
+		}
+	})
+	if n != 1 {
+		t.Errorf("%d operations say that the lease may have been renewed", n)
 	}
 }
 

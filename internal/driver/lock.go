@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -45,8 +46,11 @@ type worker struct {
 
 // renews begins to record that the hold may be renewed.
 func (w *worker) renews(lease *locks.Lease, ttl time.Duration) {
-	if w.renewals == nil || lease.Token == "" {
+	if w.renewals == nil {
 		return
+	}
+	if lease.Token == "" {
+		lease.Token = rand.Text() // an extension names its hold by it
 	}
 	w.settle()
 	w.renewal = w.renewals.Call(history.Extend, -1)

@@ -79,7 +79,7 @@ func (e *evil) prepare() int {
 		hello["claims"] = []string{"excludes", "perfect"}
 	case "falling":
 		hello["claims"] = []string{"excludes", "expires", "owned", "fences", "busy_is_certain"}
-	case "waits":
+	case "waits", "insists":
 		hello["claims"] = []string{"excludes", "expires", "owned", "busy_is_certain", "waits"}
 	case "rich":
 		hello["claims"] = []string{"excludes", "expires", "owned", "reentrant", "busy_is_certain"}
@@ -130,6 +130,9 @@ func (e *evil) serve(m message) int {
 	case op == "reenter":
 		e.count++
 		answer["count"] = e.count
+	case op == "acquire" && e.mode == "insists" && m["wait_ms"] == 0.0:
+		fmt.Fprintln(os.Stderr, "asked not to wait")
+		return 6
 	case op == "acquire":
 		if e.acquires++; e.acquires >= turn {
 			if code, said := e.misbehave(id); said {
@@ -180,7 +183,9 @@ func (e *evil) acquire(m, answer message) {
 	}
 	e.held[key], e.keys[id] = id, key
 	e.until[key] = time.Now().Add(time.Duration(m["ttl_ms"].(float64)) * time.Millisecond)
-	answer["token"] = fmt.Sprint("t", id)
+	if e.mode != "tokenless" {
+		answer["token"] = fmt.Sprint("t", id)
+	}
 	if e.mode == "rich" { // half of the lease, and a first hold
 		e.count, answer["valid_ms"] = 1, m["ttl_ms"].(float64)/2
 	}
