@@ -16,6 +16,7 @@ var All = []Checker{
 	fencing,
 	leaseValidity,
 	release,
+	calls,
 	liveness,
 	reentrancy,
 	fairness,

@@ -194,6 +194,13 @@ func (l *livenessCheck) unheard(op *history.Op) bool {
 	return l.Session && op.Outcome == history.Failed && op.Reason == history.Unreachable
 }
 
+// calledOff tells whether a call did not return by itself, so that calls is to judge it: its worker no longer waits for the lock alone.
+func (l *livenessCheck) calledOff(op *history.Op) bool {
+	return l.Measured != nil && slices.ContainsFunc(l.Measured.Hung, func(h history.Hung) bool {
+		return h.Worker == op.Worker && op.Return > h.CalledOff
+	})
+}
+
 // refusals finds, for each stretch, a try that proves it, or -1: one that was called half a bound after its start or
 // later and was refused before the next holder asked for it, or could not be made for a reason that is the
 // client's (Other), or one that had no answer for a whole bound.
@@ -217,7 +224,7 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 			if h := l.hold(op.ID); h != nil {
 				ends = min(ends, h.Crashed) // the dead ask for nothing
 			}
-			hung := op.Call <= late && ends >= list[at].from+l.bound && !l.unheard(op)
+			hung := op.Call <= late && ends >= list[at].from+l.bound && !l.unheard(op) && !l.calledOff(op)
 			if proofs[at] < 0 && (again || hung) {
 				proofs[at] = int32(i)
 			}

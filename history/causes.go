@@ -46,4 +46,5 @@ const (
 	NotLinearizable = "not-linearizable"
 	HarnessError    = "harness-error"
 	Panicked        = "panic"
+	HungCall        = "hung-call"
 )

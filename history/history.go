@@ -62,6 +62,7 @@ const CounterOnTopology = "topology"
 
 // The checkers that Aside can name.
 const (
+	Calls    = "calls"
 	Liveness = "liveness"
 	Fairness = "fairness"
 	Updates  = "lost-updates"

@@ -21,7 +21,7 @@ type Driver struct {
 	Max      int64            `json:"ping_max_ns"`
 	Noise    int64            `json:"noise_lines,omitempty"` // lines on its standard output that are no messages
 	Sample   string           `json:"noise,omitempty"`       // the first of them
-	Silent   int64            `json:"unanswered,omitempty"`  // calls that had no answer in time
+	Silent   int64            `json:"unanswered,omitempty"`  // calls that had no answer in time, of runs saved before the check calls
 	Failures map[string]int64 `json:"errors,omitempty"`      // that it answered, by text
 }
 

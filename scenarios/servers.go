@@ -58,11 +58,11 @@ var failingSites = Scenario{
 
 var serverHangs = Scenario{
 	Name:     "server-hangs",
-	Doc:      "a server stops for longer than a lease, while leases are lengthened",
+	Doc:      "a server stops for longer than a lease, while leases are lengthened; one in eight visits is called off, also under a call that has no answer",
 	NotFor:   both(alone, plain),
 	Faults:   []string{"pause-primary@300ms", "heal@900ms", "pause-primary@1300ms", "heal@1900ms"},
 	Duration: 3600 * time.Millisecond,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend = 24, 8, TTL/4, TTL },
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Cancel = 24, 8, TTL/4, TTL, 8 },
 }
 
 var slowServer = Scenario{

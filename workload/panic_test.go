@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -34,8 +35,9 @@ func TestALockThatPanicsEndsItsWorker(t *testing.T) {
 			}
 			return open(worker)
 		}, t.Context())
-		if due.Err == nil || !strings.Contains(due.Err.Error(), "worker 1 panicked: index out of range") || !strings.Contains(due.Err.Error(), "panic_test.go") {
-			t.Errorf("got %v", due.Err)
+		if due.Err != nil || len(due.Panics) != 1 || due.Panics[0].Text != "worker 1 panicked: index out of range" ||
+			!strings.Contains(due.Panics[0].Said[0], "(*panicking).Acquire") || !slices.Equal(due.Panics[0].Workers, []int32{1}) {
+			t.Errorf("got %v, %+v", due.Err, due.Panics)
 		}
 		if due.Begun < 20 {
 			t.Errorf("only %d visits were begun", due.Begun)

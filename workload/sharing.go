@@ -78,7 +78,9 @@ func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.R
 // may have been granted is given back; the visit's end gives back the reader's hold.
 func (w *worker) upgrade(ctx context.Context, g *grant) history.Reason {
 	op := w.lane.Call(history.Acquire, g.key)
+	w.enter()
 	lease, err := w.lock.(locks.Upgrader).Upgrade(ctx, g.lease, w.ttl())
+	w.leave()
 	id := op.ID
 	op.Hold, op.Seen = id, g.hold
 	w.granted(op, &lease, err)

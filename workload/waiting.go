@@ -18,7 +18,9 @@ func (w *worker) await(ctx context.Context, name string, left time.Duration) his
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
+	w.enter()
 	wake, err := waiter.Wait(ctx, name)
+	w.leave()
 	if err != nil && ctx.Err() == nil {
 		w.sleep(ctx, min(left, w.backoff())) // the lock cannot wait now
 		return history.Poll
@@ -48,6 +50,13 @@ func (w *worker) handed(g *grant, woken history.Wake) bool {
 
 // try asks for the lock. One that waits by itself may do so for as long as the visit does.
 func (w *worker) try(ctx context.Context, name string, permits int, called time.Duration) (locks.Lease, error) {
+	w.enter()
+	lease, err := w.ask(ctx, name, permits, called)
+	w.leave()
+	return lease, err
+}
+
+func (w *worker) ask(ctx context.Context, name string, permits int, called time.Duration) (locks.Lease, error) {
 	if permits > 0 {
 		return w.lock.(locks.Sharer).AcquireShare(ctx, name, w.ttl(), permits)
 	}
@@ -72,7 +81,9 @@ func (w *worker) giveUp(name string) {
 	}
 	ctx, cancel := context.WithCancel(w.cleanup)
 	cancel()
+	w.enter()
 	_, _ = waiter.Wait(ctx, name) // it says that its context is done
+	w.leave()
 }
 
 // extend lengthens a lease that the visit may outlast. It tells whether the hold is still there.
@@ -81,8 +92,11 @@ func (w *worker) extend(ctx context.Context, g *grant) bool {
 		return true
 	}
 	op := w.lane.Call(history.Extend, g.key)
+	op.Hold = g.hold
+	w.enter()
 	lease, err := w.lock.Extend(ctx, g.lease, w.shape.Extend)
-	op.Hold, op.Token, op.TTL = g.hold, w.token(&lease), w.shape.Extend
+	w.leave()
+	op.Token, op.TTL = w.token(&lease), w.shape.Extend
 	outcome, reason := w.answered(history.Extend, err)
 	if op.Outcome, op.Reason = outcome, reason; outcome == history.OK {
 		op.Until = w.until(&lease)
@@ -118,8 +132,11 @@ func (w *worker) reenter(ctx context.Context, g *grant) bool {
 
 func (w *worker) inner(ctx context.Context, g *grant) bool {
 	op := w.lane.Call(history.Acquire, g.key)
+	op.Hold = g.hold
+	w.enter()
 	lease, err := w.lock.Acquire(ctx, g.page.Lock, w.ttl())
-	op.Hold, op.Value = g.hold, lease.Count
+	w.leave()
+	op.Value = lease.Count
 	w.granted(op, &lease, err)
 	outcome, gone := op.Outcome, op.Reason == history.Lost || op.Reason == history.Busy
 	w.lane.Return(op)

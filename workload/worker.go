@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"hammerlock/history"
@@ -29,6 +30,7 @@ type worker struct {
 	grant    grant           // of the visit
 	stored   *history.Op     // where nobody judges: the store that the visit's end will be told with; nil = none
 	cleanup  context.Context // for giving back what was taken, also when the run is called off
+	callOff  func()          // ends the contexts of all its calls, also that one
 	back     time.Duration   // when a holder that heeds its deadline meant to be done with its stay
 	calls    context.Context // of a visit whose calls to the lock are called off at some moment; nil in all others
 
@@ -36,10 +38,13 @@ type worker struct {
 	skipped int64
 	err     error // nobody took its place when it died
 	said    map[string]string
+
+	turn      atomic.Uint64 // see enter
+	goroutine string        // its own
+	panicked  history.Breakdown
 }
 
 func (w *worker) run(ctx, stop context.Context) {
-	w.cleanup = context.WithoutCancel(ctx)
 	next := w.closed
 	if w.shape.Open() {
 		next = w.open
@@ -177,8 +182,11 @@ func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) 
 func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reason history.Reason, told bool) {
 	now := w.clock.Now()
 	w.lane.Mark(&history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK})
+	w.enter()
 	_ = w.lock.Close() // nobody could act on its error any more
-	w.lock, w.err = w.group.reopen(w.number)
+	lock, err := w.group.reopen(w.number)
+	w.leave()
+	w.lock, w.err = lock, err
 	w.group.Locks[w.number] = w.lock
 	return history.Failed, history.Crashed, false
 }
@@ -212,9 +220,9 @@ type grant struct {
 func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	op := w.call(history.Acquire, g.key)
 	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, g.key) {
-		var err error
 		called := min(op.Call, w.clock.Now()) // a stamp may be later than the time that it was taken at
-		g.lease, err = w.try(w.during(ctx), g.page.Lock, g.permits, called)
+		lease, err := w.try(w.during(ctx), g.page.Lock, g.permits, called)
+		g.lease = lease
 		if g.lease.Tried > 0 {
 			op = w.waited(op, called+g.lease.Tried)
 		}
@@ -350,7 +358,9 @@ func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left in
 	if w.calls != nil && hold == w.grant.hold {
 		ctx = w.calls
 	}
+	w.enter()
 	err := w.lock.Release(ctx, *lease)
+	w.leave()
 	op.Outcome, op.Reason = w.answered(history.Release, err)
 	w.now = w.lane.Return(op)
 }
@@ -364,7 +374,10 @@ func (w *worker) releaseStored(g *grant) (told bool) {
 		w.now = w.clock.Now()
 	}
 	op.Released = w.now
-	outcome, reason := w.answered(history.Release, w.lock.Release(w.cleanup, g.lease))
+	w.enter()
+	err := w.lock.Release(w.cleanup, g.lease)
+	w.leave()
+	outcome, reason := w.answered(history.Release, err)
 	if outcome == history.OK {
 		op.Kind, op.Began, op.Until = history.Visit, w.began, w.free
 		w.now = w.lane.Return(op)

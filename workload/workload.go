@@ -107,6 +107,9 @@ type Workers struct {
 	Claims   history.Claims // of the lock: what it offers is used
 	Secrets  []string       // passwords, which errors may repeat: they are kept without them
 	Judged   bool           // the history is kept: what only a checker asks for is recorded too, and no visit in one
+	// Patience is how long a call of the lock may be open when no visit is due any more; then it is called off, and given up at last.
+	// 0 = for ever.
+	Patience time.Duration
 	// Reopen replaces the lock of a worker that died, counted from 0 in this process; nil if none can die.
 	Reopen func(worker int) (locks.Lock, error)
 }
@@ -139,6 +142,9 @@ type Due struct {
 	Err     error // workers died and have no successor
 	// Said is what the first error of a kind said, by "kind outcome reason": nothing of answers that are part of the game.
 	Said map[string]string
+	// Hung are the calls of the lock that had to be called off, Panics those that panicked.
+	Hung   []history.Hung
+	Panics []history.Breakdown
 
 	arrivals *arrivals
 	ended    time.Duration
@@ -159,16 +165,24 @@ func (c *Workers) Run(ctx, stop context.Context) Due {
 		follower.Go(func() { arrivals.follow(done) })
 	}
 	workers := make([]*worker, c.Shape.Workers)
-	var wg sync.WaitGroup
+	ended := make(chan int, len(workers))
 	for i := range workers {
 		workers[i] = c.worker(i, arrivals)
-		wg.Go(func() { workers[i].carryOut(ctx, stop) })
 	}
-	wg.Wait()
+	for i, w := range workers {
+		go func() {
+			defer func() { ended <- i }()
+			w.carryOut(ctx, stop)
+		}()
+	}
+	hung := c.watch(ctx, stop, workers, ended)
 	close(done)
 	follower.Wait()
-	due := Due{ended: min(c.Clock.Now(), c.Shape.End), arrivals: arrivals}
+	due := Due{ended: min(c.Clock.Now(), c.Shape.End), arrivals: arrivals, Hung: hung}
 	for _, w := range workers {
+		if w.panicked.Text != "" {
+			due.Panics = append(due.Panics, w.panicked)
+		}
 		due.Begun += w.begun
 		due.Skipped += w.skipped
 		due.Err = errors.Join(due.Err, w.err)
@@ -179,14 +193,24 @@ func (c *Workers) Run(ctx, stop context.Context) Due {
 	return due
 }
 
-// carryOut runs a worker. That its lock panics is an error of the run, which the other workers end.
+// carryOut runs a worker. One whose lock panics ends, and the others go on; what panics outside of the lock is an error of the run.
 func (w *worker) carryOut(ctx, stop context.Context) {
+	w.goroutine = goroutine()
+	off, callOff := context.WithCancel(ctx)
+	cleanup, callOffCleanup := context.WithCancel(context.WithoutCancel(ctx))
+	w.callOff, w.cleanup = func() { callOff(); callOffCleanup() }, cleanup
+	defer w.callOff()
 	defer func() {
-		if p := recover(); p != nil {
-			w.err = fmt.Errorf("worker %d panicked: %v\n%s", w.shape.First+w.number, p, debug.Stack())
+		p, turn := recover(), w.turn.Load()
+		switch what := fmt.Sprintf("worker %d panicked: %v", w.shape.First+w.number, p); {
+		case p == nil || turn == given:
+		case turn%2 == 0:
+			w.err = fmt.Errorf("%s\n%s", what, debug.Stack())
+		case w.turn.CompareAndSwap(turn, turn+1):
+			w.panicked = history.Breakdown{Workers: []int32{int32(w.shape.First + w.number)}, At: w.clock.Now(), Text: what, Said: ofTheLock(string(debug.Stack()))}
 		}
 	}()
-	w.run(ctx, stop)
+	w.run(off, stop)
 }
 
 func (c *Workers) worker(i int, a *arrivals) *worker {

@@ -22,7 +22,6 @@ func (d *Driven) add(o *Driven) {
 	if d.Noise += o.Noise; d.Sample == "" {
 		d.Sample = o.Sample
 	}
-	d.Silent += o.Silent
 	for text, n := range o.Failures {
 		d.Failures[text] += n
 	}
@@ -67,10 +66,10 @@ func (t *team) step(done <-chan struct{}) error {
 }
 
 // drive watches the program while the workers work. The contexts that it returns are done when the program can be used no
-// more: no call would have an answer. The function ends the watch and says what was seen.
-func (t *team) drive(ctx, stop context.Context) (context.Context, context.Context, func() (*Driven, error)) {
+// more: no call would have an answer. The function ends the watch and reports what was seen.
+func (t *team) drive(ctx, stop context.Context) (context.Context, context.Context, func(*Report)) {
 	if t.driver == nil {
-		return ctx, stop, func() (*Driven, error) { return nil, nil }
+		return ctx, stop, func(*Report) {}
 	}
 	ctx, callOff := context.WithCancel(ctx)
 	stop, end := context.WithCancel(stop)
@@ -86,14 +85,26 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 			callOff()
 		}
 	}()
-	return ctx, stop, func() (*Driven, error) {
+	return ctx, stop, func(r *Report) {
 		close(done)
 		<-over
-		err := errors.Join(t.driver.Err(), <-stepped)
+		err := t.driver.Err()
+		if b := t.driver.Broke(); b != nil && !t.skewed() { // what comes of another clock is the suite's doing
+			r.Crashes = append(r.Crashes, history.Breakdown{Process: int16(t.orders.Process), At: max(t.crew.Clock.At(b.At), 0), Lives: b.Lives, Text: b.How, Said: b.Said})
+			if !b.Lives {
+				err = nil
+			}
+		}
+		for i := range r.Hung {
+			if h := &r.Hung[i]; h.GivenUp > 0 {
+				h.Text = t.driver.Last()
+			}
+		}
+		r.fail(errors.Join(err, <-stepped))
 		end()
 		callOff()
 		d.Conduct = t.driver.Conduct()
-		return &d, err
+		r.Driver = &d
 	}
 }
 

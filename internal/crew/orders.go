@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -38,6 +40,7 @@ type Orders struct {
 	Clock    *topologies.ClientClock // of the programs that have the lock in every second process; nil = the machine's
 	Prefix   string                  // begins the names of all keys
 	Foreign  bool                    // others run the servers: no key may be without the prefix
+	Patience time.Duration           // see workload.Workers
 	// Before are the arguments of a worker process that come before Command; nil = none.
 	Before []string `json:"-"`
 }
@@ -94,6 +97,27 @@ type Report struct {
 	Said           map[string]string // what the first error of a kind said
 	Error          string            // what went wrong with its workers; empty if nothing did
 	Driver         *Driven           // of the program that has the lock; nil if there is none
+	Hung           []history.Hung    // calls of the lock that had to be called off
+	Crashes        []history.Breakdown
+}
+
+// Trouble is what a run that nobody judges is called off for: calls that do not return, and crashes.
+func (r *Report) Trouble() error {
+	var errs []error
+	for _, h := range r.Hung {
+		errs = append(errs, fmt.Errorf("a call of the lock by worker %d has not returned until it was called off at %v", h.Worker, h.CalledOff))
+	}
+	for _, b := range r.Crashes {
+		errs = append(errs, fmt.Errorf("%s: %s", b.Text, strings.Join(b.Said, " | ")))
+	}
+	return errors.Join(errs...)
+}
+
+// fail adds to what went wrong.
+func (r *Report) fail(err error) {
+	if err = errors.Join(r.err(), err); err != nil {
+		r.Error = err.Error()
+	}
 }
 
 func (r *Report) err() error {
@@ -117,6 +141,7 @@ type team struct {
 	extra   []*history.Lane  // for renewals, by worker
 	driver  *driver.Process  // the program that has the lock; nil if there is none
 	pings   *history.Lane    // for the times when the program was paused
+	hung    bool             // a call of the lock has not returned: who closes the locks may wait for it
 }
 
 // open makes the clients and the locks. Lanes and clock follow when the run begins.
@@ -138,7 +163,7 @@ func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, er
 	}
 	t.crew = workload.Workers{
 		Shape: o.Shape, Counter: counter, Counting: o.Lock.Counting, Pages: workload.Pages(o.Prefix, o.Shape.Keys, o.Shape.Bare), Reopen: t.reopen,
-		Claims: o.Lock.Claims, Judged: o.Judged, Secrets: secrets,
+		Claims: o.Lock.Claims, Judged: o.Judged, Secrets: secrets, Patience: o.Patience,
 	}
 	if counter == nil {
 		if err := t.openCounter(); err != nil {
@@ -229,11 +254,13 @@ func (t *team) run(ctx, stop context.Context) Report {
 	due := t.crew.Run(ctx, stop)
 	close(done)
 	r := <-measured
-	r.Begun, r.Skipped, r.Said = due.Begun, due.Skipped, due.Said
-	seen, err := driven()
-	if r.Driver = seen; errors.Join(err, due.Err) != nil {
-		r.Error = errors.Join(err, due.Err).Error()
+	r.Begun, r.Skipped, r.Said, r.Hung, r.Crashes = due.Begun, due.Skipped, due.Said, due.Hung, due.Panics
+	for i := range r.Crashes {
+		r.Crashes[i].Process = int16(t.orders.Process)
 	}
+	t.hung = slices.ContainsFunc(r.Hung, func(h history.Hung) bool { return h.GivenUp > 0 })
+	driven(&r)
+	r.fail(due.Err)
 	due.Unfinished(func(d time.Duration) { r.Unfinished = append(r.Unfinished, d) })
 	return r
 }
@@ -256,7 +283,7 @@ func (t *team) measure(done <-chan struct{}) Report {
 func (t *team) close() error {
 	var errs []error
 	for i, l := range t.crew.Locks {
-		if l != nil && !(t.orders.Shape.Shared && i > 0) {
+		if l != nil && !(t.orders.Shape.Shared && i > 0) && !t.hung {
 			errs = append(errs, l.Close())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/internal/driver"
 	"hammerlock/workload"
 )
@@ -83,6 +85,22 @@ func (s *said) text() string {
 	defer s.mu.Unlock()
 	return strings.TrimSpace(s.buf.String())
 }
+
+// panic is what it has said of a panic in a goroutine: the first lines, nil if it has said nothing of one.
+func (s *said) panic() []string {
+	text := s.text()
+	at := aPanic.FindStringIndex(text)
+	if at == nil || strings.Contains(text, "out of memory") {
+		return nil
+	}
+	lines := strings.Split(text[at[0]:], "\n")
+	return lines[:min(len(lines), mostSaid)]
+}
+
+// aPanic begins what the runtime says of the end of a process, mostSaid is how many lines of it are told.
+var aPanic = regexp.MustCompile(`(?m)^(panic|fatal error): `)
+
+const mostSaid = 20
 
 // Spawn starts a command in a way that it ends with the suite.
 type Spawn func(*exec.Cmd) error
@@ -260,7 +278,7 @@ func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 	errs := make([]error, len(p.all))
 	var waits sync.WaitGroup
 	for i, c := range p.all {
-		waits.Go(func() { reports[i], errs[i] = c.report() })
+		waits.Go(func() { reports[i], errs[i] = c.report(p.session.Clock.Now) })
 	}
 	waits.Wait()
 	var total Report
@@ -273,7 +291,7 @@ func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 }
 
 // report waits for the process's report or its end. A process that was killed need not report.
-func (c *Process) report() (*Report, error) {
+func (c *Process) report(now func() time.Duration) (*Report, error) {
 	var a answer
 	err := c.output.Decode(&a)
 	if err == nil && a.Report != nil {
@@ -287,6 +305,10 @@ func (c *Process) report() (*Report, error) {
 	c.dead.Store(true)
 	if killed {
 		return nil, nil
+	}
+	if said := c.stderr.panic(); said != nil && a.Error == "" && c.cmd != nil && c.cmd.ProcessState.Exited() {
+		return &Report{Crashes: []history.Breakdown{{Process: int16(c.Number), Workers: c.Workers, At: now(), Said: said,
+			Text: fmt.Sprintf("worker process %d ended unexpectedly (%s)", c.Number, c.cmd.ProcessState)}}}, nil
 	}
 	return nil, c.complaint(a, err)
 }
@@ -304,6 +326,7 @@ func (r *Report) Add(o *Report) {
 	r.Skipped += o.Skipped
 	r.Unfinished = append(r.Unfinished, o.Unfinished...)
 	r.RoundTrips += o.RoundTrips
+	r.Hung, r.Crashes = append(r.Hung, o.Hung...), append(r.Crashes, o.Crashes...)
 	for what, text := range o.Said {
 		r.Said = workload.Note(r.Said, what, text)
 	}

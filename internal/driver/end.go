@@ -1,6 +1,9 @@
 package driver
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -59,3 +62,47 @@ func (p *Process) over() bool {
 
 // signal reaches the program and everything in its group. If that is gone there is nobody to be reached.
 func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
+
+// Breakdown is how a program ended of its own doing, or what it said of a panic that it has outlived.
+type Breakdown struct {
+	At    time.Time
+	Lives bool
+	How   string
+	Said  []string // of its standard error
+}
+
+// Broke is nil of a program that has neither ended of its own doing nor told of a panic.
+func (p *Process) Broke() *Breakdown {
+	p.mu.Lock()
+	b := p.broke
+	p.mu.Unlock()
+	if said, at := p.tail.alarmed(); b == nil && said != nil {
+		b = &Breakdown{At: at, Lives: true, How: "the program that has the lock goes on, and said that a part of it panicked", Said: said}
+	}
+	return b
+}
+
+// Last is the last line of its standard error.
+func (p *Process) Last() string {
+	lines := p.tail.last()
+	return lines[len(lines)-1]
+}
+
+// faulty are the signals by which a program ends for what it did itself.
+var faulty = []syscall.Signal{syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGSYS}
+
+// ownEnd notes how the program has ended, unless others ended it or it had no memory.
+func (p *Process) ownEnd() {
+	state, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	said, _ := p.tail.alarmed()
+	if said == nil {
+		said = p.tail.last()
+	}
+	starved := slices.ContainsFunc(said, func(l string) bool { return strings.Contains(l, "out of memory") || strings.Contains(l, "MemoryError") })
+	if !ok || starved || !state.Exited() && !slices.Contains(faulty, state.Signal()) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broke = &Breakdown{At: time.Now(), How: fmt.Sprintf("the program that has the lock ended unexpectedly (%s)", p.cmd.ProcessState), Said: said}
+}

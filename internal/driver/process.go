@@ -16,10 +16,11 @@ import (
 	"hammerlock/topologies"
 )
 
-// patience is how long a call waits for its answer, at least, and how long the program may leave a ping unanswered; a
-// line that it does not read may wait as long. A call that was called off waits for the answer for a shorter time.
+// patience is how long the program may leave a ping unanswered, at least; a line that it does not read may wait as long. A call waits for
+// its answer until it is called off, and for offPatience then.
 const (
 	patience      = 5 * time.Second
+	offPatience   = 4 * time.Second
 	shortPatience = time.Second
 )
 
@@ -54,7 +55,7 @@ type Process struct {
 	noise    int64
 	sample   string           // the first line of the noise
 	failures map[string]int64 // errors that it answered, by text
-	silent   int64            // calls that had no answer in time
+	broke    *Breakdown       // how it ended of its own doing
 	lines    []byte           // requests that are not written yet
 	writing  bool             // a writer is at work, and will write them
 }
@@ -125,6 +126,7 @@ func (p *Process) ending() error {
 		case <-p.tail.done:
 		case <-time.After(shortPatience): // something else may hold it open
 		}
+		p.ownEnd()
 		return fmt.Errorf("it ended unexpectedly (%s)%s", p.cmd.ProcessState, half)
 	case <-time.After(shortPatience):
 		return fmt.Errorf("it closed its standard output and goes on%s; the protocol needs it until the end", half)
@@ -247,17 +249,12 @@ func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	if err := p.send(m, c); err != nil {
 		return message{}, c, err
 	}
-	wait := time.Duration(0)
-	if m.Wait != nil {
-		wait = time.Duration(*m.Wait) * time.Millisecond
-	}
-	timer := time.NewTimer(p.patience + wait)
-	defer timer.Stop()
-	a, err := p.await(ctx, c, timer)
+	a, err := p.await(ctx, c)
 	if err != nil && ctx.Err() != nil {
 		_ = p.send(request{Op: opCancel, Of: c.id}, newCall(opCancel, true)) // it may be too late, and the program may ignore it
-		timer.Reset(shortPatience)
-		if late, none := p.await(context.WithoutCancel(ctx), c, timer); none == nil {
+		off, cancel := context.WithTimeout(context.WithoutCancel(ctx), offPatience)
+		defer cancel()
+		if late, none := p.await(off, c); none == nil {
 			a, err = late, nil
 		}
 	}
@@ -267,14 +264,12 @@ func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	return a, c, err
 }
 
-func (p *Process) await(ctx context.Context, c *call, timer *time.Timer) (message, error) {
+func (p *Process) await(ctx context.Context, c *call) (message, error) {
 	select {
 	case a := <-c.answer:
 		return a, nil
 	case <-p.done:
 		return message{}, errGone
-	case <-timer.C:
-		return message{}, context.DeadlineExceeded
 	case <-ctx.Done():
 		return message{}, ctx.Err()
 	}
@@ -285,9 +280,6 @@ func (p *Process) leave(c *call, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.left = true
-	if errors.Is(err, context.DeadlineExceeded) {
-		p.silent++
-	}
 	if c.hold != nil { // it came just now
 		delete(p.holds, c.id)
 		p.giveBack(c.id)
@@ -308,12 +300,11 @@ type Conduct struct {
 	Noise    int64            // lines on its standard output that are no messages
 	Sample   string           // the first of them
 	Failures map[string]int64 // the errors that it answered, by text
-	Silent   int64            // calls that had no answer in time
 }
 
 // Conduct tells how the program behaved so far.
 func (p *Process) Conduct() Conduct {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Conduct{Noise: p.noise, Sample: p.sample, Failures: maps.Clone(p.failures), Silent: p.silent}
+	return Conduct{Noise: p.noise, Sample: p.sample, Failures: maps.Clone(p.failures)}
 }

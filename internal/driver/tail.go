@@ -1,13 +1,19 @@
 package driver
 
 import (
+	"bytes"
 	"io"
+	"regexp"
 	"strings"
 	"sync"
+	"time"
 )
 
-// tailSize is how much is kept of what a program writes to its standard error.
-const tailSize = 4 << 10
+// tailSize is how much is kept of what a program writes to its standard error, mostSaid how many lines of it are told.
+const (
+	tailSize = 4 << 10
+	mostSaid = 20
+)
 
 // tail is the end of what a program wrote to its standard error. Passwords are not shown.
 type tail struct {
@@ -16,6 +22,53 @@ type tail struct {
 	mu      sync.Mutex
 	bytes   []byte
 	secrets []string
+	line    []byte    // that has no end yet
+	alarm   []string  // the first line that tells of a panic, and those after it
+	at      time.Time // when it came
+}
+
+// alarms are in the lines with which runtimes tell of a panic, or of an exception that no code has caught.
+var alarms = regexp.MustCompile(`^(panic|fatal error): |^thread '.*' panicked at |^Exception in thread |UnhandledPromiseRejection`)
+
+// look takes in what came, line by line.
+func (t *tail) look(b []byte) {
+	for {
+		line, rest, ended := bytes.Cut(b, []byte("\n"))
+		if t.line = append(t.line, line...); !ended {
+			t.line = t.line[:min(len(t.line), tailSize)]
+			return
+		}
+		switch {
+		case t.alarm == nil && alarms.Match(t.line):
+			t.at = time.Now()
+			fallthrough
+		case t.alarm != nil && len(t.alarm) < mostSaid:
+			t.alarm = append(t.alarm, string(t.line))
+		}
+		t.line, b = t.line[:0], rest
+	}
+}
+
+// alarmed is what the program said of a panic, and when; nil if it said nothing.
+func (t *tail) alarmed() ([]string, time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.clean(t.alarm), t.at
+}
+
+// last are the last lines.
+func (t *tail) last() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.bytes)), "\n")
+	return t.clean(lines[max(len(lines)-mostSaid, 0):])
+}
+
+func (t *tail) clean(lines []string) (all []string) {
+	for _, l := range lines {
+		all = append(all, strings.ToValidUTF8(t.masked(l), "?"))
+	}
+	return all
 }
 
 func (t *tail) take(r io.Reader) {
@@ -27,6 +80,7 @@ func (t *tail) take(r io.Reader) {
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.look(b)
 	t.bytes = append(t.bytes, b...)
 	if over := len(t.bytes) - tailSize; over > 0 {
 		t.bytes = append(t.bytes[:0], t.bytes[over:]...)

@@ -102,8 +102,10 @@ var AllCauses = []Cause{
 		"Begin with the other checks that fail: they name times and holders. See locks/catalogue/lease.go."},
 	{history.HarnessError, "Two checkers disagree. It is an error of the suite; please report it.",
 		"Report the saved history: the verdicts of this run say nothing of the lock. See checker/METHOD.md."},
-	{history.Panicked, "The lock panicked, or ended its process, while a schedule ran (explore).",
-		"Mend the crash of the program at the line that the trace names. See locks/outcome.go."},
+	{history.Panicked, "The lock panicked, or ended its process, or an exception in it was caught by no code.",
+		"Mend the program at the line that the trace names; catch the errors of timers and background tasks. See locks/outcome.go."},
+	{history.HungCall, "A call of the lock did not return, although servers answered for longer than its bound, or its context had ended.",
+		"Give every request a deadline, and wait for nothing that may have ended already: select on the context, too. See locks/catalogue/watchdog.go."},
 }
 
 // FindCause returns the cause of that name; the zero Cause if there is none.

@@ -35,11 +35,22 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 			Retries: p.LibraryRetries, Server: c.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
 	}
-	s.Orders.Shape.End = p.Warmup + p.Duration
+	s.Orders.Shape.End, s.Orders.Patience = p.Warmup+p.Duration, c.patience()
 	if needs.Durable {
 		s.Options.Durable = topologies.SyncEverySecond
 	}
 	return s
+}
+
+// patience is how long a call may be open after the end of a run whose faults are healed by then: longer than any that returns, and as
+// long as the check calls needs to blame it.
+func (c *Combination) patience() time.Duration {
+	w := &c.Plan.Workload
+	lease := max(w.TTL, w.Extend) + c.Lock.Lingers(w.TTL)
+	if w.Uneven {
+		lease += w.TTL
+	}
+	return w.Wait + 2*lease + c.Topology.Recovery + 3*time.Second
 }
 
 // scene is where the faults of a combination would happen.

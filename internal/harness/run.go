@@ -79,7 +79,7 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 		x.run.Partial, allowed = report.Lost, x.combo.Plan.Fleet.AllowLost
 	}
 	x.fill(&report, cost)
-	if err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "", x.measured())); err != nil {
+	if err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "", x.measured(&report))); err != nil {
 		return nil, errors.Join(err, x.giveUp())
 	}
 	if err := x.judge(ctx); err != nil {
@@ -166,6 +166,9 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 	}
 	report, err = x.deployment.Crew.Run(ctx, stop)
 	over()
+	if x.died(report.Crashes); !plan.Verify {
+		err = errors.Join(err, report.Trouble())
+	}
 	servers := x.breaker.Wait()
 	if err == nil && servers == nil && plan.Verify && report.Lost == "" {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
@@ -183,6 +186,15 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 		err = errors.Join(err, servers)
 	}
 	return report, cost, err
+}
+
+// died records the deaths of workers that no fault had asked for.
+func (x *Run) died(all []history.Breakdown) {
+	for _, b := range all {
+		for _, w := range b.Workers {
+			x.own.Mark(&history.Op{Kind: history.Crash, Key: -1, Worker: w, Process: b.Process, Call: b.At, Outcome: history.OK})
+		}
+	}
 }
 
 // giveUp removes what was written of a run that could not be carried out, but not a history: what it tells of how

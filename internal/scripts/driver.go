@@ -204,6 +204,10 @@ func (e *evil) misbehave(id float64) (code int, said bool) {
 	case "dies-holding":
 		e.say(message{"id": id, "ok": true, "token": "t"})
 		return 6, true
+	case "rejects":
+		if first {
+			fmt.Fprintln(os.Stderr, "(node:1) UnhandledPromiseRejectionWarning: Error: no answer\n    at renew (lock.js:7)")
+		}
 	case "hangs":
 		forever()
 	case "never-reads":

@@ -207,3 +207,48 @@ func (l *retakesLock) Acquire(ctx context.Context, key string, ttl time.Duration
 	}
 	return lease, err
 }
+
+var turnKept = locks.Spec{
+	Name:   "turn-kept",
+	Doc:    "lease behind a semaphore with one place, in each client: its threads take turns",
+	Source: "clients that guard one connection by a semaphore",
+	Sites:  locks.OneSite,
+	Broken: "a try that ends in an error does not give its turn back: the next call of the client waits for it for ever",
+	Expect: []locks.Expectation{{Cause: history.HungCall, Scenario: "cancelled"}},
+	Claims: lease.Claims,
+	Open: func(e locks.Env) (locks.Lock, error) {
+		return &turnKeptLock{leaseLock{e.Sites[0]}, make(chan struct{}, 1)}, nil
+	},
+}
+
+type turnKeptLock struct {
+	leaseLock
+	turn chan struct{}
+}
+
+func (l *turnKeptLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	l.turn <- struct{}{}
+	lease, err := l.leaseLock.Acquire(ctx, key, ttl)
+	if err == nil || err == locks.ErrBusy {
+		<-l.turn
+	}
+	return lease, err
+}
+
+var trustsReplies = locks.Spec{
+	Name:   "trusts-replies",
+	Doc:    "lease whose release looks at the reply before it looks at the error",
+	Source: "handlers that take it for granted that a server answers",
+	Sites:  locks.OneSite,
+	Broken: "a server that does not answer in time makes it panic",
+	Expect: []locks.Expectation{{Cause: history.Panicked, Scenario: "server-hangs"}, {Cause: history.Panicked}},
+	Claims: lease.Claims,
+	Open:   func(e locks.Env) (locks.Lock, error) { return &trustsRepliesLock{leaseLock{e.Sites[0]}}, nil },
+}
+
+type trustsRepliesLock struct{ leaseLock }
+
+func (l *trustsRepliesLock) Release(ctx context.Context, lease locks.Lease) error {
+	reply, err := compareAndDelete.Run(ctx, l.client, []string{lease.Key}, lease.Token).Result()
+	return owned(reply.(int64), err)
+}

@@ -235,3 +235,46 @@ func (l *extendAddsLock) Extend(ctx context.Context, lease locks.Lease, ttl time
 	err := s.run(ctx, l.client, []any{"evalsha", s.digest, 1, lease.Key, lease.Token, ttl.Milliseconds()})
 	return from(lease, call, ttl, err)
 }
+
+var stopByMessage = locks.Spec{
+	Name:   "stop-by-message",
+	Doc:    "watchdog that a release ends by a message, which it hands over through a channel without a buffer",
+	Source: "watchdogs as a select over a ticker and a stop channel",
+	Sites:  locks.OneSite,
+	Broken: "a watchdog that has lost the lease has ended, and takes no message: the release waits for ever",
+	Expect: []locks.Expectation{{Cause: history.HungCall, Scenario: "renewal-hangs"}, {Cause: history.HungCall, Scenario: "renewal-cut"}},
+	Claims: watchdog.Claims,
+	Open: func(e locks.Env) (locks.Lock, error) {
+		return &stopByMessageLock{renewing: renew(&leaseLock{e.Sites[0]}, e), stops: map[string]chan struct{}{}}, nil
+	},
+}
+
+type stopByMessageLock struct {
+	*renewing
+	stops map[string]chan struct{} // by token
+}
+
+func (l *stopByMessageLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease, err := l.renewing.Acquire(ctx, key, ttl)
+	if err != nil {
+		return lease, err
+	}
+	t, stop := l.tasks[lease.Token], make(chan struct{})
+	l.stops[lease.Token] = stop
+	go func() {
+		select {
+		case <-stop:
+			t.stop()
+		case <-t.done:
+		}
+	}()
+	return lease, nil
+}
+
+func (l *stopByMessageLock) Release(ctx context.Context, lease locks.Lease) error {
+	if stop, ok := l.stops[lease.Token]; ok {
+		delete(l.stops, lease.Token)
+		stop <- struct{}{}
+	}
+	return l.renewing.Release(ctx, lease)
+}

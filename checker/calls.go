@@ -1,0 +1,265 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/human"
+)
+
+var calls = Checker{
+	Name:   history.Calls,
+	Doc:    "every call of the lock returns within its bound, or soon after its context has ended, and no call or timer of it ends its process",
+	Causes: callCauses,
+	Check:  judgeCalls,
+}
+
+var callCauses = []string{history.Panicked, history.HungCall}
+
+type callsCheck struct {
+	*Case
+	blames[testimony]
+	returned  int64
+	slowest   time.Duration // of the calls that nothing disturbed, without the waiting of an acquire
+	slowEver  time.Duration // of all that returned by themselves
+	undecided string
+}
+
+// judgeCalls blames a call that did not return although servers had answered for longer than its bound, or although its context had
+// ended long ago; and what the lock's own doing has ended.
+func judgeCalls(c *Case) Verdict {
+	k := &callsCheck{Case: c}
+	m := cmp.Or(c.Measured, &history.Measured{})
+	open := int64(0)
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		switch {
+		case !awaited(op):
+		case op.Return == history.Forever:
+			open++
+		default:
+			k.returned++
+			k.measure(op, m)
+		}
+	}
+	for i := range m.Crashes {
+		k.crashed(&m.Crashes[i])
+	}
+	for i := range m.Hung {
+		k.hung(&m.Hung[i], m.Driver != nil)
+	}
+	if m.Driver != nil {
+		k.unanswered()
+	}
+	return k.verdict(open)
+}
+
+// awaited tells whether an operation is a call of the lock that a worker waits for. Renewals in the background have a lane of their own, in which
+// no hold was granted.
+func awaited(op *history.Op) bool {
+	switch op.Kind {
+	case history.Acquire, history.Release:
+		return op.Worker >= 0
+	case history.Extend:
+		return op.Worker >= 0 && op.Hold.Lane() == op.ID.Lane()
+	}
+	return false
+}
+
+// measure takes in how long a call took that was not called off.
+func (k *callsCheck) measure(op *history.Op, m *history.Measured) {
+	if op.Reason == history.Canceled || slices.ContainsFunc(m.Hung, func(h history.Hung) bool { return h.Worker == op.Worker && op.Return > h.CalledOff }) {
+		return
+	}
+	took := op.Latency()
+	if op.Kind == history.Acquire {
+		took = max(took-k.Wait, 0)
+	}
+	k.slowEver = max(k.slowEver, took)
+	if took > k.slowest {
+		if _, why, _ := k.served(op.Call, op.Return); why == nil {
+			k.slowest = took
+		}
+	}
+}
+
+// bound is how long a call may take where servers answer: its wait, a lease, and what is measured in this run.
+func (k *callsCheck) bound(kind history.Kind) time.Duration {
+	bound := k.slowest + patience
+	if k.Claims.Expires {
+		bound += k.lease
+	}
+	if kind == history.Acquire || kind == 0 {
+		bound += k.Wait
+	}
+	return bound
+}
+
+// served is since when servers answered a call that was open between two moments, what kept them from it before that, and whether a
+// message of it may be lost.
+func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *window, lost bool) {
+	since = from
+	for _, w := range k.servers {
+		e := w.effect
+		if e.Known() && !slices.ContainsFunc(e.Hits, func(p history.Party) bool { return p != history.Holders && p != history.Nobody }) {
+			continue
+		}
+		if again := plus(w.to, k.recovery()); w.from <= to && again >= from {
+			if again > since {
+				since = again
+			}
+			why = w
+			lost = lost || e.Hit(history.Links) && w.meets(from, to)
+		}
+	}
+	return since, why, lost
+}
+
+// ran is how long a process ran between two moments.
+func (k *callsCheck) ran(process int16, from, to time.Duration) time.Duration {
+	if to <= from {
+		return 0
+	}
+	return to - from - k.stillFor(process, from, to)
+}
+
+// hung judges a call that had to be called off. A driver has no context that could have ended.
+func (k *callsCheck) hung(h *history.Hung, driver bool) {
+	op := k.calling(h)
+	if op.Kind != 0 && !awaited(&op) {
+		return // of the counter
+	}
+	since, why, lost := k.served(op.Call, h.CalledOff)
+	bound, slack := k.bound(op.Kind), k.anySlack()
+	last := cmp.Or(h.GivenUp, h.CalledOff)
+	story := []string{fmt.Sprintf("%s called %s at %s, and it had not returned at %s", who(h.Worker), callName(&op), clock(op.Call), clock(last))}
+	switch {
+	case !lost && since != history.Forever && k.ran(op.Process, since, h.CalledOff)-slack >= bound:
+		story[0] += fmt.Sprintf(", although servers answered since %s: at most %s are explained", clock(since), human.Duration(bound))
+	case !driver && h.GivenUp > 0 && k.ran(op.Process, max(op.Call, h.CalledOff), h.GivenUp)-slack >= k.slowEver+patience:
+		story[0] += fmt.Sprintf(", although its context had ended at %s", clock(h.CalledOff))
+	case why != nil:
+		k.blame(history.HungCall, testimony{}, why)
+		return
+	default:
+		k.undecided = story[0] + fmt.Sprintf(": that is no longer than the %s which are explained", human.Duration(bound))
+		return
+	}
+	story = append(story, k.meanwhile(&op, last))
+	if h.Text != "" {
+		story = append(story, "it was at, or said last:")
+		story = append(story, strings.Split(h.Text, "\n")...)
+	}
+	k.accuseCall(history.HungCall, &op, story)
+}
+
+// calling is the call that a worker was in when it was called off, else the one that it did not come back from. Without a Kind it is one
+// that stands in no record, as that of a waiter for a message, since the last record of the worker.
+func (k *callsCheck) calling(h *history.Hung) (found history.Op) {
+	for i := range k.Ops {
+		op := &k.Ops[i]
+		if op.Worker != h.Worker || op.Kind == history.Extend && !awaited(op) || op.Kind == history.End || op.Kind == history.Crash {
+			continue
+		}
+		if op.Call <= h.CalledOff && op.Return > h.CalledOff {
+			return *op
+		}
+		if h.GivenUp > 0 && op.Return == history.Forever {
+			found = *op
+		} else if found.Kind == 0 && op.Return <= h.CalledOff {
+			found.Worker, found.Key, found.Process = op.Worker, op.Key, op.Process
+			found.Call, found.Return = max(found.Call, op.Return), history.Forever
+		}
+	}
+	return found
+}
+
+func callName(op *history.Op) string {
+	if op.Kind == 0 {
+		return fmt.Sprintf("the lock of page %d to wait", op.Key)
+	}
+	return fmt.Sprintf("%s of page %d", op.Kind, op.Key)
+}
+
+// meanwhile says what servers answered to others while a call was open.
+func (k *callsCheck) meanwhile(call *history.Op, to time.Duration) string {
+	n, last := int64(0), time.Duration(0)
+	for i := range k.Ops {
+		op := &k.Ops[i]
+		if awaited(op) && op.Worker != call.Worker && op.Outcome != history.Unknown && op.Call > call.Call && op.Return <= to {
+			n, last = n+1, max(last, op.Return)
+		}
+	}
+	if n == 0 {
+		return "no other call of the lock had an answer meanwhile"
+	}
+	return fmt.Sprintf("meanwhile %s of other workers had an answer, the last at %s", human.Quantity(n, "call"), clock(last))
+}
+
+// unanswered blames the calls that a program did not answer at all, also when it had been asked to call them off.
+func (k *callsCheck) unanswered() {
+	for i := range k.Ops {
+		op := &k.Ops[i]
+		if !awaited(op) || op.Outcome != history.Unknown || op.Reason != history.Canceled || op.Return == history.Forever ||
+			slices.ContainsFunc(k.Measured.Hung, func(h history.Hung) bool { return h.Worker == op.Worker && h.CalledOff <= op.Return }) {
+			continue
+		}
+		since, why, lost := k.served(op.Call, op.Return)
+		switch bound := k.bound(op.Kind); {
+		case k.ran(op.Process, op.Call, op.Return) < bound:
+		case lost || since == history.Forever || k.ran(op.Process, since, op.Return) < bound:
+			k.blame(history.HungCall, testimony{}, why)
+		default:
+			k.accuseCall(history.HungCall, op, []string{
+				fmt.Sprintf("%s called %s at %s, and the program had not answered at %s, also when it was asked to call it off: at most %s are explained",
+					who(op.Worker), callName(op), clock(op.Call), clock(op.Return), human.Duration(bound)), k.meanwhile(op, op.Return),
+			})
+		}
+	}
+}
+
+// crashed blames what has ended, or said that it panicked. The evidence is the last call of its process before that.
+func (k *callsCheck) crashed(b *history.Breakdown) {
+	var last history.Op
+	for i := range k.Ops {
+		if op := &k.Ops[i]; awaited(op) && op.Process == b.Process && op.Call <= b.At && op.Call >= last.Call {
+			last = *op
+		}
+	}
+	k.accuseCall(history.Panicked, &last, append([]string{fmt.Sprintf("%s, at %s", b.Text, clock(b.At))}, b.Said...))
+}
+
+func (k *callsCheck) accuseCall(cause string, op *history.Op, story []string) {
+	var evidence []history.Op
+	if op.Kind != 0 {
+		evidence = []history.Op{*op}
+	}
+	k.blame(cause, testimony{evidence, story}, nil)
+}
+
+func (k *callsCheck) verdict(open int64) Verdict {
+	v := Verdict{Exposed: k.returned, Misses: map[string]int64{}}
+	if open > 0 {
+		v.Misses["without a return"] = open
+	}
+	worst := k.into(&v, callCauses)
+	switch {
+	case v.Status == Fail:
+		v.Evidence, v.Story = worst.evidence, worst.story
+		v.Summary = fmt.Sprintf("%s: %s", v.Cause, v.Story[0])
+	case k.excused > 0:
+		v.Summary = k.excuseText("calls that did not return")
+	case k.undecided != "":
+		v.Summary = k.undecided
+	case k.returned == 0:
+		v.Summary, v.scant = "the lock was not called", true
+	default:
+		v.Status = Pass
+		v.Summary = fmt.Sprintf("%s returned, the slowest after %s", human.Quantity(k.returned, "call"), human.Duration(k.slowEver))
+	}
+	return v
+}

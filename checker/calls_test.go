@@ -1,0 +1,134 @@
+package checker
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// hangs is a history in which a worker calls release at 20 ms and does not come back; another goes on.
+func hangs(h history.Hung) func(*script) {
+	return func(s *script) {
+		h.Worker = 1
+		s.Measured = &history.Measured{Hung: []history.Hung{h}}
+		s.Bounds.Recovery = 100 * ms
+		a := s.acquire(1, 10, 12, 300)
+		op := s.release(a, 20, 21)
+		op.Return, op.Outcome = history.Forever, history.Unknown
+		if h.GivenUp == 0 {
+			op.Return, op.Reason = h.CalledOff+ms, history.Canceled
+		}
+		s.release(s.acquire(2, 400, 402, 300), 500, 501)
+	}
+}
+
+func with(first func(*script), more ...func(*script)) func(*script) {
+	return func(s *script) {
+		first(s)
+		for _, m := range more {
+			m(s)
+		}
+	}
+}
+
+func fault(e history.Effect, from, to time.Duration) func(*script) {
+	return func(s *script) { s.fault(e, from, to) }
+}
+
+func driven(s *script) { s.Measured.Driver = &history.Driver{} }
+
+// TestCalls: what a call that did not return is held against, and what excuses it.
+func TestCalls(t *testing.T) {
+	given := hangs(history.Hung{CalledOff: 3000 * ms, GivenUp: 8000 * ms, Text: "goroutine 7 [chan send]:\nlock.Unlock"})
+	short := hangs(history.Hung{CalledOff: 3000 * ms, GivenUp: 3500 * ms})
+	came := hangs(history.Hung{CalledOff: 3000 * ms})
+	early := hangs(history.Hung{CalledOff: 1000 * ms})
+	for name, tt := range map[string]struct {
+		write  func(*script)
+		status Status
+		cause  string
+	}{
+		"all return":                             {handOffs, Pass, ""},
+		"nothing":                                {func(*script) {}, Inconclusive, ""},
+		"given up":                               {given, Fail, history.HungCall},
+		"it returned when it was called off":     {came, Fail, history.HungCall},
+		"it was called off soon":                 {early, Inconclusive, ""},
+		"a server hung before":                   {with(short, fault(serverHangs, 15, 300)), Fail, history.HungCall},
+		"a server hung until the end":            {with(short, fault(serverHangs, 15, 2500)), Inconclusive, ""},
+		"a server hung, and the context ended":   {with(given, fault(serverHangs, 15, 2500)), Fail, history.HungCall},
+		"a server hung that came back too late":  {with(short, fault(serverHangs, 15, 2990)), Inconclusive, ""},
+		"a minority hung until the end":          {with(short, fault(minorityHangs, 15, 2500)), Inconclusive, ""},
+		"a holder was late":                      {with(short, fault(workerLate, 15, 2500)), Fail, history.HungCall},
+		"a message is lost, and the context not": {with(short, fault(messagesLate, 15, 100)), Inconclusive, ""},
+		"a message is lost, and the context ended, and it heeds that": {with(came, fault(messagesLate, 15, 100)), Inconclusive, ""},
+		"a message is lost, and it does not heed that":                {with(given, fault(messagesLate, 15, 100)), Fail, history.HungCall},
+		"messages were lost later":                                    {with(came, fault(messagesLate, 3100, 3200)), Fail, history.HungCall},
+		"a driver":                                                    {with(given, driven), Fail, history.HungCall},
+		"a driver has no context":                                     {with(given, driven, fault(messagesLate, 15, 100)), Inconclusive, ""},
+		"its process was paused":                                      {with(short, func(s *script) { s.gap(0, 600, 2800) }), Inconclusive, ""},
+		"another process was paused": {with(short, func(s *script) {
+			s.Processes = 2
+			s.op(history.End, 3, 1, 2).Process = 1
+			s.gap(1, 600, 2800)
+		}), Fail, history.HungCall},
+		"a renewal in the background is none of them": {func(s *script) {
+			given(s)
+			op := &s.Ops[1]
+			op.Return, op.Outcome = 30*ms, history.OK
+			s.Ops = append(s.Ops, history.Op{ID: history.ID(uint64(40)<<40 | 1), Worker: 1, Kind: history.Extend, Call: 15 * ms, Return: history.Forever})
+			s.op(history.End, 1, 1, 2999)
+			s.Measured.Hung = nil
+		}, Pass, ""},
+		"a wait for a message that does not end": {func(s *script) {
+			given(s)
+			op := &s.Ops[1]
+			op.Return, op.Outcome = 30*ms, history.OK
+		}, Fail, history.HungCall},
+		"the counter": {func(s *script) {
+			given(s)
+			s.Ops[1].Kind = history.Store
+		}, Pass, ""},
+		"a driver that leaves unanswered what is called off": {func(s *script) {
+			came(s)
+			driven(s)
+			s.Measured.Hung = nil
+		}, Fail, history.HungCall},
+		"a driver that left unanswered for a second what was called off": {func(s *script) {
+			early(s)
+			driven(s)
+			s.Measured.Hung = nil
+		}, Pass, ""},
+		"a crash": {func(s *script) {
+			handOffs(s)
+			s.fault(serverDies, 1, 5)
+			s.Measured = &history.Measured{Crashes: []history.Breakdown{{At: 30 * ms, Text: "it ended", Said: []string{"Error: boom"}}}}
+		}, Fail, history.Panicked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript()
+			tt.write(s)
+			v := judgeCalls(s.prepare(t))
+			if v.Status != tt.status || v.Cause != tt.cause {
+				t.Errorf("got %v %q: %s", v.Status, v.Cause, v.Summary)
+			}
+		})
+	}
+}
+
+// TestTheStoryOfACall says which call, since when, what servers answered meanwhile, and where it waits.
+func TestTheStoryOfACall(t *testing.T) {
+	s := newScript()
+	hangs(history.Hung{CalledOff: 3000 * ms, GivenUp: 8000 * ms, Text: "goroutine 7 [chan send]:\nlock.Unlock"})(s)
+	v := judgeCalls(s.prepare(t))
+	story := strings.Join(v.Story, "\n")
+	for _, want := range []string{"w01 called release of page 0 at 0.020000 s, and it had not returned at 8.000000 s", "2 calls of other workers had an answer, the last at 0.501000 s", "\nlock.Unlock"} {
+		if !strings.Contains(story, want) {
+			t.Errorf("no %q in\n%s", want, story)
+		}
+	}
+	if len(v.Evidence) != 1 || v.Evidence[0].Kind != history.Release {
+		t.Errorf("got %+v", v.Evidence)
+	}
+}

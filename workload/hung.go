@@ -1,0 +1,145 @@
+package workload
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+)
+
+// A call of the lock that is open when no visit is due any more is called off after Workers.Patience, and given up so long after that.
+// A call that nothing can end keeps its goroutine: Go ends none from outside.
+const (
+	lookEvery = 50 * time.Millisecond
+	offFor    = 5 * time.Second
+)
+
+// given is the turn of a worker that was given up: when its call returns all the same, its goroutine ends and records nothing.
+const given = 1 << 63
+
+// enter and leave stand around each call of the lock: the turn is odd while the worker is inside.
+func (w *worker) enter() { w.turn.Add(1) }
+
+func (w *worker) leave() {
+	if at := w.turn.Load(); at == given || !w.turn.CompareAndSwap(at, at+1) {
+		runtime.Goexit()
+	}
+}
+
+// waits is what is seen of a worker that may be inside a call that does not return.
+type waits struct {
+	turn      uint64
+	inside    time.Duration // so long, of the time in which this process ran
+	calledOff time.Duration // on the run's clock; 0 = it was not
+	ended     bool
+}
+
+// watch returns when all workers have ended or were given up. Each worker that ends sends its number.
+func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-chan int) (hung []history.Hung) {
+	all, left := make([]waits, len(workers)), len(workers)
+	var look <-chan time.Time
+	if c.Patience > 0 {
+		look = time.Tick(lookEvery)
+	}
+	for last := time.Now(); left > 0; {
+		select {
+		case i := <-ended:
+			if all[i].ended = true; all[i].calledOff > 0 && ctx.Err() == nil {
+				hung = append(hung, c.hung(workers[i], &all[i], false))
+			}
+			left--
+			continue
+		case <-look:
+		}
+		now := time.Now()
+		ran := min(now.Sub(last), 2*lookEvery)
+		if last = now; !c.over(stop, workers, all) {
+			continue
+		}
+		for i, w := range workers {
+			if x := &all[i]; !x.ended && c.look(ctx, w, x, ran) {
+				x.ended = true
+				hung = append(hung, c.hung(w, x, true))
+				left--
+			}
+		}
+	}
+	return hung
+}
+
+// over tells whether no visit is due any more: all workers that have not ended are inside a call then, sooner or later.
+func (c *Workers) over(stop context.Context, workers []*worker, all []waits) bool {
+	if stop.Err() != nil || c.Clock.Now() >= c.Shape.End {
+		return true
+	}
+	for i, w := range workers {
+		if !all[i].ended && w.turn.Load()%2 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// look tells whether a worker was given up just now.
+func (c *Workers) look(ctx context.Context, w *worker, x *waits, ran time.Duration) bool {
+	turn := w.turn.Load()
+	if turn%2 == 0 || turn != x.turn {
+		x.turn, x.inside = turn, 0
+		return false
+	}
+	x.inside += ran
+	switch {
+	case x.calledOff == 0 && (x.inside > c.Patience || ctx.Err() != nil):
+		x.inside, x.calledOff = 0, c.Clock.Now()
+		w.callOff()
+	case x.calledOff > 0 && x.inside > offFor:
+		return w.turn.CompareAndSwap(turn, given)
+	}
+	return false
+}
+
+// hung is the record of a worker whose call was called off.
+func (c *Workers) hung(w *worker, x *waits, givenUp bool) history.Hung {
+	h := history.Hung{Worker: int32(c.Shape.First + w.number), CalledOff: x.calledOff}
+	if givenUp {
+		h.GivenUp, h.Text = c.Clock.Now(), w.stack()
+	}
+	return h
+}
+
+// mostStack is how many lines of a stack are kept.
+const mostStack = 20
+
+// goroutine is how a dump of all stacks names the caller's.
+func goroutine() string {
+	var head [64]byte
+	name, _, _ := strings.Cut(string(head[:runtime.Stack(head[:], false)]), "[")
+	return name
+}
+
+// stack is where the worker's goroutine waits.
+func (w *worker) stack() string {
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	for dump := range strings.SplitSeq(string(all), "\n\n") {
+		if strings.HasPrefix(dump, w.goroutine) {
+			return strings.Join(ofTheLock(dump), "\n")
+		}
+	}
+	return ""
+}
+
+// ofTheLock are the lines of a stack that stand above the worker's own code, below a panic if there is one.
+func ofTheLock(stack string) []string {
+	lines := strings.Split(strings.TrimSpace(stack), "\n")
+	if at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic(") }); at >= 0 {
+		lines = lines[min(at+2, len(lines)):]
+	}
+	if at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "hammerlock/workload.(*worker)") }); at >= 0 {
+		lines = lines[:at]
+	}
+	return lines[:min(len(lines), mostStack)]
+}
