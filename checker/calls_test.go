@@ -39,73 +39,78 @@ func fault(e history.Effect, from, to time.Duration) func(*script) {
 
 func driven(s *script) { s.Measured.Driver = &history.Driver{} }
 
+var (
+	givenUp       = hangs(history.Hung{CalledOff: 3000 * ms, GivenUp: 8000 * ms, Text: "goroutine 7 [chan send]:\nlock.Unlock"})
+	givenUpSoon   = hangs(history.Hung{CalledOff: 3000 * ms, GivenUp: 3500 * ms})
+	cameBack      = hangs(history.Hung{CalledOff: 3000 * ms})
+	calledOffSoon = hangs(history.Hung{CalledOff: 1000 * ms})
+)
+
+var callCases = map[string]struct {
+	write  func(*script)
+	status Status
+	cause  string
+}{
+	"all return":                             {handOffs, Pass, ""},
+	"nothing":                                {func(*script) {}, Inconclusive, ""},
+	"given up":                               {givenUp, Fail, history.HungCall},
+	"it returned when it was called off":     {cameBack, Fail, history.HungCall},
+	"it was called off soon":                 {calledOffSoon, Inconclusive, ""},
+	"a server hung before":                   {with(givenUpSoon, fault(serverHangs, 15, 300)), Fail, history.HungCall},
+	"a server hung until the end":            {with(givenUpSoon, fault(serverHangs, 15, 2500)), Inconclusive, ""},
+	"a server hung, and the context ended":   {with(givenUp, fault(serverHangs, 15, 2500)), Fail, history.HungCall},
+	"a server hung that came back too late":  {with(givenUpSoon, fault(serverHangs, 15, 2990)), Inconclusive, ""},
+	"a minority hung until the end":          {with(givenUpSoon, fault(minorityHangs, 15, 2500)), Inconclusive, ""},
+	"a holder was late":                      {with(givenUpSoon, fault(workerLate, 15, 2500)), Fail, history.HungCall},
+	"a message is lost, and the context not": {with(givenUpSoon, fault(messagesLate, 15, 100)), Inconclusive, ""},
+	"a message is lost, and the context ended, and it heeds that": {with(cameBack, fault(messagesLate, 15, 100)), Inconclusive, ""},
+	"a message is lost, and it does not heed that":                {with(givenUp, fault(messagesLate, 15, 100)), Fail, history.HungCall},
+	"messages were lost later":                                    {with(cameBack, fault(messagesLate, 3100, 3200)), Fail, history.HungCall},
+	"a driver":                                                    {with(givenUp, driven), Fail, history.HungCall},
+	"a driver has no context":                                     {with(givenUp, driven, fault(messagesLate, 15, 100)), Inconclusive, ""},
+	"its process was paused":                                      {with(givenUpSoon, func(s *script) { s.gap(0, 600, 2800) }), Inconclusive, ""},
+	"another process was paused": {with(givenUpSoon, func(s *script) {
+		s.Processes = 2
+		s.op(history.End, 3, 1, 2).Process = 1
+		s.gap(1, 600, 2800)
+	}), Fail, history.HungCall},
+	"a renewal in the background counts for nothing": {func(s *script) {
+		givenUp(s)
+		op := &s.Ops[1]
+		op.Return, op.Outcome = 30*ms, history.OK
+		s.Ops = append(s.Ops, history.Op{ID: history.ID(uint64(40)<<40 | 1), Worker: 1, Kind: history.Extend, Call: 15 * ms, Return: history.Forever})
+		s.op(history.End, 1, 1, 2999)
+		s.Measured.Hung = nil
+	}, Pass, ""},
+	"a wait for a message that does not end": {func(s *script) {
+		givenUp(s)
+		op := &s.Ops[1]
+		op.Return, op.Outcome = 30*ms, history.OK
+	}, Fail, history.HungCall},
+	"the counter": {func(s *script) {
+		givenUp(s)
+		s.Ops[1].Kind = history.Store
+	}, Pass, ""},
+	"a driver that leaves unanswered what is called off": {func(s *script) {
+		cameBack(s)
+		driven(s)
+		s.Measured.Hung = nil
+	}, Fail, history.HungCall},
+	"a driver that left unanswered for a second what was called off": {func(s *script) {
+		calledOffSoon(s)
+		driven(s)
+		s.Measured.Hung = nil
+	}, Pass, ""},
+	"a crash": {func(s *script) {
+		handOffs(s)
+		s.fault(serverDies, 1, 5)
+		s.Measured = &history.Measured{Crashes: []history.Breakdown{{At: 30 * ms, Text: "it ended", Said: []string{"Error: boom"}}}}
+	}, Fail, history.Panicked},
+}
+
 // TestCalls: what a call that did not return is held against, and what excuses it.
 func TestCalls(t *testing.T) {
-	given := hangs(history.Hung{CalledOff: 3000 * ms, GivenUp: 8000 * ms, Text: "goroutine 7 [chan send]:\nlock.Unlock"})
-	short := hangs(history.Hung{CalledOff: 3000 * ms, GivenUp: 3500 * ms})
-	came := hangs(history.Hung{CalledOff: 3000 * ms})
-	early := hangs(history.Hung{CalledOff: 1000 * ms})
-	for name, tt := range map[string]struct {
-		write  func(*script)
-		status Status
-		cause  string
-	}{
-		"all return":                             {handOffs, Pass, ""},
-		"nothing":                                {func(*script) {}, Inconclusive, ""},
-		"given up":                               {given, Fail, history.HungCall},
-		"it returned when it was called off":     {came, Fail, history.HungCall},
-		"it was called off soon":                 {early, Inconclusive, ""},
-		"a server hung before":                   {with(short, fault(serverHangs, 15, 300)), Fail, history.HungCall},
-		"a server hung until the end":            {with(short, fault(serverHangs, 15, 2500)), Inconclusive, ""},
-		"a server hung, and the context ended":   {with(given, fault(serverHangs, 15, 2500)), Fail, history.HungCall},
-		"a server hung that came back too late":  {with(short, fault(serverHangs, 15, 2990)), Inconclusive, ""},
-		"a minority hung until the end":          {with(short, fault(minorityHangs, 15, 2500)), Inconclusive, ""},
-		"a holder was late":                      {with(short, fault(workerLate, 15, 2500)), Fail, history.HungCall},
-		"a message is lost, and the context not": {with(short, fault(messagesLate, 15, 100)), Inconclusive, ""},
-		"a message is lost, and the context ended, and it heeds that": {with(came, fault(messagesLate, 15, 100)), Inconclusive, ""},
-		"a message is lost, and it does not heed that":                {with(given, fault(messagesLate, 15, 100)), Fail, history.HungCall},
-		"messages were lost later":                                    {with(came, fault(messagesLate, 3100, 3200)), Fail, history.HungCall},
-		"a driver":                                                    {with(given, driven), Fail, history.HungCall},
-		"a driver has no context":                                     {with(given, driven, fault(messagesLate, 15, 100)), Inconclusive, ""},
-		"its process was paused":                                      {with(short, func(s *script) { s.gap(0, 600, 2800) }), Inconclusive, ""},
-		"another process was paused": {with(short, func(s *script) {
-			s.Processes = 2
-			s.op(history.End, 3, 1, 2).Process = 1
-			s.gap(1, 600, 2800)
-		}), Fail, history.HungCall},
-		"a renewal in the background is none of them": {func(s *script) {
-			given(s)
-			op := &s.Ops[1]
-			op.Return, op.Outcome = 30*ms, history.OK
-			s.Ops = append(s.Ops, history.Op{ID: history.ID(uint64(40)<<40 | 1), Worker: 1, Kind: history.Extend, Call: 15 * ms, Return: history.Forever})
-			s.op(history.End, 1, 1, 2999)
-			s.Measured.Hung = nil
-		}, Pass, ""},
-		"a wait for a message that does not end": {func(s *script) {
-			given(s)
-			op := &s.Ops[1]
-			op.Return, op.Outcome = 30*ms, history.OK
-		}, Fail, history.HungCall},
-		"the counter": {func(s *script) {
-			given(s)
-			s.Ops[1].Kind = history.Store
-		}, Pass, ""},
-		"a driver that leaves unanswered what is called off": {func(s *script) {
-			came(s)
-			driven(s)
-			s.Measured.Hung = nil
-		}, Fail, history.HungCall},
-		"a driver that left unanswered for a second what was called off": {func(s *script) {
-			early(s)
-			driven(s)
-			s.Measured.Hung = nil
-		}, Pass, ""},
-		"a crash": {func(s *script) {
-			handOffs(s)
-			s.fault(serverDies, 1, 5)
-			s.Measured = &history.Measured{Crashes: []history.Breakdown{{At: 30 * ms, Text: "it ended", Said: []string{"Error: boom"}}}}
-		}, Fail, history.Panicked},
-	} {
+	for name, tt := range callCases {
 		t.Run(name, func(t *testing.T) {
 			s := newScript()
 			tt.write(s)

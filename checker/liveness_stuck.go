@@ -194,7 +194,7 @@ func (l *livenessCheck) unheard(op *history.Op) bool {
 	return l.Session && op.Outcome == history.Failed && op.Reason == history.Unreachable
 }
 
-// calledOff tells whether a call did not return by itself, so that calls is to judge it: its worker no longer waits for the lock alone.
+// calledOff tells whether a call returned only when it was called off, or never: that is for calls to judge.
 func (l *livenessCheck) calledOff(op *history.Op) bool {
 	return l.Measured != nil && slices.ContainsFunc(l.Measured.Hung, func(h history.Hung) bool {
 		return h.Worker == op.Worker && op.Return > h.CalledOff

@@ -29,6 +29,7 @@ const (
 	DoubleRelease   = "double-release"
 	FalseRefusal    = "false-refusal"
 	Unanswered      = "unanswered"
+	HungCall        = "hung-call"
 	Deadlock        = "deadlock"
 	Stuck           = "stuck"
 	Starved         = "starved"
@@ -46,5 +47,4 @@ const (
 	NotLinearizable = "not-linearizable"
 	HarnessError    = "harness-error"
 	Panicked        = "panic"
-	HungCall        = "hung-call"
 )

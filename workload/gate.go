@@ -195,3 +195,30 @@ func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold histor
 		}
 	}
 }
+
+// die ends the worker's life as a killed process does: nothing is given back. Another one takes its place; if none can,
+// the place stays empty and the run is not what was asked for.
+func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reason history.Reason, told bool) {
+	now := w.clock.Now()
+	w.lane.Mark(&history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK})
+	w.enter()
+	_ = w.lock.Close() // no caller could act on its error
+	lock, err := w.group.reopen(w.number)
+	w.leave()
+	w.lock, w.err = lock, err
+	w.group.Locks[w.number] = w.lock
+	return history.Failed, history.Crashed, false
+}
+
+// reopen opens a lock for the worker that replaces one that died.
+func (c *Workers) reopen(worker int) (lock locks.Lock, err error) {
+	if c.Reopen == nil {
+		err = errors.New("there is no way to open its lock again")
+	} else {
+		lock, err = c.Reopen(worker)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take the place of worker %d, which died: %w", c.Shape.First+worker, err)
+	}
+	return lock, nil
+}

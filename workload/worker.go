@@ -2,8 +2,6 @@ package workload
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -175,33 +173,6 @@ func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome,
 // pass tells whether the worker goes on after a point at which faults can stop or kill it.
 func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) bool {
 	return w.group.Gate == nil || w.group.Gate.pass(ctx, p, int32(w.shape.First+w.number), key, hold)
-}
-
-// die ends the worker's life as a killed process does: nothing is given back. Another one takes its place; if none can,
-// the place stays empty and the run is not what was asked for.
-func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reason history.Reason, told bool) {
-	now := w.clock.Now()
-	w.lane.Mark(&history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK})
-	w.enter()
-	_ = w.lock.Close() // nobody could act on its error any more
-	lock, err := w.group.reopen(w.number)
-	w.leave()
-	w.lock, w.err = lock, err
-	w.group.Locks[w.number] = w.lock
-	return history.Failed, history.Crashed, false
-}
-
-// reopen opens a lock for the worker that replaces one that died.
-func (c *Workers) reopen(worker int) (lock locks.Lock, err error) {
-	if c.Reopen == nil {
-		err = errors.New("there is no way to open its lock again")
-	} else {
-		lock, err = c.Reopen(worker)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("take the place of worker %d, which died: %w", c.Shape.First+worker, err)
-	}
-	return lock, nil
 }
 
 // grant is what a visit goes on with when it has the lock. A worker has one at a time: it is large, and stays where it is.

@@ -101,7 +101,7 @@ type Report struct {
 	Crashes        []history.Breakdown
 }
 
-// Trouble is what a run that nobody judges is called off for: calls that do not return, and crashes.
+// Trouble is what ends a run without a verdict: calls that do not return, and crashes.
 func (r *Report) Trouble() error {
 	var errs []error
 	for _, h := range r.Hung {

@@ -1,7 +1,6 @@
 package crew
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,9 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -66,41 +63,6 @@ type Processes struct {
 	moment  time.Time
 	shared  int64
 }
-
-// said is what a process has written to its standard error so far.
-type said struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (s *said) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.Write(b)
-}
-
-func (s *said) text() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.TrimSpace(s.buf.String())
-}
-
-// panic is what it has said of a panic in a goroutine: the first lines, nil if it has said nothing of one.
-func (s *said) panic() []string {
-	text := s.text()
-	at := aPanic.FindStringIndex(text)
-	if at == nil || strings.Contains(text, "out of memory") {
-		return nil
-	}
-	lines := strings.Split(text[at[0]:], "\n")
-	return lines[:min(len(lines), mostSaid)]
-}
-
-// aPanic begins what the runtime says of the end of a process, mostSaid is how many lines of it are told.
-var aPanic = regexp.MustCompile(`(?m)^(panic|fatal error): `)
-
-const mostSaid = 20
 
 // Spawn starts a command in a way that it ends with the suite.
 type Spawn func(*exec.Cmd) error

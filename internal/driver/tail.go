@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tailSize is how much is kept of what a program writes to its standard error, mostSaid how many lines of it are told.
+// tailSize is how much is kept of what a program writes to its standard error, mostSaid bounds its lines in a verdict.
 const (
 	tailSize = 4 << 10
 	mostSaid = 20

@@ -69,6 +69,8 @@ var AllCauses = []Cause{
 		"Refuse an owner only if the token in the server is not its own: an error or a missing answer does not say that. See locks/catalogue/lease.go, locks/outcome.go."},
 	{history.Unanswered, "A call to the lock ended in an error that leaves open what it did, although nothing was broken (explore).",
 		"Handle this error, or return the error that says what is certain: busy, lost, or not supported. See locks/outcome.go."},
+	{history.HungCall, "A call of the lock did not return, although servers answered for longer than its bound, or its context had ended.",
+		"Give every request a deadline, and wait for nothing that may have ended already: select on the context, too. See locks/catalogue/watchdog.go."},
 	{history.Deadlock, "A worker waited, no worker could have the lock, and it was never granted again.",
 		"Set the end of the lease in the command that grants the lock, and let waiters try again when it is over. " +
 			"A lock that keeps a mutex of its process locked says so (Outlives, or the claim of a driver): then a process crashes. See locks/catalogue/lease.go."},
@@ -104,8 +106,6 @@ var AllCauses = []Cause{
 		"Report the saved history: the verdicts of this run say nothing of the lock. See checker/METHOD.md."},
 	{history.Panicked, "The lock panicked, or ended its process, or an exception in it was caught by no code.",
 		"Mend the program at the line that the trace names; catch the errors of timers and background tasks. See locks/outcome.go."},
-	{history.HungCall, "A call of the lock did not return, although servers answered for longer than its bound, or its context had ended.",
-		"Give every request a deadline, and wait for nothing that may have ended already: select on the context, too. See locks/catalogue/watchdog.go."},
 }
 
 // FindCause returns the cause of that name; the zero Cause if there is none.
