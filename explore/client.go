@@ -88,6 +88,7 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 	c.workers = workload.Workers{
 		Shape: s.shape(number), Clock: w.clock, Lanes: c.lanes[:1], Counter: counter,
 		Locks: []locks.Lock{lock}, Pages: []workload.Page{page}, Claims: spec.Claims, Judged: true,
+		Patience: time.Millisecond, // at the end of a schedule, when all contexts have ended
 	}
 	return c, nil
 }

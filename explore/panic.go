@@ -45,6 +45,17 @@ func (w *world) panics(client int, last bool, what string) {
 	signal(w.arrived)
 }
 
+// hangs takes the first call down that does not return although its context has ended and all connections are broken.
+func (w *world) hangs(client int, all []history.Hung) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range all {
+		if h.GivenUp > 0 && w.hung == "" {
+			w.hung = fmt.Sprintf("a call of the lock by c%d does not return, although its context has ended and all connections are broken\n%s", client, h.Text)
+		}
+	}
+}
+
 // panicked returns what panicked in a client that lives; empty if nothing did.
 func (s *schedule) panicked() string {
 	s.w.mu.Lock()
@@ -115,9 +126,10 @@ func lefts() string {
 // waiting are the lines of a goroutine that are no function of a lock or library.
 var waiting = regexp.MustCompile(`^(\t|created by |(runtime|time|sync|context|internal/\w+)\.)`)
 
-// panicVerdict is the verdict on a schedule in which the lock panicked.
-func panicVerdict(what string, h *history.History) checker.Verdict {
-	v := checker.Verdict{Checker: thePanic, Status: checker.Fail, Cause: thePanic, Violations: 1, Summary: what, Story: []string{what}}
+// endVerdict is the verdict on a schedule that the lock itself has ended: it panicked, or does not return.
+func endVerdict(name, cause, what string, h *history.History) checker.Verdict {
+	story := strings.Split(what, "\n")
+	v := checker.Verdict{Checker: name, Status: checker.Fail, Cause: cause, Violations: 1, Summary: story[0], Story: story}
 	if n := len(h.Ops); n > 0 {
 		v.Evidence = h.Ops[n-1:]
 	}

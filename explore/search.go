@@ -299,7 +299,11 @@ func (s *schedule) first() int {
 // judge returns all verdicts, and the first one that failed and is held against the lock; nil without one.
 func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err error) {
 	if what := run.panicked(); what != "" {
-		all = []checker.Verdict{panicVerdict(what, run.history)}
+		all = []checker.Verdict{endVerdict(thePanic, thePanic, what, run.history)}
+		return all, &all[0], nil
+	}
+	if run.w.hung != "" {
+		all = []checker.Verdict{endVerdict(history.Calls, history.HungCall, run.w.hung, run.history)}
 		return all, &all[0], nil
 	}
 	if err := run.history.Validate(); err != nil {

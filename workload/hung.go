@@ -37,12 +37,16 @@ type waits struct {
 	ended     bool
 }
 
-// watch returns when all workers have ended or were given up. Each worker that ends sends its number.
+// watch returns when all workers have ended or were given up, which none is before the End or a stop. Each worker sends its number when it
+// ends.
 func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-chan int) (hung []history.Hung) {
 	all, left := make([]waits, len(workers)), len(workers)
-	var look <-chan time.Time
-	if c.Patience > 0 {
-		look = time.Tick(lookEvery)
+	var look, end <-chan time.Time
+	stopped := stop.Done()
+	if c.Patience == 0 {
+		stopped = nil
+	} else if c.Shape.End < history.Forever {
+		end = time.After(c.Shape.End - c.Clock.Now())
 	}
 	for last := time.Now(); left > 0; {
 		select {
@@ -52,13 +56,15 @@ func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-ch
 			}
 			left--
 			continue
+		case <-stopped:
+			stopped, look = nil, time.Tick(lookEvery)
+		case <-end:
+			stopped, look = nil, time.Tick(lookEvery)
 		case <-look:
 		}
 		now := time.Now()
 		ran := min(now.Sub(last), 2*lookEvery)
-		if last = now; !c.over(stop, workers, all) {
-			continue
-		}
+		last = now
 		for i, w := range workers {
 			if x := &all[i]; !x.ended && c.look(ctx, w, x, ran) {
 				x.ended = true
@@ -68,19 +74,6 @@ func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-ch
 		}
 	}
 	return hung
-}
-
-// over tells whether no visit is due any more: all workers that have not ended are inside a call then, sooner or later.
-func (c *Workers) over(stop context.Context, workers []*worker, all []waits) bool {
-	if stop.Err() != nil || c.Clock.Now() >= c.Shape.End {
-		return true
-	}
-	for i, w := range workers {
-		if !all[i].ended && w.turn.Load()%2 == 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // look tells whether a worker was given up just now.
