@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -17,8 +19,10 @@ import (
 	"hammerlock/history"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/live"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
+	"hammerlock/results"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -262,8 +266,46 @@ func TestMain(m *testing.M) {
 	os.Exit(crew.Main(context.Background(), crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}, m.Run))
 }
 
+// TestLiveCallsThatDoNotReturnAreJudged: a call that hangs and one that panics fail their run, also when it is judged again from its file.
+func TestLiveCallsThatDoNotReturnAreJudged(t *testing.T) {
+	t.Parallel()
+	for lock, want := range map[string]struct{ scenario, cause string }{
+		"trusts-replies":  {"server-hangs", history.Panicked},
+		"stop-by-message": {"renewal-hangs", history.HungCall},
+	} {
+		t.Run(lock, func(t *testing.T) {
+			t.Parallel()
+			if testing.Short() && want.cause == history.HungCall {
+				t.Skip("it takes 18 s until a call is given up")
+			}
+			live.Again(t, func(attempt int) (undecided string) {
+				out := t.TempDir()
+				run := ran(t, wrong(t, lock, func(_ locks.Env, l locks.Lock) locks.Lock { return l }), "single", want.scenario, uint64(attempt+1), out)
+				again, err := checker.JudgeFile(filepath.Join(out, run.Name, results.HistoryFile))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, all := range [][]checker.Verdict{run.Verdicts, again} {
+					n := slices.IndexFunc(all, func(v checker.Verdict) bool { return v.Checker == history.Calls })
+					if v := all[n]; v.Status != checker.Fail {
+						return v.Summary
+					} else if v.Cause != want.cause || len(v.Story) < 2 || v.Remedy == "" {
+						t.Errorf("got %+v", v)
+					}
+				}
+				return ""
+			})
+		})
+	}
+}
+
 // verdict runs a scenario once: that it was undecided is an answer, too.
 func verdict(t *testing.T, lock locks.Spec, on, name string, seed uint64) (checker.Status, string) {
+	t.Helper()
+	return ran(t, lock, on, name, seed, t.TempDir()).Safety()
+}
+
+func ran(t *testing.T, lock locks.Spec, on, name string, seed uint64, out string) *results.Run {
 	t.Helper()
 	topology, _ := topologies.Find(on)
 	scenario, ok := scenarios.Find(name)
@@ -273,7 +315,7 @@ func verdict(t *testing.T, lock locks.Spec, on, name string, seed uint64) (check
 	p := harness.Default()
 	p.Verify, p.Warmup, p.Faults, p.Attempts = true, 0, []string{"auto"}, 1
 	p.Topologies, p.Locks, p.Scenarios = []topologies.Spec{topology}, []locks.Spec{lock}, []scenarios.Scenario{scenario}
-	p.Out, p.Workload.Seed = t.TempDir(), seed
+	p.Out, p.Workload.Seed = out, seed
 	job, err := p.Check(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -282,5 +324,5 @@ func verdict(t *testing.T, lock locks.Spec, on, name string, seed uint64) (check
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
-	return runs[0].Safety()
+	return &runs[0]
 }
