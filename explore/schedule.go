@@ -92,7 +92,7 @@ func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice,
 		s.close()
 		<-time.After(afterlife) // a library may sleep before it sees that it was closed
 	})
-	if s != nil && s.w.hung != "" { // its goroutine is left for that reason
+	if s != nil && s.w.hung != "" && left != nil { // it has never returned: its goroutine is left
 		s.wrong, left = nil, nil
 	}
 	return s, errors.Join(err, left)

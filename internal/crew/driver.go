@@ -89,9 +89,9 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 		close(done)
 		<-over
 		err := t.driver.Err()
-		if b := t.driver.Broke(); b != nil && !t.skewed() { // what comes of another clock is the suite's doing
-			r.Crashes = append(r.Crashes, history.Breakdown{Process: int16(t.orders.Process), At: max(t.crew.Clock.At(b.At), 0), Lives: b.Lives, Text: b.How, Said: b.Said})
-			if !b.Lives {
+		if b, at, broke := t.driver.Broke(); broke && !t.skewed() { // what comes of another clock is the suite's doing
+			b.Process, b.At = int16(t.orders.Process), max(t.crew.Clock.At(at), 0)
+			if r.Crashes = append(r.Crashes, b); !b.Lives {
 				err = nil
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"hammerlock/history"
 )
 
 // How long a program has to end after each step: it is asked to, its input ends, it gets a signal.
@@ -63,23 +65,16 @@ func (p *Process) over() bool {
 // signal reaches the program and everything in its group. If that is gone there is nobody to be reached.
 func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
 
-// Breakdown is how a program ended of its own doing, or what it said of a panic that it has outlived.
-type Breakdown struct {
-	At    time.Time
-	Lives bool
-	How   string
-	Said  []string // of its standard error
-}
-
-// Broke is nil of a program that has neither ended of its own doing nor told of a panic.
-func (p *Process) Broke() *Breakdown {
+// Broke is how the program ended of its own doing, or what it said of a panic that it has outlived, and when; false without either.
+func (p *Process) Broke() (b history.Breakdown, at time.Time, broke bool) {
 	p.mu.Lock()
-	b := p.broke
-	p.mu.Unlock()
-	if said, at := p.tail.alarmed(); b == nil && said != nil {
-		b = &Breakdown{At: at, Lives: true, How: "the program that has the lock goes on, and said that a part of it panicked", Said: said}
+	defer p.mu.Unlock()
+	if p.broke.Text != "" {
+		return p.broke, p.brokeAt, true
 	}
-	return b
+	b = history.Breakdown{Lives: true, Text: "the program that has the lock goes on, and said that a part of it panicked"}
+	b.Said, at = p.tail.alarmed()
+	return b, at, b.Said != nil
 }
 
 // Last is the last line of its standard error.
@@ -104,5 +99,5 @@ func (p *Process) ownEnd() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.broke = &Breakdown{At: time.Now(), How: fmt.Sprintf("the program that has the lock ended unexpectedly (%s)", p.cmd.ProcessState), Said: said}
+	p.broke, p.brokeAt = history.Breakdown{Text: fmt.Sprintf("the program that has the lock ended unexpectedly (%s)", p.cmd.ProcessState), Said: said}, time.Now()
 }

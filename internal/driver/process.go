@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/locks"
 	"hammerlock/topologies"
 )
@@ -53,11 +54,12 @@ type Process struct {
 	calls    map[uint64]*call
 	holds    map[uint64]*hold
 	noise    int64
-	sample   string           // the first line of the noise
-	failures map[string]int64 // errors that it answered, by text
-	broke    *Breakdown       // how it ended of its own doing
-	lines    []byte           // requests that are not written yet
-	writing  bool             // a writer is at work, and will write them
+	sample   string            // the first line of the noise
+	failures map[string]int64  // errors that it answered, by text
+	broke    history.Breakdown // how it ended of its own doing, if it did
+	brokeAt  time.Time
+	lines    []byte // requests that are not written yet
+	writing  bool   // a writer is at work, and will write them
 }
 
 // call is a request that has no answer yet.
