@@ -170,9 +170,10 @@ func (c *Workers) Run(ctx, stop context.Context) Due {
 		workers[i] = c.worker(i, arrivals)
 	}
 	for i, w := range workers {
+		off := w.within(ctx)
 		go func() {
 			defer func() { ended <- i }()
-			w.carryOut(ctx, stop)
+			w.carryOut(off, stop)
 		}()
 	}
 	hung := c.watch(ctx, stop, workers, ended)
@@ -196,10 +197,6 @@ func (c *Workers) Run(ctx, stop context.Context) Due {
 // carryOut runs a worker. One whose lock panics ends, and the others go on; what panics outside of the lock is an error of the run.
 func (w *worker) carryOut(ctx, stop context.Context) {
 	w.goroutine = goroutine()
-	off, callOff := context.WithCancel(ctx)
-	cleanup, callOffCleanup := context.WithCancel(context.WithoutCancel(ctx))
-	w.callOff, w.cleanup = func() { callOff(); callOffCleanup() }, cleanup
-	defer w.callOff()
 	defer func() {
 		p, turn := recover(), w.turn.Load()
 		switch what := fmt.Sprintf("worker %d panicked: %v", w.shape.First+w.number, p); {
@@ -210,7 +207,16 @@ func (w *worker) carryOut(ctx, stop context.Context) {
 			w.panicked = history.Breakdown{Workers: []int32{int32(w.shape.First + w.number)}, At: w.clock.Now(), Text: what, Said: ofTheLock(string(debug.Stack()))}
 		}
 	}()
-	w.run(off, stop)
+	w.run(ctx, stop)
+}
+
+// within makes the contexts of the worker's calls, which callOff ends. Its end does not: a lock may have begun something under them that
+// serves other workers, too.
+func (w *worker) within(ctx context.Context) context.Context {
+	off, callOff := context.WithCancel(ctx)
+	cleanup, callOffCleanup := context.WithCancel(context.WithoutCancel(ctx))
+	w.callOff, w.cleanup = func() { callOff(); callOffCleanup() }, cleanup
+	return off
 }
 
 func (c *Workers) worker(i int, a *arrivals) *worker {
