@@ -2,6 +2,7 @@ package crew
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/internal/live"
+	"hammerlock/locks"
+	"hammerlock/locks/known"
 )
 
 // TestAKilledProcessIsCalledKilled kills a worker process from outside: the error names the signal.
@@ -39,6 +42,47 @@ func TestAKilledProcessIsCalledKilled(t *testing.T) {
 	end()
 	if _, err = c.Run(t.Context(), stop); err == nil || !strings.Contains(err.Error(), "worker process 1: it ended unexpectedly: signal: killed") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// panicsLater is a lease that panics, in the second process, in a goroutine of its own.
+var panicsLater = func() locks.Spec {
+	spec, _ := known.Find("lease")
+	open := spec.Open
+	spec.Name, spec.Open = "panics-later", func(e locks.Env) (locks.Lock, error) {
+		if e.Source == 2 {
+			time.AfterFunc(100*time.Millisecond, func() { panic("no answer") })
+		}
+		return open(e)
+	}
+	return spec
+}()
+
+// TestAProcessThatPanicsIsReported, with its workers and its last words, and the others work on.
+func TestAProcessThatPanicsIsReported(t *testing.T) {
+	t.Parallel()
+	o, top := deployment(t)
+	o.Lock = panicsLater
+	c, err := Spread(t.Context(), o, 3, top.Spawn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Begin(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, end := context.WithCancel(t.Context())
+	go func() {
+		defer end()
+		live.Wait(t, "the end of the process", s.Processes[1].Dead)
+	}()
+	report, err := c.Run(t.Context(), stop)
+	if err = errors.Join(err, c.Close()); err != nil || len(report.Crashes) != 1 {
+		t.Fatalf("got %+v, %v", report.Crashes, err)
+	}
+	if b := report.Crashes[0]; b.Process != 1 || !slices.Equal(b.Workers, []int32{2, 3}) || b.At <= 0 || b.Said[0] != "panic: no answer" ||
+		b.Text != "worker process 1 ended unexpectedly (exit status 2)" {
+		t.Errorf("got %+v", b)
 	}
 }
 
