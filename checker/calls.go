@@ -121,7 +121,7 @@ func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *w
 
 // ran is how long a process ran between two moments.
 func (k *callsCheck) ran(process int16, from, to time.Duration) time.Duration {
-	if to <= from {
+	if to <= from || int(process) >= len(k.pauses) { // of a history without operations
 		return 0
 	}
 	return to - from - k.stillFor(process, from, to)

@@ -53,6 +53,7 @@ var callCases = map[string]struct {
 }{
 	"all return":                             {handOffs, Pass, ""},
 	"nothing":                                {func(*script) {}, Inconclusive, ""},
+	"no operation":                           {func(s *script) { s.Measured = &history.Measured{Hung: []history.Hung{{CalledOff: ms}}} }, Inconclusive, ""},
 	"given up":                               {givenUp, Fail, history.HungCall},
 	"it returned when it was called off":     {cameBack, Fail, history.HungCall},
 	"it was called off soon":                 {calledOffSoon, Inconclusive, ""},
