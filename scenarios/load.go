@@ -62,10 +62,10 @@ var reentry = Scenario{
 
 var cancelled = Scenario{
 	Name:     "cancelled",
-	Doc:      "one in eight visits is called off at a random moment, also in the middle of a call",
+	Doc:      "one in eight visits is called off at a random moment, also in the middle of an acquire, an extension or a release",
 	NotFor:   expires,
 	Duration: 2400 * time.Millisecond,
-	Shape:    func(w *workload.Shape) { w.Keys, w.Cancel = 8, 8 },
+	Shape:    func(w *workload.Shape) { w.Keys, w.Cancel, w.Extend = 8, 8, w.TTL },
 }
 
 var cost = Scenario{
