@@ -29,8 +29,8 @@ type callsCheck struct {
 	undecided string
 }
 
-// judgeCalls blames a call that did not return although servers had answered for longer than its bound, or although its context had
-// ended long ago; and what the lock's own doing has ended.
+// judgeCalls blames a call that did not return although servers had answered for longer than its bound, or although its
+// context had ended long ago; and what the lock's own doing has ended.
 func judgeCalls(c *Case) Verdict {
 	k := &callsCheck{Case: c}
 	m := cmp.Or(c.Measured, &history.Measured{})
@@ -43,7 +43,7 @@ func judgeCalls(c *Case) Verdict {
 			open++
 		default:
 			k.returned++
-			k.measure(op, m)
+			k.measure(op)
 		}
 	}
 	for i := range m.Crashes {
@@ -58,8 +58,8 @@ func judgeCalls(c *Case) Verdict {
 	return k.verdict(open)
 }
 
-// awaited tells whether an operation is a call of the lock that a worker waits for. Renewals in the background have a lane of their own, in which
-// no hold was granted.
+// awaited tells whether an operation is a call of the lock that a worker waits for. Renewals in the background have a
+// lane of their own, in which no hold was granted.
 func awaited(op *history.Op) bool {
 	switch op.Kind {
 	case history.Acquire, history.Release:
@@ -70,9 +70,16 @@ func awaited(op *history.Op) bool {
 	return false
 }
 
+// calledOff tells whether a call returned only when the suite had called it off after the run's end, or never.
+func (c *Case) calledOff(op *history.Op) bool {
+	return c.Measured != nil && slices.ContainsFunc(c.Measured.Hung, func(h history.Hung) bool {
+		return h.Worker == op.Worker && op.Return > h.CalledOff
+	})
+}
+
 // measure takes in how long a call took that was not called off.
-func (k *callsCheck) measure(op *history.Op, m *history.Measured) {
-	if op.Reason == history.Canceled || slices.ContainsFunc(m.Hung, func(h history.Hung) bool { return h.Worker == op.Worker && op.Return > h.CalledOff }) {
+func (k *callsCheck) measure(op *history.Op) {
+	if op.Reason == history.Canceled || k.calledOff(op) {
 		return
 	}
 	took := op.Latency()
@@ -99,13 +106,14 @@ func (k *callsCheck) bound(kind history.Kind) time.Duration {
 	return bound
 }
 
-// served is since when servers answered a call that was open between two moments, what kept them from it before that, and whether a
-// message of it may be lost.
+// served is since when servers answered a call that was open between two moments, what kept them from it before that,
+// and whether a message of it may be lost.
 func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *window, lost bool) {
 	since = from
 	for _, w := range k.servers {
 		e := w.effect
-		if e.Known() && !slices.ContainsFunc(e.Hits, func(p history.Party) bool { return p != history.Holders && p != history.Nobody }) {
+		harmless := func(p history.Party) bool { return p == history.Holders || p == history.Nobody }
+		if e.Known() && !slices.ContainsFunc(e.Hits, func(p history.Party) bool { return !harmless(p) }) {
 			continue
 		}
 		if again := plus(w.to, k.recovery()); w.from <= to && again >= from {
@@ -136,7 +144,8 @@ func (k *callsCheck) hung(h *history.Hung, driver bool) {
 	since, why, lost := k.served(op.Call, h.CalledOff)
 	bound, slack := k.bound(op.Kind), k.anySlack()
 	last := cmp.Or(h.GivenUp, h.CalledOff)
-	story := []string{fmt.Sprintf("%s called %s at %s, and it had not returned at %s", who(h.Worker), callName(&op), clock(op.Call), clock(last))}
+	story := []string{fmt.Sprintf("%s called %s at %s, and it had not returned at %s",
+		who(h.Worker), callName(&op), clock(op.Call), clock(last))}
 	switch {
 	case !lost && since != history.Forever && k.ran(op.Process, since, h.CalledOff)-slack >= bound:
 		story[0] += fmt.Sprintf(", although servers answered since %s: at most %s are explained", clock(since), human.Duration(bound))
@@ -157,12 +166,13 @@ func (k *callsCheck) hung(h *history.Hung, driver bool) {
 	k.accuseCall(history.HungCall, &op, story)
 }
 
-// calling is the call that a worker was in when it was called off, else the one that it did not come back from. Without a Kind it is one
-// that stands in no record, as that of a waiter for a message, since the last record of the worker.
+// calling is the call that a worker was in when it was called off, else the one that it did not come back from. Without
+// a Kind it is one that stands in no record, as that of a waiter for a message, since the last record of the worker.
 func (k *callsCheck) calling(h *history.Hung) (found history.Op) {
 	for i := range k.Ops {
 		op := &k.Ops[i]
-		if op.Worker != h.Worker || op.Kind == history.Extend && !awaited(op) || op.Kind == history.End || op.Kind == history.Crash {
+		background := op.Kind == history.Extend && !awaited(op)
+		if op.Worker != h.Worker || background || op.Kind == history.End || op.Kind == history.Crash {
 			continue
 		}
 		if op.Call <= h.CalledOff && op.Return > h.CalledOff {
@@ -204,8 +214,7 @@ func (k *callsCheck) meanwhile(call *history.Op, to time.Duration) string {
 func (k *callsCheck) unanswered() {
 	for i := range k.Ops {
 		op := &k.Ops[i]
-		if !awaited(op) || op.Outcome != history.Unknown || op.Reason != history.Canceled || op.Return == history.Forever ||
-			slices.ContainsFunc(k.Measured.Hung, func(h history.Hung) bool { return h.Worker == op.Worker && h.CalledOff <= op.Return }) {
+		if !awaited(op) || op.Return == history.Forever || op.Reason != history.Canceled || op.Outcome != history.Unknown || k.calledOff(op) {
 			continue
 		}
 		since, why, lost := k.served(op.Call, op.Return)

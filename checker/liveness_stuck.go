@@ -194,13 +194,6 @@ func (l *livenessCheck) unheard(op *history.Op) bool {
 	return l.Session && op.Outcome == history.Failed && op.Reason == history.Unreachable
 }
 
-// calledOff tells whether a call returned only when it was called off, or never: that is for calls to judge.
-func (l *livenessCheck) calledOff(op *history.Op) bool {
-	return l.Measured != nil && slices.ContainsFunc(l.Measured.Hung, func(h history.Hung) bool {
-		return h.Worker == op.Worker && op.Return > h.CalledOff
-	})
-}
-
 // refusals finds, for each stretch, a try that proves it, or -1: one that was called half a bound after its start or
 // later and was refused before the next holder asked for it, or could not be made for a reason that is the
 // client's (Other), or one that had no answer for a whole bound.

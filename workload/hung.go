@@ -10,14 +10,15 @@ import (
 	"hammerlock/history"
 )
 
-// A call of the lock that is open when no visit is due any more is called off after Workers.Patience, and given up so long after that.
-// A call that nothing can end keeps its goroutine: Go ends none from outside.
+// A call of the lock that is open when no visit is due any more is called off after Workers.Patience, and given up so
+// long after that. A call that nothing can end keeps its goroutine: Go ends none from outside.
 const (
 	lookEvery = 50 * time.Millisecond
 	offFor    = 5 * time.Second
 )
 
-// given is the turn of a worker that was given up: when its call returns all the same, its goroutine ends and records nothing.
+// given is the turn of a worker that was given up: when its call returns all the same, its goroutine ends and records
+// nothing.
 const given = 1 << 63
 
 // enter and leave stand around each call of the lock: the turn is odd while the worker is inside.
@@ -37,8 +38,8 @@ type waits struct {
 	ended     bool
 }
 
-// watch returns when all workers have ended or were given up, which none is before the End or a stop. Each worker sends its number when it
-// ends.
+// watch returns when all workers have ended or were given up, which none is before the End or a stop. Each worker sends
+// its number when it ends.
 func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-chan int) (hung []history.Hung) {
 	all, left := make([]waits, len(workers)), len(workers)
 	var look, end <-chan time.Time

@@ -11,7 +11,8 @@ import (
 	"hammerlock/locks"
 )
 
-// sticking is a lock whose third release gives the lock back, and then waits for a channel, and, if it heeds, for the end of its context.
+// sticking is a lock whose third release gives the lock back, and then waits for a channel, and, if it heeds, for the
+// end of its context.
 type sticking struct {
 	locks.Lock
 	heeds    bool
@@ -36,8 +37,8 @@ func (s *sticking) Release(ctx context.Context, lease locks.Lease) error {
 	}
 }
 
-// TestACallThatDoesNotReturnEndsNoRun: the other workers go on, it is called off when they have ended, and given up if it does not
-// heed that; when it returns after all it records nothing.
+// TestACallThatDoesNotReturnEndsNoRun: the other workers go on, it is called off when they have ended, and given up if
+// it does not heed that; when it returns after all it records nothing.
 func TestACallThatDoesNotReturnEndsNoRun(t *testing.T) {
 	for name, heeds := range map[string]bool{"one that heeds its context": true, "one that does not": false} {
 		t.Run(name, func(t *testing.T) {

@@ -66,8 +66,9 @@ func cycle(ctx context.Context, l locks.Lock) error {
 // TestEveryMisbehaviourEndsAndIsNamed drives a worker, and the pings beside it, with every evil driver.
 func TestEveryMisbehaviourEndsAndIsNamed(t *testing.T) {
 	t.Parallel()
-	const unanswered, answered = "deadline exceeded", "the lock is held by another worker" // the latter when it is called off
-	cases := map[string]string{                                                            // how it is named; empty = there is nothing to complain about
+	const unanswered = "deadline exceeded"
+	const answered = "the lock is held by another worker" // when it is called off
+	cases := map[string]string{                           // how it is named; empty = there is nothing to complain about
 		"right": "", "stubborn": "", "floods-err": "", "ok-after-lost": "",
 		"no-hello": "no greeting within 15s. It must write", "no-flush": "and flush its standard output",
 		"other-version": "it speaks protocol 2, this suite speaks protocol 1",
