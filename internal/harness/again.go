@@ -46,11 +46,12 @@ func (p *Plan) repeat(longer int) {
 // longest is how many times longer than planned all times of a scenario can become.
 const longest = 8
 
-// again makes the plan of another run, so many times longer: all its times, or its duration alone. Why says what was wrong with the one before.
+// again makes the plan of another run, so many times longer: all its times, or its duration alone, as where requests are counted: how
+// often a lock asks does not follow from how long leases are. Why says what was wrong with the one before.
 func (c *Combination) again(by int, all bool, why string) {
 	c.Before = append(c.Before, why)
 	before := max(c.Stretched, 1)
-	if to := min(before*by, longest); all && to > before {
+	if to := min(before*by, longest); all && !c.Scenario.Frugal && to > before {
 		by, c.Stretched, c.Steps = to/before, to/before*before, slices.Clone(c.Steps)
 		c.Plan.Workload.Stretch(by)
 		for i := range c.Steps {
