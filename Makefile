@@ -5,7 +5,7 @@ GO = go
 # make perf takes five minutes, PERF=full twelve: more rounds are calmer.
 PERF = quick
 
-.PHONY: help build bench failover pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf test test-strict test-logic test-full flakes lint perf aa soak simulate expect mutants baselines waiting man completions notices readme readme-check pictures site release-check clean
+.PHONY: help build bench failover pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf record record-deps test test-strict test-logic test-full flakes lint perf aa soak simulate expect mutants baselines waiting man completions notices readme readme-check pictures site release-check clean
 
 help:
 	@echo 'make bench   all topologies under load, one table (installs redis-server if it is missing)'
@@ -27,6 +27,8 @@ help:
 	@echo 'make build   bin/bench and bin/verify'
 	@echo 'make drivers  install what the drivers in drivers/ need, and build that in Go: docs/DRIVERS.md'
 	@echo 'make drivers-perf  what the pipe to a driver costs: 16 workers with it and without it, in Go, Python and node; two minutes'
+	@echo 'make record  judge released lock libraries that were not judged yet, and write docs/record; hours, or make record LIBRARY=redlock'
+	@echo 'make record-deps  install what the drivers of record/ need: the modules of npm, and drivers in Go (LIBRARY=redsync: of one)'
 	@echo 'make man     manual pages in bin/man; make completions: shell completion in bin/completions; make notices: licences in bin/NOTICES'
 	@echo 'make baselines  write down again what a visit costs without contention'
 	@echo 'make compare  measure Redis, databases, etcd and ZooKeeper side by side, and write docs/COMPARE.md; ten minutes'
@@ -92,6 +94,18 @@ drivers:
 # The machine should have nothing else to do.
 drivers-perf: drivers
 	$(GO) test ./drivers -run '^$$' -bench Drivers -benchtime 10x -timeout 20m
+
+# Released libraries, release by release: record/README.md. LIBRARY is one, or LIBRARY@VERSION, and is judged again. What was judged is
+# kept, so that a record that was cut short goes on where it was.
+LIBRARY =
+
+record-deps: drivers
+	cd record/node && npm ci --no-audit --no-fund --ignore-scripts --legacy-peer-deps
+	$(GO) run ./tools/record -deps -library "$(LIBRARY)"
+
+record: build
+	@sh .ci/setup redis cc
+	$(GO) run ./tools/record -library "$(LIBRARY)"
 
 # How tests are run, and what is run again, says .ci/test. With -short, tests that draw random cases draw some of them.
 test:
@@ -212,6 +226,7 @@ notices:
 
 readme:
 	$(GO) test -count 1 -run '^Test(Readme|Architecture|Claims|Kept|Matrix)$$' . -update
+	$(GO) run ./tools/record -docs
 
 # Which pictures of docs/pictures are taken.
 PICTURES = dashboard,board,report,comparison,runs,scenarios

@@ -77,7 +77,7 @@ var mayImport = map[string][]string{
 
 	"tools/kept": {"topologies", "locks", "locks/known", "results", "internal/human"},
 	"tools/*": {"history", "topologies", "locks", "locks/catalogue", "locks/known", "checker", "explore", "workload", "scenarios", "results", "results/compare",
-		"internal/browser", "internal/crew", "internal/harness", "internal/cli", "tools/kept"},
+		"internal/browser", "internal/human", "internal/crew", "internal/harness", "internal/cli", "tools/kept"},
 
 	"examples/pageviews": {"locks", "locks/catalogue", "internal/cli"},
 

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -17,10 +15,7 @@ func hello(waits bool) map[string]any {
 	if waits {
 		name, claims = name+"-waits", append(claims, "waits")
 	}
-	return map[string]any{
-		"hello": "hammerlock-driver", "protocol": 1, "name": name, "version": version("github.com/bsm/redislock"),
-		"claims": claims, "topologies": []string{"single", "replica"},
-	}
+	return greeting(name, "github.com/bsm/redislock", []string{"single", "replica"}, claims...)
 }
 
 var client *redislock.Client
@@ -29,7 +24,7 @@ var client *redislock.Client
 func open(ctx context.Context, sites []site) error {
 	s := sites[0]
 	c := redis.NewClient(&redis.Options{
-		Addr: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), Username: s.User, Password: s.Password, DB: s.DB, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
 		ContextTimeoutEnabled: true, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second,
 	})
 	client = redislock.New(c)

@@ -8,10 +8,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -37,6 +39,19 @@ type site struct {
 	Password string `json:"pass"`
 	DB       int    `json:"db"`
 }
+
+func (s site) addr() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
+
+// greeting is the hello of a lock of the module, by the name of its library.
+func greeting(name, module string, topologies []string, claims ...string) map[string]any {
+	return map[string]any{"hello": "hammerlock-driver", "protocol": 1, "name": name, "version": version(module), "claims": claims, "topologies": topologies}
+}
+
+// A lock may know until when it holds, or hear that it is lost.
+type (
+	dated   interface{ until() time.Time }
+	hearing interface{ lost() <-chan struct{} }
+)
 
 // answer is what it is told. One of OK, Busy, Lost and Error is set.
 type answer struct {
@@ -109,6 +124,17 @@ func (s *server) work(r *request) {
 		s.mu.Lock()
 		delete(s.cancels, r.ID)
 		s.mu.Unlock()
+		if l, ok := any(s.hold(r.ID, false)).(hearing); ok && r.Op == "acquire" && s.hold(r.ID, false) != nil {
+			go s.hear(l, r.ID)
+		}
+	}
+}
+
+// hear tells of a loss, unless the hold has been released.
+func (s *server) hear(l hearing, id uint64) {
+	<-l.lost()
+	if s.hold(id, false) != nil {
+		s.say(map[string]any{"event": "lost", "hold": id, "error": "the library says that the hold is lost"})
 	}
 }
 
@@ -169,17 +195,29 @@ func (s *server) serve(ctx context.Context, r *request) answer {
 		s.mu.Lock()
 		s.holds[r.ID] = l
 		s.mu.Unlock()
-		a.Token = l.token()
+		a.Token, a.Valid = l.token(), left(l, call)
 		if r.Wait > 0 {
 			a.Tried = float64(l.tried.Sub(call)) / float64(time.Millisecond)
 		}
 	case "extend":
-		return a.outcome(s.hold(r.Hold, false).extend(ctx, ttl))
+		call, l := time.Now(), s.hold(r.Hold, false)
+		if a = a.outcome(l.extend(ctx, ttl)); a.OK {
+			a.Valid = left(l, call)
+		}
+		return a
 	case "release":
 		return a.outcome(s.hold(r.Hold, true).release(ctx))
 	}
 	a.OK = true
 	return a
+}
+
+// left is for how many milliseconds from the call on the library says that the lock is held; 0 if it does not say.
+func left(l *lock, call time.Time) float64 {
+	if d, ok := any(l).(dated); ok && !d.until().IsZero() {
+		return max(float64(d.until().Sub(call))/float64(time.Millisecond), 0.001)
+	}
+	return 0
 }
 
 func (s *server) hold(id uint64, last bool) *lock {

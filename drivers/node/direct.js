@@ -2,7 +2,7 @@
 // What a library does without a driver: direct.js NAME HOST PORT PASSWORD SECONDS WORKERS prints how often the workers acquired and
 // released, each a key of its own. make drivers-perf compares it with the driver.
 const [name, host, port, pass, seconds, workers] = process.argv.slice(2);
-const lib = require("./libs")[name];
+const lib = require("./libs").find(name);
 
 async function worker(i, end) {
   let count = 0;

@@ -1,14 +1,17 @@
 #!/usr/bin/env node
-// Drivers for locks of npm packages (docs/DRIVERS.md): node driver.js NAME, with a name of libs.js.
-const { Console } = require("console"), readline = require("readline");
+// Drivers for locks of npm packages (docs/DRIVERS.md): node driver.js NAME, with a name of libs.js, or node driver.js FILE FOLDER with
+// a file as those of record/node, and the folder of the release that it is to load.
+const { Console } = require("console"), path = require("path"), readline = require("readline");
 global.console = new Console(process.stderr); // standard output belongs to the protocol
-const libs = require("./libs");
 
-const lib = libs[process.argv[2]];
+const [, , name, folder] = process.argv;
+const libs = require("./libs");
+const lib = folder ? require(path.resolve(name))(path.resolve(folder), libs) : libs.find(name);
 if (!lib) {
-  console.error("usage: node driver.js " + Object.keys(libs).join("|"));
+  console.error("usage: node driver.js " + libs.names.join("|") + ", or node driver.js FILE FOLDER");
   process.exit(2);
 }
+if (folder) lib.version = libs.version(path.resolve(folder)); // the folder is called NAME-VERSION
 const say = m => process.stdout.write(JSON.stringify(m) + "\n");
 const holds = new Map(); // by the id of their acquire
 const cancels = new Map(); // of acquires that are under way, by id
@@ -17,7 +20,7 @@ async function serve(m) {
   switch (m.op) {
     case "open": await lib.open(m.sites, m.lease_ms); break;
     case "acquire": {
-      const acquiring = lib.acquire(m.key, m.ttl_ms, error => say({ event: "lost", hold: m.id, error }));
+      const acquiring = lib.acquire(m.key, m.ttl_ms, error => say({ event: "lost", hold: m.id, error }), m.wait_ms);
       const cancelled = new Promise((_, reject) => cancels.set(m.id, () => reject(new Error("called off"))));
       try {
         const { hold, ...answer } = await Promise.race([acquiring, cancelled]);
@@ -44,8 +47,7 @@ async function serve(m) {
   return { ok: true }; // to ping, too
 }
 
-
-say({ hello: "hammerlock-driver", protocol: 1, name: process.argv[2], version: lib.version, claims: lib.claims, topologies: lib.topologies, keys: lib.keys });
+say({ hello: "hammerlock-driver", protocol: 1, name: folder ? path.basename(folder).slice(0, -lib.version.length - 1) : name, version: lib.version, claims: lib.claims, topologies: lib.topologies, keys: lib.keys, lingers_ms: lib.lingers_ms });
 readline.createInterface({ input: process.stdin, crlfDelay: Infinity }).on("line", async line => {
   const m = JSON.parse(line);
   try { say({ id: m.id, ...await serve(m) }); } catch (e) { say({ id: m.id, error: `${e.name}: ${e.message}` }); }

@@ -1,13 +1,13 @@
 // What is special about each library: how its lock is taken, and how to tell "busy" and "lost", which are certain, from all
 // other errors, which are not. Clients repeat no command by themselves, and give up after a second; with several sites, all of
 // which redlock waits for, after a tenth of the lease.
-const version = name => require(name + "/package.json").version;
+const path = require("path");
+const version = folder => require(path.join(folder, "package.json")).version;
 const plain = ["excludes", "expires", "owned", "cleans"];
 
 let clients = []; // ioredis, one a site
-async function open(sites, lease) {
+async function open(sites, lease, Redis = require("ioredis")) {
   const patience = sites.length > 1 && lease ? lease / 10 : 1000;
-  const Redis = require("ioredis");
   clients = sites.map(s => new Redis({
     host: s.host, port: s.port, username: s.user, password: s.pass, db: s.db, maxRetriesPerRequest: 0, commandTimeout: patience, connectTimeout: 1000, retryStrategy: () => 50,
   }));
@@ -17,12 +17,13 @@ async function open(sites, lease) {
       try { await c.ping(); break; } catch (e) { if (!tries) throw e; }
     }
   }
+  return clients;
 }
 
 // npm redlock 4: a LockError says neither busy nor unreachable; the event clientError tells which. An instance for each call
 // tells whose event it was.
-function redlock4() {
-  const failures = [], r = new (require("redlock"))(clients, { retryCount: 0 });
+function redlock4(folder) {
+  const failures = [], r = new (require(folder))(clients, { retryCount: 0 });
   r.on("clientError", e => failures.push(e.message));
   return { r, failures };
 }
@@ -35,10 +36,10 @@ async function redlock4Call(failures, certain, call) {
   }
 }
 
-const redlock = {
-  version: version("redlock"), claims: plain, topologies: ["single", "redlock"], open,
+const redlock = folder => ({
+  version: version(folder), claims: plain, topologies: ["single", "redlock"], open,
   async acquire(key, ttl) {
-    const { r, failures } = redlock4(), began = Date.now();
+    const { r, failures } = redlock4(folder), began = Date.now();
     return redlock4Call(failures, "busy", async () => {
       const lock = await r.lock(key, ttl);
       return { token: lock.value, valid_ms: Math.max(lock.expiration - began, 0), hold: { lock, failures } };
@@ -52,9 +53,9 @@ const redlock = {
     });
   },
   async release(hold) { return redlock4Call(hold.failures, "lost", async () => { await hold.lock.unlock(); }); },
-};
+});
 
-// @sesamecare-oss/redlock: an ExecutionError has the votes. If every vote against was that the resource is locked, or no
+// redlock 5 and @sesamecare-oss/redlock: an ExecutionError has the votes. If every vote against was that the resource is locked, or no
 // longer ours, the answer is certain.
 async function sesameCall(certain, call) {
   try { return { ok: true, ...await call() }; } catch (e) {
@@ -65,11 +66,11 @@ async function sesameCall(certain, call) {
 }
 
 let sesameLock;
-const sesamecare = {
-  version: version("@sesamecare-oss/redlock"), claims: plain, topologies: ["single", "redlock"],
+const sesamecare = folder => ({
+  version: version(folder), claims: plain, topologies: ["single", "redlock"],
   async open(sites, lease) {
     await open(sites, lease);
-    const { Redlock } = require("@sesamecare-oss/redlock");
+    const { default: old, Redlock = old } = require(folder);
     sesameLock = new Redlock(clients, { retryCount: 0 });
     sesameLock.on("error", () => {}); // the votes say it
   },
@@ -88,15 +89,15 @@ const sesamecare = {
     });
   },
   async release(hold) { return sesameCall("lost", async () => { await hold.lock.release(); }); },
-};
+});
 
 // redis-semaphore: release does not say whether the lock was still ours, so it cannot claim "owned". Refreshing is on by
 // default, and a loss is told by onLockLost.
-const semaphore = refresh => ({
-  version: version("redis-semaphore"), keys: "mutex:{key}", topologies: ["single"], open,
+const semaphore = refresh => folder => ({
+  version: version(folder), keys: "mutex:{key}", topologies: ["single"], open,
   claims: ["excludes", "expires", "cleans"].concat(refresh ? ["renews"] : []),
   async acquire(key, ttl, lost) {
-    const { Mutex } = require("redis-semaphore");
+    const { Mutex } = require(folder);
     const options = { lockTimeout: ttl, acquireAttemptsLimit: 1, retryInterval: 1, onLockLost: e => lost(e.message) };
     if (!refresh) options.refreshInterval = 0;
     const mutex = new Mutex(clients[0], key, options);
@@ -108,14 +109,23 @@ const semaphore = refresh => ({
 
 // redis-lock: it waits by itself and repeats everything, errors too, for ever. The client that it is given lets it try once.
 // The release deletes the key unless the lease is over by its own clock.
+async function nodeRedis(s, { createClient } = require("redis")) {
+  const client = createClient({ socket: { host: s.host, port: s.port, reconnectStrategy: () => 50 }, username: s.user, password: s.pass, database: s.db });
+  client.on("error", () => {});
+  await client.connect();
+  return client;
+}
+
+const callbackRedis = (s, { createClient }) => {
+  const client = createClient({ host: s.host, port: s.port, user: s.user, password: s.pass, db: s.db, retry_strategy: () => 50 });
+  client.on("error", () => {});
+  return client;
+};
+
 let lockClient;
-const redisLock = {
-  version: version("redis-lock"), keys: "lock.{key}", claims: plain, topologies: ["single"],
-  async open([s]) {
-    lockClient = require("redis").createClient({ socket: { host: s.host, port: s.port, reconnectStrategy: () => 50 }, username: s.user, password: s.pass, database: s.db });
-    lockClient.on("error", () => {});
-    await lockClient.connect();
-  },
+const redisLock = folder => ({
+  version: version(folder), keys: "lock.{key}", claims: plain, topologies: ["single"],
+  async open([s]) { lockClient = await nodeRedis(s); },
   acquire(key, ttl) {
     return new Promise(answer => {
       let tried = false, token;
@@ -133,7 +143,7 @@ const redisLock = {
         },
         del: name => lockClient.del(name),
       };
-      require("redis-lock")(once)(key, ttl).then(release => answer({ ok: true, token, hold: release }));
+      require(folder)(once)(key, ttl).then(release => answer({ ok: true, token, hold: release }));
     });
   },
   async extend() { return { error: "redis-lock cannot extend" }; },
@@ -142,6 +152,13 @@ const redisLock = {
     if (deleted === undefined) return { error: "its lease is over by the library's own clock: nothing was sent" };
     return deleted === 1 ? { ok: true } : { lost: true };
   },
-};
+});
 
-module.exports = { redlock, sesamecare, "redis-semaphore": semaphore(false), "redis-semaphore-refresh": semaphore(true), "redis-lock": redisLock };
+const installed = name => path.join(__dirname, "node_modules", name);
+const byName = {
+  redlock: [redlock, "redlock"], sesamecare: [sesamecare, "@sesamecare-oss/redlock"], "redis-semaphore": [semaphore(false), "redis-semaphore"],
+  "redis-semaphore-refresh": [semaphore(true), "redis-semaphore"], "redis-lock": [redisLock, "redis-lock"],
+};
+const find = name => byName[name] && byName[name][0](installed(byName[name][1]));
+
+module.exports = { find, names: Object.keys(byName), open, nodeRedis, callbackRedis, version, plain, redlock, sesamecare, semaphore, redisLock };

@@ -55,7 +55,10 @@ func documents(p harness.Plan) map[string]func(io.Writer) error {
 	plan := newOptions(&cobra.Command{}, p)
 	plan.allFlags()
 	return map[string]func(io.Writer) error{
-		"plan":    plan.writeSchema,
+		"plan": plan.writeSchema,
+		"record": func(w io.Writer) error {
+			return writeSchemaOf[results.Released](w, "Hammerlock record of a release: record/runs")
+		},
 		"run":     func(w io.Writer) error { return writeSchemaOf[results.Run](w, "Hammerlock run: "+results.RunFile) },
 		"summary": func(w io.Writer) error { return writeSchemaOf[Document](w, "Hammerlock summary: what --json prints") },
 	}
@@ -64,9 +67,9 @@ func documents(p harness.Plan) map[string]func(io.Writer) error {
 func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
 	names := slices.Sorted(maps.Keys(documents(p)))
 	c := &cobra.Command{
-		Use: "schema " + strings.Join(names, "|"), Short: "print the JSON Schema of a plan, of a saved run or of what --json prints", Args: takes(1, 1),
-		Long: "schema prints a JSON Schema: of a plan, for editors; of run.json, the record of a saved run; of the summary that\n" +
-			"--json prints. Their field schema is a version: fields may be added without a new one, and keep names and units.",
+		Use: "schema " + strings.Join(names, "|"), Short: "print the JSON Schema of a plan, of a saved run, of a record or of what --json prints", Args: takes(1, 1),
+		Long: "schema prints a JSON Schema: of a plan, for editors; of run.json, the record of a saved run; of the record of a\n" +
+			"released library (record/runs); of the summary that --json prints. Their field schema is a version: fields may be added without a new one, and keep names and units.",
 		Example: "  bench schema run > run.schema.json", ValidArgsFunction: completeList(names, false),
 	}
 	o := newOptions(c, p)

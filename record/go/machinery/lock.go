@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/RichardKnop/machinery/v2/config"
+	"github.com/RichardKnop/machinery/v2/locks/redis"
+)
+
+// hello: the library has no release. A hold ends with its lease.
+func hello(bool) map[string]any {
+	return greeting("machinery", "github.com/RichardKnop/machinery/v2", []string{"single"}, "excludes", "expires", "cleans")
+}
+
+var locker redis.Lock
+
+func open(_ context.Context, sites []site) error {
+	s := sites[0]
+	addr := s.addr()
+	if s.Password != "" {
+		addr = s.Password + "@" + addr
+	}
+	locker = redis.New(&config.Config{}, []string{addr}, s.DB, 1)
+	return nil
+}
+
+type lock struct {
+	end   time.Time
+	tried time.Time
+}
+
+func acquire(_ context.Context, key string, ttl, _ time.Duration) (*lock, error) {
+	l := &lock{end: time.Now().Add(ttl)}
+	err := locker.Lock(key, l.end.UnixNano())
+	if errors.Is(err, redis.ErrRedisLockFailed) {
+		err = errBusy
+	}
+	return l, err
+}
+
+func (l *lock) token() string { return "" }
+
+func (l *lock) extend(context.Context, time.Duration) error { return errors.ErrUnsupported }
+
+func (l *lock) release(context.Context) error { return errors.ErrUnsupported }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+)
+
+// hello: a refusal is ErrNotLocked whatever its reason was, and cancelling a hold has no answer.
+func hello(bool) map[string]any {
+	h := greeting("rueidislock", "github.com/redis/rueidis/rueidislock", []string{"single"}, "excludes", "expires", "renews", "cleans", "busy_may_lie")
+	h["keys"] = "rueidislock:0:{key}"
+	return h
+}
+
+var (
+	server  site
+	mu      sync.Mutex
+	lockers = map[time.Duration]rueidislock.Locker{} // the lease is an option of the locker
+)
+
+func open(_ context.Context, sites []site) error {
+	server = sites[0]
+	return nil
+}
+
+// locker has the options that the README recommends for one server.
+func locker(ttl time.Duration) (_ rueidislock.Locker, err error) {
+	mu.Lock()
+	defer mu.Unlock()
+	if lockers[ttl] == nil {
+		lockers[ttl], err = rueidislock.NewLocker(rueidislock.LockerOption{
+			ClientOption: rueidis.ClientOption{InitAddress: []string{server.addr()}, Username: server.User, Password: server.Password, SelectDB: server.DB, ForceSingleClient: true},
+			KeyMajority:  1, NoLoopTracking: true, KeyValidity: ttl,
+		})
+	}
+	return lockers[ttl], err
+}
+
+type lock struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	tried  time.Time
+}
+
+func acquire(ctx context.Context, key string, ttl, _ time.Duration) (*lock, error) {
+	by, err := locker(ttl)
+	if err != nil {
+		return nil, err
+	}
+	held, drop := context.WithCancel(context.WithoutCancel(ctx)) // the hold outlives the call
+	defer context.AfterFunc(ctx, drop)()
+	l := &lock{}
+	if l.ctx, l.cancel, err = by.TryWithContext(held, key); errors.Is(err, rueidislock.ErrNotLocked) {
+		return nil, errBusy
+	}
+	return l, err
+}
+
+func (l *lock) token() string         { return "" }
+func (l *lock) lost() <-chan struct{} { return l.ctx.Done() }
+
+func (l *lock) extend(context.Context, time.Duration) error { return errors.ErrUnsupported }
+
+func (l *lock) release(context.Context) error {
+	l.cancel()
+	return nil
+}

@@ -1,0 +1,1 @@
+module.exports = (folder, libs) => libs.redisLock(folder);

@@ -1,0 +1,21 @@
+// simple-redis-mutex 1, on ioredis. It waits by itself, and tries every retryTimeMillis for failAfterMillis. Giving up may leave a try
+// under way, so that nothing is certain then.
+module.exports = (folder, libs) => {
+  let client;
+  return {
+    claims: ["excludes", "expires", "cleans", "waits", "busy_may_lie"],
+    topologies: ["single"], keys: "@simple-redis-mutex:lock-{key}",
+    async open(sites, lease) { [client] = await libs.open(sites, lease); },
+    async acquire(key, ttl, lost, wait) {
+      try {
+        const release = await require(folder).lock(client, key, { timeoutMillis: ttl, failAfterMillis: Math.max(wait, 50) });
+        return { ok: true, hold: release };
+      } catch (e) {
+        if (/could not be acquire/.test(e.message)) return { busy: true };
+        throw e;
+      }
+    },
+    async extend() { return { error: "simple-redis-mutex cannot extend" }; },
+    async release(release) { await release(); return { ok: true }; },
+  };
+};

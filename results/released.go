@@ -1,0 +1,64 @@
+package results
+
+import (
+	"slices"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+)
+
+// Released is what is kept of the judgement of one release of a library: record/runs/LIBRARY@VERSION.json.
+type Released struct {
+	Schema  int          `json:"schema"`
+	Library string       `json:"library"`
+	Version string       `json:"version"`
+	Day     string       `json:"day"`
+	Commit  string       `json:"commit"` // of the suite; a plus says that files had changed
+	Cores   int          `json:"cores"`
+	Seed    uint64       `json:"seed"`
+	On      []ReleasedOn `json:"on"`
+}
+
+// ReleasedOn is what verify said of a release on one topology. Durations are in nanoseconds.
+type ReleasedOn struct {
+	Topology  string  `json:"topology"`
+	Command   string  `json:"command"` // repeats it
+	Code      int     `json:"exit_code"`
+	Reason    string  `json:"reason"`
+	Took      int64   `json:"took_ns"`
+	Claims    []Claim `json:"claims"` // that the lock makes
+	Scenarios []Tried `json:"scenarios"`
+	NotRun    int     `json:"not_run"` // scenarios that do not apply to the lock, or that there was no time for
+	Cost      Cost    `json:"cost"`    // of a visit under contention alone
+}
+
+// Tried is what became of one scenario.
+type Tried struct {
+	Scenario string         `json:"scenario"`
+	Status   checker.Status `json:"status"`
+	Checker  string         `json:"checker,omitempty"` // the one whose failure is told; empty unless one failed
+	Cause    string         `json:"cause,omitempty"`
+	Summary  string         `json:"summary"`
+	After    int64          `json:"after_ns"` // when its verdict was there, since the command began
+}
+
+// JudgedOn sums up the runs of a lock on a topology, which began when the command did.
+func JudgedOn(made history.Claims, began time.Time, runs []Run) (j ReleasedOn) {
+	j.Claims = slices.DeleteFunc(Conformance(made, runs), func(c Claim) bool { return c.Status == checker.NotJudged })
+	for i := range runs {
+		r := &runs[i]
+		t := Tried{Scenario: r.Scenario, After: int64(r.Started.Sub(began)) + r.Took}
+		t.Status, t.Summary = r.Safety()
+		for k := range r.Verdicts {
+			if v := &r.Verdicts[k]; v.Status == checker.Fail {
+				t.Checker, t.Cause = v.Checker, v.Cause
+				break
+			}
+		}
+		if j.Scenarios = append(j.Scenarios, t); r.Scenario == "contention" {
+			j.Cost = r.Cost
+		}
+	}
+	return j
+}

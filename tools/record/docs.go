@@ -1,0 +1,193 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/internal/human"
+	"hammerlock/results"
+)
+
+// report is a mistake that was reported publicly of a release, and what became of it here.
+type report struct {
+	Library  string `json:"library"`
+	Version  string `json:"version"`
+	Report   string `json:"report"` // where
+	What     string `json:"what"`
+	Topology string `json:"topology,omitempty"` // where it was caught, by the scenario; empty = it was not
+	Scenario string `json:"scenario,omitempty"`
+	Why      string `json:"why,omitempty"` // why it was not caught, or what to know of it
+}
+
+// judged is a release with what was said of it; nil if it was not asked.
+type judged struct {
+	job
+	said *results.Released
+}
+
+// page is what is known of a library, the newest release first.
+type page struct {
+	*library
+	releases []judged
+}
+
+// documents are the pages of docs/record by their paths, of what is kept.
+func documents(all []library) (map[string]string, error) {
+	var pages []page
+	for i := range all {
+		p := page{library: &all[i]}
+		for k := range slices.Backward(p.Releases) {
+			j := judged{job: job{p.library, &p.Releases[k]}}
+			if said, err := read[*results.Released](j.file()); err == nil {
+				j.said = said
+			} else if !errors.Is(err, os.ErrNotExist) {
+				return nil, err
+			}
+			p.releases = append(p.releases, j)
+		}
+		pages = append(pages, p)
+	}
+	slices.SortFunc(pages, func(a, b page) int { return cmp.Compare(a.Name, b.Name) })
+	reports, err := read[[]report](reportsFile)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{}
+	for i := range pages {
+		notes, err := os.ReadFile(filepath.Join("record/notes", pages[i].Name+".md"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		files[filepath.Join("docs/record", pages[i].Name+".md")] = pages[i].text(string(notes), reports)
+	}
+	track, err := trackRecord(pages, reports)
+	head, errHead := os.ReadFile("record/notes/README.md")
+	files["docs/record/README.md"] = string(head) + index(pages) + track
+	return files, errors.Join(err, errHead)
+}
+
+func writeDocs(all []library) error {
+	files, err := documents(all)
+	if err != nil {
+		return err
+	}
+	errs := []error{os.MkdirAll("docs/record", 0o755)}
+	for file, text := range files {
+		errs = append(errs, os.WriteFile(file, []byte(text), 0o644))
+	}
+	return errors.Join(errs...)
+}
+
+// columns are the claims that tables show: those that a driver can make and a checker judges, and what every lock is asked.
+func columns() (names []string) {
+	for _, c := range history.AllClaims {
+		if len(c.Judges) > 0 && (c.Driver != "" || c.Name == "serves") && c.Name != "fences" && c.Name != "ordered" && c.Name != "reentrant" {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+func tableHead(names ...string) string {
+	return "| " + strings.Join(names, " | ") + " |\n|" + strings.Repeat("---|", len(names)) + "\n"
+}
+
+func row(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
+
+var words = map[checker.Status]string{checker.Pass: "holds", checker.Fail: "**no**", checker.Inconclusive: "undecided", checker.NotJudged: "-"}
+
+// cell is the verdict on a claim in all the places: a failure before all, and what holds in one place only holds there.
+func cell(on []results.ReleasedOn, claim string) string {
+	var said []string
+	worst := ""
+	for i := range on {
+		for _, c := range on[i].Claims {
+			if c.Claim != claim {
+				continue
+			}
+			said = append(said, words[c.Status])
+			if c.Status == checker.Fail {
+				worst = words[c.Status]
+			}
+		}
+	}
+	if said = slices.Compact(said); worst != "" || len(said) == 1 {
+		return cmp.Or(worst, strings.Join(said, ""))
+	}
+	if len(on) > 0 && len(said) == 0 {
+		return words[checker.NotJudged]
+	}
+	return cmp.Or(strings.Join(said, ", "), "not asked")
+}
+
+func index(pages []page) string {
+	var b strings.Builder
+	releases, libraries := 0, 0
+	b.WriteString(tableHead(append(append([]string{"library", "language", "newest judged"}, columns()...), "releases", "day")...))
+	for i := range pages {
+		p := &pages[i]
+		n := len(slices.DeleteFunc(slices.Clone(p.releases), func(j judged) bool { return j.said == nil }))
+		releases += n
+		newest := slices.IndexFunc(p.releases, func(j judged) bool { return j.said != nil })
+		cells := []string{fmt.Sprintf("[%s](%s.md)", p.Name, p.Name), p.Language}
+		if newest < 0 {
+			b.WriteString(row(append(cells, "not asked")...))
+			continue
+		}
+		libraries++
+		said := p.releases[newest].said
+		cells = append(cells, said.Version)
+		for _, claim := range columns() {
+			cells = append(cells, cell(said.On, claim))
+		}
+		b.WriteString(row(append(cells, fmt.Sprint(n), said.Day)...))
+	}
+	fmt.Fprintf(&b, "\n%s of %s.\n", human.Quantity(int64(releases), "release"), strings.Replace(human.Quantity(int64(libraries), "library"), "librarys", "libraries", 1))
+	return b.String()
+}
+
+// trackRecord is the table of what was reported: what was caught is looked up in the runs.
+func trackRecord(pages []page, reports []report) (string, error) {
+	var b strings.Builder
+	caught := 0
+	b.WriteString("\n## Reported bugs of these releases\n\n" + tableHead("release", "report", "what goes wrong", "caught as", "after", "to know"))
+	for _, r := range reports {
+		as, after := "**not caught**", "-"
+		if r.Scenario != "" {
+			t := find(pages, &r)
+			if t == nil || t.Status != checker.Fail {
+				return "", fmt.Errorf("%s: %s@%s: no failure of %s on %s is kept", reportsFile, r.Library, r.Version, r.Scenario, r.Topology)
+			}
+			caught++
+			as, after = fmt.Sprintf("`%s`: %s %s", r.Scenario, t.Checker, t.Cause), human.Duration(time.Duration(t.After))
+		}
+		b.WriteString(row(r.Library+" "+r.Version, r.Report, r.What, as, after, r.Why))
+	}
+	fmt.Fprintf(&b, "\n%d of %d were caught by the default.\n", caught, len(reports))
+	return b.String(), nil
+}
+
+func find(pages []page, r *report) *results.Tried {
+	for i := range pages {
+		for _, j := range pages[i].releases {
+			if j.Name != r.Library || j.Version != r.Version || j.said == nil {
+				continue
+			}
+			for o := range j.said.On {
+				at := slices.IndexFunc(j.said.On[o].Scenarios, func(t results.Tried) bool { return t.Scenario == r.Scenario })
+				if j.said.On[o].Topology == r.Topology && at >= 0 {
+					return &j.said.On[o].Scenarios[at]
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+// Command record judges released lock libraries, release by release, and writes docs/record. record/libraries.json lists them. What
+// it was told is kept in record/runs, a file a release: a release that has one is judged again only if it is named.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/cli"
+	"hammerlock/results"
+	"hammerlock/tools/kept"
+)
+
+const (
+	listFile    = "record/libraries.json"
+	reportsFile = "record/reports.json"
+	runsDir     = "record/runs"
+	built       = "bin/record" // drivers in Go
+	seed        = 1
+	limit       = 10 * time.Minute // for a release on one topology
+)
+
+// library is what the record knows of one. Its driver is a folder of Go files, a file for drivers/node/driver.js, or a command.
+type library struct {
+	Name       string    `json:"name"`
+	Language   string    `json:"language"`
+	Package    string    `json:"package"`
+	Driver     string    `json:"driver"`
+	Topologies []string  `json:"topologies"`
+	Promises   []promise `json:"promises"`
+	Releases   []release `json:"releases"` // the oldest first
+}
+
+// promise is a sentence of the library's own documentation.
+type promise struct {
+	Claim string `json:"claim"`
+	Quote string `json:"quote"`
+	From  string `json:"from"` // an address, or package@version and a file in it
+}
+
+type release struct {
+	Version string   `json:"version"`
+	Driver  string   `json:"driver,omitempty"` // of this release; empty = the library's
+	With    []string `json:"with,omitempty"`   // modules beside it, in Go, as module@version
+	Without []string `json:"without,omitempty"`
+}
+
+func main() {
+	only := flag.String("library", "", "this library alone, or LIBRARY@VERSION; it is judged again")
+	deps := flag.Bool("deps", false, "install what drivers need, and judge nothing")
+	docs := flag.Bool("docs", false, "write the documents, and judge nothing")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := record(ctx, *only, *deps, *docs); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func record(ctx context.Context, only string, deps, docs bool) error {
+	all, err := read[[]library](listFile)
+	if err != nil {
+		return err
+	}
+	var chosen []job
+	for i := range all {
+		for k := range all[i].Releases {
+			if j := (job{&all[i], &all[i].Releases[k]}); only == "" || only == j.Name || only == j.name() {
+				chosen = append(chosen, j)
+			}
+		}
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("-library %s: %s has no such library or release", only, listFile)
+	}
+	var failed []error // one release that does not build or run keeps no other from its turn
+	switch {
+	case docs:
+	case deps:
+		for _, j := range chosen {
+			failed = append(failed, j.build(ctx))
+		}
+	default:
+		for _, j := range chosen {
+			if _, err := os.Stat(j.file()); err == nil && only == "" || ctx.Err() != nil {
+				continue
+			}
+			failed = append(failed, j.judge(ctx))
+		}
+	}
+	return errors.Join(append(failed, writeDocs(all))...)
+}
+
+func read[T any](file string) (v T, err error) {
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &v)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
+	return v, err
+}
+
+// job is a release of a library.
+type job struct {
+	*library
+	*release
+}
+
+func (j job) name() string { return j.Name + "@" + j.Version }
+func (j job) file() string { return filepath.Join(runsDir, j.name()+".json") }
+
+func (j job) driver() string {
+	if j.release.Driver != "" {
+		return j.release.Driver
+	}
+	return j.library.Driver
+}
+
+// command starts the driver.
+func (j job) command() string {
+	switch j.Language {
+	case "Go":
+		return filepath.Join(built, j.name())
+	case "node":
+		return "node drivers/node/driver.js " + j.driver() + " " + nodeFolder(j.Name, j.Version)
+	}
+	return j.driver()
+}
+
+func (j job) judge(ctx context.Context) error {
+	if err := j.build(ctx); err != nil {
+		return err
+	}
+	made, err := kept.Now(ctx)
+	if err != nil {
+		return err
+	}
+	r := results.Released{Schema: 1, Library: j.Name, Version: j.Version, Day: made.Day, Commit: made.Commit, Cores: made.Cores, Seed: seed}
+	for _, topology := range j.Topologies {
+		on, err := j.on(ctx, topology)
+		if err != nil {
+			return fmt.Errorf("%s on %s: %w", j.name(), topology, err)
+		}
+		fmt.Fprintf(os.Stderr, "%s on %s: %s\n", j.name(), topology, on.Reason)
+		r.On = append(r.On, on)
+	}
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(j.file(), append(text, '\n'), 0o644)
+}
+
+// on runs the default of verify. Its runs are not kept: the command repeats them.
+func (j job) on(ctx context.Context, topology string) (on results.ReleasedOn, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	out := filepath.Join(built, "runs")
+	defer func() { _ = os.RemoveAll(out) }()
+	args := []string{"--topology", topology, "--lock", "exec:" + j.command(), "--seed", fmt.Sprint(seed)}
+	var d cli.Document
+	began := time.Now()
+	if _, err := kept.Ask(ctx, "bin/verify", append(args, "--out", out), &d); err != nil {
+		return on, err
+	}
+	if ctx.Err() != nil {
+		return on, ctx.Err()
+	}
+	var claims history.Claims
+	for i := range d.Runs {
+		if got := d.Runs[i].Driver; got != nil && strings.TrimPrefix(got.Version, "v") != strings.TrimPrefix(j.Version, "v") {
+			return on, fmt.Errorf("the driver says that it is %s", got.Version)
+		}
+		if h, err := history.Open(filepath.Join(out, d.Runs[i].Name, results.HistoryFile)); err == nil {
+			claims = h.Claims
+		}
+	}
+	on = results.JudgedOn(claims, began, d.Runs)
+	on.Topology, on.Command = topology, fmt.Sprintf("bin/verify --topology %s --lock 'exec:%s' --seed %d", topology, j.command(), seed)
+	on.Code, on.Reason, on.Took, on.NotRun = d.Exit.Code, d.Exit.Reason, int64(time.Since(began)), len(d.NotRun)
+	return on, nil
+}
