@@ -11,7 +11,7 @@ if (!lib) {
   console.error("usage: node driver.js " + libs.names.join("|") + ", or node driver.js FILE FOLDER");
   process.exit(2);
 }
-if (folder) lib.version = libs.version(path.resolve(folder)); // the folder is called NAME-VERSION
+if (folder) lib.version = libs.version(path.resolve(folder)).replace(/^v/, ""); // the folder is called NAME-VERSION
 const say = m => process.stdout.write(JSON.stringify(m) + "\n");
 const holds = new Map(); // by the id of their acquire
 const cancels = new Map(); // of acquires that are under way, by id

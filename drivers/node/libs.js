@@ -28,10 +28,12 @@ function redlock4(folder) {
   return { r, failures };
 }
 
-async function redlock4Call(failures, certain, call) {
+async function redlock4Call(failures, certain, ttl, call) {
   failures.length = 0;
+  const began = Date.now();
   try { return { ok: true, ...await call() }; } catch (e) {
-    const asked = !/already expired/.test(e.message); // else it looked at its own clock only: the servers may have it still
+    // It may have looked at its own clock only: the servers may have the lock still, or gave it to us, and it was given back.
+    const asked = !/already expired/.test(e.message) && Date.now() - began < ttl / 2;
     return e.name === "LockError" && asked && failures.length === 0 ? { [certain]: true } : { error: `${e.name}: ${e.message} ${failures}` };
   }
 }
@@ -40,19 +42,19 @@ const redlock = folder => ({
   version: version(folder), claims: plain, topologies: ["single", "redlock"], open,
   async acquire(key, ttl) {
     const { r, failures } = redlock4(folder), began = Date.now();
-    return redlock4Call(failures, "busy", async () => {
+    return redlock4Call(failures, "busy", ttl, async () => {
       const lock = await r.lock(key, ttl);
       return { token: lock.value, valid_ms: Math.max(lock.expiration - began, 0), hold: { lock, failures } };
     });
   },
   async extend(hold, ttl) {
     const began = Date.now();
-    return redlock4Call(hold.failures, "lost", async () => {
+    return redlock4Call(hold.failures, "lost", ttl, async () => {
       hold.lock = await hold.lock.extend(ttl);
       return { valid_ms: Math.max(hold.lock.expiration - began, 0) };
     });
   },
-  async release(hold) { return redlock4Call(hold.failures, "lost", async () => { await hold.lock.unlock(); }); },
+  async release(hold) { return redlock4Call(hold.failures, "lost", Infinity, async () => { await hold.lock.unlock(); }); },
 });
 
 // redlock 5 and @sesamecare-oss/redlock: an ExecutionError has the votes. If every vote against was that the resource is locked, or no

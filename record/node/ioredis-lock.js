@@ -13,9 +13,9 @@ module.exports = (folder, libs) => {
     async open(sites, lease) { [client] = await libs.open(sites, lease); },
     async acquire(key, ttl) {
       const { createLock } = require(folder), hold = createLock(client, { timeout: ttl, retries: 0 });
-      return { ...await call("busy", /^Lock already held$/, () => hold.acquire(key)), hold };
+      return { ...await call("busy", /^Could not acquire lock on/, () => hold.acquire(key)), hold };
     },
-    extend: (hold, ttl) => call("lost", /has expired$/, () => hold.extend(ttl)),
-    release: hold => call("lost", /has expired$/, () => hold.release()),
+    extend: (hold, ttl) => call("lost", /ha[sd] expired$/, () => hold.extend(ttl)),
+    release: hold => call("lost", /ha[sd] expired$/, () => hold.release()),
   };
 };

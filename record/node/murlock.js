@@ -1,8 +1,8 @@
 // murlock: runWithLock holds the lock while its function runs. The service is used without the rest of NestJS.
 require(require("path").join(__dirname, "node_modules", "reflect-metadata"));
 module.exports = (folder, libs) => {
-  const { MurLockService, AsyncStorageService } = require(folder);
-  const { AsyncStorageManager } = require(require("path").join(folder, "dist/als/als-manager"));
+  const { MurLockService } = require(folder), path = require("path");
+  const { AsyncStorageManager } = require(path.join(folder, "dist/als/als-manager")), { AsyncStorageService } = require(path.join(folder, "dist/als/als.service"));
   let service;
   return {
     claims: ["excludes", "expires", "owned", "cleans"], topologies: ["single"],

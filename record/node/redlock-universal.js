@@ -12,7 +12,7 @@ module.exports = (folder, libs) => {
         const handle = await lock.acquire();
         return { ok: true, token: handle.value, hold: { lock, handle } };
       } catch (e) {
-        if (adapters.length === 1 && e.name === "LockAcquisitionError" && !e.cause) return { busy: true };
+        if (adapters.length === 1 && / is already held$/.test(e.message)) return { busy: true };
         throw e;
       }
     },

@@ -1,13 +1,13 @@
-// simple-redis-mutex 2 and later, on the client of npm redis: tryLock makes one try. The release says nothing.
+// simple-redis-mutex 2 and later, on the client of npm redis: tryLock makes one try. The release says nothing, nor does an extension.
 module.exports = (folder, libs) => {
   let client;
   return {
-    claims: ["excludes", "expires", "cleans"], topologies: ["single"],
+    claims: ["excludes", "expires", "cleans"].concat(+libs.version(folder)[0] >= 3 ? ["fences"] : []), topologies: ["single"],
     keys: "@simple-redis-mutex:lock-{key}",
     async open([s]) { client = await libs.nodeRedis(s); },
     async acquire(key, ttl) {
       const [ok, release] = await require(folder).tryLock(client, key, { timeout: ttl });
-      return ok ? { ok, hold: release } : { busy: true };
+      return ok ? { ok, fence: release.fencingToken, hold: release } : { busy: true };
     },
     async extend() { return { error: "simple-redis-mutex cannot extend" }; },
     async release(release) { await release(); return { ok: true }; },

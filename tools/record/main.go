@@ -50,6 +50,7 @@ type promise struct {
 type release struct {
 	Version string   `json:"version"`
 	Driver  string   `json:"driver,omitempty"` // of this release; empty = the library's
+	On      []string `json:"on,omitempty"`     // the topologies of this release; empty = the library's
 	With    []string `json:"with,omitempty"`   // modules beside it, in Go, as module@version
 	Without []string `json:"without,omitempty"`
 }
@@ -128,6 +129,13 @@ func (j job) driver() string {
 	return j.library.Driver
 }
 
+func (j job) topologies() []string {
+	if len(j.On) > 0 {
+		return j.On
+	}
+	return j.Topologies
+}
+
 // command starts the driver.
 func (j job) command() string {
 	switch j.Language {
@@ -148,7 +156,7 @@ func (j job) judge(ctx context.Context) error {
 		return err
 	}
 	r := results.Released{Schema: 1, Library: j.Name, Version: j.Version, Day: made.Day, Commit: made.Commit, Cores: made.Cores, Seed: seed}
-	for _, topology := range j.Topologies {
+	for _, topology := range j.topologies() {
 		on, err := j.on(ctx, topology)
 		if err != nil {
 			return fmt.Errorf("%s on %s: %w", j.name(), topology, err)

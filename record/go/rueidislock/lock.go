@@ -12,7 +12,7 @@ import (
 
 // hello: a refusal is ErrNotLocked whatever its reason was, and cancelling a hold has no answer.
 func hello(bool) map[string]any {
-	h := greeting("rueidislock", "github.com/redis/rueidis/rueidislock", []string{"single"}, "excludes", "expires", "renews", "cleans", "busy_may_lie")
+	h := greeting("rueidislock", "github.com/redis/rueidis", []string{"single"}, "excludes", "expires", "renews", "cleans", "busy_may_lie")
 	h["keys"] = "rueidislock:0:{key}"
 	return h
 }

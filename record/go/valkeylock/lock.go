@@ -12,7 +12,7 @@ import (
 
 // hello: a refusal is ErrNotLocked whatever its reason was, and cancelling a hold has no answer.
 func hello(bool) map[string]any {
-	h := greeting("valkeylock", "github.com/valkey-io/valkey-go/valkeylock", []string{"single"}, "excludes", "expires", "renews", "cleans", "busy_may_lie")
+	h := greeting("valkeylock", "github.com/valkey-io/valkey-go", []string{"single"}, "excludes", "expires", "renews", "cleans", "busy_may_lie")
 	h["keys"] = "valkeylock:0:{key}"
 	return h
 }
