@@ -5,13 +5,13 @@ import (
 	"errors"
 	"time"
 
-	"github.com/RichardKnop/machinery/v2/config"
-	"github.com/RichardKnop/machinery/v2/locks/redis"
+	"github.com/RichardKnop/machinery/v1/config"
+	"github.com/RichardKnop/machinery/v1/locks/redis"
 )
 
 // hello: the library has no release. A hold ends with its lease.
 func hello(bool) map[string]any {
-	return greeting("machinery", "github.com/RichardKnop/machinery/v2", []string{"single"}, "excludes", "expires", "cleans")
+	return greeting("machinery", "github.com/RichardKnop/machinery", []string{"single"}, "excludes", "expires", "cleans")
 }
 
 var locker redis.Lock

@@ -18,13 +18,13 @@ func hello(bool) map[string]any {
 }
 
 var (
-	server  site
+	home    site
 	mu      sync.Mutex
 	lockers = map[time.Duration]rueidislock.Locker{} // the lease is an option of the locker
 )
 
 func open(_ context.Context, sites []site) error {
-	server = sites[0]
+	home = sites[0]
 	return nil
 }
 
@@ -34,7 +34,7 @@ func locker(ttl time.Duration) (_ rueidislock.Locker, err error) {
 	defer mu.Unlock()
 	if lockers[ttl] == nil {
 		lockers[ttl], err = rueidislock.NewLocker(rueidislock.LockerOption{
-			ClientOption: rueidis.ClientOption{InitAddress: []string{server.addr()}, Username: server.User, Password: server.Password, SelectDB: server.DB, ForceSingleClient: true},
+			ClientOption: rueidis.ClientOption{InitAddress: []string{home.addr()}, Username: home.User, Password: home.Password, SelectDB: home.DB, ForceSingleClient: true},
 			KeyMajority:  1, NoLoopTracking: true, KeyValidity: ttl,
 		})
 	}

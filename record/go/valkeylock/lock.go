@@ -18,13 +18,13 @@ func hello(bool) map[string]any {
 }
 
 var (
-	server  site
+	home    site
 	mu      sync.Mutex
 	lockers = map[time.Duration]valkeylock.Locker{} // the lease is an option of the locker
 )
 
 func open(_ context.Context, sites []site) error {
-	server = sites[0]
+	home = sites[0]
 	return nil
 }
 
@@ -34,7 +34,7 @@ func locker(ttl time.Duration) (_ valkeylock.Locker, err error) {
 	defer mu.Unlock()
 	if lockers[ttl] == nil {
 		lockers[ttl], err = valkeylock.NewLocker(valkeylock.LockerOption{
-			ClientOption: valkey.ClientOption{InitAddress: []string{server.addr()}, Username: server.User, Password: server.Password, SelectDB: server.DB, ForceSingleClient: true},
+			ClientOption: valkey.ClientOption{InitAddress: []string{home.addr()}, Username: home.User, Password: home.Password, SelectDB: home.DB, ForceSingleClient: true},
 			KeyMajority:  1, NoLoopTracking: true, KeyValidity: ttl,
 		})
 	}
