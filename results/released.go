@@ -37,7 +37,7 @@ type ReleasedOn struct {
 type Tried struct {
 	Scenario string         `json:"scenario"`
 	Status   checker.Status `json:"status"`
-	Checker  string         `json:"checker,omitempty"` // the one whose failure is told; empty unless one failed
+	Checker  string         `json:"checker,omitempty"` // the first that failed; empty unless one did
 	Cause    string         `json:"cause,omitempty"`
 	Summary  string         `json:"summary"`
 	After    int64          `json:"after_ns"` // when its verdict was there, since the command began

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// hello says what the lock is and claims. It waits by itself if the program was started with the word waits.
+// hello says what the lock is and claims. The library waits if the program was started with the word waits.
 func hello(waits bool) map[string]any {
 	name, claims := "go-redislock", []string{"excludes", "expires", "owned", "cleans"}
 	if waits {
@@ -20,7 +20,7 @@ func hello(waits bool) map[string]any {
 
 var client *redislock.Client
 
-// open connects. The client must not repeat commands by itself: what it says of the second one would be taken for the first.
+// open connects. The client must not repeat commands: what it says of the second one would be taken for the first.
 func open(ctx context.Context, sites []site) error {
 	s := sites[0]
 	c := redis.NewClient(&redis.Options{

@@ -53,7 +53,7 @@ type (
 	hearing interface{ lost() <-chan struct{} }
 )
 
-// answer is what it is told. One of OK, Busy, Lost and Error is set.
+// answer is what the suite gets. One of OK, Busy, Lost and Error is set.
 type answer struct {
 	ID    uint64  `json:"id"`
 	OK    bool    `json:"ok,omitempty"`
@@ -84,12 +84,12 @@ type server struct {
 
 	saying  sync.Mutex
 	lines   []byte // answers that are not written yet
-	writing bool   // somebody is writing, and will write them
+	writing bool   // a goroutine is writing, and will write them
 }
 
 func main() {
 	s := &server{out: os.Stdout, jobs: make(chan *request), cancels: map[uint64]context.CancelFunc{}, holds: map[uint64]*lock{}}
-	os.Stdout = os.Stderr // whoever prints, prints there
+	os.Stdout = os.Stderr // a library that prints, prints there
 	s.say(hello(slices.Contains(os.Args, "waits")))
 	_ = syscall.SetNonblock(0, true) // to wait for it Go needs no thread then, which is quicker
 	lines := bufio.NewScanner(input{os.NewFile(0, "requests")})
@@ -169,7 +169,7 @@ func (s *server) say(message any) {
 		if len(lines) == 0 {
 			return
 		}
-		_, _ = s.out.Write(lines) // whoever does not listen has gone
+		_, _ = s.out.Write(lines) // a suite that does not listen has gone
 		spare = lines[:0]
 	}
 }

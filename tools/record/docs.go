@@ -62,14 +62,14 @@ func documents(all []library) (map[string]string, error) {
 	}
 	files := map[string]string{}
 	for i := range pages {
-		notes, err := os.ReadFile(filepath.Join("record/notes", pages[i].Name+".md"))
+		notes, err := os.ReadFile(filepath.Join("record/notes", pages[i].Name+".txt"))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 		files[filepath.Join("docs/record", pages[i].Name+".md")] = pages[i].text(string(notes), reports)
 	}
 	track, err := trackRecord(pages, reports)
-	head, errHead := os.ReadFile("record/notes/README.md")
+	head, errHead := os.ReadFile("record/notes/README.txt")
 	files["docs/record/README.md"] = string(head) + index(pages) + track
 	return files, errors.Join(err, errHead)
 }

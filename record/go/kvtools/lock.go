@@ -9,7 +9,7 @@ import (
 	"github.com/kvtools/valkeyrie/store"
 )
 
-// hello: giving up a wait and an error that ends it are told in the same way.
+// hello: giving up a wait and an error that ends it have one answer.
 func hello(bool) map[string]any {
 	return greeting("kvtools", "github.com/kvtools/redis", []string{"single"}, "excludes", "expires", "owned", "cleans", "renews", "waits", "busy_may_lie")
 }

@@ -68,7 +68,7 @@ func (l *lock) release(ctx context.Context) error {
 	return l.outcome(ok, err, errLost)
 }
 
-// outcome says no if so many sites did that there can be no majority for yes.
+// outcome says no if too many sites did for a majority of yes.
 func (l *lock) outcome(ok bool, err, no error) error {
 	switch {
 	case ok:
