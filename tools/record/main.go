@@ -17,6 +17,7 @@ import (
 	"hammerlock/history"
 	"hammerlock/internal/cli"
 	"hammerlock/results"
+	"hammerlock/scenarios"
 	"hammerlock/tools/kept"
 )
 
@@ -198,5 +199,6 @@ func (j job) on(ctx context.Context, topology string) (on results.ReleasedOn, er
 	on = results.JudgedOn(claims, began, d.Runs)
 	on.Topology, on.Command = topology, fmt.Sprintf("bin/verify --topology %s --lock 'exec:%s' --seed %d", topology, j.command(), seed)
 	on.Code, on.Reason, on.Took, on.NotRun = d.Exit.Code, d.Exit.Reason, int64(time.Since(began)), len(d.NotRun)
+	on.Missing = max(len(scenarios.All)-len(on.Scenarios)-on.NotRun, 0)
 	return on, nil
 }

@@ -61,7 +61,7 @@ func (j *judged) cells(on *results.ReleasedOn) []string {
 		count[t.Status]++
 	}
 	cost := "-"
-	if on.Cost.Commands != nil && on.Cost.RoundTrips != nil {
+	if on.Cost.Commands != nil {
 		cost = fmt.Sprintf("%.3g commands", *on.Cost.Commands)
 	}
 	return append(cells, fmt.Sprintf("%d, %d, %d", count[checker.Pass], count[checker.Fail], count[checker.Inconclusive]), cost,
@@ -90,7 +90,7 @@ func (p *page) failures() string {
 				for _, sentence := range c.Story {
 					b.WriteString(fold("* "+sentence) + "\n")
 				}
-				fmt.Fprintf(&b, "\n    %s --scenario %s\n", on.Command, scenario)
+				fmt.Fprintf(&b, "\n`%s --scenario %s`\n", on.Command, scenario)
 			}
 		}
 	}
@@ -107,8 +107,11 @@ func failed(version string, on *results.ReleasedOn) (list string) {
 			list += fmt.Sprintf(", `%s` (%s %s, after %s)", t.Scenario, t.Checker, t.Cause, human.Duration(time.Duration(t.After)))
 		}
 	}
+	if on.Missing > 0 {
+		list += fmt.Sprintf(", and the run broke off before %s", human.Quantity(int64(on.Missing), "scenario"))
+	}
 	if on.Code == cli.Broken {
-		list += ", and the run ended early: " + on.Reason
+		list += ": " + on.Reason
 	}
 	if list == "" {
 		return ""
