@@ -70,7 +70,7 @@ func documents(all []library) (map[string]string, error) {
 	}
 	track, err := trackRecord(pages, reports)
 	head, errHead := os.ReadFile("record/notes/README.txt")
-	files["docs/record/README.md"] = string(head) + index(pages) + track
+	files["docs/record/README.md"] = strings.TrimSpace(string(head)) + "\n\n" + index(pages) + track
 	return files, errors.Join(err, errHead)
 }
 

@@ -15,7 +15,7 @@ import (
 // text is the page of a library. Notes are its part that is written by hand.
 func (p *page) text(notes string, reports []report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n`%s`, %s. Written by `make record` from [record/runs](../../record/runs); the notes are in [record/notes](../../record/notes).\n",
+	fmt.Fprintf(&b, "# %s\n\n`%s`, %s.\n\nWritten by `make record` from [record/runs](../../record/runs) and [record/notes](../../record/notes).\n",
 		p.Name, p.Package, p.Language)
 	b.WriteString("\n## What it promises\n\n" + tableHead("claim", "the library says", "where"))
 	for _, o := range p.Promises {
@@ -39,16 +39,21 @@ func (p *page) text(notes string, reports []report) string {
 	if slices.ContainsFunc(reports, func(r report) bool { return r.Library == p.Name }) {
 		b.WriteString("\nWhat its users reported: [the table](README.md#reported-bugs-of-these-releases).\n")
 	}
-	b.WriteString("\n## Repeat\n\n    make record-deps\n    make record LIBRARY=" + p.Name + "\n")
+	b.WriteString("\n## Repeat\n\n```sh\nmake record-deps LIBRARY=" + p.Name + "\nmake record LIBRARY=" + p.Name + "\n")
 	for _, j := range p.releases {
 		if j.said != nil {
 			for i := range j.said.On {
-				b.WriteString("    " + j.said.On[i].Command + "\n")
+				b.WriteString(rows(j.said.On[i].Command))
 			}
 			break
 		}
 	}
-	return b.String()
+	return b.String() + "```\n"
+}
+
+// rows is a command in rows that fit a page.
+func rows(command string) string {
+	return strings.NewReplacer(" --lock", " \\\n  --lock", " --seed", " \\\n  --seed").Replace(command) + "\n"
 }
 
 func (j *judged) cells(on *results.ReleasedOn) []string {
@@ -90,7 +95,7 @@ func (p *page) failures() string {
 				for _, sentence := range c.Story {
 					b.WriteString(fold("* "+sentence) + "\n")
 				}
-				fmt.Fprintf(&b, "\n`%s --scenario %s`\n", on.Command, scenario)
+				b.WriteString("\n```sh\n" + rows(on.Command+" --scenario "+scenario) + "```\n")
 			}
 		}
 	}

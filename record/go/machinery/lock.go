@@ -9,9 +9,11 @@ import (
 	"github.com/RichardKnop/machinery/v1/locks/redis"
 )
 
-// hello: the library has no release. A hold ends with its lease.
+// hello: the library has no release, and takes over what has ended with leases of whole seconds.
 func hello(bool) map[string]any {
-	return greeting("machinery", "github.com/RichardKnop/machinery", []string{"single"}, "excludes", "expires", "cleans")
+	h := greeting("machinery", "github.com/RichardKnop/machinery", []string{"single"}, "excludes", "expires", "cleans")
+	h["lingers_ms"] = 999
+	return h
 }
 
 var locker redis.Lock
