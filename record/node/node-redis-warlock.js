@@ -1,6 +1,8 @@
 // node-redis-warlock, on the client of npm redis 3, with callbacks.
 module.exports = (folder, libs) => {
   let warlock;
+  // A result that is undefined is an error that the library has swallowed.
+  const outcome = result => result ? { ok: true } : result === 0 ? { lost: true } : { error: "no result" };
   const call = work => new Promise((done, fail) => work((e, ...values) => e ? fail(e) : done(values)));
   return {
     claims: libs.plain, topologies: ["single"], keys: "{key}:lock",
@@ -11,11 +13,11 @@ module.exports = (folder, libs) => {
     },
     async extend(hold, ttl) {
       const [result] = await call(cb => warlock.touch(hold.key, hold.id, ttl, cb));
-      return result ? { ok: true } : { lost: true };
+      return outcome(result);
     },
     async release(hold) {
       const [result] = await call(cb => hold.unlock(cb));
-      return result ? { ok: true } : { lost: true };
+      return outcome(result);
     },
   };
 };
