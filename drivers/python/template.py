@@ -2,8 +2,7 @@
 """A driver to begin with: fill in acquire, extend and release with calls of your library.
 
 What stands there now is a right lock without a library: SET NX PX, and scripts that compare the token. Everything below the
-three functions is the protocol of docs/DRIVERS.md, and can stay; or a program imports this one, puts its own functions in their place
-and calls main.
+three functions is the protocol of docs/DRIVERS.md, and can stay.
 """
 import json, os, secrets, socket, sys, threading
 
@@ -76,14 +75,9 @@ def say(**m):
         print(json.dumps(m), file=out, flush=True)
 
 
-def main():
-    say(hello="hammerlock-driver", protocol=1, name=NAME, version=VERSION, claims=CLAIMS)
-    for line in sys.stdin:
-        threading.Thread(target=answer, args=[json.loads(line)], daemon=True).start()
-
-
 holds, writing = {}, threading.Lock()
 out = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # what a library prints goes to standard error: standard output is the protocol's
-if __name__ == "__main__":
-    main()
+say(hello="hammerlock-driver", protocol=1, name=NAME, version=VERSION, claims=CLAIMS)
+for line in sys.stdin:
+    threading.Thread(target=answer, args=[json.loads(line)], daemon=True).start()
