@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -198,7 +199,22 @@ func (j job) on(ctx context.Context, topology string) (on results.ReleasedOn, er
 	}
 	on = results.JudgedOn(claims, began, d.Runs)
 	on.Topology, on.Command = topology, fmt.Sprintf("bin/verify --topology %s --lock 'exec:%s' --seed %d", topology, j.command(), seed)
-	on.Code, on.Reason, on.Took, on.NotRun = d.Exit.Code, d.Exit.Reason, int64(time.Since(began)), len(d.NotRun)
+	on.Code, on.Reason, on.Took, on.NotRun = d.Exit.Code, tidied(d.Exit.Reason), int64(time.Since(began)), len(d.NotRun)
 	on.Missing = max(len(scenarios.All)-len(on.Scenarios)-on.NotRun, 0)
 	return on, nil
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// tidied is a reason without colours, without the place of the tree, and not longer than a reader needs.
+func tidied(reason string) string {
+	if here, err := os.Getwd(); err == nil {
+		reason = strings.ReplaceAll(reason, here+"/", "")
+	}
+	reason = strings.Join(strings.Fields(escapes.ReplaceAllString(reason, "")), " ")
+	const most = 500
+	if letters := []rune(reason); len(letters) > most {
+		reason = string(letters[:most]) + " ..."
+	}
+	return reason
 }
