@@ -67,9 +67,11 @@ func documents(p harness.Plan) map[string]func(io.Writer) error {
 func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
 	names := slices.Sorted(maps.Keys(documents(p)))
 	c := &cobra.Command{
-		Use: "schema " + strings.Join(names, "|"), Short: "print the JSON Schema of a plan, of a saved run, of a record or of what --json prints", Args: takes(1, 1),
+		Use: "schema " + strings.Join(names, "|"), Args: takes(1, 1),
+		Short: "print the JSON Schema of a plan, of a saved run, of a record or of what --json prints",
 		Long: "schema prints a JSON Schema: of a plan, for editors; of run.json, the record of a saved run; of the record of a\n" +
-			"released library (record/runs); of the summary that --json prints. Their field schema is a version: fields may be added without a new one, and keep names and units.",
+			"released library (record/runs); of the summary that --json prints. Their field schema is a version: fields may be\n" +
+			"added without a new one, and keep names and units.",
 		Example: "  bench schema run > run.schema.json", ValidArgsFunction: completeList(names, false),
 	}
 	o := newOptions(c, p)
