@@ -38,7 +38,7 @@ type lock struct {
 }
 
 // acquire makes one try, or waits as the library does.
-func acquire(ctx context.Context, key string, ttl, wait time.Duration, _ func(error)) (*lock, error) {
+func acquire(ctx context.Context, key string, ttl, wait time.Duration) (*lock, error) {
 	var o *redislock.Options
 	s := &strategy{redislock.LinearBackoff(50 * time.Millisecond), time.Now()}
 	if wait > 0 {

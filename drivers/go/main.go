@@ -66,13 +66,6 @@ type answer struct {
 	Tried float64 `json:"tried_ms,omitempty"`
 }
 
-// lost tells the suite that a holder was told that it has lost its lock: of libraries that renew.
-type lost struct {
-	Event string `json:"event"`
-	Hold  uint64 `json:"hold"`
-	Error string `json:"error"`
-}
-
 // server answers requests, each in a goroutine of its own; one that is done takes another request.
 type server struct {
 	out  *os.File
@@ -188,7 +181,7 @@ func (s *server) serve(ctx context.Context, r *request) answer {
 		s.mu.Unlock()
 	case "acquire":
 		call := time.Now()
-		l, err := acquire(ctx, r.Key, ttl, time.Duration(r.Wait)*time.Millisecond, func(err error) { s.say(lost{"lost", r.ID, err.Error()}) })
+		l, err := acquire(ctx, r.Key, ttl, time.Duration(r.Wait)*time.Millisecond)
 		if err != nil {
 			return a.outcome(err)
 		}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+		"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// hello says what the lock is and claims: to be elected is to acquire, to be told that one leads no longer is the event lost, to
+// step down is to release. Candidates count leases in whole seconds, from when each of them saw the leader's record change last: a
+// dead leader's lease lasts longer by as much as that takes. With the word release a leader who steps down gives the lease back.
+func hello(bool) map[string]any {
+	h := greeting("leaderelection", "k8s.io/client-go", []string{"single"}, "excludes", "expires", "renews", "waits")
+	h["lingers_ms"] = 2500
+	return h
+}
+
+var client *redis.Client
+
+// givesBack says that a leader who steps down gives its lease back.
+var givesBack = slices.Contains(os.Args, "release")
+
+// open connects. A call ends with its context and not before, as with the clients of Kubernetes, which have no time limit of their own.
+func open(ctx context.Context, sites []site) error {
+	s := sites[0]
+	client = redis.NewClient(&redis.Options{
+		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		ContextTimeoutEnabled: true, PoolSize: 1000, ReadTimeout: -1, DialTimeout: time.Second,
+	})
+	return client.Ping(ctx).Err()
+}
+
+// record is where the election writes who leads: a key, which is replaced only if it is still as it was read, as the library wants
+// it of a Kubernetes object by its resource version.
+type record struct {
+	key, identity string
+	read          string
+	mine          bool      // what was written last may say that this candidate leads
+	won           time.Time // when the first write began that says so
+}
+
+var replace = redis.NewScript(`if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end redis.call("SET", KEYS[1], ARGV[2]) return 1`)
+
+func (r *record) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	text, err := client.Get(ctx, r.key).Result()
+	if errors.Is(err, redis.Nil) {
+		err = apierrors.NewNotFound(schema.GroupResource{Resource: "keys"}, r.key)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r.read = text
+	var ler resourcelock.LeaderElectionRecord
+	return &ler, []byte(text), json.Unmarshal([]byte(text), &ler)
+}
+
+func (r *record) Create(ctx context.Context, ler resourcelock.LeaderElectionRecord) error {
+	call := time.Now()
+	text, err := json.Marshal(ler)
+	if err != nil {
+		return err
+	}
+	done, err := client.SetNX(ctx, r.key, text, 0).Result()
+	return r.written(call, ler, string(text), done, err)
+}
+
+func (r *record) Update(ctx context.Context, ler resourcelock.LeaderElectionRecord) error {
+	call := time.Now()
+	text, err := json.Marshal(ler)
+	if err != nil {
+		return err
+	}
+	done, err := replace.Run(ctx, client, []string{r.key}, r.read, text).Bool()
+	return r.written(call, ler, string(text), done, err)
+}
+
+func (r *record) written(call time.Time, ler resourcelock.LeaderElectionRecord, text string, done bool, err error) error {
+	switch {
+	case err != nil:
+		r.mine = true
+	case !done:
+		return apierrors.NewConflict(schema.GroupResource{Resource: "keys"}, r.key, errors.New("it was changed meanwhile"))
+	default:
+		if r.read, r.mine = text, ler.HolderIdentity == r.identity; r.mine && r.won.IsZero() {
+			r.won = call
+		}
+	}
+	return err
+}
+
+func (r *record) RecordEvent(string) {}
+func (r *record) Identity() string   { return r.identity }
+func (r *record) Describe() string   { return r.key }
+
+// lock is a term of a leader.
+type lock struct {
+	tried  time.Time // when the write began that elected it
+	resign context.CancelFunc
+	over   chan struct{} // closed when the election has returned
+	told   chan struct{} // closed when it was told that it leads no longer, before it stepped down
+	leaves atomic.Bool   // it steps down
+}
+
+var candidates atomic.Int64
+
+// acquire is a candidate until it is elected, or for as long as it may wait.
+func acquire(ctx context.Context, key string, ttl, wait time.Duration) (*lock, error) {
+	lease := (ttl + time.Second - 1).Truncate(time.Second)
+	running, resign := context.WithCancel(context.Background())
+	l := &lock{resign: resign, over: make(chan struct{}), told: make(chan struct{})}
+	elected := make(chan struct{})
+	r := &record{key: key, identity: fmt.Sprintf("candidate-%d-%d", os.Getpid(), candidates.Add(1))}
+	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: r, LeaseDuration: lease, RenewDeadline: lease * 2 / 3, RetryPeriod: lease * 2 / 15,
+		ReleaseOnCancel: givesBack,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { l.tried = r.won; close(elected) },
+			OnStoppedLeading: func() {
+				if !l.leaves.Load() {
+					close(l.told)
+				}
+			},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(l.over)
+		e.Run(running)
+	}()
+	patience, done := context.WithTimeout(ctx, max(wait, lease/10))
+	defer done()
+	select {
+	case <-elected:
+		return l, nil
+	case <-patience.Done():
+		l.leaves.Store(true)
+		resign()
+		<-l.over
+		if r.mine {
+			return nil, errors.New("it may have been elected when it gave up")
+		}
+		return nil, errBusy
+	}
+}
+
+func (l *lock) lost() <-chan struct{} { return l.told }
+
+func (l *lock) token() string { return "" } // the record changes with each renewal
+
+func (l *lock) extend(context.Context, time.Duration) error {
+	return errors.New("the library renews by itself")
+}
+
+// release steps down, and waits until the library has.
+func (l *lock) release(ctx context.Context) error {
+	l.leaves.Store(true)
+	l.resign()
+	select {
+	case <-l.over:
+		if !givesBack {
+			return errors.New("it leads no longer, and its lease is over when it is over")
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
