@@ -12,6 +12,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/history"
+	"hammerlock/internal/cli"
 	"hammerlock/internal/human"
 	"hammerlock/results"
 )
@@ -144,7 +145,11 @@ func index(pages []page) string {
 		}
 		libraries++
 		said := p.releases[newest].said
-		cells = append(cells, said.Version)
+		version := said.Version
+		if slices.ContainsFunc(said.On, func(on results.ReleasedOn) bool { return on.Code == cli.Broken }) {
+			version += ", broke off"
+		}
+		cells = append(cells, version)
 		for _, claim := range columns() {
 			cells = append(cells, cell(said.On, claim))
 		}
