@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -34,5 +35,37 @@ func TestFoldersOfDeadRunsAreRemoved(t *testing.T) {
 	}
 	if _, err := live.Commit(&Run{}); err == nil {
 		t.Error("a discarded run was saved")
+	}
+}
+
+// TestHistoriesOfKilledRunsAreKept leaves histories as killed processes do: they stay, each is told once, and when a limit is
+// passed the oldest goes.
+func TestHistoriesOfKilledRunsAreKept(t *testing.T) {
+	out := t.TempDir()
+	kill := func(name string) string {
+		f, err := OpenFolder(out, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = os.WriteFile(f.Path(HistoryFile), []byte("0123456789"), 0o644)
+		if err = errors.Join(err, f.lock.Close(), f.file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return f.temp
+	}
+	first := kill("1")
+	var f Folder
+	if err := f.removeDead(out, MostKilled); err != nil || !slices.Equal(f.Killed, []string{first}) {
+		t.Errorf("found %v, %v, want %v", f.Killed, err, first)
+	}
+	second := kill("2")
+	f = Folder{}
+	if err := f.removeDead(out, 15); err != nil || !slices.Equal(f.Killed, []string{second}) {
+		t.Errorf("found %v, %v, want %v", f.Killed, err, second)
+	}
+	for dir, want := range map[string]bool{first: false, second: true} {
+		if _, err := os.Stat(filepath.Join(dir, HistoryFile)); (err == nil) != want {
+			t.Errorf("%s has its history: %v, want %v", dir, err == nil, want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -21,11 +22,18 @@ const (
 	latestLink   = "latest"
 	unfinished   = ".partial"
 	writerFile   = ".writer" // locked for as long as a process writes the run
+	killedFile   = ".killed" // what has become of it, of a run whose writer was killed
 )
+
+// MostKilled is how many bytes the histories of killed runs may take in a directory of runs; the oldest go first.
+const MostKilled = 2 << 30
 
 // Folder is the directory of one run. While the run goes on its name ends in ".partial"; Commit gives it its
 // own name, so that a directory without that ending is whole.
 type Folder struct {
+	// Killed are directories with the histories of killed runs that were found when this one was opened, each the first time.
+	Killed []string
+
 	name string
 	dir  string // final
 	temp string
@@ -34,11 +42,12 @@ type Folder struct {
 	log  *bufio.Writer
 }
 
-// OpenFolder makes the directory of a run. It removes what runs have left there whose writers were killed.
+// OpenFolder makes the directory of a run. It removes what runs have left there whose writers were killed, but for their
+// histories, up to MostKilled: they are evidence.
 func OpenFolder(out, name string) (*Folder, error) {
 	f := &Folder{name: name, dir: filepath.Join(out, name), temp: filepath.Join(out, name+unfinished)}
-	err := errors.Join(removeDead(out), f.claim())
-	if err != nil {
+	err := f.removeDead(out, MostKilled)
+	if err = errors.Join(err, f.claim()); err != nil {
 		return nil, fmt.Errorf("make the run's directory: %w", err)
 	}
 	if f.file, err = os.Create(f.Path(LatencyFile)); err != nil {
@@ -66,23 +75,37 @@ func (f *Folder) claim() (err error) {
 	return errors.Join(syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), os.Rename(begun, f.temp))
 }
 
-// removeDead removes the directories of runs whose writers ended without a word.
-func removeDead(out string) error {
+// removeDead removes the directories of runs whose writers were killed, but the histories up to a number of bytes.
+func (f *Folder) removeDead(out string, most int64) error {
 	found, err := os.ReadDir(out)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	for _, entry := range found {
+	for _, entry := range slices.Backward(found) { // names begin with a time: the latest first
 		dir := filepath.Join(out, entry.Name())
 		if !strings.HasSuffix(dir, unfinished) {
 			continue
 		}
 		lock, failed := os.Open(filepath.Join(dir, writerFile))
+		marked := failed != nil
+		if marked {
+			lock, failed = os.Open(filepath.Join(dir, killedFile))
+		}
 		if failed != nil {
 			continue // it was left on purpose, or has just been finished
 		}
 		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			err = errors.Join(err, os.RemoveAll(dir))
+			history, missing := os.Stat(filepath.Join(dir, HistoryFile))
+			if missing == nil {
+				most -= history.Size()
+			}
+			switch {
+			case missing != nil || most < 0:
+				err = errors.Join(err, os.RemoveAll(dir))
+			case !marked:
+				err = errors.Join(err, os.Rename(lock.Name(), filepath.Join(dir, killedFile)))
+				f.Killed = append(f.Killed, dir)
+			}
 		}
 		err = errors.Join(err, lock.Close())
 	}

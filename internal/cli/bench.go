@@ -168,6 +168,7 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 			e.complain(o.keepPlan(dir))
 			kept.save(dir)
 		}, warm
+		job.Killed = e.foundKilled
 		more, err := e.show(ctx, s, o, job, shown)
 		runs = append(runs, more...)
 		not = append(not, slices.DeleteFunc(job.NotRun, func(n results.NotRun) bool { // what does not apply does not apply in any round

@@ -23,6 +23,12 @@ func isRun(dir string) bool {
 	})
 }
 
+// foundKilled says where the history of a killed run is.
+func (e Env) foundKilled(dir string) {
+	e.lines("note:", fmt.Errorf("%s has the history of a run that was killed: verify check %s judges it\n"+
+		"it stays until you remove it, or such histories take more than %d GiB: then the oldest goes", dir, quote(dir), results.MostKilled>>30))
+}
+
 // noRun says that there is something, but no run.
 func noRun(path, out string) error {
 	return fmt.Errorf("%s is no saved run: it has no %s; a run is a directory in %s, as latest is", path, results.RunFile, out)

@@ -37,7 +37,7 @@ func (s *series) run(ctx, stop context.Context, p harness.Plan) (*results.Run, e
 	if err != nil {
 		return nil, err
 	}
-	job.Warm, job.Command, job.Progress = &s.warm, repeatRun(s.root, p), s.tell
+	job.Warm, job.Command, job.Progress, job.Killed = &s.warm, repeatRun(s.root, p), s.tell, s.e.foundKilled
 	runs, err := job.Run(ctx, stop)
 	if err != nil || len(runs) == 0 {
 		return nil, err

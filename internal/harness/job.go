@@ -34,6 +34,8 @@ type Job struct {
 	Watched bool
 	// Kept is told the directory of every run that was saved, by one goroutine at a time; nil = not wanted.
 	Kept func(dir string)
+	// Killed is told the directory of each killed run whose history was found, as Kept; nil = not wanted.
+	Killed func(dir string)
 	// Hopeless is asked once a second, of what was measured so far, why the run should end now; empty = it goes on. nil = nobody
 	// wants to end one.
 	Hopeless func(*results.Run) string
@@ -42,7 +44,7 @@ type Job struct {
 	// Warm keeps deployments up for the next job that is given it; nil if every run has one of its own.
 	Warm *Warm
 
-	telling sync.Mutex // of Progress and Kept
+	telling sync.Mutex // of Progress, Kept and Killed
 	begun   time.Time
 	ended   int
 	counted time.Duration // what those that have ended were expected to take
@@ -109,7 +111,7 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 // Only is the job of one of its combinations.
 func (j *Job) Only(number int) *Job {
 	return &Job{Plan: j.Plan, Combinations: slices.Clone(j.Combinations[number : number+1]), Command: j.Command, Progress: j.Progress,
-		Kept: j.Kept, Warm: j.Warm}
+		Kept: j.Kept, Killed: j.Killed, Warm: j.Warm}
 }
 
 // starts is about how long it takes until servers and workers are ready.
@@ -216,6 +218,17 @@ func (x *Run) steps(start time.Time) func(doing string) {
 		defer one.Unlock()
 		done = append(done[max(len(done)+1-keptSteps, 0):], measure.Step{At: time.Since(start), Doing: doing})
 		x.tell(Event{Stage: Starting, Steps: slices.Clone(done)})
+	}
+}
+
+// foundKilled tells of the histories that killed runs have left.
+func (j *Job) foundKilled(dirs []string) {
+	j.telling.Lock()
+	defer j.telling.Unlock()
+	for _, dir := range dirs {
+		if j.Killed != nil {
+			j.Killed(dir)
+		}
 	}
 }
 

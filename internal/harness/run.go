@@ -64,6 +64,7 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	if x.folder, err = results.OpenFolder(x.combo.Plan.Out, x.run.Name); err != nil {
 		return nil, err
 	}
+	x.job.foundKilled(x.folder.Killed)
 	stop, x.abort = context.WithCancelCause(stop)
 	defer x.abort(nil)
 	if err := x.begin(); err != nil {
