@@ -57,6 +57,7 @@ func TestReadme(t *testing.T) {
 	maps.Copy(known, flagsOf(t, cli.Bench, "search"))
 	maps.Copy(known, flagsOf(t, cli.Bench, "ab"))
 	maps.Copy(known, flagsOf(t, cli.Bench, "failover"))
+	maps.Copy(known, flagsOf(t, cli.Verify, "soak"))
 	for file, parts := range documents {
 		text := generated(t, file, parts)
 		for _, name := range regexp.MustCompile(`--[a-z][a-z-]*`).FindAllString(text, -1) {

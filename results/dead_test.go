@@ -38,7 +38,7 @@ func TestFoldersOfDeadRunsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestHistoriesOfKilledRunsAreKept leaves histories as killed processes do: they stay, each is told once, and when a limit is
+// TestHistoriesOfKilledRunsAreKept leaves histories as killed processes do: they stay, each is reported once, and when a limit is
 // passed the oldest goes.
 func TestHistoriesOfKilledRunsAreKept(t *testing.T) {
 	out := t.TempDir()

@@ -43,6 +43,7 @@ type Document struct {
 	Trial      *compare.Trial       `json:"trial,omitzero"`
 	Search     *compare.Found       `json:"search,omitzero"`
 	Failovers  []results.Failover   `json:"failovers,omitempty"`
+	Soak       *results.Soak        `json:"soak,omitzero"`
 	Expected   []results.Expected   `json:"expected,omitempty"`
 }
 

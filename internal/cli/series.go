@@ -21,6 +21,8 @@ type series struct {
 	root *cobra.Command
 	dir  string // where the runs are saved
 	warm harness.Warm
+	// watched makes events carry snapshots, for outputs that show them.
+	watched bool
 	outputs
 }
 
@@ -38,6 +40,7 @@ func (s *series) run(ctx, stop context.Context, p harness.Plan) (*results.Run, e
 		return nil, err
 	}
 	job.Warm, job.Command, job.Progress, job.Killed = &s.warm, repeatRun(s.root, p), s.tell, s.e.foundKilled
+	job.Watched = s.watched
 	runs, err := job.Run(ctx, stop)
 	if err != nil || len(runs) == 0 {
 		return nil, err

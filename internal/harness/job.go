@@ -34,7 +34,7 @@ type Job struct {
 	Watched bool
 	// Kept is told the directory of every run that was saved, by one goroutine at a time; nil = not wanted.
 	Kept func(dir string)
-	// Killed is told the directory of each killed run whose history was found, as Kept; nil = not wanted.
+	// Killed gets the directory of each killed run whose history was found, as Kept does; nil = not wanted.
 	Killed func(dir string)
 	// Hopeless is asked once a second, of what was measured so far, why the run should end now; empty = it goes on. nil = nobody
 	// wants to end one.
