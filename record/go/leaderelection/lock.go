@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-		"os"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
