@@ -46,7 +46,7 @@ func (p *Plan) repeat(longer int) {
 // longest is how many times longer than planned all times of a scenario can become.
 const longest = 8
 
-// again makes the plan of another run, so many times longer: all its times, or its duration alone, as where requests are counted: how
+// again makes the plan of another run, longer by a factor: all its times, or its duration alone, as where requests are counted: how
 // often a lock asks does not follow from how long leases are. Why says what was wrong with the one before.
 func (c *Combination) again(by int, all bool, why string) {
 	c.Before = append(c.Before, why)

@@ -161,7 +161,7 @@ func (l *lock) lost() <-chan struct{} { return l.told }
 func (l *lock) token() string { return "" } // the record changes with each renewal
 
 func (l *lock) extend(context.Context, time.Duration) error {
-	return errors.New("the library renews by itself")
+	return errors.New("the library renews on its own")
 }
 
 // release steps down, and waits until the library has.
