@@ -381,13 +381,18 @@ func TestAnAgentThatSeesOtherServers(t *testing.T) {
 func TestAnAgentThatHasGone(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(o *Options) { o.Count = 1 })
+	b.mu.Lock() // agents say hello again and again
 	b.here["dead"] = &presence{hello{Name: "a", Epoch: "dead"}, time.Now().Add(time.Minute)}
+	b.mu.Unlock()
 	b.join("a", nil)
 	c, err := b.Crew(t.Context(), b.orders, b.top.Spawn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Close(); err != nil || len(b.here) != 1 {
+	err = c.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err != nil || len(b.here) != 1 {
 		t.Errorf("%v, %d are there", err, len(b.here))
 	}
 }
