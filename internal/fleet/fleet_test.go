@@ -312,7 +312,9 @@ func (b *bench) until(text string) {
 func TestOtherMachinesClocks(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(*Options) {})
+	b.mu.Lock()
 	b.here = map[string]*presence{}
+	b.mu.Unlock()
 	elsewhere := func(o *AgentOptions) { o.machine = "another one" }
 	b.join("a", elsewhere)
 	b.join("b", elsewhere)
