@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"syscall"
 )
 
 // block is a range of loopback addresses that this process owns: 127.A.B.0/24, claimed by listening on its last address,
@@ -86,8 +87,13 @@ func (b *block) node(i int) (front, back string) {
 
 func (b *block) release() error { return b.claim.Close() }
 
-// free tries every port of the block: another process may listen on 0.0.0.0.
+// free tries every port of the block: another process may listen on 0.0.0.0. A child that was forked meanwhile has a copy of
+// what was tried until it has called exec, and who forks holds the lock until then.
 func (b *block) free() bool {
+	defer func() {
+		syscall.ForkLock.Lock()
+		defer syscall.ForkLock.Unlock()
+	}()
 	for i := range maxNodes {
 		front, back := b.port(i)
 		for _, port := range []int{front, back, front + busOffset, back + busOffset} {
