@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -170,7 +171,11 @@ func (j job) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(j.file(), append(text, '\n'), 0o644)
+	here, err := os.Getwd() // stacks of drivers name it
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(j.file(), append(bytes.ReplaceAll(text, []byte(here+"/"), nil), '\n'), 0o644)
 }
 
 // on runs the default of verify. Its runs are not kept: the command repeats them.
@@ -206,11 +211,8 @@ func (j job) on(ctx context.Context, topology string) (on results.ReleasedOn, er
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// tidied is a reason without colours, without the place of the tree, and not longer than a reader needs.
+// tidied is a reason without colours, and not longer than a reader needs.
 func tidied(reason string) string {
-	if here, err := os.Getwd(); err == nil {
-		reason = strings.ReplaceAll(reason, here+"/", "")
-	}
 	reason = strings.Join(strings.Fields(escapes.ReplaceAllString(reason, "")), " ")
 	const most = 500
 	if letters := []rune(reason); len(letters) > most {
