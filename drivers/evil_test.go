@@ -20,7 +20,7 @@ var evil = map[string]struct {
 	"right": {fine, "driver"}, "waits": {fine, "driver"}, "stubborn": {fine, "driver"}, "floods-err": {fine, "driver"}, "ok-after-lost": {fine, "driver"},
 	"no-hello": {ended, "It must write {"}, "no-flush": {ended, "and flush its standard output"}, "other-version": {ended, "this suite speaks protocol 1"},
 	"dies-at-once": {ended, "cannot import redis"}, "dies-opening": {ended, "ended unexpectedly (exit status 5)"},
-	"dies-asked": {failed, "ended unexpectedly (exit status 6)"}, "dies-holding": {failed, "ended unexpectedly (exit status 6)"},
+	"dies-asked": {failed, "the program that has the lock ended unexpectedly"}, "dies-holding": {failed, "the program that has the lock ended unexpectedly"},
 	"rejects": {failed, "UnhandledPromiseRejection"},
 	"hangs":   {ended, "it must answer while calls are under way"}, "never-reads": {ended, "has not answered a ping for"},
 	"half-a-line": {ended, "every message ends with one"}, "twice": {ended, "every request has one answer"},
