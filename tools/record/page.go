@@ -99,8 +99,11 @@ func (p *page) failures() string {
 			}
 		}
 	}
-	if list == "" {
+	asked := func(j judged) bool { return j.said != nil }
+	if list == "" && slices.ContainsFunc(p.releases, asked) {
 		return "\nNo scenario failed.\n"
+	} else if list == "" {
+		return ""
 	}
 	return "\nScenarios that failed:\n\n" + list + b.String()
 }
