@@ -140,7 +140,7 @@ func (o *wireOptions) holder(text string) error {
 // check names all that is wrong with the command line.
 func (o *wireOptions) check(args []string) error {
 	o.given = args
-	to, own := len(o.plan.Attach.Addrs) > 0, o.topology.Name != ""
+	to, own := len(o.plan.Attach.Addrs) > 0, o.topology.Name != "" || o.flags != nil && o.flags.Changed("topology")
 	switch {
 	case to == own:
 		o.mistake("--to names the server, or --topology starts one: give one of them")

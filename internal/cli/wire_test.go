@@ -366,6 +366,7 @@ func TestWireMistakes(t *testing.T) {
 	for args, want := range map[string][]string{
 		"wire":                               {"--to names the server", "--locks is missing"},
 		"wire --to h --topology single -- x": {"give one of them", "--locks is missing"},
+		"wire --to h --topology singel -- x": {"give one of them", "--locks is missing", `--topology "singel"`},
 		"wire --to h --locks l --fault break@granted --holder me":                           {`--fault "break@granted": a fault is NAME@MOMENT`, `--holder "me": auto, token`},
 		"wire --to h --locks l --fault cut@lunch":                                           {"granted, refused, extended, released, read"},
 		"wire --to h --locks l --fault pause-program@granted":                               {"there is no command"},
