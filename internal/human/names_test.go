@@ -28,14 +28,18 @@ func TestMeant(t *testing.T) {
 func TestDistanceIsThatOfItsDefinition(t *testing.T) {
 	var slow func(a, b string) int
 	slow = func(a, b string) int {
-		switch {
-		case a == "" || b == "":
+		if a == "" || b == "" {
 			return len(a) + len(b)
-		case a[0] == b[0]:
-			return slow(a[1:], b[1:])
-		default:
-			return 1 + min(slow(a[1:], b), slow(a, b[1:]), slow(a[1:], b[1:]))
 		}
+		replaced := slow(a[1:], b[1:])
+		if a[0] != b[0] {
+			replaced++
+		}
+		least := min(1+slow(a[1:], b), 1+slow(a, b[1:]), replaced)
+		if len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0] {
+			least = min(least, 1+slow(a[2:], b[2:]))
+		}
+		return least
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-c]{0,6}`)
