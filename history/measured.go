@@ -11,6 +11,37 @@ type Measured struct {
 	// Hung are the calls of the lock that had to be called off after the run's end, Crashes what ended of the lock's own doing.
 	Hung    []Hung      `json:"hung,omitempty"`
 	Crashes []Breakdown `json:"crashes,omitempty"`
+	Stream  *Stream     `json:"stream,omitempty"` // nil = none was read
+}
+
+// Stream is what the servers' replication streams told of a run's locks: a server streams each command that it has executed.
+type Stream struct {
+	Effects  int64      `json:"effects"`            // commands on keys of locks
+	Compared int64      `json:"compared"`           // granted acquires and answered releases that were looked for
+	Grants   Settled    `json:"grants"`             // acquires whose outcome is unknown
+	Releases Settled    `json:"releases"`           // releases whose outcome is unknown
+	Against  []string   `json:"against,omitempty"`  // where the streams say otherwise than the operations
+	Forgot   []Takeover `json:"forgot,omitempty"`   // what replicas did not know when they were promoted
+	Breaks   []string   `json:"breaks,omitempty"`   // where a stream broke off or could not be read
+	Overflow bool       `json:"overflow,omitempty"` // more locks were granted than are kept: later ones were not looked for
+}
+
+// Settled counts operations whose outcome the client does not know, by what the streams say of it.
+type Settled struct {
+	Unknown  int64 `json:"unknown"`  // all of them
+	Executed int64 `json:"executed"` // those that had their effect
+	Without  int64 `json:"without"`  // those that had no effect: all streams were read to the end, and have nothing of it
+}
+
+// Takeover is the promotion of a replica that had not heard of all that the primary before it did.
+type Takeover struct {
+	Node     string        `json:"node"`
+	Before   string        `json:"before"`   // the primary whose place it took
+	At       time.Duration `json:"at_ns"`    // when its stream told of it
+	Upto     int64         `json:"upto"`     // it had the commands of the one before up to this offset
+	Last     int64         `json:"last"`     // the offset of the last command on a lock that it had not
+	Grants   int           `json:"grants"`   // locks that were held then, of which it did not know
+	Released int           `json:"released"` // locks that had been released, which it still had
 }
 
 // Hung is a worker whose call of the lock was open for so long after the run's end that its context was ended.

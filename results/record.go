@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hammerlock/checker"
+	"hammerlock/history"
 )
 
 // schemaVersion is the version of the record. Fields may be added without a new one; those that are there keep names and units.
@@ -60,8 +61,9 @@ type Run struct {
 	Said     map[string]string `json:"errors_said,omitempty"` // what the first of some of them said
 	Verdicts []checker.Verdict `json:"verdicts"`
 
-	Driver *Driver `json:"driver,omitzero"` // of a lock that lives in a program of its own
-	Fleet  *Fleet  `json:"fleet,omitzero"`  // of workers on several machines
+	Driver *Driver         `json:"driver,omitzero"`  // of a lock that lives in a program of its own
+	Fleet  *Fleet          `json:"fleet,omitzero"`   // of workers on several machines
+	Stream *history.Stream `json:"stream,omitempty"` // nil = no replication stream was read
 
 	Settings    map[string]string `json:"settings"`       // of the servers
 	Client      map[string]string `json:"client_options"` // of the clients that locks use

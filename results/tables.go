@@ -59,6 +59,7 @@ func (r *Run) write(p *human.Printer) {
 	if trips, commands, cpu := r.Cost.Texts(); r.Service == "" {
 		p.Fact("cost a visit", fmt.Sprintf("%s round trips, %s commands on the servers, %s of their CPU", trips, commands, cpu))
 	}
+	p.Maybe("stream", r.StreamText())
 	p.Maybe("driver", r.Driver.Text())
 	p.Maybe("agents", r.Fleet.Text())
 	p.Maybe("fence", r.fencedText())
@@ -142,6 +143,7 @@ func (r *Run) notes() (all []string) {
 	}
 	add("recovery: ", r.RecoveryText())
 	add("unavailable: ", r.AvailabilityText())
+	add("stream: ", r.StreamText())
 	add("driver: ", r.Driver.Text())
 	add("FENCE: ", r.fencedText())
 	add("errors: ", r.errorsText())

@@ -28,6 +28,7 @@ type Judgement struct {
 	Agents   string   `json:"agents,omitempty"`   // where the workers lived, and how well clocks agreed
 	Errors   string   `json:"errors,omitempty"`   // of a run in which no visit came to its end
 	Recovery string   `json:"recovery,omitempty"` // how long the longest took, and what it was spent on
+	Stream   string   `json:"stream,omitempty"`   // what the servers' replication streams told of the locks
 	Command  string   `json:"command"`
 	Partial  string   `json:"partial,omitempty"`
 	// Interactive: see Run.
@@ -47,7 +48,7 @@ func (r *Run) Judgement() Judgement {
 	j := Judgement{
 		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Class: r.Class, Stretched: r.Stretched,
 		Faults: r.Faults, Load: r.Workload(), Agents: r.Fleet.Text(), Command: r.Command, Partial: r.Partial,
-		Interactive: r.Interactive, Recovery: r.RecoveryText(), Before: r.Before, earlier: r.Earlier, Started: r.Started,
+		Interactive: r.Interactive, Recovery: r.RecoveryText(), Stream: r.StreamText(), Before: r.Before, earlier: r.Earlier, Started: r.Started,
 		Took: time.Duration(r.Took), Verdicts: r.Verdicts,
 	}
 	if r.Visits.Done == 0 {
@@ -101,6 +102,7 @@ func (j *Judgement) write(p *human.Printer) {
 	p.Fact("VERDICT", strings.ToUpper(status.String())+"  "+text)
 	p.Maybe("errors", j.Errors)
 	p.Maybe("recovery", j.Recovery)
+	p.Maybe("stream", j.Stream)
 	p.Line("")
 	for _, v := range j.Verdicts {
 		p.Wrapped(fmt.Sprintf("  %-16s %-14s ", v.Checker, strings.ToUpper(v.Status.String())), 34, Finding(&v))

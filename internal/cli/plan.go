@@ -74,6 +74,7 @@ func (o *options) planFlags() {
 		o.scenarioFlags()
 		o.toggle(flag{session, "fail-fast", "begin nothing after a run that failed"}, "", &p.FailFast)
 		o.integer(flag{session, "attempts", "how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed without a planned fault, or a machine that paused, leaves it undecided"}, &p.Attempts, 0)
+		o.toggle(flag{setting, "tap", "compare what calls were answered with the replication streams of the servers that the suite starts"}, "", &p.Tap)
 		o.integer(flag{session, "jobs", "how many scenarios of a lock run at a time (0: as many as the machine bears; with --web or --metrics, 1)"}, &p.Jobs, 0)
 		o.duration(flag{session, "budget", "no scenario begins that would end later, for each lock on a topology; explore counts on the first"}, &p.Budget)
 	}

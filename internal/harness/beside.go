@@ -24,6 +24,9 @@ func (x *Run) beside(ctx context.Context) (end func() costs) {
 	if x.combo.Plan.Verify {
 		all.Go(func() { x.deployment.WatchKeys(ctx, done, x.keys) })
 	}
+	if x.stream != nil {
+		all.Go(func() { x.deployment.Tap(ctx, done, x.session.Clock, x.stream) })
+	}
 	if x.picture != nil {
 		all.Go(func() { x.picture.survey(ctx, done) })
 	}

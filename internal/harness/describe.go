@@ -151,6 +151,9 @@ func (x *Run) fill(r *crew.Report, c costs) {
 	}
 	x.driven(r.Driver)
 	x.run.Fleet = r.Fleet
+	if x.stream != nil {
+		x.run.Stream = x.stream.Sum()
+	}
 	x.run.Cost = share(c.whole, x.meter.Finished(), r.RoundTrips, x.combo.Lock.Sites)
 }
 

@@ -50,6 +50,7 @@ type Plan struct {
 	Fleet       Fleet         // the machines that the workers live on; the zero value = this one
 	Faults      []string      // as faults.Parse reads them
 	Verify      bool          // keep and judge every operation
+	Tap         bool          // compare the operations with the replication streams of the servers, where these are ours
 	Service     *service.Spec // visited in place of locks and a counter of the suite's own; nil if there is none
 	Services    []Plan        // each visits a service, after the runs of the locks
 	// LibraryRetries leaves the client library's own retries on, to show what they do.

@@ -18,6 +18,7 @@ import (
 	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
 	"hammerlock/internal/recording"
+	"hammerlock/internal/witness"
 	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/workload"
@@ -53,7 +54,8 @@ type Run struct {
 	keys    *history.Lane   // of locks' keys that are seen in the servers
 	heart   *crew.Heartbeat // of this process
 	watch   *deployment.Watch
-	picture *picture // nil if there is no watcher
+	stream  *witness.Stream // nil = no stream is read
+	picture *picture        // nil if there is no watcher
 	abort   context.CancelCauseFunc
 	stalls  int64 // how often a writer waited for the reader of its lane
 }
@@ -143,6 +145,14 @@ func (x *Run) begin() (err error) {
 		b.Extra, b.Stopped, b.Begun = keyPlaces, x.picture.viewer.Stop, x.picture.viewer.Begin
 	}
 	o.Tell = x.gated(o.Tell)
+	if plan.Tap && plan.Verify && x.combo.Topology.Can().Own && x.combo.Topology.Can().Ask() {
+		x.stream = x.deployment.Stream(x.session.Clock)
+		observe := o.Observe
+		o.Observe = func(op *history.Op) {
+			observe(op)
+			x.stream.Observe(op)
+		}
+	}
 	if x.record, err = recording.New(o); err != nil {
 		return err
 	}

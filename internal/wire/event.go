@@ -84,6 +84,14 @@ type Event struct {
 	Replica bool // the server of a tap that began follows another one: its effects are that one's
 	Missing bool // some effects since TapLost are missing
 	Another bool // ... because the server's history is another one: it was restarted, or follows another server
+	Origin       // of a tap that began
+}
+
+// Origin is the history that a server's offsets belong to.
+type Origin struct {
+	History string // its replication ID
+	Before  string // the one that it went on with when it was promoted; empty if it was not
+	Upto    int64  // ... and the offset in that up to which it had its commands
 }
 
 // Sink takes in requests, effects and events, from several goroutines, and must not block. Requests come in the order of their replies

@@ -54,6 +54,7 @@ type Tap struct {
 	id      string // of the server's history
 	offset  int64  // behind the last command that was read
 	replica bool   // the server is one
+	origin  Origin
 	db      int
 	tx      int64
 	inside  bool // MULTI
@@ -173,7 +174,7 @@ func (t *Tap) handshake() error {
 	if err != nil {
 		return err
 	}
-	t.replica = strings.Contains(info, "\nrole:slave")
+	t.replica, t.origin = strings.Contains(info, "\nrole:slave"), originOf(info)
 	if strings.Contains(info, "\nmin_slaves_good_slaves:") {
 		return ErrCounted
 	}
@@ -193,6 +194,24 @@ func (t *Tap) handshake() error {
 	return t.start(strings.Fields(answer))
 }
 
+// originOf reads INFO replication.
+func originOf(info string) (o Origin) {
+	for line := range strings.Lines(info) {
+		switch name, text, _ := strings.Cut(strings.TrimSpace(line), ":"); name {
+		case "master_replid":
+			o.History = text
+		case "master_replid2":
+			if strings.Trim(text, "0") != "" { // there is none
+				o.Before = text
+			}
+		case "second_repl_offset":
+			next, _ := strconv.ParseInt(text, 10, 64)
+			o.Upto = next - 1
+		}
+	}
+	return o
+}
+
 // start takes in from where the stream begins.
 func (t *Tap) start(answer []string) error {
 	switch {
@@ -200,7 +219,7 @@ func (t *Tap) start(answer []string) error {
 		if len(answer) > 1 {
 			t.id = answer[1]
 		}
-		t.event(Event{Kind: TapBegan})
+		t.event(Event{Kind: TapBegan, Origin: t.origin})
 		return nil
 	case len(answer) < 3 || answer[0] != "+FULLRESYNC":
 		return fmt.Errorf("PSYNC: %s", strings.Join(answer, " "))
@@ -213,7 +232,7 @@ func (t *Tap) start(answer []string) error {
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	began := t.id != ""
-	t.event(Event{Kind: TapBegan, Missing: began, Another: began && (answer[1] != t.id || offset < t.offset)})
+	t.event(Event{Kind: TapBegan, Missing: began, Another: began && (answer[1] != t.id || offset < t.offset), Origin: t.origin})
 	t.id, t.offset, t.inside = answer[1], offset, false
 	return nil
 }

@@ -1,0 +1,57 @@
+package deployment
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"hammerlock/history"
+	"hammerlock/internal/wire"
+	"hammerlock/internal/witness"
+	"hammerlock/topologies"
+)
+
+// Stream is what compares operations with the replication streams of the servers that locks live on.
+func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
+	var names, keys []string
+	var sites []int
+	for i, site := range d.Topology.Sites {
+		for _, n := range site.Nodes {
+			names, sites = append(names, n.Name), append(sites, i)
+		}
+	}
+	for _, page := range d.Pages {
+		keys = append(keys, page.Lock)
+	}
+	return witness.NewStream(clock, keys, names, sites)
+}
+
+// Tap reads these streams, past all links, until done is closed. A server that refuses is named in what the stream sums up.
+func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *history.Clock, s *witness.Stream) {
+	run := &wire.Run{Clock: clock, Sink: s}
+	var all sync.WaitGroup
+	number := 0
+	for _, site := range d.Topology.Sites {
+		for _, n := range site.Nodes {
+			from := wire.Source{Server: number, Dial: past(n), Password: n.Password()}
+			number++
+			all.Go(func() {
+				tap, err := run.Tap(ctx, from)
+				if err != nil {
+					s.Refused(from.Server, err)
+					return
+				}
+				<-done
+				s.Close(clock.Now())
+				_ = tap.Close() // it has no error
+			})
+		}
+	}
+	all.Wait()
+}
+
+// past connects to a server past its link.
+func past(n *topologies.Node) wire.Dial {
+	dial := topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}.Site().Dialer(0)
+	return func(ctx context.Context) (net.Conn, error) { return dial(ctx, "tcp", n.Back()) }
+}

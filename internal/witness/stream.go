@@ -1,0 +1,308 @@
+package witness
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/wire"
+)
+
+// streamBound is how many grants a Stream keeps.
+const streamBound = 1 << 20
+
+// delivery is how long a server that lives takes to stream what it has executed, at most.
+const delivery = time.Second
+
+// Stream compares the operations of a run with the replication streams of its servers. It is a wire.Sink of taps; operations come by
+// Observe. A lock that writes its token into its key, as a value or as a field, can be compared; of others it has nothing to say.
+type Stream struct {
+	clock   *history.Clock
+	mu      sync.Mutex
+	locks   map[string]bool // their keys
+	servers []*streamed
+	sites   int
+	states  map[place]*state
+	writes  map[uint64][]*write // by token
+	calls   []call
+	closed  time.Duration
+	sum     history.Stream
+}
+
+// streamed is a server, as far as its stream is concerned.
+type streamed struct {
+	name    string
+	site    int
+	origin  string             // the history that its offsets belong to
+	from    time.Duration      // its stream is complete from there
+	away    time.Duration      // since then it is not read; 0 = it is
+	lost    [][2]time.Duration // some of it is missing in these times
+	replica bool
+}
+
+// write is a token that was written on a server.
+type write struct {
+	server     int
+	at, gone   time.Duration // gone: it was removed then; 0 = it is there
+	offset     int64
+	goneOffset int64
+	until      time.Duration // the end of its lease
+	early      bool          // it was removed before that
+}
+
+// call is an operation that is looked for.
+type call struct {
+	kind         history.Kind
+	known        bool // OK
+	token        uint64
+	hold         history.ID
+	call, answer time.Duration
+	worker       int32
+}
+
+// NewStream makes one for the keys of locks on servers, each with its name and the number of its site. The clock is that of the run.
+func NewStream(clock *history.Clock, keys, names []string, sites []int) *Stream {
+	s := &Stream{clock: clock, locks: map[string]bool{}, states: map[place]*state{}, writes: map[uint64][]*write{}}
+	for _, k := range keys {
+		s.locks[k] = true
+	}
+	for i, name := range names {
+		s.servers = append(s.servers, &streamed{name: name, site: sites[i], from: history.Forever})
+		s.sites = max(s.sites, sites[i]+1)
+	}
+	return s
+}
+
+// Refused says that a server's stream cannot be read.
+func (s *Stream) Refused(server int, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sum.Breaks = append(s.sum.Breaks, fmt.Sprintf("%s: %v", s.servers[server].name, why))
+}
+
+// Close says that all taps are closed from now on.
+func (s *Stream) Close(at time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed == 0 {
+		s.closed = at
+	}
+}
+
+// Sent and Request implement wire.Sink: taps see no requests.
+func (s *Stream) Sent(*wire.Request) {}
+
+// Request does nothing.
+func (s *Stream) Request(*wire.Request) {}
+
+// Effect implements wire.Sink.
+func (s *Stream) Effect(e *wire.Effect) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.Args[0] == "FLUSHALL" || e.Args[0] == "FLUSHDB" {
+		s.forget(e.Server, e)
+		return
+	}
+	for _, key := range keysOf(e.Args) {
+		if s.locks[key] {
+			s.sum.Effects++
+			s.effect(e, place{e.Server, subject{e.DB, key}})
+		}
+	}
+}
+
+func (s *Stream) effect(e *wire.Effect, at place) {
+	is := made(s.states, at, state{})
+	before := is.clone()
+	is.wrote = nil
+	is.execute(e.Args)
+	for token := range before.owners {
+		if _, has := is.owners[token]; !has {
+			s.remove(token, e)
+		}
+	}
+	for token := range is.owners {
+		w := s.find(history.Hash(token), e.Server)
+		if _, had := before.owners[token]; !had || w == nil {
+			w = s.write(history.Hash(token), e)
+		}
+		if w != nil {
+			w.until = history.Forever
+			if is.until > 0 {
+				w.until = s.clock.At(time.UnixMilli(is.until))
+			}
+		}
+	}
+}
+
+// find is the last write of a token on a server; nil if there is none, or it was removed.
+func (s *Stream) find(token uint64, server int) *write {
+	for _, w := range slices.Backward(s.writes[token]) {
+		if w.server == server && w.gone == 0 {
+			return w
+		}
+	}
+	return nil
+}
+
+func (s *Stream) write(token uint64, e *wire.Effect) *write {
+	if s.sum.Overflow = s.sum.Overflow || len(s.writes) >= streamBound; s.sum.Overflow {
+		return nil
+	}
+	w := &write{server: e.Server, at: e.At, offset: e.Offset}
+	s.writes[token] = append(s.writes[token], w)
+	return w
+}
+
+func (s *Stream) remove(token string, e *wire.Effect) {
+	if w := s.find(history.Hash(token), e.Server); w != nil {
+		w.gone, w.goneOffset = e.At, e.Offset
+		w.early = e.At < w.until
+	}
+}
+
+// forget empties a server.
+func (s *Stream) forget(server int, e *wire.Effect) {
+	for at, is := range s.states {
+		if at.server == server {
+			for token := range is.owners {
+				s.remove(token, e)
+			}
+			is.clear()
+		}
+	}
+}
+
+// Event implements wire.Sink.
+func (s *Stream) Event(e wire.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.servers[e.Server]
+	if s.closed > 0 {
+		return
+	}
+	if e.Kind == wire.TapLost {
+		v.away = e.At
+		return
+	}
+	if e.Missing {
+		v.lost = append(v.lost, [2]time.Duration{v.away, e.At})
+		s.sum.Breaks = append(s.sum.Breaks, fmt.Sprintf("%s at %.3f s", v.name, v.away.Seconds()))
+	}
+	v.away = 0
+	if e.Another {
+		s.forget(e.Server, &wire.Effect{Server: e.Server, At: e.At})
+	}
+	v.from = min(v.from, e.At)
+	if v.replica && !e.Replica && e.Before != "" {
+		s.promoted(e)
+	}
+	v.replica, v.origin = e.Replica, e.History
+}
+
+// promoted compares what a replica had when it became primary with what the primary before it did.
+func (s *Stream) promoted(e wire.Event) {
+	before := slices.IndexFunc(s.servers, func(v *streamed) bool { return v.origin == e.Before && !v.replica })
+	if before < 0 {
+		return
+	}
+	t := history.Takeover{Node: s.servers[e.Server].name, Before: s.servers[before].name, At: e.At, Upto: e.Upto}
+	for _, list := range s.writes {
+		for _, w := range list {
+			switch {
+			case w.server != before:
+			case w.offset > t.Upto && w.gone == 0:
+				t.Grants++
+				t.Last = max(t.Last, w.offset)
+			case w.offset <= t.Upto && w.gone > 0 && w.goneOffset > t.Upto:
+				t.Released++
+				t.Last = max(t.Last, w.goneOffset)
+			}
+		}
+	}
+	s.sum.Forgot = append(s.sum.Forgot, t)
+}
+
+// Observe takes in an operation of the run. One goroutine calls it.
+func (s *Stream) Observe(op *history.Op) {
+	outermost := op.Kind == history.Acquire && op.Hold == op.ID && op.Token != 0 && op.Permits == 0
+	if op.Outcome == history.Failed || !outermost && (op.Kind != history.Release || op.Value > 0) || len(s.calls) >= 2*streamBound {
+		return
+	}
+	s.calls = append(s.calls, call{op.Kind, op.Outcome == history.OK, op.Token, op.Hold, op.Call, op.Return, op.Worker})
+}
+
+// Sum says, when all taps are closed, how the operations and the streams agree.
+func (s *Stream) Sum() *history.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tokens := map[history.ID]uint64{}
+	readable := false
+	for i := range s.calls {
+		if c := &s.calls[i]; c.kind == history.Acquire {
+			tokens[c.hold] = c.token
+			readable = readable || c.known && len(s.writes[c.token]) > 0
+		}
+	}
+	if !readable || s.sum.Overflow {
+		return &s.sum
+	}
+	for i := range s.calls {
+		c := &s.calls[i]
+		if c.token = tokens[c.hold]; c.token == 0 {
+			continue
+		}
+		count, written := &s.sum.Grants, func(w *write) bool { return w.at >= c.call }
+		executed, none := 2*s.on(c.token, written) > s.sites, s.on(c.token, written) == 0
+		if c.kind == history.Release {
+			count = &s.sum.Releases
+			executed = 2*s.on(c.token, func(w *write) bool { return w.gone >= c.call && w.early }) > s.sites
+			none = s.on(c.token, func(w *write) bool { return w.gone >= c.call }) == 0 // the end of a lease may hide it
+		}
+		switch {
+		case c.known:
+			s.compare(c, executed)
+			continue
+		case executed:
+			count.Executed++
+		case none && s.whole(c.call, s.closed):
+			count.Without++
+		}
+		count.Unknown++
+	}
+	return &s.sum
+}
+
+// compare looks for the effect of an answered operation. That of a release may have been the end of its lease.
+func (s *Stream) compare(c *call, executed bool) {
+	if !s.whole(c.call, c.answer+delivery) {
+		return
+	}
+	s.sum.Compared++
+	if there := s.on(c.token, func(w *write) bool { return w.gone == 0 || w.gone > c.answer+delivery }); c.kind == history.Release {
+		executed = 2*there <= s.sites
+	}
+	if !executed {
+		s.sum.Against = append(s.sum.Against, fmt.Sprintf("the %s of w%02d at %.6f s was answered, and no stream has its effect", c.kind, c.worker, c.call.Seconds()))
+	}
+}
+
+// on counts the sites on which a token was written so.
+func (s *Stream) on(token uint64, so func(*write) bool) int {
+	sites := map[int]bool{}
+	for _, w := range s.writes[token] {
+		if so(w) {
+			sites[s.servers[w.server].site] = true
+		}
+	}
+	return len(sites)
+}
+
+// whole tells whether all streams were read from one moment to another.
+func (s *Stream) whole(from, to time.Duration) bool {
+	return from+delivery <= s.closed && to <= s.closed && !slices.ContainsFunc(s.servers, func(v *streamed) bool {
+		return v.from > from || v.away > 0 && v.away <= to || slices.ContainsFunc(v.lost, func(gap [2]time.Duration) bool { return gap[0] <= to && from <= gap[1] })
+	})
+}

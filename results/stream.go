@@ -1,0 +1,46 @@
+package results
+
+import (
+	"fmt"
+	"strings"
+
+	"hammerlock/history"
+	"hammerlock/internal/human"
+)
+
+// StreamText says what the servers' replication streams told of the locks; empty if none was read, or no lock stands in them.
+func (r *Run) StreamText() string {
+	s := r.Stream
+	if s == nil || s.Effects == 0 {
+		return ""
+	}
+	parts := []string{fmt.Sprintf("%s compared", human.Quantity(s.Compared, "operation"))}
+	if s.Overflow {
+		parts = []string{"more grants than are compared"}
+	}
+	settled := func(what string, n history.Settled) {
+		if n.Unknown > 0 {
+			parts = append(parts, fmt.Sprintf("of %s without an answer %s had an effect, %s had none", human.Quantity(n.Unknown, what),
+				human.Count(n.Executed), human.Count(n.Without)))
+		}
+	}
+	settled("acquire", s.Grants)
+	settled("release", s.Releases)
+	for _, t := range s.Forgot {
+		parts = append(parts, fmt.Sprintf("%s took over from %s at its offset %d", t.Node, t.Before, t.Upto)+forgotten(&t))
+	}
+	if len(s.Against) > 0 {
+		parts = append(parts, fmt.Sprintf("AGAINST IT, which is a mistake of the suite or of the lock's answers: %s, the first: %s",
+			human.Quantity(int64(len(s.Against)), "operation"), s.Against[0]))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// forgotten says what a promoted replica did not know.
+func forgotten(t *history.Takeover) string {
+	if t.Grants+t.Released == 0 {
+		return " and knew all"
+	}
+	return fmt.Sprintf(" and did not know %s and %s, the last at %d", human.Quantity(int64(t.Grants), "grant"),
+		human.Quantity(int64(t.Released), "release"), t.Last)
+}
