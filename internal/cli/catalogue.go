@@ -53,6 +53,9 @@ func words[T ~string](all ...T) catalogue[T] {
 	return catalogue[T]{all: all, name: func(t T) string { return string(t) }}
 }
 
+// taps say whether servers' replication streams are read where they can be.
+var taps = catalogue[bool]{all: []bool{true, false}, name: func(read bool) string { return map[bool]string{true: "auto", false: "off"}[read] }}
+
 // autoLock is the name that asks for the lock a topology is made for, which a plan knows as the zero Spec.
 const autoLock = "auto"
 

@@ -36,7 +36,7 @@ func (e Env) benchPlan() harness.Plan {
 func (e Env) verifyPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Verify, p.Scenarios, p.Faults, p.Warmup = true, allStrains, []string{faults.Auto}, 0
-	p.Jobs = 0
+	p.Jobs, p.Tap = 0, true
 	p.Workload.TTL = 3 * time.Second // longer than a failover, and short enough to end in the run
 	p.Duration = 20 * time.Second
 	return p
@@ -74,7 +74,7 @@ func (o *options) planFlags() {
 		o.scenarioFlags()
 		o.toggle(flag{session, "fail-fast", "begin nothing after a run that failed"}, "", &p.FailFast)
 		o.integer(flag{session, "attempts", "how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed without a planned fault, or a machine that paused, leaves it undecided"}, &p.Attempts, 0)
-		o.toggle(flag{setting, "tap", "compare what calls were answered with the replication streams of the servers that the suite starts"}, "", &p.Tap)
+		one(o, flag{setting, "tap", "whether to compare what calls were answered with the servers' replication streams: auto = where the suite starts these; off"}, &p.Tap, taps)
 		o.integer(flag{session, "jobs", "how many scenarios of a lock run at a time (0: as many as the machine bears; with --web or --metrics, 1)"}, &p.Jobs, 0)
 		o.duration(flag{session, "budget", "no scenario begins that would end later, for each lock on a topology; explore counts on the first"}, &p.Budget)
 	}

@@ -25,7 +25,6 @@ type wireOptions struct {
 	witness.Options
 	topology topologies.Spec // of the servers to start; without a name none are
 	env      []string
-	tap      string
 	tapOnly  bool
 	breaks   []string
 	scenes   []string // scenarios: each on a command of its own
@@ -34,11 +33,6 @@ type wireOptions struct {
 	command  string   // that does it again
 	found    *topologies.Attachment
 }
-
-const (
-	tapOff = "off"
-	tapOn  = "auto"
-)
 
 func (e Env) wireCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -55,7 +49,7 @@ func (e Env) wireCommand() *cobra.Command {
 	}
 	p := e.verifyPlan()
 	p.Topologies, p.Duration = nil, 0
-	o := &wireOptions{options: newOptions(c, p), tap: tapOn}
+	o := &wireOptions{options: newOptions(c, p)}
 	o.wireFlags()
 	return e.command(c, o.options, interruptible(func(ctx context.Context, s signals, args []string) int { return e.wire(ctx, s, o, args) }))
 }
@@ -74,7 +68,7 @@ func (o *wireOptions) wireFlags() {
 	o.add(flag{setting, "holder", "what tells holders apart: auto, token, connection (each serves one at a time), or arg:N, an argument of their commands"}, "way",
 		string(witness.Auto), o.holder)
 	o.duration(flag{setting, "duration", "how long to watch; 0s = until the command ends, or an interrupt"}, &o.plan.Duration)
-	one(o.options, flag{setting, "tap", "whether to read the server's replication stream: auto = if it lets us; off = answers alone tell"}, &o.tap, words(tapOn, tapOff))
+	one(o.options, flag{setting, "tap", "whether to read the server's replication stream: auto = if it lets us; off = answers alone tell"}, &o.plan.Tap, taps)
 	o.toggle(flag{setting, "tap-only", "no proxy: only read the replication stream, and print a line for each violation and a summary a minute"}, "", &o.tapOnly)
 	o.add(flag{load, "fault", "what breaks, and when: " + breakNames() + ", at @granted, @refused, @extended, @released or @read, of which :3 is the third and /10 every tenth, " +
 		"as in pause-program:2s@granted:5; may be given several times"}, "name@moment", "", func(text string) error {
@@ -158,7 +152,7 @@ func (o *wireOptions) check(args []string) error {
 	if len(o.Locks) == 0 {
 		o.mistake("--locks is missing: which keys are locks, as in --locks 'lock:*'")
 	}
-	if o.tapOnly && (len(args) > 0 || o.tap == tapOff || len(o.breaks)+len(o.scenes) > 0 || len(o.Data) > 0 || len(o.env) > 0) {
+	if o.tapOnly && (len(args) > 0 || !o.plan.Tap || len(o.breaks)+len(o.scenes) > 0 || len(o.Data) > 0 || len(o.env) > 0) {
 		o.mistake("--tap-only reads the replication stream and does nothing else: leave out the command, --tap off, --fault, --scenario, --data and --env")
 	}
 	if len(o.scenes) > 0 && (len(args) == 0 || len(o.breaks) > 0) {
@@ -256,7 +250,7 @@ func (o *wireOptions) rounds(tell func(string)) (all []round) {
 func (e Env) wiredRun(ctx context.Context, s signals, c *cobra.Command, o *options) int {
 	to, v := o.plan.Service.Wire, e.verifyPlan()
 	w := &wireOptions{options: &options{plan: v}, Options: witness.Options{Locks: to.Locks, Data: to.Data, Holder: witness.Holder{By: witness.Auto}},
-		env: to.Env, tap: tapOn}
+		env: to.Env}
 	w.plan.Attach.Secrets, w.plan.Out, w.plan.Topologies, w.quiet = e.secrets, o.plan.Out, nil, o.quiet
 	known := topologiesOf(v.Known)
 	switch i := slices.Index(known.names(), to.To); {

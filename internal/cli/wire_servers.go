@@ -106,7 +106,7 @@ func (w *watch) listen(stop context.Context) error {
 	breaks := w.breaking(context.WithoutCancel(stop))
 	for i, s := range w.servers {
 		name := s.Addrs[0]
-		if w.o.tap == tapOff {
+		if !w.o.plan.Tap {
 			w.deaf = append(w.deaf, name+" has none (--tap off)")
 		} else if tap, err := w.wire.Tap(stop, wire.Source{Server: i, Dial: s.dial(), User: s.User, Password: s.Password}); err == nil {
 			w.taps = append(w.taps, tap)
