@@ -19,9 +19,12 @@ func (r *Run) StreamText() string {
 		parts = []string{"more grants than are compared"}
 	}
 	settled := func(what string, n history.Settled) {
-		if n.Unknown > 0 {
+		switch {
+		case n.Executed+n.Without > 0:
 			parts = append(parts, fmt.Sprintf("of %s without an answer %s had an effect, %s had none", human.Quantity(n.Unknown, what),
 				human.Count(n.Executed), human.Count(n.Without)))
+		case n.Unknown > 0:
+			parts = append(parts, human.Quantity(n.Unknown, what)+" without an answer, of which no stream can tell")
 		}
 	}
 	settled("acquire", s.Grants)
