@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,12 +16,13 @@ type Feed struct {
 }
 
 // Add takes operations in. Everything that returned before upTo has now been added; open are the calls that had not
-// returned yet. Any goroutine may call it; the operations are copied.
+// returned yet. One that was made later is left out, for what its worker did before it may be missing: a judge who saw it would
+// believe that the visit before was over without a release. Any goroutine may call it; the operations are copied.
 func (f *Feed) Add(ops, open []Op, upTo time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ops = append(f.ops, ops...)
-	f.open = append(f.open[:0], open...)
+	f.open = slices.DeleteFunc(append(f.open[:0], open...), func(op Op) bool { return op.Call >= upTo })
 	f.upTo = max(f.upTo, upTo)
 }
 

@@ -54,7 +54,7 @@ func TestFeedsHoldTheHistoryBack(t *testing.T) {
 	if final := drain(); final != 20 || !slices.Equal(got, []ID{101}) {
 		t.Errorf("complete up to %d: %v", final, got)
 	}
-	feed.Add(nil, []Op{{ID: 104, Kind: Store, Call: 15}}, 30)
+	feed.Add(nil, []Op{{ID: 104, Kind: Store, Call: 15}, {ID: 106, Kind: Acquire, Call: 31}}, 30) // the second is of a later look
 	if drain(); !slices.Equal(got, []ID{101, 102}) || feed.upTo != 30 {
 		t.Errorf("got %v, complete up to %d", got, feed.upTo)
 	}
