@@ -149,6 +149,7 @@ type Found struct {
 	Number   int               `json:"number"` // of the schedule, counted from 1
 	After    time.Duration     `json:"after_ns"`
 	Trace    []string          `json:"trace"`
+	Messages []Message         `json:"messages,omitempty"`
 	Verdicts []checker.Verdict `json:"verdicts"`
 	History  *history.History  `json:"-"`
 }

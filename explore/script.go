@@ -10,6 +10,7 @@ type step struct {
 	e    *event
 	act  act
 	at   time.Duration // since the beginning
+	mark time.Duration // a stamp
 	wait time.Duration // of expires: for how long no message moves
 	keys int           // of a request: how many keys its server has
 }
@@ -19,7 +20,7 @@ func (t *trace) step(s *schedule, e *event, a act) {
 	if t == nil {
 		return
 	}
-	st := step{e: e, act: a, at: t.clock.Now()}
+	st := step{e: e, act: a, at: t.clock.Now(), mark: t.clock.Stamp()}
 	if e.kind == request {
 		st.keys = len(s.servers[e.site].Keys())
 	}
@@ -29,6 +30,38 @@ func (t *trace) step(s *schedule, e *event, a act) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.steps = append(t.steps, st)
+}
+
+// Message is a request or reply of a counterexample, and what became of it.
+type Message struct {
+	At     time.Duration `json:"at_ns"` // as in its history
+	Client int32         `json:"client"`
+	Reply  bool          `json:"reply,omitempty"`
+	Fate   string        `json:"fate,omitempty"` // empty: it arrived
+}
+
+// The fates of messages. Any other one is said in words.
+const (
+	Lost    = "lost" // its sender gets no error
+	Cut     = "cut"  // its connection breaks
+	Refused = "error"
+)
+
+var fateOf = map[act]string{letGo: "", loses: Lost, crashes: Lost, breaks: Cut, refuses: Refused}
+
+// messages lists what a client and a server said to each other. A deviation that holds a message up is not its fate: it comes again later.
+func (t *trace) messages() (list []Message) {
+	for _, s := range t.steps {
+		fate, known := fateOf[s.act]
+		if !known {
+			fate = acts[s.act]
+		}
+		heldUp := s.act == pauses || s.act == expires || s.act == hangs
+		if (s.e.kind == request || s.e.kind == reply) && !heldUp {
+			list = append(list, Message{At: s.mark, Client: int32(s.e.client), Reply: s.e.kind == reply, Fate: fate})
+		}
+	}
+	return list
 }
 
 // names are the tokens and times of one run in the words of another.

@@ -370,7 +370,7 @@ func replay(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choic
 		return nil, err
 	}
 	return &Found{Verdicts: verdicts, Checker: v.Checker, Cause: v.Cause, Summary: v.Summary, Schedule: run.taken, Trace: run.w.trace.tell(run.history, v),
-		History: run.history}, nil
+		Messages: run.w.trace.messages(), History: run.history}, nil
 }
 
 // replayed says what the replay of a schedule showed.

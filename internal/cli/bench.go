@@ -76,6 +76,9 @@ func (o *options) allFlags() {
 	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
 		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
 	o.fileFlags(runFiles...)
+	if o.plan.Verify {
+		o.fileFlags(verdictFiles...)
+	}
 	o.runFlags()
 }
 
@@ -104,7 +107,7 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 	x := exit(s.stop, f.Whole, gates, err)
 	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: not, Gates: gates}
 	if o.plan.Verify {
-		document.Verdict = &f.Whole
+		document.Verdict, document.Repeat = &f.Whole, f.Repeat
 	}
 	return e.answer(o, result{x, document, func(w io.Writer) (err error) {
 		switch {

@@ -36,6 +36,7 @@ type Document struct {
 	Saved      string               `json:"saved,omitzero"`
 	Runs       []results.Run        `json:"runs,omitzero"`
 	Verdict    *results.Whole       `json:"verdict,omitzero"` // of verify, on all of it
+	Repeat     string               `json:"repeat,omitzero"`  // the command that does all of it again
 	Explored   []results.Judgement  `json:"explored,omitempty"`
 	NotRun     []results.NotRun     `json:"not_run,omitempty"`
 	Gates      []compare.GateResult `json:"gates,omitempty"`

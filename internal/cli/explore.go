@@ -123,11 +123,7 @@ func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err
 		}
 	}
 	if x.replay != "" {
-		var r explore.Report
-		text, err := os.ReadFile(x.replay)
-		if err == nil {
-			err = json.Unmarshal(text, &r)
-		}
+		r, err := savedExploration(x.replay)
 		if err != nil || r.Found == nil {
 			x.mistake("--replay %s: no saved counterexample: %v", x.replay, err)
 			return nil, x.invalid()
@@ -163,6 +159,15 @@ func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err
 		x.mistake("%s", m)
 	}
 	return list, x.invalid()
+}
+
+// savedExploration reads a counterexample.
+func savedExploration(file string) (r explore.Report, err error) {
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	return r, err
 }
 
 // aNight is how long random schedules are run at most if no budget was given.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 
 	"hammerlock/internal/harness"
 	"hammerlock/results"
@@ -88,6 +89,21 @@ type fileOutput struct {
 var runFiles = []fileOutput{
 	{"benchfmt", "write the runs in the format of Go benchmarks, for benchstat",
 		func(w io.Writer, d *Document) error { return results.WriteBenchmarks(w, d.Runs) }},
+}
+
+// verdictFiles are the files of commands that judge.
+var verdictFiles = []fileOutput{
+	{"card", "write the verdict as a block of Markdown that a library can show", func(w io.Writer, d *Document) error { return d.card().WriteMarkdown(w) }},
+	{"badge", "write the verdict as a small picture (SVG)", func(w io.Writer, d *Document) error { return d.card().WriteBadge(w) }},
+}
+
+// card is what a library can show of the verdict.
+func (d *Document) card() *results.Card {
+	c := &results.Card{Judged: slices.Clone(d.Explored), Runs: d.Runs, Whole: *d.Verdict, Command: d.Repeat}
+	for i := range d.Runs {
+		c.Judged = append(c.Judged, d.Runs[i].Judgement())
+	}
+	return c
 }
 
 // fileFlags declares flags for files, and has the command write those that were asked for.

@@ -13,6 +13,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/history"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/story"
 	"hammerlock/results"
 	"hammerlock/scenarios"
 )
@@ -61,13 +62,27 @@ func (e Env) checkCommand() *cobra.Command {
 }
 
 func (e Env) exportCommand() *cobra.Command {
-	c := &cobra.Command{Use: "export RUN", Short: "print a saved history as JSON lines", Args: takes(1, 1), ValidArgsFunction: completeRuns}
+	c := &cobra.Command{Use: "export RUN", Short: "print a saved history as JSON lines, or write its violation as a test", Args: takes(1, 1),
+		ValidArgsFunction: completeRuns,
+		Long: "export prints a saved history as JSON lines. With --test it writes what the worst verdict says as a test instead, in the\n" +
+			"language of the lock's library, which calls the library as --calls does. It needs a redis-server, and nothing of Hammerlock.",
+		Example: "  verify export latest\n  verify export latest --test lock_test.go --calls record/exported/calls/redsync.go",
+	}
 	o := newOptions(c, harness.Default())
 	o.out("where runs are saved")
+	var test, calls string
+	o.text(flag{session, "test", "write the violation as a test to this file, .go, .js or .py"}, "file", &test)
+	o.text(flag{session, "calls", "how the library is called, in the same language; record/exported/calls has examples"}, "file", &calls)
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
+		if (test == "") != (calls == "") {
+			o.mistake("--test and --calls belong together")
+		}
 		path, err := locateOne(args[0], o.plan.Out)
-		if err != nil {
+		if err = errors.Join(o.invalid(), err); err != nil {
 			return err
+		}
+		if test != "" {
+			return e.exportTest(path, test, calls)
 		}
 		h, _, err := openHistory(path)
 		if err != nil {
@@ -75,6 +90,42 @@ func (e Env) exportCommand() *cobra.Command {
 		}
 		return history.WriteJSONL(e.Stdout, h)
 	}))
+}
+
+// exportTest writes the story of a saved run that failed as a test.
+func (e Env) exportTest(path, test, calls string) error {
+	language, err := story.Language(test)
+	source, unread := os.ReadFile(calls)
+	if err = errors.Join(err, unread); err != nil {
+		return usage("%v", err)
+	}
+	h, _, err := openHistory(path)
+	if err != nil {
+		return err
+	}
+	j, err := judged(path)
+	if err != nil {
+		return err
+	}
+	explored, err := savedExploration(filepath.Join(path, exploreFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool {
+		return v.Status == checker.Fail && (explored.Found == nil || v.Checker == explored.Found.Checker)
+	})
+	if i < 0 {
+		return usage("%s: no verdict failed: there is no story to tell", path)
+	}
+	told, err := story.Of(h, &j.Verdicts[i], explored.Found)
+	if err != nil {
+		return usage("%s: %v", path, err)
+	}
+	text, err := told.Write(language, string(source))
+	if err != nil {
+		return fmt.Errorf("%s with %s: %w", test, calls, err)
+	}
+	return os.WriteFile(test, text, 0o644)
 }
 
 // strictFlag declares whether a scenario may be undecided.

@@ -1,0 +1,174 @@
+// Package story makes of a verdict the shortest story that shows it, in calls of the lock, and writes that as a test in the
+// language of the lock's library. It judges nothing: the test does.
+package story
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/explore"
+	"hammerlock/history"
+)
+
+// Story is what clients of a lock do, one step after another, and what happens to their messages.
+type Story struct {
+	Lock, Checker, Cause, Summary, Command string
+	Told                                   []string // in words, line by line
+	Lease, Linger                          time.Duration
+	Owned                                  bool // a release says whether the lock was still the client's
+	Steps                                  []Step
+}
+
+// Step is a call, or what lets a call go on.
+type Step struct {
+	At  time.Duration // since the first one
+	Who string
+	Do  string // acquire, extend, release, or goOn
+	// Fault is what happens to a message of the call, as in "late reply 2": it waits until the call goes on. A message that is cut
+	// breaks its connection; one that is lost does so when its client has given up; an error is the server's answer.
+	Fault string
+}
+
+const (
+	goOn    = "go on"
+	granted = "must be granted" // a Fault: of an acquire after all holds are over
+	late    = "late"
+)
+
+// The story's lease is at least so long: what a busy machine is late is little beside it.
+const leastLease = 2 * time.Second
+
+// Times of a history are no exact order of effects: a call is as long as this if something went wrong with it.
+const slow = 10 * time.Millisecond
+
+var dos = map[history.Kind]string{history.Acquire: "acquire", history.Extend: "extend", history.Release: "release"}
+
+// Of tells the story of a verdict. What an exploration found says which message was late or lost. Without it, as of a run under load, a
+// call during which another client called was late with its first request, and one without an answer lost its first reply.
+func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, error) {
+	if h.Sites > 1 {
+		return nil, fmt.Errorf("the story happens on %d servers; a test has one: run it on topology single, or explore it with --sites 1", h.Sites)
+	}
+	ops := calls(h, v, found != nil)
+	if len(ops) == 0 {
+		return nil, fmt.Errorf("%s: %s: its evidence names no calls of the lock", v.Checker, v.Cause)
+	}
+	s := &Story{Lock: h.Lock, Checker: v.Checker, Cause: v.Cause, Summary: v.Summary, Command: h.Command, Told: v.Story,
+		Linger: h.Bounds.Linger, Owned: h.Claims.Owned}
+	var messages []explore.Message
+	if found != nil {
+		s.Told, messages = found.Trace, found.Messages
+	}
+	names := map[int32]string{}
+	var end time.Duration // of all leases
+	for i := range ops {
+		op := &ops[i]
+		if names[op.Worker] == "" {
+			names[op.Worker] = string(rune('a' + len(names)))
+		}
+		steps, err := stepsOf(op, ops, messages)
+		if err != nil {
+			return nil, err
+		}
+		for _, step := range steps {
+			step.Who = names[op.Worker]
+			s.Steps = append(s.Steps, step)
+		}
+		s.Lease = max(s.Lease, op.TTL)
+		end = max(end, op.Latest()+op.TTL)
+	}
+	slices.SortStableFunc(s.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
+	last := Step{At: s.Steps[len(s.Steps)-1].At, Who: string(rune('a' + len(names))), Do: dos[history.Acquire]}
+	if v.Checker == history.Liveness {
+		last.At, last.Fault = end+s.Lease/2, granted
+	}
+	s.Steps = append(s.Steps, last)
+	s.stretch()
+	return s, nil
+}
+
+// calls are those of the story, in their order: of an exploration all but refused tries, else those of the holds in the evidence.
+func calls(h *history.History, v *checker.Verdict, all bool) (ops []history.Op) {
+	end := v.Proved()
+	holds := map[history.ID]bool{}
+	for _, op := range v.Evidence {
+		holds[op.Hold] = op.Hold != 0
+		if op.Kind == history.Acquire {
+			holds[op.ID] = true
+		}
+	}
+	for _, op := range h.Ops {
+		ours := op.Worker >= 0 && dos[op.Kind] != "" && (op.Call <= end || v.Checker == history.Liveness)
+		refused := op.Kind == history.Acquire && op.Outcome == history.Failed
+		if ours && !refused && (all || holds[op.Hold] || op.Kind == history.Acquire && holds[op.ID]) {
+			ops = append(ops, op)
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b history.Op) int { return cmp.Compare(a.Call, b.Call) })
+	return ops
+}
+
+// stepsOf are a call and what lets it go on.
+func stepsOf(op *history.Op, ops []history.Op, messages []explore.Message) ([]Step, error) {
+	steps := []Step{{At: op.Call, Do: dos[op.Kind]}}
+	if messages == nil {
+		switch {
+		case op.Return == history.Forever, op.Outcome == history.Unknown && op.Reason == history.Timeout:
+			steps[0].Fault = "lost reply 1"
+		case op.Outcome == history.Unknown:
+			steps[0].Fault = "cut reply 1"
+		case op.Latency() >= slow && between(ops, op, op.Call, op.Return):
+			steps[0].Fault = late + " request 1"
+			steps = append(steps, Step{At: op.Return, Do: goOn})
+		}
+		return steps, nil
+	}
+	before, counts := op.Call, [2]int{}
+	for _, m := range messages {
+		if m.Client != op.Worker || m.At < op.Call || m.At > op.Return {
+			continue
+		}
+		way, n := "request", 0
+		if m.Reply {
+			way, n = "reply", 1
+		}
+		counts[n]++
+		fault := fmt.Sprintf("%s %s %d", cmp.Or(m.Fate, late), way, counts[n])
+		switch held := m.At-before > time.Millisecond || between(ops, op, before, m.At); {
+		case m.Fate != "" && !fates[m.Fate]:
+			return nil, fmt.Errorf("a test cannot do it: a %s %s", way, m.Fate)
+		case m.Fate != "" && held:
+			return nil, errors.New("a test cannot hold a message and then lose it")
+		case m.Fate != "":
+			steps[len(steps)-1].Fault = fault
+		case held:
+			steps[len(steps)-1].Fault = fault
+			steps = append(steps, Step{At: m.At, Do: goOn})
+		}
+		before = m.At
+	}
+	return steps, nil
+}
+
+var fates = map[string]bool{explore.Lost: true, explore.Cut: true, explore.Refused: true}
+
+// between tells whether another client begins a call between two moments.
+func between(ops []history.Op, than *history.Op, from, to time.Duration) bool {
+	return slices.ContainsFunc(ops, func(o history.Op) bool { return o.Worker != than.Worker && o.Call > from && o.Call < to })
+}
+
+// stretch counts times from the first step, and lets all last longer if the lease is short.
+func (s *Story) stretch() {
+	first, k := s.Steps[0].At, time.Duration(1)
+	if s.Lease > 0 && s.Lease < leastLease {
+		k = (leastLease + s.Lease - 1) / s.Lease
+	}
+	for i := range s.Steps {
+		s.Steps[i].At = (s.Steps[i].At - first) * k
+	}
+	s.Lease *= k
+}
