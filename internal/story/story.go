@@ -28,15 +28,15 @@ type Step struct {
 	At  time.Duration // since the first one
 	Who string
 	Do  string // acquire, extend, release, or goOn
-	// Fault is what happens to a message of the call, as in "late reply 2": it waits until the call goes on. A message that is cut
-	// breaks its connection; one that is lost does so when its client has given up; an error is the server's answer.
+	// Fault is what happens to a message of the call, counted since the call began or went on, as in "late reply 2": it waits until the
+	// call goes on. A message that is cut breaks its connection; an error is the server's answer to it.
 	Fault string
 }
 
 const (
-	goOn    = "go on"
-	granted = "must be granted" // a Fault: of an acquire after all holds are over
-	late    = "late"
+	goOn = "go on"
+	must = "must" // a Fault: of an acquire that has to be granted, for all holds are over
+	late = "late"
 )
 
 // The story's lease is at least so long: what a busy machine is late is little beside it.
@@ -84,7 +84,7 @@ func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, e
 	slices.SortStableFunc(s.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	last := Step{At: s.Steps[len(s.Steps)-1].At, Who: string(rune('a' + len(names))), Do: dos[history.Acquire]}
 	if v.Checker == history.Liveness {
-		last.At, last.Fault = end+s.Lease/2, granted
+		last.At, last.Fault = end+s.Lease/2, must
 	}
 	s.Steps = append(s.Steps, last)
 	s.stretch()
@@ -117,8 +117,6 @@ func stepsOf(op *history.Op, ops []history.Op, messages []explore.Message) ([]St
 	steps := []Step{{At: op.Call, Do: dos[op.Kind]}}
 	if messages == nil {
 		switch {
-		case op.Return == history.Forever, op.Outcome == history.Unknown && op.Reason == history.Timeout:
-			steps[0].Fault = "lost reply 1"
 		case op.Outcome == history.Unknown:
 			steps[0].Fault = "cut reply 1"
 		case op.Latency() >= slow && between(ops, op, op.Call, op.Return):
@@ -137,9 +135,9 @@ func stepsOf(op *history.Op, ops []history.Op, messages []explore.Message) ([]St
 			way, n = "reply", 1
 		}
 		counts[n]++
-		fault := fmt.Sprintf("%s %s %d", cmp.Or(m.Fate, late), way, counts[n])
+		fault := fmt.Sprintf("%s %s %d", cmp.Or(fates[m.Fate], late), way, counts[n])
 		switch held := m.At-before > time.Millisecond || between(ops, op, before, m.At); {
-		case m.Fate != "" && !fates[m.Fate]:
+		case m.Fate != "" && fates[m.Fate] == "":
 			return nil, fmt.Errorf("a test cannot do it: a %s %s", way, m.Fate)
 		case m.Fate != "" && held:
 			return nil, errors.New("a test cannot hold a message and then lose it")
@@ -147,14 +145,15 @@ func stepsOf(op *history.Op, ops []history.Op, messages []explore.Message) ([]St
 			steps[len(steps)-1].Fault = fault
 		case held:
 			steps[len(steps)-1].Fault = fault
-			steps = append(steps, Step{At: m.At, Do: goOn})
+			steps, counts = append(steps, Step{At: m.At, Do: goOn}), [2]int{}
 		}
 		before = m.At
 	}
 	return steps, nil
 }
 
-var fates = map[string]bool{explore.Lost: true, explore.Cut: true, explore.Refused: true}
+// fates are what a test does to messages. One that is lost breaks its connection, so that its client need not run out of patience.
+var fates = map[string]string{explore.Lost: "cut", explore.Cut: "cut", explore.Refused: "error"}
 
 // between tells whether another client begins a call between two moments.
 func between(ops []history.Op, than *history.Op, from, to time.Duration) bool {

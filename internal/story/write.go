@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
-	"time"
 )
 
 //go:embed *.tmpl
@@ -49,8 +48,8 @@ type view struct {
 	Calls string
 }
 
-// Granted is the fault of a step whose acquire must be granted.
-func (view) Granted() string { return granted }
+// Must is the fault of a step whose acquire must be granted.
+func (view) Must() string { return must }
 
 // Name names the test in Go.
 func (v view) Name() (name string) {
@@ -63,24 +62,14 @@ func (v view) Name() (name string) {
 // Snake names the test in Python.
 func (v view) Snake() string { return strings.ReplaceAll(v.Cause, "-", "_") }
 
-// Patience is how long a client waits for an answer: longer than messages are held, or shorter than a lease if one is lost.
-func (v view) Patience() time.Duration {
-	for _, s := range v.Steps {
-		if strings.HasPrefix(s.Fault, "lost") {
-			return v.Lease / 4
-		}
-	}
-	return time.Minute
-}
-
 // Comment is the story in words.
 func (v view) Comment() []string {
 	all := []string{v.Checker + ": " + v.Summary, ""}
 	for _, line := range v.Told {
 		all = append(all, "  "+line)
 	}
-	return append(all, "", "Written by Hammerlock, verify export --test, of "+v.Lock+":", "  "+v.Command, "",
-		"The test tells it again, more slowly. It needs a redis-server on the PATH, and nothing else of anyone: each client has a",
-		"proxy of its own, which holds, loses or refuses the messages that the story names. It fails if two clients hold the lock",
-		"at once, or if one is told what is not so.")
+	return append(all, "", "Written by Hammerlock (verify export --test) of "+v.Lock+":", "  "+v.Command, "",
+		"The test tells the story more slowly. It needs a redis-server on the PATH, and nothing of Hammerlock. Each client speaks to the",
+		"server through a proxy of its own, which holds, cuts or refuses the messages that the story names. The test fails if two clients",
+		"hold the lock at once, or if a call succeeds that must be refused.")
 }

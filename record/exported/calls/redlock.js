@@ -1,8 +1,8 @@
 // npm redlock, releases 3 to 5: acquire and release are lock and unlock of the older ones.
 const Redis = require("ioredis"), redlock = require(process.env.LIBRARY || "redlock"), Redlock = redlock.default || redlock;
 
-async function connect(port, patience) {
-  const client = new Redis({ port, maxRetriesPerRequest: 0, commandTimeout: patience, retryStrategy: () => 50 });
+async function connect(port) {
+  const client = new Redis({ port, maxRetriesPerRequest: 0, retryStrategy: () => 50 });
   client.on("error", () => {});
   const redlock = new Redlock([client], { retryCount: 0 });
   redlock.on("error", () => {});

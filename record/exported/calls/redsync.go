@@ -13,8 +13,8 @@ type lock struct {
 	m  *redsync.Mutex
 }
 
-func connect(addr string, patience time.Duration) *lock {
-	c := client.NewClient(&client.Options{Addr: addr, MaxRetries: -1, ReadTimeout: patience})
+func connect(addr string) *lock {
+	c := client.NewClient(&client.Options{Addr: addr, MaxRetries: -1, ReadTimeout: -1})
 	return &lock{rs: redsync.New(goredis.NewPool(c))}
 }
 

@@ -1,0 +1,181 @@
+package story
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/explore"
+	"hammerlock/history"
+	"hammerlock/locks"
+	"hammerlock/locks/known"
+)
+
+// explored is the story of a lock's first counterexample.
+func explored(t *testing.T, lock string) *Story {
+	t.Helper()
+	i := slices.IndexFunc(known.Locks, func(s locks.Spec) bool { return s.Name == lock })
+	o := explore.Defaults
+	o.Deviations = 1
+	r, err := explore.Run(t, known.Locks[i], o)
+	if err != nil || r.Found == nil {
+		t.Fatalf("%v: %s", err, r.Verdict())
+	}
+	at := slices.IndexFunc(r.Found.Verdicts, func(v checker.Verdict) bool { return v.Checker == r.Found.Checker })
+	s, err := Of(r.Found.History, &r.Found.Verdicts[at], r.Found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func steps(s *Story) (all []string) {
+	for _, st := range s.Steps {
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%d %s %s %s", st.At.Milliseconds(), st.Who, st.Do, st.Fault)))
+	}
+	return all
+}
+
+func compare(t *testing.T, s *Story, want ...string) {
+	t.Helper()
+	if got := steps(s); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestOfACounterexample: what was late in the exploration is late in the story, message by message, and a third client asks at the end.
+func TestOfACounterexample(t *testing.T) {
+	compare(t, explored(t, "plain-del"), "0 a acquire late reply 1", "2241 b acquire", "2877 a go on", "3081 b extend", "3081 b release",
+		"3081 b acquire", "3716 a extend", "3717 a release", "3717 c acquire")
+	get := strings.Join(steps(explored(t, "get-del")), "; ")
+	if !strings.Contains(get, "a release late reply 1") {
+		t.Errorf("get-del is not held between its two commands: %s", get)
+	}
+	broken := strings.Join(steps(explored(t, "setnx-expire")), "; ")
+	if !strings.Contains(broken, "cut") || !strings.Contains(broken, "acquire must") {
+		t.Errorf("setnx-expire loses no message, or nothing has to be granted: %s", broken)
+	}
+}
+
+// ran is a history of a run under load: a's extension has no answer, and b is granted the lock while the lease of a runs.
+func ran(sites int) (*history.History, *checker.Verdict) {
+	const ms = time.Millisecond
+	op := func(id, hold history.ID, worker int32, kind history.Kind, call, ret time.Duration, outcome history.Outcome) history.Op {
+		return history.Op{ID: id, Hold: hold, Worker: worker, Kind: kind, Call: call * ms, Return: ret * ms, Outcome: outcome, TTL: 400 * ms}
+	}
+	h := &history.History{Header: history.Header{Lock: "exec:x@1", Sites: sites}, Ops: []history.Op{
+		op(9, 9, 7, history.Acquire, 1, 2, history.OK), op(1, 1, 5, history.Acquire, 100, 101, history.OK), op(8, 9, 7, history.Release, 30, 102, history.OK),
+		op(2, 1, 5, history.Extend, 150, 160, history.Unknown), op(3, 0, 6, history.Acquire, 170, 171, history.Failed),
+		op(4, 4, 6, history.Acquire, 200, 201, history.OK), op(5, 4, 6, history.Release, 210, 250, history.OK), op(6, 1, 5, history.Extend, 220, 221, history.OK),
+	}}
+	return h, &checker.Verdict{Checker: "exclusion", Status: checker.Fail, Cause: history.DoubleGrant, Summary: "two", Evidence: []history.Op{h.Ops[1], h.Ops[5], h.Ops[6]}}
+}
+
+// TestOfARun: the story has the calls of the holds in the evidence, and of each what went wrong with it.
+func TestOfARun(t *testing.T) {
+	h, v := ran(1)
+	s, err := Of(h, v, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, s, "0 a acquire", "250 a extend cut reply 1", "500 b acquire", "550 b release late request 1", "600 a extend", "750 b go on", "750 c acquire")
+	if s.Lease != leastLease {
+		t.Errorf("the lease is %v", s.Lease)
+	}
+}
+
+// TestNoStory: what a test cannot tell is refused, and why.
+func TestNoStory(t *testing.T) {
+	h, v := ran(5)
+	_, err := Of(h, v, nil)
+	wants(t, err, "5 servers")
+	h, v = ran(1)
+	v.Evidence = nil
+	_, err = Of(h, v, nil)
+	wants(t, err, "names no calls")
+	h, v = ran(1)
+	_, err = Of(h, v, &explore.Found{Messages: []explore.Message{{At: 100*time.Millisecond + 1, Client: 5, Fate: "comes after all keys were lost"}}})
+	wants(t, err, "a request comes after all keys were lost")
+	_, err = Language("lock.rb")
+	wants(t, err, "go, js or py")
+}
+
+func wants(t *testing.T, err error, text string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), text) {
+		t.Errorf("got %v, want %q", err, text)
+	}
+}
+
+// TestWrite: a test is a program of its language, with the story in words at its head.
+func TestWrite(t *testing.T) {
+	s := explored(t, "plain-del")
+	for _, file := range []string{"plain.go", "plain.js", "plain.py"} {
+		text := written(t, s, file)
+		for _, want := range []string{"VIOLATION of exclusion", "late reply 1", "verify export --test"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", file, want, text)
+			}
+		}
+	}
+	if _, err := s.Write("go.tmpl", "this is no Go"); err == nil {
+		t.Error("calls that are no Go become a test")
+	}
+}
+
+func written(t *testing.T, s *Story, calls string) string {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("testdata", calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	language, err := Language(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := s.Write(language, string(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestLiveExported runs a test in each language: it is red for the lock that it is about, and green for the one that compares tokens.
+func TestLiveExported(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds programs, and takes 20 s")
+	}
+	s := explored(t, "plain-del")
+	for _, c := range []struct {
+		calls, file string
+		command     []string
+	}{
+		{"plain.go", "lock_test.go", []string{"go", "test", "-count", "1"}},
+		{"plain.js", "lock.test.js", []string{"node", "--test"}},
+		{"plain.py", "test_lock.py", []string{"python3"}},
+	} {
+		t.Run(c.calls, func(t *testing.T) {
+			if _, err := exec.LookPath(c.command[0]); err != nil {
+				t.Skip(err)
+			}
+			file := filepath.Join(t.TempDir(), c.file)
+			if err := os.WriteFile(file, []byte(written(t, s, c.calls)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for _, right := range []string{"", "yes"} {
+				cmd := exec.Command(c.command[0], append(c.command[1:], file)...)
+				cmd.Env = append(os.Environ(), "RIGHT="+right)
+				out, err := cmd.CombinedOutput()
+				if told := strings.Contains(string(out), "must be refused: b holds the lock"); (err == nil) != (right != "") || told != (right == "") {
+					t.Errorf("RIGHT=%q: %v\n%s", right, err, out)
+				}
+			}
+		})
+	}
+}
