@@ -91,21 +91,6 @@ var runFiles = []fileOutput{
 		func(w io.Writer, d *Document) error { return results.WriteBenchmarks(w, d.Runs) }},
 }
 
-// verdictFiles are the files of commands that judge.
-var verdictFiles = []fileOutput{
-	{"card", "write the verdict as a block of Markdown that a library can show", func(w io.Writer, d *Document) error { return d.card().WriteMarkdown(w) }},
-	{"badge", "write the verdict as a small picture (SVG)", func(w io.Writer, d *Document) error { return d.card().WriteBadge(w) }},
-}
-
-// card is what a library can show of the verdict.
-func (d *Document) card() *results.Card {
-	c := &results.Card{Judged: slices.Clone(d.Explored), Runs: d.Runs, Whole: *d.Verdict, Command: d.Repeat}
-	for i := range d.Runs {
-		c.Judged = append(c.Judged, d.Runs[i].Judgement())
-	}
-	return c
-}
-
 // fileFlags declares flags for files, and has the command write those that were asked for.
 func (o *options) fileFlags(all ...fileOutput) {
 	for _, f := range all {
@@ -135,4 +120,19 @@ func (o *options) writeFiles(document any) (err error) {
 		}
 	}
 	return err
+}
+
+// verdictFiles are the files of commands that judge.
+var verdictFiles = []fileOutput{
+	{"card", "write the verdict as a block of Markdown that a library can show", func(w io.Writer, d *Document) error { return d.card().WriteMarkdown(w) }},
+	{"badge", "write the verdict as a small picture (SVG)", func(w io.Writer, d *Document) error { return d.card().WriteBadge(w) }},
+}
+
+// card is what a library can show of the verdict.
+func (d *Document) card() *results.Card {
+	c := &results.Card{Judged: slices.Clone(d.Explored), Runs: d.Runs, Whole: *d.Verdict, Command: d.Repeat}
+	for i := range d.Runs {
+		c.Judged = append(c.Judged, d.Runs[i].Judgement())
+	}
+	return c
 }
