@@ -68,12 +68,17 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+const commitDigits = 40 // of a suite that was built from no release
+
 // made says by what it was found and when.
 func (c *Card) made() (suite, day string) {
 	if len(c.Runs) == 0 {
 		return "", time.Now().UTC().Format(time.DateOnly)
 	}
-	return c.Runs[0].Environment.Suite, c.Runs[0].Started.UTC().Format(time.DateOnly)
+	if suite = c.Runs[0].Environment.Suite; len(suite) == commitDigits {
+		suite = suite[:7]
+	}
+	return suite, c.Runs[0].Started.UTC().Format(time.DateOnly)
 }
 
 // WriteMarkdown writes a block that a document of the library can carry, and that a program can find and replace.
@@ -93,7 +98,7 @@ func (c *Card) WriteMarkdown(w io.Writer) error {
 		}
 		p.Line("| %s | %s | **%s** | %s |", r.lock, r.topology, word(len(r.failed) > 0, len(r.and) > 0 && c.Whole.Status != checker.Pass), strings.Join(parts, "; "))
 	}
-	p.Line("\nHammerlock %.7s, %s: %s. To repeat it:\n\n    %s\n<!-- end of the card -->", suite, day, c.Whole.Text, c.Command)
+	p.Line("\nHammerlock %s, %s: %s. To repeat it:\n\n    %s\n<!-- end of the card -->", suite, day, c.Whole.Text, c.Command)
 	return p.Err
 }
 

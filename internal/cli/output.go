@@ -124,15 +124,20 @@ func (o *options) writeFiles(document any) (err error) {
 
 // verdictFiles are the files of commands that judge.
 var verdictFiles = []fileOutput{
-	{"card", "write the verdict as a block of Markdown that a library can show", func(w io.Writer, d *Document) error { return d.card().WriteMarkdown(w) }},
-	{"badge", "write the verdict as a small picture (SVG)", func(w io.Writer, d *Document) error { return d.card().WriteBadge(w) }},
+	{"card", "write the verdict as a block of Markdown that a library can show", carded((*results.Card).WriteMarkdown)},
+	{"badge", "write the verdict as a small picture (SVG)", carded((*results.Card).WriteBadge)},
 }
 
-// card is what a library can show of the verdict.
-func (d *Document) card() *results.Card {
-	c := &results.Card{Judged: slices.Clone(d.Explored), Runs: d.Runs, Whole: *d.Verdict, Command: d.Repeat}
-	for i := range d.Runs {
-		c.Judged = append(c.Judged, d.Runs[i].Judgement())
+// carded writes what a library can show of the verdict.
+func carded(write func(*results.Card, io.Writer) error) func(io.Writer, *Document) error {
+	return func(w io.Writer, d *Document) error {
+		if d.Verdict == nil {
+			return errors.New("there is no verdict on the whole to show")
+		}
+		c := &results.Card{Judged: slices.Clone(d.Explored), Runs: d.Runs, Whole: *d.Verdict, Command: d.Repeat}
+		for i := range d.Runs {
+			c.Judged = append(c.Judged, d.Runs[i].Judgement())
+		}
+		return write(c, w)
 	}
-	return c
 }
