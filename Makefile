@@ -100,7 +100,7 @@ drivers-perf: drivers
 LIBRARY =
 
 record-deps: drivers
-	@sh .ci/setup laravel || echo 'Laravel is left out: it is a package of Debian and its kin' >&2
+	@sh .ci/setup laravel rq || echo 'Laravel and rq are left out: they are packages of Debian and its kin' >&2
 	cd record/node && npm ci --no-audit --no-fund --ignore-scripts --legacy-peer-deps
 	$(GO) run ./tools/record -deps -library "$(LIBRARY)"
 
