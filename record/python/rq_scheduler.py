@@ -18,7 +18,8 @@ def serve(m):
         if key not in scheduler.acquire_locks(): return {"busy": True}
         holds[m["id"]] = scheduler
     elif op == "extend":
-        holds[m["hold"]].heartbeat()  # it does not say whether the lock was still there
+        holds[m["hold"]].heartbeat()
+        return {"error": "a heartbeat does not say whether the lock was still there"}
     elif op == "release":
         holds.pop(m["hold"]).stop()
     return {"ok": True}
