@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"hammerlock/history"
@@ -9,12 +10,13 @@ import (
 )
 
 // await waits until another try makes sense: the lock tells when, or else the backoff decides. It says what ended the wait.
-// A lock that waits is told when the visit gives up, so that it can leave its queue.
-func (w *worker) await(ctx context.Context, name string, left time.Duration) history.Wake {
+// A lock that waits is told when the visit gives up, so that it can leave its queue: over says that it has done so, and another try
+// would begin at the end of the queue.
+func (w *worker) await(ctx context.Context, name string, left time.Duration) (woken history.Wake, over bool) {
 	waiter, ok := w.lock.(locks.Waiter)
 	if !ok {
 		w.sleep(ctx, min(left, w.backoff()))
-		return history.Poll
+		return history.Poll, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
@@ -23,9 +25,9 @@ func (w *worker) await(ctx context.Context, name string, left time.Duration) his
 	w.leave()
 	if err != nil && ctx.Err() == nil {
 		w.sleep(ctx, min(left, w.backoff())) // the lock cannot wait now
-		return history.Poll
+		return history.Poll, false
 	}
-	return wake
+	return wake, err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
 // handed takes what a lock was granted while its worker waited. It came about after the last refusal, which is the

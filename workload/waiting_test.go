@@ -99,6 +99,26 @@ func TestAGrantThatIsHandedOver(t *testing.T) {
 	})
 }
 
+// leaver is a lock with a queue, which its Wait leaves when its context ends.
+type leaver struct{ scripted }
+
+func (l *leaver) Wait(ctx context.Context, _ string) (history.Wake, error) {
+	<-ctx.Done()
+	return history.Poll, ctx.Err()
+}
+
+// TestAVisitThatGaveUpItsPlaceAsksNoMore: another try would stand at the end of the queue, and a judge would take both for one wait.
+func TestAVisitThatGaveUpItsPlaceAsksNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &leaver{scripted{acquire: func(int) error { return locks.ErrBusy }}}
+		plan := Shape{Workers: 1, Keys: 1, Visits: 3, End: time.Hour, Wait: 20 * time.Millisecond, TTL: time.Second}
+		_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
+		if tries := count(ops, history.Acquire, history.Failed); tries != int64(plan.Visits) || count(ops, history.End, history.Failed) != tries {
+			t.Errorf("%d tries of %d visits: %+v", tries, plan.Visits, ops)
+		}
+	})
+}
+
 // unreachable is a lock without a server.
 type unreachable struct{ waiting }
 

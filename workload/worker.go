@@ -222,8 +222,12 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 		if left <= 0 {
 			return history.Impatient
 		}
-		if woken = w.await(w.during(ctx), g.page.Lock, left); w.handed(g, woken) {
+		over := false
+		if woken, over = w.await(w.during(ctx), g.page.Lock, left); w.handed(g, woken) {
 			return history.None
+		}
+		if over {
+			return history.Impatient
 		}
 	}
 }

@@ -141,8 +141,9 @@ func (l *fairLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 		left, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.ttl)
 		defer cancel()
 		if gone := l.Release(left, locks.Lease{Key: key, Token: p.token}); !errors.Is(gone, locks.ErrLost) {
-			return wake, errors.Join(err, gone)
+			err = errors.Join(err, gone)
 		}
+		return wake, errors.Join(ctx.Err(), err) // also if it was woken just now: the place is gone
 	}
 	return wake, err
 }
