@@ -70,5 +70,8 @@ func Judge(c *Case) ([]Verdict, error) {
 		}
 		verdicts = append(verdicts, v)
 	}
+	if c.Measured != nil && c.Measured.Wear != nil {
+		verdicts = append(verdicts, weighWear(c))
+	}
 	return WithMeasured(verdicts, c.Measured, &c.Header, c.ttl), wrong
 }

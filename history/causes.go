@@ -37,6 +37,7 @@ const (
 	Storm           = "storm"
 	Leak            = "leak"
 	Leftover        = "leftover"
+	ClientLeak      = "client-leak"
 	TTLTooLong      = "ttl-too-long"
 	WrongCount      = "count"
 	TokenChanged    = "token-changed"

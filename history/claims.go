@@ -86,7 +86,7 @@ var AllClaims = []Claim{
 		Flag: func(c *Claims) *bool { return &c.Wakes }, Judges: []string{Liveness}, Causes: []string{LostWakeup}},
 	{Name: "serves", Says: "who waits is granted the lock when it is free",
 		Made: func(*Claims) bool { return true }, Judges: []string{Liveness, Calls}, Rest: true,
-		Causes: []string{Unanswered, HungCall, Stuck, Storm, Panicked}},
+		Causes: []string{Unanswered, HungCall, Stuck, Storm, Panicked, ClientLeak}},
 	{Name: "begins", Says: "a lease may begin before it is asked for, and is good for the deadline that its holder is told",
 		Driver: "a lease may begin before it is asked for, as one that counts from the waiter's place in a queue: it is good for the " +
 			"`valid_ms` that every grant has to tell", Flag: func(c *Claims) *bool { return &c.Begins }},

@@ -63,6 +63,7 @@ const CounterOnTopology = "topology"
 // The checkers that Aside can name.
 const (
 	Calls    = "calls"
+	Client   = "client"
 	Liveness = "liveness"
 	Fairness = "fairness"
 	Updates  = "lost-updates"

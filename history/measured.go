@@ -12,6 +12,7 @@ type Measured struct {
 	Hung    []Hung      `json:"hung,omitempty"`
 	Crashes []Breakdown `json:"crashes,omitempty"`
 	Stream  *Stream     `json:"stream,omitempty"` // nil = none was read
+	Wear    []Wear      `json:"wear,omitempty"`   // nil = the run is not about that
 }
 
 // Stream is what the servers' replication streams told of a run's locks: a server streams each command that it has executed.
@@ -42,6 +43,19 @@ type Takeover struct {
 	Last     int64         `json:"last"`     // the offset of the last command on a lock that it had not
 	Grants   int           `json:"grants"`   // locks that were held then, of which it did not know
 	Released int           `json:"released"` // locks that had been released, which it still had
+}
+
+// Wear is what a process that has the lock has at the end of a rest, in which its workers call nothing: a worker process, or
+// the program of the lock. What is 0 is not known.
+type Wear struct {
+	Process    int16         `json:"process,omitempty"`
+	Workers    int           `json:"workers"`
+	At         time.Duration `json:"at_ns"`
+	Goroutines int64         `json:"goroutines"`     // of a program: threads
+	Files      int64         `json:"files"`          // open ones, and connections
+	Memory     int64         `json:"memory"`         // bytes: of the heap after a collection, of a program: resident
+	CPU        float64       `json:"cpu"`            // how much of one it takes in the rest
+	Most       []string      `json:"most,omitempty"` // where the goroutines are that have become more since the rest before
 }
 
 // Hung is a worker whose call of the lock was open for so long after the run's end that its context was ended.
@@ -76,4 +90,5 @@ type Cost struct {
 	Commands   *float64      `json:"commands,omitempty"`    // a visit; nil = servers do not tell
 	RoundTrips *float64      `json:"round_trips,omitempty"` // a visit; nil = not counted
 	Duration   time.Duration `json:"duration_ns"`           // in which these visits were made
+	CPU        *float64      `json:"cpu,omitempty"`         // of one, for each worker, in the processes that have the lock; nil = not known
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -266,17 +267,19 @@ func TestMain(m *testing.M) {
 	os.Exit(crew.Main(context.Background(), crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}, m.Run))
 }
 
-// TestLiveCallsThatDoNotReturnAreJudged: a call that hangs and one that panics fail their run, also when it is judged again from its file.
-func TestLiveCallsThatDoNotReturnAreJudged(t *testing.T) {
+// TestLiveWhatIsMeasuredIsJudged: a call that hangs, one that panics and what a client keeps fail their run, also when it is judged again from its file.
+func TestLiveWhatIsMeasuredIsJudged(t *testing.T) {
 	t.Parallel()
-	for lock, want := range map[string]struct{ scenario, cause string }{
-		"trusts-replies":  {"server-hangs", history.Panicked},
-		"stop-by-message": {"renewal-hangs", history.HungCall},
+	for lock, want := range map[string]struct{ scenario, checker, cause string }{
+		"trusts-replies":  {"server-hangs", history.Calls, history.Panicked},
+		"stop-by-message": {"renewal-hangs", history.Calls, history.HungCall},
+		"refusal-kept":    {"wear", history.Client, history.ClientLeak},
+		"listener-kept":   {"wear-renewals", history.Client, history.ClientLeak},
 	} {
 		t.Run(lock, func(t *testing.T) {
 			t.Parallel()
-			if testing.Short() && want.cause == history.HungCall {
-				t.Skip("it takes 18 s until a call is given up")
+			if testing.Short() && strings.Contains(want.scenario, "renewal") {
+				t.Skip("it takes 8 s, or 18 s until a call is given up")
 			}
 			live.Again(t, func(attempt int) (undecided string) {
 				out := t.TempDir()
@@ -286,7 +289,7 @@ func TestLiveCallsThatDoNotReturnAreJudged(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, all := range [][]checker.Verdict{run.Verdicts, again} {
-					n := slices.IndexFunc(all, func(v checker.Verdict) bool { return v.Checker == history.Calls })
+					n := slices.IndexFunc(all, func(v checker.Verdict) bool { return v.Checker == want.checker })
 					if v := all[n]; v.Status != checker.Fail {
 						return v.Summary
 					} else if v.Cause != want.cause || len(v.Story) < 2 || v.Remedy == "" {

@@ -5,12 +5,44 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
 
 // TestFamilyIsTheWholeSuite: a worker process counts what its suite has used, with all that the suite has started, however
 // deep, and what of that has ended. A shell that started the suite does not belong to it, nor what else the shell runs.
+// TestWhatAGroupHas: its processes' threads, open files, memory and CPU, and nothing of others.
+func TestWhatAGroupHas(t *testing.T) {
+	proc := t.TempDir()
+	for pid, group := range map[int]int{30: 30, 31: 30, 32: 99} {
+		dir := filepath.Join(proc, strconv.Itoa(pid))
+		if err := os.MkdirAll(filepath.Join(dir, "fd", "0"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		stat := fmt.Sprintf("%d (a (b) c) S 1 %d 0 0 0 0 0 0 0 0 7 1 0 0 20 0 4 0 0 0 3 0", pid, group)
+		if err := os.WriteFile(filepath.Join(dir, "stat"), []byte(stat), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := usedBy(proc, 30), (use{threads: 8, files: 2, memory: 6 * int64(os.Getpagesize()), cpu: 16 * tick}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestPlacesOfGoroutines names the function where those are that have become more.
+func TestPlacesOfGoroutines(t *testing.T) {
+	before, end := places(), make(chan struct{})
+	defer close(end)
+	for range 50 {
+		go func() { <-end }()
+	}
+	most := grown(before, places())
+	if len(most) == 0 || !strings.HasPrefix(most[0], "50 more in ") || !strings.Contains(most[0], "TestPlacesOfGoroutines") {
+		t.Errorf("%q", most)
+	}
+}
+
 func TestFamilyIsTheWholeSuite(t *testing.T) {
 	proc := t.TempDir()
 	add := func(pid, parent int, program string, user, ended int) {

@@ -99,6 +99,8 @@ type Report struct {
 	Driver         *Driven           // of the program that has the lock; nil if there is none
 	Hung           []history.Hung    // calls of the lock that had to be called off
 	Crashes        []history.Breakdown
+	Wear           []history.Wear // in a load that comes in rounds
+	CPU            time.Duration  // that the process of the lock spent while it was measured
 }
 
 // Trouble is what ends a run without a verdict: calls that do not return, and crashes.
@@ -250,10 +252,13 @@ func (t *team) run(ctx, stop context.Context) Report {
 	done := make(chan struct{})
 	measured := make(chan Report, 1)
 	go func() { measured <- t.measure(done) }()
+	worn := make(chan []history.Wear, 1)
+	go func() { worn <- t.wear(done) }()
 	ctx, stop, driven := t.drive(ctx, stop)
 	due := t.crew.Run(ctx, stop)
 	close(done)
 	r := <-measured
+	r.Wear = <-worn
 	r.Begun, r.Skipped, r.Said, r.Hung, r.Crashes = due.Begun, due.Skipped, due.Said, due.Hung, due.Panics
 	for i := range r.Crashes {
 		r.Crashes[i].Process = int16(t.orders.Process)
@@ -268,16 +273,16 @@ func (t *team) run(ctx, stop context.Context) Report {
 // measure reads the counters when the measurement begins and ends.
 func (t *team) measure(done <-chan struct{}) Report {
 	clock := t.crew.Clock
-	read := func(at time.Duration) (loadSample, int64) {
+	read := func(at time.Duration) (loadSample, int64, time.Duration) {
 		select {
 		case <-time.After(at - clock.Now()):
 		case <-done:
 		}
-		return readAll(clock.Now(), t.clients), t.traffic.RoundTrips()
+		return readAll(clock.Now(), t.clients), t.traffic.RoundTrips(), t.spent()
 	}
-	load, trips := read(t.orders.From)
-	endLoad, endTrips := read(t.orders.To)
-	return Report{Load: endLoad.since(load), RoundTrips: endTrips - trips}
+	load, trips, spent := read(t.orders.From)
+	endLoad, endTrips, endSpent := read(t.orders.To)
+	return Report{Load: endLoad.since(load), RoundTrips: endTrips - trips, CPU: endSpent - spent}
 }
 
 func (t *team) close() error {

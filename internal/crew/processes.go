@@ -289,6 +289,7 @@ func (r *Report) Add(o *Report) {
 	r.Unfinished = append(r.Unfinished, o.Unfinished...)
 	r.RoundTrips += o.RoundTrips
 	r.Hung, r.Crashes = append(r.Hung, o.Hung...), append(r.Crashes, o.Crashes...)
+	r.Wear, r.CPU = append(r.Wear, o.Wear...), r.CPU+o.CPU
 	for what, text := range o.Said {
 		r.Said = workload.Note(r.Said, what, text)
 	}

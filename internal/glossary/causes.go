@@ -104,6 +104,9 @@ var AllCauses = []Cause{
 		"Begin with the other checks that fail: they name times and holders. See locks/catalogue/lease.go."},
 	{history.HarnessError, "Two checkers disagree. It is an error of the suite; please report it.",
 		"Report the saved history: the verdicts of this run say nothing of the lock. See checker/METHOD.md."},
+	{history.ClientLeak, "A process of the lock keeps goroutines, threads, connections, memory or a running timer for each call, also when the call is long over.",
+		"End with each hold and each try what was begun for it, on every path, also where it was refused or lost: a goroutine selects on the end, " +
+			"a timer is stopped, a connection closed. See locks/catalogue/watchdog.go."},
 	{history.Panicked, "The lock panicked, or ended its process, or an exception in it was caught by no code.",
 		"Mend the program at the line that the trace names; catch the errors of timers and background tasks. See locks/outcome.go."},
 }

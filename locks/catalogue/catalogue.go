@@ -22,7 +22,7 @@ var All = []locks.Spec{
 	deadInLine, retriedSetNX, silentRelease, floatQuorum, reachedQuorum, renewalDies, stopAfterRelease, extendAdds,
 	tokenTwice, reaper, clockDel, zsetRank, setnxHeal,
 	keptToken, wakesItself, ownAge, roundedQuorum, fixedQuorum,
-	turnKept, trustsReplies, stopByMessage,
+	turnKept, trustsReplies, stopByMessage, refusalKept, listenerKept,
 	redissonSemaphore, upgradeDrops, permitTwice, permitKept, readersFirst, readersExpiry,
 }
 

@@ -1,0 +1,142 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/human"
+)
+
+// What a process may have more of at the end of a rest than at the end of the one before. Each is far above what the right
+// locks of the catalogue need: pools and threads that are made when they are first wanted, no more than a few for each worker.
+const (
+	callsForOne  = 20       // calls for a goroutine, thread, file or connection,
+	spareOnes    = 20       // and so many, and one for two workers, whatever the calls are
+	bytesForCall = 64       // of a heap,
+	spareHeap    = 1 << 18  // at least
+	bytesOfOther = 4 << 10  // of the memory of a program, whose collections are not asked for,
+	spareOther   = 16 << 20 // at least
+	spareCPU     = 0.15     // of the time of one
+	fewCalls     = 100      // less say nothing
+)
+
+const goroutines = "goroutines"
+
+// worn is a kind of thing that a process has.
+type worn struct {
+	name string
+	of   func(*history.Wear) float64
+	most func(calls, workers float64) float64 // how many more are explained
+	text func(float64) string
+}
+
+// kinds lists what is looked at. A program's memory is what it has from the system.
+func kinds(program bool) []worn {
+	ones := func(calls, workers float64) float64 { return max(calls/callsForOne, spareOnes+workers/2) }
+	things, each, least := goroutines, float64(bytesForCall), float64(spareHeap)
+	if program {
+		things, each, least = "threads", bytesOfOther, spareOther
+	}
+	count := func(x float64) string { return human.Count(int64(x)) }
+	return []worn{
+		{things, func(w *history.Wear) float64 { return float64(w.Goroutines) }, ones, count},
+		{"open files and connections", func(w *history.Wear) float64 { return float64(w.Files) }, ones, count},
+		{"KiB of memory", func(w *history.Wear) float64 { return float64(w.Memory) / 1024 },
+			func(calls, _ float64) float64 { return max(calls*each, least) / 1024 }, count},
+		{"of a CPU in use", func(w *history.Wear) float64 { return w.CPU }, func(float64, float64) float64 { return spareCPU }, human.Percent},
+	}
+}
+
+// callCounts is what a process had done up to a moment.
+type callCounts struct{ taken, refused, lost int64 }
+
+func (t callCounts) all() int64 { return t.taken + t.refused + t.lost }
+
+// done counts the tries of a process up to a moment, and what it could not renew.
+func (c *Case) done(process int16, until time.Duration) (t callCounts) {
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		switch {
+		case op.Process != process || op.Return > until:
+		case op.Kind == history.Lose || op.Kind == history.Extend && op.Outcome != history.OK:
+			t.lost++
+		case op.Kind == history.Acquire && op.Outcome == history.OK:
+			t.taken++
+		case op.Kind == history.Acquire:
+			t.refused++
+		}
+	}
+	return t
+}
+
+// weighWear judges what the processes that have the lock keep of its calls. Only what grows from each rest to the next, two
+// times or more, is held against the lock: what is made once and kept is none of it.
+func weighWear(c *Case) Verdict {
+	v := Verdict{Checker: history.Client, Summary: "what the lock's processes keep is not known"}
+	m := c.Measured
+	var total callCounts
+	rests := 0
+	for _, samples := range byProcess(m.Wear) {
+		done := make([]callCounts, len(samples))
+		for i := range samples {
+			done[i] = c.done(samples[i].Process, samples[i].At)
+		}
+		last := done[len(done)-1]
+		total = callCounts{total.taken + last.taken, total.refused + last.refused, total.lost + last.lost}
+		if len(samples) < 3 || last.all() < fewCalls {
+			continue
+		}
+		rests = max(rests, len(samples))
+		for _, k := range kinds(m.Driver != nil) {
+			if story := k.story(samples, done); story != nil {
+				v.Status, v.Cause = Fail, history.ClientLeak
+				v.Violations++
+				v.Story = append(v.Story, story...)
+			}
+		}
+	}
+	v.Exposed = total.all()
+	done := fmt.Sprintf("%d taken, %d refused and %d lost or not renewed", total.taken, total.refused, total.lost)
+	switch {
+	case v.Status == Fail:
+		v.Causes, v.Summary = map[string]int64{v.Cause: v.Violations}, fmt.Sprintf("%s: %s", v.Cause, v.Story[0])
+	case rests > 0:
+		v.Status = Pass
+		v.Summary = fmt.Sprintf("nothing grows from one to the next of %d rests, with %s", rests, done)
+	case total.all() > 0:
+		v.Summary = "too few calls or rests to tell what is kept of each: " + done
+	}
+	return v
+}
+
+// byProcess divides the samples, which are in the order of time for each process.
+func byProcess(all []history.Wear) (list [][]history.Wear) {
+	for _, w := range all {
+		at := slices.IndexFunc(list, func(s []history.Wear) bool { return s[0].Process == w.Process })
+		if at < 0 {
+			at, list = len(list), append(list, nil)
+		}
+		list[at] = append(list[at], w)
+	}
+	return list
+}
+
+// story says how much a process has of something in each rest, if it has more than is explained each time; nil if not.
+func (k *worn) story(samples []history.Wear, done []callCounts) []string {
+	text := fmt.Sprintf("process %d has %s %s in its first rest", samples[0].Process, k.text(k.of(&samples[0])), k.name)
+	var most []string
+	for i := 1; i < len(samples); i++ {
+		more, calls := k.of(&samples[i])-k.of(&samples[i-1]), done[i].all()-done[i-1].all()
+		if more < k.most(float64(calls), float64(samples[i].Workers)) {
+			return nil
+		}
+		text += fmt.Sprintf(", %s after %s more", k.text(k.of(&samples[i])), human.Quantity(calls, "call"))
+		most = samples[i].Most
+	}
+	if k.name != goroutines {
+		most = nil
+	}
+	return append([]string{text}, most...)
+}
