@@ -73,7 +73,7 @@ func awaited(op *history.Op) bool {
 // calledOff tells whether a call returned only when the suite had called it off after the run's end, or never.
 func (c *Case) calledOff(op *history.Op) bool {
 	return c.Measured != nil && slices.ContainsFunc(c.Measured.Hung, func(h history.Hung) bool {
-		return h.Worker == op.Worker && op.Return > h.CalledOff
+		return h.Worker == c.Caller(op.Worker) && op.Return > h.CalledOff
 	})
 }
 

@@ -45,6 +45,8 @@ type Case struct {
 	lease  time.Duration // the longest life that a server may give to it
 	visits bool          // the history tells when visits end
 
+	several map[history.ID]bool // acquires that are part of one for several pages; nil = not looked for yet
+
 	workers, keys, processes int            // one more than the greatest number of each
 	working                  map[int16]bool // processes that have workers
 	waited                   int            // how many waits there are; 0 = not counted yet

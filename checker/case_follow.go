@@ -30,13 +30,13 @@ func (c *Case) follow() {
 		case history.Skip, history.End, history.Final:
 			continue
 		}
-		at := c.index.hold(op.Hold)
-		if at < 0 && op.Kind == history.Extend && op.Hold == 0 && op.Token != 0 {
-			if tokens == nil {
-				tokens = c.tokens()
+		if own := c.renewed(&tokens, op); len(own) > 0 {
+			for _, t := range own {
+				extends = append(extends, link{t.hold, int32(i)})
 			}
-			at = holder(tokens, op.Token)
+			continue
 		}
+		at := c.index.hold(op.Hold)
 		if at < 0 {
 			if (op.Kind == history.Release || op.Kind == history.Extend) && op.Outcome == history.OK {
 				c.events = append(c.events, int32(i)) // of an acquire that was reported as failed
@@ -187,12 +187,22 @@ func (c *Case) tokens() []token {
 	return list
 }
 
-func holder(tokens []token, t uint64) int32 {
-	i, found := slices.BinarySearchFunc(tokens, t, func(x token, t uint64) int { return cmp.Compare(x.token, t) })
-	if !found {
-		return -1
+// renewed are the holds that a watchdog's extension is of, by its token: several of a visit to several pages.
+func (c *Case) renewed(all *[]token, op *history.Op) []token {
+	t := op.Token
+	if op.Kind != history.Extend || op.Hold != 0 || t == 0 {
+		return nil
 	}
-	return tokens[i].hold
+	if *all == nil {
+		*all = c.tokens()
+	}
+	tokens := *all
+	from, _ := slices.BinarySearchFunc(tokens, t, func(x token, t uint64) int { return cmp.Compare(x.token, t) })
+	to := from
+	for to < len(tokens) && tokens[to].token == t {
+		to++
+	}
+	return tokens[from:to]
 }
 
 func (c *Case) assign(h *hold, i int32) {

@@ -12,7 +12,7 @@ func (x *examiner) phantoms() {
 			continue
 		}
 		if a := x.c.op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
-			x.add(finding{history.Phantom, pair{x.c.index.at(a.ID), -1}, n, nil, false})
+			x.add(finding{x.c.phantom(a), pair{x.c.index.at(a.ID), -1}, n, nil, false})
 		}
 	}
 	if len(seen) == 0 {
@@ -23,13 +23,13 @@ func (x *examiner) phantoms() {
 		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Token == 0 {
 			continue
 		}
-		n, ok := seen[op.Token]
+		n, ok := seen[x.c.mark(op.Token, op.Key)]
 		switch {
 		case !ok || x.c.Ops[n].Call < op.Return:
 		case op.Reason == history.Quorum:
 			x.misses["minority"]++ // a minority of the sites granted it and could not be asked to release it
 		default:
-			x.add(finding{history.Phantom, pair{int32(i), -1}, n, nil, false})
+			x.add(finding{x.c.phantom(op), pair{int32(i), -1}, n, nil, false})
 		}
 	}
 }
@@ -41,14 +41,14 @@ func (x *examiner) unownedTokens() map[uint64]int32 {
 	for _, n := range x.c.events {
 		op := &x.c.Ops[n]
 		if op.Token != 0 && (op.Kind == history.Found || op.Kind == history.Sight && x.c.Sites < 2) {
-			seen[op.Token] = n
+			seen[x.c.mark(op.Token, op.Key)] = n
 		}
 	}
 	if len(seen) == 0 {
 		return nil
 	}
 	for i := range x.c.holds {
-		delete(seen, x.c.holds[i].Token)
+		delete(seen, x.c.mark(x.c.holds[i].Token, x.c.holds[i].Key))
 	}
 	return seen
 }

@@ -12,7 +12,7 @@ import (
 
 // tell writes a verdict's summary, story and evidence from a finding.
 func tell(c *Case, v *Verdict, f finding) {
-	if f.cause == history.Phantom {
+	if f.cause == history.Phantom || f.cause == history.PartKept {
 		tellPhantom(c, v, f)
 		return
 	}
@@ -104,8 +104,8 @@ func used(op *history.Op, i, j *hold) string {
 
 func tellPhantom(c *Case, v *Verdict, f finding) {
 	a, b := c.Ops[f.pair.first], c.Ops[f.op]
-	v.Summary = fmt.Sprintf("reported as refused although the token was in the servers: %s: phantom",
-		human.Quantity(v.Causes[history.Phantom], "acquire"))
+	v.Summary = fmt.Sprintf("reported as refused although the token was in the servers: %s: %s",
+		human.Quantity(v.Causes[f.cause], "acquire"), f.cause)
 	v.Evidence = []history.Op{a, b}
 	v.Story = []string{fmt.Sprintf("%s was told at %s that token %s was refused (%v)", who(a.Worker), clock(a.Return), short(a.Token), a.Reason)}
 	switch b.Kind {

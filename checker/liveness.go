@@ -25,7 +25,7 @@ const patience = time.Second
 const collisions = 4
 
 // liveCauses are the causes, the worst first.
-var liveCauses = []string{history.Deadlock, history.Stuck, history.LostWakeup, history.Starved, history.Phantom, history.Leak, history.Leftover, history.TTLTooLong}
+var liveCauses = []string{history.Deadlock, history.Stuck, history.LostWakeup, history.Crossing, history.Starved, history.PartKept, history.Phantom, history.Leak, history.Leftover, history.TTLTooLong}
 
 // stretch is a period on one page.
 type stretch struct {
@@ -135,7 +135,7 @@ func (l *livenessCheck) waiting() []stretch {
 	list := make([]stretch, 0, l.manyWaits())
 	l.Case.waits(func(w *wait) {
 		if w.key >= 0 && l.served(w.permits) {
-			list = append(list, stretch{period{w.start, w.stop}, w.key})
+			list = append(list, stretch{period{w.start, w.stop}, l.joint(w.key)})
 		}
 	})
 	l.waits = int64(len(list))
@@ -184,8 +184,8 @@ func bucket[T any](list []T, n int, of func(T) int32) [][]T {
 func (l *livenessCheck) idle(held func(*hold) period) []stretch {
 	pages := make([][]int32, l.keys)
 	for _, holds := range l.byKey {
-		if k := l.holds[holds[0]].Key; k >= 0 {
-			pages[k] = holds
+		if k := l.joint(l.holds[holds[0]].Key); k >= 0 {
+			pages[k] = append(pages[k], holds...)
 		}
 	}
 	gaps := make([]stretch, 0, len(l.holds)+l.keys)

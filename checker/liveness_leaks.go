@@ -23,10 +23,10 @@ func (l *livenessCheck) leaks() bool {
 	for _, i := range l.events {
 		if op := &l.Ops[i]; op.Kind == history.Found && op.Outcome != history.Failed && l.Claims.Permits == 0 { // of a semaphore it tells how many are free
 			scanned = true
-			if owners[op.Token] == nil {
-				owners[op.Token] = &owner{}
+			if owners[l.mark(op.Token, op.Key)] == nil {
+				owners[l.mark(op.Token, op.Key)] = &owner{}
 			}
-			owners[op.Token].sites++
+			owners[l.mark(op.Token, op.Key)].sites++
 		}
 	}
 	if !scanned {
@@ -34,21 +34,21 @@ func (l *livenessCheck) leaks() bool {
 	}
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Kind == history.Acquire && op.Outcome == history.Failed && op.Token != 0 {
-			if o := owners[op.Token]; o != nil && (op.Reason == history.Busy || op.Reason == history.Quorum) {
+			if o := owners[l.mark(op.Token, op.Key)]; o != nil && (op.Reason == history.Busy || op.Reason == history.Quorum) {
 				o.refused = int32(i) + 1
 			}
 		}
 	}
 	for i := range l.holds {
 		if h := &l.holds[i]; h.Token != 0 {
-			if o := owners[h.Token]; o != nil {
+			if o := owners[l.mark(h.Token, h.Key)]; o != nil {
 				o.hold = h
 			}
 		}
 	}
 	for _, i := range l.events {
 		if op := &l.Ops[i]; op.Kind == history.Found && op.Outcome != history.Failed {
-			l.found(op, owners[op.Token])
+			l.found(op, owners[l.mark(op.Token, op.Key)])
 		}
 	}
 	return true
@@ -95,7 +95,7 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 		}
 	} else if o.refused > 0 {
 		try := &l.Ops[o.refused-1]
-		cause, calls, quick = history.Phantom, []*history.Op{try}, l.quick(try)
+		cause, calls, quick = l.phantom(try), []*history.Op{try}, l.quick(try)
 		where += fmt.Sprintf(", though %s was told at %s that it was not granted the lock", who(try.Worker), clock(try.Return))
 		if try.Reason == history.Quorum {
 			cause = history.Leftover

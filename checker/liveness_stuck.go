@@ -16,7 +16,7 @@ func (l *livenessCheck) stuck(left []stretch) {
 	last := make([]time.Duration, l.keys) // when a page's lock was granted for the last time
 	for i := range l.holds {
 		if h := &l.holds[i]; h.Key >= 0 && h.Outcome == history.OK {
-			last[h.Key] = max(last[h.Key], h.Return)
+			last[l.joint(h.Key)] = max(last[l.joint(h.Key)], h.Return)
 		}
 	}
 	var quiet []stretch
@@ -29,9 +29,16 @@ func (l *livenessCheck) stuck(left []stretch) {
 		if s.from >= last[s.key] && s.to-s.from > 2*l.lease {
 			cause = history.Deadlock
 		}
-		l.accuse(cause, []history.Op{l.Ops[refusals[i]]}, fmt.Sprintf(
-			"page %d: no worker can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
-			s.key, clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call), human.Duration(l.bound)))
+		evidence := []history.Op{l.Ops[refusals[i]]}
+		if tangled := l.tangled(s.period); len(tangled) > 1 {
+			if cause, evidence = history.Crossing, tangled; !l.Claims.Crosses {
+				l.misses["callers who waited for each other"]++
+				continue
+			}
+		}
+		l.accuse(cause, evidence, fmt.Sprintf(
+			"%s: no worker can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
+			l.called(s.key), clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call), human.Duration(l.bound)))
 	}
 	for i, sleeper := range l.sleepers(quiet) {
 		if sleeper < 0 {
@@ -49,8 +56,8 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 		cause = history.Deadlock
 	}
 	l.accuse(cause, []history.Op{*op}, fmt.Sprintf(
-		"page %d: no worker can have held the lock from %s to %s; %s, refused at %s, waited for it all the time and was not woken",
-		s.key, clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
+		"%s: no worker can have held the lock from %s to %s; %s, refused at %s, waited for it all the time and was not woken",
+		l.called(s.key), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
 }
 
 // sleepers finds, for each of the stretches, in order by page, a try that was refused and that its visit repeated only when
@@ -77,7 +84,7 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	over := func(worker int32, at time.Duration) {
 		if i := tried[worker] - 1; i >= 0 {
 			op := &l.Ops[i]
-			for n := after(list, op.Key, op.Return); n < len(list) && list[n].key == op.Key && list[n].from < at; n++ {
+			for n := after(list, l.joint(op.Key), op.Return); n < len(list) && list[n].key == l.joint(op.Key) && list[n].from < at; n++ {
 				if min(at, list[n].to)-max(op.Return, list[n].from) > least[n] {
 					found[n] = i
 				}
@@ -209,7 +216,7 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 		if op.Kind != history.Acquire || op.Worker < 0 {
 			continue
 		}
-		for at := after(list, op.Key, op.Call); at < len(list) && list[at].key == op.Key && list[at].from <= op.Return; at++ {
+		for at := after(list, l.joint(op.Key), op.Call); at < len(list) && list[at].key == l.joint(op.Key) && list[at].from <= op.Return; at++ {
 			late := list[at].from + l.bound/2
 			refused := op.Outcome == history.Failed && (op.Reason == history.Busy || op.Reason == history.Quorum || op.Reason == history.Other) || l.vain(op)
 			again := refused && op.Call >= late && op.Return <= asked[at]
@@ -238,7 +245,7 @@ func (l *livenessCheck) asked(list []stretch) []time.Duration {
 		if h.Key < 0 || h.Outcome != history.OK {
 			continue
 		}
-		for at := after(list, h.Key, h.Call); at < len(list) && list[at].key == h.Key && list[at].from < h.Return; at++ {
+		for at := after(list, l.joint(h.Key), h.Call); at < len(list) && list[at].key == l.joint(h.Key) && list[at].from < h.Return; at++ {
 			times[at] = min(times[at], h.Call)
 		}
 	}

@@ -11,6 +11,8 @@ type Claims struct {
 	Renews    bool `json:"renews"`
 	Cleans    bool `json:"cleans"`
 	Wakes     bool `json:"wakes,omitempty"`
+	Sets      bool `json:"sets,omitempty"`
+	Crosses   bool `json:"crosses,omitempty"`
 	Readers   bool `json:"readers,omitempty"`
 	Upgrades  bool `json:"upgrades,omitempty"`
 	Writers   bool `json:"writers,omitempty"`
@@ -84,6 +86,12 @@ var AllClaims = []Claim{
 		Flag:   func(c *Claims) *bool { return &c.Renews }, Judges: []string{"lease-validity"}, Told: true, Causes: []string{RenewalFailure}},
 	{Name: "wakes", Says: "a release wakes who waits",
 		Flag: func(c *Claims) *bool { return &c.Wakes }, Judges: []string{Liveness}, Causes: []string{LostWakeup}},
+	{Name: "sets", Says: "several keys are taken in one call, all of them or none",
+		Driver: "`acquire` takes several `keys`, all of them or none, and `extend` and `release` are of all of them",
+		Flag:   func(c *Claims) *bool { return &c.Sets }, Judges: []string{Liveness}, Causes: []string{PartKept}},
+	{Name: "crosses", Says: "callers who name the same keys in another order do not block each other",
+		Driver: "callers who name the same keys in another order do not block each other (with `sets`)",
+		Flag:   func(c *Claims) *bool { return &c.Crosses }, Judges: []string{Liveness}, Causes: []string{Crossing}, Scenario: "crossing"},
 	{Name: "serves", Says: "who waits is granted the lock when it is free",
 		Made: func(*Claims) bool { return true }, Judges: []string{Liveness, Calls}, Rest: true,
 		Causes: []string{Unanswered, HungCall, Stuck, Storm, Panicked, ClientLeak}},

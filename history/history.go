@@ -24,6 +24,7 @@ type Header struct {
 	Lock     string    `json:"lock"`
 
 	Workers   int           `json:"workers"`
+	Callers   int           `json:"callers,omitempty"` // see Caller; 0 = each worker is one
 	Processes int           `json:"processes"`
 	Keys      int           `json:"keys"`
 	Retry     time.Duration `json:"retry_ns"` // mean backoff between two tries
@@ -55,6 +56,15 @@ type Header struct {
 	Bounds Bounds `json:"bounds"`
 	// Faults are those of the plan, then those that were injected beside it; Op.Value of a Fault counts them from 0.
 	Faults []Injection `json:"faults"`
+}
+
+// Caller is the worker that made a call. Where a visit takes several pages at once, it is a visit of each by a worker of its own:
+// workers whose numbers differ by Callers are one.
+func (h *Header) Caller(worker int32) int32 {
+	if h.Callers == 0 || worker < 0 {
+		return worker
+	}
+	return worker % int32(h.Callers)
 }
 
 // CounterOnTopology is the Counter that shares its servers, and their faults, with the lock.

@@ -56,6 +56,9 @@ func powerOfTwo(slots int) int {
 	return slots
 }
 
+// Worker is whose operations the lane has; -1 = any worker's.
+func (l *Lane) Worker() int32 { return l.worker }
+
 // Clock is the clock that stamps the lane's operations.
 func (l *Lane) Clock() *Clock { return l.clock }
 

@@ -82,7 +82,7 @@ func (v *validation) header() {
 		name string
 		n    int
 		most int
-	}{{"workers", h.Workers, most}, {"processes", h.Processes, math.MaxInt16}, {"keys", h.Keys, math.MaxInt32}, {"permits", h.Claims.Permits, math.MaxUint16},
+	}{{"workers", h.Workers, most}, {"callers", h.Callers, h.Workers}, {"processes", h.Processes, math.MaxInt16}, {"keys", h.Keys, math.MaxInt32}, {"permits", h.Claims.Permits, math.MaxUint16},
 		{"sites", h.Sites, math.MaxInt16}, {"nodes", h.Nodes, math.MaxInt16}} {
 		if n.n < 0 || n.n > n.most {
 			v.add(-1, "%d %s, between 0 and %d are possible", n.n, n.name, n.most)

@@ -110,11 +110,14 @@ func (s Spec) Offers(l Lock) error {
 	_, shares := l.(Sharer)
 	_, upgrades := l.(Upgrader)
 	_, waits := l.(Patient)
+	_, several := l.(Several)
 	switch {
 	case s.Waits && !waits:
 		return fmt.Errorf("%s waits inside Acquire, and has no AcquireWithin", s.Name)
 	case (s.Claims.Readers || s.Claims.Permits > 0) && !shares:
 		return fmt.Errorf("%s claims readers or permits, and has no AcquireShare", s.Name)
+	case s.Claims.Sets && !several:
+		return fmt.Errorf("%s claims sets, and has no AcquireAll", s.Name)
 	case s.Claims.Upgrades && !upgrades:
 		return fmt.Errorf("%s claims upgrades, and has no Upgrade", s.Name)
 	}
@@ -199,6 +202,7 @@ type Process struct {
 // Lease is a hold as its holder knows it. It is plain data.
 type Lease struct {
 	Key   string
+	Keys  []string  // of a hold of several keys: all of them, in the order in which they were asked for; nil = Key alone
 	Token string    // marks the hold in the servers; unique
 	Fence int64     // fencing token; 0 = the lock has none
 	Until time.Time // its holder may believe in it before then; zero = without end
@@ -254,6 +258,12 @@ type Patient interface {
 // asks for 1.
 type Sharer interface {
 	AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (Lease, error)
+}
+
+// Several is a lock that takes several keys in one call, all of them or none: ErrBusy says that it has none of them. One that waits by
+// itself (Spec.Waits) may wait for so long; another makes one try. Extend and Release are of all of them.
+type Several interface {
+	AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (Lease, error)
 }
 
 // Upgrader is a lock whose reader can become the writer. What the reader has seen stays as it is until then: ErrBusy says that it

@@ -60,6 +60,18 @@ var reentry = Scenario{
 	Shape:    func(w *workload.Shape) { w.Reenter, w.Inner = 1, 3 },
 }
 
+var crossing = Scenario{
+	Name: "crossing",
+	Doc: "some callers want one to three of three keys at once, and name them in any order: they must not block each other, and what is " +
+		"refused must hold up no other",
+	NotFor:   sets,
+	Shows:    []string{history.Liveness},
+	Duration: 4 * time.Second,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.TTL, w.Wait, w.Hold = 6, workload.MostPages, 3*time.Second, 3*time.Second, 4*time.Millisecond
+	},
+}
+
 var cancelled = Scenario{
 	Name:     "cancelled",
 	Doc:      "one in eight visits is called off at a random moment, also in the middle of an acquire, an extension or a release",

@@ -16,14 +16,14 @@ import (
 // time, so that a wrong one fails soon, and that the end of the budget costs least.
 var All = []Scenario{
 	contention, twoProcesses, minorityHung, lateHolder, crash, threeSites, fourSites,
-	readers, upgrade, steadyReaders, permits,
+	readers, upgrade, steadyReaders, permits, crossing,
 	sharedObject, lateRelease, extensions, lateExtension, lateCommands, lostExtensions, failingSites, twoLeases, renewal, renewalCut, renewalHangs, reentry, lateWriter, slowFence, cancelled, ambiguous, failedRelease,
 	sleepers, waiterCrash, comeback, slowGrant,
 	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer, slowSite, forgetful, wear, wearRenewals,
 }
 
 // Brief are those that ask for every claim of a lock.
-var Brief = []Scenario{contention, readers, upgrade, steadyReaders, permits, twoProcesses, crash, cancelled, extensions, lateRelease, lateCommands, comeback, ambiguous, renewal, renewalHangs, reentry}
+var Brief = []Scenario{contention, readers, upgrade, steadyReaders, permits, crossing, twoProcesses, crash, cancelled, extensions, lateRelease, lateCommands, comeback, ambiguous, renewal, renewalHangs, reentry}
 
 // The classes of what strains a lock most: a verdict on its safety needs one scenario of each.
 const (
@@ -74,19 +74,23 @@ const TTL = 400 * time.Millisecond
 // Renewed is that of leases that the lock renews: a busy machine must not keep it from doing so in time.
 const Renewed = time.Second
 
-// Load is the load of a scenario, with a seed of its own. Leases that the lock renews are longer.
-func (s Scenario) Load(seed uint64, renews bool) workload.Shape {
+// Load is the load of a scenario, with a seed of its own. Leases that the lock renews are longer, and visits that take several pages
+// have as many at least.
+func (s Scenario) Load(seed uint64, claims history.Claims) workload.Shape {
 	w := workload.Shape{
 		Workers: 16, Keys: 1, Popularity: workload.Even, TTL: TTL, Hold: time.Millisecond, Wait: 2 * time.Second,
 		Retry: time.Millisecond, Reenter: 4, Readers: 0.5, Permits: 1, Arrivals: workload.Poisson, Seed: seed,
 		Heed: true, // leases are short: on a busy machine many a holder is late, which is not the lock's fault
 		Curt: true,
 	}
-	if renews {
+	if claims.Renews {
 		w.TTL = Renewed
 	}
 	if s.Shape != nil {
 		s.Shape(&w)
+	}
+	if claims.Sets {
+		w.Keys = max(w.Keys, workload.MostPages)
 	}
 	return w
 }
@@ -180,5 +184,6 @@ var (
 	several = claim(func(s faults.Scene) bool { return s.Sites > 1 && s.Can.Own }, "it lives on as many servers as the suite starts")
 	refused = faults.When(func(s faults.Scene) bool { return s.Waits }, "a lock that waits inside Acquire refuses no worker")
 	reads   = claim(func(s faults.Scene) bool { return s.Claims.Readers }, "readers share it")
+	sets    = claim(func(s faults.Scene) bool { return s.Claims.Sets }, "it takes several keys at once")
 	reenter = claim(func(s faults.Scene) bool { return s.Claims.Reentrant }, "its holder can acquire again")
 )

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hammerlock/faults"
+	"hammerlock/history"
 	"hammerlock/internal/glossary"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
@@ -14,7 +15,7 @@ import (
 
 // scene is where the scenario would strain a lock.
 func (s Scenario) scene(lock locks.Spec, on topologies.Spec) faults.Scene {
-	w := s.Load(1, lock.Claims.Renews)
+	w := s.Load(1, lock.Claims)
 	return faults.Scene{
 		Topology: on.Name, Sites: on.Sites, Nodes: on.Nodes, TTL: w.TTL, Recovery: on.Recovery, Can: on.Can(), Claims: lock.Claims,
 		Outlives: lock.Outlives, Shared: lock.Shared, Clocked: lock.Program != nil, Processes: max(s.Processes, 1), Heeds: w.Heed,
@@ -46,7 +47,7 @@ func TestEveryScenarioIsForSomebody(t *testing.T) {
 		if right == 0 {
 			t.Errorf("%s strains no right lock anywhere: %v", s.Name, claimed)
 		}
-		w := s.Load(7, false)
+		w := s.Load(7, history.Claims{})
 		if w.Seed != 7 || w.Workers < 2 || w.TTL <= 0 || w.Wait <= 0 || s.Duration <= 0 || s.Doc == "" {
 			t.Errorf("%s has the load %+v for %v", s.Name, w, s.Duration)
 		}

@@ -61,7 +61,7 @@ func (w *worker) transact(ctx context.Context, g *grant) (outcome history.Outcom
 			outcome = history.Failed
 			return errLeft
 		}
-		outcome, reason = w.store(g, seen, store)
+		outcome, reason = w.store(g, &g.spot, seen, store)
 		return nil
 	})
 	w.now = 0 // the transaction sent more after the store

@@ -200,7 +200,9 @@ func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold histor
 // the place stays empty and the run is not what was asked for.
 func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reason history.Reason, told bool) {
 	now := w.clock.Now()
-	w.lane.Mark(&history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK})
+	crash := history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK}
+	w.grant.mark(crash)
+	w.lane.Mark(&crash)
 	w.enter()
 	_ = w.lock.Close() // no caller could act on its error
 	lock, err := w.group.reopen(w.number)

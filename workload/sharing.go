@@ -55,7 +55,7 @@ func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 // read loads the page when it comes and before it goes: nobody may have stored meanwhile. Some readers become the writer, and
 // store one more than they saw.
 func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
-	seen, outcome, reason := w.load(ctx, g)
+	seen, outcome, reason := w.load(ctx, g, &g.spot)
 	if outcome != history.OK {
 		return history.Failed, reason
 	}
@@ -66,9 +66,9 @@ func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.R
 		if reason := w.upgrade(w.during(ctx), g); reason != history.None {
 			return history.Failed, reason
 		}
-		return w.store(g, seen, func(c Count) error { return w.group.Counter.Store(ctx, g.page.Views, c) })
+		return w.store(g, &g.spot, seen, func(c Count) error { return w.group.Counter.Store(ctx, g.page.Views, c) })
 	}
-	if _, outcome, reason = w.load(ctx, g); outcome != history.OK {
+	if _, outcome, reason = w.load(ctx, g, &g.spot); outcome != history.OK {
 		return history.Failed, reason
 	}
 	return history.OK, history.None

@@ -51,16 +51,20 @@ func (w *worker) handed(g *grant, woken history.Wake) bool {
 }
 
 // try asks for the lock. One that waits by itself may do so for as long as the visit does.
-func (w *worker) try(ctx context.Context, name string, permits int, called time.Duration) (locks.Lease, error) {
+func (w *worker) try(ctx context.Context, g *grant, called time.Duration) (locks.Lease, error) {
 	w.enter()
-	lease, err := w.ask(ctx, name, permits, called)
+	lease, err := w.ask(ctx, g, called)
 	w.leave()
 	return lease, err
 }
 
-func (w *worker) ask(ctx context.Context, name string, permits int, called time.Duration) (locks.Lease, error) {
-	if permits > 0 {
-		return w.lock.(locks.Sharer).AcquireShare(ctx, name, w.ttl(), permits)
+func (w *worker) ask(ctx context.Context, g *grant, called time.Duration) (locks.Lease, error) {
+	name := g.page.Lock
+	if w.group.Claims.Sets {
+		return w.askAll(ctx, g, called)
+	}
+	if g.permits > 0 {
+		return w.lock.(locks.Sharer).AcquireShare(ctx, name, w.ttl(), g.permits)
 	}
 	if p, ok := w.lock.(locks.Patient); ok {
 		return p.AcquireWithin(ctx, name, w.ttl(), max(w.lane.Due+w.shape.Wait-called, 0))
@@ -70,9 +74,17 @@ func (w *worker) ask(ctx context.Context, name string, permits int, called time.
 
 // waited makes two operations of an acquire in which the lock waited: one that was refused, until the try began that was
 // granted, and that try. So its lease has an earliest and a latest end as any other.
-func (w *worker) waited(op *history.Op, again time.Duration) *history.Op {
-	op.Hold, op.Outcome, op.Reason, op.TTL = op.ID, history.Failed, history.Busy, w.ttl()
-	return w.lane.Split(op, max(op.Call, min(again, w.clock.Now())-1))
+func (w *worker) waited(g *grant, op *history.Op, again time.Duration) *history.Op {
+	again = min(again, w.clock.Now()) - 1
+	split := func(lane *history.Lane, op *history.Op) *history.Op {
+		op.Hold, op.Outcome, op.Reason, op.TTL = op.ID, history.Failed, history.Busy, w.ttl()
+		return lane.Split(op, max(op.Call, again))
+	}
+	for i := range g.more {
+		s := &g.more[i]
+		s.op = split(s.lane, s.op)
+	}
+	return split(w.lane, op)
 }
 
 // giveUp lets a lock that waits leave its queue.
@@ -95,29 +107,33 @@ func (w *worker) extend(ctx context.Context, g *grant) bool {
 	}
 	op := w.lane.Call(history.Extend, g.key)
 	op.Hold = g.hold
+	g.open(history.Extend)
 	w.enter()
 	lease, err := w.lock.Extend(ctx, g.lease, w.shape.Extend)
 	w.leave()
 	op.Token, op.TTL = w.token(&lease), w.shape.Extend
-	outcome, reason := w.answered(history.Extend, err)
+	outcome, reason := w.answeredAll(history.Extend, err)
 	if op.Outcome, op.Reason = outcome, reason; outcome == history.OK {
 		op.Until = w.until(&lease)
 		g.lease = lease
 	}
+	g.close(op)
 	w.lane.Return(op)
 	return reason != history.Lost || w.recordLost(g)
 }
 
 // recordLost records that the holder was told of the loss of its hold. It is false: the hold is not there.
 func (w *worker) recordLost(g *grant) bool {
-	w.lane.Mark(&history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Stamp(), Outcome: history.OK})
+	lose := history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Stamp(), Outcome: history.OK}
+	g.mark(lose)
+	w.lane.Mark(&lose)
 	return false
 }
 
 // reenter takes a reentrant lock again and gives it back, as a function that calls others which lock. It tells
 // whether the hold is still there.
 func (w *worker) reenter(ctx context.Context, g *grant) bool {
-	if !w.group.Claims.Reentrant || w.rand.IntN(max(w.shape.Reenter, 1)) > 0 {
+	if !w.group.Claims.Reentrant || w.group.Claims.Sets || w.rand.IntN(max(w.shape.Reenter, 1)) > 0 {
 		return true
 	}
 	times := 1

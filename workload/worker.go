@@ -65,6 +65,7 @@ func (w *worker) run(ctx, stop context.Context) {
 		}
 		w.begun++
 		if outcome, reason, told := w.visit(ctx, key); !told {
+			w.endMore(outcome, reason)
 			w.end(history.End, key, outcome, reason)
 		}
 		if w.err != nil {
@@ -140,7 +141,8 @@ func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome,
 		return outcome, reason, false
 	}
 	g := &w.grant
-	g.hold, g.key, g.page, g.permits = 0, key, &w.group.Pages[key], w.mode()
+	g.spot, g.permits = spot{lane: w.lane, key: key, page: &w.group.Pages[key]}, w.mode()
+	w.choose(g)
 	if w.calls = nil; w.shape.Cancel > 0 && w.rand.IntN(w.shape.Cancel) == 0 {
 		var cancel context.CancelFunc
 		w.calls, cancel = context.WithCancel(ctx)
@@ -177,12 +179,11 @@ func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) 
 
 // grant is what a visit goes on with when it has the lock. A worker has one at a time: it is large, and stays where it is.
 type grant struct {
-	hold  history.ID // the operation that was granted it; 0 = none
+	spot
+	more  []spot // the other pages of the visit
 	lease locks.Lease
 	asked time.Duration // when it called
 	at    time.Duration // when the worker heard of it
-	key   int32
-	page  *Page
 	// permits are what the visit asks for, and has then; 0 = all.
 	permits int
 }
@@ -192,16 +193,18 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	op := w.call(history.Acquire, g.key)
 	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, g.key) {
 		called := min(op.Call, w.clock.Now()) // a stamp may be later than the time that it was taken at
-		lease, err := w.try(w.during(ctx), g.page.Lock, g.permits, called)
+		g.open(history.Acquire)
+		lease, err := w.try(w.during(ctx), g, called)
 		g.lease = lease
 		if g.lease.Tried > 0 {
-			op = w.waited(op, called+g.lease.Tried)
+			op = w.waited(g, op, called+g.lease.Tried)
 		}
 		id := op.ID
 		op.Hold, op.Woken, op.Permits = id, woken, uint16(g.permits)
 		g.asked = op.Call
 		w.granted(op, &g.lease, err)
 		outcome, reason := op.Outcome, op.Reason
+		g.close(op)
 		w.now = w.lane.Return(op)
 		switch {
 		case outcome == history.OK:
@@ -247,53 +250,58 @@ func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.
 
 // twoSteps reads the counter, stays, and writes one more.
 func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
-	seen, outcome, reason := w.load(ctx, g)
+	seen, outcome, reason := w.load(ctx, g, &g.spot)
+	if outcome == history.OK {
+		outcome, reason = w.loadMore(ctx, g)
+	}
 	if outcome != history.OK {
 		return history.Failed, reason // a load has no effect
 	}
 	if reason := w.remain(ctx, g); reason != history.None {
 		return history.Failed, reason
 	}
-	return w.store(g, seen, func(c Count) error { return w.group.Counter.Store(ctx, g.page.Views, c) })
+	outcome, reason = w.store(g, &g.spot, seen, func(c Count) error { return w.group.Counter.Store(ctx, g.page.Views, c) })
+	w.storeMore(ctx, g)
+	return outcome, reason
 }
 
 // load reads the counter. Where nobody judges, only a load that failed is of interest.
-func (w *worker) load(ctx context.Context, g *grant) (Count, history.Outcome, history.Reason) {
+func (w *worker) load(ctx context.Context, g *grant, s *spot) (Count, history.Outcome, history.Reason) {
 	var op *history.Op
 	if w.group.Judged {
-		op = w.lane.Call(history.Load, g.key)
-		op.Hold = g.hold
+		op = s.lane.Call(history.Load, s.key)
+		op.Hold = s.hold
 	}
-	seen, err := w.seen(ctx, g)
+	seen, err := w.seen(ctx, g, s)
 	outcome, reason := w.answered(history.Load, err)
 	if op != nil {
 		op.Value, op.Seen, op.Outcome, op.Reason = seen.Views, seen.Writer, outcome, reason
-		w.lane.Return(op)
+		s.lane.Return(op)
 	} else if outcome != history.OK {
-		w.lane.Mark(&history.Op{Kind: history.Load, Key: g.key, Hold: g.hold, Call: g.at, Outcome: outcome, Reason: reason})
+		s.lane.Mark(&history.Op{Kind: history.Load, Key: s.key, Hold: s.hold, Call: g.at, Outcome: outcome, Reason: reason})
 	}
 	return seen, outcome, reason
 }
 
-func (w *worker) seen(ctx context.Context, g *grant) (Count, error) {
+func (w *worker) seen(ctx context.Context, g *grant, s *spot) (Count, error) {
 	if c, ok := w.group.Counter.(Shown); ok {
-		return c.LoadFor(ctx, g.page.Views, g.lease.Fence)
+		return c.LoadFor(ctx, s.page.Views, g.lease.Fence)
 	}
-	return w.group.Counter.Load(ctx, g.page.Views)
+	return w.group.Counter.Load(ctx, s.page.Views)
 }
 
 // store writes one more than was seen. What it is about to write is recorded before it does, for the worker may be
 // killed meanwhile.
-func (w *worker) store(g *grant, seen Count, write func(Count) error) (history.Outcome, history.Reason) {
-	op := w.lane.Call(history.Store, g.key)
-	op.Hold, op.Value, op.Seen, op.Fence = g.hold, seen.Views+1, seen.Writer, g.lease.Fence
+func (w *worker) store(g *grant, s *spot, seen Count, write func(Count) error) (history.Outcome, history.Reason) {
+	op := s.lane.Call(history.Store, s.key)
+	op.Hold, op.Value, op.Seen, op.Fence = s.hold, seen.Views+1, seen.Writer, g.lease.Fence
 	err := write(Count{Views: op.Value, Writer: op.ID, Fence: op.Fence})
 	outcome, reason := w.answered(history.Store, err)
 	op.Outcome, op.Reason = outcome, reason
-	if !w.group.Judged && outcome == history.OK {
+	if !w.group.Judged && outcome == history.OK && len(g.more) == 0 {
 		w.stored, w.now = op, w.clock.Now()
 	} else {
-		w.now = w.lane.Return(op)
+		w.now = s.lane.Return(op)
 	}
 	return outcome, reason
 }
@@ -325,10 +333,11 @@ func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	return history.None
 }
 
-// release gives a hold back; left is how many the owner of a reentrant lock has then.
+// release gives a hold back, with those of the visit's other pages; left is how many the owner of a reentrant lock has then.
 func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left int64) {
 	op := w.call(history.Release, key)
 	op.Hold, op.Token, op.Value = hold, w.token(lease), left
+	w.grant.open(history.Release)
 	ctx := w.cleanup
 	if w.calls != nil && hold == w.grant.hold {
 		ctx = w.calls
@@ -336,7 +345,8 @@ func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left in
 	w.enter()
 	err := w.lock.Release(ctx, *lease)
 	w.leave()
-	op.Outcome, op.Reason = w.answered(history.Release, err)
+	op.Outcome, op.Reason = w.answeredAll(history.Release, err)
+	w.grant.close(op)
 	w.now = w.lane.Return(op)
 }
 

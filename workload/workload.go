@@ -97,7 +97,7 @@ func (s *Shape) Open() bool { return s.Rate > 0 }
 type Workers struct {
 	Shape   Shape
 	Clock   *history.Clock
-	Lanes   []*history.Lane // by worker
+	Lanes   []*history.Lane // by worker; then those of the second page of their visits, and so on: see Lanes
 	Locks   []locks.Lock    // by worker
 	Counter Counter
 	// Counting is how visits count; the Counter must be able to: see Does.
@@ -205,10 +205,18 @@ func (w *worker) carryOut(ctx, stop context.Context) {
 		case turn%2 == 0:
 			w.err = fmt.Errorf("%s\n%s", what, debug.Stack())
 		case w.turn.CompareAndSwap(turn, turn+1):
-			w.panicked = history.Breakdown{Workers: []int32{int32(w.shape.First + w.number)}, At: w.clock.Now(), Text: what, Said: ofTheLock(string(debug.Stack()))}
+			w.panicked = history.Breakdown{Workers: w.numbers(), At: w.clock.Now(), Text: what, Said: ofTheLock(string(debug.Stack()))}
 		}
 	}()
 	w.run(ctx, stop)
+}
+
+// numbers are those that the worker has in the record.
+func (w *worker) numbers() (all []int32) {
+	for i := w.number; i < len(w.group.Lanes); i += w.shape.Workers {
+		all = append(all, w.group.Lanes[i].Worker())
+	}
+	return all
 }
 
 // within makes the contexts of the worker's calls, which callOff ends. Its end does not: a lock may have begun something under them that

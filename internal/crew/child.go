@@ -155,9 +155,8 @@ func (m *message) take(t *team, b *board, clock *history.Clock) error {
 	plan := &m.Orders.Shape
 	lanes := make([]*history.Lane, t.orders.lanes())
 	for i := range lanes {
-		worker := plan.First + i%plan.Workers
-		number := worker + i/plan.Workers*m.All
-		lanes[i] = b.lane(clock, number, int32(worker))
+		number := plan.First + i%plan.Workers + i/plan.Workers*m.All
+		lanes[i] = b.lane(clock, number, t.orders.writer(number, m.All))
 		lanes[i].Process = int16(m.Orders.Process)
 	}
 	gate, err := b.gate()

@@ -92,7 +92,7 @@ func (l *local) Begin(wake chan<- struct{}) (*Session, error) {
 	s := &Session{Clock: newClock(o.Judged), Gate: gate, Tempo: workload.NewTempo()}
 	count := o.lanes()
 	for i := range count {
-		s.Lanes = append(s.Lanes, history.NewLane(s.Clock, i, int32(i%o.Shape.Workers), laneSlots(count), wake))
+		s.Lanes = append(s.Lanes, history.NewLane(s.Clock, i, o.writer(i, o.Shape.Workers), laneSlots(count), wake))
 	}
 	own := s.Lanes
 	if o.extras(0) > 0 {

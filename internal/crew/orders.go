@@ -67,12 +67,31 @@ func (o *Orders) Resolve(known Catalogue, lock, counter string) bool {
 	return o.Lock.Name != "" && o.Counter.Spec.Name != ""
 }
 
-// lanes is how many lanes the workers need: one each, and one more each for leases that are renewed in the background.
+// lanes is how many lanes the workers need: for their visits, and one more each for leases that are renewed in the background.
 func (o *Orders) lanes() int {
+	n := workload.Lanes(&o.Lock.Claims)
 	if o.Lock.Claims.Renews {
-		return 2 * o.Shape.Workers
+		n++
 	}
-	return o.Shape.Workers
+	return n * o.Shape.Workers
+}
+
+// Numbers are those, in the record, of the workers from one of them to another: one for each page of a visit.
+func (o *Orders) Numbers(from, to int) (all []int32) {
+	for page := range workload.Lanes(&o.Lock.Claims) {
+		for w := from; w < to; w++ {
+			all = append(all, int32(page*o.Shape.Workers+w))
+		}
+	}
+	return all
+}
+
+// writer is the number, in the record, of the worker that writes a lane of those of all workers.
+func (o *Orders) writer(lane, workers int) int32 {
+	if lane < workload.Lanes(&o.Lock.Claims)*workers {
+		return int32(lane)
+	}
+	return int32(lane % workers)
 }
 
 // extras is how many lanes a process writes besides: for its heartbeat, if it has one, and for the program of its lock.
@@ -205,11 +224,12 @@ func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.
 // for pings is given before, if there is one.
 func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload.Gate, tempo *workload.Tempo) error {
 	n := t.orders.Shape.Workers
-	t.crew.Clock, t.crew.Lanes, t.crew.Gate = clock, lanes[:n], gate
+	visits := n * workload.Lanes(&t.orders.Lock.Claims)
+	t.crew.Clock, t.crew.Lanes, t.crew.Gate = clock, lanes[:visits], gate
 	if t.orders.Steered {
 		t.crew.Tempo = tempo
 	}
-	t.extra = lanes[n:]
+	t.extra = lanes[visits:]
 	t.crew.Locks = make([]locks.Lock, n)
 	for i := range n {
 		if t.orders.Shape.Shared && i > 0 {

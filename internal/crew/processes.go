@@ -138,10 +138,8 @@ func (p *Processes) start(i int, spawn Spawn) (*Process, error) {
 	}
 	o, all := p.orders, p.orders.Shape.Workers
 	from, to := Share{i, 1, p.share.Of}.Workers(all)
+	child.Workers = o.Numbers(from, to)
 	o.Process, o.Shape.First, o.Shape.Workers, o.Shape.Part, o.Shape.Parts = child.Number, from, to-from, i, p.share.Of
-	for w := from; w < to; w++ {
-		child.Workers = append(child.Workers, int32(w))
-	}
 	return child, json.NewEncoder(child.input).Encode(message{
 		Orders: &o, Lock: o.Lock.Name, Program: o.Lock.Program, Claims: o.Lock.Claims, Waits: o.Lock.Waits, Counter: o.Counter.Spec.Name, First: from, All: all,
 	})
@@ -170,11 +168,11 @@ func (p *Processes) ready(ctx context.Context, lanes int) error {
 	p.session.Slack = worst[0] + worst[1] + p.doubt
 	extras := p.orders.extras(1)
 	for i := range lanes + extras*p.share.Of {
-		p.session.Lanes = append(p.session.Lanes, p.board.lane(nil, i, int32(i%p.orders.Shape.Workers)))
+		p.session.Lanes = append(p.session.Lanes, p.board.lane(nil, i, p.orders.writer(i, p.orders.Shape.Workers)))
 	}
 	for _, c := range p.all {
-		for _, w := range c.Workers {
-			for n := int(w); n < lanes; n += p.orders.Shape.Workers {
+		for n := range lanes {
+			if slices.Contains(c.Workers, int32(n%p.orders.Shape.Workers)) {
 				c.Lanes = append(c.Lanes, n)
 			}
 		}

@@ -66,9 +66,7 @@ func (f *Fleet) Crew(ctx context.Context, o crew.Orders, spawn crew.Spawn) (_ cr
 		}
 		from, to := crew.Share{First: i, Count: 1, Of: len(here)}.Workers(o.Shape.Workers)
 		a := &agent{hello: h, host: hosts[h.Machine], r: r, number: i, feed: &history.Feed{}, heard: time.Now()}
-		for w := from; w < to; w++ {
-			a.workers = append(a.workers, int32(w))
-		}
+		a.workers = o.Numbers(from, to)
 		a.process = crew.Elsewhere(i+1, a.workers, a.signal, a.faultTarget())
 		r.agents = append(r.agents, a)
 	}

@@ -85,7 +85,7 @@ const perPermit = 4
 
 // under is the plan of a lock's run under a scenario.
 func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) Plan {
-	p.Workload, p.Faults, p.Warmup = s.Load(p.Workload.Seed, lock.Claims.Renews), s.Planned(), 0
+	p.Workload, p.Faults, p.Warmup = s.Load(p.Workload.Seed, lock.Claims), s.Planned(), 0
 	p.Duration = s.Lasts(on.Recovery+lock.Lingers(p.Workload.TTL), lock.Claims.Renews)
 	if p.Processes = p.Fleet.processes(max(s.Processes, 1)); s.Counter.Name != "" && !(s.Counter.Fenced && p.Counter.Fenced) {
 		p.Counter = s.Counter

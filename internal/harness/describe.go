@@ -53,6 +53,9 @@ func (c *Combination) patience() time.Duration {
 	return w.Wait + 2*lease + c.Topology.Recovery + 3*time.Second
 }
 
+// recorded is how many workers the record has: see workload.Lanes.
+func (c *Combination) recorded() int { return c.Plan.Workload.Workers * workload.Lanes(&c.Lock.Claims) }
+
 // scene is where the faults of a combination would happen.
 func (c *Combination) scene() faults.Scene {
 	p := &c.Plan
@@ -105,13 +108,16 @@ func (x *Run) header() history.Header {
 	plan, w, c, run := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo, x.run
 	h := history.Header{
 		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
-		Workers: w.Workers, Processes: plan.Fleet.judged(plan.Processes), Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
+		Workers: c.recorded(), Processes: plan.Fleet.judged(plan.Processes), Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
 		Fenced: plan.Counter.Fenced, Service: plan.Service != nil, Session: c.Lock.Session, Claims: c.Lock.Claims,
 		Bounds: history.Bounds{
 			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate, Round: serverRound,
 			Recovery: c.Topology.Recovery, Gap: crew.Gap(w.TTL), Linger: c.Lock.Lingers(w.TTL),
 		},
 		Nodes: len(x.deployment.Topology.Nodes),
+	}
+	if h.Workers > w.Workers {
+		h.Callers = w.Workers
 	}
 	if c.Scenario.Name != "" {
 		h.Aside = c.Scenario.Aside()

@@ -126,7 +126,7 @@ func (x *Run) begin() (err error) {
 		return err
 	}
 	x.meter = measure.NewMeter(measure.Options{
-		Workers: plan.Workload.Workers, Keys: plan.Workload.Keys, From: plan.Warmup, To: plan.Warmup + plan.Duration,
+		Workers: x.combo.recorded(), Callers: plan.Workload.Workers, Keys: plan.Workload.Keys, From: plan.Warmup, To: plan.Warmup + plan.Duration,
 		Excludes: x.combo.Lock.Claims.Alone(), OpenLoop: plan.Workload.Open(), Spans: plan.spans(), Log: x.folder.Log(), Started: x.run.Started,
 		Bears: x.combo.bears(), Backoff: plan.Workload.Retry,
 	})

@@ -87,6 +87,7 @@ type pageMeter struct {
 // Options say what a meter is to expect.
 type Options struct {
 	Workers  int
+	Callers  int // see history.Header; 0 = all workers
 	Keys     int
 	From, To time.Duration
 	Excludes bool // the lock claims to exclude: hand-off and idle time mean something

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"time"
 
 	"hammerlock/history"
@@ -28,7 +29,7 @@ func newSpans(o Options) (all []*Meter) {
 
 // alwaysCalled is how many workers visit in all measured spans: only their shares can be compared.
 func (o *Options) alwaysCalled() int {
-	n := o.Workers
+	n := cmp.Or(o.Callers, o.Workers)
 	for _, s := range o.Spans {
 		if s.From >= o.From {
 			n = min(n, s.Workers)

@@ -99,7 +99,7 @@ func (r *Replay) lane(worker int, from, to time.Duration, cells int) []Cell {
 // rewind goes to the beginning.
 func (r *Replay) rewind() {
 	h := &r.history.Header
-	o := Options{Workers: h.Workers, Keys: h.Keys, To: r.end, Excludes: h.Claims.Alone(), Backoff: h.Retry}
+	o := Options{Workers: h.Workers, Callers: h.Callers, Keys: h.Keys, To: r.end, Excludes: h.Claims.Alone(), Backoff: h.Retry}
 	head := Head{Topology: h.Topology, Lock: h.Lock, Workers: h.Workers, Keys: h.Keys, Command: h.Command, Number: 1, Of: 1}
 	for _, f := range h.Faults {
 		head.Faults = append(head.Faults, f.Name+f.At)

@@ -11,9 +11,9 @@ import (
 
 // All lists the locks, but for one whose library is heavy (known.Locks): right ones first, then libraries as people use them, then wrong ones.
 var All = []locks.Spec{
-	lease, watch, watchdog, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi, wait, ifeq,
+	lease, watch, watchdog, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi, redissonMulti, wait, ifeq,
 	readWrite, redissonRW, redissonPermits,
-	redlock, redlockSerial, redlockExtend, local, incr, optimistic,
+	redlock, redlockSerial, redlockExtend, redlockMulti, local, incr, optimistic,
 	libRedsync, libRedislock,
 	none, bit, setnx, setnxExpire, expireSeconds, timestamp, timestampDel, plainDel, getDel, watchLax, watchUnheard,
 	blindWatchdog, watchdogByName, renewRecreates, lateBelief, replyValidity, weakToken, localReentry, fenceAfter,
@@ -24,6 +24,7 @@ var All = []locks.Spec{
 	keptToken, wakesItself, ownAge, roundedQuorum, fixedQuorum,
 	turnKept, trustsReplies, stopByMessage, refusalKept, listenerKept,
 	redissonSemaphore, upgradeDrops, permitTwice, permitKept, readersFirst, readersExpiry,
+	multiKept, multiDel, multiWaits,
 }
 
 // Find returns the spec with that name.

@@ -3,7 +3,9 @@ package catalogue
 import (
 	"context"
 	"crypto/rand"
-	"strconv"
+	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,26 +16,36 @@ import (
 
 var multi = locks.Spec{
 	Name:    "multi",
-	Doc:     "three keys at once, all or nothing, by one script",
+	Doc:     "several keys at once, all or nothing, by one script; in a cluster by a script for each slot, in one order, given back on a refusal",
 	Source:  "Redisson, getMultiLock, in one slot and so in one step",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
+	Claims:  multiClaims,
 	Shared:  true,
-	Open:    func(e locks.Env) (locks.Lock, error) { return &multiLock{e.Sites[0]}, nil },
+	Open:    func(e locks.Env) (locks.Lock, error) { return &multiLock{e.Sites[0], allKeys}, nil },
 }
 
-type multiLock struct{ client redis.UniversalClient }
+var redlockMulti = locks.Spec{
+	Name:    "redlock-multi",
+	Doc:     "redlock of several keys: a site grants all of them or none, by one script",
+	Source:  "npm redlock 4 and 5, an array of resources",
+	Sites:   locks.ManySites,
+	Assumes: keepsQuorum + doneInTime,
+	Claims:  multiClaims,
+	Shared:  true,
+	Open: func(e locks.Env) (locks.Lock, error) {
+		l := newRedlock(e)
+		l.site = allKeys
+		return &redlockMultiLock{l}, nil
+	},
+}
 
-// multiKeys is how many keys a hold takes: the lock's own and siblings of it.
-const multiKeys = 3
+var multiClaims = history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Sets: true, Crosses: true}
 
-func parts(key string) []string {
-	keys := []string{key}
-	for i := 1; i < multiKeys; i++ {
-		keys = append(keys, sibling("part"+strconv.Itoa(i), key))
-	}
-	return keys
+// multiLock is a lock of several keys on one site.
+type multiLock struct {
+	client redis.UniversalClient
+	site   siteLock
 }
 
 var (
@@ -54,21 +66,117 @@ end
 return all`)
 )
 
+// allKeys is how a site is asked for all keys of a lease.
+var allKeys = siteLock{take: takeKeys, keep: keepKeys, give: giveKeys}
+
+// slots are the keys that one script may have, in an order that all callers have: in a cluster those with one hash tag.
+func slots(c redis.UniversalClient, lease locks.Lease) (all [][]string) {
+	keys := slices.Clone(lease.Keys)
+	if len(keys) == 0 {
+		keys = []string{lease.Key}
+	}
+	slices.Sort(keys)
+	if _, cluster := c.(*redis.ClusterClient); !cluster {
+		return [][]string{keys}
+	}
+	slices.SortStableFunc(keys, func(a, b string) int { return strings.Compare(hashTag(a), hashTag(b)) })
+	for i, key := range keys {
+		if i == 0 || hashTag(key) != hashTag(keys[i-1]) {
+			all = append(all, nil)
+		}
+		all[len(all)-1] = append(all[len(all)-1], key)
+	}
+	return all
+}
+
+// hashTag is the part of a key that decides on its slot.
+func hashTag(key string) string {
+	if _, rest, found := strings.Cut(key, "{"); found {
+		if tag, _, found := strings.Cut(rest, "}"); found && tag != "" {
+			return tag
+		}
+	}
+	return key
+}
+
+func takeKeys(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error {
+	all := slots(c, lease)
+	for i, keys := range all {
+		err := granted(takeAll.Run(ctx, c, keys, lease.Token, max(ttl.Milliseconds(), 1)).Int64())
+		if err == nil {
+			continue
+		}
+		return undone(err, giveSlots(context.WithoutCancel(ctx), c, all[:i], lease.Token))
+	}
+	return nil
+}
+
+// undone is what a try came to that failed, when what it had was given back: it may have that still if this went wrong.
+func undone(err, back error) error {
+	if back == nil || errors.Is(back, locks.ErrLost) {
+		return err
+	}
+	return locks.AfterGrant(back)
+}
+
+func keepKeys(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error {
+	var errs []error
+	for _, keys := range slots(c, lease) {
+		errs = append(errs, owned(extendAll.Run(ctx, c, keys, lease.Token, max(ttl.Milliseconds(), 1)).Int64()))
+	}
+	return together(errs)
+}
+
+func giveKeys(ctx context.Context, c redis.UniversalClient, lease locks.Lease) error {
+	return giveSlots(ctx, c, slots(c, lease), lease.Token)
+}
+
+func giveSlots(ctx context.Context, c redis.UniversalClient, all [][]string, token string) error {
+	var errs []error
+	for _, keys := range all {
+		errs = append(errs, owned(deleteAll.Run(ctx, c, keys, token).Int64()))
+	}
+	return together(errs)
+}
+
+// together is what became of a call for all keys of a hold that went to each of them, whatever became of another. The hold is lost if
+// a key is; another error leaves open what the call did.
+func together(errs []error) (err error) {
+	for _, e := range errs {
+		switch {
+		case e == nil, errors.Is(e, locks.ErrLost) && err != nil:
+		case errors.Is(e, locks.ErrLost) || len(errs) == 1:
+			err = e
+		default:
+			err = locks.AfterGrant(e)
+		}
+	}
+	return err
+}
+
 func (l *multiLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
-	lease := locks.Lease{Key: key, Token: rand.Text()}
+	return l.AcquireAll(ctx, []string{key}, ttl, 0)
+}
+
+func (l *multiLock) AcquireAll(ctx context.Context, keys []string, ttl, _ time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: keys[0], Keys: keys, Token: rand.Text()}
 	call := time.Now()
-	err := granted(takeAll.Run(ctx, l.client, parts(key), lease.Token, ttl.Milliseconds()).Int64())
-	return from(lease, call, ttl, err)
+	return from(lease, call, ttl, l.site.take(ctx, l.client, lease, ttl))
 }
 
 func (l *multiLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
-	err := owned(extendAll.Run(ctx, l.client, parts(lease.Key), lease.Token, ttl.Milliseconds()).Int64())
-	return from(lease, call, ttl, err)
+	return from(lease, call, ttl, l.site.keep(ctx, l.client, lease, ttl))
 }
 
 func (l *multiLock) Release(ctx context.Context, lease locks.Lease) error {
-	return owned(deleteAll.Run(ctx, l.client, parts(lease.Key), lease.Token).Int64())
+	return l.site.give(ctx, l.client, lease)
 }
 
 func (l *multiLock) Close() error { return nil }
+
+type redlockMultiLock struct{ *redlockLock }
+
+func (l *redlockMultiLock) AcquireAll(ctx context.Context, keys []string, ttl, _ time.Duration) (locks.Lease, error) {
+	return l.acquire(ctx, locks.Lease{Key: keys[0], Keys: keys, Token: rand.Text()}, ttl)
+}

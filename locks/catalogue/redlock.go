@@ -41,14 +41,37 @@ type redlockLock struct {
 	quorum  int
 	patient bool           // waits for a site as long as its client does
 	each    func([]func()) // asks the sites
+	site    siteLock
+}
+
+// siteLock is how one site is asked for what a lease names, to prolong that, and to take it back.
+type siteLock struct {
+	take, keep func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error
+	give       func(ctx context.Context, c redis.UniversalClient, lease locks.Lease) error
+}
+
+// oneKey is how a site is asked for the key of a lease.
+var oneKey = siteLock{
+	take: func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error {
+		return setNX(ctx, c, lease.Key, lease.Token, ttl)
+	},
+	keep: func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error {
+		return extendOwned(ctx, c, lease.Key, lease.Token, ttl)
+	},
+	give: func(ctx context.Context, c redis.UniversalClient, lease locks.Lease) error {
+		return deleteOwned(ctx, c, lease.Key, lease.Token)
+	},
 }
 
 func newRedlock(e locks.Env) *redlockLock {
-	return &redlockLock{sites: e.Sites, quorum: len(e.Sites)/2 + 1, each: atOnce}
+	return &redlockLock{sites: e.Sites, quorum: len(e.Sites)/2 + 1, each: atOnce, site: oneKey}
 }
 
 func (l *redlockLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
-	lease := locks.Lease{Key: key, Token: rand.Text()}
+	return l.acquire(ctx, locks.Lease{Key: key, Token: rand.Text()}, ttl)
+}
+
+func (l *redlockLock) acquire(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
 	v := l.grant(ctx, lease, ttl)
 	lease.Until = locks.Until(call, ttl)
@@ -71,7 +94,7 @@ func (l *redlockLock) giveUp(ctx context.Context, lease locks.Lease, ttl time.Du
 func (l *redlockLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
 	v := l.poll(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) error {
-		return extendOwned(ctx, c, lease.Key, lease.Token, ttl)
+		return l.site.keep(ctx, c, lease, ttl)
 	})
 	end := locks.Until(call, ttl)
 	if v.ok >= l.quorum && time.Now().Before(end) {
@@ -88,14 +111,14 @@ func (l *redlockLock) Release(ctx context.Context, lease locks.Lease) error {
 // grant asks every site for the lock.
 func (l *redlockLock) grant(ctx context.Context, lease locks.Lease, ttl time.Duration) votes {
 	return l.poll(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) error {
-		return setNX(ctx, c, lease.Key, lease.Token, ttl)
+		return l.site.take(ctx, c, lease, ttl)
 	})
 }
 
 // release asks every site, in a context of its own: a lock must be given back also when its user was called off.
 func (l *redlockLock) release(ctx context.Context, lease locks.Lease, ttl time.Duration) votes {
 	return l.poll(context.WithoutCancel(ctx), ttl, func(ctx context.Context, c redis.UniversalClient) error {
-		return deleteOwned(ctx, c, lease.Key, lease.Token)
+		return l.site.give(ctx, c, lease)
 	})
 }
 

@@ -46,35 +46,6 @@ func TestLocalKnowsOneProcess(t *testing.T) {
 	must(t, errors.Join(a.Release(t.Context(), held), b.Release(t.Context(), other)))
 }
 
-func TestMultiTakesAllOrNothing(t *testing.T) {
-	t.Parallel()
-	home := newBench(t, "single")
-	c := home.sites[0]
-	a, b := home.pair(t, multi)
-	for _, part := range parts("k") {
-		must(t, c.Set(t.Context(), part, "somebody", 0).Err())
-		if _, err := a.Acquire(t.Context(), "k", long); !errors.Is(err, locks.ErrBusy) {
-			t.Errorf("%s is taken: %v, want ErrBusy", part, err)
-		}
-		if keys := c.Keys(t.Context(), "*").Val(); len(keys) != 1 {
-			t.Errorf("a try that was refused leaves %v", keys)
-		}
-		must(t, c.Del(t.Context(), part).Err())
-	}
-	held := grant(t, a, "k", long)
-	if keys := c.Keys(t.Context(), "*").Val(); len(keys) != multiKeys {
-		t.Errorf("a hold has the keys %v", keys)
-	}
-	must(t, c.Del(t.Context(), parts("k")[1]).Err())
-	if _, err := a.Extend(t.Context(), held, long); !errors.Is(err, locks.ErrLost) {
-		t.Errorf("extended with a key lost: %v, want ErrLost", err)
-	}
-	if err := a.Release(t.Context(), held); !errors.Is(err, locks.ErrLost) {
-		t.Errorf("released with a key lost: %v, want ErrLost", err)
-	}
-	grant(t, b, "k", long) // what was left has been given back
-}
-
 func TestWaitWantsAllReplicas(t *testing.T) {
 	t.Parallel()
 	played(t, newBench(t, "replica"), "k", func(home *stage, key string) {

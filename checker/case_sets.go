@@ -1,0 +1,91 @@
+package checker
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+)
+
+// mark tells holds by their tokens: those of one visit to several pages may have the same.
+func (c *Case) mark(token uint64, key int32) uint64 {
+	if token == 0 || !c.Claims.Sets {
+		return token
+	}
+	return max(token^(uint64(key)+1)*0x9e3779b97f4a7c15, 1)
+}
+
+// partial tells whether an acquire was part of one for several pages: its caller made another one at the same time.
+func (c *Case) partial(op *history.Op) bool {
+	if !c.Claims.Sets {
+		return false
+	}
+	if c.several == nil {
+		c.several = map[history.ID]bool{}
+		type call struct {
+			id history.ID
+			to time.Duration
+		}
+		recent := map[int32][]call{} // by caller: those that may be open still when the last one of them returns
+		for i := range c.Ops {
+			op := &c.Ops[i]
+			if op.Kind != history.Acquire || op.Worker < 0 {
+				continue
+			}
+			who, open := c.Caller(op.Worker), []call{{op.ID, op.Return}}
+			for _, other := range recent[who] {
+				if other.to > op.Call {
+					c.several[op.ID], c.several[other.id] = true, true
+					open = append(open, other)
+				}
+			}
+			recent[who] = open
+		}
+	}
+	return c.several[op.ID]
+}
+
+// phantom is the cause of a refused acquire that took effect: of one for several pages it may have been a part.
+func (c *Case) phantom(op *history.Op) string {
+	if c.partial(op) {
+		return history.PartKept
+	}
+	return history.Phantom
+}
+
+// joint is the page that liveness takes a page for. Where visits take several, a page may be idle because its waiters wait for
+// another one, or for the whole that somebody else gathers: so all pages are one, idle when no worker holds any of them.
+func (c *Case) joint(key int32) int32 {
+	if c.Claims.Sets {
+		return min(key, 0)
+	}
+	return key
+}
+
+// called is what a story says of such a page.
+func (c *Case) called(joint int32) string {
+	if c.Claims.Sets {
+		return "all pages"
+	}
+	return fmt.Sprintf("page %d", joint)
+}
+
+// tangled finds, of each caller who waited for several pages in one call, which was open for most of the bound of a period in which
+// no worker can have held any page, one of its acquires.
+func (l *livenessCheck) tangled(p period) (list []history.Op) {
+	if !l.Claims.Sets {
+		return nil
+	}
+	found := map[int32]bool{}
+	for i := range l.Ops {
+		op := &l.Ops[i]
+		if op.Kind != history.Acquire || op.Worker < 0 || found[l.Caller(op.Worker)] {
+			continue
+		}
+		if op.Call <= p.from+l.bound/2 && op.Return >= p.from+l.bound && l.partial(op) {
+			found[l.Caller(op.Worker)] = true
+			list = append(list, *op)
+		}
+	}
+	return list
+}
