@@ -28,6 +28,8 @@ func (x *examiner) phantoms() {
 		case !ok || x.c.Ops[n].Call < op.Return:
 		case op.Reason == history.Quorum:
 			x.misses["minority"]++ // a minority of the sites granted it and could not be asked to release it
+		case x.c.partial(op) && x.c.forgotten(op.Key, op.Call, x.c.Ops[n].Return) != nil:
+			x.misses["given back around a fault"]++
 		default:
 			x.add(finding{x.c.phantom(op), pair{int32(i), -1}, n, nil, false})
 		}

@@ -16,8 +16,11 @@ import (
 	"hammerlock/workload"
 )
 
-// page is what all clients visit.
-var page = workload.Page{Lock: "p", Views: "views"}
+// pages are what all clients visit: two, if a visit takes several.
+func pages(c *history.Claims) []workload.Page {
+	all := []workload.Page{{Lock: "p", Views: "views"}, {Lock: "q", Views: "views of q"}}
+	return all[:min(workload.Lanes(c), len(all))]
+}
 
 // client is one process with one worker, its lock and its connections.
 type client struct {
@@ -26,6 +29,7 @@ type client struct {
 	lock    locks.Lock
 	sites   []redis.UniversalClient
 	lanes   [3]*history.Lane // of its worker, of its renewals, of what happens to its process
+	more    []*history.Lane  // of the other pages of its visits
 }
 
 // laneSlots is far more than what happens between two moments of virtual time.
@@ -52,6 +56,8 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 			c.lanes[i].Process = int16(number)
 		}
 	}
+	all := pages(&spec.Claims)
+	c.moreLanes(w, o, len(all)-1)
 	var places []*topologies.Site
 	for site, to := range s.sites {
 		dial := func(context.Context, string, string) (net.Conn, error) { return w.dial(number, site, to) }
@@ -79,18 +85,27 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 		c.close()
 		return nil, err
 	}
-	counter := &counter{views: &s.views, w: w, client: number}
+	counter := &counter{views: s.views, w: w, client: number}
 	called := &calledLock{Lock: lock, w: w, client: number, counter: counter}
 	lock, c.lock = called, called
 	if waiter, ok := called.Lock.(locks.Waiter); ok {
 		lock = &waitingLock{called, waiter}
 	}
 	c.workers = workload.Workers{
-		Shape: s.shape(number), Clock: w.clock, Lanes: c.lanes[:1], Counter: counter,
-		Locks: []locks.Lock{lock}, Pages: []workload.Page{page}, Claims: spec.Claims, Judged: true,
+		Shape: s.shape(number), Clock: w.clock, Lanes: append(c.lanes[:1:1], c.more...), Counter: counter,
+		Locks: []locks.Lock{lock}, Pages: all, Claims: spec.Claims, Judged: true,
 		Patience: time.Millisecond, // at the end of a schedule, when all contexts have ended
 	}
 	return c, nil
+}
+
+// moreLanes makes the lanes of the other pages of visits: their workers come after all clients, as history.Header.Caller has it.
+func (c *client) moreLanes(w *world, o *Options, n int) {
+	for i := range n {
+		lane := history.NewLane(w.clock, (len(c.lanes)+i)*o.Clients+1+c.number, int32((1+i)*o.Clients+c.number), laneSlots, make(chan struct{}, 1))
+		lane.Process = c.lanes[0].Process
+		c.more = append(c.more, lane)
+	}
 }
 
 // ungreeted answers HELLO as an old server does, without asking one: it would cost a tenth of a schedule, and RESP 2 is spoken
@@ -110,11 +125,14 @@ func (ungreeted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (ungreeted) DialHook(redis.DialHook) redis.DialHook                                  { return nil }
 func (ungreeted) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook { return nil }
 
+// crossingSeed lets the first visits of two clients name both pages, in another order.
+const crossingSeed = 21
+
 // shape is what a client does: what its lock claims, it uses.
 func (s *schedule) shape(number int) workload.Shape {
 	o, claims := s.o, &s.spec.Claims
 	shape := workload.Shape{
-		Workers: 1, First: number, Keys: 1, Popularity: workload.Even, TTL: o.TTL, Hold: o.Hold, Wait: o.long(patience), Retry: o.long(retry),
+		Workers: 1, First: number, Keys: len(pages(claims)), Popularity: workload.Even, TTL: o.TTL, Hold: o.Hold, Wait: o.long(patience), Retry: o.long(retry),
 		Visits: o.Visits, End: history.Forever, Seed: 1,
 		Readers: 0.5, Upgrade: 2, Permits: max(claims.Permits, 1),
 		Heed: !claims.Fences, // a fence is there for those who do not
@@ -124,6 +142,9 @@ func (s *schedule) shape(number int) workload.Shape {
 		shape.Hold = max(shape.Hold, o.TTL*11/10)
 	case claims.Expires:
 		shape.Extend = o.TTL
+	}
+	if claims.Sets {
+		shape.Seed = crossingSeed
 	}
 	return shape
 }
@@ -161,6 +182,15 @@ func (c *calledLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	return c.call(ctx, "Acquire", func(ctx context.Context) (locks.Lease, error) {
 		l, err := c.Lock.Acquire(ctx, key, ttl)
 		c.counter.fence, c.counter.reads, c.heard = l.Fence, false, time.Now()
+		return l, err
+	})
+}
+
+// AcquireAll is Acquire of several keys.
+func (c *calledLock) AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (locks.Lease, error) {
+	return c.call(ctx, "AcquireAll", func(ctx context.Context) (locks.Lease, error) {
+		l, err := c.Lock.(locks.Several).AcquireAll(ctx, keys, ttl, wait)
+		c.counter.fence, c.heard = l.Fence, time.Now()
 		return l, err
 	})
 }

@@ -14,9 +14,9 @@ import (
 type views struct {
 	fenced bool
 
-	mu    sync.Mutex
-	count workload.Count
-	fence int64 // the greatest that it has seen
+	mu     sync.Mutex
+	counts map[string]workload.Count // by page
+	fence  int64                     // the greatest that it has seen
 }
 
 // counter is the views as one client sees them: others may come between.
@@ -30,14 +30,14 @@ type counter struct {
 }
 
 // Load reads the views. No other client comes between a grant and a load that shows its token: until then a fence cannot know of it.
-func (c *counter) Load(context.Context, string) (workload.Count, error) {
+func (c *counter) Load(_ context.Context, page string) (workload.Count, error) {
 	var n workload.Count
 	err := locks.ErrFenced
 	read := func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !c.stale() {
-			n, err = c.count, nil
+			n, err = c.counts[page], nil
 		}
 	}
 	if c.fenced {
@@ -63,13 +63,13 @@ func (c *counter) Add(context.Context, string, history.ID) (workload.Count, erro
 }
 
 // Store writes the views.
-func (c *counter) Store(_ context.Context, _ string, n workload.Count) error {
+func (c *counter) Store(_ context.Context, page string, n workload.Count) error {
 	err := locks.ErrFenced
 	if !c.w.step(c.client, store, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !c.stale() {
-			c.count, err = n, nil
+			c.counts[page], err = n, nil
 		}
 	}) {
 		return locks.ErrCrashed

@@ -186,7 +186,9 @@ func (s *schedule) take(o option) {
 		s.fault("crash", 0, history.Effect{Hits: []history.Party{history.Clients}}, o)
 		s.crashed[e.client] = true
 		s.w.hangUp(e.client)
-		s.died[e.client] = s.clients[e.client].lanes[2].Mark(&history.Op{Kind: history.Crash, Worker: int32(e.client), Call: s.w.clock.Now(), Outcome: history.OK})
+		for w := e.client; w < s.history.Workers; w += s.o.Clients {
+			s.died[e.client] = s.clients[e.client].lanes[2].Mark(&history.Op{Kind: history.Crash, Worker: int32(w), Call: s.w.clock.Now(), Outcome: history.OK})
+		}
 	case cancelsCall:
 		s.fault("cancel", 0, history.Effect{Hits: []history.Party{history.Nobody}}, o)
 		s.w.cancelCall(e.client)
@@ -249,12 +251,12 @@ func (s *schedule) heal() {
 	})
 }
 
-// holding reads the lock's key: its token, empty without one, and how long the server keeps it; 0 = for ever.
-func holding(m *memory) (token string, ttl time.Duration) {
-	token, err := m.Get(page.Lock)
+// holding reads a lock's key: its token, empty without one, and how long the server keeps it; 0 = for ever.
+func holding(m *memory, key string) (token string, ttl time.Duration) {
+	token, err := m.Get(key)
 	if err != nil {
-		fields, _ := m.HKeys(page.Lock) // it is no hash either: without a holder
+		fields, _ := m.HKeys(key) // it is no hash either: without a holder
 		token = strings.Join(fields, " ")
 	}
-	return token, m.TTL(page.Lock)
+	return token, m.TTL(key)
 }

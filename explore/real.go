@@ -368,13 +368,13 @@ func (c *conductor) ending(ctx context.Context) {
 	if slices.Contains(c.crashed, true) {
 		c.await(func() bool { return false }, time.Now().Add(2*c.o.TTL))
 	}
-	c.leftovers(func(site int) (string, time.Duration) {
-		token, err := c.nodes[site].Do(ctx, "GET", page.Lock).Text()
+	c.leftovers(func(site int, key string) (string, time.Duration) {
+		token, err := c.nodes[site].Do(ctx, "GET", key).Text()
 		if err != nil {
-			fields, _ := c.nodes[site].Do(ctx, "HKEYS", page.Lock).StringSlice() // it is no hash either: without a holder
+			fields, _ := c.nodes[site].Do(ctx, "HKEYS", key).StringSlice() // it is no hash either: without a holder
 			token = strings.Join(fields, " ")
 		}
-		ms, _ := c.nodes[site].Do(ctx, "PTTL", page.Lock).Int64()
+		ms, _ := c.nodes[site].Do(ctx, "PTTL", key).Int64()
 		return token, max(time.Duration(ms)*time.Millisecond, 0)
 	})
 }

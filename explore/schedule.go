@@ -12,6 +12,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/locks"
+	"hammerlock/workload"
 )
 
 // What a schedule may take at most: steps, and virtual time without a request.
@@ -31,7 +32,7 @@ type schedule struct {
 	sites   []place
 	forget  func(site int) // removes all keys
 	clients []*client
-	views   views
+	views   *views
 	suite   *history.Lane
 	merge   *history.Merge
 	history *history.History
@@ -118,7 +119,7 @@ func (s *schedule) open() error {
 
 // openClients makes the counter and the clients.
 func (s *schedule) openClients() error {
-	s.views.fenced = s.spec.Claims.Fences
+	s.views = &views{fenced: s.spec.Claims.Fences, counts: map[string]workload.Count{}}
 	s.suite = history.NewLane(s.w.clock, 3*s.o.Clients, -1, laneSlots, make(chan struct{}, 1))
 	lanes := []*history.Lane{s.suite}
 	process := &locks.Process{}
@@ -131,7 +132,7 @@ func (s *schedule) openClients() error {
 			return fmt.Errorf("open %s: %w", s.spec.Name, err)
 		}
 		s.clients = append(s.clients, c)
-		lanes = append(lanes, c.lanes[:]...)
+		lanes = append(append(lanes, c.lanes[:]...), c.more...)
 	}
 	s.merge = history.NewMerge(s.w.clock, lanes)
 	s.history = &history.History{Header: s.header(), Notes: map[history.ID]string{}, Ops: make([]history.Op, 0, 48)}
@@ -148,9 +149,13 @@ func (s *schedule) header() history.Header {
 	if s.spec.Claims.Wakes {
 		idle = time.Millisecond // no client is late in virtual time; one that polls may meet another one again and again, and needs more
 	}
+	all, callers := len(pages(&s.spec.Claims)), 0
+	if all > 1 {
+		callers = s.o.Clients
+	}
 	return history.Header{
 		Name: "explore-" + s.spec.Name, Topology: fmt.Sprintf("%d in memory, virtual time", s.o.Sites), Lock: s.spec.Name,
-		Workers: s.o.Clients, Processes: processes, Keys: 1, Retry: s.o.long(retry), Wait: s.o.long(patience), Sites: s.o.Sites,
+		Workers: all * s.o.Clients, Callers: callers, Processes: processes, Keys: all, Retry: s.o.long(retry), Wait: s.o.long(patience), Sites: s.o.Sites,
 		Counter: "memory", Fenced: s.views.fenced, Claims: s.spec.Claims,
 		Bounds: history.Bounds{Round: serverRound, Recovery: time.Millisecond, Gap: time.Millisecond, Idle: idle, Linger: s.spec.Lingers(s.o.TTL)},
 	}
@@ -196,13 +201,29 @@ func (s *schedule) close() {
 
 // keep takes an operation into the history. Of the dead nothing was heard any more, although their goroutines go on.
 func (s *schedule) keep(op *history.Op) {
-	switch w := op.Worker; {
+	switch w := s.history.Caller(op.Worker); {
 	case w < 0 || !s.crashed[w] || op.Return <= s.died[w]:
 		s.history.Ops = append(s.history.Ops, *op)
+		s.look(op)
 	case op.Call < s.died[w]:
 		o := *op
 		o.Return, o.Outcome, o.Reason, o.Until = history.Forever, history.Unknown, history.None, 0
 		s.unheard = append(s.unheard, o)
+	}
+}
+
+// look records which locks the servers in memory have after a try for several keys was refused: it must have given back what it had.
+func (s *schedule) look(op *history.Op) {
+	if !s.spec.Claims.Sets || op.Kind != history.Acquire || op.Outcome != history.Failed || len(s.servers) > 1 {
+		return
+	}
+	for i, m := range s.servers {
+		for key, page := range pages(&s.spec.Claims) {
+			if text, ttl := holding(m, page.Lock); text != "" && history.Hash(text) == op.Token {
+				now := s.w.clock.Now()
+				s.suite.Mark(&history.Op{Kind: history.Sight, Worker: -1, Key: int32(key), Call: now, Value: int64(i), Token: op.Token, Until: now + ttl, Outcome: history.OK})
+			}
+		}
 	}
 }
 
@@ -331,24 +352,26 @@ func (s *schedule) ending() {
 	if slices.Contains(s.crashed, true) { // what the dead hold is no failure before its lease is over
 		s.sleep(2 * s.o.TTL)
 	}
-	s.leftovers(func(site int) (string, time.Duration) { return holding(s.servers[site]) })
+	s.leftovers(func(site int, key string) (string, time.Duration) { return holding(s.servers[site], key) })
 }
 
-// leftovers records what is left in the counter and in the servers: the token in the lock's key, and for how long.
-func (s *schedule) leftovers(holding func(site int) (token string, ttl time.Duration)) {
-	n := s.views.count
-	s.suite.Mark(&history.Op{Kind: history.Final, Worker: -1, Call: s.w.clock.Now(), Value: n.Views, Seen: n.Writer, Outcome: history.OK})
-	for i := range s.o.Sites {
-		if s.dead[i] {
-			continue // nothing can be released there
-		}
-		text, ttl := holding(i)
-		token, now, until := history.Hash(text), s.w.clock.Now(), history.Forever
-		if ttl > 0 {
-			until = now + ttl
-		}
-		if token != 0 {
-			s.suite.Mark(&history.Op{Kind: history.Found, Worker: -1, Call: now, Value: int64(i), Token: token, Until: until, Outcome: history.OK})
+// leftovers records what is left in the counter and in the servers: the token in a lock's key, and for how long.
+func (s *schedule) leftovers(holding func(site int, key string) (token string, ttl time.Duration)) {
+	for key, page := range pages(&s.spec.Claims) {
+		n := s.views.counts[page.Views]
+		s.suite.Mark(&history.Op{Kind: history.Final, Worker: -1, Key: int32(key), Call: s.w.clock.Now(), Value: n.Views, Seen: n.Writer, Outcome: history.OK})
+		for i := range s.o.Sites {
+			if s.dead[i] {
+				continue // nothing can be released there
+			}
+			text, ttl := holding(i, page.Lock)
+			token, now, until := history.Hash(text), s.w.clock.Now(), history.Forever
+			if ttl > 0 {
+				until = now + ttl
+			}
+			if token != 0 {
+				s.suite.Mark(&history.Op{Kind: history.Found, Worker: -1, Key: int32(key), Call: now, Value: int64(i), Token: token, Until: until, Outcome: history.OK})
+			}
 		}
 	}
 }

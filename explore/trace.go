@@ -180,7 +180,13 @@ func (t *trace) token(word string) string {
 // tell merges what the clients recorded into what was sent, up to the violation.
 func (t *trace) tell(h *history.History, v *checker.Verdict) []string {
 	for i := range h.Ops {
-		t.believe(&h.Ops[i])
+		op := h.Ops[i]
+		of := h.Caller(op.Worker)
+		if of != op.Worker && op.Kind != history.Store {
+			continue // another page of a visit, to which the same happened
+		}
+		op.Worker = of
+		t.believe(&op, v.Cause == history.PartKept && h.Caller(v.Evidence[0].Worker) == of && v.Evidence[0].Call <= op.Return && v.Evidence[0].Return >= op.Call)
 	}
 	slices.SortStableFunc(t.lines, func(a, b *line) int { return int(a.at - b.at) })
 	end := ending(h, v)
@@ -231,8 +237,8 @@ func ending(h *history.History, v *checker.Verdict) (end time.Duration) {
 	return end
 }
 
-// believe says what a client was told, or did.
-func (t *trace) believe(op *history.Op) {
+// believe says what a client was told, or did. Of a refusal that is evidence, its commands stay.
+func (t *trace) believe(op *history.Op, evidence bool) {
 	say := func(format string, args ...any) {
 		t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), told: true, text: fmt.Sprintf(format, args...)})
 	}
@@ -242,7 +248,7 @@ func (t *trace) believe(op *history.Op) {
 	case op.Kind == history.Acquire && op.Outcome == history.OK:
 		say("holds the lock%s", until(op))
 	case op.Kind == history.Acquire && op.Outcome == history.Failed:
-		t.refused(op)
+		t.refused(op, evidence)
 	case op.Kind == history.Acquire && op.Return != history.Forever:
 		say("does not know whether it was granted: %v", op.Reason)
 	case op.Kind == history.Extend && op.Outcome == history.OK:
@@ -270,9 +276,9 @@ func until(op *history.Op) string {
 }
 
 // refused replaces the commands of a refused try.
-func (t *trace) refused(op *history.Op) {
+func (t *trace) refused(op *history.Op, evidence bool) {
 	try := func(l *line) bool { return l.client == int(op.Worker) && l.at > op.Call && l.at < op.Return }
-	if slices.ContainsFunc(t.lines, func(l *line) bool { return try(l) && l.star }) {
+	if evidence || slices.ContainsFunc(t.lines, func(l *line) bool { return try(l) && l.star }) {
 		t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), told: true, text: fmt.Sprintf("is refused: %v", op.Reason)})
 		return
 	}

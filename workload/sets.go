@@ -57,7 +57,9 @@ func (w *worker) choose(g *grant) {
 func (g *grant) open(kind history.Kind) {
 	for i := range g.more {
 		s := &g.more[i]
-		s.op = s.lane.Call(kind, s.key)
+		if s.op = s.lane.Call(kind, s.key); kind != history.Acquire {
+			s.op.Hold = s.hold // at once: a killed process leaves it so
+		}
 	}
 }
 

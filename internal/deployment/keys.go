@@ -43,6 +43,9 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+	if d.spec.Orders.Lock.Claims.Sets && replica(ctx, n) {
+		return // what a refused try has given back may still be there
+	}
 	for key, page := range d.Pages[:min(lookPages, len(d.Pages))] {
 		if see(ctx, lane, history.Sight, key, page.Lock, number, n) != nil {
 			return
@@ -70,12 +73,17 @@ func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
 	return err
 }
 
+func replica(ctx context.Context, n *topologies.Node) bool {
+	info, err := n.Info(ctx, "replication")
+	return err == nil && info["role"] == "slave"
+}
+
 // leftovers records the locks that a primary still has.
 func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) error {
 	if !d.Topology.Spec.Can().Ask() || n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return nil
 	}
-	if info, err := n.Info(ctx, "replication"); err == nil && info["role"] == "slave" {
+	if replica(ctx, n) {
 		return nil
 	}
 	for first := 0; first < len(d.Pages); first += atOnce {

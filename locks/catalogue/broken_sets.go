@@ -99,12 +99,6 @@ func (l *multiWaitsLock) AcquireAll(ctx context.Context, keys []string, ttl, wai
 		return lease, undone(err, l.unlock(context.WithoutCancel(ctx), keys[:i], lease.Token))
 	}
 	lease.Tried = time.Since(call)
-	from := time.Now()
-	for _, key := range keys {
-		if err := l.client.PExpire(ctx, key, ttl).Err(); err != nil {
-			return lease, locks.AfterGrant(err)
-		}
-	}
-	lease.Until = locks.Until(from, ttl)
-	return lease, nil
+	held := time.Now()
+	return from(lease, held, ttl, locks.AfterGrant(l.prolong(ctx, keys, lease.Token, ttl)))
 }

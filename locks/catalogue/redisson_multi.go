@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 var redissonMulti = locks.Spec{
 	Name:    "redisson-multi",
 	Doc:     "reentrant's keys, one after another in the order in which they are named; what a try has is given back when a key is refused",
-	Source:  "Redisson, RedissonMultiLock.tryLock with a lease and without waiting",
+	Source:  "Redisson, RedissonMultiLock.tryLock with a lease and without waiting; its last step does not look whose a key is",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Claims:  multiClaims,
@@ -42,23 +43,28 @@ func (l *redissonMultiLock) Acquire(ctx context.Context, key string, ttl time.Du
 	return l.AcquireAll(ctx, []string{key}, ttl, 0)
 }
 
-// AcquireAll gives each key its lease anew when it has all of them, as Redisson does it, so that they end together.
+// AcquireAll gives each key its lease anew when it has all of them, so that they end together.
 func (l *redissonMultiLock) AcquireAll(ctx context.Context, keys []string, ttl, _ time.Duration) (locks.Lease, error) {
 	lease := l.lease(keys)
 	call := time.Now()
 	for i, key := range keys {
-		err := l.lock(ctx, key, lease.Token, ttl)
-		if err == nil {
-			continue
+		if err := l.lock(ctx, key, lease.Token, ttl); err != nil {
+			return lease, undone(err, l.unlock(context.WithoutCancel(ctx), keys[:i], lease.Token))
 		}
-		return lease, undone(err, l.unlock(context.WithoutCancel(ctx), keys[:i], lease.Token))
 	}
+	err := l.prolong(ctx, keys, lease.Token, ttl)
+	if errors.Is(err, locks.ErrLost) {
+		return lease, undone(locks.ErrBusy, l.unlock(context.WithoutCancel(ctx), keys, lease.Token))
+	}
+	return from(lease, call, ttl, locks.AfterGrant(err))
+}
+
+func (l *redissonMultiLock) prolong(ctx context.Context, keys []string, token string, ttl time.Duration) error {
+	var errs []error
 	for _, key := range keys {
-		if err := l.client.PExpire(ctx, key, ttl).Err(); err != nil {
-			return lease, locks.AfterGrant(err)
-		}
+		errs = append(errs, owned(stay.Run(ctx, l.client, []string{key}, token, ttl.Milliseconds()).Int64()))
 	}
-	return from(lease, call, ttl, nil)
+	return together(errs)
 }
 
 func (l *redissonMultiLock) lease(keys []string) locks.Lease {
@@ -80,11 +86,7 @@ func (l *redissonMultiLock) unlock(ctx context.Context, keys []string, token str
 
 func (l *redissonMultiLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
-	var errs []error
-	for _, key := range lease.Keys {
-		errs = append(errs, owned(stay.Run(ctx, l.client, []string{key}, lease.Token, ttl.Milliseconds()).Int64()))
-	}
-	return from(lease, call, ttl, together(errs))
+	return from(lease, call, ttl, l.prolong(ctx, lease.Keys, lease.Token, ttl))
 }
 
 func (l *redissonMultiLock) Release(ctx context.Context, lease locks.Lease) error {
