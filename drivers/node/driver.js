@@ -20,7 +20,7 @@ async function serve(m) {
   switch (m.op) {
     case "open": await lib.open(m.sites, m.lease_ms); break;
     case "acquire": {
-      const acquiring = lib.acquire(m.key, m.ttl_ms, error => say({ event: "lost", hold: m.id, error }), m.wait_ms);
+      const acquiring = lib.acquire(m.keys || m.key, m.ttl_ms, error => say({ event: "lost", hold: m.id, error }), m.wait_ms);
       const cancelled = new Promise((_, reject) => cancels.set(m.id, () => reject(new Error("called off"))));
       try {
         const { hold, ...answer } = await Promise.race([acquiring, cancelled]);

@@ -79,7 +79,7 @@ const sesamecare = folder => ({
   async acquire(key, ttl) {
     const began = Date.now();
     return sesameCall("busy", async () => {
-      const lock = await sesameLock.acquire([key], ttl);
+      const lock = await sesameLock.acquire([].concat(key), ttl);
       return { token: lock.value, valid_ms: Math.max(lock.expiration - began, 0), hold: { lock } };
     });
   },
@@ -157,10 +157,13 @@ const redisLock = folder => ({
 });
 
 const installed = name => path.join(__dirname, "node_modules", name);
+// several is a library that takes an array of keys where others take one.
+const several = lib => ({ ...lib, claims: [...lib.claims, "sets", "crosses"] });
+
 const byName = {
   redlock: [redlock, "redlock"], sesamecare: [sesamecare, "@sesamecare-oss/redlock"], "redis-semaphore": [semaphore(false), "redis-semaphore"],
   "redis-semaphore-refresh": [semaphore(true), "redis-semaphore"], "redis-lock": [redisLock, "redis-lock"],
 };
 const find = name => byName[name] && byName[name][0](installed(byName[name][1]));
 
-module.exports = { find, names: Object.keys(byName), open, nodeRedis, callbackRedis, version, plain, redlock, sesamecare, semaphore, redisLock };
+module.exports = { find, names: Object.keys(byName), open, nodeRedis, callbackRedis, version, plain, redlock, sesamecare, semaphore, redisLock, several };

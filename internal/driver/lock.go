@@ -31,7 +31,7 @@ type patient struct{ *worker }
 
 // AcquireWithin implements locks.Patient.
 func (w *patient) AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (locks.Lease, error) {
-	return w.acquire(ctx, key, ttl, wait)
+	return w.acquire(ctx, key, nil, ttl, wait)
 }
 
 // worker is a lock as one worker has it.
@@ -73,15 +73,24 @@ type held struct {
 
 // Acquire implements locks.Lock.
 func (w *worker) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
-	return w.acquire(ctx, key, ttl, 0)
+	return w.acquire(ctx, key, nil, ttl, 0)
 }
 
-func (w *worker) acquire(ctx context.Context, key string, ttl, wait time.Duration) (locks.Lease, error) {
-	lease := locks.Lease{Key: key}
+// AcquireAll implements locks.Several.
+func (w *worker) AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (locks.Lease, error) {
+	if !w.p.spec.Waits {
+		wait = 0
+	}
+	return w.acquire(ctx, keys[0], keys, ttl, wait)
+}
+
+// acquire asks for a key, or for several, the first of which names the hold here.
+func (w *worker) acquire(ctx context.Context, key string, keys []string, ttl, wait time.Duration) (locks.Lease, error) {
+	lease := locks.Lease{Key: key, Keys: keys}
 	most := wait.Milliseconds()
-	m := request{Op: opAcquire, Worker: w.number, Key: key, TTL: ttl.Milliseconds(), Wait: &most}
+	m := request{Op: opAcquire, Worker: w.number, Key: key, Keys: keys, TTL: ttl.Milliseconds(), Wait: &most}
 	again := w.held[key]
-	if again != nil && w.p.spec.Claims.Reentrant {
+	if again != nil && w.p.spec.Claims.Reentrant && len(keys) == 0 {
 		m.Op, m.Hold, m.Wait = opReenter, again.id, nil
 	}
 	call := time.Now()

@@ -36,6 +36,29 @@ func TestWhatAnAnswerSays(t *testing.T) {
 	}
 }
 
+// TestALockOfSeveralKeys is sent all of them, and its hold is given back as one.
+func TestALockOfSeveralKeys(t *testing.T) {
+	t.Parallel()
+	p, err := started(t, "several")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, other := p.Worker(nil).(locks.Several), p.Worker(nil)
+	held, err := l.AcquireAll(t.Context(), []string{"a", "b"}, time.Hour, time.Hour)
+	if err != nil || held.Key != "a" || len(held.Keys) != 2 || held.Token == "" {
+		t.Fatalf("got %+v, %v", held, err)
+	}
+	if _, err := other.(locks.Several).AcquireAll(t.Context(), []string{"c", "b"}, time.Hour, 0); !errors.Is(err, locks.ErrBusy) {
+		t.Errorf("another worker: %v", err)
+	}
+	if err := l.(locks.Lock).Release(t.Context(), held); err != nil {
+		t.Error(err)
+	}
+	if _, err := other.(locks.Several).AcquireAll(t.Context(), []string{"b"}, time.Hour, 0); err != nil {
+		t.Errorf("after the release: %v", err)
+	}
+}
+
 // TestAnAcquireThatWasCalledOffSaysWhatItSays: a driver that heeds cancel answers, and its answer counts.
 func TestAnAcquireThatWasCalledOffSaysWhatItSays(t *testing.T) {
 	t.Parallel()

@@ -32,17 +32,18 @@ const maxLine = 64 << 10
 
 // request is a line that the suite writes.
 type request struct {
-	ID       uint64 `json:"id"`
-	Op       string `json:"op"`
-	Worker   int    `json:"worker,omitempty"`
-	Key      string `json:"key,omitempty"`
-	TTL      int64  `json:"ttl_ms,omitempty"`
-	Wait     *int64 `json:"wait_ms,omitempty"`
-	Hold     uint64 `json:"hold,omitempty"`
-	Of       uint64 `json:"of,omitempty"`
-	Topology string `json:"topology,omitempty"`
-	Sites    []site `json:"sites,omitempty"`
-	Lease    int64  `json:"lease_ms,omitempty"`
+	ID       uint64   `json:"id"`
+	Op       string   `json:"op"`
+	Worker   int      `json:"worker,omitempty"`
+	Key      string   `json:"key,omitempty"`
+	Keys     []string `json:"keys,omitempty"` // of an acquire of several, the first of which is Key
+	TTL      int64    `json:"ttl_ms,omitempty"`
+	Wait     *int64   `json:"wait_ms,omitempty"`
+	Hold     uint64   `json:"hold,omitempty"`
+	Of       uint64   `json:"of,omitempty"`
+	Topology string   `json:"topology,omitempty"`
+	Sites    []site   `json:"sites,omitempty"`
+	Lease    int64    `json:"lease_ms,omitempty"`
 }
 
 // site is where a lock can live: an address, or those of sentinels, or of a cluster's nodes.
@@ -213,6 +214,9 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 	}
 	p.Certain, s.Waits = !slices.Contains(m.Claims, doubtfulBusy), slices.Contains(m.Claims, waits)
 	wrong = append(wrong, strange("claim", m.Claims, append(good, certainBusy))...)
+	if s.Claims.Crosses && !s.Claims.Sets {
+		wrong = append(wrong, "claim crosses without sets: it is about locks of several keys")
+	}
 	s.Outlives = s.Claims.Renews || slices.Contains(m.Claims, outlives)
 	if !(m.Lingers >= 0 && m.Lingers <= float64(maxValid/time.Millisecond)) {
 		wrong = append(wrong, fmt.Sprintf("lingers_ms %g: a duration in milliseconds, 0 or more and at most a year", m.Lingers))

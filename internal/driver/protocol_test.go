@@ -25,6 +25,19 @@ func TestALeaseThatLingers(t *testing.T) {
 	}
 }
 
+// TestCrossesIsOfSets: it says something of locks that take several keys only.
+func TestCrossesIsOfSets(t *testing.T) {
+	for says, good := range map[string]bool{`"crosses"`: false, `"sets"`: true, `"sets","crosses"`: true} {
+		m, err := read([]byte(`{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1","claims":[` + says + "]}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.spec([]string{"x"}, nil); (err == nil) != good {
+			t.Errorf("%s: got %v", says, err)
+		}
+	}
+}
+
 // TestWhatOutlivesAWorker: a program says that a worker does not die without it; one that renews need not.
 func TestWhatOutlivesAWorker(t *testing.T) {
 	for says, want := range map[string]bool{`"expires"`: false, `"outlives"`: true, `"renews"`: true} {

@@ -68,7 +68,7 @@ func (p *Process) write() error {
 }
 
 func (m *request) line(b []byte) ([]byte, error) {
-	if m.Sites != nil || m.Topology != "" || !plain(m.Key) || !plain(m.Op) {
+	if m.Sites != nil || m.Keys != nil || m.Topology != "" || !plain(m.Key) || !plain(m.Op) {
 		text, err := json.Marshal(m)
 		return append(append(b, text...), '\n'), err
 	}

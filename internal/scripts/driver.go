@@ -81,6 +81,8 @@ func (e *evil) prepare() int {
 		hello["claims"] = []string{"excludes", "expires", "owned", "fences", "busy_is_certain"}
 	case "waits", "insists":
 		hello["claims"] = []string{"excludes", "expires", "owned", "busy_is_certain", "waits"}
+	case "several":
+		hello["claims"] = []string{"excludes", "expires", "owned", "sets", "crosses"}
 	case "rich":
 		hello["claims"] = []string{"excludes", "expires", "owned", "reentrant", "busy_is_certain"}
 	case "stubborn":
@@ -176,6 +178,10 @@ func (e *evil) serve(m message) int {
 // acquire grants a key that nobody has, or whose lease is over.
 func (e *evil) acquire(m, answer message) {
 	key, id := m["key"].(string), m["id"].(float64)
+	if e.mode == "several" { // it takes the last one: a suite that sends the first only is refused nothing
+		keys := m["keys"].([]any)
+		key = keys[len(keys)-1].(string)
+	}
 	if _, taken := e.held[key]; taken && time.Now().Before(e.until[key]) {
 		delete(answer, "ok")
 		answer["busy"] = true
