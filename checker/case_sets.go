@@ -2,7 +2,6 @@ package checker
 
 import (
 	"fmt"
-	"time"
 
 	"hammerlock/history"
 )
@@ -22,24 +21,17 @@ func (c *Case) partial(op *history.Op) bool {
 	}
 	if c.several == nil {
 		c.several = map[history.ID]bool{}
-		type call struct {
-			id history.ID
-			to time.Duration
-		}
-		recent := map[int32][]call{} // by caller: those that may be open still when the last one of them returns
+		last := map[int32]*history.Op{} // by caller
 		for i := range c.Ops {
 			op := &c.Ops[i]
 			if op.Kind != history.Acquire || op.Worker < 0 {
 				continue
 			}
-			who, open := c.Caller(op.Worker), []call{{op.ID, op.Return}}
-			for _, other := range recent[who] {
-				if other.to > op.Call {
-					c.several[op.ID], c.several[other.id] = true, true
-					open = append(open, other)
-				}
+			who := c.Caller(op.Worker)
+			if other := last[who]; other != nil && other.Return > op.Call {
+				c.several[op.ID], c.several[other.ID] = true, true
 			}
-			recent[who] = open
+			last[who] = op
 		}
 	}
 	return c.several[op.ID]
