@@ -83,7 +83,7 @@ func (c *Case) effort() (e effort) {
 		op := &c.Ops[i]
 		switch op.Kind {
 		case history.Release, history.Store: // unknown acquires and extensions are not judged, and hide nothing
-			if op.Outcome == history.Unknown {
+			if op.Outcome == history.Unknown && op.Reason != history.Lost { // lost: of several pages it is not known which
 				e.unknown++
 			} else if op.Outcome == history.OK {
 				e.known++

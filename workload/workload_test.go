@@ -42,8 +42,11 @@ func runWith(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop co
 	clock := history.NewClock(0)
 	crew := Workers{Shape: plan, Judged: true, Clock: clock, Counter: newMemoryCounter(), Pages: Pages("test:", plan.Keys, false)}
 	change(&crew)
-	for i := range plan.Workers {
+	clock = crew.Clock
+	for i := range plan.Workers * Lanes(&crew.Claims) {
 		crew.Lanes = append(crew.Lanes, history.NewLane(clock, i, int32(i), 1<<12, wake))
+	}
+	for i := range plan.Workers {
 		crew.Locks = append(crew.Locks, open(i))
 	}
 	var ops []history.Op
