@@ -141,3 +141,37 @@ func TestAStoryTellsWhoAFenceRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestAReleaseThatSaysYesFreesNothing: a lock whose releases always succeed has freed nothing of another's if the lease was over when the
+// next one was granted the lock, as in redsync 4.0.3.
+func TestAReleaseThatSaysYesFreesNothing(t *testing.T) {
+	s := newScript()
+	late := s.acquire(1, 0, 1, 400)
+	victim := s.acquire(2, 420, 421, 400)
+	s.release(late, 540, 541)
+	s.acquire(1, 830, 831, 400)
+	s.release(victim, 940, 941)
+	if v := Exclusion.Check(s.prepare(t)); v.Status != Fail || v.Cause != history.FalseRelease {
+		t.Errorf("got %s %q: %s %q, want %s", v.Status, v.Cause, v.Summary, v.Story, history.FalseRelease)
+	}
+}
+
+// TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack: then nothing is said against the extension before it, which had made the lease
+// longer, and the story names it, as in npm redlock 4.
+func TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack(t *testing.T) {
+	for lost, want := range map[bool]string{false: history.FalseExtension, true: history.DoubleGrant} {
+		s := newScript()
+		a := s.acquire(1, 0, 1, 400)
+		s.extend(a, 300, 301, 400)
+		if lost {
+			op := s.extend(a, 450, 460, 400)
+			op.Outcome, op.Reason, op.Until = history.Unknown, history.Dropped, 0
+		}
+		s.acquire(2, 470, 471, 400)
+		v := Exclusion.Check(s.prepare(t))
+		told := strings.Contains(strings.Join(v.Story, "\n"), "the extension by w01 that was called at 0.450000 s had no answer, and may have given the lock back")
+		if v.Status != Fail || v.Cause != want || told != lost {
+			t.Errorf("lost %t: got %s %q: %q, want %s", lost, v.Status, v.Cause, v.Story, want)
+		}
+	}
+}

@@ -47,6 +47,9 @@ func (x *examiner) reason(p pair) finding {
 	if w == nil && x.freedNothing(i, j) {
 		return finding{history.FalseRelease, p, j.Release, nil, false}
 	}
+	if x.c.Claims.Owned && x.others(i, j) {
+		return x.ended(i, p) // that the lease was over explains the second grant, and no release need have freed the lock
+	}
 	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
 		if k := x.c.hold(x.c.Ops[op].Hold); w == nil && extension >= 0 && x.c.Claims.Owned && k.Release == op && x.c.Ops[op].Call <= x.sweeper.assured(k) {
 			return extended // rather than by a release that was called in time
@@ -71,10 +74,21 @@ func (x *examiner) reason(p pair) finding {
 	if f := x.inherited(p); f.cause != "" {
 		return f
 	}
-	if extension >= 0 {
+	if extension >= 0 && (untrue != history.FalseExtension || x.c.unheard(i, x.c.Ops[extension].Return, j.Return) < 0) {
 		return extended
 	}
 	return finding{history.DoubleGrant, p, -1, nil, false}
+}
+
+// unheard is the last extension of a hold that was called between two moments and had no answer; -1 without one. A lock may give
+// back what it could not extend.
+func (c *Case) unheard(h *hold, from, by time.Duration) int32 {
+	for _, n := range slices.Backward(h.Extends) {
+		if op := &c.Ops[n]; op.Outcome == history.Unknown && op.Call >= from && op.Call < by {
+			return n
+		}
+	}
+	return -1
 }
 
 // freedNothing tells whether all that is known of j is a release that succeeded during i, though nothing shows that it freed the

@@ -176,6 +176,10 @@ func consequence(c *Case, r *ruler, f finding) []string {
 		if i.Call < j.Return && j.Call < i.Return {
 			return []string{"both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic"}
 		}
+		if n := c.unheard(i, i.Return, j.Return); n >= 0 {
+			return []string{fmt.Sprintf("cause not shown: the extension by %s that was called at %s had no answer, and may have given the lock back",
+				who(i.Worker), clock(c.Ops[n].Call))}
+		}
 		return []string{"cause not shown: two grants at once, no expiry, no release and no fault in between"}
 	case history.OverClaim:
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",
