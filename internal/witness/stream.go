@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// streamBound is how many grants a Stream keeps.
-const streamBound = 1 << 20
+// streamBound is how many grants a Stream keeps: up to 100 MB. Of a longer run it compares nothing.
+const streamBound = 1 << 18
 
 // delivery is how long a server that lives takes to stream what it has executed, at most.
 const delivery = time.Second
@@ -27,6 +27,7 @@ type Stream struct {
 	states  map[place]*state
 	writes  map[uint64][]*write // by token
 	calls   []call
+	full    bool // there were more
 	closed  time.Duration
 	sum     history.Stream
 }
@@ -228,9 +229,10 @@ func (s *Stream) promoted(e wire.Event) {
 // Observe takes in an operation of the run. One goroutine calls it.
 func (s *Stream) Observe(op *history.Op) {
 	outermost := op.Kind == history.Acquire && op.Hold == op.ID && op.Token != 0 && op.Permits == 0
-	if op.Outcome == history.Failed || !outermost && (op.Kind != history.Release || op.Value > 0) || len(s.calls) >= 2*streamBound {
+	if op.Outcome == history.Failed || !outermost && (op.Kind != history.Release || op.Value > 0) || s.full {
 		return
 	}
+	s.full = len(s.calls) == 2*streamBound
 	s.calls = append(s.calls, call{op.Kind, op.Outcome == history.OK, op.Token, op.Hold, op.Call, op.Return, op.Worker})
 }
 
@@ -246,6 +248,7 @@ func (s *Stream) Sum() *history.Stream {
 			readable = readable || c.known && len(s.writes[c.token]) > 0
 		}
 	}
+	s.sum.Overflow = s.sum.Overflow || s.full
 	if !readable || s.sum.Overflow {
 		return &s.sum
 	}
