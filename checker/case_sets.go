@@ -62,8 +62,8 @@ func (c *Case) called(joint int32) string {
 	return fmt.Sprintf("page %d", joint)
 }
 
-// tangled finds, of each caller who waited for several pages in one call, which was open for most of the bound of a period in which
-// no worker can have held any page, one of its acquires.
+// tangled finds, of each caller who waited for several pages in one call, which was open for half of the bound or longer in a period in
+// which no worker can have held any page, one of its acquires.
 func (l *livenessCheck) tangled(p period) (list []history.Op) {
 	if !l.Claims.Sets {
 		return nil
@@ -74,7 +74,7 @@ func (l *livenessCheck) tangled(p period) (list []history.Op) {
 		if op.Kind != history.Acquire || op.Worker < 0 || found[l.Caller(op.Worker)] {
 			continue
 		}
-		if op.Call <= p.from+l.bound/2 && op.Return >= p.from+l.bound && l.partial(op) {
+		if min(op.Return, p.to)-max(op.Call, p.from) >= l.bound/2 && l.partial(op) {
 			found[l.Caller(op.Worker)] = true
 			list = append(list, *op)
 		}
