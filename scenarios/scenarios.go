@@ -45,6 +45,7 @@ type Scenario struct {
 	NotFor    func(faults.Scene) string
 	Assumed   bool                 // no lock may assume that this does not happen
 	Frugal    bool                 // what the load makes the servers do is judged
+	Unused    bool                 // its holders lose what they hold before they store: no page view need be counted
 	Alone     bool                 // it needs the machine for itself: nothing runs beside it
 	Sites     int                  // that a lock lives on which lives on several; 0 = as many as the topology has
 	Processes int                  // that the workers live in; 0 = in the suite itself
@@ -97,7 +98,11 @@ func (s Scenario) Load(seed uint64, claims history.Claims) workload.Shape {
 
 // Aside are the checkers that the scenario is not about.
 func (s Scenario) Aside() []string {
-	return slices.DeleteFunc([]string{history.Liveness, history.Fairness}, func(name string) bool { return slices.Contains(s.Shows, name) })
+	all := []string{history.Liveness, history.Fairness}
+	if s.Unused {
+		all = append(all, history.Updates)
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(s.Shows, name) })
 }
 
 // recovery is how long servers may need to be as good as new so that what a scenario leaves after its last fault is enough.

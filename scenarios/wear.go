@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"fmt"
 	"time"
 
 	"hammerlock/faults"
@@ -19,28 +18,22 @@ var wear = Scenario{
 	Processes: 2,
 	Duration:  rounds * 1150 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
-		w.TTL, w.Keys, w.Wait, w.Retry, w.Rounds = TTL, 4, 20*time.Millisecond, 4*time.Millisecond, rounds
+		w.Keys, w.Wait, w.Retry, w.Rounds, w.Rest = 4, 20*time.Millisecond, 4*time.Millisecond, rounds, 500*time.Millisecond
 	},
 }
 
+// All take a lock at once, and lose it before they are done: no worker wants one while another may still believe in its own.
 var wearRenewals = Scenario{
-	Name:      "wear-renewals",
-	Doc:       "the same, while a server stops for longer than a lease, twice each time: a client may keep nothing of a hold that it could not renew",
+	Name: "wear-renewals",
+	Doc: "many locks are taken, and a server stops for longer than their leases, which the lock renews; then none is wanted, three times: a client may " +
+		"keep nothing of a hold that it could not renew",
 	NotFor:    both(alone, renews),
 	Processes: 2,
-	Faults:    cuts(),
-	Duration:  rounds * 2650 * time.Millisecond,
+	Unused:    true,
+	Faults:    []string{"pause-primary@300ms", "heal@1400ms", "pause-primary@2900ms", "heal@4s", "pause-primary@5500ms", "heal@6600ms"},
+	Duration:  rounds * 2600 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
-		w.TTL, w.Workers, w.Keys, w.Hold, w.Wait, w.Rounds = TTL, 96, 192, 2*TTL, 20*time.Millisecond, rounds
+		w.Workers, w.Keys, w.Hold, w.Wait = 96, 96, 3*Renewed/2, 20*time.Millisecond
+		w.Rounds, w.Rest = rounds, 2300*time.Millisecond
 	},
-}
-
-// cuts are two a round.
-func cuts() (all []string) {
-	for i := range rounds {
-		for _, at := range []int{100, 700} {
-			all = append(all, fmt.Sprintf("pause-primary@%dms", 2650*i+at), fmt.Sprintf("heal@%dms", 2650*i+at+450))
-		}
-	}
-	return all
 }

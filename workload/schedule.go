@@ -119,18 +119,17 @@ func (p *pace) inStretches() time.Duration {
 	return history.Forever
 }
 
-// Rest is the end of the round that a moment is in: no visit begins, for longer than a hold and its lease.
-func (s *Shape) Rest(now time.Duration) (from, to time.Duration) {
+// Resting is when the rest begins and ends of the round that a moment is in.
+func (s *Shape) Resting(now time.Duration) (from, to time.Duration) {
 	round := s.End / time.Duration(max(s.Rounds, 1))
 	to = (now/round + 1) * round
-	hold := time.Duration(float64(s.Hold) * (1 + s.Spread))
-	return to - min(hold+s.TTL*3/2, round*2/3), to
+	return to - s.Rest, to
 }
 
 // takesPart waits until a worker of a closed loop is one of those that visit. It is false when that will not be any more.
 func (w *worker) takesPart(stop context.Context) bool {
 	all := w.shape.Stretches
-	if from, to := w.shape.Rest(w.now); w.now >= from && w.shape.Rounds > 0 {
+	if from, to := w.shape.Resting(w.now); w.now >= from && w.shape.Rounds > 0 {
 		if !w.sleep(stop, to-w.now) {
 			return false
 		}

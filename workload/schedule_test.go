@@ -142,15 +142,15 @@ func TestOnlyWhoIsCalledVisits(t *testing.T) {
 func TestALoadInRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rounds, round = 3, time.Second
-		p := Shape{Workers: 3, Keys: 3, Think: 2 * time.Millisecond, Hold: 10 * time.Millisecond, Spread: 0.5, TTL: 200 * time.Millisecond,
-			Retry: time.Millisecond, End: rounds * round, Rounds: rounds}
+		p := Shape{Workers: 3, Keys: 3, Think: 2 * time.Millisecond, Retry: time.Millisecond, End: rounds * round, Rounds: rounds,
+			Rest: 300 * time.Millisecond}
 		_, ops, _ := run(t, p, catalogued(t, "local"), t.Context())
 		var visits [rounds]int
 		for _, op := range ops {
 			if op.Kind != history.End {
 				continue
 			}
-			if visits[op.Due/round]++; op.Due%round > round-300*time.Millisecond {
+			if visits[op.Due/round]++; op.Due%round > round-p.Rest {
 				t.Errorf("a visit was due at %v", op.Due)
 			}
 		}

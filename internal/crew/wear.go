@@ -29,7 +29,7 @@ func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 	}
 	shape := &t.orders.Shape
 	for round := range shape.Rounds {
-		from, to := shape.Rest(shape.End / time.Duration(shape.Rounds) * time.Duration(round))
+		from, to := shape.Resting(shape.End / time.Duration(shape.Rounds) * time.Duration(round))
 		if !until(to - (to-from)/3) {
 			break
 		}
