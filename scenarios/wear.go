@@ -14,7 +14,7 @@ const rounds = 3
 var wear = Scenario{
 	Name:      "wear",
 	Doc:       "locks are taken and refused, then none is wanted for longer than a lease, three times: a client may keep nothing of each call",
-	NotFor:    faults.When(func(s faults.Scene) bool { return s.Sites == 1 && s.Claims.Renews }, "wear-renewals asks the same, and more"),
+	NotFor:    faults.When(func(s faults.Scene) bool { return s.Nodes == 1 && s.Claims.Renews }, "wear-renewals asks the same, and more"),
 	Processes: 2,
 	Duration:  rounds * 1150 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
@@ -30,10 +30,10 @@ var wearRenewals = Scenario{
 	NotFor:    both(alone, renews),
 	Processes: 2,
 	Unused:    true,
-	Faults:    []string{"pause-primary@300ms", "heal@1400ms", "pause-primary@2900ms", "heal@4s", "pause-primary@5500ms", "heal@6600ms"},
+	Faults:    []string{"pause-primary@300ms", "heal@1100ms", "pause-primary@2900ms", "heal@3700ms", "pause-primary@5500ms", "heal@6300ms"},
 	Duration:  rounds * 2600 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
-		w.Workers, w.Keys, w.Hold, w.Wait = 96, 96, 3*Renewed/2, 20*time.Millisecond
+		w.Workers, w.Keys, w.Hold, w.Wait = 96, 192, 3*Renewed/2, 20*time.Millisecond
 		w.Rounds, w.Rest = rounds, 2300*time.Millisecond
 	},
 }
