@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/hibiken/asynq/inspeq"
+)
+
+// hello: a unique task is the lock: it is enqueued to take it, and deleted to give it back. Each lock is a queue, for a task is looked for
+// in all of its queue. Leases are whole seconds.
+func hello(bool) map[string]any {
+	h := greeting("asynq", "github.com/hibiken/asynq", []string{"single"}, "excludes", "expires", "cleans")
+	h["lingers_ms"] = 999
+	return h
+}
+
+var (
+	client *asynq.Client
+	tasks  *inspeq.Inspector
+)
+
+func open(_ context.Context, sites []site) error {
+	s := sites[0]
+	o := asynq.RedisClientOpt{Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second}
+	conn, err := net.DialTimeout("tcp", s.addr(), time.Second)
+	if err != nil {
+		return err
+	}
+	client, tasks = asynq.NewClient(o), inspeq.New(o)
+	return conn.Close()
+}
+
+type lock struct {
+	queue, id string
+	tried     time.Time
+}
+
+func acquire(_ context.Context, key string, ttl, _ time.Duration) (*lock, error) {
+	tried := time.Now()
+	made, err := client.Enqueue(asynq.NewTask("visit", nil), asynq.Queue(key), asynq.Unique((ttl + time.Second - 1).Truncate(time.Second)))
+	if errors.Is(err, asynq.ErrDuplicateTask) {
+		return nil, errBusy
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &lock{made.Queue, made.ID, tried}, nil
+}
+
+func (l *lock) token() string { return l.id }
+
+func (l *lock) extend(context.Context, time.Duration) error { return errors.ErrUnsupported }
+
+func (l *lock) release(context.Context) error {
+	return tasks.DeleteTaskByKey(l.queue, (&inspeq.PendingTask{ID: l.id}).Key())
+}
