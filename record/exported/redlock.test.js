@@ -4,7 +4,7 @@
 //   so no other worker may hold it before 1.377569 s, or its release, called at 1.301753 s, whose effect is unknown
 //   w26 extended token e79b at 0.985305 s
 //   w34 was granted token 343d of page 0 at 1.178963 s for 400 ms counted from 1.117481 s
-//   cause not shown: two grants at once, no expiry, no release and no fault in between
+//   cause not shown: the extension by w26 that was called at 1.086161 s had no answer, and may have given the lock back
 //   the fault reset:450ms from 0.400552 s to 0.851367 s: clients had no connection for 450ms
 //   the fault drop-reply:3 from 1.000469 s to 1.114165 s: the next 3 answers to clients are lost
 //

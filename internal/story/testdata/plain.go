@@ -3,6 +3,7 @@
 package lock_test
 
 import (
+	"errors"
 	"os"
 
 	"github.com/redis/go-redis/v9"

@@ -3,6 +3,8 @@
 package lock_test
 
 import (
+	"errors"
+
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	client "github.com/redis/go-redis/v9"

@@ -3,6 +3,8 @@
 package lock_test
 
 import (
+	"errors"
+
 	client "github.com/go-redis/redis/v8"
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v8"

@@ -1,9 +1,9 @@
-// exclusion: two workers held the lock at once, 4 times in 232 holds; w06 and w05 at 1.062674 s: foreign-release
+// exclusion: two workers held the lock at once, 4 times in 232 holds; w05 and w06 at 0.662083 s: false-release
 //
+//	w05 was granted hold 5.81 of page 0 at 0.261213 s for 400 ms counted from 0.260387 s
+//	so no other worker may hold it before 0.658387 s, and it was released at 0.784151 s
 //	w06 was granted hold 6.331 of page 0 at 0.662083 s for 400 ms counted from 0.659841 s
-//	so no other worker may hold it before 1.057841 s, and it was released at 1.183726 s
-//	w05 released at 0.784151 s what was not its own; that freed the lock of w06
-//	w05 was granted hold 5.229 of page 0 at 1.062674 s for 400 ms counted from 1.062528 s
+//	w05 was told that its release at 0.784151 s had succeeded, but it had not the lock then, and no other lost it: nothing was released
 //	the fault stall-worker from 0.261272 s to 0.782527 s: held w05 when it had just been granted the lock for 520ms
 //	the fault stall-worker from 0.600165 s to 1.185161 s: held w06 between load and store for 520ms
 //
@@ -18,7 +18,6 @@ package lock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -29,6 +28,8 @@ import (
 )
 
 import (
+	"errors"
+
 	client "github.com/go-redis/redis/v8"
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v8"
@@ -74,11 +75,10 @@ var story = []struct {
 	{0, "a", "acquire", ""},
 	{1997, "b", "acquire", ""},
 	{2618, "a", "release", ""},
-	{4010, "a", "acquire", ""},
-	{4010, "c", "acquire", ""},
+	{2618, "c", "acquire", ""},
 }
 
-func TestForeignRelease(t *testing.T) {
+func TestFalseRelease(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,6 @@ package lock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -38,6 +37,8 @@ import (
 )
 
 import (
+	"errors"
+
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	client "github.com/redis/go-redis/v9"
