@@ -80,17 +80,6 @@ func (x *examiner) reason(p pair) finding {
 	return finding{history.DoubleGrant, p, -1, nil, false}
 }
 
-// unheard is the last extension of a hold that was called between two moments and had no answer; -1 without one. A lock may give
-// back what it could not extend.
-func (c *Case) unheard(h *hold, from, by time.Duration) int32 {
-	for _, n := range slices.Backward(h.Extends) {
-		if op := &c.Ops[n]; op.Outcome == history.Unknown && op.Call >= from && op.Call < by {
-			return n
-		}
-	}
-	return -1
-}
-
 // freedNothing tells whether all that is known of j is a release that succeeded during i, though nothing shows that it freed the
 // lock: i was not told that it had lost it, and no other was granted it.
 func (x *examiner) freedNothing(i, j *hold) bool {

@@ -218,3 +218,14 @@ func longer(a, b time.Duration) string {
 	}
 	return human.Duration(a - b)
 }
+
+// unheard is the last extension of a hold that was called between two moments and had no answer; -1 without one. A lock may give
+// back what it could not extend.
+func (c *Case) unheard(h *hold, from, by time.Duration) int32 {
+	for _, n := range slices.Backward(h.Extends) {
+		if op := &c.Ops[n]; op.Outcome == history.Unknown && op.Call >= from && op.Call < by {
+			return n
+		}
+	}
+	return -1
+}
