@@ -38,7 +38,9 @@ func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 			break
 		}
 		w := history.Wear{Process: int16(t.orders.Process), Workers: shape.Workers, At: t.crew.Clock.Now()}
-		w.CPU = float64(t.spent()-spent) / float64(w.At-began)
+		if looked := w.At - began; looked >= (to-from)/6 { // of less, the time that is counted in ticks says nothing
+			w.CPU = float64(t.spent()-spent) / float64(looked)
+		}
 		u := t.used()
 		w.Goroutines, w.Files, w.Memory = u.threads, u.files, u.memory
 		if t.driver == nil {
