@@ -88,7 +88,7 @@ var AllClaims = []Claim{
 		Flag: func(c *Claims) *bool { return &c.Wakes }, Judges: []string{Liveness}, Causes: []string{LostWakeup}},
 	{Name: "sets", Says: "several keys are taken in one call, all of them or none",
 		Driver: "`acquire` takes several `keys`, all of them or none, and `extend` and `release` are of all of them",
-		Flag:   func(c *Claims) *bool { return &c.Sets }, Judges: []string{Liveness}, Causes: []string{PartKept}},
+		Flag:   func(c *Claims) *bool { return &c.Sets }, Judges: []string{Liveness, "exclusion"}, Causes: []string{PartKept}},
 	{Name: "crosses", Says: "callers who name the same keys in another order do not block each other",
 		Driver: "callers who name the same keys in another order do not block each other (with `sets`)",
 		Flag:   func(c *Claims) *bool { return &c.Crosses }, Judges: []string{Liveness}, Causes: []string{Crossing}, Scenario: "crossing"},
