@@ -46,7 +46,7 @@ func (c *Case) phantom(op *history.Op) string {
 }
 
 // joint is the page that liveness takes a page for. Where visits take several, a page may be idle because its waiters wait for
-// another one, or for the whole that somebody else gathers: so all pages are one, idle when no worker holds any of them.
+// another one, or for the whole that another caller gathers: so all pages are one, idle when no worker holds any of them.
 func (c *Case) joint(key int32) int32 {
 	if c.Claims.Sets {
 		return min(key, 0)

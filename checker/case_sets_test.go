@@ -97,7 +97,7 @@ func TestCrossing(t *testing.T) {
 			s.tries(0, 1, 2, 9, history.Failed, 1)
 			s.tries(1, 1, 2, 9, history.Failed, 2)
 		}, Fail, history.Stuck},
-		"somebody holds a third page": {func(s *builder) {
+		"another worker holds a third page": {func(s *builder) {
 			s.tries(0, 2, 2, 9, history.Failed, 1)
 			s.tries(1, 2, 2, 9, history.Failed, 2)
 			for at := time.Duration(2); at < 10; at += 2 {
@@ -137,7 +137,7 @@ func drawSets(r *rand.Rand) *builder {
 				out = history.Unknown
 			}
 			for _, page := range r.Perm(3)[:pages] {
-				first, last := call+r.IntN(2), call+2+r.IntN(2) // each is stamped by itself
+				first, last := call+r.IntN(2), call+2+r.IntN(2) // each has a stamp of its own
 				at := r.IntN(pages)
 				for slices.ContainsFunc(s.h.Ops, func(op history.Op) bool { return op.Worker == w+2*int32(at) && op.Token == token }) {
 					at = (at + 1) % pages

@@ -13,7 +13,7 @@ import (
 // locks of the catalogue need: pools and threads that are made when they are first wanted, no more than a few for each worker.
 const (
 	callsForOne  = 20       // calls for a goroutine, thread, file or connection,
-	spareOnes    = 20       // and so many, and one for four workers, whatever the calls are
+	spareOnes    = 20       // and these, and one for four workers, whatever the calls are
 	bytesForCall = 64       // of a heap,
 	spareHeap    = 1 << 18  // at least
 	bytesOfOther = 4 << 10  // of the memory of a program, whose collections are not asked for,

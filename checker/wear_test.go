@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// worked is a history with so many tries of a process before each of three moments, a second apart, and what it had then.
+// worked is a history with that number of tries of a process before each of three moments, a second apart, and what it had then.
 func worked(tries int, at ...history.Wear) *history.History {
 	h := &history.History{Header: history.Header{Workers: 1, Keys: 1, Claims: history.Claims{Excludes: true}}}
 	for i := range at {

@@ -67,7 +67,7 @@ type Shape struct {
 	Upgrade    int           // one in how many of them becomes the writer and stores, if the lock offers it; 0 = none
 	Permits    int           // up to so many permits a visit asks for, of a semaphore; 0 = one
 	Visits     int           // closed loop: a worker ends after so many; 0 = it goes on until the End
-	Rounds     int           // closed loop: the load comes in so many, each of which ends with a rest; 0 = it goes on all the time
+	Rounds     int           // closed loop: the load comes in that number, each of which ends with a rest; 0 = it goes on all the time
 	Rest       time.Duration // the end of each round, in which no visit begins
 	Rate       float64       // visits a second over all workers, on average; 0 = closed loop: as fast as the workers can
 	Arrivals   Arrivals
