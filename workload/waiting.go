@@ -10,7 +10,7 @@ import (
 )
 
 // await waits until another try makes sense: the lock tells when, or else the backoff decides. It says what ended the wait.
-// A lock that waits is told when the visit gives up, so that it can leave its queue: over says that it has done so, and another try
+// A lock that waits learns when the visit gives up, so that it can leave its queue: over says that it has done so, and another try
 // would begin at the end of the queue.
 func (w *worker) await(ctx context.Context, name string, left time.Duration) (woken history.Wake, over bool) {
 	waiter, ok := w.lock.(locks.Waiter)
