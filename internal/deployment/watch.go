@@ -60,6 +60,7 @@ type watched struct {
 	before  time.Duration // and when it was before
 	asked   time.Duration // of Heartbeat.Ran, when the first question was asked that was not answered
 	role    string        // as it said last
+	since   time.Duration // when it was seen to have changed; 0 = it has not
 	runID   string        // of a process that took the place of the one that the suite had started
 	trouble string        // empty if it is well
 	sees    bool          // it knows that a primary is down
@@ -105,6 +106,23 @@ func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 	all.Wait()
 }
 
+// displacedBy is the server that has taken the place of a primary of its site, which still takes itself for one; nil without one. Such a
+// primary serves on, and gives up what it grants meanwhile. A cluster has several primaries.
+func (n *watched) displacedBy() *watched {
+	for _, site := range n.d.Topology.Sites {
+		for _, m := range n.watch.nodes {
+			if !site.Cluster && n.role == primaryRole && m.role == primaryRole && m.since > n.since && slices.Contains(site.Nodes, n.node) &&
+				slices.Contains(site.Nodes, m.node) {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// primaryRole and replicaRole are roles as servers call them.
+const primaryRole, replicaRole = "master", "slave"
+
 // What servers do without a planned fault.
 const (
 	ended    = "ended unexpectedly "
@@ -121,6 +139,8 @@ func (w *Watch) Close() []string {
 			op.Call, op.Value = n.well, int64(n.number) // it never returns
 			w.note(op.ID, n.says())
 			w.tell(0, "%s at %.3f s", n.says(), n.well.Seconds())
+		} else if by := n.displacedBy(); by != nil && n.node.State() == topologies.Up {
+			n.note(n.node.Name+" still took itself for a primary", history.ID(by.promotion.Load()))
 		}
 	}
 	return append(w.texts, w.programs()...)
@@ -266,7 +286,7 @@ func (n *watched) take(info map[string]string) {
 		return
 	}
 	what, became, follows := n.node.Name+" became primary", results.BecamePrimary, history.ID(0)
-	if role == "slave" {
+	if role == replicaRole {
 		became = results.BecameReplica
 		what = n.node.Name + " became a replica"
 		primary, nodes := net.JoinHostPort(info["master_host"], info["master_port"]), n.d.Topology.Nodes
@@ -277,9 +297,14 @@ func (n *watched) take(info map[string]string) {
 	} else {
 		n.promotion.Store(uint64(n.lane.Next()))
 	}
-	n.watch.note(n.lane.Next(), what)
-	seen := n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number), Seen: follows, Outcome: history.OK})
+	n.since = n.note(what, follows)
 	if n.number < len(n.d.Topology.Nodes) {
-		n.watch.change(results.RoleChange{Node: n.node.Name, Became: became, After: int64(n.before), By: int64(seen), Text: what})
+		n.watch.change(results.RoleChange{Node: n.node.Name, Became: became, After: int64(n.before), By: int64(n.since), Text: what})
 	}
+}
+
+// note records a role, and when that was seen.
+func (n *watched) note(what string, follows history.ID) (seen time.Duration) {
+	n.watch.note(n.lane.Next(), what)
+	return n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number), Seen: follows, Outcome: history.OK})
 }
