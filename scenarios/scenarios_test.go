@@ -123,7 +123,7 @@ func TestEveryExpectationCanBeMet(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAllScenarios leaves half of the budget for what goes on besides, and for what is run again, also one after the other.
+// TestTheTimeOfAllScenarios leaves about half of the budget, three minutes, for what goes on besides, and for what is run again, also one after the other.
 func TestTheTimeOfAllScenarios(t *testing.T) {
 	for _, lock := range known.Locks {
 		for _, on := range topologies.All {
@@ -136,7 +136,7 @@ func TestTheTimeOfAllScenarios(t *testing.T) {
 					sum += s.Lasts(on.Recovery, lock.Claims.Renews)
 				}
 			}
-			if sum > 85*time.Second {
+			if sum > 92*time.Second {
 				t.Errorf("%s on %s: all scenarios take %v: make one shorter", lock.Name, on.Name, sum)
 			}
 			t.Logf("%s on %s: %v", lock.Name, on.Name, sum)
