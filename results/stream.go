@@ -8,10 +8,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// StreamText says what the servers' replication streams told of the locks; empty if none was read, or no lock stands in them.
+// StreamText says what the servers' replication streams told of the locks; empty if none was read, or they cannot be compared.
 func (r *Run) StreamText() string {
 	s := r.Stream
-	if s == nil || s.Effects == 0 {
+	if s == nil || s.Compared == 0 && len(s.Forgot) == 0 && !s.Overflow {
 		return ""
 	}
 	parts := []string{fmt.Sprintf("%s compared", human.Quantity(s.Compared, "operation"))}

@@ -67,6 +67,7 @@ func TestStream(t *testing.T) {
 			history.Stream{Effects: 4, Compared: 2}},
 		"a grant that no server made": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "acquire 2 ok b 5 6"},
 			history.Stream{Effects: 1, Compared: 2, Against: []string{"the acquire of w00 at 0.005000 s was answered, and no stream has its effect"}}},
+		"a replica that is late": {[]string{"1 10" + set, "2 10" + set, "1 20 DEL lock", "acquire 1 ok a 0 2", "release 1 ok a 2 4"}, history.Stream{Effects: 3, Compared: 2}},
 		"a release that left the lock": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "release 1 ok a 3 4"},
 			history.Stream{Effects: 1, Compared: 2, Against: []string{"the release of w00 at 0.003000 s was answered, and no stream has its effect"}}},
 		"without an answer": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "1 20 DEL lock", "release 1 unknown a 1 3", "1 30 SET lock b PXAT " + far,
