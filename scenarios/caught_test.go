@@ -302,6 +302,19 @@ func TestLiveWhatIsMeasuredIsJudged(t *testing.T) {
 	}
 }
 
+// TestAloneAStormIsSeen: a lock that wakes itself storms only as fast as the machine lets it.
+func TestAloneAStormIsSeen(t *testing.T) {
+	lock := wrong(t, "wakes-itself", func(_ locks.Env, l locks.Lock) locks.Lock { return l })
+	for seed := uint64(1); ; seed++ {
+		switch status, text := verdict(t, lock, "single", "cost", seed); {
+		case status == checker.Fail && strings.Contains(text, history.Storm):
+			return
+		case seed == 6:
+			t.Fatalf("%s: %s", status, text)
+		}
+	}
+}
+
 // verdict runs a scenario once: that it was undecided is an answer, too.
 func verdict(t *testing.T, lock locks.Spec, on, name string, seed uint64) (checker.Status, string) {
 	t.Helper()
