@@ -134,9 +134,6 @@ func (c *Case) stoodLongest() (longest *window) {
 func (c *Case) failures() (doubts []string) {
 	if c.Measured != nil {
 		doubts = append(doubts, c.Measured.Ended...)
-		if s := c.Measured.Stream; s != nil && len(s.Against) > 0 {
-			doubts = append(doubts, "the servers' replication streams say otherwise: "+s.Against[0])
-		}
 	}
 	for i := range c.windows {
 		w := &c.windows[i]

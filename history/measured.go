@@ -21,7 +21,7 @@ type Stream struct {
 	Compared int64      `json:"compared"`           // granted acquires and answered releases that were looked for
 	Grants   Settled    `json:"grants"`             // acquires whose outcome is unknown
 	Releases Settled    `json:"releases"`           // releases whose outcome is unknown
-	Against  []string   `json:"against,omitempty"`  // where the streams say otherwise than the operations
+	Against  []string   `json:"against,omitempty"`  // where the streams say otherwise than the operations: the first ones
 	Forgot   []Takeover `json:"forgot,omitempty"`   // what replicas did not know when they were promoted
 	Breaks   []string   `json:"breaks,omitempty"`   // where a stream broke off or could not be read
 	Overflow bool       `json:"overflow,omitempty"` // more locks were granted than are kept: later ones were not looked for

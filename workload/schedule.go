@@ -119,9 +119,9 @@ func (p *pace) inStretches() time.Duration {
 	return history.Forever
 }
 
-// Resting is when the rest begins and ends of the round that a moment is in.
+// Resting is when the rest begins and ends of the round that a moment is in, of a load that comes in rounds.
 func (s *Shape) Resting(now time.Duration) (from, to time.Duration) {
-	round := s.End / time.Duration(max(s.Rounds, 1))
+	round := s.End / time.Duration(s.Rounds)
 	to = (now/round + 1) * round
 	return to - s.Rest, to
 }
@@ -129,11 +129,13 @@ func (s *Shape) Resting(now time.Duration) (from, to time.Duration) {
 // takesPart waits until a worker of a closed loop is one of those that visit. It is false when that will not be any more.
 func (w *worker) takesPart(stop context.Context) bool {
 	all := w.shape.Stretches
-	if from, to := w.shape.Resting(w.now); w.now >= from && w.shape.Rounds > 0 {
-		if !w.sleep(stop, to-w.now) {
-			return false
+	if w.shape.Rounds > 0 {
+		if from, to := w.shape.Resting(w.now); w.now >= from {
+			if !w.sleep(stop, to-w.now) {
+				return false
+			}
+			w.now = w.clock.Now()
 		}
-		w.now = w.clock.Now()
 	}
 	for {
 		i := slices.IndexFunc(all, func(s Stretch) bool { return w.now < s.To })

@@ -13,6 +13,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/explore"
 	"hammerlock/history"
+	"hammerlock/internal/live"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
 )
@@ -161,9 +162,8 @@ func TestLiveExported(t *testing.T) {
 		{"plain.py", "test_lock.py", []string{"python3"}},
 	} {
 		t.Run(c.calls, func(t *testing.T) {
-			if _, err := exec.LookPath(c.command[0]); err != nil {
-				t.Skip(err)
-			}
+			_, err := exec.LookPath(c.command[0])
+			live.Need(t, err == nil, c.command[0])
 			file := filepath.Join(t.TempDir(), c.file)
 			if err := os.WriteFile(file, []byte(written(t, s, c.calls)), 0o644); err != nil {
 				t.Fatal(err)

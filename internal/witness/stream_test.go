@@ -37,10 +37,13 @@ func played(t *testing.T, lines ...string) *history.Stream {
 			_, _ = fmt.Sscan(w[1], &offset)
 			s.Event(wire.Event{Kind: wire.TapLost, Server: 1, At: at})
 			s.Event(wire.Event{Kind: wire.TapBegan, Server: 1, At: at, Origin: wire.Origin{History: "two", Before: "one", Upto: int64(offset)}})
-		case w[0] == "acquire" || w[0] == "release":
+		case w[0] == "acquire" || w[0] == "release" || w[0] == "woken":
 			_, _ = fmt.Sscan(line, &kind, &hold, &outcome, &token, &call, &answer)
 			op := history.Op{Kind: history.Acquire, ID: hold, Hold: hold, Token: history.Hash(token), Call: call * time.Millisecond, Return: answer * time.Millisecond}
-			if kind == "release" {
+			switch kind {
+			case "woken":
+				op.Woken = history.Signal
+			case "release":
 				op.Kind, op.ID = history.Release, 1000+hold
 			}
 			op.Outcome = map[string]history.Outcome{"ok": history.OK, "failed": history.Failed}[outcome]
@@ -67,7 +70,9 @@ func TestStream(t *testing.T) {
 			history.Stream{Effects: 4, Compared: 2}},
 		"a grant that no server made": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "acquire 2 ok b 5 6"},
 			history.Stream{Effects: 1, Compared: 2, Against: []string{"the acquire of w00 at 0.005000 s was answered, and no stream has its effect"}}},
-		"a replica that is late": {[]string{"1 10" + set, "2 10" + set, "1 20 DEL lock", "acquire 1 ok a 0 2", "release 1 ok a 2 4"}, history.Stream{Effects: 3, Compared: 2}},
+		"the holder before had handed it over": {[]string{"1 10" + set, "acquire 1 ok a 5 6"}, history.Stream{Effects: 1, Compared: 1}},
+		"it is handed on within a process":     {[]string{"1 10" + set, "acquire 1 ok a 0 1", "woken 2 ok b 3 4"}, history.Stream{Effects: 1}},
+		"a replica that is late":               {[]string{"1 10" + set, "2 10" + set, "1 20 DEL lock", "acquire 1 ok a 0 2", "release 1 ok a 2 4"}, history.Stream{Effects: 3, Compared: 2}},
 		"a release that left the lock": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "release 1 ok a 3 4"},
 			history.Stream{Effects: 1, Compared: 2, Against: []string{"the release of w00 at 0.003000 s was answered, and no stream has its effect"}}},
 		"without an answer": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "1 20 DEL lock", "release 1 unknown a 1 3", "1 30 SET lock b PXAT " + far,
