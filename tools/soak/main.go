@@ -1,5 +1,6 @@
-// Command soak runs right locks with --fault auto until the time is over: a third of the runs beside busy loops, and
-// every seventh is stopped for a while, alone or with its servers. No lock may be accused, and no run may break.
+// Command soak runs right locks with --fault auto, or through all scenarios, until the time is over: a third of the runs
+// beside busy loops, and every seventh is stopped for a while, alone or with its servers. No lock may be accused, and no
+// run may break.
 package main
 
 import (
@@ -50,16 +51,24 @@ func main() {
 	only := flag.String("locks", "", "these locks alone, separated by commas; empty = all that are right")
 	seed := flag.Uint64("seed", 1, "the first seed")
 	each := flag.Duration("duration", 0, "of each run; 0 = the default of verify")
+	scenarios := flag.Bool("scenarios", false, "all scenarios instead of --fault auto, as verify does by default")
 	flag.Parse()
+	under := []string{"--fault", "auto"}
+	if *scenarios {
+		under = nil
+	}
+	if *each > 0 {
+		under = append(under, "--duration", each.String())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // ends when the run that goes on has ended
 	defer stop()
-	if err := soak(ctx, *length, *only, *seed, *each); err != nil {
+	if err := soak(ctx, *length, *only, *seed, under); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func soak(ctx context.Context, length time.Duration, only string, seed uint64, each time.Duration) error {
+func soak(ctx context.Context, length time.Duration, only string, seed uint64, under []string) error {
 	dir, err := os.MkdirTemp("", "soak-")
 	if err != nil {
 		return err
@@ -92,7 +101,7 @@ func soak(ctx context.Context, length time.Duration, only string, seed uint64, e
 		case n%3 == 1:
 			state = hogged
 		}
-		reason, accused, err := all[n%len(all)].run(verify, seed+uint64(n), state, each, r)
+		reason, accused, err := all[n%len(all)].run(verify, seed+uint64(n), state, under, r)
 		if err != nil {
 			return err
 		}
@@ -112,9 +121,9 @@ func soak(ctx context.Context, length time.Duration, only string, seed uint64, e
 }
 
 // run carries out one run and counts it. It returns why it did not pass, and whether the lock was accused.
-func (s *soaked) run(verify string, seed uint64, state int, each time.Duration, r *rand.Rand) (reason string, accused bool, err error) {
+func (s *soaked) run(verify string, seed uint64, state int, under []string, r *rand.Rand) (reason string, accused bool, err error) {
 	saved := filepath.Join(runs, strconv.FormatUint(seed, 10))
-	exit, attempts, err := s.once(verify, saved, seed, state, each, r)
+	exit, attempts, err := s.once(verify, saved, seed, state, under, r)
 	if err != nil {
 		return "", false, err
 	}
@@ -132,12 +141,9 @@ func (s *soaked) run(verify string, seed uint64, state int, each time.Duration, 
 }
 
 // once runs verify. It returns how it ended, and after how many attempts.
-func (s *soaked) once(verify, saved string, seed uint64, state int, each time.Duration, r *rand.Rand) (_ cli.Exit, attempts int, err error) {
-	args := []string{"--topology", s.Topology, "--lock", s.Lock, "--fault", "auto", "--seed", strconv.FormatUint(seed, 10),
-		"--json", "--quiet", "--out", saved}
-	if each > 0 {
-		args = append(args, "--duration", each.String())
-	}
+func (s *soaked) once(verify, saved string, seed uint64, state int, under []string, r *rand.Rand) (_ cli.Exit, attempts int, err error) {
+	args := append([]string{"--topology", s.Topology, "--lock", s.Lock, "--seed", strconv.FormatUint(seed, 10),
+		"--json", "--quiet", "--out", saved}, under...)
 	if state == hogged {
 		for range 2 {
 			hog := exec.Command("sh", "-c", "while :; do :; done")
@@ -169,7 +175,7 @@ func (s *soaked) once(verify, saved string, seed uint64, state int, each time.Du
 		return cli.Exit{Code: cli.Broken, Reason: fmt.Sprintf("%v: %v\n%s", run.ProcessState, err, errs.String())}, 1, nil
 	}
 	for _, r := range d.Runs {
-		attempts = 1 + len(r.Before)
+		attempts = max(attempts, 1+len(r.Before))
 	}
 	return d.Exit, attempts, nil
 }
