@@ -66,7 +66,11 @@ func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
 		})
 	}
 	for i, n := range d.Topology.Nodes {
-		if failed := d.leftovers(ctx, lane, i, n); failed != nil {
+		failed := d.leftovers(ctx, lane, i, n)
+		if failed != nil && d.Topology.AwaitHealthy(ctx) == nil { // a failover that was not planned may be under way
+			failed = d.leftovers(ctx, lane, i, n)
+		}
+		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("look for keys on %s: %w", n.Name, failed))
 		}
 	}

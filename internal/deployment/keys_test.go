@@ -9,6 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/history"
+	"hammerlock/internal/live"
+	"hammerlock/topologies"
 )
 
 // TestAKeyThatExpiresWhileItIsReadIsGone: it is no lock that never expires, and neither is one whose time could not be
@@ -41,5 +43,34 @@ func TestAKeyThatExpiresWhileItIsReadIsGone(t *testing.T) {
 		if !errors.Is(err, tt.err) || (token != 0) != (tt.until != nil) || tt.until != nil && !tt.until(until) {
 			t.Errorf("%s: got token %x until %v, %v", name, token, until, err)
 		}
+	}
+}
+
+// TestKeysAreReadWhenAClusterServesAgain: a node of a cluster that serves no keys for a moment is asked once more.
+func TestKeysAreReadWhenAClusterServesAgain(t *testing.T) {
+	t.Parallel()
+	var warm Warm
+	defer func() { _ = warm.Close() }()
+	d, err := warm.Up(t.Context(), spec(t, "cluster", "redis"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := d.Pages[0].Lock
+	slot := d.Topology.Nodes[0].Do(t.Context(), "CLUSTER", "KEYSLOT", lock).Val()
+	var owner *topologies.Node
+	for _, n := range d.Topology.Nodes {
+		if n.Do(t.Context(), "SET", lock, "left").Err() == nil {
+			owner = n
+		}
+	}
+	if err := owner.Do(t.Context(), "CLUSTER", "DELSLOTS", slot).Err(); err != nil {
+		t.Fatal(err)
+	}
+	live.Wait(t, "a cluster that is down", func() bool { return redis.HasErrorPrefix(owner.Do(t.Context(), "TYPE", lock).Err(), "CLUSTERDOWN") })
+	again := time.AfterFunc(200*time.Millisecond, func() { owner.Do(t.Context(), "CLUSTER", "ADDSLOTS", slot) })
+	defer again.Stop()
+	lane := history.NewLane(history.NewClock(0), 0, -1, 64, make(chan struct{}, 1))
+	if err := d.Leftovers(t.Context(), lane); err != nil {
+		t.Error(err)
 	}
 }
