@@ -31,6 +31,7 @@ require (
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
+	maragu.dev/gomponents v1.2.0
 	modernc.org/sqlite v1.60.1
 	pgregory.net/rapid v1.3.0
 )

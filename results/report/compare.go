@@ -3,10 +3,12 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"strings"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
 
 	"hammerlock/checker"
 	"hammerlock/results/compare"
@@ -14,19 +16,56 @@ import (
 
 // WriteComparison writes a comparison as a page, which has no script and asks for nothing.
 func WriteComparison(v *compare.View, w io.Writer) error {
-	style := joined("assets/report.css", "assets/compare.css")
-	pictures := template.FuncMap{"forest": forest, "dots": dots, "axis": axis, "gate": gateState}
-	t := template.Must(template.New("").Funcs(pictures).ParseFS(assets, "assets/report.tmpl", "assets/compare.tmpl"))
+	style, s := joined("assets/report.css", "assets/compare.css"), stateOfComparison(v)
 	policy := "default-src 'none'; style-src '" + digest(style) + "'; img-src data:; base-uri 'none'; form-action 'none'"
-	return t.ExecuteTemplate(w, "compare.tmpl",
-		&comparisonPage{View: v, Style: template.CSS(style), State: stateOfComparison(v), Policy: policy})
+	return webpage(policy, s.Word+" · "+v.Title+" · Hammerlock", style, top("comparison"), h.Main(
+		seal(s, text(h.P, "", v.Failed), texts(h.P, "", v.Summary), texts(h.P, "minor", v.Notes), repeat(v.Command)),
+		g.Map(v.Tables, func(t compare.Table) g.Node {
+			return h.Section(text(h.H2, "", cmp.Or(t.Name, v.Title)), h.Div(h.Class("scroll"), sides(&t)))
+		}),
+		gates(v), part("How to read this page", text(h.P, "note", v.Method), text(h.P, "note", "A dot is a run, a bar its side's median, the shade behind it "+
+			"the interval of the median. A diamond is the change against the first side; the line through it is where the true change lies. An arrow lies farther "+
+			"out than the picture reaches. The band in the middle is the noise floor: what lies in it is no difference. Equal ratios lie equally far from 0 %."))),
+	).Render(w)
 }
 
-type comparisonPage struct {
-	*compare.View
-	Policy string
-	Style  template.CSS
-	State  state
+// sides is a table of numbers, each with a row a side.
+func sides(t *compare.Table) g.Node {
+	heads := []string{"Number", "Side", "Median", "Runs", "Change", "Verdict", "Change, its interval and the noise floor"}
+	return h.Table(h.Class("sides"), h.THead(h.Tr(g.Map(heads, func(name string) g.Node { return h.Th(h.Scope("col"), g.Text(name)) }))),
+		g.Map(t.Rows, func(r compare.Row) g.Node {
+			var all g.Group
+			for k := range r.Cells {
+				c := &r.Cells[k]
+				var name, change, verdict, picture g.Node
+				switch k {
+				case 0:
+					name = text(h.B, "", r.Metric)
+				case 1:
+					name = text(h.Small, "", r.Says)
+				}
+				title := g.Node(nil)
+				if k > 0 {
+					title = h.Title(fmt.Sprintf("interval %s, noise floor %s", c.Interval, c.Floored))
+					change, verdict, picture = g.Text(c.ChangeText), text(h.Span, "effect "+c.Effect.Class(), c.Sign+" "+string(c.Verdict)), forest(c, t)
+				}
+				all = append(all, h.Tr(h.Td(name), h.Td(g.Text(c.Side)), h.Td(g.Text(c.Value)), h.Td(dots(c, &r)), h.Td(title, change), h.Td(verdict), h.Td(picture)))
+			}
+			return h.TBody(all)
+		}),
+		h.TFoot(h.Tr(h.Td(h.ColSpan("6")), h.Td(axis(t)))))
+}
+
+// gates says how the gates of a comparison came out.
+func gates(v *compare.View) g.Node {
+	if len(v.Gates) == 0 {
+		return nil
+	}
+	var rows g.Group
+	for _, x := range v.Gates {
+		rows = append(rows, h.Tr(h.Td(g.Textf("%s %s %s", x.Topology, x.Lock, x.Gate)), h.Td(gateState(x.Status).node()), h.Td(g.Text(x.Summary))))
+	}
+	return part("Gates", h.Div(h.Class("scroll"), h.Table(h.Class("words"), h.TBody(rows))))
 }
 
 // gateState shows how a gate came out.
@@ -92,8 +131,8 @@ func place(share, reach float64) float64 {
 }
 
 // forest draws a change with its interval over the noise floor.
-func forest(c compare.Cell, t compare.Table) template.HTML {
-	r := reach(&t)
+func forest(c *compare.Cell, t *compare.Table) g.Node {
+	r := reach(t)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="forest %s" viewBox="0 0 %g %g" role="img" aria-label="%s, interval %s">`, c.Effect.Class(), forestWide, rowHigh,
 		c.ChangeText, c.Interval)
@@ -110,7 +149,7 @@ func forest(c compare.Cell, t compare.Table) template.HTML {
 		fmt.Fprintf(&b, `<path class="center" d="M%.1f %g%s"/>`, place(*c.Change, r), rowMiddle-5, markOf(*c.Change, r))
 	}
 	b.WriteString(`</svg>`)
-	return template.HTML(b.String())
+	return g.Raw(b.String())
 }
 
 // markOf is a diamond, or an arrow if a change lies farther out than the picture reaches.
@@ -125,8 +164,8 @@ func markOf(share, reach float64) string {
 }
 
 // axis draws the scale below the changes of a table.
-func axis(t compare.Table) template.HTML {
-	r, last := reach(&t), math.Inf(-1)
+func axis(t *compare.Table) g.Node {
+	r, last := reach(t), math.Inf(-1)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %g %g" aria-hidden="true">`, forestWide, rowHigh)
 	for _, percent := range []float64{-80, -50, -20, -10, -5, 0, 5, 10, 25, 100, 300, 600} {
@@ -138,7 +177,7 @@ func axis(t compare.Table) template.HTML {
 		fmt.Fprintf(&b, `<path class="none" d="M%.1f 0v4"/><text x="%.1f" y="16">%s</text>`, x, x, axisText(percent))
 	}
 	b.WriteString(`</svg>`)
-	return template.HTML(b.String())
+	return g.Raw(b.String())
 }
 
 func axisText(percent float64) string {
@@ -149,7 +188,7 @@ func axisText(percent float64) string {
 }
 
 // dots draws each run of a side, its median and the median's interval, on a scale that all sides of the row share.
-func dots(c compare.Cell, row compare.Row) template.HTML {
+func dots(c *compare.Cell, row *compare.Row) g.Node {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, cell := range row.Cells {
 		for _, v := range cell.Values {
@@ -170,5 +209,5 @@ func dots(c compare.Cell, row compare.Row) template.HTML {
 		fmt.Fprintf(&b, `<path class="median" d="M%.1f 1v%g"/>`, at(c.Median), rowHigh-2)
 	}
 	b.WriteString(`</svg>`)
-	return template.HTML(b.String())
+	return g.Raw(b.String())
 }

@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"io/fs"
 	"os"
@@ -70,11 +69,11 @@ func writeRuns(w io.Writer, dirs []string, beside Beside) error {
 	return writePage(w, runs, beside.NotRun)
 }
 
-// page is what the template sees.
+// page is what is shown.
 type page struct {
 	Policy     string
-	Style      template.CSS
-	Script     template.JS
+	Style      string
+	Script     string
 	Data       string
 	Runs       []runView
 	Banner     bannerView
@@ -102,14 +101,14 @@ func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
 	for i := range runs {
 		p.Runs = append(p.Runs, view(&runs[i], i, names[i]))
 	}
-	return template.Must(template.ParseFS(assets, "assets/report.tmpl")).Execute(w, p)
+	return p.node().Render(w)
 }
 
 // newPage makes a page with its style and scripts. It may ask for nothing but what allowed says.
 func newPage(allowed string, scripts ...string) *page {
 	style := joined("assets/uplot.min.css", "assets/report.css")
 	script := joined(append([]string{"assets/uplot.LICENSE", "assets/uplot.min.js", "assets/report.js", "assets/charts.js"}, scripts...)...)
-	return &page{Style: template.CSS(style), Script: template.JS(script), Policy: fmt.Sprintf(
+	return &page{Style: style, Script: script, Policy: fmt.Sprintf(
 		"default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; %sbase-uri 'none'; form-action 'none'",
 		digest(script), digest(style), allowed)}
 }
@@ -119,18 +118,21 @@ func joined(names ...string) string {
 	var b strings.Builder
 	b.WriteString("\n")
 	for _, name := range names {
-		text, err := assets.ReadFile(name)
-		if err != nil {
-			panic("report: " + err.Error()) // it is part of the program
-		}
 		if strings.HasSuffix(name, "LICENSE") {
-			fmt.Fprintf(&b, "/*!\n%s*/\n", text)
+			fmt.Fprintf(&b, "/*!\n%s*/\n", read(name))
 			continue
 		}
-		b.Write(text)
-		b.WriteString("\n")
+		b.WriteString(read(name) + "\n")
 	}
 	return b.String()
+}
+
+func read(asset string) string {
+	text, err := assets.ReadFile(asset)
+	if err != nil {
+		panic("report: " + err.Error()) // it is part of the program
+	}
+	return string(text)
 }
 
 // digest names a text for a content security policy.

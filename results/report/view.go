@@ -3,7 +3,6 @@ package report
 import (
 	"encoding/base64"
 	"fmt"
-	"html/template"
 	"strconv"
 	"time"
 
@@ -51,8 +50,8 @@ type runView struct {
 	FairnessText                  string
 	Series, Strip                 bool
 	StripText                     string
-	Explored                      bool         // it was no load: there is nothing to measure
-	Envelope                      template.URL // the picture of a sweep; empty if the run was none
+	Explored                      bool   // it was no load: there is nothing to measure
+	Envelope                      string // the picture of a sweep; empty if the run was none
 }
 
 func banner(runs []saved) bannerView {
@@ -97,7 +96,7 @@ func view(r *saved, number int, name string) runView {
 		v.Started = r.Started.Format("2006-01-02 15:04:05 MST")
 	}
 	if r.picture != nil {
-		v.Envelope = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(r.picture))
+		v.Envelope = "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(r.picture)
 	}
 	note := func(label, text string) {
 		if text != "" {
