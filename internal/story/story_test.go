@@ -125,7 +125,7 @@ func TestWrite(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.Write("go.tmpl", "this is no Go"); err == nil {
+	if _, err := s.Write("go", "this is no Go"); err == nil {
 		t.Error("calls that are no Go become a test")
 	}
 }

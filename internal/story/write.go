@@ -1,36 +1,63 @@
 package story
 
 import (
-	"bytes"
 	"embed"
 	"fmt"
 	"go/format"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"text/template"
+	"time"
 )
 
 //go:embed *.tmpl
 var texts embed.FS
 
-var templates = template.Must(template.ParseFS(texts, "*.tmpl"))
+// languages are those of tests, by the extensions of their files.
+var languages = map[string]struct {
+	comment, step string // the beginning of a line of comment, and a step as the test lists it
+	yes, no       string
+	name          func(cause string) string // of the test
+	time          func(time.Duration) string
+}{
+	"go": {"//", "\t{ %d, %q, %q, %q },\n", "true", "false", camel, ms},
+	"js": {"//", "  [%d, %q, %q, %q],\n", "true", "false", camel, ms},
+	"py": {"#", "    (%d, %q, %q, %q),\n", "True", "False", snake, seconds},
+}
 
-// Language is the name of the template for a file by its extension; an error names those that there are.
+// Language is that of a file by its extension; an error names those that there are.
 func Language(file string) (string, error) {
-	if name := strings.TrimPrefix(filepath.Ext(file), ".") + ".tmpl"; templates.Lookup(name) != nil {
-		return name, nil
+	name := strings.TrimPrefix(filepath.Ext(file), ".")
+	if _, known := languages[name]; !known {
+		return "", fmt.Errorf("%s: a test is a file of go, js or py, as in lock_test.go", file)
 	}
-	return "", fmt.Errorf("%s: a test is a file of go, js or py, as in lock_test.go", file)
+	return name, nil
 }
 
 // Write returns the story as a test. Calls is the source that calls the library, in the same language.
 func (s *Story) Write(language, calls string) ([]byte, error) {
-	var text bytes.Buffer
-	err := templates.ExecuteTemplate(&text, language, view{s, strings.TrimSpace(bare(calls)) + "\n"})
-	if err != nil || language != "go.tmpl" {
-		return text.Bytes(), err
+	l := languages[language]
+	frame, err := texts.ReadFile(language + ".tmpl")
+	if err != nil {
+		return nil, err
 	}
-	return format.Source(text.Bytes())
+	var comment, steps strings.Builder
+	for _, line := range s.comment() {
+		comment.WriteString(strings.TrimRight(l.comment+" "+line, " ") + "\n")
+	}
+	for _, step := range s.Steps {
+		fmt.Fprintf(&steps, l.step, step.At.Milliseconds(), step.Who, step.Do, step.Fault)
+	}
+	owned := l.no
+	if s.Owned {
+		owned = l.yes
+	}
+	text := strings.NewReplacer("{{comment}}", comment.String(), "{{calls}}", strings.TrimSpace(bare(calls))+"\n", "{{lease}}", l.time(s.Lease),
+		"{{linger}}", l.time(s.Linger), "{{owned}}", owned, "{{steps}}", steps.String(), "{{name}}", l.name(s.Cause), "{{must}}", must).Replace(string(frame))
+	if language != "go" {
+		return []byte(text), nil
+	}
+	return format.Source([]byte(text))
 }
 
 // bare is a file of Go without what stands before its imports: the test has a package clause of its own.
@@ -42,33 +69,26 @@ func bare(calls string) string {
 	return calls
 }
 
-// view is a story as templates read it.
-type view struct {
-	*Story
-	Calls string
-}
-
-// Must is the fault of a step whose acquire must be granted.
-func (view) Must() string { return must }
-
-// Name names the test in Go.
-func (v view) Name() (name string) {
-	for word := range strings.SplitSeq(v.Cause, "-") {
+func camel(cause string) (name string) {
+	for word := range strings.SplitSeq(cause, "-") {
 		name += strings.ToUpper(word[:1]) + word[1:]
 	}
 	return name
 }
 
-// Snake names the test in Python.
-func (v view) Snake() string { return strings.ReplaceAll(v.Cause, "-", "_") }
+func snake(cause string) string { return strings.ReplaceAll(cause, "-", "_") }
 
-// Comment is the story in words.
-func (v view) Comment() []string {
-	all := []string{v.Checker + ": " + v.Summary, ""}
-	for _, line := range v.Told {
+func ms(t time.Duration) string { return strconv.FormatInt(t.Milliseconds(), 10) }
+
+func seconds(t time.Duration) string { return fmt.Sprint(t.Seconds()) }
+
+// comment is the story in words.
+func (s *Story) comment() []string {
+	all := []string{s.Checker + ": " + s.Summary, ""}
+	for _, line := range s.Told {
 		all = append(all, "  "+line)
 	}
-	return append(all, "", "Written by Hammerlock (verify export --test) of "+v.Lock+":", "  "+v.Command, "",
+	return append(all, "", "Written by Hammerlock (verify export --test) of "+s.Lock+":", "  "+s.Command, "",
 		"The test tells the story more slowly. It needs a redis-server on the PATH, and nothing of Hammerlock. Each client speaks to the",
 		"server through a proxy of its own, which holds, cuts or refuses the messages that the story names. The test fails if two clients",
 		"hold the lock at once, or if a call succeeds that must be refused.")
