@@ -194,6 +194,9 @@ func tidyImports(report reporter, file string, f *ast.File) {
 		if pkg == "history" && strings.Contains(p, ".") {
 			report(i.Pos(), "history may import the standard library only")
 		}
+		if path.Base(p) == "template" { // it calls methods by their names: with it the linker keeps all methods of all libraries, 18 MB of them
+			report(i.Pos(), "no templates: results/report/page.go and internal/story do without")
+		}
 	}
 }
 

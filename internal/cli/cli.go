@@ -76,13 +76,12 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	version := &cobra.Command{Use: "version", Short: "print the version", Args: takes(0, 0)}
 	o := newOptions(version, e.benchPlan())
 	root.AddCommand(e.manualCommand(), e.explainCommand(), e.command(version, o, e.simple(o, func(context.Context, []string) error {
-		_, err := io.WriteString(e.Stdout, versionOf(root))
+		_, err := fmt.Fprintf(e.Stdout, "%s version %s\n", root.Name(), root.Version) // as --version does
 		return err
 	})))
 	e.libraryCommands(root)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { e.complain(e.helpOf(c)) })
 	root.Version = harness.Version()
-	root.SetVersionTemplate(versionOf(root))
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
@@ -94,8 +93,6 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	e.complain(err) // of a command that comes with the library
 	return Usage
 }
-
-func versionOf(root *cobra.Command) string { return root.Name() + " " + harness.Version() + "\n" }
 
 // work is a worker process. It does not handle signals: the suite ends it.
 func (e Env) work(ctx context.Context) int {
