@@ -17,7 +17,7 @@ const (
 	spareOnes    = 20       // and these, and one for four workers, whatever the calls are
 	bytesForCall = 64       // of a heap,
 	spareHeap    = 1 << 18  // at least
-	spareProgram = 16 << 20 // of the memory of a program, before it is told
+	spareProgram = 16 << 20 // of the memory of a program, before it is shown
 	spareCPU     = 0.15     // of the time of one
 	fewCalls     = 100      // less say nothing
 )
@@ -32,7 +32,7 @@ type worn struct {
 	text func(float64) string
 }
 
-// kinds lists what is looked at. The memory of a program is only told: it is what the program has from the system, and one
+// kinds lists what is looked at. The memory of a program is only shown: it is what the program has from the system, and one
 // that collects its garbage takes more and more of that before it collects for the first time.
 func kinds(program bool) []worn {
 	ones := func(calls, workers float64) float64 { return max(calls/callsForOne, spareOnes+workers/4) }
