@@ -38,7 +38,7 @@ func seal(s state, more ...g.Node) g.Node {
 		h.Div(h.H1(g.Text(s.Word)), g.Group(more)))
 }
 
-// text is an element of one text, without which there is none.
+// text is an element of one text; without words there is no element.
 func text(element func(...g.Node) g.Node, class, words string) g.Node {
 	switch {
 	case words == "":
