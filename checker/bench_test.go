@@ -98,25 +98,81 @@ func BenchmarkCheckers(b *testing.B) {
 
 // BenchmarkJudge is everything that a judge does with a history that was read: prepare it and ask every checker.
 func BenchmarkJudge(b *testing.B) {
-	for _, n := range sizes() {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			h := synthetic(n)
-			b.ReportAllocs()
-			for b.Loop() {
-				c, err := Prepare(h)
-				if err != nil {
-					b.Fatal(err)
+	for name, made := range map[string]func(n int) *history.History{
+		"plain":        synthetic,
+		"1 % violated": func(n int) *history.History { return violated(n, 1e4, n/100) },
+		"64 processes": inProcesses,
+		"100 permits": func(n int) *history.History {
+			return crowded(n, history.Claims{Excludes: true, Expires: true, Permits: 100})
+		},
+		"read and write": func(n int) *history.History {
+			return crowded(n, history.Claims{Excludes: true, Expires: true, Readers: true})
+		},
+	} {
+		for _, n := range sizes() {
+			b.Run(name+"/"+strconv.Itoa(n), func(b *testing.B) {
+				h := made(n)
+				b.ReportAllocs()
+				for b.Loop() {
+					c, err := Prepare(h)
+					if err != nil {
+						b.Fatal(err)
+					}
+					verdicts, err := Judge(c)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if v := verdicts[1]; v.Checker != Exclusion.Name || (v.Status == Fail) != (name == "1 % violated") {
+						b.Fatalf("%s: %v %s", v.Checker, v.Status, v.Summary)
+					}
 				}
-				if _, err := Judge(c); err != nil {
-					b.Fatal(err)
-				}
-			}
-			perOp(b, n)
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			b.ReportMetric(float64(m.Sys)/1e6, "MB-sys")
-		})
+				perOp(b, len(h.Ops))
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				b.ReportMetric(float64(m.Sys)/1e6, "MB-sys")
+			})
+		}
 	}
+}
+
+// inProcesses is the plain history of workers who live in 64 processes, whose clocks are compared.
+func inProcesses(n int) *history.History {
+	h := synthetic(n)
+	h.Processes, h.Bounds.Slack = 64, 100*time.Nanosecond
+	for i := range h.Ops {
+		if op := &h.Ops[i]; op.Worker >= 0 {
+			op.Process = int16(op.Worker)
+		}
+	}
+	return h
+}
+
+// crowded is a legal history of a lock that many have at once: of its permits forty are taken all the time; or ten readers have it, and then a writer.
+func crowded(n int, claims history.Claims) *history.History {
+	const workers, ttl = 64, time.Second
+	h := &history.History{Ops: make([]history.Op, 0, n)}
+	h.Claims, h.Workers, h.Processes, h.Keys = claims, workers, 1, 1
+	numbers := [workers]uint64{}
+	add := func(kind history.Kind, worker int, at time.Duration) *history.Op {
+		numbers[worker]++
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind, Outcome: history.OK,
+			Worker: int32(worker), Call: at, Return: at + 10, Due: at})
+		return &h.Ops[len(h.Ops)-1]
+	}
+	for v := range n / 2 {
+		at, held, permits := time.Duration(v)*100, 4000*time.Nanosecond, uint16(1)
+		if claims.Readers {
+			if at, held = time.Duration(v/11)*2000+time.Duration(v%11)*20, 1000; v%11 == 10 {
+				at, held, permits = at+1200, 100, 0
+			}
+		}
+		a := add(history.Acquire, v%workers, at)
+		a.Hold, a.Token, a.TTL, a.Until, a.Permits = a.ID, uint64(a.ID)*0x9e3779b97f4a7c15, ttl, at+ttl, permits
+		id := a.ID
+		add(history.Release, v%workers, at+held).Hold = id
+	}
+	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+	return h
 }
 
 // violated is a history with so many double grants, or none, over many pages: two workers have one at a time.
