@@ -156,6 +156,25 @@ func TestAReleaseThatSaysYesFreesNothing(t *testing.T) {
 	}
 }
 
+// TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant: a lock that compares and deletes, and then says yes whatever it found, has neither
+// granted what had no answer nor what it refused.
+func TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant(t *testing.T) {
+	for owned, want := range map[bool]Status{false: Pass, true: Fail} {
+		for _, outcome := range []history.Outcome{history.Unknown, history.Failed} {
+			s := newScript()
+			s.Claims.Owned, s.Sites = owned, 1
+			s.acquire(1, 0, 1, 400)
+			try := s.busy(2, 10, 11)
+			try.Outcome = outcome
+			s.release(try.Hold, 12, 13)
+			s.acquire(3, 420, 421, 400)
+			if v := Exclusion.Check(s.prepare(t)); v.Status != want {
+				t.Errorf("owned %t, %v: got %s: %q %q, want %s", owned, outcome, v.Status, v.Summary, v.Story, want)
+			}
+		}
+	}
+}
+
 // TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack: then nothing is said against the extension before it, which had made the lease
 // longer, and the story names it, as in npm redlock 4.
 func TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack(t *testing.T) {

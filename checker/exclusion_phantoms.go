@@ -8,7 +8,7 @@ func (x *examiner) phantoms() {
 	seen := x.unownedTokens()
 	for _, n := range x.c.events {
 		op := &x.c.Ops[n]
-		if op.Kind != history.Release && op.Kind != history.Extend {
+		if op.Kind != history.Extend && (op.Kind != history.Release || !x.c.Claims.Owned) {
 			continue
 		}
 		if a := x.c.op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {

@@ -262,9 +262,10 @@ func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 	return list
 }
 
-// proof is the release that shows that an acquire without an answer had been granted, nil without one.
+// proof is the release that shows that an acquire without an answer had been granted, nil without one. That of a lock that does not
+// say whose it was shows nothing.
 func (s *sweeper) proof(h *hold) *history.Op {
-	if h.Release >= 0 && s.c.Ops[h.Release].Outcome == history.OK {
+	if s.c.Claims.Owned && h.Release >= 0 && s.c.Ops[h.Release].Outcome == history.OK {
 		return &s.c.Ops[h.Release]
 	}
 	return nil
