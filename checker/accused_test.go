@@ -150,6 +150,44 @@ var onceAccused = map[string]func(s *script){
 		s.op(history.End, 2, 0, 6)
 		passedOver(s)
 	},
+	"a renewal on its way when its process was stopped, until the lease was over": func(s *script) {
+		s.Claims.Renews, s.Bounds.Gap = true, 10*ms
+		a := s.acquire(1, 0, 1, 300)
+		s.last().Until = history.Forever
+		s.extend(a, 10, 420, 300).Until = history.Forever
+		stoppedUnder(s, a, 12)
+	},
+	"a driver's lease that may have been renewed until its process was stopped": func(s *script) {
+		renewedUnseen(s, 400)
+		stoppedUnder(s, s.Ops[0].ID, 260)
+	},
+	"a driver's lease that may have been renewed until its links were cut": func(s *script) {
+		s.fault(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}, 290, 800)
+		s.denied(renewedUnseen(s, 820), 581, 820)
+	},
+}
+
+// renewedUnseen is a lease of a driver that renews: what stands for all renewals of the hold has no answer.
+func renewedUnseen(s *script, over time.Duration) history.ID {
+	s.Claims.Renews, s.Bounds.Gap = true, 10*ms
+	s.Measured = &history.Measured{Driver: &history.Driver{}}
+	a := s.acquire(1, 0, 1, 300)
+	s.last().Until = history.Forever
+	x := s.op(history.Extend, 1, 1, over)
+	x.Token, x.TTL, x.Outcome, x.Reason = uint64(a), 300*ms, history.Unknown, history.Other
+	return a
+}
+
+// stoppedUnder stops the process of a hold that renews, until another process has been granted the lock.
+func stoppedUnder(s *script, a history.ID, from time.Duration) {
+	s.Processes = 2
+	s.fault(processStops, from, 410)
+	s.gap(0, from, 410)
+	b := s.acquire(2, 380, 381, 300)
+	s.last().Process = 1
+	s.release(b, 382, 383).Process = 1
+	s.on(a, history.Lose, 421, 422)
+	s.denied(a, 425, 426)
 }
 
 // stillFailing are the same without what excuses them, or beside what does not, and a cause that they fail with.
@@ -175,7 +213,15 @@ var stillFailing = map[string]struct {
 		forgottenBefore(s)
 	}},
 	"a watchdog that waited too short for answers, and nothing was wrong": {"renewal-failure", askedInVain},
-	"a watchdog that had time enough, though it was told late":            {"renewal-failure", func(s *script) { toldLate(s) }},
+	"a driver's lease that ran out while messages were late": {"renewal-failure", func(s *script) {
+		s.fault(messagesLate, 0, 900)
+		s.denied(renewedUnseen(s, 820), 581, 820)
+	}},
+	"a driver's holder that was told of no loss, though it was stopped for a moment only": {"renewal-failure", func(s *script) {
+		renewedUnseen(s, 400)
+		stoppedUnder(s, s.Ops[0].ID, 400)
+	}},
+	"a watchdog that had time enough, though it was told late": {"renewal-failure", func(s *script) { toldLate(s) }},
 	"the same, while messages were late": {"renewal-failure", func(s *script) {
 		s.fault(messagesLate, 0, 400)
 		toldLate(s)

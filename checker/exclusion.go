@@ -287,8 +287,14 @@ func (x *examiner) unrenewed(p pair) finding {
 	if op := x.c.presumed(i); op >= 0 {
 		return finding{history.OverClaim, p, op, nil, false}
 	}
-	since, over := i.proof(x.c).Return, x.sweeper.assured(i)
-	least := enough(i, since, over)
+	proof, over := i.proof(x.c), x.sweeper.assured(i)
+	since, least := proof.Return, enough(i, proof.Return, over)
+	if over-since < Margin(i.TTL) {
+		since = proof.Call // when it was answered too little of the lease was left
+	}
+	if x.c.unseen(i) {
+		over = max(over, x.c.holds[p.second].Return)
+	}
 	if w := x.c.stopped(i.Process, since, over, least); w != nil {
 		return finding{history.Overrun, p, -1, w, false}
 	}

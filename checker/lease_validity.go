@@ -193,14 +193,20 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 	if n := lastProof(l.c, h, at); n >= 0 {
 		proof = &l.c.Ops[n]
 	}
-	over := l.promised(proof)
+	over, renewed := l.promised(proof), "its lease was last renewed at "+clock(proof.Call)
 	why := l.c.unrenewable(h, proof, over)
+	if l.c.unseen(h) {
+		over, renewed = max(over, at), "its renewals are not known"
+		why = cmp.Or(why, l.c.unrenewable(h, proof, over), l.c.atWork(proof.Return, over, func(e *history.Effect) bool {
+			return e.Hit(history.Links) && (e.Blocks || !e.Known())
+		}))
+	}
 	if why != nil && why.effect != stoodFor || over-proof.Return < Margin(h.TTL) { // what is left of it when it is answered may be too short
 		l.misses["renewal-failure"]++
 		return
 	}
-	story := fmt.Sprintf("%s lived and lost %s at %s; its lease was last renewed at %s, and nothing kept it from being renewed until %s",
-		who(h.Worker), h.name(), clock(at), clock(proof.Call), clock(over))
+	story := fmt.Sprintf("%s lived and lost %s at %s; %s, and nothing kept it from being renewed until %s",
+		who(h.Worker), h.name(), clock(at), renewed, clock(over))
 	l.blame(history.RenewalFailure, testimony{evidence, []string{story}}, cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
