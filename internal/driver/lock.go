@@ -100,7 +100,7 @@ func (w *worker) acquire(ctx context.Context, key string, keys []string, ttl, wa
 	}
 	lease.Token, lease.Fence = a.Token, a.Fence
 	if err := w.outcome(&a); err != nil {
-		if lease.Token != "" && m.Op == opAcquire { // it may be held: the worker gives it back
+		if lease.Token != "" && m.Op == opAcquire && !errors.Is(err, locks.ErrBusy) { // it may be held: the worker gives it back
 			w.held[key] = &held{hold: &hold{id: c.id, lost: make(chan struct{})}}
 		}
 		return lease, err

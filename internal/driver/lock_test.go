@@ -25,7 +25,8 @@ func TestWhatAnAnswerSays(t *testing.T) {
 	if err != nil || inner.Count != 2 {
 		t.Fatalf("again: %+v, %v", inner, err)
 	}
-	if _, err := p.Worker(nil).Acquire(t.Context(), "k", time.Hour); !errors.Is(err, locks.ErrBusy) {
+	other := p.Worker(nil)
+	if _, err := other.Acquire(t.Context(), "k", time.Hour); !errors.Is(err, locks.ErrBusy) {
 		t.Errorf("another worker: %v", err)
 	}
 	if err := errors.Join(l.Release(t.Context(), inner), l.Release(t.Context(), outer)); err != nil {
@@ -33,6 +34,9 @@ func TestWhatAnAnswerSays(t *testing.T) {
 	}
 	if err := l.Release(t.Context(), outer); !errors.Is(err, locks.ErrLost) {
 		t.Errorf("released once too often: %v", err)
+	}
+	if free, err := other.Acquire(t.Context(), "k", time.Hour); err != nil || free.Count != 1 {
+		t.Errorf("what a worker was refused with a token is not what it holds: %+v, %v", free, err)
 	}
 }
 

@@ -130,6 +130,11 @@ func (e *evil) serve(m message) int {
 	case op == "cancel" && m["of"] == e.open:
 		e.say(message{"id": e.open, "busy": true})
 	case op == "reenter":
+		hold := m["hold"].(float64)
+		if e.held[e.keys[hold]] != hold {
+			answer = message{"id": id, "lost": true}
+			break
+		}
 		e.count++
 		answer["count"] = e.count
 	case op == "acquire" && e.mode == "insists" && m["wait_ms"] == 0.0:
@@ -184,7 +189,9 @@ func (e *evil) acquire(m, answer message) {
 	}
 	if _, taken := e.held[key]; taken && time.Now().Before(e.until[key]) {
 		delete(answer, "ok")
-		answer["busy"] = true
+		if answer["busy"] = true; e.mode == "rich" {
+			answer["token"] = fmt.Sprint("t", id)
+		}
 		return
 	}
 	e.held[key], e.keys[id] = id, key
