@@ -175,6 +175,34 @@ func TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant(t *testing.T) {
 	}
 }
 
+// TestAStoryNamesWhatCanHaveDoubledAGrant: an extension that succeeded in between, or a token that was granted before, as of a client
+// that remembers its grant.
+func TestAStoryNamesWhatCanHaveDoubledAGrant(t *testing.T) {
+	for want, write := range map[string]func(s *script){
+		"the extension by w01, which succeeded at 0.301000 s, may have made the lease shorter": func(s *script) {
+			s.extend(s.acquire(1, 0, 1, 400), 300, 301, 400)
+			s.acquire(2, 310, 311, 400)
+		},
+		"token 0401 had been granted to w02 before, at 0.001000 s": func(s *script) {
+			again := s.acquire(2, 0, 1, 100)
+			s.acquire(1, 200, 202, 400)
+			s.acquire(2, 201, 203, 400)
+			s.last().Token = uint64(again)
+		},
+		"no expiry, no release and no fault in between": func(s *script) {
+			s.acquire(1, 0, 1, 400)
+			s.acquire(2, 310, 311, 400)
+		},
+	} {
+		s := newScript()
+		write(s)
+		v := Exclusion.Check(s.prepare(t))
+		if story := strings.Join(v.Story, "\n"); v.Cause != history.DoubleGrant || !strings.Contains(story, want) {
+			t.Errorf("got %s %q, want %q\n%s", v.Status, v.Cause, want, story)
+		}
+	}
+}
+
 // TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack: then nothing is said against the extension before it, which had made the lease
 // longer, and the story names it, as in npm redlock 4.
 func TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack(t *testing.T) {

@@ -168,6 +168,12 @@ func consequence(c *Case, r *ruler, f finding) []string {
 	case history.ServiceLoss:
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}
 	case history.DoubleGrant:
+		for _, h := range [2]*hold{j, i} {
+			if k := c.sameToken(h); k != nil {
+				return []string{fmt.Sprintf("%s had been granted to %s before, at %s: the servers may not have been asked again, or did not tell the two apart",
+					h.name(), who(k.Worker), clock(k.Return))}
+			}
+		}
 		if f.op >= 0 {
 			op := &c.Ops[f.op]
 			return []string{fmt.Sprintf("cause not shown: both were granted the lock at once, or a release by %s that was called at %s freed it in between",
@@ -179,6 +185,10 @@ func consequence(c *Case, r *ruler, f finding) []string {
 		if n := c.unheard(i, i.Return, j.Return); n >= 0 {
 			return []string{fmt.Sprintf("cause not shown: the extension by %s that was called at %s had no answer, and may have given the lock back",
 				who(i.Worker), clock(c.Ops[n].Call))}
+		}
+		if n := lastProof(c, i, j.Return); n >= 0 && c.Ops[n].Call > i.Return {
+			return []string{fmt.Sprintf("cause not shown: the extension by %s, which succeeded at %s, may have made the lease shorter, or ended it: look at what it sets",
+				who(i.Worker), clock(c.Ops[n].Return))}
 		}
 		return []string{"cause not shown: two grants at once, no expiry, no release and no fault in between"}
 	case history.OverClaim:
@@ -208,6 +218,16 @@ func consequence(c *Case, r *ruler, f finding) []string {
 	case history.Overrun:
 		return []string{fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after that; only fencing helps",
 			who(i.Worker), clock(min(i.Until, i.Lost)))}
+	}
+	return nil
+}
+
+// sameToken is an earlier hold of the page that was granted with the token of a hold; nil without one.
+func (c *Case) sameToken(h *hold) *hold {
+	for _, n := range c.byKey[c.place[h.Key]] {
+		if k := &c.holds[n]; k != h && k.shares(h) && k.Outcome == history.OK && k.Return <= h.Call {
+			return k
+		}
 	}
 	return nil
 }
