@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/zeromicro/go-zero/core/logx"
@@ -44,7 +45,19 @@ func (l *lock) token() string { return "" }
 
 func (l *lock) extend(ctx context.Context, ttl time.Duration) error { return l.take(ctx, ttl, errLost) }
 
-func (l *lock) release(ctx context.Context) error { return sure(errLost)(l.held.ReleaseCtx(ctx)) }
+var errRepeated = errors.New("refused, but the client may have repeated the release: the first one may have had its effect")
+
+// release: the library's client repeats a command whose answer was lost up to three times, no option forbids it, and a release that is
+// repeated is refused. Before it repeats one it waits for 8 ms at least: a quicker refusal is certain. An Acquire bears being repeated.
+func (l *lock) release(ctx context.Context) error {
+	refused := errRepeated
+	began := time.Now()
+	ok, err := l.held.ReleaseCtx(ctx)
+	if time.Since(began) < 8*time.Millisecond {
+		refused = errLost
+	}
+	return sure(refused)(ok, err)
+}
 
 // sure says no where the library does, unless it has met an error.
 func sure(no error) func(bool, error) error {

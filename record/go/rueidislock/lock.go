@@ -53,10 +53,14 @@ func acquire(ctx context.Context, key string, ttl, _ time.Duration) (*lock, erro
 		return nil, err
 	}
 	held, drop := context.WithCancel(context.WithoutCancel(ctx)) // the hold outlives the call
-	defer context.AfterFunc(ctx, drop)()
+	keep := context.AfterFunc(ctx, drop)
 	l := &lock{}
 	if l.ctx, l.cancel, err = by.TryWithContext(held, key); errors.Is(err, rueidislock.ErrNotLocked) {
-		return nil, errBusy
+		err = errBusy
+	}
+	if !keep() && err == nil { // called off when it had just been granted: the hold has ended
+		l.cancel()
+		err = ctx.Err()
 	}
 	return l, err
 }
