@@ -123,12 +123,16 @@ func mostApart(left, taken []*history.Op) int {
 	return most
 }
 
-// lossCause looks among all other holds for one whose release, after its lease, may have ended this one.
+// lossCause looks among all other holds for one whose release may have ended this one: after its lease, or though this one was
+// granted later.
 func lossCause(list []told, t told, expires bool) string {
 	for _, k := range list {
 		r := k.release
-		if k.acquire != t.acquire && r != nil && r.Outcome == history.OK && k.sure(expires) < r.Return &&
-			r.Return > t.acquire.Call && r.Call < t.release.Return {
+		if k.acquire == t.acquire || r == nil || r.Outcome != history.OK || r.Call >= t.release.Return {
+			continue
+		}
+		if k.sure(expires) < r.Return && r.Return > t.acquire.Call ||
+			k.acquire.Outcome == history.OK && k.acquire.Return < t.acquire.Call && r.Call > t.acquire.Return {
 			return "foreign-release"
 		}
 	}

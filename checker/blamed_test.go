@@ -32,6 +32,30 @@ func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 	}
 }
 
+// TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold: who was granted the lock before the loser, and released it since with success, has
+// freed it, also within its own lease. One that is told that it had nothing to release has freed nothing.
+func TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold(t *testing.T) {
+	for name, tt := range map[string]struct {
+		release func(s *script, a history.ID)
+		cause   string
+	}{
+		"with success":          {func(s *script, a history.ID) { s.release(a, 110, 111) }, "foreign-release"},
+		"refused":               {func(s *script, a history.ID) { s.denied(a, 110, 111) }, "premature-loss"},
+		"after the loss":        {func(s *script, a history.ID) { s.release(a, 210, 211) }, "premature-loss"},
+		"as the other one asks": {func(s *script, a history.ID) { s.release(a, 100, 111) }, "premature-loss"},
+	} {
+		s := newScript()
+		s.Sites = 1
+		a := s.acquire(1, 0, 1, 800)
+		b := s.acquire(2, 100, 101, 800)
+		tt.release(s, a)
+		s.denied(b, 200, 201)
+		if v := leaseValidity.Check(s.prepare(t)); v.Status != Fail || v.Cause != tt.cause {
+			t.Errorf("%s: got %s %q: %s, want %s", name, v.Status, v.Cause, v.Summary, tt.cause)
+		}
+	}
+}
+
 // TestAReleaseIsBlamedThatCanHaveFreedTheLock: two grants at once are the fault of a release that had nothing to give
 // back and may have come in between, and not of one that only gave its own hold back.
 func TestAReleaseIsBlamedThatCanHaveFreedTheLock(t *testing.T) {

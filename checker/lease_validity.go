@@ -175,6 +175,11 @@ func (l *leases) loss(h *hold) {
 				who(h.Worker), clock(at), h.name(), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
 			return
 		}
+		if op := l.overtaken(h, at); op >= 0 {
+			l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had been granted the lock before, and released it at %s",
+				who(h.Worker), clock(at), h.name(), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
+			return
+		}
 		l.fail(history.PrematureLoss, fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
 			who(h.Worker), clock(at), h.name(), clock(begin), clock(over)), evidence...)
 		return
@@ -184,6 +189,23 @@ func (l *leases) loss(h *hold) {
 		return
 	}
 	l.unrenewed(h, at, evidence)
+}
+
+// overtaken finds a release, called before the given time while hold h went on, that succeeded for a hold that was granted before h: a
+// lock that looks refuses it, so that it has ended h. That proves nothing for a lock on several sites.
+func (l *leases) overtaken(h *hold, by time.Duration) int32 {
+	releases := l.c.freeings(h.Key).ops
+	at := slices.IndexFunc(releases, func(n int32) bool {
+		op := &l.c.Ops[n]
+		k := l.c.hold(op.Hold)
+		slack := l.c.slack(k.Process, h.Process)
+		return op.Outcome == history.OK && op.Call < by && op.Call > plus(h.Return, slack) && k.Outcome == history.OK &&
+			plus(k.Return, slack) < h.Call && l.c.clash(k.Permits, h.Permits)
+	})
+	if at < 0 || l.c.Sites > 1 || h.Permits > 0 {
+		return -1
+	}
+	return releases[at]
 }
 
 // unrenewed judges a lease that ran out, of a lock that renews: from when its holder had heard of the last renewal
