@@ -9,9 +9,10 @@ import (
 	"github.com/RichardKnop/machinery/v1/locks/redis"
 )
 
-// hello: the library has no release, and takes over what has ended with leases of whole seconds.
+// hello: the library takes over what has ended with leases of whole seconds. Its client repeats commands, and no option forbids it: a
+// SETNX that is repeated finds what it has set, and is refused.
 func hello(bool) map[string]any {
-	h := greeting("machinery", "github.com/RichardKnop/machinery", []string{"single"}, "excludes", "expires", "cleans")
+	h := greeting("machinery", "github.com/RichardKnop/machinery", []string{"single"}, "excludes", "expires", "cleans", "busy_may_lie")
 	h["lingers_ms"] = 999
 	return h
 }
@@ -46,4 +47,12 @@ func (l *lock) token() string { return "" }
 
 func (l *lock) extend(context.Context, time.Duration) error { return errors.ErrUnsupported }
 
-func (l *lock) release(context.Context) error { return errors.ErrUnsupported }
+// release: the library has none, so that a hold is given back by waiting for the end of its lease.
+func (l *lock) release(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Until(l.end)):
+		return nil
+	}
+}
