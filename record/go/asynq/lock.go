@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
-	"github.com/hibiken/asynq/inspeq"
 )
 
 // hello: a unique task is the lock: it is enqueued to take it, and deleted to give it back. Each lock is a queue, for a task is looked for
@@ -18,21 +17,24 @@ func hello(bool) map[string]any {
 	return h
 }
 
-var (
-	client *asynq.Client
-	tasks  *inspeq.Inspector
-)
+var client *asynq.Client
 
 func open(_ context.Context, sites []site) error {
 	s := sites[0]
-	o := asynq.RedisClientOpt{Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second}
+	o := once{asynq.RedisClientOpt{
+		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second,
+	}}
 	conn, err := net.DialTimeout("tcp", s.addr(), time.Second)
 	if err != nil {
 		return err
 	}
-	client, tasks = asynq.NewClient(o), inspeq.New(o)
+	client = asynq.NewClient(o)
+	inspect(o)
 	return conn.Close()
 }
+
+// once is a client that repeats no command.
+type once struct{ asynq.RedisClientOpt }
 
 type lock struct {
 	queue, id string
@@ -54,7 +56,3 @@ func acquire(_ context.Context, key string, ttl, _ time.Duration) (*lock, error)
 func (l *lock) token() string { return l.id }
 
 func (l *lock) extend(context.Context, time.Duration) error { return errors.ErrUnsupported }
-
-func (l *lock) release(context.Context) error {
-	return tasks.DeleteTaskByKey(l.queue, (&inspeq.PendingTask{ID: l.id}).Key())
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvtools/redis"
 	"github.com/kvtools/valkeyrie/store"
+	client "github.com/redis/go-redis/v9"
 )
 
 // hello: giving up a wait and an error that ends it have one answer. A lease is renewed for its whole seconds, so that it has no others.
@@ -16,10 +17,16 @@ func hello(bool) map[string]any {
 	return h
 }
 
-var servers *redis.Store
+var (
+	servers *redis.Store
+	beside  *client.Client // see since
+)
 
 func open(ctx context.Context, sites []site) (err error) {
 	s := sites[0]
+	beside = client.NewClient(&client.Options{
+		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, MaxRetries: -1, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second,
+	})
 	servers, err = connect(ctx, []string{s.addr()}, &redis.Config{Username: s.User, Password: s.Password, DB: s.DB, PoolSize: 1000})
 	return err
 }
@@ -36,8 +43,9 @@ var errGivenUp = errors.New("the wait ended as the lock was granted: it is not r
 
 func acquire(ctx context.Context, key string, ttl, wait time.Duration) (*lock, error) {
 	l := &lock{tried: time.Now()}
+	lease := (ttl + time.Second - 1).Truncate(time.Second)
 	var err error
-	if l.Locker, err = servers.NewLock(ctx, key, &store.LockOptions{TTL: (ttl + time.Second - 1).Truncate(time.Second)}); err != nil {
+	if l.Locker, err = servers.NewLock(ctx, key, &store.LockOptions{TTL: lease}); err != nil {
 		return nil, err
 	}
 	holding, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -50,7 +58,20 @@ func acquire(ctx context.Context, key string, ttl, wait time.Duration) (*lock, e
 	} else if !(wanted() && inTime) && err == nil {
 		err = errGivenUp
 	}
+	if err == nil && wait > 0 {
+		l.since(ctx, key, lease)
+	}
 	return l, err
+}
+
+// since finds when the try was made that was granted, which the library does not say: by what is left of the lease.
+func (l *lock) since(ctx context.Context, key string, lease time.Duration) {
+	const rounded = 2 * time.Millisecond
+	asked := time.Now()
+	left, err := beside.PTTL(ctx, key).Result()
+	if made := asked.Add(left - lease - rounded); err == nil && left > 0 && made.After(l.tried) {
+		l.tried = made
+	}
 }
 
 func (l *lock) token() string         { return "" }

@@ -9,10 +9,10 @@ import (
 	"github.com/RichardKnop/machinery/v1/locks/redis"
 )
 
-// hello: the library takes over what has ended with leases of whole seconds. Its client repeats commands, and no option forbids it: a
-// SETNX that is repeated finds what it has set, and is refused.
+// hello: a lease ends at a time of the caller's clock, whenever the server was asked, and what has ended is taken over with an expiry of
+// whole seconds. The client repeats commands, and no option forbids it: a SETNX that is repeated finds what it has set, and is refused.
 func hello(bool) map[string]any {
-	h := greeting("machinery", "github.com/RichardKnop/machinery", []string{"single"}, "excludes", "expires", "cleans", "busy_may_lie")
+	h := greeting("machinery", "github.com/RichardKnop/machinery", []string{"single"}, "excludes", "expires", "cleans", "begins", "busy_may_lie")
 	h["lingers_ms"] = 999
 	return h
 }
@@ -44,6 +44,9 @@ func acquire(_ context.Context, key string, ttl, _ time.Duration) (*lock, error)
 }
 
 func (l *lock) token() string { return "" }
+
+// until: the library cuts the expiry to milliseconds.
+func (l *lock) until() time.Time { return l.end.Add(-2 * time.Millisecond) }
 
 func (l *lock) extend(context.Context, time.Duration) error { return errors.ErrUnsupported }
 
