@@ -43,6 +43,13 @@ func TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold(t *testing.T) {
 		"refused":               {func(s *script, a history.ID) { s.denied(a, 110, 111) }, "premature-loss"},
 		"after the loss":        {func(s *script, a history.ID) { s.release(a, 210, 211) }, "premature-loss"},
 		"as the other one asks": {func(s *script, a history.ID) { s.release(a, 100, 111) }, "premature-loss"},
+		"as the other one asks, of a lock that is known for that": {func(s *script, a history.ID) {
+			s.release(a, 100, 111)
+			late := s.acquire(3, 1000, 1001, 300)
+			s.acquire(4, 1400, 1401, 300)
+			s.release(late, 1410, 1411)
+			s.acquire(5, 1420, 1421, 300)
+		}, "foreign-release"},
 	} {
 		s := newScript()
 		s.Sites = 1

@@ -292,13 +292,25 @@ func (x *examiner) unrenewed(p pair) finding {
 	if over-since < Margin(i.TTL) {
 		since = proof.Call // when it was answered too little of the lease was left
 	}
-	if x.c.unseen(i) {
-		over = max(over, x.c.holds[p.second].Return)
+	w := x.c.stopped(i.Process, since, over, least)
+	// Where renewals have no answer, or cannot be seen, the last one may have been late. A library hears with the next one that the lock is
+	// lost: so the lease ended no longer than a lease before the other grant.
+	granted := x.c.holds[p.second].Return
+	if from := max(since, minus(granted, 2*i.TTL)); w == nil && x.c.unsettled(i, from, granted) {
+		w = x.c.stopped(i.Process, from, granted, Margin(i.TTL))
 	}
-	if w := x.c.stopped(i.Process, since, over, least); w != nil {
+	if w != nil {
 		return finding{history.Overrun, p, -1, w, false}
 	}
 	return finding{history.RenewalFailure, p, -1, x.c.late(i.Process, since, over, over, least), false}
+}
+
+// unsettled tells whether an extension without an answer was under way between two moments: it may have renewed the hold then.
+func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
+	return slices.ContainsFunc(h.Extends, func(n int32) bool {
+		op := &c.Ops[n]
+		return op.Outcome == history.Unknown && op.Call < to && op.Return > from
+	})
 }
 
 // presumed finds the extension without an answer that a holder believed in beyond all that it had been told; -1 if there is

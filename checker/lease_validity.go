@@ -176,7 +176,7 @@ func (l *leases) loss(h *hold) {
 			return
 		}
 		if op := l.overtaken(h, at); op >= 0 {
-			l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had been granted the lock before, and released it at %s",
+			l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s, who had been granted it as well, released it at %s",
 				who(h.Worker), clock(at), h.name(), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
 			return
 		}
@@ -191,16 +191,18 @@ func (l *leases) loss(h *hold) {
 	l.unrenewed(h, at, evidence)
 }
 
-// overtaken finds a release, called before the given time while hold h went on, that succeeded for a hold that was granted before h: a
-// lock that looks refuses it, so that it has ended h. That proves nothing for a lock on several sites.
+// overtaken finds a release, called before the given time, that succeeded for a hold that was granted before h, and was called while h
+// went on: a lock that looks refuses it, so that it has ended h. Where others are proven to have ended what was not their own, it may be
+// any that was under way during h. That proves nothing for a lock on several sites.
 func (l *leases) overtaken(h *hold, by time.Duration) int32 {
+	proven := l.c.examine().counts[history.ForeignRelease] > 0
 	releases := l.c.freeings(h.Key).ops
 	at := slices.IndexFunc(releases, func(n int32) bool {
 		op := &l.c.Ops[n]
 		k := l.c.hold(op.Hold)
 		slack := l.c.slack(k.Process, h.Process)
-		return op.Outcome == history.OK && op.Call < by && op.Call > plus(h.Return, slack) && k.Outcome == history.OK &&
-			plus(k.Return, slack) < h.Call && l.c.clash(k.Permits, h.Permits)
+		late := plus(k.Return, slack) < h.Call && op.Call > plus(h.Return, slack) || proven && k != h && op.Return > plus(h.Call, slack)
+		return late && op.Outcome == history.OK && op.Call < by && k.Outcome == history.OK && l.c.clash(k.Permits, h.Permits)
 	})
 	if at < 0 || l.c.Sites > 1 || h.Permits > 0 {
 		return -1

@@ -143,6 +143,18 @@ var saved = map[string]struct {
 		s.on(a, history.Store, 9326, 9327)
 		s.denied(a, 9330, 9331)
 	}, Fail, "overrun"},
+	"exclusion: a watchdog that may have renewed once more, unseen, before its process was stopped": {Exclusion, func(s *script) {
+		s.Claims.Renews = true
+		handOffs(s)
+		s.fault(processStops, 9230, 9620)
+		unseen(s, 9000, 9450)
+	}, Pass, ""},
+	"exclusion: a watchdog that had time for one more, unseen, before its process was stopped": {Exclusion, func(s *script) {
+		s.Claims.Renews = true
+		handOffs(s)
+		s.fault(processStops, 9390, 9620)
+		unseen(s, 9000, 9450)
+	}, Fail, "renewal-failure"},
 	"exclusion: a watchdog whose machine stood still": {Exclusion, func(s *script) {
 		s.Claims.Renews = true
 		handOffs(s)
@@ -985,6 +997,18 @@ func unrenewed(s *script, at time.Duration) {
 	s.last().Until = history.Forever
 	s.denied(a, at+330, at+331)
 	s.release(b, at+340, at+341)
+}
+
+// unseen is a hold that its library may renew at any time, and another one that was granted later.
+func unseen(s *script, at, later time.Duration) {
+	a := s.acquire(11, at, at+1, 300)
+	s.last().Until = history.Forever
+	renewal := s.on(a, history.Extend, at+1, later+200)
+	renewal.Outcome, renewal.Reason, renewal.TTL = history.Unknown, history.Other, 300*ms
+	b := s.acquire(12, later, later+1, 300)
+	s.last().Until = history.Forever
+	s.denied(a, later+201, later+202)
+	s.release(b, later+210, later+211)
 }
 
 // handOffs are eight workers that wait for each other.

@@ -71,7 +71,7 @@ func documents(all []library) (map[string]string, error) {
 	}
 	track, err := trackRecord(pages, reports)
 	head, errHead := os.ReadFile("record/notes/README.txt")
-	files["docs/record/README.md"] = strings.TrimSpace(string(head)) + "\n\n" + index(pages) + track
+	files["docs/record/README.md"] = strings.TrimSpace(string(head)) + "\n\n" + index(pages) + readings(pages) + track
 	return files, errors.Join(err, errHead)
 }
 
@@ -158,6 +158,48 @@ func index(pages []page) string {
 	}
 	fmt.Fprintf(&b, "\n%s of %s.\n", human.Quantity(int64(releases), "release"), strings.Replace(human.Quantity(int64(libraries), "library"), "librarys", "libraries", 1))
 	return b.String()
+}
+
+const (
+	ours    = "ours"
+	notRead = "**not read**"
+)
+
+// readings is the table of what failed in the newest judged releases, and what their code says of it.
+func readings(pages []page) string {
+	var b strings.Builder
+	b.WriteString("\n## Each failure of a newest release, read in its code\n\n" + fold("*Confirmed*: the code does so. *Known*: it had been reported. "+
+		"*Ours*: the driver or the judge was wrong, and is mended. Scenarios are those of the run that is kept, and of others on the same day.") +
+		"\n\n" + tableHead("release", "scenario", "verdict", "what happens", "code"))
+	for i := range pages {
+		for _, j := range pages[i].releases {
+			if j.said == nil {
+				continue
+			}
+			release := fmt.Sprintf("[%s](%s.md) %s", j.Name, j.Name, j.Version)
+			for _, r := range j.Read {
+				b.WriteString(row(release, "`"+strings.Join(r.Scenarios, "`, `")+"`", r.Verdict, r.What, r.Code))
+			}
+			for _, scenario := range j.unread() {
+				b.WriteString(row(release, "`"+scenario+"`", notRead, "-", "-"))
+			}
+			break
+		}
+	}
+	return b.String()
+}
+
+// unread are the scenarios that failed and were not looked up in the code.
+func (j *judged) unread() (scenarios []string) {
+	for i := range j.said.On {
+		for _, t := range j.said.On[i].Scenarios {
+			known := slices.ContainsFunc(j.Read, func(r reading) bool { return slices.Contains(r.Scenarios, t.Scenario) && r.Verdict != ours })
+			if t.Status == checker.Fail && !known {
+				scenarios = append(scenarios, t.Scenario)
+			}
+		}
+	}
+	return scenarios
 }
 
 // trackRecord is the table of what was reported: what was caught is looked up in the runs.

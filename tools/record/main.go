@@ -51,11 +51,20 @@ type promise struct {
 }
 
 type release struct {
-	Version string   `json:"version"`
-	Driver  string   `json:"driver,omitempty"` // of this release; empty = the library's
-	On      []string `json:"on,omitempty"`     // the topologies of this release; empty = the library's
-	With    []string `json:"with,omitempty"`   // modules beside it, in Go, as module@version
-	Without []string `json:"without,omitempty"`
+	Version string    `json:"version"`
+	Driver  string    `json:"driver,omitempty"` // of this release; empty = the library's
+	On      []string  `json:"on,omitempty"`     // the topologies of this release; empty = the library's
+	With    []string  `json:"with,omitempty"`   // modules beside it, in Go, as module@version
+	Without []string  `json:"without,omitempty"`
+	Read    []reading `json:"read,omitempty"` // what its code says of the scenarios that failed
+}
+
+// reading is what was found when a failure was looked up in the code of the library, and of the driver.
+type reading struct {
+	Scenarios []string `json:"scenarios"`
+	Verdict   string   `json:"verdict"` // confirmed; known, where others had reported it; documented; or ours, which is mended
+	What      string   `json:"what"`
+	Code      string   `json:"code"`
 }
 
 func main() {
