@@ -168,7 +168,7 @@ const (
 // readings is the table of what failed in the newest judged releases, and what their code says of it.
 func readings(pages []page) string {
 	var b strings.Builder
-	b.WriteString("\n## Each failure of a newest release, read in its code\n\n" + fold("*Confirmed*: the code does so. *Known*: it had been reported. "+
+	b.WriteString("\n## Each failure of a newest release, read in its code\n\n" + fold("*Confirmed*: the code does so. *Known*: reported before, by its users or here. "+
 		"*Ours*: the driver or the judge was wrong, and is mended. Scenarios are those of the run that is kept, and of others on the same day.") +
 		"\n\n" + tableHead("release", "scenario", "verdict", "what happens", "code"))
 	for i := range pages {

@@ -50,12 +50,12 @@ func (l *lock) until() time.Time { return l.end.Add(-2 * time.Millisecond) }
 
 func (l *lock) extend(context.Context, time.Duration) error { return errors.ErrUnsupported }
 
-// release: the library has none, so that a hold is given back by waiting for the end of its lease.
+// release: the library has none, so that a hold is given back by waiting for the end of its lease, until just before others may have it.
 func (l *lock) release(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(time.Until(l.end)):
+	case <-time.After(time.Until(l.until()) - time.Millisecond):
 		return nil
 	}
 }
