@@ -5,6 +5,8 @@ go 1.26.0
 require (
 	github.com/go-redis/redis/v8 v8.11.5
 	github.com/go-redsync/redsync/v4 v4.18.1
+	github.com/kvtools/redis v1.2.0
+	github.com/kvtools/valkeyrie v1.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 )
 
