@@ -220,8 +220,9 @@ func TestAStoryNamesWhatCanHaveDoubledAGrant(t *testing.T) {
 			s.acquire(2, 201, 203, 400)
 			s.last().Token = uint64(again)
 		},
-		"no expiry, no release and no fault in between": func(s *script) {
+		"1 call of the process of w02 had no answer by then": func(s *script) {
 			s.acquire(1, 0, 1, 400)
+			s.busy(2, 10, 110).Outcome = history.Unknown
 			s.acquire(2, 310, 311, 400)
 		},
 	} {

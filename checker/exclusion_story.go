@@ -180,7 +180,7 @@ func consequence(c *Case, r *ruler, f finding) []string {
 				who(op.Worker), clock(op.Call))}
 		}
 		if i.Call < j.Return && j.Call < i.Return {
-			return []string{"both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic"}
+			return append(c.mistaken(j), "both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic")
 		}
 		if n := c.unheard(i, i.Return, j.Return); n >= 0 {
 			return []string{fmt.Sprintf("cause not shown: the extension by %s that was called at %s had no answer, and may have given the lock back",
@@ -190,7 +190,7 @@ func consequence(c *Case, r *ruler, f finding) []string {
 			return []string{fmt.Sprintf("cause not shown: the extension by %s, which succeeded at %s, may have made the lease shorter, or ended it: look at what it sets",
 				who(i.Worker), clock(c.Ops[n].Return))}
 		}
-		return []string{"cause not shown: two grants at once, no expiry, no release and no fault in between"}
+		return append(c.mistaken(j), "cause not shown: two grants at once, no expiry, no release and no fault in between")
 	case history.OverClaim:
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",
 			who(i.Worker), clock(i.trusted()), longer(i.trusted(), r.assured(i)))}
@@ -220,6 +220,23 @@ func consequence(c *Case, r *ruler, f finding) []string {
 			who(i.Worker), clock(min(i.Until, i.Lost)))}
 	}
 	return nil
+}
+
+// mistaken says that calls of a hold's process had no answer when it was granted: one that comes late may be read as that of another.
+func (c *Case) mistaken(h *hold) []string {
+	n := 0
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		called := op.Kind == history.Acquire || op.Kind == history.Extend && op.Hold != 0 || op.Kind == history.Release
+		if called && op.Outcome == history.Unknown && op.Process == h.Process && op.Return < h.Return {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s of the process of %s had no answer by then: make sure that none that comes late is taken for the answer to another call",
+		human.Quantity(n, "call"), who(h.Worker))}
 }
 
 // sameToken is an earlier hold of the page that was granted with the token of a hold; nil without one.

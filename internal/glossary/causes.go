@@ -74,7 +74,7 @@ var AllCauses = []Cause{
 	{history.HungCall, "A call of the lock did not return, although servers answered for longer than its bound, or its context had ended.",
 		"Give every request a deadline, and wait for nothing that may have ended already: select on the context, too. See locks/catalogue/watchdog.go."},
 	{history.Deadlock, "A worker waited, no worker could have the lock, and it was never granted again.",
-		"Set the end of the lease in the command that grants the lock, and let waiters try again when it is over. " +
+		"Set the end of the lease in the command that grants the lock, let no try that is refused move it, and let waiters try again when it is over. " +
 			"A lock that keeps a mutex of its process locked says so (Outlives, or the claim of a driver): then a process crashes. See locks/catalogue/lease.go."},
 	{history.Stuck, "A worker waited, no worker could have the lock, and none was served for longer than the bound.",
 		"Let a waiter try again no later than the lease of the holder ends, whatever message it waits for. See locks/catalogue/hub.go."},

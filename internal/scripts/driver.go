@@ -130,13 +130,12 @@ func (e *evil) serve(m message) int {
 	case op == "cancel" && m["of"] == e.open:
 		e.say(message{"id": e.open, "busy": true})
 	case op == "reenter":
-		hold := m["hold"].(float64)
-		if e.held[e.keys[hold]] != hold {
+		if hold := m["hold"].(float64); e.held[e.keys[hold]] == hold {
+			e.count++
+			answer["count"] = e.count
+		} else {
 			answer = message{"id": id, "lost": true}
-			break
 		}
-		e.count++
-		answer["count"] = e.count
 	case op == "acquire" && e.mode == "insists" && m["wait_ms"] == 0.0:
 		fmt.Fprintln(os.Stderr, "asked not to wait")
 		return 6
