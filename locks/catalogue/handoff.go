@@ -34,8 +34,9 @@ const handoffAssumes = keepsKeys + doneInTime + "; a server that takes over has 
 
 // handOn defines serve(n, own, last), which grants the lock to the first in line whose process listens; last is the last fencing
 // token, if that is known. It answers true if somebody got it, own if that is the first, which takes the lock by itself, and false if no worker waits. A
-// process that has ended does not listen: PUBLISH counts nobody, and its places cost no lease. ("PUBLISH" is "SPUBLISH" where a
-// cluster has sharded channels.)
+// process that has ended does not listen: its places cost no lease. Whether it listens is asked before the message is sent: messages go to
+// replicas, too, and one that was the primary before still has listeners, who would hear of a grant that was not made. ("PUBLISH" is
+// "SPUBLISH" where a cluster has sharded channels, "NUMSUB" is "SHARDNUMSUB".)
 const handOn = drawByClock + `
 local function serve(n, own, last)
 	while true do
@@ -45,7 +46,8 @@ local function serve(n, own, last)
 		local now = clock()
 		local fence = after(last or redis.call("GET", KEYS[3]), n, now)
 		local message = string.format("%.0f|%.0f|%d|%s%s", fence, now, #KEYS[1], KEYS[1], line)
-		if redis.call("PUBLISH", channel, message) > 0 then
+		if redis.call("PUBSUB", "NUMSUB", channel)[2] > 0 then
+			redis.call("PUBLISH", channel, message)
 			redis.call("SET", KEYS[1], line, "PX", ttl)
 			keep(fence)
 			return true
@@ -99,14 +101,14 @@ return 1`
 // handoffScripts are the scripts for one way to publish.
 type handoffScripts struct{ ask, leave *redis.Script }
 
-func handoffBy(publish string) handoffScripts {
+func handoffBy(publish, listeners string) handoffScripts {
 	by := func(text string) *redis.Script {
-		return redis.NewScript(strings.ReplaceAll(text, `"PUBLISH"`, `"`+publish+`"`))
+		return redis.NewScript(strings.NewReplacer(`"PUBLISH"`, `"`+publish+`"`, `"NUMSUB"`, `"`+listeners+`"`).Replace(text))
 	}
 	return handoffScripts{by(askInLine), by(leaveLine)}
 }
 
-var published, sharded = handoffBy("PUBLISH"), handoffBy("SPUBLISH")
+var published, sharded = handoffBy("PUBLISH", "NUMSUB"), handoffBy("SPUBLISH", "SHARDNUMSUB")
 
 // queueLasts is how long the server keeps a queue that nobody joins or looks at. Waiters look more often.
 const queueLasts = time.Hour
