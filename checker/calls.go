@@ -18,7 +18,7 @@ var calls = Checker{
 	Check:  judgeCalls,
 }
 
-var callCauses = []string{history.Panicked, history.HungCall}
+var callCauses = []string{history.Panicked, history.HungCall, history.Unanswered}
 
 type callsCheck struct {
 	*Case
@@ -55,6 +55,7 @@ func judgeCalls(c *Case) Verdict {
 	if m.Driver != nil {
 		k.unanswered()
 	}
+	k.unserved()
 	return k.verdict(open)
 }
 

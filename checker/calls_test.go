@@ -138,3 +138,39 @@ func TestTheStoryOfACall(t *testing.T) {
 		t.Errorf("got %+v", v.Evidence)
 	}
 }
+
+// TestAProcessThatIsServedNoMore: a client that gets nothing but errors after servers answer again is to blame; one that is served now and
+// then, that never was, that waits for timeouts, or whose servers do not answer is not.
+func TestAProcessThatIsServedNoMore(t *testing.T) {
+	for name, tt := range map[string]struct {
+		write func(s *script)
+		want  Status
+	}{
+		"after a failover":        {func(s *script) { s.fault(taken, 500, 700); errorsFrom(s, 600, 12000, 2) }, Fail},
+		"one answer in between":   {func(s *script) { errorsFrom(s, 600, 1500, 2); s.busy(1, 1500, 1501); errorsFrom(s, 1510, 2400, 2) }, Pass},
+		"it never was served":     {func(s *script) { s.Ops = nil; errorsFrom(s, 600, 6000, 2) }, Pass},
+		"timeouts":                {func(s *script) { errorsFrom(s, 600, 12000, 400) }, Pass},
+		"servers are still away":  {func(s *script) { s.fault(taken, 500, 5500); errorsFrom(s, 600, 6000, 2) }, Pass},
+		"no longer than is known": {func(s *script) { errorsFrom(s, 600, 1500, 2) }, Pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript()
+			s.acquire(1, 0, 1, 300)
+			tt.write(s)
+			v := judgeCalls(s.prepare(t))
+			if v.Status != tt.want || (v.Cause == history.Unanswered) != (tt.want == Fail) {
+				t.Errorf("got %v %s: %s", v.Status, v.Cause, v.Summary)
+			}
+		})
+	}
+}
+
+// taken is a failover: servers do not answer, and may have lost the last writes.
+var taken = history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Loses: history.LosesWrites}
+
+// errorsFrom are tries of a worker that end in errors, each after so long.
+func errorsFrom(s *script, from, to, each time.Duration) {
+	for at := from; at < to; at += each + 20 {
+		s.busy(1, at, at+each).Outcome = history.Unknown
+	}
+}

@@ -69,8 +69,10 @@ var AllCauses = []Cause{
 		"Delete the token in the script that compares it, and answer by what it has deleted. See locks/catalogue/lease.go."},
 	{history.FalseRefusal, "A release was told \"not yours\", and a later one of the same hold succeeded; or an owner was refused within its lease, and nothing was broken.",
 		"Refuse an owner only if the token in the server is not its own: an error or a missing answer does not say that. See locks/catalogue/lease.go, locks/outcome.go."},
-	{history.Unanswered, "A call to the lock ended in an error that leaves open what it did, although nothing was broken (explore).",
-		"Handle this error, or return the error that says what is certain: busy, lost, or not supported. See locks/outcome.go."},
+	{history.Unanswered, "A call to the lock ended in an error that leaves open what it did, although nothing was broken (explore); or all tries of a process " +
+		"did for longer than their bound, although servers answered.",
+		"Handle this error, or return the error that says what is certain: busy, lost, or not supported. After READONLY or a broken connection ask again which " +
+			"server is the primary. See locks/outcome.go."},
 	{history.HungCall, "A call of the lock did not return, although servers answered for longer than its bound, or its context had ended.",
 		"Give every request a deadline, and wait for nothing that may have ended already: select on the context, too. See locks/catalogue/watchdog.go."},
 	{history.Deadlock, "A worker waited, no worker could have the lock, and it was never granted again.",
