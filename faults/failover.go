@@ -13,7 +13,7 @@ var failover = Fault{
 		if !s.Can.Own && s.Topology == "replica" {
 			return "there is no sentinel to ask for it: the operator promotes a replica by hand"
 		}
-		return needsReplicas(s)
+		return needsHeirs(s)
 	},
 	Sends:  []string{"failover"},
 	Effect: outage,

@@ -15,7 +15,7 @@ import (
 
 // All lists the faults: first of nodes, then of links, of clocks and data, of clients, of agents, and of services.
 var All = []Fault{
-	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, lostGrant,
+	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, failoverLate, lostGrant,
 	partition, partitionPrimary, cutHolder, reset, dropReply, delay, lateCommand,
 	clockJump, clockRate, powerLoss, evict, flush, slowServer,
 	cutSubscriptions, refuseWrites, expireSession,
@@ -80,7 +80,8 @@ type Scene struct {
 	Claims    history.Claims
 	Waits     bool // a try of the lock waits by itself: nobody is refused before his time is over
 	Outlives  bool // what a worker holds lives on when the worker has died, but not without its process
-	Clocked   bool // the lock lives in a program of its own, whose wall clock can be set
+	Program   bool // the lock lives in a program of its own
+	Clocked   bool // ... whose wall clock can be set
 	Shared    bool // one object of the lock serves all workers of a process
 	Processes int
 	Agents    int           // machines that the workers live on; 0 = the suite's own
@@ -373,7 +374,14 @@ func When(holds func(Scene) bool, reason string) func(Scene) string {
 
 var (
 	needsReplicas = When(func(s Scene) bool { return !s.redundant() }, "needs replicas: topology replica, sentinel or cluster")
-	needsQuorum   = When(func(s Scene) bool { return s.Sites < 3 }, "needs independent sites: topology redlock")
+	// The suite tells its own clients where they are to go, and no program.
+	needsHeirs = func(s Scene) string {
+		if s.Program && !s.Can.Find && s.redundant() {
+			return "a program is not told which replica an operator has promoted: topology sentinel or cluster"
+		}
+		return needsReplicas(s)
+	}
+	needsQuorum = When(func(s Scene) bool { return s.Sites < 3 }, "needs independent sites: topology redlock")
 	// Links of others have clients on one side.
 	needsNodes = When(func(s Scene) bool { return s.Nodes < 2 && s.Can.Own }, "needs more than one node")
 )

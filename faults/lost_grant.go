@@ -14,7 +14,7 @@ var lostGrant = Fault{
 	Redis:               true,
 	Doc:                 "the classic lost lock: a grant is acknowledged while replication is cut, the primary dies, a replica without it is promoted",
 	Needs:               Needs{Links: true},
-	Unavailable:         needsReplicas,
+	Unavailable:         needsHeirs,
 	UnavailableAttached: ownServers,
 	Effect:              outage,
 	lasts:               untilTakenLasts,

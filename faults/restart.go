@@ -138,3 +138,40 @@ var restartLate = Fault{
 		return fmt.Sprintf("killed %s and restarted it %s later", primary.Name, lateLasts.of(t.TTL)), nil, act(ctx, primary.Start)
 	}),
 }
+
+var failoverLate = Fault{
+	Name:  "failover-late",
+	Redis: true,
+	Doc: "the primary of a page's lock takes no writes until the longest lease is over and its replicas have all of them; then an operator lets one take " +
+		"its place",
+	Unavailable:         needsHeirs,
+	UnavailableAttached: ownServers,
+	Effect:              outage,
+	breaks:              func(Scene) string { return "" }, // no grant is lost
+	lasts:               lateLasts,
+	Inject: func(ctx context.Context, t *Target) (what string, _ Heal, _ error) {
+		site, primary, _, err := t.primary(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		err = act(ctx, func(ctx context.Context) error {
+			writes := func(replicas int) error {
+				return primary.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", replicas).Err()
+			}
+			if err := writes(len(t.Topology.Nodes)); err != nil {
+				return err
+			}
+			sleep(ctx, lateLasts.of(t.TTL))
+			next, err := site.Failover(ctx, primary)
+			if err == nil {
+				what = fmt.Sprintf("%s took the place of %s, which had taken no writes for %s", next.Name, primary.Name, lateLasts.of(t.TTL))
+			}
+			poll(ctx, func() bool { // until it knows that, it would grant what the other one has granted
+				info, err := primary.Info(ctx, "replication")
+				return err == nil && info["role"] == "slave"
+			})
+			return errors.Join(err, writes(0))
+		})
+		return what, nil, err
+	},
+}

@@ -51,3 +51,13 @@ var forgetful = Scenario{
 	Duration: 3600 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
 }
+
+var takenOver = Scenario{
+	Name:     "failover",
+	Doc:      "a replica takes the primary's place when every lease is over: a client must find the new primary",
+	NotFor:   expires,
+	Faults:   []string{"failover-late@300ms"},
+	Duration: 8 * time.Second,
+	Leases:   2,
+	Shape:    func(w *workload.Shape) { w.Workers = 8 },
+}

@@ -19,7 +19,7 @@ var All = []Scenario{
 	readers, upgrade, steadyReaders, permits, crossing,
 	sharedObject, lateRelease, extensions, lateExtension, lateCommands, lostExtensions, failingSites, twoLeases, renewal, renewalCut, renewalHangs, reentry, lateWriter, slowFence, cancelled, ambiguous, failedRelease,
 	sleepers, waiterCrash, comeback, slowGrant,
-	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer, slowSite, forgetful, wear, wearRenewals,
+	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer, slowSite, forgetful, takenOver, wear, wearRenewals,
 }
 
 // Brief are those that ask for every claim of a lock.

@@ -10,6 +10,7 @@ type Can struct {
 	Count   bool     // tell what a lock has made the servers do
 	Keep    bool     // rely, after a server's death, on what it has acknowledged
 	Expire  bool     // end the session of a lock's client
+	Find    bool     // have the servers, or sentinels, tell every client which the primary is
 }
 
 // Ask tells whether servers can be asked in the commands of Redis.
@@ -24,6 +25,6 @@ func (s Spec) Can() Can {
 	if e := s.engine; e != nil {
 		c.Engine, c.Keep, c.Expire = e.Name, e.Keeps, e.Expire != nil
 	}
-	c.Count = c.Own && c.Ask()
+	c.Count, c.Find = c.Own && c.Ask(), c.Engine == "" && !s.byHand
 	return c
 }

@@ -13,6 +13,7 @@ var replica = Spec{
 	Sites:    1,
 	Nodes:    4,
 	Recovery: 500 * time.Millisecond,
+	byHand:   true,
 	shape: func(t *Topology) {
 		primary := t.add("n1", Primary, dataNode)
 		for i := range 3 {

@@ -33,6 +33,7 @@ type Spec struct {
 
 	engine     *Engine // nil = Redis
 	embeddable bool
+	byHand     bool                                   // only an operator promotes a replica
 	attached   *Attachment                            // where it is up already, if others run it
 	shape      func(*Topology)                        // adds nodes and sites
 	join       func(context.Context, *Topology) error // makes one deployment of nodes that are up; may be nil

@@ -68,7 +68,8 @@ func (c *Combination) scene() faults.Scene {
 	if p.Fleet.Agents != "" {
 		s.Agents = p.Fleet.Count
 	}
-	s.Clocked = c.Lock.Program != nil && topologies.NoClientClock() == ""
+	s.Program = c.Lock.Program != nil
+	s.Clocked = s.Program && topologies.NoClientClock() == ""
 	s.Keeps = s.Can.Keep && !s.Session
 	return s
 }
