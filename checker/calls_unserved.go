@@ -2,8 +2,6 @@ package checker
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -25,40 +23,47 @@ func tried(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Worker >= 0 && op.Return != history.Forever && op.Reason != history.Canceled
 }
 
+// vainTries are the tries of a process that have ended in errors since it was served last: the first and the last of them.
+type vainTries struct {
+	served, going bool
+	first, last   int
+}
+
 // unserved blames a process that was served before, and whose tries all ended in errors for longer than the bound, although servers
 // answered: of a client that goes on asking one that is no primary any more, which may well answer that nothing is left to release.
 func (k *callsCheck) unserved() {
-	served, since := map[int16]bool{}, map[int16]int{} // by process; the first of the errors that go on, plus one
-	last := map[int16]int{}
-	over := func(process int16) {
-		if since[process] > 0 {
-			k.inVain(process, since[process]-1, last[process])
-		}
-		since[process] = 0
-	}
+	all := make([]vainTries, len(k.pauses)) // by process
 	for i := range k.Ops {
 		op := &k.Ops[i]
-		switch {
-		case !tried(op) || vainly(op) && op.Latency() > soon:
+		if !tried(op) || int(op.Process) >= len(all) || vainly(op) && op.Latency() > soon {
+			continue
+		}
+		switch p := &all[op.Process]; {
 		case !vainly(op):
-			over(op.Process)
-			served[op.Process] = true
-		case served[op.Process]:
-			if last[op.Process] = i; since[op.Process] == 0 {
-				since[op.Process] = i + 1
-			}
+			k.inVain(op.Process, p)
+			*p = vainTries{served: true}
+		case p.going:
+			p.last = i
+		case p.served:
+			p.going, p.first, p.last = true, i, i
 		}
 	}
-	for _, process := range slices.Sorted(maps.Keys(since)) {
-		over(process)
+	for process := range all {
+		k.inVain(int16(process), &all[process])
 	}
 }
 
-// inVain judges the errors of a process, from the first to the last.
-func (k *callsCheck) inVain(process int16, first, last int) {
-	from, to := k.Ops[first].Call, k.Ops[last].Return
+// inVain judges the errors of a process.
+func (k *callsCheck) inVain(process int16, p *vainTries) {
+	if !p.going {
+		return
+	}
+	first, last := p.first, p.last
+	from, to, bound := k.Ops[first].Call, k.Ops[last].Return, k.bound(history.Release)
+	if to-from < bound { // most are: the windows are not asked for those
+		return
+	}
 	since, _, _ := k.served(from, to)
-	bound := k.bound(history.Release)
 	if since == history.Forever || k.ran(process, since, to)-k.anySlack() < bound {
 		return
 	}

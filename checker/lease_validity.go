@@ -195,19 +195,24 @@ func (l *leases) loss(h *hold) {
 // went on: a lock that looks refuses it, so that it has ended h. Where others are proven to have ended what was not their own, it may be
 // any that was under way during h. That proves nothing for a lock on several sites.
 func (l *leases) overtaken(h *hold, by time.Duration) int32 {
-	proven := l.c.examine().counts[history.ForeignRelease] > 0
-	releases := l.c.freeings(h.Key).ops
-	at := slices.IndexFunc(releases, func(n int32) bool {
+	if l.c.Sites > 1 || h.Permits > 0 {
+		return -1
+	}
+	proven, releases := l.c.examine().counts[history.ForeignRelease] > 0, l.c.freeings(h.Key)
+	from, _ := slices.BinarySearch(releases.until, h.Call+1) // the first that may have been under way
+	for _, n := range releases.ops[from:] {
 		op := &l.c.Ops[n]
+		if op.Call >= by {
+			break
+		}
 		k := l.c.hold(op.Hold)
 		slack := l.c.slack(k.Process, h.Process)
 		late := plus(k.Return, slack) < h.Call && op.Call > plus(h.Return, slack) || proven && k != h && op.Return > plus(h.Call, slack)
-		return late && op.Outcome == history.OK && op.Call < by && k.Outcome == history.OK && l.c.clash(k.Permits, h.Permits)
-	})
-	if at < 0 || l.c.Sites > 1 || h.Permits > 0 {
-		return -1
+		if late && op.Outcome == history.OK && k.Outcome == history.OK && l.c.clash(k.Permits, h.Permits) {
+			return n
+		}
 	}
-	return releases[at]
+	return -1
 }
 
 // unrenewed judges a lease that ran out, of a lock that renews: from when its holder had heard of the last renewal

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -36,17 +35,21 @@ type worn struct {
 // that collects its garbage takes more and more of that before it collects for the first time.
 func kinds(program bool) []worn {
 	ones := func(calls, workers float64) float64 { return max(calls/callsForOne, spareOnes+workers/4) }
-	things, memory := goroutines, func(calls, _ float64) float64 { return max(calls*bytesForCall, spareHeap) / 1024 }
+	things := goroutines
 	if program {
-		things, memory = "threads", func(float64, float64) float64 { return math.Inf(1) }
+		things = "threads"
 	}
 	count := func(x float64) string { return human.Count(int64(x)) }
-	return []worn{
+	list := []worn{
 		{things, func(w *history.Wear) float64 { return float64(w.Goroutines) }, ones, count},
 		{"open files and connections", func(w *history.Wear) float64 { return float64(w.Files) }, ones, count},
-		{"KiB of memory", func(w *history.Wear) float64 { return float64(w.Memory) / 1024 }, memory, count},
 		{"of a CPU in use", func(w *history.Wear) float64 { return w.CPU }, func(float64, float64) float64 { return spareCPU }, human.Percent},
 	}
+	if !program {
+		list = append(list, worn{"KiB of memory", func(w *history.Wear) float64 { return float64(w.Memory) / 1024 },
+			func(calls, _ float64) float64 { return max(calls*bytesForCall, spareHeap) / 1024 }, count})
+	}
+	return list
 }
 
 // callCounts is what a process had done up to a moment.

@@ -140,14 +140,13 @@ var restartLate = Fault{
 }
 
 var failoverLate = Fault{
-	Name:  "failover-late",
-	Redis: true,
-	Doc: "the primary of a page's lock takes no writes until the longest lease is over and its replicas have all of them; then an operator lets one take " +
-		"its place",
+	Name:                "failover-late",
+	Redis:               true,
+	Doc:                 "the primary of a page's lock takes no writes until the longest lease is over; then an operator lets a replica take its place",
 	Unavailable:         needsHeirs,
 	UnavailableAttached: ownServers,
 	Effect:              outage,
-	breaks:              func(Scene) string { return "" }, // no grant is lost
+	breaks:              func(Scene) string { return "" }, // no write for so long: a replica lacks none
 	lasts:               lateLasts,
 	Inject: func(ctx context.Context, t *Target) (what string, _ Heal, _ error) {
 		site, primary, _, err := t.primary(ctx)
@@ -163,14 +162,18 @@ var failoverLate = Fault{
 			}
 			sleep(ctx, lateLasts.of(t.TTL))
 			next, err := site.Failover(ctx, primary)
-			if err == nil {
-				what = fmt.Sprintf("%s took the place of %s, which had taken no writes for %s", next.Name, primary.Name, lateLasts.of(t.TTL))
+			if err != nil {
+				return errors.Join(err, writes(0))
 			}
-			poll(ctx, func() bool { // until it knows that, it would grant what the other one has granted
+			what = fmt.Sprintf("%s took the place of %s, which had taken no writes for %s", next.Name, primary.Name, lateLasts.of(t.TTL))
+			demoted := poll(ctx, func() bool { // until it knows that, it would grant what the other one has granted
 				info, err := primary.Info(ctx, "replication")
 				return err == nil && info["role"] == "slave"
 			})
-			return errors.Join(err, writes(0))
+			if !demoted {
+				return fmt.Errorf("%s still takes itself for the primary", primary.Name)
+			}
+			return writes(0)
 		})
 		return what, nil, err
 	},

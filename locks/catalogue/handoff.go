@@ -19,7 +19,7 @@ var handoff = locks.Spec{
 	Doc: "lease with a queue and fencing tokens; the release itself grants the lock to the first in line, and a message tells it so: " +
 		"one round trip from hold to hold",
 	Source: "Mellor-Crummey and Scott, Algorithms for Scalable Synchronization: queue locks, here with the queue in the server; " +
-		"redis.io, PUBLISH: the number of clients that received it",
+		"redis.io, PUBSUB NUMSUB: the number of clients that listen",
 	Sites:   locks.OneSite,
 	Assumes: handoffAssumes,
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true, Ordered: true, Wakes: true, Begins: true},

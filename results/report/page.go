@@ -21,7 +21,7 @@ func webpage(policy, title, style string, body ...g.Node) g.Node {
 const logo = `<svg viewBox="0 0 24 24" aria-hidden="true">` +
 	`<path d="M6 11V8a6 6 0 0 1 12 0v3h1v11H5V11zm2.5 0h7V8a3.5 3.5 0 0 0-7 0zM12 14.5v4"/></svg>`
 
-// unread is for what shows what other words say already, unseen for what a script shows.
+// unread marks signs that repeat a word beside them, unseen elements that a script shows.
 var unread, unseen = g.Attr("aria-hidden", "true"), g.Attr("hidden")
 
 // top is the head of a page of a kind.
