@@ -174,31 +174,46 @@ func leads(ctx context.Context, n *Node) error {
 	return err
 }
 
-// elect asks a sentinel for a failover and waits until most of them name the new primary. It asks again only if
-// it was refused: a request granted twice would be two failovers.
+// elect asks a sentinel for a failover and waits until most of them name the new primary. It asks again if it was refused,
+// if the sentinel gave the failover up (its replica did not answer, or there was no majority in time), and if the sentinel is
+// down. A request granted twice would be two failovers.
 func (s *Site) elect(ctx context.Context, old *Node) (next *Node, err error) {
-	asked := false
+	var asked *Node
 	err = poll(ctx, pollEvery, func() error {
 		if next, err = s.elected(ctx); err == nil && next != old {
 			return leads(ctx, next)
 		}
-		if asked {
-			return errors.Join(errors.New("the sentinels have not settled on another primary"), err)
+		if asked != nil && asked.State() == Up {
+			left, failed := s.left(ctx, asked, old)
+			if failed != nil || left {
+				return errors.Join(errors.New("the sentinels have not settled on another primary"), err, failed)
+			}
 		}
 		for _, n := range s.seeds {
 			if n.State() != Up {
 				continue
 			}
 			err := n.Do(ctx, "SENTINEL", "FAILOVER", s.Master).Err()
-			asked = err == nil || redis.HasErrorPrefix(err, "INPROG")
-			if err != nil {
-				return fmt.Errorf("node %s: SENTINEL FAILOVER: %w", n.Name, err)
+			if err == nil || redis.HasErrorPrefix(err, "INPROG") {
+				asked = n
+				return errors.New("the failover has begun")
 			}
-			return errors.New("the failover has begun")
+			return fmt.Errorf("node %s: SENTINEL FAILOVER: %w", n.Name, err)
 		}
 		return errors.New("no sentinel is up")
 	})
 	return next, err
+}
+
+// left tells whether a sentinel is about to leave a primary or has left it. It goes from one to the other in one step.
+func (s *Site) left(ctx context.Context, sentinel, primary *Node) (bool, error) {
+	answer := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", s.Master)
+	if err := sentinel.control.Process(ctx, answer); err != nil {
+		return false, fmt.Errorf("node %s: SENTINEL MASTER: %w", sentinel.Name, err)
+	}
+	state := answer.Val()
+	return strings.Contains(state["flags"], "failover_in_progress") ||
+		s.byAddr(net.JoinHostPort(state["ip"], state["port"])) != primary, nil
 }
 
 // elected is the primary that most sentinels name.

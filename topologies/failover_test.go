@@ -2,6 +2,7 @@ package topologies
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,8 +27,10 @@ func primaryOf(t testing.TB, top *Topology, key string) *Node {
 // failover lets a replica take the primary's place, unless the servers have done so by themselves.
 func failover(t testing.TB, top *Topology, key string, primary *Node) (next *Node) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), live.Deadline)
+	defer cancel()
 	succeeds(t, "a failover", func() (err error) {
-		if next, err = top.Sites[0].Failover(t.Context(), primary); err == nil {
+		if next, err = top.Sites[0].Failover(ctx, primary); err == nil {
 			return nil
 		}
 		if other, failed := top.Sites[0].Primary(t.Context(), key); failed == nil && other != primary {
@@ -295,4 +298,54 @@ func TestReplicaThatSleptThroughAFailover(t *testing.T) {
 		}
 		healthyAgain(t, top, c, key)
 	})
+}
+
+// TestAFailoverThatTheSentinelGaveUpIsAskedForAgain loses the order to the replica that the sentinel has chosen. The sentinel
+// accepts the request, and gives the failover up after its timeout.
+func TestAFailoverThatTheSentinelGaveUpIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	top := up(t, "sentinel", Options{Links: true})
+	_, old := writtenKey(t, top)
+	site := top.Sites[0]
+	lost := Rule{Effect: Drop}
+	for _, n := range site.Nodes {
+		if n != old {
+			lost.To = append(lost.To, Party(n.Name))
+		}
+	}
+	for _, n := range site.seeds {
+		lost.From = append(lost.From, Party(n.Name))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), live.Deadline)
+	defer cancel()
+	var heal func()
+	live.Again(t, func(int) string {
+		heal = apply(t, top, lost)
+		err := site.seeds[0].Do(ctx, "SENTINEL", "FAILOVER", site.Master).Err()
+		if err == nil {
+			return ""
+		}
+		heal() // a sentinel knows after a second that it does not reach the replicas
+		succeeds(t, "healthy servers", func() error { return top.healthy(ctx) })
+		return err.Error()
+	})
+	moved := make(chan error, 1)
+	go func() {
+		next, err := site.Failover(ctx, old)
+		if err == nil && next == old {
+			err = errors.New("moved to the same node")
+		}
+		moved <- err
+	}()
+	succeeds(t, "that the sentinel gives up", func() error {
+		left, err := site.left(ctx, site.seeds[0], old)
+		if left {
+			err = errors.New("in progress")
+		}
+		return err
+	})
+	heal()
+	if err := <-moved; err != nil {
+		t.Error(err)
+	}
 }
