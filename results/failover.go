@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"hammerlock/checker"
 	"hammerlock/internal/human"
@@ -43,6 +42,7 @@ type Failover struct {
 
 	parts map[int64][]Part // by recovery
 	held  int
+	away  int // of Unfinished: no server had answered either
 }
 
 // Rate is how often something happened, of the times of which it is known.
@@ -118,7 +118,7 @@ func (f *Failover) Take(r *Run) bool {
 	}
 	f.Injected, f.Runs, f.held = f.Injected+1, append(f.Runs, r.Name), f.held+r.Windows[0].Held
 	f.InFlight = float64(f.held) / float64(f.Injected)
-	recovery, back, page, resurrected, open := int64(0), int64(0), int64(0), 0, false
+	recovery, back, page, resurrected, open, away := int64(0), int64(0), int64(0), 0, false, false
 	for i := range r.Availability.Outages {
 		if o := &r.Availability.Outages[i]; o.Fault != nil {
 			if resurrected, open = resurrected+o.Resurrected, open || o.Open; o.Recovery > recovery {
@@ -134,11 +134,15 @@ func (f *Failover) Take(r *Run) bool {
 					held -= p.Took
 				}
 			}
+			away = away || o.Open && held == o.Recovery
 			back, page = max(back, held), max(page, o.Longest)
 		}
 	}
 	if f.Recovery, f.Back = append(f.Recovery, recovery), append(f.Back, back); open {
 		f.Unfinished++
+	}
+	if away {
+		f.away++
 	}
 	f.Pages = append(f.Pages, page)
 	slices.Sort(f.Recovery)
@@ -167,27 +171,32 @@ func quantile(sorted []int64, q float64) int64 {
 	if len(sorted) == 0 {
 		return 0
 	}
-	return sorted[min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)]
+	return sorted[rank(sorted, q)]
+}
+
+func rank(sorted []int64, q float64) int {
+	return min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)
 }
 
 // failoverHead is the head of the table of failovers.
 var failoverHead = []string{"topology", "lock", "fault", "n", "servers back p50", "recovery p50", "p90", "max", "a page p50", "in flight", "lost a grant", "two holders", "came back", "generator"}
 
 func (f *Failover) row() []string {
-	d := func(ns int64) string {
+	// What a run did not live to see is longer than all that is known, for all runs are equally long.
+	d := func(sorted []int64, q float64, unseen int) string {
+		ns := quantile(sorted, q)
 		switch {
 		case f.Injected == 0:
 			return "-"
 		case ns == 0:
 			return "none"
+		case rank(sorted, q) >= len(sorted)-unseen:
+			return ">" + clipped(ns)
 		}
-		return human.Duration(time.Duration(ns))
+		return clipped(ns)
 	}
-	most := d(quantile(f.Recovery, 1))
-	if f.Unfinished > 0 {
-		most = ">" + most
-	}
-	return []string{f.Topology, f.Lock, f.Fault, human.Count(int64(f.Injected)), d(quantile(f.Back, 0.5)), d(quantile(f.Recovery, 0.5)), d(quantile(f.Recovery, 0.9)), most, d(quantile(f.Pages, 0.5)), human.Number(f.InFlight),
+	return []string{f.Topology, f.Lock, f.Fault, human.Count(int64(f.Injected)), d(f.Back, 0.5, f.away), d(f.Recovery, 0.5, f.Unfinished),
+		d(f.Recovery, 0.9, f.Unfinished), d(f.Recovery, 1, f.Unfinished), d(f.Pages, 0.5, f.Unfinished), human.Number(f.InFlight),
 		f.Lost.Text(), f.Doubled.Text(), f.Resurrected.Text(), string(f.Generator)}
 }
 

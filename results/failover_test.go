@@ -86,4 +86,12 @@ func TestAFailoverCountsWhatItsRunsShow(t *testing.T) {
 	if !strings.Contains(page.String(), "| sentinel | lease | kill-primary | 4 |") {
 		t.Errorf("got %s", page.String())
 	}
+	unseen := run(2*second, checker.Pass, 0, 0)
+	unseen.Availability.Outages[1].Open = true
+	f = Failover{}
+	f.Take(run(second, checker.Pass, 0, 0))
+	f.Take(unseen)
+	if got := strings.Join(f.row()[4:9], ", "); strings.ReplaceAll(got, "\u00a0", " ") != "500 ms, 1.00 s, >2.00 s, >2.00 s, none" {
+		t.Errorf("of a run that ended first: got %s", got)
+	}
 }

@@ -41,11 +41,16 @@ func TestNoPauseExcusesAServiceThatLosesViews(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		wait.Wait(t, "visits", func() bool { return visits.Load() > begun+100 })
+		ended := make(chan error, 1)
+		go func() { ended <- c.Wait() }()
+		wait.Wait(t, "visits", func() bool { return len(ended) > 0 || visits.Load() > begun+100 })
+		if len(ended) > 0 {
+			return "it was over before a hundred visits"
+		}
 		send(t, syscall.SIGSTOP, c.Process.Pid)
 		<-time.After(400 * time.Millisecond)
 		send(t, syscall.SIGCONT, c.Process.Pid)
-		_ = c.Wait()
+		<-ended
 		if !strings.Contains(out.String(), "paused for") {
 			return "the pause was not recorded, or after the end"
 		}

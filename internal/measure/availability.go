@@ -21,6 +21,7 @@ func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	gaps := m.outages.all(m.workers, m.to)
 	for i := range gaps {
 		g := &gaps[i]
+		g.open = g.open || g.to > m.to
 		g.from, g.to, g.answered = max(g.from, m.from), min(g.to, m.to), min(g.answered, m.to)
 	}
 	gaps = slices.DeleteFunc(gaps, func(g gap) bool { return g.to-g.from < m.outages.least })
@@ -72,7 +73,7 @@ func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange
 		begin, o.Fault = max(min(begin, fault.Injected), fault.From), &fault.Fault
 	}
 	o.Recovery = int64(end - begin)
-	t := timeline{begin: begin, end: end, answered: min(longest.answered, end), fault: fault, roles: roles}
+	t := timeline{begin: begin, end: end, answered: min(longest.answered, end), open: o.Open, fault: fault, roles: roles}
 	o.Parts = t.parts()
 	return o
 }
@@ -106,6 +107,7 @@ const leastPart = time.Millisecond
 type timeline struct {
 	begin, end time.Duration
 	answered   time.Duration // since then the servers answer that another has the lock
+	open       bool          // the measurement ended first
 	fault      *results.FaultWindow
 	roles      []results.RoleChange
 }
@@ -138,10 +140,10 @@ func (t *timeline) parts() (all []results.Part) {
 	case healing < t.end:
 		upTo(healing, results.Down)
 		upTo(max(healing, t.answered), results.Connecting)
-	case t.answered < t.end:
-		upTo(t.answered, results.Unexplained)
+	case t.open && t.fault != nil:
+		upTo(t.answered, results.Down)
 	default:
-		upTo(t.end, results.Unexplained)
+		upTo(t.answered, results.Unexplained)
 	}
 	upTo(t.end, results.LeaseLeft)
 	return all

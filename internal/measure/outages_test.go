@@ -201,6 +201,7 @@ func TestWhatARecoveryIsSpentOn(t *testing.T) {
 		roles    []results.RoleChange
 		want     string
 	}{
+		"the end was first": {2000 * ms, &results.FaultWindow{Healing: 2100 * ms}, nil, "down 1.90 s"},
 		"sentinel":          {1500 * ms, mended, []results.RoleChange{noticed, primary}, "detection 400 ms, election 500 ms, reconnecting 500 ms, a lease not given back 500 ms"},
 		"nobody told when":  {2000 * ms, nil, []results.RoleChange{primary}, "detection and election 900 ms, reconnecting 1.00 s"},
 		"answered at once":  {850 * ms, nil, []results.RoleChange{primary}, "detection and election 750 ms, a lease not given back 1.15 s"},
@@ -209,7 +210,8 @@ func TestWhatARecoveryIsSpentOn(t *testing.T) {
 		"nothing was known": {2000 * ms, nil, nil, "unserved 1.90 s"},
 		"too late":          {750 * ms, nil, []results.RoleChange{primary}, "unserved 650 ms, a lease not given back 1.25 s"},
 	} {
-		x := timeline{begin: 100 * ms, end: 2000 * ms, answered: c.answered, fault: c.fault, roles: c.roles}
+		x := timeline{begin: 100 * ms, end: 2000 * ms, answered: c.answered, fault: c.fault, roles: c.roles,
+			open: c.fault != nil && c.fault.Healing > 2000*ms}
 		o := results.Outage{Parts: x.parts()}
 		if got := strings.ReplaceAll(o.PartsText(), "\u00a0", " "); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
@@ -231,5 +233,19 @@ func TestAnOutageStaysFoundAmongGaps(t *testing.T) {
 	a := m.Availability(nil)
 	if a.Count != 1 || a.Longest != int64(400*ms) || a.Total != a.Longest || len(m.outages.found) != 1 {
 		t.Errorf("got %+v", a)
+	}
+}
+
+// TestAnOutageThatOutlastsTheMeasurementIsOpen: what came after the end is not the run's.
+func TestAnOutageThatOutlastsTheMeasurementIsOpen(t *testing.T) {
+	t.Parallel()
+	s := &script{}
+	s.visit(0, 50*ms, 51*ms, 52*ms)
+	s.visit(0, 300*ms, 700*ms, 701*ms)
+	for end, open := range map[time.Duration]bool{600 * ms: true, 800 * ms: false} {
+		a := s.meter(Options{Workers: 1, Keys: 1, To: end, Backoff: ms}).Availability(nil)
+		if len(a.Outages) != 1 || a.Outages[0].Open != open || a.Outages[0].To != int64(min(end, 700*ms)) {
+			t.Errorf("measured for %v: got %+v", end, a)
+		}
 	}
 }
