@@ -350,7 +350,7 @@ func overexposed(c *Case) string {
 		want := false
 		for k := range c.Ops {
 			op := &c.Ops[k]
-			if op.Kind != history.Acquire || op.Worker == h.Worker || k <= int(c.index.at(h.ID)) || h.Outcome != history.OK {
+			if op.Kind != history.Acquire || op.Worker == h.Worker || k <= int(h.acquire) || h.Outcome != history.OK {
 				continue
 			}
 			first, last := op.Call, op.Call // it would have been granted at any of these moments

@@ -14,7 +14,8 @@ import (
 // Case is a history prepared for the checkers: its holds, and an index of its operations.
 type Case struct {
 	*history.History
-	holds    []hold // in the order of their acquires' calls
+	holds    []hold  // in the order of their acquires' calls
+	links    []int32 // into Ops: extensions and re-entries, those of a hold together
 	index    index
 	byKey    [][]int32       // into holds: those of a key, by call
 	place    map[int32]int32 // by key: its place in byKey
@@ -58,15 +59,18 @@ type Case struct {
 	findings findings // of the exclusion checker, which others need too
 }
 
-// hold is an acquire that was granted or may have been, with all operations that belong to it.
+// hold is an acquire that was granted or may have been, with all operations that belong to it. There are millions of them: it is two
+// cache lines without a pointer, and has copies only of what is compared again and again.
 type hold struct {
-	ID      history.ID // of the acquire
-	Token   uint64
-	Fence   int64
-	Worker  int32
-	Key     int32
-	Process int16
+	acquire  int32    // into Ops
+	Release  int32    // into Ops: its first release, -1 without one
+	Uses     [2]int32 // into Ops: its load and its store, or the last load of a hold that is not exclusive; -1 without one
+	extends  part     // its extensions, by call
+	reenters part     // inner acquires and releases, by call
 
+	Worker    int32
+	Key       int32
+	Process   int16
 	Permits   uint16          // 0 = exclusive
 	Outcome   history.Outcome // of the acquire: OK or Unknown; one that Failed is no hold
 	Contended bool            // another worker tried for the lock during it
@@ -74,21 +78,29 @@ type hold struct {
 	ending    ending          // what is known of its release
 	cut       bool            // the history ends before it does
 	doubtful  bool            // its release may be an inner one
+	upgraded  bool            // its worker heard, in place of the answer to a release, that an exclusive hold has taken its place
 
-	Call     time.Duration // of the acquire
-	Return   time.Duration // of the acquire
-	TTL      time.Duration // 0 = without expiry
-	Until    time.Duration // its holder may believe in it before then, by the last answer
-	Extends  []int32       // into Ops: its extensions, by call
-	Release  int32         // into Ops: its first release, -1 without one
-	Uses     [2]int32      // into Ops: its load and its store, or the last load of a hold that is not exclusive; -1 without one
-	Lost     time.Duration // when the holder was told that it is lost; Forever if it was not
-	Crashed  time.Duration // when its worker was killed; Forever if it was not
-	Reenters []int32       // into Ops: inner acquires and releases, by call
+	Call    time.Duration // of the acquire
+	Return  time.Duration // of the acquire
+	TTL     time.Duration // 0 = without expiry
+	Until   time.Duration // its holder may believe in it before then, by the last answer
+	Lost    time.Duration // when the holder was told that it is lost; Forever if it was not
+	Crashed time.Duration // when its worker was killed; Forever if it was not
 
 	releaseCall, releaseReturn, stored time.Duration // copies from Ops; Forever if there are none
-	upgraded                           time.Duration // when its worker heard that an exclusive hold has taken its place; 0 = none has
 }
+
+// part is a hold's part of a case's links.
+type part struct{ from, to int32 }
+
+// acquire is the operation that a hold began with.
+func (c *Case) acquire(h *hold) *history.Op { return &c.Ops[h.acquire] }
+
+// extends are a hold's extensions, into Ops, by call.
+func (c *Case) extends(h *hold) []int32 { return c.links[h.extends.from:h.extends.to:h.extends.to] }
+
+// reenters are a hold's inner acquires and releases, into Ops, by call.
+func (c *Case) reenters(h *hold) []int32 { return c.links[h.reenters.from:h.reenters.to:h.reenters.to] }
 
 // op returns the operation with that ID, nil without one.
 func (c *Case) op(id history.ID) *history.Op {
@@ -247,7 +259,7 @@ func (c *Case) grants() {
 	for i, s := range order {
 		op := &c.Ops[s.index]
 		c.holds[i] = hold{
-			ID: op.ID, Token: op.Token, Fence: op.Fence, Worker: op.Worker, Key: op.Key, Process: op.Process,
+			acquire: s.index, Worker: op.Worker, Key: op.Key, Process: op.Process,
 			Permits: op.Permits, Outcome: op.Outcome, Call: op.Call, Return: op.Return, TTL: op.TTL, Until: op.Until,
 			Release: -1, Uses: [2]int32{-1, -1}, Lost: history.Forever, Crashed: history.Forever,
 			releaseCall: history.Forever, releaseReturn: history.Forever, stored: history.Forever,

@@ -21,7 +21,7 @@ import (
 // forgot finds what may have made the servers give up a hold by a moment, within its lease.
 func (c *Case) forgot(h *hold, by time.Duration) *window {
 	r, since := ruler{c: c}, h.Call
-	if op := c.op(h.ID); c.Claims.Begins && op.Until != history.Forever && op.Until > 0 {
+	if op := c.acquire(h); c.Claims.Begins && op.Until != history.Forever && op.Until > 0 {
 		since = min(since, minus(op.Until, r.most(op.TTL)))
 	}
 	return c.forgotten(h.Key, since, min(by, r.latest(h)))
@@ -51,7 +51,7 @@ func (c *Case) unfenced(earlier, later *hold) *window {
 	if earlier.Call > later.Call {
 		earlier, later = later, earlier
 	}
-	if !c.Fenced || later.Fence > earlier.Fence {
+	if !c.Fenced || c.acquire(later).Fence > c.acquire(earlier).Fence {
 		return nil
 	}
 	return c.first(earlier.Call, later.Return, &c.emptied, c.losses(later.Key))
@@ -217,7 +217,7 @@ func (c *Case) wholes(key int32) (list []period) {
 	}
 	for _, n := range c.byKey[at] {
 		h := &c.holds[n]
-		for _, i := range append(h.Extends[:len(h.Extends):len(h.Extends)], h.Release) {
+		for _, i := range append(c.extends(h), h.Release) {
 			if i >= 0 && c.Ops[i].Outcome == history.OK && c.Ops[i].Call > h.Return {
 				list = append(list, period{c.Ops[i].Call, c.Ops[i].Return})
 			}

@@ -46,7 +46,7 @@ func (c *Case) follow() {
 		switch h := &c.holds[at]; {
 		case op.Kind == history.Extend:
 			extends = append(extends, link{at, int32(i)})
-		case op.Kind == history.Acquire && op.ID != h.ID,
+		case op.Kind == history.Acquire && int32(i) != h.acquire,
 			op.Kind == history.Release && op.Value > 0 && (op.Outcome == history.OK || op.Reason == history.Refused): // the owner still has it
 			reenters = append(reenters, link{at, int32(i)})
 			if op.Kind == history.Acquire && op.Outcome != history.Failed && op.Until != 0 {
@@ -56,8 +56,8 @@ func (c *Case) follow() {
 			c.assign(h, int32(i))
 		}
 	}
-	c.bind(extends, func(h *hold, list []int32) { h.Extends = list })
-	c.bind(reenters, func(h *hold, list []int32) { h.Reenters = list })
+	c.bind(extends, func(h *hold) *part { return &h.extends })
+	c.bind(reenters, func(h *hold) *part { return &h.reenters })
 	for _, list := range crashes {
 		slices.Sort(list)
 	}
@@ -80,7 +80,7 @@ func (c *Case) upgrade() {
 		}
 		h.releaseCall, h.releaseReturn, h.Release = op.Call, op.Return, -1
 		if h.ending = maybe; op.Outcome == history.OK {
-			h.ending, h.upgraded = returned, op.Return
+			h.ending, h.upgraded = returned, true
 		}
 	}
 	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return c.hold(c.Ops[i].Hold).Release < 0 })
@@ -100,11 +100,11 @@ func (c *Case) uncounted() {
 	inner := map[int32]bool{}
 	for i := range c.holds {
 		h := &c.holds[i]
-		if len(h.Reenters) == 0 || h.Release < 0 || c.op(h.ID).Value != 0 {
+		if len(c.reenters(h)) == 0 || h.Release < 0 || c.acquire(h).Value != 0 {
 			continue
 		}
 		entries, doubtful := 0, 0 // a re-entry without an answer may have had no effect
-		for _, k := range h.Reenters {
+		for _, k := range c.reenters(h) {
 			switch op := &c.Ops[k]; {
 			case op.Kind != history.Acquire || op.Outcome == history.Failed:
 			case op.Outcome == history.OK:
@@ -113,7 +113,7 @@ func (c *Case) uncounted() {
 				doubtful++
 			}
 		}
-		list := slices.DeleteFunc(append(again[h.ID], h.Release), func(k int32) bool { // what had no effect counts nothing
+		list := slices.DeleteFunc(append(again[c.acquire(h).ID], h.Release), func(k int32) bool { // what had no effect counts nothing
 			return c.Ops[k].Outcome == history.Failed && c.Ops[k].Reason != history.Lost
 		})
 		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
@@ -126,8 +126,9 @@ func (c *Case) uncounted() {
 		if lost := slices.IndexFunc(list, func(k int32) bool { return c.Ops[k].Outcome == history.Failed }); lost >= 0 {
 			entries = min(entries, lost) // it is all gone
 		}
-		h.Reenters = append(h.Reenters[:len(h.Reenters):len(h.Reenters)], list[:entries]...)
-		slices.SortFunc(h.Reenters, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+		inside := append(c.reenters(h), list[:entries]...)
+		slices.SortFunc(inside, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+		h.reenters = c.keep(inside)
 		for _, k := range list[:entries] {
 			inner[k] = true
 		}
@@ -148,8 +149,15 @@ func (c *Case) uncounted() {
 // link says that an operation belongs to a hold.
 type link struct{ hold, op int32 }
 
-// bind hands every hold its part of one array, by call.
-func (c *Case) bind(links []link, set func(*hold, []int32)) {
+// keep adds a hold's operations to the links.
+func (c *Case) keep(list []int32) part {
+	from := int32(len(c.links))
+	c.links = append(c.links, list...)
+	return part{from, int32(len(c.links))}
+}
+
+// bind hands every hold its part of the links, by call.
+func (c *Case) bind(links []link, of func(*hold) *part) {
 	slices.SortFunc(links, func(a, b link) int {
 		if a.hold != b.hold {
 			return cmp.Compare(a.hold, b.hold)
@@ -159,14 +167,14 @@ func (c *Case) bind(links []link, set func(*hold, []int32)) {
 		}
 		return cmp.Compare(a.op, b.op)
 	})
-	list := make([]int32, len(links))
-	for from := 0; from < len(links); {
-		to := from
-		for ; to < len(links) && links[to].hold == links[from].hold; to++ {
-			list[to] = links[to].op
+	c.links = slices.Grow(c.links, len(links))
+	for i, l := range links {
+		p := of(&c.holds[l.hold])
+		if i == 0 || links[i-1].hold != l.hold {
+			p.from = int32(len(c.links))
 		}
-		set(&c.holds[links[from].hold], list[from:to:to])
-		from = to
+		c.links = append(c.links, l.op)
+		p.to = int32(len(c.links))
 	}
 }
 
@@ -179,7 +187,7 @@ type token struct {
 func (c *Case) tokens() []token {
 	list := make([]token, 0, len(c.holds))
 	for i := range c.holds {
-		if t := c.holds[i].Token; t != 0 {
+		if t := c.acquire(&c.holds[i]).Token; t != 0 {
 			list = append(list, token{t, int32(i)})
 		}
 	}
@@ -236,7 +244,7 @@ func (c *Case) assign(h *hold, i int32) {
 func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if h.Release >= 0 {
 		op := &c.Ops[h.Release]
-		h.doubtful = h.doubtful || len(h.Reenters) > 0 && op.Outcome == history.Unknown
+		h.doubtful = h.doubtful || len(c.reenters(h)) > 0 && op.Outcome == history.Unknown
 		h.releaseCall, h.releaseReturn, h.ending = op.Call, op.Return, maybe
 		if op.Outcome == history.OK && c.Claims.Owned && !h.doubtful && !c.reentered(h, history.Forever, op.Call) {
 			h.ending = returned
@@ -244,10 +252,11 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 			h.ending = gone
 		}
 	}
-	h.Extends = slices.DeleteFunc(h.Extends, func(i int32) bool {
+	extends := slices.DeleteFunc(c.extends(h), func(i int32) bool {
 		return c.Ops[i].Kind == history.Acquire && c.Ops[i].Until <= h.Until
 	})
-	for _, i := range h.Extends {
+	h.extends.to = h.extends.from + int32(len(extends))
+	for _, i := range extends {
 		op := &c.Ops[i]
 		if op.Outcome == history.OK && h.Outcome == history.Unknown {
 			h.Outcome, h.Return, h.Until = history.OK, op.Return, history.Forever // by then it surely was there
@@ -273,7 +282,7 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 // reentered tells whether the lock may have been granted anew to the owner of a hold that was over: by a re-entry between
 // two moments, unless it was counted as one of several, or by one without an answer that was called before.
 func (c *Case) reentered(h *hold, from, to time.Duration) bool {
-	return slices.ContainsFunc(h.Reenters, func(i int32) bool {
+	return slices.ContainsFunc(c.reenters(h), func(i int32) bool {
 		op := &c.Ops[i]
 		return op.Kind == history.Acquire && op.Call < to &&
 			(op.Outcome == history.Unknown || op.Outcome == history.OK && op.Value <= 1 && op.Return > from)

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -69,15 +70,23 @@ func (h *hold) believed() (from, to time.Duration) { return h.Return, h.trusted(
 func (h *hold) lapse() time.Duration { return min(h.Until, h.Lost, h.Crashed) }
 
 // trusted is the end of B. A hold that was upgraded is believed in until the upgrade was answered.
-func (h *hold) trusted() time.Duration { return min(h.lapse(), max(h.releaseCall, h.upgraded)) }
+func (h *hold) trusted() time.Duration { return min(h.lapse(), h.back()) }
+
+// back is when a hold's holder gave it back: it called its release, or heard that it was upgraded.
+func (h *hold) back() time.Duration {
+	if h.upgraded {
+		return h.releaseReturn
+	}
+	return h.releaseCall
+}
 
 // assured is when the lease is over at the earliest if it is not given back: last proof + T1. Of extensions that
 // overlap, any may have been the last. One that is in doubt can only have made the lease shorter, and only by its own
 // TTL: if it landed after the proof, its lease counts from then.
 func (r *ruler) assured(h *hold) time.Duration {
 	end, next, proof := history.Forever, history.Forever, time.Duration(0)
-	for k := len(h.Extends) - 1; k >= 0; k-- {
-		op := &r.c.Ops[h.Extends[k]]
+	for _, n := range slices.Backward(r.c.extends(h)) {
+		op := &r.c.Ops[n]
 		if op.Outcome == history.Failed {
 			continue
 		}
@@ -92,7 +101,7 @@ func (r *ruler) assured(h *hold) time.Duration {
 	if next != history.Forever {
 		return end
 	}
-	return min(end, r.promised(r.c.op(h.ID)))
+	return min(end, r.promised(r.c.acquire(h)))
 }
 
 // promised is how long a call that was granted, or may have been, is good for at least: call + T1. Where no record says what
@@ -133,8 +142,8 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 		need = s.call
 	}
 	refreshed, unknown := false, false // unknown: an extension without an answer may have carried the lease further than is known
-	for k := len(h.Extends) - 1; k >= 0; k-- {
-		op := &r.c.Ops[h.Extends[k]]
+	for _, n := range slices.Backward(r.c.extends(h)) {
+		op := &r.c.Ops[n]
 		if op.Outcome == history.Unknown {
 			s.most, unknown = min(s.most, r.promised(op)), true
 		}

@@ -211,7 +211,7 @@ func (c *Case) asked() (ttl time.Duration) {
 		h := &c.holds[i]
 		since := h.Call
 		ttl = max(ttl, h.TTL)
-		for _, x := range h.Extends {
+		for _, x := range c.extends(h) {
 			if op := &c.Ops[x]; op.Outcome != history.Failed && op.Until != 0 {
 				since, ttl = op.Call, max(ttl, op.TTL)
 			}

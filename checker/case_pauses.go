@@ -160,7 +160,7 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 // unseen tells whether a hold may have been renewed at any time: of the renewals of a driver a history has one extension without an
 // answer, which is open for as long as the hold.
 func (c *Case) unseen(h *hold) bool {
-	return c.Measured != nil && c.Measured.Driver != nil && slices.ContainsFunc(h.Extends, func(i int32) bool {
+	return c.Measured != nil && c.Measured.Driver != nil && slices.ContainsFunc(c.extends(h), func(i int32) bool {
 		return c.Ops[i].Hold == 0 && c.Ops[i].Outcome == history.Unknown
 	})
 }

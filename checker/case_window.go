@@ -214,11 +214,12 @@ func who(worker int32) string {
 }
 
 // name names a hold: by its token in a few digits if it has one.
-func (h *hold) name() string {
-	if h.Token == 0 {
-		return "hold " + h.ID.String()
+func (c *Case) name(h *hold) string {
+	op := c.acquire(h)
+	if op.Token == 0 {
+		return "hold " + op.ID.String()
 	}
-	return "token " + short(h.Token)
+	return "token " + short(op.Token)
 }
 
 // short is a token in a few digits. All of its bits count: the hashes of similar texts differ in few.

@@ -277,7 +277,7 @@ func (h *hold) proof(c *Case) *history.Op {
 	if n := lastProof(c, h, history.Forever); n >= 0 {
 		return &c.Ops[n]
 	}
-	return c.op(h.ID)
+	return c.acquire(h)
 }
 
 // unrenewed is a lease that ran out under a holder who went on believing in it: its process was stopped, or its lock
@@ -307,7 +307,7 @@ func (x *examiner) unrenewed(p pair) finding {
 
 // unsettled tells whether an extension without an answer was under way between two moments: it may have renewed the hold then.
 func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
-	return slices.ContainsFunc(h.Extends, func(n int32) bool {
+	return slices.ContainsFunc(c.extends(h), func(n int32) bool {
 		op := &c.Ops[n]
 		return op.Outcome == history.Unknown && op.Call < to && op.Return > from
 	})
@@ -316,8 +316,8 @@ func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
 // presumed finds the extension without an answer that a holder believed in beyond all that it had been told; -1 if there is
 // none.
 func (c *Case) presumed(h *hold) int32 {
-	told, last := c.op(h.ID).Until, int32(-1)
-	for _, n := range h.Extends {
+	told, last := c.acquire(h).Until, int32(-1)
+	for _, n := range c.extends(h) {
 		switch op := &c.Ops[n]; op.Outcome {
 		case history.OK:
 			told = max(told, op.Until)
@@ -337,16 +337,16 @@ func (c *Case) presumed(h *hold) int32 {
 // been granted. Where something may have ended the lease early, it must have ended for certain: an extension that was
 // called in time is in time.
 func (x *examiner) reacquired(i, j *hold) int32 {
-	if i.shares(j) {
+	if x.c.share(i, j) {
 		return -1
 	}
 	forgot := x.c.forgot(i, j.Return)
 	lost := x.c.Sites < 2 && forgot != nil && forgot.from >= i.Return && forgot.effect.Loses == history.LosesKeys // after the grant, for certain
-	proof := plus(x.sweeper.promised(x.c.op(i.ID)), x.c.Bounds.Linger)
+	proof := plus(x.sweeper.promised(x.c.acquire(i)), x.c.Bounds.Linger)
 	if forgot != nil {
 		proof = plus(i.Return, x.sweeper.most(i.TTL))
 	}
-	for _, n := range i.Extends {
+	for _, n := range x.c.extends(i) {
 		op := &x.c.Ops[n]
 		if op.Outcome == history.Failed || anew(op) {
 			continue
@@ -369,5 +369,8 @@ func (x *examiner) reacquired(i, j *hold) int32 {
 // anew tells whether a re-entry was counted as the first: its lock says that it was granted anew.
 func anew(op *history.Op) bool { return op.Kind == history.Acquire && op.Value == 1 }
 
-// shares tells whether two holds have one token: then it is not the extension that fails to tell them apart.
-func (h *hold) shares(o *hold) bool { return h.Token != 0 && h.Token == o.Token }
+// share tells whether two holds have one token: then it is not the extension that fails to tell them apart.
+func (c *Case) share(h, o *hold) bool {
+	token := c.acquire(h).Token
+	return token != 0 && token == c.acquire(o).Token
+}

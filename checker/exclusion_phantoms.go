@@ -50,7 +50,8 @@ func (x *examiner) unownedTokens() map[uint64]int32 {
 		return nil
 	}
 	for i := range x.c.holds {
-		delete(seen, x.c.mark(x.c.holds[i].Token, x.c.holds[i].Key))
+		h := &x.c.holds[i]
+		delete(seen, x.c.mark(x.c.acquire(h).Token, h.Key))
 	}
 	return seen
 }

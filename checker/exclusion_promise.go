@@ -122,8 +122,9 @@ func (x *examiner) ended(h *hold, p pair) finding {
 	if !x.c.Claims.Owned {
 		return finding{history.ForeignRelease, p, h.Release, nil, false}
 	}
-	for k := len(h.Extends) - 1; k >= 0 && x.c.Ops[h.Extends[k]].Outcome != history.OK; k-- {
-		if n := h.Extends[k]; x.c.Ops[n].Outcome == history.Unknown && x.c.Ops[n].Call < op.Call {
+	extends := x.c.extends(h)
+	for k := len(extends) - 1; k >= 0 && x.c.Ops[extends[k]].Outcome != history.OK; k-- {
+		if n := extends[k]; x.c.Ops[n].Outcome == history.Unknown && x.c.Ops[n].Call < op.Call {
 			return finding{history.SilentReacquire, p, n, nil, false}
 		}
 	}
@@ -182,12 +183,12 @@ func (x *examiner) inherited(p pair) finding {
 // untrue finds the extension of hold i without which its lease may have been over when j was granted the lock: it succeeded
 // although the lock was j's, if i went on having it or j lost it, or did not make the lease longer. -1 without one.
 func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
-	if i.shares(j) {
+	if x.c.share(i, j) {
 		return "", -1
 	}
 	took := i.ending == returned || j.ending == gone && j.releaseReturn < x.sweeper.assured(j)
-	before, end, extension := time.Duration(-1), x.sweeper.promised(x.c.op(i.ID)), int32(-1)
-	for _, n := range i.Extends {
+	before, end, extension := time.Duration(-1), x.sweeper.promised(x.c.acquire(i)), int32(-1)
+	for _, n := range x.c.extends(i) {
 		op := &x.c.Ops[n]
 		switch {
 		case op.Outcome != history.OK || anew(op):
@@ -354,7 +355,7 @@ func (r *ruler) foreign(i *hold, by time.Duration) int32 {
 
 // outlasted tells whether an extension of hold i succeeded that was called after a time of hold k.
 func (r *ruler) outlasted(i, k *hold, at time.Duration) bool {
-	return slices.ContainsFunc(i.Extends, func(n int32) bool {
+	return slices.ContainsFunc(r.c.extends(i), func(n int32) bool {
 		op := &r.c.Ops[n]
 		return op.Outcome == history.OK && op.Call >= plus(at, r.c.slack(i.Process, k.Process))
 	})
@@ -366,7 +367,7 @@ func (r *ruler) latest(h *hold) time.Duration {
 	if h.Outcome == history.OK {
 		end = plus(h.Return, r.most(h.TTL))
 	}
-	for _, n := range h.Extends {
+	for _, n := range r.c.extends(h) {
 		switch op := &r.c.Ops[n]; op.Outcome {
 		case history.OK:
 			end = max(end, plus(op.Return, r.most(op.TTL)))

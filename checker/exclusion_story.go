@@ -27,10 +27,10 @@ func tell(c *Case, v *Verdict, f finding) {
 		times = fmt.Sprintf("%s after %s", times, human.Quantity(n, "incident"))
 	}
 	v.Summary = fmt.Sprintf("%s, %s in %s; %s and %s at %s: %s", what, times, human.Quantity(max(v.Exposed, v.Violations), "hold"), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
-	v.Evidence = append(v.Evidence, *c.op(i.ID), *c.op(j.ID))
+	v.Evidence = append(v.Evidence, *c.acquire(i), *c.acquire(j))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
 	if n := lastProof(c, i, history.Forever); n >= 0 && f.cause != history.SilentReacquire {
-		v.Story = append(v.Story, fmt.Sprintf("%s extended %s at %s", who(i.Worker), i.name(), clock(c.Ops[n].Return)))
+		v.Story = append(v.Story, fmt.Sprintf("%s extended %s at %s", who(i.Worker), c.name(i), clock(c.Ops[n].Return)))
 	}
 	if f.op >= 0 && f.cause != history.ServiceLoss && f.cause != history.Overrun && f.cause != history.Regressed {
 		v.Evidence = append(v.Evidence, c.Ops[f.op])
@@ -79,7 +79,7 @@ func second(c *Case, j *hold, blamed bool) string {
 	case blamed:
 		return fmt.Sprintf("%s had asked for the lock at %s and got no answer: it may never have been granted", who(j.Worker), clock(j.Call))
 	}
-	return fmt.Sprintf("%s asked for the lock at %s and got no answer, but %s existed: its release succeeded", who(j.Worker), clock(j.Call), j.name())
+	return fmt.Sprintf("%s asked for the lock at %s and got no answer, but %s existed: its release succeeded", who(j.Worker), clock(j.Call), c.name(j))
 }
 
 // use is the operation on the counter that tells most of a hold: its store, or a load that a fence refused; -1 without one.
@@ -119,7 +119,7 @@ func tellPhantom(c *Case, v *Verdict, f finding) {
 }
 
 func granted(c *Case, h *hold) string {
-	s := fmt.Sprintf("%s was granted %s%s of page %d at %s", who(h.Worker), h.name(), c.mode(h), h.Key, clock(h.Return))
+	s := fmt.Sprintf("%s was granted %s%s of page %d at %s", who(h.Worker), c.name(h), c.mode(h), h.Key, clock(h.Return))
 	if h.TTL > 0 && c.Claims.Expires {
 		s += fmt.Sprintf(" for %s counted from %s", human.Duration(h.TTL), clock(h.Call))
 	}
@@ -153,7 +153,7 @@ func promise(r *ruler, h *hold) string {
 // lastProof is the last extension that had succeeded by a moment, -1 without one.
 func lastProof(c *Case, h *hold, by time.Duration) int32 {
 	last := int32(-1)
-	for _, n := range h.Extends {
+	for _, n := range c.extends(h) {
 		if op := &c.Ops[n]; op.Outcome == history.OK && op.Return <= by {
 			last = n
 		}
@@ -171,7 +171,7 @@ func consequence(c *Case, r *ruler, f finding) []string {
 		for _, h := range [2]*hold{j, i} {
 			if k := c.sameToken(h); k != nil {
 				return []string{fmt.Sprintf("%s had been granted to %s before, at %s: the servers may not have been asked again, or did not tell the two apart",
-					h.name(), who(k.Worker), clock(k.Return))}
+					c.name(h), who(k.Worker), clock(k.Return))}
 			}
 		}
 		if f.op >= 0 {
@@ -214,7 +214,7 @@ func consequence(c *Case, r *ruler, f finding) []string {
 			who(op.Worker), clock(op.Call))}
 	case history.Regressed:
 		return []string{fmt.Sprintf("the lock was granted to %s first, but its fencing token, %d, is greater than that of %s, %d: the counter cannot refuse its late store",
-			who(i.Worker), i.Fence, who(j.Worker), j.Fence)}
+			who(i.Worker), c.acquire(i).Fence, who(j.Worker), c.acquire(j).Fence)}
 	case history.Overrun:
 		return []string{fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after that; only fencing helps",
 			who(i.Worker), clock(min(i.Until, i.Lost)))}
@@ -242,7 +242,7 @@ func (c *Case) mistaken(h *hold) []string {
 // sameToken is an earlier hold of the page that was granted with the token of a hold; nil without one.
 func (c *Case) sameToken(h *hold) *hold {
 	for _, n := range c.byKey[c.place[h.Key]] {
-		if k := &c.holds[n]; k != h && k.shares(h) && k.Outcome == history.OK && k.Return <= h.Call {
+		if k := &c.holds[n]; k != h && c.share(k, h) && k.Outcome == history.OK && k.Return <= h.Call {
 			return k
 		}
 	}
@@ -259,7 +259,7 @@ func longer(a, b time.Duration) string {
 // unheard is the last extension of a hold that was called between two moments and had no answer; -1 without one. A lock may give
 // back what it could not extend.
 func (c *Case) unheard(h *hold, from, by time.Duration) int32 {
-	for _, n := range slices.Backward(h.Extends) {
+	for _, n := range slices.Backward(c.extends(h)) {
 		if op := &c.Ops[n]; op.Outcome == history.Unknown && op.Call >= from && op.Call < by {
 			return n
 		}

@@ -339,7 +339,7 @@ func (h *hold) given() time.Duration {
 	if h.doubtful {
 		return min(h.Until, h.Lost)
 	}
-	return min(h.Until, h.Lost, max(h.releaseCall, h.upgraded))
+	return min(h.Until, h.Lost, h.back())
 }
 
 // late tells whether a holder stored although it knew, or could have known, that the lock was no longer its own.
@@ -380,13 +380,15 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 // ordered tells whether a fence puts what a hold does to a page before what a later one does, however late that is: the counter
 // refuses the earlier token from the later one's load on, the tokens are in the order of the grants, and no server began them anew.
 func (s *sweeper) ordered(o, h *hold) bool {
-	return s.c.Fenced && o.Fence > 0 && h.Fence > o.Fence && h.Uses[0] >= 0 && !s.regressed(h, o) && s.c.unfenced(h, o) == nil
+	fence, later := s.c.acquire(o).Fence, s.c.acquire(h).Fence
+	return s.c.Fenced && fence > 0 && later > fence && h.Uses[0] >= 0 && !s.regressed(h, o) && s.c.unfenced(h, o) == nil
 }
 
 // regressed tells whether a hold has a greater token than another, although it cannot have been granted after that, which
 // had the lock until then.
 func (s *sweeper) regressed(h, o *hold) bool {
 	held := min(s.assured(o), o.releaseCall)
-	return h.Fence > o.Fence && o.Fence > 0 && h.Call < o.Return &&
+	fence := s.c.acquire(o).Fence
+	return fence > 0 && s.c.acquire(h).Fence > fence && h.Call < o.Return &&
 		held > plus(h.Return, s.c.slack(h.Process, o.Process)) && s.c.forgot(o, h.Return) == nil
 }

@@ -78,8 +78,8 @@ func (l *leases) fail(cause, story string, evidence ...history.Op) {
 // recorder's stamp and the send: a difference that this explains is only counted here, and judged by habit. It returns how
 // many leases there were: each extension that succeeded is one more.
 func (l *leases) claims(n int32, h *hold) (leases int64) {
-	l.claim(n, l.c.index.at(h.ID), h)
-	for _, i := range h.Extends {
+	l.claim(n, h.acquire, h)
+	for _, i := range l.c.extends(h) {
 		if l.c.Ops[i].Outcome == history.OK {
 			l.claim(n, i, h)
 			leases++
@@ -95,9 +95,9 @@ func (l *leases) claim(n, i int32, h *hold) {
 		return
 	}
 	if op.Until == history.Forever {
-		if to := h.trusted(); !l.c.Claims.Renews && to > plus(l.assured(h), h.proof(l.c).Latency()) && i == l.c.index.at(h.ID) {
+		if to := h.trusted(); !l.c.Claims.Renews && to > plus(l.assured(h), h.proof(l.c).Latency()) && i == h.acquire {
 			l.fail(history.OverClaim, fmt.Sprintf("%s was told no end of %s and believed in it until %s; the lease was sure until %s only",
-				who(op.Worker), h.name(), clock(to), clock(l.assured(h))), *op)
+				who(op.Worker), l.c.name(h), clock(to), clock(l.assured(h))), *op)
 		}
 		return
 	}
@@ -110,7 +110,7 @@ func (l *leases) claim(n, i int32, h *hold) {
 	case op.Until <= op.Call+sure:
 	case op.Until > op.Return+sure:
 		l.fail(history.OverClaim, fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %s asked for at %s are sure until %s only",
-			who(op.Worker), clock(op.Return), h.name(), clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+life)), *op)
+			who(op.Worker), clock(op.Return), l.c.name(h), clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+life)), *op)
 	case 2*(op.Until-op.Call-sure) < op.Return-op.Call: // it takes its own time before it reads its clock
 		l.misses["late-stamp"]++
 	default:
@@ -136,7 +136,7 @@ func (l *leases) habit() {
 	}
 	h, op := &l.c.holds[l.firstLate[0]], &l.c.Ops[l.firstLate[1]]
 	l.fail(history.OverClaim, fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
-		"but the %s asked for at %s are sure until %s only", human.Count(late), human.Count(int64(len(slow))), who(op.Worker), clock(op.Return), h.name(),
+		"but the %s asked for at %s are sure until %s only", human.Count(late), human.Count(int64(len(slow))), who(op.Worker), clock(op.Return), l.c.name(h),
 		clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
 	l.counts[history.OverClaim] += late - 1
 }
@@ -151,15 +151,15 @@ func (l *leases) loss(h *hold) {
 			told = h.Release
 		}
 	}
-	for k := len(h.Extends) - 1; k >= 0; k-- {
-		if op := &l.c.Ops[h.Extends[k]]; op.Outcome == history.Failed && op.Reason == history.Lost && !l.released(h, op.Return) {
-			told = h.Extends[k]
+	for _, n := range slices.Backward(l.c.extends(h)) {
+		if op := &l.c.Ops[n]; op.Outcome == history.Failed && op.Reason == history.Lost && !l.released(h, op.Return) {
+			told = n
 		}
 	}
 	if told < 0 && (h.Lost == history.Forever || !l.c.Claims.Renews || l.released(h, h.Lost)) {
 		return
 	}
-	at, evidence := h.Lost, []history.Op{*l.c.op(h.ID)}
+	at, evidence := h.Lost, []history.Op{*l.c.acquire(h)}
 	if told >= 0 {
 		at, evidence = l.c.Ops[told].Return, append(evidence, l.c.Ops[told])
 	}
@@ -172,16 +172,16 @@ func (l *leases) loss(h *hold) {
 		begin := h.proof(l.c).Call
 		if op := l.foreign(h, at); op >= 0 {
 			l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own hold was over",
-				who(h.Worker), clock(at), h.name(), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
+				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
 			return
 		}
 		if op := l.overtaken(h, at); op >= 0 {
 			l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s, who had been granted it as well, released it at %s",
-				who(h.Worker), clock(at), h.name(), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
+				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
 			return
 		}
 		l.fail(history.PrematureLoss, fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
-			who(h.Worker), clock(at), h.name(), clock(begin), clock(over)), evidence...)
+			who(h.Worker), clock(at), l.c.name(h), clock(begin), clock(over)), evidence...)
 		return
 	}
 	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // it expired after its release was called
@@ -218,7 +218,7 @@ func (l *leases) overtaken(h *hold, by time.Duration) int32 {
 // unrenewed judges a lease that ran out, of a lock that renews: from when its holder had heard of the last renewal
 // until the lease was over there was time to renew it.
 func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
-	proof := l.c.op(h.ID)
+	proof := l.c.acquire(h)
 	if n := lastProof(l.c, h, at); n >= 0 {
 		proof = &l.c.Ops[n]
 	}
@@ -235,7 +235,7 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 		return
 	}
 	story := fmt.Sprintf("%s lived and lost %s at %s; %s, and nothing kept it from being renewed until %s",
-		who(h.Worker), h.name(), clock(at), renewed, clock(over))
+		who(h.Worker), l.c.name(h), clock(at), renewed, clock(over))
 	l.blame(history.RenewalFailure, testimony{evidence, []string{story}}, cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
@@ -245,7 +245,7 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{name: "renewals of " + who(h.Worker) + " had no answer, and why is not known", period: period{history.Forever, from}}
 	silent, asked := time.Duration(0), int64(0)
-	for _, i := range h.Extends {
+	for _, i := range l.c.extends(h) {
 		if op := &l.c.Ops[i]; (op.Outcome == history.Unknown || op.Return > to) && op.Return > w.to && op.Call < to {
 			asked++
 			silent += min(op.Return, to) - max(op.Call, w.to)
@@ -277,13 +277,14 @@ func (l *leases) repeated(told int32) bool {
 
 // prolongs lists what lengthens a hold: its extensions and its re-entries, by call.
 func (l *leases) prolongs(h *hold) []int32 {
-	list := h.Extends
-	for _, i := range h.Reenters {
-		if l.c.Ops[i].Kind == history.Acquire && !slices.Contains(h.Extends, i) {
-			list = append(list[:len(list):len(list)], i)
+	extends := l.c.extends(h)
+	list := extends
+	for _, i := range l.c.reenters(h) {
+		if l.c.Ops[i].Kind == history.Acquire && !slices.Contains(extends, i) {
+			list = append(list, i)
 		}
 	}
-	if len(list) > len(h.Extends) {
+	if len(list) > len(extends) {
 		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(l.c.Ops[a].Call, l.c.Ops[b].Call) })
 	}
 	return list
@@ -305,7 +306,7 @@ func (l *leases) reacquire(h *hold) {
 		}
 		if h.Release >= 0 && l.c.Ops[h.Release].Outcome == history.OK && op.Outcome == history.OK && op.Call > l.c.Ops[h.Release].Return {
 			l.fail(history.SilentReacquire, fmt.Sprintf("%s extended %s at %s with success, but it had given it back by %s",
-				who(h.Worker), h.name(), clock(op.Call), clock(h.releaseReturn)), l.c.Ops[h.Release], *op)
+				who(h.Worker), l.c.name(h), clock(op.Call), clock(h.releaseReturn)), l.c.Ops[h.Release], *op)
 			return
 		}
 		if op.Outcome == history.OK && op.Call > last {
@@ -313,7 +314,7 @@ func (l *leases) reacquire(h *hold) {
 				l.misses["over-life"]++
 				return
 			}
-			before := *l.c.op(h.ID)
+			before := *l.c.acquire(h)
 			if k > 0 {
 				before = l.c.Ops[list[k-1]]
 			}
@@ -322,7 +323,7 @@ func (l *leases) reacquire(h *hold) {
 				did = "re-entered"
 			}
 			l.fail(history.SilentReacquire, fmt.Sprintf("%s %s %s at %s with success, but it had expired by %s: no worker had it to give",
-				who(h.Worker), did, h.name(), clock(op.Call), clock(last)), before, *op)
+				who(h.Worker), did, l.c.name(h), clock(op.Call), clock(last)), before, *op)
 			return
 		}
 		if op.Outcome == history.OK {

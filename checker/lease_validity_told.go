@@ -96,7 +96,7 @@ func (l *leases) next(h *hold, later []int32) time.Duration {
 }
 
 // gone is when the holder gives its hold back, or dies.
-func (l *leases) gone(h *hold) time.Duration { return min(h.Crashed, max(h.releaseCall, h.upgraded)) }
+func (l *leases) gone(h *hold) time.Duration { return min(h.Crashed, h.back()) }
 
 // lost tells whether a hold was lost under its holder, when another was granted the lock at a moment, or never.
 func (l *leases) lost(h *hold, other time.Duration) (x loss, lost bool) {
@@ -113,7 +113,7 @@ func (l *leases) lost(h *hold, other time.Duration) (x loss, lost bool) {
 	}
 	at := min(other, proved)
 	x.known = other == at
-	if over := l.assured(h); over <= at && (len(h.Extends) > 0 || l.extends || !l.c.Claims.Renews) {
+	if over := l.assured(h); over <= at && (len(l.c.extends(h)) > 0 || l.extends || !l.c.Claims.Renews) {
 		at, x.known = over, true
 	}
 	x.fault = -1

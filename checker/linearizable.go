@@ -96,11 +96,11 @@ func (c *Case) compareWithPorcupine(v *Verdict, holds []int32) {
 		v.Status, v.Cause = Fail, harnessError
 		v.Summary = fmt.Sprintf("porcupine and the exact checker disagree on %d holds of page %d: porcupine says %s",
 			len(holds), c.holds[holds[0]].Key, result)
-		v.Evidence = []history.Op{*c.op(c.holds[holds[0]].ID), *c.op(c.holds[holds[len(holds)-1]].ID)}
+		v.Evidence = []history.Op{*c.acquire(&c.holds[holds[0]]), *c.acquire(&c.holds[holds[len(holds)-1]])}
 	case first != nil:
 		v.Violations++
 		if v.Evidence == nil {
-			v.Evidence = []history.Op{*c.op(c.holds[first.first].ID), *c.op(c.holds[first.second].ID)}
+			v.Evidence = []history.Op{*c.acquire(&c.holds[first.first]), *c.acquire(&c.holds[first.second])}
 		}
 	}
 }

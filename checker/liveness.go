@@ -237,11 +237,11 @@ func (l *livenessCheck) kept(h *hold) period {
 	if h.cut {
 		return period{w.from, history.Forever}
 	}
-	if l.vain(l.op(h.ID)) {
+	if l.vain(l.acquire(h)) {
 		return period{}
 	}
 	proof, ttl := min(h.Return, h.Crashed), h.TTL
-	for _, i := range h.Extends {
+	for _, i := range l.extends(h) {
 		if op := &l.Ops[i]; op.Outcome != history.Failed && op.Call <= h.releaseReturn {
 			proof, ttl = max(proof, min(op.Return, max(h.Crashed, op.Call))), max(ttl, op.TTL)
 		}
@@ -306,9 +306,9 @@ func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 		}
 	}
 	if h.Outcome != history.OK {
-		sent(l.op(h.ID))
+		sent(l.acquire(h))
 	}
-	for _, i := range h.Extends {
+	for _, i := range l.extends(h) {
 		if op := &l.Ops[i]; op.Call <= h.releaseReturn {
 			sent(op)
 		}

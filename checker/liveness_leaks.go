@@ -40,8 +40,9 @@ func (l *livenessCheck) leaks() bool {
 		}
 	}
 	for i := range l.holds {
-		if h := &l.holds[i]; h.Token != 0 {
-			if o := owners[l.mark(h.Token, h.Key)]; o != nil {
+		h := &l.holds[i]
+		if token := l.acquire(h).Token; token != 0 {
+			if o := owners[l.mark(token, h.Key)]; o != nil {
 				o.hold = h
 			}
 		}
@@ -84,14 +85,14 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	var calls []*history.Op // after which nothing should be left
 	if o.hold != nil {
 		late := func(i int32) bool { return l.Ops[i].Outcome == history.Unknown } // it may have had its effect after the release
-		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK && !slices.ContainsFunc(o.hold.Reenters, late) {
-			cause, calls = history.Leak, []*history.Op{l.op(o.hold.ID), &l.Ops[r]}
-			for _, i := range o.hold.Extends {
+		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK && !slices.ContainsFunc(l.reenters(o.hold), late) {
+			cause, calls = history.Leak, []*history.Op{l.acquire(o.hold), &l.Ops[r]}
+			for _, i := range l.extends(o.hold) {
 				calls = append(calls, &l.Ops[i])
 			}
 			quick = l.quick(calls[0]) && l.quick(calls[1])
 			where += fmt.Sprintf(", though %s was told at %s that hold %s is released", who(o.hold.Worker),
-				clock(l.Ops[r].Return), o.hold.ID)
+				clock(l.Ops[r].Return), l.acquire(o.hold).ID)
 		}
 	} else if o.refused > 0 {
 		try := &l.Ops[o.refused-1]
@@ -138,7 +139,7 @@ func (l *livenessCheck) quick(op *history.Op) bool { return op.Latency() < patie
 func (l *livenessCheck) trace(op *history.Op, o *owner) []history.Op {
 	var list []history.Op
 	if o.hold != nil {
-		list = append(list, *l.op(o.hold.ID))
+		list = append(list, *l.acquire(o.hold))
 		if r := o.hold.Release; r >= 0 {
 			list = append(list, l.Ops[r])
 		}

@@ -89,7 +89,7 @@ func judgeReentrancy(c *Case) Verdict {
 	r := &reentries{Case: c, ruler: ruler{c: c}, holds: make([]nested, len(c.holds))}
 	renewed := map[int32]int32{} // by extension that names no hold: the hold
 	for n := range c.holds {
-		for _, i := range c.holds[n].Extends {
+		for _, i := range c.extends(&c.holds[n]) {
 			if c.Ops[i].Hold == 0 {
 				renewed[i] = int32(n)
 			}
@@ -117,7 +117,7 @@ func judgeReentrancy(c *Case) Verdict {
 
 func (r *reentries) step(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
-	if op.ID == h.ID {
+	if i == h.acquire {
 		*n = nested{good: r.promised(op), over: op.Outcome != history.OK, counted: op.Value != 0}
 		if said := op.Value; said > 1 && !n.over {
 			r.wrong(history.WrongCount, n, h, i)
@@ -155,7 +155,8 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 		if op.TTL > 0 {
 			n.good = r.promised(op)
 		}
-		if !free && (op.Fence != 0 && h.Fence != 0 && op.Fence != h.Fence || op.Token != 0 && h.Token != 0 && op.Token != h.Token) {
+		first := r.acquire(h)
+		if !free && (op.Fence != 0 && first.Fence != 0 && op.Fence != first.Fence || op.Token != 0 && first.Token != 0 && op.Token != first.Token) {
 			r.wrong(history.TokenChanged, n, h, i)
 		}
 		r.told(n, h, i, 1)
@@ -216,7 +217,7 @@ func (r *reentries) wrong(cause string, n *nested, h *hold, i int32) {
 		n.over = true
 		return
 	}
-	r.blame(cause, [2]int32{r.index.at(h.ID), i}, why)
+	r.blame(cause, [2]int32{h.acquire, i}, why)
 }
 
 func (r *reentries) verdict() Verdict {

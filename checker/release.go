@@ -35,9 +35,9 @@ func checkRelease(c *Case) Verdict {
 			v.Exposed++
 			if j := s.regranted(holds, at, op, over); j >= 0 {
 				o := &c.holds[j]
-				s.wrong(history.FalseRelease, []history.Op{*c.op(h.ID), *c.op(o.ID), *op}, granted(c, h), granted(c, o),
+				s.wrong(history.FalseRelease, []history.Op{*c.acquire(h), *c.acquire(o), *op}, granted(c, h), granted(c, o),
 					fmt.Sprintf("%s was told at %s that it had released %s, which had been over since %s was granted the lock",
-						who(h.Worker), clock(op.Return), h.name(), who(o.Worker)))
+						who(h.Worker), clock(op.Return), c.name(h), who(o.Worker)))
 			}
 		}
 	}
@@ -77,8 +77,8 @@ func (c *Case) repeated() map[history.ID]int32 {
 	for _, i := range c.repeats {
 		op := &c.Ops[i]
 		if h := c.hold(op.Hold); op.Outcome == history.OK && c.Ops[h.Release].Outcome == history.Unknown {
-			if k, ok := again[h.ID]; !ok || c.Ops[k].Call > op.Call {
-				again[h.ID] = i
+			if k, ok := again[op.Hold]; !ok || c.Ops[k].Call > op.Call {
+				again[op.Hold] = i
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func (s *releases) answered(h *hold) (op *history.Op, over time.Duration) {
 	}
 	if first := &s.c.Ops[h.Release]; first.Outcome != history.Unknown {
 		return first, s.assured(h)
-	} else if i, ok := s.repeats[h.ID]; ok {
+	} else if i, ok := s.repeats[s.c.acquire(h).ID]; ok {
 		return &s.c.Ops[i], min(s.assured(h), first.Call)
 	}
 	return nil, 0
@@ -121,7 +121,7 @@ func (s *releases) regranted(holds []int32, at int, op *history.Op, over time.Du
 // extendedAfter tells whether an extension of h succeeded after o was granted: that is judged elsewhere, and explains
 // the release.
 func (s *sweeper) extendedAfter(h, o *hold) bool {
-	return slices.ContainsFunc(h.Extends, func(i int32) bool {
+	return slices.ContainsFunc(s.c.extends(h), func(i int32) bool {
 		op := &s.c.Ops[i]
 		return op.Outcome == history.OK && op.Return > o.Call
 	})
@@ -133,9 +133,9 @@ func (s *releases) groundless(h *hold) {
 	if h.Outcome != history.OK {
 		return
 	}
-	refused := h.Extends
+	refused := s.c.extends(h)
 	if h.Release >= 0 {
-		refused = append(refused[:len(refused):len(refused)], h.Release)
+		refused = append(refused, h.Release)
 	}
 	for _, i := range refused {
 		op := &s.c.Ops[i]
@@ -143,8 +143,8 @@ func (s *releases) groundless(h *hold) {
 			continue
 		}
 		if w := s.c.forgot(h, op.Return); w == nil || !w.fault {
-			s.wrong(history.FalseRefusal, []history.Op{*s.c.op(h.ID), *op}, fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own, and nothing was broken",
-				op.Kind, h.name(), who(op.Worker), clock(op.Return), op.Reason))
+			s.wrong(history.FalseRefusal, []history.Op{*s.c.acquire(h), *op}, fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own, and nothing was broken",
+				op.Kind, s.c.name(h), who(op.Worker), clock(op.Return), op.Reason))
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (s *releases) groundless(h *hold) {
 // proven is up to when the lease lasts by what was answered before one of a hold's calls; before every time if another one may
 // have had an effect while that call was under way, or gave the lock back.
 func (s *releases) proven(h *hold, op *history.Op, calls []int32) time.Duration {
-	last := s.c.op(h.ID)
+	last := s.c.acquire(h)
 	end := s.promised(last)
 	for _, i := range calls {
 		o := &s.c.Ops[i]
@@ -181,20 +181,20 @@ func (s *releases) again() {
 			continue
 		}
 		first := c.Ops[h.Release]
-		if n, ok := last[h.ID]; ok {
+		if n, ok := last[op.Hold]; ok {
 			first = c.Ops[n]
 		}
 		if op.Outcome != history.Unknown {
-			last[h.ID] = i
+			last[op.Hold] = i
 		}
 		switch {
 		case first.Return > op.Call || op.Outcome != history.OK || s.c.reentered(h, first.Return, op.Return):
 		case first.Outcome == history.OK:
 			s.wrong(history.DoubleRelease, []history.Op{first, *op}, fmt.Sprintf("%s released %s at %s and again at %s, both with success",
-				who(op.Worker), h.name(), clock(first.Return), clock(op.Return)))
+				who(op.Worker), c.name(h), clock(first.Return), clock(op.Return)))
 		case first.Outcome == history.Failed && first.Reason == history.Lost:
 			s.wrong(history.FalseRefusal, []history.Op{first, *op}, fmt.Sprintf("%s was told at %s that %s is not its own, but released it at %s",
-				who(op.Worker), clock(first.Return), h.name(), clock(op.Return)))
+				who(op.Worker), clock(first.Return), c.name(h), clock(op.Return)))
 		}
 	}
 }
