@@ -17,11 +17,11 @@ type Case struct {
 	holds    []hold  // in the order of their acquires' calls
 	links    []int32 // into Ops: extensions and re-entries, those of a hold together
 	index    index
-	byKey    [][]int32       // into holds: those of a key, by call
-	place    map[int32]int32 // by key: its place in byKey
-	repeats  []int32         // into Ops: second releases of a hold
-	upgrades []int32         // into Ops: acquires that took the place of a shared hold
-	events   []int32         // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
+	byKey    [][]int32 // into holds: those of a key, by call
+	place    []int32   // by key, from -1 on: its place in byKey, plus one; 0 without holds
+	repeats  []int32   // into Ops: second releases of a hold
+	upgrades []int32   // into Ops: acquires that took the place of a shared hold
+	events   []int32   // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
 
 	windows   []window            // what was at work that no lock answers for
 	servers   []*window           // those of them that are no pauses
@@ -50,7 +50,7 @@ type Case struct {
 
 	workers, keys, processes int            // one more than the greatest number of each
 	working                  map[int16]bool // processes that have workers
-	waited                   int            // how many waits there are; 0 = not counted yet
+	waited                   []int32        // by key: how many waits there are; nil = not counted yet
 
 	exchanged time.Duration // what exchanges alone bound the clocks of two machines to; 0 = the bounds are those
 	apart     error         // why the stamps of two machines cannot be compared; nil = they can
@@ -295,13 +295,40 @@ func (s stamp) compare(t stamp) int {
 
 // group lists the holds of every key.
 func (c *Case) group() {
-	c.place = map[int32]int32{}
-	all := make([]int32, len(c.holds))
+	c.place = make([]int32, c.keys+1)
+	var sizes []int32
 	for i := range c.holds {
-		all[i] = int32(i)
-		if _, known := c.place[c.holds[i].Key]; !known {
-			c.place[c.holds[i].Key] = int32(len(c.place))
+		at := &c.place[c.holds[i].Key+1]
+		if *at == 0 {
+			sizes = append(sizes, 0)
+			*at = int32(len(sizes))
 		}
+		sizes[*at-1]++
 	}
-	c.byKey = bucket(all, len(c.place), func(i int32) int32 { return c.place[c.holds[i].Key] })
+	c.byKey = room[int32](sizes)
+	for i := range c.holds {
+		list := &c.byKey[c.place[c.holds[i].Key+1]-1]
+		*list = append(*list, int32(i))
+	}
+}
+
+// room makes lists for so many elements each, in one array.
+func room[T any](sizes []int32) [][]T {
+	sum := 0
+	for _, n := range sizes {
+		sum += int(n)
+	}
+	all, lists := make([]T, sum), make([][]T, len(sizes))
+	for k, n := range sizes {
+		lists[k], all = all[:0:n], all[n:]
+	}
+	return lists
+}
+
+// holdsOf lists the holds of a key, by call.
+func (c *Case) holdsOf(key int32) []int32 {
+	if at := c.place[key+1]; at > 0 {
+		return c.byKey[at-1]
+	}
+	return nil
 }

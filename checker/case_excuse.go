@@ -211,11 +211,7 @@ func (c *Case) elsewhere(key int32, w *window) bool {
 // wholes are the answers that show what the servers had for a key before, by their call: each ends with the first
 // answer of those that were called then or later.
 func (c *Case) wholes(key int32) (list []period) {
-	at, ok := c.place[key]
-	if !ok {
-		return []period{}
-	}
-	for _, n := range c.byKey[at] {
+	for _, n := range c.holdsOf(key) {
 		h := &c.holds[n]
 		for _, i := range append(c.extends(h), h.Release) {
 			if i >= 0 && c.Ops[i].Outcome == history.OK && c.Ops[i].Call > h.Return {

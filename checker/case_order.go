@@ -106,10 +106,15 @@ type wait struct {
 	permits uint16 // 0 = exclusive
 }
 
-// manyWaits is room for all waits: a list that grows as it is written takes twice the memory.
-func (c *Case) manyWaits() int {
-	if c.waited == 0 {
-		c.waits(func(*wait) { c.waited++ })
+// manyWaits is how many waits there are for each key: a list that grows as it is written takes twice the memory.
+func (c *Case) manyWaits() []int32 {
+	if c.waited == nil {
+		c.waited = make([]int32, c.keys)
+		c.waits(func(w *wait) {
+			if w.key >= 0 {
+				c.waited[w.key]++
+			}
+		})
 	}
 	return c.waited
 }

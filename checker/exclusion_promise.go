@@ -93,7 +93,7 @@ func (x *examiner) granted(h *hold) (last time.Duration) {
 	if x.within.hold == h {
 		return x.within.last
 	}
-	holds, over := x.c.byKey[x.c.place[h.Key]], min(h.releaseCall, x.sweeper.assured(h))
+	holds, over := x.c.holdsOf(h.Key), min(h.releaseCall, x.sweeper.assured(h))
 	at, _ := slices.BinarySearchFunc(holds, h.Return, func(n int32, t time.Duration) int { return cmp.Compare(x.c.holds[n].Call, t) })
 	for ; at < len(holds) && x.c.holds[holds[at]].Call < over; at++ {
 		if m := &x.c.holds[holds[at]]; m.Outcome == history.OK && m.Return < over {
@@ -108,7 +108,7 @@ func (x *examiner) granted(h *hold) (last time.Duration) {
 // another. A lock that looks whose it is may have been right to release it if an extension without an answer took it.
 func (x *examiner) ended(h *hold, p pair) finding {
 	op := &x.c.Ops[h.Release]
-	holds := x.c.byKey[x.c.place[h.Key]]
+	holds := x.c.holdsOf(h.Key)
 	at, _ := slices.BinarySearchFunc(holds, op.Return, func(n int32, t time.Duration) int { return cmp.Compare(x.c.holds[n].Call, t) })
 	for at--; at >= 0 && plus(x.c.holds[holds[at]].Call, x.c.lease) > h.releaseCall; at-- {
 		k := &x.c.holds[holds[at]]

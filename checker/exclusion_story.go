@@ -241,7 +241,7 @@ func (c *Case) mistaken(h *hold) []string {
 
 // sameToken is an earlier hold of the page that was granted with the token of a hold; nil without one.
 func (c *Case) sameToken(h *hold) *hold {
-	for _, n := range c.byKey[c.place[h.Key]] {
+	for _, n := range c.holdsOf(h.Key) {
 		if k := &c.holds[n]; k != h && c.share(k, h) && k.Outcome == history.OK && k.Return <= h.Call {
 			return k
 		}

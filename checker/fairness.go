@@ -19,7 +19,8 @@ var fairness = Checker{
 
 type bypasses struct {
 	*Case
-	waits   []wait // in the order of their stops
+	pages   [][]turn // by key, in the order of their stops
+	waits   []wait   // of a lock that claims an order, in that of their stops
 	overs   []int64
 	grants  []int64 // by worker
 	longest *wait
@@ -30,6 +31,12 @@ type bypasses struct {
 	since          time.Duration // the refusal that put the first of them in the queue
 }
 
+// turn is what is compared of every wait.
+type turn struct {
+	start, stop time.Duration
+	granted     bool
+}
+
 func judgeFairness(c *Case) Verdict {
 	v, _ := weighFairness(c)
 	return v
@@ -38,17 +45,8 @@ func judgeFairness(c *Case) Verdict {
 // weighFairness returns, with the verdict, how many earlier waiters each grant passed over.
 func weighFairness(c *Case) (Verdict, []int64) {
 	b := c.bypasses()
-	if len(b.waits) == 0 {
+	if b.longest == nil {
 		return Verdict{Summary: "no worker waited"}, nil
-	}
-	for i := range b.waits {
-		w := &b.waits[i]
-		if w.hold >= 0 {
-			b.grants[w.worker]++
-		}
-		if b.longest == nil || w.stop-w.start > b.longest.stop-b.longest.start {
-			b.longest = w
-		}
 	}
 	b.bypassed()
 	if c.Claims.Ordered {
@@ -57,54 +55,72 @@ func weighFairness(c *Case) (Verdict, []int64) {
 	return b.verdict(), b.overs
 }
 
-// bypasses lists the waits for pages, in the order of their stops.
+// bypasses lists the waits for pages.
 func (c *Case) bypasses() *bypasses {
-	b := &bypasses{Case: c, grants: make([]int64, c.workers)}
-	b.waits = make([]wait, 0, c.manyWaits())
+	b := &bypasses{Case: c, grants: make([]int64, c.workers), pages: room[turn](c.manyWaits())}
+	if c.Claims.Ordered {
+		n := 0
+		for _, page := range b.pages {
+			n += cap(page)
+		}
+		b.waits = make([]wait, 0, n)
+	}
 	c.waits(func(w *wait) {
-		if w.key >= 0 {
+		if w.key < 0 {
+			return
+		}
+		b.pages[w.key] = append(b.pages[w.key], turn{w.start, w.stop, w.hold >= 0})
+		if w.hold >= 0 {
+			b.grants[w.worker]++
+		}
+		if l := b.longest; l == nil || cmp.Or(cmp.Compare(w.stop-w.start, l.stop-l.start), cmp.Compare(l.stop, w.stop)) > 0 {
+			b.longest = new(*w)
+		}
+		if c.Claims.Ordered {
 			b.waits = append(b.waits, *w)
 		}
 	})
-	if byStop := func(x, y wait) int { return cmp.Compare(x.stop, y.stop) }; !slices.IsSortedFunc(b.waits, byStop) {
-		slices.SortStableFunc(b.waits, byStop)
+	for _, page := range b.pages {
+		sortByStop(page, func(t turn) time.Duration { return t.stop })
 	}
+	sortByStop(b.waits, func(w wait) time.Duration { return w.stop })
 	return b
 }
 
-// bypassed counts, for each grant, the waits that began earlier and went on, with a Fenwick tree over the waits by their
-// start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
+// sortByStop sorts a list by its stops, if it is not sorted, as most are.
+func sortByStop[T any](list []T, stop func(T) time.Duration) {
+	if byStop := func(x, y T) int { return cmp.Compare(stop(x), stop(y)) }; !slices.IsSortedFunc(list, byStop) {
+		slices.SortStableFunc(list, byStop)
+	}
+}
+
+// bypassed counts, for each grant, the waits for its page that began earlier and went on, with a Fenwick tree over the waits by
+// their start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
 func (b *bypasses) bypassed() {
-	byStart := make([]stamp, len(b.waits))
-	for i := range byStart {
-		byStart[i] = stamp{b.waits[i].start, int32(i)}
-	}
-	slices.SortFunc(byStart, stamp.compare)
-	rank, next := make([]int32, len(b.waits)), int32(0)
-	base := make([]int32, b.keys) // the rank of a key's first wait
-	tree := make([]int32, len(b.waits)+1)
-	for key, page := range bucket(byStart, b.keys, func(s stamp) int32 { return b.waits[s.index].key }) {
-		base[key] = next
-		for _, s := range page {
-			rank[s.index] = next
-			next++
-		}
-	}
-	for i := 1; i < len(tree); i++ {
-		tree[i] = int32(i & -i) // all wait
-	}
+	var byStart, rank, tree []int32
 	below := func(r int32) (n int64) {
 		for ; r > 0; r &= r - 1 {
 			n += int64(tree[r])
 		}
 		return n
 	}
-	for i := range b.waits {
-		for r := rank[i] + 1; int(r) < len(tree); r += r & -r {
-			tree[r]--
+	for _, page := range b.pages {
+		byStart, rank, tree = byStart[:0], append(rank[:0], make([]int32, len(page))...), append(tree[:0], 0)
+		for i := range page {
+			byStart = append(byStart, int32(i))
+			tree = append(tree, int32((i+1)&-(i+1))) // all wait
 		}
-		if w := &b.waits[i]; w.hold >= 0 {
-			b.overs = append(b.overs, below(rank[i])-below(base[w.key]))
+		slices.SortFunc(byStart, func(i, j int32) int { return cmp.Or(cmp.Compare(page[i].start, page[j].start), cmp.Compare(i, j)) })
+		for r, i := range byStart {
+			rank[i] = int32(r)
+		}
+		for i := range page {
+			for r := rank[i] + 1; int(r) < len(tree); r += r & -r {
+				tree[r]--
+			}
+			if page[i].granted {
+				b.overs = append(b.overs, below(rank[i]))
+			}
 		}
 	}
 }

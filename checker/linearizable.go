@@ -64,7 +64,7 @@ func checkLinearizable(c *Case) Verdict {
 
 // around lists the holds near one, of its key.
 func (c *Case) around(hold int32) []int32 {
-	holds := c.byKey[c.place[c.holds[hold].Key]]
+	holds := c.holdsOf(c.holds[hold].Key)
 	at, _ := slices.BinarySearch(holds, hold)
 	return holds[max(at-aroundWitness, 0):min(at+aroundWitness, len(holds))]
 }

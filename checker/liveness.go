@@ -37,6 +37,7 @@ type livenessCheck struct {
 	*Case
 	blames[testimony]
 	waits     int64
+	end       time.Duration // the last moment that the workers' history knows
 	bound     time.Duration // a longer dead time is "stuck"
 	judged    time.Duration // in all: what no fault disturbs, in pieces that are longer than the bound
 	dead      time.Duration // the longest dead time, by the belief of the holders
@@ -55,10 +56,10 @@ func judgeLiveness(c *Case) Verdict {
 
 // weighLiveness returns, with the verdict, the times behind it.
 func weighLiveness(c *Case) (Verdict, *livenessCheck) {
-	l := &livenessCheck{Case: c, misses: map[string]int64{}}
+	l := &livenessCheck{Case: c, misses: map[string]int64{}, end: c.end()}
 	call, try := l.slowest()
 	l.bound = c.Retry*3/2 + call + collisions*try + cmp.Or(c.Bounds.Idle, patience)
-	for _, p := range l.disturbed.without(period{0, l.end()}) {
+	for _, p := range l.disturbed.without(period{0, l.end}) {
 		if lasted := l.hitches.length(p); lasted > l.bound {
 			l.judged += lasted
 		}
@@ -67,7 +68,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 		l.want()
 	}
 	waiting := l.waiting()
-	intersect(l.idle(l.believed), waiting, func(s stretch) {
+	l.idle(waiting, l.believed, func(s stretch) {
 		l.dead = max(l.dead, s.to-s.from)
 		l.deadAll += s.to - s.from
 	})
@@ -76,7 +77,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 		held, blamed = l.believed, l.withheld
 	}
 	var left []stretch
-	intersect(l.idle(held), waiting, func(s stretch) {
+	l.idle(waiting, held, func(s stretch) {
 		if l.dies(s.period) {
 			left = append(left, l.cut(s)...)
 		}
@@ -130,93 +131,95 @@ func byKeyAndTime(a, b stretch) int {
 	return int(a.from - b.from)
 }
 
-// waiting lists when a worker waited for a page's lock.
-func (l *livenessCheck) waiting() []stretch {
-	list := make([]stretch, 0, l.manyWaits())
+// waiting lists, by page, when a worker waited for its lock.
+func (l *livenessCheck) waiting() [][]period {
+	sizes := make([]int32, l.keys)
+	for key, n := range l.manyWaits() {
+		sizes[l.joint(int32(key))] += n
+	}
+	pages := room[period](sizes)
 	l.Case.waits(func(w *wait) {
 		if w.key >= 0 && l.served(w.permits) {
-			list = append(list, stretch{period{w.start, w.stop}, l.joint(w.key)})
+			k := l.joint(w.key)
+			l.waits, pages[k] = l.waits+1, append(pages[k], period{w.start, w.stop})
 		}
 	})
-	l.waits = int64(len(list))
-	pages := bucket(list, l.keys, func(s stretch) int32 { return s.key })
-	list = list[:0]
-	byStop := func(a, b stretch) int { return cmp.Compare(a.to, b.to) }
-	for _, page := range pages {
-		if !slices.IsSortedFunc(page, byStop) {
-			slices.SortFunc(page, byStop)
+	for k, page := range pages {
+		pages[k] = l.joined(page)
+	}
+	return pages
+}
+
+// joined joins the waits for a page that overlap, in place.
+func (l *livenessCheck) joined(page []period) []period {
+	byStop := func(a, b period) int { return cmp.Compare(a.to, b.to) }
+	if !slices.IsSortedFunc(page, byStop) {
+		slices.SortFunc(page, byStop)
+	}
+	// Of the waits that stopped before this one, it overlaps the last ones.
+	list := page[:0]
+	for _, s := range page {
+		for n := len(list); n > 0 && list[n-1].to >= s.from; n = len(list) {
+			s.from = min(s.from, list[n-1].from)
+			s.to = max(s.to, list[n-1].to)
+			list = list[:n-1]
 		}
-		// Of the waits that stopped before this one, it overlaps the last ones.
-		first := len(list)
-		for _, s := range page {
-			for n := len(list); n > first && list[n-1].to >= s.from; n = len(list) {
-				s.from = min(s.from, list[n-1].from)
-				s.to = max(s.to, list[n-1].to)
-				list = list[:n-1]
+		if n := len(list); !l.visits && n > 0 && s.from-list[n-1].to < l.bound/2 { // no record says which tries are one visit's
+			s.from, list = list[n-1].from, list[:n-1]
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// idle emits, in order, what the waits for each page have in common with the times in which no hold covers it, or in which a
+// semaphore has as many permits left as are wanted. held is the period that a hold covers.
+func (l *livenessCheck) idle(waiting [][]period, held func(*hold) period, emit func(stretch)) {
+	s := newSweeper(l.Case)
+	for page, waits := range waiting {
+		free := time.Duration(0)
+		covered := func(p period) {
+			for ; len(waits) > 0 && waits[0].from < p.from; waits = waits[1:] {
+				if from, to := max(free, waits[0].from), min(p.from, waits[0].to); from < to {
+					emit(stretch{period{from, to}, int32(page)})
+				}
+				if waits[0].to > p.from {
+					break
+				}
 			}
-			if n := len(list); !l.visits && n > first && s.from-list[n-1].to < l.bound/2 { // no record says which tries are one visit's
-				s.from, list = list[n-1].from, list[:n-1]
-			}
-			list = append(list, s)
+			free = max(free, p.to)
+		}
+		switch {
+		case len(waits) == 0:
+			continue
+		case l.Claims.Permits > 0:
+			s.full(l.onPage(int32(page)), l.Claims.Permits-l.wanted, held, covered)
+		default:
+			s.covers(l.onPage(int32(page)), held, func(n int32, p period) { covered(p) })
+		}
+		covered(period{l.end, l.end})
+	}
+}
+
+// onPage lists the holds of a page, by call.
+func (l *livenessCheck) onPage(page int32) (list []int32) {
+	if !l.Claims.Sets {
+		return l.holdsOf(page)
+	}
+	for n := range l.holds {
+		if l.holds[n].Key >= 0 {
+			list = append(list, int32(n))
 		}
 	}
 	return list
 }
 
-// bucket divides a list by numbers below n. The parts lie in one array, and each keeps the order that its elements have.
-func bucket[T any](list []T, n int, of func(T) int32) [][]T {
-	sizes := make([]int, n)
-	for _, x := range list {
-		sizes[of(x)]++
-	}
-	all, parts := make([]T, len(list)), make([][]T, n)
-	for k, size := range sizes {
-		parts[k], all = all[:0:size], all[size:]
-	}
-	for _, x := range list {
-		k := of(x)
-		parts[k] = append(parts[k], x)
-	}
-	return parts
-}
-
-// idle lists when no hold covers a page, or when a semaphore has as many permits left as are wanted. held is the period that a hold covers.
-func (l *livenessCheck) idle(held func(*hold) period) []stretch {
-	pages := make([][]int32, l.keys)
-	for _, holds := range l.byKey {
-		if k := l.joint(l.holds[holds[0]].Key); k >= 0 {
-			pages[k] = append(pages[k], holds...)
-		}
-	}
-	gaps := make([]stretch, 0, len(l.holds)+l.keys)
-	end := l.end()
-	var page []stretch
-	for k, holds := range pages {
-		page = page[:0]
-		if l.Claims.Permits > 0 {
-			page = l.full(page, int32(k), holds, held)
-			holds = nil
-		}
-		for _, i := range holds {
-			if w := held(&l.holds[i]); w.to > w.from {
-				page = append(page, stretch{w, int32(k)})
-			}
-		}
-		if !slices.IsSortedFunc(page, byKeyAndTime) {
-			slices.SortFunc(page, byKeyAndTime)
-		}
-		free := time.Duration(0)
-		for _, h := range page {
-			if h.from > free {
-				gaps = append(gaps, stretch{period{free, h.from}, int32(k)})
-			}
-			free = max(free, h.to)
-		}
-		if end > free {
-			gaps = append(gaps, stretch{period{free, end}, int32(k)})
-		}
-	}
-	return gaps
+// covers visits the periods that holds cover in the order in which they begin. None begins before its hold was asked for.
+func (s *sweeper) covers(holds []int32, held func(*hold) period, visit func(n int32, p period)) {
+	s.inOrder(holds, func(h *hold) (timed, bool) {
+		p := held(h)
+		return timed{at: p.from, slot: slot{hi: p.to}}, p.from < p.to
+	}, func(t *timed) { visit(t.hold, period{t.at, t.slot.hi}) })
 }
 
 // believed is when a hold's holder believed in it.
@@ -314,23 +317,6 @@ func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 		}
 	}
 	return proof
-}
-
-// intersect shows what two sorted lists have in common.
-func intersect(a, b []stretch, emit func(stretch)) {
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		x, y := &a[i], &b[j]
-		if x.key == y.key {
-			if from, to := max(x.from, y.from), min(x.to, y.to); from < to {
-				emit(stretch{period{from, to}, x.key})
-			}
-		}
-		if x.key < y.key || x.key == y.key && x.to < y.to {
-			i++
-		} else {
-			j++
-		}
-	}
 }
 
 // accuse blames the lock. Nothing unplanned can explain what is left when disturbed times are taken out.

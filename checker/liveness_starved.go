@@ -28,31 +28,30 @@ func (l *livenessCheck) served(permits uint16) bool {
 	return l.Claims.Permits == 0 || cmp.Or(int(permits), l.Claims.Permits) <= l.wanted
 }
 
-// full adds the times in which a semaphore has fewer permits left than are wanted.
-func (l *livenessCheck) full(page []stretch, key int32, holds []int32, held func(*hold) period) []stretch {
-	type change struct {
-		at time.Duration
-		by int
-	}
-	var changes []change
-	for _, i := range holds {
-		h := &l.holds[i]
-		if w := held(h); w.to > w.from {
-			changes = append(changes, change{w.from, l.weight(h)}, change{w.to, -l.weight(h)})
+// full visits the times in which more permits of a semaphore are out than a number.
+func (s *sweeper) full(holds []int32, most int, held func(*hold) period, visit func(period)) {
+	var out heap // by when they come back
+	sum, since := 0, time.Duration(-1)
+	change := func(at time.Duration, by int) {
+		switch sum += by; {
+		case sum > most && since < 0:
+			since = at
+		case sum <= most && since >= 0:
+			visit(period{since, at})
+			since = -1
 		}
 	}
-	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
-	out, since := 0, time.Duration(-1)
-	for _, c := range changes {
-		out += c.by
-		switch full := out > l.Claims.Permits-l.wanted; {
-		case full && since < 0:
-			since = c.at
-		case !full && since >= 0:
-			page, since = append(page, stretch{period{since, c.at}, key}), -1
+	back := func(by time.Duration) {
+		for ; len(out) > 0 && out[0].at <= by; out.pop() {
+			change(out[0].at, -s.c.weight(&s.c.holds[out[0].hold]))
 		}
 	}
-	return page
+	s.covers(holds, held, func(n int32, p period) {
+		back(p.from)
+		change(p.from, s.c.weight(&s.c.holds[n]))
+		out.push(timed{at: p.to, hold: n})
+	})
+	back(history.Forever)
 }
 
 // withheld blames the stretches in which a semaphore surely never had all permits out that are wanted, and tries were refused, over
@@ -61,13 +60,15 @@ func (l *livenessCheck) withheld(left []stretch) {
 	if len(left) == 0 {
 		return
 	}
-	free := l.idle(func(h *hold) period { // a hold may have begun as soon as it was asked for
+	var free []stretch
+	always := slices.Repeat([][]period{{{0, l.end}}}, l.keys)
+	l.idle(always, func(h *hold) period { // a hold may have begun as soon as it was asked for
 		w := l.kept(h)
 		if w.from < w.to {
 			w.from = h.Call
 		}
 		return w
-	})
+	}, func(s stretch) { free = append(free, s) })
 	first, last := make([]int32, len(left)), make([]int32, len(left)) // into Ops, plus one
 	for i := range l.Ops {
 		op := &l.Ops[i]

@@ -111,7 +111,7 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	}
 	if l.Partial == "" {
 		for w := range tried {
-			over(int32(w), l.end())
+			over(int32(w), l.end)
 		}
 	}
 	return found
@@ -167,7 +167,7 @@ func (l *livenessCheck) silences() (list spans) {
 	if l.Bounds.Gap > 0 {
 		return nil
 	}
-	times := []time.Duration{0, l.end()}
+	times := []time.Duration{0, l.end}
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Worker >= 0 {
 			times = append(times, op.Call, op.Return)
