@@ -29,7 +29,6 @@ type leases struct {
 	late      []period      // answers with deadlines beyond call + T1 that a stall before the send would explain
 	firstLate [2]int32      // the first of them: hold and operation
 	quick     time.Duration // the quickest of them
-	answers   []period
 }
 
 // leaseCauses are the causes, the worst first.
@@ -101,8 +100,6 @@ func (l *leases) claim(n, i int32, h *hold) {
 		}
 		return
 	}
-	answer := period{op.Call, op.Return}
-	l.answers = append(l.answers, answer)
 	// Whether a server rounds down is not known: who relies on that it does not is not accused. Who is told of a lease that
 	// is longer than was asked for may believe in it.
 	sure := life + l.c.Bounds.Round + l.c.Bounds.Linger
@@ -117,7 +114,7 @@ func (l *leases) claim(n, i int32, h *hold) {
 		if len(l.late) == 0 {
 			l.firstLate = [2]int32{n, i}
 		}
-		l.late = append(l.late, answer)
+		l.late = append(l.late, period{op.Call, op.Return})
 		l.quick = min(l.quick, op.Return-op.Call)
 	}
 }
@@ -126,12 +123,13 @@ func (l *leases) claim(n, i int32, h *hold) {
 // library that counts from the reply. But a stall is rare among slow answers, and the library does it every time. A stall
 // hits all who are about to send: of answers that overlap, one counts.
 func (l *leases) habit() {
-	slow := slices.DeleteFunc(l.answers, func(a period) bool { return a.to-a.from < l.quick })
 	late := int64(len(l.late))
+	if late == 0 {
+		return
+	}
+	slow := l.slow()
 	if often := apart(l.late); often < 3 || 2*often < apart(slow) {
-		if late > 0 {
-			l.misses["late-stamp"] += late
-		}
+		l.misses["late-stamp"] += late
 		return
 	}
 	h, op := &l.c.holds[l.firstLate[0]], &l.c.Ops[l.firstLate[1]]
@@ -139,6 +137,29 @@ func (l *leases) habit() {
 		"but the %s asked for at %s are sure until %s only", human.Count(late), human.Count(int64(len(slow))), who(op.Worker), clock(op.Return), l.c.name(h),
 		clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
 	l.counts[history.OverClaim] += late - 1
+}
+
+// slow lists the answers with a deadline that took as long as the quickest late one.
+func (l *leases) slow() (list []period) {
+	add := func(n int32) {
+		op := &l.c.Ops[n]
+		if l.least(op.TTL) != history.Forever && op.Until != 0 && op.Until != history.Forever && op.Return-op.Call >= l.quick {
+			list = append(list, period{op.Call, op.Return})
+		}
+	}
+	for i := range l.c.holds {
+		h := &l.c.holds[i]
+		if h.Outcome != history.OK {
+			continue
+		}
+		add(h.acquire)
+		for _, n := range l.c.extends(h) {
+			if l.c.Ops[n].Outcome == history.OK {
+				add(n)
+			}
+		}
+	}
+	return list
 }
 
 // loss judges a hold that was answered to be over. Before last proof + T1 a fault of a server explains it as a near miss;

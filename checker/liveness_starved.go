@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -107,21 +108,22 @@ func (l *livenessCheck) starved() {
 	if !l.Claims.Readers {
 		return
 	}
-	writers, readers := make([][]wait, l.keys), make([][]wait, l.keys)
+	writers, readers := map[int32][]wait{}, map[int32][]wait{}
 	l.Case.waits(func(w *wait) {
-		switch {
-		case w.key < 0:
-		case w.permits == 0 && w.queued != history.Forever && w.asked-w.queued > l.lease+l.bound:
+		if w.key >= 0 && w.permits == 0 && w.queued != history.Forever && w.asked-w.queued > l.lease+l.bound {
 			writers[w.key] = append(writers[w.key], *w)
-		case w.permits > 0 && w.hold >= 0:
+		}
+	})
+	if len(writers) == 0 {
+		return
+	}
+	l.Case.waits(func(w *wait) {
+		if w.permits > 0 && w.hold >= 0 && len(writers[w.key]) > 0 {
 			readers[w.key] = append(readers[w.key], *w)
 		}
 	})
-	for key, list := range writers {
-		if len(list) == 0 {
-			continue
-		}
-		come := readers[key] // by their first call; of those that came after a moment, the one that was granted first is enough
+	for _, key := range slices.Sorted(maps.Keys(writers)) {
+		list, come := writers[key], readers[key] // by their first call; of those that came after a moment, the one that was granted first is enough
 		slices.SortFunc(come, func(a, b wait) int { return cmp.Compare(a.start, b.start) })
 		first := make([]int, len(come))
 		for i := len(come) - 1; i >= 0; i-- {
