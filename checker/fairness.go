@@ -21,8 +21,8 @@ type bypasses struct {
 	*Case
 	pages   [][]turn // by key, in the order of their stops
 	waits   []wait   // of a lock that claims an order, in that of their stops
-	overs   []int64
-	grants  []int64 // by worker
+	overs   []int64  // by number: the grants that passed over so many earlier waiters
+	grants  []int64  // by worker
 	longest *wait
 
 	compared       int64 // grants of waits that began after another wait was queued, for certain
@@ -42,7 +42,7 @@ func judgeFairness(c *Case) Verdict {
 	return v
 }
 
-// weighFairness returns, with the verdict, how many earlier waiters each grant passed over.
+// weighFairness returns, with the verdict, how many grants passed over how many earlier waiters.
 func weighFairness(c *Case) (Verdict, []int64) {
 	b := c.bypasses()
 	if b.longest == nil {
@@ -97,18 +97,22 @@ func sortByStop[T any](list []T, stop func(T) time.Duration) {
 // bypassed counts, for each grant, the waits for its page that began earlier and went on, with a Fenwick tree over the waits by
 // their start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
 func (b *bypasses) bypassed() {
-	var byStart, rank, tree []int32
-	below := func(r int32) (n int64) {
+	most := 0
+	for _, page := range b.pages {
+		most = max(most, len(page))
+	}
+	byStart, rank, tree := make([]int32, most), make([]int32, most), make([]int32, most+1)
+	below := func(r int32) (n int) {
 		for ; r > 0; r &= r - 1 {
-			n += int64(tree[r])
+			n += int(tree[r])
 		}
 		return n
 	}
 	for _, page := range b.pages {
-		byStart, rank, tree = byStart[:0], append(rank[:0], make([]int32, len(page))...), append(tree[:0], 0)
+		byStart, tree = byStart[:len(page)], tree[:len(page)+1]
 		for i := range page {
-			byStart = append(byStart, int32(i))
-			tree = append(tree, int32((i+1)&-(i+1))) // all wait
+			byStart[i] = int32(i)
+			tree[i+1] = int32((i + 1) & -(i + 1)) // all wait
 		}
 		slices.SortFunc(byStart, func(i, j int32) int { return cmp.Or(cmp.Compare(page[i].start, page[j].start), cmp.Compare(i, j)) })
 		for r, i := range byStart {
@@ -119,7 +123,9 @@ func (b *bypasses) bypassed() {
 				tree[r]--
 			}
 			if page[i].granted {
-				b.overs = append(b.overs, below(rank[i]))
+				n := below(rank[i])
+				b.overs = append(b.overs, make([]int64, max(n+1-len(b.overs), 0))...)
+				b.overs[n]++
 			}
 		}
 	}
@@ -195,15 +201,21 @@ func (b *bypasses) invert(earlier, later *wait, since time.Duration) {
 }
 
 func (b *bypasses) verdict() Verdict {
-	v := Verdict{Exposed: int64(len(b.overs)), Violations: b.wrong, Misses: map[string]int64{}}
+	granted, worst, usual := int64(0), len(b.overs)-1, 0 // the most that a grant passed over, and the 99th percentile
+	for _, times := range b.overs {
+		granted += times
+	}
+	for rest := (granted - 1) * 99 / 100; usual < worst && rest >= b.overs[usual]; usual++ {
+		rest -= b.overs[usual]
+	}
+	v := Verdict{Exposed: granted, Violations: b.wrong, Misses: map[string]int64{}}
 	if b.excused > 0 {
 		v.Misses["order inverted around a fault"] = b.excused
 	}
-	slices.Sort(b.overs)
 	numbers := "no grant"
-	if n := len(b.overs); n > 0 {
+	if granted > 0 {
 		numbers = fmt.Sprintf("%s grants passed over at most %s earlier waiters, p99 %s; Jain index %.3f; longest wait %s of %s",
-			human.Count(int64(n)), human.Count(b.overs[n-1]), human.Count(b.overs[(n-1)*99/100]), b.jain(),
+			human.Count(granted), human.Count(int64(worst)), human.Count(int64(usual)), b.jain(),
 			human.Duration(b.longest.stop-b.longest.start), who(b.longest.worker))
 	}
 	v.Summary = numbers
@@ -212,7 +224,7 @@ func (b *bypasses) verdict() Verdict {
 		v.Status, v.Cause, v.Causes = Fail, history.OutOfOrder, map[string]int64{history.OutOfOrder: b.wrong}
 		v.Summary = fmt.Sprintf("%s grants out of order; %s", human.Count(b.wrong), numbers)
 		b.tell(&v)
-	case len(b.overs) == 0:
+	case granted == 0:
 	case b.Claims.Ordered && b.compared == 0:
 		v.scant = true
 		v.Summary = "no worker began to wait after another was refused, so nothing shows an order; " + numbers

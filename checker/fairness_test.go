@@ -308,8 +308,8 @@ func TestFairnessAgainstEveryPairOfVisits(t *testing.T) {
 		check: func(c *Case) string {
 			v, overs := weighFairness(c)
 			most, sum := int64(0), int64(0)
-			for _, n := range overs {
-				most, sum = max(most, n), sum+n
+			for n, times := range overs {
+				most, sum = int64(n), sum+int64(n)*times
 			}
 			return fmt.Sprintf("%v %d %d %d", v.Status == Fail, v.Violations, most, sum)
 		},
