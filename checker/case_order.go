@@ -1,66 +1,79 @@
 package checker
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"hammerlock/history"
 )
 
-// row is one page's operations of one process, which has one clock, in the order of their returns.
+// row is one page's operations of one process, which has one clock, in the order of their returns: those of a greater value
+// than all before.
 type row struct {
 	process int16
-	returns []time.Duration
-	best    []int32 // the operation with the greatest value up to there
+	ops     []stamp
+	most    int64 // the value of the last
 }
 
 // inRealTime shows every picked operation together with the one of the greatest value that had certainly returned
-// before its call; -1 without one. A negative value does not count. It needs no sorting: the operations stand in
-// the order of their returns, and few return while another is open.
+// before its call; -1 without one. A negative value does not count. Of equal ones it is that of the process that had the
+// first of all. It needs no sorting: the operations stand in the order of their returns, and few return while another is
+// open. Nor does it look at all processes: values grow, and the rows of a page stand in the order of their greatest ones.
 func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {
-	rows := make([][]row, c.keys)
+	rows := make([][]*row, c.keys)
 	for n := range c.Ops {
 		op, i := &c.Ops[n], int32(n)
 		if op.Key < 0 || !pick(op) {
 			continue
 		}
-		best, own := int32(-1), -1
-		for at := range rows[op.Key] {
-			r := &rows[op.Key][at]
-			if n := r.before(op.Call - c.slack(r.process, op.Process)); n > 0 && (best < 0 || value(r.best[n-1]) > value(best)) {
-				best = r.best[n-1]
+		best, most, first := int32(-1), int64(-1), int32(0)
+		for _, r := range rows[op.Key] {
+			if r.most < most {
+				break
 			}
-			if r.process == op.Process {
-				own = at
+			if n := r.before(op.Call - c.slack(r.process, op.Process)); n > 0 {
+				last, begin := r.ops[n-1].index, r.ops[0].index
+				if v := value(last); v > most || v == most && begin < first {
+					best, most, first = last, v, begin
+				}
 			}
 		}
 		called(i, best)
 		if v := value(i); v >= 0 && op.Return != history.Forever {
-			if own < 0 {
-				own = len(rows[op.Key])
-				rows[op.Key] = append(rows[op.Key], row{process: op.Process})
-			}
-			rows[op.Key][own].add(op.Return, i, v, value)
+			rows[op.Key] = grow(rows[op.Key], op.Process, stamp{op.Return, i}, v)
 		}
 	}
 }
 
-func (r *row) add(ret time.Duration, i int32, v int64, value func(i int32) int64) {
-	if n := len(r.best); n > 0 && value(r.best[n-1]) >= v {
-		i = r.best[n-1]
+// grow adds an operation to the row of its process, and puts that row in its place among a page's.
+func grow(page []*row, process int16, s stamp, value int64) []*row {
+	at := slices.IndexFunc(page, func(r *row) bool { return r.process == process })
+	if at < 0 {
+		at = len(page)
+		page = append(page, &row{process: process, most: -1})
 	}
-	r.returns, r.best = append(r.returns, ret), append(r.best, i)
+	r := page[at]
+	if value <= r.most {
+		return page
+	}
+	r.ops, r.most = append(r.ops, s), value
+	for ; at > 0 && page[at-1].most < value; at-- {
+		page[at] = page[at-1]
+	}
+	page[at] = r
+	return page
 }
 
 // before counts the returns before a time. It looks from the end, in steps that double.
 func (r *row) before(t time.Duration) int {
-	high, step := len(r.returns), 1
-	for high-step >= 0 && r.returns[high-step] >= t {
+	high, step := len(r.ops), 1
+	for high-step >= 0 && r.ops[high-step].at >= t {
 		high -= step
 		step *= 2
 	}
 	low := max(high-step, 0)
-	n, _ := slices.BinarySearch(r.returns[low:high], t)
+	n, _ := slices.BinarySearchFunc(r.ops[low:high], t, func(s stamp, t time.Duration) int { return cmp.Compare(s.at, t) })
 	return low + n
 }
 

@@ -61,7 +61,7 @@ var mutants = map[string]mutant{
 	"fencing: an equal token is a greater one": {"fencing.go", "TestFencingAgainstEveryPair",
 		[]string{"if !doubts {", "if !doubts || true {"}},
 	"fencing: a call counts as a return": {"case_order.go", "TestFencingAgainstEveryPair",
-		[]string{"n := r.before(op.Call - c.slack(r.process, op.Process)); n > 0", "n := len(r.returns); n > 0"}},
+		[]string{"n := r.before(op.Call - c.slack(r.process, op.Process)); n > 0", "n := len(r.ops); n > 0"}},
 
 	"liveness: a release without an answer frees the lock": {"liveness.go", "TestLivenessAgainstEverySecond",
 		[]string{"			w.to = op.Return\n		}\n", "			w.to = op.Return\n		}\n	default:\n		w.to = min(w.to, op.Call)\n"}},
