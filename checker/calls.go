@@ -27,6 +27,7 @@ type callsCheck struct {
 	slowest   time.Duration // of the calls that nothing disturbed, without the waiting of an acquire
 	slowEver  time.Duration // of all that returned by themselves
 	undecided string
+	vain      bool // a try ended in an error at once
 }
 
 // judgeCalls blames a call that did not return although servers had answered for longer than its bound, or although its
@@ -44,6 +45,7 @@ func judgeCalls(c *Case) Verdict {
 		default:
 			k.returned++
 			k.measure(op)
+			k.vain = k.vain || vainly(op) && op.Latency() <= soon
 		}
 	}
 	for i := range m.Crashes {
@@ -55,7 +57,9 @@ func judgeCalls(c *Case) Verdict {
 	if m.Driver != nil {
 		k.unanswered()
 	}
-	k.unserved()
+	if k.vain {
+		k.unserved()
+	}
 	return k.verdict(open)
 }
 

@@ -44,13 +44,16 @@ type Case struct {
 
 	ttl    time.Duration // the longest lease that was asked for, or that a lock with a lease of its own named
 	lease  time.Duration // the longest life that a server may give to it
+	begin  time.Duration // when the lock was asked for first
 	visits bool          // the history tells when visits end
+	viewed bool          // the counter was used
 
 	several map[history.ID]bool // acquires that are part of one for several pages; nil = not looked for yet
 
-	workers, keys, processes int            // one more than the greatest number of each
-	working                  map[int16]bool // processes that have workers
-	waited                   []int32        // by key: how many waits there are; nil = not counted yet
+	workers, keys, processes int     // one more than the greatest number of each
+	working                  []bool  // by process: it has workers
+	opened                   int     // how many acquires make a hold
+	waited                   []int32 // by key: how many waits there are; nil = not counted yet
 
 	exchanged time.Duration // what exchanges alone bound the clocks of two machines to; 0 = the bounds are those
 	apart     error         // why the stamps of two machines cannot be compared; nil = they can
@@ -150,7 +153,7 @@ func Prepare(h *history.History) (*Case, error) {
 	if len(h.Ops) >= math.MaxInt32 {
 		return nil, fmt.Errorf("%d operations are more than a case can hold", len(h.Ops))
 	}
-	c := &Case{History: h}
+	c := &Case{History: h, begin: history.Forever}
 	if err := c.number(); err != nil {
 		return nil, err
 	}
@@ -179,7 +182,6 @@ func (c *Case) number() error {
 	type span struct{ first, last uint64 }
 	var lanes []span
 	room, more := uint64(8*len(c.Ops))+4096, 64*len(c.Ops)
-	c.working = map[int16]bool{}
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		if most := mostWorkers + more; int(op.Worker) >= most {
@@ -194,11 +196,7 @@ func (c *Case) number() error {
 		if op.Process < 0 {
 			return fmt.Errorf("operation %d has the impossible process %d", i, op.Process)
 		}
-		c.visits = c.visits || op.Kind == history.End
-		if c.processes = max(c.processes, int(op.Process)+1); op.Worker >= 0 && !c.working[op.Process] {
-			c.working[op.Process] = true
-		}
-		c.workers, c.keys = max(c.workers, int(op.Worker)+1), max(c.keys, int(op.Key)+1)
+		c.survey(op)
 		id := op.ID
 		lane, n := id.Lane(), id.Number()
 		if lane < 0 || n == 0 || uint64(lane) > room {
@@ -236,22 +234,36 @@ func (c *Case) number() error {
 	return nil
 }
 
+// survey takes in what one operation shows of the whole history.
+func (c *Case) survey(op *history.Op) {
+	switch op.Kind {
+	case history.Acquire:
+		c.begin = min(c.begin, op.Call)
+		if opens(op) {
+			c.opened++
+		}
+	case history.Load, history.Store, history.Final:
+		c.viewed = true
+	case history.End:
+		c.visits = true
+	}
+	c.workers, c.keys, c.processes = max(c.workers, int(op.Worker)+1), max(c.keys, int(op.Key)+1), max(c.processes, int(op.Process)+1)
+	for len(c.working) < c.processes {
+		c.working = append(c.working, false)
+	}
+	c.working[op.Process] = c.working[op.Process] || op.Worker >= 0
+}
+
 // grants makes a hold of every acquire that was granted or may have been.
 func (c *Case) grants() {
-	n := 0
-	for i := range c.Ops {
-		if opens(&c.Ops[i]) {
-			n++
-		}
-	}
-	order := make([]stamp, 0, n)
+	order := make([]stamp, 0, c.opened)
 	for i := range c.Ops {
 		if op := &c.Ops[i]; opens(op) {
 			order = append(order, stamp{op.Call, int32(i)})
 		}
 	}
 	slices.SortFunc(order, stamp.compare)
-	c.holds = make([]hold, n)
+	c.holds = make([]hold, len(order))
 	c.index.holds = make([]numbers, len(c.index.ops))
 	for lane, l := range c.index.ops {
 		c.index.holds[lane] = numbers{l.first, make([]int32, len(l.places))}
@@ -312,7 +324,7 @@ func (c *Case) group() {
 	}
 }
 
-// room makes lists for so many elements each, in one array.
+// room makes an empty list with room for each size, all in one array.
 func room[T any](sizes []int32) [][]T {
 	sum := 0
 	for _, n := range sizes {

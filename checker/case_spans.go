@@ -90,7 +90,6 @@ func (c *Case) hitch(w *window) bool {
 // makes a time that is judged shorter.
 func (c *Case) disturb() {
 	var disturbed, places, hitches []period
-	begin := c.begin()
 	for i := range c.windows {
 		w := &c.windows[i]
 		if c.hitch(w) {
@@ -117,22 +116,11 @@ func (c *Case) disturb() {
 			continue
 		}
 		p := period{w.from, plus(to, felt)}
-		if disturbed = append(disturbed, p); to >= begin { // no worker had a place before that could be lost
+		if disturbed = append(disturbed, p); to >= c.begin { // no worker had a place before that could be lost
 			places = append(places, period{minus(p.from, c.anySlack()), p.to}) // by a worker's clock
 		}
 	}
 	c.disturbed, c.displaced, c.hitches = newSpans(disturbed), newSpans(places), newSpans(hitches)
-}
-
-// begin is when the lock was asked for first.
-func (c *Case) begin() time.Duration {
-	first := history.Forever
-	for i := range c.Ops {
-		if c.Ops[i].Kind == history.Acquire {
-			first = min(first, c.Ops[i].Call)
-		}
-	}
-	return first
 }
 
 // fewKeys is for how many it is looked for the first proof that each is served.

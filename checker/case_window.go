@@ -118,9 +118,8 @@ func (c *Case) serverEffect(node int64, alone *history.Effect) *history.Effect {
 // there until its lease is over. Before the first call there was nothing to wait for.
 func (c *Case) addUp() {
 	var alone []*window
-	begin := c.begin()
 	for i := range c.windows {
-		if w := &c.windows[i]; w.effect.Known() && w.effect.Spares && w.to >= begin {
+		if w := &c.windows[i]; w.effect.Known() && w.effect.Spares && w.to >= c.begin {
 			alone = append(alone, w)
 		}
 	}

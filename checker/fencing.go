@@ -52,13 +52,16 @@ func isGrant(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Outcome == history.OK && op.Key >= 0 && op.Outermost()
 }
 
-// repeats finds tokens that were given twice. It sorts only if tokens do not grow in the order of the grants' returns.
+// repeats finds tokens that were given twice, and counts refused loads. It sorts only if tokens do not grow in the order of the grants' returns.
 func (g *fences) repeats() {
 	grown := make([]int64, g.keys)
 	suspect := make([]bool, g.keys)
 	doubts := false
 	for i := range g.Ops {
 		op := &g.Ops[i]
+		if op.Kind == history.Load && op.Outcome == history.Failed && op.Reason == history.Fenced {
+			g.refused++ // a counter that is shown tokens refuses a stale holder its load already
+		}
 		if !isGrant(op) {
 			continue
 		}
@@ -113,11 +116,6 @@ func (g *fences) order() {
 // resource finds stores that the counter accepted with a smaller token than that of the store that they replaced, or of
 // one that had returned before their call. A refused store is correct.
 func (g *fences) resource() {
-	for i := range g.Ops { // a counter that is shown tokens refuses a stale holder its load already
-		if op := &g.Ops[i]; op.Kind == history.Load && op.Outcome == history.Failed && op.Reason == history.Fenced {
-			g.refused++
-		}
-	}
 	store := func(op *history.Op) bool { return op.Kind == history.Store && op.Key >= 0 && op.Fence != 0 }
 	g.inRealTime(store, g.fence, func(i, older int32) {
 		op := &g.Ops[i]

@@ -45,9 +45,11 @@ type witness struct{ store, other int32 } // into Ops; -1 = none
 
 // judgeLostUpdates uses the idea of Elle (Kingsbury, Alvaro 2020): writes have names, so that their order is observable.
 func judgeLostUpdates(c *Case) Verdict {
-	u := &updates{Case: c, named: make([]bool, len(c.Ops)), place: make([]int32, len(c.Ops)),
-		link: make([]int32, len(c.Ops)), pages: make([]page, c.keys)}
-	if u.nameless() {
+	u := &updates{Case: c, pages: make([]page, c.keys)}
+	if !c.viewed {
+		return u.verdict()
+	}
+	if u.named, u.place, u.link = make([]bool, len(c.Ops)), make([]int32, len(c.Ops)), make([]int32, len(c.Ops)); u.nameless() {
 		return u.byValues()
 	}
 	u.read()
