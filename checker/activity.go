@@ -114,7 +114,7 @@ func (c *Case) effort() (e effort) {
 				e.handOffs++
 			}
 		}
-		*k, since[op.Worker] = last{hold: c.index.hold(op.ID) + 1}, 0
+		*k, since[op.Worker] = last{hold: c.holdAt(op.ID) + 1}, 0
 	}
 	return e
 }

@@ -33,14 +33,14 @@ type Case struct {
 	ofKey     map[int32]*reaching // the same, of a key; made when it is asked for
 	counter   reaching            // when the counter's server may have forgotten something unasked
 	sights    map[int32][]*history.Op
-	freed     map[int32]*freeing
-	unheardOf []period // calls that did not reach a server, or had no answer; nil = not looked for yet
-	pauses    []pauses // by process
-	unasked   []pauses // those that no fault asked for
-	disturbed spans    // when the lock cannot be expected to be granted at once
-	displaced spans    // when a waiter's place may have been lost
-	hitches   spans    // when a process was paused for a moment
-	lingers   bool     // what is granted to no worker may delay others: the lock has several sites, a queue, or messages
+	freed     []freeing // by key, from -1 on; nil = not looked for yet
+	unheardOf []period  // calls that did not reach a server, or had no answer; nil = not looked for yet
+	pauses    []pauses  // by process
+	unasked   []pauses  // those that no fault asked for
+	disturbed spans     // when the lock cannot be expected to be granted at once
+	displaced spans     // when a waiter's place may have been lost
+	hitches   spans     // when a process was paused for a moment
+	lingers   bool      // what is granted to no worker may delay others: the lock has several sites, a queue, or messages
 
 	ttl    time.Duration // the longest lease that was asked for, or that a lock with a lease of its own named
 	lease  time.Duration // the longest life that a server may give to it
@@ -107,7 +107,7 @@ func (c *Case) reenters(h *hold) []int32 { return c.links[h.reenters.from:h.reen
 
 // op returns the operation with that ID, nil without one.
 func (c *Case) op(id history.ID) *history.Op {
-	if i := c.index.at(id); i >= 0 {
+	if i := c.at(id); i >= 0 {
 		return &c.Ops[i]
 	}
 	return nil
@@ -115,37 +115,50 @@ func (c *Case) op(id history.ID) *history.Op {
 
 // hold returns the hold of an acquire, nil without one.
 func (c *Case) hold(acquire history.ID) *hold {
-	if i := c.index.hold(acquire); i >= 0 {
+	if i := c.holdAt(acquire); i >= 0 {
 		return &c.holds[i]
 	}
 	return nil
 }
 
-// index finds operations by ID. IDs are nearly dense in every lane, so it is an array for each lane.
-type index struct {
-	ops, holds []numbers // by lane
+// at is the place of the operation with that ID, -1 without one.
+func (c *Case) at(id history.ID) int32 {
+	i := c.index.find(id)
+	if i < 0 {
+		return c.holds[-i-1].acquire
+	}
+	return i - 1
 }
 
-// numbers are the places of a lane's operations, by their number from first on; 0 is none.
+// holdAt is the place of the hold of an acquire, -1 without one.
+func (c *Case) holdAt(acquire history.ID) int32 {
+	if i := c.index.find(acquire); i < 0 {
+		return -i - 1
+	}
+	return -1
+}
+
+// index finds operations by ID. IDs are nearly dense in every lane, so it is an array for each lane.
+type index []numbers // by lane
+
+// numbers are the places of a lane's operations, by their number from first on: from 1 on into Ops; from -1 down into holds, which
+// know their operations; 0 is none.
 type numbers struct {
 	first  uint64
 	places []int32
 }
 
-func (x *index) at(id history.ID) int32   { return find(x.ops, id) }
-func (x *index) hold(id history.ID) int32 { return find(x.holds, id) }
-
-func find(lanes []numbers, id history.ID) int32 {
+func (x index) find(id history.ID) int32 {
 	lane := id.Lane()
-	if lane < 0 || lane >= len(lanes) {
-		return -1
+	if lane < 0 || lane >= len(x) {
+		return 0
 	}
-	l := &lanes[lane]
+	l := &x[lane]
 	n := id.Number() - l.first // wraps to a large number if it is less
 	if n >= uint64(len(l.places)) {
-		return -1
+		return 0
 	}
-	return l.places[n] - 1
+	return l.places[n]
 }
 
 // Prepare reads a history's holds. The history must be valid: see history.Validate.
@@ -211,7 +224,7 @@ func (c *Case) number() error {
 			l.first, l.last = min(l.first, n), max(l.last, n)
 		}
 	}
-	c.index.ops = make([]numbers, len(lanes))
+	c.index = make([]numbers, len(lanes))
 	for lane, l := range lanes {
 		if l.last == 0 {
 			continue
@@ -220,11 +233,11 @@ func (c *Case) number() error {
 			return fmt.Errorf("lane %d has operations from %d to %d, too many for a history of %d", lane, l.first, l.last, len(c.Ops))
 		}
 		room -= l.last - l.first
-		c.index.ops[lane] = numbers{l.first, make([]int32, l.last-l.first+1)}
+		c.index[lane] = numbers{l.first, make([]int32, l.last-l.first+1)}
 	}
 	for i := range c.Ops {
 		id := c.Ops[i].ID
-		l := &c.index.ops[id.Lane()]
+		l := &c.index[id.Lane()]
 		place := &l.places[id.Number()-l.first]
 		if *place != 0 {
 			return fmt.Errorf("operations %d and %d have the same id %s", *place-1, i, id)
@@ -264,10 +277,6 @@ func (c *Case) grants() {
 	}
 	slices.SortFunc(order, stamp.compare)
 	c.holds = make([]hold, len(order))
-	c.index.holds = make([]numbers, len(c.index.ops))
-	for lane, l := range c.index.ops {
-		c.index.holds[lane] = numbers{l.first, make([]int32, len(l.places))}
-	}
 	for i, s := range order {
 		op := &c.Ops[s.index]
 		c.holds[i] = hold{
@@ -282,8 +291,8 @@ func (c *Case) grants() {
 		if op.Seen != 0 {
 			c.upgrades = append(c.upgrades, s.index)
 		}
-		l := &c.index.holds[op.ID.Lane()]
-		l.places[op.ID.Number()-l.first] = int32(i) + 1
+		l := &c.index[op.ID.Lane()]
+		l.places[op.ID.Number()-l.first] = -int32(i) - 1
 	}
 }
 

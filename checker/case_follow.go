@@ -36,7 +36,7 @@ func (c *Case) follow() {
 			}
 			continue
 		}
-		at := c.index.hold(op.Hold)
+		at := c.holdAt(op.Hold)
 		if at < 0 {
 			if (op.Kind == history.Release || op.Kind == history.Extend) && op.Outcome == history.OK {
 				c.events = append(c.events, int32(i)) // of an acquire that was reported as failed
@@ -306,7 +306,7 @@ func (c *Case) cutOff() {
 		}
 		switch {
 		case op.Kind == history.Acquire && op.Outermost():
-			open[lane] = c.index.hold(op.ID) + 1
+			open[lane] = c.holdAt(op.ID) + 1
 		case op.Kind == history.End:
 			delete(open, lane)
 		}
@@ -343,7 +343,7 @@ func (c *Case) contend() {
 			c.tried(&c.holds[n], op, since)
 		}
 		if op.Outcome == history.OK {
-			last[op.Key] = c.index.hold(op.ID) + 1
+			last[op.Key] = c.holdAt(op.ID) + 1
 		}
 	}
 }

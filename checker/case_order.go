@@ -169,7 +169,7 @@ func (c *Case) waits(emit func(*wait)) {
 			}
 			w.standing(op, c.displaced)
 			if op.Outcome == history.OK {
-				w.hold = c.index.hold(op.ID)
+				w.hold = c.holdAt(op.ID)
 			}
 			if w.hold >= 0 || !c.visits && op.Return != history.Forever {
 				stop(w, op.Return)

@@ -12,7 +12,7 @@ func (x *examiner) phantoms() {
 			continue
 		}
 		if a := x.c.op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
-			x.add(finding{x.c.phantom(a), pair{x.c.index.at(a.ID), -1}, n, nil, false})
+			x.add(finding{x.c.phantom(a), pair{x.c.at(a.ID), -1}, n, nil, false})
 		}
 	}
 	if len(seen) == 0 {

@@ -242,7 +242,7 @@ func (x *examiner) blameReleases() {
 // follows says that a finding follows from an earlier one: the hold whose release was foreign had lost the lock to it
 // before, or had got in by it, or had taken the lock by an extension.
 func (x *examiner) follows(f finding) finding {
-	releaser := x.c.index.hold(x.c.Ops[f.op].Hold)
+	releaser := x.c.holdAt(x.c.Ops[f.op].Hold)
 	before, ok := x.broke[releaser]
 	switch {
 	case ok && before.cause == f.cause:
@@ -252,81 +252,6 @@ func (x *examiner) follows(f finding) finding {
 		return before
 	}
 	return f
-}
-
-// freeing are the releases of a key, repeated ones too, by call. Up to each, until is when the last of them was answered.
-type freeing struct {
-	ops   []int32
-	until []time.Duration
-}
-
-// freeings lists the releases of a key, but those that certainly had no effect.
-func (c *Case) freeings(key int32) *freeing {
-	if c.freed == nil {
-		c.freed = map[int32]*freeing{}
-		all := slices.Clone(c.repeats)
-		for n := range c.holds {
-			if op := c.holds[n].Release; op >= 0 {
-				all = append(all, op)
-			}
-		}
-		slices.SortStableFunc(all, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
-		for _, n := range all {
-			op := &c.Ops[n]
-			f := cmp.Or(c.freed[op.Key], &freeing{})
-			if c.freed[op.Key] = f; op.Outcome != history.Failed {
-				f.ops, f.until = append(f.ops, n), append(f.until, op.Return)
-				if last := len(f.until) - 1; last > 0 {
-					f.until[last] = max(f.until[last-1], op.Return)
-				}
-			}
-		}
-	}
-	return cmp.Or(c.freed[key], &freeing{})
-}
-
-// search looks for the last release of a key that fits and was under way since a moment. It remembers how far it has
-// looked, so that a hold that lasts for long does not make it look at everything for each of those that came meanwhile.
-type search struct {
-	hold  *hold // whose end is looked for; nil = any
-	rule  bool  // by which of two rules it is
-	key   int32
-	from  time.Duration
-	to    time.Duration // up to there it has looked
-	found int32         // into Ops; -1 = none
-}
-
-// of is the search for the end of a hold by a rule: the same one, or another.
-func (s *search) of(h *hold, rule bool) *search {
-	if s.hold != h || s.rule != rule {
-		*s = search{h, rule, h.Key, h.Call, 0, -1}
-	}
-	return s
-}
-
-// last is the last release that fits and was called before a moment; -1 without one.
-func (s *search) last(c *Case, to time.Duration, fits func(k *hold, op *history.Op) bool) int32 {
-	switch {
-	case to > s.to:
-	case s.found < 0 || c.Ops[s.found].Call < to:
-		return s.found
-	default:
-		s.to, s.found = 0, -1
-	}
-	f := c.freeings(s.key)
-	at, _ := slices.BinarySearchFunc(f.ops, to, func(n int32, t time.Duration) int { return cmp.Compare(c.Ops[n].Call, t) })
-	for at--; at >= 0 && f.until[at] > s.from; at-- {
-		op := &c.Ops[f.ops[at]]
-		if op.Call < s.to {
-			break
-		}
-		if op.Return > s.from && fits(c.hold(op.Hold), op) {
-			s.found = f.ops[at]
-			break
-		}
-	}
-	s.to = to
-	return s.found
 }
 
 // returnedBefore tells whether a hold had been given back, with success, before one of its releases was called.

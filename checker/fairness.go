@@ -19,22 +19,17 @@ var fairness = Checker{
 
 type bypasses struct {
 	*Case
-	pages   [][]turn // by key, in the order of their stops
-	waits   []wait   // of a lock that claims an order, in that of their stops
-	overs   []int64  // by number: the grants that passed over so many earlier waiters
-	grants  []int64  // by worker
+	pages   [][]period // by key
+	granted [][]bool   // the same
+	waits   []wait     // of a lock that claims an order, in the order of their stops
+	overs   []int64    // by number: the grants that passed over so many earlier waiters
+	grants  []int64    // by worker
 	longest *wait
 
 	compared       int64 // grants of waits that began after another wait was queued, for certain
 	wrong, excused int64
 	evidence       [2]*wait      // the wait that was passed over, and the later one
 	since          time.Duration // the refusal that put the first of them in the queue
-}
-
-// turn is what is compared of every wait.
-type turn struct {
-	start, stop time.Duration
-	granted     bool
 }
 
 func judgeFairness(c *Case) Verdict {
@@ -57,11 +52,12 @@ func weighFairness(c *Case) (Verdict, []int64) {
 
 // bypasses lists the waits for pages.
 func (c *Case) bypasses() *bypasses {
-	b := &bypasses{Case: c, grants: make([]int64, c.workers), pages: room[turn](c.manyWaits())}
+	sizes := c.manyWaits()
+	b := &bypasses{Case: c, grants: make([]int64, c.workers), pages: room[period](sizes), granted: room[bool](sizes)}
 	if c.Claims.Ordered {
 		n := 0
-		for _, page := range b.pages {
-			n += cap(page)
+		for _, size := range sizes {
+			n += int(size)
 		}
 		b.waits = make([]wait, 0, n)
 	}
@@ -69,7 +65,7 @@ func (c *Case) bypasses() *bypasses {
 		if w.key < 0 {
 			return
 		}
-		b.pages[w.key] = append(b.pages[w.key], turn{w.start, w.stop, w.hold >= 0})
+		b.pages[w.key], b.granted[w.key] = append(b.pages[w.key], period{w.start, w.stop}), append(b.granted[w.key], w.hold >= 0)
 		if w.hold >= 0 {
 			b.grants[w.worker]++
 		}
@@ -80,18 +76,8 @@ func (c *Case) bypasses() *bypasses {
 			b.waits = append(b.waits, *w)
 		}
 	})
-	for _, page := range b.pages {
-		sortByStop(page, func(t turn) time.Duration { return t.stop })
-	}
-	sortByStop(b.waits, func(w wait) time.Duration { return w.stop })
+	slices.SortStableFunc(b.waits, func(x, y wait) int { return cmp.Compare(x.stop, y.stop) })
 	return b
-}
-
-// sortByStop sorts a list by its stops, if it is not sorted, as most are.
-func sortByStop[T any](list []T, stop func(T) time.Duration) {
-	if byStop := func(x, y T) int { return cmp.Compare(stop(x), stop(y)) }; !slices.IsSortedFunc(list, byStop) {
-		slices.SortStableFunc(list, byStop)
-	}
 }
 
 // bypassed counts, for each grant, the waits for its page that began earlier and went on, with a Fenwick tree over the waits by
@@ -101,28 +87,31 @@ func (b *bypasses) bypassed() {
 	for _, page := range b.pages {
 		most = max(most, len(page))
 	}
-	byStart, rank, tree := make([]int32, most), make([]int32, most), make([]int32, most+1)
+	byStop, byStart, rank, tree := make([]int32, most), make([]int32, most), make([]int32, most), make([]int32, most+1)
 	below := func(r int32) (n int) {
 		for ; r > 0; r &= r - 1 {
 			n += int(tree[r])
 		}
 		return n
 	}
-	for _, page := range b.pages {
-		byStart, tree = byStart[:len(page)], tree[:len(page)+1]
+	for key, page := range b.pages {
+		byStop, byStart, tree = byStop[:len(page)], byStart[:len(page)], tree[:len(page)+1]
 		for i := range page {
-			byStart[i] = int32(i)
+			byStop[i], byStart[i] = int32(i), int32(i)
 			tree[i+1] = int32((i + 1) & -(i + 1)) // all wait
 		}
-		slices.SortFunc(byStart, func(i, j int32) int { return cmp.Or(cmp.Compare(page[i].start, page[j].start), cmp.Compare(i, j)) })
+		slices.SortFunc(byStop, func(i, j int32) int { return cmp.Or(cmp.Compare(page[i].to, page[j].to), cmp.Compare(i, j)) })
+		slices.SortFunc(byStart, func(i, j int32) int {
+			return cmp.Or(cmp.Compare(page[byStop[i]].from, page[byStop[j]].from), cmp.Compare(i, j))
+		})
 		for r, i := range byStart {
 			rank[i] = int32(r)
 		}
-		for i := range page {
+		for i, n := range byStop {
 			for r := rank[i] + 1; int(r) < len(tree); r += r & -r {
 				tree[r]--
 			}
-			if page[i].granted {
+			if b.granted[key][n] {
 				n := below(rank[i])
 				b.overs = append(b.overs, make([]int64, max(n+1-len(b.overs), 0))...)
 				b.overs[n]++

@@ -125,7 +125,7 @@ func (g *fences) resource() {
 		if op.Outcome != history.OK {
 			return
 		}
-		if p := g.index.at(op.Seen); p >= 0 && store(&g.Ops[p]) && g.Ops[p].Key == op.Key && g.Ops[p].Fence > op.Fence {
+		if p := g.at(op.Seen); p >= 0 && store(&g.Ops[p]) && g.Ops[p].Key == op.Key && g.Ops[p].Fence > op.Fence {
 			older = p
 		}
 		if older < 0 || g.Ops[older].Fence <= op.Fence {

@@ -92,7 +92,7 @@ func (u *updates) read() {
 			wrote = 1
 		case op.Kind == history.Final && op.Outcome == history.OK:
 			u.pages[op.Key].final = true
-			u.pages[op.Key].end = u.index.at(op.Seen) + 1
+			u.pages[op.Key].end = u.at(op.Seen) + 1
 		case op.Kind != history.Load || op.Outcome != history.OK:
 			continue
 		}
@@ -160,7 +160,7 @@ func blank(op *history.Op) bool {
 
 // seen is the store that an operation read, -1 if there was none or it is unknown.
 func (u *updates) seen(op *history.Op) int32 {
-	i := u.index.at(op.Seen)
+	i := u.at(op.Seen)
 	if i < 0 || u.Ops[i].Kind != history.Store || u.Ops[i].Key != op.Key {
 		return -1
 	}

@@ -102,11 +102,11 @@ func judgeReentrancy(c *Case) Verdict {
 		default:
 			continue
 		}
-		at := c.index.hold(op.Hold)
+		at := c.holdAt(op.Hold)
 		if n, ok := renewed[int32(i)]; ok {
 			at = n
 		} else if op.Kind == history.Acquire && op.Hold == 0 {
-			at = c.index.hold(op.ID)
+			at = c.holdAt(op.ID)
 		}
 		if at >= 0 {
 			r.step(&r.holds[at], &c.holds[at], int32(i))
