@@ -62,8 +62,8 @@ type Case struct {
 	findings findings // of the exclusion checker, which others need too
 }
 
-// hold is an acquire that was granted or may have been, with all operations that belong to it. There are millions of them: it is two
-// cache lines without a pointer, and has copies only of what is compared again and again.
+// hold is an acquire that was granted or may have been, with all operations that belong to it. There are millions of
+// them: it is two cache lines without a pointer, and has copies only of what is compared again and again.
 type hold struct {
 	acquire  int32    // into Ops
 	Release  int32    // into Ops: its first release, -1 without one
@@ -81,7 +81,7 @@ type hold struct {
 	ending    ending          // what is known of its release
 	cut       bool            // the history ends before it does
 	doubtful  bool            // its release may be an inner one
-	upgraded  bool            // its worker heard, in place of the answer to a release, that an exclusive hold has taken its place
+	upgraded  bool            // an exclusive hold has taken its place: what counts as its release is that one's acquire
 
 	Call    time.Duration // of the acquire
 	Return  time.Duration // of the acquire
@@ -141,8 +141,8 @@ func (c *Case) holdAt(acquire history.ID) int32 {
 // index finds operations by ID. IDs are nearly dense in every lane, so it is an array for each lane.
 type index []numbers // by lane
 
-// numbers are the places of a lane's operations, by their number from first on: from 1 on into Ops; from -1 down into holds, which
-// know their operations; 0 is none.
+// numbers are the places of a lane's operations, by their number from first on: from 1 on into Ops; from -1 down into
+// holds, which know their operations; 0 is none.
 type numbers struct {
 	first  uint64
 	places []int32
@@ -260,7 +260,8 @@ func (c *Case) survey(op *history.Op) {
 	case history.End:
 		c.visits = true
 	}
-	c.workers, c.keys, c.processes = max(c.workers, int(op.Worker)+1), max(c.keys, int(op.Key)+1), max(c.processes, int(op.Process)+1)
+	c.workers, c.keys = max(c.workers, int(op.Worker)+1), max(c.keys, int(op.Key)+1)
+	c.processes = max(c.processes, int(op.Process)+1)
 	for len(c.working) < c.processes {
 		c.working = append(c.working, false)
 	}

@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// row is one page's operations of one process, which has one clock, in the order of their returns: those of a greater value
-// than all before.
+// row is one page's operations of one process, which has one clock, in the order of their returns: those of a greater
+// value than all before.
 type row struct {
 	process int16
 	ops     []stamp

@@ -80,8 +80,8 @@ func (c *Case) bypasses() *bypasses {
 	return b
 }
 
-// bypassed counts, for each grant, the waits for its page that began earlier and went on, with a Fenwick tree over the waits by
-// their start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
+// bypassed counts, for each grant, the waits for its page that began earlier and went on, with a Fenwick tree over the
+// waits by their start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
 func (b *bypasses) bypassed() {
 	most := 0
 	for _, page := range b.pages {

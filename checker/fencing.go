@@ -52,7 +52,8 @@ func isGrant(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Outcome == history.OK && op.Key >= 0 && op.Outermost()
 }
 
-// repeats finds tokens that were given twice, and counts refused loads. It sorts only if tokens do not grow in the order of the grants' returns.
+// repeats finds tokens that were given twice, and counts refused loads. It sorts only if tokens do not grow in the order of
+// the grants' returns.
 func (g *fences) repeats() {
 	grown := make([]int64, g.keys)
 	suspect := make([]bool, g.keys)

@@ -172,8 +172,8 @@ func (l *livenessCheck) joined(page []period) []period {
 	return list
 }
 
-// idle emits, in order, what the waits for each page have in common with the times in which no hold covers it, or in which a
-// semaphore has as many permits left as are wanted. held is the period that a hold covers.
+// idle emits, in order, what the waits for each page have in common with the times in which no hold covers it, or in
+// which a semaphore has as many permits left as are wanted. held is the period that a hold covers.
 func (l *livenessCheck) idle(waiting [][]period, held func(*hold) period, emit func(stretch)) {
 	s := newSweeper(l.Case)
 	for page, waits := range waiting {
@@ -201,9 +201,9 @@ func (l *livenessCheck) idle(waiting [][]period, held func(*hold) period, emit f
 	}
 }
 
-// onPage lists the holds of a page, by call.
+// onPage lists the holds of what liveness takes for a page, by call.
 func (l *livenessCheck) onPage(page int32) (list []int32) {
-	if !l.Claims.Sets {
+	if !l.Claims.Sets || page != l.joint(page) {
 		return l.holdsOf(page)
 	}
 	for n := range l.holds {
@@ -214,7 +214,7 @@ func (l *livenessCheck) onPage(page int32) (list []int32) {
 	return list
 }
 
-// covers visits the periods that holds cover in the order in which they begin. None begins before its hold was asked for.
+// covers visits the periods that holds cover in the order in which they begin. None begins before its hold's call.
 func (s *sweeper) covers(holds []int32, held func(*hold) period, visit func(n int32, p period)) {
 	s.inOrder(holds, func(h *hold) (timed, bool) {
 		p := held(h)

@@ -62,7 +62,10 @@ func (l *livenessCheck) withheld(left []stretch) {
 		return
 	}
 	var free []stretch
-	always := slices.Repeat([][]period{{{0, l.end}}}, l.keys)
+	always := make([][]period, l.keys)
+	for _, s := range left {
+		always[s.key] = []period{{0, l.end}}
+	}
 	l.idle(always, func(h *hold) period { // a hold may have begun as soon as it was asked for
 		w := l.kept(h)
 		if w.from < w.to {

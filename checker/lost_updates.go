@@ -49,9 +49,10 @@ func judgeLostUpdates(c *Case) Verdict {
 	if !c.viewed {
 		return u.verdict()
 	}
-	if u.named, u.place, u.link = make([]bool, len(c.Ops)), make([]int32, len(c.Ops)), make([]int32, len(c.Ops)); u.nameless() {
+	if u.nameless() {
 		return u.byValues()
 	}
+	u.named, u.place, u.link = make([]bool, len(c.Ops)), make([]int32, len(c.Ops)), make([]int32, len(c.Ops))
 	u.read()
 	u.deepest()
 	for k := range u.pages {
