@@ -67,7 +67,7 @@ type Case struct {
 type hold struct {
 	acquire  int32    // into Ops
 	Release  int32    // into Ops: its first release, -1 without one
-	Uses     [2]int32 // into Ops: its load and its store, or the last load of a hold that is not exclusive; -1 without one
+	Uses     [2]int32 // into Ops: its last store and the load before, or its first and last load if it is not exclusive; -1 without one
 	extends  part     // its extensions, by call
 	reenters part     // inner acquires and releases, by call
 
@@ -82,6 +82,7 @@ type hold struct {
 	cut       bool            // the history ends before it does
 	doubtful  bool            // its release may be an inner one
 	upgraded  bool            // an exclusive hold has taken its place: what counts as its release is that one's acquire
+	load      int32           // into Ops: its last load so far; -1 without one
 
 	Call    time.Duration // of the acquire
 	Return  time.Duration // of the acquire
@@ -283,7 +284,7 @@ func (c *Case) grants() {
 		c.holds[i] = hold{
 			acquire: s.index, Worker: op.Worker, Key: op.Key, Process: op.Process,
 			Permits: op.Permits, Outcome: op.Outcome, Call: op.Call, Return: op.Return, TTL: op.TTL, Until: op.Until,
-			Release: -1, Uses: [2]int32{-1, -1}, Lost: history.Forever, Crashed: history.Forever,
+			Release: -1, Uses: [2]int32{-1, -1}, load: -1, Lost: history.Forever, Crashed: history.Forever,
 			releaseCall: history.Forever, releaseReturn: history.Forever, stored: history.Forever,
 		}
 		if op.Until == 0 {

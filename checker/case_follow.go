@@ -230,9 +230,14 @@ func (c *Case) assign(h *hold, i int32) {
 			h.Uses[1], h.stored = i, op.Call
 			return
 		}
-		h.Uses[0] = i
+		if h.load = i; h.Uses[1] < 0 {
+			h.Uses[0] = i
+		}
 	case history.Store:
-		if h.Uses[1] = i; op.Outcome != history.Failed {
+		if h.stored == history.Forever || op.Outcome != history.Failed { // a leader stores many times
+			h.Uses = [2]int32{h.load, i}
+		}
+		if op.Outcome != history.Failed {
 			h.stored = op.Call
 		}
 	case history.Lose:

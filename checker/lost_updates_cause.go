@@ -127,15 +127,28 @@ func (u *updates) lateness(cause string, h *hold, i int32) (at, late time.Durati
 	return at, at - h.lapse()
 }
 
-// load is the load whose value a store replaced, -1 if it is not known.
+// load is the load whose value a store replaced, -1 if it is not known. That of an earlier store of the hold stands before it in its lane.
 func (u *updates) load(store int32) int32 {
 	op := &u.Ops[store]
 	h := u.hold(op.Hold)
-	if h == nil || h.Uses[0] < 0 || u.Ops[h.Uses[0]].Seen != op.Seen || u.Ops[h.Uses[0]].Call > op.Call {
+	if h == nil {
 		return -1
 	}
-	return h.Uses[0]
+	at := h.Uses[0]
+	for id := op.ID - 1; h.Uses[1] != store && id > op.Hold; id-- {
+		if at = u.at(id); at >= 0 && u.Ops[at].Kind == history.Load && u.Ops[at].Hold == op.Hold {
+			break
+		}
+		at = -1
+	}
+	if at < 0 || u.Ops[at].Seen != op.Seen || u.Ops[at].Call > op.Call {
+		return -1
+	}
+	return at
 }
+
+// replacing names a store by its hold and by what it replaces.
+type replacing struct{ hold, seen history.ID }
 
 // stale finds loads that saw an older store than one that had returned before their call. A load whose visit lost its
 // store is blamed there. Only the chain is looked at: a page with another branch has failed already.
@@ -149,6 +162,12 @@ func (u *updates) stale() {
 		}
 		return -1
 	}
+	stored := map[replacing]bool{} // and lost
+	for i := range u.Ops {
+		if op := &u.Ops[i]; op.Kind == history.Store && op.Outcome == history.OK && u.place[i] == 0 {
+			stored[replacing{op.Hold, op.Seen}] = true
+		}
+	}
 	u.inRealTime(loadOrStore, place, func(i, returned int32) {
 		op := &u.Ops[i]
 		if op.Kind != history.Load || returned < 0 || u.pages[op.Key].cropped {
@@ -161,10 +180,8 @@ func (u *updates) stale() {
 		if seen >= 0 && u.place[seen] >= u.place[returned] {
 			return
 		}
-		if h := u.hold(op.Hold); h != nil && h.Uses[1] >= 0 {
-			if s := h.Uses[1]; u.Ops[s].Kind == history.Store && u.Ops[s].Outcome == history.OK && u.Ops[s].Seen == op.Seen && u.place[s] == 0 {
-				return
-			}
+		if stored[replacing{op.Hold, op.Seen}] {
+			return
 		}
 		u.wrong(history.StaleRead, returned, i)
 	})

@@ -80,6 +80,24 @@ var lostUpdateCases = map[string]struct {
 		_ = b
 		s.final(100, slow, 1)
 	}, Fail, "overrun", "1 of 2"},
+	"a leader's second store of three, beside another who saw an older count": {func(s *builder) {
+		hold := s.grant(1, 0, 1, 1000)
+		first := s.store(1, hold, 4, 0, 1)
+		s.load(1, hold, 20, first, 1)
+		second := s.store(1, hold, 24, first, 2)
+		s.load(1, hold, 40, second, 2)
+		third := s.store(1, hold, 44, second, 3)
+		s.visit(2, 30, first, 1)
+		s.final(100, third, 3)
+	}, Fail, "stale-read", "1 of 4"},
+	"a leader's store that is lost, and its next one": {func(s *builder) {
+		hold := s.grant(1, 0, 1, 1000)
+		s.load(1, hold, 2, 0, 0)
+		s.store(1, hold, 12, 0, 1)
+		other := s.visit(2, 4, 0, 0)
+		s.load(1, hold, 30, other, 1)
+		s.final(100, s.store(1, hold, 34, other, 2), 2)
+	}, Fail, "exclusion", "1 of 3"},
 	"a store that comes late": {func(s *builder) {
 		hold := s.grant(1, 0, 1, 10)
 		s.load(1, hold, 2, 0, 0)

@@ -51,6 +51,16 @@ func tiny(draw func(n int) int) *history.History {
 			x = s.on(id, history.Store, 0, 0)
 			x.Call, x.Return = at, at+1
 			at++
+			if uses := draw(3); uses > 0 { // a leader goes on, and loads at least
+				at += time.Duration(draw(4))
+				x = s.on(id, history.Load, 0, 0)
+				x.Call, x.Return = at, at+1
+				if at += 1 + time.Duration(draw(8)); uses > 1 {
+					x = s.on(id, history.Store, 0, 0)
+					x.Call, x.Return = at, at+1
+					at++
+				}
+			}
 		}
 		if draw(6) == 0 {
 			x := s.op(history.Crash, w, 0, 0)
@@ -82,6 +92,7 @@ type told struct {
 func read(h *history.History) []told {
 	var list []told
 	for i := range h.Ops {
+		var loaded *history.Op
 		if a := &h.Ops[i]; a.Kind == history.Acquire && a.Outcome != history.Failed {
 			t := told{acquire: a}
 			for k := range h.Ops {
@@ -96,13 +107,14 @@ func read(h *history.History) []told {
 				case history.Extend:
 					t.extend = op
 				case history.Load:
-					if t.load != nil { // a reader looks again
+					switch loaded = op; {
+					case t.load == nil:
+						t.load = op
+					case a.Permits > 0: // a reader looks again
 						t.store = op
-						continue
 					}
-					t.load = op
-				case history.Store:
-					t.store = op
+				case history.Store: // the last use is the one that counts
+					t.load, t.store = loaded, op
 				case history.Release:
 					t.release = op
 				}

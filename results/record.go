@@ -82,6 +82,7 @@ type Config struct {
 	Seed       uint64  `json:"seed"`
 	TTL        int64   `json:"ttl_ns"`
 	Hold       int64   `json:"hold_ns"`
+	Term       int64   `json:"term_ns,omitempty"` // a visit counts again and again for so long; 0 = once
 	Think      int64   `json:"think_ns"`
 	Wait       int64   `json:"wait_ns"`
 	Retry      int64   `json:"retry_ns"`

@@ -22,9 +22,13 @@ func (r *Run) Workload() string {
 	if r.Service != "" {
 		return r.visitsToService()
 	}
+	hold := "hold " + human.Duration(time.Duration(r.Hold))
+	if r.Term > 0 {
+		hold += ", again and again for " + human.Duration(time.Duration(r.Term))
+	}
 	return strings.Join([]string{
 		human.Quantity(r.Workers, "worker"), human.Quantity(r.Keys, "page"), r.Loop(), "lease " + human.Duration(time.Duration(r.TTL)),
-		"hold " + human.Duration(time.Duration(r.Hold)), "backoff " + human.Duration(time.Duration(r.Retry)),
+		hold, "backoff " + human.Duration(time.Duration(r.Retry)),
 		human.Duration(time.Duration(r.Duration)) + " each", r.Settings["server"],
 	}, " · ")
 }

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/workload"
 )
 
@@ -34,4 +35,21 @@ var renewalHangs = Scenario{
 	Faults:   []string{"pause-primary@300ms", "heal@1600ms", "pause-primary@2600ms", "heal@3900ms"},
 	Duration: 6500 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 48, 24, 2*Renewed },
+}
+
+// Each page is an election of its own, for one has too few terms to tell. A candidate of each stands in every process. They have the
+// patience of those who stand by, and a term is many times what its leader does in it.
+var leader = Scenario{
+	Name: "leader",
+	Doc: "elections with a candidate in each of three processes. A leader counts again and again for some leases. One is cut off, one paused " +
+		"for longer than a lease, and one killed: it must be told, or heed its pause, and another must be elected",
+	NotFor:    renews,
+	Processes: 3,
+	Faults:    []string{"cut-holder@1100ms", "heal@2400ms", "stop-process@2900ms", "kill-process@4600ms"},
+	Shows:     []string{history.Liveness},
+	Duration:  7200 * time.Millisecond,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.Faithful = 54, 18, true
+		w.Term, w.Spread, w.Hold, w.Wait, w.Retry = 2*Renewed, 0.5, 50*time.Millisecond, 10*time.Second, 25*time.Millisecond
+	},
 }

@@ -17,7 +17,7 @@ import (
 var All = []Scenario{
 	contention, twoProcesses, minorityHung, lateHolder, crash, threeSites, fourSites,
 	readers, upgrade, steadyReaders, permits, crossing,
-	sharedObject, lateRelease, extensions, lateExtension, lateCommands, lostExtensions, failingSites, twoLeases, renewal, renewalCut, renewalHangs, reentry, lateWriter, slowFence, cancelled, ambiguous, failedRelease,
+	sharedObject, lateRelease, extensions, lateExtension, lateCommands, lostExtensions, failingSites, twoLeases, renewal, renewalCut, renewalHangs, leader, reentry, lateWriter, slowFence, cancelled, ambiguous, failedRelease,
 	sleepers, waiterCrash, comeback, slowGrant,
 	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer, slowSite, forgetful, takenOver, wear, wearRenewals,
 }

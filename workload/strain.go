@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"hammerlock/history"
 )
 
 // ttl is the lease that the worker asks for.
@@ -14,12 +16,38 @@ func (w *worker) ttl() time.Duration {
 	return w.shape.TTL
 }
 
-// hold draws how long a visit stays.
-func (w *worker) hold() time.Duration {
+// spread draws a time around its mean.
+func (w *worker) spread(mean time.Duration) time.Duration {
 	if w.shape.Spread == 0 {
-		return w.shape.Hold
+		return mean
 	}
-	return time.Duration(float64(w.shape.Hold) * (1 + w.shape.Spread*(2*w.rand.Float64()-1)))
+	return time.Duration(float64(mean) * (1 + w.shape.Spread*(2*w.rand.Float64()-1)))
+}
+
+// page chooses the page of a visit of a closed loop.
+func (w *worker) page() int32 {
+	if w.shape.Faithful {
+		return int32((w.shape.First + w.number) % w.shape.Keys)
+	}
+	return w.keys.choose()
+}
+
+// twoSteps counts once, or again and again for a term. The visit has counted if any of that did.
+func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
+	outcome, reason := w.once(ctx, g)
+	if w.shape.Term == 0 {
+		return outcome, reason
+	}
+	over := g.at + w.spread(w.shape.Term)
+	if w.shape.Curt {
+		over = min(over, w.shape.End)
+	}
+	for outcome == history.OK && w.clock.Now() < over {
+		if outcome, reason = w.once(ctx, g); outcome == history.Failed && reason != history.Crashed {
+			return history.OK, history.None
+		}
+	}
+	return outcome, reason
 }
 
 // during is the context of calls to the lock.

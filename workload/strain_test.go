@@ -76,7 +76,7 @@ func TestHoldsSpread(t *testing.T) {
 		w := (&Workers{Shape: Shape{Workers: 1, Hold: time.Second, Spread: spread}, Lanes: make([]*history.Lane, 1), Locks: make([]locks.Lock, 1)}).worker(0, nil)
 		least, most := time.Hour, time.Duration(0)
 		for range 1000 {
-			least, most = min(least, w.hold()), max(most, w.hold())
+			least, most = min(least, w.spread(w.shape.Hold)), max(most, w.spread(w.shape.Hold))
 		}
 		if (least < most) != differ || least < 800*time.Millisecond || most > 1200*time.Millisecond {
 			t.Errorf("spread %v: holds from %v to %v", spread, least, most)
@@ -145,5 +145,36 @@ func TestEverySecondWorkerAsksForLongerLeases(t *testing.T) {
 				t.Errorf("uneven %v: worker %d asks for %v", uneven, op.Worker, op.TTL)
 			}
 		}
+	}
+}
+
+// TestALeaderCountsAgainAndAgain for its term, and a term that was cut short has counted what it counted. Each worker keeps to its page.
+func TestALeaderCountsAgainAndAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		term, lose, end time.Duration
+		stores          int64
+	}{
+		"once":               {0, time.Hour, history.Forever, 1},
+		"a term":             {time.Second, time.Hour, history.Forever, 10},
+		"it is deposed":      {time.Second, 350 * time.Millisecond, history.Forever, 3},
+		"the run ends first": {time.Second, time.Hour, 410 * time.Millisecond, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lost := make(chan struct{})
+				deposes := time.AfterFunc(c.lose, func() { close(lost) })
+				defer deposes.Stop()
+				l := &leased{scripted: granting(), lasts: time.Hour, lost: lost}
+				plan := Shape{Workers: 1, First: 7, Keys: 5, Faithful: true, Visits: 1, Hold: 100 * time.Millisecond, Term: c.term, Curt: true, End: c.end}
+				_, ops, counter := run(t, plan, func(int) locks.Lock { return l }, t.Context())
+				views, err := counter.Load(t.Context(), Pages("test:", 5, false)[2].Views)
+				if err != nil || views.Views != c.stores || count(ops, history.Store, history.OK) != c.stores {
+					t.Errorf("%d page views (%v), %d stores, want %d of the third page", views.Views, err, count(ops, history.Store, history.OK), c.stores)
+				}
+				if count(ops, history.Acquire, history.OK) != 1 || count(ops, history.Release, history.OK) != 1 || count(ops, history.End, history.OK) != 1 {
+					t.Error("it is no term of one hold that has counted")
+				}
+			})
+		})
 	}
 }

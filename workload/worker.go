@@ -91,7 +91,7 @@ func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok 
 		w.now = w.clock.Now()
 	}
 	ok = w.takesPart(stop)
-	return w.now, w.keys.choose(), ok && w.now < w.shape.End
+	return w.now, w.page(), ok && w.now < w.shape.End
 }
 
 // rough is how late a timer can be on an idle machine: the runtime waits for whole milliseconds.
@@ -248,8 +248,8 @@ func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.
 	return w.twoSteps(ctx, g)
 }
 
-// twoSteps reads the counter, stays, and writes one more.
-func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
+// once reads the counter, stays, and writes one more.
+func (w *worker) once(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	seen, outcome, reason := w.load(ctx, g, &g.spot)
 	if outcome == history.OK {
 		outcome, reason = w.loadMore(ctx, g)
@@ -298,7 +298,7 @@ func (w *worker) store(g *grant, s *spot, seen Count, write func(Count) error) (
 	err := write(Count{Views: op.Value, Writer: op.ID, Fence: op.Fence})
 	outcome, reason := w.answered(history.Store, err)
 	op.Outcome, op.Reason = outcome, reason
-	if !w.group.Judged && outcome == history.OK && len(g.more) == 0 {
+	if !w.group.Judged && outcome == history.OK && len(g.more) == 0 && w.shape.Term == 0 {
 		w.stored, w.now = op, w.clock.Now()
 	} else {
 		w.now = s.lane.Return(op)
@@ -308,7 +308,7 @@ func (w *worker) store(g *grant, s *spot, seen Count, write func(Count) error) (
 
 // stay is the time between load and store. A holder that is told that its hold is lost acts on it.
 func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
-	hold := w.hold()
+	hold := w.spread(w.shape.Hold)
 	if w.shape.Curt {
 		hold = min(hold, max(w.shape.End-w.clock.Now(), 0))
 	}

@@ -49,7 +49,9 @@ type Shape struct {
 	Popularity Popularity
 	TTL        time.Duration // of each lease
 	Hold       time.Duration // between load and store
-	Spread     float64       // each hold is drawn from Hold less this share of it to Hold and as much more; 0 = all the same
+	Spread     float64       // each hold is drawn from Hold less this share of it to Hold and as much more, and so is a term; 0 = all the same
+	Term       time.Duration // a visit loads, stays and stores again and again for so long, as a leader does; 0 = once
+	Faithful   bool          // closed loop: a worker visits the same page all the time, as a candidate does
 	Think      time.Duration // closed loop: between two visits of a worker
 	Wait       time.Duration // a visit gives up this long after it was due
 	Retry      time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it
@@ -85,7 +87,7 @@ type Shape struct {
 
 // Stretch makes all times of the load so many times longer.
 func (s *Shape) Stretch(by int) {
-	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Think, &s.Wait, &s.Retry, &s.Extend, &s.Skew, &s.Rest} {
+	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Retry, &s.Extend, &s.Skew, &s.Rest} {
 		*d *= time.Duration(by)
 	}
 	s.Rate /= float64(by)

@@ -84,7 +84,7 @@ func (x *Run) describe(started time.Time) *results.Run {
 		Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Class: c.Scenario.Class, Strains: c.Scenario.Doc, Recorded: plan.Verify, Counter: plan.Counter.Name, Faults: []string{},
 		Config: results.Config{
 			Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Popularity: string(w.Popularity), Rate: w.Rate,
-			Spread: string(w.Arrivals), Seed: w.Seed, TTL: int64(w.TTL), Hold: int64(w.Hold), Think: int64(w.Think),
+			Spread: string(w.Arrivals), Seed: w.Seed, TTL: int64(w.TTL), Hold: int64(w.Hold), Term: int64(w.Term), Think: int64(w.Think),
 			Wait: int64(w.Wait), Retry: int64(w.Retry), Warmup: int64(plan.Warmup), Duration: int64(plan.Duration),
 		},
 		Settings: x.deployment.Topology.Settings, Client: x.deployment.Topology.ClientSettings(), Environment: environment(),
