@@ -11,7 +11,7 @@ import (
 
 // All lists the locks, but for one whose library is heavy (known.Locks): right ones first, then libraries as people use them, then wrong ones.
 var All = []locks.Spec{
-	lease, watch, watchdog, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi, redissonMulti, wait, ifeq,
+	lease, watch, watchdog, leader, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi, redissonMulti, wait, ifeq,
 	readWrite, redissonRW, redissonPermits,
 	redlock, redlockSerial, redlockExtend, redlockMulti, local, incr, optimistic,
 	libRedsync, libRedislock,
@@ -25,6 +25,7 @@ var All = []locks.Spec{
 	turnKept, trustsReplies, stopByMessage, refusalKept, listenerKept,
 	redissonSemaphore, upgradeDrops, permitTwice, permitKept, readersFirst, readersExpiry,
 	multiKept, multiDel, multiWaits,
+	leaderSets, leaderForGood, leaderEarly,
 }
 
 // Find returns the spec with that name.

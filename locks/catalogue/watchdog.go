@@ -140,7 +140,10 @@ func (r *renewing) once(ctx context.Context, t *renewal) (history.Outcome, histo
 	outcome, reason := locks.Classify(err)
 	if op != nil {
 		op.Token, op.TTL, op.Outcome, op.Reason = history.Hash(t.lease.Token), t.ttl, outcome, reason
-		if t.lease.Until.After(before) {
+		switch {
+		case t.lease.Until.IsZero():
+			op.Until = history.Forever
+		case t.lease.Until.After(before):
 			op.Until = r.lane.Clock().At(t.lease.Until)
 		}
 		r.lane.Return(op)
