@@ -11,7 +11,7 @@ import (
 
 var leader = locks.Spec{
 	Name:    "leader",
-	Doc:     "lease as a leader election: a candidate hears by callbacks that it is elected, and that it is deposed; a leader renews its lease",
+	Doc:     "lease as a leader election: a candidate hears by callbacks that it is elected, and that it is deposed; a leader renews",
 	Source:  "k8s.io/client-go/tools/leaderelection, its callbacks; the lease is redis.io's",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + heedsLost,
@@ -31,7 +31,7 @@ type election struct {
 	deposed func()
 }
 
-// campaign asks for the lease once. Who is elected leads until it resigns, or is deposed.
+// campaign asks for the lease once. The winner leads until it resigns, or is deposed.
 func (e *election) campaign(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, err := e.lease.Acquire(ctx, key, ttl)
 	if err != nil {
@@ -66,10 +66,10 @@ func (l *leaderLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 
 var leaderSets = locks.Spec{
 	Name:   "leader-sets",
-	Doc:    "leader, who renews by setting the key again",
+	Doc:    "leader that renews by setting the key again",
 	Source: "elections that write who leads at each tick, as heartbeats do",
 	Sites:  locks.OneSite,
-	Broken: "a leader that comes back late takes the place of its successor, both lead, and who resigns first ends the other's term",
+	Broken: "a leader that comes back late takes the place of its successor, and both lead",
 	Expect: []locks.Expectation{{Cause: history.SilentReacquire}},
 	Claims: watchdog.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
@@ -86,7 +86,7 @@ func (l *settingLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Du
 
 var leaderForGood = locks.Spec{
 	Name:   "leader-for-good",
-	Doc:    "leader, who leads until the server says that it does not",
+	Doc:    "leader until the server says that it is not",
 	Source: "n8n, multi-main-setup.ee.ts: an instance leads until a GET names another",
 	Sites:  locks.OneSite,
 	Broken: "it has no deadline of its own: a leader that is cut off leads on while its successor does",
@@ -112,10 +112,10 @@ func (l *endlessLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Du
 
 var leaderEarly = locks.Spec{
 	Name:   "leader-early",
-	Doc:    "leader, who sees that there is none, is told that it is elected, and writes that down afterwards",
+	Doc:    "leader that counts itself elected as soon as it sees no other, and asks for the lease afterwards",
 	Source: "fabric8io/kubernetes-client issue 7350",
 	Sites:  locks.OneSite,
-	Broken: "of two who see that there is none, one leads until its write is refused, beside the other",
+	Broken: "two candidates see no leader, and one of them leads beside the other until its lease is refused",
 	Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "contention"}},
 	Claims: watchdog.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
