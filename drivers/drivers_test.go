@@ -65,6 +65,7 @@ func golang(t *testing.T) string {
 // commands are the drivers, by the name that they give themselves.
 var commands = map[string]func(*testing.T) string{
 	"template":         func(t *testing.T) string { return live.Python(t, "json") + " python/template.py" },
+	"leader":           func(t *testing.T) string { return live.Python(t, "json") + " python/leader.py" },
 	"node-template":    func(t *testing.T) string { return bareNode(t) + " node/template.js" },
 	"redis-py":         func(t *testing.T) string { return live.Python(t, "redis") + " python/redis_py.py" },
 	"redis-py-asyncio": func(t *testing.T) string { return live.Python(t, "redis.asyncio") + " python/redis_py.py asyncio" },

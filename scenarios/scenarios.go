@@ -23,7 +23,7 @@ var All = []Scenario{
 }
 
 // Brief are those that ask for every claim of a lock.
-var Brief = []Scenario{contention, readers, upgrade, steadyReaders, permits, crossing, twoProcesses, crash, cancelled, extensions, lateRelease, lateCommands, comeback, ambiguous, renewal, renewalHangs, reentry, wear}
+var Brief = []Scenario{contention, readers, upgrade, steadyReaders, permits, crossing, twoProcesses, crash, cancelled, extensions, lateRelease, lateCommands, comeback, ambiguous, renewal, renewalHangs, leader, reentry, wear}
 
 // The classes of what strains a lock most: a verdict on its safety needs one scenario of each.
 const (

@@ -78,6 +78,13 @@ def say(**m):
 holds, writing = {}, threading.Lock()
 out = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # what a library prints goes to standard error: standard output is the protocol's
-say(hello="hammerlock-driver", protocol=1, name=NAME, version=VERSION, claims=CLAIMS)
-for line in sys.stdin:
-    threading.Thread(target=answer, args=[json.loads(line)], daemon=True).start()
+
+
+def main():
+    say(hello="hammerlock-driver", protocol=1, name=NAME, version=VERSION, claims=CLAIMS)
+    for line in sys.stdin:
+        threading.Thread(target=answer, args=[json.loads(line)], daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

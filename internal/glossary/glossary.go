@@ -38,6 +38,7 @@ var words = []Word{
 	{"page", Visits, "One counter with one lock. `--pages` makes several."},
 	{"lock", Visits, "What lets one worker at a time into a visit of a page, and how: `--lock` names the algorithm, `--list` says what each is."},
 	{"hold, holds", Visits, "The time from a grant to the release, to the end of the lease or to the loss of the lock, whichever comes first."},
+	{"term, leader", Visits, "A hold in which the visit counts again and again, for several leases, as a leader does until it is deposed or resigns."},
 	{"lease", Visits, "How long a grant lasts if it is not extended (`--lease`)."},
 	{"until", Visits, "The end of the lease as its holder counts it, from when it sent the request. A holder that heeds it stores nothing later."},
 	{"token", Visits, "A value that names one grant. A release compares it, so that no worker releases the lock of another."},

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""A leader election with callbacks as a driver: elected answers acquire, deposed is the event lost, release resigns."""
+import secrets, threading, time
+
+import template
+from template import IF_OURS, redis
+
+
+class Election(threading.Thread):
+    """Your library takes its place: a candidate stands until it is elected, and leads until it is deposed or resigns."""
+
+    def __init__(self, key, lease, elected, deposed):
+        super().__init__(daemon=True)
+        self.key, self.lease, self.elected, self.deposed = key, lease, elected, deposed
+        self.identity, self.over, self.ending = secrets.token_hex(16), threading.Event(), threading.Lock()
+        self.began = self.end = None  # of its term: by the last renewal that was answered
+        self.doubt = False  # a try had no answer
+
+    def run(self):
+        while not self.over.is_set():
+            began = time.monotonic()
+            try:
+                if redis("SET", self.key, self.identity, "NX", "PX", int(self.lease * 1000)):
+                    return self.lead(began)
+            except OSError:
+                self.doubt = True
+            self.over.wait(0.02)
+
+    def lead(self, began):
+        self.began, self.end = began, began + self.lease * 0.98
+        self.elected()
+        threading.Thread(target=self.renew, daemon=True).start()
+        while not self.over.wait(max(self.end - time.monotonic(), 0)):
+            if time.monotonic() >= self.end:
+                self.stop(self.deposed)
+
+    def renew(self):
+        pause = self.lease / 3
+        while not self.over.wait(pause):
+            call, pause = time.monotonic(), self.lease / 3
+            try:
+                longer = IF_OURS % '"PEXPIRE", KEYS[1], ARGV[2]'
+                if not redis("EVAL", longer, 1, self.key, self.identity, int(self.lease * 1000)):
+                    return self.stop(self.deposed)
+                self.end = call + self.lease * 0.98
+            except OSError:
+                pause = self.lease / 10
+
+    def stop(self, tell=lambda: None):
+        with self.ending:
+            if not self.over.is_set():
+                self.over.set()
+                tell()
+
+    def resign(self):
+        """Ends the candidacy or the term. False if it led no more."""
+        self.stop()
+        self.join()
+        return redis("EVAL", IF_OURS % '"DEL", KEYS[1]', 1, self.key, self.identity)
+
+
+def serve(m):
+    if m["op"] == "acquire":
+        began, elected = time.monotonic(), threading.Event()
+        term = Election(m["key"], m["ttl_ms"] / 1000, elected.set, lambda: template.say(event="lost", hold=m["id"]))
+        terms[m["id"]] = term
+        term.start()
+        if elected.wait(max(m["wait_ms"] / 1000, 0.1)):
+            return {"ok": True, "token": term.identity, "tried_ms": (term.began - began) * 1000}
+        if not term.resign() and not term.doubt:
+            return {"busy": True, "token": term.identity}
+        raise OSError("it may have been elected when it withdrew")
+    if m["op"] == "release":
+        return {"ok": True} if terms.pop(m["hold"]).resign() else {"lost": True}
+    if m["op"] == "extend":
+        raise OSError("the library renews on its own")
+    return plain(m)
+
+
+terms, plain, template.serve = {}, template.serve, serve
+template.NAME, template.CLAIMS = "leader", ["excludes", "expires", "owned", "renews", "waits"]
+template.main()
