@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hammerlock/history"
@@ -45,6 +46,7 @@ type renewing struct {
 type renewal struct {
 	lease locks.Lease // of the goroutine alone
 	ttl   time.Duration
+	again atomic.Pointer[time.Time] // when the lease ends by the last re-entry; nil = there was none
 	lost  chan struct{}
 	stop  context.CancelFunc
 	done  chan struct{}
@@ -62,7 +64,10 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	}
 	r.mu.Lock()
 	t, ok := r.tasks[lease.Token]
-	if !ok { // a re-entry finds the task of the outermost hold
+	if ok { // a re-entry finds the task of the outermost hold, and prolongs that
+		until := lease.Until
+		t.again.Store(&until)
+	} else {
 		t = r.start(ctx, lease, call, ttl)
 		r.tasks[lease.Token] = t
 	}
@@ -120,6 +125,9 @@ func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 func (r *renewing) end(t *renewal) time.Time {
 	if r.trusting {
 		return time.Now().Add(t.ttl)
+	}
+	if again := t.again.Load(); again != nil && again.After(t.lease.Until) {
+		return *again
 	}
 	return t.lease.Until
 }

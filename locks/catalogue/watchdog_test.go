@@ -1,8 +1,10 @@
 package catalogue
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hammerlock/history"
@@ -175,4 +177,38 @@ func TestCloseIsHowAWorkerDies(t *testing.T) {
 			})
 		})
 	}
+}
+
+// unrenewed is a lock whose leases can be taken and entered again, and not extended.
+type unrenewed struct{ locks.Lock }
+
+func (unrenewed) Acquire(_ context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	return locks.Lease{Key: key, Token: "t", Until: time.Now().Add(ttl), Count: 1}, nil
+}
+
+func (unrenewed) Extend(_ context.Context, l locks.Lease, _ time.Duration) (locks.Lease, error) {
+	return l, errors.New("no answer")
+}
+
+func (unrenewed) Release(context.Context, locks.Lease) error { return nil }
+
+// TestAReentryProlongsWhatIsRenewed: a watchdog that hears no answer gives the hold up when the last re-entry has run out, and not before.
+func TestAReentryProlongsWhatIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := renew(unrenewed{}, locks.Env{})
+		held, err := l.Acquire(t.Context(), "k", time.Second)
+		must(t, err)
+		outlive(900 * time.Millisecond)
+		_, err = l.Acquire(t.Context(), "k", time.Second)
+		must(t, err)
+		outlive(900 * time.Millisecond)
+		if told(held) {
+			t.Error("lost after 1.8 s, of a hold that was entered again after 0.9 s")
+		}
+		outlive(200 * time.Millisecond)
+		if !told(held) {
+			t.Error("not lost after 2 s")
+		}
+		must(t, l.Release(t.Context(), held))
+	})
 }
