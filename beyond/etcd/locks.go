@@ -10,7 +10,7 @@ import (
 )
 
 // Locks lists the locks: right ones first.
-var Locks = []locks.Spec{mutex, done, deaf, shared}
+var Locks = []locks.Spec{mutex, elected, done, deaf, shared}
 
 var done = onEtcd(locks.Spec{
 	Name:   "etcd-done",

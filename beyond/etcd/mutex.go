@@ -35,6 +35,7 @@ func onEtcd(l locks.Spec) locks.Spec {
 type mutexLock struct {
 	strict bool // the holder is told when the last proof of its lease is over
 	heeds  bool // the holder is told when the session is done
+	elects bool // it is an election
 
 	env     locks.Env
 	client  *client
@@ -44,10 +45,11 @@ type mutexLock struct {
 	tries   int
 }
 
-// grant is a hold, and the mutex that has it.
+// grant is a hold, and the key that has it.
 type grant struct {
 	*hold
-	mutex   *concurrency.Mutex
+	key     string
+	owner   clientv3.Cmp // whether the key is still the owner's
 	session *session
 }
 
@@ -75,11 +77,10 @@ func (l *mutexLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	if err != nil {
 		return lease, fmt.Errorf("%w: open a session: %w", locks.ErrRefused, err) // a lease without a key is no lock
 	}
-	m := mutexOf(s, key)
-	err = m.TryLock(ctx)
+	g, err := l.try(ctx, s, key)
 	l.tries++
 	if err == nil {
-		return l.granted(ctx, call, &grant{mutex: m, session: s}, lease)
+		return l.granted(ctx, call, g, lease)
 	}
 	if err = outcome(err); errors.Is(err, locks.ErrBusy) {
 		return lease, err
@@ -88,12 +89,22 @@ func (l *mutexLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 		s.orphan()
 		return lease, err
 	}
-	return l.doubt(&grant{mutex: m, session: s}, lease, err)
+	return l.doubt(g, lease, err)
+}
+
+// try is TryLock, or what comes nearest of an election.
+func (l *mutexLock) try(ctx context.Context, s *session, key string) (*grant, error) {
+	if l.elects {
+		return stand(ctx, s, key, true)
+	}
+	m := mutexOf(s, key)
+	err := m.TryLock(ctx)
+	return &grant{key: m.Key(), owner: m.IsOwner(), session: s}, err
 }
 
 // doubt keeps what may have been granted until it is given back.
 func (l *mutexLock) doubt(g *grant, lease locks.Lease, err error) (locks.Lease, error) {
-	lease.Token = fmt.Sprintf("%s?%d", g.mutex.Key(), l.tries)
+	lease.Token = fmt.Sprintf("%s?%d", g.key, l.tries)
 	l.held[lease.Token] = &grant{session: g.session}
 	return lease, err
 }
@@ -117,9 +128,8 @@ func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) 
 	}
 	// When its context ends the library takes its key back, and waits for that as long as its client lives.
 	late := context.AfterFunc(ctx, func() { time.AfterFunc(callTimeout, s.end) })
-	m := mutexOf(s, key)
-	err := m.Lock(ctx)
-	if !late() && m.Key() != takenBack {
+	g, back, err := l.queue(ctx, s, key)
+	if !late() && !back {
 		s.orphan() // and with it a key that may be there
 		return history.Poll, context.Cause(ctx)
 	}
@@ -127,8 +137,19 @@ func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) 
 		s.orphan()
 		return history.Poll, err
 	}
-	l.ready[key] = &grant{mutex: m, session: s}
+	l.ready[key] = g
 	return history.Signal, nil
+}
+
+// queue waits in the library's queue, and tells whether it has taken its key back.
+func (l *mutexLock) queue(ctx context.Context, s *session, key string) (g *grant, back bool, err error) {
+	if l.elects {
+		g, err = stand(ctx, s, key, false)
+		return g, false, err
+	}
+	m := mutexOf(s, key)
+	err = m.Lock(ctx)
+	return &grant{key: m.Key(), owner: m.IsOwner(), session: s}, m.Key() == takenBack, err
 }
 
 // takenBack is the key of a mutex of the library's that was given back, or refused.
@@ -141,9 +162,8 @@ func (l *mutexLock) granted(ctx context.Context, call time.Time, g *grant, lease
 			return l.doubt(g, lease, locks.AfterGrant(outcome(err)))
 		}
 	}
-	owner := g.mutex.IsOwner()
-	lease.Fence = owner.GetCompare().GetCreateRevision()
-	lease.Token = fmt.Sprintf("%s@%d", g.mutex.Key(), lease.Fence)
+	lease.Fence = g.owner.GetCompare().GetCreateRevision()
+	lease.Token = fmt.Sprintf("%s@%d", g.key, lease.Fence)
 	h := &hold{Hold: proof.NewHold(lease.Token)}
 	lease.Spent = g.session.ttl - g.session.lease.Begin(h.Hold, l.strict).Sub(call)
 	if l.heeds {
@@ -189,11 +209,11 @@ func (l *mutexLock) Release(ctx context.Context, lease locks.Lease) error {
 	delete(l.held, lease.Token)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if g.mutex == nil {
+	if g.hold == nil {
 		return g.session.revoke(ctx)
 	}
 	g.session.finish(g.hold)
-	answer, err := l.client.Txn(ctx).If(g.mutex.IsOwner()).Then(clientv3.OpDelete(g.mutex.Key())).Commit()
+	answer, err := l.client.Txn(ctx).If(g.owner).Then(clientv3.OpDelete(g.key)).Commit()
 	switch {
 	case err != nil:
 		g.session.orphan() // what could not be given back is renewed no more
