@@ -18,6 +18,7 @@ type Program struct {
 	Certain bool   // who is told that the lock is busy has certainly left nothing in the servers
 	Keys    string // the key that the library writes, where {key} stands for the lock's
 	On      []string
+	Least   time.Duration // the shortest lease that the library can keep; 0 = any
 }
 
 // KeyPattern stands for the lock's key in Program.Keys.

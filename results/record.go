@@ -24,7 +24,7 @@ type Run struct {
 	// Before says why each attempt at this run before it was inconclusive: something unplanned had hit it.
 	Before    []string `json:"attempts_before,omitempty"`
 	Earlier   []string `json:"attempts_saved,omitempty"` // the names of these runs, in whose place this one stands
-	Stretched int      `json:"stretched,omitempty"`      // so many times longer than planned are all its times: the machine was slow before
+	Stretched int      `json:"stretched,omitempty"`      // so many times longer than planned are all its times: the machine was slow before, or its leases would be too short for the program
 	Took      int64    `json:"took_ns,omitempty"`        // all of it: servers that start, load and judgement
 	Recorded  bool     `json:"recorded,omitempty"`       // every operation is kept, in HistoryFile
 	Explored  bool     `json:"explored,omitempty"`       // of many schedules in virtual time, not one run

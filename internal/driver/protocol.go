@@ -80,6 +80,7 @@ type message struct {
 	On       []string `json:"topologies"`
 	Keys     string   `json:"keys"`
 	Lingers  float64  `json:"lingers_ms"`
+	Least    float64  `json:"least_ms"`
 
 	ID    *uint64  `json:"id"`
 	OK    bool     `json:"ok"`
@@ -218,9 +219,12 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 		wrong = append(wrong, "claim crosses without sets: it is about locks of several keys")
 	}
 	s.Outlives = s.Claims.Renews || slices.Contains(m.Claims, outlives)
-	if !(m.Lingers >= 0 && m.Lingers <= float64(maxValid/time.Millisecond)) {
-		wrong = append(wrong, fmt.Sprintf("lingers_ms %g: a duration in milliseconds, 0 or more and at most a year", m.Lingers))
-	} else if m.Lingers > 0 {
+	for what, ms := range map[string]float64{"lingers_ms": m.Lingers, "least_ms": m.Least} {
+		if !(ms >= 0 && ms <= float64(maxValid/time.Millisecond)) {
+			wrong = append(wrong, fmt.Sprintf("%s %g: a duration in milliseconds, 0 or more and at most a year", what, ms))
+		}
+	}
+	if p.Least = time.Duration(m.Least * float64(time.Millisecond)); m.Lingers > 0 {
 		s.Linger = func(time.Duration) time.Duration { return time.Duration(m.Lingers * float64(time.Millisecond)) }
 	}
 	p.Keys = cmp.Or(p.Keys, locks.KeyPattern)

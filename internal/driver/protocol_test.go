@@ -19,9 +19,11 @@ func TestALeaseThatLingers(t *testing.T) {
 			t.Errorf("%q: got %+v, %v, want %v", says, s.Program, err, want)
 		}
 	}
-	m, _ := read([]byte(hello + `,"lingers_ms":-1}`))
-	if _, err := m.spec([]string{"x"}, nil); err == nil || !strings.Contains(err.Error(), "lingers_ms -1") {
-		t.Errorf("got %v, want that no lease lingers for less than nothing", err)
+	for _, what := range []string{"lingers_ms", "least_ms"} {
+		m, _ := read([]byte(hello + `,"` + what + `":-1}`))
+		if _, err := m.spec([]string{"x"}, nil); err == nil || !strings.Contains(err.Error(), what+" -1") {
+			t.Errorf("got %v, want that no lease lasts for less than nothing", err)
+		}
 	}
 }
 

@@ -52,11 +52,26 @@ func (c *Combination) again(by int, all bool, why string) {
 	c.Before = append(c.Before, why)
 	before := max(c.Stretched, 1)
 	if to := min(before*by, longest); all && !c.Scenario.Frugal && to > before {
-		by, c.Stretched, c.Steps = to/before, to/before*before, slices.Clone(c.Steps)
-		c.Plan.Workload.Stretch(by)
-		for i := range c.Steps {
-			c.Steps[i] = c.Steps[i].Stretched(by)
-		}
+		by = to / before
+		c.stretch(by)
 	}
 	c.Plan.repeat(by)
+}
+
+// stretch makes all times of the load and of what breaks so many times longer.
+func (c *Combination) stretch(by int) {
+	c.Stretched, c.Steps = max(c.Stretched, 1)*by, slices.Clone(c.Steps)
+	c.Plan.Workload.Stretch(by)
+	for i := range c.Steps {
+		c.Steps[i] = c.Steps[i].Stretched(by)
+	}
+}
+
+// short is how many times longer a scenario must be for the lock's program to keep its leases; 1 = it is long enough.
+func (c *Combination) short() int {
+	p, ttl := c.Lock.Program, c.Plan.Workload.TTL
+	if p == nil || c.Scenario.Name == "" || p.Least <= ttl {
+		return 1
+	}
+	return int((p.Least + ttl - 1) / ttl)
 }

@@ -1,15 +1,18 @@
 package harness
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"hammerlock/checker"
 	"hammerlock/faults"
 	"hammerlock/history"
+	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
+	"hammerlock/workload"
 )
 
 // TestTheBudget is for all scenarios of a lock on a topology: none but the first begins that would end later.
@@ -93,6 +96,27 @@ func TestAScenarioIsStretched(t *testing.T) {
 	c.Scenario.Frugal, c.Stretched = true, 0
 	if c.again(2, true, "why"); c.Plan.Workload.TTL != 3200*ms || c.Plan.Duration != 128*time.Second {
 		t.Errorf("where requests are counted the times of the load have changed: %+v", c.Plan)
+	}
+}
+
+// TestAScenarioIsAsLongAsAProgramNeeds it to be, up to eight times: what is shorter is not run.
+func TestAScenarioIsAsLongAsAProgramNeeds(t *testing.T) {
+	for least, want := range map[time.Duration]int{0: 0, time.Second: 0, 2500 * time.Millisecond: 3, 8 * time.Second: 8, 9 * time.Second: -1} {
+		leader, _ := scenarios.Find("leader")
+		c := &check{plan: &Plan{Scenarios: []scenarios.Scenario{leader}, Counter: workload.AllCounters[0]}, mistakes: nil}
+		lock := locks.Spec{Name: "exec:x@1", Claims: history.Claims{Excludes: true, Expires: true, Renews: true}, Program: &locks.Program{Least: least}}
+		all := c.strained([]Combination{{Topology: topologies.All[0], Lock: lock}})
+		if want < 0 {
+			if len(all) > 0 || len(c.not) != 1 || !strings.Contains(c.not[0].Why, "too short") {
+				t.Errorf("%v: got %d runs, %v", least, len(all), c.not)
+			}
+			continue
+		}
+		c.faults(all)
+		by := time.Duration(max(want, 1))
+		if x := all[0]; x.Stretched != want || x.Plan.Workload.TTL != by*time.Second || x.Plan.Duration != by*leader.Duration || x.Steps[0].From != by*1100*time.Millisecond {
+			t.Errorf("%v: stretched by %d, leases of %v, %v, %v", least, x.Stretched, x.Plan.Workload.TTL, x.Plan.Duration, x.Steps[0].From)
+		}
 	}
 }
 

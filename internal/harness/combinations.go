@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -64,6 +65,9 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 			out := s.Out(x.scene())
 			if why := x.Plan.Counter.Fits(x.Lock, x.Plan.Processes); out == "" {
 				out = why
+			}
+			if x.short() > longest {
+				out = cmp.Or(out, fmt.Sprintf("its leases are of %s, too short for the lock's program", x.Plan.Workload.TTL))
 			}
 			if out == "" {
 				strained = append(strained, x)

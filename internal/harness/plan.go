@@ -253,6 +253,10 @@ func (c *check) faults(all []Combination) {
 	for i := range all {
 		steps, mistakes := all[i].steps(all[i].scene())
 		all[i].Steps = steps
+		if by := all[i].short(); by > 1 {
+			all[i].stretch(by)
+			all[i].Plan.Duration *= time.Duration(by)
+		}
 		for _, m := range mistakes {
 			if !slices.Contains(c.mistakes, m) {
 				c.mistakes = append(c.mistakes, m)

@@ -22,7 +22,7 @@ import (
 // dead leader's lease lasts longer by as much as that takes. With the word release a leader who steps down gives the lease back.
 func hello(bool) map[string]any {
 	h := greeting("leaderelection", "k8s.io/client-go", []string{"single"}, "excludes", "expires", "renews", "waits")
-	h["lingers_ms"] = 2500
+	h["lingers_ms"], h["least_ms"] = 2500, 3000
 	return h
 }
 
