@@ -61,7 +61,7 @@ func (t *Target) sides(ctx context.Context) (topologies.Rule, error) {
 		r.OneWay = true
 	}
 	r.From, r.To = parties(from), parties(to)
-	return r, errors.Join(t.name(ctx, r.From), t.name(ctx, r.To))
+	return r, errors.Join(t.name(ctx, r.From, Granted), t.name(ctx, r.To, Granted))
 }
 
 // clientsOnly says why a partition is unavailable with links that stand in front of clients alone.
@@ -88,13 +88,13 @@ func clientsOnly(arg string) string {
 // holderParty is the party of a partition that stands for the process of a worker with a lock.
 const holderParty = "holder"
 
-// name puts the clients of a worker that was just granted a lock in the place of "holder".
-func (t *Target) name(ctx context.Context, list []topologies.Party) error {
+// name puts the clients of a worker with a lock, caught at a point, in the place of "holder".
+func (t *Target) name(ctx context.Context, list []topologies.Party, point string) error {
 	i := slices.Index(list, holderParty)
 	if i < 0 {
 		return nil
 	}
-	caught, err := t.holder(ctx, Granted)
+	caught, err := t.holder(ctx, point)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ var leader = Scenario{
 		"for longer than a lease, and one killed: it must be told, or heed its pause, and another must be elected",
 	NotFor:    renews,
 	Processes: 3,
-	Faults:    []string{"cut-holder@1100ms", "heal@2400ms", "stop-process@2900ms", "kill-process@4600ms"},
+	Faults:    []string{"cut-holder:loaded@700ms", "heal@2000ms", "stop-process@2600ms", "kill-process@4500ms"},
 	Shows:     []string{history.Liveness},
 	Duration:  7200 * time.Millisecond,
 	Shape: func(w *workload.Shape) {

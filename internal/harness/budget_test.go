@@ -114,7 +114,7 @@ func TestAScenarioIsAsLongAsAProgramNeeds(t *testing.T) {
 		}
 		c.faults(all)
 		by := time.Duration(max(want, 1))
-		if x := all[0]; x.Stretched != want || x.Plan.Workload.TTL != by*time.Second || x.Plan.Duration != by*leader.Duration || x.Steps[0].From != by*1100*time.Millisecond {
+		if x := all[0]; x.Stretched != want || x.Plan.Workload.TTL != by*time.Second || x.Plan.Duration != by*leader.Duration || x.Steps[0].From != by*700*time.Millisecond {
 			t.Errorf("%v: stretched by %d, leases of %v, %v, %v", least, x.Stretched, x.Plan.Workload.TTL, x.Plan.Duration, x.Steps[0].From)
 		}
 	}
