@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"hammerlock/history"
 )
@@ -16,19 +15,13 @@ var lateHolder = When(func(s Scene) bool { return !s.Heeds }, slowHolder)
 
 var stallWorker = Fault{
 	Name:   "stall-worker",
-	Arg:    true,
+	Arg:    timeOf("for how long, as in stall-worker:50ms"),
 	Doc:    "a worker is held between load and store for longer than its lease (stall-worker:50ms: for so long)",
 	Effect: always(hits(history.Holders)),
 	breaks: lateHolder,
 	lasts:  stallLasts,
 	Inject: holding(Loaded, func(ctx context.Context, t *Target, caught *Caught) (string, Heal, error) {
-		lasting := stallLasts.of(t.TTL)
-		if t.Arg != "" {
-			var err error
-			if lasting, err = time.ParseDuration(t.Arg); err != nil || lasting <= 0 {
-				return "", nil, fmt.Errorf("stall-worker:%s: for how long, as in stall-worker:50ms", t.Arg)
-			}
-		}
+		lasting := t.time(stallLasts.of(t.TTL))
 		sleep(ctx, lasting)
 		return fmt.Sprintf("held w%02d %s for %s", caught.Worker, caught.where(), lasting), nil, nil
 	}),

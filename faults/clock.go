@@ -11,7 +11,7 @@ import (
 
 var clockJump = Fault{
 	Name:  "clock-jump",
-	Arg:   true,
+	Arg:   oneOf("forward", "back"),
 	Redis: true,
 	Doc: "the clock of a lock's primary, or of a quorum of sites, steps forward by twice the lease while the lock is held " +
 		"(clock-jump:back: it steps back)",
@@ -24,8 +24,6 @@ var clockJump = Fault{
 		offset := 2 * t.TTL
 		if t.Arg == "back" {
 			offset = -offset
-		} else if t.Arg != "" && t.Arg != "forward" {
-			return "", nil, fmt.Errorf("clock-jump:%s: forward or back", t.Arg)
 		}
 		return t.clocks(ctx, offset, 1, fmt.Sprintf("the clock of %%s jumped by %s while w%%02d held a lock", offset))
 	},

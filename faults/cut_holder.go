@@ -11,17 +11,13 @@ import (
 
 var cutHolder = Fault{
 	Name:   "cut-holder",
-	Arg:    true,
+	Arg:    oneOf(Granted, Loaded),
 	Doc:    "the process of a worker that was just granted a lock is cut from all nodes until it is healed (cut-holder:loaded: of one that works)",
 	Needs:  Needs{Links: true, Processes: true},
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		r := topologies.Rule{Effect: topologies.Drop, From: []topologies.Party{holderParty}, To: []topologies.Party{topologies.AllNodes}}
-		point := cmp.Or(t.Arg, Granted)
-		if point != Granted && point != Loaded {
-			return "", nil, fmt.Errorf("cut-holder:%s: where it is caught is %s or %s", t.Arg, Granted, Loaded)
-		}
-		if err := t.name(ctx, r.From, point); err != nil {
+		if err := t.name(ctx, r.From, cmp.Or(t.Arg, Granted)); err != nil {
 			return "", nil, err
 		}
 		return t.link(r, fmt.Sprintf("cut %s from all nodes", list(r.From)))

@@ -31,8 +31,8 @@ type Fault struct {
 	Needs Needs
 	// Service says that the fault breaks a service that does its own locking: all others break what locks stand on.
 	Service bool
-	Redis   bool // it asks of servers what only Redis can do
-	Arg     bool // it takes an argument after its name and a colon
+	Redis   bool     // it asks of servers what only Redis can do
+	Arg     argument // it takes an argument after its name and a colon; nil = none
 	// Unavailable says why the fault is unavailable in a scene; empty or nil = it is available.
 	Unavailable func(Scene) string
 	// UnavailableAttached says why the fault, with the argument that it is given, is unavailable where others run the

@@ -22,6 +22,7 @@ var killPrimary = Fault{
 
 var killNode = Fault{
 	Name:                "kill-node",
+	Arg:                 node,
 	Doc:                 "a node drawn at random, sentinels included, is killed (kill-node:n2: that one); it comes back empty when it is healed",
 	UnavailableAttached: ownServers,
 	Effect:              death,

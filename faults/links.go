@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"hammerlock/history"
@@ -18,18 +17,12 @@ const (
 
 var dropReply = Fault{
 	Name:   "drop-reply",
-	Arg:    true,
+	Arg:    numberOf("how many answers, as in drop-reply:40"),
 	Doc:    "commands are executed, but their answers never arrive: the next 100 of them (drop-reply:40: the next 40)",
 	Needs:  Needs{Links: true},
 	Effect: always(hits(history.Links)),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
-		count := lostReplies
-		if t.Arg != "" {
-			var err error
-			if count, err = strconv.Atoi(t.Arg); err != nil || count < 1 {
-				return "", nil, fmt.Errorf("drop-reply:%s: how many answers, as in drop-reply:40", t.Arg)
-			}
-		}
+		count := t.number(lostReplies)
 		return t.link(topologies.Rule{
 			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
 			Effect: topologies.LoseReply, Count: count, Spent: t.Over,
@@ -39,18 +32,14 @@ var dropReply = Fault{
 
 var delay = Fault{
 	Name:   "delay",
-	Arg:    true,
+	Arg:    timeOf("up to how long, as in delay:100ms"),
 	Doc:    "what clients send and are sent takes 20 to 40 ms longer (delay:100ms: 0 to 100 ms)",
 	Needs:  Needs{Links: true},
 	Effect: always(hits(history.Links)),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		least, spread := lateBy, lateBy
 		if t.Arg != "" {
-			var err error
-			if spread, err = time.ParseDuration(t.Arg); err != nil || spread <= 0 {
-				return "", nil, fmt.Errorf("delay:%s: up to how long, as in delay:100ms", t.Arg)
-			}
-			least = 0
+			least, spread = 0, t.time(spread)
 		}
 		return t.link(topologies.Rule{
 			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
@@ -61,20 +50,14 @@ var delay = Fault{
 
 var lateCommand = Fault{
 	Name: "late-command",
-	Arg:  true,
+	Arg:  numberOf("one in how many, as in late-command:100"),
 	Doc: "one in twelve of the commands that clients send takes longer than a lease to arrive (late-command:100: one in a hundred), as of a " +
 		"client that is stopped before it, also between two commands of its lock",
 	Needs:  Needs{Links: true},
 	Effect: always(hits(history.Links)),
 	breaks: lateHolder,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
-		oneIn := lateOneIn
-		if t.Arg != "" {
-			var err error
-			if oneIn, err = strconv.Atoi(t.Arg); err != nil || oneIn < 1 {
-				return "", nil, fmt.Errorf("late-command:%s: one in how many, as in late-command:100", t.Arg)
-			}
-		}
+		oneIn := t.number(lateOneIn)
 		late := stallLasts.of(t.TTL)
 		return t.link(topologies.Rule{
 			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes}, OneWay: true,

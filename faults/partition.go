@@ -13,7 +13,7 @@ import (
 
 var partition = Fault{
 	Name: "partition",
-	Arg:  true,
+	Arg:  sets,
 	Doc: "links between two sets are cut: partition:n1+clients/n2 both ways, partition:n1>n2+n3 one way; " +
 		"holder is the process of a worker with a lock; without sets a " +
 		"minority of the nodes drawn at random from all others, clients reach both sides",
@@ -54,14 +54,17 @@ func (t *Target) sides(ctx context.Context) (topologies.Rule, error) {
 	}
 	from, to, both := strings.Cut(t.Arg, "/")
 	if !both {
-		var oneWay bool
-		if from, to, oneWay = strings.Cut(t.Arg, ">"); !oneWay {
-			return r, fmt.Errorf("partition:%s: two sets, as in n1+clients/n2 or n1>n2", t.Arg)
-		}
-		r.OneWay = true
+		from, to, r.OneWay = strings.Cut(t.Arg, ">")
 	}
 	r.From, r.To = parties(from), parties(to)
 	return r, errors.Join(t.name(ctx, r.From, Granted), t.name(ctx, r.To, Granted))
+}
+
+func sets(text string) string {
+	if strings.ContainsAny(text, "/>") {
+		return ""
+	}
+	return "two sets, as in n1+clients/n2 or n1>n2"
 }
 
 // clientsOnly says why a partition is unavailable with links that stand in front of clients alone.

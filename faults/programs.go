@@ -15,7 +15,7 @@ var programStops = history.Effect{Hits: []history.Party{history.Servers}, Blocks
 
 var killProgram = Fault{
 	Name:    "kill-program",
-	Arg:     true,
+	Arg:     numberOf("which program, as in kill-program:2"),
 	Doc:     "a program of a service under test is killed with all that it has started, and started again when it is healed (kill-program:2: the second --serve)",
 	Service: true,
 	Effect:  always(programStops),
@@ -27,7 +27,7 @@ var killProgram = Fault{
 
 var pauseProgram = Fault{
 	Name:    "pause-program",
-	Arg:     true,
+	Arg:     numberOf("which program, as in pause-program:2"),
 	Doc:     "a program of a service under test is stopped (SIGSTOP) and goes on when it is healed (pause-program:2: the second --serve)",
 	Service: true,
 	Effect:  always(programStops),
@@ -49,15 +49,11 @@ func programs(t *topologies.Topology) (numbers []string) {
 // is ready again.
 func (t *Target) program(done string, breaks, heals func(*topologies.Program) error) (string, Heal, error) {
 	all := t.Topology.Programs
-	i := t.Rand.IntN(len(all))
-	if t.Arg != "" {
-		n, err := strconv.Atoi(t.Arg)
-		if err != nil || n < 1 || n > len(all) {
-			return "", nil, fmt.Errorf("%q: there are programs 1 to %d", t.Arg, len(all))
-		}
-		i = n - 1
+	n := t.number(1 + t.Rand.IntN(len(all)))
+	if n > len(all) {
+		return "", nil, fmt.Errorf("%q: there are programs 1 to %d", t.Arg, len(all))
 	}
-	p := all[i]
+	p := all[n-1]
 	heal := func(ctx context.Context) error {
 		if err := heals(p); err != nil {
 			return err

@@ -14,7 +14,7 @@ const resetFor = 50 * time.Millisecond
 
 var reset = Fault{
 	Name: "reset",
-	Arg:  true,
+	Arg:  timeOf("for how long, as in reset:1s"),
 	Doc: "all connections of clients break, and none can be made for 50 ms (reset:1s: for 1 s): what is called then fails, and most of it " +
 		"has not been done",
 	Needs: Needs{Links: true},
@@ -27,13 +27,7 @@ var reset = Fault{
 	},
 	lasts: length{besides: resetFor},
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		lasting := resetFor
-		if t.Arg != "" {
-			var err error
-			if lasting, err = time.ParseDuration(t.Arg); err != nil || lasting <= 0 {
-				return "", nil, fmt.Errorf("reset:%s: for how long, as in reset:1s", t.Arg)
-			}
-		}
+		lasting := t.time(resetFor)
 		stop, err := t.Topology.Network().Apply(topologies.Rule{
 			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes}, Effect: topologies.Reset,
 		})

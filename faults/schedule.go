@@ -121,8 +121,13 @@ func parse(item string, duration time.Duration) (step Step, heal bool, mistake s
 	if step.Fault, ok = Find(name); !ok && !heal {
 		return step, false, human.Instead(name, append(Names(), Auto, None))
 	}
-	if step.Arg != "" && !step.Fault.Arg {
-		return step, heal, fmt.Sprintf("%s takes nothing after a colon; a time stands after an @, as in %s@2s", name, name)
+	if step.Arg != "" {
+		if step.Fault.Arg == nil {
+			return step, heal, fmt.Sprintf("%s takes nothing after a colon; a time stands after an @, as in %s@2s", name, name)
+		}
+		if mistake := step.Fault.Arg(step.Arg); mistake != "" {
+			return step, heal, mistake
+		}
 	}
 	step.From = -1
 	switch {

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -121,16 +122,37 @@ func TestAutoSparesWhatAFenceNeeds(t *testing.T) {
 
 func TestSidesOfAPartition(t *testing.T) {
 	for arg, want := range map[string]string{
-		"n1+clients/n2": "n1+clients|n2|false", "n1>n2+n3": "n1|n2+n3|true", "n1": "error",
+		"n1+clients/n2": "n1+clients|n2|false", "n1>n2+n3": "n1|n2+n3|true",
 	} {
 		target := &Target{Arg: arg, Rand: rand.New(rand.NewPCG(1, 1))}
 		rule, err := target.sides(t.Context())
 		got := list(rule.From) + "|" + list(rule.To) + "|" + map[bool]string{true: "true", false: "false"}[rule.OneWay]
-		if err != nil {
-			got = "error"
+		if err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", arg, got, err, want)
 		}
-		if got != want {
-			t.Errorf("%s: got %s, want %s", arg, got, want)
+	}
+}
+
+// TestAWrongArgumentIsAMistake before anything is started. Each fault that names an example takes it.
+func TestAWrongArgumentIsAMistake(t *testing.T) {
+	example := regexp.MustCompile(`\b([a-z-]+:[^ :;,)]+)[:)]`)
+	for _, f := range All {
+		if f.Arg == nil {
+			if example.MatchString(f.Doc) && strings.Contains(f.Doc, f.Name+":") {
+				t.Errorf("%s takes no argument, and has an example", f.Name)
+			}
+			continue
+		}
+		for _, m := range example.FindAllStringSubmatch(f.Doc, -1) {
+			if _, mistakes := Parse([]string{m[1] + "@1s"}, Scene{}, 10*time.Second, 1); len(mistakes) > 0 {
+				t.Errorf("%s: %s", f.Name, mistakes)
+			}
+		}
+	}
+	for _, wrong := range []string{"delay:abc", "delay:-1s", "reset:0s", "stall-worker:1", "drop-reply:0", "late-command:x", "clock-jump:up",
+		"cut-holder:n1", "partition:n1", "kill-program:one", "kill-primary:n1"} {
+		if _, mistakes := Parse([]string{wrong + "@1s"}, Scene{}, 10*time.Second, 1); len(mistakes) != 1 {
+			t.Errorf("%s: got the mistakes %q", wrong, mistakes)
 		}
 	}
 }
