@@ -39,7 +39,7 @@ var badLines = []struct{ line, answer string }{
 	{"bench --keys 0", "--pages 0: from 1 to 1000000"},
 	{"verify --ttl 5", `--lease "5": a duration has a unit`},
 	{"bench --plan empty.yaml", "empty.yaml: it is empty; bench plan prints a plan to begin with"},
-	{"bench --lock ''", `--lock "": no name: there is auto, lease, watch, watchdog, reentrant and `},
+	{"bench --lock ''", `--lock "": no name: there is auto, lease, watch, watchdog, leader and `},
 	{"bench --lock my_lock", "more: --list has all"},
 	{"bench --topology 'single replica'", "names have commas in between: single,replica"},
 	{"verify http --visit 'PUSH http://h/v' --count 'GET http://h/v'", "the methods are GET, POST,"},

@@ -38,7 +38,7 @@ func (e *election) campaign(ctx context.Context, key string, ttl time.Duration) 
 		return lease, err
 	}
 	e.elected(lease)
-	term := e.lease.tasks[lease.Token]
+	term := e.lease.task(lease)
 	go func() {
 		<-term.done
 		select {
@@ -143,7 +143,9 @@ func (l *earlyLeader) Acquire(ctx context.Context, key string, ttl time.Duration
 	lease.Until = locks.Until(call, ttl)
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &renewal{lease: lease, ttl: ttl, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
+	l.mu.Lock()
 	l.tasks[lease.Token] = t
+	l.mu.Unlock()
 	go func() {
 		defer close(t.done)
 		if setNX(ctx, client, key, lease.Token, ttl) != nil {

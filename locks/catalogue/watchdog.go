@@ -81,6 +81,13 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	}
 }
 
+// task is what renews a hold.
+func (r *renewing) task(lease locks.Lease) *renewal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tasks[lease.Token]
+}
+
 // start begins to renew a lease that was asked for at the time of the call.
 func (r *renewing) start(ctx context.Context, lease locks.Lease, call time.Time, ttl time.Duration) *renewal {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))

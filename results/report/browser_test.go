@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"hammerlock/internal/browser"
+	"hammerlock/internal/live"
 	"hammerlock/results"
 )
 
@@ -192,9 +193,16 @@ func oneRun(t *testing.T, chromium context.Context) {
 func (b tab) narrow(t *testing.T, name string) {
 	t.Helper()
 	b.Size(t, 375, 800)
-	if wide := b.text(t, `String(document.documentElement.scrollWidth)`); wide != "375" {
-		t.Errorf("%s: the page is %s pixels wide on a screen of 375", name, wide)
-	}
+	wide := ""
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s: the page is %s pixels wide on a screen of 375", name, wide)
+		}
+	}()
+	live.Wait(t, "a page as wide as the screen: charts are drawn again in a frame of their own", func() bool {
+		wide = b.text(t, `String(document.documentElement.scrollWidth)`)
+		return wide == "375"
+	})
 	b.picture(t, name, "")
 }
 
