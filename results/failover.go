@@ -240,7 +240,7 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	}
 	p.Line("\nHow to read it:\n")
 	for _, text := range []string{
-		"**servers back** is from the injection until a server that can grant has answered the client. **recovery** is until the last page was served again, leases of holders that could not give the lock back included, so that it is rarely shorter than the lease ([definition](BENCH.md#how-long-the-lock-is-gone)); 0 where no page was unavailable for 100 ms. " +
+		"**servers back** is from the injection until a server that can grant has answered the client. **recovery** is until the last page was served again, leases of holders that could not give the lock back included, so that it is rarely shorter than the lease ([definition](BENCH.md#how-long-the-lock-is-gone)); 0 where no page was unavailable for 100 ms, > where the run ended first. " +
 			"Where no other server takes over, it is how long the server was down: it is started, or goes on, when the fault is healed. The timers of the profile `fast` are for tests; those of `stock` are the servers' own, ten times and more as long.",
 		"**a page** is for how long the page was unavailable that was so for longest. Where it is much shorter than the recovery, pages took turns: each was served, slowly. So it is with Redlock when one of five sites hangs: its client waits for that site until its timeout.",
 		"**in flight** is how many holds there were when the fault struck, on average. Only a grant that no replica has yet can be lost, one of the last moments before: replication is asynchronous. On loopback these moments are few; a network makes them more.",

@@ -20,12 +20,13 @@ import (
 	"hammerlock/topologies"
 )
 
-// The load and the times of a failover. A lease outlasts the recovery, so that a grant that was lost is seen as that.
+// The load and the times of a failover. A lease outlasts the time without a server, so that a grant that was lost is seen as
+// that, and the run outlasts the leases that could not be given back.
 const (
 	failoverKills    = 20
 	mostKills        = 1000
 	failoverBegins   = time.Second // after the warm-up
-	failoverDuration = 7 * time.Second
+	failoverDuration = 12 * time.Second
 	failoverLease    = 6 * time.Second
 	stockTimes       = 10 // how much longer all takes by the servers' own timers
 	failoverBroken   = 3  // so many runs in a row that cannot be carried out end a row
@@ -114,9 +115,9 @@ func (f *failovers) check(stop context.Context) (cells []failoverCell, err error
 	if asked {
 		names = p.Faults
 	}
-	healed := p.Warmup + failoverBegins + p.Duration*3/5
+	healed := p.Warmup + failoverBegins + p.Duration/3
 	if p.Duration < 3*failoverBegins {
-		o.mistake("--duration %s: at least %s, of which the fault is in force for three fifths", p.Duration, 3*failoverBegins)
+		o.mistake("--duration %s: at least %s, of which the fault is in force for a third", p.Duration, 3*failoverBegins)
 	}
 	for _, name := range names {
 		kind, _, _ := strings.Cut(name, ":")
