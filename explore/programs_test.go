@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,11 +123,12 @@ func TestDrawnProgramsLeaveOutNothing(t *testing.T) {
 	}
 }
 
-// TestTheFirstCounterexampleIsTheSame: of each broken lock the first one is that of the search that leaves out nothing. Not of one
-// that grants itself the lock: its grant comes with a reply, and to begin before that takes the reduced search a deviation more.
+// TestTheFirstCounterexampleIsTheSame: of each broken lock the first one is that of the search that leaves out nothing. One lock
+// has several with one deviation, and the searches come to them in another order: there the reduced one finds the other's, too.
 func TestTheFirstCounterexampleIsTheSame(t *testing.T) {
+	others := []string{}
 	for i, spec := range explorable(true) {
-		if testing.Short() && i%8 > 0 || spec.Name == "leader-early" {
+		if testing.Short() && i%8 > 0 {
 			continue
 		}
 		o := suited(spec, 1)
@@ -138,9 +140,26 @@ func TestTheFirstCounterexampleIsTheSame(t *testing.T) {
 			continue
 		}
 		if f := got.Found; f != nil && !(f.Checker == want.Found.Checker && f.Cause == want.Found.Cause && slices.EqualFunc(f.Schedule, want.Found.Schedule, sameChoice)) {
-			t.Errorf("%s: got %s, %s by %v, want %s, %s by %v", spec.Name, f.Checker, f.Cause, f.Schedule, want.Found.Checker, want.Found.Cause, want.Found.Schedule)
+			others = append(others, spec.Name)
+			o.Unreduced = false
+			if !findsToo(t, spec, o, want.Found) {
+				t.Errorf("%s: got %s, %s by %v, want %s, %s by %v", spec.Name, f.Checker, f.Cause, f.Schedule, want.Found.Checker, want.Found.Cause, want.Found.Schedule)
+			}
 		}
 	}
+	if len(others) > 1 {
+		t.Errorf("of %v another counterexample is the first: of one at most", others)
+	}
+}
+
+// findsToo tells whether a search that goes on finds a violation of the same cause.
+func findsToo(t *testing.T, spec locks.Spec, o Options, want *Found) bool {
+	for outcome := range outcomes(t, spec, o, nil) {
+		if strings.HasPrefix(outcome, want.Checker+" "+want.Cause+" ") {
+			return true
+		}
+	}
+	return false
 }
 
 // sameChoice compares in words: what can as well wait comes later.

@@ -219,8 +219,9 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 		wrong = append(wrong, "claim crosses without sets: it is about locks of several keys")
 	}
 	s.Outlives = s.Claims.Renews || slices.Contains(m.Claims, outlives)
-	for what, ms := range map[string]float64{"lingers_ms": m.Lingers, "least_ms": m.Least} {
+	for i, ms := range []float64{m.Lingers, m.Least} {
 		if !(ms >= 0 && ms <= float64(maxValid/time.Millisecond)) {
+			what := []string{"lingers_ms", "least_ms"}[i]
 			wrong = append(wrong, fmt.Sprintf("%s %g: a duration in milliseconds, 0 or more and at most a year", what, ms))
 		}
 	}
