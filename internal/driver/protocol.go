@@ -221,8 +221,7 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 	s.Outlives = s.Claims.Renews || slices.Contains(m.Claims, outlives)
 	for i, ms := range []float64{m.Lingers, m.Least} {
 		if !(ms >= 0 && ms <= float64(maxValid/time.Millisecond)) {
-			what := []string{"lingers_ms", "least_ms"}[i]
-			wrong = append(wrong, fmt.Sprintf("%s %g: a duration in milliseconds, 0 or more and at most a year", what, ms))
+			wrong = append(wrong, fmt.Sprintf("%s_ms %g: a duration in milliseconds, 0 or more and at most a year", []string{"lingers", "least"}[i], ms))
 		}
 	}
 	if p.Least = time.Duration(m.Least * float64(time.Millisecond)); m.Lingers > 0 {
