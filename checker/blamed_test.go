@@ -116,6 +116,13 @@ func TestAReleaseIsBlamedThatCanHaveFreedTheLock(t *testing.T) {
 		"the same, and nobody is granted the lock meanwhile": {func(s *script) {
 			s.release(lateRelease(s, 40), 30, 31)
 		}, ""},
+		"a release that was called in time is answered late, and the hold that it may have ended was extended since": {func(s *script) {
+			s.extend(answeredLate(s), 410, 411, 300)
+		}, "silent-reacquire"},
+		"the same, and the extension heard that the hold was lost": {func(s *script) {
+			x := s.extend(answeredLate(s), 410, 411, 300)
+			x.Outcome, x.Reason, x.Until = history.Failed, history.Lost, 0
+		}, "foreign-release"},
 	} {
 		s := newScript()
 		tt.write(s)
@@ -124,6 +131,15 @@ func TestAReleaseIsBlamedThatCanHaveFreedTheLock(t *testing.T) {
 			t.Errorf("%s: got %s %q, want %q: %s\n%s", name, v.Status, v.Cause, tt.cause, v.Summary, strings.Join(v.Story, "\n"))
 		}
 	}
+}
+
+// answeredLate writes a release that was called within its lease and answered after it, in the middle of another's hold, which it
+// returns, and a third grant after that.
+func answeredLate(s *script) history.ID {
+	s.release(s.acquire(1, 0, 1, 300), 200, 400)
+	second := s.acquire(2, 310, 311, 300)
+	s.release(s.acquire(3, 401, 402, 300), 450, 451)
+	return second
 }
 
 // TestWhatFollowsIsCountedUnderItsIncident: another is granted the lock beside a holder, nobody knows why, and gives it

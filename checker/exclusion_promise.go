@@ -51,8 +51,12 @@ func (x *examiner) reason(p pair) finding {
 		return x.ended(i, p) // that the lease was over explains the second grant, and no release need have freed the lock
 	}
 	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
-		if k := x.c.hold(x.c.Ops[op].Hold); w == nil && extension >= 0 && x.c.Claims.Owned && k.Release == op && x.c.Ops[op].Call <= x.sweeper.assured(k) {
-			return extended // rather than by a release that was called in time
+		if k := x.c.hold(x.c.Ops[op].Hold); w == nil && x.c.Claims.Owned && k.Release == op && x.c.Ops[op].Call <= x.sweeper.assured(k) {
+			if n := x.stole(i, j); extension < 0 && n >= 0 {
+				return finding{history.SilentReacquire, p, n, nil, false}
+			} else if extension >= 0 {
+				return extended // rather than by a release that was called in time
+			}
 		}
 		return x.follows(finding{history.ForeignRelease, p, op, nil, false})
 	}
@@ -207,6 +211,21 @@ func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
 		return history.SilentReacquire, extension
 	}
 	return history.FalseExtension, extension
+}
+
+// stole finds the extension of hold i that succeeded after the lock had been granted to j, who had it, as is shown by an extension
+// or a release that succeeded: it did not look whose the lock was. -1 without one.
+func (x *examiner) stole(i, j *hold) int32 {
+	had := j.ending == returned || lastProof(x.c, j, history.Forever) >= 0
+	if !had || x.c.Sites > 1 || i.Permits|j.Permits != 0 || x.c.share(i, j) {
+		return -1
+	}
+	for _, n := range x.c.extends(i) {
+		if op := &x.c.Ops[n]; op.Outcome == history.OK && !anew(op) && op.Call > plus(j.Return, x.c.slack(i.Process, j.Process)) {
+			return n
+		}
+	}
+	return -1
 }
 
 // others tells whether hold i's release can only have released j's: i's lease was over when j was granted, and j had been
