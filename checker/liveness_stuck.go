@@ -68,12 +68,9 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	if len(list) == 0 {
 		return nil
 	}
-	silences, trouble := l.silences(), l.trouble()
+	silences, deaf := l.silences(), l.deaf()
 	for i, s := range list {
 		found[i], least[i] = -1, l.bound+(s.to-s.from)-l.hitches.length(s.period)
-		if trouble < s.from+l.bound {
-			least[i] += l.lease
-		}
 		longest := time.Duration(0)
 		for _, p := range silences.of(s.period) {
 			longest = max(longest, min(p.to, s.to)-max(p.from, s.from))
@@ -85,7 +82,11 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 		if i := tried[worker] - 1; i >= 0 {
 			op := &l.Ops[i]
 			for n := after(list, l.joint(op.Key), op.Return); n < len(list) && list[n].key == l.joint(op.Key) && list[n].from < at; n++ {
-				if min(at, list[n].to)-max(op.Return, list[n].from) > least[n] {
+				asleep := min(at, list[n].to) - max(op.Return, list[n].from)
+				if deaf.meets(op.Call, list[n].from+l.bound) {
+					asleep -= l.lease
+				}
+				if asleep > least[n] {
 					found[n] = i
 				}
 			}
@@ -117,38 +118,41 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	return found
 }
 
-// trouble is the first moment from which on a message to a waiter may be lost, so that it sleeps until a lease
-// ends: something was at work on more than holders, a worker died, had no answer, was called off or gave up. It is the beginning if no worker was
-// ever woken by a message and the lock does not claim to wake waiters: then waiters look now and then, and may do so as rarely as they like.
-func (l *livenessCheck) trouble() time.Duration {
-	first, told := history.Forever, l.Claims.Wakes
+// deaf lists when a message to a waiter may be lost, so that it sleeps until a lease ends: while something is at work on more than
+// holders, and until a listener has had time to listen again, which is as long once more, a lease and the bound; and for so long after a
+// worker died, had no answer, was called off or gave up. It is all the time if no worker was ever woken by a message and the lock does
+// not claim to wake waiters: then waiters look now and then, and may do so as rarely as they like.
+func (l *livenessCheck) deaf() spans {
+	var list []period
+	told, again := l.Claims.Wakes, plus(l.lease, l.bound)
 	for i := range l.windows {
 		w := &l.windows[i]
 		others := slices.ContainsFunc(w.effect.Hits, func(p history.Party) bool { return p != history.Holders })
 		if !l.hitch(w) && (others || !w.effect.Known()) {
-			first = min(first, w.from)
+			list = append(list, period{w.from, plus(plus(w.to, max(w.to-w.from, l.recovery())), again)})
 		}
 	}
+	lost := func(at time.Duration) { list = append(list, period{at, plus(at, again)}) }
 	for i := range l.Ops {
 		op := &l.Ops[i]
 		told = told || op.Woken == history.Signal
 		switch op.Kind {
 		case history.Acquire, history.Extend, history.Release:
 			if op.Outcome == history.Unknown || op.Reason == history.Canceled {
-				first = min(first, op.Return)
+				lost(op.Return)
 			}
 		case history.Crash:
-			first = min(first, op.Call)
+			lost(op.Call)
 		case history.End:
 			if op.Reason == history.Impatient || op.Reason == history.Canceled {
-				first = min(first, op.Return)
+				lost(op.Return)
 			}
 		}
 	}
 	if !told {
-		return 0
+		return spans{{0, history.Forever}}
 	}
-	return first
+	return newSpans(list)
 }
 
 // after is the place of the first stretch of a page that ends after a moment, in a list in order.

@@ -46,18 +46,18 @@ func (s *builder) connects(session bool) {
 	s.h.Session = session
 }
 
-// sleepsForALease lets a worker that was refused sleep until the lease would have ended that was given back long before, where
-// others are woken by messages. A release came out as it is told.
-func (s *builder) sleepsForALease(came history.Outcome) {
+// sleepsForALease lets a worker that was refused at a moment sleep until the lease would have ended that was given back long before,
+// where others are woken by messages. A release that was answered at 2 came out as it is told.
+func (s *builder) sleepsForALease(came history.Outcome, at time.Duration) {
 	other := s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 3, Key: 1, TTL: 10, Until: 10, Woken: history.Signal, Return: 1})
 	s.add(history.Op{Kind: history.Release, Outcome: came, Hold: other, Worker: 3, Key: 1, Call: 1, Return: 2})
-	h := s.grant(1, 0, 1, 10)
-	s.refuse(2, 1, 2)
-	s.release(1, h, 2, 3, history.OK)
-	s.done(1, 0, 3)
-	h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 12, Return: 13, TTL: 10, Until: 22, Woken: history.LeaseEnd})
-	s.release(2, h, 13, 14, history.OK)
-	s.done(2, 1, 15)
+	h := s.grant(1, at-2, at-1, 10)
+	s.refuse(2, at-1, at)
+	s.release(1, h, at, at+1, history.OK)
+	s.done(1, at-2, at+1)
+	h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: at + 10, Return: at + 11, TTL: 10, Until: at + 20, Woken: history.LeaseEnd})
+	s.release(2, h, at+11, at+12, history.OK)
+	s.done(2, at-1, at+13)
 	s.h.Bounds.Gap = time.Millisecond
 }
 
@@ -147,19 +147,28 @@ var livenessCases = map[string]struct {
 		s.h.Bounds.Gap = time.Millisecond
 	}, Fail, "lost-wakeup", "was not woken"},
 	"a sleeper that a lease wakes where releases are told": {func(s *builder) {
-		s.sleepsForALease(history.OK)
+		s.sleepsForALease(history.OK, 2)
 	}, Fail, "lost-wakeup", "was not woken"},
 	"a sleeper that a lease wakes where a holder was late": {func(s *builder) {
 		s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{history.Holders}}}}
 		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 0, Return: 1})
-		s.sleepsForALease(history.OK)
+		s.sleepsForALease(history.OK, 2)
 	}, Fail, "lost-wakeup", "was not woken"},
 	"a sleeper that a lease wakes, for a message may be lost": {func(s *builder) {
-		s.sleepsForALease(history.Unknown)
+		s.sleepsForALease(history.Unknown, 2)
 		s.asking(3, 40, 41)
 		h := s.grant(3, 41, 41, 3)
 		s.release(3, h, 42, 42, history.OK)
 	}, Pass, "", ""},
+	"a sleeper that a lease wakes, long after a message may have been lost": {func(s *builder) {
+		s.sleepsForALease(history.Unknown, 40)
+	}, Fail, "lost-wakeup", "was not woken"},
+	"a sleeper that a lease wakes, long after links were cut": {func(s *builder) {
+		s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{history.Links}}}}
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 0, Return: 1})
+		s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: 3, Return: 4})
+		s.sleepsForALease(history.OK, 40)
+	}, Fail, "lost-wakeup", "was not woken"},
 	"a lease that is renewed after it was given back": {func(s *builder) {
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.Unknown)
