@@ -110,7 +110,7 @@ type Report struct {
 	Begun, Skipped int64
 	Unfinished     []time.Duration // when visits were due that still waited for a worker
 	Load           results.Usage
-	RoundTrips     int64
+	RoundTrips     []Trips           // of each process
 	Fleet          *results.Fleet    // the machines of the workers; nil = this one
 	Lost           string            // which machines were lost meanwhile, and when; empty if none was
 	Said           map[string]string // what the first error of a kind said
@@ -120,6 +120,12 @@ type Report struct {
 	Crashes        []history.Breakdown
 	Wear           []history.Wear // in a load that comes in rounds
 	CPU            time.Duration  // that the process of the lock spent while it was measured
+}
+
+// Trips is how many round trips the locks of a process made between two moments.
+type Trips struct {
+	Count    int64
+	From, To time.Duration
 }
 
 // Trouble is what ends a run without a verdict: calls that do not return, and crashes.
@@ -293,16 +299,24 @@ func (t *team) run(ctx, stop context.Context) Report {
 // measure reads the counters when the measurement begins and ends.
 func (t *team) measure(done <-chan struct{}) Report {
 	clock := t.crew.Clock
-	read := func(at time.Duration) (loadSample, int64, time.Duration) {
+	type reading struct {
+		at    time.Duration
+		load  loadSample
+		trips int64
+		spent time.Duration
+	}
+	read := func(at time.Duration) (r reading) {
 		select {
 		case <-time.After(at - clock.Now()):
 		case <-done:
 		}
-		return readAll(clock.Now(), t.clients), t.traffic.RoundTrips(), t.spent()
+		r.at, r.trips = clock.Now(), t.traffic.RoundTrips()
+		r.load, r.spent = readAll(clock.Now(), t.clients), t.spent()
+		return r
 	}
-	load, trips, spent := read(t.orders.From)
-	endLoad, endTrips, endSpent := read(t.orders.To)
-	return Report{Load: endLoad.since(load), RoundTrips: endTrips - trips, CPU: endSpent - spent}
+	begin := read(t.orders.From)
+	end := read(t.orders.To)
+	return Report{Load: end.load.since(begin.load), RoundTrips: []Trips{{end.trips - begin.trips, begin.at, end.at}}, CPU: end.spent - begin.spent}
 }
 
 func (t *team) close() error {

@@ -285,7 +285,7 @@ func (r *Report) Add(o *Report) {
 	r.Begun += o.Begun
 	r.Skipped += o.Skipped
 	r.Unfinished = append(r.Unfinished, o.Unfinished...)
-	r.RoundTrips += o.RoundTrips
+	r.RoundTrips = append(r.RoundTrips, o.RoundTrips...)
 	r.Hung, r.Crashes = append(r.Hung, o.Hung...), append(r.Crashes, o.Crashes...)
 	r.Wear, r.CPU = append(r.Wear, o.Wear...), r.CPU+o.CPU
 	for what, text := range o.Said {

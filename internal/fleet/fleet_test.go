@@ -269,7 +269,7 @@ func TestAgentsGiveOneHistory(t *testing.T) {
 				t.Errorf("worker %d is of process %d, want %d", w, got, want)
 			}
 		}
-		if n := visits(h); n != report.Begun || n == 0 || report.RoundTrips == 0 || report.Lost != "" {
+		if n := visits(h); n != report.Begun || n == 0 || len(report.RoundTrips) != 2 || report.RoundTrips[1].Count == 0 || report.Lost != "" {
 			t.Errorf("%d visits ended, %+v", n, report)
 		}
 		f := report.Fleet

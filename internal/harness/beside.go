@@ -45,14 +45,15 @@ func (x *Run) beside(ctx context.Context) (end func() costs) {
 
 // costs are what the servers did while the run was measured, and in each of its phases.
 type costs struct {
-	whole  deployment.Cost
-	phases []deployment.Cost
+	whole    deployment.Cost
+	from, to time.Duration // of the whole, as it was read
+	phases   []deployment.Cost
 }
 
-// reading is what the servers had done at a moment, or so much later.
+// reading is what the servers had done at a moment, and by how much later that is than it should be.
 type reading struct {
 	deployment.Cost
-	late time.Duration
+	at, late time.Duration
 }
 
 // costLate is by how much of a phase a reading of its costs may be late: a later one counts what is done for visits of the next phase.
@@ -73,8 +74,10 @@ func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 		case <-done: // the run has ended before
 			at = x.session.Clock.Now()
 		}
+		asked := x.session.Clock.Now()
 		cost := x.deployment.Cost(ctx)
-		return reading{cost, x.session.Clock.Now() - at}
+		answered := x.session.Clock.Now()
+		return reading{cost, (asked + answered) / 2, answered - at}
 	}
 	p := &x.combo.Plan
 	spans := p.spans()
@@ -90,6 +93,6 @@ func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 		now := read(s.To)
 		c.phases, last = append(c.phases, now.since(last, s.To-s.From)), now
 	}
-	c.whole = last.Since(begin.Cost) // no phase follows
+	c.whole, c.from, c.to = last.Since(begin.Cost), begin.at, last.at // no phase follows
 	return c
 }

@@ -149,7 +149,7 @@ func (x *Run) fill(r *crew.Report, c costs) {
 	for i := range x.run.Phases {
 		p := &x.run.Phases[i]
 		finished := math.Round(p.Throughput * time.Duration(p.Measured).Seconds())
-		p.Cost = share(c.phases[i], int64(finished), 0, locks.OneSite)
+		p.Cost = share(c.phases[i], finished, 0, locks.OneSite)
 	}
 	x.run.Interactive, x.run.Stretched = x.breaker.Interactive(), x.combo.Stretched
 	x.run.Before, x.run.Earlier = x.combo.Before, x.combo.Earlier
@@ -161,22 +161,28 @@ func (x *Run) fill(r *crew.Report, c costs) {
 	if x.stream != nil {
 		x.run.Stream = x.stream.Sum()
 	}
-	x.run.Cost = share(c.whole, x.meter.Finished(), r.RoundTrips, x.combo.Lock.Sites)
+	trips := 0.0
+	for _, t := range r.RoundTrips {
+		if visits := x.meter.Between(t.From, t.To); visits > 0 {
+			trips += float64(t.Count) / visits // each process counts its own
+		}
+	}
+	x.run.Cost = share(c.whole, x.meter.Between(c.from, c.to), trips, x.combo.Lock.Sites)
 }
 
-// share divides a cost among the counted visits. A lock that lives on sites and sent them nothing through the suite's
+// share divides a cost among the visits of the same time; the round trips are of one. A lock that lives on sites and sent them nothing through the suite's
 // clients makes connections of its own: nobody counts what goes over them.
-func share(c deployment.Cost, visits, roundTrips int64, on locks.Sites) results.Cost {
+func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) results.Cost {
 	if visits == 0 {
 		return results.Cost{}
 	}
 	of := func(x float64) *float64 {
-		x /= float64(visits)
+		x /= visits
 		return &x
 	}
 	var r results.Cost
 	if roundTrips > 0 || on == locks.NoSite {
-		r.RoundTrips = of(float64(roundTrips))
+		r.RoundTrips = &roundTrips
 	}
 	if c.Known {
 		r.Commands, r.ServerCPU = of(float64(c.Commands)), of(float64(c.CPU))

@@ -107,7 +107,7 @@ func TestAloneCostsByPhase(t *testing.T) {
 // TestLateReadingsAreOfNoUse: what was read late is not known, and what was read in time is.
 func TestLateReadingsAreOfNoUse(t *testing.T) {
 	at := func(commands int64, late time.Duration) reading {
-		return reading{deployment.Cost{Known: true, Commands: commands}, late}
+		return reading{deployment.Cost{Known: true, Commands: commands}, 0, late}
 	}
 	for _, tt := range []struct {
 		first, last time.Duration

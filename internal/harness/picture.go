@@ -114,7 +114,8 @@ func (p *picture) spent(ctx context.Context) spent {
 }
 
 func (p *picture) since(after, before spent) results.Cost {
-	c := share(after.Since(before.Cost), after.visits-before.visits, after.trips-before.trips, p.x.combo.Lock.Sites)
+	visits := float64(after.visits - before.visits)
+	c := share(after.Since(before.Cost), visits, float64(after.trips-before.trips)/visits, p.x.combo.Lock.Sites)
 	if !after.counted {
 		c.RoundTrips = nil
 	}

@@ -209,6 +209,14 @@ func TestTheMeasurementLeavesOutTheWarmUp(t *testing.T) {
 	if m.Finished() != 1 {
 		t.Errorf("%d visits finished within the measurement, want 1", m.Finished())
 	}
+	for _, tt := range []struct {
+		from, to time.Duration
+		visits   float64
+	}{{100 * ms, 200 * ms, 1}, {100 * ms, 122 * ms, 0}, {124 * ms, 200 * ms, 0}, {124 * ms, 400 * ms, 2}} { // as something was read late
+		if n := m.Between(tt.from, tt.to); n < tt.visits-0.01 || n > tt.visits+0.01 {
+			t.Errorf("%.2f visits from %v to %v, want %v", n, tt.from, tt.to, tt.visits)
+		}
+	}
 	if m.Stores.Acknowledged != 4 {
 		t.Errorf("%d stores in the whole run, want 4", m.Stores.Acknowledged)
 	}

@@ -45,6 +45,7 @@ type Meter struct {
 	excuses    excuses
 	ops        int64
 	held       time.Duration // of all pages, within the measurement
+	ends       ends
 	idleWaited time.Duration // no worker held the page's lock while one waited for it
 }
 
@@ -109,7 +110,7 @@ func NewMeter(o Options) *Meter {
 		errors:  map[string]int64{},
 		workers: make([]workerMeter, o.Workers), pages: make([]pageMeter, o.Keys),
 		interval: newInterval(o.From, o.Log, o.Started),
-		called:   o.alwaysCalled(), spans: newSpans(o),
+		called:   o.alwaysCalled(), spans: newSpans(o), ends: newEnds(o.From, o.To),
 	}
 	m.waits.random = newFine()
 	m.excuses.bears = o.Bears
@@ -321,8 +322,11 @@ func (m *Meter) ended(op *history.Op, w *workerMeter, measured bool) {
 	if w.waiting {
 		m.stopWaiting(op.Worker, w, op.Return, false, measured)
 	}
-	if op.Outcome == history.OK && op.Return >= m.from && op.Return < m.to {
-		w.finish++
+	if op.Outcome == history.OK && op.Return >= m.from {
+		m.ends.add(op.Return)
+		if op.Return < m.to {
+			w.finish++
+		}
 	}
 	m.answers.record(op.Due, op.Return, op.Outcome == history.OK)
 	if !measured {
