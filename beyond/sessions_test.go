@@ -13,6 +13,7 @@ import (
 	"hammerlock/internal/live"
 	"hammerlock/locks"
 	"hammerlock/topologies"
+	"hammerlock/topologies/links"
 )
 
 // ttl is the shortest lease that the servers grant.
@@ -223,10 +224,10 @@ func TestALeaderThatIsCutOff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cut := topologies.Rule{Effect: topologies.Drop, From: []topologies.Party{topologies.Party(old.Name)}}
+			cut := links.Rule{Effect: links.Drop, From: []links.Party{links.Party(old.Name)}}
 			for _, n := range top.Nodes {
 				if n != old {
-					cut.To = append(cut.To, topologies.Party(n.Name))
+					cut.To = append(cut.To, links.Party(n.Name))
 				}
 			}
 			heal, err := top.Network().Apply(cut)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"hammerlock/history"
-	"hammerlock/topologies"
+	"hammerlock/topologies/links"
 )
 
 var cutHolder = Fault{
@@ -16,7 +16,7 @@ var cutHolder = Fault{
 	Needs:  Needs{Links: true, Processes: true},
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		r := topologies.Rule{Effect: topologies.Drop, From: []topologies.Party{holderParty}, To: []topologies.Party{topologies.AllNodes}}
+		r := links.Rule{Effect: links.Drop, From: []links.Party{holderParty}, To: []links.Party{links.AllNodes}}
 		if err := t.name(ctx, r.From, cmp.Or(t.Arg, Granted)); err != nil {
 			return "", nil, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/topologies"
+	"hammerlock/topologies/links"
 )
 
 // All lists the faults: first of nodes, then of links, of clocks and data, of clients, of agents, and of services.
@@ -140,7 +141,7 @@ type Process interface {
 	Stop() error
 	Continue() error
 	Kill() error
-	Source() int // of its clients, as topologies.ClientParty takes it
+	Source() int // of its clients, as links.ClientParty takes it
 }
 
 // The points where workers can be caught.
@@ -207,18 +208,18 @@ func ofPrimary(inject func(context.Context, *Target, *topologies.Node) (string, 
 }
 
 // link lets a rule of links be in force until the fault is healed.
-func (t *Target) link(r topologies.Rule, what string) (string, Heal, error) {
+func (t *Target) link(r links.Rule, what string) (string, Heal, error) {
 	return onLinks(t.Topology.Network(), r, what)
 }
 
-func onLinks(n *topologies.Network, r topologies.Rule, what string) (string, Heal, error) {
+func onLinks(n *links.Network, r links.Rule, what string) (string, Heal, error) {
 	undo, err := n.Apply(r)
 	if err != nil {
 		return "", nil, err
 	}
 	return what, func(ctx context.Context) error {
 		undo()
-		if r.Effect == topologies.Delay { // it is over when what was under way has arrived
+		if r.Effect == links.Delay { // it is over when what was under way has arrived
 			sleep(ctx, r.Latency+r.Jitter)
 		}
 		return nil

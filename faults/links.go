@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hammerlock/history"
-	"hammerlock/topologies"
+	"hammerlock/topologies/links"
 )
 
 const (
@@ -23,9 +23,9 @@ var dropReply = Fault{
 	Effect: always(hits(history.Links)),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		count := t.number(lostReplies)
-		return t.link(topologies.Rule{
-			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
-			Effect: topologies.LoseReply, Count: count, Spent: t.Over,
+		return t.link(links.Rule{
+			From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes},
+			Effect: links.LoseReply, Count: count, Spent: t.Over,
 		}, fmt.Sprintf("the next %d answers to clients are lost", count))
 	},
 }
@@ -41,9 +41,9 @@ var delay = Fault{
 		if t.Arg != "" {
 			least, spread = 0, t.time(spread)
 		}
-		return t.link(topologies.Rule{
-			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
-			Effect: topologies.Delay, Latency: least, Jitter: spread, Seed: t.Rand.Uint64(),
+		return t.link(links.Rule{
+			From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes},
+			Effect: links.Delay, Latency: least, Jitter: spread, Seed: t.Rand.Uint64(),
 		}, fmt.Sprintf("clients are %s to %s away", least, least+spread))
 	},
 }
@@ -59,9 +59,9 @@ var lateCommand = Fault{
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		oneIn := t.number(lateOneIn)
 		late := stallLasts.of(t.TTL)
-		return t.link(topologies.Rule{
-			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes}, OneWay: true,
-			Effect: topologies.Delay, Latency: late, OneIn: oneIn, Seed: t.Rand.Uint64(),
+		return t.link(links.Rule{
+			From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, OneWay: true,
+			Effect: links.Delay, Latency: late, OneIn: oneIn, Seed: t.Rand.Uint64(),
 		}, fmt.Sprintf("one in %d commands arrives %s late", oneIn, late))
 	},
 }

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hammerlock/topologies"
+	"hammerlock/topologies/links"
 )
 
 // TestADelayIsHealedWhenAllHasArrived: its rule ends at once, and the heal when the last of what was under way can have come. Other
@@ -14,13 +14,13 @@ import (
 func TestADelayIsHealedWhenAllHasArrived(t *testing.T) {
 	const latency, jitter = 20 * time.Millisecond, 300 * time.Millisecond
 	for name, tt := range map[string]struct {
-		effect topologies.Effect
+		effect links.Effect
 		off    bool
 		want   time.Duration
 	}{
-		"delay":            {topologies.Delay, false, latency + jitter},
-		"delay called off": {topologies.Delay, true, 0},
-		"drop":             {topologies.Drop, false, 0},
+		"delay":            {links.Delay, false, latency + jitter},
+		"delay called off": {links.Delay, true, 0},
+		"drop":             {links.Drop, false, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, off := context.WithCancel(t.Context())
@@ -28,8 +28,8 @@ func TestADelayIsHealedWhenAllHasArrived(t *testing.T) {
 			if tt.off {
 				off()
 			}
-			n, parties := &topologies.Network{}, []topologies.Party{topologies.AllClients}
-			_, heal, err := onLinks(n, topologies.Rule{From: parties, To: parties, Effect: tt.effect, Latency: latency, Jitter: jitter}, name)
+			n, parties := &links.Network{}, []links.Party{links.AllClients}
+			_, heal, err := onLinks(n, links.Rule{From: parties, To: parties, Effect: tt.effect, Latency: latency, Jitter: jitter}, name)
 			if err != nil || len(n.Rules()) != 1 {
 				t.Fatalf("%s: %v, rules in force: %v", name, err, n.Rules())
 			}

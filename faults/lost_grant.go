@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hammerlock/topologies"
+	"hammerlock/topologies/links"
 )
 
 var lostGrant = Fault{
@@ -36,7 +37,7 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 	}
 	defer caught.Go()
 	// What is held back on the links must not arrive after the primary's death.
-	reset, err := t.Topology.Network().Apply(between(primary, replicas, topologies.Reset))
+	reset, err := t.Topology.Network().Apply(between(primary, replicas, links.Reset))
 	if err == nil {
 		err = primary.Kill()
 	}
@@ -58,10 +59,10 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 }
 
 // between is a rule for the links of one node with others.
-func between(one *topologies.Node, others []*topologies.Node, effect topologies.Effect) topologies.Rule {
-	r := topologies.Rule{From: []topologies.Party{topologies.Party(one.Name)}, Effect: effect}
+func between(one *topologies.Node, others []*topologies.Node, effect links.Effect) links.Rule {
+	r := links.Rule{From: []links.Party{links.Party(one.Name)}, Effect: effect}
 	for _, n := range others {
-		r.To = append(r.To, topologies.Party(n.Name))
+		r.To = append(r.To, links.Party(n.Name))
 	}
 	return r
 }
@@ -75,7 +76,7 @@ func unreplicated(ctx context.Context, t *Target, primary *topologies.Node, repl
 	defer cancel()
 	name := t.LockKey(key)
 	for {
-		cut, err := t.Topology.Network().Apply(between(primary, replicas, topologies.Drop))
+		cut, err := t.Topology.Network().Apply(between(primary, replicas, links.Drop))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"hammerlock/internal/human"
 	"hammerlock/topologies"
+	"hammerlock/topologies/links"
 )
 
 var partition = Fault{
@@ -23,7 +24,7 @@ var partition = Fault{
 	Effect:              cut,
 	targets: func(t *topologies.Topology) (all []string) {
 		for _, name := range nodeNames(t) {
-			all = append(all, name+"/"+string(topologies.AllNodes), name+"/"+string(topologies.AllNodes)+"+"+string(topologies.AllClients))
+			all = append(all, name+"/"+string(links.AllNodes), name+"/"+string(links.AllNodes)+"+"+string(links.AllClients))
 		}
 		return all
 	},
@@ -37,13 +38,13 @@ var partition = Fault{
 }
 
 // sides reads the sets that were asked for, or draws them.
-func (t *Target) sides(ctx context.Context) (topologies.Rule, error) {
-	r := topologies.Rule{Effect: topologies.Drop}
+func (t *Target) sides(ctx context.Context) (links.Rule, error) {
+	r := links.Rule{Effect: links.Drop}
 	if t.Arg == "" {
 		nodes := t.Topology.Nodes
 		few := 1 + t.Rand.IntN((len(nodes)-1)/2)
 		for place, i := range t.Rand.Perm(len(nodes)) {
-			p := topologies.Party(nodes[i].Name)
+			p := links.Party(nodes[i].Name)
 			if place < few {
 				r.From = append(r.From, p)
 			} else {
@@ -75,7 +76,7 @@ func clientsOnly(arg string) string {
 	}
 	kinds := func(text string) (clients, nodes bool) {
 		for _, p := range parties(text) {
-			client := p == topologies.AllClients || p == holderParty || strings.HasPrefix(string(p), "client ")
+			client := p == links.AllClients || p == holderParty || strings.HasPrefix(string(p), "client ")
 			clients, nodes = clients || client, nodes || !client
 		}
 		return clients, nodes
@@ -92,7 +93,7 @@ func clientsOnly(arg string) string {
 const holderParty = "holder"
 
 // name puts the clients of a worker with a lock, caught at a point, in the place of "holder".
-func (t *Target) name(ctx context.Context, list []topologies.Party, point string) error {
+func (t *Target) name(ctx context.Context, list []links.Party, point string) error {
 	i := slices.Index(list, holderParty)
 	if i < 0 {
 		return nil
@@ -106,19 +107,19 @@ func (t *Target) name(ctx context.Context, list []topologies.Party, point string
 	if err != nil {
 		return err
 	}
-	list[i] = topologies.ClientParty(p.Source())
+	list[i] = links.ClientParty(p.Source())
 	return nil
 }
 
-func parties(text string) (all []topologies.Party) {
+func parties(text string) (all []links.Party) {
 	for name := range strings.SplitSeq(text, "+") {
-		all = append(all, topologies.Party(name))
+		all = append(all, links.Party(name))
 	}
 	return all
 }
 
-func list(parties []topologies.Party) string {
-	return strings.Join(human.Names(parties, func(p topologies.Party) string { return string(p) }), "+")
+func list(parties []links.Party) string {
+	return strings.Join(human.Names(parties, func(p links.Party) string { return string(p) }), "+")
 }
 
 var partitionPrimary = Fault{
@@ -130,6 +131,6 @@ var partitionPrimary = Fault{
 	Effect:              cut,
 	Inject: ofPrimary(func(_ context.Context, t *Target, primary *topologies.Node) (string, Heal, error) {
 		peers := slices.DeleteFunc(slices.Clone(t.Topology.Nodes), func(n *topologies.Node) bool { return n == primary })
-		return t.link(between(primary, peers, topologies.Drop), "cut "+primary.Name+" from its peers")
+		return t.link(between(primary, peers, links.Drop), "cut "+primary.Name+" from its peers")
 	}),
 }

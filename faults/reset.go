@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hammerlock/history"
-	"hammerlock/topologies"
+	"hammerlock/topologies/links"
 )
 
 // resetFor is for how long clients get no connection.
@@ -28,8 +28,8 @@ var reset = Fault{
 	lasts: length{besides: resetFor},
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		lasting := t.time(resetFor)
-		stop, err := t.Topology.Network().Apply(topologies.Rule{
-			From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes}, Effect: topologies.Reset,
+		stop, err := t.Topology.Network().Apply(links.Rule{
+			From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, Effect: links.Reset,
 		})
 		if err != nil {
 			return "", nil, err

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"hammerlock/topologies/links"
 )
 
 // Attachment says where a deployment is that others run, how to get in, and what may be done to it. Nothing is
@@ -157,19 +159,19 @@ func (t *Topology) openLinks(ctx context.Context) error {
 	if t.network == nil {
 		return nil
 	}
-	links := map[string]string{}
+	fronts := map[string]string{}
 	for i, n := range t.Nodes {
 		n.link, _ = t.block.node(i)
-		links[n.front] = n.link
+		fronts[n.front] = n.link
 		ip, _ := splitAddr(n.link)
-		t.network.nodes[ip] = Party(n.Name)
+		t.network.Add(ip, links.Party(n.Name))
 		n.gate = &gate{network: t.network, node: n}
 		if err := n.gate.open(ctx); err != nil {
 			return err
 		}
 	}
 	for _, s := range t.Sites {
-		s.access.Links, s.access.Sources = links, t.network.sources
+		s.access.Links, s.access.Sources = fronts, t.block.prefix
 	}
 	return nil
 }
@@ -193,7 +195,7 @@ func (t *Topology) leave() (err error) {
 		n.gate.close()
 	}
 	if t.network != nil {
-		t.network.close()
+		t.network.Close()
 	}
 	if t.clean != nil {
 		err = t.clean()

@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"hammerlock/internal/live"
+	"hammerlock/topologies/links"
 )
 
 // breaks are ways in which a client loses a server.
 var breaks = map[string]func(*testing.T, *Topology) (heal func()){
 	"drop": func(t *testing.T, top *Topology) func() {
-		return apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{"n1"}, Effect: Drop})
+		return apply(t, top, links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{"n1"}, Effect: links.Drop})
 	},
 	"drop answers": func(t *testing.T, top *Topology) func() {
-		return apply(t, top, Rule{From: []Party{"n1"}, To: []Party{ClientParty(1)}, OneWay: true, Effect: Drop})
+		return apply(t, top, links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)}, OneWay: true, Effect: links.Drop})
 	},
 	"reset": func(t *testing.T, top *Topology) func() {
-		return apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{"n1"}, Effect: Reset})
+		return apply(t, top, links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{"n1"}, Effect: links.Reset})
 	},
 	"line": func(_ *testing.T, top *Topology) func() {
 		line := top.Sites[0].line

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/topologies/links"
 )
 
 // Primary is the node that serves a key, up or down, according to the deployment: the one that most sentinels name, the
@@ -143,7 +145,7 @@ func (s *Site) promote(ctx context.Context, next, old *Node) error {
 		return fmt.Errorf("publish the address of %s: %w", next.Name, err)
 	}
 	for _, n := range s.Nodes {
-		if n == next || n.State() != Up || n == old && old.topology.network.apart(old, next) {
+		if n == next || n.State() != Up || n == old && old.topology.network.Apart(links.Party(old.Name), links.Party(next.Name)) {
 			continue
 		}
 		if err := follow(ctx, n, next); err != nil {
@@ -157,7 +159,7 @@ func (s *Site) promote(ctx context.Context, next, old *Node) error {
 // a vote.
 func takeOver(ctx context.Context, next, primary *Node) error {
 	command := []any{"CLUSTER", "FAILOVER"}
-	if primary.State() != Up || primary.topology.network.apart(primary, next) {
+	if primary.State() != Up || primary.topology.network.Apart(links.Party(primary.Name), links.Party(next.Name)) {
 		command = append(command, "TAKEOVER")
 	}
 	if err := next.run(ctx, command); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/internal/live"
+	"hammerlock/topologies/links"
 )
 
 // replicated are the topologies with somebody to fail over to.
@@ -203,7 +204,7 @@ func lostWrite(t *testing.T, top *Topology, c redis.UniversalClient, cut bool) (
 	old := everywhere(t, top, key)
 	heal := func() {}
 	if cut {
-		heal = apply(t, top, Rule{From: []Party{Party(old.Name)}, To: []Party{AllNodes}, OneWay: true, Effect: Drop})
+		heal = apply(t, top, links.Rule{From: []links.Party{links.Party(old.Name)}, To: []links.Party{links.AllNodes}, OneWay: true, Effect: links.Drop})
 	}
 	succeeds(t, "the first grant", func() error { return c.Set(t.Context(), key, "first", time.Hour).Err() })
 	if old.Do(t.Context(), "GET", key).Val() != "first" {
@@ -246,7 +247,7 @@ func TestCutOffPrimary(t *testing.T) {
 				if how == "pause" {
 					err = old.Pause()
 				} else {
-					undo := apply(t, top, Rule{From: []Party{Party(old.Name)}, To: []Party{AllNodes}, Effect: Drop})
+					undo := apply(t, top, links.Rule{From: []links.Party{links.Party(old.Name)}, To: []links.Party{links.AllNodes}, Effect: links.Drop})
 					heal = func() error { undo(); return nil }
 				}
 				if err != nil {
@@ -307,14 +308,14 @@ func TestAFailoverThatTheSentinelGaveUpIsAskedForAgain(t *testing.T) {
 	top := up(t, "sentinel", Options{Links: true})
 	_, old := writtenKey(t, top)
 	site := top.Sites[0]
-	lost := Rule{Effect: Drop}
+	lost := links.Rule{Effect: links.Drop}
 	for _, n := range site.Nodes {
 		if n != old {
-			lost.To = append(lost.To, Party(n.Name))
+			lost.To = append(lost.To, links.Party(n.Name))
 		}
 	}
 	for _, n := range site.seeds {
-		lost.From = append(lost.From, Party(n.Name))
+		lost.From = append(lost.From, links.Party(n.Name))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), live.Deadline)
 	defer cancel()

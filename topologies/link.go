@@ -3,13 +3,13 @@ package topologies
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
+
+	"hammerlock/topologies/links"
 )
 
 const linkDialTimeout = time.Second
@@ -17,7 +17,7 @@ const linkDialTimeout = time.Second
 // gate listens on a node's front for one process of it: it opens when the server answers and closes when the process
 // ends, so that connections to a node that is down are refused.
 type gate struct {
-	network *Network
+	network *links.Network
 	node    *Node
 
 	mu        sync.Mutex
@@ -48,12 +48,12 @@ func (g *gate) open(ctx context.Context) error {
 // forClients lets clients through, and Redis servers, which have addresses of their own.
 func (g *gate) forClients(back string) func(*net.TCPConn) {
 	return func(src *net.TCPConn) {
-		from, through := g.network.party(src), g.node.topology.Options.Through
-		if through != nil && isClient(from) && g.node.Role != Sentinel {
+		from, through := g.network.Party(src), g.node.topology.Options.Through
+		if through != nil && links.IsClient(from) && g.node.Role != Sentinel {
 			through(g.node, src)
 			return
 		}
-		g.serve(src, from, g.node, func(from *net.TCPAddr) (wire, error) { return g.dial(from, back) })
+		g.serve(src, from, g.node, func(from *net.TCPAddr) (links.Conn, error) { return g.dial(from, back) })
 	}
 }
 
@@ -73,7 +73,7 @@ func (g *gate) openToPeers(ctx context.Context) error {
 	}
 	for front, back := range e.PeerLinks(g.node) {
 		err := g.listen(ctx, front, func(src *net.TCPConn) {
-			g.serve(src, g.node.topology.owner(src), g.node, func(from *net.TCPAddr) (wire, error) { return g.dialPeer(from, back) })
+			g.serve(src, g.node.topology.owner(src), g.node, func(from *net.TCPAddr) (links.Conn, error) { return g.dialPeer(from, back) })
 		})
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func (g *gate) listen(ctx context.Context, front string, serve func(*net.TCPConn
 			if err != nil {
 				continue // the client has closed it already
 			}
-			g.network.wg.Go(func() { serve(conn.(*net.TCPConn)) })
+			g.network.Go(func() { serve(conn.(*net.TCPConn)) })
 		}
 	})
 	return nil
@@ -129,28 +129,14 @@ func (g *gate) close() {
 	g.wg.Wait()
 }
 
-// serve carries one connection until it ends, as far as the rules let it through.
-func (g *gate) serve(src *net.TCPConn, from Party, to *Node, dial func(from *net.TCPAddr) (wire, error)) {
-	c := g.network.open(from, to, src)
-	if c == nil {
-		abort(src)
-		return
-	}
-	defer g.network.forget(c)
-	if !c.passable(c.there) {
-		return
-	}
-	conn, err := dial(src.RemoteAddr().(*net.TCPAddr))
-	if err != nil {
-		c.end()
-		return
-	}
-	c.carry(conn)
+// serve carries a connection to a node.
+func (g *gate) serve(src *net.TCPConn, from links.Party, to *Node, dial func(from *net.TCPAddr) (links.Conn, error)) {
+	g.network.Serve(src, links.Link{From: from, To: links.Party(to.Name), Asks: to.asks, Dial: dial})
 }
 
 // dialPeer tries for a while: a server opens the ports for its peers when it needs them, and who was let in once does not try
 // again soon.
-func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn wire, err error) {
+func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn links.Conn, err error) {
 	every, late := time.NewTicker(10*time.Millisecond), time.After(linkDialTimeout)
 	defer every.Stop()
 	for {
@@ -166,7 +152,7 @@ func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn wire, err error) {
 }
 
 // dial connects to the node, which sees the client's own address if it is one of the suite's.
-func (g *gate) dial(from *net.TCPAddr, back string) (wire, error) {
+func (g *gate) dial(from *net.TCPAddr, back string) (links.Conn, error) {
 	t := g.node.topology
 	if !t.foreign() {
 		d := net.Dialer{Timeout: linkDialTimeout, LocalAddr: &net.TCPAddr{IP: from.IP}, Control: lateBound}
@@ -198,88 +184,6 @@ func (g *gate) dial(from *net.TCPAddr, back string) (wire, error) {
 	return secured, nil
 }
 
-// wire is a connection, secured or not, of which one direction can be ended.
-type wire interface {
-	net.Conn
-	CloseWrite() error
-}
-
-// abort closes with a reset: what is held is discarded and the other side sees an error, not an end.
-func abort(c wire) {
-	var below net.Conn = c
-	if secured, ok := c.(*tls.Conn); ok {
-		below = secured.NetConn()
-	}
-	if tcp, ok := below.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = below.Close()
-}
-
-// connection is one proxied connection: from its source to the link, and from there to the node.
-type connection struct {
-	network     *Network
-	engine      *Engine // of the node; nil = Redis
-	there, back *path
-	muted       atomic.Bool // the answer under way must not arrive
-
-	mu       sync.Mutex
-	src, dst wire
-	done     chan struct{}
-	ended    bool
-}
-
-// broken tells whether a rule breaks the connection.
-func (c *connection) broken() bool {
-	return c.there.verdict.Load().effect == Reset || c.back.verdict.Load().effect == Reset
-}
-
-// end breaks both halves at once.
-func (c *connection) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended {
-		return
-	}
-	c.ended = true
-	close(c.done)
-	abort(c.src)
-	if c.dst != nil {
-		abort(c.dst)
-	}
-}
-
-// passable waits while bytes are held back on a path; it is false when the connection has ended.
-func (c *connection) passable(p *path) bool {
-	for {
-		v := p.verdict.Load()
-		if v.effect < Drop {
-			return true
-		}
-		select {
-		case <-v.changed:
-		case <-c.done:
-			return false
-		}
-	}
-}
-
-func (c *connection) carry(dst wire) {
-	c.mu.Lock()
-	if c.ended {
-		c.mu.Unlock()
-		abort(dst)
-		return
-	}
-	c.dst = dst
-	c.mu.Unlock()
-	var wg sync.WaitGroup
-	wg.Go((&stream{c: c, path: c.there, from: c.src, to: dst, commands: true}).run)
-	wg.Go((&stream{c: c, path: c.back, from: dst, to: c.src}).run)
-	wg.Wait()
-	c.end()
-}
-
 // clustered tells whether the nodes have a cluster bus.
 func (t *Topology) clustered() bool { return len(t.Sites) > 0 && t.Sites[0].Cluster }
 
@@ -292,20 +196,17 @@ func (t *Topology) openNetwork() error {
 		return errors.New("links tell nodes apart by their loopback addresses and this layout has only one: " +
 			"use Linux, or add 127.64.0.0/10 to the loopback interface, and do not ask for one address")
 	}
-	t.network = &Network{
-		nodes: map[string]Party{}, sources: t.block.prefix,
-		paths: map[[2]Party]*path{}, conns: map[*connection]struct{}{},
-	}
+	t.network = links.New(t.block.prefix)
 	return nil
 }
 
 // Network is the topology's links; nil if it was brought up without.
-func (t *Topology) Network() *Network { return t.network }
+func (t *Topology) Network() *links.Network { return t.network }
 
 // sourceAddr is the address that a client of the given source binds; nil for any.
 func (s *Site) sourceAddr(source int) net.Addr {
 	if source < 1 || s.access.Sources == "" {
 		return nil
 	}
-	return &net.TCPAddr{IP: net.ParseIP(sourceIP(s.access.Sources, source))}
+	return &net.TCPAddr{IP: net.ParseIP(links.SourceIP(s.access.Sources, source))}
 }

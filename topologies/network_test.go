@@ -13,9 +13,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/internal/live"
+	"hammerlock/topologies/links"
 )
 
-func apply(t testing.TB, top *Topology, r Rule) (heal func()) {
+func apply(t testing.TB, top *Topology, r links.Rule) (heal func()) {
 	t.Helper()
 	heal, err := top.Network().Apply(r)
 	if err != nil {
@@ -39,7 +40,7 @@ func answered(t testing.TB, c redis.UniversalClient) {
 // gone waits until a node has no connection from a client any more: all that it sent has been executed by then.
 func gone(t testing.TB, n *Node, source int) {
 	t.Helper()
-	addr := " addr=" + sourceIP(n.topology.block.prefix, source) + ":"
+	addr := " addr=" + links.SourceIP(n.topology.block.prefix, source) + ":"
 	live.Wait(t, "the end of a client's connections", func() bool {
 		list, err := n.Do(t.Context(), "CLIENT", "LIST").Text()
 		return err == nil && !strings.Contains(list, addr)
@@ -51,17 +52,17 @@ func TestRuleMeetsOnlyItsParties(t *testing.T) {
 	top := up(t, "single", Options{Links: true})
 	one, two, nobody := client(t, top, ClientOptions{Source: 1}), client(t, top, ClientOptions{Source: 2}), client(t, top, ClientOptions{})
 	cases := map[string]struct {
-		rule   Rule
+		rule   links.Rule
 		passes [3]bool // one, two, nobody in particular
 	}{
-		"drop one":        {Rule{From: []Party{ClientParty(1)}, To: []Party{"n1"}, Effect: Drop}, [3]bool{false, true, true}},
-		"reset two":       {Rule{From: []Party{ClientParty(2)}, To: []Party{"n1"}, Effect: Reset}, [3]bool{true, false, true}},
-		"drop answers":    {Rule{From: []Party{"n1"}, To: []Party{ClientParty(1)}, OneWay: true, Effect: Drop}, [3]bool{false, true, true}},
-		"reset, one way":  {Rule{From: []Party{"n1"}, To: []Party{ClientParty(1)}, OneWay: true, Effect: Reset}, [3]bool{false, true, true}},
-		"drop all":        {Rule{From: []Party{AllClients}, To: []Party{AllNodes}, Effect: Drop}, [3]bool{false, false, false}},
-		"reset all":       {Rule{From: []Party{AllClients}, To: []Party{AllNodes}, Effect: Reset}, [3]bool{false, false, false}},
-		"among nodes":     {Rule{From: []Party{AllNodes}, To: []Party{AllNodes}, Effect: Reset}, [3]bool{true, true, true}},
-		"pass is no rule": {Rule{From: []Party{AllClients}, To: []Party{AllNodes}}, [3]bool{true, true, true}},
+		"drop one":        {links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{"n1"}, Effect: links.Drop}, [3]bool{false, true, true}},
+		"reset two":       {links.Rule{From: []links.Party{links.ClientParty(2)}, To: []links.Party{"n1"}, Effect: links.Reset}, [3]bool{true, false, true}},
+		"drop answers":    {links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)}, OneWay: true, Effect: links.Drop}, [3]bool{false, true, true}},
+		"reset, one way":  {links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)}, OneWay: true, Effect: links.Reset}, [3]bool{false, true, true}},
+		"drop all":        {links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, Effect: links.Drop}, [3]bool{false, false, false}},
+		"reset all":       {links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, Effect: links.Reset}, [3]bool{false, false, false}},
+		"among nodes":     {links.Rule{From: []links.Party{links.AllNodes}, To: []links.Party{links.AllNodes}, Effect: links.Reset}, [3]bool{true, true, true}},
+		"pass is no rule": {links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}}, [3]bool{true, true, true}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,13 +92,13 @@ func TestRuleMeetsOnlyItsParties(t *testing.T) {
 // TestDroppedBytesArriveLater is why a heal can be dangerous: the client gave up long ago.
 func TestDroppedBytesArriveLater(t *testing.T) {
 	t.Parallel()
-	for effect, want := range map[Effect]any{Drop: int64(1), Reset: int64(0)} {
+	for effect, want := range map[links.Effect]any{links.Drop: int64(1), links.Reset: int64(0)} {
 		t.Run(effect.String(), func(t *testing.T) {
 			t.Parallel()
 			top := up(t, "single", Options{Links: true})
 			c, n := client(t, top, ClientOptions{Source: 1}), top.Nodes[0]
 			answered(t, c)
-			heal := apply(t, top, Rule{From: []Party{AllClients}, To: []Party{"n1"}, OneWay: true, Effect: Drop})
+			heal := apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{"n1"}, OneWay: true, Effect: links.Drop})
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			if err := c.Incr(ctx, "late").Err(); err == nil {
@@ -106,8 +107,8 @@ func TestDroppedBytesArriveLater(t *testing.T) {
 			if got := n.Do(t.Context(), "EXISTS", "late").Val(); got != int64(0) {
 				t.Errorf("got there while dropped: %v", got)
 			}
-			if effect == Reset { // the host that held the bytes dies
-				apply(t, top, Rule{From: []Party{AllClients}, To: []Party{"n1"}, Effect: Reset})()
+			if effect == links.Reset { // the host that held the bytes dies
+				apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{"n1"}, Effect: links.Reset})()
 			}
 			heal()
 			answered(t, c) // on a new connection
@@ -132,11 +133,11 @@ func TestAloneDelay(t *testing.T) {
 		return time.Since(start)
 	}
 	took()
-	there := apply(t, top, Rule{From: []Party{AllClients}, To: []Party{AllNodes}, Effect: Delay, Latency: 40 * time.Millisecond})
+	there := apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, Effect: links.Delay, Latency: 40 * time.Millisecond})
 	if d := took(); d < 80*time.Millisecond {
 		t.Errorf("both ways by 40 ms each: %v", d)
 	}
-	more := apply(t, top, Rule{From: []Party{"n1"}, To: []Party{ClientParty(1)}, OneWay: true, Effect: Delay,
+	more := apply(t, top, links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)}, OneWay: true, Effect: links.Delay,
 		Latency: 30 * time.Millisecond, Jitter: 20 * time.Millisecond, Seed: 7})
 	if d := took(); d < 110*time.Millisecond {
 		t.Errorf("and the answer by 30 ms more: %v", d)
@@ -160,7 +161,7 @@ func TestDelayKeepsOrder(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Links: true})
 	c := client(t, top, ClientOptions{Source: 1})
-	defer apply(t, top, Rule{From: []Party{AllClients}, To: []Party{AllNodes}, Effect: Delay, Jitter: 5 * time.Millisecond, Seed: 1})()
+	defer apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, Effect: links.Delay, Jitter: 5 * time.Millisecond, Seed: 1})()
 	big := strings.Repeat("0123456789", 100_000)
 	if _, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		for i := range 50 {
@@ -179,32 +180,6 @@ func TestDelayKeepsOrder(t *testing.T) {
 	}
 }
 
-func TestJitterIsDrawnByItsSeed(t *testing.T) {
-	t.Parallel()
-	draws := func(seed uint64, to Party) (d []time.Duration) {
-		j := newJitter(Rule{Latency: time.Millisecond, Jitter: time.Second, Seed: seed}, "n1", to)
-		for range 5 {
-			d = append(d, j.draw())
-		}
-		return d
-	}
-	first, again := draws(1, "n2"), draws(1, "n2")
-	for i := range first {
-		if first[i] != again[i] {
-			t.Errorf("draw %d: %v and %v", i, first[i], again[i])
-		}
-		if first[i] < time.Millisecond || first[i] > time.Second+time.Millisecond {
-			t.Errorf("draw %d: %v", i, first[i])
-		}
-	}
-	if other := draws(2, "n2"); other[0] == first[0] {
-		t.Error("another seed draws the same")
-	}
-	if other := draws(1, "n3"); other[0] == first[0] {
-		t.Error("another path draws the same")
-	}
-}
-
 func TestLoseReply(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"single", "sentinel", "cluster"} {
@@ -219,7 +194,7 @@ func TestLoseReply(t *testing.T) {
 
 func lostReplies(t *testing.T, top *Topology, c, other redis.UniversalClient, key string) error {
 	var spent atomic.Int64
-	heal := apply(t, top, Rule{From: []Party{ClientParty(1)}, To: []Party{AllNodes}, Effect: LoseReply, Count: 2,
+	heal := apply(t, top, links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{links.AllNodes}, Effect: links.LoseReply, Count: 2,
 		Spent: func() { spent.Add(1) }})
 	defer heal()
 	for i := range 4 {
@@ -248,7 +223,7 @@ func TestLibraryRetriesHideALostReply(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Links: true})
 	c := client(t, top, ClientOptions{Source: 1, LibraryRetries: true})
-	defer apply(t, top, Rule{From: []Party{AllClients}, To: []Party{"n1"}, Effect: LoseReply, Count: 1})()
+	defer apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{"n1"}, Effect: links.LoseReply, Count: 1})()
 	granted, err := c.SetNX(t.Context(), "lock", "mine", time.Minute).Result()
 	if err != nil || granted {
 		t.Errorf("got %v, %v", granted, err)
@@ -283,7 +258,7 @@ func TestNodesSeeTrueAddresses(t *testing.T) {
 	t.Parallel()
 	top := up(t, "replica", Options{Links: true})
 	c := client(t, top, ClientOptions{Source: 7})
-	want := []string{sourceIP(top.block.prefix, 7)}
+	want := []string{links.SourceIP(top.block.prefix, 7)}
 	for _, n := range top.Nodes[1:] {
 		ip, _ := splitAddr(n.front)
 		want = append(want, ip)
@@ -302,24 +277,24 @@ func TestNodesSeeTrueAddresses(t *testing.T) {
 func TestRulesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Links: true})
-	n1, clients := []Party{"n1"}, []Party{AllClients}
+	n1, clients := []links.Party{"n1"}, []links.Party{links.AllClients}
 	cases := map[string]struct {
-		rule Rule
+		rule links.Rule
 		want string
 	}{
-		"nobody":           {Rule{From: n1, Effect: Drop}, "both sides"},
-		"unknown":          {Rule{From: n1, To: []Party{"n9"}, Effect: Drop}, `no party "n9": there are [n1]`},
-		"client 0":         {Rule{From: n1, To: []Party{"client 0"}, Effect: Drop}, "no party"},
-		"negative":         {Rule{From: n1, To: clients, Effect: Delay, Latency: -1}, "latency -1ns"},
-		"replies to nodes": {Rule{From: n1, To: n1, Effect: LoseReply, Count: 1}, "from clients"},
-		"no replies":       {Rule{From: clients, To: n1, Effect: LoseReply}, "once or more"},
+		"nobody":           {links.Rule{From: n1, Effect: links.Drop}, "both sides"},
+		"unknown":          {links.Rule{From: n1, To: []links.Party{"n9"}, Effect: links.Drop}, `no party "n9": there are [n1]`},
+		"client 0":         {links.Rule{From: n1, To: []links.Party{"client 0"}, Effect: links.Drop}, "no party"},
+		"negative":         {links.Rule{From: n1, To: clients, Effect: links.Delay, Latency: -1}, "latency -1ns"},
+		"replies to nodes": {links.Rule{From: n1, To: n1, Effect: links.LoseReply, Count: 1}, "from clients"},
+		"no replies":       {links.Rule{From: clients, To: n1, Effect: links.LoseReply}, "once or more"},
 	}
 	for name, c := range cases {
 		if _, err := top.Network().Apply(c.rule); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
-	if _, err := up(t, "single", Options{}).Network().Apply(Rule{From: n1, To: clients, Effect: Drop}); err == nil {
+	if _, err := up(t, "single", Options{}).Network().Apply(links.Rule{From: n1, To: clients, Effect: links.Drop}); err == nil {
 		t.Error("a topology without links took a rule")
 	}
 }
@@ -352,8 +327,8 @@ func TestRulesChangeUnderTraffic(t *testing.T) {
 		})
 	}
 	for i := range 24 {
-		heal := apply(t, top, Rule{From: []Party{AllClients}, To: []Party{AllNodes}, OneWay: i%2 == 0,
-			Effect: Effect(1 + i%4), Latency: time.Millisecond, Jitter: time.Millisecond, Count: 3})
+		heal := apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, OneWay: i%2 == 0,
+			Effect: links.Effect(1 + i%4), Latency: time.Millisecond, Jitter: time.Millisecond, Count: 3})
 		_ = ping(t.Context(), client(t, top, ClientOptions{Source: 9}))
 		heal()
 	}
@@ -369,7 +344,7 @@ func BenchmarkLink(b *testing.B) {
 			b.Run(how+"/clients="+nodeName("", parallel-1), func(b *testing.B) {
 				top := up(b, "single", Options{Links: how != "direct"})
 				if how == "link with a delay rule of 0" {
-					defer apply(b, top, Rule{From: []Party{AllClients}, To: []Party{AllNodes}, Effect: Delay})()
+					defer apply(b, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, Effect: links.Delay})()
 				}
 				c := client(b, top, ClientOptions{Source: 1})
 				work := make(chan struct{}, 1024)

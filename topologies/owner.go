@@ -7,27 +7,26 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-)
 
-// unidentified is a party of which nothing was found. Such a connection is broken off, to be made again.
-const unidentified Party = ""
+	"hammerlock/topologies/links"
+)
 
 // owner identifies the node that made a connection by the process that has the other end: servers that are not Redis do not
 // choose where they connect from. Who has closed its end already stays unidentified.
-func (t *Topology) owner(conn *net.TCPConn) Party {
+func (t *Topology) owner(conn *net.TCPConn) links.Party {
 	inode := socket(conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr))
 	if inode == "" {
-		return unidentified
+		return links.Unidentified
 	}
 	for _, n := range t.Nodes {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", n.pid.Load()))
 		for _, file := range files {
 			if name, err := os.Readlink(file); err == nil && name == "socket:["+inode+"]" {
-				return Party(n.Name)
+				return links.Party(n.Name)
 			}
 		}
 	}
-	return unidentified
+	return links.Unidentified
 }
 
 // socket is the inode of this machine's socket between two addresses; empty without one, or without /proc.

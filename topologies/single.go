@@ -23,7 +23,7 @@ var single = Spec{
 func (t *Topology) site(name string, seeds ...*Node) *Site {
 	s := &Site{Name: name, Nodes: seeds, seeds: seeds, access: Access{Password: t.password, Engine: t.Spec.Can().Engine}}
 	if t.network != nil {
-		s.access.Sources = t.network.sources
+		s.access.Sources = t.block.prefix
 	}
 	t.Sites = append(t.Sites, s)
 	return s

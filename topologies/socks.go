@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"hammerlock/topologies/links"
 )
 
 // firstProxy begins the addresses of proxies, after those of clients.
-const firstProxy = firstSource + clientSources + 4
+const firstProxy = links.LastSource + 5
 
 // Proxy is where a node that is started with links finds a SOCKS proxy for all that it connects to; empty without links. It
 // is the link of an engine whose servers announce the address that they listen at: whoever asks there is that node.
@@ -44,10 +46,10 @@ func (g *gate) proxy(src *net.TCPConn) {
 		return err == nil && host == to.Addr().String()
 	})
 	if i < 0 {
-		abort(src)
+		links.Abort(src)
 		return
 	}
-	g.serve(src, Party(g.node.Name), g.node.topology.Nodes[i], func(from *net.TCPAddr) (wire, error) {
+	g.serve(src, links.Party(g.node.Name), g.node.topology.Nodes[i], func(from *net.TCPAddr) (links.Conn, error) {
 		conn, err := g.dial(from, to.String())
 		if err == nil {
 			_, err = src.Write(socksDone)

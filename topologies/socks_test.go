@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"hammerlock/topologies/links"
 )
 
 // TestProxyKnowsWhoHasHungUp: a server that says something to another and closes its connection at once is heard, and the rules
@@ -35,7 +37,7 @@ func TestProxyKnowsWhoHasHungUp(t *testing.T) {
 	if got := <-heard; got != "call me back" {
 		t.Errorf("got %q", got)
 	}
-	heal := apply(t, top, Rule{From: []Party{"n1"}, To: []Party{"n2"}, Effect: Drop})
+	heal := apply(t, top, links.Rule{From: []links.Party{"n1"}, To: []links.Party{"n2"}, Effect: links.Drop})
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
@@ -68,7 +70,7 @@ func twoNodes(t *testing.T) (*Topology, net.Listener) {
 		n := &Node{Name: name, topology: top}
 		n.front, n.back = b.node(i)
 		top.Nodes = append(top.Nodes, n)
-		top.network.nodes[b.ip(i)] = Party(name)
+		top.network.Add(b.ip(i), links.Party(name))
 	}
 	g := &gate{network: top.network, node: top.Nodes[0]}
 	if err := g.listen(t.Context(), top.Nodes[0].Proxy(), g.proxy); err != nil {
@@ -80,7 +82,7 @@ func twoNodes(t *testing.T) (*Topology, net.Listener) {
 	}
 	t.Cleanup(func() {
 		g.close()
-		top.network.close()
+		top.network.Close()
 		_ = listener.Close()
 		_ = b.release()
 	})

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hammerlock/topologies/links"
 )
 
 // All lists the topologies, the simplest first.
@@ -115,7 +117,7 @@ type Topology struct {
 	dir      string
 	password string
 	block    *block
-	network  *Network
+	network  *links.Network
 	shims    []string // libraries that are loaded into every server
 	spawner  *Spawner
 	reaper   *reaper
@@ -283,7 +285,7 @@ func (t *Topology) Close() error {
 	}
 	errs = append(errs, t.each((*Node).close))
 	if t.network != nil {
-		t.network.close()
+		t.network.Close()
 	}
 	if t.spawner != nil {
 		t.spawner.Close()
@@ -313,7 +315,7 @@ func (t *Topology) add(name string, role Role, config func(*Node) []directive) *
 			n.back = n.front
 		} else {
 			ip, _ := splitAddr(n.front)
-			t.network.nodes[ip] = Party(name)
+			t.network.Add(ip, links.Party(name))
 		}
 		n.dir = filepath.Join(t.dir, name)
 	}

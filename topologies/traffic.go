@@ -3,6 +3,7 @@ package topologies
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -71,4 +72,32 @@ func (f *fresh) count(b []byte) {
 	if !f.aside && !bytes.HasPrefix(b, clusterMap) {
 		f.trips.Add(1)
 	}
+}
+
+// idle are commands that change no data and that the client library sends unasked. Their answers are not lost on
+// purpose, because that would test nothing.
+var idle = []string{
+	"cluster", "command", "info", "ping", "sentinel",
+	"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe",
+}
+
+// asks tells whether bytes from a client are a command whose answer may get lost.
+func (n *Node) asks(b []byte) bool {
+	if e := n.topology.Spec.engine; e != nil {
+		return e.Asks != nil && e.Asks(b)
+	}
+	name := commandName(b)
+	return name != "" && !slices.Contains(handshake, name) && !slices.Contains(idle, name)
+}
+
+// commandName reads the name from the first bytes of a command: *N, $length and the name are its first lines.
+func commandName(b []byte) string {
+	if len(b) == 0 || b[0] != '*' {
+		return ""
+	}
+	lines := bytes.SplitN(b, []byte("\r\n"), 4)
+	if len(lines) < 4 || len(lines[1]) == 0 || lines[1][0] != '$' {
+		return ""
+	}
+	return strings.ToLower(string(lines[2]))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,7 +71,7 @@ func server(t *testing.T, tmp string) *os.Process {
 // an open-loop run. Of the visits that were due then a tenth waited for nine tenths of the stall or longer.
 func TestAloneAStallShowsInTheResponse(t *testing.T) {
 	const stall = 700 * time.Millisecond
-	r, text := bench(t, build(t), func(tmp string) {
+	program, during := build(t), func(tmp string) {
 		p := server(t, tmp)
 		<-time.After(2 * time.Second)
 		if err := p.Signal(syscall.SIGSTOP); err != nil {
@@ -80,8 +81,17 @@ func TestAloneAStallShowsInTheResponse(t *testing.T) {
 		if err := p.Signal(syscall.SIGCONT); err != nil {
 			t.Error(err)
 		}
-	}, "--topology", "single", "--counter", "memory", "--workers", "32", "--pages", "1000", "--hold", "0s",
-		"--rate", "1000/s", "--arrivals", "uniform", "--warmup", "300ms", "--duration", "7s")
+	}
+	var r *results.Run
+	var text string
+	live.Again(t, func(int) string {
+		r, text = bench(t, program, during, "--topology", "single", "--counter", "memory", "--workers", "32", "--pages", "1000", "--hold", "0s",
+			"--rate", "1000/s", "--arrivals", "uniform", "--warmup", "300ms", "--duration", "7s")
+		if late := time.Duration(r.Generator.LateMax); r.Generator.State == results.Disturbed && late > stall/4 {
+			return fmt.Sprintf("a visit began %v late, for the machine stopped, too", late)
+		}
+		return ""
+	})
 	if got := time.Duration(*r.Latency.Response.P99); got < stall*8/10 || got > stall*102/100 {
 		t.Errorf("response p99 %v of a stall of %v", got, stall)
 	}

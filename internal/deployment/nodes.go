@@ -11,6 +11,7 @@ import (
 
 	"hammerlock/internal/measure"
 	"hammerlock/topologies"
+	"hammerlock/topologies/links"
 )
 
 // noAnswer is the state of a node that runs and does not answer.
@@ -100,7 +101,7 @@ func ask(ctx context.Context, n *topologies.Node) reply {
 
 // Cuts writes the rules of links that are in force.
 func (d *Deployment) Cuts() (list []string) {
-	names := func(all []topologies.Party) string {
+	names := func(all []links.Party) string {
 		words := make([]string, len(all))
 		for i, p := range all {
 			words[i] = string(p)

@@ -14,6 +14,7 @@ import (
 
 	"hammerlock/internal/live"
 	"hammerlock/topologies"
+	"hammerlock/topologies/links"
 )
 
 // rueidisOptions connects to a server as links want it: they know clients by their sources.
@@ -107,9 +108,9 @@ func TestFindingRueidislockPartitionedHolderIsToldTooLate(t *testing.T) {
 				o.KeyValidity = 5 * home.renewed
 				a, b := p.locker(t, 1, o), p.locker(t, 2, o)
 				held, release := take(t, a, key)
-				heal := p.apply(t, topologies.Rule{
-					From: []topologies.Party{topologies.ClientParty(1)}, To: []topologies.Party{topologies.AllNodes},
-					Effect: topologies.Drop,
+				heal := p.apply(t, links.Rule{
+					From: []links.Party{links.ClientParty(1)}, To: []links.Party{links.AllNodes},
+					Effect: links.Drop,
 				})
 				_, other := takeAsking(t, b, key, o.KeyValidity/4)
 				if held.Err() != nil && !home.slow(o.KeyValidity/8) {

@@ -10,6 +10,7 @@ import (
 
 	"hammerlock/internal/testbed"
 	"hammerlock/topologies"
+	"hammerlock/topologies/links"
 )
 
 // The tests named TestFinding show what docs/FINDINGS.md says of the released libraries, with the libraries alone and a
@@ -42,7 +43,7 @@ func newPeople(t *testing.T, topology string, o topologies.Options) *people {
 }
 
 // apply puts a rule in force until heal is called, or the test ends.
-func (p *people) apply(t *testing.T, r topologies.Rule) (heal func()) {
+func (p *people) apply(t *testing.T, r links.Rule) (heal func()) {
 	t.Helper()
 	heal, err := p.top.Network().Apply(r)
 	must(t, err)
@@ -51,18 +52,18 @@ func (p *people) apply(t *testing.T, r topologies.Rule) (heal func()) {
 }
 
 // slow makes answers of all nodes arrive later.
-func (p *people) slow(by time.Duration, nodes ...topologies.Party) topologies.Rule {
+func (p *people) slow(by time.Duration, nodes ...links.Party) links.Rule {
 	if nodes == nil {
-		nodes = []topologies.Party{topologies.AllNodes}
+		nodes = []links.Party{links.AllNodes}
 	}
-	return topologies.Rule{From: nodes, To: []topologies.Party{topologies.AllClients}, OneWay: true, Effect: topologies.Delay, Latency: by}
+	return links.Rule{From: nodes, To: []links.Party{links.AllClients}, OneWay: true, Effect: links.Delay, Latency: by}
 }
 
 // loseReply has the next command executed and breaks its connection before the answer.
-func (p *people) loseReply() topologies.Rule {
-	return topologies.Rule{
-		From: []topologies.Party{topologies.AllClients}, To: []topologies.Party{topologies.AllNodes},
-		Effect: topologies.LoseReply, Count: 1,
+func (p *people) loseReply() links.Rule {
+	return links.Rule{
+		From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes},
+		Effect: links.LoseReply, Count: 1,
 	}
 }
 

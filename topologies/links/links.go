@@ -1,4 +1,6 @@
-package topologies
+// Package links is what stands between the nodes of a deployment and those that connect to them: TCP proxies, which identify both ends,
+// and apply rules to the bytes. It knows no Redis, and no servers: who listens, and where a connection leads to, is told to it.
+package links
 
 import (
 	"errors"
@@ -17,8 +19,8 @@ import (
 // source addresses and applies rules to what they send and receive. The suite's own connections bypass it. Its methods
 // may be called from several goroutines; a nil Network, of a topology without links, refuses.
 type Network struct {
-	nodes   map[string]Party // by address; filled before the first connection
 	sources string           // how the addresses of clients begin
+	nodes   map[string]Party // by address
 
 	mu    sync.Mutex
 	rules []*rule // those in force, the oldest first
@@ -28,8 +30,19 @@ type Network struct {
 	wg sync.WaitGroup
 }
 
+// New makes a network of clients whose addresses begin with a prefix.
+func New(sources string) *Network {
+	return &Network{sources: sources, nodes: map[string]Party{}, paths: map[[2]Party]*path{}, conns: map[*connection]struct{}{}}
+}
+
+// Add says which node has an address, before the first connection.
+func (n *Network) Add(ip string, node Party) { n.nodes[ip] = node }
+
 // Party is one end of a connection: a node by its name, a client by ClientParty, or all of a kind.
 type Party string
+
+// Unidentified is a party of which nothing was found. Such a connection is broken off, to be made again.
+const Unidentified Party = ""
 
 // The groups.
 const (
@@ -40,8 +53,11 @@ const (
 // clientSources is how many clients have an address of their own. Later ones share the addresses of earlier ones.
 const clientSources = 200
 
-// firstSource follows the addresses of nodes.
-const firstSource = 32
+// The addresses of clients follow those of nodes.
+const (
+	firstSource = 32
+	LastSource  = firstSource + clientSources - 1
+)
 
 const clientPrefix = "client "
 
@@ -50,7 +66,8 @@ func ClientParty(source int) Party {
 	return Party(clientPrefix + strconv.Itoa((source-1)%clientSources+1))
 }
 
-func sourceIP(prefix string, source int) string {
+// SourceIP is the address of a client's source, with the prefix of the addresses of a network.
+func SourceIP(prefix string, source int) string {
 	return prefix + strconv.Itoa(firstSource+(source-1)%clientSources)
 }
 
@@ -129,14 +146,14 @@ func (n *Network) Rules() (list []Rule) {
 	return list
 }
 
-// apart tells whether a rule cuts two nodes off from each other.
-func (n *Network) apart(a, b *Node) bool {
+// Apart tells whether a rule cuts two parties off from each other.
+func (n *Network) Apart(a, b Party) bool {
 	if n == nil {
 		return false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	there, back := n.verdict(Party(a.Name), Party(b.Name)), n.verdict(Party(b.Name), Party(a.Name))
+	there, back := n.verdict(a, b), n.verdict(b, a)
 	return max(there.effect, back.effect) >= Drop
 }
 
@@ -146,7 +163,7 @@ func (n *Network) check(r Rule) error {
 	}
 	good := slices.Sorted(maps.Values(n.nodes))
 	for _, p := range slices.Concat(r.From, r.To) {
-		if p == AllNodes || slices.Contains(good, p) || isClient(p) {
+		if p == AllNodes || slices.Contains(good, p) || IsClient(p) {
 			continue
 		}
 		return fmt.Errorf("no party %q: there are %v, %q, %q and %q", p, good, AllNodes, AllClients, ClientParty(1))
@@ -154,21 +171,21 @@ func (n *Network) check(r Rule) error {
 	if r.Latency < 0 || r.Jitter < 0 || r.Effect > LoseReply {
 		return fmt.Errorf("no rule: effect %d, latency %v, jitter %v", r.Effect, r.Latency, r.Jitter)
 	}
-	if r.Effect == LoseReply && (r.Count < 1 || slices.ContainsFunc(r.From, func(p Party) bool { return !isClient(p) })) {
+	if r.Effect == LoseReply && (r.Count < 1 || slices.ContainsFunc(r.From, func(p Party) bool { return !IsClient(p) })) {
 		return fmt.Errorf("%s is from clients, once or more, not from %v %d times", r.Effect, r.From, r.Count)
 	}
 	return nil
 }
 
-// isClient tells whether a party is one client, all of them, or one without a source address of its own.
-func isClient(p Party) bool {
+// IsClient tells whether a party is one client, all of them, or one without a source address of its own.
+func IsClient(p Party) bool {
 	source, err := strconv.Atoi(strings.TrimPrefix(string(p), clientPrefix))
 	return p == AllClients || err == nil && p == ClientParty(max(source, 1))
 }
 
-// party identifies who made a connection, by the address. A client without a source address of its own belongs to AllClients
+// Party identifies who made a connection, by the address. A client without a source address of its own belongs to AllClients
 // only.
-func (n *Network) party(conn *net.TCPConn) Party {
+func (n *Network) Party(conn *net.TCPConn) Party {
 	ip := conn.RemoteAddr().(*net.TCPAddr).IP.String()
 	if p, ok := n.nodes[ip]; ok {
 		return p
@@ -183,7 +200,7 @@ func (n *Network) party(conn *net.TCPConn) Party {
 
 func has(list []Party, p Party) bool {
 	group := AllNodes
-	if isClient(p) {
+	if IsClient(p) {
 		group = AllClients
 	}
 	return slices.Contains(list, p) || slices.Contains(list, group)
@@ -248,27 +265,11 @@ func (n *Network) verdict(from, to Party) *verdict {
 	return v
 }
 
-// open registers a connection between two parties, unless it must be refused.
-func (n *Network) open(a Party, to *Node, src *net.TCPConn) *connection {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	b := Party(to.Name)
-	c := &connection{network: n, engine: to.topology.Spec.engine, src: src, there: n.path(a, b), back: n.path(b, a), done: make(chan struct{})}
-	if a == unidentified || c.broken() {
-		return nil
-	}
-	n.conns[c] = struct{}{}
-	return c
-}
+// Go begins a goroutine that serves a connection, which Close waits for.
+func (n *Network) Go(serve func()) { n.wg.Go(serve) }
 
-func (n *Network) forget(c *connection) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.conns, c)
-}
-
-// close breaks every connection and waits for the goroutines that serve them. The gates are closed before.
-func (n *Network) close() {
+// Close breaks every connection and waits for the goroutines that serve them. No connection may come any more.
+func (n *Network) Close() {
 	n.mu.Lock()
 	for c := range n.conns {
 		c.end()

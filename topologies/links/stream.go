@@ -1,14 +1,12 @@
-package topologies
+package links
 
 import (
-	"bytes"
 	"errors"
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +22,7 @@ const (
 type stream struct {
 	c        *connection
 	path     *path
-	from, to wire
+	from, to Conn
 	commands bool // from a source to a node, and not the answers
 
 	queue   chan chunk
@@ -162,22 +160,6 @@ func (j *jitter) draw() time.Duration {
 	return j.latency + time.Duration(j.rand.Int64N(int64(j.most)+1))
 }
 
-// idle are commands that change no data and that the client library sends unasked. Their answers are not lost on
-// purpose, because that would test nothing.
-var idle = []string{
-	"cluster", "command", "info", "ping", "sentinel",
-	"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe",
-}
-
-// asks tells whether bytes from a client are a command whose answer may get lost.
-func (c *connection) asks(b []byte) bool {
-	if c.engine != nil {
-		return c.engine.Asks != nil && c.engine.Asks(b)
-	}
-	name := commandName(b)
-	return name != "" && !slices.Contains(handshake, name) && !slices.Contains(idle, name)
-}
-
 // mute decides whether the answer to a command that is about to be forwarded gets lost.
 func (c *connection) mute(loses []*rule, b []byte) {
 	if !c.asks(b) {
@@ -192,16 +174,4 @@ func (c *connection) mute(loses []*rule, b []byte) {
 			return
 		}
 	}
-}
-
-// commandName reads the name from the first bytes of a command: *N, $length and the name are its first lines.
-func commandName(b []byte) string {
-	if len(b) == 0 || b[0] != '*' {
-		return ""
-	}
-	lines := bytes.SplitN(b, []byte("\r\n"), 4)
-	if len(lines) < 4 || len(lines[1]) == 0 || lines[1][0] != '$' {
-		return ""
-	}
-	return strings.ToLower(string(lines[2]))
 }

@@ -1,4 +1,4 @@
-package topologies
+package links
 
 import (
 	"testing"
@@ -27,5 +27,31 @@ func TestOneInSoManyMessagesIsLate(t *testing.T) {
 		if d := all.draw(); d != time.Second {
 			t.Errorf("message %d is late by %v, want each by a second", i, d)
 		}
+	}
+}
+
+func TestJitterIsDrawnByItsSeed(t *testing.T) {
+	t.Parallel()
+	draws := func(seed uint64, to Party) (d []time.Duration) {
+		j := newJitter(Rule{Latency: time.Millisecond, Jitter: time.Second, Seed: seed}, "n1", to)
+		for range 5 {
+			d = append(d, j.draw())
+		}
+		return d
+	}
+	first, again := draws(1, "n2"), draws(1, "n2")
+	for i := range first {
+		if first[i] != again[i] {
+			t.Errorf("draw %d: %v and %v", i, first[i], again[i])
+		}
+		if first[i] < time.Millisecond || first[i] > time.Second+time.Millisecond {
+			t.Errorf("draw %d: %v", i, first[i])
+		}
+	}
+	if other := draws(2, "n2"); other[0] == first[0] {
+		t.Error("another seed draws the same")
+	}
+	if other := draws(1, "n3"); other[0] == first[0] {
+		t.Error("another path draws the same")
 	}
 }

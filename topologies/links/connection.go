@@ -1,0 +1,134 @@
+package links
+
+import (
+	"crypto/tls"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Conn is a connection, secured or not, of which one direction can be ended.
+type Conn interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// Abort closes with a reset: what is held is discarded and the other side sees an error, not an end.
+func Abort(c Conn) {
+	var below net.Conn = c
+	if secured, ok := c.(*tls.Conn); ok {
+		below = secured.NetConn()
+	}
+	if tcp, ok := below.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = below.Close()
+}
+
+// Link leads to a node.
+type Link struct {
+	From, To Party
+	// Asks tells whether bytes to the node are a command whose answer LoseReply may lose.
+	Asks func(b []byte) bool
+	Dial func(from *net.TCPAddr) (Conn, error)
+}
+
+// Serve carries one connection until it ends, as far as the rules let it through.
+func (n *Network) Serve(src *net.TCPConn, l Link) {
+	c := n.open(src, l)
+	if c == nil {
+		Abort(src)
+		return
+	}
+	defer n.forget(c)
+	if !c.passable(c.there) {
+		return
+	}
+	conn, err := l.Dial(src.RemoteAddr().(*net.TCPAddr))
+	if err != nil {
+		c.end()
+		return
+	}
+	c.carry(conn)
+}
+
+// open registers a connection, unless it must be refused.
+func (n *Network) open(src *net.TCPConn, l Link) *connection {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := &connection{asks: l.Asks, src: src, there: n.path(l.From, l.To), back: n.path(l.To, l.From), done: make(chan struct{})}
+	if l.From == Unidentified || c.broken() {
+		return nil
+	}
+	n.conns[c] = struct{}{}
+	return c
+}
+
+func (n *Network) forget(c *connection) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.conns, c)
+}
+
+// connection is one proxied connection: from its source to the link, and from there to the node.
+type connection struct {
+	asks        func(b []byte) bool // tells whether bytes to the node are a command whose answer may get lost
+	there, back *path
+	muted       atomic.Bool // the answer under way must not arrive
+
+	mu       sync.Mutex
+	src, dst Conn
+	done     chan struct{}
+	ended    bool
+}
+
+// broken tells whether a rule breaks the connection.
+func (c *connection) broken() bool {
+	return c.there.verdict.Load().effect == Reset || c.back.verdict.Load().effect == Reset
+}
+
+// end breaks both halves at once.
+func (c *connection) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.ended = true
+	close(c.done)
+	Abort(c.src)
+	if c.dst != nil {
+		Abort(c.dst)
+	}
+}
+
+// passable waits while bytes are held back on a path; it is false when the connection has ended.
+func (c *connection) passable(p *path) bool {
+	for {
+		v := p.verdict.Load()
+		if v.effect < Drop {
+			return true
+		}
+		select {
+		case <-v.changed:
+		case <-c.done:
+			return false
+		}
+	}
+}
+
+func (c *connection) carry(dst Conn) {
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		Abort(dst)
+		return
+	}
+	c.dst = dst
+	c.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go((&stream{c: c, path: c.there, from: c.src, to: dst, commands: true}).run)
+	wg.Go((&stream{c: c, path: c.back, from: dst, to: c.src}).run)
+	wg.Wait()
+	c.end()
+}
