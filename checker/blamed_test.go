@@ -63,67 +63,70 @@ func TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold(t *testing.T) {
 	}
 }
 
+// blamed are histories in which two are granted the lock at once, and what is to blame; nothing is if the cause is empty.
+var blamed = map[string]struct {
+	write func(s *script)
+	cause string
+}{
+	"a hold is given back twice, the second time it frees another's": {func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.release(a, 10, 11)
+		b := s.acquire(2, 20, 21, 300)
+		s.release(a, 30, 31)
+		s.acquire(3, 40, 41, 300)
+		s.release(b, 50, 51)
+	}, "foreign-release"},
+	"the second time is told that there is nothing": {func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.release(a, 10, 11)
+		b := s.acquire(2, 20, 21, 300)
+		s.denied(a, 30, 31)
+		s.release(b, 35, 36)
+		s.acquire(3, 40, 41, 300)
+	}, ""},
+	"the grant that was freed is answered last": {func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.release(a, 10, 11)
+		s.acquire(2, 12, 40, 300)
+		s.release(a, 30, 31)
+		s.acquire(3, 35, 36, 300)
+	}, "foreign-release"},
+	"a clock jumps after a grant, and another's answer comes late": {func(s *script) {
+		s.release(s.acquire(1, 0, 1, 300), 120, 531)
+		s.fault(history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, 555, 556)
+		a, b := s.acquire(1, 532, 533, 300), s.acquire(2, 145, 557, 300)
+		s.denied(a, 651, 652)
+		s.extend(b, 676, 677, 300)
+		s.release(b, 678, 679)
+	}, "service-loss"},
+	"no answer to an acquire, and its release comes while another has the lock": {func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.release(unanswered(s, 2, 5, 15), 16, 17)
+		s.acquire(3, 20, 21, 300)
+		s.release(a, 30, 31)
+	}, "foreign-release"},
+	"the same, while the other one asks": {func(s *script) {
+		s.release(lateRelease(s, 24), 30, 31)
+	}, "foreign-release"},
+	"the same, and the other one hears that its hold is lost: this lock looks": {func(s *script) {
+		s.denied(lateRelease(s, 24), 30, 31)
+	}, "double-grant"},
+	"the same, and nobody is granted the lock meanwhile": {func(s *script) {
+		s.release(lateRelease(s, 40), 30, 31)
+	}, ""},
+	"a release that was called in time is answered late, and the hold that it may have ended was extended since": {func(s *script) {
+		s.extend(answeredLate(s), 410, 411, 300)
+	}, "silent-reacquire"},
+	"the same, and the extension heard that the hold was lost": {func(s *script) {
+		x := s.extend(answeredLate(s), 410, 411, 300)
+		x.Outcome, x.Reason, x.Until = history.Failed, history.Lost, 0
+	}, "foreign-release"},
+}
+
 // TestAReleaseIsBlamedThatCanHaveFreedTheLock: two grants at once are the fault of a release that had nothing to give
 // back and may have come in between, and not of one that only gave its own hold back.
 func TestAReleaseIsBlamedThatCanHaveFreedTheLock(t *testing.T) {
-	for name, tt := range map[string]struct {
-		write func(s *script)
-		cause string // empty: nothing is wrong
-	}{
-		"a hold is given back twice, the second time it frees another's": {func(s *script) {
-			a := s.acquire(1, 0, 1, 300)
-			s.release(a, 10, 11)
-			b := s.acquire(2, 20, 21, 300)
-			s.release(a, 30, 31)
-			s.acquire(3, 40, 41, 300)
-			s.release(b, 50, 51)
-		}, "foreign-release"},
-		"the second time is told that there is nothing": {func(s *script) {
-			a := s.acquire(1, 0, 1, 300)
-			s.release(a, 10, 11)
-			b := s.acquire(2, 20, 21, 300)
-			s.denied(a, 30, 31)
-			s.release(b, 35, 36)
-			s.acquire(3, 40, 41, 300)
-		}, ""},
-		"the grant that was freed is answered last": {func(s *script) {
-			a := s.acquire(1, 0, 1, 300)
-			s.release(a, 10, 11)
-			s.acquire(2, 12, 40, 300)
-			s.release(a, 30, 31)
-			s.acquire(3, 35, 36, 300)
-		}, "foreign-release"},
-		"a clock jumps after a grant, and another's answer comes late": {func(s *script) {
-			s.release(s.acquire(1, 0, 1, 300), 120, 531)
-			s.fault(history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, 555, 556)
-			a, b := s.acquire(1, 532, 533, 300), s.acquire(2, 145, 557, 300)
-			s.denied(a, 651, 652)
-			s.extend(b, 676, 677, 300)
-			s.release(b, 678, 679)
-		}, "service-loss"},
-		"no answer to an acquire, and its release comes while another has the lock": {func(s *script) {
-			a := s.acquire(1, 0, 1, 300)
-			s.release(unanswered(s, 2, 5, 15), 16, 17)
-			s.acquire(3, 20, 21, 300)
-			s.release(a, 30, 31)
-		}, "foreign-release"},
-		"the same, while the other one asks": {func(s *script) {
-			s.release(lateRelease(s, 24), 30, 31)
-		}, "foreign-release"},
-		"the same, and the other one hears that its hold is lost: this lock looks": {func(s *script) {
-			s.denied(lateRelease(s, 24), 30, 31)
-		}, "double-grant"},
-		"the same, and nobody is granted the lock meanwhile": {func(s *script) {
-			s.release(lateRelease(s, 40), 30, 31)
-		}, ""},
-		"a release that was called in time is answered late, and the hold that it may have ended was extended since": {func(s *script) {
-			s.extend(answeredLate(s), 410, 411, 300)
-		}, "silent-reacquire"},
-		"the same, and the extension heard that the hold was lost": {func(s *script) {
-			x := s.extend(answeredLate(s), 410, 411, 300)
-			x.Outcome, x.Reason, x.Until = history.Failed, history.Lost, 0
-		}, "foreign-release"},
-	} {
+	for name, tt := range blamed {
 		s := newScript()
 		tt.write(s)
 		v := Exclusion.Check(s.prepare(t))

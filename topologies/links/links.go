@@ -1,5 +1,5 @@
 // Package links is what stands between the nodes of a deployment and those that connect to them: TCP proxies, which identify both ends,
-// and apply rules to the bytes. It knows no Redis, and no servers: who listens, and where a connection leads to, is told to it.
+// and apply rules to the bytes. It knows neither Redis nor servers: others listen, and say where a connection leads to.
 package links
 
 import (
