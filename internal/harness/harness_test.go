@@ -209,7 +209,10 @@ func TestAStoppedJobKeepsWhatItHas(t *testing.T) {
 		if len(runs) != 2 || runs[0].Partial != "" || runs[1].Partial != cause.Error() {
 			t.Fatalf("got %d runs: %+v", len(runs), runs)
 		}
-		if m := time.Duration(runs[1].Measured); m <= 0 || m >= duration {
+		switch m := time.Duration(runs[1].Measured); {
+		case m == duration:
+			return "the second run was measured to its end before it was stopped"
+		case m <= 0 || m > duration:
 			t.Errorf("the partial run measured %v", m)
 		}
 		return ""
