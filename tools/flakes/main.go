@@ -1,5 +1,6 @@
 // Command flakes runs all tests again and again on a busy machine, and says which of them are red now and then, how
-// often, and with what message: `make flakes`. It keeps each core busy with a loop of its own meanwhile.
+// often, and with what message: `make flakes`. It keeps each core busy with a loop of its own meanwhile, and what the tests of a
+// round with failures said in bin/flakes.
 package main
 
 import (
@@ -65,6 +66,11 @@ func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err erro
 			verdict = "RED"
 			if flaky.total() == before { // a build that failed, a data race, a leak: no test
 				flaky.add("(no test)", lastLines(out))
+			}
+		}
+		if flaky.total() > before {
+			if err := keep("bin/test", fmt.Sprintf("bin/flakes/%d", done+1)); err != nil {
+				return red, err
 			}
 		}
 		fmt.Printf("round %d of %d: %s, %d failures, %.0f s\n", done+1, rounds, verdict, flaky.total()-before, time.Since(begun).Seconds())
@@ -187,6 +193,14 @@ func (f failures) write(out io.Writer) error {
 		fmt.Fprintf(table, "%d\t%s\t%s\n", len(f[name]), strings.TrimPrefix(name, "hammerlock/"), f[name][0])
 	}
 	return table.Flush()
+}
+
+// keep copies what the tests of a round said: the next round begins by removing it.
+func keep(from, to string) error {
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	return os.CopyFS(to, os.DirFS(from))
 }
 
 func lastLines(out []byte) string {
