@@ -116,15 +116,20 @@ func TestAloneAStallShowsInTheResponse(t *testing.T) {
 func TestAloneStarvation(t *testing.T) {
 	program := build(t)
 	for retry, duration := range map[string]string{"50ms": "2s", "1ms": "5s"} {
-		r, text := bench(t, program, func(string) {}, "--topology", "single", "--workers", "32", "--backoff", retry,
-			"--hold", "2ms", "--warmup", "300ms", "--duration", duration)
-		f, starve := r.Fairness, retry == "50ms"
-		if (f.Jain < 0.8) != starve || (f.Starving > 0) != starve || f.Starving != len(f.StarvingWorkers) {
-			t.Errorf("retry %s: Jain %.2f, starving %v", retry, f.Jain, f.StarvingWorkers)
-		}
-		if strings.Contains(text, "STARVING (w") != starve {
-			t.Errorf("retry %s: the table says\n%s", retry, text)
-		}
+		live.Again(t, func(int) string {
+			r, text := bench(t, program, func(string) {}, "--topology", "single", "--workers", "32", "--backoff", retry,
+				"--hold", "2ms", "--warmup", "300ms", "--duration", duration)
+			f, starve := r.Fairness, retry == "50ms"
+			if wrong := (f.Jain < 0.8) != starve || (f.Starving > 0) != starve; wrong && r.Generator.State == results.Disturbed {
+				return fmt.Sprintf("others use the machine, and the turns of workers are theirs: Jain %.2f, starving %v", f.Jain, f.StarvingWorkers)
+			} else if wrong || f.Starving != len(f.StarvingWorkers) {
+				t.Errorf("retry %s: Jain %.2f, starving %v", retry, f.Jain, f.StarvingWorkers)
+			}
+			if strings.Contains(text, "STARVING (w") != starve {
+				t.Errorf("retry %s: the table says\n%s", retry, text)
+			}
+			return ""
+		})
 	}
 }
 

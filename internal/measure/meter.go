@@ -37,8 +37,9 @@ type Meter struct {
 	pages   []pageMeter
 	wakes   wakes
 
-	part       history.Op // of a Visit
-	outages    *outages   // nil for a part of a run
+	part       history.Op        // of a Visit
+	holds      []history.Holding // by worker
+	outages    *outages          // nil for a part of a run
 	faults     faultWindows
 	stoodAt    time.Duration // when a process was paused for the longest time
 	stood      time.Duration // and for how long
@@ -61,8 +62,6 @@ type workerMeter struct {
 	key     int32         // of the page that it waits for
 	next    int32         // another one who waits for it, as in pageMeter
 	first   time.Duration // call of the first try
-	granted time.Duration
-	hold    history.ID
 
 	finish  int64         // counted visits that ended within the measurement
 	waits   int64         // waits begun
@@ -108,13 +107,13 @@ func NewMeter(o Options) *Meter {
 		acquire: newFine(), response: newFine(), hold: newFine(), release: newFine(), handoff: newFine(),
 		tries: newFine(), waits: newWaits(o.From, o.To), answers: newWaits(o.From, o.To), late: newFine(),
 		errors:  map[string]int64{},
-		workers: make([]workerMeter, o.Workers), pages: make([]pageMeter, o.Keys),
+		workers: make([]workerMeter, o.Workers), pages: make([]pageMeter, o.Keys), holds: make([]history.Holding, o.Workers),
 		interval: newInterval(o.From, o.Log, o.Started),
 		called:   o.alwaysCalled(), spans: newSpans(o), ends: newEnds(o.From, o.To),
 	}
 	m.waits.random = newFine()
 	m.excuses.bears = o.Bears
-	m.outages = newOutages(&o)
+	m.outages = newOutages(&o, m.holds)
 	return m
 }
 
@@ -168,8 +167,14 @@ func (m *Meter) observe(op *history.Op) {
 		}
 		return
 	}
+	if op.Kind == history.Acquire && op.Outermost() {
+		m.tried(op)
+		return
+	}
+	h := &m.holds[op.Worker]
+	change := h.Observe(op)
 	if m.outages != nil {
-		m.outages.observe(op)
+		m.outages.observe(op, h, change)
 	}
 	w := &m.workers[op.Worker]
 	measured := op.Due >= m.from && op.Due < m.to
@@ -179,8 +184,6 @@ func (m *Meter) observe(op *history.Op) {
 		if measured {
 			m.visits.Skipped++
 		}
-	case history.Acquire:
-		m.tried(op, w, measured)
 	case history.Store:
 		m.stored(op, measured)
 	case history.Load:
@@ -188,16 +191,21 @@ func (m *Meter) observe(op *history.Op) {
 			m.Stores.Fenced++
 		}
 	case history.Release:
-		m.released(op, w, measured)
+		if change == history.GivenBack { // the cleanup after an unknown acquire ends no hold, nor does an inner release
+			m.released(op, h, measured)
+		}
 	case history.End:
 		m.ended(op, w, measured)
 	}
 }
 
-func (m *Meter) tried(op *history.Op, w *workerMeter, measured bool) {
+// tried takes in a try for the lock. A re-entry is none: its worker has the lock.
+func (m *Meter) tried(op *history.Op) {
 	if op.Return == history.Forever {
 		return
 	}
+	w := &m.workers[op.Worker]
+	measured := op.Due >= m.from && op.Due < m.to
 	p := &m.pages[op.Key]
 	if !w.waiting {
 		w.waiting, w.key, w.first = true, op.Key, op.Call
@@ -217,12 +225,13 @@ func (m *Meter) tried(op *history.Op, w *workerMeter, measured bool) {
 		return
 	}
 	m.stopWaiting(op.Worker, w, op.Return, true, measured)
-	if m.outages != nil && op.Outermost() {
-		if gap := m.outages.granted(op); gap != nil {
+	h := &m.holds[op.Worker]
+	if m.outages != nil {
+		if gap := m.outages.granted(op, h); gap != nil {
 			gap.asked = m.oldest(w.first, p)
 		}
 	}
-	w.granted, w.hold = op.Return, op.ID
+	h.Observe(op)
 	if m.excludes {
 		m.granted(op, w.first, p)
 	}
@@ -266,16 +275,15 @@ func (m *Meter) oldest(first time.Duration, p *pageMeter) time.Duration {
 	return first
 }
 
-func (m *Meter) released(op *history.Op, w *workerMeter, measured bool) {
-	if op.Return == history.Forever || op.Hold != w.hold {
-		return // a cleanup after an unknown acquire ends no hold
+func (m *Meter) released(op *history.Op, h *history.Holding, measured bool) {
+	if op.Return == history.Forever {
+		return
 	}
-	w.hold = 0
 	if measured {
 		m.release.record(op.Latency())
-		m.hold.record(op.Call - w.granted)
+		m.hold.record(op.Call - h.From)
 	}
-	m.held += m.within(w.granted, op.Call)
+	m.held += m.within(h.From, op.Call)
 	if !m.excludes {
 		return
 	}

@@ -16,10 +16,10 @@ import (
 type outages struct {
 	least    time.Duration
 	pages    []pageGaps
-	holds    []openHold // by worker
-	gaps     []gap      // those that may be long enough, in the order of their ends
-	keys     []int32    // their pages, which are looked through often; -1 = it was too short
-	quitted  []quitted  // waits without a grant, in the order of their ends
+	holds    []history.Holding // by worker, the meter's own
+	gaps     []gap             // those that may be long enough, in the order of their ends
+	keys     []int32           // their pages, which are looked through often; -1 = it was too short
+	quitted  []quitted         // waits without a grant, in the order of their ends
 	failed   map[int32]map[failure]int64
 	found    []gap // that are long enough, and that nothing can change any more
 	asked    bool  // some worker asked
@@ -42,12 +42,6 @@ type pageGaps struct {
 	since   time.Duration // the first of these answers without so much as least between any two
 	holders int32         // holds whose end is not known
 	back    bool          // the hold that ended last was given back, as the lock acknowledged
-}
-
-type openHold struct {
-	id             history.ID // 0 = none
-	key            int32
-	granted, until time.Duration
 }
 
 type gap struct {
@@ -76,43 +70,46 @@ func (f failure) String() string {
 	return f.kind.String() + " " + f.outcome.String() + " " + f.reason.String()
 }
 
-func newOutages(o *Options) *outages {
-	return &outages{least: leastOutage(o.Backoff), pages: make([]pageGaps, o.Keys), holds: make([]openHold, o.Workers),
+func newOutages(o *Options, holds []history.Holding) *outages {
+	return &outages{least: leastOutage(o.Backoff), pages: make([]pageGaps, o.Keys), holds: holds,
 		failed: map[int32]map[failure]int64{}}
 }
 
-// observe takes an operation of a worker into account, but for acquires, of which tried is told.
-func (o *outages) observe(op *history.Op) {
-	h := &o.holds[op.Worker]
-	switch mine := h.id != 0 && op.Hold == h.id; {
+// observe takes in an operation of a worker, but for tries, and what it did to the worker's hold. Who is told of a loss believes in the
+// hold no more: it has ended then.
+func (o *outages) observe(op *history.Op, h *history.Holding, change history.Change) {
+	switch {
 	case op.Kind == history.Release:
-		o.fails(op)
-		if inner := op.Value > 0 && op.Outcome == history.OK; mine && !inner {
-			o.end(h, op.Call, op.Outcome == history.OK)
-		}
+		o.fails(op, op.Key)
 	case op.Kind == history.Extend:
-		if o.fails(op); mine && op.Outcome == history.OK && op.Until > 0 {
-			h.until = max(h.until, op.Until)
-		}
-	case op.Kind == history.Lose && mine:
+		o.fails(op, h.Key) // a watchdog's has no page
+	}
+	switch {
+	case change == history.Told && h.Lost == op.Return:
 		o.end(h, op.Return, false)
-	case op.Kind == history.Crash && h.id != 0:
+	case h.Lost != history.Forever: // it ended before
+	case change == history.GivenBack:
+		o.end(h, op.Call, op.Outcome == history.OK)
+	case change == history.Died:
 		o.end(h, op.Call, false)
-	case op.Kind == history.End && h.id != 0:
+	case change == history.Left:
 		o.end(h, op.Return, false)
 	}
 }
 
 // fails counts a call that failed for another reason than that another worker has the lock.
-func (o *outages) fails(op *history.Op) {
+func (o *outages) fails(op *history.Op, key int32) {
 	if op.Outcome == history.OK || op.Reason == history.Busy {
 		return
 	}
-	if o.failed[op.Key] == nil {
-		o.failed[op.Key] = map[failure]int64{}
+	if o.failed[key] == nil {
+		o.failed[key] = map[failure]int64{}
 	}
-	o.failed[op.Key][failure{op.Kind, op.Outcome, op.Reason}]++
+	o.failed[key][failure{op.Kind, op.Outcome, op.Reason}]++
 }
+
+// goesOn tells whether no end of a hold is known.
+func goesOn(h *history.Holding) bool { return h.ID != 0 && h.Lost == history.Forever }
 
 // begins takes in the first try of a wait, which may have been called before a gap ended that is known already.
 func (o *outages) begins(op *history.Op) {
@@ -130,7 +127,7 @@ func (o *outages) begins(op *history.Op) {
 // refused takes in a try without a grant.
 func (o *outages) refused(op *history.Op) {
 	if op.Reason != history.Busy {
-		o.fails(op)
+		o.fails(op, op.Key)
 		return
 	}
 	p := &o.pages[op.Key]
@@ -149,9 +146,9 @@ func (o *outages) quits(key int32, first, end time.Duration) {
 }
 
 // granted takes in a grant to a worker. It returns the gap that the grant ended, for its time of the first ask; nil if it was short.
-func (o *outages) granted(op *history.Op) (ended *gap) {
-	p, h := &o.pages[op.Key], &o.holds[op.Worker]
-	if h.id != 0 { // the new hold takes the place of another
+func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
+	p := &o.pages[op.Key]
+	if goesOn(h) { // the new hold takes the place of another
 		o.end(h, op.Return, false)
 	}
 	if op.Return-p.free >= o.least {
@@ -168,10 +165,6 @@ func (o *outages) granted(op *history.Op) (ended *gap) {
 	if len(o.failed) > 0 {
 		delete(o.failed, op.Key)
 	}
-	*h = openHold{op.ID, op.Key, op.Return, op.Until}
-	if op.Until == 0 {
-		h.until = history.Forever
-	}
 	p.holders++
 	return ended
 }
@@ -186,20 +179,19 @@ func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duratio
 }
 
 // end takes in the end of a hold: its worker does not believe in it any more, or should not.
-func (o *outages) end(h *openHold, at time.Duration, back bool) {
-	p := &o.pages[h.key]
-	at = max(min(at, h.until), h.granted)
-	h.id = 0
+func (o *outages) end(h *history.Holding, at time.Duration, back bool) {
+	p := &o.pages[h.Key]
+	at = max(min(at, h.Until), h.From)
 	p.holders--
 	if at >= p.free {
 		p.free, p.back = at, back
 	}
-	if p.ends <= h.granted {
+	if p.ends <= h.From {
 		return
 	}
 	for i, key := range o.keys {
 		g := &o.gaps[i]
-		if key != h.key || g.to <= h.granted || at <= g.from {
+		if key != h.Key || g.to <= h.From || at <= g.from {
 			continue
 		}
 		if g.from, g.back = at, back; g.to-at < o.least {
@@ -214,7 +206,7 @@ func (o *outages) end(h *openHold, at time.Duration, back bool) {
 // held is how many holds have begun and have not ended, as far as it is told.
 func (o *outages) held(now time.Duration) (n int) {
 	for i := range o.holds {
-		if h := &o.holds[i]; h.id != 0 && h.until > now {
+		if h := &o.holds[i]; h.ID != 0 && h.Believed() > now {
 			n++
 		}
 	}
@@ -238,8 +230,8 @@ func (o *outages) settle(n int) {
 // decide finds since when a page was unavailable in a gap, and whether that was for long enough.
 func (o *outages) decide(g *gap) bool {
 	for i := 0; i < len(o.holds) && o.pages[g.key].holders > 0; i++ { // of those that go on no end was told
-		if h := &o.holds[i]; h.id != 0 && h.key == g.key && h.granted < g.to {
-			g.from = max(g.from, min(max(h.until, h.granted), g.to))
+		if h := &o.holds[i]; goesOn(h) && h.Key == g.key && h.From < g.to {
+			g.from = max(g.from, min(max(h.Until, h.From), g.to))
 		}
 	}
 	for _, w := range o.quitted {

@@ -104,7 +104,7 @@ func slowly(ops []history.Op, key int32, least, end time.Duration) (found []stri
 					first, granted, until = -1, op.Return, cmp.Or(op.Until, history.Forever)
 				}
 			case op.Kind == history.Extend:
-				until = max(until, op.Until)
+				until = op.Until
 			case op.Kind == history.Release, op.Kind == history.Crash:
 				over = op.Call
 			case op.Kind == history.Lose, op.Kind == history.End:

@@ -56,6 +56,7 @@ func (m *Meter) inSpans(op *history.Op) {
 func (s *Meter) goOn(m *Meter) {
 	s.begun = true
 	copy(s.pages, m.pages)
+	copy(s.holds, m.holds)
 	for i, w := range m.workers {
 		w.finish, w.waits, w.waited, w.longest = 0, 0, 0, 0
 		s.workers[i] = w

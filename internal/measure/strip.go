@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"cmp"
 	"time"
 
 	"hammerlock/history"
@@ -33,10 +32,7 @@ type strip struct {
 
 	tried   time.Duration // first try of the current wait
 	waiting bool
-	hold    history.ID // 0 = none
-	page    int32
-	from    time.Duration // of the hold
-	until   time.Duration // of its lease, as far as its holder was told
+	hold    history.Holding
 	painted time.Duration // the hold or wait was painted up to then
 	overlap time.Duration // another hold of the same lock overlapped one of its own up to then; 0 = never
 
@@ -100,70 +96,57 @@ func (all *strips) observe(op *history.Op) {
 		return
 	}
 	s := &all.workers[op.Worker]
-	switch op.Kind {
-	case history.Acquire:
-		if s.tries(op) {
-			all.endOrphan(op.Key, op.Return)
-			s.waiting, s.hold, s.page, s.from, s.until = false, op.ID, op.Key, op.Return, cmp.Or(op.Until, history.Forever)
-		}
-	case history.Extend:
-		if op.Outcome == history.OK && s.hold != 0 && (op.Hold == s.hold || op.Hold == 0) && op.Until != 0 {
-			s.until = op.Until
-		}
-	case history.Release:
-		if op.Hold != s.hold || op.Value > 0 && op.Outcome == history.OK {
-			return
-		}
-		s.endHold(op.Call)
-		if op.Outcome == history.Unknown {
+	if op.Kind == history.Acquire && op.Outermost() {
+		s.tries(op)
+	}
+	switch s.hold.Observe(op) {
+	case history.Granted:
+		all.endOrphan(op.Key, op.Return)
+		s.waiting = false
+	case history.GivenBack:
+		if s.paintHold(op.Call); op.Outcome == history.Unknown {
 			all.beginOrphan(op.Worker, op.Call)
 		}
-	case history.Crash:
-		if s.hold != 0 {
-			s.endHold(op.Call)
-			all.beginOrphan(op.Worker, op.Call)
+	case history.Died:
+		s.paintHold(op.Call)
+		all.beginOrphan(op.Worker, op.Call)
+	case history.Left:
+		s.paintHold(op.Return)
+	}
+	if s.waiting && (op.Kind == history.Crash || op.Kind == history.End) {
+		if op.Kind == history.End {
+			s.paint(s.painted, op.Return, Waited)
 		}
 		s.waiting = false
-	case history.End:
-		if s.waiting {
-			s.paint(s.painted, op.Return, Waited)
-			s.waiting = false
-		}
 	}
 }
 
-// tries paints a try for the lock, and tells whether it was granted.
-func (s *strip) tries(op *history.Op) (granted bool) {
+// tries paints a try for the lock.
+func (s *strip) tries(op *history.Op) {
 	if !s.waiting {
 		s.waiting, s.tried, s.painted = true, op.Call, op.Call
 	}
-	if op.Return == history.Forever {
-		return false
+	if op.Return != history.Forever {
+		s.paint(s.painted, op.Return, Waited)
+		s.painted = op.Return
 	}
-	s.paint(s.painted, op.Return, Waited)
-	s.painted = op.Return
-	return op.Outcome == history.OK && op.Outermost()
 }
 
 // paintHold paints the hold up to a time.
 func (s *strip) paintHold(to time.Duration) {
-	s.paint(s.painted, min(to, s.until), Held)
-	if to > s.until {
-		s.paint(max(s.until, s.painted), to, Expired)
+	until := s.hold.Believed()
+	s.paint(s.painted, min(to, until), Held)
+	if to > until {
+		s.paint(max(until, s.painted), to, Expired)
 	}
 	s.painted = to
 }
 
-func (s *strip) endHold(at time.Duration) {
-	s.paintHold(at)
-	s.hold = 0
-}
-
 // beginOrphan remembers the lease of a hold that ended without a release.
 func (all *strips) beginOrphan(worker int32, from time.Duration) {
-	if s := &all.workers[worker]; s.until > from {
-		s.orphanEnd, s.orphanPainted = s.until, from
-		all.orphans[s.page] = worker
+	if s := &all.workers[worker]; s.hold.Until > from {
+		s.orphanEnd, s.orphanPainted = s.hold.Until, from
+		all.orphans[s.hold.Key] = worker
 	}
 }
 
@@ -198,19 +181,20 @@ type moment struct {
 
 // now paints what goes on, as far as it is known, and says what it is.
 func (s *strip) now(worker int, at moment) Strip {
-	r := Strip{Worker: worker, Page: s.page}
+	r := Strip{Worker: worker, Page: s.hold.Key}
 	if at.known > s.orphanPainted {
 		s.paintOrphan(at.known)
 	}
 	switch {
-	case s.hold != 0:
+	case s.hold.ID != 0:
 		if at.known > s.painted {
 			s.paintHold(at.known)
 		}
-		r.Mode, r.Since, r.Lease = Held, at.now-s.from, max(s.until-at.now, 0)
-		if s.until == history.Forever {
+		until := s.hold.Believed()
+		r.Mode, r.Since, r.Lease = Held, at.now-s.hold.From, max(until-at.now, 0)
+		if until == history.Forever {
 			r.Lease = history.Forever
-		} else if at.now > s.until {
+		} else if at.now > until {
 			r.Mode = Expired
 		}
 	case s.waiting:

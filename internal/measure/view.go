@@ -136,7 +136,7 @@ func (v *Viewer) around(now time.Duration) {
 		all := make([]Strip, len(v.strips.workers))
 		for w := range all {
 			s := &v.strips.workers[w]
-			all[w] = Strip{Worker: w, Page: s.page, Cells: s.last(aroundCells, end)}
+			all[w] = Strip{Worker: w, Page: s.hold.Key, Cells: s.last(aroundCells, end)}
 		}
 		e.Around = heaviest(all, aroundLanes, busyness)
 	}
