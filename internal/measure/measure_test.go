@@ -196,6 +196,29 @@ func TestHandoffGoesFromTheReleasesCallToTheNextGrant(t *testing.T) {
 	}
 }
 
+// TestAReentryIsNoWait: whoever has the lock takes it again without waiting, and gives the inner hold back within its own.
+func TestAReentryIsNoWait(t *testing.T) {
+	s := &script{}
+	id := s.op(0, history.Acquire, 0, 10*ms, 11*ms, history.OK, history.None)
+	for _, op := range []history.Op{
+		{Kind: history.Acquire, Call: 12 * ms, Return: 13 * ms, Value: 2},
+		{Kind: history.Release, Call: 14 * ms, Return: 15 * ms, Value: 1},
+		{Kind: history.Release, Call: 31 * ms, Return: 33 * ms},
+	} {
+		s.next++
+		op.ID, op.Hold, op.Outcome = s.next, id, history.OK
+		s.ops = append(s.ops, op)
+	}
+	s.op(0, history.End, 0, 0, 33*ms, history.OK, history.None)
+	m := s.meter(Options{Workers: 1, Keys: 1, To: time.Second, Excludes: true})
+	if m.acquire.count != 1 || m.tries.count != 1 || m.release.count != 1 {
+		t.Errorf("%d waits, %d tries, %d releases, want 1 of each", m.acquire.count, m.tries.count, m.release.count)
+	}
+	if m.hold.count != 1 || m.hold.max != 20*ms || m.held != 20*ms {
+		t.Errorf("%d holds, the longest %v, %v in all, want one of 20 ms", m.hold.count, m.hold.max, m.held)
+	}
+}
+
 func TestTheMeasurementLeavesOutTheWarmUp(t *testing.T) {
 	s := &script{}
 	s.visit(0, 10*ms, 11*ms, 20*ms)

@@ -236,6 +236,26 @@ func TestAnOutageStaysFoundAmongGaps(t *testing.T) {
 	}
 }
 
+// TestALeaseThatIsRenewedIsNoOutage: a watchdog's extension has only the token. Before it was read, the page seemed unavailable from the
+// end of the first lease on.
+func TestALeaseThatIsRenewedIsNoOutage(t *testing.T) {
+	s := &script{}
+	id := s.op(0, history.Acquire, 0, 1*ms, 2*ms, history.OK, history.None)
+	s.ops[0].Until, s.ops[0].Token = 300*ms, 7
+	s.op(1, history.Acquire, 0, 3*ms, 4*ms, history.Failed, history.Busy)
+	for at := 200 * ms; at < 900*ms; at += 200 * ms {
+		s.op(0, history.Extend, 0, at, at+ms, history.OK, history.None)
+		s.ops[len(s.ops)-1].Until, s.ops[len(s.ops)-1].Token = at+300*ms, 7
+	}
+	s.op(0, history.Release, 0, 950*ms, 951*ms, history.OK, history.None)
+	s.ops[len(s.ops)-1].Hold = id
+	s.op(1, history.Acquire, 0, 952*ms, 953*ms, history.OK, history.None)
+	m := s.meter(Options{Workers: 2, Keys: 1, To: time.Second, Backoff: ms})
+	if a := m.Availability(nil); a == nil || len(a.Outages) != 0 {
+		t.Errorf("got %+v, want no outage", a)
+	}
+}
+
 // TestAnOutageThatOutlastsTheMeasurementIsOpen: what came after the end is not the run's.
 func TestAnOutageThatOutlastsTheMeasurementIsOpen(t *testing.T) {
 	t.Parallel()

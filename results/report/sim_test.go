@@ -43,7 +43,10 @@ func (c crowd) play(each func(*history.Op)) error {
 		end := grant + hold
 		add := func(kind history.Kind, call, back time.Duration) {
 			o := op
-			o.ID, o.Kind, o.Hold, o.Call, o.Return, o.Value = id(), kind, acquire.ID, call, back, value
+			o.ID, o.Kind, o.Hold, o.Call, o.Return = id(), kind, acquire.ID, call, back
+			if kind == history.Load || kind == history.Store {
+				o.Value = value
+			}
 			if kind == history.End {
 				o.Hold, o.Value, o.Call, o.Until = 0, 0, idle[w], idle[w]
 			}

@@ -40,6 +40,7 @@ func (v *stripVisit) believed() time.Duration { return min(v.held(), v.until, v.
 // visitReader makes visits of operations in the order of their returns.
 type visitReader struct {
 	workers []stripVisit
+	holds   []history.Holding
 	granted func(*stripVisit) // a lock was granted; the visit goes on
 	done    func(*stripVisit)
 	last    time.Duration // the latest time that was seen
@@ -54,12 +55,18 @@ func (r *visitReader) observe(op *history.Op) {
 		return
 	}
 	for int(op.Worker) >= len(r.workers) {
-		r.workers = append(r.workers, stripVisit{})
+		r.workers, r.holds = append(r.workers, stripVisit{}), append(r.holds, history.Holding{})
 	}
-	v := &r.workers[op.Worker]
+	v, h := &r.workers[op.Worker], &r.holds[op.Worker]
+	change := h.Observe(op)
+	if change == history.Prolonged || change == history.Told {
+		v.until, v.lost = h.Until, h.Lost
+	}
 	switch op.Kind {
 	case history.Acquire:
-		r.acquire(v, op)
+		if op.Outermost() { // no re-entry
+			r.acquire(v, op)
+		}
 	case history.Load:
 		if op.Hold == v.id {
 			v.load = op.Return
@@ -68,16 +75,8 @@ func (r *visitReader) observe(op *history.Op) {
 		if op.Hold == v.id || op.Hold == 0 {
 			v.storeCall, v.storeReturn, v.store, v.value = op.Call, op.Return, op.Outcome, op.Value
 		}
-	case history.Extend:
-		if op.Outcome == history.OK && op.Hold == v.id {
-			v.until = op.Until
-		}
-	case history.Lose:
-		if op.Hold == v.id {
-			v.lost = min(v.lost, op.Return)
-		}
 	case history.Release:
-		if op.Hold == v.id && v.relCall == history.Forever {
+		if change == history.GivenBack {
 			v.relCall, v.relReturn, v.release = op.Call, op.Return, op.Outcome
 		}
 	case history.Crash:
@@ -90,9 +89,6 @@ func (r *visitReader) observe(op *history.Op) {
 }
 
 func (r *visitReader) acquire(v *stripVisit, op *history.Op) {
-	if !op.Outermost() {
-		return // a re-entry
-	}
 	if v.live && v.grant != history.Forever {
 		r.close(v, min(op.Call, v.relReturn)) // a history without ends of visits
 	}

@@ -1,0 +1,68 @@
+package history
+
+import "testing"
+
+// TestHoldingFollowsAWorker tells operations of one worker, with the change that each makes, and what is held after them.
+func TestHoldingFollowsAWorker(t *testing.T) {
+	const id = ID(1<<40 | 1)
+	grant := Op{ID: id, Kind: Acquire, Hold: id, Key: 3, Call: 9, Return: 10, Until: 100, Token: 7}
+	type step struct {
+		op   Op
+		want Change
+	}
+	for name, tt := range map[string]struct {
+		steps []step
+		after Holding
+	}{
+		"refused, granted, given back": {[]step{
+			{Op{ID: 1, Kind: Acquire, Outcome: Failed, Reason: Busy, Return: 5}, Unchanged},
+			{grant, Granted},
+			{Op{ID: id + 1, Kind: Release, Hold: id, Return: 30}, GivenBack},
+			{Op{ID: id + 2, Kind: Release, Hold: id, Return: 40}, Unchanged}, // once more
+		}, Holding{Key: 3, From: 10, Until: 100, Lost: Forever}},
+		"no end is told": {[]step{
+			{Op{ID: id, Kind: Acquire, Return: 10}, Granted},
+		}, Holding{ID: id, From: 10, Until: Forever, Lost: Forever}},
+		"extended by a watchdog, and by another's": {[]step{
+			{grant, Granted},
+			{Op{Kind: Extend, Token: 7, Until: 200, Return: 50}, Prolonged},
+			{Op{Kind: Extend, Token: 8, Until: 300, Return: 60}, Unchanged},
+			{Op{Kind: Extend, Hold: id, Token: 7, Return: 70, Until: 400, Reason: Timeout}, Unchanged},
+		}, Holding{ID: id, Key: 3, From: 10, Until: 200, Lost: Forever}},
+		"re-entered": {[]step{
+			{grant, Granted},
+			{Op{ID: id + 1, Kind: Acquire, Hold: id, Until: 150, Return: 20, Value: 2}, Prolonged},
+			{Op{Kind: Release, Hold: id, Value: 1, Return: 30}, Unchanged},
+			{Op{Kind: Release, Hold: id, Return: 40}, GivenBack},
+		}, Holding{Key: 3, From: 10, Until: 150, Lost: Forever}},
+		"told by an extension, and by the lock": {[]step{
+			{grant, Granted},
+			{Op{Kind: Extend, Hold: id, Return: 50, Outcome: Failed, Reason: Lost}, Told},
+			{Op{Kind: Lose, Hold: id, Return: 60}, Told},
+			{Op{Kind: End, Return: 70}, Left},
+			{Op{Kind: End, Return: 80}, Unchanged},
+		}, Holding{Key: 3, From: 10, Until: 100, Lost: 50}},
+		"died": {[]step{{grant, Granted}, {Op{Kind: Crash, Call: 20}, Died}}, Holding{Key: 3, From: 10, Until: 100, Lost: Forever}},
+		"what it cleans up is no hold": {[]step{
+			{Op{ID: id, Kind: Acquire, Hold: id, Reason: Timeout, Return: 10}, Unchanged},
+			{Op{Kind: Release, Hold: id, Return: 20}, Unchanged},
+		}, Holding{}},
+	} {
+		var h Holding
+		for i := range tt.steps {
+			op := &tt.steps[i].op
+			if op.Outcome == Unknown && op.Reason == None {
+				op.Outcome = OK
+			}
+			if got := h.Observe(op); got != tt.steps[i].want {
+				t.Errorf("%s: step %d: got change %d, want %d", name, i, got, tt.steps[i].want)
+			}
+		}
+		if h.token = 0; h != tt.after {
+			t.Errorf("%s: got %+v, want %+v", name, h, tt.after)
+		}
+		if h.Believed() != min(tt.after.Until, tt.after.Lost) {
+			t.Errorf("%s: believed until %v", name, h.Believed())
+		}
+	}
+}
