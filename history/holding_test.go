@@ -2,52 +2,58 @@ package history
 
 import "testing"
 
+const heldID = ID(1<<40 | 1)
+
+var heldGrant = Op{ID: heldID, Kind: Acquire, Hold: heldID, Key: 3, Call: 9, Return: 10, Until: 100, Token: 7}
+
+// heldStep is an operation of a worker, and the change that it makes.
+type heldStep struct {
+	op   Op
+	want Change
+}
+
+var holdings = map[string]struct {
+	steps []heldStep
+	after Holding
+}{
+	"refused, granted, given back": {[]heldStep{
+		{Op{ID: 1, Kind: Acquire, Outcome: Failed, Reason: Busy, Return: 5}, Unchanged},
+		{heldGrant, Granted},
+		{Op{ID: heldID + 1, Kind: Release, Hold: heldID, Return: 30}, GivenBack},
+		{Op{ID: heldID + 2, Kind: Release, Hold: heldID, Return: 40}, Unchanged}, // once more
+	}, Holding{Key: 3, From: 10, Until: 100, Lost: Forever}},
+	"no end is told": {[]heldStep{
+		{Op{ID: heldID, Kind: Acquire, Return: 10}, Granted},
+	}, Holding{ID: heldID, From: 10, Until: Forever, Lost: Forever}},
+	"extended by a watchdog, and by another's": {[]heldStep{
+		{heldGrant, Granted},
+		{Op{Kind: Extend, Token: 7, Until: 200, Return: 50}, Prolonged},
+		{Op{Kind: Extend, Token: 8, Until: 300, Return: 60}, Unchanged},
+		{Op{Kind: Extend, Hold: heldID, Token: 7, Return: 70, Until: 400, Reason: Timeout}, Unchanged},
+	}, Holding{ID: heldID, Key: 3, From: 10, Until: 200, Lost: Forever}},
+	"re-entered": {[]heldStep{
+		{heldGrant, Granted},
+		{Op{ID: heldID + 1, Kind: Acquire, Hold: heldID, Until: 150, Return: 20, Value: 2}, Prolonged},
+		{Op{Kind: Release, Hold: heldID, Value: 1, Return: 30}, Unchanged},
+		{Op{Kind: Release, Hold: heldID, Return: 40}, GivenBack},
+	}, Holding{Key: 3, From: 10, Until: 150, Lost: Forever}},
+	"told by an extension, and by the lock": {[]heldStep{
+		{heldGrant, Granted},
+		{Op{Kind: Extend, Hold: heldID, Return: 50, Outcome: Failed, Reason: Lost}, Told},
+		{Op{Kind: Lose, Hold: heldID, Return: 60}, Told},
+		{Op{Kind: End, Return: 70}, Left},
+		{Op{Kind: End, Return: 80}, Unchanged},
+	}, Holding{Key: 3, From: 10, Until: 100, Lost: 50}},
+	"died": {[]heldStep{{heldGrant, Granted}, {Op{Kind: Crash, Call: 20}, Died}}, Holding{Key: 3, From: 10, Until: 100, Lost: Forever}},
+	"what it cleans up is no hold": {[]heldStep{
+		{Op{ID: heldID, Kind: Acquire, Hold: heldID, Reason: Timeout, Return: 10}, Unchanged},
+		{Op{Kind: Release, Hold: heldID, Return: 20}, Unchanged},
+	}, Holding{}},
+}
+
 // TestHoldingFollowsAWorker tells operations of one worker, with the change that each makes, and what is held after them.
 func TestHoldingFollowsAWorker(t *testing.T) {
-	const id = ID(1<<40 | 1)
-	grant := Op{ID: id, Kind: Acquire, Hold: id, Key: 3, Call: 9, Return: 10, Until: 100, Token: 7}
-	type step struct {
-		op   Op
-		want Change
-	}
-	for name, tt := range map[string]struct {
-		steps []step
-		after Holding
-	}{
-		"refused, granted, given back": {[]step{
-			{Op{ID: 1, Kind: Acquire, Outcome: Failed, Reason: Busy, Return: 5}, Unchanged},
-			{grant, Granted},
-			{Op{ID: id + 1, Kind: Release, Hold: id, Return: 30}, GivenBack},
-			{Op{ID: id + 2, Kind: Release, Hold: id, Return: 40}, Unchanged}, // once more
-		}, Holding{Key: 3, From: 10, Until: 100, Lost: Forever}},
-		"no end is told": {[]step{
-			{Op{ID: id, Kind: Acquire, Return: 10}, Granted},
-		}, Holding{ID: id, From: 10, Until: Forever, Lost: Forever}},
-		"extended by a watchdog, and by another's": {[]step{
-			{grant, Granted},
-			{Op{Kind: Extend, Token: 7, Until: 200, Return: 50}, Prolonged},
-			{Op{Kind: Extend, Token: 8, Until: 300, Return: 60}, Unchanged},
-			{Op{Kind: Extend, Hold: id, Token: 7, Return: 70, Until: 400, Reason: Timeout}, Unchanged},
-		}, Holding{ID: id, Key: 3, From: 10, Until: 200, Lost: Forever}},
-		"re-entered": {[]step{
-			{grant, Granted},
-			{Op{ID: id + 1, Kind: Acquire, Hold: id, Until: 150, Return: 20, Value: 2}, Prolonged},
-			{Op{Kind: Release, Hold: id, Value: 1, Return: 30}, Unchanged},
-			{Op{Kind: Release, Hold: id, Return: 40}, GivenBack},
-		}, Holding{Key: 3, From: 10, Until: 150, Lost: Forever}},
-		"told by an extension, and by the lock": {[]step{
-			{grant, Granted},
-			{Op{Kind: Extend, Hold: id, Return: 50, Outcome: Failed, Reason: Lost}, Told},
-			{Op{Kind: Lose, Hold: id, Return: 60}, Told},
-			{Op{Kind: End, Return: 70}, Left},
-			{Op{Kind: End, Return: 80}, Unchanged},
-		}, Holding{Key: 3, From: 10, Until: 100, Lost: 50}},
-		"died": {[]step{{grant, Granted}, {Op{Kind: Crash, Call: 20}, Died}}, Holding{Key: 3, From: 10, Until: 100, Lost: Forever}},
-		"what it cleans up is no hold": {[]step{
-			{Op{ID: id, Kind: Acquire, Hold: id, Reason: Timeout, Return: 10}, Unchanged},
-			{Op{Kind: Release, Hold: id, Return: 20}, Unchanged},
-		}, Holding{}},
-	} {
+	for name, tt := range holdings {
 		var h Holding
 		for i := range tt.steps {
 			op := &tt.steps[i].op
