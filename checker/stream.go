@@ -11,7 +11,7 @@ import (
 // Stream judges during the run, with bounded memory: it finds two holders that believe in one lock at a time, and two
 // acknowledged stores that replace the same page view. What it finds is certain; the checkers of the whole history find
 // more. It takes operations in the order of their returns, from one goroutine. It remembers holds that are over, by their IDs and tokens,
-// for what is told of them late counts; so it reads them for itself, and not by history.Holding, which has the latest one of a worker.
+// for what it hears of them late counts; so it reads them for itself, and not by history.Holding, which has the latest one of a worker.
 type Stream struct {
 	// Overlap, if it is not nil, is called for every two beliefs that overlap, with their workers and the period.
 	Overlap func(workers [2]int32, from, to time.Duration)

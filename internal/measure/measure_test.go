@@ -196,7 +196,7 @@ func TestHandoffGoesFromTheReleasesCallToTheNextGrant(t *testing.T) {
 	}
 }
 
-// TestAReentryIsNoWait: whoever has the lock takes it again without waiting, and gives the inner hold back within its own.
+// TestAReentryIsNoWait: a holder takes the lock again without waiting, and gives the inner hold back within its own.
 func TestAReentryIsNoWait(t *testing.T) {
 	s := &script{}
 	id := s.op(0, history.Acquire, 0, 10*ms, 11*ms, history.OK, history.None)

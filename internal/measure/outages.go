@@ -75,7 +75,7 @@ func newOutages(o *Options, holds []history.Holding) *outages {
 		failed: map[int32]map[failure]int64{}}
 }
 
-// observe takes in an operation of a worker, but for tries, and what it did to the worker's hold. Who is told of a loss believes in the
+// observe takes in an operation of a worker, but for tries, and what it did to the worker's hold. Who hears of a loss believes in the
 // hold no more: it has ended then.
 func (o *outages) observe(op *history.Op, h *history.Holding, change history.Change) {
 	switch {
