@@ -14,8 +14,8 @@ func (f Fault) Refused(s Scene, o topologies.Options) string {
 		return "needs links, which stand only if the plan has a fault of links"
 	case f.Needs.Clock && !o.Clock:
 		return "needs clocks that can be set, as with a planned fault of clocks"
-	case f.Needs.Durable && o.Durable == "":
-		return "needs a log on disk, as with a planned power-loss"
+	case f.Needs.Power && !o.Power:
+		return "needs a log on disk that power can lose, as with a planned power-loss"
 	}
 	return ""
 }

@@ -59,13 +59,13 @@ type Heal func(context.Context) error
 type Needs struct {
 	Links     bool // in front of every node
 	Clock     bool // a clock of its own in every node
-	Durable   bool // a log on disk
+	Power     bool // a log on disk, and power that it can lose
 	Processes bool // workers in processes of their own
 }
 
 // Or joins two needs.
 func (n Needs) Or(o Needs) Needs {
-	return Needs{n.Links || o.Links, n.Clock || o.Clock, n.Durable || o.Durable, n.Processes || o.Processes}
+	return Needs{n.Links || o.Links, n.Clock || o.Clock, n.Power || o.Power, n.Processes || o.Processes}
 }
 
 // Scene is where a fault is to happen.

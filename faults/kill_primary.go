@@ -12,7 +12,7 @@ import (
 
 var killPrimary = Fault{
 	Name:                "kill-primary",
-	Doc:                 "the primary of a page's lock is killed; it comes back empty when it is healed",
+	Doc:                 "the primary of a page's lock is killed; it comes back empty, or with its log, when it is healed",
 	UnavailableAttached: ownServers,
 	Effect:              death,
 	Inject: ofPrimary(func(_ context.Context, _ *Target, primary *topologies.Node) (string, Heal, error) {
@@ -23,7 +23,7 @@ var killPrimary = Fault{
 var killNode = Fault{
 	Name:                "kill-node",
 	Arg:                 node,
-	Doc:                 "a node drawn at random, sentinels included, is killed (kill-node:n2: that one); it comes back empty when it is healed",
+	Doc:                 "a node drawn at random, sentinels included, is killed (kill-node:n2: that one); it comes back empty, or with its log, when it is healed",
 	UnavailableAttached: ownServers,
 	Effect:              death,
 	targets:             nodeNames,

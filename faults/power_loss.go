@@ -11,7 +11,7 @@ var powerLoss = Fault{
 	Redis: true,
 	Doc: "the server of a held lock dies and comes back with no more of its log than was fsynced (appendfsync everysec): " +
 		"what kill -9 never loses",
-	Needs:               Needs{Durable: true},
+	Needs:               Needs{Power: true},
 	UnavailableAttached: ownServers,
 	Effect:              keysLost(true),
 	lasts:               untilTakenLasts,

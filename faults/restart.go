@@ -35,7 +35,7 @@ var restartEmpty = Fault{
 			return "", nil, err
 		}
 		what := fmt.Sprintf("restarted %s without its data while w%02d held a lock", primary.Name, caught.Worker)
-		if err := errors.Join(primary.Kill(), act(ctx, primary.Start)); err != nil {
+		if err := errors.Join(primary.Kill(), primary.Forget(), act(ctx, primary.Start)); err != nil {
 			return what, nil, err
 		}
 		t.untilTaken(ctx, site, caught.Key)
@@ -67,7 +67,7 @@ func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 	defer caught.Go()
 	what := fmt.Sprintf("%s were down when w%02d was granted a lock; they came back, and %s restarted without its data",
 		strings.Join(down, " and "), caught.Worker, forgetful.Name)
-	if err := errors.Join(forgetful.Kill(), act(ctx, forgetful.Start)); err != nil {
+	if err := errors.Join(forgetful.Kill(), forgetful.Forget(), act(ctx, forgetful.Start)); err != nil {
 		return what, nil, err
 	}
 	t.untilTaken(ctx, t.Topology.Sites[spare[0]], caught.Key)
@@ -153,6 +153,7 @@ var failoverLate = Fault{
 		if err != nil {
 			return "", nil, err
 		}
+		least := t.Topology.Options.MinReplicas
 		err = act(ctx, func(ctx context.Context) error {
 			writes := func(replicas int) error {
 				return primary.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", replicas).Err()
@@ -163,7 +164,7 @@ var failoverLate = Fault{
 			sleep(ctx, lateLasts.of(t.TTL))
 			next, err := site.Failover(ctx, primary)
 			if err != nil {
-				return errors.Join(err, writes(0))
+				return errors.Join(err, writes(least))
 			}
 			what = fmt.Sprintf("%s took the place of %s, which had taken no writes for %s", next.Name, primary.Name, lateLasts.of(t.TTL))
 			demoted := poll(ctx, func() bool { // until it knows that, it would grant what the other one has granted
@@ -173,7 +174,7 @@ var failoverLate = Fault{
 			if !demoted {
 				return fmt.Errorf("%s still takes itself for the primary", primary.Name)
 			}
-			return writes(0)
+			return writes(least)
 		})
 		return what, nil, err
 	},

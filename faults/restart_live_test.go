@@ -33,6 +33,30 @@ func TestLiveALateRestartIsNotHurriedByTheEnd(t *testing.T) {
 	}
 }
 
+// TestLiveALogBringsAKilledNodeBack with its data, but for restart-empty, which takes the log as well.
+func TestLiveALogBringsAKilledNodeBack(t *testing.T) {
+	top := testbed.Up(t, "single", topologies.Options{Durable: topologies.SyncAlways})
+	n := top.Nodes[0]
+	target := &Target{Scene: single, Topology: top, Rand: rand.New(rand.NewPCG(1, 1)), TTL: 20 * time.Millisecond, Keys: 1,
+		LockKey: func(int32) string { return "page" }, Caught: &Caught{Go: func() {}}}
+	if err := n.Do(t.Context(), "SET", "page", "w0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, heal, err := killPrimary.Inject(t.Context(), target)
+	if err != nil || heal(t.Context()) != nil {
+		t.Fatal(err)
+	}
+	if got := content(t.Context(), n, "page"); got != "w0" {
+		t.Errorf("killed and started again: it has %q", got)
+	}
+	if _, _, err := restartEmpty.Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t.Context(), n, "page"); got != "" {
+		t.Errorf("restarted empty: it has %q", got)
+	}
+}
+
 // TestLiveANodeToKillIsNamed: the argument chooses the node, and one that names none is answered with those that there
 // are.
 func TestLiveANodeToKillIsNamed(t *testing.T) {

@@ -201,3 +201,16 @@ func TestBenchmarkFormat(t *testing.T) {
 		t.Errorf("got %v", seen)
 	}
 }
+
+// TestARunNamesHowItsServersKeepThings: a log that is off is not named, although the servers of others tell how they would sync it.
+func TestARunNamesHowItsServersKeepThings(t *testing.T) {
+	for want, settings := range map[string]map[string]string{
+		"Redis 7":                             {"server": "Redis 7", "appendonly": "no", "appendfsync": "everysec", "min-replicas-to-write": "0"},
+		"Redis 7, aof always":                 {"server": "Redis 7", "appendonly": "yes", "appendfsync": "always"},
+		"Redis 7, aof always, min-replicas 1": {"server": "Redis 7", "appendonly": "yes", "appendfsync": "always", "min-replicas-to-write": "1"},
+	} {
+		if got := (&Run{Settings: settings}).Servers(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -29,8 +29,20 @@ func (r *Run) Workload() string {
 	return strings.Join([]string{
 		human.Quantity(r.Workers, "worker"), human.Quantity(r.Keys, "page"), r.Loop(), "lease " + human.Duration(time.Duration(r.TTL)),
 		hold, "backoff " + human.Duration(time.Duration(r.Retry)),
-		human.Duration(time.Duration(r.Duration)) + " each", r.Settings["server"],
+		human.Duration(time.Duration(r.Duration)) + " each", r.Servers(),
 	}, " · ")
+}
+
+// Servers names the servers' program, and how they were set to keep what they acknowledge.
+func (r *Run) Servers() string {
+	text := r.Settings["server"]
+	if r.Settings["appendonly"] == "yes" {
+		text += ", aof " + r.Settings["appendfsync"]
+	}
+	if n := r.Settings["min-replicas-to-write"]; n != "" && n != "0" {
+		text += ", min-replicas " + n
+	}
+	return text
 }
 
 // FairnessText says how visits and waits are shared among the workers.

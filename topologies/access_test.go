@@ -2,6 +2,16 @@ package topologies
 
 import "testing"
 
+// TestASpecTellsTheReplicas as its sites do.
+func TestASpecTellsTheReplicas(t *testing.T) {
+	for _, s := range All {
+		top := up(t, s.Name, Options{})
+		if got := top.Sites[0].Copies(); got != s.Copies {
+			t.Errorf("%s: a site has %d replicas of each primary, its spec says %d", s.Name, got, s.Copies)
+		}
+	}
+}
+
 // TestAccessTellsTheReplicas asks a site, and what a worker process makes of its access, how many replicas there are.
 func TestAccessTellsTheReplicas(t *testing.T) {
 	node := func(r Role) *Node { return &Node{Role: r} }

@@ -20,6 +20,7 @@ var cluster = Spec{
 	Doc:      "three primaries that share the keys, each with one asynchronous replica; the majority promotes a replica",
 	Sites:    1,
 	Nodes:    6,
+	Copies:   1,
 	Recovery: time.Second,
 	shape: func(t *Topology) {
 		for i := range 2 * clusterPrimaries {

@@ -37,10 +37,14 @@ func dataNode(n *Node) []directive {
 		d = append(d, directive{"appendonly", "yes"}, directive{"appendfsync", string(sync)},
 			directive{"auto-aof-rewrite-percentage", "0"})
 	}
+	if least := n.topology.Options.MinReplicas; least > 0 {
+		d = append(d, directive{"min-replicas-to-write", strconv.Itoa(least)}, directive{"min-replicas-max-lag", "1"})
+	}
 	if n.topology.Options.Profile == Fast {
 		d = append(d, directive{"repl-ping-replica-period", "1"}, directive{"repl-timeout", "5"})
 	}
-	n.topology.record(d, "save", "appendonly", "appendfsync", "repl-diskless-sync", "repl-ping-replica-period", "repl-timeout")
+	n.topology.record(d, "save", "appendonly", "appendfsync", "min-replicas-to-write", "min-replicas-max-lag",
+		"repl-diskless-sync", "repl-ping-replica-period", "repl-timeout")
 	return d
 }
 

@@ -350,3 +350,36 @@ func TestAFailoverThatTheSentinelGaveUpIsAskedForAgain(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMinReplicas: a primary that no replica confirms to follow takes no writes, nor does one that was promoted and is alone.
+func TestMinReplicas(t *testing.T) {
+	t.Parallel()
+	top := up(t, "cluster", Options{MinReplicas: 1})
+	for _, n := range top.Nodes {
+		if got, err := n.Do(t.Context(), "CONFIG", "GET", "min-replicas-*").StringSlice(); err != nil || len(got) != 4 || got[1] != "1" || got[3] != "1" {
+			t.Errorf("%s: %q, %v", n.Name, got, err)
+		}
+	}
+	if got := top.Settings["min-replicas-to-write"]; got != "1" {
+		t.Errorf("the record says %q", got)
+	}
+	primary := primaryOf(t, top, "k")
+	replicas, err := top.Sites[0].Replicas(t.Context(), primary)
+	if err != nil || len(replicas) != 1 {
+		t.Fatalf("%d replicas, %v", len(replicas), err)
+	}
+	refuses := func(n *Node) bool {
+		return redis.HasErrorPrefix(n.Do(t.Context(), "SET", "k", "v").Err(), "NOREPLICAS")
+	}
+	if refuses(primary) {
+		t.Error("a primary with a replica takes no writes")
+	}
+	if err := primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	live.Wait(t, "the replica takes its place, and refuses writes", func() bool { return refuses(replicas[0]) })
+	if err := primary.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	live.Wait(t, "it takes writes when it is followed", func() bool { return replicas[0].Do(t.Context(), "SET", "k", "v").Err() == nil })
+}

@@ -34,7 +34,7 @@ func TestDirectoriesMayHaveAnyName(t *testing.T) {
 		for _, name := range []string{"replica", "sentinel", "cluster"} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				top := up(t, name, Options{Server: s, Clock: true, Durable: SyncAlways})
+				top := up(t, name, Options{Server: s, Clock: true, Durable: SyncAlways, Power: true})
 				n := top.Nodes[1]
 				if err := errors.Join(n.SetClock(0, 1), n.Kill(), n.Start(t.Context()), n.PowerLoss(), n.Start(t.Context())); err != nil {
 					t.Fatal(err)

@@ -12,6 +12,7 @@ var replica = Spec{
 	Doc:      "a primary and three asynchronous replicas; only an operator promotes one",
 	Sites:    1,
 	Nodes:    4,
+	Copies:   3,
 	Recovery: 500 * time.Millisecond,
 	byHand:   true,
 	shape: func(t *Topology) {

@@ -20,6 +20,7 @@ var sentinel = Spec{
 	Doc:      "a primary and three asynchronous replicas, watched by three sentinels that promote one when two of them agree",
 	Sites:    1,
 	Nodes:    4,
+	Copies:   3,
 	Recovery: time.Second,
 	shape: func(t *Topology) {
 		for i := range 4 {

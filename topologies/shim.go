@@ -40,14 +40,14 @@ func (t *Topology) buildShims(ctx context.Context) error {
 	if t.Options.Clock {
 		names = append(names, clockShim)
 	}
-	if d := t.Options.Durable; d != "" {
-		if !slices.Contains(durabilities, d) {
-			return fmt.Errorf("no durability %q: there are %q", d, durabilities)
-		}
+	if d := t.Options.Durable; d != "" && !slices.Contains(durabilities, d) {
+		return fmt.Errorf("no durability %q: there are %q", d, durabilities)
+	}
+	if t.Options.Power {
 		names = append(names, fsyncShim)
 	}
 	if len(names) > 0 && runtime.GOOS != "linux" {
-		return fmt.Errorf("clocks and durability need LD_PRELOAD, which %s does not have", runtime.GOOS)
+		return fmt.Errorf("clocks and power loss need LD_PRELOAD, which %s does not have", runtime.GOOS)
 	}
 	for _, name := range names {
 		path, err := buildShim(ctx, t.dir, name)
@@ -173,8 +173,8 @@ func writeNumbers(f *os.File, at int64, numbers ...int64) error {
 // as a disk may have kept more. Torn sectors and lost directory entries are not modelled. Start brings the node back.
 // (Kill alone is no power loss: the operating system keeps what was written.)
 func (n *Node) PowerLoss() error {
-	if n.topology.Options.Durable == "" {
-		return fmt.Errorf("node %s: the topology was brought up without durability: it keeps nothing that power could lose", n.Name)
+	if !n.topology.Options.Power {
+		return fmt.Errorf("node %s: the topology was brought up without power loss", n.Name)
 	}
 	if n.Role == Sentinel {
 		return fmt.Errorf("node %s: a sentinel keeps no log that power could lose", n.Name)
@@ -185,6 +185,14 @@ func (n *Node) PowerLoss() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.forgetUnsynced()
+}
+
+// Forget removes the log of a node that is down.
+func (n *Node) Forget() error {
+	if n.dir == "" { // it lives in the suite
+		return nil
+	}
+	return os.RemoveAll(filepath.Join(n.dir, "appendonlydir"))
 }
 
 // forgetUnsynced truncates the logs and begins a new table: what is left is on the disk.

@@ -137,7 +137,7 @@ func TestCrashAndPowerLoss(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			top := up(t, "single", Options{Durable: c.durable})
+			top := up(t, "single", Options{Durable: c.durable, Power: true})
 			n, cl := top.Nodes[0], client(t, top, ClientOptions{})
 			live.Again(t, func(try int) string {
 				set := func(key string) {
@@ -211,7 +211,7 @@ func TestShimsThatAreRefused(t *testing.T) {
 		t.Error("a node without shims took a clock or a power loss")
 	}
 	t.Setenv("PATH", t.TempDir())
-	for _, o := range []Options{{Clock: true}, {Durable: SyncAlways}} {
+	for _, o := range []Options{{Clock: true}, {Durable: SyncAlways, Power: true}} {
 		o.Server = s
 		if _, err := single.Up(t.Context(), o); !errors.Is(err, errNoCompiler) {
 			t.Errorf("got %v, want ErrNoCompiler", err)
@@ -224,7 +224,7 @@ func TestEveryTopologyWithAllOptions(t *testing.T) {
 	for _, s := range All {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			top := up(t, s.Name, Options{Links: true, Clock: true, Durable: SyncAlways})
+			top := up(t, s.Name, Options{Links: true, Clock: true, Durable: SyncAlways, Power: true})
 			c := client(t, top, ClientOptions{Source: 1})
 			succeeds(t, "a client's write", func() error { return c.Set(t.Context(), "k", "v", 0).Err() })
 			n := primaryOf(t, top, "k")

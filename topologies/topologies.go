@@ -29,6 +29,8 @@ type Spec struct {
 	Doc   string
 	Sites int // independent places a lock can live
 	Nodes int // that hold data
+	// Copies is how many replicas each primary has.
+	Copies int
 	// Recovery is how long clients may need to be served when the deployment is healthy again, or one server has taken the
 	// place of another: they reconnect, and ask who the primary is. About twice what was seen.
 	Recovery time.Duration
@@ -72,14 +74,17 @@ type Options struct {
 	Flat    bool // one loopback address with a port a node, as where 127.0.0.2 cannot be bound
 	Clock   bool // let SetClock set the nodes' clocks; Linux with a C compiler
 	Durable Durability
-	Tell    func(doing string) // is told what a start is doing, by any goroutine; nil = not wanted
+	Power   bool // let PowerLoss cut the power of nodes that are durable; Linux with a C compiler
+	// MinReplicas is how many replicas must have confirmed that they follow, a second ago at most, for a primary to take
+	// writes: min-replicas-to-write, with a min-replicas-max-lag of 1.
+	MinReplicas int
+	Tell        func(doing string) // is told what a start is doing, by any goroutine; nil = not wanted
 	// Through, if it is not nil, carries the connections of clients to nodes that hold data, in the place of links: it
 	// dials the node's Back, and returns when the connection is over. It needs Links.
 	Through func(n *Node, client net.Conn)
 }
 
-// Durability is how often nodes sync their log of writes to the disk. With one of them PowerLoss works, on Linux with a
-// C compiler; the zero value is no log at all.
+// Durability is how often nodes sync their log of writes to the disk; the zero value is no log at all.
 type Durability string
 
 // The durabilities, as appendfsync knows them.
@@ -212,7 +217,7 @@ func nameDir() (string, error) {
 
 // plainOnly refuses what the embedded server does not have.
 func (t *Topology) plainOnly() error {
-	if o := t.Options; o.Links || o.Clock || o.Durable != "" {
+	if o := t.Options; o.Links || o.Clock || o.Power || o.Durable != "" {
 		return errors.New("links, clocks and durability need real servers, the embedded one has none of them")
 	}
 	return nil

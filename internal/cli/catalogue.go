@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -55,6 +56,10 @@ func words[T ~string](all ...T) catalogue[T] {
 
 // taps say whether servers' replication streams are read where they can be.
 var taps = catalogue[bool]{all: []bool{true, false}, name: func(read bool) string { return map[bool]string{true: "auto", false: "off"}[read] }}
+
+// syncs say how often servers sync their log of writes; off = they have none.
+var syncs = catalogue[topologies.Durability]{all: []topologies.Durability{"", topologies.SyncEverySecond, topologies.SyncAlways},
+	name: func(d topologies.Durability) string { return cmp.Or(string(d), "off") }}
 
 // autoLock is the name that asks for the lock a topology is made for, which a plan knows as the zero Spec.
 const autoLock = "auto"

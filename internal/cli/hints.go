@@ -57,7 +57,8 @@ var otherNames = map[string]string{
 	"pass": "password-file", "clients": "workers", "concurrency": "workers", "connections": "workers", "threads": "workers",
 	"vus": "workers", "users": "workers", "c": "workers", "t": "workers", "qps": "rate", "rps": "rate", "d": "duration",
 	"time": "duration", "timeout": "patience", "delay": "backoff", "slo": "gate", "threshold": "gate", "output": "json",
-	"o": "out", "format": "json", "config": "plan", "f": "plan", "runs": "count", "repeat": "count", "db": "addr",
+	"o": "out", "format": "json", "config": "plan", "f": "plan", "runs": "count", "repeat": "count", "db": "addr", "appendonly": "aof",
+	"appendfsync": "aof", "durability": "aof",
 }
 
 // unknownFlag says what to type instead of a flag that a command does not have: one that is similar, one of another name, or

@@ -74,7 +74,7 @@ func (o *options) planFlags() {
 		o.scenarioFlags()
 		o.toggle(flag{session, "fail-fast", "begin nothing after a run that failed"}, "", &p.FailFast)
 		o.integer(flag{session, "attempts", "how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed without a planned fault, or a machine that paused, leaves it undecided"}, &p.Attempts, 0)
-		one(o, flag{setting, "tap", "whether to compare what calls were answered with the servers' replication streams: auto = where the suite starts these; off"}, &p.Tap, taps)
+		one(o, flag{setting, "tap", "whether to compare what calls were answered with the servers' replication streams: auto = where the suite starts these, and\n--min-replicas does not count them; off"}, &p.Tap, taps)
 		o.integer(flag{session, "jobs", "how many scenarios of a lock run at a time (0: as many as the machine bears; with --web or --metrics, 1)"}, &p.Jobs, 0)
 		o.duration(flag{session, "budget", "no scenario begins that would end later, for each lock on a topology; explore counts on the first"}, &p.Budget)
 	}
@@ -102,6 +102,8 @@ func (o *options) planFlags() {
 	o.toggle(flag{setting, "library-retries", ""}, "", &p.LibraryRetries).Hidden = true
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
 	one(o, flag{setting, "profile", "timers of failure detection: fast, for tests; stock, the servers' own"}, &p.Profile, words(topologies.Profiles...))
+	one(o, flag{setting, "aof", "the log of writes that servers keep (appendonly), and how often they sync it: off, everysec, always.\nA server that is killed comes back with it"}, &p.Durable, syncs)
+	o.integer(flag{setting, "min-replicas", "a primary takes no writes unless this number of replicas have followed it within a second or two\n(min-replicas-to-write, with a min-replicas-max-lag of 1)"}, &p.MinReplicas, 0)
 	o.text(flag{setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded: none, for a first look with 4 workers\nat single and redlock (default: looked for)"}, "path", &p.RedisServer)
 	o.begin(attachSection)
 	o.attachFlags()

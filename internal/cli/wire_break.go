@@ -66,7 +66,7 @@ func wireScenarioNames() (names []string) {
 func ofServers() (all []faults.Fault) {
 	for _, f := range faults.All {
 		on := faults.Scene{Sites: 1, Nodes: 4}
-		if n := f.Needs; !f.Service && !n.Processes && !n.Clock && !n.Durable && slices.Contains(f.Effect(on).Hits, history.Servers) {
+		if n := f.Needs; !f.Service && !n.Processes && !n.Clock && !n.Power && slices.Contains(f.Effect(on).Hits, history.Servers) {
 			all = append(all, f)
 		}
 	}

@@ -16,6 +16,12 @@ import (
 // combinations are the locks of the plan, each on the topologies that it fits.
 func (c *check) combinations() (all []Combination) {
 	for _, topology := range c.plan.Topologies {
+		if why := c.unsettable(topology); why != "" && c.everywhere() {
+			c.without = append(c.without, topology.Name+" is left out: "+why)
+			continue
+		} else if why != "" {
+			c.mistake("%s", why)
+		}
 		for _, lock := range c.plan.Locks {
 			if lock.Open == nil && lock.Program == nil {
 				lock = locks.Auto(c.plan.Known.Locks, topology)
@@ -32,6 +38,24 @@ func (c *check) combinations() (all []Combination) {
 		}
 	}
 	return all
+}
+
+// unsettable says why the servers of a topology cannot be set as the plan says; empty if they can.
+func (c *check) unsettable(t topologies.Spec) string {
+	p, can := c.plan, t.Can()
+	switch {
+	case p.MinReplicas == 0 && p.Durable == "":
+		return ""
+	case !can.Own:
+		return "--min-replicas and --aof set servers that are started; with --addr nothing is started"
+	case !can.Ask():
+		return fmt.Sprintf("--min-replicas and --aof are settings of Redis, and topology %s has %s", t.Name, can.Engine)
+	case p.MinReplicas > 0 && t.Copies == 0:
+		return fmt.Sprintf("--min-replicas %d: topology %s has no replicas; replica, sentinel and cluster have", p.MinReplicas, t.Name)
+	case p.MinReplicas > t.Copies:
+		return fmt.Sprintf("--min-replicas %d: a primary of topology %s has no more than %d", p.MinReplicas, t.Name, t.Copies)
+	}
+	return ""
 }
 
 // everywhere tells whether the plan takes every topology there is: then those that do not fit a lock are left out.

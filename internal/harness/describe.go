@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"crypto/rand"
 	"math"
 	"strings"
@@ -29,15 +30,16 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 	p := &c.Plan
 	s := deployment.Spec{
 		Service: p.Service, Topology: c.Topology, Counter: p.Counter, Processes: p.Processes, Crew: p.Fleet.Crew,
-		Options: topologies.Options{Server: c.server, Profile: p.Profile, Links: needs.Links, Clock: needs.Clock},
+		Options: topologies.Options{Server: c.server, Profile: p.Profile, Links: needs.Links, Clock: needs.Clock, Power: needs.Power,
+			Durable: p.Durable, MinReplicas: p.MinReplicas},
 		Orders: crew.Orders{
 			Shape: p.Workload, Lock: c.Lock, Judged: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
 			Retries: p.LibraryRetries, Server: c.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
 	}
 	s.Orders.Shape.End, s.Orders.Patience = p.Warmup+p.Duration, c.patience()
-	if needs.Durable {
-		s.Options.Durable = topologies.SyncEverySecond
+	if needs.Power {
+		s.Options.Durable = cmp.Or(p.Durable, topologies.SyncEverySecond)
 	}
 	return s
 }
@@ -70,7 +72,8 @@ func (c *Combination) scene() faults.Scene {
 	}
 	s.Program = c.Lock.Program != nil
 	s.Clocked = s.Program && topologies.NoClientClock() == ""
-	s.Keeps = s.Can.Keep && !s.Session
+	// A log that is synced once a second may be behind what was acknowledged; a replica that is promoted has its own.
+	s.Keeps = !s.Session && (s.Can.Keep || p.Durable == topologies.SyncAlways && c.Topology.Copies == 0)
 	return s
 }
 

@@ -258,6 +258,43 @@ func TestCheckFindsEveryMistake(t *testing.T) {
 	}
 }
 
+// TestServersThatCannotBeSetAreAMistake, and are left out where all topologies are meant.
+func TestServersThatCannotBeSetAreAMistake(t *testing.T) {
+	for want, set := range map[string]func(*Plan){
+		"topology single has no replicas":                                    func(p *Plan) { p.Topologies, p.MinReplicas = on("single"), 1 },
+		"topology redlock has no replicas":                                   func(p *Plan) { p.Topologies, p.MinReplicas = on("redlock"), 1 },
+		"--min-replicas 2: a primary of topology cluster has no more than 1": func(p *Plan) { p.Topologies, p.MinReplicas = on("cluster"), 2 },
+		"--min-replicas -1: from 0 to 3":                                     func(p *Plan) { p.MinReplicas = -1 },
+		"embedded keeps no log": func(p *Plan) {
+			p.Topologies, p.RedisServer, p.Durable = on("single"), "embedded", topologies.SyncAlways
+		},
+		"with --addr nothing is started": func(p *Plan) {
+			p.Attach.Addrs, p.Attach.Prefix, p.Durable = []string{"127.0.0.1:1"}, "x", topologies.SyncAlways
+		},
+	} {
+		p := Default()
+		set(&p)
+		if _, err := p.Check(t.Context(), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	p := Default()
+	p.MinReplicas, p.Durable, p.Out = 1, topologies.SyncAlways, t.TempDir()
+	j, err := p.Check(t.Context(), nil)
+	if err != nil || len(j.Combinations) != 3 || len(j.LeftOut) != 2 {
+		t.Fatalf("on all topologies: %v, %+v", err, j)
+	}
+	for i := range j.Combinations {
+		if o := j.deployment(j.Combinations[i]).Options; o.MinReplicas != 1 || o.Durable != topologies.SyncAlways || o.Power {
+			t.Errorf("%s: started with %+v", j.Combinations[i].Name(), o)
+		}
+	}
+	p.Topologies, p.MinReplicas = on("single", "sentinel"), 0
+	if j, err = p.Check(t.Context(), nil); err != nil || !j.Combinations[0].scene().Keeps || j.Combinations[1].scene().Keeps {
+		t.Errorf("who relies on a log: %v", err)
+	}
+}
+
 // TestATopologyThatDoesNotComeUpLeavesNothing asks for a topology that the server cannot serve.
 func TestATopologyThatDoesNotComeUpIsAnError(t *testing.T) {
 	t.Parallel()

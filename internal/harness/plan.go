@@ -45,6 +45,8 @@ type Plan struct {
 	Attach      attach.Flags // an existing deployment; the zero value if the suite starts its own
 	RedisServer string       // a path; empty to look for one; topologies.EmbeddedName
 	Profile     topologies.Profile
+	Durable     topologies.Durability // of the servers that the suite starts; empty = they keep no log
+	MinReplicas int                   // without which their primaries take no writes
 	Out         string
 	Processes   int           // that the workers live in; 1 = in the suite itself
 	Fleet       Fleet         // the machines that the workers live on; the zero value = this one
@@ -95,6 +97,7 @@ const (
 	maxProcesses = 64
 	maxReenter   = 1_000_000
 	maxJobs      = 64
+	maxCopies    = 3 // that a topology has
 )
 
 // Combination is one run of a plan.
@@ -175,7 +178,7 @@ func (c *check) numbers() {
 		value     int
 		low, high int
 	}{{"workers", w.Workers, 1, maxWorkers}, {"pages", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter}, {"permits", w.Permits, 1, math.MaxUint16},
-		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}, {"jobs", p.Jobs, 0, maxJobs}} {
+		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}, {"jobs", p.Jobs, 0, maxJobs}, {"min-replicas", p.MinReplicas, 0, maxCopies}} {
 		if n.value < n.low || n.value > n.high {
 			c.mistake("--%s %d: from %d to %d", n.flag, n.value, n.low, n.high)
 		}
@@ -319,6 +322,9 @@ func (c *check) server(ctx context.Context, attached *topologies.Topology) topol
 func (c *check) embedded(server topologies.Server, all []Combination) (served []Combination) {
 	if !server.Embedded() {
 		return all
+	}
+	if c.plan.Durable != "" {
+		c.mistake("--redis-server embedded keeps no log: --aof needs a server")
 	}
 	if c.plan.Processes > 1 {
 		c.mistake("--redis-server embedded lives in the suite: it serves one process, not --processes %d", c.plan.Processes)

@@ -145,7 +145,7 @@ func (x *Run) begin() (err error) {
 		b.Extra, b.Stopped, b.Begun = keyPlaces, x.picture.viewer.Stop, x.picture.viewer.Begin
 	}
 	o.Tell = x.gated(o.Tell)
-	if plan.Tap && plan.Verify && x.combo.Topology.Can().Own && x.combo.Topology.Can().Ask() {
+	if plan.Tap && plan.Verify && plan.MinReplicas == 0 && x.combo.Topology.Can().Own && x.combo.Topology.Can().Ask() {
 		x.stream = x.deployment.Stream(x.session.Clock)
 		observe := o.Observe
 		o.Observe = func(op *history.Op) {

@@ -41,7 +41,7 @@ var properties = []property{
 	{"processes", func(r *results.Run) string { return fmt.Sprint(r.Processes) }, note},
 	{"counter", func(r *results.Run) string { return r.Counter }, key | note},
 	{"faults", func(r *results.Run) string { return human.List(r.Faults) }, key | note},
-	{"server", func(r *results.Run) string { return r.Settings["server"] }, note},
+	{"server", (*results.Run).Servers, note},
 	{"suite", func(r *results.Run) string { return r.Environment.Suite }, note},
 	{"machine", func(r *results.Run) string {
 		return fmt.Sprintf("%s, %d cores", r.Environment.CPU, r.Environment.Cores)
