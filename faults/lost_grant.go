@@ -31,11 +31,16 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 	if err != nil {
 		return "", nil, err
 	}
-	caught, cut, err := unreplicated(ctx, t, primary, replicas, key)
+	caught, cut, err := unreplicated(ctx, t, site, primary, replicas, t.LockKey(key))
 	if err != nil {
 		return "", nil, err
 	}
-	defer caught.Go()
+	what = fmt.Sprintf("no worker was granted a lock by %s while its replicas were cut off, then it was killed and replaced", primary.Name)
+	if caught != nil {
+		defer caught.Go()
+		what = fmt.Sprintf("w%02d was granted a lock by %s while its replicas were cut off, then %s was killed and replaced",
+			caught.Worker, primary.Name, primary.Name)
+	}
 	// What is held back on the links must not arrive after the primary's death.
 	reset, err := t.Topology.Network().Apply(between(primary, replicas, links.Reset))
 	if err == nil {
@@ -52,9 +57,9 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 	if err != nil {
 		return "", restart(primary), err
 	}
-	t.untilTaken(ctx, site, key)
-	what = fmt.Sprintf("w%02d was granted a lock by %s while its replicas were cut off, then %s was killed and replaced",
-		caught.Worker, primary.Name, primary.Name)
+	if caught != nil {
+		t.untilTaken(ctx, site, caught.Key)
+	}
 	return what, restart(primary), nil
 }
 
@@ -68,23 +73,30 @@ func between(one *topologies.Node, others []*topologies.Node, effect links.Effec
 }
 
 // unreplicated cuts the replicas off while the lock is free there, and catches a worker whose grant they do not
-// know. If they know a grant from before the cut they would keep it, as its release does not reach them: then it is
-// tried again.
-func unreplicated(ctx context.Context, t *Target, primary *topologies.Node, replicas []*topologies.Node, key int32) (
-	*Caught, func(), error) {
+// know; nil if the lock grants nothing that they do not know. If they know a grant from before the cut they would keep
+// it, as its release does not reach them: then it is tried again.
+func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary *topologies.Node,
+	replicas []*topologies.Node, name string) (*Caught, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
 	defer cancel()
-	name := t.LockKey(key)
 	for {
+		// A holder that was let go may stay for longer than the sleep below.
+		free, cancel := context.WithTimeout(ctx, t.TTL/10)
+		poll(free, func() bool { return content(free, primary, name) == "" })
+		cancel()
 		cut, err := t.Topology.Network().Apply(between(primary, replicas, links.Drop))
 		if err != nil {
 			return nil, nil, err
 		}
-		caught, err := t.Workers.Catch(ctx, Granted, key)
+		caught, err := t.grantedOrRefused(ctx, site, primary)
 		if err != nil {
 			cut()
 			return nil, nil, errors.Join(err, ErrNobody)
 		}
+		if caught == nil {
+			return nil, cut, nil
+		}
+		name = t.LockKey(caught.Key)
 		known := content(ctx, primary, name) == ""
 		for _, n := range replicas {
 			known = known || content(ctx, n, name) != ""
@@ -96,4 +108,42 @@ func unreplicated(ctx context.Context, t *Target, primary *topologies.Node, repl
 		cut()
 		sleep(ctx, time.Duration(1+t.Rand.IntN(10))*time.Millisecond)
 	}
+}
+
+// refusing is for how long a primary must have granted nothing, for a refusal to show that its lock counts on replicas.
+const refusing = catchTimeout / 4
+
+// grantedOrRefused catches the next worker that is granted a lock by the primary. It is nil if none was for a while, and
+// one is refused then.
+func (t *Target) grantedOrRefused(ctx context.Context, site *topologies.Site, primary *topologies.Node) (*Caught, error) {
+	for point, since := Granted, time.Now(); ; {
+		within, cancel := context.WithDeadline(ctx, since.Add(min(t.TTL, refusing)))
+		caught, err := t.Workers.Catch(within, point, -1)
+		over := within.Err() != nil
+		cancel()
+		switch {
+		case err == nil && point == Refused:
+			caught.Go()
+			return nil, nil
+		case err == nil && t.serves(ctx, site, primary, caught.Key):
+			return caught, nil
+		case err == nil: // another primary has granted it
+			caught.Go()
+		case ctx.Err() != nil, point == Granted && !over:
+			return nil, err
+		case point == Granted:
+			point, since = Refused, time.Now()
+		default: // no worker asks, or a program cannot be caught there
+			point, since = Granted, time.Now()
+		}
+	}
+}
+
+// serves tells whether the lock of a page lives on the primary.
+func (t *Target) serves(ctx context.Context, site *topologies.Site, primary *topologies.Node, key int32) bool {
+	if !site.Cluster {
+		return true
+	}
+	owner, err := site.Primary(ctx, t.LockKey(key))
+	return err == nil && owner == primary
 }

@@ -1,0 +1,66 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hammerlock/topologies"
+)
+
+// passing are workers that come by a point after some time; what has no entry, no worker comes by.
+type passing struct {
+	after map[string]time.Duration
+	err   error // of points without an entry; nil = it is waited for them
+	begun time.Time
+}
+
+func (p *passing) Catch(ctx context.Context, point string, _ int32) (*Caught, error) {
+	after, comes := p.after[point]
+	if !comes && p.err != nil {
+		return nil, p.err
+	}
+	if !comes {
+		after = time.Hour
+	}
+	if !sleep(ctx, time.Until(p.begun.Add(after))) {
+		return nil, ctx.Err()
+	}
+	return &Caught{At: point, Go: func() {}}, nil
+}
+
+func (*passing) Process(int32) (Process, error) { return nil, errNoNode }
+func (*passing) Agent(int32) (Agent, error)     { return Agent{}, errNoNode }
+
+// TestALockThatRefusesWithoutReplicas is told from one that grants late, and from one that no worker asks for.
+func TestALockThatRefusesWithoutReplicas(t *testing.T) {
+	for name, c := range map[string]struct {
+		workers       passing
+		caught, fails bool
+	}{
+		"granted":                  {passing{after: map[string]time.Duration{Granted: 0, Refused: 0}}, true, false},
+		"granted late":             {passing{after: map[string]time.Duration{Granted: 4 * time.Second}}, true, false},
+		"refused":                  {passing{after: map[string]time.Duration{Refused: 0}}, false, false},
+		"no worker":                {passing{}, false, true},
+		"caught with a grant only": {passing{after: map[string]time.Duration{Granted: 4 * time.Second}, err: errors.New("no point")}, true, false},
+		"caught nowhere":           {passing{err: errors.New("no point")}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.workers.begun = time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), catchTimeout)
+				defer cancel()
+				target := &Target{Workers: &c.workers, TTL: time.Minute}
+				caught, err := target.grantedOrRefused(ctx, &topologies.Site{}, nil)
+				if (caught != nil) != c.caught || (err != nil) != c.fails {
+					t.Errorf("got %+v, %v", caught, err)
+				}
+				if took := time.Since(c.workers.begun); took > catchTimeout || name == "refused" && took != refusing {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
