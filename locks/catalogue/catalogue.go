@@ -11,7 +11,7 @@ import (
 
 // All lists the locks, but for one whose library is heavy (known.Locks): right ones first, then libraries as people use them, then wrong ones.
 var All = []locks.Spec{
-	lease, watch, watchdog, leader, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi, redissonMulti, wait, ifeq,
+	lease, watch, watchdog, leader, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi, redissonMulti, wait, waitOne, ifeq,
 	readWrite, redissonRW, redissonPermits,
 	redlock, redlockSerial, redlockExtend, redlockMulti, local, incr, optimistic,
 	libRedsync, libRedislock,

@@ -86,6 +86,35 @@ func TestWaitWantsAllReplicas(t *testing.T) {
 	})
 }
 
+// TestWaitOneWantsOneReplica: it grants while one is there, and refuses when none is.
+func TestWaitOneWantsOneReplica(t *testing.T) {
+	t.Parallel()
+	played(t, newBench(t, "replica"), "k", func(home *stage, key string) {
+		a, b := home.pair(t, waitOne)
+		for _, n := range home.top.Nodes[2:] {
+			must(t, n.Pause())
+		}
+		held := grant(t, a, key, long)
+		if got, err := home.top.Nodes[1].Do(t.Context(), "GET", key).Text(); err != nil || got != held.Token {
+			t.Errorf("%s has %q, %v when the grant is acknowledged", home.top.Nodes[1].Name, got, err)
+		}
+		must(t, a.Release(t.Context(), held))
+		must(t, home.top.Nodes[1].Pause())
+		_, err := b.Acquire(t.Context(), key, long)
+		there := home.sites[0].Exists(t.Context(), key).Val()
+		for _, n := range home.top.Nodes[1:] {
+			must(t, n.Resume())
+		}
+		must(t, home.top.AwaitHealthy(t.Context()))
+		if home.unanswered(err) {
+			return
+		}
+		if outcome, reason := locks.Classify(err); outcome != history.Failed || reason != history.Quorum || there != 0 {
+			t.Errorf("no replica answers: %s %s, %v, and %d keys are left", outcome, reason, err, there)
+		}
+	})
+}
+
 func TestNeeds(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
