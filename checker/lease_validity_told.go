@@ -39,6 +39,32 @@ type Notice struct {
 	// Inside is the longest time in which a holder that was never told went on.
 	Inside int64 `json:"inside_ns,omitempty"`
 	Lease  int64 `json:"lease_ns"` // the longest that was asked for
+
+	after []int64 // how soon each of them was told, in order; not kept in files
+}
+
+// Add takes in what another run showed. Faults of different runs are not told apart.
+func (t *Told) Add(o *Told) {
+	t.Count, t.Never, t.Unknown = t.Count+o.Count, t.Never+o.Never, t.Unknown+o.Unknown
+	t.Inside, t.Lease, t.Faults = max(t.Inside, o.Inside), max(t.Lease, o.Lease), nil
+	if o.Max != nil && (t.Max == nil || *o.Max > *t.Max) {
+		t.Max = o.Max
+	}
+	t.after = slices.Concat(t.after, o.after)
+	slices.Sort(t.after)
+	t.quantiles()
+}
+
+// quantiles are of all who were told. There are none if some of these are from a file.
+func (n *Notice) quantiles() {
+	n.P50, n.P99 = nil, nil
+	told := len(n.after)
+	if told == 0 || int64(told) < n.Count-n.Never-n.Unknown {
+		return
+	}
+	if n.P50 = &n.after[(told-1)/2]; told >= 100 {
+		n.P99 = &n.after[(told*99+99)/100-1]
+	}
 }
 
 // loss is a hold that was lost under its holder.
@@ -150,13 +176,10 @@ func (l *leases) sum(all []loss) Notice {
 			t.Inside = max(t.Inside, int64(x.after))
 		}
 	}
-	if n := len(told); n > 0 {
-		slices.Sort(told)
-		t.P50, t.Max = &told[(n-1)/2], &told[n-1]
-		if n >= 100 {
-			t.P99 = &told[(n*99+99)/100-1]
-		}
+	if slices.Sort(told); len(told) > 0 {
+		t.after, t.Max = told, &told[len(told)-1]
 	}
+	t.quantiles()
 	return t
 }
 
@@ -169,7 +192,16 @@ func (t *Told) Text() string {
 	if t.Max == nil {
 		text += "none told in a known time"
 	} else {
-		text += fmt.Sprintf("told after %s (p50), %s at most", human.Duration(time.Duration(*t.P50)), human.Duration(time.Duration(*t.Max)))
+		text += "told after "
+		for _, q := range []struct {
+			of   *int64
+			name string
+		}{{t.P50, "(p50)"}, {t.P99, "(p99)"}} {
+			if q.of != nil {
+				text += fmt.Sprintf("%s %s, ", human.Duration(time.Duration(*q.of)), q.name)
+			}
+		}
+		text += human.Duration(time.Duration(*t.Max)) + " at most"
 		if t.Lease > 0 {
 			text += fmt.Sprintf(" (%s leases)", human.Number(float64(*t.Max)/float64(t.Lease)))
 		}

@@ -1,8 +1,10 @@
 package checker
 
 import (
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"hammerlock/history"
 )
@@ -79,5 +81,41 @@ func TestWhoIsToldOfALoss(t *testing.T) {
 		if c.want != "" && !strings.Contains(v.Summary, v.Told.Text()) {
 			t.Errorf("%s: the verdict does not say it: %s", name, v.Summary)
 		}
+	}
+}
+
+// TestToldAddsUp: counts add, and quantiles are of all samples, or there are none.
+func TestToldAddsUp(t *testing.T) {
+	run := func(never int, told ...time.Duration) *Told {
+		l := &leases{ruler: ruler{c: &Case{ttl: time.Second}}}
+		var all []loss
+		for _, after := range told {
+			all = append(all, loss{told: true, known: true, after: after})
+		}
+		for range never {
+			all = append(all, loss{known: true, after: 7 * time.Second})
+		}
+		return &Told{Notice: l.sum(append(all, loss{}))}
+	}
+	var many, both []time.Duration
+	for i := range 100 {
+		many = append(many, time.Duration(i+1)*time.Millisecond)
+	}
+	both = append(append(both, many...), 3*time.Second, 2*time.Second)
+	var sum Told
+	for _, one := range []*Told{run(2, many...), run(0), run(1, 3*time.Second, 2*time.Second)} {
+		sum.Add(one)
+	}
+	want := run(3, both...)
+	want.Count, want.Unknown = 102+3+3, 3
+	if !reflect.DeepEqual(sum, *want) {
+		t.Errorf("got %s, want %s", sum.Text(), want.Text())
+	}
+	if text := sum.Text(); !strings.Contains(text, "(p99)") || *sum.P50 != int64(51*time.Millisecond) || *sum.P99 != int64(2*time.Second) {
+		t.Errorf("got %s", text)
+	}
+	saved := Told{Notice: Notice{Count: 1, P50: want.P50, Max: want.Max}} // its samples are not kept
+	if sum.Add(&saved); sum.P50 != nil || sum.P99 != nil || *sum.Max != int64(3*time.Second) || sum.Count != want.Count+1 {
+		t.Errorf("with one from a file: %s", sum.Text())
 	}
 }

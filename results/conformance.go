@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"hammerlock/checker"
 	"hammerlock/history"
@@ -108,25 +107,17 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 // heard says how soon holders heard that they had lost the lock, in all runs; empty if none had lost it.
 func heard(runs []Run) string {
 	var all checker.Told
-	longest := int64(0)
 	for i := range runs {
 		for _, v := range runs[i].Verdicts {
-			if t := v.Told; t != nil {
-				all.Count, all.Never, all.Unknown, all.Inside = all.Count+t.Count, all.Never+t.Never, all.Unknown+t.Unknown, max(all.Inside, t.Inside)
-				if t.Max != nil {
-					longest = max(longest, *t.Max)
-				}
+			if v.Told != nil {
+				all.Add(v.Told)
 			}
 		}
 	}
 	if all.Count == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("; %s lost under a living holder: told within %s", human.Quantity(all.Count, "hold"), human.Duration(time.Duration(longest)))
-	if text += fmt.Sprintf(", %d never", all.Never); all.Never > 0 {
-		text += ", which went on for up to " + human.Duration(time.Duration(all.Inside))
-	}
-	return text
+	return "; " + all.Text()
 }
 
 // plainer tells whether a failure says more in fewer words than another. The second opinion knows of no times and

@@ -122,7 +122,7 @@ func TestConformanceSaysHowSoonHoldersHear(t *testing.T) {
 		return Run{Verdicts: []checker.Verdict{{Checker: "activity", Status: checker.Pass}, {Checker: "lease-validity", Status: checker.Pass, Told: told}}}
 	}
 	for _, c := range Conformance(history.Claims{Renews: true}, []Run{run(&checker.Told{Notice: checker.Notice{Count: 3, Max: ms(40)}}), run(nil), run(&checker.Told{Notice: checker.Notice{Count: 2, Never: 1, Max: ms(90), Inside: *ms(700)}})}) {
-		want := "in 3 runs; 5 holds lost under a living holder: told within 90.0 ms, 1 never, which went on for up to 700 ms"
+		want := "in 3 runs; 5 holds lost under a living holder: told after 90.0 ms at most, 1 never, which went on for up to 700 ms"
 		if got := strings.ReplaceAll(c.Summary, "\u00a0", " "); c.Claim == "renews" && got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
