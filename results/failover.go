@@ -18,6 +18,7 @@ type Failover struct {
 	Topology string `json:"topology"`
 	Lock     string `json:"lock"`
 	Fault    string `json:"fault"`
+	Settings string `json:"settings,omitempty"` // that are not the defaults
 	Profile  string `json:"profile"`
 	Injected int    `json:"injected"`
 	Failed   int    `json:"failed"` // runs that could not be carried out
@@ -156,8 +157,11 @@ func (f *Failover) Take(r *Run) bool {
 			f.Lost.count(v.Causes["service-loss"] > 0)
 			f.Doubled.count(v.Doubled > 0)
 			f.Grants += v.Causes["service-loss"]
-		case v.Told != nil && v.Told.Count > 0 && (f.Told == nil || v.Told.Never > f.Told.Never):
-			f.Told = v.Told
+		case v.Told != nil:
+			if f.Told == nil {
+				f.Told = &checker.Told{}
+			}
+			f.Told.Add(v.Told)
 		}
 	}
 	if order := []GeneratorState{"", GeneratorOK, Suspect, Saturated, Disturbed}; slices.Index(order, r.Generator.State) > slices.Index(order, f.Generator) {
@@ -179,7 +183,7 @@ func rank(sorted []int64, q float64) int {
 }
 
 // failoverHead is the head of the table of failovers.
-var failoverHead = []string{"topology", "lock", "fault", "n", "servers back p50", "recovery p50", "p90", "max", "a page p50", "in flight", "lost a grant", "two holders", "came back", "generator"}
+var failoverHead = []string{"topology", "lock", "fault", "settings", "n", "servers back p50", "recovery p50", "p90", "max", "a page p50", "in flight", "lost a grant", "two holders", "came back", "generator"}
 
 func (f *Failover) row() []string {
 	// What a run did not live to see is longer than all that is known, for all runs are equally long.
@@ -195,9 +199,40 @@ func (f *Failover) row() []string {
 		}
 		return clipped(ns)
 	}
-	return []string{f.Topology, f.Lock, f.Fault, human.Count(int64(f.Injected)), d(f.Back, 0.5, f.away), d(f.Recovery, 0.5, f.Unfinished),
+	return []string{f.Topology, f.Lock, f.Fault, f.Settings, human.Count(int64(f.Injected)), d(f.Back, 0.5, f.away), d(f.Recovery, 0.5, f.Unfinished),
 		d(f.Recovery, 0.9, f.Unfinished), d(f.Recovery, 1, f.Unfinished), d(f.Pages, 0.5, f.Unfinished), human.Number(f.InFlight),
 		f.Lost.Text(), f.Doubled.Text(), f.Resurrected.Text(), string(f.Generator)}
+}
+
+// toldHead is the head of the table of those who had lost the lock.
+var toldHead = []string{"topology", "lock", "fault", "settings", "lost holds", "told p50", "p99", "max", "never told", "went on"}
+
+// toldTable has a row for each lock that renews its leases, or signals a loss.
+func toldTable(all []Failover) (rows [][]string) {
+	for i := range all {
+		f := &all[i]
+		if f.Told == nil {
+			continue
+		}
+		row := []string{f.Topology, f.Lock, f.Fault, f.Settings, human.Count(f.Told.Count)}
+		for _, q := range []*int64{f.Told.P50, f.Told.P99, f.Told.Max} {
+			text := "-"
+			if q != nil {
+				text = clipped(*q)
+			}
+			row = append(row, text)
+		}
+		rows = append(rows, append(row, human.Count(f.Told.Never), clipped(f.Told.Inside)))
+	}
+	if len(rows) > 0 {
+		rows = slices.Insert(rows, 0, toldHead)
+	}
+	return rows
+}
+
+// Name is what tells the row from others.
+func (f *Failover) Name() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", f.Topology, f.Lock, f.Fault, f.Settings))
 }
 
 // WriteFailovers writes the table of failovers for people.
@@ -208,7 +243,14 @@ func WriteFailovers(w io.Writer, all []Failover) error {
 	for i := range all {
 		p.Line("%s", strings.Join(all[i].row(), "\t"))
 	}
-	p.Line("")
+	p.Line("") // it ends the widths of the columns
+	if told := toldTable(all); len(told) > 0 {
+		p.Line("How soon holders heard that they had lost the lock:")
+		for _, row := range told {
+			p.Line("%s", strings.Join(row, "\t"))
+		}
+		p.Line("")
+	}
 	if err := errors.Join(p.Err, t.Flush()); err != nil {
 		return err
 	}
@@ -217,10 +259,10 @@ func WriteFailovers(w io.Writer, all []Failover) error {
 		f := &all[i]
 		if len(f.Spent) > 0 {
 			o := Outage{Parts: f.Spent}
-			p.Wrapped("", 2, fmt.Sprintf("%s %s %s: the median recovery: %s", f.Topology, f.Lock, f.Fault, o.PartsText()))
+			p.Wrapped("", 2, f.Name()+": the median recovery: "+o.PartsText())
 		}
 		if f.Failed > 0 {
-			p.Wrapped("", 2, fmt.Sprintf("%s %s %s: %s could not be carried out, or had no fault", f.Topology, f.Lock, f.Fault, human.Quantity(int64(f.Failed), "run")))
+			p.Wrapped("", 2, f.Name()+": "+human.Quantity(int64(f.Failed), "run")+" could not be carried out, or had no fault")
 		}
 	}
 	return p.Err
@@ -238,6 +280,15 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	for i := range all {
 		p.Line("| %s |", strings.Join(all[i].row(), " | "))
 	}
+	for i, row := range toldTable(all) {
+		if i == 0 {
+			p.Line("\nHow soon holders heard that they had lost the lock, of locks that renew their leases or signal a loss:\n")
+		}
+		p.Line("| %s |", strings.Join(row, " | "))
+		if i == 0 {
+			p.Line("|%s", strings.Repeat("---|", len(row)))
+		}
+	}
 	p.Line("\nHow to read it:\n")
 	for _, text := range []string{
 		"**servers back** is from the injection until a server that can grant has answered the client. **recovery** is until the last page was served again, leases of holders that could not give the lock back included, so that it is rarely shorter than the lease ([definition](BENCH.md#how-long-the-lock-is-gone)); 0 where no page was unavailable for 100 ms, > where the run ended first. " +
@@ -245,6 +296,10 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 		"**a page** is for how long the page was unavailable that was so for longest. Where it is much shorter than the recovery, pages took turns: each was served, slowly. So it is with Redlock when one of five sites hangs: its client waits for that site until its timeout.",
 		"**in flight** is how many holds there were when the fault struck, on average. Only a grant that no replica has yet can be lost, one of the last moments before: replication is asynchronous. On loopback these moments are few; a network makes them more.",
 		"**lost a grant** counts the injections after which a lock was granted that was another's by an earlier grant, before its lease was over, with a 95 % interval (Clopper and Pearson); for none, the bound. **two holders**: both believed in it at one time, which is where page views are lost. **came back**: a lock was held that had been given back.",
+		"**settings** are those that are not the defaults. **aof**: servers keep a log of what they write, `always` synced before they answer. A server that was killed comes back with its locks, and where it is the only one, they last until their leases end. A replica that is promoted has its own log: that does not help. " +
+			"**min-replicas**: a primary that no replica has confirmed to follow for a second or two takes no writes. Until then it grants what a failover forgets. In a cluster with one replica for each primary, the replica that was promoted has no other, and grants nothing until the old primary is back.",
+		"The locks **wait** and **wait-one** count a grant when all replicas, or one, have acknowledged it, and give it back otherwise. With **wait** one dead replica is enough that nothing is granted until it is back. With **wait-one** a grant is lost if another replica is promoted. What is granted while replication is cut (the fault `lost-grant`) is lost with all others.",
+		"**lost holds** ended under a living holder. **told** is how long after that the holder heard, by a signal of the lock or an extension that failed; **never told**: it heard nothing before it gave the lock back, and **went on** for so long at most. All runs of a row count; p99 is of a hundred or more.",
 		"**generator** is DISTURBED where other programs used the machine: compare such rows, and do not quote them.",
 		"A release or a grant without an answer proves nothing, and counts nowhere. So the numbers are lower bounds of what happened.",
 	} {
@@ -254,7 +309,7 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	for i := range all {
 		if f := &all[i]; len(f.Spent) > 0 {
 			o := Outage{Parts: f.Spent}
-			p.Line("* %s %s, %s: %s", f.Topology, f.Lock, f.Fault, o.PartsText())
+			p.Line("* %s: %s", f.Name(), o.PartsText())
 		}
 	}
 	return p.Err

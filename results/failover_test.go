@@ -2,6 +2,7 @@ package results
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -58,7 +59,7 @@ func TestAFailoverCountsWhatItsRunsShow(t *testing.T) {
 		}
 		return r
 	}
-	f := Failover{Topology: "sentinel", Lock: "lease", Fault: "kill-primary"}
+	f := Failover{Topology: "sentinel", Lock: "lease", Fault: "kill-primary", Settings: "aof=always"}
 	for _, r := range []*Run{run(2*second, checker.Fail, 3, 1), run(0, checker.Pass, 0, 0), run(4*second, checker.Inconclusive, 0, 0), run(3*second, checker.Pass, 0, 0)} {
 		if !f.Take(r) {
 			t.Error("a run did not count")
@@ -77,13 +78,13 @@ func TestAFailoverCountsWhatItsRunsShow(t *testing.T) {
 	if err := WriteFailoverMarkdown(&page, []Failover{f}, "bench failover"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1.50 s", "2.00 s", "4.00 s", "1 of 3: 1 to 91 %", "election 1.50 s, a lease not given back 500 ms", "2 runs could not be carried out"} {
+	for _, want := range []string{"1.50 s", "2.00 s", "4.00 s", "1 of 3: 1 to 91 %", "election 1.50 s, a lease not given\n  back 500 ms", "2 runs could not be carried out"} {
 		got := strings.ReplaceAll(text.String(), "\u00a0", " ")
 		if !strings.Contains(got, want) {
 			t.Errorf("the table does not say %q:\n%s", want, got)
 		}
 	}
-	if !strings.Contains(page.String(), "| sentinel | lease | kill-primary | 4 |") {
+	if !strings.Contains(page.String(), "| sentinel | lease | kill-primary | aof=always | 4 |") {
 		t.Errorf("got %s", page.String())
 	}
 	unseen := run(2*second, checker.Pass, 0, 0)
@@ -91,7 +92,38 @@ func TestAFailoverCountsWhatItsRunsShow(t *testing.T) {
 	f = Failover{}
 	f.Take(run(second, checker.Pass, 0, 0))
 	f.Take(unseen)
-	if got := strings.Join(f.row()[4:9], ", "); strings.ReplaceAll(got, "\u00a0", " ") != "500 ms, 1.00 s, >2.00 s, >2.00 s, none" {
+	if got := strings.Join(f.row()[5:10], ", "); strings.ReplaceAll(got, "\u00a0", " ") != "500 ms, 1.00 s, >2.00 s, >2.00 s, none" {
 		t.Errorf("of a run that ended first: got %s", got)
+	}
+}
+
+// TestAFailoverSaysHowSoonHoldersHear, of all runs of a row, where the lock renews or signals.
+func TestAFailoverSaysHowSoonHoldersHear(t *testing.T) {
+	f := Failover{Topology: "sentinel", Lock: "lease", Fault: "kill-primary", Settings: "aof=always"}
+	var text, page bytes.Buffer
+	write := func() {
+		t.Helper()
+		text.Reset()
+		page.Reset()
+		if err := errors.Join(WriteFailovers(&text, []Failover{f}), WriteFailoverMarkdown(&page, []Failover{f}, "bench failover")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if write(); strings.Contains(text.String(), "never told") || strings.Contains(page.String(), "| never told |") {
+		t.Error("a lock that tells of no loss has a row of those who were told")
+	}
+	later := int64(1500 * time.Millisecond)
+	for _, never := range []int64{2, 0} {
+		r := &Run{Windows: []FaultWindow{{}}, Availability: &Availability{}, Verdicts: []checker.Verdict{
+			{Checker: "lease-validity", Told: &checker.Told{Notice: checker.Notice{Count: 3, Never: never, Max: &later, Inside: int64(time.Second)}}}}}
+		f.Take(r)
+	}
+	if f.Told.Count != 6 || f.Told.Never != 2 {
+		t.Errorf("told: got %+v", f.Told)
+	}
+	write()
+	if got := strings.ReplaceAll(page.String(), "\u00a0", " "); !strings.Contains(got, "| sentinel | lease | kill-primary | aof=always | 6 | - | - | 1.50 s | 2 | 1.00 s |") ||
+		!strings.Contains(text.String(), "never told") {
+		t.Errorf("of those who lost the lock: got\n%s\n%s", text.String(), got)
 	}
 }

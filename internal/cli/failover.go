@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
@@ -25,6 +27,7 @@ import (
 const (
 	failoverKills    = 20
 	mostKills        = 1000
+	mostSides        = 100
 	failoverBegins   = time.Second // after the warm-up
 	failoverDuration = 12 * time.Second
 	failoverLease    = 6 * time.Second
@@ -46,17 +49,21 @@ type failovers struct {
 
 // failoverCell is one row of the table.
 type failoverCell struct {
-	fault string
-	plan  harness.Plan
+	fault    string
+	settings string
+	plan     harness.Plan
 }
 
 func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 	c := &cobra.Command{
-		Use: "failover", Short: "break the primary again and again: recovery, lost grants with an interval", Args: takes(0, 0),
+		Use: "failover ['SETTINGS']...", Short: "break the primary again and again: recovery, lost grants with an interval", Args: takes(0, mostSides),
+		ValidArgsFunction: completeSettings,
 		Long: "failover injects a fault into each topology --kills times, each time into servers that were just started and are whole,\n" +
 			"and tells how long the lock was gone, and how often a grant was lost, two workers had the lock, or a lock came back that\n" +
-			"had been given back, each with a 95 % interval. All runs are recorded and judged.",
+			"had been given back, each with a 95 % interval. All runs are recorded and judged. Each argument makes rows of its own: settings\n" +
+			"are flags without their dashes, with commas in between; flags that are given as such hold for all.",
 		Example: "  bench failover --topology sentinel,cluster --kills 20\n" +
+			"  bench failover --topology sentinel lock=lease,wait-one,wait min-replicas=1 aof=always   # ways to keep a grant\n" +
 			"  bench failover --topology sentinel --fault lost-grant --pages 2 --rate 40/s   # the counter counts\n" +
 			"  bench failover --topology sentinel --lock lease,redisson --until 10%",
 	}
@@ -74,15 +81,15 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 		return results.WriteFailoverMarkdown(w, d.Failovers, e.called(typed(c.Root().Name())))
 	}})
 	o.runFlags()
-	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
+	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
 		f.series = newSeries(e, c, o)
 		f.root = e.verifyCommand() // each run is one of verify
-		return f.carryOut(ctx, s.stop)
+		return f.carryOut(ctx, s.stop, args)
 	}))
 }
 
-func (f *failovers) carryOut(ctx, stop context.Context) int {
-	cells, err := f.check(stop)
+func (f *failovers) carryOut(ctx, stop context.Context, args []string) int {
+	cells, err := f.check(stop, args)
 	if err == nil {
 		err = os.MkdirAll(f.dir, 0o755)
 	}
@@ -103,11 +110,46 @@ func (f *failovers) carryOut(ctx, stop context.Context) int {
 	return f.e.answer(f.o, result{x, document, text, f.save("failover.json", document)})
 }
 
-// check finds every mistake, and makes a row of each fault on each topology, for each lock.
-func (f *failovers) check(stop context.Context) (cells []failoverCell, err error) {
-	o, asked := f.o, f.o.flags.Changed("fault")
-	p := o.plan
-	f.slower(&p)
+// check finds every mistake, and makes a row of each fault on each topology, for each lock with each argument's settings.
+func (f *failovers) check(stop context.Context, args []string) (cells []failoverCell, err error) {
+	o, sides := f.o, []*side{{o: f.o}}
+	for i, arg := range args {
+		sides = append(sides[:i], newSide(o, arg))
+	}
+	for _, s := range sides {
+		some, err := f.rows(stop, s)
+		if err != nil {
+			return nil, err
+		}
+		cells = append(cells, some...)
+	}
+	for _, said := range []*[]string{&o.mistakes, &f.left} {
+		slices.Sort(*said)
+		*said = slices.Compact(*said)
+	}
+	if !o.quiet && len(f.left) > 0 {
+		f.e.lines("note:", errors.New(strings.Join(f.left, "\n")))
+	}
+	f.outputs = f.e.openOutputs(o)
+	// What is compared stands together: one fault on one topology.
+	var topologies, names []string
+	for _, c := range cells {
+		topologies, names = append(topologies, c.plan.Topologies[0].Name), append(names, c.fault)
+	}
+	slices.SortStableFunc(cells, func(a, b failoverCell) int {
+		return cmp.Or(slices.Index(topologies, a.plan.Topologies[0].Name)-slices.Index(topologies, b.plan.Topologies[0].Name),
+			slices.Index(names, a.fault)-slices.Index(names, b.fault))
+	})
+	return cells, o.invalid()
+}
+
+// rows are those of one side. Its mistakes are those of the command line.
+func (f *failovers) rows(stop context.Context, s *side) (cells []failoverCell, err error) {
+	o, p, asked := f.o, s.o.plan, f.changed(s, "fault")
+	f.slower(s, &p)
+	if s.program != "" {
+		s.o.mistake("%s: failover runs this build only", s.name)
+	}
 	if len(p.Phases)+len(p.Workload.Trace) > 0 {
 		o.mistake("failover injects one fault into one load: phases and traces have loads of their own")
 	}
@@ -128,13 +170,17 @@ func (f *failovers) check(stop context.Context) (cells []failoverCell, err error
 		}
 	}
 	p.Verify, p.Faults = true, nil
-	job, err := p.Check(stop, o.mistakes) // which lock runs on which topology
-	if err != nil {
+	job, err := p.Check(stop, s.o.mistakes) // which lock runs on which topology
+	if usage, invalid := errors.AsType[*harness.UsageError](err); invalid {
+		o.mistakes = append(o.mistakes, usage.Mistakes...)
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
+	f.left = append(f.left, job.LeftOut...)
 	for _, x := range job.Combinations {
 		for _, name := range names {
-			cell := failoverCell{name, p}
+			cell := failoverCell{name, f.settings(s), p}
 			cell.plan.Topologies, cell.plan.Locks = []topologies.Spec{x.Topology}, []locks.Spec{x.Lock}
 			cell.plan.Faults = []string{fmt.Sprintf("%s@%s", name, p.Warmup+failoverBegins), fmt.Sprintf("heal@%s", healed)}
 			_, err := cell.plan.Check(stop, nil)
@@ -151,17 +197,30 @@ func (f *failovers) check(stop context.Context) (cells []failoverCell, err error
 			}
 		}
 	}
-	slices.Sort(o.mistakes)
-	o.mistakes = slices.Compact(o.mistakes)
-	if !o.quiet && len(f.left) > 0 {
-		f.e.lines("note:", errors.New(strings.Join(f.left, "\n")))
-	}
-	f.outputs = f.e.openOutputs(o)
-	return cells, o.invalid()
+	return cells, nil
+}
+
+// changed tells whether a flag is given, for all rows or for those of one side.
+func (f *failovers) changed(s *side, name string) bool {
+	return f.o.flags.Changed(name) || s.o.flags.Changed(name)
+}
+
+// settings are what a side sets, and how servers are set for all, where no other column shows it.
+func (f *failovers) settings(s *side) string {
+	var all []string
+	s.o.flags.VisitAll(func(x *pflag.Flag) {
+		common := f.o.flags.Lookup(x.Name)
+		servers := slices.Contains([]string{"profile", "aof", "min-replicas"}, x.Name) && x.Value.String() != common.DefValue
+		own := s.o != f.o && x.Changed && !slices.Contains([]string{"topology", "lock", "fault"}, x.Name)
+		if servers || own {
+			all = append(all, x.Name+"="+x.Value.String())
+		}
+	})
+	return strings.Join(all, ",")
 }
 
 // slower gives runs by the servers' own timers the time that these need, where nothing else was asked for.
-func (f *failovers) slower(p *harness.Plan) {
+func (f *failovers) slower(s *side, p *harness.Plan) {
 	if p.Profile != topologies.Stock {
 		return
 	}
@@ -169,7 +228,7 @@ func (f *failovers) slower(p *harness.Plan) {
 		flag string
 		of   *time.Duration
 	}{{"duration", &p.Duration}, {"lease", &p.Workload.TTL}, {"patience", &p.Workload.Wait}} {
-		if !f.o.flags.Changed(x.flag) {
+		if !f.changed(s, x.flag) {
 			*x.of *= stockTimes
 		}
 	}
@@ -178,7 +237,7 @@ func (f *failovers) slower(p *harness.Plan) {
 // row injects a fault again and again.
 func (f *failovers) row(ctx, stop context.Context, c *failoverCell) {
 	p := c.plan
-	r := results.Failover{Topology: p.Topologies[0].Name, Lock: p.Locks[0].Name, Fault: c.fault, Profile: string(p.Profile)}
+	r := results.Failover{Topology: p.Topologies[0].Name, Lock: p.Locks[0].Name, Fault: c.fault, Settings: c.settings, Profile: string(p.Profile)}
 	broken := 0
 	for n := 0; n < mostKills && (n < f.kills || f.until > 0 && r.Lost.High-r.Lost.Low > f.until); n++ {
 		run, err := f.run(ctx, stop, p)
@@ -196,10 +255,10 @@ func (f *failovers) row(ctx, stop context.Context, c *failoverCell) {
 		broken = 0
 		f.runs = append(f.runs, *run)
 		if !r.Take(run) {
-			f.e.say(f.o, "%s %s %s: %d of %d  the fault was not injected", r.Topology, r.Lock, r.Fault, n+1, max(f.kills, n+1))
+			f.e.say(f.o, "%s: %d of %d  the fault was not injected", r.Name(), n+1, max(f.kills, n+1))
 		} else {
 			most := r.Recovery[len(r.Recovery)-1]
-			f.e.say(f.o, "%s %s %s: %d of %d  recovery %s at most  lost a grant %s", r.Topology, r.Lock, r.Fault, n+1,
+			f.e.say(f.o, "%s: %d of %d  recovery %s at most  lost a grant %s", r.Name(), n+1,
 				max(f.kills, n+1), human.Duration(time.Duration(most)), r.Lost.Text())
 		}
 	}
