@@ -41,8 +41,10 @@ var libRueidislockNoLoop = locks.Spec{
 	Sites:   locks.OneSite,
 	Assumes: libRueidislock.Assumes,
 	Needs:   rueidisNeeds,
-	Expect:  libRueidislock.Expect[:1],
-	Claims:  libRueidislock.Claims, Outlives: true,
+	Expect: []locks.Expectation{
+		libRueidislock.Expect[0], {Cause: history.RenewalFailure, Scenario: "leader"}, // the same, of a leader that is cut off
+	},
+	Claims: libRueidislock.Claims, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return newRueidis(e, rueidislock.LockerOption{NoLoopTracking: true})
 	},
