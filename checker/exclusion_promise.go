@@ -52,10 +52,11 @@ func (x *examiner) reason(p pair) finding {
 	}
 	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
 		if k := x.c.hold(x.c.Ops[op].Hold); w == nil && x.c.Claims.Owned && k.Release == op && x.c.Ops[op].Call <= x.sweeper.assured(k) {
-			if n := x.stole(i, j); extension < 0 && n >= 0 {
-				return finding{history.SilentReacquire, p, n, nil, false}
-			} else if extension >= 0 {
+			if extension >= 0 {
 				return extended // rather than by a release that was called in time
+			}
+			if n := x.stole(i, j); n >= 0 {
+				return finding{history.SilentReacquire, p, n, nil, false}
 			}
 		}
 		return x.follows(finding{history.ForeignRelease, p, op, nil, false})
