@@ -266,11 +266,21 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 	return nil
 }
 
-// maybe adds a replica if it can be reached; nobody sends clients to it.
+// maybe adds a replica if it can be reached; no client is sent to it. Sentinels that know a server by two names make it follow itself when
+// they promote it under one of them.
 func (t *Topology) maybe(ctx context.Context, name string, e Endpoint) {
-	if _, err := t.at(ctx, name, Replica, e); err != nil {
-		t.hide("replica "+e.Addr, err)
+	n, err := t.at(ctx, name, Replica, e)
+	if err == nil {
+		others := t.Nodes[:len(t.Nodes)-1]
+		known := slices.IndexFunc(others, func(m *Node) bool { return m.runID == n.runID && n.runID != "" })
+		if known < 0 {
+			return
+		}
+		t.Nodes = others
+		err = errors.Join(fmt.Errorf("it is %s by another name, which a failover may make a replica of itself: replica-announce-ip on each server gives it one name",
+			t.Nodes[known].front), n.close())
 	}
+	t.hide("replica "+e.Addr, err)
 }
 
 func (t *Topology) findCluster(ctx context.Context) (err error) {

@@ -38,11 +38,11 @@ func TestAttachedToSentinelsThatAnnounceNames(t *testing.T) {
 		}
 		name, port := nameOf(t, n)
 		maps = append(maps, name+":"+port+"="+n.Addr())
+		testbed.Command(t, n, "CONFIG", "SET", "replica-announce-ip", name) // the primary's too, for when it is a replica
 		if n.Role == topologies.Primary {
 			monitored = []string{name, port}
 			continue
 		}
-		testbed.Command(t, n, "CONFIG", "SET", "replica-announce-ip", name)
 		testbed.Command(t, n, "CLIENT", "KILL", "TYPE", "master") // it says its name when it connects
 	}
 	for _, n := range top.Nodes {
@@ -71,5 +71,27 @@ func TestAttachedToSentinelsThatAnnounceNames(t *testing.T) {
 		"--allow-destructive", "failover")...)
 	if r.code == 2 || r.code == 4 || !strings.Contains(r.out, "failover@1s") {
 		t.Errorf("a failover: exit code %d\n%s", r.code, r.out)
+	}
+	secondName(t, top, args)
+}
+
+// secondName gives replicas a second name, by which a failover would make one a replica of itself: that is said before a run.
+func secondName(t *testing.T, top *topologies.Topology, args []string) {
+	t.Helper()
+	for _, n := range top.Nodes {
+		if n.Role != topologies.Sentinel {
+			testbed.Command(t, n, "CONFIG", "SET", "replica-announce-ip", "")
+			testbed.Command(t, n, "CLIENT", "KILL", "TYPE", "master")
+		}
+	}
+	for _, n := range top.Nodes {
+		live.Wait(t, "two names of a replica at "+n.Name, func() bool {
+			return n.Role != topologies.Sentinel ||
+				strings.Contains(fmt.Sprint(testbed.Command(t, n, "SENTINEL", "REPLICAS", top.Sites[0].Master)), "name 127.")
+		})
+	}
+	r := attached(t, t.TempDir(), appPassword, "bench", append(args, "--duration", "200ms")...)
+	if !strings.Contains(r.out, "by another name") {
+		t.Errorf("a replica with two names: exit code %d\n%s", r.code, r.out)
 	}
 }

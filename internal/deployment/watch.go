@@ -292,7 +292,9 @@ func (n *watched) take(info map[string]string) {
 		primary, nodes := net.JoinHostPort(info["master_host"], info["master_port"]), n.d.Topology.Nodes
 		if i := slices.IndexFunc(nodes, func(n *topologies.Node) bool { return n.Addr() == primary }); i >= 0 {
 			what += " of " + nodes[i].Name
-			follows = history.ID(n.watch.nodes[i].promotion.Load())
+			if m := n.watch.nodes[i]; m != n { // sentinels that know it by two names have it follow itself
+				follows = history.ID(m.promotion.Load())
+			}
 		}
 	} else {
 		n.promotion.Store(uint64(n.lane.Next()))

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"net"
 	"slices"
 	"testing"
 
@@ -45,11 +46,16 @@ func TestAFormerPrimarySaysWhoseReplicaItIs(t *testing.T) {
 	})
 	look(promotion, w.nodes[0])
 	w.Close()
-	var promoted *history.Op
+	host, port, _ := net.SplitHostPort(next.Addr())
+	testbed.Command(t, next, "REPLICAOF", host, port) // as sentinels do that know it by two names
+	look(promotion)
+	var promoted, own *history.Op
 	var demoted []history.ID
 	history.NewMerge(clock, lanes).Flush(func(op *history.Op) {
 		found := *op
 		switch {
+		case op.Kind == history.Role && top.Nodes[op.Value] == next && promoted != nil:
+			own = &found
 		case op.Kind == history.Role && top.Nodes[op.Value] == next:
 			promoted = &found
 		case op.Kind == history.Role && op.Value == 0:
@@ -58,5 +64,8 @@ func TestAFormerPrimarySaysWhoseReplicaItIs(t *testing.T) {
 	})
 	if promoted == nil || promoted.Seen != 0 || !slices.Equal(demoted, []history.ID{promoted.ID, promoted.ID}) {
 		t.Errorf("promotion %+v, the former primary's roles follow %v", promoted, demoted)
+	}
+	if own == nil || own.Seen != 0 {
+		t.Errorf("a replica of itself follows %+v", own)
 	}
 }
