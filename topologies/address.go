@@ -87,26 +87,33 @@ func (b *block) node(i int) (front, back string) {
 
 func (b *block) release() error { return b.claim.Close() }
 
-// free tries every port of the block: another process may listen on 0.0.0.0. A child that was forked meanwhile has a copy of
-// what was tried until it has called exec, and who forks holds the lock until then.
+// free tries every port of the block: another process may listen on 0.0.0.0.
 func (b *block) free() bool {
-	defer func() {
-		syscall.ForkLock.Lock()
-		defer syscall.ForkLock.Unlock()
-	}()
 	for i := range maxNodes {
 		front, back := b.port(i)
 		for _, port := range []int{front, back, front + busOffset, back + busOffset} {
-			l, err := listen(b.ip(i), port)
-			if err != nil {
-				return false
-			}
-			if l.Close() != nil {
+			if bindable(b.ip(i), port) != nil {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// bindable returns nil if no socket listens on an address. It does not listen itself: a child that is forked meanwhile has a copy of the socket
+// for a moment longer than its parent has to wait for it, and one that listens would keep a server from the address.
+func bindable(ip string, port int) error {
+	syscall.ForkLock.RLock()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return err
+	}
+	at := &syscall.SockaddrInet4{Port: port, Addr: [4]byte(net.ParseIP(ip).To4())}
+	return errors.Join(syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1), syscall.Bind(fd, at), syscall.Close(fd))
 }
 
 func listen(ip string, port int) (*net.TCPListener, error) {
