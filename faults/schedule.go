@@ -63,7 +63,7 @@ func (s Step) String() string { return s.name() + s.at() }
 // after a colon, perhaps with a time or a point after an @; heal@TIME heals what began before. Those without a time
 // are placed by the seed, each in a part of the run of its own. It returns all mistakes, each with its item; in a Scene without a topology, those that are
 // mistakes anywhere.
-func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes []string) {
+func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes human.Mistakes) {
 	within := period{0, duration}
 	var open []int // by place in steps: those that the seed places
 	if slices.Equal(items, []string{Auto}) {
@@ -87,7 +87,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 		}
 		switch {
 		case mistake != "":
-			mistakes = append(mistakes, item+": "+mistake)
+			mistakes.Add(human.Wrong("", "%s: %s", item, mistake).In(item, ""))
 		case heal:
 			healed := false
 			for i := range steps {
@@ -96,7 +96,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 				}
 			}
 			if !healed && len(mistakes) == 0 {
-				mistakes = append(mistakes, item+": no fault begins before it, as in kill-primary@2s,heal@5s")
+				mistakes.Add(human.Wrong("", "%s: no fault begins before it, as in kill-primary@2s,heal@5s", item).In(item, ""))
 			}
 		default:
 			if step.From < 0 {

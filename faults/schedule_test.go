@@ -58,7 +58,7 @@ func TestParse(t *testing.T) {
 				}
 				return
 			}
-			all := strings.Join(mistakes, "\n")
+			all := mistakes.String()
 			for want := range strings.SplitSeq(c.want, " | ") {
 				if !strings.Contains(all, want) {
 					t.Errorf("got %q, want %q", all, want)

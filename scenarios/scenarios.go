@@ -138,7 +138,7 @@ func (s Scenario) Out(in faults.Scene) string {
 	}
 	steps, mistakes := faults.Parse(s.Planned(), in, s.Duration, 0)
 	if len(mistakes) > 0 {
-		return mistakes[0]
+		return mistakes[0].Text
 	}
 	for _, step := range steps {
 		if s.Assumed {

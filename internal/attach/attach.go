@@ -5,7 +5,6 @@ package attach
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"net"
 	"net/url"
@@ -52,7 +51,7 @@ const (
 )
 
 // Resolve reads files and the environment. It returns all mistakes.
-func (f *Flags) Resolve(sentinels bool) (a *topologies.Attachment, mistakes []string) {
+func (f *Flags) Resolve(sentinels bool) (a *topologies.Attachment, mistakes human.Mistakes) {
 	r := resolving{Flags: f}
 	a = &topologies.Attachment{Master: f.Master, Prefix: f.Prefix, Allow: f.Allow, Tell: f.Say, Map: map[string]string{}}
 	file, sentinelFile := r.secret("password-file", f.PasswordFile), r.secret("sentinel-password-file", f.SentinelPasswordFile)
@@ -73,22 +72,22 @@ func (f *Flags) Resolve(sentinels bool) (a *topologies.Attachment, mistakes []st
 		a.Endpoints = append(a.Endpoints, e)
 	}
 	if secured > 0 && secured < len(f.Addrs) {
-		r.mistake("--addr: redis:// and rediss:// are mixed: all addresses are secured, or none is")
+		r.mistake("addr", ": redis:// and rediss:// are mixed: all addresses are secured, or none is")
 	}
 	r.tls(a, secured > 0)
 	r.addresses(a)
 	if sentinels && f.Master == "" {
-		r.mistake("--master is missing: the name that the sentinels know the primary by")
+		r.mistake("master", "is missing: the name that the sentinels know the primary by")
 	}
 	if !sentinels && f.Master+f.SentinelUser+f.SentinelPasswordFile != "" {
-		r.mistake("--master and --sentinel-... belong to --topology sentinel")
+		r.mistake("master", "and --sentinel-... belong to --topology sentinel")
 	}
 	if f.Prefix == "" || strings.ContainsAny(f.Prefix, "*?[]\\ \n") {
-		r.mistake("--prefix %q: a text without * ? [ ] \\ and spaces, as in app:locks:", f.Prefix)
+		r.mistake("prefix", "%q: a text without * ? [ ] \\ and spaces, as in app:locks:", f.Prefix)
 	}
 	for _, name := range f.Allow {
 		if _, ok := topologies.Destructive[name]; !ok {
-			r.mistake("--allow-destructive %q: %s", name, human.Instead(name, topologies.DestructiveNames()))
+			r.mistake("allow-destructive", "%q: %s", name, human.Instead(name, topologies.DestructiveNames()))
 		}
 	}
 	return a, r.mistakes
@@ -96,11 +95,11 @@ func (f *Flags) Resolve(sentinels bool) (a *topologies.Attachment, mistakes []st
 
 type resolving struct {
 	*Flags
-	mistakes []string
+	mistakes human.Mistakes
 }
 
-func (r *resolving) mistake(format string, args ...any) {
-	r.mistakes = append(r.mistakes, fmt.Sprintf(format, args...))
+func (r *resolving) mistake(setting, format string, args ...any) {
+	r.mistakes.Add(human.Wrong(setting, format, args...))
 }
 
 const (
@@ -125,24 +124,24 @@ func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 	if err != nil || u.Hostname() == "" || u.Scheme != plainScheme && u.Scheme != secureScheme {
 		shown, hint := "", ""
 		if err == nil && !bare {
-			shown = " " + u.Scheme + "://..."
+			shown = u.Scheme + "://..."
 		}
 		if err == nil && (u.Scheme == "sentinel" || u.Scheme == "cluster") {
 			hint = "; --topology " + u.Scheme + " says what is there"
 		}
-		r.mistake("--addr%s: an address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB or rediss://...%s", shown, hint)
+		r.mistake("addr", "%s: an address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB or rediss://...%s", shown, hint)
 		return e, &url.URL{}
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		r.mistake("--addr %s: nothing may follow the number of the database", u.Host)
+		r.mistake("addr", "%s: nothing may follow the number of the database", u.Host)
 	}
 	if port, err := strconv.Atoi(cmp.Or(u.Port(), defaultPort)); err != nil || port < 1 || port > math.MaxUint16 {
-		r.mistake("--addr %s: a port is from 1 to %d, as in %s", u.Host, math.MaxUint16, net.JoinHostPort(u.Hostname(), defaultPort))
+		r.mistake("addr", "%s: a port is from 1 to %d, as in %s", u.Host, math.MaxUint16, net.JoinHostPort(u.Hostname(), defaultPort))
 	}
 	e.Addr = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultPort))
 	if db := strings.Trim(u.Path, "/"); db != "" {
 		if e.DB, err = strconv.Atoi(db); err != nil || e.DB < 0 {
-			r.mistake("--addr %s: the number of the database follows the /, as in redis://%s/2", u.Host, u.Host)
+			r.mistake("addr", "%s: the number of the database follows the /, as in redis://%s/2", u.Host, u.Host)
 		}
 	}
 	return e, u
@@ -152,7 +151,7 @@ func (r *resolving) secret(flag, path string) string {
 	text := r.file(flag, path)
 	password := strings.TrimRight(string(text), "\r\n")
 	if password == "" && text != nil {
-		r.mistake("--%s %s: the file is empty", flag, path)
+		r.mistake(flag, "%s: the file is empty", path)
 	}
 	return password
 }
@@ -163,7 +162,7 @@ func (r *resolving) file(flag, path string) []byte {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		r.mistake("--%s: %v", flag, err)
+		r.mistake(flag, ": %v", err)
 		return nil
 	}
 	return text
@@ -172,16 +171,16 @@ func (r *resolving) file(flag, path string) []byte {
 func (r *resolving) tls(a *topologies.Attachment, secured bool) {
 	t := &topologies.TLS{CA: r.file("tls-ca", r.CA), Cert: r.file("tls-cert", r.Cert), Key: r.file("tls-key", r.Key), ServerName: r.ServerName}
 	if (r.Cert == "") != (r.Key == "") {
-		r.mistake("--tls-cert and --tls-key belong together")
+		r.mistake("tls-cert", "and --tls-key belong together")
 	}
 	switch {
 	case secured:
 		a.TLS = t
 		if err := t.Check(); err != nil {
-			r.mistake("%v", err)
+			r.mistake("", "%v", err)
 		}
 	case r.CA+r.Cert+r.Key+r.ServerName != "":
-		r.mistake("--tls-...: the addresses are not secured; begin them with rediss://")
+		r.mistake("tls", "-...: the addresses are not secured; begin them with rediss://")
 	}
 }
 
@@ -191,7 +190,7 @@ func (r *resolving) addresses(a *topologies.Attachment) {
 		_, _, err := net.SplitHostPort(from)
 		_, _, failed := net.SplitHostPort(to)
 		if !ok || err != nil || failed != nil {
-			r.mistake("--map %q: the announced address and the one from here, as in 10.0.0.3:6379=localhost:7003", pair)
+			r.mistake("map", "%q: the announced address and the one from here, as in 10.0.0.3:6379=localhost:7003", pair)
 			continue
 		}
 		a.Map[from] = to

@@ -277,7 +277,7 @@ func TestAttachMistakesAreAllNamed(t *testing.T) {
 	f := flags("redis://h:1?password="+secret, "rediss://h:2/x", "http://"+secret, "app:"+secret+"@h")
 	f.Map, f.Allow, f.Prefix, f.Cert, f.PasswordFile = []string{"a=b"}, []string{"flushal"}, "a*", "none.pem", "none"
 	_, mistakes := f.Resolve(true)
-	text := strings.Join(mistakes, "\n")
+	text := mistakes.String()
 	for _, want := range []string{
 		"nothing may follow", "number of the database", "an address is HOST:PORT", "are mixed", "--master is missing", `--map "a=b"`,
 		`--allow-destructive "flushal": there is client-kill`, `--prefix "a*"`, "--tls-cert and --tls-key belong together", "--password-file: open none",

@@ -120,7 +120,7 @@ func (t *trial) check(stop context.Context, args []string) error {
 		}
 	}
 	if need := compare.PairsNeeded(len(t.shown())); t.pairs < need && len(t.o.mistakes) == 0 {
-		t.o.mistake("--pairs %d: at least %d to tell a difference from noise in %s; or fewer numbers (--show)", t.pairs, need,
+		t.o.mistake("pairs", "%d: at least %d to tell a difference from noise in %s; or fewer numbers (--show)", t.pairs, need,
 			human.Quantity(len(t.shown()), "number"))
 	}
 	t.outputs = t.e.openOutputs(t.o)
@@ -141,11 +141,11 @@ func newSide(common *options, text string) *side {
 		name = current(name)
 		switch {
 		case !ok || name == "":
-			s.o.mistake("%q: settings are NAME=VALUE with commas in between, as in lock=redsync,backoff=1ms", text)
+			s.o.mistake("", "%q: settings are NAME=VALUE with commas in between, as in lock=redsync,backoff=1ms", text)
 		case name == abProgram && s.o.plan.Service == nil:
 			s.program = v
 		case !slices.Contains(good, name):
-			s.o.mistake("%q: no such setting of one side%s", name, cmp.Or(human.Meant(name, good), "; bench plan prints all that there are"))
+			s.o.mistake("", "%q: no such setting of one side%s", name, cmp.Or(human.Meant(name, good), "; bench plan prints all that there are"))
 		default:
 			_ = s.o.flags.Set(name, v) // what is wrong with it is a mistake
 		}
@@ -171,16 +171,14 @@ func (t *trial) checkSide(stop context.Context, s *side) error {
 	usage, invalid := errors.AsType[*harness.UsageError](err)
 	switch {
 	case invalid:
-		for _, m := range usage.Mistakes {
-			t.o.mistake("%s", m)
-		}
+		t.o.mistakes.Add(usage.Mistakes...)
 		err = nil
 	case err == nil && len(job.Combinations) != 1:
-		t.o.mistake("%s: names %d combinations of topology and lock; ab compares one with one", s.name, len(job.Combinations))
+		t.o.mistake("", "%s: names %d combinations of topology and lock; ab compares one with one", s.name, len(job.Combinations))
 	}
 	if s.program != "" {
 		if info, err := os.Stat(s.program); err != nil || info.IsDir() {
-			t.o.mistake("%s: no such program", s.name)
+			t.o.mistake("", "%s: no such program", s.name)
 		}
 	}
 	return err

@@ -190,7 +190,7 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 // inTurn makes runs one after the other, for a page or a server of metrics that shows one only.
 func (o *options) inTurn() {
 	if o.plan.Jobs > 1 {
-		o.mistake("--jobs %d: --web and --metrics show one run at a time", o.plan.Jobs)
+		o.mistake("jobs", "%d: --web and --metrics show one run at a time", o.plan.Jobs)
 	}
 	o.plan.Jobs = 1
 }

@@ -117,7 +117,7 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 	c.Args = cobra.ArbitraryArgs
 	c.FParseErrWhitelist.UnknownFlags = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		o.mistake("%s", withoutValue(err))
+		o.mistake("", "%s", withoutValue(err))
 		return c.RunE(c, c.Flags().Args())
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -126,7 +126,7 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 		}
 		o.unknownFlags(c, e.Args)
 		if err := arguments(c, args); err != nil {
-			o.mistake("%v", err)
+			o.mistake("", "%v", err)
 		}
 		o.settle(c, e.Getenv)
 		return ended(do(c.Context(), args))

@@ -93,7 +93,7 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	for _, arg := range args {
 		runs, err := savedRuns(arg, o.plan.Out)
 		if err != nil {
-			o.mistake("%v", err)
+			o.mistake("", "%v", err)
 		}
 		sides = append(sides, compare.Side{Name: sideName(arg), Runs: runs})
 	}

@@ -55,7 +55,7 @@ func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *op
 	for _, name := range args[:min(len(args), 1)] {
 		lock, err := locksOf(o.plan.Known).find(name)
 		if err != nil {
-			o.mistake("%q: %v", name, err)
+			o.mistake("", "%q: %v", name, err)
 		}
 		o.plan.Locks = []locks.Spec{lock}
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,12 +34,12 @@ func (o *options) expectFlags() {
 // unexpected names what means something with --expect only.
 func (o *options) unexpected() {
 	if o.markdown != "" {
-		o.mistake("--markdown %s: it goes with --expect", o.markdown)
+		o.mistake("markdown", "%s: it goes with --expect", o.markdown)
 	}
 	if f := o.flags.Lookup("lock"); f != nil {
 		for _, name := range split(f.Value.String()) {
 			if lockGroups[name] != nil {
-				o.mistake("--lock %s: it goes with --expect, which knows what to expect of each", name)
+				o.mistake("lock", "%s: it goes with --expect, which knows what to expect of each", name)
 			}
 		}
 	}
@@ -171,8 +170,8 @@ func (x *expecting) prepare(stop context.Context) error {
 	o.flags.VisitAll(func(f *pflag.Flag) {
 		v, ok := f.Value.(*value)
 		if ok && f.Changed && (v.part == load || v.part == instead || slices.Contains(notExpected, f.Name)) {
-			o.mistake("--%s: --expect runs scenarios, which have loads and faults of their own, on servers of its own: "+
-				"leave it out, or --expect", f.Name)
+			o.mistake(f.Name, ": --expect runs scenarios, which have loads and faults of their own, on servers of its own: "+
+				"leave it out, or --expect")
 		}
 	})
 	server, err := topologies.FindServer(stop, o.plan.RedisServer)
@@ -260,7 +259,7 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 			case ok && r.Under != "":
 				r.parts = nil // the fault is none for this topology
 			case ok:
-				x.o.mistake("%s", strings.Join(invalid.Mistakes, "\n"))
+				x.o.mistakes.Add(invalid.Mistakes...)
 			default:
 				return err
 			}

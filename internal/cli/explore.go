@@ -119,13 +119,13 @@ func (e Env) explore(stop context.Context, x *exploreOptions) int {
 func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err error) {
 	if x.real {
 		if _, err := topologies.FindServer(ctx, ""); err != nil {
-			x.mistake("--real: %v: %s", err, topologies.InstallHint())
+			x.mistake("real", ": %v: %s", err, topologies.InstallHint())
 		}
 	}
 	if x.replay != "" {
 		r, err := savedExploration(x.replay)
 		if err != nil || r.Found == nil {
-			x.mistake("--replay %s: no saved counterexample: %v", x.replay, err)
+			x.mistake("replay", "%s: no saved counterexample: %v", x.replay, err)
 			return nil, x.invalid()
 		}
 		return []explore.Orders{{Lock: r.Lock, Options: r.Options, Replay: true, Schedule: r.Found.Schedule, Real: x.real}}, x.invalid()
@@ -133,13 +133,13 @@ func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err
 	var sweep *explore.Sweep
 	if x.sweep != "" {
 		if sweep, err = explore.ParseSweep(x.sweep, x.o.TTL); err != nil {
-			x.mistake("--sweep %s: %v", x.sweep, err)
+			x.mistake("sweep", "%s: %v", x.sweep, err)
 		}
 		if x.real {
-			x.mistake("--real repeats a counterexample: a sweep prints none")
+			x.mistake("real", "repeats a counterexample: a sweep prints none")
 		}
 	} else if x.svg != "" {
-		x.mistake("--svg draws a sweep: it needs --sweep")
+		x.mistake("svg", "draws a sweep: it needs --sweep")
 	}
 	x.o.Seed = x.plan.Workload.Seed
 	if x.o.Schedules > 0 && !x.flags.Changed("budget") {
@@ -148,7 +148,7 @@ func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err
 	for _, spec := range x.locks {
 		o := x.sized(spec)
 		if err := explore.Excluded(spec, o); err != nil {
-			x.mistake("--lock %s cannot be explored: %v", spec.Name, err)
+			x.mistake("lock", "%s cannot be explored: %v", spec.Name, err)
 		}
 		list = append(list, explore.Orders{Lock: spec.Name, Options: o, Sweep: sweep, Real: x.real})
 	}
@@ -156,7 +156,7 @@ func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err
 		list = x.ofRight()
 	}
 	for _, m := range x.o.Check() {
-		x.mistake("%s", m)
+		x.mistake("", "%s", m)
 	}
 	return list, x.invalid()
 }

@@ -123,10 +123,9 @@ func (f *failovers) check(stop context.Context, args []string) (cells []failover
 		}
 		cells = append(cells, some...)
 	}
-	for _, said := range []*[]string{&o.mistakes, &f.left} {
-		slices.Sort(*said)
-		*said = slices.Compact(*said)
-	}
+	slices.SortFunc(o.mistakes, func(a, b human.Mistake) int { return strings.Compare(a.Text, b.Text) })
+	slices.Sort(f.left)
+	f.left = slices.Compact(f.left)
 	if !o.quiet && len(f.left) > 0 {
 		f.e.lines("note:", errors.New(strings.Join(f.left, "\n")))
 	}
@@ -148,10 +147,10 @@ func (f *failovers) rows(stop context.Context, s *side) (cells []failoverCell, e
 	o, p, asked := f.o, s.o.plan, f.changed(s, "fault")
 	f.slower(s, &p)
 	if s.program != "" {
-		s.o.mistake("%s: failover runs this build only", s.name)
+		s.o.mistake("", "%s: failover runs this build only", s.name)
 	}
 	if len(p.Phases)+len(p.Workload.Trace) > 0 {
-		o.mistake("failover injects one fault into one load: phases and traces have loads of their own")
+		o.mistake("", "failover injects one fault into one load: phases and traces have loads of their own")
 	}
 	names := failoverFaults
 	if asked {
@@ -159,20 +158,20 @@ func (f *failovers) rows(stop context.Context, s *side) (cells []failoverCell, e
 	}
 	healed := p.Warmup + failoverBegins + p.Duration/3
 	if p.Duration < 3*failoverBegins {
-		o.mistake("--duration %s: at least %s, of which the fault is in force for a third", p.Duration, 3*failoverBegins)
+		o.mistake("duration", "%s: at least %s, of which the fault is in force for a third", p.Duration, 3*failoverBegins)
 	}
 	for _, name := range names {
 		kind, _, _ := strings.Cut(name, ":")
 		if _, known := faults.Find(kind); strings.Contains(name, "@") {
-			o.mistake("--fault %s: without a time, failover says when", name)
+			o.mistake("fault", "%s: without a time, failover says when", name)
 		} else if !known {
-			o.mistake("--fault %s: %s", name, human.Instead(kind, faults.Names()))
+			o.mistake("fault", "%s: %s", name, human.Instead(kind, faults.Names()))
 		}
 	}
 	p.Verify, p.Faults = true, nil
 	job, err := p.Check(stop, s.o.mistakes) // which lock runs on which topology
 	if usage, invalid := errors.AsType[*harness.UsageError](err); invalid {
-		o.mistakes = append(o.mistakes, usage.Mistakes...)
+		o.mistakes.Add(usage.Mistakes...)
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -189,9 +188,9 @@ func (f *failovers) rows(stop context.Context, s *side) (cells []failoverCell, e
 			case err == nil:
 				cells = append(cells, cell)
 			case invalid && !asked:
-				f.left = append(f.left, x.Topology.Name+": "+usage.Mistakes[0])
+				f.left = append(f.left, x.Topology.Name+": "+usage.Mistakes[0].Text)
 			case invalid:
-				o.mistakes = append(o.mistakes, usage.Mistakes...)
+				o.mistakes.Add(usage.Mistakes...)
 			default:
 				return nil, err
 			}

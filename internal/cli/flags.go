@@ -24,10 +24,10 @@ import (
 type options struct {
 	flags   *pflag.FlagSet
 	plan    harness.Plan
-	section string            // of the flags that are declared
-	file    string            // of the plan
-	origins map[string]string // of the flags that are set, by name
-	places  map[string]string // in the plan's file, of what a mistake begins with
+	section string                   // of the flags that are declared
+	file    string                   // of the plan
+	origins map[string]string        // of the flags that are set, by name
+	places  map[human.Mistake]string // of items of settings, and of their keys, in the plan's file
 	json    bool
 	quiet   bool
 	list    bool
@@ -50,7 +50,7 @@ type options struct {
 	listed   *yaml.Node // they, as the file has them
 	services []*options // as they were read
 
-	mistakes []string
+	mistakes human.Mistakes
 	fleet    fleetFlags
 
 	beside func() (*results.Run, error) // another run that went on beside those of the plan, when they have ended
@@ -101,10 +101,8 @@ func normal(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 }
 
 // mistake collects what is wrong with the command line, so that all of it can be reported at once.
-func (o *options) mistake(format string, args ...any) {
-	if m := fmt.Sprintf(format, args...); !slices.Contains(o.mistakes, m) {
-		o.mistakes = append(o.mistakes, m)
-	}
+func (o *options) mistake(setting, format string, args ...any) {
+	o.mistakes.Add(human.Wrong(setting, format, args...))
 }
 
 // invalid is the error of all mistakes; nil if there are none.
@@ -116,7 +114,7 @@ func (o *options) invalid() error {
 }
 
 func usage(format string, args ...any) error {
-	return &harness.UsageError{Mistakes: []string{fmt.Sprintf(format, args...)}}
+	return &harness.UsageError{Mistakes: human.Mistakes{human.Wrong("", format, args...)}}
 }
 
 // part says what a flag belongs to. The zero value keeps it out of the command that repeats a run.
@@ -191,11 +189,11 @@ func (o *options) value(f flag, kind, preset string, set func(string) error) *va
 	v := &value{part: f.part, kind: kind, text: preset}
 	v.set = func(text string) {
 		if v.list() && len(v.given) > 0 {
-			o.mistake("--%s: it is given twice; one list has commas, as in --%s %s,%s", f.name, f.name, v.given[0], text)
+			o.mistake(f.name, ": it is given twice; one list has commas, as in --%s %s,%s", f.name, v.given[0], text)
 			return
 		}
 		if err := set(text); err != nil {
-			o.mistake("--%s %q: %v", f.name, text, err)
+			o.mistakes.Add(human.Wrong(f.name, "%q: %v", text, err).In(text, ""))
 			return
 		}
 		v.text, v.given = text, append(v.given, text)
@@ -307,7 +305,7 @@ func some[T any](o *options, f flag, to *[]T, from catalogue[T]) {
 				err = errors.New("it is named twice; --count 2 runs everything twice")
 			}
 			if err != nil {
-				o.mistake("--%s %q: %v", f.name, name, err)
+				o.mistakes.Add(human.Wrong(f.name, "%q: %v", name, err).In(name, ""))
 				continue
 			}
 			*to = append(*to, t)
@@ -350,7 +348,7 @@ func (o *options) unknownFlags(c *cobra.Command, args []string) {
 			flag, _, _ := strings.Cut(arg, "=")
 			return flag == name || letters != "" && strings.HasPrefix(arg, "-") && strings.HasSuffix(arg, letters)
 		})
-		o.mistake("%s: no such flag%s", name, unknownFlag(c, args[at], good))
+		o.mistake("", "%s: no such flag%s", name, unknownFlag(c, args[at], good))
 		args = args[at+1:]
 	}
 }
@@ -382,7 +380,7 @@ func (o *options) scenarios() {
 		case !ok || !f.Changed || v.part != load && v.part != instead || len(p.Scenarios) == 0:
 		case named && len(p.Services) > 0: // services have a load
 		case named:
-			o.mistake("--%s: scenarios say what the load is and what breaks; leave it out, or --scenario", f.Name)
+			o.mistake(f.Name, ": scenarios say what the load is and what breaks; leave it out, or --scenario")
 		default:
 			p.Scenarios = nil
 			o.flags.Lookup(scenarioFlag).Value.(*value).text = ""

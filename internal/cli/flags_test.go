@@ -54,7 +54,7 @@ func TestASide(t *testing.T) {
 		want := texts(common.plan)
 		maps.Copy(want, c.set)
 		s := newSide(common, text)
-		mistakes := strings.Join(s.o.mistakes, "\n")
+		mistakes := s.o.mistakes.String()
 		if got := texts(s.o.plan); (mistakes == "") != (c.err == "") || !strings.Contains(mistakes, c.err) || s.program != c.program || !maps.Equal(got, want) {
 			t.Errorf("%q: got %q, %v, mistakes %q", text, s.program, got, mistakes)
 		}

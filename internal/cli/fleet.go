@@ -80,7 +80,7 @@ func (e Env) coordinate(o *options) (end func()) {
 	if o.plan.Fleet.Agents == "" {
 		for _, name := range []string{"listen", "token-file", "nats", "creds", "nats-ca", "join-timeout", "agent-timeout", "allow-lost", "max-slack"} {
 			if o.differs(name) {
-				o.mistake("--%s: it is about agents: add --agents", name)
+				o.mistake(name, ": it is about agents: add --agents")
 			}
 		}
 		return func() {}
@@ -120,28 +120,28 @@ func (o *options) readFleet(e Env) {
 		least time.Duration
 	}{{"join-timeout", f.Join, time.Second}, {"agent-timeout", f.Timeout, 2 * time.Second}, {"max-slack", f.MaxSlack, 20 * time.Microsecond}} {
 		if d.value < d.least {
-			o.mistake("--%s %s: at least %s", d.flag, d.value, d.least)
+			o.mistake(d.flag, "%s: at least %s", d.value, d.least)
 		}
 	}
 	if _, _, err := net.SplitHostPort(f.Listen); err != nil {
-		o.mistake("--listen %q: an address, as in 10.0.0.1:4222", f.Listen)
+		o.mistake("listen", "%q: an address, as in 10.0.0.1:4222", f.Listen)
 	}
 	switch {
 	case f.Local && (f.listen != "" || f.tokenFile != "" || f.NATS != ""):
-		o.mistake("--agents %s: agents that are started here need no --listen, no --nats and no --token-file", o.plan.Fleet.Agents)
+		o.mistake("agents", "%s: agents that are started here need no --listen, no --nats and no --token-file", o.plan.Fleet.Agents)
 	case f.Local:
 		f.Listen, f.Token = "127.0.0.1:0", fleet.NewToken()
 	case (f.NATS == "") != (f.Login.Creds == ""):
-		o.mistake("--nats and --creds need each other: where NATS servers are, and a file of credentials for them")
+		o.mistake("nats", "and --creds need each other: where NATS servers are, and a file of credentials for them")
 	case f.NATS != "" && f.listen != "":
-		o.mistake("--listen and --nats: agents join either this command or servers of others")
+		o.mistake("listen", "and --nats: agents join either this command or servers of others")
 	case f.NATS != "" && f.tokenFile == "":
 	case f.tokenFile == "":
-		o.mistake("--agents needs --token-file: a secret that agents have, too; to make one: openssl rand -hex 24 > token")
+		o.mistake("agents", "needs --token-file: a secret that agents have, too; to make one: openssl rand -hex 24 > token")
 	default:
 		var err error
 		if f.Token, err = fleet.ReadToken(f.tokenFile); err != nil {
-			o.mistake("--token-file %s: %v", f.tokenFile, err)
+			o.mistake("token-file", "%s: %v", f.tokenFile, err)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (e Env) agentCommand() *cobra.Command {
 			w.Token = e.agentToken(o, tokenFile, end)
 		}
 		if w.Join == "" {
-			o.mistake("--join: the address of a coordinator, as in nats://10.0.0.1:4222")
+			o.mistake("join", ": the address of a coordinator, as in nats://10.0.0.1:4222")
 		}
 		if err := o.invalid(); err != nil {
 			return e.refuse(ctx, o, err)
@@ -211,7 +211,7 @@ func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 	var err error
 	switch file {
 	case "":
-		o.mistake("--token-file: the file with the token of the coordinator; or --creds, where it uses NATS servers of others")
+		o.mistake("token-file", ": the file with the token of the coordinator; or --creds, where it uses NATS servers of others")
 		return ""
 	case "-":
 		input := bufio.NewReader(e.Stdin)
@@ -225,7 +225,7 @@ func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 		token, err = fleet.ReadToken(file)
 	}
 	if err != nil {
-		o.mistake("--token-file %s: %v", file, err)
+		o.mistake("token-file", "%s: %v", file, err)
 	}
 	return token
 }

@@ -87,7 +87,7 @@ func (o *options) serviceFlags() {
 		h, err := service.ParseHeader(text)
 		if err != nil { // said without the value, which may be a secret
 			name, _, _ := strings.Cut(text, ":")
-			o.mistake("--header %.40q: %v", name, err)
+			o.mistake("header", "%.40q: %v", name, err)
 			return nil
 		}
 		s.Headers = append(s.Headers, h)
@@ -118,7 +118,7 @@ func (o *options) serviceFlags() {
 func (o *options) request(f flag, to *service.Request) {
 	o.add(f, "request", to.String(), func(text string) (err error) {
 		if *to, err = service.ParseRequest(text); err != nil { // it may hold secrets
-			o.mistake("--%s %q: %s", f.name, service.Masked(text), service.Masked(err.Error()))
+			o.mistakes.Add(human.Wrong(f.name, "%q: %s", service.Masked(text), service.Masked(err.Error())).In(text, ""))
 		}
 		return nil
 	})
@@ -145,6 +145,6 @@ var burstSays = []string{"workers", "duration", "warmup", "think", "rate", "arri
 // onlyBurst reports flags that mean nothing with --burst.
 func (o *options) onlyBurst() {
 	if o.plan.Service.Burst > 0 {
-		o.clash(burstSays, "--%s does nothing with --burst: all visits begin at once, and then it is over")
+		o.clash(burstSays, "does nothing with --burst: all visits begin at once, and then it is over")
 	}
 }

@@ -51,7 +51,7 @@ func (o *options) liveFlag(name, usage string, open func(e Env, address string) 
 		}
 		x, err := open(e, at)
 		if err != nil {
-			o.mistake("--%s %s: %v", name, at, err)
+			o.mistake(name, "%s: %v", at, err)
 			return nil
 		}
 		return outputs{x}

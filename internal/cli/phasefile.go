@@ -27,7 +27,7 @@ func (o *options) settingsOf(n *yaml.Node, of string, good []string) (all []mapp
 		if texts, isText := textsOf(node); isText {
 			all = append(all, mapped{name, node, strings.Join(texts, ",")})
 		} else {
-			o.mistake("%s: %s: it takes a value", o.place(node), name)
+			o.wrong(node, "%s: it takes a value", name)
 		}
 	}
 	return all
@@ -41,9 +41,9 @@ func (o *options) keysOf(n *yaml.Node, of string, good []string) iter.Seq2[strin
 			name := current(pair[0].Value)
 			switch {
 			case !slices.Contains(good, name):
-				o.mistake("%s: %s: no such setting%s%s", o.place(pair[0]), name, of, human.Meant(name, good))
+				o.wrong(pair[0], "%s: no such setting%s%s", name, of, human.Meant(name, good))
 			case seen[name]:
-				o.mistake("%s: %s: it is set above already", o.place(pair[0]), name)
+				o.wrong(pair[0], "%s: it is set above already", name)
 			case !yield(name, pair[1]):
 				return
 			}
@@ -84,21 +84,21 @@ func (o *options) readPhases(n *yaml.Node) []item {
 		case yaml.ScalarNode:
 			p, wrong := parsePhase(x.Value)
 			for _, m := range wrong {
-				o.mistake("%s: %s", o.place(x), m)
+				o.wrong(x, "%s", m)
 			}
 			phases = append(phases, p)
-			o.places["--"+phasesFlag+" "+p.Called()+":"] = o.place(x)
+			o.places[human.Mistake{Setting: phasesFlag, Item: p.Called()}] = o.place(x)
 		case yaml.MappingNode:
 			phases = append(phases, o.readPhase(x))
 		default:
-			o.mistake("%s: a phase is a list of NAME: VALUE, as in {phase: steady, duration: 10s, rate: 100/s}", o.place(x))
+			o.wrong(x, "a phase is a list of NAME: VALUE, as in {phase: steady, duration: 10s, rate: 100/s}")
 		}
 	}
 	if len(o.mistakes) > before {
 		o.plan.Phases = phases
 		return nil
 	}
-	return []item{{phasesText(phases), o.place(n)}}
+	return []item{{text: phasesText(phases), at: o.place(n)}}
 }
 
 // readPhase reads one phase, and notes where it is for those who find something wrong with it later.
@@ -109,26 +109,26 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 		k := slices.IndexFunc(phaseKeys, func(k phaseKey) bool { return k.name == s.key })
 		at[s.key] = o.place(s.node)
 		if err := phaseKeys[k].set(&p, s.text); err != nil {
-			o.mistake("%s: %s %s: %v", o.place(s.node), s.key, s.text, err)
+			o.wrong(s.node, "%s %s: %v", s.key, s.text, err)
 			bad[s.key] = true
 		}
 	}
 	if p.Kind == "" {
-		o.mistake("%s: phase: what is it for? There is %s", o.place(n), strings.Join(harness.PhaseKinds, ", "))
+		o.wrong(n, "phase: what is it for? There is %s", strings.Join(harness.PhaseKinds, ", "))
 	}
 	for _, m := range p.Mistakes() {
 		if place, ok := at[m.Key]; !bad[m.Key] && !bad["phase"] && p.Kind != "" {
 			if !ok {
 				place = o.place(n)
 			}
-			o.mistake("%s: %s: %s: %s", place, p.Called(), m.Key, m.Text)
+			o.mistake("", "%s: %s", place, m.Text)
 		}
 	}
 	p.Duration = cmp.Or(p.Duration, time.Hour) // for those who look on: what happens in it has time to
-	head := "--" + phasesFlag + " " + p.Called() + ":"
-	o.places[head] = o.place(n)
+	of := human.Mistake{Setting: phasesFlag, Item: p.Called()}
+	o.places[of] = o.place(n)
 	for key, place := range at {
-		o.places[head+" "+key] = place
+		o.places[of.In(of.Item, key)] = place
 	}
 	return p
 }
@@ -140,11 +140,11 @@ var gateKeys = []string{"phase", "gate", "abort"}
 func (o *options) readGates(n *yaml.Node) (items []item) {
 	for _, x := range n.Content {
 		if texts, ok := textsOf(x); ok && len(texts) == 1 {
-			items = append(items, item{texts[0], o.place(x)})
+			items = append(items, item{text: texts[0], at: o.place(x)})
 			continue
 		}
 		if x.Kind != yaml.MappingNode {
-			o.mistake("%s: a gate is a text, or a list of NAME: VALUE, as in {phase: steady, gate: response.p99<20ms}", o.place(x))
+			o.wrong(x, "a gate is a text, or a list of NAME: VALUE, as in {phase: steady, gate: response.p99<20ms}")
 			continue
 		}
 		var phase, gate, abort, place = "", "", "", o.place(x)
@@ -157,17 +157,17 @@ func (o *options) readGates(n *yaml.Node) (items []item) {
 			default:
 				is, err := strconv.ParseBool(s.text)
 				if err != nil {
-					o.mistake("%s: abort %s: true or false", o.place(s.node), s.text)
+					o.wrong(s.node, "abort %s: true or false", s.text)
 				} else if is {
 					abort = " abort"
 				}
 			}
 		}
 		if gate == "" {
-			o.mistake("%s: gate: what must hold, as in response.p99<20ms?", place)
+			o.mistake("", "%s: gate: what must hold, as in response.p99<20ms?", place)
 			continue
 		}
-		items = append(items, item{phase + gate + abort, place})
+		items = append(items, item{text: phase + gate + abort, at: place})
 	}
 	return items
 }
@@ -188,7 +188,7 @@ func (o *options) writePhases(p *human.Printer, origin string) {
 			}
 		}
 		line := "    - {" + strings.Join(parts, ", ") + "}"
-		if at := o.places["--"+phasesFlag+" "+phase.Called()+":"]; at != "" {
+		if at := o.places[human.Mistake{Setting: phasesFlag, Item: phase.Called()}]; at != "" {
 			line += " # " + at
 		}
 		p.Line("%s", line)

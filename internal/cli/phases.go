@@ -197,7 +197,7 @@ func parsePhase(text string) (p harness.Phase, wrong []string) {
 	}
 	for _, m := range p.Mistakes() {
 		if !bad[m.Key] && !bad[phaseKeys[0].name] {
-			wrong = append(wrong, p.Called()+": "+m.Key+": "+m.Text)
+			wrong = append(wrong, m.Text)
 		}
 	}
 	return p, wrong
@@ -210,24 +210,24 @@ func (o *options) besidePhases() {
 		names = append(names, o.plan.Phases[i].Called())
 	}
 	if len(names) > 0 {
-		o.clash(phasesSay, "--%s: phases say that: leave it out, or the phases")
+		o.clash(phasesSay, ": phases say that: leave it out, or the phases")
 	}
 	for i := range o.gates {
 		switch g := &o.gates[i]; {
 		case g.Phase == "" || slices.Contains(names, g.Phase):
 		case len(names) == 0:
-			o.mistake("--gate %q: there are no phases: --phases says which", g.Text)
+			o.mistakes.Add(human.Wrong("gate", "%q: there are no phases: --phases says which", g.Text).In(g.Text, ""))
 		default:
-			o.mistake("--gate %q: no phase %q: %s", g.Text, g.Phase, human.Instead(g.Phase, names))
+			o.mistakes.Add(human.Wrong("gate", "%q: no phase %q: %s", g.Text, g.Phase, human.Instead(g.Phase, names)).In(g.Text, ""))
 		}
 	}
 }
 
 // clash reports those of the flags that were given.
-func (o *options) clash(names []string, format string) {
+func (o *options) clash(names []string, why string) {
 	for _, name := range names {
 		if f := o.flags.Lookup(name); f != nil && f.Changed {
-			o.mistake(format, name)
+			o.mistake(name, "%s", why)
 		}
 	}
 }

@@ -34,8 +34,11 @@ type entry struct {
 	at    string // file:line:column
 }
 
-// item is one value, and where it is in the plan's file.
-type item struct{ text, at string }
+// item is one value, and where it is in the plan's file. Of a list with commas in between it has the parts.
+type item struct {
+	text, at string
+	parts    []item
+}
 
 // settle sets the flags that the command line does not, from the environment, or else from the plan's file, and notes where
 // each comes from.
@@ -43,7 +46,7 @@ func (o *options) settle(c *cobra.Command, getenv func(string) string) {
 	if c.Flags().Lookup(planFlag) == nil {
 		return
 	}
-	o.origins, o.places = map[string]string{}, map[string]string{}
+	o.origins, o.places = map[string]string{}, map[human.Mistake]string{}
 	c.Flags().Visit(func(f *pflag.Flag) { o.origins[f.Name] = "--" + f.Name })
 	if name := environmentPrefix + "PLAN"; o.file == "" {
 		o.file = getenv(name)
@@ -57,7 +60,7 @@ func (o *options) settle(c *cobra.Command, getenv func(string) string) {
 		for _, name := range namesOf(f.Name) {
 			variable := environmentPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 			if text := getenv(variable); text != "" {
-				s, found = entry{[]item{{text, variable}}, variable}, true
+				s, found = entry{[]item{{text: text, at: variable}}, variable}, true
 			}
 		}
 		if !found {
@@ -85,7 +88,10 @@ func (o *options) set(name string, s entry) {
 	o.origins[name] = s.at
 	for _, x := range s.items {
 		text := o.plan.Attach.Secrets.Take(x.text)
-		o.places[fmt.Sprintf("--%s %q:", name, text)] = x.at
+		o.places[human.Mistake{Setting: name, Item: text}] = x.at
+		for _, part := range x.parts {
+			o.places[human.Mistake{Setting: name, Item: part.text}] = part.at
+		}
 		_ = o.flags.Set(name, text) // what is wrong with it is a mistake
 	}
 }
@@ -100,11 +106,11 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 	}
 	root, err := parsePlan(o.file)
 	if err != nil {
-		o.mistake("%v", err)
+		o.mistake("", "%v", err)
 		return nil
 	}
 	if root.Kind != yaml.MappingNode {
-		o.mistake("%s: a plan is a list of NAME: VALUE, as in workers: 64", o.place(root))
+		o.wrong(root, "a plan is a list of NAME: VALUE, as in workers: 64")
 		return nil
 	}
 	read, good := map[string]entry{}, flagNames(flags, func(f *pflag.Flag, _ *value) bool { return settable(f) })
@@ -118,7 +124,7 @@ func (o *options) readPlan(flags *pflag.FlagSet) map[string]entry {
 		}
 		items, err := o.itemsOf(node, flags.Lookup(name).Value.(*value))
 		if err != nil {
-			o.mistake("%s: %s: %v", o.place(node), name, err)
+			o.wrong(node, "%s: %v", name, err)
 			continue
 		}
 		read[name] = entry{items, o.place(node)}
@@ -162,6 +168,11 @@ func (o *options) place(n *yaml.Node) string {
 	return fmt.Sprintf("%s:%d:%d", o.file, n.Line, n.Column)
 }
 
+// wrong collects a mistake of a node of the plan.
+func (o *options) wrong(n *yaml.Node, format string, args ...any) {
+	o.mistake("", "%s: %s", o.place(n), fmt.Sprintf(format, args...))
+}
+
 // itemsOf are the values of a node: one, those of a list with commas in between, or, if a flag may be given several times,
 // those of a list one by one.
 func (o *options) itemsOf(n *yaml.Node, v *value) (items []item, err error) {
@@ -169,7 +180,7 @@ func (o *options) itemsOf(n *yaml.Node, v *value) (items []item, err error) {
 		n = n.Alias
 	}
 	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
-		return []item{{n.Value, o.place(n)}}, nil
+		return []item{{text: n.Value, at: o.place(n)}}, nil
 	}
 	if n.Kind != yaml.SequenceNode || !v.list() && !v.many && v.nodes == nil {
 		return nil, errors.New("it takes one value")
@@ -182,12 +193,12 @@ func (o *options) itemsOf(n *yaml.Node, v *value) (items []item, err error) {
 		if x.Kind != yaml.ScalarNode || x.Tag == "!!null" {
 			return nil, errors.New("it takes a list of values")
 		}
-		texts, items = append(texts, x.Value), append(items, item{x.Value, o.place(x)})
+		texts, items = append(texts, x.Value), append(items, item{text: x.Value, at: o.place(x)})
 	}
 	if v.many {
 		return items, nil
 	}
-	return []item{{strings.Join(texts, ","), o.place(n)}}, nil
+	return []item{{strings.Join(texts, ","), o.place(n), items}}, nil
 }
 
 // list tells whether a value is a list with commas in between.
@@ -201,18 +212,12 @@ func (o *options) placed(err error) error {
 	}
 	placed := &harness.UsageError{}
 	for _, m := range usage.Mistakes {
-		name, _, _ := strings.Cut(m, " ")
-		name = strings.TrimSuffix(name, ":")
-		at, longest := o.origins[strings.TrimPrefix(name, "--")], 0
-		for head, place := range o.places {
-			if strings.HasPrefix(m, head) && len(head) > longest {
-				at, longest = place, len(head)
-			}
+		of := human.Mistake{Setting: m.Setting, Item: m.Item}
+		at := cmp.Or(o.places[human.Mistake{Setting: m.Setting, Item: m.Item, Key: m.Key}], o.places[of], o.origins[m.Setting])
+		if at != "" && at != "--"+m.Setting {
+			m = human.Mistake{Text: at + ": " + m.Text}
 		}
-		if at != "" && at != name && (longest > 0 || strings.HasPrefix(name, "--")) {
-			m = at + ": " + m
-		}
-		placed.Mistakes = append(placed.Mistakes, m)
+		placed.Mistakes.Add(m)
 	}
 	return placed
 }

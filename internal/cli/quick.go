@@ -21,7 +21,7 @@ const quickNote = "--quick: 2 s each with 4 workers. Rare pauses, p99.9, waiters
 // settlePresets sets what --quick and --redis-server embedded stand for.
 func (o *options) settlePresets(flags *pflag.FlagSet) {
 	if o.quick && o.origins[phasesFlag] != "" {
-		o.mistake("--quick: phases say how long to measure: leave it out, or the phases")
+		o.mistake("quick", ": phases say how long to measure: leave it out, or the phases")
 	} else if o.quick {
 		o.preset(flags, "--quick", quick)
 	}
@@ -52,7 +52,7 @@ func (o *options) served() (all []preset) {
 func (o *options) preset(flags *pflag.FlagSet, origin string, all []preset) {
 	for _, s := range all {
 		if flags.Lookup(s.name) != nil && o.origins[s.name] == "" {
-			o.set(s.name, entry{[]item{{s.value, origin}}, origin})
+			o.set(s.name, entry{[]item{{text: s.value, at: origin}}, origin})
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (e Env) reported(o *options, args []string, page bool) (r toReport, err err
 	var strange []string
 	dirs, err := runDirs(args, o.plan.Out)
 	if err != nil {
-		o.mistake("%v", err)
+		o.mistake("", "%v", err)
 	}
 	for _, dir := range dirs {
 		run, err := results.ReadRun(dir)
@@ -100,11 +100,11 @@ func (e Env) reported(o *options, args []string, page bool) (r toReport, err err
 		case !isRun(dir):
 			strange = append(strange, dir)
 		case page:
-			o.mistake("%v", err)
+			o.mistake("", "%v", err)
 		default:
 			j, failed := judged(dir)
 			if r.dead = append(r.dead, j); failed != nil {
-				o.mistake("%v; %v", err, failed)
+				o.mistake("", "%v; %v", err, failed)
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (e Env) reported(o *options, args []string, page bool) (r toReport, err err
 		_, _ = fmt.Fprintf(e.Stderr, "passed over, as no run: %s\n", strings.Join(strange, ", "))
 	case len(strange) > 0:
 		for _, dir := range strange {
-			o.mistake("%v", noRun(dir, o.plan.Out))
+			o.mistake("", "%v", noRun(dir, o.plan.Out))
 		}
 	}
 	return r, o.invalid()

@@ -101,20 +101,20 @@ func (s *search) carryOut(ctx, stop context.Context) int {
 // check finds every mistake and makes the directory of the search.
 func (s *search) check(stop context.Context) error {
 	if !s.o.flags.Changed("slo") {
-		s.o.mistake("--slo is missing: the objective, as in --slo 'response.p99<50ms'")
+		s.o.mistake("slo", "is missing: the objective, as in --slo 'response.p99<50ms'")
 	}
 	if s.outputs = s.e.openOutputs(s.o); !s.o.quiet {
 		s.outputs = append(s.outputs, &progress{w: s.e.Stderr})
 	}
 	if p := &s.o.plan; len(p.Phases)+len(p.Workload.Trace) > 0 {
-		s.o.mistake("search raises one load: phases and traces have loads of their own")
+		s.o.mistake("", "search raises one load: phases and traces have loads of their own")
 	}
 	job, err := s.o.plan.Check(stop, s.o.mistakes)
 	if err != nil {
 		return err
 	}
 	if n := len(job.Combinations); n != 1 {
-		s.o.mistake("search looks at one combination of topology and lock, not at %d", n)
+		s.o.mistake("", "search looks at one combination of topology and lock, not at %d", n)
 		return s.o.invalid()
 	}
 	return os.MkdirAll(s.dir, 0o755)

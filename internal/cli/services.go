@@ -28,7 +28,7 @@ func (o *options) settleServices() {
 		return
 	}
 	if o.listed.Kind != yaml.SequenceNode || len(o.listed.Content) == 0 {
-		o.mistake("%s: %s: a list, as in - {visit: POST http://..., count: GET http://...}", o.place(o.listed), servicesKey)
+		o.wrong(o.listed, "%s: a list, as in - {visit: POST http://..., count: GET http://...}", servicesKey)
 		return
 	}
 	for _, n := range o.listed.Content {
@@ -37,7 +37,7 @@ func (o *options) settleServices() {
 			continue
 		}
 		o.services, o.plan.Services = append(o.services, s), append(o.plan.Services, s.plan)
-		o.places[fmt.Sprintf("%s %d:", servicesKey, len(o.services))] = o.place(n)
+		o.places[human.Mistake{Setting: servicesKey, Item: fmt.Sprint(len(o.services))}] = o.place(n)
 	}
 	locking := []string{"topology", "lock", "addr"}
 	if slices.ContainsFunc(locking, o.flags.Changed) {
@@ -57,22 +57,22 @@ func (o *options) readService(n *yaml.Node) *options {
 		n = n.Alias
 	}
 	if n.Kind != yaml.MappingNode {
-		o.mistake("%s: a service is a list of NAME: VALUE, as in {visit: POST http://..., count: GET http://...}", o.place(n))
+		o.wrong(n, "a service is a list of NAME: VALUE, as in {visit: POST http://..., count: GET http://...}")
 		return nil
 	}
-	s := &options{flags: newFlags(), file: o.file, origins: map[string]string{}, places: map[string]string{}}
+	s := &options{flags: newFlags(), file: o.file, origins: map[string]string{}, places: map[human.Mistake]string{}}
 	s.plan = visiting(o.plan)
 	s.plan.Services, s.plan.Attach = nil, attach.Flags{}
 	s.planFlags()
 	for name, node := range o.keysOf(n, " of a service", serviceSettings(s.flags)) {
 		items, err := o.itemsOf(node, s.flags.Lookup(name).Value.(*value))
 		if err != nil {
-			o.mistake("%s: %s: %v", o.place(node), name, err)
+			o.wrong(node, "%s: %v", name, err)
 		}
 		s.set(name, entry{items, o.place(node)})
 	}
 	if usage, ok := s.placed(s.invalid()).(*harness.UsageError); ok {
-		o.mistakes = append(o.mistakes, usage.Mistakes...)
+		o.mistakes.Add(usage.Mistakes...)
 	}
 	return s
 }

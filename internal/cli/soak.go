@@ -105,10 +105,10 @@ func (s *soaking) carryOut(ctx, stop context.Context) int {
 func (s *soaking) check(stop context.Context) error {
 	o, p := s.o, s.o.plan
 	if len(o.plan.Phases) > 0 {
-		o.mistake("soak has one load: phases are for verify")
+		o.mistake("", "soak has one load: phases are for verify")
 	}
 	if s.length <= 0 {
-		o.mistake("--for %s: more than 0s", s.length)
+		o.mistake("for", "%s: more than 0s", s.length)
 	}
 	p.Scenarios = nil
 	s.outputs = s.e.openOutputs(o)

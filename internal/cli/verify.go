@@ -75,7 +75,7 @@ func (e Env) exportCommand() *cobra.Command {
 	o.text(flag{session, "calls", "how the library is called, in the same language; record/exported/calls has examples"}, "file", &calls)
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
 		if (test == "") != (calls == "") {
-			o.mistake("--test and --calls belong together")
+			o.mistake("test", "and --calls belong together")
 		}
 		path, err := locateOne(args[0], o.plan.Out)
 		if err = errors.Join(o.invalid(), err); err != nil {

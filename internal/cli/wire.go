@@ -137,34 +137,34 @@ func (o *wireOptions) check(args []string) error {
 	to, own := len(o.plan.Attach.Addrs) > 0, o.topology.Name != "" || o.flags != nil && o.flags.Changed("topology")
 	switch {
 	case to == own:
-		o.mistake("--to names the server, or --topology starts one: give one of them")
+		o.mistake("to", "names the server, or --topology starts one: give one of them")
 	case to && o.plan.RedisServer != "":
-		o.mistake("--redis-server names what to start; with --to nothing is started")
+		o.mistake("redis-server", "names what to start; with --to nothing is started")
 	}
 	if to {
 		o.plan.Attach.Prefix = topologies.DefaultPrefix // of keys of the suite's own: there are none
 		found, mistakes := o.plan.Attach.Resolve(false)
 		for _, m := range mistakes {
-			o.mistake("%s", strings.ReplaceAll(m, "--addr", "--to"))
+			o.mistake("", "%s", strings.ReplaceAll(m.Text, "--addr", "--to"))
 		}
 		o.found = found
 	}
 	if len(o.Locks) == 0 {
-		o.mistake("--locks is missing: which keys are locks, as in --locks 'lock:*'")
+		o.mistake("locks", "is missing: which keys are locks, as in --locks 'lock:*'")
 	}
 	if o.tapOnly && (len(args) > 0 || !o.plan.Tap || len(o.breaks)+len(o.scenes) > 0 || len(o.Data) > 0 || len(o.env) > 0) {
-		o.mistake("--tap-only reads the replication stream and does nothing else: leave out the command, --tap off, --fault, --scenario, --data and --env")
+		o.mistake("tap-only", "reads the replication stream and does nothing else: leave out the command, --tap off, --fault, --scenario, --data and --env")
 	}
 	if len(o.scenes) > 0 && (len(args) == 0 || len(o.breaks) > 0) {
-		o.mistake("--scenario runs the command once for each, with the scenario's faults: give a command, and no --fault")
+		o.mistake("scenario", "runs the command once for each, with the scenario's faults: give a command, and no --fault")
 	}
 	for _, text := range o.breaks {
 		if b, err := parseBreak(text); err == nil && b.refusedHere(o, len(args) > 0) != "" {
-			o.mistake("--fault %s: %s", text, b.refusedHere(o, len(args) > 0))
+			o.mistake("fault", "%s: %s", text, b.refusedHere(o, len(args) > 0))
 		}
 	}
 	if own && len(args) == 0 && !o.tapOnly && o.listen == "" && o.plan.Duration == 0 {
-		o.mistake("a command is missing: the program to watch, behind --")
+		o.mistake("", "a command is missing: the program to watch, behind --")
 	}
 	return o.invalid()
 }
@@ -255,7 +255,7 @@ func (e Env) wiredRun(ctx context.Context, s signals, c *cobra.Command, o *optio
 	known := topologiesOf(v.Known)
 	switch i := slices.Index(known.names(), to.To); {
 	case to.To == "" && len(to.Locks)+len(to.Data)+len(to.Env) > 0:
-		o.mistake("--locks, --data and --env are about what --wire watches: give --wire")
+		o.mistake("locks", ", --data and --env are about what --wire watches: give --wire")
 	case to.To == "":
 	case i >= 0:
 		w.topology = known.all[i]
@@ -264,11 +264,11 @@ func (e Env) wiredRun(ctx context.Context, s signals, c *cobra.Command, o *optio
 	}
 	if to.To != "" {
 		if len(o.plan.Service.Serve) == 0 {
-			o.mistake("--wire watches what --serve starts: give --serve")
+			o.mistake("wire", "watches what --serve starts: give --serve")
 		}
 		if err := w.check(o.plan.Service.Serve); err != nil {
 			for _, m := range w.mistakes {
-				o.mistake("--wire: %s", m)
+				o.mistake("wire", ": %s", m.Text)
 			}
 		}
 	}

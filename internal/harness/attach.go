@@ -21,14 +21,14 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 		return nil, nothing
 	}
 	if p.RedisServer != "" {
-		c.mistake("--redis-server names what to start; with --addr nothing is started")
+		c.mistake("redis-server", "names what to start; with --addr nothing is started")
 	}
 	if p.Counter.Name == workload.RedisCounter.Name {
 		p.Counter, _ = workload.FindCounter("sqlite") // a file, which processes can share
 		c.counted = "in " + p.Counter.Name + " on this machine"
 	}
 	if p.Counter.Place == workload.OwnServer {
-		c.mistake("--counter %s starts a server; with --addr nothing is started: use %s", p.Counter.Name,
+		c.mistake("counter", "%s starts a server; with --addr nothing is started: use %s", p.Counter.Name,
 			strings.Join(c.countersBut(func(s workload.CounterSpec) bool { return s.Place == workload.OwnServer }), ", "))
 	}
 	if len(p.Topologies) == 0 { // --topology was wrong, and is answered
@@ -39,15 +39,15 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 	case c.everywhere():
 		kind = topologies.All[0]
 	case len(p.Topologies) > 1:
-		c.mistake("--addr is one deployment: --topology says what it is")
+		c.mistake("addr", "is one deployment: --topology says what it is")
 	}
 	if single := topologies.All[0].Name; kind.Name == single && len(p.Attach.Addrs) > 1 {
-		c.mistake("--addr: %d addresses, a single server has one: --topology says what they are: %s", len(p.Attach.Addrs),
+		c.mistake("addr", ": %d addresses, a single server has one: --topology says what they are: %s", len(p.Attach.Addrs),
 			strings.Join(topologies.Names()[1:], ", "))
 	}
 	sentinel, _ := topologies.Find("sentinel")
 	a, mistakes := p.Attach.Resolve(kind.Name == sentinel.Name)
-	c.mistakes = append(c.mistakes, mistakes...)
+	c.mistakes.Add(mistakes...)
 	p.Topologies = []topologies.Spec{a.Of(kind)}
 	if len(c.mistakes) > 0 {
 		return nil, nothing

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"hammerlock/internal/human"
 	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/scenarios"
@@ -16,11 +17,11 @@ import (
 // combinations are the locks of the plan, each on the topologies that it fits.
 func (c *check) combinations() (all []Combination) {
 	for _, topology := range c.plan.Topologies {
-		if why := c.unsettable(topology); why != "" && c.everywhere() {
-			c.without = append(c.without, topology.Name+" is left out: "+why)
+		if wrong := c.unsettable(topology); wrong.Text != "" && c.everywhere() {
+			c.without = append(c.without, topology.Name+" is left out: "+wrong.Text)
 			continue
-		} else if why != "" {
-			c.mistake("%s", why)
+		} else if wrong.Text != "" {
+			c.mistakes.Add(wrong)
 		}
 		for _, lock := range c.plan.Locks {
 			if lock.Open == nil && lock.Program == nil {
@@ -33,29 +34,29 @@ func (c *check) combinations() (all []Combination) {
 			case c.everywhere(), c.elsewhere(lock):
 				c.without = append(c.without, fmt.Sprintf("%s: without %s, which lives elsewhere", topology.Name, lock.Name))
 			default:
-				c.mistake("%s", c.misfit(x))
+				c.mistakes.Add(c.misfit(x))
 			}
 		}
 	}
 	return all
 }
 
-// unsettable says why the servers of a topology cannot be set as the plan says; empty if they can.
-func (c *check) unsettable(t topologies.Spec) string {
+// unsettable says why the servers of a topology cannot be set as the plan says; the zero Mistake if they can.
+func (c *check) unsettable(t topologies.Spec) human.Mistake {
 	p, can := c.plan, t.Can()
 	switch {
 	case p.MinReplicas == 0 && p.Durable == "":
-		return ""
+		return human.Mistake{}
 	case !can.Own:
-		return "--min-replicas and --aof set servers that are started; with --addr nothing is started"
+		return human.Wrong("min-replicas", "and --aof set servers that are started; with --addr nothing is started")
 	case !can.Ask():
-		return fmt.Sprintf("--min-replicas and --aof are settings of Redis, and topology %s has %s", t.Name, can.Engine)
+		return human.Wrong("min-replicas", "and --aof are settings of Redis, and topology %s has %s", t.Name, can.Engine)
 	case p.MinReplicas > 0 && t.Copies == 0:
-		return fmt.Sprintf("--min-replicas %d: topology %s has no replicas; replica, sentinel and cluster have", p.MinReplicas, t.Name)
+		return human.Wrong("min-replicas", "%d: topology %s has no replicas; replica, sentinel and cluster have", p.MinReplicas, t.Name)
 	case p.MinReplicas > t.Copies:
-		return fmt.Sprintf("--min-replicas %d: a primary of topology %s has no more than %d", p.MinReplicas, t.Name, t.Copies)
+		return human.Wrong("min-replicas", "%d: a primary of topology %s has no more than %d", p.MinReplicas, t.Name, t.Copies)
 	}
-	return ""
+	return human.Mistake{}
 }
 
 // everywhere tells whether the plan takes every topology there is: then those that do not fit a lock are left out.
@@ -102,7 +103,7 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 	}
 	if len(strained) == 0 {
 		for _, n := range c.not {
-			c.mistake("--scenario %s: nothing for %s on %s: %s", n.Scenario, n.Lock, n.Topology, n.Why)
+			c.mistake("scenario", "%s: nothing for %s on %s: %s", n.Scenario, n.Lock, n.Topology, n.Why)
 		}
 	}
 	return strained
@@ -133,7 +134,7 @@ func (c *Combination) notRun(why string) results.NotRun {
 func (c *check) engines(ctx context.Context) {
 	for _, t := range c.plan.Topologies {
 		if spec := c.plan.Counter; spec.Place == workload.OnTopology && !t.Can().Ask() {
-			c.mistake("--counter %s is on the servers of the lock, and needs Redis there: topology %s has %s", spec.Name, t.Name, t.Can().Engine)
+			c.mistake("counter", "%s is on the servers of the lock, and needs Redis there: topology %s has %s", spec.Name, t.Name, t.Can().Engine)
 		}
 	}
 	for _, t := range append(slices.Clone(c.plan.Topologies), c.plan.Counter.Server) {

@@ -45,28 +45,28 @@ func (c *check) fleet() {
 		return
 	}
 	if p.Processes != 1 && p.Processes != p.Fleet.Count {
-		c.mistake("--processes %d: with --agents each agent has one worker process: leave one of the two out", p.Processes)
+		c.mistake("processes", "%d: with --agents each agent has one worker process: leave one of the two out", p.Processes)
 	}
 	if p.Fleet.Count > p.Workload.Workers {
-		c.mistake("--agents: %d of them for %d workers: --workers %d gives each at least one", p.Fleet.Count, p.Workload.Workers, p.Fleet.Count)
+		c.mistake("agents", ": %d of them for %d workers: --workers %d gives each at least one", p.Fleet.Count, p.Workload.Workers, p.Fleet.Count)
 	}
 	p.Processes = p.Fleet.Count
 	for _, lock := range p.Locks {
 		if lock.Program != nil {
-			c.mistake("--lock exec: agents start no programs of others: use --processes")
+			c.mistake("lock", "exec: agents start no programs of others: use --processes")
 		}
 	}
 	if p.Fleet.Local {
 		return
 	}
 	if !p.Attach.Asked() {
-		c.mistake("--agents on other machines do not reach servers that this one starts on its loopback: name servers that all of them reach, with --addr")
+		c.mistake("agents", "on other machines do not reach servers that this one starts on its loopback: name servers that all of them reach, with --addr")
 	}
 	if p.Counter.Name == workload.RedisCounter.Name {
 		p.Counter, _ = workload.FindCounter(fleetCounter)
 		c.counted = "on the servers of the lock"
 	}
 	if p.Counter.Place != workload.OnTopology {
-		c.mistake("--counter %s is on this machine, and agents are on others: use %s", p.Counter.Name, fleetCounter)
+		c.mistake("counter", "%s is on this machine, and agents are on others: use %s", p.Counter.Name, fleetCounter)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/internal/crew"
+	"hammerlock/internal/human"
 	"hammerlock/internal/live"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
@@ -245,7 +246,7 @@ func TestCheckFindsEveryMistake(t *testing.T) {
 	p.Workload.Rate, p.Workload.Think = 1e9, time.Second
 	p.Workload.Arrivals, p.Workload.Popularity, p.Profile = "never", "loved", "slow"
 	p.Warmup, p.Duration, p.RedisServer, p.Out = -time.Second, 0, "/bin/ls", "/proc/x"
-	_, err := p.Check(t.Context(), []string{"first of all"})
+	_, err := p.Check(t.Context(), human.Mistakes{human.Wrong("", "first of all")})
 	var usage *UsageError
 	if !errors.As(err, &usage) {
 		t.Fatalf("got %v", err)

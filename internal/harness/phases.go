@@ -47,17 +47,23 @@ var PhaseKinds = []string{
 	recovery, // shows how the load recovers
 }
 
-// PhaseMistake is what is wrong with one setting of a phase.
-type PhaseMistake struct{ Key, Text string }
-
 // maxPhases keeps the memory of their measurements small.
 const maxPhases = 32
+
+// wrong is a mistake in a key of the phase, or, without one, in all of it.
+func (p *Phase) wrong(key, format string, args ...any) human.Mistake {
+	text := p.Called() + ": "
+	if key != "" {
+		text += key + ": "
+	}
+	return human.Mistake{Setting: "phases", Item: p.Called(), Key: key, Text: text + fmt.Sprintf(format, args...)}
+}
 
 // Called is the name that gates and reports know the phase by.
 func (p *Phase) Called() string { return cmp.Or(p.Name, p.Kind) }
 
-// Mistakes are what is wrong with the phase whatever the plan is.
-func (p *Phase) Mistakes() (all []PhaseMistake) {
+// Mistakes are what is wrong with the phase whatever the plan is, each in one of its keys.
+func (p *Phase) Mistakes() (all human.Mistakes) {
 	r := p.Rate
 	for _, rule := range []struct {
 		wrong     bool
@@ -82,7 +88,7 @@ func (p *Phase) Mistakes() (all []PhaseMistake) {
 		{(p.Kind == warmUp || p.Kind == recovery) && len(p.Faults) > 0, "fault", "nothing breaks in a " + p.Kind},
 	} {
 		if rule.wrong {
-			all = append(all, PhaseMistake{rule.key, rule.text})
+			all.Add(p.wrong(rule.key, "%s", rule.text))
 		}
 	}
 	return all
@@ -95,42 +101,44 @@ func (p *Phase) open() bool { return p.Rated || p.Burst > 0 }
 func (c *check) phases() {
 	p := c.plan
 	if len(p.Workload.Trace) > 0 && p.Workload.Rate > 0 {
-		c.mistake("--rate does nothing with --arrivals of a trace, which says when visits are due")
+		c.mistake("rate", "does nothing with --arrivals of a trace, which says when visits are due")
 	}
 	if len(p.Phases) == 0 {
 		return
 	}
-	wrong := func(i int, format string, args ...any) {
-		c.mistake("--phases %s: %s", p.Phases[i].Called(), fmt.Sprintf(format, args...))
+	wrong := func(i int, key, format string, args ...any) {
+		m := p.Phases[i].wrong(key, format, args...)
+		m.Text = "--" + m.Setting + " " + m.Text
+		c.mistakes.Add(m)
 	}
 	open := p.Workload.Rate > 0 || slices.ContainsFunc(p.Phases, func(x Phase) bool { return x.open() })
 	names, measured := map[string]bool{}, false
 	for i := range p.Phases {
 		x := &p.Phases[i]
 		if names[x.Called()] {
-			wrong(i, "another phase has the same name: give it one of its own, as in name: %s-2", x.Called())
+			wrong(i, "", "another phase has the same name: give it one of its own, as in name: %s-2", x.Called())
 		}
 		names[x.Called()] = true
 		switch rate := p.rate(x); {
 		case x.Kind == warmUp && measured:
-			wrong(i, "a warm-up comes first, before what is measured")
+			wrong(i, "", "a warm-up comes first, before what is measured")
 		case open && x.Workers > 0 && !x.open():
-			wrong(i, "workers: in an open loop the rate is the load: leave it out")
+			wrong(i, "workers", "in an open loop the rate is the load: leave it out")
 		case open && rate == workload.Rate{} && !x.open():
-			wrong(i, "rate: it is missing, and others have one; or set the rate of the plan")
+			wrong(i, "rate", "it is missing, and others have one; or set the rate of the plan")
 		case rate.Amplitude > rate.First && !x.Rated:
-			wrong(i, "amplitude: it is more than the rate, which cannot fall below zero")
+			wrong(i, "amplitude", "it is more than the rate, which cannot fall below zero")
 		}
 		measured = measured || x.Kind != warmUp
 	}
 	if !measured {
-		wrong(0, "nothing is measured in a warm-up: add a phase")
+		wrong(0, "", "nothing is measured in a warm-up: add a phase")
 	}
 	if len(p.Phases) > maxPhases {
-		c.mistake("--phases: at most %d", maxPhases)
+		c.mistake("phases", ": at most %d", maxPhases)
 	}
 	if len(p.Workload.Trace) > 0 {
-		c.mistake("--arrivals: a trace says when visits are due, and so do phases: leave one out")
+		c.mistake("arrivals", ": a trace says when visits are due, and so do phases: leave one out")
 	}
 }
 
@@ -174,12 +182,12 @@ func (p Plan) phased() Plan {
 }
 
 // steps are the faults of a combination, and what is wrong with them. What breaks in a phase is healed at its end.
-func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes []string) {
+func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes human.Mistakes) {
 	p := &x.Plan
 	if len(p.Phases) == 0 {
 		steps, wrong := faults.Parse(p.Faults, scene, p.Warmup+p.Duration, p.Workload.Seed)
 		for _, m := range wrong {
-			mistakes = append(mistakes, "--fault "+m)
+			mistakes.Add(human.Wrong("fault", "%s", m.Text).In(m.Item, ""))
 		}
 		return steps, mistakes
 	}
@@ -195,7 +203,7 @@ func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes [
 			steps = append(steps, step)
 		}
 		for _, m := range wrong {
-			mistakes = append(mistakes, "--phases "+phase.Called()+": fault "+m)
+			mistakes.Add(human.Wrong("phases", "%s: fault %s", phase.Called(), m.Text).In(phase.Called(), "fault"))
 		}
 	}
 	return steps, mistakes

@@ -71,7 +71,7 @@ func TestPhasesBesideEachOther(t *testing.T) {
 		p.Phases = phases
 		c := check{plan: &p}
 		c.phases()
-		if len(c.mistakes) != 1 || c.mistakes[0] != want {
+		if len(c.mistakes) != 1 || c.mistakes[0].Text != want {
 			t.Errorf("got %q, want %q", c.mistakes, want)
 		}
 	}

@@ -78,10 +78,10 @@ func Default() Plan {
 }
 
 // UsageError is a plan that cannot be carried out anywhere; Mistakes names all that is wrong with it.
-type UsageError struct{ Mistakes []string }
+type UsageError struct{ human.Mistakes }
 
 // Error lists the mistakes.
-func (e *UsageError) Error() string { return strings.Join(e.Mistakes, "\n") }
+func (e *UsageError) Error() string { return e.Mistakes.String() }
 
 // SetupError is a machine that a plan cannot be carried out on.
 type SetupError struct{ Problems []string }
@@ -121,8 +121,8 @@ func (c *Combination) Name() string {
 
 // Check finds all mistakes of the plan, those that the command line had already included, and whether this
 // machine can carry it out, before anything is started. It returns a *UsageError or a *SetupError.
-func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
-	c := check{plan: p, mistakes: mistakes}
+func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error) {
+	c := check{plan: p, mistakes: slices.Clone(mistakes)}
 	c.numbers()
 	c.phases()
 	if p.Service != nil || len(p.Topologies) == 0 && len(p.Services) > 0 {
@@ -152,7 +152,10 @@ func (p *Plan) Check(ctx context.Context, mistakes []string) (*Job, error) {
 func (c *check) job(j *Job) (*Job, error) {
 	switch {
 	case len(c.mistakes) > 0:
-		return nil, &UsageError{append(c.mistakes, c.problems...)}
+		for _, problem := range c.problems {
+			c.mistake("", "%s", problem)
+		}
+		return nil, &UsageError{c.mistakes}
 	case len(c.problems) > 0:
 		return nil, &SetupError{c.problems}
 	}
@@ -160,15 +163,16 @@ func (c *check) job(j *Job) (*Job, error) {
 }
 
 type check struct {
-	plan               *Plan
-	mistakes, problems []string
-	without            []string // what is left out although it was meant, in lines
-	not                []results.NotRun
-	counted            string // where page views are counted in place of a server that the suite starts; empty = as the plan says
+	plan     *Plan
+	mistakes human.Mistakes
+	problems []string
+	without  []string // what is left out although it was meant, in lines
+	not      []results.NotRun
+	counted  string // where page views are counted in place of a server that the suite starts; empty = as the plan says
 }
 
-func (c *check) mistake(format string, args ...any) {
-	c.mistakes = append(c.mistakes, fmt.Sprintf(format, args...))
+func (c *check) mistake(setting, format string, args ...any) {
+	c.mistakes.Add(human.Wrong(setting, format, args...))
 }
 
 func (c *check) numbers() {
@@ -180,7 +184,7 @@ func (c *check) numbers() {
 	}{{"workers", w.Workers, 1, maxWorkers}, {"pages", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter}, {"permits", w.Permits, 1, math.MaxUint16},
 		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}, {"jobs", p.Jobs, 0, maxJobs}, {"min-replicas", p.MinReplicas, 0, maxCopies}} {
 		if n.value < n.low || n.value > n.high {
-			c.mistake("--%s %d: from %d to %d", n.flag, n.value, n.low, n.high)
+			c.mistake(n.flag, "%d: from %d to %d", n.value, n.low, n.high)
 		}
 	}
 	for _, d := range []struct {
@@ -192,26 +196,26 @@ func (c *check) numbers() {
 		{"budget", p.Budget, 0}, {"patience", w.Wait, time.Millisecond}, {"warmup", p.Warmup, 0}, {"duration", p.Duration, 100 * time.Millisecond},
 	} {
 		if d.value < d.least {
-			c.mistake("--%s %s: at least %s", d.flag, d.value, d.least)
+			c.mistake(d.flag, "%s: at least %s", d.value, d.least)
 		}
 	}
 	if w.Rate < 0 || w.Rate > maxRate {
-		c.mistake("--rate %g/s: more than 0, at most %d/s", w.Rate, maxRate)
+		c.mistake("rate", "%g/s: more than 0, at most %d/s", w.Rate, maxRate)
 	}
 	if w.Rate > 0 && w.Think > 0 {
-		c.mistake("--think does nothing with --rate: visits are due by the schedule")
+		c.mistake("think", "does nothing with --rate: visits are due by the schedule")
 	}
 	if w.Rate == 0 && len(p.Phases) == 0 && len(w.Trace) == 0 && w.Arrivals == workload.Uniform {
-		c.mistake("--arrivals %s does nothing without --rate: workers of a closed loop visit when they are ready", w.Arrivals)
+		c.mistake("arrivals", "%s does nothing without --rate: workers of a closed loop visit when they are ready", w.Arrivals)
 	}
 	if w.Keys == 1 && w.Popularity == workload.Zipf {
-		c.mistake("--popularity %s does nothing with one page: --pages 100 has more", w.Popularity)
+		c.mistake("popularity", "%s does nothing with one page: --pages 100 has more", w.Popularity)
 	}
 	if len(w.Trace) == 0 && !strings.HasPrefix(string(w.Arrivals), workload.TracePrefix) {
 		oneOf(c, "arrivals", w.Arrivals, workload.AllArrivals)
 	}
 	if p.Jobs > 1 && p.alone() {
-		c.mistake("--jobs %d: scenarios run side by side, on servers and a machine of their own; anything else runs alone", p.Jobs)
+		c.mistake("jobs", "%d: scenarios run side by side, on servers and a machine of their own; anything else runs alone", p.Jobs)
 	}
 	oneOf(c, "popularity", w.Popularity, workload.AllPopularities)
 	oneOf(c, "profile", p.Profile, topologies.Profiles)
@@ -251,7 +255,7 @@ func (c *check) faults(all []Combination) {
 	if p := c.plan; len(all) == 0 { // something else is wrong: what is wrong here as well is said at once
 		x := Combination{Plan: p.phased()}
 		_, mistakes := x.steps(faults.Scene{Can: topologies.Spec{}.Can()})
-		c.mistakes = append(c.mistakes, mistakes...)
+		c.mistakes.Add(mistakes...)
 	}
 	for i := range all {
 		steps, mistakes := all[i].steps(all[i].scene())
@@ -260,11 +264,7 @@ func (c *check) faults(all []Combination) {
 			all[i].stretch(by)
 			all[i].Plan.Duration *= time.Duration(by)
 		}
-		for _, m := range mistakes {
-			if !slices.Contains(c.mistakes, m) {
-				c.mistakes = append(c.mistakes, m)
-			}
-		}
+		c.mistakes.Add(mistakes...)
 	}
 }
 
@@ -324,14 +324,14 @@ func (c *check) embedded(server topologies.Server, all []Combination) (served []
 		return all
 	}
 	if c.plan.Durable != "" {
-		c.mistake("--redis-server embedded keeps no log: --aof needs a server")
+		c.mistake("redis-server", "embedded keeps no log: --aof needs a server")
 	}
 	if c.plan.Processes > 1 {
-		c.mistake("--redis-server embedded lives in the suite: it serves one process, not --processes %d", c.plan.Processes)
+		c.mistake("redis-server", "embedded lives in the suite: it serves one process, not --processes %d", c.plan.Processes)
 	}
 	for _, t := range c.plan.Topologies {
 		if !t.Embeddable() {
-			c.mistake("--redis-server embedded serves single and redlock, not %s", t.Name)
+			c.mistake("redis-server", "embedded serves single and redlock, not %s", t.Name)
 		}
 	}
 	for _, x := range all {
@@ -349,7 +349,7 @@ func (c *check) commands(server topologies.Server, all []Combination) {
 	asked := map[string]bool{}
 	for _, combo := range all {
 		if err := combo.Lock.Runs(server); err != nil && !asked[combo.Lock.Name] {
-			c.mistake("--lock %s: %v", combo.Lock.Name, err)
+			c.mistake("lock", "%s: %v", combo.Lock.Name, err)
 		}
 		asked[combo.Lock.Name] = true
 	}
@@ -365,7 +365,7 @@ func (c *check) out() {
 		dir = filepath.Dir(dir)
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		c.mistake("--out %s: %s is a file, and runs are saved in a directory", c.plan.Out, dir)
+		c.mistake("out", "%s: %s is a file, and runs are saved in a directory", c.plan.Out, dir)
 		return
 	}
 	if err := writable(dir); err != nil {
@@ -376,6 +376,6 @@ func (c *check) out() {
 // oneOf finds a value that is not one of the good ones.
 func oneOf[T ~string](c *check, flag string, value T, good []T) {
 	if !slices.Contains(good, value) {
-		c.mistake("--%s %q: there is %s", flag, value, strings.Join(human.Names(good, func(t T) string { return string(t) }), ", "))
+		c.mistake(flag, "%q: there is %s", value, strings.Join(human.Names(good, func(t T) string { return string(t) }), ", "))
 	}
 }

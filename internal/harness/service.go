@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"hammerlock/internal/human"
 	"hammerlock/internal/service"
 	"hammerlock/locks/catalogue"
 	"hammerlock/topologies"
@@ -36,19 +37,19 @@ func (c *check) service() []Combination {
 	}
 	c.requests(s)
 	if s.Burst < 0 || s.Burst > maxWorkers {
-		c.mistake("--burst %d: from 1 to %d", s.Burst, maxWorkers)
+		c.mistake("burst", "%d: from 1 to %d", s.Burst, maxWorkers)
 	}
 	for _, status := range s.Refusal {
 		if status < 300 || status > 599 {
-			c.mistake("--refusal %d: a status from 300 to 599: a 2xx says that the visit was counted", status)
+			c.mistake("refusal", "%d: a status from 300 to 599: a 2xx says that the visit was counted", status)
 		}
 	}
 	if s.Answer.Field != "" && s.Answer.Match != nil {
-		c.mistake("--field and --match: an answer is read in one way")
+		c.mistake("field", "and --match: an answer is read in one way")
 	}
 	own := s.Clone()
 	for _, name := range own.Resolve(p.Getenv) {
-		c.mistake("the variable %s is not set, which a header or a query names", name)
+		c.mistake("", "the variable %s is not set, which a header or a query names", name)
 	}
 	x := Combination{Topology: topologies.Outside, Lock: catalogue.Outside, Plan: p.visiting(own)}
 	if len(own.Visit.URLs) > 0 {
@@ -84,12 +85,12 @@ func (c *check) services() (all []Combination) {
 			name = p.Service.Name()
 		}
 		if known[name] {
-			one.mistake("another service is called so: give it a name of its own, as in name: %s-2", name)
+			one.mistake("", "another service is called so: give it a name of its own, as in name: %s-2", name)
 		}
 		known[name] = true
 		for _, m := range one.mistakes {
 			if !slices.Contains(c.mistakes, m) { // of the load, which all have
-				c.mistake("services %d: %s", i+1, m)
+				c.mistakes.Add(human.Mistake{Setting: "services", Item: fmt.Sprint(i + 1), Key: m.Setting, Text: fmt.Sprintf("%s %d: %s", "services", i+1, m.Text)})
 			}
 		}
 	}
@@ -102,20 +103,20 @@ func (c *check) requests(s *service.Spec) {
 		flag    string
 		request service.Request
 	}{{"visit", s.Visit}, {"count", s.Count}} {
-		if len(r.request.URLs) == 0 && slices.ContainsFunc(c.mistakes, func(m string) bool { return strings.HasPrefix(m, "--"+r.flag+" ") }) {
+		if len(r.request.URLs) == 0 && slices.ContainsFunc(c.mistakes, func(m human.Mistake) bool { return m.Setting == r.flag }) {
 			continue // it is there, and wrong
 		}
 		if len(r.request.URLs) == 0 {
-			c.mistake("--%s is missing: a request, as in --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'", r.flag)
+			c.mistake(r.flag, "is missing: a request, as in --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'")
 			continue
 		}
 		for _, u := range r.request.URLs {
 			if paged := strings.Contains(u, service.PagePlace); paged != (c.plan.Workload.Keys > 1) {
-				c.mistake("--%s %s: with --pages above 1, and only then, %s stands for the number of the page", r.flag, u, service.PagePlace)
+				c.mistake(r.flag, "%s: with --pages above 1, and only then, %s stands for the number of the page", u, service.PagePlace)
 			}
 		}
 	}
 	if len(s.Count.URLs) > 1 {
-		c.mistake("--count: one address says how many page views there are")
+		c.mistake("count", ": one address says how many page views there are")
 	}
 }
