@@ -88,7 +88,9 @@ func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary
 		if err != nil {
 			return nil, nil, err
 		}
-		caught, err := t.grantedOrRefused(ctx, site, primary)
+		caught, err := t.grantedOrRefused(ctx, func(page int32) (string, bool) {
+			return content(ctx, primary, t.LockKey(page)), t.serves(ctx, site, primary, page)
+		})
 		if err != nil {
 			cut()
 			return nil, nil, errors.Join(err, ErrNobody)
@@ -114,21 +116,30 @@ func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary
 const refusing = catchTimeout / 4
 
 // grantedOrRefused catches the next worker that is granted a lock by the primary. It is nil if none was for a while, and
-// one is refused then.
-func (t *Target) grantedOrRefused(ctx context.Context, site *topologies.Site, primary *topologies.Node) (*Caught, error) {
+// one is refused then although the page is free, or has another value than when one was refused before: of a try that was not granted.
+// The function tells the value of a page's lock on the primary, and whether that lives there.
+func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (held string, here bool)) (*Caught, error) {
+	holders := map[int32]string{} // by page, when a worker was refused
+	window := min(t.TTL, refusing)
 	for point, since := Granted, time.Now(); ; {
-		within, cancel := context.WithDeadline(ctx, since.Add(min(t.TTL, refusing)))
+		within, cancel := context.WithDeadline(ctx, since.Add(window))
 		caught, err := t.Workers.Catch(within, point, -1)
 		over := within.Err() != nil
 		cancel()
 		switch {
 		case err == nil && point == Refused:
-			caught.Go()
-			return nil, nil
-		case err == nil && t.serves(ctx, site, primary, caught.Key):
-			return caught, nil
-		case err == nil: // another primary has granted it
-			caught.Go()
+			held, here := look(caught.Key)
+			before, refused := holders[caught.Key]
+			if caught.Go(); here && (held == "" || refused && held != before) {
+				return nil, nil
+			}
+			holders[caught.Key] = held // perhaps a holder who stays for long
+			point, since, window = Granted, time.Now(), min(t.TTL, refusing)/10
+		case err == nil:
+			if _, here := look(caught.Key); here {
+				return caught, nil
+			}
+			caught.Go() // another primary has granted it
 		case ctx.Err() != nil, point == Granted && !over:
 			return nil, err
 		case point == Granted:

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"hammerlock/topologies"
 )
 
 // passing are workers that come by a point after some time; what has no entry, no worker comes by.
@@ -34,18 +32,22 @@ func (p *passing) Catch(ctx context.Context, point string, _ int32) (*Caught, er
 func (*passing) Process(int32) (Process, error) { return nil, errNoNode }
 func (*passing) Agent(int32) (Agent, error)     { return Agent{}, errNoNode }
 
-// TestALockThatRefusesWithoutReplicas is told from one that grants late, and from one that no worker asks for.
+// TestALockThatRefusesWithoutReplicas is told from one that grants late, from one that no worker asks for, and from a holder who stays.
 func TestALockThatRefusesWithoutReplicas(t *testing.T) {
 	for name, c := range map[string]struct {
 		workers       passing
 		caught, fails bool
+		held          []string // by the page, each time that is looked at; the last one stays
 	}{
-		"granted":                  {passing{after: map[string]time.Duration{Granted: 0, Refused: 0}}, true, false},
-		"granted late":             {passing{after: map[string]time.Duration{Granted: 4 * time.Second}}, true, false},
-		"refused":                  {passing{after: map[string]time.Duration{Refused: 0}}, false, false},
-		"no worker":                {passing{}, false, true},
-		"caught with a grant only": {passing{after: map[string]time.Duration{Granted: 4 * time.Second}, err: errors.New("no point")}, true, false},
-		"caught nowhere":           {passing{err: errors.New("no point")}, false, true},
+		"granted":                  {passing{after: map[string]time.Duration{Granted: 0, Refused: 0}}, true, false, nil},
+		"granted late":             {passing{after: map[string]time.Duration{Granted: 4 * time.Second}}, true, false, nil},
+		"refused":                  {passing{after: map[string]time.Duration{Refused: 0}}, false, false, nil},
+		"refused by tries":         {passing{after: map[string]time.Duration{Refused: 0}}, false, false, []string{"a", "b"}},
+		"refused by a holder":      {passing{after: map[string]time.Duration{Refused: 0}}, false, true, []string{"a"}},
+		"granted after a holder":   {passing{after: map[string]time.Duration{Refused: 0, Granted: 6 * time.Second}}, true, false, []string{"a"}},
+		"no worker":                {passing{}, false, true, nil},
+		"caught with a grant only": {passing{after: map[string]time.Duration{Granted: 4 * time.Second}, err: errors.New("no point")}, true, false, nil},
+		"caught nowhere":           {passing{err: errors.New("no point")}, false, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -53,7 +55,13 @@ func TestALockThatRefusesWithoutReplicas(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), catchTimeout)
 				defer cancel()
 				target := &Target{Workers: &c.workers, TTL: time.Minute}
-				caught, err := target.grantedOrRefused(ctx, &topologies.Site{}, nil)
+				caught, err := target.grantedOrRefused(ctx, func(int32) (held string, here bool) {
+					if len(c.held) > 0 {
+						held = c.held[0]
+						c.held = c.held[min(1, len(c.held)-1):]
+					}
+					return held, true
+				})
 				if (caught != nil) != c.caught || (err != nil) != c.fails {
 					t.Errorf("got %+v, %v", caught, err)
 				}
