@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 
+	"hammerlock/history"
 	"hammerlock/topologies"
 )
 
@@ -13,8 +14,14 @@ var powerLoss = Fault{
 		"what kill -9 never loses",
 	Needs:               Needs{Power: true},
 	UnavailableAttached: ownServers,
-	Effect:              keysLost(true),
-	lasts:               untilTakenLasts,
+	Effect: func(s Scene) history.Effect {
+		e := keysLost(true)(s)
+		if s.Keeps { // each write is fsynced before it is answered
+			e.Loses = history.NoLoss
+		}
+		return e
+	},
+	lasts: untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		return t.forget(ctx, "%s lost its power while w%02d held a lock", func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {
 			if err := n.PowerLoss(); err != nil {
