@@ -182,10 +182,45 @@ func rank(sorted []int64, q float64) int {
 	return min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)
 }
 
-// failoverHead is the head of the table of failovers.
-var failoverHead = []string{"topology", "lock", "fault", "settings", "n", "servers back p50", "recovery p50", "p90", "max", "a page p50", "in flight", "lost a grant", "two holders", "came back", "generator"}
+// failoverTable is one question about all rows. The columns that tell rows apart come before its own.
+type failoverTable struct {
+	title string
+	head  []string
+	row   func(*Failover) []string // nil: the row has no answer
+}
 
-func (f *Failover) row() []string {
+// failoverTables are what a reader asks of failovers: three narrow tables, for a wide one does not fit a terminal.
+var failoverTables = []failoverTable{
+	{"How long the lock was gone", []string{"n", "servers back p50", "recovery p50", "p90", "max", "a page p50", "generator"}, (*Failover).gone},
+	{"What became of grants", []string{"n", "in flight", "lost a grant", "two holders", "came back"}, (*Failover).grants},
+	{"How soon holders heard that they had lost the lock, of locks that renew their leases or signal a loss",
+		[]string{"lost holds", "told p50", "p99", "max", "never told", "went on"}, (*Failover).told},
+}
+
+// of is the table of all rows, the head first; nil if it would have no other.
+func (t *failoverTable) of(all []Failover) (rows [][]string) {
+	names := []string{"topology", "lock", "fault"}
+	settings := slices.ContainsFunc(all, func(f Failover) bool { return f.Settings != "" })
+	if settings {
+		names = append(names, "settings")
+	}
+	for i := range all {
+		f := &all[i]
+		row := []string{f.Topology, f.Lock, f.Fault}
+		if settings {
+			row = append(row, f.Settings)
+		}
+		if own := t.row(f); own != nil {
+			rows = append(rows, append(row, own...))
+		}
+	}
+	if len(rows) > 0 {
+		rows = slices.Insert(rows, 0, append(names, t.head...))
+	}
+	return rows
+}
+
+func (f *Failover) gone() []string {
 	// What a run did not live to see is longer than all that is known, for all runs are equally long.
 	d := func(sorted []int64, q float64, unseen int) string {
 		ns := quantile(sorted, q)
@@ -199,35 +234,27 @@ func (f *Failover) row() []string {
 		}
 		return clipped(ns)
 	}
-	return []string{f.Topology, f.Lock, f.Fault, f.Settings, human.Count(int64(f.Injected)), d(f.Back, 0.5, f.away), d(f.Recovery, 0.5, f.Unfinished),
-		d(f.Recovery, 0.9, f.Unfinished), d(f.Recovery, 1, f.Unfinished), d(f.Pages, 0.5, f.Unfinished), human.Number(f.InFlight),
-		f.Lost.Text(), f.Doubled.Text(), f.Resurrected.Text(), string(f.Generator)}
+	return []string{human.Count(int64(f.Injected)), d(f.Back, 0.5, f.away), d(f.Recovery, 0.5, f.Unfinished),
+		d(f.Recovery, 0.9, f.Unfinished), d(f.Recovery, 1, f.Unfinished), d(f.Pages, 0.5, f.Unfinished), string(f.Generator)}
 }
 
-// toldHead is the head of the table of those who had lost the lock.
-var toldHead = []string{"topology", "lock", "fault", "settings", "lost holds", "told p50", "p99", "max", "never told", "went on"}
+func (f *Failover) grants() []string {
+	return []string{human.Count(int64(f.Injected)), human.Number(f.InFlight), f.Lost.Text(), f.Doubled.Text(), f.Resurrected.Text()}
+}
 
-// toldTable has a row for each lock that renews its leases, or signals a loss.
-func toldTable(all []Failover) (rows [][]string) {
-	for i := range all {
-		f := &all[i]
-		if f.Told == nil {
-			continue
-		}
-		row := []string{f.Topology, f.Lock, f.Fault, f.Settings, human.Count(f.Told.Count)}
-		for _, q := range []*int64{f.Told.P50, f.Told.P99, f.Told.Max} {
-			text := "-"
-			if q != nil {
-				text = clipped(*q)
-			}
-			row = append(row, text)
-		}
-		rows = append(rows, append(row, human.Count(f.Told.Never), clipped(f.Told.Inside)))
+func (f *Failover) told() []string {
+	if f.Told == nil {
+		return nil
 	}
-	if len(rows) > 0 {
-		rows = slices.Insert(rows, 0, toldHead)
+	row := []string{human.Count(f.Told.Count)}
+	for _, q := range []*int64{f.Told.P50, f.Told.P99, f.Told.Max} {
+		text := "-"
+		if q != nil {
+			text = clipped(*q)
+		}
+		row = append(row, text)
 	}
-	return rows
+	return append(row, human.Count(f.Told.Never), clipped(f.Told.Inside))
 }
 
 // Name is what tells the row from others.
@@ -235,26 +262,25 @@ func (f *Failover) Name() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", f.Topology, f.Lock, f.Fault, f.Settings))
 }
 
-// WriteFailovers writes the table of failovers for people.
+// WriteFailovers writes the tables of failovers for people.
 func WriteFailovers(w io.Writer, all []Failover) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	p := &human.Printer{W: t}
-	p.Line("%s", strings.Join(failoverHead, "\t"))
-	for i := range all {
-		p.Line("%s", strings.Join(all[i].row(), "\t"))
-	}
-	p.Line("") // it ends the widths of the columns
-	if told := toldTable(all); len(told) > 0 {
-		p.Line("How soon holders heard that they had lost the lock:")
-		for _, row := range told {
-			p.Line("%s", strings.Join(row, "\t"))
+	p := &human.Printer{W: w}
+	for i := range failoverTables {
+		rows := failoverTables[i].of(all)
+		if len(rows) == 0 {
+			continue
+		}
+		p.Wrapped("", 0, failoverTables[i].title+":")
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		cells := &human.Printer{W: t}
+		for _, row := range rows {
+			cells.Line("%s", strings.Join(row, "\t"))
+		}
+		if err := errors.Join(p.Err, cells.Err, t.Flush()); err != nil {
+			return err
 		}
 		p.Line("")
 	}
-	if err := errors.Join(p.Err, t.Flush()); err != nil {
-		return err
-	}
-	p.W = w
 	for i := range all {
 		f := &all[i]
 		if len(f.Spent) > 0 {
@@ -275,21 +301,19 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	p.Line("How long is the lock gone when a server dies, and can two workers have it afterwards? Each row is one fault, injected n times, each time into\n" +
 		"servers that were just started and whole. Written by this command; `make failover` makes twenty of each on a quiet machine:\n")
 	p.Line("    %s\n", command)
-	p.Line("| %s |", strings.Join(failoverHead, " | "))
-	p.Line("|%s", strings.Repeat("---|", len(failoverHead)))
-	for i := range all {
-		p.Line("| %s |", strings.Join(all[i].row(), " | "))
-	}
-	for i, row := range toldTable(all) {
-		if i == 0 {
-			p.Line("\nHow soon holders heard that they had lost the lock, of locks that renew their leases or signal a loss:\n")
+	for i := range failoverTables {
+		rows := failoverTables[i].of(all)
+		if len(rows) == 0 {
+			continue
 		}
-		p.Line("| %s |", strings.Join(row, " | "))
-		if i == 0 {
-			p.Line("|%s", strings.Repeat("---|", len(row)))
+		p.Line("## %s\n", failoverTables[i].title)
+		p.Line("| %s |\n|%s", strings.Join(rows[0], " | "), strings.Repeat("---|", len(rows[0])))
+		for _, row := range rows[1:] {
+			p.Line("| %s |", strings.Join(row, " | "))
 		}
+		p.Line("")
 	}
-	p.Line("\nHow to read it:\n")
+	p.Line("## How to read it\n")
 	for _, text := range []string{
 		"**servers back** is from the injection until a server that can grant has answered the client. **recovery** is until the last page was served again, leases of holders that could not give the lock back included, so that it is rarely shorter than the lease ([definition](BENCH.md#how-long-the-lock-is-gone)); 0 where no page was unavailable for 100 ms, > where the run ended first. " +
 			"Where no other server takes over, it is how long the server was down: it is started, or goes on, when the fault is healed. The timers of the profile `fast` are for tests; those of `stock` are the servers' own, ten times and more as long.",
@@ -305,7 +329,7 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	} {
 		p.Line("* %s", strings.Join(human.Wrap(text, 100), "\n  "))
 	}
-	p.Line("\nWhat the median recovery was spent on:\n")
+	p.Line("\n## What the median recovery was spent on\n")
 	for i := range all {
 		if f := &all[i]; len(f.Spent) > 0 {
 			o := Outage{Parts: f.Spent}

@@ -158,6 +158,9 @@ func TestAHandoffOutlivesWhoDies(t *testing.T) {
 							t.Fatalf("places in the queue: %v, %v", second, third)
 						}
 						want := leasesToEnd(t, held, dies(t, home, holder, held, first.Close))
+						if name == "first in line" {
+							want++ // it wakes for the holder's lease, too, a moment before: it does not hear to whom the lock was handed
+						}
 						if _, ends := handedAfter(t, next, long); ends > want && !home.slow(home.renewed/4) {
 							t.Errorf("the next one waited for the end of %d leases", ends)
 						}
