@@ -78,11 +78,11 @@ func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange
 	return o
 }
 
-// resurrected tells whether a lock that was given back was another's again, by the servers, and nobody may have asked for
-// it with success.
+// resurrected tells whether a lock that was given back was another's again, by the servers, for so much as least, and no try of a worker
+// explains it: one that may have had success, or that was given up by the lock itself.
 func (g *gap) resurrected(least time.Duration) bool {
 	for f := range g.failed {
-		if f.kind == history.Acquire && f.outcome == history.Unknown {
+		if f.kind == history.Acquire && (f.outcome == history.Unknown || f.reason == history.Quorum || f.reason == history.Expired) {
 			return false
 		}
 	}

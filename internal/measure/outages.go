@@ -41,12 +41,13 @@ type pageGaps struct {
 	busy    time.Duration // the last answer that another has the lock
 	since   time.Duration // the first of these answers without so much as least between any two
 	holders int32         // holds whose end is not known
-	back    bool          // the hold that ended last was given back, as the lock acknowledged
+	given   time.Duration // when the lock acknowledged that the hold that ended last was given back; 0 = it was not
+	again   time.Duration // the first answer that another has the lock to a question of later than that; 0 = there is none
 }
 
 type gap struct {
 	key      int32
-	back     bool          // as the page has it
+	back     bool          // the lock was given back, and was then another's by the answers of the servers
 	open     bool          // no grant has ended it
 	from, to time.Duration // from: at first of the gap, then of the time in which the page was unavailable
 	asked    time.Duration // by a worker that was not served when the gap ended
@@ -86,14 +87,18 @@ func (o *outages) observe(op *history.Op, h *history.Holding, change history.Cha
 	}
 	switch {
 	case change == history.Told && h.Lost == op.Return:
-		o.end(h, op.Return, false)
+		o.end(h, op.Return, 0)
 	case h.Lost != history.Forever: // it ended before
 	case change == history.GivenBack:
-		o.end(h, op.Call, op.Outcome == history.OK)
+		given := op.Return
+		if op.Outcome != history.OK {
+			given = 0
+		}
+		o.end(h, op.Call, given)
 	case change == history.Died:
-		o.end(h, op.Call, false)
+		o.end(h, op.Call, 0)
 	case change == history.Left:
-		o.end(h, op.Return, false)
+		o.end(h, op.Return, 0)
 	}
 }
 
@@ -134,6 +139,9 @@ func (o *outages) refused(op *history.Op) {
 	if op.Return-p.busy >= o.least {
 		p.since = op.Return
 	}
+	if p.given > 0 && p.again == 0 && op.Call > p.given {
+		p.again = op.Return
+	}
 	p.busy = op.Return
 }
 
@@ -149,13 +157,13 @@ func (o *outages) quits(key int32, first, end time.Duration) {
 func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	p := &o.pages[op.Key]
 	if goesOn(h) { // the new hold takes the place of another
-		o.end(h, op.Return, false)
+		o.end(h, op.Return, 0)
 	}
 	if op.Return-p.free >= o.least {
 		if len(o.gaps) == keptGaps {
 			o.settle(keptGaps / 2)
 		}
-		g := gap{key: op.Key, back: p.back, from: p.free, to: op.Return, failed: o.failed[op.Key]}
+		g := gap{key: op.Key, back: p.again > 0 && p.again < op.Call, from: p.free, to: op.Return, failed: o.failed[op.Key]}
 		if g.answered = p.answered(g.to, o.least, op.Woken == history.LeaseEnd); g.answered >= op.Call {
 			g.answered = g.to // it may have been told of the hold that begins now
 		}
@@ -178,13 +186,14 @@ func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duratio
 	return until
 }
 
-// end takes in the end of a hold: its worker does not believe in it any more, or should not.
-func (o *outages) end(h *history.Holding, at time.Duration, back bool) {
+// end takes in the end of a hold: its worker does not believe in it any more, or should not. It is given back when the lock acknowledges
+// that; 0 = it is not.
+func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	p := &o.pages[h.Key]
 	at = max(min(at, h.Until), h.From)
 	p.holders--
 	if at >= p.free {
-		p.free, p.back = at, back
+		p.free, p.given, p.again = at, given, 0
 	}
 	if p.ends <= h.From {
 		return
@@ -194,7 +203,7 @@ func (o *outages) end(h *history.Holding, at time.Duration, back bool) {
 		if key != h.Key || g.to <= h.From || at <= g.from {
 			continue
 		}
-		if g.from, g.back = at, back; g.to-at < o.least {
+		if g.from, g.back = at, false; g.to-at < o.least {
 			o.keys[i] = -1
 		}
 	}
@@ -282,7 +291,7 @@ func (o *outages) open(workers []workerMeter, now time.Duration) (list []gap) {
 	}
 	for key, first := range unserved {
 		p := &o.pages[key]
-		g := gap{key: key, back: p.back, open: true, from: p.free, to: now, asked: first, failed: o.failed[key], answered: p.answered(now, o.least, false)}
+		g := gap{key: key, back: p.again > 0, open: true, from: p.free, to: now, asked: first, failed: o.failed[key], answered: p.answered(now, o.least, false)}
 		if now > p.free && o.decide(&g) {
 			list = append(list, g)
 		}

@@ -236,6 +236,42 @@ func TestAnOutageStaysFoundAmongGaps(t *testing.T) {
 	}
 }
 
+// TestALockThatComesBack was given back, and is then another's by the answers of the servers: of that no try of a worker may be the reason,
+// nor a release that is still on its way.
+func TestALockThatComesBack(t *testing.T) {
+	released, asked := 51*ms, 401*ms
+	for name, c := range map[string]struct {
+		released, asked time.Duration // the release's return, the call of the next grant
+		outcome         history.Outcome
+		reason          history.Reason // of another worker's try; None = there is none
+		want            int
+	}{
+		"it comes back":            {released, asked, 0, history.None, 1},
+		"a slow release":           {380 * ms, asked, 0, history.None, 0},
+		"a slow grant":             {released, 55 * ms, 0, history.None, 0},
+		"a try of unknown fate":    {released, asked, history.Unknown, history.Dropped, 0},
+		"a try that is taken back": {released, asked, history.Failed, history.Quorum, 0},
+		"a try that fails":         {released, asked, history.Failed, history.Unreachable, 1},
+	} {
+		s := &script{}
+		id := s.op(0, history.Acquire, 0, 1*ms, 2*ms, history.OK, history.None)
+		s.op(0, history.Release, 0, 50*ms, c.released, history.OK, history.None)
+		s.ops[len(s.ops)-1].Hold = id
+		if c.reason != history.None {
+			s.op(2, history.Acquire, 0, 52*ms, 53*ms, c.outcome, c.reason)
+		}
+		for at := 60 * ms; at < 400*ms; at += 20 * ms {
+			s.op(1, history.Acquire, 0, at, at+ms, history.Failed, history.Busy)
+		}
+		s.op(3, history.Acquire, 0, c.asked, 410*ms, history.OK, history.None)
+		slices.SortStableFunc(s.ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+		a := s.meter(Options{Workers: 4, Keys: 1, To: time.Second, Backoff: ms}).Availability(nil)
+		if a == nil || len(a.Outages) == 0 || a.Outages[0].Resurrected != c.want {
+			t.Errorf("%s: got %+v, want %d", name, a, c.want)
+		}
+	}
+}
+
 // TestALeaseThatIsRenewedIsNoOutage: a watchdog's extension has only the token. Before it was read, the page seemed unavailable from the
 // end of the first lease on.
 func TestALeaseThatIsRenewedIsNoOutage(t *testing.T) {
