@@ -90,7 +90,7 @@ func (c *check) services() (all []Combination) {
 		known[name] = true
 		for _, m := range one.mistakes {
 			if !slices.Contains(c.mistakes, m) { // of the load, which all have
-				c.mistakes.Add(human.Mistake{Setting: "services", Item: fmt.Sprint(i + 1), Key: m.Setting, Text: fmt.Sprintf("%s %d: %s", "services", i+1, m.Text)})
+				c.mistakes.Add(human.Mistake{Setting: "services", Item: fmt.Sprint(i + 1), Key: m.Setting, Text: fmt.Sprintf("services %d: %s", i+1, m.Text)})
 			}
 		}
 	}
