@@ -32,9 +32,6 @@ const (
 	Left      // the visit ended, and nothing gave the hold back
 )
 
-// Ends tells whether the worker does not act as the holder any more.
-func (c Change) Ends() bool { return c >= GivenBack }
-
 // Believed is until when the worker may believe in its hold.
 func (h *Holding) Believed() time.Duration { return min(h.Until, h.Lost) }
 

@@ -104,15 +104,6 @@ func FindCounter(name string) (CounterSpec, bool) {
 	return CounterSpec{}, false
 }
 
-// CounterNames lists the stores of the counter.
-func CounterNames() []string {
-	var names []string
-	for _, s := range AllCounters {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
 // Fits says why the counter does not go with a lock or with so many processes; empty if it does.
 func (s CounterSpec) Fits(lock locks.Spec, processes int) string {
 	switch {

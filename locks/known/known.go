@@ -21,12 +21,3 @@ func Find(name string) (locks.Spec, bool) {
 	}
 	return locks.Spec{}, false
 }
-
-// Names lists the locks.
-func Names() []string {
-	var names []string
-	for _, s := range Locks {
-		names = append(names, s.Name)
-	}
-	return names
-}
