@@ -212,9 +212,9 @@ func (o *options) placed(err error) error {
 	}
 	placed := &harness.UsageError{}
 	for _, m := range usage.Mistakes {
-		of := human.Mistake{Setting: m.Setting, Item: m.Item}
-		at := cmp.Or(o.places[human.Mistake{Setting: m.Setting, Item: m.Item, Key: m.Key}], o.places[of], o.origins[m.Setting])
-		if at != "" && at != "--"+m.Setting {
+		origin, key := o.origins[m.Setting], human.Mistake{Setting: m.Setting, Item: m.Item, Key: m.Key}
+		at := cmp.Or(o.places[key], o.places[key.In(m.Item, "")], origin)
+		if at != "" && origin != "--"+m.Setting {
 			m = human.Mistake{Text: at + ": " + m.Text}
 		}
 		placed.Mistakes.Add(m)

@@ -312,9 +312,9 @@ func (b *bench) until(text string) {
 func TestOtherMachinesClocks(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(*Options) {})
-	b.mu.Lock()
+	b.Fleet.mu.Lock()
 	b.here = map[string]*presence{}
-	b.mu.Unlock()
+	b.Fleet.mu.Unlock()
 	elsewhere := func(o *AgentOptions) { o.machine = "another one" }
 	b.join("a", elsewhere)
 	b.join("b", elsewhere)
@@ -383,17 +383,17 @@ func TestAnAgentThatSeesOtherServers(t *testing.T) {
 func TestAnAgentThatHasGone(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(o *Options) { o.Count = 1 })
-	b.mu.Lock() // agents say hello again and again
+	b.Fleet.mu.Lock() // agents say hello again and again
 	b.here["dead"] = &presence{hello{Name: "a", Epoch: "dead"}, time.Now().Add(time.Minute)}
-	b.mu.Unlock()
+	b.Fleet.mu.Unlock()
 	b.join("a", nil)
 	c, err := b.Crew(t.Context(), b.orders, b.top.Spawn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = c.Close()
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Fleet.mu.Lock()
+	defer b.Fleet.mu.Unlock()
 	if err != nil || len(b.here) != 1 {
 		t.Errorf("%v, %d are there", err, len(b.here))
 	}

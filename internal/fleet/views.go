@@ -27,7 +27,7 @@ func serverViews(ctx context.Context, o *crew.Orders) (views []string, err error
 		sites = append(sites, *o.Counter.Access)
 	}
 	for _, access := range sites {
-		c := access.Site().Client(topologies.ClientOptions{Source: 1})
+		c := access.Site().Client(topologies.ClientOptions{Source: 1, ReadTimeout: viewTimeout})
 		view, err := serverIDs(ctx, c)
 		_ = c.Close() // it was only read
 		if err != nil {

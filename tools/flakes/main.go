@@ -143,8 +143,8 @@ func (f failures) read(folder string) error {
 	return nil
 }
 
-// said finds the first line that a test printed by its own t.Error.
-var said = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
+// said finds the first line that a test printed by its own t.Error, the testing package of a data race, or a script of the line that failed.
+var said = regexp.MustCompile(`^\s+(\w+_test\.go:\d+: |testing\.go:\d+: |FAIL: testdata/)`)
 
 func (f failures) events(in io.Reader) error {
 	type event struct{ Action, Package, Test, Output string }
