@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"hammerlock/results"
 )
@@ -58,8 +59,17 @@ func field(path, name string) string {
 	return ""
 }
 
-// writable tells whether files can be made in a directory.
+// tmpFile makes a file without a name (O_TMPFILE of Linux).
+const tmpFile = 0o20000000 | syscall.O_DIRECTORY
+
+// writable tells whether files can be made in a directory. A file without a name is not left by a suite that is killed meanwhile; not
+// every file system has them.
 func writable(dir string) error {
+	if runtime.GOOS == "linux" {
+		if f, err := os.OpenFile(dir, tmpFile|os.O_WRONLY, 0o600); err == nil {
+			return f.Close()
+		}
+	}
 	f, err := os.CreateTemp(dir, ".hammerlock-*")
 	if err != nil {
 		return err
