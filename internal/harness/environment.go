@@ -2,7 +2,6 @@ package harness
 
 import (
 	"cmp"
-	"errors"
 	"os"
 	"os/exec"
 	"runtime"
@@ -10,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
+	"hammerlock/internal/crew"
 	"hammerlock/results"
 )
 
@@ -59,20 +58,11 @@ func field(path, name string) string {
 	return ""
 }
 
-// tmpFile makes a file without a name (O_TMPFILE of Linux).
-const tmpFile = 0o20000000 | syscall.O_DIRECTORY
-
-// writable tells whether files can be made in a directory. A file without a name is not left by a suite that is killed meanwhile; not
-// every file system has them.
+// writable tells whether files can be made in a directory.
 func writable(dir string) error {
-	if runtime.GOOS == "linux" {
-		if f, err := os.OpenFile(dir, tmpFile|os.O_WRONLY, 0o600); err == nil {
-			return f.Close()
-		}
-	}
-	f, err := os.CreateTemp(dir, ".hammerlock-*")
+	f, err := crew.Unnamed(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	return f.Close()
 }
