@@ -87,7 +87,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 		}
 		switch {
 		case mistake != "":
-			mistakes.Add(human.Wrong("", "%s: %s", item, mistake).In(item, ""))
+			mistakes.Add(human.Mistake{Item: item, Text: item + ": " + mistake})
 		case heal:
 			healed := false
 			for i := range steps {
@@ -96,7 +96,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 				}
 			}
 			if !healed && len(mistakes) == 0 {
-				mistakes.Add(human.Wrong("", "%s: no fault begins before it, as in kill-primary@2s,heal@5s", item).In(item, ""))
+				mistakes.Add(human.Mistake{Item: item, Text: item + ": no fault begins before it, as in kill-primary@2s,heal@5s"})
 			}
 		default:
 			if step.From < 0 {

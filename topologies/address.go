@@ -92,7 +92,8 @@ func (b *block) free() bool {
 	for i := range maxNodes {
 		front, back := b.port(i)
 		for _, port := range []int{front, back, front + busOffset, back + busOffset} {
-			if bindable(b.ip(i), port) != nil {
+			fd, err := bind(b.ip(i), port)
+			if err != nil || syscall.Close(fd) != nil {
 				return false
 			}
 		}
@@ -100,20 +101,24 @@ func (b *block) free() bool {
 	return true
 }
 
-// bindable returns nil if no socket listens on an address. It does not listen itself: a child that is forked meanwhile has a copy of the socket
-// for a moment longer than its parent has to wait for it, and one that listens would keep a server from the address.
-func bindable(ip string, port int) error {
+// bind makes a socket with an address, if none listens there. It does not listen itself: a child that is forked meanwhile has a copy of
+// the socket for a moment longer than its parent waits for it, and one that listens would keep a server from the address.
+func bind(ip string, port int) (fd int, err error) {
 	syscall.ForkLock.RLock()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err == nil {
 		syscall.CloseOnExec(fd)
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return err
+		return -1, err
 	}
 	at := &syscall.SockaddrInet4{Port: port, Addr: [4]byte(net.ParseIP(ip).To4())}
-	return errors.Join(syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1), syscall.Bind(fd, at), syscall.Close(fd))
+	err = errors.Join(syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1), syscall.Bind(fd, at))
+	if err != nil {
+		return -1, errors.Join(err, syscall.Close(fd))
+	}
+	return fd, nil
 }
 
 func listen(ip string, port int) (*net.TCPListener, error) {

@@ -1,8 +1,11 @@
 package topologies
 
-import "testing"
+import (
+	"syscall"
+	"testing"
+)
 
-// TestABlockIsFreeWhileNoSocketListens: a socket that has an address and does not listen is what is left of trying it.
+// TestABlockIsFreeWhileNoSocketListens on its ports. A copy of a socket that has tried one, and does not listen, keeps no server from it.
 func TestABlockIsFreeWhileNoSocketListens(t *testing.T) {
 	b, err := claimBlock(false)
 	if err != nil {
@@ -15,8 +18,15 @@ func TestABlockIsFreeWhileNoSocketListens(t *testing.T) {
 	})
 	front, back := b.port(maxNodes - 1)
 	for _, port := range []int{front, back, front + busOffset, back + busOffset} {
+		copied, err := bind(b.ip(maxNodes-1), port)
+		if err != nil || !b.free() {
+			t.Fatalf("%v, or not free for a socket that does not listen", err)
+		}
 		l, err := listen(b.ip(maxNodes-1), port)
 		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Close(copied); err != nil {
 			t.Fatal(err)
 		}
 		if b.free() {

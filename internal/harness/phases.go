@@ -108,8 +108,7 @@ func (c *check) phases() {
 	}
 	wrong := func(i int, key, format string, args ...any) {
 		m := p.Phases[i].wrong(key, format, args...)
-		m.Text = "--" + m.Setting + " " + m.Text
-		c.mistakes.Add(m)
+		c.mistakes.Add(human.Wrong(m.Setting, "%s", m.Text).In(m.Item, m.Key))
 	}
 	open := p.Workload.Rate > 0 || slices.ContainsFunc(p.Phases, func(x Phase) bool { return x.open() })
 	names, measured := map[string]bool{}, false

@@ -46,8 +46,7 @@ func (all *Mistakes) Add(more ...Mistake) {
 	}
 }
 
-// Texts are what is said of them.
-func (all Mistakes) Texts() []string { return Names(all, func(m Mistake) string { return m.Text }) }
-
 // String has one a line.
-func (all Mistakes) String() string { return strings.Join(all.Texts(), "\n") }
+func (all Mistakes) String() string {
+	return strings.Join(Names(all, func(m Mistake) string { return m.Text }), "\n")
+}

@@ -86,7 +86,7 @@ func (g *gap) resurrected(least time.Duration) bool {
 			return false
 		}
 	}
-	return g.back && g.to-g.answered >= least
+	return g.again > 0 && g.to-max(g.again, g.answered) >= least
 }
 
 // faultOf is the fault that was in force when an outage began, or that was injected in it: the latest; nil if none was.

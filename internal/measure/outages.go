@@ -47,7 +47,7 @@ type pageGaps struct {
 
 type gap struct {
 	key      int32
-	back     bool          // the lock was given back, and was then another's by the answers of the servers
+	again    time.Duration // the lock was given back, and is another's since, by the answers of the servers; 0 = it is not
 	open     bool          // no grant has ended it
 	from, to time.Duration // from: at first of the gap, then of the time in which the page was unavailable
 	asked    time.Duration // by a worker that was not served when the gap ended
@@ -163,7 +163,10 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 		if len(o.gaps) == keptGaps {
 			o.settle(keptGaps / 2)
 		}
-		g := gap{key: op.Key, back: p.again > 0 && p.again < op.Call, from: p.free, to: op.Return, failed: o.failed[op.Key]}
+		g := gap{key: op.Key, from: p.free, to: op.Return, failed: o.failed[op.Key]}
+		if p.again < op.Call { // the answer is not of the hold that begins now
+			g.again = p.again
+		}
 		if g.answered = p.answered(g.to, o.least, op.Woken == history.LeaseEnd); g.answered >= op.Call {
 			g.answered = g.to // it may have been told of the hold that begins now
 		}
@@ -203,7 +206,7 @@ func (o *outages) end(h *history.Holding, at, given time.Duration) {
 		if key != h.Key || g.to <= h.From || at <= g.from {
 			continue
 		}
-		if g.from, g.back = at, false; g.to-at < o.least {
+		if g.from, g.again = at, 0; g.to-at < o.least {
 			o.keys[i] = -1
 		}
 	}
@@ -291,7 +294,7 @@ func (o *outages) open(workers []workerMeter, now time.Duration) (list []gap) {
 	}
 	for key, first := range unserved {
 		p := &o.pages[key]
-		g := gap{key: key, back: p.again > 0, open: true, from: p.free, to: now, asked: first, failed: o.failed[key], answered: p.answered(now, o.least, false)}
+		g := gap{key: key, again: p.again, open: true, from: p.free, to: now, asked: first, failed: o.failed[key], answered: p.answered(now, o.least, false)}
 		if now > p.free && o.decide(&g) {
 			list = append(list, g)
 		}

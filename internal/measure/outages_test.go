@@ -248,9 +248,11 @@ func TestALockThatComesBack(t *testing.T) {
 	}{
 		"it comes back":            {released, asked, 0, history.None, 1},
 		"a slow release":           {380 * ms, asked, 0, history.None, 0},
+		"a release of 250 ms":      {330 * ms, asked, 0, history.None, 0},
 		"a slow grant":             {released, 55 * ms, 0, history.None, 0},
 		"a try of unknown fate":    {released, asked, history.Unknown, history.Dropped, 0},
 		"a try that is taken back": {released, asked, history.Failed, history.Quorum, 0},
+		"a try that came too late": {released, asked, history.Failed, history.Expired, 0},
 		"a try that fails":         {released, asked, history.Failed, history.Unreachable, 1},
 	} {
 		s := &script{}
