@@ -91,26 +91,34 @@ func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) 
 
 func (l *redsyncLock) Close() error { return nil }
 
-// classify reads the library's errors. No means that so many sites said no that there can be no majority for yes: a
-// site is for yes, too, if nothing is known of it. One that nothing has reached certainly did not grant the lock; but it may
-// still keep one for its holder.
+// classify reads the library's errors. No means that a majority of sites said no. A try has certainly failed, too, if so many sites
+// did not grant it, or were not reached, that no majority is left; but such a site has not said that another has the lock, and may still
+// keep one for its holder.
 func (l *redsyncLock) classify(err, no error) error {
 	if _, ok := errors.AsType[*redsync.ErrTaken](err); ok {
 		return fmt.Errorf("%w: %w", no, err)
 	}
-	refused := 0
+	said, failed := 0, 0
 	for _, e := range split(err) {
 		_, taken := errors.AsType[*redsync.ErrNodeTaken](e)
 		outcome, _ := locks.Classify(e)
-		if taken || errors.Is(e, redsync.ErrLockAlreadyExpired) ||
-			outcome == history.Failed && !errors.Is(no, locks.ErrLost) {
-			refused++
+		switch {
+		case taken || errors.Is(e, redsync.ErrLockAlreadyExpired):
+			said++
+		case outcome == history.Failed && !errors.Is(no, locks.ErrLost):
+			failed++
 		}
 	}
-	if refused >= l.sites-l.sites/2 {
-		return fmt.Errorf("%d of %d sites: %w", refused, l.sites, no)
+	majority := l.sites - l.sites/2
+	switch {
+	case said >= majority:
+		return fmt.Errorf("%d of %d sites: %w", said, l.sites, no)
+	case failed >= majority && l.sites == 1:
+		return err
+	case said+failed >= majority:
+		return fmt.Errorf("%d of %d sites did not grant: %w", said+failed, l.sites, locks.ErrQuorum)
 	}
-	return fmt.Errorf("%d of %d sites said no: %w", refused, l.sites, locks.AfterGrant(err))
+	return fmt.Errorf("%d of %d sites said no: %w", said, l.sites, locks.AfterGrant(err))
 }
 
 // split takes joined errors apart.

@@ -49,23 +49,27 @@ func TestRedsyncErrors(t *testing.T) {
 	taken := &redsync.ErrNodeTaken{}
 	cases := map[string]struct {
 		err     error
+		sites   int
 		outcome history.Outcome // of a try for the lock
+		reason  history.Reason
 	}{
-		"a majority has it":              {&redsync.ErrTaken{Nodes: []int{0, 1, 2}}, history.Failed},
-		"two taken, one down":            {errors.Join(errors.Join(taken, unreachable), taken), history.Failed},
-		"two taken":                      {errors.Join(taken, taken), history.Unknown},
-		"two taken, one silent":          {errors.Join(taken, taken, silent), history.Unknown},
-		"all silent":                     {errors.Join(silent, silent, silent, silent, silent), history.Unknown},
-		"all expired":                    {errors.Join(redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired), history.Failed},
-		"granted, but too late":          {redsync.ErrFailed, history.Unknown},
-		"extended, but too late":         {redsync.ErrExtendFailed, history.Unknown},
-		"one expired, the others silent": {errors.Join(redsync.ErrLockAlreadyExpired, silent, silent), history.Unknown},
+		"a majority has it":              {&redsync.ErrTaken{Nodes: []int{0, 1, 2}}, 5, history.Failed, history.Busy},
+		"two taken, one down":            {errors.Join(errors.Join(taken, unreachable), taken), 5, history.Failed, history.Quorum},
+		"two taken":                      {errors.Join(taken, taken), 5, history.Unknown, history.Other},
+		"two taken, one silent":          {errors.Join(taken, taken, silent), 5, history.Unknown, history.Dropped},
+		"all silent":                     {errors.Join(silent, silent, silent, silent, silent), 5, history.Unknown, history.Dropped},
+		"all expired":                    {errors.Join(redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired), 5, history.Failed, history.Busy},
+		"granted, but too late":          {redsync.ErrFailed, 5, history.Unknown, history.Other},
+		"extended, but too late":         {redsync.ErrExtendFailed, 5, history.Unknown, history.Other},
+		"one expired, the others silent": {errors.Join(redsync.ErrLockAlreadyExpired, silent, silent), 5, history.Unknown, history.Dropped},
+		"the only one is down":           {errors.Join(unreachable), 1, history.Failed, history.Unreachable},
+		"the only one has it":            {&redsync.ErrTaken{Nodes: []int{0}}, 1, history.Failed, history.Busy},
 	}
-	l := &redsyncLock{sites: 5}
 	for name, c := range cases {
+		l := &redsyncLock{sites: c.sites}
 		t.Run(name, func(t *testing.T) {
-			if outcome, _ := locks.Classify(l.classify(c.err, locks.ErrBusy)); outcome != c.outcome {
-				t.Errorf("got %s, want %s", outcome, c.outcome)
+			if outcome, reason := locks.Classify(l.classify(c.err, locks.ErrBusy)); outcome != c.outcome || reason != c.reason {
+				t.Errorf("got %s %s, want %s %s", outcome, reason, c.outcome, c.reason)
 			}
 			want := c.outcome
 			if errors.Is(c.err, topologies.ErrUnreachable) {
