@@ -79,7 +79,7 @@ var words = []Word{
 	{"server cpu", Numbers, "CPU time of the lock's servers, a visit."},
 	{"generator, ok, suspect, saturated, disturbed", Numbers, "Whether the load generator was fast enough for the latencies to be trusted. OK: the latencies are those of the lock. SUSPECT: compare them, but do not quote them. SATURATED: they are those of this machine, which the suite itself has used up. DISTURBED: other programs used a quarter of the cores or more, and half of all were busy."},
 	{"closed loop", Numbers, "A worker begins its next visit when it is done with the last. With `--rate` the loop is open: visits are due by a schedule that knows nothing of the workers."},
-	{"unavailable, outage", Numbers, "Time in which a worker had asked for a page's lock and no living worker held it, until the next grant. The page is not served. Less than 100 ms, or ten backoffs, is a hand-off."},
+	{"unavailable, outage", Numbers, "Time in which a worker had asked for a page's lock and no living worker held it, until the next grant. The page is not served. Less than 100 ms, or ten of the pauses between two tries, is a hand-off."},
 	{"n", Numbers, "In a table of failovers: how often the fault was injected, each time into servers that were just started and whole."},
 	{"settings", Numbers, "In a table of failovers: what was set otherwise than by default, for the servers (`--aof`, `--min-replicas`, `--profile`) or for this row."},
 	{"lost holds", Numbers, "Holds of locks that renew or signal, which ended under a living holder: another was granted the lock, or an answer or a signal says that it is lost."},

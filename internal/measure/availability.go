@@ -17,14 +17,15 @@ func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	if m.outages == nil || !m.outages.asked {
 		return nil
 	}
-	a := &results.Availability{Least: int64(m.outages.least), Outages: []results.Outage{}}
+	least := m.outages.handOff()
+	a := &results.Availability{Least: int64(least), Outages: []results.Outage{}}
 	gaps := m.outages.all(m.workers, m.to)
 	for i := range gaps {
 		g := &gaps[i]
 		g.open = g.open || g.to > m.to
 		g.from, g.to, g.answered = max(g.from, m.from), min(g.to, m.to), min(g.answered, m.to)
 	}
-	gaps = slices.DeleteFunc(gaps, func(g gap) bool { return g.to-g.from < m.outages.least })
+	gaps = slices.DeleteFunc(gaps, func(g gap) bool { return g.to-g.from < least })
 	slices.SortFunc(gaps, func(a, b gap) int { return int(a.from - b.from) })
 	for len(gaps) > 0 {
 		end, n := gaps[0].to, 1
@@ -63,7 +64,7 @@ func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange
 		if g.to-g.from > longest.to-longest.from {
 			longest = g
 		}
-		if o.Open = o.Open || g.open; g.resurrected(m.outages.least) {
+		if o.Open = o.Open || g.open; g.resurrected(m.outages.handOff()) {
 			o.Resurrected++
 		}
 	}

@@ -62,6 +62,7 @@ type workerMeter struct {
 	key     int32         // of the page that it waits for
 	next    int32         // another one who waits for it, as in pageMeter
 	first   time.Duration // call of the first try
+	last    time.Duration // return of the last one
 
 	finish  int64         // counted visits that ended within the measurement
 	waits   int64         // waits begun
@@ -213,7 +214,11 @@ func (m *Meter) tried(op *history.Op) {
 		if m.outages != nil {
 			m.outages.begins(op)
 		}
+	} else if m.outages != nil && op.Woken == history.Poll {
+		m.outages.polls++
+		m.outages.pauses += op.Call - w.last
 	}
+	w.last = op.Return
 	if measured {
 		m.tries.record(op.Latency())
 		m.wakes.try(op.Woken, op.Outcome == history.OK)

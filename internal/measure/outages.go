@@ -15,6 +15,9 @@ import (
 // while, and corrected by what is told later.
 type outages struct {
 	least    time.Duration
+	backoff  time.Duration
+	polls    int64         // tries that waiters made because their pause was over
+	pauses   time.Duration // the sum of these pauses
 	pages    []pageGaps
 	holds    []history.Holding // by worker, the meter's own
 	gaps     []gap             // those that may be long enough, in the order of their ends
@@ -35,11 +38,19 @@ const (
 // leastOutage is how long a page is unavailable at least, for a mean backoff.
 func leastOutage(backoff time.Duration) time.Duration { return max(100*time.Millisecond, 10*backoff) }
 
+// handOff is what is shorter than an outage. A lock that keeps pauses of its own may make longer ones than the backoff.
+func (o *outages) handOff() time.Duration {
+	if o.polls == 0 || o.pauses/time.Duration(o.polls) < 2*o.backoff {
+		return o.least
+	}
+	return max(o.least, leastOutage(o.pauses/time.Duration(o.polls)))
+}
+
 type pageGaps struct {
 	free    time.Duration // the last end of a hold that is known
 	ends    time.Duration // of the latest gap
 	busy    time.Duration // the last answer that another has the lock
-	since   time.Duration // the first of these answers without so much as least between any two
+	since   time.Duration // the first of these answers without so much as a hand-off between any two
 	holders int32         // holds whose end is not known
 	given   time.Duration // when the lock acknowledged that the hold that ended last was given back; 0 = it was not
 	again   time.Duration // the first answer that another has the lock to a question of later than that; 0 = there is none
@@ -72,7 +83,7 @@ func (f failure) String() string {
 }
 
 func newOutages(o *Options, holds []history.Holding) *outages {
-	return &outages{least: leastOutage(o.Backoff), pages: make([]pageGaps, o.Keys), holds: holds,
+	return &outages{least: leastOutage(o.Backoff), backoff: o.Backoff, pages: make([]pageGaps, o.Keys), holds: holds,
 		failed: map[int32]map[failure]int64{}}
 }
 
@@ -136,7 +147,7 @@ func (o *outages) refused(op *history.Op) {
 		return
 	}
 	p := &o.pages[op.Key]
-	if op.Return-p.busy >= o.least {
+	if op.Return-p.busy >= o.handOff() {
 		p.since = op.Return
 	}
 	if p.given > 0 && p.again == 0 && op.Call > p.given {
@@ -167,7 +178,7 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 		if p.again < op.Call { // the answer is not of the hold that begins now
 			g.again = p.again
 		}
-		if g.answered = p.answered(g.to, o.least, op.Woken == history.LeaseEnd); g.answered >= op.Call {
+		if g.answered = p.answered(g.to, o.handOff(), op.Woken == history.LeaseEnd); g.answered >= op.Call {
 			g.answered = g.to // it may have been told of the hold that begins now
 		}
 		o.gaps, o.keys, p.ends = append(o.gaps, g), append(o.keys, g.key), op.Return
@@ -294,7 +305,7 @@ func (o *outages) open(workers []workerMeter, now time.Duration) (list []gap) {
 	}
 	for key, first := range unserved {
 		p := &o.pages[key]
-		g := gap{key: key, again: p.again, open: true, from: p.free, to: now, asked: first, failed: o.failed[key], answered: p.answered(now, o.least, false)}
+		g := gap{key: key, again: p.again, open: true, from: p.free, to: now, asked: first, failed: o.failed[key], answered: p.answered(now, o.handOff(), false)}
 		if now > p.free && o.decide(&g) {
 			list = append(list, g)
 		}

@@ -274,6 +274,40 @@ func TestALockThatComesBack(t *testing.T) {
 	}
 }
 
+// TestALockThatKeepsItsOwnPauses asks every 200 ms: what is served so late is no outage, and the servers have not been silent meanwhile.
+func TestALockThatKeepsItsOwnPauses(t *testing.T) {
+	t.Parallel()
+	s := &script{}
+	asks := func(at time.Duration, o history.Outcome, why history.Reason) history.ID {
+		id := s.op(1, history.Acquire, 0, at, at+ms, o, why)
+		s.ops[len(s.ops)-1].Woken = history.Poll
+		return id
+	}
+	at := ms
+	for range 10 {
+		s.visit(0, at, at+ms, at+100*ms)
+		asks(at+50*ms, history.Failed, history.Busy)
+		id := asks(at+250*ms, history.OK, history.None)
+		s.op(1, history.Release, 0, at+350*ms, at+351*ms, history.OK, history.None)
+		s.ops[len(s.ops)-1].Hold = id
+		at += 400 * ms
+	}
+	s.op(0, history.Acquire, 0, at, at+ms, history.OK, history.None)
+	s.ops[len(s.ops)-1].Until = at + 100*ms
+	for i := range time.Duration(25) {
+		asks(at+50*ms+i*200*ms, history.Failed, history.Busy)
+	}
+	asks(at+5050*ms, history.OK, history.None)
+	slices.SortStableFunc(s.ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+	a := s.meter(Options{Workers: 2, Keys: 1, To: 10 * time.Second, Backoff: ms}).Availability(nil)
+	if len(a.Outages) != 1 || a.Longest != int64(4951*ms) || a.Least < int64(1500*ms) || a.Least > int64(2500*ms) {
+		t.Fatalf("got %+v, want one outage of 4.951 s, at least ten pauses of 200 ms", a)
+	}
+	if parts := a.Outages[0].Parts; len(parts) != 1 || parts[0].Name != results.LeaseLeft {
+		t.Errorf("it was spent on %+v, want the lease only", parts)
+	}
+}
+
 // TestALeaseThatIsRenewedIsNoOutage: a watchdog's extension has only the token. Before it was read, the page seemed unavailable from the
 // end of the first lease on.
 func TestALeaseThatIsRenewedIsNoOutage(t *testing.T) {
