@@ -127,14 +127,18 @@ func (t *trial) check(stop context.Context, args []string) error {
 	return cmp.Or(t.o.invalid(), problem)
 }
 
-// newSide is a side with the flags that hold for both, and its own settings: flags without their dashes.
-func newSide(common *options, text string) *side {
+// newSide is a side with the flags that hold for both, and its own settings: flags without their dashes, of a plan or one of more, each of
+// which adds a flag and says its name.
+func newSide(common *options, text string, more ...func(*options) string) *side {
 	s := &side{name: text, o: &options{flags: newFlags(), plan: common.plan}}
 	if own := common.plan.Service; own != nil {
 		s.o.plan.Service = own.Clone()
 	}
 	s.o.planFlags()
 	good := flagNames(s.o.flags, ofPlan)
+	for _, add := range more {
+		good = append(good, add(s.o))
+	}
 	for _, part := range settings(text) {
 		name, v, ok := strings.Cut(part, "=")
 		name = strings.TrimPrefix(name, "--")

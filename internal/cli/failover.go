@@ -52,6 +52,7 @@ type failoverCell struct {
 	fault    string
 	settings string
 	plan     harness.Plan
+	kills    int
 }
 
 func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
@@ -64,6 +65,7 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 			"are flags without their dashes, with commas in between; flags that are given as such hold for all.",
 		Example: "  bench failover --topology sentinel,cluster --kills 20\n" +
 			"  bench failover --topology sentinel lock=lease,wait-one,wait min-replicas=1 aof=always   # ways to keep a grant\n" +
+			"  bench failover --topology sentinel profile=fast profile=stock,kills=3         # the servers' own timers\n" +
 			"  bench failover --topology sentinel --fault lost-grant --pages 2 --rate 40/s   # the counter counts\n" +
 			"  bench failover --topology sentinel --lock lease,redisson --until 10%",
 	}
@@ -74,7 +76,7 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 	o := newOptions(c, p)
 	f := &failovers{kills: failoverKills}
 	o.planFlags()
-	o.integer(flag{session, "kills", "how often each fault is injected"}, &f.kills, mostKills)
+	killsFlag(o, &f.kills)
 	o.share(flag{session, "until", "go on until the interval of lost grants is that narrow"}, "share", &f.until,
 		"1% to 100%", func(n float64) bool { return n >= 1 })
 	o.fileFlags(fileOutput{"markdown", "write the table as a document to this file", func(w io.Writer, d *Document) error {
@@ -86,6 +88,11 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 		f.root = e.verifyCommand() // each run is one of verify
 		return f.carryOut(ctx, s.stop, args)
 	}))
+}
+
+func killsFlag(o *options, kills *int) string {
+	o.integer(flag{session, "kills", "how often each fault is injected"}, kills, mostKills)
+	return "kills"
 }
 
 func (f *failovers) carryOut(ctx, stop context.Context, args []string) int {
@@ -112,12 +119,14 @@ func (f *failovers) carryOut(ctx, stop context.Context, args []string) int {
 
 // check finds every mistake, and makes a row of each fault on each topology, for each lock with each argument's settings.
 func (f *failovers) check(stop context.Context, args []string) (cells []failoverCell, err error) {
-	o, sides := f.o, []*side{{o: f.o}}
+	o, sides, kills := f.o, []*side{{o: f.o}}, []int{f.kills}
 	for i, arg := range args {
-		sides = append(sides[:i], newSide(o, arg))
+		n := f.kills
+		sides = append(sides[:i], newSide(o, arg, func(o *options) string { return killsFlag(o, &n) }))
+		kills = append(kills[:i], n)
 	}
-	for _, s := range sides {
-		some, err := f.rows(stop, s)
+	for i, s := range sides {
+		some, err := f.rows(stop, s, kills[i])
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +152,7 @@ func (f *failovers) check(stop context.Context, args []string) (cells []failover
 }
 
 // rows are those of one side. Its mistakes are those of the command line.
-func (f *failovers) rows(stop context.Context, s *side) (cells []failoverCell, err error) {
+func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []failoverCell, err error) {
 	o, p, asked := f.o, s.o.plan, f.changed(s, "fault")
 	f.slower(s, &p)
 	if s.program != "" {
@@ -179,7 +188,7 @@ func (f *failovers) rows(stop context.Context, s *side) (cells []failoverCell, e
 	f.left = append(f.left, job.LeftOut...)
 	for _, x := range job.Combinations {
 		for _, name := range names {
-			cell := failoverCell{name, f.settings(s), p}
+			cell := failoverCell{name, f.settings(s), p, kills}
 			cell.plan.Topologies, cell.plan.Locks = []topologies.Spec{x.Topology}, []locks.Spec{x.Lock}
 			cell.plan.Faults = []string{fmt.Sprintf("%s@%s", name, p.Warmup+failoverBegins), fmt.Sprintf("heal@%s", healed)}
 			_, err := cell.plan.Check(stop, nil)
@@ -210,7 +219,7 @@ func (f *failovers) settings(s *side) string {
 	s.o.flags.VisitAll(func(x *pflag.Flag) {
 		common := f.o.flags.Lookup(x.Name)
 		servers := slices.Contains([]string{"profile", "aof", "min-replicas"}, x.Name) && x.Value.String() != common.DefValue
-		own := s.o != f.o && x.Changed && !slices.Contains([]string{"topology", "lock", "fault"}, x.Name)
+		own := s.o != f.o && x.Changed && !slices.Contains([]string{"topology", "lock", "fault", "kills"}, x.Name)
 		if servers || own {
 			all = append(all, x.Name+"="+x.Value.String())
 		}
@@ -238,7 +247,7 @@ func (f *failovers) row(ctx, stop context.Context, c *failoverCell) {
 	p := c.plan
 	r := results.Failover{Topology: p.Topologies[0].Name, Lock: p.Locks[0].Name, Fault: c.fault, Settings: c.settings, Profile: string(p.Profile)}
 	broken := 0
-	for n := 0; n < mostKills && (n < f.kills || f.until > 0 && r.Lost.High-r.Lost.Low > f.until); n++ {
+	for n := 0; n < mostKills && (n < c.kills || f.until > 0 && r.Lost.High-r.Lost.Low > f.until); n++ {
 		run, err := f.run(ctx, stop, p)
 		p.Workload.Seed++
 		if stop.Err() != nil {
@@ -254,11 +263,11 @@ func (f *failovers) row(ctx, stop context.Context, c *failoverCell) {
 		broken = 0
 		f.runs = append(f.runs, *run)
 		if !r.Take(run) {
-			f.e.say(f.o, "%s: %d of %d  the fault was not injected", r.Name(), n+1, max(f.kills, n+1))
+			f.e.say(f.o, "%s: %d of %d  the fault was not injected", r.Name(), n+1, max(c.kills, n+1))
 		} else {
 			most := r.Recovery[len(r.Recovery)-1]
 			f.e.say(f.o, "%s: %d of %d  recovery %s at most  lost a grant %s", r.Name(), n+1,
-				max(f.kills, n+1), human.Duration(time.Duration(most)), r.Lost.Text())
+				max(c.kills, n+1), human.Duration(time.Duration(most)), r.Lost.Text())
 		}
 	}
 	f.all = append(f.all, r)
