@@ -88,8 +88,7 @@ type Scene struct {
 	Agents    int           // machines that the workers live on; 0 = the suite's own
 	AllowLost bool          // some of them may be lost
 	Silence   time.Duration // after which one is lost
-	Service   bool          // what is visited is a service that does its own locking ...
-	Programs  int           // ... which the suite has started so many programs of
+	Programs  int           // so many of the service that is visited are the suite's
 	Heeds     bool          // a holder that is late does not use what the lock guards
 }
 

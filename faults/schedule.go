@@ -157,7 +157,7 @@ func unavailable(f Fault, arg string, s Scene) string {
 	if f.Service && s.Programs == 0 {
 		return "needs a service that the suite starts: verify http --serve"
 	}
-	if s.Service && !f.Service {
+	if s.Can.Lock && !f.Service {
 		return "breaks servers or workers of locks, of which a service has none"
 	}
 	if f.Redis && !s.Can.Ask() {

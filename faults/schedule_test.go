@@ -160,7 +160,7 @@ func TestAWrongArgumentIsAMistake(t *testing.T) {
 // TestEveryFaultSaysWhatItIs: a fault that does not say what it hits may have done anything, and excuses as much.
 func TestEveryFaultSaysWhatItIs(t *testing.T) {
 	scenes := []Scene{{Sites: 1, Nodes: 1}, {Sites: 1, Nodes: 3}, {Sites: 1, Nodes: 3, Keeps: true, Session: true}, {Sites: 5, Nodes: 5},
-		{Service: true, Programs: 2}, {Sites: 1, Nodes: 1, Processes: 4, Agents: 2}}
+		{Can: topologies.Can{Lock: true}, Programs: 2}, {Sites: 1, Nodes: 1, Processes: 4, Agents: 2}}
 	seen := map[string]bool{}
 	for _, f := range All {
 		if f.Name == "" || f.Doc == "" || f.Effect == nil || f.Inject == nil || seen[f.Name] {

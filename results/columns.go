@@ -56,7 +56,7 @@ var (
 		{"", "p99", "%-9s", "", textOf("release.p99")},
 		{"worst worker", "visits", "%-7s", "", func(r *Run) string { return human.Count(r.Fairness.Worst.Visits) }},
 		{"", "longest", "%-9s", "", func(r *Run) string {
-			if r.Service != "" { // its waits cannot be seen
+			if r.Unseen() { // its waits cannot be seen
 				return "-"
 			}
 			return human.Duration(time.Duration(r.Fairness.Worst.Longest))

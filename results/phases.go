@@ -90,7 +90,7 @@ func clock(ns int64) string { return human.Number(time.Duration(ns).Seconds()) +
 // WriteService.
 func WritePhases(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
-	writePhases(p, slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Service != "" }))
+	writePhases(p, slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Unseen() }))
 	return p.Err
 }
 

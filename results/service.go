@@ -9,6 +9,9 @@ import (
 	"hammerlock/internal/human"
 )
 
+// Unseen tells whether who waited and who had the lock was not seen, nor what that cost: what was visited locks by itself.
+func (r *Run) Unseen() bool { return r.Service != "" }
+
 // visitsToService describes the load on a service.
 func (r *Run) visitsToService() string {
 	load := []string{human.Quantity(r.Workers, "worker"), r.Loop(), human.Duration(time.Duration(r.Duration)) + " each"}
@@ -23,7 +26,7 @@ func WriteService(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	for i := range runs {
 		r := &runs[i]
-		if r.Service == "" {
+		if !r.Unseen() {
 			continue
 		}
 		p.Line("")

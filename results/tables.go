@@ -56,7 +56,7 @@ func (r *Run) write(p *human.Printer) {
 	p.Maybe("unavailable", r.AvailabilityText())
 	p.Maybe("recovery", r.RecoveryText())
 	p.Maybe("woken", r.WokenText())
-	if trips, commands, cpu := r.Cost.Texts(); r.Service == "" {
+	if trips, commands, cpu := r.Cost.Texts(); !r.Unseen() {
 		p.Fact("cost a visit", fmt.Sprintf("%s round trips, %s commands on the servers, %s of their CPU", trips, commands, cpu))
 	}
 	p.Maybe("stream", r.StreamText())
@@ -83,10 +83,10 @@ func writeWorkloads(p *human.Printer, runs []Run) {
 	for i := range runs {
 		r := &runs[i]
 		text := r.Workload()
-		if r.Service != "" {
+		if r.Unseen() {
 			text = r.Combination() + ": " + text
 		}
-		if i == 0 || r.Service != "" && !slices.Contains(known, text) {
+		if i == 0 || r.Unseen() && !slices.Contains(known, text) {
 			p.Wrapped("", 0, text)
 		}
 		known = append(known, text)

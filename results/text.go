@@ -19,7 +19,7 @@ func (r *Run) Workload() string {
 	if r.Wire != "" {
 		return r.Wire
 	}
-	if r.Service != "" {
+	if r.Unseen() {
 		return r.visitsToService()
 	}
 	hold := "hold " + human.Duration(time.Duration(r.Hold))
@@ -50,7 +50,7 @@ func (r *Run) FairnessText() string {
 	f := r.Fairness
 	text := fmt.Sprintf("Jain %.2f over %s; %s; worst w%02d: %s", f.Jain, human.Quantity(r.Workers, "worker"),
 		starving(f.StarvingWorkers), f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"))
-	if r.Service != "" { // its waits cannot be seen
+	if r.Unseen() { // its waits cannot be seen
 		return text
 	}
 	text += fmt.Sprintf(", mean wait %s, longest %s", human.Duration(time.Duration(f.Worst.Mean)), human.Duration(time.Duration(f.Worst.Longest)))
@@ -80,7 +80,7 @@ func (r *Run) LatencyRows() (rows [][]string) {
 	}
 	for _, d := range distributions {
 		name := d.row
-		if r.Service != "" {
+		if r.Unseen() {
 			name = d.visits
 		}
 		if name != "" {

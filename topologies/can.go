@@ -11,6 +11,7 @@ type Can struct {
 	Keep    bool     // rely, after a server's death, on what it has acknowledged
 	Expire  bool     // end the session of a lock's client
 	Find    bool     // have the servers, or sentinels, tell every client which the primary is
+	Lock    bool     // lock by itself: it is a service, which is what is tested, and shows neither who waits nor who has a lock
 }
 
 // Ask tells whether servers can be asked in the commands of Redis.
@@ -18,7 +19,7 @@ func (c Can) Ask() bool { return c.Engine == "" }
 
 // Can is what can be done with such a deployment.
 func (s Spec) Can() Can {
-	c := Can{Own: s.attached == nil}
+	c := Can{Own: s.attached == nil, Lock: s.locks}
 	if a := s.attached; a != nil {
 		c.Allowed, c.Prefix = a.Allow, a.Prefix
 	}

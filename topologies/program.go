@@ -20,6 +20,7 @@ var Outside = Spec{
 	Name:    "http",
 	Doc:     "a service that does its own locking",
 	shape:   func(*Topology) {},
+	locks:   true,
 	healthy: func(context.Context, *Topology) error { return nil },
 }
 

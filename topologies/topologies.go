@@ -38,6 +38,7 @@ type Spec struct {
 	engine     *Engine // nil = Redis
 	embeddable bool
 	byHand     bool                                   // only an operator promotes a replica
+	locks      bool                                   // by itself
 	attached   *Attachment                            // where it is up already, if others run it
 	shape      func(*Topology)                        // adds nodes and sites
 	join       func(context.Context, *Topology) error // makes one deployment of nodes that are up; may be nil

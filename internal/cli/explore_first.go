@@ -33,7 +33,7 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 	job.Earlier = map[string]time.Duration{}
 	for i := range job.Combinations {
 		lock := &job.Combinations[i].Lock
-		if _, known := job.Earlier[lock.Name]; known || job.Combinations[i].Plan.Service != nil || stop.Err() != nil {
+		if _, known := job.Earlier[lock.Name]; known || job.Combinations[i].Topology.Can().Lock || stop.Err() != nil {
 			continue
 		}
 		job.Earlier[lock.Name] = 0

@@ -54,7 +54,7 @@ func (f *frames) next(e harness.Event) *measure.Snapshot {
 	w := &e.Combination.Plan.Workload
 	s := &measure.Snapshot{LongestBy: -1, Steps: e.Steps, Head: measure.Head{
 		Topology: e.Combination.Topology.Name, Lock: e.Combination.Lock.Name, Scenario: e.Combination.Scenario.Name,
-		Workers: w.Workers, Keys: w.Keys, Rate: w.Rate, Service: e.Combination.Plan.Service != nil,
+		Workers: w.Workers, Keys: w.Keys, Rate: w.Rate, Unseen: e.Combination.Topology.Can().Lock,
 	}}
 	switch {
 	case e.Snapshot != nil:

@@ -61,7 +61,7 @@ func fairnessLine(c canvas, s *measure.Snapshot) bool {
 	x := c.put(0, 0, plain, fmt.Sprintf("Jain %.3f  ", f.Jain))
 	x = c.put(x, 0, t, fmt.Sprintf("starving %d  ", f.Starving))
 	x = c.put(x, 0, plain, fmt.Sprintf("worst w%02d %s", f.Worst.Worker, human.Count(f.Worst.Visits)))
-	if wait := ", " + human.Duration(time.Duration(f.Worst.Longest)); !s.Head.Service && x+utf8.RuneCountInString(wait) <= c.w {
+	if wait := ", " + human.Duration(time.Duration(f.Worst.Longest)); !s.Head.Unseen && x+utf8.RuneCountInString(wait) <= c.w {
 		c.put(x, 0, plain, wait)
 	}
 	return true
@@ -126,7 +126,7 @@ func longestWaits(c canvas, s *measure.Snapshot, st *state) {
 	workers := slices.Clone(s.Fairness.Workers)
 	by := func(a, b results.Worker) int { return cmp.Compare(b.Longest, a.Longest) }
 	title := "longest waits"
-	if s.Head.Service {
+	if s.Head.Unseen {
 		title, by = "fewest visits", func(a, b results.Worker) int { return cmp.Compare(a.Visits, b.Visits) }
 	}
 	slices.SortStableFunc(workers, by)

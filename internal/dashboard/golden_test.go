@@ -315,7 +315,7 @@ var frames = map[string]struct {
 			{Name: "steady", To: 24 * time.Second}, {Name: "burst", To: 31 * time.Second}, {Name: "kill-primary", To: 50 * time.Second}}
 	}, true},
 	"service": {100, 34, color, func(s *measure.Snapshot, _ *state) {
-		s.Head.Service, s.Safety, s.Lanes, s.Cuts, s.Latency = true, measure.Safety{}, nil, nil, s.Latency[1:]
+		s.Head.Unseen, s.Safety, s.Lanes, s.Cuts, s.Latency = true, measure.Safety{}, nil, nil, s.Latency[1:]
 		s.Nodes = []measure.NodeState{{Name: "program1", Role: "program", State: "up"}, {Name: "program2", Role: "program", State: "paused"}}
 	}, false},
 	"agents": {100, 34, color, func(s *measure.Snapshot, st *state) {

@@ -97,9 +97,9 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 	heading, whole := c.part(0, 0, c.w, 1), st.view == holdersView
 	c = c.part(0, 1, c.w, c.h-1)
 	columns := c.w - laneName - 1 - laneText
-	if s.Head.Service || columns < 10 || c.h <= 0 {
+	if s.Head.Unseen || columns < 10 || c.h <= 0 {
 		heading.panel("who holds the lock", "")
-		if s.Head.Service {
+		if s.Head.Unseen {
 			c.put(0, 0, faint, "a service does its own locking: its holders cannot be seen")
 		}
 		return

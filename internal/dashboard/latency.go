@@ -33,7 +33,7 @@ func latency(c canvas, s *measure.Snapshot) {
 			y++
 		}
 	}
-	if s.Head.Service {
+	if s.Head.Unseen {
 		return
 	}
 	longest, t := "no worker waits now", plain
@@ -93,11 +93,11 @@ const (
 // heat shows how long things took in each second of the last minute, as shades, and beside them how long in all of them.
 func heat(c canvas, s *measure.Snapshot, st *state) {
 	what, of := "response", func(x *measure.Second) *measure.Spread { return &x.Response }
-	if st.waits && !s.Head.Service {
+	if st.waits && !s.Head.Unseen {
 		what, of = "acquire", func(x *measure.Second) *measure.Spread { return &x.Acquire }
 	}
 	more := "░ some ▒ 10 % ▓ 30 % █ 60 % of a second"
-	if other := map[string]string{"response": "waits", "acquire": "responses"}[what]; !s.Head.Service {
+	if other := map[string]string{"response": "waits", "acquire": "responses"}[what]; !s.Head.Unseen {
 		more += ", tab: " + other
 	}
 	c = c.panel(what+" over time", more)

@@ -82,7 +82,7 @@ func nodeTone(n *measure.NodeState) tone { return []tone{bad, strong, plain}[con
 // nodesUnknown says why no node can be shown.
 func nodesUnknown(s *measure.Snapshot, st *state) string {
 	switch {
-	case s.Head.Service && !st.replay && s.At > 0:
+	case s.Head.Unseen && !st.replay && s.At > 0:
 		return "the suite has not started the service"
 	case st.replay:
 		return "no node took another role"

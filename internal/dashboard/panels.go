@@ -79,7 +79,7 @@ func safetyText(s *measure.Snapshot) (string, tone) {
 		return fmt.Sprintf("SAFETY VIOLATED %sx", human.Count(s.Safety.Violations)), bad
 	case s.At == 0:
 		return "SAFETY not tried yet", plain
-	case s.Head.Service, s.Head.Watched:
+	case s.Head.Unseen, s.Head.Watched:
 		return "SAFETY judged at the end", plain
 	case !s.Safety.Excludes:
 		return fmt.Sprintf("SAFETY no update lost up to %.1f s", s.Safety.SafeUpTo.Seconds()), good
@@ -170,7 +170,7 @@ func phaseAt(s *measure.Snapshot, at time.Duration) int {
 // cost is what a visit costs clients and servers.
 func cost(c canvas, s *measure.Snapshot) {
 	c = c.panel("cost a visit", "of the last seconds")
-	if s.Head.Service {
+	if s.Head.Unseen {
 		c.put(0, 0, faint, "it is not seen from outside what a service does")
 		c.reasons(s)
 		return

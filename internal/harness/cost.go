@@ -18,7 +18,7 @@ func (x *Run) measured(r *crew.Report) *history.Measured {
 			m.Cost.CPU = &cpu
 		}
 	}
-	if x.combo.Plan.Service != nil {
+	if x.combo.Topology.Can().Lock {
 		m.Ended = x.incidents
 	}
 	return &m

@@ -65,7 +65,7 @@ func (c *Combination) scene() faults.Scene {
 		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, TTL: p.Workload.TTL, Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
 		Can: c.Topology.Can(), Session: c.Lock.Session,
 		Waits: c.Lock.Waits, Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes, Heeds: p.Workload.Heed,
-		Service: p.Service != nil, Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence,
+		Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence,
 	}
 	if p.Fleet.Agents != "" {
 		s.Agents = p.Fleet.Count
@@ -113,7 +113,7 @@ func (x *Run) header() history.Header {
 	h := history.Header{
 		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
 		Workers: c.recorded(), Processes: plan.Fleet.judged(plan.Processes), Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
-		Fenced: plan.Counter.Fenced, Service: plan.Service != nil, Session: c.Lock.Session, Claims: c.Lock.Claims,
+		Fenced: plan.Counter.Fenced, Service: c.Topology.Can().Lock, Session: c.Lock.Session, Claims: c.Lock.Claims,
 		Bounds: history.Bounds{
 			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate, Round: serverRound,
 			Recovery: c.Topology.Recovery, Gap: crew.Gap(w.TTL), Linger: c.Lock.Lingers(w.TTL),
@@ -156,7 +156,7 @@ func (x *Run) fill(r *crew.Report, c costs) {
 	}
 	x.run.Interactive, x.run.Stretched = x.breaker.Interactive(), x.combo.Stretched
 	x.run.Before, x.run.Earlier = x.combo.Before, x.combo.Earlier
-	if x.run.Service != "" {
+	if x.run.Unseen() {
 		x.run.Label = strings.Join(x.incidents, "; ")
 	}
 	x.driven(r.Driver)

@@ -172,7 +172,7 @@ func (x *Run) release(ctx context.Context, warm *Warm, sound bool) error {
 		e := s.Fault.Effect(x.combo.scene())
 		return e.Hit(history.Servers) || e.Hit(history.Clocks)
 	})
-	if sound && !broken && x.combo.Plan.Service == nil {
+	if sound && !broken && !x.combo.Topology.Can().Lock {
 		return warm.Keep(ctx, x.deployment)
 	}
 	return x.Close()

@@ -104,7 +104,7 @@ func (x *Run) howMuchLonger() int {
 	c, lease := &x.combo, x.combo.Plan.Workload.TTL
 	_, stood := x.meter.Stood()
 	slow := stood > checker.Margin(lease)
-	disturbed := c.Scenario.Name != "" || slow || len(x.incidents) > 0 && c.Plan.Service == nil
+	disturbed := c.Scenario.Name != "" || slow || len(x.incidents) > 0 && !c.Topology.Can().Lock
 	if status, _ := x.run.Safety(); status != checker.Inconclusive || !c.Plan.Verify || !disturbed || x.run.Interactive {
 		return 0
 	}
@@ -274,7 +274,7 @@ func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 // sites; and all if the counter's own server failed.
 func (x *Run) excused(acknowledged int64) int64 {
 	p, failed := &x.combo.Plan, x.meter.Failed()
-	if x.combo.Lock.Sites == locks.NoSite || p.Service != nil {
+	if x.combo.Lock.Sites == locks.NoSite || x.combo.Topology.Can().Lock {
 		return 0
 	}
 	if n := len(x.deployment.Topology.Nodes); slices.ContainsFunc(failed, func(node int64) bool {

@@ -36,7 +36,7 @@ func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Sna
 		{"acquire", v.acquire.now, v.acquire.ten, m.acquire.quantiles()},
 		{"response", v.answer.now, v.answer.ten, m.response.quantiles()},
 	}
-	if v.head.Service {
+	if v.head.Unseen {
 		r.Latency = append(r.Latency[1:], LatencyRow{Name: "request", Run: m.tries.quantiles()})
 	}
 	r.Random = Quantiles{Count: m.waits.random.count, P50: m.waits.randomWaiter(0.5), P99: m.waits.randomWaiter(0.99)}

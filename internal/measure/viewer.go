@@ -47,7 +47,7 @@ type Surroundings struct {
 
 // NewViewer makes a viewer of what the meter measures; told is asked what a Fault injects, and for the words of operations.
 func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op) (history.Injection, string)) *Viewer {
-	head.Service = header.Service
+	head.Unseen = header.Service
 	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, told: told,
 		known: history.Forever, strips: newStrips(len(m.workers)), events: events{open: map[int64]int{}},
 		stopped: make([]atomic.Bool, len(m.workers)), acquire: newRecent(), answer: newRecent()}

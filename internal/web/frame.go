@@ -189,7 +189,7 @@ func safety(m *measure.Snapshot) []string {
 		return []string{"fail", "✕", "VIOLATED", human.Quantity(n, "violation") + "; the first: " + m.Safety.First}
 	case m.At == 0:
 		return []string{"unsure", "…", "STARTING", "nothing was tried yet"}
-	case m.Head.Service, !m.Safety.Excludes:
+	case m.Head.Unseen, !m.Safety.Excludes:
 		return []string{"unsure", "…", "RUNNING", "judged at the end"}
 	default:
 		return []string{"unsure", "…", "RUNNING", fmt.Sprintf("no violation up to %.1f s; judged at the end", m.Safety.SafeUpTo.Seconds())}

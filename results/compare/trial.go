@@ -83,7 +83,7 @@ func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 			t.each += time.Duration(pairs[i][arm].Took) / time.Duration(len(pairs))
 		}
 		for side := range t.backoffs {
-			if r := &pairs[i][side]; r.Retry > 0 && r.Service == "" {
+			if r := &pairs[i][side]; r.Retry > 0 && !r.Unseen() {
 				t.backoffs[side] = "  (backoff " + human.Duration(time.Duration(r.Retry)) + ")"
 			}
 		}

@@ -103,7 +103,7 @@ func view(r *saved, number int, name string) runView {
 			v.Banner.Notes = append(v.Banner.Notes, label+text)
 		}
 	}
-	if r.Service != "" {
+	if r.Unseen() {
 		note("", "A service does its own locking: its holders cannot be seen. Its answers are judged.")
 	}
 	note("", r.Label)
